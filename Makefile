@@ -120,7 +120,10 @@ AMX  := $(wildcard kernels/amx-$(if $(filter x86_64,$(CPU)),x86,other).c)
 # Training on several processes needs an MPI; MPI= leaves it out.
 MPI  := $(shell for p in ompi-c mpich; do \
             pkg-config --exists $$p 2>/dev/null && echo $$p && break; done)
-LIB_SRC := $(filter-out lib/base/version.c kernels/peak-% kernels/amx-% lib/train/ranks-%, \
+# gen-endpoint needs libcurl, and nothing else does: without it this tool is left out.
+CURL := $(shell pkg-config --exists libcurl 2>/dev/null && echo 1)
+LIB_SRC := $(filter-out lib/base/version.c kernels/peak-% kernels/amx-% lib/train/ranks-% \
+               $(if $(CURL),,lib/remote/http.c), \
                $(wildcard lib/*/*.c lib/*/*/*.c kernels/*.c)) \
            $(wildcard lib/train/ranks-$(if $(MPI),mpi,none).c) $(PEAK) $(AMX) \
            $(wildcard kernels/ref/*.c kernels/cuda/device/segments.c)
@@ -133,15 +136,17 @@ level_obj = $(patsubst kernels/%.c,$(BUILD)/obj/kernels/$(1)/%.o, \
                 $(if $(filter amx%,$(1)),$(AMX_SRC),$(CPU_SRC)))
 LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/obj/%.o) \
            $(foreach l,portable $(CPU_LEVELS),$(call level_obj,$(l)))
-TOOLS   := $(patsubst tools/%.c,%,$(wildcard tools/*.c))
+TOOLS   := $(filter-out $(if $(CURL),,gen-endpoint),$(patsubst tools/%.c,%,$(wildcard tools/*.c)))
 # Tools that read and write records and run no model: no kernel or decoder is in their archive.
-RECORD_TOOLS := $(filter bundle compare conclude measure pareto plot report schedule score-exact \
-                    score-text,$(TOOLS))
-RECORD_ROOMS := report figure analysis text setting record stat base
+RECORD_TOOLS := $(filter bundle compare conclude import-bench measure pareto plot report schedule \
+                    score-exact score-text,$(TOOLS))
+RECORD_ROOMS := report figure analysis remote text setting record stat base
 RECORD_OBJ   := $(filter $(foreach r,$(RECORD_ROOMS),$(BUILD)/obj/lib/$(r)/%),$(LIB_OBJ))
 
 .PHONY: tools
 tools: $(TOOLS:%=$(BIN)/%) ##build the tools, in build/bin
+	$(if $(CURL),,@echo 'gen-endpoint is left out: it needs libcurl (Debian:' \
+	    'libcurl4-openssl-dev; ./bootstrap tools installs it)' >&2)
 
 # Keep files that only pattern rules make. (.SECONDARY would do it, too, but then a file that is new
 # enough is made again when one of its prerequisites was checked before.)
@@ -192,6 +197,7 @@ $(BUILD)/obj/lib/train/ranks-mpi.o: private ALL_CFLAGS += \
     $(patsubst -I%,-isystem %,$(shell pkg-config --cflags-only-I $(MPI)))
 $(BIN)/train-lm: private LDLIBS += $(shell pkg-config --libs $(MPI))
 endif
+$(BIN)/gen-endpoint: private LDLIBS += $(if $(CURL),$(shell pkg-config --libs libcurl))
 
 # A variable text-FILE makes FILE a stamp: a file with that text, written again only when the text
 # changes (the rules are at the end of this file).

@@ -116,7 +116,7 @@ static void commit(const struct canvas_loop *l, struct canvas_state *c, size_t w
     }
     const int32_t *back = r->pick + (c->wanted - c->held);
     for (size_t k = 0; k < backs; k++)
-        c->edited += canvas_revise(l, w0 + (size_t)back[k]);
+        c->edited += canvas_revise(l, w0, back[k]);
     c->remasked = (int32_t)backs - c->edited;
 }
 

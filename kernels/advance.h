@@ -299,6 +299,8 @@ HOST_DEVICE struct reading canvas_read(const struct canvas_loop *l, const struct
         unmask_less_note(slot, &l->top[w], canvas_step(l, c) == 0, l->params.less_drift,
                          l->params.less_history);
     struct reading said = unmask_read(l->rule, &l->params, &l->answer[w], slot);
+    if (said.id == l->mask && unmask_has(l->rule, UNMASK_CHECKS))
+        said.id = l->answer[w].runner_up; /* a draft: only a block without masks is checked */
     said.confidence = rounded_confidence(l->rounding, said.confidence);
     return said;
 }
@@ -362,11 +364,12 @@ HOST_DEVICE double canvas_held_confidence(const struct canvas_loop *l, size_t w)
                : exp(l->answer[w].target_log_prob);
 }
 
-/* Revises the id in the slot of answer w. Returns 1 if another id takes its place, 0 if a mask
- * does. */
-HOST_DEVICE int canvas_revise(const struct canvas_loop *l, size_t w)
+/* Revises the id in the slot of an answer from w0 on, by an entry of offers.back. Returns 1 if
+ * another id takes its place, 0 if a mask does. */
+HOST_DEVICE int canvas_revise(const struct canvas_loop *l, size_t w0, int32_t back)
 {
-    const int32_t id = unmask_has(l->rule, UNMASK_EDITS) ? l->answer[w].id : l->mask;
+    const size_t w = w0 + (size_t)(back < 0 ? ~back : back);
+    const int32_t id = back >= 0 && unmask_has(l->rule, UNMASK_EDITS) ? l->answer[w].id : l->mask;
     l->token[l->asked[w]] = id;
     return id != l->mask;
 }

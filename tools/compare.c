@@ -60,6 +60,8 @@ static json_t *start_record(const struct compare *c, const struct couple *k, con
     const char *base = baseline_side(&c->baseline, k->base)->setting;
     json_object_set_new(j, "base_setting", *base ? json_string(base) : json_null());
     json_object_set_new(j, "also", baseline_also(&c->baseline, k->base, k->point));
+    if (*k->point->stack) /* the reader of this record must know that more than BY differs */
+        json_object_set_new(j, "stack", json_string(k->point->stack));
     const char *arch = rec_text(k->point->about, "arch");
     if (arch)
         json_object_set_new(j, "arch", json_string(arch));
@@ -373,7 +375,8 @@ int main(int argc, char **argv)
                               .margin = NONINFERIOR_MARGIN}};
     const struct opt options[] = {
         {"by", 0, OPT_TEXT, &c.a.by, .arg = "SETTING",
-         .help = "setting whose effect is measured (quant)"},
+         .help = "setting whose effect is measured (quant); stack: other engines against our "
+                 "plain LLaMA with a batch of their concurrency, a ratio of two programs"},
         {"base", 0, OPT_TEXT, &c.a.base, .arg = "VALUE",
          .help = "value of --by at the base (its default)"},
         {"methods", 0, OPT_TEXT, &c.a.methods, .arg = "FILE",

@@ -23,6 +23,7 @@ struct args {
     struct common common;
     const char *stopped;
     int64_t max_failed;
+    double ttft_limit_ms, itl_limit_ms; /* 0: none */
     int verify;
 };
 
@@ -215,6 +216,10 @@ static const char notes[] =
     "  slot_tokens_per_s          the same for all slots of the canvas\n"
     "  output_bytes_per_s         the same for bytes of text: compares models with\n"
     "                             different tokenizers\n"
+    "  requests_per_s, goodput_per_s\n"
+    "                             sum of answers / sum of batch makespans; all, and those\n"
+    "                             within the limits of --ttft-limit-ms (ttft_ns) and\n"
+    "                             --itl-limit-ms (tpot_ns: ITL is the mean of an answer)\n"
     "  norm_latency_ns_per_token  e2e_ns / n\n"
     "  norm_latency_ns_per_word   e2e_ns / words of the text up to the stop id, as wc\n"
     "                             -w counts them\n"
@@ -270,6 +275,10 @@ int main(int argc, char **argv)
         TAKE_OPTION(m.a.max_failed),
         {"verify", 0, OPT_FLAG, &m.a.verify,
          .help = "also check memory, lengths and stops, and that repeats are identical"},
+        {"ttft-limit-ms", 0, OPT_REAL, &m.a.ttft_limit_ms, 1e-6, 1e9, .arg = "MS",
+         .help = "goodput: an answer is good if its first token comes within MS (no limit)"},
+        {"itl-limit-ms", 0, OPT_REAL, &m.a.itl_limit_ms, 1e-6, 1e9, .arg = "MS",
+         .help = "goodput: and if its mean time per token after that is at most MS (no limit)"},
         {"stopped", 0, OPT_TEXT, &m.a.stopped, .arg = "WHY",
          .help = "stop_reason to record: precision, budget, launches, ... (null)"},
         OPT_COMMON(m.a.common),
@@ -280,6 +289,7 @@ int main(int argc, char **argv)
     struct err e = {0};
     m.log = (struct log){"measure", m.a.common.quiet ? 0 : 1 + m.a.common.verbose};
     m.index = json_object();
+    m.work.limits = (struct samples_limits){{m.a.ttft_limit_ms * 1e6, m.a.itl_limit_ms * 1e6}};
     struct rec_reader *in = rec_read_open((const char *const *)argv + first,
                                           (size_t)(argc - first), &e);
     check(&m, !in, &e);

@@ -102,6 +102,7 @@ static int fill_tables(struct page *p, const struct args *a, const struct runset
     sections_tables(p, s);
     sections_ablation(p, s);
     sections_robustness(p, s);
+    sections_stacks(p, s);
     sections_texts(p, s);
     page_section(p, "machine", "Machine and models");
     sections_machines(p, s);

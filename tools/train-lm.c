@@ -405,7 +405,7 @@ static int finish(struct setup *r, struct err *e)
     const struct history_line line = {r->config.name, r->config.family->name, r->a->how.steps,
                                       r->a->how.steps * r->a->how.rows * times};
     if (checkpoint_save(&r->config, r->a->out, r->a->dtype, values, r->trainer, e) ||
-        history_write(r->a->out, r->a->init ? r->from.folder : NULL, &line, e))
+        history_write(r->a->out, r->from.tokenizer ? r->a->init : r->from.folder, &line, e))
         return -1;
     unlink(r->state);
     log_note(&r->log, "%s: %zu parameters written", r->a->out, config_parameters(&r->config));

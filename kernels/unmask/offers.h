@@ -38,7 +38,8 @@ struct offers {
                                     * for a rule that edits, that of the answer */
     int32_t *pick;                 /* [n] indices of answers, best first by the order */
     int32_t *back;                 /* [m] the first *backs: indices (>= n) of the ids that become */
-    size_t *backs;                 /* masks again (or are edited); *backs is 0 before the call */
+    size_t *backs;                 /* masks again (or are edited; then ~index: a mask again); *backs
+                                    * is 0 before the call */
     int32_t *done;                 /* a rule that edits sets it to 1 when the block is done */
     const int32_t *token;          /* the ids of all canvases before the pass, by `asked` */
     const int32_t *asked;          /* [n + m] the ids (of all canvases) that the answers are

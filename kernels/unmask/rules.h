@@ -17,6 +17,7 @@
 #include "kernels/unmask/localleap.h"
 #include "kernels/unmask/origin.h"
 #include "kernels/unmask/prophet.h"
+#include "kernels/unmask/s2d2.h"
 #include "kernels/unmask/saber.h"
 #include "kernels/unmask/sched.h"
 #include "kernels/unmask/schedule.h"
@@ -35,7 +36,11 @@ enum unmask_trait {
     UNMASK_EDITS = 64,   /* with UNMASK_REVISES: offers.back are ids that give way to the answers
                           * about their slots. The rule says when a block is done */
     UNMASK_OPENS = 128,  /* several blocks may be open (canvas_open_on of kernels/advance.h) */
-    UNMASK_TOPS = 256    /* answers come with their most likely ids: canvas_loop.top */
+    UNMASK_TOPS = 256,   /* answers come with their most likely ids: canvas_loop.top */
+    UNMASK_CHECKS = 512  /* with UNMASK_SHADOWS: a full block is a draft. Shadow rows see only what
+                          * is before them, and the canvas is read from left to right except from
+                          * the first mask of the block on. offers.back may hold ~index: a mask
+                          * again */
 };
 
 /* RULE(enumerator, name, traits, call). The call returns how many answers of `o` become final, by
@@ -65,13 +70,16 @@ enum unmask_trait {
     RULE(SCHED, sched, UNMASK_PACED | UNMASK_IDLES | UNMASK_KEEPS,     \
          unmask_sched(o, p->sched_high, p->sched_low, p->sched_rate))  \
     RULE(LESS, less, UNMASK_PACED | UNMASK_IDLES | UNMASK_KEEPS | UNMASK_TOPS,                    \
-         unmask_less(o, p->less_sure))
+         unmask_less(o, p->less_sure))                                 \
+    RULE(S2D2, s2d2,                                                   \
+         UNMASK_REVISES | UNMASK_SHADOWS | UNMASK_EDITS | UNMASK_KEEPS | UNMASK_CHECKS,          \
+         unmask_s2d2(o, p->threshold, p->check_span))
 /* PARAMETER(name, type INT or REAL, rule|rule, rare, least, most, default, meaning). rare: 1 if
  * only --help-all lists the option. */
 #define UNMASK_PARAMETERS(PARAMETER)                                                              \
-    PARAMETER(threshold, REAL, threshold|dynamic|joint|localleap|d2f, 0, 0, 1, "0.9",             \
-              "commit each token whose confidence is at least this; dynamic, joint, d2f: above "  \
-              "this")                                                                             \
+    PARAMETER(threshold, REAL, threshold|dynamic|joint|localleap|d2f|s2d2, 0, 0, 1, "0.9",        \
+              "commit each token whose confidence is at least this; dynamic, joint, d2f, s2d2: "  \
+              "above this")                                                                       \
     PARAMETER(factor, REAL, factor, 1, 0, 1000, "1",                                              \
               "commit the j best tokens while the j-th has a confidence of at least 1 - "         \
               "factor / (j + 1)")                                                                 \
@@ -134,7 +142,9 @@ enum unmask_trait {
               "a token is stable if its distribution is at most this far from that of the step "  \
               "before, in nats")                                                                  \
     PARAMETER(less_history, INT, less, 1, 1, 1e6, "2",                                            \
-              "steps before this one in which the token must have been the best")
+              "steps before this one in which the token must have been the best")                 \
+    PARAMETER(check_span, INT, s2d2, 1, 1, 1e6, "1",                                              \
+              "check drafts where at least this many masks follow each other; else --threshold")
 /* Parameters that refine another one. No sweep uses them as its axis. */
 #define UNMASK_REFINEMENTS(PARAMETER)                                                             \
     PARAMETER(threshold_decay, REAL, threshold, 1, 0, 1, "0",                                     \

@@ -11,7 +11,7 @@
 #include "lib/setting/engine_facts.h"
 #include "lib/setting/system.h"
 
-static const char *const models[] = {"model", "arch", "paradigm", "draft_model",
+static const char *const models[] = {"model", "arch", "stack", "paradigm", "draft_model",
                                      "latent_file", "option", "weights",
                                      "draft_weights", "prior_weights", "conditions", NULL};
 
@@ -199,6 +199,12 @@ int about_is_diffusion(const json_t *r)
     if (paradigm)
         return about_is_latent(r) ? -1 : strcmp(paradigm, "autoregressive") != 0;
     return !arch ? -1 : !strcmp(arch, "llada") ? 1 : !strcmp(arch, "llama") ? 0 : -1;
+}
+
+const char *about_stack(const json_t *r)
+{
+    const char *stack = rec_text(r, "stack");
+    return stack ? stack : "";
 }
 
 int about_is_latent(const json_t *r)

@@ -108,6 +108,9 @@ void family_start(struct config *c, const struct family *f)
 static int turn_to_denoiser(struct config *c, struct err *e)
 {
     const struct family *f = c->family->denoiser;
+    if (c->paradigm != PARADIGM_AUTOREGRESSIVE)
+        return err_set(e, EXIT_BAD_USAGE, "%s: expected a model that writes left to right, got %s",
+                       c->name, c->family->name);
     if (!f)
         return err_set(e, EXIT_BAD_USAGE, "%s: no family of denoisers has the layout of %s: "
                        "expected a llama, mistral, ministral3, qwen2 or qwen3 model", c->name,

@@ -172,7 +172,7 @@ void family_start(struct config *c, const struct family *f);
 
 /* *c = the config of a model called `name` that is trained on from the weights of another one, as
  * they are without quantization. denoises: 1: as a denoiser of the same layout, which has no mask
- * token yet. -1 (EXIT_BAD_USAGE): the family has no denoiser; or models of this name have another
+ * token yet. -1 (EXIT_BAD_USAGE): `from` is none to turn; or models of this name have another
  * mask than `from`, where the name alone says which. */
 int family_continue(struct config *c, const struct config *from, const char *name, int denoises,
                     struct err *e);

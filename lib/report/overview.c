@@ -4,10 +4,12 @@
 #include "lib/report/overview.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "lib/record/rec.h"
 #include "lib/report/claims.h"
+#include "lib/report/sections.h"
 
 #define COUNT(list) (sizeof(list) / sizeof *(list))
 
@@ -157,6 +159,19 @@ static void put_part(struct page *p, const struct runset *s, const struct overvi
     put_more(p, f->tables, part);
 }
 
+/* Points of other engines are named here and shown in all tables only. */
+static void put_stacks(struct page *p, const struct runset *s)
+{
+    static const struct page_link there = {"tables.html#stacks", "other engines"};
+    char *names = sections_stack_names(s);
+    if (!names)
+        return;
+    page_text(p, "Other engines were measured, too (%s). Their software stack differs, so they are "
+                 "in no answer, figure or table of this page.", names);
+    page_links(p, "In all tables:", &there, 1);
+    free(names);
+}
+
 void overview_fill(struct page *p, const struct runset *s, const struct overview *f)
 {
     static const struct page_link forms[] = {{"tables.html", "all tables"},
@@ -165,6 +180,7 @@ void overview_fill(struct page *p, const struct runset *s, const struct overview
     put_first_screen(p, s, f->shelf, f->title);
     for (size_t i = 0; i < COUNT(parts); i++)
         put_part(p, s, f, &parts[i]);
+    put_stacks(p, s);
     page_links(p, "Other forms of this page:", forms, COUNT(forms));
     page_end(p);
 }

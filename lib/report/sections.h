@@ -16,6 +16,10 @@ void sections_comparisons(struct page *p, const struct runset *s);
 void sections_methods(struct page *p, const struct runset *s);
 /* Effects of each option and level of saving, and the claims about them (kind `ablation`). */
 void sections_ablation(struct page *p, const struct runset *s);
+/* Points of other software stacks, apart from all others (RUNSET_FOREIGN). */
+void sections_stacks(struct page *p, const struct runset *s);
+/* The names of these stacks; the caller's; NULL: none. */
+char *sections_stack_names(const struct runset *s);
 /* How far answers of the same weights differ (`comparison` with effect `disagreement`). */
 void sections_robustness(struct page *p, const struct runset *s);
 /* Sample texts, if the generations are among the records. */

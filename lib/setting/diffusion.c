@@ -68,9 +68,10 @@ static int check_rule(const struct diffusion *d, struct err *e)
     if (d->rule == UNMASK_CREDIT && d->temperature > 0)
         return err_set(e, EXIT_BAD_USAGE, "unmask credit goes with temperature 0 only, got %g: "
                        "credits go to the best token, not to a drawn one", d->temperature);
-    if ((d->rule == UNMASK_SCHED || d->rule == UNMASK_LESS) && d->temperature > 0)
-        return err_set(e, EXIT_BAD_USAGE, "unmask sched and less go with temperature 0 only, got "
-                       "%g: they ask whether the best tokens stay", d->temperature);
+    if ((d->rule == UNMASK_SCHED || d->rule == UNMASK_LESS || d->rule == UNMASK_S2D2) &&
+        d->temperature > 0)
+        return err_set(e, EXIT_BAD_USAGE, "unmask sched, less and s2d2 go with temperature 0 only, "
+                       "got %g: they compare best tokens", d->temperature);
     return 0;
 }
 
@@ -80,11 +81,11 @@ static int check_shadows(const struct diffusion *d, struct err *e)
     if (!unmask_has(d->rule, UNMASK_SHADOWS))
         return 0;
     if (d->cfg_scale > 0)
-        return err_set(e, EXIT_BAD_USAGE, "unmask wino goes with cfg-scale 0 only, got %g: its "
-                       "shadow rows have no unconditional twins", d->cfg_scale);
+        return err_set(e, EXIT_BAD_USAGE, "unmask wino and s2d2 go with cfg-scale 0 only, got "
+                       "%g: their shadow rows have no unconditional twins", d->cfg_scale);
     if (diffusion_cache_has(d->cache, CACHE_IN_LAYERS))
-        return err_set(e, EXIT_BAD_USAGE, "unmask wino does not go with cache %s: it keeps nothing "
-                       "for shadow rows inside the layers", diffusion_cache_name(d->cache));
+        return err_set(e, EXIT_BAD_USAGE, "unmask wino and s2d2 do not go with cache %s: it keeps "
+                       "nothing for shadow rows inside the layers", diffusion_cache_name(d->cache));
     return 0;
 }
 

@@ -105,12 +105,10 @@ static void gather(const struct launches_given *g, size_t d, const char **given)
 {
     const struct settings_table *t = systems[d];
     for (size_t i = 0; i < t->n; i++) {
-        given[i] = g->text[d][i];
-        for (size_t k = 0; k < d && is_shared(&t->row[i]); k++) {
-            size_t row = settings_find(systems[k], t->row[i].name);
-            if (row < systems[k]->n)
-                given[i] = g->text[k][row];
-        }
+        size_t k = 0, row = i;
+        while (k < d && (row = settings_find(systems[k], t->row[i].name)) == systems[k]->n)
+            k++;
+        given[i] = k < d && is_shared(&t->row[i]) ? g->text[k][row] : g->text[d][i];
     }
 }
 

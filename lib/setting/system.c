@@ -5,7 +5,8 @@
 #include <assert.h>
 #include <string.h>
 
-const struct settings_table *const systems[] = {&system_llama, &system_llada, &system_ltm, NULL};
+const struct settings_table *const systems[] = {&system_llama, &system_llada, &system_ltm,
+                                                &system_endpoint, NULL};
 
 const struct settings_table *system_named(const char *name)
 {

@@ -1,16 +1,16 @@
 /* system.h - the settings of every generator. A system is a way of generating as schedules and
- * records name it ("llada"); lib/decode has a decoder for each. This list is all that a reader of
- * records needs: it links no decoder. */
+ * records name it ("llada"); lib/decode has a decoder for each, but for `endpoint`, which is
+ * another program. This list is all that a reader of records needs: it links no decoder. */
 #pragma once
 
 #include "lib/setting/settings.h"
 
-extern const struct settings_table system_llama, system_llada, system_ltm;
+extern const struct settings_table system_llama, system_llada, system_ltm, system_endpoint;
 extern const struct settings_table *const systems[]; /* all of them, NULL last */
 /* The table of that name, or NULL. */
 const struct settings_table *system_named(const char *name);
-/* The first table whose length the record has, or NULL. The tables of llama and ltm share the name
- * max_new: a latent record gives that of llama. */
+/* The first table whose length the record has, or NULL. The tables of llama, ltm and endpoint share
+ * the name max_new: their records give that of llama. */
 const struct settings_table *system_of_record(const json_t *record);
 /* The row with SETTING_LENGTH; every table has one. */
 const struct setting *system_length(const struct settings_table *t);

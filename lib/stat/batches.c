@@ -40,7 +40,7 @@ static int compare_places(const double *x, const double *y)
 static int merge(struct batches_one *sum, const struct batches_one *one)
 {
     static const enum batches_member added[] = {BATCHES_TO_EOS, BATCHES_SLOTS, BATCHES_TEXT,
-                                                BATCHES_REQUESTS};
+                                                BATCHES_REQUESTS, BATCHES_GOOD};
     if (sum->of[BATCHES_ID] < 0 || compare_places(sum->of, one->of))
         return 0;
     sum->of[BATCHES_NS] = fmax(sum->of[BATCHES_NS], one->of[BATCHES_NS]);

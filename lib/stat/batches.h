@@ -13,6 +13,7 @@ enum batches_member {
     BATCHES_TO_EOS, BATCHES_SLOTS, /* tokens up to the stop id; all tokens */
     BATCHES_TEXT,       /* bytes of text up to the stop id */
     BATCHES_REQUESTS,   /* 1 in a request; in a batch their number */
+    BATCHES_GOOD,       /* 1: the request is within limits of latency, 0; in a batch their number */
     /* Device readings over the batch; every request of a batch has the same ones. */
     BATCHES_J, BATCHES_TICKS, /* joules by the energy counter; how often the counter changed */
     BATCHES_INTEGRAL_J,       /* joules as the integral of power readings */
@@ -34,7 +35,7 @@ struct batches { /* begins as zeroes */
 };
 
 /* Takes a request. Requests with the same launch, round and id become one batch: its makespan is
- * the largest of theirs; tokens, bytes and requests are summed. */
+ * the largest of theirs; tokens, bytes and numbers of requests are summed. */
 void batches_add(struct batches *b, const struct batches_one *request);
 /* To be called after the last request. Sorts by launch, round and id and merges. */
 void batches_finish(struct batches *b);

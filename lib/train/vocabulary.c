@@ -56,6 +56,14 @@ static int64_t unused_token(const json_t *tokenizer)
     return -1;
 }
 
+/* The name of a mask token: that of the family, or ours, if the tokenizer has only that. */
+static const char *mask_of(const struct family *f, const struct tokenizer *t)
+{
+    const int own = !f->mask_token ||
+                    (tokenizer_id(t, f->mask_token) < 0 && tokenizer_id(t, mask_token) >= 0);
+    return own ? mask_token : f->mask_token;
+}
+
 /* The id of a token, which is added if it is not there. */
 static int64_t id_of(struct tokenizer_changes *how, const struct tokenizer *t, const char *token)
 {
@@ -80,7 +88,7 @@ static void choose(struct vocabulary *v, struct config *c, const struct config *
     c->pad = from->pad >= 0 ? from->pad : c->eos[0];
     c->mask = config_denoises(c) ? from->mask : -1;
     if (config_denoises(c) && c->mask < 0) {
-        const char *name = c->family->mask_token ? c->family->mask_token : mask_token;
+        const char *name = mask_of(c->family, t);
         const int64_t unused = how->n_add || tokenizer_id(t, name) >= 0 ? -1 : unused_token(j);
         c->mask = unused >= 0 ? unused : id_of(how, t, name);
         if (unused >= 0)

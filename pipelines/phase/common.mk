@@ -62,8 +62,8 @@ ifneq ($(LEVEL),)
 override GEN_FLAGS += --level $(LEVEL)
 endif
 PAGED := $(call split,$(PAGE))
-ifneq ($(filter-out decoding ablation latent-ablation,$(PAGED)),)
-$(error PAGE=$(PAGE) (64): expected a list of decoding, ablation, latent-ablation)
+ifneq ($(filter-out decoding ablation latent-ablation peer,$(PAGED)),)
+$(error PAGE=$(PAGE) (64): expected a list of decoding, ablation, latent-ablation, peer)
 endif
 pareto_flags     = --seed $(SEED) --margin '$(MARGIN)' $(PARETO_FLAGS)
 $(foreach v,$(NAMES),$(call plain,$(v)=,$($(v))))

@@ -5,7 +5,7 @@
 reduce (inputs | select(.kind == "generation" and .phase == "timed")
         | select(.status == "ok" or .status == null)) as $g
     ({first: {}, n: {}};
-     ([$g.point // $g.config, $g.workload, $g.id, $g.token_ids] | tojson) as $key
+     ([$g.point // $g.config, $g.workload, $g.id, $g.token_ids // $g.text] | tojson) as $key
      | .n[$key] = ((.n[$key] // 0) + ($g.copies // 1))
      | if .first[$key] then . else .first[$key] = $g end)
 | .n as $n | .first | (map(.id) | unique | length) as $prompts

@@ -76,7 +76,7 @@ TOLD = $(R)/claims.ndjson $(BY_METHOD) $(OPTION_TOLD) $(R)/pareto.ndjson $(R)/sc
        $(SCALE_SCORED) $(QUANT) $(ROBUST) $(LIKELIHOOD) $(LATENT_BOUND) \
        $(R)/steps/ratios.ndjson $(RATIOS) \
        $(R)/aa/verdict.ndjson $(PASSES) $(BASELINE) $(R)/ceilings.ndjson $(R)/quiet.ndjson \
-       $(R)/workload.ndjson $(R)/prompts.ndjson
+       $(R)/workload.ndjson $(R)/prompts.ndjson $(PEER_TOLD)
 # With the embedded models the page adds what they can show.
 EMBEDDED = $(if $(filter data/models/%,$(LLADA) $(LLAMA)),--embedded)
 

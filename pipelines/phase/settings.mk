@@ -185,7 +185,8 @@ SHAPE_TO      ?= 16,32,64,128
 # ---- report ----
 
 # experiments that the figures and the page show besides the phases: decoding, ablation,
-# latent-ablation; PAGE=decoding,ablation. Experiments that have no results yet are run
+# latent-ablation, peer (with URL=); PAGE=decoding,ablation. Experiments that have no results yet
+# are run
 PAGE            ?=
 # width of the figures of make paper in cm: 8.4 (a column) or 17.5 (the page)
 WIDTH           ?= 8.4

@@ -288,7 +288,7 @@ END
     cmp <(jq -c '[.id, .token_ids, .commit_tokens]' "$T/a") \
         <(jq -c '[.id, .token_ids, .commit_tokens]' "$T/b")
     run "${GEN[@]}" --unmask wino --cfg-scale 1 "$T/prompts"
-    [ "$status" -eq 64 ] && [[ $output == *"wino goes with cfg-scale 0 only"* ]]
+    [ "$status" -eq 64 ] && [[ $output == *"wino and s2d2 go with cfg-scale 0 only"* ]]
     run "${GEN[@]}" --unmask credit --temperature 1 "$T/prompts"
     [ "$status" -eq 64 ] && [[ $output == *"credit goes with temperature 0 only"* ]]
 }

@@ -134,6 +134,65 @@ opened() {
         --unmask less --less-sure 0.2 --less-drift 0.1 --less-history 1
 }
 
+# checked SPAN FIELDS [option...]: `sampled s2d2` that checks runs of SPAN masks or more
+checked() {
+    local span=$1 fields=${2#\{}
+    shift 2
+    sampled s2d2 "{\"span\":$span,\"gen_length\":24,$fields" --gen-length 24 --temperature 0 \
+        --unmask s2d2 --check-span "$span" "$@"
+}
+
+@test "s2d2: drafts stay while blocks of one token give them too" {
+    make_model --arch sdar --kv-heads 2 --gain 2.5
+    for span in 1 2 3 5; do # a block has 4 slots: 5 checks nothing
+        checked $span '{"block_length":4,"threshold":0.4}' --threshold 0.4 --batch 3
+        jq -se 'all(.cache == "exact")' "$T/got"
+        checked $span '{"block_length":4,"threshold":0.4}' --threshold 0.4 --cache none --device ref
+        checked $span '{"block_length":8,"threshold":0.6}' --threshold 0.6 --mask-block 8
+        checked $span '{"block_length":8,"threshold":0.6}' --threshold 0.6 --mask-block 8 \
+            --batch 2 --admit continuous --threads 2
+        checked $span '{"block_length":6,"threshold":0.5}' --threshold 0.5 --mask-block 6 --batch 4
+    done
+    on_levels gen-llada checked 1 '{"block_length":4}'
+    if [ -e "${TESTBIN:-build/tests}/libcrossover-cuda.so" ]; then
+        on_cuda checked 1 '{"block_length":4}' --dtype f32 --batch 4
+        on_cuda checked 3 '{"block_length":4,"threshold":0.4}' --threshold 0.4 --dtype f32
+    fi
+}
+
+@test "s2d2: the ids of blocks of one token in 200 of 200 texts" {
+    make_model --arch sdar --dtype BF16 --kv-heads 2 --gain 4
+    jq -cn 'range(220) | . as $n | {id: "\($n)", prompt_ids:
+        [range(1 + $n % 23) | ($n * 37 + . * 91) % 256]}' > "$T/prompts"
+    write() {
+        "$BIN/gen-llada" -q -m "$T/model" --temperature 0 --gen-length 48 --batch 50 --no-meta \
+            "$@" "$T/prompts" | jq -c 'select(.kind == "generation")'
+    }
+    # without those in which the network writes its mask, which is then filled again
+    write --mask-block 1 --unmask threshold |
+        jq -sc 'map(select(.token_ids | index(258) | not)) | .[:200][]' > "$T/alone"
+    ids() { jq -c '[.id, .token_ids]' "$1" | sort; }
+    for block in 4 16; do
+        write --mask-block $block --unmask s2d2 > "$T/checked"
+        [ "$(comm -12 <(ids "$T/alone") <(ids "$T/checked") | wc -l)" -eq 200 ]
+    done
+    # a draft and its check are two passes, and give more than one token
+    jq -se '(map(.denoise_steps) | add) < 2 * 48 * length and any(.edited_tokens > 0)' "$T/checked"
+}
+
+@test "s2d2: refused where a block is not that of the mask, or ids are drawn" {
+    make_model --arch sdar
+    refuses_to() {
+        run "$BIN/gen-llada" -m "$T/model" --unmask s2d2 --no-meta "${@:2}" "$T/prompts"
+        [ "$status" -eq 64 ] && [[ $output == *"$1"* ]]
+    }
+    refuses_to "temperature 0 only"
+    refuses_to "expected block-length 4" --temperature 0 --gen-length 8 --block-length 8
+    refuses_to "cache none or exact" --temperature 0 --gen-length 8 --cache prefix
+    make_model --arch dream
+    refuses_to "expected a model with a block-causal mask" --temperature 0 --gen-length 8
+}
+
 @test "sched, less: on the emulated CUDA device" {
     [ -e "${TESTBIN:-build/tests}/libcrossover-cuda.so" ] ||
         skip "no C++ compiler, so no emulated device"

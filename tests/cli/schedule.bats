@@ -35,6 +35,15 @@ schedule() { "$BIN/schedule" "$@"; }
     jq -se 'map(select(.kind == "launch")) | all(.units == 18)' got
 }
 
+@test "a list for a setting that all systems share counts for each of them" {
+    for s in llama llada ltm endpoint; do
+        schedule --systems "$s" --steps 4 --batch 1,8 --contract fixed --launches 1 --no-meta > got
+        conforms got
+        [ "$(jq -c '[.points[] | [.batch, .contract]] | sort' got)" = \
+            '[[1,"fixed"],[8,"fixed"]]' ]
+    done
+}
+
 @test "three systems are in each pair, each along its own axis" {
     schedule --systems llada,llama,ltm --launches 4 --steps 2,4 --vi-steps 0,8 --no-meta > got
     conforms got

@@ -415,6 +415,36 @@ static void test_less(void)
        "less: the divergence of two lists, %g", unmask_less_drift(&b, &slot[0]));
 }
 
+/* Slots 3, 4, 6 of a block: the run has two, the check of slot 4 says another id. */
+static void test_s2d2(void)
+{
+    const struct unmask_params p = {.threshold = 0.5, .check_span = 2};
+    const double confidence[] = {0.4, 0.6, 0.2};
+    const int32_t asked[] = {3, 4, 6};
+    struct slot_kept slot[8] = {{{0}, {0}}};
+    struct head_row answer[3] = {{.id = 11}, {.id = 12}, {.id = 13}};
+    int32_t token[8] = {0, 0, 0, 11, 99, 0, 13, 0}, pick[] = {1, 0, 2}, back[3], done = 0;
+    size_t backs = 0;
+    struct offers o = {.n = 3, .confidence = confidence, .pick = pick, .asked = asked,
+                       .answer = answer, .slot = slot, .token = token, .back = back,
+                       .backs = &backs, .done = &done};
+    ok(unmask_count(UNMASK_S2D2, &p, &o) == 3 && !done && slot[3].id[0] == 1 &&
+           slot[6].id[0] == 2, "s2d2: all slots get a draft, the first run is checked");
+    o.n = 0;
+    o.m = 3;
+    ok(unmask_count(UNMASK_S2D2, &p, &o) == 0 && backs == 2 && back[0] == 1 && back[1] == ~2 &&
+           !done && !slot[4].id[0], "s2d2: one gives way, what is behind it is a mask again");
+    backs = 0;
+    ok(unmask_count(UNMASK_S2D2, &p, &o) == 0 && backs == 0 && done,
+       "s2d2: without drafts the block is done");
+    o.n = 3;
+    o.m = 0;
+    done = 0;
+    ok(unmask_count(UNMASK_S2D2, &(struct unmask_params){.threshold = 0.5, .check_span = 3}, &o) ==
+               1 && pick[0] == 1 && !done && !slot[4].id[0],
+       "s2d2: a shorter run: the answers above the threshold");
+}
+
 int main(void)
 {
     test_credit();
@@ -426,5 +456,6 @@ int main(void)
     test_klass();
     test_sched();
     test_less();
+    test_s2d2();
     return tap_done();
 }

@@ -150,7 +150,8 @@ json_t *answer_sample(struct model *m, const json_t *request)
     const int joint = !strcmp(sampler, "joint"), d2f = !strcmp(sampler, "d2f");
     const int stable = !strcmp(sampler, "stable");
     const int from_end = canvas_asked(request, "from_end", 0) > 0;
-    const int fills = sdar || fast || joint || d2f, dream = !strcmp(sampler, "dream");
+    const int s2d2 = !strcmp(sampler, "s2d2");
+    const int fills = sdar || fast || joint || d2f || s2d2, dream = !strcmp(sampler, "dream");
     const char *order = json_string_value(json_object_get(request, "order"));
     c.order = order ? *order : 0;
     c.gen = (size_t)canvas_asked(request, "gen_length", 16);
@@ -180,7 +181,7 @@ json_t *answer_sample(struct model *m, const json_t *request)
     else if (fast) run_fast(&c, block, (size_t)canvas_asked(request, "part", 8), threshold);
     else if (nemotron) run_nemotron(&c, m, block, threshold);
     else if (dream) run_dream(&c, steps);
-    else if (!rules_run(&c, request, sampler))
+    else if (!rules_run(&c, m, request, sampler))
         run_dllm(&c, block, steps, !strcmp(sampler, "mdlm"));
     json_t *out = json_array();
     for (size_t t = c.prompt; t < c.prompt + c.gen; t++)

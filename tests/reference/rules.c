@@ -1,6 +1,7 @@
 /* rules.c - see rules.h. Each follows the code of its authors, without a cache: localleap
  * get_transfer_index() of LocalLeap, d2f generate_llada_demo_block.py of D2F, sched
- * dream_sampling/sched.py of SchED, less llada_sampling/llada_less.py of LESS. */
+ * dream_sampling/sched.py of SchED, less llada_sampling/llada_less.py of LESS, s2d2
+ * SDAR/generate_ssd_policy.py of S2D2. */
 #include "tests/reference/rules.h"
 
 #include <math.h>
@@ -240,7 +241,41 @@ static void run_less(struct canvas *c, size_t block, size_t steps, const json_t 
     free(known);
 }
 
-int rules_run(struct canvas *c, const json_t *request, const char *name)
+/* S2D2 with top-k 1: drafts of the first run of masks stay while the model, left to right, writes
+ * them too; its first other id takes the place of a draft. A row in front of the first mask sees
+ * what is before it, the others all of the block. */
+static void run_s2d2(struct canvas *c, struct model *m, size_t block, double threshold, size_t span)
+{
+    for (size_t from = c->prompt / block * block; from < c->n; from += block)
+        for (size_t i = 0; i < block && canvas_masks(c, from, from + block); i++) {
+            size_t first = from, end;
+            while (c->x[first] != c->mask)
+                first++;
+            for (end = first; end < from + block && c->x[end] == c->mask;)
+                end++;
+            m->sees = SEES_OPEN;
+            m->open = first;
+            if (end - first < span) {
+                canvas_step(c, from, from + block, from + block, 1, threshold, 0);
+                continue;
+            }
+            model_logits(m, c->x, from + block, c->logits);
+            for (size_t t = first; t < end; t++)
+                canvas_choose(c, t, 0);
+            m->sees = SEES_BEFORE;
+            for (size_t t = first, same = 1; t < end && same; t++) {
+                const long draft = c->choice[t];
+                const double lead = c->lead[t];
+                model_logits(m, c->x, t + 1, c->logits); /* a mask at t, ids before it */
+                canvas_choose(c, t, 0);
+                canvas_note(&c->min_lead, fmin(lead, c->lead[t]));
+                c->x[t] = c->choice[t];
+                same = c->choice[t] == draft;
+            }
+        }
+}
+
+int rules_run(struct canvas *c, struct model *m, const json_t *request, const char *name)
 {
     const size_t block = (size_t)canvas_asked(request, "block_length", 4);
     const size_t steps = (size_t)canvas_asked(request, "steps", (double)block);
@@ -255,6 +290,8 @@ int rules_run(struct canvas *c, const json_t *request, const char *name)
                 canvas_asked(request, "ready_share", 0.95));
     else if (!strcmp(name, "sched")) run_sched(c, block, steps, request);
     else if (!strcmp(name, "less")) run_less(c, block, steps, request);
+    else if (!strcmp(name, "s2d2"))
+        run_s2d2(c, m, block, threshold, (size_t)canvas_asked(request, "span", 1));
     else return 0;
     return 1;
 }

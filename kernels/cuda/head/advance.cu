@@ -101,7 +101,7 @@ DEVICE void commit(const struct canvas_loop *l, struct canvas_state *c, size_t w
     }
     const int32_t *back = s.pick + (c->wanted - c->held);
     for (int k = (int)threadIdx.x; k < s.sum[SUM_BACKS]; k += CANVAS_THREADS)
-        edited += canvas_revise(l, w0 + (size_t)back[k]);
+        edited += canvas_revise(l, w0, back[k]);
     if (edited)
         atomicAdd(&s.sum[SUM_EDITED], edited);
     if (written)

@@ -118,6 +118,8 @@ static int add_record(struct evidence *v, const json_t *r, struct err *e)
     const char *kind = rec_kind(r), *point = about_point(r);
     const int of_point = !strcmp(kind, "times") || !strcmp(kind, "metric") ||
                          !strcmp(kind, "quality") || !strcmp(kind, "generation");
+    if (*about_stack(r)) /* no claim is about another software stack */
+        return 0;
     if (of_point && point) {
         about_add(object_in(v->points, point), r);
         if (!strcmp(kind, "quality"))
@@ -127,7 +129,8 @@ static int add_record(struct evidence *v, const json_t *r, struct err *e)
         else if (!strcmp(kind, "metric"))
             add_metric(v, r, point);
     }
-    if ((!strcmp(kind, "meta") || !strcmp(kind, "parent")) && json_has(r, "machine"))
+    if ((!strcmp(kind, "meta") || !strcmp(kind, "parent")) && json_has(r, "machine") &&
+        !rec_is(r, "tool", "gen-endpoint")) /* its machine is that of the client */
         add_to_list(v, "machine", r);
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         if (!strcmp(kind, lists[i]))

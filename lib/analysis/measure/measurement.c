@@ -103,17 +103,6 @@ static void take_timed(struct measurement *c, struct measurement_work *w)
         c->warmed = t->warmup_steady && c->warmed;
     if (!c->energy_reason && t->energy_reason)
         c->energy_reason = mem_text(t->energy_reason);
-    batches_add(&c->batches, &(struct batches_one){{
-        [BATCHES_LAUNCH] = (double)t->launch, [BATCHES_ROUND] = (double)t->round,
-        [BATCHES_ID] = (double)t->batch_id, [BATCHES_NS] = t->batch_ns,
-        [BATCHES_TO_EOS] = t->tokens_to_eos, [BATCHES_SLOTS] = t->new_tokens,
-        [BATCHES_TEXT] = t->text_bytes, [BATCHES_REQUESTS] = 1,
-        [BATCHES_J] = t->energy_j, [BATCHES_TICKS] = t->energy_ticks,
-        [BATCHES_INTEGRAL_J] = t->power_integral_j, [BATCHES_LOOKS] = t->looks,
-        [BATCHES_CAPPED] = t->capped, [BATCHES_WHOLE] = t->energy_whole,
-        [BATCHES_FLOPS] = t->model_flops, [BATCHES_BYTES] = t->model_bytes,
-        [BATCHES_PREFILL_FLOPS] = t->prefill_flops, [BATCHES_PREFILL_BYTES] = t->prefill_bytes,
-        [BATCHES_PREFILL_NS] = t->prefill_ns}});
     struct samples_answer a = {
         .launch = t->launch, .round = t->round, .seq = t->seq, .e2e = t->e2e_ns,
         .ttft = t->tokens_to_eos > 0 ? t->ttft_ns : NAN, .ttft_commit = t->ttft_commit_ns,
@@ -122,6 +111,18 @@ static void take_timed(struct measurement *c, struct measurement_work *w)
         .rows = t->rows > 0 ? t->rows : NAN,
         .committed = t->committed_tokens, .canvas = steps > 0 ? t->canvas_positions : NAN};
     push_answer(c, w, &a);
+    batches_add(&c->batches, &(struct batches_one){{
+        [BATCHES_LAUNCH] = (double)t->launch, [BATCHES_ROUND] = (double)t->round,
+        [BATCHES_ID] = (double)t->batch_id, [BATCHES_NS] = t->batch_ns,
+        [BATCHES_TO_EOS] = t->tokens_to_eos, [BATCHES_SLOTS] = t->new_tokens,
+        [BATCHES_TEXT] = t->text_bytes, [BATCHES_REQUESTS] = 1,
+        [BATCHES_GOOD] = samples_is_good(&a, &w->limits),
+        [BATCHES_J] = t->energy_j, [BATCHES_TICKS] = t->energy_ticks,
+        [BATCHES_INTEGRAL_J] = t->power_integral_j, [BATCHES_LOOKS] = t->looks,
+        [BATCHES_CAPPED] = t->capped, [BATCHES_WHOLE] = t->energy_whole,
+        [BATCHES_FLOPS] = t->model_flops, [BATCHES_BYTES] = t->model_bytes,
+        [BATCHES_PREFILL_FLOPS] = t->prefill_flops, [BATCHES_PREFILL_BYTES] = t->prefill_bytes,
+        [BATCHES_PREFILL_NS] = t->prefill_ns}});
 }
 
 static void note_repeat(struct measurement *c, int differs, const struct timing *t)
@@ -197,6 +198,8 @@ static int64_t of_batches(const struct measurement *c, enum metric f, struct lau
     switch (f) {
     case OUTPUT_RATE: return (int64_t)batches_rates(b, BATCHES_TO_EOS, out);
     case SLOT_RATE: return (int64_t)batches_rates(b, BATCHES_SLOTS, out);
+    case REQUEST_RATE: return (int64_t)batches_rates(b, BATCHES_REQUESTS, out);
+    case GOODPUT: return (int64_t)batches_rates(b, BATCHES_GOOD, out);
     case TEXT_RATE: return (int64_t)batches_rates(b, BATCHES_TEXT, out);
     case POWER_CAP: return (int64_t)batches_capped(b, out);
     case FLOPS_RATE: return (int64_t)batches_shares(b, SHARE_FLOPS, 1, out);
@@ -426,6 +429,9 @@ json_t *measurement_metric(struct measurement *c, enum metric f, int verify,
         put_values(w, c, f, j);
         if (is_energy)
             describe_energy(c, j);
+        for (int i = 0; f == GOODPUT && i < SAMPLES_LIMITS; i++)
+            rec_set_number(j, i ? "itl_limit_ns" : "ttft_limit_ns",
+                           w->limits.ns[i] > 0 ? w->limits.ns[i] : (double)NAN, "none");
     } else {
         json_object_set_new(j, "value", json_null());
         json_object_set_new(j, "value_reason", json_string(why_missing(c, f)));

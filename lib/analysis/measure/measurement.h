@@ -45,6 +45,7 @@ struct measurement {
     int is_disturbed;      /* after measurement_finish: 1: those numbers are used */
 };
 struct measurement_work { /* scratch for any number of measurements; begins as zeroes */
+    struct samples_limits limits; /* set by the caller */
     struct timing timing; /* the current record */
     double *work;         /* [room] */
     struct measurement_series series; /* the current metric */

@@ -31,6 +31,15 @@ void samples_add(struct samples *s, const struct samples_answer *a, const double
     s->answer[s->n++].gaps = gaps;
 }
 
+double samples_is_good(const struct samples_answer *a, const struct samples_limits *limits)
+{
+    const double *most = limits->ns;
+    if (!(most[SAMPLES_TTFT] > 0) && !(most[SAMPLES_ITL] > 0))
+        return NAN;
+    const int in_time = !(most[SAMPLES_TTFT] > 0) || a->ttft <= most[SAMPLES_TTFT];
+    return in_time && !(most[SAMPLES_ITL] > 0 && a->tpot > most[SAMPLES_ITL]) ? 1 : 0;
+}
+
 int samples_has(enum metric f)
 {
     return places[f].value || f == ITL || f == VISIBLE_GAP;

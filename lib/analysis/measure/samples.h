@@ -22,6 +22,14 @@ struct samples { /* begins as zeroes */
     size_t n, cap, gaps, cap_gaps;
 };
 
+/* Limits of an answer that counts as good, ns: of its first token, and of its mean time a token
+ * after that (tpot; AIPerf calls it ITL). 0: no limit. */
+enum { SAMPLES_TTFT, SAMPLES_ITL, SAMPLES_LIMITS };
+struct samples_limits { double ns[SAMPLES_LIMITS]; };
+/* 1: within the limits, 0: not; NaN: there are none. An answer whose tokens came all at once has no
+ * time a token, and keeps that limit. */
+double samples_is_good(const struct samples_answer *a, const struct samples_limits *limits);
+
 /* Takes an answer and its gaps from events_gaps(): ns per token, and the number of tokens. */
 void samples_add(struct samples *s, const struct samples_answer *a, const double *ns_per_token,
                  const double *tokens, size_t gaps);

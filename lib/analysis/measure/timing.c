@@ -383,7 +383,11 @@ int timing_repeats(struct timing *t, json_t *outputs, const json_t *r)
     struct err none = {0}; /* they were read before */
     int64_t ids = whole_list(t, r, "token_ids", &none);
     size_t bytes = ids > 0 ? (size_t)ids * sizeof *t->list : 0;
-    const uint64_t h = hash64_fnv(HASH64_FNV, t->list, bytes);
+    const json_t *text = json_object_get(r, "text"); /* another stack sends no ids */
+    const uint64_t h = ids < 0 && json_is_string(text)
+                           ? hash64_fnv(HASH64_FNV, json_string_value(text),
+                                        json_string_length(text))
+                           : hash64_fnv(HASH64_FNV, t->list, bytes);
     char *key = json_is_string(id) ? mem_text(json_string_value(id))
                                    : mem_format("%" JSON_INTEGER_FORMAT, json_integer_value(id));
     const json_t *had = json_object_get(outputs, key);

@@ -58,8 +58,8 @@ enum timing_class timing_read(struct timing *t, const json_t *record, struct err
 /* Checks numbers that only a faulty instrument makes wrong: requested <= allocated <= reserved
  * bytes, layers_hold. -1: EXIT_BAD_DATA. */
 int timing_verify(const struct timing *t, const json_t *record, struct err *e);
-/* Compares the tokens of the record with an earlier record of the same id; seeds are ignored,
- * because each launch has its own. `outputs`: the earlier hashes of the configuration. -1: no
- * earlier record; 0: the same tokens; 1: others. */
+/* Compares the tokens of the record (of one without ids its text) with an earlier record of the
+ * same id; seeds are ignored, because each launch has its own. `outputs`: the earlier hashes of the
+ * configuration. -1: no earlier record; 0: the same tokens; 1: others. */
 int timing_repeats(struct timing *t, json_t *outputs, const json_t *record);
 void timing_free(struct timing *t);

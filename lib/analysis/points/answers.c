@@ -85,6 +85,8 @@ int answers_take(struct answers *a, const json_t *r, struct err *e)
     const json_t *ids = json_object_get(r, "token_ids"), *id = json_object_get(r, "id");
     if (strcmp(rec_kind(r), "generation"))
         return 0;
+    if (json_is_null(ids)) /* another stack sends texts alone */
+        return 1;
     if (!about_point(r) || (!json_is_string(id) && !json_is_integer(id)) || !json_is_array(ids))
         return err_set(e, EXIT_BAD_DATA, "point, id, token_ids: expected texts and a list");
     if ((status && strcmp(status, "ok")) || (phase && strcmp(phase, "timed")) ||

@@ -14,7 +14,9 @@
 static const struct follow {
     const char *by, *name; /* by NULL: any */
 } follows[] = {{NULL, "dtype"}, {NULL, "kv_dtype"}, {NULL, "library"}, {"model", "weights"},
-               {"model", "conditions"}, {"z", "prior_weights"}, {"prior", "prior_weights"}};
+               {"model", "conditions"}, {"z", "prior_weights"}, {"prior", "prior_weights"},
+               {"stack", "model"}, {"stack", "device"}, {"stack", "quant"},
+               {"stack", "tokenizer"}, {"stack", "conditions"}};
 enum { FOLLOWS = sizeof follows / sizeof *follows };
 
 static int is_for(const struct follow *f, const char *by)
@@ -115,12 +117,34 @@ static const struct point *find_without(const struct baseline *b, const struct p
     return NULL;
 }
 
+/* For BY "stack": the plain autoregressive point of this engine with the same work, and as many
+ * prompts at once as the server had requests in flight; best of the same model. The ratio is one of
+ * two programs. */
+static const struct point *find_ours(const struct baseline *b, const struct point *of)
+{
+    const struct point *best = NULL;
+    for (size_t i = 0; i < b->points->n; i++) {
+        const struct point *p = &b->points->v[i];
+        const int alike = !strcmp(p->model, of->model);
+        if (!b->side[i].is_base || !p->is_rival || !p->is_plain ||
+            strcmp(p->workload, of->workload) || strcmp(p->contract, of->contract) ||
+            !(p->batch <= of->batch && p->batch >= of->batch) ||
+            !(p->length <= of->length && p->length >= of->length))
+            continue;
+        if (!best || (alike && strcmp(best->model, of->model)))
+            best = p;
+    }
+    return best;
+}
+
 const struct point *baseline_find(const struct baseline *b, const struct point *of)
 {
     if (!strcmp(b->by, "paradigm") || b->methods->n)
         return find_rival(b, of);
     if (!strcmp(b->by, "option"))
         return find_without(b, of);
+    if (!strcmp(b->by, "stack"))
+        return find_ours(b, of);
     for (int lenient = 0; lenient < 2; lenient++)
         for (size_t i = 0; i < b->points->n; i++)
             if (b->side[i].is_base &&

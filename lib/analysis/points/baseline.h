@@ -1,7 +1,7 @@
 /* baseline.h - the base that a point is compared with. BY names the setting whose effect is
  * measured ("quant"). A base has the usual value of BY and otherwise the settings of the point. If
- * BY is "paradigm", "method" or "option", other settings differ too, and the base is chosen by
- * rank. */
+ * BY is "paradigm", "method", "option" or "stack", other settings differ too, and the base is
+ * chosen by rank. */
 #pragma once
 
 #include "lib/analysis/points/points.h"

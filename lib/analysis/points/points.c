@@ -218,6 +218,7 @@ static void fill_settings(struct point *p, const char *axis)
     p->id = about_point(p->about);
     p->config = text_or_empty(p->about, "config");
     p->workload = about_workload(p->about);
+    p->stack = about_stack(p->about);
     p->model = text_or_empty(p->about, "model");
     p->device = text_or_empty(p->about, "device");
     p->dtype = text_or_empty(p->about, "dtype");
@@ -242,7 +243,8 @@ static int by_value(double a, double b) /* NaN first */
 static int by_point(const void *a, const void *b)
 {
     const struct point *x = *(struct point *const *)a, *y = *(struct point *const *)b;
-    int o = strcmp(x->device, y->device);
+    int o = strcmp(x->stack, y->stack);
+    o = o ? o : strcmp(x->device, y->device);
     o = o ? o : by_value(x->batch, y->batch);
     o = o ? o : by_value(x->length, y->length);
     o = o ? o : strcmp(x->contract, y->contract);
@@ -421,7 +423,8 @@ void points_finish(struct points *p)
 int points_same_group(const struct point *a, const struct point *b)
 {
     return !by_value(a->batch, b->batch) && !by_value(a->length, b->length) &&
-           !strcmp(a->device, b->device) && !strcmp(a->contract, b->contract);
+           !strcmp(a->stack, b->stack) && !strcmp(a->device, b->device) &&
+           !strcmp(a->contract, b->contract);
 }
 
 int points_rank(const struct point *of, const struct point *rival)

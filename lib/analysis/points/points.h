@@ -33,6 +33,7 @@ struct point {
     const char *workload;
     char *series;       /* identity of the sweep; owned */
     const char *axis;   /* NULL: none */
+    const char *stack;  /* about_stack(): "": this engine */
     const char *model, *device, *dtype, *quant, *contract; /* "" when unknown */
     int is_diffusion;
     int is_rival;             /* 1: autoregressive and not latent */
@@ -89,11 +90,11 @@ int points_check_quality(const json_t *record, struct err *e);
 /* Adds the point of a generation record, which has settings but no metric. */
 void points_meet(struct points *p, const json_t *record);
 /* Keeps for each point the workload with the most prompts (of equals the first by name), joins
- * points to series and sorts: points by device, batch, length, model, axis, series, work. */
+ * points to series and sorts: points by stack, device, batch, length, model, axis, series, work. */
 void points_finish(struct points *p);
 /* Sorts the rows; part of points_finish. */
 void points_order(struct points *p);
-/* 1: the same device, batch size, length and contract. */
+/* 1: the same software stack, device, batch size, length and contract. */
 int points_same_group(const struct point *a, const struct point *b);
 /* 1: the same series. The points of a series are adjacent. */
 int points_same_series(const struct point *a, const struct point *b);

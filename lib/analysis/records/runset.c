@@ -164,12 +164,27 @@ static int note_content(struct runset *s, const char *kind, const json_t *r)
     return places_of(&s->met, (const char *)&content, sizeof content) < met;
 }
 
+/* Records of another software stack are kept apart from all others, so that no table or figure of
+ * ours can hold them by mistake. */
+static void add_foreign(struct runset *s, json_t *r)
+{
+    const char *kind = rec_kind(r);
+    const int is_summary = json_is_true(json_object_get(r, "summary"));
+    if (!strcmp(kind, "metric") || !strcmp(kind, "comparison") ||
+        (!strcmp(kind, "quality") && is_summary))
+        json_array_append(list_of(s, RUNSET_FOREIGN), r);
+}
+
 static void add_record(struct runset *s, json_t *r)
 {
     const char *kind = rec_kind(r);
     s->records++;
     if (!strcmp(kind, "meta"))
         s->wall_s = wall_time(rec_text(r, "start"));
+    if (*about_stack(r)) {
+        add_foreign(s, r);
+        return;
+    }
     if (!strcmp(kind, "generation")) {
         add_generation(s, r);
         return;
@@ -385,8 +400,8 @@ const json_t *runset_meta(const struct runset *s, const char *key)
 int runset_measures(const json_t *meta)
 {
     const char *tool = rec_text(meta, "tool");
-    return tool && (!strncmp(tool, "gen-", 4) || !strcmp(tool, "probe-roof") ||
-                    !strcmp(tool, "bench"));
+    const int generates = tool && !strncmp(tool, "gen-", 4) && strcmp(tool, "gen-endpoint");
+    return tool && (generates || !strcmp(tool, "probe-roof") || !strcmp(tool, "bench"));
 }
 
 const json_t *runset_machine(const struct runset *s)

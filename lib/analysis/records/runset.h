@@ -2,7 +2,8 @@
  *
  * Metrics, summaries of quality, fronts, crossovers, commit and meta records are kept whole. A
  * generation keeps only its time and outcome, a training record its losses, so that a million of
- * them fit. Prompts are counted by source and task. */
+ * them fit. Prompts are counted by source and task. Records of another software stack
+ * (about_stack()) are in a list of their own, RUNSET_FOREIGN, and in no other. */
 #pragma once
 
 #include <jansson.h>
@@ -34,6 +35,9 @@ struct run_source {
     char sha256[65]; /* "" for standard input */
     int64_t records;
 };
+
+/* The list of metrics, summaries of quality and comparisons of other software stacks. */
+#define RUNSET_FOREIGN "another stack"
 
 struct runset {
     json_t *kinds;   /* kind -> array of records */

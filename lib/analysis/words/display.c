@@ -25,6 +25,8 @@ static const struct {
     {"norm_latency_ns_per_token", "latency per token"},
     {"norm_latency_ns_per_word", "latency per word"},
     {"output_tokens_per_s", "output tokens per second, to EOS"},
+    {"requests_per_s", "requests per second"},
+    {"goodput_per_s", "requests per second within the limits"},
     {"slot_tokens_per_s", "tokens per second, all slots"},
     {"output_bytes_per_s", "bytes of text per second, to EOS"},
     {"tokens_to_eos", "tokens to EOS"},

@@ -39,6 +39,8 @@ void diffuse_budget_make(const struct diffuse_run *r)
 
 size_t diffuse_budget_steps(const struct diffuse *how)
 {
+    if (unmask_has(how->rule, UNMASK_CHECKS)) /* a draft and its check give one token or more */
+        return 2 * how->block_length;
     if (unmask_has(how->rule, UNMASK_EDITS)) /* a mask may come back by an edit */
         return how->block_length + (size_t)how->unmask.edit_passes;
     if (!unmask_paced(how->rule))

@@ -27,7 +27,18 @@ static int check_settings(const struct diffuse *how, struct err *e)
 static int check_mask(const struct diffuse *how, const struct config *c, struct err *e)
 {
     const struct cache_policy *p = cache_policies[how->cache];
-    if (unmask_has(how->rule, UNMASK_SHADOWS) && (c->attends != MASK_FULL || c->logit_shift))
+    if (unmask_has(how->rule, UNMASK_CHECKS)) {
+        if (c->attends != MASK_BLOCK_CAUSAL || c->logit_shift || c->two_ways)
+            return err_set(e, EXIT_BAD_USAGE, "unmask s2d2: expected a model with a block-causal "
+                           "mask that answers about itself; %s is another one", c->name);
+        if (how->block_length != c->attends_block)
+            return err_set(e, EXIT_BAD_USAGE, "unmask s2d2: expected block-length %zu, the blocks "
+                           "of the mask of %s, got %zu", c->attends_block, c->name,
+                           how->block_length);
+        if (how->cache != CACHE_NONE && how->cache != CACHE_EXACT)
+            return err_set(e, EXIT_BAD_USAGE, "unmask s2d2: expected cache none or exact, got %s: "
+                           "its ids are read from left to right", p->name);
+    } else if (unmask_has(how->rule, UNMASK_SHADOWS) && (c->attends != MASK_FULL || c->logit_shift))
         return err_set(e, EXIT_BAD_USAGE, "unmask wino: expected a model in which every position "
                        "sees all others and answers about itself; %s is another one", c->name);
     if (p->causal && c->attends != MASK_BLOCK_CAUSAL)

@@ -66,6 +66,7 @@ static struct cache_view view_of(const struct diffuse_run *r, const struct canva
 {
     const struct canvas_loop *l = &r->plan.loop;
     const struct config *f = &r->n->config;
+    const int checks = unmask_has(r->how->rule, UNMASK_CHECKS) != 0;
     struct cache_view v = {.canvas = c,
                            .token = r->host.token + c->first,
                            .cached = r->cached + c->first,
@@ -76,11 +77,17 @@ static struct cache_view view_of(const struct diffuse_run *r, const struct canva
                            .offset = offset_of(r, c),
                          .joined = f->attends_prompt && f->attends_from_end ? c->prompt : 0,
                            .seeds = canvas_ask_end(l, c) < canvas_block_end(l, c),
-                           .forward = f->two_ways,
+                           .forward = f->two_ways || checks,
                            .params = r->how->kept};
-    if (f->two_ways && !canvas_seeds_now(l, c)) {
+    if (v.forward && !canvas_seeds_now(l, c)) {
         v.open = v.begin - (v.begin + v.offset) % v.mask_block;
         v.open_end = v.open + v.mask_block;
+    }
+    if (checks) {
+        v.open = v.begin;
+        while (v.open < v.end && v.token[v.open] != v.mask)
+            v.open++;
+        v.open_end = v.open < v.end ? v.open_end : 0;
     }
     return v;
 }
@@ -154,8 +161,8 @@ static int32_t ask_policy(struct diffuse_run *r, size_t i)
     struct cache_part *a = &r->part;
     *a = (struct cache_part){.row = a->row, .key = a->key};
     r->policy->describe(&v, a);
-    if (v.forward && !v.open_end) /* the next pass of the block sees more */
-        a->passes = 1;
+    if (v.forward && (!v.open_end || unmask_has(r->how->rule, UNMASK_CHECKS)))
+        a->passes = 1; /* the next pass of the block sees more, or has other rows */
     if (canvas_lag(&r->plan.loop, c))
         add_sources(r, &v, a);
     if (r->policy->slots) /* keys are slots, not positions */
@@ -229,7 +236,9 @@ static void gather(struct diffuse_run *r)
     }
     l->T = p->T;
     p->chosen = p->chosen < p->T ? p->chosen : 0;
-    p->mask = r->n->config.two_ways ? MASK_CAUSAL : r->n->config.attends;
+    p->mask = r->n->config.two_ways || unmask_has(r->how->rule, UNMASK_CHECKS)
+                  ? MASK_CAUSAL
+                  : r->n->config.attends;
     p->mask_block = r->n->config.attends_block;
     p->max_slots = pass_slots(r->work, p->max_slots);
 }

@@ -1,25 +1,38 @@
 /* shadow.c - the shadow rows of a block, for rules that need the probability of an id when its slot
- * is hidden (kernels/unmask/wino.h).
+ * is hidden (kernels/unmask/wino.h), or the id that would come after all before it (s2d2.h).
  *
  * A shadow row is a mask at the position of a slot of the block. It reads the keys that the rows of
  * the canvas read, except that slot, and the shadow rows of the block; only shadow rows read shadow
- * rows. Attention takes lists of keys, so each shadow row is a sequence of its own and needs no
- * mask. Their keys and values are stored after those of all canvases. Source: Hong et al. 2025,
- * "Wide-In, Narrow-Out", arXiv 2507.18578, and the attention mask of LLaDA/decoding.py in
- * github.com/Feng-Hong/WINO-DLLM. */
+ * rows. A row that checks a draft reads only the keys before it, and itself. Attention takes lists
+ * of keys, so each shadow row is a sequence of its own and needs no mask. Their keys and values are
+ * stored after those of all canvases. Source: Hong et al. 2025, "Wide-In, Narrow-Out", arXiv
+ * 2507.18578, and the attention mask of LLaDA/decoding.py in github.com/Feng-Hong/WINO-DLLM. */
 #include "lib/decode/diffuse/diffuse_run.h"
 
 /* The first position of the block. */
 static int32_t block_of(const struct diffuse_run *r, size_t i)
 {
     const struct canvas_state *c = &r->host.state[i];
-    return c->prompt + c->block * (int32_t)r->shadows;
+    return c->prompt + c->block * (int32_t)r->shadows - c->shift;
+}
+
+/* 1: rows that check drafts come later, because the block has masks. */
+static int is_drafting(const struct diffuse_run *r, size_t i)
+{
+    const struct canvas_state *c = &r->host.state[i];
+    const struct canvas_loop *l = &r->plan.loop;
+    int32_t k = canvas_block_begin(l, c), end = canvas_block_end(l, c);
+    while (k < end && r->host.token[c->first + k] != l->mask)
+        k++;
+    return unmask_has(r->how->rule, UNMASK_CHECKS) && k < end;
 }
 
 /* Lists the keys of the shadow row of position `hidden`; `own`: slot of the first shadow row of the
  * block. Returns their number. */
-static size_t list_keys(struct diffuse_run *r, size_t i, int32_t hidden, int32_t own, size_t listed)
+static size_t list_keys(struct diffuse_run *r, size_t i, int32_t hidden, int32_t offset,
+                        int32_t own, size_t listed)
 {
+    const int checks = unmask_has(r->how->rule, UNMASK_CHECKS) != 0;
     const struct canvas_state *c = &r->host.state[i];
     const struct rows *w = &r->work->host.rows;
     const struct cache_part *a = &r->part;
@@ -27,14 +40,15 @@ static size_t list_keys(struct diffuse_run *r, size_t i, int32_t hidden, int32_t
     int32_t block = block_of(r, i);
     size_t n = listed, keys = r->kv ? a->n_keys : a->n_rows;
     for (size_t j = 0; j < keys; j++)
-        if (at[j] != hidden) {
+        if (checks ? at[j] < hidden : at[j] != hidden) {
             w->slots[n] = r->kv ? r->slot[i] + at[j] : r->host.row_of[c->first + at[j]];
-            w->slot_pos[n++] = at[j];
+            w->slot_pos[n++] = at[j] + offset;
         }
-    for (int32_t j = 0; j < (int32_t)r->shadows; j++) {
-        w->slots[n] = own + j;
-        w->slot_pos[n++] = block + j;
-    }
+    for (int32_t j = 0; j < (int32_t)r->shadows; j++)
+        if (!checks || block + j == hidden) {
+            w->slots[n] = own + j;
+            w->slot_pos[n++] = block + j + offset;
+        }
     return n - listed;
 }
 
@@ -47,18 +61,21 @@ size_t diffuse_shadow(struct diffuse_run *r, size_t i, size_t listed)
     size_t behind = (r->batch - i) * r->shadows;
     int32_t own = (int32_t)(r->kv ? r->slots - behind : p->T);
     size_t begin = listed, n = 0;
+    const int32_t offset = w->pos[p->T - 1] - r->part.row[r->part.n_rows - 1];
+    r->shade[i] = (struct extent){0};
+    if (is_drafting(r, i))
+        return 0;
     for (int32_t k = 0; k < (int32_t)r->shadows; k++, p->T++, listed += n) {
         w->token[p->T] = (int32_t)r->n->config.mask;
-        w->pos[p->T] = block + k;
+        w->pos[p->T] = block + k + offset;
         w->slot[p->T] = own + k;
         r->host.origin[p->T] = -1;
         r->host.check_of[c->first + block + k] = (int32_t)p->T;
-        n = list_keys(r, i, block + k, own, listed);
+        n = list_keys(r, i, block + k, offset, own, listed);
         w->seqs[p->n_seqs++] = (struct attn_seq){(int32_t)p->T, 1, (int32_t)listed, (int32_t)n};
         p->max_slots = n > p->max_slots ? n : p->max_slots;
     }
     struct extent *x = &r->shade[i];
-    *x = (struct extent){0};
     cost_full(x, (double)r->shadows, (double)n);
     x->read = r->kv ? (double)(r->shadows * n) : 0;
     x->written = r->kv ? (double)r->shadows : 0;

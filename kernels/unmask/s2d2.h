@@ -1,0 +1,69 @@
+/* s2d2.h - a block-causal model checks its own drafts as it would write from left to right (S2D2).
+ *
+ * Blocks of one token make such a model autoregressive. Draft: a pass fills all masks of the block.
+ * Check: the next pass has, for each slot of the first run of masks, a row with a mask there that
+ * sees only what is before it, drafts included. Drafts become final from the left while the check
+ * gives the same id; the first other id of the check takes the place of the draft; slots behind it
+ * are masks again. So each id is the one that the model writes with blocks of 1. If the run is
+ * shorter than `span`, nothing is checked: the answers above the threshold become final, at least
+ * the best one, and then ids are no longer those. A full block is read from left to right.
+ *
+ * The authors accept a draft with probability min(1, q/p), where p is that of the draft and q that
+ * of the check, and draw another id from (q - p)+. Here p and q are 1 for the best token, as in
+ * their code with top-k 1. Source: Han et al. 2026, "S2D2: Fast Decoding for Diffusion LLMs via
+ * Training-Free Self-Speculation", arXiv 2603.25702. Confirmed: SDAR/generate_ssd_policy.py of
+ * github.com/phymhan/S2D2 with --draft_ver --cache_ver, do_verify_policy mask_span_length, and as
+ * many denoising steps as the block has slots. Its other policies, which decide by entropies, come
+ * down to the length of the run where p is 1. */
+#pragma once
+
+#include "kernels/unmask/offers.h"
+
+/* Memory of a slot: 1: its id is a draft of the run that is checked next, 2: another draft. */
+enum { S2D2_DRAFT };
+
+/* The number of neighbouring masks from the first one on. Masked slots are in slot order. */
+HOST_DEVICE size_t unmask_s2d2_run(const struct offers *o)
+{
+    size_t run = o->n > 0;
+    while (run < o->n && offers_slot(o, run) == offers_slot(o, run - 1) + 1)
+        run++;
+    return run;
+}
+
+HOST_DEVICE size_t unmask_s2d2_draft(const struct offers *o, double threshold, double span)
+{
+    const size_t run = unmask_s2d2_run(o);
+    const int checks = (double)run >= span;
+    size_t taken = 0;
+    for (size_t k = 0; k < o->n; k++)
+        offers_kept(o, k)->id[S2D2_DRAFT] = checks ? 1 + (k >= run) : 0;
+    if (checks)
+        return o->n;
+    for (size_t j = 0; j < o->n; j++)
+        if (offers_confidence(o, j) > threshold)
+            offers_swap(o, j, taken++);
+    taken = taken ? taken : o->n > 0;
+    *o->done = taken == o->n;
+    return taken;
+}
+
+HOST_DEVICE size_t unmask_s2d2(const struct offers *o, double threshold, double span)
+{
+    int agrees = 1;
+    if (o->n > 0)
+        return unmask_s2d2_draft(o, threshold, span);
+    *o->done = 1;
+    for (size_t k = 0; k < o->m; k++) {
+        int32_t *draft = &offers_kept(o, k)->id[S2D2_DRAFT];
+        const int same = o->answer[k].id == o->token[o->asked[k]];
+        const int is_checked = *draft == 1 && agrees;
+        if (*draft && !is_checked)
+            *o->done = 0;
+        if (*draft && !(is_checked && same))
+            o->back[(*o->backs)++] = is_checked ? (int32_t)k : ~(int32_t)k;
+        agrees &= !is_checked || same;
+        *draft = 0;
+    }
+    return 0;
+}

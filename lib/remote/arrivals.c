@@ -1,0 +1,16 @@
+/* arrivals.c - see arrivals.h. A gap is a function of the seed and its place, so a load can be sent
+ * again, and a request can be looked at alone. */
+#include "lib/remote/arrivals.h"
+
+#include <math.h>
+
+#include "lib/base/rng.h"
+
+int64_t arrivals_due(const struct arrivals *a, size_t i, int64_t before_ns)
+{
+    if (!i)
+        return 0;
+    if (a->even)
+        return (int64_t)((double)i / a->rate * 1e9);
+    return before_ns + (int64_t)(-log1p(-rng_unit(rng_at(a->seed, i, 0))) / a->rate * 1e9);
+}

@@ -1,0 +1,215 @@
+/* asked.c - see asked.h. A bad prompt costs itself: it is kept as a fault, which the tool writes as
+ * an error record. */
+#include "lib/remote/asked.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/hash.h"
+#include "lib/base/mem.h"
+#include "lib/base/places.h"
+#include "lib/record/json.h"
+#include "lib/record/rec.h"
+
+/* ---- reading ---- */
+
+static void add_fault(struct asked *a, const char *where, const json_t *id, const struct err *why)
+{
+    MEM_GROW(a->fault, a->faults, a->fault_cap);
+    a->fault[a->faults++] = (struct asked_fault){mem_text(where), json_incref((json_t *)(uintptr_t)
+                                                 id), *why};
+}
+
+static void hash_record(struct hash *h, const json_t *record)
+{
+    struct buf line = {0};
+    if (json_put(record, JSON_COMPACT | JSON_SORT_KEYS, &line))
+        buf_clear(&line);
+    buf_char(&line, '\n');
+    hash_add(h, line.data, line.len);
+    buf_free(&line);
+}
+
+/* Takes a record (stolen). */
+static void add_record(struct asked *a, json_t *record, const char *where, struct places *seen)
+{
+    const json_t *id = json_object_get(record, "id");
+    const size_t met = seen->n;
+    struct err why = {0};
+    if (!json_is_string(id) || !json_string_length(id))
+        err_set(&why, EXIT_BAD_DATA, "prompt without an id: expected a text, got %s", rec_type(id));
+    else if (places_of(seen, json_string_value(id), json_string_length(id)) < met)
+        err_set(&why, EXIT_BAD_DATA, "id '%.200s' occurs twice: expected each id once",
+                json_string_value(id));
+    if (why.code) {
+        add_fault(a, where, id, &why);
+        json_decref(record);
+        return;
+    }
+    MEM_GROW(a->v, a->n, a->cap);
+    a->v[a->n++] = (struct asked_prompt){record, mem_text(where), json_string_value(id)};
+}
+
+static int read_all(struct asked *a, struct rec_reader *in, int64_t limit, struct hash *h,
+                    struct err *e)
+{
+    struct places seen = {0};
+    int got = 1;
+    for (int64_t n = 0; got && !e->code && !(limit && n == limit);) {
+        json_t *record = NULL;
+        struct err line = {0};
+        got = rec_read(in, &record, &line);
+        const char *kind = got > 0 ? rec_kind(record) : "";
+        if (got < 0 && line.code != EXIT_BAD_DATA) {
+            *e = line;
+        } else if (got < 0) {
+            add_fault(a, rec_where(in), NULL, &line);
+            n++;
+        } else if (got && *kind && strcmp(kind, "prompt")) {
+            json_decref(record);
+        } else if (got) {
+            hash_record(h, record);
+            add_record(a, record, rec_where(in), &seen);
+            n++;
+        }
+    }
+    places_free(&seen);
+    a->unsound = rec_read_unsound(in);
+    return e->code ? -1 : 0;
+}
+
+int asked_read(struct asked *a, const char *const *files, size_t n_files, int64_t limit,
+               struct err *e)
+{
+    *a = (struct asked){0};
+    struct rec_reader *in = rec_read_open(files, n_files, e);
+    if (!in)
+        return -1;
+    struct hash *h = hash_new();
+    int bad = read_all(a, in, limit, h, e);
+    hash_hex(h, a->sha256);
+    hash_free(h);
+    a->inputs = rec_read_inputs(in);
+    rec_read_close(in);
+    if (!bad && !a->n && !a->faults)
+        bad = err_set(e, EXIT_BAD_DATA, "%s: no prompt records: expected lines "
+                      "{\"id\":\"p1\",\"text\":\"...\"}", n_files ? files[0] : "standard input");
+    return bad;
+}
+
+void asked_free(struct asked *a)
+{
+    for (size_t i = 0; i < a->n; i++) {
+        json_decref(a->v[i].record);
+        free(a->v[i].where);
+    }
+    for (size_t i = 0; i < a->faults; i++) {
+        json_decref(a->fault[i].id);
+        free(a->fault[i].where);
+    }
+    free(a->v);
+    free(a->fault);
+    json_decref(a->inputs);
+    *a = (struct asked){0};
+}
+
+/* ---- requests ---- */
+
+const char *asked_path(const struct settings *point)
+{
+    return settings_is(point, "api", "chat") ? "/chat/completions" : "/completions";
+}
+
+/* Sets the prompt of a request for completions. */
+static int put_prompt(json_t *body, const struct asked_prompt *p, struct err *e)
+{
+    json_t *text = json_object_get(p->record, "text");
+    json_t *ids = json_object_get(p->record, "prompt_ids");
+    if (json_is_string(text))
+        return json_object_set(body, "prompt", text);
+    if (json_is_array(ids))
+        return json_object_set(body, "prompt", ids);
+    return err_set(e, EXIT_BAD_DATA, "prompt '%.200s': expected text or prompt_ids%s", p->id,
+                   json_object_get(p->record, "messages") ? ": messages need --api chat" : "");
+}
+
+/* Sets the messages of a request for chat. */
+static int put_messages(json_t *body, const struct asked_prompt *p, struct err *e)
+{
+    json_t *text = json_object_get(p->record, "text");
+    json_t *messages = json_object_get(p->record, "messages");
+    if (json_is_array(messages))
+        return json_object_set(body, "messages", messages);
+    if (json_is_string(text))
+        return json_object_set_new(body, "messages",
+                                   json_pack("[{s:s, s:O}]", "role", "user", "content", text));
+    return err_set(e, EXIT_BAD_DATA, "prompt '%.200s': expected text or messages", p->id);
+}
+
+/* Sets what the point asks for. */
+static void put_settings(json_t *body, const struct settings *s)
+{
+    const size_t k = settings_count(s, "top_k");
+    json_object_set_new(body, "max_tokens", json_integer((json_int_t)settings_count(s, "max_new")));
+    json_object_set_new(body, "temperature", json_real(settings_number(s, "temperature")));
+    if (settings_counts(s, settings_find(s->table, "top_p")))
+        json_object_set_new(body, "top_p", json_real(settings_number(s, "top_p")));
+    if (settings_counts(s, settings_find(s->table, "top_k")) && k)
+        json_object_set_new(body, "top_k", json_integer((json_int_t)k));
+    if (settings_is(s, "contract", "fixed"))
+        json_object_set_new(body, "ignore_eos", json_true());
+}
+
+char *asked_body(const struct asked_prompt *p, const struct asked_how *how, size_t *n,
+                 struct err *e)
+{
+    json_t *body = json_pack("{s:s, s:b, s:{s:b}, s:I}", "model", how->model, "stream", 1,
+                             "stream_options", "include_usage", 1, "seed",
+                             (json_int_t)(how->seed & INT32_MAX));
+    int forms = 0;
+    static const char *const names[] = {"text", "messages", "prompt_ids"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        forms += json_has(p->record, names[i]);
+    put_settings(body, how->point);
+    int bad = forms != 1 ? err_set(e, EXIT_BAD_DATA, "prompt '%.200s': expected one of text, "
+                                   "messages, prompt_ids, got %d of them", p->id, forms)
+              : settings_is(how->point, "api", "chat") ? put_messages(body, p, e)
+                                                       : put_prompt(body, p, e);
+    if (!bad && how->more)
+        json_object_update(body, (json_t *)(uintptr_t)how->more);
+    char *text = bad ? NULL : json_dumps(body, JSON_COMPACT);
+    json_decref(body);
+    *n = text ? strlen(text) : 0;
+    return text;
+}
+
+char *asked_text(const struct asked_prompt *p)
+{
+    const char *text = rec_text(p->record, "text");
+    const json_t *list = json_object_get(p->record, "messages"), *m;
+    struct buf all = {0};
+    size_t i;
+    if (text)
+        return mem_text(text);
+    json_array_foreach(list, i, m) {
+        const char *content = rec_text(m, "content");
+        buf_format(&all, "%s%s", i ? "\n\n" : "", content ? content : "");
+    }
+    return all.data;
+}
+
+int64_t asked_tokens(const struct asked_prompt *p, const struct tokenizer *t)
+{
+    const json_t *given = json_object_get(p->record, "prompt_ids");
+    const int chat = json_has(p->record, "messages");
+    char *text = asked_text(p);
+    struct ids ids = {0};
+    struct err ignored = {0};
+    int64_t n = json_is_array(given) ? (int64_t)json_array_size(given) : -1;
+    const int flags = chat ? ENCODE_PLAIN : ENCODE_SPECIAL | ENCODE_PLAIN;
+    if (n < 0 && t && text && !tokenizer_encode(t, text, strlen(text), flags, &ids, &ignored))
+        n = (int64_t)ids.n;
+    ids_free(&ids);
+    free(text);
+    return n;
+}

@@ -1,0 +1,52 @@
+/* asked.h - prompt records as requests to a server: what is asked for, as JSON.
+ *
+ * A record has text, messages or prompt_ids (lib/run/prompts/prompt.h has the same forms). Their
+ * identity as a set, `workload`, is that of the other generators, so that answers to the same
+ * prompts can be found. */
+#pragma once
+
+#include <jansson.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/base/err.h"
+#include "lib/setting/settings.h"
+#include "lib/text/tokenizer.h"
+
+struct asked_prompt {
+    json_t *record; /* owned */
+    char *where;    /* "FILE:LINE"; owned */
+    const char *id; /* inside record */
+};
+struct asked_fault { char *where; json_t *id; struct err why; }; /* id NULL: none; owned */
+struct asked {
+    struct asked_prompt *v;
+    size_t n, cap;
+    struct asked_fault *fault; /* broken lines and records without an id of their own */
+    size_t faults, fault_cap;
+    int unsound;               /* 1: the input was cut or edited */
+    char sha256[65];           /* of all prompt records, each a line of JSON with sorted keys */
+    json_t *inputs;            /* rec_read_inputs() */
+};
+/* Reads up to `limit` (0: all) prompt records of the files, or of standard input. -1:
+ * EXIT_NO_INPUT, EXIT_IO, EXIT_BAD_DATA (no prompt record). */
+int asked_read(struct asked *a, const char *const *files, size_t n_files, int64_t limit,
+               struct err *e);
+void asked_free(struct asked *a);
+
+struct asked_how {
+    const struct settings *point; /* of system_endpoint */
+    const char *model;            /* name on the server */
+    uint64_t seed;
+    const json_t *more;           /* members that go over those of ours; NULL: none */
+};
+/* The body of a request, the caller's; *n its bytes. NULL (EXIT_BAD_DATA): the record has not
+ * exactly one form, or one that the API does not take. */
+char *asked_body(const struct asked_prompt *p, const struct asked_how *how, size_t *n,
+                 struct err *e);
+/* "/completions" or "/chat/completions". */
+const char *asked_path(const struct settings *point);
+/* The prompt as text, or NULL (prompt_ids); the caller's. */
+char *asked_text(const struct asked_prompt *p);
+/* Ids of the prompt, without those of a template; -1: unknown (t NULL, text that is not UTF-8). */
+int64_t asked_tokens(const struct asked_prompt *p, const struct tokenizer *t);

@@ -1,0 +1,138 @@
+/* imported.c - see imported.h: a request of any benchmark as a record. Only emissions of one token
+ * each are taken over, because no text is there that could tell how many tokens others have. */
+#include "lib/remote/imported.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/buf.h"
+#include "lib/record/rec.h"
+#include "lib/setting/settings.h"
+
+static const double NS_LIMIT = 9007199254740992.0; /* 2^53 */
+
+double imported_number(const json_t *o, const char *key, double scale)
+{
+    return rec_number(o, key) * scale;
+}
+
+json_t *imported_about(const struct imported *f, const char *model, const char *stack,
+                       double batch)
+{
+    const struct imported_how *how = f->how;
+    json_t *about = json_object();
+    const char *name = how->model ? how->model : model;
+    const char *slash = name ? strrchr(name, '/') : NULL;
+    batch = how->batch ? (double)how->batch : batch;
+    json_object_set_new(about, "model", json_string(name ? slash ? slash + 1 : name : "unknown"));
+    json_object_set_new(about, "arch", json_string("endpoint"));
+    json_object_set_new(about, "stack", json_string(how->stack ? how->stack : stack));
+    json_object_set_new(about, "device", json_string("remote"));
+    if (batch >= 1)
+        rec_set_int(about, "batch", (int64_t)batch);
+    return about;
+}
+
+static void set_ns(json_t *r, const char *key, double ns)
+{
+    json_object_set_new(r, key, isnan(ns) ? json_null() : json_integer((json_int_t)llround(ns)));
+}
+
+/* 1: a number from 0 to the limit, or not known. */
+static int is_possible(double v)
+{
+    return isnan(v) || (v >= 0 && v < NS_LIMIT);
+}
+
+/* Sets the emissions, if each is one token: all tokens, or all but one, which ended the text. */
+static void put_emissions(json_t *r, const struct imported_answer *a)
+{
+    json_t *when = json_array(), *tokens = json_array();
+    const double n = (double)a->gaps + 1;
+    double at = a->ttft_ns;
+    for (size_t i = 0; i <= a->gaps; i++) {
+        json_array_append_new(when, json_integer((json_int_t)llround(at)));
+        json_array_append_new(tokens, json_integer(1));
+        at += i < a->gaps ? a->gap_ns[i] : 0;
+    }
+    int known = a->gap_ns && !isnan(a->ttft_ns) && (a->tokens - n <= 1) && a->tokens >= n;
+    json_object_set_new(r, "emit_ns", known ? json_incref(when) : json_null());
+    json_object_set_new(r, "emit_tokens", known ? json_incref(tokens) : json_null());
+    if (!known)
+        json_object_set_new(r, "emit_ns_reason", json_string("tokens of emissions are not known"));
+    json_decref(when);
+    json_decref(tokens);
+}
+
+static int check_answer(const struct imported_answer *a, struct err *e)
+{
+    int bad = !(a->e2e_ns > 0) || !(a->tokens >= 0) || !is_possible(a->e2e_ns) ||
+              !is_possible(a->ttft_ns) || !is_possible(a->admit_ns) || !is_possible(a->batch_ns) ||
+              !is_possible(a->prompt_tokens) || a->tokens > 1e9 || a->ttft_ns > a->e2e_ns;
+    for (size_t i = 0; i < a->gaps; i++)
+        bad |= !(a->gap_ns[i] >= 0) || !is_possible(a->gap_ns[i]);
+    return bad ? err_set(e, EXIT_BAD_DATA, "expected times and tokens from 0, and a first token "
+                         "before the last, got %.6g ns, first after %.6g ns, %.6g tokens",
+                         a->e2e_ns, a->ttft_ns, a->tokens)
+               : 0;
+}
+
+static json_t *record_of(const struct imported *f, const json_t *about,
+                         const struct imported_answer *a)
+{
+    json_t *r = json_object();
+    char id[SETTINGS_ID];
+    struct buf label = {0};
+    const double batch = rec_number(about, "batch");
+    buf_text(&label, rec_text(about, "model"));
+    if (batch >= 1)
+        buf_format(&label, " batch=%.0f", batch);
+    buf_format(&label, " stack=%s", rec_text(about, "stack"));
+    settings_id(about, NULL, id);
+    json_object_set_new(r, "id", json_string(a->id));
+    json_object_set_new(r, "config", json_string(label.data));
+    json_object_set_new(r, "point", json_string(id));
+    json_object_update(r, (json_t *)(uintptr_t)about);
+    buf_free(&label);
+    if (!(batch >= 1))
+        json_object_set_new(r, "batch", json_null());
+    if (!isnan(a->prompt_tokens))
+        rec_set_int(r, "prompt_tokens", (int64_t)a->prompt_tokens);
+    json_object_set_new(r, "token_ids", json_null());
+    json_object_set_new(r, "text", a->text ? json_string(a->text) : json_null());
+    rec_set_int(r, "new_tokens", (int64_t)a->tokens);
+    json_object_set_new(r, "phase", json_string(a->phase));
+    rec_set_int(r, "launch", f->how->launch);
+    rec_set_int(r, "round", a->round);
+    rec_set_int(r, "seq", f->seq);
+    return r;
+}
+
+int imported_put(struct imported *f, const json_t *about, const struct imported_answer *a,
+                 const char *where, struct err *e)
+{
+    struct err why = {0};
+    if (check_answer(a, &why)) {
+        json_t *id = json_string(a->id);
+        int bad = f->take->bad(f->take->ctx, &why, where, id, e);
+        json_decref(id);
+        return bad;
+    }
+    json_t *r = record_of(f, about, a);
+    f->seq++;
+    double last = a->ttft_ns;
+    for (size_t i = 0; i < a->gaps; i++)
+        last += a->gap_ns[i];
+    const double e2e = fmax(a->e2e_ns, last);
+    if (!isnan(a->batch_ns)) {
+        rec_set_int(r, "batch_id", a->round);
+        set_ns(r, "batch_ns", fmax(a->batch_ns, e2e));
+    }
+    set_ns(r, "admit_ns", a->admit_ns);
+    set_ns(r, "e2e_ns", e2e);
+    set_ns(r, "ttft_ns", a->ttft_ns);
+    put_emissions(r, a);
+    json_object_set_new(r, "status", json_string("ok"));
+    return f->take->record(f->take->ctx, r, e);
+}

@@ -1,0 +1,64 @@
+/* imported.h - records of other benchmarks as generation records of ours: one a request.
+ *
+ *   AIPerf       profile_export.jsonl, a line a request
+ *   vLLM         the result of `vllm bench serve --save-result --save-detailed`, one JSON object
+ *   llama-bench  -o json or jsonl; a repetition of a test that generates is a record
+ *
+ * What they do not record is null or not there. Each file is a launch and its requests are one
+ * batch, whose makespan is as the benchmark states it, or from the first start to the last end. */
+#pragma once
+
+#include <jansson.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/base/err.h"
+
+struct imported_how { /* what the files may not say; NULL, 0: nothing */
+    const char *stack, *model;
+    int64_t batch;  /* requests in flight */
+    int64_t launch; /* of this file */
+};
+struct imported_take {
+    void *ctx;
+    int (*record)(void *ctx, json_t *generation, struct err *e); /* stolen */
+    /* A request that failed, or a record that is broken. */
+    int (*bad)(void *ctx, const struct err *why, const char *where, const json_t *id,
+               struct err *e);
+};
+/* *skipped += tests of llama-bench that generate nothing. -1: EXIT_NO_INPUT, EXIT_IO, EXIT_BAD_DATA
+ * (none of these formats), or `take` said so. */
+int imported_read(const char *path, const struct imported_how *how,
+                  const struct imported_take *take, int64_t *skipped, struct err *e);
+
+/* ---- for the files imported-*.c ---- */
+
+struct imported { /* a file at work */
+    const char *path;
+    const struct imported_how *how;
+    const struct imported_take *take;
+    int64_t seq, *skipped;
+};
+struct imported_answer { /* NaN: not known */
+    double e2e_ns, ttft_ns, admit_ns, batch_ns, tokens, prompt_tokens;
+    const double *gap_ns; /* [gaps] between emissions, after the first one */
+    size_t gaps;
+    const char *id, *text, *phase; /* text NULL: not known */
+    int64_t round;
+};
+/* Writes the record of an answer: the members of `about` (borrowed), then its own. The identity of
+ * the point is made of `about`. An answer whose numbers are impossible is bad. */
+int imported_put(struct imported *f, const json_t *about, const struct imported_answer *a,
+                 const char *where, struct err *e);
+/* {model, arch, stack, device, loop, batch} as far as they are known; the caller's reference. */
+json_t *imported_about(const struct imported *f, const char *model, const char *stack,
+                       double batch);
+double imported_number(const json_t *o, const char *key, double scale); /* NaN: none */
+/* 1: the object is a result of vLLM, a line of AIPerf, a test of llama-bench. */
+int imported_is_vllm(const json_t *o);
+int imported_is_aiperf(const json_t *o);
+int imported_is_llama_bench(const json_t *o);
+int imported_vllm(struct imported *f, const json_t *o, struct err *e);
+int imported_llama_bench(struct imported *f, const json_t *test, const char *where,
+                         struct err *e);
+int imported_aiperf(struct imported *f, const json_t *lines, struct err *e);

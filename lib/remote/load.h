@@ -1,0 +1,45 @@
+/* load.h - sends requests to a server in a closed or an open loop, and keeps the times of their
+ * answers.
+ *
+ * Closed loop: `in_flight` requests are open at once; the next one is sent when one ends. Open
+ * loop: request i is due at a time that the answers do not change (arrivals.h), and its times count
+ * from when it was due: a client that is late would otherwise hide the wait. */
+#pragma once
+
+#include <signal.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/remote/arrivals.h"
+#include "lib/remote/http.h"
+#include "lib/remote/reply.h"
+#include "lib/remote/sse.h"
+
+struct load_how {
+    const char *path;       /* of the base of the server */
+    size_t in_flight;       /* closed loop; 0: open loop */
+    struct arrivals arrivals; /* open loop */
+    double patience_s;      /* longest time without an event of an answer */
+    size_t most;            /* bytes of an answer's text, at most */
+    const volatile sig_atomic_t *stop; /* a signal that came, or 0 */
+};
+struct load_request { /* begins as zeroes */
+    const char *body;      /* set by the caller; JSON, borrowed */
+    size_t n;
+    struct reply reply;    /* its times count from admit_ns */
+    struct err why;        /* code 0: reply is complete */
+    int64_t admit_ns;      /* since the load began: sent (closed loop) or due (open loop) */
+    int64_t e2e_ns;        /* from there to the event with the finish_reason, or to the last one */
+    int was_sent;          /* 0: a signal came before */
+    /* while it runs: */
+    struct http_exchange x;
+    struct sse sse;
+    struct buf whole;      /* a body that is no event stream */
+    int64_t start_ns, event_ns; /* clock_ns() of admit_ns; of the last event */
+    size_t most;
+};
+/* Sends v[0..n-1] and waits for all. *begin_ns = clock_ns() when the load began, *makespan_ns:
+ * until its last answer ended. After a signal nothing more is sent, and open requests end. */
+void load_run(struct http *h, struct load_request *v, size_t n, const struct load_how *how,
+              int64_t *begin_ns, int64_t *makespan_ns);
+void load_free(struct load_request *v, size_t n);

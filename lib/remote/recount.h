@@ -1,0 +1,29 @@
+/* recount.h - how many tokens an answer has, when each came, and whether the server's own counts
+ * can be true.
+ *
+ * The server counts what it generated, often with the token that ends the text; texts alone do not
+ * tell ids. So the text is encoded again: its ids are as many, but for the end, and for texts that
+ * were generated in other pieces than the tokenizer would cut. A count that is off by more than
+ * RECOUNT_SLACK tokens and a tenth is wrong. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/base/err.h"
+#include "lib/remote/reply.h"
+#include "lib/text/tokenizer.h"
+
+enum { RECOUNT_SLACK = 2 };
+struct recount {
+    int64_t tokens;      /* of the answer, without the one that ends it */
+    int64_t retokenized; /* ids of its text; -1: no tokenizer */
+    int32_t *emitted;    /* [reply->n] tokens that each emission completed; NULL: unknown; owned */
+};
+/* t NULL: no tokenizer. -1 (EXIT_BAD_DATA): the server's count cannot be true, or there is none and
+ * no tokenizer. */
+int recount_answer(struct recount *c, const struct reply *r, const struct tokenizer *t,
+                   struct err *e);
+/* Checks the count of a prompt of `ours` ids (below 0: unknown). least 1: a template adds ids. */
+int recount_prompt(const struct reply *r, int64_t ours, int least, struct err *e);
+void recount_free(struct recount *c);

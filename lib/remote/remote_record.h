@@ -1,0 +1,32 @@
+/* remote_record.h - an answer of a server as a generation record.
+ *
+ * The software stack differs from that of our own generators, and `stack` in the record says so: it
+ * is part of the point, and no tool compares across it unless it is asked to (compare --by stack).
+ * All requests of a load are one batch, batch_ns its makespan: rates are over all of them, and
+ * admit_ns is when a request began. Memory, passes and weights of a server are not known. */
+#pragma once
+
+#include <jansson.h>
+#include <stdint.h>
+
+#include "lib/remote/asked.h"
+#include "lib/remote/load.h"
+#include "lib/remote/recount.h"
+
+struct remote_place { /* borrowed */
+    const struct settings *point;
+    const char *model, *stack, *conditions; /* conditions NULL: none */
+    const char *tokenizer;  /* SHA-256 of tokenizer.json; NULL: no tokenizer */
+    const char *phase;      /* warmup | timed */
+    const struct asked *asked;
+    uint64_t seed;
+    int64_t launch, round, batch_id;
+    int64_t start_ns;       /* when the load began, since the process began */
+    int64_t batch_ns;
+    int64_t warmups;        /* requests of the warm-up */
+};
+/* config, point, series, axis, model, all settings. The caller's reference. */
+json_t *remote_record_about(const struct remote_place *at);
+/* The record of a complete answer, the seq-th of the process; the caller's reference. */
+json_t *remote_record(const struct remote_place *at, const struct asked_prompt *p,
+                      const struct load_request *r, const struct recount *c, int64_t seq);

@@ -1,0 +1,88 @@
+/* served.c - see served.h. Only /models is common to these servers, and some lack even that: then
+ * the model must be named. What else they say is taken where it is found. */
+#include "lib/remote/served.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/mem.h"
+#include "lib/record/json.h"
+#include "lib/record/rec.h"
+
+/* *o = the object that the server answers, the caller's; NULL: another answer. -1: none at all. */
+static int ask(struct http *h, const char *path, double seconds, json_t **o, struct err *e)
+{
+    struct buf body = {0};
+    long status = 0;
+    *o = NULL;
+    if (http_get(h, path, seconds, &body, &status, e)) {
+        buf_free(&body);
+        return -1;
+    }
+    if (status == 200 && body.len)
+        *o = json_strict(body.data, body.len, NULL);
+    buf_free(&body);
+    return 0;
+}
+
+/* The only model of the list. The caller frees. */
+static char *only_model(const json_t *models, struct err *e)
+{
+    const json_t *list = json_object_get(models, "data"), *m;
+    struct buf names = {0};
+    size_t i;
+    json_array_foreach(list, i, m) {
+        const char *id = rec_text(m, "id");
+        buf_format(&names, "%s%s", names.len ? ", " : "", id ? id : "?");
+    }
+    const char *only = rec_text(json_array_get(list, 0), "id");
+    char *model = json_array_size(list) == 1 && only ? mem_text(only) : NULL;
+    if (!model)
+        err_set(e, EXIT_BAD_USAGE, "--served: expected a model of the server, which lists %s",
+                names.len ? names.data : "none");
+    buf_free(&names);
+    return model;
+}
+
+/* "NAME VERSION" as far as the server tells them. The caller frees. */
+static char *stack_of(struct http *h, const json_t *models, double seconds)
+{
+    static const struct { const char *path, *key; } says[] = {{"/../version", "version"},
+                                                              {"/../props", "build_info"}};
+    const char *owner = rec_text(json_array_get(json_object_get(models, "data"), 0), "owned_by");
+    char *version = NULL;
+    for (size_t i = 0; i < sizeof says / sizeof *says && !version; i++) {
+        json_t *o;
+        struct err ignored = {0};
+        if (ask(h, says[i].path, seconds, &o, &ignored))
+            continue;
+        version = rec_text(o, says[i].key) ? mem_text(rec_text(o, says[i].key)) : NULL;
+        json_decref(o);
+    }
+    char *stack = mem_format("%.60s%s%.60s", owner ? owner : "unknown", version ? " " : "",
+                             version ? version : "");
+    free(version);
+    return stack;
+}
+
+int served_ask(struct served *s, struct http *h, const char *model, const char *stack,
+               double seconds, struct err *e)
+{
+    json_t *models;
+    *s = (struct served){0};
+    if (ask(h, "/models", seconds, &models, e))
+        return -1;
+    s->model = model ? mem_text(model) : only_model(models, e);
+    if (s->model)
+        s->stack = stack ? mem_text(stack) : stack_of(h, models, seconds);
+    json_decref(models);
+    return s->model ? 0 : -1;
+}
+
+void served_free(struct served *s)
+{
+    free(s->model);
+    free(s->stack);
+    *s = (struct served){0};
+}

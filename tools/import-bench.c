@@ -1,0 +1,106 @@
+/* import-bench - results of AIPerf, vLLM bench and llama-bench in, generation records out.
+ *
+ * They are of another software stack, and say so, as those of gen-endpoint do. Their numbers are
+ * taken over, and none is added: what a benchmark does not record is null. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/cli/log.h"
+#include "lib/base/cli/opt.h"
+#include "lib/record/rec.h"
+#include "lib/remote/imported.h"
+
+struct args {
+    struct common common;
+    const char *stack, *model;
+    int64_t batch, launch;
+};
+
+struct import {
+    struct args a;
+    struct log log;
+    struct rec_writer out;
+    int64_t taken, skipped, bad;
+};
+
+static const char TOOL[] = "import-bench";
+
+static int take(void *ctx, json_t *generation, struct err *e)
+{
+    struct import *m = ctx;
+    m->taken++;
+    return rec_write(&m->out, "generation", generation, e);
+}
+
+static int take_bad(void *ctx, const struct err *why, const char *where, const json_t *id,
+                    struct err *e)
+{
+    struct import *m = ctx;
+    if (m->bad++ < REC_BAD_SAID)
+        log_note(&m->log, "%s: %s", where, why->text);
+    return rec_bad(&m->out, why, where, id, e);
+}
+
+static int run(struct import *m, char **files, int n, struct err *e)
+{
+    const struct imported_take to = {m, take, take_bad};
+    for (int i = 0; i < n; i++) {
+        const struct imported_how how = {m->a.stack, m->a.model, m->a.batch, m->a.launch + i};
+        if (imported_read(files[i], &how, &to, &m->skipped, e))
+            return -1;
+    }
+    if (m->skipped)
+        log_note(&m->log, "%lld tests without generation (prompt processing alone) are left out",
+                 (long long)m->skipped);
+    return m->taken || m->bad ? 0 : err_set(e, EXIT_BAD_DATA, "no requests in the input");
+}
+
+static const char examples[] =
+    "import-bench --stack 'vllm 0.10.1' result.json > requests.ndjson\n"
+    "import-bench --model llama3-8b --concurrency 16 profile_export.jsonl > r\n"
+    "llama-bench -m model.gguf -p 0 -n 128 -o json > t.json; import-bench t.json\n";
+static const char notes[] =
+    "  AIPerf       profile_export.jsonl; it does not hold the model and the load, so\n"
+    "               give --model and --concurrency\n"
+    "  vLLM         vllm bench serve --save-result --save-detailed\n"
+    "  llama-bench  -o json or jsonl; tests that generate. Its clock leaves out\n"
+    "               tokenizing and sampling, and it has no first token\n"
+    "A record is one request, each file one launch. Times and counts are those of the\n"
+    "benchmark; counts cannot be checked here, as gen-endpoint checks them. Requests\n"
+    "that failed become error records.\n";
+
+int main(int argc, char **argv)
+{
+    struct import m = {.a = {.common = COMMON_DEFAULTS}};
+    const struct opt options[] = {
+        {"stack", 0, OPT_TEXT, &m.a.stack, .arg = "NAME",
+         .help = "name and version of the server's software (as far as the file says it)"},
+        {"model", 'm', OPT_TEXT, &m.a.model, .arg = "NAME",
+         .help = "name of the model (that of the file)"},
+        {"concurrency", 0, OPT_INT, &m.a.batch, 1, 1e6, .arg = "N",
+         .help = "requests in flight (as the file says)"},
+        {"launch", 0, OPT_INT, &m.a.launch, 0, 1e9, .arg = "K",
+         .help = "number of the first file; the next ones follow (0)"},
+        OPT_COMMON(m.a.common),
+        {0}};
+    const struct tool tool = {TOOL, "results of other benchmarks in, generation records out",
+                              examples, notes, options};
+    int first = opt_parse(&tool, argc, argv);
+    struct err e = {0};
+    m.log = (struct log){TOOL, m.a.common.quiet ? 0 : 1 + m.a.common.verbose};
+    if (first == argc)
+        opt_usage(&tool, "expected files of AIPerf, vLLM bench or llama-bench");
+    json_t *extra = NULL, *inputs = NULL;
+    if (rec_inputs((const char *const *)argv + first, (size_t)(argc - first), &inputs, &e))
+        err_die(TOOL, &e);
+    if (inputs)
+        extra = json_pack("{s:o}", "inputs", inputs);
+    if (rec_open(&m.out, &m.a.common, TOOL, argc, argv, extra, &e))
+        err_die(TOOL, &e);
+    if (run(&m, argv + first, argc - first, &e) ||
+        rec_close(&m.out, m.bad ? "failed" : "ok", &e)) {
+        rec_abandon(&m.out);
+        err_die(TOOL, &e);
+    }
+    return m.bad ? EXIT_FAILED_RECORDS : EXIT_OK;
+}
