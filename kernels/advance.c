@@ -29,7 +29,7 @@ static int32_t ask_slots(const struct canvas_loop *l, const struct canvas_state 
                          int held, size_t w, size_t end)
 {
     int32_t n = 0;
-    for (int32_t s = c->prompt; s < last; s++)
+    for (int32_t s = held ? canvas_held_begin(l, c) : c->prompt; s < last; s++)
         if (held ? canvas_held(l, c, s) : canvas_open(l, c, s)) {
             n++;
             if (w < end) {
@@ -48,7 +48,7 @@ void advance_ask(const struct canvas_loop *l, size_t i)
     int behind = canvas_behind(l, c);
     int32_t last = c->live && !behind ? canvas_block_end(l, c) : c->prompt;
     int32_t open = ask_slots(l, c, last > c->prompt ? canvas_ask_end(l, c) : last, 0, w, end);
-    c->held = ask_slots(l, c, last, 1, w + (size_t)open, end);
+    c->held = last > c->prompt ? ask_slots(l, c, last, 1, w + (size_t)open, end) : 0;
     c->wanted = open + c->held;
     c->stalled = behind || (size_t)c->wanted > l->capacity;
     for (w += (size_t)c->wanted; w < end; w++)

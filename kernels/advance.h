@@ -157,6 +157,8 @@ struct canvas_loop {
     int32_t *target;               /* [R] with check_of: the id in that slot now, as
                                     * head_query.target */
     const struct head_top *top;    /* [R] most likely ids of the answers, or NULL: UNMASK_TOPS */
+    const float *map, *mean;       /* of struct linked, or NULL: UNMASK_LINKED */
+    size_t map_stride;
     struct slot_kept *slot;        /* [sum of len] the rule's memory of slots; NULL: none */
     int32_t gen_length, block_length, block_steps;
     const int32_t *budget;         /* [block_steps] budget of each step */
@@ -231,11 +233,17 @@ HOST_DEVICE int canvas_open(const struct canvas_loop *l, const struct canvas_sta
     return l->token[c->first + i] == l->mask && l->row_of[c->first + i - canvas_lag(l, c)] >= 0;
 }
 
-/* 1 if slot i holds an id of the block that the rule may revise, and the pass has a row to check
- * it. */
+/* The first slot whose id the rule asks about. */
+HOST_DEVICE int32_t canvas_held_begin(const struct canvas_loop *l, const struct canvas_state *c)
+{
+    return unmask_has(l->rule, UNMASK_LINKED) ? 0 : canvas_block_begin(l, c);
+}
+
+/* 1 if slot i holds an id of the block that the rule may revise, or asks about, and the pass has a
+ * row to check it. */
 HOST_DEVICE int canvas_held(const struct canvas_loop *l, const struct canvas_state *c, int32_t i)
 {
-    return l->check_of && i >= canvas_block_begin(l, c) && l->token[c->first + i] != l->mask &&
+    return l->check_of && i >= canvas_held_begin(l, c) && l->token[c->first + i] != l->mask &&
            l->check_of[c->first + i - canvas_lag(l, c)] >= 0;
 }
 
@@ -286,6 +294,24 @@ HOST_DEVICE int32_t canvas_step(const struct canvas_loop *l, const struct canvas
     return c->step > 0 ? c->step - canvas_seeded(l, c) : 0;
 }
 
+HOST_DEVICE struct linked canvas_links(const struct canvas_loop *l, const struct canvas_state *c)
+{
+    const struct linked links = {l->map, l->mean, l->row_of, l->map_stride, c->first};
+    return links;
+}
+
+/* 1 if the slot of answer w depends on a sure id of the canvas. */
+HOST_DEVICE int canvas_induced(const struct canvas_loop *l, const struct canvas_state *c, size_t w)
+{
+    const struct linked links = canvas_links(l, c);
+    const size_t w0 = w / l->capacity * l->capacity, end = w0 + (size_t)c->wanted;
+    for (size_t k = end - (size_t)c->held; k < end; k++)
+        if (exp(l->answer[k].log_prob) >= l->params.threshold &&
+            unmask_dawn_depends(&links, l->asked, w, k, l->params.dawn_sink, l->params.dawn_edge))
+            return 1;
+    return 0;
+}
+
 /* The rule's reading of answer w about a masked slot. */
 HOST_DEVICE struct reading canvas_read(const struct canvas_loop *l, const struct canvas_state *c,
                                        size_t w)
@@ -298,6 +324,8 @@ HOST_DEVICE struct reading canvas_read(const struct canvas_loop *l, const struct
     if (l->top)
         unmask_less_note(slot, &l->top[w], canvas_step(l, c) == 0, l->params.less_drift,
                          l->params.less_history);
+    if (l->map)
+        slot->id[DAWN_INDUCED] = canvas_induced(l, c, w);
     struct reading said = unmask_read(l->rule, &l->params, &l->answer[w], slot);
     if (said.id == l->mask && unmask_has(l->rule, UNMASK_CHECKS))
         said.id = l->answer[w].runner_up; /* a draft: only a block without masks is checked */
@@ -350,16 +378,17 @@ HOST_DEVICE size_t canvas_takes(const struct canvas_loop *l, struct canvas_state
     o.shift = c->shift;
     o.ahead = c->ahead;
     o.budget = canvas_step(l, c) < l->block_steps ? (size_t)canvas_budget(l, c) : 0;
+    o.links = canvas_links(l, c);
     o.key = philox_at(c->key, (uint64_t)c->passes, UINT64_MAX);
     o.kept = c->kept;
     return unmask_count(l->rule, &l->params, &o);
 }
 
-/* The probability that a rule compares before it revises the slot of answer w: that of the answer
- * if the rule edits, else that of the id in the slot. */
+/* The probability that a rule compares for the known id of answer w: that of the answer, or where
+ * the rule masks ids again, that of the id in the slot. */
 HOST_DEVICE double canvas_held_confidence(const struct canvas_loop *l, size_t w)
 {
-    return unmask_has(l->rule, UNMASK_EDITS)
+    return unmask_has(l->rule, UNMASK_EDITS | UNMASK_LINKED)
                ? rounded_confidence(l->rounding, exp(l->answer[w].log_prob))
                : exp(l->answer[w].target_log_prob);
 }
@@ -393,7 +422,8 @@ HOST_DEVICE int canvas_block_done(const struct canvas_loop *l, const struct canv
 HOST_DEVICE void canvas_read_on(const struct canvas_loop *l, struct canvas_state *c, int all)
 {
     const int32_t *slot = l->token + c->first + c->prompt;
-    int32_t end = l->check_of && !all ? canvas_block_begin(l, c) - c->prompt : l->gen_length;
+    const int revises = unmask_has(l->rule, UNMASK_REVISES) != 0;
+    int32_t end = revises && !all ? canvas_block_begin(l, c) - c->prompt : l->gen_length;
     while (c->readable < end && (all || slot[c->readable] != l->mask))
         c->met_stop |= is_stop(l->stop, l->n_stop, slot[c->readable++]);
 }
@@ -455,7 +485,8 @@ HOST_DEVICE void canvas_settle(const struct canvas_loop *l, struct canvas_state 
     }
     int full = c->block * l->block_length - c->shift >= l->gen_length;
     canvas_read_on(l, c, full);
-    full |= !l->check_of && c->readable == l->gen_length; /* the slots behind need not be filled */
+    full |= !unmask_has(l->rule, UNMASK_REVISES) &&
+            c->readable == l->gen_length; /* the slots behind need not be filled */
     if (full || (c->met_stop && l->stop_at_eos))
         c->live = 0;
 }

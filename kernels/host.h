@@ -19,7 +19,7 @@ C_BEGIN
     X(alloc) X(free) X(room) X(copy) X(clear) X(mirror) X(mirror_free) X(run) X(event_record)      \
     X(event_wait) X(store_open) X(store_close) X(store_put) X(stage) X(arrive) X(store_rows)       \
     X(act_dtype) X(qkv_work) X(experts) X(experts_work) X(advance_texts) X(advance_canvases)       \
-    X(choose) X(settle) X(sift)
+    X(choose) X(settle) X(sift) X(links)
 #define HOST_DECLARE(slot) OPS_DECLARE(ops, slot, host_##slot)
 #define HOST_ROW(slot) .slot = host_##slot,
 HOST_SLOTS(HOST_DECLARE)

@@ -248,6 +248,7 @@ struct canvas_loop;
 struct drift;       /* kernels/reuse.h */
 struct outputs;
 struct sift;
+struct links;   /* kernels/links.h */
 struct experts; /* kernels/experts.h */
 
 struct ops {
@@ -399,6 +400,9 @@ struct ops {
     void (*choose)(struct backend *b, const struct drift *d, void *work);
     void (*settle)(struct backend *b, const struct outputs *o);
     void (*sift)(struct backend *b, const struct sift *s, void *work);
+
+    /* How much rows attend to each other: kernels/links.h. */
+    void (*links)(struct backend *b, const struct links *l);
 
     /* ---- tables of operations that only some models need ---- */
 

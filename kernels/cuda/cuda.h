@@ -4,6 +4,7 @@
 #pragma once
 
 #include "kernels/advance.h"
+#include "kernels/links.h"
 #include "kernels/mixing.h"
 #include "kernels/ops.h"
 #include "kernels/reuse.h"
@@ -25,7 +26,8 @@ extern const struct ops cuda_ops;
     X(store_put) X(stage) X(arrive) X(store_rows) X(act_dtype) X(refuses) X(mat_make) X(mat_free)  \
     X(mat_bytes) X(embed) X(rope_table) X(qkv) X(qkv_work) X(attention) X(attention_work)          \
     X(matmul) X(gated) X(matmul_work) X(experts) X(experts_work) X(rope) X(swiglu) X(rmsnorm)      \
-    X(head) X(head_work) X(advance_texts) X(advance_canvases) X(choose) X(settle) X(sift) X(close)
+    X(head) X(head_work) X(advance_texts) X(advance_canvases) X(choose) X(settle) X(sift)          \
+    X(links) X(close)
 #define CUDA_TRAIN_SLOTS(X)                                                                        \
     X(gemm) X(gemm_work) X(rmsnorm_back) X(swiglu_back) X(attention_back) X(attention_back_work)   \
     X(spread) X(embed_back) X(add) X(shift_back) X(squash_back) X(heads_out_back) X(removal_back)  \

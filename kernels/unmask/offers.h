@@ -30,6 +30,15 @@ struct reading {
     double confidence;
 };
 
+/* How much rows of the pass attend to each other (kernels/links.h): UNMASK_LINKED. */
+struct linked {
+    const float *map;      /* [T, stride] */
+    const float *mean;     /* [T] */
+    const int32_t *row_of; /* the row of an id of all canvases */
+    size_t stride;
+    int32_t first;         /* index of the canvas's first id; keys of the map count from its row */
+};
+
 struct offers {
     size_t n;                      /* number of masked slots that were asked about */
     size_t m;                      /* rules that revise: number of slots of the block with an id */
@@ -51,6 +60,7 @@ struct offers {
     int32_t slots, ahead;          /* slots of a block; masked slots behind it in the pass */
     int32_t shift;                 /* slots of the first block that belong to the prompt */
     size_t budget;                 /* budget of the schedule for this step */
+    struct linked links;           /* UNMASK_LINKED */
     uint64_t key;                  /* of draws of this canvas in this step */
     double *kept;                  /* [UNMASK_KEPT] the rule's memory of the canvas: 0 before the
                                     * first pass. A block begins at step 0 */

@@ -7,6 +7,7 @@
 
 #include "kernels/unmask/credit.h"
 #include "kernels/unmask/d2f.h"
+#include "kernels/unmask/dawn.h"
 #include "kernels/unmask/dynamic.h"
 #include "kernels/unmask/entropy_bound.h"
 #include "kernels/unmask/factor.h"
@@ -37,6 +38,9 @@ enum unmask_trait {
                           * about their slots. The rule says when a block is done */
     UNMASK_OPENS = 128,  /* several blocks may be open (canvas_open_on of kernels/advance.h) */
     UNMASK_TOPS = 256,   /* answers come with their most likely ids: canvas_loop.top */
+    UNMASK_LINKED = 1024, /* answers come with how much rows attend to each other, and with those
+                           * about all known ids up to the end of the block: as for rules that
+                           * revise, but they stay */
     UNMASK_CHECKS = 512  /* with UNMASK_SHADOWS: a full block is a draft. Shadow rows see only what
                           * is before them, and the canvas is read from left to right except from
                           * the first mask of the block on. offers.back may hold ~index: a mask
@@ -73,11 +77,13 @@ enum unmask_trait {
          unmask_less(o, p->less_sure))                                 \
     RULE(S2D2, s2d2,                                                   \
          UNMASK_REVISES | UNMASK_SHADOWS | UNMASK_EDITS | UNMASK_KEEPS | UNMASK_CHECKS,          \
-         unmask_s2d2(o, p->threshold, p->check_span))
+         unmask_s2d2(o, p->threshold, p->check_span))                  \
+    RULE(DAWN, dawn, UNMASK_KEEPS | UNMASK_LINKED,                     \
+         unmask_dawn(o, p->threshold, p->dawn_sink, p->dawn_edge, p->dawn_induce, p->dawn_low))
 /* PARAMETER(name, type INT or REAL, rule|rule, rare, least, most, default, meaning). rare: 1 if
  * only --help-all lists the option. */
 #define UNMASK_PARAMETERS(PARAMETER)                                                              \
-    PARAMETER(threshold, REAL, threshold|dynamic|joint|localleap|d2f|s2d2, 0, 0, 1, "0.9",        \
+    PARAMETER(threshold, REAL, threshold|dynamic|joint|localleap|d2f|s2d2|dawn, 0, 0, 1, "0.9",   \
               "commit each token whose confidence is at least this; dynamic, joint, d2f, s2d2: "  \
               "above this")                                                                       \
     PARAMETER(factor, REAL, factor, 1, 0, 1000, "1",                                              \
@@ -144,7 +150,15 @@ enum unmask_trait {
     PARAMETER(less_history, INT, less, 1, 1, 1e6, "2",                                            \
               "steps before this one in which the token must have been the best")                 \
     PARAMETER(check_span, INT, s2d2, 1, 1, 1e6, "1",                                              \
-              "check drafts where at least this many masks follow each other; else --threshold")
+              "check drafts where at least this many masks follow each other; else --threshold")  \
+    PARAMETER(dawn_sink, REAL, dawn, 1, 0, 1, "0.01",                                             \
+              "nothing depends on a position to which the canvas attends more than this")         \
+    PARAMETER(dawn_edge, REAL, dawn, 1, 0, 1, "0.07",                                             \
+              "a position depends on another to which it attends by at least this")               \
+    PARAMETER(dawn_induce, REAL, dawn, 1, 0, 1, "0.7",                                            \
+              "commit tokens of at least this confidence that depend on a sure id")               \
+    PARAMETER(dawn_low, REAL, dawn, 1, 0, 1, "0.7",                                               \
+              "commit tokens of at least this confidence that do not depend on each other")
 /* Parameters that refine another one. No sweep uses them as its axis. */
 #define UNMASK_REFINEMENTS(PARAMETER)                                                             \
     PARAMETER(threshold_decay, REAL, threshold, 1, 0, 1, "0",                                     \

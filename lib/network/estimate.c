@@ -78,7 +78,8 @@ static size_t head(const struct network *n, const struct work_size *s)
     return array(A * R * D) + array(A * (s->guided | s->compared) * R * D) +
            array(A * s->compared * R * D) + array(R * sizeof(struct head_row)) +
            array(4 * s->logits * R * n->config.vocab) +
-           array(s->tops * R * sizeof(struct head_top));
+           array(s->tops * R * sizeof(struct head_top)) +
+           array(4 * s->linked * s->rows * s->slots) + array(4 * s->linked * s->rows);
 }
 
 /* For time mixing: the norm, its mixtures, and the outputs of projections. */

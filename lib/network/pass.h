@@ -30,6 +30,8 @@ struct pass {
     int guided, logits;         /* guided 1: rows.uncond lists unconditional rows (with
                                  * query.divergence: the answers of the last pass to compare with).
                                  * logits 1: answers come with logits */
+    int links;                  /* 1: the last layers write work.map and mean; no cache, and every
+                                 * row sees its sequence */
     int sifts;                  /* 1: only the keys and values that work.device.part chooses are
                                  * cached (ops.sift); rows read rows (pass_list_rows) */
 };

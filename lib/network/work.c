@@ -137,6 +137,8 @@ static size_t cut_all(struct work *w, const struct network *n, unsigned char *bl
     w->answer = arena_take(&k, R, sizeof *w->answer);
     w->logits = arena_take(&k, s->logits * R * c->vocab, sizeof *w->logits);
     w->tops = arena_take(&k, s->tops * R, sizeof *w->tops);
+    w->map = arena_take(&k, s->linked * T * s->slots, sizeof *w->map);
+    w->mean = arena_take(&k, s->linked * T, sizeof *w->mean);
     w->x = arena_take(&k, T * D, A);
     w->q = arena_take(&k, T * c->heads * E, A);
     w->y = arena_take(&k, T * c->heads * E, A);

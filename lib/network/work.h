@@ -32,6 +32,7 @@ struct work_size {
     size_t guided;     /* 1: rows with an answer may have unconditional rows (CFG) */
     size_t compared;   /* 1: answers may be compared with those of the pass before */
     size_t logits;     /* 1: logits may be asked for */
+    size_t linked;     /* 1: how much rows attend to each other may be asked for */
     size_t tops;       /* 1: and the most likely ids, head_query.tops */
     size_t chosen;     /* 1: passes may compute only chosen rows; the cache then stores outputs */
     size_t sifted;     /* 1: passes may cache only a part of their keys and values */
@@ -72,6 +73,7 @@ struct work {
     struct head_row *answer;  /* [wanted], from here on memory of the back end */
     float *logits;            /* [wanted, V] */
     struct head_top *tops;    /* [wanted] */
+    float *map, *mean;        /* [T, slots], [T] of struct links */
     act *x;                   /* [T, D] the residual stream */
     act *q, *y;               /* [T, H*E] queries, attention output */
     struct cache fresh;       /* [T, K*E] keys and values of a pass without a cache */

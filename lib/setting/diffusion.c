@@ -89,6 +89,16 @@ static int check_shadows(const struct diffusion *d, struct err *e)
     return 0;
 }
 
+/* Rules that ask what rows attend to. */
+static int check_links(const struct diffusion *d, struct err *e)
+{
+    if (unmask_has(d->rule, UNMASK_LINKED) &&
+        (d->cache != CACHE_NONE || d->suffix != SUFFIX_ALL || d->cfg_scale > 0))
+        return err_set(e, EXIT_BAD_USAGE, "unmask dawn: expected cache none, suffix all and "
+                       "cfg-scale 0: it asks what every position attends to");
+    return 0;
+}
+
 /* Rules that compare answers with those of the pass before. */
 static int check_compared(const struct diffusion *d, struct err *e)
 {
@@ -142,6 +152,7 @@ static int check_layers(const struct diffusion *d, struct err *e)
 int diffusion_check(const struct diffusion *d, struct err *e)
 {
     return check_lengths(d, e) || check_rule(d, e) || check_shadows(d, e) ||
+                   check_links(d, e) ||
                    check_compared(d, e) || check_drafts(d, e) || check_admit(d, e) ||
                    check_layers(d, e)
                ? -1

@@ -193,6 +193,42 @@ checked() {
     refuses_to "expected a model with a block-causal mask" --temperature 0 --gen-length 8
 }
 
+# dawned 'THRESHOLD SINK EDGE INDUCE LOW' FIELDS [option...]: `sampled dawn` with these values
+dawned() {
+    local threshold sink edge induce low fields=${2#\{}
+    read -r threshold sink edge induce low <<< "$1"
+    shift 2
+    sampled dawn "{\"threshold\":$threshold,\"sink\":$sink,\"edge\":$edge,$(:
+        )\"induce\":$induce,\"low\":$low,$fields" --unmask dawn --threshold "$threshold" \
+        --dawn-sink "$sink" --dawn-edge "$edge" --dawn-induce "$induce" --dawn-low "$low" "$@"
+}
+
+@test "dawn: sure answers, those that depend on them, and those apart from each other" {
+    make_model --arch illada --gain 3
+    for how in '0.9 0.01 0.07 0.7 0.7' '0.5 0.1 0.04 0.2 0.1' '0.6 0.05 0.05 0.3 0.1' \
+        '0.3 0.05 0.035 0.1 0.05' '0.7 1 0.06 0.05 0.2'; do
+        dawned "$how" '{"gen_length":24,"block_length":24}' --gen-length 24 --device ref
+        dawned "$how" '{"gen_length":24,"block_length":24}' --gen-length 24 --batch 3
+        dawned "$how" '{"gen_length":24,"block_length":8}' --gen-length 24 --block-length 8
+        dawned "$how" '{"gen_length":24,"block_length":8}' --gen-length 24 --block-length 8 \
+            --batch 2 --admit continuous --threads 2
+    done
+    make_model --arch llada --gain 3 --layers 6 --heads 4 --kv-heads 2 # the last four of six
+    on_levels gen-llada dawned '0.5 0.1 0.04 0.2 0.1' '{"gen_length":12,"block_length":12}' \
+        --gen-length 12
+    if [ -e "${TESTBIN:-build/tests}/libcrossover-cuda.so" ]; then
+        on_cuda dawned '0.5 0.1 0.04 0.2 0.1' '{"gen_length":16,"block_length":16}' \
+            --gen-length 16 --dtype f32 --batch 4
+        on_cuda dawned '0.6 0.05 0.05 0.3 0.1' '{"gen_length":16,"block_length":8}' \
+            --gen-length 16 --block-length 8 --dtype f32
+    fi
+    run "$BIN/gen-llada" -m "$T/model" --unmask dawn --cache dual --no-meta "$T/prompts"
+    [ "$status" -eq 64 ] && [[ $output == *"expected cache none"* ]]
+    make_model --arch sdar
+    run "$BIN/gen-llada" -m "$T/model" --unmask dawn --cache none --no-meta "$T/prompts"
+    [ "$status" -eq 64 ] && [[ $output == *"sees all others"* ]]
+}
+
 @test "sched, less: on the emulated CUDA device" {
     [ -e "${TESTBIN:-build/tests}/libcrossover-cuda.so" ] ||
         skip "no C++ compiler, so no emulated device"

@@ -132,6 +132,8 @@ struct game {
     struct both<struct canvas_state> canvas;
     struct both<struct head_row> answers;
     struct both<uint64_t> key;
+    struct both<struct head_top> tops;
+    struct both<float> map, mean;
     struct canvas_loop l, d;
 };
 
@@ -177,6 +179,11 @@ static void plan(struct game *g, const struct setting *s, size_t rows)
             g->origin.host[(size_t)g->row_of.host[i]] = (int32_t)i;
     for (size_t i = 0; i < g->row_of.host.size(); i++) /* other rows, and some have none */
         g->check_of.host[i] = i % 7 == 6 ? -1 : (int32_t)((i * 5 + 3) % rows);
+    const int linked = unmask_has(s->rule, UNMASK_LINKED) != 0;
+    if (linked)
+        g->check_of = g->row_of;
+    size(&g->tops, R, head_top()), size(&g->mean, linked ? rows : 0, 0.0f);
+    size(&g->map, linked ? rows * (rows + 1) : 0, 0.0f);
     for (size_t t = 0; s->guided && t < rows; t++)
         if (t % 3)
             g->origin.host[rows + t] = g->origin.host[t];
@@ -198,6 +205,12 @@ static void plan(struct game *g, const struct setting *s, size_t rows)
     l->params.conf_threshold = 0.5, l->params.kl_threshold = 0.7, l->params.kl_history = 2;
     l->params.edit_threshold = 0.8, l->params.edit_passes = 3;
     l->compares = unmask_has(s->rule, UNMASK_COMPARES) != 0;
+    l->params.open_share = 0.3, l->params.ready_share = 0.5, l->params.check_span = 2;
+    l->params.relaxed_threshold = 0.4, l->params.leap_radius = 2;
+    l->params.sched_high = 1.2, l->params.sched_low = 0.2, l->params.sched_rate = 2;
+    l->params.less_sure = 0.3, l->params.less_drift = 0.2, l->params.less_history = 1;
+    l->params.dawn_sink = 0.8, l->params.dawn_edge = 0.7, l->params.dawn_induce = 0.4;
+    l->params.dawn_low = 0.2, l->map_stride = rows + 1;
     l->params.wino_draft = 0.5, l->params.wino_verify = 0.35;
     l->order = s->order, l->stop_at_eos = s->stops > 0;
     l->order_seed = 99, l->per_block = s->per_block;
@@ -215,7 +228,11 @@ static void share(struct fixture *f, struct game *g)
     l->rows.wanted = g->wanted.host.data(), l->rows.uncond = g->uncond.host.data();
     l->rows.key = g->key.host.data(), l->asked = g->asked.host.data();
     l->target = g->target.host.data();
-    l->check_of = unmask_has(l->rule, UNMASK_REVISES) ? g->check_of.host.data() : nullptr;
+    l->check_of =
+        unmask_has(l->rule, UNMASK_REVISES | UNMASK_LINKED) ? g->check_of.host.data() : nullptr;
+    l->top = unmask_has(l->rule, UNMASK_TOPS) ? g->tops.host.data() : nullptr;
+    l->map = unmask_has(l->rule, UNMASK_LINKED) ? g->map.host.data() : nullptr;
+    l->mean = g->mean.host.data();
     l->slot = unmask_has(l->rule, UNMASK_KEEPS) ? g->slot.host.data() : nullptr;
     for (size_t i = 0; i < l->parts; i++)
         advance_ask(l, i);
@@ -226,11 +243,33 @@ static void share(struct fixture *f, struct game *g)
     d->answer = send(f, &g->answers), d->rows.token = send(f, &g->row_token);
     d->rows.wanted = send(f, &g->wanted), d->rows.uncond = send(f, &g->uncond);
     d->rows.key = send(f, &g->key), d->asked = send(f, &g->asked);
-    d->target = send(f, &g->target);
+    d->target = send(f, &g->target), d->mean = send(f, &g->mean);
+    struct head_top *tops = send(f, &g->tops);
+    float *map = send(f, &g->map);
+    d->top = l->top ? tops : nullptr;
+    d->map = l->map ? map : nullptr;
     int32_t *check_of = send(f, &g->check_of);
     struct slot_kept *slot = send(f, &g->slot);
     d->check_of = l->check_of ? check_of : nullptr;
     d->slot = l->slot ? slot : nullptr;
+}
+
+/* What else a pass says of its answers and rows. */
+static void renew(struct fixture *f, struct game *g)
+{
+    for (struct head_top &t : g->tops.host)
+        for (int i = 0; i < HEAD_TOPS; i++) {
+            t.id[i] = (int32_t)rng_below(&f->rng, i ? 9 : 2) + 9 * i;
+            t.prob[i] = (float)(i ? 1 + rng_below(&f->rng, 3) : 60) / 100;
+        }
+    for (float &x : g->map.host)
+        x = (float)rng_below(&f->rng, 8) / 8;
+    for (float &x : g->mean.host)
+        x = (float)rng_below(&f->rng, 8) / 8;
+    cuda_write(f->cuda, g->tops.device, g->tops.host.data(),
+               g->tops.host.size() * sizeof(struct head_top));
+    cuda_write(f->cuda, g->map.device, g->map.host.data(), g->map.host.size() * sizeof(float));
+    cuda_write(f->cuda, g->mean.device, g->mean.host.data(), g->mean.host.size() * sizeof(float));
 }
 
 static void canvases(struct fixture *f, struct setting s)
@@ -243,6 +282,7 @@ static void canvases(struct fixture *f, struct setting s)
         for (size_t r = 0; r < g.answers.host.size(); r++)
             g.answers.host[r] =
                 answer(f, s.ids, s.bad && rng_below(&f->rng, (uint64_t)s.bad) == 0);
+        renew(f, &g);
         cuda_write(f->cuda, g.answers.device, g.answers.host.data(),
                    g.answers.host.size() * sizeof(struct head_row));
         host_advance_canvases(f->ref, &g.l);
@@ -270,7 +310,8 @@ static void canvases(struct fixture *f, struct setting s)
     cuda_free(f->cuda, g.canvas.device), cuda_free(f->cuda, g.answers.device);
     cuda_free(f->cuda, g.key.device), cuda_free(f->cuda, g.asked.device);
     cuda_free(f->cuda, g.target.device), cuda_free(f->cuda, g.check_of.device);
-    cuda_free(f->cuda, g.slot.device);
+    cuda_free(f->cuda, g.slot.device), cuda_free(f->cuda, g.tops.device);
+    cuda_free(f->cuda, g.map.device), cuda_free(f->cuda, g.mean.device);
 }
 
 static void every_setting(struct fixture *f)

@@ -445,6 +445,37 @@ static void test_s2d2(void)
        "s2d2: a shorter run: the answers above the threshold");
 }
 
+/* Slots 0 and 1 of the canvas have sure ids, 2 to 5 are masks. 2 attends to 1; 4 and 5 to each
+ * other; 3 to 0, to which all attend. */
+static void test_dawn(void)
+{
+    enum { N = 6 };
+    static const float map[N * N] = {[2 * N + 1] = 0.3f, [3 * N] = 0.3f, [4 * N + 5] = 0.3f,
+                                     [5 * N + 2] = 0.3f};
+    static const float mean[N] = {0.9f, 0, 0, 0, 0, 0};
+    const int32_t row_of[N] = {0, 1, 2, 3, 4, 5}, asked[] = {2, 3, 4, 5, 0, 1};
+    const double confidence[] = {0.95, 0.5, 0.6, 0.8, 1, 1};
+    const struct unmask_params p = {.threshold = 0.9, .dawn_sink = 0.1, .dawn_edge = 0.2,
+                                    .dawn_induce = 0.4, .dawn_low = 0.5};
+    struct slot_kept slot[N] = {{{0}, {0}}};
+    int32_t pick[] = {0, 3, 2, 1};
+    struct offers o = {.n = 4, .m = 2, .confidence = confidence, .pick = pick, .asked = asked,
+                       .slot = slot, .links = {map, mean, row_of, N, 0}};
+    ok(unmask_dawn_depends(&o.links, asked, 0, 5, 0.1, 0.2) &&
+           !unmask_dawn_depends(&o.links, asked, 1, 4, 0.1, 0.2),
+       "dawn: a slot depends on what it attends to, unless all attend to that");
+    ok(unmask_count(UNMASK_DAWN, &p, &o) == 3 && pick[0] == 0 && pick[1] == 3 && pick[2] == 1,
+       "dawn: the sure one, the best of the others, and one apart from it");
+    slot[2].id[DAWN_INDUCED] = slot[3].id[DAWN_INDUCED] = 1;
+    pick[0] = 0, pick[1] = 3, pick[2] = 2, pick[3] = 1;
+    ok(unmask_count(UNMASK_DAWN, &p, &o) == 3 && pick[1] + pick[2] == 3,
+       "dawn: what depends on an answer that is sure and induced waits");
+    const double low[] = {0.1, 0.2, 0.3, 0.4, 1, 1};
+    o.confidence = low;
+    pick[0] = 3, pick[1] = 2, pick[2] = 1, pick[3] = 0;
+    ok(unmask_count(UNMASK_DAWN, &p, &o) == 1 && pick[0] == 3, "dawn: at least the best one");
+}
+
 int main(void)
 {
     test_credit();
@@ -457,5 +488,6 @@ int main(void)
     test_sched();
     test_less();
     test_s2d2();
+    test_dawn();
     return tap_done();
 }

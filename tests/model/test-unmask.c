@@ -307,7 +307,8 @@ static void test_words(void)
                                              [UNMASK_D2F] = "d2f",
                                              [UNMASK_SCHED] = "sched",
                                              [UNMASK_LESS] = "less",
-                                             [UNMASK_S2D2] = "s2d2"};
+                                             [UNMASK_S2D2] = "s2d2",
+                                             [UNMASK_DAWN] = "dawn"};
     const char *policies[CACHE_COUNT];
     for (size_t k = 0; k < CACHE_COUNT; k++)
         policies[k] = cache_policies[k]->name;

@@ -545,8 +545,9 @@ static size_t seen_from(const struct model *m, size_t t, size_t n)
     return end < n ? end : n;
 }
 
+/* map: NULL, or [n][n] to which the mean of the heads' weights is added, times `share`. */
 static void attend(const struct model *m, const double *q, const double *k, const double *v,
-                   size_t n, double *out)
+                   size_t n, double *map, double share, double *out)
 {
     const size_t e = m->head_dim, group = m->heads / m->kv_heads;
     double *weight = room(n, sizeof *weight);
@@ -564,6 +565,8 @@ static void attend(const struct model *m, const double *q, const double *k, cons
             }
             for (size_t s = first; s < seen; s++)
                 total += weight[s] = exp(weight[s] - top);
+            for (size_t s = first; s < seen && map; s++)
+                map[t * n + s] += share * weight[s] / total / (double)m->heads;
             for (size_t i = 0; i < e; i++) {
                 double sum = 0;
                 for (size_t s = first; s < seen; s++)
@@ -692,7 +695,8 @@ static void block(const struct model *m, const struct layer *y, double *x, size_
         rotate(m, q, n, m->heads);
         rotate(m, k, n, m->kv_heads);
     }
-    attend(m, q, k, v, n, mix);
+    const size_t left = m->layers - (size_t)(y - m->layer), some = m->layers < 4 ? m->layers : 4;
+    attend(m, q, k, v, n, left <= some ? m->map : NULL, 1 / (double)some, mix);
     product(mix, y->o, n, d, wq, h);
     add(x, h, n * d);
     normalize(m, x, y->ffn_norm, n, h);

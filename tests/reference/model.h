@@ -34,6 +34,8 @@ struct model {
     size_t dense, dense_ffn; /* first layers without experts, and their hidden values */
     size_t rotated;       /* first values of a head that are rotated */
     double scale;         /* of what experts in groups give */
+    double *map;          /* [n][n], cleared: model_logits adds how much row t attends to s, the
+                           * mean of all heads and the last four layers; NULL: not wanted */
     double *router_gap;   /* least lead of a chosen group or expert of groups over the next; NULL:
                            * not noted */
     size_t width, layers, heads, kv_heads, head_dim, ffn, vocab;

@@ -1,7 +1,7 @@
 /* rules.c - see rules.h. Each follows the code of its authors, without a cache: localleap
  * get_transfer_index() of LocalLeap, d2f generate_llada_demo_block.py of D2F, sched
  * dream_sampling/sched.py of SchED, less llada_sampling/llada_less.py of LESS, s2d2
- * SDAR/generate_ssd_policy.py of S2D2. */
+ * SDAR/generate_ssd_policy.py of S2D2, dawn llada/generate.py of DAWN. */
 #include "tests/reference/rules.h"
 
 #include <math.h>
@@ -275,6 +275,95 @@ static void run_s2d2(struct canvas *c, struct model *m, size_t block, double thr
         }
 }
 
+/* 1: row t attends to s by at least `edge`, and the rows do not all attend to s. */
+static int depends(struct canvas *c, const double *map, size_t t, size_t s, double sink,
+                   double edge)
+{
+    double mean = 0;
+    for (size_t r = 0; r < c->n; r++)
+        mean += map[r * c->n + s] / (double)c->n;
+    if (t == s) return 0;
+    if (map[t * c->n + s] >= edge) canvas_note(&c->min_confidence, fabs(mean - sink));
+    if (mean <= sink) canvas_note(&c->min_confidence, fabs(map[t * c->n + s] - edge));
+    return mean <= sink && map[t * c->n + s] >= edge;
+}
+
+/* One pass of DAWN over the slots of from .. to-1; their choices are made. */
+static void dawn_pass(struct canvas *c, const double *map, size_t from, size_t to,
+                      const json_t *request)
+{
+    const double sink = canvas_asked(request, "sink", 0.01);
+    const double edge = canvas_asked(request, "edge", 0.07);
+    const double induce = canvas_asked(request, "induce", 0.7);
+    const double low = canvas_asked(request, "low", 0.7);
+    const double sure = canvas_asked(request, "threshold", 0.9);
+    char *conf = room(c->n, 1), *led = room(c->n, 1), *node = room(c->n, 1), *take = room(c->n, 1);
+    size_t best = c->n, taken = 0;
+    for (size_t t = 0; t < to; t++) { /* known ids are those of the choices of their rows */
+        const double bounds[] = {sure, induce, low};
+        for (size_t i = 0; i < (c->x[t] == c->mask ? 3 : 1); i++)
+            canvas_note(&c->min_confidence, fabs(c->sure[t] - bounds[i]));
+    }
+    for (size_t t = from; t < to; t++) {
+        if (c->x[t] != c->mask) continue;
+        conf[t] = c->sure[t] >= sure;
+        for (size_t s = 0; s < to && c->sure[t] >= induce; s++)
+            led[t] |= c->x[s] != c->mask && c->sure[s] >= sure && depends(c, map, t, s, sink, edge);
+        if (best == c->n || c->sure[t] > c->sure[best]) best = t;
+    }
+    for (size_t t = from; t < to; t++) {
+        if (c->x[t] != c->mask || conf[t] || led[t] || c->sure[t] < low) continue;
+        node[t] = 1;
+        for (size_t s = from; s < to; s++)
+            if (conf[s] && led[s] && depends(c, map, t, s, sink, edge)) node[t] = 0;
+    }
+    for (;;) {
+        size_t next = c->n;
+        for (size_t t = from; t < to; t++)
+            if (node[t] && (next == c->n || c->sure[t] > c->sure[next])) next = t;
+        if (next == c->n) break;
+        take[next] = 1;
+        node[next] = 0;
+        for (size_t t = from; t < to; t++)
+            if (node[t]) {
+                canvas_note(&c->min_confidence, c->sure[next] - c->sure[t]);
+                if (depends(c, map, t, next, sink, edge) || depends(c, map, next, t, sink, edge))
+                    node[t] = 0;
+            }
+    }
+    for (size_t t = from; t < to; t++)
+        taken += (size_t)(take[t] |= conf[t] || led[t]);
+    if (!taken) take[best] = 1;
+    for (size_t t = from; t < to; t++) {
+        if (!taken && t != best && c->x[t] == c->mask)
+            canvas_note(&c->min_confidence, c->sure[best] - c->sure[t]);
+        if (!take[t]) continue;
+        c->x[t] = c->choice[t];
+        canvas_note(&c->min_lead, c->lead[t]);
+    }
+    free(conf);
+    free(led);
+    free(node);
+    free(take);
+}
+
+/* DAWN: what is sure, what depends on it, and what does not depend on each other. */
+static void run_dawn(struct canvas *c, struct model *m, size_t block, const json_t *request)
+{
+    double *map = room(c->n * c->n, sizeof *map);
+    m->map = map;
+    for (size_t from = c->prompt; from < c->n; from += block)
+        for (size_t i = 0; i < block && canvas_masks(c, from, from + block); i++) {
+            memset(map, 0, c->n * c->n * sizeof *map);
+            model_logits(m, c->x, c->n, c->logits);
+            for (size_t t = 0; t < from + block; t++)
+                canvas_choose(c, t, 0);
+            dawn_pass(c, map, from, from + block, request);
+        }
+    m->map = NULL;
+    free(map);
+}
+
 int rules_run(struct canvas *c, struct model *m, const json_t *request, const char *name)
 {
     const size_t block = (size_t)canvas_asked(request, "block_length", 4);
@@ -290,6 +379,7 @@ int rules_run(struct canvas *c, struct model *m, const json_t *request, const ch
                 canvas_asked(request, "ready_share", 0.95));
     else if (!strcmp(name, "sched")) run_sched(c, block, steps, request);
     else if (!strcmp(name, "less")) run_less(c, block, steps, request);
+    else if (!strcmp(name, "dawn")) run_dawn(c, m, block, request);
     else if (!strcmp(name, "s2d2"))
         run_s2d2(c, m, block, threshold, (size_t)canvas_asked(request, "span", 1));
     else return 0;

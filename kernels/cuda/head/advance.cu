@@ -142,7 +142,7 @@ DEVICE void ask(const struct canvas_loop *l, struct canvas_state *c, size_t w0, 
     int open = 0, all = 0, behind = canvas_behind(l, c);
     if (c->live && !behind) {
         open = ask_slots(l, c, c->prompt, false, w0, 0, s);
-        all = l->check_of ? ask_slots(l, c, canvas_block_begin(l, c), true, w0, open, s) : open;
+        all = l->check_of ? ask_slots(l, c, canvas_held_begin(l, c), true, w0, open, s) : open;
     }
     for (int at = all + (int)threadIdx.x; at < (int)l->capacity; at += CANVAS_THREADS)
         canvas_ask(l, c, w0 + (size_t)at, -1, false);

@@ -83,6 +83,7 @@ static struct work_size size_of(const struct diffuse_run *r)
                           .chosen = (size_t)r->policy->outputs,
                           .logits = tops || sample_needs_logits(&query, r->n->config.vocab),
                           .tops = tops,
+                          .linked = unmask_has(r->how->rule, UNMASK_LINKED) != 0,
                           .sifted = r->policy->slots != NULL,
                           .compared = unmask_has(r->how->rule, UNMASK_COMPARES) != 0};
     for (size_t i = 0; i < r->batch; i++) {
@@ -173,6 +174,8 @@ static struct work_size run_count(struct diffuse_run *r)
         r->most = larger(r->most, length_of(r, &r->in[i]) - r->in[i].n);
     for (size_t i = 0; i < r->batch; i++) {
         r->ids += r->drafts * room_of(r, i);
+        if (unmask_has(how->rule, UNMASK_LINKED)) /* which asks about all ids */
+            r->most = larger(r->most, room_of(r, i));
         if (how->head_rows == HEAD_ROWS_CANVAS)
             r->least = larger(r->least, room_of(r, i));
     }

@@ -41,6 +41,9 @@ static int check_mask(const struct diffuse *how, const struct config *c, struct 
     } else if (unmask_has(how->rule, UNMASK_SHADOWS) && (c->attends != MASK_FULL || c->logit_shift))
         return err_set(e, EXIT_BAD_USAGE, "unmask wino: expected a model in which every position "
                        "sees all others and answers about itself; %s is another one", c->name);
+    if (unmask_has(how->rule, UNMASK_LINKED) && (c->attends != MASK_FULL || c->logit_shift))
+        return err_set(e, EXIT_BAD_USAGE, "unmask dawn: expected a model in which every position "
+                       "sees all others and answers about itself; %s is another one", c->name);
     if (p->causal && c->attends != MASK_BLOCK_CAUSAL)
         return err_set(e, EXIT_BAD_USAGE, "cache %s: expected a model with a block-causal mask; in "
                        "%s every position sees all others, so what is kept is never exact",

@@ -257,7 +257,7 @@ static size_t count_asked(const struct diffuse_run *r, const struct canvas_state
 {
     const struct canvas_loop here = diffuse_loop_here(r);
     size_t n = 0;
-    for (int32_t k = c->prompt; k < canvas_block_end(&here, c); k++)
+    for (int32_t k = canvas_held_begin(&here, c); k < canvas_block_end(&here, c); k++)
         n += (size_t)canvas_held(&here, c, k);
     return n + count_open(r, c);
 }
@@ -319,6 +319,7 @@ static void describe_pass(struct diffuse_run *r)
     p->query.n_quiet = r->n_quiet;
     p->query.target = r->plan.loop.check_of ? t->target : NULL;
     p->logits = r->work->size.logits != 0;
+    p->links = r->work->size.linked != 0;
     p->query.tops = r->work->size.tops ? r->work->tops : NULL;
     gather(r);
 }

@@ -14,7 +14,7 @@ static void loop_on(struct canvas_loop *l, const struct index *x, const struct c
     l->canvas = c->state;
     l->token = c->token;
     l->row_of = c->row_of;
-    l->check_of = unmask_has(l->rule, UNMASK_REVISES) ? c->check_of : NULL;
+    l->check_of = unmask_has(l->rule, UNMASK_REVISES | UNMASK_LINKED) ? c->check_of : NULL;
     l->slot = unmask_has(l->rule, UNMASK_KEEPS) ? c->slot : NULL;
     l->asked = c->asked;
     l->target = x->target;
@@ -39,6 +39,9 @@ void diffuse_loop_make(struct diffuse_run *r)
     l->rule = how->rule;
     loop_on(l, &r->work->device, &r->device);
     l->answer = r->work->answer;
+    l->map = r->work->size.linked ? r->work->map : NULL;
+    l->mean = r->work->mean;
+    l->map_stride = r->work->size.slots;
     l->top = r->work->size.tops ? r->work->tops : NULL;
     l->gen_length = (int32_t)how->gen_length;
     l->block_length = (int32_t)how->block_length;

@@ -8,6 +8,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "kernels/links.h"
 #include "kernels/experts.h"
 #include "lib/network/latent.h"
 #include "lib/network/pass/pass-layer.h"
@@ -98,6 +99,22 @@ static void qkv_block(const struct network *n, size_t l, const struct work *w,
     }
 }
 
+enum { LINKED_LAYERS = 4 }; /* the last ones, whose attention says what depends on what */
+
+static void link_rows(const struct network *n, size_t l, const struct work *w, const struct pass *p)
+{
+    const struct config *c = &n->config;
+    const size_t some = c->layers < LINKED_LAYERS ? c->layers : LINKED_LAYERS;
+    const struct links links = {.q = w->q, .kv = w->fresh, .seqs = w->device.rows.seqs,
+                                .n_seqs = p->n_seqs, .T = p->T, .max_rows = p->max_rows,
+                                .heads = c->heads, .kv_heads = c->kv_heads,
+                                .head_dim = c->head_dim, .share = 1 / (double)some,
+                                .add = l + some > c->layers, .stride = w->size.slots,
+                                .map = w->map, .mean = l + 1 == c->layers ? w->mean : NULL};
+    if (p->links && l + some >= c->layers)
+        n->backend->ops->links(n->backend, &links);
+}
+
 static void attention_block(const struct network *n, size_t l, const struct kv *kv,
                             const struct work *w, const struct pass *p, const struct layer_rows *z)
 {
@@ -117,6 +134,7 @@ static void attention_block(const struct network *n, size_t l, const struct kv *
     if (!own)
         keep_rows(n, l, kv, r->slot, p->T); /* and the values of all rows, by which rows were
                                              * chosen */
+    link_rows(n, l, w, p);
     b->ops->attention(b, &attn, w->scratch);
     pass_multiply(n, w, &n->layer[l].o, (struct input){.x = w->y}, z->x, 1, z->T);
 }

@@ -1,0 +1,99 @@
+/* links.cu - links.h on the device. A block owns a row of the map; its thread i owns the keys i,
+ * i + LINK_THREADS, ... of the row and computes their scores twice, once for the sum of their
+ * exponentials. */
+#include <assert.h>
+
+#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/device/runtime.h"
+#include "kernels/cuda/values.cuh"
+
+enum { LINK_THREADS = 128 };
+
+/* The largest score so far, and the sum of exponentials below it. */
+struct softmax {
+    float max, sum;
+};
+
+DEVICE struct softmax joined(struct softmax a, struct softmax b)
+{
+    const float max = fmaxf(a.max, b.max);
+    if (max == -INFINITY)
+        return a;
+    return {max, a.sum * expf(a.max - max) + b.sum * expf(b.max - max)};
+}
+
+template <class A> DEVICE float score(const struct links *l, size_t t, size_t h, size_t k)
+{
+    const size_t E = l->head_dim, at = (k * l->kv_heads + h / (l->heads / l->kv_heads)) * E;
+    const A *q = (const A *)l->q + (t * l->heads + h) * E, *key = (const A *)l->kv.k + at;
+    float dot = 0, x, y;
+    for (size_t e = 0; e < E; e++) {
+        values_load<1>(&x, q + e);
+        values_load<1>(&y, key + e);
+        dot = fmaf(x, y, dot);
+    }
+    return dot / sqrtf((float)E);
+}
+
+DEVICE const struct attn_seq *seq_of(const struct links *l, size_t t)
+{
+    const struct attn_seq *s = l->seqs;
+    while (t >= (size_t)(s->row_begin + s->rows))
+        s++;
+    return s;
+}
+
+/* Block t owns row t. */
+template <class A>
+static __global__ void __launch_bounds__(LINK_THREADS) link_row(const struct links l)
+{
+    SHARED(struct softmax, all);
+    let_next_start();
+    wait_for_inputs();
+    const size_t t = blockIdx.x;
+    const struct attn_seq s = *seq_of(&l, t);
+    float *map = l.map + t * l.stride;
+    for (int32_t j = (int32_t)threadIdx.x; j < s.rows && !l.add; j += LINK_THREADS)
+        map[j] = 0;
+    for (size_t h = 0; h < l.heads; h++) {
+        struct softmax mine = {-INFINITY, 0};
+        for (int32_t j = (int32_t)threadIdx.x; j < s.rows; j += LINK_THREADS)
+            mine = joined(mine, {score<A>(&l, t, h, (size_t)(s.row_begin + j)), 1});
+        __syncthreads();
+        all[threadIdx.x] = mine;
+        __syncthreads();
+        for (uint32_t half = LINK_THREADS / 2; half > 0; half /= 2) {
+            if (threadIdx.x < half)
+                all[threadIdx.x] = joined(all[threadIdx.x], all[threadIdx.x + half]);
+            __syncthreads();
+        }
+        const float part = (float)(l.share / (double)l.heads) / all[0].sum;
+        for (int32_t j = (int32_t)threadIdx.x; j < s.rows; j += LINK_THREADS)
+            map[j] += part * expf(score<A>(&l, t, h, (size_t)(s.row_begin + j)) - all[0].max);
+    }
+}
+
+/* Thread t owns the mean of row t. */
+static __global__ void __launch_bounds__(LINK_THREADS) average_row(const struct links l)
+{
+    let_next_start();
+    wait_for_inputs();
+    const size_t t = (size_t)blockIdx.x * LINK_THREADS + threadIdx.x;
+    if (t >= l.T)
+        return;
+    const struct attn_seq s = *seq_of(&l, t);
+    double sum = 0;
+    for (size_t row = (size_t)s.row_begin; row < (size_t)(s.row_begin + s.rows); row++)
+        sum += (double)l.map[row * l.stride + t - (size_t)s.row_begin];
+    l.mean[t] = (float)(sum / s.rows);
+}
+
+void cuda_links(struct backend *b, const struct links *l)
+{
+    struct range here("links");
+    assert(l->kv.dtype == b->act);
+    launch(b, b->act == DTYPE_F32 ? link_row<float> : link_row<uint16_t>, dim3((unsigned)l->T),
+           dim3(LINK_THREADS), LINK_THREADS * sizeof(struct softmax), *l);
+    if (l->mean)
+        launch(b, average_row, dim3(blocks_of(l->T, LINK_THREADS)), dim3(LINK_THREADS), 0, *l);
+}

@@ -1,0 +1,25 @@
+/* links.h - how much the rows of a sequence attend to each other, for rules that keep dependent
+ * slots apart (kernels/unmask/dawn.h).
+ *
+ * On the host: host-links.c (ref and cpu); on a device: cuda/layer/links.cu. Source: Luo et al.
+ * 2026, "DAWN", arXiv 2602.06953, and attn_avg() in llada/model/modeling_llada.py of
+ * github.com/lizhuo-luo/DAWN. */
+#pragma once
+
+#include "kernels/ops.h"
+
+/* map[t, j] = share * the mean over heads of softmax_j(q_t k_j / sqrt(E)), where row t sees all
+ * rows of its sequence, and j counts them from its first. With `add` it is added to map[t, j].
+ * mean[t], if wanted: the mean of map[., j] over the rows of the sequence, where j is row t. */
+struct links {
+    const act *q;       /* [T, H*E] rotated */
+    struct cache kv;    /* row t is slot t */
+    const struct attn_seq *seqs; /* [n_seqs] whose rows are 0..T-1 in ascending order */
+    size_t n_seqs, T, max_rows;
+    size_t heads, kv_heads, head_dim;
+    double share;
+    int add;
+    size_t stride;      /* values of a row of map; >= max_rows */
+    float *map;         /* [T, stride] */
+    float *mean;        /* [T], or NULL */
+};

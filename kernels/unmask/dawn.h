@@ -1,0 +1,73 @@
+/* dawn.h - commits sure answers, answers that depend on what is sure, and of the others those that
+ * do not depend on each other (DAWN).
+ *
+ * Slot i depends on slot j if i attends to j by at least `edge`: the mean over heads and the last
+ * layers (kernels/links.h). A slot to which the canvas attends by more than `sink` on average is
+ * one on which nothing depends. Committed are
+ *   sure      answers of at least the threshold
+ *   induced   answers of at least `induce` whose slot depends on a known id of the canvas, up to
+ *             the end of the block, which is the best token there with at least the threshold
+ *   apart     of the answers of at least `low` that are neither, and do not depend on one that is
+ *             both: the best one, then the best of those that neither depend on one that was taken
+ *             nor the other way round, and so on
+ * or the best answer, if there is none.
+ *
+ * The authors' code also writes over the first id of the prompt where such an answer is left out;
+ * here it does not. Source: Luo et al. 2026, "DAWN: Dependency-Aware Fast Inference for Diffusion
+ * LLMs", arXiv 2602.06953. Confirmed: get_transfer_index_dawn() in llada/generate.py and
+ * select_parallel_tokens_conflict_mis() in llada/gdllm_utils.py of github.com/lizhuo-luo/DAWN. */
+#pragma once
+
+#include "kernels/unmask/offers.h"
+
+/* Memory of a slot: 1: it depends on a sure id of the canvas; and what the rule knows of its answer
+ * in this step. */
+enum { DAWN_INDUCED, DAWN_STATE };
+enum dawn_state { DAWN_OUT, DAWN_SURE, DAWN_LED, DAWN_BOTH, DAWN_NODE };
+
+/* 1: the slot of answer i depends on that of answer j. */
+HOST_DEVICE int unmask_dawn_depends(const struct linked *m, const int32_t *asked, size_t i,
+                                    size_t j, double sink, double edge)
+{
+    const int32_t row = m->row_of[asked[i]], key = m->row_of[asked[j]];
+    const int32_t first = m->row_of[m->first];
+    return row != key && !((double)m->mean[key] > sink) &&
+           (double)m->map[(size_t)row * m->stride + (size_t)(key - first)] >= edge;
+}
+
+HOST_DEVICE int32_t *unmask_dawn_state(const struct offers *o, size_t k)
+{
+    return &offers_kept(o, k)->id[DAWN_STATE];
+}
+
+HOST_DEVICE size_t unmask_dawn(const struct offers *o, double threshold, double sink, double edge,
+                               double induce, double low)
+{
+    size_t taken = 0;
+    for (size_t k = 0; k < o->n; k++) {
+        const int sure = o->confidence[k] >= threshold;
+        const int led = o->confidence[k] >= induce && offers_kept(o, k)->id[DAWN_INDUCED];
+        *unmask_dawn_state(o, k) = sure && led                  ? DAWN_BOTH
+                                   : sure                       ? DAWN_SURE
+                                   : led                        ? DAWN_LED
+                                   : o->confidence[k] >= low    ? DAWN_NODE
+                                                                : DAWN_OUT;
+    }
+    for (size_t k = 0; k < o->n; k++)
+        for (size_t j = 0; j < o->n && *unmask_dawn_state(o, k) == DAWN_NODE; j++)
+            if (*unmask_dawn_state(o, j) == DAWN_BOTH &&
+                unmask_dawn_depends(&o->links, o->asked, k, j, sink, edge))
+                *unmask_dawn_state(o, k) = DAWN_OUT;
+    for (size_t j = 0; j < o->n; j++) { /* best first */
+        const size_t k = (size_t)o->pick[j];
+        const int32_t state = *unmask_dawn_state(o, k);
+        for (size_t i = 0; i < o->n && state == DAWN_NODE; i++)
+            if (i != k && *unmask_dawn_state(o, i) == DAWN_NODE &&
+                (unmask_dawn_depends(&o->links, o->asked, k, i, sink, edge) ||
+                 unmask_dawn_depends(&o->links, o->asked, i, k, sink, edge)))
+                *unmask_dawn_state(o, i) = DAWN_OUT;
+        if (state != DAWN_OUT)
+            offers_swap(o, j, taken++);
+    }
+    return taken ? taken : o->n > 0;
+}
