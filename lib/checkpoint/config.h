@@ -67,6 +67,8 @@ struct config {
                            * slots behind the answer are filled too */
     int two_ways;         /* 1: it also writes left to right; and where it fills blocks, it reads
                            * the finished ones from left to right (config_write_left_to_right) */
+    int drafts_causal;    /* 1: with two_ways it fills masks from left to right, and the row of a
+                           * mask answers about the id behind it, as that of an id does */
     int seeds;            /* 1: the first token of a block of the mask comes of the block before
                            * alone, as in autoregression, before the others */
     int top_p_of_all;     /* 1: its authors apply top-p before top-k (head_query) */

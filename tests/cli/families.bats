@@ -116,7 +116,7 @@ load ../reference/agree
     refuses "use_sliding_window: expected false" '.use_sliding_window = true'
     refuses "model_type: expected \"a2d-qwen3\"" '.model_type = "qwen3"'
     make_model --arch sdar
-    refuses "block_size = 8: unknown key" '.block_size = 8'
+    refuses "block_size: expected none, or a name with I-DLM" '.block_size = 8'
 }
 
 @test "a2d, sdar: on the emulated CUDA device" {

@@ -300,3 +300,61 @@ dawned() {
         [ "$(comm -12 "$T/alone" "$T/guessed" | wc -l)" -eq 200 ]
     done
 }
+
+# strided MOST [option...]: gen-llama with --self-draft MOST has the ids and the passes of I-DLM's
+# decoding, where all is clear
+strided() {
+    local most=$1
+    shift
+    ask sample "{\"sampler\":\"idlm\",\"most\":$most,\"gen_length\":24,\"mask\":258}" \
+        > "$T/expected"
+    "$BIN/gen-llama" -q -m "$T/model/I-DLM" --max-new 24 --ignore-eos --no-meta \
+        --self-draft "$most" "$@" "$T/prompts" > "$T/got"
+    jq -n -e --slurpfile e "$T/expected" --slurpfile g "$T/got" --argjson clear "$CLEAR" '
+        [$g[] | {(.id): [.token_ids, (.step_ns | length)]}] | add as $got |
+        [$e[] | select(.min_logit_gap > $clear) | [.ids, .passes] == $got[.id]] |
+        all and length >= 2'
+}
+
+@test "i-dlm: one pass checks guesses and makes the next ones, with the ids of none" {
+    make_model --arch sdar --kv-heads 2 --gain 6
+    mkdir "$T/I-DLM" && mv "$T/model/"* "$T/I-DLM" && mv "$T/I-DLM" "$T/model"
+    cp "$T/model/I-DLM/"* "$T/model" # for the reference; the name says the mask
+    jq '.block_size = 3 | .mask_token_id = 258' "$T/model/config.json" \
+        > "$T/model/I-DLM/config.json"
+    for most in 1 2 3 7 15; do
+        strided $most --batch 1
+        strided $most --batch 1 --device ref
+        strided $most --batch 1 --threads 2 --dtype f32
+    done
+    for isa in amx avx512bf16 avx512 avx2 neon portable; do
+        "$BIN/gen-llama" -q -m "$T/model/I-DLM" --isa $isa --limit 1 --no-meta "$T/prompts" \
+            > "$T/probe" 2> "$T/err" || [ $? -eq 69 ]
+        if [ -s "$T/probe" ]; then strided 3 --batch 1 --isa $isa; fi
+    done
+    if [ -e "${TESTBIN:-build/tests}/libcrossover-cuda.so" ]; then
+        on_cuda strided 3 --batch 1 --dtype f32
+    fi
+    jq -se 'any(.accepted_tokens > 0) and all(.arch == "sdar" and .paradigm == "autoregressive")' \
+        "$T/got"
+    run "$BIN/gen-llada" -m "$T/model/I-DLM" --no-meta "$T/prompts"
+    [ "$status" -eq 65 ] && [[ $output == *"this attention mask is not supported"* ]]
+}
+
+@test "i-dlm: the ids without guesses in 200 of 200 texts, also where they are drawn" {
+    make_model --arch sdar --dtype BF16 --kv-heads 2 --gain 6
+    mv "$T/model" "$T/I-DLM"
+    jq -cn 'range(200) | . as $n | {id: "\($n)", prompt_ids:
+        [range(1 + $n % 23) | ($n * 37 + . * 91) % 256]}' > "$T/prompts"
+    write() {
+        "$BIN/gen-llama" -q -m "$T/I-DLM" --ignore-eos --max-new 40 --batch 50 --no-meta "$@" \
+            "$T/prompts" | jq -c 'select(.kind == "generation") | [.id, .token_ids]' | sort
+    }
+    for how in '' '--temperature 0.8 --top-k 20 --top-p 0.9' '--admit continuous --batch 7'; do
+        # shellcheck disable=SC2086
+        write $how > "$T/alone"
+        # shellcheck disable=SC2086
+        write --self-draft 3 $how > "$T/guessed"
+        [ "$(comm -12 "$T/alone" "$T/guessed" | wc -l)" -eq 200 ]
+    done
+}

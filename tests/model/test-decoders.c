@@ -10,9 +10,9 @@
 #include "lib/setting/system.h"
 #include "tests/tap.h"
 
+/* In the order of systems[], of which the last has none. */
 static const struct decoder *const decoders[] = {&decoder_autoregress, &decoder_diffuse,
-                                                 &decoder_think, NULL}; /* in the order of systems[]:
-                                                                         * the last has none */
+                                                 &decoder_think, NULL};
 
 /* The row that `only` names: 1 when it is a choice that has all its words, or an integer that may
  * be 0. */

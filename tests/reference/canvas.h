@@ -15,7 +15,7 @@ struct canvas {
     long *choice;
     int order;             /* the measure: confidence, 'm'argin or negative 'e'ntropy */
     double min_lead, min_confidence;
-    size_t edits;          /* of run_joint */
+    size_t edits, passes;  /* of run_joint; of run_idlm */
 };
 
 /* The number under that key of a request, or otherwise this one. */

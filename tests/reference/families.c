@@ -192,7 +192,8 @@ json_t *answer_sample(struct model *m, const json_t *request)
     free(c.lead);
     free(c.logits);
     m->router_gap = NULL;
-    return json_pack("{s:o,s:o,s:o,s:o,s:I}", "ids", out, "min_logit_gap", gap_value(c.min_lead),
-                     "min_confidence_gap", gap_value(c.min_confidence), "min_router_gap",
-                     gap_value(router_gap), "edits", (json_int_t)c.edits);
+    return json_pack("{s:o,s:o,s:o,s:o,s:I,s:I}", "ids", out, "min_logit_gap",
+                     gap_value(c.min_lead), "min_confidence_gap", gap_value(c.min_confidence),
+                     "min_router_gap", gap_value(router_gap), "edits", (json_int_t)c.edits,
+                     "passes", (json_int_t)c.passes);
 }

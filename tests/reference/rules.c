@@ -1,7 +1,8 @@
 /* rules.c - see rules.h. Each follows the code of its authors, without a cache: localleap
  * get_transfer_index() of LocalLeap, d2f generate_llada_demo_block.py of D2F, sched
  * dream_sampling/sched.py of SchED, less llada_sampling/llada_less.py of LESS, s2d2
- * SDAR/generate_ssd_policy.py of S2D2, dawn llada/generate.py of DAWN. */
+ * SDAR/generate_ssd_policy.py of S2D2, dawn llada/generate.py of DAWN, idlm
+ * idlm_blockN.py of I-DLM at temperature 0. */
 #include "tests/reference/rules.h"
 
 #include <math.h>
@@ -364,6 +365,39 @@ static void run_dawn(struct canvas *c, struct model *m, size_t block, const json
     free(map);
 }
 
+/* I-DLM, left to right: a pass reads the text, guesses, and masks; each of its rows says the id
+ * behind it. Guesses are taken while they are said; if all are, the rows of masks give the next. */
+static void run_idlm(struct canvas *c, struct model *m, size_t most)
+{
+    long *guess = room(c->n, sizeof *guess), *x = room(c->n, sizeof *x);
+    size_t len = c->prompt, n = 0;
+    m->sees = SEES_BEFORE;
+    for (c->passes = 0; len < c->n; c->passes++) {
+        const size_t was = len, room_left = c->n - len, k = n;
+        size_t masks = c->passes && room_left > k + 2 ? room_left - k - 2 : 0, i = 0;
+        masks = masks < most ? masks : most;
+        memcpy(x, c->x, len * sizeof *x);
+        memcpy(x + len, guess, k * sizeof *x);
+        for (size_t j = 0; j < masks; j++)
+            x[len + k + j] = c->mask;
+        model_logits(m, x, len + k + masks, c->logits);
+        for (size_t t = was; t < was + k + masks + 1 && t < c->n; t++)
+            canvas_choose(c, t, 1);
+        for (int same = 1; same; i++) {
+            c->x[len] = c->choice[len];
+            canvas_note(&c->min_lead, c->lead[len]);
+            same = i < k && c->x[len] == guess[i] && len + 1 < c->n;
+            len++;
+        }
+        for (n = 0; i == k + 1 && n < masks && n + 1 < c->n - len; n++) {
+            guess[n] = c->choice[was + k + 1 + n];
+            canvas_note(&c->min_lead, c->lead[was + k + 1 + n]);
+        }
+    }
+    free(guess);
+    free(x);
+}
+
 int rules_run(struct canvas *c, struct model *m, const json_t *request, const char *name)
 {
     const size_t block = (size_t)canvas_asked(request, "block_length", 4);
@@ -379,6 +413,8 @@ int rules_run(struct canvas *c, struct model *m, const json_t *request, const ch
                 canvas_asked(request, "ready_share", 0.95));
     else if (!strcmp(name, "sched")) run_sched(c, block, steps, request);
     else if (!strcmp(name, "less")) run_less(c, block, steps, request);
+    else if (!strcmp(name, "idlm"))
+        run_idlm(c, m, (size_t)canvas_asked(request, "most", 3));
     else if (!strcmp(name, "dawn")) run_dawn(c, m, block, request);
     else if (!strcmp(name, "s2d2"))
         run_s2d2(c, m, block, threshold, (size_t)canvas_asked(request, "span", 1));

@@ -11,7 +11,10 @@
  *     whole blocks; the block in which the prompt ends is filled first. Confirmed: class and block
  *     in training/model/SDAR-4B-Chat/modeling_sdar.py, sampler and its defaults in generate.py of
  *     JetAstra/SDAR. The length of a block, 4, is in no file: other lengths end the model's name
- *     (-b64)
+ *     (-b64). A name with I-DLM is that of Introspective Diffusion (Yu et al. 2026, arXiv
+ *     2604.11035): causal, answers shifted, so gen-llama runs it. Confirmed: class and keys in
+ *     training/model/Qwen3-8B-b3-allmasked, the passes of --self-draft in
+ *     inference/sglang/.../idlm_blockN.py of a copy of I-DLM (github.com/thuEcstasy/I-DLM)
  *   dream  Dream, Dream-Coder (Ye et al. 2025, arXiv 2508.15487) and DiffuCoder (arXiv
  *     2506.20639), of Qwen2.5: full mask, answers shifted by one. Confirmed: class and bias in
  *     dream/model/modeling_dream.py, keys in configuration_dream.py, samplers in
@@ -29,6 +32,8 @@
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "lib/record/json.h"
 
 static const struct family_fixed fixed_2[] = {
     {"hidden_act", "\"silu\"", KEY_WRITTEN},
@@ -110,12 +115,31 @@ static const struct family_number fast_dllm_numbers[] = {
     {0},
 };
 
+static const struct family_number sdar_numbers[] = {
+    FAMILY_HUGGING_FACE_NUMBERS,
+    {"block_size", FAMILY_AT(attends_block), 1, 1 << 20, KEY_READ},
+    {0},
+};
+
 /* "SDAR-4B-Chat-b64" */
 static void name_sdar(struct config *c)
 {
     const char *mark = strrchr(c->name, '-');
     size_t block = mark && mark[1] == 'b' ? strtoul(mark + 2, NULL, 10) : 0;
     config_set_blocks(c, block ? block : 4);
+}
+
+/* block_size of I-DLM is one of training. */
+static int finish_sdar(struct config *c, const struct family_source *s)
+{
+    if (!strstr(c->name, "I-DLM"))
+        return json_has(s->json, "block_size")
+                   ? family_refuse(s, "block_size", "none, or a name with I-DLM")
+                   : 0;
+    c->attends = MASK_CAUSAL;
+    c->attends_block = 0;
+    c->two_ways = c->drafts_causal = c->logit_shift = 1;
+    return 0;
 }
 
 /* start_members: those in which the families differ. */
@@ -149,8 +173,8 @@ const struct family a2d_qwen3_family =
     QWEN(NUMBERS, 3, "a2d-qwen3", "A2DQwen3LMHeadModel", "a2d-qwen3", FAMILY_DENOISES,
          .shapes = a2d_qwen3_shapes, FAMILY_A2D);
 const struct family sdar_family =
-    QWEN(NUMBERS, 3, "sdar", "SDARForCausalLM", "sdar", BLOCKS, .shapes = sdar_shapes,
-         .mask_token = "<|MASK|>", .named = name_sdar,
+    QWEN(sdar_numbers, 3, "sdar", "SDARForCausalLM", "sdar", BLOCKS, .shapes = sdar_shapes,
+         .mask_token = "<|MASK|>", .named = name_sdar, .finish = finish_sdar,
          .defaults = "unmask=dynamic threshold=0.85 temperature=1 confidence_of=drawn");
 const struct family dream_family =
     QWEN(NUMBERS, 2, "dream", "DreamModel", "Dream", SHIFTED, .shapes = dream_shapes,

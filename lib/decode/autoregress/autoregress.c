@@ -29,6 +29,12 @@ static size_t most_of(const struct autoregress *how)
     return most < how->max_new ? most : how->max_new - 1;
 }
 
+/* 1: a pass that checks guesses also makes the next ones. */
+static int hints(const struct autoregress_run *r)
+{
+    return r->how->self_draft > 0 && r->writer.n->config.drafts_causal;
+}
+
 static int filters(const struct autoregress_run *r)
 {
     const struct sample *s = &r->how->sample;
@@ -76,7 +82,7 @@ static struct work_size size_of(const struct autoregress_run *r, size_t guesses,
 
 static struct work_size writer_size(const struct autoregress_run *r)
 {
-    struct work_size s = size_of(r, r->most, r->how->cache, 0);
+    struct work_size s = size_of(r, hints(r) ? 2 * r->most : r->most, r->how->cache, 0);
     s.logits = (size_t)filters(r);
     return s;
 }
@@ -196,6 +202,9 @@ static int run_make(struct autoregress_run *r)
     r->guesses = mem_zero(r->seats, sizeof *r->guesses);
     r->guess = mem_zero(r->seats * r->most, sizeof *r->guess);
     r->text = mem_zero(size.slots, sizeof *r->text);
+    r->masks = hints(r) ? mem_zero(r->seats, sizeof *r->masks) : NULL;
+    r->hints = mem_zero(r->seats, sizeof *r->hints);
+    r->hint = mem_zero(r->seats * r->most, sizeof *r->hint);
     if (r->most) {
         r->answer = mem_zero(size.wanted, sizeof *r->answer);
         r->next = mem_zero(r->seats, sizeof *r->next);
@@ -213,6 +222,9 @@ static void run_free(struct autoregress_run *r)
     free(r->who);
     free(r->guess);
     free(r->guesses);
+    free(r->masks);
+    free(r->hints);
+    free(r->hint);
     free(r->text);
     free(r->answer);
     free(r->next);
@@ -266,7 +278,9 @@ static void account(const struct autoregress_run *r, size_t seat, const struct t
 {
     struct generation *g = &r->out[r->who[seat]];
     int32_t rows = was->len - r->writer.held[seat] + r->guesses[seat];
-    rows += r->how->self_draft && r->guesses[seat] ? 1 + r->guesses[seat] : 0;
+    rows += r->masks                                  ? r->masks[seat]
+            : r->how->self_draft && r->guesses[seat] ? 1 + r->guesses[seat]
+                                                      : 0;
     int32_t tokens = now->len - was->len;
     ns -= g->admit_ns;
     generation_step(g, ns);
@@ -296,10 +310,11 @@ static void count(const struct autoregress_run *r, int64_t ns)
     for (size_t part = 0; part < w->plan.loop.parts; part++) {
         size_t i = (size_t)w->work->host.member[part];
         const struct text_state *t = &w->host.state[i];
-        int32_t rows = t->live ? t->len - w->held[i] + r->guesses[i] : 1;
+        int32_t more = r->guesses[i] + (r->masks ? r->masks[i] : 0);
+        int32_t rows = t->live ? t->len - w->held[i] + more : 1;
         live |= t->live;
-        x.wanted += 1 + r->guesses[i];
-        autoregress_count(w, &x, rows, t->len + r->guesses[i]);
+        x.wanted += 1 + more;
+        autoregress_count(w, &x, rows, t->len + more);
     }
     if (!live)
         return;

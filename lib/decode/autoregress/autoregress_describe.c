@@ -55,20 +55,22 @@ static void add_wanted(struct reader *w, const struct text_state *t, int32_t cou
     }
 }
 
-/* Adds the rows of a text and of guesses behind it. The slot list of a text begins at the first
- * slot of the text. No other list begins there. */
+/* Adds the rows of a text, and of guesses and masks behind it. The slot list of a text begins at
+ * the first slot of the text. No other list begins there. */
 static void add_text(struct autoregress_run *r, struct reader *w, size_t seat, const int32_t *guess,
-                     int32_t guesses)
+                     int32_t guesses, int32_t masks)
 {
     struct pass *p = &w->plan.pass;
     const struct text_state *t = &w->host.state[seat];
     size_t part = p->n_seqs++, row = p->T;
-    int32_t n = t->len + guesses;
+    int32_t n = t->len + guesses + masks;
     list_slots(w, t, n, row);
     for (int32_t place = w->held[seat]; place < t->len; place++)
         add_row(w, t, place, autoregress_id(r, seat, place));
     for (int32_t k = 0; k < guesses; k++)
         add_row(w, t, t->len + k, guess[k]);
+    for (int32_t k = 0; k < masks; k++)
+        add_row(w, t, t->len + guesses + k, (int32_t)w->n->config.mask);
     size_t rows = p->T - row;
     w->work->host.rows.seqs[part] =
         (struct attn_seq){(int32_t)row, (int32_t)rows, t->first_slot, n};
@@ -80,8 +82,9 @@ static void add_text(struct autoregress_run *r, struct reader *w, size_t seat, c
 void autoregress_add(struct autoregress_run *r, struct reader *w, size_t seat, const int32_t *guess,
                      int32_t guesses)
 {
-    add_text(r, w, seat, guess, guesses);
-    add_wanted(w, &w->host.state[seat], 1 + guesses);
+    int32_t masks = w == &r->writer && r->masks ? r->masks[seat] : 0;
+    add_text(r, w, seat, guess, guesses, masks);
+    add_wanted(w, &w->host.state[seat], 1 + guesses + masks);
 }
 
 /* For attention all that these rows read counts as position 0, which each of them sees. */
@@ -92,7 +95,7 @@ void autoregress_add_masks(struct autoregress_run *r, size_t seat, int32_t masks
     int32_t *mask = r->guess + seat * r->most;
     for (int32_t k = 0; k < masks; k++)
         mask[k] = (int32_t)w->n->config.mask;
-    add_text(r, w, seat, mask, masks);
+    add_text(r, w, seat, mask, masks, 0);
     memset(w->work->host.rows.slot_pos + t->first_slot, 0, (size_t)t->max * sizeof(int32_t));
     add_wanted(w, t, masks);
 }

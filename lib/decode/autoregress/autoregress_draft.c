@@ -1,7 +1,11 @@
 /* autoregress_draft.c - guesses, and how they become text; see autoregress_run.h.
  *
  * Guesses come from the text, from a draft model, or from the model itself where it also fills
- * masks (linear_spec_generate of Nemotron-Labs-Diffusion, with drafts of one pass).
+ * masks (linear_spec_generate of Nemotron-Labs-Diffusion, with drafts of one pass). Where it fills
+ * masks from left to right, one pass checks guesses and makes the next ones (I-DLM). The authors
+ * accept a guess with probability min(1, p/q) where the temperature is above 0, with argmaxes as
+ * guesses, and draw another id from (p - q)+; here a guess is accepted where the model's own draw
+ * is the same id, so that the text is the model's at every temperature, and at 0 theirs.
  *
  * A pass computes answers to the last id of a text and to each guess after it, with the draws that
  * choose the ids at these places. Answers are taken in order while each equals its guess; the first
@@ -144,6 +148,29 @@ static void fill_masks(struct autoregress_run *r)
     take_masks(r);
 }
 
+/* Takes the hints of the last pass as guesses, and asks for new ones: masks stand for the id that
+ * the pass adds behind its guesses, and those behind it. */
+static void follow_hints(struct autoregress_run *r)
+{
+    for (size_t i = 0; i < r->seats; i++) {
+        const struct text_state *t = &r->writer.host.state[i];
+        int32_t most = (int32_t)room_of(r, t), n = r->hints[i] < most ? r->hints[i] : most;
+        int32_t left = t->max - t->len - n - 2;
+        memcpy(r->guess + i * r->most, r->hint + i * r->most, (size_t)n * sizeof *r->guess);
+        r->guesses[i] = n;
+        left = left < (int32_t)r->most ? left : (int32_t)r->most;
+        r->masks[i] = t->live && t->len > t->prompt && left > 0 ? left : 0;
+    }
+}
+
+/* Keeps the answers of masks, which hold if the text took all guesses before them. */
+static void take_hints(struct autoregress_run *r, size_t seat, int holds, const struct head_row *a)
+{
+    r->hints[seat] = 0;
+    for (int32_t k = 0; k < r->masks[seat] && holds && !a[k].bad; k++)
+        r->hint[seat * r->most + (size_t)r->hints[seat]++] = a[k].id;
+}
+
 void autoregress_guess(struct autoregress_run *r)
 {
     for (size_t i = 0; i < r->seats; i++) {
@@ -151,7 +178,9 @@ void autoregress_guess(struct autoregress_run *r)
         if (r->how->lookup)
             look_up(r, i);
     }
-    if (r->how->self_draft)
+    if (r->masks)
+        follow_hints(r);
+    else if (r->how->self_draft)
         fill_masks(r);
     if (r->drafter.n)
         draft_all(r);
@@ -177,6 +206,10 @@ void autoregress_take(struct autoregress_run *r)
         while (t->live && k < r->guesses[i] && t->last == guess[k])
             text_take(&l, i, &a[++k]);
         a += 1 + r->guesses[i];
+        if (r->masks) {
+            take_hints(r, (size_t)i, t->live && k == r->guesses[i], a);
+            a += r->masks[i];
+        }
     }
     b->ops->write(b, w->device.state, r->next, r->seats * sizeof *r->next);
 }

@@ -43,7 +43,7 @@ void autoregress_observe(struct autoregress_run *r, const struct text_state *now
         size_t seat = (size_t)w->work->host.member[part];
         if (w->host.state[seat].live && !now[seat].bad)
             report(r, seat, &now[seat], a, ns);
-        a += 1 + r->guesses[seat];
+        a += 1 + r->guesses[seat] + (r->masks ? r->masks[seat] : 0);
     }
     free(own);
 }

@@ -50,6 +50,9 @@ struct autoregress_run {
     size_t most;               /* most guesses of a text in a pass; 0: no guesses */
     int32_t *guess;            /* [seats, most] */
     int32_t *guesses;          /* [seats] number in the next pass */
+    int32_t *masks;            /* [seats] masks behind the guesses of the next pass, whose answers
+                                * are hints; NULL: no pass has both (config.drafts_causal) */
+    int32_t *hint, *hints;     /* [seats, most], [seats] the guesses of the pass after it */
     int32_t *text;             /* scratch: a whole text */
     /* When the host takes the answers, for guesses: the data read back, and the states that result.
      * Else answer is NULL. */

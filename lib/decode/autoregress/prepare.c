@@ -84,10 +84,15 @@ static void prepare_guesses(struct autoregress_run *r, size_t shortest, size_t l
     struct reader *w = &r->writer, *d = &r->drafter;
     const struct cost was = r->trace->cost;
     const size_t held = r->seats * sizeof *w->held;
+    const size_t left = r->how->max_new - 1 - r->most; /* ids behind the guesses */
     grow(r, 1);
+    for (size_t i = 0; i < r->seats && r->masks; i++)
+        r->masks[i] = (int32_t)(left < r->most ? left : r->most);
     for (size_t n = 1; w->kv && n <= r->seats * (1 + r->most); n = eighth_more(n))
         prepare_rows(r, w, n);
-    if (r->how->self_draft) {
+    if (r->masks) {
+        memset(r->masks, 0, r->seats * sizeof *r->masks);
+    } else if (r->how->self_draft) {
         for (size_t i = 0; i < r->seats; i++)
             w->held[i] = w->host.state[i].prompt;
         autoregress_guess(r);
