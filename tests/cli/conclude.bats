@@ -218,7 +218,7 @@ no_ratio()
     says "Undecided: the self-test missed a known slowdown. LLaDA needs 8 steps"
     [[ $(<answer) != *" times "* ]]
     decided false
-    claim '.name == "sure"' '.text | test("slowdown of 5 % was missed")'
+    claim '.name == "sure"' '.text | test("slowed by 5 % was not found slower")'
     state '{"checks": false}'
     decided true
     claim '.name == "sure"' '.text | test("no self-test")'

@@ -84,7 +84,7 @@ static void put_checks(struct buf *b, const struct findings *f)
     json_array_foreach(evidence_list(f->evidence, "check"), i, check) {
         if (!finding_selftest_is(check, f->clock))
             continue;
-        buf_text(b, n++ ? ", " : " Self-test, each model against itself: ");
+        buf_text(b, n++ ? ", " : " Self-test, time of each model against itself: ");
         put_check(b, check);
         factor = rec_number(check, "factor");
         found &= rec_is(check, "handicap", "FOUND");
@@ -92,8 +92,8 @@ static void put_checks(struct buf *b, const struct findings *f)
     if (!n)
         buf_format(b, " There was no self-test of %s", clock_noun(f));
     else if (factor > 1)
-        buf_format(b, "; an added slowdown of %.3g %% was %s", 100 * (factor - 1),
-                   found ? "found" : "missed");
+        buf_format(b, "; a copy slowed by %.3g %% was %sfound slower", 100 * (factor - 1),
+                   found ? "" : "not ");
     buf_text(b, ".");
 }
 
