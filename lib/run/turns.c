@@ -1,6 +1,8 @@
 /* turns.c - see turns.h. The shared word counts turns; turn t belongs to party t modulo the number
  * of parties. A party waits on a futex with a time limit and then checks the party whose turn it
- * is: a party that has left is skipped, a process that is gone is an error. */
+ * is: a party that has left is skipped, a process that is gone is an error. Parties share cores
+ * (session.c). So a turn begins when all others sleep: otherwise the party that passed it would wait
+ * for the core during the batch. */
 #include "lib/run/turns.h"
 
 #include <errno.h>
@@ -18,12 +20,13 @@
 
 #include "lib/base/mem.h"
 
-enum { MAGIC = 0x74726e33, LOOK_MS = 100, MEET_MS = 10, JOIN_MS = 600000 };
+enum { MAGIC = 0x74726e34, LOOK_MS = 100, MEET_MS = 10, JOIN_MS = 600000 };
+enum { QUIET_US = 50, QUIET_LOOKS = 100 }; /* a turn begins after so many looks in any case */
 
 struct shared {
     _Atomic uint32_t magic, parties, turn;
     /* pid 0: the party has not joined */
-    struct { _Atomic int32_t pid; _Atomic uint32_t gone, meets; } party[TURNS_PARTIES];
+    struct { _Atomic int32_t pid; _Atomic uint32_t gone, meets, asleep; } party[TURNS_PARTIES];
 };
 
 struct turns {
@@ -133,6 +136,25 @@ int turns_meet(struct turns *t, const volatile sig_atomic_t *stop, struct err *e
     return wait_for_all(t, atomic_fetch_add(&t->shared->party[t->party].meets, 1) + 1, stop, e);
 }
 
+static int others_sleep(const struct turns *t)
+{
+    for (size_t i = 0; i < t->parties; i++)
+        if (i != t->party && !atomic_load(&t->shared->party[i].gone) &&
+            !atomic_load(&t->shared->party[i].asleep))
+            return 0;
+    return 1;
+}
+
+/* Gives the core to the others until they sleep. It does so at least once: a party that was woken
+ * with this one, and will sleep again, may not have run yet. */
+static void wait_for_quiet(const struct turns *t)
+{
+    int looks = 0;
+    do
+        nanosleep(&(struct timespec){0, QUIET_US * 1000L}, NULL);
+    while (!others_sleep(t) && ++looks < QUIET_LOOKS);
+}
+
 int turns_wait(struct turns *t, const volatile sig_atomic_t *stop, struct err *e)
 {
     struct shared *s = t->shared;
@@ -140,16 +162,21 @@ int turns_wait(struct turns *t, const volatile sig_atomic_t *stop, struct err *e
     while (!rc) {
         uint32_t turn = atomic_load(&s->turn);
         size_t whose = turn % t->parties;
-        if (whose == t->party)
+        if (whose == t->party) {
+            wait_for_quiet(t);
             return 0;
+        }
         if (stop && *stop)
             return 1;
         if (atomic_load(&s->party[whose].gone))
             advance(s, turn);
         else if (is_lost(t, whose, e))
             rc = -1;
-        else
+        else {
+            atomic_store(&s->party[t->party].asleep, 1);
             futex(&s->turn, FUTEX_WAIT, turn);
+            atomic_store(&s->party[t->party].asleep, 0);
+        }
     }
     return rc;
 }

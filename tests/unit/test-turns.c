@@ -9,11 +9,11 @@
 #include "tests/tap.h"
 
 enum { TURNS = 40, TEXT = 256 };
-enum how { WHOLE, LEAVES, DIES };
+enum how { WHOLE, LEAVES, DIES, LINGERS };
 
 static char path[] = "/tmp/test-turns-XXXXXX";
 
-/* Writes its letter in each turn. Ends with the code of an error, or 0. */
+/* Writes its letter in each turn. LINGERS: and a '.' 1 ms after it. Ends with the code of an error, or 0. */
 static int work(size_t party, size_t parties, int to, size_t last, enum how how)
 {
     struct err e = {0};
@@ -27,6 +27,8 @@ static int work(size_t party, size_t parties, int to, size_t last, enum how how)
         if (!rc && write(to, &letter, 1) != 1)
             rc = -1;
         turns_pass(t);
+        if (how == LINGERS && (usleep(1000) || write(to, ".", 1) != 1))
+            rc = -1;
     }
     turns_leave(t);
     return rc ? err_code(&e) : 0;
@@ -109,6 +111,15 @@ static int in_order(const char *text, size_t from, size_t to, size_t parties)
     return 1;
 }
 
+/* The number of times that `what` occurs in text[n]. */
+static int count_of(const char *what, const char *text, size_t n)
+{
+    int count = 0;
+    for (size_t i = 0; i + strlen(what) <= n; i++)
+        count += !memcmp(text + i, what, strlen(what));
+    return count;
+}
+
 int main(void)
 {
     char text[TEXT];
@@ -123,6 +134,10 @@ int main(void)
     n = run(2, 5, LEAVES, code, text);
     ok(n == TURNS + 5 && in_order(text, 0, 10, 2) && text[n - 1] == 'a' && !code[0],
        "a party that has left is passed over");
+    n = run(2, 0, LINGERS, code, text);
+    ok(count_of("b.a", text, n) > TURNS / 2, /* all, if the machine never stalls */
+       "a turn begins when the party that passed it sleeps (%d of %d)", count_of("b.a", text, n),
+       TURNS - 1);
     n = run(2, 5, DIES, code, text);
     ok(code[1] == 99 && code[0] == EXIT_NO_DEVICE && n == 11,
        "a party that died ends the other, with an error");
