@@ -54,6 +54,7 @@ look()
 }
 find . | sort >"$scratch/before"
 for words in help settings plan '-n phase4' '-n all' '-n report PAGE=decoding,ablation' \
+    '-n peer URL=http://localhost/v1' \
     '-n figures' '-n ablation' '-n shapes PROFILE=cpu-8b'; do
     # shellcheck disable=SC2086
     look $words

@@ -10,13 +10,17 @@
 #include "lib/record/json.h"
 #include "lib/record/rec.h"
 
-/* *o = the object that the server answers, the caller's; NULL: another answer. -1: none at all. */
+/* *o = the object that the server answers, the caller's; NULL: another answer. -1: none at all, or
+ * not yet (503: it loads its model). */
 static int ask(struct http *h, const char *path, double seconds, json_t **o, struct err *e)
 {
     struct buf body = {0};
     long status = 0;
     *o = NULL;
-    if (http_get(h, path, seconds, &body, &status, e)) {
+    int bad = http_get(h, path, seconds, &body, &status, e);
+    if (!bad && status == 503)
+        bad = err_set(e, EXIT_NO_DEVICE, "the server is not ready (HTTP status 503): wait for it");
+    if (bad) {
         buf_free(&body);
         return -1;
     }
