@@ -20,6 +20,8 @@ drift '1\.13 tokens' '1.14 tokens' '^data/measured/README.md: .*1.13 tokens' \
 drift '17\.6 on' '20 on' '^kernels/README.md: .*17.6 on the Zen 5' "other operations a byte"
 drift '| 83 steps' '| 84 steps' '^README.md: .*| 83 steps' "another step count at equal time"
 drift '0\.71, 0\.82' '0.72, 0.82' '^lib/train/README.md: .*trains at 0.77' "another interval"
+drift '8\.11 to' '8.21 to' '^lib/train/README.md: .*falls from 8.11 to 2.09; with blocks' \
+    "another loss of a twin"
 drift '^> At how many' '> At which' '^README.md: the records say: ' "another question"
 tests/house/quoted "$scratch" >"$scratch/said" 2>&1
 for i in "${!patterns[@]}"; do
