@@ -133,7 +133,7 @@ int family_continue(struct config *c, const struct config *from, const char *nam
     if (denoises && turn_to_denoiser(c, e))
         return -1;
     snprintf(c->name, sizeof c->name, "%s", name);
-    if (config_denoises(c) && c->family->named)
+    if (config_denoises(c) && c->family->named && !c->two_ways) /* which no name says */
         c->family->named(c);
     if (denoises || c->attends_block == from->attends_block)
         return 0;

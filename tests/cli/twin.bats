@@ -190,6 +190,11 @@ llada2 experts
 ling experts
 nemotron two ways to write, which its authors train by two losses,
 END
+    make_model --arch sdar
+    mv "$T/model" "$T/tiny-I-DLM"
+    ln -s "$T/tiny-I-DLM" "$T/model"
+    run -64 train m
+    [[ $output == *"m: a sdar model with two ways to write, "*" cannot be trained"* ]]
     run -64 "$BIN/train-lm" --arch a2d --out "$T/m" "$T/corpus"
     [[ $output == *"--arch a2d: expected --from MODEL, a model that writes left to right"* ]]
 }
