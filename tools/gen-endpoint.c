@@ -335,7 +335,7 @@ static const char notes[] =
     {"key-env", 0, OPT_TEXT, &(a).key_env, .arg = "NAME", .rare = 1,                               \
      .help = "variable of the environment that holds the key of the API"},                         \
     {"timeout", 0, OPT_REAL, &(a).timeout, 0.001, 86400, .arg = "SECONDS",                         \
-     .help = "a request fails after this time without an event (60)"},                             \
+     .help = "a request fails after this time without an event (300)"},                            \
     {.type = OPT_HEADING, .name = "", .help = "Run:"},                                             \
     {"warmup", 0, OPT_INT, &(a).warmup, 0, 1000000, .arg = "N",                                    \
      .help = "send N prompts before each point (0)"},                                              \
@@ -397,7 +397,7 @@ static void close_all(struct endpoint *s)
 
 int main(int argc, char **argv)
 {
-    struct args a = {.common = COMMON_DEFAULTS, .repeat = 1, .timeout = 60};
+    struct args a = {.common = COMMON_DEFAULTS, .repeat = 1, .timeout = 300};
     struct endpoint s = {.a = &a, .process_ns = clock_ns()};
     const char *given[SETTINGS_MAX] = {0};
     struct err e = {0};

@@ -90,7 +90,6 @@ void http_start(struct http *h, struct http_exchange *x)
               curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, take) ||
               curl_easy_setopt(c, CURLOPT_WRITEDATA, x) ||
               curl_easy_setopt(c, CURLOPT_PRIVATE, x) ||
-              curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L) ||
               curl_easy_setopt(c, CURLOPT_PROXY, "");
     if (x->body)
         bad = bad || curl_easy_setopt(c, CURLOPT_POSTFIELDS, x->body) ||
