@@ -130,7 +130,7 @@ LIB_SRC := $(filter-out lib/base/version.c kernels/peak-% kernels/amx-% lib/trai
 # The level amx has its own products by tiles and what calls them; everything else is that of a
 # lower level, its base (kernels/cpu/level.h).
 AMX_SRC := $(wildcard kernels/cpu/amx/*.c) $(patsubst %,kernels/cpu/%.c,gemm head cpu_ops \
-               attention/attention attention/attention-back)
+               cpu_train_ops attention/attention attention/attention-back)
 CPU_SRC := $(filter-out kernels/cpu/amx/%,$(wildcard kernels/cpu/*.c kernels/cpu/*/*.c))
 level_obj = $(patsubst kernels/%.c,$(BUILD)/obj/kernels/$(1)/%.o, \
                 $(if $(filter amx%,$(1)),$(AMX_SRC),$(CPU_SRC)))
@@ -188,8 +188,8 @@ $(BUILD)/obj/lib/stat/bootstrap.o: private ALL_CFLAGS += -O3
 # The loops that probe the limits of the machine must not be limited by the compiler.
 $(BUILD)/obj/lib/run/probe/ceiling.o $(BUILD)/obj/kernels/peak-%.o: private ALL_CFLAGS += -O3
 $(BUILD)/obj/kernels/peak-arm.o: private ALL_CFLAGS += -march=armv8.2-a+dotprod+bf16
-$(BUILD)/obj/kernels/ops.o: $(BUILD)/obj/levels.txt
-$(BUILD)/obj/kernels/ops.o: private ALL_CFLAGS += $(CPU_LEVELS:%=-DHAVE_CPU_%)
+$(addprefix $(BUILD)/obj/kernels/,ops.o train.o): $(BUILD)/obj/levels.txt
+$(addprefix $(BUILD)/obj/kernels/,ops.o train.o): private ALL_CFLAGS += $(CPU_LEVELS:%=-DHAVE_CPU_%)
 
 # -isystem: no warnings in the header of MPI.
 ifneq ($(MPI),)

@@ -80,26 +80,21 @@ struct heads_out {
 #define HEADS_EPS 64e-5
 
 struct wkv; /* kernels/wkv.h */
-struct wkv_back;
 
 /* ops.mixing */
 struct mixing_ops {
-    /* Time mixing, and its gradients: kernels/wkv.h. work: wkv_work(...) or wkv_back_work(...)
-     * bytes, for at least this number of sequences and of rows a sequence. */
+    /* Time mixing: kernels/wkv.h. work: wkv_work(...) bytes, for at least this number of sequences
+     * and of rows a sequence. */
     void (*wkv)(struct backend *b, const struct wkv *a, void *work);
     size_t (*wkv_work)(const struct backend *b, size_t n_seqs, size_t max_rows, size_t heads,
                        size_t head_dim);
-    void (*wkv_back)(struct backend *b, const struct wkv_back *a, void *work);
-    size_t (*wkv_back_work)(const struct backend *b, size_t n_seqs, size_t max_rows, size_t heads,
-                            size_t head_dim);
     /* Each computes the structure of its name. */
     void (*shift)(struct backend *b, const struct shift *a);
     void (*squash)(struct backend *b, const struct squash *a);
     void (*removal)(struct backend *b, const struct removal *a);
     void (*heads_out)(struct backend *b, const struct heads_out *a);
 };
-#define MIXING_SLOTS(X) \
-    X(wkv) X(wkv_work) X(wkv_back) X(wkv_back_work) X(shift) X(squash) X(removal) X(heads_out)
+#define MIXING_SLOTS(X) X(wkv) X(wkv_work) X(shift) X(squash) X(removal) X(heads_out)
 
 /* ---- gradients. Sequences start with zeros before them. Gradients of the layer's own vectors
  * (those that are added to, [D] or [H*E]) are NULL if not wanted, all of a structure together; on

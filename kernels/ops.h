@@ -407,7 +407,7 @@ struct ops {
     /* ---- tables of operations that only some models need ---- */
 
     const struct mixing_ops *mixing; /* RWKV 6 and 7: kernels/mixing.h */
-    const struct train_ops *train;   /* gradients; activations are F32: kernels/train.h */
+    const struct train_ops *train;   /* gradients of a device, or NULL: train_ops_of() */
 
     /* Frees backend.device. NULL: there is nothing to free. */
     void (*close)(struct backend *b);

@@ -58,6 +58,7 @@ struct adamw {
     int64_t step;                          /* from 1, for the bias correction */
 };
 
+struct wkv_back;   /* kernels/wkv.h */
 struct shift_back; /* kernels/mixing.h */
 struct squash_back;
 struct heads_out_back;
@@ -92,6 +93,11 @@ struct train_ops {
     void (*embed_back)(struct backend *b, float *dw, const float *dy, const int32_t *token,
                        size_t T, size_t V, size_t D);
     void (*add)(struct backend *b, float *y, const float *x, size_t n); /* y += x, n values */
+    /* kernels/wkv.h. work: wkv_back_work(...) bytes, for at least this number of sequences and of
+     * rows a sequence. */
+    void (*wkv_back)(struct backend *b, const struct wkv_back *a, void *work);
+    size_t (*wkv_back_work)(const struct backend *b, size_t n_seqs, size_t max_rows, size_t heads,
+                            size_t head_dim);
     /* kernels/mixing.h */
     void (*shift_back)(struct backend *b, const struct shift_back *a);
     void (*squash_back)(struct backend *b, const struct squash_back *a);
@@ -106,3 +112,9 @@ struct train_ops {
     void (*adamw)(struct backend *b, float *w, float *m, float *v, const float *g, size_t n,
                   const struct adamw *a);
 };
+
+/* The gradients beside a table of operations. Only programs that call this contain those of the
+ * CPU. */
+C_BEGIN
+const struct train_ops *train_ops_of(const struct ops *ops);
+C_END

@@ -81,6 +81,7 @@ static const char NOTES[] =
     "...}]}. A generator runs it with --schedule FILE --launch K. Launches with the\n"
     "same number are a pair: one of each system. Each round holds each point once, in\n"
     "a new random order.\n"
+    "\n"
     "With --previous the old launches stay as they are. Only points that they do not\n"
     "hold get new launches. Each new launch also repeats two old points (\"bridge\":\n"
     "true), so that a change of the machine between two sessions can be seen.\n";

@@ -28,7 +28,8 @@ INLINE size_t span_begin(size_t span, size_t n) { return span * SPAN < n ? span 
     X(attention) X(attention_work) X(matmul) X(gated) X(matmul_work) X(head) X(head_work)
 #define CPU_TRAIN_SLOTS(X)                                                                         \
     X(rmsnorm_back) X(swiglu_back) X(spread) X(embed_back) X(add) X(shift_back) X(squash_back)     \
-    X(heads_out_back) X(removal_back) X(cross_entropy) X(squares) X(adamw)
+    X(heads_out_back) X(removal_back) X(wkv_back) X(wkv_back_work) X(cross_entropy) X(squares)     \
+    X(adamw)
 #define OWN_CPU_TRAIN_SLOTS(X) X(gemm) X(gemm_work) X(attention_back) X(attention_back_work)
 #define CPU_DECLARE(slot) OPS_DECLARE(ops, slot, CPU(slot))
 #define OWN_CPU_DECLARE(slot) OPS_DECLARE(ops, slot, OWN_CPU(slot))
@@ -41,6 +42,7 @@ MIXING_SLOTS(CPU_DECLARE_MIXING)
 CPU_TRAIN_SLOTS(CPU_DECLARE_TRAIN)
 OWN_CPU_TRAIN_SLOTS(OWN_CPU_DECLARE_TRAIN)
 extern const struct ops OWN_CPU(ops);
+extern const struct train_ops OWN_CPU(train);
 
 /* matmul in two steps, on the calling thread: pack_rows packs rows once, packed_product multiplies
  * them by many parts of a matrix. packed: packed_bytes(...) bytes, 64-byte aligned. x must stay

@@ -31,7 +31,7 @@ extern const struct ops cuda_ops;
 #define CUDA_TRAIN_SLOTS(X)                                                                        \
     X(gemm) X(gemm_work) X(rmsnorm_back) X(swiglu_back) X(attention_back) X(attention_back_work)   \
     X(spread) X(embed_back) X(add) X(shift_back) X(squash_back) X(heads_out_back) X(removal_back)  \
-    X(cross_entropy) X(squares) X(adamw)
+    X(wkv_back) X(wkv_back_work) X(cross_entropy) X(squares) X(adamw)
 #define CUDA_DECLARE(slot) OPS_DECLARE(ops, slot, cuda_##slot)
 #define CUDA_DECLARE_MIXING(slot) OPS_DECLARE(mixing_ops, slot, cuda_##slot)
 #define CUDA_DECLARE_TRAIN(slot) OPS_DECLARE(train_ops, slot, cuda_##slot)

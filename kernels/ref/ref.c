@@ -352,5 +352,4 @@ const struct ops ops_ref = {
     .rope_table = rope_table, .qkv = qkv, .attention = attention, .attention_work = attention_work,
     .matmul = matmul, .gated = gated, .matmul_work = matmul_work, .rope = rope, .swiglu = swiglu,
     .rmsnorm = rmsnorm, .head = head, .head_work = head_work, .mixing = &ref_mixing,
-    .train = &ref_train,
 };

@@ -16,7 +16,7 @@ REF_DECLARE(embed)
 /* y[N] = W x for one row x[K], in double. For INT8 the terms are floats: exact by definition. */
 void ref_outputs(double *y, const float *x, const struct mat *w);
 
-/* ref_wkv.c, ref_mixing.c, ref_mixing-back.c */
+/* ref_wkv.c, ref_wkv-back.c, ref_mixing.c, ref_mixing-back.c */
 #define REF_DECLARE_MIXING(slot) OPS_DECLARE(mixing_ops, slot, ref_##slot)
 #define REF_DECLARE_TRAIN(slot) OPS_DECLARE(train_ops, slot, ref_##slot)
 MIXING_SLOTS(REF_DECLARE_MIXING)
@@ -24,6 +24,8 @@ REF_DECLARE_TRAIN(shift_back)
 REF_DECLARE_TRAIN(squash_back)
 REF_DECLARE_TRAIN(heads_out_back)
 REF_DECLARE_TRAIN(removal_back)
+REF_DECLARE_TRAIN(wkv_back)
+REF_DECLARE_TRAIN(wkv_back_work)
 
 /* ref_train.c: the gradients of kernels/train.h. */
 extern const struct train_ops ref_train;

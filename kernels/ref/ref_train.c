@@ -219,5 +219,6 @@ const struct train_ops ref_train = {
     .embed_back = embed_back, .add = add,
     .shift_back = ref_shift_back, .squash_back = ref_squash_back,
     .heads_out_back = ref_heads_out_back, .removal_back = ref_removal_back,
+    .wkv_back = ref_wkv_back, .wkv_back_work = ref_wkv_back_work,
     .cross_entropy = cross_entropy, .squares = squares, .adamw = adamw,
 };

@@ -139,7 +139,8 @@ enum unmask_trait {
               "with this share, each pass commits a token of the block")                          \
     PARAMETER(sched_high, REAL, sched, 1, 0, 1e6, "7.5",                                          \
               "in the first step, commit all tokens at this mean gap of the best two logits")     \
-    PARAMETER(sched_low, REAL, sched, 1, 0, 1e6, "2.5", "the same in the last step")              \
+    PARAMETER(sched_low, REAL, sched, 1, 0, 1e6, "2.5",                                           \
+              "in the last step, commit all tokens at this mean gap of the best two logits")      \
     PARAMETER(sched_rate, REAL, sched, 1, 0, 1000, "0",                                           \
               "the gap falls by exp(-rate * share of the steps); 0: along a cosine")              \
     PARAMETER(less_sure, REAL, less, 1, 0, 1, "0.75",                                             \

@@ -1,8 +1,8 @@
 /* turns.c - see turns.h. The shared word counts turns; turn t belongs to party t modulo the number
  * of parties. A party waits on a futex with a time limit and then checks the party whose turn it
  * is: a party that has left is skipped, a process that is gone is an error. Parties share cores
- * (session.c). So a turn begins when all others sleep: otherwise the party that passed it would wait
- * for the core during the batch. */
+ * (session.c). So a turn begins when all others sleep: otherwise the party that passed it would
+ * wait for the core during the batch. */
 #include "lib/run/turns.h"
 
 #include <errno.h>

@@ -176,7 +176,7 @@ struct parameters *parameters_read(const struct network *n)
 {
     struct backend *b = n->backend;
     struct parameters *p = mem_zero(1, sizeof *p);
-    *p = (struct parameters){.c = n->config, .b = b, .ops = b->ops->train,
+    *p = (struct parameters){.c = n->config, .b = b, .ops = train_ops_of(b->ops),
                              .quant = QUANT_NONE};
     p->at = mem_zero(p->c.layers, sizeof *p->at);
     p->n = lay_out(p);

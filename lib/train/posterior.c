@@ -113,7 +113,7 @@ void posterior_step(struct posterior *p, struct backprop *t, struct train_batch 
     }
     const struct adamw how = {.rate = rate, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8,
                               .grad_scale = 1, .step = step};
-    const struct train_ops *host = (is_device(p->b) ? ops_cpu(NULL) : p->b->ops)->train;
+    const struct train_ops *host = train_ops_of(is_device(p->b) ? ops_cpu(NULL) : p->b->ops);
     host->adamw(p->b, p->mean, p->moment[0], p->moment[1], p->step[0], n, &how);
     host->adamw(p->b, p->spread, p->moment[2], p->moment[3], p->step[1], n, &how);
 }

@@ -95,7 +95,7 @@ struct trainer *trainer_make_as(const struct config *c, struct backend *b, uint6
     size_t part = part_rows(rows, how), seqs = most_seqs(part);
     t->how = *how;
     t->how.parts += !how->parts;
-    t->parameters = parameters_make(c, b, b->ops->train, seed);
+    t->parameters = parameters_make(c, b, train_ops_of(b->ops), seed);
     if (t->parameters && t->how.parts > 1)
         t->sum = b->ops->alloc(b, t->parameters->n * sizeof *t->sum, MEMORY_WEIGHTS);
     if (t->parameters && (t->sum || t->how.parts == 1))
@@ -201,7 +201,7 @@ double trainer_loss(struct trainer *t, const struct train_batch *batch, int grad
             b->ops->copy(b, t->sum, g, n * sizeof *g);
         loss += part_loss(t, batch, p, count, of);
         if (gradients)
-            b->ops->train->add(b, g, t->sum, n);
+            train_ops_of(b->ops)->add(b, g, t->sum, n);
     }
     return loss;
 }

@@ -9,6 +9,7 @@
 TILES := portable $(filter avx512bf16,$(CPU_LEVELS))
 $(foreach l,$(TILES),$(eval CPU_FLAGS_amx_$(l) := $(CPU_FLAGS_$(l))))
 $(foreach l,$(TILES),$(eval $(call cpu_level,amx_$(l),$(l),tests/emulate/tmm.h)))
+$(TILES:%=$(BUILD)/obj/kernels/amx_%/cpu/cpu_ops.o): private CPU_FLAGS += -DTRAIN_IN_OPS
 $(BUILD)/obj/tests/emulate/tmm.o: private ALL_CFLAGS += $(CPU_FLAGS)
 $(BUILD)/tests/tiles.a: $(foreach l,$(TILES),$(call level_obj,amx_$(l))) \
     $(BUILD)/obj/tests/emulate/tmm.o

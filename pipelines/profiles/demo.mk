@@ -1,5 +1,5 @@
-# demo - the embedded trio on this machine: with the build, 10 minutes on two cores of a Zen 3 and 3.5
-# on two of a Zen 5.
+# demo - the embedded trio on this machine: with the build, 10 minutes on two cores of a Zen 3 and
+# 3.5 on two of a Zen 5.
 # The margins of QUALITY need 150 sums (10 points of accuracy) and 60 stories (10 % of perplexity).
 PROMPT_CHOICE := --per-task sum=150,story=60
 TIMED_PROMPTS := 10

@@ -97,7 +97,7 @@ int bench_training(struct bench *b, const struct pair *p, struct err *e)
         return err_set(e, EXIT_NO_DEVICE, "training: expected --device cpu");
     bench_level(b, DTYPE_F32);
     b->roof.threads = pool_threads(b->backend->pool);
-    r.parameters = parameters_make(&r.c, b->backend, b->backend->ops->train, 1);
+    r.parameters = parameters_make(&r.c, b->backend, train_ops_of(b->backend->ops), 1);
     if (!r.parameters) {
         const struct err why = {.code = EXIT_FAILED_RECORDS, .text = "no memory for parameters"};
         return bench_forgive(b, &why, p->llama, e);

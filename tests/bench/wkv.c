@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "kernels/mixing.h"
+#include "kernels/train.h"
 #include "kernels/wkv.h"
 #include "lib/checkpoint/synth.h"
 #include "lib/base/mem.h"
@@ -61,7 +62,7 @@ static void call_back(void *ctx, size_t i)
 {
     struct run *r = ctx;
     (void)i;
-    r->bench->backend->ops->mixing->wkv_back(r->bench->backend, &r->back, r->work);
+    train_ops_of(r->bench->backend->ops)->wkv_back(r->bench->backend, &r->back, r->work);
 }
 
 /* Values as in a trained network: decays of 0.5 to 1, a a unit vector in every head, b a part of
@@ -174,7 +175,7 @@ static int run_case(struct bench *b, const struct pair *pair, size_t H, int kind
     struct attn_seq *seqs = lists(b, c);
     float *state = zeros(b, states), *y = zeros(b, n);
     size_t forward = ops->mixing->wkv_work(b->backend, c->seqs, c->rows, H, E);
-    size_t back = ops->mixing->wkv_back_work(b->backend, c->seqs, c->rows, H, E);
+    size_t back = train_ops_of(b->backend->ops)->wkv_back_work(b->backend, c->seqs, c->rows, H, E);
     r.work = ops->alloc(b->backend, forward > back ? forward : back, MEMORY_ACTIVATIONS);
     r.each = seqs + c->seqs;
     r.a = (struct wkv){{x[R], x[W], x[K], x[V], seven ? x[A] : NULL, seven ? x[B] : NULL,

@@ -129,8 +129,8 @@ static void norms(struct fixture *f)
         for (int gain = 0; gain < 2; gain++)
             compare(f, &g, 3e-6, named("norm of %zu x %zu, gain: %zu", s[0], s[1], (size_t)gain, 0),
                     [=](const struct side &x) {
-                x.ops->train->rmsnorm_back(x.b, x.at(0), gain ? x.at(4) : NULL, x.at(1), x.at(2),
-                                           x.at(3), s[0], s[1], 1e-5, x.work);
+                train_ops_of(x.ops)->rmsnorm_back(x.b, x.at(0), gain ? x.at(4) : NULL, x.at(1),
+                                                x.at(2), x.at(3), s[0], s[1], 1e-5, x.work);
             });
     }
 }
@@ -143,7 +143,7 @@ static void gates(struct fixture *f)
             g.wide = n;
             compare(f, &g, 2e-6, named("gate of %zu, in place: %zu", n, (size_t)own, 0, 0),
                     [=](const struct side &x) {
-                x.ops->train->swiglu_back(x.b, x.at(own ? 1 : 3), x.at(own ? 0 : 4), x.at(0),
+                train_ops_of(x.ops)->swiglu_back(x.b, x.at(own ? 1 : 3), x.at(own ? 0 : 4), x.at(0),
                                           x.at(1), x.at(2), n);
             });
         }
@@ -159,7 +159,7 @@ static void places(struct fixture *f)
             g.ids[t] = t % 3 == 1 ? (int32_t)n++ : -1;
         compare(f, &g, 1e-30, named("rows of %zu back in their places", D, 0, 0, 0),
                 [=](const struct side &x) {
-            x.ops->train->spread(x.b, x.at(0), x.at(1), x.ids, T, D);
+            train_ops_of(x.ops)->spread(x.b, x.at(0), x.at(1), x.ids, T, D);
         });
         compare(f, &g, 1e-30, "zeros", [=](const struct side &x) {
             x.ops->clear(x.b, x.at(1), (T * D - 1) * sizeof(float));
@@ -178,7 +178,7 @@ static void embeddings(struct fixture *f)
             g.ids[t] = t % 3 ? 0 : (int32_t)(t * 11 % s[1]);
         compare(f, &g, 3e-6, named("embedding, %zu rows of %zu ids, %zu wide", s[0], s[1], s[2], 0),
                 [=](const struct side &x) {
-            x.ops->train->embed_back(x.b, x.at(0), x.at(1), x.ids, s[0], s[1], s[2]);
+            train_ops_of(x.ops)->embed_back(x.b, x.at(0), x.at(1), x.ids, s[0], s[1], s[2]);
         });
     }
 }
@@ -194,10 +194,10 @@ static void updates(struct fixture *f)
         compare(f, &g, 1e-6, named("update of %zu", n, 0, 0, 0), [&](const struct side &x) {
             const struct adamw how = {1e-3, 0.9, 0.95, 1e-8, 0.1, 0.7, 3};
             (x.b == f->ref ? want : got) =
-                x.ops->train->squares(x.b, x.at(3), n, (double *)x.work);
+                train_ops_of(x.ops)->squares(x.b, x.at(3), n, (double *)x.work);
             x.ops->clear(x.b, x.at(2), n * sizeof(float));
-            x.ops->train->adamw(x.b, x.at(0), x.at(1), x.at(2), x.at(3), n, &how);
-            x.ops->train->add(x.b, x.at(5), x.at(6), n);
+            train_ops_of(x.ops)->adamw(x.b, x.at(0), x.at(1), x.at(2), x.at(3), n, &how);
+            train_ops_of(x.ops)->add(x.b, x.at(5), x.at(6), n);
         });
         ok(fabs(got - want) <= 1e-12 * want, "and the squares of its gradient: %.6g", got);
     }
@@ -221,7 +221,8 @@ static void losses(struct fixture *f)
             const float far_off = 90; /* beyond the range of e^x without the maximum */
             x.ops->write(x.b, x.at(0) + V / 2, &far_off, sizeof far_off);
             x.ops->write(x.b, x.at(1) + 2, &zero, sizeof zero);
-            x.ops->train->cross_entropy(x.b, x.at(0), x.ids, x.at(1), T, V, (double *)x.work);
+            train_ops_of(x.ops)->cross_entropy(x.b, x.at(0), x.ids, x.at(1), T, V,
+                                               (double *)x.work);
             x.ops->read(x.b, x.b == f->ref ? want : got, x.work, sizeof want);
         });
         for (int t = 0; t < T; t++)
@@ -256,12 +257,13 @@ static void products(struct fixture *f)
                 struct given g = {};
                 const int plus = (way + half) % 3;
                 g.wide = s[0] * s[1] + s[0] * s[2] + s[1] * s[2];
-                g.work = f->cuda->ops->train->gemm_work(f->cuda, s[0], s[1], s[2]) / sizeof(float);
+                g.work = train_ops_of(f->cuda->ops)->gemm_work(f->cuda, s[0], s[1], s[2]) /
+                         sizeof(float);
                 compare(f, &g, 3e-6, named("product %zu x %zu x %zu, way %zu", s[0], s[1], s[2],
                                            (size_t)(2 * way + half)), [=](const struct side &x) {
                     const enum dtype d = half ? DTYPE_BF16 : DTYPE_F32;
                     const struct gemm two[] = {product_of(x, way, s, plus, d), {}};
-                    x.ops->train->gemm(x.b, two, 2, x.work);
+                    train_ops_of(x.ops)->gemm(x.b, two, 2, x.work);
                 });
             }
 }
@@ -301,7 +303,7 @@ static void attentions(struct fixture *f)
         }
         const size_t heads = h.kv * h.group;
         g.wide = (rows + slots) * heads * h.E;
-        g.work = f->cuda->ops->train->attention_back_work(f->cuda, rows, most, heads, h.E);
+        g.work = train_ops_of(f->cuda->ops)->attention_back_work(f->cuda, rows, most, heads, h.E);
         compare(f, &g, 5e-6, named("attention, %zu rows of %zu heads of %zu, window %zu", rows,
                                    heads, h.E, h.window), [=](const struct side &x) {
             struct attn_back a = {};
@@ -310,7 +312,7 @@ static void attentions(struct fixture *f)
             a.seqs = x.seqs, a.pos = x.ids, a.n_seqs = SEQS, a.max_slots = most;
             a.heads = heads, a.kv_heads = h.kv, a.head_dim = h.E;
             a.causal = h.causal > 0, a.window = h.window;
-            x.ops->train->attention_back(x.b, &a, x.work);
+            train_ops_of(x.ops)->attention_back(x.b, &a, x.work);
         });
     }
 }
@@ -351,7 +353,7 @@ static void shifts(struct fixture *f, const struct shape *s, int dynamic)
             of.more[i] = dynamic ? x.at(3 + i) : NULL;
             a.d[i] = x.at(10 + i);
         }
-        x.ops->train->shift_back(x.b, &a);
+        train_ops_of(x.ops)->shift_back(x.b, &a);
     });
 }
 
@@ -364,7 +366,7 @@ static void bends(struct fixture *f, const struct shape *s)
                 [=](const struct side &x) {
             const struct squash_back a = {x.at(0), x.at(1), NULL, T, s->H * s->E,
                                           (enum squash_by)by};
-            x.ops->train->squash_back(x.b, &a);
+            train_ops_of(x.ops)->squash_back(x.b, &a);
         });
 }
 
@@ -377,7 +379,7 @@ static void heads_back(struct fixture *f, const struct shape *s, int bonus)
         const struct heads_out of = {x.at(0), x.at(1), x.at(2), x.at(3), x.at(4), x.at(5), x.at(6),
                                      bonus ? x.at(7) : NULL, NULL, T, s->H, s->E};
         const struct heads_out_back a = {&of, x.at(8), x.at(9), x.at(10), NULL, NULL};
-        x.ops->train->heads_out_back(x.b, &a);
+        train_ops_of(x.ops)->heads_out_back(x.b, &a);
     });
 }
 
@@ -398,7 +400,7 @@ static void removals(struct fixture *f, const struct shape *s, int way)
         a.dn = x.at(11), a.dr = x.at(12), a.dk = x.at(13), a.dv = x.at(14), a.da = x.at(15);
         a.db = x.at(16), a.drate = x.at(17), a.dfirst = way == 2 ? NULL : x.at(18);
         a.dshare = x.at(19);
-        x.ops->train->removal_back(x.b, &a);
+        train_ops_of(x.ops)->removal_back(x.b, &a);
     });
 }
 

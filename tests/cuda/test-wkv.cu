@@ -2,6 +2,7 @@
  * sequences of unequal length, empty ones too, chunks that are not full, heads with fewer channels,
  * strong decay, and with and without states. */
 #include "kernels/mixing.h"
+#include "kernels/train.h"
 #include "kernels/wkv.h"
 #include "tests/cuda/rows-fixture.h"
 
@@ -158,11 +159,11 @@ static void backward(struct fixture *f, const struct shape *s, bool seven, bool 
                          states ? d.dstate.device : NULL, x[R].device, x[W].device, x[K].device,
                          x[V].device, x[A].device, x[B].device, d.du.device};
     void *work = mem_aligned(
-        ops_ref.mixing->wkv_back_work(f->ref, sizes[0], sizes[1], sizes[2], sizes[3]));
+        train_ops_of(f->ref->ops)->wkv_back_work(f->ref, sizes[0], sizes[1], sizes[2], sizes[3]));
     void *there = cuda_alloc(
         f->cuda, cuda_wkv_back_work(f->cuda, sizes[0], sizes[1], sizes[2], sizes[3]),
         MEMORY_ACTIVATIONS);
-    ops_ref.mixing->wkv_back(f->ref, &r, work);
+    train_ops_of(f->ref->ops)->wkv_back(f->ref, &r, work);
     cuda_wkv_back(f->cuda, &c, there);
     double far = apart(f, &d.du, 0), size = 0;
     far = fmax(far, apart(f, &d.dstate, 0));

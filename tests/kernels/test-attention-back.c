@@ -68,7 +68,8 @@ static int run(const struct ops *ops, size_t threads, struct given *g, int half,
     struct backend *b = levels_open(ops, threads);
     struct attn_back a = g->a;
     size_t q = g->rows * a.heads * a.head_dim, k = g->slots * a.kv_heads * a.head_dim;
-    size_t room = ops->train->attention_back_work(b, g->rows, a.max_slots, a.heads, a.head_dim);
+    const struct train_ops *train = train_ops_of(b->ops);
+    size_t room = train->attention_back_work(b, g->rows, a.max_slots, a.heads, a.head_dim);
     float *work = mem_aligned((room + 16) * sizeof *work);
     int kept = 1;
     memset(work, 0xff, room * sizeof *work);
@@ -77,7 +78,7 @@ static int run(const struct ops *ops, size_t threads, struct given *g, int half,
         work[room + i] = 3;
     a.seqs = g->seqs, a.half = half;
     a.dq = out, a.dk = out + q, a.dv = out + q + k;
-    ops->train->attention_back(b, &a, work);
+    train->attention_back(b, &a, work);
     for (size_t i = 0; i < 16; i++)
         kept &= work[room + i] == 3;
     backend_close(b);

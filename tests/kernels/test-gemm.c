@@ -27,7 +27,7 @@ static const struct shape shapes[] = {{1, 1, 1},     {1, 33, 7},    {5, 65, 31},
  * must be enough. */
 static void against_ref(struct backend *b, struct backend *ref, struct shape s, enum dtype dtype)
 {
-    size_t ldc = s.N + 3, n = s.M * ldc, room = b->ops->train->gemm_work(b, s.M, s.N, s.K);
+    size_t ldc = s.N + 3, n = s.M * ldc, room = train_ops_of(b->ops)->gemm_work(b, s.M, s.N, s.K);
     float *x = draw(s.M * s.K), *w = draw(s.N * s.K), *v = draw(s.N * s.K);
     float *plus = draw(n), *c = draw(2 * n), *d = draw(2 * n);
     char *work = mem_aligned(room + 64);
@@ -45,8 +45,8 @@ static void against_ref(struct backend *b, struct backend *ref, struct shape s, 
                 way & 2 ? (struct factor){from, 1, s.N} : (struct factor){from, s.K, 1}, out,
                 i % 2 ? (way & 1 ? plus : NULL) : out, ldc, dtype};
         }
-        b->ops->train->gemm(b, g[0], 2, work);
-        ref->ops->train->gemm(ref, g[1], 2, NULL);
+        train_ops_of(b->ops)->gemm(b, g[0], 2, work);
+        train_ops_of(ref->ops)->gemm(ref, g[1], 2, NULL);
         ok(worst(c, d, 2 * n) < 3e-6, "%s gemm %zux%zux%zu dtype %d way %d: off by %.1e",
            b->ops->level, s.M, s.N, s.K, (int)dtype, way, worst(c, d, 2 * n));
     }
@@ -66,9 +66,9 @@ static void same_bits(const struct ops *ops, enum dtype dtype)
     for (size_t threads = 1; threads <= 3; threads++) {
         struct backend *b = levels_open(ops, threads);
         float *out = y[threads - 1] = draw(M * N);
-        void *work = mem_aligned(b->ops->train->gemm_work(b, M, N, K));
+        void *work = mem_aligned(train_ops_of(b->ops)->gemm_work(b, M, N, K));
         struct gemm g = {M, N, K, {x, 1, M}, {w, K, 1}, out, NULL, N, dtype};
-        b->ops->train->gemm(b, &g, 1, work);
+        train_ops_of(b->ops)->gemm(b, &g, 1, work);
         free(work);
         backend_close(b);
     }

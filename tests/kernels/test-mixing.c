@@ -236,7 +236,7 @@ static void shift_gradients(struct backend *b, struct backend *ref, int way)
         a.d[i] = g->to[i];
         a.dshare[i] = g->vector[i];
     }
-    b->ops->train->shift_back(b, &a);
+    train_ops_of(b->ops)->shift_back(b, &a);
     check(&s, d->x[0], g->x[0], d->T * d->D, b->ops->level, "rows");
     check(&s, d->vector[of.n - 1], g->vector[of.n - 1], d->D, b->ops->level, "shares");
     if (way)
@@ -257,7 +257,7 @@ static void squash_gradients(struct backend *b, struct backend *ref, int way)
     memcpy(g->x[0], w->to[0], sizeof g->x[0]);
     const struct squash_back a = {g->x[0], y->x[0], way == 4 ? NULL : g->vector[0], d->T, d->D,
                                   (enum squash_by)(way - 4)};
-    b->ops->train->squash_back(b, &a);
+    train_ops_of(b->ops)->squash_back(b, &a);
     check(&s, d->x[0], g->x[0], d->T * d->D, b->ops->level, "values");
     if (way != 4)
         check(&s, d->vector[0], g->vector[0], d->D, b->ops->level, "the base");
@@ -276,7 +276,7 @@ static void heads_gradients(struct backend *b, struct backend *ref, int way)
     const struct heads_out of = heads_of(d, 0, way != 11);
     const struct heads_out_back a = {&of, w->to[0], g->x[0], g->x[1], g->vector[0], g->vector[1]};
     memcpy(g->to[0], w->to[0], sizeof g->to[0]);
-    b->ops->train->heads_out_back(b, &a);
+    train_ops_of(b->ops)->heads_out_back(b, &a);
     memcpy(w->to[0], g->to[0], sizeof g->to[0]);
     check(&s, d->x[0], g->x[0], d->T * d->D, b->ops->level, "values");
     check(&s, d->x[1], g->x[1], d->T * d->D, b->ops->level, "the gate");
@@ -306,7 +306,7 @@ static void removal_gradients(struct backend *b, struct backend *ref, int way)
                                    .drate = g->x[2], .dfirst = g->x[3], .dshare = g->x[4],
                                    .dscale = g->vector[0], .dkey_rate = g->vector[1],
                                    .dweight = g->vector[2]};
-    b->ops->train->removal_back(b, &a);
+    train_ops_of(b->ops)->removal_back(b, &a);
     static const char *const names[] = {"keys", "values", "rates", "first values", "shares"};
     for (int i = 0; i < (way == 8 ? 5 : 3); i++)
         check(&s, d->x[i], g->x[i], d->T * d->D, b->ops->level, names[i]);
@@ -329,7 +329,7 @@ static void bonus_gradients(struct backend *b, struct backend *ref)
     fill(w->to[0], d->T * d->D);
     memcpy(g->to[0], w->to[0], sizeof g->to[0]);
     const struct heads_out_back a = {&of, g->to[0], g->x[0], g->x[1], g->vector[0], g->vector[1]};
-    b->ops->train->heads_out_back(b, &a);
+    train_ops_of(b->ops)->heads_out_back(b, &a);
     /* k and v do not change: the rate is 1, there is no first layer's v, and nothing is removed. */
     for (size_t i = 0; i < MOST; i++)
         d->x[6][i] = 1;
@@ -342,7 +342,7 @@ static void bonus_gradients(struct backend *b, struct backend *ref)
                                    .db = g->more[1], .drate = g->more[2],
                                    .dscale = g->vector[3], .dkey_rate = g->vector[4],
                                    .dweight = g->vector[2]};
-    b->ops->train->removal_back(b, &r);
+    train_ops_of(b->ops)->removal_back(b, &r);
     static const char *const names[] = {"r", "k", "v"};
     for (int i = 0; i < 3; i++)
         check(&s, d->x[2 + i], g->x[2 + i], d->T * d->D, b->ops->level, names[i]);

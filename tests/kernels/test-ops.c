@@ -91,7 +91,7 @@ static void squares_case(struct backend *b)
         double sum = 0;
         for (size_t i = 0; i < n; i++)
             sum += (double)x[i] * x[i];
-        double got = b->ops->train->squares(b, x, n, work);
+        double got = train_ops_of(b->ops)->squares(b, x, n, work);
         ok(fabs(got - sum) <= 1e-12 * sum, "%s sum of %zu squares", b->ops->level, n);
         free(x);
     }
@@ -333,10 +333,10 @@ static void same_values(const char *level)
         struct backend *b = open_level(level, threads);
         float *y = one[threads - 1] = mem_zero(7 * N + D, sizeof *y), *w = y + 3 * N;
         b->ops->swiglu(b, y, x, g, N);
-        b->ops->train->swiglu_back(b, y + N, y + 2 * N, dy, x, g, N);
+        train_ops_of(b->ops)->swiglu_back(b, y + N, y + 2 * N, dy, x, g, N);
         memcpy(w, x, N * sizeof *w);
-        b->ops->train->adamw(b, w, w + N, w + 2 * N, g, N, &how);
-        b->ops->train->rmsnorm_back(b, y + 6 * N, y + 7 * N, dy, x, g, T, D, 1e-5, work);
+        train_ops_of(b->ops)->adamw(b, w, w + N, w + 2 * N, g, N, &how);
+        train_ops_of(b->ops)->rmsnorm_back(b, y + 6 * N, y + 7 * N, dy, x, g, T, D, 1e-5, work);
         backend_close(b);
     }
     const size_t bytes = (7 * N + D) * sizeof **one;
@@ -359,9 +359,9 @@ static void same_sums(const char *level)
     for (size_t threads = 0; threads <= 3; threads++) {
         float *y = threads ? got : want;
         memset(y, 0, (N + V * D) * sizeof *y);
-        b->ops->train->add(b, y, x, N);
-        b->ops->train->add(b, y, x, N - 1);
-        b->ops->train->embed_back(b, y + N, x, token, T, V, D);
+        train_ops_of(b->ops)->add(b, y, x, N);
+        train_ops_of(b->ops)->add(b, y, x, N - 1);
+        train_ops_of(b->ops)->embed_back(b, y + N, x, token, T, V, D);
         same &= !threads || !memcmp(got, want, (N + V * D) * sizeof *got);
         backend_close(b);
         b = open_level(level, threads + 1);

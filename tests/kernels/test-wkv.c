@@ -1,6 +1,7 @@
 /* Time mixing of RWKV 6 and 7: the reference against sums written out by transitions, its gradients
  * against finite differences, and every level and form against the reference. */
 #include "kernels/mixing.h"
+#include "kernels/train.h"
 #include "kernels/wkv.h"
 #include "lib/base/rng.h"
 #include "tests/kernels/levels.h"
@@ -110,11 +111,11 @@ static void backward(struct backend *b, struct data *d, int states)
     struct wkv_back a = {.in = rows_of(d), .state = states ? d->state : NULL, .dy = d->dy,
                          .dstate = states ? d->dfirst : NULL, .dr = d->d[R], .dw = d->d[W],
                          .dk = d->d[K], .dv = d->d[V], .da = d->d[A], .db = d->d[B], .du = d->du};
-    const struct mixing_ops *ops = b->ops->mixing;
+    const struct train_ops *ops = train_ops_of(b->ops);
     void *work = mem_aligned(ops->wkv_back_work(b, d->s.n_seqs, a.in.max_rows, d->H, d->E));
     memset(d->du, 0, sizeof d->du);
     memcpy(d->dfirst, d->dstate, states_of(d) * sizeof(float));
-    b->ops->mixing->wkv_back(b, &a, work);
+    ops->wkv_back(b, &a, work);
     free(work);
 }
 

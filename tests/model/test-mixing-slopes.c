@@ -18,7 +18,7 @@ struct learner {
 static void make_learner(struct learner *w, struct backend *b, const struct checkpoint *c,
                          const int32_t *ids)
 {
-    w->p = parameters_make(&c->config, b, b->ops->train, 1);
+    w->p = parameters_make(&c->config, b, train_ops_of(b->ops), 1);
     w->t = w->p ? backprop_make(w->p, SHORT, 1, DTYPE_F32) : NULL;
     if (!w->t)
         exit(1);

@@ -79,7 +79,7 @@ static void all_exact(struct parameters *p, double *truth)
 
 static struct parameters *strong(const struct config *c, struct backend *b)
 {
-    struct parameters *p = parameters_make(c, b, b->ops->train, 5);
+    struct parameters *p = parameters_make(c, b, train_ops_of(b->ops), 5);
     struct rng r = {.seed = 2};
     for (size_t i = 0; i < p->n; i++)
         p->w[i] = (float)(1.5 * rng_normal(&r)); /* so that z says much */
@@ -243,7 +243,7 @@ static double learned(struct trainer *t, struct train_batch *b, float weight)
 static void test_shuffled(struct trainer *t, const struct config *c, struct backend *b,
                           struct train_batch *in)
 {
-    struct parameters *p = parameters_make(c, b, b->ops->train, 1);
+    struct parameters *p = parameters_make(c, b, train_ops_of(b->ops), 1);
     struct backprop *back = backprop_make(p, MANY * LONG, MANY, DTYPE_F32);
     const struct posterior_fit fit = {16, POSTERIOR_RATE, 4};
     uint64_t keys[MANY];

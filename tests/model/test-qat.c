@@ -53,8 +53,8 @@ static void straight_through(const struct family *f, int tied, enum dtype quant)
     struct backend *be = backend_open("cpu", NULL, 2, 0, NULL);
     struct config c = trained_config(f, MIXER_ATTENTION, tied, WIDTH, FFN);
     struct err e = {0};
-    struct parameters *p = parameters_make(&c, be, be->ops->train, 5);
-    struct parameters *at = parameters_make(&c, be, be->ops->train, 6);
+    struct parameters *p = parameters_make(&c, be, train_ops_of(be->ops), 5);
+    struct parameters *at = parameters_make(&c, be, train_ops_of(be->ops), 6);
     struct backprop *t = backprop_make(p, SEQS * LEN, SEQS, DTYPE_F32);
     struct backprop *s = backprop_make(at, SEQS * LEN, SEQS, DTYPE_F32);
     struct train_batch b = trained_batch(&c, SEQS, LEN, 2);

@@ -106,7 +106,7 @@ static void checkpoints(const struct family *f, enum mixer mixer, int tied)
 {
     struct backend *be = backend_open("cpu", NULL, 2, 0, NULL);
     struct config c = shape(f, mixer, tied);
-    struct parameters *p = parameters_make(&c, be, be->ops->train, 5);
+    struct parameters *p = parameters_make(&c, be, train_ops_of(be->ops), 5);
     struct train_batch b = trained_batch(&c, SEQS, LEN, 1), other = trained_batch(&c, SEQS, LEN, 2);
     for (size_t every = 1; every <= LAYERS + 2; every++)
         for (int half = 0; half < 2; half++) {
@@ -178,7 +178,7 @@ static void fused(int tied)
     enum { MANY = 31, ROWS = MANY * LEN * 2 };
     struct backend *be = backend_open("cpu", NULL, 2, 0, NULL);
     struct config c = shape(&llama_family, MIXER_ATTENTION, tied);
-    struct parameters *p = parameters_make(&c, be, be->ops->train, 5);
+    struct parameters *p = parameters_make(&c, be, train_ops_of(be->ops), 5);
     struct train_batch b = trained_batch(&c, MANY, 2 * LEN, 1);
     const struct backprop_how parts = {0}, one = {.whole_loss = 1};
     struct backprop *t = backprop_make_as(p, ROWS, 0, &parts);

@@ -176,7 +176,7 @@ static void gradients(const struct family *f, enum mixer mixer, int tied, size_t
         c.heads = c.kv_heads = 2;
         c.head_dim = c.rope_dims = WIDTH / 2;
     }
-    struct parameters *p = parameters_make(&c, be, be->ops->train, 5);
+    struct parameters *p = parameters_make(&c, be, train_ops_of(be->ops), 5);
     struct backprop *t = backprop_make(p, seqs * len, seqs, DTYPE_F32);
     struct backprop *half = backprop_make(p, seqs * len, seqs, DTYPE_BF16);
     if (!ok(t && half, "room for parameters and their gradients"))

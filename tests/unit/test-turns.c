@@ -13,7 +13,8 @@ enum how { WHOLE, LEAVES, DIES, LINGERS };
 
 static char path[] = "/tmp/test-turns-XXXXXX";
 
-/* Writes its letter in each turn. LINGERS: and a '.' 1 ms after it. Ends with the code of an error, or 0. */
+/* Writes its letter in each turn. LINGERS: and a '.' 1 ms after it. Ends with the code of an
+ * error, or 0. */
 static int work(size_t party, size_t parties, int to, size_t last, enum how how)
 {
     struct err e = {0};

@@ -28,9 +28,9 @@ DEVICE uint32_t parts_of(const struct wide_plan &p, uint32_t splits, uint32_t nu
     return wide_parts(&p, number / (p.cluster * WIDE_ROWS / TILE_ROWS));
 }
 
-/* Eight threads finish the pairs of a tile for ROWS rows of x from t on, the next eight for the next
- * of `together` such sets, and so on for the next tiles. Parts are added in order. With several
- * rows a thread finds its places once, which takes longer than a sum. */
+/* Eight threads finish the pairs of a tile for ROWS rows of x from t on, the next eight for the
+ * next of `together` such sets, and so on for the next tiles. Parts are added in order. With
+ * several rows a thread finds its places once, which takes longer than a sum. */
 template <class A, class Sum, int ROWS>
 __global__ void __launch_bounds__(THREADS)
 finish_sums(struct product_job j, struct coded_rows rows, const Sum *sums, uint32_t splits,

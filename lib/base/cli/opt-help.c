@@ -22,11 +22,20 @@ static int print_value(const char *value, int n)
     return n;
 }
 
+/* The length of the word at s, or of its part up to the last '|' within `room` columns. */
+static int word_length(const char *s, int room)
+{
+    int len = (int)strcspn(s, " "), at = len > room ? room : 0;
+    while (at > 0 && s[at - 1] != '|')
+        at--;
+    return at ? at : len;
+}
+
 /* The words of s from column n on, in lines of at most WIDTH columns that begin at `indent`. */
 static void print_words(const char *s, int n, int indent)
 {
     while (*s) {
-        int len = (int)strcspn(s, " ");
+        int len = word_length(s, WIDTH - indent);
         if (n > indent && n + 1 + len > WIDTH)
             n = printf("\n%*s", indent, "") - 1;
         n += printf("%s%.*s", n > indent ? " " : "", len, s);

@@ -350,7 +350,7 @@ void backprop_mix_back(struct backprop *t, const struct layer_tape *y, size_t l,
     if (seven && l + 1 == t->c.layers)
         backprop_clear(t, t->dfirst, T * HE);
     t->train->heads_out_back(t->b, &out);
-    t->b->ops->mixing->wkv_back(t->b, &time, t->scratch);
+    t->train->wkv_back(t->b, &time, t->scratch);
     if (seven)
         gates7_back(t, y, l, &rows);
     else
@@ -398,6 +398,6 @@ size_t backprop_mix_work(const struct backprop *t)
     const size_t T = t->rows, H = t->c.heads, E = t->c.head_dim, seqs = t->seqs;
     const struct mixing_ops *ops = t->b->ops->mixing;
     size_t forward = states_of(t, seqs) * sizeof(float) + ops->wkv_work(t->b, seqs, T, H, E);
-    size_t back = t->b->ops->mixing->wkv_back_work(t->b, seqs, T, H, E);
+    size_t back = t->train->wkv_back_work(t->b, seqs, T, H, E);
     return forward > back ? forward : back;
 }

@@ -206,7 +206,7 @@ static struct backprop *measure_room(const struct config *c, struct backend *b, 
                                      size_t seqs, const struct backprop_how *how)
 {
     struct backprop *t = mem_zero(1, sizeof *t);
-    *t = (struct backprop){.c = *c, .b = b, .train = b->ops->train, .rows = rows,
+    *t = (struct backprop){.c = *c, .b = b, .train = train_ops_of(b->ops), .rows = rows,
                            .seqs = c->latents ? seqs : 0, .dtype = how->products, .how = *how,
                            .logit_rows = logit_rows(c, rows, how)};
     if (!how->every || how->every > c->layers)

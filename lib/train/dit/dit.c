@@ -82,7 +82,7 @@ static size_t cut(struct dit *d, float *base)
 /* Bytes of work for the largest product of a linear layer over `rows` rows. */
 static size_t product_work(const struct dit *d, size_t rows, size_t in, size_t out)
 {
-    const struct train_ops *ops = d->b->ops->train;
+    const struct train_ops *ops = train_ops_of(d->b->ops);
     size_t y = ops->gemm_work(d->b, rows, out, in), w = ops->gemm_work(d->b, out, in, rows);
     size_t x = ops->gemm_work(d->b, rows, in, out);
     y = w > y ? w : y;
@@ -264,7 +264,7 @@ double dit_loss(struct dit *d, const float *z, size_t n, uint64_t seed, uint64_t
 
 double dit_update(struct dit *d, double rate, double clip, double keep)
 {
-    const struct train_ops *train = d->b->ops->train;
+    const struct train_ops *train = train_ops_of(d->b->ops);
     double work[SQUARES_PARTS], norm = sqrt(train->squares(d->b, d->g, d->n, work));
     struct adamw a = {.rate = rate, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .step = ++d->step,
                       .grad_scale = norm > clip ? clip / norm : 1};

@@ -21,7 +21,7 @@ static void forward(const struct dit *d, const struct dit_linear *l, const float
     const struct gemm g = {.M = rows, .N = l->out, .K = l->in, .a = {x, l->in, 1},
                            .b = {d->w + l->w, l->in, 1}, .c = y, .plus = y, .ldc = l->out,
                            .dtype = DTYPE_F32};
-    d->b->ops->train->gemm(d->b, &g, 1, d->work);
+    train_ops_of(d->b->ops)->gemm(d->b, &g, 1, d->work);
 }
 
 /* The gradients of W and bias, and of x unless dx is NULL. */
@@ -35,7 +35,7 @@ static void linear_back(const struct dit *d, const struct dit_linear *l, const f
                               {.M = rows, .N = l->in, .K = l->out, .a = {dy, l->out, 1},
                                .b = {d->w + l->w, 1, l->in}, .c = dx, .ldc = l->in,
                                .dtype = DTYPE_F32}};
-    d->b->ops->train->gemm(d->b, g, dx ? 2 : 1, d->work);
+    train_ops_of(d->b->ops)->gemm(d->b, g, dx ? 2 : 1, d->work);
     memset(bias, 0, l->out * sizeof *bias);
     for (size_t r = 0; r < rows; r++)
         for (size_t j = 0; j < l->out; j++)

@@ -1,0 +1,62 @@
+/* ref_wkv.h - one token of time mixing in double, for ref_wkv.c and its gradients. */
+#pragma once
+
+#include <math.h>
+#include <string.h>
+
+#include "kernels/ref/ref.h"
+
+/* The place of token t of a head in arrays of rows, and the head's u. */
+struct token {
+    const struct wkv_rows *in;
+    size_t at, head;
+};
+
+static inline struct token token_at(const struct wkv_rows *in, size_t row, size_t h)
+{
+    return (struct token){in, (row * in->heads + h) * in->head_dim, h * in->head_dim};
+}
+
+static inline double bonus(const struct token *p, size_t i)
+{
+    return p->in->u ? (double)p->in->u[p->head + i] * p->in->k[p->at + i] : 0;
+}
+
+/* x[E] = a^T S, zeros for RWKV 6. */
+static inline void removed(const struct token *p, const double *S, double *x)
+{
+    size_t E = p->in->head_dim;
+    memset(x, 0, E * sizeof *x);
+    for (size_t i = 0; p->in->a && i < E; i++)
+        for (size_t j = 0; j < E; j++)
+            x[j] += p->in->a[p->at + i] * S[i * E + j];
+}
+
+/* next[E, E] = the state behind the token; next may be S. */
+static inline void state_step(const struct token *p, const double *S, const double *x, double *next)
+{
+    const struct wkv_rows *in = p->in;
+    size_t E = in->head_dim, at = p->at;
+    for (size_t i = 0; i < E; i++)
+        for (size_t j = 0; j < E; j++)
+            next[i * E + j] = exp((double)in->w[at + i]) * S[i * E + j] +
+                              (double)in->k[at + i] * in->v[at + j] +
+                              (in->b ? in->b[at + i] * x[j] : 0);
+}
+
+static inline size_t first_row(const struct wkv_rows *in, size_t seq)
+{
+    return (size_t)in->seqs[seq].row_begin;
+}
+
+static inline void widen(double *to, const float *from, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        to[i] = from ? from[i] : 0;
+}
+
+static inline void narrow(float *to, const double *from, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        to[i] = (float)from[i];
+}
