@@ -239,7 +239,7 @@ static void test_bits(const struct ops *ops, size_t groups)
 int main(void)
 {
     static const struct { enum dtype dtype; double bound; } formats[] = {
-        {DTYPE_F32, 4e-6}, {DTYPE_BF16_F32, 4e-6}, {DTYPE_BF16, 4e-3}, {DTYPE_F16, 5e-4},
+        {DTYPE_F32, 8e-6}, {DTYPE_BF16_F32, 8e-6}, {DTYPE_BF16, 4e-3}, {DTYPE_F16, 5e-4},
         {DTYPE_INT8, 1e-2}, {DTYPE_NF4, 4e-3}};
     struct backend *ref = levels_open(&ops_ref, 1);
     test_definition(ref);
