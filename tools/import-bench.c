@@ -66,8 +66,8 @@ static const char notes[] =
     "  llama-bench  -o json or jsonl; tests that generate. Its clock leaves out\n"
     "               tokenizing and sampling, and it has no first token\n"
     "A record is one request, each file one launch. Times and counts are those of the\n"
-    "benchmark; counts cannot be checked here, as gen-endpoint checks them. Requests\n"
-    "that failed become error records.\n";
+    "benchmark. import-bench does not check counts; gen-endpoint does. Requests that\n"
+    "failed become error records.\n";
 
 int main(int argc, char **argv)
 {

@@ -278,7 +278,8 @@ int main(int argc, char **argv)
         {"ttft-limit-ms", 0, OPT_REAL, &m.a.ttft_limit_ms, 1e-6, 1e9, .arg = "MS",
          .help = "goodput: an answer is good if its first token comes within MS (no limit)"},
         {"itl-limit-ms", 0, OPT_REAL, &m.a.itl_limit_ms, 1e-6, 1e9, .arg = "MS",
-         .help = "goodput: and if its mean time per token after that is at most MS (no limit)"},
+         .help = "goodput: an answer is good if its mean time per token after the first is at most "
+                 "MS (no limit)"},
         {"stopped", 0, OPT_TEXT, &m.a.stopped, .arg = "WHY",
          .help = "stop_reason to record: precision, budget, launches, ... (null)"},
         OPT_COMMON(m.a.common),

@@ -7,9 +7,9 @@
  *   sure      answers of at least the threshold
  *   induced   answers of at least `induce` whose slot depends on a known id of the canvas, up to
  *             the end of the block, which is the best token there with at least the threshold
- *   apart     of the answers of at least `low` that are neither, and do not depend on one that is
- *             both: the best one, then the best of those that neither depend on one that was taken
- *             nor the other way round, and so on
+ *   apart     candidates are answers of at least `low` that are not sure, not induced, and do not
+ *             depend on a slot that is both. The best candidate is taken, then the best one that is
+ *             independent, in both directions, of all that were taken, and so on
  * or the best answer, if there is none.
  *
  * The authors' code also writes over the first id of the prompt where such an answer is left out;

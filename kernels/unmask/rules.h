@@ -38,9 +38,8 @@ enum unmask_trait {
                           * about their slots. The rule says when a block is done */
     UNMASK_OPENS = 128,  /* several blocks may be open (canvas_open_on of kernels/advance.h) */
     UNMASK_TOPS = 256,   /* answers come with their most likely ids: canvas_loop.top */
-    UNMASK_LINKED = 1024, /* answers come with how much rows attend to each other, and with those
-                           * about all known ids up to the end of the block: as for rules that
-                           * revise, but they stay */
+    UNMASK_LINKED = 1024, /* a pass also returns the attention between rows, and answers about the
+                           * known ids up to the end of the block, which are not masked again */
     UNMASK_CHECKS = 512  /* with UNMASK_SHADOWS: a full block is a draft. Shadow rows see only what
                           * is before them, and the canvas is read from left to right except from
                           * the first mask of the block on. offers.back may hold ~index: a mask
@@ -138,9 +137,10 @@ enum unmask_trait {
     PARAMETER(ready_share, REAL, d2f, 1, 0, 1, "0.95",                                            \
               "with this share, each pass commits a token of the block")                          \
     PARAMETER(sched_high, REAL, sched, 1, 0, 1e6, "7.5",                                          \
-              "in the first step, commit all tokens at this mean gap of the best two logits")     \
+              "commit all tokens at a mean gap of the best two logits that falls from this, from "\
+              "the second step on")                                                               \
     PARAMETER(sched_low, REAL, sched, 1, 0, 1e6, "2.5",                                           \
-              "in the last step, commit all tokens at this mean gap of the best two logits")      \
+              "mean gap of the best two logits that commits all tokens in the last step")      \
     PARAMETER(sched_rate, REAL, sched, 1, 0, 1000, "0",                                           \
               "the gap falls by exp(-rate * share of the steps); 0: along a cosine")              \
     PARAMETER(less_sure, REAL, less, 1, 0, 1, "0.75",                                             \

@@ -32,8 +32,8 @@ int about_order(const json_t *a, const json_t *b);
 const char *about_point(const json_t *record);
 /* Identity of the set of prompts; "": unknown. */
 const char *about_workload(const json_t *record);
-/* The software stack that made it; "": this engine. No number of another stack is one of the same
- * kernels, so nothing compares across stacks but what names both. */
+/* The software stack that made it; "": this engine. Another stack runs other kernels, so a tool
+ * compares two stacks only if it names both. */
 const char *about_stack(const json_t *record);
 /* 1: both name their tokenizers, and these differ: tokens are not comparable. */
 int about_other_tokens(const json_t *a, const json_t *b);

@@ -4,8 +4,9 @@
  *   vLLM         the result of `vllm bench serve --save-result --save-detailed`, one JSON object
  *   llama-bench  -o json or jsonl; a repetition of a test that generates is a record
  *
- * What they do not record is null or not there. Each file is a launch and its requests are one
- * batch, whose makespan is as the benchmark states it, or from the first start to the last end. */
+ * A field that the benchmark does not record is null or absent. Each file is a launch and its
+ * requests are one batch, whose makespan is as the benchmark states it, or from the first start to
+ * the last end. */
 #pragma once
 
 #include <jansson.h>

@@ -2,8 +2,9 @@
  * answers.
  *
  * Closed loop: `in_flight` requests are open at once; the next one is sent when one ends. Open
- * loop: request i is due at a time that the answers do not change (arrivals.h), and its times count
- * from when it was due: a client that is late would otherwise hide the wait. */
+ * loop: request i is due at a time that the answers do not change (arrivals.h). The latency of a
+ * request counts from its due time. If it counted from the send time, a late client would hide the
+ * wait. */
 #pragma once
 
 #include <signal.h>

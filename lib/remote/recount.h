@@ -2,9 +2,10 @@
  * can be true.
  *
  * The server counts what it generated, often with the token that ends the text; texts alone do not
- * tell ids. So the text is encoded again: its ids are as many, but for the end, and for texts that
- * were generated in other pieces than the tokenizer would cut. A count that is off by more than
- * RECOUNT_SLACK tokens and a tenth is wrong. */
+ * tell ids. So the text is encoded again. Two things may make its ids more or fewer than the
+ * server's count: the token that ends the text, and a text that the model wrote in other pieces
+ * than the tokenizer would. A count that is off by more than RECOUNT_SLACK tokens and a tenth is
+ * wrong. */
 #pragma once
 
 #include <stddef.h>

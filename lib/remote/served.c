@@ -1,5 +1,5 @@
 /* served.c - see served.h. Only /models is common to these servers, and some lack even that: then
- * the model must be named. What else they say is taken where it is found. */
+ * the model must be named. Other facts are read from any reply that has them. */
 #include "lib/remote/served.h"
 
 #include <jansson.h>

@@ -233,15 +233,16 @@ int64_t trainer_step(const struct trainer *t)
     return t->parameters->step;
 }
 
-/* Rows first..end of x become the mean of the rows before them. */
-static void put_mean(float *x, size_t cols, size_t first, size_t end)
+/* Rows first..end of x become the mean of the other rows. */
+static void put_mean(float *x, size_t rows, size_t cols, size_t first, size_t end)
 {
-    for (size_t j = 0; first < end && j < cols; j++) {
+    const size_t others = rows - (end - first);
+    for (size_t j = 0; first < end && others && j < cols; j++) {
         double sum = 0;
-        for (size_t i = 0; i < first; i++)
-            sum += x[i * cols + j];
+        for (size_t i = 0; i < rows; i++)
+            sum += i < first || i >= end ? x[i * cols + j] : 0;
         for (size_t i = first; i < end; i++)
-            x[i * cols + j] = (float)(sum / (double)first);
+            x[i * cols + j] = (float)(sum / (double)others);
     }
 }
 
@@ -253,7 +254,7 @@ static void take_values(struct parameters *p, const struct checkpoint *from, enu
     role_shape(&p->c, r, &rows, &cols);
     checkpoint_floats(from, r, l, x);
     if (r == ROLE_EMBED || r == ROLE_HEAD)
-        put_mean(x, cols, added->first, added->end);
+        put_mean(x, rows, cols, added->first, added->end);
     if (x != to)
         p->b->ops->write(p->b, to, x, rows * cols * sizeof *x);
 }

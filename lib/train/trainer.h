@@ -77,7 +77,7 @@ struct new_rows {
 /* Copies the weights of another checkpoint of the same shape, of any family: to convert a
  * next-token model to denoising, as LLaDA 2.0 was (method: arXiv 2410.17891), or to add latents,
  * whose weights stay as drawn. The rows `added`, which the checkpoint may lack, begin as the mean
- * of the rows before them. -1: EXIT_BAD_DATA. */
+ * of the other rows. -1: EXIT_BAD_DATA. */
 int trainer_take(struct trainer *t, const struct checkpoint *from, const struct new_rows *added,
                  struct err *e);
 

@@ -10,7 +10,7 @@
 static const char bos_token[] = "<|startoftext|>", eos_token[] = "<|endoftext|>",
                   mask_token[] = "<|mdm_mask|>";
 
-/* What the written tokenizer implies. -1: it cannot be read. */
+/* Sets the fields that follow from the written tokenizer. -1: it cannot be read. */
 static int finish(struct vocabulary *v, struct config *c, const char *folder, struct err *e)
 {
     v->tokenizer = tokenizer_load(folder, e);

@@ -254,7 +254,7 @@ static void share(struct fixture *f, struct game *g)
     d->slot = l->slot ? slot : nullptr;
 }
 
-/* What else a pass says of its answers and rows. */
+/* Draws the other facts that a pass returns about its answers and rows. */
 static void renew(struct fixture *f, struct game *g)
 {
     for (struct head_top &t : g->tops.host)

@@ -1,5 +1,5 @@
-/* What rows attend to on the device, against the reference: few rows, and more than a block has
- * threads, in both formats of activations. */
+/* test-links.cu - attention between rows on the device, against the reference: few rows, and more
+ * than a block has threads, in both formats of activations. */
 #include "tests/cuda/rows-fixture.h"
 
 struct shape {

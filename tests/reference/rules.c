@@ -162,7 +162,7 @@ static void run_sched(struct canvas *c, size_t block, size_t steps, const json_t
     free(before);
 }
 
-/* What LESS knows of a slot. */
+/* The state that LESS keeps of a slot. */
 struct known {
     long id[TOPS];
     double p[TOPS];

@@ -51,7 +51,7 @@ struct format_row {
 /* (INT8: every block of gemv.cu codes all rows of x. One kernel that codes them once, and two more
  * for the products, are estimated to be faster from five rows on. BF16 and FP8: skinny.cu is faster
  * from one row on. 128 tokens of LLaMA 3 8B in bf16 take 597 ms on an H200, and 615 ms by gemv.cu;
- * with 8 prompts 637 and 711 ms. In NF4 they take 351 ms, and 336 ms by gemv.cu.) */
+ * with 8 prompts 638 and 711 ms. In NF4 they take 351 ms, and 336 ms by gemv.cu.) */
 /* (With three blocks on an SM, block formats would spill registers to memory. F16 is for parity, as
  * is f32_product.cu: it never goes to the library.) */
 

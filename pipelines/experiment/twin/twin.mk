@@ -10,12 +10,12 @@
 FROM       ?=
 # folder of the twins
 TWIN_DIR   ?= results/twins
-# mask of the diffusion side, which ends its name: mdlm (every token sees all) or bd3lm (blocks of
-# 32 that see the blocks before)
+# mask of the denoiser: mdlm (every token sees all) or bd3lm (blocks of 32 that see the blocks
+# before). The name of its folder ends with this word
 TWIN_MASK  ?= mdlm
 # steps of each side
 TWIN_STEPS ?= 500
-# tokens of a step: a side reads TWIN_STEPS times as many
+# tokens of a training step; a side reads TWIN_ROWS x TWIN_STEPS tokens
 TWIN_ROWS  ?= 2048
 # texts of both sides, {text, reference} records
 TWIN_TEXT  ?= $(TRAIN_TEXT)
@@ -26,7 +26,7 @@ TWIN_FLAGS ?= --precision bf16 --rate 0.0003 --warmup 20 --report 10 --save 20
 
 .PHONY: twin
 ifeq ($(FROM),)
-twin: ##run train a model on in two ways: FROM=MODEL and its diffusion twin
+twin: ##run continue the training of FROM=MODEL, once autoregressive, once as a denoiser
 	@echo "make twin (64): expected FROM=MODEL, a checkpoint that writes left to right" >&2; exit 64
 else
 ifneq ($(filter-out mdlm bd3lm,$(TWIN_MASK)),)
