@@ -259,8 +259,10 @@ DEVICE void gates_made(void)
     HOPPER(asm volatile("fence.proxy.async;" ::: "memory"));
 }
 
-/* At this gate of block `rank` of the cluster. Not `.release.cluster`: the thread has only read the
- * memory that the gate guards, and such a release waits for all loads in flight. */
+/* Arrives at this gate of block `rank` of the cluster. The arrival has the default scope, the
+ * block: a release for the cluster would wait for all loads in flight. None is needed, because
+ * before it arrives a warp has ended its products (group_wait()), and it wrote nothing that the
+ * other block reads. */
 DEVICE void gate_arrive(uint64_t *gate, uint32_t rank)
 {
     HOPPER(asm volatile("{ .reg .b32 there; mapa.shared::cluster.u32 there, %0, %1;\n"
@@ -279,7 +281,8 @@ DEVICE void gate_expect(uint64_t *gate, uint32_t bytes)
                         : "memory"));
 }
 
-/* Waits until turn `turn` has ended. On a new gate turn 1 counts as ended. */
+/* Waits until turn `turn` has ended. On a new gate turn 1 counts as ended. Only copy_bulk() may
+ * fill the memory behind a gate of another block (gate_arrive()). */
 DEVICE void gate_wait(uint64_t *gate, uint32_t turn)
 {
     HOPPER(asm volatile("{ .reg .pred open;\n"

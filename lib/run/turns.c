@@ -21,7 +21,9 @@
 #include "lib/base/mem.h"
 
 enum { MAGIC = 0x74726e34, LOOK_MS = 100, MEET_MS = 10, JOIN_MS = 600000 };
-enum { QUIET_US = 50, QUIET_LOOKS = 100 }; /* a turn begins after so many looks in any case */
+/* After this many looks a turn begins even if others are awake: the pressure on the processor then
+ * marks its batch (host_monitor.h). */
+enum { QUIET_US = 50, QUIET_LOOKS = 100 };
 
 struct shared {
     _Atomic uint32_t magic, parties, turn;

@@ -190,16 +190,6 @@ load ../reference/agree
     refuses "bd_size: expected integer from 1" '.bd_size = 0'
 }
 
-@test "train-lm refuses a model with blocks before it writes a file" {
-    echo '{"text":"ab"}' > "$T/corpus"
-    make_model --arch a2d-llama
-    mv "$T/model" "$T/tiny-bd3lm"
-    run "$BIN/train-lm" --no-meta --from "$T/tiny-bd3lm" --out "$T/new" "$T/corpus"
-    [ "$status" -eq 64 ]
-    [[ $output == *"tiny-bd3lm: a diffusion model with a block-causal mask or shifted answers"* ]]
-    [ ! -e "$T/new/tokenizer.json" ]
-}
-
 @test "dream, fast-dllm: on the emulated CUDA device" {
     [ -e "${TESTBIN:-build/tests}/libcrossover-cuda.so" ] ||
         skip "no C++ compiler, so no emulated device"

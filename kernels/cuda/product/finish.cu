@@ -6,8 +6,8 @@
 #include "kernels/cuda/product/wide_plan.h"
 #include "kernels/cuda/values.cuh"
 
-/* From MANY_ROWS rows on several rows a thread leave enough threads. */
-enum { THREADS = 256, PARTS_AT_ONCE = 4, MANY_ROWS = 64 };
+/* With at least MANY_ROWS rows of x a thread finishes several, and enough threads are left. */
+enum { THREADS = 256, PARTS_AT_ONCE = 4, MANY_ROWS = 64, ROWS_A_THREAD = 8 };
 
 /* Rows of x that a block finishes together. With INT8 it loads the same rows of weights for their
  * outliers, which are then in the first cache. */
@@ -29,8 +29,8 @@ DEVICE uint32_t parts_of(const struct wide_plan &p, uint32_t splits, uint32_t nu
 }
 
 /* Eight threads finish the pairs of a tile for ROWS rows of x from t on, the next eight for the
- * next of `together` such sets, and so on for the next tiles. Parts are added in order. With
- * several rows a thread finds its places once, which takes longer than a sum. */
+ * next of `together` such sets, and so on for the next tiles. Parts are added in order. A
+ * thread computes its addresses once for all of its rows: this takes longer than one sum. */
 template <class A, class Sum, int ROWS>
 __global__ void __launch_bounds__(THREADS)
 finish_sums(struct product_job j, struct coded_rows rows, const Sum *sums, uint32_t splits,
@@ -93,7 +93,7 @@ void finish(const struct backend *b, const struct product_job *j, const struct c
     else if (dtype_info[j->dtype].unit == UNIT_F32)
         start<float, float, 1>(b, j, rows, sums, splits, &none);
     else if (j->T >= MANY_ROWS)
-        start<uint16_t, float, 8>(b, j, rows, sums, splits, &none);
+        start<uint16_t, float, ROWS_A_THREAD>(b, j, rows, sums, splits, &none);
     else
         start<uint16_t, float, 1>(b, j, rows, sums, splits, &none);
 }
@@ -102,7 +102,7 @@ void finish_parts(const struct backend *b, const struct product_job *j, const fl
                   const struct wide_plan *plan)
 {
     const struct coded_rows none = {};
-    start<uint16_t, float, 8>(b, j, &none, sums, 0, plan);
+    start<uint16_t, float, ROWS_A_THREAD>(b, j, &none, sums, 0, plan);
 }
 
 /* Thread i adds values N i .. of a product, which is already rounded, to y. */
