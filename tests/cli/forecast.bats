@@ -203,10 +203,11 @@ measured() {
         data/measured/*.ndjson)
     jq -s -e --argjson n "$stored" 'map(select(.metric == "steps" and .hardware == "measured" and
         .what == "check")) | length == $n and all(.[]; .ratio > 0)' "$T/out"
-    favour='forecasts by data sheet favour LLaDA by [0-9]* %, at every crossover (forecast / measured: [0-9.]*'
+    favour='forecasts by data sheet favour LLaDA by [0-9]* %, at every crossover '
+    favour+='(forecast / measured: [0-9.]*'
     said=$(jq -r 'select(.what == "bias").text' "$T/out" | grep -o "^$favour")
     tr '\n' ' ' < tools/README.md |
-        grep -F "favour LLaDA at every crossover ($(grep -o '[0-9.]*$' <<< "$said") in the" > "$T/none"
+        grep -F "favour LLaDA at every crossover ($(grep -o '[0-9.]*$' <<< "$said") in" > "$T/none"
     "$BIN/forecast" --check data/measured/*.ndjson 2>&1 > "$T/none" | grep "$favour"
     "$BIN/forecast" --hardware h200 data/measured/*.ndjson 2>&1 > "$T/grid" | grep "$favour"
     # the band of a card is that of the errors of all measured cards
