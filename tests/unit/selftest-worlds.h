@@ -198,8 +198,9 @@ static void make_points(struct sweep *s, size_t draws)
     for (size_t i = 0; i < POINTS; i++)
         s->point[i] = (struct point){
             .id = names[i], .config = names[i], .workload = "", .model = "", .device = "",
-            .stack = "", .dtype = "", .quant = "", .contract = "", .series = i == RIVAL ? alone : series,
-            .is_diffusion = i != RIVAL, .is_rival = i == RIVAL, .is_plain = 1, .batch = 1,
+            .stack = "", .dtype = "", .quant = "", .contract = "",
+            .series = i == RIVAL ? alone : series, .is_diffusion = i != RIVAL,
+            .is_rival = i == RIVAL, .is_plain = 1, .batch = 1,
             .length = NAN, .steps = NAN, .passes = NAN, .rows = NAN,
             .work = POINTS_STEPS, .at = i == RIVAL ? (double)NAN : steps[i], .cost = 1,
             .cost_lo = NAN, .cost_hi = NAN};
