@@ -158,6 +158,13 @@ checked() {
         on_cuda checked 1 '{"block_length":4}' --dtype f32 --batch 4
         on_cuda checked 3 '{"block_length":4,"threshold":0.4}' --threshold 0.4 --dtype f32
     fi
+    # a cut last block has fewer rows that check: here one, and three in the first one
+    make_model --arch stable-diffcoder --kv-heads 2 --gain 2.5
+    for span in 1 3; do
+        checked $span '{"block_length":4,"threshold":0.4,"cut":1}' --threshold 0.4 --batch 3
+        checked $span '{"block_length":4,"threshold":0.4,"cut":1}' --threshold 0.4 --cache none \
+            --device ref
+    done
 }
 
 @test "s2d2: the ids of blocks of one token in 200 of 200 texts" {

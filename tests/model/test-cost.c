@@ -143,6 +143,15 @@ static void test_block_causal(struct network *n)
     ok(is(canvases(n, &how, 1), 36.0 * 126976 + 384 * 512 + 16 * 126976.0,
           6 * 507904.0 + 1024 * (72 + 36)),
        "exact: 36 rows, 384 pairs, 72 slots read");
+    how = (struct diffuse){.gen_length = 4, .block_length = 4, .rule = UNMASK_S2D2,
+                           .unmask = {.check_span = 1}};
+    n->config.attends_cut = 1; /* slots 5 to 7, then slot 8; each is drafted, then checked */
+    ok(is(canvases(n, &how, 1), 40.0 * 126976 + 213 * 512 + 8 * 126976.0, 4 * 507904.0),
+       "s2d2: 4 passes of 9 rows, which see 48, 45, 45 and 45; 3 that check see 21, 1 sees 9");
+    how.cache = CACHE_EXACT; /* rows 0-7, 4-7, 8, 8 */
+    ok(is(canvases(n, &how, 1), 18.0 * 126976 + 113 * 512 + 8 * 126976.0,
+          4 * 507904.0 + 1024 * (64 + 18)),
+       "s2d2, exact: 18 rows, 113 pairs, 64 slots read");
     n->config = was;
 }
 

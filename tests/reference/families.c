@@ -157,7 +157,8 @@ json_t *answer_sample(struct model *m, const json_t *request)
     c.gen = (size_t)canvas_asked(request, "gen_length", 16);
     c.mask = (long)canvas_asked(request, "mask", (double)m->mask);
     c.n = c.prompt + c.gen;
-    if (fills && !from_end) c.n = (c.n + block - 1) / block * block;
+    if (fills && !from_end && canvas_asked(request, "cut", 0) <= 0)
+        c.n = (c.n + block - 1) / block * block;
     if (nemotron) c.n = c.prompt + (c.gen + block - 1) / block * block;
     if (!strcmp(sampler, "bd3lm") || d2f || stable) m->sees = SEES_BLOCKS;
     m->block = block;

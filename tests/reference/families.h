@@ -12,7 +12,8 @@
  * (joint), "relaxed_threshold", "radius" (localleap), "open_share", "ready_share",
  * "from_end" (d2f; 1: blocks from the end of the prompt), "joined" (1: the prompt is one block),
  * "high", "low", "rate", "timesteps", "lag" (sched), "sure", "drift", "history" (less),
- * "span" (s2d2), "sink", "edge", "induce", "low" (dawn), "most" (idlm: guesses),
+ * "span", "cut" (s2d2; 1: the last block ends with the answer), "sink", "edge", "induce", "low"
+ * (dawn), "most" (idlm: guesses),
  * "order":"confidence"|"margin"|"entropy" (dream), "mask"} ->
  * {"ids","min_logit_gap","min_confidence_gap"} as of op diffuse, "edits" of joint, "passes" of
  * idlm, and "min_router_gap", the least lead of a chosen group or expert of LLaDA2; a gap to the

@@ -247,20 +247,21 @@ static void run_less(struct canvas *c, size_t block, size_t steps, const json_t 
  * what is before it, the others all of the block. */
 static void run_s2d2(struct canvas *c, struct model *m, size_t block, double threshold, size_t span)
 {
-    for (size_t from = c->prompt / block * block; from < c->n; from += block)
-        for (size_t i = 0; i < block && canvas_masks(c, from, from + block); i++) {
+    for (size_t from = c->prompt / block * block; from < c->n; from += block) {
+        const size_t to = from + block < c->n ? from + block : c->n;
+        for (size_t i = 0; i < block && canvas_masks(c, from, to); i++) {
             size_t first = from, end;
             while (c->x[first] != c->mask)
                 first++;
-            for (end = first; end < from + block && c->x[end] == c->mask;)
+            for (end = first; end < to && c->x[end] == c->mask;)
                 end++;
             m->sees = SEES_OPEN;
             m->open = first;
             if (end - first < span) {
-                canvas_step(c, from, from + block, from + block, 1, threshold, 0);
+                canvas_step(c, from, to, to, 1, threshold, 0);
                 continue;
             }
-            model_logits(m, c->x, from + block, c->logits);
+            model_logits(m, c->x, to, c->logits);
             for (size_t t = first; t < end; t++)
                 canvas_choose(c, t, 0);
             m->sees = SEES_BEFORE;
@@ -274,6 +275,7 @@ static void run_s2d2(struct canvas *c, struct model *m, size_t block, double thr
                 same = c->choice[t] == draft;
             }
         }
+    }
 }
 
 /* 1: row t attends to s by at least `edge`, and the rows do not all attend to s. */

@@ -9,13 +9,6 @@
  * 2507.18578, and the attention mask of LLaDA/decoding.py in github.com/Feng-Hong/WINO-DLLM. */
 #include "lib/decode/diffuse/diffuse_run.h"
 
-/* The first position of the block. */
-static int32_t block_of(const struct diffuse_run *r, size_t i)
-{
-    const struct canvas_state *c = &r->host.state[i];
-    return c->prompt + c->block * (int32_t)r->shadows - c->shift;
-}
-
 /* 1: rows that check drafts come later, because the block has masks. */
 static int is_drafting(const struct diffuse_run *r, size_t i)
 {
@@ -37,17 +30,18 @@ static size_t list_keys(struct diffuse_run *r, size_t i, int32_t hidden, int32_t
     const struct rows *w = &r->work->host.rows;
     const struct cache_part *a = &r->part;
     const int32_t *at = r->kv ? a->key : a->row;
-    int32_t block = block_of(r, i);
+    const int32_t begin = canvas_block_begin(&r->plan.loop, c);
+    const int32_t end = canvas_block_end(&r->plan.loop, c);
     size_t n = listed, keys = r->kv ? a->n_keys : a->n_rows;
     for (size_t j = 0; j < keys; j++)
         if (checks ? at[j] < hidden : at[j] != hidden) {
             w->slots[n] = r->kv ? r->slot[i] + at[j] : r->host.row_of[c->first + at[j]];
             w->slot_pos[n++] = at[j] + offset;
         }
-    for (int32_t j = 0; j < (int32_t)r->shadows; j++)
-        if (!checks || block + j == hidden) {
-            w->slots[n] = own + j;
-            w->slot_pos[n++] = block + j + offset;
+    for (int32_t k = begin; k < end; k++)
+        if (!checks || k == hidden) {
+            w->slots[n] = own + k - begin;
+            w->slot_pos[n++] = k + offset;
         }
     return n - listed;
 }
@@ -57,27 +51,29 @@ size_t diffuse_shadow(struct diffuse_run *r, size_t i, size_t listed)
     struct pass *p = &r->plan.pass;
     const struct rows *w = &r->work->host.rows;
     const struct canvas_state *c = &r->host.state[i];
-    int32_t block = block_of(r, i);
+    const int32_t begin = canvas_block_begin(&r->plan.loop, c);
+    const int32_t end = canvas_block_end(&r->plan.loop, c);
     size_t behind = (r->batch - i) * r->shadows;
     int32_t own = (int32_t)(r->kv ? r->slots - behind : p->T);
-    size_t begin = listed, n = 0;
+    size_t n, pairs = 0;
     const int32_t offset = w->pos[p->T - 1] - r->part.row[r->part.n_rows - 1];
     r->shade[i] = (struct extent){0};
     if (is_drafting(r, i))
         return 0;
-    for (int32_t k = 0; k < (int32_t)r->shadows; k++, p->T++, listed += n) {
+    for (int32_t k = begin; k < end; k++, p->T++, pairs += n) {
         w->token[p->T] = (int32_t)r->n->config.mask;
-        w->pos[p->T] = block + k + offset;
-        w->slot[p->T] = own + k;
+        w->pos[p->T] = k + offset;
+        w->slot[p->T] = own + k - begin;
         r->host.origin[p->T] = -1;
-        r->host.check_of[c->first + block + k] = (int32_t)p->T;
-        n = list_keys(r, i, block + k, offset, own, listed);
-        w->seqs[p->n_seqs++] = (struct attn_seq){(int32_t)p->T, 1, (int32_t)listed, (int32_t)n};
+        r->host.check_of[c->first + k] = (int32_t)p->T;
+        n = list_keys(r, i, k, offset, own, listed + pairs);
+        w->seqs[p->n_seqs++] = (struct attn_seq){(int32_t)p->T, 1, (int32_t)(listed + pairs),
+                                                 (int32_t)n};
         p->max_slots = n > p->max_slots ? n : p->max_slots;
     }
-    struct extent *x = &r->shade[i];
-    cost_full(x, (double)r->shadows, (double)n);
-    x->read = r->kv ? (double)(r->shadows * n) : 0;
-    x->written = r->kv ? (double)r->shadows : 0;
-    return listed - begin;
+    const double rows = end - begin;
+    r->shade[i] = (struct extent){.rows = rows, .pairs = (double)pairs,
+                                  .read = r->kv ? (double)pairs : 0,
+                                  .written = r->kv ? rows : 0};
+    return pairs;
 }
