@@ -300,13 +300,23 @@ HOST_DEVICE struct linked canvas_links(const struct canvas_loop *l, const struct
     return links;
 }
 
-/* 1 if the slot of answer w depends on a sure id of the canvas. */
+/* The probability that a rule compares for the known id of answer w: that of the answer, or where
+ * the rule masks ids again, that of the id in the slot. */
+HOST_DEVICE double canvas_held_confidence(const struct canvas_loop *l, size_t w)
+{
+    return unmask_has(l->rule, UNMASK_EDITS | UNMASK_LINKED)
+               ? rounded_confidence(l->rounding, exp(l->answer[w].log_prob))
+               : exp(l->answer[w].target_log_prob);
+}
+
+/* 1 if the slot of answer w depends on a known id of the canvas at whose slot the best token has at
+ * least the threshold. */
 HOST_DEVICE int canvas_induced(const struct canvas_loop *l, const struct canvas_state *c, size_t w)
 {
     const struct linked links = canvas_links(l, c);
     const size_t w0 = w / l->capacity * l->capacity, end = w0 + (size_t)c->wanted;
     for (size_t k = end - (size_t)c->held; k < end; k++)
-        if (exp(l->answer[k].log_prob) >= l->params.threshold &&
+        if (canvas_held_confidence(l, k) >= l->params.threshold &&
             unmask_dawn_depends(&links, l->asked, w, k, l->params.dawn_sink, l->params.dawn_edge))
             return 1;
     return 0;
@@ -382,15 +392,6 @@ HOST_DEVICE size_t canvas_takes(const struct canvas_loop *l, struct canvas_state
     o.key = philox_at(c->key, (uint64_t)c->passes, UINT64_MAX);
     o.kept = c->kept;
     return unmask_count(l->rule, &l->params, &o);
-}
-
-/* The probability that a rule compares for the known id of answer w: that of the answer, or where
- * the rule masks ids again, that of the id in the slot. */
-HOST_DEVICE double canvas_held_confidence(const struct canvas_loop *l, size_t w)
-{
-    return unmask_has(l->rule, UNMASK_EDITS | UNMASK_LINKED)
-               ? rounded_confidence(l->rounding, exp(l->answer[w].log_prob))
-               : exp(l->answer[w].target_log_prob);
 }
 
 /* Revises the id in the slot of an answer from w0 on, by an entry of offers.back. Returns 1 if

@@ -6,7 +6,8 @@
  * one on which nothing depends. Committed are
  *   sure      answers of at least the threshold
  *   induced   answers of at least `induce` whose slot depends on a known id of the canvas, up to
- *             the end of the block, which is the best token there with at least the threshold
+ *             the end of the block, if the best token at the slot of that id (the same or
+ *             another) has at least the threshold
  *   apart     candidates are answers of at least `low` that are not sure, not induced, and do not
  *             depend on a slot that is both. The best candidate is taken, then the best one that is
  *             independent, in both directions, of all that were taken, and so on
@@ -20,8 +21,8 @@
 
 #include "kernels/unmask/offers.h"
 
-/* Memory of a slot: 1: it depends on a sure id of the canvas; and what the rule knows of its answer
- * in this step. */
+/* Memory of a slot: 1: it depends on such an id; and what the rule knows of its answer in this
+ * step. */
 enum { DAWN_INDUCED, DAWN_STATE };
 enum dawn_state { DAWN_OUT, DAWN_SURE, DAWN_LED, DAWN_BOTH, DAWN_NODE };
 
