@@ -7,27 +7,14 @@
 
 #include "kernels/host.h"
 
-static float value_at(const void *x, enum dtype dtype, size_t i)
-{
-    return dtype == DTYPE_F32 ? ((const float *)x)[i] : bf16_float(((const uint16_t *)x)[i]);
-}
-
 static double score(const struct links *l, size_t t, size_t h, size_t k)
 {
     const size_t E = l->head_dim, at = (k * l->kv_heads + h / (l->heads / l->kv_heads)) * E;
     const float *q = (const float *)l->q + (t * l->heads + h) * E;
     double dot = 0;
     for (size_t e = 0; e < E; e++)
-        dot += (double)q[e] * value_at(l->kv.k, l->kv.dtype, at + e);
+        dot += (double)q[e] * host_value(l->kv.k, l->kv.dtype, at + e);
     return dot / sqrt((double)E);
-}
-
-static const struct attn_seq *seq_of(const struct links *l, size_t t)
-{
-    const struct attn_seq *s = l->seqs;
-    while (t >= (size_t)(s->row_begin + s->rows))
-        s++;
-    return s;
 }
 
 static void add_head(const struct links *l, const struct attn_seq *s, size_t t, size_t h)
@@ -49,7 +36,7 @@ static void link_rows(void *ctx, size_t begin, size_t end, size_t worker)
     const struct links *l = ctx;
     (void)worker;
     for (size_t t = begin; t < end; t++) {
-        const struct attn_seq *s = seq_of(l, t);
+        const struct attn_seq *s = links_seq(l, t);
         for (size_t j = 0; j < (size_t)s->rows && !l->add; j++)
             l->map[t * l->stride + j] = 0;
         for (size_t h = 0; h < l->heads; h++)
@@ -62,7 +49,7 @@ static void average_rows(void *ctx, size_t begin, size_t end, size_t worker)
     const struct links *l = ctx;
     (void)worker;
     for (size_t t = begin; t < end; t++) {
-        const struct attn_seq *s = seq_of(l, t);
+        const struct attn_seq *s = links_seq(l, t);
         const size_t first = (size_t)s->row_begin, n = (size_t)s->rows;
         double sum = 0;
         for (size_t row = first; row < first + n; row++)

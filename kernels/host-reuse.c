@@ -18,11 +18,6 @@ static size_t grain(size_t operations)
     return WORTH_A_THREAD / (operations + 1) + 1;
 }
 
-static float value_at(const void *x, enum dtype dtype, size_t i)
-{
-    return dtype == DTYPE_F32 ? ((const float *)x)[i] : bf16_float(((const uint16_t *)x)[i]);
-}
-
 /* ---- the lowest scores ---- */
 
 struct rank {
@@ -72,12 +67,12 @@ static double drift_row(const struct drift *d, size_t t)
     size_t at = (size_t)d->slot[t] * d->n;
     double dot = 0, now = 0, was = 0;
     for (size_t i = 0; i < d->n; i++) {
-        float x = d->bias ? v[i] + d->bias[i] : v[i], y = value_at(d->kept, d->dtype, at + i);
+        float x = d->bias ? v[i] + d->bias[i] : v[i], y = host_value(d->kept, d->dtype, at + i);
         if (d->dtype == DTYPE_F32) {
             ((float *)d->kept)[at + i] = x;
         } else {
             ((uint16_t *)d->kept)[at + i] = bf16_of(x);
-            x = value_at(d->kept, d->dtype, at + i);
+            x = host_value(d->kept, d->dtype, at + i);
         }
         dot += (double)x * y;
         now += (double)x * x;
@@ -175,7 +170,7 @@ static void score_rows(void *ctx, size_t begin, size_t end, size_t worker)
             i++;
         double sum = 0;
         for (size_t e = 0; e < n; e++)
-            sum += l->asked[i * n + e] * (double)value_at(s->from.k, s->from.dtype, t * n + e);
+            sum += l->asked[i * n + e] * (double)host_value(s->from.k, s->from.dtype, t * n + e);
         l->score[t] = sum;
     }
 }

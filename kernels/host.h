@@ -52,4 +52,10 @@ static inline float bf16_float(uint16_t h)
     return x;
 }
 
+/* Value i of an array of `dtype` (F32 or BF16). */
+static inline float host_value(const void *x, enum dtype dtype, size_t i)
+{
+    return dtype == DTYPE_F32 ? ((const float *)x)[i] : bf16_float(((const uint16_t *)x)[i]);
+}
+
 C_END

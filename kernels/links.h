@@ -7,6 +7,7 @@
 #pragma once
 
 #include "kernels/ops.h"
+#include "lib/base/host_device.h"
 
 /* map[t, j] = share * the mean over heads of softmax_j(q_t k_j / sqrt(E)), where row t sees all
  * rows of its sequence, and j counts them from its first. With `add` it is added to map[t, j].
@@ -14,12 +15,21 @@
 struct links {
     const act *q;       /* [T, H*E] rotated */
     struct cache kv;    /* row t is slot t */
-    const struct attn_seq *seqs; /* [n_seqs] whose rows are 0..T-1 in ascending order */
-    size_t n_seqs, T, max_rows;
+    const struct attn_seq *seqs; /* their rows are 0..T-1 in ascending order */
+    size_t T;
     size_t heads, kv_heads, head_dim;
     double share;
     int add;
-    size_t stride;      /* values of a row of map; >= max_rows */
+    size_t stride;      /* values of a row of map; >= the rows of any sequence */
     float *map;         /* [T, stride] */
     float *mean;        /* [T], or NULL */
 };
+
+/* The sequence of row t. */
+HOST_DEVICE const struct attn_seq *links_seq(const struct links *l, size_t t)
+{
+    const struct attn_seq *s = l->seqs;
+    while (t >= (size_t)(s->row_begin + s->rows))
+        s++;
+    return s;
+}

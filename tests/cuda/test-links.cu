@@ -21,8 +21,8 @@ static void links(struct fixture *f, struct shape s, enum dtype act)
         float *q = drawn(f, n), *k = drawn(f, m);
         void *base[2];
         keep_all(act, q, n), keep_all(act, k, m);
-        const struct links r = {q, {k, NULL, DTYPE_F32}, seqs, 2, s.T, (size_t)rest, s.H, s.K, s.E,
-                                0.5, layer, stride, want, layer ? mean : NULL};
+        const struct links r = {q, {k, NULL, DTYPE_F32}, seqs, s.T, s.H, s.K, s.E, 0.5, layer,
+                                stride, want, layer ? mean : NULL};
         struct links d = r;
         d.q = sent_as(f, act, q, n, 0, &base[0]);
         d.kv = {sent_as(f, act, k, m, 0, &base[1]), NULL, act};

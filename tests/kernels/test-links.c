@@ -47,8 +47,8 @@ static void check(const struct ops *ops)
         for (int i = 0; i < SEQS; i++)
             for (int32_t t = 0; t < seqs[i].rows; t++)
                 add_row(&seqs[i], seqs[i].row_begin + t, want[seqs[i].row_begin + t]);
-        const struct links l = {q, {k, NULL, DTYPE_F32}, seqs, SEQS, T, 15, H, K, E, 0.5, layer,
-                                STRIDE, map, layer ? mean : NULL};
+        const struct links l = {q, {k, NULL, DTYPE_F32}, seqs, T, H, K, E, 0.5, layer, STRIDE,
+                                map, layer ? mean : NULL};
         ops->links(&b, &l);
     }
     for (int i = 0; i < SEQS; i++)

@@ -35,14 +35,6 @@ template <class A> DEVICE float score(const struct links *l, size_t t, size_t h,
     return dot / sqrtf((float)E);
 }
 
-DEVICE const struct attn_seq *seq_of(const struct links *l, size_t t)
-{
-    const struct attn_seq *s = l->seqs;
-    while (t >= (size_t)(s->row_begin + s->rows))
-        s++;
-    return s;
-}
-
 /* Block t owns row t. */
 template <class A>
 static __global__ void __launch_bounds__(LINK_THREADS) link_row(const struct links l)
@@ -51,7 +43,7 @@ static __global__ void __launch_bounds__(LINK_THREADS) link_row(const struct lin
     let_next_start();
     wait_for_inputs();
     const size_t t = blockIdx.x;
-    const struct attn_seq s = *seq_of(&l, t);
+    const struct attn_seq s = *links_seq(&l, t);
     float *map = l.map + t * l.stride;
     for (int32_t j = (int32_t)threadIdx.x; j < s.rows && !l.add; j += LINK_THREADS)
         map[j] = 0;
@@ -81,7 +73,7 @@ static __global__ void __launch_bounds__(LINK_THREADS) average_row(const struct 
     const size_t t = (size_t)blockIdx.x * LINK_THREADS + threadIdx.x;
     if (t >= l.T)
         return;
-    const struct attn_seq s = *seq_of(&l, t);
+    const struct attn_seq s = *links_seq(&l, t);
     double sum = 0;
     for (size_t row = (size_t)s.row_begin; row < (size_t)(s.row_begin + s.rows); row++)
         sum += (double)l.map[row * l.stride + t - (size_t)s.row_begin];

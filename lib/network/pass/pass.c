@@ -106,8 +106,7 @@ static void link_rows(const struct network *n, size_t l, const struct work *w, c
     const struct config *c = &n->config;
     const size_t some = c->layers < LINKED_LAYERS ? c->layers : LINKED_LAYERS;
     const struct links links = {.q = w->q, .kv = w->fresh, .seqs = w->device.rows.seqs,
-                                .n_seqs = p->n_seqs, .T = p->T, .max_rows = p->max_rows,
-                                .heads = c->heads, .kv_heads = c->kv_heads,
+                                .T = p->T, .heads = c->heads, .kv_heads = c->kv_heads,
                                 .head_dim = c->head_dim, .share = 1 / (double)some,
                                 .add = l + some > c->layers, .stride = w->size.slots,
                                 .map = w->map, .mean = l + 1 == c->layers ? w->mean : NULL};
