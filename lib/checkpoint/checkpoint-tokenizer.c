@@ -10,8 +10,6 @@
 #include "lib/checkpoint/checkpoint.h"
 #include "lib/record/json.h"
 
-enum { TOKENIZER_MAX_BYTES = 128 << 20 };
-
 int checkpoint_tokenizer(const struct checkpoint *c, struct tokenizer **out, struct err *e)
 {
     *out = NULL;
@@ -44,7 +42,7 @@ json_t *checkpoint_tokenizer_json(const struct checkpoint *c, struct err *e)
     if (c->tokenizer)
         return json_incref(c->tokenizer);
     char *path = mem_format("%s/tokenizer.json", c->folder ? c->folder : c->config.name);
-    json_t *j = json_file(path, TOKENIZER_MAX_BYTES, e);
+    json_t *j = json_file(path, TOKENIZER_FILE_LIMIT, e);
     free(path);
     return j;
 }

@@ -20,8 +20,6 @@
 #include "lib/checkpoint/synth.h"
 #include "lib/record/json.h"
 
-enum { TOKENIZER_MAX_BYTES = 128 << 20 };
-
 static size_t place(const struct checkpoint *c, enum role r, size_t number)
 {
     return (size_t)r * role_tensors_most(&c->config) + (role_per_layer(r) ? number : 0);
@@ -233,7 +231,7 @@ static int read_tokens(struct config *c, const char *folder, struct err *e)
     int masked = !config_denoises(c) || c->mask >= 0;
     int none = (masked && c->chat == CHAT_NONE) || /* reading reports other errors */
                (access(path, F_OK) && errno == ENOENT);
-    json_t *j = none ? NULL : json_file(path, TOKENIZER_MAX_BYTES, e);
+    json_t *j = none ? NULL : json_file(path, TOKENIZER_FILE_LIMIT, e);
     int bad = none || j ? take_tokens(c, j, folder, e) : -1;
     json_decref(j);
     free(path);

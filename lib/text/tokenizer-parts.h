@@ -11,8 +11,6 @@
 #include "lib/text/tokenizer/normalize.h"
 #include "lib/text/tokenizer/pretokenize.h"
 
-enum { TOKENIZER_FILE_LIMIT = 128 << 20 };
-
 /* U+2581 stands for the space in vocabularies of SentencePiece. */
 #define TOKENIZER_SPACE "\xE2\x96\x81"
 /* Where the pre-tokenizer Metaspace puts one in front: nowhere; at the beginning of the text;

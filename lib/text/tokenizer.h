@@ -22,6 +22,7 @@
 #include "lib/text/ids.h"
 
 struct tokenizer;
+enum { TOKENIZER_FILE_LIMIT = 128 << 20 }; /* most bytes of a tokenizer.json */
 
 /* folder/tokenizer.json. NULL: 65 / 66. */
 struct tokenizer *tokenizer_load(const char *folder, struct err *e);

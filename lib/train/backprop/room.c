@@ -172,7 +172,7 @@ static void cut_all(struct backprop *t)
     t->scratch = room(t, scratch_floats(t));
 }
 
-/* Allocates memory of the host; writes the frequencies of the rotation, and ones. */
+/* Allocates memory of the host; writes the frequencies of the rotation, and ones if wanted. */
 static void make_host(struct backprop *t)
 {
     const struct config *c = &t->c;
@@ -181,12 +181,13 @@ static void make_host(struct backprop *t)
     config_rope(c, inv_freq);
     t->b->ops->write(t->b, t->inv_freq, inv_freq, c->head_dim / 2 * sizeof *inv_freq);
     free(inv_freq);
-    float *ones = mem_alloc(t->rows * sizeof *ones);
-    for (size_t i = 0; i < t->rows; i++)
-        ones[i] = 1;
-    if (t->ones)
+    if (t->ones) {
+        float *ones = mem_alloc(t->rows * sizeof *ones);
+        for (size_t i = 0; i < t->rows; i++)
+            ones[i] = 1;
         t->b->ops->write(t->b, t->ones, ones, t->rows * sizeof *ones);
-    free(ones);
+        free(ones);
+    }
     t->host_lists = mem_zero(t->list_bytes, 1);
     cut_lists(t, &t->host, t->host_lists);
     t->answers = mem_zero((size_t)((unsigned char *)t->dz - (unsigned char *)t->row_loss) + latents,
