@@ -52,9 +52,9 @@ size_t tokenizer_size(const struct tokenizer *t)
     return t->pieces.n;
 }
 
-int32_t tokenizer_before(const struct tokenizer *t)
+const struct ids *tokenizer_before(const struct tokenizer *t)
 {
-    return t->front.n ? t->front.v[0] : -1;
+    return &t->front;
 }
 
 /* One walk over a text. Marks are a byte for each byte of text; no special token is found over a

@@ -58,8 +58,8 @@ int tokenizer_is_special(const struct tokenizer *t, int32_t id);
 enum { TOKENIZER_DIFFERS = 256 };
 int tokenizer_differs(const struct tokenizer *a, const struct tokenizer *b,
                       char what[TOKENIZER_DIFFERS]);
-/* The first id that the post-processor puts before a text; -1: none. */
-int32_t tokenizer_before(const struct tokenizer *t);
+/* The ids that the post-processor puts before a text, borrowed. */
+const struct ids *tokenizer_before(const struct tokenizer *t);
 /* SHA-256 of tokenizer.json, 64 hex digits, borrowed. */
 const char *tokenizer_hash(const struct tokenizer *t);
 

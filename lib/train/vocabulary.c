@@ -18,7 +18,8 @@ static int finish(struct vocabulary *v, struct config *c, const char *folder, st
         return -1;
     const size_t n = tokenizer_size(v->tokenizer);
     c->vocab = c->vocab > n ? c->vocab : n;
-    v->before = tokenizer_before(v->tokenizer);
+    const struct ids *before = tokenizer_before(v->tokenizer);
+    v->before = before->n ? before->v[0] : -1;
     return 0;
 }
 
@@ -41,17 +42,27 @@ int vocabulary_learn(struct vocabulary *v, struct config *c, const char *folder,
     return 0;
 }
 
-/* The first added token that its authors left unused; -1: none. */
-static int64_t unused_token(const json_t *tokenizer)
+/* 1: the id begins, ends or fills the texts of the model. */
+static int in_use(const struct config *c, int64_t id)
+{
+    int use = id == c->bos || id == c->pad;
+    for (size_t i = 0; i < c->n_eos; i++)
+        use |= id == c->eos[i];
+    return use;
+}
+
+/* The first added token that its authors left unused, by its name; -1: none. */
+static int64_t unused_token(const json_t *tokenizer, const struct config *c)
 {
     static const char *const marks[] = {"reserved", "unused", "[control_", "<SPECIAL_"};
     json_t *token;
     size_t i;
     json_array_foreach(json_object_get(tokenizer, "added_tokens"), i, token) {
         const char *text = json_string_value(json_object_get(token, "content"));
+        const int64_t id = json_integer_value(json_object_get(token, "id"));
         for (size_t k = 0; text && k < sizeof marks / sizeof *marks; k++)
-            if (strstr(text, marks[k]))
-                return json_integer_value(json_object_get(token, "id"));
+            if (strstr(text, marks[k]) && !in_use(c, id))
+                return id;
     }
     return -1;
 }
@@ -89,13 +100,24 @@ static void choose(struct vocabulary *v, struct config *c, const struct config *
     c->mask = config_denoises(c) ? from->mask : -1;
     if (config_denoises(c) && c->mask < 0) {
         const char *name = mask_of(c->family, t);
-        const int64_t unused = how->n_add || tokenizer_id(t, name) >= 0 ? -1 : unused_token(j);
+        const int64_t unused = how->n_add || tokenizer_id(t, name) >= 0 ? -1 : unused_token(j, c);
         c->mask = unused >= 0 ? unused : id_of(how, t, name);
         if (unused >= 0)
             v->added = (struct new_rows){(size_t)unused, (size_t)unused + 1};
     }
     if (how->n_add)
         v->added = (struct new_rows){n, n + how->n_add};
+}
+
+/* A text in training begins with one token at most. */
+static int check_before(const struct tokenizer *t, const struct checkpoint *from,
+                        const struct tokenizer_changes *how, struct err *e)
+{
+    const size_t n = tokenizer_before(t)->n;
+    return n > 1 && !how->replaces
+               ? err_set(e, EXIT_BAD_DATA, "%s: its tokenizer puts %zu tokens before a text: "
+                         "expected at most one", from->config.name, n)
+               : 0;
 }
 
 int vocabulary_take(struct vocabulary *v, struct config *c, const char *folder,
@@ -110,7 +132,8 @@ int vocabulary_take(struct vocabulary *v, struct config *c, const char *folder,
         how.replaces = !same && tokenizer_id(t, bos_token) >= 0;
         how.bos = config_denoises(c) ? NULL : bos_token;
     }
-    int bad = !t || (writes && tokenizer_adopt(folder, j, &how, e)) || finish(v, c, folder, e);
+    int bad = !t || check_before(t, from, &how, e) ||
+              (writes && tokenizer_adopt(folder, j, &how, e)) || finish(v, c, folder, e);
     tokenizer_free(t);
     json_decref(j);
     return bad ? -1 : 0;

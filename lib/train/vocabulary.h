@@ -20,9 +20,10 @@ int vocabulary_learn(struct vocabulary *v, struct config *c, const char *folder,
                      const char *const *texts, size_t n, size_t vocab, int writes, struct err *e);
 /* Takes the tokenizer of a checkpoint of any family. Ids keep their meaning. An eos that it lacks
  * is added, and so is the mask token of a denoiser: a token of the family's name or of ours, an
- * unused one (<|reserved_special_token_0|>), or a new one behind the others. same 1:
- * the tokens put before a text stay. same 0: if vocabulary_learn made the vocabulary, the tokens
- * put before a text become those of the family of c. -1: 65, 66, 73, 74. */
+ * unused one (<|reserved_special_token_0|>), or a new one behind the others. same 1: the tokens put
+ * before a text stay. same 0: if vocabulary_learn made the vocabulary, these tokens become those
+ * of the family of c. A tokenizer that puts several tokens before a text is refused (65). -1: 65,
+ * 66, 73, 74. */
 int vocabulary_take(struct vocabulary *v, struct config *c, const char *folder,
                     const struct checkpoint *from, int same, int writes, struct err *e);
 void vocabulary_free(struct vocabulary *v);

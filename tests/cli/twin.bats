@@ -84,6 +84,13 @@ END
     twins --arch llama # has <|reserved|>
     [ "$mask" -eq 258 ] && [ "$(vocab tiny-mdlm)" -eq 264 ]
     [ "$(added tiny-mdlm)" = "$(added model)" ]
+    cp "$T/model/generation_config.json" "$T/old"
+    for field in bos_token_id eos_token_id pad_token_id; do # a token with that name in use
+        jq ".$field = 258" "$T/old" > "$T/model/generation_config.json"
+        train tiny-mdlm --arch a2d
+        [ "$(jq .mask_token_id "$T/tiny-mdlm/config.json")" -eq 260 ]
+    done
+    cp "$T/old" "$T/model/generation_config.json"
     sed -i 's/<|im_start|>/<|mask|>/; s/<|reserved|>/<|mask|>/' "$T/model/tokenizer.json"
     train tiny-mdlm --arch a2d
     [ "$(jq .mask_token_id "$T/tiny-mdlm/config.json")" -eq 258 ]
@@ -125,6 +132,11 @@ END
     "$BIN/train-lm" --from "$T/model" --steps 1 --rows 16 --max-len 16 --min-len 16 --out "$T/one" \
         "$T/corpus" 2> "$T/said" > "$T/loss"
     grep -q ' 3 tokens, ' "$T/said" # begin, a, end
+    jq '.post_processor.single |= .[:1] + .' "$T/model/tokenizer.json" > "$T/new"
+    mv "$T/new" "$T/model/tokenizer.json"
+    run -65 train two
+    [[ $output == *"model: its tokenizer puts 2 tokens before a text: expected at most one" ]]
+    [ ! -e "$T/two/tokenizer.json" ]
 }
 
 @test "a GGUF file: weights, tokenizer and ids" {
