@@ -5,10 +5,8 @@
 #include <assert.h>
 #include <string.h>
 
-#include "kernels/ref/ref.h"
-
-extern const struct train_ops cpu_amx_train, cpu_avx512bf16_train, cpu_avx512_train, cpu_avx2_train,
-    cpu_neon_train, cpu_portable_train;
+extern const struct train_ops ref_train, cpu_amx_train, cpu_avx512bf16_train, cpu_avx512_train,
+    cpu_avx2_train, cpu_neon_train, cpu_portable_train;
 
 static const struct {
     const char *level; /* ops.level */
