@@ -387,6 +387,29 @@ stream() {
     [ "$(value e2e_ns repeat_ratio < "$T/m")" = null ]
 }
 
+@test "--verify: answers without ids and text are no repeats of each other" {
+    { one '{}'; one '{round: 1}'; } | measure --verify > "$T/m"
+    [ "$(value e2e_ns deterministic < "$T/m")" = null ]
+    { one '{text: "a"}'; one '{text: "a", round: 1}'; } | measure --verify > "$T/m"
+    [ "$(value e2e_ns deterministic < "$T/m")" = true ]
+}
+
+@test "goodput is null where a time that decides is not known" {
+    goodput() { one "{batch_id: 1, batch_ns: 1000}" "{batch_id: 1, batch_ns: 1000} + $1" |
+        measure --ttft-limit-ms 1 "${@:2}" > "$T/m"; value goodput_per_s value < "$T/m"; }
+    usual+=' + {ttft_ns: 10}'
+    [ "$(goodput '{}')" = 2000000 ]
+    [ "$(goodput '{ttft_ns: null}')" = null ]
+    goodput '{ttft_ns: null}'
+    [ "$(value goodput_per_s value_reason < "$T/m")" = "times of tokens are not known" ]
+    [ "$(goodput '{}' --itl-limit-ms 1)" = null ] # no emissions
+    usual+=' + {emit_ns: [10, 20], emit_tokens: [2, 2]}'
+    [ "$(goodput '{}' --itl-limit-ms 1)" = 2000000 ]
+    [ "$(goodput '{emit_ns: [10], emit_tokens: [4]}' --itl-limit-ms 1)" = 2000000 ] # all at once
+    [ "$(goodput '{ttft_ns: 2e6, e2e_ns: 3e6, batch_ns: 3e6, emit_ns: null, emit_tokens: null}' \
+        --itl-limit-ms 1)" != null ] # too late already
+}
+
 @test "drift inside a launch is reported" {
     for n in $(seq 12); do one "{seq: $n, e2e_ns: (1000 + 50 * $n)}"; done | measure -q > "$T/m"
     [ "$(value e2e_ns steady < "$T/m")" = false ]

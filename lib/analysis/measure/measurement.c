@@ -72,6 +72,7 @@ static void push_answer(struct measurement *c, struct measurement_work *w, struc
     double *gap = w->work, *tokens = n ? w->work + n : NULL;
     size_t gaps = events_gaps(t->emit_ns, t->emit_tokens, n, gap, tokens);
     a->tpot = events_tpot(t->emit_ns, t->emit_tokens, n);
+    a->emissions = (double)n;
     a->longest_gap = NAN;
     for (size_t i = 0; i < gaps; i++)
         a->longest_gap = fmax(a->longest_gap, gap[i] * tokens[i]);
@@ -111,12 +112,14 @@ static void take_timed(struct measurement *c, struct measurement_work *w)
         .rows = t->rows > 0 ? t->rows : NAN,
         .committed = t->committed_tokens, .canvas = steps > 0 ? t->canvas_positions : NAN};
     push_answer(c, w, &a);
+    const double good = samples_is_good(&a, &w->limits);
+    c->unjudged |= isnan(good) && samples_are_limited(&w->limits);
     batches_add(&c->batches, &(struct batches_one){{
         [BATCHES_LAUNCH] = (double)t->launch, [BATCHES_ROUND] = (double)t->round,
         [BATCHES_ID] = (double)t->batch_id, [BATCHES_NS] = t->batch_ns,
         [BATCHES_TO_EOS] = t->tokens_to_eos, [BATCHES_SLOTS] = t->new_tokens,
         [BATCHES_TEXT] = t->text_bytes, [BATCHES_REQUESTS] = 1,
-        [BATCHES_GOOD] = samples_is_good(&a, &w->limits),
+        [BATCHES_GOOD] = good,
         [BATCHES_J] = t->energy_j, [BATCHES_TICKS] = t->energy_ticks,
         [BATCHES_INTEGRAL_J] = t->power_integral_j, [BATCHES_LOOKS] = t->looks,
         [BATCHES_CAPPED] = t->capped, [BATCHES_WHOLE] = t->energy_whole,
@@ -199,7 +202,7 @@ static int64_t of_batches(const struct measurement *c, enum metric f, struct lau
     case OUTPUT_RATE: return (int64_t)batches_rates(b, BATCHES_TO_EOS, out);
     case SLOT_RATE: return (int64_t)batches_rates(b, BATCHES_SLOTS, out);
     case REQUEST_RATE: return (int64_t)batches_rates(b, BATCHES_REQUESTS, out);
-    case GOODPUT: return (int64_t)batches_rates(b, BATCHES_GOOD, out);
+    case GOODPUT: return c->unjudged ? 0 : (int64_t)batches_rates(b, BATCHES_GOOD, out);
     case TEXT_RATE: return (int64_t)batches_rates(b, BATCHES_TEXT, out);
     case POWER_CAP: return (int64_t)batches_capped(b, out);
     case FLOPS_RATE: return (int64_t)batches_shares(b, SHARE_FLOPS, 1, out);
@@ -384,6 +387,7 @@ static const char *why_missing(const struct measurement *c, enum metric f)
            : !c->timed && c->oom                  ? "oom"
            : !c->timed && c->partial              ? "no full batch"
            : !c->timed                            ? "no timed records"
+           : f == GOODPUT && c->unjudged          ? "times of tokens are not known"
            : share && c->roof.why                 ? c->roof.why
            : energy && c->energy_reason           ? c->energy_reason
            : energy                               ? c->no_energy[f - ENERGY]

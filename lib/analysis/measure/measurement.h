@@ -28,6 +28,7 @@ struct measurement {
     int64_t cold, warmup, timed, partial, failed, oom, tainted;
     char *memory_reason[MEMORY_METRICS]; /* why it is null; NULL: the records do not say */
     struct roof_limit roof;
+    int unjudged; /* 1: the limits of goodput need a time of an answer that is not known */
     int repeated, differs; /* with verify: an id came twice; two outputs of one id differ */
     struct measurement_series first, again; /* with verify: times of the first round of a
                                              * launch and of later rounds, which would be

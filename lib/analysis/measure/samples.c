@@ -31,13 +31,23 @@ void samples_add(struct samples *s, const struct samples_answer *a, const double
     s->answer[s->n++].gaps = gaps;
 }
 
+int samples_are_limited(const struct samples_limits *limits)
+{
+    return limits->ns[SAMPLES_TTFT] > 0 || limits->ns[SAMPLES_ITL] > 0;
+}
+
 double samples_is_good(const struct samples_answer *a, const struct samples_limits *limits)
 {
     const double *most = limits->ns;
-    if (!(most[SAMPLES_TTFT] > 0) && !(most[SAMPLES_ITL] > 0))
+    const int first = most[SAMPLES_TTFT] > 0, rest = most[SAMPLES_ITL] > 0;
+    if (!samples_are_limited(limits))
         return NAN;
-    const int in_time = !(most[SAMPLES_TTFT] > 0) || a->ttft <= most[SAMPLES_TTFT];
-    return in_time && !(most[SAMPLES_ITL] > 0 && a->tpot > most[SAMPLES_ITL]) ? 1 : 0;
+    if ((first && (a->ttft > most[SAMPLES_TTFT] || a->to_eos <= 0)) ||
+        (rest && a->tpot > most[SAMPLES_ITL]))
+        return 0;
+    const int unknown = (first && isnan(a->ttft)) ||
+                        (rest && isnan(a->tpot) && a->to_eos > 1 && !(a->emissions > 0));
+    return unknown ? (double)NAN : 1;
 }
 
 int samples_has(enum metric f)

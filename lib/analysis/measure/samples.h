@@ -13,6 +13,7 @@ struct samples_answer { /* NaN: not known */
     double e2e, ttft, ttft_commit, ttf_block, tpot, longest_gap; /* ns */
     double tokenize, prepare;                                    /* ns */
     double to_eos, words, steps, rows, committed, canvas;
+    double emissions; /* 0: not known */
     size_t gaps; /* set by samples_add() */
 };
 struct samples_gap { double ns, tokens; }; /* ns per token; the number of tokens is its weight */
@@ -26,8 +27,10 @@ struct samples { /* begins as zeroes */
  * after that (tpot; AIPerf calls it ITL). 0: no limit. */
 enum { SAMPLES_TTFT, SAMPLES_ITL, SAMPLES_LIMITS };
 struct samples_limits { double ns[SAMPLES_LIMITS]; };
-/* 1: within the limits, 0: not; NaN: there are none. An answer whose tokens came all at once has no
- * time a token, and keeps that limit. */
+int samples_are_limited(const struct samples_limits *limits); /* 1: by one limit or more */
+/* 1: within the limits, 0: not; NaN: there are none, or a time that decides is not known. An answer
+ * whose tokens came all at once has no time a token, and keeps that limit. An answer without tokens
+ * has no first one, and does not keep the limit of that. */
 double samples_is_good(const struct samples_answer *a, const struct samples_limits *limits);
 
 /* Takes an answer and its gaps from events_gaps(): ns per token, and the number of tokens. */

@@ -384,6 +384,8 @@ int timing_repeats(struct timing *t, json_t *outputs, const json_t *r)
     int64_t ids = whole_list(t, r, "token_ids", &none);
     size_t bytes = ids > 0 ? (size_t)ids * sizeof *t->list : 0;
     const json_t *text = json_object_get(r, "text"); /* another stack sends no ids */
+    if (ids < 0 && !json_is_string(text))
+        return -1;
     const uint64_t h = ids < 0 && json_is_string(text)
                            ? hash64_fnv(HASH64_FNV, json_string_value(text),
                                         json_string_length(text))
