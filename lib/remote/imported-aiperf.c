@@ -38,7 +38,7 @@ static double *gaps_of(const json_t *metrics, size_t *n)
     *n = json_array_size(list);
     double *v = mem_zero(*n + 1, sizeof *v);
     for (size_t i = 0; i < *n; i++)
-        v[i] = json_number_value(json_array_get(list, i)) * unit_ns(m);
+        v[i] = imported_at(list, i) * unit_ns(m);
     return v;
 }
 
@@ -47,19 +47,22 @@ static int is_warmup(const json_t *line)
     return rec_is(json_object_get(line, "metadata"), "benchmark_phase", "warmup");
 }
 
+struct window { double from, to; };
+
 /* The first start and the last end of the requests of a phase. */
-static void window_of(const json_t *lines, int warmup, double *from, double *to)
+static struct window window_of(const json_t *lines, int warmup)
 {
+    struct window w = {(double)NAN, (double)NAN};
     const json_t *line;
     size_t i;
-    *from = *to = (double)NAN;
     json_array_foreach(lines, i, line) {
         const json_t *m = json_object_get(line, "metadata");
         if (is_warmup(line) != warmup)
             continue;
-        *from = fmin(*from, rec_number(m, "request_start_ns"));
-        *to = fmax(*to, rec_number(m, "request_end_ns"));
+        w.from = fmin(w.from, rec_number(m, "request_start_ns"));
+        w.to = fmax(w.to, rec_number(m, "request_end_ns"));
     }
+    return w;
 }
 
 /* Why the request has no answer; "": it has one. The caller frees. */
@@ -74,23 +77,23 @@ static char *fault_of(const json_t *line)
                                                                    : "");
 }
 
+/* window: of the timed requests, of those of the warm-up. */
 static int put_line(struct imported *f, const json_t *about, const json_t *lines, size_t i,
-                    struct err *e)
+                    const struct window *window, struct err *e)
 {
     const json_t *line = json_array_get(lines, i), *meta = json_object_get(line, "metadata");
     const json_t *metrics = json_object_get(line, "metrics");
     char *where = mem_format("%s: request %zu", f->path, i + 1), *fault = fault_of(line);
     const char *id = rec_text(meta, "conversation_id");
-    double from, to;
+    const struct window *w = &window[is_warmup(line)];
     size_t n;
     double *gap = gaps_of(metrics, &n);
     int bad;
     id = id ? id : rec_text(meta, "x_request_id");
-    window_of(lines, is_warmup(line), &from, &to);
     const struct imported_answer a = {
         .e2e_ns = time_of(metrics, "request_latency"),
         .ttft_ns = time_of(metrics, "time_to_first_token"), .gap_ns = gap, .gaps = n,
-        .admit_ns = rec_number(meta, "request_start_ns") - from, .batch_ns = to - from,
+        .admit_ns = rec_number(meta, "request_start_ns") - w->from, .batch_ns = w->to - w->from,
         .tokens = count_of(metrics, "output_sequence_length"),
         .prompt_tokens = count_of(metrics, "input_sequence_length"), .id = id ? id : "request",
         .phase = is_warmup(line) ? "warmup" : "timed"};
@@ -117,9 +120,10 @@ int imported_is_aiperf(const json_t *o)
 int imported_aiperf(struct imported *f, const json_t *lines, struct err *e)
 {
     json_t *about = imported_about(f, NULL, "unknown, by AIPerf", (double)NAN);
+    const struct window window[] = {window_of(lines, 0), window_of(lines, 1)};
     int bad = 0;
     for (size_t i = 0; i < json_array_size(lines) && !bad; i++)
-        bad = put_line(f, about, lines, i, e);
+        bad = put_line(f, about, lines, i, window, e);
     json_decref(about);
     return bad;
 }

@@ -14,6 +14,7 @@ static json_t *about_of(const struct imported *f, const json_t *o)
 {
     const double rate = rec_number(o, "request_rate"), most = rec_number(o, "max_concurrency");
     const char *backend = rec_text(o, "backend"), *type = rec_text(o, "endpoint_type");
+    static const char *const names[] = {"max_concurrency", "burstiness"};
     const int open = rate > 0;
     char *stack = mem_format("%s, by vllm bench", backend ? backend : type ? type : "unknown");
     json_t *about = imported_about(f, rec_text(o, "model_id"), stack,
@@ -23,13 +24,13 @@ static json_t *about_of(const struct imported *f, const json_t *o)
     json_object_set_new(about, "loop", json_string(open ? "open" : "closed"));
     if (open)
         json_object_set_new(about, "arrival_rate", json_real(rate));
+    imported_conditions(about, o, names, sizeof names / sizeof *names);
     return about;
 }
 
 static double at(const json_t *o, const char *list, size_t i)
 {
-    const json_t *v = json_array_get(json_object_get(o, list), i);
-    return json_is_number(v) ? json_number_value(v) : (double)NAN;
+    return imported_at(json_object_get(o, list), i);
 }
 
 /* The gaps of request i in ns; the caller frees. */
@@ -39,7 +40,7 @@ static double *gaps_of(const json_t *o, size_t i, size_t *n)
     *n = json_array_size(list);
     double *v = mem_zero(*n + 1, sizeof *v);
     for (size_t k = 0; k < *n; k++)
-        v[k] = json_number_value(json_array_get(list, k)) * 1e9;
+        v[k] = imported_at(list, k) * 1e9;
     return v;
 }
 

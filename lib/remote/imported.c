@@ -7,14 +7,38 @@
 #include <string.h>
 
 #include "lib/base/buf.h"
+#include "lib/record/json.h"
 #include "lib/record/rec.h"
 #include "lib/setting/settings.h"
 
 static const double NS_LIMIT = 9007199254740992.0; /* 2^53 */
+/* Two sums of one benchmark differ by no more: it rounds its times. */
+static const double ROUNDING = 1e-6, ROUNDING_NS = 1000;
 
 double imported_number(const json_t *o, const char *key, double scale)
 {
     return rec_number(o, key) * scale;
+}
+
+double imported_at(const json_t *list, size_t i)
+{
+    const json_t *v = json_array_get(list, i);
+    return json_is_number(v) ? json_number_value(v) : (double)NAN;
+}
+
+void imported_conditions(json_t *about, const json_t *o, const char *const *names, size_t n)
+{
+    struct buf b = {0};
+    for (size_t i = 0; i < n; i++) {
+        char shown[JSON_SHOWN];
+        const json_t *v = json_object_get(o, names[i]);
+        if (v && !json_is_null(v))
+            buf_format(&b, "%s%s=%s", b.len ? " " : "", names[i],
+                       json_is_string(v) ? json_string_value(v) : json_shown(v, shown));
+    }
+    if (b.len)
+        json_object_set_new(about, "conditions", json_string(b.data));
+    buf_free(&b);
 }
 
 json_t *imported_about(const struct imported *f, const char *model, const char *stack,
@@ -36,7 +60,10 @@ json_t *imported_about(const struct imported *f, const char *model, const char *
 
 static void set_ns(json_t *r, const char *key, double ns)
 {
-    json_object_set_new(r, key, isnan(ns) ? json_null() : json_integer((json_int_t)llround(ns)));
+    if (isnan(ns))
+        rec_set_number(r, key, ns, "not recorded");
+    else
+        rec_set_int(r, key, llround(ns));
 }
 
 /* 1: a number from 0 to the limit, or not known. */
@@ -48,21 +75,37 @@ static int is_possible(double v)
 /* Sets the emissions, if each is one token: all tokens, or all but one, which ended the text. */
 static void put_emissions(json_t *r, const struct imported_answer *a)
 {
-    json_t *when = json_array(), *tokens = json_array();
     const double n = (double)a->gaps + 1;
     double at = a->ttft_ns;
+    if (!a->gap_ns || isnan(at) || !(a->tokens - n <= 1) || !(a->tokens >= n)) {
+        json_object_set_new(r, "emit_ns", json_null());
+        json_object_set_new(r, "emit_tokens", json_null());
+        json_object_set_new(r, "emit_ns_reason", json_string("tokens of emissions are not known"));
+        return;
+    }
+    json_t *when = json_array(), *tokens = json_array();
     for (size_t i = 0; i <= a->gaps; i++) {
         json_array_append_new(when, json_integer((json_int_t)llround(at)));
         json_array_append_new(tokens, json_integer(1));
         at += i < a->gaps ? a->gap_ns[i] : 0;
     }
-    int known = a->gap_ns && !isnan(a->ttft_ns) && (a->tokens - n <= 1) && a->tokens >= n;
-    json_object_set_new(r, "emit_ns", known ? json_incref(when) : json_null());
-    json_object_set_new(r, "emit_tokens", known ? json_incref(tokens) : json_null());
-    if (!known)
-        json_object_set_new(r, "emit_ns_reason", json_string("tokens of emissions are not known"));
-    json_decref(when);
-    json_decref(tokens);
+    json_object_set_new(r, "emit_ns", when);
+    json_object_set_new(r, "emit_tokens", tokens);
+}
+
+/* When the last emission came; NaN: not known. */
+static double last_of(const struct imported_answer *a)
+{
+    double last = a->ttft_ns;
+    for (size_t i = 0; i < a->gaps; i++)
+        last += a->gap_ns[i];
+    return last;
+}
+
+/* 1: a is less than b by more than rounding. */
+static int is_below(double a, double b)
+{
+    return b - a > ROUNDING * b + ROUNDING_NS;
 }
 
 static int check_answer(const struct imported_answer *a, struct err *e)
@@ -72,10 +115,18 @@ static int check_answer(const struct imported_answer *a, struct err *e)
               !is_possible(a->prompt_tokens) || a->tokens > 1e9 || a->ttft_ns > a->e2e_ns;
     for (size_t i = 0; i < a->gaps; i++)
         bad |= !(a->gap_ns[i] >= 0) || !is_possible(a->gap_ns[i]);
-    return bad ? err_set(e, EXIT_BAD_DATA, "expected times and tokens from 0, and a first token "
-                         "before the last, got %.6g ns, first after %.6g ns, %.6g tokens",
-                         a->e2e_ns, a->ttft_ns, a->tokens)
-               : 0;
+    const double last = last_of(a);
+    if (bad)
+        return err_set(e, EXIT_BAD_DATA, "expected times and tokens from 0, and a first token "
+                       "before the last, got %.6g ns, first after %.6g ns, %.6g tokens", a->e2e_ns,
+                       a->ttft_ns, a->tokens);
+    if (is_below(a->e2e_ns, last))
+        return err_set(e, EXIT_BAD_DATA, "expected an end after the last token, got a request of "
+                       "%.9g ns whose last token came after %.9g ns", a->e2e_ns, last);
+    if (is_below(a->batch_ns, a->e2e_ns))
+        return err_set(e, EXIT_BAD_DATA, "expected a run that is as long as its requests, got "
+                       "%.9g ns for all and %.9g ns for this one", a->batch_ns, a->e2e_ns);
+    return 0;
 }
 
 static json_t *record_of(const struct imported *f, const json_t *about,
@@ -121,10 +172,7 @@ int imported_put(struct imported *f, const json_t *about, const struct imported_
     }
     json_t *r = record_of(f, about, a);
     f->seq++;
-    double last = a->ttft_ns;
-    for (size_t i = 0; i < a->gaps; i++)
-        last += a->gap_ns[i];
-    const double e2e = fmax(a->e2e_ns, last);
+    const double e2e = fmax(a->e2e_ns, last_of(a)); /* apart by rounding at most */
     if (!isnan(a->batch_ns)) {
         rec_set_int(r, "batch_id", a->round);
         set_ns(r, "batch_ns", fmax(a->batch_ns, e2e));

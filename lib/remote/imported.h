@@ -55,6 +55,9 @@ int imported_put(struct imported *f, const json_t *about, const struct imported_
 json_t *imported_about(const struct imported *f, const char *model, const char *stack,
                        double batch);
 double imported_number(const json_t *o, const char *key, double scale); /* NaN: none */
+double imported_at(const json_t *list, size_t i);                        /* NaN: no number */
+/* about.conditions = the members of o that change its times: "n_prompt=0 type_k=f16". */
+void imported_conditions(json_t *about, const json_t *o, const char *const *names, size_t n);
 /* 1: the object is a result of vLLM, a line of AIPerf, a test of llama-bench. */
 int imported_is_vllm(const json_t *o);
 int imported_is_aiperf(const json_t *o);

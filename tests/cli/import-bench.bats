@@ -33,6 +33,14 @@ vllm() { # CHANGES: a result of two requests, the second one failed
     import --stack "vllm 0.10.1" --launch 4 r.json || :
     [ "$(show '[.loop, .arrival_rate, .batch, .stack, .launch]')" = \
         '["open",3.5,null,"vllm 0.10.1",4]' ]
+    [ "$(show '[.conditions, .admit_ns, .admit_ns_reason]')" = \
+        '["max_concurrency=4",null,"not recorded"]' ]
+    vllm '{request_rate: 3.5, burstiness: 0.5}' > r.json
+    import r.json || :
+    [ "$(show .conditions)" = '"max_concurrency=4 burstiness=0.5"' ]
+    vllm '{itls: [[0.25, null, 0.5], []]}' > r.json # a gap that is not known is not 0
+    import r.json || :
+    [ "$(show .id)" = "" ]
     vllm '{ttfts: null}' > r.json
     fails 65 "run vllm bench serve with --save-result --save-detailed" "$BIN/import-bench" r.json
 }
@@ -84,6 +92,19 @@ line() { # NUMBER CHANGES: a line of AIPerf
         '[[250000000,300000000,400000000],[1,1,1],550]' ]
 }
 
+@test "times that do not fit each other are refused; rounding is not" {
+    { line 0 '{metrics: {inter_chunk_latency: {value: [50, 100.0005], unit: "ms"}}}'
+      line 1 '{metrics: {inter_chunk_latency: {value: [50, 110], unit: "ms"}}}'
+      line 2 '{metrics: {inter_chunk_latency: {value: [50, null], unit: "ms"}}}'; } > p.jsonl
+    run -1 "$BIN/import-bench" -q --no-meta p.jsonl
+    grep -q "a request of 400000000 ns whose last token came after 410000000 ns" <<< "$output"
+    import p.jsonl || :
+    [ "$(show '[.id, .e2e_ns]')" = '["c0",400000500]' ]
+    vllm '{duration: 1.2}' > r.json
+    run -1 "$BIN/import-bench" -q --no-meta r.json
+    grep -q "got 1.2e+09 ns for all and 1.5e+09 ns for this one" <<< "$output"
+}
+
 @test "llama-bench: a record a repetition of tests that generate" {
     jq -nc '{build_commit: "8cf427ff", build_number: 5163, model_filename: "models/a.gguf",
         n_batch: 2048, n_threads: 8, type_k: "f16", n_depth: 0, backends: "CPU"} |
@@ -98,6 +119,7 @@ line() { # NUMBER CHANGES: a line of AIPerf
     [ "$(show '[.model, .stack, .new_tokens, .max_new, .e2e_ns, .round, .threads, .emit_ns]')" = \
 '["a.gguf","llama.cpp b5163-8cf427ff",128,128,1000000000,0,8,null]
 ["a.gguf","llama.cpp b5163-8cf427ff",128,128,2000000000,1,8,null]' ]
+    [ "$(show '[.ttft_ns, .ttft_ns_reason]' | sort -u)" = '[null,"not recorded"]' ]
     [ "$(show .conditions | sort -u)" = \
         '"n_prompt=0 n_depth=0 n_batch=2048 type_k=f16 backends=CPU"' ]
     jq -c '.[]' t.json > t.jsonl

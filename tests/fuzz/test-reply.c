@@ -76,11 +76,12 @@ static int fuzz_seed(size_t i, struct buf *to)
         "data:{\"choices\":[{\"delta\":{\"content\":\"b\"},\"finish_reason\":\"stop\"}]}\r\n\r\n"
         ": x\n\ndata: {\"choices\":[],\"usage\":{\"prompt_tokens\":2,\"completion_tokens\":3}}\n\n"
         "data: [DONE]\n\n",
+        "data: {\"choices\":[{\"delta\":{\"reasoning_content\":null,\"reasoning\":\"r\"}}]}\n\n",
         "data: {\"error\":{\"message\":\"no\"}}\n\n",
         "{\"duration\":2,\"completed\":1,\"model_id\":\"a/b\",\"ttfts\":[0.5,0],"
         "\"itls\":[[0.25],[]],"
         "\"output_lens\":[2,0],\"input_lens\":[7,1],\"errors\":[\"\",\"x\"],\"start_times\":[3,4]}",
-        "{\"metadata\":{\"request_start_ns\":1,\"request_end_ns\":9},\"metrics\":"
+        "{\"metadata\":{\"request_start_ns\":1,\"request_end_ns\":9000000},\"metrics\":"
         "{\"request_latency\":{\"value\":4,\"unit\":\"ms\"},"
         "\"time_to_first_token\":{\"value\":1,\"unit\":\"ms\"},"
         "\"inter_chunk_latency\":{\"value\":[1,2],\"unit\":\"ms\"},\"output_sequence_length\":"
