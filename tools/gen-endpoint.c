@@ -3,6 +3,7 @@
  * The server is another software stack: its records say so (`stack`), and no comparison with our
  * own generators is one of the same kernels. This tool links none of them: it sends requests, and
  * keeps texts and times. */
+#include <assert.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +24,7 @@
 #include "lib/remote/served.h"
 #include "lib/run/run_plan.h"
 #include "lib/setting/system.h"
+#include "lib/text/utf8.h"
 
 enum { TEXT_PER_TOKEN = 64, TEXT_MORE = 1 << 16, /* bytes of an answer's text, at most */
        ASK_SECONDS = 10 };
@@ -110,6 +112,17 @@ static int read_body(struct endpoint *s, struct err *e)
     return 0;
 }
 
+/* Records are JSON, so these texts must be UTF-8. */
+static int check_texts(const struct args *a, struct err *e)
+{
+    const struct { const char *name, *text; } all[] = {
+        {"--url", a->url}, {"--served", a->served}, {"--stack", a->stack}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i].text && utf8_valid(all[i].text, strlen(all[i].text)) < strlen(all[i].text))
+            return err_set(e, EXIT_BAD_USAGE, "%s: expected UTF-8", all[i].name);
+    return 0;
+}
+
 static int open_server(struct endpoint *s, struct err *e)
 {
     const struct args *a = s->a;
@@ -119,12 +132,14 @@ static int open_server(struct endpoint *s, struct err *e)
                        a->key_env);
     if (!a->url)
         return err_set(e, EXIT_BAD_USAGE, "expected --url http://HOST:PORT/v1");
-    if (!(s->http = http_open(a->url, key, e)) ||
+    if (check_texts(a, e) || !(s->http = http_open(a->url, key, e)) ||
         served_ask(&s->served, s->http, a->served, a->stack, ASK_SECONDS, e))
         return -1;
     const char *slash = strrchr(s->served.model, '/');
+    const char *name = slash && slash[1] ? slash + 1 : s->served.model;
     if (!*s->name)
-        snprintf(s->name, sizeof s->name, "%s", slash && slash[1] ? slash + 1 : s->served.model);
+        snprintf(s->name, sizeof s->name, "%.*s",
+                 (int)utf8_whole(name, strnlen(name, sizeof s->name - 1)), name);
     log_more(&s->log, "%s: model %s, stack %s", a->url, s->served.model, s->served.stack);
     return 0;
 }
@@ -137,6 +152,7 @@ static json_t *meta_of(const struct endpoint *s)
                           s->tokenizer ? tokenizer_hash(s->tokenizer) : NULL, "prompts_sha256",
                           s->asked.sha256, "prompts", (json_int_t)s->asked.n, "launch",
                           (json_int_t)s->a->launch);
+    assert(m);
     return m;
 }
 
@@ -264,6 +280,7 @@ static int run_all(struct endpoint *s, struct err *e)
         if (rec_bad(&s->out, &f->why, f->where, f->id, e))
             return -1;
     }
+    s->out.bad += s->asked.more;
     if (!s->asked.n || s->asked.unsound)
         worse(s, EXIT_BAD_DATA);
     const int64_t loads = (int64_t)(plan->rounds * plan->points);
@@ -300,6 +317,7 @@ static const char notes[] =
     "the first text. Counting tokens is outside of it.\n"
     "\n"
     "new_tokens is the server's count (usage), without the token that ends the text.\n"
+    "Without -m that token may be in the count, unless each emission is one token.\n"
     "With -m the text is encoded again (retokenized_tokens): a count that is off by\n"
     "more than 2 tokens and a tenth fails the request. If there are as many emissions\n"
     "as tokens, each emission is one token. Otherwise a token belongs to the emission\n"
@@ -313,7 +331,7 @@ static const char notes[] =
     "It may keep prompts in a cache, and repeats are then faster: turn that off in\n"
     "the server, or by --body '{ \"cache_prompt\": false }' (llama.cpp).\n"
     "--contract fixed sends ignore_eos, which llama.cpp and vLLM know.\n"
-    "A request fails alone, with an error record, if the server dies, says nothing\n"
+    "A request fails alone, with an error record, if the server dies, sends no text\n"
     "for --timeout, or sends what is not JSON, half a character, a count that cannot\n"
     "be true, or a text without its end.\n"
     "An interrupted load is not continued: its requests wait for each other.\n"
@@ -335,7 +353,7 @@ static const char notes[] =
     {"key-env", 0, OPT_TEXT, &(a).key_env, .arg = "NAME", .rare = 1,                               \
      .help = "variable of the environment that holds the key of the API"},                         \
     {"timeout", 0, OPT_REAL, &(a).timeout, 0.001, 86400, .arg = "SECONDS",                         \
-     .help = "a request fails after this time without an event (300)"},                            \
+     .help = "a request fails after this time without new text (300)"},                            \
     {.type = OPT_HEADING, .name = "", .help = "Run:"},                                             \
     {"warmup", 0, OPT_INT, &(a).warmup, 0, 1000000, .arg = "N",                                    \
      .help = "send N prompts before each point (0)"},                                              \

@@ -25,7 +25,8 @@
 
 enum {
     REC_BAD_KEPT = 100, /* broken records of an input that become error records */
-    REC_BAD_SAID = 5    /* broken records that tools print on standard error */
+    REC_BAD_SAID = 5,   /* broken records that tools print on standard error */
+    REC_ID_BYTES = 4096 /* of the id of a prompt, at most */
 };
 struct rec_writer {
     struct out out;

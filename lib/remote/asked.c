@@ -15,6 +15,10 @@
 
 static void add_fault(struct asked *a, const char *where, const json_t *id, const struct err *why)
 {
+    if (a->faults == REC_BAD_KEPT) {
+        a->more++;
+        return;
+    }
     MEM_GROW(a->fault, a->faults, a->fault_cap);
     a->fault[a->faults++] = (struct asked_fault){mem_text(where), json_incref((json_t *)(uintptr_t)
                                                  id), *why};
@@ -38,6 +42,9 @@ static void add_record(struct asked *a, json_t *record, const char *where, struc
     struct err why = {0};
     if (!json_is_string(id) || !json_string_length(id))
         err_set(&why, EXIT_BAD_DATA, "prompt without an id: expected a text, got %s", rec_type(id));
+    else if (json_string_length(id) > REC_ID_BYTES)
+        err_set(&why, EXIT_BAD_DATA, "id: expected at most %d bytes, got %zu", REC_ID_BYTES,
+                json_string_length(id));
     else if (places_of(seen, json_string_value(id), json_string_length(id)) < met)
         err_set(&why, EXIT_BAD_DATA, "id '%.200s' occurs twice: expected each id once",
                 json_string_value(id));

@@ -23,7 +23,8 @@ struct asked {
     struct asked_prompt *v;
     size_t n, cap;
     struct asked_fault *fault; /* broken lines and records without an id of their own */
-    size_t faults, fault_cap;
+    size_t faults, fault_cap;  /* at most REC_BAD_KEPT are kept */
+    int64_t more;              /* faults that were only counted */
     int unsound;               /* 1: the input was cut or edited */
     char sha256[65];           /* of all prompt records, each a line of JSON with sorted keys */
     json_t *inputs;            /* rec_read_inputs() */

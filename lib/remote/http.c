@@ -5,6 +5,7 @@
 #include <curl/curl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
@@ -75,7 +76,7 @@ static size_t take(char *bytes, size_t size, size_t n, void *ctx)
         buf_put(&x->refusal, bytes, all < room ? all : room);
         return all;
     }
-    int events = type && !strncmp(type, "text/event-stream", strlen("text/event-stream"));
+    int events = type && !strncasecmp(type, "text/event-stream", strlen("text/event-stream"));
     return x->take(x->ctx, bytes, all, events, &x->why) ? 0 : all;
 }
 
@@ -108,7 +109,8 @@ static void finish(struct http *h, struct http_exchange *x)
 
 void http_stop(struct http *h, struct http_exchange *x, const char *why)
 {
-    err_set(&x->why, EXIT_FAILED_RECORDS, "%s", why);
+    if (why)
+        err_set(&x->why, EXIT_FAILED_RECORDS, "%s", why);
     if (x->handle)
         finish(h, x);
 }
@@ -149,11 +151,11 @@ static int reap(struct http *h)
 void http_wait(struct http *h, int64_t ms)
 {
     int running = 0;
-    curl_multi_perform(h->multi, &running);
+    must(curl_multi_perform(h->multi, &running) != CURLM_OK);
     if (reap(h) || ms <= 0)
         return;
-    curl_multi_poll(h->multi, NULL, 0, (int)ms, NULL);
-    curl_multi_perform(h->multi, &running);
+    must(curl_multi_poll(h->multi, NULL, 0, (int)ms, NULL) != CURLM_OK ||
+         curl_multi_perform(h->multi, &running) != CURLM_OK);
     reap(h);
 }
 
@@ -179,7 +181,9 @@ int http_get(struct http *h, const char *path, double seconds, struct buf *body,
         http_stop(h, &x, "no answer");
     *status = x.status;
     buf_free(&x.refusal);
-    if (x.why.code && !(x.status >= 100))
-        return err_set(e, EXIT_NO_DEVICE, "%s: no server: %s", h->base, x.why.text);
+    const int refused = x.status && (x.status < 200 || x.status > 299); /* that is an answer, too */
+    if (x.why.code && !refused)
+        return err_set(e, EXIT_NO_DEVICE, "%s: no %s: %s", h->base,
+                       x.status ? "whole answer" : "server", x.why.text);
     return 0;
 }

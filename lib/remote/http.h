@@ -39,12 +39,12 @@ struct http *http_open(const char *base, const char *key, struct err *e);
 void http_close(struct http *h);
 /* Begins an exchange. The caller keeps *x until it is over. */
 void http_start(struct http *h, struct http_exchange *x);
-/* Ends an exchange with a message. */
+/* Ends an exchange with a message. why NULL: it has all that it needs. */
 void http_stop(struct http *h, struct http_exchange *x, const char *why);
 /* Moves bytes; waits at most `ms` milliseconds for some. */
 void http_wait(struct http *h, int64_t ms);
-/* The whole answer of GET url, within `seconds`; path "/models". status and *body are set. -1: no
- * answer, or more than HTTP_SMALL bytes. */
+/* The whole answer of GET url, within `seconds`; path "/models". status and *body are set. -1
+ * (EXIT_NO_DEVICE): no answer, a part of one, or more than HTTP_SMALL bytes. */
 enum { HTTP_SMALL = 1 << 20 };
 int http_get(struct http *h, const char *path, double seconds, struct buf *body, long *status,
              struct err *e);

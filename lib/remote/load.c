@@ -6,7 +6,8 @@
 
 #include "lib/base/clock.h"
 
-enum { LOOK_MS = 100 /* between two looks at signals and silence */ };
+enum { LOOK_MS = 100 /* between two looks at signals and silence; after [DONE] the server has this
+                      * long to end its answer, so that the connection can be used again */ };
 
 /* ---- an answer ---- */
 
@@ -14,14 +15,20 @@ static int take_event(void *ctx, const char *data, size_t n, struct err *e)
 {
     struct load_request *r = ctx;
     const int had_ended = r->reply.stop != NULL;
-    r->event_ns = clock_ns();
-    if (reply_event(&r->reply, data, n, r->event_ns - r->start_ns, e))
+    const size_t had = r->reply.text.len;
+    const int64_t now = clock_ns();
+    if (reply_event(&r->reply, data, n, now - r->start_ns, e))
         return -1;
+    if (r->reply.text.len > had || (r->reply.stop && !had_ended) || r->reply.is_done)
+        r->news_ns = now; /* an empty event is no progress */
+    if (r->reply.events > r->most)
+        return err_set(e, EXIT_BAD_DATA, "more events (%zu) than the tokens that were asked for "
+                       "can be", r->reply.events);
     if (r->reply.text.len > r->most)
         return err_set(e, EXIT_BAD_DATA, "event %zu: more text than the tokens that were asked for "
                        "can be (%zu bytes)", r->reply.events, r->reply.text.len);
     if (!had_ended)
-        r->e2e_ns = r->event_ns - r->start_ns;
+        r->e2e_ns = now - r->start_ns;
     return 0;
 }
 
@@ -39,7 +46,7 @@ static int take_bytes(void *ctx, const char *bytes, size_t n, int events, struct
 static void send(struct http *h, struct load_request *r, const struct load_how *how, int64_t now)
 {
     r->was_sent = 1;
-    r->event_ns = now;
+    r->news_ns = now;
     r->most = how->most;
     r->x = (struct http_exchange){.path = how->path, .body = r->body, .n = r->n,
                                   .take = take_bytes, .ctx = r};
@@ -100,6 +107,13 @@ static int64_t send_due(struct load *l)
     return ms < 0 ? 0 : ms < LOOK_MS ? ms : LOOK_MS;
 }
 
+/* Ends an exchange after [DONE], if the server does not end it itself. */
+static void end_done(struct http *h, struct load_request *r, int64_t now)
+{
+    if (now - r->news_ns > LOOK_MS * INT64_C(1000000))
+        http_stop(h, &r->x, NULL);
+}
+
 /* Settles requests that are over, and ends those that say nothing for too long. */
 static void look(struct load *l)
 {
@@ -110,8 +124,10 @@ static void look(struct load *l)
             continue;
         if (!r->x.is_over && has_stopped(l))
             http_stop(l->http, &r->x, "interrupted");
-        else if (!r->x.is_over && now - r->event_ns > patience)
-            http_stop(l->http, &r->x, "no event within the time of --timeout: the server hangs");
+        else if (!r->x.is_over && r->reply.is_done)
+            end_done(l->http, r, now);
+        else if (!r->x.is_over && now - r->news_ns > patience)
+            http_stop(l->http, &r->x, "no text within the time of --timeout: the server hangs");
         if (!r->x.is_over)
             continue;
         settle(r);

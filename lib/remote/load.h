@@ -20,8 +20,8 @@ struct load_how {
     const char *path;       /* of the base of the server */
     size_t in_flight;       /* closed loop; 0: open loop */
     struct arrivals arrivals; /* open loop */
-    double patience_s;      /* longest time without an event of an answer */
-    size_t most;            /* bytes of an answer's text, at most */
+    double patience_s;      /* longest time without text or the end of an answer */
+    size_t most;            /* bytes of an answer's text and number of its events, at most */
     const volatile sig_atomic_t *stop; /* a signal that came, or 0 */
 };
 struct load_request { /* begins as zeroes */
@@ -36,7 +36,7 @@ struct load_request { /* begins as zeroes */
     struct http_exchange x;
     struct sse sse;
     struct buf whole;      /* a body that is no event stream */
-    int64_t start_ns, event_ns; /* clock_ns() of admit_ns; of the last event */
+    int64_t start_ns, news_ns; /* clock_ns() of admit_ns; of the last text, its end or [DONE] */
     size_t most;
 };
 /* Sends v[0..n-1] and waits for all. *begin_ns = clock_ns() when the load began, *makespan_ns:

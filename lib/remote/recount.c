@@ -23,7 +23,7 @@ static void set_all(struct recount *c, size_t n, int32_t tokens)
 }
 
 /* Gives each id to an emission. The texts of ids may begin with a space that the text lacks: what
- * is left over is the last emission's. */
+ * is left over is the last emission's. So are tokens of the count beyond the ids. */
 static void share_ids(struct recount *c, const struct reply *r, const struct tokenizer *t,
                       const struct ids *ids)
 {
@@ -37,6 +37,8 @@ static void share_ids(struct recount *c, const struct reply *r, const struct tok
             at++;
         c->emitted[at]++;
     }
+    if (r->n)
+        c->emitted[r->n - 1] += (int32_t)left;
     buf_free(&b);
 }
 
@@ -58,7 +60,9 @@ int recount_answer(struct recount *c, const struct reply *r, const struct tokeni
     else if (t && r->new_tokens.is && !is_near(said, c->retokenized))
         bad = err_set(e, EXIT_BAD_DATA, "usage: the server counts %lld tokens, its text has %lld",
                       (long long)said, (long long)c->retokenized);
-    const int with_end = t && r->stop && !strcmp(r->stop, "eos") && said > c->retokenized;
+    /* without a tokenizer: emissions of a token each, and one that has no text */
+    const int with_end = r->stop && !strcmp(r->stop, "eos") &&
+                         (t ? said > c->retokenized : said == (int64_t)r->n + 1);
     c->tokens = r->new_tokens.is ? said - with_end : c->retokenized;
     if (!bad && (int64_t)r->n == c->tokens)
         set_all(c, r->n, 1);

@@ -17,7 +17,8 @@
 
 enum { RECOUNT_SLACK = 2 };
 struct recount {
-    int64_t tokens;      /* of the answer, without the one that ends it */
+    int64_t tokens;      /* of the answer, without the one that ends it. Without a tokenizer
+                          * that one is known only if each emission is one token */
     int64_t retokenized; /* ids of its text; -1: no tokenizer */
     int32_t *emitted;    /* [reply->n] tokens that each emission completed; NULL: unknown; owned */
 };

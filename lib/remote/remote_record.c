@@ -91,7 +91,10 @@ static void set_times(json_t *r, const struct remote_place *at, const struct loa
     rec_set_int(r, "start_ns", at->start_ns);
     rec_set_int(r, "admit_ns", q->admit_ns);
     rec_set_int(r, "e2e_ns", q->e2e_ns);
-    json_object_set_new(r, "ttft_ns", q->reply.n ? json_integer(q->reply.emit[0].ns) : json_null());
+    if (q->reply.n)
+        rec_set_int(r, "ttft_ns", q->reply.emit[0].ns);
+    else
+        rec_set_number(r, "ttft_ns", (double)NAN, "no text");
     rec_set_int(r, "batch_ns", at->batch_ns);
     for (size_t i = 0; i < q->reply.n; i++)
         json_array_append_new(when, json_integer(q->reply.emit[i].ns));

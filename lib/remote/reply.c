@@ -31,18 +31,18 @@ static int take_text(struct reply *r, const json_t *text, struct err *e)
     return 0;
 }
 
-/* The texts of a delta or message. */
+/* The texts of a delta or message. Some servers send the same reasoning under both names. */
 static int take_message(struct reply *r, const json_t *message, struct err *e)
 {
-    static const char *const texts[] = {"reasoning_content", "reasoning", "content"};
+    const json_t *reasoning = json_object_get(message, "reasoning_content");
     if (!message || json_is_null(message))
         return 0;
     if (!json_is_object(message))
         return bad_event(r, "delta: expected an object", message, e);
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        if (take_text(r, json_object_get(message, texts[i]), e))
-            return -1;
-    return 0;
+    if (!reasoning || json_is_null(reasoning))
+        reasoning = json_object_get(message, "reasoning");
+    return take_text(r, reasoning, e) || take_text(r, json_object_get(message, "content"), e) ? -1
+                                                                                             : 0;
 }
 
 static int take_stop(struct reply *r, const json_t *why, struct err *e)

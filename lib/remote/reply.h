@@ -4,7 +4,8 @@
  * An event is a JSON object {"choices":[{"text": or "delta":{"content":}, "finish_reason":}]},
  * {"usage":{"prompt_tokens":, "completion_tokens":}}, {"error":{"message":}}, or the text [DONE].
  * A body that is no event stream is one event, with "message" in the place of "delta". Text of
- * "reasoning_content" or "reasoning" is text: it took the time of its tokens. */
+ * "reasoning_content", or where that is not there of "reasoning", is text: it took the time of its
+ * tokens. */
 #pragma once
 
 #include <stddef.h>

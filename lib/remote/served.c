@@ -9,6 +9,7 @@
 #include "lib/base/mem.h"
 #include "lib/record/json.h"
 #include "lib/record/rec.h"
+#include "lib/text/utf8.h"
 
 /* *o = the object that the server answers, the caller's; NULL: another answer. -1: none at all, or
  * not yet (503: it loads its model). */
@@ -49,6 +50,14 @@ static char *only_model(const json_t *models, struct err *e)
     return model;
 }
 
+enum { SAID = 60 /* bytes of a name or version of a server, at most */ };
+
+/* Bytes of it that are kept: whole characters. */
+static int kept(const char *text)
+{
+    return (int)utf8_whole(text, strnlen(text, SAID));
+}
+
 /* "NAME VERSION" as far as the server tells them. The caller frees. */
 static char *stack_of(struct http *h, const json_t *models, double seconds)
 {
@@ -64,8 +73,9 @@ static char *stack_of(struct http *h, const json_t *models, double seconds)
         version = rec_text(o, says[i].key) ? mem_text(rec_text(o, says[i].key)) : NULL;
         json_decref(o);
     }
-    char *stack = mem_format("%.60s%s%.60s", owner ? owner : "unknown", version ? " " : "",
-                             version ? version : "");
+    owner = owner ? owner : "unknown";
+    char *stack = mem_format("%.*s%s%.*s", kept(owner), owner, version ? " " : "",
+                             version ? kept(version) : 0, version ? version : "");
     free(version);
     return stack;
 }

@@ -70,17 +70,23 @@ of() { jq -c --arg id "$1" "select(.id == \$id) | $2" out; }
     grep -q "messages need --api chat" <<< "$output"
 }
 
+@test "chat: reasoning under two names is one text" {
+    ask -m "$M" --api chat think
+    [ "$(of think '[.text, .new_tokens]')" = '["The cat sat.",4]' ]
+}
+
 @test "each way to misbehave costs its request, with a message; the others are answered" {
     local status=0
     ask -m "$M" --timeout 0.4 --gen-length 16 --concurrency 2 good die hang json half usage prompt \
-        status error cut last long comments "good too" || status=$?
+        status error cut last long comments empty "good too" || status=$?
     [ "$status" -eq 1 ]
     conforms out
     [ "$(jq -r 'select(.kind == "generation").id' out | sort | paste -sd ,)" = "good,good too" ]
     told() { [ "$(of "$1" .kind)" = '"error"' ] && of "$1" .message | tee message | grep -q "$2"; }
     told die "the connection failed: "
-    told hang "no event within the time of --timeout"
-    told comments "no event within the time of --timeout"
+    told hang "no text within the time of --timeout"
+    told comments "no text within the time of --timeout"
+    told empty "no text within the time of --timeout" # an empty event is no progress
     told json "event 3: expected JSON"
     told half "event 3: half a UTF-8 character at byte"
     told usage "usage: the server counts 50 tokens, its text has 4"
@@ -91,7 +97,38 @@ of() { jq -c --arg id "$1" "select(.id == \$id) | $2" out; }
     told last "expected no text after a finish_reason"
     told long "more text than the tokens that were asked for"
     [ "$(jq -s 'map(select(.kind == "error" and (.where | test("^standard input:[0-9]+$")))) |
-        length' out)" -eq 12 ]
+        length' out)" -eq 13 ]
+    run -1 ask --gen-length 1 flood
+    grep -q "more events (65601) than the tokens that were asked for can be" <(of flood .message)
+}
+
+@test "[DONE] ends an answer: the connection may stay open" {
+    ask -m "$M" --timeout 20 open good
+    [ "$(of open '[.text, .new_tokens]')" = '["The cat sat.",4]' ]
+    [ "$(of open '.batch_ns < 5e9')" = true ]
+    local from=$SECONDS
+    ask --timeout 20 open
+    [ $((SECONDS - from)) -lt 10 ]
+}
+
+@test "a list of models that is cut or has no end is no answer" {
+    echo '{"id":"a","text":"good"}' > p.ndjson
+    fails 69 "no whole answer: the connection failed" \
+        "$BIN/gen-endpoint" -q --url "${URL/v1/cut/v1}" p.ndjson
+    fails 69 "no whole answer: an answer of more than 1048576 bytes" \
+        "$BIN/gen-endpoint" -q --url "${URL/v1/big/v1}" p.ndjson
+}
+
+@test "names are UTF-8: a long one of the server is cut at a whole character" {
+    echo '{"id":"a","text":"good"}' > p.ndjson
+    "$BIN/gen-endpoint" -q --url "${URL/v1/name/v1}" p.ndjson > out
+    [ "$(jq -r 'select(.kind == "meta") | .endpoint.stack' out)" = \
+        "01234567890123456789012345678901234567890123456789012345678 7.1" ]
+    [ "$(of a '.stack | length')" -eq 63 ]
+    for option in --stack --served; do
+        fails 64 "$option: expected UTF-8" \
+            "$BIN/gen-endpoint" -q --url "$URL" "$option" $'a\xc3' p.ndjson
+    done
 }
 
 @test "a server that ends costs the requests after it; without one exit 69" {
@@ -134,8 +171,21 @@ of() { jq -c --arg id "$1" "select(.id == \$id) | $2" out; }
         and .emit_tokens[1] > 1')" = true ]
     ask euro
     [ "$(of euro '[.new_tokens, .emit_tokens, .retokenized_tokens,
-        .retokenized_tokens_reason]')" = '[5,null,null,"no tokenizer (-m)"]' ]
+        .retokenized_tokens_reason]')" = '[6,null,null,"no tokenizer (-m)"]' ]
     conforms out
+}
+
+@test "without -m a count of one more than the emissions has the token that ends the text" {
+    ask good nothing
+    [ "$(of good '[.new_tokens, .usage_tokens, .emit_tokens]')" = '[4,5,[1,1,1,1]]' ]
+    [ "$(of nothing '[.new_tokens, .ttft_ns, .ttft_ns_reason]')" = '[0,null,"no text"]' ]
+    conforms out
+}
+
+@test "tokens of the count that the text does not show belong to the last emission" {
+    ask -m "$M" length
+    [ "$(of length '[.stop, .new_tokens, .retokenized_tokens, .emit_tokens]')" = \
+        '["length",6,4,[1,1,1,3]]' ]
 }
 
 @test "without a count of the server the tokenizer counts; without both the request fails" {
@@ -232,6 +282,14 @@ of() { jq -c --arg id "$1" "select(.id == \$id) | $2" out; }
     [ "$(grep -c '"kind":"error"' <<< "$output")" -eq 4 ]
     grep -q "occurs twice" <<< "$output"
     grep -q "expected one of text, messages, prompt_ids" <<< "$output"
+    { printf '{\n%.0s' {1..150}
+      jq -nc '{id: ("x" * 4097), text: "good"}'; echo '{"id":"a","text":"good"}'; } > p.ndjson
+    run -1 "$BIN/gen-endpoint" -q --url "$URL" p.ndjson
+    [ "$(grep -c '"kind":"error"' <<< "$output")" -eq 101 ]
+    grep -q '"more":51' <<< "$output"
+    { jq -nc '{id: ("x" * 4097), text: "good"}'; echo '{"id":"a","text":"good"}'; } > p.ndjson
+    run -1 "$BIN/gen-endpoint" -q --url "$URL" p.ndjson
+    grep -q "id: expected at most 4096 bytes, got 4097" <<< "$output"
     echo '{"kind":"other"}' > p.ndjson
     fails 65 "no prompt records" "$BIN/gen-endpoint" -q --url "$URL" p.ndjson
 }

@@ -13,8 +13,6 @@
 #include "lib/record/json.h"
 #include "lib/record/rec.h"
 
-enum { MAX_ID_BYTES = 4096 };
-
 /* The id is stolen. */
 static void add_fault(struct promptset *s, const char *where, json_t *id, const struct err *err)
 {
@@ -30,8 +28,8 @@ static void add_fault(struct promptset *s, const char *where, json_t *id, const 
 static int check_id(struct places *seen, const char *id, struct err *e)
 {
     size_t n = strlen(id), met = seen->n;
-    if (n > MAX_ID_BYTES)
-        return err_set(e, EXIT_BAD_DATA, "id: expected at most %d bytes, got %zu", MAX_ID_BYTES, n);
+    if (n > REC_ID_BYTES)
+        return err_set(e, EXIT_BAD_DATA, "id: expected at most %d bytes, got %zu", REC_ID_BYTES, n);
     if (places_of(seen, id, n) < met)
         return err_set(e, EXIT_BAD_DATA, "id '%.200s' occurs twice: expected each id once", id);
     return 0;
