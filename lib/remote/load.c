@@ -22,11 +22,11 @@ static int take_event(void *ctx, const char *data, size_t n, struct err *e)
     if (r->reply.text.len > had || (r->reply.stop && !had_ended) || r->reply.is_done)
         r->news_ns = now; /* an empty event is no progress */
     if (r->reply.events > r->most)
-        return err_set(e, EXIT_BAD_DATA, "more events (%zu) than the tokens that were asked for "
-                       "can be", r->reply.events);
+        return err_set(e, EXIT_BAD_DATA, "%zu events: more than the requested tokens allow",
+                       r->reply.events);
     if (r->reply.text.len > r->most)
-        return err_set(e, EXIT_BAD_DATA, "event %zu: more text than the tokens that were asked for "
-                       "can be (%zu bytes)", r->reply.events, r->reply.text.len);
+        return err_set(e, EXIT_BAD_DATA, "event %zu: more text than the requested tokens allow "
+                       "(%zu bytes)", r->reply.events, r->reply.text.len);
     if (!had_ended)
         r->e2e_ns = now - r->start_ns;
     return 0;

@@ -9,8 +9,8 @@ extern const struct settings_table system_llama, system_llada, system_ltm, syste
 extern const struct settings_table *const systems[]; /* all of them, NULL last */
 /* The table of that name, or NULL. */
 const struct settings_table *system_named(const char *name);
-/* The first table whose length the record has, or NULL. The tables of llama, ltm and endpoint share
- * the name max_new: their records give that of llama. */
+/* The first table whose length setting (as max_new) the record has, or NULL. The tables of llama,
+ * ltm and endpoint share the name max_new: their records give that of llama. */
 const struct settings_table *system_of_record(const json_t *record);
 /* The row with SETTING_LENGTH; every table has one. */
 const struct setting *system_length(const struct settings_table *t);

@@ -95,11 +95,11 @@ of() { jq -c --arg id "$1" "select(.id == \$id) | $2" out; }
     told error "the server answers: the model is gone"
     told cut "without a finish_reason"
     told last "expected no text after a finish_reason"
-    told long "more text than the tokens that were asked for"
+    told long "more text than the requested tokens allow"
     [ "$(jq -s 'map(select(.kind == "error" and (.where | test("^standard input:[0-9]+$")))) |
         length' out)" -eq 13 ]
     run -1 ask --gen-length 1 flood
-    grep -q "more events (65601) than the tokens that were asked for can be" <(of flood .message)
+    grep -q "65601 events: more than the requested tokens allow" <(of flood .message)
 }
 
 @test "[DONE] ends an answer: the connection may stay open" {

@@ -155,11 +155,13 @@ template <enum dtype D>
 static void start(const struct backend *b, const struct product_job *j, const struct bf16_input *in,
                   const struct gemv_plan *p)
 {
-    struct gemv_room room = gemv_room(D, j->T, j->K, p->warps);
-    typename format<D>::Tables tables;
-    tables_fill(&tables);
-    launch(b, gemv_tiles<D>, dim3(p->blocks), dim3(p->warps * WARP), room.bytes, *j, *in, room,
-           p->groups, tables);
+    if constexpr (format_row(D).few > 0) { /* else gemv_plan() never fits: no kernel is needed */
+        struct gemv_room room = gemv_room(D, j->T, j->K, p->warps);
+        typename format<D>::Tables tables;
+        tables_fill(&tables);
+        launch(b, gemv_tiles<D>, dim3(p->blocks), dim3(p->warps * WARP), room.bytes, *j, *in, room,
+               p->groups, tables);
+    }
 }
 
 int gemv(const struct backend *b, const struct product_job *j, const struct bf16_input *in)

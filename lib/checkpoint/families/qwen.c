@@ -11,10 +11,10 @@
  *     whole blocks; the block in which the prompt ends is filled first. Confirmed: class and block
  *     in training/model/SDAR-4B-Chat/modeling_sdar.py, sampler and its defaults in generate.py of
  *     JetAstra/SDAR. The length of a block, 4, is in no file: other lengths end the model's name
- *     (-b64). A name with I-DLM is that of Introspective Diffusion (Yu et al. 2026, arXiv
- *     2604.11035): causal, answers shifted, so gen-llama runs it. Confirmed: class and keys in
- *     training/model/Qwen3-8B-b3-allmasked, the passes of --self-draft in
- *     inference/sglang/.../idlm_blockN.py of a copy of I-DLM (github.com/thuEcstasy/I-DLM)
+ *     (-b64). A model with I-DLM in its name is Introspective Diffusion (Yu et al. 2026,
+ *     arXiv 2604.11035). It is causal and its answers are shifted, so gen-llama runs it.
+ *     Confirmed: class and keys in training/model/Qwen3-8B-b3-allmasked, the passes of --self-draft
+ *     in inference/sglang/.../idlm_blockN.py of a copy of I-DLM (github.com/thuEcstasy/I-DLM)
  *   dream  Dream, Dream-Coder (Ye et al. 2025, arXiv 2508.15487) and DiffuCoder (arXiv
  *     2506.20639), of Qwen2.5: full mask, answers shifted by one. Confirmed: class and bias in
  *     dream/model/modeling_dream.py, keys in configuration_dream.py, samplers in
