@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "lib/base/cli/opt.h"
+#include "lib/base/clock.h"
 #include "lib/run/engine.h"
 #include "lib/run/probe/level_choice.h"
 #include "lib/checkpoint/synth.h"
@@ -68,6 +69,17 @@ int bench_on_device(const struct bench *b)
     return *b->backend->name != 0;
 }
 
+int bench_by_processor(const struct bench *b)
+{
+    return !strcmp(b->clock, "cpu") && !bench_on_device(b);
+}
+
+int64_t bench_now_ns(const struct bench *b)
+{
+    return bench_by_processor(b) ? clock_cpu_ns() / (int64_t)pool_threads(b->backend->pool)
+                                 : clock_ns();
+}
+
 int bench_backend(struct bench *b, struct err *e)
 {
     const struct engine engine = {.device = b->device, .isa = b->isa, .threads = b->threads};
@@ -92,6 +104,8 @@ static void describe(const struct bench *b, json_t *r)
     engine_put_choices(r, k);
     if (!bench_on_device(b))
         rec_set_int(r, "threads", (int64_t)b->roof.threads);
+    if (bench_by_processor(b))
+        json_object_set_new(r, "clock", json_string(b->clock));
 }
 
 static void note_signal(int number)
@@ -357,6 +371,9 @@ static void parse(struct bench *b, int argc, char **argv)
         {"threads", 0, OPT_INT, &b->threads, 0, 1024, .arg = "N", .help = "(0: all)"},
         {"repeat", 0, OPT_INT, &b->repeat, 1, 1000, .arg = "N",
          .help = "runs of a model, of which the median counts (3)"},
+        {"clock", 0, OPT_CHOICE, &b->clock, .arg = "CLOCK", .choices = "wall|cpu",
+         .help = "kernels and models, and llama.cpp's tools, by elapsed time, or by processor time "
+                 "of all threads divided by their number, which other programs change less (wall)"},
         {"point", 0, OPT_REAL, &b->point_s, 1e-3, 60, .arg = "SECONDS",
          .help = "about as long is spent on each kernel, and on each pass of full and block (0.3)"},
         {"array", 0, OPT_BYTES, &b->array_bytes, 1 << 20, 1e12, .arg = "BYTES",
@@ -404,6 +421,8 @@ static int open_all(struct bench *b, struct err *e)
     if (bench_on_device(b))
         return 0;
     b->reader = ceiling_reader_open((size_t)b->array_bytes, e);
+    if (b->reader && bench_by_processor(b))
+        ceiling_reader_by_processor(b->reader);
     return b->reader ? 0 : -1;
 }
 
@@ -427,7 +446,7 @@ int main(int argc, char **argv)
 {
     struct bench b = {.common = COMMON_DEFAULTS, .only = usual_parts, .shapes = "small",
                       .dtypes = usual_kinds, .jobs = usual_jobs, .device = "cpu", .isa = "auto",
-                      .repeat = 3, .point_s = 0.3, .peer_limit_s = 900,
+                      .clock = "wall", .repeat = 3, .point_s = 0.3, .peer_limit_s = 900,
                       .array_bytes = CEILING_ARRAY_BYTES, .stream_bytes = 16 << 20,
                       .stop = &stop_signal};
     struct err e = {0};

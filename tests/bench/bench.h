@@ -10,6 +10,7 @@
 
 struct bench {
     const char *only, *shapes, *dtypes, *jobs, *device, *isa, *model, *peer, *peer_command;
+    const char *clock;     /* "wall" or "cpu" */
     const char *bin;       /* folder of the tools */
     int64_t repeat, threads, array_bytes, stream_bytes;
     double peer_limit_s;
@@ -53,6 +54,11 @@ int data_mat(struct bench *b, struct mat *m, size_t rows, size_t cols, enum dtyp
 
 /* ---- time ---- */
 
+/* 1: times are processor time: of all threads, divided by their number. Only on the host, where an
+ * operation has ended when its call returns. */
+int bench_by_processor(const struct bench *b);
+/* The clock of that choice. */
+int64_t bench_now_ns(const struct bench *b);
 enum pick { QUICKEST, MEDIAN };
 /* Seconds of one call(ctx, i), which calls operations only. A walk calls it for i = 0..copies-1,
  * again from 0 while that takes less than a moment, or for fewer copies where one call takes long.

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "lib/checkpoint/synth.h"
+#include "lib/base/clock.h"
 #include "lib/base/file.h"
 #include "lib/base/mem.h"
 #include "lib/decode/autoregress.h"
@@ -80,9 +81,25 @@ static struct task job_task(const struct models *m, const struct job *j, double 
 
 /* ---- ours ---- */
 
-/* Seconds of the passes that count: all, or all but the first, which holds the prompts. */
-static double passes_s(const struct generation *g, int after_first)
+/* Processor time at the ends of the passes of a batch. */
+struct processor {
+    int64_t first_ns, last_ns;
+};
+
+static void note_pass(void *ctx)
 {
+    struct processor *p = ctx;
+    p->last_ns = clock_cpu_ns();
+    p->first_ns = p->first_ns ? p->first_ns : p->last_ns;
+}
+
+/* Seconds of the passes that count: all, or all but the first, which holds the prompts. */
+static double passes_s(const struct bench *b, const struct generation *g,
+                       const struct batch_trace *trace, const struct processor *p, int after_first)
+{
+    if (bench_by_processor(b))
+        return (double)(p->last_ns - (after_first ? p->first_ns : trace->start_cpu_ns)) / 1e9 /
+               (double)b->roof.threads;
     double end = (double)g->step_ns[g->n_steps - 1];
     return (end - (after_first ? (double)g->step_ns[0] : 0)) / 1e9;
 }
@@ -102,12 +119,16 @@ double run_texts(const struct models *m, size_t batch, size_t prompt, size_t tok
     struct generation_input in[BATCH_MAX];
     struct generation out[BATCH_MAX] = {0};
     struct batch_trace trace = {0};
+    struct processor cpu = {0};
+    const struct observer observer = {.passed = note_pass, .ctx = &cpu};
     const struct autoregress how = {.max_new = tokens + (size_t)after_first, .cache = 1,
                                     .ignore_eos = 1, .sample = {.top_p = 1}, .prepare = 1,
-                                    .stop = m->bench->stop};
+                                    .observer = &observer, .stop = m->bench->stop};
     make_prompts(in, batch, prompt);
     autoregress(&m->net, &how, in, batch, out, &trace);
-    double took = out[0].oom || out[0].bad ? (double)NAN : passes_s(&out[0], after_first);
+    double took = out[0].oom || out[0].bad
+                      ? (double)NAN
+                      : passes_s(m->bench, &out[0], &trace, &cpu, after_first);
     for (size_t i = 0; i < batch; i++)
         generation_free(&out[i]);
     return took;
@@ -118,11 +139,14 @@ static double run_canvas(const struct models *m, size_t prompt)
     struct generation_input in;
     struct generation out = {0};
     struct batch_trace trace = {0};
+    struct processor cpu = {0};
+    const struct observer observer = {.passed = note_pass, .ctx = &cpu};
     const struct diffuse how = {.gen_length = CANVAS, .block_length = BLOCK, .steps = STEPS,
-                                .rule = UNMASK_SCHEDULE, .prepare = 1, .stop = m->bench->stop};
+                                .rule = UNMASK_SCHEDULE, .prepare = 1,
+                                .observer = &observer, .stop = m->bench->stop};
     make_prompts(&in, 1, prompt);
     diffuse(&m->net, &how, &in, 1, &out, &trace);
-    double took = out.oom || out.bad ? (double)NAN : passes_s(&out, 0);
+    double took = out.oom || out.bad ? (double)NAN : passes_s(m->bench, &out, &trace, &cpu, 0);
     generation_free(&out);
     return took;
 }
@@ -193,6 +217,18 @@ void set_rates(const struct models *m, json_t *r, double rate, const char *peer,
     }
 }
 
+/* The ratio of each turn, ours to the peer's; where a turn of the peer failed there is none. */
+static void set_turns(json_t *r, size_t n, const double *took, const double *peer, double tokens)
+{
+    json_t *turns = json_array();
+    for (size_t i = 0; i < n; i++)
+        if (!isnan(tokens / took[i] / peer[i]))
+            json_array_append_new(turns, json_real(tokens / took[i] / peer[i]));
+    if (json_array_size(turns))
+        json_object_set(r, "turn_ratios", turns);
+    json_decref(turns);
+}
+
 static const char *work_of(const struct job *j, char *text, size_t room)
 {
     if (j->kind != AFTER)
@@ -218,6 +254,7 @@ static int bench_job(struct models *m, const struct job *j, struct err *e)
         peer_turn(m->bench, fields);
     }
     free(file);
+    set_turns(fields, n, took, peer, tokens);
     double seconds = median_of(took, n);
     if (bench_stopped(m->bench, e) ||
         (isnan(seconds) && err_set(e, EXIT_FAILED_RECORDS, "%s %s: no memory, or NaN in the logits",

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "lib/base/mem.h"
 #include "tests/bench/bench.h"
@@ -41,6 +42,18 @@ static char *run_command(const struct bench *b, const char *line, struct command
 
 /* ---- llama.cpp ---- */
 
+/* With --clock cpu: the assignments before a command that make its clocks processor time. */
+static char *clock_setting(const struct peer *p)
+{
+    char self[4096];
+    ssize_t n = bench_by_processor(p->bench) ? readlink("/proc/self/exe", self, sizeof self) : 0;
+    while (n > 0 && self[n - 1] != '/')
+        n--;
+    return n > 0 ? mem_format("CLOCK_THREADS=%zu LD_PRELOAD='%.*sprocessor-clock.so' ", p->threads,
+                              (int)n, self)
+                 : mem_text("");
+}
+
 /* The number that `find` reads from the output of "PROGRAM -m 'FILE' -t THREADS OPTIONS"; NaN:
  * none. A file name with a quote in it is not tried. */
 static double run_tool(const struct peer *p, const char *program, const char *options,
@@ -50,7 +63,9 @@ static double run_tool(const struct peer *p, const char *program, const char *op
     struct command_end end;
     double rate = NAN;
     char *who = mem_format("%s of %s", program, p->file);
-    char *line = mem_format("exec %s -m '%s' -t %zu %s", program, p->file, p->threads, options);
+    char *clock = clock_setting(p);
+    char *line = mem_format("%sexec %s -m '%s' -t %zu %s", clock, program, p->file, p->threads,
+                            options);
     if (!has_failed(b, program) && !has_failed(b, who) && !strchr(p->file, '\'')) {
         char *text = run_command(b, line, &end);
         rate = text ? find(text) : rate;
@@ -60,6 +75,7 @@ static double run_tool(const struct peer *p, const char *program, const char *op
         free(text);
     }
     free(line);
+    free(clock);
     free(who);
     return rate;
 }
@@ -143,6 +159,7 @@ static void say_wishes(const struct bench *b)
     setenv("BENCH_JOBS", b->jobs, 1);
     setenv("BENCH_THREADS", threads, 1);
     setenv("BENCH_REPEAT", repeat, 1);
+    setenv("BENCH_CLOCK", b->clock, 1);
 }
 
 /* Adds one line to `told`. -1: it is not a valid line; *why. */

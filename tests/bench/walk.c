@@ -29,14 +29,25 @@ static void take(void *ctx)
         w->call(w->ctx, i % w->copies);
 }
 
+/* A moment of --clock. */
+static int64_t mark_now(struct bench *b)
+{
+    return bench_by_processor(b) ? bench_now_ns(b) : b->backend->ops->event_record(b->backend);
+}
+
+/* Its time in nanoseconds; waits for it. */
+static int64_t mark_ns(struct bench *b, int64_t mark)
+{
+    return bench_by_processor(b) ? mark : b->backend->ops->event_wait(b->backend, mark);
+}
+
 static double seconds_of(struct bench *b, const struct walk *w)
 {
-    const struct ops *ops = b->backend->ops;
-    int64_t begin = ops->event_record(b->backend);
+    int64_t begin = mark_now(b);
     take((void *)w);
-    int64_t end = ops->event_record(b->backend);
-    begin = ops->event_wait(b->backend, begin);
-    return (double)(ops->event_wait(b->backend, end) - begin) / 1e9;
+    int64_t end = mark_now(b);
+    begin = mark_ns(b, begin);
+    return (double)(mark_ns(b, end) - begin) / 1e9;
 }
 
 double walk_once_s(struct bench *b, void (*call)(void *ctx, size_t copy), void *ctx)
@@ -49,15 +60,14 @@ double walk_once_s(struct bench *b, void (*call)(void *ctx, size_t copy), void *
 /* took[n]: seconds of n walks behind each other; the first of n + 1 is left out. */
 static void time_walks(struct bench *b, const struct walk *w, uint64_t key, size_t n, double *took)
 {
-    const struct ops *ops = b->backend->ops;
     int64_t mark[AHEAD + 1];
     for (size_t i = 0; i <= n; i++) {
-        ops->run(b->backend, &key, sizeof key, take, (void *)w);
-        mark[i] = ops->event_record(b->backend);
+        b->backend->ops->run(b->backend, &key, sizeof key, take, (void *)w);
+        mark[i] = mark_now(b);
     }
-    int64_t before = ops->event_wait(b->backend, mark[0]);
+    int64_t before = mark_ns(b, mark[0]);
     for (size_t i = 0; i < n; i++) {
-        int64_t now = ops->event_wait(b->backend, mark[i + 1]);
+        int64_t now = mark_ns(b, mark[i + 1]);
         took[i] = (double)(now - before) / 1e9;
         before = now;
     }

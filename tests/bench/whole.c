@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/decode/diffuse.h"
 #include "tests/bench/bench.h"
@@ -65,7 +64,7 @@ static int load_once(struct bench *b, const struct kind *k, struct load *l, stru
     if (bench_stopped(b, e) || bench_backend(b, e))
         return -1;
     bench_level(b, k->dtype);
-    int64_t begin = clock_ns();
+    int64_t begin = bench_now_ns(b);
     if (checkpoint_open(&c, b->model, 0, e))
         return -1;
     if (bench_refuses(b->backend, &c.config, k)) {
@@ -75,6 +74,7 @@ static int load_once(struct bench *b, const struct kind *k, struct load *l, stru
     int bad = network_load(&n, b->backend, &c, &k->precision, e);
     int64_t end = b->backend->ops->event_wait(b->backend,
                                               b->backend->ops->event_record(b->backend));
+    end = bench_by_processor(b) ? bench_now_ns(b) : end;
     checkpoint_close(&c);
     if (bad)
         return -1;

@@ -110,6 +110,22 @@ EOF
     [ "$(grep -c 'tiny-llama.bf16.gguf: no such file' said)" -eq 1 ]
 }
 
+@test "--clock cpu: times are processor time, also in llama.cpp's tools" {
+    mkdir bin peer
+    cat > bin/llama-bench <<'EOF'
+#!/bin/sh
+# the clock of a process that just began stands near zero
+[ "$(date +%s)" -lt 1000 ] && echo '[ { "avg_ts": 12.5 } ]'
+EOF
+    chmod +x bin/*
+    touch peer/tiny-llama.bf16.gguf
+    PATH=$PWD/bin:$PATH run_bench "${QUICK[@]}" --only models --jobs decode --dtypes bf16 \
+        --repeat 2 --threads 1 --peer peer --clock cpu -o bench.ndjson
+    conforms bench.ndjson
+    jq -se 'map(select(.work)) | length == 1 and all(.clock == "cpu" and .took_ns > 0 and
+        .peer_tokens_per_s == 12.5 and (.turn_ratios | length) == 2)' bench.ndjson
+}
+
 @test "a user's peer: its output is joined by work, model and dtype" {
     cat > told <<'EOF'
 {"work": "prefill 128", "dtype": "int8", "tokens_per_s": 1}

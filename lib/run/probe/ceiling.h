@@ -40,6 +40,8 @@ json_t *ceiling_record(const struct ceilings *c, const struct backend *b, enum u
 enum { CEILING_ARRAY_BYTES = 256 << 20 }; /* more than most last-level caches */
 struct ceiling_reader; /* an array in memory */
 struct ceiling_reader *ceiling_reader_open(size_t bytes, struct err *e); /* NULL: no memory */
+/* Its rates are then those of processor time, as if no other program ran on these processors. */
+void ceiling_reader_by_processor(struct ceiling_reader *r);
 double ceiling_reader_bytes_per_s(struct ceiling_reader *r, struct pool *pool);
 void ceiling_reader_close(struct ceiling_reader *r); /* NULL is fine */
 

@@ -21,6 +21,9 @@ BENCH_SHAPES ?= small
 BENCH_DTYPES ?= f32,bf16,int8,nf4
 # repeats of a measurement
 BENCH_REPEAT ?= 3
+# wall: elapsed time; cpu: processor time, for a machine that others use too (best with one thread:
+# BENCH_FLAGS='--threads 1')
+BENCH_CLOCK  ?= wall
 # bytes of records that the tools read
 BENCH_STREAM ?= 16M
 # seconds that a peer may take
@@ -36,6 +39,12 @@ BENCH_OBJ := $(addprefix $(BUILD)/obj/tests/bench/,bench.o card.o task.o data.o 
     peer.o command.o)
 WRITE_OBJ := $(BUILD)/obj/tests/bench/write-checkpoint.o
 GGUF_OBJ  := $(addprefix $(BUILD)/obj/tests/bench/,write-gguf.o ggml-blocks.o)
+
+# What makes the clocks of llama.cpp's tools processor time.
+BENCH_SO   := $(BUILD)/tests/bench/processor-clock.so
+$(BENCH_SO): tests/bench/processor-clock.c $(BUILD)/obj/flags.txt
+	@mkdir -p $(@D)
+	$(call say,cc $<)$(CC) $(ALL_CFLAGS) -fPIC -shared $< -o $@
 
 BENCH_PROG := $(addprefix $(BUILD)/tests/bench/,bench write-gguf write-checkpoint)
 $(BUILD)/tests/bench/bench: $(BENCH_OBJ) $(BENCH_LIB)
@@ -62,14 +71,14 @@ $(PEER_DIR)/%.gguf: $(BUILD)/tests/bench/write-gguf
 	    $< --shape $(basename $*) --type $(patsubst .%,%,$(suffix $*)) $@
 
 BENCH_OUT  = $(RESULTS)/bench
-BENCH_NEEDS := $(firstword $(BENCH_PROG)) $(BIN)/plot $(if $(PEER),$(PEER_FILES)) \
+BENCH_NEEDS := $(firstword $(BENCH_PROG)) $(BENCH_SO) $(BIN)/plot $(if $(PEER),$(PEER_FILES)) \
     $(if $(findstring tools,$(BENCH)),$(BIN)/measure $(BIN)/score-exact $(BIN)/score-text \
         $(BIN)/report $(BIN)/pareto $(BIN)/compare)
 .PHONY: bench
 bench: $(BENCH_NEEDS) ##run limits of this machine, speed of kernels and models (BENCH=)
 	@mkdir -p $(BENCH_OUT)
 	flock -x $(QUIET) $< --only $(BENCH) --shapes $(BENCH_SHAPES) --dtypes $(BENCH_DTYPES) \
-	    --repeat $(BENCH_REPEAT) --bin $(BIN) --stream $(BENCH_STREAM) --peer-limit $(BENCH_LIMIT) \
+	    --repeat $(BENCH_REPEAT) --clock $(BENCH_CLOCK) --bin $(BIN) --stream $(BENCH_STREAM) --peer-limit $(BENCH_LIMIT) \
 	    $(if $(PEER),--peer $(PEER_DIR)) \
 	    $(if $(BENCH_PEER),--peer-command $(call quoted,$(BENCH_PEER))) $(BENCH_FLAGS) \
 	    -o $(BENCH_OUT)/bench.ndjson
@@ -79,4 +88,4 @@ bench: $(BENCH_NEEDS) ##run limits of this machine, speed of kernels and models 
 
 # Their tests.
 $(BUILD)/tests/unit/test-ggml-blocks: $(BUILD)/obj/tests/bench/ggml-blocks.o
-test: $(if $(filter %/bench.bats %/bench-tables.bats %/gpu-parts.bats,$(TEST_SH)),$(BENCH_PROG))
+test: $(if $(filter %/bench.bats %/bench-tables.bats %/gpu-parts.bats,$(TEST_SH)),$(BENCH_PROG) $(BENCH_SO))
