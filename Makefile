@@ -162,6 +162,7 @@ CPU_FLAGS       = -O3 -ffp-contract=fast -fno-math-errno -fno-trapping-math -Wno
 CPU_FLAGS_portable   :=
 CPU_FLAGS_neon       :=
 CPU_FLAGS_avx2       := -march=x86-64-v3 -mtune=generic
+CPU_FLAGS_avxvnni    := $(CPU_FLAGS_avx2) -mavxvnni
 CPU_FLAGS_avx512     := -march=x86-64-v4 -mprefer-vector-width=512
 CPU_FLAGS_avx512bf16 := $(CPU_FLAGS_avx512) -mavx512bf16 -mavx512vnni -mavx512vbmi
 CPU_FLAGS_amx        := $(CPU_FLAGS_avx512bf16) -mamx-tile -mamx-bf16 -mamx-int8

@@ -13,12 +13,13 @@ SAN     ?=
 # 1: link the libraries statically. The archives of libarchive's own libraries are needed, too
 # (Debian: libacl1-dev, liblz4-dev, libzstd-dev, libxml2-dev)
 STATIC  ?=
-CPU_LEVELS_x86_64  := amx avx512bf16 avx512 avx2
+CPU_LEVELS_x86_64  := amx avx512bf16 avx512 avxvnni avx2
 CPU_LEVELS_aarch64 := neon
 # The flag of /proc/cpuinfo that tells a level; a level without one is always there.
 CPU_FLAG_amx        := amx_tile avx512_bf16
 CPU_FLAG_avx512bf16 := avx512_bf16
 CPU_FLAG_avx512     := avx512vl
+CPU_FLAG_avxvnni    := avx_vnni avx2
 CPU_FLAG_avx2       := avx2
 CPU_KNOWS   := $(shell grep -m 1 ^flags /proc/cpuinfo)
 CPU_LACKS   := $(if $(CPU_KNOWS),$(foreach l,$(CPU_LEVELS_$(CPU)),$(if $(filter-out $(CPU_KNOWS),\

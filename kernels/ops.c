@@ -5,16 +5,17 @@
 
 #include "kernels/amx.h"
 #include "kernels/ops.h"
+#include "kernels/peak.h"
 
-extern const struct ops cpu_amx_ops, cpu_avx512bf16_ops, cpu_avx512_ops, cpu_avx2_ops,
-    cpu_neon_ops, cpu_portable_ops;
+extern const struct ops cpu_amx_ops, cpu_avx512bf16_ops, cpu_avx512_ops, cpu_avxvnni_ops,
+    cpu_avx2_ops, cpu_neon_ops, cpu_portable_ops;
 
 struct level {
     const struct ops *ops;
     int usable;
 };
 
-enum { LEVELS_MAX = 7 };
+enum { LEVELS_MAX = 8 };
 
 #if defined HAVE_CPU_avx512 || defined HAVE_CPU_avx512bf16
 static int has_avx512(void)
@@ -31,6 +32,13 @@ static int has_avx512bf16(void)
            __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512vbmi");
 }
 #endif
+#if defined HAVE_CPU_avx2 || defined HAVE_CPU_avxvnni
+static int has_avx2(void)
+{
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+           __builtin_cpu_supports("bmi2");
+}
+#endif
 
 /* Best first, then an empty row. */
 static void levels(struct level out[LEVELS_MAX])
@@ -45,10 +53,11 @@ static void levels(struct level out[LEVELS_MAX])
 #ifdef HAVE_CPU_avx512
     out[n++] = (struct level){&cpu_avx512_ops, has_avx512()};
 #endif
+#ifdef HAVE_CPU_avxvnni
+    out[n++] = (struct level){&cpu_avxvnni_ops, has_avx2() && peak_avx_vnni()};
+#endif
 #ifdef HAVE_CPU_avx2
-    out[n++] = (struct level){&cpu_avx2_ops,
-                              __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-                                  __builtin_cpu_supports("bmi2")};
+    out[n++] = (struct level){&cpu_avx2_ops, has_avx2()};
 #endif
 #ifdef HAVE_CPU_neon
     out[n++] = (struct level){&cpu_neon_ops, 1};

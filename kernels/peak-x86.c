@@ -78,7 +78,7 @@ AMX_LOOP(int8_amx, tmm_int8)
 
 /* Reads CPUID (leaf 7, subleaf 1: EAX, bit 4): older compilers have no name for it. Where AVX2 may
  * be used, its registers may be too. */
-static int has_avx_vnni(void)
+int peak_avx_vnni(void)
 {
     unsigned a = 0, b, c, d;
     return __builtin_cpu_supports("avx2") && __get_cpuid_count(7, 1, &a, &b, &c, &d) && a >> 4 & 1;
@@ -101,7 +101,7 @@ const struct peak *peak_at(enum unit u, size_t n)
     const int usable[] = {__builtin_cpu_supports("avx512f"),
                           __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"), 1,
                           amx, amx, __builtin_cpu_supports("avx512bf16"),
-                          __builtin_cpu_supports("avx512vnni"), has_avx_vnni(),
+                          __builtin_cpu_supports("avx512vnni"), peak_avx_vnni(),
                           __builtin_cpu_supports("avx2")};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i].unit == u && usable[i] && !n--)

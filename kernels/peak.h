@@ -24,6 +24,9 @@ const struct peak *peak_at(enum unit u, size_t i);
  * Takes at most a millisecond where there are several. NULL: none. */
 const struct peak *peak_best(enum unit u);
 
+/* 1: an x86 processor with AVX-VNNI (vpdpbusd for 256-bit vectors). */
+int peak_avx_vnni(void);
+
 /* Defines a loop of STEP(sum, x, y) over PEAK_CHAINS sums of type VEC. TARGET: a target attribute,
  * or empty. */
 #define PEAK_LOOP(NAME, TARGET, VEC, STEP)                                       \

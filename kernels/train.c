@@ -6,7 +6,7 @@
 #include <string.h>
 
 extern const struct train_ops ref_train, cpu_amx_train, cpu_avx512bf16_train, cpu_avx512_train,
-    cpu_avx2_train, cpu_neon_train, cpu_portable_train;
+    cpu_avxvnni_train, cpu_avx2_train, cpu_neon_train, cpu_portable_train;
 
 static const struct {
     const char *level; /* ops.level */
@@ -20,6 +20,9 @@ static const struct {
 #endif
 #ifdef HAVE_CPU_avx512
     {"avx512", &cpu_avx512_train},
+#endif
+#ifdef HAVE_CPU_avxvnni
+    {"avxvnni", &cpu_avxvnni_train},
 #endif
 #ifdef HAVE_CPU_avx2
     {"avx2", &cpu_avx2_train},

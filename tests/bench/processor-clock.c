@@ -1,6 +1,6 @@
-/* processor-clock.c - a shared object for LD_PRELOAD. Every clock of the program is then the processor
- * time of all its threads, divided by CLOCK_THREADS. So a peer measures itself by the clock of
- * `bench --clock cpu`. */
+/* processor-clock.c - a shared object for LD_PRELOAD. Every clock of the program is then the
+ * processor time of all its threads, divided by CLOCK_THREADS. So a peer measures itself by the
+ * clock of `bench --clock cpu`. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/syscall.h>

@@ -21,8 +21,7 @@ BENCH_SHAPES ?= small
 BENCH_DTYPES ?= f32,bf16,int8,nf4
 # repeats of a measurement
 BENCH_REPEAT ?= 3
-# wall: elapsed time; cpu: processor time, for a machine that others use too (best with one thread:
-# BENCH_FLAGS='--threads 1')
+# wall: elapsed time; cpu: processor time, for a machine that other programs use too
 BENCH_CLOCK  ?= wall
 # bytes of records that the tools read
 BENCH_STREAM ?= 16M
@@ -78,7 +77,8 @@ BENCH_NEEDS := $(firstword $(BENCH_PROG)) $(BENCH_SO) $(BIN)/plot $(if $(PEER),$
 bench: $(BENCH_NEEDS) ##run limits of this machine, speed of kernels and models (BENCH=)
 	@mkdir -p $(BENCH_OUT)
 	flock -x $(QUIET) $< --only $(BENCH) --shapes $(BENCH_SHAPES) --dtypes $(BENCH_DTYPES) \
-	    --repeat $(BENCH_REPEAT) --clock $(BENCH_CLOCK) --bin $(BIN) --stream $(BENCH_STREAM) --peer-limit $(BENCH_LIMIT) \
+	    --repeat $(BENCH_REPEAT) --clock $(BENCH_CLOCK) --bin $(BIN) \
+	    --stream $(BENCH_STREAM) --peer-limit $(BENCH_LIMIT) \
 	    $(if $(PEER),--peer $(PEER_DIR)) \
 	    $(if $(BENCH_PEER),--peer-command $(call quoted,$(BENCH_PEER))) $(BENCH_FLAGS) \
 	    -o $(BENCH_OUT)/bench.ndjson
@@ -88,4 +88,5 @@ bench: $(BENCH_NEEDS) ##run limits of this machine, speed of kernels and models 
 
 # Their tests.
 $(BUILD)/tests/unit/test-ggml-blocks: $(BUILD)/obj/tests/bench/ggml-blocks.o
-test: $(if $(filter %/bench.bats %/bench-tables.bats %/gpu-parts.bats,$(TEST_SH)),$(BENCH_PROG) $(BENCH_SO))
+test: $(if $(filter %/bench.bats %/bench-tables.bats %/gpu-parts.bats,$(TEST_SH)),\
+          $(BENCH_PROG) $(BENCH_SO))
