@@ -8,8 +8,9 @@
  *             +----+----+----+----+----+--       so a panel stays in its cache for all blocks.
  *
  * With few rows, a thread reads its own part of the weights as one stream. With many rows, panels
- * and blocks come from the caches, and the tile runs at the speed of the arithmetic. The numbers of
- * a cell do not depend on the thread that computes it. */
+ * and blocks come from the caches, and the tile runs at the speed of the arithmetic. Blocks that
+ * would leave the caches between two panels are computed in chunks, one after the other. The
+ * numbers of a cell do not depend on the thread that computes it. */
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/format/cpu_format.h"
 #include "kernels/cpu/outputs.h"
@@ -22,6 +23,7 @@ struct matmul_call {
     const float *x;
     char *blocks;
     size_t T, K, n_blocks, block_bytes, panel_bytes;
+    size_t first, here; /* blocks of the chunk that is computed */
 };
 
 static size_t cut(size_t n, size_t size) { return (n + size - 1) / size; }
@@ -39,6 +41,7 @@ static struct matmul_call call_of(const struct mat *w, const float *x, size_t T,
     const struct format *f = CPU(format_of)(w->dtype);
     return (struct matmul_call){.format = f, .x = x, .blocks = work, .T = T, .K = w->cols,
                                 .n_blocks = cut(T, f->rows_most),
+                                .here = cut(T, f->rows_most),
                                 .block_bytes = block_bytes(f, T, w->cols),
                                 .panel_bytes = f->panel_bytes(w->cols)};
 }
@@ -80,10 +83,10 @@ static void pack_blocks(void *ctx, size_t begin, size_t end, size_t worker)
 static struct ahead next_of(const struct matmul_call *c, const char *panel, size_t block)
 {
     enum { FEW = 8 };
-    if (c->n_blocks == 1 || c->n_blocks > FEW)
+    if (c->here == 1 || c->here > FEW)
         return (struct ahead){panel + c->format->distance, c->panel_bytes};
-    size_t share = c->panel_bytes / c->n_blocks;
-    return (struct ahead){panel + c->panel_bytes + block * share, share};
+    size_t share = c->panel_bytes / c->here;
+    return (struct ahead){panel + c->panel_bytes + (block - c->first) * share, share};
 }
 
 static void multiply(float *sums, const struct matmul_call *c, const struct mat *w, size_t panel,
@@ -117,18 +120,32 @@ static void tiles(void *ctx, size_t begin, size_t end, size_t worker)
     const struct matmul_call *c = ctx;
     for (size_t i = begin; i < end; i++) {
         const struct product *p = c->products;
-        size_t panel = i / c->n_blocks;
+        size_t panel = i / c->here;
         for (; panel >= panels(p->w->rows); p++)
             panel -= panels(p->w->rows);
-        one_tile(c, p, panel, i % c->n_blocks);
+        one_tile(c, p, panel, c->first + i % c->here);
     }
+}
+
+/* A chunk fits a second cache, or has so many rows that reading the weights again for each chunk
+ * hardly costs time. */
+static size_t chunks_of(const struct matmul_call *c)
+{
+    enum { BYTES = 1 << 20, ROWS = 128 };
+    size_t by_bytes = cut(c->n_blocks * c->block_bytes, BYTES), by_rows = c->T / ROWS;
+    size_t n = by_bytes < by_rows ? by_bytes : by_rows;
+    return n < 1 ? 1 : n < c->n_blocks ? n : c->n_blocks;
 }
 
 static void run(struct backend *b, struct matmul_call *c, size_t all_panels)
 {
-    size_t rows = c->T / c->n_blocks;
+    size_t rows = c->T / c->n_blocks, chunks = chunks_of(c);
     pool_run(b->pool, c->n_blocks, grain(rows * c->K), pack_blocks, c);
-    pool_run(b->pool, all_panels * c->n_blocks, grain(rows * c->K * PANEL), tiles, c);
+    for (size_t i = 0; i < chunks; i++) {
+        c->first = c->n_blocks * i / chunks;
+        c->here = c->n_blocks * (i + 1) / chunks - c->first;
+        pool_run(b->pool, all_panels * c->here, grain(rows * c->K * PANEL), tiles, c);
+    }
 }
 
 void CPU(matmul)(struct backend *b, const struct product *p, size_t n, struct input in, size_t T,

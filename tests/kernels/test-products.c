@@ -235,6 +235,31 @@ static void same_bits(const struct ops *ops, enum dtype dtype)
     free(x), free(w), free(first), free(y);
 }
 
+/* Rows that are too many for a cache are multiplied in chunks: as rows alone. */
+static void many_rows(const struct ops *ops, enum dtype dtype)
+{
+    enum { T = 397, N = 70, K = 2100, FEW = 31 };
+    float *x = draw(T * K), *w = draw(N * K), *y = draw(T * N), *z = mem_alloc(T * N * sizeof *z);
+    memcpy(z, y, T * N * sizeof *z);
+    for (size_t threads = 1; threads <= 3; threads++) {
+        struct backend *b = levels_open(ops, threads);
+        struct mat m = levels_mat(b, w, N, K, dtype);
+        void *work = work_for(b, T, K, N);
+        b->ops->matmul(b, &(struct product){&m, y, 1}, 1, (struct input){.x = x}, T, work);
+        for (size_t t = 0; t < T; t += FEW) {
+            struct input in = {.x = x + t * K};
+            size_t rows = T - t < FEW ? T - t : FEW;
+            b->ops->matmul(b, &(struct product){&m, z + t * N, 1}, 1, in, rows, work);
+        }
+        ok(!memcmp(y, z, T * N * sizeof *y), "%s dtype %d: the same bits in chunks, %zu threads",
+           ops->level, (int)dtype, threads);
+        b->ops->mat_free(b, &m);
+        backend_close(b);
+        free(work);
+    }
+    free(x), free(w), free(y), free(z);
+}
+
 int main(void)
 {
     struct backend *ref = levels_open(&ops_ref, 1);
@@ -250,6 +275,7 @@ int main(void)
             padding_case(b, dtypes[d], 0);
             padding_case(b, dtypes[d], 1);
             same_bits(ops, dtypes[d]);
+            many_rows(ops, dtypes[d]);
         }
         norm_cases(b);
         ok(!b->memory.allocated, "%s gives all memory back", ops->level);
