@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/forecast/backtest.h"
+#include "lib/forecast/published.h"
 #include "lib/analysis/records/origin.h"
 #include "lib/base/cli/log.h"
 #include "lib/base/cli/opt.h"
@@ -26,7 +26,7 @@ struct args {
     const char *published, *fit;
     int64_t prompt, block;
     double mfu, mbu;
-    int check, along;
+    int check, claims, along;
 };
 
 struct forecast {
@@ -192,49 +192,24 @@ static int write_fits(struct forecast *f, struct err *e)
 
 /* ---- the check ---- */
 
-static int check_published(struct forecast *f, const json_t *r, struct err *e)
+static int write_check(struct forecast *f, struct err *e)
 {
-    const char *hardware = rec_text(r, "hardware"), *model = rec_text(r, "model");
-    const struct forecast_known x = {"publication", rec_text(r, "name"), rec_text(r, "source"),
-                                     rec_text(r, "metric"), rec_text(r, "counting"),
-                                     rec_number(r, "value"), json_object_get(r, "assumed")};
-    const struct precision how = {.dtype = rec_text(r, "dtype"), .quant = rec_text(r, "quant")};
-    const struct hardware *h = hardware ? hardware_find(&f->table, hardware) : NULL;
-    struct checkpoint c;
-    struct forecast_place p;
-    struct forecast_batch b = {0};
-    if (!x.name || !x.source || !x.metric || !x.counting || !model || !(x.value > 0))
-        return err_set(e, EXIT_BAD_DATA, "expected name, source, model, metric, counting and a "
-                       "value above 0");
-    if (rec_int(r, "devices", 1) != 1)
-        return backtest_write(&f->backtest, NULL, NULL, &x, "more than one device", e);
-    if (!h)
-        return backtest_write(&f->backtest, NULL, NULL, &x, "its hardware is not in the table", e);
-    if (strncmp(model, "synth:", 6) || checkpoint_open(&c, model, 0, NULL))
-        return backtest_write(&f->backtest, NULL, NULL, &x, "this program has no such shape", e);
-    int bad = backtest_place(&f->backtest, &p, &c, h, &how, NULL, e);
-    const char *why = bad ? NULL : forecast_batch_of(r, &p.n, &b);
-    bad = bad || backtest_write(&f->backtest, why ? NULL : &p, &b, &x, why, e) ? -1 : 0;
-    checkpoint_close(&c);
-    return bad;
+    return published_check(&f->backtest, f->a.published, e) || backtest_measured(&f->backtest, e) ||
+           backtest_errors(&f->backtest, e) || backtest_bias(&f->backtest, e);
 }
 
-static int read_published(struct forecast *f, struct err *e)
+static int write_claims(struct forecast *f, struct err *e)
 {
-    char *path = f->a.published ? mem_text(f->a.published) : share_find("data/published.ndjson", e);
-    const char *const paths[] = {path};
-    struct rec_reader *in = path ? rec_read_open(paths, 1, e) : NULL;
-    json_t *r;
-    int got = in ? 1 : -1;
-    while (got > 0 && (got = rec_read(in, &r, e)) > 0) {
-        if (check_published(f, r, e))
-            got = err_prefix(e, "%s", rec_where(in));
-        json_decref(r);
-    }
-    if (in)
-        rec_read_close(in);
-    free(path);
-    return got;
+    for (int i = 0; i < FRACTIONS; i++)
+        f->stated[i] = 1;
+    json_t *verdicts = published_judge(&f->backtest, f->a.published, e), *v;
+    size_t i;
+    int bad = verdicts ? 0 : -1;
+    json_array_foreach(verdicts, i, v)
+        if (!bad)
+            bad = rec_write(&f->out, "claim_verdict", json_incref(v), e);
+    json_decref(verdicts);
+    return bad;
 }
 
 /* ---- along a sweep ---- */
@@ -309,8 +284,8 @@ static const char notes[] =
     "A batch takes the sum of its passes. All prompts have the same length and every\n"
     "slot is filled (contract fixed).\n"
     "By default it writes times, memory and crossovers of the machines in\n"
-    "data/hardware.ndjson. --fit, --along-steps and --check write other records\n"
-    "instead: see --help-all.\n"
+    "data/hardware.ndjson. --fit, --along-steps, --check and --claims write other\n"
+    "records instead: see --help-all.\n"
     "\n"
     "flops and bytes are counted as in `measure --help-all`. Peaks come from\n"
     "data/hardware.ndjson: dense, in the unit that multiplies the matrices (bf16 for\n"
@@ -356,7 +331,12 @@ static const char notes[] =
     "  forecast from the table. `counting` tells which tokens a published rate\n"
     "  counts: to_eos leaves out slots that a forecast counts. `assumed` lists\n"
     "  settings that the publication does not state. A figure that cannot be forecast\n"
-    "  has a reason instead.\n";
+    "  has a reason instead.\n"
+    "--claims  a verdict on each published speed. roofline_ratio is the share of\n"
+    "  the limits of the data sheet that it reaches; at the full bandwidth a pass\n"
+    "  must commit needs_tokens_per_pass. beyond: the share is above 1, or a pass\n"
+    "  must commit more than a block; else within, or not comparable for a reason.\n"
+    "  `missing` lists what the publication does not state.\n";
 
 static void check(struct forecast *f, int bad, const struct err *e)
 {
@@ -416,6 +396,8 @@ int main(int argc, char **argv)
                  "batch fits in"},
         {"check", 0, OPT_FLAG, &f.a.check,
          .help = "compare forecasts with measured and published figures"},
+        {"claims", 0, OPT_FLAG, &f.a.claims,
+         .help = "judge published speeds by the limits of their cards"},
         {"along-steps", 0, OPT_FLAG, &f.a.along,
          .help = "forecast times at --steps from a sweep measured at other step counts"},
         {"hardware-table", 0, OPT_TEXT, &f.a.table, .arg = "FILE",
@@ -436,14 +418,14 @@ int main(int argc, char **argv)
     check(&f, !f.backend || hardware_read(&f.table, f.a.table, &e) || open_models(&f, &e) ||
               rec_open(&f.out, &f.a.common, "forecast", argc, argv, NULL, &e), &e);
     f.backtest = (struct backtest){f.backend, &f.table, &f.roof, &f.points, &f.along, f.stated,
-                                   f.model, f.n_models, f.log, &f.out, {0}, NULL};
+                                   f.model, f.n_models, f.log, &f.out, {0}, {0}, NULL};
     check(&f, read_records(&f, &seen, (const char *const *)argv + first, (size_t)(argc - first),
                            &e), &e);
-    check(&f, f.a.along ? write_along(&f, &e)
-              : f.a.fit   ? write_fits(&f, &e)
-              : f.a.check ? read_published(&f, &e) || backtest_measured(&f.backtest, &e) ||
-                            backtest_bias(&f.backtest, &e)
-                          : write_grid(&f, &e), &e);
+    check(&f, f.a.along    ? write_along(&f, &e)
+              : f.a.fit    ? write_fits(&f, &e)
+              : f.a.check  ? write_check(&f, &e)
+              : f.a.claims ? write_claims(&f, &e)
+                           : write_grid(&f, &e), &e);
     int code = take_verdict(&seen, &f.log, 0);
     check(&f, rec_close(&f.out, code ? "failed" : "ok", &e), &e);
     forecast_free(&f);

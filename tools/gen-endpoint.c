@@ -150,7 +150,7 @@ static json_t *meta_of(const struct endpoint *s)
     json_t *m = json_pack("{s:{s:s, s:s, s:s}, s:s?, s:s, s:I, s:I}", "endpoint", "url", s->a->url,
                           "served", s->served.model, "stack", s->served.stack, "tokenizer_sha256",
                           s->tokenizer ? tokenizer_hash(s->tokenizer) : NULL, "prompts_sha256",
-                          s->asked.sha256, "prompts", (json_int_t)s->asked.n, "launch",
+                          s->asked.in.sha256, "prompts", (json_int_t)s->asked.n, "launch",
                           (json_int_t)s->a->launch);
     assert(m);
     return m;
@@ -274,14 +274,14 @@ static int run_point(struct endpoint *s, const struct settings *point, int64_t r
 static int run_all(struct endpoint *s, struct err *e)
 {
     const struct run_plan *plan = &s->plan;
-    for (size_t i = 0; i < s->asked.faults; i++) {
-        struct asked_fault *f = &s->asked.fault[i];
+    for (size_t i = 0; i < s->asked.in.faults; i++) {
+        struct prompt_fault *f = &s->asked.in.fault[i];
         worse(s, EXIT_FAILED_RECORDS);
-        if (rec_bad(&s->out, &f->why, f->where, f->id, e))
+        if (rec_bad(&s->out, &f->err, f->where, f->id, e))
             return -1;
     }
-    s->out.bad += s->asked.more;
-    if (!s->asked.n || s->asked.unsound)
+    s->out.bad += s->asked.in.more;
+    if (!s->asked.n || s->asked.in.unsound)
         worse(s, EXIT_BAD_DATA);
     const int64_t loads = (int64_t)(plan->rounds * plan->points);
     const int64_t each = (int64_t)s->asked.n + (s->a->warmup < (int64_t)s->asked.n
@@ -424,7 +424,7 @@ int main(int argc, char **argv)
     if (open_all(&s, given, argc, argv, first, &e))
         err_die(TOOL, &e);
     catch_signals();
-    s.out.inputs = json_incref(s.asked.inputs);
+    s.out.inputs = json_incref(s.asked.in.inputs);
     if (run_all(&s, &e) ||
         rec_close(&s.out, stop_signal ? "interrupted" : s.worst ? "failed" : "ok", &e)) {
         rec_abandon(&s.out);
