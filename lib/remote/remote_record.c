@@ -45,7 +45,7 @@ json_t *remote_record_about(const struct remote_place *at)
 static void set_prompt(json_t *r, const struct remote_place *at, const struct asked_prompt *p,
                        const struct reply *reply)
 {
-    static const char *const copied[] = {"reference", "answer", "task", "source"};
+    static const char *const copied[] = {"reference", "answer", "task", "shots", "source"};
     char workload[SETTINGS_ID] = "", *text = asked_text(p);
     memcpy(workload, at->asked->in.sha256, SETTINGS_ID - 1);
     set_text(r, "workload", workload);

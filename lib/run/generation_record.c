@@ -150,7 +150,7 @@ static void set_point(json_t *r, const struct job *job, const struct network *n,
 
 static void set_prompt(json_t *r, const struct prompt *p)
 {
-    static const char *const copied[] = {"reference", "answer", "task", "source"};
+    static const char *const copied[] = {"reference", "answer", "task", "shots", "source"};
     set_text(r, "prompt", p->text);
     for (size_t i = 0; i < sizeof copied / sizeof *copied; i++) {
         json_t *v = json_object_get(p->record, copied[i]);

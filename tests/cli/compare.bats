@@ -438,3 +438,37 @@ first_difference_tokens 4 45000,first_difference_steps 1 30000" ]
     [ "$(jq -s 'map(select(.metric == "m_ratio" and .value == 2)) | length' <<< "$output")" -eq 2 ]
     [[ $stderr == *"W042"*"two:2: "* ]]
 }
+
+# scores CHAT SEED BETTER: right answers of three points to 60 prompts; the point BETTER is right
+# most often, the others follow in order
+scores()
+{
+    jq -nc --arg chat "$1" --argjson seed "$2" --arg better "$3" '["a", "b", "c"] as $points
+        | ([$better] + ($points - [$better])) as $order | range(60) as $i | range(3) as $k
+        | {schema: "crossover/1", kind: "quality", run: "r", config: $order[$k], model: $order[$k],
+           arch: "llama", batch: 1, temperature: 1, point: "\($order[$k])\($chat)", seed: $seed,
+           shots: 5, id: "p\($i)", metric: "accuracy", direction: "higher",
+           value: (if $i % 4 >= $k then 1 else 0 end)}
+          + if $chat == "" then {} else {conditions: "chat=\($chat)"} end'
+}
+
+@test "an order holds over templates and seeds, flips, or is open" {
+    { scores "" 1 a; scores own 1 a; scores "" 2 a; } > "$T/same"
+    compare --ranking "$T/same" > "$T/out"
+    conforms "$T/out"
+    jq -e '.verdict == "HOLDS" and .tau == 1 and .lo == 1 and .n == 60 and .flips == []
+        and .places == ["chat=own shots=5 seed=1", "shots=5 seed=1", "shots=5 seed=2"]
+        and (.systems | sort) == ["a", "b", "c"]' "$T/out"
+    { cat "$T/same"; scores own 3 b; } | compare --ranking > "$T/out"
+    conforms "$T/out"
+    jq -e '.verdict == "FLIPS" and .tau < 1 and .hi < 1 and (.flips | length) == 1
+        and ([.flips[0] | .first, .second] | sort) == ["a", "b"]
+        and (.flips[0] | [.first_better, .second_better] | map(length) | sort) == [1, 3]
+        and (.text | test("it flips: . is better than . with .*seed"))' "$T/out"
+    # 28 prompts in common show nothing; a place without some point does not count
+    { jq -c 'select(.id | ltrimstr("p") | tonumber < 28)' "$T/same"; scores "" 4 a |
+        jq -c 'select(.model != "c")'; } | compare --ranking > "$T/out"
+    jq -e '.verdict == "UNDECIDED" and .tau == 1 and .lo < 1 and .left_out == 1' "$T/out"
+    scores "" 1 a | { ! compare --ranking 2> "$T/err" > "$T/out"; }
+    grep -q "two points under two templates or seeds" "$T/err"
+}

@@ -49,6 +49,7 @@ verdicts()
     run -1 --separate-stderr "$BIN/prep-prompts" --no-meta --task mmlu:high_jumps --shots 2
     echo "$output" > got
     conforms got
+    jq -se 'map(select(.text).shots) == [2]' got
     [ "$(jq -r 'select(.text).text' got)" = "The following are multiple choice questions (with \
 answers) about high jumps.
 

@@ -114,7 +114,7 @@ static void add_once(struct evidence *v, const char *kind, const json_t *r)
 
 static int add_record(struct evidence *v, const json_t *r, struct err *e)
 {
-    static const char *const lists[] = {"crossover", "check", "fitness", "method"};
+    static const char *const lists[] = {"crossover", "check", "fitness", "method", "ranking"};
     const char *kind = rec_kind(r), *point = about_point(r);
     const int of_point = !strcmp(kind, "times") || !strcmp(kind, "metric") ||
                          !strcmp(kind, "quality") || !strcmp(kind, "generation");

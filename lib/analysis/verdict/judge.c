@@ -7,12 +7,13 @@
 #include "lib/analysis/verdict/effects.h"
 #include "lib/analysis/verdict/exactness.h"
 #include "lib/analysis/verdict/gather.h"
+#include "lib/analysis/verdict/rankings.h"
 #include "lib/analysis/verdict/selftest.h"
 
 int judge_count(const struct judge *j)
 {
     return !!j->claims + !!j->exact + !!j->stored + (j->self_test > 0) + (j->gate > 0) +
-           !!j->samples;
+           !!j->samples + !!j->ranking;
 }
 
 static json_t *gather(const char *const *paths, size_t n, const char *const *kinds,
@@ -132,6 +133,23 @@ static int write_effects(const char *const *paths, size_t n, struct rec_writer *
     return bad;
 }
 
+static int judge_ranking(const char *const *paths, size_t n, struct rec_writer *out,
+                         const struct log *log, struct err *e)
+{
+    static const char *const kinds[] = {"quality", NULL};
+    json_t *records = gather(paths, n, kinds, log, e), *r;
+    json_t *rankings = records ? rankings_of(records) : NULL;
+    size_t i;
+    const int none = rankings && !json_array_size(rankings);
+    json_array_foreach(rankings, i, r)
+        log_note(log, "%s", rec_text(r, "text"));
+    int bad = write_list(out, "ranking", rankings, e);
+    json_decref(records);
+    return none ? err_set(e, EXIT_BAD_DATA, "--ranking: expected one quality of two points under "
+                          "two templates or seeds, got none")
+                : bad;
+}
+
 /* Prints the claims that differ, and the summary. */
 static void note_differing(const json_t *checks, const struct log *log)
 {
@@ -173,5 +191,7 @@ int judge_run(const struct judge *j, const char *const *paths, size_t n, struct 
         return judge_self_test(j, paths, n, out, log, e);
     if (j->gate > 0)
         return judge_gate(j, paths, n, out, log, e);
+    if (j->ranking)
+        return judge_ranking(paths, n, out, log, e);
     return write_effects(paths, n, out, log, e);
 }

@@ -1,5 +1,6 @@
 /* judge.h - the modes of compare that judge existing records: claims about options, the self-test,
- * a gate against slower builds, flags that must not change a token, a stored run. */
+ * a gate against slower builds, flags that must not change a token, a stored run, the order of points
+ * over templates and seeds. */
 #pragma once
 
 #include "lib/base/cli/log.h"
@@ -13,6 +14,7 @@ struct judge {
     double self_test;   /* factor of the slow twin: comparison records in (selftest.h) */
     double gate;        /* a slow-down, 0.02: comparison records in (selftest.h) */
     int samples;        /* samples records in (effects.h) */
+    int ranking;        /* quality records in (rankings.h) */
 };
 
 int judge_count(const struct judge *j); /* how many of them are set */
