@@ -200,7 +200,7 @@ int main(int argc, char **argv)
         {"title", 0, OPT_TEXT, &a.title, .arg = "TEXT",
          .help = "message of the figure: title of the SVG and start of the caption"},
         {"cost", 0, OPT_TEXT, &a.cost, .arg = "METRIC",
-         .help = "cost of pareto, steps and ratio (e2e_ns)"},
+         .help = "cost of pareto, steps and ratio (e2e_ns); of pareto also a quality"},
         {"quality", 0, OPT_TEXT, &a.quality, .arg = "METRIC",
          .help = "quality of pareto and steps (that of the front, else judge_ppl)"},
         {"metric", 0, OPT_TEXT, &a.metric, .arg = "METRIC",

@@ -122,10 +122,12 @@ static void note_contestant(struct scorer *s, const json_t *r)
                  "independent; use another model", s->checkpoint.config.name);
 }
 
-/* 1: this point and id were judged before. Counts repeats with other tokens. */
+/* 1: this point and id, and of drawn answers the seed, were judged before. Counts repeats with
+ * other tokens. */
 static int is_repeat(struct scorer *s, const json_t *r)
 {
-    char *key = mem_format("%s\n%s\n%s", about_point(r), about_workload(r), rec_text(r, "id"));
+    char *key = mem_format("%s\n%s\n%s\n%.0f", about_point(r), about_workload(r),
+                           rec_text(r, "id"), about_is_drawn(r) ? rec_number(r, "seed") : 0);
     json_t *ids = json_object_get(r, "token_ids"), *old = json_object_get(s->scored, key);
     if (old)
         s->changed += ids && !json_equal(old, ids);
@@ -189,7 +191,7 @@ static int judge_text(struct scorer *s, const json_t *r, struct scores *g, const
                                 i == 3 ? "lower" : "higher"),
                         e);
     if (!bad && !empty)
-        scores_keep(g, v);
+        scores_keep(g, rec_text(r, "id"), v);
     g->left_out += empty;
     ids_free(&ids);
     return bad;
@@ -318,7 +320,7 @@ static int score_given(struct scorer *s, const json_t *r, const struct scored_te
     if (strcmp(s->a.mode, "nll"))
         rec_set_number(q, "value_se", g->random ? (double)NAN : l.se, "one sample");
     if (!g->random)
-        scores_keep(g, v);
+        scores_keep(g, rec_text(r, "id"), v);
     return rec_write(&s->out, "quality", q, e);
 }
 

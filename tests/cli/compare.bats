@@ -465,6 +465,10 @@ scores()
         and ([.flips[0] | .first, .second] | sort) == ["a", "b"]
         and (.flips[0] | [.first_better, .second_better] | map(length) | sort) == [1, 3]
         and (.text | test("it flips: . is better than . with .*seed"))' "$T/out"
+    # answers that are not drawn are the same under every seed
+    jq -c 'if .model == "c" then .temperature = 0 | select(.seed == 1) else . end' "$T/same" |
+        compare --ranking > "$T/greedy"
+    jq -e '.verdict == "HOLDS" and (.places | length) == 3 and .left_out == 0' "$T/greedy"
     # 28 prompts in common show nothing; a place without some point does not count
     { jq -c 'select(.id | ltrimstr("p") | tonumber < 28)' "$T/same"; scores "" 4 a |
         jq -c 'select(.model != "c")'; } | compare --ranking > "$T/out"

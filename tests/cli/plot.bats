@@ -743,3 +743,16 @@ judged() {
     (ulimit -v 150000; "$BIN/plot" --type training --term train > loss.txt || exit 1)
     grep -q 'averaged over 300' loss.txt
 }
+
+@test "a frontier of two qualities needs no metric record" {
+    jq -nc '("judge_ppl", "entropy_nats") as $m | (0, 0.5, 1) as $t | {schema: "crossover/1",
+        kind: "quality", run: "r", config: "llama-demo temp=\($t)", point: "00000000000\($t * 2)",
+        model: "llama-demo", arch: "llama", batch: 1, max_new: 32, contract: "answer",
+        temperature: $t, metric: $m, summary: true, level: 0.95, n: 30, method: "pooled",
+        direction: (if $m == "judge_ppl" then "lower" else "higher" end),
+        value: (if $m == "judge_ppl" then 10 + 8 * $t else 2 + $t end), lo: 1, hi: 40}' > q.ndjson
+    "$BIN/plot" --type pareto --cost judge_ppl --quality entropy_nats -o f.svg q.ndjson
+    grep -q 'Quality (token entropy (nats)) against judge perplexity; up' f.txt
+    [ "$(grep -c '^1[048].*llama-demo temp=' f.tsv)" -eq 3 ]
+    lacks -q 'latency' f.txt
+}

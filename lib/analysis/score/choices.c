@@ -70,7 +70,7 @@ int choices_write(struct rec_writer *out, struct scores *g, const json_t *r, jso
         bad = rec_write(out, "quality", q, e);
     }
     if (!g->random)
-        scores_keep(g, hits);
+        scores_keep(g, rec_text(r, "id"), hits);
     return bad;
 }
 

@@ -1,6 +1,6 @@
 /* judge.h - the modes of compare that judge existing records: claims about options, the self-test,
- * a gate against slower builds, flags that must not change a token, a stored run, the order of points
- * over templates and seeds. */
+ * a gate against slower builds, flags that must not change a token, a stored run, the order of
+ * points over templates and seeds. */
 #pragma once
 
 #include "lib/base/cli/log.h"

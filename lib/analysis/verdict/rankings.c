@@ -1,5 +1,6 @@
 /* rankings.c - see rankings.h. Values are sorted into metric -> place -> system -> id -> [sum of
- * values, sum of weights]; systems, places and prompts that are common to all become an array. */
+ * values, sum of weights]; systems, places and prompts that are common to all become an array. An
+ * answer that is not drawn is the same under every seed, so its place has none at first. */
 #include "lib/analysis/verdict/rankings.h"
 
 #include <math.h>
@@ -25,22 +26,21 @@ static json_t *object_in(json_t *o, const char *key)
 
 /* ---- records ---- */
 
-static void put_part(struct buf *b, const json_t *r, const char *key)
-{
-    const json_t *v = json_object_get(r, key);
-    if (!v || json_is_null(v))
-        return;
-    buf_format(b, "%s%s=", b->len ? " " : "", key);
-    about_value(b, v);
-}
+static const char SEED[] = " seed=";
 
 /* "chat=own shots=5 seed=1". */
 static void name_place(struct buf *b, const json_t *r)
 {
     const char *conditions = rec_text(r, "conditions");
-    buf_text(b, conditions ? conditions : "");
-    put_part(b, r, "shots");
-    put_part(b, r, "seed");
+    const int shots = json_is_integer(json_object_get(r, "shots"));
+    buf_text(b, conditions ? conditions : shots ? "" : "no template");
+    if (shots)
+        buf_format(b, "%sshots=%lld", b->len ? " " : "", (long long)rec_int(r, "shots", 0));
+    const json_t *seed = about_is_drawn(r) ? json_object_get(r, "seed") : NULL;
+    if (json_is_integer(seed))
+        buf_format(b, "%s%lld", SEED, (long long)json_integer_value(seed));
+    else if (json_is_string(seed))
+        buf_format(b, "%s%s", SEED, json_string_value(seed));
 }
 
 static void name_system(const json_t *r, char id[SETTINGS_ID])
@@ -70,8 +70,8 @@ static void add(json_t *tree, json_t *names, const json_t *r)
     name_system(r, system);
     json_t *in = object_in(tree, metric);
     if (rec_is(r, "direction", "lower"))
-        json_object_set_new(in, "", json_true()); /* no place has this name: seeds are known */
-    in = object_in(object_in(in, place.len ? place.data : "seed unknown"), system);
+        json_object_set_new(in, "", json_true()); /* no place has this name */
+    in = object_in(object_in(in, place.data), system);
     const json_t *had = json_object_get(in, id);
     json_object_set_new(in, id, json_pack("[f, f]",
         value + json_number_value(json_array_get(had, 0)),
@@ -116,6 +116,28 @@ static const char *name_at(const json_t *list, size_t i)
 static const json_t *sums_of(const struct field *f, const char *place, const char *system)
 {
     return json_object_get(json_object_get(f->places, place), system);
+}
+
+/* Adds the systems of a place without a seed to the same places with seeds, which replace it. */
+static void spread(json_t *places)
+{
+    json_t *all = json_array();
+    put_keys(all, places);
+    for (size_t i = 0; i < json_array_size(all); i++) {
+        const char *name = name_at(all, i), *seed = strstr(name, SEED);
+        char *base = mem_text(name);
+        base[seed ? (size_t)(seed - name) : 0] = 0;
+        json_object_update_missing(json_object_get(places, name), json_object_get(places, base));
+        free(base);
+    }
+    for (size_t i = 0; i < json_array_size(all); i++) {
+        const char *seed = strstr(name_at(all, i), SEED);
+        char *base = mem_text(name_at(all, i));
+        base[seed ? (size_t)(seed - name_at(all, i)) : 0] = 0;
+        json_object_del(places, base);
+        free(base);
+    }
+    json_decref(all);
 }
 
 static void find_common(struct field *f)
@@ -259,6 +281,7 @@ json_t *rankings_of(const json_t *qualities)
         struct pooled_kind kind = pooled_of(metric);
         kind.higher = kind.higher < 0 ? !json_object_get(of, "") : kind.higher;
         json_object_del(of, "");
+        spread(of);
         struct field f = {of, json_array(), json_array(), json_array()};
         find_common(&f);
         if (json_array_size(f.systems) > 1 && json_array_size(f.at) > 1 && json_array_size(f.ids))
