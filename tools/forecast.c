@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "lib/forecast/published.h"
-#include "lib/analysis/records/origin.h"
+#include "lib/analysis/records/source.h"
 #include "lib/base/cli/log.h"
 #include "lib/base/cli/opt.h"
 #include "lib/base/mem.h"
@@ -39,7 +39,7 @@ struct forecast {
     struct fraction_points points;
     struct along along;
     struct rec_reader *in; /* of the operands, while they are read */
-    struct origin origin; /* the machine of these records */
+    struct source source; /* the machine of these records */
     double stated[FRACTIONS];
     struct checkpoint model[MODELS_MOST];
     size_t n_models;
@@ -235,7 +235,7 @@ static int write_along(struct forecast *f, struct err *e)
 static int take(void *ctx, const json_t *r, struct err *e)
 {
     struct forecast *f = ctx;
-    json_t *mine = origin_mark(&f->origin, r, rec_where(f->in));
+    json_t *mine = source_mark(&f->source, r, rec_where(f->in));
     int is_used = roof_take(&f->roof, mine) | fraction_take(&f->points, mine) |
                   along_take(&f->along, mine);
     backtest_take(&f->backtest, mine);
@@ -354,7 +354,7 @@ static void forecast_free(struct forecast *f)
     along_free(&f->along);
     backtest_free(&f->backtest);
     roof_free(&f->roof);
-    origin_free(&f->origin);
+    source_free(&f->source);
     hardware_free(&f->table);
     backend_close(f->backend);
 }

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/analysis/score/choices.h"
+#include "lib/analysis/score/multichoice.h"
 #include "lib/analysis/score/contestant.h"
 #include "lib/analysis/score/quality.h"
 #include "lib/analysis/score/scores.h"
@@ -365,14 +365,14 @@ static int choose(struct scorer *s, const json_t *r, struct err *e)
     struct buf config = {0};
     if (*rec_kind(r) && strcmp(rec_kind(r), "prompt"))
         return 0;
-    const json_t *choices = choices_of(r, e);
+    const json_t *choices = multichoice_of(r, e);
     if (!choices)
         return -1;
     json_t *about = scored_text_about(s, 0, &config), *nats = json_array();
     struct scores *g = find_group(s, config.data, about);
     g->random = random_weights(s, r);
     int bad = (!g->random && weigh(s, r, choices, nats, e)) ||
-              choices_write(&s->out, g, r, nats, is_bound(s), e);
+              multichoice_write(&s->out, g, r, nats, is_bound(s), e);
     json_decref(nats);
     buf_free(&config);
     return bad ? -1 : 1;
@@ -573,7 +573,7 @@ int main(int argc, char **argv)
         check(&s, err_set(&e, EXIT_BAD_DATA, "no %s records in the input",
                           strcmp(s.a.mode, "judge") ? "text" : "generation"), &e);
     for (size_t i = 0; i < s.n; i++)
-        check(&s, !strcmp(s.a.mode, "choice") ? choices_sum(&s.out, &s.group[i], is_bound(&s), &e)
+        check(&s, !strcmp(s.a.mode, "choice") ? multichoice_sum(&s.out, &s.group[i], is_bound(&s), &e)
                       : scores_write(&s.group[i], s.a.mode, (uint64_t)s.a.common.seed, &s.out, &e),
               &e);
     if (s.changed)

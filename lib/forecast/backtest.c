@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "lib/analysis/about.h"
-#include "lib/analysis/records/origin.h"
+#include "lib/analysis/records/source.h"
 #include "lib/base/mem.h"
 
 int backtest_place(const struct backtest *k, struct forecast_place *p, const struct checkpoint *c,
@@ -49,7 +49,7 @@ static int write_check(struct backtest *k, const struct forecast_place *p,
 static struct forecast_known known_value(const struct fraction_point *m, const char *name,
                                          const char *metric, double value)
 {
-    const char *device = rec_text(m->about, "device_name"), *host = origin_machine(m->about);
+    const char *device = rec_text(m->about, "device_name"), *host = source_machine(m->about);
     return (struct forecast_known){"measurement", name,
                                    device ? device : host ? host : "this program on a host",
                                    metric, "all_slots", value, NULL};
@@ -185,7 +185,7 @@ static void take_sweeps(struct backtest *k)
         json_array_foreach(k->crossovers, i, r)
             known |= same(r, x, "series") && same(r, x, "workload") && same(r, x, "llama_e2e_ns");
         if (!known) {
-            origin_copy(x, along_record(k->along, s));
+            source_copy(x, along_record(k->along, s));
             keep_crossover(k, json_incref(x));
         }
         json_decref(x);
@@ -200,7 +200,7 @@ static const struct fraction_point *point_of(const struct backtest *k, const jso
                                         "contract"};
     for (size_t i = 0; model && i < k->points->n; i++) {
         const struct fraction_point *m = &k->points->v[i];
-        int is = rec_is(m->about, "model", model) && origin_same_machine(m->about, x) &&
+        int is = rec_is(m->about, "model", model) && source_same_machine(m->about, x) &&
                  fabs(about_length(m->about) - rec_number(x, "new_tokens")) < 0.5 &&
                  (is_canvas ? same(m->about, x, "cache") : about_is_plain(m->about));
         for (size_t a = 0; a < sizeof alike / sizeof *alike; a++)

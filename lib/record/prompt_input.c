@@ -10,7 +10,7 @@
 #include "lib/base/places.h"
 #include "lib/record/json.h"
 
-struct reading {
+struct prompt_reading {
     struct prompt_input *in;
     prompt_taker take;
     void *ctx;
@@ -46,7 +46,7 @@ static int check_id(struct places *seen, const json_t *record, const char *where
     return 0;
 }
 
-static void hash_record(struct reading *r, const json_t *record)
+static void hash_record(struct prompt_reading *r, const json_t *record)
 {
     buf_clear(&r->line);
     if (json_put(record, JSON_COMPACT | JSON_SORT_KEYS, &r->line))
@@ -56,7 +56,7 @@ static void hash_record(struct reading *r, const json_t *record)
 }
 
 /* The record is stolen. */
-static void add_record(struct reading *r, json_t *record, const char *where)
+static void add_record(struct prompt_reading *r, json_t *record, const char *where)
 {
     struct err e = {0};
     const char *id = rec_text(record, "id");
@@ -78,7 +78,7 @@ static void add_record(struct reading *r, json_t *record, const char *where)
     add_fault(r->in, where, given, &e);
 }
 
-static int read_all(struct reading *r, struct rec_reader *from, int64_t limit, struct err *e)
+static int read_all(struct prompt_reading *r, struct rec_reader *from, int64_t limit, struct err *e)
 {
     json_t *record = NULL;
     int got = 1;
@@ -111,7 +111,7 @@ int prompt_input_read(struct prompt_input *in, const char *const *files, size_t 
     struct rec_reader *from = rec_read_open(files, n_files, e);
     if (!from)
         return -1;
-    struct reading r = {.in = in, .take = take, .ctx = ctx, .hash = hash_new()};
+    struct prompt_reading r = {.in = in, .take = take, .ctx = ctx, .hash = hash_new()};
     int bad = read_all(&r, from, limit, e);
     hash_hex(r.hash, in->sha256);
     hash_free(r.hash);

@@ -30,7 +30,7 @@ enum { TAIL = 32768 /* more than an interpreter buffers to its end */, ARGUMENTS
 static const char path[] = "/usr/bin:/bin";
 static const char bubblewrap[] = "/usr/bin/bwrap";
 
-struct job {
+struct confined {
     const char *const *argv;
     const char *program;
     size_t n;
@@ -39,13 +39,13 @@ struct job {
 };
 
 /* In a child: reports why (a static text) and ends. */
-static void fail(const struct job *j, const char *why)
+static void fail(const struct confined *j, const char *why)
 {
     (void)!write(j->fault, &why, sizeof why); /* the tool is the same program: the pointer is its */
     _exit(127);
 }
 
-static void set_streams(const struct job *j)
+static void set_streams(const struct confined *j)
 {
     int none = open("/dev/null", O_WRONLY | O_CLOEXEC); /* reading fails, as in code_eval */
     if (none < 0 || dup2(none, 0) < 0 || dup2(j->out, 1) < 0 || dup2(none, 2) < 0)
@@ -53,7 +53,7 @@ static void set_streams(const struct job *j)
 }
 
 /* A file without a name that holds n bytes, at its start. */
-static int file_of(const struct job *j, const void *bytes, size_t n)
+static int file_of(const struct confined *j, const void *bytes, size_t n)
 {
     int fd = memfd_create("sandbox", 0);
     if (fd < 0 || write(fd, bytes, n) != (ssize_t)n || lseek(fd, 0, SEEK_SET))
@@ -63,7 +63,7 @@ static int file_of(const struct job *j, const void *bytes, size_t n)
 
 /* ---- by bubblewrap ---- */
 
-static void wrap(const struct job *j)
+static void wrap(const struct confined *j)
 {
     struct sock_filter code[SANDBOX_CALLS];
     const unsigned short filter = sandbox_filter(code);
@@ -94,7 +94,7 @@ static void wrap(const struct job *j)
 /* ---- by namespaces ---- */
 
 /* The program's process. */
-static void start(const struct job *j)
+static void start(const struct confined *j)
 {
     static const char *const own[] = {"PATH=/usr/bin:/bin", "LC_ALL=C.UTF-8", NULL};
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -114,7 +114,7 @@ static void start(const struct job *j)
 }
 
 /* The helper's process: ends as the program does. */
-static void enter(const struct job *j)
+static void enter(const struct confined *j)
 {
     const char *why = sandbox_separate();
     pid_t child = why ? -1 : fork();
@@ -175,7 +175,7 @@ static int is_installed(const char *name)
     return found;
 }
 
-static void child(const struct job *j)
+static void child(const struct confined *j)
 {
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -190,7 +190,7 @@ int sandbox_run(const char *const *argv, const char *program, size_t n,
                 const struct sandbox_limits *limits, struct buf *tail, const char **why)
 {
     int out[2], fault[2], status = 0;
-    struct job j = {argv, program, n, limits, -1, -1};
+    struct confined j = {argv, program, n, limits, -1, -1};
     *why = is_installed(argv[0]) ? NULL : "the interpreter is not in /usr/bin or /bin";
     buf_clear(tail);
     if (*why)

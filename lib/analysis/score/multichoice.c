@@ -1,6 +1,6 @@
-/* choices.c - see choices.h. The answers of a question are kept as members of `variety`, one for
+/* multichoice.c - see multichoice.h. The answers of a question are kept as members of `variety`, one for
  * each metric: 1 where it is right. */
-#include "lib/analysis/score/choices.h"
+#include "lib/analysis/score/multichoice.h"
 
 #include <math.h>
 
@@ -12,7 +12,7 @@ static const char *const names[2][NORMS] = {
     {"choice_accuracy", "choice_accuracy_norm", "choice_accuracy_bytes"},
     {"bound_choice_accuracy", "bound_choice_accuracy_norm", "bound_choice_accuracy_bytes"}};
 
-const json_t *choices_of(const json_t *r, struct err *e)
+const json_t *multichoice_of(const json_t *r, struct err *e)
 {
     const json_t *choices = json_object_get(r, "choices"), *v;
     const int64_t right = rec_int(r, "right_choice", -1);
@@ -54,7 +54,7 @@ static size_t answer_of(const json_t *choices, const json_t *nats, int norm)
     return best;
 }
 
-int choices_write(struct rec_writer *out, struct scores *g, const json_t *r, json_t *nats,
+int multichoice_write(struct rec_writer *out, struct scores *g, const json_t *r, json_t *nats,
                   int is_bound, struct err *e)
 {
     const json_t *choices = json_object_get(r, "choices");
@@ -74,7 +74,7 @@ int choices_write(struct rec_writer *out, struct scores *g, const json_t *r, jso
     return bad;
 }
 
-int choices_sum(struct rec_writer *out, const struct scores *g, int is_bound, struct err *e)
+int multichoice_sum(struct rec_writer *out, const struct scores *g, int is_bound, struct err *e)
 {
     int bad = 0;
     for (int k = 0; k < NORMS && !bad; k++) {

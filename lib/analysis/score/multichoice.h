@@ -1,4 +1,4 @@
-/* choices.h - questions with several choices: which one a model finds most likely. The answer is
+/* multichoice.h - questions with several choices: which one a model finds most likely. The answer is
  * the choice with the least nats: in all (choice_accuracy), for each character (_norm, the acc_norm
  * of lm-eval), for each byte (_bytes). If the nats are bounds, the name of the metric begins with
  * bound_. */
@@ -8,10 +8,10 @@
 
 /* The choices of a prompt record, borrowed. NULL: EXIT_BAD_DATA (fewer than two, one that is no
  * text or empty, no right_choice among them, no text). */
-const json_t *choices_of(const json_t *record, struct err *e);
+const json_t *multichoice_of(const json_t *record, struct err *e);
 /* Writes a quality record for each metric, and keeps the answers in g. nats: a number for each
  * choice, borrowed; it does not count if g has random weights. */
-int choices_write(struct rec_writer *out, struct scores *g, const json_t *record, json_t *nats,
+int multichoice_write(struct rec_writer *out, struct scores *g, const json_t *record, json_t *nats,
                   int is_bound, struct err *e);
 /* Writes the accuracies of a group. */
-int choices_sum(struct rec_writer *out, const struct scores *g, int is_bound, struct err *e);
+int multichoice_sum(struct rec_writer *out, const struct scores *g, int is_bound, struct err *e);
