@@ -403,6 +403,8 @@ int main(int argc, char **argv)
          .help = "judge the A/A test with this handicap"},
         {"gate", 0, OPT_REAL, &judge.gate, 1e-4, 10, .arg = "P",
          .help = "exit with 1 if a time grew by P (0.02 is 2 %); see below"},
+        {"same-ids", 0, OPT_REAL, &judge.same_ids, 1e-6, 1, .arg = "SHARE", .rare = 1,
+         .help = "check that this share of answers has the ids of those in the first file; exit 1: fails"},
         {"samples", 0, OPT_FLAG, &judge.samples,
          .help = "only write means of samples records, with intervals"},
         {"ranking", 0, OPT_FLAG, &judge.ranking,
@@ -422,8 +424,8 @@ int main(int argc, char **argv)
         err_die(tool.name, &e);
     c.log = (struct log){tool.name, c.a.common.quiet ? 0 : 1 + c.a.common.verbose};
     if (judge_count(&judge) > 1)
-        opt_usage(&tool, "--claims, --exact, --stored, --self-test, --gate, --samples, --ranking: "
-                  "expected one of them, got %d", judge_count(&judge));
+        opt_usage(&tool, "--claims, --exact, --stored, --self-test, --gate, --same-ids, "
+                  "--samples, --ranking: expected one of them, got %d", judge_count(&judge));
     return judge_count(&judge) ? judge_all(&c, &judge, argc, argv, first)
                                : compare_all(&c, argc, argv, first);
 }

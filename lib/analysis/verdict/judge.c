@@ -8,12 +8,13 @@
 #include "lib/analysis/verdict/exactness.h"
 #include "lib/analysis/verdict/gather.h"
 #include "lib/analysis/verdict/rankings.h"
+#include "lib/analysis/verdict/sameness.h"
 #include "lib/analysis/verdict/selftest.h"
 
 int judge_count(const struct judge *j)
 {
     return !!j->claims + !!j->exact + !!j->stored + (j->self_test > 0) + (j->gate > 0) +
-           !!j->samples + !!j->ranking;
+           (j->same_ids > 0) + !!j->samples + !!j->ranking;
 }
 
 static json_t *gather(const char *const *paths, size_t n, const char *const *kinds,
@@ -123,6 +124,28 @@ static int judge_gate(const struct judge *j, const char *const *paths, size_t n,
     return bad ? -1 : code;
 }
 
+static int judge_same_ids(const struct judge *j, const char *const *paths, size_t n,
+                          struct rec_writer *out, const struct log *log, struct err *e)
+{
+    static const char *const kinds[] = {"generation", NULL};
+    if (n < 2)
+        return err_set(e, EXIT_BAD_USAGE, "--same-ids: expected two files or more, got %zu", n);
+    json_t *base = gather(paths, 1, kinds, log, e), *r;
+    json_t *run = base ? gather(paths + 1, n - 1, kinds, log, e) : NULL;
+    json_t *checks = run ? sameness_judge(base, run, j->same_ids) : NULL;
+    size_t i;
+    int code = checks && !json_array_size(checks) ? EXIT_FAILED_RECORDS : EXIT_OK;
+    json_array_foreach(checks, i, r) {
+        log_note(log, "%s", rec_text(r, "text"));
+        if (!json_is_true(json_object_get(r, "pass")))
+            code = EXIT_FAILED_RECORDS;
+    }
+    int bad = write_list(out, "check", checks, e);
+    json_decref(base);
+    json_decref(run);
+    return bad ? -1 : code;
+}
+
 static int write_effects(const char *const *paths, size_t n, struct rec_writer *out,
                          const struct log *log, struct err *e)
 {
@@ -189,6 +212,8 @@ int judge_run(const struct judge *j, const char *const *paths, size_t n, struct 
         return judge_exact(j, paths, n, out, log, e);
     if (j->self_test > 0)
         return judge_self_test(j, paths, n, out, log, e);
+    if (j->same_ids > 0)
+        return judge_same_ids(j, paths, n, out, log, e);
     if (j->gate > 0)
         return judge_gate(j, paths, n, out, log, e);
     if (j->ranking)

@@ -13,6 +13,8 @@ struct judge {
     const char *stored; /* file of claim records: claim records of another run in (agreement.h) */
     double self_test;   /* factor of the slow twin: comparison records in (selftest.h) */
     double gate;        /* a slow-down, 0.02: comparison records in (selftest.h) */
+    double same_ids;    /* the least share of equal answers: generation records in, the first file
+                         * is the base (sameness.h) */
     int samples;        /* samples records in (effects.h) */
     int ranking;        /* quality records in (rankings.h) */
 };
@@ -21,6 +23,6 @@ int judge_count(const struct judge *j); /* how many of them are set */
 /* Reads the records of paths[0..n-1] (n = 0: standard input), writes the verdicts to `out`, and
  * returns an exit code: of `stored` 0 where the runs agree, 1 where they differ, 69 where no time
  * could be compared; of `gate` 0 where nothing is slower, 1 where something is, else 69 where
- * something is undecided; of others 0. -1: *e. */
+ * something is undecided; of `same_ids` 1 where a check failed; of others 0. -1: *e. */
 int judge_run(const struct judge *j, const char *const *paths, size_t n, struct rec_writer *out,
               const struct log *log, struct err *e);
