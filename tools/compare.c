@@ -404,7 +404,8 @@ int main(int argc, char **argv)
         {"gate", 0, OPT_REAL, &judge.gate, 1e-4, 10, .arg = "P",
          .help = "exit with 1 if a time grew by P (0.02 is 2 %); see below"},
         {"same-ids", 0, OPT_REAL, &judge.same_ids, 1e-6, 1, .arg = "SHARE", .rare = 1,
-         .help = "check that this share of answers has the ids of those in the first file; exit 1: fails"},
+         .help = "check that this share of answers has the ids of those in the first file; exit "
+                 "1: fails"},
         {"samples", 0, OPT_FLAG, &judge.samples,
          .help = "only write means of samples records, with intervals"},
         {"ranking", 0, OPT_FLAG, &judge.ranking,

@@ -573,7 +573,8 @@ int main(int argc, char **argv)
         check(&s, err_set(&e, EXIT_BAD_DATA, "no %s records in the input",
                           strcmp(s.a.mode, "judge") ? "text" : "generation"), &e);
     for (size_t i = 0; i < s.n; i++)
-        check(&s, !strcmp(s.a.mode, "choice") ? multichoice_sum(&s.out, &s.group[i], is_bound(&s), &e)
+        check(&s, !strcmp(s.a.mode, "choice")
+                      ? multichoice_sum(&s.out, &s.group[i], is_bound(&s), &e)
                       : scores_write(&s.group[i], s.a.mode, (uint64_t)s.a.common.seed, &s.out, &e),
               &e);
     if (s.changed)

@@ -1,5 +1,5 @@
-/* multichoice.c - see multichoice.h. The answers of a question are kept as members of `variety`, one for
- * each metric: 1 where it is right. */
+/* multichoice.c - see multichoice.h. The answers of a question are kept as members of `variety`,
+ * one for each metric: 1 where it is right. */
 #include "lib/analysis/score/multichoice.h"
 
 #include <math.h>
