@@ -393,31 +393,6 @@ first_difference_tokens 4 45000,first_difference_steps 1 30000" ]
     compare --by batch <(tac "$T/in" | jq -c 'select(.round == null)') | diff - "$T/out"
 }
 
-@test "--same-ids: answers of other files have the ids of the first" {
-    g() { answer 1 "$1" "$2" "{config: \"c$3\", device: \"$4\", dtype: \"f32\"} + ${5:-{\}}"; }
-    { g a '[1,2]' 1 cpu; g a '[3]' 2 cpu; g b '[4,5]' 1 cpu; g b '[6]' 2 cpu; } > "$T/base"
-    { g a '[1,2]' 1 cpu; g a '[1,2]' 1 cpu '{launch: 1}'; g b '[6]' 2 cpu
-      g b '[7]' 2 cpu '{status: "oom"}'; g b '[7]' 2 cpu '{phase: "warmup"}'; } > "$T/run"
-    compare -q --same-ids 1 "$T/base" "$T/run" > "$T/out"
-    conforms "$T/out"
-    [ "$(jq -r .text "$T/out")" = "llama: 3 of 3 generations identical (m, f32, 5 ids)" ]
-    g a '[9]' 2 cpu >> "$T/run"
-    run compare -q --same-ids 0.76 "$T/base" "$T/run"
-    [ "$status" -eq 1 ] && jq -e '.pass == false and .identical == 3' <<< "$output"
-    compare -q --same-ids 0.75 "$T/base" "$T/run" | jq -e .pass
-    # one point each: found by prompt alone
-    { g a '[1,2]' 1 cpu; g b '[4,5]' 1 cpu; } > "$T/base"
-    { g a '[1,2]' 3 cuda; g b '[4,6]' 3 cuda; } > "$T/run"
-    compare -q --same-ids 0.5 "$T/base" "$T/run" |
-        jq -e '.text == "llama: 1 of 2 generations identical on cpu and cuda (m, f32, 4 ids)"'
-    g a '[1,2]' 3 cuda '{status: "oom"}' > "$T/run"
-    run compare -q --same-ids 0.5 "$T/base" "$T/run"
-    [ "$status" -eq 1 ] && [ -z "$output" ]
-    refuses() { run "$BIN/compare" "$@"; [ "$status" -eq 64 ]; }
-    refuses --same-ids 1 "$T/base"
-    refuses --same-ids 1 --samples "$T/base" "$T/run"
-}
-
 @test "launches with different seeds do not count as more prompts" {
     for i in 1 2 3 4 5 6; do for seed in 5 3 4; do
         answer 1 "p$i" '[1,2]' "{seed: $seed, launch: $seed}"
