@@ -86,8 +86,8 @@ END
     g() # ID IDS POINT DEVICE [MORE]
     {
         jq -cn "{schema: \"crossover/1\", kind: \"generation\", run: \"r\", id: \"$1\",
-            token_ids: $2, config: \"c$3\", device: \"$4\", model: \"m\", arch: \"llama\", dtype: \"f32\",
-            phase: \"timed\", status: \"ok\"} + ${5:-{\}}"
+            token_ids: $2, config: \"c$3\", device: \"$4\", model: \"m\", arch: \"llama\",
+            dtype: \"f32\", phase: \"timed\", status: \"ok\"} + ${5:-{\}}"
     }
     compare() { "$BIN/compare" -q --no-meta "$@"; }
     { g a '[1,2]' 1 cpu; g a '[3]' 2 cpu; g b '[4,5]' 1 cpu; g b '[6]' 2 cpu; } > "$T/base"
