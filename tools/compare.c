@@ -318,12 +318,13 @@ static const char notes[] =
     "                      differs; 69: no time could be compared.\n"
     "  --self-test FACTOR  comparison records of a twin, and of a twin slowed by\n"
     "                      FACTOR: pass if they are SAME and SLOWER\n"
-    "  --gate P            judges time ratios of comparison records. SLOWER: it is\n"
-    "                      above 1 + P/2, p below 0.001. UNDECIDED: half its\n"
-    "                      interval is above P/2. Exit 1: slower; 69: undecided.\n"
+    "  --gate P            judges time ratios of comparison records. SLOWER: the\n"
+    "                      ratio is above 1 + P/2, p below 0.001. UNDECIDED: half\n"
+    "                      the interval is above P/2. Exit 1: slower; 69: undecided.\n"
     "  --ranking           quality records of runs that differ in --chat, --shots or\n"
-    "                      --seed. HOLDS: each pair of points is shown to have one\n"
-    "                      order everywhere. FLIPS: a pair has both.\n";
+    "                      --seed. HOLDS: in each pair of points one point is shown\n"
+    "                      to be better in all runs. FLIPS: in some pair one point\n"
+    "                      is better in one run, and worse in another.\n";
 
 static void check(struct compare *c, int bad, const struct err *e)
 {

@@ -145,9 +145,9 @@ struct family {
     const struct family_shape *shapes; /* ends with a row without a name */
     const enum mixer *mixers; /* the mixer of each shape; NULL: attention in all */
     const struct family_mixture *mixtures; /* the experts of each shape; NULL: none in all */
-    /* Sets what only the name of the model says (c->name). NULL: nothing. */
+    /* Sets the fields that only the name of the model (c->name) decides. NULL: there are none. */
     void (*named)(struct config *c);
-    /* The family of denoisers with its layout, made of it by training; NULL: there is none. */
+    /* The family of denoisers that training makes of this one, with its layout; NULL: none. */
     const struct family *denoiser;
     /* The settings with which its authors run it, where they differ from the usual ones: "row=value
      * row=value"; NULL: none differs. */
@@ -170,10 +170,10 @@ const struct family *family_named(const char *name); /* NULL: none */
 /* *c = the family's defaults: ids -1, no shape yet. */
 void family_start(struct config *c, const struct family *f);
 
-/* *c = the config of a model called `name` that is trained on from the weights of another one, as
- * they are without quantization. denoises: 1: as a denoiser of the same layout, which has no mask
- * token yet. -1 (EXIT_BAD_USAGE): `from` is none to turn; or models of this name have another
- * mask than `from`, where the name alone says which. */
+/* *c = the config of a model called `name` whose training starts from the unquantized weights of
+ * `from`. denoises 1: a denoiser of the same layout, which has no mask token yet. -1
+ * (EXIT_BAD_USAGE): no denoiser can be made of `from`; or the name alone decides the mask, and
+ * `name` has another mask than `from`. */
 int family_continue(struct config *c, const struct config *from, const char *name, int denoises,
                     struct err *e);
 

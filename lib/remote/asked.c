@@ -1,5 +1,5 @@
-/* asked.c - see asked.h. The form of a prompt is checked when its request is made, so that one that
- * cannot be asked costs only itself. */
+/* asked.c - see asked.h. The form of a prompt is checked when its request is made, so that a bad
+ * prompt loses only its own request. */
 #include "lib/remote/asked.h"
 
 #include <stdlib.h>

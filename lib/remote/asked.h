@@ -1,4 +1,4 @@
-/* asked.h - prompt records as requests to a server: what is asked for, as JSON.
+/* asked.h - makes the body of a request from a prompt record, as JSON.
  *
  * A record has text, messages or prompt_ids, as in lib/run/prompts/prompt.h. */
 #pragma once

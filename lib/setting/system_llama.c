@@ -23,7 +23,7 @@ static const struct setting rows[] = {
      .help = "tokens that the --draft model guesses per pass; with --draft the default is 4"},
     {.name = "self_draft", .type = SETTING_INT, .hi = GUESSES, .standard = "0",
      .unit = "tokens", .label = "self_draft", .traits = SWEPT_SPEED,
-     .help = "draft tokens per pass from the model itself, which must also fill masks; 0: off"},
+     .help = "draft tokens per pass by the model itself, if it can also fill masks; 0: off"},
     VARIANT_ROWS,
     ADMIT_ROW,
     BATCH_ROW};

@@ -1,10 +1,10 @@
 /* ranking.h - whether an order of systems by quality is the same in several places. A place is a
  * prompt template, a number of examples and a seed; each system answers the same prompts there.
  *
- * For each pair of systems and each place it is tested which system is better (asgood.h without a
- * margin), all tests together at `level` (Bonferroni). So with this probability no pair is called
- * flipped, better in one place and worse in another, that is not. The tests do not assume that
- * places are independent: they share their prompts.
+ * For each pair of systems and each place a test decides which system is better (asgood.h without a
+ * margin), all tests together at `level` (Bonferroni). A pair is flipped if one system is better in
+ * one place and worse in another. With probability `level` no pair is called flipped wrongly. The
+ * tests do not assume that places are independent, because places share their prompts.
  *
  * Source: Kendall 1938 (Biometrika 30:81); Gail, Simon 1985 (Biometrics 41:361) for effects that
  * change their sign; Shaffer 1980 (Annals of Statistics 8:1342) for directions. */
@@ -20,9 +20,10 @@ struct ranking {
     const double *num, *den;
     struct asgood_kind kind;
 };
-/* tau: the mean of Kendall's tau-a over all pairs of places, of the measured orders. [lo, hi]: its
- * least and largest value if every pair that is decided somewhere has the order shown there, and
- * all others have any. lo = 1: the order is shown to be one. hi < 1: some pair flips. */
+/* tau: the mean of Kendall's tau-a over all pairs of places, for the measured orders. [lo, hi]: the
+ * least and the largest possible tau, if a pair has the shown order in each place where the test
+ * decided, and any order elsewhere. lo = 1: all places are shown to have the same order. hi < 1:
+ * some pair flips. */
 struct ranking_found { double tau, lo, hi; size_t flips; };
 
 /* shown[pairs][places], pairs (0, 1), (0, 2), ... (1, 2), ...: 1 where the first system of the pair

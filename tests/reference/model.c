@@ -2,11 +2,12 @@
  *     x += O attention(R(Q n1(x)), R(K n1(x)), V n1(x));   x += D (silu(G n2(x)) * U n2(x))
  * with n the root-mean-square norm and R the rotation of pairs (j, j + E/2) by position * f_j.
  * Qwen2 adds a bias to what Q, K and V give; Qwen3 norms each head of Q and K before R. LLaDA-MoE
- * norms them too, and has many G, U, D: a row takes those of the largest softmax(S n2(x)), as much
- * of each as that says. LLaDA2 and Ling have s = sigmoid(S n2(x)) and a bias b instead: a row takes
- * the largest s + b in the groups whose two largest s + b sum to most, as much as s / (sum of the
- * taken s) says, times a factor; their first layers have one G, U, D, and R turns the pairs
- * (j, j + R/2) of the first R values of a head.
+ * norms them too, and has many G, U, D (experts). With p = softmax(S n2(x)) a row takes the experts
+ * with the largest p, each with weight p. LLaDA2 and Ling have s = sigmoid(S n2(x)) and a bias b
+ * instead. A row chooses the groups whose two largest s + b have the largest sum, and in them the
+ * experts with the largest s + b. The weight of an expert is s / (sum of the taken s), times a
+ * factor. Their first layers have one G, U, D, and R turns the pairs (j, j + R/2) of the first R
+ * values of a head.
  * The files are read without mapping or proof: they are the test's own.
  *
  * One file because a definition is checked in one reading, from its files to its logits. */

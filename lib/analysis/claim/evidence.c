@@ -130,7 +130,7 @@ static int add_record(struct evidence *v, const json_t *r, struct err *e)
             add_metric(v, r, point);
     }
     if ((!strcmp(kind, "meta") || !strcmp(kind, "parent")) && json_has(r, "machine") &&
-        !rec_is(r, "tool", "gen-endpoint")) /* its machine is that of the client */
+        !rec_is(r, "tool", "gen-endpoint")) /* whose record names the client's machine */
         add_to_list(v, "machine", r);
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         if (!strcmp(kind, lists[i]))

@@ -18,13 +18,14 @@ const json_t *multichoice_of(const json_t *r, struct err *e)
     const int64_t right = rec_int(r, "right_choice", -1);
     size_t i;
     if (json_array_size(choices) < 2 || right < 0 || right >= (int64_t)json_array_size(choices)) {
-        err_set(e, EXIT_BAD_DATA, "expected choices, two or more, and right_choice, one of them "
-                "(prep-prompts --task makes these)");
+        err_set(e, EXIT_BAD_DATA, "expected `choices`, two or more, and `right_choice`, the index "
+                "of the right one from 0 (prep-prompts --task writes both)");
         return NULL;
     }
     json_array_foreach(choices, i, v)
         if (!json_string_length(v) || !rec_text(r, "text")) {
-            err_set(e, EXIT_BAD_DATA, "choices: expected strings that are not empty, and a text");
+            err_set(e, EXIT_BAD_DATA, "expected `choices`, a list of strings that are not empty, "
+                    "and `text`, the question");
             return NULL;
         }
     return choices;

@@ -19,10 +19,12 @@ struct judge {
     int ranking;        /* quality records in (rankings.h) */
 };
 
-int judge_count(const struct judge *j); /* how many of them are set */
+int judge_count(const struct judge *j); /* how many modes are set */
 /* Reads the records of paths[0..n-1] (n = 0: standard input), writes the verdicts to `out`, and
- * returns an exit code: of `stored` 0 where the runs agree, 1 where they differ, 69 where no time
- * could be compared; of `gate` 0 where nothing is slower, 1 where something is, else 69 where
- * something is undecided; of `same_ids` 1 where a check failed; of others 0. -1: *e. */
+ * returns an exit code, or -1 with *e.
+ *     stored   0: the runs agree; 1: they differ; 69: no time could be compared
+ *     gate     0: nothing is slower; 1: something is slower; 69: something is undecided
+ *     same_ids 0: all checks passed; 1: a check failed
+ *     others   0 */
 int judge_run(const struct judge *j, const char *const *paths, size_t n, struct rec_writer *out,
               const struct log *log, struct err *e);

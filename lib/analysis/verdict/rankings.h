@@ -1,6 +1,6 @@
-/* rankings.h - whether the order of the points of a run holds over prompt templates, numbers of
- * examples and seeds (lib/stat/ranking.h). A place is the conditions (template), shots and seed of
- * a record. Points that differ in conditions alone are one system in several places. */
+/* rankings.h - is the order of the points of a run the same for all prompt templates, numbers of
+ * examples and seeds (lib/stat/ranking.h)? A place is the conditions (template), shots and seed of
+ * a record. Points that differ only in conditions are one system in several places. */
 #pragma once
 
 #include <jansson.h>

@@ -99,7 +99,8 @@ static void qkv_block(const struct network *n, size_t l, const struct work *w,
     }
 }
 
-enum { LINKED_LAYERS = 4 }; /* the last ones, whose attention says what depends on what */
+/* The number of last layers whose attention shows which rows depend on which (kernels/links.h). */
+enum { LINKED_LAYERS = 4 };
 
 static void link_rows(const struct network *n, size_t l, const struct work *w, const struct pass *p)
 {
