@@ -285,14 +285,13 @@ static const char notes[] =
     "                           over differing answers\n"
     "  first_difference_steps   pass by which that id is written; the median\n"
     "--by paradigm compares every denoised point with the autoregressive one of the\n"
-    "same device, batch size, length, contract and prompts. It prefers a plain one\n"
-    "(every setting that only changes speed, as --lookup, has its default), then\n"
-    "one of the same number format. --methods FILE, --by method: every point of a\n"
-    "method of FILE is compared with the first method that its system has there.\n"
-    "--by option (make ablation) compares with the point of\n"
-    "--base of the same system, whatever settings the option changes. If the\n"
-    "tokenizers differ, output_bytes_per_s stands beside the cost, because tokens per\n"
-    "second are then not comparable.\n"
+    "same device, batch size, length, contract and prompts. A plain base is preferred\n"
+    "(every setting that only changes speed, as --lookup, has its default), then a\n"
+    "base of the same number format. --methods FILE, --by method: every point of a\n"
+    "method of FILE is compared with the first method of its system in FILE.\n"
+    "--by option (make ablation): the base is the system's point of --base, whatever\n"
+    "settings the option changes. If the tokenizers differ, output_bytes_per_s stands\n"
+    "beside the cost, because tokens per second are then not comparable.\n"
     "--cost e2e_ns uses `times` records: the geometric mean over prompts of the\n"
     "ratios of the same prompt in the same launch, with an interval over launches and\n"
     "prompts. A pair with a disturbed side does not count. The ratio is null below 5\n"
@@ -322,9 +321,8 @@ static const char notes[] =
     "                      ratio is above 1 + P/2, p below 0.001. UNDECIDED: half\n"
     "                      the interval is above P/2. Exit 1: slower; 69: undecided.\n"
     "  --ranking           quality records of runs that differ in --chat, --shots or\n"
-    "                      --seed. HOLDS: in each pair of points one point is shown\n"
-    "                      to be better in all runs. FLIPS: in some pair one point\n"
-    "                      is better in one run, and worse in another.\n";
+    "                      --seed. HOLDS: all runs are shown to have one order.\n"
+    "                      FLIPS: a pair of points is shown in both orders.\n";
 
 static void check(struct compare *c, int bad, const struct err *e)
 {
