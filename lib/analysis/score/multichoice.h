@@ -1,7 +1,7 @@
-/* multichoice.h - questions with several choices: which one a model finds most likely. The answer
- * is the choice with the least nats: in all (choice_accuracy), for each character (_norm, the
- * acc_norm of lm-eval), for each byte (_bytes). If the nats are bounds, the name of the metric
- * begins with bound_. */
+/* multichoice.h - questions with several choices. The model's answer is the most likely choice, the
+ * one with the least nats: in total (choice_accuracy), by character (_norm, the acc_norm of
+ * lm-eval), or by byte (_bytes). If the nats are bounds, the name of the metric begins with
+ * bound_. */
 #pragma once
 
 #include "lib/analysis/score/scores.h"
