@@ -163,7 +163,7 @@ static void test_llama(void)
     ok(!load_with(llama, "head_dim", NULL, &c, &e) && c.head_dim == 64, "head_dim = width / heads");
     ok(!load_with(llama, "num_key_value_heads", NULL, &c, &e) && c.kv_heads == 32,
        "kv heads = heads");
-    ok(!load_with(llama, "tie_word_embeddings", NULL, &c, &e) && !c.tied, "untied when not said");
+    ok(!load_with(llama, "tie_word_embeddings", NULL, &c, &e) && !c.tied, "untied by default");
     ok(!load_with(llama, "rms_norm_eps", NULL, &c, &e) && c.norm_eps == 1e-6 &&
            !load_with(llama, "max_position_embeddings", NULL, &c, &e) && c.context == 2048,
        "the published defaults of what is absent %s", e.text);

@@ -156,7 +156,7 @@ static void test_released(const struct network *n)
             generation_free(&g[p]);
         }
     }
-    ok(remasked > 10, "and that was put to use: %d", remasked);
+    ok(remasked > 10, "slots were masked again: %d", remasked);
 }
 
 /* ---- records and events ---- */
