@@ -26,7 +26,7 @@ enum mixer { MIXER_ATTENTION, MIXER_RWKV6, MIXER_RWKV7, MIXERS };
  * QUANT_MIXED each part of each layer has its own format, in config.mix. */
 #define QUANT_NONE DTYPE_F32
 #define QUANT_MIXED DTYPES
-enum { CONFIG_MAX_EOS = 32, CONFIG_MAX_LAYERS = 1024 };
+enum { CONFIG_MAX_EOS = 32, CONFIG_MAX_LAYERS = 1024, CONFIG_MAX_TAPS = 16 };
 /* The parts that have a format of their own under QUANT_MIXED: q, k, v and o of a layer; gate, up
  * and down of a layer; the head (with the embedding when tied), which counts as a part of layer
  * 0. */
@@ -72,6 +72,10 @@ struct config {
     int seeds;            /* 1: the first token of a block of the mask comes of the block before
                            * alone, as in autoregression, before the others */
     int top_p_of_all;     /* 1: its authors apply top-p before top-k (head_query) */
+    size_t taps, tap[CONFIG_MAX_TAPS]; /* of a drafter: the layers of another model whose outputs
+                           * it reads (lib/network/pass/pass-context.c). It has no embedding and no
+                           * head, but uses those of that model. 0: no drafter */
+    size_t drafts;        /* of a drafter: most ids that a pass of it guesses */
     size_t window;        /* with MASK_CAUSAL: positions that a row sees; 0: all up to its own */
     enum mixer mixer;
     size_t rank;          /* R of the low-rank parts of RWKV; 0: none */

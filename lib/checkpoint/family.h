@@ -159,7 +159,7 @@ struct family {
     FAMILY(mistral) FAMILY(ministral3) FAMILY(smollm3)                                 \
     FAMILY(a2d_llama) FAMILY(a2d_qwen2) FAMILY(a2d_qwen3) FAMILY(sdar)                 \
     FAMILY(dream) FAMILY(fast_dllm) FAMILY(llada_moe) FAMILY(nemotron)                 \
-    FAMILY(llada2) FAMILY(ling) FAMILY(stable_diffcoder)
+    FAMILY(llada2) FAMILY(ling) FAMILY(stable_diffcoder) FAMILY(dflash)
 #define FAMILY_ROW(name) extern const struct family name##_family;
 FAMILIES(FAMILY_ROW)
 #undef FAMILY_ROW

@@ -35,6 +35,8 @@ static size_t scratch(const struct network *n, const struct work_size *s)
                                       c->qkv_bias || c->qk_norm));
     most = larger(most, ops->matmul_work(b, N, HE, D));
     most = larger(most, ops->matmul_work(b, N, D, 2 * F));
+    if (s->fed)
+        most = larger(most, ops->matmul_work(b, N, s->fed * D, D));
     if (c->experts)
         most = larger(most, ops->experts_work(b, N, D, c->ffn, c->experts, c->used));
     if (s->chosen)
@@ -69,7 +71,8 @@ static size_t index_arrays(const struct work_size *s)
            2 * array(4 * s->wanted) + array(4 * (s->guided | s->compared) * s->wanted) +
            array(8 * s->wanted) + array(16 * s->seqs) + array(4 * s->seqs) +
            2 * array(4 * ADVANCE_STOPS) + (s->chosen || s->sifted ? array(16 * s->seqs) : 0) +
-           array(16 * s->chosen * s->seqs) + array(16 * s->latent * s->seqs);
+           array(16 * s->chosen * s->seqs) + array(16 * s->latent * s->seqs) +
+           array(4 * s->fed * s->rows);
 }
 
 static size_t head(const struct network *n, const struct work_size *s)
@@ -104,7 +107,9 @@ static size_t activations(const struct network *n, const struct work_size *s)
                     array(4 * T * c->head_dim) +
                     (config_leaves_unrotated(c) ? array(4 * T * c->head_dim) : 0);
     size_t chosen = array(A * s->chosen * T * D) + 4 * array(4 * s->chosen * T);
-    return index_arrays(s) + stream + chosen + head(n, s) + mixing(c, T) +
+    size_t fed = array(A * s->taps * T * D) + array(A * s->fed * T * D) +
+                 array(A * (s->fed > 0) * T * D);
+    return index_arrays(s) + stream + chosen + fed + head(n, s) + mixing(c, T) +
            array(larger(scratch(n, s), mixing_scratch(n, s)));
 }
 

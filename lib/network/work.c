@@ -48,6 +48,7 @@ static void arena_index(struct arena *k, struct index *x, const struct work_size
     x->part = arena_take(k, (s->chosen | s->sifted) * s->seqs, sizeof *x->part);
     x->some = arena_take(k, s->chosen * s->seqs, sizeof *x->some);
     x->cross = arena_take(k, s->latent * s->seqs, sizeof *x->cross);
+    x->feature = arena_ids(k, s->fed * s->rows);
 }
 
 static size_t larger(size_t a, size_t b)
@@ -102,6 +103,8 @@ static size_t scratch_bytes(const struct network *n, const struct work_size *s)
         most = larger(most, mixing_scratch(n, s));
     if (c->experts)
         most = larger(most, ops->experts_work(b, tile, D, c->ffn, c->experts, c->used));
+    if (s->fed)
+        most = larger(most, ops->matmul_work(b, tile, s->fed * D, D));
     if (s->chosen)
         most = larger(most, ops->matmul_work(b, T, D, c->kv_heads * c->head_dim));
     if (s->chosen || s->sifted)
@@ -154,6 +157,9 @@ static size_t cut_all(struct work *w, const struct network *n, unsigned char *bl
     w->uncond = arena_take(&k, (s->guided | s->compared) * R * D, A);
     w->before = arena_take(&k, s->compared * R * D, A);
     w->sum = arena_take(&k, taken * D, A);
+    w->taps = arena_take(&k, s->taps * T * D, A);
+    w->fed = arena_take(&k, s->fed * T * D, A);
+    w->context = arena_take(&k, (s->fed > 0) * T * D, A);
     w->rows = (struct chosen){arena_ids(&k, taken), arena_ids(&k, taken), arena_ids(&k, taken),
                               arena_ids(&k, taken)};
     if (config_recurs(c))

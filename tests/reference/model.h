@@ -36,6 +36,11 @@ struct model {
     double scale;         /* of what experts in groups give */
     double *map;          /* [n][n], cleared: model_logits adds how much row t attends to s, the
                            * mean of all heads and the last four layers; NULL: not wanted */
+    double *heard;        /* [layers][n][width]: model_logits notes the stream behind each layer;
+                           * NULL: not wanted */
+    size_t taps, tap[16]; /* of a drafter: layers of another model that it reads; then no embed and
+                           * no head */
+    double *fuse, *fuse_norm; /* [width][taps width], [width] of a drafter */
     double *router_gap;   /* least lead of a chosen group or expert of groups over the next; NULL:
                            * not noted */
     size_t width, layers, heads, kv_heads, head_dim, ffn, vocab;
@@ -51,6 +56,11 @@ void model_load(struct model *m, const char *folder);
 
 /* logits[n][vocab] of ids[n], the sequence starting at position 0. */
 void model_logits(const struct model *m, const long *ids, size_t n, double *logits);
+
+/* logits[rows][vocab] of a drafter for ids[rows] behind a text of n ids, of which `heard` are the
+ * streams in `target` (n rows noted). The rows see the text and each other. */
+void model_draft(const struct model *m, const struct model *target, const double *heard, size_t n,
+                 const long *ids, size_t rows, double *logits);
 
 void model_free(struct model *m);
 

@@ -19,12 +19,19 @@
 #include "lib/decode/autoregress/autoregress_run.h"
 #include "lib/decode/loop.h"
 
+static size_t drafted(const struct autoregress *how)
+{
+    const struct config *c = &how->draft->config;
+    assert(!c->taps || how->draft_tokens <= c->drafts);
+    return how->draft_tokens;
+}
+
 /* Most guesses for a text in a pass. */
 static size_t most_of(const struct autoregress *how)
 {
     size_t most = how->lookup       ? how->lookup
                   : how->self_draft ? how->self_draft
-                  : how->draft      ? how->draft_tokens
+                  : how->draft      ? drafted(how)
                                     : 0;
     return most < how->max_new ? most : how->max_new - 1;
 }
@@ -84,13 +91,20 @@ static struct work_size writer_size(const struct autoregress_run *r)
 {
     struct work_size s = size_of(r, hints(r) ? 2 * r->most : r->most, r->how->cache, 0);
     s.logits = (size_t)filters(r);
+    if (r->drafter.n && r->drafter.n->config.taps) {
+        s.taps = r->drafter.n->config.taps;
+        memcpy(s.tap, r->drafter.n->config.tap, sizeof s.tap);
+    }
     return s;
 }
 
 /* The drafter starts when a text has an id after its prompt. */
 static struct work_size drafter_size(const struct autoregress_run *r)
 {
-    return size_of(r, 0, 1, 1);
+    const size_t taps = r->drafter.n ? r->drafter.n->config.taps : 0;
+    struct work_size s = size_of(r, taps ? r->most : 0, 1, 1);
+    s.fed = taps;
+    return s;
 }
 
 static struct memory_estimate estimate(const struct autoregress_run *r)
@@ -388,6 +402,12 @@ void autoregress(const struct network *n, const struct autoregress *how,
     struct autoregress_run r = run_of(n, how, in, batch);
     r.out = out;
     r.trace = trace;
+    if (r.drafter.n && r.drafter.n->config.taps) {
+        r.lent = *r.drafter.n;
+        r.lent.embed = n->embed;
+        r.lent.head = n->head;
+        r.drafter.n = &r.lent;
+    }
     generation_batch_begin(trace);
     trace->estimate = estimate(&r);
     int short_of_memory = run_make(&r);

@@ -240,6 +240,16 @@ static int ends_short(const struct network *n, const struct kv *kv, const struct
     return !(kv && kv->attn) && !n->hook && !p->guided && p->R < p->T;
 }
 
+/* Keeps the stream behind layer l, if it is asked for; it is not for the last layer. */
+static void tap_layer(const struct network *n, size_t l, const struct work *w, const struct pass *p)
+{
+    const size_t D = n->config.width;
+    for (size_t i = 0; i < p->size.taps; i++)
+        if (p->size.tap[i] == l)
+            n->backend->ops->rmsnorm(n->backend, pass_row_at(n, w->taps, i * w->size.rows, D), w->x,
+                                     NULL, NULL, p->T, D, 0);
+}
+
 static void whole_layer(const struct network *n, size_t l, const struct kv *kv,
                         const struct work *w, const struct pass *p)
 {
@@ -375,6 +385,7 @@ static void run_once(const struct network *n, const struct kv *kv, const struct 
         offload_enter(n->offload, l);
         offload_enter(cache, l);
         (kv && kv->attn ? kept_layer : whole_layer)(n, l, kv, w, p);
+        tap_layer(n, l, w, p);
         offload_leave(n->offload, l);
         offload_leave(cache, l);
     }
