@@ -12,6 +12,7 @@
 #include "lib/base/cli/log.h"
 #include "lib/base/cli/opt.h"
 #include "lib/base/mem.h"
+#include "lib/base/order.h"
 #include "lib/base/share.h"
 #include "lib/decode/diffuse.h"
 #include "lib/record/rec.h"
@@ -156,18 +157,12 @@ static int write_level(struct forecast *f, struct network *n, const char *level,
     return 0;
 }
 
-static int ascends(const void *a, const void *b)
-{
-    const int64_t *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
 /* Writes every model at every level that changes it: for a cache that is bf16 already, level mild
  * equals exact. */
 static int write_fits(struct forecast *f, struct err *e)
 {
     struct values gb = list_of("fit", f->a.fit);
-    qsort(gb.v, gb.n, sizeof *gb.v, ascends);
+    qsort(gb.v, gb.n, sizeof *gb.v, order_ints);
     for (size_t i = 0; i < f->n_models; i++) {
         enum dtype kv = DTYPES, quant = DTYPES;
         size_t tile = 0;

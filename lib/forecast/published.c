@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "lib/base/mem.h"
+#include "lib/base/order.h"
 #include "lib/base/share.h"
 #include "lib/record/json.h"
 
@@ -159,11 +160,6 @@ static struct judged judge_row(const struct backtest *k, const json_t *row, cons
     if (isnan(j.share))
         j.why = find_obstacle(k, row, check, &j);
     return j;
-}
-
-static int order_texts(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
 /* Settings that a forecast needs and the publication does not state, each once, in order. */

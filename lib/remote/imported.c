@@ -151,7 +151,7 @@ static json_t *record_of(const struct imported *f, const json_t *about,
     if (!isnan(a->prompt_tokens))
         rec_set_int(r, "prompt_tokens", (int64_t)a->prompt_tokens);
     json_object_set_new(r, "token_ids", json_null());
-    json_object_set_new(r, "text", a->text ? json_string(a->text) : json_null());
+    rec_set_text(r, "text", a->text);
     rec_set_int(r, "new_tokens", (int64_t)a->tokens);
     json_object_set_new(r, "phase", json_string(a->phase));
     rec_set_int(r, "launch", f->how->launch);

@@ -10,19 +10,13 @@
 #include "lib/analysis/about.h"
 #include "lib/base/buf.h"
 #include "lib/base/mem.h"
+#include "lib/base/order.h"
+#include "lib/record/json.h"
 #include "lib/record/rec.h"
 #include "lib/setting/settings.h"
 #include "lib/stat/ranking.h"
 
 static const double LEVEL = 0.95;
-
-static json_t *object_in(json_t *o, const char *key)
-{
-    json_t *in = json_object_get(o, key);
-    if (!in)
-        json_object_set_new(o, key, in = json_object());
-    return in;
-}
 
 /* ---- records ---- */
 
@@ -68,10 +62,10 @@ static void add(json_t *tree, json_t *names, const json_t *r)
     struct buf place = {0};
     name_place(&place, r);
     name_system(r, system);
-    json_t *in = object_in(tree, metric);
+    json_t *in = json_within(tree, metric);
     if (rec_is(r, "direction", "lower"))
         json_object_set_new(in, "", json_true()); /* no place has this name */
-    in = object_in(object_in(in, place.data), system);
+    in = json_within(json_within(in, place.data), system);
     const json_t *had = json_object_get(in, id);
     json_object_set_new(in, id, json_pack("[f, f]",
         value + json_number_value(json_array_get(had, 0)),
@@ -87,11 +81,6 @@ struct field { /* of a metric */
     json_t *systems, *at, *ids; /* names in the order of the array; owned */
 };
 
-static int text_order(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* Appends the keys of an object in the order of their text. */
 static void put_keys(json_t *list, const json_t *object)
 {
@@ -102,7 +91,7 @@ static void put_keys(json_t *list, const json_t *object)
     json_object_foreach((json_t *)(uintptr_t)object, key, v)
         if (*key)
             keys[n++] = key;
-    qsort(keys, n, sizeof *keys, text_order);
+    qsort(keys, n, sizeof *keys, order_texts);
     for (size_t i = 0; i < n; i++)
         json_array_append_new(list, json_string(keys[i]));
     free(keys);

@@ -16,6 +16,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
+#include "lib/base/order.h"
 #include "lib/decode/autoregress/autoregress_run.h"
 #include "lib/decode/loop.h"
 
@@ -65,11 +66,6 @@ static struct texts texts_in(unsigned char *extra, size_t seats)
     return (struct texts){state, (int32_t *)(state + seats)};
 }
 
-static size_t larger(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
-
 /* The size of a pass of a reader with `guesses` rows after each text, `cached` or not, that starts
  * with `more` ids after a prompt. */
 static struct work_size size_of(const struct autoregress_run *r, size_t guesses, int cached,
@@ -79,9 +75,9 @@ static struct work_size size_of(const struct autoregress_run *r, size_t guesses,
                           .cached = cached != 0, .how = r->how->variant};
     for (size_t i = 0; i < r->seats; i++) {
         size_t prompt = prompt_room(r, i), room = prompt + r->how->max_new;
-        s.rows += s.cached ? larger(prompt + more, 1 + guesses) : room;
+        s.rows += s.cached ? order_max(prompt + more, 1 + guesses) : room;
         s.listed += room;
-        s.slots = larger(s.slots, room);
+        s.slots = order_max(s.slots, room);
     }
     s.extra = r->seats * (sizeof(struct text_state) + r->how->max_new * sizeof(int32_t));
     return s;
