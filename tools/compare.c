@@ -409,6 +409,8 @@ int main(int argc, char **argv)
          .help = "only write means of samples records, with intervals"},
         {"ranking", 0, OPT_FLAG, &judge.ranking,
          .help = "judge whether the order of points holds over templates and seeds"},
+        {"aup", 0, OPT_FLAG, &judge.aup,
+         .help = "write tokens per forward pass and accuracy under parallelism"},
         TAKE_OPTION(c.a.max_failed),
         OPT_COMMON(c.a.common),
         {0}};
@@ -422,10 +424,12 @@ int main(int argc, char **argv)
                   "below 0, got '%s'", c.a.margin);
     if (c.a.methods && (c.a.by = "method", methods_read(&c.methods, c.a.methods, &e)))
         err_die(tool.name, &e);
+    judge.seed = rng_derive((uint64_t)c.a.common.seed, "prompts");
+    judge.draws = (size_t)c.a.draws;
     c.log = (struct log){tool.name, c.a.common.quiet ? 0 : 1 + c.a.common.verbose};
     if (judge_count(&judge) > 1)
         opt_usage(&tool, "--claims, --exact, --stored, --self-test, --gate, --same-ids, "
-                  "--samples, --ranking: expected one of them, got %d", judge_count(&judge));
+                  "--samples, --ranking, --aup: expected one of them, got %d", judge_count(&judge));
     return judge_count(&judge) ? judge_all(&c, &judge, argc, argv, first)
                                : compare_all(&c, argc, argv, first);
 }

@@ -476,3 +476,25 @@ scores()
     scores "" 1 a | { ! compare --ranking 2> "$T/err" > "$T/out"; }
     grep -q "two points under two templates or seeds" "$T/err"
 }
+
+@test "accuracy under parallelism: a curve of a sweep, and a single point" {
+    jq -nc '[["d4", "d", 8, 60], ["d2", "d", 16, 70], ["a", "a", 32, 80]][]
+        as [$c, $s, $passes, $right] | range(100) as $i
+        | {schema: "crossover/1", run: "r", config: $c, point: $c, series: $s, model: $s, batch: 1,
+           arch: (if $s == "a" then "llama" else "llada" end), id: "p\($i)"}
+        | (. + {kind: "generation", phase: "timed", status: "ok", new_tokens: 32,
+                tokens_to_eos: 32, passes: $passes}),
+          (. + {kind: "quality", metric: "accuracy", direction: "higher",
+                value: (if $i < $right then 1 else 0 end)})' > "$T/in"
+    compare --aup "$T/in" > "$T/out"
+    conforms "$T/out"
+    jq -se 'map({(.series): .}) | add
+        | (.a.value - 80 | fabs) < 1e-9 and .a.curve[0].tokens_per_forward == 1
+          and (.d.value - 2 * 70 | fabs) < 1e-9 # 60 is below 70 - 5
+          and .d.lo < .d.value and .d.value < .d.hi and .d.n == 100 and .d.best_percent == 80
+          and (.d.curve | map(.tokens_per_forward) | sort) == [2, 4]' "$T/out"
+    grep -v '"quality".*"id":"p99"\|"id":"p99".*"quality"' "$T/in" | compare --aup > "$T/out"
+    jq -se 'all(.n == 99 and .left_out == 1)' "$T/out"
+    grep quality "$T/in" | { ! compare --aup 2> "$T/err" > "$T/out"; }
+    grep -q "timed generation records" "$T/err"
+}

@@ -7,6 +7,7 @@
 #include "lib/analysis/verdict/effects.h"
 #include "lib/analysis/verdict/exactness.h"
 #include "lib/analysis/verdict/gather.h"
+#include "lib/analysis/verdict/parallelism.h"
 #include "lib/analysis/verdict/rankings.h"
 #include "lib/analysis/verdict/sameness.h"
 #include "lib/analysis/verdict/selftest.h"
@@ -14,7 +15,7 @@
 int judge_count(const struct judge *j)
 {
     return !!j->claims + !!j->exact + !!j->stored + (j->self_test > 0) + (j->gate > 0) +
-           (j->same_ids > 0) + !!j->samples + !!j->ranking;
+           (j->same_ids > 0) + !!j->samples + !!j->ranking + !!j->aup;
 }
 
 static json_t *gather(const char *const *paths, size_t n, const char *const *kinds,
@@ -173,6 +174,20 @@ static int judge_ranking(const char *const *paths, size_t n, struct rec_writer *
                 : bad;
 }
 
+static int judge_aup(const struct judge *j, const char *const *paths, size_t n,
+                     struct rec_writer *out, const struct log *log, struct err *e)
+{
+    static const char *const kinds[] = {"generation", "quality", NULL};
+    json_t *records = gather(paths, n, kinds, log, e);
+    json_t *list = records ? parallelism_of(records, j->seed, j->draws) : NULL;
+    const int none = list && !json_array_size(list);
+    int bad = write_list(out, "aup", list, e);
+    json_decref(records);
+    return none ? err_set(e, EXIT_BAD_DATA, "--aup: expected timed generation records and the "
+                          "accuracy of the same prompts, got none")
+                : bad;
+}
+
 /* Prints the claims that differ, and the summary. */
 static void note_differing(const json_t *checks, const struct log *log)
 {
@@ -216,6 +231,8 @@ int judge_run(const struct judge *j, const char *const *paths, size_t n, struct 
         return judge_same_ids(j, paths, n, out, log, e);
     if (j->gate > 0)
         return judge_gate(j, paths, n, out, log, e);
+    if (j->aup)
+        return judge_aup(j, paths, n, out, log, e);
     if (j->ranking)
         return judge_ranking(paths, n, out, log, e);
     return write_effects(paths, n, out, log, e);

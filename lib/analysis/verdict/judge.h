@@ -1,6 +1,6 @@
 /* judge.h - the modes of compare that judge existing records: claims about options, the self-test,
  * a gate against slower builds, flags that must not change a token, a stored run, the order of
- * points over templates and seeds. */
+ * points over templates and seeds, accuracy under parallelism. */
 #pragma once
 
 #include "lib/base/cli/log.h"
@@ -17,6 +17,9 @@ struct judge {
                          * is the base (sameness.h) */
     int samples;        /* samples records in (effects.h) */
     int ranking;        /* quality records in (rankings.h) */
+    int aup;            /* generation and quality records in (parallelism.h) */
+    uint64_t seed;      /* of the draws of aup */
+    size_t draws;
 };
 
 int judge_count(const struct judge *j); /* how many modes are set */
