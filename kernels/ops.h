@@ -342,11 +342,11 @@ struct ops {
 
     /* y[t, :] = row token[t] of W, y [T, D]. */
     void (*embed)(struct backend *b, act *y, const struct mat *w, const int32_t *token, size_t T);
-    /* table[t, 0..E/2) = cos, table[t, E/2..E) = sin of pos[t] * inv_freq[j]. The angle is fp32, as
-     * in training of the models. Floats on every back end. Source: Su et al. 2021 (RoFormer, arXiv
-     * 2104.09864). */
+    /* table[t, 0..E/2) = cos, table[t, E/2..E) = sin of pos[t] * inv_freq[j], both times scale. The
+     * angle is fp32, as in training of the models. Floats on every back end. Source: Su et al. 2021
+     * (RoFormer, arXiv 2104.09864). */
     void (*rope_table)(struct backend *b, float *table, const int32_t *pos, const float *inv_freq,
-                       size_t T, size_t E);
+                       float scale, size_t T, size_t E);
     /* See struct qkv. work: qkv_work(T, D, H, K, E, steps) bytes; steps: 1 with a bias or gain. */
     void (*qkv)(struct backend *b, const struct qkv *a, size_t T, void *work);
     size_t (*qkv_work)(const struct backend *b, size_t T, size_t D, size_t heads, size_t kv_heads,

@@ -139,9 +139,16 @@ void config_rope(const struct config *c, float *inv_freq)
         } else if (c->rope_llama3 && wave >= context / high) {
             float s = (context / wave - low) / (high - low);
             f = (1 - s) * f / factor + s * f;
+        } else if (c->rope_linear) {
+            f /= factor;
         } else if (c->rope_yarn) {
             f = stretch(c, j, powf(theta, (float)(2 * j) / (float)c->head_dim));
         }
         inv_freq[j] = f;
     }
+}
+
+float config_rope_scale(const struct config *c)
+{
+    return c->rope_scale > 0 ? (float)c->rope_scale : 1;
 }

@@ -86,6 +86,8 @@ struct config {
     uint8_t unrotated[CONFIG_MAX_LAYERS]; /* 1: the layer's heads are not rotated (SmolLM3) */
     int rope_llama3;      /* 1: rope_type llama3, with the four numbers below */
     int rope_yarn;        /* 1: rope_type yarn, with them */
+    int rope_linear;      /* 1: rope_type linear: all frequencies are divided by the factor */
+    double rope_scale;    /* attention factor of yarn: cosines and sines are times it; 0: 1 */
     double rope_factor, rope_low_freq, rope_high_freq, rope_original_context; /* frequencies with
                            * fewer turns than low over the original context are divided by the
                            * factor, those with more than high stay */
@@ -128,7 +130,8 @@ size_t config_ffn_most(const struct config *c);
 size_t config_parameters(const struct config *c);
 
 /* inv_freq[j], j = 0 .. E/2-1, fp32: theta^(-2j/R) for the R = rope_dims values that are rotated, 0
- * for others; rescaled when rope_llama3 or rope_yarn. Source: Su et al. 2021 (RoFormer); for long
- * contexts Grattafiori et al. 2024 (Llama 3); Peng et al. 2023 (YaRN, arXiv 2309.00071), section
- * 3.2, with its rounded bounds. */
+ * for others; rescaled when rope_llama3, rope_yarn or rope_linear. Source: Su et al. 2021 (RoFormer); for
+ * long contexts Grattafiori et al. 2024 (Llama 3); Peng et al. 2023 (YaRN, arXiv 2309.00071),
+ * section 3.2, with its rounded bounds; Chen et al. 2023 (linear, arXiv 2306.15595). */
 void config_rope(const struct config *c, float *inv_freq);
+float config_rope_scale(const struct config *c); /* what cosines and sines are times */

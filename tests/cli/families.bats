@@ -339,10 +339,10 @@ own_guesses() {
     refuses "factor: expected max_position_embeddings /" '.rope_parameters.factor = 3'
     refuses "max_position_embeddings: expected the one of config.json" \
         '.rope_parameters.max_position_embeddings = 7'
-    refuses "expected one type, not llama3 beside yarn" \
+    refuses "expected one type, not two" \
         '.rope_scaling = {rope_type: "llama3", factor: 2,
         low_freq_factor: 1, high_freq_factor: 4, original_max_position_embeddings: 64}'
-    refuses "mscale: expected the same as mscale_all_dim" '.rope_parameters.mscale = 0.7'
+    refuses "attention_factor: expected above 0" '.rope_parameters.attention_factor = 0'
     refuses "truncate: expected true" '.rope_parameters.truncate = false'
     refuses "short_factor: expected no such key" '.rope_parameters.short_factor = [1]'
     run "$BIN/gen-llama" -m "$T/model" --no-meta --max-new 300 "$T/prompts" # 256 positions
@@ -378,6 +378,32 @@ own_guesses() {
     mv "$T/new" "$T/model/config.json"
     run "$BIN/gen-llama" -m "$T/model" --no-meta "$T/prompts"
     [ "$status" -eq 65 ] && [[ $output == *"factor: expected max_position_embeddings /"* ]]
+}
+
+# turns JQ [option...]: greedy with a config.json that the filter changes
+turns() {
+    jq "$1" "$T/model/config.json" > "$T/new"
+    mv "$T/new" "$T/model/config.json"
+    echo "$1" >> "$T/made"
+    greedy "${@:2}"
+}
+
+@test "rotations: YaRN with an attention factor, linear" {
+    yarn='.rope_scaling = {rope_type: "yarn", factor: 4,
+        original_max_position_embeddings: (.max_position_embeddings / 4)}'
+    make_model --arch qwen3 --kv-heads 2 --theta 500
+    turns "$yarn"
+    likelihood 1e-5 --device ref
+    make_prompts
+    on_levels gen-llama greedy
+    turns "$yarn | .rope_scaling.attention_factor = 0.6"
+    turns "$yarn | .rope_scaling += {mscale: 2, mscale_all_dim: 0.5}" --batch 4
+    turns '.rope_scaling = {type: "linear", factor: 3}'
+    likelihood 1e-5
+    if [ -e "${TESTBIN:-build/tests}/libcrossover-cuda.so" ]; then
+        turns "$yarn"
+        on_cuda greedy --dtype f32 --batch 4
+    fi
 }
 
 @test "ministral3: on the emulated CUDA device" {

@@ -217,6 +217,14 @@ static double kept_by_yarn(const struct model *m, const json_t *p, double theta,
     return 1 - (over < 0 ? 0 : over > 1 ? 1 : over);
 }
 
+/* What cosines and sines are times. Source: transformers, as above. */
+static double attention_factor(const json_t *p)
+{
+    const double factor = number(p, "factor", 1), x = number(p, "mscale", 0);
+    const double y = number(p, "mscale_all_dim", 0), ln = factor > 1 ? 0.1 * log(factor) : 0;
+    return number(p, "attention_factor", x > 0 && y > 0 ? (x * ln + 1) / (y * ln + 1) : ln + 1);
+}
+
 /* f_j = theta^(-2j/E), and for rope_type llama3 long wavelengths are stretched by `factor`, short
  * ones kept, those between blended. Source: the LLaMA 3.1 frequency rule. */
 static void set_frequencies(struct model *m, const json_t *config)
@@ -239,12 +247,14 @@ static void set_frequencies(struct model *m, const json_t *config)
             keep = keep < 0 ? 0 : keep > 1 ? 1 : keep;
             f = (1 - keep) * f / factor + keep * f;
         }
+        if (type && !strcmp(type, "linear")) f /= number(scaling, "factor", 1);
         if (type && !strcmp(type, "yarn")) {
             const double keep = kept_by_yarn(m, scaling, theta, (double)j);
             f = (1 - keep) * f / number(scaling, "factor", 1) + keep * f;
         }
         m->frequency[j] = f;
     }
+    m->turned = type && !strcmp(type, "yarn") ? attention_factor(scaling) : 1;
 }
 
 /* The families by model_type. */
@@ -550,7 +560,8 @@ static void rotate(const struct model *m, double *x, size_t n, size_t heads)
         for (size_t h = 0; h < heads; h++) {
             double *v = x + (t * heads + h) * m->head_dim;
             for (size_t j = 0; j < half; j++) {
-                const double a = (double)t * m->frequency[j], p = v[j], q = v[j + half];
+                const double a = (double)t * m->frequency[j];
+                const double p = m->turned * v[j], q = m->turned * v[j + half];
                 v[j] = p * cos(a) - q * sin(a);
                 v[j + half] = q * cos(a) + p * sin(a);
             }

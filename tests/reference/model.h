@@ -46,6 +46,7 @@ struct model {
     size_t width, layers, heads, kv_heads, head_dim, ffn, vocab;
     double eps;
     double *frequency; /* [head_dim / 2], radians a position */
+    double turned;     /* a rotated value is times it */
     double *embed, *head, *norm;
     struct layer *layer;
     long mask, eos; /* from config.json; -1: not there (eos: the first of a list) */

@@ -294,7 +294,8 @@ static void choose_rows(const struct network *n, size_t l, const struct kv *kv,
                             .max_rows = p->max_rows, .n = c->kv_heads * c->head_dim, .to = w->rows};
     b->ops->matmul(b, &v, 1, (struct input){w->x, y->attn_norm, c->norm_eps}, p->T, w->scratch);
     b->ops->choose(b, &d, w->scratch);
-    b->ops->rope_table(b, w->table, w->rows.pos, n->inv_freq, p->chosen, c->head_dim);
+    b->ops->rope_table(b, w->table, w->rows.pos, n->inv_freq, config_rope_scale(c), p->chosen,
+                       c->head_dim);
 }
 
 /* Copies the stream of the computed rows into w->sum; row NULL: all rows. */
@@ -378,9 +379,9 @@ static void run_once(const struct network *n, const struct kv *kv, const struct 
     offload_begin(n->offload);
     offload_begin(cache);
     b->ops->embed(b, w->x, &n->embed, r->token, p->T);
-    b->ops->rope_table(b, w->table, r->pos, n->inv_freq, p->T, c->head_dim);
+    b->ops->rope_table(b, w->table, r->pos, n->inv_freq, config_rope_scale(c), p->T, c->head_dim);
     if (n->still)
-        b->ops->rope_table(b, w->still, r->pos, n->still, p->T, c->head_dim);
+        b->ops->rope_table(b, w->still, r->pos, n->still, 1, p->T, c->head_dim);
     for (size_t l = 0; l < c->layers; l++) {
         offload_enter(n->offload, l);
         offload_enter(cache, l);
