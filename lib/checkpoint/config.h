@@ -130,8 +130,9 @@ size_t config_ffn_most(const struct config *c);
 size_t config_parameters(const struct config *c);
 
 /* inv_freq[j], j = 0 .. E/2-1, fp32: theta^(-2j/R) for the R = rope_dims values that are rotated, 0
- * for others; rescaled when rope_llama3, rope_yarn or rope_linear. Source: Su et al. 2021 (RoFormer); for
- * long contexts Grattafiori et al. 2024 (Llama 3); Peng et al. 2023 (YaRN, arXiv 2309.00071),
- * section 3.2, with its rounded bounds; Chen et al. 2023 (linear, arXiv 2306.15595). */
+ * for others; rescaled when rope_llama3, rope_yarn or rope_linear. Source: Su et al. 2021
+ * (RoFormer); for long contexts Grattafiori et al. 2024 (Llama 3); Peng et al. 2023 (YaRN, arXiv
+ * 2309.00071), section 3.2, with its rounded bounds; Chen et al. 2023 (linear, arXiv 2306.15595).
+ */
 void config_rope(const struct config *c, float *inv_freq);
 float config_rope_scale(const struct config *c); /* what cosines and sines are times */

@@ -1,6 +1,6 @@
 /* family-rope.c - reads how positions rotate: rope_scaling or rope_parameters of config.json, with
- * the types default, llama3, yarn and linear. Keys that belong to no type are refused: they would change
- * the frequencies, or the size of the scores. */
+ * the types default, llama3, yarn and linear. Keys that belong to no type are refused: they would
+ * change the frequencies, or the size of the scores. */
 #include "lib/checkpoint/family.h"
 
 #include <math.h>

@@ -398,7 +398,7 @@ turns() {
     on_levels gen-llama greedy
     turns "$yarn | .rope_scaling.attention_factor = 0.6"
     turns "$yarn | .rope_scaling += {mscale: 2, mscale_all_dim: 0.5}" --batch 4
-    turns '.rope_scaling = {type: "linear", factor: 3}'
+    turns '.rope_scaling = {rope_type: "linear", factor: 3}'
     likelihood 1e-5
     if [ -e "${TESTBIN:-build/tests}/libcrossover-cuda.so" ]; then
         turns "$yarn"
