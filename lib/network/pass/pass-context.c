@@ -34,7 +34,8 @@ void pass_context(const struct network *n, const struct kv *kv, const struct wor
     const struct ops *ops = n->backend->ops;
     ops->rmsnorm(n->backend, w->fed, from, w->device.feature, NULL, N * w->size.fed, c->width, 0);
     pass_multiply(n, w, &n->fuse, (struct input){.x = w->fed}, w->context, 0, N);
-    ops->rope_table(n->backend, w->table, w->device.rows.pos, n->inv_freq, N, c->head_dim);
+    ops->rope_table(n->backend, w->table, w->device.rows.pos, n->inv_freq, config_rope_scale(c), N,
+                    c->head_dim);
     for (size_t l = 0; l < c->layers; l++)
         cache_layer(n, l, kv, w, N);
 }
