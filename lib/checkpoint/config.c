@@ -26,7 +26,7 @@ void config_write_left_to_right(struct config *c)
     c->paradigm = PARADIGM_AUTOREGRESSIVE;
     c->attends = MASK_CAUSAL;
     c->attends_block = 0;
-    c->attends_from_end = c->attends_prompt = c->seeds = 0;
+    c->attends_from_end = c->attends_prompt = c->attends_filled = c->seeds = 0;
     c->logit_shift = 1;
 }
 
@@ -35,6 +35,7 @@ void config_set_blocks(struct config *c, size_t B)
     c->paradigm = B ? PARADIGM_BLOCK_DIFFUSION : PARADIGM_MASKED_DIFFUSION;
     c->attends = B ? MASK_BLOCK_CAUSAL : MASK_FULL;
     c->attends_block = B;
+    c->attends_filled = B > 0;
     if (c->attends_prompt)
         c->attends_from_end = B > 0;
 }

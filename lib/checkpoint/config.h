@@ -60,6 +60,8 @@ struct config {
     int logit_shift;      /* 1: the answer for position i is the output at i-1; 0: at i */
     enum mask attends;    /* which keys a row sees */
     size_t attends_block; /* B of MASK_BLOCK_CAUSAL, else 0 */
+    int attends_filled;   /* 1: its authors' sampler gives the mask the blocks that it fills, and B
+                           * is only their usual length; 0: B, whichever parts are filled */
     int attends_from_end; /* 1: its blocks are counted from the end of the prompt, so that a block
                            * begins there; 0: from the first id */
     int attends_prompt;   /* 1: with blocks from its end, all of the prompt is one block */
@@ -104,7 +106,7 @@ struct config {
     int synth;            /* 1: weights are random; every quality field is null */
 };
 
-/* Sets the mask and the paradigm of a denoiser: blocks of B; 0: a full mask. */
+/* Sets the mask and the paradigm of a denoiser: blocks of B, usually; 0: a full mask. */
 void config_set_blocks(struct config *c, size_t B);
 
 /* 1: it fills masks (and has a mask token and an eos); 0: it writes left to right. */

@@ -125,7 +125,7 @@ struct family {
     const char *architecture; /* its architectures[0], read and written */
     const char *const *aliases; /* other names that are read; NULL last, may be NULL */
     const char *model_type;   /* its model_type, for files without an architecture */
-    const char *other_type;   /* one more that is read beside its architecture; may be NULL */
+    const char *const *other_types; /* read beside its architecture; NULL last, may be NULL */
     const struct family_naming *naming[FAMILY_NAMINGS]; /* its own, and one more that it reads */
     /* Defaults for an empty config.json: paradigm, switches, template. Members without a default
      * are 0; tied is -1 if it has none. */
@@ -134,7 +134,8 @@ struct family {
     const struct family_fixed *fixed;
     const char *tied_key;       /* key of the flag for a tied head */
     const char *mask_token;     /* its mask token, for files without mask_token_id; may be NULL */
-    int64_t mask_id, eos_id;    /* ids of its authors' code, for files that say none; 0: none */
+    int64_t mask_id, eos_id;    /* ids of its authors' code, for files that say none; 0: none.
+                               * Beyond the vocabulary, the padding is the eos */
     int rope_scaling;           /* 1: rope_scaling and rope_parameters are read; 0: refused */
     const char *const *ignored; /* further keys that change no result */
     const char *const *finished; /* keys that `finish` reads; both end with NULL and may be NULL */

@@ -51,8 +51,8 @@ struct engine {
      .help = "folder, org/name in the local Hugging Face cache, or synth:SHAPE"},                  \
     IGNORE_CONFIG_OPTION((g).ignore_config),                                                       \
     {"mask-block", 0, OPT_INT, &(g).mask_block, 0, 1 << 20, .arg = "N", .rare = 1,                 \
-     .help = "block length of a diffusion model with a block-causal mask whose files do not say "  \
-             "it (0: every row sees all rows)"},                                                   \
+     .help = "block length of the mask of a diffusion model whose files do not say it; 0: every "  \
+             "row sees all rows (--block-length)"},                                                \
     {"device", 0, OPT_TEXT, &(g).device, .arg = "auto|ref|cpu|cuda[:N]",                           \
      .help = "back end (auto: a usable GPU, else the CPU)"},                                       \
     ISA_OPTION((g).isa),                                                                           \

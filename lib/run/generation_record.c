@@ -80,7 +80,7 @@ static void put_condition(struct buf *b, const char *name, const char *value)
 }
 
 /* Everything else that changes answers or times, such as "chat=llama3 trim=off"; NULL: nothing. The
- * caller's. The mask of some families is known only from the model's name or --mask-block. */
+ * caller's. --mask-block gives the mask other blocks than those that are filled. */
 static char *conditions_of(const struct job *job, const struct network *n)
 {
     static const char *const orders[] = {"even", "last", "first"};
@@ -94,7 +94,7 @@ static char *conditions_of(const struct job *job, const struct network *n)
         put_condition(&b, "parse_special", "on");
     if (strcmp(a->trim, "batch"))
         put_condition(&b, "trim", a->trim);
-    if (n->config.family->named && n->config.attends_block)
+    if (n->config.family->named && n->config.attends_block && !n->config.attends_filled)
         buf_format(&b, "%smask_block=%zu", b.len ? " " : "", n->config.attends_block);
     if (n->wish.layers && n->wish.order)
         put_condition(&b, "offloaded", orders[n->wish.order]);

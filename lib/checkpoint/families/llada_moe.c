@@ -109,9 +109,11 @@ static const struct family_shape shapes[] = {
 static const struct family_mixture mixtures[] = {{.experts = 64, .used = 8},
                                                  {.experts = 7, .used = 3}};
 
+static const char *const other_types[] = {"lladamoe", NULL};
+
 const struct family llada_moe_family = {
     .name = "llada-moe", .architecture = "LLaDAMoEModelLM", .model_type = "llada",
-    .other_type = "lladamoe", .naming = {&names},
+    .other_types = other_types, .naming = {&names},
     .start = {.paradigm = PARADIGM_MASKED_DIFFUSION, .attends = MASK_FULL, .chat = CHAT_NONE,
               .qk_norm = 1, .norm_eps = 1e-5, .context = 4096},
     .numbers = numbers, .fixed = fixed, .tied_key = "tie_word_embeddings", .mask_token = "<|mask|>",

@@ -52,7 +52,7 @@ static struct canvases canvases_in(const struct diffuse_run *r, unsigned char *e
 static size_t length_of(const struct diffuse_run *r, const struct generation_input *in)
 {
     const struct config *c = &r->n->config;
-    size_t len = in->n + r->how->gen_length, m = c->attends_block;
+    size_t len = in->n + r->how->gen_length, m = diffuse_mask_block(r->how, c);
     size_t behind = len - (c->attends_from_end ? in->n : 0);
     const int fills = c->attends == MASK_BLOCK_CAUSAL && !c->attends_cut;
     return fills ? len + (m - behind % m) % m : len;
