@@ -18,7 +18,7 @@
  * mini in the configuration of NVIDIA NeMo. Its released config.json was not seen, so both known
  * types are read.
  *
- * Refused: biases (the class default of use_bias is true, so the key must say false), other
+ * Refused: biases (where a file does not say use_bias, by their tensors), other
  * routers, layers that predict further tokens, rescaled rotations, stacked experts (of dFactory;
  * its moe_convertor.py --mode split makes the released form). LLaDA2.2, whose experts are chosen
  * for blocks and which writes DELETE and SPLIT: by its name, by expert_capacity (read from the
@@ -84,7 +84,7 @@ static const struct family_number numbers[] = {
 
 static const struct family_fixed fixed[] = {
     {"hidden_act", "\"silu\"", KEY_WRITTEN},
-    {"use_bias", "false", KEY_REQUIRED},
+    {"use_bias", "false", KEY_WRITTEN},
     {"use_qkv_bias", "false", KEY_WRITTEN},
     {"use_qk_norm", "true", KEY_WRITTEN},
     {"use_rmsnorm", "true", KEY_READ},
