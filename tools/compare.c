@@ -411,6 +411,8 @@ int main(int argc, char **argv)
          .help = "judge whether the order of points holds over templates and seeds"},
         {"aup", 0, OPT_FLAG, &judge.aup,
          .help = "write tokens per forward pass and accuracy under parallelism"},
+        {"split", 0, OPT_FLAG, &judge.split,
+         .help = "split the time of a step into architecture, algorithm and system"},
         TAKE_OPTION(c.a.max_failed),
         OPT_COMMON(c.a.common),
         {0}};
@@ -429,7 +431,8 @@ int main(int argc, char **argv)
     c.log = (struct log){tool.name, c.a.common.quiet ? 0 : 1 + c.a.common.verbose};
     if (judge_count(&judge) > 1)
         opt_usage(&tool, "--claims, --exact, --stored, --self-test, --gate, --same-ids, "
-                  "--samples, --ranking, --aup: expected one of them, got %d", judge_count(&judge));
+                  "--samples, --ranking, --aup, --split: expected one of them, "
+                  "got %d", judge_count(&judge));
     return judge_count(&judge) ? judge_all(&c, &judge, argc, argv, first)
                                : compare_all(&c, argc, argv, first);
 }

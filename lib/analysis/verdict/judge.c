@@ -11,11 +11,12 @@
 #include "lib/analysis/verdict/rankings.h"
 #include "lib/analysis/verdict/sameness.h"
 #include "lib/analysis/verdict/selftest.h"
+#include "lib/analysis/verdict/steptime.h"
 
 int judge_count(const struct judge *j)
 {
     return !!j->claims + !!j->exact + !!j->stored + (j->self_test > 0) + (j->gate > 0) +
-           (j->same_ids > 0) + !!j->samples + !!j->ranking + !!j->aup;
+           (j->same_ids > 0) + !!j->samples + !!j->ranking + !!j->aup + !!j->split;
 }
 
 static json_t *gather(const char *const *paths, size_t n, const char *const *kinds,
@@ -188,6 +189,32 @@ static int judge_aup(const struct judge *j, const char *const *paths, size_t n,
                 : bad;
 }
 
+/* Prints a line of the table. */
+static void note_split(const json_t *r, const struct log *log)
+{
+    log_note(log, "%s: a step of %.3g ms = architecture %.1f %% + algorithm %.1f %% + system "
+             "%.1f %%", rec_text(r, "config"), rec_number(r, "step_ns") / 1e6,
+             rec_number(r, "architecture_percent"), rec_number(r, "algorithm_percent"),
+             rec_number(r, "system_percent"));
+}
+
+static int judge_split(const struct judge *j, const char *const *paths, size_t n,
+                       struct rec_writer *out, const struct log *log, struct err *e)
+{
+    static const char *const kinds[] = {"generation", "roofline", NULL};
+    json_t *records = gather(paths, n, kinds, log, e), *r;
+    json_t *list = records ? steptime_of(records, j->seed, j->draws) : NULL;
+    size_t i;
+    const int none = list && !json_array_size(list);
+    json_array_foreach(list, i, r)
+        note_split(r, log);
+    int bad = write_list(out, "steptime", list, e);
+    json_decref(records);
+    return none ? err_set(e, EXIT_BAD_DATA, "--split: expected timed generation records of batch 1 "
+                          "and the ceilings of their machine (probe-roof), got none")
+                : bad;
+}
+
 /* Prints the claims that differ, and the summary. */
 static void note_differing(const json_t *checks, const struct log *log)
 {
@@ -231,6 +258,8 @@ int judge_run(const struct judge *j, const char *const *paths, size_t n, struct 
         return judge_same_ids(j, paths, n, out, log, e);
     if (j->gate > 0)
         return judge_gate(j, paths, n, out, log, e);
+    if (j->split)
+        return judge_split(j, paths, n, out, log, e);
     if (j->aup)
         return judge_aup(j, paths, n, out, log, e);
     if (j->ranking)

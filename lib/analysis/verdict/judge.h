@@ -1,6 +1,7 @@
 /* judge.h - the modes of compare that judge existing records: claims about options, the self-test,
  * a gate against slower builds, flags that must not change a token, a stored run, the order of
- * points over templates and seeds, accuracy under parallelism. */
+ * points over templates and seeds, accuracy under parallelism, parts of
+ * the time of a step. */
 #pragma once
 
 #include "lib/base/cli/log.h"
@@ -18,7 +19,8 @@ struct judge {
     int samples;        /* samples records in (effects.h) */
     int ranking;        /* quality records in (rankings.h) */
     int aup;            /* generation and quality records in (parallelism.h) */
-    uint64_t seed;      /* of the draws of aup */
+    int split;          /* generation and roofline records in (steptime.h) */
+    uint64_t seed;      /* of the draws of aup and split */
     size_t draws;
 };
 
