@@ -324,6 +324,14 @@ alter() { jq -c "$1" claims.ndjson > then.ndjson; ! cmp -s then.ndjson claims.nd
     [[ $output == *"DIFFERS  answers "* ]]
 }
 
+@test "a judge on another instruction set rounds otherwise: its perplexity may differ by 0.2 %" {
+    state '{}' --quality sum:accuracy:0.05,sum:judge_ppl:0.1
+    alter 'if .name == "quality" and .quality_metric == "judge_ppl" then .value *= 1.001 else . end'
+    against 0
+    alter 'if .name == "quality" and .quality_metric == "judge_ppl" then .value *= 1.01 else . end'
+    against 1
+}
+
 @test "an altered X_par is found" {
     state '{"pace": 0.5}' --quality sum:accuracy:0.05
     claim '.key == "X_par"' '.value == 8'
