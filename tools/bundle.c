@@ -417,14 +417,14 @@ int main(int argc, char **argv)
         {"folder", 0, OPT_TEXT, &b->a.folder, .arg = "DIR",
          .help = "folder that names in the archive are relative to (.)"},
         {"verify", 0, OPT_FLAG, &b->a.verify, .help = "check the archive FILE and write a record"},
-        {"extract", 0, OPT_TEXT, &b->a.extract, .arg = "DIR",
+        {"extract", 0, OPT_TEXT, &b->a.extract, .arg = "DIR", .writes = WRITES_IT,
          .help = "check the archive FILE, then unpack it into the new folder DIR"},
         {"max-bytes", 0, OPT_BYTES, &b->a.max_bytes, 1, 9e15, .arg = "BYTES",
          .help = "refuse archives that unpack to more than this (64G)"},
         OPT_COMMON(b->a.common),
         {0}};
     const struct tool tool = {"bundle", "the files of a run in, one sealed archive out, and back",
-                              examples, notes, options};
+                              examples, notes, options, NEEDS_NOTHING};
     int first = opt_parse(&tool, argc, argv), back = b->a.verify || b->a.extract;
     if (back && first + 1 != argc)
         opt_usage(&tool, "--verify and --extract need one archive");

@@ -417,7 +417,7 @@ int main(int argc, char **argv)
         OPT_COMMON(c.a.common),
         {0}};
     const struct tool tool = {"compare", "records that differ in one setting in, its cost out",
-                              examples, notes, options};
+                              examples, notes, options, NEEDS_NOTHING};
     int first = opt_parse(&tool, argc, argv);
     struct err e = {0};
     struct pooled_margin margin;

@@ -402,7 +402,7 @@ int main(int argc, char **argv)
         OPT_COMMON(f.a.common),
         {0}};
     const struct tool tool = {"forecast", "shapes and data sheets in, modelled figures out",
-                              examples, notes, options};
+                              examples, notes, options, NEEDS_NOTHING};
     int first = opt_parse(&tool, argc, argv);
     struct take seen = {.per_run = 1, .also = "forecast"};
     struct err e = {0};

@@ -378,7 +378,7 @@ static int parse(struct args *a, const char **given, int argc, char **argv)
     at += settings_alias_options(&system_endpoint, given, options + at, &texts);
     memcpy(options + at, own, sizeof own);
     const struct tool tool = {TOOL, "prompt records in, generations of an OpenAI-type server out",
-                              examples, notes, options};
+                              examples, notes, options, NEEDS_NETWORK};
     int first = opt_parse(&tool, argc, argv);
     settings_texts_free(&texts);
     free(options);

@@ -84,7 +84,7 @@ int main(int argc, char **argv)
         OPT_COMMON(m.a.common),
         {0}};
     const struct tool tool = {TOOL, "results of other benchmarks in, generation records out",
-                              examples, notes, options};
+                              examples, notes, options, NEEDS_NOTHING};
     int first = opt_parse(&tool, argc, argv);
     struct err e = {0};
     m.log = (struct log){TOOL, m.a.common.quiet ? 0 : 1 + m.a.common.verbose};

@@ -404,7 +404,8 @@ static void options(struct opt *o, struct args *a)
         {"model", 'm', OPT_TEXT, &a->engine.model, .arg = "MODEL",
          .help = "source: folder, or org/name in the local Hugging Face cache"},
         IGNORE_CONFIG_OPTION(a->engine.ignore_config),
-        {"out", 0, OPT_TEXT, &a->out, .arg = "DIR", .help = "new folder for the packed model"},
+        {"out", 0, OPT_TEXT, &a->out, .arg = "DIR", .writes = WRITES_IT,
+         .help = "new folder for the packed model"},
         {"quant", 0, OPT_CHOICE, &a->quant, .choices = DTYPE_QUANTIZED,
          .help = "number format of the matrices"},
         {"budget", 0, OPT_BYTES, &a->budget.bytes, 1, 9007199254740991.0, .arg = "BYTES",
@@ -441,7 +442,7 @@ int main(int argc, char **argv)
     struct opt table[OPTIONS_MOST];
     options(table, &p.a);
     const struct tool tool = {"pack-model", "a checkpoint in, a pruned or quantized one out",
-                              examples, notes, table};
+                              examples, notes, table, NEEDS_NOTHING};
     int first = opt_parse(&tool, argc, argv);
     const char *wrong = usage(&p.a, first < argc);
     if (wrong)

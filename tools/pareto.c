@@ -367,7 +367,7 @@ int main(int argc, char **argv)
         OPT_COMMON(p.a.common),
         {0}};
     const struct tool tool = {"pareto", "metric and quality records in, front and crossovers out",
-                              examples, notes, options};
+                              examples, notes, options, NEEDS_NOTHING};
     int first = opt_parse(&tool, argc, argv);
     struct err e = {0};
     p.log = (struct log){"pareto", p.a.common.quiet ? 0 : 1 + p.a.common.verbose};

@@ -217,7 +217,7 @@ int main(int argc, char **argv)
     const struct tool t = {"plot", "records of a run -> a figure through gnuplot",
                            "plot --type pareto -o pareto.svg front.ndjson metric.ndjson\n"
                            "plot --type steps --term < all.ndjson\n",
-                           notes, options};
+                           notes, options, NEEDS_PROGRAMS};
     int first = opt_parse(&t, argc, argv);
     check_args(&t, &a, types);
     const struct log log = {"plot", a.common.quiet ? 0 : a.common.verbose ? 2 : 1};

@@ -341,7 +341,8 @@ int main(int argc, char **argv)
         OPT_COMMON(s.run.common),
         {0}};
     const struct tool tool = {"score-exact", "generation records with answers in, accuracy out",
-                              examples, notes, options};
+                              examples, notes, options,
+                              NEEDS_ALL /* namespaces and mounts, for the programs of answers */};
     int first = opt_parse(&tool, argc, argv);
     struct err e = {0};
     int code = scoring_run(&s.run, tool.name, argc, argv, first, &e);

@@ -545,7 +545,7 @@ int main(int argc, char **argv)
     struct opt table[OPTIONS_MOST];
     options(table, &s.a);
     const struct tool tool = {"score-ppl", "texts or generations in, their probability out",
-                              examples, notes, table};
+                              examples, notes, table, NEEDS_NOTHING};
     int first = opt_parse(&tool, argc, argv);
     s.a.steps_n = opt_list(s.a.steps, s.a.step, MAX_STEPS, 1, 65536);
     if (!s.a.engine.model || s.a.steps_n < 1)

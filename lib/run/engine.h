@@ -44,6 +44,7 @@ struct engine {
      .help = "layers whose keys and values are kept in memory; same tokens (as --device-map; "     \
              "auto: as many as fit)"},                                                             \
     {"offload-dir", 0, OPT_TEXT, &(g).offload_dir, .arg = "DIR", .rare = 1,                        \
+     .writes = WRITES_SCRATCH,                                                                     \
      .help = "folder for the store of the CPU, a nameless file ($TMPDIR, else /var/tmp)"}
 #define ENGINE_OPTIONS(g)                                                                          \
     {.type = OPT_HEADING, .name = "", .help = "Model and machine:"},                               \

@@ -142,7 +142,7 @@ static void test_options(void)
     char word[] = "test", list[] = "--steps=4,8", flag[] = "--stop-at-eos",
          off[] = "--stop-at-eos=off,on";
     char *argv[] = {word, list, flag, NULL}, *more[] = {word, off, NULL};
-    const struct tool tool = {"test", "", "", NULL, o};
+    const struct tool tool = {"test", "", "", NULL, o, NEEDS_NOTHING};
     opt_parse(&tool, 3, argv);
     ok(!strcmp(given[STEPS], "4,8") && !strcmp(given[FLAG], "on"), "a flag alone is on");
     opt_parse(&tool, 2, more);

@@ -19,6 +19,7 @@
 
 #include "lib/base/file.h"
 #include "lib/base/mem.h"
+#include "lib/base/rights/filter.h"
 #include "lib/base/sandbox/inside.h"
 
 #ifndef SYS_close_range
@@ -26,7 +27,8 @@
 #endif
 
 enum { TAIL = 32768 /* more than an interpreter buffers to its end */, ARGUMENTS = 64,
-       CLOSE_AT_EXEC = 4 /* CLOSE_RANGE_CLOEXEC */ };
+       CLOSE_AT_EXEC = 4 /* CLOSE_RANGE_CLOEXEC */,
+       REFUSED_CALLS = FILTER_PROCESSES | FILTER_SOCKETS | FILTER_ESCAPES };
 static const char path[] = "/usr/bin:/bin";
 static const char bubblewrap[] = "/usr/bin/bwrap";
 
@@ -65,8 +67,8 @@ static int file_of(const struct confined *j, const void *bytes, size_t n)
 
 static void wrap(const struct confined *j)
 {
-    struct sock_filter code[SANDBOX_CALLS];
-    const unsigned short filter = sandbox_filter(code);
+    struct sock_filter code[FILTER_LENGTH];
+    const unsigned short filter = filter_write(code, REFUSED_CALLS);
     char *size = mem_format("%d", j->limits->file_mib << 20);
     char *calls = mem_format("%d", file_of(j, code, filter * sizeof *code));
     char *program = mem_format("%d", file_of(j, j->program, j->n));
@@ -106,8 +108,8 @@ static void start(const struct confined *j)
         fail(j, why);
     set_streams(j);
     sandbox_limit(j->limits);
-    if ((why = sandbox_refuse()))
-        fail(j, why);
+    if (filter_apply(REFUSED_CALLS))
+        fail(j, "no sandbox: system calls cannot be filtered");
     environ = (char **)(uintptr_t)own;
     execvp(j->argv[0], (char *const *)(uintptr_t)j->argv);
     fail(j, "the interpreter cannot be started");
