@@ -322,16 +322,19 @@ clean: ##build remove everything that was built; results stay
 	rm -rf build build-san build-santhread build-sanfuzz build-sancoverage \
 	    build-aarch64-linux-gnu
 
+# These end quietly when their reader has enough (make help | head): 141 is SIGPIPE.
+enough = || [ $$? -eq 141 ]
 help: ##look print this list
-	@pipelines/bin/targets Makefile $(PIPELINES)
-	@echo 'Profiles (PROFILE=NAME, files of pipelines/profiles):'
-	@sed -sn '1s/^# \([^ ]*\) - \([^.]*\).*/\1 \2/p' pipelines/profiles/*.mk | \
-	    while read -r name text; do printf '  %-16s %s\n' "$$name" "$$text"; done
-	@echo 'Settings: make TARGET NAME=VALUE; make settings prints all of them.'
-	@echo '  Profiles of GPUs need LLADA=, LLAMA= and JUDGE=: a folder or a Hugging Face name each.'
+	@(pipelines/bin/targets Makefile $(PIPELINES) && \
+	  echo 'Profiles (PROFILE=NAME, files of pipelines/profiles):' && \
+	  sed -sn '1s/^# \([^ ]*\) - \([^.]*\).*/\1 \2/p' pipelines/profiles/*.mk | \
+	      while read -r name text; do printf '  %-16s %s\n' "$$name" "$$text"; done && \
+	  echo 'Settings: make TARGET NAME=VALUE; make settings prints all of them.' && \
+	  echo '  Profiles of GPUs need LLADA=, LLAMA= and JUDGE=: a folder or a Hugging Face name each.' \
+	 ) $(enough)
 
 settings: ##look print every setting with its default and its meaning
-	@pipelines/bin/settings
+	@pipelines/bin/settings $(enough)
 
 print-%:
 	@echo $(call quoted,$($*))

@@ -265,8 +265,8 @@ HOST_DEVICE int32_t canvas_beside(const struct canvas_loop *l, const struct canv
     return before < 0 ? 0 : before;
 }
 
-/* Lets answer w of the next pass be about that slot, whose id may be `held`. slot -1: about none,
- * on an arbitrary row. */
+/* Asks about a slot in answer w of the next pass. held 1: the slot has an id that may be revised.
+ * slot -1: the answer is about none, on an arbitrary row. */
 HOST_DEVICE void canvas_ask(const struct canvas_loop *l, const struct canvas_state *c, size_t w,
                             int32_t slot, int held)
 {
@@ -300,8 +300,8 @@ HOST_DEVICE struct linked canvas_links(const struct canvas_loop *l, const struct
     return links;
 }
 
-/* The probability that a rule compares for the known id of answer w: that of the answer, or where
- * the rule masks ids again, that of the id in the slot. */
+/* The probability that a rule compares for the slot of answer w, which has an id: the probability
+ * of the answer, or, if the rule masks ids again, of the id in the slot. */
 HOST_DEVICE double canvas_held_confidence(const struct canvas_loop *l, size_t w)
 {
     return unmask_has(l->rule, UNMASK_EDITS | UNMASK_LINKED)
@@ -309,8 +309,8 @@ HOST_DEVICE double canvas_held_confidence(const struct canvas_loop *l, size_t w)
                : exp(l->answer[w].target_log_prob);
 }
 
-/* 1 if the slot of answer w depends on a known id of the canvas at whose slot the best token has at
- * least the threshold. */
+/* 1 if the slot of answer w depends on a slot with a known id, and the best token of that slot has
+ * at least the threshold. */
 HOST_DEVICE int canvas_induced(const struct canvas_loop *l, const struct canvas_state *c, size_t w)
 {
     const struct linked links = canvas_links(l, c);

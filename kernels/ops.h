@@ -197,7 +197,8 @@ struct head_query {
     double cfg_scale;     /* > 0: logits = u + (1 + cfg_scale) (c - u): c from x, u from xu */
     size_t top_k;         /* > 0: draws among this many most likely ids (sample.h), and ties */
     double top_p;         /* between 0 and 1: among the most likely ids that hold this much */
-    size_t top_p_of_all;  /* 1: this much of all ids; 0: of those that top-k leaves */
+    size_t top_p_of_all;  /* top_p is a share of the probability: 1: of all ids; 0: of the ids that
+                           * top-k leaves */
     size_t drawn;         /* 1: probabilities are of the distribution that is drawn from */
     size_t divergence;    /* 1: xu is not guidance; the softmax of x is compared with that of xu */
     const int32_t *ban;   /* ids whose logits become -inf first */
@@ -293,7 +294,7 @@ struct ops {
     void (*prepare)(struct backend *b, const void *key, size_t key_bytes, void (*step)(void *ctx),
                     void *ctx);
     /* event_record: an event behind all operations so far. event_wait: waits until these are done
-     * and returns the time of that, on the clock of clock_ns() (cuda: from events of the device).
+     * and returns the time when they were done, by clock_ns() (cuda: from events of the device).
      * An event is waited for at most once, and never after a later event. */
     int64_t (*event_record)(struct backend *b);
     int64_t (*event_wait)(struct backend *b, int64_t event);
@@ -341,11 +342,11 @@ struct ops {
 
     /* y[t, :] = row token[t] of W, y [T, D]. */
     void (*embed)(struct backend *b, act *y, const struct mat *w, const int32_t *token, size_t T);
-    /* table[t, 0..E/2) = cos, table[t, E/2..E) = sin of pos[t] * inv_freq[j]. The angle is fp32, as
-     * in training of the models. Floats on every back end. Source: Su et al. 2021 (RoFormer, arXiv
-     * 2104.09864). */
+    /* table[t, 0..E/2) = cos, table[t, E/2..E) = sin of pos[t] * inv_freq[j], both times scale. The
+     * angle is fp32, as in training of the models. Floats on every back end. Source: Su et al. 2021
+     * (RoFormer, arXiv 2104.09864). */
     void (*rope_table)(struct backend *b, float *table, const int32_t *pos, const float *inv_freq,
-                       size_t T, size_t E);
+                       float scale, size_t T, size_t E);
     /* See struct qkv. work: qkv_work(T, D, H, K, E, steps) bytes; steps: 1 with a bias or gain. */
     void (*qkv)(struct backend *b, const struct qkv *a, size_t T, void *work);
     size_t (*qkv_work)(const struct backend *b, size_t T, size_t D, size_t heads, size_t kv_heads,

@@ -2,8 +2,8 @@
  *
  * choose, settle: the outputs of attention and of the gated layer are stored for every position;
  * only the rows whose values changed most are computed again. sift: of the keys and values of a
- * pass, only those that a block of rows attends to most are kept. The host knows how many rows are
- * chosen; which ones, only the back end knows.
+ * pass, only those that a block of rows attends to most are kept. The host knows the number of
+ * chosen rows; only the back end knows the rows.
  *
  * On the host: host-reuse.c (ref and cpu); on a device: cuda/layer/reuse.cu. Scores are compared in
  * double on the host and in float on the device; equal vectors score exactly 1 on both. NaN ranks

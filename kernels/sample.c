@@ -166,7 +166,8 @@ void sample_row(const float *logits, size_t V, const struct head_query *q, size_
 
 /* ---- the most likely ids ---- */
 
-/* Puts an id, lower ones of which were offered before, into best[0..n); returns the new n. */
+/* Inserts an id into best[0..n) by its logit. Ids come in ascending order, so a tie keeps the lower
+ * id first. Returns the new n. */
 static size_t offer(const float *logits, int32_t id, int32_t *best, size_t n)
 {
     size_t at = n;

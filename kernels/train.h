@@ -113,8 +113,8 @@ struct train_ops {
                   const struct adamw *a);
 };
 
-/* The gradients beside a table of operations. Only programs that call this contain those of the
- * CPU. */
+/* The gradients beside a table of operations. Only programs that call this function contain the
+ * gradients of the CPU. */
 C_BEGIN
 const struct train_ops *train_ops_of(const struct ops *ops);
 C_END

@@ -132,12 +132,12 @@ caught '^git tag v1.2.3: expected v1.2.2' "planted: another tag" tests/house/cha
 caught '^git tag v1.2.3: later than v1.2.2' "planted: a later tag" tests/house/changes "$scratch"
 rm -rf "${scratch:?}"/.git
 
-clean "every fault of data/faults.tsv has its test, or what lacks" tests/house/faults .
+clean "every fault of data/faults.tsv has its test, or what is missing" tests/house/faults .
 sed 's/::A6: no/::A6: np/; /^B3/d; s/^\(L7.*\t\).*/\1/; s/^L9/L9a/' data/faults.tsv |
     plant data/faults.tsv
 mkdir "$scratch/tests"
 for file in tests/{cli,unit,model,cuda,kernels,fuzz}; do ln -s "$PWD/$file" "$scratch/$file"; done
-for found in "A6: no test 'A6: np" "expected the row B3" "L7: no test: expected what lacks" \
+for found in "A6: no test 'A6: np" "expected the row B3" "L7: no test: expected what is missing" \
     "not expected here: the row L9a"; do
     caught "$found" "planted: $found" tests/house/faults "$scratch"
 done
@@ -177,8 +177,8 @@ bad "a file that is gone" "4-07${t}what${t}gone.c${t}tests/a.bats::a test${t}don
     "no file gone.c"
 bad "a test that is gone" "$good ; tests/a.bats::gone${t}done${t}" "no test 'gone'"
 bad "a test file that is gone" "${start}b.bats::a test${t}done${t}" "no test file"
-bad "done, and yet something lacks" "$good${t}done${t}this" "state 'done'"
-bad "open, and nothing lacks" "$good${t}open${t}" "state 'open'"
+bad "done, and yet something is missing" "$good${t}done${t}this" "state 'done'"
+bad "open, and nothing is missing" "$good${t}open${t}" "state 'open'"
 bad "another state" "$good${t}partial${t}this" "state 'partial'"
 row "4-08${t}what${t}data${t}tests/a.bats::a test${t}done${t}"
 caught "expected the row 4-07" "planted: a row twice, and one is not there" \

@@ -1,5 +1,5 @@
-# pipelines.sh - which files make writes again when something changes, and which it leaves alone.
-# The rules run with stand-ins for the tools, in a separate tree.
+# pipelines.sh - a change makes `make` write the files that depend on it, and no others. The rules
+# run with stand-ins for the tools, in a separate tree.
 # One file because each case begins with the tree that the case before it left.
 . tests/house/tap.sh
 
@@ -74,19 +74,13 @@ cp ran first-ran
 [ -s results/here/demo/crossover-demo.tar.gz ] && grep -q '^bundle .*report.html.*steps/launch' ran
 ok $? "the run is sealed: page, records of every launch"
 passes=results/here/demo/answers/passes.ndjson
-jq -e '.pass and .records == .identical and .records > 0' $passes >/dev/null &&
+grep -q "^compare -q --same-ids 1 .*/steps/launch/.* -o $passes" ran &&
     grep -q "^report .*$passes" ran &&
     [ "$(grep -c '^gen-.*--warmup 0 .* results/here/demo/answers/prompts-' ran)" -eq 12 ] &&
     cat results/here/demo/answers/prompts-00?.ndjson | sort >"$scratch/parts" &&
     grep '"kind":"prompt"' results/here/demo/prompts.ndjson | sort | cmp -s - "$scratch/parts" &&
     grep -q '^gen-llada .* results/here/demo/timed-prompts.ndjson' ran
-ok $? "all prompts are answered once, some of them timed: with the same ids"
-mkdir -p "$scratch/answers"
-sed 's/"token_ids":\[/&7,/' results/here/demo/answers/launch/llada-000.ndjson \
-    >"$scratch/answers/llada-000.ndjson"
-jq -ne -f pipelines/phase/passes.jq "$scratch/answers/llada-000.ndjson" \
-    results/here/demo/steps/launch/llada-000.ndjson | grep -q '"pass": false'
-ok $? "others are told"
+ok $? "all prompts are answered once, some of them timed, and the ids are compared"
 again refine BUDGET_MINUTES=2
 [ "$status" -eq 0 ] && [ "$(grep -c '^refined .* before: ' log)" -eq 4 ]
 ok $? "a second refine with the same minutes adds nothing to any sweep"
@@ -107,9 +101,9 @@ again all
 did "a second run does nothing" ""
 again -n all
 [ "$status" -eq 0 ] && ! grep -q "build/bin\|^  cc" log && [ "$(wc -l <log)" -lt 30 ]
-ok $? "and make -n all names nothing of it but the summaries"
+ok $? "after a complete run make -n all prints only the summaries"
 again all COMMIT=other+
-did "nor does the same code of another commit, nor of a dirty tree" ""
+did "the same code of another commit, or of a changed tree, repeats nothing" ""
 find results -path '*/stamp/*' -o -name settings -o -name points -o -name flags |
     xargs -d '\n' touch
 again all
@@ -119,9 +113,9 @@ cp -r results copied && rm -r results && mv copied results
 again -j2 all BUDGET_MINUTES=2
 [ "$status" -eq 0 ] && ! grep -q '^gen-\|^score-ppl\|^probe-roof' ran &&
     grep -q 'kept: .*/steps/launch/llada-000.ndjson was made of the same' log
-ok $? "nor does a copy of the results, and it is said"
+ok $? "a copy of the results repeats nothing, and a message says so"
 again all BUDGET_MINUTES=2
-did "and once it is done nothing" ""
+did "after that a further run does nothing" ""
 jq -e '.prompt_file == "data/corpus/test.ndjson.gz" and .judge == "data/models/judge-demo" and
     (.prompt_file_sha256 | length) == 64 and .warning == null' \
     results/here/demo/workload.ndjson >/dev/null
@@ -131,7 +125,7 @@ jq -e '(.training_text |
         "data/models/ltm-demo" and .training == [{model: "llama-demo", rows: 2000000},
         {model: "llada-demo", rows: 5140000}, {model: "ltm-demo", rows: 1000000}]' \
     results/here/demo/workload.ndjson >/dev/null
-ok $? "and what the contestants were trained on, beginnings included"
+ok $? "a record holds the training of the contestants and of the models they began as"
 grep -q '^schedule .*--systems llada,llama,ltm .*--vi-steps 0,2' first-ran &&
     grep -q '^gen-ltm -m data/models/ltm-demo --schedule .*steps/launch/ltm-' first-ran &&
     ! grep -q '^gen-ltm .*length-64/launch/ltm-' first-ran &&
@@ -140,34 +134,34 @@ ok $? "phase 4 sweeps the latent model along the steps of its fit"
 again phase5 PROFILE=quick
 grep -q '^schedule .*--systems llada,llama,ltm .*--vi-steps 4' ran &&
     grep -q '^gen-ltm .*length-32/launch/ltm-' ran
-ok $? "phase 5 has the latent model where SCALE_LTM_STEPS says so"
+ok $? "phase 5 has the latent model if SCALE_LTM_STEPS is set"
 again phase4 PROFILE=quick LTM=
 [ "$status" -eq 0 ] && ! grep -q 'gen-ltm\|vi-steps' ran &&
     grep -q -- '--systems llada,llama --' ran
-ok $? "LTM= leaves it out"
+ok $? "LTM= leaves out the latent model"
 again decoding PROFILE=quick
 grep -q '^schedule .*--methods [^ ]*/all-methods.ndjson' ran && grep -q '^compare --methods' ran &&
     grep -q '^plot --type methods' ran
 ok $? "make decoding runs every method, compares and draws them"
 [ "$(jq -r .method results/here/demo/methods.ndjson | paste -sd ' ')" = \
     "vanilla dual-threshold dual-factor streaming plain lookup" ]
-ok $? "METHODS: those named, and what they are compared with"
+ok $? "METHODS: the named methods, and their bases"
 again phase4 PROFILE=quick METHODS=magic
 [ "$status" -ne 0 ] && [ -z "$ran" ] && grep -q 'METHODS: magic: expected names of vanilla' log
-ok $? "a method that nobody knows is refused before anything runs"
+ok $? "an unknown method is refused before anything runs"
 again report PROFILE=quick
 [ "$status" -eq 0 ] && ! grep -q '^report .*decoding/' ran
-ok $? "the page shows them only where PAGE names them"
+ok $? "without PAGE the page does not show the experiment"
 again report PROFILE=quick PAGE=decoding
 grep -q '^report .*quick/decoding/by-method.ndjson' ran
-ok $? "PAGE=decoding: they are part of the page"
+ok $? "PAGE=decoding: the page shows the methods"
 again -n report PROFILE=quick PAGE=magic
 [ "$status" -ne 0 ] && grep -q 'PAGE=magic (64): expected a list of decoding' log
 ok $? "an unknown name in PAGE is an error"
 again bundle PROFILE=quick PAGE=decoding
 [ "$status" -eq 0 ] && grep -q '^bundle .*decoding/by-method.ndjson' ran &&
     ! grep -q '^bundle .*data/methods' ran
-ok $? "and of the bundle, which holds files of the run alone"
+ok $? "PAGE=decoding: the bundle has them too, and only files of the run"
 again ablation PROFILE=quick
 pairs=$(jq -s 'map(.systems // [1, 2] | map(select(. != "ltm")) | length) | add' \
     data/ablation.ndjson)
@@ -179,12 +173,12 @@ pairs=$(jq -s 'map(.systems // [1, 2] | map(select(. != "ltm")) | length) | add'
 ok $? "make ablation runs base and options in turn, every other time backwards"
 [ "$status" -eq 0 ] || tail -n 5 log | sed 's/^/# /'
 again ablation PROFILE=quick
-did "and once" ""
+did "a second make ablation runs nothing" ""
 sed -i 's/--lookup 10/--lookup 4/' data/ablation.ndjson
 again ablation PROFILE=quick ABLATION_LAUNCHES=4
 [ "$(grep '^gen-' ran | grep -c -- '--lookup 4')" -eq 5 ] &&
     [ "$(grep -c '^gen-' ran)" -eq $((pairs + 4)) ]
-ok $? "an option with other flags runs again, others in the new launch alone"
+ok $? "an option with other flags runs again; the others run only the new launch"
 echo 69 >status
 again ablation PROFILE=quick ABLATION_LAUNCHES=5
 rm status
@@ -192,10 +186,10 @@ rm status
 ok $? "instruction sets that this machine lacks are left out"
 again report PROFILE=quick PAGE=ablation
 grep -q '^report .*quick/ablation/outcomes.ndjson' ran
-ok $? "and with PAGE=ablation the page shows the outcomes"
+ok $? "with PAGE=ablation the page shows the outcomes"
 again -n report PROFILE=quick PAGE=latent-ablation
 [ "$status" -eq 0 ]
-ok $? "an experiment on the page may still be to come"
+ok $? "PAGE may name an experiment that has not run yet"
 again ablation PROFILE=quick ABLATION=latent-ablation ABLATION_MORE=
 [ "$status" -eq 0 ] && [ "$(grep -c '^gen-ltm.*--launch' ran)" -eq 3 ] &&
     [ "$(grep -c '^gen-ll' ran)" -eq 0 ] && ! grep -q '^plot' ran &&
@@ -208,21 +202,21 @@ did "a prior of latents is learned in a copy of the model, and held against N(0,
     "compare:1 gen-ltm:1 score-ppl:3 train-prior:1"
 # shellcheck disable=SC2086
 again $prior PRIOR_DRAWN=7
-did "and learned once" "compare:1 gen-ltm:1 score-ppl:3"
+did "a second run does not learn the prior again" "compare:1 gen-ltm:1 score-ppl:3"
 again phase4 PROFILE=h200 LLADA=org/large LLAMA=org/other PROMPT_FILE=system
 [ "$status" -ne 0 ] && [ -z "$ran" ] &&
     grep -q 'PROFILE=h200 with org/large org/other: JUDGE would be of the demonstration' log
 ok $? "a profile for own checkpoints asks for a judge before anything runs"
 again -n phase4 PROFILE=cpu LLADA=org/large LLAMA=org/other JUDGE=org/judge
 grep -q 'PROFILE=cpu with org/large org/other: PROMPT_FILE would be' log
-ok $? "and for prompts"
+ok $? "a profile for own checkpoints asks for prompts"
 for given in "TOYS=1" "JUDGE=org/judge PROMPT_FILE=human" "LLADA=synth:llada-1b LLAMA=synth:x" \
     "LLADA=data/models/llada-demo LLAMA=data/models/llama-demo"; do
     again -n results/here/cpu/prompts.ndjson PROFILE=cpu LLADA=org/large LLAMA=org/other $given
     [ "$status" -eq 0 ]
-    ok $? "it does not with $given"
+    ok $? "a profile for own checkpoints runs with $given"
 done
-# refused TEXT PATTERN ARGUMENTS...: make ends before anything runs, with one line that has PATTERN.
+# refused TEXT PATTERN ARGUMENTS...: make ends before any tool runs, with one line that has PATTERN.
 refused()
 {
     local text=$1 pattern=$2
@@ -231,34 +225,35 @@ refused()
     [ "$status" -ne 0 ] && [ -z "$ran" ] && [ "$(wc -l <log)" -eq 1 ] && grep -q "$pattern" log
     ok $? "$text"
 }
-refused "a profile for own checkpoints runs no toys that nobody named" \
+refused "a profile for own checkpoints does not run the embedded models by default" \
     'PROFILE=h200 (64): .* got no LLADA= LLAMA=. .* LLADA=data/models/llada-demo' all PROFILE=h200
-refused "nor one toy beside a checkpoint" 'PROFILE=cpu (64): .* got no LLAMA=.' \
+refused "one embedded model beside a checkpoint is refused too" \
+    'PROFILE=cpu (64): .* got no LLAMA=.' \
     phase1 PROFILE=cpu LLADA=org/large JUDGE=org/judge PROMPT_FILE=human
 refused "a data set that is not there is named, with what is expected" \
     'PROMPT_FILE=no/where (66): no such file; expected a data set' all PROMPT_FILE=no/where
-refused "blocks that do not fill the answer are named as make calls them" \
+refused "blocks that do not fill the answer: the message has the names of make's settings" \
     'GEN_LENGTH=16 (64): expected a multiple of BLOCK_LENGTH=32' phase4 GEN_LENGTH=16
 again phase4 PROFILE=quick SEED=4 STEPS=bad
 [ "$status" -ne 0 ] && grep -q 'steps are bad' log && ! grep -q '^gen-' ran &&
     ! grep -q 'No rule' log
-ok $? "a setting that a schedule cannot hold is reported before any launch, and nothing else"
+ok $? "an invalid setting of a schedule is reported before any launch, as the only message"
 again -j2 all PROFILE=quick SEED=4 JUDGE=nowhere
 [ "$status" -ne 0 ] && ! grep -q '^gen-\|^probe-roof' ran
 ok $? "a judge that is not there is found before any launch"
 again -n results/here/demo/prompts.ndjson PROMPTS=4
 grep -q -- '--count 4 ' log
-ok $? "PROMPTS=4 are four, whatever the profile chooses"
+ok $? "PROMPTS=4 wins over the choice of the profile"
 touch no-references
 again phase1 phase4 PROFILE=quick SEED=5
 rm no-references
 [ "$status" -eq 0 ] && ! grep -q '^score-ppl --mode [nek]' ran &&
     [ -f results/here/quick/likelihood/nll.ndjson ] && [ -s results/here/quick/pareto.ndjson ] &&
     grep -q 'No prompt has a reference: likelihoods of references are left out' log
-ok $? "prompts without references have no likelihoods, and it is said"
+ok $? "prompts without references have no likelihoods, and a message says so"
 jq -e '.text | test("10 are timed")' results/here/demo/workload.ndjson >/dev/null &&
     jq -e '.text | test("are timed") | not' results/here/quick/workload.ndjson >/dev/null
-ok $? "how many prompts are timed is said where not all are"
+ok $? "the number of timed prompts is stated if it is not all"
 again -n results/here/demo/prompts.ndjson PROMPT_FILE=lists
 grep -q 'data/corpus/test-lists.ndjson.gz -o results/here/demo/prompts.ndjson' log
 ok $? "PROMPT_FILE=lists are the lists of words"
@@ -268,13 +263,13 @@ printf '{"id":"%s","text":"x","task":"%s"}\n' a sum b sum c story d sum e story 
 ok $? "as many of each task are timed, the first of each"
 again replicate
 [ "$status" -ne 0 ] && grep -q '^STORED=data/demo/stored.ndjson: no such file' log
-ok $? "make replicate without a stored run says what it wants"
+ok $? "make replicate without a stored run names the missing file"
 again release-run
-did "make release-run of a run that is there measures nothing" ""
+did "make release-run after a complete run measures nothing" ""
 again replicate
-did "and make replicate holds it against what was stored" "compare:1" &&
+did "make replicate compares the run with the stored one" "compare:1" &&
     grep -q '^compare --stored data/demo/stored.ndjson results/here/demo/claims.ndjson ' ran
-ok $? "by its claims"
+ok $? "make replicate compares claims"
 echo '{"kind":"claim","name":"answer","text":"altered"}' >data/demo/stored.ndjson
 again replicate
 [ "$status" -ne 0 ]
@@ -291,10 +286,10 @@ again -j4 phase2 phase3
 did "prompts inspected for another phase repeat no launch" "prep-prompts:1"
 again phase4 STEPS=2,4,8,16
 did "one more step count adds its pairs only" \
-    "gen-llada:7 gen-llama:7 gen-ltm:7 measure:1 pareto:1 plot:4 schedule:2 score-exact:1 \
-score-ppl:2 score-text:1"
+    "compare:1 gen-llada:7 gen-llama:7 gen-ltm:7 measure:1 pareto:1 plot:4 schedule:2 \
+score-exact:1 score-ppl:2 score-text:1"
 [ "$(find results/here/demo/steps/launch -name '*.ndjson' | wc -l)" -eq $((launches + 9)) ]
-ok $? "the launches of before are still there"
+ok $? "the earlier launches are still there"
 again phase3 STEPS=2,4,8,16 AA_LAUNCHES=4
 did "more launches are added to those that are there" \
     "compare:2 gen-llada:6 gen-llama:6 measure:1 schedule:1"
@@ -312,7 +307,7 @@ did "compiling the same code again repeats nothing" ""
 echo 'int more(void); int more(void) { return 1; }' >>tools/gen-llada.c
 again phase2 STEPS=2,4,8,16
 did "other code in gen-llada repeats its generations, not those of gen-llama" \
-    "gen-llada:3 measure:1"
+    "compare:1 gen-llada:3 measure:1"
 planned()
 {
     jq -s 'map(select(.system == "llada")) | length' results/here/demo/steps/schedule.ndjson
@@ -378,12 +373,12 @@ for call in "SEED=1;touch X;:" 'SEED=$(shell touch X)' "RUN=a'b" 'ANY=`touch X`'
 done
 ! SEED='1;touch X;:' make --no-print-directory CUDA=0 -n phase2 >log 2>&1 &&
     [ ! -e X ] && grep -q '^Makefile.*SEED=1;touch X;:: a value with ;' log
-ok $? "and so is a setting from the environment"
+ok $? "such a setting from the environment is refused too"
 mkdir "$scratch/it's"
 cp -r Makefile config.mk pipelines "$scratch/it's"
 make -C "$scratch/it's" --no-print-directory CUDA=0 test >log 2>&1
 grep -q "it's: a name with ' in it" log
-ok $? "and so is a folder of that kind"
+ok $? "a folder whose name has such a character is refused too"
 read -r _ born host <.build.tmp
 sleep 60 & # stands in for a make at work
 echo "$! $(sed 's/.*) //' /proc/$!/stat | cut -d ' ' -f 20) $host" >.build.tmp
@@ -393,12 +388,12 @@ again all STEPS=2,4,8,16
 ok $? "a second make in one folder ends with one line"
 again -n all STEPS=2,4,8,16
 [ "$status" -eq 0 ]
-ok $? "but may say what it would do"
+ok $? "make -n runs beside another make"
 mkdir "$scratch/copy"
 cp -r Makefile config.mk pipelines .build.tmp "$scratch/copy"
 make -C "$scratch/copy" --no-print-directory CUDA=0 print-BUILD uninstall >log 2>&1
 ! grep -q busy log
-ok $? "and a copy of the folder, with its .build.tmp, is not held"
+ok $? "a copied folder, with its .build.tmp, is not locked"
 "$scratch/copy/pipelines/bin/holder" /proc/build.tmp $$ >log 2>&1
 [ $? -eq 73 ] && [ ! -s log ]
 ok $? "a folder that cannot be written has exit code 73 and no message of the shell"
@@ -444,10 +439,10 @@ pipelines/bin/lenient sh -c 'exit 69'
 [ $? -eq 69 ] && pipelines/bin/lenient sh -c 'exit 1'
 ok $? "a phase ends with the exit status of its failed command"
 again all PROFILE=cpu-8b
-did "drawn shapes: short sweeps of each format and batch, nothing of quality" \
+did "shapes with random weights: short sweeps of each format and batch, no quality" \
     "forecast:1 gen-llada:12 gen-llama:12 measure:4 prep-prompts:1 probe-roof:1 schedule:4"
 again all PROFILE=cpu-8b SHAPE_TO=256
-did "other step counts are forecast anew, nothing is measured again" "forecast:1"
+did "other step counts are forecast again; nothing is measured again" "forecast:1"
 echo 'STEPS := 2,4' >local.mk
 flags() { env -i PATH="$PATH" make -s CPU_LEVELS= HARDEN= FP=here "$@" print-GEN_FLAGS; }
 again extreme
@@ -457,13 +452,13 @@ ok $? "make extreme sets the level of both generators"
 again extreme LEVEL=moderate
 [ "$status" -eq 0 ] && [ "$(flags)" = "--threads 1 --level moderate" ] &&
     [ "$(wc -l <local.mk)" -eq 2 ]
-ok $? "or the one that is named"
+ok $? "LEVEL= names another level for make extreme"
 again restore
 [ "$status" -eq 0 ] && [ "$(flags)" = "--threads 1" ] && [ "$(cat local.mk)" = 'STEPS := 2,4' ]
 ok $? "make restore leaves the generators as they are"
 again extreme LEVEL=most
 [ "$status" -ne 0 ] && grep -q 'LEVEL=most: expected exact, mild, moderate or aggressive' log
-ok $? "a level that there is not is refused"
+ok $? "an unknown level is refused"
 rm local.mk
 
 # link SIGNAL: make gets it while the linker has written half of build/bin/plot
@@ -500,10 +495,10 @@ done
 again build/bin/plot
 [ "$status" -eq 0 ] && cp build/bin/plot whole && touch tools/plot.c && link INT &&
     cmp -s build/bin/plot whole
-ok $? "nor does it harm the tool of before"
+ok $? "an interrupted link leaves the earlier tool as it was"
 again build/bin/plot
 [ "$status" -eq 0 ] && [ build/bin/plot -nt tools/plot.c ] && ! grep -q half build/bin/plot
-ok $? "which the next make links again"
+ok $? "the next make links it again"
 
 again results/here/demo/answers/prompts-000.ndjson GEN_FLAGS="--threads 2"
 [ "$status" -eq 0 ] && grep '"kind":"prompt"' results/here/demo/prompts.ndjson |
@@ -514,11 +509,11 @@ for profile in demo quick; do
     again -pnB --trace PROFILE=$profile phase{1,2,3,4,5,6,7} ready \
         "results/here/$profile"/{stored,steps/suggest}.ndjson
     "$house/prerequisites" results/here <log >missing
-    ok $? "whatever a recipe of $profile names is made before it"
+    ok $? "each file that a recipe of $profile names is a prerequisite of it"
     sed 's/^/# /' missing
 done
 sed '/tables.tex:/s| results/here/quick/robust/isa.ndjson||' log |
     "$house/prerequisites" results/here >missing
 [ "$(cat missing)" = "results/here/quick/tables.tex: results/here/quick/robust/isa.ndjson" ]
-ok $? "and a prerequisite that is not there is found"
+ok $? "planted: a missing prerequisite is found"
 finish

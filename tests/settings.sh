@@ -19,6 +19,10 @@ pipelines/bin/settings --markdown | diff - "$scratch/page" >"$scratch/diff"
 ok $? "pipelines/README.md has the same settings"
 sed -n '1,10s/^/# /p' "$scratch/diff"
 
+make --no-print-directory CUDA=0 help 2>"$scratch/said" | true
+[ ! -s "$scratch/said" ]
+ok $? "make help ends quietly when its reader has enough"
+
 # make must check every variable that the environment can set, before a recipe uses it.
 make --no-print-directory CUDA=0 print-SETTINGS | tr ' ' '\n' | sort >"$scratch/checked"
 makefiles="Makefile config.mk $(find pipelines -name '*.mk')"

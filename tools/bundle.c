@@ -120,21 +120,21 @@ static int hash_file_to(struct bundle *b, const char *path, char hex[65], sink_f
     return bad ? -1 : 0;
 }
 
-struct origin { /* a file whose records may name their inputs */
+struct citing_file { /* a file whose records may name their inputs */
     struct bundle *b;
     const char *name;
 };
 
 static int to_lineage(void *to, const char *bytes, size_t n, struct err *e)
 {
-    const struct origin *o = to;
+    const struct citing_file *o = to;
     o->b->bytes += (int64_t)n;
     return is_stream(o->name) ? lineage_add(o->b->lineage, o->name, bytes, n, e) : 0;
 }
 
 static int look_at(struct bundle *b, struct manifest_file *s, struct err *e)
 {
-    struct origin o = {b, s->name};
+    struct citing_file o = {b, s->name};
     char *path = path_of(b, s->name);
     int bad = hash_file_to(b, path, s->hex, to_lineage, &o, e) ||
               (is_stream(s->name) && lineage_end(b->lineage, s->name, e));
@@ -286,7 +286,7 @@ static int to_file(void *to, const char *bytes, size_t n, struct err *e)
 static int check_member(struct bundle *b, struct tarball *t, const struct manifest_file *file,
                         struct err *e)
 {
-    struct origin o = {b, file->name};
+    struct citing_file o = {b, file->name};
     struct out out = {0};
     char hex[65], *path = b->a.extract ? mem_format("%s/%s", b->a.extract, file->name) : NULL;
     int bad = tarball_find(t, file->name, e);
@@ -312,7 +312,7 @@ static int check_member(struct bundle *b, struct tarball *t, const struct manife
 }
 
 /* -1: an input of a stream is neither in the archive nor named as outside. */
-static int check_origins(struct bundle *b, struct err *e)
+static int check_cited(struct bundle *b, struct err *e)
 {
     const json_t *missing = lineage_missing(b->lineage), *one;
     const char *hex;
@@ -337,7 +337,7 @@ static int walk(struct bundle *b, struct err *e)
               manifest_parse(&b->m, &manifest, e);
     for (size_t i = 0; i < b->m.n && !bad; i++)
         bad = check_member(b, t, &b->m.v[i], e);
-    bad = bad || tarball_end(t, e) || (!b->a.extract && check_origins(b, e));
+    bad = bad || tarball_end(t, e) || (!b->a.extract && check_cited(b, e));
     buf_free(&manifest);
     tarball_close(t);
     return bad ? -1 : 0;
@@ -417,14 +417,14 @@ int main(int argc, char **argv)
         {"folder", 0, OPT_TEXT, &b->a.folder, .arg = "DIR",
          .help = "folder that names in the archive are relative to (.)"},
         {"verify", 0, OPT_FLAG, &b->a.verify, .help = "check the archive FILE and write a record"},
-        {"extract", 0, OPT_TEXT, &b->a.extract, .arg = "DIR",
+        {"extract", 0, OPT_TEXT, &b->a.extract, .arg = "DIR", .writes = WRITES_IT,
          .help = "check the archive FILE, then unpack it into the new folder DIR"},
         {"max-bytes", 0, OPT_BYTES, &b->a.max_bytes, 1, 9e15, .arg = "BYTES",
          .help = "refuse archives that unpack to more than this (64G)"},
         OPT_COMMON(b->a.common),
         {0}};
     const struct tool tool = {"bundle", "the files of a run in, one sealed archive out, and back",
-                              examples, notes, options};
+                              examples, notes, options, NEEDS_NOTHING};
     int first = opt_parse(&tool, argc, argv), back = b->a.verify || b->a.extract;
     if (back && first + 1 != argc)
         opt_usage(&tool, "--verify and --extract need one archive");

@@ -261,7 +261,8 @@ static const char examples[] =
     "cat generations-*.ndjson | compare --by batch\n"
     "compare --methods data/methods.ndjson --cost e2e_ns m.ndjson q.ndjson\n"
     "compare --claims data/ablation.ndjson metrics.ndjson comparison.ndjson\n"
-    "compare --stored data/demo/stored.ndjson claims.ndjson\n";
+    "compare --stored data/demo/stored.ndjson claims.ndjson\n"
+    "cat quality-*.ndjson | compare --ranking > ranking.ndjson\n";
 static const char notes[] =
     "Each point is compared with its base: the point with the same settings except\n"
     "BY, which has the value of --base, or its default, or is absent. If no base has\n"
@@ -272,12 +273,11 @@ static const char notes[] =
     "\n"
     "The interval of a quality resamples prompts, with the same draw for both sides.\n"
     "For right or wrong answers it is Tango's score interval, and p_value is that of\n"
-    "the exact McNemar test over the prompts that only one side gets right. The\n"
-    "prompt is the unit: several answers to it count as the share of right ones.\n"
+    "the exact McNemar test over the prompts that only one side gets right. Several\n"
+    "answers to a prompt count as the share of right ones.\n"
     "noninferior is true if the whole interval is better than a loss of --margin,\n"
     "false if it is worse, else null with prompts_to_decide. p_noninferior is\n"
-    "one-sided. Declare the margin before the data are seen; the default is 5 points\n"
-    "of accuracy and 5 % of the base's value for other metrics.\n"
+    "one-sided. Declare the margin before the data are seen.\n"
     "Generation records give the disagreement of answers, whatever their quality:\n"
     "  differing_answers_ratio  share of answers that differ in any id\n"
     "  differing_ids_ratio      share of differing ids, relative to the longer answer\n"
@@ -285,14 +285,13 @@ static const char notes[] =
     "                           over differing answers\n"
     "  first_difference_steps   pass by which that id is written; the median\n"
     "--by paradigm compares every denoised point with the autoregressive one of the\n"
-    "same device, batch size, length, contract and prompts. It prefers a plain one\n"
-    "(every setting that only changes speed, as --lookup, has its default), then\n"
-    "one of the same number format. --methods FILE, --by method: every point of a\n"
-    "method of FILE is compared with the first method that its system has there;\n"
-    "base_setting is its name. --by option (make ablation) compares with the point of\n"
-    "--base of the same system, whatever settings the option changes. If the\n"
-    "tokenizers differ, output_bytes_per_s stands beside the cost, because tokens per\n"
-    "second are then not comparable.\n"
+    "same device, batch size, length, contract and prompts. A plain base is preferred\n"
+    "(every setting that only changes speed, as --lookup, has its default), then a\n"
+    "base of the same number format. --methods FILE, --by method: every point of a\n"
+    "method of FILE is compared with the first method of its system in FILE.\n"
+    "--by option (make ablation): the base is the system's point of --base, whatever\n"
+    "settings the option changes. If the tokenizers differ, output_bytes_per_s stands\n"
+    "beside the cost, because tokens per second are then not comparable.\n"
     "--cost e2e_ns uses `times` records: the geometric mean over prompts of the\n"
     "ratios of the same prompt in the same launch, with an interval over launches and\n"
     "prompts. A pair with a disturbed side does not count. The ratio is null below 5\n"
@@ -303,7 +302,7 @@ static const char notes[] =
     "or FASTER (MORE, LESS) if it excludes 1, else UNDECIDED with launches_to_decide.\n"
     "p is two-sided against 1; p_holm is adjusted for all ratios of the call.\n"
     "launches_more: launches still to run until half_width, half the interval of the\n"
-    "log ratio, is under --precision; stop_reason is then \"precision\".\n"
+    "log ratio, is under --precision.\n"
     "\n"
     "Modes that judge existing records:\n"
     "  --claims FILE       metric and comparison records by option. A claim of FILE\n"
@@ -318,10 +317,12 @@ static const char notes[] =
     "                      differs; 69: no time could be compared.\n"
     "  --self-test FACTOR  comparison records of a twin, and of a twin slowed by\n"
     "                      FACTOR: pass if they are SAME and SLOWER\n"
-    "  --gate P            judges time ratios of comparison records. SLOWER: it is\n"
-    "                      above 1 + P/2, p below 0.001. UNDECIDED: half its\n"
-    "                      interval is above P/2. Exit 1: slower; 69: undecided.\n"
-    "  --samples           means of samples records, Student's interval\n";
+    "  --gate P            judges time ratios of comparison records. SLOWER: the\n"
+    "                      ratio is above 1 + P/2, p below 0.001. UNDECIDED: half\n"
+    "                      the interval is above P/2. Exit 1: slower; 69: undecided.\n"
+    "  --ranking           quality records of runs that differ in --chat, --shots or\n"
+    "                      --seed. HOLDS: all runs are shown to have one order.\n"
+    "                      FLIPS: a pair of points is shown in both orders.\n";
 
 static void check(struct compare *c, int bad, const struct err *e)
 {
@@ -401,13 +402,22 @@ int main(int argc, char **argv)
          .help = "judge the A/A test with this handicap"},
         {"gate", 0, OPT_REAL, &judge.gate, 1e-4, 10, .arg = "P",
          .help = "exit with 1 if a time grew by P (0.02 is 2 %); see below"},
+        {"same-ids", 0, OPT_REAL, &judge.same_ids, 1e-6, 1, .arg = "SHARE", .rare = 1,
+         .help = "check that this share of answers has the ids of those in the first file; exit "
+                 "1: fails"},
         {"samples", 0, OPT_FLAG, &judge.samples,
          .help = "only write means of samples records, with intervals"},
+        {"ranking", 0, OPT_FLAG, &judge.ranking,
+         .help = "judge whether the order of points holds over templates and seeds"},
+        {"aup", 0, OPT_FLAG, &judge.aup,
+         .help = "write tokens per forward pass and accuracy under parallelism"},
+        {"split", 0, OPT_FLAG, &judge.split,
+         .help = "split the time of a step into architecture, algorithm and system"},
         TAKE_OPTION(c.a.max_failed),
         OPT_COMMON(c.a.common),
         {0}};
     const struct tool tool = {"compare", "records that differ in one setting in, its cost out",
-                              examples, notes, options};
+                              examples, notes, options, NEEDS_NOTHING};
     int first = opt_parse(&tool, argc, argv);
     struct err e = {0};
     struct pooled_margin margin;
@@ -416,10 +426,13 @@ int main(int argc, char **argv)
                   "below 0, got '%s'", c.a.margin);
     if (c.a.methods && (c.a.by = "method", methods_read(&c.methods, c.a.methods, &e)))
         err_die(tool.name, &e);
+    judge.seed = rng_derive((uint64_t)c.a.common.seed, "prompts");
+    judge.draws = (size_t)c.a.draws;
     c.log = (struct log){tool.name, c.a.common.quiet ? 0 : 1 + c.a.common.verbose};
     if (judge_count(&judge) > 1)
-        opt_usage(&tool, "--claims, --exact, --stored, --self-test, --gate, --samples: expected "
-                  "one of them, got %d", judge_count(&judge));
+        opt_usage(&tool, "--claims, --exact, --stored, --self-test, --gate, --same-ids, "
+                  "--samples, --ranking, --aup, --split: expected one of them, "
+                  "got %d", judge_count(&judge));
     return judge_count(&judge) ? judge_all(&c, &judge, argc, argv, first)
                                : compare_all(&c, argc, argv, first);
 }

@@ -91,7 +91,7 @@ int main(int argc, char **argv)
         OPT_COMMON(c.a.common),
         {0}};
     const struct tool tool = {"conclude", "records of a run in, claims out", examples, notes,
-                              options};
+                              options, NEEDS_NOTHING};
     int first = opt_parse(&tool, argc, argv);
     struct err e = {0};
     c.log = (struct log){"conclude", c.a.common.quiet ? 0 : 1 + c.a.common.verbose};

@@ -7,11 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/forecast/backtest.h"
-#include "lib/analysis/records/origin.h"
+#include "lib/forecast/published.h"
+#include "lib/analysis/records/source.h"
 #include "lib/base/cli/log.h"
 #include "lib/base/cli/opt.h"
 #include "lib/base/mem.h"
+#include "lib/base/order.h"
 #include "lib/base/share.h"
 #include "lib/decode/diffuse.h"
 #include "lib/record/rec.h"
@@ -26,7 +27,7 @@ struct args {
     const char *published, *fit;
     int64_t prompt, block;
     double mfu, mbu;
-    int check, along;
+    int check, claims, along;
 };
 
 struct forecast {
@@ -39,7 +40,7 @@ struct forecast {
     struct fraction_points points;
     struct along along;
     struct rec_reader *in; /* of the operands, while they are read */
-    struct origin origin; /* the machine of these records */
+    struct source source; /* the machine of these records */
     double stated[FRACTIONS];
     struct checkpoint model[MODELS_MOST];
     size_t n_models;
@@ -156,18 +157,12 @@ static int write_level(struct forecast *f, struct network *n, const char *level,
     return 0;
 }
 
-static int ascends(const void *a, const void *b)
-{
-    const int64_t *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
 /* Writes every model at every level that changes it: for a cache that is bf16 already, level mild
  * equals exact. */
 static int write_fits(struct forecast *f, struct err *e)
 {
     struct values gb = list_of("fit", f->a.fit);
-    qsort(gb.v, gb.n, sizeof *gb.v, ascends);
+    qsort(gb.v, gb.n, sizeof *gb.v, order_ints);
     for (size_t i = 0; i < f->n_models; i++) {
         enum dtype kv = DTYPES, quant = DTYPES;
         size_t tile = 0;
@@ -192,49 +187,24 @@ static int write_fits(struct forecast *f, struct err *e)
 
 /* ---- the check ---- */
 
-static int check_published(struct forecast *f, const json_t *r, struct err *e)
+static int write_check(struct forecast *f, struct err *e)
 {
-    const char *hardware = rec_text(r, "hardware"), *model = rec_text(r, "model");
-    const struct forecast_known x = {"publication", rec_text(r, "name"), rec_text(r, "source"),
-                                     rec_text(r, "metric"), rec_text(r, "counting"),
-                                     rec_number(r, "value"), json_object_get(r, "assumed")};
-    const struct precision how = {.dtype = rec_text(r, "dtype"), .quant = rec_text(r, "quant")};
-    const struct hardware *h = hardware ? hardware_find(&f->table, hardware) : NULL;
-    struct checkpoint c;
-    struct forecast_place p;
-    struct forecast_batch b = {0};
-    if (!x.name || !x.source || !x.metric || !x.counting || !model || !(x.value > 0))
-        return err_set(e, EXIT_BAD_DATA, "expected name, source, model, metric, counting and a "
-                       "value above 0");
-    if (rec_int(r, "devices", 1) != 1)
-        return backtest_write(&f->backtest, NULL, NULL, &x, "more than one device", e);
-    if (!h)
-        return backtest_write(&f->backtest, NULL, NULL, &x, "its hardware is not in the table", e);
-    if (strncmp(model, "synth:", 6) || checkpoint_open(&c, model, 0, NULL))
-        return backtest_write(&f->backtest, NULL, NULL, &x, "this program has no such shape", e);
-    int bad = backtest_place(&f->backtest, &p, &c, h, &how, NULL, e);
-    const char *why = bad ? NULL : forecast_batch_of(r, &p.n, &b);
-    bad = bad || backtest_write(&f->backtest, why ? NULL : &p, &b, &x, why, e) ? -1 : 0;
-    checkpoint_close(&c);
-    return bad;
+    return published_check(&f->backtest, f->a.published, e) || backtest_measured(&f->backtest, e) ||
+           backtest_errors(&f->backtest, e) || backtest_bias(&f->backtest, e);
 }
 
-static int read_published(struct forecast *f, struct err *e)
+static int write_claims(struct forecast *f, struct err *e)
 {
-    char *path = f->a.published ? mem_text(f->a.published) : share_find("data/published.ndjson", e);
-    const char *const paths[] = {path};
-    struct rec_reader *in = path ? rec_read_open(paths, 1, e) : NULL;
-    json_t *r;
-    int got = in ? 1 : -1;
-    while (got > 0 && (got = rec_read(in, &r, e)) > 0) {
-        if (check_published(f, r, e))
-            got = err_prefix(e, "%s", rec_where(in));
-        json_decref(r);
-    }
-    if (in)
-        rec_read_close(in);
-    free(path);
-    return got;
+    for (int i = 0; i < FRACTIONS; i++)
+        f->stated[i] = 1;
+    json_t *verdicts = published_judge(&f->backtest, f->a.published, e), *v;
+    size_t i;
+    int bad = verdicts ? 0 : -1;
+    json_array_foreach(verdicts, i, v)
+        if (!bad)
+            bad = rec_write(&f->out, "claim_verdict", json_incref(v), e);
+    json_decref(verdicts);
+    return bad;
 }
 
 /* ---- along a sweep ---- */
@@ -260,7 +230,7 @@ static int write_along(struct forecast *f, struct err *e)
 static int take(void *ctx, const json_t *r, struct err *e)
 {
     struct forecast *f = ctx;
-    json_t *mine = origin_mark(&f->origin, r, rec_where(f->in));
+    json_t *mine = source_mark(&f->source, r, rec_where(f->in));
     int is_used = roof_take(&f->roof, mine) | fraction_take(&f->points, mine) |
                   along_take(&f->along, mine);
     backtest_take(&f->backtest, mine);
@@ -309,8 +279,8 @@ static const char notes[] =
     "A batch takes the sum of its passes. All prompts have the same length and every\n"
     "slot is filled (contract fixed).\n"
     "By default it writes times, memory and crossovers of the machines in\n"
-    "data/hardware.ndjson. --fit, --along-steps and --check write other records\n"
-    "instead: see --help-all.\n"
+    "data/hardware.ndjson. --fit, --along-steps, --check and --claims write other\n"
+    "records instead: see --help-all.\n"
     "\n"
     "flops and bytes are counted as in `measure --help-all`. Peaks come from\n"
     "data/hardware.ndjson: dense, in the unit that multiplies the matrices (bf16 for\n"
@@ -348,15 +318,20 @@ static const char notes[] =
     "--check  ratio = forecast / reference. Measured points (of -m, contract fixed)\n"
     "  are forecast from the mfu and mbu of all other points (with several machines:\n"
     "  of all other machines) and the ceilings measured there; a device of the table\n"
-    "  also from its data sheet. Crossovers (metric steps) are checked too: records\n"
-    "  of --along-steps among the operands, and measured sweeps; a ratio above 1\n"
-    "  favours the canvas. A record whose `what` is bias has the geometric mean of\n"
-    "  the ratios, their spread (e to the standard deviation of the logarithms), the\n"
-    "  smallest and the largest. Published figures (data/published.ndjson) are\n"
-    "  forecast from the table. `counting` tells which tokens a published rate\n"
-    "  counts: to_eos leaves out slots that a forecast counts. `assumed` lists\n"
-    "  settings that the publication does not state. A figure that cannot be forecast\n"
-    "  has a reason instead.\n";
+    "  also from its data sheet. Crossovers (metric steps) are checked too: those in\n"
+    "  records of --along-steps among the operands and those of measured sweeps. A\n"
+    "  ratio above 1 favours the diffusion model. A record whose `what` is bias has\n"
+    "  the geometric mean of the ratios, the smallest, the largest and their spread\n"
+    "  (e to the standard deviation of the logarithms). Published figures\n"
+    "  (data/published.ndjson) are forecast from the table. `counting` tells which\n"
+    "  tokens a published rate counts: to_eos leaves out slots that a forecast\n"
+    "  counts. `assumed` lists settings that the publication does not state. A figure\n"
+    "  that cannot be forecast has a reason instead.\n"
+    "--claims  a verdict on each published speed. roofline_ratio is its share of the\n"
+    "  limits of the data sheet. needs_tokens_per_pass is the number of tokens that\n"
+    "  a pass must commit to reach the speed at full bandwidth. Verdicts: beyond (the\n"
+    "  share is above 1, or a pass must commit more than a block), within, or not\n"
+    "  comparable, with a reason. `missing` lists the facts that are not stated.\n";
 
 static void check(struct forecast *f, int bad, const struct err *e)
 {
@@ -374,7 +349,7 @@ static void forecast_free(struct forecast *f)
     along_free(&f->along);
     backtest_free(&f->backtest);
     roof_free(&f->roof);
-    origin_free(&f->origin);
+    source_free(&f->source);
     hardware_free(&f->table);
     backend_close(f->backend);
 }
@@ -416,6 +391,8 @@ int main(int argc, char **argv)
                  "batch fits in"},
         {"check", 0, OPT_FLAG, &f.a.check,
          .help = "compare forecasts with measured and published figures"},
+        {"claims", 0, OPT_FLAG, &f.a.claims,
+         .help = "judge published speeds by the limits of their cards"},
         {"along-steps", 0, OPT_FLAG, &f.a.along,
          .help = "forecast times at --steps from a sweep measured at other step counts"},
         {"hardware-table", 0, OPT_TEXT, &f.a.table, .arg = "FILE",
@@ -425,7 +402,7 @@ int main(int argc, char **argv)
         OPT_COMMON(f.a.common),
         {0}};
     const struct tool tool = {"forecast", "shapes and data sheets in, modelled figures out",
-                              examples, notes, options};
+                              examples, notes, options, NEEDS_NOTHING};
     int first = opt_parse(&tool, argc, argv);
     struct take seen = {.per_run = 1, .also = "forecast"};
     struct err e = {0};
@@ -436,14 +413,14 @@ int main(int argc, char **argv)
     check(&f, !f.backend || hardware_read(&f.table, f.a.table, &e) || open_models(&f, &e) ||
               rec_open(&f.out, &f.a.common, "forecast", argc, argv, NULL, &e), &e);
     f.backtest = (struct backtest){f.backend, &f.table, &f.roof, &f.points, &f.along, f.stated,
-                                   f.model, f.n_models, f.log, &f.out, {0}, NULL};
+                                   f.model, f.n_models, f.log, &f.out, {0}, {0}, NULL};
     check(&f, read_records(&f, &seen, (const char *const *)argv + first, (size_t)(argc - first),
                            &e), &e);
-    check(&f, f.a.along ? write_along(&f, &e)
-              : f.a.fit   ? write_fits(&f, &e)
-              : f.a.check ? read_published(&f, &e) || backtest_measured(&f.backtest, &e) ||
-                            backtest_bias(&f.backtest, &e)
-                          : write_grid(&f, &e), &e);
+    check(&f, f.a.along    ? write_along(&f, &e)
+              : f.a.fit    ? write_fits(&f, &e)
+              : f.a.check  ? write_check(&f, &e)
+              : f.a.claims ? write_claims(&f, &e)
+                           : write_grid(&f, &e), &e);
     int code = take_verdict(&seen, &f.log, 0);
     check(&f, rec_close(&f.out, code ? "failed" : "ok", &e), &e);
     forecast_free(&f);

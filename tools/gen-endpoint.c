@@ -1,8 +1,8 @@
 /* gen-endpoint - prompt records in, generation records of any OpenAI-type server out.
  *
- * The server is another software stack: its records say so (`stack`), and no comparison with our
- * own generators is one of the same kernels. This tool links none of them: it sends requests, and
- * keeps texts and times. */
+ * The server is another software stack, which the records name (`stack`). A comparison with our own
+ * generators therefore compares two programs, not only two models. This tool links no kernels: it
+ * sends requests and keeps texts and times. */
 #include <assert.h>
 #include <signal.h>
 #include <stdio.h>
@@ -71,7 +71,7 @@ static void catch_signals(void)
     sigaction(SIGHUP, &once, NULL);
 }
 
-/* ---- what there is before the first request ---- */
+/* ---- before the first request ---- */
 
 /* The tokenizer of -m, and the model's name. Weights are not read. */
 static int open_model(struct endpoint *s, struct err *e)
@@ -150,7 +150,7 @@ static json_t *meta_of(const struct endpoint *s)
     json_t *m = json_pack("{s:{s:s, s:s, s:s}, s:s?, s:s, s:I, s:I}", "endpoint", "url", s->a->url,
                           "served", s->served.model, "stack", s->served.stack, "tokenizer_sha256",
                           s->tokenizer ? tokenizer_hash(s->tokenizer) : NULL, "prompts_sha256",
-                          s->asked.sha256, "prompts", (json_int_t)s->asked.n, "launch",
+                          s->asked.in.sha256, "prompts", (json_int_t)s->asked.n, "launch",
                           (json_int_t)s->a->launch);
     assert(m);
     return m;
@@ -274,14 +274,14 @@ static int run_point(struct endpoint *s, const struct settings *point, int64_t r
 static int run_all(struct endpoint *s, struct err *e)
 {
     const struct run_plan *plan = &s->plan;
-    for (size_t i = 0; i < s->asked.faults; i++) {
-        struct asked_fault *f = &s->asked.fault[i];
+    for (size_t i = 0; i < s->asked.in.faults; i++) {
+        struct prompt_fault *f = &s->asked.in.fault[i];
         worse(s, EXIT_FAILED_RECORDS);
-        if (rec_bad(&s->out, &f->why, f->where, f->id, e))
+        if (rec_bad(&s->out, &f->err, f->where, f->id, e))
             return -1;
     }
-    s->out.bad += s->asked.more;
-    if (!s->asked.n || s->asked.unsound)
+    s->out.bad += s->asked.in.more;
+    if (!s->asked.n || s->asked.in.unsound)
         worse(s, EXIT_BAD_DATA);
     const int64_t loads = (int64_t)(plan->rounds * plan->points);
     const int64_t each = (int64_t)s->asked.n + (s->a->warmup < (int64_t)s->asked.n
@@ -293,8 +293,8 @@ static int run_all(struct endpoint *s, struct err *e)
                 return -1;
     progress_end(&s->progress);
     if (s->cached)
-        log_warn(&s->log, "W118", "%lld timed prompts were in a cache of the server in part or as "
-                 "a whole (cached_tokens): turn it off, or give each prompt once",
+        log_warn(&s->log, "W118", "%lld timed prompts were in the server's cache, in part or as a "
+                 "whole (cached_tokens): turn off the cache, or give each prompt once",
                  (long long)s->cached);
     return 0;
 }
@@ -308,33 +308,33 @@ static const char examples[] =
     "measure --ttft-limit-ms 200 --itl-limit-ms 50 a.ndjson > metrics.ndjson\n";
 
 static const char notes[] =
-    "Another software stack: records have its name (`stack`). Fronts, crossovers and\n"
-    "the answer of a run leave them out; compare --by stack states their ratio to our\n"
-    "LLaMA, and says that more than the model differs.\n"
-    "Clock: e2e_ns runs from the moment when a request is sent (open loop: when it is\n"
-    "due) to the event with the finish_reason, as this client sees them: with the\n"
-    "network, the server's queue, its tokenizer and its template. ttft_ns ends with\n"
-    "the first text. Counting tokens is outside of it.\n"
+    "The server is another software stack; the records name it (`stack`). Fronts,\n"
+    "crossovers and the answer of a run leave such records out. compare --by stack\n"
+    "states their ratio to our LLaMA, as a ratio of two programs.\n"
+    "Clock: e2e_ns begins when a request is sent (open loop: when it is due) and ends\n"
+    "with the event that has the finish_reason, as this client sees them. It includes\n"
+    "the network and the server's queue, tokenizer and template. ttft_ns ends with\n"
+    "the first text. The clock does not include counting tokens.\n"
     "\n"
     "new_tokens is the server's count (usage), without the token that ends the text.\n"
     "Without -m that token may be in the count, unless each emission is one token.\n"
-    "With -m the text is encoded again (retokenized_tokens): a count that is off by\n"
-    "more than 2 tokens and a tenth fails the request. If there are as many emissions\n"
+    "With -m the text is encoded again (retokenized_tokens): the request fails if the\n"
+    "count differs by more than 2 tokens plus a tenth. If there are as many emissions\n"
     "as tokens, each emission is one token. Otherwise a token belongs to the emission\n"
-    "that brought its last byte. Ids are null.\n"
-    "All requests of a round of a point are one load and one batch: rates are tokens\n"
-    "of all requests / batch_ns, the time from its beginning to its last answer.\n"
-    "--warmup N sends N prompts before it. Closed loop: --concurrency requests are in\n"
+    "that brought its last byte. token_ids is null.\n"
+    "The requests of a round of a point are one load and form one batch. batch_ns is\n"
+    "the time from the start of the load to its last answer. A rate is the number of\n"
+    "tokens of all requests / batch_ns. Closed loop: --concurrency requests are in\n"
     "flight. Open loop: a request is due at a time fixed in advance, however many are\n"
     "in flight. Its latency counts from that time.\n"
     "A server keeps running between launches, so intervals do not cover its start.\n"
-    "It may keep prompts in a cache, and repeats are then faster: turn that off in\n"
-    "the server, or by --body '{ \"cache_prompt\": false }' (llama.cpp).\n"
+    "It may keep prompts in a cache, and repeats are then faster. Turn this cache off\n"
+    "in the server, or by --body '{ \"cache_prompt\": false }' (llama.cpp).\n"
     "--contract fixed sends ignore_eos, which llama.cpp and vLLM know.\n"
-    "A request fails alone, with an error record, if the server dies, sends no text\n"
-    "for --timeout, or sends what is not JSON, half a character, a count that cannot\n"
-    "be true, or a text without its end.\n"
-    "An interrupted load is not continued: its requests wait for each other.\n"
+    "A failed request becomes an error record; the others go on. A request fails if\n"
+    "the server dies, sends no text within --timeout, or sends broken JSON, half a\n"
+    "character, a count that cannot be true, or a text without its end.\n"
+    "An interrupted load cannot be continued, because its requests share the server.\n"
     "Exit: 0 done; 1 with error records; 64 usage; 65 no usable prompt; 66 no input;\n"
     "69 no server; 73, 74 output; 129, 130, 143 interrupted.\n";
 
@@ -342,21 +342,21 @@ static const char notes[] =
     {.type = OPT_HEADING, .name = "", .help = "The server:"},                                      \
     {"url", 0, OPT_TEXT, &(a).url, .arg = "URL", .help = "the API, such as http://HOST:8080/v1"},  \
     {"model", 'm', OPT_TEXT, &(a).model, .arg = "MODEL",                                           \
-     .help = "the model that it serves, for its tokenizer: a folder, FILE.gguf, or a name in the " \
-             "local cache"},                                                                       \
+     .help = "the model that the server runs, to count tokens with its tokenizer: a folder, "      \
+             "FILE.gguf, or a name in the local cache"},                                           \
     {"served", 0, OPT_TEXT, &(a).served, .arg = "NAME",                                            \
-     .help = "name of the model on the server (its only one)"},                                    \
+     .help = "name of the model on the server (needed if it has several)"},                        \
     {"stack", 0, OPT_TEXT, &(a).stack, .arg = "NAME",                                              \
-     .help = "name and version of the server's software (as it says itself)"},                     \
+     .help = "name and version of the server's software (asked of the server)"},                   \
     {"body", 0, OPT_TEXT, &(a).body, .arg = "JSON", .rare = 1,                                     \
      .help = "more members of each request, as an object"},                                        \
     {"key-env", 0, OPT_TEXT, &(a).key_env, .arg = "NAME", .rare = 1,                               \
-     .help = "variable of the environment that holds the key of the API"},                         \
+     .help = "environment variable that holds the key of the API"},                                \
     {"timeout", 0, OPT_REAL, &(a).timeout, 0.001, 86400, .arg = "SECONDS",                         \
      .help = "a request fails after this time without new text (300)"},                            \
     {.type = OPT_HEADING, .name = "", .help = "Run:"},                                             \
     {"warmup", 0, OPT_INT, &(a).warmup, 0, 1000000, .arg = "N",                                    \
-     .help = "send N prompts before each point (0)"},                                              \
+     .help = "send N prompts before each round of a point (0)"},                                   \
     {"repeat", 0, OPT_INT, &(a).repeat, 1, 1000000, .arg = "N",                                    \
      .help = "rounds over all prompts (1)"},                                                       \
     {"schedule", 0, OPT_TEXT, &(a).schedule, .arg = "FILE",                                        \
@@ -378,7 +378,7 @@ static int parse(struct args *a, const char **given, int argc, char **argv)
     at += settings_alias_options(&system_endpoint, given, options + at, &texts);
     memcpy(options + at, own, sizeof own);
     const struct tool tool = {TOOL, "prompt records in, generations of an OpenAI-type server out",
-                              examples, notes, options};
+                              examples, notes, options, NEEDS_NETWORK};
     int first = opt_parse(&tool, argc, argv);
     settings_texts_free(&texts);
     free(options);
@@ -424,7 +424,7 @@ int main(int argc, char **argv)
     if (open_all(&s, given, argc, argv, first, &e))
         err_die(TOOL, &e);
     catch_signals();
-    s.out.inputs = json_incref(s.asked.inputs);
+    s.out.inputs = json_incref(s.asked.in.inputs);
     if (run_all(&s, &e) ||
         rec_close(&s.out, stop_signal ? "interrupted" : s.worst ? "failed" : "ok", &e)) {
         rec_abandon(&s.out);

@@ -1,7 +1,7 @@
 /* import-bench - results of AIPerf, vLLM bench and llama-bench in, generation records out.
  *
- * They are of another software stack, and say so, as those of gen-endpoint do. Their numbers are
- * taken over, and none is added: what a benchmark does not record is null. */
+ * The records name the software stack, as those of gen-endpoint do. Numbers are taken over as they
+ * are. A number that a benchmark does not record is null. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,7 +50,7 @@ static int run(struct import *m, char **files, int n, struct err *e)
             return -1;
     }
     if (m->skipped)
-        log_note(&m->log, "%lld tests without generation (prompt processing alone) are left out",
+        log_note(&m->log, "left out: %lld tests that only process a prompt and generate nothing",
                  (long long)m->skipped);
     return m->taken || m->bad ? 0 : err_set(e, EXIT_BAD_DATA, "no requests in the input");
 }
@@ -74,17 +74,17 @@ int main(int argc, char **argv)
     struct import m = {.a = {.common = COMMON_DEFAULTS}};
     const struct opt options[] = {
         {"stack", 0, OPT_TEXT, &m.a.stack, .arg = "NAME",
-         .help = "name and version of the server's software (as far as the file says it)"},
+         .help = "name and version of the server's software (as the file states it)"},
         {"model", 'm', OPT_TEXT, &m.a.model, .arg = "NAME",
-         .help = "name of the model (that of the file)"},
+         .help = "name of the model (as the file states it)"},
         {"concurrency", 0, OPT_INT, &m.a.batch, 1, 1e6, .arg = "N",
-         .help = "requests in flight (as the file says)"},
+         .help = "requests in flight (as the file states it)"},
         {"launch", 0, OPT_INT, &m.a.launch, 0, 1e9, .arg = "K",
          .help = "number of the first file; the next ones follow (0)"},
         OPT_COMMON(m.a.common),
         {0}};
     const struct tool tool = {TOOL, "results of other benchmarks in, generation records out",
-                              examples, notes, options};
+                              examples, notes, options, NEEDS_NOTHING};
     int first = opt_parse(&tool, argc, argv);
     struct err e = {0};
     m.log = (struct log){TOOL, m.a.common.quiet ? 0 : 1 + m.a.common.verbose};

@@ -286,7 +286,7 @@ int main(int argc, char **argv)
         OPT_COMMON(m.a.common),
         {0}};
     const struct tool tool = {"measure", "generation records in, metric records out", examples,
-                              notes, options};
+                              notes, options, NEEDS_NOTHING};
     int first = opt_parse(&tool, argc, argv);
     struct err e = {0};
     m.log = (struct log){"measure", m.a.common.quiet ? 0 : 1 + m.a.common.verbose};

@@ -266,10 +266,9 @@ static const char notes[] =
     "--out is a new folder: nothing is ever changed in place. A packed model computes\n"
     "the same bits as its source loaded with --quant; it is smaller on disk and loads\n"
     "faster. Norms and an untied embedding are never quantized.\n"
-    "The new folder has origin.json: the SHA-256 of the source's files and what was\n"
-    "done.\n"
-    "--verify-source compares the source with it, packs again and compares every\n"
-    "file.\n"
+    "The new folder has origin.json: the SHA-256 of the source's files, the format\n"
+    "and the pruning. --verify-source compares the source with origin.json, packs it\n"
+    "again and compares every file.\n"
     "\n"
     "Formats of --quant:\n"
     "  int8         LLM.int8(): every matrix, one scale a row; the embedding only if\n"
@@ -304,9 +303,9 @@ static const char notes[] =
     "the least important parts go first:\n"
     "  activation  rms of the output of a unit or head on the first --limit texts of\n"
     "              --calibrate, times the norm of the weights that read it\n"
-    "  gate, l2    norms of its weights alone: gate, up and down, or up and down; for\n"
-    "              heads those of values and output\n"
-    "  first       its index: the loss without any knowledge\n"
+    "  gate, l2    norms of weights alone. gate: of gate, up and down; l2: of up and\n"
+    "              down. For heads both are the norms of values and output\n"
+    "  first       the index: a baseline that knows nothing of the model\n"
     "With --quant the pruned model is then quantized. A pruned LLaDA has head_dim in\n"
     "its config.json; the publishers' own code does not read it.\n";
 
@@ -405,7 +404,8 @@ static void options(struct opt *o, struct args *a)
         {"model", 'm', OPT_TEXT, &a->engine.model, .arg = "MODEL",
          .help = "source: folder, or org/name in the local Hugging Face cache"},
         IGNORE_CONFIG_OPTION(a->engine.ignore_config),
-        {"out", 0, OPT_TEXT, &a->out, .arg = "DIR", .help = "new folder for the packed model"},
+        {"out", 0, OPT_TEXT, &a->out, .arg = "DIR", .writes = WRITES_IT,
+         .help = "new folder for the packed model"},
         {"quant", 0, OPT_CHOICE, &a->quant, .choices = DTYPE_QUANTIZED,
          .help = "number format of the matrices"},
         {"budget", 0, OPT_BYTES, &a->budget.bytes, 1, 9007199254740991.0, .arg = "BYTES",
@@ -442,7 +442,7 @@ int main(int argc, char **argv)
     struct opt table[OPTIONS_MOST];
     options(table, &p.a);
     const struct tool tool = {"pack-model", "a checkpoint in, a pruned or quantized one out",
-                              examples, notes, table};
+                              examples, notes, table, NEEDS_NOTHING};
     int first = opt_parse(&tool, argc, argv);
     const char *wrong = usage(&p.a, first < argc);
     if (wrong)

@@ -24,7 +24,7 @@ static const char default_qualities[] = "judge_ppl,accuracy,chrf,bertscore_f1";
 
 struct args {
     struct common common;
-    const char *cost, *quality, *margin, *axis, *octaves, *task;
+    const char *cost, *quality, *margin, *axis, *octaves, *task, *rival;
     int64_t draws, max_failed;
     int suggest;
 };
@@ -151,14 +151,31 @@ static int write_none(struct pareto *p, const struct meeting *m, const char *rea
     return bad;
 }
 
+/* The rival with the least cost; n: none. */
+static size_t find_fastest(const struct field *f, size_t of)
+{
+    size_t best = f->n;
+    for (size_t i = 0; i < f->n; i++)
+        if (field_rank(f, of, i) >= 0 && !isnan(f->cost[i]) &&
+            (best == f->n || f->cost[i] < f->cost[best]))
+            best = i;
+    return best;
+}
+
 /* Compares a sweep with the rivals of the best rank: plain points, if possible of the same number
- * format. */
+ * format. Or with the fastest one. */
 static int write_sweep(struct pareto *p, struct meeting *m, struct err *e)
 {
     const struct field *f = &p->field;
     const struct crossing_series s = meeting_series(m);
     const char *obstacle = crossing_obstacle(&s);
     int any = 0;
+    m->pair.rival = strcmp(p->a.rival, "fastest") ? f->n : find_fastest(f, m->pair.from);
+    if (m->pair.rival < f->n) {
+        any = 1;
+        if (obstacle ? write_none(p, m, obstacle, e) : write_pair(p, m, e))
+            return -1;
+    }
     for (int rank = 0; rank < POINTS_RANKS && !any; rank++)
         for (m->pair.rival = 0; m->pair.rival < f->n; m->pair.rival++) {
             if (field_rank(f, m->pair.from, m->pair.rival) != rank)
@@ -297,7 +314,9 @@ static const char notes[] =
     "\n"
     "Crossovers compare with the plain point of LLaMA: every setting that only\n"
     "changes speed, as --lookup, has its default. Without a plain point another one\n"
-    "is used. The front is found among all points.\n"
+    "is used. --rival fastest compares X_lat, X_q and X_par with the point of LLaMA\n"
+    "that costs least (--lookup, --draft: LLaMA at its best), if costs have pairs.\n"
+    "The front is found among all points.\n"
     "Costs are ratios to LLaMA over the same undisturbed prompts and launches: of\n"
     "latency from times records, of other costs from launch values. They need five\n"
     "launches and are else null with the reason.\n"
@@ -323,6 +342,7 @@ static void check(struct pareto *p, int bad, const struct err *e)
 int main(int argc, char **argv)
 {
     struct pareto p = {.a = {.common = COMMON_DEFAULTS, .cost = "e2e_ns", .octaves = "1",
+                             .rival = "plain",
                              .margin = NONINFERIOR_MARGIN, .draws = 2000}};
     const struct opt options[] = {
         {"cost", 0, OPT_TEXT, &p.a.cost, .arg = "METRIC", .help = "metric of the cost (e2e_ns)"},
@@ -337,6 +357,8 @@ int main(int argc, char **argv)
          .help = "bootstrap resamples (2000)"},
         {"axis", 0, OPT_TEXT, &p.a.axis, .arg = "SETTING",
          .help = "axis of all sweeps (the axis in each record)"},
+        {"rival", 0, OPT_CHOICE, &p.a.rival, .choices = "plain|fastest",
+         .help = "the LLaMA that sweeps are compared with (plain)"},
         {"suggest", 0, OPT_FLAG, &p.a.suggest,
          .help = "also write which points and prompts to add"},
         {"octaves", 0, OPT_CHOICE, &p.a.octaves, .choices = "2|1|0.5|0.25", .arg = "N",
@@ -345,7 +367,7 @@ int main(int argc, char **argv)
         OPT_COMMON(p.a.common),
         {0}};
     const struct tool tool = {"pareto", "metric and quality records in, front and crossovers out",
-                              examples, notes, options};
+                              examples, notes, options, NEEDS_NOTHING};
     int first = opt_parse(&tool, argc, argv);
     struct err e = {0};
     p.log = (struct log){"pareto", p.a.common.quiet ? 0 : 1 + p.a.common.verbose};

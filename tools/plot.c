@@ -200,7 +200,7 @@ int main(int argc, char **argv)
         {"title", 0, OPT_TEXT, &a.title, .arg = "TEXT",
          .help = "message of the figure: title of the SVG and start of the caption"},
         {"cost", 0, OPT_TEXT, &a.cost, .arg = "METRIC",
-         .help = "cost of pareto, steps and ratio (e2e_ns)"},
+         .help = "cost of pareto, steps and ratio (e2e_ns); of pareto also a quality"},
         {"quality", 0, OPT_TEXT, &a.quality, .arg = "METRIC",
          .help = "quality of pareto and steps (that of the front, else judge_ppl)"},
         {"metric", 0, OPT_TEXT, &a.metric, .arg = "METRIC",
@@ -217,7 +217,7 @@ int main(int argc, char **argv)
     const struct tool t = {"plot", "records of a run -> a figure through gnuplot",
                            "plot --type pareto -o pareto.svg front.ndjson metric.ndjson\n"
                            "plot --type steps --term < all.ndjson\n",
-                           notes, options};
+                           notes, options, NEEDS_PROGRAMS};
     int first = opt_parse(&t, argc, argv);
     check_args(&t, &a, types);
     const struct log log = {"plot", a.common.quiet ? 0 : a.common.verbose ? 2 : 1};

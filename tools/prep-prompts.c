@@ -438,7 +438,8 @@ int main(int argc, char **argv)
         {"max-line", 0, OPT_BYTES, &d->max_line, 1, 1 << 30, .arg = "BYTES",
          .help = "longest object, line or paragraph (64M)"},
         OPT_COMMON(a.common), {0}};
-    const struct tool t = {TOOL, "data sets in, prompt records out", EXAMPLES, NOTES, options};
+    const struct tool t = {TOOL, "data sets in, prompt records out", EXAMPLES, NOTES, options,
+                           NEEDS_NOTHING};
     int first = opt_parse(&t, argc, argv);
     check(&t, &a, argc, argv, first);
     int code = run(&a, argc, argv, first);

@@ -96,7 +96,7 @@ int main(int argc, char **argv)
     const struct tool tool = {tool_name, "measures the ceilings of a machine: roofline records out",
                               "probe-roof > ceilings.ndjson\n"
                               "measure generations.ndjson ceilings.ndjson > metrics.ndjson\n",
-                              notes, options};
+                              notes, options, NEEDS_NOTHING};
     int first = opt_parse(&tool, argc, argv);
     struct backend *b = NULL;
     struct ceilings c;

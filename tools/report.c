@@ -196,7 +196,7 @@ int main(int argc, char **argv)
                            "records of a run -> a page with the answer, a page with all tables",
                            "report -o report.html --figures figures *.ndjson\n"
                            "report --format markdown < all.ndjson > report.md\n",
-                           notes, options};
+                           notes, options, NEEDS_NOTHING};
     int first = opt_parse(&t, argc, argv);
     const struct log log = {"report", a.common.quiet ? 0 : a.common.verbose ? 2 : 1};
     struct err e = {0};

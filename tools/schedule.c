@@ -142,7 +142,7 @@ int main(int argc, char **argv)
     struct opt *options = join(own, sizeof own / sizeof *own, &a.given, last,
                                sizeof last / sizeof *last, &texts);
     const struct tool t = {TOOL, "settings in, the points and launches of a run out", EXAMPLES,
-                           NOTES, options};
+                           NOTES, options, NEEDS_NOTHING};
     int first = opt_parse(&t, argc, argv);
     if (first < argc)
         opt_usage(&t, "expected no files, got '%s'", argv[first]);

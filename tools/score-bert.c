@@ -170,7 +170,7 @@ int main(int argc, char **argv)
         OPT_COMMON(s.run.common),
         {0}};
     const struct tool tool = {"score-bert", "generation records with references in, BERTScore out",
-                              examples, notes, options};
+                              examples, notes, options, NEEDS_NOTHING};
     int first = opt_parse(&tool, argc, argv);
     struct err e = {0};
     if (!s.model)

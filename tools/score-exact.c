@@ -333,7 +333,7 @@ int main(int argc, char **argv)
          .choices = "auto|last-number|first-number|contains|exact|any-order",
          .help = "rule by which a response is right (auto)"},
         {"find", 0, OPT_TEXT, &s.find, .arg = "NAME",
-         .help = "task: how the answer is found in a response, of the ways that its row has "
+         .help = "way to find the answer in a response, of those in the task's row "
                  "(the first)"},
         {"tasks", 0, OPT_TEXT, &s.table, .arg = "FILE",
          .help = "rows of tasks (data/tasks.ndjson)"},
@@ -341,7 +341,8 @@ int main(int argc, char **argv)
         OPT_COMMON(s.run.common),
         {0}};
     const struct tool tool = {"score-exact", "generation records with answers in, accuracy out",
-                              examples, notes, options};
+                              examples, notes, options,
+                              NEEDS_ALL /* namespaces and mounts, for the programs of answers */};
     int first = opt_parse(&tool, argc, argv);
     struct err e = {0};
     int code = scoring_run(&s.run, tool.name, argc, argv, first, &e);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/analysis/score/multichoice.h"
 #include "lib/analysis/score/contestant.h"
 #include "lib/analysis/score/quality.h"
 #include "lib/analysis/score/scores.h"
@@ -29,7 +30,6 @@
 #include "lib/latent/prior.h"
 #include "lib/checkpoint/quantization.h"
 #include "lib/text/tokenizer.h"
-#include "lib/stat/bootstrap.h"
 #include "lib/stat/diversity.h"
 #include "lib/train/posterior.h"
 
@@ -122,10 +122,12 @@ static void note_contestant(struct scorer *s, const json_t *r)
                  "independent; use another model", s->checkpoint.config.name);
 }
 
-/* 1: this point and id were judged before. Counts repeats with other tokens. */
+/* 1: this point and id, and of drawn answers the seed, were judged before. Counts repeats with
+ * other tokens. */
 static int is_repeat(struct scorer *s, const json_t *r)
 {
-    char *key = mem_format("%s\n%s\n%s", about_point(r), about_workload(r), rec_text(r, "id"));
+    char *key = mem_format("%s\n%s\n%s\n%.0f", about_point(r), about_workload(r),
+                           rec_text(r, "id"), about_is_drawn(r) ? rec_number(r, "seed") : 0);
     json_t *ids = json_object_get(r, "token_ids"), *old = json_object_get(s->scored, key);
     if (old)
         s->changed += ids && !json_equal(old, ids);
@@ -189,7 +191,7 @@ static int judge_text(struct scorer *s, const json_t *r, struct scores *g, const
                                 i == 3 ? "lower" : "higher"),
                         e);
     if (!bad && !empty)
-        scores_keep(g, v);
+        scores_keep(g, rec_text(r, "id"), v);
     g->left_out += empty;
     ids_free(&ids);
     return bad;
@@ -318,7 +320,7 @@ static int score_given(struct scorer *s, const json_t *r, const struct scored_te
     if (strcmp(s->a.mode, "nll"))
         rec_set_number(q, "value_se", g->random ? (double)NAN : l.se, "one sample");
     if (!g->random)
-        scores_keep(g, v);
+        scores_keep(g, rec_text(r, "id"), v);
     return rec_write(&s->out, "quality", q, e);
 }
 
@@ -339,105 +341,41 @@ static int score_text(struct scorer *s, const json_t *r, struct err *e)
 
 /* ---- choice ---- */
 
-/* An answer is the choice with the least nats: in all, for each character, for each byte. */
-enum { WHOLE, CHARACTERS, BYTES, NORMS };
-static const char *const norms[2][NORMS] = {
-    {"choice_accuracy", "choice_accuracy_norm", "choice_accuracy_bytes"},
-    {"bound_choice_accuracy", "bound_choice_accuracy_norm", "bound_choice_accuracy_bytes"}};
-
-static double length_of(const char *choice, int norm)
-{
-    double n = 0;
-    for (const char *p = choice; *p; p++)
-        n += norm == BYTES || (*p & 0xC0) != 0x80;
-    return norm == WHOLE ? 1 : n;
-}
-
-/* nats[i]: of choice i. chosen[k]: the answer by norm k; of equal ones the first. */
+/* Appends the nats of each choice, given the question. */
 static int weigh(struct scorer *s, const json_t *r, const json_t *choices, json_t *nats,
-                 size_t chosen[NORMS], struct err *e)
+                 struct err *e)
 {
-    double least[NORMS] = {INFINITY, INFINITY, INFINITY};
     size_t i;
     const json_t *v;
     json_array_foreach(choices, i, v) {
-        const char *choice = json_string_value(v), *question = rec_text(r, "text");
         struct scored_text t = {0};
         struct likelihood l = {0};
-        int bad = !choice || !*choice || !question
-                      ? err_set(e, EXIT_BAD_DATA, "choices: expected strings that are not empty, "
-                                "and a text")
-                      : scored_text_choice(s->tokenizer, question, choice, &t.ids, &t.first, e) ||
-                            estimate(s, r, &t, 0, &l, e);
+        int bad = scored_text_choice(s->tokenizer, rec_text(r, "text"), json_string_value(v),
+                                     &t.ids, &t.first, e) || estimate(s, r, &t, 0, &l, e);
         ids_free(&t.ids);
         if (bad)
             return -1;
         json_array_append_new(nats, json_real(l.nats));
-        for (int k = 0; k < NORMS; k++)
-            if (l.nats / length_of(choice, k) < least[k]) {
-                least[k] = l.nats / length_of(choice, k);
-                chosen[k] = i;
-            }
     }
     return 0;
 }
 
-static int write_choice(struct scorer *s, const json_t *r, struct scores *g, size_t right,
-                        json_t *nats, const size_t chosen[NORMS], struct err *e)
-{
-    struct score hits = {0};
-    int bad = 0;
-    for (int k = 0; k < NORMS && !bad; k++) {
-        hits.variety[k] = chosen[k] == right;
-        json_t *q = start_quality(g, r, norms[is_bound(s)][k],
-                                  g->random ? (double)NAN : hits.variety[k], "random weights",
-                                  "higher");
-        if (k == WHOLE)
-            json_object_set(q, "choice_nats", nats);
-        bad = rec_write(&s->out, "quality", q, e);
-    }
-    if (!g->random)
-        scores_keep(g, hits);
-    return bad;
-}
-
 static int choose(struct scorer *s, const json_t *r, struct err *e)
 {
-    const json_t *choices = json_object_get(r, "choices");
-    const int64_t right = rec_int(r, "right_choice", -1);
-    size_t chosen[NORMS] = {0};
     struct buf config = {0};
     if (*rec_kind(r) && strcmp(rec_kind(r), "prompt"))
         return 0;
-    if (json_array_size(choices) < 2 || right < 0 || right >= (int64_t)json_array_size(choices))
-        return err_set(e, EXIT_BAD_DATA, "expected choices, two or more, and right_choice, one of "
-                       "them (prep-prompts --task makes these)");
+    const json_t *choices = multichoice_of(r, e);
+    if (!choices)
+        return -1;
     json_t *about = scored_text_about(s, 0, &config), *nats = json_array();
     struct scores *g = find_group(s, config.data, about);
     g->random = random_weights(s, r);
-    int bad = (!g->random && weigh(s, r, choices, nats, chosen, e)) ||
-              write_choice(s, r, g, (size_t)right, nats, chosen, e);
+    int bad = (!g->random && weigh(s, r, choices, nats, e)) ||
+              multichoice_write(&s->out, g, r, nats, is_bound(s), e);
     json_decref(nats);
     buf_free(&config);
     return bad ? -1 : 1;
-}
-
-/* Accuracies of a group. */
-static int sum_choices(struct scorer *s, const struct scores *g, struct err *e)
-{
-    int bad = 0;
-    for (int k = 0; k < NORMS && !bad; k++) {
-        double hits = 0;
-        for (size_t i = 0; i < g->n; i++)
-            hits += g->v[i].variety[k];
-        bad = rec_write(&s->out, "quality",
-                        quality_summary(g->about, norms[is_bound(s)][k], "higher",
-                                        bootstrap_wilson(hits, (double)g->n, 0.95), (int64_t)g->n,
-                                        1, g->random ? "random weights" : "no text was scored",
-                                        is_bound(s) ? "least bound, Wilson interval"
-                                                    : "least nats, Wilson interval"), e);
-    }
-    return bad;
 }
 
 /* ---- the tool ---- */
@@ -607,7 +545,7 @@ int main(int argc, char **argv)
     struct opt table[OPTIONS_MOST];
     options(table, &s.a);
     const struct tool tool = {"score-ppl", "texts or generations in, their probability out",
-                              examples, notes, table};
+                              examples, notes, table, NEEDS_NOTHING};
     int first = opt_parse(&tool, argc, argv);
     s.a.steps_n = opt_list(s.a.steps, s.a.step, MAX_STEPS, 1, 65536);
     if (!s.a.engine.model || s.a.steps_n < 1)
@@ -635,7 +573,8 @@ int main(int argc, char **argv)
         check(&s, err_set(&e, EXIT_BAD_DATA, "no %s records in the input",
                           strcmp(s.a.mode, "judge") ? "text" : "generation"), &e);
     for (size_t i = 0; i < s.n; i++)
-        check(&s, !strcmp(s.a.mode, "choice") ? sum_choices(&s, &s.group[i], &e)
+        check(&s, !strcmp(s.a.mode, "choice")
+                      ? multichoice_sum(&s.out, &s.group[i], is_bound(&s), &e)
                       : scores_write(&s.group[i], s.a.mode, (uint64_t)s.a.common.seed, &s.out, &e),
               &e);
     if (s.changed)

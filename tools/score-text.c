@@ -87,7 +87,7 @@ int main(int argc, char **argv)
     const struct opt options[] = {TAKE_OPTION(s.max_failed), OPT_COMMON(s.common), {0}};
     const struct tool tool = {"score-text",
                               "generation records with references in, chrF, ROUGE-L, token F1 out",
-                              examples, notes, options};
+                              examples, notes, options, NEEDS_NOTHING};
     int first = opt_parse(&tool, argc, argv);
     struct err e = {0};
     int code = scoring_run(&s, tool.name, argc, argv, first, &e);

@@ -81,7 +81,7 @@ static size_t shape_options(struct opt *o, struct args *a)
         {.type = OPT_HEADING, .name = "", .help = "Model and corpus:"},
         {"arch", 0, OPT_CHOICE, &a->arch, .choices = "llada|llama|ltm|a2d",
          .help = "model family (llada); a2d: turn the model of --from into a denoiser"},
-        {"out", 0, OPT_TEXT, &a->out, .arg = "FOLDER",
+        {"out", 0, OPT_TEXT, &a->out, .arg = "FOLDER", .writes = WRITES_IT,
          .help = "folder of the checkpoint to write (required)"},
         {"valid", 0, OPT_TEXT, &a->valid, .arg = "FILE",
          .help = "held-out records, for the validation loss"},
@@ -469,9 +469,11 @@ int main(int argc, char **argv)
     options(table, &a);
     const struct tool tool = {"train-lm",
                               "corpus records in, a small checkpoint and its loss curve out",
-                              examples, notes, table};
+                              examples, notes, table, NEEDS_LATER};
     int first = opt_parse(&tool, argc, argv);
     check(&tool, &a, argc - first);
+    if (a.ranks == 1) /* an MPI has files, sockets and programs of its own */
+        opt_contain(&tool, argv + first);
     a.init = a.from ? a.from : a.init;
     a.every = a.every || !a.checkpointing ? a.every : 1;
     struct setup r = {.a = &a, .options = table,

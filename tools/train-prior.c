@@ -71,7 +71,7 @@ static void options(struct opt *o, struct args *a)
         {"max-len", 0, OPT_INT, &a->max_len, 16, 8192, .arg = "N",
          .help = "longest document in tokens (128)"},
         {.type = OPT_HEADING, .name = "", .help = "Prior:"},
-        {"out", 0, OPT_TEXT, &a->out, .arg = "FILE",
+        {"out", 0, OPT_TEXT, &a->out, .arg = "FILE", .writes = WRITES_IT,
          .help = "file to write (MODEL/" PRIOR_FILE ")"},
         {"width", 0, OPT_INT, &a->width, 8, 4096, .arg = "N", .help = "width of the prior (96)"},
         {"layers", 0, OPT_INT, &a->layers, 1, 64, .arg = "N", .help = "layers of the prior (3)"},
@@ -438,12 +438,16 @@ int main(int argc, char **argv)
     options(table, &a);
     const struct tool tool = {"train-prior",
                               "a latent model and texts in, a learned prior of their latents out",
-                              examples, notes, table};
+                              examples, notes, table, NEEDS_LATER};
     int first = opt_parse(&tool, argc, argv);
     if (!a.engine.model || first == argc || a.width % a.heads)
         opt_usage(&tool, "expected -m MODEL, a corpus file, and --heads that divide --width");
     if (a.max_len > a.rows) /* else no document would fit */
         opt_usage(&tool, "expected --max-len <= --rows");
+    char *beside = mem_format("%s/" PRIOR_FILE, a.engine.model);
+    if (!a.out && file_is_folder(a.engine.model))
+        a.out = beside; /* named before the model is read: opt_contain() allows it */
+    opt_contain(&tool, argv + first);
     struct prior_training r = {.a = &a, .options = table,
                     .log = {tool.name, a.common.quiet ? 0 : 1 + a.common.verbose}};
     struct err e = {0};
@@ -458,6 +462,7 @@ int main(int argc, char **argv)
     if (bad)
         rec_abandon(&r.records);
     close_run(&r);
+    free(beside);
     if (bad)
         err_die(tool.name, &e);
     return EXIT_OK;

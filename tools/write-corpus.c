@@ -156,7 +156,7 @@ int main(int argc, char **argv)
         "is the operands of a sum, the (name, object, place) of a story, or the list. No\n"
         "key of valid or test occurs in train. With the same seed and --mix no key of\n"
         "test occurs in valid. Each key occurs once in test. An {answer in braces} is\n"
-        "right in any order.\n", options};
+        "right in any order.\n", options, NEEDS_NOTHING};
     if (opt_parse(&t, argc, argv) < argc) opt_usage(&t, "takes no operands");
     struct err e = {0};
     struct out o;

@@ -47,6 +47,7 @@ struct angles {
     float *table;
     const int32_t *pos;
     const float *inv_freq;
+    float scale;
     size_t E;
 };
 
@@ -58,15 +59,15 @@ static void angle_rows(void *ctx, size_t begin, size_t end, size_t worker)
     for (size_t t = begin; t < end; t++)
         for (size_t j = 0; j < half; j++) {
             float angle = (float)a->pos[t] * a->inv_freq[j];
-            a->table[t * a->E + j] = cosf(angle);
-            a->table[t * a->E + half + j] = sinf(angle);
+            a->table[t * a->E + j] = cosf(angle) * a->scale;
+            a->table[t * a->E + half + j] = sinf(angle) * a->scale;
         }
 }
 
 void CPU(rope_table)(struct backend *b, float *table, const int32_t *pos, const float *inv_freq,
-                     size_t T, size_t E)
+                     float scale, size_t T, size_t E)
 {
-    struct angles a = {table, pos, inv_freq, E};
+    struct angles a = {table, pos, inv_freq, scale, E};
     pool_run(b->pool, T, grain(64 * E), angle_rows, &a); /* libm takes about 64 operations a
                                                           * value */
 }

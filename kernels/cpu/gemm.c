@@ -21,6 +21,7 @@
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/format/cpu_format.h"
 #include "kernels/cpu/vectors/transpose.h"
+#include "lib/base/order.h"
 
 #include DENSE
 
@@ -56,8 +57,6 @@ static size_t words_of(size_t K, int bf16)
     size_t pairs = (K + 1) / 2;
     return !bf16 || !PAIRED ? K : TILED ? up(pairs, LINE) : pairs;
 }
-
-static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
 /* The first row of a strip; strips differ by at most one row. */
 static size_t first_row(const struct strips *s, size_t strip)
@@ -151,7 +150,7 @@ INLINE void pack_along(const struct strips *s, size_t strip, const int width, co
                 v[i] = n ? words_along(s->of.x + at, n, bf16) : (vecu){0};
             }
             transpose(v);
-            for (size_t i = 0, n = least(LANES, s->words - w); i < n; i++, out += width)
+            for (size_t i = 0, n = order_min(LANES, s->words - w); i < n; i++, out += width)
                 put_words(out, v[i], g, width);
         }
 }
@@ -176,7 +175,7 @@ INLINE void pack_as(const struct strips *s, size_t begin, size_t end, const int 
         if (s->of.step == 1)
             pack_along(s, i, width, bf16);
         else
-            pack_across(s, i * LINE, least(s->words, (i + 1) * LINE), width, bf16);
+            pack_across(s, i * LINE, order_min(s->words, (i + 1) * LINE), width, bf16);
 }
 
 /* Packs a strip as tiles, from rows that are contiguous along k: they already have that order. */
@@ -348,7 +347,7 @@ static void one_cell(const struct gemm_call *j, size_t chunk, size_t panel)
         size_t w = words * s / steps * unit, n = words * (s + 1) / steps * unit - w, count;
         for (size_t i = begin; i < end; i += count) {
             float *sums = all + (i - begin) * (size_t)a->width * PANEL;
-            count = least(j->cut->at_once, end - i);
+            count = order_min(j->cut->at_once, end - i);
             for (size_t k = 0; k < count && s + 1 == steps; k++)
                 fetch_tile(j, i + k, panel);
             multiply_strips(j, i, count, panel, w, n, sums);
@@ -398,7 +397,7 @@ static size_t strips_bytes(size_t rows, size_t width, size_t K, enum dtype dtype
 static void multiply(struct backend *b, struct gemm_call *j)
 {
     size_t strip = (size_t)j->a.width * j->a.words * sizeof(uint32_t) + 1;
-    size_t most = least(CELL_STRIPS, j->cut->cell / strip + 1);
+    size_t most = order_min(CELL_STRIPS, j->cut->cell / strip + 1);
     j->chunks = (j->a.count + most - 1) / most;
     pool_run(b->pool, j->chunks * j->b.count, grain(most * strip * PANEL), cells, j);
 }

@@ -1,6 +1,6 @@
-/* margin.h - first the answer whose token leads the second best by most probability; a slot torn
- * between two tokens waits. Source: Kim et al. 2025, "Train for the Worst, Plan for the Best",
- * arXiv 2502.06768 (top probability margin). */
+/* margin.h - first the answer whose token leads the second best by most probability. A slot with
+ * two about equally probable tokens waits. Source: Kim et al. 2025, "Train for the Worst, Plan for
+ * the Best", arXiv 2502.06768 (top probability margin). */
 #pragma once
 
 #include "kernels/order/candidate.h"

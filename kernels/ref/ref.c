@@ -78,14 +78,14 @@ static size_t matmul_work(const struct backend *b, size_t T, size_t K, size_t N)
 }
 
 static void rope_table(struct backend *b, float *table, const int32_t *pos, const float *inv_freq,
-                       size_t T, size_t E)
+                       float scale, size_t T, size_t E)
 {
     (void)b;
     for (size_t t = 0; t < T; t++)
         for (size_t j = 0; j < E / 2; j++) {
             float angle = (float)pos[t] * inv_freq[j];
-            table[t * E + j] = (float)cos((double)angle);
-            table[t * E + E / 2 + j] = (float)sin((double)angle);
+            table[t * E + j] = (float)(cos((double)angle) * (double)scale);
+            table[t * E + E / 2 + j] = (float)(sin((double)angle) * (double)scale);
         }
 }
 

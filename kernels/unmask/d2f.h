@@ -2,10 +2,10 @@
  * ready at least the best one.
  *
  * A block is ready if the share of final slots of the block before it is at least `ready`; the
- * first open block always is. The canvas opens a further block behind the last one when the share
- * of that one reaches `open_share` (canvas_open_on of kernels/advance.h), at most one in a pass and
- * none behind a stop id that ends the answer. Its mask for LLaDA is in
- * lib/checkpoint/families/llada.c; D2F-Dream, whose answers are shifted, has no such mask here.
+ * first open block is always ready. The canvas opens a further block when the share of final slots
+ * of the last open block reaches `open_share` (canvas_open_on of kernels/advance.h): at most one
+ * block in a pass, and none behind a stop id that ends the answer. D2F's mask for LLaDA is in
+ * lib/checkpoint/families/llada.c. D2F-Dream, whose answers are shifted, has no such mask here.
  * Source: Wang et al. 2025, "Diffusion LLMs Can Do Faster-Than-AR Inference via Discrete Diffusion
  * Forcing", arXiv 2508.09192, and D2F-eval/generate_llada_demo_block.py of
  * github.com/zhijie-group/Discrete-Diffusion-Forcing. */

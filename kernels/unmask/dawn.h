@@ -1,28 +1,29 @@
-/* dawn.h - commits sure answers, answers that depend on what is sure, and of the others those that
- * do not depend on each other (DAWN).
+/* dawn.h - commits three kinds of answers: sure ones, answers that depend on something sure, and
+ * answers that do not depend on each other (DAWN).
  *
- * Slot i depends on slot j if i attends to j by at least `edge`: the mean over heads and the last
- * layers (kernels/links.h). A slot to which the canvas attends by more than `sink` on average is
- * one on which nothing depends. Committed are
+ * Slot i depends on slot j if i attends to j by at least `edge`, in the mean over heads and the
+ * last layers (kernels/links.h). Nothing depends on a slot to which the canvas attends by more than
+ * `sink` on average. The rule commits
  *   sure      answers of at least the threshold
- *   induced   answers of at least `induce` whose slot depends on a known id of the canvas, up to
- *             the end of the block, if the best token at the slot of that id (the same or
- *             another) has at least the threshold
- *   apart     candidates are answers of at least `low` that are not sure, not induced, and do not
- *             depend on a slot that is both. The best candidate is taken, then the best one that is
- *             independent, in both directions, of all that were taken, and so on
- * or the best answer, if there is none.
+ *   induced   answers of at least `induce` whose slot depends on a slot with a known id, up to the
+ *             end of the block. The best token of that slot must have at least the threshold; it
+ *             may differ from the id
+ *   apart     candidates are answers of at least `low` that are neither sure nor induced, and do
+ *             not depend on a slot that is both sure and induced. The best candidate is taken. Then
+ *             again and again the best other one is taken that depends on no taken candidate, and
+ *             on which no taken candidate depends
+ * or, if there are none, the best answer.
  *
- * The authors' code also writes over the first id of the prompt where such an answer is left out;
- * here it does not. Source: Luo et al. 2026, "DAWN: Dependency-Aware Fast Inference for Diffusion
+ * Where a candidate is left out, the authors' code also overwrites the first id of the prompt; this
+ * code does not. Source: Luo et al. 2026, "DAWN: Dependency-Aware Fast Inference for Diffusion
  * LLMs", arXiv 2602.06953. Confirmed: get_transfer_index_dawn() in llada/generate.py and
  * select_parallel_tokens_conflict_mis() in llada/gdllm_utils.py of github.com/lizhuo-luo/DAWN. */
 #pragma once
 
 #include "kernels/unmask/offers.h"
 
-/* Memory of a slot: 1: it depends on such an id; and what the rule knows of its answer in this
- * step. */
+/* Memory of a slot. DAWN_INDUCED: 1 if it depends on a known id as above. DAWN_STATE: the kind of
+ * its answer in this step. */
 enum { DAWN_INDUCED, DAWN_STATE };
 enum dawn_state { DAWN_OUT, DAWN_SURE, DAWN_LED, DAWN_BOTH, DAWN_NODE };
 

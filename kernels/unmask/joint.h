@@ -2,8 +2,8 @@
  * afterwards.
  *
  * Commit: every answer whose confidence is above `threshold`, or the best one if there is none.
- * Edit: the pass computes the best token for the slot of each id that the block already has. If it
- * is another token, with a probability above `edit`, it replaces the id. A block without masks ends
+ * Edit: the pass also computes the best token for each slot of the block that has an id. If this is
+ * another token, with a probability above `edit`, it replaces the id. A block without masks ends
  * after a pass that edits nothing, or after `most` passes that found no mask. Prompts are never
  * edited. With `edit` 1 no id is replaced, but a full block still takes one more pass. Source: Bie
  * et al. 2026, "LLaDA2.1", arXiv 2602.08676, and generate() in modeling_llada2_moe.py of its

@@ -1,12 +1,12 @@
 /* klass.h - commits the answers that are sure and stable. Sure: confidence above `sure`. Stable: in
  * each of the last `history` passes the divergence KL(now || before) between the distribution at
- * the slot and that of the pass before, in nats, was below a bound. If there is none, the best
- * answer is committed.
+ * the slot and that of the pass before, in nats, was below a bound. If no answer is sure and
+ * stable, the best answer is committed.
  *
  * A slot is compared from the second pass of its block on, because the head does not read it
- * before; the authors compare it from the second pass of all. The authors also limit the steps of a
- * block. Here a block ends when it is full, as theirs does with one step a slot. Draws do not
- * count: the distributions behind them are compared. Source: Kim et al. 2025, "KLASS: KL-Guided
+ * before. The authors compare it from the second pass of the canvas on. They also limit the steps
+ * of a block. Here a block ends when it is full, as theirs does with one step a slot. Drawn tokens
+ * do not matter: the distributions are compared. Source: Kim et al. 2025, "KLASS: KL-Guided
  * Fast Inference in Masked Diffusion Models", arXiv 2511.05664; github.com/shkim0116/KLASS
  * (conf_threshold, kl_threshold, kl_history_length). */
 #pragma once

@@ -1,12 +1,12 @@
 /* less.h - commits the answers that are sure, persistent and still (LESS). Sure: confidence of at
  * least `sure`. Persistent: the best token was the same in the last `history` steps of the block.
  * Still: the divergence JS(now, step before) between the distributions is at most a bound, in nats.
- * Each distribution counts as its HEAD_TOPS best tokens and the sum of the others. If no answer is
- * all of this, the budget of the step is committed, at least one.
+ * A distribution is reduced to its HEAD_TOPS best tokens and the sum of the others. If no answer is
+ * sure, persistent and still, the budget of the step is committed, at least one answer.
  *
- * Where the steps of a block end before it is full, the authors' code leaves masks; here the last
- * step commits all. Their sampler for Dream also prefers the leftmost mask and is stricter with the
- * end of the text: not built here. Source: Mohamed et al. 2026, "LESS Is More: Mutual-Stability
+ * If the steps of a block end before it is full, the authors' code leaves masks; here the last step
+ * commits all. Their sampler for Dream also prefers the leftmost mask and is stricter with the end
+ * of the text; this is not built here. Source: Mohamed et al. 2026, "LESS Is More: Mutual-Stability
  * Sampling for Diffusion Language Models", arXiv 2606.16908. Confirmed: stable_less_decode() in
  * llada_sampling/llada_less.py and coarse_topk_js() in less_core.py of
  * github.com/amr-mohamedd/LESS-Is-More. */
@@ -15,17 +15,18 @@
 #include "kernels/unmask/schedule.h"
 
 /* Memory of a slot: its best tokens of the last step, plus 1, with their probabilities; then in
- * id[]: the steps for which the best one has stayed, and 1 if it is now persistent and still. */
+ * id[] the number of last steps in a row with this best token, and 1 if the answer is persistent
+ * and still. */
 enum { LESS_RUN = HEAD_TOPS, LESS_STABLE };
 
-/* p (log p - log m), as the authors keep it finite. */
+/* p (log p - log m), kept finite by the authors' constant. */
 HOST_DEVICE double unmask_less_term(double p, double m)
 {
     const double least = 1e-12;
     return p * (log(p + least) - log(m + least));
 }
 
-/* JS of the best tokens now and before, and of what both leave over. */
+/* JS between the distributions now and before: the best tokens of both, and the rest as one. */
 HOST_DEVICE double unmask_less_drift(const struct head_top *now, const struct slot_kept *before)
 {
     double sum = 0, p_left = 1, q_left = 1;

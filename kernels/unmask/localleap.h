@@ -1,4 +1,4 @@
-/* localleap.h - commits every answer of at least the threshold, and near such an anchor already
+/* localleap.h - commits every answer of at least the threshold (an anchor), and near an anchor also
  * answers of at least a lower, relaxed threshold.
  *
  * An answer is near an anchor if their slots are at most `radius` apart. The best answer is always

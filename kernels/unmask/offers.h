@@ -43,8 +43,8 @@ struct offers {
     size_t n;                      /* number of masked slots that were asked about */
     size_t m;                      /* rules that revise: number of slots of the block with an id */
     const struct head_row *answer; /* [n + m] masked slots first; each kind in slot order */
-    const double *confidence;      /* [n + m] of the readings; for an id: its probability now, or
-                                    * for a rule that edits, that of the answer */
+    const double *confidence;      /* [n + m] of the readings. For a slot with an id: the present
+                                    * probability of the id; if the rule edits, of the answer */
     int32_t *pick;                 /* [n] indices of answers, best first by the order */
     int32_t *back;                 /* [m] the first *backs: indices (>= n) of the ids that become */
     size_t *backs;                 /* masks again (or are edited; then ~index: a mask again); *backs

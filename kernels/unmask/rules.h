@@ -30,19 +30,20 @@ enum unmask_trait {
     UNMASK_PACED = 1,   /* a block has as many steps as its budget; else it ends when full */
     UNMASK_KEEPS = 2,   /* the rule has a memory of each slot: offers.slot */
     UNMASK_REVISES = 4, /* the rule may mask slots of the block again: offers.back */
-    UNMASK_SHADOWS = 8, /* it asks about their ids at rows that do not see them */
+    UNMASK_SHADOWS = 8, /* with UNMASK_REVISES: the ids of these slots are checked at shadow rows,
+                         * which do not see them */
     UNMASK_COMPARES = 16, /* answers have head_row.divergence from the slot's last answer */
     UNMASK_IDLES = 32,   /* with UNMASK_PACED: a step may commit nothing, and a block has all of its
                           * steps until it is full */
-    UNMASK_EDITS = 64,   /* with UNMASK_REVISES: offers.back are ids that give way to the answers
+    UNMASK_EDITS = 64,   /* with UNMASK_REVISES: the ids of offers.back are replaced by the answers
                           * about their slots. The rule says when a block is done */
     UNMASK_OPENS = 128,  /* several blocks may be open (canvas_open_on of kernels/advance.h) */
     UNMASK_TOPS = 256,   /* answers come with their most likely ids: canvas_loop.top */
     UNMASK_LINKED = 1024, /* a pass also returns the attention between rows, and answers about the
                            * known ids up to the end of the block, which are not masked again */
-    UNMASK_CHECKS = 512  /* with UNMASK_SHADOWS: a full block is a draft. Shadow rows see only what
-                          * is before them, and the canvas is read from left to right except from
-                          * the first mask of the block on. offers.back may hold ~index: a mask
+    UNMASK_CHECKS = 512  /* with UNMASK_SHADOWS: a full block is a draft. Shadow rows see only the
+                          * ids before them. The canvas is read from left to right up to the first
+                          * mask of the block. ~index in offers.back turns a slot into a mask
                           * again */
 };
 
@@ -137,12 +138,12 @@ enum unmask_trait {
     PARAMETER(ready_share, REAL, d2f, 1, 0, 1, "0.95",                                            \
               "with this share, each pass commits a token of the block")                          \
     PARAMETER(sched_high, REAL, sched, 1, 0, 1e6, "7.5",                                          \
-              "commit all tokens at a mean gap of the best two logits that falls from this, from "\
-              "the second step on")                                                               \
+              "from the second step on, commit all tokens when the mean gap of the best two "     \
+              "logits reaches a bound; the bound falls from this")                                \
     PARAMETER(sched_low, REAL, sched, 1, 0, 1e6, "2.5",                                           \
-              "mean gap of the best two logits that commits all tokens in the last step")      \
+              "the bound of --sched-high in the last step")                                       \
     PARAMETER(sched_rate, REAL, sched, 1, 0, 1000, "0",                                           \
-              "the gap falls by exp(-rate * share of the steps); 0: along a cosine")              \
+              "the bound falls by exp(-rate * share of the steps); 0: along a cosine")            \
     PARAMETER(less_sure, REAL, less, 1, 0, 1, "0.75",                                             \
               "commit stable tokens of at least this confidence")                                 \
     PARAMETER(less_drift, REAL, less, 1, 0, 1, "0.04",                                            \
@@ -151,13 +152,15 @@ enum unmask_trait {
     PARAMETER(less_history, INT, less, 1, 1, 1e6, "2",                                            \
               "steps before this one in which the token must have been the best")                 \
     PARAMETER(check_span, INT, s2d2, 1, 1, 1e6, "1",                                              \
-              "check drafts where at least this many masks follow each other; else --threshold")  \
+              "check drafts where at least this many masks are side by side; elsewhere commit "   \
+              "by --threshold")                                                                   \
     PARAMETER(dawn_sink, REAL, dawn, 1, 0, 1, "0.01",                                             \
               "nothing depends on a position to which the canvas attends more than this")         \
     PARAMETER(dawn_edge, REAL, dawn, 1, 0, 1, "0.07",                                             \
               "a position depends on another to which it attends by at least this")               \
     PARAMETER(dawn_induce, REAL, dawn, 1, 0, 1, "0.7",                                            \
-              "commit tokens of at least this confidence that depend on a sure id")               \
+              "commit tokens of at least this confidence that depend on a known token of at "     \
+              "least --threshold")                                                                \
     PARAMETER(dawn_low, REAL, dawn, 1, 0, 1, "0.7",                                               \
               "commit tokens of at least this confidence that do not depend on each other")
 /* Parameters that refine another one. No sweep uses them as its axis. */
@@ -176,8 +179,8 @@ struct unmask_params {
 };
 #undef UNMASK_MEMBER
 
-/* The rule's reading of an answer, before ranking; on a device one thread per answer. s: the rule's
- * memory of the slot, or NULL. */
+/* The id and the confidence that the rule reads from an answer, before ranking; on a device one
+ * thread per answer. s: the rule's memory of the slot, or NULL. */
 HOST_DEVICE struct reading unmask_read(enum unmask rule, const struct unmask_params *p,
                                        const struct head_row *a, struct slot_kept *s)
 {

@@ -1,5 +1,5 @@
-/* saber.h - commits every answer whose confidence is above the mean of those committed. Then it
- * masks the ids again that lost most probability.
+/* saber.h - commits every answer whose confidence is above the mean of the committed answers. Then
+ * it masks the ids again that lost most probability.
  *
  * Commit: all answers above the mean of the confidences at which the slots of the canvas were last
  * committed (1 at first), or above `bottom` if that is higher; if these are fewer than `least`, the

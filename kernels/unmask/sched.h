@@ -1,14 +1,14 @@
-/* sched.h - commits as many as the schedule says until the answers are settled, by a threshold that
- * falls smoothly (SchED).
+/* sched.h - commits as many answers as the schedule says, until the answers are settled; then it
+ * commits all (SchED).
  *
- * All answers become final in the first step, from the second on, in which two things hold: the
- * best token of every mask is that of the step before, and the mean lead of the best logit over the
- * second best is at least tau(t), where t = step / (steps - 1). tau falls from `high` to `low`:
+ * From the second step on, all answers become final when two things hold: every mask has the same
+ * best token as in the step before, and the mean lead of the best logit over the second best is at
+ * least tau(t), where t = step / (steps - 1). tau falls from `high` to `low`:
  *     rate 0   along a cosine: low + (high - low) (1 + cos(pi t)) / 2
  *     rate > 0 exponentially:  low + (high - low) exp(-rate t)
- * The authors also try a straight line, not built here. Their code has one block and the steps of
- * Dream (--pace timesteps), in which the first steps may commit nothing; here each block has its
- * own steps. Source: Mohamed et al. 2025, "Fast-Decoding Diffusion Language Models via
+ * The authors also try a straight line, which is not built here. Their code has one block and the
+ * steps of Dream (--pace timesteps), in which the first steps may commit nothing. Here each block
+ * has its own steps. Source: Mohamed et al. 2025, "Fast-Decoding Diffusion Language Models via
  * Progress-Aware Confidence Schedules", arXiv 2512.02892. Confirmed: dream_sampling/sched.py of
  * github.com/amr-mohamedd/SchED, with the settings of its eval/examples/eval_dream.sh (mean over
  * masks, no change of a best token). */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "lib/base/mem.h"
+#include "lib/record/json.h"
 #include "lib/record/rec.h"
 #include "lib/setting/engine_facts.h"
 #include "lib/setting/system.h"
@@ -105,14 +106,8 @@ void about_identify(json_t *r, const char *axis)
     settings_id(settings, axis, series);
     json_decref(settings);
     json_object_set_new(r, "point", json_string(point));
-    json_object_set_new(r, "axis", axis ? json_string(axis) : json_null());
+    rec_set_text(r, "axis", axis);
     json_object_set_new(r, "series", json_string(series));
-}
-
-static int is_said(const json_t *r, const char *key)
-{
-    const json_t *v = json_object_get(r, key);
-    return v && !json_is_null(v);
 }
 
 /* 1: both have the same value, or both have none. */
@@ -293,7 +288,7 @@ static int departs(const struct settings_table *t, const json_t *r)
     for (size_t i = 0; i < t->n; i++) {
         const struct setting *row = &t->row[i];
         int speed = (row->traits & (SETTING_TEXT | SETTING_SPEED | SETTING_SHOWN)) == SETTING_SPEED;
-        does |= speed && is_said(r, row->name) && !agrees(standard, r, row->name);
+        does |= speed && json_has(r, row->name) && !agrees(standard, r, row->name);
     }
     json_decref(standard);
     return does;

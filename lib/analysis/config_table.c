@@ -316,8 +316,8 @@ void config_table_pareto(struct config_table *c, const struct runset *s, const c
         row->x.record = m ? m : r;
         row->y.record = q ? q : r;
     }
-    if (!c->n) { /* no front yet: the points alone */
-        json_array_foreach(runset_kind(s, "metric"), i, r) {
+    for (int k = 0; k < 2 && !c->n; k++) { /* no front: the points alone; a cost may be a quality */
+        json_array_foreach(runset_kind(s, k ? "quality" : "metric"), i, r) {
             const char *point = about_point(r);
             const json_t *q = point && rec_is(r, "metric", cost)
                                   ? runset_find(s, "quality", point, quality)

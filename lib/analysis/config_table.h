@@ -40,8 +40,9 @@ struct config_table {
  * oom set. Axis and series come from the records if they have them, as front records do. Sorted by
  * contract, batch, kind, length, name, series, work. */
 void config_table_metric(struct config_table *c, const struct runset *s, const char *metric);
-/* The configurations that have both: x = metric `cost`, y = summary of quality `quality`. Front
- * records for this pair, if any, tell which are on the front. Same order. */
+/* The configurations that have both: x = metric `cost`, or the summary of a quality of that name,
+ * y = summary of quality `quality`. Front records for this pair, if any, tell which are on the
+ * front. Same order. */
 void config_table_pareto(struct config_table *c, const struct runset *s, const char *cost,
                          const char *quality);
 /* Every configuration, without values. Same order. */

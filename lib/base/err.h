@@ -55,8 +55,9 @@ void err_file(const char *file, int line, const char *what) __attribute__((noret
 struct err_witness {
     void (*hear)(struct err_witness *w, int code, const char *where, const char *what);
 };
-/* Pointer to the one witness of the process; NULL at first. A shared object with its own err.c
- * calls err_share to use the pointer of the program that loaded it (NULL: it keeps its own). */
+/* The place of the pointer to the process's only witness; the pointer is NULL at first. A shared
+ * object with its own err.c calls err_share to use the place of the program that loaded it (NULL:
+ * it keeps its own). */
 struct err_witness **err_witness(void);
 void err_share(struct err_witness **place);
 

@@ -135,3 +135,9 @@ char *file_cache_folder(const char *what)
         return mem_format("%s/crossover/%s", cache, what);
     return home && *home == '/' ? mem_format("%s/.cache/crossover/%s", home, what) : NULL;
 }
+
+const char *file_scratch_folder(void)
+{
+    const char *named = getenv("TMPDIR");
+    return named && *named ? named : "/var/tmp";
+}

@@ -21,6 +21,8 @@ int file_make_folder(const char *path, struct err *e);
 /* The user's cache folder for `what`: $XDG_CACHE_HOME/crossover/WHAT, else ~/.cache/crossover/WHAT.
  * The caller's; NULL: there is none. The folder may not exist yet. */
 char *file_cache_folder(const char *what);
+/* Where large temporary files go: $TMPDIR, else /var/tmp. */
+const char *file_scratch_folder(void);
 /* Locks an existing folder until the process ends or closes the returned descriptor. -1: EXIT_BUSY
  * when another process holds the lock, EXIT_NO_INPUT. On a file system without locks every process
  * gets it. */

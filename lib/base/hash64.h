@@ -1,5 +1,5 @@
 /* hash64.h - fast 64-bit hashes for tables in memory. They are not cryptographic: callers compare
- * what they find, or state the chance of a collision.
+ * the values behind equal hashes, or state the chance of a collision.
  * Source: Steele et al. OOPSLA'14 (SplitMix64); Fowler, Noll, Vo, draft-eastlake-fnv (FNV-1a). */
 #pragma once
 
@@ -16,7 +16,7 @@ static inline uint64_t hash64_bits(uint64_t h, uint64_t v)
     return h ^ (h >> 31);
 }
 
-/* s[0..n-1]; the same on machines of one byte order. */
+/* A hash of s[0..n-1] that starts from h. Machines of the other byte order get other values. */
 static inline uint64_t hash64_text(uint64_t h, const char *s, size_t n)
 {
     uint64_t x = 0;
@@ -29,7 +29,7 @@ static inline uint64_t hash64_text(uint64_t h, const char *s, size_t n)
     return hash64_bits(h, x);
 }
 
-/* FNV-1a of n bytes, going on from h: the same value on all machines for texts. */
+/* FNV-1a of n bytes, continued from h. Texts have the same value on all machines. */
 #define HASH64_FNV 0xcbf29ce484222325u
 static inline uint64_t hash64_fnv(uint64_t h, const void *bytes, size_t n)
 {

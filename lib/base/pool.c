@@ -49,7 +49,7 @@ struct gate {
     unsigned vain, skip; /* of the waiting thread: failed spins in a row; waits to sleep at once */
 };
 
-struct job {
+struct loop {
     pool_task *task; /* NULL: the pool ends */
     void *ctx;
     size_t n, grain, lanes; /* lanes: the lanes that are not empty */
@@ -58,7 +58,7 @@ struct job {
 /* The data of a worker: one cache line for each direction of messages, and one for its lane. */
 struct seat {
     _Alignas(LINE) struct gate go; /* the number of the loop, from above */
-    struct job job;                /* the loop, written before the number in `go` */
+    struct loop loop;              /* the loop, written before the number in `go` */
     _Alignas(LINE) struct gate back; /* how many reports came from below, over all loops */
     _Alignas(LINE) atomic_uint_fast64_t lane; /* loop << 32 | first free index */
 };
@@ -85,7 +85,7 @@ struct range {
 
 /* First index of a worker's lane, and end of the lane before. Lanes that are not empty differ by at
  * most one index in length, because the longest lane decides how long the loop takes. */
-static size_t lane_begin(const struct pool *p, const struct job *j, size_t worker)
+static size_t lane_begin(const struct pool *p, const struct loop *j, size_t worker)
 {
     size_t before = (j->lanes * worker + p->threads - 1) / p->threads;
     return j->n * before / j->lanes;
@@ -112,7 +112,7 @@ static int take(atomic_uint_fast64_t *lane, struct range all, size_t grain, unsi
     return part->first < part->end;
 }
 
-static void run_lanes(struct pool *p, size_t worker, unsigned loop, const struct job *j)
+static void run_lanes(struct pool *p, size_t worker, unsigned loop, const struct loop *j)
 {
     for (size_t far = 0; far < p->threads; far = far < NEAR ? far + 1 : 2 * far) {
         size_t owner = worker + far < p->threads ? worker + far : worker + far - p->threads;
@@ -200,12 +200,12 @@ static unsigned all_back(const struct pool *p, size_t worker, unsigned loop)
     return loop * (unsigned)(first_below(p, worker + 1) - first_below(p, worker));
 }
 
-static void send_below(struct pool *p, size_t worker, unsigned loop, const struct job *j)
+static void send_below(struct pool *p, size_t worker, unsigned loop, const struct loop *j)
 {
     size_t first = first_below(p, worker), end = first_below(p, worker + 1);
     for (size_t i = first; i < end; i++) {
         POOL_TOUCH(&p->seats[i].go);
-        p->seats[i].job = *j;
+        p->seats[i].loop = *j;
         atomic_store(&p->seats[i].go.word, loop);
     }
     for (size_t i = first; i < end; i++)
@@ -213,7 +213,7 @@ static void send_below(struct pool *p, size_t worker, unsigned loop, const struc
 }
 
 /* Runs a loop together with all workers below, and returns when they have finished. */
-static void run_tree(struct pool *p, size_t worker, unsigned loop, const struct job *j)
+static void run_tree(struct pool *p, size_t worker, unsigned loop, const struct loop *j)
 {
     send_below(p, worker, loop, j);
     if (!j->task)
@@ -240,7 +240,7 @@ static void *worker_main(void *arg)
     free(arg);
     for (unsigned loop = 1;; loop++) {
         await(s.pool, &seat->go, loop);
-        struct job j = seat->job;
+        struct loop j = seat->loop;
         run_tree(s.pool, s.worker, loop, &j);
         if (!j.task)
             return NULL;
@@ -324,7 +324,7 @@ void pool_run(struct pool *p, size_t n, size_t grain, pool_task *task, void *ctx
     assert(!busy && "pool_run inside a task, or from two threads");
     assert(n <= UINT32_MAX);
     size_t grains = n / grain + (n % grain != 0);
-    const struct job j = {task, ctx, n, grain, grains < p->threads ? grains : p->threads};
+    const struct loop j = {task, ctx, n, grain, grains < p->threads ? grains : p->threads};
     run_tree(p, 0, ++p->loop, &j);
     atomic_store_explicit(&p->busy, 0, memory_order_release);
 }
@@ -333,7 +333,7 @@ void pool_free(struct pool *p)
 {
     if (!p)
         return;
-    run_tree(p, 0, ++p->loop, &(struct job){.task = NULL});
+    run_tree(p, 0, ++p->loop, &(struct loop){.task = NULL});
     for (size_t i = 1; i < p->threads; i++)
         pthread_join(p->handles[i - 1], NULL);
     free(p->handles);

@@ -456,7 +456,8 @@ const char *checkpoint_dtype(const struct checkpoint *c)
         return "BF16";
     if (c->config.quant != QUANT_NONE)
         return c->config.source_dtype;
-    const char *dtype = c->role[place(c, ROLE_EMBED, 0)]->dtype;
+    const enum role first = c->config.taps ? ROLE_FUSE : ROLE_EMBED;
+    const char *dtype = c->role[place(c, first, 0)]->dtype;
     for (int r = 0; r < ROLE_COUNT; r++)
         for (size_t l = 0; l < role_tensors(&c->config, (enum role)r); l++)
             if (!role_is_vector((enum role)r) &&

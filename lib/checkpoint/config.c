@@ -26,7 +26,7 @@ void config_write_left_to_right(struct config *c)
     c->paradigm = PARADIGM_AUTOREGRESSIVE;
     c->attends = MASK_CAUSAL;
     c->attends_block = 0;
-    c->attends_from_end = c->attends_prompt = c->seeds = 0;
+    c->attends_from_end = c->attends_prompt = c->attends_filled = c->seeds = 0;
     c->logit_shift = 1;
 }
 
@@ -35,6 +35,7 @@ void config_set_blocks(struct config *c, size_t B)
     c->paradigm = B ? PARADIGM_BLOCK_DIFFUSION : PARADIGM_MASKED_DIFFUSION;
     c->attends = B ? MASK_BLOCK_CAUSAL : MASK_FULL;
     c->attends_block = B;
+    c->attends_filled = B > 0;
     if (c->attends_prompt)
         c->attends_from_end = B > 0;
 }
@@ -139,9 +140,16 @@ void config_rope(const struct config *c, float *inv_freq)
         } else if (c->rope_llama3 && wave >= context / high) {
             float s = (context / wave - low) / (high - low);
             f = (1 - s) * f / factor + s * f;
+        } else if (c->rope_linear) {
+            f /= factor;
         } else if (c->rope_yarn) {
             f = stretch(c, j, powf(theta, (float)(2 * j) / (float)c->head_dim));
         }
         inv_freq[j] = f;
     }
+}
+
+float config_rope_scale(const struct config *c)
+{
+    return c->rope_scale > 0 ? (float)c->rope_scale : 1;
 }

@@ -26,7 +26,7 @@ enum mixer { MIXER_ATTENTION, MIXER_RWKV6, MIXER_RWKV7, MIXERS };
  * QUANT_MIXED each part of each layer has its own format, in config.mix. */
 #define QUANT_NONE DTYPE_F32
 #define QUANT_MIXED DTYPES
-enum { CONFIG_MAX_EOS = 32, CONFIG_MAX_LAYERS = 1024 };
+enum { CONFIG_MAX_EOS = 32, CONFIG_MAX_LAYERS = 1024, CONFIG_MAX_TAPS = 16 };
 /* The parts that have a format of their own under QUANT_MIXED: q, k, v and o of a layer; gate, up
  * and down of a layer; the head (with the embedding when tied), which counts as a part of layer
  * 0. */
@@ -60,6 +60,8 @@ struct config {
     int logit_shift;      /* 1: the answer for position i is the output at i-1; 0: at i */
     enum mask attends;    /* which keys a row sees */
     size_t attends_block; /* B of MASK_BLOCK_CAUSAL, else 0 */
+    int attends_filled;   /* 1: its authors' sampler gives the mask the blocks that it fills, and B
+                           * is only their usual length; 0: B, whichever parts are filled */
     int attends_from_end; /* 1: its blocks are counted from the end of the prompt, so that a block
                            * begins there; 0: from the first id */
     int attends_prompt;   /* 1: with blocks from its end, all of the prompt is one block */
@@ -72,6 +74,10 @@ struct config {
     int seeds;            /* 1: the first token of a block of the mask comes of the block before
                            * alone, as in autoregression, before the others */
     int top_p_of_all;     /* 1: its authors apply top-p before top-k (head_query) */
+    size_t taps, tap[CONFIG_MAX_TAPS]; /* of a drafter: the layers of another model whose outputs
+                           * it reads (lib/network/pass/pass-context.c). It has no embedding and no
+                           * head, but uses those of that model. 0: no drafter */
+    size_t drafts;        /* of a drafter: most ids that a pass of it guesses */
     size_t window;        /* with MASK_CAUSAL: positions that a row sees; 0: all up to its own */
     enum mixer mixer;
     size_t rank;          /* R of the low-rank parts of RWKV; 0: none */
@@ -82,6 +88,8 @@ struct config {
     uint8_t unrotated[CONFIG_MAX_LAYERS]; /* 1: the layer's heads are not rotated (SmolLM3) */
     int rope_llama3;      /* 1: rope_type llama3, with the four numbers below */
     int rope_yarn;        /* 1: rope_type yarn, with them */
+    int rope_linear;      /* 1: rope_type linear: all frequencies are divided by the factor */
+    double rope_scale;    /* attention factor of yarn: cosines and sines are times it; 0: 1 */
     double rope_factor, rope_low_freq, rope_high_freq, rope_original_context; /* frequencies with
                            * fewer turns than low over the original context are divided by the
                            * factor, those with more than high stay */
@@ -98,7 +106,7 @@ struct config {
     int synth;            /* 1: weights are random; every quality field is null */
 };
 
-/* Sets the mask and the paradigm of a denoiser: blocks of B; 0: a full mask. */
+/* Sets the mask and the paradigm of a denoiser: blocks of B, usually; 0: a full mask. */
 void config_set_blocks(struct config *c, size_t B);
 
 /* 1: it fills masks (and has a mask token and an eos); 0: it writes left to right. */
@@ -124,7 +132,9 @@ size_t config_ffn_most(const struct config *c);
 size_t config_parameters(const struct config *c);
 
 /* inv_freq[j], j = 0 .. E/2-1, fp32: theta^(-2j/R) for the R = rope_dims values that are rotated, 0
- * for others; rescaled when rope_llama3 or rope_yarn. Source: Su et al. 2021 (RoFormer); for long
- * contexts Grattafiori et al. 2024 (Llama 3); Peng et al. 2023 (YaRN, arXiv 2309.00071), section
- * 3.2, with its rounded bounds. */
+ * for others; rescaled when rope_llama3, rope_yarn or rope_linear. Source: Su et al. 2021
+ * (RoFormer); for long contexts Grattafiori et al. 2024 (Llama 3); Peng et al. 2023 (YaRN, arXiv
+ * 2309.00071), section 3.2, with its rounded bounds; Chen et al. 2023 (linear, arXiv 2306.15595).
+ */
 void config_rope(const struct config *c, float *inv_freq);
+float config_rope_scale(const struct config *c); /* what cosines and sines are times */

@@ -1,5 +1,6 @@
-/* family-check.c - what the readers of config.json share: a refusal that names file, key, expected
- * and actual value, and keys that must have a certain value. It calls no other file of the room. */
+/* family-check.c - functions that the readers of config.json share: a refusal that names file, key,
+ * expected and actual value, and a check of keys that must have a certain value. This file calls no
+ * other file of the room. */
 #include "lib/checkpoint/family.h"
 
 #include <stdlib.h>

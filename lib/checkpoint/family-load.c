@@ -307,8 +307,7 @@ static const struct family *find_family(const struct family_source *s)
         const struct family *f = family_at(i);
         if (has ? !has_architecture(f, named) : strcmp(type, f->model_type) != 0)
             continue;
-        int of_type = !strcmp(type, f->model_type) ||
-                      (f->other_type && !strcmp(type, f->other_type));
+        int of_type = !strcmp(type, f->model_type) || family_lists(f->other_types, type);
         if (of_type && (!has || json_array_size(list) == 1))
             return f;
         snprintf(expected, sizeof expected,
@@ -372,8 +371,10 @@ void family_extras_free(struct family_extras *x)
 /* A denoiser stops at an eos. */
 static int check_eos(struct config *c, const struct family_source *s)
 {
-    if (!c->n_eos && c->family->eos_id > 0 && (size_t)c->family->eos_id < c->vocab)
-        c->eos[c->n_eos++] = c->family->eos_id;
+    const int64_t authors = c->family->eos_id;
+    const int64_t eos = authors > 0 && (size_t)authors >= c->vocab ? c->pad : authors;
+    if (!c->n_eos && authors > 0 && eos >= 0)
+        c->eos[c->n_eos++] = eos;
     return !c->n_eos && config_denoises(c)
                ? family_refuse(s, "eos_token_id", "an id, here or in generation_config.json")
                : 0;

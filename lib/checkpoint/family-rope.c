@@ -1,8 +1,9 @@
 /* family-rope.c - reads how positions rotate: rope_scaling or rope_parameters of config.json, with
- * the types default, llama3 and yarn. Keys that belong to no type are refused: they would change
- * the frequencies, or the size of the scores. */
+ * the types default, llama3, yarn and linear. Keys that belong to no type are refused: they would
+ * change the frequencies, or the size of the scores. */
 #include "lib/checkpoint/family.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,29 +33,43 @@ static int read_or(const struct family_source *in, const char *key, double stand
     return json_has(in->json, key) ? json_number(in->json, in->path, key, lo, 1e9, to, in->e) : 0;
 }
 
+static double grown(double factor, double scale)
+{
+    return factor > 1 ? 0.1 * scale * log(factor) + 1 : 1;
+}
+
+/* The attention factor of yarn. Where the file has none, it is 0.1 ln(factor) + 1; of two scales,
+ * the quotient. Source: Peng et al. 2023, section 3.4; the keys as transformers reads them. */
+static int read_attention(struct config *c, const struct family_source *in)
+{
+    double scale, scale_all;
+    if (read_or(in, "mscale", 0, 0, &scale) || read_or(in, "mscale_all_dim", 0, 0, &scale_all) ||
+        read_or(in, "attention_factor", 0, 0, &c->rope_scale))
+        return -1;
+    if (!json_has(in->json, "attention_factor"))
+        c->rope_scale = scale > 0 && scale_all > 0
+                            ? grown(c->rope_factor, scale) / grown(c->rope_factor, scale_all)
+                            : grown(c->rope_factor, 1);
+    return c->rope_scale > 0 ? 0 : family_refuse(in, "attention_factor", "above 0");
+}
+
 /* Type yarn. Two readings of yarn are published. They agree if factor = max_position_embeddings /
- * original_max_position_embeddings. An attention factor would scale the scores: it must be 1. */
+ * original_max_position_embeddings. */
 static int read_yarn(struct config *c, const struct family_source *in)
 {
-    static const struct family_fixed fixed[] = {
-        {"truncate", "true", KEY_READ}, {"attention_factor", "1.0", KEY_READ}, {0}};
+    static const struct family_fixed fixed[] = {{"truncate", "true", KEY_READ}, {0}};
     const char *const o = "original_max_position_embeddings";
-    double scale, scale_all, context = (double)c->context, again;
+    double context = (double)c->context, again;
     if (family_check_fixed(in, fixed) ||
         json_number(in->json, in->path, "factor", 1e-3, 1e6, &c->rope_factor, in->e) ||
         json_number(in->json, in->path, o, 1, 1e9, &c->rope_original_context, in->e) ||
         read_or(in, "beta_fast", 32, 1e-6, &c->rope_high_freq) ||
         read_or(in, "beta_slow", 1, 1e-6, &c->rope_low_freq) ||
         read_or(in, "llama_4_scaling_beta", 0, 0, &c->rope_beta) ||
-        read_or(in, "max_position_embeddings", context, 1, &again) ||
-        read_or(in, "mscale", 0, 0, &scale) || read_or(in, "mscale_all_dim", 0, 0, &scale_all))
+        read_or(in, "max_position_embeddings", context, 1, &again) || read_attention(c, in))
         return -1;
     if (c->rope_high_freq <= c->rope_low_freq)
         return family_refuse(in, "beta_fast", "more than beta_slow");
-    if (c->rope_factor > 1 && !json_has(in->json, "attention_factor") &&
-        (!(scale > 0) || scale != scale_all))
-        return family_refuse(in, "mscale", "the same as mscale_all_dim, above 0: an attention "
-                             "factor other than 1 is not supported");
     if (again != context && again != c->rope_original_context)
         return family_refuse(in, "max_position_embeddings", "the one of config.json, or "
                              "original_max_position_embeddings");
@@ -89,10 +104,12 @@ int family_read_rope(struct config *c, const struct family_source *s, const char
               : json_has(in.json, type_key) ? json_text(in.json, where, type_key, &type, s->e)
                                             : 0;
     const int yarn = !strcmp(type, "yarn"), llama3 = !strcmp(type, "llama3");
+    const int linear = !strcmp(type, "linear");
     c->rope_yarn |= yarn;
     c->rope_llama3 |= llama3;
-    if (!bad && c->rope_yarn && c->rope_llama3)
-        bad = family_refuse(s, key, "one type, not llama3 beside yarn");
+    c->rope_linear |= linear;
+    if (!bad && c->rope_yarn + c->rope_llama3 + c->rope_linear > 1)
+        bad = family_refuse(s, key, "one type, not two");
     if (!bad)
         json_object_foreach((json_t *)in.json, member, v)
             if (!bad && !json_is_null(v) && !family_lists(members, member) &&
@@ -104,10 +121,12 @@ int family_read_rope(struct config *c, const struct family_source *s, const char
     if (!bad)
         bad = llama3                     ? read_llama3(c, &in)
               : yarn                     ? read_yarn(c, &in)
+              : linear                   ? json_number(in.json, where, "factor", 1, 1e6,
+                                                       &c->rope_factor, s->e)
               : !strcmp(type, "default") ? 0
                                         : family_refuse(&in, type_key,
-                                                        "\"default\", \"llama3\" or \"yarn\": "
-                                                        "others are not supported");
+                                                        "\"default\", \"llama3\", \"yarn\" or "
+                                                        "\"linear\": others are not supported");
     free(where);
     return bad;
 }

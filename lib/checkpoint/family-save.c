@@ -79,13 +79,15 @@ static void set_fixed(json_t *o, const struct family_fixed *k)
 static void set_yarn(json_t *o, const struct config *c)
 {
     json_object_del(o, "rope_theta");
-    json_object_set_new(o, "rope_parameters",
-                        json_pack("{s:s, s:f, s:f, s:f, s:f, s:I, s:f, s:f, s:f}", "rope_type",
-                                  "yarn", "rope_theta", c->rope_theta, "factor", c->rope_factor,
-                                  "beta_fast", c->rope_high_freq, "beta_slow", c->rope_low_freq,
-                                  "original_max_position_embeddings",
-                                  (json_int_t)c->rope_original_context, "mscale", 1.0,
-                                  "mscale_all_dim", 1.0, "llama_4_scaling_beta", c->rope_beta));
+    json_t *rope = json_pack("{s:s, s:f, s:f, s:f, s:f, s:I, s:f, s:f, s:f}", "rope_type", "yarn",
+                             "rope_theta", c->rope_theta, "factor", c->rope_factor, "beta_fast",
+                             c->rope_high_freq, "beta_slow", c->rope_low_freq,
+                             "original_max_position_embeddings",
+                             (json_int_t)c->rope_original_context, "mscale", 1.0,
+                             "mscale_all_dim", 1.0, "llama_4_scaling_beta", c->rope_beta);
+    if (config_rope_scale(c) != 1)
+        json_object_set_new(rope, "attention_factor", json_real(c->rope_scale));
+    json_object_set_new(o, "rope_parameters", rope);
 }
 
 static json_t *config_json(const struct config *c)
@@ -104,6 +106,9 @@ static json_t *config_json(const struct config *c)
                                       "high_freq_factor", c->rope_high_freq,
                                       "original_max_position_embeddings",
                                       (json_int_t)c->rope_original_context));
+    if (c->rope_linear)
+        json_object_set_new(o, "rope_scaling", json_pack("{s:s, s:f}", "rope_type", "linear",
+                                                         "factor", c->rope_factor));
     if (c->rope_yarn)
         set_yarn(o, c);
     set_fixed(o, f->fixed);
@@ -128,7 +133,7 @@ static int can_say(const struct config *c, struct err *e)
         return err_set(e, EXIT_INTERNAL,
                        "%s config: head_dim %zu x heads %zu is not the width %zu", f->name,
                        c->head_dim, c->heads, c->width);
-    if ((c->rope_llama3 || c->rope_yarn) && !f->rope_scaling)
+    if ((c->rope_llama3 || c->rope_yarn || c->rope_linear) && !f->rope_scaling)
         return err_set(e, EXIT_INTERNAL, "%s config: rescaled RoPE has no key", f->name);
     if (config_denoises(c) && c->mask < 0)
         return err_set(e, EXIT_INTERNAL, "%s config: no mask token", f->name);

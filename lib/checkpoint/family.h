@@ -125,7 +125,7 @@ struct family {
     const char *architecture; /* its architectures[0], read and written */
     const char *const *aliases; /* other names that are read; NULL last, may be NULL */
     const char *model_type;   /* its model_type, for files without an architecture */
-    const char *other_type;   /* one more that is read beside its architecture; may be NULL */
+    const char *const *other_types; /* read beside its architecture; NULL last, may be NULL */
     const struct family_naming *naming[FAMILY_NAMINGS]; /* its own, and one more that it reads */
     /* Defaults for an empty config.json: paradigm, switches, template. Members without a default
      * are 0; tied is -1 if it has none. */
@@ -134,7 +134,8 @@ struct family {
     const struct family_fixed *fixed;
     const char *tied_key;       /* key of the flag for a tied head */
     const char *mask_token;     /* its mask token, for files without mask_token_id; may be NULL */
-    int64_t mask_id, eos_id;    /* ids of its authors' code, for files that say none; 0: none */
+    int64_t mask_id, eos_id;    /* ids of its authors' code, for files that say none; 0: none.
+                               * Beyond the vocabulary, the padding is the eos */
     int rope_scaling;           /* 1: rope_scaling and rope_parameters are read; 0: refused */
     const char *const *ignored; /* further keys that change no result */
     const char *const *finished; /* keys that `finish` reads; both end with NULL and may be NULL */
@@ -145,9 +146,9 @@ struct family {
     const struct family_shape *shapes; /* ends with a row without a name */
     const enum mixer *mixers; /* the mixer of each shape; NULL: attention in all */
     const struct family_mixture *mixtures; /* the experts of each shape; NULL: none in all */
-    /* Sets what only the name of the model says (c->name). NULL: nothing. */
+    /* Sets the fields that only the name of the model (c->name) decides. NULL: there are none. */
     void (*named)(struct config *c);
-    /* The family of denoisers with its layout, made of it by training; NULL: there is none. */
+    /* The family of denoisers that training makes of this one, with its layout; NULL: none. */
     const struct family *denoiser;
     /* The settings with which its authors run it, where they differ from the usual ones: "row=value
      * row=value"; NULL: none differs. */
@@ -159,7 +160,7 @@ struct family {
     FAMILY(mistral) FAMILY(ministral3) FAMILY(smollm3)                                 \
     FAMILY(a2d_llama) FAMILY(a2d_qwen2) FAMILY(a2d_qwen3) FAMILY(sdar)                 \
     FAMILY(dream) FAMILY(fast_dllm) FAMILY(llada_moe) FAMILY(nemotron)                 \
-    FAMILY(llada2) FAMILY(ling) FAMILY(stable_diffcoder)
+    FAMILY(llada2) FAMILY(ling) FAMILY(stable_diffcoder) FAMILY(dflash)
 #define FAMILY_ROW(name) extern const struct family name##_family;
 FAMILIES(FAMILY_ROW)
 #undef FAMILY_ROW
@@ -170,10 +171,10 @@ const struct family *family_named(const char *name); /* NULL: none */
 /* *c = the family's defaults: ids -1, no shape yet. */
 void family_start(struct config *c, const struct family *f);
 
-/* *c = the config of a model called `name` that is trained on from the weights of another one, as
- * they are without quantization. denoises: 1: as a denoiser of the same layout, which has no mask
- * token yet. -1 (EXIT_BAD_USAGE): `from` is none to turn; or models of this name have another
- * mask than `from`, where the name alone says which. */
+/* *c = the config of a model called `name` whose training starts from the unquantized weights of
+ * `from`. denoises 1: a denoiser of the same layout, which has no mask token yet. -1
+ * (EXIT_BAD_USAGE): no denoiser can be made of `from`; or the name alone decides the mask, and
+ * `name` has another mask than `from`. */
 int family_continue(struct config *c, const struct config *from, const char *name, int denoises,
                     struct err *e);
 

@@ -13,7 +13,7 @@ enum { TYPE_U8, TYPE_I8, TYPE_U16, TYPE_I16, TYPE_U32, TYPE_I32, TYPE_F32, TYPE_
        TYPE_ARRAY, TYPE_U64, TYPE_I64, TYPE_F64, TYPES };
 static const unsigned char type_bytes[TYPES] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
 
-struct reader {
+struct gguf_reader {
     const unsigned char *bytes;
     size_t n, at;
     uint64_t kept; /* items of arrays so far */
@@ -22,7 +22,7 @@ struct reader {
 };
 
 /* The next n bytes; NULL: the file ends before. */
-static const unsigned char *take(struct reader *r, uint64_t n)
+static const unsigned char *take(struct gguf_reader *r, uint64_t n)
 {
     const unsigned char *p = r->bytes + r->at;
     if (n > r->n - r->at) {
@@ -42,7 +42,7 @@ static uint64_t number_at(const unsigned char *p, size_t bytes)
     return v;
 }
 
-static int take_number(struct reader *r, size_t bytes, uint64_t *v)
+static int take_number(struct gguf_reader *r, size_t bytes, uint64_t *v)
 {
     const unsigned char *p = take(r, bytes);
     if (p)
@@ -50,7 +50,7 @@ static int take_number(struct reader *r, size_t bytes, uint64_t *v)
     return p ? 0 : -1;
 }
 
-static const char *take_text(struct reader *r, size_t *n)
+static const char *take_text(struct gguf_reader *r, size_t *n)
 {
     uint64_t bytes;
     if (take_number(r, 8, &bytes))
@@ -60,7 +60,7 @@ static const char *take_text(struct reader *r, size_t *n)
 }
 
 /* A name as a C string, the caller's. NULL: refused. */
-static char *take_name(struct reader *r, const char *what)
+static char *take_name(struct gguf_reader *r, const char *what)
 {
     size_t n, at = r->at;
     const char *text = take_text(r, &n);
@@ -97,7 +97,7 @@ static json_t *scalar(const unsigned char *p, uint64_t type)
 }
 
 /* The next value of a type that is not an array. NULL: the file ends. */
-static json_t *take_value(struct reader *r, uint64_t type)
+static json_t *take_value(struct gguf_reader *r, uint64_t type)
 {
     size_t n;
     const char *text = type == TYPE_TEXT ? take_text(r, &n) : NULL;
@@ -108,7 +108,7 @@ static json_t *take_value(struct reader *r, uint64_t type)
     return j ? j : json_null(); /* text that is not UTF-8 */
 }
 
-static int refuse_type(const struct reader *r, const char *key, uint64_t type)
+static int refuse_type(const struct gguf_reader *r, const char *key, uint64_t type)
 {
     return err_set(r->e, EXIT_BAD_DATA, "%s: %s: expected a type from 0 to %d and no array "
                    "inside an array, got type %llu", r->path, key, TYPES - 1,
@@ -116,7 +116,7 @@ static int refuse_type(const struct reader *r, const char *key, uint64_t type)
 }
 
 /* An array; its items are kept if it is one of the tokenizer. */
-static int take_array(struct reader *r, const char *key, json_t **out)
+static int take_array(struct gguf_reader *r, const char *key, json_t **out)
 {
     uint64_t type, count;
     const int keeps = !strncmp(key, "tokenizer.", 10);
@@ -142,7 +142,7 @@ static int take_array(struct reader *r, const char *key, json_t **out)
     return 0;
 }
 
-static int take_key(struct reader *r, json_t *meta)
+static int take_key(struct gguf_reader *r, json_t *meta)
 {
     uint64_t type;
     char *key = take_name(r, "key");
@@ -164,7 +164,7 @@ static int take_key(struct reader *r, json_t *meta)
 }
 
 /* Name, shape, format, bytes and offset (into the data) of a tensor. */
-static int take_tensor(struct reader *r, struct tensor *t, uint64_t *offset)
+static int take_tensor(struct gguf_reader *r, struct tensor *t, uint64_t *offset)
 {
     uint64_t rank, size, id;
     size_t values = 1, bytes = 1, total = 1;
@@ -201,7 +201,7 @@ static int take_tensor(struct reader *r, struct tensor *t, uint64_t *offset)
 }
 
 /* Points each tensor to its bytes in the file. */
-static int place(const struct reader *r, struct tensor *list, const uint64_t *offset, size_t n,
+static int place(const struct gguf_reader *r, struct tensor *list, const uint64_t *offset, size_t n,
                  const json_t *meta)
 {
     const json_t *said = json_object_get(meta, "general.alignment");
@@ -222,7 +222,7 @@ static int place(const struct reader *r, struct tensor *list, const uint64_t *of
     return 0;
 }
 
-static int parse(struct reader *r, struct tensor **list, size_t *count, json_t *meta)
+static int parse(struct gguf_reader *r, struct tensor **list, size_t *count, json_t *meta)
 {
     uint64_t version, tensors, keys;
     const unsigned char *magic = take(r, 4);
@@ -260,7 +260,7 @@ int gguf_is(const char *path)
 int gguf_parse(const unsigned char *bytes, size_t n, const char *path, struct tensor **list,
                size_t *count, json_t **meta, struct err *e)
 {
-    struct reader r = {.bytes = bytes, .n = n, .path = path, .e = e};
+    struct gguf_reader r = {.bytes = bytes, .n = n, .path = path, .e = e};
     *meta = json_object();
     *list = NULL;
     *count = 0;

@@ -25,7 +25,8 @@ int quantization_named(const char *name, enum dtype *q)
 
 enum part quantization_part(const struct config *c, enum role r)
 {
-    if (role_is_vector(r) || role_is_low_rank(r) || r == ROLE_ROUTER || !role_layers(c, r) ||
+    if (role_is_vector(r) || role_is_low_rank(r) || r == ROLE_ROUTER || r == ROLE_FUSE ||
+        !role_layers(c, r) ||
         (r == ROLE_EMBED && !c->tied))
         return LAYER_PARTS;
     if (r == ROLE_HEAD || r == ROLE_EMBED)

@@ -77,6 +77,8 @@ static const struct row table[ROLE_COUNT] = {
     [ROLE_DENSE_UP] = {"dense_up", 1, MATRIX, ALONG_DENSE, ALONG_WIDTH, 0},
     [ROLE_DENSE_DOWN] = {"dense_down", 1, MATRIX, ALONG_WIDTH, ALONG_DENSE, 0},
     [ROLE_ROUTER_BIAS] = {"router_bias", 1, TERM, ALONG_EXPERTS, ALONG_ONE, 0},
+    [ROLE_FUSE] = {"fuse", 0, MATRIX, ALONG_WIDTH, ALONG_TAPS, 0},
+    [ROLE_FUSE_NORM] = {"fuse_norm", 0, GAIN, ALONG_WIDTH, ALONG_ONE, 0},
 };
 
 const char *role_name(enum role r)
@@ -125,6 +127,10 @@ int role_has(const struct config *c, enum role r, size_t l)
 size_t role_layers(const struct config *c, enum role r)
 {
     if (table[r].kind == BIAS && !c->qkv_bias)
+        return 0;
+    if ((r == ROLE_FUSE || r == ROLE_FUSE_NORM) && !c->taps)
+        return 0;
+    if ((r == ROLE_EMBED || r == ROLE_HEAD) && c->taps)
         return 0;
     if ((r == ROLE_Q_NORM || r == ROLE_K_NORM) && !c->qk_norm)
         return 0;
@@ -179,7 +185,8 @@ static size_t size_of(const struct config *c, enum role_along s)
                             [ALONG_RANK] = c->rank,
                             [ALONG_EXPERTS] = c->experts,
                             [ALONG_SHARED] = c->shared,
-                            [ALONG_DENSE] = c->dense_ffn};
+                            [ALONG_DENSE] = c->dense_ffn,
+                            [ALONG_TAPS] = c->taps * c->width};
     return sizes[s];
 }
 

@@ -8,7 +8,7 @@
 
 /* Add new roles at the end: random weights (synth.h) depend on the number of a role. */
 enum role {
-    ROLE_EMBED,     /* [V, D] */
+    ROLE_EMBED,     /* [V, D]; none with config.taps */
     ROLE_ATTN_NORM, /* [D] */
     ROLE_Q,         /* [H*E, D] */
     ROLE_K,         /* [K*E, D] */
@@ -19,7 +19,7 @@ enum role {
     ROLE_UP,        /* [F, D] */
     ROLE_DOWN,      /* [D, F] */
     ROLE_NORM,      /* [D] */
-    ROLE_HEAD,      /* [V, D]; the embedding when tied */
+    ROLE_HEAD,      /* [V, D]; the embedding when tied; none with config.taps */
     ROLE_Q_BIAS,    /* [H*E], with config.qkv_bias */
     ROLE_K_BIAS,    /* [K*E], the same */
     ROLE_V_BIAS,    /* [K*E], the same */
@@ -53,6 +53,8 @@ enum role {
     ROLE_DENSE_GATE, ROLE_DENSE_UP, ROLE_DENSE_DOWN, /* as GATE.., of the first config.dense layers;
                       * these have no matrix of experts, of their router or of the shared expert */
     ROLE_ROUTER_BIAS, /* [n], with config.groups */
+    ROLE_FUSE,       /* [D, taps D], with config.taps: of the outputs of several layers */
+    ROLE_FUSE_NORM,  /* [D], the same */
     ROLE_COUNT
 };
 /* Roles of a mixer: vectors, then matrices. */
@@ -68,11 +70,11 @@ const char *role_name(enum role r); /* "embed", "q", ... for messages */
 
 /* Rows and columns (columns = 1 for a vector) of a role under a config. */
 void role_shape(const struct config *c, enum role r, size_t *rows, size_t *cols);
-/* The dimension of its rows and columns: none, D, F, V, H*E, K*E, E, R, n, or the F of the shared
- * expert or of the first layers. */
+/* The dimension of its rows and columns: none, D, F, V, H*E, K*E, E, R, n, the F of the shared
+ * expert or of the first layers, or taps D. */
 enum role_along {
     ALONG_ONE, ALONG_WIDTH, ALONG_FFN, ALONG_VOCAB, ALONG_QUERY, ALONG_KEY, ALONG_HEAD, ALONG_RANK,
-    ALONG_EXPERTS, ALONG_SHARED, ALONG_DENSE
+    ALONG_EXPERTS, ALONG_SHARED, ALONG_DENSE, ALONG_TAPS
 };
 enum role_along role_rows(enum role r);
 enum role_along role_cols(enum role r);

@@ -51,6 +51,9 @@ struct diffuse {
 /* 0, or -1 with EXIT_BAD_USAGE naming the constraint that *how breaks. c NULL: the model is not
  * known yet. */
 int diffuse_check(const struct diffuse *how, const struct config *c, struct err *e);
+/* Block length of the mask of these passes: block_length, where the model says so
+ * (config.attends_filled), else that of the model. 0: it has no blocks. */
+size_t diffuse_mask_block(const struct diffuse *how, const struct config *c);
 /* 1: all blocks have the same number of steps. */
 int diffuse_is_even(const struct diffuse *how);
 /* Ids that are never chosen (ban), and ids whose confidence counts as 0 (quiet); return their

@@ -42,6 +42,9 @@ void generation_commit(struct generation *g, int32_t tokens)
 int generation_refuses(const struct config *c, struct err *e)
 {
     const int forward = !config_denoises(c);
+    if (c->taps)
+        return err_set(e, EXIT_BAD_DATA, "%s: it only drafts for another model: expected gen-llama "
+                       "-m MODEL --draft %s", c->name, c->name);
     const enum mask wants = forward                                  ? MASK_CAUSAL
                             : c->paradigm == PARADIGM_BLOCK_DIFFUSION ? MASK_BLOCK_CAUSAL
                                                                       : MASK_FULL;

@@ -18,8 +18,8 @@ void pace_uniform(size_t m, size_t steps, size_t *budget)
 
 /* ---- largest remainders ---- */
 
-/* Among the entries that have not reached `bound`, the one whose quota is most above its share, or
- * with sign -1 most below; ties go to the first. */
+/* Looks at the entries that have not reached `bound`. Returns the entry whose quota is most above
+ * its share, or with sign -1 most below it; ties go to the first. */
 static size_t find_neediest(const double *quota, const size_t *share, size_t n, int sign,
                             size_t bound)
 {

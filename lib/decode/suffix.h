@@ -24,6 +24,6 @@ struct suffix {
  * key of the canvas, the block and p. */
 int suffix_keeps(const struct suffix *s, const struct cache_view *v, uint64_t seed, int32_t p);
 /* Keeps only existing positions in both lists of *part. Returns the number of positions after the
- * block that are read. kept 0: rows read rows. */
+ * block that are read: among part->key, or with kept 0 (no cache) among part->row. */
 int32_t suffix_filter(const struct suffix *s, const struct cache_view *v, uint64_t seed, int kept,
                       struct cache_part *part);

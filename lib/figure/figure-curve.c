@@ -332,11 +332,14 @@ void figure_pareto(struct figure *f, const struct runset *s, const struct figure
         put_crossovers(out, s, &c, &panels, a.quality);
         put_titles(out, &panels);
     }
-    figure_say(f, "Quality (%s) against latency; up and to the left is better. Labels beside the "
+    const int is_time = !strcmp(a.cost, "e2e_ns");
+    figure_say(f, "Quality (%s) against %s; up and to the left is better. Labels beside the "
                   "points: %s. Lines join the points of one sweep. The faint lines cross at LLaMA. "
-                  "Grey steps: the best quality within each latency budget, without interpolation. "
+                  "Grey steps: the best quality within each %s, without interpolation. "
                   "Vertical line: the least work from which LLaDA is shown to match LLaMA; shaded: "
-                  "its interval.", display_metric_name(a.quality), axes);
+                  "its interval.", display_metric_name(a.quality),
+               is_time ? "latency" : display_metric_name(a.cost), axes,
+               is_time ? "latency budget" : "value on the other axis");
     if (panels.alone && !out->points)
         f->why = "a panel would have a single point";
     else if (panels.alone)

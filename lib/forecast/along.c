@@ -9,7 +9,7 @@
 
 #include "lib/analysis/about.h"
 #include "lib/analysis/records/contrast.h"
-#include "lib/analysis/records/origin.h"
+#include "lib/analysis/records/source.h"
 #include "lib/base/mem.h"
 #include "lib/record/rec.h"
 #include "lib/stat/crossover.h"
@@ -21,7 +21,7 @@ static const double LEVEL = 0.95, ALONG_FAR = 4;
 /* The sweep (series, set of prompts and machine) that the record belongs to. */
 static json_t *sweep_of(struct along *a, const json_t *r)
 {
-    const char *machine = origin_machine(r);
+    const char *machine = source_machine(r);
     char *key = mem_format("%s\n%s\n%s", rec_text(r, "series"), about_workload(r),
                            machine ? machine : "");
     size_t place = places_of(&a->sweeps, key, strlen(key));
@@ -210,7 +210,7 @@ static const json_t *rival_of(const struct along *a, const json_t *canvas)
     const json_t *r, *other = NULL;
     json_array_foreach(a->text, i, r) {
         double mine = about_length(r), wanted = about_length(canvas);
-        int same = mine >= wanted && mine <= wanted && origin_same_machine(r, canvas);
+        int same = mine >= wanted && mine <= wanted && source_same_machine(r, canvas);
         for (size_t k = 0; k < sizeof alike / sizeof *alike; k++) {
             const json_t *x = json_object_get(r, alike[k]), *y = json_object_get(canvas, alike[k]);
             same &= x == y || (x && y && json_equal(x, y));

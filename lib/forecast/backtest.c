@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "lib/analysis/about.h"
-#include "lib/analysis/records/origin.h"
+#include "lib/analysis/records/source.h"
 #include "lib/base/mem.h"
 
 int backtest_place(const struct backtest *k, struct forecast_place *p, const struct checkpoint *c,
@@ -19,11 +19,11 @@ int backtest_place(const struct backtest *k, struct forecast_place *p, const str
            (forecast_place(p, h, k->points, k->stated, without), 0);
 }
 
-/* Takes over the reference of r. */
-static int put(struct backtest *k, json_t *r, const struct forecast_known *x, struct err *e)
+int backtest_put(struct backtest *k, json_t *r, const struct forecast_known *x, struct err *e)
 {
     double value = rec_number(r, "value");
     band_take(&k->band, r);
+    error_groups_take(&k->groups, r);
     if (!k->out) {
         json_decref(r);
         return 0;
@@ -37,11 +37,11 @@ static int put(struct backtest *k, json_t *r, const struct forecast_known *x, st
     return rec_write(k->out, "forecast", r, e);
 }
 
-int backtest_write(struct backtest *k, const struct forecast_place *p,
-                   const struct forecast_batch *b, const struct forecast_known *x, const char *why,
-                   struct err *e)
+static int write_check(struct backtest *k, const struct forecast_place *p,
+                       const struct forecast_batch *b, const struct forecast_known *x,
+                       const char *why, struct err *e)
 {
-    return put(k, forecast_check(p, b, x, why), x, e);
+    return backtest_put(k, forecast_check(p, b, x, why), x, e);
 }
 
 /* ---- points ---- */
@@ -49,7 +49,7 @@ int backtest_write(struct backtest *k, const struct forecast_place *p,
 static struct forecast_known known_value(const struct fraction_point *m, const char *name,
                                          const char *metric, double value)
 {
-    const char *device = rec_text(m->about, "device_name"), *host = origin_machine(m->about);
+    const char *device = rec_text(m->about, "device_name"), *host = source_machine(m->about);
     return (struct forecast_known){"measurement", name,
                                    device ? device : host ? host : "this program on a host",
                                    metric, "all_slots", value, NULL};
@@ -106,12 +106,12 @@ static int check_point(struct backtest *k, const struct checkpoint *c,
     struct err bad = {0};
     const char *why = choose_ceilings(k, m, by_sheet, &h);
     if (why)
-        return by_sheet ? 0 : backtest_write(k, NULL, NULL, &x, why, e);
+        return by_sheet ? 0 : write_check(k, NULL, NULL, &x, why, e);
     if (!settle_point(k, m, c, &h, &p, &b, &why, k->out ? e : &bad))
-        return backtest_write(k, &p, &b, &x, NULL, e);
+        return write_check(k, &p, &b, &x, NULL, e);
     if (!why)
         return k->out ? -1 : 0;
-    return backtest_write(k, NULL, NULL, &x, why, e);
+    return write_check(k, NULL, NULL, &x, why, e);
 }
 
 /* The checkpoint of the record's model; NULL: it was not given. */
@@ -171,6 +171,7 @@ void backtest_free(struct backtest *k)
 {
     json_decref(k->crossovers);
     band_free(&k->band);
+    error_groups_free(&k->groups);
 }
 
 /* Adds the crossovers of the sweeps in the input that did not come as records. */
@@ -184,7 +185,7 @@ static void take_sweeps(struct backtest *k)
         json_array_foreach(k->crossovers, i, r)
             known |= same(r, x, "series") && same(r, x, "workload") && same(r, x, "llama_e2e_ns");
         if (!known) {
-            origin_copy(x, along_record(k->along, s));
+            source_copy(x, along_record(k->along, s));
             keep_crossover(k, json_incref(x));
         }
         json_decref(x);
@@ -199,7 +200,7 @@ static const struct fraction_point *point_of(const struct backtest *k, const jso
                                         "contract"};
     for (size_t i = 0; model && i < k->points->n; i++) {
         const struct fraction_point *m = &k->points->v[i];
-        int is = rec_is(m->about, "model", model) && origin_same_machine(m->about, x) &&
+        int is = rec_is(m->about, "model", model) && source_same_machine(m->about, x) &&
                  fabs(about_length(m->about) - rec_number(x, "new_tokens")) < 0.5 &&
                  (is_canvas ? same(m->about, x, "cache") : about_is_plain(m->about));
         for (size_t a = 0; a < sizeof alike / sizeof *alike; a++)
@@ -230,7 +231,7 @@ static int check_crossover(struct backtest *k, const json_t *x, int by_sheet, st
                             b.batch);
     const struct forecast_known known = known_value(m, name, "steps", rec_number(x, "steps"));
     b.prompt = text_batch.prompt;
-    int failed = put(k, forecast_check_crossover(&canvas, &text, &b, &known), &known, e);
+    int failed = backtest_put(k, forecast_check_crossover(&canvas, &text, &b, &known), &known, e);
     free(name);
     return failed;
 }
@@ -247,6 +248,18 @@ int backtest_measured(struct backtest *k, struct err *e)
             (check_crossover(k, x, 0, e) || check_crossover(k, x, 1, e)))
             return -1;
     return 0;
+}
+
+int backtest_errors(struct backtest *k, struct err *e)
+{
+    json_t *records = error_groups_records(&k->groups), *r;
+    size_t i;
+    int bad = 0;
+    json_array_foreach(records, i, r)
+        if (!bad)
+            bad = rec_write(k->out, "forecast", json_incref(r), e);
+    json_decref(records);
+    return bad;
 }
 
 int backtest_bias(struct backtest *k, struct err *e)

@@ -9,12 +9,13 @@
 
 #include "lib/forecast/along.h"
 #include "lib/forecast/band.h"
+#include "lib/forecast/error_groups.h"
 #include "lib/forecast/forecast-record.h"
 #include "lib/analysis/measure/roof.h"
 #include "lib/base/cli/log.h"
 #include "lib/record/rec.h"
 
-struct backtest { /* all but the last two belong to the caller */
+struct backtest { /* all but the last three belong to the caller */
     struct backend *backend;
     const struct hardware_table *table;
     const struct roof *roof;
@@ -26,6 +27,7 @@ struct backtest { /* all but the last two belong to the caller */
     struct log log;
     struct rec_writer *out; /* NULL: only the band; points without a forecast are skipped */
     struct band band;
+    struct error_groups groups;
     json_t *crossovers; /* measured crossovers; NULL: none */
 };
 /* Keeps a forecast record that is a crossover of measured steps (along.h); ignores others. */
@@ -36,11 +38,11 @@ void backtest_free(struct backtest *k);
 int backtest_place(const struct backtest *k, struct forecast_place *p, const struct checkpoint *c,
                    const struct hardware *h, const struct precision *how,
                    const struct fraction_point *without, struct err *e);
-/* Writes one comparison. p NULL: there is no forecast, for the reason `why`. */
-int backtest_write(struct backtest *k, const struct forecast_place *p,
-                   const struct forecast_batch *b, const struct forecast_known *x, const char *why,
-                   struct err *e);
+/* Writes record r of forecast_check() about x, and takes over its reference. */
+int backtest_put(struct backtest *k, json_t *r, const struct forecast_known *x, struct err *e);
 /* Compares every measured point and crossover of the models under contract fixed. */
 int backtest_measured(struct backtest *k, struct err *e);
+/* Writes the errors of each group of comparisons. */
+int backtest_errors(struct backtest *k, struct err *e);
 /* Writes the direction in which the forecasts err, and logs it. */
 int backtest_bias(struct backtest *k, struct err *e);

@@ -35,32 +35,27 @@ void forecast_place(struct forecast_place *p, const struct hardware *h,
 
 /* ---- records ---- */
 
-static void set_text(json_t *r, const char *key, const char *value)
-{
-    json_object_set_new(r, key, value ? json_string(value) : json_null());
-}
-
 static json_t *record_of(const struct forecast_place *p, const char *what)
 {
     const struct network *n = &p->n;
     int mfu = forecast_is_canvas(n) ? FRACTION_MFU_CANVAS : FRACTION_MFU_TEXT;
     json_t *r = json_object();
-    set_text(r, "what", what);
+    rec_set_text(r, "what", what);
     json_object_set_new(r, "modelled", json_true());
-    set_text(r, "hardware", p->hardware->name);
+    rec_set_text(r, "hardware", p->hardware->name);
     if (strcmp(p->hardware->name, "measured"))
-        set_text(r, "form", p->hardware->is_gpu ? "gpu" : "cpu");
-    set_text(r, "model", n->config.name);
-    set_text(r, "paradigm", config_paradigm_name(n->config.paradigm));
-    set_text(r, "dtype", dtype_info[n->dtype].name);
-    set_text(r, "quant", quantization_name(n->quant));
-    set_text(r, "flops_unit", dtype_unit_name(unit_of(n)));
-    set_text(r, "contract", "fixed");
+        rec_set_text(r, "form", p->hardware->is_gpu ? "gpu" : "cpu");
+    rec_set_text(r, "model", n->config.name);
+    rec_set_text(r, "paradigm", config_paradigm_name(n->config.paradigm));
+    rec_set_text(r, "dtype", dtype_info[n->dtype].name);
+    rec_set_text(r, "quant", quantization_name(n->quant));
+    rec_set_text(r, "flops_unit", dtype_unit_name(unit_of(n)));
+    rec_set_text(r, "contract", "fixed");
     rec_set_number(r, "mfu_ratio", p->fraction.is[mfu], NULL);
-    set_text(r, "mfu_from", p->fraction.from[mfu]);
+    rec_set_text(r, "mfu_from", p->fraction.from[mfu]);
     rec_set_int(r, "mfu_witnesses", (int64_t)p->fraction.witnesses[mfu]);
     rec_set_number(r, "mbu_ratio", p->fraction.is[FRACTION_MBU], NULL);
-    set_text(r, "mbu_from", p->fraction.from[FRACTION_MBU]);
+    rec_set_text(r, "mbu_from", p->fraction.from[FRACTION_MBU]);
     rec_set_int(r, "mbu_witnesses", (int64_t)p->fraction.witnesses[FRACTION_MBU]);
     return r;
 }
@@ -77,7 +72,7 @@ static void set_batch(json_t *r, const struct network *n, const struct forecast_
     rec_set_int(r, "batch", (int64_t)b->batch);
     rec_set_int(r, "prompt_tokens", (int64_t)b->prompt);
     rec_set_int(r, "new_tokens", (int64_t)b->length);
-    set_text(r, "cache", forecast_is_canvas(n) ? cache_policies[b->cache]->name : NULL);
+    rec_set_text(r, "cache", forecast_is_canvas(n) ? cache_policies[b->cache]->name : NULL);
     if (forecast_is_canvas(n))
         rec_set_int(r, "block_length", (int64_t)b->block);
 }
@@ -131,12 +126,12 @@ json_t *forecast_crossover(const struct forecast_place *canvas, const struct for
     double at = forecast_crossing(&canvas->n, b, &canvas->reach, ns);
     json_t *r = record_of(canvas, "crossover");
     set_batch(r, &canvas->n, b);
-    set_text(r, "llama", text->n.config.name);
+    rec_set_text(r, "llama", text->n.config.name);
     rec_set_number(r, "llama_e2e_ns", ns, NULL);
     rec_set_number(r, "steps", isfinite(at) ? at : (double)NAN,
                    at < 0 ? "costs more than the autoregressive model at every step count"
                           : "cheaper than the autoregressive model at every step count");
-    set_text(r, "censored", isfinite(at) ? NULL : at < 0 ? "below" : "above");
+    rec_set_text(r, "censored", isfinite(at) ? NULL : at < 0 ? "below" : "above");
     return r;
 }
 
@@ -149,9 +144,9 @@ json_t *forecast_fit(struct network *n, const struct forecast_batch *b, const ch
     json_t *r = json_pack("{s:s, s:b, s:s, s:s}", "what", "fit", "modelled", 1, "model",
                           n->config.name, "level", level), *all = json_array();
     size_t at = is_long ? sizes : 0;
-    set_text(r, "paradigm", config_paradigm_name(n->config.paradigm));
-    set_text(r, "dtype", dtype_info[n->dtype].name);
-    set_text(r, "quant", quantization_name(n->quant));
+    rec_set_text(r, "paradigm", config_paradigm_name(n->config.paradigm));
+    rec_set_text(r, "dtype", dtype_info[n->dtype].name);
+    rec_set_text(r, "quant", quantization_name(n->quant));
     set_batch(r, n, b);
     set_kinds(r, &m);
     rec_set_int(r, "memory_bytes", (int64_t)bytes);
@@ -179,11 +174,11 @@ static double metric_of(const struct forecast_time *t, const struct forecast_bat
 static json_t *put_reference(json_t *r, const struct forecast_known *x, double value,
                              const char *why)
 {
-    set_text(r, "against", x->against);
-    set_text(r, "name", x->name);
-    set_text(r, "source", x->source);
-    set_text(r, "metric", x->metric);
-    set_text(r, "counting", x->counting);
+    rec_set_text(r, "against", x->against);
+    rec_set_text(r, "name", x->name);
+    rec_set_text(r, "source", x->source);
+    rec_set_text(r, "metric", x->metric);
+    rec_set_text(r, "counting", x->counting);
     json_object_set_new(r, "assumed", x->assumed ? json_deep_copy(x->assumed) : json_array());
     rec_set_number(r, "reference_value", x->value, NULL);
     rec_set_number(r, "value", value, why);
@@ -211,7 +206,7 @@ json_t *forecast_check_crossover(const struct forecast_place *canvas,
     double ns = forecast_time(&text->n, b, &text->reach).ns;
     json_t *r = record_of(canvas, "check");
     set_batch(r, &canvas->n, b);
-    set_text(r, "llama", text->n.config.name);
+    rec_set_text(r, "llama", text->n.config.name);
     rec_set_number(r, "llama_e2e_ns", ns, NULL);
     return put_reference(r, x, forecast_meeting(&canvas->n, b, &canvas->reach, ns),
                 "costs more than the autoregressive model at every step count");

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "lib/analysis/about.h"
-#include "lib/analysis/records/origin.h"
+#include "lib/analysis/records/source.h"
 #include "lib/base/mem.h"
 #include "lib/record/rec.h"
 #include "lib/stat/stat.h"
@@ -16,7 +16,7 @@
 static struct fraction_point *point_of(struct fraction_points *p, const json_t *r)
 {
     const char *point = about_point(r), *device = rec_text(r, "device_name");
-    const char *machine = origin_machine(r);
+    const char *machine = source_machine(r);
     char *id = mem_format("%s %s %s %lld %s", point ? point : "", about_workload(r),
                           device ? device : "", (long long)rec_int(r, "threads", -1),
                           machine ? machine : "");
@@ -76,7 +76,7 @@ static double fraction_seen_at(const struct fraction_point *t, enum fraction_kin
 
 static int same_machine(const struct fraction_point *a, const struct fraction_point *b)
 {
-    return origin_same_machine(a->about, b->about);
+    return source_same_machine(a->about, b->about);
 }
 
 static int is_of_several(const struct fraction_points *p)

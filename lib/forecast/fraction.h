@@ -37,7 +37,7 @@ struct fraction {
     size_t witnesses[FRACTIONS];
 };
 /* The shares for products of `unit`; stated[] NaN: not stated. without: a point that does not
- * count; if points are of several machines (origin.h), no point of its machine counts. NULL:
+ * count; if points are of several machines (source.h), no point of its machine counts. NULL:
  * all count. */
 struct fraction fraction_of(const struct fraction_points *p, enum unit unit,
                             const double stated[FRACTIONS], const struct fraction_point *without);

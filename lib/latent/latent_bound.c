@@ -15,7 +15,7 @@
 
 enum { PRIOR_DRAWS = 200 /* for -ln p(z) under a learned prior */ };
 
-struct scoring {
+struct bound_work {
     struct parameters *values;
     struct backprop *backprop;
     struct posterior state;
@@ -34,7 +34,7 @@ static int check(const struct network *n, size_t count, size_t first, struct err
     return 0;
 }
 
-static int make(struct scoring *s, const struct network *n, const int32_t *ids, size_t count,
+static int make(struct bound_work *s, const struct network *n, const int32_t *ids, size_t count,
                 size_t samples)
 {
     struct train_batch *b = &s->text;
@@ -54,7 +54,7 @@ static int make(struct scoring *s, const struct network *n, const int32_t *ids, 
     return s->backprop ? posterior_make(&s->state, &n->config, n->backend, 1) : -1;
 }
 
-static void unmake(struct scoring *s)
+static void unmake(struct bound_work *s)
 {
     posterior_free(&s->state);
     backprop_free(s->backprop);
@@ -65,7 +65,7 @@ static void unmake(struct scoring *s)
 }
 
 /* The bound under a learned prior: the mean over draws of -ln p(text|z) + ln q(z) - ln p(z). */
-static struct posterior_bound score_learned(struct scoring *s, const struct config *c,
+static struct posterior_bound score_learned(struct bound_work *s, const struct config *c,
                                             const struct latent_bound_how *how, uint64_t seed,
                                             uint64_t key)
 {
@@ -90,7 +90,7 @@ int latent_bound(const struct network *n, const int32_t *ids, size_t count, size
                  struct likelihood *out, struct err *e)
 {
     const struct posterior_fit fit = {how->steps, how->rate, rng_derive(seed, "latents")};
-    struct scoring s = {0};
+    struct bound_work s = {0};
     int bad = check(n, count, first, e);
     if (!bad && make(&s, n, ids, count, how->samples))
         bad = err_set(e, EXIT_FAILED_RECORDS, "out of memory for the gradients of %zu rows",

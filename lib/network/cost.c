@@ -78,6 +78,23 @@ struct cost cost_of(const struct cost_model *t, const struct extent *x)
             x->experts * t->expert_bytes};
 }
 
+struct cost cost_of_context(const struct network *n, double rows)
+{
+    static const enum role roles[] = {ROLE_FUSE, ROLE_K, ROLE_V};
+    const struct config *c = &n->config;
+    struct cost sum = {0};
+    for (size_t i = 0; rows > 0 && i < sizeof roles / sizeof *roles; i++)
+        for (size_t l = 0; l < role_tensors(c, roles[i]); l++) {
+            size_t N, K;
+            role_shape(c, roles[i], &N, &K);
+            sum.flops += 2 * rows * (double)N * (double)K;
+            sum.bytes += dtype_bytes(quantization_dtype(n->quant, c, roles[i], l, n->dtype), N, K);
+        }
+    sum.bytes += 2 * rows * (double)(c->layers * c->kv_heads * c->head_dim *
+                                     dtype_value_bytes(n->kv_dtype));
+    return sum;
+}
+
 void cost_add(struct cost *sum, struct cost more)
 {
     sum->flops += more.flops;

@@ -54,6 +54,8 @@ struct cost_model {
 /* For a settled network (network.h), loaded or not. */
 struct cost_model cost_model_of(const struct network *n);
 struct cost cost_of(const struct cost_model *t, const struct extent *x);
+/* Of `rows` rows of context (pass_context): 2 D (taps D + 2 L K E) flops a row. */
+struct cost cost_of_context(const struct network *n, double rows);
 void cost_add(struct cost *sum, struct cost more);
 
 /* Adds `rows` rows at the end of `keys` keys to a pass: a row sees the keys up to its own (causal)

@@ -11,6 +11,7 @@
 
 #include "lib/base/buf.h"
 #include "lib/base/mem.h"
+#include "lib/base/order.h"
 #include "lib/text/utf8.h"
 
 /* ---- text to ids ---- */
@@ -74,16 +75,14 @@ static void *take(const struct encoder *n, size_t count, size_t size)
     return p;
 }
 
-static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
-
 static struct encoder_work work_make(const struct encoder *n, size_t T)
 {
     struct backend *b = n->backend;
     size_t D = n->width, F = n->ffn;
     size_t most = b->ops->attention_work(b, T, 1, T, n->heads, n->heads, n->head_dim, 0);
-    most = larger(most, b->ops->matmul_work(b, T, D, 3 * D));
-    most = larger(most, b->ops->matmul_work(b, T, D, F));
-    most = larger(most, b->ops->matmul_work(b, T, F, D));
+    most = order_max(most, b->ops->matmul_work(b, T, D, 3 * D));
+    most = order_max(most, b->ops->matmul_work(b, T, D, F));
+    most = order_max(most, b->ops->matmul_work(b, T, F, D));
     struct encoder_work w = {T, take(n, T * D, sizeof(float)), take(n, T * D, sizeof(float)),
                              take(n, T * D, sizeof(float)), take(n, T * D, sizeof(float)),
                              take(n, T * D, sizeof(float)), take(n, T * F, sizeof(float)),

@@ -5,12 +5,8 @@
 #include "lib/network/estimate.h"
 
 #include "kernels/mixing.h"
+#include "lib/base/order.h"
 #include "lib/network/kv.h"
-
-static size_t larger(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
 
 /* Rows that a layer's products work on at once. */
 static size_t tile(const struct network *n, const struct work_size *s)
@@ -28,20 +24,23 @@ static size_t scratch(const struct network *n, const struct work_size *s)
     size_t F = config_ffn_most(c);
     size_t scores = s->how.scores < c->heads ? s->how.scores : c->heads;
     size_t logits = s->how.dense_head * (s->guided || s->compared ? 2 : 1);
-    size_t most = larger(ops->attention_work(b, T, s->seqs, larger(s->slots, c->latents), c->heads,
-                                             c->kv_heads, c->head_dim, scores),
-                         ops->head_work(b, s->wanted, D, c->vocab, logits));
-    most = larger(most, ops->qkv_work(b, N, D, c->heads, c->kv_heads, c->head_dim,
-                                      c->qkv_bias || c->qk_norm));
-    most = larger(most, ops->matmul_work(b, N, HE, D));
-    most = larger(most, ops->matmul_work(b, N, D, 2 * F));
+    size_t slots = order_max(s->slots, c->latents);
+    size_t most = order_max(ops->attention_work(b, T, s->seqs, slots, c->heads, c->kv_heads,
+                                                c->head_dim, scores),
+                            ops->head_work(b, s->wanted, D, c->vocab, logits));
+    most = order_max(most, ops->qkv_work(b, N, D, c->heads, c->kv_heads, c->head_dim,
+                                         c->qkv_bias || c->qk_norm));
+    most = order_max(most, ops->matmul_work(b, N, HE, D));
+    most = order_max(most, ops->matmul_work(b, N, D, 2 * F));
+    if (s->fed)
+        most = order_max(most, ops->matmul_work(b, N, s->fed * D, D));
     if (c->experts)
-        most = larger(most, ops->experts_work(b, N, D, c->ffn, c->experts, c->used));
+        most = order_max(most, ops->experts_work(b, N, D, c->ffn, c->experts, c->used));
     if (s->chosen)
-        most = larger(most, ops->matmul_work(b, T, D, c->kv_heads * c->head_dim));
+        most = order_max(most, ops->matmul_work(b, T, D, c->kv_heads * c->head_dim));
     if (s->chosen || s->sifted)
-        most = larger(most, reuse_work(T, s->seqs, c->kv_heads * c->head_dim));
-    return larger(most, ops->matmul_work(b, N, F, D));
+        most = order_max(most, reuse_work(T, s->seqs, c->kv_heads * c->head_dim));
+    return order_max(most, ops->matmul_work(b, N, F, D));
 }
 
 /* The scratch of a time mixing layer. */
@@ -52,9 +51,9 @@ static size_t mixing_scratch(const struct network *n, const struct work_size *s)
     size_t HE = c->heads * c->head_dim, D = c->width, N = tile(n, s);
     if (!config_recurs(c))
         return 0;
-    return larger(larger(ops->mixing->wkv_work(n->backend, s->seqs, s->rows, c->heads, c->head_dim),
-                         ops->matmul_work(n->backend, N, D, larger(HE, c->rank))),
-                  ops->matmul_work(n->backend, N, c->rank, larger(D, HE)));
+    size_t most = ops->mixing->wkv_work(n->backend, s->seqs, s->rows, c->heads, c->head_dim);
+    most = order_max(most, ops->matmul_work(n->backend, N, D, order_max(HE, c->rank)));
+    return order_max(most, ops->matmul_work(n->backend, N, c->rank, order_max(D, HE)));
 }
 
 static size_t array(size_t bytes)
@@ -69,7 +68,8 @@ static size_t index_arrays(const struct work_size *s)
            2 * array(4 * s->wanted) + array(4 * (s->guided | s->compared) * s->wanted) +
            array(8 * s->wanted) + array(16 * s->seqs) + array(4 * s->seqs) +
            2 * array(4 * ADVANCE_STOPS) + (s->chosen || s->sifted ? array(16 * s->seqs) : 0) +
-           array(16 * s->chosen * s->seqs) + array(16 * s->latent * s->seqs);
+           array(16 * s->chosen * s->seqs) + array(16 * s->latent * s->seqs) +
+           array(4 * s->fed * s->rows);
 }
 
 static size_t head(const struct network *n, const struct work_size *s)
@@ -104,8 +104,10 @@ static size_t activations(const struct network *n, const struct work_size *s)
                     array(4 * T * c->head_dim) +
                     (config_leaves_unrotated(c) ? array(4 * T * c->head_dim) : 0);
     size_t chosen = array(A * s->chosen * T * D) + 4 * array(4 * s->chosen * T);
-    return index_arrays(s) + stream + chosen + head(n, s) + mixing(c, T) +
-           array(larger(scratch(n, s), mixing_scratch(n, s)));
+    size_t fed = array(A * s->taps * T * D) + array(A * s->fed * T * D) +
+                 array(A * (s->fed > 0) * T * D);
+    return index_arrays(s) + stream + chosen + fed + head(n, s) + mixing(c, T) +
+           array(order_max(scratch(n, s), mixing_scratch(n, s)));
 }
 
 struct memory_estimate estimate_of(const struct network *n, const struct work_size *size,

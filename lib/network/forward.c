@@ -4,16 +4,12 @@
  * when forward() returns. The position of each cache slot stays on the host, in kv.pos, for later
  * passes that read it. */
 #include "lib/network/forward.h"
+#include "lib/base/order.h"
 
 #include <assert.h>
 #include <string.h>
 
 #include "lib/network/latent.h"
-
-static size_t larger(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
 
 static void copy_ids(int32_t *to, const int32_t *from, size_t n)
 {
@@ -39,8 +35,8 @@ static void list_seqs(const struct forward *f, const struct kv *kv, struct work 
         }
         if (w->size.latent)
             w->host.cross[s] = latent_seq(kv->latents, q->latent, (int32_t)row, (int32_t)q->rows);
-        p->max_rows = larger(p->max_rows, q->rows);
-        p->max_slots = larger(p->max_slots, n_slots);
+        p->max_rows = order_max(p->max_rows, q->rows);
+        p->max_slots = order_max(p->max_slots, n_slots);
         row += q->rows;
     }
     p->max_slots = pass_slots(w, p->max_slots);

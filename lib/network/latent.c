@@ -61,7 +61,8 @@ int latent_make(struct latents *z, const struct network *n, size_t texts)
         return -1;
     cut_all(z, n);
     list_slots(z, n, c->latents, c->context / c->latents);
-    b->ops->rope_table(b, z->table, z->slots, n->inv_freq, c->latents, c->head_dim);
+    b->ops->rope_table(b, z->table, z->slots, n->inv_freq, config_rope_scale(c), c->latents,
+                       c->head_dim);
     list_slots(z, n, texts * c->latents, 1);
     return 0;
 }

@@ -298,13 +298,16 @@ static int check_room(const struct network *n, struct err *e)
 
 static int load_all(struct network *n, const struct checkpoint *c, struct err *e)
 {
+    const int drafter = n->config.taps > 0;
     int bad = load_outside(n, c, e) || load_rope(n, e) ||
-              load_mat(n, c, ROLE_EMBED, 0, &n->embed, e);
+              (drafter ? load_mat(n, c, ROLE_FUSE, 0, &n->fuse, e)
+                       : load_mat(n, c, ROLE_EMBED, 0, &n->embed, e));
     if (!bad && n->config.tied)
         n->head = n->embed;
-    else if (!bad)
+    else if (!bad && !drafter)
         bad = load_mat(n, c, ROLE_HEAD, 0, &n->head, e);
-    bad = bad || load_vector(n, c, ROLE_NORM, 0, &n->norm, e);
+    bad = bad || load_vector(n, c, ROLE_FUSE_NORM, 0, &n->fuse_norm, e) ||
+          load_vector(n, c, ROLE_NORM, 0, &n->norm, e);
     for (size_t l = 0; !bad && l < n->config.layers; l++)
         bad = load_vectors(n, c, l, e) || (!is_outside(n, l) && load_mats(n, c, l, e));
     return bad || (c->tensors && safetensors_unchanged(c->tensors, e)) ? -1 : 0;
@@ -395,9 +398,13 @@ void network_free(struct network *n)
         for (size_t i = 0; i < MIXING_VECTORS; i++)
             ops->free(n->backend, y->term[i]);
     }
-    if (!n->config.tied)
+    if (n->config.taps)
+        ops->mat_free(n->backend, &n->fuse);
+    else if (!n->config.tied)
         ops->mat_free(n->backend, &n->head);
-    ops->mat_free(n->backend, &n->embed);
+    if (!n->config.taps)
+        ops->mat_free(n->backend, &n->embed);
+    ops->free(n->backend, n->fuse_norm);
     ops->free(n->backend, n->norm);
     ops->free(n->backend, n->inv_freq);
     ops->free(n->backend, n->still);

@@ -82,6 +82,9 @@ struct network {
                               * with smaller intermediate arrays (lib/network/work.h); 0: all. Set
                               * by the caller */
     struct mat embed, head;  /* head.data == embed.data when tied */
+    struct mat fuse;         /* of a drafter (config.taps), else data NULL; then embed and head are
+                              * lent by the model that it drafts for */
+    float *fuse_norm;        /* [D], or NULL */
     float *norm;             /* [D], memory of the back end */
     float *inv_freq;         /* [E/2], memory of the back end */
     float *still;            /* [E/2] zeros, where a layer leaves its heads unrotated; else NULL */

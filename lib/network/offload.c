@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "lib/base/file.h"
 #include "lib/base/mem.h"
 
 struct offload_wish offload_of(const struct offload_wish *w, size_t L)
@@ -48,8 +49,7 @@ size_t offload_slots(const struct offload_wish *w, size_t bytes)
 
 const char *offload_folder(const struct offload_wish *w)
 {
-    const char *named = w->folder ? w->folder : getenv("TMPDIR");
-    return named && *named ? named : "/var/tmp";
+    return w->folder && *w->folder ? w->folder : file_scratch_folder();
 }
 
 /* ---- filling ---- */

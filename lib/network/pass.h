@@ -45,6 +45,12 @@ size_t pass_slots(const struct work *w, size_t n);
 void pass_list_rows(struct work *w, size_t T);
 /* Sends work.host. */
 void pass_write(const struct network *n, struct work *w);
+/* Caches N rows of context of a drafter (config.taps, work.size.fed). A row is no token, but made
+ * of the outputs of `fed` layers of another network: rows feature[row, 0..fed) of from[.., D]. It
+ * has position work.device.rows.pos[row], and its keys and values go to slot
+ * work.device.rows.slot[row], in every layer. Calls operations only. */
+void pass_context(const struct network *n, const struct kv *kv, const struct work *w,
+                  const act *from, size_t N);
 /* Calls operations only. */
 void pass_run(const struct network *n, const struct kv *kv, const struct work *w,
               const struct pass *p);

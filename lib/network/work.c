@@ -8,6 +8,7 @@
 
 #include "kernels/mixing.h"
 #include "lib/base/mem.h"
+#include "lib/base/order.h"
 
 enum { ALIGN = 256 };
 
@@ -48,11 +49,7 @@ static void arena_index(struct arena *k, struct index *x, const struct work_size
     x->part = arena_take(k, (s->chosen | s->sifted) * s->seqs, sizeof *x->part);
     x->some = arena_take(k, s->chosen * s->seqs, sizeof *x->some);
     x->cross = arena_take(k, s->latent * s->seqs, sizeof *x->cross);
-}
-
-static size_t larger(size_t a, size_t b)
-{
-    return a > b ? a : b;
+    x->feature = arena_ids(k, s->fed * s->rows);
 }
 
 size_t work_scores(const struct network *n, const struct work_size *s)
@@ -79,8 +76,8 @@ static size_t mixing_scratch(const struct network *n, const struct work_size *s)
     struct backend *b = n->backend;
     size_t D = c->width, HE = c->heads * c->head_dim, tile = work_tile(n, s);
     size_t most = ops->mixing->wkv_work(b, s->seqs, s->rows, c->heads, c->head_dim);
-    most = larger(most, ops->matmul_work(b, tile, D, larger(HE, c->rank)));
-    return larger(most, ops->matmul_work(b, tile, c->rank, larger(D, HE)));
+    most = order_max(most, ops->matmul_work(b, tile, D, order_max(HE, c->rank)));
+    return order_max(most, ops->matmul_work(b, tile, c->rank, order_max(D, HE)));
 }
 
 /* Bytes of work for the operation that needs most. */
@@ -90,23 +87,25 @@ static size_t scratch_bytes(const struct network *n, const struct work_size *s)
     struct backend *b = n->backend;
     const struct ops *ops = b->ops;
     size_t T = s->rows, D = c->width, HE = c->heads * c->head_dim, tile = work_tile(n, s);
-    size_t most = ops->attention_work(b, T, s->seqs, larger(s->slots, c->latents), c->heads,
+    size_t most = ops->attention_work(b, T, s->seqs, order_max(s->slots, c->latents), c->heads,
                                       c->kv_heads, c->head_dim, work_scores(n, s));
-    most = larger(most, ops->qkv_work(b, tile, D, c->heads, c->kv_heads, c->head_dim,
+    most = order_max(most, ops->qkv_work(b, tile, D, c->heads, c->kv_heads, c->head_dim,
                                       c->qkv_bias || c->qk_norm));
-    most = larger(most, ops->matmul_work(b, tile, HE, D));
+    most = order_max(most, ops->matmul_work(b, tile, HE, D));
     const size_t F = config_ffn_most(c);
-    most = larger(most, ops->matmul_work(b, tile, D, 2 * F));
-    most = larger(most, ops->matmul_work(b, tile, F, D));
+    most = order_max(most, ops->matmul_work(b, tile, D, 2 * F));
+    most = order_max(most, ops->matmul_work(b, tile, F, D));
     if (config_recurs(c))
-        most = larger(most, mixing_scratch(n, s));
+        most = order_max(most, mixing_scratch(n, s));
     if (c->experts)
-        most = larger(most, ops->experts_work(b, tile, D, c->ffn, c->experts, c->used));
+        most = order_max(most, ops->experts_work(b, tile, D, c->ffn, c->experts, c->used));
+    if (s->fed)
+        most = order_max(most, ops->matmul_work(b, tile, s->fed * D, D));
     if (s->chosen)
-        most = larger(most, ops->matmul_work(b, T, D, c->kv_heads * c->head_dim));
+        most = order_max(most, ops->matmul_work(b, T, D, c->kv_heads * c->head_dim));
     if (s->chosen || s->sifted)
-        most = larger(most, reuse_work(T, s->seqs, c->kv_heads * c->head_dim));
-    return larger(most, ops->head_work(b, s->wanted, D, c->vocab, work_logits(s)));
+        most = order_max(most, reuse_work(T, s->seqs, c->kv_heads * c->head_dim));
+    return order_max(most, ops->head_work(b, s->wanted, D, c->vocab, work_logits(s)));
 }
 
 static void arena_mixing(struct arena *k, struct mixing_room *m, const struct config *c, size_t T)
@@ -154,6 +153,9 @@ static size_t cut_all(struct work *w, const struct network *n, unsigned char *bl
     w->uncond = arena_take(&k, (s->guided | s->compared) * R * D, A);
     w->before = arena_take(&k, s->compared * R * D, A);
     w->sum = arena_take(&k, taken * D, A);
+    w->taps = arena_take(&k, s->taps * T * D, A);
+    w->fed = arena_take(&k, s->fed * T * D, A);
+    w->context = arena_take(&k, (s->fed > 0) * T * D, A);
     w->rows = (struct chosen){arena_ids(&k, taken), arena_ids(&k, taken), arena_ids(&k, taken),
                               arena_ids(&k, taken)};
     if (config_recurs(c))

@@ -37,6 +37,9 @@ struct work_size {
     size_t chosen;     /* 1: passes may compute only chosen rows; the cache then stores outputs */
     size_t sifted;     /* 1: passes may cache only a part of their keys and values */
     size_t latent;     /* 1: rows read latents too */
+    size_t taps, tap[CONFIG_MAX_TAPS]; /* the outputs of these layers, not of the last one,
+                        * are kept; 0: of none */
+    size_t fed;        /* outputs of another network that a row of context is made of; 0: none */
     struct variant how;
 };
 /* Heads of attn.dense. */
@@ -53,6 +56,7 @@ struct index {
     struct share *part;   /* [seqs] see struct pass: chosen, sifts */
     struct attn_seq *some; /* [seqs] the sequences with only their chosen rows */
     struct attn_seq *cross; /* [seqs] the sequences as they read their latents */
+    int32_t *feature;      /* [rows, fed] see pass_context() */
     unsigned char *extra;  /* [extra] 256-byte aligned */
 };
 
@@ -85,6 +89,8 @@ struct work {
     act *wanted, *uncond;     /* [R, D] */
     act *before;              /* [R, D] `wanted` of the last pass */
     act *sum;                 /* [T, D] chosen rows of the stream */
+    act *taps;                /* [taps, T of the size, D] the stream behind layers tap[] */
+    act *fed, *context;       /* [T, fed D], [T, D] of pass_context() */
     struct chosen rows;       /* [T] which ones they are */
     struct mixing_room mixing;
     void *scratch;            /* of operations, shared in turn */

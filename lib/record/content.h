@@ -6,5 +6,5 @@
 #include <stdint.h>
 
 uint64_t content_of(const json_t *value); /* NULL: as null */
-/* Hash of all members but `run`, which names the stream and not what was measured. */
+/* Hash of all members but `run`, which names the stream and is no measurement. */
 uint64_t content_of_record(const json_t *record);

@@ -198,6 +198,14 @@ json_t *json_at(const json_t *o, const char *path)
     return v && path[n] ? json_at(v, path + n + 1) : v;
 }
 
+json_t *json_within(json_t *o, const char *key)
+{
+    json_t *in = json_object_get(o, key);
+    if (!in)
+        json_object_set_new(o, key, in = json_object());
+    return in;
+}
+
 int json_has(const json_t *o, const char *key)
 {
     const json_t *v = json_object_get(o, key);

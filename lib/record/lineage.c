@@ -11,6 +11,7 @@
 #include "lib/base/buf.h"
 #include "lib/base/hash.h"
 #include "lib/base/mem.h"
+#include "lib/base/order.h"
 #include "lib/record/json.h"
 #include "lib/record/rec.h"
 #include "lib/record/schema.h"
@@ -146,11 +147,6 @@ int lineage_end(struct lineage *l, const char *name, struct err *e)
     return bad ? -1 : 0;
 }
 
-static int by_text(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 const json_t *lineage_missing(struct lineage *l)
 {
     size_t n = 0;
@@ -159,7 +155,7 @@ const json_t *lineage_missing(struct lineage *l)
     json_object_foreach(l->named, name, one)
         if (!json_object_get(l->there, name))
             key[n++] = name;
-    qsort(key, n, sizeof *key, by_text);
+    qsort(key, n, sizeof *key, order_texts);
     json_object_clear(l->missing);
     for (size_t i = 0; i < n; i++)
         json_object_set(l->missing, key[i], json_object_get(l->named, key[i]));

@@ -87,6 +87,11 @@ void rec_set_int(json_t *record, const char *key, int64_t value)
     must(json_object_set_new(record, key, json_integer(value)));
 }
 
+void rec_set_text(json_t *record, const char *key, const char *value)
+{
+    json_object_set_new(record, key, value ? json_string(value) : json_null());
+}
+
 json_t *rec_int_list(const int32_t *v, size_t n)
 {
     json_t *list = json_array();

@@ -130,6 +130,7 @@ int64_t rec_int(const json_t *record, const char *key, int64_t otherwise);
 /* {key: value} or, when value is NaN or infinite, {key: null, key_reason: reason}. */
 void rec_set_number(json_t *record, const char *key, double value, const char *reason);
 void rec_set_int(json_t *record, const char *key, int64_t value);
+void rec_set_text(json_t *record, const char *key, const char *value); /* NULL: null */
 json_t *rec_int_list(const int32_t *v, size_t n); /* the caller's reference */
 /* 0 or 1; below 0: {key: null, key_reason: reason}. */
 void rec_set_flag(json_t *record, const char *key, int flag, const char *reason);

@@ -1,5 +1,5 @@
-/* arrivals.c - see arrivals.h. A gap is a function of the seed and its place, so a load can be sent
- * again, and a request can be looked at alone. */
+/* arrivals.c - see arrivals.h. A gap depends only on the seed and its index, so a load can be
+ * repeated, and the time of one request can be computed alone. */
 #include "lib/remote/arrivals.h"
 
 #include <math.h>

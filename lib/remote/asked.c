@@ -1,107 +1,28 @@
-/* asked.c - see asked.h. A bad prompt costs itself: it is kept as a fault, which the tool writes as
- * an error record. */
+/* asked.c - see asked.h. The form of a prompt is checked when its request is made, so that a bad
+ * prompt loses only its own request. */
 #include "lib/remote/asked.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/base/hash.h"
 #include "lib/base/mem.h"
-#include "lib/base/places.h"
 #include "lib/record/json.h"
 #include "lib/record/rec.h"
 
-/* ---- reading ---- */
-
-static void add_fault(struct asked *a, const char *where, const json_t *id, const struct err *why)
+static int take(void *ctx, json_t *record, const char *where, struct err *why)
 {
-    if (a->faults == REC_BAD_KEPT) {
-        a->more++;
-        return;
-    }
-    MEM_GROW(a->fault, a->faults, a->fault_cap);
-    a->fault[a->faults++] = (struct asked_fault){mem_text(where), json_incref((json_t *)(uintptr_t)
-                                                 id), *why};
-}
-
-static void hash_record(struct hash *h, const json_t *record)
-{
-    struct buf line = {0};
-    if (json_put(record, JSON_COMPACT | JSON_SORT_KEYS, &line))
-        buf_clear(&line);
-    buf_char(&line, '\n');
-    hash_add(h, line.data, line.len);
-    buf_free(&line);
-}
-
-/* Takes a record (stolen). */
-static void add_record(struct asked *a, json_t *record, const char *where, struct places *seen)
-{
-    const json_t *id = json_object_get(record, "id");
-    const size_t met = seen->n;
-    struct err why = {0};
-    if (!json_is_string(id) || !json_string_length(id))
-        err_set(&why, EXIT_BAD_DATA, "prompt without an id: expected a text, got %s", rec_type(id));
-    else if (json_string_length(id) > REC_ID_BYTES)
-        err_set(&why, EXIT_BAD_DATA, "id: expected at most %d bytes, got %zu", REC_ID_BYTES,
-                json_string_length(id));
-    else if (places_of(seen, json_string_value(id), json_string_length(id)) < met)
-        err_set(&why, EXIT_BAD_DATA, "id '%.200s' occurs twice: expected each id once",
-                json_string_value(id));
-    if (why.code) {
-        add_fault(a, where, id, &why);
-        json_decref(record);
-        return;
-    }
+    struct asked *a = ctx;
+    (void)why;
     MEM_GROW(a->v, a->n, a->cap);
-    a->v[a->n++] = (struct asked_prompt){record, mem_text(where), json_string_value(id)};
-}
-
-static int read_all(struct asked *a, struct rec_reader *in, int64_t limit, struct hash *h,
-                    struct err *e)
-{
-    struct places seen = {0};
-    int got = 1;
-    for (int64_t n = 0; got && !e->code && !(limit && n == limit);) {
-        json_t *record = NULL;
-        struct err line = {0};
-        got = rec_read(in, &record, &line);
-        const char *kind = got > 0 ? rec_kind(record) : "";
-        if (got < 0 && line.code != EXIT_BAD_DATA) {
-            *e = line;
-        } else if (got < 0) {
-            add_fault(a, rec_where(in), NULL, &line);
-            n++;
-        } else if (got && *kind && strcmp(kind, "prompt")) {
-            json_decref(record);
-        } else if (got) {
-            hash_record(h, record);
-            add_record(a, record, rec_where(in), &seen);
-            n++;
-        }
-    }
-    places_free(&seen);
-    a->unsound = rec_read_unsound(in);
-    return e->code ? -1 : 0;
+    a->v[a->n++] = (struct asked_prompt){record, mem_text(where), rec_text(record, "id")};
+    return 0;
 }
 
 int asked_read(struct asked *a, const char *const *files, size_t n_files, int64_t limit,
                struct err *e)
 {
     *a = (struct asked){0};
-    struct rec_reader *in = rec_read_open(files, n_files, e);
-    if (!in)
-        return -1;
-    struct hash *h = hash_new();
-    int bad = read_all(a, in, limit, h, e);
-    hash_hex(h, a->sha256);
-    hash_free(h);
-    a->inputs = rec_read_inputs(in);
-    rec_read_close(in);
-    if (!bad && !a->n && !a->faults)
-        bad = err_set(e, EXIT_BAD_DATA, "%s: no prompt records: expected lines "
-                      "{\"id\":\"p1\",\"text\":\"...\"}", n_files ? files[0] : "standard input");
-    return bad;
+    return prompt_input_read(&a->in, files, n_files, limit, take, a, e);
 }
 
 void asked_free(struct asked *a)
@@ -110,13 +31,8 @@ void asked_free(struct asked *a)
         json_decref(a->v[i].record);
         free(a->v[i].where);
     }
-    for (size_t i = 0; i < a->faults; i++) {
-        json_decref(a->fault[i].id);
-        free(a->fault[i].where);
-    }
     free(a->v);
-    free(a->fault);
-    json_decref(a->inputs);
+    prompt_input_free(&a->in);
     *a = (struct asked){0};
 }
 

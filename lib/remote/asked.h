@@ -1,8 +1,6 @@
-/* asked.h - prompt records as requests to a server: what is asked for, as JSON.
+/* asked.h - makes the body of a request from a prompt record, as JSON.
  *
- * A record has text, messages or prompt_ids (lib/run/prompts/prompt.h has the same forms). Their
- * identity as a set, `workload`, is that of the other generators, so that answers to the same
- * prompts can be found. */
+ * A record has text, messages or prompt_ids, as in lib/run/prompts/prompt.h. */
 #pragma once
 
 #include <jansson.h>
@@ -10,6 +8,7 @@
 #include <stdint.h>
 
 #include "lib/base/err.h"
+#include "lib/record/prompt_input.h"
 #include "lib/setting/settings.h"
 #include "lib/text/tokenizer.h"
 
@@ -18,19 +17,12 @@ struct asked_prompt {
     char *where;    /* "FILE:LINE"; owned */
     const char *id; /* inside record */
 };
-struct asked_fault { char *where; json_t *id; struct err why; }; /* id NULL: none; owned */
 struct asked {
     struct asked_prompt *v;
     size_t n, cap;
-    struct asked_fault *fault; /* broken lines and records without an id of their own */
-    size_t faults, fault_cap;  /* at most REC_BAD_KEPT are kept */
-    int64_t more;              /* faults that were only counted */
-    int unsound;               /* 1: the input was cut or edited */
-    char sha256[65];           /* of all prompt records, each a line of JSON with sorted keys */
-    json_t *inputs;            /* rec_read_inputs() */
+    struct prompt_input in;
 };
-/* Reads up to `limit` (0: all) prompt records of the files, or of standard input. -1:
- * EXIT_NO_INPUT, EXIT_IO, EXIT_BAD_DATA (no prompt record). */
+/* Reads prompts as prompt_input_read() does. */
 int asked_read(struct asked *a, const char *const *files, size_t n_files, int64_t limit,
                struct err *e);
 void asked_free(struct asked *a);

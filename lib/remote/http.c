@@ -1,5 +1,5 @@
-/* http.c - see http.h. Redirects are not followed, and proxies of the environment do not count: the
- * server that is measured is the one that was named. */
+/* http.c - see http.h. Redirects and the proxies of the environment are ignored, so that exactly
+ * the named server is measured. */
 #include "lib/remote/http.h"
 
 #include <curl/curl.h>
@@ -115,7 +115,7 @@ void http_stop(struct http *h, struct http_exchange *x, const char *why)
         finish(h, x);
 }
 
-/* The reason of an exchange that libcurl has ended. */
+/* Sets x->why of an exchange that libcurl has ended. */
 static void explain(struct http_exchange *x, CURLcode code)
 {
     curl_easy_getinfo(x->handle, CURLINFO_RESPONSE_CODE, &x->status);

@@ -39,7 +39,7 @@ struct http *http_open(const char *base, const char *key, struct err *e);
 void http_close(struct http *h);
 /* Begins an exchange. The caller keeps *x until it is over. */
 void http_start(struct http *h, struct http_exchange *x);
-/* Ends an exchange with a message. why NULL: it has all that it needs. */
+/* Ends an exchange early. why: the message of its fault; NULL: the answer is complete. */
 void http_stop(struct http *h, struct http_exchange *x, const char *why);
 /* Moves bytes; waits at most `ms` milliseconds for some. */
 void http_wait(struct http *h, int64_t ms);

@@ -1,5 +1,5 @@
-/* imported-file.c - reads a file of a benchmark, whose format shows in its members. Files are read
- * whole: makespans need all requests. */
+/* imported-file.c - reads the file of a benchmark and finds its format by its members. A file is
+ * read as a whole, because the makespan needs all requests. */
 #include "lib/remote/imported.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 enum { FILE_MOST = 1 << 30 };
 
-/* Each line of JSON in a list; a broken line is bad alone. NULL: *e. */
+/* The list of the lines as JSON. A broken line goes to take->bad, and the others stay. NULL: *e. */
 static json_t *read_lines(struct imported *f, const struct buf *b, struct err *e)
 {
     json_t *list = json_array();

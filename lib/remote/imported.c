@@ -1,5 +1,5 @@
-/* imported.c - see imported.h: a request of any benchmark as a record. Only emissions of one token
- * each are taken over, because no text is there that could tell how many tokens others have. */
+/* imported.c - see imported.h: a request of any benchmark as a record. Emissions are taken over
+ * only if each is one token, because without texts the tokens of other emissions are not known. */
 #include "lib/remote/imported.h"
 
 #include <math.h>
@@ -12,7 +12,7 @@
 #include "lib/setting/settings.h"
 
 static const double NS_LIMIT = 9007199254740992.0; /* 2^53 */
-/* Two sums of one benchmark differ by no more: it rounds its times. */
+/* The largest difference between two equal sums of a benchmark, which rounds its times. */
 static const double ROUNDING = 1e-6, ROUNDING_NS = 1000;
 
 double imported_number(const json_t *o, const char *key, double scale)
@@ -117,15 +117,15 @@ static int check_answer(const struct imported_answer *a, struct err *e)
         bad |= !(a->gap_ns[i] >= 0) || !is_possible(a->gap_ns[i]);
     const double last = last_of(a);
     if (bad)
-        return err_set(e, EXIT_BAD_DATA, "expected times and tokens from 0, and a first token "
-                       "before the last, got %.6g ns, first after %.6g ns, %.6g tokens", a->e2e_ns,
-                       a->ttft_ns, a->tokens);
+        return err_set(e, EXIT_BAD_DATA, "expected times and tokens of at least 0, and the first "
+                       "token before the end; got %.6g ns, first after %.6g ns, %.6g tokens",
+                       a->e2e_ns, a->ttft_ns, a->tokens);
     if (is_below(a->e2e_ns, last))
-        return err_set(e, EXIT_BAD_DATA, "expected an end after the last token, got a request of "
-                       "%.9g ns whose last token came after %.9g ns", a->e2e_ns, last);
+        return err_set(e, EXIT_BAD_DATA, "expected the end of a request after its last token; got "
+                       "the end after %.9g ns, the last token after %.9g ns", a->e2e_ns, last);
     if (is_below(a->batch_ns, a->e2e_ns))
-        return err_set(e, EXIT_BAD_DATA, "expected a run that is as long as its requests, got "
-                       "%.9g ns for all and %.9g ns for this one", a->batch_ns, a->e2e_ns);
+        return err_set(e, EXIT_BAD_DATA, "expected a run no shorter than each of its requests; got "
+                       "%.9g ns for the run, %.9g ns for this request", a->batch_ns, a->e2e_ns);
     return 0;
 }
 
@@ -151,7 +151,7 @@ static json_t *record_of(const struct imported *f, const json_t *about,
     if (!isnan(a->prompt_tokens))
         rec_set_int(r, "prompt_tokens", (int64_t)a->prompt_tokens);
     json_object_set_new(r, "token_ids", json_null());
-    json_object_set_new(r, "text", a->text ? json_string(a->text) : json_null());
+    rec_set_text(r, "text", a->text);
     rec_set_int(r, "new_tokens", (int64_t)a->tokens);
     json_object_set_new(r, "phase", json_string(a->phase));
     rec_set_int(r, "launch", f->how->launch);

@@ -15,7 +15,7 @@
 
 #include "lib/base/err.h"
 
-struct imported_how { /* what the files may not say; NULL, 0: nothing */
+struct imported_how { /* facts that a file may lack, from the options; NULL, 0: not given */
     const char *stack, *model;
     int64_t batch;  /* requests in flight */
     int64_t launch; /* of this file */
@@ -23,12 +23,12 @@ struct imported_how { /* what the files may not say; NULL, 0: nothing */
 struct imported_take {
     void *ctx;
     int (*record)(void *ctx, json_t *generation, struct err *e); /* stolen */
-    /* A request that failed, or a record that is broken. */
+    /* Takes a failed request or a broken record. */
     int (*bad)(void *ctx, const struct err *why, const char *where, const json_t *id,
                struct err *e);
 };
 /* *skipped += tests of llama-bench that generate nothing. -1: EXIT_NO_INPUT, EXIT_IO, EXIT_BAD_DATA
- * (none of these formats), or `take` said so. */
+ * (none of these formats), or a function of `take` returned -1. */
 int imported_read(const char *path, const struct imported_how *how,
                   const struct imported_take *take, int64_t *skipped, struct err *e);
 
@@ -47,8 +47,8 @@ struct imported_answer { /* NaN: not known */
     const char *id, *text, *phase; /* text NULL: not known */
     int64_t round;
 };
-/* Writes the record of an answer: the members of `about` (borrowed), then its own. The identity of
- * the point is made of `about`. An answer whose numbers are impossible is bad. */
+/* Writes the record of an answer: the members of `about` (borrowed), then its own. The point is a
+ * hash of `about`. An answer with impossible numbers goes to take->bad. */
 int imported_put(struct imported *f, const json_t *about, const struct imported_answer *a,
                  const char *where, struct err *e);
 /* {model, arch, stack, device, loop, batch} as far as they are known; the caller's reference. */
@@ -56,7 +56,7 @@ json_t *imported_about(const struct imported *f, const char *model, const char *
                        double batch);
 double imported_number(const json_t *o, const char *key, double scale); /* NaN: none */
 double imported_at(const json_t *list, size_t i);                        /* NaN: no number */
-/* about.conditions = the members of o that change its times: "n_prompt=0 type_k=f16". */
+/* about.conditions = the named members of o, which change the times: "n_prompt=0 type_k=f16". */
 void imported_conditions(json_t *about, const json_t *o, const char *const *names, size_t n);
 /* 1: the object is a result of vLLM, a line of AIPerf, a test of llama-bench. */
 int imported_is_vllm(const json_t *o);

@@ -1,13 +1,14 @@
-/* load.c - see load.h. One thread sends and receives, and only keeps what arrives with the time of
- * its arrival: counts are made after the load (recount.h), because they would delay it. */
+/* load.c - see load.h. One thread sends and receives, and only stores texts with their times of
+ * arrival. Tokens are counted after the load (recount.h), because counting would delay it. */
 #include "lib/remote/load.h"
 
 #include <string.h>
 
 #include "lib/base/clock.h"
 
-enum { LOOK_MS = 100 /* between two looks at signals and silence; after [DONE] the server has this
-                      * long to end its answer, so that the connection can be used again */ };
+/* Time between two checks for signals and silent servers. After [DONE] the server has this time to
+ * end its answer, so that the connection can be used again. */
+enum { LOOK_MS = 100 };
 
 /* ---- an answer ---- */
 
@@ -53,7 +54,7 @@ static void send(struct http *h, struct load_request *r, const struct load_how *
     http_start(h, &r->x);
 }
 
-/* The end of an exchange: takes what is left of the answer, and checks that it is whole. */
+/* Ends an exchange: takes the rest of the answer, and checks that the answer is complete. */
 static void settle(struct load_request *r)
 {
     struct err fault = {0};

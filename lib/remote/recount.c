@@ -1,6 +1,6 @@
-/* recount.c - see recount.h. A token belongs to the emission with which its last byte came: bytes
- * of ids, added up, are places in the text. Where each emission is one token by the server's count,
- * nothing needs to be cut. */
+/* recount.c - see recount.h. A token belongs to the emission that brought its last byte. The bytes
+ * of the ids, added up, give these places. If by the server's count each emission is one token, no
+ * place is needed. */
 #include "lib/remote/recount.h"
 
 #include <stdlib.h>
@@ -22,8 +22,8 @@ static void set_all(struct recount *c, size_t n, int32_t tokens)
         c->emitted[i] = tokens;
 }
 
-/* Gives each id to an emission. The texts of ids may begin with a space that the text lacks: what
- * is left over is the last emission's. So are tokens of the count beyond the ids. */
+/* Gives each id to an emission. The text of the first id may begin with a space that the answer
+ * lacks; ids left over by this go to the last emission, and so do counted tokens without an id. */
 static void share_ids(struct recount *c, const struct reply *r, const struct tokenizer *t,
                       const struct ids *ids)
 {

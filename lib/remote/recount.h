@@ -1,11 +1,10 @@
 /* recount.h - how many tokens an answer has, when each came, and whether the server's own counts
  * can be true.
  *
- * The server counts what it generated, often with the token that ends the text; texts alone do not
- * tell ids. So the text is encoded again. Two things may make its ids more or fewer than the
- * server's count: the token that ends the text, and a text that the model wrote in other pieces
- * than the tokenizer would. A count that is off by more than RECOUNT_SLACK tokens and a tenth is
- * wrong. */
+ * The server counts the tokens that it generated, often with the token that ends the text. To check
+ * this count the text is encoded again. The two counts may differ for two reasons: the token that
+ * ends the text, and a model that wrote the text in other pieces than the tokenizer would. A count
+ * that differs by more than RECOUNT_SLACK tokens plus a tenth is wrong. */
 #pragma once
 
 #include <stddef.h>
@@ -17,8 +16,8 @@
 
 enum { RECOUNT_SLACK = 2 };
 struct recount {
-    int64_t tokens;      /* of the answer, without the one that ends it. Without a tokenizer
-                          * that one is known only if each emission is one token */
+    int64_t tokens;      /* of the answer, without the token that ends it. Without a tokenizer
+                          * that token is recognized only if each emission is one token */
     int64_t retokenized; /* ids of its text; -1: no tokenizer */
     int32_t *emitted;    /* [reply->n] tokens that each emission completed; NULL: unknown; owned */
 };

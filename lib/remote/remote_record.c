@@ -45,9 +45,9 @@ json_t *remote_record_about(const struct remote_place *at)
 static void set_prompt(json_t *r, const struct remote_place *at, const struct asked_prompt *p,
                        const struct reply *reply)
 {
-    static const char *const copied[] = {"reference", "answer", "task", "source"};
+    static const char *const copied[] = {"reference", "answer", "task", "shots", "source"};
     char workload[SETTINGS_ID] = "", *text = asked_text(p);
-    memcpy(workload, at->asked->sha256, SETTINGS_ID - 1);
+    memcpy(workload, at->asked->in.sha256, SETTINGS_ID - 1);
     set_text(r, "workload", workload);
     rec_set_int(r, "prompts", (int64_t)at->asked->n);
     rec_set_int(r, "seed", (int64_t)at->seed);

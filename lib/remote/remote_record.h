@@ -1,9 +1,9 @@
 /* remote_record.h - an answer of a server as a generation record.
  *
- * The software stack differs from that of our own generators, and `stack` in the record says so: it
- * is part of the point, and no tool compares across it unless it is asked to (compare --by stack).
- * All requests of a load are one batch, batch_ns its makespan: rates are over all of them, and
- * admit_ns is when a request began. Memory, passes and weights of a server are not known. */
+ * The software stack differs from that of our own generators. `stack` in the record names it and is
+ * part of the point. Tools compare two stacks only with compare --by stack. All requests of a load
+ * are one batch; batch_ns is its makespan, and rates are over the batch. admit_ns is the time when
+ * a request began. Memory, passes and weights of a server are not known. */
 #pragma once
 
 #include <jansson.h>

@@ -1,5 +1,5 @@
-/* reply.c - see reply.h. Everything that a server sends is foreign: a member is used only if it has
- * the type and the range that it should have, and the first thing that is wrong ends the answer. */
+/* reply.c - see reply.h. Nothing that a server sends is trusted: a member is used only if it has
+ * the expected type and range, and the first fault ends the answer. */
 #include "lib/remote/reply.h"
 
 #include <jansson.h>

@@ -3,9 +3,9 @@
  *
  * An event is a JSON object {"choices":[{"text": or "delta":{"content":}, "finish_reason":}]},
  * {"usage":{"prompt_tokens":, "completion_tokens":}}, {"error":{"message":}}, or the text [DONE].
- * A body that is no event stream is one event, with "message" in the place of "delta". Text of
- * "reasoning_content", or where that is not there of "reasoning", is text: it took the time of its
- * tokens. */
+ * A body that is no event stream is one event, with "message" in the place of "delta". The text of
+ * "reasoning_content" (if that is missing, of "reasoning") counts as text, because its tokens took
+ * time too. */
 #pragma once
 
 #include <stddef.h>
@@ -22,7 +22,7 @@ struct reply { /* begins as zeroes */
     size_t n, cap, events;
     struct reply_count prompt_tokens, new_tokens; /* of "usage" */
     struct reply_count cached_tokens; /* tokens of the prompt that the server did not compute */
-    const char *stop;             /* "eos", "length"; NULL: not said yet; static */
+    const char *stop;             /* "eos", "length"; NULL: not yet known; static */
     int is_done;                  /* 1: [DONE] came */
 };
 /* Takes an event that came at `ns`. -1 (EXIT_BAD_DATA): half a character, not JSON, an error of

@@ -1,5 +1,5 @@
-/* served.c - see served.h. Only /models is common to these servers, and some lack even that: then
- * the model must be named. Other facts are read from any reply that has them. */
+/* served.c - see served.h. Only /models is common to these servers. Without /models the model must
+ * be named. Other facts are read from any reply that has them. */
 #include "lib/remote/served.h"
 
 #include <jansson.h>
@@ -11,8 +11,8 @@
 #include "lib/record/rec.h"
 #include "lib/text/utf8.h"
 
-/* *o = the object that the server answers, the caller's; NULL: another answer. -1: none at all, or
- * not yet (503: it loads its model). */
+/* *o = the object that the server answers, the caller's; NULL: the answer is no object. -1: no
+ * answer, or 503 (the server still loads its model). */
 static int ask(struct http *h, const char *path, double seconds, json_t **o, struct err *e)
 {
     struct buf body = {0};
@@ -52,7 +52,7 @@ static char *only_model(const json_t *models, struct err *e)
 
 enum { SAID = 60 /* bytes of a name or version of a server, at most */ };
 
-/* Bytes of it that are kept: whole characters. */
+/* The first bytes of a name that are kept: whole characters, at most SAID bytes. */
 static int kept(const char *text)
 {
     return (int)utf8_whole(text, strnlen(text, SAID));

@@ -18,7 +18,7 @@ static const json_t *find_method(const struct runset *s, const char *name)
     return NULL;
 }
 
-/* The comparison of the accuracies of the two points of `like`; NULL: none. */
+/* The comparison record of the accuracies of the two points that `like` compares; NULL: none. */
 static const json_t *find_accuracy(const struct runset *s, const json_t *like)
 {
     return runset_comparison(s, "method", rec_text(like, "point"), "accuracy");

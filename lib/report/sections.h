@@ -5,7 +5,7 @@
 #include "lib/report/page.h"
 #include "lib/analysis/records/runset.h"
 
-/* Crossovers that exist, reasons of those that do not, and advice what to measure. */
+/* The crossovers that exist, the reasons why others do not, and the points to measure next. */
 void sections_crossovers(struct page *p, const struct runset *s);
 /* Quality, latency, throughput, share of the machine's limits, memory and energy. */
 void sections_tables(struct page *p, const struct runset *s);

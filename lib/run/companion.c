@@ -41,6 +41,28 @@ static int same_ids(const struct companion *d, const struct job *job, const stru
     return bad;
 }
 
+/* -1: the drafter does not fit the model that it would read, or a point asks it for too much. */
+static int reads(const struct companion *d, const struct job *job, const struct config *of,
+                 struct err *e)
+{
+    const struct config *c = &d->checkpoint.config;
+    const char *name = job->args->extras.draft, *setting = job->decoder->companion_setting;
+    if (c->width != of->width || c->vocab != of->vocab)
+        return err_set(e, EXIT_BAD_DATA, "--draft %s: width %zu, %zu ids: expected those of %s, "
+                       "%zu and %zu, whose embedding and head it uses", name, c->width, c->vocab,
+                       of->name, of->width, of->vocab);
+    if (c->tap[c->taps - 1] + 1 >= of->layers)
+        return err_set(e, EXIT_BAD_DATA, "--draft %s: it reads layer %zu: expected one before the "
+                       "last of the %zu of %s", name, c->tap[c->taps - 1], of->layers, of->name);
+    for (size_t i = 0; i < job->plan->points; i++) {
+        size_t tokens = settings_count(&job->plan->point[i], setting);
+        if (tokens > c->drafts)
+            return err_set(e, EXIT_BAD_USAGE, "--draft-tokens %zu: expected at most %zu, the block "
+                           "of %s", tokens, c->drafts, name);
+    }
+    return 0;
+}
+
 int companion_open(struct companion *d, const struct job *job, const struct checkpoint *c,
                    const struct tokenizer *own, const struct log *log, struct err *e)
 {
@@ -51,6 +73,11 @@ int companion_open(struct companion *d, const struct job *job, const struct chec
     if (engine_checkpoint(&g, (uint64_t)job->args->common.seed, &d->checkpoint, log, e))
         return -1;
     struct config *config = &d->checkpoint.config;
+    if (config->taps) /* it has no tokenizer: its ids are those of the embedding that it uses */
+        return reads(d, job, &c->config, e) ||
+                       (g.check_finite && checkpoint_check_values(&d->checkpoint, e))
+                   ? -1
+                   : 0;
     config_write_left_to_right(config);
     if (config->paradigm != PARADIGM_AUTOREGRESSIVE)
         return err_set(e, EXIT_BAD_DATA, "--draft %s: expected an autoregressive model, got a %s "

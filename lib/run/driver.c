@@ -152,6 +152,7 @@ static const char memory_notes[] =
     {"launch", 0, OPT_INT, &(g).launch, 0, 1000000000, .arg = "K",                                 \
      .help = "number of this process and of its launch record (0)"},                               \
     {"turns", 0, OPT_TEXT, &(g).turns, .arg = "FILE", .rare = 1,                                   \
+     .writes = WRITES_IT,                                                                          \
      .help = "take turns with other processes, prompt by prompt, on the same cores; FILE: new"},   \
     {"party", 0, OPT_TEXT, &(g).party, .arg = "K/N", .rare = 1,                                    \
      .help = "number K (0..N-1) of this process among the N that take turns"},                     \
@@ -166,6 +167,7 @@ static const char memory_notes[] =
     RESUME_OPTION((g).fresh),                                                                      \
     {.type = OPT_HEADING, .name = "", .help = "Watching (only in runs that are not timed):"},      \
     {"trace", 0, OPT_TEXT, &(g).trace, .arg = "FILE", .rare = 1,                                   \
+     .writes = WRITES_IT,                                                                          \
      .help = "write a commit record for each pass: tokens made final, and their confidence"},      \
     {"stream", 0, OPT_FLAG, &(g).stream,                                                           \
      .help = "print the text on standard error as it becomes readable (--batch 1)"}
@@ -202,8 +204,10 @@ static int parse(const struct driver *d, struct job_args *a, const char **given,
         at += d->decoder->extra_options(&a->extras, options + at);
     memcpy(options + at, shared, sizeof shared);
     char *all = mem_format("%s\n%s%s%s", clock_notes, d->notes, notes, memory_notes);
-    const struct tool tool = {d->decoder->tool, d->about, d->examples, all, options};
+    const struct tool tool = {d->decoder->tool, d->about, d->examples, all, options, NEEDS_LATER};
     int first = parse_all(&tool, a, file, argc, argv, e);
+    if (first >= 0)
+        opt_contain(&tool, argv + first);
     settings_texts_free(&texts);
     free(all);
     free(options);

@@ -51,11 +51,12 @@ static int settle_blocks(const struct engine *g, struct config *c, const struct 
     if (g->mask_block >= 0 && (!c->family->named || !config_denoises(c)))
         return err_set(e, EXIT_BAD_USAGE, "--mask-block: expected a model whose files do not say "
                        "its mask; those of %s do", c->name);
-    if (g->mask_block >= 0)
+    if (g->mask_block >= 0) {
         config_set_blocks(c, (size_t)g->mask_block);
-    else if (c->attends_block && c->family->named)
-        log_note(log, "%s: rows see blocks of %zu: only the name of the model says so "
-                 "(--mask-block)", c->name, c->attends_block);
+        c->attends_filled = 0;
+    } else if (c->attends_block && c->family->named)
+        log_note(log, "%s: rows see blocks, usually of %zu: only the name of the model says so "
+                 "(--block-length, --mask-block)", c->name, c->attends_block);
     return 0;
 }
 

@@ -44,6 +44,7 @@ struct engine {
      .help = "layers whose keys and values are kept in memory; same tokens (as --device-map; "     \
              "auto: as many as fit)"},                                                             \
     {"offload-dir", 0, OPT_TEXT, &(g).offload_dir, .arg = "DIR", .rare = 1,                        \
+     .writes = WRITES_SCRATCH,                                                                     \
      .help = "folder for the store of the CPU, a nameless file ($TMPDIR, else /var/tmp)"}
 #define ENGINE_OPTIONS(g)                                                                          \
     {.type = OPT_HEADING, .name = "", .help = "Model and machine:"},                               \
@@ -51,8 +52,8 @@ struct engine {
      .help = "folder, org/name in the local Hugging Face cache, or synth:SHAPE"},                  \
     IGNORE_CONFIG_OPTION((g).ignore_config),                                                       \
     {"mask-block", 0, OPT_INT, &(g).mask_block, 0, 1 << 20, .arg = "N", .rare = 1,                 \
-     .help = "block length of a diffusion model with a block-causal mask whose files do not say "  \
-             "it (0: every row sees all rows)"},                                                   \
+     .help = "block length of the mask of a diffusion model whose files do not say it; 0: every "  \
+             "row sees all rows (--block-length)"},                                                \
     {"device", 0, OPT_TEXT, &(g).device, .arg = "auto|ref|cpu|cuda[:N]",                           \
      .help = "back end (auto: a usable GPU, else the CPU)"},                                       \
     ISA_OPTION((g).isa),                                                                           \
@@ -84,7 +85,7 @@ int engine_checkpoint(const struct engine *g, uint64_t synth_seed, struct checkp
                       const struct log *log, struct err *e);
 /* Opens the back end that --device, --isa, --threads, --graphs, --alloc and --tf32 ask for; the
  * caller's (backend_close). -1: EXIT_BAD_USAGE (no such device exists), EXIT_NO_DEVICE (this
- * machine has none; the message names what it has). */
+ * machine has none; the message names the devices that it has). */
 int engine_open(const struct engine *g, struct backend **b, struct err *e);
 /* Checks --device alone. -1: EXIT_BAD_USAGE. */
 int engine_check_device(const struct engine *g, struct err *e);
@@ -109,15 +110,15 @@ int engine_settle(const struct engine *g, struct network *n, struct backend *b,
 int engine_load(const struct engine *g, struct network *n, struct backend *b,
                 const struct checkpoint *c, struct err *e);
 
-/* Sets the fields engine_facts[] (lib/setting/engine_facts.h) of a record: what ran, not what was
- * asked. device_name and library are null on a host. offload_layers is set only if layers are
- * outside, offload_kv_layers only if it differs from offload_layers; graphs, alloc, tf32, row_tile
- * and handicap only if they are not as usual. */
+/* Sets the fields engine_facts[] (lib/setting/engine_facts.h) of a record: the choices that ran,
+ * not the options. device_name and library are null on a host. offload_layers is set only if layers
+ * are outside, offload_kv_layers only if it differs from offload_layers; graphs, alloc, tf32,
+ * row_tile and handicap only if they are not as usual. */
 void engine_describe(json_t *record, const struct network *n);
 
 /* Sets library_choices: a digest of the algorithms of the vendor's library that have run in this
- * process, for all shapes, in any order. Left out where none ran. Not part of a point: it grows
- * while new shapes come. */
+ * process, for all shapes, in any order. The field is left out if none ran. It is not part of a
+ * point, because each new shape changes it. */
 void engine_put_choices(json_t *record, const struct backend *b);
 /* 1: --tf32 on is in effect: the library of this device may round products of this network. */
 int engine_is_tf32(const struct network *n);

@@ -84,7 +84,7 @@ static json_t *record_of(const struct job *job, const struct network *n,
     json_t *r = generation_record_about(job, n, at);
     json_object_del(r, "point"); /* they depend on hashes of weights, which nothing reads here */
     json_object_del(r, "series");
-    json_object_set_new(r, "level", level ? json_string(level) : json_null());
+    rec_set_text(r, "level", level);
     json_object_set_new(r, "exact", json_boolean(is_exact(n, m, at->point)));
     json_object_set_new(r, "weights_error_ratio", json_real(error));
     rec_set_int(r, "batch_filled", (int64_t)f->batch);

@@ -16,11 +16,6 @@
 #include "lib/checkpoint/quantization.h"
 #include "lib/latent/latent_source.h"
 
-static void set_text(json_t *r, const char *key, const char *value)
-{
-    json_object_set_new(r, key, value ? json_string(value) : json_null());
-}
-
 static void set_size(json_t *r, const char *key, size_t value)
 {
     rec_set_int(r, key, (int64_t)value);
@@ -74,7 +69,7 @@ static void set_config(json_t *r, const struct job *job, const struct network *n
         buf_format(&b, " row_tile=%zu", n->row_tile);
     if (n->handicap)
         buf_format(&b, " handicap=%zu", n->handicap->every);
-    set_text(r, "config", b.data);
+    rec_set_text(r, "config", b.data);
     buf_free(&b);
 }
 
@@ -85,7 +80,7 @@ static void put_condition(struct buf *b, const char *name, const char *value)
 }
 
 /* Everything else that changes answers or times, such as "chat=llama3 trim=off"; NULL: nothing. The
- * caller's. The mask of some families is known only from the model's name or --mask-block. */
+ * caller's. --mask-block gives the mask other blocks than those that are filled. */
 static char *conditions_of(const struct job *job, const struct network *n)
 {
     static const char *const orders[] = {"even", "last", "first"};
@@ -99,7 +94,7 @@ static char *conditions_of(const struct job *job, const struct network *n)
         put_condition(&b, "parse_special", "on");
     if (strcmp(a->trim, "batch"))
         put_condition(&b, "trim", a->trim);
-    if (n->config.family->named && n->config.attends_block)
+    if (n->config.family->named && n->config.attends_block && !n->config.attends_filled)
         buf_format(&b, "%smask_block=%zu", b.len ? " " : "", n->config.attends_block);
     if (n->wish.layers && n->wish.order)
         put_condition(&b, "offloaded", orders[n->wish.order]);
@@ -118,10 +113,10 @@ static void set_point(json_t *r, const struct job *job, const struct network *n,
     json_t *about = json_object();
     char id[SETTINGS_ID], series[SETTINGS_ID];
     const char *axis = settings_axis(p);
-    set_text(about, "model", n->config.name);
-    set_text(about, "arch", n->config.family->name);
-    set_text(about, "paradigm", config_paradigm_name(n->config.paradigm));
-    set_text(about, "draft_model", at->companion ? at->companion->config.name : NULL);
+    rec_set_text(about, "model", n->config.name);
+    rec_set_text(about, "arch", n->config.family->name);
+    rec_set_text(about, "paradigm", config_paradigm_name(n->config.paradigm));
+    rec_set_text(about, "draft_model", at->companion ? at->companion->config.name : NULL);
     engine_describe(about, n);
     settings_put(p, about);
     const size_t z = settings_find(p->table, "z");
@@ -129,35 +124,35 @@ static void set_point(json_t *r, const struct job *job, const struct network *n,
     weights_put(about, job->meta, at->companion != NULL,
                 has_z && settings_is(p, "z", "dit"));
     const char *given = has_z && settings_is(p, "z", "file") ? job->latents->file.sha256 : NULL;
-    set_text(about, "latent_file", given); /* not a setting, but answers depend on it */
+    rec_set_text(about, "latent_file", given); /* not a setting, but answers depend on it */
     char *conditions = conditions_of(job, n);
     if (conditions)
-        set_text(about, "conditions", conditions);
+        rec_set_text(about, "conditions", conditions);
     free(conditions);
     settings_id(about, NULL, id);
     settings_id(about, axis, series);
-    set_text(r, "point", id);
-    set_text(r, "series", series);
-    set_text(r, "axis", axis);
+    rec_set_text(r, "point", id);
+    rec_set_text(r, "series", series);
+    rec_set_text(r, "axis", axis);
     json_object_del(about, "latent_file");
     json_object_update(r, about);
     json_decref(about);
     engine_put_choices(r, n->backend);
     json_object_set_new(r, "weights_random", json_boolean(n->config.synth));
     if (n->config.latents)
-        set_text(r, "latent_file", given);
+        rec_set_text(r, "latent_file", given);
 }
 
 static void set_prompt(json_t *r, const struct prompt *p)
 {
-    static const char *const copied[] = {"reference", "answer", "task", "source"};
-    set_text(r, "prompt", p->text);
+    static const char *const copied[] = {"reference", "answer", "task", "shots", "source"};
+    rec_set_text(r, "prompt", p->text);
     for (size_t i = 0; i < sizeof copied / sizeof *copied; i++) {
         json_t *v = json_object_get(p->record, copied[i]);
         if (v)
             json_object_set(r, copied[i], v);
     }
-    set_text(r, "chat", p->chat);
+    rec_set_text(r, "chat", p->chat);
     set_size(r, "prompt_tokens", p->input.n);
 }
 
@@ -177,30 +172,30 @@ static void set_output(json_t *r, const struct tokenizer *tokenizer, const struc
     int none = g->oom;
     char mark[13];
     snprintf(mark, sizeof mark, "%s", tokenizer ? tokenizer_hash(tokenizer) : "");
-    set_text(r, "tokenizer", *mark ? mark : NULL);
+    rec_set_text(r, "tokenizer", *mark ? mark : NULL);
     json_object_set_new(r, "token_ids", rec_int_list(g->ids, g->n));
     if (tokenizer && !none) {
         struct buf text = {0};
         tokenizer_decode(tokenizer, g->ids, g->n, 1, &text);
-        set_text(r, "text", text.data ? text.data : "");
+        rec_set_text(r, "text", text.data ? text.data : "");
         buf_clear(&text);
         tokenizer_decode(tokenizer, g->ids, g->to_eos, 1, &text);
-        set_text(r, "text_to_eos", text.data ? text.data : "");
+        rec_set_text(r, "text_to_eos", text.data ? text.data : "");
         set_retokenized(r, tokenizer, &text);
         buf_free(&text);
     } else {
-        set_text(r, "text", NULL);
-        set_text(r, "text_reason", none ? "out of memory" : "no tokenizer");
+        rec_set_text(r, "text", NULL);
+        rec_set_text(r, "text_reason", none ? "out of memory" : "no tokenizer");
     }
     set_size(r, "new_tokens", g->n);
     set_size(r, "stop_tokens", g->stop_tokens);
     set_size(r, "tokens_to_eos", g->to_eos);
-    set_text(r, "stop", none ? NULL : g->stop);
+    rec_set_text(r, "stop", none ? NULL : g->stop);
 }
 
 static void set_place(json_t *r, const struct job *job, const struct generation_place *at)
 {
-    set_text(r, "phase", at->phase);
+    rec_set_text(r, "phase", at->phase);
     rec_set_int(r, "launch", job->plan->launch);
     rec_set_int(r, "round", at->round);
     rec_set_int(r, "seq", at->seq);
@@ -252,13 +247,13 @@ static void set_processor_time(json_t *r, const struct network *n, const struct 
     int known = !g->oom && !*n->backend->name;
     set_known(r, "cpu_ns", trace->cpu_ns, known);
     if (!known)
-        set_text(r, "cpu_ns_reason", g->oom ? "oom" : "a device does the work");
+        rec_set_text(r, "cpu_ns_reason", g->oom ? "oom" : "a device does the work");
 }
 
 /* Cost and bound of latent thoughts. */
 static void set_latents(json_t *r, const struct generation *g, enum mixer mixer)
 {
-    set_text(r, "mixer", config_mixer_name(mixer));
+    rec_set_text(r, "mixer", config_mixer_name(mixer));
     const char *why = g->oom ? "out of memory" : "nothing was fitted";
     set_known(r, "vi_ns", g->vi_ns, !g->oom);
     set_known(r, "decode_ns", g->decode_ns, !g->oom);
@@ -278,7 +273,7 @@ static void set_cost(json_t *r, const struct network *n, const struct batch_trac
     int ran = trace->cost.flops > 0, split = ran && trace->prefill_ns > 0;
     const char *why = ran ? "every pass holds the prompt" : "nothing ran";
     enum dtype blocks = quantization_dtype(n->quant, &n->config, ROLE_GATE, 0, n->dtype);
-    set_text(r, "flops_unit", dtype_unit_name(dtype_info[blocks].unit));
+    rec_set_text(r, "flops_unit", dtype_unit_name(dtype_info[blocks].unit));
     rec_set_number(r, "model_flops", ran ? trace->cost.flops : (double)NAN, why);
     rec_set_number(r, "model_bytes", ran ? trace->cost.bytes : (double)NAN, why);
     rec_set_number(r, "prefill_flops", split ? trace->prefill.flops : (double)NAN, why);
@@ -354,10 +349,10 @@ json_t *generation_record(const struct job *job, const struct network *n,
                           const struct batch_trace *trace, const struct gpu_monitor *monitor)
 {
     json_t *r = json_object();
-    set_text(r, "id", p->id);
+    rec_set_text(r, "id", p->id);
     set_config(r, job, n, at);
     set_point(r, job, n, at);
-    set_text(r, "workload", at->workload);
+    rec_set_text(r, "workload", at->workload);
     set_size(r, "prompts", at->prompts);
     rec_set_int(r, "seed", (int64_t)job->plan->seed);
     set_prompt(r, p);
@@ -368,7 +363,7 @@ json_t *generation_record(const struct job *job, const struct network *n,
     if (n->config.latents)
         set_latents(r, g, n->config.mixer);
     set_cost(r, n, trace);
-    set_text(r, "level", job->args->engine.level);
+    rec_set_text(r, "level", job->args->engine.level);
     if (at->slowdown)
         generation_record_put_offload(r, n, at->slowdown);
     set_wait(r, n, trace);
@@ -378,6 +373,6 @@ json_t *generation_record(const struct job *job, const struct network *n,
         host_monitor_put(at->host, r);
     if (at->watched)
         add_watched(r);
-    set_text(r, "status", g->oom ? "oom" : "ok");
+    rec_set_text(r, "status", g->oom ? "oom" : "ok");
     return r;
 }

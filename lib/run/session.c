@@ -155,7 +155,7 @@ static int read_prompts(struct session *s, struct err *e)
     chat_free(chat.chosen);
     if (bad)
         return -1;
-    memcpy(s->workload, s->prompts.sha256, SETTINGS_ID - 1);
+    memcpy(s->workload, s->prompts.in.sha256, SETTINGS_ID - 1);
     return 0;
 }
 
@@ -196,7 +196,7 @@ static json_t *meta_extra(const struct session *s, struct err *e)
         json_object_set_new(m, "level", json_string(s->job->args->engine.level));
     json_object_set_new(m, "tokenizer_sha256",
                         s->tokenizer ? json_string(tokenizer_hash(s->tokenizer)) : json_null());
-    json_object_set_new(m, "prompts_sha256", json_string(s->prompts.sha256));
+    json_object_set_new(m, "prompts_sha256", json_string(s->prompts.in.sha256));
     if (s->latents.file.n)
         json_object_set_new(m, "latent_file", json_string(s->latents.file.sha256));
     rec_set_int(m, "prompts", (int64_t)s->prompts.n);
@@ -329,16 +329,16 @@ int session_error(struct session *s, const struct err *what, const struct prompt
 
 static int write_faults(struct session *s, struct err *e)
 {
-    const struct promptset *set = &s->prompts;
-    for (size_t i = 0; i < set->faults; i++) {
-        const struct prompt_fault *f = &set->fault[i];
+    const struct prompt_input *in = &s->prompts.in;
+    for (size_t i = 0; i < in->faults; i++) {
+        const struct prompt_fault *f = &in->fault[i];
         struct err shown = note_failure(s, &f->err, f->where);
         if (rec_bad(&s->out, &shown, f->where, f->id, e))
             return -1;
     }
-    s->out.bad += set->more;
-    s->said += set->more;
-    if (!set->n || set->unsound)
+    s->out.bad += in->more;
+    s->said += in->more;
+    if (!s->prompts.n || in->unsound)
         session_worse(s, EXIT_BAD_DATA);
     return 0;
 }
@@ -423,7 +423,7 @@ int session_open(struct session *s, struct err *e)
         return session_explain(s, e);
     if (session_slowdown(s, e) || open_outputs(s, e))
         return -1;
-    s->out.inputs = json_incref(s->prompts.inputs);
+    s->out.inputs = json_incref(s->prompts.in.inputs);
     warn_library(s);
     selfcheck_start(&s->selfcheck, job->args->selfcheck, s->backend);
     if (read_party(job->args, &party, &parties, e))

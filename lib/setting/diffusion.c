@@ -84,18 +84,19 @@ static int check_shadows(const struct diffusion *d, struct err *e)
         return err_set(e, EXIT_BAD_USAGE, "unmask wino and s2d2 go with cfg-scale 0 only, got "
                        "%g: their shadow rows have no unconditional twins", d->cfg_scale);
     if (diffusion_cache_has(d->cache, CACHE_IN_LAYERS))
-        return err_set(e, EXIT_BAD_USAGE, "unmask wino and s2d2 do not go with cache %s: it keeps "
-                       "nothing for shadow rows inside the layers", diffusion_cache_name(d->cache));
+        return err_set(e, EXIT_BAD_USAGE, "unmask wino and s2d2 do not go with cache %s: this "
+                       "cache keeps no values of shadow rows inside the layers",
+                       diffusion_cache_name(d->cache));
     return 0;
 }
 
-/* Rules that ask what rows attend to. */
+/* Rules that use the attention between rows. */
 static int check_links(const struct diffusion *d, struct err *e)
 {
     if (unmask_has(d->rule, UNMASK_LINKED) &&
         (d->cache != CACHE_NONE || d->suffix != SUFFIX_ALL || d->cfg_scale > 0))
         return err_set(e, EXIT_BAD_USAGE, "unmask dawn: expected cache none, suffix all and "
-                       "cfg-scale 0: it asks what every position attends to");
+                       "cfg-scale 0: this rule needs the attention of every position");
     return 0;
 }
 
@@ -108,8 +109,8 @@ static int check_compared(const struct diffusion *d, struct err *e)
         return err_set(e, EXIT_BAD_USAGE, "unmask klass goes with cfg-scale 0 only, got %g: it "
                        "compares answers with those of the pass before", d->cfg_scale);
     if (diffusion_cache_has(d->cache, CACHE_SIFTS))
-        return err_set(e, EXIT_BAD_USAGE, "unmask klass does not go with cache %s: a pass that "
-                       "selects keys for other texts leaves a text without a pass before",
+        return err_set(e, EXIT_BAD_USAGE, "unmask klass does not go with cache %s: the texts of a "
+                       "batch do not share every pass, so a text may lack a pass to compare with",
                        diffusion_cache_name(d->cache));
     return 0;
 }
@@ -121,12 +122,12 @@ static int check_drafts(const struct diffusion *d, struct err *e)
         return 0;
     if (unmask_has(d->rule, UNMASK_KEEPS | UNMASK_REVISES | UNMASK_OPENS))
         return err_set(e, EXIT_BAD_USAGE, "draft-steps %zu: expected 0 with a rule that remembers "
-                       "answers, changes committed tokens or opens blocks: its steps cannot be "
-                       "foreseen",
-                       d->draft);
+                       "answers, changes committed tokens or opens blocks: the next steps of such "
+                       "a rule cannot be predicted", d->draft);
     if (diffusion_cache_has(d->cache, CACHE_IN_LAYERS))
-        return err_set(e, EXIT_BAD_USAGE, "draft-steps %zu: expected 0 with cache %s: it keeps one "
-                       "state only inside the layers", d->draft, diffusion_cache_name(d->cache));
+        return err_set(e, EXIT_BAD_USAGE, "draft-steps %zu: expected 0 with cache %s: this cache "
+                       "keeps only one state inside the layers", d->draft,
+                       diffusion_cache_name(d->cache));
     return 0;
 }
 

@@ -1,9 +1,6 @@
 /* settings.c - see settings.h. Everything is derived from the rows of one table, and every value is
  * a double: parsing, crossing, comparing and writing are then one loop each, whatever the type.
  *
- * One file because options, points and labels parse and print values by the same private
- * functions.
- *
  * A row that follows another one ("block_length" has the value of "gen_length" until it is given)
  * is filled after all rows that were given. */
 #include "lib/setting/settings.h"
@@ -64,15 +61,13 @@ static size_t row_of(const struct settings *s, const char *name)
     return i;
 }
 
-/* The row whose value is the default of row i; n: its default is a value of its own. */
-static size_t followed(const struct settings_table *t, size_t i)
+size_t settings_followed(const struct settings_table *t, size_t i)
 {
     const char *standard = t->row[i].standard;
     return standard ? settings_find(t, standard) : t->n;
 }
 
-/* "--gen-length"; for messages. */
-static void option_of(const struct setting *r, char name[SETTINGS_WORD])
+void settings_option(const struct setting *r, char name[SETTINGS_WORD])
 {
     snprintf(name, SETTINGS_WORD, "%s", r->option ? r->option : r->name);
     for (char *c = name; *c; c++)
@@ -104,94 +99,12 @@ static double standard_of(const struct settings_table *t, size_t i)
 {
     double v = 0;
     const struct setting *r = &t->row[i];
-    if (followed(t, i) == t->n) {
+    if (settings_followed(t, i) == t->n) {
         int bad = parse_value(r, r->standard, strlen(r->standard), &v);
         assert(!bad);
         (void)bad;
     }
     return v;
-}
-
-/* ---- options ---- */
-
-static char *help_of(const struct settings_table *t, const struct setting *r)
-{
-    size_t follows = followed(t, (size_t)(r - t->row));
-    char other[SETTINGS_WORD];
-    if (follows < t->n)
-        option_of(&t->row[follows], other);
-    const char *standard = follows < t->n ? other : r->standard;
-    if (r->only)
-        return mem_format("%s (%s); for --%s", r->help, standard, r->only);
-    return mem_format("%s (%s)", r->help, standard);
-}
-
-void settings_texts_free(struct settings_texts *t)
-{
-    for (size_t i = 0; i < t->n; i++)
-        free(t->v[i]);
-    free(t->v);
-    *t = (struct settings_texts){0};
-}
-
-char *settings_texts_keep(struct settings_texts *t, char *text)
-{
-    MEM_GROW(t->v, t->n, t->cap);
-    return t->v[t->n++] = text;
-}
-
-static const char *value_name(const struct setting *r)
-{
-    int swept = !!(r->traits & SETTING_SWEPT);
-    if (r->type == SETTING_CHOICE)
-        return r->choices;
-    if (r->type == SETTING_FLAG)
-        return "on|off";
-    if (r->type == SETTING_INT)
-        return swept ? "N,..." : "N";
-    return swept ? "X,..." : "X";
-}
-
-size_t settings_options(const struct settings_table *t, const char **given, struct opt *options,
-                        struct settings_texts *texts)
-{
-    for (size_t i = 0; i < t->n; i++) {
-        const struct setting *r = &t->row[i];
-        char *name = settings_texts_keep(texts, mem_alloc(SETTINGS_WORD));
-        option_of(r, name);
-        options[i] = (struct opt){.name = name, .letter = r->letter,
-                                  .type = r->type == SETTING_FLAG ? OPT_SWITCH : OPT_TEXT,
-                                  .to = &given[i], .arg = value_name(r), .rare = r->rare,
-                                  .help = settings_texts_keep(texts, help_of(t, r))};
-    }
-    return t->n;
-}
-
-static struct opt alias_option(const struct settings_table *t, const struct settings_alias *a,
-                               const char **given, struct settings_texts *texts)
-{
-    const size_t row = settings_find(t, a->row);
-    char own[SETTINGS_WORD];
-    option_of(&t->row[row], own);
-    if (a->word)
-        return (struct opt){.name = a->option, .type = OPT_WORD, .to = &given[row],
-                            .choices = a->word, .rare = a->rare,
-                            .help = settings_texts_keep(texts, mem_format("alias of --%s %s", own,
-                                                                          a->word))};
-    return (struct opt){.name = a->option, .type = OPT_TEXT, .to = &given[row],
-                        .arg = value_name(&t->row[row]), .rare = a->rare,
-                        .help = settings_texts_keep(texts, mem_format("alias of --%s", own))};
-}
-
-size_t settings_alias_options(const struct settings_table *t, const char **given,
-                              struct opt *options, struct settings_texts *texts)
-{
-    size_t n = 0;
-    for (const struct settings_alias *a = t->alias; a && a->option; a++, n++) {
-        assert(n < SETTINGS_ALIASES);
-        options[n] = alias_option(t, a, given, texts);
-    }
-    return n;
 }
 
 /* ---- points ---- */
@@ -247,7 +160,7 @@ static void follow(struct settings *s)
     for (size_t turn = 0; moved && turn < s->table->n; turn++) {
         moved = 0;
         for (size_t i = 0; i < s->table->n; i++) {
-            size_t from = followed(s->table, i);
+            size_t from = settings_followed(s->table, i);
             if (from == s->table->n || is_said(s, i))
                 continue;
             moved |= s->v[i] < s->v[from] || s->v[i] > s->v[from];
@@ -300,7 +213,7 @@ static int bad_option(const struct setting *r, const char *given, const char *wr
                       struct err *e)
 {
     char name[SETTINGS_WORD], what[EXPECTED], hint[NEAR_HINT];
-    option_of(r, name);
+    settings_option(r, name);
     expected_of(r, what);
     return err_set(e, EXIT_BAD_USAGE, "--%s: expected %s%s, got '%.100s'%s", name, what,
                    r->traits & SETTING_SWEPT ? ", or a list of them with commas" : "", given,
@@ -501,7 +414,7 @@ static void label_row(const struct settings *s, size_t i, struct buf *out)
 static int is_usual(const struct settings *s, size_t i)
 {
     double standard = standard_of(s->table, i);
-    if (followed(s->table, i) < s->table->n)
+    if (settings_followed(s->table, i) < s->table->n)
         return !is_said(s, i);
     return s->v[i] >= standard && s->v[i] <= standard;
 }

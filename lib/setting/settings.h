@@ -77,6 +77,11 @@ struct settings { /* a point */
 
 /* The row of a field name, or of an option name with '-' for '_'; table->n: none. */
 size_t settings_find(const struct settings_table *t, const char *name);
+/* The row whose value is the default of row i; n: its default is a value of its own. */
+size_t settings_followed(const struct settings_table *t, size_t i);
+/* "gen-length": the option of a row, without its dashes. */
+void settings_option(const struct setting *r, char name[SETTINGS_WORD]);
+
 /* Texts that the options point to; zero at first. Free it after the options are parsed. */
 struct settings_texts {
     char **v;

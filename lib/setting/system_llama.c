@@ -17,13 +17,14 @@ static const struct setting rows[] = {
      .help = "guess up to this many tokens per pass by looking up the text so far; 0: off"},
     {.name = "lookup_ngram", .type = SETTING_INT, .lo = 1, .hi = 16, .standard = "3",
      .unit = "tokens", .label = "ngram", .only = "lookup>0", .traits = SWEPT_SPEED, .rare = 1,
-     .help = "look up where the last N tokens stood before; if nowhere, fewer, down to 1"},
+     .help = "look up an earlier place of the last N tokens; if there is none, of fewer, down to "
+             "1"},
     {.name = "draft_tokens", .type = SETTING_INT, .hi = GUESSES, .standard = "0",
      .unit = "tokens", .label = "draft_tokens", .traits = SWEPT_SPEED,
      .help = "tokens that the --draft model guesses per pass; with --draft the default is 4"},
     {.name = "self_draft", .type = SETTING_INT, .hi = GUESSES, .standard = "0",
      .unit = "tokens", .label = "self_draft", .traits = SWEPT_SPEED,
-     .help = "draft tokens per pass from the model itself, which must also fill masks; 0: off"},
+     .help = "draft tokens per pass by the model itself, if it can also fill masks; 0: off"},
     VARIANT_ROWS,
     ADMIT_ROW,
     BATCH_ROW};

@@ -3,6 +3,7 @@
  * Draw d has a random stream of its own, so draws may be made in any order. The ends of an interval
  * are order statistics, never interpolated, because a neighbour may be infinite. */
 #include "lib/stat/bootstrap.h"
+#include "lib/base/order.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -25,12 +26,6 @@ void bootstrap_sums(const double *rows, size_t width, const uint32_t *index, siz
             sum[k] += rows[(index ? index[i] : i) * width + k];
 }
 
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 struct interval bootstrap_interval(double value, double *draws, size_t n, double level)
 {
     struct interval v = {value, NAN, NAN};
@@ -40,7 +35,7 @@ struct interval bootstrap_interval(double value, double *draws, size_t n, double
             draws[m++] = draws[i];
     if (m < 40)
         return v;
-    qsort(draws, m, sizeof *draws, compare);
+    qsort(draws, m, sizeof *draws, order_reals);
     size_t cut = (size_t)floor((1 - level) / 2 * (double)m); /* draws outside each end */
     v.lo = draws[cut];
     v.hi = draws[m - 1 - cut];

@@ -4,16 +4,11 @@
  * distribution and the binomial distribution (for ranks of order statistics) are values of it, so
  * both are exact at any n without tables. */
 #include "lib/stat/stat.h"
+#include "lib/base/order.h"
 
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
-
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 double stat_sum(const double *x, size_t n)
 {
@@ -61,7 +56,7 @@ static void sort(double *x, size_t n)
     while (i < n && x[i - 1] <= x[i])
         i++;
     if (i < n)
-        qsort(x, n, sizeof *x, compare);
+        qsort(x, n, sizeof *x, order_reals);
 }
 
 double stat_median(double *x, size_t n)

@@ -87,7 +87,7 @@ static void keep(struct buf *b, int c)
     b->data[b->len++] = (char)c;
 }
 
-/* Skips what stands between texts. Returns the first byte of the next one, or EOF. */
+/* Skips the bytes between two texts. Returns the first byte of the next text, or EOF. */
 static int skip_between(struct split *s, int64_t *line)
 {
     int c = next_byte(s, line);

@@ -288,6 +288,7 @@ int task_fill(const struct task *t, const json_t *item, json_t *out, struct err 
               (json_object_get(t->row, "choices") && put_choices(t, item, out, e)) ||
               render(t, ANSWER, item, &answer, e);
     json_object_set_new(out, "task", json_string(t->name));
+    rec_set_int(out, "shots", t->shots);
     if (json_array_size(messages))
         json_object_set(out, "messages", messages);
     else

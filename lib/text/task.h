@@ -19,6 +19,6 @@ void task_close(struct task *t);
  * fetches them. */
 char *task_items(const struct task *t, struct err *e);
 const char *task_id_field(const struct task *t); /* NULL: the items have no id; borrowed */
-/* Sets task, text or messages, and answer or choices and right_choice. -1: EXIT_BAD_DATA, *e names
- * the field. */
+/* Sets task, shots, text or messages, and answer or choices and right_choice. -1: EXIT_BAD_DATA, *e
+ * names the field. */
 int task_fill(const struct task *t, const json_t *item, json_t *out, struct err *e);

@@ -61,8 +61,8 @@ static void put_literal(const char *text, struct buf *to)
         buf_format(to, "\\x{%X}", (unsigned)utf8_read(text, &len));
 }
 
-/* "invert" swaps matches and gaps. So a gap joins the match before it or after it, which is what a
- * match does with the gap on its other side. */
+/* "invert" swaps the roles of matches and gaps: a gap then joins the match before or after it. A
+ * match that joins the gap on its other side gives the same pieces. */
 static int load_split(const struct tokenizer_load *l, const json_t *j)
 {
     static const enum pretokenize_how inverted[] = {

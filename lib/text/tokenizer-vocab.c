@@ -224,20 +224,24 @@ static int load_merges(const struct tokenizer_load *l, const json_t *list)
     return bad;
 }
 
-/* Reads the settings for characters without a piece. */
+/* Reads the settings for characters or bytes without a piece. */
 static int load_fallback(const struct tokenizer_load *l, const json_t *model)
 {
     struct bpe *b = &l->t->bpe;
     const json_t *unknown = json_object_get(model, "unk_token");
     char name[8];
-    b->by_character = 1;
+    int by_bytes = l->by_character && tokenizer_has(model, "byte_fallback");
+    int lacks = l->by_character;
+    for (int byte = 0; byte < 256; byte++)
+        lacks |= b->byte_id[byte] < 0;
+    b->by_character = l->by_character;
     b->fuse = tokenizer_has(model, "fuse_unk");
-    if (unknown && !json_is_null(unknown)) {
+    if (lacks && unknown && !json_is_null(unknown)) {
         b->unknown = tokenizer_text(unknown) ? vocab_id(l, tokenizer_text(unknown)) : -1;
         if (b->unknown < 0)
             return tokenizer_refuse(l, "model: unk_token that is not in the vocab", unknown);
     }
-    for (int byte = 0; byte < 256 && tokenizer_has(model, "byte_fallback"); byte++) {
+    for (int byte = 0; byte < 256 && by_bytes; byte++) {
         snprintf(name, sizeof name, "<0x%02X>", (unsigned)byte);
         if ((b->fallback[byte] = vocab_id(l, name)) < 0)
             return err_set(l->e, EXIT_BAD_DATA, "%s: model: byte_fallback: expected %s in the "
@@ -287,7 +291,7 @@ int tokenizer_load_model(struct tokenizer_load *l, const json_t *model, const js
     if (load_added(l, added) || load_pieces(l) ||
         load_merges(l, json_object_get(model, "merges")))
         return -1;
-    if (l->by_character && load_fallback(l, model))
+    if (load_fallback(l, model))
         return -1;
     bpe_finish(&l->t->bpe, l->t->pieces.v, tokenizer_has(model, "ignore_merges"));
     if (l->by_character)

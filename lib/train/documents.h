@@ -19,11 +19,11 @@
  * 1 and 2.
  *
  * With a block-causal mask only one block of each row is masked, drawn among the whole blocks of
- * the part that can be. Blocks before it stay as they are, as when the model writes; it does not
- * see what is behind it. The length in the loss is that of the block's part. So a row is a sample
- * of the loss of block diffusion, a mean over blocks. Source: Arriola et al. 2025 (arXiv
- * 2503.09573), equation 8. Where answers are shifted by one, target and weight of a token are in
- * the row before it, and the first token is never masked. */
+ * the part that can be masked. The blocks before it stay as they are, as when the model writes. The
+ * block does not see the blocks behind it. The length in the loss is that of the block's part. So a
+ * row is a sample of the loss of block diffusion, a mean over blocks. Source: Arriola et al. 2025
+ * (arXiv 2503.09573), equation 8. Where answers are shifted by one, target and weight of a token
+ * are in the row before it, and the first token is never masked. */
 #pragma once
 
 #include <stddef.h>

@@ -1,5 +1,5 @@
 # cross.mk - make cross-check: the kernel tests of level neon, compiled for aarch64 and run by
-# qemu-user on this machine. Kernels need no library but libc, so none has to exist for aarch64.
+# qemu-user on this machine. Kernels need only libc, so no other library of aarch64 is needed.
 CROSS       := aarch64-linux-gnu
 CROSS_BUILD := build-$(CROSS)
 CROSS_SRC   := $(filter-out lib/base/hash.c lib/base/regex.c lib/base/version.c kernels/peak-% \

@@ -34,13 +34,11 @@ BASELINE := $(patsubst %,$(R)/baseline/agree-%.ndjson,\
                 $(call baseline_pairs,$(wordlist 2,9,$(BASELINE_DEVICES))))
 $(BASELINE): $(R)/baseline/agree-%.ndjson: \
     $(R)/baseline/$$(call baseline_of,1)-$(firstword $(BASELINE_DEVICES)).ndjson \
-    $(R)/baseline/%.ndjson pipelines/phase/agree.jq
-	@jq -nc -f pipelines/phase/agree.jq --slurpfile a $(word 1,$^) \
-	    --slurpfile b $(word 2,$^) --arg arch $(call baseline_of,1) \
-	    --arg first $(firstword $(BASELINE_DEVICES)) --arg second $(call baseline_of,2) \
-	    --arg least $(AGREE) > $@.tmp
-	@jq -r .text $@.tmp | $(PLAIN)
-	@jq -e .pass $@.tmp > /dev/null && mv $@.tmp $@
+    $(R)/baseline/%.ndjson $(TOOL)-compare
+	@$(BIN)/compare -q --same-ids $(AGREE) $(word 1,$^) $(word 2,$^) -o $@.tmp || \
+	    { jq -r '.text // empty' $@.tmp | $(PLAIN); exit 1; }
+	@jq -r '.text // empty' $@.tmp | $(PLAIN)
+	@mv $@.tmp $@
 
 share_FLAGS = $(TIMING) $(SHARE_ROUNDS) $(GEN_LENGTH) $(BLOCK_LENGTH) $(SHARE_STEPS) $(GEN_FLAGS)
 text-$(R)/baseline/share-flags = $(share_FLAGS) / $(LLADA_FLAGS) / $(LLAMA_FLAGS)

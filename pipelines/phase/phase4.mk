@@ -55,10 +55,11 @@ $(R)/steps/generations.ndjson: $(QUALITY_OF) $(firstword $(steps_FILES)) \
 	    '"kind":"generation"' $(firstword $(steps_FILES)))) $(QUALITY_OF) > $@.tmp && mv $@.tmp $@
 
 # Timed and untimed answers must be the same. (Latents are drawn anew in each launch.)
-$(R)/answers/passes.ndjson: $(answers_FILES) $(steps_FILES) pipelines/phase/passes.jq
-	@jq -nc -f pipelines/phase/passes.jq $(foreach f,$(answers_FILES) $(steps_FILES),\
-	    $(if $(findstring /ltm-,$(f)),,$(f))) > $@.tmp && mv $@.tmp $@
-	@jq -r .text $@
+without_ltm = $(foreach f,$(1),$(if $(findstring /ltm-,$(f)),,$(f)))
+$(R)/answers/passes.ndjson: $(answers_FILES) $(steps_FILES) $(TOOL)-compare
+	@$(BIN)/compare -q --same-ids 1 <(cat $(call without_ltm,$(answers_FILES))) \
+	    $(call without_ltm,$(steps_FILES)) -o $@ || [ $$? -eq 1 ]
+	@jq -r '.text // empty' $@ | $(PLAIN)
 
 # The judge must be a third model, and no smaller than the models it judges; else a warning. (The
 # stamp of a checkpoint is its name and the hashes of its files.)

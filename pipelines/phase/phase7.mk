@@ -40,9 +40,9 @@ all: ##run all seven phases, more launches until ratios are precise, the report
 	@$(if $(ALL),:,jq -r 'select(.name == "answer").text' $(R)/claims.ndjson | $(PLAIN))
 	@echo '$(CURDIR)/$(R)/$(or $(ALL_MAKES),report.html)'
 
-# Launches of each sweep, there and still to run, and how long those take at the speed of the
-# others. It reads the schedules that are there; without one the settings say how many launches
-# there will be. $(call planned,SWEEP)
+# The launches of each sweep: how many are done, how many are to run, and the time of the latter at
+# the speed of the former. Schedules that exist give the numbers; without a schedule the settings
+# do. $(call planned,SWEEP)
 planned = $$(( $(words $(call split,$($(1)_SYSTEMS))) * $($(1)_LAUNCHES) ))
 renewed = $(if $(call same,$(strip $(text-$(R)/$(1)/settings) $(text-$(R)/$(1)/points)),\
               $(file <$(R)/$(1)/settings) $(file <$(R)/$(1)/points)),,the settings have changed)
@@ -64,11 +64,11 @@ FOUND = $(firstword $(wildcard $(R)/ablation/outcomes.ndjson data/demo/outcomes.
     $(firstword $(wildcard $(R)/latent-ablation/outcomes.ndjson data/demo/latent-outcomes.ndjson)) \
     $(firstword $(wildcard $(R)/exact/exactness.ndjson data/demo/exactness.ndjson))
 .PHONY: requirements faults
-faults: ##look faults and bad input: what is expected, where it is tested, what lacks
+faults: ##look faults and bad input: what is expected, where it is tested, what is missing
 	@awk -F '\t' '/^#/ { next } { rows++; lacking += $$5 != ""; \
 	    printf "%-4s %s: %s\n", $$1, $$2, $$3; gsub(/::/, ": ", $$4); gsub(/ ; /, "\n       ", $$4); \
-	    if ($$4 != "-") print "       " $$4; if ($$5) print "       lacks: " $$5 } \
-	    END { print rows " rows, " lacking " with something that lacks" }' data/faults.tsv
+	    if ($$4 != "-") print "       " $$4; if ($$5) print "       missing: " $$5 } \
+	    END { print rows " rows, " lacking " with something missing" }' data/faults.tsv
 requirements: ##look every requirement with its files, its test, its state and its verdict
 	@{ $(if $(FOUND),jq -nr -f pipelines/phase/found.jq $(FOUND);) \
 	    cat data/verdicts.tsv data/requirements.tsv; } | awk -f pipelines/phase/requirements.awk

@@ -397,7 +397,7 @@ static void parse(struct bench *b, int argc, char **argv)
                               "bench --only models --shapes small,1b --dtypes bf16\n"
                               "bench --device cuda --shapes 8b --jobs after,full,block\n",
                               jobs_text,
-                              options};
+                              options, NEEDS_ALL /* peers and tools are programs */};
     int first = opt_parse(&tool, argc, argv);
     if (first < argc)
         opt_usage(&tool, "expected no operands, got %s", argv[first]);

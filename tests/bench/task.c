@@ -1,4 +1,5 @@
-/* task.c - tasks under ceilings. */
+/* task.c - the least time of a task under the machine's ceilings, and its share in a measured
+ * time; see bench.h. */
 #include <math.h>
 
 #include "tests/bench/bench.h"
@@ -22,7 +23,8 @@ struct task task_begin(struct bench *b, enum unit u)
     return (struct task){.unit = u};
 }
 
-/* Without its own instruction a product is made of fp32 multiplications. */
+/* The rate of a unit. If the processor has no instruction for it, the product is made of fp32
+ * multiplications. */
 static double rate_of(const struct ceilings *c, enum unit u)
 {
     return c->operations_per_s[u] > 0 ? c->operations_per_s[u] : c->operations_per_s[UNIT_F32];
@@ -39,7 +41,7 @@ void task_add(struct task *t, const struct ceilings *c, double operations, doubl
     t->compute_s += compute > memory ? compute : 0;
 }
 
-/* The least time under the ceilings of now, where they are higher than those of task_add(). */
+/* The least time under the present ceilings, where these are higher than at task_add(). */
 static double least_now(const struct bench *b, const struct task *t)
 {
     return t->compute_s * fmin(1, t->rate / rate_of(&b->roof, t->unit)) +

@@ -101,7 +101,7 @@ int main(int argc, char **argv)
         {0}};
     const struct tool tool = {"write-checkpoint", "a synth: shape in, its checkpoint out",
                               "write-checkpoint --shape llama3-8b build/checkpoint/llama3-8b\n",
-                              NULL, options};
+                              NULL, options, NEEDS_NOTHING};
     int first = opt_parse(&tool, argc, argv);
     struct err e = {0};
     if (!shape || argc - first != 1)

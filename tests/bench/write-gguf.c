@@ -350,7 +350,7 @@ int main(int argc, char **argv)
         {0}};
     const struct tool tool = {tool_name, "a synth: shape in, the same network as a GGUF file out",
                               "write-gguf --shape small-llama --type q8_0 small.gguf\n", NULL,
-                              options};
+                              options, NEEDS_NOTHING};
     int first = opt_parse(&tool, argc, argv);
     struct err e = {0};
     if (!shape || argc - first != 1)

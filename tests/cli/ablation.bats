@@ -288,7 +288,7 @@ fits() { "$BIN/forecast" -q --no-meta --fit "$@"; }
     "$BIN/compare" -q --no-meta --samples "$T/samples" > "$T/effects"
     conforms "$T/effects"
     jq -se 'def near($x): . - $x | . < 1e-9 and . > -1e-9; map({(.metric): .}) | add |
-        (.rwkv6_late_early_ratio.value | near((64 - 49) / (16 - 9))) and
+        (.rwkv6_late_early_ratio.value | near((64 - 36) / (16 - 4))) and
         (.loaders_1_ratio | .n == 2 and (.value | near(1.1))) and
         (.again_ratio.value | near(0.8)) and
         (has("loaders_2_ratio") | not) and .memory_again_ratio.value == 1.5 and

@@ -96,6 +96,29 @@ no_ratio()
     jq -r 'select(.key == "quality").text' claims.ndjson | grep -F 'ccuracy is 0.731 against 0.731'
 }
 
+@test "an order of points that flips, or is open, over templates and seeds leaves nothing decided" {
+    state '{}'
+    # ranking VERDICT METRIC: the claims of the same run with such a record
+    ranking()
+    {
+        jq -nc --arg v "$1" --arg m "$2" '{schema: "crossover/1", kind: "ranking", run: "t",
+            metric: $m, tau: 0.5, lo: 0, hi: 1, verdict: $v, systems: ["a", "b"],
+            places: ["seed=1", "seed=2"], flips: [], n: 40, text: "Order of 2 points: \($v)."}' |
+            "$BIN/conclude" --no-meta --quality "$GOALS" run.ndjson - > claims.ndjson
+    }
+    ranking HOLDS accuracy
+    decided true
+    claim '.name == "sure"' '.decided and (.text | test("Order of 2 points: HOLDS[.]"))'
+    ranking FLIPS judge_ppl
+    says "Undecided: the order of points flips over templates and seeds"
+    decided false
+    claim '.name == "sure"' '.decided == false'
+    ranking UNDECIDED accuracy
+    says "Undecided: the order of points is not shown to hold over templates and seeds"
+    ranking FLIPS entropy_nats # no goal is about it
+    decided true
+}
+
 @test "sentences, cards and crossings of a run hold the same numbers" {
     state '{}'
     claim '.key == "X_q" and .task == "sum"' '.value == 8 and .lo == 4 and .hi == 8'
@@ -299,6 +322,14 @@ alter() { jq -c "$1" claims.ndjson > then.ndjson; ! cmp -s then.ndjson claims.nd
     alter 'if .name == "answers" then .sha256 |= sub("^."; "x") else . end'
     against 1
     [[ $output == *"DIFFERS  answers "* ]]
+}
+
+@test "a judge on another instruction set rounds otherwise: its perplexity may differ by 0.2 %" {
+    state '{}' --quality sum:accuracy:0.05,sum:judge_ppl:0.1
+    alter 'if .name == "quality" and .quality_metric == "judge_ppl" then .value *= 1.001 else . end'
+    against 0
+    alter 'if .name == "quality" and .quality_metric == "judge_ppl" then .value *= 1.01 else . end'
+    against 1
 }
 
 @test "an altered X_par is found" {

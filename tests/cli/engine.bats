@@ -102,7 +102,7 @@ isas() { # those that run here, from the message that lists them
 @test "a format runs on the instruction set that was quickest here, once for all runs" {
     export XDG_CACHE_HOME=$T/cache
     "${GEN[@]}" --isa portable "$T/prompt" > "$T/named"
-    [ ! -e "$XDG_CACHE_HOME" ] # who names one needs no clock
+    [ -z "$(find "$XDG_CACHE_HOME" -type f)" ] # who names one needs no clock
     read -r first second rest <<< "$(isas | tr '\n' ' ')"
     [ -n "$rest" ] || skip "one instruction set beside portable C: nothing to choose"
     "${GEN[@]}" -v --dtype bf16 "$T/prompt" > "$T/now" 2> "$T/log"

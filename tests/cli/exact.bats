@@ -81,3 +81,34 @@ END
     run jq -nr -f pipelines/experiment/exact/exactness.jq /dev/null
     [ "$status" -eq 5 ]
 }
+
+@test "--same-ids: answers of other files have the ids of the first" {
+    g() # ID IDS POINT DEVICE [MORE]
+    {
+        jq -cn "{schema: \"crossover/1\", kind: \"generation\", run: \"r\", id: \"$1\",
+            token_ids: $2, config: \"c$3\", device: \"$4\", model: \"m\", arch: \"llama\",
+            dtype: \"f32\", phase: \"timed\", status: \"ok\"} + ${5:-{\}}"
+    }
+    compare() { "$BIN/compare" -q --no-meta "$@"; }
+    { g a '[1,2]' 1 cpu; g a '[3]' 2 cpu; g b '[4,5]' 1 cpu; g b '[6]' 2 cpu; } > "$T/base"
+    { g a '[1,2]' 1 cpu; g a '[1,2]' 1 cpu '{launch: 1}'; g b '[6]' 2 cpu
+      g b '[7]' 2 cpu '{status: "oom"}'; g b '[7]' 2 cpu '{phase: "warmup"}'; } > "$T/run"
+    compare --same-ids 1 "$T/base" "$T/run" > "$T/out"
+    conforms "$T/out"
+    [ "$(jq -r .text "$T/out")" = "llama: 3 of 3 generations identical (m, f32, 5 ids)" ]
+    g a '[9]' 2 cpu >> "$T/run"
+    run compare --same-ids 0.76 "$T/base" "$T/run"
+    [ "$status" -eq 1 ] && jq -e '.pass == false and .identical == 3' <<< "$output"
+    compare --same-ids 0.75 "$T/base" "$T/run" | jq -e .pass
+    # one point each: found by prompt alone
+    { g a '[1,2]' 1 cpu; g b '[4,5]' 1 cpu; } > "$T/base"
+    { g a '[1,2]' 3 cuda; g b '[4,6]' 3 cuda; } > "$T/run"
+    compare --same-ids 0.5 "$T/base" "$T/run" |
+        jq -e '.text == "llama: 1 of 2 generations identical on cpu and cuda (m, f32, 4 ids)"'
+    g a '[1,2]' 3 cuda '{status: "oom"}' > "$T/run"
+    run compare --same-ids 0.5 "$T/base" "$T/run"
+    [ "$status" -eq 1 ] && [ -z "$output" ]
+    refuses() { run "$BIN/compare" "$@"; [ "$status" -eq 64 ]; }
+    refuses --same-ids 1 "$T/base"
+    refuses --same-ids 1 --samples "$T/base" "$T/run"
+}

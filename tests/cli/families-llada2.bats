@@ -58,7 +58,7 @@ load ../reference/agree
 
 @test "llada2: what was not confirmed is refused by name, and the mask may be in no file" {
     make_model --arch llada2
-    refuses "use_bias: expected false" 'del(.use_bias)'
+    refuses "use_bias: expected false" '.use_bias = true'
     refuses "use_qkv_bias: expected false" '.use_qkv_bias = true'
     refuses "score_function: expected \"sigmoid\"" '.score_function = "softmax"'
     refuses "norm_topk_prob: expected true" '.norm_topk_prob = false'
@@ -87,9 +87,18 @@ load ../reference/agree
         "$BIN/gen-llada" -q -m "$T/model" --gen-length 32 --limit 1 --no-meta "$T/prompts" |
             jq -c .token_ids
     }
-    ids=$(with 'del(.eos_token_id) | .model_type = "llada2_moe_veomni"')
+    ids=$(with 'del(.eos_token_id, .use_bias) | .model_type = "llada2_moe_veomni"')
     [ "$ids" = "$(with '.eos_token_id = 156892 | .mask_token_id = 156895')" ]
     [ "$ids" != "$(with '.mask_token_id = 7')" ]
+    with '.model_type = "llada21_moe"' # as dllm writes LLaDA2.1
+    "$BIN/gen-llada" -q -m "$T/model" --gen-length 32 --limit 1 --no-meta "$T/prompts" |
+        jq -e '.unmask == "joint" and .edit_threshold == 0.9'
+    make_model --arch llada2
+    cp "$T/model/config.json" "$T/config"
+    rm "$T/model/generation_config.json"
+    with 'del(.eos_token_id) | .pad_token_id = 257' # 156892 is no id of this vocabulary
+    run with 'del(.eos_token_id)'
+    [[ $output == *"eos_token_id: expected an id"* ]]
 }
 
 @test "llada2: quantized, packed and offloaded as other families" {

@@ -74,6 +74,8 @@ load ../reference/agree
     mv "$T/model" "$T/qwen3-bd3lm"
     ln -s "$T/qwen3-bd3lm" "$T/model"
     sampled bd3lm '{"gen_length":64,"block_length":32,"steps":18}' --gen-length 64 --steps 18
+    sampled bd3lm '{"gen_length":24,"block_length":12,"steps":10}' --gen-length 24 --steps 10 \
+        --block-length 12 # the mask has the blocks that are filled
     rm "$T/model"
     for family in a2d-qwen2 a2d-llama; do
         make_model --arch $family --tied --gain 2.5
@@ -100,6 +102,20 @@ load ../reference/agree
     ln -s "$T/SDAR-tiny-Chat-b8" "$T/model"
     sampled sdar '{"gen_length":16,"block_length":8,"steps":8,"threshold":0.85}' --temperature 0 \
         --gen-length 16
+    sampled sdar '{"gen_length":24,"block_length":6,"steps":6,"threshold":0.5}' --temperature 0 \
+        --gen-length 24 --block-length 6 --threshold 0.5 # the mask has the blocks that are filled
+    mv "$T/SDAR-tiny-Chat-b8" "$T/SDAR-tiny-Chat"
+    rm "$T/model"
+    ln -s "$T/SDAR-tiny-Chat" "$T/model"
+    jq '.block_size = 8' "$T/model/config.json" > "$T/new" # as where training begins
+    mv "$T/new" "$T/model/config.json"
+    sampled sdar '{"gen_length":16,"block_length":8,"steps":8,"threshold":0.85}' --temperature 0 \
+        --gen-length 16
+    jq -e '.block_length == 8' "$T/got"
+    mv "$T/SDAR-tiny-Chat" "$T/SDAR-tiny-Chat-b4"
+    rm "$T/model"
+    ln -s "$T/SDAR-tiny-Chat-b4" "$T/model"
+    sampled sdar '{"gen_length":16,"threshold":0.85}' --temperature 0 --gen-length 16
 }
 
 @test "sdar: without options it samples as its authors do" {
@@ -116,7 +132,7 @@ load ../reference/agree
     refuses "use_sliding_window: expected false" '.use_sliding_window = true'
     refuses "model_type: expected \"a2d-qwen3\"" '.model_type = "qwen3"'
     make_model --arch sdar
-    refuses "block_size: expected none, or a name with I-DLM" '.block_size = 8'
+    refuses "block_size: expected integer from 1" '.block_size = 0'
 }
 
 @test "a2d, sdar: on the emulated CUDA device" {
@@ -300,6 +316,10 @@ own_guesses() {
         --threshold 0.2 --batch 3 --admit continuous
     sampled nemotron '{"gen_length":24,"block_length":8,"threshold":0.5}' --gen-length 24 \
         --threshold 0.5 --batch 3 --cache none
+    sampled nemotron '{"gen_length":32,"block_length":16,"threshold":0.5}' --gen-length 32 \
+        --threshold 0.5 --block-length 16
+    sampled nemotron '{"gen_length":24,"block_length":4,"threshold":0.5}' --gen-length 24 \
+        --threshold 0.5 --block-length 4 --batch 4
     on_levels gen-llada sampled nemotron '{"gen_length":16,"block_length":8,"threshold":0.3}' \
         --gen-length 16 --threshold 0.3
     make_model --arch nemotron --shards 3 --tied --head-dim 20 --kv-heads 1 --layers 3 --ffn 37
@@ -330,8 +350,6 @@ own_guesses() {
     refuses "mask_token_id" 'del(.mask_token_id)'
     run "$BIN/gen-llada" -m "$T/model" --no-meta <(echo '{"id":"e","prompt_ids":[]}')
     [ "$status" -eq 0 ] # the first token follows the token that begins a text
-    run "$BIN/gen-llada" -m "$T/model" --no-meta --gen-length 32 --block-length 16 "$T/prompts"
-    [ "$status" -eq 64 ] && [[ $output == *"block-length 16: expected at most 8"* ]]
     refuses "sliding_window: expected null" '.sliding_window = 64'
     refuses 'rope_parameters: expected an object with rope_type "yarn"' 'del(.rope_parameters)'
     refuses 'rope_parameters: expected an object with rope_type "yarn"' \
@@ -339,10 +357,10 @@ own_guesses() {
     refuses "factor: expected max_position_embeddings /" '.rope_parameters.factor = 3'
     refuses "max_position_embeddings: expected the one of config.json" \
         '.rope_parameters.max_position_embeddings = 7'
-    refuses "expected one type, not llama3 beside yarn" \
+    refuses "expected one type, not two" \
         '.rope_scaling = {rope_type: "llama3", factor: 2,
         low_freq_factor: 1, high_freq_factor: 4, original_max_position_embeddings: 64}'
-    refuses "mscale: expected the same as mscale_all_dim" '.rope_parameters.mscale = 0.7'
+    refuses "attention_factor: expected above 0" '.rope_parameters.attention_factor = 0'
     refuses "truncate: expected true" '.rope_parameters.truncate = false'
     refuses "short_factor: expected no such key" '.rope_parameters.short_factor = [1]'
     run "$BIN/gen-llama" -m "$T/model" --no-meta --max-new 300 "$T/prompts" # 256 positions
@@ -378,6 +396,32 @@ own_guesses() {
     mv "$T/new" "$T/model/config.json"
     run "$BIN/gen-llama" -m "$T/model" --no-meta "$T/prompts"
     [ "$status" -eq 65 ] && [[ $output == *"factor: expected max_position_embeddings /"* ]]
+}
+
+# turns JQ [option...]: greedy with a config.json that the filter changes
+turns() {
+    jq "$1" "$T/model/config.json" > "$T/new"
+    mv "$T/new" "$T/model/config.json"
+    echo "$1" >> "$T/made"
+    greedy "${@:2}"
+}
+
+@test "rotations: YaRN with an attention factor, linear" {
+    yarn='.rope_scaling = {rope_type: "yarn", factor: 4,
+        original_max_position_embeddings: (.max_position_embeddings / 4)}'
+    make_model --arch qwen3 --kv-heads 2 --theta 500
+    turns "$yarn"
+    likelihood 1e-5 --device ref
+    make_prompts
+    on_levels gen-llama greedy
+    turns "$yarn | .rope_scaling.attention_factor = 0.6"
+    turns "$yarn | .rope_scaling += {mscale: 2, mscale_all_dim: 0.5}" --batch 4
+    turns '.rope_scaling = {rope_type: "linear", factor: 3}'
+    likelihood 1e-5
+    if [ -e "${TESTBIN:-build/tests}/libcrossover-cuda.so" ]; then
+        turns "$yarn"
+        on_cuda greedy --dtype f32 --batch 4
+    fi
 }
 
 @test "ministral3: on the emulated CUDA device" {

@@ -95,19 +95,19 @@ refused() {
 # texts SEED: worded sums and stories with what follows
 texts() { "$BIN/prep-prompts" -q --per-task 12 --seed "$1" data/corpus/valid.ndjson.gz; }
 
-# nats DIR: of the reference of each of $T/texts
+# nats DIR: id, nats and tokens of the reference of each text of $T/texts
 nats() {
     "$BIN/score-ppl" -q --no-meta --mode nll --target reference -m "$1" "$T/texts" |
         jq -c 'select(.metric == "nll_nats" and .id) | [.id, .value, .scored_tokens]'
 }
 
-# apart DIR: nats a token between a model and the whole one, $T/whole
+# apart DIR: mean distance in nats a token from the unquantized model ($T/whole)
 apart() {
     nats "$1" | jq -s --slurpfile whole "$T/whole" '($whole | map({key: .[0], value: .[1]}) |
         from_entries) as $of | (map(.[1] - $of[.[0]] | fabs) | add) / (map(.[2]) | add)'
 }
 
-# bytes FILE: of all tensors that are packed
+# bytes FILE: packed bytes of all tensors
 bytes() { jq -r 'select(.kind == "pack" and .role == "all") | .packed_bytes' "$1"; }
 
 less() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }'; }

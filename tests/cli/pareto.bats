@@ -84,6 +84,10 @@ crossover() { jq -c --arg n "$1" "select(.name == \$n) | $2"; }
     [ "$(jq -r 'select(.kind == "crossover") | .llama_point' "$T/p" | sort -u)" = a ]
     [ "$(jq -r 'select(.kind == "front") | .point' "$T/p" | sort | paste -sd ' ')" = \
         "0 a s128 s32 s8" ]
+    pareto --rival fastest "$T/in" "$T/guess" > "$T/p"
+    [ "$(jq -r 'select(.kind == "crossover") | .llama_point' "$T/p" | sort -u)" = 0 ]
+    # 10 + 4 s = 300 / 4 at 16.25 steps
+    [ "$(crossover X_lat '.at > 14 and .at < 18' < "$T/p")" = true ]
     grep -v '"llama"' "$T/in" | pareto - "$T/guess" > "$T/p"
     [ "$(jq -r 'select(.kind == "crossover") | .llama_point' "$T/p" | sort -u)" = 0 ]
     # the same along batch sizes

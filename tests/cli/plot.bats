@@ -232,7 +232,8 @@ valid_svg() {
             export FAULT="-e inject=write:error=EIO:when=$n"
             # an SVG is drawn twice with one write more, so writes to other files count too
             [ $s = svg ] || FAULT+=" -P /memfd:figure"
-            PATH=$T/fake:$PATH run --separate-stderr draw ratio "gap.$s" $(records ratio)
+            PATH=$T/fake:$PATH run --separate-stderr draw ratio "gap.$s" --sandbox off \
+                $(records ratio) # strace may not trace in the sandbox
             # a failed write may belong to another file: then the figure is whole
             [ "$status" -ne 0 ] || { LC_ALL=C sed 's/gap/whole/g' "gap.$s" |
                 cmp - "whole.$s" && rm "gap.$s" && continue; }
@@ -742,4 +743,17 @@ judged() {
     "$BIN/plot" --help > /dev/null
     (ulimit -v 150000; "$BIN/plot" --type training --term train > loss.txt || exit 1)
     grep -q 'averaged over 300' loss.txt
+}
+
+@test "a frontier of two qualities needs no metric record" {
+    jq -nc '("judge_ppl", "entropy_nats") as $m | (0, 0.5, 1) as $t | {schema: "crossover/1",
+        kind: "quality", run: "r", config: "llama-demo temp=\($t)", point: "00000000000\($t * 2)",
+        model: "llama-demo", arch: "llama", batch: 1, max_new: 32, contract: "answer",
+        temperature: $t, metric: $m, summary: true, level: 0.95, n: 30, method: "pooled",
+        direction: (if $m == "judge_ppl" then "lower" else "higher" end),
+        value: (if $m == "judge_ppl" then 10 + 8 * $t else 2 + $t end), lo: 1, hi: 40}' > q.ndjson
+    "$BIN/plot" --type pareto --cost judge_ppl --quality entropy_nats -o f.svg q.ndjson
+    grep -q 'Quality (token entropy (nats)) against judge perplexity; up' f.txt
+    [ "$(grep -c '^1[048].*llama-demo temp=' f.tsv)" -eq 3 ]
+    lacks -q 'latency' f.txt
 }

@@ -194,7 +194,8 @@ checked() {
         [ "$status" -eq 64 ] && [[ $output == *"$1"* ]]
     }
     refuses_to "temperature 0 only"
-    refuses_to "expected block-length 4" --temperature 0 --gen-length 8 --block-length 8
+    refuses_to "expected block-length 4" --temperature 0 --gen-length 8 --block-length 8 \
+        --mask-block 4
     refuses_to "cache none or exact" --temperature 0 --gen-length 8 --cache prefix
     make_model --arch dream
     refuses_to "expected a model with a block-causal mask" --temperature 0 --gen-length 8

@@ -7,7 +7,7 @@ load report
     report "${ALL[@]}" 2> err
     [ "$(tail -n 1 err)" = "report: report.html" ]
     lacks -Eiq '<link|<script src|@import|https?://' report.html tables.html
-    [ "$(grep -c '<script' tables.html)" -eq 1 ] # what sorts
+    [ "$(grep -c '<script' tables.html)" -eq 1 ] # the script that sorts tables
     for h in 'Machine and models' Latency Throughput Memory Quality 'How to read these tables' \
         'Limits of these numbers' Failures 'Records and commands'; do
         grep -q "<h2 [^>]*>$h</h2>" tables.html
@@ -75,7 +75,7 @@ load report
         | .series = "0000000000fe" | .config = "other steps=1024"' "$F/plot-metric.ndjson" > other
     report "${ALL[@]}" other
     says ' 24.5 \[17.2, &gt;64\] steps'
-    # records of before, without their points: the series tells
+    # older crossover records do not name their points: the series tells them
     jq -c 'select(.kind == "crossover") | del(.points)' "$F/plot-front.ndjson" > older
     report "$F/plot-metric.ndjson" "$F/plot-quality.ndjson" older other
     says ' 24.5 \[17.2, &gt;64\] steps'
@@ -107,7 +107,7 @@ load report
     done
 }
 
-@test "the judge is named, and that it judged itself" {
+@test "the judge is named; a judge that is a contestant gives a warning" {
     for j in other llada-demo; do
         count=0
         [ $j = other ] || count=1
@@ -191,7 +191,7 @@ load report
         | {schema: "crossover/1", run: "r"} + .' > in.ndjson
     report --title "$evil" in.ndjson || [ $? -eq 1 ] # the stream has no end record
     lacks -q '<img' report.html tables.html
-    [ "$(cat report.html tables.html | grep -o '</script>' | wc -l)" -eq 1 ] # what sorts
+    [ "$(cat report.html tables.html | grep -o '</script>' | wc -l)" -eq 1 ] # the one that sorts
     lacks -q '<!-- ' report.html tables.html
     # In Markdown all of it is escaped, but for the indented commands.
     grep -v '^    ' report.md > open.md
@@ -257,7 +257,7 @@ load report
     grep -qE '^\| other \|.* 12\.5 % \|' report.md
     grep -qF '| peak | 90 | 18 | – |' report.md
     says 'Ceilings of the machine'
-    # a point is no ceiling, and without ceilings there is no table of them
+    # points are not listed as ceilings, and without ceilings there is no such table
     lacks -qF '| LLaMA decode |' report.md
     # for a GPU the table names the library of the products
     jq -c '.device_name = "a GPU" | .isa = "sm_90"' <(sed -n 2p "$F/plot-roofline.ndjson") > gpu
@@ -271,7 +271,7 @@ load report
     lacks -q 'Ceilings of the machine' report.md
 }
 
-@test "the limits of embedded models are stated when they are used, whatever their names" {
+@test "the limits of embedded models are stated with --embedded, not by the name of a model" {
     jq -nc '{schema: "crossover/1", kind: "metric", run: "r", config: "llama-demo", batch: 1,
         model: "llama-demo", arch: "llama", metric: "e2e_ns", value: 1, direction: "lower"}' > one
     "$BIN/report" -q --format markdown --no-meta one -o plain.md
@@ -280,7 +280,7 @@ load report
     grep -q "embedded demonstration models" named.md
 }
 
-@test "data set and judge are named, and toys" {
+@test "data set and judge are named; a warning about toys is shown" {
     w='{"schema":"crossover/1","run":"r","kind":"workload"'
     w="$w,\"text\":\"Prompts: 9 of my.json. Judge: J.\""
     echo "$w,\"warning\":null}" > w

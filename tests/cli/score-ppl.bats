@@ -56,6 +56,23 @@ judged() { "$BIN/score-ppl" --threads 1 --no-meta -m "$1" "$2" 2> "$T/err"; }
     [ "$(nats "$T/q" | jq -s 'map(.[1]) | unique | length')" -eq 2 ]
 }
 
+@test "a drawn answer counts for each seed, a greedy one once; the prompt stays the unit" {
+    for temperature in 0 1; do for seed in 1 2 2; do
+        jq -nc --argjson t $temperature --argjson s $seed '("p", "q") | {kind: "generation",
+            config: "t\($t)", temperature: $t, seed: $s, launch: $s, id: ., prompt: "Tom has",
+            text: (if $s == 1 then " 3 apples." else " a dog." end)}'
+    done; done | uniq > "$T/g"
+    judged data/models/judge-demo "$T/g" > "$T/q"
+    jq -se 'map(select(.metric == "judge_nll_nats") | .config) | sort
+        == ["t0", "t0", "t1", "t1", "t1", "t1"]' "$T/q"
+    jq -se 'map(select(.summary and .metric == "judge_ppl").n) == [2, 2]' "$T/q"
+    jq -se '(map(select(.config == "t1"))) as $t
+        | ($t | map(select(.metric == "judge_nll_nats")) | (map(.value) | add)
+              / (map(.scored_tokens) | add) | exp) as $ppl
+        | $t | map(select(.summary and .metric == "judge_ppl").value - $ppl | fabs < 1e-9)
+        == [true]' "$T/q"
+}
+
 @test "qualities carry the point, the workload and all settings" {
     judged data/models/judge-demo "$D/llama" > "$T/q"
     wanted=$(jq -c 'select(.kind == "generation") | [.point, .workload, .series, .dtype, .top_k]' \

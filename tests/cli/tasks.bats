@@ -49,6 +49,7 @@ verdicts()
     run -1 --separate-stderr "$BIN/prep-prompts" --no-meta --task mmlu:high_jumps --shots 2
     echo "$output" > got
     conforms got
+    jq -se 'map(select(.text).shots) == [2]' got
     [ "$(jq -r 'select(.text).text' got)" = "The following are multiple choice questions (with \
 answers) about high jumps.
 
@@ -243,7 +244,7 @@ END
     conforms got
     [ "$(jq -r 'select(.metric == "choice_accuracy") | .value' got | paste -sd ' ')" = "1 0 0.5" ]
     [ "$(jq -r 'select(.summary) | .n' got | sort -u)" = 2 ]
-    [[ "$(jq -r 'select(.kind == "error").message' got)" == *"expected choices"* ]]
+    [[ "$(jq -r 'select(.kind == "error").message' got)" == *"expected \`choices\`, two or more"* ]]
     jq -c 'select(.choices) | {id, text: (.text | rtrimstr(" ")),
         reference: (" " + .choices[])} | .id += .reference' q |
         "$BIN/score-ppl" -q --no-meta --mode nll --target reference -m "$m/llama-demo" |
@@ -251,7 +252,7 @@ END
     jq '.choice_nats[]?' got | diff - nll
     jq -c 'select(.id == "a") | .choices[0] = ""' q > empty # its nats would be 0: the least
     run -65 --separate-stderr "$BIN/score-ppl" -q --no-meta --mode choice -m "$m/llama-demo" empty
-    [[ "$output$stderr" == *"choices: expected strings that are not empty"* ]]
+    [[ "$output$stderr" == *"expected \`choices\`, a list of strings that are not empty"* ]]
     jq -c 'select(.id == "a") | .id = "d" | .choices[0] = "5 apples.."' q |
         "$BIN/score-ppl" -q --no-meta --mode choice -m "$m/llama-demo" > long
     # The verdicts follow from the nats and the lengths, in characters and in bytes.

@@ -115,12 +115,12 @@ static void tables(struct fixture *f, size_t T, size_t E)
         pos[t] = (int32_t)(t * t * 37 % 130000);
     for (size_t j = 0; j < E / 2; j++)
         freq[j] = (float)pow(500000, -2.0 * (double)j / (double)E);
-    ops_ref.rope_table(f->ref, want, pos, freq, T, E);
+    ops_ref.rope_table(f->ref, want, pos, freq, 1.25f, T, E);
     int32_t *at = (int32_t *)sent(f, pos, T * sizeof *pos);
     void *freq_block;
     float *fr = (float *)sent_as(f, DTYPE_F32, freq, E / 2, 0, &freq_block);
     float *y = (float *)cuda_alloc(f->cuda, T * E * sizeof *y, MEMORY_ACTIVATIONS);
-    cuda_rope_table(f->cuda, y, at, fr, T, E);
+    cuda_rope_table(f->cuda, y, at, fr, 1.25f, T, E);
     float *got = got_as(f, DTYPE_F32, y, T * E);
     double e = farthest(got, want, T * E, 1e-30);
     ok(e <= 6e-8, "rope table %zu x %zu: %.1e", T, E, e); /* a rounding of a tie at most */

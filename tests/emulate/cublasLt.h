@@ -102,14 +102,14 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t, const void
                               const cublasLtMatmulAlgo_t *, void *workspace, size_t bytes,
                               cudaStream_t);
 
-/* The algorithms of library.cu, for tests: how often each has run, and the least time of a run, of
- * one behind a kernel of ours (the second cache is then cold), and of one in parts of K. In parts
- * only FIRST_GUESS runs, and only if it shall. */
+/* The algorithms of library.cu, for tests. _runs: how often each has run. _ns: the least time of a
+ * run; _cold_ns: of a run behind a kernel of ours, which leaves the second cache cold. _parts: 1:
+ * FIRST_GUESS may run in parts of K; the other algorithms never do. */
 namespace emulate {
 enum algorithm { FIRST_GUESS, UNSTEADY, FASTEST, ANY_ADDRESS, ALGORITHMS };
 extern unsigned algorithm_runs[ALGORITHMS];
 extern int64_t algorithm_ns[ALGORITHMS], algorithm_cold_ns[ALGORITHMS];
 extern bool algorithm_parts;
 extern unsigned algorithm_parts_runs;
-extern bool algorithm_fails[ALGORITHMS]; /* although it was proposed */
+extern bool algorithm_fails[ALGORITHMS]; /* 1: it is proposed, but fails when it runs */
 } // namespace emulate

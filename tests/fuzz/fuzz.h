@@ -105,8 +105,8 @@ static inline void fuzz_splice(struct buf *b, size_t at, size_t gone, const char
     b->len += n - gone;
 }
 
-/* Spoils *b a little, by lot: a bit, or a run that goes, comes twice, or is a word or a part of
- * `other` from now on. */
+/* Spoils *b at random: flips a bit, or removes a run, doubles it, or replaces it by a word or by a
+ * part of `other`. */
 static inline void fuzz_mutate(struct buf *b, const struct buf *other, struct rng *r)
 {
     static const char *const words[] = {"\\u0000", "\\ud83d", "null", "[]", "{}", "\"\"", "-1", "0",

@@ -74,6 +74,13 @@ static inline void schema_open(struct schema *s, const char *path)
     schema_know(s->all, s->all);
 }
 
+static inline void schema_close(struct schema *s)
+{
+    for (size_t i = 0; i < s->patterns; i++)
+        regfree(&s->pattern[i].re);
+    json_decref(s->all);
+}
+
 /* Members of these names (NULL behind them) are as the input of a tool had them: nothing is asked
  * of them. */
 static inline void schema_release(struct schema *s, const char *const *names)

@@ -8,7 +8,7 @@
 
 enum { MOST = 1 << 20, READ = 3 << 20 };
 
-/* As prep-prompts and bundle read it; the first as many bytes as may come at all. */
+/* Reads the file, or a member of it, as prep-prompts does, up to READ bytes. */
 static void as_input(const char *path, const char *member)
 {
     struct err e = {0};
@@ -31,6 +31,7 @@ static void as_input(const char *path, const char *member)
     input_close(in);
 }
 
+/* Reads the file as bundle does. */
 static void as_tarball(const char *path)
 {
     struct err e = {0};

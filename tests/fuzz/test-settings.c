@@ -132,7 +132,7 @@ static void as_options(const char *path)
     while (options[n].name)
         n++;
     settings_options(table_of(1), given, options + n, &texts);
-    const struct tool t = {"fuzz", "x", "x", "x", options};
+    const struct tool t = {"fuzz", "x", "x", "x", options, NEEDS_NOTHING};
     if (optfile_read(&f, &t, path, &e))
         fuzz_check_refused(&e);
     optfile_free(&f);

@@ -174,8 +174,8 @@ static void test_definition(struct backend *ref)
     }
 }
 
-/* Rounding of hidden values to bf16 or codes may differ: 2^-8 of them. With groups the experts
- * count 2.5 times. */
+/* Hidden values may round differently to bf16 or to codes, by 2^-8 of a value. With groups the sum
+ * of the experts is multiplied by 2.5, and so is the bound. */
 static void test_level(struct backend *b, struct backend *ref, enum dtype dtype, double bound)
 {
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
@@ -194,7 +194,8 @@ static void test_level(struct backend *b, struct backend *ref, enum dtype dtype,
     }
 }
 
-/* Equal logits: the lowest numbers, with equal shares; and the others are not read. */
+/* With equal logits a row takes the experts with the lowest numbers, in equal shares. The weights
+ * of the others are NaN, so a read of them would show. */
 static void test_ties(struct backend *b, size_t groups)
 {
     struct values v = values_draw((struct shape){4, 16, 8, 6, 2, groups, groups ? 1 : 0});

@@ -31,7 +31,7 @@ static void values(void)
         back &= f16_of(v) == i;
     }
     ok(good && odd, "every code has the value of its definition; infinities and NaN are those");
-    ok(back, "and every value has its code, zeros of both signs too");
+    ok(back, "every value has its code, also zeros of both signs");
 }
 
 /* Between all neighbours: below the middle, on it, above it. */

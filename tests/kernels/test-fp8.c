@@ -37,7 +37,7 @@ static void values(void)
         back &= e4m3_of(v) == i;
     }
     ok(good, "every code has the value of its definition, and 7f and ff are NaN");
-    ok(back, "and every value has its code, zeros of both signs too");
+    ok(back, "every value has its code, also zeros of both signs");
     ok(e4m3_value(1) == 0x1p-9f && e4m3_value(7) == 7 * 0x1p-9f && e4m3_value(8) == 0x1p-6f &&
            e4m3_value(0x7e) == 448 && e4m3_value(0xb8) == -1,
        "the least, the largest without a leading one, the least with one, 448 and -1");

@@ -137,8 +137,8 @@ static void row_cases(struct backend *b, struct backend *ref)
         freq[j] = powf(500000.0f, -2.0f * (float)j / E);
     for (int t = 0; t < T; t++)
         pos[t] = t * 37;
-    b->ops->rope_table(b, table, pos, freq, T, E);
-    ref->ops->rope_table(ref, other, pos, freq, T, E);
+    b->ops->rope_table(b, table, pos, freq, 1, T, E);
+    ref->ops->rope_table(ref, other, pos, freq, 1, T, E);
     ok(worst(table, other, T * E) < 1e-6, "%s rope table", b->ops->level);
     memcpy(y, x, T * D * sizeof *y);
     memcpy(z, x, T * D * sizeof *z);
@@ -147,6 +147,10 @@ static void row_cases(struct backend *b, struct backend *ref)
     ok(worst(y, z, T * D) < 1e-6, "%s rope", b->ops->level);
     b->ops->rope(b, y, other, T, H, E, -1);
     ok(worst(y, x, T * D) < 1e-6, "%s rope turned back", b->ops->level);
+    b->ops->rope_table(b, table, pos, freq, 1.25f, T, E);
+    for (int i = 0; i < T * E; i++)
+        other[i] *= 1.25f;
+    ok(worst(table, other, T * E) < 1e-6, "%s rope table with a scale", b->ops->level);
     free(x), free(g), free(y), free(z), free(u);
 }
 

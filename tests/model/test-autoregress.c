@@ -7,7 +7,7 @@
 
 enum { LEN = 64, NEW = 12 };
 
-/* One of them is a single token. */
+/* One of the prompts is a single token. */
 static const int32_t single[] = {5};
 static const struct generation_input texts[PROMPTS] = {
     {prompt_a, 5, 77}, {single, 1, 78}, {prompt_c, 9, 79}};
@@ -112,25 +112,25 @@ static void test_stop(struct network *n)
        "the text ends without the stop id");
     ok(h.n_emits == at && h.n_steps == at + 1 && h.e2e_ns == h.step_ns[at] &&
            h.e2e_ns > h.emit_ns[at - 1],
-       "the pass that found it counts");
+       "the pass that found the stop id counts");
     generation_free(&h);
     int64_t id = n->config.eos[0];
     for (size_t i = 0; i < CONFIG_MAX_EOS; i++)
         n->config.eos[i] = i == CONFIG_MAX_EOS - 1 ? id : -2; /* no id */
     n->config.n_eos = CONFIG_MAX_EOS;
     h = one(n, &how, 0);
-    ok(CONFIG_MAX_EOS == 32 && h.n == at && !strcmp(h.stop, "eos"), "the last of 32 ids ends it");
+    ok(CONFIG_MAX_EOS == 32 && h.n == at && !strcmp(h.stop, "eos"), "the 32nd stop id ends it");
     generation_free(&h);
     n->config.eos[0] = id;
     n->config.n_eos = 1;
     how.ignore_eos = 1;
     h = one(n, &how, 0);
-    ok(h.n == NEW && h.to_eos == at && h.n_emits == NEW, "ignore_eos goes on, and says where");
+    ok(h.n == NEW && h.to_eos == at && h.n_emits == NEW, "ignore_eos goes on; to_eos is its place");
     generation_free(&h);
     how.ignore_eos = 0;
     n->config.eos[0] = g.ids[0];
     h = one(n, &how, 0);
-    ok(h.n == 0 && h.n_emits == 0 && h.e2e_ns > 0 && !strcmp(h.stop, "eos"), "eos at once");
+    ok(h.n == 0 && h.n_emits == 0 && h.e2e_ns > 0 && !strcmp(h.stop, "eos"), "a stop id at once");
     generation_free(&h);
     struct generation all[PROMPTS] = {0};
     struct batch_trace trace = {0};
@@ -164,7 +164,7 @@ static void test_counters(const struct network *n)
     ok(rows, "with a cache every token is computed once");
     ok(order, "an event a token, in order");
     ok(trace.memory.kind[MEMORY_KV] > 0 && n->backend->memory.kind[MEMORY_KV] == 0,
-       "the trace saw the cache, and it is gone");
+       "the trace has the bytes of the cache, and the cache is freed");
     how.cache = 0;
     g[0] = one(n, &how, 1);
     ok(g[0].rows == NEW * (NEW + 1) / 2, "without a cache the rows grow: %d", (int)g[0].rows);

@@ -165,8 +165,8 @@ static void test_own(void)
 static void test_refused(void)
 {
     static const struct { const char *text, *said; } cases[] = {
-        {"{% for m in messages %}{{ m.content | upper }}\n{{ m.content | sort }}{% endfor %}",
-         "line 2: the filter sort: not supported; prompts go without one"},
+        {"{% for m in messages %}{{ m.content | upper }}\n{{ m.content | center }}{% endfor %}",
+         "line 2: the filter center: not supported; prompts go without one"},
         {"\n\n{% include 'x' %}{{ messages }}", "line 3: the tag include: not supported"},
         {"{{ messages[0].content.encode() }}", "line 1: the method encode of a string"},
         {"{{ now() }}", "line 1: the function now: not supported"},

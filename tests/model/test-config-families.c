@@ -135,7 +135,7 @@ static const struct change qwen_changes[] = {
     {"rope_scaling", "{\"rope_type\":\"longrope\",\"factor\":4}", "not supported"},
     {"rope_scaling", "{\"rope_type\":\"yarn\",\"factor\":4}", "original_max_position_embeddings"},
     {"rope_scaling", "{\"rope_type\":\"yarn\",\"factor\":4,"
-     "\"original_max_position_embeddings\":8}", "not supported"},
+     "\"original_max_position_embeddings\":8}", "factor: expected max_position"},
     {"hidden_act", "\"gelu\"", "silu"},
     {"tie_word_embeddings", NULL, NULL},
     {"rope_theta", NULL, NULL},

@@ -105,11 +105,13 @@ static const struct change llama_changes[] = {
     {"dtype", "\"bfloat16\"", NULL},
     {"rope_scaling", "null", NULL},
     {"rope_scaling", "3", "null or an object"},
-    {"rope_scaling", "{\"type\":\"linear\",\"factor\":2}", "not supported"},
+    {"rope_scaling", "{\"type\":\"linear\",\"factor\":2}", NULL},
+    {"rope_scaling", "{\"type\":\"linear\"}", "factor: expected"},
+    {"rope_scaling", "{\"type\":\"dynamic\",\"factor\":2}", "not supported"},
     {"rope_scaling", "{\"rope_type\":\"longrope\",\"factor\":2}", "not supported"},
     {"rope_scaling", "{\"rope_type\":\"yarn\",\"factor\":2}", "original_max_position_embeddings"},
     {"rope_scaling", "{\"rope_type\":\"yarn\",\"factor\":2,"
-     "\"original_max_position_embeddings\":8}", "not supported"},
+     "\"original_max_position_embeddings\":8}", "factor: expected max_position"},
     {"rope_scaling", "{\"rope_type\":\"default\"}", NULL},
     {"rope_scaling", "{\"rope_type\":\"llama3\"}", "factor: expected"},
     {"rope_scaling",
@@ -163,7 +165,7 @@ static void test_llama(void)
     ok(!load_with(llama, "head_dim", NULL, &c, &e) && c.head_dim == 64, "head_dim = width / heads");
     ok(!load_with(llama, "num_key_value_heads", NULL, &c, &e) && c.kv_heads == 32,
        "kv heads = heads");
-    ok(!load_with(llama, "tie_word_embeddings", NULL, &c, &e) && !c.tied, "untied when not said");
+    ok(!load_with(llama, "tie_word_embeddings", NULL, &c, &e) && !c.tied, "untied by default");
     ok(!load_with(llama, "rms_norm_eps", NULL, &c, &e) && c.norm_eps == 1e-6 &&
            !load_with(llama, "max_position_embeddings", NULL, &c, &e) && c.context == 2048,
        "the published defaults of what is absent %s", e.text);

@@ -235,9 +235,33 @@ static void test_yarn(void)
        same, between, divided);
 }
 
+/* What config.json says of a rotation is read again. */
+static void test_saved_rotation(void)
+{
+    static const double scales[] = {0, 1.2};
+    struct err e = {0};
+    for (int i = 0; i < 3; i++) {
+        struct config a, b;
+        synth_config(&a, "tiny-qwen3", &e);
+        a.rope_factor = 4;
+        a.rope_linear = i == 2;
+        a.rope_yarn = i < 2;
+        a.rope_scale = i < 2 ? scales[i] : 0;
+        a.rope_low_freq = 1;
+        a.rope_high_freq = 32;
+        a.rope_original_context = (double)a.context / 4;
+        int r = family_save(&a, files_root, &e);
+        r = r || family_load(&b, files_root, NULL, &e);
+        ok(!r && config_rope_scale(&a) == config_rope_scale(&b) && b.rope_factor == 4 &&
+               b.rope_linear == a.rope_linear && b.rope_yarn == a.rope_yarn,
+           "rotation %d is written and read %s", i, e.text);
+    }
+}
+
 int main(void)
 {
     files_begin();
+    test_saved_rotation();
     test_rows();
     test_shapes();
     test_switches();

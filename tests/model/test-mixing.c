@@ -91,14 +91,14 @@ static void compare(const struct checkpoint *c, const char *device, const int32_
     by_network(&n, ids, 17, WKV_AUTO, parts);
     by_network(&n, ids, LEN - 1, WKV_RECURRENT, forms[0]);
     by_network(&n, ids, LEN - 1, WKV_CHUNKED, forms[1]);
-    ok(apart(whole, truth) < 1e-4, "%s on %s is what its paper defines: %.1e nats apart", name,
+    ok(apart(whole, truth) < 1e-4, "%s on %s: %.1e nats from the definition of its paper", name,
        device, apart(whole, truth));
     ok(apart(whole, single) < 1e-5 && apart(whole, parts) < 1e-5,
        "%s on %s: rows at once, in parts and one by one: %.1e and %.1e nats apart", name, device,
        apart(whole, parts), apart(whole, single));
     ok(apart(forms[0], truth) < 1e-4 && apart(forms[1], truth) < 1e-4 &&
            (!strcmp(device, "ref") || apart(forms[0], forms[1]) > 0),
-       "%s on %s: recurrent %.1e and chunked %.1e nats apart from it", name, device,
+       "%s on %s: recurrent %.1e and chunked %.1e nats from the definition", name, device,
        apart(forms[0], truth), apart(forms[1], truth));
     for (size_t t = 0; t + 1 < LEN; t++)
         sum -= truth[t];

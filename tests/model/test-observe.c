@@ -106,7 +106,7 @@ static void judge(const struct watcher *w, struct generation *g, struct generati
         most = g[i].n_steps > most ? g[i].n_steps : most;
         tokens += (size_t)g[i].committed_tokens;
     }
-    ok(same, "%s, depth %d: the ids are those of a run that nobody looks at", name, depth);
+    ok(same, "%s, depth %d: the ids are those of a run without an observer", name, depth);
     ok(whole && !w->bad && w->commits == tokens + w->reopened,
        "%s, depth %d: the changes make the answers", name, depth);
     ok(w->error < w->within, "%s, depth %d: a confidence is a softmax, within %.1g", name, depth,

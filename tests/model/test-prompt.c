@@ -164,14 +164,14 @@ static void test_set(const struct prompt_encoder *c)
     struct promptset s;
     struct err e = {0};
     const char *const paths[] = {path};
-    ok(!promptset_read(&s, paths, 1, 0, c, &e) && s.n == 2 && s.faults == 2 &&
-           strstr(s.fault[1].err.text, "occurs twice") && !s.fault[0].id &&
-           !strcmp(json_string_value(s.fault[1].id), "a") && strlen(s.sha256) == 64,
+    ok(!promptset_read(&s, paths, 1, 0, c, &e) && s.n == 2 && s.in.faults == 2 &&
+           strstr(s.in.fault[1].err.text, "occurs twice") && !s.in.fault[0].id &&
+           !strcmp(json_string_value(s.in.fault[1].id), "a") && strlen(s.in.sha256) == 64,
        "a broken line and a repeated id cost themselves only");
     char hash[65];
-    memcpy(hash, s.sha256, 65);
+    memcpy(hash, s.in.sha256, 65);
     promptset_free(&s);
-    ok(!promptset_read(&s, paths, 1, 1, c, &e) && s.n == 1 && strcmp(hash, s.sha256),
+    ok(!promptset_read(&s, paths, 1, 1, c, &e) && s.n == 1 && strcmp(hash, s.in.sha256),
        "a limit, and another hash");
     promptset_free(&s);
     f = fopen(path, "w");

@@ -297,7 +297,7 @@ static void test_idle(const char *shape, const char *dtype, double heads, size_t
     checkpoint_close(&c);
     if (checkpoint_open(&c, source, 0, &e))
         return;
-    ok(only_idle_went(&c.config, &p), "%s: what went is what puts nothing out", shape);
+    ok(only_idle_went(&c.config, &p), "%s: only parts without output are removed", shape);
     checkpoint_close(&c);
     same_answers(shape);
     prune_free(&p);

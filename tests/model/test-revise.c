@@ -156,7 +156,7 @@ static void test_released(const struct network *n)
             generation_free(&g[p]);
         }
     }
-    ok(remasked > 10, "and that was put to use: %d", remasked);
+    ok(remasked > 10, "slots were masked again: %d", remasked);
 }
 
 /* ---- records and events ---- */
@@ -237,7 +237,7 @@ static void test_rows(const struct network *n)
        (int)g.rows);
     const struct memory_estimate e = diffuse_estimate(n, &d, prompts, 1);
     ok(trace.memory.kind[MEMORY_KV] == e.kv && trace.memory.kind[MEMORY_ACTIVATIONS] ==
-           e.activations, "its memory is foretold: %zu, %zu", e.kv, e.activations);
+           e.activations, "its memory is as predicted: %zu, %zu", e.kv, e.activations);
     generation_free(&g);
 }
 

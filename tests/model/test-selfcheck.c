@@ -105,10 +105,10 @@ static void test_fall(void)
         ok(code == (lies ? EXIT_INTERNAL : 0), "odd from call %d on: %d", row[i].from, code);
         ok(n == row[i].kept, "%d records are kept", n);
         ok(!lies == !strstr(fatal, "self-check: prompt 'p1', generated again"), "says: %s", fatal);
-        ok(!lies || strstr(fatal, "other ids from token 15 on"), "and from where");
+        ok(!lies || strstr(fatal, "other ids from token 15 on"), "says the first token");
         ok(!generate(out, 2, 0) && count(out, fatal, sizeof fatal) == PROMPTS && !*fatal,
            "the next process ends the work");
-        ok(access(work, F_OK), "and nothing else is left");
+        ok(access(work, F_OK), "no work file is left");
     }
     ok(!generate(out, 0, 4), "without a self-check nobody notices");
     free(out);

@@ -41,7 +41,8 @@ static void test_lookup(void)
 /* ---- the same text ---- */
 
 struct models {
-    struct network own, near, other; /* the last two guess: nearly the same one, another one */
+    struct network own, near, other, reader; /* the last three guess: nearly the same one, another
+                                              * one, one that reads the first */
 };
 
 struct texts {
@@ -79,11 +80,11 @@ static struct autoregress draw_how(struct rng *r)
 
 static void draw_guessing(struct autoregress *how, struct rng *r, const struct models *m)
 {
-    const struct network *drafts[] = {&m->own, &m->near, &m->other};
+    const struct network *drafts[] = {&m->own, &m->near, &m->other, &m->reader};
     how->lookup = rng_below(r, 2) ? 1 + rng_below(r, 8) : 0;
     how->lookup_ngram = 1 + rng_below(r, 4);
     if (!how->lookup) {
-        how->draft = drafts[rng_below(r, 3)];
+        how->draft = drafts[rng_below(r, 4)];
         how->draft_tokens = 1 + rng_below(r, 6);
     }
     how->alive = rng_below(r, 3) ? 0 : 1 + rng_below(r, 3);
@@ -436,6 +437,15 @@ static void test_distribution(const struct models *m)
     ok(fabs(z) < LIMIT && accepted > 0 && accepted < drafted,
        "%d draws with a model that drafts: %.2f sd; %.3f of the guesses right, at most %.3f", DRAWS,
        z, share, overlap(p, q));
+    struct network reader = m->reader;
+    reader.config.vocab = V;
+    how.draft = &reader;
+    how.draft_tokens = 2;
+    drafted = accepted = 0;
+    z = drawn(&own, &how, p, &drafted, &accepted);
+    ok(fabs(z) < LIMIT && accepted > 0 && accepted < drafted,
+       "%d draws with a drafter that reads: %.2f sd; %lld of %lld guesses right", DRAWS, z,
+       (long long)accepted, (long long)drafted);
     how.draft = NULL;
     how.lookup = 2;
     how.lookup_ngram = 2;
@@ -447,15 +457,16 @@ static void test_distribution(const struct models *m)
     b->ops->mat_free(b, &other);
 }
 
-static int load(struct network *n, struct backend *b, uint64_t seed, const char *quant)
+static int load(struct network *n, struct backend *b, const char *model, uint64_t seed,
+                const char *quant)
 {
     struct err e = {0};
     const struct precision how = {.dtype = "f32", .kv = "f32", .quant = quant};
     struct checkpoint c;
-    int loaded = !checkpoint_open(&c, "synth:tiny-llama", seed, &e) &&
+    int loaded = !checkpoint_open(&c, model, seed, &e) &&
                  !network_load(n, b, &c, &how, &e);
     checkpoint_close(&c);
-    return ok(loaded, "synth:tiny-llama %s loads %s", quant, e.text);
+    return ok(loaded, "%s %s loads %s", model, quant, e.text);
 }
 
 int main(void)
@@ -466,8 +477,10 @@ int main(void)
     for (int host = 0; host < 2; host++) {
         struct models m;
         struct backend *b = backend_open(host ? "cpu" : "ref", NULL, 1, 0, NULL);
-        if (!load(&m.own, b, 3, "none") || !load(&m.near, b, 3, "int8") ||
-            !load(&m.other, b, 4, "none"))
+        if (!load(&m.own, b, "synth:tiny-llama", 3, "none") ||
+            !load(&m.near, b, "synth:tiny-llama", 3, "int8") ||
+            !load(&m.other, b, "synth:tiny-llama", 4, "none") ||
+            !load(&m.reader, b, "synth:tiny-dflash", 5, "none"))
             return tap_done();
         struct ops ops = *b->ops;
         b->ops = &ops;
@@ -484,6 +497,7 @@ int main(void)
         network_free(&m.own);
         network_free(&m.near);
         network_free(&m.other);
+        network_free(&m.reader);
         backend_close(b);
     }
     ok(decoded_prepared > 0, "passes were prepared: %zu", decoded_prepared);

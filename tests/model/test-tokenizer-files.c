@@ -181,17 +181,27 @@ static void test_harmless(void)
     }
 }
 
+/* The ids are those of Hugging Face's tokenizers 0.23.3. */
 static void test_missing_byte(void)
 {
-    struct tokenizer *t = fixture_load(changed("model", "{\"type\":\"BPE\",\"vocab\":{\"a\":0,"
-                                               "\"b\":1},\"merges\":[]}"), NULL);
-    struct ids out = {0};
-    struct err e = {0};
-    ok(fixture_ids(t, "ab", 0, IDS(0, 1)), "a vocabulary of two bytes");
-    ok(tokenizer_encode(t, "abx", 3, 0, &out, &e) == -1 && e.code == EXIT_BAD_DATA &&
-           strstr(e.text, "0x78") && out.n == 0, "a byte without a piece: %s", e.text);
-    ids_free(&out);
+#define MODEL "{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1,\"ab\":2},\"merges\":[\"a b\"]"
+    struct tokenizer *t = fixture_load(changed("model", MODEL "}"), NULL);
+    char text[400];
+    memset(text, 'x', sizeof text);
+    memcpy(text + sizeof text - 4, "axb", 4);
+    ok(fixture_ids(t, "abx", 0, IDS(2)), "a byte without a piece is left out");
+    ok(fixture_ids(t, "axb", 0, IDS(2)), "its neighbours are merged");
+    ok(fixture_ids(t, text, 0, IDS(2)), "the same in a long word");
+    ok(fixture_ids(t, "x", 0, IDS(-1)), "nothing is left");
     tokenizer_free(t);
+    t = fixture_load(changed("model", MODEL ",\"unk_token\":\"b\"}"), NULL);
+    ok(fixture_ids(t, "axxa", 0, IDS(2, 1, 0)), "or it becomes the unknown piece");
+    tokenizer_free(t);
+    t = fixture_load(changed("model", MODEL ",\"unk_token\":\"b\",\"fuse_unk\":true}"), NULL);
+    ok(fixture_ids(t, "axxa", 0, IDS(2, 0)), "unknown pieces side by side are one");
+    tokenizer_free(t);
+    check_bad("unk_token", "no piece", changed("model", MODEL ",\"unk_token\":\"z\"}"), "z");
+#undef MODEL
 }
 
 /* Any cut and any flipped byte gives an answer, and only exit code 65. */

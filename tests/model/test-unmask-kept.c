@@ -33,7 +33,7 @@ static void test_credit(void)
            near((double)s.value[0], c), "credit: a token gains from its own pass");
     r = unmask_read(UNMASK_CREDIT, &p, &a, &s);
     c = 0.8 * c + pow(0.6, 0.2);
-    ok(near((double)s.value[0], c), "credit: what is left of it, and the next one");
+    ok(near((double)s.value[0], c), "credit: decays, and grows with the next pass");
     a = answer_of(9, 0.45, 7, 0.4);
     r = unmask_read(UNMASK_CREDIT, &p, &a, &s);
     double seven = 0.4 * pow(1 + 0.8 * c, 0.7), nine = 0.45 * pow(1 + pow(0.45, 0.2), 0.7);
@@ -138,7 +138,7 @@ static void test_joint(void)
     ok(!joint(&m, 2, (int32_t[]){9, 5, 6}, (int32_t[]){9, 8, 7}, (double[]){0.9, 0.5, 0.51},
               &edits, &done) && edits == 3 && !done, "a full block is edited above 0.5");
     ok(!joint(&m, 2, (int32_t[]){9, 5, 7}, (int32_t[]){9, 8, 6}, (double[]){0.9, 0.7, 0.6},
-              &edits, &done) && edits == 23 && done, "and ends with its second such pass");
+              &edits, &done) && edits == 23 && done, "it ends with its second pass without a mask");
     m.step = 0;
     ok(!joint(&m, 2, (int32_t[]){9, 8, 6}, (int32_t[]){9, 5, 6}, (double[]){0.9, 0.4, 0.6},
               &edits, &done) && !edits && done, "or with the first one that edits nothing");
@@ -433,7 +433,7 @@ static void test_s2d2(void)
     o.n = 0;
     o.m = 3;
     ok(unmask_count(UNMASK_S2D2, &p, &o) == 0 && backs == 2 && back[0] == 1 && back[1] == ~2 &&
-           !done && !slot[4].id[0], "s2d2: one gives way, what is behind it is a mask again");
+           !done && !slot[4].id[0], "s2d2: one draft is replaced, a later one is a mask again");
     backs = 0;
     ok(unmask_count(UNMASK_S2D2, &p, &o) == 0 && backs == 0 && done,
        "s2d2: without drafts the block is done");
@@ -463,13 +463,13 @@ static void test_dawn(void)
                        .slot = slot, .links = {map, mean, row_of, N, 0}};
     ok(unmask_dawn_depends(&o.links, asked, 0, 5, 0.1, 0.2) &&
            !unmask_dawn_depends(&o.links, asked, 1, 4, 0.1, 0.2),
-       "dawn: a slot depends on what it attends to, unless all attend to that");
+       "dawn: a slot depends on slots that it attends to, except those all slots attend to");
     ok(unmask_count(UNMASK_DAWN, &p, &o) == 3 && pick[0] == 0 && pick[1] == 3 && pick[2] == 1,
        "dawn: the sure one, the best of the others, and one apart from it");
     slot[2].id[DAWN_INDUCED] = slot[3].id[DAWN_INDUCED] = 1;
     pick[0] = 0, pick[1] = 3, pick[2] = 2, pick[3] = 1;
     ok(unmask_count(UNMASK_DAWN, &p, &o) == 3 && pick[1] + pick[2] == 3,
-       "dawn: what depends on an answer that is sure and induced waits");
+       "dawn: an answer waits if it depends on one that is sure and induced");
     const double low[] = {0.1, 0.2, 0.3, 0.4, 1, 1};
     o.confidence = low;
     pick[0] = 3, pick[1] = 2, pick[2] = 1, pick[3] = 0;

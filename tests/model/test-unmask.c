@@ -91,11 +91,11 @@ static void test_threshold_decay(void)
     int32_t pick[] = {0, 1, 2};
     struct unmask_params p = {.threshold = 0.9, .threshold_decay = 0.5};
     struct offers o = {.n = 3, .confidence = s, .pick = pick, .slots = 3};
-    ok(unmask_count(UNMASK_THRESHOLD, &p, &o) == 1, "a full block: the threshold as it is");
+    ok(unmask_count(UNMASK_THRESHOLD, &p, &o) == 1, "no slot is filled: the threshold itself");
     o.slots = 4; /* 0.9 (1 - 0.5 / 4) = 0.7875 */
     ok(unmask_count(UNMASK_THRESHOLD, &p, &o) == 2, "it falls as the block fills");
     o.ahead = 8; /* 0.9 (1 - 0.5 / 12) = 0.8625 */
-    ok(unmask_count(UNMASK_THRESHOLD, &p, &o) == 1, "and slower, the more is ahead of it");
+    ok(unmask_count(UNMASK_THRESHOLD, &p, &o) == 1, "it falls more slowly with masked slots ahead");
     o.ahead = 0;
     p.threshold_decay = 0;
     ok(unmask_count(UNMASK_THRESHOLD, &p, &o) == 1, "decay 0: not at all");

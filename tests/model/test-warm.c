@@ -11,9 +11,9 @@ static void test_steady(void)
                   rising[] = {100, 104, 120, 125}, spike[] = {100, 100, 400, 101};
     ok(!steady_reached(level, 2), "two batches say nothing");
     ok(steady_reached(level, 3), "three alike are steady");
-    ok(!steady_reached(falling, 3) && !steady_reached(falling, 4), "falling times are not");
-    ok(steady_reached(falling, 6), "until they have fallen");
-    ok(!steady_reached(rising, 4), "nor are rising ones");
+    ok(!steady_reached(falling, 3) && !steady_reached(falling, 4), "falling times are not steady");
+    ok(steady_reached(falling, 6), "times that have fallen are steady");
+    ok(!steady_reached(rising, 4), "rising times are not steady");
     ok(steady_reached(spike, 4), "a single disturbance decides nothing");
 }
 

@@ -41,12 +41,13 @@ static const struct kind kinds[] = {
     {"llada-moe", "mixture", "LLaDAMoEModelLM", "llada", "<|mask|>"},
     {"nemotron", "llama", "NemotronLabsDiffusionModel", "nemotron_labs_diffusion", "<SPECIAL_100>"},
     {"llada2", "grouped", "LLaDA2MoeModelLM", "llada2_moe", "<|mask|>"},
+    {"dflash", "qwen3", "DFlashDraftModel", "qwen3", "<|im_start|>"},
     {"ling", "grouped", "BailingMoeV2ForCausalLM", "bailing_moe_v2", "<|reserved|>"},
 };
 
 struct options {
     const struct kind *kind;
-    const char *arch, *dtype, *values, *folder;
+    const char *arch, *dtype, *values, *folder, *taps;
     long width, layers, heads, kv_heads, head_dim, ffn, vocab, shards, context;
     long experts, used, shared, dense, groups, groups_used, rotated;
     int tied, hf_names, rope_llama3, rope_parameters;
@@ -262,8 +263,38 @@ static void add_layer(struct list *l, const struct options *o, int llada, long i
     }
 }
 
+static int is_drafter(const struct options *o)
+{
+    return !strcmp(o->kind->arch, "dflash");
+}
+
+static long count_taps(const struct options *o)
+{
+    long n = 1;
+    for (const char *p = o->taps; *p; p++)
+        n += *p == ',';
+    return n;
+}
+
+/* A drafter has no embedding and no head, and names without "model.". */
+static void make_drafter(struct list *l, const struct options *o, const json_t *values)
+{
+    add(l, o, "fc.weight", o->width, count_taps(o) * o->width, values);
+    add(l, o, "hidden_norm.weight", o->width, 0, values);
+    for (long i = 0; i < o->layers; i++)
+        add_layer(l, o, 0, i, values);
+    add(l, o, "model.norm.weight", o->width, 0, values);
+    for (size_t i = 0; i < l->n; i++)
+        if (!strncmp(l->t[i].name, "model.", 6))
+            memmove(l->t[i].name, l->t[i].name + 6, strlen(l->t[i].name) - 5);
+}
+
 static void make_tensors(struct list *l, const struct options *o, const json_t *values)
 {
+    if (is_drafter(o)) {
+        make_drafter(l, o, values);
+        return;
+    }
     const int llada = !strcmp(o->arch, "llada") && !o->hf_names;
     const char *embed = !strcmp(o->arch, "grouped") ? "model.word_embeddings.weight"
                         : llada                     ? "model.transformer.wte.weight"
@@ -468,11 +499,24 @@ static void add_nemotron(json_t *c)
     json_decref(own);
 }
 
+static void add_dflash(const struct options *o, json_t *c)
+{
+    char list[128];
+    snprintf(list, sizeof list, "[%.100s]", o->taps);
+    json_object_set_new(c, "block_size", json_integer(8));
+    json_object_set_new(c, "num_target_layers", json_integer(4));
+    json_object_set_new(c, "dflash_config",
+                        json_pack("{s:i,s:o}", "mask_token_id", MASK, "target_layer_ids",
+                                  json_loads(list, 0, NULL)));
+}
+
 /* Members that differ from the base's config.json. */
 static json_t *own_config(const struct options *o, json_t *c)
 {
     json_object_set_new(c, "architectures", json_pack("[s]", o->kind->class));
     json_object_set_new(c, "model_type", json_string(o->kind->type));
+    if (is_drafter(o))
+        add_dflash(o, c);
     if (!strcmp(o->kind->arch, "dream"))
         json_object_set_new(c, "mask_token_id", json_integer(MASK));
     if (!strcmp(o->kind->arch, "fast-dllm"))
@@ -547,11 +591,12 @@ static void parse(struct options *o, int argc, char **argv)
         {"hf-names", 0, 0, 'n'}, {"rope-llama3", 1, 0, 'r'}, {"rope-parameters", 0, 0, 'p'},
         {"gain", 1, 0, 'g'}, {"theta", 1, 0, 'T'}, {"experts", 1, 0, 'x'}, {"used", 1, 0, 'u'},
         {"shared", 1, 0, 'X'}, {"dense", 1, 0, 'D'}, {"groups", 1, 0, 'G'},
-        {"groups-used", 1, 0, 'U'}, {"rotated", 1, 0, 'R'}, {0, 0, 0, 0}};
+        {"groups-used", 1, 0, 'U'}, {"taps", 1, 0, 'y'}, {"rotated", 1, 0, 'R'}, {0, 0, 0, 0}};
     for (int c; (c = getopt_long(argc, argv, "", table, NULL)) != -1;) {
         if (c == 'a') o->arch = optarg;
         else if (c == 'd') o->dtype = optarg;
         else if (c == 'v') o->values = optarg;
+        else if (c == 'y') o->taps = optarg;
         else if (c == 's') o->seed = strtoull(optarg, NULL, 10);
         else if (c == 'w') o->width = atol(optarg);
         else if (c == 'l') o->layers = atol(optarg);
@@ -591,7 +636,7 @@ int main(int argc, char **argv)
     struct options o = {.arch = "llama", .dtype = "F32", .width = 32, .layers = 2, .heads = 4,
                         .ffn = 48, .vocab = 264, .shards = 1, .context = 512, .theta = 10000,
                         .gain = 1.5, .eps = 1e-5, .seed = 1, .experts = 6, .used = 2, .dense = 1,
-                        .groups = 3, .groups_used = 2};
+                        .groups = 3, .groups_used = 2, .taps = "0,2"};
     static struct list l;
     parse(&o, argc, argv);
     const int llada = !strcmp(o.arch, "llada"), qwen = !strncmp(o.arch, "qwen", 4);

@@ -2,11 +2,13 @@
  *     x += O attention(R(Q n1(x)), R(K n1(x)), V n1(x));   x += D (silu(G n2(x)) * U n2(x))
  * with n the root-mean-square norm and R the rotation of pairs (j, j + E/2) by position * f_j.
  * Qwen2 adds a bias to what Q, K and V give; Qwen3 norms each head of Q and K before R. LLaDA-MoE
- * norms them too, and has many G, U, D: a row takes those of the largest softmax(S n2(x)), as much
- * of each as that says. LLaDA2 and Ling have s = sigmoid(S n2(x)) and a bias b instead: a row takes
- * the largest s + b in the groups whose two largest s + b sum to most, as much as s / (sum of the
- * taken s) says, times a factor; their first layers have one G, U, D, and R turns the pairs
- * (j, j + R/2) of the first R values of a head.
+ * norms them too, and has many G, U, D (experts). With p = softmax(S n2(x)) a row takes the experts
+ * with the largest p, each with weight p. LLaDA2 and Ling have s = sigmoid(S n2(x)) and a bias b
+ * instead. A row chooses the groups whose two largest s + b have the largest sum, and in them the
+ * experts with the largest s + b. The weight of an expert is s / (sum of the taken s), times a
+ * factor. Their first layers have one G, U, D, and R turns the pairs (j, j + R/2) of the first R
+ * values of a head. A drafter (DFlash) has rows c = n(F [streams of another model]) in place of
+ * n1(x) for a text, in every block, and blocks for the rows behind it.
  * The files are read without mapping or proof: they are the test's own.
  *
  * One file because a definition is checked in one reading, from its files to its logits. */
@@ -178,6 +180,7 @@ static double *tensor_either(struct files *f, const char *a, const char *b, size
         double *v = tensor(f, name[i], rows, cols);
         char other[128];
         if (!v) v = tensor(f, renamed(other, name[i]), rows, cols);
+        if (!v && !strncmp(name[i], "model.", 6)) v = tensor(f, name[i] + 6, rows, cols);
         if (v) return v;
     }
     fail("neither %s nor %s", name[0], name[1]);
@@ -214,6 +217,14 @@ static double kept_by_yarn(const struct model *m, const json_t *p, double theta,
     return 1 - (over < 0 ? 0 : over > 1 ? 1 : over);
 }
 
+/* What cosines and sines are times. Source: transformers, as above. */
+static double attention_factor(const json_t *p)
+{
+    const double factor = number(p, "factor", 1), x = number(p, "mscale", 0);
+    const double y = number(p, "mscale_all_dim", 0), ln = factor > 1 ? 0.1 * log(factor) : 0;
+    return number(p, "attention_factor", x > 0 && y > 0 ? (x * ln + 1) / (y * ln + 1) : ln + 1);
+}
+
 /* f_j = theta^(-2j/E), and for rope_type llama3 long wavelengths are stretched by `factor`, short
  * ones kept, those between blended. Source: the LLaMA 3.1 frequency rule. */
 static void set_frequencies(struct model *m, const json_t *config)
@@ -236,12 +247,14 @@ static void set_frequencies(struct model *m, const json_t *config)
             keep = keep < 0 ? 0 : keep > 1 ? 1 : keep;
             f = (1 - keep) * f / factor + keep * f;
         }
+        if (type && !strcmp(type, "linear")) f /= number(scaling, "factor", 1);
         if (type && !strcmp(type, "yarn")) {
             const double keep = kept_by_yarn(m, scaling, theta, (double)j);
             f = (1 - keep) * f / number(scaling, "factor", 1) + keep * f;
         }
         m->frequency[j] = f;
     }
+    m->turned = type && !strcmp(type, "yarn") ? attention_factor(scaling) : 1;
 }
 
 /* The families by model_type. */
@@ -287,6 +300,18 @@ static void read_groups(struct model *m, const json_t *c)
     m->rotated = (size_t)((double)m->head_dim * number(c, "partial_rotary_factor", 0));
 }
 
+/* Of a drafter. */
+static void read_taps(struct model *m, const json_t *config)
+{
+    const json_t *own = json_object_get(config, "dflash_config");
+    const json_t *list = json_object_get(own, "target_layer_ids");
+    m->taps = json_array_size(list);
+    for (size_t i = 0; i < m->taps; i++)
+        m->tap[i] = (size_t)json_integer_value(json_array_get(list, i));
+    m->mask = (long)number(own, "mask_token_id", -1);
+    m->sees = SEES_ALL;
+}
+
 /* Returns whether the head is the embedding. */
 static int read_config(struct model *m, const char *folder)
 {
@@ -322,6 +347,7 @@ static int read_config(struct model *m, const char *folder)
     m->layer = room(m->layers, sizeof *m->layer);
     if (!strcmp(kind->type, "smollm3")) find_unrotated(m, c);
     set_frequencies(m, c);
+    if (json_object_get(c, "dflash_config")) read_taps(m, c);
     json_decref(c);
     return is_tied;
 }
@@ -441,12 +467,17 @@ void model_load(struct model *m, const char *folder)
     f->folder = folder;
     json_t *index = read_json(folder, "model.safetensors.index.json");
     f->index = json_object_get(index, "weight_map");
-    m->embed = tensor_either(f, "model.transformer.wte.weight",
-                             m->groups ? "model.word_embeddings.weight"
-                                       : "model.embed_tokens.weight", 0, m->vocab, m->width);
+    if (m->taps) {
+        m->fuse = tensor_either(f, "fc.weight", "-", 0, m->width, m->taps * m->width);
+        m->fuse_norm = tensor_either(f, "hidden_norm.weight", "-", 0, m->width, 0);
+    } else {
+        m->embed = tensor_either(f, "model.transformer.wte.weight",
+                                 m->groups ? "model.word_embeddings.weight"
+                                           : "model.embed_tokens.weight", 0, m->vocab, m->width);
+    }
     m->norm = tensor_either(f, "model.transformer.ln_f.weight", "model.norm.weight", 0, m->width,
                             0);
-    m->head = tied ? m->embed : tensor_either(f, "model.transformer.ff_out.weight",
+    m->head = tied || m->taps ? m->embed : tensor_either(f, "model.transformer.ff_out.weight",
                                               "lm_head.weight", 0, m->vocab, m->width);
     for (size_t i = 0; i < m->layers; i++)
         (m->groups ? load_grouped : load_layer)(m, f, i);
@@ -472,6 +503,8 @@ void model_free(struct model *m)
     if (m->head != m->embed) free(m->head);
     free(m->embed);
     free(m->norm);
+    free(m->fuse);
+    free(m->fuse_norm);
     free(m->layer);
     free(m->frequency);
 }
@@ -527,7 +560,8 @@ static void rotate(const struct model *m, double *x, size_t n, size_t heads)
         for (size_t h = 0; h < heads; h++) {
             double *v = x + (t * heads + h) * m->head_dim;
             for (size_t j = 0; j < half; j++) {
-                const double a = (double)t * m->frequency[j], p = v[j], q = v[j + half];
+                const double a = (double)t * m->frequency[j];
+                const double p = m->turned * v[j], q = m->turned * v[j + half];
                 v[j] = p * cos(a) - q * sin(a);
                 v[j + half] = q * cos(a) + p * sin(a);
             }
@@ -719,10 +753,65 @@ void model_logits(const struct model *m, const long *ids, size_t n, double *logi
         if (ids[t] < 0 || (size_t)ids[t] >= m->vocab) fail("id %ld of %zu", ids[t], m->vocab);
         memcpy(x + t * d, m->embed + (size_t)ids[t] * d, d * sizeof *x);
     }
-    for (size_t i = 0; i < m->layers; i++)
+    for (size_t i = 0; i < m->layers; i++) {
         block(m, &m->layer[i], x, n);
+        if (m->heard) memcpy(m->heard + i * n * d, x, n * d * sizeof *x);
+    }
     normalize(m, x, m->norm, n, h);
     product(h, m->head, n, m->vocab, d, logits);
+    free(x);
+    free(h);
+}
+
+/* Layer y of a drafter: x[rows] behind context[n], which no layer changes. */
+static void draft_block(const struct model *m, const struct layer *y, const double *context,
+                        size_t n, double *x, size_t rows)
+{
+    const size_t d = m->width, all = n + rows;
+    const size_t wq = m->heads * m->head_dim, wk = m->kv_heads * m->head_dim;
+    double *h = room(all * d, sizeof *h), *q = room(all * wq, sizeof *q);
+    double *k = room(all * wk, sizeof *k), *v = room(all * wk, sizeof *v);
+    double *mix = room(all * wq, sizeof *mix);
+    memcpy(h, context, n * d * sizeof *h);
+    normalize(m, x, y->attn_norm, rows, h + n * d);
+    product(h, y->q, all, wq, d, q);
+    product(h, y->k, all, wk, d, k);
+    product(h, y->v, all, wk, d, v);
+    finish_heads(m, q, NULL, y->q_norm, all, m->heads);
+    finish_heads(m, k, NULL, y->k_norm, all, m->kv_heads);
+    rotate(m, q, all, m->heads);
+    rotate(m, k, all, m->kv_heads);
+    attend(m, q, k, v, all, NULL, 1, mix);
+    product(mix + n * wq, y->o, rows, d, wq, h);
+    add(x, h, rows * d);
+    normalize(m, x, y->ffn_norm, rows, h);
+    const double *const one[3] = {y->gate, y->up, y->down};
+    for (size_t t = 0; t < rows; t++)
+        feed(one, m->ffn, d, 1, h + t * d, x + t * d);
+    double *const work[] = {h, q, k, v, mix};
+    for (size_t i = 0; i < sizeof work / sizeof *work; i++)
+        free(work[i]);
+}
+
+void model_draft(const struct model *m, const struct model *target, const double *heard, size_t n,
+                 const long *ids, size_t rows, double *logits)
+{
+    const size_t d = m->width;
+    double *both = room(n * m->taps * d, sizeof *both), *context = room(n * d, sizeof *context);
+    double *x = room(rows * d, sizeof *x), *h = room(rows * d, sizeof *h);
+    for (size_t t = 0; t < n; t++)
+        for (size_t i = 0; i < m->taps; i++)
+            memcpy(both + (t * m->taps + i) * d, heard + (m->tap[i] * n + t) * d, d * sizeof *x);
+    product(both, m->fuse, n, d, m->taps * d, context);
+    normalize(m, context, m->fuse_norm, n, context);
+    for (size_t t = 0; t < rows; t++)
+        memcpy(x + t * d, target->embed + (size_t)ids[t] * d, d * sizeof *x);
+    for (size_t i = 0; i < m->layers; i++)
+        draft_block(m, &m->layer[i], context, n, x, rows);
+    normalize(m, x, m->norm, rows, h);
+    product(h, target->head, rows, m->vocab, d, logits);
+    free(both);
+    free(context);
     free(x);
     free(h);
 }

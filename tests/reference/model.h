@@ -36,11 +36,17 @@ struct model {
     double scale;         /* of what experts in groups give */
     double *map;          /* [n][n], cleared: model_logits adds how much row t attends to s, the
                            * mean of all heads and the last four layers; NULL: not wanted */
+    double *heard;        /* [layers][n][width]: model_logits notes the stream behind each layer;
+                           * NULL: not wanted */
+    size_t taps, tap[16]; /* of a drafter: layers of another model that it reads; then no embed and
+                           * no head */
+    double *fuse, *fuse_norm; /* [width][taps width], [width] of a drafter */
     double *router_gap;   /* least lead of a chosen group or expert of groups over the next; NULL:
                            * not noted */
     size_t width, layers, heads, kv_heads, head_dim, ffn, vocab;
     double eps;
     double *frequency; /* [head_dim / 2], radians a position */
+    double turned;     /* a rotated value is times it */
     double *embed, *head, *norm;
     struct layer *layer;
     long mask, eos; /* from config.json; -1: not there (eos: the first of a list) */
@@ -51,6 +57,11 @@ void model_load(struct model *m, const char *folder);
 
 /* logits[n][vocab] of ids[n], the sequence starting at position 0. */
 void model_logits(const struct model *m, const long *ids, size_t n, double *logits);
+
+/* logits[rows][vocab] of a drafter for ids[rows] behind a text of n ids, of which `heard` are the
+ * streams in `target` (n rows noted). The rows see the text and each other. */
+void model_draft(const struct model *m, const struct model *target, const double *heard, size_t n,
+                 const long *ids, size_t rows, double *logits);
 
 void model_free(struct model *m);
 

@@ -4,6 +4,10 @@
  *   {"op":"logits","model":DIR,"ids":[...]}                       -> {"logits":[[...]]}
  *   {"op":"generate", ..., "max_new":N, "stop":[ids]}             -> {"ids","gaps"}: greedy; gaps =
  *       best logit minus second best at each step. The stop id is not part of ids.
+ *   {"op":"draft", ..., "drafter":DIR, "max_new":N, "guesses":K}
+ *                                           -> {"ids","drafted","accepted","passes","min_gap"}: the
+ *       same text by passes that check K guesses of a drafter; min_gap: the closest decision of
+ *       either model
  *   {"op":"score", ...}                     -> {"nll","scored_tokens"}: from the second id on
  *   {"op":"masked", ..., "masked":[positions]} -> {"nll"}: sum of -log p(id) at positions that the
  *       network sees as masks
@@ -108,6 +112,70 @@ static json_t *answer_generate(const struct model *m, const json_t *request)
     json_t *out = json_pack("{s:o,s:o}", "ids", array_of(ids + prompt, n - prompt), "gaps", gaps);
     free(ids);
     free(stop);
+    free(logits);
+    return out;
+}
+
+static double smaller(double a, double b)
+{
+    return a < b ? a : b;
+}
+
+/* How many of the `most` guesses behind the first n of ids are right. */
+static size_t right_guesses(const struct model *m, struct model *target, const long *ids, size_t n,
+                            size_t most, double *min_gap)
+{
+    const size_t read = n - 1, v = m->vocab;
+    double *logits = room((n + most) * v, sizeof *logits), gap;
+    long *rows = room(1 + most, sizeof *rows);
+    size_t right = 0;
+    target->heard = room(target->layers * read * target->width, sizeof *target->heard);
+    model_logits(target, ids, read, logits);
+    for (size_t k = 1; k <= most; k++)
+        rows[k] = m->mask;
+    rows[0] = ids[read];
+    model_draft(m, target, target->heard, read, rows, 1 + most, logits);
+    free(target->heard);
+    target->heard = NULL;
+    for (size_t k = 1, all = 1; k <= most; k++) {
+        const long id = (long)best(logits + k * v, v, &gap);
+        *min_gap = smaller(*min_gap, gap);
+        all = all && id == ids[read + k];
+        right += all;
+    }
+    free(rows);
+    free(logits);
+    return right;
+}
+
+static json_t *answer_draft(struct model *m, const json_t *request)
+{
+    const size_t max_new = (size_t)asked(request, "max_new", 16);
+    const size_t most = (size_t)asked(request, "guesses", 4);
+    struct model drafter;
+    size_t n, passes = 1, drafted = 0, accepted = 0;
+    double *logits, gap, min_gap = INFINITY;
+    long *ids = numbers(request, "ids", max_new, &n);
+    const size_t prompt = n, end = n + max_new;
+    model_load(&drafter, json_string_value(json_object_get(request, "drafter")));
+    logits = room(end * m->vocab, sizeof *logits);
+    for (size_t t = n; t < end; t++) {
+        model_logits(m, ids, t, logits);
+        ids[t] = (long)best(logits + (t - 1) * m->vocab, m->vocab, &gap);
+        min_gap = smaller(min_gap, gap);
+    }
+    for (n = prompt + 1; n < end; passes++) {
+        const size_t guesses = end - n - 1 < most ? end - n - 1 : most;
+        const size_t right = guesses ? right_guesses(&drafter, m, ids, n, guesses, &min_gap) : 0;
+        drafted += guesses;
+        accepted += right;
+        n += right + 1;
+    }
+    json_t *out = json_pack("{s:o,s:I,s:I,s:I,s:f}", "ids", array_of(ids + prompt, max_new),
+                            "drafted", (json_int_t)drafted, "accepted", (json_int_t)accepted,
+                            "passes", (json_int_t)passes, "min_gap", min_gap);
+    model_free(&drafter);
+    free(ids);
     free(logits);
     return out;
 }
@@ -301,6 +369,7 @@ static json_t *answer_any(const json_t *request)
     json_t *answer = NULL;
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
         if (!strcmp(op, ops[i].name)) answer = ops[i].answer(&m, request);
+    if (!strcmp(op, "draft")) answer = answer_draft(&m, request);
     if (!strcmp(op, "sample")) answer = answer_sample(&m, request);
     if (!answer) fail("unknown op %s", op);
     model_free(&m);

@@ -21,7 +21,7 @@ enum fault {
     POOLED,  /* answers taken for independent, as if each were a launch */
     BLOCKED, /* all launches of A, then all of B */
     RAW,     /* p values of a grid as if each stood alone */
-    MEANS,   /* as good where the mean is, without a test */
+    MEANS,   /* a mean within the margin counts as "as good", without a test */
     ABBA,    /* A first, B first, ... in turn, not at random */
     KEPT,    /* disturbed cells count */
     FAULTS
@@ -45,9 +45,10 @@ struct world {
     double both;   /* of a prompt within a launch, beside the noise of a cell */
     double cell;
     int heavy;     /* turns have heavy tails: t with 3 degrees of freedom */
-    double period; /* turns 0, 3, 4, 7, ... take more by this, the others less */
-    double load;   /* more in the second half of all turns, which is three times as noisy */
-    double hit;    /* in every second launch, by lot, three in ten cells of B take more: marked */
+    double period; /* added to turns 0, 3, 4, 7, ..., subtracted from the others */
+    double load;   /* added in the second half of all turns, which is three times as noisy */
+    double hit;    /* added to three in ten cells of B in one launch of two, drawn; such cells are
+                    * marked as disturbed */
 };
 
 static double tailed(struct rng *r, int heavy)
@@ -340,8 +341,8 @@ static json_t *judge(uint64_t seed, const double *share, const double *cost, enu
     return j;
 }
 
-/* Straight in log2 steps between 16 and 32, the curve reaches the margin, 0.80, at 20 steps; that
- * at 32 it is as good is the first that can be measured. */
+/* The curve is straight in log2 steps between 16 and 32. It reaches the margin, 0.80, at 20 steps,
+ * so 32 is the first measured step count that is as good. */
 static const double at_20[STEPS] = {0.50, 0.77425, 0.85425, 0.86, 0.87, 0.87};
 static const double costs_32[POINTS] = {0.25, 0.5, 1, 2, 4, 8, 1};
 
@@ -369,7 +370,8 @@ static double estimate_covers(uint64_t seed, enum fault fault)
     return held;
 }
 
-/* As good from 32 steps on, where it costs exactly as much: X_par is claimed by luck alone. */
+/* The sweep is as good from 32 steps on, where it costs exactly as much as the rival. A claim of
+ * X_par is therefore luck. */
 static double parity_claimed(uint64_t seed, enum fault fault)
 {
     static const double share[STEPS] = {0.2, 0.4, 0.97, 0.97, 0.97, 0.97};

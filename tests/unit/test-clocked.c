@@ -30,10 +30,11 @@ static void test_best(void)
 {
     ok(best(2, (const int64_t[][2]){{100, 200}, {100, 100}}) == 1,
        "an instruction for pairs at half the speed of fp32 is not chosen");
-    ok(best(2, (const int64_t[][2]){{100, 100}, {100, 200}}) == 0, "at twice the speed it is");
+    ok(best(2, (const int64_t[][2]){{100, 100}, {100, 200}}) == 0,
+       "at twice the speed it is chosen");
     ok(best(2, (const int64_t[][2]){{104, 104}, {100, 100}}) == 0,
-       "within the noise the table decides");
-    ok(best(2, (const int64_t[][2]){{106, 106}, {100, 100}}) == 1, "beyond it the clock");
+       "times within the noise: the order of the table decides");
+    ok(best(2, (const int64_t[][2]){{106, 106}, {100, 100}}) == 1, "times beyond the noise decide");
     ok(best(3, (const int64_t[][2]){{108, 108}, {104, 104}, {100, 100}}) == 1,
        "equal speed means equal to the quickest, not to the neighbour");
     ok(best(2, (const int64_t[][2]){{90, 110}, {100, 100}}) == 0 &&
@@ -41,13 +42,13 @@ static void test_best(void)
        "few rows and many weigh the same");
     ok(best(1, (const int64_t[][2]){{5, 5}}) == 0 &&
        best(2, (const int64_t[][2]){{0, 0}, {0, 0}}) == 0,
-       "one level, and times of nothing: the first");
+       "one level, or times of 0: the first level");
 }
 
 /* ---- the file ---- */
 
 static int asked;
-static int told = -1; /* where a clock that is asked writes a byte */
+static int told = -1; /* descriptor to which a planted clock writes a byte; -1: none */
 
 static int planted(struct level_times *t)
 {

@@ -98,9 +98,9 @@ static void test_energy(void)
     ok(!samples_of(ENERGY_TOKEN, b + 5, 1, s, &why) && strstr(why, "100 ticks"),
        "99 ticks are too few");
     ok(!samples_of(ENERGY_TOKEN, b + 6, 1, s, &why) && strstr(why, "10 s"),
-       "so are 9 s");
+       "9 s are too few");
     ok(!samples_of(ENERGY_TOKEN, b + 7, 2, s, &why) && strstr(why, "no tick"),
-       "and a batch that does not know");
+       "a batch without ticks has no joules");
     b[3].of[BATCHES_NS] = 3.6e9;
     b[3].of[BATCHES_TICKS] = 60;
     ok(!samples_of(ENERGY_TOKEN, b, 4, s, &why) && strstr(why, "5 batches"),
@@ -140,7 +140,7 @@ static void test_energy_basis(void)
     ok(energy_agrees(&e) == 0, "a seventeenth is not");
     b[0].of[BATCHES_INTEGRAL_J] = NAN;
     e = basis_of(b, n);
-    ok(energy_agrees(&e) == -1, "without readings nobody can tell");
+    ok(energy_agrees(&e) == -1, "without readings: undecided");
 }
 
 int main(void)

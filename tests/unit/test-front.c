@@ -58,10 +58,10 @@ static void test_cases(void)
     unsigned char on[4];
     double c[] = {1, 1, 2, 2}, q[] = {5, 5, 5, 9};
     front_mark(c, q, 4, on, order);
-    ok(on[0] && on[1] && !on[2] && on[3], "duplicates stay, the dearer equal goes");
+    ok(on[0] && on[1] && !on[2] && on[3], "equal points stay, one of higher cost goes");
     double z[] = {0.0, -0.0}, s[] = {1, 1};
     front_mark(z, s, 2, on, order);
-    ok(on[0] && on[1], "minus nought is nought");
+    ok(on[0] && on[1], "-0 counts as 0");
     front_mark(c, q, 1, on, order);
     ok(on[0], "one point is its own front");
     double all[] = {3, 1, 2, 4}, best[] = {1, 9, 2, 3};

@@ -172,6 +172,60 @@ static void test_filters(void)
     CHECK(list, 0);
 }
 
+static void test_orders(void)
+{
+    static const struct example list[] = {
+        {"{{ [3, 1, 2] | sort }} {{ ['b', 'A', 'a', 'B'] | sort }} {{ ['b', 'A', 'a', 'B'] | sort"
+         "(true) }} {{ messages | sort(attribute='role') | map(attribute='role') | join(' ') }}",
+         "[1, 2, 3] ['A', 'a', 'b', 'B'] ['b', 'B', 'A', 'a'] assistant system user"},
+        {"{{ {'b': 1, 'A': 2, 'a': 3} | dictsort }} {{ {'b': 1, 'A': 2, 'a': 1} | dictsort(by='va"
+         "lue') }} {{ {'b': 1, 'A': 2} | dictsort(false, 'key', true) }}",
+         "[('A', 2), ('a', 3), ('b', 1)] [('b', 1), ('a', 1), ('A', 2)] [('b', 1), ('A', 2)]"},
+        {"{{ [3, 1, 2] | min }} {{ [3, 1, 2] | max }} {{ ['b', 'A', 'a'] | min }} {{ ['b', 'B'] |"
+         " max }} {{ [{'n': 2}, {'n': 1}] | min(attribute='n') }} {{ [] | max is defined }}",
+         "1 3 A b {'n': 1} False"},
+        {"{{ [none, none] | sort }}", "[None, None]"},
+    };
+    static const struct example refused[] = {
+        {"{{ [1, 'a'] | sort }}", "a string is not ordered against a number"},
+        {"{{ messages | sort(attribute='a,b') }}", "an order by several attributes"},
+        {"{{ [1] | dictsort }}", "dictsort of a list"},
+        {"{{ {'a': 1} | dictsort(by='x') }}", "dictsort by something else"},
+    };
+    CHECK(list, 0);
+    CHECK(refused, 1);
+}
+
+static void test_formats(void)
+{
+    static const struct example list[] = {
+        {"{{ '%s and %s' | format('a', 1) }} {{ '100%%: %s' | format(none) }} {{ '<{}|{}>'.format("
+         "'a', true) }} {{ '{{}}'.format() }} {{ '{}'.format(none, 2) }}",
+         "a and 1 100%: None <a|True> {} None"},
+        {"{{ '<a>' + ('<b>' | safe) }} {{ ('<b>' | safe) + \"&'\\\"\" }} {{ ('<' | safe) + ('>' | "
+         "safe) }} {{ 'a' ~ ('<b>' | safe) ~ '<' }}",
+         "&lt;a&gt;<b> <b>&amp;&#39;&#34; <> a<b><"},
+        {"{{ ('a<b' | safe).replace('a', '<') }} {{ 'x<' + (('ab' | safe) | replace('a', '<')) }}"
+         " {{ '<' + 'ab'.replace('a', 'c' | safe) }} {{ '<' + ('ab' | safe).split('a')[1] }} {{ '"
+         "<' + ','.join(['a' | safe, 'b']) }} {{ '<' + ('a' | safe | list | first) }}",
+         "&lt;<b x<<b <cb &lt;b <a,b <a"},
+        {"{{ {'a': [1, 'x'], 'b': {}} | tojson(separators=(',', ':')) }} {{ {'\u00e9': '\u6f22"
+         "\U0001f389\\x7f'} | tojson(ensure_ascii=true) }} {{ 'a\\x7f' | tojson }}",
+         "{\"a\":[1,\"x\"],\"b\":{}} {\"\\u00e9\": \"\\u6f22\\ud83c\\udf89\\u007f\"} \"a\x7f\""},
+        {"{{ none | selectattr('x', 'defined') | list }}{{ none | map('upper') | join('x') }}{{ 0"
+         " | select | list }}", "[][]"},
+    };
+    static const struct example refused[] = {
+        {"{{ '%s' | format }}", "format needs more arguments"},
+        {"{{ 'x' | format(1) }}", "more arguments than the text has places"},
+        {"{{ '%d' | format(1) }}", "format with %d: not supported"},
+        {"{{ '{0}'.format(1) }}", "format with {0: not supported"},
+        {"{{ {} | tojson(sort_keys=true) }}", "tojson with these arguments: not supported"},
+    };
+    CHECK(list, 0);
+    CHECK(refused, 1);
+}
+
 static void test_methods(void)
 {
     static const struct example list[] = {
@@ -213,7 +267,6 @@ static void test_refused(void)
         {"{{ 'a' + 1 }}", "a string + a number: not supported"},
         {"{{ messages.append(1) }}", "changes a list: not supported"},
         {"{{ 'abc'.upper }}", "the method upper without a call"},
-        {"{{ 'a' + ('b' | safe) }}", "+ and a text from the filter safe"},
         {"{{ nothing.x }}", "nothing is undefined and has no x"},
         {"{{ nothing[0] }}", "nothing is undefined and has no such item"},
         {"{{ lipsum() }}", "the function lipsum: not supported"},
@@ -328,6 +381,8 @@ int main(void)
     test_values();
     test_statements();
     test_filters();
+    test_orders();
+    test_formats();
     test_methods();
     test_refused();
     test_hostile();

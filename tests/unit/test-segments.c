@@ -262,12 +262,12 @@ static void test_refusals(void)
     s = begin(&r, &m, SIZE_MAX, 0);
     r.refusals = 1;
     ok(!segments_alloc(s, 1, MEMORY_KV) && !m.reserved && !m.requested,
-       "the system says no: NULL, and nothing is counted");
+       "the system refuses: NULL, and nothing is counted");
     p = segments_alloc(s, 30 * MIB, MEMORY_KV);
     segments_free(s, p);
     r.refusals = 1;
     ok(segments_alloc(s, 40 * MIB, MEMORY_KV) && m.reserved == 40 * MIB,
-       "the system says no: what is cached goes back, and it is asked again");
+       "the system refuses: cached segments are returned, and it is asked again");
     r.refusals = 2;
     ok(!segments_alloc(s, 40 * MIB, MEMORY_KV), "no to both: NULL");
     segments_delete(s);

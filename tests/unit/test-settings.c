@@ -1,6 +1,6 @@
-/* test-settings.c - settings as data, on a table made for it: lists are crossed, rows that do not
- * count change nothing, points are read from schedules, and the identity of a point depends on
- * values alone. */
+/* test-settings.c - settings as data, with a table made for this test: lists are crossed, rows
+ * without effect change nothing, points are read from schedules, and the identity of a point
+ * depends on values alone. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -127,7 +127,7 @@ static void test_id(void)
     id_of((const char *[ROWS]){[STEPS] = "16", [RULE] = "threshold"}, d, v);
     ok(strlen(a) == SETTINGS_ID - 1 && strcmp(a, b) && !strcmp(s, t),
        "points of one series differ in their axis alone");
-    ok(!strcmp(b, c), "a default that was said, and a row that does not count, change nothing");
+    ok(!strcmp(b, c), "a default given as a value, and a row without effect, change nothing");
     ok(strcmp(c, d) && strcmp(u, v), "another rule is another point and another series");
 }
 
@@ -142,7 +142,7 @@ static void test_options(void)
     char word[] = "test", list[] = "--steps=4,8", flag[] = "--stop-at-eos",
          off[] = "--stop-at-eos=off,on";
     char *argv[] = {word, list, flag, NULL}, *more[] = {word, off, NULL};
-    const struct tool tool = {"test", "", "", NULL, o};
+    const struct tool tool = {"test", "", "", NULL, o, NEEDS_NOTHING};
     opt_parse(&tool, 3, argv);
     ok(!strcmp(given[STEPS], "4,8") && !strcmp(given[FLAG], "on"), "a flag alone is on");
     opt_parse(&tool, 2, more);
@@ -151,7 +151,7 @@ static void test_options(void)
     char *word_of_rule[] = {word, alias, NULL};
     ok(settings_alias_options(&table, given, o + ROWS, &texts) == 1, "an alias is an option");
     opt_parse(&tool, 2, word_of_rule);
-    ok(!strcmp(given[RULE], "threshold"), "that says its word");
+    ok(!strcmp(given[RULE], "threshold"), "the alias sets the value of its row");
     settings_texts_free(&texts);
 }
 

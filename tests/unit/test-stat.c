@@ -199,10 +199,10 @@ static void test_launches(void)
     struct launch_summary r = launch_summarize(LAUNCH_MEDIAN, s, 40, v, work);
     ok(r.launches == 2 && near(r.at.value, sqrt(102 * 112), 1e-15) && near(v[0].value, 102, 0) &&
        near(v[1].value, 112, 0), "headline is the geometric mean of launch medians");
-    ok(isnan(r.at.lo) && !strcmp(r.reason, "fewer than 5 launches"), "without interval of two");
+    ok(isnan(r.at.lo) && !strcmp(r.reason, "fewer than 5 launches"), "no interval of two launches");
     r = launch_summarize(LAUNCH_MEDIAN, s, 20, v, work);
     ok(r.launches == 1 && isnan(r.at.lo) && !strcmp(r.reason, "fewer than 5 launches"),
-       "nor of the answers of one launch");
+       "no interval of the answers of one launch");
     struct launch_sample rate[] = {{1, 10, 1}, {1, 90, 3}, {2, 100, 2}};
     r = launch_summarize(LAUNCH_RATIO, rate, 3, v, work);
     ok(near(r.at.value, 200.0 / 6, 1e-15) && near(v[0].value, 25, 0) && near(v[1].value, 50, 0),
@@ -284,7 +284,7 @@ static void test_positive(void)
         s[i] = (struct launch_sample){i, time[i], 1};
     struct launch_summary r = launch_summarize(LAUNCH_MEDIAN, s, 5, v, work);
     ok(r.at.lo > 0 && r.at.lo < r.at.value && r.at.value < r.at.hi && !r.reason,
-       "times have an interval above nought: %.0f [%.0f, %.0f]", r.at.value, r.at.lo, r.at.hi);
+       "times have an interval above 0: %.0f [%.0f, %.0f]", r.at.value, r.at.lo, r.at.hi);
     /* logs: mean log(100), sd log(2): half the width is t(4) log(2) / sqrt(5) */
     double two = 2 / sqrt(2.5), t = 2.7764451051978;
     for (int i = 0; i < 5; i++)

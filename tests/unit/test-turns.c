@@ -35,7 +35,8 @@ static int work(size_t party, size_t parties, int to, size_t last, enum how how)
     return rc ? err_code(&e) : 0;
 }
 
-/* Runs the parties; the last one ends in its turn `last` as `how` says. code[]: how they ended. */
+/* Runs the parties. In turn `last` of the last party, this party ends by `how`. code[]: exit codes
+ * of all. */
 static size_t run(size_t parties, size_t last, enum how how, int *code, char text[TEXT])
 {
     int ends[2], status;

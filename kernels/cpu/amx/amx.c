@@ -9,6 +9,7 @@
 
 #include "kernels/cpu/outputs.h"
 #include "kernels/host.h"
+#include "lib/base/order.h"
 
 /* The table of the level below, for matrices without tiles. */
 extern const struct ops CPU(ops);
@@ -30,7 +31,6 @@ static const struct amx_format *const formats[DTYPES] = {
 };
 
 static size_t cut(size_t n, size_t size) { return (n + size - 1) / size; }
-static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 static size_t panels(size_t n) { return cut(n, PANEL); }
 
 /* ---- rows ---- */
@@ -71,7 +71,7 @@ static size_t stage_of(const struct amx_rows *r)
 static struct amx_rows rows_of(enum dtype dtype, size_t T, size_t K, int near, void *work)
 {
     const struct amx_format *f = formats[dtype];
-    struct amx_rows r = {.f = f, .T = T, .K = K, .height = least(T, TMM_ROWS),
+    struct amx_rows r = {.f = f, .T = T, .K = K, .height = order_min(T, TMM_ROWS),
                          .tiles = cut(T, TMM_ROWS), .steps = cut(K, f->values), .a = work};
     r.groups = cut(r.tiles, TMM_GROUP / TMM_ROWS);
     r.step_bytes = r.height * TMM_BYTES * f->parts;
@@ -90,7 +90,7 @@ char *OWN_CPU(amx_at)(const struct amx_rows *r, size_t tile, size_t step)
 {
     size_t group = ((tile + 1) * r->groups - 1) / r->tiles;
     size_t begin = first_tile(r, group), tiles = first_tile(r, group + 1) - begin;
-    size_t stage = step / r->stage * r->stage, steps = least(r->stage, r->steps - stage);
+    size_t stage = step / r->stage * r->stage, steps = order_min(r->stage, r->steps - stage);
     size_t before = begin * r->steps + tiles * stage + (tile - begin) * steps + (step - stage);
     return r->a + before * r->step_bytes;
 }
@@ -114,10 +114,10 @@ static void panel_stage(struct amx_room *room, float *sums, const struct amx_row
 {
     const struct amx_format *f = r->f;
     const size_t begin = first_tile(r, group), tiles = first_tile(r, group + 1) - begin;
-    const size_t end = least(s0 + r->stage, r->steps);
+    const size_t end = order_min(s0 + r->stage, r->steps);
     for (size_t s = s0; s < end; s += TMM_CHUNK) {
         struct amx_block k = {.fresh = !s, .height = r->height, .step_bytes = r->step_bytes,
-                              .steps = least(TMM_CHUNK, end - s), .absmax = room->absmax,
+                              .steps = order_min(TMM_CHUNK, end - s), .absmax = room->absmax,
                               .scratch = room->scratch};
         const char *now = panel + s * f->stored_bytes;
         const char *then = s + k.steps < end ? now + k.steps * f->stored_bytes
@@ -172,7 +172,7 @@ static void store_tile(const struct amx_job *j, const struct product *p, size_t 
             put(sums + i, silu(load(sums + i)) * load(up + i));
     }
     for (size_t i = 0; i < rows; i++)
-        store_row(y + i * N, sums + i * PANEL, least(PANEL, N - first), p->add);
+        store_row(y + i * N, sums + i * PANEL, order_min(PANEL, N - first), p->add);
 }
 
 /* Computes panel i of all products. */
@@ -240,7 +240,8 @@ static void run(struct backend *b, struct amx_job *j, struct input in, size_t T,
     pool_run(b->pool, r->tiles, grain(r->height * r->K), some_tiles, &p);
     for (j->group = 0; j->group < r->groups; j->group++)
         for (j->step = 0; j->step < r->steps; j->step += r->stage)
-            pool_run(b->pool, j->panels, grain(least(T, TMM_GROUP) * r->K * PANEL), some_panels, j);
+            pool_run(b->pool, j->panels, grain(order_min(T, TMM_GROUP) * r->K * PANEL), some_panels,
+                     j);
 }
 
 void OWN_CPU(matmul)(struct backend *b, const struct product *p, size_t n, struct input in,
@@ -276,7 +277,7 @@ static size_t most_bytes(size_t T, size_t K, size_t N)
         if (!formats[d])
             continue;
         struct amx_rows r = rows_of((enum dtype)d, T, K, 0, NULL);
-        size_t tiles = least(r.tiles, TMM_GROUP / TMM_ROWS), bytes = rows_bytes(&r);
+        size_t tiles = order_min(r.tiles, TMM_GROUP / TMM_ROWS), bytes = rows_bytes(&r);
         if (too_many(&r, tiles))
             bytes += tiles * TMM_ROWS * (panels(N) + PRODUCTS_MAX) * PANEL * sizeof(float);
         most = bytes > most ? bytes : most;
@@ -343,7 +344,7 @@ void OWN_CPU(packed_product)(float *y, size_t ldy, void *packed, const struct ma
                 finish(sums, &r, t, panel);
                 for (size_t i = 0; i < amx_height(&r, t); i++)
                     store_row(y + (t * TMM_ROWS + i) * ldy + j, sums + i * PANEL,
-                              least(PANEL, n - j), 0);
+                              order_min(PANEL, n - j), 0);
             }
         }
     tmm_release();

@@ -15,6 +15,7 @@
 #include "kernels/cpu/attention/fetch.h"
 #include "kernels/cpu/softmax.h"
 #include "kernels/host.h"
+#include "lib/base/order.h"
 
 struct dense_room {
     size_t row, head; /* floats: row, of a row of scores; head, of the scores of one head */
@@ -22,8 +23,6 @@ struct dense_room {
     float *scores, *k, *v;
     void *rest;
 };
-
-static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
 static size_t scores_bytes(size_t T, size_t max_slots, size_t dense)
 {
@@ -48,7 +47,7 @@ size_t CPU(attention_dense_work)(const struct backend *b, size_t T, size_t max_s
 {
     return scores_bytes(T, max_slots, dense) +
            2 * memory_rounded(max_slots * head_dim * sizeof(float)) +
-           larger(CPU(gemm_work)(b, T, max_slots, head_dim),
+           order_max(CPU(gemm_work)(b, T, max_slots, head_dim),
                   CPU(gemm_work)(b, T, head_dim, max_slots));
 }
 

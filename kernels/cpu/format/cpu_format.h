@@ -1,4 +1,5 @@
-/* cpu_format.h - the layout of a dtype, and its products.
+/* cpu_format.h - a number format on the CPU: how weights and activations lie in memory, and the
+ * tile that multiplies them.
  *
  * A weight matrix W[N, K] is cut in panels of PANEL outputs; a panel is one block of bytes that a
  * tile reads as one stream. Activations x[T, K] are packed in blocks of TILE_ROWS rows. (A format

@@ -171,7 +171,7 @@ void CPU(blocks_widen)(uint32_t *pairs, const void *panel, size_t k, size_t n, s
         }
 }
 
-/* Word p of a pair of weights by that of x. */
+/* sum += the products of word p of a pair of weights and word p of x. */
 INLINE vec dot_part(vec sum, vecu w, int p, uint32_t x)
 {
     if (BF16_DOT)
@@ -179,7 +179,7 @@ INLINE vec dot_part(vec sum, vecu w, int p, uint32_t x)
     return sum + (p ? odd_of(w) : even_of(w)) * (vec)splat_bits(x);
 }
 
-/* sum += the products of a pair, that of k + 1 first. */
+/* sum += the products of a pair, k + 1 before k. */
 INLINE void add_pair(const int rows, vec sum[][2], vecu lo, vecu hi, const uint32_t *x)
 {
     for (int p = PAIR - 1; p >= 0; p--)

@@ -16,7 +16,7 @@ static void shift_row(const struct shift *a, size_t t, const float *old)
 {
     const size_t at = t * a->D;
     for (size_t d = 0; d < a->D; d += LANES) {
-        const size_t k = least(LANES, a->D - d);
+        const size_t k = order_min(LANES, a->D - d);
         const vec now = some_in(a->x + at + d, k);
         const vec far = (old ? some_in(old + d, k) : (vec){0}) - now;
         for (size_t i = 0; i < a->n; i++) {
@@ -39,7 +39,7 @@ static void shift_rows(void *ctx, size_t begin, size_t end, size_t worker)
     const struct shift *a = ctx;
     for (size_t s = 0; s < a->n_seqs; s++) {
         const size_t first = (size_t)a->seqs[s].row_begin, rows = (size_t)a->seqs[s].rows;
-        const size_t to = least(end, first + rows);
+        const size_t to = order_min(end, first + rows);
         for (size_t t = begin > first ? begin : first; t < to; t++)
             shift_row(a, t, t > first ? a->x + (t - 1) * a->D : last_of(a, s));
     }
@@ -71,7 +71,7 @@ INLINE void bend_rows(const struct squash *a, size_t begin, size_t end, const in
 {
     for (size_t t = begin; t < end; t++)
         for (size_t i = 0; i < a->n; i += LANES) {
-            const size_t k = least(LANES, a->n - i);
+            const size_t k = order_min(LANES, a->n - i);
             vec x = some_in(a->x + t * a->n + i, k);
             if (a->base)
                 x += some_in(a->base + i, k);
@@ -134,7 +134,7 @@ static void out_heads(void *ctx, size_t begin, size_t end, size_t worker)
         const struct head_norm n = mixing_norm(a->o + at, E);
         const float c = mixing_bonus(a, at, column);
         for (size_t e = 0; e < E; e += LANES) {
-            const size_t k = least(LANES, E - e);
+            const size_t k = order_min(LANES, E - e);
             vec g = some_in(a->gate + at + e, k), y = some_in(a->o + at + e, k);
             y = (y - n.mean) * n.scale * some_in(a->gain + column + e, k);
             y += some_in(a->bias + column + e, k);

@@ -6,17 +6,16 @@
 
 #include "kernels/cpu/level.h"
 #include "kernels/mixing.h"
+#include "lib/base/order.h"
 
 enum { MIXING_COLUMNS = 64 }; /* of one thread, at least */
-
-INLINE size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
 INLINE size_t mixing_blocks(size_t D) { return (D + MIXING_COLUMNS - 1) / MIXING_COLUMNS; }
 
 /* The number of columns of block c. */
 INLINE size_t mixing_columns(size_t D, size_t c)
 {
-    return least(MIXING_COLUMNS, D - c * MIXING_COLUMNS);
+    return order_min(MIXING_COLUMNS, D - c * MIXING_COLUMNS);
 }
 
 /* Loads k <= LANES values with zeros behind them; and stores them. */

@@ -6,10 +6,9 @@
  * included. The chunked form also moves the state through registers only twice a chunk (RWKV 7:
  * three times), the recurrent form once a token. */
 #include "kernels/cpu/mixing/cpu_wkv.h"
+#include "lib/base/order.h"
 
 enum { TOGETHER = 8 /* heads whose states and rows fit the second cache */ };
-
-static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
 /* ---- the chunked form ---- */
 
@@ -127,7 +126,8 @@ static void some_rows(const struct wkv *a, struct wkv_chunk *c, size_t seq, size
     for (size_t done = 0; done < rows; done += TOKENS) {
         c->last = rows - done <= TOKENS;
         for (size_t h = first; h < last; h++)
-            head_step(a, c, by_chunks, (size_t)s->row_begin + done, least(TOKENS, rows - done), h,
+            head_step(a, c, by_chunks, (size_t)s->row_begin + done,
+                      order_min(TOKENS, rows - done), h,
                       a->state + (own * a->in.heads + h) * E * E, room);
     }
 }
@@ -140,7 +140,7 @@ static void some_heads(void *ctx, size_t begin, size_t end, size_t worker)
     float *work = j->work + worker * worker_floats(in->head_dim);
     struct wkv_chunk c = CPU(wkv_chunk_cut)(in, work);
     for (size_t i = begin, next; i < end; i = next) {
-        next = least(i + TOGETHER, least(end, (i / H + 1) * H));
+        next = order_min(i + TOGETHER, order_min(end, (i / H + 1) * H));
         some_rows(j->a, &c, i / H, i % H, next - i / H * H,
                   work + CPU(wkv_chunk_floats)(in->head_dim));
     }

@@ -10,8 +10,8 @@ enum { INT8_STEP = 2, INT8_WORDS = 1, INT8_BIAS = 0 };
 typedef int16_t vecs __attribute__((vector_size(LANES * 4)));
 typedef vecs int8_weights;
 
-/* The same value. The compiler adds here what it may add later: it would compute the products of
- * all rows first, which needs more registers than there are. */
+/* Returns sum unchanged, and makes the compiler add the products so far. Otherwise it computes the
+ * products of all rows first, which needs more registers than there are. */
 INLINE vecu settled(vecu sum)
 {
     __asm__("" : "+v"(sum));

@@ -336,7 +336,7 @@ DEVICE void tile_find_hidden(uint32_t (&hidden)[S::M], const struct tile_side *d
     }
 }
 
-/* Sets these scores to -inf. */
+/* Sets the scores to -inf that tile_find_hidden() has marked. */
 template <class S>
 DEVICE void tile_hide(float (&s)[S::M][S::KEYS / 8][4], const uint32_t (&hidden)[S::M])
 {

@@ -1,12 +1,12 @@
 /* event.cu - events of the device, timed on the clock of the host.
  *
  * The time between two CUDA events comes from the device's clock as a float of milliseconds, which
- * is exact to nanoseconds only over short times. So each event is measured from the one that was
- * waited for before it, the base. The base's time on the host's clock is measured at open, and
- * again from time to time while the device is idle and no event is pending (a pending event would
- * lie before the new base): an event recorded on an idle device is done between two readings of the
- * host's clock. So the two clocks cannot drift apart. A reading that took longer than the possible
- * drift is not used.
+ * is exact to nanoseconds only over short times. So each event is measured from the last event that
+ * was waited for, the base. The base's time on the host's clock is measured at open and again from
+ * time to time: an event recorded on an idle device is done between two readings of the host's
+ * clock. This needs an idle device without a pending event, which would lie before the new base. So
+ * the two clocks cannot drift apart. A reading that took longer than the possible drift is not
+ * used.
  *
  * Times never go back, and no event is later than the moment when the wait for it ended. */
 #include <assert.h>
@@ -43,8 +43,8 @@ static void swap(cudaEvent_t *a, cudaEvent_t *b)
     *b = kept;
 }
 
-/* Makes an event of now the base, on an idle device: of several events the one between the two
- * closest readings of the clock. */
+/* Records several events on an idle device. The event between the two closest readings of the clock
+ * becomes the base. */
 static void tie(struct backend *b)
 {
     struct events *m = device_of(b)->events;

@@ -30,7 +30,7 @@ void runtime_check(cudaError_t status, const char *call, const char *file, int l
 int runtime_check_memory(cudaError_t status, const char *call, const char *file, int line)
 {
     if (status == cudaErrorMemoryAllocation) {
-        (void)cudaGetLastError(); /* the caller knows it; no later call shall report it */
+        (void)cudaGetLastError(); /* clears the error, so that no later call reports it again */
         return 0;
     }
     runtime_check(status, call, file, line);

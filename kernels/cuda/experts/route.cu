@@ -36,8 +36,8 @@ router_logits(float *y, const A *x, const float *w, uint32_t T, uint32_t n, uint
     }
 }
 
-/* Returns bit i for each chosen expert 32 i + lane: the largest v, equal ones by their number. A
- * NaN is the least. Experts with a bit in `out` are not chosen. */
+/* Chooses the experts with the largest v; among equals the lowest number. Returns bit i for each
+ * chosen expert 32 i + lane. A NaN ranks lowest. Experts with a bit in `out` are not chosen. */
 DEVICE uint32_t choose(const float v[A_LANE], uint32_t n, uint32_t used, uint32_t out)
 {
     uint32_t taken = out, lane = threadIdx.x % WARP;
@@ -81,7 +81,7 @@ DEVICE float best_of(const float v[A_LANE], uint32_t from, uint32_t count, uint3
     return top;
 }
 
-/* The router with a bias; bias NULL: the one without. */
+/* The router with a bias; bias NULL: the router without a bias. */
 struct routing {
     const float *bias;
     uint32_t groups, groups_used;

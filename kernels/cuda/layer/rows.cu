@@ -116,7 +116,8 @@ void cuda_embed(struct backend *b, act *y, const struct mat *w, const int32_t *t
 
 /* Thread (t, j) writes the cosine and the sine of row t's angle j. */
 static __global__ void __launch_bounds__(ROW_THREADS)
-rope_angles(float *table, const int32_t *pos, const float *inv_freq, unsigned T, unsigned half)
+rope_angles(float *table, const int32_t *pos, const float *inv_freq, float scale, unsigned T,
+            unsigned half)
 {
     let_next_start();
     wait_for_inputs();
@@ -125,15 +126,15 @@ rope_angles(float *table, const int32_t *pos, const float *inv_freq, unsigned T,
         return;
     float angle = (float)pos[t] * inv_freq[j];
     float *row = table + (size_t)t * 2 * half;
-    row[j] = (float)cos((double)angle);
-    row[half + j] = (float)sin((double)angle);
+    row[j] = (float)(cos((double)angle) * (double)scale);
+    row[half + j] = (float)(sin((double)angle) * (double)scale);
 }
 
 void cuda_rope_table(struct backend *b, float *table, const int32_t *pos, const float *inv_freq,
-                     size_t T, size_t E)
+                     float scale, size_t T, size_t E)
 {
     launch(b, rope_angles, dim3(blocks_of(T * (E / 2), ROW_THREADS)), dim3(ROW_THREADS), 0, table,
-           pos, inv_freq, (unsigned)T, (unsigned)(E / 2));
+           pos, inv_freq, scale, (unsigned)T, (unsigned)(E / 2));
 }
 
 /* Arguments of rotate_rows. A: type of activations; C: type of cached values. */

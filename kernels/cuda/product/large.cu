@@ -1,9 +1,9 @@
 /* large.cu - products for many rows (prefill, whole canvases): by the library, with own kernels
  * before and after it.
  *
- *     F32, BF16          directly (F32 as backend.tf32 allows). Gate, up, and k and v with slots go
- *                        through `work`, and so do bf16 products that are added, because they are
- *                        rounded before the sum, which the next norm makes (struct later)
+ *     F32, BF16          directly (F32 as backend.tf32 allows). Three kinds go through `work`: gate
+ *                        and up; k and v with slots; bf16 products to add to y. The latter are
+ *                        rounded to bf16 first, and the next norm adds them (struct later)
  *     INT8               codes of x, exact int32 sums, then scales and outliers
  *                        (finish_int8.cu; int8-vector: finish.cu)
  *     all of these       gate and up, and q, k and v of equal width, are one batch of products

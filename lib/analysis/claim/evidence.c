@@ -16,14 +16,6 @@
 #include "lib/record/repeats.h"
 #include "lib/record/weights.h"
 
-static json_t *object_in(json_t *o, const char *key)
-{
-    json_t *in = json_object_get(o, key);
-    if (!in)
-        json_object_set_new(o, key, in = json_object());
-    return in;
-}
-
 static void add_to_list(struct evidence *v, const char *kind, const json_t *r)
 {
     json_t *list = json_object_get(v->kinds, kind);
@@ -54,7 +46,8 @@ static void add_quality(struct evidence *v, const json_t *r, const char *point)
         json_object_set_new(v->lower, metric, json_true());
     if (!(value >= 0 && value <= 0) && !(value >= 1 && value <= 1))
         json_object_set_new(v->graded, metric, json_true());
-    json_t *of = object_in(object_in(v->quality, point), metric), *had = json_object_get(of, id);
+    json_t *of = json_within(json_within(v->quality, point), metric);
+    json_t *had = json_object_get(of, id);
     const double more[EVIDENCE_SUMS] = {value, isnan(tokens) ? 0 : tokens, isnan(bytes) ? 0 : bytes,
                                         1};
     json_t *sums = json_array();
@@ -75,7 +68,7 @@ static void add_answer(struct evidence *v, const json_t *r, const char *point)
         return;
     hash_bytes(b.data, b.len, hex);
     buf_free(&b);
-    json_t *of = object_in(v->answers, point);
+    json_t *of = json_within(v->answers, point);
     const char *had = rec_text(of, id);
     if (!had || strcmp(hex, had) < 0)
         json_object_set_new(of, id, json_string(hex));
@@ -98,7 +91,7 @@ static void add_metric(struct evidence *v, const json_t *r, const char *point)
     const char *metric = rec_text(r, "metric");
     for (size_t i = 0; metric && i < sizeof used / sizeof *used; i++)
         if (!strcmp(metric, used[i]) && json_has(r, "value") && says_more(r, v, point, metric))
-            json_object_set(object_in(v->metrics, point), metric, (json_t *)(uintptr_t)r);
+            json_object_set(json_within(v->metrics, point), metric, (json_t *)(uintptr_t)r);
 }
 
 /* Adds a record of a kind that tools pass on, unless it came before. */
@@ -114,14 +107,14 @@ static void add_once(struct evidence *v, const char *kind, const json_t *r)
 
 static int add_record(struct evidence *v, const json_t *r, struct err *e)
 {
-    static const char *const lists[] = {"crossover", "check", "fitness", "method"};
+    static const char *const lists[] = {"crossover", "check", "fitness", "method", "ranking"};
     const char *kind = rec_kind(r), *point = about_point(r);
     const int of_point = !strcmp(kind, "times") || !strcmp(kind, "metric") ||
                          !strcmp(kind, "quality") || !strcmp(kind, "generation");
     if (*about_stack(r)) /* no claim is about another software stack */
         return 0;
     if (of_point && point) {
-        about_add(object_in(v->points, point), r);
+        about_add(json_within(v->points, point), r);
         if (!strcmp(kind, "quality"))
             add_quality(v, r, point);
         else if (!strcmp(kind, "generation"))
@@ -130,7 +123,7 @@ static int add_record(struct evidence *v, const json_t *r, struct err *e)
             add_metric(v, r, point);
     }
     if ((!strcmp(kind, "meta") || !strcmp(kind, "parent")) && json_has(r, "machine") &&
-        !rec_is(r, "tool", "gen-endpoint")) /* its machine is that of the client */
+        !rec_is(r, "tool", "gen-endpoint")) /* whose record names the client's machine */
         add_to_list(v, "machine", r);
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         if (!strcmp(kind, lists[i]))

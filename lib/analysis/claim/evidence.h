@@ -19,7 +19,7 @@ struct evidence {
     json_t *tasks;    /* id -> task */
     json_t *answers;  /* point -> id -> hash of the token ids */
     json_t *metrics;  /* point -> metric -> record */
-    json_t *kinds;    /* crossover, check, fitness, method, machine -> list of records */
+    json_t *kinds;    /* crossover, check, fitness, method, ranking, machine -> list of records */
     int64_t bad;      /* records that could not be used */
     char first_bad[1024];
 };

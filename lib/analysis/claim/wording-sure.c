@@ -109,6 +109,19 @@ static void put_quiet(struct buf *b, const struct evidence *v)
         buf_format(b, " The machine was quiet before %zu of %zu launches.", fit, looks);
 }
 
+/* Appends the result of each ranking of a metric of the goals, once. */
+static void put_rankings(struct buf *b, const struct findings *f)
+{
+    for (int i = 0; i < f->n; i++) {
+        const json_t *r = wording_ranking(f->evidence, f->v[i].goal);
+        int said = 0;
+        for (int k = 0; k < i; k++)
+            said |= r == wording_ranking(f->evidence, f->v[k].goal);
+        if (r && !said && rec_text(r, "text"))
+            buf_format(b, " %s", rec_text(r, "text"));
+    }
+}
+
 void wording_sure(struct buf *b, const struct findings *f)
 {
     const struct versus *x = f->n ? &f->v[0].equal : &f->vanilla;
@@ -125,6 +138,7 @@ void wording_sure(struct buf *b, const struct findings *f)
     if (prompts)
         buf_format(b, "; %zu prompts were scored", prompts);
     buf_text(b, "; brackets are 95 % intervals.");
+    put_rankings(b, f);
     put_checks(b, f);
     put_quiet(b, f->evidence);
 }

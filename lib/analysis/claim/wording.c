@@ -172,12 +172,25 @@ static int is_random(const struct finding *g)
     return g->state == FINDING_UNTESTED && g->reason && !strcmp(g->reason, "random weights");
 }
 
+const json_t *wording_ranking(const struct evidence *v, const struct goal *g)
+{
+    const json_t *r;
+    size_t i;
+    json_array_foreach(evidence_list(v, "ranking"), i, r)
+        if (rec_is(r, "metric", g->kind.name))
+            return r;
+    return NULL;
+}
+
 int wording_is_decided(const struct findings *f)
 {
     int all = !wording_selftest(finding_selftest(f->evidence, f->clock));
-    for (int i = 0; i < f->n; i++)
-        all &= goal_is_decided(&f->v[i]) ||
-               (is_random(&f->v[i]) && finding_is_decided(&f->v[i].equal));
+    for (int i = 0; i < f->n; i++) {
+        const json_t *ranking = wording_ranking(f->evidence, f->v[i].goal);
+        all &= (goal_is_decided(&f->v[i]) ||
+                (is_random(&f->v[i]) && finding_is_decided(&f->v[i].equal))) &&
+               (!ranking || rec_is(ranking, "verdict", "HOLDS"));
+    }
     return f->n ? all : all && finding_is_decided(&f->vanilla);
 }
 
@@ -299,6 +312,14 @@ static char *find_obstacle(const struct findings *f)
     for (int i = 0; i < f->n; i++)
         if (f->v[i].state == FINDING_UNTESTED && !is_random(&f->v[i]))
             return mem_text(wording_reason(f->v[i].reason));
+    for (int i = 0; i < f->n; i++) {
+        const json_t *r = wording_ranking(f->evidence, f->v[i].goal);
+        if (r && !rec_is(r, "verdict", "HOLDS"))
+            return mem_text(rec_is(r, "verdict", "FLIPS")
+                                ? "the order of points flips over templates and seeds"
+                                : "the order of points is not shown to hold over templates and "
+                                  "seeds");
+    }
     return NULL;
 }
 

@@ -10,6 +10,7 @@
 
 #include "lib/base/mem.h"
 #include "lib/base/hash64.h"
+#include "lib/base/order.h"
 #include "lib/record/rec.h"
 
 static size_t place_of(const struct cells *c, int64_t launch, uint32_t id)
@@ -82,12 +83,6 @@ static int by_text(const void *a, const void *b)
     return strcmp(((const struct order *)a)->text, ((const struct order *)b)->text);
 }
 
-static int by_number(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
 /* The launch numbers, ascending, each once. The caller frees. */
 static int64_t *launches_of(const struct cells *c, size_t *n)
 {
@@ -96,7 +91,7 @@ static int64_t *launches_of(const struct cells *c, size_t *n)
     for (size_t i = 0; i < c->n; i++)
         v[i] = c->v[i].launch;
     if (c->n)
-        qsort(v, c->n, sizeof *v, by_number);
+        qsort(v, c->n, sizeof *v, order_ints);
     for (size_t i = 0; i < c->n; i++)
         if (!kept || v[kept - 1] != v[i])
             v[kept++] = v[i];

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "lib/analysis/records/origin.h"
+#include "lib/analysis/records/source.h"
 #include "lib/record/rec.h"
 
 int roof_take(struct roof *r, const json_t *record)
@@ -19,14 +19,14 @@ int roof_take(struct roof *r, const json_t *record)
     return 1;
 }
 
-/* 1: both ran on one device: the same GPU name; on the host the same machine (origin.h) and
+/* 1: both ran on one device: the same GPU name; on the host the same machine (source.h) and
  * number of threads. */
 static int same_place(const json_t *ceiling, const json_t *about)
 {
     const char *a = rec_text(ceiling, "device_name"), *b = rec_text(about, "device_name");
     if (a || b)
         return a && b && !strcmp(a, b);
-    return origin_same_machine(ceiling, about) &&
+    return source_same_machine(ceiling, about) &&
            rec_int(ceiling, "threads", -1) == rec_int(about, "threads", -2);
 }
 
@@ -42,7 +42,7 @@ static double highest_ceiling(const struct roof *r, const json_t *about, const c
         const char *roof_unit = rec_text(c, "unit");
         if (!same_place(c, about) || (unit && (!roof_unit || strcmp(roof_unit, unit))))
             continue;
-        for (int k = !origin_same_file(c, about); k < 2; k++)
+        for (int k = !source_same_file(c, about); k < 2; k++)
             best[k] = fmax(best[k], rec_number(c, key)); /* fmax ignores NaN */
     }
     return isnan(best[0]) ? best[1] : best[0];

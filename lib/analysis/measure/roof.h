@@ -10,7 +10,7 @@ struct roof {
 /* Keeps a copy of a ceiling record. 1: it was one. */
 int roof_take(struct roof *r, const json_t *record);
 /* The ceilings for a record with device_name, threads and flops_unit. Ceilings of the record's own
- * file are preferred, if records are marked (origin.h). If the processor has no instruction for
+ * file are preferred, if records are marked (source.h). If the processor has no instruction for
  * flops_unit, the f32 ceiling holds. NaN with why (static): no ceiling. */
 struct roof_limit {
     double bytes_per_s, flops_per_s;

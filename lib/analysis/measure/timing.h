@@ -50,10 +50,10 @@ struct timing {
     size_t cap_list;
 };
 
-/* Reads a generation record; sets *t for the classes with numbers. TIMING_BAD: *e filled. Bad are:
- * a number out of range; a count that is not whole; a time after e2e_ns, or e2e_ns after batch_ns;
- * times or joules that fall; token counts that do not fit token_ids; a part larger than its whole;
- * a batch with no prompt or with more than its size. */
+/* Reads a generation record; sets *t for the classes with numbers. TIMING_BAD: *e filled. A record
+ * is bad if it has a number out of range; a count that is not whole; a time after e2e_ns, or e2e_ns
+ * after batch_ns; times or joules that fall; token counts that do not fit token_ids; a part larger
+ * than its whole; a batch with no prompt or with more than its size. */
 enum timing_class timing_read(struct timing *t, const json_t *record, struct err *e);
 /* Checks numbers that only a faulty instrument makes wrong: requested <= allocated <= reserved
  * bytes, layers_hold. -1: EXIT_BAD_DATA. */

@@ -1,6 +1,7 @@
 /* baseline.c - see baseline.h. A quantization brings other number formats, which the engine
- * chooses, and another model brings its weights. So a base with all other settings equal is
- * preferred, and one that differs in what follows from BY is the second choice. */
+ * chooses, and another model brings its weights. So the first choice is a base with all other
+ * settings equal, and the second choice a base that differs only in settings that follow from
+ * BY. */
 #include "lib/analysis/points/baseline.h"
 
 #include <stdlib.h>

@@ -89,7 +89,7 @@ static json_t *record_of(const struct meeting *m, const struct crossing *c,
     const struct crossing_series s = meeting_series(m);
     json_t *j = crossing_record(c, &s, rival_of(m), f->costs->level);
     json_object_set_new(j, "cost_metric", json_string(f->points->cost_metric));
-    json_object_set_new(j, "task", f->costs->task ? json_string(f->costs->task) : json_null());
+    rec_set_text(j, "task", f->costs->task);
     if (q) {
         json_object_set_new(j, "quality_metric", json_string(q->is.name));
         json_object_set_new(j, "margin", json_real(q->margin.by));

@@ -192,7 +192,7 @@ static void set_place(json_t *j, const struct track *t, size_t draws, double lev
                                                 isnan(below) ? json_null() : json_real(below),
                                                 isnan(above) ? json_null() : json_real(above)));
     json_object_set_new(j, "probability", few ? json_null() : json_real(inside / (double)draws));
-    json_object_set_new(j, "reason", reason ? json_string(reason) : json_null());
+    rec_set_text(j, "reason", reason);
 }
 
 static json_t *record_of(const struct track *t, const struct points *all, const struct costs *c)

@@ -76,7 +76,7 @@ static void put_launches(json_t *j, const struct ratio *r, const struct contrast
     rec_set_number(j, "half_width", r->half, r->reason);
     int hopeless = r->reason && strcmp(r->reason, LAUNCH_FEW); /* more launches do not help */
     rec_set_int(j, "launches_more", hopeless ? 0 : (int64_t)ratio_more(r, goal->precision));
-    json_object_set_new(j, "stop_reason", why ? json_string(why) : json_null());
+    rec_set_text(j, "stop_reason", why);
 }
 
 void contrast_put(json_t *j, const struct ratio *r, double holm, const struct contrast_goal *goal)

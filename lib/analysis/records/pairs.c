@@ -9,6 +9,7 @@
 
 #include "lib/analysis/about.h"
 #include "lib/base/mem.h"
+#include "lib/base/order.h"
 #include "lib/record/rec.h"
 
 const char *const pairs_clocks[PAIRS_CLOCKS] = {"e2e_ns", "cpu_ns"};
@@ -137,17 +138,6 @@ static int is_of_task(const struct pairs_of *of, const char *task)
     return !of->task || (task && !strcmp(task, of->task));
 }
 
-static int by_text(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-static int by_number(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
 /* The ids of the task in any of the points, ascending. */
 static const char **ids_of(const struct pairs_point *const *v, size_t n, const struct pairs_of *of,
                            size_t *count)
@@ -161,7 +151,7 @@ static const char **ids_of(const struct pairs_point *const *v, size_t n, const s
                 ids[all++] = v[k]->id[i];
             }
     if (all)
-        qsort(ids, all, sizeof *ids, by_text);
+        qsort(ids, all, sizeof *ids, order_texts);
     for (size_t i = 0; i < all; i++)
         if (!kept || strcmp(ids[kept - 1], ids[i]))
             ids[kept++] = ids[i];
@@ -174,7 +164,8 @@ static int share_numbers(const struct pairs_point *const *v, size_t n)
 {
     for (size_t k = 1; k < n; k++)
         for (size_t i = 0; i < v[k]->launches; i++)
-            if (bsearch(&v[k]->launch[i], v[0]->launch, v[0]->launches, sizeof(int64_t), by_number))
+            if (bsearch(&v[k]->launch[i], v[0]->launch, v[0]->launches, sizeof(int64_t),
+                        order_ints))
                 return 1;
     return n < 2;
 }
@@ -203,7 +194,7 @@ static int64_t *rows_of(const struct pairs_point *const *v, size_t n, int by_ran
             rows[all++] = by_rank ? (int64_t)i : v[k]->launch[i];
         }
     if (all)
-        qsort(rows, all, sizeof *rows, by_number);
+        qsort(rows, all, sizeof *rows, order_ints);
     for (size_t i = 0; i < all; i++)
         if (!kept || rows[kept - 1] != rows[i])
             rows[kept++] = rows[i];
@@ -226,10 +217,10 @@ double *pairs_table(const struct pairs_point *const *v, size_t n, const struct p
         out[i] = NAN;
     for (size_t k = 0; k < n; k++)
         for (size_t i = 0; i < v[k]->prompts; i++) {
-            const char **at = bsearch(&v[k]->id[i], ids, *prompts, sizeof *ids, by_text);
+            const char **at = bsearch(&v[k]->id[i], ids, *prompts, sizeof *ids, order_texts);
             for (size_t l = 0; l < v[k]->launches && at && is_of_task(of, v[k]->task[i]); l++) {
                 int64_t number = by_rank ? (int64_t)l : v[k]->launch[l];
-                const int64_t *row = bsearch(&number, rows, *launches, sizeof *rows, by_number);
+                const int64_t *row = bsearch(&number, rows, *launches, sizeof *rows, order_ints);
                 out[k * cells + (size_t)(row - rows) * *prompts + (size_t)(at - ids)] =
                     v[k]->ns[of->clock][l * v[k]->prompts + i];
             }

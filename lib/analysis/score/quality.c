@@ -9,10 +9,10 @@
 #include "lib/base/mem.h"
 #include "lib/stat/bootstrap.h"
 
-enum { DRAWS = 2000, COPIED = 4 };
+enum { DRAWS = 2000, COPIED = 5 };
 
 /* Members of the scored record; `about` does not have them. */
-static const char *const copied[COPIED] = {"id", "seed", "task", "copies"};
+static const char *const copied[COPIED] = {"id", "seed", "task", "shots", "copies"};
 
 json_t *quality_of(const json_t *about, const json_t *r, const char *metric, const char *direction)
 {

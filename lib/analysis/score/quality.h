@@ -9,8 +9,8 @@
 #include "lib/stat/pooled.h"
 #include "lib/stat/stat.h"
 
-/* A quality record of a response without its value: the settings of `about`, then id, seed, task
- * and copies of the scored record. The caller's reference. */
+/* A quality record of a response without its value: the settings of `about`, then id, seed, task,
+ * shots and copies of the scored record. The caller's reference. */
 json_t *quality_of(const json_t *about, const json_t *record, const char *metric,
                    const char *direction);
 /* Writes the same record with its value (stolen); NULL: null with the reason `why`. */

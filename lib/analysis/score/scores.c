@@ -1,5 +1,5 @@
 /* scores.c - see scores.h. A perplexity is exp(sum of nats / sum of tokens). The same nats divided
- * by bytes are bits per byte. Every draw of texts serves all metrics, so that they move
+ * by bytes are bits per byte. Every draw of prompts serves all metrics, so that they move
  * together. */
 #include "lib/analysis/score/scores.h"
 
@@ -11,10 +11,25 @@
 #include "lib/analysis/score/quality.h"
 #include "lib/base/mem.h"
 
-void scores_keep(struct scores *g, struct score v)
+void scores_keep(struct scores *g, const char *id, struct score v)
 {
-    MEM_GROW(g->v, g->n, g->cap);
-    g->v[g->n++] = v;
+    char own[32];
+    snprintf(own, sizeof own, "\n%zu", g->n); /* no id begins with a line feed and this number */
+    id = id ? id : own;
+    size_t at = places_of(&g->ids, id, strlen(id));
+    if (at == g->n) {
+        MEM_GROW(g->v, g->n, g->cap);
+        g->v[g->n++] = (struct score){0};
+    }
+    struct score *to = &g->v[at];
+    to->nats += v.nats;
+    to->tokens += v.tokens;
+    to->bytes += v.bytes;
+    for (int f = 0; f < DIVERSITY_METRICS; f++)
+        if (isfinite(v.variety[f])) {
+            to->variety[f] += v.variety[f];
+            to->texts[f]++;
+        }
 }
 
 static int write_one(const struct scores *g, const char *metric, const double *num,
@@ -48,8 +63,8 @@ int scores_write(const struct scores *g, const char *mode, uint64_t seed, struct
         bad = write_one(g, name, num, den, POOLED_BITS, "lower", seed, out, e);
     for (int f = 0; judged && f < DIVERSITY_METRICS && !bad; f++) {
         for (size_t i = 0; i < g->n; i++) {
-            den[i] = isfinite(g->v[i].variety[f]);
-            num[i] = den[i] > 0 ? g->v[i].variety[f] : 0;
+            den[i] = g->v[i].texts[f];
+            num[i] = g->v[i].variety[f];
         }
         bad = write_one(g, diversity_names[f], num, den, POOLED_PLAIN,
                         f == 3 ? "lower" : "higher", seed, out, e);
@@ -62,5 +77,6 @@ int scores_write(const struct scores *g, const char *mode, uint64_t seed, struct
 void scores_free(struct scores *g)
 {
     json_decref(g->about);
+    places_free(&g->ids);
     free(g->v);
 }

@@ -12,6 +12,7 @@
 
 #include "lib/analysis/words/display.h"
 #include "lib/base/buf.h"
+#include "lib/record/json.h"
 #include "lib/record/rec.h"
 
 static const char NO_ANSWER[] = "differing_answers_ratio";
@@ -26,21 +27,13 @@ struct trial {
 
 /* ---- the index ---- */
 
-/* The object at `key`, created if it is missing. Borrowed. */
-static json_t *enter(json_t *in, const char *key)
-{
-    json_t *to = json_object_get(in, key);
-    if (!to)
-        json_object_set_new(in, key, to = json_object());
-    return to;
-}
-
 static void add_metric(json_t *index, const json_t *r)
 {
     const char *arch = rec_text(r, "arch"), *option = rec_text(r, "option");
     const char *metric = rec_text(r, "metric");
     if (arch && option && metric)
-        json_object_set(enter(enter(index, arch), option), metric, (json_t *)(uintptr_t)r);
+        json_object_set(json_within(json_within(index, arch), option), metric,
+                        (json_t *)(uintptr_t)r);
 }
 
 static void add_effect(json_t *index, const json_t *r, const char *first)
@@ -50,8 +43,8 @@ static void add_effect(json_t *index, const json_t *r, const char *first)
     if (!arch || !option || !metric || !rec_is(r, "by", "option"))
         return;
     const char *name = strncmp(metric, "elbo_", 5) ? metric : metric + 5;
-    json_object_set(enter(enter(enter(index, arch), base ? base : first), option), name,
-                    (json_t *)(uintptr_t)r);
+    json_t *of = json_within(json_within(index, arch), base ? base : first);
+    json_object_set(json_within(of, option), name, (json_t *)(uintptr_t)r);
 }
 
 /* ---- effects ---- */

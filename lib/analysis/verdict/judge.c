@@ -7,12 +7,16 @@
 #include "lib/analysis/verdict/effects.h"
 #include "lib/analysis/verdict/exactness.h"
 #include "lib/analysis/verdict/gather.h"
+#include "lib/analysis/verdict/parallelism.h"
+#include "lib/analysis/verdict/rankings.h"
+#include "lib/analysis/verdict/sameness.h"
 #include "lib/analysis/verdict/selftest.h"
+#include "lib/analysis/verdict/steptime.h"
 
 int judge_count(const struct judge *j)
 {
     return !!j->claims + !!j->exact + !!j->stored + (j->self_test > 0) + (j->gate > 0) +
-           !!j->samples;
+           (j->same_ids > 0) + !!j->samples + !!j->ranking + !!j->aup + !!j->split;
 }
 
 static json_t *gather(const char *const *paths, size_t n, const char *const *kinds,
@@ -122,6 +126,28 @@ static int judge_gate(const struct judge *j, const char *const *paths, size_t n,
     return bad ? -1 : code;
 }
 
+static int judge_same_ids(const struct judge *j, const char *const *paths, size_t n,
+                          struct rec_writer *out, const struct log *log, struct err *e)
+{
+    static const char *const kinds[] = {"generation", NULL};
+    if (n < 2)
+        return err_set(e, EXIT_BAD_USAGE, "--same-ids: expected two files or more, got %zu", n);
+    json_t *base = gather(paths, 1, kinds, log, e), *r;
+    json_t *run = base ? gather(paths + 1, n - 1, kinds, log, e) : NULL;
+    json_t *checks = run ? sameness_judge(base, run, j->same_ids) : NULL;
+    size_t i;
+    int code = checks && !json_array_size(checks) ? EXIT_FAILED_RECORDS : EXIT_OK;
+    json_array_foreach(checks, i, r) {
+        log_note(log, "%s", rec_text(r, "text"));
+        if (!json_is_true(json_object_get(r, "pass")))
+            code = EXIT_FAILED_RECORDS;
+    }
+    int bad = write_list(out, "check", checks, e);
+    json_decref(base);
+    json_decref(run);
+    return bad ? -1 : code;
+}
+
 static int write_effects(const char *const *paths, size_t n, struct rec_writer *out,
                          const struct log *log, struct err *e)
 {
@@ -130,6 +156,63 @@ static int write_effects(const char *const *paths, size_t n, struct rec_writer *
     int bad = records ? write_list(out, "comparison", effects_of(records), e) : -1;
     json_decref(records);
     return bad;
+}
+
+static int judge_ranking(const char *const *paths, size_t n, struct rec_writer *out,
+                         const struct log *log, struct err *e)
+{
+    static const char *const kinds[] = {"quality", NULL};
+    json_t *records = gather(paths, n, kinds, log, e), *r;
+    json_t *rankings = records ? rankings_of(records) : NULL;
+    size_t i;
+    const int none = rankings && !json_array_size(rankings);
+    json_array_foreach(rankings, i, r)
+        log_note(log, "%s", rec_text(r, "text"));
+    int bad = write_list(out, "ranking", rankings, e);
+    json_decref(records);
+    return none ? err_set(e, EXIT_BAD_DATA, "--ranking: expected one quality of two points under "
+                          "two templates or seeds, got none")
+                : bad;
+}
+
+static int judge_aup(const struct judge *j, const char *const *paths, size_t n,
+                     struct rec_writer *out, const struct log *log, struct err *e)
+{
+    static const char *const kinds[] = {"generation", "quality", NULL};
+    json_t *records = gather(paths, n, kinds, log, e);
+    json_t *list = records ? parallelism_of(records, j->seed, j->draws) : NULL;
+    const int none = list && !json_array_size(list);
+    int bad = write_list(out, "aup", list, e);
+    json_decref(records);
+    return none ? err_set(e, EXIT_BAD_DATA, "--aup: expected timed generation records and the "
+                          "accuracy of the same prompts, got none")
+                : bad;
+}
+
+/* Prints a line of the table. */
+static void note_split(const json_t *r, const struct log *log)
+{
+    log_note(log, "%s: a step of %.3g ms = architecture %.1f %% + algorithm %.1f %% + system "
+             "%.1f %%", rec_text(r, "config"), rec_number(r, "step_ns") / 1e6,
+             rec_number(r, "architecture_percent"), rec_number(r, "algorithm_percent"),
+             rec_number(r, "system_percent"));
+}
+
+static int judge_split(const struct judge *j, const char *const *paths, size_t n,
+                       struct rec_writer *out, const struct log *log, struct err *e)
+{
+    static const char *const kinds[] = {"generation", "roofline", NULL};
+    json_t *records = gather(paths, n, kinds, log, e), *r;
+    json_t *list = records ? steptime_of(records, j->seed, j->draws) : NULL;
+    size_t i;
+    const int none = list && !json_array_size(list);
+    json_array_foreach(list, i, r)
+        note_split(r, log);
+    int bad = write_list(out, "steptime", list, e);
+    json_decref(records);
+    return none ? err_set(e, EXIT_BAD_DATA, "--split: expected timed generation records of batch 1 "
+                          "and the ceilings of their machine (probe-roof), got none")
+                : bad;
 }
 
 /* Prints the claims that differ, and the summary. */
@@ -171,7 +254,15 @@ int judge_run(const struct judge *j, const char *const *paths, size_t n, struct 
         return judge_exact(j, paths, n, out, log, e);
     if (j->self_test > 0)
         return judge_self_test(j, paths, n, out, log, e);
+    if (j->same_ids > 0)
+        return judge_same_ids(j, paths, n, out, log, e);
     if (j->gate > 0)
         return judge_gate(j, paths, n, out, log, e);
+    if (j->split)
+        return judge_split(j, paths, n, out, log, e);
+    if (j->aup)
+        return judge_aup(j, paths, n, out, log, e);
+    if (j->ranking)
+        return judge_ranking(paths, n, out, log, e);
     return write_effects(paths, n, out, log, e);
 }

@@ -19,7 +19,7 @@
 #include "lib/base/file.h"
 #include "lib/base/plain.h"
 
-enum { MAX_OPTIONS = 144, FIRST_CODE = 256, HELPS = 6 /* with the last, empty row */ };
+enum { MAX_OPTIONS = 160, FIRST_CODE = 256, HELPS = 6 /* with the last, empty row */ };
 
 _Noreturn void opt_usage(const struct tool *t, const char *format, ...)
 {
@@ -247,8 +247,10 @@ static _Noreturn void print_version(const struct tool *t, char **argv)
            version_commit);
     while (*argv && strcmp(*argv, "-v") && strcmp(*argv, "--verbose"))
         argv++;
-    if (*argv)
+    if (*argv) {
         libraries_print();
+        opt_contain_print();
+    }
     exit(fflush(stdout) ? EXIT_IO : EXIT_OK);
 }
 
@@ -286,6 +288,8 @@ int opt_parse(const struct tool *t, int argc, char **argv)
             opt_usage(t, "%s", bad.text);
     }
     check_output(t, argv + optind);
+    if (!(t->needs & NEEDS_LATER))
+        opt_contain(t, argv + optind);
     return optind;
 }
 

@@ -38,14 +38,25 @@ struct opt {
     const char *arg; /* name of the value in --help */
     const char *help;
     int rare; /* 1: in --help-all, in the manual and in the completion only */
+    enum { WRITES_NOTHING, WRITES_IT, WRITES_SCRATCH } writes; /* OPT_TEXT: the value is a path that
+        * the tool writes (see opt_contain); SCRATCH: without a value, in the scratch folder */
 };
 
+/* Rights that a tool keeps (`needs` of struct tool). */
+enum {
+    NEEDS_NOTHING,
+    NEEDS_NETWORK = 1,
+    NEEDS_PROGRAMS = 2, /* starts programs of /usr and those in $PATH; they have the same limits */
+    NEEDS_ALL = 4,      /* no limits */
+    NEEDS_LATER = 8     /* the tool calls opt_contain() itself, once it knows its files */
+};
 struct tool {
     const char *name, *about; /* "gen-llada", one sentence: in -> out */
     const char *examples;     /* whole lines, each ended by \n; printed first */
     const char *notes;        /* printed last, or NULL; lines of at most 80 columns. The first
                                * paragraph is in --help, the others in --help-all */
     const struct opt *options;
+    unsigned needs; /* rights that it keeps: a sum of NEEDS_ */
 };
 
 /* Options with the same meaning in every tool. */
@@ -55,12 +66,13 @@ struct common {
     const char *output;   /* -o FILE, default "-" */
     const char *run;      /* --run NAME: the `run` field of every record */
     const char *progress; /* auto | always | never */
+    const char *sandbox;  /* on | off: see opt_contain */
     int quiet, verbose, no_meta;
 };
-#define COMMON_DEFAULTS {.output = "-", .run = "local", .progress = "auto"}
+#define COMMON_DEFAULTS {.output = "-", .run = "local", .progress = "auto", .sandbox = "on"}
 #define OPT_COMMON(c)                                                                              \
     {.type = OPT_HEADING, .name = "", .help = "Common to all tools:"},                             \
-    {"output", 'o', OPT_TEXT, &(c).output, .arg = "FILE",                                          \
+    {"output", 'o', OPT_TEXT, &(c).output, .arg = "FILE", .writes = WRITES_IT,                     \
      .help = "output file (standard output)"},                                                     \
     {"seed", 0, OPT_INT, &(c).seed, 0, 9007199254740991.0, .arg = "N",                             \
      .help = "seed of all random choices (0)"},                                                    \
@@ -70,6 +82,8 @@ struct common {
      .help = "name of the run, in each record (local)"},                                           \
     {"no-meta", 0, OPT_FLAG, &(c).no_meta, .rare = 1,                                              \
      .help = "write no meta and end records (for tests)"},                                         \
+    {"sandbox", 0, OPT_CHOICE, &(c).sandbox, .choices = "on|off", .rare = 1,                       \
+     .help = "drop rights before reading files: no network, no programs, other files (on)"},       \
     {"progress", 0, OPT_CHOICE, &(c).progress, .choices = "auto|always|never", .arg = "WHEN",      \
      .help = "show progress on standard error (auto)"},                                            \
     {"quiet", 'q', OPT_FLAG, &(c).quiet, .help = "print errors only"},                             \
@@ -82,9 +96,25 @@ int opt_set(const struct tool *t, const char *name, const char *value, struct er
 
 /* Parses; prints and exits 0 on --help, --help-all, --help-man, --help-completion and --version.
  * Exits 64 with one line on bad usage: the option, the expected values, the value given; also if
- * an operand is the file of --output.
+ * an operand is the file of --output. Then calls opt_contain().
  * Returns the index of the first operand. */
 int opt_parse(const struct tool *t, int argc, char **argv);
+
+/* Takes rights from a tool before it reads the first foreign byte, so that a fault in a reader of
+ * files does little harm.
+ *
+ * Afterwards the process can read the files that its command line names, the libraries and settings
+ * of the system, the shipped data and the user's cache folder. It can write in the folder of its
+ * output, in crossover's cache folder and in the scratch folder of an offload store. It has no
+ * network, starts no process and no program, and reaches no other process. --sandbox off leaves all
+ * rights. With a GPU, whose driver needs files and programs that nobody lists, only the network and
+ * the attacks of filter.h are refused.
+ *
+ * Called by opt_parse; by the tool itself with NEEDS_LATER, before its first thread. operands: NULL
+ * at the end. */
+void opt_contain(const struct tool *t, char **operands);
+/* Prints what this system can do: for --version -v. */
+void opt_contain_print(void);
 
 /* Prints what `option` names: "--help" (the options most used), "--help-all", "--help-man" (all of
  * it as a manual page), or "--help-completion" (a bash script that completes the options and their

@@ -1,34 +1,22 @@
 /* inside.c - see inside.h. The program sees a root of its own: a file system in memory with /usr
- * bound read only. Its user has no rights in the new namespaces. A new process is refused by a
- * filter of system calls: limits of the number of processes do not hold for the user root. */
+ * bound read only. Its user has no rights in the new namespaces. The filter of system calls refuses
+ * new processes, because limits of their number do not hold for the user root. */
 #include "lib/base/sandbox/inside.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/audit.h>
-#include <linux/seccomp.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #ifndef SYS_mount_setattr
 #define SYS_mount_setattr 442
-#endif
-#ifndef SYS_clone3
-#define SYS_clone3 435
-#endif
-#ifndef SYS_io_uring_setup
-#define SYS_io_uring_setup 425
 #endif
 
 /* ---- namespaces ---- */
@@ -125,56 +113,4 @@ void sandbox_limit(const struct sandbox_limits *limits)
     limit(RLIMIT_FSIZE, (rlim_t)limits->file_mib << 20);
     limit(RLIMIT_CORE, 0);
     limit(RLIMIT_NOFILE, 64);
-}
-
-/* ---- system calls ---- */
-
-#define LOAD(member) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, member))
-#define ANSWER(code) BPF_STMT(BPF_RET | BPF_K, (code))
-#define REFUSED(code) (SECCOMP_RET_ERRNO | (code))
-/* If the call is `nr`: refused with `code`. */
-#define REFUSE(nr, code) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (nr), 0, 1), ANSWER(REFUSED(code))
-
-static const struct sock_filter calls[] = {
-    LOAD(nr),
-    BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x40000000, 0, 1), ANSWER(SECCOMP_RET_KILL_PROCESS),
-#ifdef SYS_fork
-    REFUSE(SYS_fork, EPERM), REFUSE(SYS_vfork, EPERM),
-#endif
-    REFUSE(SYS_clone3, ENOSYS), /* its flags are out of reach; libraries fall back to clone */
-    REFUSE(SYS_socket, EPERM), REFUSE(SYS_io_uring_setup, EPERM), REFUSE(SYS_ptrace, EPERM),
-    REFUSE(SYS_setsid, EPERM), REFUSE(SYS_setpgid, EPERM), /* the tool kills the group */
-    REFUSE(SYS_shmget, EPERM), REFUSE(SYS_memfd_create, EPERM), /* memory beyond the limits */
-    REFUSE(SYS_keyctl, EPERM), REFUSE(SYS_unshare, EPERM), REFUSE(SYS_setns, EPERM),
-    REFUSE(SYS_mount, EPERM),
-    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 0, 3),
-    LOAD(args[0]), /* the flags (their low half): threads are allowed */
-    BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, CLONE_THREAD, 1, 0), ANSWER(REFUSED(EPERM)),
-    ANSWER(SECCOMP_RET_ALLOW)};
-enum { CALLS = sizeof calls / sizeof *calls };
-static_assert(3 + CALLS <= SANDBOX_CALLS, "room for the filter");
-
-unsigned short sandbox_filter(struct sock_filter code[SANDBOX_CALLS])
-{
-    struct utsname system;
-    uname(&system);
-    int known = !strcmp(system.machine, "x86_64") || !strcmp(system.machine, "aarch64");
-    const struct sock_filter head[] = {
-        LOAD(arch),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K,
-                 *system.machine == 'x' ? AUDIT_ARCH_X86_64 : AUDIT_ARCH_AARCH64, 1, 0),
-        ANSWER(SECCOMP_RET_KILL_PROCESS)};
-    memcpy(code, head, sizeof head);
-    memcpy(code + 3, calls, sizeof calls);
-    return known ? 3 + CALLS : 0;
-}
-
-const char *sandbox_refuse(void)
-{
-    struct sock_filter code[SANDBOX_CALLS];
-    struct sock_fprog filter = {sandbox_filter(code), code};
-    if (!filter.len || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
-        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter))
-        return "no sandbox: system calls cannot be filtered";
-    return NULL;
 }

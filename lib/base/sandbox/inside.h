@@ -2,12 +2,9 @@
  * sandbox.h. Functions return NULL, or why they failed (static). */
 #pragma once
 
-#include <linux/filter.h>
-#include <stddef.h>
-
 #include "lib/base/sandbox.h"
 
-enum { SANDBOX_FILES = 1024 /* that the folder can hold */, SANDBOX_CALLS = 48 };
+enum { SANDBOX_FILES = 1024 /* that the folder can hold */ };
 
 /* Network, processes, files and names of its own, from the next fork on. */
 const char *sandbox_separate(void);
@@ -15,7 +12,3 @@ const char *sandbox_separate(void);
 const char *sandbox_furnish(const struct sandbox_limits *limits);
 /* Limits of time, memory and files of this process and those after it. */
 void sandbox_limit(const struct sandbox_limits *limits);
-/* Writes the filter that refuses new processes, sockets and namespaces. Returns its length; 0: none
- * is known for this machine. */
-unsigned short sandbox_filter(struct sock_filter code[SANDBOX_CALLS]);
-const char *sandbox_refuse(void); /* puts it in force for this process */

@@ -19,6 +19,7 @@
 
 #include "lib/base/file.h"
 #include "lib/base/mem.h"
+#include "lib/base/rights/filter.h"
 #include "lib/base/sandbox/inside.h"
 
 #ifndef SYS_close_range
@@ -26,11 +27,12 @@
 #endif
 
 enum { TAIL = 32768 /* more than an interpreter buffers to its end */, ARGUMENTS = 64,
-       CLOSE_AT_EXEC = 4 /* CLOSE_RANGE_CLOEXEC */ };
+       CLOSE_AT_EXEC = 4 /* CLOSE_RANGE_CLOEXEC */,
+       REFUSED_CALLS = FILTER_PROCESSES | FILTER_SOCKETS | FILTER_ESCAPES };
 static const char path[] = "/usr/bin:/bin";
 static const char bubblewrap[] = "/usr/bin/bwrap";
 
-struct job {
+struct confined {
     const char *const *argv;
     const char *program;
     size_t n;
@@ -39,13 +41,13 @@ struct job {
 };
 
 /* In a child: reports why (a static text) and ends. */
-static void fail(const struct job *j, const char *why)
+static void fail(const struct confined *j, const char *why)
 {
     (void)!write(j->fault, &why, sizeof why); /* the tool is the same program: the pointer is its */
     _exit(127);
 }
 
-static void set_streams(const struct job *j)
+static void set_streams(const struct confined *j)
 {
     int none = open("/dev/null", O_WRONLY | O_CLOEXEC); /* reading fails, as in code_eval */
     if (none < 0 || dup2(none, 0) < 0 || dup2(j->out, 1) < 0 || dup2(none, 2) < 0)
@@ -53,7 +55,7 @@ static void set_streams(const struct job *j)
 }
 
 /* A file without a name that holds n bytes, at its start. */
-static int file_of(const struct job *j, const void *bytes, size_t n)
+static int file_of(const struct confined *j, const void *bytes, size_t n)
 {
     int fd = memfd_create("sandbox", 0);
     if (fd < 0 || write(fd, bytes, n) != (ssize_t)n || lseek(fd, 0, SEEK_SET))
@@ -63,10 +65,10 @@ static int file_of(const struct job *j, const void *bytes, size_t n)
 
 /* ---- by bubblewrap ---- */
 
-static void wrap(const struct job *j)
+static void wrap(const struct confined *j)
 {
-    struct sock_filter code[SANDBOX_CALLS];
-    const unsigned short filter = sandbox_filter(code);
+    struct sock_filter code[FILTER_LENGTH];
+    const unsigned short filter = filter_write(code, REFUSED_CALLS);
     char *size = mem_format("%d", j->limits->file_mib << 20);
     char *calls = mem_format("%d", file_of(j, code, filter * sizeof *code));
     char *program = mem_format("%d", file_of(j, j->program, j->n));
@@ -94,7 +96,7 @@ static void wrap(const struct job *j)
 /* ---- by namespaces ---- */
 
 /* The program's process. */
-static void start(const struct job *j)
+static void start(const struct confined *j)
 {
     static const char *const own[] = {"PATH=/usr/bin:/bin", "LC_ALL=C.UTF-8", NULL};
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -106,15 +108,15 @@ static void start(const struct job *j)
         fail(j, why);
     set_streams(j);
     sandbox_limit(j->limits);
-    if ((why = sandbox_refuse()))
-        fail(j, why);
+    if (filter_apply(REFUSED_CALLS))
+        fail(j, "no sandbox: system calls cannot be filtered");
     environ = (char **)(uintptr_t)own;
     execvp(j->argv[0], (char *const *)(uintptr_t)j->argv);
     fail(j, "the interpreter cannot be started");
 }
 
 /* The helper's process: ends as the program does. */
-static void enter(const struct job *j)
+static void enter(const struct confined *j)
 {
     const char *why = sandbox_separate();
     pid_t child = why ? -1 : fork();
@@ -175,7 +177,7 @@ static int is_installed(const char *name)
     return found;
 }
 
-static void child(const struct job *j)
+static void child(const struct confined *j)
 {
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -190,7 +192,7 @@ int sandbox_run(const char *const *argv, const char *program, size_t n,
                 const struct sandbox_limits *limits, struct buf *tail, const char **why)
 {
     int out[2], fault[2], status = 0;
-    struct job j = {argv, program, n, limits, -1, -1};
+    struct confined j = {argv, program, n, limits, -1, -1};
     *why = is_installed(argv[0]) ? NULL : "the interpreter is not in /usr/bin or /bin";
     buf_clear(tail);
     if (*why)

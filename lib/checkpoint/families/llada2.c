@@ -12,11 +12,13 @@
  * and SGLang. Mask 156895, eos 156892 and blocks of 32 are defaults of the authors' generate(), in
  * no file; a mask token <|mask|> in the tokenizer, or other blocks (--mask-block), go first.
  * LLaDA2.1 has the files of 2.0: only its name tells that it edits tokens
- * (kernels/unmask/joint.h). Ling: class, tensors and router in models/modeling_bailing_moe_v2.py
- * of inclusionAI/Ling-V2, sizes of mini in the configuration of NVIDIA NeMo. Its released
- * config.json was not seen, so both known types are read.
+ * (kernels/unmask/joint.h), or the type llada21_moe, which dllm writes. Its class has no eos: where
+ * the files say none and 156892 is no id, the padding is one, as in the released files. Ling:
+ * class, tensors and router in models/modeling_bailing_moe_v2.py of inclusionAI/Ling-V2, sizes of
+ * mini in the configuration of NVIDIA NeMo. Its released config.json was not seen, so both known
+ * types are read.
  *
- * Refused: biases (the class default of use_bias is true, so the key must say false), other
+ * Refused: biases (where a file does not say use_bias, by their tensors), other
  * routers, layers that predict further tokens, rescaled rotations, stacked experts (of dFactory;
  * its moe_convertor.py --mode split makes the released form). LLaDA2.2, whose experts are chosen
  * for blocks and which writes DELETE and SPLIT: by its name, by expert_capacity (read from the
@@ -82,7 +84,7 @@ static const struct family_number numbers[] = {
 
 static const struct family_fixed fixed[] = {
     {"hidden_act", "\"silu\"", KEY_WRITTEN},
-    {"use_bias", "false", KEY_REQUIRED},
+    {"use_bias", "false", KEY_WRITTEN},
     {"use_qkv_bias", "false", KEY_WRITTEN},
     {"use_qk_norm", "true", KEY_WRITTEN},
     {"use_rmsnorm", "true", KEY_READ},
@@ -202,11 +204,14 @@ static const struct family_shape ling_shapes[] = {
 #define TINY {12, 3, 80, 1, 72, 4, 2, 8}
 static const struct family_mixture mixtures[] = {MINI, MINI, TINY}, ling_mixtures[] = {MINI, TINY};
 
+static const char *const other_types[] = {"llada2_moe_veomni", "llada21_moe", NULL};
+static const char *const other_ling_types[] = {"bailing_moe", NULL};
+
 #define LLADA2_START                                                                               \
     .paradigm = PARADIGM_BLOCK_DIFFUSION, .attends = MASK_BLOCK_CAUSAL, .attends_block = 32
 #define LING_START .paradigm = PARADIGM_AUTOREGRESSIVE, .attends = MASK_CAUSAL, .logit_shift = 1
-#define FAMILY_OF(its_name, class, type, other, start_members, finisher, ...)                      \
-    {.name = its_name, .architecture = class, .model_type = type, .other_type = other,             \
+#define FAMILY_OF(its_name, class, type, others, start_members, finisher, ...)                     \
+    {.name = its_name, .architecture = class, .model_type = type, .other_types = others,           \
      .naming = {&names, &packed_names},                                                            \
      .start = {start_members, .chat = CHAT_NONE, .qk_norm = 1, .norm_eps = 1e-5,                   \
                .rope_theta = 10000, .context = 16384, .groups = 8, .groups_used = 4,               \
@@ -214,12 +219,13 @@ static const struct family_mixture mixtures[] = {MINI, MINI, TINY}, ling_mixture
      .numbers = numbers, .fixed = fixed, .tied_key = "tie_word_embeddings", .ignored = ignored,    \
      .finished = finished, .finish = finisher, .say = say, __VA_ARGS__}
 #define LLADA2(its_name, its_defaults, ...)                                                        \
-    FAMILY_OF(its_name, "LLaDA2MoeModelLM", "llada2_moe", "llada2_moe_veomni", LLADA2_START,       \
-              finish, .shapes = shapes, .mixtures = mixtures, .mask_token = "<|mask|>",            \
+    FAMILY_OF(its_name, "LLaDA2MoeModelLM", "llada2_moe", other_types, LLADA2_START,               \
+              finish_llada2, .shapes = shapes, .mixtures = mixtures, .mask_token = "<|mask|>",     \
               .mask_id = 156895, .eos_id = 156892, .defaults = its_defaults, __VA_ARGS__)
 
 static void name_llada2(struct config *c);
-/* The family of the names with "LLaDA2.1" in them. */
+static int finish_llada2(struct config *c, const struct family_source *s);
+/* The family of the names with "LLaDA2.1" in them, and of the type llada21_moe. */
 static const struct family llada21 =
     LLADA2("llada2.1", "unmask=joint threshold=0.95 edit_threshold=0.9 confidence_of=drawn",
            .named = name_llada2);
@@ -231,8 +237,16 @@ static void name_llada2(struct config *c)
         c->family = &llada21;
 }
 
+static int finish_llada2(struct config *c, const struct family_source *s)
+{
+    const char *type = json_string_value(json_object_get(s->json, "model_type"));
+    if (type && !strcmp(type, "llada21_moe"))
+        c->family = &llada21;
+    return finish(c, s);
+}
+
 const struct family llada2_family =
     LLADA2("llada2", "unmask=dynamic threshold=0.95 confidence_of=drawn", .named = name_llada2);
 const struct family ling_family =
-    FAMILY_OF("ling", "BailingMoeV2ForCausalLM", "bailing_moe_v2", "bailing_moe", LING_START,
-              finish_ling, .shapes = ling_shapes, .mixtures = ling_mixtures);
+    FAMILY_OF("ling", "BailingMoeV2ForCausalLM", "bailing_moe_v2", other_ling_types,
+              LING_START, finish_ling, .shapes = ling_shapes, .mixtures = ling_mixtures);

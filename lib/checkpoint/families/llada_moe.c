@@ -8,8 +8,8 @@
  * its size is not null, no shift. Its type is lladamoe; the released files have llada. Confirmed in
  * public programs that read the released files: 16 layers of 64 experts of 1024, 8 for each row, no
  * shared expert, theta 50000, context 8192, the mask <|mask|> = 156895 in the tokenizer alone, eos
- * and pad 156892. The vocabulary of the shape gives the 7.36 B parameters of the model card; its
- * eps was not seen, and changes no time.
+ * and pad 156892. The vocabulary of the shape gives the 7.36 B parameters of the model card. The
+ * eps of the shape is not confirmed; it does not change the time.
  *
  * Not built, and refused: dense layers between the others (moe_layer_freq 0), a bias in the choice
  * of experts, clipped q, k and v. No released file has them. */
@@ -109,9 +109,11 @@ static const struct family_shape shapes[] = {
 static const struct family_mixture mixtures[] = {{.experts = 64, .used = 8},
                                                  {.experts = 7, .used = 3}};
 
+static const char *const other_types[] = {"lladamoe", NULL};
+
 const struct family llada_moe_family = {
     .name = "llada-moe", .architecture = "LLaDAMoEModelLM", .model_type = "llada",
-    .other_type = "lladamoe", .naming = {&names},
+    .other_types = other_types, .naming = {&names},
     .start = {.paradigm = PARADIGM_MASKED_DIFFUSION, .attends = MASK_FULL, .chat = CHAT_NONE,
               .qk_norm = 1, .norm_eps = 1e-5, .context = 4096},
     .numbers = numbers, .fixed = fixed, .tied_key = "tie_word_embeddings", .mask_token = "<|mask|>",

@@ -1,9 +1,10 @@
 /* nemotron.c - Nemotron-Labs-Diffusion 3B Base and Instruct (Fu et al. 2026), text only: the block
  * of Ministral 3 under other names. One checkpoint writes in three ways: left to right (gen-llama);
  * left to right with guesses that it makes itself, as it fills masks (gen-llama --self-draft); and
- * block by block (gen-llada). There blocks are counted from the end of the prompt. Finished blocks
- * have causal attention, the current block has full attention. The first token of a block is
- * predicted at the row before the block, other tokens at their own rows.
+ * block by block (gen-llada). There blocks, of 32 unless --block-length says otherwise, are counted
+ * from the end of the prompt. Finished blocks have causal attention, the current block has full
+ * attention. The first token of a block is predicted at the row before the block, other tokens at
+ * their own rows.
  *
  * Public copies of the authors' modeling_nemotron_labs_diffusion.py, its configuration and
  * modeling_ministral.py (the 8B and 3B releases) confirm: class, keys and defaults, names of
@@ -67,8 +68,8 @@ const struct family nemotron_family = {
     .model_type = "nemotron_labs_diffusion",
     .naming = {&names},
     .start = {.paradigm = PARADIGM_BLOCK_DIFFUSION, .attends = MASK_BLOCK_CAUSAL,
-              .attends_block = 32, .attends_from_end = 1, .seeds = 1, .two_ways = 1,
-              .chat = CHAT_NONE, .kv_heads = 8, .head_dim = 128, .norm_eps = 1e-5,
+              .attends_block = 32, .attends_filled = 1, .attends_from_end = 1, .seeds = 1,
+              .two_ways = 1, .chat = CHAT_NONE, .kv_heads = 8, .head_dim = 128, .norm_eps = 1e-5,
               FAMILY_MINISTRAL3_ROPE},
     .numbers = numbers,
     .fixed = fixed,

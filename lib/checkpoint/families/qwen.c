@@ -10,9 +10,10 @@
  *   sdar   SDAR (Cheng et al. 2025, arXiv 2510.06303): blocks from the first id, which end in
  *     whole blocks; the block in which the prompt ends is filled first. Confirmed: class and block
  *     in training/model/SDAR-4B-Chat/modeling_sdar.py, sampler and its defaults in generate.py of
- *     JetAstra/SDAR. The length of a block, 4, is in no file: other lengths end the model's name
- *     (-b64). A model with I-DLM in its name is Introspective Diffusion (Yu et al. 2026,
- *     arXiv 2604.11035). It is causal and its answers are shifted, so gen-llama runs it.
+ *     JetAstra/SDAR. The length of a block, 4, is in no released file (it is block_size in those
+ *     of training/model): other lengths end the model's name (-b64). A model with I-DLM in its
+ *     name is Introspective Diffusion (Yu et al. 2026, arXiv 2604.11035). It is causal and its
+ *     answers are shifted, so gen-llama runs it.
  *     Confirmed: class and keys in training/model/Qwen3-8B-b3-allmasked, the passes of --self-draft
  *     in inference/sglang/.../idlm_blockN.py of a copy of I-DLM (github.com/thuEcstasy/I-DLM)
  *   dream  Dream, Dream-Coder (Ye et al. 2025, arXiv 2508.15487) and DiffuCoder (arXiv
@@ -115,27 +116,35 @@ static const struct family_number fast_dllm_numbers[] = {
     {0},
 };
 
-static const struct family_number sdar_numbers[] = {
-    FAMILY_HUGGING_FACE_NUMBERS,
-    {"block_size", FAMILY_AT(attends_block), 1, 1 << 20, KEY_READ},
-    {0},
-};
-
-/* "SDAR-4B-Chat-b64" */
-static void name_sdar(struct config *c)
+/* 64 of "SDAR-4B-Chat-b64"; 0: the name says nothing. */
+static size_t named_block(const struct config *c)
 {
     const char *mark = strrchr(c->name, '-');
-    size_t block = mark && mark[1] == 'b' ? strtoul(mark + 2, NULL, 10) : 0;
+    return mark && mark[1] == 'b' ? strtoul(mark + 2, NULL, 10) : 0;
+}
+
+static void name_sdar(struct config *c)
+{
+    const size_t block = named_block(c);
     config_set_blocks(c, block ? block : 4);
 }
 
-/* block_size of I-DLM is one of training. */
+static const char *const sdar_finished[] = {"block_size", NULL};
+
+/* Released files have no block_size; those that the authors train from have, and in them it is the
+ * block of the mask. A name that says a length goes first: -b64 is trained from files that say 4.
+ * block_size of I-DLM is one of training. */
 static int finish_sdar(struct config *c, const struct family_source *s)
 {
-    if (!strstr(c->name, "I-DLM"))
-        return json_has(s->json, "block_size")
-                   ? family_refuse(s, "block_size", "none, or a name with I-DLM")
-                   : 0;
+    int64_t block;
+    if (!strstr(c->name, "I-DLM")) {
+        if (!json_has(s->json, "block_size") || named_block(c))
+            return 0;
+        if (json_int(s->json, s->path, "block_size", 1, 1 << 20, &block, s->e))
+            return -1;
+        config_set_blocks(c, (size_t)block);
+        return 0;
+    }
     c->attends = MASK_CAUSAL;
     c->attends_block = 0;
     c->two_ways = c->drafts_causal = c->logit_shift = 1;
@@ -173,8 +182,9 @@ const struct family a2d_qwen3_family =
     QWEN(NUMBERS, 3, "a2d-qwen3", "A2DQwen3LMHeadModel", "a2d-qwen3", FAMILY_DENOISES,
          .shapes = a2d_qwen3_shapes, FAMILY_A2D);
 const struct family sdar_family =
-    QWEN(sdar_numbers, 3, "sdar", "SDARForCausalLM", "sdar", BLOCKS, .shapes = sdar_shapes,
-         .mask_token = "<|MASK|>", .named = name_sdar, .finish = finish_sdar,
+    QWEN(NUMBERS, 3, "sdar", "SDARForCausalLM", "sdar", BLOCKS, .shapes = sdar_shapes,
+         .mask_token = "<|MASK|>", .named = name_sdar, .finished = sdar_finished,
+         .finish = finish_sdar,
          .defaults = "unmask=dynamic threshold=0.85 temperature=1 confidence_of=drawn");
 const struct family dream_family =
     QWEN(NUMBERS, 2, "dream", "DreamModel", "Dream", SHIFTED, .shapes = dream_shapes,

@@ -16,15 +16,23 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
+#include "lib/base/order.h"
 #include "lib/decode/autoregress/autoregress_run.h"
 #include "lib/decode/loop.h"
+
+static size_t drafted(const struct autoregress *how)
+{
+    const struct config *c = &how->draft->config;
+    assert(!c->taps || how->draft_tokens <= c->drafts);
+    return how->draft_tokens;
+}
 
 /* Most guesses for a text in a pass. */
 static size_t most_of(const struct autoregress *how)
 {
     size_t most = how->lookup       ? how->lookup
                   : how->self_draft ? how->self_draft
-                  : how->draft      ? how->draft_tokens
+                  : how->draft      ? drafted(how)
                                     : 0;
     return most < how->max_new ? most : how->max_new - 1;
 }
@@ -58,11 +66,6 @@ static struct texts texts_in(unsigned char *extra, size_t seats)
     return (struct texts){state, (int32_t *)(state + seats)};
 }
 
-static size_t larger(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
-
 /* The size of a pass of a reader with `guesses` rows after each text, `cached` or not, that starts
  * with `more` ids after a prompt. */
 static struct work_size size_of(const struct autoregress_run *r, size_t guesses, int cached,
@@ -72,9 +75,9 @@ static struct work_size size_of(const struct autoregress_run *r, size_t guesses,
                           .cached = cached != 0, .how = r->how->variant};
     for (size_t i = 0; i < r->seats; i++) {
         size_t prompt = prompt_room(r, i), room = prompt + r->how->max_new;
-        s.rows += s.cached ? larger(prompt + more, 1 + guesses) : room;
+        s.rows += s.cached ? order_max(prompt + more, 1 + guesses) : room;
         s.listed += room;
-        s.slots = larger(s.slots, room);
+        s.slots = order_max(s.slots, room);
     }
     s.extra = r->seats * (sizeof(struct text_state) + r->how->max_new * sizeof(int32_t));
     return s;
@@ -84,13 +87,20 @@ static struct work_size writer_size(const struct autoregress_run *r)
 {
     struct work_size s = size_of(r, hints(r) ? 2 * r->most : r->most, r->how->cache, 0);
     s.logits = (size_t)filters(r);
+    if (r->drafter.n && r->drafter.n->config.taps) {
+        s.taps = r->drafter.n->config.taps;
+        memcpy(s.tap, r->drafter.n->config.tap, sizeof s.tap);
+    }
     return s;
 }
 
 /* The drafter starts when a text has an id after its prompt. */
 static struct work_size drafter_size(const struct autoregress_run *r)
 {
-    return size_of(r, 0, 1, 1);
+    const size_t taps = r->drafter.n ? r->drafter.n->config.taps : 0;
+    struct work_size s = size_of(r, taps ? r->most : 0, 1, 1);
+    s.fed = taps;
+    return s;
 }
 
 static struct memory_estimate estimate(const struct autoregress_run *r)
@@ -388,6 +398,12 @@ void autoregress(const struct network *n, const struct autoregress *how,
     struct autoregress_run r = run_of(n, how, in, batch);
     r.out = out;
     r.trace = trace;
+    if (r.drafter.n && r.drafter.n->config.taps) {
+        r.lent = *r.drafter.n;
+        r.lent.embed = n->embed;
+        r.lent.head = n->head;
+        r.drafter.n = &r.lent;
+    }
     generation_batch_begin(trace);
     trace->estimate = estimate(&r);
     int short_of_memory = run_make(&r);

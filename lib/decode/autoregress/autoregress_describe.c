@@ -14,6 +14,12 @@ int32_t autoregress_id(const struct autoregress_run *r, size_t seat, int32_t pla
                           : t->ids[seat * r->how->max_new + (size_t)(place - prompt)];
 }
 
+size_t autoregress_room(const struct autoregress_run *r, const struct text_state *t)
+{
+    size_t left = (size_t)(t->max - t->len) - 1;
+    return t->live && t->len > t->prompt ? (left < r->most ? left : r->most) : 0;
+}
+
 void autoregress_begin(struct reader *w)
 {
     pass_begin(&w->plan.pass, w->n, w->kv, w->work);
@@ -88,9 +94,8 @@ void autoregress_add(struct autoregress_run *r, struct reader *w, size_t seat, c
 }
 
 /* For attention all that these rows read counts as position 0, which each of them sees. */
-void autoregress_add_masks(struct autoregress_run *r, size_t seat, int32_t masks)
+void autoregress_add_masks(struct autoregress_run *r, struct reader *w, size_t seat, int32_t masks)
 {
-    struct reader *w = &r->writer;
     const struct text_state *t = &w->host.state[seat];
     int32_t *mask = r->guess + seat * r->most;
     for (int32_t k = 0; k < masks; k++)

@@ -19,17 +19,10 @@
 
 #include "lib/decode/lookup.h"
 
-/* Most guesses for a text: a pass adds one more id than it accepts guesses. */
-static size_t room_of(const struct autoregress_run *r, const struct text_state *t)
-{
-    size_t left = (size_t)(t->max - t->len) - 1;
-    return t->live && t->len > t->prompt ? (left < r->most ? left : r->most) : 0;
-}
-
 static void look_up(struct autoregress_run *r, size_t seat)
 {
     const struct text_state *t = &r->writer.host.state[seat];
-    size_t most = room_of(r, t);
+    size_t most = autoregress_room(r, t);
     for (int32_t p = 0; most && p < t->len; p++)
         r->text[p] = autoregress_id(r, seat, p);
     r->guesses[seat] = most ? (int32_t)lookup_guess(r->text, (size_t)t->len, r->how->lookup_ngram,
@@ -85,7 +78,7 @@ static void draft_all(struct autoregress_run *r)
     autoregress_begin(d);
     for (size_t i = 0; i < r->seats; i++) {
         const struct text_state *t = &r->writer.host.state[i];
-        size_t most = room_of(r, t);
+        size_t most = autoregress_room(r, t);
         d->host.state[i] = *t;
         d->host.state[i].max = t->len + (int32_t)most;
         if (most)
@@ -115,7 +108,8 @@ static void take_masks(struct autoregress_run *r)
     w->n->backend->ops->read(w->n->backend, r->answer, w->work->answer,
                              w->plan.pass.R * sizeof *r->answer);
     for (size_t part = 0; part < w->plan.pass.n_seqs; part++) {
-        size_t i = (size_t)w->work->host.member[part], most = room_of(r, &w->host.state[i]);
+        const size_t i = (size_t)w->work->host.member[part];
+        const size_t most = autoregress_room(r, &w->host.state[i]);
         for (size_t k = 0; k < most && !a[k].bad; k++)
             r->guess[i * r->most + (size_t)r->guesses[i]++] = a[k].id;
         a += most;
@@ -131,10 +125,10 @@ static void fill_masks(struct autoregress_run *r)
     autoregress_begin(w);
     for (size_t i = 0; i < r->seats; i++) {
         const struct text_state *t = &w->host.state[i];
-        size_t most = room_of(r, t);
+        size_t most = autoregress_room(r, t);
         if (!most)
             continue;
-        autoregress_add_masks(r, i, (int32_t)most);
+        autoregress_add_masks(r, w, i, (int32_t)most);
         cost_full(&x, (double)most + 1, (double)t->len + (double)most);
         x.read += (double)t->len + (double)most;
         x.written += (double)most + 1;
@@ -154,7 +148,7 @@ static void follow_hints(struct autoregress_run *r)
 {
     for (size_t i = 0; i < r->seats; i++) {
         const struct text_state *t = &r->writer.host.state[i];
-        int32_t most = (int32_t)room_of(r, t), n = r->hints[i] < most ? r->hints[i] : most;
+        int32_t most = (int32_t)autoregress_room(r, t), n = r->hints[i] < most ? r->hints[i] : most;
         int32_t left = t->max - t->len - n - 2;
         memcpy(r->guess + i * r->most, r->hint + i * r->most, (size_t)n * sizeof *r->guess);
         r->guesses[i] = n;
@@ -183,7 +177,7 @@ void autoregress_guess(struct autoregress_run *r)
     else if (r->how->self_draft)
         fill_masks(r);
     if (r->drafter.n)
-        draft_all(r);
+        (r->drafter.n->config.taps ? autoregress_fill : draft_all)(r);
 }
 
 /* ---- answers ---- */

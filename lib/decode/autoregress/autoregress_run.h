@@ -4,6 +4,7 @@
  *   prepare.c               passes before the clock
  *   autoregress_observe.c   reports to an observer
  *   autoregress_draft.c     guesses, and which of them become text
+ *   autoregress_block.c     guesses of a drafter that reads the model (config.taps)
  *   autoregress_describe.c  the rows of a pass */
 #pragma once
 
@@ -46,6 +47,8 @@ struct autoregress_run {
     size_t *who, admitted;     /* [seats]; number of inputs that have or had a seat */
     struct reader writer;      /* the model; its ids are the texts */
     struct reader drafter;     /* the draft model; n NULL: none */
+    struct network lent;       /* of a drafter with config.taps: with the writer's embedding and
+                                * head; n of `drafter` */
     /* Guesses (autoregress_draft.c). */
     size_t most;               /* most guesses of a text in a pass; 0: no guesses */
     int32_t *guess;            /* [seats, most] */
@@ -78,7 +81,15 @@ void autoregress_guess(struct autoregress_run *r);
 /* Takes the answers of the last pass into `next` and writes it as the states of the back end. */
 void autoregress_take(struct autoregress_run *r);
 
+/* ---- autoregress_block.c ---- */
+
+/* Fills guess and guesses by a drafter with config.taps. */
+void autoregress_fill(struct autoregress_run *r);
+
 /* ---- autoregress_describe.c ---- */
+
+/* Most guesses for a text: a pass adds one more id than it accepts guesses. */
+size_t autoregress_room(const struct autoregress_run *r, const struct text_state *t);
 
 /* Describes and sends the next pass of the writer, with the current guesses. Returns the most ids
  * that a text may still get. */
@@ -88,10 +99,11 @@ size_t autoregress_describe(struct autoregress_run *r);
 void autoregress_begin(struct reader *w);
 void autoregress_add(struct autoregress_run *r, struct reader *w, size_t seat, const int32_t *guess,
                      int32_t guesses);
-/* Adds a text and masks behind it to a pass of the writer whose rows fill masks: the ids that the
- * cache does not hold and the masks see each other, and all before them. The answers of the masks
- * are wanted. */
-void autoregress_add_masks(struct autoregress_run *r, size_t seat, int32_t masks);
+/* Adds a text and masks behind it to a pass of w whose rows fill masks: the ids that the cache does
+ * not hold and the masks see each other, and all before them. The answers of the masks are
+ * wanted. */
+void autoregress_add_masks(struct autoregress_run *r, struct reader *w, size_t seat,
+                           int32_t masks);
 /* Completes and sends the pass. */
 void autoregress_send(const struct autoregress_run *r, struct reader *w);
 /* Id `place` of a text. */

@@ -100,7 +100,7 @@ static void prepare_guesses(struct autoregress_run *r, size_t shortest, size_t l
         r->trace->cost = was;
     }
     memset(w->held, 0, held);
-    if (!d->n)
+    if (!d->n || d->n->config.taps) /* what this drafter reads comes from passes over texts */
         return;
     for (size_t n = 1; n <= 2 * r->seats; n = eighth_more(n))
         prepare_rows(r, d, n);

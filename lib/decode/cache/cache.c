@@ -1,6 +1,6 @@
 /* cache.c - the table of the policies, from the rows of words.h, and their common functions. A
- * policy is asked on the host, once per description and canvas, so plain C over lists is fast
- * enough: none of it runs between two passes. */
+ * policy is asked on the host, once per description and canvas, and never between two passes. So
+ * plain C over lists is fast enough. */
 #include "lib/decode/cache/cache.h"
 
 #include <math.h>

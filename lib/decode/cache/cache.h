@@ -64,8 +64,8 @@ struct cache_policy {
     int fleeting;  /* 1: the rows of a pass depend on the commits, so passes rarely repeat */
     void (*describe)(const struct cache_view *v, struct cache_part *part);
     int outputs;   /* 1: outputs are kept, and passes may compute chosen rows */
-    /* Slots of the cache for a canvas; NULL: one per position. With it passes may sift; a pass that
-     * sifts holds no canvas that does not. */
+    /* Slots of the cache for a canvas; NULL: one per position. A policy with this function may
+     * sift. In a pass either all canvases sift or none. */
     size_t (*slots)(const struct cache_params *p, size_t len, size_t block_length);
 };
 extern const struct cache_policy *const cache_policies[]; /* [CACHE_COUNT] */
@@ -74,7 +74,7 @@ extern const struct cache_policy *const cache_policies[]; /* [CACHE_COUNT] */
 CACHE_POLICIES(CACHE_DECLARATION)
 #undef CACHE_DECLARATION
 
-/* The extent of a canvas in such a pass. */
+/* *x = the extent of a canvas in a pass that `part` describes. */
 void cache_extent(const struct cache_policy *p, const struct cache_part *part,
                   const struct cache_view *v, struct extent *x);
 

@@ -23,6 +23,7 @@
 #include "kernels/sample.h"
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
+#include "lib/base/order.h"
 #include "lib/base/rng.h"
 #include "lib/decode/loop.h"
 #include "lib/network/pass.h"
@@ -51,7 +52,7 @@ static struct canvases canvases_in(const struct diffuse_run *r, unsigned char *e
 static size_t length_of(const struct diffuse_run *r, const struct generation_input *in)
 {
     const struct config *c = &r->n->config;
-    size_t len = in->n + r->how->gen_length, m = c->attends_block;
+    size_t len = in->n + r->how->gen_length, m = diffuse_mask_block(r->how, c);
     size_t behind = len - (c->attends_from_end ? in->n : 0);
     const int fills = c->attends == MASK_BLOCK_CAUSAL && !c->attends_cut;
     return fills ? len + (m - behind % m) % m : len;
@@ -66,11 +67,6 @@ static size_t room_of(const struct diffuse_run *r, size_t place)
     return most;
 }
 
-static size_t larger(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
-
 static struct work_size size_of(const struct diffuse_run *r)
 {
     const struct head_query query = diffuse_query(r->how);
@@ -78,7 +74,7 @@ static struct work_size size_of(const struct diffuse_run *r)
     size_t shadows = r->batch * r->shadows, rows = (r->guided ? 2 * r->ids : r->ids) + shadows;
     struct work_size s = {.rows = rows, .seqs = (r->guided ? 2 * r->lanes : r->lanes) + shadows,
                           .listed = rows + r->ids * r->shadows + shadows * r->shadows,
-                          .wanted = r->lanes * larger(r->most, r->least), .how = r->how->variant,
+                          .wanted = r->lanes * order_max(r->most, r->least), .how = r->how->variant,
                           .cached = (size_t)r->policy->kept, .guided = (size_t)r->guided,
                           .chosen = (size_t)r->policy->outputs,
                           .logits = tops || sample_needs_logits(&query, r->n->config.vocab),
@@ -171,13 +167,13 @@ static struct work_size run_count(struct diffuse_run *r)
     r->drafts = how->draft > 1 ? how->draft : 1;
     r->lanes = r->batch * r->drafts;
     for (size_t i = 0; i < r->inputs; i++)
-        r->most = larger(r->most, length_of(r, &r->in[i]) - r->in[i].n);
+        r->most = order_max(r->most, length_of(r, &r->in[i]) - r->in[i].n);
     for (size_t i = 0; i < r->batch; i++) {
         r->ids += r->drafts * room_of(r, i);
         if (unmask_has(how->rule, UNMASK_LINKED)) /* which asks about all ids */
-            r->most = larger(r->most, room_of(r, i));
+            r->most = order_max(r->most, room_of(r, i));
         if (how->head_rows == HEAD_ROWS_CANVAS)
-            r->least = larger(r->least, room_of(r, i));
+            r->least = order_max(r->least, room_of(r, i));
     }
     if (how->head_rows == HEAD_ROWS_BLOCK)
         r->least = how->block_length;

@@ -10,6 +10,11 @@ int diffuse_is_even(const struct diffuse *how)
     return diffusion_is_even(how->rule, how->block_decay);
 }
 
+size_t diffuse_mask_block(const struct diffuse *how, const struct config *c)
+{
+    return c->attends_block && c->attends_filled ? how->block_length : c->attends_block;
+}
+
 static int check_settings(const struct diffuse *how, struct err *e)
 {
     const struct diffusion d = {.gen_length = how->gen_length, .block_length = how->block_length,
@@ -31,7 +36,7 @@ static int check_mask(const struct diffuse *how, const struct config *c, struct 
         if (c->attends != MASK_BLOCK_CAUSAL || c->logit_shift || c->two_ways)
             return err_set(e, EXIT_BAD_USAGE, "unmask s2d2: expected a model with a block-causal "
                            "mask that answers about itself; %s is another one", c->name);
-        if (how->block_length != c->attends_block)
+        if (how->block_length != diffuse_mask_block(how, c))
             return err_set(e, EXIT_BAD_USAGE, "unmask s2d2: expected block-length %zu, the blocks "
                            "of the mask of %s, got %zu", c->attends_block, c->name,
                            how->block_length);
@@ -51,10 +56,6 @@ static int check_mask(const struct diffuse *how, const struct config *c, struct 
     if (unmask_has(how->rule, UNMASK_OPENS) && (c->attends != MASK_BLOCK_CAUSAL || c->seeds))
         return err_set(e, EXIT_BAD_USAGE, "unmask d2f: expected a model with a block-causal mask "
                        "whose blocks begin without a pass of their own; %s is another one",
-                       c->name);
-    if (c->two_ways && how->block_length > c->attends_block)
-        return err_set(e, EXIT_BAD_USAGE, "block-length %zu: expected at most %zu with %s: the "
-                       "mask opens one block of that length", how->block_length, c->attends_block,
                        c->name);
     if (how->draft > 1 && c->seeds)
         return err_set(e, EXIT_BAD_USAGE, "draft-steps %zu: expected 0 with %s: the pass that "

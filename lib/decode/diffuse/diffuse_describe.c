@@ -56,7 +56,7 @@ static void add_share(struct diffuse_run *r, int32_t slot, size_t listed)
 static int32_t offset_of(const struct diffuse_run *r, const struct canvas_state *c)
 {
     const struct config *f = &r->n->config;
-    int32_t m = (int32_t)f->attends_block;
+    int32_t m = (int32_t)diffuse_mask_block(r->how, f);
     return f->attends_from_end && m ? (m - c->prompt % m) % m : 0;
 }
 
@@ -73,7 +73,7 @@ static struct cache_view view_of(const struct diffuse_run *r, const struct canva
                            .mask = (int32_t)f->mask,
                            .begin = canvas_block_begin(l, c),
                            .end = canvas_block_end(l, c),
-                           .mask_block = (int32_t)f->attends_block,
+                           .mask_block = (int32_t)diffuse_mask_block(r->how, f),
                            .offset = offset_of(r, c),
                          .joined = f->attends_prompt && f->attends_from_end ? c->prompt : 0,
                            .seeds = canvas_ask_end(l, c) < canvas_block_end(l, c),
@@ -239,7 +239,7 @@ static void gather(struct diffuse_run *r)
     p->mask = r->n->config.two_ways || unmask_has(r->how->rule, UNMASK_CHECKS)
                   ? MASK_CAUSAL
                   : r->n->config.attends;
-    p->mask_block = r->n->config.attends_block;
+    p->mask_block = diffuse_mask_block(r->how, &r->n->config);
     p->max_slots = pass_slots(r->work, p->max_slots);
 }
 

@@ -49,7 +49,7 @@ void diffuse_loop_make(struct diffuse_run *r)
     l->block_pace = diffuse_is_even(how) ? 0 : (int32_t)r->block_steps;
     l->mask = (int32_t)r->n->config.mask;
     l->lag = r->n->config.logit_shift;
-    l->seeds = r->n->config.seeds ? (int32_t)r->n->config.attends_block : 0;
+    l->seeds = r->n->config.seeds ? (int32_t)diffuse_mask_block(how, &r->n->config) : 0;
     l->from_end = r->n->config.attends_from_end;
     l->order = how->order;
     l->order_temperature = how->order_temperature;

@@ -16,18 +16,9 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
+#include "lib/base/order.h"
 #include "lib/base/rng.h"
 #include "lib/latent/think/think_run.h"
-
-static size_t larger(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
-
-static size_t smaller(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
 
 enum { READ_AT_ONCE = 256 };
 
@@ -46,7 +37,7 @@ static size_t at_once(const struct thinking *t)
 
 static size_t ring_of(const struct thinking *t, size_t i)
 {
-    return recurs(t) ? 1 : smaller(t->in[i].n + t->how->max_new, 2 * t->n->config.window);
+    return recurs(t) ? 1 : order_min(t->in[i].n + t->how->max_new, 2 * t->n->config.window);
 }
 
 static struct work_size size_of(const struct thinking *t)
@@ -56,9 +47,9 @@ static struct work_size size_of(const struct thinking *t)
                           .how = t->how->variant};
     for (size_t i = 0; i < t->batch; i++) {
         size_t longest = t->in[i].n + (again ? t->how->max_new : 0);
-        s.rows += smaller(longest, at_once(t));
+        s.rows += order_min(longest, at_once(t));
         s.listed += ring_of(t, i);
-        s.slots = larger(s.slots, ring_of(t, i));
+        s.slots = order_max(s.slots, ring_of(t, i));
     }
     return s;
 }
@@ -177,7 +168,7 @@ static void describe(struct thinking *t)
         const struct thought *x = &t->text[i];
         if (!x->live || (reads && x->len - x->held <= at_once(t)))
             continue;
-        size_t to = smaller(x->len, x->held + at_once(t));
+        size_t to = order_min(x->len, x->held + at_once(t));
         add_rows(t, i, x->held, to, &rows, &listed);
         if (to < x->len)
             continue;

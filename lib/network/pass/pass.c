@@ -99,7 +99,8 @@ static void qkv_block(const struct network *n, size_t l, const struct work *w,
     }
 }
 
-enum { LINKED_LAYERS = 4 }; /* the last ones, whose attention says what depends on what */
+/* The number of last layers whose attention shows which rows depend on which (kernels/links.h). */
+enum { LINKED_LAYERS = 4 };
 
 static void link_rows(const struct network *n, size_t l, const struct work *w, const struct pass *p)
 {
@@ -239,6 +240,16 @@ static int ends_short(const struct network *n, const struct kv *kv, const struct
     return !(kv && kv->attn) && !n->hook && !p->guided && p->R < p->T;
 }
 
+/* Keeps the stream behind layer l, if it is asked for; it is not for the last layer. */
+static void tap_layer(const struct network *n, size_t l, const struct work *w, const struct pass *p)
+{
+    const size_t D = n->config.width;
+    for (size_t i = 0; i < p->size.taps; i++)
+        if (p->size.tap[i] == l)
+            n->backend->ops->rmsnorm(n->backend, pass_row_at(n, w->taps, i * w->size.rows, D), w->x,
+                                     NULL, NULL, p->T, D, 0);
+}
+
 static void whole_layer(const struct network *n, size_t l, const struct kv *kv,
                         const struct work *w, const struct pass *p)
 {
@@ -283,7 +294,8 @@ static void choose_rows(const struct network *n, size_t l, const struct kv *kv,
                             .max_rows = p->max_rows, .n = c->kv_heads * c->head_dim, .to = w->rows};
     b->ops->matmul(b, &v, 1, (struct input){w->x, y->attn_norm, c->norm_eps}, p->T, w->scratch);
     b->ops->choose(b, &d, w->scratch);
-    b->ops->rope_table(b, w->table, w->rows.pos, n->inv_freq, p->chosen, c->head_dim);
+    b->ops->rope_table(b, w->table, w->rows.pos, n->inv_freq, config_rope_scale(c), p->chosen,
+                       c->head_dim);
 }
 
 /* Copies the stream of the computed rows into w->sum; row NULL: all rows. */
@@ -367,13 +379,14 @@ static void run_once(const struct network *n, const struct kv *kv, const struct 
     offload_begin(n->offload);
     offload_begin(cache);
     b->ops->embed(b, w->x, &n->embed, r->token, p->T);
-    b->ops->rope_table(b, w->table, r->pos, n->inv_freq, p->T, c->head_dim);
+    b->ops->rope_table(b, w->table, r->pos, n->inv_freq, config_rope_scale(c), p->T, c->head_dim);
     if (n->still)
-        b->ops->rope_table(b, w->still, r->pos, n->still, p->T, c->head_dim);
+        b->ops->rope_table(b, w->still, r->pos, n->still, 1, p->T, c->head_dim);
     for (size_t l = 0; l < c->layers; l++) {
         offload_enter(n->offload, l);
         offload_enter(cache, l);
         (kv && kv->attn ? kept_layer : whole_layer)(n, l, kv, w, p);
+        tap_layer(n, l, w, p);
         offload_leave(n->offload, l);
         offload_leave(cache, l);
     }

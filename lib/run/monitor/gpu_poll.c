@@ -19,7 +19,7 @@ enum { READ_EVERY = 50 }; /* lists of processes take up to 11 ms */
 static const int64_t TICK_WAIT_NS = 150000000; /* longer than any driver's tick */
 static const int64_t LOOK_WAIT_NS = 2000000000; /* a stuck driver must not stop the run */
 
-struct reading {
+struct gpu_reading {
     int64_t ns;
     int tick;
     struct nvml_state at;
@@ -32,7 +32,7 @@ struct gpu_poll {
     pthread_mutex_t lock;
     pthread_cond_t news, wake; /* a reading was added; stop or resting has changed */
     int stop, resting, ticks;  /* ticks: the counter is known to tick */
-    struct reading *v;
+    struct gpu_reading *v;
     size_t n, cap;
 };
 
@@ -52,7 +52,7 @@ static int64_t monotonic_ns(void)
 
 /* ---- the thread ---- */
 
-static void add(struct gpu_poll *s, struct reading x)
+static void add(struct gpu_poll *s, struct gpu_reading x)
 {
     const struct nvml_state *last = s->n ? &s->v[s->n - 1].at : NULL;
     x.tick = last && last->energy_mj >= 0 && x.at.energy_mj > last->energy_mj;
@@ -68,7 +68,7 @@ static void *watch(void *ctx)
     pthread_mutex_lock(&s->lock);
     for (int64_t i = 0, next = monotonic_ns(); !s->stop; i++) {
         pthread_mutex_unlock(&s->lock);
-        struct reading x = {.ns = clock_ns()};
+        struct gpu_reading x = {.ns = clock_ns()};
         if (i % READ_EVERY)
             nvml_glance(s->nvml, &x.at);
         else
@@ -166,8 +166,8 @@ static void take_reading(struct gpu_poll_seen *out, const struct nvml_state *at)
 
 /* Mean clock and power: a reading counts for the time since the reading before. NaN if readings do
  * not cover the whole time. */
-static void take_means(struct gpu_poll_seen *out, const struct reading *v, size_t n, int64_t begin,
-                       int64_t end)
+static void take_means(struct gpu_poll_seen *out, const struct gpu_reading *v, size_t n,
+                       int64_t begin, int64_t end)
 {
     double mhz = 0, joule = 0;
     int64_t clocks = 0, covered = 0;
@@ -191,9 +191,9 @@ static void take_means(struct gpu_poll_seen *out, const struct reading *v, size_
 }
 
 /* The counter in J at a moment, interpolated between the ticks around it. */
-static double energy_at(const struct reading *v, size_t n, int64_t ns)
+static double energy_at(const struct gpu_reading *v, size_t n, int64_t ns)
 {
-    const struct reading *before = NULL, *after = NULL;
+    const struct gpu_reading *before = NULL, *after = NULL;
     for (size_t i = 0; i < n && !after; i++)
         if (v[i].tick && v[i].ns <= ns)
             before = &v[i];
@@ -206,7 +206,7 @@ static double energy_at(const struct reading *v, size_t n, int64_t ns)
     return ((double)before->at.energy_mj + part * gain) * 1e-3;
 }
 
-static void summarize(const struct reading *v, size_t n, int64_t begin, int64_t end,
+static void summarize(const struct gpu_reading *v, size_t n, int64_t begin, int64_t end,
                       struct gpu_poll_seen *out)
 {
     int64_t around = -1;

@@ -6,16 +6,12 @@
 
 #include "kernels/host.h"
 #include "lib/base/mem.h"
+#include "lib/base/order.h"
 #include "lib/network/network.h"
 #include "lib/checkpoint/synth.h"
 
 enum { STRETCH = 4 << 20 /* values drawn before they repeat */ };
 static const double table_std = 0.02; /* of synth_table */
-
-static size_t smaller(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
 
 /* n values in host memory, in their format. */
 static void *stretch(const struct random_values *d, size_t n, enum dtype dtype)
@@ -37,12 +33,12 @@ static void *stretch(const struct random_values *d, size_t n, enum dtype dtype)
 void random_values_fill(const struct random_values *d, void *to, size_t n, enum dtype dtype)
 {
     const struct ops *ops = d->backend->ops;
-    size_t value = dtype_value_bytes(dtype), done = smaller(n, STRETCH);
+    size_t value = dtype_value_bytes(dtype), done = order_min(n, STRETCH);
     void *first = stretch(d, done, dtype);
     ops->write(d->backend, to, first, done * value);
     free(first);
     for (size_t more; done < n; done += more) {
-        more = smaller(done, n - done);
+        more = order_min(done, n - done);
         ops->copy(d->backend, (char *)to + done * value, to, more * value);
     }
 }

@@ -99,11 +99,10 @@ static struct jinja_value add(struct jinja_run *r, struct jinja_value a, struct 
 {
     struct jinja_value list;
     if (a.kind == JINJA_STRING && b.kind == JINJA_STRING) {
-        struct jinja_text text = {.w = r->w};
-        if (a.as.string->safe || b.as.string->safe)
-            jinja_fail(r->w, "+ and a text from the filter safe: not supported");
-        jinja_put(&text, a.as.string);
-        jinja_put(&text, b.as.string);
+        const struct jinja_string *x = a.as.string, *y = b.as.string;
+        struct jinja_text text = {.w = r->w, .safe = x->safe || y->safe};
+        (y->safe && !x->safe ? jinja_put_escaped : jinja_put)(&text, x);
+        (x->safe && !y->safe ? jinja_put_escaped : jinja_put)(&text, y);
         return jinja_text_value(&text);
     }
     if (!jinja_is_list(a) || a.kind != b.kind)

@@ -32,7 +32,7 @@ static struct jinja_node *named(struct jinja_parser *p, enum jinja_node_kind kin
 
 /* ---- lists of values ---- */
 
-/* (a, b, name=c), the bracket at hand. */
+/* Parses (a, b, name=c) from its bracket on. */
 static void arguments(struct jinja_parser *p, struct jinja_node *around)
 {
     struct jinja_node **end = &around->list;
@@ -134,7 +134,7 @@ static struct jinja_node *in_brackets(struct jinja_parser *p)
 
 /* ---- single values ---- */
 
-/* Strings side by side are one. */
+/* Neighbouring strings are joined into one. */
 static struct jinja_node *string(struct jinja_parser *p)
 {
     const struct jinja_string *s = jinja_peek(p)->text;
@@ -186,7 +186,7 @@ static struct jinja_node *primary(struct jinja_parser *p)
     return constant(p, jinja_none());
 }
 
-/* [a], [a:b:c], the first bracket skipped. */
+/* Parses [a] or [a:b:c] behind the first bracket. */
 static struct jinja_node *item(struct jinja_parser *p, struct jinja_node *of)
 {
     struct jinja_node *x = jinja_node(p, JINJA_SLICE, of, NULL), **end = &x->list;
@@ -225,7 +225,7 @@ static struct jinja_node *call(struct jinja_parser *p, struct jinja_node *of)
     return x;
 }
 
-/* Attributes, items and calls behind x. */
+/* Parses the attributes, items and calls that follow x. */
 static struct jinja_node *postfix(struct jinja_parser *p, struct jinja_node *x)
 {
     for (;;) {
@@ -309,7 +309,7 @@ static struct jinja_node *unary(struct jinja_parser *p, int with_filters)
 
 static struct jinja_node *binary(struct jinja_parser *p, int level);
 
-/* The sign of a comparison, skipped; NULL: none. */
+/* Skips the sign of a comparison and returns it; NULL: there is none. */
 static const struct jinja_string *comparison_sign(struct jinja_parser *p)
 {
     static const char *const signs[] = {"==", "!=", "<", ">", "<=", ">="};
@@ -350,7 +350,8 @@ static struct jinja_node *negation(struct jinja_parser *p)
     return jinja_node(p, JINJA_NOT, inner, NULL);
 }
 
-/* The operator of this level at hand, skipped; JINJA_CONST: none. */
+/* Skips the next token if it is an operator of this level, and returns its kind; JINJA_CONST: it is
+ * none. */
 static enum jinja_node_kind operator_at(struct jinja_parser *p, int level)
 {
     if (level < LEVEL_NOT)
@@ -389,7 +390,7 @@ struct jinja_node *jinja_expression(struct jinja_parser *p, int choices)
     return x;
 }
 
-/* ---- what is assigned to ---- */
+/* ---- targets of assignments ---- */
 
 static struct jinja_node *one_target(struct jinja_parser *p, int attribute)
 {

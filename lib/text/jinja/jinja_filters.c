@@ -26,10 +26,19 @@ static value trim(struct jinja_run *r, const struct jinja_asked *q)
 static value tojson(struct jinja_run *r, const struct jinja_asked *q)
 {
     int64_t indent = q->a[1].kind == JINJA_NUMBER ? q->a[1].as.number : -1;
-    if (jinja_true(q->a[0]) || jinja_true(q->a[2]) || jinja_true(q->a[3]) || indent > 16 ||
-        (indent < 0 && q->a[1].kind == JINJA_NUMBER))
+    struct jinja_json_form form = {.ascii = jinja_true(q->a[0]), .indent = (int)indent};
+    int between = jinja_true(q->a[2]), pair = jinja_is_list(q->a[2]) && q->a[2].as.list->n == 2;
+    const value *v = pair ? q->a[2].as.list->v : NULL;
+    if (jinja_true(q->a[3]) || indent > 16 || (indent < 0 && q->a[1].kind == JINJA_NUMBER) ||
+        (between && (!pair || v[0].kind != JINJA_STRING || v[1].kind != JINJA_STRING))) {
         jinja_fail(r->w, "tojson with these arguments: not supported");
-    return jinja_to_json(r, q->x, indent > 16 ? -1 : (int)indent);
+        return q->x;
+    }
+    if (between) {
+        form.after_item = v[0].as.string;
+        form.after_key = v[1].as.string;
+    }
+    return jinja_to_json(r, q->x, form);
 }
 
 static value length(struct jinja_run *r, const struct jinja_asked *q)
@@ -130,8 +139,11 @@ static value absolute(struct jinja_run *r, const struct jinja_asked *q)
 
 static value replace(struct jinja_run *r, const struct jinja_asked *q)
 {
-    return jinja_replace(r, jinja_words(r->w, q->x), jinja_words(r->w, q->a[0]),
-                         jinja_words(r->w, q->a[1]), jinja_integer(r, q->a[2], -1));
+    struct jinja_text text = {.w = r->w};
+    value x = jinja_replace(r, jinja_words(r->w, q->x), jinja_words(r->w, q->a[0]),
+                            jinja_words(r->w, q->a[1]), jinja_integer(r, q->a[2], -1));
+    jinja_put(&text, x.as.string);
+    return jinja_plain_value(&text);
 }
 
 static value safe(struct jinja_run *r, const struct jinja_asked *q)
@@ -141,8 +153,7 @@ static value safe(struct jinja_run *r, const struct jinja_asked *q)
     return jinja_text_value(&text);
 }
 
-/* x.a.b or x[0]: the path of map(attribute=...) and selectattr. */
-static value follow_path(struct jinja_run *r, value x, value path)
+value jinja_follow(struct jinja_run *r, value x, value path)
 {
     jinja_spend(r->w, 1);
     jinja_spend_on(r->w, path);
@@ -167,7 +178,7 @@ static value join(struct jinja_run *r, const struct jinja_asked *q)
         if (i && q->a[0].kind != JINJA_ABSENT)
             jinja_put_value(&text, q->a[0]);
         jinja_put_value(&text, q->a[1].kind == JINJA_ABSENT ? list->v[i]
-                                                            : follow_path(r, list->v[i], q->a[1]));
+                                                            : jinja_follow(r, list->v[i], q->a[1]));
     }
     return jinja_plain_value(&text);
 }
@@ -201,10 +212,16 @@ static const struct jinja_string *inner(struct jinja_run *r, const struct jinja_
     return all->v[at].value.as.string;
 }
 
+/* What map, select and their kin go through: nothing, where Jinja finds x false. */
+static value passed(struct jinja_run *r, value x)
+{
+    return jinja_true(x) ? jinja_members(r->w, x) : jinja_list(r->w, JINJA_LIST);
+}
+
 static value map(struct jinja_run *r, const struct jinja_asked *q)
 {
     static const struct jinja_string word = {.bytes = "attribute", .n = 9};
-    value list = jinja_members(r->w, q->x), to = jinja_list(r->w, JINJA_LIST);
+    value list = passed(r, q->x), to = jinja_list(r->w, JINJA_LIST);
     int named = q->all->n && q->all->v[0].name && jinja_same(q->all->v[0].name, &word);
     struct jinja_arguments own = {0};
     const struct jinja_string *name = named ? NULL : inner(r, q->all, 0, &own);
@@ -212,7 +229,7 @@ static value map(struct jinja_run *r, const struct jinja_asked *q)
         jinja_fail(r->w, "map with these arguments: not supported");
     for (size_t i = 0; i < list.as.list->n && !r->w->failed; i++) {
         value one = list.as.list->v[i];
-        one = named ? follow_path(r, one, q->all->v[0].value)
+        one = named ? jinja_follow(r, one, q->all->v[0].value)
                     : jinja_apply_filter(r, name, one, &own);
         if (named && q->all->n == 2 && one.kind == JINJA_UNDEFINED)
             one = q->all->v[1].value;
@@ -227,7 +244,7 @@ enum { REJECT, SELECT, BY_ATTRIBUTE };
 static value choose(struct jinja_run *r, const struct jinja_asked *q)
 {
     int by_attribute = q->how & BY_ATTRIBUTE, wanted = q->how & SELECT;
-    value list = jinja_members(r->w, q->x), to = jinja_list(r->w, JINJA_LIST);
+    value list = passed(r, q->x), to = jinja_list(r->w, JINJA_LIST);
     struct jinja_arguments own = {0};
     size_t at = by_attribute != 0;
     const struct jinja_string *name = q->all->n > at ? inner(r, q->all, at, &own) : NULL;
@@ -236,7 +253,7 @@ static value choose(struct jinja_run *r, const struct jinja_asked *q)
     for (size_t i = 0; i < list.as.list->n && !r->w->failed; i++) {
         value one = list.as.list->v[i], asked = one;
         if (by_attribute)
-            asked = follow_path(r, one, q->all->v[0].value);
+            asked = jinja_follow(r, one, q->all->v[0].value);
         if ((name ? jinja_apply_test(r, name, asked, &own) : jinja_true(asked)) == wanted)
             jinja_push(r->w, to, one);
     }
@@ -269,6 +286,11 @@ static const struct {
     {"replace", "old new ?count", replace, 0},
     {"safe", "", safe, 0},
     {"unique", "", unique, 0},
+    {"sort", "?reverse case_sensitive attribute", jinja_sort, 0},
+    {"dictsort", "?case_sensitive by reverse", jinja_sort_dict, 0},
+    {"min", "?case_sensitive attribute", jinja_extreme, 0},
+    {"max", "?case_sensitive attribute", jinja_extreme, 1},
+    {"format", NULL, jinja_format, 1},
     {"map", NULL, map, 0},
     {"select", NULL, choose, SELECT},
     {"reject", NULL, choose, REJECT},

@@ -1,34 +1,56 @@
 /* jinja_functions.c - functions that a template may call, and values as JSON; see jinja_run.h.
  *
  * strftime_now formats one fixed day: see lib/text/jinja.h. JSON is that of transformers' tojson:
- * characters beyond ASCII stay. */
+ * characters beyond ASCII stay unless it is told otherwise. */
 #include "lib/text/jinja/jinja_run.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
+#include "lib/text/utf8.h"
+
 typedef struct jinja_value value;
 enum { RANGE_MAX = 100000, DATE_MAX = 128 };
 
 /* ---- JSON ---- */
 
-static void put_json_string(struct jinja_text *t, const struct jinja_string *s)
+/* What JSON has for the character at s->bytes[i], len bytes, in `form`; NULL: the character. */
+static const char *escaped(const struct jinja_string *s, size_t i, size_t len, int ascii,
+                           char form[16])
 {
     static const char letters[] = "\"\\\n\r\t\b\f";
     static const char *const forms[] = {"\\\"", "\\\\", "\\n", "\\r", "\\t", "\\b", "\\f"};
+    char c = s->bytes[i];
+    const char *known = c ? strchr(letters, c) : NULL;
+    uint32_t code = (unsigned char)c;
+    if (known)
+        return forms[known - letters];
+    if (len == 1 ? code >= 0x20 && (!ascii || code != 0x7F) : !ascii)
+        return NULL;
+    if (len > 1)
+        code = utf8_read(s->bytes + i, &len);
+    if (code < 0x10000)
+        snprintf(form, 16, "\\u%04x", (unsigned)code);
+    else /* a pair of surrogates */
+        snprintf(form, 16, "\\u%04x\\u%04x", (unsigned)(0xD7C0 + (code >> 10)),
+                 (unsigned)(0xDC00 + (code & 0x3FF)));
+    return form;
+}
+
+static void put_json_string(struct jinja_text *t, const struct jinja_string *s, int ascii)
+{
+    char form[16];
     size_t done = 0;
     jinja_put_word(t, "\"");
-    for (size_t i = 0; i < s->n; i++) {
-        char form[8], c = s->bytes[i];
-        const char *known = c ? strchr(letters, c) : NULL;
-        if (!known && (unsigned char)c >= 0x20)
+    for (size_t i = 0, len; i < s->n; i += len) {
+        utf8_read(s->bytes + i, &len);
+        const char *written = escaped(s, i, len, ascii, form);
+        if (!written)
             continue;
-        snprintf(form, sizeof form, "\\u%04x", (unsigned)(unsigned char)c);
-        const char *written = known ? forms[known - letters] : form;
         jinja_put_part(t, s, done, i);
         jinja_put_own(t, written, strlen(written), s->given ? s->given[i] : 0);
-        done = i + 1;
+        done = i + len;
     }
     jinja_put_part(t, s, done, s->n);
     jinja_put_word(t, "\"");
@@ -42,40 +64,45 @@ static void new_line(struct jinja_text *t, int indent, int depth)
         jinja_put_word(t, " ");
 }
 
-static void put_json(struct jinja_text *t, value x, int indent, int depth);
+typedef const struct jinja_json_form *json_form;
+static void put_json(struct jinja_text *t, value x, json_form form, int depth);
 
-static void put_key(struct jinja_text *t, value key)
+static void put_key(struct jinja_text *t, value key, json_form form)
 {
     const char *quote = key.kind == JINJA_STRING ? "" : "\"";
     jinja_put_word(t, quote);
-    put_json(t, key, -1, 0);
+    put_json(t, key, form, 0);
     jinja_put_word(t, quote);
+    if (form->after_key)
+        jinja_put(t, form->after_key);
+    else
+        jinja_put_word(t, ": ");
 }
 
-static void put_members(struct jinja_text *t, value x, int indent, int depth)
+static void put_members(struct jinja_text *t, value x, json_form form, int depth)
 {
     int is_dict = x.kind == JINJA_DICT;
     size_t n = is_dict ? x.as.dict->n : x.as.list->n;
     jinja_put_word(t, is_dict ? "{" : "[");
     for (size_t i = 0; i < n && !t->w->failed; i++) {
-        if (i)
-            jinja_put_word(t, indent < 0 ? ", " : ",");
-        new_line(t, indent, depth + 1);
-        if (is_dict) {
-            put_key(t, x.as.dict->v[i].key);
-            jinja_put_word(t, ": ");
-        }
-        put_json(t, is_dict ? x.as.dict->v[i].value : x.as.list->v[i], indent, depth + 1);
+        if (i && form->after_item)
+            jinja_put(t, form->after_item);
+        else if (i)
+            jinja_put_word(t, form->indent < 0 ? ", " : ",");
+        new_line(t, form->indent, depth + 1);
+        if (is_dict)
+            put_key(t, x.as.dict->v[i].key, form);
+        put_json(t, is_dict ? x.as.dict->v[i].value : x.as.list->v[i], form, depth + 1);
     }
     if (n)
-        new_line(t, indent, depth);
+        new_line(t, form->indent, depth);
     jinja_put_word(t, is_dict ? "}" : "]");
 }
 
-static void put_json(struct jinja_text *t, value x, int indent, int depth)
+static void put_json(struct jinja_text *t, value x, json_form form, int depth)
 {
     if (x.kind == JINJA_STRING)
-        put_json_string(t, x.as.string);
+        put_json_string(t, x.as.string, form->ascii);
     else if (x.kind == JINJA_NUMBER)
         jinja_put_value(t, x);
     else if (x.kind == JINJA_BOOL)
@@ -83,15 +110,15 @@ static void put_json(struct jinja_text *t, value x, int indent, int depth)
     else if (x.kind == JINJA_NONE)
         jinja_put_word(t, "null");
     else if (x.kind == JINJA_DICT || jinja_is_list(x))
-        put_members(t, x, indent, depth);
+        put_members(t, x, form, depth);
     else
         jinja_fail(t->w, "%s as JSON", jinja_kind_name(x.kind));
 }
 
-value jinja_to_json(struct jinja_run *r, value x, int indent)
+value jinja_to_json(struct jinja_run *r, value x, struct jinja_json_form form)
 {
     struct jinja_text text = {.w = r->w};
-    put_json(&text, x, indent, 0);
+    put_json(&text, x, &form, 0);
     return jinja_plain_value(&text);
 }
 

@@ -69,7 +69,53 @@ value jinja_replace(struct jinja_run *r, words s, words old, words by, int64_t m
         done = at + old->n;
     }
     jinja_put_part(&text, s, done, s->n);
+    text.safe = s->safe;
     return jinja_text_value(&text);
+}
+
+void jinja_put_escaped(struct jinja_text *to, words s)
+{
+    static const char letters[] = "&<>'\"";
+    static const char *const forms[] = {"&amp;", "&lt;", "&gt;", "&#39;", "&#34;"};
+    size_t done = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        const char *at = s->bytes[i] ? strchr(letters, s->bytes[i]) : NULL;
+        if (!at)
+            continue;
+        const char *form = forms[at - letters];
+        jinja_put_part(to, s, done, i);
+        jinja_put_own(to, form, strlen(form), s->given ? s->given[i] : 0);
+        done = i + 1;
+    }
+    jinja_put_part(to, s, done, s->n);
+}
+
+value jinja_format(struct jinja_run *r, const struct jinja_asked *q)
+{
+    struct jinja_text text = {.w = r->w};
+    words s = jinja_words(r->w, q->x);
+    size_t used = 0, done = 0;
+    if (s->safe)
+        jinja_fail(r->w, "format and a text from the filter safe: not supported");
+    for (size_t i = 0; i < s->n && !r->w->failed; i++) {
+        char c = s->bytes[i], next = i + 1 < s->n ? s->bytes[i + 1] : ' ';
+        if (q->how ? c != '%' : c != '{' && c != '}')
+            continue;
+        jinja_put_part(&text, s, done, i + (next == c)); /* twice: itself */
+        done = ++i + 1;
+        if (next == c)
+            continue;
+        if (next != (q->how ? 's' : '}') || c == '}')
+            jinja_fail(r->w, "format with %c%c: not supported", c, next);
+        else if (used >= q->all->n || q->all->v[used].name)
+            jinja_fail(r->w, "format needs more arguments");
+        else
+            jinja_put_value(&text, q->all->v[used++].value);
+    }
+    if (q->how && used < q->all->n)
+        jinja_fail(r->w, "format with more arguments than the text has places");
+    jinja_put_part(&text, s, done, s->n);
+    return jinja_plain_value(&text);
 }
 
 /* The character in another case; itself if it has none. */
@@ -123,8 +169,11 @@ static value change_case(struct jinja_run *r, const struct jinja_asked *q)
 static value replace(struct jinja_run *r, const struct jinja_asked *q)
 {
     words none = jinja_own(r->w, "", 0);
-    return jinja_replace(r, q->x.as.string, string_of(r, q->a[0], none),
-                         string_of(r, q->a[1], none), jinja_integer(r, q->a[2], -1));
+    words by = string_of(r, q->a[1], none);
+    struct jinja_text text = {.w = r->w};
+    (q->x.as.string->safe && !by->safe ? jinja_put_escaped : jinja_put)(&text, by);
+    return jinja_replace(r, q->x.as.string, string_of(r, q->a[0], none), jinja_taken(&text),
+                         jinja_integer(r, q->a[2], -1));
 }
 
 static void push_part(struct jinja_run *r, value list, words s, size_t begin, size_t end)
@@ -277,7 +326,9 @@ static value join(struct jinja_run *r, const struct jinja_asked *q)
             jinja_put(&text, q->x.as.string);
         jinja_put_value(&text, list->v[i]);
     }
-    return jinja_text_value(&text);
+    if (q->x.as.string->safe)
+        jinja_fail(r->w, "join by a text from the filter safe: not supported");
+    return jinja_plain_value(&text);
 }
 
 /* ---- methods of mappings ---- */
@@ -341,6 +392,7 @@ static const struct method {
     {JINJA_STRING, "removeprefix", "prefix", remove_end, 0},
     {JINJA_STRING, "removesuffix", "suffix", remove_end, 1},
     {JINJA_STRING, "replace", "old new ?count", replace, 0},
+    {JINJA_STRING, "format", NULL, jinja_format, 0},
     {JINJA_STRING, "upper", "", change_case, JINJA_UPPER},
     {JINJA_STRING, "lower", "", change_case, JINJA_LOWER},
     {JINJA_STRING, "title", "", change_case, JINJA_TITLE},

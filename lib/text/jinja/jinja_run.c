@@ -18,7 +18,7 @@ static struct jinja_scope *open_scope(struct jinja_run *r, struct jinja_scope *a
     return before;
 }
 
-/* A name, or several that share the members of the value. */
+/* Assigns the value to a name, or its members to several names. */
 static void assign_to(struct jinja_run *r, const struct jinja_node *target,
                       struct jinja_value value)
 {

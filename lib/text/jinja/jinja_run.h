@@ -86,6 +86,21 @@ struct jinja_value jinja_strip(struct jinja_run *r, const struct jinja_string *s
 struct jinja_value jinja_replace(struct jinja_run *r, const struct jinja_string *s,
                                  const struct jinja_string *old, const struct jinja_string *by,
                                  int64_t most); /* < 0: all */
+/* What + makes of a text beside one from the filter safe: characters of HTML are escaped. */
+void jinja_put_escaped(struct jinja_text *to, const struct jinja_string *s);
+/* "%s" of a filter (how 1), "{}" of a method (how 0): the arguments in their place. */
+struct jinja_value jinja_format(struct jinja_run *r, const struct jinja_asked *q);
 struct jinja_value jinja_items(struct jinja_run *r, struct jinja_value dict);
-/* indent < 0: on one line. */
-struct jinja_value jinja_to_json(struct jinja_run *r, struct jinja_value x, int indent);
+/* x.a.b or x[0]: the path of map(attribute=...) and selectattr. */
+struct jinja_value jinja_follow(struct jinja_run *r, struct jinja_value x, struct jinja_value path);
+struct jinja_value jinja_sort(struct jinja_run *r, const struct jinja_asked *q);
+struct jinja_value jinja_sort_dict(struct jinja_run *r, const struct jinja_asked *q);
+/* how 0: the least, 1: the greatest. */
+struct jinja_value jinja_extreme(struct jinja_run *r, const struct jinja_asked *q);
+struct jinja_json_form {
+    const struct jinja_string *after_item, *after_key; /* NULL: those of Python */
+    int indent; /* < 0: on one line */
+    int ascii;  /* 1: other characters become \uXXXX */
+};
+struct jinja_value jinja_to_json(struct jinja_run *r, struct jinja_value x,
+                                 struct jinja_json_form form);

@@ -346,8 +346,10 @@ struct jinja_value jinja_members(struct jinja_work *w, struct jinja_value x)
             jinja_push(w, list, x.as.dict->v[i].key);
     } else if (x.kind == JINJA_STRING) {
         for (size_t i = 0, len; i < x.as.string->n && !w->failed; i += len) {
-            utf8_read(x.as.string->bytes + i, &len);
-            jinja_push(w, list, jinja_string(jinja_part(w, x.as.string, i, i + len)));
+            struct jinja_string plain = *x.as.string;
+            plain.safe = 0;
+            utf8_read(plain.bytes + i, &len);
+            jinja_push(w, list, jinja_string(jinja_part(w, &plain, i, i + len)));
         }
     } else if (x.kind != JINJA_UNDEFINED) {
         jinja_fail(w, "%s has no members", jinja_kind_name(x.kind));

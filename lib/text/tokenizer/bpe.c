@@ -244,11 +244,6 @@ static void work_room(struct bpe_work *w, size_t n)
     w->heap = mem_resize(w->heap, 2 * n, sizeof *w->heap); /* a merge removes one and adds two */
 }
 
-static int no_piece(unsigned byte, struct err *e)
-{
-    return err_set(e, EXIT_BAD_DATA, "text: byte 0x%02X has no piece in the vocabulary", byte);
-}
-
 /* Fills id[] for a character that has no piece; n: symbols before it. Returns their new number. */
 static size_t replace_character(const struct bpe *b, const char *s, size_t len, int32_t *id,
                                 size_t n)
@@ -261,27 +256,26 @@ static size_t replace_character(const struct bpe *b, const char *s, size_t len, 
     return n;
 }
 
-/* Fills id[] with what merging begins with: at most n symbols. Returns their number. -1: a byte has
- * no piece. */
-static int symbols(const struct bpe *b, const char *s, size_t n, int32_t *id, size_t *count,
-                   struct err *e)
+/* Fills id[] with what merging begins with. Returns their number: n for bytes that all have a
+ * piece, and *replaced is 0. */
+static size_t symbols(const struct bpe *b, const char *s, size_t n, int32_t *id, int *replaced)
 {
     size_t len, k = 0;
+    *replaced = b->by_character;
     for (size_t i = 0; i < n; i += len) {
         unsigned byte = (unsigned char)s[i];
         len = 1;
         if (b->by_character && byte >= 0x80)
             utf8_read(s + i, &len);
         id[k] = len > 1 ? bpe_find(b, s + i, len) : b->byte_id[byte];
-        if (id[k] >= 0)
+        if (id[k] >= 0) {
             k++;
-        else if (b->by_character)
+        } else {
             k = replace_character(b, s + i, len, id, k);
-        else
-            return no_piece(byte, e);
+            *replaced = 1;
+        }
     }
-    *count = k;
-    return 0;
+    return k;
 }
 
 static int long_word(const struct bpe *b, struct bpe_work *w, const char *s, size_t n,
@@ -289,30 +283,28 @@ static int long_word(const struct bpe *b, struct bpe_work *w, const char *s, siz
 {
     if (n > INT32_MAX)
         return err_set(e, EXIT_BAD_DATA, "text: one word of %zu bytes, at most %d", n, INT32_MAX);
+    int replaced;
     work_room(w, n);
-    if (symbols(b, s, n, w->id, &n, e))
-        return -1;
+    n = symbols(b, s, n, w->id, &replaced);
     merge_long(b, w, n);
     for (int32_t i = 0; n > 0 && i >= 0; i = w->next[i])
         ids_push(out, w->id[i]);
     return 0;
 }
 
-static int short_word(const struct bpe *b, const char *s, size_t n, struct ids *out,
-                      struct err *e)
+static void short_word(const struct bpe *b, const char *s, size_t n, struct ids *out)
 {
     int32_t id[SHORT_WORD];
     uint32_t rank[SHORT_WORD];
-    if (symbols(b, s, n, id, &n, e))
-        return -1;
+    int replaced;
+    n = symbols(b, s, n, id, &replaced);
     for (size_t i = 1; i < n; i++)
-        rank[i - 1] = b->by_character ? rank_of(b, id[i - 1], id[i])
-                                      : ~b->first[(unsigned)(unsigned char)s[i - 1] << 8 |
-                                                  (unsigned char)s[i]];
+        rank[i - 1] = replaced ? rank_of(b, id[i - 1], id[i])
+                               : ~b->first[(unsigned)(unsigned char)s[i - 1] << 8 |
+                                           (unsigned char)s[i]];
     n = merge_short(b, id, rank, n);
     for (size_t i = 0; i < n; i++)
         ids_push(out, id[i]);
-    return 0;
 }
 
 int bpe_word(const struct bpe *b, struct bpe_work *w, const char *s, size_t n, struct ids *out,
@@ -323,7 +315,10 @@ int bpe_word(const struct bpe *b, struct bpe_work *w, const char *s, size_t n, s
         ids_push(out, id);
         return 0;
     }
-    return n <= SHORT_WORD ? short_word(b, s, n, out, e) : long_word(b, w, s, n, out, e);
+    if (n > SHORT_WORD)
+        return long_word(b, w, s, n, out, e);
+    short_word(b, s, n, out);
+    return 0;
 }
 
 void bpe_finish(struct bpe *b, struct piece *v, int all)

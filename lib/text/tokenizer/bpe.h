@@ -1,7 +1,9 @@
 /* bpe.h - the pieces of a tokenizer, and byte-pair merges of words into ids.
  *
  * Merging begins with the bytes of a word, or with its characters (SentencePiece). A character
- * without a piece becomes the pieces of its bytes, "<0x0A>", or the unknown piece.
+ * without a piece becomes the pieces of its bytes, "<0x0A>", or the unknown piece; a byte without a
+ * piece becomes the unknown piece. Where there is none, it is left out, as in tokenizers of Hugging
+ * Face: the vocabulary of SmolLM2 lacks some bytes.
  *
  * Ids fit in 21 bits and ranks of merges in 22, so a merge rule is one 64-bit number. */
 #pragma once
@@ -32,10 +34,10 @@ struct pieces {
 struct bpe {
     const struct pieces *pieces; /* borrowed */
     int32_t byte_id[256];        /* -1: none */
-    int by_character;            /* 0: the three members below are not used */
+    int by_character;            /* 0: `fallback` is not used */
     int32_t fallback[256];       /* pieces of the bytes of characters without a piece; -1: none */
-    int32_t unknown;             /* -1: such characters are dropped */
-    int fuse;                    /* 1: unknown characters side by side are one */
+    int32_t unknown;             /* -1: such characters or bytes are dropped */
+    int fuse;                    /* 1: unknown ones side by side are one */
     uint32_t *first;             /* [256*256] ~rank of a pair of bytes; 0: none */
     uint64_t *pairs;             /* left << 43 | right << 22 | rank, open addressing */
     size_t pairs_mask;
@@ -58,7 +60,7 @@ int bpe_add(struct bpe *b, int32_t left, int32_t right, int32_t merged);
 void bpe_finish(struct bpe *b, struct piece *v, int all);
 void bpe_free(struct bpe *b);
 int32_t bpe_find(const struct bpe *b, const char *s, size_t n); /* -1: no such piece */
-/* Appends the ids of one word. -1: a byte has no piece. */
+/* Appends the ids of one word. -1: it is too long. */
 int bpe_word(const struct bpe *b, struct bpe_work *w, const char *s, size_t n, struct ids *out,
              struct err *e);
 void bpe_work_free(struct bpe_work *w);

@@ -87,6 +87,7 @@ static void send_lists(struct backprop *t, const struct train_batch *in)
 {
     const struct ops *ops = t->b->ops;
     const size_t E = t->c.head_dim;
+    const float scale = config_rope_scale(&t->c);
     list_rows(&t->host, in, t->c.attends == MASK_BLOCK_CAUSAL);
     list_latents(t, &t->host, in);
     t->at.all.n = t->host.all.n;
@@ -94,9 +95,10 @@ static void send_lists(struct backprop *t, const struct train_batch *in)
     ops->write(t->b, t->block, t->host_lists, t->list_bytes);
     const struct askers *const who[] = {&t->at.all, &t->at.scored};
     for (int i = 0; i < 2 && who[i]->n; i++)
-        ops->rope_table(t->b, who[i]->table, who[i]->pos, t->inv_freq, who[i]->n, E);
+        ops->rope_table(t->b, who[i]->table, who[i]->pos, t->inv_freq, scale, who[i]->n, E);
     if (t->c.latents)
-        ops->rope_table(t->b, t->ztable, t->at.zpos, t->inv_freq, backprop_latent_rows(t, in), E);
+        ops->rope_table(t->b, t->ztable, t->at.zpos, t->inv_freq, scale,
+                        backprop_latent_rows(t, in), E);
 }
 
 static const struct askers *askers_of(const struct backprop *t, size_t l)

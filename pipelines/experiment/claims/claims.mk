@@ -2,12 +2,8 @@
 #
 # Each row of data/published.ndjson is held against the limits of its card: forecast with all of its
 # arithmetic and bandwidth, or bandwidth alone where this program has no such shape.
-CLAIMS := pipelines/experiment/claims/claims.jq data/published.ndjson
-$(RESULTS)/claims.ndjson: $(CLAIMS) data/hardware.ndjson $(TOOL)-forecast | $(QUIET)
-	$(call say,claims)\
-	    $(BIN)/forecast -q --check --mfu 1 --mbu 1 --no-meta | \
-	    jq -sc --slurpfile hardware data/hardware.ndjson -f $(CLAIMS) - > $@.tmp
-	@mv $@.tmp $@
+$(RESULTS)/claims.ndjson: data/published.ndjson data/hardware.ndjson $(TOOL)-forecast | $(QUIET)
+	$(call say,claims)$(BIN)/forecast -q --claims -o $@
 
 .PHONY: claims
 claims: $(RESULTS)/claims.ndjson $(RESULTS)/claims.svg \

@@ -31,10 +31,9 @@ def answers($cache): map(select(.kind == "generation" and .phase == "timed" and 
 # seconds until the first n tokens were there
 def reached($n): .step_ns[$n - 1];
 def key: [.id, .round];
-# nanoseconds of a token from share a to share b of an answer, the median
-def pace($a; $b): .step_ns as $t | ($t | length) as $n
-    | [range($n * $a | floor; $n * $b | floor) | $t[.] - $t[. - 1]] | sort
-    | .[length / 2 | floor];
+# nanoseconds of a token from share a to share b of an answer
+def pace($a; $b): (.step_ns | length) as $n | ($n * $a | floor) as $i | ($n * $b | floor) as $j
+    | (.step_ns[$j - 1] - .step_ns[$i - 1]) / ($j - $i);
 def late_early: pace(0.75; 1) / pace(0.25; 0.5);
 
 # tokens a second of the trainings whose records hold this, turn by turn

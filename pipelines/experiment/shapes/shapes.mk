@@ -1,10 +1,10 @@
 # shapes.mk - make shapes: speed and memory of two shapes with random weights. Quality is null.
 #
-# Prompts are token ids, as many as a batch holds. With equal lengths and contract fixed every
-# prompt is the same work, so more prompts would add nothing. More steps would not either: each pass
-# computes the whole canvas, so time is a line in the steps (lib/forecast/along.h). The
-# step counts of SHAPE_STEPS are measured, the last of them to check the line through the others
-# (residual_ratio); the times at the step counts of SHAPE_TO are modelled, records of kind forecast.
+# The prompts are token ids, as many prompts as a batch holds. With equal lengths and contract fixed
+# every prompt is the same work, so more prompts would add nothing. Each pass computes the whole
+# canvas, so time is a line in the steps (lib/forecast/along.h), and a few step counts are enough.
+# SHAPE_STEPS are measured; the last of them checks the line through the others (residual_ratio).
+# SHAPE_TO are modelled; their times are records of kind forecast.
 #
 #   $(R)/shape-FORMAT-BATCH/metrics.ndjson -> $(R)/shapes.ndjson
 

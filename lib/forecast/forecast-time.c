@@ -1,6 +1,6 @@
-/* forecast.c - see forecast.h. Every pass of the decoder is priced by itself, in the order in which
- * the decoder makes them. Some passes are bound by memory and others by arithmetic: this decides
- * whether a cache pays. */
+/* forecast-time.c - see forecast.h. Every pass of the decoder is priced by itself, in the order in
+ * which the decoder makes them. Some passes are bound by memory and others by arithmetic: this
+ * decides whether a cache pays. */
 #include "lib/forecast/forecast.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
-/* origin.c - see origin.h. The marks are members that no record has. A machine is its name
+/* source.c - see source.h. The marks are members that no record has. A machine is its name
  * with its fingerprint: two machines may have one name, and machines with different processors
  * share a fingerprint in older records. */
-#include "lib/analysis/records/origin.h"
+#include "lib/analysis/records/source.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,38 +12,38 @@
 
 static const char machine_mark[] = " machine", file_mark[] = " file";
 
-static void note_machine(struct origin *o, const json_t *machine)
+static void note_machine(struct source *s, const json_t *machine)
 {
     const char *print = rec_text(machine, "fingerprint");
     char *cpu = processor_name(machine);
     if (print) {
-        free(o->machine);
-        o->machine = mem_format("%s, %lld cores (%s)", cpu ? cpu : "a processor",
+        free(s->machine);
+        s->machine = mem_format("%s, %lld cores (%s)", cpu ? cpu : "a processor",
                                 (long long)rec_int(machine, "cores", 0), print);
     }
     free(cpu);
 }
 
-json_t *origin_mark(struct origin *o, const json_t *record, const char *where)
+json_t *source_mark(struct source *s, const json_t *record, const char *where)
 {
     const char *kind = rec_kind(record), *line = strrchr(where, ':');
     if (!strcmp(kind, "meta") || !strcmp(kind, "parent"))
-        note_machine(o, json_object_get(record, "machine"));
+        note_machine(s, json_object_get(record, "machine"));
     json_t *r = json_copy((json_t *)(uintptr_t)record);
-    if (o->machine)
-        json_object_set_new(r, machine_mark, json_string(o->machine));
+    if (s->machine)
+        json_object_set_new(r, machine_mark, json_string(s->machine));
     if (line) /* a name that is not UTF-8 gives no mark */
         json_object_set_new(r, file_mark, json_stringn(where, (size_t)(line - where)));
     return r;
 }
 
-void origin_free(struct origin *o)
+void source_free(struct source *s)
 {
-    free(o->machine);
-    *o = (struct origin){0};
+    free(s->machine);
+    *s = (struct source){0};
 }
 
-const char *origin_machine(const json_t *record)
+const char *source_machine(const json_t *record)
 {
     return rec_text(record, machine_mark);
 }
@@ -54,17 +54,17 @@ static int agrees(const json_t *x, const json_t *y, const char *mark)
     return a && b ? !strcmp(a, b) : a == b;
 }
 
-int origin_same_machine(const json_t *a, const json_t *b)
+int source_same_machine(const json_t *a, const json_t *b)
 {
     return agrees(a, b, machine_mark);
 }
 
-int origin_same_file(const json_t *a, const json_t *b)
+int source_same_file(const json_t *a, const json_t *b)
 {
     return agrees(a, b, file_mark);
 }
 
-void origin_copy(json_t *to, const json_t *from)
+void source_copy(json_t *to, const json_t *from)
 {
     const char *const marks[] = {machine_mark, file_mark};
     for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)

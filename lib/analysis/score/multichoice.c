@@ -1,0 +1,93 @@
+/* multichoice.c - see multichoice.h. The answers of a question are kept as members of `variety`,
+ * one for each metric: 1 where it is right. */
+#include "lib/analysis/score/multichoice.h"
+
+#include <math.h>
+
+#include "lib/analysis/score/quality.h"
+#include "lib/stat/bootstrap.h"
+
+enum { WHOLE, CHARACTERS, BYTES, NORMS };
+static const char *const names[2][NORMS] = {
+    {"choice_accuracy", "choice_accuracy_norm", "choice_accuracy_bytes"},
+    {"bound_choice_accuracy", "bound_choice_accuracy_norm", "bound_choice_accuracy_bytes"}};
+
+const json_t *multichoice_of(const json_t *r, struct err *e)
+{
+    const json_t *choices = json_object_get(r, "choices"), *v;
+    const int64_t right = rec_int(r, "right_choice", -1);
+    size_t i;
+    if (json_array_size(choices) < 2 || right < 0 || right >= (int64_t)json_array_size(choices)) {
+        err_set(e, EXIT_BAD_DATA, "expected `choices`, two or more, and `right_choice`, the index "
+                "of the right one from 0 (prep-prompts --task writes both)");
+        return NULL;
+    }
+    json_array_foreach(choices, i, v)
+        if (!json_string_length(v) || !rec_text(r, "text")) {
+            err_set(e, EXIT_BAD_DATA, "expected `choices`, a list of strings that are not empty, "
+                    "and `text`, the question");
+            return NULL;
+        }
+    return choices;
+}
+
+static double length_of(const char *choice, int norm)
+{
+    double n = 0;
+    for (const char *p = choice; *p; p++)
+        n += norm == BYTES || (*p & 0xC0) != 0x80;
+    return norm == WHOLE ? 1 : n;
+}
+
+/* The place of the answer by a norm; the first of equal ones. */
+static size_t answer_of(const json_t *choices, const json_t *nats, int norm)
+{
+    double least = INFINITY;
+    size_t best = 0;
+    for (size_t i = 0; i < json_array_size(nats); i++) {
+        const double v = json_number_value(json_array_get(nats, i)) /
+                         length_of(json_string_value(json_array_get(choices, i)), norm);
+        if (v < least) {
+            least = v;
+            best = i;
+        }
+    }
+    return best;
+}
+
+int multichoice_write(struct rec_writer *out, struct scores *g, const json_t *r, json_t *nats,
+                  int is_bound, struct err *e)
+{
+    const json_t *choices = json_object_get(r, "choices");
+    const size_t right = (size_t)rec_int(r, "right_choice", -1);
+    struct score hits = {0};
+    int bad = 0;
+    for (int k = 0; k < NORMS && !bad; k++) {
+        hits.variety[k] = answer_of(choices, nats, k) == right;
+        json_t *q = quality_of(g->about, r, names[is_bound][k], "higher");
+        rec_set_number(q, "value", g->random ? (double)NAN : hits.variety[k], "random weights");
+        if (k == WHOLE)
+            json_object_set(q, "choice_nats", nats);
+        bad = rec_write(out, "quality", q, e);
+    }
+    if (!g->random)
+        scores_keep(g, rec_text(r, "id"), hits);
+    return bad;
+}
+
+int multichoice_sum(struct rec_writer *out, const struct scores *g, int is_bound, struct err *e)
+{
+    int bad = 0;
+    for (int k = 0; k < NORMS && !bad; k++) {
+        double hits = 0;
+        for (size_t i = 0; i < g->n; i++)
+            hits += g->v[i].variety[k];
+        bad = rec_write(out, "quality",
+                        quality_summary(g->about, names[is_bound][k], "higher",
+                                        bootstrap_wilson(hits, (double)g->n, 0.95), (int64_t)g->n,
+                                        1, g->random ? "random weights" : "no text was scored",
+                                        is_bound ? "least bound, Wilson interval"
+                                                 : "least nats, Wilson interval"), e);
+    }
+    return bad;
+}

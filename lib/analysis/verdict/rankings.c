@@ -1,0 +1,287 @@
+/* rankings.c - see rankings.h. Values are sorted into metric -> place -> system -> id -> [sum of
+ * values, sum of weights]; systems, places and prompts that are common to all become an array. An
+ * answer that is not drawn is the same under every seed, so its place has none at first. */
+#include "lib/analysis/verdict/rankings.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/analysis/about.h"
+#include "lib/base/buf.h"
+#include "lib/base/mem.h"
+#include "lib/base/order.h"
+#include "lib/record/json.h"
+#include "lib/record/rec.h"
+#include "lib/setting/settings.h"
+#include "lib/stat/ranking.h"
+
+static const double LEVEL = 0.95;
+
+/* ---- records ---- */
+
+static const char SEED[] = " seed=";
+
+/* "chat=own shots=5 seed=1". */
+static void name_place(struct buf *b, const json_t *r)
+{
+    const char *conditions = rec_text(r, "conditions");
+    const int shots = json_is_integer(json_object_get(r, "shots"));
+    buf_text(b, conditions ? conditions : shots ? "" : "no template");
+    if (shots)
+        buf_format(b, "%sshots=%lld", b->len ? " " : "", (long long)rec_int(r, "shots", 0));
+    const json_t *seed = about_is_drawn(r) ? json_object_get(r, "seed") : NULL;
+    if (json_is_integer(seed))
+        buf_format(b, "%s%lld", SEED, (long long)json_integer_value(seed));
+    else if (json_is_string(seed))
+        buf_format(b, "%s%s", SEED, json_string_value(seed));
+}
+
+static void name_system(const json_t *r, char id[SETTINGS_ID])
+{
+    json_t *about = about_of(r);
+    settings_id(about, "conditions", id);
+    json_decref(about);
+}
+
+/* Adds a value; names: system -> label of its points. */
+static void add(json_t *tree, json_t *names, const json_t *r)
+{
+    const char *metric = rec_text(r, "metric"), *id = rec_text(r, "id");
+    const double value = rec_number(r, "value");
+    char system[SETTINGS_ID];
+    if (!metric || !id || isnan(value) || json_is_true(json_object_get(r, "summary")) ||
+        *about_stack(r))
+        return;
+    const struct pooled_kind kind = pooled_of(metric);
+    const double weight = kind.weight == POOLED_BY_PROMPT ? 1
+                          : rec_number(r, kind.weight == POOLED_BY_TOKEN ? "scored_tokens"
+                                                                         : "scored_bytes");
+    if (!(weight > 0))
+        return;
+    struct buf place = {0};
+    name_place(&place, r);
+    name_system(r, system);
+    json_t *in = json_within(tree, metric);
+    if (rec_is(r, "direction", "lower"))
+        json_object_set_new(in, "", json_true()); /* no place has this name */
+    in = json_within(json_within(in, place.data), system);
+    const json_t *had = json_object_get(in, id);
+    json_object_set_new(in, id, json_pack("[f, f]",
+        value + json_number_value(json_array_get(had, 0)),
+        weight + json_number_value(json_array_get(had, 1))));
+    json_object_set(names, system, json_object_get(r, "config"));
+    buf_free(&place);
+}
+
+/* ---- what is common ---- */
+
+struct field { /* of a metric */
+    const json_t *places; /* place -> system -> id -> sums */
+    json_t *systems, *at, *ids; /* names in the order of the array; owned */
+};
+
+/* Appends the keys of an object in the order of their text. */
+static void put_keys(json_t *list, const json_t *object)
+{
+    size_t n = 0;
+    const char *key;
+    json_t *v;
+    const char **keys = mem_zero(json_object_size(object) + 1, sizeof *keys);
+    json_object_foreach((json_t *)(uintptr_t)object, key, v)
+        if (*key)
+            keys[n++] = key;
+    qsort(keys, n, sizeof *keys, order_texts);
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(list, json_string(keys[i]));
+    free(keys);
+}
+
+static const char *name_at(const json_t *list, size_t i)
+{
+    return json_string_value(json_array_get(list, i));
+}
+
+static const json_t *sums_of(const struct field *f, const char *place, const char *system)
+{
+    return json_object_get(json_object_get(f->places, place), system);
+}
+
+/* Adds the systems of a place without a seed to the same places with seeds, which replace it. */
+static void spread(json_t *places)
+{
+    json_t *all = json_array();
+    put_keys(all, places);
+    for (size_t i = 0; i < json_array_size(all); i++) {
+        const char *name = name_at(all, i), *seed = strstr(name, SEED);
+        char *base = mem_text(name);
+        base[seed ? (size_t)(seed - name) : 0] = 0;
+        json_object_update_missing(json_object_get(places, name), json_object_get(places, base));
+        free(base);
+    }
+    for (size_t i = 0; i < json_array_size(all); i++) {
+        const char *seed = strstr(name_at(all, i), SEED);
+        char *base = mem_text(name_at(all, i));
+        base[seed ? (size_t)(seed - name_at(all, i)) : 0] = 0;
+        json_object_del(places, base);
+        free(base);
+    }
+    json_decref(all);
+}
+
+static void find_common(struct field *f)
+{
+    json_t *any = json_object(), *all = json_array(), *ids = json_array();
+    put_keys(all, f->places);
+    for (size_t i = 0; i < json_array_size(all); i++)
+        json_object_update(any, json_object_get(f->places, name_at(all, i)));
+    put_keys(f->systems, any);
+    for (size_t i = 0; i < json_array_size(all); i++)
+        if (json_object_size(json_object_get(f->places, name_at(all, i))) ==
+            json_array_size(f->systems))
+            json_array_append(f->at, json_array_get(all, i));
+    put_keys(ids, sums_of(f, name_at(f->at, 0), name_at(f->systems, 0)));
+    for (size_t i = 0; i < json_array_size(ids); i++) {
+        int everywhere = 1;
+        for (size_t c = 0; c < json_array_size(f->at); c++)
+            for (size_t s = 0; s < json_array_size(f->systems); s++)
+                everywhere &= json_object_get(sums_of(f, name_at(f->at, c),
+                                                      name_at(f->systems, s)),
+                                              name_at(ids, i)) != NULL;
+        if (everywhere)
+            json_array_append(f->ids, json_array_get(ids, i));
+    }
+    json_decref(any);
+    json_decref(all);
+    json_decref(ids);
+}
+
+/* Fills the arrays; a share of right answers of several counts as their mean. */
+static struct ranking fill(const struct field *f, const struct pooled_kind *kind, double *num,
+                           double *den)
+{
+    struct ranking r = {json_array_size(f->systems), json_array_size(f->at),
+                        json_array_size(f->ids), num, den, {kind->transform, kind->higher, 1}};
+    size_t at = 0;
+    for (size_t s = 0; s < r.systems; s++)
+        for (size_t c = 0; c < r.places; c++)
+            for (size_t p = 0; p < r.prompts; p++, at++) {
+                const json_t *v = json_object_get(
+                    sums_of(f, name_at(f->at, c), name_at(f->systems, s)), name_at(f->ids, p));
+                num[at] = json_number_value(json_array_get(v, 0));
+                den[at] = json_number_value(json_array_get(v, 1));
+                if (kind->weight == POOLED_BY_PROMPT) {
+                    num[at] /= den[at];
+                    den[at] = 1;
+                }
+                r.kind.binary &= !(num[at] > 0 && num[at] < 1) && num[at] >= 0 && num[at] <= 1;
+            }
+    r.kind.binary &= kind->transform == POOLED_PLAIN;
+    return r;
+}
+
+/* ---- the record ---- */
+
+/* The places in which the pair has this order. */
+static json_t *places_with(const struct field *f, const signed char *shown, int order)
+{
+    json_t *list = json_array();
+    for (size_t c = 0; c < json_array_size(f->at); c++)
+        if (shown[c] == order)
+            json_array_append(list, json_array_get(f->at, c));
+    return list;
+}
+
+static json_t *flips_of(const struct field *f, const signed char *shown, const json_t *names)
+{
+    json_t *list = json_array();
+    const size_t n = json_array_size(f->systems);
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = i + 1; j < n; j++) {
+            const signed char *of = shown + ranking_pair(n, i, j) * json_array_size(f->at);
+            json_t *up = places_with(f, of, 1), *down = places_with(f, of, -1);
+            if (json_array_size(up) && json_array_size(down))
+                json_array_append_new(list, json_pack("{s:O, s:O, s:O, s:O}",
+                    "first", json_object_get(names, name_at(f->systems, i)),
+                    "second", json_object_get(names, name_at(f->systems, j)),
+                    "first_better", up, "second_better", down));
+            json_decref(up);
+            json_decref(down);
+        }
+    return list;
+}
+
+static void say(struct buf *b, const json_t *r, const struct ranking *x, const char *verdict)
+{
+    const json_t *flip = json_array_get(json_object_get(r, "flips"), 0);
+    buf_format(b, "Order of %zu points by %s over %zu templates and seeds: Kendall's tau %.2f "
+               "[%.2f, %.2f], ", x->systems, rec_text(r, "metric"), x->places,
+               rec_number(r, "tau"), rec_number(r, "lo"), rec_number(r, "hi"));
+    if (flip)
+        buf_format(b, "it flips: %s is better than %s with %s and worse with %s.",
+                   rec_text(flip, "first"), rec_text(flip, "second"),
+                   name_at(json_object_get(flip, "first_better"), 0),
+                   name_at(json_object_get(flip, "second_better"), 0));
+    else
+        buf_text(b, *verdict == 'H' ? "it holds." : "not shown to hold.");
+}
+
+static json_t *record_of(const struct field *f, const struct pooled_kind *kind, size_t left_out,
+                         const json_t *names)
+{
+    const size_t systems = json_array_size(f->systems), places = json_array_size(f->at);
+    const size_t n = systems * places * json_array_size(f->ids);
+    double *num = mem_zero(2 * n, sizeof *num), *work = mem_zero(2 * n, sizeof *work);
+    signed char *shown = mem_zero(systems * systems * places, 1);
+    const struct ranking x = fill(f, kind, num, num + n);
+    const struct ranking_found found = ranking_find(&x, LEVEL, shown, work);
+    const char *verdict = found.flips ? "FLIPS" : found.lo >= 1 ? "HOLDS" : "UNDECIDED";
+    struct buf text = {0};
+    json_t *labels = json_array();
+    for (size_t i = 0; i < systems; i++)
+        json_array_append(labels, json_object_get(names, name_at(f->systems, i)));
+    json_t *r = json_pack("{s:s, s:f, s:f, s:f, s:f, s:s, s:o, s:O, s:o}", "metric", kind->name,
+                          "tau", found.tau, "lo", found.lo, "hi", found.hi, "level", LEVEL,
+                          "verdict", verdict, "systems", labels, "places", f->at, "flips",
+                          flips_of(f, shown, names));
+    rec_set_int(r, "n", (int64_t)x.prompts);
+    rec_set_int(r, "left_out", (int64_t)left_out);
+    say(&text, r, &x, verdict);
+    json_object_set_new(r, "text", json_string(text.data));
+    buf_free(&text);
+    free(shown);
+    free(work);
+    free(num);
+    return r;
+}
+
+json_t *rankings_of(const json_t *qualities)
+{
+    json_t *tree = json_object(), *names = json_object(), *list = json_array();
+    json_t *metrics = json_array();
+    const json_t *r;
+    size_t i;
+    json_array_foreach(qualities, i, r)
+        add(tree, names, r);
+    put_keys(metrics, tree);
+    json_array_foreach(metrics, i, r) {
+        const char *metric = json_string_value(r);
+        json_t *of = json_object_get(tree, metric);
+        struct pooled_kind kind = pooled_of(metric);
+        kind.higher = kind.higher < 0 ? !json_object_get(of, "") : kind.higher;
+        json_object_del(of, "");
+        spread(of);
+        struct field f = {of, json_array(), json_array(), json_array()};
+        find_common(&f);
+        if (json_array_size(f.systems) > 1 && json_array_size(f.at) > 1 && json_array_size(f.ids))
+            json_array_append_new(list, record_of(&f, &kind, json_object_size(of) -
+                                                  json_array_size(f.at), names));
+        json_decref(f.systems);
+        json_decref(f.at);
+        json_decref(f.ids);
+    }
+    json_decref(metrics);
+    json_decref(names);
+    json_decref(tree);
+    return list;
+}

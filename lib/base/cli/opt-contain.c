@@ -1,0 +1,211 @@
+/* opt-contain.c - see opt_contain() in opt.h. By Landlock and seccomp, where Linux has them. Files
+ * are named by the values of options and operands, so a new option needs no list: a value that is a
+ * path is allowed to be read; `writes` of its row allows to write it. */
+#include "lib/base/cli/opt.h"
+
+#include <dirent.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/base/cli/log.h"
+#include "lib/base/file.h"
+#include "lib/base/mem.h"
+#include "lib/base/rights/filter.h"
+#include "lib/base/rights/paths.h"
+#include "lib/base/share.h"
+
+/* LeakSanitizer starts a process that traces this one; coverage writes its files at the end. */
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__ || defined INSTRUMENTED
+enum { CAN = 0 };
+#else
+enum { CAN = 1 };
+#endif
+
+/* The value of an option that takes a text; "": the tool has no such option, or no value. */
+static const char *text_of(const struct tool *t, const char *name)
+{
+    for (const struct opt *o = t->options; o->name; o++)
+        if (!strcmp(o->name, name) && o->type != OPT_HEADING && *(const char **)o->to)
+            return *(const char **)o->to;
+    return "";
+}
+
+/* ---- files ---- */
+
+/* Allows to read a path; of a folder also what its links name, as in the cache of models. */
+static void allow_input(struct paths *p, const char *path)
+{
+    paths_allow(p, path, PATHS_READ);
+    DIR *d = file_is_folder(path) ? opendir(path) : NULL;
+    for (struct dirent *f; d && (f = readdir(d));) {
+        char *link = f->d_type == DT_LNK ? mem_format("%s/%s", path, f->d_name) : NULL;
+        if (link)
+            paths_allow(p, link, PATHS_READ);
+        free(link);
+    }
+    if (d)
+        closedir(d);
+}
+
+/* A value, and each part of a list in it, if it is a path. */
+static void allow_value(struct paths *p, const char *value)
+{
+    char *copy = mem_text(value), *rest = copy;
+    allow_input(p, value);
+    for (char *part; (part = strsep(&rest, ",=:"));)
+        if (*part && strcmp(part, value))
+            allow_input(p, part);
+    free(copy);
+}
+
+/* Allows to write a file, and to make it: to write in its folder. */
+static void allow_output(struct paths *p, const char *path)
+{
+    char *folder = mem_text(path);
+    size_t n = strlen(folder);
+    while (n > 1 && folder[n - 1] == '/')
+        folder[--n] = 0;
+    char *slash = strrchr(folder, '/');
+    paths_allow(p, path, PATHS_WRITE); /* a device, a pipe, or a file behind a link */
+    if (!slash)
+        paths_allow(p, ".", PATHS_WRITE);
+    else if (strncmp(folder, "/dev/", 5) && strncmp(folder, "/proc/", 6)) {
+        slash[slash == folder] = 0;
+        paths_allow(p, folder, PATHS_WRITE);
+    }
+    free(folder);
+}
+
+static void allow_options(struct paths *p, const struct tool *t)
+{
+    for (const struct opt *o = t->options; o->name; o++) {
+        const char *value = o->type == OPT_TEXT ? *(const char **)o->to : NULL;
+        if (o->writes == WRITES_SCRATCH && (!value || !*value))
+            paths_allow(p, file_scratch_folder(), PATHS_WRITE);
+        if (!value || !*value || !strcmp(value, "-"))
+            continue;
+        if (o->writes)
+            allow_output(p, value);
+        allow_value(p, value);
+    }
+}
+
+/* Libraries, time zone, processor, data that is shipped; crossover's cache, made if the tool reads
+ * models. */
+static void allow_system(struct paths *p, unsigned programs, int models)
+{
+    static const char *const read[] = {
+        "/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin", "/opt", "/nix/store", "/gnu/store",
+        "/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime", "/etc/os-release",
+        "/etc/locale.alias", "/etc/fonts", "/etc/gnuplotrc", "/etc/ssl", "/etc/pki",
+        "/etc/ca-certificates", "/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf",
+        "/etc/host.conf", "/etc/gai.conf", "/etc/services", "/proc", "/sys", "/dev/zero",
+        "/dev/urandom", "/dev/random"};
+    static const char *const write[] = {"/dev/null", "/dev/full", "/dev/shm", "/proc/self"};
+    for (size_t i = 0; i < sizeof read / sizeof *read; i++)
+        paths_allow(p, read[i], PATHS_READ | programs);
+    for (size_t i = 0; i < sizeof write / sizeof *write; i++)
+        paths_allow(p, write[i], PATHS_WRITE);
+    static const char *const shipped[] = {"data", "plots"};
+    for (size_t i = 0; i < sizeof shipped / sizeof *shipped; i++) {
+        char *folder = share_find(shipped[i], NULL);
+        if (folder)
+            paths_allow(p, folder, PATHS_READ);
+        free(folder);
+    }
+    char *cache = file_cache_folder("");
+    if (cache && (!models || !file_make_folder(cache, NULL)))
+        paths_allow(p, cache, PATHS_WRITE);
+    free(cache);
+}
+
+/* Files and folders that variables name, and the user's cache, where models are. */
+static void allow_environment(struct paths *p, unsigned programs)
+{
+    static const char *const variables[] = {"HF_", "HUGGINGFACE_", "XDG_CACHE_HOME=", "CROSSOVER_",
+                                            "LD_", "FONTCONFIG_", "GNUPLOT_", "SSL_CERT_", "PATH="};
+    const size_t n = sizeof variables / sizeof *variables;
+    char *usual = mem_format("%s/.cache", getenv("HOME") ? getenv("HOME") : "");
+    paths_allow(p, usual, PATHS_READ);
+    for (char **v = environ; *v; v++) {
+        size_t at = 0;
+        while (at < n && strncmp(*v, variables[at], strlen(variables[at])))
+            at++;
+        if (at == n || (at == n - 1 && !programs) || !strchr(*v, '='))
+            continue;
+        char *copy = mem_text(strchr(*v, '=') + 1), *rest = copy;
+        for (char *part; (part = strsep(&rest, ": "));)
+            if (*part)
+                paths_allow(p, part, PATHS_READ | programs);
+        free(copy);
+    }
+    free(usual);
+    const char *choices = getenv("CROSSOVER_GEMM_CHOICES"); /* of the GPU's library; may be new */
+    if (choices && *choices)
+        allow_output(p, choices);
+}
+
+static int restrict_files(const struct tool *t, char **operands)
+{
+    struct paths p;
+    const unsigned programs = t->needs & NEEDS_PROGRAMS ? PATHS_RUN : 0;
+    if (paths_begin(&p))
+        return -1;
+    allow_system(&p, programs, *text_of(t, "model") != 0);
+    allow_environment(&p, programs);
+    allow_options(&p, t);
+    for (; *operands; operands++)
+        allow_value(&p, *operands);
+    return paths_apply(&p);
+}
+
+/* ---- all of it ---- */
+
+/* 1: the tool may open a GPU. */
+static int may_use_gpu(const struct tool *t)
+{
+    const char *device = text_of(t, "device");
+    return *device && strcmp(device, "cpu") && strcmp(device, "ref") &&
+           (file_exists("/dev/nvidiactl") || file_exists("/dev/dxg"));
+}
+
+void opt_contain(const struct tool *t, char **operands)
+{
+    const char *wanted = text_of(t, "sandbox");
+    const struct log log = {t->name, 1};
+    const int gpu = may_use_gpu(t);
+    const struct rlimit none = {0, 0};
+    if (!CAN || !*wanted || t->needs & NEEDS_ALL)
+        return;
+    if (!strcmp(wanted, "off")) {
+        log_note(&log, "--sandbox off: the tool keeps all rights of the user");
+        return;
+    }
+    setrlimit(RLIMIT_CORE, &none); /* a core file is a write that nobody named */
+    if (!gpu)
+        (void)restrict_files(t, operands); /* opt_contain_print() says if it cannot be */
+    (void)filter_apply(gpu                        ? FILTER_INTERNET
+                       : t->needs & NEEDS_NETWORK  ? FILTER_PROCESSES | FILTER_PROGRAMS
+                       : t->needs & NEEDS_PROGRAMS ? FILTER_SOCKETS
+                                                   : FILTER_PROCESSES | FILTER_PROGRAMS |
+                                                         FILTER_SOCKETS);
+}
+
+void opt_contain_print(void)
+{
+    struct paths p;
+    struct sock_filter code[FILTER_LENGTH];
+    int files = CAN && !paths_begin(&p);
+    if (files) {
+        printf("sandbox: files (Landlock %d)", p.abi);
+        close(p.fd);
+    } else {
+        printf("sandbox: no limit of files%s", CAN ? "" : " (build with a sanitizer)");
+    }
+    puts(CAN && filter_write(code, 0) ? ", system calls" : ", no limit of system calls");
+}

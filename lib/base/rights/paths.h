@@ -1,0 +1,17 @@
+/* paths.h - restricts a process to some files (Landlock). */
+#pragma once
+
+enum { PATHS_READ = 1, PATHS_WRITE = 2 /* change, create and remove; and read */,
+       PATHS_RUN = 4 /* start programs; and read */ };
+
+struct paths { int fd, abi; }; /* being made: the rules; the version of this system's interface */
+
+/* Begins with no file allowed. -1: this system has no Landlock. */
+int paths_begin(struct paths *p);
+/* Allows `rights` (a sum of PATHS_) on a file, or on a folder and all below it; links are followed.
+ * A path that does not exist is left out. */
+void paths_allow(struct paths *p, const char *path, unsigned rights);
+/* Puts the rules in force for the calling thread and the threads that it starts later. Files that
+ * are open stay so. Signals to processes that have no such rules are refused, where the system can.
+ * -1: not in force. Frees p. */
+int paths_apply(struct paths *p);

@@ -1,0 +1,105 @@
+/* dflash.c - DFlash (Chen, Liang, Liu 2026, arXiv 2602.06036): a block diffusion model that drafts
+ * for an autoregressive one. Its block is that of Qwen3, whatever model it drafts for. It reads the
+ * outputs of some layers of that model and uses its embedding and its head
+ * (lib/network/pass/pass-context.c); one pass fills a block of masks behind the text.
+ *
+ * Confirmed in dflash/model.py of z-lab/dflash: class, tensors fc and hidden_norm, dflash_config,
+ * which layers are read (target_layer_ids, from 0), positions, and that rows of a block see all. In
+ * the last output of a model their library includes the final norm; so a drafter of the last
+ * layer is refused. Also refused, by name: sliding windows (causal there), and the scale of
+ * embeddings and logits, soft caps, convolutions and the selector of DFlash 2.
+ *
+ * Shapes: tiny-dflash is ours, for models of width 64 and 512 ids. */
+#include "lib/checkpoint/family.h"
+
+#include <string.h>
+
+#include "lib/record/json.h"
+
+static const struct family_fixed fixed[] = {
+    {"hidden_act", "\"silu\"", KEY_WRITTEN},
+    {"attention_bias", "false", KEY_WRITTEN},
+    {"use_sliding_window", "false", KEY_WRITTEN},
+    {"is_causal", "false", KEY_READ},
+    {0},
+};
+static const char *const ignored[] = {"sliding_window", "max_window_layers", NULL};
+static const char *const finished[] = {"dflash_config", "block_size", "num_target_layers", NULL};
+static const struct family_shape shapes[] = {
+    {"tiny-dflash", 64, 2, 4, 2, 16, 128, 512, 512, 0, 1e-6, 1e6, 0, 508, 509, 510, -1},
+    {0},
+};
+
+enum { BLOCK = 16 /* where no key says it */ };
+
+/* The layers, in ascending order. */
+static int read_taps(struct config *c, const struct family_source *s)
+{
+    const json_t *list = json_object_get(s->json, "target_layer_ids"), *v;
+    size_t i;
+    const size_t n = json_array_size(list);
+    int bad = n < 1 || n > CONFIG_MAX_TAPS;
+    c->taps = bad ? 0 : n;
+    json_array_foreach(list, i, v) {
+        const json_int_t id = json_is_integer(v) ? json_integer_value(v) : -1;
+        bad = bad || id < 0 || id >= CONFIG_MAX_LAYERS || (i && (size_t)id <= c->tap[i - 1]);
+        if (!bad)
+            c->tap[i] = (size_t)id;
+    }
+    return bad ? family_refuse(s, "dflash_config.target_layer_ids",
+                               "1 to 16 numbers of layers, ascending")
+               : 0;
+}
+
+/* `own` may state the block, too. */
+static int read_block(struct config *c, const struct family_source *s,
+                      const struct family_source *own)
+{
+    const struct family_source *at = json_has(own->json, "block_size") ? own : s;
+    int64_t block = BLOCK;
+    if (json_has(at->json, "block_size") &&
+        json_int(at->json, at->path, "block_size", 2, 1 << 16, &block, s->e))
+        return -1;
+    c->drafts = (size_t)block - 1;
+    return 0;
+}
+
+static int finish(struct config *c, const struct family_source *s)
+{
+    static const char *const known[] = {"target_layer_ids", "mask_token_id", "block_size", NULL};
+    const json_t *own = json_object_get(s->json, "dflash_config");
+    const struct family_source in = {own, s->path, s->e};
+    const char *key;
+    json_t *v;
+    if (!json_is_object(own))
+        return family_refuse(s, "dflash_config", "an object");
+    json_object_foreach((json_t *)(uintptr_t)own, key, v)
+        if (!family_lists(known, key) && !json_is_null(v))
+            return family_refuse(&in, key, "none: this part of DFlash is not supported");
+    c->tied = 0; /* the head is that of the other model */
+    return read_taps(c, &in) || read_block(c, s, &in) ||
+                   json_int(own, s->path, "mask_token_id", 0, (int64_t)c->vocab - 1, &c->mask, s->e)
+               ? -1
+               : 0;
+}
+
+static void say(json_t *json, const struct config *c)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < c->taps; i++)
+        json_array_append_new(list, json_integer((json_int_t)c->tap[i]));
+    json_object_set_new(json, "block_size", json_integer((json_int_t)c->drafts + 1));
+    json_object_set_new(json, "dflash_config", json_pack("{s:I, s:o}", "mask_token_id",
+                                                         (json_int_t)c->mask, "target_layer_ids",
+                                                         list));
+}
+
+const struct family dflash_family = {
+    .name = "dflash", .architecture = "DFlashDraftModel", .model_type = "qwen3",
+    .naming = {&family_hugging_face_bare},
+    .start = {.paradigm = PARADIGM_AUTOREGRESSIVE, .attends = MASK_CAUSAL, .logit_shift = 1,
+              .qk_norm = 1, .head_dim = 128, .rope_theta = 10000, .context = 32768,
+              .norm_eps = 1e-6, .taps = 1, .drafts = BLOCK - 1},
+    .numbers = family_hugging_face_numbers, .fixed = fixed, .tied_key = "tie_word_embeddings",
+    .rope_scaling = 1, .ignored = ignored, .finished = finished, .finish = finish, .say = say,
+    .shapes = shapes};

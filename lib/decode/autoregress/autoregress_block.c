@@ -1,0 +1,95 @@
+/* autoregress_block.c - guesses of a drafter that reads the model; see autoregress_run.h.
+ *
+ * For a text of n ids the model has read the first n - 1, and the outputs of its layers at their
+ * places are the context of the drafter: the pass that checked the last guesses left those that the
+ * drafter has not seen yet in the writer's work.taps. A wrong guess leaves outputs too, behind the
+ * ones that are taken. Then one pass fills masks behind the last id: they, and that id, see each
+ * other and the context. Source: dflash_generate of github.com/z-lab/dflash. */
+#include "lib/decode/autoregress/autoregress_run.h"
+
+#include <assert.h>
+
+/* Lists the outputs of a text that the drafter has not seen, as rows N.. of its context. Returns
+ * the number of rows with them. */
+static size_t add_context(struct autoregress_run *r, size_t part, size_t N)
+{
+    const struct reader *w = &r->writer;
+    struct reader *d = &r->drafter;
+    const struct index *x = &d->work->host;
+    const size_t seat = (size_t)w->work->host.member[part], taps = d->work->size.fed;
+    const struct text_state *t = &w->host.state[seat];
+    const struct attn_seq *seq = &w->work->host.rows.seqs[part];
+    const int32_t first = w->work->host.rows.pos[seq->row_begin];
+    for (int32_t p = d->held[seat]; p < t->len - 1; p++, N++) {
+        assert(p >= first && p - first < seq->rows);
+        x->rows.pos[N] = p;
+        x->rows.slot[N] = t->first_slot + p;
+        for (size_t i = 0; i < taps; i++)
+            x->feature[N * taps + i] =
+                (int32_t)(i * w->work->size.rows) + seq->row_begin + p - first;
+    }
+    d->held[seat] = t->len - 1;
+    return N;
+}
+
+/* The context of all texts that get guesses. Returns its rows. */
+static size_t take_context(struct autoregress_run *r)
+{
+    const struct reader *w = &r->writer;
+    struct reader *d = &r->drafter;
+    size_t N = 0;
+    for (size_t part = 0; part < w->plan.pass.n_seqs; part++)
+        if (autoregress_room(r, &w->host.state[w->work->host.member[part]]))
+            N = add_context(r, part, N);
+    if (!N)
+        return 0;
+    pass_write(d->n, d->work);
+    pass_context(d->n, d->kv, d->work, w->work->taps, N);
+    return N;
+}
+
+/* Describes the pass that fills masks. Returns its guesses. */
+static size_t describe(struct autoregress_run *r, struct extent *x)
+{
+    struct reader *d = &r->drafter;
+    size_t guesses = 0;
+    autoregress_begin(d);
+    for (size_t i = 0; i < r->seats; i++) {
+        const struct text_state *t = &r->writer.host.state[i];
+        const size_t most = autoregress_room(r, t);
+        if (!most)
+            continue;
+        d->host.state[i] = *t;
+        autoregress_add_masks(r, d, i, (int32_t)most);
+        cost_full(x, (double)most + 1, (double)most + t->len);
+        x->read += t->len - 1;
+        x->written += (double)most + 1;
+        x->wanted += (double)most;
+        guesses += most;
+    }
+    if (guesses)
+        autoregress_send(r, d);
+    return guesses;
+}
+
+void autoregress_fill(struct autoregress_run *r)
+{
+    struct reader *d = &r->drafter;
+    struct backend *b = d->n->backend;
+    const struct head_row *a = r->answer;
+    struct extent x = {0};
+    const size_t context = take_context(r), guesses = describe(r, &x);
+    if (!guesses)
+        return;
+    pass_run(d->n, d->kv, d->work, &d->plan.pass);
+    cost_add(&r->trace->cost, cost_of(&d->cost_model, &x));
+    cost_add(&r->trace->cost, cost_of_context(d->n, (double)context));
+    b->ops->read(b, r->answer, d->work->answer, guesses * sizeof *r->answer);
+    for (size_t part = 0; part < d->plan.pass.n_seqs; part++) {
+        const size_t i = (size_t)d->work->host.member[part];
+        const size_t most = autoregress_room(r, &d->host.state[i]);
+        for (size_t k = 0; k < most && !a[k].bad; k++)
+            r->guess[i * r->most + (size_t)r->guesses[i]++] = a[k].id;
+        a += most;
+    }
+}

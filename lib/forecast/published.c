@@ -1,0 +1,277 @@
+/* published.c - see published.h. A publication rarely states everything, so each setting that a row
+ * lacks is named in `missing`, and a row without a roofline still gets the bound by bandwidth. */
+#include "lib/forecast/published.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/mem.h"
+#include "lib/base/order.h"
+#include "lib/base/share.h"
+#include "lib/record/json.h"
+
+/* ---- forecasts ---- */
+
+static json_t *read_rows(const char *given, struct err *e)
+{
+    char *path = given ? mem_text(given) : share_find("data/published.ndjson", e);
+    const char *const paths[] = {path};
+    struct rec_reader *in = path ? rec_read_open(paths, 1, e) : NULL;
+    json_t *rows = json_array(), *r;
+    int got = in ? 1 : -1;
+    while (got > 0 && (got = rec_read(in, &r, e)) > 0) {
+        json_array_append_new(rows, r);
+        if (!rec_text(r, "name") || !rec_text(r, "source") || !rec_text(r, "metric") ||
+            !rec_text(r, "counting") || !rec_text(r, "model") || !(rec_number(r, "value") > 0))
+            got = err_set(e, EXIT_BAD_DATA, "%s: expected name, source, model, metric, counting "
+                          "and a value above 0", rec_where(in));
+    }
+    if (in)
+        rec_read_close(in);
+    free(path);
+    if (got < 0)
+        json_decref(rows);
+    return got < 0 ? NULL : rows;
+}
+
+static struct forecast_known known_of(const json_t *row)
+{
+    return (struct forecast_known){"publication", rec_text(row, "name"), rec_text(row, "source"),
+                                   rec_text(row, "metric"), rec_text(row, "counting"),
+                                   rec_number(row, "value"), json_object_get(row, "assumed")};
+}
+
+static const struct hardware *hardware_of(const struct backtest *k, const json_t *row)
+{
+    const char *name = rec_text(row, "hardware");
+    return name ? hardware_find(k->table, name) : NULL;
+}
+
+/* The row beside its forecast; the caller's reference. NULL: *e. */
+static json_t *forecast_row(const struct backtest *k, const json_t *row, struct err *e)
+{
+    const struct forecast_known x = known_of(row);
+    const struct precision how = {.dtype = rec_text(row, "dtype"), .quant = rec_text(row, "quant")};
+    const struct hardware *h = hardware_of(k, row);
+    const char *model = rec_text(row, "model");
+    struct checkpoint c;
+    struct forecast_place p;
+    struct forecast_batch b = {0};
+    if (rec_int(row, "devices", 1) != 1)
+        return forecast_check(NULL, NULL, &x, "more than one device");
+    if (!h)
+        return forecast_check(NULL, NULL, &x, "its hardware is not in the table");
+    if (strncmp(model, "synth:", 6) || checkpoint_open(&c, model, 0, NULL))
+        return forecast_check(NULL, NULL, &x, "this program has no such shape");
+    json_t *check = NULL;
+    if (!backtest_place(k, &p, &c, h, &how, NULL, e)) {
+        const char *why = forecast_batch_of(row, &p.n, &b);
+        check = forecast_check(why ? NULL : &p, &b, &x, why);
+    }
+    checkpoint_close(&c);
+    return check;
+}
+
+int published_check(struct backtest *k, const char *path, struct err *e)
+{
+    json_t *rows = read_rows(path, e), *row;
+    size_t i;
+    int bad = rows ? 0 : -1;
+    json_array_foreach(rows, i, row) {
+        const struct forecast_known x = known_of(row);
+        json_t *check = bad ? NULL : forecast_row(k, row, e);
+        bad = bad || !check || backtest_put(k, check, &x, e) ? -1 : 0;
+    }
+    json_decref(rows);
+    return bad;
+}
+
+/* ---- verdicts ---- */
+
+/* What is known of a row against the limits of its card; NaN: unknown. */
+struct judged {
+    double share, needs; /* published.h */
+    double most;         /* tokens that a pass can commit */
+    double block;        /* length of a block */
+    const char *why;     /* why it is not comparable; NULL: it is */
+};
+
+static int is_autoregressive(const json_t *row)
+{
+    return rec_is(row, "paradigm", "autoregressive");
+}
+
+/* Bytes of a weight; those of 4 bits without their scales, which formats store differently. */
+static double weight_bytes(const json_t *row)
+{
+    static const struct { const char *quant; double bytes; } table[] = {
+        {"none", 2}, {"fp8", 1}, {"int8", 1}, {"nvfp4", 0.5}, {"nf4", 0.5}, {"q4", 0.5},
+        {"mxfp4", 0.5}};
+    const char *quant = rec_text(row, "quant");
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (!strcmp(table[i].quant, quant ? quant : "none"))
+            return table[i].bytes;
+    return NAN;
+}
+
+/* Tokens a second that the row claims, over the whole batch. */
+static double claimed_rate(const json_t *row)
+{
+    const double value = rec_number(row, "value");
+    return rec_is(row, "metric", "output_tokens_per_s") ? value
+           : rec_is(row, "metric", "e2e_ns")
+               ? rec_number(row, "batch") * rec_number(row, "new_tokens") / value * 1e9 : NAN;
+}
+
+static double needed_tokens(const struct backtest *k, const json_t *row)
+{
+    const struct hardware *h = hardware_of(k, row);
+    return h ? claimed_rate(row) * rec_number(row, "active_weights") * weight_bytes(row) /
+                   (h->bytes_per_s * (double)rec_int(row, "devices", 1) * rec_number(row, "batch"))
+             : NAN;
+}
+
+/* Why a row without a share is not comparable; NULL: it is. check: its forecast. */
+static const char *find_obstacle(const struct backtest *k, const json_t *row, const json_t *check,
+                                 const struct judged *j)
+{
+    if (j->needs <= fmax(j->most, 1) || (!isnan(j->needs) && !isnan(j->block)))
+        return NULL;
+    return !hardware_of(k, row)                  ? "its hardware is not in the table, or not stated"
+           : isnan(rec_number(row, "batch"))     ? "its batch is not stated"
+           : !isnan(j->needs) && isnan(j->most)  ? "the length of its blocks is not stated"
+                                                 : rec_text(check, "ratio_reason");
+}
+
+/* check: the forecast of the row at the limits of the card; `why` points into it. */
+static struct judged judge_row(const struct backtest *k, const json_t *row, const json_t *check)
+{
+    const char *metric = rec_text(row, "metric");
+    const size_t n = strlen(metric);
+    const int is_rate = n > 6 && !strcmp(metric + n - 6, "_per_s");
+    const double ratio = rec_number(check, "ratio"), block = rec_number(row, "block_length");
+    struct judged j = {.needs = needed_tokens(k, row), .block = block, .share = ratio};
+    j.most = is_autoregressive(row) ? 1 : isnan(block) ? rec_number(row, "new_tokens") : block;
+    if (isnan(ratio))
+        j.share = j.needs / (is_autoregressive(row) ? 1 : rec_number(row, "tokens_per_pass"));
+    else if (is_rate)
+        j.share = 1 / ratio;
+    if (isnan(j.share))
+        j.why = find_obstacle(k, row, check, &j);
+    return j;
+}
+
+/* Settings that a forecast needs and the publication does not state, each once, in order. */
+static json_t *list_missing(const struct backtest *k, const json_t *row)
+{
+    static const char *const needed[] = {"batch", "prompt_tokens", "new_tokens"};
+    const json_t *assumed = json_object_get(row, "assumed");
+    const size_t most = json_array_size(assumed) + 5;
+    const char **name = mem_zero(most, sizeof *name);
+    size_t n = 0;
+    for (size_t i = 0; i < json_array_size(assumed); i++)
+        if (json_is_string(json_array_get(assumed, i)))
+            name[n++] = json_string_value(json_array_get(assumed, i));
+    if (!hardware_of(k, row))
+        name[n++] = "hardware";
+    for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
+        if (isnan(rec_number(row, needed[i])))
+            name[n++] = needed[i];
+    if (!is_autoregressive(row) && isnan(rec_number(row, "steps")) &&
+        isnan(rec_number(row, "tokens_per_pass")))
+        name[n++] = "steps";
+    qsort(name, n, sizeof *name, order_texts);
+    json_t *list = json_array();
+    for (size_t i = 0; i < n; i++)
+        if (!i || strcmp(name[i], name[i - 1]))
+            json_array_append_new(list, json_string(name[i]));
+    free(name);
+    return list;
+}
+
+static void set_known(json_t *v, const char *key, double value)
+{
+    if (!isnan(value))
+        json_object_set_new(v, key, json_real(value));
+}
+
+static json_t *verdict_of(const struct backtest *k, const json_t *row, const struct judged *j)
+{
+    static const char *const copied[] = {"name", "system", "source", "model", "hardware",
+                                         "paradigm", "batch", "counting", "value", "metric"};
+    json_t *v = json_object();
+    for (size_t i = 0; i < sizeof copied / sizeof *copied; i++)
+        if (json_has(row, copied[i]))
+            rec_copy(v, copied[i], row, copied[i]);
+    json_object_set_new(v, "missing", list_missing(k, row));
+    json_object_set_new(v, "verdict", json_string(j->share > 1 || j->needs > j->block ? "beyond"
+                                                  : j->why ? "not comparable" : "within"));
+    if (j->why)
+        json_object_set_new(v, "verdict_reason", json_string(j->why));
+    rec_set_number(v, "roofline_ratio", j->share, "neither a forecast nor the tokens of a pass");
+    set_known(v, "needs_tokens_per_pass", j->needs);
+    return v;
+}
+
+/* Sets the speed-up over the baseline, and the share of the bandwidth that this reached. */
+static void set_baseline(json_t *v, const json_t *base, const struct judged *j)
+{
+    rec_copy(v, "baseline", base, "name");
+    rec_set_number(v, "speedup", rec_number(v, "value") / rec_number(base, "value"), NULL);
+    set_known(v, "baseline_bandwidth_ratio", j->share);
+}
+
+/* The place of the row with this name; the number of rows: none. */
+static size_t find_row(const json_t *rows, const char *name)
+{
+    size_t i = 0;
+    while (i < json_array_size(rows) && !rec_is(json_array_get(rows, i), "name", name))
+        i++;
+    return i;
+}
+
+static json_t *judge_all(const struct backtest *k, const json_t *rows, const json_t *checks,
+                         struct err *e)
+{
+    json_t *verdicts = json_array(), *row;
+    size_t i;
+    json_array_foreach(rows, i, row) {
+        const struct judged own = judge_row(k, row, json_array_get(checks, i));
+        const char *base = rec_text(row, "baseline");
+        json_t *v = verdict_of(k, row, &own);
+        json_array_append_new(verdicts, v);
+        if (!base)
+            continue;
+        const size_t at = find_row(rows, base);
+        const json_t *base_row = json_array_get(rows, at);
+        if (!base_row) {
+            err_set(e, EXIT_BAD_DATA, "%s: baseline: expected the name of a row, got '%.80s'",
+                    rec_text(row, "name"), base);
+            break;
+        }
+        const struct judged other = judge_row(k, base_row, json_array_get(checks, at));
+        set_baseline(v, base_row, &other);
+    }
+    if (e->code) {
+        json_decref(verdicts);
+        return NULL;
+    }
+    return verdicts;
+}
+
+json_t *published_judge(struct backtest *k, const char *path, struct err *e)
+{
+    json_t *rows = read_rows(path, e), *checks = json_array(), *row, *verdicts = NULL;
+    size_t i;
+    int bad = rows ? 0 : -1;
+    json_array_foreach(rows, i, row) {
+        json_t *check = bad ? NULL : forecast_row(k, row, e);
+        bad = check ? json_array_append_new(checks, check) : -1;
+    }
+    if (!bad)
+        verdicts = judge_all(k, rows, checks, e);
+    json_decref(rows);
+    json_decref(checks);
+    return verdicts;
+}

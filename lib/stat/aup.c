@@ -1,0 +1,35 @@
+/* aup.c - see aup.h. Of points with equal tokens per forward the less accurate one is first, so the
+ * width between them is zero and their order changes at most which one begins the curve. */
+#include "lib/stat/aup.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static int by_parallelism(const void *a, const void *b)
+{
+    const struct aup_point *x = a, *y = b;
+    int order = (x->per_forward > y->per_forward) - (x->per_forward < y->per_forward);
+    return order ? order : (x->accuracy > y->accuracy) - (x->accuracy < y->accuracy);
+}
+
+static double weighted(double y, double best)
+{
+    return best > 0 ? y * fmin(exp(-3 * (1 - y / best)), 1) : 0;
+}
+
+double aup_of(struct aup_point *v, size_t n, double best)
+{
+    if (!n)
+        return NAN;
+    qsort(v, n, sizeof *v, by_parallelism);
+    const struct aup_point *last = v;
+    double sum = v->per_forward * v->accuracy;
+    for (size_t i = 1; i < n; i++) {
+        if (v[i].accuracy < v->accuracy - 5)
+            continue;
+        sum += (v[i].per_forward - last->per_forward) *
+               (weighted(v[i].accuracy, best) + weighted(last->accuracy, best)) / 2;
+        last = &v[i];
+    }
+    return sum;
+}

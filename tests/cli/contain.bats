@@ -1,0 +1,114 @@
+#!/usr/bin/env bats
+bats_require_minimum_version 1.5.0
+# Tools drop rights before they read foreign bytes. tests/fixtures/preload/planted.c is a fault that
+# an attacker uses: it acts as soon as a tool has read the word PLANTED, and reports what worked.
+
+setup_file()
+{
+    export BIN=${BIN:-build/bin}
+    cd "$BATS_TEST_DIRNAME/../.." || exit 1
+    BIN=$(cd "$BIN" && pwd)
+    export ROOT=$PWD HOME=$BATS_FILE_TMPDIR/home
+    unset XDG_CACHE_HOME TMPDIR CROSSOVER_CUDA
+    cd "$BATS_FILE_TMPDIR" || exit 1
+    mkdir -p work home
+    if "$BIN/measure" --version -v | grep -q 'sandbox: .*no limit'; then
+        "$BIN/measure" --version -v | grep sandbox > cannot
+        return
+    fi
+    ${CC:-cc} -w -D_GNU_SOURCE -shared -fPIC -o planted.so "$ROOT/tests/fixtures/preload/planted.c"
+    cd work || exit 1
+    "$BIN/write-corpus" --count 40 --seed 1 -o corpus
+    "$BIN/train-lm" -q --arch llama --out llama --width 16 --layers 1 --heads 2 --kv-heads 2 \
+        --ffn 16 --vocab 300 --context 256 --steps 2 --rows 64 --min-len 16 --max-len 32 \
+        --threads 1 corpus > loss
+    "$BIN/train-lm" -q --arch llada --out llada --width 16 --layers 1 --heads 2 --kv-heads 2 \
+        --ffn 16 --vocab 300 --context 256 --steps 2 --rows 64 --min-len 16 --max-len 32 \
+        --threads 1 corpus > loss
+    head -n 2 corpus | jq -c '.prompt = "PLANTED " + .prompt' > prompts
+    "$BIN/gen-llama" -q -m llama --max-new 4 --threads 1 --run PLANTED prompts > llama.gen
+    "$BIN/gen-llada" -q -m llada --gen-length 4 --steps 2 --threads 1 --run PLANTED prompts \
+        > llada.gen
+    "$BIN/measure" -q --run PLANTED llama.gen llada.gen > metrics
+    "$BIN/score-exact" -q --run PLANTED llama.gen llada.gen > quality
+}
+
+setup()
+{
+    cd "$BATS_FILE_TMPDIR" || exit 1
+    [ ! -e cannot ] || skip "$(cat cannot)"
+    cd work || exit 1
+    export SECRET=$BATS_TEST_TMPDIR/secret FOLDER=$BATS_TEST_TMPDIR/other
+    sleep 600 3>&- &
+    export VICTIM=$!
+}
+
+teardown()
+{
+    [ -z "${VICTIM:-}" ] || kill "$VICTIM" 2> /dev/null || true
+}
+
+# attack TOOL ARGUMENT...: runs the tool with the fault; $won has what worked, one a line.
+attack()
+{
+    mkdir -p "$FOLDER"
+    echo secret > "$SECRET"
+    status=0
+    LD_PRELOAD=$BATS_FILE_TMPDIR/planted.so "$BIN/$1" "${@:2}" 9> "$BATS_TEST_TMPDIR/won" \
+        > "$BATS_TEST_TMPDIR/stdout" 2> "$BATS_TEST_TMPDIR/stderr" || status=$?
+    cat "$BATS_TEST_TMPDIR/stderr"
+    grep -q attacked "$BATS_TEST_TMPDIR/won" || { echo "$1: the fault was not reached"; return 1; }
+    won=$(grep -v attacked "$BATS_TEST_TMPDIR/won" || true)
+}
+
+# held TOOL ARGUMENT...: the fault gets nowhere, and the tool ends as without it.
+held()
+{
+    attack "$@" || return 1
+    [ -z "$won" ] || { echo "$1: $won"; return 1; }
+    [ "$status" = "${code:-0}" ] || { echo "$1: exit $status"; return 1; }
+    [ "$(cat "$SECRET")" = secret ] && [ -z "$(ls "$FOLDER")" ]
+}
+
+@test "without the sandbox the planted fault does all its harm, and off is announced" {
+    attack measure --sandbox off llama.gen
+    grep -q 'sandbox off: the tool keeps all rights' "$BATS_TEST_TMPDIR/stderr"
+    [ "$(wc -l <<< "$won")" = 14 ] || { echo "$won"; false; }
+    [ ! -e "$SECRET" ]
+}
+
+@test "readers of prompts, checkpoints and records: the planted fault gets nowhere" {
+    held prep-prompts -q -o prepared prompts
+    held gen-llama -q -m llama --max-new 4 --threads 2 -o generated prompts
+    held gen-llada -q -m llada --gen-length 4 --steps 2 --threads 2 -o generated prompts
+    held score-ppl -q -m llama --threads 2 -o scored llama.gen
+    held score-text -q -o scored llama.gen
+    held measure -q -o measured llama.gen llada.gen
+    code=65 held compare -q --by steps -o compared metrics
+    held pareto -q -o front metrics quality
+    held report -q -o page.html metrics quality
+    held bundle -q -o sealed.tar.gz llama.gen
+}
+
+@test "a prompt from standard input, an output that is a pipe: nowhere either" {
+    cat prompts | held gen-llama -q -m llama --max-new 4 --threads 1
+    held prep-prompts -q -o >(cat > through) prompts
+}
+
+@test "plot may start gnuplot, and nothing that it starts has a network or another folder" {
+    attack plot -q --type memory -o figure.svg metrics
+    [ "$status" = 0 ] || { echo "exit $status"; false; }
+    [ "$(grep -vx 'started a program' <<< "$won")" = "" ] || { echo "$won"; false; }
+}
+
+@test "only files that the command line names can be read" {
+    ln -sf "$SECRET" link
+    echo '{"id":"x","prompt":"y"}' > "$SECRET"
+    run -0 "$BIN/prep-prompts" -q link
+    mkdir -p copy
+    cp llama/* copy
+    mv copy/config.json "$BATS_TEST_TMPDIR/config.json"
+    ln -s "$BATS_TEST_TMPDIR/config.json" copy/config.json
+    run -0 "$BIN/gen-llama" -q -m copy --max-new 2 --threads 1 prompts
+    rm -r copy
+}

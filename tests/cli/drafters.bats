@@ -1,0 +1,89 @@
+#!/usr/bin/env bats
+# Drafters that read the model for which they draft (gen-llama --draft), against the float64
+# reference: the text of plain decoding, and the same guesses.
+
+load ../reference/agree
+
+# pair [option...]: a model of 4 layers, whose answers are among few ids, and the drafter $T/drafter
+pair() {
+    jq -nc '[range(264) as $v | range(32) as $i | if $v % 33 == 5 then
+        ($v * 12.9898 + $i * 78.233 | sin * 43758.5453 | . - floor - 0.5) else 0 end]
+        | {"lm_head.weight": .}' > "$T/values"
+    make_model --layers 4 --values "$T/values" "$@"
+    rm -rf "$T/drafter"
+    "$MAKE_CHECKPOINT" --arch dflash --layers 2 --taps 0,2 --seed 5 "$T/drafter"
+    rm "$T/drafter/tokenizer.json"
+}
+
+# drafts GUESSES [option...]: gen-llama writes the reference's text in as many passes, with as many
+# right guesses, where all decisions are clear
+drafts() {
+    local guesses=$1
+    shift
+    ask draft "{\"max_new\": 30, \"guesses\": $guesses, \"drafter\": \"$T/drafter\"}" \
+        > "$T/expected"
+    "$BIN/gen-llama" -q -m "$T/model" --draft "$T/drafter" --draft-tokens "$guesses" --max-new 30 \
+        --ignore-eos --no-meta "$@" "$T/prompts" > "$T/got"
+    jq -n -e --slurpfile e "$T/expected" --slurpfile g "$T/got" --argjson clear "$CLEAR" '
+        [$g[] | {(.id): [.token_ids, .drafted_tokens, .accepted_tokens, (.step_ns | length)]}]
+        | add as $got | [$e[] | select(.min_gap > $clear / 4)
+            | [.accepted, $got[.id] == [.ids, .drafted, .accepted, .passes]]]
+        | all(.[1]) and length >= 2 and (map(.[0]) | add) >= 3'
+}
+
+@test "dflash: guesses of the reference, for models of two families, in batches, on every level" {
+    pair --arch llama
+    drafts 4 --device cpu
+    drafts 7 --device ref --batch 3
+    on_levels gen-llama drafts 3
+    pair --arch qwen3 --kv-heads 2 --seed 3
+    drafts 5 --batch 4
+    drafts 5 --batch 2 --admit continuous
+    drafts 2 --cache off
+}
+
+@test "dflash: on the emulated CUDA device" {
+    [ -e "${TESTBIN:-build/tests}/libcrossover-cuda.so" ] ||
+        skip "no C++ compiler, so no emulated device"
+    pair --arch llama
+    on_cuda drafts 4 --dtype f32 --batch 2
+}
+
+@test "dflash: what does not fit the model, or was not confirmed, is refused by name" {
+    pair --arch llama
+    # says STATUS WORDS [option...]
+    says() {
+        run "$BIN/gen-llama" -q -m "$T/model" --draft "$T/drafter" --no-meta "${@:3}" "$T/prompts"
+        [ "$status" -eq "$1" ] && [[ $output == *"$2"* ]] || { echo "$output"; return 1; }
+    }
+    # changed WORDS FILTER: config.json of the drafter changed by the jq filter is refused
+    changed() {
+        cp "$T/drafter/config.json" "$T/config"
+        jq "$2" "$T/config" > "$T/drafter/config.json"
+        says 65 "$1"
+        cp "$T/config" "$T/drafter/config.json"
+    }
+    says 64 "--draft-tokens 8: expected at most 7, the block of" --draft-tokens 8
+    changed "final_logit_softcapping: expected none: this part of DFlash is not supported" \
+        '.dflash_config.final_logit_softcapping = 20'
+    changed "target_layer_ids: expected 1 to 16 numbers of layers, ascending" \
+        '.dflash_config.target_layer_ids = [2, 0]'
+    changed "layer_types: expected a list with \"full_attention\"" \
+        '.layer_types = ["sliding_attention", "sliding_attention"]'
+    changed 'architectures: expected one of' '.architectures = ["DFlash2DraftModel"]'
+    changed "it reads layer 3: expected one before the last of the 4 of" \
+        '.dflash_config.target_layer_ids = [0, 3]'
+    run "$BIN/gen-llama" -m "$T/drafter" --no-meta "$T/prompts"
+    [ "$status" -eq 65 ] && [[ $output == *"it only drafts for another model"* ]]
+    "$MAKE_CHECKPOINT" --arch dflash --layers 1 --width 48 "$T/wide"
+    run "$BIN/gen-llama" -m "$T/model" --draft "$T/wide" --no-meta "$T/prompts"
+    [ "$status" -eq 65 ] && [[ $output == *"width 48, 264 ids: expected those of"*"32 and 264"* ]]
+}
+
+@test "a record names the drafter, its tokens, and its guesses" {
+    pair --arch llama
+    "$BIN/gen-llama" -q -m "$T/model" --draft "$T/drafter" --max-new 8 "$T/prompts" > "$T/got"
+    jq -se 'map(select(.kind == "meta"))[0].draft_model.arch == "dflash" and
+        (map(select(.kind == "generation")) | length == 4 and all(.draft_model == "drafter" and
+            .draft_tokens == 4 and .drafted_tokens > 0 and (.draft_weights | length) > 0))' "$T/got"
+}

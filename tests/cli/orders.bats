@@ -1,0 +1,94 @@
+#!/usr/bin/env bats
+# compare: the modes that judge a whole run: orders of points over templates and seeds, accuracy
+# under parallelism, and the parts of the time of a step.
+load conforms
+
+setup() {
+    set -o pipefail
+    BIN=${BIN:-build/bin}
+    cd "$BATS_TEST_DIRNAME/../.." || exit 1
+    T=$BATS_TEST_TMPDIR
+}
+
+compare() { "$BIN/compare" --no-meta "$@"; }
+
+# scores CHAT SEED BETTER: right answers of three points to 60 prompts; the point BETTER is right
+# most often, the others follow in order
+scores()
+{
+    jq -nc --arg chat "$1" --argjson seed "$2" --arg better "$3" '["a", "b", "c"] as $points
+        | ([$better] + ($points - [$better])) as $order | range(60) as $i | range(3) as $k
+        | {schema: "crossover/1", kind: "quality", run: "r", config: $order[$k], model: $order[$k],
+           arch: "llama", batch: 1, temperature: 1, point: "\($order[$k])\($chat)", seed: $seed,
+           shots: 5, id: "p\($i)", metric: "accuracy", direction: "higher",
+           value: (if $i % 4 >= $k then 1 else 0 end)}
+          + if $chat == "" then {} else {conditions: "chat=\($chat)"} end'
+}
+
+@test "an order holds over templates and seeds, flips, or is open" {
+    { scores "" 1 a; scores own 1 a; scores "" 2 a; } > "$T/same"
+    compare --ranking "$T/same" > "$T/out"
+    conforms "$T/out"
+    jq -e '.verdict == "HOLDS" and .tau == 1 and .lo == 1 and .n == 60 and .flips == []
+        and .places == ["chat=own shots=5 seed=1", "shots=5 seed=1", "shots=5 seed=2"]
+        and (.systems | sort) == ["a", "b", "c"]' "$T/out"
+    { cat "$T/same"; scores own 3 b; } | compare --ranking > "$T/out"
+    conforms "$T/out"
+    jq -e '.verdict == "FLIPS" and .tau < 1 and .hi < 1 and (.flips | length) == 1
+        and ([.flips[0] | .first, .second] | sort) == ["a", "b"]
+        and (.flips[0] | [.first_better, .second_better] | map(length) | sort) == [1, 3]
+        and (.text | test("it flips: . is better than . with .*seed"))' "$T/out"
+    # answers that are not drawn are the same under every seed
+    jq -c 'if .model == "c" then .temperature = 0 | select(.seed == 1) else . end' "$T/same" |
+        compare --ranking > "$T/greedy"
+    jq -e '.verdict == "HOLDS" and (.places | length) == 3 and .left_out == 0' "$T/greedy"
+    # 28 prompts in common show nothing; a place without some point does not count
+    { jq -c 'select(.id | ltrimstr("p") | tonumber < 28)' "$T/same"; scores "" 4 a |
+        jq -c 'select(.model != "c")'; } | compare --ranking > "$T/out"
+    jq -e '.verdict == "UNDECIDED" and .tau == 1 and .lo < 1 and .left_out == 1' "$T/out"
+    scores "" 1 a | { ! compare --ranking 2> "$T/err" > "$T/out"; }
+    grep -q "two points under two templates or seeds" "$T/err"
+}
+
+@test "accuracy under parallelism: a curve of a sweep, and a single point" {
+    jq -nc '[["d4", "d", 8, 60], ["d2", "d", 16, 70], ["a", "a", 32, 80]][]
+        as [$c, $s, $passes, $right] | range(100) as $i
+        | {schema: "crossover/1", run: "r", config: $c, point: $c, series: $s, model: $s, batch: 1,
+           arch: (if $s == "a" then "llama" else "llada" end), id: "p\($i)"}
+        | (. + {kind: "generation", phase: "timed", status: "ok", new_tokens: 32,
+                tokens_to_eos: 32, passes: $passes}),
+          (. + {kind: "quality", metric: "accuracy", direction: "higher",
+                value: (if $i < $right then 1 else 0 end)})' > "$T/in"
+    compare --aup "$T/in" > "$T/out"
+    conforms "$T/out"
+    jq -se 'map({(.series): .}) | add
+        | (.a.value - 80 | fabs) < 1e-9 and .a.curve[0].tokens_per_forward == 1
+          and (.d.value - 2 * 70 | fabs) < 1e-9 # 60 is below 70 - 5
+          and .d.lo < .d.value and .d.value < .d.hi and .d.n == 100 and .d.best_percent == 80
+          and (.d.curve | map(.tokens_per_forward) | sort) == [2, 4]' "$T/out"
+    grep -v '"quality".*"id":"p99"\|"id":"p99".*"quality"' "$T/in" | compare --aup > "$T/out"
+    jq -se 'all(.n == 99 and .left_out == 1)' "$T/out"
+    grep quality "$T/in" | { ! compare --aup 2> "$T/err" > "$T/out"; }
+    grep -q "timed generation records" "$T/err"
+}
+
+@test "the time of a step splits into architecture, algorithm and system" {
+    # 1 s; 0.4 s of arithmetic, of which a quarter of the rows is needed, or 0.2 s of reading
+    jq -nc '{schema: "crossover/1", run: "r", machine: "m"} |
+        (. + {kind: "roofline", name: "bytes", ceiling: true, threads: 2, bytes_per_s: 1e10,
+              flops_per_s: 1e11, unit: "f32"}),
+        (range(8) as $i | . + {kind: "generation", config: "c", point: "c", model: "m", threads: 2,
+            arch: "llada", batch: 1, phase: "timed", status: "ok", id: "p\($i)", e2e_ns: 1e9,
+            passes: 10, model_flops: 4e10, model_bytes: (if $i < 4 then 2e9 else 5e8 end),
+            flops_unit: "f32", rows: 400, prompt_tokens: 60, committed_tokens: 40})' > "$T/in"
+    compare --split "$T/in" > "$T/out" 2> "$T/err"
+    conforms "$T/out"
+    # needed: max(0.1, 0.2) in one half, max(0.1, 0.05) in the other
+    jq -e '(.architecture_percent - 15 | fabs) < 1e-9 and (.algorithm_percent - 25 | fabs) < 1e-9
+        and (.system_percent - 60 | fabs) < 1e-9 and (.sum_percent - 100 | fabs) < 1e-9
+        and .step_ns == 1e8 and .n == 8 and .architecture_percent_lo < 15' "$T/out"
+    grep -q "a step of 100 ms = architecture 15.0 % + algorithm 25.0 % + system 60.0 %" "$T/err"
+    jq -c '.e2e_ns |= if . then . / 4 else . end' "$T/in" | compare -q --split > "$T/out"
+    jq -e '.system_percent < 0 and .sum_percent > 102' "$T/out" # the ceilings cannot hold
+    grep generation "$T/in" | { ! compare --split 2> "$T/err" > "$T/out"; }
+}

@@ -1,0 +1,135 @@
+/* test-ranking.c - orders of systems over templates and seeds. Simulated answers: a prompt has a
+ * difficulty that all systems and places share, and one that it has in a place, so places are not
+ * independent. */
+#include <math.h>
+#include <string.h>
+
+#include "lib/base/rng.h"
+#include "lib/stat/ranking.h"
+#include "tests/tap.h"
+
+enum { SYSTEMS = 4, PLACES = 6, MOST = 400, PAIRS = SYSTEMS * (SYSTEMS - 1) / 2 };
+static double num[SYSTEMS * PLACES * MOST], den[SYSTEMS * PLACES * MOST], work[2 * MOST];
+static signed char shown[PAIRS * PLACES];
+
+/* Fills num: right answers (binary) or values. skill[system][place]. */
+static struct ranking world(uint64_t seed, double skill[SYSTEMS][PLACES], size_t prompts,
+                            int binary)
+{
+    struct rng g = {rng_derive(seed, "worlds"), 0, 0};
+    for (size_t p = 0; p < prompts; p++) {
+        double shared = rng_normal(&g);
+        for (size_t c = 0; c < PLACES; c++) {
+            double here = shared + 0.5 * rng_normal(&g);
+            for (size_t s = 0; s < SYSTEMS; s++) {
+                double x = skill[s][c] - here + 0.7 * rng_normal(&g);
+                size_t at = (s * PLACES + c) * prompts + p;
+                num[at] = binary ? x > 0 : x;
+                den[at] = 1;
+            }
+        }
+    }
+    return (struct ranking){SYSTEMS, PLACES, prompts, num, den, {POOLED_PLAIN, 1, binary}};
+}
+
+/* How many of n simulations report a flip. */
+static int flips(double skill[SYSTEMS][PLACES], size_t prompts, int binary, int n)
+{
+    int found = 0;
+    for (int i = 0; i < n; i++) {
+        struct ranking r = world((uint64_t)i + 1, skill, prompts, binary);
+        found += ranking_find(&r, 0.95, shown, work).flips > 0;
+    }
+    return found;
+}
+
+static void test_planted(void)
+{
+    double skill[SYSTEMS][PLACES];
+    for (size_t s = 0; s < SYSTEMS; s++)
+        for (size_t c = 0; c < PLACES; c++)
+            skill[s][c] = 0.2 * (double)s;
+    skill[0][4] = 1.2; /* in one of six places the worst is better by 0.4 to 1.2 */
+    ok(flips(skill, 400, 1, 100) == 100, "a planted flip of right answers: 100 of 100 are found");
+    ok(flips(skill, 400, 0, 100) == 100, "a planted flip of values: 100 of 100 are found");
+}
+
+/* Without a flip the hardest worlds are those in which systems are equal. */
+static void test_none(void)
+{
+    double equal[SYSTEMS][PLACES] = {{0}}, one[SYSTEMS][PLACES];
+    for (size_t s = 0; s < SYSTEMS; s++)
+        for (size_t c = 0; c < PLACES; c++)
+            one[s][c] = 0.6 * (double)s * (c < 3); /* an order in three places, else ties */
+    int n;
+    ok((n = flips(equal, 100, 1, 400)) <= 20, "equal systems, right answers: %d of 400", n);
+    ok((n = flips(equal, 100, 0, 400)) <= 20, "equal systems, values: %d of 400", n);
+    ok((n = flips(one, 100, 1, 400)) <= 20, "ties beside an order: %d of 400", n);
+    ok((n = flips(one, 100, 0, 400)) <= 20, "ties beside an order, values: %d of 400", n);
+}
+
+/* tau, counted over all pairs of places and of systems, and that [lo, hi] holds what it says. */
+static void test_tau(void)
+{
+    double skill[SYSTEMS][PLACES], tau = 0;
+    int inside = 1, truth = 1;
+    for (size_t s = 0; s < SYSTEMS; s++)
+        for (size_t c = 0; c < PLACES; c++)
+            skill[s][c] = 0.15 * (double)(c % 2 ? s : 2 * s % 3);
+    for (uint64_t i = 1; i <= 50; i++) {
+        struct ranking r = world(i, skill, 100, 0);
+        struct ranking_found f = ranking_find(&r, 0.95, shown, work);
+        double mean[SYSTEMS][PLACES] = {{0}}, sum = 0, want = 0, n = 0;
+        for (size_t s = 0; s < SYSTEMS; s++)
+            for (size_t c = 0; c < PLACES; c++)
+                for (size_t p = 0; p < 100; p++)
+                    mean[s][c] += num[(s * PLACES + c) * 100 + p];
+        for (size_t a = 0; a < PLACES; a++)
+            for (size_t b = a + 1; b < PLACES; b++)
+                for (size_t s = 0; s < SYSTEMS; s++)
+                    for (size_t t = s + 1; t < SYSTEMS; t++, n++) {
+                        double x = (mean[s][a] - mean[t][a]) * (mean[s][b] - mean[t][b]);
+                        double y = (skill[s][a] - skill[t][a]) * (skill[s][b] - skill[t][b]);
+                        sum += x > 0 ? 1 : -1;
+                        want += (y > 0) - (y < 0);
+                    }
+        tau = fmax(tau, fabs(f.tau - sum / n));
+        inside &= f.lo <= f.tau && f.tau <= f.hi;
+        truth &= f.lo <= want / n && want / n <= f.hi;
+    }
+    ok(tau < 1e-12, "tau is the mean over pairs of places of (concordant - discordant) / pairs");
+    ok(inside, "[lo, hi] holds the measured tau in 50 of 50 worlds");
+    ok(truth, "[lo, hi] holds the true tau in 50 of 50 worlds");
+}
+
+static void test_shown(void)
+{
+    double skill[SYSTEMS][PLACES];
+    for (size_t s = 0; s < SYSTEMS; s++)
+        for (size_t c = 0; c < PLACES; c++)
+            skill[s][c] = (double)s;
+    struct ranking r = world(1, skill, 200, 0);
+    struct ranking_found f = ranking_find(&r, 0.95, shown, work);
+    ok(f.tau >= 1 && f.lo >= 1 && f.hi <= 1, "a clear order: tau 1 [%g, %g]", f.lo, f.hi);
+    ok(shown[ranking_pair(SYSTEMS, 2, 3) * PLACES] == -1, "the second of a pair is the better one");
+    r.kind.higher = 0;
+    f = ranking_find(&r, 0.95, shown, work);
+    ok(shown[ranking_pair(SYSTEMS, 2, 3) * PLACES] == 1, "unless less is better");
+    r = world(1, skill, 20, 0);
+    f = ranking_find(&r, 0.95, shown, work);
+    ok(f.tau >= 1 && f.lo < 1 && f.hi >= 1, "20 prompts show nothing: [%g, %g]", f.lo, f.hi);
+    size_t last = 0;
+    for (size_t i = 0; i < SYSTEMS; i++)
+        for (size_t j = i + 1; j < SYSTEMS; j++)
+            last += ranking_pair(SYSTEMS, i, j) == last;
+    ok(last == PAIRS, "pairs are numbered in order");
+}
+
+int main(void)
+{
+    test_planted();
+    test_none();
+    test_tau();
+    test_shown();
+    return tap_done();
+}
