@@ -246,14 +246,16 @@ static int read_block(struct config *c, const struct family_source *s)
     if ((c->norm_eps <= 0 || json_has(s->json, "rms_norm_eps")) &&
         json_number(s->json, s->path, "rms_norm_eps", 1e-12, 0.1, &c->norm_eps, s->e))
         return -1;
-    if ((c->rope_theta <= 0 || json_has(s->json, "rope_theta")) &&
+    if (json_has(s->json, "rope_theta") &&
         json_number(s->json, s->path, "rope_theta", 1, 1e12, &c->rope_theta, s->e))
         return -1;
     if ((c->tied < 0 || json_has(s->json, tied)) &&
         json_flag(s->json, s->path, tied, &c->tied, s->e))
         return -1;
     c->rope_yarn = 0; /* that of the family's start is for `synth:` shapes */
-    if (family_read_rope(c, s, "rope_scaling") || family_read_rope(c, s, "rope_parameters"))
+    if (family_read_rope(c, s, "rope_scaling") || family_read_rope(c, s, "rope_parameters") ||
+        (c->rope_theta <= 0 &&
+         json_number(s->json, s->path, "rope_theta", 1, 1e12, &c->rope_theta, s->e)))
         return -1;
     return settle_shape(c, s);
 }

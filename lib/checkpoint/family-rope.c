@@ -93,8 +93,6 @@ int family_read_rope(struct config *c, const struct family_source *s, const char
     static const struct family_fixed fixed[] = {{"partial_rotary_factor", "1.0", KEY_READ}, {0}};
     if (!json_has(s->json, key))
         return 0;
-    if (!c->family->rope_scaling)
-        return family_refuse(s, key, "no such key: another rotation is not supported here");
     char *where = mem_format("%s: %s", s->path, key);
     const struct family_source in = {json_object_get(s->json, key), where, s->e};
     const char *type = "default", *member;
@@ -104,7 +102,10 @@ int family_read_rope(struct config *c, const struct family_source *s, const char
               : json_has(in.json, type_key) ? json_text(in.json, where, type_key, &type, s->e)
                                             : 0;
     const int yarn = !strcmp(type, "yarn"), llama3 = !strcmp(type, "llama3");
-    const int linear = !strcmp(type, "linear");
+    const int linear = !strcmp(type, "linear"), plain = !strcmp(type, "default");
+    const int shares = family_lists(c->family->finished, "partial_rotary_factor");
+    if (!bad && !plain && !c->family->rope_scaling)
+        bad = family_refuse(s, key, "no such key: another rotation is not supported here");
     c->rope_yarn |= yarn;
     c->rope_llama3 |= llama3;
     c->rope_linear |= linear;
@@ -117,16 +118,14 @@ int family_read_rope(struct config *c, const struct family_source *s, const char
                 bad = family_refuse(&in, member, "no such key: it is not supported");
     if (!bad && json_has(in.json, "rope_theta"))
         bad = json_number(in.json, where, "rope_theta", 1, 1e12, &c->rope_theta, s->e);
-    bad = bad || family_check_fixed(&in, fixed);
+    bad = bad || (!shares && family_check_fixed(&in, fixed));
     if (!bad)
-        bad = llama3                     ? read_llama3(c, &in)
-              : yarn                     ? read_yarn(c, &in)
-              : linear                   ? json_number(in.json, where, "factor", 1, 1e6,
-                                                       &c->rope_factor, s->e)
-              : !strcmp(type, "default") ? 0
-                                        : family_refuse(&in, type_key,
-                                                        "\"default\", \"llama3\", \"yarn\" or "
-                                                        "\"linear\": others are not supported");
+        bad = llama3   ? read_llama3(c, &in)
+              : yarn   ? read_yarn(c, &in)
+              : linear ? json_number(in.json, where, "factor", 1, 1e6, &c->rope_factor, s->e)
+              : plain  ? 0
+                       : family_refuse(&in, type_key, "\"default\", \"llama3\", \"yarn\" or "
+                                       "\"linear\": others are not supported");
     free(where);
     return bad;
 }

@@ -136,7 +136,7 @@ struct family {
     const char *mask_token;     /* its mask token, for files without mask_token_id; may be NULL */
     int64_t mask_id, eos_id;    /* ids of its authors' code, for files that say none; 0: none.
                                * Beyond the vocabulary, the padding is the eos */
-    int rope_scaling;           /* 1: rope_scaling and rope_parameters are read; 0: refused */
+    int rope_scaling;           /* 1: rotations of other types are read; 0: refused */
     const char *const *ignored; /* further keys that change no result */
     const char *const *finished; /* keys that `finish` reads; both end with NULL and may be NULL */
     /* Runs after the tables, for rules that they cannot express. NULL: none. -1: refused. */

@@ -90,6 +90,9 @@ load ../reference/agree
     ids=$(with 'del(.eos_token_id, .use_bias) | .model_type = "llada2_moe_veomni"')
     [ "$ids" = "$(with '.eos_token_id = 156892 | .mask_token_id = 156895')" ]
     [ "$ids" != "$(with '.mask_token_id = 7')" ]
+    # as transformers 5 writes it
+    [ "$ids" = "$(with '.rope_parameters = {rope_type: "default", rope_theta,
+        partial_rotary_factor} | del(.rope_theta, .partial_rotary_factor, .rotary_dim)')" ]
     with '.model_type = "llada21_moe"' # as dllm writes LLaDA2.1
     "$BIN/gen-llada" -q -m "$T/model" --gen-length 32 --limit 1 --no-meta "$T/prompts" |
         jq -e '.unmask == "joint" and .edit_threshold == 0.9'

@@ -28,8 +28,10 @@ load ../reference/agree
     mv "$T/new" "$T/model/config.json"
     run diffusion 16 16 4 0
     [ "$status" -ne 0 ] # with another id as the mask it writes something else
-    jq 'del(.mask_token_id)' "$T/model/config.json" > "$T/new"
+    jq 'del(.mask_token_id) | .rope_parameters = {rope_type: "default", rope_theta} |
+        del(.rope_theta)' "$T/model/config.json" > "$T/new" # as transformers 5 writes it
     mv "$T/new" "$T/model/config.json"
+    diffusion 16 16 4 0
     jq 'del(.added_tokens[2])' "$T/model/tokenizer.json" > "$T/new"
     mv "$T/new" "$T/model/tokenizer.json"
     run "$BIN/gen-llada" -m "$T/model" --no-meta "$T/prompts"
@@ -235,7 +237,8 @@ load ../reference/agree
 
 @test "llada-moe: what its authors' code does not read changes nothing, the rest is refused" {
     make_model --arch llada-moe
-    jq '.model_type = "lladamoe" | .norm_topk_prob = null | .router_topk_group = 4' \
+    jq '.model_type = "lladamoe" | .norm_topk_prob = null | .router_topk_group = 4 |
+        .rope_parameters = {rope_type: "default", rope_theta} | del(.rope_theta)' \
         "$T/model/config.json" > "$T/new"
     mv "$T/new" "$T/model/config.json"
     diffusion 16 16 4 0

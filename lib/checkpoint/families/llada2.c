@@ -125,6 +125,16 @@ static int check_layers(const struct config *c, const struct family_source *s)
                                "at most the experts of topk_group groups");
 }
 
+/* *to = the share of a head that is rotated, if the file says it: transformers 5 writes it among
+ * rope_parameters. */
+static int read_share(const struct family_source *s, double *to)
+{
+    static const char key[] = "partial_rotary_factor";
+    const json_t *rope = json_object_get(s->json, "rope_parameters");
+    const json_t *json = json_has(s->json, key) ? s->json : rope;
+    return json_has(json, key) ? json_number(json, s->path, key, 1e-3, 1, to, s->e) : 0;
+}
+
 /* *to = the number, if the key is there. */
 static int read_real(const struct family_source *s, const char *key, double hi, double *to)
 {
@@ -151,7 +161,7 @@ static int finish(struct config *c, const struct family_source *s)
     double share = 0.5;
     int64_t shared = 0, dims = 0;
     if (refuse_successor(c, s) ||
-        read_real(s, "partial_rotary_factor", 1, &share) ||
+        read_share(s, &share) ||
         read_real(s, "routed_scaling_factor", 1e6, &c->router_scale) ||
         (json_has(s->json, "num_shared_experts") &&
          json_int(s->json, s->path, "num_shared_experts", 0, EXPERTS_MOST, &shared, s->e)) ||
@@ -172,7 +182,10 @@ static int finish(struct config *c, const struct family_source *s)
 /* The default of the share in Ling's class was not seen. */
 static int finish_ling(struct config *c, const struct family_source *s)
 {
-    return json_has(s->json, "partial_rotary_factor")
+    double share = 0;
+    if (read_share(s, &share))
+        return -1;
+    return share > 0
                ? finish(c, s)
                : family_refuse(s, "partial_rotary_factor", "a share of the values of a head");
 }
