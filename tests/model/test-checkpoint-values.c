@@ -178,7 +178,7 @@ static void test_chat_tokens(void)
     save(&f, "BF16", 0, 0);
     unlink(path);
     ok(!checkpoint_open(&c, folder, 0, &e) && c.config.eot == -1,
-       "or not, without tokenizer.json");
+       "without tokenizer.json no end of turn is known");
     json_t *d = checkpoint_describe(&c, &e);
     ok(d != NULL, "its files can be described %s", e.text);
     json_decref(d);

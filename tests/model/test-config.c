@@ -168,7 +168,7 @@ static void test_llama(void)
     ok(!load_with(llama, "tie_word_embeddings", NULL, &c, &e) && !c.tied, "untied by default");
     ok(!load_with(llama, "rms_norm_eps", NULL, &c, &e) && c.norm_eps == 1e-6 &&
            !load_with(llama, "max_position_embeddings", NULL, &c, &e) && c.context == 2048,
-       "the published defaults of what is absent %s", e.text);
+       "absent keys have the published defaults %s", e.text);
     ok(!load_with(llama, "eos_token_id", NULL, &c, &e) && !c.n_eos, "no eos when none is said");
     try_changes("llama", llama, llama_changes);
 }
@@ -362,7 +362,7 @@ static void test_files(void)
     ok(!load_with(llada, NULL, NULL, &c, &e) && c.bos == 126080 && c.n_eos == 2 &&
            c.eos[1] == 126348, "generation_config.json gives bos and the list of eos");
     ok(!load_with(llada, "eos_token_id", NULL, &c, &e) && c.eos[0] == 126081,
-       "and may be the only one");
+       "generation_config.json may be the only source of eos");
     files_put_text(generation_path, "{\"eos_token_id\":126464}");
     ok(load_with(llada, NULL, NULL, &c, &e) == -1 && strstr(e.text, "generation_config.json"),
        "its ids are checked: %s", e.text);

@@ -223,9 +223,11 @@ static void test_experts(struct backend *b)
         return;
     const struct cost_model t = cost_model_of(&n);
     struct extent x = {.rows = 1};
-    ok(is(cost_of(&t, &x), 2 * (33216 + 3 * 7680), 4 * 33216), "experts that a row uses");
+    ok(is(cost_of(&t, &x), 2 * (33216 + 3 * 7680), 4 * 33216),
+       "cost counts the experts that a row uses");
     cost_experts(&t, &x);
-    ok(is(cost_of(&t, &x), 2 * (33216 + 3 * 7680), 4 * (33216 + 3 * 7680)), "and reads");
+    ok(is(cost_of(&t, &x), 2 * (33216 + 3 * 7680), 4 * (33216 + 3 * 7680)),
+       "cost counts the bytes of experts that a row reads");
     x.rows = x.wanted = 1e6;
     cost_experts(&t, &x);
     ok(x.experts > 13.999 && x.experts <= 14, "many rows read all");

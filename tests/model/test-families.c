@@ -24,9 +24,9 @@ static void test_rows(void)
         for (size_t j = 0; family_at(j); j++)
             ok(i == j || (strcmp(f->name, family_at(j)->name) &&
                           strcmp(f->architecture, family_at(j)->architecture)),
-               "%s and %s are told apart", f->name, family_at(j)->name);
+               "families %s and %s differ in name and architecture", f->name, family_at(j)->name);
     }
-    ok(!family_named("mamba"), "no other");
+    ok(!family_named("mamba"), "an unknown name is no family");
 }
 
 /* family_save then family_load gives the same struct. */
@@ -62,7 +62,8 @@ static void round_trip(const char *shape)
     e = (struct err){0};
     r = family_save(&a, files_root, &e);
     if (a.paradigm == PARADIGM_AUTOREGRESSIVE)
-        ok(!r && !family_load(&b, files_root, NULL, &e) && !b.n_eos, "and without eos %s", e.text);
+        ok(!r && !family_load(&b, files_root, NULL, &e) && !b.n_eos,
+           "a config without eos loads %s", e.text);
     else
         ok(r == -1 && e.code, "without eos it is not written: %s", e.text);
 }

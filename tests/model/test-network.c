@@ -177,7 +177,7 @@ static void bounds(const struct network *n, const int32_t *ids)
     ok(!likelihood_elbo(n, ids, T, T - 1, 5, 1, 2, &one, &e) && fabs(one.se) < 1e-9,
        "the elbo of one token is exact");
     likelihood_kstep(n, ids, T, T - 1, 9, 2, 1, 2, &many, &e);
-    ok(fabs(one.nats - many.nats) < 1e-9, "and equals its K-step bound");
+    ok(fabs(one.nats - many.nats) < 1e-9, "the elbo of one token equals its K-step bound");
     likelihood_elbo(n, ids, T, 4, 600, 1, 2, &many, &e);
     likelihood_kstep(n, ids, T, 4, T - 4, 100, 1, 2, &full, &e);
     ok(fabs(many.nats - full.nats) < 5 * (many.se + full.se),

@@ -309,7 +309,8 @@ static void test_long(struct backend *b)
     int bad = network_load(&n, b, &deep, &p, &e);
     struct work *w = bad ? NULL : work_make(&n, &size);
     bad = bad || !w || kv_make(&cache, &n, SLOTS);
-    ok(!bad && b->memory.reserved == least.reserved, "and it runs in them %s", e.text);
+    ok(!bad && b->memory.reserved == least.reserved,
+       "a pass runs within the planned bytes %s", e.text);
     b->memory.cap = 0;
     if (!bad) {
         work_free(w, &n);

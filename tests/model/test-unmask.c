@@ -130,7 +130,7 @@ static void test_d2f_rule(void)
     p.ready_share = 0.3;
     ok(unmask_count(UNMASK_D2F, &p, &o) == 1 && pick[0] == 1, "d2f: the second is not ready");
     p.threshold = 0.45;
-    ok(unmask_count(UNMASK_D2F, &p, &o) == 4, "d2f: but what is above the threshold stays");
+    ok(unmask_count(UNMASK_D2F, &p, &o) == 4, "d2f: answers above the threshold stay");
 }
 
 /* D2F: a stop id that ends the answer opens no block, although it stands behind masks. */
@@ -225,7 +225,8 @@ static void test_hierarchical(void)
     const struct offers high = {.n = 5, .confidence = c, .pick = again, .asked = asked,
                                 .first = 10};
     p.upper = 0.75;
-    ok(unmask_count(UNMASK_HIERARCHICAL, &p, &high) == 3, "and all above the upper threshold");
+    ok(unmask_count(UNMASK_HIERARCHICAL, &p, &high) == 3,
+       "hierarchical: all above the upper threshold");
     p.upper = p.lower = 1;
     int32_t alone[] = {1, 2, 0, 4, 3};
     const struct offers none = {.n = 5, .confidence = c, .pick = alone, .asked = asked,
@@ -264,7 +265,7 @@ static void test_offers(void)
     ok(offers_slot(&o, 0) == 3 && offers_slot(&o, 1) == 1 && o.answer[o.pick[0]].id == 9 &&
            offers_confidence(&o, 0) > 0.7, "the answers of a rule, their slots, their rank");
     offers_swap(&o, 0, 1);
-    ok(pick[0] == 0 && pick[1] == 1, "and a rule may rank them anew");
+    ok(pick[0] == 0 && pick[1] == 1, "a rule can change the rank of answers");
 }
 
 /* The words of a row of settings, by the table that numbers them. */

@@ -82,13 +82,13 @@ static void test_parity(void)
     ok(near(p.lat, 50, 1e-12) && near(p.q, exp2(4.5), 1e-12), "X_lat 50, X_q 22.6");
     s.rival_cost = 40;
     parity_solve(&s, -1, &p);
-    ok(near(p.lat, 20, 1e-12), "a cheaper rival is met earlier");
+    ok(near(p.lat, 20, 1e-12), "a cheaper rival has a smaller X_lat");
     s.rival_quality = 9;
     parity_solve(&s, -1, &p);
-    ok(p.q >= INFINITY, "never as good");
+    ok(p.q >= INFINITY, "a sweep that is never as good as its rival: X_q is infinite");
     s.rival_quality = 1;
     parity_solve(&s, -1, &p);
-    ok(p.q <= -INFINITY, "as good at all steps");
+    ok(p.q <= -INFINITY, "a sweep that is as good at all steps: X_q is -infinity");
     s.n_quality = 0;
     parity_solve(&s, -1, &p);
     ok(isnan(p.q) && near(p.lat, 20, 1e-12), "no quality: only X_lat");
@@ -141,7 +141,8 @@ static void test_coverage(void)
         held += holds((uint64_t)t, &width);
     ok(held >= 178 && held < 200, "the interval of X_q holds in %d of %d experiments", held,
        trials);
-    ok(width / trials > 0.3 && width / trials < 1.5, "and is %.2f octaves wide", width / trials);
+    ok(width / trials > 0.3 && width / trials < 1.5,
+       "the interval of X_q is %.2f octaves wide", width / trials);
 }
 
 static void test_advice(void)

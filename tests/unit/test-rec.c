@@ -167,10 +167,11 @@ static void test_round_trip(void)
     ok(strstr(text, ENVELOPE("metric") ",\"value\":0.1}\n") != NULL,
        "a record has its envelope first, 15 digits, no second kind");
     ok(strstr(text, "\n{\"kind\":\"odd\",\"x\":1}\n") != NULL, "a passed record is unchanged");
-    ok(read_all(paths, 1, &bad, &e) == 4 && bad == 0, "it reads back and verifies");
-    ok(read_all(paths, 2, &bad, &e) == 8 && bad == 0, "so do two files in a row");
+    ok(read_all(paths, 1, &bad, &e) == 4 && bad == 0, "a written file reads back and verifies");
+    ok(read_all(paths, 2, &bad, &e) == 8 && bad == 0, "two files in a row verify");
     char *twice = mem_format("%s%s", text, text), *cut = strstr(text, "{\"kind\":\"odd\"");
-    ok(read_text(twice, strlen(twice), &bad, &e) == 8 && bad == 0, "and two streams in one file");
+    ok(read_text(twice, strlen(twice), &bad, &e) == 8 && bad == 0,
+       "two streams in one file verify");
     ok(read_text(text, (size_t)(cut - text), &bad, &e) == 2 && bad == 1 && strstr(e.text, "cut"),
        "a stream without end is found: %s", e.text);
     char *edited = mem_text(text);

@@ -436,7 +436,7 @@ static void test_write(void)
     ok(!safetensors_write(path, list, 3, metadata, &e), "written: %s", e.text);
     struct tensors *t = safetensors_open_file(path, &e);
     ok(t && safetensors_count(t) == 3 && safetensors_files(t) == 1 &&
-           !strcmp(safetensors_file(t, 0), path), "and read: %s", e.text);
+           !strcmp(safetensors_file(t, 0), path), "the written file is read: %s", e.text);
     for (size_t i = 0; t && i < 3; i++) {
         const struct tensor *r = safetensors_find(t, list[i].name);
         ok(r && !strcmp(r->dtype, list[i].dtype) && r->rank == list[i].rank &&

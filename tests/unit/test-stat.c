@@ -48,7 +48,7 @@ static void test_t(void)
     struct interval v = stat_t(x, 3, 0.95);
     ok(near(v.value, 12, 0) && near(v.hi - 12, 4.302652730 * 2 / sqrt(3), 1e-8), "t interval");
     v = stat_t(x, 1, 0.95);
-    ok(near(v.value, 10, 0) && isnan(v.lo) && isnan(v.hi), "t interval of one is none");
+    ok(near(v.value, 10, 0) && isnan(v.lo) && isnan(v.hi), "one value has no t interval");
 }
 
 /* Ranks of the interval in 1..n. */
@@ -370,14 +370,14 @@ static void test_steady(void)
     ok(launch_steady(x, 20, 0.95, work) == 1, "noise is steady");
     for (int i = 0; i < 20; i++)
         x[i] += i;
-    ok(launch_steady(x, 20, 0.95, work) == 0, "drift is not");
-    ok(launch_steady(x, 7, 0.95, work) == -1, "seven cannot say");
+    ok(launch_steady(x, 20, 0.95, work) == 0, "a drift is not steady");
+    ok(launch_steady(x, 7, 0.95, work) == -1, "seven values are too few to tell");
     double y[80], room[80], slope, se;
     for (int i = 0; i < 80; i++) /* up at the 20th, and slowly down to where it began */
         y[i] = (i < 20 ? 100 : 108 - 0.1375 * (i - 20)) + 0.2 * rng_normal(&r);
     stat_slope(y, 80, &slope, &se);
     ok(fabs(slope) < 2 * se && launch_steady(y, 80, 0.95, room) == 0,
-       "nor is a jump that no line shows");
+       "a jump that a line does not show is not steady");
 }
 
 static void test_proportions(void)
