@@ -103,7 +103,7 @@ again -n all
 [ "$status" -eq 0 ] && ! grep -q "build/bin\|^  cc" log && [ "$(wc -l <log)" -lt 30 ]
 ok $? "after a complete run make -n all prints only the summaries"
 again all COMMIT=other+
-did "the same code of another commit, or of a changed tree, repeats nothing" ""
+did "unchanged code under another commit, or in a changed tree, repeats nothing" ""
 find results -path '*/stamp/*' -o -name settings -o -name points -o -name flags |
     xargs -d '\n' touch
 again all

@@ -257,7 +257,7 @@ static void rows_with_outliers(void)
            outlier[3] == 6,
        "6, -7, NaN and infinity are outliers, 5.9 is not");
     ok(code[1] == 0 && code[4] == 0 && code[2] == -127 && code[5] == 127 && code[0] == 22,
-       "the others are coded as if outliers were zeros");
+       "values beside outliers are coded as if outliers were zeros");
     scale = quant_int8_row(x, 8, quant_outlier(DTYPE_INT8_VECTOR), code, outlier, &n);
     ok(scale == 7 && n == 2 && outlier[0] == 4 && outlier[1] == 6,
        "int8-vector: only NaN and infinity are outliers");

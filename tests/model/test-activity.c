@@ -130,7 +130,7 @@ static void test_origin(void)
            !memcmp(p.query, q.query, c.layers * p.config.heads * sizeof *p.query) &&
            !memcmp(p.key, q.key, c.layers * p.config.kv_heads * sizeof *p.key) &&
            !memcmp(p.unit, q.unit, c.layers * p.config.ffn * sizeof *p.unit),
-       "it is read as it was written %s", e.text);
+       "a recorded pruning is read as it was written %s", e.text);
     prune_free(&p);
     prune_free(&q);
     prune_values_free(&score);

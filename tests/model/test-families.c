@@ -163,13 +163,15 @@ static void test_switches(void)
     struct err e = {0};
     synth_config(&block, "tiny-llada", &e);
     block.paradigm = PARADIGM_BLOCK_DIFFUSION;
-    ok(generation_refuses(&block, &e) == -1, "block diffusion under a full mask: %s", e.text);
+    ok(generation_refuses(&block, &e) == -1,
+       "block diffusion under a full mask is refused: %s", e.text);
     block.attends = MASK_BLOCK_CAUSAL;
     e = (struct err){0};
-    ok(generation_refuses(&block, &e) == -1, "in blocks of nothing: %s", e.text);
+    ok(generation_refuses(&block, &e) == -1,
+       "block diffusion in blocks of 0 tokens is refused: %s", e.text);
     block.attends_block = 4;
     e = (struct err){0};
-    ok(!generation_refuses(&block, &e), "in blocks of 4: is decoded");
+    ok(!generation_refuses(&block, &e), "block diffusion in blocks of 4 is decoded");
 }
 
 /* rope_type llama3 (modeling_rope_utils.py of transformers): with E = 128, theta 5e5 and factor 8,

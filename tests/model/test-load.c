@@ -269,7 +269,7 @@ static void test_precision(struct backend *b, const char *stored)
             network_free(&n);
     }
     checkpoint_close(&c);
-    ok(!b->memory.allocated, "all is given back");
+    ok(!b->memory.allocated, "all memory of a network is freed");
 }
 
 static enum dtype bf16_act(enum dtype d)

@@ -163,8 +163,8 @@ static void nll(const struct network *n, const int32_t *ids)
     narrow.config.context = T;
     ok(!likelihood_nll(&narrow, ids, T, 1, &l, &e) && fabs(l.nats - sum) < 1e-9,
        "a window of the whole text is no window");
-    ok(likelihood_nll(n, ids, 1, 1, &l, &e) == -1 && e.code == EXIT_BAD_DATA, "one token: %s",
-       e.text);
+    ok(likelihood_nll(n, ids, 1, 1, &l, &e) == -1 && e.code == EXIT_BAD_DATA,
+       "a likelihood of one token is refused: %s", e.text);
 }
 
 static void bounds(const struct network *n, const int32_t *ids)
@@ -207,7 +207,8 @@ int main(void)
         network_free(&a);
         network_free(&b);
     }
-    ok(cpu->memory.allocated == 0 && ref->memory.allocated == 0, "all memory is given back");
+    ok(cpu->memory.allocated == 0 && ref->memory.allocated == 0,
+       "all memory of a network is freed");
     struct checkpoint c;
     struct network n;
     struct err e = {0};
@@ -216,7 +217,7 @@ int main(void)
     const struct precision any = {.dtype = "auto"};
     ok(network_load(&n, small, &c, &any, &e) == -1 && e.code == EXIT_FAILED_RECORDS &&
            small->memory.allocated == 0,
-       "too little memory: %s", e.text);
+       "a network that does not fit is refused: %s", e.text);
     checkpoint_close(&c);
     backend_close(small);
     backend_close(cpu);

@@ -380,7 +380,7 @@ static void test_failures(struct backend *b)
     ok(network_load(&n, b, &c, &p, &little) && little.code == EXIT_FAILED_RECORDS &&
            n.wish.layers == 4, "%s", little.text);
     b->memory.cap = 0;
-    ok(!b->memory.allocated, "all is given back");
+    ok(!b->memory.allocated, "all memory of an offloaded network is freed");
     checkpoint_close(&c);
 }
 

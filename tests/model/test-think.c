@@ -227,7 +227,7 @@ static void test_writing(const char *shape, size_t window)
                "same in a batch and alone", window, k, refit);
             how.cache = 0;
             write_all(&m.n, &how, 0, PROMPTS, b);
-            ok(same(a, b), "the same texts without a cache");
+            ok(same(a, b), "texts without a cache are the same");
         }
     struct think how = settings();
     write_all(&m.n, &how, 0, PROMPTS, a);

@@ -192,9 +192,9 @@ static void test_saber(void)
     const int32_t then[] = {0, 2, 4, 5, 1, 3}; /* 1 and 3 are held; 3 fell from 0.7 to 0.6 */
     const double second[] = {0.85, 0.9, 0.82, 0.1, 0.95, 0.6};
     ok(pass(&m, UNMASK_SABER, &p, then, second, 4, 2) == 315 && m.backs == 1 && m.back[0] == 3,
-       "then all above the mean 0.8; what fell most is masked again");
+       "saber: all above the mean 0.8; the slot that fell most is masked again");
     ok(near(m.kept[SABER_SLOTS], 5) && near(m.kept[SABER_SUM], 0.9 + 0.7 + 0.85 + 0.9 + 0.82),
-       "the mean is of the times that slots were committed last");
+       "saber: the mean is over the last commit of each slot");
     const int32_t third[] = {3, 5, 0, 1, 2, 4};
     const double now[] = {0.8, 0.1, 0.8, 0.8, 0.9, 0.82}; /* 1 fell by 0.15, 0 by 0.05 */
     ok(pass(&m, UNMASK_SABER, &p, third, now, 2, 4) == 46 && m.back[0] == 1 && m.backs == 1 &&

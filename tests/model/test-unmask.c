@@ -93,9 +93,10 @@ static void test_threshold_decay(void)
     struct offers o = {.n = 3, .confidence = s, .pick = pick, .slots = 3};
     ok(unmask_count(UNMASK_THRESHOLD, &p, &o) == 1, "no slot is filled: the threshold itself");
     o.slots = 4; /* 0.9 (1 - 0.5 / 4) = 0.7875 */
-    ok(unmask_count(UNMASK_THRESHOLD, &p, &o) == 2, "it falls as the block fills");
+    ok(unmask_count(UNMASK_THRESHOLD, &p, &o) == 2, "the threshold falls as the block fills");
     o.ahead = 8; /* 0.9 (1 - 0.5 / 12) = 0.8625 */
-    ok(unmask_count(UNMASK_THRESHOLD, &p, &o) == 1, "it falls more slowly with masked slots ahead");
+    ok(unmask_count(UNMASK_THRESHOLD, &p, &o) == 1,
+       "the threshold falls more slowly with masked slots ahead");
     o.ahead = 0;
     p.threshold_decay = 0;
     ok(unmask_count(UNMASK_THRESHOLD, &p, &o) == 1, "decay 0: not at all");
@@ -247,10 +248,13 @@ static size_t foretold(float gap, int32_t step, double least)
 
 static void test_prophet(void)
 {
-    ok(foretold(7, 0, 7.5) == 1 && foretold(7.5f, 2, 7.5) == 3, "prophet: all once they are ahead");
-    ok(foretold(5, 2, 7.5) == 1 && foretold(5, 3, 7.5) == 3, "by two thirds in the second third");
-    ok(foretold(2.5f, 5, 7.5) == 1 && foretold(2.5f, 6, 7.5) == 3, "by one third in the last");
-    ok(unmask_paced(UNMASK_PROPHET), "else the schedule's steps");
+    ok(foretold(7, 0, 7.5) == 1 && foretold(7.5f, 2, 7.5) == 3,
+       "prophet: all are committed once the gap is wide enough");
+    ok(foretold(5, 2, 7.5) == 1 && foretold(5, 3, 7.5) == 3,
+       "prophet: two thirds of the gap are enough in the second third");
+    ok(foretold(2.5f, 5, 7.5) == 1 && foretold(2.5f, 6, 7.5) == 3,
+       "prophet: one third of the gap is enough in the last third");
+    ok(unmask_paced(UNMASK_PROPHET), "prophet: else the schedule sets the pace");
 }
 
 /* A rule may read every field of an answer of the head, and its slot. */

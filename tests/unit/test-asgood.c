@@ -86,7 +86,7 @@ static void test_order(void)
     ok(p.first == 3 && p.worse == 1, "the sequence ends at the first that fails: %zu, %zu", p.first,
        p.worse);
     p = asgood_sequence(t, 3);
-    ok(p.first == 3, "none when the most steps fail");
+    ok(p.first == 3, "no place is found when the most steps fail");
     p = asgood_sequence(t, 0);
     ok(p.first == 0 && p.worse == 0, "no counts: no result");
     const struct asgood no[] = {{NAN, NAN}};

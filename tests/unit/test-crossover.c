@@ -17,15 +17,15 @@ enum { N = 6 };
 static void test_rise(void)
 {
     double x[] = {3, 4, 5, 6}, y[] = {-3, -1, 1, 2};
-    ok(near(crossover_rise(x, y, 4), 4.5, 1e-15), "linear between points");
+    ok(near(crossover_rise(x, y, 4), 4.5, 1e-15), "a crossing is interpolated linearly");
     double up[] = {1, 2, 3, 4}, down[] = {-4, -3, -2, -1};
-    ok(crossover_rise(x, up, 4) <= -INFINITY, "met before the first point");
-    ok(crossover_rise(x, down, 4) >= INFINITY, "not met by the last");
+    ok(crossover_rise(x, up, 4) <= -INFINITY, "a sweep above 0 crosses before its first point");
+    ok(crossover_rise(x, down, 4) >= INFINITY, "a sweep below 0 does not cross by its last point");
     double dip[] = {-2, 1, -1, 2}; /* pooled: -2, 0, 0, 2 */
     ok(near(crossover_rise(x, dip, 4), 4, 1e-15), "a dip does not make two crossings");
     double touch[] = {0, 1, 1, 1};
-    ok(near(crossover_rise(x, touch, 4), 3, 0), "met exactly at the first point");
-    ok(isnan(crossover_rise(x, y, 0)), "nothing to read");
+    ok(near(crossover_rise(x, touch, 4), 3, 0), "a sweep can cross exactly at its first point");
+    ok(isnan(crossover_rise(x, y, 0)), "no points: the crossing is not a number");
 }
 
 static void test_cost(void)

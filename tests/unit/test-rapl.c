@@ -65,7 +65,8 @@ static void test_sums(void)
     domain("2", "psys\n", "0\n");
     domain("0:0", "core\n", "0\n");
     struct rapl *r = rapl_open(tree, SELDOM, &e);
-    ok(r && !strcmp(rapl_source(r), "powercap") && near(rapl_joules(r), 0), "it begins at 0");
+    ok(r && !strcmp(rapl_source(r), "powercap") && near(rapl_joules(r), 0),
+       "a counter of energy begins at 0");
     domain("0", "package-0\n", "900000\n");
     domain("1", "package-1-die-0\n", "100005\n");
     domain("2", "psys\n", "500000\n");

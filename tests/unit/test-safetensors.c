@@ -444,7 +444,7 @@ static void test_write(void)
                r->bytes == list[i].bytes && !memcmp(r->data, list[i].data, r->bytes),
            "tensor %s is as it was", list[i].name);
     }
-    ok(t && !safetensors_find(t, "none") && !safetensors_find(t, ""), "a name that is not there");
+    ok(t && !safetensors_find(t, "none") && !safetensors_find(t, ""), "no other name is found");
     ok(t && !stat(path, &st) && st.st_size % 2 == 0 && !safetensors_unchanged(t, &e), "unchanged");
     ok(!safetensors_write(path, list, 1, NULL, &e) && t && !safetensors_unchanged(t, &e),
        "a file replaced by rename leaves the open one as it was");
