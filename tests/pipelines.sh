@@ -103,7 +103,7 @@ again -n all
 [ "$status" -eq 0 ] && ! grep -q "build/bin\|^  cc" log && [ "$(wc -l <log)" -lt 30 ]
 ok $? "after a complete run make -n all prints only the summaries"
 again all COMMIT=other+
-did "the same code of another commit, or of a changed tree, repeats nothing" ""
+did "unchanged code under another commit, or in a changed tree, repeats nothing" ""
 find results -path '*/stamp/*' -o -name settings -o -name points -o -name flags |
     xargs -d '\n' touch
 again all
@@ -183,7 +183,7 @@ echo 69 >status
 again ablation PROFILE=quick ABLATION_LAUNCHES=5
 rm status
 [ "$status" -eq 0 ] && [ ! -s results/here/quick/ablation/run/llama-int8-5.ndjson ]
-ok $? "instruction sets that this machine lacks are left out"
+ok $? "pairs in an instruction set that this machine does not have are left out"
 again report PROFILE=quick PAGE=ablation
 grep -q '^report .*quick/ablation/outcomes.ndjson' ran
 ok $? "with PAGE=ablation the page shows the outcomes"
@@ -260,7 +260,7 @@ ok $? "PROMPT_FILE=lists are the lists of words"
 printf '{"id":"%s","text":"x","task":"%s"}\n' a sum b sum c story d sum e story |
     jq -srj --argjson count 4 -f pipelines/phase/first-of-each.jq | jq -sj 'map(.id) | add' |
     grep -qx '"*abce"*'
-ok $? "as many of each task are timed, the first of each"
+ok $? "the timed prompts are the first of each task, equally many"
 again replicate
 [ "$status" -ne 0 ] && grep -q '^STORED=data/demo/stored.ndjson: no such file' log
 ok $? "make replicate without a stored run names the missing file"

@@ -69,7 +69,7 @@ unnamed=$(for p in gcc g++ make pkg-config libjansson-dev libarchive-dev gnuplot
     case " $said " in *" $p "*) ;; *) echo "$p" ;; esac
 done)
 [ $status -eq 1 ] && [ -z "$unnamed" ]
-ok $? "every package that a machine lacks is named by bootstrap --check"
+ok $? "bootstrap --check names every missing package"
 for t in make gcc; do
     printf '#!/bin/sh\necho ran >>%s\n' "$scratch/ran" >"$scratch/bin/$t"
     chmod +x "$scratch/bin/$t"
@@ -79,5 +79,5 @@ said=$(PATH=$scratch/bin "$(type -P sh)" ./bootstrap --help 2>&1)
 ok $? "bootstrap --help prints the usage and runs nothing"
 said=$(PATH=$scratch/bin "$(type -P sh)" ./bootstrap --chekc 2>&1)
 [ $? -eq 64 ] && [[ $said == *"unknown option '--chekc'"* ]] && [ ! -e "$scratch/ran" ]
-ok $? "and an unknown option is an error, 64"
+ok $? "bootstrap exits with 64 on an unknown option"
 finish

@@ -316,7 +316,7 @@ in_gguf() {
     [ "$(wc -l < "$T/said")" -eq 1 ]
 }
 
-@test "GGUF: what is not read is refused by name" {
+@test "GGUF: an architecture, key or tokenizer that is not supported is refused by name" {
     in_gguf Q8_0
     spoilt() { # spoilt WORDS OLD NEW: with these bytes replaced, the file is refused
         sed "s/$2/$3/" "$T/model.gguf" > "$T/bad.gguf"

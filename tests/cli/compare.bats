@@ -70,7 +70,7 @@ near() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a - b < 1e-9 && b - a < 1e-9) }
         map(round) | join(" ")' "$T/out")" = "2 8 109375 -4660 254803" ]
 }
 
-@test "no answer differs: the interval says how little that proves" {
+@test "identical answers: the interval of the difference still has a width" {
     for i in $(seq 20); do
         quality "m" "p$i" accuracy 1
         quality "m quant=int8" "p$i" accuracy 1
@@ -179,7 +179,7 @@ right() {
     [[ "$output" == *"has no base"* ]]
 }
 
-@test "points are told apart by settings, not by labels" {
+@test "settings, not labels, decide which records are one point" {
     # labels that a parser would split wrongly
     for q in none int8; do
         for i in 1 2 3; do

@@ -95,7 +95,7 @@ emulated() {
     [ -e "$CROSSOVER_CUDA" ] || skip "no C++ compiler, so no emulated device"
 }
 
-@test "a device that is there runs what is asked for, and auto prefers it" {
+@test "a usable device runs each --device that names it, and auto prefers it" {
     emulated
     ref=$("$BIN/gen-llama" --device ref --dtype f32 "${SHORT[@]}" | jq -c .token_ids)
     for name in auto cuda cuda:0; do

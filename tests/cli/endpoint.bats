@@ -196,14 +196,14 @@ of() { jq -c --arg id "$1" "select(.id == \$id) | $2" out; }
     of none .message | grep -q "name its tokenizer with -m"
 }
 
-@test "a prompt that the server had in a cache is told" {
+@test "a prompt that the server had in a cache is reported (W118)" {
     printf '%s\n' cached good | jq -Rc '{id: ., text: .}' > p.ndjson
     "$BIN/gen-endpoint" --no-meta --url "$URL" --warmup 2 p.ndjson > out 2> err
     [ "$(grep -c . err)" -eq 1 ] && grep -q "W118: 1 timed prompts were in a cache" err
     [ "$(jq -sc 'map(select(.phase == "timed") | .cached_tokens) | sort' out)" = '[null,2]' ]
 }
 
-@test "closed loop: as many requests in flight as --concurrency says" {
+@test "closed loop: --concurrency sets the number of requests in flight" {
     local words=()
     for i in 1 2 3 4 5 6 7 8 9; do words+=("wait 6$i"); done
     ask --concurrency 3 "${words[@]}"

@@ -483,7 +483,7 @@ draws() {
     done
 }
 
-@test "confidence of what is drawn: of one token it is 1, so a threshold holds nothing back" {
+@test "the confidence of the only drawn token is 1, so a threshold holds nothing back" {
     make_model --arch sdar --gain 2.5
     for filter in '--top-k 1' '--top-p 0.000001'; do
         # shellcheck disable=SC2086

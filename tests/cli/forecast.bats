@@ -438,7 +438,7 @@ sweep() {
     [ "$(jq -s 'map(select(.what == "line" and .e2e_ns == 9)) | length' "$T/out")" = 1499 ]
 }
 
-@test "claims: within the roofline, beyond it, or not to be judged, and what is missing" {
+@test "claims: within the roofline, beyond it, or not judged with the missing value" {
     claim() { jq -cn "{name: \"a\", system: \"s\", source: \"S\", hardware: \"b200\", devices: 1,
         model: \"m\", paradigm: \"autoregressive\", quant: \"fp8\", batch: 1, prompt_tokens: 1,
         new_tokens: 1, metric: \"output_tokens_per_s\", counting: \"all_tokens\", assumed: [],

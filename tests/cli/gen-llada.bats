@@ -209,7 +209,7 @@ END
     [ "$status" -eq 73 ]
 }
 
-@test "help begins with examples and says what is inside the clock" {
+@test "help begins with examples and says which work the clock contains" {
     "$BIN/gen-llada" --help > "$T/help"
     [ "$(sed -n 3p "$T/help")" = "Examples:" ]
     grep -q "^Clock: the clock of a batch starts when" "$T/help"

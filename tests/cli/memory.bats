@@ -57,7 +57,7 @@ refused() {
     refused 64 "got 'moderat' (did you mean moderate?)" "${LLAMA[@]}" --level moderat "$T/prompts"
 }
 
-@test "a packed checkpoint stays as it is at every level" {
+@test "no level changes the format of a packed checkpoint" {
     "$BIN/pack-model" -q -m data/models/llama-demo --quant int8 --out "$T/packed" -o "$T/pack"
     "$BIN/gen-llama" -m "$T/packed" --level aggressive --max-new 2 --no-meta --limit 1 \
         "$T/prompts" > "$T/out" 2> "$T/said"

@@ -65,7 +65,7 @@ ids() { jq -r 'select(.kind == "prompt").id' "$@" | paste -sd ' '; }
     [ "$(echo "$output" | jq -r '.id // .where')" = "$(printf 'b-1\nb.txt:3\nb.txt:5\nb-4')" ]
 }
 
-@test "an instruction and its input are one prompt, in Alpaca's form; alone it stays as it is" {
+@test "an instruction with input is one prompt in Alpaca's form; without input it is unchanged" {
     printf '%s\n' \
         '{"instruction":"Add.","input":"1 and 2","output":"3","text":"all of it: 3"}' \
         '{"instruction":"Greet.","input":"","output":"Hi"}' \

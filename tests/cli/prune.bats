@@ -27,7 +27,7 @@ refused() {
 
 hashes() { (cd "$1" && find . -type f | sort | xargs sha256sum); }
 
-@test "a pruned model is read by every tool, of both families, and its record says what is left" {
+@test "every tool reads a pruned model of both families, and its record says which parts remain" {
     for m in $LLAMA $LLADA; do
         hashes $m > "$T/before"
         "$BIN/pack-model" -q --prune-heads 0.3 --prune-ffn 0.2 --calibrate $TEXTS --limit 8 \

@@ -138,7 +138,7 @@ static void parts(const struct ops *ops)
     ok(!memcmp(x, y, sizeof y), "%s: bf16-f32 by 1 is x, to the last bit", ops->level);
     x[0] = INFINITY, x[1] = NAN;
     b->ops->matmul(b, &(struct product){&m, y, 0}, 1, (struct input){.x = x}, T, work);
-    ok(y[0] == INFINITY && isnan(y[1]) && y[2] == x[2], "%s: what is not finite stays", ops->level);
+    ok(y[0] == INFINITY && isnan(y[1]) && y[2] == x[2], "%s: infinity and NaN stay", ops->level);
     b->ops->mat_free(b, &m);
     backend_close(b);
     free(work), free(x);
@@ -166,14 +166,14 @@ static void choice(void)
     const char *why = amx_refused();
     ok(!amx == (why || !ops_cpu("avx512bf16")), "level amx is %s (%s)", amx ? "here" : "not here",
        why ? why : "permitted");
-    ok(!amx_absent() || why, "AMX is refused where the processor lacks it");
+    ok(!amx_absent() || why, "AMX is refused on a processor without it");
     ok(amx_absent() || !amx || ops_cpu(NULL) == amx, "where level amx runs, it is the best");
     if (!amx)
         amx = levels_trapped();
     if (amx)
         all(amx);
     else
-        skip("level amx itself: it is not built here, or this processor lacks the level below it");
+        skip("level amx is not built, or this processor cannot run the level below it");
 }
 
 /* The fastest loop is one of the loops, and no other is much faster. */

@@ -33,10 +33,10 @@ static void limits(void)
        "nf4 takes whole blocks: %s", dtype_refuses(DTYPE_NF4, 100));
     ok(dtype_refuses(DTYPE_INT8, 131073) && strstr(dtype_refuses(DTYPE_INT8, 131073), "131072") &&
            !dtype_refuses(DTYPE_INT8, 131072),
-       "int8 takes what fits its sums: %s", dtype_refuses(DTYPE_INT8, 131073));
+       "int8 takes the widths that fit its sums: %s", dtype_refuses(DTYPE_INT8, 131073));
     ok(!dtype_refuses(DTYPE_FP8, 3) && !dtype_refuses(DTYPE_BF16, 3) &&
            !dtype_refuses(DTYPE_F32, 1),
-       "the other formats take any width");
+       "formats without blocks take any width");
 }
 
 static int part_is(enum dtype d, enum codes_part p, size_t rank, size_t first, size_t second,

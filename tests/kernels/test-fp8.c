@@ -152,7 +152,7 @@ static void make(struct setting *s, size_t rows, size_t cols, int from_codes)
 static void drop(struct setting *s)
 {
     ops_ref.mat_free(&s->b, &s->m);
-    ok(s->b.memory.allocated == 0, "all memory given back");
+    ok(s->b.memory.allocated == 0, "all memory is freed");
     pool_free(s->b.pool);
     free(s->block), free(s->w);
 }

@@ -173,7 +173,7 @@ static void definition(struct backend *ref)
         }
         ref->ops->mixing->shift(ref, &one);
     }
-    ok(apart(parts, d) == 0, "in two parts as in one");
+    ok(apart(parts, d) == 0, "a shift in two parts equals one in one part");
     free(parts);
     free(d);
 }

@@ -255,14 +255,14 @@ static void rows_with_outliers(void)
     float scale = quant_int8_row(x, 8, quant_outlier(DTYPE_INT8), code, outlier, &n);
     ok(scale == 5.9f && n == 4 && outlier[0] == 1 && outlier[1] == 3 && outlier[2] == 4 &&
            outlier[3] == 6,
-       "outliers: 6, -7, NaN and infinity are, 5.9 is not");
+       "6, -7, NaN and infinity are outliers, 5.9 is not");
     ok(code[1] == 0 && code[4] == 0 && code[2] == -127 && code[5] == 127 && code[0] == 22,
-       "the others are coded as if outliers were zeros");
+       "values beside outliers are coded as if outliers were zeros");
     scale = quant_int8_row(x, 8, quant_outlier(DTYPE_INT8_VECTOR), code, outlier, &n);
     ok(scale == 7 && n == 2 && outlier[0] == 4 && outlier[1] == 6,
-       "int8-vector: only NaN and infinity are");
+       "int8-vector: only NaN and infinity are outliers");
     ok(code[3] == -127 && code[1] == 109 && code[0] == 18 && code[4] == 0,
-       "and the largest sets the scale of all");
+       "int8-vector: the largest finite value sets the scale of all");
 }
 
 static void same_codes(void)

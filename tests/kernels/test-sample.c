@@ -112,14 +112,15 @@ static void test_edges(void)
     }
     ok(same, "T = 1e-30 is greedy; ties go to the lowest id");
     ok(support(banned, (struct sample){1, 0, 1}) == 0x2a, "an id with logit -inf never comes");
-    ok(support(banned, (struct sample){1, 4, 0.999}) == 0x2a, "... nor through a filter");
+    ok(support(banned, (struct sample){1, 4, 0.999}) == 0x2a,
+       "an id with logit -inf never comes through a filter");
     struct sample free_draw = {1, 0, 1}, loose = {1, 5, 1};
     int equal_draws = 1;
     for (uint64_t key = 0; key < 200; key++) {
         int32_t a = draw(l, V, &free_draw, 3, key);
         equal_draws &= a == 2 || a == draw(l, V, &loose, 3, key);
     }
-    ok(equal_draws, "a filter leaves the noise of the others as it is");
+    ok(equal_draws, "a filter does not change the noise of the ids that it keeps");
 }
 
 /* At T = 0.5 the ids 1 and 3 have 0.16 and 0.09 of 0.275, and 0.64 and 0.36 of what top-k 2 leaves;
@@ -145,7 +146,7 @@ static void test_measures(void)
                                              0.36 * log(0.36)));
             }
     }
-    ok(worst < 1e-6, "measures of the model and of what is drawn from, by %.1e", worst);
+    ok(worst < 1e-6, "confidences by the model and by the filter err by %.1e", worst);
 }
 
 int main(void)

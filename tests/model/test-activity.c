@@ -87,7 +87,8 @@ static void test_mean_squares(void)
     double d = bad ? NAN : b.mean.unit[F + 5] - 4 * a.mean.unit[F + 5];
     ok(!bad && !(d < 0) && !(d > 0), "twice a unit is four times its mean square %s", e.text);
     b.mean.unit[F + 5] /= 4;
-    ok(!bad && !memcmp(a.mean.unit, b.mean.unit, 2 * F * sizeof(double)), "and of no other");
+    ok(!bad && !memcmp(a.mean.unit, b.mean.unit, 2 * F * sizeof(double)),
+       "a unit twice as large does not change the mean squares of others");
     activity_free(&a);
     activity_free(&b);
 }
@@ -121,14 +122,15 @@ static void test_origin(void)
     prune_choose(&p, &c, &score);
     json_t *about = json_pack("{s:s, s:[]}", "model", "m", "files");
     json_t *origin = provenance_make(about, "none");
-    ok(!provenance_pruning(origin, &c, &q, &e), "without a pruning there is none");
+    ok(!provenance_pruning(origin, &c, &q, &e),
+       "a checkpoint that was not pruned records no pruning");
     provenance_prune(origin, &c, &p, "l2", 0.5, 0.3, NULL);
     ok(provenance_pruning(origin, &c, &q, &e) == 1 && q.config.heads == p.config.heads &&
            q.config.ffn == p.config.ffn &&
            !memcmp(p.query, q.query, c.layers * p.config.heads * sizeof *p.query) &&
            !memcmp(p.key, q.key, c.layers * p.config.kv_heads * sizeof *p.key) &&
            !memcmp(p.unit, q.unit, c.layers * p.config.ffn * sizeof *p.unit),
-       "it is read as it was written %s", e.text);
+       "a recorded pruning is read as it was written %s", e.text);
     prune_free(&p);
     prune_free(&q);
     prune_values_free(&score);

@@ -140,7 +140,7 @@ static void check_own(const char *text, const char *bos, const struct chat_messa
     struct chat_choice c = judge(text, strlen(text), bos);
     ok(c.chosen && !c.unknown && !strcmp(chat_name(c.chosen), "own") &&
            !strcmp(c.said.text, "there/tokenizer_config.json: chat template of the checkpoint"),
-       "it runs: %s", c.said.text);
+       "the checkpoint's own template runs: %s", c.said.text);
     if (c.chosen)
         check(c.chosen, m, n, want, "... and writes");
     chat_free(c.chosen);

@@ -127,20 +127,21 @@ static void test_synth(void)
            fabs(kurtosis - 3) < 0.2, "mean %.5f, deviation %.5f, kurtosis %.2f", sum / (double)n,
        sqrt(variance), kurtosis);
     checkpoint_floats(&a, ROLE_UP, 1, y);
-    ok(!memcmp(x, y, n * sizeof *x), "the same place gives the same values");
+    ok(!memcmp(x, y, n * sizeof *x), "synth: the same seed, role and layer give the same values");
     checkpoint_floats(&a, ROLE_UP, 0, y);
-    ok(memcmp(x, y, n * sizeof *x), "another layer gives others");
+    ok(memcmp(x, y, n * sizeof *x), "synth: another layer gives other values");
     checkpoint_floats(&a, ROLE_GATE, 1, y);
-    ok(memcmp(x, y, n * sizeof *x), "another role gives others");
+    ok(memcmp(x, y, n * sizeof *x), "synth: another role gives other values");
     checkpoint_floats(&b, ROLE_UP, 1, y);
-    ok(memcmp(x, y, n * sizeof *x), "another seed gives others");
+    ok(memcmp(x, y, n * sizeof *x), "synth: another seed gives other values");
     checkpoint_floats(&a, ROLE_ATTN_NORM, 1, y);
-    ok(y[0] == 1 && y[63] == 1, "norms are ones");
+    ok(y[0] == 1 && y[63] == 1, "synth: gains of norms are 1");
     ok(a.config.synth && !strcmp(a.config.name, "synth:tiny-llada") && a.config.synth_seed == 7 &&
            !strcmp(checkpoint_dtype(&a), "BF16") &&
-           !checkpoint_check_values(&a, &e), "its own description: synth, name, seed, dtype");
+           !checkpoint_check_values(&a, &e), "synth: name, seed and dtype are described");
     json_t *d = checkpoint_describe(&a, &e);
-    ok(json_is_true(json_object_get(d, "weights_random")), "its description");
+    ok(json_is_true(json_object_get(d, "weights_random")),
+       "synth: the description says weights_random");
     json_decref(d);
     checkpoint_close(&a);
     checkpoint_close(&b);
@@ -172,15 +173,15 @@ static void test_chat_tokens(void)
     synth_config(&f, "tiny-qwen3", &e);
     save(&f, "BF16", 0, 0);
     ok(!checkpoint_open(&c, folder, 0, &e) && c.config.eot == 502,
-       "those of the family's own template %s", e.text);
+       "the end of turn is that of the family's template %s", e.text);
     checkpoint_close(&c);
     synth_config(&f, "tiny-llada", &e);
     save(&f, "BF16", 0, 0);
     unlink(path);
     ok(!checkpoint_open(&c, folder, 0, &e) && c.config.eot == -1,
-       "or not, without tokenizer.json");
+       "without tokenizer.json no end of turn is known");
     json_t *d = checkpoint_describe(&c, &e);
-    ok(d != NULL, "its files can be described %s", e.text);
+    ok(d != NULL, "files of a checkpoint can be described %s", e.text);
     json_decref(d);
     unlink(weights_path);
     ok(!checkpoint_describe(&c, &e) && e.code && strstr(e.text, "model.safetensors"),

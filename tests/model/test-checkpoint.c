@@ -35,16 +35,17 @@ static void test_round_trip(const char *shape, const char *dtype, int tied, cons
     ok(!r, "%s %s %s opens %s", shape, dtype, tied ? "tied" : "untied", e.text);
     if (r)
         return;
-    ok(all_equal(&c) && !strcmp(checkpoint_dtype(&c), dtype), "its values are those written");
+    ok(all_equal(&c) && !strcmp(checkpoint_dtype(&c), dtype),
+       "a checkpoint's values are those written");
     size_t in_layer = 9u + (f.qkv_bias ? 3u : 0) + (f.qk_norm ? 2u : 0);
     ok(safetensors_find(c.tensors, one_name) && safetensors_count(c.tensors) ==
-           in_layer * f.layers + (tied ? 2 : 3), "its names are the family's: %s", one_name);
-    ok(!checkpoint_check_values(&c, &e), "its values are finite %s", e.text);
+           in_layer * f.layers + (tied ? 2 : 3), "tensor names are the family's: %s", one_name);
+    ok(!checkpoint_check_values(&c, &e), "a checkpoint's values are finite %s", e.text);
     json_t *d = checkpoint_describe(&c, &e), *files = json_object_get(d, "files");
     ok(json_integer_value(json_object_get(d, "parameters")) == (json_int_t)config_parameters(&f) &&
            json_array_size(files) == 2 && json_is_false(json_object_get(d, "weights_random")) &&
            strlen(json_string_value(json_object_get(json_array_get(files, 1), "sha256"))) == 64,
-       "its description");
+       "a description has parameters, files and hashes");
     json_decref(d);
     checkpoint_close(&c);
 }
@@ -244,7 +245,7 @@ static void test_config_against_files(void)
     family_save(&f, folder, &e);
     ok(checkpoint_open(&c, folder, 0, &e) == -1 && e.code == EXIT_BAD_DATA &&
            strstr(e.text, "[520, 64]") && strstr(e.text, "[512, 64]"),
-       "another vocabulary: %s", e.text);
+       "a vocabulary that differs from the tensors is refused: %s", e.text);
     e = (struct err){0};
     f.vocab = 512;
     f.layers = 1;

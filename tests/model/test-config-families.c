@@ -106,8 +106,8 @@ static void test_llada(void)
            c.layers == 32 && c.heads == 32 && c.kv_heads == 32 &&
            c.head_dim == 128 && c.ffn == 12288 && c.vocab == 126464 &&
            c.context == 4096 && !c.tied && c.mask == 126336 && c.pad == 126081 &&
-           c.eos[0] == 126081 && c.bos == -1, "its shape and ids");
-    ok(config_parameters(&c) == 8015581184u, "its 8,015,581,184 parameters");
+           c.eos[0] == 126081 && c.bos == -1, "LLaDA 8B: shape and ids");
+    ok(config_parameters(&c) == 8015581184u, "LLaDA 8B has 8,015,581,184 parameters");
     ok(!load_with(llada, "mlp_hidden_size", NULL, &c, &e) && c.ffn == 16384,
        "mlp_ratio counts when mlp_hidden_size is absent");
     ok(load_with(llada, "d_model", "4097", &c, &e) == -1 &&
@@ -156,8 +156,8 @@ static void test_qwen(void)
     ok(c.family == &qwen2_family && c.paradigm == PARADIGM_AUTOREGRESSIVE && c.qkv_bias &&
            !c.qk_norm && c.attends == MASK_CAUSAL && c.logit_shift && c.head_dim == 64 &&
            c.rope_dims == 64 && c.tied && c.chat == CHAT_CHATML && c.rope_theta == 1e6 &&
-           c.norm_eps == 1e-6, "its switches");
-    ok(config_parameters(&c) == 494032768u, "its 494,032,768 parameters: %zu",
+           c.norm_eps == 1e-6, "Qwen2.5 0.5B: switches of the block");
+    ok(config_parameters(&c) == 494032768u, "Qwen2.5 0.5B has 494,032,768 parameters: %zu",
        config_parameters(&c));
     try_changes("qwen2", qwen2, qwen_changes);
     ok(load_with(qwen2, "use_mrope", "true", &c, &e) == -1 && strstr(e.text, "use_mrope") &&
@@ -166,8 +166,8 @@ static void test_qwen(void)
     ok(!load_with(qwen3, NULL, NULL, &c, &e), "Qwen3 0.6B loads %s", e.text);
     ok(c.family == &qwen3_family && c.qk_norm && !c.qkv_bias && c.head_dim == 128 &&
            c.rope_dims == 128 && c.width == 1024 && c.heads == 16 && c.tied &&
-           c.chat == CHAT_CHATML, "its switches");
-    ok(config_parameters(&c) == 596049920u, "its 596,049,920 parameters: %zu",
+           c.chat == CHAT_CHATML, "Qwen3 0.6B: switches of the block");
+    ok(config_parameters(&c) == 596049920u, "Qwen3 0.6B has 596,049,920 parameters: %zu",
        config_parameters(&c));
     try_changes("qwen3", qwen3, qwen_changes);
     ok(load_with(qwen3, "attention_bias", "true", &c, &e) == -1 && strstr(e.text, "attention_bias"),

@@ -152,12 +152,13 @@ static void test_llama(void)
     ok(c.family == &llama_family && c.paradigm == PARADIGM_AUTOREGRESSIVE && c.width == 2048 &&
            c.layers == 16 && c.heads == 32 && c.kv_heads == 8 &&
            c.head_dim == 64 && c.ffn == 8192 && c.vocab == 128256 &&
-           c.context == 131072 && c.tied == 1, "its shape");
+           c.context == 131072 && c.tied == 1, "LLaMA 3.2 1B: shape");
     ok(c.norm_eps == 1e-5 && c.rope_theta == 5e5 && c.rope_llama3 && c.rope_factor == 32 &&
            c.rope_low_freq == 1 && c.rope_high_freq == 4 && c.rope_original_context == 8192,
-       "its numbers");
+       "LLaMA 3.2 1B: norm and rotation");
     ok(c.bos == 128000 && c.n_eos == 1 && c.eos[0] == 128001 && c.mask == -1 && c.pad == -1 &&
-           c.eot == -1 && !c.synth && !strncmp(c.name, "crossover-test-", 15), "its ids and name");
+           c.eot == -1 && !c.synth && !strncmp(c.name, "crossover-test-", 15),
+       "LLaMA 3.2 1B: ids and name");
     ok(!load_with(llama, "rope_parameters", "{\"rope_type\":\"default\",\"rope_theta\":1e6}", &c,
                   &e) &&
            c.rope_theta == 1e6,
@@ -168,7 +169,7 @@ static void test_llama(void)
     ok(!load_with(llama, "tie_word_embeddings", NULL, &c, &e) && !c.tied, "untied by default");
     ok(!load_with(llama, "rms_norm_eps", NULL, &c, &e) && c.norm_eps == 1e-6 &&
            !load_with(llama, "max_position_embeddings", NULL, &c, &e) && c.context == 2048,
-       "the published defaults of what is absent %s", e.text);
+       "absent keys have the published defaults %s", e.text);
     ok(!load_with(llama, "eos_token_id", NULL, &c, &e) && !c.n_eos, "no eos when none is said");
     try_changes("llama", llama, llama_changes);
 }
@@ -362,10 +363,10 @@ static void test_files(void)
     ok(!load_with(llada, NULL, NULL, &c, &e) && c.bos == 126080 && c.n_eos == 2 &&
            c.eos[1] == 126348, "generation_config.json gives bos and the list of eos");
     ok(!load_with(llada, "eos_token_id", NULL, &c, &e) && c.eos[0] == 126081,
-       "and may be the only one");
+       "generation_config.json may be the only source of eos");
     files_put_text(generation_path, "{\"eos_token_id\":126464}");
     ok(load_with(llada, NULL, NULL, &c, &e) == -1 && strstr(e.text, "generation_config.json"),
-       "its ids are checked: %s", e.text);
+       "ids of generation_config.json are checked: %s", e.text);
     files_put_text(generation_path, "[]");
     ok(load_with(llada, NULL, NULL, &c, &e) == -1 && e.code == EXIT_BAD_DATA, "an array: %s",
        e.text);

@@ -39,7 +39,7 @@ static void test_texts(struct network *n)
     struct batch_trace t = texts(n, &how, 1);
     ok(is(t.cost, 1169408, 1438208), "prompt of 5, 3 passes: 7 rows, 28 pairs, 25 slots");
     ok(is(t.prefill, 687616, 480256) && t.prefill_ns > 0, "the first of them: 5 rows, 15 pairs");
-    ok(t.prefill_ns < t.makespan_ns, "it ends before the batch does");
+    ok(t.prefill_ns < t.makespan_ns, "the prefill ends before the batch does");
     how.max_new = 2;
     t = texts(n, &how, 2);
     ok(is(t.cost, 1404928, 961536), "prompts of 5 and 1 read the matrices together");
@@ -223,9 +223,11 @@ static void test_experts(struct backend *b)
         return;
     const struct cost_model t = cost_model_of(&n);
     struct extent x = {.rows = 1};
-    ok(is(cost_of(&t, &x), 2 * (33216 + 3 * 7680), 4 * 33216), "experts that a row uses");
+    ok(is(cost_of(&t, &x), 2 * (33216 + 3 * 7680), 4 * 33216),
+       "cost counts the experts that a row uses");
     cost_experts(&t, &x);
-    ok(is(cost_of(&t, &x), 2 * (33216 + 3 * 7680), 4 * (33216 + 3 * 7680)), "and reads");
+    ok(is(cost_of(&t, &x), 2 * (33216 + 3 * 7680), 4 * (33216 + 3 * 7680)),
+       "cost counts the bytes of experts that a row reads");
     x.rows = x.wanted = 1e6;
     cost_experts(&t, &x);
     ok(x.experts > 13.999 && x.experts <= 14, "many rows read all");

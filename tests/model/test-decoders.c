@@ -119,7 +119,7 @@ static void test_schema(const json_t *properties, const struct settings_table *t
 static void test_planted(const json_t *properties)
 {
     struct setting r = {"steps", .type = SETTING_INT};
-    ok(!lacks(properties, &r), "a field as it is");
+    ok(!lacks(properties, &r), "a field that the schema describes passes");
     r.type = SETTING_CHOICE;
     ok(lacks(properties, &r) != NULL, "planted: another type is found");
     r.name = "stepps";

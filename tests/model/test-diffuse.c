@@ -146,7 +146,7 @@ static struct generation one(const struct network *n, const struct diffuse *d, s
 static void test_official(struct network *n)
 {
     struct diffuse d = settings(16, 16, 16);
-    ok(same_as_official(n, &d), "one block, one token a step");
+    ok(same_as_official(n, &d), "one block, one token a step: the ids of the official sampler");
     d = settings(16, 8, 6);
     ok(same_as_official(n, &d), "two blocks, 8 masks in 3 steps");
     d = settings(12, 4, 24);
@@ -188,7 +188,7 @@ static void test_eos_options(struct network *n)
         met |= h.ids[i] == n->config.eos[0];
     ok(!met && g.ids[0] == n->config.eos[0], "logits_eos_inf: eos never comes, and did before");
     d.confidence_eos_eot_inf = 1;
-    ok(same_as_official(n, &d), "both eos options");
+    ok(same_as_official(n, &d), "both eos options together: the ids of the official sampler");
     generation_free(&h);
 
     d = settings(16, 8, 8);

@@ -199,7 +199,8 @@ static void test_file(struct backend *b)
     ok(!dit_save(d, path, 1, &e) && (again = dit_open(path, b, 2, &e)) != NULL, "saved, opened");
     dit_predict(d, z, t, 2, x[0]);
     dit_predict(again, z, t, 2, x[1]);
-    ok(!memcmp(x[0], x[1], sizeof x[0]) && dit_step(again) == 1, "and the same");
+    ok(!memcmp(x[0], x[1], sizeof x[0]) && dit_step(again) == 1,
+       "an opened prior predicts the same bits");
     double a = dit_loss(d, z, 2, 1, 1, 1), c = dit_loss(again, z, 2, 1, 1, 1);
     dit_update(d, 0.1, 1, 0.5);
     dit_update(again, 0.1, 1, 0.5);

@@ -161,7 +161,7 @@ static void test_check(void)
 {
     struct err e = {0};
     struct diffuse d = {.gen_length = 8, .block_length = 8, .rule = UNMASK_THRESHOLD, .draft = 1};
-    ok(!diffuse_check(&d, NULL, &e), "one state is no draft");
+    ok(!diffuse_check(&d, NULL, &e), "draft 1 is accepted and means no draft");
     static const enum unmask not[] = {UNMASK_CREDIT, UNMASK_SABER, UNMASK_WINO};
     d.draft = 2;
     for (size_t i = 0; i < sizeof not / sizeof *not; i++) {

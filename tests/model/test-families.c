@@ -24,9 +24,9 @@ static void test_rows(void)
         for (size_t j = 0; family_at(j); j++)
             ok(i == j || (strcmp(f->name, family_at(j)->name) &&
                           strcmp(f->architecture, family_at(j)->architecture)),
-               "%s and %s are told apart", f->name, family_at(j)->name);
+               "families %s and %s differ in name and architecture", f->name, family_at(j)->name);
     }
-    ok(!family_named("mamba"), "no other");
+    ok(!family_named("mamba"), "an unknown name is no family");
 }
 
 /* family_save then family_load gives the same struct. */
@@ -62,7 +62,8 @@ static void round_trip(const char *shape)
     e = (struct err){0};
     r = family_save(&a, files_root, &e);
     if (a.paradigm == PARADIGM_AUTOREGRESSIVE)
-        ok(!r && !family_load(&b, files_root, NULL, &e) && !b.n_eos, "and without eos %s", e.text);
+        ok(!r && !family_load(&b, files_root, NULL, &e) && !b.n_eos,
+           "a config without eos loads %s", e.text);
     else
         ok(r == -1 && e.code, "without eos it is not written: %s", e.text);
 }
@@ -162,13 +163,15 @@ static void test_switches(void)
     struct err e = {0};
     synth_config(&block, "tiny-llada", &e);
     block.paradigm = PARADIGM_BLOCK_DIFFUSION;
-    ok(generation_refuses(&block, &e) == -1, "block diffusion under a full mask: %s", e.text);
+    ok(generation_refuses(&block, &e) == -1,
+       "block diffusion under a full mask is refused: %s", e.text);
     block.attends = MASK_BLOCK_CAUSAL;
     e = (struct err){0};
-    ok(generation_refuses(&block, &e) == -1, "in blocks of nothing: %s", e.text);
+    ok(generation_refuses(&block, &e) == -1,
+       "block diffusion in blocks of 0 tokens is refused: %s", e.text);
     block.attends_block = 4;
     e = (struct err){0};
-    ok(!generation_refuses(&block, &e), "in blocks of 4: is decoded");
+    ok(!generation_refuses(&block, &e), "block diffusion in blocks of 4 is decoded");
 }
 
 /* rope_type llama3 (modeling_rope_utils.py of transformers): with E = 128, theta 5e5 and factor 8,

@@ -148,7 +148,7 @@ static void test_check(void)
 {
     struct err e = {0};
     struct diffuse d = {.gen_length = 8, .block_length = 8, .rule = UNMASK_KLASS};
-    ok(!diffuse_check(&d, NULL, &e), "klass as it is");
+    ok(!diffuse_check(&d, NULL, &e), "klass with default settings is accepted");
     d.cfg_scale = 1;
     ok(diffuse_check(&d, NULL, &e) && e.code == EXIT_BAD_USAGE, "%s", e.text);
     d.cfg_scale = 0;

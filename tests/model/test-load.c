@@ -264,12 +264,12 @@ static void test_precision(struct backend *b, const char *stored)
                          n.layer[1].q.dtype == x->q && n.head.dtype == x->q &&
                          n.embed.dtype == x->embed,
            "%s as %s, cache %s, quant %s: %s", stored, x->p.dtype ? x->p.dtype : "-",
-           x->p.kv ? x->p.kv : "-", x->p.quant ? x->p.quant : "-", r ? e.text : "as said");
+           x->p.kv ? x->p.kv : "-", x->p.quant ? x->p.quant : "-", r ? e.text : "as expected");
         if (!r)
             network_free(&n);
     }
     checkpoint_close(&c);
-    ok(!b->memory.allocated, "all is given back");
+    ok(!b->memory.allocated, "all memory of a network is freed");
 }
 
 static enum dtype bf16_act(enum dtype d)
@@ -314,7 +314,7 @@ static void test_device(struct backend *b)
     network_free(&n);
     ops.refuses = no_bf16;
     ok(network_load(&n, b, &c, &any, &e) && e.code == EXIT_BAD_USAGE && strstr(e.text, "not today"),
-       "a format that the device lacks: %s", e.text);
+       "a format that the device cannot store is refused: %s", e.text);
     ops = *own;
     ops.room = little_room;
     must(network_load(&n, b, &c, &any, &busy), &busy); /* the host is not asked */

@@ -163,8 +163,8 @@ static void nll(const struct network *n, const int32_t *ids)
     narrow.config.context = T;
     ok(!likelihood_nll(&narrow, ids, T, 1, &l, &e) && fabs(l.nats - sum) < 1e-9,
        "a window of the whole text is no window");
-    ok(likelihood_nll(n, ids, 1, 1, &l, &e) == -1 && e.code == EXIT_BAD_DATA, "one token: %s",
-       e.text);
+    ok(likelihood_nll(n, ids, 1, 1, &l, &e) == -1 && e.code == EXIT_BAD_DATA,
+       "a likelihood of one token is refused: %s", e.text);
 }
 
 static void bounds(const struct network *n, const int32_t *ids)
@@ -177,7 +177,7 @@ static void bounds(const struct network *n, const int32_t *ids)
     ok(!likelihood_elbo(n, ids, T, T - 1, 5, 1, 2, &one, &e) && fabs(one.se) < 1e-9,
        "the elbo of one token is exact");
     likelihood_kstep(n, ids, T, T - 1, 9, 2, 1, 2, &many, &e);
-    ok(fabs(one.nats - many.nats) < 1e-9, "and equals its K-step bound");
+    ok(fabs(one.nats - many.nats) < 1e-9, "the elbo of one token equals its K-step bound");
     likelihood_elbo(n, ids, T, 4, 600, 1, 2, &many, &e);
     likelihood_kstep(n, ids, T, 4, T - 4, 100, 1, 2, &full, &e);
     ok(fabs(many.nats - full.nats) < 5 * (many.se + full.se),
@@ -207,7 +207,8 @@ int main(void)
         network_free(&a);
         network_free(&b);
     }
-    ok(cpu->memory.allocated == 0 && ref->memory.allocated == 0, "all memory is given back");
+    ok(cpu->memory.allocated == 0 && ref->memory.allocated == 0,
+       "all memory of a network is freed");
     struct checkpoint c;
     struct network n;
     struct err e = {0};
@@ -216,7 +217,7 @@ int main(void)
     const struct precision any = {.dtype = "auto"};
     ok(network_load(&n, small, &c, &any, &e) == -1 && e.code == EXIT_FAILED_RECORDS &&
            small->memory.allocated == 0,
-       "too little memory: %s", e.text);
+       "a network that does not fit is refused: %s", e.text);
     checkpoint_close(&c);
     backend_close(small);
     backend_close(cpu);

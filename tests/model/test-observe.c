@@ -111,8 +111,9 @@ static void judge(const struct watcher *w, struct generation *g, struct generati
        "%s, depth %d: the changes make the answers", name, depth);
     ok(w->error < w->within, "%s, depth %d: a confidence is a softmax, within %.1g", name, depth,
        w->error);
-    ok(w->passed == most, "%s, depth %d: told of %zu passes, expected %zu", name, depth, w->passed,
-       most);
+    ok(w->passed == most,
+       "%s, depth %d: the observer sees %zu passes, expected %zu", name, depth,
+       w->passed, most);
     for (size_t i = 0; i < PROMPTS; i++) {
         generation_free(&g[i]);
         generation_free(&h[i]);
@@ -162,7 +163,8 @@ static void count_only(const struct network *n)
     struct generation g[PROMPTS] = {0};
     struct batch_trace trace = {0};
     diffuse(n, &d, prompts, PROMPTS, g, &trace);
-    ok(w.told == 0 && w.passed >= 8, "from afar: %zu passes are told", w.passed);
+    ok(w.told == 0 && w.passed >= 8,
+       "without `closely` the observer sees %zu passes and no changes", w.passed);
     for (size_t i = 0; i < PROMPTS; i++)
         generation_free(&g[i]);
 }

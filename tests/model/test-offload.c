@@ -309,7 +309,8 @@ static void test_long(struct backend *b)
     int bad = network_load(&n, b, &deep, &p, &e);
     struct work *w = bad ? NULL : work_make(&n, &size);
     bad = bad || !w || kv_make(&cache, &n, SLOTS);
-    ok(!bad && b->memory.reserved == least.reserved, "and it runs in them %s", e.text);
+    ok(!bad && b->memory.reserved == least.reserved,
+       "a pass runs within the planned bytes %s", e.text);
     b->memory.cap = 0;
     if (!bad) {
         work_free(w, &n);
@@ -379,7 +380,7 @@ static void test_failures(struct backend *b)
     ok(network_load(&n, b, &c, &p, &little) && little.code == EXIT_FAILED_RECORDS &&
            n.wish.layers == 4, "%s", little.text);
     b->memory.cap = 0;
-    ok(!b->memory.allocated, "all is given back");
+    ok(!b->memory.allocated, "all memory of an offloaded network is freed");
     checkpoint_close(&c);
 }
 

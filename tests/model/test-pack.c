@@ -104,7 +104,7 @@ static void test_same(const char *shape, const char *dtype, int tied, enum dtype
     save(shape, dtype, tied, 0);
     ok(!pack(q, role, &e), "%s %s%s packs as %s %s", shape, dtype, tied ? " tied" : "", name,
        e.text);
-    ok(same_codes(q), "its codes are those of the source");
+    ok(same_codes(q), "packed codes are those of the source");
     for (size_t i = 0; i < (q == DTYPE_FP8 ? 1 : 2); i++) { /* which the CPU has not */
         e = (struct err){0};
         memset(x, 1, sizeof x);

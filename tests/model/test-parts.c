@@ -152,7 +152,7 @@ static void bytes(void)
            all.activations, "in 4 parts: %zu bytes of activations for %zu, as planned",
        need.activations, all.activations);
     trainer_free(t);
-    ok(be->memory.allocated == 0, "and given back");
+    ok(be->memory.allocated == 0, "the trainer frees all that it allocated");
     backend_close(be);
 }
 

@@ -62,10 +62,10 @@ static void test_shorten(void)
     s = decoded_point(&decoder_autoregress, "max_new=99 batch=3");
     decoder_autoregress.shorten(&s);
     ok(system_extent(&s) == 16 && settings_count(&s, "batch") == 1,
-       "a text becomes one of 16 tokens");
+       "a text is shortened to 16 tokens");
     s = decoded_point(&decoder_autoregress, "max_new=5");
     decoder_autoregress.shorten(&s);
-    ok(system_extent(&s) == 5, "and a shorter one stays");
+    ok(system_extent(&s) == 5, "a text of 5 tokens keeps its length");
 }
 
 static int same(struct generation *a, struct generation *b)

@@ -189,7 +189,7 @@ static void test_alone(void)
            !memcmp(q.spread + n, r.spread, n * sizeof *r.spread) && bound[1] == own &&
            posterior_kl(&q, SEQS, 1) == posterior_kl(&r, 1, 0),
        "a posterior among others, behind it padding, has the bits that it has alone");
-    ok(memcmp(q.mean, r.mean, n * sizeof *r.mean) != 0, "and another text has another one");
+    ok(memcmp(q.mean, r.mean, n * sizeof *r.mean) != 0, "another text has another posterior");
     posterior_free(&q);
     posterior_free(&r);
     train_batch_free(&all);

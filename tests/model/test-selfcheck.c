@@ -120,13 +120,14 @@ static void test_default(void)
     struct selfcheck c;
     struct backend host = {0}, device = {.address = "0000:18:00.0"};
     selfcheck_start(&c, -1, &host);
-    ok(c.every == 0, "none on the host");
+    ok(c.every == 0, "the self-check is off on the host");
     selfcheck_start(&c, -1, &device);
-    ok(c.every == SELFCHECK_EVERY, "on a device each %d batches", SELFCHECK_EVERY);
+    ok(c.every == SELFCHECK_EVERY,
+       "the self-check runs each %d batches on a device", SELFCHECK_EVERY);
     selfcheck_start(&c, 0, &device);
-    ok(c.every == 0, "none when none is wanted");
+    ok(c.every == 0, "the self-check is off where the user sets 0");
     selfcheck_start(&c, 3, &host);
-    ok(c.every == 3, "on the host when asked for");
+    ok(c.every == 3, "the self-check runs on the host when asked for");
 }
 
 int main(void)

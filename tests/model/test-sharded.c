@@ -138,7 +138,7 @@ static void test_loading(struct backend *b)
             sum += t->data[k];
     }
     ok(before < 0 || (sum > 0 && resident_peak() - before > (int64_t)(all - SLACK)),
-       "and does: %lld bytes", (long long)(resident_peak() - before));
+       "reading all tensors raises the peak: %lld bytes", (long long)(resident_peak() - before));
     checkpoint_close(&c);
 }
 

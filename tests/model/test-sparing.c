@@ -161,13 +161,13 @@ static void planned(const struct family *f, enum dtype quant, size_t every, int 
     const struct trainer_need need = trainer_need(&c, be, 640, &how, quant);
     struct trainer *t = trainer_make_as(&c, be, 5, 640, &how, &e);
     if (ok(t != NULL, "a trainer: %s", e.text) && quant != QUANT_NONE)
-        ok(!trainer_quantize(t, quant, &e), "and its values as a format has them: %s", e.text);
+        ok(!trainer_quantize(t, quant, &e), "its values are quantized: %s", e.text);
     ok(be->memory.kind[MEMORY_WEIGHTS] == need.parameters &&
            be->memory.kind[MEMORY_ACTIVATIONS] == need.activations,
        "%s, by %zu, %s: %zu and %zu bytes planned and taken", f->name, every,
        whole ? "whole" : "fused", need.parameters, need.activations);
     trainer_free(t);
-    ok(be->memory.allocated == 0, "and given back");
+    ok(be->memory.allocated == 0, "the trainer frees all that it allocated");
     backend_close(be);
 }
 

@@ -31,7 +31,7 @@ static void test_lookup(void)
                          after_two[] = {4, 9, 3}, after_one[] = {6, 2, 3, 6, 2, 3},
                          again[] = {4, 4}, pair[] = {4, 5, 4, 5, 4}, on[] = {5, 4, 5, 4, 5};
     ok(guesses(ids, 10, 2, 3, last, 3), "the ids after the last place of the final two ids");
-    ok(guesses(ids, 5, 3, 4, first, 4), "one id where two are new; the guess repeats");
+    ok(guesses(ids, 5, 3, 4, first, 4), "one id is looked up where two are new; the guess repeats");
     ok(guesses(fewer, 10, 3, 3, after_two, 3), "a longer agreement goes before a later place");
     ok(guesses(fewer, 10, 1, 6, after_one, 6), "single ids: the last place counts");
     ok(guesses(ids, 4, 3, 3, NULL, 0) && guesses(ids, 1, 3, 3, NULL, 0), "a new id, a single id");

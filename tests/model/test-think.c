@@ -227,16 +227,16 @@ static void test_writing(const char *shape, size_t window)
                "same in a batch and alone", window, k, refit);
             how.cache = 0;
             write_all(&m.n, &how, 0, PROMPTS, b);
-            ok(same(a, b), "the same texts without a cache");
+            ok(same(a, b), "texts without a cache are the same");
         }
     struct think how = settings();
     write_all(&m.n, &how, 0, PROMPTS, a);
     for (size_t i = 0; i < PROMPTS; i++)
         naive(&m.n, &how, i, b[i]);
-    ok(same(a, b), "window %zu: as a pass over the whole text for each id", window);
+    ok(same(a, b), "window %zu: texts are those of a pass over the whole text for each id", window);
     how.variant = (struct variant){.scores = SIZE_MAX, .unfused = 1, .dense_head = 1};
     write_all(&m.n, &how, 0, PROMPTS, b);
-    ok(same(a, b), "and with all scores at once");
+    ok(same(a, b), "texts with all scores at once are the same");
     close_model(&m);
 }
 
@@ -257,7 +257,7 @@ static void test_records(const char *shape, size_t window)
        "planned and taken: %zu %zu of weights, %zu %zu of cache, %zu %zu of activations",
        trace.estimate.weights, kind[MEMORY_WEIGHTS], trace.estimate.kv, kind[MEMORY_KV],
        trace.estimate.activations, kind[MEMORY_ACTIVATIONS]);
-    ok(m.b->memory.requested == before, "and all is given back");
+    ok(m.b->memory.requested == before, "think() frees all that it allocated");
     const struct config *c = &m.n.config;
     size_t slot = 2 * c->layers * c->kv_heads * c->head_dim, ring = 2 * c->window;
     size_t held = window ? slot * 2 * ring : 4 * c->layers * c->width * (c->head_dim + 1);

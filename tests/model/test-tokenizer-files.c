@@ -190,12 +190,13 @@ static void test_missing_byte(void)
     memset(text, 'x', sizeof text);
     memcpy(text + sizeof text - 4, "axb", 4);
     ok(fixture_ids(t, "abx", 0, IDS(2)), "a byte without a piece is left out");
-    ok(fixture_ids(t, "axb", 0, IDS(2)), "its neighbours are merged");
-    ok(fixture_ids(t, text, 0, IDS(2)), "the same in a long word");
-    ok(fixture_ids(t, "x", 0, IDS(-1)), "nothing is left");
+    ok(fixture_ids(t, "axb", 0, IDS(2)), "the neighbours of a left-out byte are merged");
+    ok(fixture_ids(t, text, 0, IDS(2)), "bytes without a piece are left out of a long word");
+    ok(fixture_ids(t, "x", 0, IDS(-1)), "a text of one byte without a piece has no ids");
     tokenizer_free(t);
     t = fixture_load(changed("model", MODEL ",\"unk_token\":\"b\"}"), NULL);
-    ok(fixture_ids(t, "axxa", 0, IDS(2, 1, 0)), "or it becomes the unknown piece");
+    ok(fixture_ids(t, "axxa", 0, IDS(2, 1, 0)),
+       "with unk_token a byte without a piece becomes that piece");
     tokenizer_free(t);
     t = fixture_load(changed("model", MODEL ",\"unk_token\":\"b\",\"fuse_unk\":true}"), NULL);
     ok(fixture_ids(t, "axxa", 0, IDS(2, 0)), "unknown pieces side by side are one");

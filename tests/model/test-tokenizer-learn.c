@@ -32,7 +32,7 @@ static void test_small(void)
            tokenizer_is_special(t, 260), "special tokens come after the merges");
     ok(fixture_ids(t, "ab<|mdm_mask|> cd", ENCODE_SPECIAL, IDS(261, 258, 260, 257)),
        "the file puts BOS in front and knows its tokens");
-    ok(fixture_ids(t, "12", 0, IDS('1' - '!', '2' - '!')), "one digit a piece");
+    ok(fixture_ids(t, "12", 0, IDS('1' - '!', '2' - '!')), "each digit is a piece");
     ok(fixture_ids(t, "ab", 0, IDS(258)), "no BOS unless asked");
     ok(t->normalizer.n == 1 && t->bpe.n_merges == 3,
        "NFC; no merge came from a special token's text");

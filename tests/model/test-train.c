@@ -321,12 +321,13 @@ static void resume(void)
     json_t *note = json_pack("{s:s}", "schedule", "x"), *back = NULL;
     ok(!trainer_save(t, path, note, &e), "state saved: %s", e.text);
     ok(!trainer_restore(s, path, &back, &e) && trainer_step(s) == 10, "state restored: %s", e.text);
-    ok(back && !strcmp(json_string_value(json_object_get(back, "schedule")), "x"), "with its note");
+    ok(back && !strcmp(json_string_value(json_object_get(back, "schedule")), "x"),
+       "a restored state has its note");
     double x = trainer_loss(t, &b, 1), y = trainer_loss(s, &b, 1);
     trainer_update(t, 1e-2, 0.1, 1);
     trainer_update(s, 1e-2, 0.1, 1);
     ok(x == y && trainer_loss(t, &b, 0) == trainer_loss(s, &b, 0),
-       "and goes on with the same bits");
+       "a restored training goes on with the same bits");
     struct config other = trained_config(&llada_family, MIXER_ATTENTION, 0, WIDTH, FFN);
     struct trainer *o = trainer_make(&other, be, 5, 33, DTYPE_F32, &e);
     json_t *none = NULL;

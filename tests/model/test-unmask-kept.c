@@ -52,7 +52,7 @@ static void test_credit(void)
     a = answer_of(9, 0.4, 23, 0.4);
     r = unmask_read(UNMASK_CREDIT, &none, &a, &s);
     ok(r.id == 9 && !(r.confidence < exp(a.log_prob)) && !(r.confidence > exp(a.log_prob)),
-       "credit, weight 0: the answer as it is");
+       "credit, weight 0: the answer is unchanged");
     const double sure[] = {0.95, 0.9, 0.5};
     int32_t pick[] = {0, 1, 2};
     const struct offers o = {.n = 3, .confidence = sure, .pick = pick};
@@ -138,10 +138,12 @@ static void test_joint(void)
     ok(!joint(&m, 2, (int32_t[]){9, 5, 6}, (int32_t[]){9, 8, 7}, (double[]){0.9, 0.5, 0.51},
               &edits, &done) && edits == 3 && !done, "a full block is edited above 0.5");
     ok(!joint(&m, 2, (int32_t[]){9, 5, 7}, (int32_t[]){9, 8, 6}, (double[]){0.9, 0.7, 0.6},
-              &edits, &done) && edits == 23 && done, "it ends with its second pass without a mask");
+              &edits, &done) && edits == 23 && done,
+       "a full block ends with its second pass without a mask");
     m.step = 0;
     ok(!joint(&m, 2, (int32_t[]){9, 8, 6}, (int32_t[]){9, 5, 6}, (double[]){0.9, 0.4, 0.6},
-              &edits, &done) && !edits && done, "or with the first one that edits nothing");
+              &edits, &done) && !edits && done,
+       "a full block ends with its first pass that edits nothing");
 }
 
 static void test_slowfast(void)
@@ -153,7 +155,8 @@ static void test_slowfast(void)
     ok(pass(&m, UNMASK_SLOWFAST, &p, all, first, 6, 0) == 2, "slowfast: slow, the best one");
     const int32_t then[] = {0, 2, 3, 4, 5};
     const double second[] = {0.6, 0.95, 0.2, 0.3, 0.01};
-    ok(pass(&m, UNMASK_SLOWFAST, &p, then, second, 5, 0) == 3, "and once more: 4, 5: they agree");
+    ok(pass(&m, UNMASK_SLOWFAST, &p, then, second, 5, 0) == 3,
+       "slowfast: slow again, 4 and 5 agree");
     const int32_t rest[] = {0, 3, 4, 5};
     const double third[] = {0.9, 0.86, 0.99, 0.9};
     ok(pass(&m, UNMASK_SLOWFAST, &p, rest, third, 4, 0) == 14,
@@ -189,9 +192,9 @@ static void test_saber(void)
     const int32_t then[] = {0, 2, 4, 5, 1, 3}; /* 1 and 3 are held; 3 fell from 0.7 to 0.6 */
     const double second[] = {0.85, 0.9, 0.82, 0.1, 0.95, 0.6};
     ok(pass(&m, UNMASK_SABER, &p, then, second, 4, 2) == 315 && m.backs == 1 && m.back[0] == 3,
-       "then all above the mean 0.8; what fell most is masked again");
+       "saber: all above the mean 0.8; the slot that fell most is masked again");
     ok(near(m.kept[SABER_SLOTS], 5) && near(m.kept[SABER_SUM], 0.9 + 0.7 + 0.85 + 0.9 + 0.82),
-       "the mean is of the times that slots were committed last");
+       "saber: the mean is over the last commit of each slot");
     const int32_t third[] = {3, 5, 0, 1, 2, 4};
     const double now[] = {0.8, 0.1, 0.8, 0.8, 0.9, 0.82}; /* 1 fell by 0.15, 0 by 0.05 */
     ok(pass(&m, UNMASK_SABER, &p, third, now, 2, 4) == 46 && m.back[0] == 1 && m.backs == 1 &&

@@ -93,9 +93,10 @@ static void test_threshold_decay(void)
     struct offers o = {.n = 3, .confidence = s, .pick = pick, .slots = 3};
     ok(unmask_count(UNMASK_THRESHOLD, &p, &o) == 1, "no slot is filled: the threshold itself");
     o.slots = 4; /* 0.9 (1 - 0.5 / 4) = 0.7875 */
-    ok(unmask_count(UNMASK_THRESHOLD, &p, &o) == 2, "it falls as the block fills");
+    ok(unmask_count(UNMASK_THRESHOLD, &p, &o) == 2, "the threshold falls as the block fills");
     o.ahead = 8; /* 0.9 (1 - 0.5 / 12) = 0.8625 */
-    ok(unmask_count(UNMASK_THRESHOLD, &p, &o) == 1, "it falls more slowly with masked slots ahead");
+    ok(unmask_count(UNMASK_THRESHOLD, &p, &o) == 1,
+       "the threshold falls more slowly with masked slots ahead");
     o.ahead = 0;
     p.threshold_decay = 0;
     ok(unmask_count(UNMASK_THRESHOLD, &p, &o) == 1, "decay 0: not at all");
@@ -130,7 +131,7 @@ static void test_d2f_rule(void)
     p.ready_share = 0.3;
     ok(unmask_count(UNMASK_D2F, &p, &o) == 1 && pick[0] == 1, "d2f: the second is not ready");
     p.threshold = 0.45;
-    ok(unmask_count(UNMASK_D2F, &p, &o) == 4, "d2f: but what is above the threshold stays");
+    ok(unmask_count(UNMASK_D2F, &p, &o) == 4, "d2f: answers above the threshold stay");
 }
 
 /* D2F: a stop id that ends the answer opens no block, although it stands behind masks. */
@@ -225,7 +226,8 @@ static void test_hierarchical(void)
     const struct offers high = {.n = 5, .confidence = c, .pick = again, .asked = asked,
                                 .first = 10};
     p.upper = 0.75;
-    ok(unmask_count(UNMASK_HIERARCHICAL, &p, &high) == 3, "and all above the upper threshold");
+    ok(unmask_count(UNMASK_HIERARCHICAL, &p, &high) == 3,
+       "hierarchical: all above the upper threshold");
     p.upper = p.lower = 1;
     int32_t alone[] = {1, 2, 0, 4, 3};
     const struct offers none = {.n = 5, .confidence = c, .pick = alone, .asked = asked,
@@ -246,10 +248,13 @@ static size_t foretold(float gap, int32_t step, double least)
 
 static void test_prophet(void)
 {
-    ok(foretold(7, 0, 7.5) == 1 && foretold(7.5f, 2, 7.5) == 3, "prophet: all once they are ahead");
-    ok(foretold(5, 2, 7.5) == 1 && foretold(5, 3, 7.5) == 3, "by two thirds in the second third");
-    ok(foretold(2.5f, 5, 7.5) == 1 && foretold(2.5f, 6, 7.5) == 3, "by one third in the last");
-    ok(unmask_paced(UNMASK_PROPHET), "else the schedule's steps");
+    ok(foretold(7, 0, 7.5) == 1 && foretold(7.5f, 2, 7.5) == 3,
+       "prophet: all are committed once the gap is wide enough");
+    ok(foretold(5, 2, 7.5) == 1 && foretold(5, 3, 7.5) == 3,
+       "prophet: two thirds of the gap are enough in the second third");
+    ok(foretold(2.5f, 5, 7.5) == 1 && foretold(2.5f, 6, 7.5) == 3,
+       "prophet: one third of the gap is enough in the last third");
+    ok(unmask_paced(UNMASK_PROPHET), "prophet: else the schedule sets the pace");
 }
 
 /* A rule may read every field of an answer of the head, and its slot. */
@@ -264,7 +269,7 @@ static void test_offers(void)
     ok(offers_slot(&o, 0) == 3 && offers_slot(&o, 1) == 1 && o.answer[o.pick[0]].id == 9 &&
            offers_confidence(&o, 0) > 0.7, "the answers of a rule, their slots, their rank");
     offers_swap(&o, 0, 1);
-    ok(pick[0] == 0 && pick[1] == 1, "and a rule may rank them anew");
+    ok(pick[0] == 0 && pick[1] == 1, "a rule can change the rank of answers");
 }
 
 /* The words of a row of settings, by the table that numbers them. */

@@ -70,7 +70,8 @@ static void test_perplexity(void)
         a[i] = one[i] * (1.02 + 0.1 * sin(i) + 0.02 * cos(3 * i));
     }
     ok(asgood_is_shown(test(&ppl, 0.05, 1, N).good), "a perplexity 2 %% higher is within 5 %%");
-    ok(asgood_is_shown(test(&ppl, 0.01, 1, N).worse), "and beyond 1 %%");
+    ok(asgood_is_shown(test(&ppl, 0.01, 1, N).worse),
+       "a perplexity 2 %% higher is not within 1 %%");
     double by = 0.03 * exp(1.0); /* the perplexity is e */
     ok(fabs(test(&ppl, by, 0, N).good - test(&ppl, 0.03, 1, N).good) < 1e-3,
        "the margin in units of the perplexity says the same");
@@ -85,7 +86,7 @@ static void test_order(void)
     ok(p.first == 3 && p.worse == 1, "the sequence ends at the first that fails: %zu, %zu", p.first,
        p.worse);
     p = asgood_sequence(t, 3);
-    ok(p.first == 3, "none when the most steps fail");
+    ok(p.first == 3, "no place is found when the most steps fail");
     p = asgood_sequence(t, 0);
     ok(p.first == 0 && p.worse == 0, "no counts: no result");
     const struct asgood no[] = {{NAN, NAN}};

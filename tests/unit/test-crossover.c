@@ -17,15 +17,15 @@ enum { N = 6 };
 static void test_rise(void)
 {
     double x[] = {3, 4, 5, 6}, y[] = {-3, -1, 1, 2};
-    ok(near(crossover_rise(x, y, 4), 4.5, 1e-15), "linear between points");
+    ok(near(crossover_rise(x, y, 4), 4.5, 1e-15), "a crossing is interpolated linearly");
     double up[] = {1, 2, 3, 4}, down[] = {-4, -3, -2, -1};
-    ok(crossover_rise(x, up, 4) <= -INFINITY, "met before the first point");
-    ok(crossover_rise(x, down, 4) >= INFINITY, "not met by the last");
+    ok(crossover_rise(x, up, 4) <= -INFINITY, "a sweep above 0 crosses before its first point");
+    ok(crossover_rise(x, down, 4) >= INFINITY, "a sweep below 0 does not cross by its last point");
     double dip[] = {-2, 1, -1, 2}; /* pooled: -2, 0, 0, 2 */
     ok(near(crossover_rise(x, dip, 4), 4, 1e-15), "a dip does not make two crossings");
     double touch[] = {0, 1, 1, 1};
-    ok(near(crossover_rise(x, touch, 4), 3, 0), "met exactly at the first point");
-    ok(isnan(crossover_rise(x, y, 0)), "nothing to read");
+    ok(near(crossover_rise(x, touch, 4), 3, 0), "a sweep can cross exactly at its first point");
+    ok(isnan(crossover_rise(x, y, 0)), "no points: the crossing is not a number");
 }
 
 static void test_cost(void)
@@ -82,13 +82,13 @@ static void test_parity(void)
     ok(near(p.lat, 50, 1e-12) && near(p.q, exp2(4.5), 1e-12), "X_lat 50, X_q 22.6");
     s.rival_cost = 40;
     parity_solve(&s, -1, &p);
-    ok(near(p.lat, 20, 1e-12), "a cheaper rival is met earlier");
+    ok(near(p.lat, 20, 1e-12), "a cheaper rival has a smaller X_lat");
     s.rival_quality = 9;
     parity_solve(&s, -1, &p);
-    ok(p.q >= INFINITY, "never as good");
+    ok(p.q >= INFINITY, "a sweep that is never as good as its rival: X_q is infinite");
     s.rival_quality = 1;
     parity_solve(&s, -1, &p);
-    ok(p.q <= -INFINITY, "as good at all steps");
+    ok(p.q <= -INFINITY, "a sweep that is as good at all steps: X_q is -infinity");
     s.n_quality = 0;
     parity_solve(&s, -1, &p);
     ok(isnan(p.q) && near(p.lat, 20, 1e-12), "no quality: only X_lat");
@@ -141,7 +141,8 @@ static void test_coverage(void)
         held += holds((uint64_t)t, &width);
     ok(held >= 178 && held < 200, "the interval of X_q holds in %d of %d experiments", held,
        trials);
-    ok(width / trials > 0.3 && width / trials < 1.5, "and is %.2f octaves wide", width / trials);
+    ok(width / trials > 0.3 && width / trials < 1.5,
+       "the interval of X_q is %.2f octaves wide", width / trials);
 }
 
 static void test_advice(void)

@@ -58,7 +58,7 @@ static size_t samples_of(enum energy_metric f, const struct row *b, size_t n,
 {
     struct batches all = batches_of(b, n);
     size_t m = energy_samples(f, &all, NULL, why);
-    ok(m == energy_samples(f, &all, s, why), "as many as were counted");
+    ok(m == energy_samples(f, &all, s, why), "energy_samples writes as many samples as it counted");
     batches_free(&all);
     return m;
 }

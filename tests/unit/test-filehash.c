@@ -52,23 +52,25 @@ int main(void)
     files_put_text(small, "few");
     ok(gives("first", 0) && gives("first", 0) && !kept(NULL), "a young file is not remembered");
     sleep(FILEHASH_AGE_S + 2);
-    ok(gives("first", 0) && kept(NULL) == 1 && gives("first", 1), "an older one is");
+    ok(gives("first", 0) && kept(NULL) == 1 && gives("first", 1),
+       "the hash of an older file is remembered");
     char made[65], wrong[65];
     struct err none = {0};
     hash_bytes("second", 6, wrong);
     kept(wrong);
-    ok(filehash(file, 4, made, &none) == 1 && !strcmp(made, wrong), "it is believed");
+    ok(filehash(file, 4, made, &none) == 1 && !strcmp(made, wrong),
+       "a remembered hash is believed");
     ok(!filehash_anew(file, 4, made, &none) && strcmp(made, wrong) && gives("first", 1),
-       "unless the bytes are asked for, which are remembered instead");
+       "filehash_anew() reads the bytes and replaces a wrong entry");
     kept("not a hash");
     ok(gives("first", 0) && gives("first", 1), "a broken entry is replaced");
     struct stat s;
     stat(file, &s);
     files_put_text(file, "other");
-    ok(gives("other", 0), "the same size at another time is another file");
+    ok(gives("other", 0), "a file of the same size at another time is hashed anew");
     struct timespec times[2] = {s.st_atim, s.st_mtim};
     utimensat(AT_FDCWD, file, times, 0);
-    ok(gives("other", 0), "and stays one when its time is set back");
+    ok(gives("other", 0), "a changed file is noticed although its time is set back");
     struct err e = {0};
     char hex[65];
     ok(!filehash(small, 4, hex, &e) && !filehash(small, 4, hex, &e) && kept(NULL) == 1,

@@ -49,7 +49,7 @@ static void test_random(void)
             members += on[i];
     }
     ok(good, "3000 random sets agree with the definition");
-    ok(members > 3000, "and their fronts are not empty");
+    ok(members > 3000, "the fronts of random sets are not empty");
 }
 
 static void test_cases(void)

@@ -146,7 +146,8 @@ static void confidences(void)
             other[r] += first != as;
         }
     }
-    ok(other[0] == 0 && ties[0] == 0 && turned == 0, "in double none tie; no pair is turned round");
+    ok(other[0] == 0 && ties[0] == 0 && turned == 0,
+       "in double no confidences tie and no pair is reversed");
     ok(ties[1] > 0 && ties[2] > 5 * ties[1] && other[2] > other[1],
        "%d pairs: f32 ties %d, bf16 %d; %d steps: another answer is first in %d and %d",
        STEPS * (ANSWERS - 1), ties[1], ties[2], STEPS, other[1], other[2]);

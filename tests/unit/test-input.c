@@ -149,7 +149,8 @@ static void test_plain(void)
     ok(gives("empty.txt", NULL, ""), "an empty file");
     ok(refused("none.txt", NULL, 0, EXIT_NO_INPUT, "No such file"), "a missing file");
     ok(refused(".", NULL, 0, EXIT_NO_INPUT, "folder"), "a folder");
-    ok(refused("plain.txt", "*.txt", 0, EXIT_BAD_DATA, "not an archive"), "member of no archive");
+    ok(refused("plain.txt", "*.txt", 0, EXIT_BAD_DATA, "not an archive"),
+       "a member of a plain file is refused");
     ok(refused("plain.txt", NULL, 5, EXIT_BAD_DATA, "limit of 5"), "more than --max-bytes");
     save("p.parquet", "PAR1\x15\x04\x15", 7);
     ok(refused("p.parquet", NULL, 0, EXIT_BAD_DATA, "duckdb"), "parquet names the converter");
@@ -226,7 +227,8 @@ static void test_other_filters(void)
         free(path);
         const struct member none = {"x", "", 0};
         make("none", ARCHIVE_FORMAT_RAW, all[i].filter, NULL, &none, 1);
-        ok(refused("none", NULL, 0, EXIT_BAD_DATA, "nothing"), "%s of nothing", all[i].name);
+        ok(refused("none", NULL, 0, EXIT_BAD_DATA, "nothing"),
+           "%s of no bytes is refused", all[i].name);
     }
 }
 
@@ -245,10 +247,13 @@ static void test_archives(void)
         const char *name = all[i].name;
         make(name, all[i].format, all[i].filter, NULL, TREE, 4);
         ok(gives(name, "*a.raw", TEXT), "%s: a member by glob", name);
-        ok(gives(name, "d/b.raw", "bbb"), "%s: another by name", name);
-        ok(refused(name, NULL, 0, EXIT_BAD_DATA, "several"), "%s: which one?", name);
-        ok(refused(name, "*c*.raw", 0, EXIT_BAD_DATA, "none of the"), "%s: absent", name);
-        ok(refused(name, "d/[ab].raw", 0, EXIT_BAD_DATA, "more than one"), "%s: two match", name);
+        ok(gives(name, "d/b.raw", "bbb"), "%s: a member by name", name);
+        ok(refused(name, NULL, 0, EXIT_BAD_DATA, "several"),
+           "%s: several members and no name are refused", name);
+        ok(refused(name, "*c*.raw", 0, EXIT_BAD_DATA, "none of the"),
+           "%s: a glob without a match is refused", name);
+        ok(refused(name, "d/[ab].raw", 0, EXIT_BAD_DATA, "more than one"),
+           "%s: a glob with two matches is refused", name);
         ok(refused(name, "*link*", 0, EXIT_BAD_DATA, "link"), "%s: a link", name);
         make(name, all[i].format, all[i].filter, NULL, TREE, 2);
         ok(gives(name, NULL, TEXT), "%s: the only regular file", name);
@@ -355,10 +360,10 @@ static void test_tar_end(void)
     static const size_t blocks[] = {2, 4, 5, 6};
     for (size_t i = 0; i < 4; i++) {
         save("cut.tar", b.data, 512 * blocks[i]);
-        ok(noted("cut.tar", blocks[i] < 6), "the first %zu blocks of it", blocks[i]);
+        ok(noted("cut.tar", blocks[i] < 6), "a tar cut behind %zu blocks", blocks[i]);
         struct buf z = gzip(b.data, 512 * blocks[i]);
         save("cut.tgz", z.data, z.len);
-        ok(noted("cut.tgz", blocks[i] < 6), "and packed");
+        ok(noted("cut.tgz", blocks[i] < 6), "a cut tar in gzip");
         buf_free(&z);
     }
     buf_free(&b);

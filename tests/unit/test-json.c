@@ -97,12 +97,13 @@ static void test_big_integers(void)
     const char *s = "";
     ok(j, "a 31-digit integer is read (%s)", e.text);
     ok(!json_int(j, "f", "n", 0, INT64_MAX, &n, &e) && n == 9007199254740993,
-       "and 2^53+1 beside it stays exact");
+       "2^53+1 beside a 31-digit integer stays exact");
     ok(!json_number(j, "f", "model_max_length", 0, 1e40, &x, &e) && x > 9.9e29 && x < 1.1e30,
        "the big one is a number near 1e30");
     ok(!json_text(j, "f", "s", &s, &e) && !strcmp(s, "1000000000000000019884624838656 \" 1"),
        "digits inside a string stay as they are");
-    ok(json_int(j, "f", "model_max_length", 0, INT64_MAX, &n, &e) == -1, "but it is no integer");
+    ok(json_int(j, "f", "model_max_length", 0, INT64_MAX, &n, &e) == -1,
+       "a 31-digit integer is refused as an integer");
     json_decref(j);
 }
 
@@ -114,7 +115,7 @@ static void test_nul(void)
            !strcmp(e.text, "config.json: line 2, column 18: a NUL byte"),
        "a NUL byte after a number ends no text: %s", e.text);
     ok(!json_strict(text, sizeof text - 1, NULL) && !json_strict("123\0", 4, NULL) &&
-           !json_strict("\0", 1, NULL), "nor in a record");
+           !json_strict("\0", 1, NULL), "a NUL byte ends no text of a record");
 }
 
 /* The look-up must fail with code 65 and each of the texts. */

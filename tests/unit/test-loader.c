@@ -77,10 +77,10 @@ int main(void)
             ok(follows(wild ? 300 : 0, STEPS, threads[i], &m),
                "%zu threads%s: the batches of the steps, in their order", threads[i],
                wild ? ", of any pace, from step 300 on" : "");
-            ok(m.made == (wild ? STEPS - 300 : STEPS), "each made once");
-            ok(threads[i] ? m.others == m.made : m.others == 0, "by %s",
+            ok(m.made == (wild ? STEPS - 300 : STEPS), "each batch is made once");
+            ok(threads[i] ? m.others == m.made : m.others == 0, "batches are made by %s",
                threads[i] ? "other threads" : "the asking thread");
-            ok(m.ahead <= (int64_t)(2 * threads[i]), "%lld ahead at most",
+            ok(m.ahead <= (int64_t)(2 * threads[i]), "at most %lld batches are made ahead",
                (long long)m.ahead);
         }
     struct err e = {0};

@@ -85,7 +85,7 @@ static void test_blocks(void)
     ok(s[0] == 16 && s[1] == 9 && s[2] == 5 && s[3] == 2, "steps of blocks: %zu %zu %zu %zu", s[0],
        s[1], s[2], s[3]);
     pace_blocks(16, 5, 8, 0.01, s);
-    ok(s[0] == 8 && s[1] + s[2] + s[3] + s[4] == 8 && s[4] >= 1, "none without a step");
+    ok(s[0] == 8 && s[1] + s[2] + s[3] + s[4] == 8 && s[4] >= 1, "each block gets a step");
     pace_blocks(10, 4, 16, 2, s);
     ok(s[0] == 1 && s[1] == 1 && s[2] == 3 && s[3] == 5, "a decay above 1 grows");
     int sums = 1, alike = 1;

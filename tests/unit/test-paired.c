@@ -62,7 +62,7 @@ static void test_missing(void)
     b[9] = NAN;
     struct paired r = ratio_of_tables(a, b, LAUNCHES, PROMPTS);
     ok(fabs(log(r.ratio.value) - log(16) / 10) < 1e-12 && r.left_out == 1,
-           "a cell that one side lacks is left out, and the prompt keeps its weight");
+           "a cell missing on one side is left out, and the prompt keeps its weight");
     for (size_t l = 0; l < LAUNCHES; l++)
         for (size_t p = 0; p < 2; p++)
             b[l * PROMPTS + p] = NAN;

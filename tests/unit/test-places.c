@@ -10,7 +10,8 @@ int main(void)
     ok(places_of(&p, "", 0) == 0 && places_of(&p, "a", 1) == 1 && places_of(&p, "a\0", 2) == 2 &&
        places_of(&p, "a", 1) == 1 && places_of(&p, "ab", 1) == 1 && p.n == 3,
        "a text is its bytes and how many: an empty one, and one with a NUL, too");
-    ok(!strcmp(places_text(&p, 1), "a") && !*places_text(&p, 0), "and is given back");
+    ok(!strcmp(places_text(&p, 1), "a") && !*places_text(&p, 0),
+       "places_text() returns the text of a place");
     places_free(&p);
 
     enum { TEXTS = 20000, DRAWS = 200000 };

@@ -81,12 +81,13 @@ static void test_x86(void)
            rec_int(p, "cpu_stepping", -1) == 1,
        "the first processor's vendor, family, model, stepping");
     ok(has(p, "cpu_flags", "avx2 bmi2 f16c fma") && has(p, "cpu_caches", "32K 512K"),
-       "its instruction sets, sorted, and its caches");
+       "the processor's instruction sets, sorted, and caches");
     ok(has(p, "microarchitecture", "Zen 3") && is_called(p, "AMD EPYC (Zen 3)"),
-       "it has the name of its microarchitecture");
+       "a processor's name contains its microarchitecture");
     json_decref(p);
     plant_x86("zen5", "AuthenticAMD", 26, 2, "avx2 avx512f amx");
-    ok(called("zen5", "AMD EPYC (Zen 5)"), "another of the same name has another");
+    ok(called("zen5", "AMD EPYC (Zen 5)"),
+       "a processor of the same name and another family is a Zen 5");
     plant_x86("zen4", "AuthenticAMD", 25, 0x11, "avx2");
     plant_x86("spr", "GenuineIntel", 6, 0x8f, "avx2");
     plant_x86("new", "AuthenticAMD", 99, 2, "avx2");
@@ -163,7 +164,7 @@ static void test_prints(void)
     free(y);
     differ("zen3", "zen5", "two kinds of one name are two machines, in records and folders");
     plant_x86("less", "AuthenticAMD", 25, 1, "fma bmi2 f16c");
-    differ("zen3", "less", "so are two that differ in an instruction set and a cache");
+    differ("zen3", "less", "machines that differ in an instruction set and a cache are two");
     char *path = mem_format("%s/zen5", tmp);
     json_t *m = machine_describe_below(path);
     ok(has(m, "microarchitecture", "Zen 5") && rec_int(m, "cores", 0) > 0,

@@ -65,7 +65,8 @@ static void test_sums(void)
     domain("2", "psys\n", "0\n");
     domain("0:0", "core\n", "0\n");
     struct rapl *r = rapl_open(tree, SELDOM, &e);
-    ok(r && !strcmp(rapl_source(r), "powercap") && near(rapl_joules(r), 0), "it begins at 0");
+    ok(r && !strcmp(rapl_source(r), "powercap") && near(rapl_joules(r), 0),
+       "a counter of energy begins at 0");
     domain("0", "package-0\n", "900000\n");
     domain("1", "package-1-die-0\n", "100005\n");
     domain("2", "psys\n", "500000\n");
@@ -74,9 +75,9 @@ static void test_sums(void)
     domain("0", "package-0\n", "100000\n");
     ok(near(rapl_joules(r), 0.5) && near(rapl_joules(r), 0.5), "a counter that began anew goes on");
     put("class/powercap/intel-rapl:1", "energy_uj", "");
-    ok(isnan(rapl_joules(r)), "one that cannot be read makes no sum of the others");
+    ok(isnan(rapl_joules(r)), "a domain that cannot be read leaves no sum");
     domain("1", "package-1-die-0\n", "200005\n");
-    ok(near(rapl_joules(r), 0.6), "and is taken up again");
+    ok(near(rapl_joules(r), 0.6), "a domain that can be read again counts again");
     rapl_close(r);
 }
 
@@ -149,9 +150,10 @@ static void test_events(void)
     put("bus/event_source/devices/power/events", "energy-pkg.scale", "2.3283064365386963e-10\n");
     ok(is_refused("devices/power/events/energy-pkg: "), "an event that the kernel refuses");
     put(power, "cpumask", "x\n");
-    ok(is_refused("cpumask: expected processors, got 'x'"), "processors that are none");
+    ok(is_refused("cpumask: expected processors, got 'x'"), "a cpumask without numbers is refused");
     put("bus/event_source/devices/power/events", "energy-pkg", "umask=1\n");
-    ok(is_refused("expected event=N, got 'umask=1'"), "an event that is none");
+    ok(is_refused("expected event=N, got 'umask=1'"),
+       "an event description without event= is refused");
 }
 
 int main(void)

@@ -126,7 +126,7 @@ static void test_repeats(void)
        "a new record");
     ok(taken(&s, ",\"run\":\"r\",\"y\":null,\"x\":[1, 2.50,\"\\u0074\",{\"b\":[],\"a\":1}],"
                  "\"seq\":1") == 1 && s.dropped == 1,
-       "the same in another order, spelling and run is a repeat");
+       "a record in another order, spelling and run is a repeat");
     static const char *const others[] = {"[1,2.5,\"t\",{\"a\":1,\"b\":[]}],\"y\":0",
                                          "[1,2.5,\"t\",{\"a\":1,\"b\":[]}]",
                                          "[2.5,1,\"t\",{\"a\":1,\"b\":[]}],\"y\":null",
@@ -167,10 +167,11 @@ static void test_round_trip(void)
     ok(strstr(text, ENVELOPE("metric") ",\"value\":0.1}\n") != NULL,
        "a record has its envelope first, 15 digits, no second kind");
     ok(strstr(text, "\n{\"kind\":\"odd\",\"x\":1}\n") != NULL, "a passed record is unchanged");
-    ok(read_all(paths, 1, &bad, &e) == 4 && bad == 0, "it reads back and verifies");
-    ok(read_all(paths, 2, &bad, &e) == 8 && bad == 0, "so do two files in a row");
+    ok(read_all(paths, 1, &bad, &e) == 4 && bad == 0, "a written file reads back and verifies");
+    ok(read_all(paths, 2, &bad, &e) == 8 && bad == 0, "two files in a row verify");
     char *twice = mem_format("%s%s", text, text), *cut = strstr(text, "{\"kind\":\"odd\"");
-    ok(read_text(twice, strlen(twice), &bad, &e) == 8 && bad == 0, "and two streams in one file");
+    ok(read_text(twice, strlen(twice), &bad, &e) == 8 && bad == 0,
+       "two streams in one file verify");
     ok(read_text(text, (size_t)(cut - text), &bad, &e) == 2 && bad == 1 && strstr(e.text, "cut"),
        "a stream without end is found: %s", e.text);
     char *edited = mem_text(text);
@@ -203,7 +204,7 @@ static void test_lines(void)
     int bad;
     ok(READ("{\"a\":1}\r\n\n \t\n{\"a\":2}") == 2 && bad == 0,
        "CRLF, blank lines, no newline at the end");
-    ok(READ("") == 0 && bad == 0, "nothing is no records");
+    ok(READ("") == 0 && bad == 0, "an empty input has no records");
     ok(READ("\xef\xbb\xbf{\"a\":1}\n") == 0 && bad == 1 && strstr(e.text, "byte order mark"),
        "a byte order mark is refused");
     ok(READ("{\"a\":1}\n{\"a\":}\n{\"a\":3}\n") == 2 && bad == 1 && strstr(e.text, ":2: "),
@@ -257,13 +258,14 @@ static void test_counts(void)
     char *text = text_of(path);
     ok(strstr(text, "\"code\":\"bad_data\",\"message\":\"it broke\",\"where\":\"line 3\"") != NULL,
        "the error record");
-    ok(strstr(text, "\"where\":\"caf?:1\"") != NULL, "its name");
+    ok(strstr(text, "\"where\":\"caf?:1\"") != NULL, "a byte that is no UTF-8 in a name becomes ?");
     ok(strstr(text, "\"kind\":\"generation\",\"run\":\"r2\"") != NULL, "a record's own run wins");
     ok(strstr(text, "{\"kind\":\"parent\",\"tool\":\"x\"}") && !strstr(text, ":99"),
        "a foreign meta is a parent, a foreign end is gone");
     const char *p = path;
     int bad;
-    ok(read_all(&p, 1, &bad, &what) == 7 && bad == 0, "it verifies");
+    ok(read_all(&p, 1, &bad, &what) == 7 && bad == 0,
+       "a file with errors and foreign records verifies");
     json_decref(meta);
     json_decref(end);
     free(text);
@@ -299,7 +301,7 @@ static void test_broken_outputs(void)
 {
     ok(status_of_writing(0, "/dev/full") == EXIT_IO, "/dev/full gives 74");
     ok(status_of_writing(0, NULL) == 141, "a reader that went away ends the writer by SIGPIPE");
-    ok(status_of_writing(1, NULL) == 141, "also when SIGPIPE was ignored");
+    ok(status_of_writing(1, NULL) == 141, "SIGPIPE ends the writer although it was ignored");
 }
 
 static void test_machine(void)

@@ -436,7 +436,7 @@ static void test_write(void)
     ok(!safetensors_write(path, list, 3, metadata, &e), "written: %s", e.text);
     struct tensors *t = safetensors_open_file(path, &e);
     ok(t && safetensors_count(t) == 3 && safetensors_files(t) == 1 &&
-           !strcmp(safetensors_file(t, 0), path), "and read: %s", e.text);
+           !strcmp(safetensors_file(t, 0), path), "the written file is read: %s", e.text);
     for (size_t i = 0; t && i < 3; i++) {
         const struct tensor *r = safetensors_find(t, list[i].name);
         ok(r && !strcmp(r->dtype, list[i].dtype) && r->rank == list[i].rank &&
@@ -444,7 +444,7 @@ static void test_write(void)
                r->bytes == list[i].bytes && !memcmp(r->data, list[i].data, r->bytes),
            "tensor %s is as it was", list[i].name);
     }
-    ok(t && !safetensors_find(t, "none") && !safetensors_find(t, ""), "a name that is not there");
+    ok(t && !safetensors_find(t, "none") && !safetensors_find(t, ""), "no other name is found");
     ok(t && !stat(path, &st) && st.st_size % 2 == 0 && !safetensors_unchanged(t, &e), "unchanged");
     ok(!safetensors_write(path, list, 1, NULL, &e) && t && !safetensors_unchanged(t, &e),
        "a file replaced by rename leaves the open one as it was");

@@ -250,13 +250,13 @@ static void test_refusals(void)
     struct segments *s = begin(&r, &m, SIZE_MAX, 22 * MIB);
     void *p = segments_alloc(s, 15 * MIB, MEMORY_KV);
     ok(p && m.reserved == 16 * MIB && !segments_alloc(s, 10 * MIB, MEMORY_KV),
-       "the cap bounds what is reserved");
+       "reserved memory stays below the cap");
     segments_free(s, p);
     p = segments_alloc(s, 20 * MIB, MEMORY_KV);
-    ok(p && m.reserved == 20 * MIB, "under the cap, what is cached makes room");
+    ok(p && m.reserved == 20 * MIB, "under the cap, cached segments are freed for a new one");
     ok(segments_alloc(s, 1, MEMORY_KV) && !segments_alloc(s, 2 * MIB, MEMORY_KV) &&
            m.reserved == m.cap,
-       "up to the last byte");
+       "reserved memory can reach the cap exactly");
     segments_delete(s);
 
     s = begin(&r, &m, SIZE_MAX, 0);
@@ -271,7 +271,7 @@ static void test_refusals(void)
     r.refusals = 2;
     ok(!segments_alloc(s, 40 * MIB, MEMORY_KV), "no to both: NULL");
     segments_delete(s);
-    ok(!r.n && !r.wrong, "and all is given back");
+    ok(!r.n && !r.wrong, "all segments are returned to the system");
 }
 
 int main(void)

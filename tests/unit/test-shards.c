@@ -140,7 +140,7 @@ static void test_lost(void)
     judge_note("a name without a tensor", 3, "1 named there is in no shard", "\"d\" not in " TWO);
     fresh();
     put_shard(files_at("f/" ONE), "a");
-    judge_note("a shard lacks a tensor", 2, "\"b\" not in " ONE, "total_size is 12");
+    judge_note("a tensor is missing in its shard", 2, "\"b\" not in " ONE, "total_size is 12");
     fresh();
     put_shard(files_at("f/" ONE), "ac");
     unlink(files_at("f/" TWO));

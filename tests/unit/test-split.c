@@ -43,7 +43,7 @@ static int splits(const char *bytes, const char *want)
 
 static void test_sound(void)
 {
-    ok(splits("", ""), "nothing");
+    ok(splits("", ""), "an empty input has no objects");
     ok(splits(" \n[ ]\n", ""), "an empty array");
     ok(splits("[{\"a\":1}, {\"b\":[2,{}]}]", "{\"a\":1}|{\"b\":[2,{}]}"), "an array of objects");
     ok(splits("{\"a\":1}\n{\"b\":2}\r\n\n{}", "{\"a\":1}|{\"b\":2}|{}"), "lines");

@@ -48,7 +48,7 @@ static void test_t(void)
     struct interval v = stat_t(x, 3, 0.95);
     ok(near(v.value, 12, 0) && near(v.hi - 12, 4.302652730 * 2 / sqrt(3), 1e-8), "t interval");
     v = stat_t(x, 1, 0.95);
-    ok(near(v.value, 10, 0) && isnan(v.lo) && isnan(v.hi), "t interval of one is none");
+    ok(near(v.value, 10, 0) && isnan(v.lo) && isnan(v.hi), "one value has no t interval");
 }
 
 /* Ranks of the interval in 1..n. */
@@ -127,7 +127,7 @@ static void test_lines(void)
     ok(best, "the line is the best of all lines through two points");
     double one[] = {3, 3, 3}, up[] = {1, 5, 2};
     stat_line(one, up, 3, &a, &b);
-    ok(near(b, 0, 0) && near(a, 2, 0), "one abscissa: the median, flat");
+    ok(near(b, 0, 0) && near(a, 2, 0), "points of one abscissa give a flat line at their median");
     double s, se, drift[] = {1, 2, 3, 4};
     stat_slope(drift, 4, &s, &se);
     ok(near(s, 1, 1e-15) && near(se, 0, 1e-12), "slope of 1, 2, 3, 4");
@@ -337,9 +337,9 @@ static void test_ratio(void)
        "four launches decide nothing");
     r = ratio_of(a, 6, a, 6, 0.95, work);
     ok(ratio_verdict(&r, RATIO_ZONE) == RATIO_SAME && near(r.p, 1, 0) && !ratio_more(&r, 0.02),
-       "a thing is the same as itself");
+       "equal samples have the verdict SAME");
     r = ratio_of(NULL, 0, a, 6, 0.95, work);
-    ok(isnan(r.value) && r.reason, "nothing over something is no ratio");
+    ok(isnan(r.value) && r.reason, "a ratio without values of the first side is not a number");
 }
 
 /* The A/A test that passed with an interval from 0.09 to 1.95. */
@@ -370,14 +370,14 @@ static void test_steady(void)
     ok(launch_steady(x, 20, 0.95, work) == 1, "noise is steady");
     for (int i = 0; i < 20; i++)
         x[i] += i;
-    ok(launch_steady(x, 20, 0.95, work) == 0, "drift is not");
-    ok(launch_steady(x, 7, 0.95, work) == -1, "seven cannot say");
+    ok(launch_steady(x, 20, 0.95, work) == 0, "a drift is not steady");
+    ok(launch_steady(x, 7, 0.95, work) == -1, "seven values are too few to tell");
     double y[80], room[80], slope, se;
     for (int i = 0; i < 80; i++) /* up at the 20th, and slowly down to where it began */
         y[i] = (i < 20 ? 100 : 108 - 0.1375 * (i - 20)) + 0.2 * rng_normal(&r);
     stat_slope(y, 80, &slope, &se);
     ok(fabs(slope) < 2 * se && launch_steady(y, 80, 0.95, room) == 0,
-       "nor is a jump that no line shows");
+       "a jump that a line does not show is not steady");
 }
 
 static void test_proportions(void)
@@ -413,12 +413,13 @@ static void test_fit(void)
 {
     const double x[] = {1, 2, 3, 4, 5}, y[] = {1.1, 1.9, 3.2, 3.9, 5.1};
     struct trend f = trend_fit(x, y, 5, 0.95);
-    ok(near(f.slope, 1, 1e-12) && near(f.at, 0.04, 1e-12), "least squares");
-    ok(near(f.lo, 0.84409260836, 1e-9) && near(f.hi, 1.15590739164, 1e-9), "its t interval");
+    ok(near(f.slope, 1, 1e-12) && near(f.at, 0.04, 1e-12), "a trend is fitted by least squares");
+    ok(near(f.lo, 0.84409260836, 1e-9) && near(f.hi, 1.15590739164, 1e-9),
+       "the slope of a trend has its t interval");
     f = trend_fit(x, y, 2, 0.95);
     ok(near(f.slope, 0.8, 1e-12) && isnan(f.lo), "two points have a slope and no interval");
     const double same[] = {2, 2, 2};
-    ok(isnan(trend_fit(same, y, 3, 0.95).slope), "one place has none");
+    ok(isnan(trend_fit(same, y, 3, 0.95).slope), "points at one place have no slope");
     double ppl = pooled_scale(8, POOLED_EXPONENTIAL, 0), plain = pooled_scale(0.5, POOLED_PLAIN, 1);
     ok(near(ppl, -log(8), 1e-12) && near(plain, 0.5, 0), "a quality on its scale");
 }

@@ -132,7 +132,7 @@ int main(void)
         close(fd);
     size_t n = run(3, 0, WHOLE, code, text);
     ok(n == 3 * TURNS && in_order(text, 0, n, 3), "three parties work in their order");
-    ok(!code[0] && !code[1] && !code[2], "and end well");
+    ok(!code[0] && !code[1] && !code[2], "all parties exit with 0");
     n = run(2, 5, LEAVES, code, text);
     ok(n == TURNS + 5 && in_order(text, 0, 10, 2) && text[n - 1] == 'a' && !code[0],
        "a party that has left is passed over");
