@@ -11,8 +11,8 @@
  * Memory. Every pointer that an operation gets, index arrays included, is memory of the back end
  * (`alloc`). A structure that is passed by address (struct product, struct attn...) is host memory.
  * Code above kernels/ moves data to the back end with `write` and back with `read` or `fetch`.
- * Operations take effect in the order of the calls, but a device may run them later: only `read`
- * and `event_wait` wait for it.
+ * Operations take effect in the order of the calls. A device may run them after the call returns;
+ * only `read` and `event_wait` wait for it.
  *
  * Activations (`act`) have the format backend.act. It is F32; on cuda it is BF16 unless the
  * matrices are F32, F16 or BF16_F32. With BF16 every operation computes in fp32 and rounds its
@@ -24,19 +24,19 @@
  *   BF16      bf16 weights, x rounded to bf16 (to nearest, ties to even), as bf16 models compute
  *   BF16_F32  bf16 weights, x not rounded. An infinite weight gives NaN or infinity (tiles split x
  *             into 3 parts)
- *   F16       fp16 weights, x rounded to fp16. |x| >= 65520 becomes infinity; outputs are then
- *             infinity, or NaN where it meets a zero weight or the opposite infinity
+ *   F16       fp16 weights, x rounded to fp16. |x| >= 65520 becomes infinity. An output is then
+ *             infinity; it is NaN if that infinity is multiplied by 0 or meets its opposite
  *   INT8      LLM.int8() (kernels/quant.h); INT8_VECTOR: the same without outliers
  *   NF4       4-bit NormalFloat with double quantization, x rounded to bf16 (kernels/quant.h);
  *             NF4_F32: without double quantization; FP4: as NF4_F32 with other levels
- *   Q4        4-bit integers by x coded as int8, in blocks (kernels/quant.h)
- *   FP8       e4m3 weights with one scale a row, x rounded to bf16 (kernels/quant.h)
+ *   Q4        blocks of 4-bit integers, multiplied by x coded as int8 (kernels/quant.h)
+ *   FP8       e4m3 weights with one scale for each row, x rounded to bf16 (kernels/quant.h)
  *
  * Sums are fp32 (ref: double; INT8 and blocks of Q4: exact integers). On ref and cpu the order of a
  * sum depends only on K, so a result has the same bits at every number of threads and of rows. On
- * cuda the order also depends on the kernel, which is chosen by T and the shape: the same pass
- * gives the same bits. Softmax sums and the head's log-sum-exp add short groups in fp32 and the
- * groups in double. Ties go to the lowest index. */
+ * cuda the order also depends on the kernel, and T and the shape select the kernel: the same pass
+ * always gives the same bits. Softmax sums and the log-sum-exp of the head add short
+ * groups in fp32 and then the groups in double. Ties go to the lowest index. */
 #pragma once
 
 #include <stddef.h>
@@ -64,8 +64,8 @@ struct memory {
     size_t kind[MEMORY_KINDS]; /* allocated bytes by purpose */
     size_t cap;                /* --mem-cap: alloc returns NULL beyond it; 0: no cap */
     int64_t arrive_ns;         /* time the host waited in ops.arrive since the last reset */
-    int direct;                /* 1: cuda gets each block from the system and gives it back by
-                                * itself, as a host does; it keeps none for later */
+    int direct;                /* 1: cuda gets each block from the system and frees it to the
+                                * system, as a host does. 0: it keeps freed blocks for later */
 };
 
 /* A weight matrix of y = x W^T, W [rows, cols] as in the checkpoint. `data` has the packed layout
@@ -76,8 +76,8 @@ struct mat {
     size_t rows, cols; /* outputs N, inputs K */
 };
 
-/* The values from which a matrix is made: a function that gives rows of floats and, where the
- * checkpoint has them, the stored values, which need no conversion to floats. */
+/* The values from which a matrix is made. floats() always gives them as rows of floats. One of f32,
+ * bf16, q and draw may hold them as stored, which saves the conversion. */
 struct mat_source {
     size_t rows, cols;
     /* out[count, cols] = rows first..first+count. Several threads call it at once. */
@@ -92,8 +92,9 @@ struct mat_source {
 /* The source of a matrix in memory: w[rows, cols]. */
 struct mat_source mat_floats(const float *w, size_t rows, size_t cols);
 
-/* The rows that a product reads: x[T, K]; or with a gain rmsnorm(x) =
- * x[t,k] / sqrt(mean_k x^2 + eps) * gain[k], the quotient rounded to `act` before the gain. */
+/* The rows that a product reads. Without a gain: x[T, K]. With a gain: rmsnorm(x)[t,k] =
+ * x[t,k] / sqrt(mean_k x[t,k]^2 + eps) * gain[k]; the quotient is rounded to `act` before the
+ * product with gain[k]. */
 struct input {
     const act *x;
     const float *gain; /* [K], or NULL */
@@ -112,21 +113,21 @@ struct mixing_ops;
 struct train_ops;
 struct backend {
     const struct ops *ops;
-    enum dtype act;      /* F32 or BF16: set by network_load from act_dtype() before any work */
+    enum dtype act;      /* F32 or BF16; network_load sets it by act_dtype() before any work */
     struct pool *pool;   /* threads of the host */
     struct memory memory;
     int unrecorded;      /* 1: run() never records; each step runs as it does the first time */
-    int tf32;            /* 1: on cuda the vendor's library may round both factors of a product of
-                          * many rows with an F32 matrix to 10 bits of mantissa (tf32). 0: F32 is
-                          * fp32 everywhere */
+    int tf32;            /* 0: products with F32 matrices are fp32 everywhere. 1: on cuda, with many
+                          * rows, the vendor's library may round both factors to 10 bits of mantissa
+                          * (tf32) */
     void *device;        /* private data of the back end */
     char name[64];       /* of the device: "NVIDIA H200"; empty for the host */
     char address[16];    /* of the device on the bus, "0000:18:00.0"; empty for the host */
     char level[16];      /* instruction set in use: ops.level, on cuda "sm_90" */
-    char library[32];    /* vendor's library for products of many rows: "cuBLASLt 130100"; empty:
-                          * none, the back end's own kernels compute them */
-    uint64_t library_choices; /* digest of the library's algorithms that ran for shapes, in any
-                               * order; 0: none ran */
+    char library[32];    /* vendor's library for products of many rows: "cuBLASLt 130100". Empty:
+                          * the back end computes them by its own kernels */
+    uint64_t library_choices; /* digest of the shapes and of the library's algorithm for each; it
+                               * does not depend on their order. 0: no algorithm ran */
     struct err_witness **witness; /* the program's, for a shared object with its own err.c */
 };
 
@@ -138,13 +139,13 @@ struct cache {
 
 /* Queries, keys and values of the rows of a pass:
  *     q = rope(n(x Wq^T + bq)), k = rope(n(x Wk^T + bk)), v = x Wv^T + bv
- * n is the rmsnorm of each head by itself (struct input, K = E). Products, sums with a bias and the
- * input of a rotation are rounded to `act`. */
+ * n is the rmsnorm of each head by itself (struct input, K = E); without head_gain n(y) = y.
+ * Products, sums with a bias and the input of a rotation are rounded to `act`. */
 struct qkv {
     struct input in;               /* [T, D] */
     const struct mat *wq, *wk, *wv;
-    const float *bias[3];          /* of q, k, v: [H*E], [K*E], [K*E]; all of them or NULL */
-    const float *head_gain[2];     /* of q, k: [E]; both or NULL; eps is that of `in` */
+    const float *bias[3];          /* of q, k, v: [H*E], [K*E], [K*E]; or all three NULL */
+    const float *head_gain[2];     /* of q, k: [E]; or both NULL; eps is that of `in` */
     const float *table;            /* [T, E] of rope_table */
     act *q;                        /* [T, H*E] */
     struct cache to;               /* the key and value of row t go to slot[t] */
@@ -174,9 +175,9 @@ struct attn {
     size_t mask_block; /* MASK_BLOCK_CAUSAL: a row sees keys whose pos/block <= its own */
     size_t window;     /* > 0, MASK_CAUSAL: a row sees only the last `window` positions up to its
                         * own */
-    size_t dense;      /* 0: scores exist one tile at a time. N: the scores of N heads, all rows and
-                        * all keys exist at once in work, to measure what tiles save. ref always
-                        * has one row of scores */
+    size_t dense;      /* 0: scores exist one tile at a time. N: `work` holds the scores of N heads
+                        * for all rows and keys at once; this measures how much memory tiles save.
+                        * ref always holds one row of scores */
 };
 
 /* The most likely ids of a row and their probabilities, best first; of equals the lowest id first.
@@ -187,8 +188,8 @@ struct head_top {
     float prob[HEAD_TOPS];
 };
 
-/* The questions that the head answers, and how it chooses a token. No member has padding behind
- * it. */
+/* How the head chooses a token, and which other values it computes. The struct has no padding
+ * between its members. */
 struct head_query {
     double temperature;   /* 0: argmax. > 0: argmax of logit + T * Gumbel noise (gumbel_score) */
     size_t gumbel;        /* enum gumbel (kernels/gumbel.h); 0: noise in double */
@@ -196,10 +197,12 @@ struct head_query {
     const uint64_t *keys; /* [R], may be NULL at temperature 0 */
     double cfg_scale;     /* > 0: logits = u + (1 + cfg_scale) (c - u): c from x, u from xu */
     size_t top_k;         /* > 0: draws among this many most likely ids (sample.h), and ties */
-    double top_p;         /* between 0 and 1: among the most likely ids that hold this much */
-    size_t top_p_of_all;  /* top_p is a share of the probability: 1: of all ids; 0: of the ids that
+    double top_p;         /* between 0 and 1: draws among the most likely ids that together hold
+                           * this share of the probability */
+    size_t top_p_of_all;  /* 1: top_p is a share of the probability of all ids; 0: of those that
                            * top-k leaves */
-    size_t drawn;         /* 1: probabilities are of the distribution that is drawn from */
+    size_t drawn;         /* 0: head_row has probabilities of the model (temperature 1, no filter);
+                           * 1: of the distribution from which the token is drawn */
     size_t divergence;    /* 1: xu is not guidance; the softmax of x is compared with that of xu */
     const int32_t *ban;   /* ids whose logits become -inf first */
     size_t n_ban;
@@ -208,20 +211,20 @@ struct head_query {
     const int32_t *target; /* [R] ids whose log-probability is wanted, or NULL */
     struct head_top *tops; /* [R] the most likely ids of each row are written here, by
                             * softmax(logits); needs `logits`. NULL: not wanted */
-    size_t dense;         /* 1: the logits of all rows and ids exist in work before the first is
-                           * read, to measure what chunks of the vocabulary save. ref always has
-                           * one row of logits */
+    size_t dense;         /* 0: logits exist one chunk of the vocabulary at a time. 1: `work` holds
+                           * the logits of all rows and ids at once; this measures how much memory
+                           * chunks save. ref always holds one row of logits */
 };
 struct head_row {
     int32_t id;        /* the chosen token */
     int32_t runner_up; /* second best logit without noise; -1 when V = 1 */
-    float prob;        /* softmax(logits)[id], temperature 1, no noise, unless drawn */
+    float prob;        /* probability of id: head_query.drawn says of which distribution */
     float runner_up_prob;
     float gap;              /* best minus second best logit, without noise */
     float entropy;          /* of the softmax, nats */
     double log_prob;        /* log(prob) in double */
     double target_log_prob; /* log softmax(logits)[target]; 0 without targets */
-    int32_t bad;            /* 1: a logit was not finite before bans, or all were banned */
+    int32_t bad;            /* 1: a logit was not finite before bans, or every id was banned */
     float divergence;       /* KL(softmax(x) || softmax(xu)), nats, if head_query.divergence;
                              * else 0 */
 };
@@ -237,10 +240,9 @@ struct rows {
 
 struct store;       /* private to the back end */
 enum { STORE_GRAIN = 4096, STORE_DEPTH = 4 };
-/* Rows of two arrays in a block, one at its beginning and one at byte `second`: rows slot[0..T)
- * (memory of the back end), or the first T if slot is NULL. */
+/* Rows of two arrays in a block: one array begins at byte 0, the other at byte `second`. */
 struct store_rows {
-    const int32_t *slot;
+    const int32_t *slot;     /* [T] the rows, memory of the back end; NULL: rows 0 .. T - 1 */
     size_t T, bytes, second; /* bytes: of one row */
 };
 
@@ -259,8 +261,8 @@ struct ops {
 
     /* ---- memory ---- */
 
-    /* Cleared memory of the back end, 64-byte aligned (cuda: 512). NULL when the cap or the machine
-     * has no more: an ordinary answer, recorded as `oom`. */
+    /* Cleared memory of the back end, 64-byte aligned (cuda: 512). NULL: the cap or the machine has
+     * no more. This is no error of the program: callers record it as `oom`. */
     void *(*alloc)(struct backend *b, size_t bytes, enum memory_kind kind);
     void (*free)(struct backend *b, void *p); /* p may be NULL */
     /* Returns reserved memory that is not in use to the system, so that a peak after
@@ -293,9 +295,9 @@ struct ops {
      * memory of the back end discards the preparation. NULL: no key needs any. */
     void (*prepare)(struct backend *b, const void *key, size_t key_bytes, void (*step)(void *ctx),
                     void *ctx);
-    /* event_record: an event behind all operations so far. event_wait: waits until these are done
-     * and returns the time when they were done, by clock_ns() (cuda: from events of the device).
-     * An event is waited for at most once, and never after a later event. */
+    /* event_record: marks the place behind all operations so far. event_wait: waits until these are
+     * done, and returns the clock_ns() at which they were done (cuda: by the device's own events).
+     * Callers wait for an event at most once, and never after they waited for a later one. */
     int64_t (*event_record)(struct backend *b);
     int64_t (*event_wait)(struct backend *b, int64_t event);
 
@@ -347,20 +349,21 @@ struct ops {
      * (RoFormer, arXiv 2104.09864). */
     void (*rope_table)(struct backend *b, float *table, const int32_t *pos, const float *inv_freq,
                        float scale, size_t T, size_t E);
-    /* See struct qkv. work: qkv_work(T, D, H, K, E, steps) bytes; steps: 1 with a bias or gain. */
+    /* See struct qkv. work: qkv_work(T, D, H, K, E, steps) bytes; steps: 1 if there is a bias or a
+     * head_gain, else 0. */
     void (*qkv)(struct backend *b, const struct qkv *a, size_t T, void *work);
     size_t (*qkv_work)(const struct backend *b, size_t T, size_t D, size_t heads, size_t kv_heads,
                        size_t head_dim, int steps);
     /* y = softmax(q k^T / sqrt(E) + mask) v. Query head h reads key head h / (H/K). A row that sees
-     * no key gives zeros. work: attention_work(...) bytes for at least this number of rows (all
-     * sequences together), sequences, slots a sequence, and this attn.dense. Source: Milakov &
-     * Gimelshein 2018 (online softmax, arXiv 1805.02867); Ainslie et al. 2023 (grouped queries,
-     * arXiv 2305.13245). */
+     * no key gives zeros. work: attention_work(...) bytes for this attn.dense, and for at least as
+     * many rows (of all sequences together), sequences, and slots of one sequence. Source:
+     * Milakov & Gimelshein 2018 (online softmax, arXiv 1805.02867); Ainslie et al. 2023 (grouped
+     * queries, arXiv 2305.13245). */
     void (*attention)(struct backend *b, const struct attn *a, void *work);
     size_t (*attention_work)(const struct backend *b, size_t T, size_t n_seqs, size_t max_slots,
                              size_t heads, size_t kv_heads, size_t head_dim, size_t dense);
-    /* y_i[T, N_i] = in[T, K] W_i^T, or += , for n <= PRODUCTS_MAX matrices of one dtype and one K.
-     * work: at least matmul_work(...) bytes for this T, K and the sum of N_i. */
+    /* y_i[T, N_i] = in[T, K] W_i^T (product.add: y_i += ...), for n <= PRODUCTS_MAX matrices of one
+     * dtype and one K. work: at least matmul_work(T, K, N_1 + ... + N_n) bytes. */
     void (*matmul)(struct backend *b, const struct product *p, size_t n, struct input in, size_t T,
                    void *work);
     /* y[T, F] = silu(in Wgate^T) * (in Wup^T). Both matrices have one dtype and the shape [F, K].
@@ -379,14 +382,15 @@ struct ops {
     /* y = silu(gate) * up, n values; silu(gate) is rounded to `act`. y may be gate. gated() does
      * this to its products. */
     void (*swiglu)(struct backend *b, act *y, const act *gate, const act *up, size_t n);
-    /* y[t, :] = rmsnorm of x[row[t], :] (struct input), or a copy of it if gain is NULL. row NULL:
-     * row t; y may then be x. */
+    /* y[t, :] = rmsnorm of x[row[t], :] (struct input); gain NULL: a copy of x[row[t], :].
+     * row NULL: row t, and y may be x. */
     void (*rmsnorm)(struct backend *b, act *y, const act *x, const int32_t *row, const float *gain,
                     size_t T, size_t D, double eps);
-    /* Answers q for R rows x[R, D] in one streaming pass over the vocabulary. xu: unconditional
-     * rows for CFG, or rows to compare with (divergence), or NULL. logits: [R, V] for the
-     * logits after guidance and bans, or NULL where sample_needs_logits(q, V) is 0 and tops is
-     * NULL. work: head_work bytes; its `dense` is 0, or with head_query.dense 1 (2 with xu). */
+    /* Answers q for R rows x[R, D] in one streaming pass over the vocabulary.
+     * xu: with cfg_scale the unconditional rows, with divergence the rows to compare with; else
+     * NULL. logits[R, V] receives the logits after guidance and bans; it may be NULL if
+     * sample_needs_logits(q, V) is 0 and q->tops is NULL. work: head_work(..., dense) bytes; dense
+     * is 0 if head_query.dense is 0, else 1 without xu and 2 with xu. */
     void (*head)(struct backend *b, const struct mat *w, const act *x, const act *xu, size_t R,
                  const struct head_query *q, struct head_row *out, float *logits, void *work);
     size_t (*head_work)(const struct backend *b, size_t R, size_t D, size_t V, size_t dense);
@@ -408,7 +412,7 @@ struct ops {
     /* ---- tables of operations that only some models need ---- */
 
     const struct mixing_ops *mixing; /* RWKV 6 and 7: kernels/mixing.h */
-    const struct train_ops *train;   /* gradients of a device, or NULL: train_ops_of() */
+    const struct train_ops *train;   /* gradients on a device; NULL on a host: train_ops_of() */
 
     /* Frees backend.device. NULL: there is nothing to free. */
     void (*close)(struct backend *b);
@@ -417,24 +421,26 @@ struct ops {
 /* Declares a function of the type of a slot of `struct table`. */
 #define OPS_DECLARE(table, slot, function) __typeof__(*((struct table *)0)->slot) function;
 
-/* device: "auto" | "ref" | "cpu" | "cuda[:N]"; auto takes a usable GPU, else the CPU. isa: name of
- * an instruction set of the cpu back end, or NULL for the best. threads: 0 for all that the process
- * may use. The caller closes the result (backend_close). NULL: no usable device of that kind
- * (EXIT_NO_DEVICE with the reason), or no such instruction set (EXIT_NO_DEVICE without text). */
+/* Opens a back end; the caller closes it (backend_close). device: "auto", "ref", "cpu" or
+ * "cuda[:N]"; auto takes a usable GPU, else the CPU. isa: an instruction set of the cpu back end;
+ * NULL: the best. threads: 0 means all that the process may use. Returns NULL with EXIT_NO_DEVICE
+ * if there is no usable device of that kind (e has the reason), or no such instruction set (e has
+ * no text). */
 struct backend *backend_open(const char *device, const char *isa, size_t threads, size_t mem_cap,
                              struct err *e);
 void backend_close(struct backend *b);
 /* Sets the three peaks to the current values, and calls and arrive_ns to 0. */
 void memory_reset_peak(struct memory *m);
-/* For back ends: counts a block of `bytes` in or out. -1: the cap does not allow it. */
+/* For back ends. memory_take counts an allocated block; -1: the cap does not allow it. memory_give
+ * counts a freed block. */
 int memory_take(struct memory *m, size_t bytes, enum memory_kind kind);
 void memory_give(struct memory *m, size_t bytes, enum memory_kind kind);
 size_t memory_rounded(size_t bytes);   /* requested to allocated: a multiple of 64 */
 size_t memory_pages(size_t allocated); /* allocated to reserved: a multiple of 4096 */
 
 extern const struct ops ops_ref;
-/* The cpu table of an instruction set (ops.level), or of the best one if level is NULL. NULL: the
- * level is unknown, not built, or this processor cannot run it. */
+/* The cpu table of an instruction set (ops.level); level NULL: of the best one. Returns NULL if the
+ * level is unknown, not built, or not supported by this processor. */
 const struct ops *ops_cpu(const char *level);
 /* The i-th table that this processor can run, best first; NULL beyond the last. */
 const struct ops *ops_cpu_at(size_t i);

@@ -1,7 +1,9 @@
-/* attention_step.cuh - the steps of a block of the tiled kernel (attention_tile.cuh): the keys that
- * it must read, their copies, and one key tile: scores, mask, softmax, values. Fragments lie over
- * the lanes as the matrix instruction needs them: lane l of a warp holds, of a 16 x 8 tile, rows g
- * = l / 4 and g + 8, columns 2 (l % 4) and the next. */
+/* attention_step.cuh - the steps of one block of the tiled kernel (attention_tile.cuh). A block
+ * finds the keys that it must read and copies them; for each tile of keys it computes scores, mask,
+ * softmax and values.
+ *
+ * A warp holds a tile of 16 rows and 8 columns in its registers, in the layout of the matrix
+ * instruction: lane l holds rows g = l / 4 and g + 8, at columns 2 (l % 4) and 2 (l % 4) + 1. */
 #pragma once
 
 #include "kernels/cuda/attention/attention_plan.h"
@@ -9,8 +11,8 @@
 
 enum { TILE_THREADS = TILE_WARPS * WARP, COPY_ROWS = TILE_KEYS / TILE_WARPS };
 
-/* A base may lie below the maximum of its row by this power of 2. A sum of 2^31 keys stays finite,
- * and after the first key tile y is almost never rescaled. */
+/* The base of a row (struct tile_sums) may lie below the row's largest c s by this much. With 8,
+ * the sum of 2^31 keys stays finite, and y is almost never rescaled after the first key tile. */
 #define BASE_LAG 8.0f
 
 /* Arguments of a launch. */
@@ -22,8 +24,9 @@ struct tile_job {
     unsigned *arrived; /* [sequences, key heads]: blocks that left a part (attention_join.cuh) */
 };
 
-/* Head dim; row tiles of a warp; warps over the queries (the other warps share the keys); FULL:
- * attention_plan.full. */
+/* The shape of a kernel. E_: head dim. M_: row tiles of a warp. WARPS_M: the warps form this many
+ * groups, each with queries of its own; the warps of a group divide the keys of each tile. STAGES_:
+ * key tiles that memory of the block holds at once. FULL_: attention_plan.full. */
 template <int E_, int M_, int WARPS_M, int STAGES_, bool FULL_ = false> struct tile_shape {
     static constexpr int E = E_, M = M_, STAGES = STAGES_;
     static constexpr bool FULL = FULL_;
@@ -36,26 +39,29 @@ template <int E_, int M_, int WARPS_M, int STAGES_, bool FULL_ = false> struct t
     static constexpr bool PAIRED = WARPS_N == 1 && STAGES == 2;
 };
 
-/* The part of the work of one block; the same for all its threads. */
+/* The work of one block, in shared memory. */
 struct tile_side {
     const int32_t *slots, *slot_pos; /* of the sequence */
     int32_t row_begin, n_slots;
-    int32_t least, most; /* limits of the last positions that its rows see */
+    int32_t least, most; /* each row sees keys up to a last position: the least and the largest */
     int first, count;    /* queries */
-    int begin, end;      /* key tiles */
+    int begin, end;      /* key tiles begin .. end - 1 */
     int split, used, kh, group;
-    int joins;           /* the block is the last of its list */
+    int joins;           /* 1: the last block of its list to finish; it combines the parts */
     bool all;            /* MASK_FULL: slot_pos is not read */
 };
 
-/* Key tiles that a warp still has to do: bit i is tile window + i. FULL: all from window on. */
+/* The key tiles that a warp still has to compute. Bit i of a set stands for tile window + i. A FULL
+ * kernel needs no set: it computes all tiles from window on. */
 struct tile_walk {
     int window, end, n_slots;
-    unsigned seen, whole; /* seen: some query sees some key; whole: every query sees every key */
+    unsigned seen;  /* tiles of which some query sees some key */
+    unsigned whole; /* tiles of which every query sees every key */
 };
 
-/* Sums of rows g and g + 8 of each row tile: y and sum (of this lane's keys) add 2^(c s - base),
- * where the base is the largest c s of an earlier key tile; -inf: no key seen yet. */
+/* The running sums of rows g and g + 8 of each row tile. A key with score s has the weight
+ * 2^(c s - base): `sum` adds the weights of this lane's keys, y adds weights times values. The base
+ * of a row is the largest c s of an earlier key tile (tile_raise), or -inf before the first key. */
 template <class S> struct tile_sums {
     float y[S::M][S::COLS][4];
     float base[S::M][2], sum[S::M][2];
@@ -104,7 +110,8 @@ DEVICE int32_t row_last(const struct tile_job *j, const struct tile_side *d, int
     return mask_last(j->a.mask, j->a.mask_block, j->a.pos[row]);
 }
 
-/* Limits of the last positions that the rows of queries first .. first + count see; of one warp. */
+/* The least and the largest last position that the rows of queries first .. first + count - 1 see.
+ * All lanes of one warp call it. */
 DEVICE void find_limits(const struct tile_job *j, int row_begin, int first, int count, int group,
                         int32_t *least, int32_t *most)
 {
@@ -120,9 +127,9 @@ DEVICE void find_limits(const struct tile_job *j, int row_begin, int first, int 
     }
 }
 
-/* Fills d in shared memory, where it costs no registers. false: the block has nothing to do. The
- * host gives the bounds, the device the numbers. The last tiles of queries come first: with a
- * causal mask they are the longest. */
+/* Fills d, which lies in shared memory because registers are short. false: the block has nothing to
+ * do, because the grid is sized for the host's upper bounds. The last tiles of queries come first:
+ * with a causal mask they take longest. */
 template <class S> DEVICE bool tile_side_of(struct tile_side *d, const struct tile_job *j)
 {
     struct attn_seq s = j->a.seqs[blockIdx.z];
@@ -158,7 +165,8 @@ template <class S> DEVICE bool tile_side_of(struct tile_side *d, const struct ti
     return true;
 }
 
-/* Checks the next 32 key tiles for the keys of the warp, so warps that share keys agree. */
+/* Fills seen and whole for the next 32 key tiles, by the keys of this warp. Warps that share keys
+ * compute the same sets. */
 template <class S> DEVICE void tile_look(struct tile_walk *w, const struct tile_side *d)
 {
     int n = min(w->end - w->window, WARP), lane = lane_id();
@@ -178,8 +186,8 @@ template <class S> DEVICE void tile_look(struct tile_walk *w, const struct tile_
     }
 }
 
-/* The next key tile to compute, times two, plus one if no key of it is hidden from any query; -1:
- * none is left. */
+/* The next key tile to compute. Returns 2 * tile, or 2 * tile + 1 if every query sees every key of
+ * the tile, or -1 if no tile is left. */
 template <class S> DEVICE int tile_next(struct tile_walk *w, const struct tile_side *d)
 {
     if constexpr (S::FULL) {
@@ -200,13 +208,13 @@ template <class S> DEVICE int tile_next(struct tile_walk *w, const struct tile_s
 
 /* ---- copies ---- */
 
-/* A lane copies one chunk of 16 bytes of each row: of keys from address k + slot * stride, of
- * values `to_v` bytes behind. */
+/* The addresses of a lane, which copies one chunk of 16 bytes of each row. Its chunk of a key is at
+ * k + slot * stride, that of the value `to_v` bytes behind it. */
 struct tile_lane {
     uintptr_t k, to_v;
     uint32_t stride;
-    int row;   /* the lane's first row of a key tile; far beyond, where the head is padding */
-    int place; /* of that row in a stage, in values */
+    int row;   /* the lane's first row of a key tile; beyond every list for a chunk of padding */
+    int place; /* of that row in a stage, counted in values */
 };
 
 template <class S>
@@ -222,16 +230,17 @@ DEVICE struct tile_lane tile_lane_of(const struct tile_job *j, const struct tile
             tile_at(row, c, S::E)};
 }
 
-/* Each warp copies 16 rows of a key tile; lane l holds the slot of row l % 16. */
+/* A warp copies 16 rows of a key tile. Returns the slot of row l % 16 of these; l is the lane.
+ * `next` is a result of tile_next(). */
 DEVICE int32_t tile_slot(const struct tile_walk *w, const struct tile_side *d, int next)
 {
     int key = next / 2 * TILE_KEYS + warp_id() * COPY_ROWS + lane_id() % COPY_ROWS;
     return next >= 0 && key < w->n_slots ? __ldg(d->slots + key) : 0;
 }
 
-/* Copies 16 rows of keys, or `away` bytes behind them. Keys beyond the list and the padding of the
- * head become zeros: their probabilities are 0, but 0 times the old contents could be NaN. No
- * branch, so that copies and products of a key tile mix. */
+/* Copies 16 rows of keys (away = 0) or of values (away = l->to_v). Keys beyond the list and the
+ * padding of the head become zeros: their probabilities are 0, but 0 times the old contents could
+ * be NaN. There is no branch, so that copies and products of a key tile mix. */
 template <class S>
 DEVICE void tile_copy(uint16_t *to, uintptr_t away, const struct tile_lane *l,
                       const struct tile_walk *w, int next, int32_t kept)
@@ -247,7 +256,7 @@ DEVICE void tile_copy(uint16_t *to, uintptr_t away, const struct tile_lane *l,
     copy_async_close();
 }
 
-/* Copies the queries; thread t copies chunk t % CHUNKS of every row that it takes part in. */
+/* Copies the queries of the block. Thread t copies chunk t % CHUNKS of every ROWS-th row. */
 template <class S>
 DEVICE void tile_copy_queries(uint16_t *to, const struct tile_job *j, const struct tile_side *d)
 {
@@ -267,13 +276,13 @@ DEVICE void tile_copy_queries(uint16_t *to, const struct tile_job *j, const stru
 
 /* ---- one key tile ---- */
 
-/* Queries that a warp holds in registers: those of one row tile. Two row tiles would leave no
- * registers for y. */
+/* The queries of a warp in registers, if it has one row tile. With two row tiles they would leave
+ * too few registers for y, and load_queries() reads them from shared memory at each step. */
 template <class S> struct tile_queries {
     uint32_t kept[S::M == 1 ? S::E / 16 : 1][4];
 };
 
-/* Loads columns 16 step.. of row tile m. */
+/* Loads columns 16 step .. 16 step + 15 of row tile m. */
 template <class S> DEVICE void load_queries(uint32_t r[4], const uint16_t *q, int m, int step)
 {
     int row = warp_first_query<S>() + m * TILE_ROWS + lane_id() % 16;
@@ -313,9 +322,9 @@ DEVICE void tile_scores(float (&s)[S::M][S::KEYS / 8][4], const uint16_t *q,
     }
 }
 
-/* Marks the scores of a tile whose keys are beyond the list, or hidden from a query: bit 2 i + half
- * for key column i of row g or g + 8. Runs before there are scores, when registers are free for the
- * positions. */
+/* Finds the keys of a tile that a query must not see: keys hidden by the mask or beyond the list.
+ * Bit 2 i of hidden[m] is set for key column i of row g, bit 2 i + 1 for row g + 8. It runs before
+ * the scores are computed, while registers are free for the positions. */
 template <class S>
 DEVICE void tile_find_hidden(uint32_t (&hidden)[S::M], const struct tile_side *d, int tile,
                              const int32_t *last)
@@ -348,7 +357,7 @@ DEVICE void tile_hide(float (&s)[S::M][S::KEYS / 8][4], const uint32_t (&hidden)
                 s[m][i / 4][i % 2 * 2 + i / 2 % 2] = -INFINITY;
 }
 
-/* Sets scores of keys beyond the list to -inf: all that a full mask hides. */
+/* Sets the scores of keys beyond the list to -inf. A full mask hides no other keys. */
 template <class S>
 DEVICE void tile_hide_tail(float (&s)[S::M][S::KEYS / 8][4], const struct tile_walk *w, int tile)
 {
@@ -361,8 +370,9 @@ DEVICE void tile_hide_tail(float (&s)[S::M][S::KEYS / 8][4], const struct tile_w
                 s[m][i / 4][i % 4] = -INFINITY;
 }
 
-/* Raises the base of each row whose maximum is far above it, and rescales its sum and y. A row lies
- * over the four lanes of a quad. The bits of a row do not depend on other rows: 1 is exact. */
+/* Raises the base of each row whose largest c s is more than BASE_LAG above it, and rescales the
+ * sum and y of the row. Four lanes hold a row and agree on its maximum. Rows that keep their base
+ * are multiplied by 1, which is exact: so the bits of a row do not depend on other rows. */
 template <class S>
 DEVICE void tile_raise(struct tile_sums<S> &t, const float (&s)[S::M][S::KEYS / 8][4], float scale)
 {
@@ -398,8 +408,8 @@ DEVICE void tile_raise(struct tile_sums<S> &t, const float (&s)[S::M][S::KEYS / 
     }
 }
 
-/* Turns 16 columns of scores into probabilities, as the left factor of a product needs them, and
- * adds these to the sums. `bases`: with 0 for -inf. */
+/* Turns 16 columns of scores into probabilities, in the layout of the left factor of a product, and
+ * adds them to the sums. bases[]: the bases of the rows, with 0 in place of -inf. */
 template <class S>
 DEVICE void tile_softmax(uint32_t (&p)[S::M][4], struct tile_sums<S> &t,
                          const float (&s)[S::M][S::KEYS / 8][4], const float (&bases)[S::M][2],
@@ -416,8 +426,8 @@ DEVICE void tile_softmax(uint32_t (&p)[S::M][4], struct tile_sums<S> &t,
     }
 }
 
-/* y += p v, where p are the probabilities of scores s. 16 keys at a time, so that exponentials and
- * products mix, and scores give their registers free. */
+/* y += p v, where p are the probabilities of scores s. It goes by 16 keys, so that exponentials and
+ * products mix and the registers of used scores become free. */
 template <class S>
 DEVICE void tile_values(struct tile_sums<S> &t, const float (&s)[S::M][S::KEYS / 8][4], float scale,
                         const uint16_t *values)
