@@ -403,16 +403,17 @@ int main(int argc, char **argv)
         {"gate", 0, OPT_REAL, &judge.gate, 1e-4, 10, .arg = "P",
          .help = "exit with 1 if a time grew by P (0.02 is 2 %); see below"},
         {"same-ids", 0, OPT_REAL, &judge.same_ids, 1e-6, 1, .arg = "SHARE", .rare = 1,
-         .help = "check that this share of answers has the ids of those in the first file; exit "
-                 "1: fails"},
+         .help = "check that at least this share of answers has the ids of the answers in the "
+                 "first file; exit 1: a smaller share"},
         {"samples", 0, OPT_FLAG, &judge.samples,
          .help = "only write means of samples records, with intervals"},
         {"ranking", 0, OPT_FLAG, &judge.ranking,
          .help = "judge whether the order of points holds over templates and seeds"},
         {"aup", 0, OPT_FLAG, &judge.aup,
-         .help = "write tokens per forward pass and accuracy under parallelism"},
+         .help = "write tokens per forward pass, and the accuracy under parallelism of a sweep"},
         {"split", 0, OPT_FLAG, &judge.split,
-         .help = "split the time of a step into architecture, algorithm and system"},
+         .help = "split the time of a step: the least time of needed rows (architecture) and of "
+                 "other rows (algorithm), and the rest (system)"},
         TAKE_OPTION(c.a.max_failed),
         OPT_COMMON(c.a.common),
         {0}};

@@ -314,8 +314,9 @@ static const char notes[] =
     "\n"
     "Crossovers compare with the plain point of LLaMA: every setting that only\n"
     "changes speed, as --lookup, has its default. Without a plain point another one\n"
-    "is used. --rival fastest compares X_lat, X_q and X_par with the point of LLaMA\n"
-    "that costs least (--lookup, --draft: LLaMA at its best), if costs have pairs.\n"
+    "is used. --rival fastest compares X_lat, X_q and X_par with the LLaMA point that\n"
+    "costs least (LLaMA at its best, as with --lookup or --draft). It needs costs of\n"
+    "pairs.\n"
     "The front is found among all points.\n"
     "Costs are ratios to LLaMA over the same undisturbed prompts and launches: of\n"
     "latency from times records, of other costs from launch values. They need five\n"
@@ -358,7 +359,8 @@ int main(int argc, char **argv)
         {"axis", 0, OPT_TEXT, &p.a.axis, .arg = "SETTING",
          .help = "axis of all sweeps (the axis in each record)"},
         {"rival", 0, OPT_CHOICE, &p.a.rival, .choices = "plain|fastest",
-         .help = "the LLaMA that sweeps are compared with (plain)"},
+         .help = "LLaMA point that sweeps are compared with: of plain decoding, or the fastest "
+                 "(plain)"},
         {"suggest", 0, OPT_FLAG, &p.a.suggest,
          .help = "also write which points and prompts to add"},
         {"octaves", 0, OPT_CHOICE, &p.a.octaves, .choices = "2|1|0.5|0.25", .arg = "N",

@@ -48,17 +48,18 @@ static int reads(const struct companion *d, const struct job *job, const struct 
     const struct config *c = &d->checkpoint.config;
     const char *name = job->args->extras.draft, *setting = job->decoder->companion_setting;
     if (c->width != of->width || c->vocab != of->vocab)
-        return err_set(e, EXIT_BAD_DATA, "--draft %s: width %zu, %zu ids: expected those of %s, "
-                       "%zu and %zu, whose embedding and head it uses", name, c->width, c->vocab,
-                       of->name, of->width, of->vocab);
+        return err_set(e, EXIT_BAD_DATA, "--draft %s: it has width %zu and %zu ids, but uses the "
+                       "embedding and head of %s: expected width %zu and %zu ids", name, c->width,
+                       c->vocab, of->name, of->width, of->vocab);
     if (c->tap[c->taps - 1] + 1 >= of->layers)
-        return err_set(e, EXIT_BAD_DATA, "--draft %s: it reads layer %zu: expected one before the "
-                       "last of the %zu of %s", name, c->tap[c->taps - 1], of->layers, of->name);
+        return err_set(e, EXIT_BAD_DATA, "--draft %s: it reads layer %zu, counted from 0: "
+                       "expected one before the last of the %zu layers of %s", name,
+                       c->tap[c->taps - 1], of->layers, of->name);
     for (size_t i = 0; i < job->plan->points; i++) {
         size_t tokens = settings_count(&job->plan->point[i], setting);
         if (tokens > c->drafts)
-            return err_set(e, EXIT_BAD_USAGE, "--draft-tokens %zu: expected at most %zu, the block "
-                           "of %s", tokens, c->drafts, name);
+            return err_set(e, EXIT_BAD_USAGE, "--draft-tokens %zu: expected at most %zu, the "
+                           "guesses in a block of %s", tokens, c->drafts, name);
     }
     return 0;
 }

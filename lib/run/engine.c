@@ -55,8 +55,8 @@ static int settle_blocks(const struct engine *g, struct config *c, const struct 
         config_set_blocks(c, (size_t)g->mask_block);
         c->attends_filled = 0;
     } else if (c->attends_block && c->family->named)
-        log_note(log, "%s: rows see blocks, usually of %zu: only the name of the model says so "
-                 "(--block-length, --mask-block)", c->name, c->attends_block);
+        log_note(log, "%s: the mask has blocks, usually of %zu tokens. Only the name of the model "
+                 "states this (--block-length, --mask-block)", c->name, c->attends_block);
     return 0;
 }
 

@@ -110,7 +110,7 @@ static int check_compared(const struct diffusion *d, struct err *e)
                        "compares answers with those of the pass before", d->cfg_scale);
     if (diffusion_cache_has(d->cache, CACHE_SIFTS))
         return err_set(e, EXIT_BAD_USAGE, "unmask klass does not go with cache %s: the texts of a "
-                       "batch do not share every pass, so a text may lack a pass to compare with",
+                       "batch do not share every pass, so a text may have no pass to compare with",
                        diffusion_cache_name(d->cache));
     return 0;
 }

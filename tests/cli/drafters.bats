@@ -49,7 +49,7 @@ drafts() {
     on_cuda drafts 4 --dtype f32 --batch 2
 }
 
-@test "dflash: what does not fit the model, or was not confirmed, is refused by name" {
+@test "dflash: a drafter that does not fit the model, or was not confirmed, is refused by name" {
     pair --arch llama
     # says STATUS WORDS [option...]
     says() {
@@ -63,7 +63,7 @@ drafts() {
         says 65 "$1"
         cp "$T/config" "$T/drafter/config.json"
     }
-    says 64 "--draft-tokens 8: expected at most 7, the block of" --draft-tokens 8
+    says 64 "--draft-tokens 8: expected at most 7, the guesses in a block of" --draft-tokens 8
     changed "final_logit_softcapping: expected none: this part of DFlash is not supported" \
         '.dflash_config.final_logit_softcapping = 20'
     changed "target_layer_ids: expected 1 to 16 numbers of layers, ascending" \
@@ -71,13 +71,14 @@ drafts() {
     changed "layer_types: expected a list with \"full_attention\"" \
         '.layer_types = ["sliding_attention", "sliding_attention"]'
     changed 'architectures: expected one of' '.architectures = ["DFlash2DraftModel"]'
-    changed "it reads layer 3: expected one before the last of the 4 of" \
+    changed "it reads layer 3, counted from 0: expected one before the last of the 4 layers of" \
         '.dflash_config.target_layer_ids = [0, 3]'
     run "$BIN/gen-llama" -m "$T/drafter" --no-meta "$T/prompts"
     [ "$status" -eq 65 ] && [[ $output == *"it only drafts for another model"* ]]
     "$MAKE_CHECKPOINT" --arch dflash --layers 1 --width 48 "$T/wide"
     run "$BIN/gen-llama" -m "$T/model" --draft "$T/wide" --no-meta "$T/prompts"
-    [ "$status" -eq 65 ] && [[ $output == *"width 48, 264 ids: expected those of"*"32 and 264"* ]]
+    [ "$status" -eq 65 ] && [[ $output == *"it has width 48 and 264 ids"* ]] &&
+        [[ $output == *"expected width 32 and 264 ids"* ]]
 }
 
 @test "a record names the drafter, its tokens, and its guesses" {

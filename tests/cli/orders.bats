@@ -47,7 +47,7 @@ scores()
         jq -c 'select(.model != "c")'; } | compare --ranking > "$T/out"
     jq -e '.verdict == "UNDECIDED" and .tau == 1 and .lo < 1 and .left_out == 1' "$T/out"
     scores "" 1 a | { ! compare --ranking 2> "$T/err" > "$T/out"; }
-    grep -q "two points under two templates or seeds" "$T/err"
+    grep -q "two or more points under two or more templates or seeds" "$T/err"
 }
 
 @test "accuracy under parallelism: a curve of a sweep, and a single point" {

@@ -170,8 +170,8 @@ static int judge_ranking(const char *const *paths, size_t n, struct rec_writer *
         log_note(log, "%s", rec_text(r, "text"));
     int bad = write_list(out, "ranking", rankings, e);
     json_decref(records);
-    return none ? err_set(e, EXIT_BAD_DATA, "--ranking: expected one quality of two points under "
-                          "two templates or seeds, got none")
+    return none ? err_set(e, EXIT_BAD_DATA, "--ranking: expected a quality of two or more points "
+                          "under two or more templates or seeds, got none")
                 : bad;
 }
 
