@@ -5,8 +5,8 @@
 #include <jansson.h>
 #include <stdint.h>
 
-/* A list with the members of an aup record for each series of points that has timed generation
- * records and quality records of the metric accuracy (all borrowed); the caller's reference. Only
- * prompts count that every point has. Tokens are those up to the end of the text, forwards all
- * passes, that of the prompt too. */
+/* Returns a list (the caller's reference) of the members of an aup record for each series of points
+ * that has timed generation records and quality records of the metric accuracy (borrowed). A prompt
+ * counts if every point has it. Tokens are counted up to the end of the text. Forwards are all
+ * passes, with that of the prompt. */
 json_t *parallelism_of(const json_t *records, uint64_t seed, size_t draws);

@@ -1,11 +1,12 @@
-/* sameness.h - do two runs give the same answers, id by id? For two devices, and for the timed and
- * the scored answers of a run. */
+/* sameness.h - whether two runs give the same answers, id by id: runs on two devices, or the timed
+ * and the scored answers of one run. */
 #pragma once
 
 #include <jansson.h>
 
-/* A check record ("ids") for each model: how many answers of `run` have the ids of the answer of
- * `base` to the same prompt at the same point (where base has only one point: to the same prompt).
- * It passes if these are at least the share `least` of all, and there are any. Both hold generation
- * records, borrowed; warm-up and failed answers do not count. The caller's reference. */
+/* Returns a check record ("ids") for each model (the caller's reference): how many answers of `run`
+ * have the same ids as the answer of `base` to the same prompt at the same point. If base has only
+ * one point, the prompt alone decides. The check passes if the share of such answers is at least
+ * `least` and there are answers. Both arguments hold generation records (borrowed); warm-up and
+ * failed answers do not count. */
 json_t *sameness_judge(const json_t *base, const json_t *run, double least);

@@ -1,6 +1,6 @@
-/* opt-contain.c - see opt_contain() in opt.h. By Landlock and seccomp, where Linux has them. Files
- * are named by the values of options and operands, so a new option needs no list: a value that is a
- * path is allowed to be read; `writes` of its row allows to write it. */
+/* opt-contain.c - see opt_contain() in opt.h. The limits are set by Landlock and seccomp, where
+ * Linux has them. A tool may read each path that is an operand or the value of an option, so a new
+ * option needs no entry here. It may write a path only if the row of the option has `writes`. */
 #include "lib/base/cli/opt.h"
 
 #include <dirent.h>
@@ -19,7 +19,8 @@
 #include "lib/base/rights/paths.h"
 #include "lib/base/share.h"
 
-/* LeakSanitizer starts a process that traces this one; coverage writes its files at the end. */
+/* Builds with a sanitizer or with coverage have no sandbox: LeakSanitizer starts a process that
+ * traces this one, and coverage writes its files at the end. */
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__ || defined INSTRUMENTED
 enum { CAN = 0 };
 #else
@@ -37,7 +38,8 @@ static const char *text_of(const struct tool *t, const char *name)
 
 /* ---- files ---- */
 
-/* Allows to read a path; of a folder also what its links name, as in the cache of models. */
+/* Allows to read a path. Links in a folder are followed, because the cache of models is made of
+ * links. */
 static void allow_input(struct paths *p, const char *path)
 {
     paths_allow(p, path, PATHS_READ);

@@ -1,10 +1,11 @@
 /* autoregress_block.c - guesses of a drafter that reads the model; see autoregress_run.h.
  *
- * For a text of n ids the model has read the first n - 1, and the outputs of its layers at their
- * places are the context of the drafter: the pass that checked the last guesses left those that the
- * drafter has not seen yet in the writer's work.taps. A wrong guess leaves outputs too, behind the
- * ones that are taken. Then one pass fills masks behind the last id: they, and that id, see each
- * other and the context. Source: dflash_generate of github.com/z-lab/dflash. */
+ * The model has read the first n - 1 of the n ids of a text. The outputs of its layers at these
+ * places are the context of the drafter. The outputs that the drafter has not seen yet lie in
+ * work.taps of the model: the pass that checked the last guesses left them there. The outputs of
+ * wrong guesses lie behind them and are not used. One pass of the drafter then fills masks behind
+ * the last id; the masks and that id see each other and the context. Source: dflash_generate of
+ * github.com/z-lab/dflash. */
 #include "lib/decode/autoregress/autoregress_run.h"
 
 #include <assert.h>

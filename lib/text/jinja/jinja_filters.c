@@ -212,7 +212,7 @@ static const struct jinja_string *inner(struct jinja_run *r, const struct jinja_
     return all->v[at].value.as.string;
 }
 
-/* What map, select and their kin go through: nothing, where Jinja finds x false. */
+/* The list that map, select and similar filters go through. It is empty if x counts as false. */
 static value passed(struct jinja_run *r, value x)
 {
     return jinja_true(x) ? jinja_members(r->w, x) : jinja_list(r->w, JINJA_LIST);

@@ -1,7 +1,7 @@
 /* jinja_functions.c - functions that a template may call, and values as JSON; see jinja_run.h.
  *
  * strftime_now formats one fixed day: see lib/text/jinja.h. JSON is that of transformers' tojson:
- * characters beyond ASCII stay unless it is told otherwise. */
+ * characters beyond ASCII stay, unless ensure_ascii is set. */
 #include "lib/text/jinja/jinja_run.h"
 
 #include <stdio.h>
@@ -15,7 +15,8 @@ enum { RANGE_MAX = 100000, DATE_MAX = 128 };
 
 /* ---- JSON ---- */
 
-/* What JSON has for the character at s->bytes[i], len bytes, in `form`; NULL: the character. */
+/* The escape sequence of JSON for the character at s->bytes[i] of len bytes, written to `form`.
+ * NULL: JSON has the character itself. */
 static const char *escaped(const struct jinja_string *s, size_t i, size_t len, int ascii,
                            char form[16])
 {

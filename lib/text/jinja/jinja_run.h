@@ -86,9 +86,9 @@ struct jinja_value jinja_strip(struct jinja_run *r, const struct jinja_string *s
 struct jinja_value jinja_replace(struct jinja_run *r, const struct jinja_string *s,
                                  const struct jinja_string *old, const struct jinja_string *by,
                                  int64_t most); /* < 0: all */
-/* What + makes of a text beside one from the filter safe: characters of HTML are escaped. */
+/* Adds a text to one from the filter `safe`, as + does: characters of HTML are escaped. */
 void jinja_put_escaped(struct jinja_text *to, const struct jinja_string *s);
-/* "%s" of a filter (how 1), "{}" of a method (how 0): the arguments in their place. */
+/* Puts the arguments in the places of "%s" (how 1, the filter) or "{}" (how 0, the method). */
 struct jinja_value jinja_format(struct jinja_run *r, const struct jinja_asked *q);
 struct jinja_value jinja_items(struct jinja_run *r, struct jinja_value dict);
 /* x.a.b or x[0]: the path of map(attribute=...) and selectattr. */

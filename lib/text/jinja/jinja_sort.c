@@ -12,7 +12,7 @@ struct keyed {
     value key, item;
 };
 
-/* What x is sorted by. attribute: a path, or none: x itself. */
+/* The key by which x is sorted: x itself, or the member at the path `attribute`. */
 static value key_of(struct jinja_run *r, value x, value attribute, int cases)
 {
     if (attribute.kind != JINJA_ABSENT && attribute.kind != JINJA_NONE) {
