@@ -12,7 +12,8 @@
 #include "lib/base/mem.h"
 #include "lib/text/utf8.h"
 
-enum { SHORT_WORD = 40 };
+enum { PLACE_BITS = 6, SHORT_WORD = 40, SIEVE_BITS = 8 };
+_Static_assert(SHORT_WORD <= 1 << PLACE_BITS, "a place in a short word has PLACE_BITS");
 #define NO_RANK UINT32_MAX
 #define NO_PAIR UINT64_MAX
 
@@ -42,6 +43,30 @@ static size_t table_size(size_t n)
     return size;
 }
 
+/* Most look-ups find nothing, and the tables do not fit in the near caches. A sieve does: it has a
+ * bit for each hash that was added, and SIEVE_BITS to 2*SIEVE_BITS for each of n. It is wrong only
+ * when it says yes. */
+static void sieve_init(struct bpe_sieve *v, size_t n)
+{
+    size_t size = 64;
+    while (size < SIEVE_BITS * n)
+        size *= 2;
+    v->bits = mem_zero(size / 64, sizeof *v->bits);
+    v->mask = size - 1;
+}
+
+static void sieve_add(struct bpe_sieve *v, uint64_t h)
+{
+    size_t i = h >> 20 & v->mask;
+    v->bits[i / 64] |= (uint64_t)1 << i % 64;
+}
+
+static int sieve_has(const struct bpe_sieve *v, uint64_t h)
+{
+    size_t i = h >> 20 & v->mask;
+    return (int)(v->bits[i / 64] >> i % 64 & 1);
+}
+
 static const char *piece_bytes(const struct bpe *b, int32_t id)
 {
     return b->pieces->bytes.data + b->pieces->v[id].at;
@@ -55,6 +80,7 @@ static void add_word(struct bpe *b, int32_t id)
     while (b->words[i].id >= 0)
         i = (i + 1) & b->words_mask;
     b->words[i] = (struct bpe_slot){(uint32_t)(h >> 32), id};
+    sieve_add(&b->may_be_word, h);
     if (len > b->longest)
         b->longest = len;
     if (len == 1)
@@ -64,6 +90,8 @@ static void add_word(struct bpe *b, int32_t id)
 void bpe_init(struct bpe *b, const struct pieces *p, size_t n_merges)
 {
     *b = (struct bpe){.pieces = p, .unknown = -1};
+    sieve_init(&b->may_be_word, p->n);
+    sieve_init(&b->may_be_pair, n_merges);
     size_t size = table_size(p->n);
     b->words = mem_resize(NULL, size, sizeof *b->words);
     b->words_mask = size - 1;
@@ -86,6 +114,8 @@ int32_t bpe_find(const struct bpe *b, const char *s, size_t n)
     if (n > b->longest)
         return -1;
     uint64_t h = hash_word(s, n);
+    if (!sieve_has(&b->may_be_word, h))
+        return -1;
     for (size_t i = h & b->words_mask; b->words[i].id >= 0; i = (i + 1) & b->words_mask) {
         int32_t id = b->words[i].id;
         if (b->words[i].tag == (uint32_t)(h >> 32) && b->pieces->v[id].len == n &&
@@ -96,9 +126,9 @@ int32_t bpe_find(const struct bpe *b, const char *s, size_t n)
 }
 
 /* Place of the pair in the table, or the free place for it. */
-static size_t pair_place(const struct bpe *b, uint64_t key)
+static size_t pair_place(const struct bpe *b, uint64_t key, uint64_t h)
 {
-    size_t i = mix(key) & b->pairs_mask;
+    size_t i = h & b->pairs_mask;
     while (b->pairs[i] != NO_PAIR && b->pairs[i] >> 22 != key)
         i = (i + 1) & b->pairs_mask;
     return i;
@@ -106,16 +136,24 @@ static size_t pair_place(const struct bpe *b, uint64_t key)
 
 static uint32_t rank_of(const struct bpe *b, int32_t left, int32_t right)
 {
-    uint64_t found = b->pairs[pair_place(b, (uint64_t)left << 21 | (uint64_t)right)];
-    return found == NO_PAIR ? NO_RANK : (uint32_t)found & (TOKEN_RANK_LIMIT - 1);
+    uint64_t key = (uint64_t)left << 21 | (uint64_t)right, h = mix(key);
+    if (!sieve_has(&b->may_be_pair, h))
+        return NO_RANK;
+    uint64_t found = b->pairs[pair_place(b, key, h)];
+    if (found == NO_PAIR)
+        return NO_RANK;
+    uint32_t rank = (uint32_t)found & (TOKEN_RANK_LIMIT - 1);
+    __builtin_prefetch(&b->merged[rank]); /* most merges that are found are done later */
+    return rank;
 }
 
 int bpe_add(struct bpe *b, int32_t left, int32_t right, int32_t merged)
 {
-    uint64_t key = (uint64_t)left << 21 | (uint64_t)right;
-    size_t i = pair_place(b, key);
+    uint64_t key = (uint64_t)left << 21 | (uint64_t)right, h = mix(key);
+    size_t i = pair_place(b, key, h);
     if (b->pairs[i] != NO_PAIR)
         return -1;
+    sieve_add(&b->may_be_pair, h);
     b->pairs[i] = key << 22 | b->n_merges;
     b->merged[b->n_merges++] = merged;
     return 0;
@@ -127,6 +165,8 @@ void bpe_free(struct bpe *b)
     free(b->pairs);
     free(b->merged);
     free(b->words);
+    free(b->may_be_word.bits);
+    free(b->may_be_pair.bits);
     *b = (struct bpe){0};
 }
 
@@ -144,16 +184,15 @@ void bpe_work_free(struct bpe_work *w)
 static size_t merge_short(const struct bpe *b, int32_t *id, uint32_t *rank, size_t n)
 {
     for (;;) {
-        size_t best = 0;
-        uint32_t low = NO_RANK;
-        for (size_t i = 0; i + 1 < n; i++)
-            if (rank[i] < low) {
-                low = rank[i];
-                best = i;
-            }
-        if (low == NO_RANK)
+        uint32_t low = NO_RANK; /* rank and place in one number: no branch to predict */
+        for (uint32_t i = 0; i + 1 < n; i++) {
+            uint32_t x = rank[i] << PLACE_BITS | i;
+            low = x < low ? x : low;
+        }
+        if (low >> PLACE_BITS >= TOKEN_RANK_LIMIT)
             return n;
-        id[best] = b->merged[low];
+        size_t best = low & ((1 << PLACE_BITS) - 1);
+        id[best] = b->merged[low >> PLACE_BITS];
         n--;
         for (size_t i = best + 1; i < n; i++) {
             id[i] = id[i + 1];

@@ -45,6 +45,7 @@ struct bpe {
     size_t n_merges;
     struct bpe_slot { uint32_t tag; int32_t id; } *words; /* bytes of a piece -> id */
     size_t words_mask, longest;
+    struct bpe_sieve { uint64_t *bits; size_t mask; } may_be_word, may_be_pair; /* mask + 1 bits */
 };
 struct bpe_work { /* for long words; all zero at first */
     int32_t *id, *next, *prev;
