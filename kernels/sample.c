@@ -80,14 +80,14 @@ static size_t keep_top_p(struct heap *h, size_t kept, const struct head_query *q
     double max = h->logits[id_of_rank(h, 0)], total = 0, mass = 0;
     if (kept == h->all)
         for (size_t i = 0; i < h->all; i++)
-            total += exp((h->logits[i] - max) / q->temperature);
+            total += exp((h->logits[i] - max) / sample_divisor(q));
     else
         for (size_t j = 0; j < kept; j++)
-            total += exp((h->logits[id_of_rank(h, j)] - max) / q->temperature);
+            total += exp((h->logits[id_of_rank(h, j)] - max) / sample_divisor(q));
     for (size_t j = 0; j < kept; j++) {
         if (j > 0 && mass >= q->top_p * total)
             return j;
-        mass += exp((h->logits[id_of_rank(h, j)] - max) / q->temperature);
+        mass += exp((h->logits[id_of_rank(h, j)] - max) / sample_divisor(q));
     }
     return kept;
 }
@@ -138,8 +138,8 @@ static void measure(struct heap *h, size_t n, double scale, const struct head_qu
     out->log_prob =
         sample_is_quiet(q, out->id) ? -INFINITY : scale * (h->logits[out->id] - max) - log(sum);
     out->prob = (float)exp(out->log_prob);
-    out->runner_up_prob = (float)(exp(next) / sum);
-    out->entropy = (float)(log(sum) - weighted / sum);
+    out->runner_up_prob = sum > 0 ? (float)(exp(next) / sum) : 0;
+    out->entropy = sum > 0 ? (float)(log(sum) - weighted / sum) : 0; /* 0: only quiet ids stay */
 }
 
 void sample_row(const float *logits, size_t V, const struct head_query *q, size_t r,
@@ -156,10 +156,11 @@ void sample_row(const float *logits, size_t V, const struct head_query *q, size_
         size_t held = keep_top_p(&h, q->top_p_of_all ? V : kept, q);
         kept = held < kept ? held : kept;
     }
-    out->id = draw(&h, kept, q, r);
+    if (q->temperature > 0)
+        out->id = draw(&h, kept, q, r);
     struct heap all = {logits, NULL, V, V};
     if (q->drawn)
-        measure(&h, kept, 1 / q->temperature, q, out);
+        measure(&h, kept, 1 / sample_divisor(q), q, out);
     else
         measure(&all, V, 1, q, out);
 }

@@ -8,18 +8,25 @@
 
 /* How a token is drawn. */
 struct sample {
-    double temperature; /* 0: argmax; the filters have no effect */
+    double temperature; /* 0: argmax. The filters then change only probabilities that are `drawn`:
+                         * those of the ids that stay */
     size_t top_k;       /* 0: off. Removes logits below the k-th largest; ties stay */
     double top_p;       /* 1: off. Removes a token when the more likely tokens already hold p of
                          * the mass left by top-k; the most likely token stays */
 };
 
-/* 1: ops.head has to draw from the whole row, so it needs `logits`. */
+/* The number by which logits are divided before top-p and measures of what is drawn from. */
+HOST_DEVICE double sample_divisor(const struct head_query *q)
+{
+    return q->temperature > 0 ? q->temperature : 1;
+}
+
+/* 1: ops.head has to draw from or to measure the whole row, so it needs `logits`. */
 HOST_DEVICE int sample_needs_logits(const struct head_query *q, size_t V)
 {
-    return q->temperature > 0 &&
-           ((q->top_k > 0 && q->top_k < V) || (q->top_p > 0 && q->top_p < 1) ||
-            (q->drawn && (q->temperature < 1 || q->temperature > 1)));
+    const int cuts = (q->top_k > 0 && q->top_k < V) || (q->top_p > 0 && q->top_p < 1);
+    const double by = sample_divisor(q);
+    return (cuts && (q->temperature > 0 || q->drawn)) || (q->drawn && (by < 1 || by > 1));
 }
 
 /* 1 if the probability of the id counts as zero. */
@@ -32,9 +39,10 @@ HOST_DEVICE int sample_is_quiet(const struct head_query *q, int32_t id)
 }
 
 /* Draws *out again, which a query without noise has answered from these logits[V], for row r of q.
- * The id has the best score (gumbel.h) among the ids that stay: the noise of an id does not depend
- * on the others, so a filter that removes none changes nothing. Ties go to the lowest id.
- * q->keys: of the host. work [V]: scratch. Cost O(V + kept log V). Source: logits_process.py of
+ * At temperature 0 the id stays, and only its measures change. Else the id has the best score
+ * (gumbel.h) among the ids that stay: the noise of an id does not depend on the others, so a filter
+ * that removes none changes nothing. Ties go to the lowest id. q->keys: of the host; NULL at
+ * temperature 0. work [V]: scratch. Cost O(V + kept log V). Source: logits_process.py of
  * https://github.com/huggingface/transformers; generate.py of https://github.com/JetAstra/SDAR. */
 void sample_row(const float *logits, size_t V, const struct head_query *q, size_t r,
                 struct head_row *out, int32_t *work);

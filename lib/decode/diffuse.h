@@ -22,7 +22,8 @@ struct diffuse {
     double temperature;   /* 0: argmax; else Gumbel noise in double */
     size_t top_k;         /* see struct head_query */
     double top_p;
-    int drawn;            /* 1: confidences are of the distribution that is drawn from */
+    int drawn;            /* 1: confidences are of the distribution that is drawn from; see
+                           * struct head_query */
     double cfg_scale;     /* 0: off; else logits = u + (1 + w) (c - u); u: with masked prompt */
     enum order order;     /* which answers are committed first */
     double order_temperature; /* 0: the best; else a draw by softmax(score / this) */

@@ -132,19 +132,25 @@ int settings_is(const struct settings *s, const char *name, const char *word)
     return (int)s->v[i] == place;
 }
 
-int settings_counts(const struct settings *s, size_t row)
+/* A condition of a row; a row that names itself counts by its own value. */
+static int holds(const struct settings *s, size_t row, const char *only)
 {
-    const char *only = s->table->row[row].only;
-    if (!only)
-        return 1;
     char name[SETTINGS_WORD], word[SETTINGS_WORD];
     const char *sign = only + strcspn(only, "=>");
     snprintf(name, sizeof name, "%.*s", (int)(sign - only), only);
     size_t other = row_of(s, name);
+    if (other != row && !settings_counts(s, other))
+        return 0;
     if (*sign == '>')
-        return settings_counts(s, other) && s->v[other] > 0;
+        return s->v[other] > 0;
     settings_word(s, other, word);
-    return settings_counts(s, other) && place_of(sign + 1, '|', word, strlen(word)) >= 0;
+    return place_of(sign + 1, '|', word, strlen(word)) >= 0;
+}
+
+int settings_counts(const struct settings *s, size_t row)
+{
+    const struct setting *r = &s->table->row[row];
+    return !r->only || holds(s, row, r->only) || (r->also && holds(s, row, r->also));
 }
 
 static int is_said(const struct settings *s, size_t row)

@@ -4,8 +4,8 @@
  * A *point* is a value for every row of a table. Values are doubles whatever the type: integers
  * below 2^53 are exact, a choice is the place of its word in `choices`, a flag is 0 or 1.
  *
- * A row counts only if its `only` holds ("unmask=threshold", "a=x|y", "n>0"). Otherwise it has no
- * effect: it is null in records, and not part of label and identity.
+ * A row counts only if its `only` or `also` holds ("unmask=threshold", "a=x|y", "n>0"). Otherwise
+ * it has no effect: it is null in records, and not part of label and identity.
  *
  *     const char *given[SETTINGS_MAX] = {0};                  texts of the command line
  *     n = settings_options(&table, given, options, &texts);
@@ -42,6 +42,7 @@ struct setting {
     const char *unit;     /* "tokens", "steps"; NULL: a pure number */
     const char *label;    /* in labels: "gen" in "gen=64"; of a flag the whole text */
     const char *only;     /* NULL: counts everywhere */
+    const char *also;     /* counts also where this holds; may name the row itself. NULL: not */
     unsigned traits;
     const char *help;     /* without the default, which is added */
     const char *option;   /* of the option, "gen-length"; NULL: the name with '-' for '_' */

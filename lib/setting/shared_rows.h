@@ -47,13 +47,13 @@ enum {
     {"enable-flash-attention", "attention", "tiled", 1},                                           \
     {"enable-attention-slicing", "attention", "sliced", 1}
 
-/* The tokens that may be drawn; the rows count where `where` holds. */
-#define FILTER_ROWS(where)                                                                         \
+/* The tokens that may be drawn; the rows count where `where` or `or_where` holds. */
+#define FILTER_ROWS(where, or_where)                                                               \
     {.name = "top_k", .type = SETTING_INT, .hi = 1 << 24, .standard = "0", .unit = "tokens",       \
-     .label = "top_k", .only = where, .traits = SWEPT_TEXT,                                        \
+     .label = "top_k", .only = where, .also = or_where, .traits = SWEPT_TEXT,                      \
      .help = "sample from the K most likely tokens, ties included; 0: from all"},                  \
     {.name = "top_p", .type = SETTING_REAL, .lo = 1e-9, .hi = 1, .standard = "1",                  \
-     .label = "top_p", .only = where, .traits = SWEPT_TEXT,                                        \
+     .label = "top_p", .only = where, .also = or_where, .traits = SWEPT_TEXT,                      \
      .help = "sample from the most likely tokens that hold this probability; 1: from all"}
 
 /* The innermost row of every table. */

@@ -10,7 +10,7 @@ static const struct setting rows[] = {
      .help = "send the text as it is, or as messages, which the server puts into its template"},
     MAX_NEW_ROW,
     TEMPERATURE_ROW("0: take the most likely token; above 0: sample"),
-    FILTER_ROWS("temperature>0"),
+    FILTER_ROWS("temperature>0", NULL),
     CONTRACT_ROW("answer"),
     {.name = "loop", .type = SETTING_CHOICE, .choices = "closed|open", .standard = "closed",
      .label = "loop", .traits = SWEPT_SPEED,

@@ -46,12 +46,12 @@ static const struct setting rows[] = {
     {.name = "cfg_scale", .type = SETTING_REAL, .hi = 1000, .standard = "0", .label = "cfg",
      .traits = SWEPT_TEXT, .help = "classifier-free guidance, twice the work; 0: off"},
     TEMPERATURE_ROW("0: take the most likely token; above 0: add Gumbel noise to the logits"),
-    FILTER_ROWS("temperature>0"),
-    {.name = "confidence_of", .type = SETTING_CHOICE, .choices = "model|drawn",
+    FILTER_ROWS("temperature>0", "confidence_of=kept"),
+    {.name = "confidence_of", .type = SETTING_CHOICE, .choices = "model|drawn|kept",
      .standard = "model", .label = "confidence_of", .only = "temperature>0",
-     .traits = SWEPT_TEXT, .rare = 1,
+     .also = "confidence_of=kept", .traits = SWEPT_TEXT, .rare = 1,
      .help = "model: confidences are probabilities of the model; drawn: after temperature, top-k "
-             "and top-p"},
+             "and top-p; kept: as drawn, at temperature 0 too (Dream)"},
     {.name = "gumbel", .type = SETTING_CHOICE, .choices = GUMBEL_CHOICES, .standard = "f64",
      .label = "gumbel", .only = "temperature>0", .traits = SWEPT_TEXT, .rare = 1,
      .help = "number format of the noise: f32 fails in the tails and for large logits, f32x does "

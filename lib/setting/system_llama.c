@@ -9,7 +9,7 @@ enum { GUESSES = 64 /* tokens guessed for a text in one pass, at most */ };
 static const struct setting rows[] = {
     MAX_NEW_ROW,
     TEMPERATURE_ROW("0: take the most likely token; above 0: sample"),
-    FILTER_ROWS(NULL),
+    FILTER_ROWS(NULL, NULL),
     CONTRACT_ROW("answer"),
     KV_CACHE_ROW,
     {.name = "lookup", .type = SETTING_INT, .hi = GUESSES, .standard = "0", .unit = "tokens",

@@ -83,6 +83,32 @@ opened() {
     [ "$status" -eq 64 ] && [[ $output == *"opens blocks"* ]]
 }
 
+@test "dream: measures at temperature 0 are those of the ids that top-p and top-k keep" {
+    kept() { # kept FILTERS OPTION...: ids of the reference in each order, others than with model
+        local order filters=$1
+        shift
+        rm -f "$T/all" "$T/other"
+        for order in confidence margin entropy; do
+            sampled dream "{\"gen_length\":16,\"steps\":16,\"order\":\"$order\",$filters}" \
+                --gen-length 16 --steps 16 --unmask schedule --pace timesteps --order $order "$@"
+            jq -se 'all(.confidence_of == "kept" and .temperature == 0 and .top_k != null)' "$T/got"
+            jq -c .token_ids "$T/got" >> "$T/all"
+            "$BIN/gen-llada" -q -m "$T/model" --no-meta --gen-length 16 --steps 16 --order $order \
+                --unmask schedule --pace timesteps "$@" --confidence-of model "$T/prompts" |
+                jq -c .token_ids >> "$T/other"
+        done
+        ! cmp -s "$T/all" "$T/other"
+    }
+    make_model --arch dream --kv-heads 2 --gain 2
+    kept '"top_k":3' --top-k 3
+    kept '"top_p":0.6' --top-p 0.6 --device ref
+    kept '"top_p":0.8,"top_k":4' --top-p 0.8 --top-k 4 --batch 3 --dtype f32
+    on_levels gen-llada kept '"top_p":0.8,"top_k":4' --top-p 0.8 --top-k 4
+    [ ! -e "${TESTBIN:-build/tests}/libcrossover-cuda.so" ] ||
+        CROSSOVER_CUDA="${TESTBIN:-build/tests}/libcrossover-cuda.so" \
+            kept '"top_p":0.8,"top_k":4' --top-p 0.8 --top-k 4 --dtype f32 --device cuda
+}
+
 @test "sched: all tokens at once, when the best ones stay and lead by a bound that falls" {
     make_model --arch dream --gain 3
     for how in '7.5 2.5 0' '0.5 0.1 0' '0.6 0.2 4' '1 0 2' '0.3 0 0'; do

@@ -90,12 +90,16 @@ static void filters(struct fixture *f)
                 a.drawn = k != 9;
                 a.temperature = V == 31 ? 1 : 0.6;
                 agree(f, a, NULL, "a filter");
+                a.temperature = 0;
+                agree(f, a, NULL, "a filter, greedy");
                 for (float &l : a.w)
                     l = truncf(l);
                 if (V > 31)
                     a.quiet = {7, 3};
                 a.temperature = 1.5;
                 agree(f, a, &narrow, "a filter among equals");
+                a.temperature = 0;
+                agree(f, a, &narrow, "a filter among equals, greedy");
             }
 }
 

@@ -110,6 +110,10 @@ static void noise(const char *level)
             snprintf(what, sizeof what, "filters, temperature %g, spread %g", temperature[t],
                      spread[s]);
             compare(level, logits, V, &q, what);
+            q.temperature = 0;
+            q.drawn = 1;
+            snprintf(what, sizeof what, "filters, greedy, top-k %d, spread %g", t * 7, spread[s]);
+            compare(level, logits, V, &q, what);
         }
     }
     free(logits);

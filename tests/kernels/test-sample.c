@@ -105,6 +105,9 @@ static void test_edges(void)
     struct sample tiny = {1e-30, 0, 1}, tiny_p = {1e-30, 0, 0.9};
     const struct head_query greedy = {.top_k = 2, .top_p = 0.5};
     ok(!sample_needs_logits(&greedy, V), "greedy needs no filter");
+    const struct head_query measured = {.top_k = 2, .top_p = 0.5, .drawn = 1}, whole = {.drawn = 1};
+    ok(sample_needs_logits(&measured, V) && !sample_needs_logits(&whole, V),
+       "... unless it is measured among the ids that stay");
     int same = draw(equal, V, &tiny, 1, 2) == 0;
     for (uint64_t key = 0; key < 100; key++) {
         same &= draw(l + 1, V - 1, &tiny, 1, key) == 0;
@@ -149,8 +152,39 @@ static void test_measures(void)
     ok(worst < 1e-6, "confidences by the model and by the filter err by %.1e", worst);
 }
 
+/* Measures at temperature 0, in a row whose best id is 1; next: the share of id 3. */
+static int measured_as(struct head_query q, double best, double next, double entropy)
+{
+    const float p[V] = {logf(0.1f), logf(0.4f), logf(0.05f), logf(0.3f), logf(0.1f), logf(0.05f)};
+    struct head_row out = {.id = 1, .runner_up = 3};
+    int32_t work[V];
+    q.drawn = 1;
+    sample_row(p, V, &q, 0, &out, work);
+    return out.id == 1 && fabs((double)out.prob - best) < 1e-6 &&
+           fabs((double)out.runner_up_prob - next) < 1e-6 &&
+           fabs((double)out.entropy - entropy) < 1e-6;
+}
+
+/* Dream: the filters change no choice, but all measures of it. */
+static void test_greedy(void)
+{
+    const double a = 0.4 / 0.7, two = -a * log(a) - (1 - a) * log(1 - a), best = 0.4 / 0.9;
+    const double four = -best * log(best) - log(1.0 / 3) / 3 - 2 * log(1.0 / 9) / 9;
+    const int32_t quiet = 1;
+    ok(measured_as((struct head_query){.top_k = 2}, a, 1 - a, two), "T = 0: share of top-k 2");
+    ok(measured_as((struct head_query){.top_k = 3}, best, 0.3 / 0.9, four), "... with a tie");
+    ok(measured_as((struct head_query){.top_p = 0.65}, a, 1 - a, two), "T = 0: share of top-p");
+    ok(measured_as((struct head_query){.top_k = 1}, 1, 0, 0), "T = 0: one id is sure");
+    ok(measured_as((struct head_query){.top_k = 2, .top_p = 0.5}, 1, 0, 0), "top-k, then top-p");
+    ok(measured_as((struct head_query){.top_k = 2, .top_p = 0.5, .top_p_of_all = 1}, a, 1 - a, two),
+       "top-p of all, then top-k");
+    ok(measured_as((struct head_query){.top_k = 1, .quiet = &quiet, .n_quiet = 1}, 0, 0, 0),
+       "only a quiet id stays: its measures are 0");
+}
+
 int main(void)
 {
+    test_greedy();
     test_measures();
     test_filters();
     test_distribution();

@@ -46,6 +46,7 @@ static void test_rows(const struct settings_table *t)
         const struct setting *r = &t->row[i];
         lengths += !!(r->traits & SETTING_LENGTH);
         only &= !r->only || only_holds(t, r->only);
+        only &= !r->also || (r->only && only_holds(t, r->also));
         explained &= r->help && *r->help && r->standard;
         labelled &= r->label && *r->label && r->traits & (SETTING_TEXT | SETTING_SPEED);
         for (size_t k = 0; k < i; k++)

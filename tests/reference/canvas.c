@@ -3,6 +3,7 @@
 #include "tests/reference/canvas.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 double canvas_asked(const json_t *request, const char *key, double otherwise)
 {
@@ -15,10 +16,33 @@ void canvas_note(double *least, double gap)
     if (gap < *least) *least = gap;
 }
 
+/* Dream at temperature 0: sends ids to the end of the row that come after the mass top_p, and those
+ * with top_k or more ids above them. Single precision errs less in a mass than in a confidence: its
+ * distances count ten times. */
+static void keep(struct canvas *c, double *row)
+{
+    const size_t v = c->m->vocab;
+    double *p = malloc(v * sizeof *p);
+    for (size_t i = 0; i < v; i++)
+        p[i] = exp(-model_nll(row, v, i));
+    for (size_t i = 0; i < v; i++) {
+        double before = 0;
+        size_t above = 0;
+        for (size_t j = 0; j < v; j++) {
+            before += p[j] > p[i] || (!(p[j] < p[i]) && j < i) ? p[j] : 0;
+            above += p[j] > p[i];
+        }
+        if (c->top_k && above >= c->top_k) row[i] = -1e300;
+        else if (p[i] > 1e-4) canvas_note(&c->min_confidence, 10 * fabs(before - c->top_p));
+        if (before > c->top_p) row[i] = -1e300;
+    }
+    free(p);
+}
+
 void canvas_choose(struct canvas *c, size_t t, size_t lag)
 {
     const size_t v = c->m->vocab;
-    const double *row = c->logits + (t - lag) * v;
+    double *row = c->logits + (t - lag) * v;
     size_t top = 0, second = v;
     for (size_t i = 1; i < v; i++)
         if (row[i] > row[top]) {
@@ -28,12 +52,13 @@ void canvas_choose(struct canvas *c, size_t t, size_t lag)
             second = i;
         }
     c->choice[t] = (long)top;
+    c->lead[t] = row[top] - row[second];
+    if (c->top_p < 1 || c->top_k) keep(c, row);
     c->sure[t] = exp(-model_nll(row, v, top));
     if (c->order == 'm') c->sure[t] -= exp(-model_nll(row, v, second));
     if (c->order == 'e') c->sure[t] = 0;
     for (size_t i = 0; c->order == 'e' && i < v; i++)
         c->sure[t] -= exp(-model_nll(row, v, i)) * model_nll(row, v, i);
-    c->lead[t] = row[top] - row[second];
 }
 
 size_t canvas_masks(const struct canvas *c, size_t from, size_t to)

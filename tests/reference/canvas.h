@@ -14,6 +14,8 @@ struct canvas {
     double *lead;          /* [n] of the choice over the next best id */
     long *choice;
     int order;             /* the measure: confidence, 'm'argin or negative 'e'ntropy */
+    double top_p;          /* measures are of the ids that top_p and top_k keep; 1, 0: of all */
+    size_t top_k;
     double min_lead, min_confidence;
     size_t edits, passes;  /* of run_joint; of run_idlm */
 };

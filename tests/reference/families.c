@@ -154,6 +154,8 @@ json_t *answer_sample(struct model *m, const json_t *request)
     const int fills = sdar || fast || joint || d2f || s2d2, dream = !strcmp(sampler, "dream");
     const char *order = json_string_value(json_object_get(request, "order"));
     c.order = order ? *order : 0;
+    c.top_p = canvas_asked(request, "top_p", 1);
+    c.top_k = (size_t)canvas_asked(request, "top_k", 0);
     c.gen = (size_t)canvas_asked(request, "gen_length", 16);
     c.mask = (long)canvas_asked(request, "mask", (double)m->mask);
     c.n = c.prompt + c.gen;

@@ -14,7 +14,7 @@
  * "high", "low", "rate", "timesteps", "lag" (sched), "sure", "drift", "history" (less),
  * "span", "cut" (s2d2; 1: the last block ends with the answer), "sink", "edge", "induce", "low"
  * (dawn), "most" (idlm: guesses),
- * "order":"confidence"|"margin"|"entropy" (dream), "mask"} ->
+ * "order":"confidence"|"margin"|"entropy", "top_p", "top_k" (dream), "mask"} ->
  * {"ids","min_logit_gap","min_confidence_gap"} as of op diffuse, "edits" of joint, "passes" of
  * idlm, and "min_router_gap", the least lead of a chosen group or expert of LLaDA2; a gap to the
  * threshold counts as one of confidence, and the measure of `order` takes the place of the

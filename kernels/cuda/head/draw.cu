@@ -17,7 +17,7 @@ enum { DRAW_THREADS = 256 };
 struct drawing {
     const float *l;
     size_t V;
-    double max, temperature;
+    double max, divisor; /* of the logits */
     uint32_t value; /* ids whose ordered logit is larger stay, */
     size_t id;      /* and those below this id where it is equal */
     double *shared; /* [DRAW_THREADS] */
@@ -38,7 +38,7 @@ DEVICE bool stays(const struct drawing *d, size_t v)
 
 DEVICE double mass(const struct drawing *d, float logit)
 {
-    return exp(((double)logit - d->max) / d->temperature);
+    return exp(((double)logit - d->max) / d->divisor);
 }
 
 /* Joins the threads' values by f, in a fixed tree; the result goes to every thread. */
@@ -157,7 +157,7 @@ DEVICE void measure(const struct drawing *d, double scale, const struct head_que
     out->prob = (float)exp(out->log_prob);
     out->runner_up_prob =
         next >= 0 && counts((size_t)next) ? (float)(exp(apart((size_t)next)) / sum) : 0.0f;
-    out->entropy = (float)(log(sum) - weighted / sum);
+    out->entropy = sum > 0 ? (float)(log(sum) - weighted / sum) : 0.0f; /* 0: only quiet ids */
 }
 
 /* Block r draws for row r. */
@@ -168,7 +168,7 @@ draw_row(const float *logits, size_t V, const struct head_query q, struct head_r
     let_next_start();
     wait_for_inputs();
     const size_t r = blockIdx.x;
-    struct drawing d = {logits + r * V, V, 0, q.temperature, 0, V, shared};
+    struct drawing d = {logits + r * V, V, 0, sample_divisor(&q), 0, V, shared};
     const struct noise noise = noise_of(&q, r);
     if (out[r].bad)
         return;
@@ -180,7 +180,7 @@ draw_row(const float *logits, size_t V, const struct head_query q, struct head_r
         keep_top_k(&d, q.top_k);
     if (by_mass && !q.top_p_of_all)
         keep_top_p(&d, q.top_p);
-    const int32_t id = draw(&d, &noise);
+    const int32_t id = q.temperature > 0 ? draw(&d, &noise) : out[r].id;
     if (threadIdx.x == 0)
         out[r].id = id;
     __syncthreads();
@@ -188,7 +188,7 @@ draw_row(const float *logits, size_t V, const struct head_query q, struct head_r
         d.value = 0;
         d.id = V;
     }
-    measure(&d, q.drawn ? 1 / q.temperature : 1, &q, &out[r]);
+    measure(&d, q.drawn ? 1 / d.divisor : 1, &q, &out[r]);
 }
 
 void cuda_head_draw(struct backend *b, const float *logits, size_t R, size_t V,

@@ -20,7 +20,7 @@
  *     2506.20639), of Qwen2.5: full mask, answers shifted by one. Confirmed: class and bias in
  *     dream/model/modeling_dream.py, keys in configuration_dream.py, samplers in
  *     generation_utils.py of NVlabs/Fast-dLLM; options in README.md of DreamLM/Dream. Its
- *     sample_tokens() applies top-p before top-k
+ *     sample_tokens() applies top-p before top-k, and measures what they keep also at temperature 0
  *   fast-dllm-v2  Fast-dLLM v2 (Wu et al. 2025, arXiv 2509.26328), of Qwen2.5: blocks of bd_size
  *     from the first id, filled in parts of 8, answers shifted by one; the first token of a whole
  *     block comes of the block before. Confirmed: class, bias, mask and sampler in public copies
@@ -188,7 +188,7 @@ const struct family sdar_family =
          .defaults = "unmask=dynamic threshold=0.85 temperature=1 confidence_of=drawn");
 const struct family dream_family =
     QWEN(NUMBERS, 2, "dream", "DreamModel", "Dream", SHIFTED, .shapes = dream_shapes,
-         .defaults = "unmask=origin confidence_of=drawn");
+         .defaults = "unmask=origin confidence_of=kept");
 const struct family fast_dllm_family =
     QWEN(fast_dllm_numbers, 2, "fast-dllm-v2", "Fast_dLLM_QwenForCausalLM", "Fast_dLLM_Qwen",
          SHIFTED_BLOCKS, .shapes = fast_dllm_shapes, .mask_token = "|<MASK>|",

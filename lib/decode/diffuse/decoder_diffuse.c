@@ -23,7 +23,9 @@ static struct diffuse how_of(const struct settings *s, const struct decode_env *
         .block_decay = settings_number(s, "block_decay"),
         .temperature = settings_number(s, "temperature"),
         .top_k = settings_count(s, "top_k"), .top_p = settings_number(s, "top_p"),
-        .drawn = settings_is(s, "confidence_of", "drawn"),
+        .drawn = settings_is(s, "confidence_of", "kept") ||
+                 (settings_is(s, "confidence_of", "drawn") &&
+                  settings_number(s, "temperature") > 0),
         .cfg_scale = settings_number(s, "cfg_scale"), .order = diffusion_order(s),
         .order_temperature = settings_number(s, "order_temperature"),
         .rule = (enum unmask)settings_number(s, "unmask"),
