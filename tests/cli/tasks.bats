@@ -250,6 +250,10 @@ END
         "$BIN/score-ppl" -q --no-meta --mode nll --target reference -m "$m/llama-demo" |
         jq 'select(.id).value' > nll
     jq '.choice_nats[]?' got | diff - nll
+    # a question that comes twice counts once
+    "$BIN/score-ppl" -q --no-meta --mode choice -m "$m/llama-demo" <(head -1 q) <(head -1 q) > got
+    [ "$(jq -c 'select(.summary) | select(.metric == "choice_accuracy") | [.value, .n]' got)" = \
+      "[1,1]" ]
     jq -c 'select(.id == "a") | .choices[0] = ""' q > empty # its nats would be 0: the least
     run -65 --separate-stderr "$BIN/score-ppl" -q --no-meta --mode choice -m "$m/llama-demo" empty
     [[ "$output$stderr" == *"expected \`choices\`, a list of strings that are not empty"* ]]

@@ -81,7 +81,7 @@ int multichoice_sum(struct rec_writer *out, const struct scores *g, int is_bound
     for (int k = 0; k < NORMS && !bad; k++) {
         double hits = 0;
         for (size_t i = 0; i < g->n; i++)
-            hits += g->v[i].variety[k];
+            hits += g->v[i].variety[k] / g->v[i].texts[k]; /* the mean of repeats */
         bad = rec_write(out, "quality",
                         quality_summary(g->about, names[is_bound][k], "higher",
                                         bootstrap_wilson(hits, (double)g->n, 0.95), (int64_t)g->n,
