@@ -201,7 +201,7 @@ json_t *json_at(const json_t *o, const char *path)
 json_t *json_within(json_t *o, const char *key)
 {
     json_t *in = json_object_get(o, key);
-    if (!in)
+    if (!json_is_object(in))
         json_object_set_new(o, key, in = json_object());
     return in;
 }

@@ -42,7 +42,8 @@ const char *json_shown(const json_t *v, char text[JSON_SHOWN]);
 /* The value at a path of keys and places with points between ("input.context", "tests.0"), or NULL;
  * borrowed. A key that has points itself comes first. */
 json_t *json_at(const json_t *o, const char *path);
-/* The member, an object; an empty one is made where there is none. Borrowed. */
+/* The member, an object. An empty one is made where there is none, and replaces a value that is not
+ * an object. Borrowed. */
 json_t *json_within(json_t *o, const char *key);
 /* 1 when the member is there and not null. */
 int json_has(const json_t *o, const char *key);

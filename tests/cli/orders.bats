@@ -46,6 +46,10 @@ scores()
     { jq -c 'select(.id | ltrimstr("p") | tonumber < 28)' "$T/same"; scores "" 4 a |
         jq -c 'select(.model != "c")'; } | compare --ranking > "$T/out"
     jq -e '.verdict == "UNDECIDED" and .tau == 1 and .lo < 1 and .left_out == 1' "$T/out"
+    # an empty name of the conditions is no name
+    { scores "" 1 a | jq -c '.conditions = ""'; scores own 1 a; } | jq -c 'del(.shots, .seed)' |
+        compare --ranking > "$T/out"
+    jq -e '.verdict == "HOLDS" and .places == ["chat=own", "no template"]' "$T/out"
     scores "" 1 a | { ! compare --ranking 2> "$T/err" > "$T/out"; }
     grep -q "two or more points under two or more templates or seeds" "$T/err"
 }

@@ -161,6 +161,18 @@ static void test_members(void)
     json_decref(j);
 }
 
+/* A value that is not an object gives way to an object, which the owner keeps. */
+static void test_within(void)
+{
+    json_t *j = json_pack("{s:b, s:{s:i}}", "flag", 1, "object", "i", 7);
+    json_t *of = json_within(json_within(j, "flag"), "new");
+    ok(json_is_object(of) && json_object_get(json_object_get(j, "flag"), "new") == of,
+       "an object replaces true");
+    ok(json_integer_value(json_object_get(json_within(j, "object"), "i")) == 7,
+       "an object stays as it is");
+    json_decref(j);
+}
+
 /* Writes bytes to a file and reads it as JSON. */
 static void file_case(const char *folder, const char *bytes, size_t limit, int code,
                       const char *says)
@@ -188,6 +200,7 @@ int main(void)
     test_big_integers();
     test_nul();
     test_members();
+    test_within();
     file_case(folder, "{\"a\":1}", 100, 0, "");
     file_case(folder, "{\"a\":1}", 7, 0, "");
     file_case(folder, "{\"a\":1}", 6, EXIT_BAD_DATA, "limit of 6");

@@ -27,7 +27,8 @@ static void name_place(struct buf *b, const json_t *r)
 {
     const char *conditions = rec_text(r, "conditions");
     const int shots = json_is_integer(json_object_get(r, "shots"));
-    buf_text(b, conditions ? conditions : shots ? "" : "no template");
+    const int is_named = conditions && *conditions; /* "" would be the key of the direction */
+    buf_text(b, is_named ? conditions : shots ? "" : "no template");
     if (shots)
         buf_format(b, "%sshots=%lld", b->len ? " " : "", (long long)rec_int(r, "shots", 0));
     const json_t *seed = about_is_drawn(r) ? json_object_get(r, "seed") : NULL;
