@@ -76,15 +76,21 @@ scores()
     grep -q "timed generation records" "$T/err"
 }
 
-@test "the time of a step splits into architecture, algorithm and system" {
-    # 1 s; 0.4 s of arithmetic, of which a quarter of the rows is needed, or 0.2 s of reading
+# answers FILE: ceilings, and answers that take 1 s; 0.4 s of arithmetic, of which a quarter of the
+# rows is needed, or 0.2 s of reading
+answers()
+{
     jq -nc '{schema: "crossover/1", run: "r", machine: "m"} |
         (. + {kind: "roofline", name: "bytes", ceiling: true, threads: 2, bytes_per_s: 1e10,
               flops_per_s: 1e11, unit: "f32"}),
         (range(8) as $i | . + {kind: "generation", config: "c", point: "c", model: "m", threads: 2,
             arch: "llada", batch: 1, phase: "timed", status: "ok", id: "p\($i)", e2e_ns: 1e9,
             passes: 10, model_flops: 4e10, model_bytes: (if $i < 4 then 2e9 else 5e8 end),
-            flops_unit: "f32", rows: 400, prompt_tokens: 60, committed_tokens: 40})' > "$T/in"
+            flops_unit: "f32", rows: 400, prompt_tokens: 60, committed_tokens: 40})' > "$1"
+}
+
+@test "the time of a step splits into architecture, algorithm and system" {
+    answers "$T/in"
     compare --split "$T/in" > "$T/out" 2> "$T/err"
     conforms "$T/out"
     # needed: max(0.1, 0.2) in one half, max(0.1, 0.05) in the other
@@ -95,4 +101,34 @@ scores()
     jq -c '.e2e_ns |= if . then . / 4 else . end' "$T/in" | compare -q --split > "$T/out"
     jq -e '.system_percent < 0 and .sum_percent > 102' "$T/out" # the ceilings cannot hold
     grep generation "$T/in" | { ! compare --split 2> "$T/err" > "$T/out"; }
+    # rows that are not known are not "all needed"
+    for f in '.rows = 0' 'del(.rows)' 'del(.prompt_tokens)' 'del(.committed_tokens)'; do
+        jq -c "select(.id) |= ($f)" "$T/in" | { ! compare --split > "$T/none" 2> /dev/null; } ||
+            return 1
+    done
+}
+
+@test "a split of steps counts undisturbed answers by prompt, on one machine" {
+    answers "$T/in"
+    compare -q --split "$T/in" > "$T/once"
+    # repeats of a prompt are no further prompts
+    { cat "$T/in"; grep generation "$T/in"; } | compare -q --split > "$T/twice"
+    diff "$T/once" "$T/twice"
+    jq -c 'select(.id) | .tainted = ["load"] | .e2e_ns *= 100' "$T/in" > "$T/disturbed"
+    compare --split "$T/in" "$T/disturbed" 2> "$T/err" > "$T/out"
+    jq -e '.step_ns == 1e8 and .n == 8 and .tainted == 8' "$T/out"
+    grep -q "c: 8 disturbed answers left out" "$T/err"
+    { grep roofline "$T/in"; cat "$T/disturbed"; } | compare --split > "$T/out" 2> "$T/err"
+    conforms "$T/out"
+    jq -e '.step_ns == null and .step_ns_reason == "every answer was disturbed" and .n == 0
+        and .system_percent == null and .sum_percent == null' "$T/out"
+    ! grep -q "a step of" "$T/err"
+    on() { echo '{"schema":"crossover/1","kind":"meta","run":"r","tool":"gen-llada",
+        "machine":{"fingerprint":"'"$1"'","cores":2}}' | jq -c; }
+    { on one; cat "$T/in"; } > "$T/one"
+    { on two; cat "$T/in"; } > "$T/two"
+    compare -q --split "$T/one" "$T/one" | jq -e '.n == 8'
+    run compare --split "$T/one" "$T/two"
+    [ "$status" -eq 65 ] && [[ $output == *"answers of one machine, got those of a processor, 2 \
+cores (one) and of a processor, 2 cores (two)"* ]]
 }

@@ -320,9 +320,15 @@ static int read_numbers(struct timing *t, const json_t *r, struct err *e)
                : 0;
 }
 
+int timing_is_tainted(const json_t *r)
+{
+    const json_t *taint = json_object_get(r, "tainted");
+    return json_is_true(taint) || json_array_size(taint) > 0 || json_integer_value(taint) > 0;
+}
+
 enum timing_class timing_read(struct timing *t, const json_t *r, struct err *e)
 {
-    const json_t *id = json_object_get(r, "id"), *taint = json_object_get(r, "tainted");
+    const json_t *id = json_object_get(r, "id");
     const char *status = rec_text(r, "status"), *phase = rec_text(r, "phase");
     if (!json_is_string(id) && !json_is_integer(id)) {
         err_set(e, EXIT_BAD_DATA, "id: expected a text, got %s", id ? "another type" : "none");
@@ -340,9 +346,9 @@ enum timing_class timing_read(struct timing *t, const json_t *r, struct err *e)
         err_set(e, EXIT_BAD_DATA, "phase: expected cold, warmup or timed, got '%s'", phase);
         return TIMING_BAD;
     }
-    int tainted = json_is_true(taint) || json_array_size(taint) > 0 ||
-                  json_integer_value(taint) > 0;
-    return read_numbers(t, r, e) ? TIMING_BAD : tainted ? TIMING_TAINTED : TIMING_TIMED;
+    return read_numbers(t, r, e)  ? TIMING_BAD
+           : timing_is_tainted(r) ? TIMING_TAINTED
+                                  : TIMING_TIMED;
 }
 
 /* Checks that the answer has the length of its contract and a stop id where it says so. */

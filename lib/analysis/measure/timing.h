@@ -55,6 +55,7 @@ struct timing {
  * after batch_ns; times or joules that fall; token counts that do not fit token_ids; a part larger
  * than its whole; a batch with no prompt or with more than its size. */
 enum timing_class timing_read(struct timing *t, const json_t *record, struct err *e);
+int timing_is_tainted(const json_t *record); /* 1: the answer was disturbed */
 /* Checks numbers that only a faulty instrument makes wrong: requested <= allocated <= reserved
  * bytes, layers_hold. -1: EXIT_BAD_DATA. */
 int timing_verify(const struct timing *t, const json_t *record, struct err *e);

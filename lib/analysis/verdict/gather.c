@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "lib/analysis/records/source.h"
 #include "lib/base/buf.h"
 #include "lib/record/rec.h"
 
@@ -27,14 +28,19 @@ static int set_missing(struct err *e, const char *const *kinds, const char *path
 }
 
 /* 0: read to the end. -1: the medium failed. */
-static int read_all(struct rec_reader *in, const char *const *kinds, json_t *list,
-                    struct err *unsound, struct err *e)
+static int read_all(struct rec_reader *in, const char *const *kinds, struct source *source,
+                    json_t *list, struct err *unsound, struct err *e)
 {
     int got = 1;
     while (got) {
         json_t *r = NULL;
         struct err bad = {0};
         got = rec_read(in, &r, &bad);
+        if (got > 0 && source) {
+            json_t *marked = source_mark(source, r, rec_where(in));
+            json_decref(r);
+            r = marked;
+        }
         if (got > 0 && is_wanted(r, kinds))
             json_array_append(list, r);
         json_decref(r);
@@ -47,14 +53,16 @@ static int read_all(struct rec_reader *in, const char *const *kinds, json_t *lis
 }
 
 json_t *gather_records(const char *const *paths, size_t n, const char *const *kinds,
-                       struct err *unsound, struct err *e)
+                       enum gather marks, struct err *unsound, struct err *e)
 {
     *unsound = (struct err){0};
     struct rec_reader *in = rec_read_open(paths, n, e);
     if (!in)
         return NULL;
+    struct source source = {0};
     json_t *list = json_array();
-    int bad = read_all(in, kinds, list, unsound, e);
+    int bad = read_all(in, kinds, marks == GATHER_MARKED ? &source : NULL, list, unsound, e);
+    source_free(&source);
     rec_read_close(in);
     if (!bad && !json_array_size(list))
         bad = set_missing(e, kinds, n ? paths[0] : "-");

@@ -19,14 +19,20 @@ int judge_count(const struct judge *j)
            (j->same_ids > 0) + !!j->samples + !!j->ranking + !!j->aup + !!j->split;
 }
 
-static json_t *gather(const char *const *paths, size_t n, const char *const *kinds,
-                      const struct log *log, struct err *e)
+static json_t *gather_as(enum gather marks, const char *const *paths, size_t n,
+                         const char *const *kinds, const struct log *log, struct err *e)
 {
     struct err unsound;
-    json_t *list = gather_records(paths, n, kinds, &unsound, e);
+    json_t *list = gather_records(paths, n, kinds, marks, &unsound, e);
     if (list && unsound.code)
         log_warn(log, "W042", "edited after it was written: %s", unsound.text);
     return list;
+}
+
+static json_t *gather(const char *const *paths, size_t n, const char *const *kinds,
+                      const struct log *log, struct err *e)
+{
+    return gather_as(GATHER_PLAIN, paths, n, kinds, log, e);
 }
 
 static json_t *gather_file(const char *path, const char *kind, const struct log *log,
@@ -192,6 +198,11 @@ static int judge_aup(const struct judge *j, const char *const *paths, size_t n,
 /* Prints a line of the table. */
 static void note_split(const json_t *r, const struct log *log)
 {
+    const long long tainted = rec_int(r, "tainted", 0);
+    if (tainted)
+        log_note(log, "%s: %lld disturbed answers left out", rec_text(r, "config"), tainted);
+    if (!rec_int(r, "n", 0))
+        return;
     log_note(log, "%s: a step of %.3g ms = architecture %.1f %% + algorithm %.1f %% + system "
              "%.1f %%", rec_text(r, "config"), rec_number(r, "step_ns") / 1e6,
              rec_number(r, "architecture_percent"), rec_number(r, "algorithm_percent"),
@@ -202,8 +213,8 @@ static int judge_split(const struct judge *j, const char *const *paths, size_t n
                        struct rec_writer *out, const struct log *log, struct err *e)
 {
     static const char *const kinds[] = {"generation", "roofline", NULL};
-    json_t *records = gather(paths, n, kinds, log, e), *r;
-    json_t *list = records ? steptime_of(records, j->seed, j->draws) : NULL;
+    json_t *records = gather_as(GATHER_MARKED, paths, n, kinds, log, e), *r;
+    json_t *list = records ? steptime_of(records, j->seed, j->draws, e) : NULL;
     size_t i;
     const int none = list && !json_array_size(list);
     json_array_foreach(list, i, r)

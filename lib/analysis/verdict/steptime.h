@@ -14,7 +14,11 @@
 #include <jansson.h>
 #include <stdint.h>
 
+#include "lib/base/err.h"
+
 /* A list with the members of a steptime record for each point of batch 1 that has timed generation
- * records, with ceilings (roofline records) of its machine; the caller's reference. Intervals
- * resample answers. */
-json_t *steptime_of(const json_t *records, uint64_t seed, size_t draws);
+ * records, with ceilings (roofline records) of its machine; the caller's reference. Records are
+ * marked (source.h); answers of several machines are refused: NULL, *e (EXIT_BAD_DATA). Disturbed
+ * answers are counted and left out: a point that has no others has null parts. Intervals resample
+ * prompts with all their answers. */
+json_t *steptime_of(const json_t *records, uint64_t seed, size_t draws, struct err *e);
