@@ -81,6 +81,9 @@ grep -q "^compare -q --same-ids 1 .*/steps/launch/.* -o $passes" ran &&
     grep '"kind":"prompt"' results/here/demo/prompts.ndjson | sort | cmp -s - "$scratch/parts" &&
     grep -q '^gen-llada .* results/here/demo/timed-prompts.ndjson' ran
 ok $? "all prompts are answered once, some of them timed, and the ids are compared"
+base=results/here/demo/baseline
+grep -q "^compare -q --same-ids 0.75 $base/llada-cpu.ndjson $base/llada-ref.ndjson " ran
+ok $? "every answer of the first device is looked for in those of the other"
 again refine BUDGET_MINUTES=2
 [ "$status" -eq 0 ] && [ "$(grep -c '^refined .* before: ' log)" -eq 4 ]
 ok $? "a second refine with the same minutes adds nothing to any sweep"

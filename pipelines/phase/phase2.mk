@@ -29,13 +29,14 @@ $(patsubst %,$(R)/baseline/%.ndjson,$(call baseline_pairs,$(BASELINE_DEVICES))):
 	    $(once) $(alone) $(baseline_$(call baseline_of,1)) --device $(call baseline_of,2) \
 	    --dtype $(BASELINE_DTYPE) $< -o $@
 
-# Compares each other device with the first one.
+# Compares each other device with the first one. The other device is the base, so all answers of the
+# first one are counted: one that the other device lacks is not identical.
 BASELINE := $(patsubst %,$(R)/baseline/agree-%.ndjson,\
                 $(call baseline_pairs,$(wordlist 2,9,$(BASELINE_DEVICES))))
 $(BASELINE): $(R)/baseline/agree-%.ndjson: \
     $(R)/baseline/$$(call baseline_of,1)-$(firstword $(BASELINE_DEVICES)).ndjson \
     $(R)/baseline/%.ndjson $(TOOL)-compare
-	@$(BIN)/compare -q --same-ids $(AGREE) $(word 1,$^) $(word 2,$^) -o $@.tmp || \
+	@$(BIN)/compare -q --same-ids $(AGREE) $(word 2,$^) $(word 1,$^) -o $@.tmp || \
 	    { jq -r '.text // empty' $@.tmp | $(PLAIN); exit 1; }
 	@jq -r '.text // empty' $@.tmp | $(PLAIN)
 	@mv $@.tmp $@

@@ -104,7 +104,14 @@ END
     { g a '[1,2]' 1 cpu; g b '[4,5]' 1 cpu; } > "$T/base"
     { g a '[1,2]' 3 cuda; g b '[4,6]' 3 cuda; } > "$T/run"
     compare --same-ids 0.5 "$T/base" "$T/run" |
-        jq -e '.text == "llama: 1 of 2 generations identical on cpu and cuda (m, f32, 4 ids)"'
+        jq -e '.text == "llama: 1 of 2 generations identical on cuda and cpu (m, f32, 4 ids)"'
+    # answers and models that the base lacks are not identical
+    { g a '[1,2]' 1 ref; g b '[4,6]' 1 ref; g a '[8]' 1 ref '{model: "n"}'; } > "$T/all"
+    run compare --same-ids 0.75 "$T/run" "$T/all"
+    [ "$status" -eq 1 ] && jq -se 'map([.records, .identical, .pass]) == [[2,2,true],[1,0,false]]' \
+        <<< "$output"
+    run compare --same-ids 0.75 <(tail -1 "$T/run") "$T/all"
+    [ "$status" -eq 1 ] && jq -se '.[0] | .records == 2 and .identical == 1' <<< "$output"
     g a '[1,2]' 3 cuda '{status: "oom"}' > "$T/run"
     run compare --same-ids 0.5 "$T/base" "$T/run"
     [ "$status" -eq 1 ] && [ -z "$output" ]

@@ -81,7 +81,7 @@ static json_t *judge_model(const json_t *base, const json_t *run, const json_t *
             same += json_is_array(mine) && of && json_equal(mine, of);
             free(key);
         }
-    char *on = is_other ? mem_format(" on %s and %s", here, there) : mem_text("");
+    char *on = is_other ? mem_format(" on %s and %s", there, here) : mem_text("");
     char *text = mem_format("%s: %zu of %zu generations identical%s (%s, %s, %zu ids)",
                             arch ? arch : "model", same, all, on, model,
                             dtype ? dtype : "any dtype", ids);
