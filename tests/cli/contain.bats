@@ -59,6 +59,9 @@ attack()
     cat "$BATS_TEST_TMPDIR/stderr"
     grep -q attacked "$BATS_TEST_TMPDIR/won" || { echo "$1: the fault was not reached"; return 1; }
     won=$(grep -v attacked "$BATS_TEST_TMPDIR/won" || true)
+    # Landlock sees signals from version 6 on
+    [ "$("$BIN/measure" --version -v | sed -n 's/.*Landlock \([0-9]*\).*/\1/p')" -ge 6 ] ||
+        [ "${off:-}" ] || won=$(grep -v 'by a signal$' <<< "$won" || true)
 }
 
 # held TOOL ARGUMENT...: the fault gets nowhere, and the tool ends as without it.
@@ -71,9 +74,10 @@ held()
 }
 
 @test "without the sandbox the planted fault does all its harm, and off is announced" {
-    attack measure --sandbox off llama.gen
+    off=1 attack measure --sandbox off llama.gen
     grep -q 'sandbox off: the tool keeps all rights' "$BATS_TEST_TMPDIR/stderr"
-    [ "$(wc -l <<< "$won")" = 14 ] || { echo "$won"; false; }
+    # tracing needs a right that some systems refuse to all
+    [ "$(grep -cv ' of another process$\|^traced' <<< "$won")" = 12 ] || { echo "$won"; false; }
     [ ! -e "$SECRET" ]
 }
 
@@ -101,14 +105,30 @@ held()
     [ "$(grep -vx 'started a program' <<< "$won")" = "" ] || { echo "$won"; false; }
 }
 
-@test "only files that the command line names can be read" {
-    ln -sf "$SECRET" link
-    echo '{"id":"x","prompt":"y"}' > "$SECRET"
+@test "links in a named folder, in a cache of models on another disk, and new folders of outputs" {
+    disk=$BATS_TEST_TMPDIR/disk
+    mkdir -p "$disk" copy
+    cp prompts "$disk/prompts"
+    ln -sf "$disk/prompts" link
     run -0 "$BIN/prep-prompts" -q link
-    mkdir -p copy
     cp llama/* copy
-    mv copy/config.json "$BATS_TEST_TMPDIR/config.json"
-    ln -s "$BATS_TEST_TMPDIR/config.json" copy/config.json
+    mv copy/config.json "$disk/config.json"
+    ln -s "$disk/config.json" copy/config.json
     run -0 "$BIN/gen-llama" -q -m copy --max-new 2 --threads 1 prompts
     rm -r copy
+    hub="$disk/my disk/hub/models--org--m"
+    mkdir -p "$hub/snapshots/abc" "$HOME/.cache"
+    cp llama/* "$hub/snapshots/abc"
+    HF_HOME="$disk/my disk" run -0 "$BIN/gen-llama" -q -m org/m@abc --max-new 2 --threads 1 prompts
+    ln -sfn "$disk/my disk" "$HOME/.cache/huggingface"
+    run -0 "$BIN/gen-llama" -q -m org/m@abc --max-new 2 --threads 1 prompts
+    rm "$HOME/.cache/huggingface"
+    mkdir "$HOME/.cache/huggingface"
+    ln -s "$disk/my disk/hub" "$HOME/.cache/huggingface/hub"
+    run -0 "$BIN/gen-llama" -q -m org/m@abc --max-new 2 --threads 1 prompts
+    mkdir -p run/sub
+    ln -sf "$disk/prompts" run/sub/prompts
+    run -0 "$BIN/bundle" -q -o sealed.tar.gz run
+    run -0 "$BIN/bundle" -q sealed.tar.gz --extract new/deep/run
+    run -0 "$BIN/pack-model" -q -m llama --quant int8 --out packed/deep/m
 }

@@ -26,6 +26,7 @@ enum { CAN = 0 };
 #else
 enum { CAN = 1 };
 #endif
+enum { LINKS_DEEP = 4, LINKS_MOST = 20000 /* entries of folders that are looked at */ };
 
 /* The value of an option that takes a text; "": the tool has no such option, or no value. */
 static const char *text_of(const struct tool *t, const char *name)
@@ -38,20 +39,32 @@ static const char *text_of(const struct tool *t, const char *name)
 
 /* ---- files ---- */
 
-/* Allows to read a path. Links in a folder are followed, because the cache of models is made of
- * links. */
-static void allow_input(struct paths *p, const char *path)
+/* Allows what the links of a folder name, down to LINKS_DEEP folders below it. */
+static void allow_links(struct paths *p, const char *folder, int depth, int *left)
 {
-    paths_allow(p, path, PATHS_READ);
-    DIR *d = file_is_folder(path) ? opendir(path) : NULL;
-    for (struct dirent *f; d && (f = readdir(d));) {
-        char *link = f->d_type == DT_LNK ? mem_format("%s/%s", path, f->d_name) : NULL;
-        if (link)
-            paths_allow(p, link, PATHS_READ);
-        free(link);
+    DIR *d = opendir(folder);
+    for (struct dirent *f; d && (f = readdir(d)) && --*left > 0;) {
+        struct stat s;
+        char *path = mem_format("%s/%s", folder, f->d_name);
+        if (!strcmp(f->d_name, ".") || !strcmp(f->d_name, "..") || lstat(path, &s))
+            ;
+        else if (S_ISLNK(s.st_mode))
+            paths_allow(p, path, PATHS_READ);
+        else if (S_ISDIR(s.st_mode) && depth < LINKS_DEEP)
+            allow_links(p, path, depth + 1, left);
+        free(path);
     }
     if (d)
         closedir(d);
+}
+
+/* Allows to read a path; of a folder also what its links name, as in a cache of models. */
+static void allow_input(struct paths *p, const char *path)
+{
+    int left = LINKS_MOST;
+    paths_allow(p, path, PATHS_READ);
+    if (file_is_folder(path))
+        allow_links(p, path, 0, &left);
 }
 
 /* A value, and each part of a list in it, if it is a path. */
@@ -72,22 +85,29 @@ static void allow_output(struct paths *p, const char *path)
     size_t n = strlen(folder);
     while (n > 1 && folder[n - 1] == '/')
         folder[--n] = 0;
-    char *slash = strrchr(folder, '/');
     paths_allow(p, path, PATHS_WRITE); /* a device, a pipe, or a file behind a link */
-    if (!slash)
-        paths_allow(p, ".", PATHS_WRITE);
-    else if (strncmp(folder, "/dev/", 5) && strncmp(folder, "/proc/", 6)) {
-        slash[slash == folder] = 0;
+    if (strncmp(folder, "/dev/", 5) && strncmp(folder, "/proc/", 6)) {
+        do { /* parents that are missing are made by the tool */
+            char *slash = strrchr(folder, '/');
+            snprintf(slash ? slash + (slash == folder) : folder, 2, "%s", slash ? "" : ".");
+        } while (!file_exists(folder));
         paths_allow(p, folder, PATHS_WRITE);
     }
     free(folder);
+}
+
+/* 1: the tool may move layers to a store in the scratch folder. */
+static int may_offload(const struct tool *t)
+{
+    return *text_of(t, "device-map") || *text_of(t, "kv-map") ||
+           !strcmp(text_of(t, "on-oom"), "plan");
 }
 
 static void allow_options(struct paths *p, const struct tool *t)
 {
     for (const struct opt *o = t->options; o->name; o++) {
         const char *value = o->type == OPT_TEXT ? *(const char **)o->to : NULL;
-        if (o->writes == WRITES_SCRATCH && (!value || !*value))
+        if (o->writes == WRITES_SCRATCH && (!value || !*value) && may_offload(t))
             paths_allow(p, file_scratch_folder(), PATHS_WRITE);
         if (!value || !*value || !strcmp(value, "-"))
             continue;
@@ -108,7 +128,7 @@ static void allow_system(struct paths *p, unsigned programs, int models)
         "/etc/ca-certificates", "/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf",
         "/etc/host.conf", "/etc/gai.conf", "/etc/services", "/proc", "/sys", "/dev/zero",
         "/dev/urandom", "/dev/random"};
-    static const char *const write[] = {"/dev/null", "/dev/full", "/dev/shm", "/proc/self"};
+    static const char *const write[] = {"/dev/null", "/dev/full", "/proc/self"};
     for (size_t i = 0; i < sizeof read / sizeof *read; i++)
         paths_allow(p, read[i], PATHS_READ | programs);
     for (size_t i = 0; i < sizeof write / sizeof *write; i++)
@@ -126,6 +146,27 @@ static void allow_system(struct paths *p, unsigned programs, int models)
     free(cache);
 }
 
+/* A folder of models, which people move to another disk and link at any of these places. */
+static void allow_cache(struct paths *p, const char *folder)
+{
+    static const char *const below[] = {"", "/huggingface", "/hub", "/huggingface/hub"};
+    for (size_t i = 0; *folder && i < sizeof below / sizeof *below; i++) {
+        char *path = mem_format("%s%s", folder, below[i]);
+        DIR *d = opendir(path);
+        paths_allow(p, path, PATHS_READ);
+        for (struct dirent *f; d && (f = readdir(d));) {
+            char *link = mem_format("%s/%s", path, f->d_name);
+            struct stat s;
+            if (!lstat(link, &s) && S_ISLNK(s.st_mode))
+                paths_allow(p, link, PATHS_READ);
+            free(link);
+        }
+        if (d)
+            closedir(d);
+        free(path);
+    }
+}
+
 /* Files and folders that variables name, and the user's cache, where models are. */
 static void allow_environment(struct paths *p, unsigned programs)
 {
@@ -133,14 +174,16 @@ static void allow_environment(struct paths *p, unsigned programs)
                                             "LD_", "FONTCONFIG_", "GNUPLOT_", "SSL_CERT_", "PATH="};
     const size_t n = sizeof variables / sizeof *variables;
     char *usual = mem_format("%s/.cache", getenv("HOME") ? getenv("HOME") : "");
-    paths_allow(p, usual, PATHS_READ);
+    allow_cache(p, usual);
     for (char **v = environ; *v; v++) {
         size_t at = 0;
+        const char *value = strchr(*v, '=');
         while (at < n && strncmp(*v, variables[at], strlen(variables[at])))
             at++;
-        if (at == n || (at == n - 1 && !programs) || !strchr(*v, '='))
+        if (at == n || (at == n - 1 && !programs) || !value)
             continue;
-        char *copy = mem_text(strchr(*v, '=') + 1), *rest = copy;
+        char *copy = mem_text(value + 1), *rest = copy;
+        allow_cache(p, value + 1);
         for (char *part; (part = strsep(&rest, ": "));)
             if (*part)
                 paths_allow(p, part, PATHS_READ | programs);
@@ -173,7 +216,8 @@ static int may_use_gpu(const struct tool *t)
 {
     const char *device = text_of(t, "device");
     return *device && strcmp(device, "cpu") && strcmp(device, "ref") &&
-           (file_exists("/dev/nvidiactl") || file_exists("/dev/dxg"));
+           (file_exists("/dev/nvidiactl") || file_exists("/dev/dxg") ||
+            file_exists("/proc/driver/nvidia/version"));
 }
 
 void opt_contain(const struct tool *t, char **operands)
@@ -184,6 +228,8 @@ void opt_contain(const struct tool *t, char **operands)
     const struct rlimit none = {0, 0};
     if (!CAN || !*wanted || t->needs & NEEDS_ALL)
         return;
+    if (gpu && !file_exists("/dev/dxg") && !file_exists("/dev/nvidia-uvm"))
+        return; /* the driver makes its devices by a program with rights of its own */
     if (!strcmp(wanted, "off")) {
         log_note(&log, "--sandbox off: the tool keeps all rights of the user");
         return;
@@ -191,11 +237,12 @@ void opt_contain(const struct tool *t, char **operands)
     setrlimit(RLIMIT_CORE, &none); /* a core file is a write that nobody named */
     if (!gpu)
         (void)restrict_files(t, operands); /* opt_contain_print() says if it cannot be */
-    (void)filter_apply(gpu                        ? FILTER_INTERNET
-                       : t->needs & NEEDS_NETWORK  ? FILTER_PROCESSES | FILTER_PROGRAMS
-                       : t->needs & NEEDS_PROGRAMS ? FILTER_SOCKETS
-                                                   : FILTER_PROCESSES | FILTER_PROGRAMS |
-                                                         FILTER_SOCKETS);
+    (void)filter_apply(
+        gpu                         ? FILTER_INTERNET
+        : t->needs & NEEDS_NETWORK  ? FILTER_CUTS | FILTER_PROCESSES | FILTER_PROGRAMS
+        : t->needs & NEEDS_PROGRAMS ? FILTER_CUTS | FILTER_SOCKETS
+                                    : FILTER_CUTS | FILTER_PROCESSES | FILTER_PROGRAMS |
+                                          FILTER_SOCKETS);
 }
 
 void opt_contain_print(void)

@@ -57,6 +57,7 @@ static const struct refusal refusals[] = {
     {FILTER_PROGRAMS, SYS_execve, EPERM},
     {FILTER_PROGRAMS, SYS_execveat, EPERM},
     {FILTER_SOCKETS, SYS_socket, EPERM},
+    {FILTER_CUTS, SYS_truncate, EPERM},
     {FILTER_ESCAPES, SYS_setsid, EPERM}, /* a tool kills the group */
     {FILTER_ESCAPES, SYS_setpgid, EPERM},
     {FILTER_ESCAPES, SYS_shmget, EPERM},

@@ -13,6 +13,7 @@ enum {
     FILTER_SOCKETS = 4,     /* sockets of every kind */
     FILTER_INTERNET = 8,    /* sockets other than those of this machine */
     FILTER_ESCAPES = 16,    /* leaving the process group; memory that no limit counts */
+    FILTER_CUTS = 32,       /* cutting a file by its name, which old Landlock does not see */
     FILTER_LENGTH = 96      /* instructions that a filter has at most */
 };
 
