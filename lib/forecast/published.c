@@ -26,6 +26,9 @@ static json_t *read_rows(const char *given, struct err *e)
             !rec_text(r, "counting") || !rec_text(r, "model") || !(rec_number(r, "value") > 0))
             got = err_set(e, EXIT_BAD_DATA, "%s: expected name, source, model, metric, counting "
                           "and a value above 0", rec_where(in));
+        else if (rec_number(r, "batch") <= 0 || rec_number(r, "devices") <= 0)
+            got = err_set(e, EXIT_BAD_DATA, "%s: %.80s: expected batch and devices above 0, or "
+                          "null", rec_where(in), rec_text(r, "name"));
     }
     if (in)
         rec_read_close(in);

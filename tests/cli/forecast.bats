@@ -465,6 +465,11 @@ sweep() {
     claim '{value: 5, baseline: "z"}' > "$T/lost"
     refuses 65 "a: baseline: expected the name of a row, got 'z'" \
         forecast --claims --published "$T/lost"
+    for none in batch devices; do # it divides by both
+        claim "{value: 5, block_length: 32, $none: 0}" > "$T/none"
+        refuses 65 "a: expected batch and devices above 0" \
+            forecast --claims --published "$T/none"
+    done
     "$BIN/plot" -q --type claims "$T/verdicts" -o "$T/claims.svg"
     grep -q '1 of diffusion models, 2 of autoregressive ones. 5 of 8 claims' "$T/claims.txt"
 }
