@@ -15,9 +15,11 @@
 #   SOLVER_N_distance               distance of samples after N evaluations from the end of the flow
 #   qat_FORMAT_ratio                perplexity in the format, by the bound, after a training in the
 #                                   format / after an equal training without it
+# a null among the values is an answer that has no such value
 def samples($option; $metric): select(length > 0)
     | {schema: "crossover/1", kind: "samples", run: "local", arch: "ltm", option: $option,
-       metric: $metric, values: .};
+       metric: $metric, values: map(values)}
+    | if .values == [] then .values_reason = "no answer has enough steps" else . end;
 def counted($option; $metric): select(. != null) | [.] | samples($option; $metric)
     | .counted = true;
 
@@ -34,7 +36,8 @@ def key: [.id, .round];
 # nanoseconds of a token from share a to share b of an answer
 def pace($a; $b): (.step_ns | length) as $n | ($n * $a | floor) as $i | ($n * $b | floor) as $j
     | (.step_ns[$j - 1] - .step_ns[$i - 1]) / ($j - $i);
-def late_early: pace(0.75; 1) / pace(0.25; 0.5);
+# null: a quarter of the answer has no step
+def late_early: if (.step_ns | length) < 4 then null else pace(0.75; 1) / pace(0.25; 0.5) end;
 
 # tokens a second of the trainings whose records hold this, turn by turn
 def rates($loaders; $every): map(select(.kind == "train" and .loaders == $loaders and
