@@ -151,36 +151,60 @@ static int write_none(struct pareto *p, const struct meeting *m, const char *rea
     return bad;
 }
 
-/* The rival with the least cost; n: none. */
-static size_t find_fastest(const struct field *f, size_t of)
+/* 1: the same model in the same number formats. */
+static int is_same_system(const struct point *a, const struct point *b)
 {
-    size_t best = f->n;
-    for (size_t i = 0; i < f->n; i++)
-        if (field_rank(f, of, i) >= 0 && !isnan(f->cost[i]) &&
-            (best == f->n || f->cost[i] < f->cost[best]))
-            best = i;
+    return !strcmp(a->model, b->model) && !strcmp(a->dtype, b->dtype) &&
+           !strcmp(a->quant, b->quant);
+}
+
+/* The rival of this plain LLaMA's model and formats that costs least in pairs with it. The choice
+ * makes its cost look lower than it is, and nothing corrects this. */
+static size_t find_fastest(struct pareto *p, size_t of, size_t plain)
+{
+    struct field *f = &p->field;
+    size_t best = plain, paired = 0;
+    field_against(f, plain);
+    for (size_t i = 0; i < f->n; i++) {
+        if (i == plain || field_rank(f, of, i) < 0 || isnan(f->cost[i]) ||
+            !is_same_system(field_point(f, i), field_point(f, plain)))
+            continue;
+        paired++;
+        best = isnan(f->cost[best]) || f->cost[i] < f->cost[best] ? i : best;
+    }
+    if (!paired)
+        log_note(&p->log, "%s: no other LLaMA of its model and formats has pairs with it, so the "
+                 "plain one is the rival", field_point(f, plain)->config);
     return best;
 }
 
+/* 1: an earlier rival of this rank stands for the same model and formats. */
+static int is_met(const struct field *f, size_t of, size_t rival)
+{
+    const int rank = field_rank(f, of, rival);
+    for (size_t i = 0; i < rival; i++)
+        if (field_rank(f, of, i) == rank && is_same_system(field_point(f, i),
+                                                           field_point(f, rival)))
+            return 1;
+    return 0;
+}
+
 /* Compares a sweep with the rivals of the best rank: plain points, if possible of the same number
- * format. Or with the fastest one. */
+ * format. Or with the fastest of each one's model and formats. */
 static int write_sweep(struct pareto *p, struct meeting *m, struct err *e)
 {
     const struct field *f = &p->field;
     const struct crossing_series s = meeting_series(m);
     const char *obstacle = crossing_obstacle(&s);
+    const int is_fastest = !strcmp(p->a.rival, "fastest");
     int any = 0;
-    m->pair.rival = strcmp(p->a.rival, "fastest") ? f->n : find_fastest(f, m->pair.from);
-    if (m->pair.rival < f->n) {
-        any = 1;
-        if (obstacle ? write_none(p, m, obstacle, e) : write_pair(p, m, e))
-            return -1;
-    }
     for (int rank = 0; rank < POINTS_RANKS && !any; rank++)
-        for (m->pair.rival = 0; m->pair.rival < f->n; m->pair.rival++) {
-            if (field_rank(f, m->pair.from, m->pair.rival) != rank)
+        for (size_t i = 0; i < f->n; i++) {
+            if (field_rank(f, m->pair.from, i) != rank ||
+                (is_fastest && is_met(f, m->pair.from, i)))
                 continue;
             any = 1;
+            m->pair.rival = is_fastest ? find_fastest(p, m->pair.from, i) : i;
             if (obstacle ? write_none(p, m, obstacle, e) : write_pair(p, m, e))
                 return -1;
         }
@@ -314,9 +338,10 @@ static const char notes[] =
     "\n"
     "Crossovers compare with the plain point of LLaMA: every setting that only\n"
     "changes speed, as --lookup, has its default. Without a plain point another one\n"
-    "is used. --rival fastest compares X_lat, X_q and X_par with the LLaMA point that\n"
-    "costs least (LLaMA at its best, as with --lookup or --draft). It needs costs of\n"
-    "pairs.\n"
+    "is used. --rival fastest compares X_lat, X_q and X_par with the LLaMA point of\n"
+    "the same model and number formats that costs least (LLaMA at its best, as with\n"
+    "--lookup or --draft). It needs costs of pairs with the plain point. The choice\n"
+    "is not corrected for: chance makes the chosen point look faster than it is.\n"
     "The front is found among all points.\n"
     "Costs are ratios to LLaMA over the same undisturbed prompts and launches: of\n"
     "latency from times records, of other costs from launch values. They need five\n"

@@ -84,7 +84,15 @@ crossover() { jq -c --arg n "$1" "select(.name == \$n) | $2"; }
     [ "$(jq -r 'select(.kind == "crossover") | .llama_point' "$T/p" | sort -u)" = a ]
     [ "$(jq -r 'select(.kind == "front") | .point' "$T/p" | sort | paste -sd ' ')" = \
         "0 a s128 s32 s8" ]
-    pareto --rival fastest "$T/in" "$T/guess" > "$T/p"
+    # the fastest one has the model and the formats of the plain one
+    jq -c '.model = "llama"' "$T/guess" > "$T/way"
+    for other in '.model = "a"' '.quant = "nf4"' '.dtype = "bf16"' 'del(.launch_values)'; do
+        jq -c "$other" "$T/way" | "$BIN/pareto" --no-meta --rival fastest "$T/in" - \
+            > "$T/p" 2> "$T/err"
+        [ "$(jq -r 'select(.kind == "crossover") | .llama_point' "$T/p" | sort -u)" = a ]
+        grep -q "no other LLaMA of its model and formats has pairs" "$T/err"
+    done
+    pareto --rival fastest "$T/in" "$T/way" > "$T/p"
     [ "$(jq -r 'select(.kind == "crossover") | .llama_point' "$T/p" | sort -u)" = 0 ]
     # 10 + 4 s = 300 / 4 at 16.25 steps
     [ "$(crossover X_lat '.at > 14 and .at < 18' < "$T/p")" = true ]
