@@ -72,6 +72,22 @@ scores()
           and (.d.curve | map(.tokens_per_forward) | sort) == [2, 4]' "$T/out"
     grep -v '"quality".*"id":"p99"\|"id":"p99".*"quality"' "$T/in" | compare --aup > "$T/out"
     jq -se 'all(.n == 99 and .left_out == 1)' "$T/out"
+    # two tasks with the same ids, in one of which one answer in ten is right
+    jq -c '.task = ("x", "y") | if .task == "y" and .kind == "quality" then
+        .value = (if .id | endswith("0") then 1 else 0 end) else . end' "$T/in" |
+        compare --aup > "$T/out"
+    conforms "$T/out"
+    jq -se 'length == 4 and (map({("\(.task)\(.series)"): .}) | add | .xa.best_percent == 80
+        and (.xa.value - 80 | fabs) < 1e-9 and (.ya.value - 10 | fabs) < 1e-9
+        and .yd.best_percent == 10)' "$T/out"
+    # a point without accuracy, and one without passes
+    { cat "$T/in"; jq -c 'select(.point == "a") | .point = ("b", "c") | .series = .point
+        | .config = "\(.point)!" | select(.point != "b" or .kind != "quality")
+        | if .point == "c" then del(.passes) else . end' "$T/in"; } |
+        compare --aup > "$T/out" 2> "$T/err"
+    conforms "$T/out"
+    jq -se 'length == 2 and all(.n == 100 and .unpaired == ["b!", "c!"])' "$T/out"
+    grep -q "b! left out: no prompt has its passes and its accuracy" "$T/err"
     grep quality "$T/in" | { ! compare --aup 2> "$T/err" > "$T/out"; }
     grep -q "timed generation records" "$T/err"
 }

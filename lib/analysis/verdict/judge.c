@@ -181,6 +181,20 @@ static int judge_ranking(const char *const *paths, size_t n, struct rec_writer *
                 : bad;
 }
 
+/* Names the points that an area leaves out, once a task. */
+static void note_unpaired(const json_t *list, const struct log *log)
+{
+    const json_t *r, *last = NULL, *name;
+    size_t i, k;
+    json_array_foreach(list, i, r) {
+        if (!last || !json_equal(json_object_get(last, "task"), json_object_get(r, "task")))
+            json_array_foreach(json_object_get(r, "unpaired"), k, name)
+                log_note(log, "%s left out: no prompt has its passes and its accuracy",
+                         json_string_value(name));
+        last = r;
+    }
+}
+
 static int judge_aup(const struct judge *j, const char *const *paths, size_t n,
                      struct rec_writer *out, const struct log *log, struct err *e)
 {
@@ -188,10 +202,11 @@ static int judge_aup(const struct judge *j, const char *const *paths, size_t n,
     json_t *records = gather(paths, n, kinds, log, e);
     json_t *list = records ? parallelism_of(records, j->seed, j->draws) : NULL;
     const int none = list && !json_array_size(list);
+    note_unpaired(list, log);
     int bad = write_list(out, "aup", list, e);
     json_decref(records);
     return none ? err_set(e, EXIT_BAD_DATA, "--aup: expected timed generation records and the "
-                          "accuracy of the same prompts, got none")
+                          "accuracy of prompts that all points of a task have, got none")
                 : bad;
 }
 
