@@ -98,12 +98,14 @@ no_ratio()
 
 @test "an order of points that flips, or is open, over templates and seeds leaves nothing decided" {
     state '{}'
-    # ranking VERDICT METRIC: the claims of the same run with such a record
+    # ranking VERDICT METRIC [TASK]: the claims of the same run with such a record
     ranking()
     {
-        jq -nc --arg v "$1" --arg m "$2" '{schema: "crossover/1", kind: "ranking", run: "t",
-            metric: $m, tau: 0.5, lo: 0, hi: 1, verdict: $v, systems: ["a", "b"],
-            places: ["seed=1", "seed=2"], flips: [], n: 40, text: "Order of 2 points: \($v)."}' |
+        jq -nc --arg v "$1" --arg m "$2" --arg t "${3-}" '{schema: "crossover/1",
+            kind: "ranking", run: "t", metric: $m, tau: 0.5, lo: 0, hi: 1, verdict: $v,
+            systems: ["a", "b"], places: ["seed=1", "seed=2"], flips: [], n: 40,
+            text: "Order of 2 points: \($v)."}
+            + if $t == "" then {} else {task: $t} end' |
             "$BIN/conclude" --no-meta --quality "$GOALS" run.ndjson - > claims.ndjson
     }
     ranking HOLDS accuracy
@@ -117,6 +119,10 @@ no_ratio()
     says "Undecided: the order of points is not shown to hold over templates and seeds"
     ranking FLIPS entropy_nats # no goal is about it
     decided true
+    ranking FLIPS accuracy other # and none about accuracy of this task
+    decided true
+    ranking UNDECIDED accuracy sum
+    decided false
 }
 
 @test "sentences, cards and crossings of a run hold the same numbers" {

@@ -50,6 +50,12 @@ scores()
     { scores "" 1 a | jq -c '.conditions = ""'; scores own 1 a; } | jq -c 'del(.shots, .seed)' |
         compare --ranking > "$T/out"
     jq -e '.verdict == "HOLDS" and .places == ["chat=own", "no template"]' "$T/out"
+    # the order holds in one task and flips in the other
+    { jq -c '.task = "x"' "$T/same"; { scores "" 1 a; scores own 1 a; scores "" 2 b; } |
+        jq -c '.task = "y" | .id += "y"'; } | compare --ranking > "$T/out"
+    conforms "$T/out"
+    jq -se 'map([.task // "all", .verdict]) | sort ==
+        [["all", "UNDECIDED"], ["x", "HOLDS"], ["y", "FLIPS"]]' "$T/out"
     scores "" 1 a | { ! compare --ranking 2> "$T/err" > "$T/out"; }
     grep -q "two or more points under two or more templates or seeds" "$T/err"
 }

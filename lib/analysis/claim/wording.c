@@ -174,12 +174,17 @@ static int is_random(const struct finding *g)
 
 const json_t *wording_ranking(const struct evidence *v, const struct goal *g)
 {
-    const json_t *r;
+    const json_t *r, *of_all = NULL;
     size_t i;
-    json_array_foreach(evidence_list(v, "ranking"), i, r)
-        if (rec_is(r, "metric", g->kind.name))
+    json_array_foreach(evidence_list(v, "ranking"), i, r) {
+        const char *task = rec_text(r, "task");
+        if (!rec_is(r, "metric", g->kind.name))
+            continue;
+        if (task && g->task && !strcmp(task, g->task))
             return r;
-    return NULL;
+        of_all = of_all || task ? of_all : r;
+    }
+    return of_all;
 }
 
 int wording_is_decided(const struct findings *f)

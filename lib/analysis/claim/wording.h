@@ -9,7 +9,7 @@
 enum { WORDING_MOST = 40 };
 
 /* 1: every goal is decided, the self-test passed, and where the order of the points was judged over
- * templates and seeds (ranking records), it holds for the metric of every goal. */
+ * templates and seeds (ranking records), it holds for the metric and task of every goal. */
 int wording_is_decided(const struct findings *f);
 /* Each function appends. */
 void wording_machine(struct buf *b, const struct evidence *v); /* "AMD EPYC (Zen 3), 2 cores" */
@@ -29,7 +29,8 @@ void wording_llama(struct buf *b, const struct goal *g); /* "LLaMA on sums (accu
 char *wording_metric(const struct goal *g); /* "judge perplexity"; the caller frees */
 /* The reason of a null ratio in words, "other work disturbed the timed launches". Borrowed. */
 const char *wording_reason(const char *reason);
-/* The first ranking record of the goal's metric; NULL: the order was not judged. */
+/* The ranking record of the goal's metric and task, else of its metric over all tasks; NULL: the
+ * order was not judged. */
 const json_t *wording_ranking(const struct evidence *v, const struct goal *g);
 /* Why the self-test did not pass; NULL: it passed, or there is none. Static. */
 const char *wording_selftest(enum selftest is);

@@ -2,6 +2,8 @@
  * judges them, and writes its verdicts. These records are few, so they are all held in memory. */
 #include "lib/analysis/verdict/judge.h"
 
+#include <stdlib.h>
+
 #include "lib/analysis/claim/agreement.h"
 #include "lib/analysis/verdict/ablation.h"
 #include "lib/analysis/verdict/effects.h"
@@ -12,6 +14,7 @@
 #include "lib/analysis/verdict/sameness.h"
 #include "lib/analysis/verdict/selftest.h"
 #include "lib/analysis/verdict/steptime.h"
+#include "lib/base/mem.h"
 
 int judge_count(const struct judge *j)
 {
@@ -164,12 +167,40 @@ static int write_effects(const char *const *paths, size_t n, struct rec_writer *
     return bad;
 }
 
+/* The rankings over all records and, where they have several tasks, those of each task. */
+static json_t *rank_tasks(const json_t *records)
+{
+    json_t *list = rankings_of(records), *tasks = json_object(), *of, *r;
+    const char *task;
+    size_t i;
+    json_array_foreach(records, i, r) {
+        if (!(task = rec_text(r, "task")))
+            continue;
+        if (!json_object_get(tasks, task))
+            json_object_set_new(tasks, task, json_array());
+        json_array_append(json_object_get(tasks, task), r);
+    }
+    json_object_foreach(tasks, task, of) {
+        json_t *own = json_object_size(tasks) > 1 ? rankings_of(of) : json_array();
+        json_array_foreach(own, i, r) {
+            char *text = mem_format("%s: %s", task, rec_text(r, "text"));
+            rec_set_text(r, "task", task);
+            rec_set_text(r, "text", text);
+            free(text);
+        }
+        json_array_extend(list, own);
+        json_decref(own);
+    }
+    json_decref(tasks);
+    return list;
+}
+
 static int judge_ranking(const char *const *paths, size_t n, struct rec_writer *out,
                          const struct log *log, struct err *e)
 {
     static const char *const kinds[] = {"quality", NULL};
     json_t *records = gather(paths, n, kinds, log, e), *r;
-    json_t *rankings = records ? rankings_of(records) : NULL;
+    json_t *rankings = records ? rank_tasks(records) : NULL;
     size_t i;
     const int none = rankings && !json_array_size(rankings);
     json_array_foreach(rankings, i, r)
