@@ -15,6 +15,7 @@
 #include "lib/base/order.h"
 #include "lib/base/share.h"
 #include "lib/decode/diffuse.h"
+#include "lib/decode/generation.h"
 #include "lib/record/rec.h"
 #include "lib/record/take.h"
 #include "lib/run/saving.h"
@@ -260,9 +261,11 @@ static int open_models(struct forecast *f, struct err *e)
                   ? err_set(e, EXIT_BAD_USAGE, "--model: expected up to %d names", MODELS_MOST)
                   : checkpoint_open(&f->model[f->n_models], s, 0, e);
         f->n_models += !bad;
-        if (!bad && f->model[f->n_models - 1].config.latents)
+        const struct config *c = &f->model[f->n_models - 1].config;
+        if (!bad && c->latents)
             bad = err_set(e, EXIT_BAD_USAGE, "--model %.200s: the time to fit latents cannot be "
                           "forecast; expected an autoregressive or a denoising model", s);
+        bad = bad || generation_refuses(c, e) ? -1 : 0;
     }
     free(list);
     return bad || (f->n_models ? 0 : err_set(e, EXIT_BAD_USAGE, "--model: expected a name"));

@@ -342,6 +342,16 @@ static const char *usage(const struct args *a, int operands)
     return seen && !a->calibrate ? "--prune-score activation needs --calibrate FILE" : NULL;
 }
 
+/* -1: the model cannot run the texts of --calibrate by itself. */
+static int check_calibration(const struct packer *p, struct err *e)
+{
+    const struct config *c = &p->checkpoint.config;
+    return p->a.calibrate && c->taps
+               ? err_set(e, EXIT_BAD_DATA, "--calibrate: %s has no embedding of its own, so it "
+                         "runs no text alone: expected no --calibrate", c->name)
+               : 0;
+}
+
 /* Opens the source to pack. */
 static int open_source(struct packer *p, struct err *e)
 {
@@ -354,6 +364,7 @@ static int open_source(struct packer *p, struct err *e)
         return -1;
     return checkpoint_open_ignoring(&p->checkpoint, g->model, 0, g->ignore_config, e) ||
                    check_absent(p, e) || pack_refuses(&p->checkpoint, e) ||
+                   check_calibration(p, e) ||
                    (p->prunes && prune_settle(&p->prune, &p->checkpoint.config, fmax(a->heads, 0),
                                               fmax(a->ffn, 0), e))
                ? -1

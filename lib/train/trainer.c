@@ -60,6 +60,7 @@ struct trainer *trainer_make(const struct config *c, struct backend *b, uint64_t
 int trainer_check(const struct config *c, struct err *e)
 {
     const char *what = c->experts                    ? "experts"
+                       : c->taps                     ? "no embedding of its own"
                        : c->rope_dims != c->head_dim ? "a rotation of a part of each head"
                        : c->two_ways ? "two ways to write, which its authors train by two losses,"
                                      : NULL;

@@ -42,6 +42,34 @@ drafts() {
     drafts 2 --cache off
 }
 
+@test "dflash: a drafter with YaRN" {
+    pair --arch llama
+    jq '.rope_scaling = {rope_type: "yarn", factor: 4,
+        original_max_position_embeddings: (.max_position_embeddings / 4)}' \
+        "$T/drafter/config.json" > "$T/config"
+    mv "$T/config" "$T/drafter/config.json"
+    echo "a drafter with YaRN" >> "$T/made"
+    drafts 7 --device cpu
+    drafts 4 --batch 3
+}
+
+@test "dflash: a drafter alone is not trained, calibrated or forecast; it can be quantized" {
+    "$MAKE_CHECKPOINT" --arch dflash --taps 0,2 --vocab 2000 "$T/drafter"
+    "$BIN/write-corpus" --count 20 --seed 1 -o "$T/corpus"
+    # says STATUS WORDS command...
+    says() {
+        run "${@:3}"
+        [ "$status" -eq "$1" ] && [[ $output == *"$2"* ]] || { echo "$output"; return 1; }
+    }
+    says 64 "a dflash model with no embedding of its own cannot be trained" "$BIN/train-lm" -q \
+        --from "$T/drafter" --out "$T/trained" "$T/corpus"
+    pack=("$BIN/pack-model" -q --no-meta -m "$T/drafter" --out "$T/packed")
+    says 65 "has no embedding of its own" "${pack[@]}" --budget-share 0.5 --calibrate "$T/prompts"
+    says 65 "has no embedding of its own" "${pack[@]}" --prune-ffn 0.5 --calibrate "$T/prompts"
+    says 0 '"kind":"pack"' "${pack[@]}" --quant int8
+    says 65 "it only drafts for another model" "$BIN/forecast" --fit 8 --model synth:tiny-dflash
+}
+
 @test "dflash: on the emulated CUDA device" {
     [ -e "${TESTBIN:-build/tests}/libcrossover-cuda.so" ] ||
         skip "no C++ compiler, so no emulated device"
@@ -68,6 +96,10 @@ drafts() {
         '.dflash_config.final_logit_softcapping = 20'
     changed "target_layer_ids: expected 1 to 16 numbers of layers, ascending" \
         '.dflash_config.target_layer_ids = [2, 0]'
+    changed "target_layer_ids: expected 1 to 16 numbers of layers, ascending, got [0" \
+        '.dflash_config.target_layer_ids = [range(17)]'
+    changed "config.json: dflash_config: mask_token_id: expected" \
+        '.dflash_config.mask_token_id = 264'
     changed "layer_types: expected a list with \"full_attention\"" \
         '.layer_types = ["sliding_attention", "sliding_attention"]'
     changed 'architectures: expected one of' '.architectures = ["DFlash2DraftModel"]'

@@ -12,8 +12,10 @@
  * Shapes: tiny-dflash is ours, for models of width 64 and 512 ids. */
 #include "lib/checkpoint/family.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/mem.h"
 #include "lib/record/json.h"
 
 static const struct family_fixed fixed[] = {
@@ -46,9 +48,7 @@ static int read_taps(struct config *c, const struct family_source *s)
         if (!bad)
             c->tap[i] = (size_t)id;
     }
-    return bad ? family_refuse(s, "dflash_config.target_layer_ids",
-                               "1 to 16 numbers of layers, ascending")
-               : 0;
+    return bad ? family_refuse(s, "target_layer_ids", "1 to 16 numbers of layers, ascending") : 0;
 }
 
 /* `own` may state the block, too. */
@@ -64,23 +64,33 @@ static int read_block(struct config *c, const struct family_source *s,
     return 0;
 }
 
-static int finish(struct config *c, const struct family_source *s)
+/* `in` is dflash_config. */
+static int read_own(struct config *c, const struct family_source *s, const struct family_source *in)
 {
     static const char *const known[] = {"target_layer_ids", "mask_token_id", "block_size", NULL};
-    const json_t *own = json_object_get(s->json, "dflash_config");
-    const struct family_source in = {own, s->path, s->e};
     const char *key;
     json_t *v;
-    if (!json_is_object(own))
-        return family_refuse(s, "dflash_config", "an object");
-    json_object_foreach((json_t *)(uintptr_t)own, key, v)
+    json_object_foreach((json_t *)(uintptr_t)in->json, key, v)
         if (!family_lists(known, key) && !json_is_null(v))
-            return family_refuse(&in, key, "none: this part of DFlash is not supported");
-    c->tied = 0; /* the head is that of the other model */
-    return read_taps(c, &in) || read_block(c, s, &in) ||
-                   json_int(own, s->path, "mask_token_id", 0, (int64_t)c->vocab - 1, &c->mask, s->e)
+            return family_refuse(in, key, "none: this part of DFlash is not supported");
+    return read_taps(c, in) || read_block(c, s, in) ||
+                   json_int(in->json, in->path, "mask_token_id", 0, (int64_t)c->vocab - 1, &c->mask,
+                            in->e)
                ? -1
                : 0;
+}
+
+static int finish(struct config *c, const struct family_source *s)
+{
+    const json_t *own = json_object_get(s->json, "dflash_config");
+    if (!json_is_object(own))
+        return family_refuse(s, "dflash_config", "an object");
+    char *where = mem_format("%s: dflash_config", s->path);
+    const struct family_source in = {own, where, s->e};
+    c->tied = 0; /* the head is that of the other model */
+    int bad = read_own(c, s, &in);
+    free(where);
+    return bad;
 }
 
 static void say(json_t *json, const struct config *c)
