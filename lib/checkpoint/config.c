@@ -102,7 +102,9 @@ size_t config_parameters(const struct config *c)
     layer += (c->qkv_bias ? q + 2 * kv : 0) + (c->qk_norm ? 2 * c->head_dim : 0);
     layer += mixer_parameters(c);
     layer += c->latents ? c->width + 2 * q * c->width + 2 * kv * c->width : 0;
-    return (c->tied ? 1 : 2) * c->vocab * c->width + c->layers * layer + feeds + c->width;
+    const size_t own = c->taps ? 0 : c->tied ? 1 : 2; /* embedding and head */
+    const size_t read = c->taps ? (c->taps * c->width + 1) * c->width : 0; /* fc, its norm */
+    return own * c->vocab * c->width + c->layers * layer + feeds + c->width + read;
 }
 
 /* The index of the frequency that makes `turns` turns over the original context; not always a whole

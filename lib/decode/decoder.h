@@ -23,6 +23,7 @@ struct decode_env {
 /* Values of options that only some decoders have; NULL: not given. */
 struct decoder_extras {
     const char *draft;        /* folder of a draft model */
+    int draft_usual;          /* 1: no option says how many tokens it guesses */
     const char *z_file;       /* file with the latents to read */
     int keep_latents;         /* 1: records hold the latents */
 };

@@ -3,6 +3,7 @@
  * vocabularies are compared id by id before anything is loaded. */
 #include "lib/run/companion.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "lib/decode/generation.h"
@@ -41,6 +42,17 @@ static int same_ids(const struct companion *d, const struct job *job, const stru
     return bad;
 }
 
+/* A drafter that fills a block guesses all of it, unless an option says otherwise. */
+static void suppose_block(const struct job *job, const struct config *c)
+{
+    for (size_t i = 0; i < job->plan->points; i++) {
+        struct settings *point = &job->plan->point[i];
+        const char *setting = job->decoder->companion_setting;
+        const double most = point->table->row[settings_find(point->table, setting)].hi;
+        settings_say(point, setting, fmin((double)c->drafts, most));
+    }
+}
+
 /* -1: the drafter does not fit the model that it would read, or a point asks it for too much. */
 static int reads(const struct companion *d, const struct job *job, const struct config *of,
                  struct err *e)
@@ -55,6 +67,8 @@ static int reads(const struct companion *d, const struct job *job, const struct 
         return err_set(e, EXIT_BAD_DATA, "--draft %s: it reads layer %zu, counted from 0: "
                        "expected one before the last of the %zu layers of %s", name,
                        c->tap[c->taps - 1], of->layers, of->name);
+    if (job->args->extras.draft_usual)
+        suppose_block(job, c);
     for (size_t i = 0; i < job->plan->points; i++) {
         size_t tokens = settings_count(&job->plan->point[i], setting);
         if (tokens > c->drafts)

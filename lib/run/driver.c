@@ -256,8 +256,10 @@ int driver_run(const struct driver *d, int argc, char **argv, struct err *e)
         optfile_free(&file);
         return err_code(e);
     }
-    if (a.extras.draft && !given[settings_find(t, d->decoder->companion_setting)])
+    if (a.extras.draft && !given[settings_find(t, d->decoder->companion_setting)]) {
         given[settings_find(t, d->decoder->companion_setting)] = "4";
+        a.extras.draft_usual = !a.schedule;
+    }
     int bad = a.schedule ? run_plan_read(&plan, t, given, a.schedule, a.launch, e)
                          : run_plan_cross(&plan, t, given, (size_t)a.repeat,
                                       (uint64_t)a.common.seed, e);

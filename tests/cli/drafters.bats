@@ -118,5 +118,18 @@ drafts() {
     "$BIN/gen-llama" -q -m "$T/model" --draft "$T/drafter" --max-new 8 "$T/prompts" > "$T/got"
     jq -se 'map(select(.kind == "meta"))[0].draft_model.arch == "dflash" and
         (map(select(.kind == "generation")) | length == 4 and all(.draft_model == "drafter" and
-            .draft_tokens == 4 and .drafted_tokens > 0 and (.draft_weights | length) > 0))' "$T/got"
+            .draft_tokens == 7 and .drafted_tokens > 0 and (.draft_weights | length) > 0))' "$T/got"
+    local weights=$T/drafter/model.safetensors header
+    header=$(head -c 8 "$weights" | od -An -t u8)
+    head -c $((8 + header)) "$weights" | tail -c "$header" > "$T/header"
+    jq -se --slurpfile h "$T/header" '.[0].draft_model.parameters == ($h[0] |
+        [to_entries[] | .value.shape // empty | reduce .[] as $n (1; . * $n)] | add)' "$T/got"
+}
+
+@test "dflash: without --draft-tokens it guesses its block, also a short one" {
+    pair --arch llama
+    jq '.block_size = 3' "$T/drafter/config.json" > "$T/config"
+    mv "$T/config" "$T/drafter/config.json"
+    "$BIN/gen-llama" -q -m "$T/model" --draft "$T/drafter" --max-new 8 --no-meta "$T/prompts" |
+        jq -se 'length == 4 and all(.draft_tokens == 2)'
 }

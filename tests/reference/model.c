@@ -306,6 +306,7 @@ static void read_taps(struct model *m, const json_t *config)
     const json_t *own = json_object_get(config, "dflash_config");
     const json_t *list = json_object_get(own, "target_layer_ids");
     m->taps = json_array_size(list);
+    m->masks = count_of(config, "block_size", 16) - 1;
     for (size_t i = 0; i < m->taps; i++)
         m->tap[i] = (size_t)json_integer_value(json_array_get(list, i));
     m->mask = (long)number(own, "mask_token_id", -1);

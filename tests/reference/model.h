@@ -40,6 +40,7 @@ struct model {
                            * NULL: not wanted */
     size_t taps, tap[16]; /* of a drafter: layers of another model that it reads; then no embed and
                            * no head */
+    size_t masks;         /* of a drafter: rows that it fills at once */
     double *fuse, *fuse_norm; /* [width][taps width], [width] of a drafter */
     double *router_gap;   /* least lead of a chosen group or expert of groups over the next; NULL:
                            * not noted */

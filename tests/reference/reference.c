@@ -121,20 +121,21 @@ static double smaller(double a, double b)
     return a < b ? a : b;
 }
 
-/* How many of the `most` guesses behind the first n of ids are right. */
+/* How many of the `most` guesses behind the first n of ids are right: the first answers of a whole
+ * block. */
 static size_t right_guesses(const struct model *m, struct model *target, const long *ids, size_t n,
                             size_t most, double *min_gap)
 {
     const size_t read = n - 1, v = m->vocab;
-    double *logits = room((n + most) * v, sizeof *logits), gap;
-    long *rows = room(1 + most, sizeof *rows);
+    double *logits = room((n + m->masks) * v, sizeof *logits), gap;
+    long *rows = room(1 + m->masks, sizeof *rows);
     size_t right = 0;
     target->heard = room(target->layers * read * target->width, sizeof *target->heard);
     model_logits(target, ids, read, logits);
-    for (size_t k = 1; k <= most; k++)
+    for (size_t k = 1; k <= m->masks; k++)
         rows[k] = m->mask;
     rows[0] = ids[read];
-    model_draft(m, target, target->heard, read, rows, 1 + most, logits);
+    model_draft(m, target, target->heard, read, rows, 1 + m->masks, logits);
     free(target->heard);
     target->heard = NULL;
     for (size_t k = 1, all = 1; k <= most; k++) {

@@ -94,12 +94,16 @@ static struct work_size writer_size(const struct autoregress_run *r)
     return s;
 }
 
-/* The drafter starts when a text has an id after its prompt. */
+/* The drafter starts when a text has an id after its prompt. One that reads the model fills its
+ * whole block of masks, also behind the end of a text. */
 static struct work_size drafter_size(const struct autoregress_run *r)
 {
     const size_t taps = r->drafter.n ? r->drafter.n->config.taps : 0;
-    struct work_size s = size_of(r, taps ? r->most : 0, 1, 1);
+    const size_t masks = taps ? r->drafter.n->config.drafts : 0;
+    struct work_size s = size_of(r, masks, 1, 1);
     s.fed = taps;
+    s.listed += r->seats * masks;
+    s.slots += masks;
     return s;
 }
 

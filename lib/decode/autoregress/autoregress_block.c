@@ -4,11 +4,22 @@
  * places are the context of the drafter. The outputs that the drafter has not seen yet lie in
  * work.taps of the model: the pass that checked the last guesses left them there. The outputs of
  * wrong guesses lie behind them and are not used. One pass of the drafter then fills masks behind
- * the last id; the masks and that id see each other and the context. Source: dflash_generate of
- * github.com/z-lab/dflash. */
+ * the last id; the masks and that id see each other and the context. A block always has all its
+ * masks, as in training, however few of its answers are wanted. So the cache of the drafter has
+ * room for them behind each text. Source: dflash_generate of github.com/z-lab/dflash. */
 #include "lib/decode/autoregress/autoregress_run.h"
 
 #include <assert.h>
+
+/* The text of a seat as the drafter has it. */
+static struct text_state text_of(const struct autoregress_run *r, size_t seat)
+{
+    const int32_t masks = (int32_t)r->drafter.n->config.drafts;
+    struct text_state t = r->writer.host.state[seat];
+    t.first_slot += (int32_t)seat * masks;
+    t.max += masks;
+    return t;
+}
 
 /* Lists the outputs of a text that the drafter has not seen, as rows N.. of its context. Returns
  * the number of rows with them. */
@@ -18,18 +29,18 @@ static size_t add_context(struct autoregress_run *r, size_t part, size_t N)
     struct reader *d = &r->drafter;
     const struct index *x = &d->work->host;
     const size_t seat = (size_t)w->work->host.member[part], taps = d->work->size.fed;
-    const struct text_state *t = &w->host.state[seat];
+    const struct text_state t = text_of(r, seat);
     const struct attn_seq *seq = &w->work->host.rows.seqs[part];
     const int32_t first = w->work->host.rows.pos[seq->row_begin];
-    for (int32_t p = d->held[seat]; p < t->len - 1; p++, N++) {
+    for (int32_t p = d->held[seat]; p < t.len - 1; p++, N++) {
         assert(p >= first && p - first < seq->rows);
         x->rows.pos[N] = p;
-        x->rows.slot[N] = t->first_slot + p;
+        x->rows.slot[N] = t.first_slot + p;
         for (size_t i = 0; i < taps; i++)
             x->feature[N * taps + i] =
                 (int32_t)(i * w->work->size.rows) + seq->row_begin + p - first;
     }
-    d->held[seat] = t->len - 1;
+    d->held[seat] = t.len - 1;
     return N;
 }
 
@@ -53,6 +64,7 @@ static size_t take_context(struct autoregress_run *r)
 static size_t describe(struct autoregress_run *r, struct extent *x)
 {
     struct reader *d = &r->drafter;
+    const size_t masks = d->n->config.drafts;
     size_t guesses = 0;
     autoregress_begin(d);
     for (size_t i = 0; i < r->seats; i++) {
@@ -60,11 +72,11 @@ static size_t describe(struct autoregress_run *r, struct extent *x)
         const size_t most = autoregress_room(r, t);
         if (!most)
             continue;
-        d->host.state[i] = *t;
-        autoregress_add_masks(r, d, i, (int32_t)most);
-        cost_full(x, (double)most + 1, (double)most + t->len);
+        d->host.state[i] = text_of(r, i);
+        autoregress_add_masks(r, d, i, (int32_t)masks, (int32_t)most);
+        cost_full(x, (double)masks + 1, (double)masks + t->len);
         x->read += t->len - 1;
-        x->written += (double)most + 1;
+        x->written += (double)masks + 1;
         x->wanted += (double)most;
         guesses += most;
     }
@@ -88,7 +100,7 @@ void autoregress_fill(struct autoregress_run *r)
     b->ops->read(b, r->answer, d->work->answer, guesses * sizeof *r->answer);
     for (size_t part = 0; part < d->plan.pass.n_seqs; part++) {
         const size_t i = (size_t)d->work->host.member[part];
-        const size_t most = autoregress_room(r, &d->host.state[i]);
+        const size_t most = autoregress_room(r, &r->writer.host.state[i]);
         for (size_t k = 0; k < most && !a[k].bad; k++)
             r->guess[i * r->most + (size_t)r->guesses[i]++] = a[k].id;
         a += most;

@@ -48,15 +48,15 @@ static void add_row(struct reader *w, const struct text_state *t, int32_t place,
     x->slot[row] = t->first_slot + place;
 }
 
-/* Wants the answers of the last `count` rows, which are about the ids behind the text: each has the
- * draw that chooses its id. */
-static void add_wanted(struct reader *w, const struct text_state *t, int32_t count)
+/* Wants the first `count` answers of the last `rows` rows, which are about the ids behind the text:
+ * each has the draw that chooses its id. */
+static void add_wanted(struct reader *w, const struct text_state *t, int32_t rows, int32_t count)
 {
     const struct rows *x = &w->work->host.rows;
     struct pass *p = &w->plan.pass;
     struct text_state at = *t;
     for (int32_t k = 0; k < count; k++, p->R++, at.len++) {
-        x->wanted[p->R] = (int32_t)p->T - count + k;
+        x->wanted[p->R] = (int32_t)p->T - rows + k;
         x->key[p->R] = text_key(&at);
     }
 }
@@ -90,19 +90,17 @@ void autoregress_add(struct autoregress_run *r, struct reader *w, size_t seat, c
 {
     int32_t masks = w == &r->writer && r->masks ? r->masks[seat] : 0;
     add_text(r, w, seat, guess, guesses, masks);
-    add_wanted(w, &w->host.state[seat], 1 + guesses + masks);
+    add_wanted(w, &w->host.state[seat], 1 + guesses + masks, 1 + guesses + masks);
 }
 
 /* For attention all that these rows read counts as position 0, which each of them sees. */
-void autoregress_add_masks(struct autoregress_run *r, struct reader *w, size_t seat, int32_t masks)
+void autoregress_add_masks(struct autoregress_run *r, struct reader *w, size_t seat, int32_t masks,
+                           int32_t wanted)
 {
     const struct text_state *t = &w->host.state[seat];
-    int32_t *mask = r->guess + seat * r->most;
-    for (int32_t k = 0; k < masks; k++)
-        mask[k] = (int32_t)w->n->config.mask;
-    add_text(r, w, seat, mask, masks, 0);
+    add_text(r, w, seat, NULL, 0, masks);
     memset(w->work->host.rows.slot_pos + t->first_slot, 0, (size_t)t->max * sizeof(int32_t));
-    add_wanted(w, t, masks);
+    add_wanted(w, t, masks, wanted);
 }
 
 void autoregress_send(const struct autoregress_run *r, struct reader *w)

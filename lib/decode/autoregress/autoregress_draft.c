@@ -128,7 +128,7 @@ static void fill_masks(struct autoregress_run *r)
         size_t most = autoregress_room(r, t);
         if (!most)
             continue;
-        autoregress_add_masks(r, w, i, (int32_t)most);
+        autoregress_add_masks(r, w, i, (int32_t)most, (int32_t)most);
         cost_full(&x, (double)most + 1, (double)t->len + (double)most);
         x.read += (double)t->len + (double)most;
         x.written += (double)most + 1;

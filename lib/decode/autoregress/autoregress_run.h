@@ -100,10 +100,10 @@ void autoregress_begin(struct reader *w);
 void autoregress_add(struct autoregress_run *r, struct reader *w, size_t seat, const int32_t *guess,
                      int32_t guesses);
 /* Adds a text and masks behind it to a pass of w whose rows fill masks: the ids that the cache does
- * not hold and the masks see each other, and all before them. The answers of the masks are
- * wanted. */
-void autoregress_add_masks(struct autoregress_run *r, struct reader *w, size_t seat,
-                           int32_t masks);
+ * not hold and the masks see each other, and all before them. The answers of the first
+ * `wanted` masks are wanted. */
+void autoregress_add_masks(struct autoregress_run *r, struct reader *w, size_t seat, int32_t masks,
+                           int32_t wanted);
 /* Completes and sends the pass. */
 void autoregress_send(const struct autoregress_run *r, struct reader *w);
 /* Id `place` of a text. */
