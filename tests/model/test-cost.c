@@ -190,6 +190,40 @@ static int load(struct network *n, struct backend *b, const char *name, struct c
     return ok(loaded, "%s loads %s", name, e.text);
 }
 
+/* A drafter that reads the model multiplies by the model's head: once here, as one guess fits, and
+ * it is wrong. The format of the drafter says nothing about the bytes of that head. */
+static void test_lent_head(struct backend *b)
+{
+    struct checkpoint c, d;
+    struct network reader, n;
+    struct err e = {0};
+    double bytes[2], head[2];
+    if (!load(&reader, b, "synth:tiny-dflash", &d) ||
+        checkpoint_open(&c, "synth:tiny-llama", 3, &e))
+        return;
+    for (int i = 0; i < 2; i++) {
+        const struct precision how = {.dtype = "f32", .kv = "f32",
+                                      .quant = i ? "int8" : "none"};
+        ok(!network_load(&n, b, &c, &how, &e), "loaded: %s", e.text);
+        const struct cost_model m = cost_model_of(&n);
+        const struct autoregress plain = {.max_new = 3, .sample = {0, 0, 1}, .cache = 1,
+                                          .ignore_eos = 1};
+        struct autoregress drafts = plain;
+        drafts.draft = &reader;
+        drafts.draft_tokens = 1;
+        const struct batch_trace t = texts(&n, &drafts, 1), u = texts(&n, &plain, 1);
+        head[i] = m.head_bytes;
+        bytes[i] = t.cost.bytes - u.cost.bytes;
+        network_free(&n);
+    }
+    ok(head[0] > 2 * head[1] && fabs(bytes[0] - bytes[1] - head[0] + head[1]) < 1,
+       "a drafter's pass reads %.17g bytes less as the head does: %.17g", bytes[0] - bytes[1],
+       head[0] - head[1]);
+    network_free(&reader);
+    checkpoint_close(&c);
+    checkpoint_close(&d);
+}
+
 /* tiny-qwen2: values of the blocks' matrices 2 (2 x 64 x 64 + 2 x 64 x 32 + 3 x 64 x 128) = 73728,
  * of the biases 2 (64 + 2 x 32) = 256. tiny-qwen3: 2 (2 x 64 x 128 + 2 x 64 x 64 + 3 x 64 x 128) =
  * 98304, and norms of heads do not count. A row without an answer lacks the last feed-forward
@@ -290,6 +324,7 @@ int main(void)
     ops.depth = 1;
     test_layers(&llada);
     test_parts(&llada);
+    test_lent_head(b);
     test_biases(b);
     test_experts(b);
     test_groups(b);

@@ -226,6 +226,8 @@ static int run_make(struct autoregress_run *r)
     if (reader_make(&r->writer, r, &size, !r->how->ignore_eos) ||
         (r->drafter.n && reader_make(&r->drafter, r, &guess, 0)))
         return -1;
+    if (r->drafter.n == &r->lent) /* its passes read the writer's head, in the writer's format */
+        r->drafter.cost_model.head_bytes = r->writer.cost_model.head_bytes;
     seats_make(r);
     pass_write(r->writer.n, r->writer.work); /* describe() starts from these states */
     return 0;
