@@ -140,8 +140,9 @@ int family_continue(struct config *c, const struct config *from, const char *nam
     if (denoises || c->attends_block == from->attends_block)
         return 0;
     return err_set(e, EXIT_BAD_USAGE, "%s: a %s model of this name has blocks of %zu, %s has "
-                   "blocks of %zu (0: none): use a name that ends like its own", name,
-                   c->family->name, c->attends_block, from->name, from->attends_block);
+                   "blocks of %zu (0: none): use a name that ends like its own, or for SDAR in "
+                   "-bN with this number", name, c->family->name, c->attends_block, from->name,
+                   from->attends_block);
 }
 
 int family_is_fused(const struct family_naming *n)

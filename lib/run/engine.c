@@ -44,7 +44,7 @@ static int check_pruned(const struct engine *g, const struct checkpoint *c, stru
                             g->pruned);
 }
 
-/* The mask of a family that has it only in the names of its models, by --mask-block. */
+/* The mask of a family whose released files do not say it, by --mask-block. */
 static int settle_blocks(const struct engine *g, struct config *c, const struct log *log,
                          struct err *e)
 {
@@ -56,7 +56,8 @@ static int settle_blocks(const struct engine *g, struct config *c, const struct 
         c->attends_filled = 0;
     } else if (c->attends_block && c->family->named)
         log_note(log, "%s: the mask has blocks, usually of %zu tokens. Only the name of the model "
-                 "states this (--block-length, --mask-block)", c->name, c->attends_block);
+                 "or config.json states this (--block-length, --mask-block)", c->name,
+                 c->attends_block);
     return 0;
 }
 

@@ -238,6 +238,22 @@ static void test_yarn(void)
        same, between, divided);
 }
 
+/* A number that ends the name is the length of a block. */
+static void test_named_blocks(void)
+{
+    static const struct { const char *name; size_t block; } all[] = {
+        {"x-b64", 64}, {"x-b1048576", 1048576}, {"x-b1048577", 4}, {"x-b999999999999", 4},
+        {"x-b8b", 4}, {"x-b+8", 4}, {"x-b", 4}};
+    struct err e = {0};
+    struct config c;
+    synth_config(&c, "tiny-sdar", &e);
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        snprintf(c.name, sizeof c.name, "%s", all[i].name);
+        c.family->named(&c);
+        ok(c.attends_block == all[i].block, "%s: blocks of %zu", c.name, c.attends_block);
+    }
+}
+
 /* What config.json says of a rotation is read again. */
 static void test_saved_rotation(void)
 {
@@ -265,6 +281,7 @@ int main(void)
 {
     files_begin();
     test_saved_rotation();
+    test_named_blocks();
     test_rows();
     test_shapes();
     test_switches();

@@ -116,11 +116,17 @@ static const struct family_number fast_dllm_numbers[] = {
     {0},
 };
 
+enum { BLOCK_MOST = 1 << 20 };
+
 /* 64 of "SDAR-4B-Chat-b64"; 0: the name says nothing. */
 static size_t named_block(const struct config *c)
 {
     const char *mark = strrchr(c->name, '-');
-    return mark && mark[1] == 'b' ? strtoul(mark + 2, NULL, 10) : 0;
+    if (!mark || mark[1] != 'b' || mark[2] < '0' || mark[2] > '9')
+        return 0;
+    char *end;
+    const size_t block = strtoul(mark + 2, &end, 10);
+    return *end || block > BLOCK_MOST ? 0 : block;
 }
 
 static void name_sdar(struct config *c)
@@ -140,7 +146,7 @@ static int finish_sdar(struct config *c, const struct family_source *s)
     if (!strstr(c->name, "I-DLM")) {
         if (!json_has(s->json, "block_size") || named_block(c))
             return 0;
-        if (json_int(s->json, s->path, "block_size", 1, 1 << 20, &block, s->e))
+        if (json_int(s->json, s->path, "block_size", 1, BLOCK_MOST, &block, s->e))
             return -1;
         config_set_blocks(c, (size_t)block);
         return 0;
