@@ -209,6 +209,8 @@ static void test_formats(void)
          " {{ '<' + 'ab'.replace('a', 'c' | safe) }} {{ '<' + ('ab' | safe).split('a')[1] }} {{ '"
          "<' + ','.join(['a' | safe, 'b']) }} {{ '<' + ('a' | safe | list | first) }}",
          "&lt;<b x<<b <cb &lt;b <a,b <a"},
+        {"{{ ('a' | safe) | last + '<' }} {{ ('ab' | safe)[::-1] + '<' }} {{ 'ab'[::-1] + '<' }}"
+         " {{ ('a' | safe) | first + '<' }}", "a&lt; ba&lt; ba< a<"},
         {"{{ {'a': [1, 'x'], 'b': {}} | tojson(separators=(',', ':')) }} {{ {'\u00e9': '\u6f22"
          "\U0001f389\\x7f'} | tojson(ensure_ascii=true) }} {{ 'a\\x7f' | tojson }}",
          "{\"a\":[1,\"x\"],\"b\":{}} {\"\\u00e9\": \"\\u6f22\\ud83c\\udf89\\u007f\"} \"a\x7f\""},

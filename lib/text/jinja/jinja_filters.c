@@ -74,6 +74,11 @@ static value last(struct jinja_run *r, const struct jinja_asked *q)
     const struct jinja_list *list = jinja_members(r->w, q->x).as.list;
     if (q->x.kind == JINJA_GENERATOR)
         jinja_fail(r->w, "last of a generator");
+    if (q->x.kind == JINJA_STRING && list->n) { /* an item of the text, which Jinja keeps safe */
+        struct jinja_text text = {.w = r->w, .safe = q->x.as.string->safe};
+        jinja_put(&text, list->v[list->n - 1].as.string);
+        return jinja_text_value(&text);
+    }
     return list->n ? list->v[list->n - 1] : jinja_undefined(NULL);
 }
 

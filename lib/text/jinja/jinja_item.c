@@ -127,7 +127,7 @@ struct jinja_value jinja_slice(struct jinja_run *r, struct jinja_value x,
         list.kind = JINJA_TUPLE;
     if (x.kind != JINJA_STRING)
         return list;
-    struct jinja_text text = {.w = r->w};
+    struct jinja_text text = {.w = r->w, .safe = x.as.string->safe};
     for (size_t i = 0; i < list.as.list->n; i++)
         jinja_put(&text, list.as.list->v[i].as.string);
     return jinja_text_value(&text);
