@@ -50,7 +50,8 @@ static int read_attention(struct config *c, const struct family_source *in)
         c->rope_scale = scale > 0 && scale_all > 0
                             ? grown(c->rope_factor, scale) / grown(c->rope_factor, scale_all)
                             : grown(c->rope_factor, 1);
-    return c->rope_scale > 0 ? 0 : family_refuse(in, "attention_factor", "above 0");
+    return c->rope_scale >= 1e-3 ? 0
+                                 : family_refuse(in, "attention_factor", "0.001 or more");
 }
 
 /* Type yarn. Two readings of yarn are published. They agree if factor = max_position_embeddings /

@@ -363,7 +363,7 @@ own_guesses() {
     refuses "expected one type, not two" \
         '.rope_scaling = {rope_type: "llama3", factor: 2,
         low_freq_factor: 1, high_freq_factor: 4, original_max_position_embeddings: 64}'
-    refuses "attention_factor: expected above 0" '.rope_parameters.attention_factor = 0'
+    refuses "attention_factor: expected 0.001 or more" '.rope_parameters.attention_factor = 0.0009'
     refuses "truncate: expected true" '.rope_parameters.truncate = false'
     refuses "short_factor: expected no such key" '.rope_parameters.short_factor = [1]'
     run "$BIN/gen-llama" -m "$T/model" --no-meta --max-new 300 "$T/prompts" # 256 positions
