@@ -39,6 +39,8 @@ static int check_id(struct places *seen, const json_t *record, const char *where
     if (json_text(record, where, "id", &id, e))
         return -1;
     size_t n = strlen(id), met = seen->n;
+    if (!n)
+        return err_set(e, EXIT_BAD_DATA, "id: expected a text of one character or more, got \"\"");
     if (n > REC_ID_BYTES)
         return err_set(e, EXIT_BAD_DATA, "id: expected at most %d bytes, got %zu", REC_ID_BYTES, n);
     if (places_of(seen, id, n) < met)

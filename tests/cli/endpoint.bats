@@ -290,6 +290,9 @@ of() { jq -c --arg id "$1" "select(.id == \$id) | $2" out; }
     { jq -nc '{id: ("x" * 4097), text: "good"}'; echo '{"id":"a","text":"good"}'; } > p.ndjson
     run -1 "$BIN/gen-endpoint" -q --url "$URL" p.ndjson
     grep -q "id: expected at most 4096 bytes, got 4097" <<< "$output"
+    printf '%s\n' '{"id":"","text":"good"}' '{"id":"a","text":"good"}' > p.ndjson
+    run -1 "$BIN/gen-endpoint" -q --url "$URL" p.ndjson
+    grep -q "id: expected a text of one character or more" <<< "$output"
     echo '{"kind":"other"}' > p.ndjson
     fails 65 "no prompt records" "$BIN/gen-endpoint" -q --url "$URL" p.ndjson
 }
