@@ -176,6 +176,14 @@ static void gradients(const struct family *f, enum mixer mixer, int tied, size_t
         c.heads = c.kv_heads = 2;
         c.head_dim = c.rope_dims = WIDTH / 2;
     }
+    if (f == &qwen3_family) { /* YaRN, which also makes the rotated values larger */
+        c.rope_yarn = 1;
+        c.rope_scale = 1.2;
+        c.rope_factor = 4;
+        c.rope_low_freq = 1;
+        c.rope_high_freq = 32;
+        c.rope_original_context = (double)c.context / 4;
+    }
     struct parameters *p = parameters_make(&c, be, train_ops_of(be->ops), 5);
     struct backprop *t = backprop_make(p, seqs * len, seqs, DTYPE_F32);
     struct backprop *half = backprop_make(p, seqs * len, seqs, DTYPE_BF16);
