@@ -166,6 +166,19 @@ static void check_nothing(struct backprop *t, struct parameters *p, struct train
     ok(loss == 0 && sum == 0, "no target, no gradient: %g, %g", loss, sum);
 }
 
+/* The attention factor of YaRN is in the loss, not only in its slope. */
+static void check_scale(struct backprop *t, struct parameters *p, const struct train_batch *b)
+{
+    const double scale = p->c.rope_scale, loss = backprop_loss(t, b, 0);
+    p->c.rope_scale = 1;
+    struct backprop *plain = backprop_make(p, b->seqs * b->len, b->seqs, DTYPE_F32);
+    const double other = backprop_loss(plain, b, 0);
+    ok(fabs(loss - other) > 1e-4 * loss, "loss %.6g with attention factor %g, %.6g with 1", loss,
+       scale, other);
+    p->c.rope_scale = scale;
+    backprop_free(plain);
+}
+
 static void gradients(const struct family *f, enum mixer mixer, int tied, size_t seqs, size_t len,
                       const char *level)
 {
@@ -201,6 +214,8 @@ static void gradients(const struct family *f, enum mixer mixer, int tied, size_t
                 check_role(t, t, p, &b, (enum role)r, l);
                 check_role(half, t, p, &b, (enum role)r, l);
             }
+    if (c.rope_yarn)
+        check_scale(t, p, &b);
     check_rounding(half, t, p, &b);
     check_nothing(t, p, &b);
     trained_batch_free(&b);
