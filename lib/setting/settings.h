@@ -42,11 +42,11 @@ struct setting {
     const char *unit;     /* "tokens", "steps"; NULL: a pure number */
     const char *label;    /* in labels: "gen" in "gen=64"; of a flag the whole text */
     const char *only;     /* NULL: counts everywhere */
-    const char *also;     /* counts also where this holds; may name the row itself. NULL: not */
     unsigned traits;
     const char *help;     /* without the default, which is added */
     const char *option;   /* of the option, "gen-length"; NULL: the name with '-' for '_' */
     int rare;             /* 1: not in --help (struct opt) */
+    const char *also;     /* counts also where this holds; may name the row itself. NULL: not */
 };
 /* Another option for a row. With the word of a choice it takes no value: --stop-at-eos for
  * --contract answer. word NULL: it takes a value, as the row's own option does. */
