@@ -14,8 +14,6 @@ static char *help_of(const struct settings_table *t, const struct setting *r)
     if (follows < t->n)
         settings_option(&t->row[follows], other);
     const char *standard = follows < t->n ? other : r->standard;
-    if (r->also)
-        return mem_format("%s (%s); for --%s or --%s", r->help, standard, r->only, r->also);
     if (r->only)
         return mem_format("%s (%s); for --%s", r->help, standard, r->only);
     return mem_format("%s (%s)", r->help, standard);
