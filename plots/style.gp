@@ -38,7 +38,7 @@ methods(kind) = kind == 1 ? ' plain lookup draft self-draft strided ' : ' ' \
     . 'dual-draft half-steps cosine front vicinity-threshold delayed features ' \
     . 'features-threshold sparse sparse-threshold streaming dpad ' \
     . 'grow dynamic origin joint-quality joint-speed localleap d2f dynamic-sampled ' \
-    . 'sched less s2d2 dawn '
+    . 'sched less s2d2 dawn entropy-sampled '
 head(name) = strstrt(name, ',') > 0 ? substr(name, 1, strstrt(name, ',') - 1) : name
 last_word(name) = words(head(name)) > 0 ? word(head(name), words(head(name))) : ''
 at_char(kind, name) = kind == 2 ? 0 : strstrt(methods(kind), ' ' . last_word(name) . ' ')
