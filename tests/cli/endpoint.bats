@@ -199,7 +199,7 @@ of() { jq -c --arg id "$1" "select(.id == \$id) | $2" out; }
 @test "a prompt that the server had in a cache is reported (W118)" {
     printf '%s\n' cached good | jq -Rc '{id: ., text: .}' > p.ndjson
     "$BIN/gen-endpoint" --no-meta --url "$URL" --warmup 2 p.ndjson > out 2> err
-    [ "$(grep -c . err)" -eq 1 ] && grep -q "W118: 1 timed prompts were in a cache" err
+    [ "$(grep -c . err)" -eq 1 ] && grep -q "W118: 1 timed prompts were in the server's cache" err
     [ "$(jq -sc 'map(select(.phase == "timed") | .cached_tokens) | sort' out)" = '[null,2]' ]
 }
 

@@ -79,7 +79,7 @@ line() { # NUMBER CHANGES: a line of AIPerf
     run -1 "$BIN/import-bench" -q --no-meta profile_export.jsonl
     grep -q '"message":"the request failed: cancelled".*"id":"c3"' <<< "$output"
     grep -q 'profile_export.jsonl:5: line 1' <<< "$output"
-    grep -q 'expected times and tokens from 0, and a first token before the last' <<< "$output"
+    grep -q 'expected times and tokens of at least 0, and the first token' <<< "$output"
     import --model org/m --concurrency 16 profile_export.jsonl || :
     conforms out
     [ "$(show '[.id, .phase, .ttft_ns, .e2e_ns]')" = \
@@ -97,12 +97,12 @@ line() { # NUMBER CHANGES: a line of AIPerf
       line 1 '{metrics: {inter_chunk_latency: {value: [50, 110], unit: "ms"}}}'
       line 2 '{metrics: {inter_chunk_latency: {value: [50, null], unit: "ms"}}}'; } > p.jsonl
     run -1 "$BIN/import-bench" -q --no-meta p.jsonl
-    grep -q "a request of 400000000 ns whose last token came after 410000000 ns" <<< "$output"
+    grep -q "the end after 400000000 ns, the last token after 410000000 ns" <<< "$output"
     import p.jsonl || :
     [ "$(show '[.id, .e2e_ns]')" = '["c0",400000500]' ]
     vllm '{duration: 1.2}' > r.json
     run -1 "$BIN/import-bench" -q --no-meta r.json
-    grep -q "got 1.2e+09 ns for all and 1.5e+09 ns for this one" <<< "$output"
+    grep -q "got 1.2e+09 ns for the run, 1.5e+09 ns for this request" <<< "$output"
 }
 
 @test "llama-bench: a record a repetition of tests that generate" {
@@ -112,7 +112,7 @@ line() { # NUMBER CHANGES: a line of AIPerf
          . + {n_prompt: 0, n_gen: 128, samples_ns: [1e9, 2e9]},
          . + {n_prompt: 0, n_gen: 64, samples_ns: []}]' > t.json
     run -1 "$BIN/import-bench" --no-meta t.json
-    grep -q "1 tests without generation (prompt processing alone) are left out" <<< "$output"
+    grep -q "left out: 1 tests that only process a prompt" <<< "$output"
     grep -q "t.json: test 3: expected n_gen" <<< "$output"
     import t.json || :
     conforms out

@@ -4,6 +4,7 @@
 #include "lib/base/cli/opt.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 #include <unistd.h>
 
 #include "lib/base/cli/log.h"
+#include "lib/base/err.h"
 #include "lib/base/file.h"
 #include "lib/base/mem.h"
 #include "lib/base/rights/filter.h"
@@ -170,6 +172,7 @@ static void allow_cache(struct paths *p, const char *folder)
 /* Files and folders that variables name, and the user's cache, where models are. */
 static void allow_environment(struct paths *p, unsigned programs)
 {
+    enum { CACHES = 3 }; /* of which the first name a cache of models */
     static const char *const variables[] = {"HF_", "HUGGINGFACE_", "XDG_CACHE_HOME=", "CROSSOVER_",
                                             "LD_", "FONTCONFIG_", "GNUPLOT_", "SSL_CERT_", "PATH="};
     const size_t n = sizeof variables / sizeof *variables;
@@ -183,7 +186,8 @@ static void allow_environment(struct paths *p, unsigned programs)
         if (at == n || (at == n - 1 && !programs) || !value)
             continue;
         char *copy = mem_text(value + 1), *rest = copy;
-        allow_cache(p, value + 1);
+        if (at < CACHES)
+            allow_cache(p, value + 1);
         for (char *part; (part = strsep(&rest, ": "));)
             if (*part)
                 paths_allow(p, part, PATHS_READ | programs);
@@ -206,6 +210,12 @@ static int restrict_files(const struct tool *t, char **operands)
     allow_options(&p, t);
     for (; *operands; operands++)
         allow_value(&p, *operands);
+    if (p.error) { /* else a file of the command line would be refused later, without this reason */
+        struct err e = {0};
+        err_set(&e, p.error == ENOMEM ? EXIT_INTERNAL : EXIT_NO_INPUT,
+                "cannot look up the files of the command line: %s", strerror(p.error));
+        err_die(t->name, &e);
+    }
     return paths_apply(&p);
 }
 

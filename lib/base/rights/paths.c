@@ -2,6 +2,7 @@
  * because the headers of old distributions lack the newer ones. */
 #include "lib/base/rights/paths.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
 #include <sys/prctl.h>
@@ -33,7 +34,7 @@ int paths_begin(struct paths *p)
     long abi = syscall(CREATE, NULL, 0, GET_VERSION);
     struct rules r = {handled((int)abi), 0, abi >= 6 ? ABSTRACT_SOCKETS | SIGNALS : 0};
     /* An old system refuses fields that it does not know, unless they are 0. */
-    *p = (struct paths){abi < 1 ? -1 : (int)syscall(CREATE, &r, sizeof r, 0), (int)abi};
+    *p = (struct paths){abi < 1 ? -1 : (int)syscall(CREATE, &r, sizeof r, 0), (int)abi, 0};
     return p->fd < 0 ? -1 : 0;
 }
 
@@ -42,8 +43,11 @@ void paths_allow(struct paths *p, const char *path, unsigned rights)
     struct stat s;
     uint64_t allowed = READ_FILE | READ_FOLDER;
     int fd = open(path, O_PATH | O_CLOEXEC);
-    if (fd < 0)
+    if (fd < 0) {
+        if (errno == EMFILE || errno == ENFILE || errno == ENOMEM)
+            p->error = errno;
         return;
+    }
     if (rights & PATHS_WRITE)
         allowed |= WRITE_FILE | REMOVE | MAKE | REFER | TRUNCATE;
     if (rights & PATHS_RUN)

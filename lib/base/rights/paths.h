@@ -4,7 +4,10 @@
 enum { PATHS_READ = 1, PATHS_WRITE = 2 /* change, create and remove; and read */,
        PATHS_RUN = 4 /* start programs; and read */ };
 
-struct paths { int fd, abi; }; /* being made: the rules; the version of this system's interface */
+struct paths { /* being made */
+    int fd, abi; /* the rules; the version of this system's interface */
+    int error;   /* errno of a path that could not be looked up for want of descriptors or memory */
+};
 
 /* Begins with no file allowed. -1: this system has no Landlock. */
 int paths_begin(struct paths *p);
