@@ -19,9 +19,10 @@ pipelines/bin/settings --markdown | diff - "$scratch/page" >"$scratch/diff"
 ok $? "pipelines/README.md has the same settings"
 sed -n '1,10s/^/# /p' "$scratch/diff"
 
-# A caller may ignore SIGPIPE, and then each program reports its failed write.
-env --default-signal=PIPE make --no-print-directory CUDA=0 help 2>"$scratch/said" | true
-[ ! -s "$scratch/said" ]
+# A caller may ignore SIGPIPE, and then each program reports its failed write. The flags of a make
+# that runs this test name its job server, which is not open here.
+env -u MAKEFLAGS --default-signal=PIPE make --no-print-directory CUDA=0 help 2>"$scratch/said" | true
+[ ! -s "$scratch/said" ] || { sed "s/^/# /" "$scratch/said"; false; }
 ok $? "make help ends quietly when its reader has enough"
 
 # make must check every variable that the environment can set, before a recipe uses it.
