@@ -32,13 +32,14 @@ static const char jobs[] = "prefill,decode,batch,diffuse,after,full,block,gap,me
 static const char usual_jobs[] = "prefill,decode,batch,diffuse";
 static const char kinds[] = "f32,bf16,int8,nf4,q4,fp8";
 static const char usual_kinds[] = "f32,bf16,int8,nf4";
-static const char shapes[] = "tiny,small,1b,8b,moe";
+static const char shapes[] = "tiny,small,1b,8b,qwen3-0.6b,llada-moe-7b-a1b";
 
 static const struct pair pairs[] = {{"tiny", "tiny-llama", "tiny-llada", 16},
                                     {"small", "small-llama", "small-llada", 1},
                                     {"1b", "llama3.2-1b", "llada3.2-1b", 1},
                                     {"8b", "llama3-8b", "llada-8b", 1},
-                                    {"moe", "llama3.2-1b", "llada-moe-7b-a1b", 1},
+                                    {"qwen3-0.6b", "qwen3-0.6b", "qwen3-0.6b-mdlm", 1},
+                                    {"llada-moe-7b-a1b", "llama3.2-1b", "llada-moe-7b-a1b", 1},
                                     {0}};
 const struct kind bench_kinds[] = {{"f32", DTYPE_F32, {.dtype = "f32"}, "f32"},
                                    {"bf16", DTYPE_BF16, {.dtype = "bf16"}, "bf16"},
@@ -363,7 +364,8 @@ static void parse(struct bench *b, int argc, char **argv)
          .help = "jobs of the models: prefill, decode, batch, diffuse (these four), after, full, "
                  "block, gap, memory, load"},
         {"shapes", 0, OPT_TEXT, &b->shapes, .arg = "LIST",
-         .help = "pairs of synth: shapes: tiny, small, 1b, 8b, moe (small)"},
+         .help = "pairs of synth: shapes: tiny, small, 1b, 8b, qwen3-0.6b, llada-moe-7b-a1b "
+                 "(small)"},
         {"dtypes", 0, OPT_TEXT, &b->dtypes, .arg = "LIST",
          .help = "number formats: f32, bf16, int8, nf4 (these four), q4, fp8"},
         {"device", 0, OPT_TEXT, &b->device, .arg = "cpu|cuda[:N]", .help = "back end (cpu)"},
