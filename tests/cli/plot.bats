@@ -294,6 +294,7 @@ valid_svg() {
 }
 
 @test "a figure that cannot be written gives the reason" {
+    [ "$(nm -D "$BIN/plot" | grep -c __asan)" -eq 0 ] || skip "LeakSanitizer cannot be traced"
     strace -o log true 2> why || skip "no strace here, or it may not trace"
     run -74 --separate-stderr strace -o log -P "$T/.full.svg.tmp" -e inject=write:error=ENOSPC \
         "$BIN/plot" --type pareto -o full.svg $(records pareto)
@@ -728,6 +729,7 @@ judged() {
 }
 
 @test "many points and many losses: little time, little memory" {
+    [ "$(nm -D "$BIN/plot" | grep -c __asan)" -eq 0 ] || skip "sanitizers take memory"
     # 3000 points in 1500 sweeps of one model: their names are found in one pass
     jq -cn 'range(3000) | {schema: "crossover/1", kind: "generation", run: "r", id: "p", seq: .,
         point: "p\(.)", series: "s\(. / 2 | floor)", axis: "steps", config: "c\(.)", model: "m",
