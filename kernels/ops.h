@@ -202,7 +202,7 @@ struct head_query {
     size_t top_p_of_all;  /* 1: top_p is a share of the probability of all ids; 0: of those that
                            * top-k leaves */
     size_t drawn;         /* 0: head_row has probabilities of the model (temperature 1, no filter);
-                           * 1: of the distribution from which the token is drawn, at temperature 0
+                           * 1: of the distribution that the token is drawn from; at temperature 0:
                            * of the ids that top-k and top-p leave */
     size_t divergence;    /* 1: xu is not guidance; the softmax of x is compared with that of xu */
     const int32_t *ban;   /* ids whose logits become -inf first */

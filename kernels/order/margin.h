@@ -1,4 +1,4 @@
-/* margin.h - first the answer whose token leads the second best by most probability. A slot with
+/* margin.h - the answer with the largest lead over its second best token comes first. A slot with
  * two about equally probable tokens waits. Source: Kim et al. 2025, "Train for the Worst, Plan for
  * the Best", arXiv 2502.06768 (top probability margin). */
 #pragma once

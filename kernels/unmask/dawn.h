@@ -10,8 +10,8 @@
  *             may differ from the id
  *   apart     candidates are answers of at least `low` that are neither sure nor induced, and do
  *             not depend on a slot that is both sure and induced. The best candidate is taken. Then
- *             again and again the best other one is taken that depends on no taken candidate, and
- *             on which no taken candidate depends
+ *             the best other one without a dependence on a taken candidate, in either direction,
+ *             is taken. This step repeats
  * or, if there are none, the best answer.
  *
  * Where a candidate is left out, the authors' code also overwrites the first id of the prompt; this

@@ -15,7 +15,7 @@ static inline size_t order_max(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-/* Of const char *, double and int64_t. */
+/* Order texts (const char *), doubles and int64_t. */
 static inline int order_texts(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);

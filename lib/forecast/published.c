@@ -92,7 +92,7 @@ int published_check(struct backtest *k, const char *path, struct err *e)
 
 /* ---- verdicts ---- */
 
-/* What is known of a row against the limits of its card; NaN: unknown. */
+/* A row against the limits of its card; NaN: unknown. */
 struct judged {
     double share, needs; /* published.h */
     double most;         /* tokens that a pass can commit */

@@ -54,7 +54,7 @@ struct cost_model {
 /* For a settled network (network.h), loaded or not. */
 struct cost_model cost_model_of(const struct network *n);
 struct cost cost_of(const struct cost_model *t, const struct extent *x);
-/* Of `rows` rows of context (pass_context): 2 D (taps D + 2 L K E) flops a row. */
+/* The cost of `rows` rows of context (pass_context): 2 D (taps D + 2 L K E) flops a row. */
 struct cost cost_of_context(const struct network *n, double rows);
 void cost_add(struct cost *sum, struct cost more);
 

@@ -254,7 +254,7 @@ static void test_named_blocks(void)
     }
 }
 
-/* What config.json says of a rotation is read again. */
+/* A rotation that was saved in config.json is read again. */
 static void test_saved_rotation(void)
 {
     static const double scales[] = {0, 1.2};

@@ -217,7 +217,7 @@ static double kept_by_yarn(const struct model *m, const json_t *p, double theta,
     return 1 - (over < 0 ? 0 : over > 1 ? 1 : over);
 }
 
-/* What cosines and sines are times. Source: transformers, as above. */
+/* The factor of cosines and sines. Source: transformers, as above. */
 static double attention_factor(const json_t *p)
 {
     const double factor = number(p, "factor", 1), x = number(p, "mscale", 0);
@@ -300,7 +300,7 @@ static void read_groups(struct model *m, const json_t *c)
     m->rotated = (size_t)((double)m->head_dim * number(c, "partial_rotary_factor", 0));
 }
 
-/* Of a drafter. */
+/* Reads the members of a drafter. */
 static void read_taps(struct model *m, const json_t *config)
 {
     const json_t *own = json_object_get(config, "dflash_config");

@@ -413,7 +413,7 @@ try_group(const uint8_t *image, int *right)
         atomicAdd(right, 1);
 }
 
-/* The trial counts right sums. Without code for sm_90a in this object the kernel does nothing, and
+/* The trial counts correct sums. Without code for sm_90a in this object the kernel does nothing, so
  * the count stays 0. */
 void wide_open(struct backend *b)
 {

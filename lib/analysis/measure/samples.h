@@ -29,8 +29,8 @@ enum { SAMPLES_TTFT, SAMPLES_ITL, SAMPLES_LIMITS };
 struct samples_limits { double ns[SAMPLES_LIMITS]; };
 int samples_are_limited(const struct samples_limits *limits); /* 1: by one limit or more */
 /* 1: within the limits, 0: not; NaN: there are none, or a time that decides is not known. An answer
- * whose tokens came all at once has no time a token, and keeps that limit. An answer without tokens
- * has no first one, and does not keep the limit of that. */
+ * whose tokens came all at once has no time per token: it keeps that limit. An answer without
+ * tokens has no first token: it fails the limit on the first token. */
 double samples_is_good(const struct samples_answer *a, const struct samples_limits *limits);
 
 /* Takes an answer and its gaps from events_gaps(): ns per token, and the number of tokens. */

@@ -10,7 +10,7 @@
 #include "lib/record/rec.h"
 #include "lib/stat/diversity.h"
 
-/* Of a text; of several texts of a prompt the sums. variety NaN: the text is too short. */
+/* Scores of a text; sums for several texts of a prompt. variety NaN: the text is too short. */
 struct score { double nats, tokens, bytes, variety[DIVERSITY_METRICS], texts[DIVERSITY_METRICS]; };
 struct scores {
     json_t *about; /* settings of its records, and the judge; owned */

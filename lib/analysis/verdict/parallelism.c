@@ -132,8 +132,8 @@ static void keep_common(struct curves *c)
 
 /* ---- numbers ---- */
 
-/* point[p] of the points that count over the prompts index[n]; NULL: each once. Returns the best
- * accuracy. */
+/* Fills point[p] for the points that count, over the prompts index[n]. NULL: each prompt once.
+ * Returns the best accuracy. */
 static double find_points(const struct curves *c, const uint32_t *index, struct aup_point *point)
 {
     double best = 0;

@@ -154,17 +154,9 @@ static void allow_cache(struct paths *p, const char *folder)
     static const char *const below[] = {"", "/huggingface", "/hub", "/huggingface/hub"};
     for (size_t i = 0; *folder && i < sizeof below / sizeof *below; i++) {
         char *path = mem_format("%s%s", folder, below[i]);
-        DIR *d = opendir(path);
+        int left = LINKS_MOST;
         paths_allow(p, path, PATHS_READ);
-        for (struct dirent *f; d && (f = readdir(d));) {
-            char *link = mem_format("%s/%s", path, f->d_name);
-            struct stat s;
-            if (!lstat(link, &s) && S_ISLNK(s.st_mode))
-                paths_allow(p, link, PATHS_READ);
-            free(link);
-        }
-        if (d)
-            closedir(d);
+        allow_links(p, path, LINKS_DEEP, &left); /* not below: the disk is allowed as a whole */
         free(path);
     }
 }

@@ -39,7 +39,7 @@ BENCH_OBJ := $(addprefix $(BUILD)/obj/tests/bench/,bench.o card.o task.o data.o 
 WRITE_OBJ := $(BUILD)/obj/tests/bench/write-checkpoint.o
 GGUF_OBJ  := $(addprefix $(BUILD)/obj/tests/bench/,write-gguf.o ggml-blocks.o)
 
-# What makes the clocks of llama.cpp's tools processor time.
+# An object that turns the clocks of llama.cpp's tools into processor time (LD_PRELOAD).
 BENCH_SO   := $(BUILD)/tests/bench/processor-clock.so
 $(BENCH_SO): tests/bench/processor-clock.c $(BUILD)/obj/flags.txt
 	@mkdir -p $(@D)
