@@ -1,7 +1,7 @@
 /* steptime.c - see steptime.h. The parts of each answer are summed over the answers of a prompt,
- * then over the prompts of a point, and divided by the sum of their times. If a ceiling was measured
- * too low, the share of the system is negative. `sum_percent` counts it as 0, so it is then above
- * 100 and shows by how much. */
+ * then over the prompts of a point, and divided by the sum of their times. If a ceiling was
+ * measured too low, the share of the system is negative. `sum_percent` counts it as 0, so it is
+ * then above 100 and shows by how much. */
 #include "lib/analysis/verdict/steptime.h"
 
 #include <math.h>
