@@ -57,7 +57,7 @@ DEVICE uint4 row_word(const uint16_t *row, uint32_t u, uint32_t K)
 
 DEVICE uint4 row_word(const half16 *row, uint32_t u, uint32_t K)
 {
-    return row_word(&row->bits, u, K);
+    return row_word((const uint16_t *)row, u, K); /* row may be NULL, with K = 0 */
 }
 
 DEVICE uint4 row_word(const float *row, uint32_t u, uint32_t K)
