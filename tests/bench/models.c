@@ -116,7 +116,7 @@ static void make_prompts(struct generation_input *in, size_t batch, size_t promp
 double run_texts(const struct models *m, size_t batch, size_t prompt, size_t tokens,
                  int after_first)
 {
-    struct generation_input in[BATCH_MAX];
+    struct generation_input in[BATCH_MAX] = {0};
     struct generation out[BATCH_MAX] = {0};
     struct batch_trace trace = {0};
     struct processor cpu = {0};
