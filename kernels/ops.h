@@ -210,6 +210,9 @@ struct head_query {
     const int32_t *quiet; /* ids left out of the softmax after the choice: their probability is 0 */
     size_t n_quiet;
     const int32_t *target; /* [R] ids whose log-probability is wanted, or NULL */
+    const int32_t *ids;    /* [V] ascending: the id of each row of W, where W has rows for some ids
+                            * only; the noise is that of the id. Only with the members above
+                            * cfg_scale. NULL: row v is id v */
     struct head_top *tops; /* [R] the most likely ids of each row are written here, by
                             * softmax(logits); needs `logits`. NULL: not wanted */
     size_t dense;         /* 0: logits exist one chunk of the vocabulary at a time. 1: `work` holds

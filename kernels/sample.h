@@ -29,6 +29,12 @@ HOST_DEVICE int sample_needs_logits(const struct head_query *q, size_t V)
     return (cuts && (q->temperature > 0 || q->drawn)) || (q->drawn && (by < 1 || by > 1));
 }
 
+/* The id of row v of the head; -1 stays. */
+HOST_DEVICE int32_t sample_id(const struct head_query *q, int32_t v)
+{
+    return q->ids && v >= 0 ? q->ids[v] : v;
+}
+
 /* 1 if the probability of the id counts as zero. */
 HOST_DEVICE int sample_is_quiet(const struct head_query *q, int32_t id)
 {

@@ -66,10 +66,9 @@ size_t OWN_CPU(head_work)(const struct backend *b, size_t R, size_t D, size_t V,
  * remains. */
 static int32_t find(const float *l, size_t n, float value)
 {
-    static const uint32_t lanes[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-    vecu id = splat_bits(INT32_MAX), lane = load_bits(lanes);
+    vecu id = splat_bits(INT32_MAX);
     for (size_t v = up(n, LANES); v > 0; v -= LANES)
-        id = pick_bits(load(l + v - LANES) == value, lane + (uint32_t)(v - LANES), id);
+        id = pick_bits(load(l + v - LANES) == value, count_from((uint32_t)(v - LANES)), id);
     uint32_t least = INT32_MAX;
     for (int i = 0; i < LANES; i++)
         least = id[i] < least ? id[i] : least;
@@ -134,18 +133,15 @@ static void top_ids(const float *l, size_t n, struct head_part *p)
         p->next == p->best ? find_after(l, n, p->next, p->best_id) : find(l, n, p->next);
 }
 
-static double noisy(const struct head_query *q, size_t r, size_t id, float logit)
-{
-    return gumbel_score(q->gumbel, logit, q->temperature, rng_at(q->seed, q->keys[r], id));
-}
-
 /* Takes id v if its noisy score is better, or equal with a lower id. */
 static void race(const struct head_query *q, size_t r, size_t first, const float *l, size_t v,
                  struct head_part *p)
 {
     if (l[v] == -INFINITY)
         return;
-    double score = noisy(q, r, first + v, l[v]);
+    const int32_t id = sample_id(q, (int32_t)(first + v));
+    double score = gumbel_score(q->gumbel, l[v], q->temperature,
+                                rng_at(q->seed, q->keys[r], (uint64_t)id));
     if (p->id < 0 || score > p->score || (score == p->score && (int32_t)v < p->id)) {
         p->score = score;
         p->id = (int32_t)v;
@@ -162,7 +158,8 @@ static void race_all(const struct head_query *q, size_t r, size_t first, const f
     struct bar bar = bar_at(p->score, q->temperature);
     size_t v = 0;
     for (; v + LANES <= n && q->gumbel == GUMBEL_F64; v += LANES) {
-        vecu bits = rng_lanes(q->seed, q->keys[r], (uint32_t)(first + v));
+        const vecu ids = q->ids ? load_bits(q->ids + first + v) : count_from((uint32_t)(first + v));
+        vecu bits = rng_lanes(q->seed, q->keys[r], ids);
         veci may = may_win(&bar, load(l + v), bits);
         if (!any_of(may))
             continue;
@@ -411,7 +408,9 @@ static void merge(const struct head_job *j, size_t r, struct head_row *out)
     for (size_t i = 0; i < j->q->n_quiet; i++)
         if (j->q->quiet[i] == all.next_id)
             next = -INFINITY;
-    *out = (struct head_row){.id = all.id, .runner_up = all.next_id, .bad = all.bad || all.id < 0};
+    *out = (struct head_row){.id = sample_id(j->q, all.id),
+                             .runner_up = sample_id(j->q, all.next_id),
+                             .bad = all.bad || all.id < 0};
     out->gap = all.next_id < 0 ? INFINITY : all.best - all.next;
     out->log_prob = all.id < 0 ? 0 : all.chosen - lse;
     out->prob = (float)exp(out->log_prob);

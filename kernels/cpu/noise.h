@@ -21,14 +21,18 @@ INLINE void philox_round(struct philox *p, uint32_t k0, uint32_t k1)
     p->c3 = a;
 }
 
-/* The upper 32 bits of rng_at(seed, a, b + lane): lib/base/rng.c, lane by lane. */
-INLINE vecu rng_lanes(uint64_t seed, uint64_t a, uint32_t b)
+/* first, first + 1, ... */
+INLINE vecu count_from(uint32_t first)
 {
-    static const uint64_t evens[] = {0, 2, 4, 6, 8, 10, 12, 14};
-    vecw ids;
-    memcpy(&ids, evens, sizeof ids);
-    struct philox even = {a - (vecw){0}, (a >> 32) - (vecw){0}, ids + b, {0}}, odd = even;
-    odd.c2 += 1;
+    static const uint32_t lanes[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    return load_bits(lanes) + first;
+}
+
+/* The upper 32 bits of rng_at(seed, a, b): lib/base/rng.c, lane by lane. */
+INLINE vecu rng_lanes(uint64_t seed, uint64_t a, vecu b)
+{
+    struct philox even = {a - (vecw){0}, (a >> 32) - (vecw){0}, (vecw)b, {0}}, odd = even;
+    odd.c2 >>= 32;
     uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
     for (int i = 0; i < 10; i++) {
         philox_round(&even, k0, k1);

@@ -241,7 +241,8 @@ static void choose(const struct head_query *q, size_t r, const float *l, size_t 
     for (size_t v = 0; v < V; v++) {
         double score = l[v];
         if (q->temperature > 0)
-            score = gumbel_score(q->gumbel, l[v], q->temperature, rng_at(q->seed, q->keys[r], v));
+            score = gumbel_score(q->gumbel, l[v], q->temperature,
+                                 rng_at(q->seed, q->keys[r], (uint64_t)sample_id(q, (int32_t)v)));
         if (l[v] > -INFINITY && (out->id < 0 || score > best)) {
             best = score;
             out->id = (int32_t)v;
@@ -337,6 +338,8 @@ static void head(struct backend *b, const struct mat *w, const act *x, const act
             sample_row(l, V, q, r, &out[r], ids);
         if (q->tops && !out[r].bad)
             sample_tops(l, V, &q->tops[r]);
+        out[r].id = sample_id(q, out[r].id);
+        out[r].runner_up = sample_id(q, out[r].runner_up);
     }
     free(ids);
 }

@@ -24,6 +24,7 @@ struct question {
     double top_p;
     std::vector<uint64_t> keys;
     ids ban, quiet, target;
+    ids of_rows; /* head_query.ids; empty: NULL */
 };
 
 static struct question ask(size_t R, size_t V, double spread)
@@ -80,6 +81,7 @@ static struct head_query query(const struct question &a)
     q.quiet = a.quiet.data();
     q.n_quiet = a.quiet.size();
     q.target = a.target.empty() ? NULL : a.target.data();
+    q.ids = a.of_rows.empty() ? NULL : a.of_rows.data();
     return q;
 }
 
@@ -142,6 +144,7 @@ static answers by_cuda(struct fixture *f, const struct question &a, const struct
     q.ban = put(&d, a.ban);
     q.quiet = put(&d, a.quiet);
     q.target = put(&d, a.target);
+    q.ids = put(&d, a.of_rows);
     const float *x = put(&d, a.x), *xu = put(&d, a.xu);
     struct head_row *rows = room<struct head_row>(&d, a.R);
     float *kept = logits ? room<float>(&d, a.R * a.V) : NULL;

@@ -200,6 +200,21 @@ static void lists(struct fixture *f)
     }
 }
 
+/* A head with rows for some ids. */
+static void some_ids(struct fixture *f)
+{
+    for (size_t V : {1, 97, 1500})
+        for (double t : {0.0, 0.7, 8.0}) {
+            struct question a = ask(5, V, 1);
+            a.temperature = t;
+            for (size_t v = 0; v < V; v++)
+                a.of_rows.push_back((int32_t)(3 * v + v * v % 3));
+            agree(f, a, NULL, "rows for some ids");
+            a.gumbel = GUMBEL_F32X;
+            agree(f, a, NULL, "rows for some ids, noise in floats");
+        }
+}
+
 /* A value planted in one column is NaN in rows that take another column times 0. */
 static void planted(struct fixture *f)
 {
@@ -338,6 +353,7 @@ int main(void)
     ties(&f);
     certain(&f);
     lists(&f);
+    some_ids(&f);
     planted(&f);
     repeats(&f);
     replays(&f);

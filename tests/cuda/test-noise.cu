@@ -97,7 +97,7 @@ DEVICE struct racer racer(const struct noise *n, float logit, int32_t id, int *o
 static __global__ void race(double temperature, float spread, int *found)
 {
     wait_for_inputs();
-    struct noise n = {temperature, (float)temperature, 9, 4, GUMBEL_F64};
+    struct noise n = {temperature, (float)temperature, 9, 4, GUMBEL_F64, NULL};
     int wrong = 0, outside = 0;
     for (int32_t id = (int32_t)threadIdx.x; id < IDS; id += THREADS) {
         float logit = spread * (float)(id % 5 - 2), other = spread * (float)(id % 3 - 1);
@@ -125,7 +125,7 @@ static void order(double temperature, float spread)
 static __global__ void against_nobody(int *good)
 {
     wait_for_inputs();
-    struct noise n = {1, 1, 2, 3, GUMBEL_F64};
+    struct noise n = {1, 1, 2, 3, GUMBEL_F64, NULL};
     struct racer nobody = noise_nobody(), low = noise_racer(&n, -1e30f, 5);
     *good = noise_ahead(&n, &low, &nobody) && !noise_ahead(&n, &nobody, &low) &&
             !noise_ahead(&n, &nobody, &nobody) && !noise_ahead(&n, &low, &low);

@@ -201,6 +201,55 @@ static void listed(const char *level)
     backend_close(b);
 }
 
+/* A head with rows for some ids answers as one with all rows, where the others are banned. */
+static void some_ids(const char *level, size_t gumbel, double temperature)
+{
+    enum { V = 3021, FEW = V / 3, EACH = 3 };
+    static float all[V], few[FEW];
+    int32_t ids[FEW], ban[V - FEW];
+    uint64_t keys[ROWS];
+    struct rng rng = {.seed = 8};
+    size_t banned = 0;
+    for (int i = 0; i < ROWS; i++)
+        keys[i] = 5u + (uint64_t)i * 0x100000001u;
+    for (int32_t v = 0; v < V; v++) {
+        all[v] = (float)rng_normal(&rng);
+        if (v % EACH == 1) {
+            ids[v / EACH] = v;
+            few[v / EACH] = all[v];
+        } else {
+            ban[banned++] = v;
+        }
+    }
+    struct head_query q = {.temperature = temperature, .seed = 3, .keys = keys, .gumbel = gumbel,
+                           .ban = ban, .n_ban = banned};
+    struct backend *b = open_level(level, 2);
+    struct head_row *want = run(b, all, V, &q);
+    q.n_ban = 0;
+    q.ids = ids;
+    struct head_row *got = run(b, few, FEW, &q);
+    int wrong = 0, other = 0;
+    double far = 0;
+    for (int r = 0; r < ROWS; r++) {
+        wrong += !same_choice(&got[r], &want[r]);
+        other += got[r].id != got[0].id;
+        far = fmax(far, apart(&got[r], &want[r]));
+    }
+    ok(!wrong && far < 1e-6 && !other == !(temperature > 0),
+       "%s %d of %d ids, noise %zu, temperature %g: %d wrong, numbers by %.1e", level, FEW, V,
+       gumbel, temperature, wrong, far);
+    free(want);
+    free(got);
+    backend_close(b);
+}
+
+static void subsets(const char *level)
+{
+    some_ids(level, GUMBEL_F64, 0);
+    for (size_t gumbel = GUMBEL_F64; gumbel <= GUMBEL_F32X; gumbel++)
+        some_ids(level, gumbel, 1.5);
+}
+
 /* KL(softmax(l) || softmax(l')) without the ids of q's lists. */
 static double divergence_of(const float *l, const float *before, int n, const struct head_query *q)
 {
@@ -292,7 +341,9 @@ int main(void)
         listed(ops->level);
         divergences(ops->level);
         tops(ops->level);
+        subsets(ops->level);
     }
+    subsets("ref");
     divergences("ref");
     tops("ref");
     ok(ran > 0, "at least one level runs");

@@ -174,6 +174,8 @@ DEVICE struct head_row row_of(const struct whole *w, const struct head_query *q,
                                                              : (double)w->target - lse;
     out.bad = w->bad || out.id < 0;
     out.divergence = 0;
+    out.id = sample_id(q, out.id);
+    out.runner_up = sample_id(q, out.runner_up);
     return out;
 }
 

@@ -36,12 +36,13 @@ struct noise {
     float near_t;  /* temperature in fp32 */
     uint64_t seed, key;
     size_t kind;   /* enum gumbel */
+    const int32_t *ids; /* of head_query */
 };
 
 DEVICE struct noise noise_of(const struct head_query *q, size_t r)
 {
     struct noise n = {q->temperature, (float)q->temperature, q->seed,
-                      q->temperature > 0 ? q->keys[r] : 0, q->gumbel};
+                      q->temperature > 0 ? q->keys[r] : 0, q->gumbel, q->ids};
     return n;
 }
 
@@ -52,9 +53,10 @@ struct racer {
     int32_t id;
 };
 
-DEVICE uint64_t noise_bits(const struct noise *n, int32_t id)
+/* Those of row v of the head. Rows and their ids have one order, so rows stand for ids here. */
+DEVICE uint64_t noise_bits(const struct noise *n, int32_t v)
 {
-    return philox_at(n->seed, n->key, (uint64_t)id);
+    return philox_at(n->seed, n->key, (uint64_t)(n->ids ? n->ids[v] : v));
 }
 
 /* g of 64 random bits. */

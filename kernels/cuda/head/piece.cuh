@@ -170,7 +170,7 @@ DEVICE struct racer race(const struct piece<N> *p, const struct noise *noise, in
     uint32_t open = 0; /* bit k: x[k] may win */
 #pragma unroll
     for (int k = 0; k < N; k++) {
-        uint64_t bits = noise_bits(noise, p->first + place(p, k));
+        uint64_t bits = noise_bits(noise, p->first + min(place(p, k), p->n - 1));
         if (p->x[k] > -INFINITY && noise_may_reach(noise, p->x[k], bits, bar))
             open |= 1u << k;
     }
