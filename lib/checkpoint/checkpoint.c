@@ -177,7 +177,7 @@ static int find_roles(struct checkpoint *c, struct err *e)
     const struct family_naming *names = find_naming(c);
     size_t n = safetensors_count(c->tensors);
     unsigned char *used = mem_zero(n, 1);
-    int bad = 0;
+    int bad = checkpoint_find_ids(c, used, e);
     c->role = mem_zero(ROLE_COUNT * role_tensors_most(&c->config), sizeof *c->role);
     if (c->config.quant != QUANT_NONE)
         c->codes = mem_zero(ROLE_COUNT * role_tensors_most(&c->config), sizeof *c->codes);
@@ -257,6 +257,7 @@ static void draw_all(struct checkpoint *c, uint64_t seed)
     c->config.synth_seed = seed;
     c->normal = synth_table();
     c->draw = mem_zero(ROLE_COUNT * role_tensors_most(&c->config), sizeof *c->draw);
+    checkpoint_spread_ids(c);
     for (int r = 0; r < ROLE_COUNT; r++)
         for (size_t l = 0; l < role_tensors(&c->config, (enum role)r); l++) {
             enum role drawn = r == ROLE_HEAD && c->config.tied ? ROLE_EMBED : (enum role)r;
@@ -476,6 +477,8 @@ void checkpoint_close(struct checkpoint *c)
         free(c->piece[i].name);
     free(c->piece);
     c->piece = NULL;
+    free(c->ids);
+    c->ids = NULL;
     safetensors_close(c->tensors);
     free(c->role);
     free(c->normal);

@@ -26,6 +26,10 @@ struct checkpoint {
     const struct tensor **role; /* [ROLE_COUNT * L (n)], internal; NULL for synth: */
     struct tensor *piece;    /* [3 L] q, k and v where one tensor holds them, else NULL */
     struct codes *codes;     /* [ROLE_COUNT * L (n)] when packed, else NULL; scale NULL: no codes */
+    int32_t *ids;            /* [config.answers] the id of each row of the head, ascending; NULL:
+                              * row v is id v */
+    const struct tensor *passed[2]; /* tensors that hold these ids, which are passed on as they are;
+                              * NULL: there is none */
     float *normal;           /* of synth_table, for synth:, else NULL */
     struct draw *draw;       /* [ROLE_COUNT * L (n)] seeds of the matrices of synth:, else NULL */
 };
@@ -92,6 +96,12 @@ extern const struct family_naming checkpoint_gguf_names; /* "blk.N.attn_q.weight
 int checkpoint_open_gguf(struct checkpoint *c, const char *path, struct err *e);
 /* The chat template and the special tokens, as tokenizer_config.json; the caller's. */
 json_t *checkpoint_gguf_chat(const struct checkpoint *c);
+
+/* checkpoint-ids.c. Reads ids and passed, and whether there is an embedding (config.embeds), for a
+ * drafter that chains, and marks in used[] the tensors that it knows. -1: EXIT_BAD_DATA. */
+int checkpoint_find_ids(struct checkpoint *c, unsigned char *used, struct err *e);
+/* Ids for random weights: evenly spread. */
+void checkpoint_spread_ids(struct checkpoint *c);
 
 /* Writes config.json and model.safetensors (dtype "F32" or "BF16") in the family's own names.
  * weights(ctx, role, layer) returns rows*cols floats, borrowed until the next call. */

@@ -93,18 +93,37 @@ static size_t mixture_parameters(const struct config *c)
            (c->groups ? c->experts : 0);
 }
 
+size_t config_answers(const struct config *c)
+{
+    return c->answers ? c->answers : c->vocab;
+}
+
+/* The inputs of layers 2, n / 2 and n - 3 are the outputs of those before. Source: SafeAILab/EAGLE,
+ * modeling_llama_kv.py; the three differ from 7 layers on. */
+int config_read_layers(struct config *c, size_t layers)
+{
+    if (layers < 7)
+        return -1;
+    c->tap[0] = 1;
+    c->tap[1] = layers / 2 - 1;
+    c->tap[2] = layers - 4;
+    return 0;
+}
+
 size_t config_parameters(const struct config *c)
 {
     size_t q = c->heads * c->head_dim, kv = c->kv_heads * c->head_dim;
     size_t layer = 2 * c->width + 2 * q * c->width + 2 * kv * c->width, feeds = 0;
     for (size_t l = 0; l < c->layers; l++)
         feeds += config_mixes(c, l) ? mixture_parameters(c) : 3 * config_ffn(c, l) * c->width;
+    layer += c->chains ? (q + 2 * kv) * c->width : 0; /* the other half of its inputs */
     layer += (c->qkv_bias ? q + 2 * kv : 0) + (c->qk_norm ? 2 * c->head_dim : 0);
     layer += mixer_parameters(c);
     layer += c->latents ? c->width + 2 * q * c->width + 2 * kv * c->width : 0;
-    const size_t own = c->taps ? 0 : c->tied ? 1 : 2; /* embedding and head */
+    const size_t own = c->taps ? (size_t)c->embeds : c->tied ? 1 : 2; /* embedding and head */
+    const size_t head = c->chains ? config_answers(c) * c->width : 0;
     const size_t read = c->taps ? (c->taps * c->width + 1) * c->width : 0; /* fc, its norm */
-    return own * c->vocab * c->width + c->layers * layer + feeds + c->width + read;
+    return own * c->vocab * c->width + c->layers * layer + feeds + c->width + read + head;
 }
 
 /* The index of the frequency that makes `turns` turns over the original context; not always a whole

@@ -75,9 +75,13 @@ struct config {
                            * alone, as in autoregression, before the others */
     int top_p_of_all;     /* 1: its authors apply top-p before top-k (head_query) */
     size_t taps, tap[CONFIG_MAX_TAPS]; /* of a drafter: the layers of another model whose outputs
-                           * it reads (lib/network/pass/pass-context.c). It has no embedding and no
-                           * head, but uses those of that model. 0: no drafter */
-    size_t drafts;        /* of a drafter: most ids that a pass of it guesses */
+                           * it reads (lib/network/pass/pass-context.c). It uses the embedding and
+                           * the head of that model. 0: no drafter */
+    size_t drafts;        /* of a drafter that fills masks: most ids that a pass of it guesses */
+    int chains;           /* 1: a drafter that guesses one id after another, by a head of its own
+                           * (lib/network/pass/pass-chain.c); config_read_layers sets tap[] */
+    int embeds;           /* of such a drafter: 1: it has an embedding of its own, too */
+    size_t answers;       /* of such a drafter: rows of its head (checkpoint.ids); 0: V */
     size_t window;        /* with MASK_CAUSAL: positions that a row sees; 0: all up to its own */
     enum mixer mixer;
     size_t rank;          /* R of the low-rank parts of RWKV; 0: none */
@@ -127,6 +131,11 @@ int config_mixes(const struct config *c, size_t l);
 /* F of the one feed-forward of layer l; the largest F of any feed-forward. */
 size_t config_ffn(const struct config *c, size_t l);
 size_t config_ffn_most(const struct config *c);
+
+/* The rows of the head: ids that it can answer with. */
+size_t config_answers(const struct config *c);
+/* Sets which of `layers` layers of a model a drafter that chains reads. -1: they are too few. */
+int config_read_layers(struct config *c, size_t layers);
 
 /* Parameters that a forward pass reads (a tied embedding counts once), and all parameters. */
 size_t config_parameters(const struct config *c);

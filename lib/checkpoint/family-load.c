@@ -1,9 +1,10 @@
 /* family-load.c - reads config.json by the tables of its family.
  *
  * architectures[0] selects the family, because different layouts share a model_type; model_type
- * selects it where no architecture is given. Then every key must be one of these: a row of
- * `numbers` or `fixed`, a key that the code below or the family reads, a key that changes no
- * result, null, or a key that the caller ignores by name. Other keys are refused. */
+ * selects it where no architecture is given. A key that only one family has goes before both. Then
+ * every key must be one of these: a row of `numbers` or `fixed`, a key that the code below or the
+ * family reads, a key that changes no result, null, or a key that the caller ignores by name. Other
+ * keys are refused. */
 #include "lib/checkpoint/family.h"
 
 #include <stdlib.h>
@@ -303,10 +304,15 @@ static const struct family *find_family(const struct family_source *s)
     const int has = json_has(s->json, "architectures");
     const char *named = json_string_value(json_array_get(list, 0)), *type;
     char expected[512];
+    size_t n = 0;
     if (json_text(s->json, s->path, "model_type", &type, s->e))
         return NULL;
-    for (size_t i = 0; family_at(i); i++) {
-        const struct family *f = family_at(i);
+    while (family_at(n))
+        n++;
+    for (size_t i = 0; i < 2 * n; i++) { /* those with such a key first */
+        const struct family *f = family_at(i % n);
+        if (i < n && !(f->key && json_has(s->json, f->key)))
+            continue;
         if (has ? !has_architecture(f, named) : strcmp(type, f->model_type) != 0)
             continue;
         int of_type = !strcmp(type, f->model_type) || family_lists(f->other_types, type);

@@ -155,7 +155,7 @@ void family_tensor_name(char name[FAMILY_NAME_MAX], const struct family_naming *
 {
     const size_t each = role_each(c, r);
     const char *tail = n->role[r], *mark = strchr(tail, '#');
-    if (!role_per_layer(r))
+    if (!role_per_layer(r) || !n->layers)
         snprintf(name, FAMILY_NAME_MAX, "%s", tail);
     else if (!mark)
         snprintf(name, FAMILY_NAME_MAX, "%s.%zu.%s", n->layers, role_layer(c, r, number), tail);

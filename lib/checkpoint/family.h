@@ -18,9 +18,10 @@
 
 enum { FAMILY_NAME_MAX = 96, FAMILY_NAMINGS = 2 };
 
-/* Names of all tensors in one scheme: layers.N.role[r] for role r, or role[r] outside the layers. A
- * # in a name is the number of an expert. Where q, k and v have one name, one tensor holds the rows
- * of all three; a second naming then names the three apart, for packed files. */
+/* Names of all tensors in one scheme: layers.N.role[r] for role r, or role[r] outside the layers
+ * and where `layers` is NULL, for a model of one layer. A # in a name is the number of an expert.
+ * Where q, k and v have one name, one tensor holds the rows of all three; a second naming then
+ * names the three apart, for packed files. */
 struct family_naming {
     const char *layers;
     const char *role[ROLE_COUNT];
@@ -125,6 +126,8 @@ struct family {
     const char *architecture; /* its architectures[0], read and written */
     const char *const *aliases; /* other names that are read; NULL last, may be NULL */
     const char *model_type;   /* its model_type, for files without an architecture */
+    const char *key;          /* a key that marks its files, whatever class they name among
+                               * `aliases`; NULL: none */
     const char *const *other_types; /* read beside its architecture; NULL last, may be NULL */
     const struct family_naming *naming[FAMILY_NAMINGS]; /* its own, and one more that it reads */
     /* Defaults for an empty config.json: paradigm, switches, template. Members without a default
@@ -160,7 +163,7 @@ struct family {
     FAMILY(mistral) FAMILY(ministral3) FAMILY(smollm3)                                 \
     FAMILY(a2d_llama) FAMILY(a2d_qwen2) FAMILY(a2d_qwen3) FAMILY(sdar)                 \
     FAMILY(dream) FAMILY(fast_dllm) FAMILY(llada_moe) FAMILY(nemotron)                 \
-    FAMILY(llada2) FAMILY(ling) FAMILY(stable_diffcoder) FAMILY(dflash)
+    FAMILY(llada2) FAMILY(ling) FAMILY(stable_diffcoder) FAMILY(dflash) FAMILY(eagle3)
 #define FAMILY_ROW(name) extern const struct family name##_family;
 FAMILIES(FAMILY_ROW)
 #undef FAMILY_ROW

@@ -15,16 +15,16 @@ struct row {
 static const struct row table[ROLE_COUNT] = {
     [ROLE_EMBED] = {"embed", 0, MATRIX, ALONG_VOCAB, ALONG_WIDTH, 0},
     [ROLE_ATTN_NORM] = {"attn_norm", 1, GAIN, ALONG_WIDTH, ALONG_ONE, 0},
-    [ROLE_Q] = {"q", 1, MATRIX, ALONG_QUERY, ALONG_WIDTH, 0},
-    [ROLE_K] = {"k", 1, MATRIX, ALONG_KEY, ALONG_WIDTH, 0},
-    [ROLE_V] = {"v", 1, MATRIX, ALONG_KEY, ALONG_WIDTH, 0},
+    [ROLE_Q] = {"q", 1, MATRIX, ALONG_QUERY, ALONG_READ, 0},
+    [ROLE_K] = {"k", 1, MATRIX, ALONG_KEY, ALONG_READ, 0},
+    [ROLE_V] = {"v", 1, MATRIX, ALONG_KEY, ALONG_READ, 0},
     [ROLE_O] = {"o", 1, MATRIX, ALONG_WIDTH, ALONG_QUERY, 0},
     [ROLE_FFN_NORM] = {"ffn_norm", 1, GAIN, ALONG_WIDTH, ALONG_ONE, 0},
     [ROLE_GATE] = {"gate", 1, MATRIX, ALONG_FFN, ALONG_WIDTH, 0},
     [ROLE_UP] = {"up", 1, MATRIX, ALONG_FFN, ALONG_WIDTH, 0},
     [ROLE_DOWN] = {"down", 1, MATRIX, ALONG_WIDTH, ALONG_FFN, 0},
     [ROLE_NORM] = {"norm", 0, GAIN, ALONG_WIDTH, ALONG_ONE, 0},
-    [ROLE_HEAD] = {"head", 0, MATRIX, ALONG_VOCAB, ALONG_WIDTH, 0},
+    [ROLE_HEAD] = {"head", 0, MATRIX, ALONG_ANSWERS, ALONG_WIDTH, 0},
     [ROLE_Q_BIAS] = {"q_bias", 1, BIAS, ALONG_QUERY, ALONG_ONE, 0},
     [ROLE_K_BIAS] = {"k_bias", 1, BIAS, ALONG_KEY, ALONG_ONE, 0},
     [ROLE_V_BIAS] = {"v_bias", 1, BIAS, ALONG_KEY, ALONG_ONE, 0},
@@ -130,7 +130,7 @@ size_t role_layers(const struct config *c, enum role r)
         return 0;
     if ((r == ROLE_FUSE || r == ROLE_FUSE_NORM) && !c->taps)
         return 0;
-    if ((r == ROLE_EMBED || r == ROLE_HEAD) && c->taps)
+    if (c->taps && ((r == ROLE_EMBED && !c->embeds) || (r == ROLE_HEAD && !c->chains)))
         return 0;
     if ((r == ROLE_Q_NORM || r == ROLE_K_NORM) && !c->qk_norm)
         return 0;
@@ -186,7 +186,9 @@ static size_t size_of(const struct config *c, enum role_along s)
                             [ALONG_EXPERTS] = c->experts,
                             [ALONG_SHARED] = c->shared,
                             [ALONG_DENSE] = c->dense_ffn,
-                            [ALONG_TAPS] = c->taps * c->width};
+                            [ALONG_TAPS] = c->taps * c->width,
+                            [ALONG_READ] = (1 + (size_t)c->chains) * c->width,
+                            [ALONG_ANSWERS] = config_answers(c)};
     return sizes[s];
 }
 

@@ -8,9 +8,9 @@
 
 /* Add new roles at the end: random weights (synth.h) depend on the number of a role. */
 enum role {
-    ROLE_EMBED,     /* [V, D]; none with config.taps */
+    ROLE_EMBED,     /* [V, D]; none with config.taps, unless config.embeds */
     ROLE_ATTN_NORM, /* [D] */
-    ROLE_Q,         /* [H*E, D] */
+    ROLE_Q,         /* [H*E, D]; with config.chains [H*E, 2 D], as K and V */
     ROLE_K,         /* [K*E, D] */
     ROLE_V,         /* [K*E, D] */
     ROLE_O,         /* [D, H*E] */
@@ -19,7 +19,8 @@ enum role {
     ROLE_UP,        /* [F, D] */
     ROLE_DOWN,      /* [D, F] */
     ROLE_NORM,      /* [D] */
-    ROLE_HEAD,      /* [V, D]; the embedding when tied; none with config.taps */
+    ROLE_HEAD,      /* [V, D]; the embedding when tied; none with config.taps, but [config.answers,
+                     * D] with config.chains */
     ROLE_Q_BIAS,    /* [H*E], with config.qkv_bias */
     ROLE_K_BIAS,    /* [K*E], the same */
     ROLE_V_BIAS,    /* [K*E], the same */
@@ -71,10 +72,10 @@ const char *role_name(enum role r); /* "embed", "q", ... for messages */
 /* Rows and columns (columns = 1 for a vector) of a role under a config. */
 void role_shape(const struct config *c, enum role r, size_t *rows, size_t *cols);
 /* The dimension of its rows and columns: none, D, F, V, H*E, K*E, E, R, n, the F of the shared
- * expert or of the first layers, or taps D. */
+ * expert or of the first layers, taps D, D or 2 D, rows of the head. */
 enum role_along {
     ALONG_ONE, ALONG_WIDTH, ALONG_FFN, ALONG_VOCAB, ALONG_QUERY, ALONG_KEY, ALONG_HEAD, ALONG_RANK,
-    ALONG_EXPERTS, ALONG_SHARED, ALONG_DENSE, ALONG_TAPS
+    ALONG_EXPERTS, ALONG_SHARED, ALONG_DENSE, ALONG_TAPS, ALONG_READ, ALONG_ANSWERS
 };
 enum role_along role_rows(enum role r);
 enum role_along role_cols(enum role r);

@@ -34,7 +34,7 @@ struct autoregress {
     const struct network *draft; /* makes draft_tokens guesses instead of lookup; NULL: none.
                                   * Same vocabulary, same back end. With config.taps it reads the
                                   * model: same width, and no layer from the last on */
-    size_t draft_tokens;         /* with config.taps at most config.drafts */
+    size_t draft_tokens;         /* of a drafter that fills masks at most config.drafts */
     size_t self_draft;    /* > 0: tokens that the model guesses by filling masks (config.two_ways);
                            * needs a cache. 0: none */
     struct variant variant; /* of the passes */

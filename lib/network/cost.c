@@ -23,7 +23,7 @@ struct cost_model cost_model_of(const struct network *n)
     enum role answers = c->tied ? ROLE_EMBED : ROLE_HEAD;
     enum dtype head = quantization_dtype(n->quant, c, answers, 0, n->dtype);
     struct cost_model t = {.pair_flops = 4 * layers * (double)c->heads * E,
-                           .answer_flops = 2 * (double)c->vocab * (double)c->width,
+                           .answer_flops = 2 * (double)config_answers(c) * (double)c->width,
                            .head_bytes = dtype_bytes(head, rows, cols),
                            .slot_bytes = 2 * layers * (double)c->kv_heads * E *
                                          (double)dtype_value_bytes(n->kv_dtype),
@@ -82,14 +82,17 @@ struct cost cost_of_context(const struct network *n, double rows)
 {
     static const enum role roles[] = {ROLE_FUSE, ROLE_K, ROLE_V};
     const struct config *c = &n->config;
+    const size_t some = c->chains ? 1 : sizeof roles / sizeof *roles;
     struct cost sum = {0};
-    for (size_t i = 0; rows > 0 && i < sizeof roles / sizeof *roles; i++)
+    for (size_t i = 0; rows > 0 && i < some; i++)
         for (size_t l = 0; l < role_tensors(c, roles[i]); l++) {
             size_t N, K;
             role_shape(c, roles[i], &N, &K);
             sum.flops += 2 * rows * (double)N * (double)K;
             sum.bytes += dtype_bytes(quantization_dtype(n->quant, c, roles[i], l, n->dtype), N, K);
         }
+    if (c->chains) /* the rest is that of a pass over these rows */
+        return sum;
     sum.bytes += 2 * rows * (double)(c->layers * c->kv_heads * c->head_dim *
                                      dtype_value_bytes(n->kv_dtype));
     return sum;

@@ -27,9 +27,9 @@ static size_t scratch(const struct network *n, const struct work_size *s)
     size_t slots = order_max(s->slots, c->latents);
     size_t most = order_max(ops->attention_work(b, T, s->seqs, slots, c->heads, c->kv_heads,
                                                 c->head_dim, scores),
-                            ops->head_work(b, s->wanted, D, c->vocab, logits));
-    most = order_max(most, ops->qkv_work(b, N, D, c->heads, c->kv_heads, c->head_dim,
-                                         c->qkv_bias || c->qk_norm));
+                            ops->head_work(b, s->wanted, D, config_answers(c), logits));
+    most = order_max(most, ops->qkv_work(b, N, (1 + s->chained) * D, c->heads, c->kv_heads,
+                                         c->head_dim, c->qkv_bias || c->qk_norm));
     most = order_max(most, ops->matmul_work(b, N, HE, D));
     most = order_max(most, ops->matmul_work(b, N, D, 2 * F));
     if (s->fed)
@@ -69,7 +69,7 @@ static size_t index_arrays(const struct work_size *s)
            array(8 * s->wanted) + array(16 * s->seqs) + array(4 * s->seqs) +
            2 * array(4 * ADVANCE_STOPS) + (s->chosen || s->sifted ? array(16 * s->seqs) : 0) +
            array(16 * s->chosen * s->seqs) + array(16 * s->latent * s->seqs) +
-           array(4 * s->fed * s->rows);
+           array(4 * s->fed * s->rows) + array(8 * s->chained * s->rows);
 }
 
 static size_t head(const struct network *n, const struct work_size *s)
@@ -105,7 +105,7 @@ static size_t activations(const struct network *n, const struct work_size *s)
                     (config_leaves_unrotated(c) ? array(4 * T * c->head_dim) : 0);
     size_t chosen = array(A * s->chosen * T * D) + 4 * array(4 * s->chosen * T);
     size_t fed = array(A * s->taps * T * D) + array(A * s->fed * T * D) +
-                 array(A * (s->fed > 0) * T * D);
+                 array(A * (s->fed > 0) * T * D) + array(2 * A * s->chained * T * D);
     return index_arrays(s) + stream + chosen + fed + head(n, s) + mixing(c, T) +
            array(order_max(scratch(n, s), mixing_scratch(n, s)));
 }

@@ -245,6 +245,8 @@ static size_t expected(const struct network *n, size_t (*taken)(size_t bytes))
     const struct config *c = &n->config;
     size_t outside = n->wish.layers, sum = taken(c->head_dim / 2 * sizeof(float));
     sum += config_leaves_unrotated(c) ? taken(c->head_dim / 2 * sizeof(float)) : 0;
+    if (config_answers(c) < c->vocab)
+        sum += taken(config_answers(c) * sizeof(int32_t));
     if (outside)
         sum += taken(offload_slots(&n->wish, network_layer_bytes(n)));
     if (c->experts)
@@ -296,15 +298,28 @@ static int check_room(const struct network *n, struct err *e)
                    n->config.name, need, b->name, available, total);
 }
 
+static int load_ids(struct network *n, const struct checkpoint *c, struct err *e)
+{
+    const struct ops *ops = n->backend->ops;
+    const size_t bytes = config_answers(&n->config) * sizeof *n->ids;
+    if (!c->ids)
+        return 0;
+    n->ids = ops->alloc(n->backend, bytes, MEMORY_WEIGHTS);
+    if (!n->ids)
+        return short_of_memory(n, ROLE_HEAD, e);
+    ops->write(n->backend, n->ids, c->ids, bytes);
+    return 0;
+}
+
 static int load_all(struct network *n, const struct checkpoint *c, struct err *e)
 {
-    const int drafter = n->config.taps > 0;
-    int bad = load_outside(n, c, e) || load_rope(n, e) ||
-              (drafter ? load_mat(n, c, ROLE_FUSE, 0, &n->fuse, e)
-                       : load_mat(n, c, ROLE_EMBED, 0, &n->embed, e));
+    const struct config *f = &n->config;
+    int bad = load_outside(n, c, e) || load_rope(n, e) || load_ids(n, c, e) ||
+              (role_has(f, ROLE_FUSE, 0) && load_mat(n, c, ROLE_FUSE, 0, &n->fuse, e)) ||
+              (role_has(f, ROLE_EMBED, 0) && load_mat(n, c, ROLE_EMBED, 0, &n->embed, e));
     if (!bad && n->config.tied)
         n->head = n->embed;
-    else if (!bad && !drafter)
+    else if (!bad && role_has(f, ROLE_HEAD, 0))
         bad = load_mat(n, c, ROLE_HEAD, 0, &n->head, e);
     bad = bad || load_vector(n, c, ROLE_FUSE_NORM, 0, &n->fuse_norm, e) ||
           load_vector(n, c, ROLE_NORM, 0, &n->norm, e);
@@ -398,12 +413,13 @@ void network_free(struct network *n)
         for (size_t i = 0; i < MIXING_VECTORS; i++)
             ops->free(n->backend, y->term[i]);
     }
-    if (n->config.taps)
+    if (role_has(&n->config, ROLE_FUSE, 0))
         ops->mat_free(n->backend, &n->fuse);
-    else if (!n->config.tied)
+    if (!n->config.tied && role_has(&n->config, ROLE_HEAD, 0))
         ops->mat_free(n->backend, &n->head);
-    if (!n->config.taps)
+    if (role_has(&n->config, ROLE_EMBED, 0))
         ops->mat_free(n->backend, &n->embed);
+    ops->free(n->backend, n->ids);
     ops->free(n->backend, n->fuse_norm);
     ops->free(n->backend, n->norm);
     ops->free(n->backend, n->inv_freq);

@@ -83,7 +83,8 @@ struct network {
                               * by the caller */
     struct mat embed, head;  /* head.data == embed.data when tied */
     struct mat fuse;         /* of a drafter (config.taps), else data NULL; then embed and head are
-                              * lent by the model that it drafts for */
+                              * lent by the model that it drafts for, where it has none */
+    int32_t *ids;            /* [config.answers] of checkpoint, memory of the back end; or NULL */
     float *fuse_norm;        /* [D], or NULL */
     float *norm;             /* [D], memory of the back end */
     float *inv_freq;         /* [E/2], memory of the back end */

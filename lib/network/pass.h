@@ -45,8 +45,11 @@ size_t pass_slots(const struct work *w, size_t n);
 void pass_list_rows(struct work *w, size_t T);
 /* Sends work.host. */
 void pass_write(const struct network *n, struct work *w);
-/* Caches N rows of context of a drafter (config.taps, work.size.fed). A row is no token, but made
- * of the outputs of `fed` layers of another network: rows feature[row, 0..fed) of from[.., D]. It
+/* work.context[N, D] = products of the outputs of `fed` layers of another network, for a drafter
+ * (config.taps, work.size.fed): of rows feature[row, 0..fed) of from[.., D]. With config.chains
+ * these are the states of the rows of the next pass. Calls operations only. */
+void pass_fuse(const struct network *n, const struct work *w, const act *from, size_t N);
+/* The same, and caches these rows as context of a drafter that fills masks. A row is no token. It
  * has position work.device.rows.pos[row], and its keys and values go to slot
  * work.device.rows.slot[row], in every layer. Calls operations only. */
 void pass_context(const struct network *n, const struct kv *kv, const struct work *w,

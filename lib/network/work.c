@@ -50,6 +50,7 @@ static void arena_index(struct arena *k, struct index *x, const struct work_size
     x->some = arena_take(k, s->chosen * s->seqs, sizeof *x->some);
     x->cross = arena_take(k, s->latent * s->seqs, sizeof *x->cross);
     x->feature = arena_ids(k, s->fed * s->rows);
+    x->both = arena_ids(k, 2 * s->chained * s->rows);
 }
 
 size_t work_scores(const struct network *n, const struct work_size *s)
@@ -89,8 +90,8 @@ static size_t scratch_bytes(const struct network *n, const struct work_size *s)
     size_t T = s->rows, D = c->width, HE = c->heads * c->head_dim, tile = work_tile(n, s);
     size_t most = ops->attention_work(b, T, s->seqs, order_max(s->slots, c->latents), c->heads,
                                       c->kv_heads, c->head_dim, work_scores(n, s));
-    most = order_max(most, ops->qkv_work(b, tile, D, c->heads, c->kv_heads, c->head_dim,
-                                      c->qkv_bias || c->qk_norm));
+    most = order_max(most, ops->qkv_work(b, tile, (1 + s->chained) * D, c->heads, c->kv_heads,
+                                      c->head_dim, c->qkv_bias || c->qk_norm));
     most = order_max(most, ops->matmul_work(b, tile, HE, D));
     const size_t F = config_ffn_most(c);
     most = order_max(most, ops->matmul_work(b, tile, D, 2 * F));
@@ -105,7 +106,7 @@ static size_t scratch_bytes(const struct network *n, const struct work_size *s)
         most = order_max(most, ops->matmul_work(b, T, D, c->kv_heads * c->head_dim));
     if (s->chosen || s->sifted)
         most = order_max(most, reuse_work(T, s->seqs, c->kv_heads * c->head_dim));
-    return order_max(most, ops->head_work(b, s->wanted, D, c->vocab, work_logits(s)));
+    return order_max(most, ops->head_work(b, s->wanted, D, config_answers(c), work_logits(s)));
 }
 
 static void arena_mixing(struct arena *k, struct mixing_room *m, const struct config *c, size_t T)
@@ -156,6 +157,7 @@ static size_t cut_all(struct work *w, const struct network *n, unsigned char *bl
     w->taps = arena_take(&k, s->taps * T * D, A);
     w->fed = arena_take(&k, s->fed * T * D, A);
     w->context = arena_take(&k, (s->fed > 0) * T * D, A);
+    w->joined = arena_take(&k, 2 * s->chained * T * D, A);
     w->rows = (struct chosen){arena_ids(&k, taken), arena_ids(&k, taken), arena_ids(&k, taken),
                               arena_ids(&k, taken)};
     if (config_recurs(c))
@@ -176,6 +178,10 @@ struct work *work_make(const struct network *n, const struct work_size *size)
     cut_all(w, n, w->block);
     struct arena k = {mem_zero(w->index_bytes, 1), 0};
     arena_index(&k, &w->host, size);
+    for (size_t t = 0; size->chained && t < size->rows; t++) {
+        w->host.both[2 * t] = (int32_t)t;
+        w->host.both[2 * t + 1] = (int32_t)(size->rows + t);
+    }
     return w;
 }
 

@@ -40,6 +40,7 @@ struct work_size {
     size_t taps, tap[CONFIG_MAX_TAPS]; /* the outputs of these layers, not of the last one,
                         * are kept; 0: of none */
     size_t fed;        /* outputs of another network that a row of context is made of; 0: none */
+    size_t chained;    /* 1: rows have a state (pass-chain.c), with fed >= 2 */
     struct variant how;
 };
 /* Heads of attn.dense. */
@@ -56,7 +57,8 @@ struct index {
     struct share *part;   /* [seqs] see struct pass: chosen, sifts */
     struct attn_seq *some; /* [seqs] the sequences with only their chosen rows */
     struct attn_seq *cross; /* [seqs] the sequences as they read their latents */
-    int32_t *feature;      /* [rows, fed] see pass_context() */
+    int32_t *feature;      /* [rows, fed] see pass_fuse() */
+    int32_t *both;         /* [rows, 2] chained: t and rows + t, for each row t */
     unsigned char *extra;  /* [extra] 256-byte aligned */
 };
 
@@ -90,7 +92,8 @@ struct work {
     act *before;              /* [R, D] `wanted` of the last pass */
     act *sum;                 /* [T, D] chosen rows of the stream */
     act *taps;                /* [taps, T of the size, D] the stream behind layers tap[] */
-    act *fed, *context;       /* [T, fed D], [T, D] of pass_context() */
+    act *fed, *context;       /* [T, fed D], [T, D] of pass_fuse() */
+    act *joined;              /* [T, 2 D] chained: what the first layer reads */
     struct chosen rows;       /* [T] which ones they are */
     struct mixing_room mixing;
     void *scratch;            /* of operations, shared in turn */

@@ -54,15 +54,21 @@ static void suppose_block(const struct job *job, const struct config *c)
 }
 
 /* -1: the drafter does not fit the model that it would read, or a point asks it for too much. */
-static int reads(const struct companion *d, const struct job *job, const struct config *of,
+static int reads(struct companion *d, const struct job *job, const struct config *of,
                  struct err *e)
 {
-    const struct config *c = &d->checkpoint.config;
+    struct config *c = &d->checkpoint.config;
     const char *name = job->args->extras.draft, *setting = job->decoder->companion_setting;
     if (c->width != of->width || c->vocab != of->vocab)
-        return err_set(e, EXIT_BAD_DATA, "--draft %s: it has width %zu and %zu ids, but uses the "
-                       "embedding and head of %s: expected width %zu and %zu ids", name, c->width,
-                       c->vocab, of->name, of->width, of->vocab);
+        return err_set(e, EXIT_BAD_DATA, "--draft %s: it has width %zu and %zu ids, but reads %s: "
+                       "expected width %zu and %zu ids", name, c->width, c->vocab, of->name,
+                       of->width, of->vocab);
+    if (c->chains)
+        return config_read_layers(c, of->layers)
+                   ? err_set(e, EXIT_BAD_DATA, "--draft %s: it reads three layers of a model: "
+                             "expected one of 7 layers or more, %s has %zu", name, of->name,
+                             of->layers)
+                   : 0;
     if (c->tap[c->taps - 1] + 1 >= of->layers)
         return err_set(e, EXIT_BAD_DATA, "--draft %s: it reads layer %zu, counted from 0: "
                        "expected one before the last of the %zu layers of %s", name,

@@ -4,14 +4,32 @@
 
 load ../reference/agree
 
+# head_of ROWS ID: values of a head of that many rows, in which only rows for few ids differ from 0;
+# the id of a row by the jq filter ID
+head_of() {
+    jq -nc "[range($1) as \$r | (\$r | $2) as \$v | range(32) as \$i | if \$v % 33 == 5 then
+        (\$v * 12.9898 + \$i * 78.233 | sin * 43758.5453 | . - floor - 0.5) else 0 end]
+        | {\"lm_head.weight\": .}"
+}
+
 # pair [option...]: a model of 4 layers, whose answers are among few ids, and the drafter $T/drafter
 pair() {
-    jq -nc '[range(264) as $v | range(32) as $i | if $v % 33 == 5 then
-        ($v * 12.9898 + $i * 78.233 | sin * 43758.5453 | . - floor - 0.5) else 0 end]
-        | {"lm_head.weight": .}' > "$T/values"
+    head_of 264 . > "$T/values"
     make_model --layers 4 --values "$T/values" "$@"
     rm -rf "$T/drafter"
     "$MAKE_CHECKPOINT" --arch dflash --layers 2 --taps 0,2 --seed 5 "$T/drafter"
+    rm "$T/drafter/tokenizer.json"
+}
+
+# chain [option...]: a model of 9 layers, and a drafter that guesses one id after another, whose
+# head has rows for 165 ids, spread as those of make-checkpoint
+chain() {
+    head_of 264 . > "$T/values"
+    make_model --layers 9 --values "$T/values" "$@"
+    head_of 165 '. + (99 * . * . / (165 * 165) | floor)' > "$T/values"
+    rm -rf "$T/drafter"
+    "$MAKE_CHECKPOINT" --arch eagle3 --answers 165 --values "$T/values" --seed 5 \
+        --kv-heads 2 "$T/drafter"
     rm "$T/drafter/tokenizer.json"
 }
 
@@ -132,4 +150,128 @@ drafts() {
     mv "$T/config" "$T/drafter/config.json"
     "$BIN/gen-llama" -q -m "$T/model" --draft "$T/drafter" --max-new 8 --no-meta "$T/prompts" |
         jq -se 'length == 4 and all(.draft_tokens == 2)'
+}
+
+@test "eagle3: guesses of the reference, for models of two families, in batches, on every level" {
+    chain --arch llama
+    drafts 4 --device cpu
+    drafts 7 --device ref --batch 3
+    on_levels gen-llama drafts 3
+    chain --arch qwen3 --kv-heads 2 --seed 3
+    drafts 5 --batch 4
+    drafts 5 --batch 2 --admit continuous
+    drafts 2 --cache off
+}
+
+@test "eagle3: names of vLLM, the authors' class, an embedding of its own, a head for all ids" {
+    chain --arch llama
+    LC_ALL=C sed -i 's/"midlayer\./"layers.0./g' "$T/drafter/model.safetensors"
+    drafts 4
+    jq '.architectures = ["LlamaForCausalLM"] | del(.rope_theta)' "$T/drafter/config.json" \
+        > "$T/config"
+    mv "$T/config" "$T/drafter/config.json"
+    drafts 5 --batch 2
+    head_of 264 . > "$T/values"
+    "$MAKE_CHECKPOINT" --arch eagle3 --answers 264 --values "$T/values" --seed 8 --embeds \
+        --rope-llama3 8,1,4,16 "$T/drafter"
+    rm "$T/drafter/tokenizer.json"
+    echo "a drafter with an embedding" >> "$T/made"
+    drafts 4 --batch 3
+}
+
+@test "eagle3: on the emulated CUDA device" {
+    [ -e "${TESTBIN:-build/tests}/libcrossover-cuda.so" ] ||
+        skip "no C++ compiler, so no emulated device"
+    chain --arch llama
+    on_cuda drafts 4 --dtype f32 --batch 2
+}
+
+@test "eagle3: texts at a temperature are those without guesses" {
+    chain --arch llama
+    hot=(--temperature 1 --seed 7 --max-new 40 --ignore-eos --no-meta --device cpu)
+    "$BIN/gen-llama" -q -m "$T/model" "${hot[@]}" "$T/prompts" | jq -c '[.id, .token_ids]' \
+        > "$T/plain"
+    "$BIN/gen-llama" -q -m "$T/model" --draft "$T/drafter" --batch 2 "${hot[@]}" "$T/prompts" \
+        > "$T/got"
+    jq -c '[.id, .token_ids]' "$T/got" | cmp - "$T/plain"
+    jq -se 'map(.accepted_tokens) | add > 3' "$T/got"
+}
+
+@test "eagle3: packed, it keeps its ids; a record counts its parameters" {
+    chain --arch llama
+    "$BIN/gen-llama" -q -m "$T/model" --draft "$T/drafter" --quant int8 --max-new 20 "$T/prompts" \
+        > "$T/quantized"
+    "$BIN/pack-model" -q --no-meta -m "$T/drafter" --out "$T/packed" --quant int8
+    "$BIN/gen-llama" -q -m "$T/model" --draft "$T/packed" --quant int8 --max-new 20 --no-meta \
+        "$T/prompts" > "$T/got"
+    jq -ne --slurpfile q "$T/quantized" --slurpfile g "$T/got" '[$g[] |
+        [.id, .token_ids, .drafted_tokens, .accepted_tokens]] == [$q[] |
+        select(.kind == "generation") | [.id, .token_ids, .drafted_tokens, .accepted_tokens]]'
+    local weights=$T/drafter/model.safetensors header
+    header=$(head -c 8 "$weights" | od -An -t u8)
+    head -c $((8 + header)) "$weights" | tail -c "$header" > "$T/header"
+    jq -se --slurpfile h "$T/header" '.[0].draft_model.arch == "eagle3" and
+        .[0].draft_model.parameters == ($h[0] | del(.d2t, .t2d) |
+        [to_entries[] | .value.shape // empty | reduce .[] as $n (1; . * $n)] | add)' \
+        "$T/quantized"
+}
+
+@test "eagle3: a drafter that does not fit the model, or was not confirmed, is refused by name" {
+    chain --arch llama
+    # says STATUS WORDS [option...]
+    says() {
+        run "$BIN/gen-llama" -q -m "$T/model" --draft "$T/drafter" --no-meta "${@:3}" "$T/prompts"
+        [ "$status" -eq "$1" ] && [[ $output == *"$2"* ]] || { echo "$output"; return 1; }
+    }
+    # changed WORDS FILTER: config.json of the drafter changed by the jq filter is refused
+    changed() {
+        cp "$T/drafter/config.json" "$T/config"
+        jq "$2" "$T/config" > "$T/drafter/config.json"
+        says 65 "$1"
+        cp "$T/config" "$T/drafter/config.json"
+    }
+    # planted WORDS FROM TO: the tensor file with bytes replaced by as many is refused
+    planted() {
+        cp "$T/drafter/model.safetensors" "$T/file"
+        LC_ALL=C sed -i "s/$2/$3/" "$T/drafter/model.safetensors"
+        says 65 "$1"
+        cp "$T/file" "$T/drafter/model.safetensors"
+    }
+    changed "eagle_aux_hidden_state_layer_ids: expected none: engines count these layers" \
+        '.eagle_aux_hidden_state_layer_ids = [1, 3, 5]'
+    changed "eagle_config: expected no key but use_aux_hidden_state" \
+        '.eagle_config = {use_aux_hidden_state: true, eagle_aux_hidden_state_layer_ids: [1, 3, 5]}'
+    changed "norm_before_residual: expected false" '.norm_before_residual = true'
+    changed "num_hidden_layers: expected" '.num_hidden_layers = 2'
+    changed "bias: expected false" '.bias = true'
+    changed "target_hidden_size: expected" '.target_hidden_size = 48'
+    changed "tie_word_embeddings: expected false" '.tie_word_embeddings = true'
+    changed "draft_vocab_size: expected at most vocab_size" '.draft_vocab_size = 300'
+    changed "draft_vocab_size: expected" 'del(.draft_vocab_size)'
+    changed "unknown key" '.parallel_drafting = true'
+    changed 'architectures: expected one of' '.architectures = ["Eagle3Speculator"]'
+    planted "tensor d2t is missing: its head has rows for 165 of 264 ids" '"d2t"' '"d3t"'
+    planted "tensor d2t: dtype expected I64, got U64" '"I64"' '"U64"'
+    "$MAKE_CHECKPOINT" --layers 6 "$T/short"
+    run "$BIN/gen-llama" -m "$T/short" --draft "$T/drafter" --no-meta "$T/prompts"
+    [ "$status" -eq 65 ] && [[ $output == *"expected one of 7 layers or more, short has 6"* ]]
+    run "$BIN/gen-llama" -m "$T/drafter" --no-meta "$T/prompts"
+    [ "$status" -eq 65 ] && [[ $output == *"it only drafts for another model"* ]]
+}
+
+@test "eagle3: ids that do not ascend, or lie beyond the vocabulary, are refused" {
+    chain --arch llama
+    local weights=$T/drafter/model.safetensors header end
+    header=$(head -c 8 "$weights" | od -An -t u8)
+    end=$((8 + header + $(head -c $((8 + header)) "$weights" | tail -c "$header" |
+        jq '.d2t.data_offsets[1]')))
+    # says BYTES WORDS: refused with these words, where the last value of d2t has these bytes
+    says() {
+        printf "%b" "$1" | dd of="$weights" bs=1 seek=$((end - 8)) conv=notrunc status=none
+        run "$BIN/gen-llama" -m "$T/model" --draft "$T/drafter" --no-meta "$T/prompts"
+        [ "$status" -eq 65 ] && [[ $output == *"$2"* ]] || { echo "$output"; return 1; }
+    }
+    says '\x64\0\0\0\0\0\0\0' "value 164 expected 96 to 99: ids that ascend, below 264; got 100"
+    says '\x5f\0\0\0\0\0\0\0' "got 95"
+    says '\xff\xff\xff\xff\xff\xff\xff\xff' "got -1"
 }

@@ -42,6 +42,7 @@ static void round_trip(const char *shape)
     ok(!r && a.family == b.family && a.paradigm == b.paradigm && a.qkv_bias == b.qkv_bias &&
            a.qk_norm == b.qk_norm && a.attends == b.attends && a.logit_shift == b.logit_shift &&
            a.attends_block == b.attends_block && a.attends_from_end == b.attends_from_end &&
+           a.chains == b.chains && a.answers == b.answers && a.taps == b.taps &&
            a.seeds == b.seeds && a.two_ways == b.two_ways && a.window == b.window &&
            !memcmp(a.unrotated, b.unrotated, a.layers) &&
            a.experts == b.experts && a.used == b.used && a.shared == b.shared &&
@@ -73,6 +74,7 @@ static void test_shapes(void)
     static const char *const names[] = {"llada-8b", "llama3-8b", "llama3.2-1b", "llama3.2-3b",
                                         "llada-1b", "llada3.2-1b", "small-llama", "small-llada",
                                         "tiny-llama", "tiny-llada", "tiny-qwen2", "tiny-qwen3",
+                                        "tiny-eagle3",
                                         "qwen2.5-0.5b", "qwen3-0.6b", "illada-8b", "tiny-illada",
                                         "tiny-a2d-llama",
                                         "tiny-a2d-qwen2", "tiny-a2d-qwen3", "qwen3-0.6b-mdlm",

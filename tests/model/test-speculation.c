@@ -41,8 +41,9 @@ static void test_lookup(void)
 /* ---- the same text ---- */
 
 struct models {
-    struct network own, near, other, reader; /* the last three guess: nearly the same one, another
-                                              * one, one that reads the first */
+    struct network own, near, other, reader, chain; /* the last four guess: nearly the same one,
+                                              * another one, two that read the first: one fills
+                                              * masks, one guesses id by id */
 };
 
 struct texts {
@@ -78,13 +79,15 @@ static struct autoregress draw_how(struct rng *r)
     return how;
 }
 
-static void draw_guessing(struct autoregress *how, struct rng *r, const struct models *m)
+/* only: the drafter; NULL: any way to guess. */
+static void draw_guessing(struct autoregress *how, struct rng *r, const struct models *m,
+                          const struct network *only)
 {
-    const struct network *drafts[] = {&m->own, &m->near, &m->other, &m->reader};
-    how->lookup = rng_below(r, 2) ? 1 + rng_below(r, 8) : 0;
+    const struct network *drafts[] = {&m->own, &m->near, &m->other, &m->reader, &m->chain};
+    how->lookup = !only && rng_below(r, 2) ? 1 + rng_below(r, 8) : 0;
     how->lookup_ngram = 1 + rng_below(r, 4);
     if (!how->lookup) {
-        how->draft = drafts[rng_below(r, 4)];
+        how->draft = only ? only : drafts[rng_below(r, 5)];
         how->draft_tokens = 1 + rng_below(r, 6);
     }
     how->alive = rng_below(r, 3) ? 0 : 1 + rng_below(r, 3);
@@ -126,7 +129,8 @@ struct tally {
     int64_t tokens, passes, plain_passes, drafted, accepted;
 };
 
-static void compare_one(struct tally *y, const struct models *m, struct rng *r)
+static void compare_one(struct tally *y, const struct models *m, struct rng *r,
+                        const struct network *only)
 {
     struct texts t;
     struct generation plain[MOST_TEXTS] = {0}, guessed[MOST_TEXTS] = {0};
@@ -136,7 +140,7 @@ static void compare_one(struct tally *y, const struct models *m, struct rng *r)
     draw_stops(&own, r);
     struct autoregress how = draw_how(r);
     autoregress(&own, &how, t.in, t.n, plain, &other);
-    draw_guessing(&how, r, m);
+    draw_guessing(&how, r, m, only);
     autoregress(&own, &how, t.in, t.n, guessed, &trace);
     y->batches++;
     y->memory += (size_t)(memory_as_estimated(&trace) && memory_as_estimated(&other));
@@ -157,12 +161,13 @@ static void compare_one(struct tally *y, const struct models *m, struct rng *r)
     }
 }
 
-static void test_same(const struct models *m, size_t texts, uint64_t seed, const char *what)
+static void test_same(const struct models *m, size_t texts, uint64_t seed, const char *what,
+                      const struct network *only)
 {
     struct tally y = {0};
     struct rng r = {seed, 0, 0};
     while (y.greedy < texts || y.texts - y.greedy < texts)
-        compare_one(&y, m, &r);
+        compare_one(&y, m, &r, only);
     ok(y.same == y.texts, "%s: %zu of %zu texts are those without guesses (%zu greedy)", what,
        y.same, y.texts, y.greedy);
     ok(y.sums == y.texts && y.memory == y.batches,
@@ -298,6 +303,26 @@ static int few_ids(struct network *n, struct mat *head, double bend)
     n->config.n_eos = 0;
     return D <= 256 && !n->backend->ops->mat_make(n->backend, head, &source, DTYPE_F32) &&
            (n->head = *head, 1);
+}
+
+/* A head with rows for some of these ids. */
+enum { SOME = 4 };
+static int some_ids(struct network *n, struct mat *head)
+{
+    static const int32_t ids[SOME] = {0, 2, 3, 5};
+    struct network all = *n;
+    struct backend *b = n->backend;
+    const size_t D = n->config.width;
+    float w[SOME * 256];
+    struct rng r = {17, 0, 0};
+    for (size_t i = 0; i < SOME * D && D <= 256; i++)
+        w[i] = (float)(0.2 * rng_normal(&r));
+    const struct mat_source source = mat_floats(w, SOME, D);
+    n->config.vocab = V;
+    n->config.answers = SOME;
+    n->ids = b->ops->alloc(b, sizeof ids, MEMORY_WEIGHTS);
+    b->ops->write(b, n->ids, ids, sizeof ids);
+    return !b->ops->mat_make(b, head, &source, DTYPE_F32) && (n->head = *head, all.ids != n->ids);
 }
 
 /* p[V] = the distribution of the id behind ids[0..n). */
@@ -437,7 +462,8 @@ static void test_distribution(const struct models *m)
     ok(fabs(z) < LIMIT && accepted > 0 && accepted < drafted,
        "%d draws with a model that drafts: %.2f sd; %.3f of the guesses right, at most %.3f", DRAWS,
        z, share, overlap(p, q));
-    struct network reader = m->reader;
+    struct network reader = m->reader, chain = m->chain;
+    struct mat some;
     reader.config.vocab = V;
     how.draft = &reader;
     how.draft_tokens = 2;
@@ -446,6 +472,21 @@ static void test_distribution(const struct models *m)
     ok(fabs(z) < LIMIT && accepted > 0 && accepted < drafted,
        "%d draws with a drafter that reads: %.2f sd; %lld of %lld guesses right", DRAWS, z,
        (long long)accepted, (long long)drafted);
+    if (!ok(some_ids(&chain, &some), "a drafter with rows for %d of %d ids", SOME, V))
+        return;
+    how.draft = &chain;
+    drafted = accepted = 0;
+    z = drawn(&own, &how, p, &drafted, &accepted);
+    ok(fabs(z) < LIMIT && accepted > 0 && accepted < drafted,
+       "%d draws with a drafter of ids one by one: %.2f sd; %lld of %lld guesses right", DRAWS, z,
+       (long long)accepted, (long long)drafted);
+    how.sample.temperature = 50; /* noise decides: the id is one of these SOME of V times */
+    drafted = accepted = 0;
+    drawn(&own, &how, p, &drafted, &accepted);
+    share = (double)SOME / V;
+    share = share * (1 + share) / 2 - (double)accepted / (double)drafted;
+    ok(fabs(share) < 0.02, "its draws have the noise of the model's ids: %.3f off", share);
+    how.sample.temperature = 1;
     how.draft = NULL;
     how.lookup = 2;
     how.lookup_ngram = 2;
@@ -455,6 +496,8 @@ static void test_distribution(const struct models *m)
     ok(z > LIMIT, "planted: a rule that takes likely guesses is found: %.2f sd", z);
     b->ops->mat_free(b, &head);
     b->ops->mat_free(b, &other);
+    b->ops->mat_free(b, &some);
+    b->ops->free(b, chain.ids);
 }
 
 static int load(struct network *n, struct backend *b, const char *model, uint64_t seed,
@@ -480,13 +523,16 @@ int main(void)
         if (!load(&m.own, b, "synth:tiny-llama", 3, "none") ||
             !load(&m.near, b, "synth:tiny-llama", 3, "int8") ||
             !load(&m.other, b, "synth:tiny-llama", 4, "none") ||
-            !load(&m.reader, b, "synth:tiny-dflash", 5, "none"))
+            !load(&m.reader, b, "synth:tiny-dflash", 5, "none") ||
+            !load(&m.chain, b, "synth:tiny-eagle3", 6, "none"))
             return tap_done();
         struct ops ops = *b->ops;
         b->ops = &ops;
         ops.depth = host ? 3 : 1; /* passes under way */
         ops.prepare = decoded_prepare;
-        test_same(&m, host ? texts : 30, 11 + (uint64_t)host, ops.name);
+        test_same(&m, host ? texts : 30, 11 + (uint64_t)host, ops.name, NULL);
+        test_same(&m, host ? texts : 30, 13, "DFlash alone", &m.reader);
+        test_same(&m, host ? texts : 30, 14, "EAGLE-3 alone", &m.chain);
         if (host) {
             test_all_right(&m);
             test_guesses_of(&m);
@@ -498,6 +544,7 @@ int main(void)
         network_free(&m.near);
         network_free(&m.other);
         network_free(&m.reader);
+        network_free(&m.chain);
         backend_close(b);
     }
     ok(decoded_prepared > 0, "passes were prepared: %zu", decoded_prepared);

@@ -42,6 +42,7 @@ static const struct kind kinds[] = {
     {"nemotron", "llama", "NemotronLabsDiffusionModel", "nemotron_labs_diffusion", "<SPECIAL_100>"},
     {"llada2", "grouped", "LLaDA2MoeModelLM", "llada2_moe", "<|mask|>"},
     {"dflash", "qwen3", "DFlashDraftModel", "qwen3", "<|im_start|>"},
+    {"eagle3", "llama", "LlamaForCausalLMEagle3", "llama", "<|reserved|>"},
     {"ling", "grouped", "BailingMoeV2ForCausalLM", "bailing_moe_v2", "<|reserved|>"},
 };
 
@@ -49,8 +50,8 @@ struct options {
     const struct kind *kind;
     const char *arch, *dtype, *values, *folder, *taps;
     long width, layers, heads, kv_heads, head_dim, ffn, vocab, shards, context;
-    long experts, used, shared, dense, groups, groups_used, rotated;
-    int tied, hf_names, rope_llama3, rope_parameters;
+    long experts, used, shared, dense, groups, groups_used, rotated, answers;
+    int embeds, tied, hf_names, rope_llama3, rope_parameters;
     double theta, factor, low, high, gain, eps;
     long original;
     uint64_t seed;
@@ -59,6 +60,7 @@ struct options {
 struct tensor {
     char name[96];
     size_t rows, cols; /* cols = 0: one dimension */
+    const char *dtype; /* "I64" or "BOOL"; NULL: that of the options */
     double *v;
 };
 
@@ -120,19 +122,24 @@ static unsigned half_bits(double v)
     return sign | (q < 1024 ? (unsigned)q : (unsigned)(e + 15) << 10 | ((unsigned)q - 1024));
 }
 
+static size_t size_of(const char *dtype)
+{
+    return !strcmp(dtype, "I64") ? 8 : !strcmp(dtype, "F32") ? 4 : strcmp(dtype, "BOOL") ? 2 : 1;
+}
+
 static void write_value(FILE *f, const char *dtype, double v)
 {
     const float x = (float)v;
-    uint32_t bits;
-    size_t size = 2;
-    memcpy(&bits, &x, sizeof bits);
+    uint32_t word;
+    memcpy(&word, &x, sizeof word);
+    uint64_t bits = word;
     if (!strcmp(dtype, "F16"))
         bits = half_bits(v);
     else if (!strcmp(dtype, "BF16"))
-        bits = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
-    else
-        size = 4;
-    for (size_t i = 0; i < size; i++)
+        bits = (word + 0x7fff + (word >> 16 & 1)) >> 16;
+    else if (strcmp(dtype, "F32"))
+        bits = (uint64_t)(int64_t)v;
+    for (size_t i = 0; i < size_of(dtype); i++)
         putc((int)(bits >> 8 * i & 255), f);
 }
 
@@ -289,8 +296,49 @@ static void make_drafter(struct list *l, const struct options *o, const json_t *
             memmove(l->t[i].name, l->t[i].name + 6, strlen(l->t[i].name) - 5);
 }
 
+/* Whole numbers: how far the id of a row of the head is from the row, or which ids have a row. Ids
+ * are spread unevenly. */
+static void add_whole(struct list *l, const struct options *o, const char *name)
+{
+    struct tensor *t = &l->t[l->n];
+    const int has = !strcmp(name, "t2d");
+    add(l, o, name, has ? o->vocab : o->answers, 0, NULL);
+    t->dtype = has ? "BOOL" : "I64";
+    for (size_t i = 0; i < t->rows; i++)
+        t->v[i] = 0;
+    for (long r = 0, id; r < o->answers; r++) {
+        id = r + (o->vocab - o->answers) * r * r / (o->answers * o->answers);
+        t->v[has ? id : r] = has ? 1 : (double)(id - r);
+    }
+}
+
+/* A drafter that guesses one id after another. */
+static void make_chain(struct list *l, const struct options *o, const json_t *values)
+{
+    const long d = o->width, q = o->head_dim * o->heads, k = o->head_dim * o->kv_heads;
+    add(l, o, "fc.weight", d, 3 * d, values);
+    add(l, o, "midlayer.hidden_norm.weight", d, 0, values);
+    add(l, o, "midlayer.input_layernorm.weight", d, 0, values);
+    add(l, o, "midlayer.self_attn.q_proj.weight", q, 2 * d, values);
+    add(l, o, "midlayer.self_attn.k_proj.weight", k, 2 * d, values);
+    add(l, o, "midlayer.self_attn.v_proj.weight", k, 2 * d, values);
+    add(l, o, "midlayer.self_attn.o_proj.weight", d, q, values);
+    add(l, o, "midlayer.post_attention_layernorm.weight", d, 0, values);
+    add_feed(l, o, "midlayer.mlp", o->ffn, values);
+    add(l, o, "norm.weight", d, 0, values);
+    add(l, o, "lm_head.weight", o->answers, d, values);
+    if (o->embeds) add(l, o, "embed_tokens.weight", o->vocab, d, values);
+    if (o->answers == o->vocab) return;
+    add_whole(l, o, "d2t");
+    add_whole(l, o, "t2d");
+}
+
 static void make_tensors(struct list *l, const struct options *o, const json_t *values)
 {
+    if (!strcmp(o->kind->arch, "eagle3")) {
+        make_chain(l, o, values);
+        return;
+    }
     if (is_drafter(o)) {
         make_drafter(l, o, values);
         return;
@@ -308,20 +356,24 @@ static void make_tensors(struct list *l, const struct options *o, const json_t *
             values);
 }
 
+static const char *dtype_of(const struct tensor *t, const struct options *o)
+{
+    return t->dtype ? t->dtype : o->dtype;
+}
+
 /* Tensors first, first + step, ... of the list as one file. */
 static size_t write_shard(const struct list *l, const struct options *o, const char *name,
                           size_t first, size_t step)
 {
-    const size_t size = strcmp(o->dtype, "F32") ? 2 : 4;
     json_t *header = json_pack("{s:{s:s}}", "__metadata__", "format", "pt");
     size_t at = 0;
     for (size_t i = first; i < l->n; i += step) {
         const struct tensor *t = &l->t[i];
-        const size_t bytes = t->rows * (t->cols ? t->cols : 1) * size;
+        const size_t bytes = t->rows * (t->cols ? t->cols : 1) * size_of(dtype_of(t, o));
         json_t *shape = json_pack("[I]", (json_int_t)t->rows);
         if (t->cols) json_array_append_new(shape, json_integer((json_int_t)t->cols));
         json_object_set_new(header, t->name,
-                            json_pack("{s:s,s:o,s:[I,I]}", "dtype", o->dtype, "shape", shape,
+                            json_pack("{s:s,s:o,s:[I,I]}", "dtype", dtype_of(t, o), "shape", shape,
                                       "data_offsets", (json_int_t)at, (json_int_t)(at + bytes)));
         at += bytes;
     }
@@ -333,7 +385,7 @@ static size_t write_shard(const struct list *l, const struct options *o, const c
     fprintf(f, "%s%*s", text, (int)(padded - length), "");
     for (size_t i = first; i < l->n; i += step)
         for (size_t j = 0; j < l->t[i].rows * (l->t[i].cols ? l->t[i].cols : 1); j++)
-            write_value(f, o->dtype, l->t[i].v[j]);
+            write_value(f, dtype_of(&l->t[i], o), l->t[i].v[j]);
     if (fclose(f)) stop("cannot write", name);
     free(text);
     json_decref(header);
@@ -517,6 +569,10 @@ static json_t *own_config(const struct options *o, json_t *c)
     json_object_set_new(c, "model_type", json_string(o->kind->type));
     if (is_drafter(o))
         add_dflash(o, c);
+    if (!strcmp(o->kind->arch, "eagle3")) {
+        json_object_set_new(c, "num_hidden_layers", json_integer(1));
+        json_object_set_new(c, "draft_vocab_size", json_integer(o->answers));
+    }
     if (!strcmp(o->kind->arch, "dream"))
         json_object_set_new(c, "mask_token_id", json_integer(MASK));
     if (!strcmp(o->kind->arch, "fast-dllm"))
@@ -591,7 +647,8 @@ static void parse(struct options *o, int argc, char **argv)
         {"hf-names", 0, 0, 'n'}, {"rope-llama3", 1, 0, 'r'}, {"rope-parameters", 0, 0, 'p'},
         {"gain", 1, 0, 'g'}, {"theta", 1, 0, 'T'}, {"experts", 1, 0, 'x'}, {"used", 1, 0, 'u'},
         {"shared", 1, 0, 'X'}, {"dense", 1, 0, 'D'}, {"groups", 1, 0, 'G'},
-        {"groups-used", 1, 0, 'U'}, {"taps", 1, 0, 'y'}, {"rotated", 1, 0, 'R'}, {0, 0, 0, 0}};
+        {"groups-used", 1, 0, 'U'}, {"taps", 1, 0, 'y'}, {"rotated", 1, 0, 'R'},
+        {"answers", 1, 0, 'A'}, {"embeds", 0, 0, 'E'}, {0, 0, 0, 0}};
     for (int c; (c = getopt_long(argc, argv, "", table, NULL)) != -1;) {
         if (c == 'a') o->arch = optarg;
         else if (c == 'd') o->dtype = optarg;
@@ -618,6 +675,8 @@ static void parse(struct options *o, int argc, char **argv)
         else if (c == 'G') o->groups = atol(optarg);
         else if (c == 'U') o->groups_used = atol(optarg);
         else if (c == 'R') o->rotated = atol(optarg);
+        else if (c == 'A') o->answers = atol(optarg);
+        else if (c == 'E') o->embeds = 1;
         else if (c == 'r' && sscanf(optarg, "%lf,%lf,%lf,%ld", &o->factor, &o->low, &o->high,
                                     &o->original) == 4) o->rope_llama3 = 1;
         else stop("usage", "--rope-llama3 FACTOR,LOW,HIGH,ORIGINAL, or see the option table");
@@ -636,7 +695,8 @@ int main(int argc, char **argv)
     struct options o = {.arch = "llama", .dtype = "F32", .width = 32, .layers = 2, .heads = 4,
                         .ffn = 48, .vocab = 264, .shards = 1, .context = 512, .theta = 10000,
                         .gain = 1.5, .eps = 1e-5, .seed = 1, .experts = 6, .used = 2, .dense = 1,
-                        .groups = 3, .groups_used = 2, .taps = "0,2"};
+                        .groups = 3, .groups_used = 2, .taps = "0,2",
+                        .answers = 101};
     static struct list l;
     parse(&o, argc, argv);
     const int llada = !strcmp(o.arch, "llada"), qwen = !strncmp(o.arch, "qwen", 4);

@@ -8,7 +8,9 @@
  * experts with the largest s + b. The weight of an expert is s / (sum of the taken s), times a
  * factor. Their first layers have one G, U, D, and R turns the pairs (j, j + R/2) of the first R
  * values of a head. A drafter (DFlash) has rows c = n(F [streams of another model]) in place of
- * n1(x) for a text, in every block, and blocks for the rows behind it.
+ * n1(x) for a text, in every block, and blocks for the rows behind it. A row of an EAGLE-3 drafter
+ * has a state h = F [streams] and the id e behind it; [n1(e); n(h)] stands in place of n1(x), and h
+ * in place of x. The h of a guess is the x of the row before.
  * The files are read without mapping or proof: they are the test's own.
  *
  * One file because a definition is checked in one reading, from its files to its logits. */
@@ -121,7 +123,12 @@ static double half_value(unsigned h)
 static double value_at(const unsigned char *p, const char *dtype, size_t i)
 {
     uint32_t bits;
+    int64_t whole;
     float x;
+    if (!strcmp(dtype, "I64")) {
+        memcpy(&whole, p + 8 * i, sizeof whole);
+        return (double)whole;
+    }
     if (!strcmp(dtype, "F16")) return half_value((unsigned)(p[2 * i] | p[2 * i + 1] << 8));
     if (!strcmp(dtype, "BF16"))
         bits = (uint32_t)p[2 * i] << 16 | (uint32_t)p[2 * i + 1] << 24;
@@ -349,6 +356,8 @@ static int read_config(struct model *m, const char *folder)
     if (!strcmp(kind->type, "smollm3")) find_unrotated(m, c);
     set_frequencies(m, c);
     if (json_object_get(c, "dflash_config")) read_taps(m, c);
+    m->answers = count_of(c, "draft_vocab_size", 0);
+    m->taps = m->answers ? 3 : m->taps; /* the model has their numbers */
     json_decref(c);
     return is_tied;
 }
@@ -460,14 +469,37 @@ static void load_layer(struct model *m, struct files *f, size_t i)
 #undef L
 }
 
-void model_load(struct model *m, const char *folder)
+/* All tensors of a drafter that guesses one id after another. */
+static void load_chain(struct model *m, struct files *f)
 {
-    struct files *f = room(1, sizeof *f);
-    memset(m, 0, sizeof *m);
-    const int tied = read_config(m, folder);
-    f->folder = folder;
-    json_t *index = read_json(folder, "model.safetensors.index.json");
-    f->index = json_object_get(index, "weight_map");
+#define M "midlayer."
+#define L "layers.0."
+    struct layer *y = &m->layer[0];
+    const size_t d = m->width, q = m->heads * m->head_dim, k = m->kv_heads * m->head_dim;
+    m->fuse = tensor_either(f, "fc.weight", "-", 0, d, m->taps * d);
+    m->fuse_norm = tensor_either(f, M "hidden_norm.weight", L "hidden_norm.weight", 0, d, 0);
+    m->embed = tensor(f, "embed_tokens.weight", m->vocab, d);
+    m->head = tensor_either(f, "lm_head.weight", "-", 0, m->answers, d);
+    m->norm = tensor_either(f, "norm.weight", "-", 0, d, 0);
+    m->more = tensor(f, "d2t", m->answers, 0);
+    y->attn_norm = tensor_either(f, M "input_layernorm.weight", L "input_layernorm.weight", 0, d,
+                                 0);
+    y->q = tensor_either(f, M "self_attn.q_proj.weight", L "self_attn.q_proj.weight", 0, q, 2 * d);
+    y->k = tensor_either(f, M "self_attn.k_proj.weight", L "self_attn.k_proj.weight", 0, k, 2 * d);
+    y->v = tensor_either(f, M "self_attn.v_proj.weight", L "self_attn.v_proj.weight", 0, k, 2 * d);
+    y->o = tensor_either(f, M "self_attn.o_proj.weight", L "self_attn.o_proj.weight", 0, d, q);
+    y->ffn_norm = tensor_either(f, M "post_attention_layernorm.weight",
+                                L "post_attention_layernorm.weight", 0, d, 0);
+    y->gate = tensor_either(f, M "mlp.gate_proj.weight", L "mlp.gate_proj.weight", 0, m->ffn, d);
+    y->up = tensor_either(f, M "mlp.up_proj.weight", L "mlp.up_proj.weight", 0, m->ffn, d);
+    y->down = tensor_either(f, M "mlp.down_proj.weight", L "mlp.down_proj.weight", 0, d, m->ffn);
+#undef M
+#undef L
+}
+
+/* All tensors of another model. */
+static void load_all(struct model *m, struct files *f, int tied)
+{
     if (m->taps) {
         m->fuse = tensor_either(f, "fc.weight", "-", 0, m->width, m->taps * m->width);
         m->fuse_norm = tensor_either(f, "hidden_norm.weight", "-", 0, m->width, 0);
@@ -482,6 +514,20 @@ void model_load(struct model *m, const char *folder)
                                               "lm_head.weight", 0, m->vocab, m->width);
     for (size_t i = 0; i < m->layers; i++)
         (m->groups ? load_grouped : load_layer)(m, f, i);
+}
+
+void model_load(struct model *m, const char *folder)
+{
+    struct files *f = room(1, sizeof *f);
+    memset(m, 0, sizeof *m);
+    const int tied = read_config(m, folder);
+    f->folder = folder;
+    json_t *index = read_json(folder, "model.safetensors.index.json");
+    f->index = json_object_get(index, "weight_map");
+    if (m->answers)
+        load_chain(m, f);
+    else
+        load_all(m, f, tied);
     for (size_t i = 0; i < f->count; i++) {
         free(f->shard[i].bytes);
         json_decref(f->shard[i].header);
@@ -506,6 +552,7 @@ void model_free(struct model *m)
     free(m->norm);
     free(m->fuse);
     free(m->fuse_norm);
+    free(m->more);
     free(m->layer);
     free(m->frequency);
 }
@@ -815,6 +862,77 @@ void model_draft(const struct model *m, const struct model *target, const double
     free(context);
     free(x);
     free(h);
+}
+
+/* x[n] = the layer of a drafter that guesses one id after another, for states[n] and ids[n]. */
+static void chain_block(const struct model *m, const double *embed, const double *states, size_t n,
+                        const long *ids, double *x)
+{
+    const struct layer *y = &m->layer[0];
+    const size_t d = m->width, wq = m->heads * m->head_dim, wk = m->kv_heads * m->head_dim;
+    double *both = room(2 * n * d, sizeof *both), *h = room(n * d, sizeof *h);
+    double *q = room(n * wq, sizeof *q), *k = room(n * wk, sizeof *k);
+    double *v = room(n * wk, sizeof *v), *mix = room(n * wq, sizeof *mix);
+    for (size_t t = 0; t < n; t++) {
+        normalize(m, embed + (size_t)ids[t] * d, y->attn_norm, 1, both + 2 * t * d);
+        normalize(m, states + t * d, m->fuse_norm, 1, both + (2 * t + 1) * d);
+    }
+    product(both, y->q, n, wq, 2 * d, q);
+    product(both, y->k, n, wk, 2 * d, k);
+    product(both, y->v, n, wk, 2 * d, v);
+    rotate(m, q, n, m->heads);
+    rotate(m, k, n, m->kv_heads);
+    attend(m, q, k, v, n, NULL, 1, mix);
+    product(mix, y->o, n, d, wq, x);
+    add(x, states, n * d);
+    normalize(m, x, y->ffn_norm, n, h);
+    const double *const one[3] = {y->gate, y->up, y->down};
+    for (size_t t = 0; t < n; t++)
+        feed(one, m->ffn, d, 1, h + t * d, x + t * d);
+    double *const work[] = {both, h, q, k, v, mix};
+    for (size_t i = 0; i < sizeof work / sizeof *work; i++)
+        free(work[i]);
+}
+
+/* Row t has the id at place t + 1 and the streams at place t. */
+double model_chain(const struct model *m, const struct model *target, const double *heard, size_t n,
+                   const long *ids, size_t most, long *guess)
+{
+    const size_t d = m->width, all = n + most, L = target->layers;
+    const size_t before[3] = {2, L / 2, L - 3}; /* it reads the inputs of these layers */
+    double *both = room(3 * n * d, sizeof *both), *states = room(all * d, sizeof *states);
+    double *x = room(all * d, sizeof *x), *h = room(d, sizeof *h), least = INFINITY;
+    double *logits = room(m->answers, sizeof *logits);
+    long *id = room(all, sizeof *id);
+    memcpy(id, ids + 1, n * sizeof *id);
+    for (size_t t = 0; t < n; t++)
+        for (size_t i = 0; i < 3; i++)
+            memcpy(both + (3 * t + i) * d, heard + ((before[i] - 1) * n + t) * d, d * sizeof *x);
+    product(both, m->fuse, n, d, 3 * d, states);
+    for (size_t i = 0; i < most; i++) {
+        size_t best = 0;
+        double second = -INFINITY;
+        chain_block(m, m->embed ? m->embed : target->embed, states, n + i, id, x);
+        normalize(m, x + (n + i - 1) * d, m->norm, 1, h);
+        product(h, m->head, 1, m->answers, d, logits);
+        for (size_t r = 1; r < m->answers; r++)
+            if (logits[r] > logits[best]) {
+                second = logits[best];
+                best = r;
+            } else if (logits[r] > second) {
+                second = logits[r];
+            }
+        least = logits[best] - second < least ? logits[best] - second : least;
+        id[n + i] = guess[i] = (long)best + (m->more ? (long)m->more[best] : 0);
+        memcpy(states + (n + i) * d, x + (n + i - 1) * d, d * sizeof *x);
+    }
+    free(both);
+    free(states);
+    free(x);
+    free(h);
+    free(logits);
+    free(id);
+    return least;
 }
 
 double model_nll(const double *logits, size_t n, size_t id)

@@ -39,8 +39,11 @@ struct model {
     double *heard;        /* [layers][n][width]: model_logits notes the stream behind each layer;
                            * NULL: not wanted */
     size_t taps, tap[16]; /* of a drafter: layers of another model that it reads; then no embed and
-                           * no head */
-    size_t masks;         /* of a drafter: rows that it fills at once */
+                           * no head, unless masks is 0 */
+    size_t masks;         /* of a drafter: rows that it fills at once; 0: it guesses one id after
+                           * another, has a head of its own and may have an embedding */
+    size_t answers;       /* of such a drafter: rows of its head, */
+    double *more;         /* [answers] and what to add to a row to get its id; NULL: nothing */
     double *fuse, *fuse_norm; /* [width][taps width], [width] of a drafter */
     double *router_gap;   /* least lead of a chosen group or expert of groups over the next; NULL:
                            * not noted */
@@ -63,6 +66,11 @@ void model_logits(const struct model *m, const long *ids, size_t n, double *logi
  * streams in `target` (n rows noted). The rows see the text and each other. */
 void model_draft(const struct model *m, const struct model *target, const double *heard, size_t n,
                  const long *ids, size_t rows, double *logits);
+
+/* guess[most] of a drafter that guesses one id after another, behind ids[n + 1]; `heard` as above.
+ * Returns by how much the closest of these answers leads. */
+double model_chain(const struct model *m, const struct model *target, const double *heard, size_t n,
+                   const long *ids, size_t most, long *guess);
 
 void model_free(struct model *m);
 

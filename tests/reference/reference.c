@@ -122,29 +122,35 @@ static double smaller(double a, double b)
 }
 
 /* How many of the `most` guesses behind the first n of ids are right: the first answers of a whole
- * block. */
+ * block, or a chain. */
 static size_t right_guesses(const struct model *m, struct model *target, const long *ids, size_t n,
                             size_t most, double *min_gap)
 {
     const size_t read = n - 1, v = m->vocab;
     double *logits = room((n + m->masks) * v, sizeof *logits), gap;
-    long *rows = room(1 + m->masks, sizeof *rows);
+    long *rows = room(1 + m->masks, sizeof *rows), *guess = room(most, sizeof *guess);
     size_t right = 0;
     target->heard = room(target->layers * read * target->width, sizeof *target->heard);
     model_logits(target, ids, read, logits);
     for (size_t k = 1; k <= m->masks; k++)
         rows[k] = m->mask;
     rows[0] = ids[read];
-    model_draft(m, target, target->heard, read, rows, 1 + m->masks, logits);
+    if (m->answers)
+        *min_gap = smaller(*min_gap, model_chain(m, target, target->heard, read, ids, most, guess));
+    else
+        model_draft(m, target, target->heard, read, rows, 1 + m->masks, logits);
     free(target->heard);
     target->heard = NULL;
     for (size_t k = 1, all = 1; k <= most; k++) {
-        const long id = (long)best(logits + k * v, v, &gap);
-        *min_gap = smaller(*min_gap, gap);
-        all = all && id == ids[read + k];
+        if (!m->answers) {
+            guess[k - 1] = (long)best(logits + k * v, v, &gap);
+            *min_gap = smaller(*min_gap, gap);
+        }
+        all = all && guess[k - 1] == ids[read + k];
         right += all;
     }
     free(rows);
+    free(guess);
     free(logits);
     return right;
 }

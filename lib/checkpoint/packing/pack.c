@@ -80,6 +80,11 @@ static void list_all(struct packing *p)
     for (int r = 0; r < ROLE_COUNT; r++)
         for (size_t l = 0; l < role_tensors(c, (enum role)r) && is_stored(p->c, (enum role)r); l++)
             list_role(p, (enum role)r, l);
+    for (int i = 0; i < 2; i++)
+        if (p->c->passed[i]) {
+            p->list[p->n] = *p->c->passed[i];
+            p->list[p->n++].name = mem_text(p->c->passed[i]->name);
+        }
 }
 
 /* ---- one matrix ---- */
@@ -236,6 +241,9 @@ static int write_data(struct packing *p, struct err *e)
         for (size_t l = 0; l < role_tensors(c, (enum role)r) && is_stored(p->c, (enum role)r); l++)
             if (!ferror(p->out.f) && write_role(p, (enum role)r, l, e))
                 return -1;
+    for (int i = 0; i < 2; i++)
+        if (p->c->passed[i])
+            write_bytes(p, p->c->passed[i]->data, p->c->passed[i]->bytes);
     return safetensors_unchanged(p->c->tensors, e);
 }
 

@@ -23,7 +23,7 @@
 static size_t drafted(const struct autoregress *how)
 {
     const struct config *c = &how->draft->config;
-    assert(!c->taps || how->draft_tokens <= c->drafts);
+    assert(!c->taps || c->chains || how->draft_tokens <= c->drafts);
     return how->draft_tokens;
 }
 
@@ -94,14 +94,18 @@ static struct work_size writer_size(const struct autoregress_run *r)
     return s;
 }
 
-/* The drafter starts when a text has an id after its prompt. One that reads the model fills its
- * whole block of masks, also behind the end of a text. */
+/* The drafter starts when a text has an id after its prompt. One that fills masks fills its whole
+ * block, also behind the end of a text. One that chains reads all accepted guesses again, now with
+ * outputs of the model. */
 static struct work_size drafter_size(const struct autoregress_run *r)
 {
-    const size_t taps = r->drafter.n ? r->drafter.n->config.taps : 0;
-    const size_t masks = taps ? r->drafter.n->config.drafts : 0;
-    struct work_size s = size_of(r, masks, 1, 1);
-    s.fed = taps;
+    const struct config *c = r->drafter.n ? &r->drafter.n->config : NULL;
+    const size_t masks = c && c->taps ? c->drafts : 0;
+    struct work_size s = size_of(r, c && c->chains ? r->most : masks, 1, 1);
+    s.fed = c ? c->taps : 0;
+    s.chained = c && c->chains;
+    if (s.chained)
+        s.wanted = r->seats;
     s.listed += r->seats * masks;
     s.slots += masks;
     return s;
@@ -132,7 +136,7 @@ static void admit(struct autoregress_run *r, size_t seat)
     r->who[seat] = r->admitted++;
     r->writer.held[seat] = 0;
     if (r->drafter.n)
-        r->drafter.held[seat] = 0;
+        r->drafter.held[seat] = autoregress_first(&r->drafter);
 }
 
 static void seats_make(struct autoregress_run *r)
@@ -226,7 +230,8 @@ static int run_make(struct autoregress_run *r)
     if (reader_make(&r->writer, r, &size, !r->how->ignore_eos) ||
         (r->drafter.n && reader_make(&r->drafter, r, &guess, 0)))
         return -1;
-    if (r->drafter.n == &r->lent) /* its passes read the writer's head, in the writer's format */
+    /* passes of one that fills masks read the writer's head, in the writer's format */
+    if (r->drafter.n == &r->lent && !r->lent.config.chains)
         r->drafter.cost_model.head_bytes = r->writer.cost_model.head_bytes;
     seats_make(r);
     pass_write(r->writer.n, r->writer.work); /* describe() starts from these states */
@@ -406,8 +411,8 @@ void autoregress(const struct network *n, const struct autoregress *how,
     r.trace = trace;
     if (r.drafter.n && r.drafter.n->config.taps) {
         r.lent = *r.drafter.n;
-        r.lent.embed = n->embed;
-        r.lent.head = n->head;
+        r.lent.embed = r.lent.config.embeds ? r.lent.embed : n->embed;
+        r.lent.head = r.lent.config.chains ? r.lent.head : n->head;
         r.drafter.n = &r.lent;
     }
     generation_batch_begin(trace);

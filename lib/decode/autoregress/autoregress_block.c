@@ -1,4 +1,5 @@
-/* autoregress_block.c - guesses of a drafter that reads the model; see autoregress_run.h.
+/* autoregress_block.c - guesses of a drafter that reads the model and fills masks; see
+ * autoregress_run.h.
  *
  * The model has read the first n - 1 of the n ids of a text. The outputs of its layers at these
  * places are the context of the drafter. The outputs that the drafter has not seen yet lie in
@@ -8,8 +9,6 @@
  * masks, as in training, however few of its answers are wanted. So the cache of the drafter has
  * room for them behind each text. Source: dflash_generate of github.com/z-lab/dflash. */
 #include "lib/decode/autoregress/autoregress_run.h"
-
-#include <assert.h>
 
 /* The text of a seat as the drafter has it. */
 static struct text_state text_of(const struct autoregress_run *r, size_t seat)
@@ -28,17 +27,12 @@ static size_t add_context(struct autoregress_run *r, size_t part, size_t N)
     const struct reader *w = &r->writer;
     struct reader *d = &r->drafter;
     const struct index *x = &d->work->host;
-    const size_t seat = (size_t)w->work->host.member[part], taps = d->work->size.fed;
+    const size_t seat = (size_t)w->work->host.member[part];
     const struct text_state t = text_of(r, seat);
-    const struct attn_seq *seq = &w->work->host.rows.seqs[part];
-    const int32_t first = w->work->host.rows.pos[seq->row_begin];
     for (int32_t p = d->held[seat]; p < t.len - 1; p++, N++) {
-        assert(p >= first && p - first < seq->rows);
         x->rows.pos[N] = p;
         x->rows.slot[N] = t.first_slot + p;
-        for (size_t i = 0; i < taps; i++)
-            x->feature[N * taps + i] =
-                (int32_t)(i * w->work->size.rows) + seq->row_begin + p - first;
+        autoregress_hear(r, part, p, N);
     }
     d->held[seat] = t.len - 1;
     return N;

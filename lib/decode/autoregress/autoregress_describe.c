@@ -4,6 +4,7 @@
  * guess leaves keys and values in such a slot; they are overwritten before they are read. */
 #include "lib/decode/autoregress/autoregress_run.h"
 
+#include <assert.h>
 #include <string.h>
 
 int32_t autoregress_id(const struct autoregress_run *r, size_t seat, int32_t place)
@@ -26,7 +27,13 @@ void autoregress_begin(struct reader *w)
     w->longest = 0;
 }
 
-/* Lists the slots of a text from `listed` on: those of the cache, or its `n` rows from `row` on. */
+int32_t autoregress_first(const struct reader *w)
+{
+    return w->n->config.chains != 0;
+}
+
+/* Lists the slots of a text from `listed` on: those of the cache, or its `n` rows from `row` on. A
+ * place without a row has no key, so its position is one that no row sees. */
 static void list_slots(const struct reader *w, const struct text_state *t, int32_t n, size_t row)
 {
     const struct rows *x = &w->work->host.rows;
@@ -34,8 +41,20 @@ static void list_slots(const struct reader *w, const struct text_state *t, int32
     size_t listed = (size_t)t->first_slot;
     for (int32_t p = 0; p < count; p++) {
         x->slots[listed + (size_t)p] = first + p;
-        x->slot_pos[listed + (size_t)p] = p;
+        x->slot_pos[listed + (size_t)p] = p < autoregress_first(w) ? INT32_MAX : p;
     }
+}
+
+void autoregress_hear(const struct autoregress_run *r, size_t part, int32_t place, size_t N)
+{
+    const struct work *w = r->writer.work;
+    const struct index *x = &r->drafter.work->host;
+    const size_t taps = r->drafter.work->size.fed;
+    const struct attn_seq *seq = &w->host.rows.seqs[part];
+    const int32_t row = place - w->host.rows.pos[seq->row_begin];
+    assert(row >= 0 && row < seq->rows);
+    for (size_t i = 0; i < taps; i++)
+        x->feature[N * taps + i] = (int32_t)(i * w->size.rows) + seq->row_begin + row;
 }
 
 /* Appends a row to the pass: id `place` of a text. */

@@ -15,6 +15,7 @@
  * agree, they draw the same id. */
 #include "lib/decode/autoregress/autoregress_run.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "lib/decode/lookup.h"
@@ -70,6 +71,22 @@ static void draft(struct autoregress_run *r, size_t passes)
                  r->seats * r->how->max_new * sizeof *d->host.ids);
 }
 
+/* Lists the outputs of the model that the rows of the drafter's first pass read. A row has the id
+ * at a place and the outputs at the place before it; so all ids of a text have a row, the last one
+ * too. Rows of guesses had states of the drafter: those that were accepted come again. */
+static void hear_all(struct autoregress_run *r)
+{
+    const struct reader *w = &r->writer;
+    size_t N = 0;
+    for (size_t part = 0; part < w->plan.pass.n_seqs; part++) {
+        const size_t seat = (size_t)w->work->host.member[part];
+        const struct text_state *t = &w->host.state[seat];
+        for (int32_t p = r->drafter.held[seat]; autoregress_room(r, t) && p < t->len; p++)
+            autoregress_hear(r, part, p - 1, N++);
+    }
+    assert(N == r->drafter.plan.pass.T);
+}
+
 /* Starts the drafter on each text, which ends for it after the most guesses of the text. */
 static void draft_all(struct autoregress_run *r)
 {
@@ -87,7 +104,13 @@ static void draft_all(struct autoregress_run *r)
     }
     if (!passes)
         return;
+    if (d->n->config.chains)
+        hear_all(r);
     autoregress_send(r, d);
+    if (d->n->config.chains) {
+        pass_fuse(d->n, d->work, r->writer.work->taps, d->plan.pass.T);
+        cost_add(&r->trace->cost, cost_of_context(d->n, (double)d->plan.pass.T));
+    }
     draft(r, passes);
     for (size_t part = 0; part < d->plan.pass.n_seqs; part++) {
         size_t i = (size_t)d->work->host.member[part];
@@ -96,7 +119,8 @@ static void draft_all(struct autoregress_run *r)
         for (int32_t k = 0; k < more; k++)
             r->guess[i * r->most + (size_t)k] = ids[k];
         r->guesses[i] = more;
-        d->held[i] = d->host.state[i].len - 1; /* the drafter has not read its last guess */
+        /* the drafter has not read its last guess */
+        d->held[i] = d->n->config.chains ? len : d->host.state[i].len - 1;
     }
 }
 
@@ -177,7 +201,7 @@ void autoregress_guess(struct autoregress_run *r)
     else if (r->how->self_draft)
         fill_masks(r);
     if (r->drafter.n)
-        (r->drafter.n->config.taps ? autoregress_fill : draft_all)(r);
+        (r->drafter.n->config.drafts ? autoregress_fill : draft_all)(r);
 }
 
 /* ---- answers ---- */

@@ -4,7 +4,7 @@
  *   prepare.c               passes before the clock
  *   autoregress_observe.c   reports to an observer
  *   autoregress_draft.c     guesses, and which of them become text
- *   autoregress_block.c     guesses of a drafter that reads the model (config.taps)
+ *   autoregress_block.c     guesses of a drafter that fills masks (config.taps, no chains)
  *   autoregress_describe.c  the rows of a pass */
 #pragma once
 
@@ -48,7 +48,7 @@ struct autoregress_run {
     struct reader writer;      /* the model; its ids are the texts */
     struct reader drafter;     /* the draft model; n NULL: none */
     struct network lent;       /* of a drafter with config.taps: with the writer's embedding and
-                                * head; n of `drafter` */
+                                * head, where it has none; n of `drafter` */
     /* Guesses (autoregress_draft.c). */
     size_t most;               /* most guesses of a text in a pass; 0: no guesses */
     int32_t *guess;            /* [seats, most] */
@@ -83,7 +83,7 @@ void autoregress_take(struct autoregress_run *r);
 
 /* ---- autoregress_block.c ---- */
 
-/* Fills guess and guesses by a drafter with config.taps. */
+/* Fills guess and guesses by a drafter that fills masks. */
 void autoregress_fill(struct autoregress_run *r);
 
 /* ---- autoregress_describe.c ---- */
@@ -104,6 +104,11 @@ void autoregress_add(struct autoregress_run *r, struct reader *w, size_t seat, c
  * `wanted` masks are wanted. */
 void autoregress_add_masks(struct autoregress_run *r, struct reader *w, size_t seat, int32_t masks,
                            int32_t wanted);
+/* The first place of a text with a row: 1 where a row has the state behind the place before it. */
+int32_t autoregress_first(const struct reader *w);
+/* Lists, as row N of what the drafter reads, the outputs that the model had at a place of the text
+ * of part `part` in its last pass. */
+void autoregress_hear(const struct autoregress_run *r, size_t part, int32_t place, size_t N);
 /* Completes and sends the pass. */
 void autoregress_send(const struct autoregress_run *r, struct reader *w);
 /* Id `place` of a text. */

@@ -86,8 +86,8 @@ static size_t extra_options(struct decoder_extras *to, struct opt *options)
 {
     options[0] = (struct opt){
         .name = "draft", .type = OPT_TEXT, .to = &to->draft, .arg = "MODEL",
-        .help = "smaller model with the same tokenizer, or a DFlash drafter, that guesses the next "
-                "tokens"};
+        .help = "smaller model with the same tokenizer, or a DFlash or EAGLE-3 drafter of this "
+                "one, that guesses the next tokens"};
     return 1;
 }
 

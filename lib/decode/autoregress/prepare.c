@@ -100,15 +100,17 @@ static void prepare_guesses(struct autoregress_run *r, size_t shortest, size_t l
         r->trace->cost = was;
     }
     memset(w->held, 0, held);
-    if (!d->n || d->n->config.taps) /* what this drafter reads comes from passes over texts */
+    if (!d->n || d->n->config.drafts) /* what this drafter reads comes from passes over texts */
         return;
     for (size_t n = 1; n <= 2 * r->seats; n = eighth_more(n))
         prepare_rows(r, d, n);
     for (size_t n = r->seats; n > 0; n--)
         prepare_tokens(d, 1, n, shortest + 2, longest + r->how->max_new - 1);
     memset(d->held, 0, held);
-    autoregress_guess(r); /* first reads the whole texts */
-    memset(d->held, 0, held);
+    if (!d->n->config.chains)
+        autoregress_guess(r); /* first reads the whole texts */
+    for (size_t i = 0; i < r->seats; i++)
+        d->held[i] = autoregress_first(d);
     memset(r->guesses, 0, r->seats * sizeof *r->guesses);
     r->trace->cost = was;
 }

@@ -1,5 +1,5 @@
-/* pass-context.c - the context of a drafter (pass.h). For the outputs h_1 .. h_n of n layers of
- * another network at a position, and each layer of the drafter,
+/* pass-context.c - the context of a drafter that fills masks (pass.h). For the outputs h_1 .. h_n
+ * of n layers of another network at a position, and each layer of the drafter,
  *
  *     c = rmsnorm(F [h_1; ..; h_n]),   key = rope(norm(Wk c)),   value = Wv c
  *
@@ -27,13 +27,19 @@ static void cache_layer(const struct network *n, size_t l, const struct kv *kv,
     }
 }
 
+void pass_fuse(const struct network *n, const struct work *w, const act *from, size_t N)
+{
+    n->backend->ops->rmsnorm(n->backend, w->fed, from, w->device.feature, NULL, N * w->size.fed,
+                             n->config.width, 0);
+    pass_multiply(n, w, &n->fuse, (struct input){.x = w->fed}, w->context, 0, N);
+}
+
 void pass_context(const struct network *n, const struct kv *kv, const struct work *w,
                   const act *from, size_t N)
 {
     const struct config *c = &n->config;
     const struct ops *ops = n->backend->ops;
-    ops->rmsnorm(n->backend, w->fed, from, w->device.feature, NULL, N * w->size.fed, c->width, 0);
-    pass_multiply(n, w, &n->fuse, (struct input){.x = w->fed}, w->context, 0, N);
+    pass_fuse(n, w, from, N);
     ops->rope_table(n->backend, w->table, w->device.rows.pos, n->inv_freq, config_rope_scale(c), N,
                     c->head_dim);
     for (size_t l = 0; l < c->layers; l++)

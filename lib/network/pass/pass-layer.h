@@ -31,6 +31,13 @@ static inline void pass_multiply(const struct network *n, const struct work *w,
     }
 }
 
+/* With config.chains: work.joined = what the first layer reads, and w->x = the states of the rows,
+ * which were in work.context; w->x held their embeddings. */
+void pass_join(const struct network *n, const struct work *w, const struct pass *p);
+/* Keeps rows of the stream behind the last layer as states of the next pass. row NULL: row t. */
+void pass_keep_states(const struct network *n, const struct work *w, const act *x,
+                      const int32_t *row, size_t R);
+
 /* x += the time mixing of RWKV 6 or 7 in layer l. The slot that each sequence lists is its
  * text's. */
 void pass_mix(const struct network *n, size_t l, const struct kv *kv, const struct work *w,

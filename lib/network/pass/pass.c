@@ -85,9 +85,9 @@ static void qkv_block(const struct network *n, size_t l, const struct work *w,
     for (size_t t = 0, N; t < z->T; t += N) {
         N = pass_rows_at_once(n, w, t, z->T);
         size_t at = slot ? 0 : t * kept;
-        const struct qkv qkv = {.in = {pass_row_at(n, z->x, t, c->width), y->attn_norm,
-                                       c->norm_eps},
-                                .wq = &y->q, .wk = &y->k, .wv = &y->v,
+        const struct input in = {pass_row_at(n, z->x, t, c->width), y->attn_norm, c->norm_eps};
+        const struct input both = {.x = pass_row_at(n, w->joined, t, 2 * c->width)};
+        const struct qkv qkv = {.in = c->chains ? both : in, .wq = &y->q, .wk = &y->k, .wv = &y->v,
                                 .bias = {y->q_bias, y->k_bias, y->v_bias},
                                 .head_gain = {y->q_norm, y->k_norm},
                                 .table = (c->unrotated[l] ? w->still : w->table) + t * E,
@@ -350,11 +350,14 @@ static void answer(const struct network *n, const struct kv *kv, const struct wo
     size_t D = n->config.width;
     double eps = n->config.norm_eps;
     const int there = ends_short(n, kv, p); /* w->wanted holds the stream */
+    if (n->config.chains)
+        pass_keep_states(n, w, there ? w->wanted : w->x, there ? NULL : r->wanted, p->R);
     ops->rmsnorm(b, w->wanted, there ? w->wanted : w->x, there ? NULL : r->wanted, n->norm, p->R,
                  D, eps);
     int compares = p->query.divergence != 0;
     struct head_query query = p->query;
     query.dense = w->size.how.dense_head;
+    query.ids = n->ids;
     if (p->guided)
         ops->rmsnorm(b, w->uncond, w->x, r->uncond, n->norm, p->R, D, eps);
     if (compares)
@@ -375,10 +378,13 @@ static void run_once(const struct network *n, const struct kv *kv, const struct 
     assert(!w->size.latent == !c->latents && (!c->latents || (kv && kv->latents && !kv->attn)));
     assert(p->T <= w->size.rows && p->n_seqs <= w->size.seqs && p->R <= w->size.wanted);
     assert(!config_recurs(c) || (kv && kv->state));
+    assert(!c->chains == !w->size.chained);
     const struct offload *cache = kv ? kv->outside : NULL;
     offload_begin(n->offload);
     offload_begin(cache);
     b->ops->embed(b, w->x, &n->embed, r->token, p->T);
+    if (c->chains)
+        pass_join(n, w, p);
     b->ops->rope_table(b, w->table, r->pos, n->inv_freq, config_rope_scale(c), p->T, c->head_dim);
     if (n->still)
         b->ops->rope_table(b, w->still, r->pos, n->still, 1, p->T, c->head_dim);
