@@ -7,10 +7,9 @@ MEMORY       := 12
 PROFILE      := cpu
 GEN_LENGTH   := 128
 BLOCK_LENGTH := 8
+MASK_BLOCKS  := 1
 STEPS        := 128
 SWEEP        := --unmask dynamic --threshold 0.6,0.75,0.9,1
 METHODS      := lookup
 QUANT_STEPS  := 128
-# number formats are compared by a likelihood bound, which models with blocks do not have
-QUANTS       :=
-LIKELIHOOD_PROMPTS := 0
+CAPS_LLADA   := --gen-length 64 --block-length 8 --steps 8

@@ -7,11 +7,9 @@ MEMORY       := 48
 PROFILE      := gpu
 GEN_LENGTH   := 256
 BLOCK_LENGTH := 32
+MASK_BLOCKS  := 1
 STEPS        := 256
 SWEEP        := --unmask dynamic --threshold 0.6,0.75,0.85,0.95
 SCALE_PER_STEP := 1,2,4
 METHODS      := lookup
 QUANT_STEPS  := 256
-# number formats are compared by a likelihood bound, which models with blocks do not have
-QUANTS       :=
-LIKELIHOOD_PROMPTS := 0

@@ -7,8 +7,6 @@ MEMORY       := 24
 PROFILE      := gpu
 GEN_LENGTH   := 128
 BLOCK_LENGTH := 32
+MASK_BLOCKS  := 1
 SWEEP        := --unmask threshold --threshold 0.6,0.75,0.9,0.99
 METHODS      := self-draft
-# number formats are compared by a likelihood bound, which models with blocks do not have
-QUANTS       :=
-LIKELIHOOD_PROMPTS := 0

@@ -7,11 +7,10 @@ MEMORY       := 24
 PROFILE      := gpu
 GEN_LENGTH   := 128
 BLOCK_LENGTH := 4
+MASK_BLOCKS  := 1
 STEPS        := 128
 SWEEP        := --unmask dynamic --threshold 0.6,0.75,0.85,0.95
 SCALE_PER_STEP := 1,2,4
 METHODS      := lookup
 QUANT_STEPS  := 128
-# number formats are compared by a likelihood bound, which models with blocks do not have
-QUANTS       :=
-LIKELIHOOD_PROMPTS := 0
+CAPS_LLADA   := --gen-length 64 --block-length 4 --steps 16

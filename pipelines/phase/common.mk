@@ -32,6 +32,11 @@ PROMPT_FILE := human
 QUALITY     := judge_ppl:0.1
 include pipelines/pairs/$(PAIR).mk
 endif
+# Number formats are compared by a likelihood bound, which such models do not have.
+ifneq ($(MASK_BLOCKS),)
+LIKELIHOOD_PROMPTS := 0
+QUANTS             :=
+endif
 include pipelines/phase/settings.mk
 
 .PHONY: pairs
@@ -189,6 +194,11 @@ systems       := llada,llama$(if $(LTM),$(,)ltm)
 timed_prompts := $(if $(TIMED_PROMPTS),$(R)/timed-prompts.ndjson,$(R)/prompts.ndjson)
 # $(call fitted,STEPS): the latent model is swept along the steps of its fit
 fitted         = $(if $(LTM),--vi-steps $(1))
+# $(call one_block,LENGTH): the block of a command that fills an answer as one block; $(call
+# in_blocks,LENGTH): a length that such blocks divide
+one_block      = $(if $(MASK_BLOCKS),$(BLOCK_LENGTH),$(1))
+in_blocks      = $(if $(MASK_BLOCKS),$(shell b=$(BLOCK_LENGTH); \
+                     echo $$(( ($(1) + b - 1) / b * b ))),$(1))
 # step counts that make refine-steps has added
 -include $(R)/steps/added.mk
 

@@ -6,17 +6,19 @@ $(R)/baseline/checkpoints.sha256: $(foreach m,LLADA LLAMA JUDGE,$(R)/stamp/model
 	@tail -n +1 $^ > $@.tmp && mv $@.tmp $@
 
 text-$(R)/baseline/flags = \
-    $(BASELINE_PROMPTS) $(BASELINE_LENGTH) $(BASELINE_DTYPE) $(LLADA_FLAGS) / \
+    $(BASELINE_PROMPTS) $(baseline_LENGTH) $(baseline_BLOCK) $(BASELINE_DTYPE) $(LLADA_FLAGS) / \
     $(LLAMA_FLAGS)
 
 shortest = map(select(.id)) | sort_by([.text, .prompt_ids, .messages] | tojson | length)
 $(R)/baseline/prompts.ndjson: $(R)/prompts.ndjson $(R)/baseline/flags
 	@jq -sc '$(shortest) | .[:$(BASELINE_PROMPTS)][]' $< > $@.tmp && mv $@.tmp $@
 
-BASELINE_STEPS := $(shell echo $$(( ($(BASELINE_LENGTH) + 3) / 4 )))
-baseline_llada  = $(BIN)/gen-llada -m $(BASELINE_LLADA) --gen-length $(BASELINE_LENGTH) \
-    --block-length $(BASELINE_LENGTH) --steps $(BASELINE_STEPS) $(LLADA_FLAGS)
-baseline_llama  = $(BIN)/gen-llama -m $(BASELINE_LLAMA) --max-new $(BASELINE_LENGTH) $(LLAMA_FLAGS)
+baseline_LENGTH := $(call in_blocks,$(BASELINE_LENGTH))
+baseline_BLOCK  := $(call one_block,$(BASELINE_LENGTH))
+baseline_STEPS  := $(shell b=$(baseline_BLOCK); echo $$(( $(baseline_LENGTH) / b * ((b + 3) / 4) )))
+baseline_llada   = $(BIN)/gen-llada -m $(BASELINE_LLADA) --gen-length $(baseline_LENGTH) \
+    --block-length $(baseline_BLOCK) --steps $(baseline_STEPS) $(LLADA_FLAGS)
+baseline_llama   = $(BIN)/gen-llama -m $(BASELINE_LLAMA) --max-new $(baseline_LENGTH) $(LLAMA_FLAGS)
 # SYSTEM and DEVICE of a stem SYSTEM-DEVICE
 baseline_of     = $(word $(1),$(subst -, ,$*))
 baseline_pairs  = $(foreach s,llada llama,$(1:%=$(s)-%))

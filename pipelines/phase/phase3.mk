@@ -5,11 +5,11 @@
 # The commands of the schedule are in sweep.mk; those of the launches are here.
 SWEPT       += aa
 aa_SYSTEMS  := llada,llama
-aa_STEPS    := $(or $(AA_STEPS),$(AA_LENGTH))
+aa_LENGTH   := $(call in_blocks,$(AA_LENGTH))
+aa_STEPS    := $(or $(AA_STEPS),$(aa_LENGTH))
 aa_BATCH    := 1
 aa_ROUNDS   := $(AA_ROUNDS)
-aa_LENGTH   := $(AA_LENGTH)
-aa_BLOCK    := $(AA_LENGTH)
+aa_BLOCK    := $(call one_block,$(AA_LENGTH))
 aa_CONTRACT := fixed
 aa_LAUNCHES := $(call launches_of,aa,$(AA_LAUNCHES))
 aa_PROMPTS  := $(timed_prompts)

@@ -10,7 +10,7 @@ SWEPT += $(SCALES)
 steps_for = $(shell for k in $(call split,$(SCALE_PER_STEP)); do n[($(1)+k-1)/k]=; done; \
                 IFS=,; echo "$${!n[*]}")
 # blocks of the whole answer where BLOCK_LENGTH does not divide it
-block_for = $(shell echo $$(( $(1) % $(BLOCK_LENGTH) ? $(1) : $(BLOCK_LENGTH) )))
+block_for = $(shell echo $$(( $(1) % $(BLOCK_LENGTH) ? $(call one_block,$(1)) : $(BLOCK_LENGTH) )))
 define scale_settings
 length-$(1)_SYSTEMS  := $(if $(SCALE_LTM_STEPS),$(systems),llada,llama)
 length-$(1)_STEPS    := $(call steps_for,$(1))

@@ -30,6 +30,9 @@ STEPS           ?= 16,32,64,128,256
 GEN_LENGTH      ?= 256
 # tokens of a LLaDA block
 BLOCK_LENGTH    ?= 32
+# 1: the mask of LLaDA has blocks (SDAR, bd3lm). All commands then fill blocks of BLOCK_LENGTH, as
+# other lengths change the mask; such a model has no likelihood bound
+MASK_BLOCKS     ?=
 # work that both models deliver: answer (to the end of the text), fixed (exactly GEN_LENGTH tokens),
 # or answer,fixed
 CONTRACT        ?= answer
@@ -66,7 +69,7 @@ MARGIN          ?= 5%$(shell printf '%s\n' $(subst $(,), ,$(QUALITY)) | awk -F :
 PARETO_FLAGS    ?=
 # encoder checkpoint (BERT, RoBERTa) for BERTScore; empty: no BERTScore
 BERT            ?=
-# prompts with a reference whose likelihood is computed; 0: a model with blocks has no such bound
+# prompts with a reference whose likelihood is computed
 LIKELIHOOD_PROMPTS ?= 64
 # masks drawn for each text by the likelihood bound (ELBO)
 LIKELIHOOD_SAMPLES ?= 128

@@ -69,6 +69,31 @@ makes() {
     [ "$(makes -s print-BLOCK_LENGTH PAIR=sdar-4b BLOCK_LENGTH=16)" -eq 16 ]
 }
 
+# Other blocks would be another mask: the ids of such a run are those of another model.
+@test "a model whose mask has blocks: every phase and experiment fills the blocks of the pair" {
+    local file pair block
+    for file in $(grep -lE '^MASK_BLOCKS +:= 1' pipelines/pairs/*.mk) \
+        pipelines/pairs/llada2.1-mini.mk; do
+        pair=$(basename "$file" .mk)
+        block=$(makes -s print-BLOCK_LENGTH PAIR="$pair" PROFILE=quick)
+        for model in $(makes -s print-LLADA print-LLAMA print-JUDGE PAIR="$pair"); do
+            [ -e "$HF_HOME/hub/models--${model/\//--}" ] || made "$model" --arch sdar
+        done
+        makes -n phase2 phase3 phase5 exact caps PAIR="$pair" PROFILE=quick > "$T/dry"
+        grep -oE '(--block-length |EXACT_BLOCK=)[0-9]+' "$T/dry" | sort | uniq -c > "$T/blocks"
+        [ "$(sed -E 's/.*[ =]//' "$T/blocks" | sort -u)" = "$block" ]
+        [ "$(awk '{ n += $1 } END { print n }' "$T/blocks")" -ge 12 ]
+    done
+    [ "$(grep -lE '^MASK_BLOCKS' pipelines/pairs/*.mk | wc -l)" -eq 5 ]
+    makes "$T/results/sdar-4b-quick/baseline/llada-ref.ndjson" PAIR=sdar-4b PROFILE=quick \
+        > "$T/log" 2>&1
+    jq -se '[.[] | select(.kind == "generation")] | length > 0 and
+        all(.status == "ok" and .block_length == 4 and .gen_length == 16)' \
+        "$T/results/sdar-4b-quick/baseline/llada-ref.ndjson"
+    [ "$(makes -s print-baseline_LENGTH PAIR=nemotron-3b PROFILE=quick)" -eq 32 ] # whole blocks
+    [ "$(makes -s print-baseline_BLOCK PAIR=llada-8b PROFILE=quick)" -eq 16 ] # no such mask
+}
+
 @test "make phase4 PAIR=NAME measures the pair: diffusion in blocks against its AR model" {
     made JetLM/SDAR-4B-Chat --arch sdar
     made Qwen/Qwen3-4B --arch qwen3

@@ -13,9 +13,10 @@ EXACT_STEPS   ?= 8
 # more options of both generators
 EXACT_FLAGS   ?=
 E             := $(R)/exact
+EXACT_BLOCK   := $(call one_block,$(EXACT_LENGTH))
 
-text-$(E)/settings = $(EXACT_PROMPTS) $(EXACT_LENGTH) $(EXACT_STEPS) $(EXACT_FLAGS) $(PROMPT_FILE) \
-    $(PROMPT_FLAGS) $(SEED) / $(LLADA) $(LLAMA) $(JUDGE)
+text-$(E)/settings = $(EXACT_PROMPTS) $(EXACT_LENGTH) $(EXACT_BLOCK) $(EXACT_STEPS) \
+    $(EXACT_FLAGS) $(PROMPT_FILE) $(PROMPT_FLAGS) $(SEED) / $(LLADA) $(LLAMA) $(JUDGE)
 
 $(E)/prompts.ndjson: $(PROMPT_FILE) $(E)/settings $(R)/stamp/tool-prep-prompts | $(PIPE)
 	$(call say,prompts of exact)\
@@ -27,7 +28,7 @@ $(E)/exactness.ndjson: data/exact.ndjson $(E)/prompts.ndjson pipelines/bin/exact
     $(foreach t,gen-llada gen-llama compare,$(R)/stamp/tool-$(t)) | $(PIPE)
 	$(call say,exact)\
 	    $(beside) env BIN='$(BIN)' LLADA='$(LLADA)' LLAMA='$(LLAMA)' JUDGE='$(JUDGE)' \
-	    EXACT_LENGTH=$(EXACT_LENGTH) EXACT_STEPS=$(EXACT_STEPS) \
+	    EXACT_LENGTH=$(EXACT_LENGTH) EXACT_BLOCK=$(EXACT_BLOCK) EXACT_STEPS=$(EXACT_STEPS) \
 	    pipelines/bin/exact $< $(E)/prompts.ndjson $(E)/run $(EXACT_FLAGS) > $@.tmp && mv $@.tmp $@
 
 .PHONY: exact keep-exact

@@ -50,5 +50,6 @@ $(foreach s,$(TWINS),$(eval $(call twin_side,$(s))))
 
 twin: $(TWINS:%=$(TWIN)-%/config.json)
 	@jq -rs -f pipelines/experiment/twin/losses.jq $(^D:%=%/loss.ndjson)
-	@echo "measure it: make all LLADA=$(TWIN)-$(TWIN_MASK) LLAMA=$(TWIN)-ar"
+	@echo "measure it: make all LLADA=$(TWIN)-$(TWIN_MASK) LLAMA=$(TWIN)-ar\
+	$(if $(filter bd3lm,$(TWIN_MASK)), MASK_BLOCKS=1)"
 endif
