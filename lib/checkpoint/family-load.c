@@ -303,7 +303,7 @@ static const struct family *find_family(const struct family_source *s)
     const json_t *list = json_object_get(s->json, "architectures");
     const int has = json_has(s->json, "architectures");
     const char *named = json_string_value(json_array_get(list, 0)), *type;
-    char expected[512];
+    char expected[800];
     size_t n = 0;
     if (json_text(s->json, s->path, "model_type", &type, s->e))
         return NULL;

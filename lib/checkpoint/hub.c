@@ -119,7 +119,7 @@ static char *snapshot(const char *root, const char *repository, const char *revi
     return folder;
 }
 
-char *hub_folder(const char *name, struct err *e)
+static char *find_folder(const char *name, struct err *e)
 {
     if (file_is_folder(name))
         return mem_text(name);
@@ -141,6 +141,22 @@ char *hub_folder(const char *name, struct err *e)
         folder = snapshot(root, repository, at, e);
     free(root);
     free(repository);
+    return folder;
+}
+
+/* Other programs add an adapter to the weights beside it or to those that it names, so what runs
+ * without it is another model. */
+char *hub_folder(const char *name, struct err *e)
+{
+    char *folder = find_folder(name, e);
+    char *adapter = folder ? mem_format("%s/adapter_config.json", folder) : NULL;
+    if (adapter && file_exists(adapter)) {
+        err_set(e, EXIT_BAD_DATA, "%s: an adapter (LoRA) is not read: merge it into its model "
+                "first (peft: merge_and_unload)", adapter);
+        free(folder);
+        folder = NULL;
+    }
+    free(adapter);
     return folder;
 }
 

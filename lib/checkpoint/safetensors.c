@@ -397,8 +397,8 @@ static void say_none(const char *folder, struct err *e)
             found = " (of a GGUF file give the file itself)";
         else if (series_parse(x->d_name, &prefix, &part, &parts))
             found = " (there are shards without their index: download it too)";
-        else if (!*found && !strcmp(x->d_name, "pytorch_model.bin"))
-            found = " (pytorch_model.bin is not read; use *.safetensors)";
+        else if (!*found && !strncmp(x->d_name, "pytorch_model", 13))
+            found = " (PyTorch files are not read; run there: " SAFETENSORS_FROM_PYTORCH ")";
     }
     err_set(e, EXIT_NO_INPUT, "%s: no model.safetensors and no model.safetensors.index.json%s%s",
             folder, found, d ? "" : " (no such folder)");

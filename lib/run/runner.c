@@ -273,7 +273,8 @@ static int warm_up(struct session *s, struct generation_place *at, const struct 
 static int64_t list_fitting(struct session *s, const struct settings *point, size_t round,
                             const struct prompt **p, struct err *e)
 {
-    size_t extent = system_extent(point), context = s->checkpoint.config.context;
+    const struct config *c = &s->checkpoint.config;
+    size_t extent = system_extent(point), context = c->context;
     int64_t n = 0;
     for (size_t i = 0; i < s->prompts.n; i++) {
         const struct prompt *one = &s->prompts.v[i];
@@ -283,7 +284,9 @@ static int64_t list_fitting(struct session *s, const struct settings *point, siz
         }
         struct err over = {0};
         err_set(&over, EXIT_FAILED_RECORDS, "prompt '%.200s': %zu tokens and %zu to generate: "
-                "expected at most %zu, the context", one->id, one->input.n, extent, context);
+                "expected at most %zu, the context%s", one->id, one->input.n, extent, context,
+                c->rope_beta > 0 ? " (llama_4_scaling_beta, for those after it, is not built)"
+                                 : "");
         if (round == 0 && session_error(s, &over, one, e))
             return -1;
     }

@@ -170,6 +170,9 @@ ids() { jq -c '[.id, .token_ids]' "$1" | sort; }
     [ "$(jq -r 'select(.kind == "error").id' <<< "$output" | xargs)" = "big p1 p1" ]
     # The bad p1 has taken the name.
     [ "$(jq -r .kind <<< "$output" | sort | uniq -c | tr -s ' \n' ' ')" = " 3 error 2 generation " ]
+    jq -nc '{id: "a", prompt_ids: [range(16380) | . % 400 + 5]}' > "$T/long"
+    run "$BIN/gen-llama" -m synth:tiny-ministral3 --no-meta --max-new 5 "$T/long"
+    [ "$status" -eq 1 ] && [[ $output == *"at most 16384, the context (llama_4_scaling_beta, "* ]]
 }
 
 @test "too little memory is a record" {

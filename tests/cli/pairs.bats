@@ -69,6 +69,20 @@ makes() {
     [ "$(makes -s print-BLOCK_LENGTH PAIR=sdar-4b BLOCK_LENGTH=16)" -eq 16 ]
 }
 
+@test "tools/README.md lists every architecture that is read, and every pair" {
+    mkdir "$T/x"
+    echo '{"architectures":["X"],"model_type":"x"}' > "$T/x/config.json"
+    run "$BIN/gen-llada" -m "$T/x" /dev/null
+    [ "$status" -eq 65 ] && [[ $output == *': others are not supported, got ["X"]' ]]
+    grep -oE '"[A-Za-z0-9_]+[a-z]+[A-Z][A-Za-z0-9_]*"' <<< "$output" | tr -d '"' > "$T/names"
+    [ "$(wc -l < "$T/names")" -ge 21 ]
+    sed -n '/^### Families/,/^## /p' tools/README.md > "$T/table"
+    while read -r name; do grep -q "^|.*\`$name\`" "$T/table"; done < "$T/names"
+    for file in pipelines/pairs/*.mk; do
+        grep -q "^|.*\`$(basename "$file" .mk)\`" "$T/table"
+    done
+}
+
 # Other blocks would be another mask: the ids of such a run are those of another model.
 @test "a model whose mask has blocks: every phase and experiment fills the blocks of the pair" {
     local file pair block

@@ -128,6 +128,18 @@ static void test_names(void)
     }
 }
 
+static void test_adapter(void)
+{
+    struct err e = {0};
+    if (file_make_folder(files_at("lora"), &e))
+        exit(1);
+    files_put_text(files_at("lora/adapter_config.json"), "{\"peft_type\":\"LORA\"}");
+    char *folder = hub_folder(files_at("lora"), &e);
+    ok(!folder && e.code == EXIT_BAD_DATA && strstr(e.text, "merge it into its model"),
+       "an adapter is refused by name: %s", e.text);
+    free(folder);
+}
+
 static void test_partial(void)
 {
     if (symlink("../../blobs/none",
@@ -141,6 +153,7 @@ int main(void)
     files_begin();
     test_roots();
     test_revisions();
+    test_adapter();
     test_partial();
     test_names();
     files_end();

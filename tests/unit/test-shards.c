@@ -214,8 +214,12 @@ static void test_files(void)
     unlink(files_at("f/" TWO));
     judge("nothing", EXIT_NO_INPUT, "no model.safetensors");
     files_put_text(files_at("f/pytorch_model.bin"), "x");
-    judge("a PyTorch file", EXIT_NO_INPUT, "pytorch_model.bin is not read");
+    judge("a PyTorch file, with the command that converts it", EXIT_NO_INPUT,
+          SAFETENSORS_FROM_PYTORCH);
     unlink(files_at("f/pytorch_model.bin"));
+    files_put_text(files_at("f/pytorch_model-00001-of-00002.bin"), "x");
+    judge("a part of a PyTorch file", EXIT_NO_INPUT, SAFETENSORS_FROM_PYTORCH);
+    unlink(files_at("f/pytorch_model-00001-of-00002.bin"));
     files_put_text(files_at("f/x.gguf"), "x");
     judge("a GGUF file", EXIT_NO_INPUT, "GGUF");
     unlink(files_at("f/x.gguf"));
