@@ -227,6 +227,7 @@ struct head_row {
     float gap;              /* best minus second best logit, without noise */
     float entropy;          /* of the softmax, nats */
     double log_prob;        /* log(prob) in double */
+    double best_log_prob;   /* of the most probable id */
     double target_log_prob; /* log softmax(logits)[target]; 0 without targets */
     int32_t bad;            /* 1: a logit was not finite before bans, or every id was banned */
     float divergence;       /* KL(softmax(x) || softmax(xu)), nats, if head_query.divergence;

@@ -138,6 +138,7 @@ static void measure(struct heap *h, size_t n, double scale, const struct head_qu
     out->log_prob =
         sample_is_quiet(q, out->id) ? -INFINITY : scale * (h->logits[out->id] - max) - log(sum);
     out->prob = (float)exp(out->log_prob);
+    out->best_log_prob = sum > 0 ? -log(sum) : -INFINITY;
     out->runner_up_prob = sum > 0 ? (float)(exp(next) / sum) : 0;
     out->entropy = sum > 0 ? (float)(log(sum) - weighted / sum) : 0; /* 0: only quiet ids stay */
 }

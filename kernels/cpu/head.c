@@ -403,8 +403,7 @@ static void merge(const struct head_job *j, size_t r, struct head_row *out)
             all.weighted += scale * (p->weighted + shift * p->sum);
         }
     }
-    double lse = (double)all.max + log(all.sum);
-    double next = all.next;
+    double lse = (double)all.max + log(all.sum), next = all.next;
     for (size_t i = 0; i < j->q->n_quiet; i++)
         if (j->q->quiet[i] == all.next_id)
             next = -INFINITY;
@@ -414,6 +413,7 @@ static void merge(const struct head_job *j, size_t r, struct head_row *out)
     out->gap = all.next_id < 0 ? INFINITY : all.best - all.next;
     out->log_prob = all.id < 0 ? 0 : all.chosen - lse;
     out->prob = (float)exp(out->log_prob);
+    out->best_log_prob = all.sum > 0 ? (double)all.max - lse : -INFINITY;
     out->runner_up_prob = all.next_id < 0 ? 0 : (float)exp(next - lse);
     out->entropy = (float)(log(all.sum) - all.weighted / all.sum);
     out->target_log_prob = j->q->target ? all.target - lse : 0;

@@ -281,6 +281,7 @@ static void measure_row(const struct head_query *q, size_t r, const float *l, si
     out->entropy = (float)(log(sum) - weighted / sum);
     out->log_prob = out->id < 0 ? 0 : log_softmax(q, l, lse, out->id);
     out->prob = (float)exp(out->log_prob);
+    out->best_log_prob = sum > 0 ? max - lse : -INFINITY;
     out->runner_up_prob =
         out->runner_up < 0 ? 0 : (float)exp(log_softmax(q, l, lse, out->runner_up));
     out->target_log_prob = q->target ? log_softmax(q, l, lse, q->target[r]) : 0;

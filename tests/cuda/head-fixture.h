@@ -202,6 +202,7 @@ static double numbers_apart(const struct head_row &x, const struct head_row &y)
 {
     double d = apart(x.log_prob, y.log_prob);
     d = fmax(d, apart((double)x.prob, (double)y.prob));
+    d = fmax(d, apart(x.best_log_prob, y.best_log_prob));
     d = fmax(d, apart((double)x.entropy, (double)y.entropy));
     d = fmax(d, apart((double)x.runner_up_prob, (double)y.runner_up_prob));
     d = fmax(d, apart((double)x.divergence, (double)y.divergence) / (1 + (double)x.divergence));

@@ -37,6 +37,7 @@ static struct head_row answer(struct fixture *f, int32_t ids, int bad)
     a.id = (int32_t)rng_below(&f->rng, (uint64_t)ids);
     a.log_prob = -(double)rng_below(&f->rng, 12) / 8; /* many ties */
     a.prob = (float)exp(a.log_prob);
+    a.best_log_prob = a.log_prob;
     a.runner_up_prob = (float)rng_below(&f->rng, 8) / 16;
     a.entropy = (float)rng_below(&f->rng, 8) / 4;
     a.divergence = (float)rng_below(&f->rng, 4) / 4;

@@ -29,6 +29,7 @@ static struct head_row answer_of(const struct way *y, int32_t i, int32_t pass, i
     if (y->rule == UNMASK_SCHEDULE && a.id == MASK)
         a.id = h >> 40 & 3 ? 3 : MASK;
     a.prob = (float)exp(a.log_prob);
+    a.best_log_prob = a.log_prob;
     a.runner_up_prob = (float)(h >> 50 & 7) / 16;
     a.entropy = (float)(h >> 53 & 7) / 4;
     a.bad = y->bad && pass == 2 && i == 1 && s % 3 == 1;

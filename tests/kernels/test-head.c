@@ -50,6 +50,7 @@ static double apart(const struct head_row *x, const struct head_row *y)
         return INFINITY; /* fmax skips a NaN */
     double d = fabs(x->log_prob - y->log_prob);
     d = fmax(d, fabs((double)x->entropy - y->entropy));
+    d = fmax(d, fabs(x->best_log_prob - y->best_log_prob));
     d = fmax(d, fabs((double)x->runner_up_prob - y->runner_up_prob));
     return fmax(d, fabs(x->target_log_prob - y->target_log_prob));
 }

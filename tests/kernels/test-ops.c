@@ -202,6 +202,7 @@ static void compare_rows(const struct backend *b, const struct head_row *x,
     for (size_t r = 0; r < R; r++) {
         same &= x[r].id == y[r].id && x[r].runner_up == y[r].runner_up && x[r].bad == y[r].bad;
         far = fmax(far, fabs((double)x[r].prob - y[r].prob));
+        far = fmax(far, fabs(x[r].best_log_prob - y[r].best_log_prob));
         far = fmax(far, fabs((double)x[r].runner_up_prob - y[r].runner_up_prob));
         far = fmax(far, fabs((double)x[r].entropy - y[r].entropy));
         far = fmax(far, fabs(x[r].target_log_prob - y[r].target_log_prob));

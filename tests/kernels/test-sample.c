@@ -144,6 +144,7 @@ static void test_measures(void)
                 double next = q.drawn ? 0.09 / sum : 0.3;
                 worst = fmax(worst, fabs(exp(out.log_prob) - want));
                 worst = fmax(worst, fabs((double)out.runner_up_prob - next));
+                worst = fmax(worst, fabs(exp(out.best_log_prob) - (q.drawn ? 0.16 / sum : 0.4)));
                 if (q.drawn && q.top_k)
                     worst = fmax(worst, fabs((double)out.entropy + 0.64 * log(0.64) +
                                              0.36 * log(0.36)));

@@ -43,11 +43,13 @@ static void test_confidence(void)
 
 static void test_margin(void)
 {
-    const struct head_row answer[N] = {{.log_prob = -0.1, .prob = 0.6f, .runner_up_prob = 0.4f},
-                                       {.log_prob = -0.9, .prob = 0.4f, .runner_up_prob = 0.0625f},
-                                       {.log_prob = -HUGE_VAL, .prob = 0},
-                                       {.log_prob = -2, .prob = 0.125f, .runner_up_prob = 0.5f}};
-    is_ranked(ORDER_MARGIN, answer, "1032", "margin: far ahead first, suppressed ones last");
+    const struct head_row answer[N] = {{.best_log_prob = log(0.6), .runner_up_prob = 0.4f},
+                                       {.best_log_prob = log(0.4), .runner_up_prob = 0.0625f},
+                                       {.log_prob = -HUGE_VAL},
+                                       {.prob = 0.1f, .best_log_prob = log(0.9),
+                                        .runner_up_prob = 0.4f}};
+    is_ranked(ORDER_MARGIN, answer, "3102",
+              "margin: far ahead first whatever is drawn, suppressed ones last");
 }
 
 static void test_entropy(void)

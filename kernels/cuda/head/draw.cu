@@ -155,6 +155,7 @@ DEVICE void measure(const struct drawing *d, double scale, const struct head_que
     const int32_t next = out->runner_up;
     out->log_prob = sample_is_quiet(q, out->id) ? -INFINITY : apart((size_t)out->id) - log(sum);
     out->prob = (float)exp(out->log_prob);
+    out->best_log_prob = sum > 0 ? -log(sum) : -INFINITY;
     out->runner_up_prob =
         next >= 0 && counts((size_t)next) ? (float)(exp(apart((size_t)next)) / sum) : 0.0f;
     out->entropy = sum > 0 ? (float)(log(sum) - weighted / sum) : 0.0f; /* 0: only quiet ids */

@@ -164,6 +164,7 @@ DEVICE struct head_row row_of(const struct whole *w, const struct head_query *q,
                    : sample_is_quiet(q, out.id) ? -INFINITY
                                                 : (double)first.logit - lse;
     out.prob = (float)exp(out.log_prob);
+    out.best_log_prob = w->sum > 0 ? (double)w->max - lse : -INFINITY;
     double next =
         sample_is_quiet(q, out.runner_up) ? -INFINITY : (double)w->top.next - lse;
     out.runner_up_prob = out.runner_up < 0 ? 0.0f : (float)exp(next);
