@@ -333,19 +333,20 @@ static void test_nothing(const char *shape)
 /* Quantized as pruned in one call, or one after the other. */
 static void test_quantized(enum dtype q)
 {
-    struct prune p = {0}, none = {0};
+    struct prune p = {0}, first = {0}, none = {0};
     struct err e = {0};
     planted_save((struct planted){.shape = "tiny-llada", .heads = 8, .ffn = 512}, source);
     planted_forget(packed);
     planted_forget(again);
     int bad = prune_to(packed, 0.5, 0.3, PRUNE_L2, NULL, q, &p, &e) ||
-              prune_to(again, 0.5, 0.3, PRUNE_L2, NULL, QUANT_NONE, &none, &e);
+              prune_to(again, 0.5, 0.3, PRUNE_L2, NULL, QUANT_NONE, &first, &e);
     planted_forget(source);
     bad = bad || rename(again, source) ||
           prune_to(again, 0, 0, PRUNE_FIRST, NULL, q, &none, &e);
     ok(!bad && same_file("model.safetensors", packed, again), "pruned and then %s: the same %s",
        quantization_name(q), e.text);
     prune_free(&p);
+    prune_free(&first);
     prune_free(&none);
 }
 
