@@ -151,13 +151,6 @@ static int write_none(struct pareto *p, const struct meeting *m, const char *rea
     return bad;
 }
 
-/* 1: the same model in the same number formats. */
-static int is_same_system(const struct point *a, const struct point *b)
-{
-    return !strcmp(a->model, b->model) && !strcmp(a->dtype, b->dtype) &&
-           !strcmp(a->quant, b->quant);
-}
-
 /* The rival of this plain LLaMA's model and formats that costs least in pairs with it. The choice
  * makes its cost look lower than it is, and nothing corrects this. */
 static size_t find_fastest(struct pareto *p, size_t of, size_t plain)
@@ -167,7 +160,7 @@ static size_t find_fastest(struct pareto *p, size_t of, size_t plain)
     field_against(f, plain);
     for (size_t i = 0; i < f->n; i++) {
         if (i == plain || field_rank(f, of, i) < 0 || isnan(f->cost[i]) ||
-            !is_same_system(field_point(f, i), field_point(f, plain)))
+            !points_same_system(field_point(f, i), field_point(f, plain)))
             continue;
         paired++;
         best = isnan(f->cost[best]) || f->cost[i] < f->cost[best] ? i : best;
@@ -183,8 +176,8 @@ static int is_met(const struct field *f, size_t of, size_t rival)
 {
     const int rank = field_rank(f, of, rival);
     for (size_t i = 0; i < rival; i++)
-        if (field_rank(f, of, i) == rank && is_same_system(field_point(f, i),
-                                                           field_point(f, rival)))
+        if (field_rank(f, of, i) == rank && points_same_system(field_point(f, i),
+                                                               field_point(f, rival)))
             return 1;
     return 0;
 }
@@ -257,7 +250,7 @@ static int write_all(struct pareto *p, struct err *e)
 /* Crossovers along batch sizes and along lengths. */
 static int write_scaling(struct pareto *p, struct err *e)
 {
-    json_t *list = scaling_records(&p->points, &p->costs), *r;
+    json_t *list = scaling_records(&p->points, &p->costs, !strcmp(p->a.rival, "fastest")), *r;
     size_t i;
     int bad = 0;
     json_array_foreach(list, i, r)
@@ -338,10 +331,11 @@ static const char notes[] =
     "\n"
     "Crossovers compare with the plain point of LLaMA: every setting that only\n"
     "changes speed, as --lookup, has its default. Without a plain point another one\n"
-    "is used. --rival fastest compares X_lat, X_q and X_par with the LLaMA point of\n"
-    "the same model and number formats that costs least (LLaMA at its best, as with\n"
-    "--lookup or --draft). It needs costs of pairs with the plain point. The choice\n"
-    "is not corrected for: chance makes the chosen point look faster than it is.\n"
+    "is used. --rival fastest compares with the LLaMA point of the same model and\n"
+    "number formats that costs least (LLaMA at its best, as with --lookup or\n"
+    "--draft), at each batch size and length by itself. It needs costs of pairs with\n"
+    "the plain point. The choice is not corrected for: chance makes the chosen point\n"
+    "look faster than it is.\n"
     "The front is found among all points.\n"
     "Costs are ratios to LLaMA over the same undisturbed prompts and launches: of\n"
     "latency from times records, of other costs from launch values. They need five\n"

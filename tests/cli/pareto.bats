@@ -105,6 +105,10 @@ crossover() { jq -c --arg n "$1" "select(.name == \$n) | $2"; }
     pareto "$T/two" | jq -c 'select(.name == "X_batch") | .llama' > "$T/x"
     [ -s "$T/x" ]
     [ "$(sort -u "$T/x")" = '"llama"' ]
+    sed 's/"model":"a"/"model":"llama"/; s/"point":"0/"draft_model":"d","point":"0/' "$T/two" |
+        pareto --rival fastest - | jq -c 'select(.name == "X_batch") | [.cells[].llama_point]' \
+        > "$T/x"
+    [ "$(sort -u "$T/x")" = '["0","0x"]' ]
 }
 
 @test "latent points compete for the front, and are neither sweep nor rival" {

@@ -427,6 +427,12 @@ int points_same_group(const struct point *a, const struct point *b)
            !strcmp(a->contract, b->contract);
 }
 
+int points_same_system(const struct point *a, const struct point *b)
+{
+    return !strcmp(a->model, b->model) && !strcmp(a->dtype, b->dtype) &&
+           !strcmp(a->quant, b->quant);
+}
+
 int points_rank(const struct point *of, const struct point *rival)
 {
     int alike = !strcmp(of->dtype, rival->dtype) && !strcmp(of->quant, rival->quant);

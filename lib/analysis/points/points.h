@@ -96,6 +96,8 @@ void points_finish(struct points *p);
 void points_order(struct points *p);
 /* 1: the same software stack, device, batch size, length and contract. */
 int points_same_group(const struct point *a, const struct point *b);
+/* 1: the same model in the same number formats. */
+int points_same_system(const struct point *a, const struct point *b);
 /* 1: the same series. The points of a series are adjacent. */
 int points_same_series(const struct point *a, const struct point *b);
 /* How well `rival` suits as the rival of `of`; 0 is best: plain points first, then those of the

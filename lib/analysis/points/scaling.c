@@ -57,6 +57,26 @@ static const struct point *rival_of(const struct points *all, const struct point
     return best;
 }
 
+/* The rival of its model and formats that costs least in pairs with it; else itself. */
+static const struct point *fastest_of(const struct points *all, const struct costs *c,
+                                      const struct point *plain)
+{
+    const struct point *best = plain;
+    double least = 1;
+    for (size_t i = 0; i < all->n; i++) {
+        const struct point *r = &all->v[i];
+        if (r == plain || !r->is_rival || isnan(r->cost) || !points_same_group(plain, r) ||
+            !points_same_system(plain, r))
+            continue;
+        const double ratio = costs_ratio(c, plain, r, NULL, 0).ratio.value;
+        if (ratio < least) {
+            least = ratio;
+            best = r;
+        }
+    }
+    return best;
+}
+
 static int by_x(const void *a, const void *b)
 {
     double x = ((const struct scaling_cell *)a)->x, y = ((const struct scaling_cell *)b)->x;
@@ -226,7 +246,7 @@ static json_t *record_of(const struct track *t, const struct points *all, const 
     return j;
 }
 
-json_t *scaling_records(const struct points *p, const struct costs *costs)
+json_t *scaling_records(const struct points *p, const struct costs *costs, int fastest)
 {
     json_t *list = json_array();
     struct track *t = mem_zero(1, sizeof *t);
@@ -241,6 +261,8 @@ json_t *scaling_records(const struct points *p, const struct costs *costs)
                 find_track(t, p, i, id);
             if (t->n < 2 || !(t->cell[0].x < t->cell[t->n - 1].x))
                 continue;
+            for (size_t k = 0; fastest && k < t->n; k++)
+                t->cell[k].llama = fastest_of(p, costs, t->cell[k].llama);
             fill_draws(t, costs);
             json_array_append_new(list, record_of(t, p, costs));
             free(t->y);

@@ -5,7 +5,8 @@
  * with the same number of tokens a step. Each of its cells has the ratio of the cost to that of the
  * autoregressive point with the same device, batch size, length, contract and number format. The
  * crossover is where the log of the ratio, made monotone and linear in log2 of the load, is zero.
- * Nothing is extrapolated. */
+ * Nothing is extrapolated. The autoregressive point is the plain one, or the one of its model and
+ * formats that costs least in pairs with it (`fastest`). */
 #pragma once
 
 #include <jansson.h>
@@ -17,4 +18,4 @@
  * lo, hi, bracket, exists, censored, probability, cells [{at, ratio, lo, hi, llada_point,
  * llama_point}]. A cell whose ratio has no interval (costs.h) is left out of the curve.
  * An array; the caller's reference. */
-json_t *scaling_records(const struct points *p, const struct costs *costs);
+json_t *scaling_records(const struct points *p, const struct costs *costs, int fastest);
