@@ -22,7 +22,8 @@ static const char *const scoring[] = {"mode", "target", "elbo_samples", "kstep_o
 
 /* Fields beside the settings: names of a point, and units of its numbers. */
 static const char *const labels[] = {"config", "point", "axis", "series", "workload", "prompts",
-                                     "weights_random", "flops_unit", "tokenizer", NULL};
+                                     "weights_random", "flops_unit", "tokenizer", "draft_arch",
+                                     NULL};
 
 static void copy(json_t *to, const json_t *from, const char *key, int nulls)
 {

@@ -214,14 +214,17 @@ static int parse(const struct driver *d, struct job_args *a, const char **given,
     return first;
 }
 
-/* --draft is there exactly if a point asks for it: else -1 (EXIT_BAD_USAGE). */
-static int check_companion(const struct driver *d, const struct job_args *a,
+/* --draft is there exactly if a point asks for it: else -1 (EXIT_BAD_USAGE). With a schedule it is
+ * for the launches that have such a point, and the schedule says how many tokens. */
+static int check_companion(const struct driver *d, struct job_args *a,
                            const struct run_plan *plan, struct err *e)
 {
     const char *setting = d->decoder->companion_setting;
     int wanted = 0;
     for (size_t i = 0; setting && i < plan->points; i++)
         wanted |= settings_count(&plan->point[i], setting) > 0;
+    if (a->schedule && !wanted)
+        a->extras.draft = NULL;
     if (!setting || wanted == (a->extras.draft != NULL))
         return 0;
     return wanted ? err_set(e, EXIT_BAD_USAGE, "%s above 0: expected --draft MODEL beside it",
@@ -256,9 +259,10 @@ int driver_run(const struct driver *d, int argc, char **argv, struct err *e)
         optfile_free(&file);
         return err_code(e);
     }
-    if (a.extras.draft && !given[settings_find(t, d->decoder->companion_setting)]) {
+    if (a.extras.draft && !a.schedule &&
+        !given[settings_find(t, d->decoder->companion_setting)]) {
         given[settings_find(t, d->decoder->companion_setting)] = "4";
-        a.extras.draft_usual = !a.schedule;
+        a.extras.draft_usual = 1;
     }
     int bad = a.schedule ? run_plan_read(&plan, t, given, a.schedule, a.launch, e)
                          : run_plan_cross(&plan, t, given, (size_t)a.repeat,

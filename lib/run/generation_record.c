@@ -131,6 +131,8 @@ static void set_point(json_t *r, const struct job *job, const struct network *n,
     free(conditions);
     settings_id(about, NULL, id);
     settings_id(about, axis, series);
+    if (at->companion) /* which follows from draft_model: no part of the identity */
+        rec_set_text(about, "draft_arch", at->companion->config.family->name);
     rec_set_text(r, "point", id);
     rec_set_text(r, "series", series);
     rec_set_text(r, "axis", axis);

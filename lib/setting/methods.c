@@ -147,12 +147,20 @@ static int makes_record(const struct methods *m, const struct method *of, const 
     return is;
 }
 
+/* 1: the guesses of the record came from a model of the family that the method needs. */
+static int has_drafter(const struct method *of, const json_t *record)
+{
+    const char *needs = rec_text(of->record, "drafter"), *has = rec_text(record, "draft_arch");
+    return !needs || (has && !strcmp(needs, has));
+}
+
 const struct method *methods_of(const struct methods *m, const json_t *record)
 {
     for (size_t i = 0; i < m->n; i++) {
         const struct setting *length = system_length(m->v[i].table);
         const json_t *value = json_object_get(record, length->name);
-        if (value && !json_is_null(value) && makes_record(m, &m->v[i], record))
+        if (value && !json_is_null(value) && has_drafter(&m->v[i], record) &&
+            makes_record(m, &m->v[i], record))
             return &m->v[i];
     }
     return NULL;

@@ -4,7 +4,8 @@
  *     {"kind":"method", "method":"dual + factor", "system":"llada",
  *      "settings":{"cache":"dual", "unmask":"factor"}, "source":"...", "published":[...]}
  *
- * A setting that a method does not name is free if labels always show it (length, block, batch,
+ * A method with a member `drafter` needs a --draft model of this family. A setting that a method
+ * does not name is free if labels always show it (length, block, batch,
  * contract) or no method of the file names it; otherwise it has its default. */
 #pragma once
 

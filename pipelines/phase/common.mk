@@ -128,7 +128,7 @@ ENGINE_OBJ := $(filter $(BUILD)/obj/kernels/% $(foreach r,run latent decode trai
 # The stamp of a checkpoint: its name and, for a folder, the hashes of its files.
 CHECKPOINTS := $(if $(filter-out $(READERS) tools install uninstall clean test fuzz all gpu-%,\
                    $(or $(MAKECMDGOALS),tools)),\
-                   LLADA LLAMA LTM JUDGE BERT BASELINE_LLADA BASELINE_LLAMA)
+                   LLADA LLAMA LTM JUDGE BERT DRAFT BASELINE_LLADA BASELINE_LLAMA)
 $(foreach m,$(CHECKPOINTS),$(eval $(R)/stamp/model-$(m): $(shell \
     [ "$$(pipelines/bin/checkpoint '$($(m))')" = "$$(cat $(R)/stamp/model-$(m) 2>&1)" ] || \
     echo FORCE)))
@@ -214,8 +214,9 @@ runs  := $(filter phase% all refine refine-steps ready decoding ablation robustn
              exact pruning caps release-run $(whole),$(GOALS))
 # Errors that make can find by itself end it before anything runs. The number is the exit status of
 # a tool with this error.
-ABSENT  := $(strip $(if $(and $(PAIR),$(runs)),$(foreach m,$(sort $(LLADA) $(LLAMA) $(JUDGE)),\
-               $(if $(filter here,$(shell pipelines/bin/cached $(m))),,$(m)))))
+ABSENT  := $(strip $(if $(and $(PAIR),$(runs)),\
+               $(foreach m,$(sort $(LLADA) $(LLAMA) $(JUDGE) $(DRAFT)),\
+                   $(if $(filter here,$(shell pipelines/bin/cached $(m))),,$(m)))))
 ifneq ($(ABSENT),)
 $(error PAIR=$(PAIR) (66): these models are not complete in the local Hugging Face cache: \
 $(ABSENT). Fetch them: $(ABSENT:%=hf download %;) (sizes: make pairs))

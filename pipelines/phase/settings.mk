@@ -40,6 +40,9 @@ CONTRACT        ?= answer
 SWEEP           ?=
 # methods of data/methods.ndjson, by name, that phase 4 runs beside the step counts
 METHODS         ?=
+# drafter of LLAMA for the methods that need one (eagle3, dflash): a folder, or a name in the
+# Hugging Face cache
+DRAFT           ?=
 # launches of each model at first; fewer than 5 give no interval
 LAUNCHES        ?= 5
 # make refine adds launches until the ratio of the models is known within this share (0.02: 2 %)

@@ -31,7 +31,8 @@ text-$(R)/$(1)/settings = $$($(1)_SYSTEMS) $$($(1)_LENGTH) $$($(1)_BLOCK) $$($(1
 text-$(R)/$(1)/points = $$($(1)_STEPS) $$($(1)_BATCH) $$($(1)_CONTRACT) $$($(1)_SWEEP)
 text-$(R)/$(1)/flags = $$(or $$($(1)_TIMING),$$(TIMING)) $$(or $$($(1)_WAY),$$(way)) \
     $$(GEN_FLAGS) / $$(LLADA_FLAGS) $$($(1)_LLADA_FLAGS) / $$(LLAMA_FLAGS) \
-    $$($(1)_LLAMA_FLAGS) $$(if $$(LTM),/ $$(LTM_FLAGS) $$($(1)_LTM_FLAGS))
+    $$($(1)_LLAMA_FLAGS)$$(call draft_of,$(1),llama) \
+    $$(if $$(LTM),/ $$(LTM_FLAGS) $$($(1)_LTM_FLAGS))
 endef
 $(foreach s,$(SWEPT),$(eval $(call schedule_stamps,$(s))))
 
@@ -70,10 +71,13 @@ MODEL_ltm   := LTM
 # the sweep whose launch is made, and its models
 sweep    = $(notdir $(patsubst %/launch,%,$(@D)))
 parties  = $(call split,$($(sweep)_SYSTEMS))
+# $(call draft_of,SWEEP,SYSTEM): the drafter, for sweeps with methods
+draft_of = $(if $($(1)_METHODS),$(if $(filter llama,$(2)),$(DRAFT:%= --draft %)))
 # $(call generate,SYSTEM,MODEL): the command of one launch
 generate = $(BIN)/gen-$(1) -m $($(2)) --schedule $(@D)/$(1)-$*.plan --launch $$((10\#$*)) \
     $(or $($(sweep)_TIMING),$(TIMING)) --seed $(SEED) $(GEN_FLAGS) $($(2)_FLAGS) \
-    $($(sweep)_$(2)_FLAGS) $(subst %,$*,$($(sweep)_PROMPTS)) -o $(@D)/$(1)-$*.ndjson
+    $($(sweep)_$(2)_FLAGS)$(call draft_of,$(sweep),$(1)) $(subst %,$*,$($(sweep)_PROMPTS)) \
+    -o $(@D)/$(1)-$*.ndjson
 # $(call complete,FILES): removes the target if one of FILES is missing, because $(once) checks only
 # the target.
 complete = for f in $(1); do [ -f $$f ] || rm -f $@; done;
@@ -89,7 +93,7 @@ of_systems = $(foreach s,$(call split,$($(1)_SYSTEMS)),$(R)/$(1)/launch/$(s)-%$(
 define pair
 $(call of_systems,$(1),.ndjson): $(call of_systems,$(1),.plan) $(R)/$(1)/flags $($(1)_PROMPTS) \
     $(foreach s,$(call split,$($(1)_SYSTEMS)),$(R)/stamp/model-$(MODEL_$(s)) \
-        $(R)/stamp/tool-gen-$(s)) | $(PIPE)
+        $(R)/stamp/tool-gen-$(s)) $(if $(call draft_of,$(1),llama),$(R)/stamp/model-DRAFT) | $(PIPE)
 	$$(run_pair)
 	@touch $$(parties:%=$$(@D)/%-$$*.ndjson)
 endef

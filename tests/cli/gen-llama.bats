@@ -214,3 +214,15 @@ ids() { jq -c '[.id, .token_ids]' "$1" | sort; }
     jq -se 'map(select(.kind == "generation")) | group_by([.batch, .id]) | length == 6 and
         all(map(.round) | sort == [0, 1])' "$T/out"
 }
+
+@test "with a schedule --draft serves the launches that guess; the schedule says how many tokens" {
+    "$BIN/schedule" --systems llama --gen-length 4 --launches 1 --no-meta > "$T/plan"
+    "${GEN[@]}" --draft "$T/no-such-model" --schedule "$T/plan" --launch 0 --warmup 0 "$T/prompts" |
+        jq -se 'map(select(.kind == "generation")) | length > 0 and
+            all(.draft_model == null and .draft_tokens == 0 and (has("draft_arch") | not))'
+    jq -c 'if .points then .points += [.points[0] + {draft_tokens: 2}] else . end' "$T/plan" \
+        > "$T/guesses"
+    "${GEN[@]}" --draft synth:tiny-llama --schedule "$T/guesses" --launch 0 --warmup 0 \
+        "$T/prompts" | jq -se 'map(select(.kind == "generation") | [.draft_tokens, .draft_arch]) |
+            unique == [[0, null], [2, "llama"]]'
+}

@@ -50,7 +50,8 @@ ids_of_methods() { # FLAGS...
     gzip -dc "$ROOT/data/corpus/valid.ndjson.gz" |
         jq -c 'select(.id == "valid-000512" or .id == "valid-001911")' > prompts
     "$BIN/schedule" --steps 32 --gen-length 32 --block-length 16 --contract fixed \
-        --launches 1 --methods <(jq -c 'select(.only == null)' "$ROOT/data/methods.ndjson") \
+        --launches 1 --methods <(jq -c 'select(.only == null and .drafter == null)' \
+            "$ROOT/data/methods.ndjson") \
         --no-meta > plan
     for s in llada llama; do
         "$BIN/gen-$s" -q --no-meta -m "$ROOT/data/models/$s-demo" --dtype f32 --schedule plan \

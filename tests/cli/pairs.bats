@@ -135,3 +135,35 @@ makes() {
         group_by(.id) | all((map(.token_ids) | unique | length) == 1)' \
         "$T/results/nemotron-3b-quick/steps/generations.ndjson"
 }
+
+@test "DRAFT=NAME: an EAGLE-3 drafter is a method of phase 4, and may be the rival" {
+    made JetLM/SDAR-4B-Chat --arch sdar
+    made Qwen/Qwen3-4B --arch qwen3 --layers 8
+    made mistralai/Mistral-7B-v0.3 --arch mistral --layers 3
+    made AngelSlim/Qwen3-4B_eagle3 --arch eagle3
+    eagle=(PAIR=sdar-4b PROFILE=quick PROMPT_CHOICE='--count 3' GEN_LENGTH=16 STEPS=16 LAUNCHES=1
+        METHODS='lookup eagle3' PARETO_FLAGS='--rival fastest')
+    run makes phase4 "${eagle[@]}"
+    [ "$status" -ne 0 ] && [[ $output == *"METHODS: eagle3, dflash need DRAFT=MODEL"* ]]
+    run makes phase4 "${eagle[@]}" DRAFT=no/such
+    [ "$status" -ne 0 ] && [[ $output == *"hf download no/such"* ]]
+    makes phase4 "${eagle[@]}" DRAFT=AngelSlim/Qwen3-4B_eagle3 > "$T/log" 2>&1
+    jq -se 'map(select(.kind == "generation" and .paradigm == "autoregressive")) |
+        (group_by(.id) | all((map(.token_ids) | unique | length) == 1)) and
+        (map([.draft_tokens, .draft_model, .draft_arch]) | unique) ==
+            [[0, null, null], [6, "Qwen3-4B_eagle3", "eagle3"]]' \
+        "$T/results/sdar-4b-quick/steps/generations.ndjson"
+    for f in steps/by-method methods; do
+        makes -s "$T/results/sdar-4b-quick/$f.ndjson" "${eagle[@]}" \
+            DRAFT=AngelSlim/Qwen3-4B_eagle3 > "$T/log" 2>&1
+    done
+    local of=$T/results/sdar-4b-quick
+    jq -se 'any(.by == "method" and .setting == "eagle3")' "$of/steps/by-method.ndjson"
+    jq -se 'map(.method) | index("eagle3") and index("lookup") and (index("dflash") | not)' \
+        "$of/methods.ndjson"
+    # as many guesses of a drafter of another family are not that method
+    jq -c 'select(.kind == "metric" or .kind == "times") | if .draft_arch then
+        .draft_arch = "dflash" else . end' "$of/steps/metrics.ndjson" |
+        "$BIN/compare" -q --methods "$of/methods.ndjson" --cost e2e_ns - |
+        jq -se 'any(.setting == "lookup") and all(.setting != "eagle3")'
+}

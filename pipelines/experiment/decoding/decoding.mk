@@ -9,13 +9,14 @@ DECODING_LAUNCHES ?= $(LAUNCHES)
 
 # The named ones of the file, and the first of each system.
 $(R)/methods.ndjson: $(R)/stamp/methods $(METHODS_FILE) pipelines/experiment/decoding/methods.jq
-	@jq -cn --arg names '$(METHODS)' -f pipelines/experiment/decoding/methods.jq \
-	    $(METHODS_FILE) > $@.tmp
+	@jq -cn --arg names '$(METHODS)' --arg draft '$(DRAFT)' \
+	    -f pipelines/experiment/decoding/methods.jq $(METHODS_FILE) > $@.tmp
 	@mv $@.tmp $@
 
-# Those that any model can run.
+# Those that any model can run, and those that METHODS names for its drafter.
 $(R)/all-methods.ndjson: $(METHODS_FILE) $(R)/stamp/methods
-	@jq -c 'select(.only == null)' $< > $@.tmp
+	@jq -c --arg names '$(if $(DRAFT),$(METHODS))' 'select(.only == null and (.drafter == null or \
+	    (.method as $$m | $$names | split(" ") | index($$m))))' $< > $@.tmp
 	@mv $@.tmp $@
 
 # Phase 5 has step counts of its own, so the base methods are left out.
@@ -23,7 +24,7 @@ $(R)/scale-methods.ndjson: $(METHODS_FILE) $(R)/stamp/scale-methods
 	@jq -c 'select(.method as $$m | "$(SCALE_METHODS)" | split(" ") | index($$m))' $< > $@.tmp
 	@mv $@.tmp $@
 
-text-$(R)/stamp/methods = $(METHODS)
+text-$(R)/stamp/methods = $(METHODS)$(DRAFT:%= %)
 text-$(R)/stamp/scale-methods = $(SCALE_METHODS)
 
 decoding_SYSTEMS  := llada,llama
