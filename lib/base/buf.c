@@ -12,71 +12,71 @@
 #include "lib/base/err.h"
 #include "lib/base/mem.h"
 
-void buf_reserve(struct buf *b, size_t more)
+void buf_reserve(struct buf *text, size_t more)
 {
     size_t need;
-    if (mem_size_add(b->len, more, &need) || mem_size_add(need, 1, &need))
+    if (mem_size_add(text->len, more, &need) || mem_size_add(need, 1, &need))
         err_machine(__FILE__, __LINE__, "size overflow");
-    if (need > b->cap) {
-        size_t cap = b->cap ? b->cap : 64;
+    if (need > text->cap) {
+        size_t cap = text->cap ? text->cap : 64;
         while (cap < need)
             cap = cap > (size_t)-1 / 2 ? need : 2 * cap;
-        b->data = mem_resize(b->data, cap, 1);
-        b->cap = cap;
+        text->data = mem_resize(text->data, cap, 1);
+        text->cap = cap;
     }
-    b->data[b->len] = 0;
+    text->data[text->len] = 0;
 }
 
-void buf_put(struct buf *b, const void *bytes, size_t n)
+void buf_put(struct buf *text, const void *bytes, size_t n)
 {
-    buf_reserve(b, n);
+    buf_reserve(text, n);
     if (n)
-        memcpy(b->data + b->len, bytes, n);
-    b->len += n;
-    b->data[b->len] = 0;
+        memcpy(text->data + text->len, bytes, n);
+    text->len += n;
+    text->data[text->len] = 0;
 }
 
-void buf_text(struct buf *b, const char *s)
+void buf_text(struct buf *text, const char *bytes)
 {
-    buf_put(b, s, strlen(s));
+    buf_put(text, bytes, strlen(bytes));
 }
 
-void buf_char(struct buf *b, char c)
+void buf_char(struct buf *text, char c)
 {
-    buf_put(b, &c, 1);
+    buf_put(text, &c, 1);
 }
 
-void buf_replaced(struct buf *b, const char *s, const char *old, const char *by)
+void buf_replaced(struct buf *text, const char *bytes, const char *old, const char *by)
 {
-    for (const char *at; (at = strstr(s, old)); s = at + strlen(old)) {
-        buf_put(b, s, (size_t)(at - s));
-        buf_text(b, by);
+    for (const char *at; (at = strstr(bytes, old)); bytes = at + strlen(old)) {
+        buf_put(text, bytes, (size_t)(at - bytes));
+        buf_text(text, by);
     }
-    buf_text(b, s);
+    buf_text(text, bytes);
 }
 
-void buf_format(struct buf *b, const char *format, ...)
+void buf_format(struct buf *text, const char *format, ...)
 {
     va_list ap, again;
     va_start(ap, format);
     va_copy(again, ap);
     int n = vsnprintf(NULL, 0, format, ap);
     va_end(ap);
-    buf_reserve(b, (size_t)n);
-    vsnprintf(b->data + b->len, (size_t)n + 1, format, again);
+    buf_reserve(text, (size_t)n);
+    vsnprintf(text->data + text->len, (size_t)n + 1, format, again);
     va_end(again);
-    b->len += (size_t)n;
+    text->len += (size_t)n;
 }
 
-void buf_clear(struct buf *b)
+void buf_clear(struct buf *text)
 {
-    b->len = 0;
-    if (b->data)
-        b->data[0] = 0;
+    text->len = 0;
+    if (text->data)
+        text->data[0] = 0;
 }
 
-void buf_free(struct buf *b)
+void buf_free(struct buf *text)
 {
-    free(b->data);
-    *b = (struct buf){0};
+    free(text->data);
+    *text = (struct buf){0};
 }

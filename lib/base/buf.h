@@ -13,12 +13,12 @@ struct buf {
     size_t len, cap;
 };
 
-void buf_reserve(struct buf *b, size_t more); /* room for `more` bytes and the NUL */
-void buf_put(struct buf *b, const void *bytes, size_t n);
-void buf_text(struct buf *b, const char *s);
-void buf_char(struct buf *b, char c);
-/* Appends s with `by` in place of each `old`, which is not empty. */
-void buf_replaced(struct buf *b, const char *s, const char *old, const char *by);
-void buf_format(struct buf *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void buf_clear(struct buf *b); /* length 0, memory kept */
-void buf_free(struct buf *b);  /* frees the memory; *b becomes all zero */
+void buf_reserve(struct buf *text, size_t more); /* room for `more` bytes and the NUL */
+void buf_put(struct buf *text, const void *bytes, size_t n);
+void buf_text(struct buf *text, const char *bytes);
+void buf_char(struct buf *text, char c);
+/* Appends bytes with `by` in place of each `old`, which is not empty. */
+void buf_replaced(struct buf *text, const char *bytes, const char *old, const char *by);
+void buf_format(struct buf *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void buf_clear(struct buf *text); /* length 0, memory kept */
+void buf_free(struct buf *text);  /* frees the memory; *b becomes all zero */

@@ -35,8 +35,8 @@ void cgroup_walk(const char *root, const char *controller, cgroup_fn *fn, void *
     char line[8192];
     char *path = mem_format("%s/proc/self/cgroup", root);
     char *two = mem_format("%s/sys/fs/cgroup", root), *one = mem_format("%s/%s", two, controller);
-    FILE *f = fopen(path, "r");
-    while (f && fgets(line, sizeof line, f)) {
+    FILE *file = fopen(path, "r");
+    while (file && fgets(line, sizeof line, file)) {
         line[strcspn(line, "\n")] = 0;
         char *list = strchr(line, ':'), *group = list ? strchr(list + 1, ':') : NULL;
         if (!group || group[1] != '/')
@@ -47,8 +47,8 @@ void cgroup_walk(const char *root, const char *controller, cgroup_fn *fn, void *
         else if (is_listed(list + 1, controller))
             walk_up(one, group, 1, fn, ctx);
     }
-    if (f)
-        fclose(f);
+    if (file)
+        fclose(file);
     free(path);
     free(two);
     free(one);

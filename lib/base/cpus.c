@@ -17,10 +17,10 @@
 static double number_in(const char *path, double otherwise)
 {
     double v;
-    FILE *f = fopen(path, "r");
-    int got = f ? fscanf(f, "%lf", &v) : 0;
-    if (f)
-        fclose(f);
+    FILE *file = fopen(path, "r");
+    int got = file ? fscanf(file, "%lf", &v) : 0;
+    if (file)
+        fclose(file);
     return got == 1 ? v : otherwise;
 }
 
@@ -33,48 +33,48 @@ static size_t core_of(const char *topology, size_t cpu)
     return core;
 }
 
-void cpus_find(struct cpus *c, const char *topology)
+void cpus_find(struct cpus *cpus, const char *topology)
 {
     cpu_set_t allowed;
-    *c = (struct cpus){0};
+    *cpus = (struct cpus){0};
     if (sched_getaffinity(0, sizeof allowed, &allowed)) {
         long online = sysconf(_SC_NPROCESSORS_ONLN); /* a cpu_set_t holds fewer processors */
-        c->n = c->cores = online > 0 ? (size_t)online : 1;
+        cpus->n = cpus->cores = online > 0 ? (size_t)online : 1;
         return;
     }
-    c->n = (size_t)CPU_COUNT(&allowed);
-    c->core = mem_zero(c->n, sizeof *c->core);
-    size_t *name = mem_zero(c->n, sizeof *name);
+    cpus->n = (size_t)CPU_COUNT(&allowed);
+    cpus->core = mem_zero(cpus->n, sizeof *cpus->core);
+    size_t *name = mem_zero(cpus->n, sizeof *name);
     for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++) {
         if (!CPU_ISSET(cpu, &allowed))
             continue;
         size_t core = core_of(topology, cpu), i = 0;
-        while (i < c->cores && name[i] != core)
+        while (i < cpus->cores && name[i] != core)
             i++;
-        if (i == c->cores)
-            name[c->cores++] = core;
-        CPU_SET(cpu, &c->core[i]);
+        if (i == cpus->cores)
+            name[cpus->cores++] = core;
+        CPU_SET(cpu, &cpus->core[i]);
     }
     free(name);
 }
 
-void cpus_free(struct cpus *c)
+void cpus_free(struct cpus *cpus)
 {
-    free(c->core);
-    *c = (struct cpus){0};
+    free(cpus->core);
+    *cpus = (struct cpus){0};
 }
 
 void cpus_keep(size_t n, size_t first)
 {
-    struct cpus c;
+    struct cpus cpus;
     cpu_set_t kept;
-    cpus_find(&c, "/sys/devices/system/cpu");
+    cpus_find(&cpus, "/sys/devices/system/cpu");
     CPU_ZERO(&kept);
-    for (size_t i = 0; i < n && n < c.cores && c.core; i++)
-        CPU_OR(&kept, &kept, &c.core[(first + i) % c.cores]);
+    for (size_t i = 0; i < n && n < cpus.cores && cpus.core; i++)
+        CPU_OR(&kept, &kept, &cpus.core[(first + i) % cpus.cores]);
     if (CPU_COUNT(&kept))
         sched_setaffinity(0, sizeof kept, &kept); /* refused: any core will do */
-    cpus_free(&c);
+    cpus_free(&cpus);
 }
 
 /* Lowers *ctx to the quota of a group, in processors. Version 2 has both numbers in a file ("max":
@@ -84,11 +84,11 @@ static void lower(void *ctx, const char *folder, int version)
     char *used = mem_format("%s/%s", folder, version == 2 ? "cpu.max" : "cpu.cfs_quota_us");
     double quota = 0, period = 0, *least = ctx;
     if (version == 2) {
-        FILE *f = fopen(used, "r");
-        if (f && fscanf(f, "%lf %lf", &quota, &period) != 2)
+        FILE *file = fopen(used, "r");
+        if (file && fscanf(file, "%lf %lf", &quota, &period) != 2)
             quota = 0;
-        if (f)
-            fclose(f);
+        if (file)
+            fclose(file);
     } else {
         char *of = mem_format("%s/cpu.cfs_period_us", folder);
         quota = number_in(used, 0);

@@ -11,8 +11,8 @@ struct cpus {
     cpu_set_t *core; /* [cores] the allowed processors of each, owned; NULL: mask not readable */
 };
 /* topology: "/sys/devices/system/cpu". */
-void cpus_find(struct cpus *c, const char *topology);
-void cpus_free(struct cpus *c);
+void cpus_find(struct cpus *cpus, const char *topology);
+void cpus_free(struct cpus *cpus);
 /* Limits the calling thread, and threads and pools that it starts later, to n of the allowed cores:
  * number `first` (modulo their number) and those after it. Changes nothing if n is 0 or not below
  * the number of cores. */

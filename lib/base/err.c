@@ -77,12 +77,12 @@ void err_share(struct err_witness **other)
 static _Noreturn void leave(const char *file, int line, const char *what, int code)
 {
     char where[256], clean[512];
-    struct err_witness *w = __atomic_exchange_n(place, NULL, __ATOMIC_ACQ_REL); /* once */
+    struct err_witness *witness = __atomic_exchange_n(place, NULL, __ATOMIC_ACQ_REL); /* once */
     plain_text(clean, sizeof clean, what);
     fprintf(stderr, "crossover: %s:%d: %s\n", file, line, clean);
     snprintf(where, sizeof where, "%s:%d", file, line);
-    if (w)
-        w->hear(w, code, where, what);
+    if (witness)
+        witness->hear(witness, code, where, what);
     _exit(code);
 }
 

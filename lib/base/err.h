@@ -53,7 +53,7 @@ void err_file(const char *file, int line, const char *what) __attribute__((noret
 /* A callback before err_machine or err_file ends the process; `where`: "FILE:LINE". Any thread may
  * call it, also inside a library that holds its locks: it must not allocate or wait. */
 struct err_witness {
-    void (*hear)(struct err_witness *w, int code, const char *where, const char *what);
+    void (*hear)(struct err_witness *witness, int code, const char *where, const char *what);
 };
 /* The place of the pointer to the process's only witness; the pointer is NULL at first. A shared
  * object with its own err.c calls err_share to use the place of the program that loaded it (NULL:

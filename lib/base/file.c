@@ -17,54 +17,54 @@
 
 #include "lib/base/mem.h"
 
-/* All of f, up to one chunk more than `limit`. -1: errno is set. */
-static int read_stream(FILE *f, size_t limit, struct buf *b)
+/* All of file, up to one chunk more than `limit`. -1: errno is set. */
+static int read_stream(FILE *file, size_t limit, struct buf *text)
 {
     enum { CHUNK = 1 << 16 };
     size_t n = 0;
     do {
-        buf_reserve(b, CHUNK);
-        n = fread(b->data + b->len, 1, CHUNK, f);
-        b->len += n;
-        b->data[b->len] = 0;
-    } while (n > 0 && b->len <= limit);
-    return ferror(f) ? -1 : 0;
+        buf_reserve(text, CHUNK);
+        n = fread(text->data + text->len, 1, CHUNK, file);
+        text->len += n;
+        text->data[text->len] = 0;
+    } while (n > 0 && text->len <= limit);
+    return ferror(file) ? -1 : 0;
 }
 
 /* 1: the file has n bytes, and nobody wrote to it since it was opened. */
-static int is_unchanged(FILE *f, const struct stat *before, size_t n)
+static int is_unchanged(FILE *file, const struct stat *before, size_t n)
 {
     struct stat now;
     if (!S_ISREG(before->st_mode) || before->st_size == 0) /* 0: a file in /proc */
         return 1;
-    return !fstat(fileno(f), &now) && (size_t)now.st_size == n &&
+    return !fstat(fileno(file), &now) && (size_t)now.st_size == n &&
            now.st_mtim.tv_sec == before->st_mtim.tv_sec &&
            now.st_mtim.tv_nsec == before->st_mtim.tv_nsec;
 }
 
-int file_read(const char *path, size_t limit, struct buf *b, struct err *e)
+int file_read(const char *path, size_t limit, struct buf *text, struct err *e)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    FILE *f = fd < 0 ? NULL : fdopen(fd, "rb");
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "rb");
     struct stat before = {0};
-    if (!f) {
+    if (!file) {
         err_set(e, err_reason(EXIT_NO_INPUT), "%s: %s", path, strerror(errno));
         if (fd >= 0)
             close(fd);
         return -1;
     }
-    size_t already = b->len;
+    size_t already = text->len;
     int bad = fstat(fd, &before);
     if (!bad && S_ISFIFO(before.st_mode))
         bad = err_set(e, EXIT_NO_INPUT, "%s: expected a regular file, got a pipe", path);
-    else if (bad || read_stream(f, limit, b))
+    else if (bad || read_stream(file, limit, text))
         bad = err_set(e, errno == EISDIR ? EXIT_NO_INPUT : EXIT_IO, "%s: at byte %zu: %s", path,
-                      b->len - already, strerror(errno));
-    else if (b->len > limit)
+                      text->len - already, strerror(errno));
+    else if (text->len > limit)
         bad = err_set(e, EXIT_BAD_DATA, "%s: larger than the limit of %zu bytes", path, limit);
-    else if (!is_unchanged(f, &before, b->len - already))
+    else if (!is_unchanged(file, &before, text->len - already))
         bad = err_set(e, EXIT_IO, "%s: changed while reading", path);
-    fclose(f);
+    fclose(file);
     return bad;
 }
 
@@ -76,39 +76,39 @@ int file_same(const char *a, const char *b)
 
 int file_exists(const char *path)
 {
-    struct stat s;
-    return !stat(path, &s);
+    struct stat info;
+    return !stat(path, &info);
 }
 
 int file_is_folder(const char *path)
 {
-    struct stat s;
-    return !stat(path, &s) && S_ISDIR(s.st_mode);
+    struct stat info;
+    return !stat(path, &info) && S_ISDIR(info.st_mode);
 }
 
 int file_is_regular(const char *path)
 {
-    struct stat s;
-    return !stat(path, &s) && S_ISREG(s.st_mode);
+    struct stat info;
+    return !stat(path, &info) && S_ISREG(info.st_mode);
 }
 
 int file_in_memory(const char *path)
 {
     static const unsigned long kinds[] = {0x01021994, 0x858458f6}; /* tmpfs, ramfs: statfs(2) */
-    struct statfs f;
-    return !statfs(path, &f) &&
-           ((unsigned long)f.f_type == kinds[0] || (unsigned long)f.f_type == kinds[1]);
+    struct statfs system;
+    return !statfs(path, &system) &&
+           ((unsigned long)system.f_type == kinds[0] || (unsigned long)system.f_type == kinds[1]);
 }
 
 int file_make_folder(const char *path, struct err *e)
 {
     char *copy = mem_text(path);
     int bad = 0;
-    for (char *p = copy + 1; !bad && *p; p++)
-        if (*p == '/') {
-            *p = 0;
+    for (char *at = copy + 1; !bad && *at; at++)
+        if (*at == '/') {
+            *at = 0;
             bad = mkdir(copy, 0777) && errno != EEXIST;
-            *p = '/';
+            *at = '/';
         }
     bad = bad || (mkdir(copy, 0777) && errno != EEXIST);
     if (bad)

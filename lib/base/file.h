@@ -6,9 +6,9 @@
 #include "lib/base/buf.h"
 #include "lib/base/err.h"
 
-/* Reads a whole file of at most `limit` bytes into *b. -1: EXIT_NO_INPUT, EXIT_IO (also when it
+/* Reads a whole file of at most `limit` bytes into *text. -1: EXIT_NO_INPUT, EXIT_IO (also when it
  * changed during the read), or EXIT_BAD_DATA when it is larger. */
-int file_read(const char *path, size_t limit, struct buf *b, struct err *e);
+int file_read(const char *path, size_t limit, struct buf *text, struct err *e);
 
 /* 1 when both names are the same existing file, else 0. */
 int file_same(const char *a, const char *b);

@@ -15,14 +15,14 @@
 
 int folder_check_new(const char *path, const char *option, struct err *e)
 {
-    DIR *d = opendir(path);
+    DIR *folder = opendir(path);
     int n = 0;
-    if (!d)
+    if (!folder)
         return errno == ENOENT ? 0 : err_set(e, EXIT_CANNOT_CREATE, "%s %s: %s", option, path,
                                              strerror(errno));
-    for (struct dirent *x; (x = readdir(d));)
-        n += strcmp(x->d_name, ".") && strcmp(x->d_name, "..");
-    closedir(d);
+    for (struct dirent *entry; (entry = readdir(folder));)
+        n += strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..");
+    closedir(folder);
     return n ? err_set(e, EXIT_CANNOT_CREATE, "%s %s: expected a folder that is new or empty, got "
                        "one with files: name another", option, path) : 0;
 }
@@ -42,49 +42,50 @@ static char *temp_name(const char *path)
 static void clear(const char *folder)
 {
     DIR *d = opendir(folder);
-    for (struct dirent *x; d && (x = readdir(d));)
-        unlinkat(dirfd(d), x->d_name, 0); /* does not remove folders, including "." and ".." */
+    for (struct dirent *entry; d && (entry = readdir(d));)
+        unlinkat(dirfd(d), entry->d_name, 0); /* does not remove folders, including "." and ".." */
     if (d)
         closedir(d);
 }
 
-static void close_folder(struct folder *f)
+static void close_folder(struct folder *folder)
 {
-    if (f->lock >= 0)
-        close(f->lock);
-    free(f->path);
-    free(f->temp);
-    *f = (struct folder){.lock = -1};
+    if (folder->lock >= 0)
+        close(folder->lock);
+    free(folder->path);
+    free(folder->temp);
+    *folder = (struct folder){.lock = -1};
 }
 
-int folder_begin(struct folder *f, const char *path, struct err *e)
+int folder_begin(struct folder *folder, const char *path, struct err *e)
 {
-    *f = (struct folder){mem_text(path), temp_name(path), -1};
-    if (file_make_folder(f->temp, e) || (f->lock = file_lock_folder(f->temp, e)) < 0) {
-        close_folder(f);
+    *folder = (struct folder){mem_text(path), temp_name(path), -1};
+    if (file_make_folder(folder->temp, e) ||
+        (folder->lock = file_lock_folder(folder->temp, e)) < 0) {
+        close_folder(folder);
         return -1;
     }
-    clear(f->temp);
+    clear(folder->temp);
     return 0;
 }
 
-int folder_commit(struct folder *f, struct err *e)
+int folder_commit(struct folder *folder, struct err *e)
 {
-    if (!rename(f->temp, f->path)) {
-        close_folder(f);
+    if (!rename(folder->temp, folder->path)) {
+        close_folder(folder);
         return 0;
     }
-    err_set(e, EXIT_CANNOT_CREATE, "%s: cannot rename to %s: %s", f->temp, f->path,
+    err_set(e, EXIT_CANNOT_CREATE, "%s: cannot rename to %s: %s", folder->temp, folder->path,
             strerror(errno));
-    folder_abandon(f);
+    folder_abandon(folder);
     return -1;
 }
 
-void folder_abandon(struct folder *f)
+void folder_abandon(struct folder *folder)
 {
-    if (f->temp) {
-        clear(f->temp);
-        rmdir(f->temp);
+    if (folder->temp) {
+        clear(folder->temp);
+        rmdir(folder->temp);
     }
-    close_folder(f);
+    close_folder(folder);
 }

@@ -13,8 +13,8 @@ struct folder {
 int folder_check_new(const char *path, const char *option, struct err *e);
 /* Creates the temporary folder and the parents of `path`. -1: EXIT_CANNOT_CREATE, EXIT_BUSY;
  * nothing is left to be freed. */
-int folder_begin(struct folder *f, const char *path, struct err *e);
+int folder_begin(struct folder *folder, const char *path, struct err *e);
 /* Renames temp to path, which must be absent or empty. -1: EXIT_CANNOT_CREATE, and temp is
  * removed. */
-int folder_commit(struct folder *f, struct err *e);
-void folder_abandon(struct folder *f); /* removes temp */
+int folder_commit(struct folder *folder, struct err *e);
+void folder_abandon(struct folder *folder); /* removes temp */

@@ -19,21 +19,21 @@ struct hash {
 
 struct hash *hash_new(void)
 {
-    struct hash *h = mem_alloc(sizeof *h);
-    SHA256_Init(&h->ctx);
-    return h;
+    struct hash *hash = mem_alloc(sizeof *hash);
+    SHA256_Init(&hash->ctx);
+    return hash;
 }
 
-void hash_add(struct hash *h, const void *bytes, size_t n)
+void hash_add(struct hash *hash, const void *bytes, size_t n)
 {
-    SHA256_Update(&h->ctx, bytes, n);
+    SHA256_Update(&hash->ctx, bytes, n);
 }
 
-void hash_hex(const struct hash *h, char hex[65])
+void hash_hex(const struct hash *hash, char hex[65])
 {
     static const char digits[] = "0123456789abcdef";
     unsigned char digest[SHA256_DIGEST_LENGTH];
-    struct hash copy = *h;
+    struct hash copy = *hash;
     SHA256_Final(digest, &copy.ctx);
     for (size_t i = 0; i < sizeof digest; i++) {
         *hex++ = digits[digest[i] >> 4];
@@ -42,29 +42,29 @@ void hash_hex(const struct hash *h, char hex[65])
     *hex = 0;
 }
 
-void hash_free(struct hash *h)
+void hash_free(struct hash *hash)
 {
-    free(h);
+    free(hash);
 }
 
 /* ---- files and memory ---- */
 
 int hash_file(const char *path, char hex[65], struct err *e)
 {
-    FILE *f = fopen(path, "rb");
-    if (!f)
+    FILE *file = fopen(path, "rb");
+    if (!file)
         return err_set(e, err_reason(EXIT_NO_INPUT), "%s: %s", path, strerror(errno));
-    struct hash *h = hash_new();
+    struct hash *hash = hash_new();
     enum { CHUNK = 1 << 20 };
     char *chunk = mem_alloc(CHUNK);
     size_t n;
-    while ((n = fread(chunk, 1, CHUNK, f)) > 0)
-        hash_add(h, chunk, n);
-    int bad = ferror(f), why = errno;
-    fclose(f);
+    while ((n = fread(chunk, 1, CHUNK, file)) > 0)
+        hash_add(hash, chunk, n);
+    int bad = ferror(file), why = errno;
+    fclose(file);
     free(chunk);
-    hash_hex(h, hex);
-    hash_free(h);
+    hash_hex(hash, hex);
+    hash_free(hash);
     return bad ? err_set(e, why == EISDIR ? EXIT_NO_INPUT : EXIT_IO, "%s: read error: %s", path,
                          strerror(why))
                : 0;
@@ -72,8 +72,8 @@ int hash_file(const char *path, char hex[65], struct err *e)
 
 void hash_bytes(const void *bytes, size_t n, char hex[65])
 {
-    struct hash *h = hash_new();
-    hash_add(h, bytes, n);
-    hash_hex(h, hex);
-    hash_free(h);
+    struct hash *hash = hash_new();
+    hash_add(hash, bytes, n);
+    hash_hex(hash, hex);
+    hash_free(hash);
 }

@@ -8,10 +8,10 @@
 struct hash; /* a running SHA-256 */
 
 struct hash *hash_new(void);
-void hash_add(struct hash *h, const void *bytes, size_t n);
+void hash_add(struct hash *hash, const void *bytes, size_t n);
 /* Writes 64 hex digits and a NUL of what was added so far; more may be added afterwards. */
-void hash_hex(const struct hash *h, char hex[65]);
-void hash_free(struct hash *h);
+void hash_hex(const struct hash *hash, char hex[65]);
+void hash_free(struct hash *hash);
 
 /* SHA-256 of a whole file. -1: not readable (EXIT_NO_INPUT) or read error (EXIT_IO). */
 int hash_file(const char *path, char hex[65], struct err *e);

@@ -16,16 +16,16 @@ static inline uint64_t hash64_bits(uint64_t h, uint64_t v)
     return h ^ (h >> 31);
 }
 
-/* A hash of s[0..n-1] that starts from h. Machines of the other byte order get other values. */
-static inline uint64_t hash64_text(uint64_t h, const char *s, size_t n)
+/* A hash of text[0..n-1] that starts from h. Machines of the other byte order get other values. */
+static inline uint64_t hash64_text(uint64_t h, const char *text, size_t n)
 {
     uint64_t x = 0;
-    for (h = hash64_bits(h, n); n >= 8; s += 8, n -= 8) {
-        memcpy(&x, s, 8);
+    for (h = hash64_bits(h, n); n >= 8; text += 8, n -= 8) {
+        memcpy(&x, text, 8);
         h = hash64_bits(h, x);
     }
     x = 0;
-    memcpy(&x, s, n);
+    memcpy(&x, text, n);
     return hash64_bits(h, x);
 }
 

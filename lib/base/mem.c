@@ -36,9 +36,9 @@ void *mem_resize(void *p, size_t count, size_t size)
     return check(realloc(p, bytes ? bytes : 1));
 }
 
-char *mem_text(const char *s)
+char *mem_text(const char *text)
 {
-    return check(strdup(s));
+    return check(strdup(text));
 }
 
 char *mem_format(const char *format, ...)

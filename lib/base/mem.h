@@ -12,7 +12,7 @@ C_BEGIN
 void *mem_alloc(size_t bytes);
 void *mem_zero(size_t count, size_t size);
 void *mem_resize(void *p, size_t count, size_t size);
-char *mem_text(const char *s);
+char *mem_text(const char *text);
 char *mem_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Aligned to 64 bytes (a cache line, an AVX-512 vector); freed with free(). Not cleared. */

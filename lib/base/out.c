@@ -28,8 +28,8 @@ static char *folder_of(const char *path, const char **name)
 /* 1: a device or a pipe, which is written and never replaced. */
 static int is_special(const char *path)
 {
-    struct stat s;
-    return !stat(path, &s) && !S_ISREG(s.st_mode) && !S_ISDIR(s.st_mode);
+    struct stat info;
+    return !stat(path, &info) && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
 }
 
 /* Locks the file of descriptor fd against other writers. -1: EXIT_BUSY, with the process that holds
@@ -78,19 +78,19 @@ static int open_temp(const char *temp, const char *path, int kept, struct err *e
                    path, temp);
 }
 
-static int open_out(struct out *o, const char *path, int kept, struct err *e)
+static int open_out(struct out *out, const char *path, int kept, struct err *e)
 {
-    *o = (struct out){0};
+    *out = (struct out){0};
     if (!strcmp(path, "-")) {
-        o->f = stdout;
+        out->f = stdout;
         return 0;
     }
     if (is_special(path)) {
-        o->f = fopen(path, "wbe");
-        if (!o->f)
+        out->f = fopen(path, "wbe");
+        if (!out->f)
             return err_set(e, err_reason(EXIT_CANNOT_CREATE), "%s: cannot open: %s", path,
                            strerror(errno));
-        o->path = mem_text(path);
+        out->path = mem_text(path);
         return 0;
     }
     if (file_is_folder(path))
@@ -103,20 +103,20 @@ static int open_out(struct out *o, const char *path, int kept, struct err *e)
         free(temp);
         return -1;
     }
-    *o = (struct out){.f = fdopen(fd, kept ? "r+b" : "wb"), .path = mem_text(path), .temp = temp};
-    if (!o->f)
+    *out = (struct out){.f = fdopen(fd, kept ? "r+b" : "wb"), .path = mem_text(path), .temp = temp};
+    if (!out->f)
         err_machine(__FILE__, __LINE__, "out of host memory");
     return 0;
 }
 
-int out_open(struct out *o, const char *path, struct err *e)
+int out_open(struct out *out, const char *path, struct err *e)
 {
-    return open_out(o, path, 0, e);
+    return open_out(out, path, 0, e);
 }
 
-int out_open_kept(struct out *o, const char *path, struct err *e)
+int out_open_kept(struct out *out, const char *path, struct err *e)
 {
-    return open_out(o, path, 1, e);
+    return open_out(out, path, 1, e);
 }
 
 static void sync_folder(const char *path)
@@ -131,67 +131,68 @@ static void sync_folder(const char *path)
     free(folder);
 }
 
-int out_commit(struct out *o, struct err *e)
+int out_commit(struct out *out, struct err *e)
 {
-    if (!o->f)
+    if (!out->f)
         return 0;
-    int bad = fflush(o->f) || ferror(o->f);
-    if (!o->temp) {
-        bad |= fclose(o->f);
+    int bad = fflush(out->f) || ferror(out->f);
+    if (!out->temp) {
+        bad |= fclose(out->f);
         if (bad)
-            err_set(e, EXIT_IO, "%s: %s", o->path ? o->path : "standard output", strerror(errno));
-        free(o->path);
-        *o = (struct out){0};
+            err_set(e, EXIT_IO, "%s: %s", out->path ? out->path : "standard output",
+                    strerror(errno));
+        free(out->path);
+        *out = (struct out){0};
         return bad ? -1 : 0;
     }
-    bad = bad || fsync(fileno(o->f));
-    bad |= fclose(o->f);
-    o->f = NULL;
-    bad = bad || rename(o->temp, o->path);
+    bad = bad || fsync(fileno(out->f));
+    bad |= fclose(out->f);
+    out->f = NULL;
+    bad = bad || rename(out->temp, out->path);
     if (bad) {
-        err_set(e, EXIT_IO, "%s: cannot write: %s", o->path, strerror(errno));
-        unlink(o->temp);
+        err_set(e, EXIT_IO, "%s: cannot write: %s", out->path, strerror(errno));
+        unlink(out->temp);
     } else {
-        sync_folder(o->path);
+        sync_folder(out->path);
     }
-    free(o->temp);
-    free(o->path);
-    *o = (struct out){0};
+    free(out->temp);
+    free(out->path);
+    *out = (struct out){0};
     return bad ? -1 : 0;
 }
 
 int out_whole(const char *path, const void *bytes, size_t n, struct err *e)
 {
-    struct out o;
-    if (out_open(&o, path, e))
+    struct out out;
+    if (out_open(&out, path, e))
         return -1;
-    if (n && fwrite(bytes, 1, n, o.f) != n) {
+    if (n && fwrite(bytes, 1, n, out.f) != n) {
         err_set(e, EXIT_IO, "%s: cannot write: %s", path, strerror(errno));
-        out_abandon(&o);
+        out_abandon(&out);
         return -1;
     }
-    return out_commit(&o, e);
+    return out_commit(&out, e);
 }
 
-void out_abandon(struct out *o)
+void out_abandon(struct out *out)
 {
-    if (o->temp) {
-        if (o->f)
-            fclose(o->f);
-        unlink(o->temp);
-    } else if (o->path) {
-        fclose(o->f);
+    if (out->temp) {
+        if (out->f)
+            fclose(out->f);
+        unlink(out->temp);
+    } else if (out->path) {
+        fclose(out->f);
     }
-    free(o->temp);
-    free(o->path);
-    *o = (struct out){0};
+    free(out->temp);
+    free(out->path);
+    *out = (struct out){0};
 }
 
-void out_leave(struct out *o)
+void out_leave(struct out *out)
 {
-    if (o->f)
-        fclose(o->f);
-    free(o->temp);
-    free(o->path);
-    *o = (struct out){0};
+    if (out->f)
+        fclose(out->f);
+    free(out->temp);
+    free(out->path);
+    *out = (struct out){0};
 }

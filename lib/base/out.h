@@ -13,15 +13,15 @@ struct out {
     char *path, *temp; /* both NULL for standard output, temp for a device */
 };
 /* -1: EXIT_CANNOT_CREATE; EXIT_BUSY when another process writes it: *e has its id. */
-int out_open(struct out *o, const char *path, struct err *e);
-/* The same, but an existing temporary file keeps its contents: o->f reads them, and writes to its
+int out_open(struct out *out, const char *path, struct err *e);
+/* The same, but an existing temporary file keeps its contents: out->f reads them, and writes to its
  * descriptor append. */
-int out_open_kept(struct out *o, const char *path, struct err *e);
+int out_open_kept(struct out *out, const char *path, struct err *e);
 /* Flushes, checks, syncs, renames. -1: EXIT_IO, and the temporary file is removed. */
-int out_commit(struct out *o, struct err *e);
+int out_commit(struct out *out, struct err *e);
 /* Opens, writes these bytes and commits. */
 int out_whole(const char *path, const void *bytes, size_t n, struct err *e);
 /* Removes the temporary file. Safe after a commit. */
-void out_abandon(struct out *o);
+void out_abandon(struct out *out);
 /* Closes the temporary file and keeps it for another process. */
-void out_leave(struct out *o);
+void out_leave(struct out *out);

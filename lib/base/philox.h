@@ -12,11 +12,11 @@ HOST_DEVICE void philox(const uint32_t counter[4], const uint32_t key[2], uint32
     uint32_t c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3];
     uint32_t k0 = key[0], k1 = key[1];
     for (int i = 0; i < 10; i++) {
-        uint64_t a = (uint64_t)0xD2511F53u * c0, b = (uint64_t)0xCD9E8D57u * c2;
-        c0 = (uint32_t)(b >> 32) ^ c1 ^ k0;
-        c1 = (uint32_t)b;
-        c2 = (uint32_t)(a >> 32) ^ c3 ^ k1;
-        c3 = (uint32_t)a;
+        uint64_t low = (uint64_t)0xD2511F53u * c0, high = (uint64_t)0xCD9E8D57u * c2;
+        c0 = (uint32_t)(high >> 32) ^ c1 ^ k0;
+        c1 = (uint32_t)high;
+        c2 = (uint32_t)(low >> 32) ^ c3 ^ k1;
+        c3 = (uint32_t)low;
         k0 += 0x9E3779B9u; /* golden ratio */
         k1 += 0xBB67AE85u; /* sqrt(3) - 1 */
     }
@@ -26,11 +26,11 @@ HOST_DEVICE void philox(const uint32_t counter[4], const uint32_t key[2], uint32
     out[3] = c3;
 }
 
-/* 64 bits at the place (a, b) of stream `seed`: rng_at. */
-HOST_DEVICE uint64_t philox_at(uint64_t seed, uint64_t a, uint64_t b)
+/* 64 bits at the place (low, high) of stream `seed`: rng_at. */
+HOST_DEVICE uint64_t philox_at(uint64_t seed, uint64_t low, uint64_t high)
 {
-    const uint32_t counter[4] = {(uint32_t)a, (uint32_t)(a >> 32), (uint32_t)b,
-                                 (uint32_t)(b >> 32)};
+    const uint32_t counter[4] = {(uint32_t)low, (uint32_t)(low >> 32), (uint32_t)high,
+                                 (uint32_t)(high >> 32)};
     const uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
     uint32_t out[4];
     philox(counter, key, out);

@@ -11,62 +11,62 @@
 #include "lib/base/mem.h"
 #include "lib/base/hash64.h"
 
-static int is_at(const struct places *p, size_t place, const char *text, size_t n)
+static int is_at(const struct places *places, size_t place, const char *text, size_t n)
 {
-    const struct places_text *t = &p->v[place];
-    return t->n == n && !memcmp(p->bytes.data + t->from, text, n);
+    const struct places_text *places_text = &places->v[place];
+    return places_text->n == n && !memcmp(places->bytes.data + places_text->from, text, n);
 }
 
 /* The slot of the text, or the free slot for it. */
-static uint32_t *find(const struct places *p, const char *text, size_t n)
+static uint32_t *find(const struct places *places, const char *text, size_t n)
 {
-    size_t i = hash64_text(0, text, n) & (p->slots - 1);
-    while (p->slot[i] && !is_at(p, p->slot[i] - 1, text, n))
-        i = (i + 1) & (p->slots - 1);
-    return &p->slot[i];
+    size_t i = hash64_text(0, text, n) & (places->slots - 1);
+    while (places->slot[i] && !is_at(places, places->slot[i] - 1, text, n))
+        i = (i + 1) & (places->slots - 1);
+    return &places->slot[i];
 }
 
-static void make_room(struct places *p)
+static void make_room(struct places *places)
 {
-    if (4 * (p->n + 1) <= 3 * p->slots)
+    if (4 * (places->n + 1) <= 3 * places->slots)
         return;
-    free(p->slot);
-    p->slots = p->slots ? 2 * p->slots : 64;
-    p->slot = mem_zero(p->slots, sizeof *p->slot);
-    for (size_t i = 0; i < p->n; i++)
-        *find(p, p->bytes.data + p->v[i].from, p->v[i].n) = (uint32_t)i + 1;
+    free(places->slot);
+    places->slots = places->slots ? 2 * places->slots : 64;
+    places->slot = mem_zero(places->slots, sizeof *places->slot);
+    for (size_t i = 0; i < places->n; i++)
+        *find(places, places->bytes.data + places->v[i].from, places->v[i].n) = (uint32_t)i + 1;
 }
 
-size_t places_of(struct places *p, const char *text, size_t n)
+size_t places_of(struct places *places, const char *text, size_t n)
 {
-    if (n > UINT32_MAX || p->n > UINT32_MAX - 2)
+    if (n > UINT32_MAX || places->n > UINT32_MAX - 2)
         err_machine(__FILE__, __LINE__, "too many texts");
-    make_room(p);
-    uint32_t *slot = find(p, text, n);
+    make_room(places);
+    uint32_t *slot = find(places, text, n);
     if (!*slot) {
-        MEM_GROW(p->v, p->n, p->cap);
-        p->v[p->n] = (struct places_text){p->bytes.len, (uint32_t)n};
-        buf_put(&p->bytes, text, n);
-        buf_char(&p->bytes, 0);
-        *slot = (uint32_t)++p->n;
+        MEM_GROW(places->v, places->n, places->cap);
+        places->v[places->n] = (struct places_text){places->bytes.len, (uint32_t)n};
+        buf_put(&places->bytes, text, n);
+        buf_char(&places->bytes, 0);
+        *slot = (uint32_t)++places->n;
     }
     return *slot - 1;
 }
 
-int places_has(const struct places *p, const char *text, size_t n)
+int places_has(const struct places *places, const char *text, size_t n)
 {
-    return p->n && n <= UINT32_MAX && *find(p, text, n);
+    return places->n && n <= UINT32_MAX && *find(places, text, n);
 }
 
-const char *places_text(const struct places *p, size_t place)
+const char *places_text(const struct places *places, size_t place)
 {
-    return p->bytes.data + p->v[place].from;
+    return places->bytes.data + places->v[place].from;
 }
 
-void places_free(struct places *p)
+void places_free(struct places *places)
 {
-    buf_free(&p->bytes);
-    free(p->v);
-    free(p->slot);
-    *p = (struct places){0};
+    buf_free(&places->bytes);
+    free(places->v);
+    free(places->slot);
+    *places = (struct places){0};
 }

@@ -20,9 +20,9 @@ struct places { /* begins as zeroes; n + 21 to 32 bytes a text of n bytes */
 };
 
 /* The place of text[0..n-1]. At most 2^32 - 2 texts, of less than 4 GiB each. */
-size_t places_of(struct places *p, const char *text, size_t n);
+size_t places_of(struct places *places, const char *text, size_t n);
 /* 1: the text has a place. */
-int places_has(const struct places *p, const char *text, size_t n);
+int places_has(const struct places *places, const char *text, size_t n);
 /* The text of a place, with its NUL; borrowed until the next places_of. */
-const char *places_text(const struct places *p, size_t place);
-void places_free(struct places *p);
+const char *places_text(const struct places *places, size_t place);
+void places_free(struct places *places);

@@ -10,16 +10,20 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The length of the character at s and its code point; 0: not well formed (RFC 3629). */
-static size_t decode(const unsigned char *s, uint32_t *code)
+/* The length of the character at text and its code point; 0: not well formed (RFC 3629). */
+static size_t decode(const unsigned char *text, uint32_t *code)
 {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    size_t n = *s < 0x80 ? 1 : *s >> 5 == 6 ? 2 : *s >> 4 == 14 ? 3 : *s >> 3 == 30 ? 4 : 0;
-    *code = n == 1 ? *s : n ? *s & (0xFFu >> (n + 1)) : 0;
+    size_t n = *text < 0x80       ? 1
+               : *text >> 5 == 6  ? 2
+               : *text >> 4 == 14 ? 3
+               : *text >> 3 == 30 ? 4
+                                  : 0;
+    *code = n == 1 ? *text : n ? *text & (0xFFu >> (n + 1)) : 0;
     for (size_t i = 1; i < n; i++) {
-        if (s[i] >> 6 != 2)
+        if (text[i] >> 6 != 2)
             return 0;
-        *code = *code << 6 | (s[i] & 63u);
+        *code = *code << 6 | (text[i] & 63u);
     }
     return *code < least[n] || *code > 0x10FFFF ? 0 : n;
 }
@@ -33,19 +37,19 @@ static int is_shown(uint32_t c)
     return !control && !direction && !outside;
 }
 
-size_t plain_next(const char *s, int *shown)
+size_t plain_next(const char *text, int *shown)
 {
     uint32_t code;
-    size_t n = decode((const unsigned char *)s, &code);
+    size_t n = decode((const unsigned char *)text, &code);
     *shown = n && is_shown(code);
     return n ? n : 1;
 }
 
-/* Length of the printable ASCII at the start of s, which most messages consist of. */
-static size_t ascii(const char *s)
+/* Length of the printable ASCII at the start of text, which most messages consist of. */
+static size_t ascii(const char *text)
 {
     size_t n = 0;
-    while (s[n] >= ' ' && s[n] <= '~')
+    while (text[n] >= ' ' && text[n] <= '~')
         n++;
     return n;
 }

@@ -7,10 +7,10 @@
 
 C_BEGIN
 
-/* Length in bytes of the UTF-8 character at s (not its end); 1 for a byte that begins none. *shown:
- * 1 when it is safe to print: no control character (C0, DEL, C1), line separator, mark of writing
- * direction (Unicode, UAX #9), surrogate or noncharacter. */
-size_t plain_next(const char *s, int *shown);
+/* Length in bytes of the UTF-8 character at text (not its end); 1 for a byte that begins none.
+ * *shown: 1 when it is safe to print: no control character (C0, DEL, C1), line separator, mark of
+ * writing direction (Unicode, UAX #9), surrogate or noncharacter. */
+size_t plain_next(const char *text, int *shown);
 
 /* Copies src to dst[size], cut between characters; a byte that is not safe to print becomes \xNN. A
  * second call changes nothing. */

@@ -85,9 +85,9 @@ struct range {
 
 /* First index of a worker's lane, and end of the lane before. Lanes that are not empty differ by at
  * most one index in length, because the longest lane decides how long the loop takes. */
-static size_t lane_begin(const struct pool *p, const struct loop *j, size_t worker)
+static size_t lane_begin(const struct pool *pool, const struct loop *j, size_t worker)
 {
-    size_t before = (j->lanes * worker + p->threads - 1) / p->threads;
+    size_t before = (j->lanes * worker + pool->threads - 1) / pool->threads;
     return j->n * before / j->lanes;
 }
 
@@ -112,12 +112,12 @@ static int take(atomic_uint_fast64_t *lane, struct range all, size_t grain, unsi
     return part->first < part->end;
 }
 
-static void run_lanes(struct pool *p, size_t worker, unsigned loop, const struct loop *j)
+static void run_lanes(struct pool *pool, size_t worker, unsigned loop, const struct loop *j)
 {
-    for (size_t far = 0; far < p->threads; far = far < NEAR ? far + 1 : 2 * far) {
-        size_t owner = worker + far < p->threads ? worker + far : worker + far - p->threads;
-        struct range all = {lane_begin(p, j, owner), lane_begin(p, j, owner + 1)}, part;
-        while (take(&p->seats[owner].lane, all, j->grain, loop, &part))
+    for (size_t far = 0; far < pool->threads; far = far < NEAR ? far + 1 : 2 * far) {
+        size_t owner = worker + far < pool->threads ? worker + far : worker + far - pool->threads;
+        struct range all = {lane_begin(pool, j, owner), lane_begin(pool, j, owner + 1)}, part;
+        while (take(&pool->seats[owner].lane, all, j->grain, loop, &part))
             j->task(j->ctx, part.first, part.end, worker);
     }
 }
@@ -137,114 +137,114 @@ static inline void relax(void)
 }
 
 /* 1 as soon as the gate has the value; 0 after some time without it. */
-static inline int spin(const struct pool *p, struct gate *g, unsigned value)
+static inline int spin(const struct pool *pool, struct gate *gate, unsigned value)
 {
-    if (atomic_load(&g->word) == value)
+    if (atomic_load(&gate->word) == value)
         return 1;
-    if (p->oversubscribed)
+    if (pool->oversubscribed)
         return 0;
-    if (g->skip) {
-        g->skip--;
+    if (gate->skip) {
+        gate->skip--;
         return 0;
     }
     int64_t end = clock_ns() + SPIN_NS;
     do
         for (int i = 0; i < PAUSES; i++) {
-            if (atomic_load(&g->word) == value) {
-                g->vain = 0;
+            if (atomic_load(&gate->word) == value) {
+                gate->vain = 0;
                 return 1;
             }
             relax();
         }
     while (clock_ns() < end);
-    g->skip = ++g->vain < VAIN ? 0 : SKIP;
+    gate->skip = ++gate->vain < VAIN ? 0 : SKIP;
     return 0;
 }
 
-static void futex(struct gate *g, int operation, unsigned value)
+static void futex(struct gate *gate, int operation, unsigned value)
 {
-    syscall(SYS_futex, &g->word, operation, value, NULL, NULL, 0);
+    syscall(SYS_futex, &gate->word, operation, value, NULL, NULL, 0);
 }
 
-static void await(const struct pool *p, struct gate *g, unsigned value)
+static void await(const struct pool *pool, struct gate *gate, unsigned value)
 {
     unsigned now;
     POOL_AWAIT(g, value);
-    if (spin(p, g, value))
+    if (spin(pool, gate, value))
         return;
-    atomic_store(&g->asleep, 1);
-    while ((now = atomic_load(&g->word)) != value)
-        futex(g, FUTEX_WAIT_PRIVATE, now);
-    atomic_store(&g->asleep, 0);
+    atomic_store(&gate->asleep, 1);
+    while ((now = atomic_load(&gate->word)) != value)
+        futex(gate, FUTEX_WAIT_PRIVATE, now);
+    atomic_store(&gate->asleep, 0);
 }
 
 /* Wakes the sleeper after the word was changed. */
-static void wake(struct gate *g)
+static void wake(struct gate *gate)
 {
-    if (atomic_load(&g->asleep))
-        futex(g, FUTEX_WAKE_PRIVATE, 1);
+    if (atomic_load(&gate->asleep))
+        futex(gate, FUTEX_WAKE_PRIVATE, 1);
 }
 
 /* ---- the tree ---- */
 
 /* Children of a worker in the tree: first_below(w) .. first_below(w + 1) - 1. */
-static size_t first_below(const struct pool *p, size_t worker)
+static size_t first_below(const struct pool *pool, size_t worker)
 {
-    size_t first = p->arity * worker + 1;
-    return first < p->threads ? first : p->threads;
+    size_t first = pool->arity * worker + 1;
+    return first < pool->threads ? first : pool->threads;
 }
 
 /* Value of the gate `back` when all children have reported this loop. */
-static unsigned all_back(const struct pool *p, size_t worker, unsigned loop)
+static unsigned all_back(const struct pool *pool, size_t worker, unsigned loop)
 {
-    return loop * (unsigned)(first_below(p, worker + 1) - first_below(p, worker));
+    return loop * (unsigned)(first_below(pool, worker + 1) - first_below(pool, worker));
 }
 
-static void send_below(struct pool *p, size_t worker, unsigned loop, const struct loop *j)
+static void send_below(struct pool *pool, size_t worker, unsigned loop, const struct loop *j)
 {
-    size_t first = first_below(p, worker), end = first_below(p, worker + 1);
+    size_t first = first_below(pool, worker), end = first_below(pool, worker + 1);
     for (size_t i = first; i < end; i++) {
         POOL_TOUCH(&p->seats[i].go);
-        p->seats[i].loop = *j;
-        atomic_store(&p->seats[i].go.word, loop);
+        pool->seats[i].loop = *j;
+        atomic_store(&pool->seats[i].go.word, loop);
     }
     for (size_t i = first; i < end; i++)
-        wake(&p->seats[i].go);
+        wake(&pool->seats[i].go);
 }
 
 /* Runs a loop together with all workers below, and returns when they have finished. */
-static void run_tree(struct pool *p, size_t worker, unsigned loop, const struct loop *j)
+static void run_tree(struct pool *pool, size_t worker, unsigned loop, const struct loop *j)
 {
-    send_below(p, worker, loop, j);
+    send_below(pool, worker, loop, j);
     if (!j->task)
         return;
-    run_lanes(p, worker, loop, j);
-    if (first_below(p, worker) < p->threads)
-        await(p, &p->seats[worker].back, all_back(p, worker, loop));
+    run_lanes(pool, worker, loop, j);
+    if (first_below(pool, worker) < pool->threads)
+        await(pool, &pool->seats[worker].back, all_back(pool, worker, loop));
 }
 
 /* Reports to the parent; the last child wakes it. */
-static void come_back(struct pool *p, size_t worker, unsigned loop)
+static void come_back(struct pool *pool, size_t worker, unsigned loop)
 {
-    size_t above = (worker - 1) / p->arity;
-    struct gate *back = &p->seats[above].back;
+    size_t above = (worker - 1) / pool->arity;
+    struct gate *back = &pool->seats[above].back;
     POOL_TOUCH(back);
-    if (atomic_fetch_add(&back->word, 1) + 1 == all_back(p, above, loop))
+    if (atomic_fetch_add(&back->word, 1) + 1 == all_back(pool, above, loop))
         wake(back);
 }
 
 static void *worker_main(void *arg)
 {
-    struct start s = *(struct start *)arg;
-    struct seat *seat = &s.pool->seats[s.worker];
+    struct start start = *(struct start *)arg;
+    struct seat *seat = &start.pool->seats[start.worker];
     free(arg);
     for (unsigned loop = 1;; loop++) {
-        await(s.pool, &seat->go, loop);
+        await(start.pool, &seat->go, loop);
         struct loop j = seat->loop;
-        run_tree(s.pool, s.worker, loop, &j);
+        run_tree(start.pool, start.worker, loop, &j);
         if (!j.task)
             return NULL;
-        come_back(s.pool, s.worker, loop);
+        come_back(start.pool, start.worker, loop);
     }
 }
 
@@ -252,17 +252,17 @@ static void *worker_main(void *arg)
 
 /* Starts a worker, bound to `core` unless that is NULL. If the system refuses the binding, the
  * worker runs on any core. */
-static void start_worker(struct pool *p, size_t worker, const cpu_set_t *core)
+static void start_worker(struct pool *pool, size_t worker, const cpu_set_t *core)
 {
-    struct start *s = mem_alloc(sizeof *s);
-    *s = (struct start){p, worker};
+    struct start *start = mem_alloc(sizeof *start);
+    *start = (struct start){pool, worker};
     pthread_attr_t attr;
     pthread_attr_init(&attr);
     if (core)
         pthread_attr_setaffinity_np(&attr, sizeof *core, core);
-    pthread_t *handle = &p->handles[worker - 1];
-    if (pthread_create(handle, &attr, worker_main, s) &&
-        pthread_create(handle, NULL, worker_main, s))
+    pthread_t *handle = &pool->handles[worker - 1];
+    if (pthread_create(handle, &attr, worker_main, start) &&
+        pthread_create(handle, NULL, worker_main, start))
         err_machine(__FILE__, __LINE__, "cannot create a thread");
     pthread_attr_destroy(&attr);
 }
@@ -278,65 +278,66 @@ static void move_to(const cpu_set_t *core)
 
 /* Threads are bound only when they fill all cores of this process: with fewer, two such processes
  * would choose the same cores and leave others idle. */
-static void start_workers(struct pool *p, const struct cpus *c, size_t quota)
+static void start_workers(struct pool *pool, const struct cpus *cpus, size_t quota)
 {
-    int bind = c->core && p->threads > 1 && p->threads == c->cores && (!quota || quota >= c->cores);
-    p->oversubscribed = p->threads > c->n;
-    for (size_t i = 1; i < p->threads; i++)
-        start_worker(p, i, bind ? &c->core[i] : NULL);
+    int bind = cpus->core && pool->threads > 1 && pool->threads == cpus->cores &&
+               (!quota || quota >= cpus->cores);
+    pool->oversubscribed = pool->threads > cpus->n;
+    for (size_t i = 1; i < pool->threads; i++)
+        start_worker(pool, i, bind ? &cpus->core[i] : NULL);
     if (bind)
-        move_to(&c->core[0]);
+        move_to(&cpus->core[0]);
 }
 
 struct pool *pool_new(size_t threads)
 {
-    struct cpus c;
-    cpus_find(&c, "/sys/devices/system/cpu");
+    struct cpus cpus;
+    cpus_find(&cpus, "/sys/devices/system/cpu");
     size_t quota = cpus_quota("");
-    struct pool *p = mem_aligned(sizeof *p);
-    memset(p, 0, sizeof *p);
-    p->threads = threads ? threads : quota && quota < c.cores ? quota : c.cores;
-    if (p->threads > MAX_THREADS)
-        p->threads = MAX_THREADS;
-    p->arity = ARITY;
-    p->handles = mem_zero(p->threads, sizeof *p->handles);
-    p->seats = mem_aligned(p->threads * sizeof *p->seats);
-    memset(p->seats, 0, p->threads * sizeof *p->seats);
-    start_workers(p, &c, quota);
-    cpus_free(&c);
-    return p;
+    struct pool *pool = mem_aligned(sizeof *pool);
+    memset(pool, 0, sizeof *pool);
+    pool->threads = threads ? threads : quota && quota < cpus.cores ? quota : cpus.cores;
+    if (pool->threads > MAX_THREADS)
+        pool->threads = MAX_THREADS;
+    pool->arity = ARITY;
+    pool->handles = mem_zero(pool->threads, sizeof *pool->handles);
+    pool->seats = mem_aligned(pool->threads * sizeof *pool->seats);
+    memset(pool->seats, 0, pool->threads * sizeof *pool->seats);
+    start_workers(pool, &cpus, quota);
+    cpus_free(&cpus);
+    return pool;
 }
 
-size_t pool_threads(const struct pool *p)
+size_t pool_threads(const struct pool *pool)
 {
-    return p->threads;
+    return pool->threads;
 }
 
-void pool_run(struct pool *p, size_t n, size_t grain, pool_task *task, void *ctx)
+void pool_run(struct pool *pool, size_t n, size_t grain, pool_task *task, void *ctx)
 {
     grain = grain ? grain : 1;
-    if (p->threads == 1 || n <= grain) {
+    if (pool->threads == 1 || n <= grain) {
         if (n)
             task(ctx, 0, n, 0);
         return;
     }
-    int busy = atomic_exchange(&p->busy, 1);
+    int busy = atomic_exchange(&pool->busy, 1);
     assert(!busy && "pool_run inside a task, or from two threads");
     assert(n <= UINT32_MAX);
     size_t grains = n / grain + (n % grain != 0);
-    const struct loop j = {task, ctx, n, grain, grains < p->threads ? grains : p->threads};
-    run_tree(p, 0, ++p->loop, &j);
-    atomic_store_explicit(&p->busy, 0, memory_order_release);
+    const struct loop j = {task, ctx, n, grain, grains < pool->threads ? grains : pool->threads};
+    run_tree(pool, 0, ++pool->loop, &j);
+    atomic_store_explicit(&pool->busy, 0, memory_order_release);
 }
 
-void pool_free(struct pool *p)
+void pool_free(struct pool *pool)
 {
-    if (!p)
+    if (!pool)
         return;
-    run_tree(p, 0, ++p->loop, &(struct loop){.task = NULL});
-    for (size_t i = 1; i < p->threads; i++)
-        pthread_join(p->handles[i - 1], NULL);
-    free(p->handles);
-    free(p->seats);
-    free(p);
+    run_tree(pool, 0, ++pool->loop, &(struct loop){.task = NULL});
+    for (size_t i = 1; i < pool->threads; i++)
+        pthread_join(pool->handles[i - 1], NULL);
+    free(pool->handles);
+    free(pool->seats);
+    free(pool);
 }

@@ -29,10 +29,10 @@ typedef void pool_task(void *ctx, size_t begin, size_t end, size_t worker);
 /* threads = 0: one for each physical core that the affinity mask and the quotas of our control
  * groups allow. When there are as many threads as such cores, each thread is bound to one. */
 struct pool *pool_new(size_t threads);
-size_t pool_threads(const struct pool *p);
+size_t pool_threads(const struct pool *pool);
 /* Returns when every index has run. Do not call it from inside a task, or from two threads at
  * once. */
-void pool_run(struct pool *p, size_t n, size_t grain, pool_task *task, void *ctx);
-void pool_free(struct pool *p);
+void pool_run(struct pool *pool, size_t n, size_t grain, pool_task *task, void *ctx);
+void pool_free(struct pool *pool);
 
 C_END

@@ -30,49 +30,49 @@ struct regex *regex_new(const char *pattern, struct err *e)
         err_set(e, EXIT_BAD_DATA, "regex '%.200s', byte %zu: %s", pattern, (size_t)at, (char *)why);
         return NULL;
     }
-    struct regex *r = mem_zero(1, sizeof *r);
-    *r = (struct regex){code, pcre2_match_data_create_from_pattern(code, NULL)};
-    if (!r->found)
+    struct regex *regex = mem_zero(1, sizeof *regex);
+    *regex = (struct regex){code, pcre2_match_data_create_from_pattern(code, NULL)};
+    if (!regex->found)
         err_machine(__FILE__, __LINE__, "no memory for a match");
-    return r;
+    return regex;
 }
 
-void regex_free(struct regex *r)
+void regex_free(struct regex *regex)
 {
-    if (!r)
+    if (!regex)
         return;
-    pcre2_match_data_free(r->found);
-    pcre2_code_free(r->code);
-    free(r);
+    pcre2_match_data_free(regex->found);
+    pcre2_code_free(regex->code);
+    free(regex);
 }
 
-int regex_next(struct regex *r, const char *s, size_t n, int again, struct regex_span *whole,
+int regex_next(struct regex *regex, const char *text, size_t n, int again, struct regex_span *whole,
                struct regex_span *group)
 {
     int empty = again && whole->from == whole->to;
     /* The first call checks the text up to its end: a check by each would be quadratic. */
     uint32_t how = (again ? PCRE2_NO_UTF_CHECK : 0) | (empty ? PCRE2_NOTEMPTY_ATSTART : 0);
-    int got = pcre2_match(r->code, (PCRE2_SPTR)s, n, whole->to, how, r->found, NULL);
+    int got = pcre2_match(regex->code, (PCRE2_SPTR)text, n, whole->to, how, regex->found, NULL);
     if (got < 1)
         return 0;
-    const PCRE2_SIZE *v = pcre2_get_ovector_pointer(r->found);
-    *whole = *group = (struct regex_span){v[0], v[1]};
-    uint32_t groups = pcre2_get_ovector_count(r->found) - 1;
+    const PCRE2_SIZE *offset = pcre2_get_ovector_pointer(regex->found);
+    *whole = *group = (struct regex_span){offset[0], offset[1]};
+    uint32_t groups = pcre2_get_ovector_count(regex->found) - 1;
     if (groups)
         *group = (struct regex_span){0, 0};
     for (int i = 1; i < got && group->from == group->to; i++)
-        if (v[2 * i] != PCRE2_UNSET)
-            *group = (struct regex_span){v[2 * i], v[2 * i + 1]};
+        if (offset[2 * i] != PCRE2_UNSET)
+            *group = (struct regex_span){offset[2 * i], offset[2 * i + 1]};
     return 1;
 }
 
-void regex_replace(struct regex *r, const char *by, struct buf *text)
+void regex_replace(struct regex *regex, const char *by, struct buf *text)
 {
     struct buf out = {0};
     struct regex_span whole = {0, 0}, group;
     size_t done = 0;
-    for (int again = 0; text->len && regex_next(r, text->data, text->len, again, &whole, &group);
-         again = 1) {
+    for (int again = 0;
+         text->len && regex_next(regex, text->data, text->len, again, &whole, &group); again = 1) {
         buf_put(&out, text->data + done, whole.from - done);
         buf_text(&out, by);
         done = whole.to;

@@ -13,11 +13,11 @@ struct regex_span { size_t from, to; }; /* bytes */
 
 /* NULL: EXIT_BAD_DATA, the pattern is wrong. */
 struct regex *regex_new(const char *pattern, struct err *e);
-void regex_free(struct regex *r);
-/* Goes to the next match in s[0..n-1]; `whole` is that of the last match, or {0, 0} and again = 0
- * at first. *group: its first group that is not empty, or the match itself where the pattern has no
- * group; from == to: none. 1; 0: no match is left (or PCRE2's limits are reached). */
-int regex_next(struct regex *r, const char *s, size_t n, int again, struct regex_span *whole,
+void regex_free(struct regex *regex);
+/* Goes to the next match in text[0..n-1]; `whole` is that of the last match, or {0, 0} and again =
+ * 0 at first. *group: its first group that is not empty, or the match itself where the pattern has
+ * no group; from == to: none. 1; 0: no match is left (or PCRE2's limits are reached). */
+int regex_next(struct regex *regex, const char *text, size_t n, int again, struct regex_span *whole,
                struct regex_span *group);
 /* Replaces each match in *text by the words `by`. */
-void regex_replace(struct regex *r, const char *by, struct buf *text);
+void regex_replace(struct regex *regex, const char *by, struct buf *text);

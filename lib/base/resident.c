@@ -41,14 +41,14 @@ static int64_t number_of(const char *path, const char *name)
     char line[256], *end;
     int64_t v = -1;
     size_t n = strlen(name);
-    FILE *f = fopen(path, "r");
-    while (f && v < 0 && fgets(line, sizeof line, f))
+    FILE *file = fopen(path, "r");
+    while (file && v < 0 && fgets(line, sizeof line, file))
         if (!strncmp(line, name, n)) {
             long long got = strtoll(line + n, &end, 10);
             v = end > line + n && got >= 0 ? got : -1;
         }
-    if (f)
-        fclose(f);
+    if (file)
+        fclose(file);
     return v;
 }
 
@@ -66,7 +66,7 @@ static void narrow(void *ctx, const char *folder, int version)
 {
     static const char *const names[2][2] = {{"memory.limit_in_bytes", "memory.usage_in_bytes"},
                                             {"memory.max", "memory.current"}};
-    struct room *r = ctx;
+    struct room *room = ctx;
     char *limit = mem_format("%s/%s", folder, names[version - 1][0]);
     char *usage = mem_format("%s/%s", folder, names[version - 1][1]);
     char *stat = mem_format("%s/memory.stat", folder);
@@ -79,20 +79,20 @@ static void narrow(void *ctx, const char *folder, int version)
         return;
     int64_t left = most - used + (files > 0 ? files : 0);
     left = left < 0 ? 0 : left > most ? most : left;
-    r->available = left < r->available ? left : r->available;
-    r->total = most < r->total ? most : r->total;
+    room->available = left < room->available ? left : room->available;
+    room->total = most < room->total ? most : room->total;
 }
 
 int resident_room(const char *root, int64_t *available, int64_t *total)
 {
     char *path = mem_format("%s/proc/meminfo", root);
-    struct room r = {bytes_in(path, "MemAvailable:"), bytes_in(path, "MemTotal:")};
+    struct room room = {bytes_in(path, "MemAvailable:"), bytes_in(path, "MemTotal:")};
     free(path);
-    if (r.available < 0 || r.total < 0)
+    if (room.available < 0 || room.total < 0)
         return -1;
-    cgroup_walk(root, "memory", narrow, &r);
-    *available = r.available;
-    *total = r.total;
+    cgroup_walk(root, "memory", narrow, &room);
+    *available = room.available;
+    *total = room.total;
     return 0;
 }
 

@@ -26,10 +26,10 @@ uint64_t rng_derive(uint64_t seed, const char *name);
 struct rng {
     uint64_t seed, stream, next;
 };
-uint64_t rng_next(struct rng *r);
-double rng_uniform(struct rng *r);                 /* [0, 1) */
-uint64_t rng_below(struct rng *r, uint64_t n);     /* 0 .. n-1, exactly uniform; n > 0 */
-double rng_normal(struct rng *r);                  /* mean 0, variance 1 (Box-Muller) */
-void rng_shuffle(struct rng *r, uint32_t *v, size_t n);
+uint64_t rng_next(struct rng *rng);
+double rng_uniform(struct rng *rng);                 /* [0, 1) */
+uint64_t rng_below(struct rng *rng, uint64_t n);     /* 0 .. n-1, exactly uniform; n > 0 */
+double rng_normal(struct rng *rng);                  /* mean 0, variance 1 (Box-Muller) */
+void rng_shuffle(struct rng *rng, uint32_t *v, size_t n);
 
 C_END

@@ -31,107 +31,114 @@ struct input {
 enum form { FORM_PLAIN, FORM_GZIP, FORM_BZIP2, FORM_XZ, FORM_ZSTD, FORM_ZIP, FORM_TAR,
             FORM_PARQUET, FORM_ARROW, FORM_UTF16, FORM_GGUF, FORM_OTHER };
 
-static int begins(const struct stage *s, const char *magic, size_t n)
+static int begins(const struct stage *stage, const char *magic, size_t n)
 {
-    return s->head_n >= n && !memcmp(s->head, magic, n);
+    return stage->head_n >= n && !memcmp(stage->head, magic, n);
 }
 
-static enum form sniff(const struct stage *s)
+static enum form sniff(const struct stage *stage)
 {
-    if (begins(s, "\x1f\x8b", 2))
+    if (begins(stage, "\x1f\x8b", 2))
         return FORM_GZIP;
-    if (begins(s, "BZh", 3) && s->head_n >= 10 &&
-        (!memcmp(s->head + 4, "1AY&SY", 6) || !memcmp(s->head + 4, "\x17rE8P\x90", 6)))
+    if (begins(stage, "BZh", 3) && stage->head_n >= 10 &&
+        (!memcmp(stage->head + 4, "1AY&SY", 6) || !memcmp(stage->head + 4, "\x17rE8P\x90", 6)))
         return FORM_BZIP2;
-    if (begins(s, "\xfd" "7zXZ\0", 6))
+    if (begins(stage, "\xfd" "7zXZ\0", 6))
         return FORM_XZ;
-    if (begins(s, "\x28\xb5\x2f\xfd", 4))
+    if (begins(stage, "\x28\xb5\x2f\xfd", 4))
         return FORM_ZSTD;
-    if (begins(s, "PK\3\4", 4) || begins(s, "PK\5\6", 4))
+    if (begins(stage, "PK\3\4", 4) || begins(stage, "PK\5\6", 4))
         return FORM_ZIP;
-    if (begins(s, "PAR1", 4) && (s->head_n == 4 || s->head[4] < 0x20))
+    if (begins(stage, "PAR1", 4) && (stage->head_n == 4 || stage->head[4] < 0x20))
         return FORM_PARQUET;
-    if (begins(s, "ARROW1", 6) || begins(s, "\xff\xff\xff\xff", 4)) /* a file, a stream */
+    if (begins(stage, "ARROW1", 6) || begins(stage, "\xff\xff\xff\xff", 4)) /* a file, a stream */
         return FORM_ARROW;
-    if (begins(s, "\xff\xfe", 2) || begins(s, "\xfe\xff", 2))
+    if (begins(stage, "\xff\xfe", 2) || begins(stage, "\xfe\xff", 2))
         return FORM_UTF16;
-    if (begins(s, "GGUF", 4) && s->head_n > 7 && !s->head[6] && !s->head[7])
+    if (begins(stage, "GGUF", 4) && stage->head_n > 7 && !stage->head[6] && !stage->head[7])
         return FORM_GGUF;
-    if (begins(s, "7z\xbc\xaf", 4) || begins(s, "\x04\x22\x4d\x18", 4) || begins(s, "Rar!", 4))
+    if (begins(stage, "7z\xbc\xaf", 4) || begins(stage, "\x04\x22\x4d\x18", 4) ||
+        begins(stage, "Rar!", 4))
         return FORM_OTHER;
-    if (s->head_n >= 262 && !memcmp(s->head + 257, "ustar", 5))
+    if (stage->head_n >= 262 && !memcmp(stage->head + 257, "ustar", 5))
         return FORM_TAR;
     return FORM_PLAIN;
 }
 
-static int refuse_form(struct chain *c, enum form form)
+static int refuse_form(struct chain *chain, enum form form)
 {
     if (form == FORM_PARQUET)
-        return err_set(&c->err, EXIT_BAD_DATA, "%s: a parquet file; convert it first: duckdb -c "
-                       "\"COPY (FROM '%s') TO 'out.jsonl'\"", c->path, c->path);
+        return err_set(&chain->err, EXIT_BAD_DATA,
+                       "%s: a parquet file; convert it first: duckdb -c "
+                       "\"COPY (FROM '%s') TO 'out.jsonl'\"", chain->path, chain->path);
     if (form == FORM_ARROW)
-        return err_set(&c->err, EXIT_BAD_DATA, "%s: an Arrow file; convert it first: duckdb -c "
+        return err_set(&chain->err, EXIT_BAD_DATA, "%s: an Arrow file; convert it first: duckdb -c "
                        "\"INSTALL nanoarrow FROM community; LOAD nanoarrow; COPY (FROM "
-                       "read_arrow('%s')) TO 'out.jsonl'\"", c->path, c->path);
+                       "read_arrow('%s')) TO 'out.jsonl'\"", chain->path, chain->path);
     if (form == FORM_UTF16)
-        return err_set(&c->err, EXIT_BAD_DATA, "%s: UTF-16; expected UTF-8: convert it first: "
-                       "iconv -f UTF-16 -t UTF-8 '%s' > out", c->path, c->path);
+        return err_set(&chain->err, EXIT_BAD_DATA, "%s: UTF-16; expected UTF-8: convert it first: "
+                       "iconv -f UTF-16 -t UTF-8 '%s' > out", chain->path, chain->path);
     if (form == FORM_GGUF)
-        return err_set(&c->err, EXIT_BAD_DATA, "%s: a GGUF model; expected data (JSON, NDJSON, "
-                       "text, or one of them packed)", c->path);
+        return err_set(&chain->err, EXIT_BAD_DATA, "%s: a GGUF model; expected data (JSON, NDJSON, "
+                       "text, or one of them packed)", chain->path);
     if (form == FORM_OTHER)
-        return err_set(&c->err, EXIT_BAD_DATA, "%s: packed as 7z, rar or lz4; expected .gz, .bz2, "
-                       ".xz, .zst, .zip or .tar: unpack it first", c->path);
-    return err_set(&c->err, EXIT_BAD_DATA, "%s: packed twice; unpack it once first", c->path);
+        return err_set(&chain->err, EXIT_BAD_DATA,
+                       "%s: packed as 7z, rar or lz4; expected .gz, .bz2, "
+                       ".xz, .zst, .zip or .tar: unpack it first", chain->path);
+    return err_set(&chain->err, EXIT_BAD_DATA, "%s: packed twice; unpack it once first",
+                   chain->path);
 }
 
-static int add_unpacker(struct chain *c, enum form form)
+static int add_unpacker(struct chain *chain, enum form form)
 {
     switch (form) {
-    case FORM_GZIP: stage_add_gzip(c); return 0;
-    case FORM_BZIP2: return stage_add_filter(c, ARCHIVE_FILTER_BZIP2);
-    case FORM_XZ: return stage_add_filter(c, ARCHIVE_FILTER_XZ);
-    default: return stage_add_filter(c, ARCHIVE_FILTER_ZSTD);
+    case FORM_GZIP: stage_add_gzip(chain); return 0;
+    case FORM_BZIP2: return stage_add_filter(chain, ARCHIVE_FILTER_BZIP2);
+    case FORM_XZ: return stage_add_filter(chain, ARCHIVE_FILTER_XZ);
+    default: return stage_add_filter(chain, ARCHIVE_FILTER_ZSTD);
     }
 }
 
 /* Builds the chain. 1: with an archive on top; 0: without; -1. */
-static int build(struct chain *c, int64_t max_bytes, int scan)
+static int build(struct chain *chain, int64_t max_bytes, int scan)
 {
-    struct stage *top = &c->stage[0];
-    stage_add_file(c);
-    stage_peek(c, top);
+    struct stage *top = &chain->stage[0];
+    stage_add_file(chain);
+    stage_peek(chain, top);
     enum form form = sniff(top);
-    if (!c->err.code && form >= FORM_GZIP && form <= FORM_ZSTD) {
-        c->cap = max_bytes ? max_bytes : DEFAULT_CAP;
-        if (add_unpacker(c, form))
+    if (!chain->err.code && form >= FORM_GZIP && form <= FORM_ZSTD) {
+        chain->cap = max_bytes ? max_bytes : DEFAULT_CAP;
+        if (add_unpacker(chain, form))
             return -1;
         top++;
-        stage_peek(c, top);
+        stage_peek(chain, top);
         form = sniff(top);
         if (form == FORM_ZIP || (form >= FORM_GZIP && form <= FORM_ZSTD))
-            return refuse_form(c, form);
+            return refuse_form(chain, form);
     }
-    if (c->err.code)
+    if (chain->err.code)
         return -1;
     if (form >= FORM_PARQUET)
-        return refuse_form(c, form);
+        return refuse_form(chain, form);
     if (form == FORM_PLAIN)
-        return c->member ? err_set(&c->err, EXIT_BAD_DATA, "%s: not an archive, so it has no "
-                                    "member '%s'", c->path, c->member) : 0;
-    c->cap = max_bytes ? max_bytes : DEFAULT_CAP;
-    return stage_add_archive(c, form == FORM_ZIP, scan) ? -1 : 1;
+        return chain->member ? err_set(&chain->err, EXIT_BAD_DATA,
+                                       "%s: not an archive, so it has no "
+                                       "member '%s'",
+                                       chain->path, chain->member)
+                             : 0;
+    chain->cap = max_bytes ? max_bytes : DEFAULT_CAP;
+    return stage_add_archive(chain, form == FORM_ZIP, scan) ? -1 : 1;
 }
 
 /* ---- the FILE ---- */
 
 ssize_t input_read(struct input *in, char *to, size_t n)
 {
-    struct chain *c = &in->chain;
-    ssize_t got = stage_read(c, &c->stage[c->stages - 1], (unsigned char *)to, n);
+    struct chain *chain = &in->chain;
+    ssize_t got = stage_read(chain, &chain->stage[chain->stages - 1], (unsigned char *)to, n);
     if (got > 0) {
         in->total += got;
-        if (stage_over_cap(c, in->total))
+        if (stage_over_cap(chain, in->total))
             got = -1;
     }
     if (got < 0)
@@ -146,50 +153,50 @@ static ssize_t cookie_read(void *cookie, char *to, size_t n)
 
 static int open_path(struct input *in)
 {
-    struct chain *c = &in->chain;
-    c->fd = strcmp(c->path, "-") ? open(c->path, O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
-    if (c->fd < 0)
-        return err_set(&c->err, EXIT_NO_INPUT, "%s: %s", c->path, strerror(errno));
-    if (fstat(c->fd, &in->before))
-        return err_set(&c->err, EXIT_IO, "%s: %s", c->path, strerror(errno));
+    struct chain *chain = &in->chain;
+    chain->fd = strcmp(chain->path, "-") ? open(chain->path, O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
+    if (chain->fd < 0)
+        return err_set(&chain->err, EXIT_NO_INPUT, "%s: %s", chain->path, strerror(errno));
+    if (fstat(chain->fd, &in->before))
+        return err_set(&chain->err, EXIT_IO, "%s: %s", chain->path, strerror(errno));
     if (S_ISDIR(in->before.st_mode))
-        return err_set(&c->err, EXIT_NO_INPUT, "%s: is a folder; expected a file", c->path);
-    c->seekable = S_ISREG(in->before.st_mode) && lseek(c->fd, 0, SEEK_CUR) == 0;
+        return err_set(&chain->err, EXIT_NO_INPUT, "%s: is a folder; expected a file", chain->path);
+    chain->seekable = S_ISREG(in->before.st_mode) && lseek(chain->fd, 0, SEEK_CUR) == 0;
     return 0;
 }
 
 /* An archive that can be read twice is scanned first, so that a wrong --member fails at once. */
 static int open_chain(struct input *in, int64_t max_bytes)
 {
-    struct chain *c = &in->chain;
-    c->cap = max_bytes;
-    c->guards = !max_bytes;
+    struct chain *chain = &in->chain;
+    chain->cap = max_bytes;
+    chain->guards = !max_bytes;
     int r = open_path(in);
     if (r == 0)
-        r = build(c, max_bytes, c->seekable);
-    if (r != 1 || !c->seekable)
+        r = build(chain, max_bytes, chain->seekable);
+    if (r != 1 || !chain->seekable)
         return r < 0 ? -1 : 0;
-    stage_tear_down(c);
-    if (lseek(c->fd, 0, SEEK_SET) < 0)
-        return err_set(&c->err, EXIT_IO, "%s: %s", c->path, strerror(errno));
-    return build(c, max_bytes, 0) < 0 ? -1 : 0;
+    stage_tear_down(chain);
+    if (lseek(chain->fd, 0, SEEK_SET) < 0)
+        return err_set(&chain->err, EXIT_IO, "%s: %s", chain->path, strerror(errno));
+    return build(chain, max_bytes, 0) < 0 ? -1 : 0;
 }
 
 struct input *input_open(const char *path, const char *member, int64_t max_bytes, struct err *e)
 {
     struct input *in = mem_zero(1, sizeof *in);
-    struct chain *c = &in->chain;
-    c->path = mem_text(path);
-    c->name = mem_text(path);
-    c->member = member ? mem_text(member) : NULL;
-    c->fd = -1;
+    struct chain *chain = &in->chain;
+    chain->path = mem_text(path);
+    chain->name = mem_text(path);
+    chain->member = member ? mem_text(member) : NULL;
+    chain->fd = -1;
     if (!open_chain(in, max_bytes)) {
         in->f = fopencookie(in, "r", (cookie_io_functions_t){.read = cookie_read});
         if (in->f)
             return in;
-        err_set(&c->err, EXIT_INTERNAL, "%s: cannot make a stream", path);
+        err_set(&chain->err, EXIT_INTERNAL, "%s: cannot make a stream", path);
     }
-    err_set(e, c->err.code, "%s", c->err.text);
+    err_set(e, chain->err.code, "%s", chain->err.text);
     input_close(in);
     return NULL;
 }

@@ -16,7 +16,7 @@ struct chain;
 struct stage {
     struct stage *below;
     /* Bytes read, 0 at the end, -1 with the chain's error filled. */
-    ssize_t (*pull)(struct chain *c, struct stage *s, unsigned char *to, size_t n);
+    ssize_t (*pull)(struct chain *chain, struct stage *stage, unsigned char *to, size_t n);
     unsigned char head[STAGE_PEEK]; /* read ahead, not yet handed on */
     size_t head_at, head_n;
     int64_t total;
@@ -39,16 +39,16 @@ struct chain {
     struct err err;
 };
 
-/* Each adds a source on top of the last. -1: c->err. */
-void stage_add_file(struct chain *c);
-void stage_add_gzip(struct chain *c);
-int stage_add_filter(struct chain *c, int filter); /* an ARCHIVE_FILTER_ number */
+/* Each adds a source on top of the last. -1: chain->err. */
+void stage_add_file(struct chain *chain);
+void stage_add_gzip(struct chain *chain);
+int stage_add_filter(struct chain *chain, int filter); /* an ARCHIVE_FILTER_ number */
 /* Moves to the wanted member. scan: checks the names of all members, and is then at the end. */
-int stage_add_archive(struct chain *c, int zip, int scan);
-void stage_tear_down(struct chain *c);
+int stage_add_archive(struct chain *chain, int zip, int scan);
+void stage_tear_down(struct chain *chain);
 
-ssize_t stage_read(struct chain *c, struct stage *s, unsigned char *to, size_t n);
+ssize_t stage_read(struct chain *chain, struct stage *stage, unsigned char *to, size_t n);
 /* Fills head with the bytes that show the form of the data. */
-void stage_peek(struct chain *c, struct stage *s);
+void stage_peek(struct chain *chain, struct stage *stage);
 /* -1 when `total` unpacked bytes are more than the cap. */
-int stage_over_cap(struct chain *c, int64_t total);
+int stage_over_cap(struct chain *chain, int64_t total);

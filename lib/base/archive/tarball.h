@@ -20,9 +20,9 @@ struct tarball;
 struct tarball *tarball_open(const char *path, int64_t limit, struct err *e);
 /* Moves to the next member. -1 (EXIT_BAD_DATA): it is not a regular file of that name, there is
  * none, or the archive is broken. */
-int tarball_find(struct tarball *t, const char *name, struct err *e);
+int tarball_find(struct tarball *tarball, const char *name, struct err *e);
 /* Bytes of that member, 0 at its end, -1: *e. */
-ssize_t tarball_read(struct tarball *t, char *to, size_t n, struct err *e);
+ssize_t tarball_read(struct tarball *tarball, char *to, size_t n, struct err *e);
 /* -1 unless this is the end: no more members, and no bytes after the archive. */
-int tarball_end(struct tarball *t, struct err *e);
-void tarball_close(struct tarball *t);
+int tarball_end(struct tarball *tarball, struct err *e);
+void tarball_close(struct tarball *tarball);

@@ -9,51 +9,51 @@
 
 #include "lib/base/plain.h"
 
-static void say(const struct log *l, const char *mark, const char *format, va_list ap)
+static void say(const struct log *log, const char *mark, const char *format, va_list ap)
 {
     char text[1200], clean[2 * sizeof text];
-    int n = snprintf(text, sizeof text, "%s: %s", l->tool, mark);
+    int n = snprintf(text, sizeof text, "%s: %s", log->tool, mark);
     vsnprintf(text + n, sizeof text - (size_t)n, format, ap);
     plain_text(clean, sizeof clean, text);
     fprintf(stderr, "%s\n", clean);
 }
 
-void log_error(const struct log *l, const char *format, ...)
+void log_error(const struct log *log, const char *format, ...)
 {
     va_list ap;
     va_start(ap, format);
-    say(l, "", format, ap);
+    say(log, "", format, ap);
     va_end(ap);
 }
 
-void log_note(const struct log *l, const char *format, ...)
+void log_note(const struct log *log, const char *format, ...)
 {
-    if (l->level < 1)
+    if (log->level < 1)
         return;
     va_list ap;
     va_start(ap, format);
-    say(l, "", format, ap);
+    say(log, "", format, ap);
     va_end(ap);
 }
 
-void log_more(const struct log *l, const char *format, ...)
+void log_more(const struct log *log, const char *format, ...)
 {
-    if (l->level < 2)
+    if (log->level < 2)
         return;
     va_list ap;
     va_start(ap, format);
-    say(l, "", format, ap);
+    say(log, "", format, ap);
     va_end(ap);
 }
 
-void log_warn(const struct log *l, const char *code, const char *format, ...)
+void log_warn(const struct log *log, const char *code, const char *format, ...)
 {
-    if (l->level < 1)
+    if (log->level < 1)
         return;
     char mark[32];
     snprintf(mark, sizeof mark, "warning %s: ", code);
     va_list ap;
     va_start(ap, format);
-    say(l, mark, format, ap);
+    say(log, mark, format, ap);
     va_end(ap);
 }

@@ -8,9 +8,10 @@ struct log {
     int level;
 };
 /* An error: printed at every level. */
-void log_error(const struct log *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void log_note(const struct log *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void log_more(const struct log *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void log_error(const struct log *log, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+void log_note(const struct log *log, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void log_more(const struct log *log, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* A warning: what was found and what to try. `code`, like "W012", never changes. */
-void log_warn(const struct log *l, const char *code, const char *format, ...)
+void log_warn(const struct log *log, const char *code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

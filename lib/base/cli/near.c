@@ -13,21 +13,22 @@ static int least(int a, int b)
 }
 
 /* Both words have at most LETTERS letters. */
-static int edits(const char *a, const char *b)
+static int edits(const char *from, const char *to)
 {
-    int row[3][LETTERS + 1], m = (int)strlen(b);
-    for (int j = 0; j <= m; j++)
+    int row[3][LETTERS + 1], length = (int)strlen(to);
+    for (int j = 0; j <= length; j++)
         row[0][j] = j;
-    for (int i = 1; a[i - 1]; i++) {
+    for (int i = 1; from[i - 1]; i++) {
         int *now = row[i % 3], *above = row[(i + 2) % 3], *before = row[(i + 1) % 3];
         now[0] = i;
-        for (int j = 1; j <= m; j++) {
-            now[j] = least(above[j - 1] + (a[i - 1] != b[j - 1]), least(above[j], now[j - 1]) + 1);
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        for (int j = 1; j <= length; j++) {
+            now[j] = least(above[j - 1] + (from[i - 1] != to[j - 1]),
+                           least(above[j], now[j - 1]) + 1);
+            if (i > 1 && j > 1 && from[i - 1] == to[j - 2] && from[i - 2] == to[j - 1])
                 now[j] = least(now[j], before[j - 2] + 1);
         }
     }
-    return row[strlen(a) % 3][m];
+    return row[strlen(from) % 3][length];
 }
 
 void near_add(struct near *n, const char *name)

@@ -22,41 +22,42 @@ static int print_value(const char *value, int n)
     return n;
 }
 
-/* The length of the word at s, or of its part up to the last '|' within `room` columns. */
-static int word_length(const char *s, int room)
+/* The length of the word at text, or of its part up to the last '|' within `room` columns. */
+static int word_length(const char *text, int room)
 {
-    int len = (int)strcspn(s, " "), at = len > room ? room : 0;
-    while (at > 0 && s[at - 1] != '|')
+    int len = (int)strcspn(text, " "), at = len > room ? room : 0;
+    while (at > 0 && text[at - 1] != '|')
         at--;
     return at ? at : len;
 }
 
-/* The words of s from column n on, in lines of at most WIDTH columns that begin at `indent`. */
-static void print_words(const char *s, int n, int indent)
+/* The words of text from column n on, in lines of at most WIDTH columns that begin at `indent`. */
+static void print_words(const char *text, int n, int indent)
 {
-    while (*s) {
-        int len = word_length(s, WIDTH - indent);
+    while (*text) {
+        int len = word_length(text, WIDTH - indent);
         if (n > indent && n + 1 + len > WIDTH)
             n = printf("\n%*s", indent, "") - 1;
-        n += printf("%s%.*s", n > indent ? " " : "", len, s);
-        s += len + (s[len] == ' ');
+        n += printf("%s%.*s", n > indent ? " " : "", len, text);
+        text += len + (text[len] == ' ');
     }
     puts("");
 }
 
-static void print_option(const struct opt *o)
+static void print_option(const struct opt *option)
 {
-    int n = o->letter ? printf("  -%c, --%s", o->letter, o->name) : printf("      --%s", o->name);
-    const char *value = o->type == OPT_CHOICE ? o->choices : o->arg;
-    if (o->type == OPT_SWITCH)
+    int n = option->letter ? printf("  -%c, --%s", option->letter, option->name)
+                           : printf("      --%s", option->name);
+    const char *value = option->type == OPT_CHOICE ? option->choices : option->arg;
+    if (option->type == OPT_SWITCH)
         n += printf("[=%s]", value);
-    else if (o->type != OPT_FLAG && value)
+    else if (option->type != OPT_FLAG && value)
         n = print_value(value, n + printf("="));
     if (n > HELP_AT - 2)
         printf("\n%*s", HELP_AT, "");
     else
         printf("%*s", HELP_AT - n, "");
-    print_words(o->help, HELP_AT, HELP_AT);
+    print_words(option->help, HELP_AT, HELP_AT);
 }
 
 /* Lines, each after `indent` columns. */
@@ -70,100 +71,100 @@ static void print_lines(const char *line, int indent)
 }
 
 /* A heading comes with the first of its options that is shown. */
-static void print_options(const struct opt *o, int all)
+static void print_options(const struct opt *option, int all)
 {
     static const struct opt unnamed = {.type = OPT_HEADING, .help = "Options:"};
     const struct opt *heading = &unnamed;
     int rare = 0;
-    for (; o->name; o++) {
-        if (o->type == OPT_HEADING) {
-            heading = o;
-            rare = o->rare;
-        } else if (all || !(rare || o->rare)) {
+    for (; option->name; option++) {
+        if (option->type == OPT_HEADING) {
+            heading = option;
+            rare = option->rare;
+        } else if (all || !(rare || option->rare)) {
             if (heading) {
                 puts("");
                 print_words(heading->help, 0, 0);
             }
             heading = NULL;
-            print_option(o);
+            print_option(option);
         }
     }
 }
 
-static void print_help(const struct tool *t, int all)
+static void print_help(const struct tool *tool, int all)
 {
-    print_words(t->about, printf("%s -", t->name), 4);
+    print_words(tool->about, printf("%s -", tool->name), 4);
     puts("\nExamples:");
-    print_lines(t->examples, 2);
-    print_options(t->options, all);
+    print_lines(tool->examples, 2);
+    print_options(tool->options, all);
     puts("      --help                the options most used");
     puts("      --help-all            all options and notes; --help-man: as a manual page");
     puts("      --version             version, Unicode, commit (-v: libraries, too)");
-    if (!t->notes)
+    if (!tool->notes)
         return;
     puts("");
-    const char *end = strstr(t->notes, "\n\n");
+    const char *end = strstr(tool->notes, "\n\n");
     if (all || !end)
-        print_lines(t->notes, 0);
+        print_lines(tool->notes, 0);
     else
-        printf("%.*s\n", (int)(end - t->notes), t->notes);
+        printf("%.*s\n", (int)(end - tool->notes), tool->notes);
 }
 
 /* ---- a manual page ---- */
 
 /* Text for troff: a backslash, and a dot or quote that begins a line, are its own signs. */
-static void man_text(const char *s)
+static void man_text(const char *text)
 {
-    for (int begins = 1; *s; begins = *s == '\n', s++) {
-        if (begins && (*s == '.' || *s == '\''))
+    for (int begins = 1; *text; begins = *text == '\n', text++) {
+        if (begins && (*text == '.' || *text == '\''))
             fputs("\\&", stdout);
-        if (*s == '\\' || *s == '-')
+        if (*text == '\\' || *text == '-')
             putchar('\\');
-        putchar(*s == '\\' ? 'e' : *s);
+        putchar(*text == '\\' ? 'e' : *text);
     }
 }
 
-static void man_option(const struct opt *o)
+static void man_option(const struct opt *option)
 {
-    const char *value = o->type == OPT_CHOICE ? o->choices : o->arg;
-    if (o->type == OPT_HEADING) {
+    const char *value = option->type == OPT_CHOICE ? option->choices : option->arg;
+    if (option->type == OPT_HEADING) {
         fputs(".SS ", stdout);
-        man_text(o->help);
+        man_text(option->help);
         puts("");
         return;
     }
     fputs(".TP\n\\fB", stdout);
-    if (o->letter)
-        printf("\\-%c\\fR, \\fB", o->letter);
+    if (option->letter)
+        printf("\\-%c\\fR, \\fB", option->letter);
     fputs("\\-\\-", stdout);
-    man_text(o->name);
+    man_text(option->name);
     fputs("\\fR", stdout);
-    if (o->type != OPT_FLAG && value) {
-        fputs(o->type == OPT_SWITCH ? "[=\\fI" : "=\\fI", stdout);
+    if (option->type != OPT_FLAG && value) {
+        fputs(option->type == OPT_SWITCH ? "[=\\fI" : "=\\fI", stdout);
         man_text(value);
-        fputs(o->type == OPT_SWITCH ? "\\fR]" : "\\fR", stdout);
+        fputs(option->type == OPT_SWITCH ? "\\fR]" : "\\fR", stdout);
     }
     puts("");
-    man_text(o->help);
+    man_text(option->help);
     puts("");
 }
 
-static void print_man(const struct tool *t)
+static void print_man(const struct tool *tool)
 {
-    printf(".TH %s 1 \"\" \"crossover %s\" \"crossover\"\n.SH NAME\n", t->name, version_text);
-    man_text(t->name);
+    printf(".TH %s 1 \"\" \"crossover %s\" \"crossover\"\n.SH NAME\n", tool->name, version_text);
+    man_text(tool->name);
     fputs(" \\- ", stdout);
-    man_text(t->about);
+    man_text(tool->about);
     fputs("\n.SH SYNOPSIS\n.B ", stdout);
-    man_text(t->name);
+    man_text(tool->name);
     puts("\n[options] [file ...]\n.SH EXAMPLES\n.nf");
-    man_text(t->examples ? t->examples : "");
+    man_text(tool->examples ? tool->examples : "");
     puts(".fi\n.SH OPTIONS");
-    for (const struct opt *o = t->options; o->name; o++)
-        man_option(o);
-    if (t->notes) {
+    for (const struct opt *option = tool->options; option->name; option++)
+        man_option(option);
+    if (tool->notes) {
         puts(".SH NOTES\n.nf");
-        man_text(t->notes);
+        man_text(tool->notes);
         puts(".fi");
     }
 }
@@ -178,45 +179,45 @@ static void words_of(const char *choices)
 }
 
 /* The words of a value: those of `choices`, or of `arg` where it lists some. */
-static void print_values(const struct opt *o)
+static void print_values(const struct opt *option)
 {
-    const char *value = o->type == OPT_CHOICE ? o->choices : o->arg;
+    const char *value = option->type == OPT_CHOICE ? option->choices : option->arg;
     if (!value || !strchr(value, '|'))
         return;
     char words[256];
     snprintf(words, sizeof words, "%.*s", (int)strcspn(value, "["), value);
-    printf("    --%s) COMPREPLY=($(compgen -W '", o->name);
+    printf("    --%s) COMPREPLY=($(compgen -W '", option->name);
     words_of(words);
     puts("' -- \"$cur\")); return ;;");
 }
 
-static void print_completion(const struct tool *t)
+static void print_completion(const struct tool *tool)
 {
     char name[64];
-    snprintf(name, sizeof name, "_%s", t->name);
-    for (char *c = name; *c; c++)
-        *c = *c == '-' ? '_' : *c;
-    printf("# bash completion of %s, from its table of options\n%s()\n{\n", t->name, name);
+    snprintf(name, sizeof name, "_%s", tool->name);
+    for (char *letter = name; *letter; letter++)
+        *letter = *letter == '-' ? '_' : *letter;
+    printf("# bash completion of %s, from its table of options\n%s()\n{\n", tool->name, name);
     puts("    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n"
          "    if [ \"$cur\" = = ]; then cur=; elif [ \"$prev\" = = ]; then "
          "prev=${COMP_WORDS[COMP_CWORD-2]}; fi\n    case $prev in");
-    for (const struct opt *o = t->options; o->name; o++)
-        if (o->type != OPT_HEADING)
-            print_values(o);
+    for (const struct opt *option = tool->options; option->name; option++)
+        if (option->type != OPT_HEADING)
+            print_values(option);
     fputs("    esac\n    COMPREPLY=()\n    case $cur in\n"
           "    -*) COMPREPLY=($(compgen -W '--help --help-all --help-man --version", stdout);
-    for (const struct opt *o = t->options; o->name; o++)
-        if (o->type != OPT_HEADING)
-            printf(" --%s", o->name);
-    printf("' -- \"$cur\")) ;;\n    esac\n}\ncomplete -o default -F %s %s\n", name, t->name);
+    for (const struct opt *option = tool->options; option->name; option++)
+        if (option->type != OPT_HEADING)
+            printf(" --%s", option->name);
+    printf("' -- \"$cur\")) ;;\n    esac\n}\ncomplete -o default -F %s %s\n", name, tool->name);
 }
 
-void opt_print(const struct tool *t, const char *option)
+void opt_print(const struct tool *tool, const char *option)
 {
     if (!strcmp(option, "--help-man"))
-        print_man(t);
+        print_man(tool);
     else if (!strcmp(option, "--help-completion"))
-        print_completion(t);
+        print_completion(tool);
     else
-        print_help(t, !strcmp(option, "--help-all"));
+        print_help(tool, !strcmp(option, "--help-all"));
 }

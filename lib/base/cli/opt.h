@@ -92,13 +92,13 @@ struct common {
 /* Sets an option as the command line would, for options from a file; a later opt_parse wins. A flag
  * or a word takes on or off. `value` must live as long as the option if it is a text. -1:
  * EXIT_BAD_USAGE, unknown option (names the nearest one) or bad value. */
-int opt_set(const struct tool *t, const char *name, const char *value, struct err *e);
+int opt_set(const struct tool *tool, const char *name, const char *value, struct err *e);
 
 /* Parses; prints and exits 0 on --help, --help-all, --help-man, --help-completion and --version.
  * Exits 64 with one line on bad usage: the option, the expected values, the value given; also if
  * an operand is the file of --output. Then calls opt_contain().
  * Returns the index of the first operand. */
-int opt_parse(const struct tool *t, int argc, char **argv);
+int opt_parse(const struct tool *tool, int argc, char **argv);
 
 /* Takes rights from a tool before it reads the first foreign byte, so that a fault in a reader of
  * files does little harm.
@@ -112,22 +112,22 @@ int opt_parse(const struct tool *t, int argc, char **argv);
  *
  * Called by opt_parse; by the tool itself with NEEDS_LATER, before its first thread. operands: NULL
  * at the end. */
-void opt_contain(const struct tool *t, char **operands);
+void opt_contain(const struct tool *tool, char **operands);
 /* Prints what this system can do: for --version -v. */
 void opt_contain_print(void);
 
 /* Prints what `option` names: "--help" (the options most used), "--help-all", "--help-man" (all of
  * it as a manual page), or "--help-completion" (a bash script that completes the options and their
  * values). */
-void opt_print(const struct tool *t, const char *option);
+void opt_print(const struct tool *tool, const char *option);
 
 /* "tool: message (try 'tool --help')" and exit 64: for constraints between options. */
-_Noreturn void opt_usage(const struct tool *t, const char *format, ...)
+_Noreturn void opt_usage(const struct tool *tool, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Parses "16,32,64" into v[0..n-1] (each lo..hi). Returns n, or -1 (malformed, or more than
+/* Parses "16,32,64" into values[0..n-1] (each lo..hi). Returns n, or -1 (malformed, or more than
  * max). */
-int opt_list(const char *text, int64_t *v, int max, int64_t lo, int64_t hi);
+int opt_list(const char *text, int64_t *values, int max, int64_t lo, int64_t hi);
 
 extern const char version_text[];   /* "1.0.0" */
 extern const char version_unicode[]; /* whose classes of characters tokenizers split by */

@@ -8,42 +8,42 @@
 
 #include "lib/base/clock.h"
 
-void progress_start(struct progress *p, const struct log *l, const char *when, const char *unit,
-                    int64_t total)
+void progress_start(struct progress *progress, const struct log *log, const char *when,
+                    const char *unit, int64_t total)
 {
-    *p = (struct progress){.log = l, .unit = unit, .total = total, .start_ns = clock_ns()};
+    *progress = (struct progress){.log = log, .unit = unit, .total = total, .start_ns = clock_ns()};
     int tty = isatty(STDERR_FILENO);
-    if (strcmp(when, "never") && l->level > 0)
-        p->mode = tty ? 1 : !strcmp(when, "always") ? 2 : 0;
-    p->last_ns = p->start_ns;
+    if (strcmp(when, "never") && log->level > 0)
+        progress->mode = tty ? 1 : !strcmp(when, "always") ? 2 : 0;
+    progress->last_ns = progress->start_ns;
 }
 
-void progress_at(struct progress *p, int64_t done, const char *extra)
+void progress_at(struct progress *progress, int64_t done, const char *extra)
 {
-    progress_within(p, done, 0, extra);
+    progress_within(progress, done, 0, extra);
 }
 
-void progress_within(struct progress *p, int64_t done, double part, const char *extra)
+void progress_within(struct progress *progress, int64_t done, double part, const char *extra)
 {
-    int64_t now = clock_ns(), gap = p->mode == 1 ? 200000000 : 30000000000;
-    if (!p->mode || now - p->last_ns < gap)
+    int64_t now = clock_ns(), gap = progress->mode == 1 ? 200000000 : 30000000000;
+    if (!progress->mode || now - progress->last_ns < gap)
         return;
-    p->last_ns = now;
-    double s = (double)(now - p->start_ns) * 1e-9, all = (double)done + part;
-    double rate = s > 0 ? all / s : 0;
+    progress->last_ns = now;
+    double seconds = (double)(now - progress->start_ns) * 1e-9, all = (double)done + part;
+    double rate = seconds > 0 ? all / seconds : 0;
     char left[48] = "";
-    if (p->total > 0 && rate > 0)
-        snprintf(left, sizeof left, ", %.0f s left", ((double)p->total - all) / rate);
+    if (progress->total > 0 && rate > 0)
+        snprintf(left, sizeof left, ", %.0f s left", ((double)progress->total - all) / rate);
     char of[24] = "";
-    if (p->total > 0)
-        snprintf(of, sizeof of, "/%lld", (long long)p->total);
-    fprintf(stderr, "%s%s: %lld%s %s, %.3g/s%s%s%s%s", p->mode == 1 ? "\r\033[K" : "", p->log->tool,
-            (long long)done, of, p->unit, rate, left, extra ? ", " : "", extra ? extra : "",
-            p->mode == 1 ? "" : "\n");
+    if (progress->total > 0)
+        snprintf(of, sizeof of, "/%lld", (long long)progress->total);
+    fprintf(stderr, "%s%s: %lld%s %s, %.3g/s%s%s%s%s", progress->mode == 1 ? "\r\033[K" : "",
+            progress->log->tool, (long long)done, of, progress->unit, rate, left, extra ? ", " : "",
+            extra ? extra : "", progress->mode == 1 ? "" : "\n");
 }
 
-void progress_end(struct progress *p)
+void progress_end(struct progress *progress)
 {
-    if (p->mode == 1)
+    if (progress->mode == 1)
         fputs("\r\033[K", stderr);
 }

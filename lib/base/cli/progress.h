@@ -14,9 +14,10 @@ struct progress {
     int mode;      /* 0 never, 1 terminal, 2 plain lines */
     int64_t start_ns, last_ns;
 };
-void progress_start(struct progress *p, const struct log *l, const char *when, const char *unit,
-                    int64_t total);
-void progress_at(struct progress *p, int64_t done, const char *extra); /* extra may be NULL */
+void progress_start(struct progress *progress, const struct log *log, const char *when,
+                    const char *unit, int64_t total);
+void progress_at(struct progress *progress, int64_t done,
+                 const char *extra); /* extra may be NULL */
 /* `part`: the share of the current unit that is done. */
-void progress_within(struct progress *p, int64_t done, double part, const char *extra);
-void progress_end(struct progress *p); /* clears the line */
+void progress_within(struct progress *progress, int64_t done, double part, const char *extra);
+void progress_end(struct progress *progress); /* clears the line */

@@ -90,11 +90,11 @@ static_assert(2 * sizeof *terminal + sizeof other_numbers + sizeof terminal +
                       (2 * sizeof refusals / sizeof *refusals + 1) * sizeof *terminal <=
                   FILTER_LENGTH * sizeof *terminal, "room for the filter");
 
-static unsigned short put(struct sock_filter *code, unsigned short at, const struct sock_filter *v,
-                          size_t bytes)
+static unsigned short put(struct sock_filter *code, unsigned short at,
+                          const struct sock_filter *filter, size_t bytes)
 {
-    memcpy(code + at, v, bytes);
-    return (unsigned short)(at + bytes / sizeof *v);
+    memcpy(code + at, filter, bytes);
+    return (unsigned short)(at + bytes / sizeof *filter);
 }
 
 unsigned short filter_write(struct sock_filter code[FILTER_LENGTH], unsigned groups)
@@ -108,9 +108,9 @@ unsigned short filter_write(struct sock_filter code[FILTER_LENGTH], unsigned gro
     unsigned short n = put(code, 0, known, sizeof known);
     n = put(code, n, other_numbers, sizeof other_numbers);
     for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
-        const struct refusal *r = &refusals[i];
-        const struct sock_filter refuse[] = {IS(r->call), ANSWER(REFUSED(r->error))};
-        if (r->group == FILTER_ATTACKS || r->group & groups)
+        const struct refusal *refusal = &refusals[i];
+        const struct sock_filter refuse[] = {IS(refusal->call), ANSWER(REFUSED(refusal->error))};
+        if (refusal->group == FILTER_ATTACKS || refusal->group & groups)
             n = put(code, n, refuse, sizeof refuse);
     }
     n = put(code, n, terminal, sizeof terminal);

@@ -29,39 +29,41 @@ static uint64_t handled(int abi)
            (abi >= 2 ? REFER : 0) | (abi >= 3 ? TRUNCATE : 0) | (abi >= 5 ? DEVICE_CALLS : 0);
 }
 
-int paths_begin(struct paths *p)
+int paths_begin(struct paths *paths)
 {
     long abi = syscall(CREATE, NULL, 0, GET_VERSION);
-    struct rules r = {handled((int)abi), 0, abi >= 6 ? ABSTRACT_SOCKETS | SIGNALS : 0};
+    struct rules rules = {handled((int)abi), 0, abi >= 6 ? ABSTRACT_SOCKETS | SIGNALS : 0};
     /* An old system refuses fields that it does not know, unless they are 0. */
-    *p = (struct paths){abi < 1 ? -1 : (int)syscall(CREATE, &r, sizeof r, 0), (int)abi, 0};
-    return p->fd < 0 ? -1 : 0;
+    *paths = (struct paths){abi < 1 ? -1 : (int)syscall(CREATE, &rules, sizeof rules, 0), (int)abi,
+                            0};
+    return paths->fd < 0 ? -1 : 0;
 }
 
-void paths_allow(struct paths *p, const char *path, unsigned rights)
+void paths_allow(struct paths *paths, const char *path, unsigned rights)
 {
-    struct stat s;
+    struct stat info;
     uint64_t allowed = READ_FILE | READ_FOLDER;
     int fd = open(path, O_PATH | O_CLOEXEC);
     if (fd < 0) {
         if (errno == EMFILE || errno == ENFILE || errno == ENOMEM)
-            p->error = errno;
+            paths->error = errno;
         return;
     }
     if (rights & PATHS_WRITE)
         allowed |= WRITE_FILE | REMOVE | MAKE | REFER | TRUNCATE;
     if (rights & PATHS_RUN)
         allowed |= EXECUTE;
-    if (!fstat(fd, &s) && !S_ISDIR(s.st_mode))
+    if (!fstat(fd, &info) && !S_ISDIR(info.st_mode))
         allowed &= OF_FILES;
-    struct rule r = {allowed & handled(p->abi), fd};
-    (void)syscall(ADD_RULE, p->fd, BELOW_A_PATH, &r, 0); /* fails for a pipe, which needs no rule */
+    struct rule rule = {allowed & handled(paths->abi), fd};
+    (void)syscall(ADD_RULE, paths->fd, BELOW_A_PATH, &rule,
+                  0); /* fails for a pipe, which needs no rule */
     close(fd);
 }
 
-int paths_apply(struct paths *p)
+int paths_apply(struct paths *paths)
 {
-    int bad = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || syscall(RESTRICT, p->fd, 0);
-    close(p->fd);
+    int bad = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || syscall(RESTRICT, paths->fd, 0);
+    close(paths->fd);
     return bad ? -1 : 0;
 }

@@ -10,11 +10,11 @@ struct paths { /* being made */
 };
 
 /* Begins with no file allowed. -1: this system has no Landlock. */
-int paths_begin(struct paths *p);
+int paths_begin(struct paths *paths);
 /* Allows `rights` (a sum of PATHS_) on a file, or on a folder and all below it; links are followed.
  * A path that does not exist is left out. */
-void paths_allow(struct paths *p, const char *path, unsigned rights);
+void paths_allow(struct paths *paths, const char *path, unsigned rights);
 /* Puts the rules in force for the calling thread and the threads that it starts later. Files that
  * are open stay so. Signals to processes that have no such rules are refused, where the system can.
- * -1: not in force. Frees p. */
-int paths_apply(struct paths *p);
+ * -1: not in force. Frees paths. */
+int paths_apply(struct paths *paths);

@@ -55,20 +55,21 @@ enum { READ_ONLY = 1, NO_SUID = 2 }; /* MOUNT_ATTR_RDONLY, MOUNT_ATTR_NOSUID */
 static int show(const char *from, int with_change)
 {
     char target[256];
-    struct stat s;
+    struct stat info;
     const char *to = from + 1;
     struct mount_change change = {READ_ONLY | NO_SUID, 0, 0, 0};
-    if (lstat(from, &s))
+    if (lstat(from, &info))
         return 0;
-    ssize_t n = S_ISLNK(s.st_mode) ? readlink(from, target, sizeof target - 1) : -1;
+    ssize_t n = S_ISLNK(info.st_mode) ? readlink(from, target, sizeof target - 1) : -1;
     if (n > 0) {
         target[n] = 0;
         return symlink(target, to);
     }
-    int fd = S_ISDIR(s.st_mode) ? mkdir(to, 0755) : open(to, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    int fd = S_ISDIR(info.st_mode) ? mkdir(to, 0755)
+                                   : open(to, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     if (fd < 0)
         return -1;
-    if (!S_ISDIR(s.st_mode))
+    if (!S_ISDIR(info.st_mode))
         close(fd);
     if (mount(from, to, NULL, MS_BIND | MS_REC, NULL))
         return -1;
@@ -102,8 +103,8 @@ const char *sandbox_furnish(const struct sandbox_limits *limits)
 
 static void limit(int what, rlim_t most)
 {
-    struct rlimit r = {most, most};
-    (void)setrlimit((__rlimit_resource_t)what, &r);
+    struct rlimit rlimit = {most, most};
+    (void)setrlimit((__rlimit_resource_t)what, &rlimit);
 }
 
 void sandbox_limit(const struct sandbox_limits *limits)

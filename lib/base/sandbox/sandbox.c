@@ -138,9 +138,9 @@ static void enter(const struct confined *j)
 
 static int64_t now_ms(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * 1000 + t.tv_nsec / 1000000;
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec * 1000 + time.tv_nsec / 1000000;
 }
 
 /* Reads until the end of the output or of the time. Returns 1 at the end of the output. */
@@ -149,8 +149,8 @@ static int listen_to(int fd, int seconds, struct buf *tail)
     char bytes[TAIL];
     const int64_t end = now_ms() + (int64_t)seconds * 1000;
     for (int64_t left; (left = end - now_ms()) > 0;) {
-        struct pollfd p = {fd, POLLIN, 0};
-        if (poll(&p, 1, (int)left) <= 0)
+        struct pollfd pollfd = {fd, POLLIN, 0};
+        if (poll(&pollfd, 1, (int)left) <= 0)
             continue;
         ssize_t n = read(fd, bytes, sizeof bytes);
         if (n <= 0)
