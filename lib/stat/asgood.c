@@ -17,30 +17,30 @@ int asgood_is_shown(double p)
 struct limit { double at, slope; };
 
 static struct limit limit_of(double rival, const struct asgood_kind *k,
-                             const struct pooled_margin *m)
+                             const struct pooled_margin *margin)
 {
     double sign = k->higher ? -1 : 1;
     if (k->transform == POOLED_EXPONENTIAL) {
-        double by = m->relative ? m->by : m->by * exp(-rival);
-        return (struct limit){rival + log1p(sign * by), m->relative ? 1 : 1 / (1 + sign * by)};
+        double by = margin->relative ? margin->by : margin->by * exp(-rival);
+        return (struct limit){rival + log1p(sign * by), margin->relative ? 1 : 1 / (1 + sign * by)};
     }
     double unit = k->transform == POOLED_BITS ? log(2) : 1;
-    if (!m->relative)
-        return (struct limit){rival + sign * m->by * unit, 1};
-    return (struct limit){rival + sign * m->by * fabs(rival),
-                          1 + sign * m->by * (rival < 0 ? -1 : 1)};
+    if (!margin->relative)
+        return (struct limit){rival + sign * margin->by * unit, 1};
+    return (struct limit){rival + sign * margin->by * fabs(rival),
+                          1 + sign * margin->by * (rival < 0 ? -1 : 1)};
 }
 
-static double quotient(struct asgood_side s, size_t n)
+static double quotient(struct asgood_side side, size_t n)
 {
-    return stat_sum(s.num, n) / stat_sum(s.den, n);
+    return stat_sum(side.num, n) / stat_sum(side.den, n);
 }
 
-static void put_parts(struct asgood_side s, double value, size_t n, double weight, double *out)
+static void put_parts(struct asgood_side side, double value, size_t n, double weight, double *out)
 {
-    double mean = stat_sum(s.den, n) / (double)n;
+    double mean = stat_sum(side.den, n) / (double)n;
     for (size_t i = 0; i < n; i++)
-        out[i] += weight * (s.num[i] - value * s.den[i]) / mean;
+        out[i] += weight * (side.num[i] - value * side.den[i]) / mean;
 }
 
 /* The p values of an effect t standard errors above the limit. */
@@ -53,12 +53,12 @@ static struct asgood p_values(double t, double df)
 /* Counts are whole numbers, so at its limit the score alone errs 3 times in 100. One prompt less on
  * either side keeps it below 2.5 in 100. */
 static struct asgood score(struct asgood_side own, struct asgood_side rival, size_t n,
-                           const struct asgood_kind *k, const struct pooled_margin *m)
+                           const struct asgood_kind *k, const struct pooled_margin *margin)
 {
-    struct proportion_pairs p = k->higher ? proportion_count(rival.num, own.num, n)
-                                          : proportion_count(own.num, rival.num, n);
-    double by = m->relative ? m->by * stat_mean(rival.num, n) : m->by;
-    double z = proportion_above(&p, -by), above = p.second - p.first + p.n * by;
+    struct proportion_pairs pairs = k->higher ? proportion_count(rival.num, own.num, n)
+                                              : proportion_count(own.num, rival.num, n);
+    double by = margin->relative ? margin->by * stat_mean(rival.num, n) : margin->by;
+    double z = proportion_above(&pairs, -by), above = pairs.second - pairs.first + pairs.n * by;
     if (!isfinite(z) || !(fabs(above) > 0))
         return p_values(z, INFINITY);
     double unit = z / above; /* one prompt, in standard errors */
@@ -66,20 +66,23 @@ static struct asgood score(struct asgood_side own, struct asgood_side rival, siz
 }
 
 struct asgood asgood_test(struct asgood_side own, struct asgood_side rival, size_t n,
-                          const struct asgood_kind *k, const struct pooled_margin *m, double *work)
+                          const struct asgood_kind *k, const struct pooled_margin *margin,
+                          double *work)
 {
     if (n < ASGOOD_LEAST)
         return (struct asgood){NAN, NAN};
     if (k->binary)
-        return score(own, rival, n, k, m);
-    double a = quotient(own, n), b = quotient(rival, n), sign = k->higher ? 1 : -1;
-    struct limit limit = limit_of(b, k, m);
+        return score(own, rival, n, k, margin);
+    double own_value = quotient(own, n), rival_value = quotient(rival, n),
+           sign = k->higher ? 1 : -1;
+    struct limit limit = limit_of(rival_value, k, margin);
     for (size_t i = 0; i < n; i++)
         work[i] = 0;
-    put_parts(own, a, n, 1, work);
-    put_parts(rival, b, n, -limit.slope, work);
-    double se = stat_sd(work, n) / sqrt((double)n), t = sign * (a - limit.at) / se;
-    return se > 0 && isfinite(t) ? p_values(t, (double)(n - 1)) : (struct asgood){NAN, NAN};
+    put_parts(own, own_value, n, 1, work);
+    put_parts(rival, rival_value, n, -limit.slope, work);
+    double se = stat_sd(work, n) / sqrt((double)n), statistic = sign * (own_value - limit.at) / se;
+    return se > 0 && isfinite(statistic) ? p_values(statistic, (double)(n - 1))
+                                         : (struct asgood){NAN, NAN};
 }
 
 struct interval asgood_difference(struct asgood_side own, struct asgood_side rival, size_t n,
@@ -90,8 +93,9 @@ struct interval asgood_difference(struct asgood_side own, struct asgood_side riv
         work[i] = 0;
     put_parts(own, a, n, 1, work);
     put_parts(rival, b, n, -1, work);
-    struct interval v = stat_t(work, n, level);
-    return (struct interval){a - b, a - b + v.lo - v.value, a - b + v.hi - v.value};
+    struct interval interval = stat_t(work, n, level);
+    return (struct interval){a - b, a - b + interval.lo - interval.value,
+                             a - b + interval.hi - interval.value};
 }
 
 struct asgood_place asgood_sequence(const struct asgood *tests, size_t n)

@@ -17,19 +17,19 @@ static double weighted(double y, double best)
     return best > 0 ? y * fmin(exp(-3 * (1 - y / best)), 1) : 0;
 }
 
-double aup_of(struct aup_point *v, size_t n, double best)
+double aup_of(struct aup_point *point, size_t n, double best)
 {
     if (!n)
         return NAN;
-    qsort(v, n, sizeof *v, by_parallelism);
-    const struct aup_point *last = v;
-    double sum = v->per_forward * v->accuracy;
+    qsort(point, n, sizeof *point, by_parallelism);
+    const struct aup_point *last = point;
+    double sum = point->per_forward * point->accuracy;
     for (size_t i = 1; i < n; i++) {
-        if (v[i].accuracy < v->accuracy - 5)
+        if (point[i].accuracy < point->accuracy - 5)
             continue;
-        sum += (v[i].per_forward - last->per_forward) *
-               (weighted(v[i].accuracy, best) + weighted(last->accuracy, best)) / 2;
-        last = &v[i];
+        sum += (point[i].per_forward - last->per_forward) *
+               (weighted(point[i].accuracy, best) + weighted(last->accuracy, best)) / 2;
+        last = &point[i];
     }
     return sum;
 }

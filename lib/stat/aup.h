@@ -13,5 +13,5 @@
 
 struct aup_point { double per_forward, accuracy; }; /* tokens; percent */
 
-/* Sorts v. NaN: n = 0. */
-double aup_of(struct aup_point *v, size_t n, double best);
+/* Sorts point. NaN: n = 0. */
+double aup_of(struct aup_point *point, size_t n, double best);

@@ -8,22 +8,22 @@
 
 #include "lib/base/mem.h"
 
-static void put_row(struct batches *b, const struct batches_one *row)
+static void put_row(struct batches *batches, const struct batches_one *row)
 {
-    MEM_GROW(b->row, b->n, b->cap);
-    b->row[b->n++] = *row;
+    MEM_GROW(batches->row, batches->n, batches->cap);
+    batches->row[batches->n++] = *row;
 }
 
-double batches_get(const struct batches *b, enum batches_member of, size_t i)
+double batches_get(const struct batches *batches, enum batches_member of, size_t i)
 {
     if (of == BATCHES_IDLE_W)
-        return i < b->n_idle ? b->idle_w[i] : (double)NAN;
-    return i < b->n ? b->row[i].of[of] : (double)NAN;
+        return i < batches->n_idle ? batches->idle_w[i] : (double)NAN;
+    return i < batches->n ? batches->row[i].of[of] : (double)NAN;
 }
 
-int64_t batches_launch(const struct batches *b, size_t i)
+int64_t batches_launch(const struct batches *batches, size_t i)
 {
-    return (int64_t)batches_get(b, BATCHES_LAUNCH, i);
+    return (int64_t)batches_get(batches, BATCHES_LAUNCH, i);
 }
 
 /* By launch, round and id. */
@@ -49,20 +49,20 @@ static int merge(struct batches_one *sum, const struct batches_one *one)
     return 1;
 }
 
-static void close_last(struct batches *b)
+static void close_last(struct batches *batches)
 {
-    if (b->open)
-        put_row(b, &b->last);
-    b->open = 0;
+    if (batches->open)
+        put_row(batches, &batches->last);
+    batches->open = 0;
 }
 
-void batches_add(struct batches *b, const struct batches_one *request)
+void batches_add(struct batches *batches, const struct batches_one *request)
 {
-    if (b->open && merge(&b->last, request))
+    if (batches->open && merge(&batches->last, request))
         return;
-    close_last(b);
-    b->last = *request;
-    b->open = 1;
+    close_last(batches);
+    batches->last = *request;
+    batches->open = 1;
 }
 
 /* Rows of one batch stay in the order in which they came. */
@@ -74,110 +74,114 @@ static int by_batch(const void *a, const void *b)
 }
 
 /* 1: sorted, and every batch comes once. */
-static int is_in_order(const struct batches *b)
+static int is_in_order(const struct batches *batches)
 {
-    for (size_t i = 1; i < b->n; i++) {
-        int d = compare_places(b->row[i - 1].of, b->row[i].of);
-        if (d > 0 || (d == 0 && b->row[i].of[BATCHES_ID] >= 0))
+    for (size_t i = 1; i < batches->n; i++) {
+        int d = compare_places(batches->row[i - 1].of, batches->row[i].of);
+        if (d > 0 || (d == 0 && batches->row[i].of[BATCHES_ID] >= 0))
             return 0;
     }
     return 1;
 }
 
-void batches_finish(struct batches *b)
+void batches_finish(struct batches *batches)
 {
-    close_last(b);
-    if (is_in_order(b))
+    close_last(batches);
+    if (is_in_order(batches))
         return;
-    const struct batches_one **rows = mem_zero(b->n, sizeof *rows);
+    const struct batches_one **rows = mem_zero(batches->n, sizeof *rows);
     struct batches sorted = {0};
-    for (size_t i = 0; i < b->n; i++)
-        rows[i] = &b->row[i];
-    qsort(rows, b->n, sizeof *rows, by_batch);
-    for (size_t i = 0; i < b->n; i++)
+    for (size_t i = 0; i < batches->n; i++)
+        rows[i] = &batches->row[i];
+    qsort(rows, batches->n, sizeof *rows, by_batch);
+    for (size_t i = 0; i < batches->n; i++)
         batches_add(&sorted, rows[i]);
     close_last(&sorted);
     free(rows);
-    batches_free(b);
-    *b = sorted;
+    batches_free(batches);
+    *batches = sorted;
 }
 
-void batches_add_idle(struct batches *b, double watts)
+void batches_add_idle(struct batches *batches, double watts)
 {
-    MEM_GROW(b->idle_w, b->n_idle, b->cap_idle);
-    b->idle_w[b->n_idle++] = watts;
+    MEM_GROW(batches->idle_w, batches->n_idle, batches->cap_idle);
+    batches->idle_w[batches->n_idle++] = watts;
 }
 
-void batches_free(struct batches *b)
+void batches_free(struct batches *batches)
 {
-    free(b->row);
-    free(b->idle_w);
-    *b = (struct batches){0};
+    free(batches->row);
+    free(batches->idle_w);
+    *batches = (struct batches){0};
 }
 
 /* ---- samples ---- */
 
-static double work_done(const struct batches *b, enum batches_share share, size_t i)
+static double work_done(const struct batches *batches, enum batches_share share, size_t i)
 {
     switch (share) {
-    case SHARE_FLOPS: return batches_get(b, BATCHES_FLOPS, i);
-    case SHARE_BYTES: return batches_get(b, BATCHES_BYTES, i);
-    case SHARE_PREFILL_FLOPS: return batches_get(b, BATCHES_PREFILL_FLOPS, i);
+    case SHARE_FLOPS: return batches_get(batches, BATCHES_FLOPS, i);
+    case SHARE_BYTES: return batches_get(batches, BATCHES_BYTES, i);
+    case SHARE_PREFILL_FLOPS: return batches_get(batches, BATCHES_PREFILL_FLOPS, i);
     case SHARE_DECODE_BYTES:
-        return batches_get(b, BATCHES_BYTES, i) - batches_get(b, BATCHES_PREFILL_BYTES, i);
+        return batches_get(batches, BATCHES_BYTES, i) -
+               batches_get(batches, BATCHES_PREFILL_BYTES, i);
     }
     return NAN;
 }
 
 /* The time of the work of work_done(), ns. */
-static double time_taken(const struct batches *b, enum batches_share share, size_t i)
+static double time_taken(const struct batches *batches, enum batches_share share, size_t i)
 {
-    double ns = batches_get(b, BATCHES_NS, i);
+    double ns = batches_get(batches, BATCHES_NS, i);
     if (share == SHARE_FLOPS || share == SHARE_BYTES)
         return ns;
-    double first = batches_get(b, BATCHES_PREFILL_NS, i);
+    double first = batches_get(batches, BATCHES_PREFILL_NS, i);
     return share == SHARE_PREFILL_FLOPS ? first : ns - first;
 }
 
-size_t batches_shares(const struct batches *b, enum batches_share share, double most,
+size_t batches_shares(const struct batches *batches, enum batches_share share, double most,
                       struct launch_sample *samples)
 {
     size_t m = 0;
-    for (size_t i = 0; i < b->n; i++) {
-        double done = work_done(b, share, i), could = time_taken(b, share, i) / 1e9 * most;
+    for (size_t i = 0; i < batches->n; i++) {
+        double done = work_done(batches, share, i),
+               could = time_taken(batches, share, i) / 1e9 * most;
         if (isnan(done) || !(could > 0)) /* NaN: a text of one token has no pass after the first */
             continue;
         if (samples)
-            samples[m] = (struct launch_sample){batches_launch(b, i), done, could};
+            samples[m] = (struct launch_sample){batches_launch(batches, i), done, could};
         m++;
     }
     return m;
 }
 
-size_t batches_rates(const struct batches *b, enum batches_member of, struct launch_sample *samples)
+size_t batches_rates(const struct batches *batches, enum batches_member of,
+                     struct launch_sample *samples)
 {
     size_t m = 0;
-    for (size_t i = 0; i < b->n; i++) {
-        double v = batches_get(b, of, i);
+    for (size_t i = 0; i < batches->n; i++) {
+        double v = batches_get(batches, of, i);
         if (isnan(v))
             continue;
         if (samples)
-            samples[m] = (struct launch_sample){batches_launch(b, i), v,
-                                                batches_get(b, BATCHES_NS, i) / 1e9};
+            samples[m] = (struct launch_sample){batches_launch(batches, i), v,
+                                                batches_get(batches, BATCHES_NS, i) / 1e9};
         m++;
     }
     return m;
 }
 
-size_t batches_capped(const struct batches *b, struct launch_sample *samples)
+size_t batches_capped(const struct batches *batches, struct launch_sample *samples)
 {
     size_t m = 0;
-    for (size_t i = 0; i < b->n; i++) {
-        double looks = batches_get(b, BATCHES_LOOKS, i), v = batches_get(b, BATCHES_CAPPED, i);
+    for (size_t i = 0; i < batches->n; i++) {
+        double looks = batches_get(batches, BATCHES_LOOKS, i),
+               v = batches_get(batches, BATCHES_CAPPED, i);
         if (!(looks > 0) || isnan(v))
             continue;
         if (samples)
-            samples[m] = (struct launch_sample){batches_launch(b, i), v, looks};
+            samples[m] = (struct launch_sample){batches_launch(batches, i), v, looks};
         m++;
     }
     return m;

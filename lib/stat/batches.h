@@ -36,14 +36,15 @@ struct batches { /* begins as zeroes */
 
 /* Takes a request. Requests with the same launch, round and id become one batch: its makespan is
  * the largest of theirs; tokens, bytes and numbers of requests are summed. */
-void batches_add(struct batches *b, const struct batches_one *request);
+void batches_add(struct batches *batches, const struct batches_one *request);
 /* To be called after the last request. Sorts by launch, round and id and merges. */
-void batches_finish(struct batches *b);
+void batches_finish(struct batches *batches);
 /* After batches_finish, once for each batch in order; W. */
-void batches_add_idle(struct batches *b, double watts);
-double batches_get(const struct batches *b, enum batches_member of, size_t i); /* i < b->n */
-int64_t batches_launch(const struct batches *b, size_t i);
-void batches_free(struct batches *b);
+void batches_add_idle(struct batches *batches, double watts);
+double batches_get(const struct batches *batches, enum batches_member of,
+                   size_t i); /* i < batches->n */
+int64_t batches_launch(const struct batches *batches, size_t i);
+void batches_free(struct batches *batches);
 
 /* Samples for LAUNCH_RATIO into samples[n] (NULL: only counted); each returns how many batches have
  * the numbers.
@@ -53,8 +54,8 @@ void batches_free(struct batches *b);
  *   batches_rates    value = the member, weight = seconds of the makespan
  *   batches_capped   value = readings under the power cap, weight = all readings */
 enum batches_share { SHARE_FLOPS, SHARE_BYTES, SHARE_PREFILL_FLOPS, SHARE_DECODE_BYTES };
-size_t batches_shares(const struct batches *b, enum batches_share share, double most,
+size_t batches_shares(const struct batches *batches, enum batches_share share, double most,
                       struct launch_sample *samples);
-size_t batches_rates(const struct batches *b, enum batches_member of,
+size_t batches_rates(const struct batches *batches, enum batches_member of,
                      struct launch_sample *samples);
-size_t batches_capped(const struct batches *b, struct launch_sample *samples);
+size_t batches_capped(const struct batches *batches, struct launch_sample *samples);

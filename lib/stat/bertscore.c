@@ -24,28 +24,28 @@ static double dot(const float *x, const float *y, size_t d)
     return sum;
 }
 
-struct bertscore bertscore_of(const float *x, size_t n, const float *y, size_t m, size_t d,
+struct bertscore bertscore_of(const float *x, size_t n, const float *y, size_t m_y, size_t width,
                               double *work)
 {
-    struct bertscore s = {0, 0, 0};
-    if (n < 3 || m < 3)
-        return s;
-    for (size_t j = 0; j < m; j++)
+    struct bertscore bertscore = {0, 0, 0};
+    if (n < 3 || m_y < 3)
+        return bertscore;
+    for (size_t j = 0; j < m_y; j++)
         work[j] = -INFINITY;
     for (size_t i = 0; i < n; i++) {
         double best = -INFINITY;
-        for (size_t j = 0; j < m; j++) {
-            double v = dot(x + i * d, y + j * d, d);
-            best = v > best ? v : best;
-            work[j] = v > work[j] ? v : work[j];
+        for (size_t j = 0; j < m_y; j++) {
+            double likeness = dot(x + i * width, y + j * width, width);
+            best = likeness > best ? likeness : best;
+            work[j] = likeness > work[j] ? likeness : work[j];
         }
-        s.precision += i && i + 1 < n ? best : 0;
+        bertscore.precision += i && i + 1 < n ? best : 0;
     }
-    for (size_t j = 1; j + 1 < m; j++)
-        s.recall += work[j];
-    s.precision /= (double)(n - 2);
-    s.recall /= (double)(m - 2);
-    double sum = s.precision + s.recall;
-    s.f1 = sum > 0 || sum < 0 ? 2 * s.precision * s.recall / sum : 0;
-    return s;
+    for (size_t j = 1; j + 1 < m_y; j++)
+        bertscore.recall += work[j];
+    bertscore.precision /= (double)(n - 2);
+    bertscore.recall /= (double)(m_y - 2);
+    double sum = bertscore.precision + bertscore.recall;
+    bertscore.f1 = sum > 0 || sum < 0 ? 2 * bertscore.precision * bertscore.recall / sum : 0;
+    return bertscore;
 }

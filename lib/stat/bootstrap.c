@@ -12,9 +12,9 @@
 
 void bootstrap_draw(uint64_t seed, uint64_t draw, size_t n, uint32_t *index)
 {
-    struct rng r = {.seed = seed, .stream = draw};
+    struct rng rng = {.seed = seed, .stream = draw};
     for (size_t i = 0; i < n; i++)
-        index[i] = (uint32_t)rng_below(&r, n);
+        index[i] = (uint32_t)rng_below(&rng, n);
 }
 
 void bootstrap_sums(const double *rows, size_t width, const uint32_t *index, size_t n, double *sum)
@@ -28,30 +28,30 @@ void bootstrap_sums(const double *rows, size_t width, const uint32_t *index, siz
 
 struct interval bootstrap_interval(double value, double *draws, size_t n, double level)
 {
-    struct interval v = {value, NAN, NAN};
+    struct interval interval = {value, NAN, NAN};
     size_t m = 0;
     for (size_t i = 0; i < n; i++)
         if (!isnan(draws[i]))
             draws[m++] = draws[i];
     if (m < 40)
-        return v;
+        return interval;
     qsort(draws, m, sizeof *draws, order_reals);
     size_t cut = (size_t)floor((1 - level) / 2 * (double)m); /* draws outside each end */
-    v.lo = draws[cut];
-    v.hi = draws[m - 1 - cut];
-    return v;
+    interval.lo = draws[cut];
+    interval.hi = draws[m - 1 - cut];
+    return interval;
 }
 
 struct interval bootstrap_wilson(double hits, double n, double level)
 {
-    struct interval v = {NAN, NAN, NAN};
+    struct interval interval = {NAN, NAN, NAN};
     if (!(n > 0))
-        return v;
+        return interval;
     double z = stat_t_quantile(0.5 + level / 2, INFINITY), p = hits / n, zz = z * z;
     double mid = (p + zz / (2 * n)) / (1 + zz / n);
     double half = z / (1 + zz / n) * sqrt(p * (1 - p) / n + zz / (4 * n * n));
-    v.value = p;
-    v.lo = hits <= 0 ? 0 : mid - half; /* exact at 0 and n, where rounding would not be */
-    v.hi = hits >= n ? 1 : mid + half;
-    return v;
+    interval.value = p;
+    interval.lo = hits <= 0 ? 0 : mid - half; /* exact at 0 and n, where rounding would not be */
+    interval.hi = hits >= n ? 1 : mid + half;
+    return interval;
 }

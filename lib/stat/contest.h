@@ -18,7 +18,8 @@ struct contest {
 
 /* on[i] = 1: point i is on the measured front (front.h); draws_on[i] = in how many draws it is on
  * the front of the draw. order[n] is work. */
-void contest_front(const struct contest *c, size_t *draws_on, unsigned char *on, size_t *order);
+void contest_front(const struct contest *contest, size_t *draws_on, unsigned char *on,
+                   size_t *order);
 
 /* A sweep, points from..to-1 (steps do not descend; points with equal steps are averaged), against
  * point `rival`. The quality to reach is level[d] in draw d and level[draws] as measured. */
@@ -47,10 +48,10 @@ struct contest_advice {
 };
 /* prompts: measured ones; 0: no quality. first, last: measured steps. length: no step count above
  * it is useful; NaN: not known. octaves: the wanted width of brackets and of the interval of q. */
-void contest_advise(const struct contest_result *r, size_t prompts, double first, double last,
-                    double length, double octaves, struct contest_advice *a);
+void contest_advise(const struct contest_result *result, size_t prompts, double first, double last,
+                    double length, double octaves, struct contest_advice *advice);
 
 /* Solves parity.h for the measured values and for every draw. work[2 * draws]. to - from <=
  * CROSSOVER_MAX. */
-void contest_solve(const struct contest *c, const struct contest_pair *x,
-                   struct contest_result *r, double *work);
+void contest_solve(const struct contest *contest, const struct contest_pair *pair,
+                   struct contest_result *result, double *work);

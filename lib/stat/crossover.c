@@ -35,42 +35,43 @@ double crossover_rise(const double *x, const double *y, size_t n)
     return find_zero(x, fit, n);
 }
 
-static double line_residual(const struct crossover_cost *c)
+static double line_residual(const struct crossover_cost *cost)
 {
     double worst = 0;
-    for (size_t i = 0; i < c->n; i++)
-        worst = fmax(worst, fabs(c->cost[i] - c->a - c->b * c->steps[i]) / fabs(c->cost[i]));
+    for (size_t i = 0; i < cost->n; i++)
+        worst = fmax(worst, fabs(cost->cost[i] - cost->a - cost->b * cost->steps[i]) /
+                                fabs(cost->cost[i]));
     return worst;
 }
 
-void crossover_fit(struct crossover_cost *c, const double *steps, const double *cost, size_t n,
-                   int line)
+void crossover_fit(struct crossover_cost *crossover_cost, const double *steps, const double *cost,
+                   size_t n, int line)
 {
     double work[2 * CROSSOVER_MAX];
     assert(n <= CROSSOVER_MAX);
-    c->n = n;
-    memcpy(c->steps, steps, n * sizeof *steps);
-    memcpy(c->cost, cost, n * sizeof *cost);
-    stat_line(steps, cost, n, &c->a, &c->b);
-    c->residual = n > 2 ? line_residual(c) : NAN;
-    int fits = n > 1 && c->b > 0 && !(c->residual > CROSSOVER_RESIDUAL);
-    c->line = line < 0 ? fits : line && n > 1 && c->b > 0;
-    if (!c->line)
-        stat_isotonic(c->cost, n, work);
+    crossover_cost->n = n;
+    memcpy(crossover_cost->steps, steps, n * sizeof *steps);
+    memcpy(crossover_cost->cost, cost, n * sizeof *cost);
+    stat_line(steps, cost, n, &crossover_cost->a, &crossover_cost->b);
+    crossover_cost->residual = n > 2 ? line_residual(crossover_cost) : NAN;
+    int fits = n > 1 && crossover_cost->b > 0 && !(crossover_cost->residual > CROSSOVER_RESIDUAL);
+    crossover_cost->line = line < 0 ? fits : line && n > 1 && crossover_cost->b > 0;
+    if (!crossover_cost->line)
+        stat_isotonic(crossover_cost->cost, n, work);
 }
 
-double crossover_cost_meets(const struct crossover_cost *c, double level)
+double crossover_cost_meets(const struct crossover_cost *cost, double level)
 {
-    if (!c->n || isnan(level))
+    if (!cost->n || isnan(level))
         return NAN;
-    if (c->line) {
-        double at = (level - c->a) / c->b;
-        return at < c->steps[0] ? -INFINITY : at > c->steps[c->n - 1] ? INFINITY : at;
+    if (cost->line) {
+        double at = (level - cost->a) / cost->b;
+        return at < cost->steps[0] ? -INFINITY : at > cost->steps[cost->n - 1] ? INFINITY : at;
     }
     double over[CROSSOVER_MAX];
-    for (size_t i = 0; i < c->n; i++)
-        over[i] = c->cost[i] - level;
-    return find_zero(c->steps, over, c->n);
+    for (size_t i = 0; i < cost->n; i++)
+        over[i] = cost->cost[i] - level;
+    return find_zero(cost->steps, over, cost->n);
 }
 
 void crossover_bracket(const double *x, const double *y, size_t n, double *below, double *above)

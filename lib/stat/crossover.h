@@ -24,10 +24,10 @@ struct crossover_cost {
     double steps[CROSSOVER_MAX], cost[CROSSOVER_MAX]; /* the points; fitted when line is 0 */
 };
 /* line: 1 or 0 sets the form (bootstrap draws use that of the measured values); -1 chooses it. */
-void crossover_fit(struct crossover_cost *c, const double *steps, const double *cost, size_t n,
-                   int line);
+void crossover_fit(struct crossover_cost *crossover_cost, const double *steps, const double *cost,
+                   size_t n, int line);
 /* The step count at which the cost equals `level`; with fewer steps the sweep is cheaper. */
-double crossover_cost_meets(const struct crossover_cost *c, double level);
+double crossover_cost_meets(const struct crossover_cost *cost, double level);
 
 /* The measured points around the first crossing, without a model: *above is the first x with y >= 0
  * (NaN: none), *below the point before it (NaN: none). */

@@ -9,15 +9,15 @@ static const double LEAST_NS = 10e9, LEAST_TICKS = 100, LEAST_AGREEMENT = 0.05;
 enum { LEAST_WINDOWS = 5 };
 
 /* The end of the launch that begins at batch i. *why: why it does not count; NULL: it counts. */
-static size_t launch_at(const struct batches *b, size_t i, const char **why)
+static size_t launch_at(const struct batches *batches, size_t i, const char **why)
 {
     double ns = 0, joule = 0, ticks = 0;
-    int64_t launch = batches_launch(b, i);
-    double least_ns = batches_get(b, BATCHES_WHOLE, i) > 0 ? 0 : LEAST_NS;
-    for (; i < b->n && batches_launch(b, i) == launch; i++) {
-        ns += batches_get(b, BATCHES_NS, i);
-        joule += batches_get(b, BATCHES_J, i);
-        ticks += batches_get(b, BATCHES_TICKS, i);
+    int64_t launch = batches_launch(batches, i);
+    double least_ns = batches_get(batches, BATCHES_WHOLE, i) > 0 ? 0 : LEAST_NS;
+    for (; i < batches->n && batches_launch(batches, i) == launch; i++) {
+        ns += batches_get(batches, BATCHES_NS, i);
+        joule += batches_get(batches, BATCHES_J, i);
+        ticks += batches_get(batches, BATCHES_TICKS, i);
     }
     *why = isnan(joule) || isnan(ticks) ? "no energy counter, or no tick around a batch"
            : ns < least_ns              ? "less than 10 s of work in a launch"
@@ -26,19 +26,22 @@ static size_t launch_at(const struct batches *b, size_t i, const char **why)
     return i;
 }
 
-static struct launch_sample sample_of(enum energy_metric f, const struct batches *b, size_t i)
+static struct launch_sample sample_of(enum energy_metric metric, const struct batches *batches,
+                                      size_t i)
 {
-    double s = batches_get(b, BATCHES_NS, i) * 1e-9, j = batches_get(b, BATCHES_J, i);
-    double tokens = batches_get(b, BATCHES_TO_EOS, i);
-    double requests = batches_get(b, BATCHES_REQUESTS, i);
-    int64_t launch = batches_launch(b, i);
-    switch (f) {
+    double seconds = batches_get(batches, BATCHES_NS, i) * 1e-9,
+           j = batches_get(batches, BATCHES_J, i);
+    double tokens = batches_get(batches, BATCHES_TO_EOS, i);
+    double requests = batches_get(batches, BATCHES_REQUESTS, i);
+    int64_t launch = batches_launch(batches, i);
+    switch (metric) {
     case ENERGY_NET_TOKEN:
-        return (struct launch_sample){launch, j - batches_get(b, BATCHES_IDLE_W, i) * s, tokens};
+        return (struct launch_sample){launch, j - batches_get(batches, BATCHES_IDLE_W, i) * seconds,
+                                      tokens};
     case ENERGY_REQUEST:
         return (struct launch_sample){launch, j, requests};
     case ENERGY_POWER:
-        return (struct launch_sample){launch, j, s};
+        return (struct launch_sample){launch, j, seconds};
     case ENERGY_TOKEN:
     case ENERGY_METRICS:
         break;
@@ -46,39 +49,39 @@ static struct launch_sample sample_of(enum energy_metric f, const struct batches
     return (struct launch_sample){launch, j, tokens};
 }
 
-size_t energy_samples(enum energy_metric f, const struct batches *b,
+size_t energy_samples(enum energy_metric metric, const struct batches *batches,
                       struct launch_sample *samples, const char **why)
 {
-    size_t m = 0;
+    size_t used = 0;
     const char *missing = "no timed batches", *w;
-    for (size_t i = 0, end; i < b->n; i = end) {
-        end = launch_at(b, i, &w);
-        if (!w && f == ENERGY_NET_TOKEN && isnan(batches_get(b, BATCHES_IDLE_W, i)))
+    for (size_t i = 0, end; i < batches->n; i = end) {
+        end = launch_at(batches, i, &w);
+        if (!w && metric == ENERGY_NET_TOKEN && isnan(batches_get(batches, BATCHES_IDLE_W, i)))
             w = "no idle baseline";
         missing = w ? w : missing;
-        for (size_t k = i; k < end && !w; k++, m++)
+        for (size_t k = i; k < end && !w; k++, used++)
             if (samples)
-                samples[m] = sample_of(f, b, k);
+                samples[used] = sample_of(metric, batches, k);
     }
-    int few = m > 0 && m < LEAST_WINDOWS && !(batches_get(b, BATCHES_WHOLE, 0) > 0);
-    *why = m == 0 ? missing : few ? "fewer than 5 batches" : NULL;
-    return *why ? 0 : m;
+    int few = used > 0 && used < LEAST_WINDOWS && !(batches_get(batches, BATCHES_WHOLE, 0) > 0);
+    *why = used == 0 ? missing : few ? "fewer than 5 batches" : NULL;
+    return *why ? 0 : used;
 }
 
-struct energy_basis energy_basis(const struct batches *b)
+struct energy_basis energy_basis(const struct batches *batches)
 {
     struct energy_basis e = {0};
     double joule = 0, integral = 0, launches = 0;
     const char *why;
-    for (size_t i = 0, end; i < b->n; i = end) {
-        end = launch_at(b, i, &why);
+    for (size_t i = 0, end; i < batches->n; i = end) {
+        end = launch_at(batches, i, &why);
         for (size_t k = i; k < end && !why; k++, e.windows++) {
-            e.ticks += batches_get(b, BATCHES_TICKS, k);
-            joule += batches_get(b, BATCHES_J, k);
-            integral += batches_get(b, BATCHES_INTEGRAL_J, k);
+            e.ticks += batches_get(batches, BATCHES_TICKS, k);
+            joule += batches_get(batches, BATCHES_J, k);
+            integral += batches_get(batches, BATCHES_INTEGRAL_J, k);
         }
         launches += !why;
-        e.idle_w += why ? 0 : batches_get(b, BATCHES_IDLE_W, i);
+        e.idle_w += why ? 0 : batches_get(batches, BATCHES_IDLE_W, i);
     }
     e.idle_w /= launches;
     e.integral = integral / joule;

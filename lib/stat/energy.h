@@ -20,7 +20,7 @@ enum energy_metric { ENERGY_TOKEN, ENERGY_NET_TOKEN, ENERGY_REQUEST, ENERGY_POWE
  *   ENERGY_NET_TOKEN   (J - idle W * s) / tokens up to the stop id; only launches with an idle_w
  *   ENERGY_REQUEST     J / requests
  *   ENERGY_POWER       J / s, in W */
-size_t energy_samples(enum energy_metric f, const struct batches *b,
+size_t energy_samples(enum energy_metric metric, const struct batches *batches,
                       struct launch_sample *samples, const char **why);
 
 /* The quality of the measured joules, over the launches that count. */
@@ -30,6 +30,6 @@ struct energy_basis {
     double idle_w;   /* mean over launches; NaN: some launch has none */
     double integral; /* integral of power readings / joules of the counter; NaN: no readings */
 };
-struct energy_basis energy_basis(const struct batches *b);
+struct energy_basis energy_basis(const struct batches *batches);
 /* 1: |integral - 1| <= 0.05; 0: larger; -1: there are no readings. */
 int energy_agrees(const struct energy_basis *basis);

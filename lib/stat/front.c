@@ -23,16 +23,16 @@ static int compare(const void *pa, const void *pb, void *plane)
 void front_mark(const double *cost, const double *quality, size_t n, unsigned char *on,
                 size_t *order)
 {
-    struct plane p = {cost, quality};
-    size_t m = 0;
+    struct plane plane = {cost, quality};
+    size_t known = 0;
     for (size_t i = 0; i < n; i++) {
         on[i] = 0;
         if (!isnan(cost[i]) && !isnan(quality[i]))
-            order[m++] = i;
+            order[known++] = i;
     }
-    qsort_r(order, m, sizeof *order, compare, &p);
+    qsort_r(order, known, sizeof *order, compare, &plane);
     size_t best = SIZE_MAX; /* the best point among the cheaper ones */
-    for (size_t k = 0; k < m; k++) {
+    for (size_t k = 0; k < known; k++) {
         size_t i = order[k];
         int better = best == SIZE_MAX || quality[i] > quality[best];
         int equal = !better && !(quality[i] < quality[best]) && !(cost[i] > cost[best]);

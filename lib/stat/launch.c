@@ -27,94 +27,95 @@ static int by_launch(const void *a, const void *b)
 }
 
 /* Quantile q of sorted samples, sample i counted weight[i] times. */
-static double weighted_quantile(const struct launch_sample *s, size_t n, double q)
+static double weighted_quantile(const struct launch_sample *sample, size_t n, double q)
 {
     double total = 0, seen = 0;
     for (size_t i = 0; i < n; i++)
-        total += s[i].weight;
+        total += sample[i].weight;
     for (size_t i = 0; i < n; i++) {
-        seen += s[i].weight;
+        seen += sample[i].weight;
         if (seen > q * total)
-            return s[i].value;
+            return sample[i].value;
         if (!(seen < q * total) && i + 1 < n) /* exactly between two */
-            return s[i].value + (s[i + 1].value - s[i].value) / 2;
+            return sample[i].value + (sample[i + 1].value - sample[i].value) / 2;
     }
-    return s[n - 1].value;
+    return sample[n - 1].value;
 }
 
-static void sums(const struct launch_sample *s, size_t n, double *work, double *value,
+static void sums(const struct launch_sample *sample, size_t n, double *work, double *value,
                  double *weight)
 {
     for (size_t i = 0; i < n; i++)
-        work[i] = s[i].value;
+        work[i] = sample[i].value;
     *value = stat_sum(work, n);
     for (size_t i = 0; i < n; i++)
-        work[i] = s[i].weight;
+        work[i] = sample[i].weight;
     *weight = stat_sum(work, n);
 }
 
-static double launch_value_of(enum launch_kind kind, const struct launch_sample *s, size_t n,
+static double launch_value_of(enum launch_kind kind, const struct launch_sample *sample, size_t n,
                               double *work)
 {
     double value, weight;
     switch (kind) {
     case LAUNCH_WEIGHTED:
-        return weighted_quantile(s, n, 0.5);
+        return weighted_quantile(sample, n, 0.5);
     case LAUNCH_RATIO:
-        sums(s, n, work, &value, &weight);
+        sums(sample, n, work, &value, &weight);
         return value / weight;
     case LAUNCH_MAX:
-        return s[n - 1].value;
+        return sample[n - 1].value;
     case LAUNCH_MEDIAN:
         break;
     }
     for (size_t i = 0; i < n; i++)
-        work[i] = s[i].value;
+        work[i] = sample[i].value;
     return stat_median(work, n);
 }
 
 /* r = sum of values / sum of weights over launches, with the interval r exp(+-t se / r), where
  * se = sqrt(n / (n - 1) sum (value_i - r weight_i)^2) / sum of weights.
  * Source: Cochran, Sampling Techniques, 3rd ed., 6.3 (without finite-population correction). */
-static struct interval ratio(const struct launch_sample *s, size_t n, double *work)
+static struct interval ratio(const struct launch_sample *sample, size_t n, double *work)
 {
     double value, weight, squares = 0;
-    sums(s, n, work, &value, &weight);
-    struct interval v = {value / weight, NAN, NAN};
-    if (n < 2 || !(v.value > 0))
-        return v;
+    sums(sample, n, work, &value, &weight);
+    struct interval interval = {value / weight, NAN, NAN};
+    if (n < 2 || !(interval.value > 0))
+        return interval;
     for (size_t i = 0; i < n; i++) {
-        double r = s[i].value - v.value * s[i].weight;
-        squares += r * r;
+        double rest = sample[i].value - interval.value * sample[i].weight;
+        squares += rest * rest;
     }
     double se = sqrt((double)n / (double)(n - 1) * squares) / weight;
-    double half = stat_t_quantile(0.5 + LEVEL / 2, (double)(n - 1)) * se / v.value;
-    v.lo = v.value * exp(-half);
-    v.hi = v.value * exp(half);
-    return v;
+    double half = stat_t_quantile(0.5 + LEVEL / 2, (double)(n - 1)) * se / interval.value;
+    interval.lo = interval.value * exp(-half);
+    interval.hi = interval.value * exp(half);
+    return interval;
 }
 
 /* Replaces the samples of each launch by their sums, in place. Returns the number of launches. */
-static size_t sum_launches(struct launch_sample *s, size_t n, double *work)
+static size_t sum_launches(struct launch_sample *sample, size_t n, double *work)
 {
     size_t m = 0;
     for (size_t i = 0, j; i < n; i = j) {
-        for (j = i; j < n && s[j].launch == s[i].launch; j++)
+        for (j = i; j < n && sample[j].launch == sample[i].launch; j++)
             continue;
-        struct launch_sample total = {.launch = s[i].launch};
-        sums(s + i, j - i, work, &total.value, &total.weight);
-        s[m++] = total; /* m <= i: no unread sample is overwritten */
+        struct launch_sample total = {.launch = sample[i].launch};
+        sums(sample + i, j - i, work, &total.value, &total.weight);
+        sample[m++] = total; /* m <= i: no unread sample is overwritten */
     }
     return m;
 }
 
-static void set_extremes(struct launch_summary *v, const struct launch_sample *s, size_t n)
+static void set_extremes(struct launch_summary *summary, const struct launch_sample *sample,
+                         size_t n)
 {
-    v->min = INFINITY;
-    v->max = -INFINITY;
+    summary->min = INFINITY;
+    summary->max = -INFINITY;
     for (size_t i = 0; i < n; i++) {
-        v->min = fmin(v->min, s[i].value);
-        v->max = fmax(v->max, s[i].value);
+        summary->min = fmin(summary->min, sample[i].value);
+        summary->max = fmax(summary->max, sample[i].value);
     }
 }
 
@@ -127,39 +128,39 @@ static const char *const methods[][2] = { /* for one launch, for several */
                       "ratio of sums, t interval over launches of its log"},
     [LAUNCH_MAX] = {"maximum", "maximum"}};
 
-struct launch_summary launch_summarize(enum launch_kind kind, struct launch_sample *s, size_t n,
-                                       struct launch_value *values, double *work)
+struct launch_summary launch_summarize(enum launch_kind kind, struct launch_sample *sample,
+                                       size_t n, struct launch_value *values, double *work)
 {
     assert(n > 0);
-    struct launch_summary v = {.n = n, .min = NAN, .max = NAN};
-    qsort(s, n, sizeof *s, by_launch);
+    struct launch_summary summary = {.n = n, .min = NAN, .max = NAN};
+    qsort(sample, n, sizeof *sample, by_launch);
     for (size_t i = 0, j; i < n; i = j) {
-        for (j = i; j < n && s[j].launch == s[i].launch; j++)
+        for (j = i; j < n && sample[j].launch == sample[i].launch; j++)
             continue;
-        values[v.launches].launch = s[i].launch;
-        values[v.launches++].value = launch_value_of(kind, s + i, j - i, work);
+        values[summary.launches].launch = sample[i].launch;
+        values[summary.launches++].value = launch_value_of(kind, sample + i, j - i, work);
     }
     if (kind != LAUNCH_RATIO)
-        set_extremes(&v, s, n);
-    v.method = methods[kind][v.launches > 1];
+        set_extremes(&summary, sample, n);
+    summary.method = methods[kind][summary.launches > 1];
     if (kind == LAUNCH_MAX) {
-        v.at = (struct interval){v.max, NAN, NAN};
-        v.reason = "a maximum has no interval";
-        return v;
+        summary.at = (struct interval){summary.max, NAN, NAN};
+        summary.reason = "a maximum has no interval";
+        return summary;
     }
     if (kind == LAUNCH_RATIO) {
-        v.at = ratio(s, sum_launches(s, n, work), work);
+        summary.at = ratio(sample, sum_launches(sample, n, work), work);
     } else {
-        for (size_t i = 0; i < v.launches; i++)
+        for (size_t i = 0; i < summary.launches; i++)
             work[i] = values[i].value;
-        v.at = stat_log_t(work, v.launches, LEVEL);
+        summary.at = stat_log_t(work, summary.launches, LEVEL);
     }
-    v.reason = v.launches < LAUNCH_LEAST ? LAUNCH_FEW
-               : isnan(v.at.lo)          ? "a launch without a value above 0"
-                                         : NULL;
-    if (v.reason)
-        v.at.lo = v.at.hi = NAN;
-    return v;
+    summary.reason = summary.launches < LAUNCH_LEAST ? LAUNCH_FEW
+                     : isnan(summary.at.lo)          ? "a launch without a value above 0"
+                                                     : NULL;
+    if (summary.reason)
+        summary.at.lo = summary.at.hi = NAN;
+    return summary;
 }
 
 size_t launch_needed(double q, double level)
@@ -170,16 +171,16 @@ size_t launch_needed(double q, double level)
     return n;
 }
 
-double launch_percentile(enum launch_kind kind, struct launch_sample *s, size_t n, size_t requests,
-                         double q, double *work)
+double launch_percentile(enum launch_kind kind, struct launch_sample *sample, size_t n,
+                         size_t requests, double q, double *work)
 {
     if (!n || requests < launch_needed(q, LEVEL))
         return NAN;
-    qsort(s, n, sizeof *s, by_value);
+    qsort(sample, n, sizeof *sample, by_value);
     if (kind == LAUNCH_WEIGHTED)
-        return weighted_quantile(s, n, q);
+        return weighted_quantile(sample, n, q);
     for (size_t i = 0; i < n; i++)
-        work[i] = s[i].value;
+        work[i] = sample[i].value;
     return stat_quantile(work, n, q, LEVEL).value;
 }
 
@@ -227,17 +228,17 @@ static int by_turn(const void *a, const void *b)
     return (x->value > y->value) - (x->value < y->value);
 }
 
-int launch_turns_steady(struct launch_turn *t, size_t n, double level, double *work)
+int launch_turns_steady(struct launch_turn *turn, size_t n, double level, double *work)
 {
     int verdict = -1;
     size_t launches = 0;
     if (n)
-        qsort(t, n, sizeof *t, by_turn);
+        qsort(turn, n, sizeof *turn, by_turn);
     for (size_t i = 0; i < n; i++)
-        launches += i == 0 || t[i].launch != t[i - 1].launch;
+        launches += i == 0 || turn[i].launch != turn[i - 1].launch;
     for (size_t i = 0, j; i < n; i = j) {
-        for (j = i; j < n && t[j].launch == t[i].launch; j++)
-            work[j - i] = t[j].value;
+        for (j = i; j < n && turn[j].launch == turn[i].launch; j++)
+            work[j - i] = turn[j].value;
         int one = launch_steady(work, j - i, 1 - (1 - level) / (double)launches, work + n);
         verdict = one < 0 || verdict == 0 ? verdict : one;
     }

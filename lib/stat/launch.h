@@ -31,16 +31,17 @@ struct launch_summary {
     const char *method, *reason; /* static; reason NULL when the interval is there */
 };
 
-/* Summarizes s[n], n > 0, and writes the values of the launches, ascending by launch, to values[n].
- * Sorts s, so that the order of records changes no digit; LAUNCH_RATIO sums s by launch in place.
- * The interval of LAUNCH_RATIO is that of a ratio of sums over launches. work[n]. */
-struct launch_summary launch_summarize(enum launch_kind kind, struct launch_sample *s, size_t n,
-                                       struct launch_value *values, double *work);
+/* Summarizes sample[n], n > 0, and writes the values of the launches, ascending by launch, to
+ * values[n]. Sorts sample, so that the order of records changes no digit; LAUNCH_RATIO sums sample
+ * by launch in place. The interval of LAUNCH_RATIO is that of a ratio of sums over launches.
+ * work[n]. */
+struct launch_summary launch_summarize(enum launch_kind kind, struct launch_sample *sample,
+                                       size_t n, struct launch_value *values, double *work);
 
 /* Quantile q of the values of all launches together (weighted for LAUNCH_WEIGHTED). NaN below
- * launch_needed(q, 0.95) requests. Sorts s. work[n]. */
-double launch_percentile(enum launch_kind kind, struct launch_sample *s, size_t n, size_t requests,
-                         double q, double *work);
+ * launch_needed(q, 0.95) requests. Sorts sample. work[n]. */
+double launch_percentile(enum launch_kind kind, struct launch_sample *sample, size_t n,
+                         size_t requests, double q, double *work);
 /* The smallest n with 1 - q^n - (1-q)^n >= level: fewer values give no distribution-free interval
  * for quantile q. 29 for p90, 59 for p95, 299 for p99 at 0.95. */
 size_t launch_needed(double q, double level);
@@ -48,8 +49,8 @@ size_t launch_needed(double q, double level);
 /* A value with its place in the run. */
 struct launch_turn { int64_t launch, round, seq; double value; };
 /* launch_steady() for every launch, with `level` shared among them (Bonferroni): 0 when one is not
- * steady, else 1 when one could be judged, else -1. Sorts t. work[2 n]. */
-int launch_turns_steady(struct launch_turn *t, size_t n, double level, double *work);
+ * steady, else 1 when one could be judged, else -1. Sorts turn. work[2 n]. */
+int launch_turns_steady(struct launch_turn *turn, size_t n, double level, double *work);
 
 /* Is one launch steady? x[n] in the order of the run. 1 yes, 0 no, -1 undecided (n < 8). Not
  * steady: a line through x changes by 1 % or more over the run, or the means before and after some

@@ -16,9 +16,9 @@ struct table {
     double *part;           /* [launches]: the launch's part of the mean, prompt means removed */
 };
 
-size_t paired_work(const struct paired_cells *c)
+size_t paired_work(const struct paired_cells *cells)
 {
-    return c->launches * c->prompts + 2 * c->prompts + c->launches;
+    return cells->launches * cells->prompts + 2 * cells->prompts + cells->launches;
 }
 
 static int is_time(double x)
@@ -26,70 +26,72 @@ static int is_time(double x)
     return x > 0 && isfinite(x);
 }
 
-/* Sets d. Returns how many launches count. */
-static size_t take_logs(struct table *t, const struct paired_cells *c, struct paired *r)
+/* Sets logs. Returns how many launches count. */
+static size_t take_logs(struct table *table, const struct paired_cells *cells,
+                        struct paired *paired)
 {
     size_t counting = 0;
-    for (size_t l = 0; l < c->launches; l++) {
-        const double *a = c->base + l * c->prompts, *b = c->other + l * c->prompts;
-        double *d = t->d + l * c->prompts;
+    for (size_t launch = 0; launch < cells->launches; launch++) {
+        const double *base = cells->base + launch * cells->prompts,
+                     *other = cells->other + launch * cells->prompts;
+        double *logs = table->d + launch * cells->prompts;
         size_t pairs = 0;
-        for (size_t p = 0; p < c->prompts; p++) {
-            int both = is_time(a[p]) && is_time(b[p]);
-            d[p] = both ? log(b[p] / a[p]) : (double)NAN;
+        for (size_t prompt = 0; prompt < cells->prompts; prompt++) {
+            int both = is_time(base[prompt]) && is_time(other[prompt]);
+            logs[prompt] = both ? log(other[prompt] / base[prompt]) : (double)NAN;
             pairs += (size_t)both;
-            r->left_out += !both && (is_time(a[p]) || is_time(b[p])) ? 1 : 0;
+            paired->left_out += !both && (is_time(base[prompt]) || is_time(other[prompt])) ? 1 : 0;
         }
-        if ((double)pairs >= SHARE_OF_LAUNCH * (double)c->prompts && pairs) {
+        if ((double)pairs >= SHARE_OF_LAUNCH * (double)cells->prompts && pairs) {
             counting++;
-            r->pairs += pairs;
+            paired->pairs += pairs;
             continue;
         }
-        r->left_out += pairs;
-        for (size_t p = 0; p < c->prompts; p++)
-            d[p] = NAN;
+        paired->left_out += pairs;
+        for (size_t prompt = 0; prompt < cells->prompts; prompt++)
+            logs[prompt] = NAN;
     }
     return counting;
 }
 
 /* Sets mean and count of the prompts. Returns the mean over prompts. */
-static double take_means(struct table *t, struct paired *r)
+static double take_means(struct table *table, struct paired *paired)
 {
     double total = 0;
-    for (size_t p = 0; p < t->prompts; p++) {
+    for (size_t prompt = 0; prompt < table->prompts; prompt++) {
         double sum = 0, n = 0;
-        for (size_t l = 0; l < t->launches; l++) {
-            double x = t->d[l * t->prompts + p];
+        for (size_t launch = 0; launch < table->launches; launch++) {
+            double x = table->d[launch * table->prompts + prompt];
             sum += isnan(x) ? 0 : x;
             n += isnan(x) ? 0 : 1;
         }
-        t->count[p] = n;
-        t->mean[p] = n > 0 ? sum / n : (double)NAN;
-        total += n > 0 ? t->mean[p] : 0;
-        r->prompts += n > 0 ? 1 : 0;
+        table->count[prompt] = n;
+        table->mean[prompt] = n > 0 ? sum / n : (double)NAN;
+        total += n > 0 ? table->mean[prompt] : 0;
+        paired->prompts += n > 0 ? 1 : 0;
     }
-    return r->prompts ? total / (double)r->prompts : (double)NAN;
+    return paired->prompts ? total / (double)paired->prompts : (double)NAN;
 }
 
 /* The variance of the mean between launches, with its degrees of freedom; sets part. If launches
  * lack prompts, the residuals of the others are too small by more than n / (n - 1): `own` corrects
  * that, and df counts launches by their number of cells. */
-static double by_launch(struct table *t, const struct paired *r, double *df)
+static double by_launch(struct table *table, const struct paired *paired, double *df)
 {
-    double squares = 0, second = 0, fourth = 0, n = (double)r->ratio.launches;
-    for (size_t l = 0; l < t->launches; l++) {
+    double squares = 0, second = 0, fourth = 0, n = (double)paired->ratio.launches;
+    for (size_t launch = 0; launch < table->launches; launch++) {
         double cells = 0;
-        t->part[l] = 0;
-        for (size_t p = 0; p < t->prompts; p++) {
-            double x = t->d[l * t->prompts + p];
+        table->part[launch] = 0;
+        for (size_t prompt = 0; prompt < table->prompts; prompt++) {
+            double x = table->d[launch * table->prompts + prompt];
             if (isnan(x))
                 continue;
-            t->part[l] += (x - t->mean[p]) / t->count[p];
+            table->part[launch] += (x - table->mean[prompt]) / table->count[prompt];
             cells++;
         }
-        double own = (1 - 1 / n) / (1 - cells / (double)r->pairs);
-        t->part[l] /= (double)r->prompts;
-        squares += own * own * t->part[l] * t->part[l];
+        double own = (1 - 1 / n) / (1 - cells / (double)paired->pairs);
+        table->part[launch] /= (double)paired->prompts;
+        squares += own * own * table->part[launch] * table->part[launch];
         second += cells * cells;
         fourth += cells * cells * cells * cells;
     }
@@ -97,26 +99,26 @@ static double by_launch(struct table *t, const struct paired *r, double *df)
     return n / (n - 1) * squares;
 }
 
-static double by_prompt(const struct table *t, const struct paired *r, double mean)
+static double by_prompt(const struct table *table, const struct paired *paired, double mean)
 {
-    double squares = 0, n = (double)r->prompts;
-    for (size_t p = 0; p < t->prompts; p++)
-        if (t->count[p] > 0)
-            squares += (t->mean[p] - mean) * (t->mean[p] - mean);
+    double squares = 0, n = (double)paired->prompts;
+    for (size_t prompt = 0; prompt < table->prompts; prompt++)
+        if (table->count[prompt] > 0)
+            squares += (table->mean[prompt] - mean) * (table->mean[prompt] - mean);
     return n > 1 ? squares / (n * (n - 1)) : 0;
 }
 
 /* The variance from the noise of cells, which the other two variances both contain. */
-static double by_cell(const struct table *t, const struct paired *r)
+static double by_cell(const struct table *table, const struct paired *paired)
 {
-    const double launches = (double)r->ratio.launches, prompts = (double)r->prompts;
+    const double launches = (double)paired->ratio.launches, prompts = (double)paired->prompts;
     double squares = 0, cells = 0;
-    for (size_t l = 0; l < t->launches; l++)
-        for (size_t p = 0; p < t->prompts; p++) {
-            double x = t->d[l * t->prompts + p];
+    for (size_t launch = 0; launch < table->launches; launch++)
+        for (size_t prompt = 0; prompt < table->prompts; prompt++) {
+            double x = table->d[launch * table->prompts + prompt];
             if (isnan(x))
                 continue;
-            x -= t->mean[p] + launches * t->part[l];
+            x -= table->mean[prompt] + launches * table->part[launch];
             squares += x * x;
             cells++;
         }
@@ -124,47 +126,51 @@ static double by_cell(const struct table *t, const struct paired *r)
     return freedom > 0 ? squares / freedom / cells : 0;
 }
 
-static void judge(struct paired *p, double mean, double launch, double df, double prompt,
+static void judge(struct paired *paired, double mean, double launch, double df, double prompt,
                   double cell)
 {
-    struct ratio *r = &p->ratio;
-    const double n = (double)r->launches, m = (double)p->prompts;
-    double v = fmax(launch + prompt - cell, fmax(launch, prompt));
-    double parts = launch * launch / df + (m > 1 ? prompt * prompt / (m - 1) : 0);
-    double least = m > 1 ? fmin(df, m - 1) : df;
-    p->df = parts > 0 ? fmax(v * v / parts, least) : least;
-    p->se = sqrt(v);
-    double half = stat_t_quantile(0.5 + r->level / 2, p->df) * p->se;
-    r->value = exp(mean);
-    r->lo = exp(mean - half);
-    r->hi = exp(mean + half);
-    r->p = p->se > 0 ? stat_t_outside(mean / p->se, p->df) : fabs(mean) > 0 ? 0 : 1;
-    r->sd = sqrt(launch * n);
-    r->half = stat_t_quantile(0.5 + r->level / 2, df) * sqrt(launch);
-    r->reason = NULL;
+    struct ratio *ratio = &paired->ratio;
+    const double n = (double)ratio->launches, prompts = (double)paired->prompts;
+    double variance = fmax(launch + prompt - cell, fmax(launch, prompt));
+    double parts = launch * launch / df + (prompts > 1 ? prompt * prompt / (prompts - 1) : 0);
+    double least = prompts > 1 ? fmin(df, prompts - 1) : df;
+    paired->df = parts > 0 ? fmax(variance * variance / parts, least) : least;
+    paired->se = sqrt(variance);
+    double half = stat_t_quantile(0.5 + ratio->level / 2, paired->df) * paired->se;
+    ratio->value = exp(mean);
+    ratio->lo = exp(mean - half);
+    ratio->hi = exp(mean + half);
+    ratio->p = paired->se > 0   ? stat_t_outside(mean / paired->se, paired->df)
+               : fabs(mean) > 0 ? 0
+                                : 1;
+    ratio->sd = sqrt(launch * n);
+    ratio->half = stat_t_quantile(0.5 + ratio->level / 2, df) * sqrt(launch);
+    ratio->reason = NULL;
 }
 
-struct paired paired_ratio(const struct paired_cells *c, double level, double *work)
+struct paired paired_ratio(const struct paired_cells *cells, double level, double *work)
 {
-    struct paired r = {.ratio = RATIO_NOTHING, .se = NAN, .df = NAN};
-    r.ratio.level = level;
-    r.ratio.paired = 1;
-    r.ratio.method = "geometric mean over prompts of paired ratios, t interval over launches and "
-                     "prompts";
-    r.ratio.reason = PAIRED_NONE;
-    if (!c->launches || !c->prompts)
-        return r;
-    struct table t = {c->launches, c->prompts, work, work + c->launches * c->prompts, NULL, NULL};
-    t.count = t.mean + c->prompts;
-    t.part = t.count + c->prompts;
-    r.ratio.launches = take_logs(&t, c, &r);
-    r.ratio.reason = c->launches < LAUNCH_LEAST ? LAUNCH_FEW : PAIRED_DISTURBED;
-    if (r.ratio.launches < LAUNCH_LEAST)
-        return r;
-    double mean = take_means(&t, &r);
-    if ((double)(c->prompts - r.prompts) > SHARE_LOST * (double)c->prompts)
-        return r;
-    double df, launch = by_launch(&t, &r, &df);
-    judge(&r, mean, launch, df, by_prompt(&t, &r, mean), by_cell(&t, &r));
-    return r;
+    struct paired paired = {.ratio = RATIO_NOTHING, .se = NAN, .df = NAN};
+    paired.ratio.level = level;
+    paired.ratio.paired = 1;
+    paired.ratio.method =
+        "geometric mean over prompts of paired ratios, t interval over launches and "
+        "prompts";
+    paired.ratio.reason = PAIRED_NONE;
+    if (!cells->launches || !cells->prompts)
+        return paired;
+    struct table table = {
+        cells->launches, cells->prompts, work, work + cells->launches * cells->prompts, NULL, NULL};
+    table.count = table.mean + cells->prompts;
+    table.part = table.count + cells->prompts;
+    paired.ratio.launches = take_logs(&table, cells, &paired);
+    paired.ratio.reason = cells->launches < LAUNCH_LEAST ? LAUNCH_FEW : PAIRED_DISTURBED;
+    if (paired.ratio.launches < LAUNCH_LEAST)
+        return paired;
+    double mean = take_means(&table, &paired);
+    if ((double)(cells->prompts - paired.prompts) > SHARE_LOST * (double)cells->prompts)
+        return paired;
+    double df, launch = by_launch(&table, &paired, &df);
+    judge(&paired, mean, launch, df, by_prompt(&table, &paired, mean), by_cell(&table, &paired));
+    return paired;
 }

@@ -7,23 +7,25 @@
 #include <math.h>
 
 /* The step count where quality - level reaches zero. */
-static double quality_meets(const struct parity_sweep *s)
+static double quality_meets(const struct parity_sweep *sweep)
 {
     double x[CROSSOVER_MAX], y[CROSSOVER_MAX];
-    if (!s->n_quality || isnan(s->rival_quality))
+    if (!sweep->n_quality || isnan(sweep->rival_quality))
         return NAN;
-    for (size_t i = 0; i < s->n_quality; i++) {
-        x[i] = log2(s->quality_steps[i]);
-        y[i] = s->quality[i] - s->rival_quality;
+    for (size_t i = 0; i < sweep->n_quality; i++) {
+        x[i] = log2(sweep->quality_steps[i]);
+        y[i] = sweep->quality[i] - sweep->rival_quality;
     }
-    double at = crossover_rise(x, y, s->n_quality);
+    double at = crossover_rise(x, y, sweep->n_quality);
     return isinf(at) ? at : exp2(at);
 }
 
-void parity_solve(const struct parity_sweep *s, int line, struct parity *p)
+void parity_solve(const struct parity_sweep *sweep, int line, struct parity *parity)
 {
     struct crossover_cost fit;
-    crossover_fit(&fit, s->cost_steps, s->cost, s->n_cost, line);
-    *p = (struct parity){.lat = crossover_cost_meets(&fit, s->rival_cost), .q = quality_meets(s),
-                         .residual = fit.residual, .line = fit.line};
+    crossover_fit(&fit, sweep->cost_steps, sweep->cost, sweep->n_cost, line);
+    *parity = (struct parity){.lat = crossover_cost_meets(&fit, sweep->rival_cost),
+                              .q = quality_meets(sweep),
+                              .residual = fit.residual,
+                              .line = fit.line};
 }

@@ -24,4 +24,4 @@ struct parity {
 };
 
 /* Cost: crossover_fit() with `line`, linear in steps. Quality: crossover_rise() in log2 steps. */
-void parity_solve(const struct parity_sweep *s, int line, struct parity *p);
+void parity_solve(const struct parity_sweep *sweep, int line, struct parity *parity);

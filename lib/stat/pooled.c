@@ -104,39 +104,40 @@ void pooled_draws(const double *num, const double *den, const unsigned char *has
 {
     double *sum = work, *rows = work + 2 * points;
     size_t width = lay_rows(num, den, has, points, n, rows);
-    for (size_t d = 0; d <= draws; d++) { /* d = draws: as measured */
-        if (d < draws)
-            bootstrap_draw(seed, d, n, index);
-        bootstrap_sums(rows, width, d < draws ? index : NULL, n, sum);
+    for (size_t round = 0; round <= draws; round++) { /* round = draws: as measured */
+        if (round < draws)
+            bootstrap_draw(seed, round, n, index);
+        bootstrap_sums(rows, width, round < draws ? index : NULL, n, sum);
         for (size_t i = 0; i < points; i++) {
             double weight = width > points ? sum[points + i] : (double)n;
-            double v = has[i] ? pooled_value(sum[i], weight, transform) : (double)NAN;
-            *(d < draws ? &draw[d * points + i] : &value[i]) = v;
+            double number = has[i] ? pooled_value(sum[i], weight, transform) : (double)NAN;
+            *(round < draws ? &draw[round * points + i] : &value[i]) = number;
         }
     }
 }
 
-int pooled_margin_parse(const char *text, const char *name, struct pooled_margin *m)
+int pooled_margin_parse(const char *text, const char *name, struct pooled_margin *margin)
 {
-    *m = (struct pooled_margin){0};
-    for (const char *s = text; s && *s;) {
-        size_t n = strcspn(s, ","), key = strcspn(s, "=,");
-        int named = s[key] == '=', mine = !named || (strlen(name) == key && !strncmp(s, name, key));
-        const char *number = s + (named ? key + 1 : 0);
+    *margin = (struct pooled_margin){0};
+    for (const char *part = text; part && *part;) {
+        size_t n = strcspn(part, ","), key = strcspn(part, "=,");
+        int named = part[key] == '=',
+            mine = !named || (strlen(name) == key && !strncmp(part, name, key));
+        const char *number = part + (named ? key + 1 : 0);
         char *end;
-        double v = strtod(number, &end);
+        double found = strtod(number, &end);
         int relative = *end == '%';
-        if (!(v >= 0) || isinf(v) || end == number || end + relative != s + n)
+        if (!(found >= 0) || isinf(found) || end == number || end + relative != part + n)
             return -1;
         if (mine)
-            *m = (struct pooled_margin){relative ? v / 100 : v, relative};
-        s += n + (s[n] == ',');
+            *margin = (struct pooled_margin){relative ? found / 100 : found, relative};
+        part += n + (part[n] == ',');
     }
     return 0;
 }
 
-double pooled_worsened(double value, const struct pooled_margin *m, int higher)
+double pooled_worsened(double value, const struct pooled_margin *margin, int higher)
 {
-    double by = m->relative ? m->by * fabs(value) : m->by;
+    double by = margin->relative ? margin->by * fabs(value) : margin->by;
     return higher ? value - by : value + by;
 }

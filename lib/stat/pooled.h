@@ -51,6 +51,6 @@ double pooled_scale(double value, enum pooled_transform transform, int higher);
  * value, or a list "judge_ppl=1%,accuracy=0.02", of which the part for `name` is taken. text NULL:
  * 0. Returns -1: malformed. */
 struct pooled_margin { double by; int relative; };
-int pooled_margin_parse(const char *text, const char *name, struct pooled_margin *m);
+int pooled_margin_parse(const char *text, const char *name, struct pooled_margin *margin);
 /* The worst value that still counts as equal: value -+ by, or value * (1 -+ by). */
-double pooled_worsened(double value, const struct pooled_margin *m, int higher);
+double pooled_worsened(double value, const struct pooled_margin *margin, int higher);

@@ -7,19 +7,19 @@
 
 struct proportion_pairs proportion_count(const double *first, const double *second, size_t n)
 {
-    struct proportion_pairs p = {.n = (double)n};
+    struct proportion_pairs pairs = {.n = (double)n};
     for (size_t i = 0; i < n; i++) {
-        p.first += fmax(first[i] - second[i], 0);
-        p.second += fmax(second[i] - first[i], 0);
-        p.at_first += first[i] > second[i];
-        p.at_second += second[i] > first[i];
+        pairs.first += fmax(first[i] - second[i], 0);
+        pairs.second += fmax(second[i] - first[i], 0);
+        pairs.at_first += first[i] > second[i];
+        pairs.at_second += second[i] > first[i];
     }
-    return p;
+    return pairs;
 }
 
-double proportion_mcnemar(const struct proportion_pairs *p)
+double proportion_mcnemar(const struct proportion_pairs *pairs)
 {
-    double n = p->at_first + p->at_second, less = fmin(p->at_first, p->at_second);
+    double n = pairs->at_first + pairs->at_second, less = fmin(pairs->at_first, pairs->at_second);
     double tail = 0;
     for (double k = 0; k <= less; k++)
         tail += exp(lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1) - n * log(2));
@@ -27,34 +27,35 @@ double proportion_mcnemar(const struct proportion_pairs *p)
 }
 
 /* only_first: the maximum-likelihood probability that only the first is right, given d. */
-double proportion_above(const struct proportion_pairs *p, double d)
+double proportion_above(const struct proportion_pairs *pairs, double d)
 {
-    double a = 2 * p->n, b = (2 * p->n - p->second + p->first) * d - p->second - p->first;
-    double c = -p->first * d * (1 - d);
+    double a = 2 * pairs->n,
+           b = (2 * pairs->n - pairs->second + pairs->first) * d - pairs->second - pairs->first;
+    double c = -pairs->first * d * (1 - d);
     double only_first = (sqrt(fmax(0, b * b - 4 * a * c)) - b) / (2 * a);
-    double variance = p->n * (2 * only_first + d * (1 - d));
-    double above = p->second - p->first - p->n * d;
+    double variance = pairs->n * (2 * only_first + d * (1 - d));
+    double above = pairs->second - pairs->first - pairs->n * d;
     return variance > 0 ? above / sqrt(variance) : above > 0 ? INFINITY : -INFINITY;
 }
 
 /* The difference between lo and hi at which the score equals z. */
-static double solve(const struct proportion_pairs *p, double lo, double hi, double z)
+static double solve(const struct proportion_pairs *pairs, double lo, double hi, double z)
 {
     for (int i = 0; i < 60; i++) {
         double mid = (lo + hi) / 2;
-        *(proportion_above(p, mid) > z ? &lo : &hi) = mid;
+        *(proportion_above(pairs, mid) > z ? &lo : &hi) = mid;
     }
     return (lo + hi) / 2;
 }
 
-struct interval proportion_difference(const struct proportion_pairs *p, double level)
+struct interval proportion_difference(const struct proportion_pairs *pairs, double level)
 {
-    struct interval v = {NAN, NAN, NAN};
+    struct interval interval = {NAN, NAN, NAN};
     double z = stat_t_quantile(0.5 + level / 2, INFINITY);
-    if (!(p->n > 0))
-        return v;
-    v.value = (p->second - p->first) / p->n;
-    v.lo = solve(p, -1, v.value, z);
-    v.hi = solve(p, v.value, 1, -z);
-    return v;
+    if (!(pairs->n > 0))
+        return interval;
+    interval.value = (pairs->second - pairs->first) / pairs->n;
+    interval.lo = solve(pairs, -1, interval.value, z);
+    interval.hi = solve(pairs, interval.value, 1, -z);
+    return interval;
 }

@@ -18,12 +18,12 @@ struct proportion_pairs proportion_count(const double *first, const double *seco
 /* p of McNemar's exact two-sided test: P(min(K, m - K) <= min(at_first, at_second)), K binomial(m,
  * 1/2), m = at_first + at_second. 1 when m = 0. For shares this is the sign test.
  * Source: McNemar 1947; the exact form: Fay 2010 (Biostatistics 11:373). */
-double proportion_mcnemar(const struct proportion_pairs *p);
+double proportion_mcnemar(const struct proportion_pairs *pairs);
 
 /* Share of the second - share of the first, with Tango's score interval. It keeps its level for
  * small n and few differences, where resampling would show no spread at all.
  * Source: Tango 1998 (Statistics in Medicine 17:891). */
-struct interval proportion_difference(const struct proportion_pairs *p, double level);
+struct interval proportion_difference(const struct proportion_pairs *pairs, double level);
 /* Tango's score statistic: by how many standard errors the difference lies above d. It grows as
  * sqrt(n). */
-double proportion_above(const struct proportion_pairs *p, double d);
+double proportion_above(const struct proportion_pairs *pairs, double d);

@@ -10,29 +10,29 @@ size_t ranking_pair(size_t n, size_t i, size_t j)
     return i * (2 * n - i - 1) / 2 + j - i - 1;
 }
 
-static struct asgood_side side_of(const struct ranking *r, size_t system, size_t place)
+static struct asgood_side side_of(const struct ranking *ranking, size_t system, size_t place)
 {
-    size_t at = (system * r->places + place) * r->prompts;
-    return (struct asgood_side){r->num + at, r->den + at};
+    size_t at = (system * ranking->places + place) * ranking->prompts;
+    return (struct asgood_side){ranking->num + at, ranking->den + at};
 }
 
 /* 1: system i measured better than j, -1: worse, 0: equal. */
-static int order_of(const struct ranking *r, size_t i, size_t j, size_t place)
+static int order_of(const struct ranking *ranking, size_t i, size_t j, size_t place)
 {
-    struct asgood_side a = side_of(r, i, place), b = side_of(r, j, place);
-    double x = stat_sum(a.num, r->prompts) / stat_sum(a.den, r->prompts);
-    double y = stat_sum(b.num, r->prompts) / stat_sum(b.den, r->prompts);
+    struct asgood_side a = side_of(ranking, i, place), b = side_of(ranking, j, place);
+    double x = stat_sum(a.num, ranking->prompts) / stat_sum(a.den, ranking->prompts);
+    double y = stat_sum(b.num, ranking->prompts) / stat_sum(b.den, ranking->prompts);
     int more = (x > y) - (x < y);
-    return r->kind.higher ? more : -more;
+    return ranking->kind.higher ? more : -more;
 }
 
-static int shown_of(const struct ranking *r, size_t i, size_t j, size_t place, double p,
+static int shown_of(const struct ranking *ranking, size_t i, size_t j, size_t place, double p,
                     double *work)
 {
     const struct pooled_margin none = {0, 0};
-    struct asgood t = asgood_test(side_of(r, i, place), side_of(r, j, place), r->prompts, &r->kind,
-                                  &none, work);
-    return (t.good <= p) - (t.worse <= p); /* NaN: 0 */
+    struct asgood asgood = asgood_test(side_of(ranking, i, place), side_of(ranking, j, place),
+                                       ranking->prompts, &ranking->kind, &none, work);
+    return (asgood.good <= p) - (asgood.worse <= p); /* NaN: 0 */
 }
 
 /* The share of a pair of systems in tau: sum of the s and of their squares over k places. */
@@ -50,32 +50,34 @@ static void bounds(double sum, double decided, double k, double *lo, double *hi)
     *hi = share(far, k, k);
 }
 
-struct ranking_found ranking_find(const struct ranking *r, double level, signed char *shown,
+struct ranking_found ranking_find(const struct ranking *ranking, double level, signed char *shown,
                                   double *work)
 {
-    const double pairs = (double)(r->systems * (r->systems - 1) / 2), k = (double)r->places;
-    const double p = (1 - level) / 2 / (pairs * k);
-    struct ranking_found f = {0};
-    for (size_t i = 0; i < r->systems; i++)
-        for (size_t j = i + 1; j < r->systems; j++) {
-            signed char *of = shown + ranking_pair(r->systems, i, j) * r->places;
+    const double pairs = (double)(ranking->systems * (ranking->systems - 1) / 2),
+                 k = (double)ranking->places;
+    const double tail = (1 - level) / 2 / (pairs * k);
+    struct ranking_found found = {0};
+    for (size_t i = 0; i < ranking->systems; i++)
+        for (size_t j = i + 1; j < ranking->systems; j++) {
+            signed char *of = shown + ranking_pair(ranking->systems, i, j) * ranking->places;
             double sum = 0, squares = 0, known = 0, decided = 0, lo, hi;
-            for (size_t c = 0; c < r->places; c++) {
-                int s = order_of(r, i, j, c), sure = shown_of(r, i, j, c, p, work);
-                of[c] = (signed char)sure;
-                sum += s;
-                squares += s * s;
+            for (size_t place = 0; place < ranking->places; place++) {
+                int sign = order_of(ranking, i, j, place),
+                    sure = shown_of(ranking, i, j, place, tail, work);
+                of[place] = (signed char)sure;
+                sum += sign;
+                squares += sign * sign;
                 known += sure;
                 decided += sure * sure;
             }
             bounds(known, decided, k, &lo, &hi);
-            f.tau += share(sum, squares, k);
-            f.lo += lo;
-            f.hi += hi;
-            f.flips += fabs(known) < decided;
+            found.tau += share(sum, squares, k);
+            found.lo += lo;
+            found.hi += hi;
+            found.flips += fabs(known) < decided;
         }
-    f.tau /= pairs; /* of whole sums, so that a clear order gives 1 exactly */
-    f.lo /= pairs;
-    f.hi /= pairs;
-    return f;
+    found.tau /= pairs; /* of whole sums, so that a clear order gives 1 exactly */
+    found.lo /= pairs;
+    found.hi /= pairs;
+    return found;
 }

@@ -28,7 +28,7 @@ struct ranking_found { double tau, lo, hi; size_t flips; };
 
 /* shown[pairs][places], pairs (0, 1), (0, 2), ... (1, 2), ...: 1 where the first system of the pair
  * is shown to be better, -1 where the second is, else 0. work[2 * prompts]. */
-struct ranking_found ranking_find(const struct ranking *r, double level, signed char *shown,
+struct ranking_found ranking_find(const struct ranking *ranking, double level, signed char *shown,
                                   double *work);
 /* Number of a pair i < j of n systems. */
 size_t ranking_pair(size_t n, size_t i, size_t j);

@@ -39,32 +39,32 @@ struct ratio {
 
 #define RATIO_NOTHING {NAN, NAN, NAN, NAN, NAN, NAN, NAN, 0, 0, NULL, NULL}
 
-/* a[n_a], b[n_b] ascend by launch. They are paired if n_a = n_b and the launch numbers of each pair
- * are equal or differ by one. No interval below LAUNCH_LEAST launches of one side, or if a value is
- * not above zero. work[n_a + n_b].
+/* over[n_a], under[n_b] ascend by launch. They are paired if n_a = n_b and the launch numbers of
+ * each pair are equal or differ by one. No interval below LAUNCH_LEAST launches of one side, or if
+ * a value is not above zero. work[n_a + n_b].
  *   paired:  log ratio = mean d_i, d_i = log b_i - log a_i, se = sd(d) / sqrt(n), df = n - 1
  *   else:    se^2 = sd_a^2 / n_a + sd_b^2 / n_b, df by Welch and Satterthwaite */
-struct ratio ratio_of(const struct launch_value *a, size_t n_a, const struct launch_value *b,
+struct ratio ratio_of(const struct launch_value *over, size_t n_a, const struct launch_value *under,
                       size_t n_b, double level, double *work);
 
 /* SAME: the interval lies within [1 / (1 + zone), 1 + zone]. ABOVE, BELOW: it excludes 1.
  * UNDECIDED: neither, or no interval. (At 95 %, two systems that differ by exactly the zone are
  * called the same once in 40 times.) */
 enum ratio_verdict { RATIO_SAME, RATIO_ABOVE, RATIO_BELOW, RATIO_UNDECIDED };
-enum ratio_verdict ratio_verdict(const struct ratio *r, double zone);
+enum ratio_verdict ratio_verdict(const struct ratio *ratio, double zone);
 
 /* Launches of each side at which an undecided interval, with the spread seen so far, would lie
  * inside the zone or exclude 1, whichever needs fewer. 0: not known. */
-size_t ratio_deciding(const struct ratio *r, double zone);
+size_t ratio_deciding(const struct ratio *ratio, double zone);
 /* Launches of each side still to run; 0: enough, which means half <= goal, and half <= goal / 2
  * below RATIO_SURE launches. This stopping rule looks at the half-width and never at significance.
  * A few launches can look alike by luck, and a rule that stops on that luck has intervals that hold
  * the truth only 92 times in 100; so it aims at 0.8 of the goal. It never asks for more launches
  * than there are, because a spread seen in few launches is uncertain. */
-size_t ratio_more(const struct ratio *r, double goal);
+size_t ratio_more(const struct ratio *ratio, double goal);
 
-/* adjusted[i] = p[i] by Holm's method for all n that are not NaN. order[n] is work. */
-void ratio_holm(const double *p, size_t n, double *adjusted, size_t *order);
+/* adjusted[i] = p_value[i] by Holm's method for all n that are not NaN. order[n] is work. */
+void ratio_holm(const double *p_value, size_t n, double *adjusted, size_t *order);
 
 /* 1 - (1 - level) / n: the level of each of n intervals that together hold with `level`. It is for
  * the fastest of n systems, which was chosen by its luck too. n 0 counts as 1. */

@@ -68,29 +68,30 @@ double stat_median(double *x, size_t n)
 }
 
 /* Continued fraction of the incomplete beta, by Lentz's method. Source: DLMF 8.17.22. */
-static double beta_fraction(double a, double b, double x)
+static double beta_fraction(double alpha, double beta, double x)
 {
     const double tiny = 1e-300;
-    double c = 1, d = 1 - (a + b) * x / (a + 1);
-    d = 1 / (fabs(d) < tiny ? tiny : d);
-    double f = d;
-    for (int m = 1; m < 10000; m++) {
-        double k = m, even = k * (b - k) * x / ((a + 2 * k - 1) * (a + 2 * k));
-        double odd = -(a + k) * (a + b + k) * x / ((a + 2 * k) * (a + 2 * k + 1));
+    double upper = 1, lower = 1 - (alpha + beta) * x / (alpha + 1);
+    lower = 1 / (fabs(lower) < tiny ? tiny : lower);
+    double product = lower;
+    for (int term = 1; term < 10000; term++) {
+        double k = term, even = k * (beta - k) * x / ((alpha + 2 * k - 1) * (alpha + 2 * k));
+        double odd = -(alpha + k) * (alpha + beta + k) * x /
+                     ((alpha + 2 * k) * (alpha + 2 * k + 1));
         double step = 1;
         for (int half = 0; half < 2; half++) {
-            double t = half ? odd : even;
-            d = 1 + t * d;
-            c = 1 + t / c;
-            d = 1 / (fabs(d) < tiny ? tiny : d);
-            c = fabs(c) < tiny ? tiny : c;
-            step = c * d;
-            f *= step;
+            double change = half ? odd : even;
+            lower = 1 + change * lower;
+            upper = 1 + change / upper;
+            lower = 1 / (fabs(lower) < tiny ? tiny : lower);
+            upper = fabs(upper) < tiny ? tiny : upper;
+            step = upper * lower;
+            product *= step;
         }
         if (fabs(step - 1) < 1e-15)
             break;
     }
-    return f;
+    return product;
 }
 
 /* I_x(a, b), a and b > 0. */
@@ -112,11 +113,11 @@ static double t_tail(double t, double df)
     return 0.5 * beta_inc(df / 2, 0.5, df / (df + t * t));
 }
 
-double stat_t_quantile(double p, double df)
+double stat_t_quantile(double chance, double df)
 {
-    if (!(p > 0 && p < 1) || !(df > 0))
+    if (!(chance > 0 && chance < 1) || !(df > 0))
         return NAN;
-    double tail = p < 0.5 ? p : 1 - p, lo = 0, hi = 1;
+    double tail = chance < 0.5 ? chance : 1 - chance, lo = 0, hi = 1;
     while (t_tail(hi, df) > tail && hi < 1e300)
         hi *= 2;
     for (int i = 0; i < 200 && hi - lo > 1e-15 * hi; i++) {
@@ -126,8 +127,8 @@ double stat_t_quantile(double p, double df)
         else
             hi = mid;
     }
-    double t = lo + (hi - lo) / 2;
-    return p < 0.5 ? -t : t;
+    double middle = lo + (hi - lo) / 2;
+    return chance < 0.5 ? -middle : middle;
 }
 
 double stat_t_outside(double t, double df)
@@ -157,61 +158,67 @@ static double binomial_rank(double p, double n, double q)
     return lo;
 }
 
-struct interval stat_quantile(double *x, size_t n, double q, double level)
+struct interval stat_quantile(double *x, size_t n, double share, double level)
 {
-    struct interval v = {NAN, NAN, NAN};
+    struct interval interval = {NAN, NAN, NAN};
     if (!n)
-        return v;
-    assert(q > 0 && q < 1 && level > 0 && level < 1);
+        return interval;
+    assert(share > 0 && share < 1 && level > 0 && level < 1);
     sort(x, n);
-    v.value = interpolate(x, n, q);
-    /* Ranks l..u (1-based) hold the quantile when l <= B < u: coverage P(B <= u-1) - P(B <= l-1).
-     * Equal tails first; where one end is clipped by the sample, the other gives way. */
+    interval.value = interpolate(x, n, share);
+    /* Ranks lower..u (1-based) hold the quantile when lower <= B < upper: coverage P(B <= u-1) -
+     * P(B <= l-1). Equal tails first; where one end is clipped by the sample, the other gives
+     * way. */
     double count = (double)n, tail = (1 - level) / 2;
-    double l = binomial_rank(tail, count, q), u = binomial_rank(1 - tail, count, q) + 1;
-    if (binomial_below(l, count, q) <= tail)
-        l++;
-    l = l < 1 ? 1 : l;
-    u = u > count ? count : u;
-    while (l > 1 && binomial_below(u - 1, count, q) - binomial_below(l - 1, count, q) < level)
-        l--;
-    while (u < count && binomial_below(u - 1, count, q) - binomial_below(l - 1, count, q) < level)
-        u++;
-    if (binomial_below(u - 1, count, q) - binomial_below(l - 1, count, q) < level)
-        return v;
-    v.lo = x[(size_t)l - 1];
-    v.hi = x[(size_t)u - 1];
-    return v;
+    double lower = binomial_rank(tail, count, share),
+           upper = binomial_rank(1 - tail, count, share) + 1;
+    if (binomial_below(lower, count, share) <= tail)
+        lower++;
+    lower = lower < 1 ? 1 : lower;
+    upper = upper > count ? count : upper;
+    while (lower > 1 &&
+           binomial_below(upper - 1, count, share) - binomial_below(lower - 1, count, share) <
+               level)
+        lower--;
+    while (upper < count &&
+           binomial_below(upper - 1, count, share) - binomial_below(lower - 1, count, share) <
+               level)
+        upper++;
+    if (binomial_below(upper - 1, count, share) - binomial_below(lower - 1, count, share) < level)
+        return interval;
+    interval.lo = x[(size_t)lower - 1];
+    interval.hi = x[(size_t)upper - 1];
+    return interval;
 }
 
 struct interval stat_t(const double *x, size_t n, double level)
 {
-    struct interval v = {stat_mean(x, n), NAN, NAN};
+    struct interval interval = {stat_mean(x, n), NAN, NAN};
     if (n < 2)
-        return v;
+        return interval;
     double half = stat_t_quantile(0.5 + level / 2, (double)(n - 1)) * stat_sd(x, n) /
                   sqrt((double)n);
-    v.lo = v.value - half;
-    v.hi = v.value + half;
-    return v;
+    interval.lo = interval.value - half;
+    interval.hi = interval.value + half;
+    return interval;
 }
 
 struct interval stat_log_t(double *x, size_t n, double level)
 {
-    struct interval v = {stat_mean(x, n), NAN, NAN};
+    struct interval interval = {stat_mean(x, n), NAN, NAN};
     size_t same = 0, sound = 0;
     for (size_t i = 0; i < n; i++) {
         sound += x[i] > 0 && !isinf(x[i]);
         same += x[i] >= x[0] && x[i] <= x[0];
     }
     if (!n || sound < n)
-        return v;
+        return interval;
     double first = x[0];
     for (size_t i = 0; i < n; i++)
         x[i] = log(x[i]);
-    v = stat_t(x, n, level);
+    interval = stat_t(x, n, level);
     if (same < n)
-        return (struct interval){exp(v.value), exp(v.lo), exp(v.hi)};
+        return (struct interval){exp(interval.value), exp(interval.lo), exp(interval.hi)};
     return (struct interval){first, n < 2 ? NAN : first, n < 2 ? NAN : first};
 }
 
@@ -222,14 +229,14 @@ void stat_slope(const double *x, size_t n, double *slope, double *se)
         return;
     double mid = (double)(n - 1) / 2, mean = stat_mean(x, n), sxy = 0, sxx = 0, rest = 0;
     for (size_t i = 0; i < n; i++) {
-        double t = (double)i - mid;
-        sxy += t * (x[i] - mean);
-        sxx += t * t;
+        double time = (double)i - mid;
+        sxy += time * (x[i] - mean);
+        sxx += time * time;
     }
     *slope = sxy / sxx;
     for (size_t i = 0; i < n; i++) {
-        double r = x[i] - mean - *slope * ((double)i - mid);
-        rest += r * r;
+        double off = x[i] - mean - *slope * ((double)i - mid);
+        rest += off * off;
     }
     if (n > 2)
         *se = sqrt(rest / (double)(n - 2) / sxx);
@@ -251,29 +258,29 @@ static int compare_rays(const void *a, const void *b)
 static double best_slope(const double *x, const double *y, size_t n, size_t i)
 {
     struct ray ray[LINE_MAX_POINTS];
-    size_t m = 0;
+    size_t rays = 0;
     double total = 0, sum = 0;
     for (size_t j = 0; j < n; j++) {
         double dx = x[j] - x[i];
         if (dx == 0) /* exact: the same x */
             continue;
-        ray[m++] = (struct ray){(y[j] - y[i]) / dx, fabs(dx)};
+        ray[rays++] = (struct ray){(y[j] - y[i]) / dx, fabs(dx)};
         total += fabs(dx);
     }
-    if (!m)
+    if (!rays)
         return NAN;
-    qsort(ray, m, sizeof *ray, compare_rays);
-    for (size_t j = 0; j < m; j++)
+    qsort(ray, rays, sizeof *ray, compare_rays);
+    for (size_t j = 0; j < rays; j++)
         if ((sum += ray[j].weight) >= total / 2)
             return ray[j].slope;
-    return ray[m - 1].slope;
+    return ray[rays - 1].slope;
 }
 
-void stat_line(const double *x, const double *y, size_t n, double *a, double *b)
+void stat_line(const double *x, const double *y, size_t n, double *at_zero, double *per_unit)
 {
     assert(n <= LINE_MAX_POINTS);
     double best = INFINITY;
-    *a = *b = NAN;
+    *at_zero = *per_unit = NAN;
     for (size_t i = 0; i < n; i++) { /* some best line passes through a point */
         double slope = best_slope(x, y, n, i), loss = 0;
         slope = isnan(slope) ? 0 : slope;
@@ -281,8 +288,8 @@ void stat_line(const double *x, const double *y, size_t n, double *a, double *b)
             loss += fabs(y[j] - y[i] - slope * (x[j] - x[i]));
         if (loss < best) {
             best = loss;
-            *b = slope;
-            *a = y[i] - slope * x[i];
+            *per_unit = slope;
+            *at_zero = y[i] - slope * x[i];
         }
     }
 }

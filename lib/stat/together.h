@@ -20,7 +20,7 @@ struct together { size_t n, launches, prompts; const double *cells; /* [n][launc
 
 /* ratio[n]: of each system to system `base`; that of the base itself is 1 if any other has an
  * interval. draw[draws][n]: logarithms of the ratios; NaN without an interval.
- * work[together_work(t)]. */
-void together_draw(const struct together *t, size_t base, double level, uint64_t seed,
+ * work[together_work(together)]. */
+void together_draw(const struct together *together, size_t base, double level, uint64_t seed,
                    size_t draws, struct paired *ratio, double *draw, double *work);
-size_t together_work(const struct together *t);
+size_t together_work(const struct together *together);

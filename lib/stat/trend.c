@@ -8,25 +8,25 @@
 
 struct trend trend_fit(const double *x, const double *y, size_t n, double level)
 {
-    struct trend f = {NAN, NAN, NAN, NAN};
+    struct trend trend = {NAN, NAN, NAN, NAN};
     double mx = stat_mean(x, n), my = stat_mean(y, n), xx = 0, xy = 0, rest = 0;
     for (size_t i = 0; i < n; i++) {
         xx += (x[i] - mx) * (x[i] - mx);
         xy += (x[i] - mx) * (y[i] - my);
     }
     if (n < 2 || !(xx > 0))
-        return f;
-    f.slope = xy / xx;
-    f.at = my - f.slope * mx;
+        return trend;
+    trend.slope = xy / xx;
+    trend.at = my - trend.slope * mx;
     for (size_t i = 0; i < n; i++) {
-        double d = y[i] - f.at - f.slope * x[i];
-        rest += d * d;
+        double off = y[i] - trend.at - trend.slope * x[i];
+        rest += off * off;
     }
     if (n < 3)
-        return f;
+        return trend;
     double df = (double)n - 2;
     double half = stat_t_quantile(0.5 + level / 2, df) * sqrt(rest / df / xx);
-    f.lo = f.slope - half;
-    f.hi = f.slope + half;
-    return f;
+    trend.lo = trend.slope - half;
+    trend.hi = trend.slope + half;
+    return trend;
 }
