@@ -12,49 +12,49 @@ static uint64_t of_member(const char *key, size_t n, uint64_t value)
     return hash64_bits(hash64_text(0, key, n), value);
 }
 
-static uint64_t of_object(const json_t *o)
+static uint64_t of_object(const json_t *object)
 {
     const char *key;
-    const json_t *v;
+    const json_t *value;
     uint64_t sum = 0;
-    json_object_foreach((json_t *)(uintptr_t)o, key, v)
-        sum += of_member(key, strlen(key), content_of(v));
+    json_object_foreach((json_t *)(uintptr_t)object, key, value)
+        sum += of_member(key, strlen(key), content_of(value));
     return hash64_bits(JSON_OBJECT, sum);
 }
 
-uint64_t content_of(const json_t *v)
+uint64_t content_of(const json_t *value)
 {
-    uint64_t h = v ? (uint64_t)json_typeof(v) : JSON_NULL, bits;
+    uint64_t hash = value ? (uint64_t)json_typeof(value) : JSON_NULL, bits;
     double x;
     size_t i;
     const json_t *one;
-    switch (h) {
+    switch (hash) {
     case JSON_OBJECT:
-        return of_object(v);
+        return of_object(value);
     case JSON_ARRAY:
-        json_array_foreach(v, i, one)
-            h = hash64_bits(h, content_of(one));
-        return hash64_bits(h, json_array_size(v));
+        json_array_foreach(value, i, one)
+            hash = hash64_bits(hash, content_of(one));
+        return hash64_bits(hash, json_array_size(value));
     case JSON_STRING:
-        return hash64_text(h, json_string_value(v), json_string_length(v));
+        return hash64_text(hash, json_string_value(value), json_string_length(value));
     case JSON_INTEGER:
-        return hash64_bits(h, (uint64_t)json_integer_value(v));
+        return hash64_bits(hash, (uint64_t)json_integer_value(value));
     case JSON_REAL:
-        x = json_real_value(v);
+        x = json_real_value(value);
         memcpy(&bits, &x, sizeof bits);
-        return hash64_bits(h, bits);
+        return hash64_bits(hash, bits);
     default:
-        return hash64_bits(h, 0);
+        return hash64_bits(hash, 0);
     }
 }
 
 uint64_t content_of_record(const json_t *record)
 {
     const char *key;
-    const json_t *v;
+    const json_t *value;
     uint64_t sum = 0;
-    json_object_foreach((json_t *)(uintptr_t)record, key, v)
+    json_object_foreach((json_t *)(uintptr_t)record, key, value)
         if (strcmp(key, "run"))
-            sum += of_member(key, strlen(key), content_of(v));
+            sum += of_member(key, strlen(key), content_of(value));
     return sum;
 }

@@ -17,15 +17,16 @@
 #include "lib/base/out.h"
 
 /* Text that is different for each file and each state of it. */
-static char *identity(const char *path, const struct stat *s)
+static char *identity(const char *path, const struct stat *info)
 {
     char *real = realpath(path, NULL);
     if (!real && errno == ENOMEM)
         err_machine(__FILE__, __LINE__, "out of host memory");
     char *text = mem_format("%s\n%llu %llu %lld %lld.%09ld %lld.%09ld", real ? real : path,
-                            (unsigned long long)s->st_dev, (unsigned long long)s->st_ino,
-                            (long long)s->st_size, (long long)s->st_mtim.tv_sec,
-                            s->st_mtim.tv_nsec, (long long)s->st_ctim.tv_sec, s->st_ctim.tv_nsec);
+                            (unsigned long long)info->st_dev, (unsigned long long)info->st_ino,
+                            (long long)info->st_size, (long long)info->st_mtim.tv_sec,
+                            info->st_mtim.tv_nsec, (long long)info->st_ctim.tv_sec,
+                            info->st_ctim.tv_nsec);
     free(real);
     return text;
 }
@@ -42,31 +43,32 @@ static char *store_path(const char *id)
 
 static int recall(const char *from, char hex[65])
 {
-    struct buf b = {0};
-    int known = from && !file_read(from, 256, &b, NULL) && b.len == 64 &&
-                strspn(b.data, "0123456789abcdef") == 64;
+    struct buf text = {0};
+    int known = from && !file_read(from, 256, &text, NULL) && text.len == 64 &&
+                strspn(text.data, "0123456789abcdef") == 64;
     if (known)
-        memcpy(hex, b.data, 65);
-    buf_free(&b);
+        memcpy(hex, text.data, 65);
+    buf_free(&text);
     return known;
 }
 
 static void remember(const char *to, const char hex[65])
 {
     char *folder = mem_text(to);
-    struct out o;
+    struct out out;
     *strrchr(folder, '/') = 0;
-    if (!file_make_folder(folder, NULL) && !out_open(&o, to, NULL)) {
-        fputs(hex, o.f);
-        if (out_commit(&o, NULL))
-            out_abandon(&o);
+    if (!file_make_folder(folder, NULL) && !out_open(&out, to, NULL)) {
+        fputs(hex, out.f);
+        if (out_commit(&out, NULL))
+            out_abandon(&out);
     }
     free(folder);
 }
 
-static int is_settled(const struct stat *s, time_t now)
+static int is_settled(const struct stat *info, time_t now)
 {
-    return now - s->st_ctim.tv_sec > FILEHASH_AGE_S && now - s->st_mtim.tv_sec > FILEHASH_AGE_S;
+    return now - info->st_ctim.tv_sec > FILEHASH_AGE_S &&
+           now - info->st_mtim.tv_sec > FILEHASH_AGE_S;
 }
 
 /* recalls: 1: a cached hash is accepted. */

@@ -15,37 +15,37 @@
 
 enum { PARSE_FLAGS = JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL };
 
-/* Length of the JSON number that begins at p; *whole: it has neither fraction nor exponent. */
-static size_t number_length(const char *p, const char *end, int *whole)
+/* Length of the JSON number that begins at begin; *whole: it has neither fraction nor exponent. */
+static size_t number_length(const char *begin, const char *end, int *whole)
 {
-    const char *q = p;
+    const char *q = begin;
     *whole = 1;
     for (; q < end && (isdigit((unsigned char)*q) || (*q && strchr("+-.eE", *q))); q++)
         *whole &= isdigit((unsigned char)*q) || *q == '-';
-    return (size_t)(q - p);
+    return (size_t)(q - begin);
 }
 
 /* Copies a JSON text, and writes ".0" after each integer of 19 digits or more (2^63 has 19): only
  * those can be too big, and sizes and ids have fewer digits. */
 static void big_integers_to_reals(const char *bytes, size_t n, struct buf *out)
 {
-    const char *p = bytes, *end = bytes + n;
+    const char *at = bytes, *end = bytes + n;
     int in_string = 0;
-    while (p < end) {
+    while (at < end) {
         int whole;
-        size_t len = in_string || !isdigit((unsigned char)*p) ? 0 : number_length(p, end, &whole);
+        size_t len = in_string || !isdigit((unsigned char)*at) ? 0 : number_length(at, end, &whole);
         if (len) {
-            buf_put(out, p, len);
+            buf_put(out, at, len);
             if (whole && len >= 19)
                 buf_text(out, ".0");
-            p += len;
+            at += len;
             continue;
         }
-        if (in_string && *p == '\\' && p + 1 < end)
-            buf_char(out, *p++);
-        else if (*p == '"')
+        if (in_string && *at == '\\' && at + 1 < end)
+            buf_char(out, *at++);
+        else if (*at == '"')
             in_string = !in_string;
-        buf_char(out, *p++);
+        buf_char(out, *at++);
     }
 }
 
@@ -55,9 +55,9 @@ static int append(const char *bytes, size_t n, void *to)
     return 0;
 }
 
-int json_put(const json_t *v, size_t flags, struct buf *to)
+int json_put(const json_t *value, size_t flags, struct buf *to)
 {
-    return json_dump_callback(v, append, to, flags);
+    return json_dump_callback(value, append, to, flags);
 }
 
 /* jansson takes a NUL after a number for the end of the text. */
@@ -82,10 +82,10 @@ json_t *json_bytes(const char *bytes, size_t n, const char *where, struct err *e
     json_error_t je;
     json_t *j = json_strict(bytes, n, &je);
     if (!j && json_error_code(&je) == json_error_numeric_overflow) {
-        struct buf b = {0};
-        big_integers_to_reals(bytes, n, &b);
-        j = json_loadb(b.data, b.len, PARSE_FLAGS, &je);
-        buf_free(&b);
+        struct buf text = {0};
+        big_integers_to_reals(bytes, n, &text);
+        j = json_loadb(text.data, text.len, PARSE_FLAGS, &je);
+        buf_free(&text);
     }
     if (!j)
         err_set(e, EXIT_BAD_DATA, "%s: line %d, column %d: %s", where, je.line, je.column, je.text);
@@ -94,120 +94,123 @@ json_t *json_bytes(const char *bytes, size_t n, const char *where, struct err *e
 
 json_t *json_file(const char *path, size_t limit, struct err *e)
 {
-    struct buf b = {0};
+    struct buf text = {0};
     json_t *j = NULL;
-    if (!file_read(path, limit, &b, e)) {
-        if (b.len == 0)
+    if (!file_read(path, limit, &text, e)) {
+        if (text.len == 0)
             err_set(e, EXIT_BAD_DATA, "%s: empty file, expected JSON", path);
-        else if (b.len >= 3 && !memcmp(b.data, "\xef\xbb\xbf", 3))
+        else if (text.len >= 3 && !memcmp(text.data, "\xef\xbb\xbf", 3))
             err_set(e, EXIT_BAD_DATA, "%s: begins with a byte order mark, expected JSON", path);
         else
-            j = json_bytes(b.data, b.len, path, e);
+            j = json_bytes(text.data, text.len, path, e);
     }
-    buf_free(&b);
+    buf_free(&text);
     return j;
 }
 
-const char *json_shown(const json_t *v, char text[JSON_SHOWN])
+const char *json_shown(const json_t *value, char text[JSON_SHOWN])
 {
-    char *s = v ? json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(15)) : NULL;
-    if (!v)
+    char *bytes = value
+                      ? json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(15))
+                      : NULL;
+    if (!value)
         snprintf(text, JSON_SHOWN, "nothing (the key is missing)");
-    else if (!s)
+    else if (!bytes)
         snprintf(text, JSON_SHOWN, "a value that cannot be shown");
-    else if (strlen(s) < 60)
-        snprintf(text, JSON_SHOWN, "%s", s);
+    else if (strlen(bytes) < 60)
+        snprintf(text, JSON_SHOWN, "%s", bytes);
     else
-        snprintf(text, JSON_SHOWN, "%.56s...", s);
-    free(s);
+        snprintf(text, JSON_SHOWN, "%.56s...", bytes);
+    free(bytes);
     return text;
 }
 
-static int refuse_value(const json_t *o, const char *where, const char *key, const char *expected,
-                        struct err *e)
+static int refuse_value(const json_t *object, const char *where, const char *key,
+                        const char *expected, struct err *e)
 {
     char got[JSON_SHOWN];
-    if (!json_is_object(o))
+    if (!json_is_object(object))
         return err_set(e, EXIT_BAD_DATA, "%s: expected a JSON object with \"%s\"", where, key);
     return err_set(e, EXIT_BAD_DATA, "%s: %s: expected %s, got %s", where, key, expected,
-                   json_shown(json_object_get(o, key), got));
+                   json_shown(json_object_get(object, key), got));
 }
 
-int json_int(const json_t *o, const char *where, const char *key, int64_t lo, int64_t hi,
+int json_int(const json_t *object, const char *where, const char *key, int64_t lo, int64_t hi,
              int64_t *out, struct err *e)
 {
-    const json_t *v = json_object_get(o, key);
-    if (!json_is_integer(v) || json_integer_value(v) < lo || json_integer_value(v) > hi) {
+    const json_t *value = json_object_get(object, key);
+    if (!json_is_integer(value) || json_integer_value(value) < lo ||
+        json_integer_value(value) > hi) {
         char expected[80];
         snprintf(expected, sizeof expected, "integer from %lld to %lld", (long long)lo,
                  (long long)hi);
-        return refuse_value(o, where, key, expected, e);
+        return refuse_value(object, where, key, expected, e);
     }
-    *out = json_integer_value(v);
+    *out = json_integer_value(value);
     return 0;
 }
 
-int json_number(const json_t *o, const char *where, const char *key, double lo, double hi,
+int json_number(const json_t *object, const char *where, const char *key, double lo, double hi,
                 double *out, struct err *e)
 {
-    const json_t *v = json_object_get(o, key);
-    double x = json_number_value(v);
-    if (!json_is_number(v) || !isfinite(x) || x < lo || x > hi) {
+    const json_t *value = json_object_get(object, key);
+    double x = json_number_value(value);
+    if (!json_is_number(value) || !isfinite(x) || x < lo || x > hi) {
         char expected[80], from[PLAIN_NUMBER], to[PLAIN_NUMBER];
         snprintf(expected, sizeof expected, "number from %s to %s", plain_number(from, lo),
                  plain_number(to, hi));
-        return refuse_value(o, where, key, expected, e);
+        return refuse_value(object, where, key, expected, e);
     }
     *out = x;
     return 0;
 }
 
-int json_flag(const json_t *o, const char *where, const char *key, int *out, struct err *e)
+int json_flag(const json_t *object, const char *where, const char *key, int *out, struct err *e)
 {
-    const json_t *v = json_object_get(o, key);
-    if (!json_is_boolean(v))
-        return refuse_value(o, where, key, "true or false", e);
-    *out = json_is_true(v);
+    const json_t *value = json_object_get(object, key);
+    if (!json_is_boolean(value))
+        return refuse_value(object, where, key, "true or false", e);
+    *out = json_is_true(value);
     return 0;
 }
 
-int json_text(const json_t *o, const char *where, const char *key, const char **out,
+int json_text(const json_t *object, const char *where, const char *key, const char **out,
               struct err *e)
 {
-    const json_t *v = json_object_get(o, key);
-    if (!json_is_string(v))
-        return refuse_value(o, where, key, "a string", e);
-    if (strlen(json_string_value(v)) != json_string_length(v))
-        return refuse_value(o, where, key, "a string without NUL", e);
-    *out = json_string_value(v);
+    const json_t *value = json_object_get(object, key);
+    if (!json_is_string(value))
+        return refuse_value(object, where, key, "a string", e);
+    if (strlen(json_string_value(value)) != json_string_length(value))
+        return refuse_value(object, where, key, "a string without NUL", e);
+    *out = json_string_value(value);
     return 0;
 }
 
-json_t *json_at(const json_t *o, const char *path)
+json_t *json_at(const json_t *object, const char *path)
 {
-    json_t *v = json_object_get(o, path);
+    json_t *value = json_object_get(object, path);
     size_t n = strcspn(path, ".");
-    if (v)
-        return v;
+    if (value)
+        return value;
     char *key = mem_format("%.*s", (int)n, path);
     int is_place = *key && !key[strspn(key, "0123456789")];
-    v = !json_is_array(o) ? json_object_get(o, key)
-        : is_place        ? json_array_get(o, strtoul(key, NULL, 10))
+    value = !json_is_array(object) ? json_object_get(object, key)
+        : is_place        ? json_array_get(object, strtoul(key, NULL, 10))
                           : NULL;
     free(key);
-    return v && path[n] ? json_at(v, path + n + 1) : v;
+    return value && path[n] ? json_at(value, path + n + 1) : value;
 }
 
-json_t *json_within(json_t *o, const char *key)
+json_t *json_within(json_t *object, const char *key)
 {
-    json_t *in = json_object_get(o, key);
+    json_t *in = json_object_get(object, key);
     if (!json_is_object(in))
-        json_object_set_new(o, key, in = json_object());
+        json_object_set_new(object, key, in = json_object());
     return in;
 }
 
-int json_has(const json_t *o, const char *key)
+int json_has(const json_t *object, const char *key)
 {
-    const json_t *v = json_object_get(o, key);
-    return v && !json_is_null(v);
+    const json_t *value = json_object_get(object, key);
+    return value && !json_is_null(value);
 }

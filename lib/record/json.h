@@ -24,26 +24,26 @@ json_t *json_bytes(const char *bytes, size_t n, const char *where, struct err *e
 /* json_loadb, strict; integers beyond 64 bits are errors. */
 json_t *json_strict(const char *bytes, size_t n, json_error_t *why);
 
-/* Appends v as text, with jansson's flags. -1: v is not a JSON value. */
-int json_put(const json_t *v, size_t flags, struct buf *to);
+/* Appends value as text, with jansson's flags. -1: value is not a JSON value. */
+int json_put(const json_t *value, size_t flags, struct buf *to);
 
 /* Required members. -1 with "where: KEY: expected integer from LO to HI, got ...". */
-int json_int(const json_t *o, const char *where, const char *key, int64_t lo, int64_t hi,
+int json_int(const json_t *object, const char *where, const char *key, int64_t lo, int64_t hi,
              int64_t *out, struct err *e);
-int json_number(const json_t *o, const char *where, const char *key, double lo, double hi,
+int json_number(const json_t *object, const char *where, const char *key, double lo, double hi,
                 double *out, struct err *e);
-int json_flag(const json_t *o, const char *where, const char *key, int *out, struct err *e);
-/* *out is borrowed from o. */
-int json_text(const json_t *o, const char *where, const char *key, const char **out,
+int json_flag(const json_t *object, const char *where, const char *key, int *out, struct err *e);
+/* *out is borrowed from object. */
+int json_text(const json_t *object, const char *where, const char *key, const char **out,
               struct err *e);
 /* A value (NULL: "nothing") as short JSON text for a message. Returns text. */
 enum { JSON_SHOWN = 80 };
-const char *json_shown(const json_t *v, char text[JSON_SHOWN]);
+const char *json_shown(const json_t *value, char text[JSON_SHOWN]);
 /* The value at a path of keys and places with points between ("input.context", "tests.0"), or NULL;
  * borrowed. A key that has points itself comes first. */
-json_t *json_at(const json_t *o, const char *path);
+json_t *json_at(const json_t *object, const char *path);
 /* The member, an object. An empty one is made where there is none, and replaces a value that is not
  * an object. Borrowed. */
-json_t *json_within(json_t *o, const char *key);
+json_t *json_within(json_t *object, const char *key);
 /* 1 when the member is there and not null. */
-int json_has(const json_t *o, const char *key);
+int json_has(const json_t *object, const char *key);

@@ -27,57 +27,59 @@ struct lineage {
 
 struct lineage *lineage_new(void)
 {
-    struct lineage *l = mem_zero(1, sizeof *l);
-    l->there = json_object();
-    l->named = json_object();
-    l->missing = json_object();
-    return l;
+    struct lineage *lineage = mem_zero(1, sizeof *lineage);
+    lineage->there = json_object();
+    lineage->named = json_object();
+    lineage->missing = json_object();
+    return lineage;
 }
 
-void lineage_free(struct lineage *l)
+void lineage_free(struct lineage *lineage)
 {
-    if (!l)
+    if (!lineage)
         return;
-    json_decref(l->there);
-    json_decref(l->named);
-    json_decref(l->missing);
-    buf_free(&l->line);
-    hash_free(l->hash);
-    free(l);
+    json_decref(lineage->there);
+    json_decref(lineage->named);
+    json_decref(lineage->missing);
+    buf_free(&lineage->line);
+    hash_free(lineage->hash);
+    free(lineage);
 }
 
-void lineage_file(struct lineage *l, const char hex[65])
+void lineage_file(struct lineage *lineage, const char hex[65])
 {
-    json_object_set_new(l->there, hex, json_true());
+    json_object_set_new(lineage->there, hex, json_true());
 }
 
 /* Adds the inputs of a record to the named hashes. */
-static void note_inputs(struct lineage *l, const char *name, const json_t *record)
+static void note_inputs(struct lineage *lineage, const char *name, const json_t *record)
 {
     size_t i;
     const json_t *one;
     json_array_foreach(json_object_get(record, "inputs"), i, one) {
         const char *sha = rec_text(one, "sha256"), *path = rec_text(one, "path");
-        if (sha && strlen(sha) == 64 && !json_object_get(l->named, sha))
-            json_object_set_new(l->named, sha, json_pack("{s:s, s:s}", "path", path ? path : "",
-                                                         "where", name));
+        if (sha && strlen(sha) == 64 && !json_object_get(lineage->named, sha))
+            json_object_set_new(lineage->named, sha, json_pack("{s:s, s:s}", "path",
+                                                               path ? path : "", "where", name));
     }
 }
 
-static int check_end(struct lineage *l, const char *name, const json_t *end, struct err *e)
+static int check_end(struct lineage *lineage, const char *name, const json_t *end, struct err *e)
 {
     char hex[65];
     const char *sha = rec_text(end, "sha256");
-    if (!l->hash)
+    if (!lineage->hash)
         return err_set(e, EXIT_BAD_DATA, "%s:%lld: an end record without its meta", name,
-                       (long long)l->at);
-    hash_hex(l->hash, hex);
-    hash_free(l->hash);
-    l->hash = NULL;
+                       (long long)lineage->at);
+    hash_hex(lineage->hash, hex);
+    hash_free(lineage->hash);
+    lineage->hash = NULL;
     if (!sha || strcmp(sha, hex))
-        return err_set(e, EXIT_BAD_DATA, "%s:%lld: end record: expected sha256 %.64s, got %s: the "
-                       "stream was edited", name, (long long)l->at, sha ? sha : "(a text)", hex);
-    lineage_file(l, hex);
+        return err_set(e, EXIT_BAD_DATA,
+                       "%s:%lld: end record: expected sha256 %.64s, got %s: the "
+                       "stream was edited",
+                       name, (long long)lineage->at, sha ? sha : "(a text)", hex);
+    lineage_file(lineage, hex);
     return 0;
 }
 
@@ -90,43 +92,44 @@ static int is_kind(const struct buf *line, const char *kind)
     return line->len >= n && !memcmp(line->data, head, n);
 }
 
-static int take_line(struct lineage *l, const char *name, struct err *e)
+static int take_line(struct lineage *lineage, const char *name, struct err *e)
 {
-    struct buf *b = &l->line;
-    int meta = is_kind(b, "meta"), end = is_kind(b, "end"), bad = 0;
-    l->at++;
-    if (meta && !l->hash)
-        l->hash = hash_new();
+    struct buf *text = &lineage->line;
+    int meta = is_kind(text, "meta"), end = is_kind(text, "end"), bad = 0;
+    lineage->at++;
+    if (meta && !lineage->hash)
+        lineage->hash = hash_new();
     else if (meta)
         return err_set(e, EXIT_BAD_DATA, "%s:%lld: a new meta record, but the stream before it has "
-                       "no end record: it was cut", name, (long long)l->at);
-    if (meta || end || is_kind(b, "parent")) {
-        char *where = mem_format("%s:%lld", name, (long long)l->at);
-        json_t *record = json_bytes(b->data, b->len, where, e);
+                       "no end record: it was cut", name, (long long)lineage->at);
+    if (meta || end || is_kind(text, "parent")) {
+        char *where = mem_format("%s:%lld", name, (long long)lineage->at);
+        json_t *record = json_bytes(text->data, text->len, where, e);
         free(where);
         if (record)
-            note_inputs(l, name, record);
-        bad = !record || (end && check_end(l, name, record, e));
+            note_inputs(lineage, name, record);
+        bad = !record || (end && check_end(lineage, name, record, e));
         json_decref(record);
     }
-    if (l->hash) {
-        hash_add(l->hash, b->data, b->len);
-        hash_add(l->hash, "\n", 1);
+    if (lineage->hash) {
+        hash_add(lineage->hash, text->data, text->len);
+        hash_add(lineage->hash, "\n", 1);
     }
-    buf_clear(b);
+    buf_clear(text);
     return bad ? -1 : 0;
 }
 
-int lineage_add(struct lineage *l, const char *name, const char *bytes, size_t n, struct err *e)
+int lineage_add(struct lineage *lineage, const char *name, const char *bytes, size_t n,
+                struct err *e)
 {
     while (n > 0) {
         const char *stop = memchr(bytes, '\n', n);
         size_t part = stop ? (size_t)(stop - bytes) : n;
-        if (part > LINE_MAX_BYTES || l->line.len > LINE_MAX_BYTES - part)
+        if (part > LINE_MAX_BYTES || lineage->line.len > LINE_MAX_BYTES - part)
             return err_set(e, EXIT_BAD_DATA, "%s:%lld: line longer than %d bytes", name,
-                           (long long)l->at + 1, (int)LINE_MAX_BYTES);
-        buf_put(&l->line, bytes, part);
-        if (stop && take_line(l, name, e))
+                           (long long)lineage->at + 1, (int)LINE_MAX_BYTES);
+        buf_put(&lineage->line, bytes, part);
+        if (stop && take_line(lineage, name, e))
             return -1;
         part += stop != NULL;
         bytes += part;
@@ -135,30 +138,30 @@ int lineage_add(struct lineage *l, const char *name, const char *bytes, size_t n
     return 0;
 }
 
-int lineage_end(struct lineage *l, const char *name, struct err *e)
+int lineage_end(struct lineage *lineage, const char *name, struct err *e)
 {
-    int bad = l->line.len > 0 && take_line(l, name, e);
-    if (!bad && l->hash)
+    int bad = lineage->line.len > 0 && take_line(lineage, name, e);
+    if (!bad && lineage->hash)
         bad = err_set(e, EXIT_BAD_DATA, "%s: no end record: the stream was cut", name);
-    hash_free(l->hash);
-    l->hash = NULL;
-    l->at = 0;
-    buf_clear(&l->line);
+    hash_free(lineage->hash);
+    lineage->hash = NULL;
+    lineage->at = 0;
+    buf_clear(&lineage->line);
     return bad ? -1 : 0;
 }
 
-const json_t *lineage_missing(struct lineage *l)
+const json_t *lineage_missing(struct lineage *lineage)
 {
     size_t n = 0;
-    const char **key = mem_alloc((json_object_size(l->named) + 1) * sizeof *key), *name;
+    const char **key = mem_alloc((json_object_size(lineage->named) + 1) * sizeof *key), *name;
     json_t *one;
-    json_object_foreach(l->named, name, one)
-        if (!json_object_get(l->there, name))
+    json_object_foreach(lineage->named, name, one)
+        if (!json_object_get(lineage->there, name))
             key[n++] = name;
     qsort(key, n, sizeof *key, order_texts);
-    json_object_clear(l->missing);
+    json_object_clear(lineage->missing);
     for (size_t i = 0; i < n; i++)
-        json_object_set(l->missing, key[i], json_object_get(l->named, key[i]));
+        json_object_set(lineage->missing, key[i], json_object_get(lineage->named, key[i]));
     free(key);
-    return l->missing;
+    return lineage->missing;
 }

@@ -21,13 +21,14 @@ struct lineage;
 
 struct lineage *lineage_new(void);
 /* Adds the SHA-256 of a file that is present. */
-void lineage_file(struct lineage *l, const char hex[65]);
+void lineage_file(struct lineage *lineage, const char hex[65]);
 /* The next bytes of a file of records. -1 (EXIT_BAD_DATA): a line of more than 64 MiB, a `meta`,
  * `parent` or `end` that is not JSON, an `end` with a hash that its stream does not have. */
-int lineage_add(struct lineage *l, const char *name, const char *bytes, size_t n, struct err *e);
+int lineage_add(struct lineage *lineage, const char *name, const char *bytes, size_t n,
+                struct err *e);
 /* Ends the file; the next lineage_add begins another one. -1: its stream has no `end`. */
-int lineage_end(struct lineage *l, const char *name, struct err *e);
+int lineage_end(struct lineage *lineage, const char *name, struct err *e);
 /* Inputs that are named but not present: hash -> {path, where: the stream that names it}, sorted.
- * Borrowed from l until the next call. */
-const json_t *lineage_missing(struct lineage *l);
-void lineage_free(struct lineage *l);
+ * Borrowed from lineage until the next call. */
+const json_t *lineage_missing(struct lineage *lineage);
+void lineage_free(struct lineage *lineage);

@@ -27,15 +27,15 @@ struct manifest {
     json_t *outside; /* hash -> path */
 };
 
-void manifest_start(struct manifest *m);
-void manifest_free(struct manifest *m);
+void manifest_start(struct manifest *manifest);
+void manifest_free(struct manifest *manifest);
 /* -1 (EXIT_BAD_DATA): not a valid name, or MANIFEST_NAME itself. */
 int manifest_check_name(const char *name, struct err *e);
 /* Adds a file with an empty hash. -1: bad name, or more than MANIFEST_FILES files. */
-int manifest_add(struct manifest *m, const char *name, struct err *e);
+int manifest_add(struct manifest *manifest, const char *name, struct err *e);
 /* Sorts the names and drops repeats. */
-void manifest_sort(struct manifest *m);
-void manifest_print(const struct manifest *m, struct buf *text);
+void manifest_sort(struct manifest *manifest);
+void manifest_print(const struct manifest *manifest, struct buf *text);
 /* Reads what manifest_print wrote; the parser overwrites `text`. -1 (EXIT_BAD_DATA): not such a
  * text. */
-int manifest_parse(struct manifest *m, struct buf *text, struct err *e);
+int manifest_parse(struct manifest *manifest, struct buf *text, struct err *e);

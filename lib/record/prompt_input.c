@@ -48,39 +48,40 @@ static int check_id(struct places *seen, const json_t *record, const char *where
     return 0;
 }
 
-static void hash_record(struct prompt_reading *r, const json_t *record)
+static void hash_record(struct prompt_reading *reading, const json_t *record)
 {
-    buf_clear(&r->line);
-    if (json_put(record, JSON_COMPACT | JSON_SORT_KEYS, &r->line))
-        buf_clear(&r->line);
-    buf_char(&r->line, '\n');
-    hash_add(r->hash, r->line.data, r->line.len);
+    buf_clear(&reading->line);
+    if (json_put(record, JSON_COMPACT | JSON_SORT_KEYS, &reading->line))
+        buf_clear(&reading->line);
+    buf_char(&reading->line, '\n');
+    hash_add(reading->hash, reading->line.data, reading->line.len);
 }
 
 /* The record is stolen. */
-static void add_record(struct prompt_reading *r, json_t *record, const char *where)
+static void add_record(struct prompt_reading *reading, json_t *record, const char *where)
 {
     struct err e = {0};
     const char *id = rec_text(record, "id");
     json_t *given = json_incref(json_object_get(record, "id"));
     char name[64] = "without an id";
-    int bad = check_id(&r->seen, record, where, &e);
+    int bad = check_id(&reading->seen, record, where, &e);
     if (id)
         snprintf(name, sizeof name, "'%.50s'", id);
     if (bad)
         json_decref(record);
     else
-        bad = r->take(r->ctx, record, where, &e);
-    r->taken += !bad;
+        bad = reading->take(reading->ctx, record, where, &e);
+    reading->taken += !bad;
     if (!bad) {
         json_decref(given);
         return;
     }
     err_prefix(&e, "prompt %s", name);
-    add_fault(r->in, where, given, &e);
+    add_fault(reading->in, where, given, &e);
 }
 
-static int read_all(struct prompt_reading *r, struct rec_reader *from, int64_t limit, struct err *e)
+static int read_all(struct prompt_reading *reading, struct rec_reader *from, int64_t limit,
+                    struct err *e)
 {
     json_t *record = NULL;
     int got = 1;
@@ -93,13 +94,13 @@ static int read_all(struct prompt_reading *r, struct rec_reader *from, int64_t l
         }
         const char *kind = got > 0 ? rec_kind(record) : "";
         if (got < 0) {
-            add_fault(r->in, rec_where(from), NULL, &line);
+            add_fault(reading->in, rec_where(from), NULL, &line);
             count++;
         } else if (got && *kind && strcmp(kind, "prompt")) {
             json_decref(record);
         } else if (got) {
-            hash_record(r, record);
-            add_record(r, record, rec_where(from));
+            hash_record(reading, record);
+            add_record(reading, record, rec_where(from));
             count++;
         }
     }
@@ -113,16 +114,16 @@ int prompt_input_read(struct prompt_input *in, const char *const *files, size_t 
     struct rec_reader *from = rec_read_open(files, n_files, e);
     if (!from)
         return -1;
-    struct prompt_reading r = {.in = in, .take = take, .ctx = ctx, .hash = hash_new()};
-    int bad = read_all(&r, from, limit, e);
-    hash_hex(r.hash, in->sha256);
-    hash_free(r.hash);
-    places_free(&r.seen);
-    buf_free(&r.line);
+    struct prompt_reading reading = {.in = in, .take = take, .ctx = ctx, .hash = hash_new()};
+    int bad = read_all(&reading, from, limit, e);
+    hash_hex(reading.hash, in->sha256);
+    hash_free(reading.hash);
+    places_free(&reading.seen);
+    buf_free(&reading.line);
     in->unsound = rec_read_unsound(from);
     in->inputs = rec_read_inputs(from);
     rec_read_close(from);
-    if (!bad && !r.taken && !in->faults)
+    if (!bad && !reading.taken && !in->faults)
         bad = err_set(e, EXIT_BAD_DATA,
                       "%s: no prompt records: expected lines {\"id\":\"p1\",\"text\":\"...\"}",
                       n_files ? files[0] : "standard input");

@@ -25,11 +25,11 @@ int rec_is(const json_t *record, const char *key, const char *text)
     return got && !strcmp(got, text);
 }
 
-const char *rec_type(const json_t *v)
+const char *rec_type(const json_t *value)
 {
-    if (!v)
+    if (!value)
         return "nothing";
-    switch (json_typeof(v)) {
+    switch (json_typeof(value)) {
     case JSON_OBJECT: return "an object";
     case JSON_ARRAY: return "an array";
     case JSON_STRING: return "a text";
@@ -54,14 +54,14 @@ int64_t rec_failures(const json_t *record)
 
 double rec_number(const json_t *record, const char *key)
 {
-    const json_t *v = json_object_get(record, key);
-    return json_is_number(v) ? json_number_value(v) : (double)NAN;
+    const json_t *value = json_object_get(record, key);
+    return json_is_number(value) ? json_number_value(value) : (double)NAN;
 }
 
 int64_t rec_int(const json_t *record, const char *key, int64_t otherwise)
 {
-    const json_t *v = json_object_get(record, key);
-    return json_is_integer(v) ? (int64_t)json_integer_value(v) : otherwise;
+    const json_t *value = json_object_get(record, key);
+    return json_is_integer(value) ? (int64_t)json_integer_value(value) : otherwise;
 }
 
 static void must(int bad)
@@ -110,16 +110,16 @@ void rec_set_flag(json_t *record, const char *key, int flag, const char *reason)
 
 void rec_copy(json_t *to, const char *key, const json_t *from, const char *member)
 {
-    json_t *v = json_object_get(from, member);
-    must(json_object_set_new(to, key, v ? json_incref(v) : json_null()));
+    json_t *value = json_object_get(from, member);
+    must(json_object_set_new(to, key, value ? json_incref(value) : json_null()));
 }
 
 int rec_lists(const json_t *record, const char *key, const char *text)
 {
-    const json_t *v;
+    const json_t *value;
     size_t i;
-    json_array_foreach(json_object_get(record, key), i, v)
-        if (json_is_string(v) && !strcmp(json_string_value(v), text))
+    json_array_foreach(json_object_get(record, key), i, value)
+        if (json_is_string(value) && !strcmp(json_string_value(value), text))
             return 1;
     return 0;
 }

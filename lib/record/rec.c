@@ -25,10 +25,10 @@ static void must(int bad)
 
 /* Writes all bytes, or -1. When the reader of a pipe has gone, SIGPIPE ends the process like every
  * filter, also if the parent ignored SIGPIPE. */
-static int write_all(int fd, const char *p, size_t n)
+static int write_all(int fd, const char *bytes, size_t n)
 {
     while (n > 0) {
-        ssize_t done = write(fd, p, n);
+        ssize_t done = write(fd, bytes, n);
         if (done < 0 && errno == EINTR)
             continue;
         if (done < 0 && errno == EPIPE) {
@@ -37,32 +37,33 @@ static int write_all(int fd, const char *p, size_t n)
         }
         if (done <= 0)
             return -1;
-        p += done;
+        bytes += done;
         n -= (size_t)done;
     }
     return 0;
 }
 
 /* Writes a record with its line feed, or takes over the kept one that must be equal. */
-static int write_line(struct rec_writer *w, const struct buf *line, struct err *e)
+static int write_line(struct rec_writer *writer, const struct buf *line, struct err *e)
 {
-    int kept = resume_goes_on(w->work);
-    int bad = kept ? resume_match(w->work, line, e) : resume_hash(w->work, &w->hash, e);
+    int kept = resume_goes_on(writer->work);
+    int bad = kept ? resume_match(writer->work, line, e)
+                   : resume_hash(writer->work, &writer->hash, e);
     if (!kept && !bad) {
-        hash_add(w->hash, line->data, line->len);
-        bad = !w->broken && resume_seal(w->work, w->hash, e);
+        hash_add(writer->hash, line->data, line->len);
+        bad = !writer->broken && resume_seal(writer->work, writer->hash, e);
     }
     if (kept || bad)
         return bad ? -1 : 0;
     errno = EIO; /* for a stream that is broken already */
-    w->broken = w->broken || write_all(fileno(w->out.f), line->data, line->len);
-    if (!w->broken)
+    writer->broken = writer->broken || write_all(fileno(writer->out.f), line->data, line->len);
+    if (!writer->broken)
         return 0;
     return err_set(e, EXIT_IO, "%s: cannot write: %s",
-                   w->out.path ? w->out.path : "standard output", strerror(errno));
+                   writer->out.path ? writer->out.path : "standard output", strerror(errno));
 }
 
-static int write_record(struct rec_writer *w, const json_t *record, struct err *e)
+static int write_record(struct rec_writer *writer, const json_t *record, struct err *e)
 {
     struct buf line = {0};
     int bad = json_put(record, JSON_COMPACT | JSON_REAL_PRECISION(15), &line)
@@ -70,119 +71,121 @@ static int write_record(struct rec_writer *w, const json_t *record, struct err *
                             rec_kind(record))
                   : 0;
     buf_char(&line, '\n');
-    bad = bad || write_line(w, &line, e);
+    bad = bad || write_line(writer, &line, e);
     buf_free(&line);
     return bad ? -1 : 0;
 }
 
 /* {schema, kind, run} + fields, in that order; steals fields. NULL: fields was NULL. */
-static json_t *envelope(const struct rec_writer *w, const char *kind, json_t *fields)
+static json_t *envelope(const struct rec_writer *writer, const char *kind, json_t *fields)
 {
     if (!fields)
         return NULL;
     const char *run = rec_text(fields, "run");
-    json_t *r = json_pack("{s:s, s:s, s:s}", "schema", RECORD_SCHEMA, "kind", kind, "run",
-                          run ? run : w->run);
-    must(!r || json_object_update_missing(r, fields));
+    json_t *record = json_pack("{s:s, s:s, s:s}", "schema", RECORD_SCHEMA, "kind", kind, "run",
+                               run ? run : writer->run);
+    must(!record || json_object_update_missing(record, fields));
     json_decref(fields);
-    return r;
+    return record;
 }
 
 /* A text that may not be UTF-8 (a file name): its bytes above 127 then become '?'. */
-static json_t *text_member(const char *s)
+static json_t *text_member(const char *text)
 {
-    json_t *v = json_string(s);
-    if (v)
-        return v;
-    char *copy = mem_text(s);
-    for (char *p = copy; *p; p++)
-        if ((unsigned char)*p >= 0x80)
-            *p = '?';
-    v = json_string(copy);
+    json_t *value = json_string(text);
+    if (value)
+        return value;
+    char *copy = mem_text(text);
+    for (char *at = copy; *at; at++)
+        if ((unsigned char)*at >= 0x80)
+            *at = '?';
+    value = json_string(copy);
     free(copy);
-    must(!v);
-    return v;
+    must(!value);
+    return value;
 }
 
-static json_t *meta_fields(const struct common *c, const char *tool, int argc, char **argv)
+static json_t *meta_fields(const struct common *common, const char *tool, int argc, char **argv)
 {
     char start[32];
     clock_wall(start);
     json_t *words = json_array();
     for (int i = 0; i < argc; i++)
         must(json_array_append_new(words, text_member(argv[i])));
-    json_t *m = json_pack("{s:s, s:s, s:s, s:o, s:I, s:s, s:o}", "tool", tool, "version",
-                          version_text, "commit", version_commit, "argv", words, "seed",
-                          (json_int_t)c->seed, "start", start, "machine", machine_describe());
-    must(!m);
-    return m;
+    json_t *metric = json_pack("{s:s, s:s, s:s, s:o, s:I, s:s, s:o}", "tool", tool, "version",
+                               version_text, "commit", version_commit, "argv", words, "seed",
+                               (json_int_t)common->seed, "start", start, "machine",
+                               machine_describe());
+    must(!metric);
+    return metric;
 }
 
-int rec_open(struct rec_writer *w, const struct common *c, const char *tool, int argc,
+int rec_open(struct rec_writer *writer, const struct common *common, const char *tool, int argc,
              char **argv, json_t *extra, struct err *e)
 {
-    return rec_open_work(w, c, NULL, tool, argc, argv, extra, e);
+    return rec_open_work(writer, common, NULL, tool, argc, argv, extra, e);
 }
 
-int rec_open_work(struct rec_writer *w, const struct common *c, const struct resume_wish *wish,
-                  const char *tool, int argc, char **argv, json_t *extra, struct err *e)
+int rec_open_work(struct rec_writer *writer, const struct common *common,
+                  const struct resume_wish *wish, const char *tool, int argc, char **argv,
+                  json_t *extra, struct err *e)
 {
-    *w = (struct rec_writer){.run = c->run, .no_meta = c->no_meta};
-    json_t *name = json_string(c->run), *m = NULL;
+    *writer = (struct rec_writer){.run = common->run, .no_meta = common->no_meta};
+    json_t *name = json_string(common->run), *metric = NULL;
     json_decref(name);
-    if (name && !c->no_meta) {
-        m = meta_fields(c, tool, argc, argv);
-        must(extra && json_object_update(m, extra));
-        m = envelope(w, "meta", m);
+    if (name && !common->no_meta) {
+        metric = meta_fields(common, tool, argc, argv);
+        must(extra && json_object_update(metric, extra));
+        metric = envelope(writer, "meta", metric);
     }
     json_decref(extra);
     int bad = !name  ? err_set(e, EXIT_BAD_USAGE, "--run: expected UTF-8")
-              : wish ? resume_open(&w->work, &w->out, c, m, wish, e)
-                     : out_open(&w->out, c->output, e);
+              : wish ? resume_open(&writer->work, &writer->out, common, metric, wish, e)
+                     : out_open(&writer->out, common->output, e);
     if (!bad) {
-        w->hash = hash_new();
-        if (!resume_goes_on(w->work) && m && (bad = write_record(w, m, e)))
-            rec_abandon(w);
+        writer->hash = hash_new();
+        if (!resume_goes_on(writer->work) && metric && (bad = write_record(writer, metric, e)))
+            rec_abandon(writer);
     }
-    json_decref(m);
+    json_decref(metric);
     return bad;
 }
 
-static void count(struct rec_writer *w, const json_t *record)
+static void count(struct rec_writer *writer, const json_t *record)
 {
     const char *status = rec_text(record, "status");
     int64_t errors = rec_failures(record);
-    w->records++;
-    w->failed += errors ? errors : status && strcmp(status, "ok");
+    writer->records++;
+    writer->failed += errors ? errors : status && strcmp(status, "ok");
 }
 
 /* Counts and writes a record that is neither `meta` nor `end`. */
-static int write_counted(struct rec_writer *w, const json_t *record, struct err *e)
+static int write_counted(struct rec_writer *writer, const json_t *record, struct err *e)
 {
-    count(w, record);
-    return write_record(w, record, e);
+    count(writer, record);
+    return write_record(writer, record, e);
 }
 
-int rec_write(struct rec_writer *w, const char *kind, json_t *fields, struct err *e)
+int rec_write(struct rec_writer *writer, const char *kind, json_t *fields, struct err *e)
 {
-    json_t *r = envelope(w, kind, fields);
-    if (!r)
+    json_t *record = envelope(writer, kind, fields);
+    if (!record)
         return err_set(e, EXIT_INTERNAL, "a record of kind '%s' cannot be built", kind);
-    int bad = write_counted(w, r, e);
-    json_decref(r);
+    int bad = write_counted(writer, record, e);
+    json_decref(record);
     return bad;
 }
 
-int rec_pass(struct rec_writer *w, const json_t *record, struct err *e)
+int rec_pass(struct rec_writer *writer, const json_t *record, struct err *e)
 {
     const char *kind = rec_kind(record);
     if (!strcmp(kind, "end"))
         return 0;
     if (strcmp(kind, "meta"))
-        return write_counted(w, record, e);
+        return write_counted(writer, record, e);
     json_t *parent = json_copy((json_t *)(uintptr_t)record);
     must(!parent || json_object_set_new(parent, "kind", json_string("parent")));
-    int bad = write_counted(w, parent, e);
+    int bad = write_counted(writer, parent, e);
     json_decref(parent);
     return bad;
 }
@@ -208,39 +211,39 @@ static json_t *error_fields(const struct err *what, const char *where)
                      text_member(what->text), "where", text_member(where ? where : ""));
 }
 
-int rec_error(struct rec_writer *w, const struct err *what, const char *where, const json_t *id,
-              struct err *e)
+int rec_error(struct rec_writer *writer, const struct err *what, const char *where,
+              const json_t *id, struct err *e)
 {
     json_t *fields = error_fields(what, where);
     if (json_is_string(id) || json_is_integer(id))
         must(!fields || json_object_set(fields, "id", (json_t *)(uintptr_t)id));
-    return rec_write(w, "error", fields, e);
+    return rec_write(writer, "error", fields, e);
 }
 
-int rec_bad(struct rec_writer *w, const struct err *what, const char *where, const json_t *id,
+int rec_bad(struct rec_writer *writer, const struct err *what, const char *where, const json_t *id,
             struct err *e)
 {
-    return w->bad++ < REC_BAD_KEPT ? rec_error(w, what, where, id, e) : 0;
+    return writer->bad++ < REC_BAD_KEPT ? rec_error(writer, what, where, id, e) : 0;
 }
 
 /* One error record for the broken records that were only counted. */
-static int write_more(struct rec_writer *w, struct err *e)
+static int write_more(struct rec_writer *writer, struct err *e)
 {
-    int64_t more = w->bad - REC_BAD_KEPT;
+    int64_t more = writer->bad - REC_BAD_KEPT;
     struct err what = {0};
     if (more <= 0)
         return 0;
     err_set(&what, EXIT_BAD_DATA, "%lld more broken records of the input", (long long)more);
     json_t *fields = error_fields(&what, "");
     rec_set_int(fields, "more", more);
-    return rec_write(w, "error", fields, e);
+    return rec_write(writer, "error", fields, e);
 }
 
-int rec_fatal(struct rec_writer *w, const struct err *what, const char *where, struct err *e)
+int rec_fatal(struct rec_writer *writer, const struct err *what, const char *where, struct err *e)
 {
     json_t *fields = error_fields(what, where);
     must(!fields || json_object_set_new(fields, "fatal", json_true()));
-    return rec_write(w, "error", fields, e);
+    return rec_write(writer, "error", fields, e);
 }
 
 /* Removes the sums of a work file that no longer exists. */
@@ -252,112 +255,113 @@ static void remove_sums(char *path)
 }
 
 /* Frees a writer whose output and work file are closed. */
-static void free_writer(struct rec_writer *w)
+static void free_writer(struct rec_writer *writer)
 {
-    w->work = NULL;
-    hash_free(w->hash);
-    w->hash = NULL;
-    json_decref(w->inputs);
-    w->inputs = NULL;
+    writer->work = NULL;
+    hash_free(writer->hash);
+    writer->hash = NULL;
+    json_decref(writer->inputs);
+    writer->inputs = NULL;
 }
 
-int rec_close(struct rec_writer *w, const char *status, struct err *e)
+int rec_close(struct rec_writer *writer, const char *status, struct err *e)
 {
-    int bad = write_more(w, e) || resume_hash(w->work, &w->hash, e) ? -1 : 0;
-    if (!bad && !w->no_meta) {
+    int bad = write_more(writer, e) || resume_hash(writer->work, &writer->hash, e) ? -1 : 0;
+    if (!bad && !writer->no_meta) {
         char hex[65];
-        hash_hex(w->hash, hex);
-        json_t *r = envelope(w, "end", json_pack("{s:I, s:I, s:s, s:s}", "records",
-                                                 (json_int_t)w->records, "failed",
-                                                 (json_int_t)w->failed, "sha256", hex, "status",
-                                                 status));
-        must(!r);
-        if (resume_went_on(w->work))
-            must(json_object_set_new(r, "resumed", json_true()));
-        if (w->repeats)
-            rec_set_int(r, "repeats", w->repeats);
-        if (json_array_size(w->inputs))
-            must(json_object_set(r, "inputs", w->inputs));
-        bad = write_record(w, r, e);
-        json_decref(r);
+        hash_hex(writer->hash, hex);
+        json_t *record = envelope(writer, "end", json_pack("{s:I, s:I, s:s, s:s}", "records",
+                                                           (json_int_t)writer->records, "failed",
+                                                           (json_int_t)writer->failed, "sha256",
+                                                           hex, "status", status));
+        must(!record);
+        if (resume_went_on(writer->work))
+            must(json_object_set_new(record, "resumed", json_true()));
+        if (writer->repeats)
+            rec_set_int(record, "repeats", writer->repeats);
+        if (json_array_size(writer->inputs))
+            must(json_object_set(record, "inputs", writer->inputs));
+        bad = write_record(writer, record, e);
+        json_decref(record);
     }
     if (bad) {
-        rec_abandon(w);
+        rec_abandon(writer);
         return bad;
     }
-    char *sums = resume_end(w->work);
-    bad = out_commit(&w->out, e);
+    char *sums = resume_end(writer->work);
+    bad = out_commit(&writer->out, e);
     remove_sums(sums);
-    free_writer(w);
+    free_writer(writer);
     return bad;
 }
 
-void rec_abandon(struct rec_writer *w)
+void rec_abandon(struct rec_writer *writer)
 {
-    if (rec_lasts(w)) {
-        out_leave(&w->out);
-        resume_free(w->work);
+    if (rec_lasts(writer)) {
+        out_leave(&writer->out);
+        resume_free(writer->work);
     } else {
-        out_abandon(&w->out);
-        remove_sums(resume_end(w->work));
+        out_abandon(&writer->out);
+        remove_sums(resume_end(writer->work));
     }
-    free_writer(w);
+    free_writer(writer);
 }
 
 /* ---- records that an earlier process left ---- */
 
-int64_t rec_kept_left(const struct rec_writer *w)
+int64_t rec_kept_left(const struct rec_writer *writer)
 {
-    return resume_left(w->work);
+    return resume_left(writer->work);
 }
 
-const json_t *rec_kept(const struct rec_writer *w)
+const json_t *rec_kept(const struct rec_writer *writer)
 {
-    return resume_next(w->work);
+    return resume_next(writer->work);
 }
 
-int rec_fail_kept(const struct rec_writer *w, struct err *e)
+int rec_fail_kept(const struct rec_writer *writer, struct err *e)
 {
-    return resume_fail(w->work, e);
+    return resume_fail(writer->work, e);
 }
 
-const json_t *rec_kept_of(const struct rec_writer *w, const char *kind, const json_t *of)
+const json_t *rec_kept_of(const struct rec_writer *writer, const char *kind, const json_t *of)
 {
-    const json_t *k = rec_kept(w), *id = json_object_get(of, "id");
+    const json_t *k = rec_kept(writer), *id = json_object_get(of, "id");
     int same = k && id && rec_is(k, "kind", kind) && json_equal(json_object_get(k, "id"), id);
     return same ? k : NULL;
 }
 
-void rec_keep(struct rec_writer *w)
+void rec_keep(struct rec_writer *writer)
 {
-    const json_t *k = rec_kept(w);
+    const json_t *k = rec_kept(writer);
     if (!k)
         return;
-    count(w, k);
-    resume_take(w->work);
+    count(writer, k);
+    resume_take(writer->work);
 }
 
-int rec_drop_kept(struct rec_writer *w, struct err *e)
+int rec_drop_kept(struct rec_writer *writer, struct err *e)
 {
-    return resume_drop(w->work, e);
+    return resume_drop(writer->work, e);
 }
 
-int rec_lasts(const struct rec_writer *w)
+int rec_lasts(const struct rec_writer *writer)
 {
-    return resume_is_lasting(w->work) && (w->records > w->broken || resume_left(w->work));
+    return resume_is_lasting(writer->work) &&
+           (writer->records > writer->broken || resume_left(writer->work));
 }
 
-int rec_sync(struct rec_writer *w, struct err *e)
+int rec_sync(struct rec_writer *writer, struct err *e)
 {
-    return resume_sync(w->work, e);
+    return resume_sync(writer->work, e);
 }
 
-void rec_mark(struct rec_writer *w)
+void rec_mark(struct rec_writer *writer)
 {
-    resume_mark(w->work);
+    resume_mark(writer->work);
 }
 
-void rec_revert(struct rec_writer *w)
+void rec_revert(struct rec_writer *writer)
 {
-    resume_revert(w->work);
+    resume_revert(writer->work);
 }

@@ -44,28 +44,28 @@ struct rec_writer {
 /* Opens common->output and, unless --no-meta, writes the `meta` record: tool, version, commit,
  * argv, seed, start time, machine fingerprint, and the members of `extra` (stolen; may be NULL:
  * checkpoint, tokenizer and prompt hashes). */
-int rec_open(struct rec_writer *w, const struct common *c, const char *tool, int argc,
+int rec_open(struct rec_writer *writer, const struct common *common, const char *tool, int argc,
              char **argv, json_t *extra, struct err *e);
 /* Writes {schema, kind, run, members of `fields`}; steals `fields`. A `run` inside fields wins. */
-int rec_write(struct rec_writer *w, const char *kind, json_t *fields, struct err *e);
+int rec_write(struct rec_writer *writer, const char *kind, json_t *fields, struct err *e);
 /* Writes a record of the input unchanged (borrowed). But a `meta` becomes kind "parent" and an
  * `end` is left out, because every stream has its own. */
-int rec_pass(struct rec_writer *w, const json_t *record, struct err *e);
+int rec_pass(struct rec_writer *writer, const json_t *record, struct err *e);
 /* Writes {"kind":"error", code, message, where, id}; counts it as failed. `where` e.g. "line 12";
  * `id` (borrowed) of the record that failed, NULL: it has none. */
-int rec_error(struct rec_writer *w, const struct err *what, const char *where, const json_t *id,
-              struct err *e);
+int rec_error(struct rec_writer *writer, const struct err *what, const char *where,
+              const json_t *id, struct err *e);
 /* rec_error for a broken record of the input. After the first REC_BAD_KEPT they are only counted;
  * rec_close writes one error record for these, with their number as `more`. */
-int rec_bad(struct rec_writer *w, const struct err *what, const char *where, const json_t *id,
+int rec_bad(struct rec_writer *writer, const struct err *what, const char *where, const json_t *id,
             struct err *e);
 /* rec_error for the error that ends the process, marked "fatal"; resuming drops this record. */
-int rec_fatal(struct rec_writer *w, const struct err *what, const char *where, struct err *e);
+int rec_fatal(struct rec_writer *writer, const struct err *what, const char *where, struct err *e);
 /* Writes `end` {records, failed, sha256, status "ok"|"interrupted"|"failed"}, then commits. `end`
  * also has resumed: true if an earlier process wrote a part, and repeats and inputs if any. */
-int rec_close(struct rec_writer *w, const char *status, struct err *e);
+int rec_close(struct rec_writer *writer, const char *status, struct err *e);
 /* Removes an unfinished output file, or keeps it for the next process (rec_lasts). */
-void rec_abandon(struct rec_writer *w);
+void rec_abandon(struct rec_writer *writer);
 
 /* ---- a stream that an interrupted process may have begun (resume.h) ----
  *
@@ -77,24 +77,27 @@ void rec_abandon(struct rec_writer *w);
 
 /* rec_open with a work file; standard output and devices have none. A process that ends in
  * err_machine writes {"kind":"error", ..., "fatal":true} to the file and syncs it. */
-int rec_open_work(struct rec_writer *w, const struct common *c, const struct resume_wish *wish,
-                  const char *tool, int argc, char **argv, json_t *extra, struct err *e);
+int rec_open_work(struct rec_writer *writer, const struct common *common,
+                  const struct resume_wish *wish, const char *tool, int argc, char **argv,
+                  json_t *extra, struct err *e);
 
-int64_t rec_kept_left(const struct rec_writer *w);  /* kept records that are not taken over yet */
-const json_t *rec_kept(const struct rec_writer *w); /* the next of them, borrowed; NULL: none */
+int64_t rec_kept_left(
+    const struct rec_writer *writer); /* kept records that are not taken over yet */
+const json_t *rec_kept(
+    const struct rec_writer *writer); /* the next of them, borrowed; NULL: none */
 /* -1: *e says why rec_kept is NULL though records are left: a read error, or a changed file. */
-int rec_fail_kept(const struct rec_writer *w, struct err *e);
+int rec_fail_kept(const struct rec_writer *writer, struct err *e);
 /* rec_kept, if that is of this kind and has the id of the record `of`; else NULL. */
-const json_t *rec_kept_of(const struct rec_writer *w, const char *kind, const json_t *of);
-void rec_keep(struct rec_writer *w);                /* takes it over, if there is one */
-int rec_drop_kept(struct rec_writer *w, struct err *e); /* cuts the rest off */
+const json_t *rec_kept_of(const struct rec_writer *writer, const char *kind, const json_t *of);
+void rec_keep(struct rec_writer *writer);                /* takes it over, if there is one */
+int rec_drop_kept(struct rec_writer *writer, struct err *e); /* cuts the rest off */
 /* 1: rec_abandon leaves a file that can be resumed. */
-int rec_lasts(const struct rec_writer *w);
+int rec_lasts(const struct rec_writer *writer);
 /* After a batch: syncs the file to disk, at most once a second. */
-int rec_sync(struct rec_writer *w, struct err *e);
+int rec_sync(struct rec_writer *writer, struct err *e);
 /* rec_mark: all records so far are good. rec_revert: cuts off the records since the last mark. */
-void rec_mark(struct rec_writer *w);
-void rec_revert(struct rec_writer *w);
+void rec_mark(struct rec_writer *writer);
+void rec_revert(struct rec_writer *writer);
 
 /* ---- reading ---- */
 
@@ -109,20 +112,20 @@ struct rec_reader *rec_read_open(const char *const *paths, size_t n, struct err 
  * EXIT_BAD_DATA also when the count or SHA-256 of an `end` does not match the lines
  * since `meta`, or when a `meta` has no `end`: the stream was cut. Each meta ... end is checked on
  * its own, so streams may be concatenated. */
-int rec_read(struct rec_reader *r, json_t **record, struct err *e);
-const char *rec_where(struct rec_reader *r); /* "FILE:LINE" of the last record; borrowed */
+int rec_read(struct rec_reader *reader, json_t **record, struct err *e);
+const char *rec_where(struct rec_reader *reader); /* "FILE:LINE" of the last record; borrowed */
 /* [{path, sha256}] of the streams that were read to their end: the hash in `end`, or the hash of
  * the lines where there is no `meta` and `end`. The caller's reference. */
-json_t *rec_read_inputs(const struct rec_reader *r);
+json_t *rec_read_inputs(const struct rec_reader *reader);
 /* 1: an input was cut or edited (a wrong or missing `end`, or data that stop early). */
-int rec_read_unsound(const struct rec_reader *r);
-void rec_read_close(struct rec_reader *r);
+int rec_read_unsound(const struct rec_reader *reader);
+void rec_read_close(struct rec_reader *reader);
 
 /* ---- members of a record ---- */
 
 const char *rec_kind(const json_t *record);                   /* "" when absent; borrowed */
 int64_t rec_failures(const json_t *record); /* number that an error record stands for; others: 0 */
-const char *rec_type(const json_t *v); /* for messages: "a text", ..., "nothing"; a constant */
+const char *rec_type(const json_t *value); /* for messages: "a text", ..., "nothing"; a constant */
 const char *rec_text(const json_t *record, const char *key);  /* NULL when absent or not a string */
 int rec_is(const json_t *record, const char *key, const char *text); /* 1: it is that text */
 double rec_number(const json_t *record, const char *key); /* NaN when absent, null, no number */

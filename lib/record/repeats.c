@@ -25,13 +25,14 @@ static const char *const *place_of(const char *kind)
                                        : NULL;
 }
 
-static uint64_t hash_place(const json_t *r, const char *const *members)
+static uint64_t hash_place(const json_t *record, const char *const *members)
 {
-    uint64_t h = content_of(json_object_get(r, "kind"));
-    h = hash64_bits(h, content_of(json_object_get(r, rec_text(r, "point") ? "point" : "config")));
-    h = hash64_bits(h, content_of(json_object_get(r, "workload")));
+    uint64_t h = content_of(json_object_get(record, "kind"));
+    h = hash64_bits(
+        h, content_of(json_object_get(record, rec_text(record, "point") ? "point" : "config")));
+    h = hash64_bits(h, content_of(json_object_get(record, "workload")));
     for (; *members; members++)
-        h = hash64_bits(h, content_of(json_object_get(r, *members)));
+        h = hash64_bits(h, content_of(json_object_get(record, *members)));
     return h ? h : 1;
 }
 
@@ -45,23 +46,23 @@ static struct repeats_seen *find(struct repeats_seen *seen, size_t cap, uint64_t
 }
 
 /* Makes room for one more; at most three quarters of the table are in use. */
-static void make_room(struct repeats *s)
+static void make_room(struct repeats *repeats)
 {
-    if (4 * (s->n + 1) <= 3 * s->cap)
+    if (4 * (repeats->n + 1) <= 3 * repeats->cap)
         return;
-    size_t cap = s->cap ? 2 * s->cap : 64;
+    size_t cap = repeats->cap ? 2 * repeats->cap : 64;
     struct repeats_seen *larger = mem_zero(cap, sizeof *larger);
-    for (size_t i = 0; i < s->cap; i++)
-        if (s->seen[i].place)
-            *find(larger, cap, s->seen[i].place) = s->seen[i];
-    free(s->seen);
-    s->seen = larger;
-    s->cap = cap;
+    for (size_t i = 0; i < repeats->cap; i++)
+        if (repeats->seen[i].place)
+            *find(larger, cap, repeats->seen[i].place) = repeats->seen[i];
+    free(repeats->seen);
+    repeats->seen = larger;
+    repeats->cap = cap;
 }
 
-static int refuse(const json_t *r, struct err *e)
+static int refuse(const json_t *record, struct err *e)
 {
-    const char *config = rec_text(r, "config"), *metric = rec_text(r, "metric");
+    const char *config = rec_text(record, "config"), *metric = rec_text(record, "metric");
     if (metric)
         return err_set(e, EXIT_BAD_DATA, "a second, different '%s' record of '%s' on the same "
                        "prompts", metric, config ? config : "?");
@@ -69,27 +70,27 @@ static int refuse(const json_t *r, struct err *e)
                    "give each process its own --launch", config ? config : "?");
 }
 
-int repeats_take(struct repeats *s, const json_t *r, struct err *e)
+int repeats_take(struct repeats *repeats, const json_t *record, struct err *e)
 {
-    const char *const *members = place_of(rec_kind(r));
+    const char *const *members = place_of(rec_kind(record));
     if (!members)
         return 0;
-    make_room(s);
-    struct repeats_seen is = {hash_place(r, members), content_of_record(r)};
-    struct repeats_seen *had = find(s->seen, s->cap, is.place);
+    make_room(repeats);
+    struct repeats_seen is = {hash_place(record, members), content_of_record(record)};
+    struct repeats_seen *had = find(repeats->seen, repeats->cap, is.place);
     if (!had->place) {
         *had = is;
-        s->n++;
+        repeats->n++;
         return 0;
     }
     if (had->content != is.content)
-        return refuse(r, e);
-    s->dropped++;
+        return refuse(record, e);
+    repeats->dropped++;
     return 1;
 }
 
-void repeats_free(struct repeats *s)
+void repeats_free(struct repeats *repeats)
 {
-    free(s->seen);
-    *s = (struct repeats){0};
+    free(repeats->seen);
+    *repeats = (struct repeats){0};
 }

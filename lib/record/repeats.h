@@ -19,5 +19,5 @@ struct repeats { /* begins as zeroes */
 };
 /* 0: new, or its kind has no place; 1: equal to an earlier one; -1 (EXIT_BAD_DATA): a different
  * record has its place. */
-int repeats_take(struct repeats *r, const json_t *record, struct err *e);
-void repeats_free(struct repeats *r);
+int repeats_take(struct repeats *repeats, const json_t *record, struct err *e);
+void repeats_free(struct repeats *repeats);

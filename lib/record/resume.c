@@ -39,26 +39,26 @@ struct resume {
 };
 
 /* Reads a line without its line feed. 1: a line; 0: the end; -1: the rest has no line feed. */
-static int get_line(FILE *f, struct buf *b)
+static int get_line(FILE *file, struct buf *text)
 {
     errno = 0;
-    ssize_t n = getline(&b->data, &b->cap, f);
+    ssize_t n = getline(&text->data, &text->cap, file);
     if (n < 0 && errno == ENOMEM)
         err_machine(__FILE__, __LINE__, "out of host memory");
-    b->len = 0;
+    text->len = 0;
     if (n <= 0) {
-        buf_reserve(b, 0);
+        buf_reserve(text, 0);
         return 0;
     }
-    int whole = b->data[n - 1] == '\n';
-    b->len = (size_t)(n - whole);
-    b->data[b->len] = 0;
+    int whole = text->data[n - 1] == '\n';
+    text->len = (size_t)(n - whole);
+    text->data[text->len] = 0;
     return whole ? 1 : -1;
 }
 
-static json_t *parse(const struct buf *b)
+static json_t *parse(const struct buf *text)
 {
-    json_t *j = json_strict(b->data, b->len, NULL);
+    json_t *j = json_strict(text->data, text->len, NULL);
     if (json_is_object(j))
         return j;
     json_decref(j);
@@ -87,23 +87,23 @@ static int is_talk(const char *word)
 /* The members of a meta record that identify the work. The caller's. */
 static json_t *work_of(const json_t *meta)
 {
-    json_t *m = json_copy((json_t *)(uintptr_t)meta), *words = json_array();
+    json_t *metric = json_copy((json_t *)(uintptr_t)meta), *words = json_array();
     const json_t *argv = json_object_get(meta, "argv");
     for (size_t i = 1; i < json_array_size(argv); i++) { /* 0: path of the program */
         json_t *word = json_array_get(argv, i);
         if (!json_is_string(word) || !is_talk(json_string_value(word)))
             json_array_append(words, word);
     }
-    json_object_set_new(m, "argv", words);
-    json_object_del(m, "start");
-    return m;
+    json_object_set_new(metric, "argv", words);
+    json_object_del(metric, "start");
+    return metric;
 }
 
 /* Appends the names of the members that differ, "argv, commit". */
-static void add_differing(const json_t *a, const json_t *b, struct buf *names)
+static void add_differing(const json_t *array, const json_t *b, struct buf *names)
 {
     const char *key;
-    json_t *x = work_of(a), *y = work_of(b), *value;
+    json_t *x = work_of(array), *y = work_of(b), *value;
     json_object_foreach(x, key, value)
         if (!json_equal(value, json_object_get(y, key)))
             buf_format(names, "%s%s", names->len ? ", " : "", key);
@@ -122,91 +122,94 @@ struct finding {
     char *fatal;                 /* message of the error that ended the process, or NULL */
 };
 
-/* Adds the record in r->line to the hash of the lines before it. 1: it matches its sum; 0: there is
- * no sum; -1: *e. */
-static int prove_line(struct resume *r, struct hash *proof, const struct finding *f, struct err *e)
+/* Adds the record in resume->line to the hash of the lines before it. 1: it matches its sum; 0:
+ * there is no sum; -1: *e. */
+static int prove_line(struct resume *resume, struct hash *proof, const struct finding *finding,
+                      struct err *e)
 {
-    int same = sums_prove(&r->sums, proof, &r->line, f->records + 2);
+    int same = sums_prove(&resume->sums, proof, &resume->line, finding->records + 2);
     if (same < 0)
         err_set(e, EXIT_BAD_DATA, "%s: line %lld of its work file was changed: the SHA-256 up to "
-                "there is not the one that was written (--fresh starts anew)", r->path,
-                (long long)f->records + 2);
+                "there is not the one that was written (--fresh starts anew)", resume->path,
+                (long long)finding->records + 2);
     return same;
 }
 
-/* Parses the record in r->line. 1: keep it; 0: drop it and the rest; -1: damaged, *e. */
-static int check_record(struct resume *r, struct finding *f, struct err *e)
+/* Parses the record in resume->line. 1: keep it; 0: drop it and the rest; -1: damaged, *e. */
+static int check_record(struct resume *resume, struct finding *finding, struct err *e)
 {
-    json_t *j = parse(&r->line);
+    json_t *j = parse(&resume->line);
     const char *kind = j ? kind_of(j) : "meta";
     int more = 1;
     if (!strcmp(kind, "meta"))
         more = err_set(e, EXIT_BAD_DATA, "%s: line %lld of its work file is damaged: expected a "
-                       "record, got %.40s (--fresh starts anew)", r->path,
-                       (long long)f->records + 2, r->line.data);
+                       "record, got %.40s (--fresh starts anew)", resume->path,
+                       (long long)finding->records + 2, resume->line.data);
     else if (!strcmp(kind, "end"))
         more = 0;
     else if (json_is_true(json_object_get(j, "fatal"))) {
         const char *message = json_string_value(json_object_get(j, "message"));
-        f->fatal = mem_text(message ? message : "?");
+        finding->fatal = mem_text(message ? message : "?");
         more = 0;
     }
     json_decref(j);
     return more;
 }
 
-static int unreadable(const struct resume *r, struct err *e)
+static int unreadable(const struct resume *resume, struct err *e)
 {
-    return err_set(e, EXIT_IO, "%s: cannot read its work file: %s", r->path, strerror(errno));
+    return err_set(e, EXIT_IO, "%s: cannot read its work file: %s", resume->path, strerror(errno));
 }
 
 static int64_t size_of(int fd)
 {
-    struct stat s;
-    return fstat(fd, &s) ? 0 : (int64_t)s.st_size;
+    struct stat info;
+    return fstat(fd, &info) ? 0 : (int64_t)info.st_size;
 }
 
 /* Finds the records after the meta record, which was read and proven. */
-static int find_records(struct resume *r, struct finding *f, struct err *e)
+static int find_records(struct resume *resume, struct finding *finding, struct err *e)
 {
     int more = 1;
     struct hash *proof = hash_new();
-    hash_add(proof, r->meta.data, r->meta.len);
+    hash_add(proof, resume->meta.data, resume->meta.len);
     hash_add(proof, "\n", 1);
-    f->first = f->end = ftello(r->f);
-    while (f->end >= 0 && more > 0 && (more = get_line(r->f, &r->line)) > 0 &&
-           (more = check_record(r, f, e)) > 0 && (more = prove_line(r, proof, f, e)) > 0) {
-        f->records++;
-        f->end = ftello(r->f);
+    finding->first = finding->end = ftello(resume->f);
+    while (finding->end >= 0 && more > 0 && (more = get_line(resume->f, &resume->line)) > 0 &&
+           (more = check_record(resume, finding, e)) > 0 &&
+           (more = prove_line(resume, proof, finding, e)) > 0) {
+        finding->records++;
+        finding->end = ftello(resume->f);
     }
     hash_free(proof);
     if (e->code)
         return -1;
-    if (ferror(r->f) || f->end < 0)
-        return unreadable(r, e);
-    f->torn = more < 0 ? r->line.len : 0;
+    if (ferror(resume->f) || finding->end < 0)
+        return unreadable(resume, e);
+    finding->torn = more < 0 ? resume->line.len : 0;
     return 0;
 }
 
-static void note_kept(const struct resume *r, const struct log *log, const struct finding *f)
+static void note_kept(const struct resume *resume, const struct log *log,
+                      const struct finding *finding)
 {
     char torn[64] = "";
-    if (f->torn)
-        snprintf(torn, sizeof torn, ", without an incomplete line of %zu bytes", f->torn);
-    log_note(log, "%s: goes on after %lld records of an earlier process%s%s%s", r->path,
-             (long long)f->records, torn, f->fatal ? ", which ended with: " : "",
-             f->fatal ? f->fatal : "");
+    if (finding->torn)
+        snprintf(torn, sizeof torn, ", without an incomplete line of %zu bytes", finding->torn);
+    log_note(log, "%s: goes on after %lld records of an earlier process%s%s%s", resume->path,
+             (long long)finding->records, torn, finding->fatal ? ", which ended with: " : "",
+             finding->fatal ? finding->fatal : "");
 }
 
-/* Why nothing is kept (the caller's); NULL: the work is the same, and *f or *e is filled. */
-static char *compare_work(struct resume *r, const json_t *meta, const struct resume_wish *wish,
-                          struct finding *f, struct err *e)
+/* Why nothing is kept (the caller's); NULL: the work is the same, and *finding or *e is filled. */
+static char *compare_work(struct resume *resume, const json_t *meta, const struct resume_wish *wish,
+                          struct finding *finding, struct err *e)
 {
     if (wish->fresh || wish->whole || !meta)
         return mem_text(wish->fresh ? "--fresh" : wish->whole ? wish->whole : "--no-meta");
-    json_t *old = get_line(r->f, &r->meta) > 0 ? parse(&r->meta) : NULL;
-    if (ferror(r->f)) { /* a read error must not empty the file */
-        unreadable(r, e);
+    json_t *old = get_line(resume->f, &resume->meta) > 0 ? parse(&resume->meta) : NULL;
+    if (ferror(resume->f)) { /* a read error must not empty the file */
+        unreadable(resume, e);
         return NULL;
     }
     struct buf names = {0};
@@ -219,11 +222,11 @@ static char *compare_work(struct resume *r, const json_t *meta, const struct res
     if (names.len)
         why = mem_format("it is of other work (%s)", names.data);
     buf_free(&names);
-    r->hash = hash_new();
-    if (!why && sums_prove(&r->sums, r->hash, &r->meta, 1) <= 0)
-        why = mem_format("%s has no matching sum", r->sums.path);
+    resume->hash = hash_new();
+    if (!why && sums_prove(&resume->sums, resume->hash, &resume->meta, 1) <= 0)
+        why = mem_format("%s has no matching sum", resume->sums.path);
     if (!why)
-        find_records(r, f, e);
+        find_records(resume, finding, e);
     return why;
 }
 
@@ -234,241 +237,249 @@ struct words {
     size_t n;
 };
 
-static void put(struct words *w, const char *s)
+static void put(struct words *words, const char *text)
 {
-    while (*s && w->n < sizeof w->text)
-        w->text[w->n++] = *s++;
+    while (*text && words->n < sizeof words->text)
+        words->text[words->n++] = *text++;
 }
 
-/* Appends s as a JSON string, cut to leave room for the rest of the record. */
-static void put_string(struct words *w, const char *s)
+/* Appends text as a JSON string, cut to leave room for the rest of the record. */
+static void put_string(struct words *words, const char *text)
 {
     static const char hex[] = "0123456789abcdef";
-    put(w, "\"");
-    for (; *s && w->n + 512 < sizeof w->text; s++) {
-        unsigned char c = (unsigned char)*s;
+    put(words, "\"");
+    for (; *text && words->n + 512 < sizeof words->text; text++) {
+        unsigned char c = (unsigned char)*text;
         char code[7] = {'\\', 'u', '0', '0', hex[c >> 4], hex[c & 15], 0};
-        char plain[2] = {c < 128 ? *s : '?', 0};
-        put(w, c < 32 || c == '"' || c == '\\' ? code : plain);
+        char plain[2] = {c < 128 ? *text : '?', 0};
+        put(words, c < 32 || c == '"' || c == '\\' ? code : plain);
     }
-    put(w, "\"");
+    put(words, "\"");
 }
 
 static void write_fatal(struct err_witness *self, int code, const char *where, const char *what)
 {
-    struct resume *r = (struct resume *)(void *)self;
-    struct words w;
-    w.n = 0;
-    put(&w, "{\"schema\":\"" RECORD_SCHEMA "\",\"kind\":\"error\",\"run\":");
-    put_string(&w, strlen(r->run) < 1024 ? r->run : "");
-    put(&w, code == EXIT_IO ? ",\"code\":\"io\",\"message\":"
-                            : ",\"code\":\"internal\",\"message\":");
-    put_string(&w, what);
-    put(&w, ",\"where\":");
-    put_string(&w, where);
-    put(&w, ",\"fatal\":true}\n");
-    if (write(fileno(r->f), w.text, w.n) > 0) /* the next process drops it, torn or whole */
-        (void)fsync(fileno(r->f));
+    struct resume *resume = (struct resume *)(void *)self;
+    struct words words;
+    words.n = 0;
+    put(&words, "{\"schema\":\"" RECORD_SCHEMA "\",\"kind\":\"error\",\"run\":");
+    put_string(&words, strlen(resume->run) < 1024 ? resume->run : "");
+    put(&words, code == EXIT_IO ? ",\"code\":\"io\",\"message\":"
+                                : ",\"code\":\"internal\",\"message\":");
+    put_string(&words, what);
+    put(&words, ",\"where\":");
+    put_string(&words, where);
+    put(&words, ",\"fatal\":true}\n");
+    if (write(fileno(resume->f), words.text, words.n) >
+        0) /* the next process drops it, torn or whole */
+        (void)fsync(fileno(resume->f));
 }
 
 /* ---- opening ---- */
 
 /* Cuts the file after `lines` lines, at byte `at`. */
-static int cut(struct resume *r, int64_t at, int64_t lines, struct err *e)
+static int cut(struct resume *resume, int64_t at, int64_t lines, struct err *e)
 {
-    r->left = 0;
-    if (!ftruncate(fileno(r->f), at) && !sums_cut(&r->sums, lines))
+    resume->left = 0;
+    if (!ftruncate(fileno(resume->f), at) && !sums_cut(&resume->sums, lines))
         return 0;
-    return err_set(e, EXIT_IO, "%s: cannot cut its work file: %s", r->path, strerror(errno));
+    return err_set(e, EXIT_IO, "%s: cannot cut its work file: %s", resume->path, strerror(errno));
 }
 
-/* Reads the record at r->at. */
-static void read_next(struct resume *r)
+/* Reads the record at resume->at. */
+static void read_next(struct resume *resume)
 {
-    json_decref(r->next);
-    r->next = r->left > 0 && get_line(r->f, &r->line) > 0 ? parse(&r->line) : NULL;
-    r->failed = ferror(r->f) ? errno : 0;
+    json_decref(resume->next);
+    resume->next = resume->left > 0 && get_line(resume->f, &resume->line) > 0 ? parse(&resume->line)
+                                                                              : NULL;
+    resume->failed = ferror(resume->f) ? errno : 0;
 }
 
-static int find(struct resume *r, const json_t *meta, const struct resume_wish *wish, struct err *e)
+static int find(struct resume *resume, const json_t *meta, const struct resume_wish *wish,
+                struct err *e)
 {
-    struct finding f = {0};
+    struct finding finding = {0};
     struct err bad = {0};
-    char *why = size_of(fileno(r->f)) ? compare_work(r, meta, wish, &f, &bad) : NULL;
+    char *why = size_of(fileno(resume->f)) ? compare_work(resume, meta, wish, &finding, &bad)
+                                           : NULL;
     if (bad.code) {
-        free(f.fatal);
+        free(finding.fatal);
         return err_set(e, bad.code, "%s", bad.text);
     }
     if (why)
         log_note(wish->log, "%s: starts anew, the work file of an earlier process is not used: %s",
-                 r->path, why);
-    int cannot = cut(r, f.records ? f.end : 0, f.records ? f.records + 1 : 0, e);
-    if (!cannot && f.records && fseeko(r->f, (off_t)f.first, SEEK_SET))
-        cannot = unreadable(r, e);
-    if (!cannot && f.records)
-        note_kept(r, wish->log, &f);
-    if (!f.records) {
-        hash_free(r->hash);
-        r->hash = NULL;
+                 resume->path, why);
+    int cannot = cut(resume, finding.records ? finding.end : 0,
+                     finding.records ? finding.records + 1 : 0, e);
+    if (!cannot && finding.records && fseeko(resume->f, (off_t)finding.first, SEEK_SET))
+        cannot = unreadable(resume, e);
+    if (!cannot && finding.records)
+        note_kept(resume, wish->log, &finding);
+    if (!finding.records) {
+        hash_free(resume->hash);
+        resume->hash = NULL;
     }
-    r->left = f.records;
-    r->at = f.first;
+    resume->left = finding.records;
+    resume->at = finding.first;
     if (!cannot)
-        read_next(r);
+        read_next(resume);
     free(why);
-    free(f.fatal);
+    free(finding.fatal);
     return cannot;
 }
 
-int resume_open(struct resume **to, struct out *o, const struct common *c, const json_t *meta,
-                const struct resume_wish *wish, struct err *e)
+int resume_open(struct resume **to, struct out *out, const struct common *common,
+                const json_t *meta, const struct resume_wish *wish, struct err *e)
 {
     *to = NULL;
-    if (out_open_kept(o, c->output, e))
+    if (out_open_kept(out, common->output, e))
         return -1;
-    if (!o->temp)
+    if (!out->temp)
         return 0;
-    struct resume *r = mem_zero(1, sizeof *r);
-    *r = (struct resume){.witness = {write_fatal}, .f = o->f, .path = mem_text(o->path),
-                         .run = c->run, .lasting = meta && !wish->whole, .number = 2,
-                         .synced_ns = clock_ns()};
-    int64_t before = size_of(fileno(r->f));
-    if (sums_open(&r->sums, o->temp, !r->lasting, e) || find(r, meta, wish, e)) {
+    struct resume *resume = mem_zero(1, sizeof *resume);
+    *resume = (struct resume){.witness = {write_fatal}, .f = out->f, .path = mem_text(out->path),
+                              .run = common->run, .lasting = meta && !wish->whole, .number = 2,
+                              .synced_ns = clock_ns()};
+    int64_t before = size_of(fileno(resume->f));
+    if (sums_open(&resume->sums, out->temp, !resume->lasting, e) || find(resume, meta, wish, e)) {
         if (!before)
-            unlink(r->sums.path);
-        resume_free(r);
+            unlink(resume->sums.path);
+        resume_free(resume);
         if (before)
-            out_leave(o);
+            out_leave(out);
         else
-            out_abandon(o);
+            out_abandon(out);
         return -1;
     }
-    *err_witness() = &r->witness;
-    *to = r;
+    *err_witness() = &resume->witness;
+    *to = resume;
     return 0;
 }
 
-int resume_goes_on(const struct resume *r)
+int resume_goes_on(const struct resume *resume)
 {
-    return r && r->left > 0;
+    return resume && resume->left > 0;
 }
 
-int resume_went_on(const struct resume *r)
+int resume_went_on(const struct resume *resume)
 {
-    return r && r->number > 2;
+    return resume && resume->number > 2;
 }
 
-void resume_free(struct resume *r)
+void resume_free(struct resume *resume)
 {
-    if (!r)
+    if (!resume)
         return;
-    if (*err_witness() == &r->witness)
+    if (*err_witness() == &resume->witness)
         *err_witness() = NULL;
-    json_decref(r->next);
-    buf_free(&r->line);
-    buf_free(&r->meta);
-    hash_free(r->hash);
-    sums_close(&r->sums);
-    free(r->path);
-    free(r);
+    json_decref(resume->next);
+    buf_free(&resume->line);
+    buf_free(&resume->meta);
+    hash_free(resume->hash);
+    sums_close(&resume->sums);
+    free(resume->path);
+    free(resume);
 }
 
-char *resume_end(struct resume *r)
+char *resume_end(struct resume *resume)
 {
-    char *left = r && r->sums.fd >= 0 ? mem_text(r->sums.path) : NULL;
-    resume_free(r);
+    char *left = resume && resume->sums.fd >= 0 ? mem_text(resume->sums.path) : NULL;
+    resume_free(resume);
     return left;
 }
 
-int resume_seal(struct resume *r, const struct hash *h, struct err *e)
+int resume_seal(struct resume *resume, const struct hash *hash, struct err *e)
 {
-    return r ? sums_add(&r->sums, h, e) : 0;
+    return resume ? sums_add(&resume->sums, hash, e) : 0;
 }
 
 /* ---- taking over ---- */
 
-int resume_fail(const struct resume *r, struct err *e)
+int resume_fail(const struct resume *resume, struct err *e)
 {
-    errno = r->failed;
-    if (r->failed)
-        return unreadable(r, e);
-    return err_set(e, EXIT_IO, "%s: its work file changed while it was read", r->path);
+    errno = resume->failed;
+    if (resume->failed)
+        return unreadable(resume, e);
+    return err_set(e, EXIT_IO, "%s: its work file changed while it was read", resume->path);
 }
 
-void resume_take(struct resume *r)
+void resume_take(struct resume *resume)
 {
-    hash_add(r->hash, r->line.data, r->line.len);
-    hash_add(r->hash, "\n", 1);
-    r->left--;
-    r->number++;
-    r->at += (int64_t)r->line.len + 1;
-    read_next(r);
+    hash_add(resume->hash, resume->line.data, resume->line.len);
+    hash_add(resume->hash, "\n", 1);
+    resume->left--;
+    resume->number++;
+    resume->at += (int64_t)resume->line.len + 1;
+    read_next(resume);
 }
 
-int resume_match(struct resume *r, const struct buf *line, struct err *e)
+int resume_match(struct resume *resume, const struct buf *line, struct err *e)
 {
-    if (!r->next)
-        return resume_fail(r, e);
-    if (r->line.len + 1 != line->len || memcmp(r->line.data, line->data, r->line.len))
-        return err_set(e, EXIT_BAD_DATA, "%s: line %lld of its work file is not the record that "
-                       "belongs there (--fresh starts anew)", r->path, (long long)r->number);
-    resume_take(r);
+    if (!resume->next)
+        return resume_fail(resume, e);
+    if (resume->line.len + 1 != line->len ||
+        memcmp(resume->line.data, line->data, resume->line.len))
+        return err_set(e, EXIT_BAD_DATA,
+                       "%s: line %lld of its work file is not the record that "
+                       "belongs there (--fresh starts anew)",
+                       resume->path, (long long)resume->number);
+    resume_take(resume);
     return 0;
 }
 
-int64_t resume_left(const struct resume *r)
+int64_t resume_left(const struct resume *resume)
 {
-    return r ? r->left : 0;
+    return resume ? resume->left : 0;
 }
 
-const json_t *resume_next(const struct resume *r)
+const json_t *resume_next(const struct resume *resume)
 {
-    return resume_goes_on(r) ? r->next : NULL;
+    return resume_goes_on(resume) ? resume->next : NULL;
 }
 
-int resume_drop(struct resume *r, struct err *e)
+int resume_drop(struct resume *resume, struct err *e)
 {
-    if (!resume_left(r))
+    if (!resume_left(resume))
         return 0;
-    return cut(r, r->at, r->number - 1, e);
+    return cut(resume, resume->at, resume->number - 1, e);
 }
 
-int resume_hash(struct resume *r, struct hash **h, struct err *e)
+int resume_hash(struct resume *resume, struct hash **hash, struct err *e)
 {
-    if (!r || !r->hash || r->left)
+    if (!resume || !resume->hash || resume->left)
         return 0;
-    hash_free(*h);
-    *h = r->hash;
-    r->hash = NULL;
-    return sums_fit(&r->sums, *h, r->number - 1) ? 0 : resume_fail(r, e);
+    hash_free(*hash);
+    *hash = resume->hash;
+    resume->hash = NULL;
+    return sums_fit(&resume->sums, *hash, resume->number - 1) ? 0 : resume_fail(resume, e);
 }
 
-int resume_is_lasting(const struct resume *r)
+int resume_is_lasting(const struct resume *resume)
 {
-    return r && r->lasting;
+    return resume && resume->lasting;
 }
 
-int resume_sync(struct resume *r, struct err *e)
+int resume_sync(struct resume *resume, struct err *e)
 {
     enum { SECOND = 1000000000 };
-    if (!r || !r->lasting || clock_ns() - r->synced_ns < SECOND)
+    if (!resume || !resume->lasting || clock_ns() - resume->synced_ns < SECOND)
         return 0;
-    r->synced_ns = clock_ns();
-    if (!fdatasync(fileno(r->f)) && !sums_sync(&r->sums))
+    resume->synced_ns = clock_ns();
+    if (!fdatasync(fileno(resume->f)) && !sums_sync(&resume->sums))
         return 0;
-    return err_set(e, EXIT_IO, "%s: cannot write: %s", r->path, strerror(errno));
+    return err_set(e, EXIT_IO, "%s: cannot write: %s", resume->path, strerror(errno));
 }
 
-void resume_mark(struct resume *r)
+void resume_mark(struct resume *resume)
 {
-    if (!r)
+    if (!resume)
         return;
-    r->marked = size_of(fileno(r->f));
-    r->marked_lines = r->sums.lines;
+    resume->marked = size_of(fileno(resume->f));
+    resume->marked_lines = resume->sums.lines;
 }
 
-void resume_revert(struct resume *r)
+void resume_revert(struct resume *resume)
 {
-    if (r && r->marked)
-        (void)cut(r, r->marked, r->marked_lines, NULL);
+    if (resume && resume->marked)
+        (void)cut(resume, resume->marked, resume->marked_lines, NULL);
 }

@@ -37,33 +37,33 @@ struct resume_wish {
 };
 struct resume; /* one work file, open for this process alone */
 
-/* Opens the output and finds the records to keep. *r NULL: there is no work file. */
-int resume_open(struct resume **r, struct out *o, const struct common *c, const json_t *meta,
-                const struct resume_wish *wish, struct err *e);
-void resume_free(struct resume *r);
+/* Opens the output and finds the records to keep. *resume NULL: there is no work file. */
+int resume_open(struct resume **resume, struct out *out, const struct common *common,
+                const json_t *meta, const struct resume_wish *wish, struct err *e);
+void resume_free(struct resume *resume);
 /* resume_free when the work file is no longer needed. Returns the path of its sums, to be removed
  * after the output was renamed or removed; the caller's, or NULL. */
-char *resume_end(struct resume *r);
+char *resume_end(struct resume *resume);
 
-/* In the functions below r may be NULL: no work file, nothing kept. */
-int resume_goes_on(const struct resume *r);  /* 1: records are kept, after their meta */
-int resume_went_on(const struct resume *r);  /* 1: some were taken over */
-int resume_is_lasting(const struct resume *r); /* 1: another process may resume */
-int64_t resume_left(const struct resume *r); /* kept records that are not taken over yet */
-const json_t *resume_next(const struct resume *r); /* the next of them, borrowed; NULL: none */
+/* In the functions below resume may be NULL: no work file, nothing kept. */
+int resume_goes_on(const struct resume *resume);  /* 1: records are kept, after their meta */
+int resume_went_on(const struct resume *resume);  /* 1: some were taken over */
+int resume_is_lasting(const struct resume *resume); /* 1: another process may resume */
+int64_t resume_left(const struct resume *resume); /* kept records that are not taken over yet */
+const json_t *resume_next(const struct resume *resume); /* the next of them, borrowed; NULL: none */
 /* -1: *e says why resume_next is NULL though records are left: a read error, or a changed file. */
-int resume_fail(const struct resume *r, struct err *e);
-void resume_take(struct resume *r); /* takes it over */
+int resume_fail(const struct resume *resume, struct err *e);
+void resume_take(struct resume *resume); /* takes it over */
 /* The next kept record must be this line (with its line feed). Takes it over. */
-int resume_match(struct resume *r, const struct buf *line, struct err *e);
-int resume_drop(struct resume *r, struct err *e); /* cuts the rest off */
-/* When no kept record is left: *h (the caller's) becomes the hash of meta and the records that were
- * taken over. Later calls change nothing. -1: the file was changed since resume_open. */
-int resume_hash(struct resume *r, struct hash **h, struct err *e);
+int resume_match(struct resume *resume, const struct buf *line, struct err *e);
+int resume_drop(struct resume *resume, struct err *e); /* cuts the rest off */
+/* When no kept record is left: *hash (the caller's) becomes the hash of meta and the records that
+ * were taken over. Later calls change nothing. -1: the file was changed since resume_open. */
+int resume_hash(struct resume *resume, struct hash **hash, struct err *e);
 /* Writes the sum of a line before the line: the hash up to its end. */
-int resume_seal(struct resume *r, const struct hash *h, struct err *e);
+int resume_seal(struct resume *resume, const struct hash *hash, struct err *e);
 /* Syncs the files to disk, at most once a second. */
-int resume_sync(struct resume *r, struct err *e);
+int resume_sync(struct resume *resume, struct err *e);
 /* resume_mark: all records so far are good. resume_revert: cuts off the records since the mark. */
-void resume_mark(struct resume *r);
-void resume_revert(struct resume *r);
+void resume_mark(struct resume *resume);
+void resume_revert(struct resume *resume);

@@ -11,82 +11,82 @@
 
 #include "lib/base/mem.h"
 
-int sums_open(struct sums *s, const char *work, int unwanted, struct err *e)
+int sums_open(struct sums *sums, const char *work, int unwanted, struct err *e)
 {
-    *s = (struct sums){.path = mem_format("%s.sha256", work), .fd = -1};
+    *sums = (struct sums){.path = mem_format("%s.sha256", work), .fd = -1};
     if (unwanted) {
-        unlink(s->path);
+        unlink(sums->path);
         return 0;
     }
-    s->fd = open(s->path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
-    if (s->fd >= 0)
+    sums->fd = open(sums->path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
+    if (sums->fd >= 0)
         return 0;
-    return err_set(e, EXIT_CANNOT_CREATE, "%s: cannot create: %s", s->path, strerror(errno));
+    return err_set(e, EXIT_CANNOT_CREATE, "%s: cannot create: %s", sums->path, strerror(errno));
 }
 
-void sums_format(const struct hash *h, char sum[SUMS_BYTES + 1])
+void sums_format(const struct hash *hash, char sum[SUMS_BYTES + 1])
 {
-    hash_hex(h, sum);
+    hash_hex(hash, sum);
     strcpy(sum + SUMS_BYTES - 1, "\n");
 }
 
 /* Reads sum number `number`. 1: it is there, in the form of a sum. */
-static int read_sum(const struct sums *s, int64_t number, char sum[SUMS_BYTES + 1])
+static int read_sum(const struct sums *sums, int64_t number, char sum[SUMS_BYTES + 1])
 {
     const off_t at = (off_t)(number - 1) * SUMS_BYTES;
     sum[SUMS_BYTES] = 0;
-    return number > 0 && pread(s->fd, sum, SUMS_BYTES, at) == SUMS_BYTES &&
+    return number > 0 && pread(sums->fd, sum, SUMS_BYTES, at) == SUMS_BYTES &&
            strspn(sum, "0123456789abcdef") == SUMS_BYTES - 1 && sum[SUMS_BYTES - 1] == '\n';
 }
 
 /* 1: the hash is sum number `number`; 0: there is no such sum; -1: it is another one. */
-static int compare(const struct sums *s, const struct hash *h, int64_t number)
+static int compare(const struct sums *sums, const struct hash *hash, int64_t number)
 {
     char is[SUMS_BYTES + 1], was[SUMS_BYTES + 1];
-    if (!read_sum(s, number, was))
+    if (!read_sum(sums, number, was))
         return 0;
-    sums_format(h, is);
+    sums_format(hash, is);
     return strcmp(is, was) ? -1 : 1;
 }
 
-int sums_fit(const struct sums *s, const struct hash *h, int64_t number)
+int sums_fit(const struct sums *sums, const struct hash *hash, int64_t number)
 {
-    return compare(s, h, number) > 0;
+    return compare(sums, hash, number) > 0;
 }
 
-int sums_prove(const struct sums *s, struct hash *h, const struct buf *line, int64_t number)
+int sums_prove(const struct sums *sums, struct hash *hash, const struct buf *line, int64_t number)
 {
-    hash_add(h, line->data, line->len);
-    hash_add(h, "\n", 1);
-    return compare(s, h, number);
+    hash_add(hash, line->data, line->len);
+    hash_add(hash, "\n", 1);
+    return compare(sums, hash, number);
 }
 
-int sums_add(struct sums *s, const struct hash *h, struct err *e)
+int sums_add(struct sums *sums, const struct hash *hash, struct err *e)
 {
     char sum[SUMS_BYTES + 1];
-    if (s->fd < 0)
+    if (sums->fd < 0)
         return 0;
-    sums_format(h, sum);
+    sums_format(hash, sum);
     errno = ENOSPC; /* for a short write */
-    if (pwrite(s->fd, sum, SUMS_BYTES, (off_t)s->lines++ * SUMS_BYTES) == SUMS_BYTES)
+    if (pwrite(sums->fd, sum, SUMS_BYTES, (off_t)sums->lines++ * SUMS_BYTES) == SUMS_BYTES)
         return 0;
-    return err_set(e, EXIT_IO, "%s: cannot write: %s", s->path, strerror(errno));
+    return err_set(e, EXIT_IO, "%s: cannot write: %s", sums->path, strerror(errno));
 }
 
-int sums_cut(struct sums *s, int64_t lines)
+int sums_cut(struct sums *sums, int64_t lines)
 {
-    s->lines = lines;
-    return s->fd < 0 ? 0 : ftruncate(s->fd, (off_t)lines * SUMS_BYTES);
+    sums->lines = lines;
+    return sums->fd < 0 ? 0 : ftruncate(sums->fd, (off_t)lines * SUMS_BYTES);
 }
 
-int sums_sync(const struct sums *s)
+int sums_sync(const struct sums *sums)
 {
-    return s->fd < 0 ? 0 : fdatasync(s->fd);
+    return sums->fd < 0 ? 0 : fdatasync(sums->fd);
 }
 
-void sums_close(struct sums *s)
+void sums_close(struct sums *sums)
 {
-    if (s->fd >= 0)
-        close(s->fd);
-    free(s->path);
+    if (sums->fd >= 0)
+        close(sums->fd);
+    free(sums->path);
 }

@@ -19,17 +19,17 @@ struct sums {
 
 /* Opens the existing sums of the work file `work`, or creates the file. unwanted: removes it and
  * keeps no sums. -1: EXIT_CANNOT_CREATE. */
-int sums_open(struct sums *s, const char *work, int unwanted, struct err *e);
+int sums_open(struct sums *sums, const char *work, int unwanted, struct err *e);
 /* Adds a line to the hash of the lines before it, and compares. 1: the line is as written; 0: it
  * has no sum; -1: it was changed. */
-int sums_prove(const struct sums *s, struct hash *h, const struct buf *line, int64_t number);
+int sums_prove(const struct sums *sums, struct hash *hash, const struct buf *line, int64_t number);
 /* 1: the hash is the sum of lines 1..number. */
-int sums_fit(const struct sums *s, const struct hash *h, int64_t number);
+int sums_fit(const struct sums *sums, const struct hash *hash, int64_t number);
 /* The sum of a hash. */
-void sums_format(const struct hash *h, char sum[SUMS_BYTES + 1]);
+void sums_format(const struct hash *hash, char sum[SUMS_BYTES + 1]);
 /* Appends the sum of the next line, from the hash up to its end. -1: EXIT_IO. */
-int sums_add(struct sums *s, const struct hash *h, struct err *e);
+int sums_add(struct sums *sums, const struct hash *hash, struct err *e);
 /* Keeps the first `lines` sums. -1: errno is set; likewise below. */
-int sums_cut(struct sums *s, int64_t lines);
-int sums_sync(const struct sums *s);
-void sums_close(struct sums *s);
+int sums_cut(struct sums *sums, int64_t lines);
+int sums_sync(const struct sums *sums);
+void sums_close(struct sums *sums);

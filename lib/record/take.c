@@ -19,64 +19,64 @@ static int is_known(const char *kind)
 }
 
 /* -1 with bad->code: malformed; -1 without: *e filled. */
-static int take_one(struct take *t, struct repeats *seen, struct rec_writer *out, take_fn *fn,
+static int take_one(struct take *take, struct repeats *seen, struct rec_writer *out, take_fn *fn,
                     void *ctx, const json_t *record, struct err *bad, struct err *e)
 {
     const char *kind = rec_kind(record);
-    t->failed += rec_failures(record);
+    take->failed += rec_failures(record);
     if (!strcmp(kind, "error"))
         return 0;
-    if (!is_known(kind) && !(t->also && !strcmp(kind, t->also)))
+    if (!is_known(kind) && !(take->also && !strcmp(kind, take->also)))
         return rec_pass(out, record, e);
-    if (t->per_run && (!strcmp(kind, "meta") || !strcmp(kind, "parent"))) {
+    if (take->per_run && (!strcmp(kind, "meta") || !strcmp(kind, "parent"))) {
         const struct repeats fresh = {.dropped = seen->dropped};
         repeats_free(seen);
         *seen = fresh;
     }
     int got = repeats_take(seen, record, bad);
-    t->unsound |= got < 0;
+    take->unsound |= got < 0;
     if (got == 0 && (got = fn(ctx, record, bad)) > 0)
-        t->taken++;
+        take->taken++;
     return got < 0 ? -1 : 0;
 }
 
 /* Writes an error record for a malformed line or record. */
-static int note_bad(struct take *t, struct rec_reader *in, struct rec_writer *out,
+static int note_bad(struct take *take, struct rec_reader *in, struct rec_writer *out,
                     const struct log *log, const json_t *record, const struct err *bad,
                     struct err *e)
 {
     const char *where = rec_where(in);
     int has_place = !strncmp(bad->text, where, strlen(where));
-    t->bad++;
-    t->unable += bad->code == EXIT_FAILED_RECORDS;
-    t->failed++;
-    if (t->bad <= REC_BAD_SAID)
+    take->bad++;
+    take->unable += bad->code == EXIT_FAILED_RECORDS;
+    take->failed++;
+    if (take->bad <= REC_BAD_SAID)
         log_error(log, "%s%s%s", has_place ? "" : where, has_place ? "" : ": ", bad->text);
     return rec_bad(out, bad, where, json_object_get(record, "id"), e);
 }
 
-int take_all(struct take *t, struct rec_reader *in, struct rec_writer *out, const struct log *log,
-             int64_t limit, take_fn *fn, void *ctx, struct err *e)
+int take_all(struct take *take, struct rec_reader *in, struct rec_writer *out,
+             const struct log *log, int64_t limit, take_fn *fn, void *ctx, struct err *e)
 {
     struct repeats seen = {0};
     struct weights weights = {0};
     int rc = 0;
-    while (!rc && (!limit || t->taken < limit)) {
+    while (!rc && (!limit || take->taken < limit)) {
         struct err bad = {0};
         json_t *record;
         int got = rec_read(in, &record, &bad);
         if (got == 0)
             break;
         int failed = got < 0 || weights_check(&weights, record, in, e) ||
-                     take_one(t, &seen, out, fn, ctx, record, &bad, e);
+                     take_one(take, &seen, out, fn, ctx, record, &bad, e);
         if (failed && (bad.code == EXIT_BAD_DATA || bad.code == EXIT_FAILED_RECORDS))
-            rc = note_bad(t, in, out, log, record, &bad, e);
+            rc = note_bad(take, in, out, log, record, &bad, e);
         else if (failed)
             rc = err_set(e, bad.code, "%s", bad.text); /* keeps an error that *e has */
         json_decref(record);
     }
-    t->unsound |= rec_read_unsound(in);
-    t->repeats = out->repeats = seen.dropped;
+    take->unsound |= rec_read_unsound(in);
+    take->repeats = out->repeats = seen.dropped;
     json_decref(out->inputs);
     out->inputs = rec_read_inputs(in);
     repeats_free(&seen);
@@ -84,15 +84,16 @@ int take_all(struct take *t, struct rec_reader *in, struct rec_writer *out, cons
     return rc;
 }
 
-int take_verdict(const struct take *t, const struct log *log, int64_t max_failed)
+int take_verdict(const struct take *take, const struct log *log, int64_t max_failed)
 {
-    if (t->repeats)
-        log_note(log, "%lld identical records were left out", (long long)t->repeats);
-    if (t->bad > REC_BAD_SAID)
-        log_error(log, "and %lld more bad records like these", (long long)(t->bad - REC_BAD_SAID));
-    if (t->failed <= max_failed)
+    if (take->repeats)
+        log_note(log, "%lld identical records were left out", (long long)take->repeats);
+    if (take->bad > REC_BAD_SAID)
+        log_error(log, "and %lld more bad records like these",
+                  (long long)(take->bad - REC_BAD_SAID));
+    if (take->failed <= max_failed)
         return EXIT_OK;
-    log_error(log, "%lld failed records, %lld allowed by --max-failed", (long long)t->failed,
+    log_error(log, "%lld failed records, %lld allowed by --max-failed", (long long)take->failed,
              (long long)max_failed);
-    return t->unsound || !(t->taken || t->unable) ? EXIT_BAD_DATA : EXIT_FAILED_RECORDS;
+    return take->unsound || !(take->taken || take->unable) ? EXIT_BAD_DATA : EXIT_FAILED_RECORDS;
 }

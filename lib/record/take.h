@@ -31,9 +31,9 @@ typedef int take_fn(void *ctx, const json_t *record, struct err *e);
 /* Reads to the end or until `limit` records (0: all) were used. A malformed one is written to `out`
  * as an error record (rec_bad); the first REC_BAD_SAID of them are also logged, at every log level.
  * -1: nothing more can be read or written, or the checkpoints behind a point differ (weights.h). */
-int take_all(struct take *t, struct rec_reader *in, struct rec_writer *out, const struct log *log,
-             int64_t limit, take_fn *fn, void *ctx, struct err *e);
+int take_all(struct take *take, struct rec_reader *in, struct rec_writer *out,
+             const struct log *log, int64_t limit, take_fn *fn, void *ctx, struct err *e);
 
 /* Logs the repeats. Returns the exit code after --max-failed: 0; 1: some records failed; 65: no
  * record is good, or the input was cut or edited. */
-int take_verdict(const struct take *t, const struct log *log, int64_t max_failed);
+int take_verdict(const struct take *take, const struct log *log, int64_t max_failed);

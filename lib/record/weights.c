@@ -89,36 +89,36 @@ void weights_put(json_t *record, const json_t *meta, int uses_draft, int uses_pr
 
 /* ---- the check ---- */
 
-static int is_pooled(const json_t *r)
+static int is_pooled(const json_t *record)
 {
     static const char *const kinds[] = {"generation", "metric", "times", "quality"};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (!strcmp(rec_kind(r), kinds[i]))
+        if (!strcmp(rec_kind(record), kinds[i]))
             return 1;
     return 0;
 }
 
 /* Follows the streams: a meta record of a generator names the checkpoints until `end`. */
-static void follow(struct weights *w, const json_t *r)
+static void follow(struct weights *weights, const json_t *record)
 {
-    const char *kind = rec_kind(r), *tool = rec_text(r, "tool");
+    const char *kind = rec_kind(record), *tool = rec_text(record, "tool");
     const int starts = !strcmp(kind, "meta");
     if (!starts && strcmp(kind, "end"))
         return;
-    json_decref(w->maker);
-    w->maker = NULL;
+    json_decref(weights->maker);
+    weights->maker = NULL;
     if (!starts || !tool || strncmp(tool, "gen-", 4))
         return;
-    w->maker = json_pack("{s:O?, s:O?}", "checkpoint", json_object_get(r, "checkpoint"),
-                         "draft_model", json_object_get(r, "draft_model"));
-    weights_put(w->maker, w->maker, 1, 1);
+    weights->maker = json_pack("{s:O?, s:O?}", "checkpoint", json_object_get(record, "checkpoint"),
+                               "draft_model", json_object_get(record, "draft_model"));
+    weights_put(weights->maker, weights->maker, 1, 1);
 }
 
 /* 1: answers of the point depend on this part of the maker. */
-static int is_used(const json_t *r, enum weights_part part)
+static int is_used(const json_t *record, enum weights_part part)
 {
-    return part == WEIGHTS_DRAFT   ? rec_text(r, "draft_model") != NULL
-           : part == WEIGHTS_PRIOR ? rec_is(r, "z", "dit")
+    return part == WEIGHTS_DRAFT   ? rec_text(record, "draft_model") != NULL
+           : part == WEIGHTS_PRIOR ? rec_is(record, "z", "dit")
                                    : 1;
 }
 
@@ -135,7 +135,7 @@ struct side {
 };
 
 /* Appends the first file that differs. */
-static void put_file(struct buf *b, const json_t *mine, const json_t *theirs)
+static void put_file(struct buf *text, const json_t *mine, const json_t *theirs)
 {
     size_t i, k;
     const json_t *file, *other;
@@ -146,42 +146,42 @@ static void put_file(struct buf *b, const json_t *mine, const json_t *theirs)
             if (!name || !sum || !other_sum || !rec_is(other, "name", name) ||
                 !strcmp(sum, other_sum))
                 continue;
-            buf_format(b, "; %.64s: SHA-256 %.64s here, %.64s there", name, sum, other_sum);
+            buf_format(text, "; %.64s: SHA-256 %.64s here, %.64s there", name, sum, other_sum);
             return;
         }
 }
 
-static int refuse(const json_t *r, enum weights_part part, struct side here, const char *at,
+static int refuse(const json_t *record, enum weights_part part, struct side here, const char *at,
                   struct side there, const char *where, struct err *e)
 {
     struct buf files = {0};
-    const char *config = rec_text(r, "config");
+    const char *config = rec_text(record, "config");
     buf_text(&files, "");
     put_file(&files, here.files, there.files);
     err_set(e, EXIT_BAD_DATA, "%.200s: %s of '%.200s': %.12s here, %.12s in %.200s%s: expected one "
             "checkpoint behind a point; pass the records of each checkpoint alone", at,
-            weights_fields[part], config ? config : rec_text(r, "point"), here.name, there.name,
-            where, files.data);
+            weights_fields[part], config ? config : rec_text(record, "point"), here.name,
+            there.name, where, files.data);
     buf_free(&files);
     return -1;
 }
 
 /* *here = the weights that the record or its stream names; name NULL: none. -1: they differ. */
-static int learn(const struct weights *w, const json_t *r, enum weights_part part,
+static int learn(const struct weights *weights, const json_t *record, enum weights_part part,
                  struct side *here, struct rec_reader *in, struct err *e)
 {
-    const char *said = rec_text(r, weights_fields[part]), *made = NULL;
-    if (w->maker && !strcmp(rec_kind(r), "generation") && is_used(r, part))
-        made = rec_text(w->maker, weights_fields[part]);
-    *here = (struct side){said ? said : made, made ? files_of(w->maker, part) : NULL};
+    const char *said = rec_text(record, weights_fields[part]), *made = NULL;
+    if (weights->maker && !strcmp(rec_kind(record), "generation") && is_used(record, part))
+        made = rec_text(weights->maker, weights_fields[part]);
+    *here = (struct side){said ? said : made, made ? files_of(weights->maker, part) : NULL};
     if (!said || !made || !strcmp(said, made))
         return 0;
-    return refuse(r, part, (struct side){said, NULL}, rec_where(in), (struct side){made, NULL},
+    return refuse(record, part, (struct side){said, NULL}, rec_where(in), (struct side){made, NULL},
                   "the meta record of its stream", e);
 }
 
 /* Compares with an earlier record of the point. */
-static int compare(json_t *known, const json_t *r, enum weights_part part, struct side here,
+static int compare(json_t *known, const json_t *record, enum weights_part part, struct side here,
                    struct rec_reader *in, struct err *e)
 {
     const json_t *had = json_object_get(known, weights_fields[part]);
@@ -193,31 +193,32 @@ static int compare(json_t *known, const json_t *r, enum weights_part part, struc
                                              rec_where(in), "files", here.files));
     const struct side there = {rec_text(had, "name"), json_object_get(had, "files")};
     return strcmp(here.name, there.name)
-               ? refuse(r, part, here, rec_where(in), there, rec_text(had, "where"), e) : 0;
+               ? refuse(record, part, here, rec_where(in), there, rec_text(had, "where"), e) : 0;
 }
 
-int weights_check(struct weights *w, const json_t *r, struct rec_reader *in, struct err *e)
+int weights_check(struct weights *weights, const json_t *record, struct rec_reader *in,
+                  struct err *e)
 {
-    const char *point = rec_text(r, "point");
-    point = point ? point : rec_text(r, "config");
-    follow(w, r);
-    if (!point || !is_pooled(r))
+    const char *point = rec_text(record, "point");
+    point = point ? point : rec_text(record, "config");
+    follow(weights, record);
+    if (!point || !is_pooled(record))
         return 0;
-    w->points = w->points ? w->points : json_object();
-    json_t *known = json_object_get(w->points, point);
+    weights->points = weights->points ? weights->points : json_object();
+    json_t *known = json_object_get(weights->points, point);
     if (!known)
-        json_object_set_new(w->points, point, known = json_object());
+        json_object_set_new(weights->points, point, known = json_object());
     for (int part = 0; part < WEIGHTS_PARTS; part++) {
         struct side here = {0};
-        if (learn(w, r, part, &here, in, e) || compare(known, r, part, here, in, e))
+        if (learn(weights, record, part, &here, in, e) || compare(known, record, part, here, in, e))
             return -1;
     }
     return 0;
 }
 
-void weights_free(struct weights *w)
+void weights_free(struct weights *weights)
 {
-    json_decref(w->points);
-    json_decref(w->maker);
-    *w = (struct weights){0};
+    json_decref(weights->points);
+    json_decref(weights->maker);
+    *weights = (struct weights){0};
 }

@@ -33,5 +33,6 @@ struct weights {
 /* Takes the next record of `in`. -1 (EXIT_BAD_DATA): the weights of its point differ from an
  * earlier record, or the weights in the record differ from the meta record of its stream. The
  * message has both hashes and both places. A record without named weights is accepted. */
-int weights_check(struct weights *w, const json_t *record, struct rec_reader *in, struct err *e);
-void weights_free(struct weights *w);
+int weights_check(struct weights *weights, const json_t *record, struct rec_reader *in,
+                  struct err *e);
+void weights_free(struct weights *weights);

@@ -23,22 +23,22 @@
 /* The value of the first "key : value" line of a file as JSON text, or JSON null. */
 static json_t *value_of(const char *path, const char *key)
 {
-    FILE *f = fopen(path, "r");
+    FILE *file = fopen(path, "r");
     char line[512];
     json_t *out = NULL;
-    while (f && !out && fgets(line, sizeof line, f)) {
+    while (file && !out && fgets(line, sizeof line, file)) {
         char *colon = strchr(line, ':');
         if (!colon || strncmp(line, key, strlen(key)))
             continue;
-        char *v = colon + 1, *end = v + strlen(v);
-        while (isspace((unsigned char)*v))
-            v++;
-        while (end > v && isspace((unsigned char)end[-1]))
+        char *begin = colon + 1, *end = begin + strlen(begin);
+        while (isspace((unsigned char)*begin))
+            begin++;
+        while (end > begin && isspace((unsigned char)end[-1]))
             *--end = 0;
-        out = json_string(v);
+        out = json_string(begin);
     }
-    if (f)
-        fclose(f);
+    if (file)
+        fclose(file);
     return out ? out : json_null();
 }
 
@@ -73,13 +73,13 @@ static json_t *gpus(void)
 /* "580.82.07": from the kernel module, else from the library; null without a driver. */
 static json_t *driver(void)
 {
-    FILE *f = fopen("/sys/module/nvidia/version", "r");
+    FILE *file = fopen("/sys/module/nvidia/version", "r");
     char line[64] = "";
     char *asked = NULL;
-    if (f) {
-        if (fscanf(f, "%63s", line) != 1)
-            line[0] = 0;
-        fclose(f);
+    if (file) {
+        if (fscanf(file, "%63s", line) != 1)
+               line[0] = 0;
+        fclose(file);
     }
     if (!line[0])
         asked = nvml_driver();
@@ -90,31 +90,31 @@ static json_t *driver(void)
 
 json_t *machine_describe_below(const char *root)
 {
-    struct utsname u = {0};
-    (void)uname(&u);
-    char *kernel = mem_format("%s %s %s", u.sysname, u.release, u.machine);
+    struct utsname system = {0};
+    (void)uname(&system);
+    char *kernel = mem_format("%s %s %s", system.sysname, system.release, system.machine);
     long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-    json_t *m = processor_describe(root);
+    json_t *metric = processor_describe(root);
     json_t *rest = json_pack("{s:I, s:I, s:s, s:s, s:o}", "cores",
                              (json_int_t)sysconf(_SC_NPROCESSORS_ONLN), "memory_bytes",
                              (json_int_t)pages * page, "kernel", kernel, "compiler", __VERSION__,
                              "gpu", gpus());
     free(kernel);
     json_t *version = driver();
-    int bad = !m || !rest || json_object_update(m, rest);
+    int bad = !metric || !rest || json_object_update(metric, rest);
     json_decref(rest);
     if (!bad && json_is_string(version)) /* so machines without a driver keep their fingerprints */
-        json_object_set(m, "driver", version);
-    char *text = bad ? NULL : json_dumps(m, JSON_COMPACT | JSON_SORT_KEYS);
+        json_object_set(metric, "driver", version);
+    char *text = bad ? NULL : json_dumps(metric, JSON_COMPACT | JSON_SORT_KEYS);
     if (!text)
         err_machine(__FILE__, __LINE__, "cannot describe the machine (out of memory)");
     char hex[65];
     hash_bytes(text, strlen(text), hex);
     free(text);
     hex[12] = 0;
-    json_object_set_new(m, "driver", version);
-    json_object_set_new(m, "fingerprint", json_string(hex));
-    return m;
+    json_object_set_new(metric, "driver", version);
+    json_object_set_new(metric, "fingerprint", json_string(hex));
+    return metric;
 }
 
 json_t *machine_describe(void)

@@ -49,8 +49,8 @@ struct nvml {
     int (*energy)(void *gpu, unsigned long long *mj);
     int (*temperature)(void *gpu, int sensor, unsigned *c);
     int (*reasons)(void *gpu, unsigned long long *bits);
-    int (*memory)(void *gpu, struct memory_info *m);
-    int (*memory2)(void *gpu, struct memory_info2 *m);
+    int (*memory)(void *gpu, struct memory_info *info);
+    int (*memory2)(void *gpu, struct memory_info2 *info);
     int (*processes)(void *gpu, unsigned *count, struct process_info *list);
     int (*ecc)(void *gpu, int type, int counter, unsigned long long *errors);
 };
@@ -174,22 +174,22 @@ char *nvml_driver(void)
 /* The power now; the older call returns the mean of a second on most cards since 2020. */
 static int64_t read_power(struct nvml *n)
 {
-    struct field_value v = {.id = POWER_INSTANT};
+    struct field_value value = {.id = POWER_INSTANT};
     unsigned mw;
-    if (n->fields && !n->fields(n->gpu, 1, &v) && !v.rc && v.type == TYPE_UNSIGNED)
-        return v.value.u;
+    if (n->fields && !n->fields(n->gpu, 1, &value) && !value.rc && value.type == TYPE_UNSIGNED)
+        return value.value.u;
     return n->power && !n->power(n->gpu, &mw) ? (int64_t)mw : -1;
 }
 
 static void read_memory(struct nvml *n, struct nvml_state *out)
 {
-    struct memory_info m;
+    struct memory_info info;
     struct memory_info2 two = {.version = (unsigned)sizeof two | 2u << 24};
     if (n->memory2 && !n->memory2(n->gpu, &two)) {
         out->used_bytes = (int64_t)two.used;
         out->reserved_bytes = (int64_t)two.reserved;
-    } else if (n->memory && !n->memory(n->gpu, &m)) {
-        out->used_bytes = (int64_t)m.used;
+    } else if (n->memory && !n->memory(n->gpu, &info)) {
+        out->used_bytes = (int64_t)info.used;
     }
 }
 
@@ -209,22 +209,23 @@ static void read_processes(struct nvml *n, struct nvml_state *out)
 
 void nvml_glance(struct nvml *n, struct nvml_state *out)
 {
-    unsigned u;
-    unsigned long long v;
+    unsigned number;
+    unsigned long long large;
     *out = (struct nvml_state){-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
     if (!n)
         return;
-    if (n->energy && !n->energy(n->gpu, &v)) /* first, close to the caller's reading of the clock */
-        out->energy_mj = (int64_t)v;
-    if (n->clock && !n->clock(n->gpu, SM_CLOCK, &u))
-        out->sm_mhz = u;
-    if (n->clock && !n->clock(n->gpu, MEMORY_CLOCK, &u))
-        out->memory_mhz = u;
+    if (n->energy &&
+        !n->energy(n->gpu, &large)) /* first, close to the caller's reading of the clock */
+        out->energy_mj = (int64_t)large;
+    if (n->clock && !n->clock(n->gpu, SM_CLOCK, &number))
+        out->sm_mhz = number;
+    if (n->clock && !n->clock(n->gpu, MEMORY_CLOCK, &number))
+        out->memory_mhz = number;
     out->power_mw = read_power(n);
-    if (n->temperature && !n->temperature(n->gpu, 0, &u))
-        out->temperature_c = u;
-    if (n->reasons && !n->reasons(n->gpu, &v))
-        out->reasons = (int64_t)v;
+    if (n->temperature && !n->temperature(n->gpu, 0, &number))
+        out->temperature_c = number;
+    if (n->reasons && !n->reasons(n->gpu, &large))
+        out->reasons = (int64_t)large;
     read_memory(n, out);
 }
 

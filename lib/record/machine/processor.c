@@ -12,20 +12,20 @@
 
 /* ---- values from the system ---- */
 
-static const char *text_in(const json_t *o, const char *key)
+static const char *text_in(const json_t *object, const char *key)
 {
-    return json_string_value(json_object_get(o, key));
+    return json_string_value(json_object_get(object, key));
 }
 
 /* Removes blanks at both ends; in place. */
-static char *trim(char *s)
+static char *trim(char *text)
 {
-    char *end = s + strlen(s);
-    while (isspace((unsigned char)*s))
-        s++;
-    while (end > s && isspace((unsigned char)end[-1]))
+    char *end = text + strlen(text);
+    while (isspace((unsigned char)*text))
+        text++;
+    while (end > text && isspace((unsigned char)end[-1]))
         *--end = 0;
-    return s;
+    return text;
 }
 
 /* Key -> text: the first value of each key in the block of the first processor. After it only the
@@ -33,10 +33,10 @@ static char *trim(char *s)
 static json_t *cpuinfo_of(const char *root)
 {
     char *path = mem_format("%s/proc/cpuinfo", root), *line = NULL;
-    FILE *f = fopen(path, "r");
+    FILE *file = fopen(path, "r");
     size_t room = 0;
     json_t *all = json_object();
-    while (f && getline(&line, &room, f) >= 0) {
+    while (file && getline(&line, &room, file) >= 0) {
         char *colon = strchr(line, ':');
         if (!colon && json_object_get(all, "model name"))
             break;
@@ -47,8 +47,8 @@ static json_t *cpuinfo_of(const char *root)
         if (!json_object_get(all, key))
             json_object_set_new(all, key, json_string(trim(colon + 1))); /* no UTF-8: not set */
     }
-    if (f)
-        fclose(f);
+    if (file)
+        fclose(file);
     free(line);
     free(path);
     return all;
@@ -79,36 +79,36 @@ static char *flags_of(const char *text)
         "amx_bf16", "amx_int8", "amx_tile", "asimddp", "avx2", "avx512_bf16", "avx512_vnni",
         "avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vbmi", "avx512vl", "avx_vnni",
         "bf16", "bmi2", "f16c", "fma", "i8mm", "sve"};
-    struct buf b = {0};
+    struct buf buffer = {0};
     char *words = mem_format(" %s ", text);
-    buf_text(&b, "");
+    buf_text(&buffer, "");
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         char *word = mem_format(" %s ", known[i]);
         if (strstr(words, word))
-            buf_format(&b, "%s%s", b.len ? " " : "", known[i]);
+            buf_format(&buffer, "%s%s", buffer.len ? " " : "", known[i]);
         free(word);
     }
     free(words);
-    return b.data;
+    return buffer.data;
 }
 
 /* "32K 32K 512K 32768K", in the system's order; NULL: not reported. The caller's. */
 static char *caches_of(const char *root)
 {
     enum { MOST = 16 };
-    struct buf b = {0};
+    struct buf text = {0};
     for (int i = 0; i < MOST; i++) {
         char size[32] = "";
         char *path = mem_format("%s/sys/devices/system/cpu/cpu0/cache/index%d/size", root, i);
-        FILE *f = fopen(path, "r");
+        FILE *file = fopen(path, "r");
         free(path);
-        if (!f)
+        if (!file)
             break;
-        if (fscanf(f, "%31s", size) == 1)
-            buf_format(&b, "%s%s", b.len ? " " : "", size);
-        fclose(f);
+        if (fscanf(file, "%31s", size) == 1)
+            buf_format(&text, "%s%s", text.len ? " " : "", size);
+        fclose(file);
     }
-    return b.data;
+    return text.data;
 }
 
 /* ---- microarchitectures ---- */
@@ -198,22 +198,22 @@ json_t *processor_describe(const char *root)
             step = number(find_value(all, stepping)), variant = number(text_in(all, "CPU variant"));
     char *known = words ? flags_of(words) : NULL, *caches = caches_of(root);
     step += step >= 0 && variant > 0 ? 16 * variant : 0;
-    json_t *p = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "cpu",
-                          text_of(find_value(all, name)), "cpu_vendor", text_of(maker),
-                          "cpu_family", number_of(of), "cpu_model", number_of(is), "cpu_stepping",
-                          number_of(step), "cpu_flags", text_of(known), "cpu_caches",
-                          text_of(caches), "microarchitecture", text_of(kind_of(maker, of, is)));
+    json_t *part = json_pack(
+        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "cpu", text_of(find_value(all, name)),
+        "cpu_vendor", text_of(maker), "cpu_family", number_of(of), "cpu_model", number_of(is),
+        "cpu_stepping", number_of(step), "cpu_flags", text_of(known), "cpu_caches", text_of(caches),
+        "microarchitecture", text_of(kind_of(maker, of, is)));
     free(known);
     free(caches);
     json_decref(all);
-    return p;
+    return part;
 }
 
-char *processor_name(const json_t *m)
+char *processor_name(const json_t *metric)
 {
-    const char *cpu = text_in(m, "cpu"), *kind = text_in(m, "microarchitecture");
-    const json_t *family = json_object_get(m, "cpu_family"),
-                 *model = json_object_get(m, "cpu_model");
+    const char *cpu = text_in(metric, "cpu"), *kind = text_in(metric, "microarchitecture");
+    const json_t *family = json_object_get(metric, "cpu_family"),
+                 *model = json_object_get(metric, "cpu_model");
     if (!cpu)
         return kind ? mem_text(kind) : NULL;
     if (kind)

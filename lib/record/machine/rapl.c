@@ -43,15 +43,15 @@ struct rapl {
 static int read_line(const char *folder, const char *name, char *line, int room, struct err *e)
 {
     char *path = mem_format("%s/%s", folder, name);
-    FILE *f = fopen(path, "re");
-    int good = f && fgets(line, room, f);
+    FILE *file = fopen(path, "re");
+    int good = file && fgets(line, room, file);
     if (!good)
         err_set(e, EXIT_NO_INPUT, "%s: %s", path,
-                !f ? strerror(errno) : ferror(f) ? "cannot be read" : "is empty");
+                !file ? strerror(errno) : ferror(file) ? "cannot be read" : "is empty");
     else
         line[strcspn(line, "\n")] = 0;
-    if (f)
-        fclose(f);
+    if (file)
+        fclose(file);
     free(path);
     return good ? 0 : -1;
 }
@@ -70,34 +70,34 @@ static int read_number(const char *folder, const char *name, double *v, struct e
 
 /* ---- powercap ---- */
 
-static int add_domain(struct rapl *r, const char *folder, struct err *e)
+static int add_domain(struct rapl *rapl, const char *folder, struct err *e)
 {
-    struct package p = {.event = -1, .unit = 1e-6};
+    struct package package = {.event = -1, .unit = 1e-6};
     char name[64];
     if (read_line(folder, "name", name, sizeof name, e))
         return -1;
-    if (strncmp(name, "package-", 8) || r->n == RAPL_PACKAGES) /* "psys" contains the packages */
+    if (strncmp(name, "package-", 8) || rapl->n == RAPL_PACKAGES) /* "psys" contains the packages */
         return 0;
-    if (read_number(folder, "energy_uj", &p.last, e) ||
-        read_number(folder, "max_energy_range_uj", &p.range, e))
+    if (read_number(folder, "energy_uj", &package.last, e) ||
+        read_number(folder, "max_energy_range_uj", &package.range, e))
         return -1;
-    p.path = mem_text(folder);
-    r->package[r->n++] = p;
+    package.path = mem_text(folder);
+    rapl->package[rapl->n++] = package;
     return 0;
 }
 
-static void forget(struct rapl *r)
+static void forget(struct rapl *rapl)
 {
-    for (size_t i = 0; i < r->n; i++) {
-        free(r->package[i].path);
-        if (r->package[i].event >= 0)
-            close(r->package[i].event);
+    for (size_t i = 0; i < rapl->n; i++) {
+        free(rapl->package[i].path);
+        if (rapl->package[i].event >= 0)
+            close(rapl->package[i].event);
     }
-    r->n = 0;
+    rapl->n = 0;
 }
 
 /* Domains of the first level: cores and memory lie below "intel-rapl:0". */
-static int open_powercap(struct rapl *r, const char *sys, struct err *e)
+static int open_powercap(struct rapl *rapl, const char *sys, struct err *e)
 {
     char *pattern = mem_format("%s/class/powercap/intel-rapl:*", sys);
     glob_t found = {0};
@@ -105,14 +105,14 @@ static int open_powercap(struct rapl *r, const char *sys, struct err *e)
     if (!glob(pattern, 0, NULL, &found))
         for (size_t i = 0; !bad && i < found.gl_pathc; i++)
             if (!strchr(strrchr(found.gl_pathv[i], '/') + sizeof "intel-rapl:", ':'))
-                bad = add_domain(r, found.gl_pathv[i], e);
+                bad = add_domain(rapl, found.gl_pathv[i], e);
     globfree(&found);
     if (bad)
-        forget(r); /* a sum of some packages would be wrong */
-    else if (!r->n)
+        forget(rapl); /* a sum of some packages would be wrong */
+    else if (!rapl->n)
         err_set(e, EXIT_NO_DEVICE, "%s: no package", pattern);
     free(pattern);
-    return r->n ? 0 : -1;
+    return rapl->n ? 0 : -1;
 }
 
 /* ---- performance events ---- */
@@ -120,34 +120,34 @@ static int open_powercap(struct rapl *r, const char *sys, struct err *e)
 static int open_event(const char *folder, unsigned type, unsigned long long config, int cpu,
                       struct err *e)
 {
-    struct perf_event_attr a = {.type = type, .size = sizeof a, .config = config};
-    long fd = syscall(SYS_perf_event_open, &a, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+    struct perf_event_attr attr = {.type = type, .size = sizeof attr, .config = config};
+    long fd = syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
     if (fd < 0)
         err_set(e, EXIT_NO_DEVICE, "%s/events/energy-pkg: %s", folder, strerror(errno));
     return (int)fd;
 }
 
 /* Opens the event on each processor of a list like "0,18-19": one per package. */
-static int open_packages(struct rapl *r, const char *folder, struct package like, unsigned type,
+static int open_packages(struct rapl *rapl, const char *folder, struct package like, unsigned type,
                          unsigned long long config, char *list, struct err *e)
 {
     char *rest = NULL;
-    for (char *s = strtok_r(list, ",", &rest); s; s = strtok_r(NULL, ",", &rest)) {
-        int first, last, n = sscanf(s, "%d-%d", &first, &last);
+    for (char *range = strtok_r(list, ",", &rest); range; range = strtok_r(NULL, ",", &rest)) {
+        int first, last, n = sscanf(range, "%d-%d", &first, &last);
         if (n < 1 || first < 0)
             return err_set(e, EXIT_BAD_DATA, "%s/cpumask: expected processors, got '%s'", folder,
-                           s);
-        for (int cpu = first; cpu <= (n < 2 ? first : last) && r->n < RAPL_PACKAGES; cpu++) {
+                           range);
+        for (int cpu = first; cpu <= (n < 2 ? first : last) && rapl->n < RAPL_PACKAGES; cpu++) {
             like.event = open_event(folder, type, config, cpu, e);
             if (like.event < 0)
                 return -1;
-            r->package[r->n++] = like;
+            rapl->package[rapl->n++] = like;
         }
     }
     return 0;
 }
 
-static int open_perf(struct rapl *r, const char *sys, struct err *e)
+static int open_perf(struct rapl *rapl, const char *sys, struct err *e)
 {
     char *folder = mem_format("%s/bus/event_source/devices/power", sys), event[64], list[256];
     struct package like = {.event = -1};
@@ -160,124 +160,125 @@ static int open_perf(struct rapl *r, const char *sys, struct err *e)
     if (!bad && sscanf(event, "event=%llx", &config) != 1)
         bad = err_set(e, EXIT_BAD_DATA, "%s/events/energy-pkg: expected event=N, got '%s'", folder,
                       event);
-    if (bad || open_packages(r, folder, like, (unsigned)type, config, list, e))
-        forget(r);
+    if (bad || open_packages(rapl, folder, like, (unsigned)type, config, list, e))
+        forget(rapl);
     free(folder);
-    return r->n ? 0 : -1;
+    return rapl->n ? 0 : -1;
 }
 
 /* ---- readings ---- */
 
 /* Reads the counter of a package. -1: it cannot be read. */
-static int read_counter(const struct package *p, double *v)
+static int read_counter(const struct package *package, double *v)
 {
     uint64_t count;
-    if (p->path)
-        return read_number(p->path, "energy_uj", v, NULL);
-    if (read(p->event, &count, sizeof count) != sizeof count)
+    if (package->path)
+        return read_number(package->path, "energy_uj", v, NULL);
+    if (read(package->event, &count, sizeof count) != sizeof count)
         return -1;
     *v = (double)count;
     return 0;
 }
 
-static double joules_locked(struct rapl *r)
+static double joules_locked(struct rapl *rapl)
 {
     double sum = 0, now;
-    for (size_t i = 0; i < r->n; i++) {
-        struct package *p = &r->package[i];
-        if (read_counter(p, &now)) {
+    for (size_t i = 0; i < rapl->n; i++) {
+        struct package *package = &rapl->package[i];
+        if (read_counter(package, &now)) {
             sum = NAN;
             continue;
         }
-        p->joule += p->unit * (now - p->last + (now < p->last ? p->range : 0));
-        p->last = now;
-        sum += p->joule;
+        package->joule += package->unit *
+                          (now - package->last + (now < package->last ? package->range : 0));
+        package->last = now;
+        sum += package->joule;
     }
     return sum;
 }
 
-double rapl_joules(struct rapl *r)
+double rapl_joules(struct rapl *rapl)
 {
-    if (!r)
+    if (!rapl)
         return NAN;
-    pthread_mutex_lock(&r->lock);
-    double sum = joules_locked(r);
-    pthread_mutex_unlock(&r->lock);
+    pthread_mutex_lock(&rapl->lock);
+    double sum = joules_locked(rapl);
+    pthread_mutex_unlock(&rapl->lock);
     return sum;
 }
 
 static void *watch(void *ctx)
 {
-    struct rapl *r = ctx;
-    struct timespec t;
-    pthread_mutex_lock(&r->lock);
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    while (!r->stop) {
-        t.tv_sec += r->look_ms / 1000;
-        t.tv_nsec += r->look_ms % 1000 * 1000000;
-        t.tv_sec += t.tv_nsec / 1000000000;
-        t.tv_nsec %= 1000000000;
-        while (!r->stop && pthread_cond_timedwait(&r->wake, &r->lock, &t) != ETIMEDOUT)
+    struct rapl *rapl = ctx;
+    struct timespec time;
+    pthread_mutex_lock(&rapl->lock);
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    while (!rapl->stop) {
+        time.tv_sec += rapl->look_ms / 1000;
+        time.tv_nsec += rapl->look_ms % 1000 * 1000000;
+        time.tv_sec += time.tv_nsec / 1000000000;
+        time.tv_nsec %= 1000000000;
+        while (!rapl->stop && pthread_cond_timedwait(&rapl->wake, &rapl->lock, &time) != ETIMEDOUT)
             continue;
-        joules_locked(r);
+        joules_locked(rapl);
     }
-    pthread_mutex_unlock(&r->lock);
+    pthread_mutex_unlock(&rapl->lock);
     return NULL;
 }
 
 /* Starts the thread. 0: it runs. */
-static int start_watch(struct rapl *r)
+static int start_watch(struct rapl *rapl)
 {
     pthread_condattr_t monotonic;
     sigset_t all, mine;
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&r->wake, &monotonic);
+    pthread_cond_init(&rapl->wake, &monotonic);
     pthread_condattr_destroy(&monotonic);
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &mine);
-    r->watched = !pthread_create(&r->thread, NULL, watch, r);
+    rapl->watched = !pthread_create(&rapl->thread, NULL, watch, rapl);
     pthread_sigmask(SIG_SETMASK, &mine, NULL);
-    return r->watched ? 0 : -1;
+    return rapl->watched ? 0 : -1;
 }
 
 struct rapl *rapl_open(const char *sys, long look_ms, struct err *e)
 {
-    struct rapl *r = mem_zero(1, sizeof *r);
+    struct rapl *rapl = mem_zero(1, sizeof *rapl);
     struct err powercap = {0}, perf = {0};
-    r->look_ms = look_ms;
-    pthread_mutex_init(&r->lock, NULL);
-    if (open_powercap(r, sys, &powercap) && open_perf(r, sys, &perf)) {
+    rapl->look_ms = look_ms;
+    pthread_mutex_init(&rapl->lock, NULL);
+    if (open_powercap(rapl, sys, &powercap) && open_perf(rapl, sys, &perf)) {
         err_set(e, EXIT_NO_DEVICE, "no energy counter of the processor: %s; %s", powercap.text,
                 perf.text);
     } else {
-        rapl_joules(r); /* events start at zero when they are opened */
-        if (!r->package->path || !start_watch(r))
-            return r;
+        rapl_joules(rapl); /* events start at zero when they are opened */
+        if (!rapl->package->path || !start_watch(rapl))
+            return rapl;
         err_set(e, EXIT_INTERNAL, "no thread to watch the energy counter: %s", strerror(errno));
     }
-    rapl_close(r);
+    rapl_close(rapl);
     return NULL;
 }
 
-void rapl_close(struct rapl *r)
+void rapl_close(struct rapl *rapl)
 {
-    if (!r)
+    if (!rapl)
         return;
-    if (r->watched) {
-        pthread_mutex_lock(&r->lock);
-        r->stop = 1;
-        pthread_cond_signal(&r->wake);
-        pthread_mutex_unlock(&r->lock);
-        pthread_join(r->thread, NULL);
-        pthread_cond_destroy(&r->wake);
+    if (rapl->watched) {
+        pthread_mutex_lock(&rapl->lock);
+        rapl->stop = 1;
+        pthread_cond_signal(&rapl->wake);
+        pthread_mutex_unlock(&rapl->lock);
+        pthread_join(rapl->thread, NULL);
+        pthread_cond_destroy(&rapl->wake);
     }
-    forget(r);
-    pthread_mutex_destroy(&r->lock);
-    free(r);
+    forget(rapl);
+    pthread_mutex_destroy(&rapl->lock);
+    free(rapl);
 }
 
-const char *rapl_source(const struct rapl *r)
+const char *rapl_source(const struct rapl *rapl)
 {
-    return r->package->path ? "powercap" : "perf";
+    return rapl->package->path ? "powercap" : "perf";
 }

@@ -18,8 +18,8 @@ struct rapl;
 /* sys: "/sys", or a copy for tests. look_ms: time between two readings of the thread. NULL: there
  * are no counters, or we may not read them; *e says which. The caller's. */
 struct rapl *rapl_open(const char *sys, long look_ms, struct err *e);
-void rapl_close(struct rapl *r); /* NULL is fine */
-/* Joules of all packages since rapl_open; NaN: r is NULL, or a counter cannot be read now. */
-double rapl_joules(struct rapl *r);
+void rapl_close(struct rapl *rapl); /* NULL is fine */
+/* Joules of all packages since rapl_open; NaN: rapl is NULL, or a counter cannot be read now. */
+double rapl_joules(struct rapl *rapl);
 /* "powercap" or "perf". */
-const char *rapl_source(const struct rapl *r);
+const char *rapl_source(const struct rapl *rapl);
