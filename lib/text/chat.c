@@ -60,9 +60,9 @@ static const char *const controls[] = {
     "<|begin_of_text|>", "<|startoftext|>", "<|start_header_id|>", "<|end_header_id|>",
     "<|eot_id|>", "<|im_start|>", "<|im_end|>"};
 
-const char *chat_name(const struct chat_template *t)
+const char *chat_name(const struct chat_template *template)
 {
-    return t ? t->name : rows[CHAT_NONE].name;
+    return template ? template->name : rows[CHAT_NONE].name;
 }
 
 const char *chat_end(enum chat kind)
@@ -70,13 +70,13 @@ const char *chat_end(enum chat kind)
     return rows[kind].end;
 }
 
-void chat_free(struct chat_template *t)
+void chat_free(struct chat_template *template)
 {
-    if (t) {
-        jinja_free(t->program);
-        json_decref(t->variables);
+    if (template) {
+        jinja_free(template->program);
+        json_decref(template->variables);
     }
-    free(t);
+    free(template);
 }
 
 /* NULL: *why has the line and the reason. */
@@ -86,22 +86,23 @@ static struct chat_template *make(const char *name, const char *text, size_t n,
     struct jinja *program = jinja_parse(text, n, why);
     if (!program)
         return NULL;
-    struct chat_template *t = mem_zero(1, sizeof *t);
-    t->name = name;
-    t->program = program;
-    t->variables = json_pack("{s:b,s:n,s:n}", "add_generation_prompt", 1, "tools", "documents");
-    json_object_update(t->variables, (json_t *)(uintptr_t)tokens);
-    return t;
+    struct chat_template *template = mem_zero(1, sizeof *template);
+    template->name = name;
+    template->program = program;
+    template->variables = json_pack("{s:b,s:n,s:n}", "add_generation_prompt", 1, "tools",
+                                    "documents");
+    json_object_update(template->variables, (json_t *)(uintptr_t)tokens);
+    return template;
 }
 
-static int render(const struct chat_template *t, const struct chat_message *m, size_t n,
-                  struct jinja_written *to, struct err *e)
+static int render(const struct chat_template *template, const struct chat_message *message,
+                  size_t n, struct jinja_written *to, struct err *e)
 {
     *to = (struct jinja_written){{0}, {0}};
-    json_t *list = json_array(), *all = json_copy(t->variables);
+    json_t *list = json_array(), *all = json_copy(template->variables);
     int bad = 0;
     for (size_t i = 0; i < n && !bad; i++) {
-        const char *text[] = {m[i].role, m[i].content};
+        const char *text[] = {message[i].role, message[i].content};
         for (int k = 0; k < 2 && !bad; k++) {
             size_t len = strlen(text[k]), good = len ? utf8_valid(text[k], len) : 0;
             if (good < len)
@@ -113,27 +114,27 @@ static int render(const struct chat_template *t, const struct chat_message *m, s
                                                   text[1]));
     }
     json_object_set_new(all, "messages", list);
-    bad = bad || jinja_render(t->program, all, to, e) ? -1 : 0;
+    bad = bad || jinja_render(template->program, all, to, e) ? -1 : 0;
     json_decref(all);
     return bad;
 }
 
 /* First control token that the template writes and the tokenizer lacks; NULL: it has all. *why: the
  * template cannot be run for a user's message. */
-static const char *find_lacking(const struct chat_template *template, const struct tokenizer *t,
-                                struct err *why)
+static const char *find_lacking(const struct chat_template *template,
+                                const struct tokenizer *tokenizer, struct err *why)
 {
     static const struct chat_message user = {"user", "x"};
-    struct jinja_written w;
+    struct jinja_written written;
     const char *lacks = NULL;
-    if (!render(template, &user, 1, &w, why) &&
-        (!w.given.len || !memchr(w.given.data, 1, w.given.len)))
+    if (!render(template, &user, 1, &written, why) &&
+        (!written.given.len || !memchr(written.given.data, 1, written.given.len)))
         err_set(why, EXIT_BAD_DATA, "it does not write the message of a user");
-    for (size_t i = 0; !lacks && w.text.len && i < sizeof controls / sizeof *controls; i++)
-        if (memmem(w.text.data, w.text.len, controls[i], strlen(controls[i])) &&
-            !tokenizer_is_special(t, tokenizer_id(t, controls[i])))
+    for (size_t i = 0; !lacks && written.text.len && i < sizeof controls / sizeof *controls; i++)
+        if (memmem(written.text.data, written.text.len, controls[i], strlen(controls[i])) &&
+            !tokenizer_is_special(tokenizer, tokenizer_id(tokenizer, controls[i])))
             lacks = controls[i];
-    jinja_written_free(&w);
+    jinja_written_free(&written);
     return lacks;
 }
 
@@ -151,14 +152,14 @@ static int refuse_name(const char *name, struct err *e)
 
 /* --chat auto, with the message about it. */
 static void choose_own(const struct chat_source *own, enum chat family, const char *model,
-                       const struct tokenizer *t, struct chat_choice *to)
+                       const struct tokenizer *tokenizer, struct chat_choice *to)
 {
     struct err why = {0};
     const char *lacks = NULL;
     if (!own->text && !*own->fault) {
         struct chat_template *usual = family ? make("", rows[family].text,
                                                     strlen(rows[family].text), NULL, NULL) : NULL;
-        if (usual && !find_lacking(usual, t, &why))
+        if (usual && !find_lacking(usual, tokenizer, &why))
             err_set(&to->said, EXIT_OK, "%s: no chat template: the checkpoint has none (a "
                      "base model?); --chat %s applies one", model, rows[family].name);
         chat_free(usual);
@@ -167,7 +168,7 @@ static void choose_own(const struct chat_source *own, enum chat family, const ch
     if (*own->fault)
         err_set(&why, EXIT_BAD_DATA, "%s", own->fault);
     else if ((to->chosen = make("own", own->text, own->n, own->tokens, &why)))
-        lacks = find_lacking(to->chosen, t, &why);
+        lacks = find_lacking(to->chosen, tokenizer, &why);
     to->unknown = why.code != 0;
     if (to->unknown)
         err_set(&to->said, EXIT_OK, "%s: a chat template that does not run here: %s; prompts go "
@@ -185,12 +186,12 @@ static void choose_own(const struct chat_source *own, enum chat family, const ch
 }
 
 int chat_choose(const char *name, const struct chat_source *own, enum chat family,
-                const char *model, const struct tokenizer *t, struct chat_choice *out,
+                const char *model, const struct tokenizer *tokenizer, struct chat_choice *out,
                 struct err *e)
 {
     *out = (struct chat_choice){0};
     if (!strcmp(name, "auto")) {
-        choose_own(own, family, model, t, out);
+        choose_own(own, family, model, tokenizer, out);
         return 0;
     }
     for (int k = 0; k < CHAT_COUNT; k++) {
@@ -200,7 +201,7 @@ int chat_choose(const char *name, const struct chat_source *own, enum chat famil
             return 0;
         out->chosen = make(rows[k].name, rows[k].text, strlen(rows[k].text), NULL, e);
         err_set(&out->said, EXIT_OK, "%s: chat template %s (--chat)", model, name);
-        const char *lacks = out->chosen ? find_lacking(out->chosen, t, e) : NULL;
+        const char *lacks = out->chosen ? find_lacking(out->chosen, tokenizer, e) : NULL;
         if (lacks)
             err_set(e, EXIT_BAD_DATA,
                     "%s: chat template %s: expected special token %s in tokenizer.json,"
@@ -215,30 +216,30 @@ int chat_choose(const char *name, const struct chat_source *own, enum chat famil
 }
 
 /* Without a template: the contents, a line feed between. */
-static int encode_bare(const struct tokenizer *t, const struct chat_message *m, size_t n,
-                       int flags, struct ids *out, struct err *e)
+static int encode_bare(const struct tokenizer *tokenizer, const struct chat_message *message,
+                       size_t n, int flags, struct ids *out, struct err *e)
 {
     struct buf text = {0};
     for (size_t i = 0; i < n; i++)
-        buf_format(&text, "%s%s", i ? "\n" : "", m[i].content);
-    int bad = text.len ? tokenizer_encode(t, text.data, text.len, flags, out, e) : 0;
+        buf_format(&text, "%s%s", i ? "\n" : "", message[i].content);
+    int bad = text.len ? tokenizer_encode(tokenizer, text.data, text.len, flags, out, e) : 0;
     buf_free(&text);
     return bad;
 }
 
-int chat_encode(const struct chat_template *template, const struct tokenizer *t,
-                const struct chat_message *m, size_t n, int parse_special, struct ids *out,
+int chat_encode(const struct chat_template *template, const struct tokenizer *tokenizer,
+                const struct chat_message *message, size_t n, int parse_special, struct ids *out,
                 struct err *e)
 {
     if (!template)
-        return encode_bare(t, m, n, parse_special ? 0 : ENCODE_PLAIN, out, e);
-    struct jinja_written w;
-    int bad = render(template, m, n, &w, e);
+        return encode_bare(tokenizer, message, n, parse_special ? 0 : ENCODE_PLAIN, out, e);
+    struct jinja_written written;
+    int bad = render(template, message, n, &written, e);
     if (bad)
         err_prefix(e, "chat template %s", template->name);
-    else if (w.text.len)
-        bad = tokenizer_encode_marked(t, w.text.data, w.text.len,
-                                      parse_special ? NULL : w.given.data, out, e);
-    jinja_written_free(&w);
+    else if (written.text.len)
+        bad = tokenizer_encode_marked(tokenizer, written.text.data, written.text.len,
+                                      parse_special ? NULL : written.given.data, out, e);
+    jinja_written_free(&written);
     return bad;
 }

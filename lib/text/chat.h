@@ -26,8 +26,8 @@ const char *chat_end(enum chat kind);
 /* A template that is ready to run; NULL: none. */
 struct chat_template;
 /* "llama3"; "own": that of the checkpoint; "none". */
-const char *chat_name(const struct chat_template *t);
-void chat_free(struct chat_template *t);
+const char *chat_name(const struct chat_template *template);
+void chat_free(struct chat_template *template);
 
 /* The template of a checkpoint: Jinja, n bytes; NULL: none. All borrowed. */
 struct chat_source {
@@ -48,15 +48,15 @@ struct chat_choice {
  * unknown name (EXIT_BAD_USAGE), or the tokenizer lacks the named template's tokens
  * (EXIT_BAD_DATA). */
 int chat_choose(const char *name, const struct chat_source *own, enum chat family,
-                const char *model, const struct tokenizer *t, struct chat_choice *out,
+                const char *model, const struct tokenizer *tokenizer, struct chat_choice *out,
                 struct err *e);
 
 struct chat_message { const char *role, *content; };
 /* Appends the ids of the template for these messages, with add_generation_prompt. NULL: the
  * contents, a line feed between. A special token's name inside a role or a content is ordinary
- * text, unless `parse_special`; without such names the ids are those of the whole text. t holds the
- * template's tokens (chat_choose). -1: EXIT_BAD_DATA, text that is not UTF-8, or the template
- * refuses the messages. */
-int chat_encode(const struct chat_template *chat, const struct tokenizer *t,
-                const struct chat_message *m, size_t n, int parse_special, struct ids *out,
+ * text, unless `parse_special`; without such names the ids are those of the whole text. tokenizer
+ * holds the template's tokens (chat_choose). -1: EXIT_BAD_DATA, text that is not UTF-8, or the
+ * template refuses the messages. */
+int chat_encode(const struct chat_template *chat, const struct tokenizer *tokenizer,
+                const struct chat_message *message, size_t n, int parse_special, struct ids *out,
                 struct err *e);

@@ -31,31 +31,31 @@ static int by_key(const void *a, const void *b)
     return by_order(a, b);
 }
 
-static void keep_smallest(struct choice_group *g)
+static void keep_smallest(struct choice_group *group)
 {
-    if (g->n == 0)
+    if (group->n == 0)
         return;
-    qsort(g->v, g->n, sizeof *g->v, by_key);
-    while (g->n > g->count)
-        json_decref(g->v[--g->n].record);
-    if (g->n == g->count)
-        g->bound = g->v[g->n - 1].key;
+    qsort(group->v, group->n, sizeof *group->v, by_key);
+    while (group->n > group->count)
+        json_decref(group->v[--group->n].record);
+    if (group->n == group->count)
+        group->bound = group->v[group->n - 1].key;
 }
 
-static struct choice_group *find(const struct choice *c, const char *task)
+static struct choice_group *find(const struct choice *choice, const char *task)
 {
-    for (size_t i = 0; i < c->n_groups; i++)
-        if (!strcmp(c->groups[i].task, task))
-            return &c->groups[i];
+    for (size_t i = 0; i < choice->n_groups; i++)
+        if (!strcmp(choice->groups[i].task, task))
+            return &choice->groups[i];
     return NULL;
 }
 
-static struct choice_group *add_group(struct choice *c, char *task, size_t count)
+static struct choice_group *add_group(struct choice *choice, char *task, size_t count)
 {
-    MEM_GROW(c->groups, c->n_groups, c->cap_groups);
-    c->groups[c->n_groups] = (struct choice_group){.task = task, .count = count,
-                                                   .bound = UINT64_MAX};
-    return &c->groups[c->n_groups++];
+    MEM_GROW(choice->groups, choice->n_groups, choice->cap_groups);
+    choice->groups[choice->n_groups] = (struct choice_group){.task = task, .count = count,
+                                                             .bound = UINT64_MAX};
+    return &choice->groups[choice->n_groups++];
 }
 
 /* *n = the number from 1 to 999999999 at the start of text. Returns its end; NULL: there is
@@ -67,95 +67,99 @@ static const char *read_count(const char *text, size_t *n)
     return *n ? text + digits : NULL;
 }
 
-int choice_per_task(struct choice *c, const char *text, struct err *e)
+int choice_per_task(struct choice *choice, const char *text, struct err *e)
 {
     size_t count;
-    const char *s = text, *end = read_count(text, &count);
+    const char *bytes = text, *end = read_count(text, &count);
     if (end && !*end) {
-        c->count = (int64_t)count;
+        choice->count = (int64_t)count;
         return 0;
     }
-    for (; s; s = *end ? end + 1 : NULL) {
-        size_t name = strcspn(s, "=,");
-        end = name && s[name] == '=' ? read_count(s + name + 1, &count) : NULL;
-        char *task = mem_format("%.*s", (int)name, s);
-        if (!end || (*end && *end != ',') || find(c, task)) {
+    for (; bytes; bytes = *end ? end + 1 : NULL) {
+        size_t name = strcspn(bytes, "=,");
+        end = name && bytes[name] == '=' ? read_count(bytes + name + 1, &count) : NULL;
+        char *task = mem_format("%.*s", (int)name, bytes);
+        if (!end || (*end && *end != ',') || find(choice, task)) {
             free(task);
             return err_set(e, EXIT_BAD_USAGE, "expected TASK=N[,TASK=N...], or N alone, with N "
                            "from 1 to 999999999 and each task once, got %s", text);
         }
-        add_group(c, task, count);
+        add_group(choice, task, count);
     }
     return 0;
 }
 
-int choice_open(const struct choice *c, const char *task, const char *id)
+int choice_open(const struct choice *choice, const char *task, const char *id)
 {
-    const struct choice_group *g = find(c, task);
-    return g ? rng_derive(c->seed, id) <= g->bound : c->count > 0;
+    const struct choice_group *group = find(choice, task);
+    return group ? rng_derive(choice->seed, id) <= group->bound : choice->count > 0;
 }
 
-void choice_add(struct choice *c, const char *task, json_t *record)
+void choice_add(struct choice *choice, const char *task, json_t *record)
 {
-    struct choice_group *g = find(c, task);
-    if (!g)
-        g = add_group(c, mem_text(task), (size_t)c->count);
-    MEM_GROW(g->v, g->n, g->cap);
+    struct choice_group *group = find(choice, task);
+    if (!group)
+        group = add_group(choice, mem_text(task), (size_t)choice->count);
+    MEM_GROW(group->v, group->n, group->cap);
     const char *id = json_string_value(json_object_get(record, "id"));
-    g->v[g->n++] = (struct choice_item){rng_derive(c->seed, id), c->added++, record};
-    if (g->n / 2 >= g->count && g->n >= 64)
-        keep_smallest(g);
+    group->v[group->n++] = (struct choice_item){rng_derive(choice->seed, id), choice->added++,
+                                                record};
+    if (group->n / 2 >= group->count && group->n >= 64)
+        keep_smallest(group);
 }
 
 /* Sets *e: how many records there are, and the option that accepts fewer. */
-static int refuse_too_few(const struct choice *c, const struct choice_group *g, struct err *e)
+static int refuse_too_few(const struct choice *choice, const struct choice_group *group,
+                          struct err *e)
 {
-    const char *named = c->count ? "" : g->task;
-    if (g->n == 0)
+    const char *named = choice->count ? "" : group->task;
+    if (group->n == 0)
         return err_set(e, EXIT_BAD_DATA, "asked for %zu prompts of task %s, found none that fits",
-                       g->count, g->task);
-    if (g->task[0])
+                       group->count, group->task);
+    if (group->task[0])
         return err_set(e, EXIT_BAD_DATA, "asked for %zu prompts of task %s, found %zu that fit "
                        "(--allow-fewer, or make PROMPT_CHOICE=\"--per-task %s%s%zu\", takes them)",
-                       g->count, g->task, g->n, named, *named ? "=" : "", g->n);
-    return err_set(e, EXIT_BAD_DATA, "asked for %zu prompts, found %zu that fit "
-                   "(--allow-fewer, or make PROMPTS=%zu, takes them)", g->count, g->n, g->n);
+                       group->count, group->task, group->n, named, *named ? "=" : "", group->n);
+    return err_set(e, EXIT_BAD_DATA,
+                   "asked for %zu prompts, found %zu that fit "
+                   "(--allow-fewer, or make PROMPTS=%zu, takes them)",
+                   group->count, group->n, group->n);
 }
 
-int choice_finish(struct choice *c, int allow_fewer, struct err *e)
+int choice_finish(struct choice *choice, int allow_fewer, struct err *e)
 {
     size_t cap = 0;
-    int bad = c->n_groups == 0 && !allow_fewer &&
+    int bad = choice->n_groups == 0 && !allow_fewer &&
               err_set(e, EXIT_BAD_DATA, "asked for %lld prompts, found none that fits",
-                      (long long)c->count);
-    for (size_t i = 0; i < c->n_groups; i++) {
-        struct choice_group *g = &c->groups[i];
-        keep_smallest(g);
-        if (g->n < g->count && !allow_fewer)
-            bad = refuse_too_few(c, g, e) != 0;
-        for (size_t k = 0; k < g->n; k++) {
-            MEM_GROW(c->v, c->n, cap);
-            c->v[c->n++] = g->v[k];
+                      (long long)choice->count);
+    for (size_t i = 0; i < choice->n_groups; i++) {
+        struct choice_group *group = &choice->groups[i];
+        keep_smallest(group);
+        if (group->n < group->count && !allow_fewer)
+            bad = refuse_too_few(choice, group, e) != 0;
+        for (size_t k = 0; k < group->n; k++) {
+            MEM_GROW(choice->v, choice->n, cap);
+            choice->v[choice->n++] = group->v[k];
         }
-        g->n = 0;
+        group->n = 0;
     }
-    if (c->n)
-        qsort(c->v, c->n, sizeof *c->v, by_order);
+    if (choice->n)
+        qsort(choice->v, choice->n, sizeof *choice->v, by_order);
     return bad ? -1 : 0;
 }
 
-void choice_free(struct choice *c)
+void choice_free(struct choice *choice)
 {
-    for (size_t i = 0; i < c->n_groups; i++) {
-        struct choice_group *g = &c->groups[i];
-        while (g->n > 0)
-            json_decref(g->v[--g->n].record);
-        free(g->v);
-        free(g->task);
+    for (size_t i = 0; i < choice->n_groups; i++) {
+        struct choice_group *group = &choice->groups[i];
+        while (group->n > 0)
+            json_decref(group->v[--group->n].record);
+        free(group->v);
+        free(group->task);
     }
-    while (c->n > 0)
-        json_decref(c->v[--c->n].record);
-    free(c->groups);
-    free(c->v);
-    *c = (struct choice){0};
+    while (choice->n > 0)
+        json_decref(choice->v[--choice->n].record);
+    free(choice->groups);
+    free(choice->v);
+    *choice = (struct choice){0};
 }

@@ -37,11 +37,11 @@ struct choice {
 
 /* Reads "N" into count, or "TASK=N,TASK=N" into a group for each task; before the first record. -1
  * (EXIT_BAD_USAGE): it is neither, or a task is named twice. */
-int choice_per_task(struct choice *c, const char *text, struct err *e);
+int choice_per_task(struct choice *choice, const char *text, struct err *e);
 /* 0: a record with this id can no longer be chosen, so the caller may skip costly checks. */
-int choice_open(const struct choice *c, const char *task, const char *id);
+int choice_open(const struct choice *choice, const char *task, const char *id);
 /* Takes the record (stolen); its `id` is a text. task: "" for one group. */
-void choice_add(struct choice *c, const char *task, json_t *record);
+void choice_add(struct choice *choice, const char *task, json_t *record);
 /* Fills v. -1 (EXIT_BAD_DATA): a task, or the whole, has fewer than count, unless allow_fewer. */
-int choice_finish(struct choice *c, int allow_fewer, struct err *e);
-void choice_free(struct choice *c);
+int choice_finish(struct choice *choice, int allow_fewer, struct err *e);
+void choice_free(struct choice *choice);

@@ -46,20 +46,22 @@ struct dataset_options {
 struct dataset; /* one open file */
 
 /* NULL: as input_open. */
-struct dataset *dataset_open(const char *path, const struct dataset_options *o, struct err *e);
+struct dataset *dataset_open(const char *path, const struct dataset_options *options,
+                             struct err *e);
 /* 1: *prompt is {id, text | prompt_ids | messages, reference?, answer?, task?, source} (the
  * caller's reference); 0: end. -1 with EXIT_BAD_DATA: one record is broken ("NAME:LINE: ..."), go
  * on; stop after any other code, or when dataset_broken. Rows without text, or without the wanted
  * turns, are skipped. */
-int dataset_next(struct dataset *d, json_t **prompt, struct err *e);
-int dataset_broken(const struct dataset *d);       /* 1: the input is cut, a table, or too large */
-const json_t *dataset_id(const struct dataset *d); /* of the last broken record; NULL; borrowed */
-const char *dataset_name(const struct dataset *d); /* path or path:member; borrowed */
-const char *dataset_note(const struct dataset *d); /* as input_note */
+int dataset_next(struct dataset *dataset, json_t **prompt, struct err *e);
+int dataset_broken(const struct dataset *dataset); /* 1: the input is cut, a table, or too large */
+const json_t *dataset_id(
+    const struct dataset *dataset); /* of the last broken record; NULL; borrowed */
+const char *dataset_name(const struct dataset *dataset); /* path or path:member; borrowed */
+const char *dataset_note(const struct dataset *dataset); /* as input_note */
 /* 1: the id of the last prompt is generated: STEM-NUMBER, by its position in the file. */
-int dataset_makes_id(const struct dataset *d);
+int dataset_makes_id(const struct dataset *dataset);
 /* 1: this data set has generated this id. */
-int dataset_made(const struct dataset *d, const char *id);
-int64_t dataset_line(const struct dataset *d);     /* of the last record */
-int64_t dataset_passed_over(const struct dataset *d);
-void dataset_close(struct dataset *d);
+int dataset_made(const struct dataset *dataset, const char *id);
+int64_t dataset_line(const struct dataset *dataset);     /* of the last record */
+int64_t dataset_passed_over(const struct dataset *dataset);
+void dataset_close(struct dataset *dataset);

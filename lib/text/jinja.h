@@ -19,7 +19,7 @@ enum { JINJA_MAX_BYTES = 256 << 10 };
 struct jinja;
 /* text: n bytes, copied. NULL (EXIT_BAD_DATA): *why has the line and what is not supported. */
 struct jinja *jinja_parse(const char *text, size_t n, struct err *why);
-void jinja_free(struct jinja *t);
+void jinja_free(struct jinja *jinja);
 
 struct jinja_written {
     struct buf text;
@@ -28,6 +28,6 @@ struct jinja_written {
 };
 /* variables: an object; borrowed. -1 (EXIT_BAD_DATA): *why has the line and the reason. Call
  * jinja_written_free in any case. Any number of threads may render one template. */
-int jinja_render(const struct jinja *t, const json_t *variables, struct jinja_written *to,
+int jinja_render(const struct jinja *jinja, const json_t *variables, struct jinja_written *to,
                  struct err *why);
-void jinja_written_free(struct jinja_written *w);
+void jinja_written_free(struct jinja_written *written);

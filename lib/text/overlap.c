@@ -26,19 +26,20 @@ struct chars {
     size_t n;
 };
 
-static struct chars chars_of(const char *s)
+static struct chars chars_of(const char *text)
 {
-    size_t n = strlen(s);
-    struct chars c = {.code = mem_alloc(n * sizeof *c.code), .gram = mem_zero(n, sizeof *c.gram)};
+    size_t n = strlen(text);
+    struct chars chars = {.code = mem_alloc(n * sizeof *chars.code),
+                          .gram = mem_zero(n, sizeof *chars.gram)};
     for (size_t i = 0, len; i < n; i += len) {
-        uint32_t code = (unsigned char)s[i];
+        uint32_t code = (unsigned char)text[i];
         len = 1;
         if (code >= 0x80)
-            code = utf8_read(s + i, &len);
+            code = utf8_read(text + i, &len);
         if (code < 0x80 ? !isspace((int)code) : !utf8_is_space(code))
-            c.code[c.n++] = code;
+            chars.code[chars.n++] = code;
     }
-    return c;
+    return chars;
 }
 
 /* The n-grams of the reference, by the n-gram of their first n - 1 characters and the last
@@ -47,23 +48,23 @@ struct gram { uint64_t made_of; uint32_t number, left; }; /* made_of 0: nothing 
 struct grams { struct gram *slot; size_t slots; };        /* a power of two */
 
 /* The slot of the n-gram of these parts, or the free slot for it. */
-static struct gram *find(const struct grams *g, uint32_t begin, uint32_t code)
+static struct gram *find(const struct grams *grams, uint32_t begin, uint32_t code)
 {
     uint64_t made_of = (uint64_t)begin << 32 | (code + 1);
-    size_t i = (made_of * 0x9e3779b97f4a7c15u >> 32) & (g->slots - 1); /* Knuth 6.4 */
-    while (g->slot[i].made_of && g->slot[i].made_of != made_of)
-        i = (i + 1) & (g->slots - 1);
-    return &g->slot[i];
+    size_t i = (made_of * 0x9e3779b97f4a7c15u >> 32) & (grams->slots - 1); /* Knuth 6.4 */
+    while (grams->slot[i].made_of && grams->slot[i].made_of != made_of)
+        i = (i + 1) & (grams->slots - 1);
+    return &grams->slot[i];
 }
 
 /* Extends the n-grams of the reference from `order` - 1 to `order` characters. */
-static void lengthen(struct grams *g, struct chars *wanted, size_t order)
+static void lengthen(struct grams *grams, struct chars *wanted, size_t order)
 {
     uint32_t met = 0;
-    memset(g->slot, 0, g->slots * sizeof *g->slot);
+    memset(grams->slot, 0, grams->slots * sizeof *grams->slot);
     for (size_t i = 0; i + order <= wanted->n; i++) {
         uint32_t begin = wanted->gram[i], code = wanted->code[i + order - 1];
-        struct gram *is = find(g, begin, code);
+        struct gram *is = find(grams, begin, code);
         if (!is->made_of)
             *is = (struct gram){(uint64_t)begin << 32 | (code + 1), met++, 0};
         is->left++;
@@ -73,13 +74,13 @@ static void lengthen(struct grams *g, struct chars *wanted, size_t order)
 
 /* Number of common n-grams, each counted as often as in the text that has fewer. at[*n]: places of
  * the text whose shorter n-gram is in the reference; keeps those whose longer one is, too. */
-static size_t in_both(const struct grams *g, struct chars *text, size_t order, uint32_t *at,
+static size_t in_both(const struct grams *grams, struct chars *text, size_t order, uint32_t *at,
                       size_t *n)
 {
     size_t both = 0, kept = 0;
     for (size_t k = 0; k < *n && at[k] + order <= text->n; k++) {
         uint32_t i = at[k];
-        struct gram *is = find(g, text->gram[i], text->code[i + order - 1]);
+        struct gram *is = find(grams, text->gram[i], text->code[i + order - 1]);
         if (!is->made_of)
             continue;
         both += is->left > 0;
@@ -93,28 +94,28 @@ static size_t in_both(const struct grams *g, struct chars *text, size_t order, u
 
 void overlap_grams(const char *text, const char *wanted, double grams[OVERLAP_GRAMS])
 {
-    struct chars a = chars_of(text), b = chars_of(wanted);
-    struct grams g = {.slots = 8};
-    while (3 * g.slots < 4 * (b.n + 1))
-        g.slots *= 2;
-    g.slot = mem_alloc(g.slots * sizeof *g.slot);
-    uint32_t *at = mem_alloc(a.n * sizeof *at);
-    size_t n = a.n;
+    struct chars own = chars_of(text), other = chars_of(wanted);
+    struct grams table = {.slots = 8};
+    while (3 * table.slots < 4 * (other.n + 1))
+        table.slots *= 2;
+    table.slot = mem_alloc(table.slots * sizeof *table.slot);
+    uint32_t *at = mem_alloc(own.n * sizeof *at);
+    size_t n = own.n;
     for (size_t i = 0; i < n; i++)
         at[i] = (uint32_t)i;
     for (size_t k = 1; k <= OVERLAP_ORDERS; k++) {
         double *count = grams + 3 * (k - 1);
-        lengthen(&g, &b, k);
-        count[0] = b.n >= k && a.n >= k ? (double)(a.n - k + 1) : 0;
-        count[1] = b.n >= k ? (double)(b.n - k + 1) : 0;
-        count[2] = (double)in_both(&g, &a, k, at, &n);
+        lengthen(&table, &other, k);
+        count[0] = other.n >= k && own.n >= k ? (double)(own.n - k + 1) : 0;
+        count[1] = other.n >= k ? (double)(other.n - k + 1) : 0;
+        count[2] = (double)in_both(&table, &own, k, at, &n);
     }
     free(at);
-    free(g.slot);
-    free(a.code);
-    free(a.gram);
-    free(b.code);
-    free(b.gram);
+    free(table.slot);
+    free(own.code);
+    free(own.gram);
+    free(other.code);
+    free(other.gram);
 }
 
 double overlap_chrf(const double grams[OVERLAP_GRAMS])
@@ -136,7 +137,7 @@ double overlap_chrf(const double grams[OVERLAP_GRAMS])
 
 /* Writes the words, each ended by a NUL. It reserves space first: a lower-case character may have
  * three bytes where the upper-case one has two. */
-typedef void cut_fn(const char *s, struct buf *words);
+typedef void cut_fn(const char *text, struct buf *words);
 
 static void put(struct buf *words, int c)
 {
@@ -149,11 +150,11 @@ static void end_word(struct buf *words)
         put(words, 0);
 }
 
-static void cut_ascii(const char *s, struct buf *words)
+static void cut_ascii(const char *text, struct buf *words)
 {
-    buf_reserve(words, 2 * strlen(s) + 1);
-    for (; *s; s++) {
-        unsigned char c = (unsigned char)*s;
+    buf_reserve(words, 2 * strlen(text) + 1);
+    for (; *text; text++) {
+        unsigned char c = (unsigned char)*text;
         if (c < 0x80 && isalnum(c))
             put(words, tolower(c));
         else
@@ -175,14 +176,14 @@ static void end_run(struct buf *words, size_t from)
         }
 }
 
-static void cut_squad(const char *s, struct buf *words)
+static void cut_squad(const char *text, struct buf *words)
 {
     size_t run = 0; /* where the run of letters and digits began */
-    buf_reserve(words, 3 * strlen(s) + 4);
-    for (size_t len = 1; *s; s += len, len = 1) {
-        uint32_t code = (unsigned char)*s;
+    buf_reserve(words, 3 * strlen(text) + 4);
+    for (size_t len = 1; *text; text += len, len = 1) {
+        uint32_t code = (unsigned char)*text;
         if (code >= 0x80)
-            code = utf8_read(s, &len);
+            code = utf8_read(text, &len);
         if (code < 0x80 && ispunct((int)code))
             continue;
         code = code < 0x80 ? (uint32_t)tolower((int)code)
@@ -218,31 +219,31 @@ static size_t count_words(const struct buf *words)
 }
 
 /* words[2]: the two texts, cut. */
-static void number(struct pair *p, const struct buf words[2])
+static void number(struct pair *pair, const struct buf words[2])
 {
     struct places met = {0};
     for (int k = 0; k < 2; k++) {
-        p->v[k] = mem_alloc(p->n[k] * sizeof *p->v[k]);
-        const char *s = words[k].data;
-        for (size_t i = 0, len; i < p->n[k]; i++, s += len + 1) {
-            len = strlen(s);
-            p->v[k][i] = (uint32_t)places_of(&met, s, len);
+        pair->v[k] = mem_alloc(pair->n[k] * sizeof *pair->v[k]);
+        const char *text = words[k].data;
+        for (size_t i = 0, len; i < pair->n[k]; i++, text += len + 1) {
+            len = strlen(text);
+            pair->v[k][i] = (uint32_t)places_of(&met, text, len);
         }
     }
-    p->met = met.n;
+    pair->met = met.n;
     places_free(&met);
 }
 
-static int read_pair(struct pair *p, cut_fn *cut, const char *text, const char *wanted,
+static int read_pair(struct pair *pair, cut_fn *cut, const char *text, const char *wanted,
                      struct err *e)
 {
     struct buf words[2] = {0};
     cut(text, &words[0]);
     cut(wanted, &words[1]);
-    *p = (struct pair){.n = {count_words(&words[0]), count_words(&words[1])}};
-    size_t most = p->n[0] > p->n[1] ? p->n[0] : p->n[1];
+    *pair = (struct pair){.n = {count_words(&words[0]), count_words(&words[1])}};
+    size_t most = pair->n[0] > pair->n[1] ? pair->n[0] : pair->n[1];
     if (most <= OVERLAP_WORDS)
-        number(p, words);
+        number(pair, words);
     buf_free(&words[0]);
     buf_free(&words[1]);
     return most <= OVERLAP_WORDS
@@ -252,11 +253,11 @@ static int read_pair(struct pair *p, cut_fn *cut, const char *text, const char *
 }
 
 /* F1 from the number of common words; frees the pair. */
-static double finish(struct pair *p, size_t both)
+static double finish(struct pair *pair, size_t both)
 {
-    free(p->v[0]);
-    free(p->v[1]);
-    return both ? 2 * (double)both / (double)(p->n[0] + p->n[1]) : 0;
+    free(pair->v[0]);
+    free(pair->v[1]);
+    return both ? 2 * (double)both / (double)(pair->n[0] + pair->n[1]) : 0;
 }
 
 /* The next row in the table of the longest common subsequence, 64 columns per word: a 0 in `row`
@@ -275,19 +276,19 @@ static void next_row(uint64_t *row, uint64_t *match, size_t n)
 }
 
 /* Length of the longest common subsequence. */
-static size_t subsequence(const struct pair *p)
+static size_t subsequence(const struct pair *pair)
 {
-    size_t n = p->n[0], words = n / 64 + 1, longest = 0;
+    size_t n = pair->n[0], words = n / 64 + 1, longest = 0;
     uint64_t *row = mem_alloc(words * sizeof *row), *match = mem_zero(words, sizeof *match);
-    uint32_t *last = mem_zero(p->met, sizeof *last); /* place of a word in the text, plus 1 */
+    uint32_t *last = mem_zero(pair->met, sizeof *last); /* place of a word in the text, plus 1 */
     uint32_t *before = mem_alloc(n * sizeof *before); /* of each place: that before */
     memset(row, 0xFF, words * sizeof *row);
     for (size_t i = 0; i < n; i++) {
-        before[i] = last[p->v[0][i]];
-        last[p->v[0][i]] = (uint32_t)i + 1;
+        before[i] = last[pair->v[0][i]];
+        last[pair->v[0][i]] = (uint32_t)i + 1;
     }
-    for (size_t j = 0; j < p->n[1]; j++) {
-        for (uint32_t i = last[p->v[1][j]]; i; i = before[i - 1])
+    for (size_t j = 0; j < pair->n[1]; j++) {
+        for (uint32_t i = last[pair->v[1][j]]; i; i = before[i - 1])
             match[(i - 1) / 64] |= (uint64_t)1 << (i - 1) % 64;
         next_row(row, match, words);
     }
@@ -302,27 +303,27 @@ static size_t subsequence(const struct pair *p)
 
 int overlap_rouge_l(const char *text, const char *wanted, double *f1, struct err *e)
 {
-    struct pair p;
-    if (read_pair(&p, cut_ascii, text, wanted, e))
+    struct pair pair;
+    if (read_pair(&pair, cut_ascii, text, wanted, e))
         return -1;
-    *f1 = finish(&p, subsequence(&p));
+    *f1 = finish(&pair, subsequence(&pair));
     return 0;
 }
 
 int overlap_token_f1(const char *text, const char *wanted, double *f1, struct err *e)
 {
-    struct pair p;
+    struct pair pair;
     size_t both = 0;
-    if (read_pair(&p, cut_squad, text, wanted, e))
+    if (read_pair(&pair, cut_squad, text, wanted, e))
         return -1;
-    uint32_t *left = mem_zero(p.met, sizeof *left);
-    for (size_t i = 0; i < p.n[1]; i++)
-        left[p.v[1][i]]++;
-    for (size_t i = 0; i < p.n[0]; i++) {
-        both += left[p.v[0][i]] > 0;
-        left[p.v[0][i]] -= left[p.v[0][i]] > 0;
+    uint32_t *left = mem_zero(pair.met, sizeof *left);
+    for (size_t i = 0; i < pair.n[1]; i++)
+        left[pair.v[1][i]]++;
+    for (size_t i = 0; i < pair.n[0]; i++) {
+        both += left[pair.v[0][i]] > 0;
+        left[pair.v[0][i]] -= left[pair.v[0][i]] > 0;
     }
     free(left);
-    *f1 = finish(&p, both);
+    *f1 = finish(&pair, both);
     return 0;
 }

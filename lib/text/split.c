@@ -16,40 +16,40 @@ struct scan {
     int last; /* last byte that is not white space, outside strings */
 };
 
-void split_start(struct split *s, FILE *f, size_t limit)
+void split_start(struct split *split, FILE *file, size_t limit)
 {
-    *s = (struct split){.f = f, .limit = limit, .line = 1, .at = 1};
+    *split = (struct split){.f = file, .limit = limit, .line = 1, .at = 1};
 }
 
-static int is_space(int c)
+static int is_space(int byte)
 {
-    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+    return byte == ' ' || byte == '\t' || byte == '\n' || byte == '\r';
 }
 
-static int next_byte(struct split *s, int64_t *line)
+static int next_byte(struct split *split, int64_t *line)
 {
-    int c = getc_unlocked(s->f);
-    *line += c == '\n';
-    return c;
+    int byte = getc_unlocked(split->f);
+    *line += byte == '\n';
+    return byte;
 }
 
 /* One byte of a string. 1: the text is over (a raw newline cannot be inside). */
-static int scan_quoted(struct scan *n, int c)
+static int scan_quoted(struct scan *n, int byte)
 {
     if (n->escaped)
         n->escaped = 0;
-    else if (c == '\\')
+    else if (byte == '\\')
         n->escaped = 1;
-    else if (c == '"')
+    else if (byte == '"')
         n->quoted = 0;
     n->last = '"';
-    return c == '\n' || (c == '"' && n->depth == 0 && !n->quoted);
+    return byte == '\n' || (byte == '"' && n->depth == 0 && !n->quoted);
 }
 
-/* Closes brackets down to the one that `c` ends. 1: the text is over. */
-static int scan_close(struct scan *n, int c)
+/* Closes brackets down to the one that `byte` ends. 1: the text is over. */
+static int scan_close(struct scan *n, int byte)
 {
-    char wanted = c == '}' ? '{' : '[';
+    char wanted = byte == '}' ? '{' : '[';
     size_t d = n->depth;
     while (d > 0 && n->open[d - 1] != wanted)
         d--;
@@ -58,84 +58,85 @@ static int scan_close(struct scan *n, int c)
     return n->depth == 0;
 }
 
-/* Returns how to go on at byte c: 0 take it, 1 take it and end, 2 end before it. */
-static int scan_byte(struct scan *n, int c)
+/* Returns how to go on at byte byte: 0 take it, 1 take it and end, 2 end before it. */
+static int scan_byte(struct scan *n, int byte)
 {
     if (n->quoted)
-        return scan_quoted(n, c);
-    int before = n->last, r = 0;
-    if (is_space(c))
+        return scan_quoted(n, byte);
+    int before = n->last, closed = 0;
+    if (is_space(byte))
         return n->depth == 0 ? 2 : 0; /* a bare word is over */
-    n->last = c;
-    if (c == '"')
+    n->last = byte;
+    if (byte == '"')
         n->quoted = 1;
-    else if (c == '{' && before && !strchr(":,[", before))
+    else if (byte == '{' && before && !strchr(":,[", before))
         return 2;
-    else if (c == '{' || c == '[')
-        r = n->depth < MAX_DEPTH ? (n->open[n->depth++] = (char)c, 0) : 1;
-    else if (n->depth == 0 && (c == ',' || c == ']' || c == '}'))
+    else if (byte == '{' || byte == '[')
+        closed = n->depth < MAX_DEPTH ? (n->open[n->depth++] = (char)byte, 0) : 1;
+    else if (n->depth == 0 && (byte == ',' || byte == ']' || byte == '}'))
         return before ? 2 : 1;
-    else if (c == '}' || c == ']')
-        r = scan_close(n, c);
-    return r;
+    else if (byte == '}' || byte == ']')
+        closed = scan_close(n, byte);
+    return closed;
 }
 
-static void keep(struct buf *b, int c)
+static void keep(struct buf *text, int byte)
 {
-    if (b->len + 1 >= b->cap)
-        buf_reserve(b, b->len + 256);
-    b->data[b->len++] = (char)c;
+    if (text->len + 1 >= text->cap)
+        buf_reserve(text, text->len + 256);
+    text->data[text->len++] = (char)byte;
 }
 
 /* Skips the bytes between two texts. Returns the first byte of the next text, or EOF. */
-static int skip_between(struct split *s, int64_t *line)
+static int skip_between(struct split *split, int64_t *line)
 {
-    int c = next_byte(s, line);
-    if (!s->started && c == 0xef) { /* a byte order mark: 3 bytes */
-        (void)getc_unlocked(s->f);
-        (void)getc_unlocked(s->f);
-        c = next_byte(s, line);
+    int byte = next_byte(split, line);
+    if (!split->started && byte == 0xef) { /* a byte order mark: 3 bytes */
+        (void)getc_unlocked(split->f);
+        (void)getc_unlocked(split->f);
+        byte = next_byte(split, line);
     }
-    s->started = 1;
-    for (;; c = next_byte(s, line)) {
-        if (c == '[')
-            s->depth_array++;
-        else if (c == ']' && s->depth_array > 0)
-            s->depth_array--;
-        else if (c != ',' && !is_space(c))
-            return c;
+    split->started = 1;
+    for (;; byte = next_byte(split, line)) {
+        if (byte == '[')
+            split->depth_array++;
+        else if (byte == ']' && split->depth_array > 0)
+            split->depth_array--;
+        else if (byte != ',' && !is_space(byte))
+            return byte;
     }
 }
 
-int split_next(struct split *s, struct buf *b, struct err *e)
+int split_next(struct split *split, struct buf *text, struct err *e)
 {
     struct scan n = {.depth = 0};
-    int over = 0, end = 0, c = skip_between(s, &s->at);
-    s->line = s->at;
-    buf_clear(b);
-    if (c == EOF && s->depth_array == 0)
+    int over = 0, end = 0, byte = skip_between(split, &split->at);
+    split->line = split->at;
+    buf_clear(text);
+    if (byte == EOF && split->depth_array == 0)
         return 0;
-    while (c != EOF && (end = scan_byte(&n, c)) != 2) {
-        if (b->len < s->limit)
-            keep(b, c);
+    while (byte != EOF && (end = scan_byte(&n, byte)) != 2) {
+        if (text->len < split->limit)
+            keep(text, byte);
         else
             over = 1;
         if (end)
             break;
-        c = next_byte(s, &s->at);
+        byte = next_byte(split, &split->at);
     }
     if (end == 2) {
-        ungetc(c, s->f);
-        s->at -= c == '\n';
+        ungetc(byte, split->f);
+        split->at -= byte == '\n';
     }
-    buf_reserve(b, 0);
-    if (!end && (n.depth || n.quoted || b->len == 0)) {
-        s->depth_array = 0;
-        return err_set(e, EXIT_BAD_DATA, "line %lld: the data end inside %s", (long long)s->line,
-                       b->len ? "an object" : "an array that is not closed");
+    buf_reserve(text, 0);
+    if (!end && (n.depth || n.quoted || text->len == 0)) {
+        split->depth_array = 0;
+        return err_set(e, EXIT_BAD_DATA, "line %lld: the data end inside %s",
+                       (long long)split->line,
+                       text->len ? "an object" : "an array that is not closed");
     }
     if (over)
         return err_set(e, EXIT_BAD_DATA, "line %lld: object longer than %zu bytes",
-                       (long long)s->line, s->limit);
+                       (long long)split->line, split->limit);
     return 1;
 }

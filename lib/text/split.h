@@ -16,6 +16,6 @@ struct split {
     int64_t at;      /* line of the reading position */
     int started, depth_array;
 };
-void split_start(struct split *s, FILE *f, size_t limit);
-/* 1: *b holds the next object's text; 0: end; -1: over the limit or cut at the end (65). */
-int split_next(struct split *s, struct buf *b, struct err *e);
+void split_start(struct split *split, FILE *file, size_t limit);
+/* 1: *text holds the next object's text; 0: end; -1: over the limit or cut at the end (65). */
+int split_next(struct split *split, struct buf *text, struct err *e);

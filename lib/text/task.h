@@ -14,11 +14,11 @@ enum { TASK_SHOTS = -1 }; /* as many examples as the row says */
  * EXIT_NO_INPUT (the examples are not there), EXIT_BAD_DATA (a template), EXIT_BAD_USAGE (no such
  * task, or no examples to show). */
 struct task *task_open(const char *name, const char *table, int64_t shots, struct err *e);
-void task_close(struct task *t);
+void task_close(struct task *task);
 /* Path of the items in the user's cache; the caller's. NULL: EXIT_NO_INPUT with the command that
  * fetches them. */
-char *task_items(const struct task *t, struct err *e);
-const char *task_id_field(const struct task *t); /* NULL: the items have no id; borrowed */
+char *task_items(const struct task *task, struct err *e);
+const char *task_id_field(const struct task *task); /* NULL: the items have no id; borrowed */
 /* Sets task, shots, text or messages, and answer or choices and right_choice. -1: EXIT_BAD_DATA, *e
  * names the field. */
-int task_fill(const struct task *t, const json_t *item, json_t *out, struct err *e);
+int task_fill(const struct task *task, const json_t *item, json_t *out, struct err *e);

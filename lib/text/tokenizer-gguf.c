@@ -51,15 +51,15 @@ static const json_t *key(const struct keys *k, const char *name)
 /* The boolean key, or what it is when it is not there. */
 static int flag(const struct keys *k, const char *name, int otherwise)
 {
-    const json_t *v = key(k, name);
-    return json_is_boolean(v) ? json_is_true(v) : otherwise;
+    const json_t *value = key(k, name);
+    return json_is_boolean(value) ? json_is_true(value) : otherwise;
 }
 
 /* The text of the token whose id is in the key, and the id; NULL: none. */
 static const char *token_of(const struct keys *k, const char *name, json_int_t *id)
 {
-    const json_t *v = key(k, name);
-    *id = json_is_integer(v) ? json_integer_value(v) : -1;
+    const json_t *value = key(k, name);
+    *id = json_is_integer(value) ? json_integer_value(value) : -1;
     return *id < 0 ? NULL : json_string_value(json_array_get(k->tokens, (size_t)*id));
 }
 
@@ -183,27 +183,27 @@ static json_t *sentence_pieces(const struct keys *k, json_t *vocab, json_t *adde
 
 /* ---- byte-level ---- */
 
-static json_t *byte_level(const struct keys *k, const struct way *c, json_t *vocab, json_t *added)
+static json_t *byte_level(const struct keys *k, const struct way *way, json_t *vocab, json_t *added)
 {
     json_int_t bos;
     const char *start = token_of(k, "bos_token_id", &bos);
     json_t *steps = json_array();
-    if (c->digits)
+    if (way->digits)
         json_array_append_new(steps, json_pack("{s:s,s:b}", "type", "Digits", "individual_digits",
                                                1));
-    if (c->pattern)
+    if (way->pattern)
         json_array_append_new(steps, json_pack("{s:s,s:{s:s},s:s,s:b}", "type", "Split", "pattern",
-                                               "Regex", c->pattern, "behavior", "Isolated",
+                                               "Regex", way->pattern, "behavior", "Isolated",
                                                "invert", 0));
     json_array_append_new(steps, json_pack("{s:s,s:b,s:b,s:b}", "type", "ByteLevel",
                                            "add_prefix_space", 0, "trim_offsets", 1, "use_regex",
-                                           !c->pattern));
+                                           !way->pattern));
     return json_pack("{s:O,s:o*,s:{s:s,s:o},s:o,s:o,s:{s:s,s:b,s:O,s:O}}", "added_tokens", added,
-                     "normalizer", c->nfc ? json_pack("{s:s}", "type", "NFC") : NULL,
+                     "normalizer", way->nfc ? json_pack("{s:s}", "type", "NFC") : NULL,
                      "pre_tokenizer", "type", "Sequence", "pretokenizers", steps, "post_processor",
-                     tokenizer_template(flag(k, "add_bos_token", c->bos) ? start : NULL, bos),
+                     tokenizer_template(flag(k, "add_bos_token", way->bos) ? start : NULL, bos),
                      "decoder", tokenizer_byte_level(), "model", "type", "BPE", "ignore_merges",
-                     c->whole, "vocab", vocab, "merges", key(k, "merges"));
+                     way->whole, "vocab", vocab, "merges", key(k, "merges"));
 }
 
 static const struct way *find_way(const struct keys *k)
@@ -232,11 +232,11 @@ json_t *tokenizer_of_gguf(const json_t *all, const char *path, struct err *e)
                 "tokens, got %.60s with %zu", path, model ? model : "none", k.n);
         return NULL;
     }
-    const struct way *c = bytes ? find_way(&k) : NULL;
+    const struct way *way = bytes ? find_way(&k) : NULL;
     json_t *added = json_array(), *j = NULL;
-    json_t *vocab = pieces || c ? vocab_of(&k, added) : NULL;
+    json_t *vocab = pieces || way ? vocab_of(&k, added) : NULL;
     if (vocab)
-        j = pieces ? sentence_pieces(&k, vocab, added) : byte_level(&k, c, vocab, added);
+        j = pieces ? sentence_pieces(&k, vocab, added) : byte_level(&k, way, vocab, added);
     if (vocab && !j)
         err_set(e, EXIT_BAD_DATA, "%s: " KEY "merges: expected texts", path);
     json_decref(vocab);

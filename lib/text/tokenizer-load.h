@@ -15,8 +15,8 @@ struct tokenizer_load {
     struct err *e;
 };
 /* Sets "path: what: not supported: {...}". Returns -1, as all below do for what they refuse. */
-int tokenizer_refuse(const struct tokenizer_load *l, const char *what, const json_t *j);
-int tokenizer_bad_id(const struct tokenizer_load *l, const char *piece, const json_t *id);
+int tokenizer_refuse(const struct tokenizer_load *load, const char *what, const json_t *j);
+int tokenizer_bad_id(const struct tokenizer_load *load, const char *piece, const json_t *id);
 int tokenizer_is_id(const json_t *j);
 const char *tokenizer_type(const json_t *j); /* "type" of a part, "" when it has none */
 /* NULL: no text, or one with a NUL, where C strings would end. */
@@ -27,12 +27,12 @@ int tokenizer_has(const json_t *j, const char *key);
 const char *tokenizer_string_of(const json_t *pattern);
 
 /* tokenizer-vocab.c: pieces, added tokens and merges. */
-int tokenizer_load_model(struct tokenizer_load *l, const json_t *model, const json_t *added);
+int tokenizer_load_model(struct tokenizer_load *load, const json_t *model, const json_t *added);
 /* tokenizer-steps.c: each may be a Sequence. */
-int tokenizer_load_normalizer(const struct tokenizer_load *l, const json_t *j);
-int tokenizer_load_pre_tokenizer(const struct tokenizer_load *l, const json_t *j);
-int tokenizer_load_decoder(const struct tokenizer_load *l, const json_t *j);
+int tokenizer_load_normalizer(const struct tokenizer_load *load, const json_t *j);
+int tokenizer_load_pre_tokenizer(const struct tokenizer_load *load, const json_t *j);
+int tokenizer_load_decoder(const struct tokenizer_load *load, const json_t *j);
 /* 1: a step is ByteLevel. */
 int tokenizer_has_bytes(const json_t *pre_tokenizer);
 /* tokenizer-around.c: ids that are put around a text. */
-int tokenizer_load_post_processor(const struct tokenizer_load *l, const json_t *j);
+int tokenizer_load_post_processor(const struct tokenizer_load *load, const json_t *j);

@@ -39,10 +39,10 @@ struct tokenizer {
     char hash[65];
 };
 /* Fills raw and normal from the added tokens. */
-void tokenizer_cutters(struct tokenizer *t);
+void tokenizer_cutters(struct tokenizer *tokenizer);
 /* Calls word() for each word between the added tokens, the units of merging. */
-int tokenizer_words(const struct tokenizer *t, const char *text, size_t n, pretokenize_word *word,
-                    void *ctx, struct err *e);
+int tokenizer_words(const struct tokenizer *tokenizer, const char *text, size_t n,
+                    pretokenize_word *word, void *ctx, struct err *e);
 
 /* The contents of tokenizer.json as this project writes it; the caller's references. bos: special
  * token to put before a text, with its id, or NULL. */

@@ -7,20 +7,20 @@
 #include "lib/text/tokenizer-load.h"
 
 /* "path: what: not supported: {...}" */
-int tokenizer_refuse(const struct tokenizer_load *l, const char *what, const json_t *j)
+int tokenizer_refuse(const struct tokenizer_load *load, const char *what, const json_t *j)
 {
     char *text = j ? json_dumps(j, JSON_COMPACT | JSON_ENCODE_ANY | JSON_ENSURE_ASCII) : NULL;
-    err_set(l->e, EXIT_BAD_DATA, "%s: %s: not supported: %.300s", l->path, what,
+    err_set(load->e, EXIT_BAD_DATA, "%s: %s: not supported: %.300s", load->path, what,
             text ? text : "nothing there");
     free(text);
     return -1;
 }
 
-int tokenizer_bad_id(const struct tokenizer_load *l, const char *piece, const json_t *id)
+int tokenizer_bad_id(const struct tokenizer_load *load, const char *piece, const json_t *id)
 {
     char *got = json_dumps(id, JSON_COMPACT | JSON_ENCODE_ANY);
-    err_set(l->e, EXIT_BAD_DATA, "%s: id of \"%.60s\": expected integer from 0 to %d, got %.60s",
-            l->path, piece, TOKEN_ID_LIMIT - 1, got ? got : "nothing");
+    err_set(load->e, EXIT_BAD_DATA, "%s: id of \"%.60s\": expected integer from 0 to %d, got %.60s",
+            load->path, piece, TOKEN_ID_LIMIT - 1, got ? got : "nothing");
     free(got);
     return -1;
 }
@@ -48,10 +48,10 @@ const char *tokenizer_text(const json_t *j)
 /* 1: the member exists and is not null, false, 0 or "". */
 int tokenizer_has(const json_t *j, const char *key)
 {
-    const json_t *v = json_object_get(j, key);
-    return v && !json_is_null(v) && !json_is_false(v) &&
-           !(json_is_number(v) && json_number_value(v) == 0) &&
-           !(json_is_string(v) && json_string_length(v) == 0);
+    const json_t *value = json_object_get(j, key);
+    return value && !json_is_null(value) && !json_is_false(value) &&
+           !(json_is_number(value) && json_number_value(value) == 0) &&
+           !(json_is_string(value) && json_string_length(value) == 0);
 }
 
 const char *tokenizer_string_of(const json_t *pattern)

@@ -36,16 +36,16 @@ json_t *tokenizer_template(const char *bos, int64_t id)
 
 int tokenizer_save(const char *folder, json_t *j, struct err *e)
 {
-    struct out o = {0};
+    struct out out = {0};
     char *path = mem_format("%s/tokenizer.json", folder);
     int bad = !j ? err_set(e, EXIT_BAD_DATA, "%s: special tokens: expected UTF-8", path)
-                 : file_make_folder(folder, e) || out_open(&o, path, e);
+                 : file_make_folder(folder, e) || out_open(&out, path, e);
     if (!bad) {
-        json_dumpf(j, o.f, JSON_INDENT(1));
-        putc('\n', o.f);
-        bad = out_commit(&o, e);
+        json_dumpf(j, out.f, JSON_INDENT(1));
+        putc('\n', out.f);
+        bad = out_commit(&out, e);
     }
-    out_abandon(&o);
+    out_abandon(&out);
     free(path);
     return bad ? -1 : 0;
 }
@@ -59,13 +59,13 @@ static json_t *special_token(const char *text, size_t id)
 int tokenizer_adopt(const char *folder, const json_t *from, const struct tokenizer_changes *how,
                     struct err *e)
 {
-    struct tokenizer *t = tokenizer_load_json(from, folder, e); /* checks the file */
-    if (!t)
+    struct tokenizer *tokenizer = tokenizer_load_json(from, folder, e); /* checks the file */
+    if (!tokenizer)
         return -1;
     json_t *j = json_deep_copy(from), *added = json_object_get(j, "added_tokens");
-    const size_t first = tokenizer_size(t);
-    const int64_t bos = how->bos ? tokenizer_id(t, how->bos) : 0;
-    tokenizer_free(t);
+    const size_t first = tokenizer_size(tokenizer);
+    const int64_t bos = how->bos ? tokenizer_id(tokenizer, how->bos) : 0;
+    tokenizer_free(tokenizer);
     if (!json_is_array(added)) {
         added = json_array();
         json_object_set_new(j, "added_tokens", added);

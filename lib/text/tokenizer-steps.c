@@ -6,33 +6,33 @@
 #include "lib/text/tokenizer-load.h"
 #include "lib/text/utf8.h"
 
-static int add_normalizer(const struct tokenizer_load *l, const json_t *j)
+static int add_normalizer(const struct tokenizer_load *load, const json_t *j)
 {
-    struct normalizer *z = &l->t->normalizer;
+    struct normalizer *normalizer = &load->t->normalizer;
     const char *prepend = tokenizer_text(json_object_get(j, "prepend"));
     const char *old = tokenizer_string_of(json_object_get(j, "pattern"));
     const char *by = tokenizer_text(json_object_get(j, "content"));
     int bad = -1;
     if (!strcmp(tokenizer_type(j), "NFC"))
-        bad = normalize_add(z, NORMALIZE_NFC, NULL, NULL);
+        bad = normalize_add(normalizer, NORMALIZE_NFC, NULL, NULL);
     else if (!strcmp(tokenizer_type(j), "Prepend") && prepend)
-        bad = normalize_add(z, NORMALIZE_PREPEND, prepend, NULL);
+        bad = normalize_add(normalizer, NORMALIZE_PREPEND, prepend, NULL);
     else if (!strcmp(tokenizer_type(j), "Replace") && old && by)
-        bad = normalize_add(z, NORMALIZE_REPLACE, old, by);
-    return bad ? tokenizer_refuse(l, "normalizer", j) : 0;
+        bad = normalize_add(normalizer, NORMALIZE_REPLACE, old, by);
+    return bad ? tokenizer_refuse(load, "normalizer", j) : 0;
 }
 
-int tokenizer_load_normalizer(const struct tokenizer_load *l, const json_t *j)
+int tokenizer_load_normalizer(const struct tokenizer_load *load, const json_t *j)
 {
     const json_t *list = json_object_get(j, "normalizers");
     if (!j || json_is_null(j))
         return 0;
     if (strcmp(tokenizer_type(j), "Sequence") != 0)
-        return add_normalizer(l, j);
+        return add_normalizer(load, j);
     if (!json_is_array(list))
-        return tokenizer_refuse(l, "normalizer", j);
+        return tokenizer_refuse(load, "normalizer", j);
     for (size_t i = 0; i < json_array_size(list); i++)
-        if (add_normalizer(l, json_array_get(list, i)))
+        if (add_normalizer(load, json_array_get(list, i)))
             return -1;
     return 0;
 }
@@ -63,29 +63,29 @@ static void put_literal(const char *text, struct buf *to)
 
 /* "invert" swaps the roles of matches and gaps: a gap then joins the match before or after it. A
  * match that joins the gap on its other side gives the same pieces. */
-static int load_split(const struct tokenizer_load *l, const json_t *j)
+static int load_split(const struct tokenizer_load *load, const json_t *j)
 {
     static const enum pretokenize_how inverted[] = {
         PRETOKENIZE_ISOLATED, PRETOKENIZE_CONTIGUOUS, PRETOKENIZE_WITH_NEXT,
         PRETOKENIZE_WITH_PREVIOUS, PRETOKENIZE_KEPT};
-    const json_t *p = json_object_get(j, "pattern");
-    const char *literal = tokenizer_string_of(p);
-    struct buf b = {0};
-    struct pretokenize_rule rule = {.pattern = tokenizer_text(json_object_get(p, "Regex"))};
+    const json_t *part = json_object_get(j, "pattern");
+    const char *literal = tokenizer_string_of(part);
+    struct buf text = {0};
+    struct pretokenize_rule rule = {.pattern = tokenizer_text(json_object_get(part, "Regex"))};
     if ((!rule.pattern && !literal) || behavior_of(j, "", &rule.how))
-        return tokenizer_refuse(l, "pre_tokenizer", j);
+        return tokenizer_refuse(load, "pre_tokenizer", j);
     if (tokenizer_has(j, "invert"))
         rule.how = inverted[rule.how];
     if (literal)
-        put_literal(literal, &b);
-    rule.pattern = literal ? b.data : rule.pattern;
-    int bad = pretokenize_add(&l->t->split, rule, l->path, l->e);
-    buf_free(&b);
+        put_literal(literal, &text);
+    rule.pattern = literal ? text.data : rule.pattern;
+    int bad = pretokenize_add(&load->t->split, rule, load->path, load->e);
+    buf_free(&text);
     return bad;
 }
 
 /* last: 1: no later step reads the byte alphabet. */
-static int load_byte_level(const struct tokenizer_load *l, const json_t *j, int last)
+static int load_byte_level(const struct tokenizer_load *load, const json_t *j, int last)
 {
     int prefix = !json_object_get(j, "add_prefix_space") || tokenizer_has(j, "add_prefix_space");
     int pattern = !json_object_get(j, "use_regex") || tokenizer_has(j, "use_regex");
@@ -93,16 +93,17 @@ static int load_byte_level(const struct tokenizer_load *l, const json_t *j, int 
         return 0;
     struct pretokenize_rule rule = {.prefix_space = prefix, .as_bytes = !last};
     rule.pattern = pattern ? pretokenize_gpt2 : NULL;
-    return pretokenize_add(&l->t->split, rule, l->path, l->e);
+    return pretokenize_add(&load->t->split, rule, load->path, load->e);
 }
 
-static int load_step(const struct tokenizer_load *l, const json_t *j, int last, int *n_byte_levels)
+static int load_step(const struct tokenizer_load *load, const json_t *j, int last,
+                     int *n_byte_levels)
 {
     struct pretokenize_rule rule = {.pattern = NULL};
     if (!strcmp(tokenizer_type(j), "Split"))
-        return load_split(l, j);
+        return load_split(load, j);
     if (!strcmp(tokenizer_type(j), "ByteLevel") && (*n_byte_levels)++ == 0)
-        return load_byte_level(l, j, last);
+        return load_byte_level(load, j, last);
     if (!strcmp(tokenizer_type(j), "Digits")) {
         rule.pattern = pretokenize_digit;
         rule.how = tokenizer_has(j, "individual_digits") ? PRETOKENIZE_ISOLATED
@@ -111,9 +112,9 @@ static int load_step(const struct tokenizer_load *l, const json_t *j, int last, 
                !behavior_of(j, "Isolated", &rule.how)) {
         rule.pattern = pretokenize_punctuation;
     } else {
-        return tokenizer_refuse(l, "pre_tokenizer", j);
+        return tokenizer_refuse(load, "pre_tokenizer", j);
     }
-    return pretokenize_add(&l->t->split, rule, l->path, l->e);
+    return pretokenize_add(&load->t->split, rule, load->path, load->e);
 }
 
 /* 1: U+2581 is what stands for a space. */
@@ -139,13 +140,13 @@ static enum metaspace scheme_of(const json_t *j)
     return scheme && is_off ? METASPACE_NEVER : scheme;
 }
 
-static int load_metaspace(const struct tokenizer_load *l, const json_t *j)
+static int load_metaspace(const struct tokenizer_load *load, const json_t *j)
 {
-    l->t->metaspace = scheme_of(j);
-    if (!l->by_character || !l->t->metaspace || !replaces_space(j))
-        return tokenizer_refuse(l, "pre_tokenizer", j);
+    load->t->metaspace = scheme_of(j);
+    if (!load->by_character || !load->t->metaspace || !replaces_space(j))
+        return tokenizer_refuse(load, "pre_tokenizer", j);
     if (!json_object_get(j, "split") || tokenizer_has(j, "split"))
-        l->t->cuts = TOKENIZER_SPACES;
+        load->t->cuts = TOKENIZER_SPACES;
     return 0;
 }
 
@@ -158,28 +159,28 @@ int tokenizer_has_bytes(const json_t *pre_tokenizer)
     return has;
 }
 
-int tokenizer_load_pre_tokenizer(const struct tokenizer_load *l, const json_t *j)
+int tokenizer_load_pre_tokenizer(const struct tokenizer_load *load, const json_t *j)
 {
     const json_t *list = json_object_get(j, "pretokenizers");
     int n_byte_levels = 0, is_list = !strcmp(tokenizer_type(j), "Sequence");
     size_t n = is_list ? json_array_size(list) : 1;
-    if (l->by_character && (!j || json_is_null(j)))
+    if (load->by_character && (!j || json_is_null(j)))
         return 0;
     if (n == 1 && !strcmp(tokenizer_type(is_list ? json_array_get(list, 0) : j), "Metaspace"))
-        return load_metaspace(l, is_list ? json_array_get(list, 0) : j);
+        return load_metaspace(load, is_list ? json_array_get(list, 0) : j);
     if (n == 0 || !j)
-        return tokenizer_refuse(l, "pre_tokenizer", j);
+        return tokenizer_refuse(load, "pre_tokenizer", j);
     for (size_t i = 0; i < n; i++)
-        if (load_step(l, is_list ? json_array_get(list, i) : j, i + 1 == n, &n_byte_levels))
+        if (load_step(load, is_list ? json_array_get(list, i) : j, i + 1 == n, &n_byte_levels))
             return -1;
-    return n_byte_levels || l->by_character
-               ? 0 : tokenizer_refuse(l, "pre_tokenizer without ByteLevel", j);
+    return n_byte_levels || load->by_character
+               ? 0 : tokenizer_refuse(load, "pre_tokenizer without ByteLevel", j);
 }
 
 /* ---- decoder ---- */
 
 /* A member of SentencePiece's list, in this order; *seen: those before it. */
-static int load_decoding(const struct tokenizer_load *l, const json_t *j, unsigned *seen)
+static int load_decoding(const struct tokenizer_load *load, const json_t *j, unsigned *seen)
 {
     enum { REPLACE = 1, BYTES = 2, FUSE = 4, STRIP = 8, METASPACE = 16 };
     const char *type = tokenizer_type(j), *text;
@@ -198,32 +199,32 @@ static int load_decoding(const struct tokenizer_load *l, const json_t *j, unsign
     else if (!strcmp(type, "Metaspace") && !*seen && replaces_space(j) && scheme_of(j))
         what = METASPACE;
     if (what <= *seen) /* unknown, twice, or in another order */
-        return tokenizer_refuse(l, "decoder", j);
+        return tokenizer_refuse(load, "decoder", j);
     *seen |= what;
-    l->t->decoder.spaces |= what == REPLACE || what == METASPACE;
-    l->t->decoder.bytes |= what == BYTES;
+    load->t->decoder.spaces |= what == REPLACE || what == METASPACE;
+    load->t->decoder.bytes |= what == BYTES;
     if (what == STRIP)
-        l->t->decoder.strip = json_integer_value(json_object_get(j, "start")) > 0;
+        load->t->decoder.strip = json_integer_value(json_object_get(j, "start")) > 0;
     if (what == STRIP && json_integer_value(json_object_get(j, "start")) > 1)
-        return tokenizer_refuse(l, "decoder", j);
-    l->t->decoder.bare_first |= what == METASPACE && scheme_of(j) != METASPACE_NEVER;
+        return tokenizer_refuse(load, "decoder", j);
+    load->t->decoder.bare_first |= what == METASPACE && scheme_of(j) != METASPACE_NEVER;
     return 0;
 }
 
 /* ByteLevel, alone or as the only member of a Sequence; or the list of SentencePiece. */
-int tokenizer_load_decoder(const struct tokenizer_load *l, const json_t *j)
+int tokenizer_load_decoder(const struct tokenizer_load *load, const json_t *j)
 {
     const json_t *list = json_object_get(j, "decoders");
     int is_list = !strcmp(tokenizer_type(j), "Sequence");
     size_t n = is_list ? json_array_size(list) : 1;
     unsigned seen = 0;
-    if (!l->by_character && n == 1 &&
+    if (!load->by_character && n == 1 &&
         !strcmp(tokenizer_type(is_list ? json_array_get(list, 0) : j), "ByteLevel"))
         return 0;
-    if (!l->by_character || n == 0)
-        return tokenizer_refuse(l, "decoder", j);
+    if (!load->by_character || n == 0)
+        return tokenizer_refuse(load, "decoder", j);
     for (size_t i = 0; i < n; i++)
-        if (load_decoding(l, is_list ? json_array_get(list, i) : j, &seen))
+        if (load_decoding(load, is_list ? json_array_get(list, i) : j, &seen))
             return -1;
     return 0;
 }

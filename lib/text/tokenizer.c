@@ -13,48 +13,49 @@
 #include "lib/text/tokenizer-parts.h"
 #include "lib/text/utf8.h"
 
-void tokenizer_cutters(struct tokenizer *t)
+void tokenizer_cutters(struct tokenizer *tokenizer)
 {
     struct buf work[2] = {{0}, {0}};
-    t->raw.tokens = t->normal.tokens = t->added;
-    for (size_t i = 0; i < t->n_added; i++) {
-        const struct added *a = &t->added[i];
-        size_t n = a->len;
-        const char *text = a->normalized ? normalize_run(&t->normalizer, work, a->text, &n)
-                                         : a->text;
-        cutter_add(a->normalized ? &t->normal : &t->raw, text, n, (int32_t)i);
+    tokenizer->raw.tokens = tokenizer->normal.tokens = tokenizer->added;
+    for (size_t i = 0; i < tokenizer->n_added; i++) {
+        const struct added *added = &tokenizer->added[i];
+        size_t n = added->len;
+        const char *text = added->normalized
+                               ? normalize_run(&tokenizer->normalizer, work, added->text, &n)
+                               : added->text;
+        cutter_add(added->normalized ? &tokenizer->normal : &tokenizer->raw, text, n, (int32_t)i);
     }
     buf_free(&work[0]);
     buf_free(&work[1]);
 }
 
-void tokenizer_free(struct tokenizer *t)
+void tokenizer_free(struct tokenizer *tokenizer)
 {
-    if (!t)
+    if (!tokenizer)
         return;
-    for (size_t i = 0; i < t->n_added; i++)
-        free(t->added[i].text);
-    free(t->added);
-    cutter_free(&t->raw);
-    cutter_free(&t->normal);
-    ids_free(&t->front);
-    ids_free(&t->back);
-    pretokenize_free(&t->split);
-    normalize_free(&t->normalizer);
-    bpe_free(&t->bpe);
-    buf_free(&t->pieces.bytes);
-    free(t->pieces.v);
-    free(t);
+    for (size_t i = 0; i < tokenizer->n_added; i++)
+        free(tokenizer->added[i].text);
+    free(tokenizer->added);
+    cutter_free(&tokenizer->raw);
+    cutter_free(&tokenizer->normal);
+    ids_free(&tokenizer->front);
+    ids_free(&tokenizer->back);
+    pretokenize_free(&tokenizer->split);
+    normalize_free(&tokenizer->normalizer);
+    bpe_free(&tokenizer->bpe);
+    buf_free(&tokenizer->pieces.bytes);
+    free(tokenizer->pieces.v);
+    free(tokenizer);
 }
 
-size_t tokenizer_size(const struct tokenizer *t)
+size_t tokenizer_size(const struct tokenizer *tokenizer)
 {
-    return t->pieces.n;
+    return tokenizer->pieces.n;
 }
 
-const struct ids *tokenizer_before(const struct tokenizer *t)
+const struct ids *tokenizer_before(const struct tokenizer *tokenizer)
 {
-    return &t->front;
+    return &tokenizer->front;
 }
 
 /* One walk over a text. Marks are a byte for each byte of text; no special token is found over a
@@ -77,91 +78,93 @@ struct part {
 };
 
 /* The part as Metaspace leaves it: U+2581 for spaces, perhaps one in front. */
-static struct part spaced(struct walk *k, struct part x)
+static struct part spaced(struct walk *k, struct part part)
 {
     const size_t len = strlen(TOKENIZER_SPACE);
-    struct buf *b = &k->spaced;
+    struct buf *text = &k->spaced;
     enum metaspace how = k->t->metaspace;
-    buf_clear(b);
-    int begins = x.s[0] == ' ' || (x.n >= len && !memcmp(x.s, TOKENIZER_SPACE, len));
+    buf_clear(text);
+    int begins = part.s[0] == ' ' || (part.n >= len && !memcmp(part.s, TOKENIZER_SPACE, len));
     if (!begins && (how == METASPACE_ALWAYS || (how == METASPACE_FIRST && k->at_start)))
-        buf_text(b, TOKENIZER_SPACE);
-    for (size_t i = 0, end; i < x.n; i = end + 1) {
-        const char *space = memchr(x.s + i, ' ', x.n - i);
-        end = space ? (size_t)(space - x.s) : x.n;
-        buf_put(b, x.s + i, end - i);
+        buf_text(text, TOKENIZER_SPACE);
+    for (size_t i = 0, end; i < part.n; i = end + 1) {
+        const char *space = memchr(part.s + i, ' ', part.n - i);
+        end = space ? (size_t)(space - part.s) : part.n;
+        buf_put(text, part.s + i, end - i);
         if (space)
-            buf_text(b, TOKENIZER_SPACE);
+            buf_text(text, TOKENIZER_SPACE);
     }
-    return (struct part){b->data, NULL, b->len};
+    return (struct part){text->data, NULL, text->len};
 }
 
-static int add_words(struct walk *k, struct part x, struct err *e)
+static int add_words(struct walk *k, struct part part, struct err *e)
 {
     if (k->t->metaspace)
-        x = spaced(k, x);
-    return pretokenize_run(&k->t->split, &k->split, x.s, x.n, e);
+        part = spaced(k, part);
+    return pretokenize_run(&k->t->split, &k->split, part.s, part.n, e);
 }
 
-/* Pushes the tokens that c finds; between() gets the rest. */
-static int cut_up(struct walk *k, const struct cutter *c, struct part x,
+/* Pushes the tokens that cutter finds; between() gets the rest. */
+static int cut_up(struct walk *k, const struct cutter *cutter, struct part part,
                   int (*between)(struct walk *, struct part, struct err *), struct err *e)
 {
     size_t done = 0;
     int at_start = k->at_start, found = 1;
-    struct cut m = {x.n, x.n, 0};
-    const struct cutter_plain plain = {k->plain.all, x.marks};
+    struct cut cut = {part.n, part.n, 0};
+    const struct cutter_plain plain = {k->plain.all, part.marks};
     while (found) {
-        found = cutter_next(c, x.s, x.n, done, plain, &m);
+        found = cutter_next(cutter, part.s, part.n, done, plain, &cut);
         if (!found)
-            m.begin = m.end = x.n;
+            cut.begin = cut.end = part.n;
         k->at_start = at_start && done == 0;
-        if (m.begin > done &&
-            between(k, (struct part){x.s + done, x.marks ? x.marks + done : NULL, m.begin - done},
+        if (cut.begin > done &&
+            between(k,
+                    (struct part){part.s + done, part.marks ? part.marks + done : NULL,
+                                  cut.begin - done},
                     e))
             return -1;
         if (found)
-            ids_push(k->out, m.id);
-        done = m.end;
+            ids_push(k->out, cut.id);
+        done = cut.end;
     }
     return 0;
 }
 
 /* The marks of the normalized part, n bytes: each run of equally marked bytes is normalized alone,
  * and its result gets the same mark. If the lengths do not add up to n, all bytes are marked. */
-static const char *marks_after(struct walk *k, struct part x, size_t n)
+static const char *marks_after(struct walk *k, struct part part, size_t n)
 {
-    struct buf *b = &k->marks, work[2] = {{0}, {0}};
-    buf_clear(b);
-    for (size_t i = 0, end; i < x.n; i = end) {
-        for (end = i + 1; end < x.n && x.marks[end] == x.marks[i];)
+    struct buf *text = &k->marks, work[2] = {{0}, {0}};
+    buf_clear(text);
+    for (size_t i = 0, end; i < part.n; i = end) {
+        for (end = i + 1; end < part.n && part.marks[end] == part.marks[i];)
             end++;
         size_t len = end - i;
-        normalize_run(&k->t->normalizer, work, x.s + i, &len);
-        buf_reserve(b, len);
-        memset(b->data + b->len, x.marks[i], len);
-        b->len += len;
+        normalize_run(&k->t->normalizer, work, part.s + i, &len);
+        buf_reserve(text, len);
+        memset(text->data + text->len, part.marks[i], len);
+        text->len += len;
     }
     buf_free(&work[0]);
     buf_free(&work[1]);
-    if (b->len != n) {
-        buf_clear(b);
-        buf_reserve(b, n);
-        memset(b->data, 1, n);
+    if (text->len != n) {
+        buf_clear(text);
+        buf_reserve(text, n);
+        memset(text->data, 1, n);
     }
-    return b->data;
+    return text->data;
 }
 
-static int normalize(struct walk *k, struct part x, struct err *e)
+static int normalize(struct walk *k, struct part part, struct err *e)
 {
-    struct part to = x;
-    to.s = normalize_run(&k->t->normalizer, k->normal, x.s, &to.n);
+    struct part to = part;
+    to.s = normalize_run(&k->t->normalizer, k->normal, part.s, &to.n);
     if (!k->t->normal.n || !to.n) { /* no tokens to look for */
         to.marks = NULL;
         return to.n ? add_words(k, to, e) : 0;
     }
-    if (to.s != x.s && x.marks)
-        to.marks = marks_after(k, x, to.n);
+    if (to.s != part.s && part.marks)
+        to.marks = marks_after(k, part, to.n);
     return cut_up(k, &k->t->normal, to, add_words, e);
 }
 
@@ -184,36 +187,36 @@ static int walk(struct walk *k, const char *text, size_t n, pretokenize_word *wo
     return bad;
 }
 
-int tokenizer_words(const struct tokenizer *t, const char *text, size_t n, pretokenize_word *word,
-                    void *ctx, struct err *e)
+int tokenizer_words(const struct tokenizer *tokenizer, const char *text, size_t n,
+                    pretokenize_word *word, void *ctx, struct err *e)
 {
     struct ids dropped = {0};
-    struct walk k = {.t = t, .out = &dropped};
+    struct walk k = {.t = tokenizer, .out = &dropped};
     int bad = walk(&k, text, n, word, ctx, e);
     ids_free(&dropped);
     return bad;
 }
 
 /* The first U+2581; NULL: none. Faster than memmem for the short parts of a text. */
-static const char *find_space(const char *s, size_t n)
+static const char *find_space(const char *text, size_t n)
 {
-    const char *end = s + n, *at;
-    for (; (at = memchr(s, TOKENIZER_SPACE[0], (size_t)(end - s))); s = at + 1)
+    const char *end = text + n, *at;
+    for (; (at = memchr(text, TOKENIZER_SPACE[0], (size_t)(end - text))); text = at + 1)
         if (end - at > 2 && at[1] == TOKENIZER_SPACE[1] && at[2] == TOKENIZER_SPACE[2])
             return at;
     return NULL;
 }
 
-/* Length of the word at s up to its next cut, at U+2581 as `cuts` says. */
-static size_t find_cut(enum tokenizer_cuts cuts, const char *s, size_t n)
+/* Length of the word at text up to its next cut, at U+2581 as `cuts` says. */
+static size_t find_cut(enum tokenizer_cuts cuts, const char *text, size_t n)
 {
     const size_t len = strlen(TOKENIZER_SPACE);
     size_t after = 0; /* the end of the last space */
     for (size_t i = 0; cuts != TOKENIZER_WHOLE && i < n;) {
-        const char *at = find_space(s + i, n - i);
+        const char *at = find_space(text + i, n - i);
         if (!at)
             break;
-        i = (size_t)(at - s);
+        i = (size_t)(at - text);
         if (i > 0 && (cuts == TOKENIZER_SPACES || i != after))
             return i;
         i += len;
@@ -222,13 +225,13 @@ static size_t find_cut(enum tokenizer_cuts cuts, const char *s, size_t n)
     return n;
 }
 
-static int add_word(void *ctx, const char *s, size_t n, struct err *e)
+static int add_word(void *ctx, const char *text, size_t n, struct err *e)
 {
     struct walk *k = ctx;
     int bad = 0;
-    for (size_t len; n > 0 && !bad; s += len, n -= len) {
-        len = find_cut(k->t->cuts, s, n);
-        bad = bpe_word(&k->t->bpe, &k->bpe, s, len, k->out, e);
+    for (size_t len; n > 0 && !bad; text += len, n -= len) {
+        len = find_cut(k->t->cuts, text, n);
+        bad = bpe_word(&k->t->bpe, &k->bpe, text, len, k->out, e);
     }
     return bad;
 }
@@ -247,69 +250,70 @@ static int encode(struct walk *k, const char *text, size_t n, int flags, struct 
     return 0;
 }
 
-int tokenizer_encode(const struct tokenizer *t, const char *text, size_t n, int flags,
+int tokenizer_encode(const struct tokenizer *tokenizer, const char *text, size_t n, int flags,
                      struct ids *out, struct err *e)
 {
-    struct walk k = {.t = t, .plain.all = (flags & ENCODE_PLAIN) != 0, .out = out};
+    struct walk k = {.t = tokenizer, .plain.all = (flags & ENCODE_PLAIN) != 0, .out = out};
     return encode(&k, text, n, flags, e);
 }
 
-int tokenizer_encode_marked(const struct tokenizer *t, const char *text, size_t n,
+int tokenizer_encode_marked(const struct tokenizer *tokenizer, const char *text, size_t n,
                             const char *marks, struct ids *out, struct err *e)
 {
-    struct walk k = {.t = t, .plain.marks = marks, .out = out};
+    struct walk k = {.t = tokenizer, .plain.marks = marks, .out = out};
     return encode(&k, text, n, 0, e);
 }
 
 /* ---- decoding ---- */
 
 /* The byte that the text of a piece names: "<0x0A>". -1: it names none. */
-static int byte_of(const struct tokenizer *t, const struct piece *p)
+static int byte_of(const struct tokenizer *tokenizer, const struct piece *piece)
 {
     unsigned byte = 0;
-    if (!t->decoder.bytes || !(p->flags & PIECE_BYTE))
+    if (!tokenizer->decoder.bytes || !(piece->flags & PIECE_BYTE))
         return -1;
     for (size_t i = 3; i < 5; i++) {
-        char c = t->pieces.bytes.data[p->at + i];
+        char c = tokenizer->pieces.bytes.data[piece->at + i];
         byte = byte * 16 + (unsigned)(c <= '9' ? c - '0' : (c | 32) - 'a' + 10);
     }
     return (int)byte;
 }
 
 /* Appends the text of a piece that names no byte. spaces: 0: they are dropped. */
-static void put_piece(const struct tokenizer *t, const struct piece *p, int spaces,
+static void put_piece(const struct tokenizer *tokenizer, const struct piece *piece, int spaces,
                       struct buf *out)
 {
     const size_t len = strlen(TOKENIZER_SPACE);
-    const char *s = t->pieces.bytes.data + p->at, *end = s + p->len, *at;
-    while (t->decoder.spaces && (at = find_space(s, (size_t)(end - s)))) {
-        buf_put(out, s, (size_t)(at - s));
+    const char *text = tokenizer->pieces.bytes.data + piece->at, *end = text + piece->len, *at;
+    while (tokenizer->decoder.spaces && (at = find_space(text, (size_t)(end - text)))) {
+        buf_put(out, text, (size_t)(at - text));
         if (spaces)
             buf_char(out, ' ');
-        s = at + len;
+        text = at + len;
     }
-    buf_put(out, s, (size_t)(end - s));
+    buf_put(out, text, (size_t)(end - text));
 }
 
 /* The piece of an id; NULL: decoding leaves the id out. */
-static const struct piece *shown_piece(const struct tokenizer *t, int32_t id, int skip_special)
+static const struct piece *shown_piece(const struct tokenizer *tokenizer, int32_t id,
+                                       int skip_special)
 {
-    if (id < 0 || (size_t)id >= t->pieces.n)
+    if (id < 0 || (size_t)id >= tokenizer->pieces.n)
         return NULL;
-    const struct piece *p = &t->pieces.v[id];
-    return skip_special && p->flags & PIECE_SPECIAL ? NULL : p;
+    const struct piece *piece = &tokenizer->pieces.v[id];
+    return skip_special && piece->flags & PIECE_SPECIAL ? NULL : piece;
 }
 
-void tokenizer_bytes(const struct tokenizer *t, const int32_t *ids, size_t n, int skip_special,
-                     struct buf *out)
+void tokenizer_bytes(const struct tokenizer *tokenizer, const int32_t *ids, size_t n,
+                     int skip_special, struct buf *out)
 {
     for (size_t i = 0; i < n; i++) {
-        const struct piece *p = shown_piece(t, ids[i], skip_special);
-        int byte = p ? byte_of(t, p) : -1;
+        const struct piece *piece = shown_piece(tokenizer, ids[i], skip_special);
+        int byte = piece ? byte_of(tokenizer, piece) : -1;
         if (byte >= 0)
             buf_char(out, (char)byte);
-        else if (p)
-            put_piece(t, p, 1, out);
+        else if (piece)
+            put_piece(tokenizer, piece, 1, out);
     }
 }
 
@@ -326,67 +330,71 @@ static void put_run(struct buf *run, struct buf *out)
 }
 
 /* The decoders of SentencePiece. */
-static void decode_pieces(const struct tokenizer *t, const int32_t *ids, size_t n,
+static void decode_pieces(const struct tokenizer *tokenizer, const int32_t *ids, size_t n,
                           int skip_special, struct buf *out)
 {
     struct buf run = {0}, text = {0};
-    int first = t->decoder.bare_first;
+    int first = tokenizer->decoder.bare_first;
     for (size_t i = 0; i < n; i++) {
-        const struct piece *p = shown_piece(t, ids[i], skip_special);
-        int byte = p ? byte_of(t, p) : -1;
+        const struct piece *piece = shown_piece(tokenizer, ids[i], skip_special);
+        int byte = piece ? byte_of(tokenizer, piece) : -1;
         if (byte >= 0)
             buf_char(&run, (char)byte);
-        if (byte < 0 && p) {
+        if (byte < 0 && piece) {
             put_run(&run, &text);
-            put_piece(t, p, !first, &text);
+            put_piece(tokenizer, piece, !first, &text);
         }
-        first = first && !p;
+        first = first && !piece;
     }
     put_run(&run, &text);
-    size_t strip = t->decoder.strip && text.len && text.data[0] == ' ';
+    size_t strip = tokenizer->decoder.strip && text.len && text.data[0] == ' ';
     utf8_put_lossy(out, text.data ? text.data + strip : "", text.len - strip);
     buf_free(&run);
     buf_free(&text);
 }
 
-void tokenizer_decode(const struct tokenizer *t, const int32_t *ids, size_t n, int skip_special,
-                      struct buf *out)
+void tokenizer_decode(const struct tokenizer *tokenizer, const int32_t *ids, size_t n,
+                      int skip_special, struct buf *out)
 {
-    if (t->bpe.by_character) {
-        decode_pieces(t, ids, n, skip_special, out);
+    if (tokenizer->bpe.by_character) {
+        decode_pieces(tokenizer, ids, n, skip_special, out);
         return;
     }
     struct buf bytes = {0};
-    tokenizer_bytes(t, ids, n, skip_special, &bytes);
+    tokenizer_bytes(tokenizer, ids, n, skip_special, &bytes);
     utf8_put_lossy(out, bytes.data, bytes.len);
     buf_free(&bytes);
 }
 
 /* Added tokens by their text; vocabulary by the file's spelling ("\u0120the") or by plain bytes. */
-int32_t tokenizer_id(const struct tokenizer *t, const char *piece)
+int32_t tokenizer_id(const struct tokenizer *tokenizer, const char *piece)
 {
     size_t n = strlen(piece);
-    for (size_t i = 0; i < t->n_added; i++)
-        if (t->added[i].len == n && !memcmp(t->added[i].text, piece, n))
-            return t->added[i].id;
-    struct buf b = {0};
+    for (size_t i = 0; i < tokenizer->n_added; i++)
+        if (tokenizer->added[i].len == n && !memcmp(tokenizer->added[i].text, piece, n))
+            return tokenizer->added[i].id;
+    struct buf text = {0};
     int32_t id = -1;
-    if (!t->bpe.by_character && n > 0 && utf8_valid(piece, n) == n && !alphabet_bytes(piece, n, &b))
-        id = bpe_find(&t->bpe, b.data, b.len);
+    if (!tokenizer->bpe.by_character && n > 0 && utf8_valid(piece, n) == n &&
+        !alphabet_bytes(piece, n, &text))
+        id = bpe_find(&tokenizer->bpe, text.data, text.len);
     if (id < 0 && n > 0)
-        id = bpe_find(&t->bpe, piece, n);
-    buf_free(&b);
+        id = bpe_find(&tokenizer->bpe, piece, n);
+    buf_free(&text);
     return id;
 }
 
-int tokenizer_is_special(const struct tokenizer *t, int32_t id)
+int tokenizer_is_special(const struct tokenizer *tokenizer, int32_t id)
 {
-    return id >= 0 && (size_t)id < t->pieces.n && t->pieces.v[id].flags & PIECE_SPECIAL ? 1 : 0;
+    return id >= 0 && (size_t)id < tokenizer->pieces.n &&
+                   tokenizer->pieces.v[id].flags & PIECE_SPECIAL
+               ? 1
+               : 0;
 }
 
-const char *tokenizer_hash(const struct tokenizer *t)
+const char *tokenizer_hash(const struct tokenizer *tokenizer)
 {
-    return t->hash;
+    return tokenizer->hash;
 }
 
 static int same_piece(const struct tokenizer *a, const struct tokenizer *b, size_t id)
@@ -398,28 +406,29 @@ static int same_piece(const struct tokenizer *a, const struct tokenizer *b, size
 }
 
 /* "'word'" as far as it can be shown. */
-static void show(const struct tokenizer *t, size_t id, char text[64])
+static void show(const struct tokenizer *tokenizer, size_t id, char text[64])
 {
-    const struct piece *p = &t->pieces.v[id];
-    int n = snprintf(text, 64, "'%.*s'", p->len < 50 ? (int)p->len : 50,
-                     p->len ? t->pieces.bytes.data + p->at : "");
+    const struct piece *piece = &tokenizer->pieces.v[id];
+    int n = snprintf(text, 64, "'%.*s'", piece->len < 50 ? (int)piece->len : 50,
+                     piece->len ? tokenizer->pieces.bytes.data + piece->at : "");
     for (int i = 0; i < n; i++)
         if ((unsigned char)text[i] < ' ' || (unsigned char)text[i] > '~')
             text[i] = '?';
 }
 
-int tokenizer_differs(const struct tokenizer *a, const struct tokenizer *b,
+int tokenizer_differs(const struct tokenizer *one, const struct tokenizer *other,
                       char what[TOKENIZER_DIFFERS])
 {
     char x[64], y[64];
-    if (!strcmp(a->hash, b->hash))
+    if (!strcmp(one->hash, other->hash))
         return 0;
-    if (a->pieces.n != b->pieces.n)
-        return snprintf(what, TOKENIZER_DIFFERS, "%zu ids, not %zu", a->pieces.n, b->pieces.n) > 0;
-    for (size_t id = 0; id < a->pieces.n; id++)
-        if (!same_piece(a, b, id)) {
-            show(a, id, x);
-            show(b, id, y);
+    if (one->pieces.n != other->pieces.n)
+        return snprintf(what, TOKENIZER_DIFFERS, "%zu ids, not %zu", one->pieces.n,
+                        other->pieces.n) > 0;
+    for (size_t id = 0; id < one->pieces.n; id++)
+        if (!same_piece(one, other, id)) {
+            show(one, id, x);
+            show(other, id, y);
             return snprintf(what, TOKENIZER_DIFFERS, "id %zu is %s, not %s", id, x, y) > 0;
         }
     return 0;

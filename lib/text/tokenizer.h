@@ -30,38 +30,38 @@ struct tokenizer *tokenizer_load(const char *folder, struct err *e);
 struct tokenizer *tokenizer_load_json(const json_t *j, const char *path, struct err *e);
 /* The keys of the GGUF file `path` as the contents of tokenizer.json; the caller's. NULL: 65. */
 json_t *tokenizer_of_gguf(const json_t *keys, const char *path, struct err *e);
-void tokenizer_free(struct tokenizer *t);
-size_t tokenizer_size(const struct tokenizer *t); /* largest id + 1 */
+void tokenizer_free(struct tokenizer *tokenizer);
+size_t tokenizer_size(const struct tokenizer *tokenizer); /* largest id + 1 */
 
 /* text: n bytes of valid UTF-8 (else EXIT_BAD_DATA with the byte offset). */
 enum { ENCODE_SPECIAL = 1, /* apply the post-processor (BOS...) */
        ENCODE_PLAIN = 2    /* special-token texts inside the input are ordinary text */ };
 /* Appends to *out. */
-int tokenizer_encode(const struct tokenizer *t, const char *text, size_t n, int flags,
+int tokenizer_encode(const struct tokenizer *tokenizer, const char *text, size_t n, int flags,
                      struct ids *out, struct err *e);
 /* The same; marks has a byte for each byte of text. No special token is found over a byte whose
  * mark is 1. marks NULL: all are 0. */
-int tokenizer_encode_marked(const struct tokenizer *t, const char *text, size_t n,
+int tokenizer_encode_marked(const struct tokenizer *tokenizer, const char *text, size_t n,
                             const char *marks, struct ids *out, struct err *e);
 /* Appends the bytes of the ids, which may begin and end inside a character. Special
  * tokens are dropped when skip_special. Ids without a piece give nothing. */
-void tokenizer_bytes(const struct tokenizer *t, const int32_t *ids, size_t n, int skip_special,
-                     struct buf *out);
+void tokenizer_bytes(const struct tokenizer *tokenizer, const int32_t *ids, size_t n,
+                     int skip_special, struct buf *out);
 /* The same as valid UTF-8: incomplete characters become U+FFFD. The tokenizer's decoder may drop
  * the space at the beginning. */
-void tokenizer_decode(const struct tokenizer *t, const int32_t *ids, size_t n, int skip_special,
-                      struct buf *out);
+void tokenizer_decode(const struct tokenizer *tokenizer, const int32_t *ids, size_t n,
+                      int skip_special, struct buf *out);
 /* Id of an exact piece or added token; -1: none. */
-int32_t tokenizer_id(const struct tokenizer *t, const char *piece);
-int tokenizer_is_special(const struct tokenizer *t, int32_t id);
+int32_t tokenizer_id(const struct tokenizer *tokenizer, const char *piece);
+int tokenizer_is_special(const struct tokenizer *tokenizer, int32_t id);
 /* 1: an id has different tokens in a and b, or is in only one; `what` has a message. */
 enum { TOKENIZER_DIFFERS = 256 };
-int tokenizer_differs(const struct tokenizer *a, const struct tokenizer *b,
+int tokenizer_differs(const struct tokenizer *one, const struct tokenizer *other,
                       char what[TOKENIZER_DIFFERS]);
 /* The ids that the post-processor puts before a text, borrowed. */
-const struct ids *tokenizer_before(const struct tokenizer *t);
+const struct ids *tokenizer_before(const struct tokenizer *tokenizer);
 /* SHA-256 of tokenizer.json, 64 hex digits, borrowed. */
-const char *tokenizer_hash(const struct tokenizer *t);
+const char *tokenizer_hash(const struct tokenizer *tokenizer);
 
 /* Learns a byte-level BPE tokenizer from texts and writes folder/tokenizer.json with LLaDA's
  * pre-tokenizer pattern (one digit a piece), NFC, and the given special tokens after the merges.

@@ -9,23 +9,26 @@
 
 int utf8_char(const char *text, size_t n)
 {
-    const unsigned char *s = (const unsigned char *)text;
-    unsigned c = s[0], lo = 0x80, hi = 0xBF;
-    if (c < 0x80)
+    const unsigned char *bytes = (const unsigned char *)text;
+    unsigned first = bytes[0], lo = 0x80, hi = 0xBF;
+    if (first < 0x80)
         return 1;
-    int more = c >= 0xC2 && c <= 0xDF ? 1 : (c & 0xF0) == 0xE0 ? 2 : c >= 0xF0 && c <= 0xF4 ? 3 : 0;
+    int more = first >= 0xC2 && first <= 0xDF   ? 1
+               : (first & 0xF0) == 0xE0         ? 2
+               : first >= 0xF0 && first <= 0xF4 ? 3
+                                                : 0;
     if (!more)
         return -1;
-    if (c == 0xE0)
+    if (first == 0xE0)
         lo = 0xA0; /* shorter forms exist */
-    if (c == 0xED)
+    if (first == 0xED)
         hi = 0x9F; /* surrogates */
-    if (c == 0xF0)
+    if (first == 0xF0)
         lo = 0x90;
-    if (c == 0xF4)
+    if (first == 0xF4)
         hi = 0x8F; /* above U+10FFFF */
     for (int i = 1; i <= more; i++) {
-        if ((size_t)i >= n || s[i] < lo || s[i] > hi)
+        if ((size_t)i >= n || bytes[i] < lo || bytes[i] > hi)
             return -i;
         lo = 0x80;
         hi = 0xBF;
@@ -33,16 +36,16 @@ int utf8_char(const char *text, size_t n)
     return more + 1;
 }
 
-size_t utf8_valid(const char *s, size_t n)
+size_t utf8_valid(const char *text, size_t n)
 {
     size_t i = 0;
     while (i < n) {
         uint64_t eight;
-        while (i + 8 <= n && (memcpy(&eight, s + i, 8), !(eight & 0x8080808080808080u)))
+        while (i + 8 <= n && (memcpy(&eight, text + i, 8), !(eight & 0x8080808080808080u)))
             i += 8;
         if (i >= n)
             break;
-        int k = utf8_char(s + i, n - i);
+        int k = utf8_char(text + i, n - i);
         if (k < 0)
             return i;
         i += (size_t)k;
@@ -50,12 +53,12 @@ size_t utf8_valid(const char *s, size_t n)
     return n;
 }
 
-size_t utf8_whole(const char *s, size_t n)
+size_t utf8_whole(const char *text, size_t n)
 {
     for (size_t k = 1; k <= 3 && k <= n; k++) {
-        unsigned char c = (unsigned char)s[n - k];
+        unsigned char c = (unsigned char)text[n - k];
         if (c >= 0xC0) /* where a character begins */
-            return utf8_char(s + n - k, k) == -(int)k ? n - k : n;
+            return utf8_char(text + n - k, k) == -(int)k ? n - k : n;
         if (c < 0x80)
             return n;
     }
@@ -64,41 +67,41 @@ size_t utf8_whole(const char *s, size_t n)
 
 uint32_t utf8_read(const char *text, size_t *len)
 {
-    const unsigned char *s = (const unsigned char *)text;
-    uint32_t c = s[0];
+    const unsigned char *bytes = (const unsigned char *)text;
+    uint32_t c = bytes[0];
     *len = c < 0x80 ? 1 : c < 0xE0 ? 2 : c < 0xF0 ? 3 : 4;
     if (*len > 1)
         c &= 0x7Fu >> *len;
     for (size_t i = 1; i < *len; i++)
-        c = c << 6 | (s[i] & 0x3Fu);
+        c = c << 6 | (bytes[i] & 0x3Fu);
     return c;
 }
 
-size_t utf8_before(const char *s, size_t at)
+size_t utf8_before(const char *text, size_t at)
 {
     do
         at--;
-    while (at > 0 && ((unsigned char)s[at] & 0xC0) == 0x80);
+    while (at > 0 && ((unsigned char)text[at] & 0xC0) == 0x80);
     return at;
 }
 
-void utf8_put(struct buf *b, uint32_t code)
+void utf8_put(struct buf *text, uint32_t code)
 {
     utf8proc_uint8_t s[4];
-    buf_put(b, s, (size_t)utf8proc_encode_char((utf8proc_int32_t)code, s));
+    buf_put(text, s, (size_t)utf8proc_encode_char((utf8proc_int32_t)code, s));
 }
 
-void utf8_put_lossy(struct buf *b, const char *s, size_t n)
+void utf8_put_lossy(struct buf *text, const char *bytes, size_t n)
 {
     while (n > 0) {
-        size_t good = utf8_valid(s, n);
-        buf_put(b, s, good);
-        s += good;
+        size_t good = utf8_valid(bytes, n);
+        buf_put(text, bytes, good);
+        bytes += good;
         n -= good;
         if (n > 0) {
-            size_t bad = (size_t)-utf8_char(s, n);
-            utf8_put(b, 0xFFFD);
-            s += bad;
+            size_t bad = (size_t)-utf8_char(bytes, n);
+            utf8_put(text, 0xFFFD);
+            bytes += bad;
             n -= bad;
         }
     }

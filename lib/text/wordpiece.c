@@ -27,10 +27,10 @@ struct wordpiece {
 
 /* ---- the files ---- */
 
-static int find(const struct wordpiece *w, const char *where, const char *piece, int32_t *id,
-                struct err *e)
+static int find(const struct wordpiece *wordpiece, const char *where, const char *piece,
+                int32_t *id, struct err *e)
 {
-    const json_t *j = json_object_get(w->vocab, piece);
+    const json_t *j = json_object_get(wordpiece->vocab, piece);
     if (!j)
         return err_set(e, EXIT_BAD_DATA, "%s: expected a vocabulary with %s", where, piece);
     *id = (int32_t)json_integer_value(j);
@@ -38,38 +38,39 @@ static int find(const struct wordpiece *w, const char *where, const char *piece,
 }
 
 /* Checks every id of the vocabulary and finds the special ones. */
-static int check(struct wordpiece *w, const char *where, struct err *e)
+static int check(struct wordpiece *wordpiece, const char *where, struct err *e)
 {
     const char *piece;
     const json_t *id;
-    json_object_foreach(w->vocab, piece, id) {
+    json_object_foreach(wordpiece->vocab, piece, id) {
         if (!json_is_integer(id) || json_integer_value(id) < 0 ||
             json_integer_value(id) >= ID_LIMIT)
             return err_set(e, EXIT_BAD_DATA, "%s: id of \"%.60s\": expected integer from 0 to %d",
                            where, piece, ID_LIMIT - 1);
-        if ((size_t)json_integer_value(id) >= w->size)
-            w->size = (size_t)json_integer_value(id) + 1;
+        if ((size_t)json_integer_value(id) >= wordpiece->size)
+            wordpiece->size = (size_t)json_integer_value(id) + 1;
     }
-    return find(w, where, "[CLS]", &w->begin, e) || find(w, where, "[SEP]", &w->end, e) ||
-                   find(w, where, "[UNK]", &w->unknown, e)
+    return find(wordpiece, where, "[CLS]", &wordpiece->begin, e) ||
+                   find(wordpiece, where, "[SEP]", &wordpiece->end, e) ||
+                   find(wordpiece, where, "[UNK]", &wordpiece->unknown, e)
                ? -1
                : 0;
 }
 
-static int is_text(const json_t *o, const char *key, const char *wanted)
+static int is_text(const json_t *object, const char *key, const char *wanted)
 {
-    const char *got = json_string_value(json_object_get(o, key));
+    const char *got = json_string_value(json_object_get(object, key));
     return got && !strcmp(got, wanted);
 }
 
 /* strip_accents; its default is lower-casing. */
-static void set_case(struct wordpiece *w, int lower, const json_t *strip)
+static void set_case(struct wordpiece *wordpiece, int lower, const json_t *strip)
 {
-    w->lower = lower;
-    w->bare = json_is_boolean(strip) ? json_is_true(strip) : lower;
+    wordpiece->lower = lower;
+    wordpiece->bare = json_is_boolean(strip) ? json_is_true(strip) : lower;
 }
 
-static int read_json(struct wordpiece *w, const char *path, const json_t *j, struct err *e)
+static int read_json(struct wordpiece *wordpiece, const char *path, const json_t *j, struct err *e)
 {
     const json_t *model = json_object_get(j, "model"), *n = json_object_get(j, "normalizer");
     const json_t *most = json_object_get(model, "max_input_chars_per_word");
@@ -89,35 +90,35 @@ static int read_json(struct wordpiece *w, const char *path, const json_t *j, str
                        WORD_CHARACTERS);
     if (!json_is_object(json_object_get(model, "vocab")))
         return err_set(e, EXIT_BAD_DATA, "%s: model: vocab: expected an object", path);
-    w->vocab = json_incref(json_object_get(model, "vocab"));
-    set_case(w, json_is_true(json_object_get(n, "lowercase")),
+    wordpiece->vocab = json_incref(json_object_get(model, "vocab"));
+    set_case(wordpiece, json_is_true(json_object_get(n, "lowercase")),
              json_object_get(n, "strip_accents"));
-    return check(w, path, e);
+    return check(wordpiece, path, e);
 }
 
 /* A piece a line; its number is its id. */
-static int read_lines(struct wordpiece *w, const char *path, struct err *e)
+static int read_lines(struct wordpiece *wordpiece, const char *path, struct err *e)
 {
-    struct buf b = {0};
+    struct buf text = {0};
     json_int_t id = 0;
-    if (file_read(path, FILE_LIMIT, &b, e))
+    if (file_read(path, FILE_LIMIT, &text, e))
         return -1;
-    w->vocab = json_object();
-    int bad = utf8_valid(b.data ? b.data : "", b.len) != b.len;
+    wordpiece->vocab = json_object();
+    int bad = utf8_valid(text.data ? text.data : "", text.len) != text.len;
     char *rest = NULL;
-    for (char *s = b.data; s && *s && !bad; s = rest) {
-        rest = s + strcspn(s, "\n");
-        char *end = rest > s && rest[-1] == '\r' ? rest - 1 : rest;
+    for (char *line = text.data; line && *line && !bad; line = rest) {
+        rest = line + strcspn(line, "\n");
+        char *end = rest > line && rest[-1] == '\r' ? rest - 1 : rest;
         rest += *rest == '\n';
         *end = 0;
-        bad = json_object_set_new(w->vocab, s, json_integer(id++));
+        bad = json_object_set_new(wordpiece->vocab, line, json_integer(id++));
     }
-    buf_free(&b);
+    buf_free(&text);
     return bad ? err_set(e, EXIT_BAD_DATA, "%s: expected UTF-8, one piece a line", path)
-               : check(w, path, e);
+               : check(wordpiece, path, e);
 }
 
-static int read_folder(struct wordpiece *w, const char *folder, struct err *e)
+static int read_folder(struct wordpiece *wordpiece, const char *folder, struct err *e)
 {
     char *json = mem_format("%s/tokenizer.json", folder);
     char *lines = mem_format("%s/vocab.txt", folder);
@@ -126,13 +127,13 @@ static int read_folder(struct wordpiece *w, const char *folder, struct err *e)
     int bad = 0;
     if (file_exists(json) || !file_exists(lines)) {
         j = json_file(json, FILE_LIMIT, e);
-        bad = !j || read_json(w, json, j, e);
+        bad = !j || read_json(wordpiece, json, j, e);
     } else {
         if (file_exists(config))
             bad = !(j = json_file(config, FILE_LIMIT, e));
-        set_case(w, !json_is_false(json_object_get(j, "do_lower_case")),
+        set_case(wordpiece, !json_is_false(json_object_get(j, "do_lower_case")),
                  json_object_get(j, "strip_accents"));
-        bad = bad || read_lines(w, lines, e);
+        bad = bad || read_lines(wordpiece, lines, e);
     }
     json_decref(j);
     free(json);
@@ -143,23 +144,23 @@ static int read_folder(struct wordpiece *w, const char *folder, struct err *e)
 
 struct wordpiece *wordpiece_load(const char *folder, struct err *e)
 {
-    struct wordpiece *w = mem_zero(1, sizeof *w);
-    if (!read_folder(w, folder, e))
-        return w;
-    wordpiece_free(w);
+    struct wordpiece *wordpiece = mem_zero(1, sizeof *wordpiece);
+    if (!read_folder(wordpiece, folder, e))
+        return wordpiece;
+    wordpiece_free(wordpiece);
     return NULL;
 }
 
-void wordpiece_free(struct wordpiece *w)
+void wordpiece_free(struct wordpiece *wordpiece)
 {
-    if (w)
-        json_decref(w->vocab);
-    free(w);
+    if (wordpiece)
+        json_decref(wordpiece->vocab);
+    free(wordpiece);
 }
 
-size_t wordpiece_size(const struct wordpiece *w)
+size_t wordpiece_size(const struct wordpiece *wordpiece)
 {
-    return w->size;
+    return wordpiece->size;
 }
 
 /* ---- characters ---- */
@@ -195,17 +196,17 @@ static int is_chinese(uint32_t c)
 
 /* ---- words ---- */
 
-/* Length of the longest piece at the start of s[0..n-1], or 0. */
-static size_t find_longest(const struct wordpiece *w, const char *s, size_t n, int first,
+/* Length of the longest piece at the start of text[0..n-1], or 0. */
+static size_t find_longest(const struct wordpiece *wordpiece, const char *text, size_t n, int first,
                            int32_t *id)
 {
     char key[4 * WORD_CHARACTERS + sizeof inside];
     size_t front = first ? 0 : sizeof inside - 1;
     memcpy(key, inside, front);
-    memcpy(key + front, s, n);
+    memcpy(key + front, text, n);
     for (; n; n--) {
         key[front + n] = 0;
-        const json_t *j = json_object_get(w->vocab, key);
+        const json_t *j = json_object_get(wordpiece->vocab, key);
         if (j) {
             *id = (int32_t)json_integer_value(j);
             return n;
@@ -214,7 +215,7 @@ static size_t find_longest(const struct wordpiece *w, const char *s, size_t n, i
     return 0;
 }
 
-static void end_word(const struct wordpiece *w, struct buf *word, struct ids *out)
+static void end_word(const struct wordpiece *wordpiece, struct buf *word, struct ids *out)
 {
     size_t characters = 0, before = out->n;
     for (size_t i = 0; i < word->len; i++)
@@ -222,48 +223,49 @@ static void end_word(const struct wordpiece *w, struct buf *word, struct ids *ou
     int covered = characters <= WORD_CHARACTERS;
     for (size_t i = 0, n; covered && i < word->len; i += n) {
         int32_t id = 0;
-        n = find_longest(w, word->data + i, word->len - i, !i, &id);
+        n = find_longest(wordpiece, word->data + i, word->len - i, !i, &id);
         covered = n > 0;
         if (covered)
             ids_push(out, id);
     }
     if (!covered) {
         out->n = before;
-        ids_push(out, w->unknown);
+        ids_push(out, wordpiece->unknown);
     }
     buf_clear(word);
 }
 
-static void take_character(const struct wordpiece *w, uint32_t c, struct buf *word,
+static void take_character(const struct wordpiece *wordpiece, uint32_t code, struct buf *word,
                            struct ids *out)
 {
-    int space = c == '\t' || c == '\n' || c == '\r' || utf8_is_space(c);
-    int alone = is_punctuation(c) || is_chinese(c);
-    if (!space && is_other(c))
+    int space = code == '\t' || code == '\n' || code == '\r' || utf8_is_space(code);
+    int alone = is_punctuation(code) || is_chinese(code);
+    if (!space && is_other(code))
         return;
-    if (w->bare && utf8proc_category((utf8proc_int32_t)c) == UTF8PROC_CATEGORY_MN)
+    if (wordpiece->bare && utf8proc_category((utf8proc_int32_t)code) == UTF8PROC_CATEGORY_MN)
         return;
     if ((space || alone) && word->len)
-        end_word(w, word, out);
+        end_word(wordpiece, word, out);
     if (!space)
-        utf8_put(word, w->lower ? (uint32_t)utf8proc_tolower((utf8proc_int32_t)c) : c);
+        utf8_put(word,
+                 wordpiece->lower ? (uint32_t)utf8proc_tolower((utf8proc_int32_t)code) : code);
     if (alone)
-        end_word(w, word, out);
+        end_word(wordpiece, word, out);
 }
 
-void wordpiece_encode(const struct wordpiece *w, const char *text, struct ids *out)
+void wordpiece_encode(const struct wordpiece *wordpiece, const char *text, struct ids *out)
 {
     struct buf word = {0};
     utf8proc_uint8_t *apart = NULL;
     const utf8proc_uint8_t *bytes = (const utf8proc_uint8_t *)text;
-    if (w->bare && (apart = utf8proc_NFD(bytes)))
+    if (wordpiece->bare && (apart = utf8proc_NFD(bytes)))
         text = (const char *)apart;
-    ids_push(out, w->begin);
+    ids_push(out, wordpiece->begin);
     for (size_t len; *text; text += len)
-        take_character(w, utf8_read(text, &len), &word, out);
+        take_character(wordpiece, utf8_read(text, &len), &word, out);
     if (word.len)
-        end_word(w, &word, out);
-    ids_push(out, w->end);
+        end_word(wordpiece, &word, out);
+    ids_push(out, wordpiece->end);
     buf_free(&word);
     free(apart);
 }

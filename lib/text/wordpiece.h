@@ -16,7 +16,7 @@ struct wordpiece;
  * do_lower_case (default: true) and strip_accents of tokenizer_config.json.
  * NULL: 65 / 66. */
 struct wordpiece *wordpiece_load(const char *folder, struct err *e);
-void wordpiece_free(struct wordpiece *w);
-size_t wordpiece_size(const struct wordpiece *w); /* largest id + 1 */
+void wordpiece_free(struct wordpiece *wordpiece);
+size_t wordpiece_size(const struct wordpiece *wordpiece); /* largest id + 1 */
 /* Appends [CLS], the ids of the text (valid UTF-8), [SEP]. */
-void wordpiece_encode(const struct wordpiece *w, const char *text, struct ids *out);
+void wordpiece_encode(const struct wordpiece *wordpiece, const char *text, struct ids *out);

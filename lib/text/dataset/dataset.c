@@ -36,143 +36,143 @@ struct dataset {
 
 /* ---- opening ---- */
 
-static const char *after_slash(const char *s)
+static const char *after_slash(const char *text)
 {
-    const char *slash = strrchr(s, '/');
-    return slash ? slash + 1 : s;
+    const char *slash = strrchr(text, '/');
+    return slash ? slash + 1 : text;
 }
 
 /* "data/x.zip:raw/wiki.test.raw" -> "x.zip:raw/wiki.test.raw" and "wiki.test". */
-static void set_names(struct dataset *d, const char *path)
+static void set_names(struct dataset *dataset, const char *path)
 {
-    const char *name = input_name(d->in);
-    d->base = mem_text(!strcmp(path, "-") ? "stdin" : name + (after_slash(path) - path));
-    d->stem = mem_text(after_slash(d->base));
+    const char *name = input_name(dataset->in);
+    dataset->base = mem_text(!strcmp(path, "-") ? "stdin" : name + (after_slash(path) - path));
+    dataset->stem = mem_text(after_slash(dataset->base));
     static const char *const packed[] = {".gz", ".bz2", ".xz", ".zst"};
-    size_t n = strlen(d->stem);
+    size_t n = strlen(dataset->stem);
     for (size_t i = 0; i < sizeof packed / sizeof *packed; i++) {
-        size_t m = strlen(packed[i]);
-        if (n > m && !strcmp(d->stem + n - m, packed[i]))
-            d->stem[n -= m] = 0;
+        size_t ending = strlen(packed[i]);
+        if (n > ending && !strcmp(dataset->stem + n - ending, packed[i]))
+            dataset->stem[n -= ending] = 0;
     }
-    char *dot = strrchr(d->stem, '.');
-    if (!dot || dot == d->stem)
+    char *dot = strrchr(dataset->stem, '.');
+    if (!dot || dot == dataset->stem)
         return;
-    d->table = !strcasecmp(dot, ".csv") ? "csv" : !strcasecmp(dot, ".tsv") ? "tsv" : NULL;
+    dataset->table = !strcasecmp(dot, ".csv") ? "csv" : !strcasecmp(dot, ".tsv") ? "tsv" : NULL;
     *dot = 0;
 }
 
-struct dataset *dataset_open(const char *path, const struct dataset_options *o, struct err *e)
+struct dataset *dataset_open(const char *path, const struct dataset_options *options, struct err *e)
 {
-    struct dataset *d = mem_zero(1, sizeof *d);
-    d->o = *o;
-    d->in = input_open(path, o->member, o->max_bytes, e);
-    if (!d->in) {
-        free(d);
+    struct dataset *dataset = mem_zero(1, sizeof *dataset);
+    dataset->o = *options;
+    dataset->in = input_open(path, options->member, options->max_bytes, e);
+    if (!dataset->in) {
+        free(dataset);
         return NULL;
     }
-    if (strcmp(o->format, "auto"))
-        d->format = o->format;
-    set_names(d, path);
-    split_start(&d->split, input_file(d->in), (size_t)o->max_line);
-    return d;
+    if (strcmp(options->format, "auto"))
+        dataset->format = options->format;
+    set_names(dataset, path);
+    split_start(&dataset->split, input_file(dataset->in), (size_t)options->max_line);
+    return dataset;
 }
 
-void dataset_close(struct dataset *d)
+void dataset_close(struct dataset *dataset)
 {
-    if (!d)
+    if (!dataset)
         return;
-    input_close(d->in);
-    buf_free(&d->unit);
-    json_decref(d->id);
-    free(d->base);
-    free(d->stem);
-    free(d->made);
-    free(d);
+    input_close(dataset->in);
+    buf_free(&dataset->unit);
+    json_decref(dataset->id);
+    free(dataset->base);
+    free(dataset->stem);
+    free(dataset->made);
+    free(dataset);
 }
 
-int dataset_broken(const struct dataset *d)
+int dataset_broken(const struct dataset *dataset)
 {
-    return d->broken;
+    return dataset->broken;
 }
 
-const char *dataset_name(const struct dataset *d)
+const char *dataset_name(const struct dataset *dataset)
 {
-    return input_name(d->in);
+    return input_name(dataset->in);
 }
 
-const char *dataset_note(const struct dataset *d)
+const char *dataset_note(const struct dataset *dataset)
 {
-    return input_note(d->in);
+    return input_note(dataset->in);
 }
 
 /* Notes that the id of this unit is generated. */
-static void note_made(struct dataset *d)
+static void note_made(struct dataset *dataset)
 {
-    if (!d->spans || d->made[d->spans - 1].to + 1 < d->units) {
-        MEM_GROW(d->made, d->spans, d->cap);
-        d->made[d->spans++].from = d->units;
+    if (!dataset->spans || dataset->made[dataset->spans - 1].to + 1 < dataset->units) {
+        MEM_GROW(dataset->made, dataset->spans, dataset->cap);
+        dataset->made[dataset->spans++].from = dataset->units;
     }
-    d->made[d->spans - 1].to = d->units;
+    dataset->made[dataset->spans - 1].to = dataset->units;
 }
 
-int dataset_made(const struct dataset *d, const char *id)
+int dataset_made(const struct dataset *dataset, const char *id)
 {
-    const size_t n = strlen(d->stem);
-    if (strncmp(id, d->stem, n) || id[n] != '-' || id[n + 1] < '1' || id[n + 1] > '9' ||
+    const size_t n = strlen(dataset->stem);
+    if (strncmp(id, dataset->stem, n) || id[n] != '-' || id[n + 1] < '1' || id[n + 1] > '9' ||
         strspn(id + n + 1, "0123456789") != strlen(id + n + 1) || strlen(id + n + 1) > 18)
         return 0;
     const int64_t unit = strtoll(id + n + 1, NULL, 10);
-    size_t lo = 0, hi = d->spans;
+    size_t lo = 0, hi = dataset->spans;
     while (lo < hi) {
         size_t middle = (lo + hi) / 2;
-        if (d->made[middle].to < unit)
+        if (dataset->made[middle].to < unit)
             lo = middle + 1;
         else
             hi = middle;
     }
-    return lo < d->spans && d->made[lo].from <= unit;
+    return lo < dataset->spans && dataset->made[lo].from <= unit;
 }
 
-int dataset_makes_id(const struct dataset *d)
+int dataset_makes_id(const struct dataset *dataset)
 {
-    return d->spans && d->made[d->spans - 1].to == d->units;
+    return dataset->spans && dataset->made[dataset->spans - 1].to == dataset->units;
 }
 
-int64_t dataset_line(const struct dataset *d)
+int64_t dataset_line(const struct dataset *dataset)
 {
-    return d->line;
+    return dataset->line;
 }
 
-const json_t *dataset_id(const struct dataset *d)
+const json_t *dataset_id(const struct dataset *dataset)
 {
-    return d->id;
+    return dataset->id;
 }
 
-int64_t dataset_passed_over(const struct dataset *d)
+int64_t dataset_passed_over(const struct dataset *dataset)
 {
-    return d->passed_over;
+    return dataset->passed_over;
 }
 
 /* ---- words ---- */
 
-static int64_t count_words(const char *s, size_t n)
+static int64_t count_words(const char *text, size_t n)
 {
     int64_t words = 0;
     for (size_t i = 0; i < n; i++)
-        words += !dataset_is_blank(s[i]) && (i == 0 || dataset_is_blank(s[i - 1]));
+        words += !dataset_is_blank(text[i]) && (i == 0 || dataset_is_blank(text[i - 1]));
     return words;
 }
 
-static size_t cut_at(const char *s, size_t n, int64_t words)
+static size_t cut_at(const char *text, size_t n, int64_t words)
 {
     if (words == DATASET_HALF)
-        words = (count_words(s, n) + 1) / 2;
+        words = (count_words(text, n) + 1) / 2;
     size_t i = 0;
     while (i < n && words > 0) {
-        while (i < n && dataset_is_blank(s[i]))
+        while (i < n && dataset_is_blank(text[i]))
             i++;
-        while (i < n && !dataset_is_blank(s[i]))
+        while (i < n && !dataset_is_blank(text[i]))
             i++;
         words--;
     }
@@ -181,110 +181,114 @@ static size_t cut_at(const char *s, size_t n, int64_t words)
 
 /* ---- text formats ---- */
 
-/* Appends one line without its end to d->unit. 1, 0 at the end, -1 over the limit. */
-static int add_line(struct dataset *d)
+/* Appends one line without its end to dataset->unit. 1, 0 at the end, -1 over the limit. */
+static int add_line(struct dataset *dataset)
 {
-    FILE *f = input_file(d->in);
-    buf_reserve(&d->unit, 0);
-    size_t start = d->unit.len;
-    int c, any = 0, over = 0;
-    while ((c = getc_unlocked(f)) != EOF) {
+    FILE *file = input_file(dataset->in);
+    buf_reserve(&dataset->unit, 0);
+    size_t start = dataset->unit.len;
+    int byte, any = 0, over = 0;
+    while ((byte = getc_unlocked(file)) != EOF) {
         any = 1;
-        if (c == '\n')
+        if (byte == '\n')
             break;
-        if (d->unit.len - start >= (size_t)d->o.max_line)
+        if (dataset->unit.len - start >= (size_t)dataset->o.max_line)
             over = 1;
         else
-            buf_char(&d->unit, (char)c);
+            buf_char(&dataset->unit, (char)byte);
     }
     if (!any)
         return 0;
-    d->at++;
-    if (d->unit.len > start && d->unit.data[d->unit.len - 1] == '\r')
-        d->unit.data[--d->unit.len] = 0;
-    if (d->at == 1 && d->unit.len >= 3 && !memcmp(d->unit.data, "\xef\xbb\xbf", 3)) {
-        d->unit.len -= 3;
-        memmove(d->unit.data, d->unit.data + 3, d->unit.len + 1);
+    dataset->at++;
+    if (dataset->unit.len > start && dataset->unit.data[dataset->unit.len - 1] == '\r')
+        dataset->unit.data[--dataset->unit.len] = 0;
+    if (dataset->at == 1 && dataset->unit.len >= 3 &&
+        !memcmp(dataset->unit.data, "\xef\xbb\xbf", 3)) {
+        dataset->unit.len -= 3;
+        memmove(dataset->unit.data, dataset->unit.data + 3, dataset->unit.len + 1);
     }
     return over ? -1 : 1;
 }
 
-static int all_blank(const char *s, size_t n)
+static int all_blank(const char *text, size_t n)
 {
-    while (n > 0 && dataset_is_blank(s[n - 1]))
+    while (n > 0 && dataset_is_blank(text[n - 1]))
         n--;
     return n == 0;
 }
 
-static int is_heading(const char *s, size_t n)
+static int is_heading(const char *text, size_t n)
 {
-    while (n > 0 && dataset_is_blank(*s))
-        s++, n--;
-    while (n > 0 && dataset_is_blank(s[n - 1]))
+    while (n > 0 && dataset_is_blank(*text))
+        text++, n--;
+    while (n > 0 && dataset_is_blank(text[n - 1]))
         n--;
-    return n >= 5 && s[0] == '=' && s[1] == ' ' && s[n - 1] == '=' && s[n - 2] == ' ';
+    return n >= 5 && text[0] == '=' && text[1] == ' ' && text[n - 1] == '=' && text[n - 2] == ' ';
 }
 
-/* Reads the next paragraph into d->unit; for wikitext it is one line. */
-static int next_paragraph(struct dataset *d, struct err *e)
+/* Reads the next paragraph into dataset->unit; for wikitext it is one line. */
+static int next_paragraph(struct dataset *dataset, struct err *e)
 {
-    buf_clear(&d->unit);
+    buf_clear(&dataset->unit);
     for (;;) {
-        size_t start = d->unit.len;
-        int r = add_line(d);
-        const char *s = d->unit.data ? d->unit.data + start : "";
-        size_t n = d->unit.len - start;
+        size_t start = dataset->unit.len;
+        int got = add_line(dataset);
+        const char *text = dataset->unit.data ? dataset->unit.data + start : "";
+        size_t n = dataset->unit.len - start;
         if (start == 0)
-            d->line = d->at;
-        if (r < 0 || d->unit.len > (size_t)d->o.max_line)
+            dataset->line = dataset->at;
+        if (got < 0 || dataset->unit.len > (size_t)dataset->o.max_line)
             return err_set(e, EXIT_BAD_DATA, "line or paragraph longer than %lld bytes",
-                           (long long)d->o.max_line);
-        if (r > 0 && !d->format && !all_blank(s, n))
-            d->format = is_heading(s, n) ? "wikitext" : "text";
-        int wiki = d->format && !strcmp(d->format, "wikitext");
-        if (r == 0 || all_blank(s, n) || (wiki && is_heading(s, n))) {
-            d->unit.len = start;
-            if (d->unit.len && d->unit.data[d->unit.len - 1] == '\n')
-                d->unit.len--;
-            if (d->unit.len || r == 0)
-                return d->unit.len > 0;
+                           (long long)dataset->o.max_line);
+        if (got > 0 && !dataset->format && !all_blank(text, n))
+            dataset->format = is_heading(text, n) ? "wikitext" : "text";
+        int wiki = dataset->format && !strcmp(dataset->format, "wikitext");
+        if (got == 0 || all_blank(text, n) || (wiki && is_heading(text, n))) {
+            dataset->unit.len = start;
+            if (dataset->unit.len && dataset->unit.data[dataset->unit.len - 1] == '\n')
+                dataset->unit.len--;
+            if (dataset->unit.len || got == 0)
+                return dataset->unit.len > 0;
             continue;
         }
         if (wiki)
             return 1;
-        buf_char(&d->unit, '\n');
+        buf_char(&dataset->unit, '\n');
     }
 }
 
-static enum dataset_piece refuse_table(struct dataset *d, struct err *e)
+static enum dataset_piece refuse_table(struct dataset *dataset, struct err *e)
 {
-    const char *name = strchr(d->base, ':') ? after_slash(d->base) : input_name(d->in);
-    d->broken = d->done = 1;
-    d->line = 1;
+    const char *name = strchr(dataset->base, ':') ? after_slash(dataset->base)
+                                                  : input_name(dataset->in);
+    dataset->broken = dataset->done = 1;
+    dataset->line = 1;
     err_set(e, EXIT_BAD_DATA, "a table of %s-separated values; convert it first: mlr --i%s "
             "--ojsonl cat '%s' > out.jsonl (or say --format text)",
-            *d->table == 'c' ? "comma" : "tab", d->table, name);
+            *dataset->table == 'c' ? "comma" : "tab", dataset->table, name);
     return DATASET_BROKEN;
 }
 
-static enum dataset_piece from_paragraph(struct dataset *d, json_t *out, struct err *e)
+static enum dataset_piece from_paragraph(struct dataset *dataset, json_t *out, struct err *e)
 {
-    const char *s = d->unit.data;
-    size_t n = d->unit.len;
-    int wiki = !strcmp(d->format, "wikitext");
-    int64_t words = d->o.split_set ? d->o.split_words : wiki ? DATASET_HALF : DATASET_NO_SPLIT;
-    while (wiki && n > 0 && dataset_is_blank(*s))
-        s++, n--;
-    while (wiki && n > 0 && dataset_is_blank(s[n - 1]))
+    const char *text = dataset->unit.data;
+    size_t n = dataset->unit.len;
+    int wiki = !strcmp(dataset->format, "wikitext");
+    int64_t words = dataset->o.split_set ? dataset->o.split_words
+                    : wiki               ? DATASET_HALF
+                                         : DATASET_NO_SPLIT;
+    while (wiki && n > 0 && dataset_is_blank(*text))
+        text++, n--;
+    while (wiki && n > 0 && dataset_is_blank(text[n - 1]))
         n--;
-    size_t cut = words == DATASET_NO_SPLIT ? n : cut_at(s, n, words);
+    size_t cut = words == DATASET_NO_SPLIT ? n : cut_at(text, n, words);
     if (words != DATASET_NO_SPLIT && cut == n)
         return DATASET_SKIPPED; /* nothing is left for the reference */
     int bad = 0;
-    if (memchr(s, 0, n))
+    if (memchr(text, 0, n))
         bad = err_set(e, EXIT_BAD_DATA, "a NUL byte in the text");
-    else if (dataset_put(out, "text", s, cut) ||
-             (cut < n && dataset_put(out, "reference", s + cut, n - cut)))
+    else if (dataset_put(out, "text", text, cut) ||
+             (cut < n && dataset_put(out, "reference", text + cut, n - cut)))
         bad = err_set(e, EXIT_BAD_DATA, "the text is not valid UTF-8");
     return bad ? DATASET_BROKEN : DATASET_KEPT;
 }
@@ -292,48 +296,49 @@ static enum dataset_piece from_paragraph(struct dataset *d, json_t *out, struct 
 /* ---- all ---- */
 
 /* 1: JSON, by the first byte that is not white space. */
-static int looks_json(struct dataset *d)
+static int looks_json(struct dataset *dataset)
 {
-    FILE *f = input_file(d->in);
-    int c = getc(f), bom = c == 0xef;
+    FILE *file = input_file(dataset->in);
+    int byte = getc(file), bom = byte == 0xef;
     if (bom) { /* 3 bytes, of which ungetc can return only one, so a mark is dropped here */
-        (void)getc(f);
-        (void)getc(f);
-        c = getc(f);
+        (void)getc(file);
+        (void)getc(file);
+        byte = getc(file);
     }
-    while (c == ' ' || c == '\t' || c == '\n' || c == '\r') {
-        d->at += c == '\n';
-        d->split.at += c == '\n';
-        c = getc(f);
+    while (byte == ' ' || byte == '\t' || byte == '\n' || byte == '\r') {
+        dataset->at += byte == '\n';
+        dataset->split.at += byte == '\n';
+        byte = getc(file);
     }
-    if (c != EOF)
-        ungetc(c, f);
-    return c == '{' || c == '[';
+    if (byte != EOF)
+        ungetc(byte, file);
+    return byte == '{' || byte == '[';
 }
 
-static int reads_json(struct dataset *d)
+static int reads_json(struct dataset *dataset)
 {
-    if (d->format)
-        return strcmp(d->format, "text") && strcmp(d->format, "wikitext");
-    if (d->units > 0)
+    if (dataset->format)
+        return strcmp(dataset->format, "text") && strcmp(dataset->format, "wikitext");
+    if (dataset->units > 0)
         return 1; /* JSON whose first unit was broken */
-    return looks_json(d);
+    return looks_json(dataset);
 }
 
 /* id and source. */
-static int finish(struct dataset *d, json_t *out, enum dataset_piece how, struct err *e)
+static int finish(struct dataset *dataset, json_t *out, enum dataset_piece how, struct err *e)
 {
     json_t *given = json_object_get(out, "id"), *id = dataset_as_text(given);
     if (given && !json_is_null(given) && !id)
         return err_set(e, EXIT_BAD_DATA, "id: expected a text or a number");
-    if (!id || d->o.renumber) {
+    if (!id || dataset->o.renumber) {
         json_decref(id);
-        char *made = mem_format("%s-%lld", d->stem, (long long)d->units);
+        char *made = mem_format("%s-%lld", dataset->stem, (long long)dataset->units);
         id = json_string(made);
         if (id)
-            note_made(d);
+            note_made(dataset);
         else
-            id = json_sprintf("%lld", (long long)d->units); /* a file name that is not UTF-8 */
+            id = json_sprintf("%lld",
+                              (long long)dataset->units); /* a file name that is not UTF-8 */
         free(made);
     }
     if (json_object_set_new(out, "id", id))
@@ -341,7 +346,8 @@ static int finish(struct dataset *d, json_t *out, enum dataset_piece how, struct
     if (json_string_length(id) == 0 || json_string_length(id) > 4096)
         return err_set(e, EXIT_BAD_DATA, "id: expected 1 to 4096 bytes");
     if (!json_object_get(out, "source")) {
-        char *source = mem_format("%s%s", d->base, how == DATASET_ALPACA ? ":alpaca-input" : "");
+        char *source = mem_format("%s%s", dataset->base,
+                                  how == DATASET_ALPACA ? ":alpaca-input" : "");
         (void)dataset_put(out, "source", source, strlen(source));
         free(source);
     }
@@ -349,53 +355,53 @@ static int finish(struct dataset *d, json_t *out, enum dataset_piece how, struct
 }
 
 /* Cuts and converts one unit. */
-static enum dataset_piece unit(struct dataset *d, json_t *out, struct err *e)
+static enum dataset_piece unit(struct dataset *dataset, json_t *out, struct err *e)
 {
-    int json = reads_json(d);
-    if (!json && !d->format && d->table)
-        return refuse_table(d, e);
-    int r = json ? split_next(&d->split, &d->unit, e) : next_paragraph(d, e);
+    int json = reads_json(dataset);
+    if (!json && !dataset->format && dataset->table)
+        return refuse_table(dataset, e);
+    int got = json ? split_next(&dataset->split, &dataset->unit, e) : next_paragraph(dataset, e);
     if (json)
-        d->line = d->split.line;
-    if (r == 0)
+        dataset->line = dataset->split.line;
+    if (got == 0)
         return DATASET_END;
-    d->units++;
-    if (r < 0) {
-        d->broken = json && feof(input_file(d->in)); /* cut inside an object or array */
+    dataset->units++;
+    if (got < 0) {
+        dataset->broken = json && feof(input_file(dataset->in)); /* cut inside an object or array */
         return DATASET_BROKEN;
     }
-    enum dataset_piece how =
-        json ? dataset_from_json(&d->o, &d->format, d->unit.data, d->unit.len, out, e)
-             : from_paragraph(d, out, e);
+    enum dataset_piece how = json ? dataset_from_json(&dataset->o, &dataset->format,
+                                                      dataset->unit.data, dataset->unit.len, out, e)
+                                  : from_paragraph(dataset, out, e);
     int kept = how == DATASET_KEPT || how == DATASET_ALPACA;
-    return !kept ? how : finish(d, out, how, e) ? DATASET_BROKEN : DATASET_KEPT;
+    return !kept ? how : finish(dataset, out, how, e) ? DATASET_BROKEN : DATASET_KEPT;
 }
 
-int dataset_next(struct dataset *d, json_t **prompt, struct err *e)
+int dataset_next(struct dataset *dataset, json_t **prompt, struct err *e)
 {
     *prompt = NULL;
-    while (!d->done) {
+    while (!dataset->done) {
         json_t *out = json_pack("{s:n}", "id"); /* the first member */
         struct err why = {0};
-        enum dataset_piece r = unit(d, out, &why);
-        if (r == DATASET_KEPT) {
+        enum dataset_piece piece = unit(dataset, out, &why);
+        if (piece == DATASET_KEPT) {
             *prompt = out;
             return 1;
         }
-        json_decref(d->id);
-        d->id = json_incref(json_object_get(out, "id"));
+        json_decref(dataset->id);
+        dataset->id = json_incref(json_object_get(out, "id"));
         json_decref(out);
-        d->passed_over += r == DATASET_SKIPPED;
+        dataset->passed_over += piece == DATASET_SKIPPED;
         struct err cut = {0};
-        if (r == DATASET_END || ferror(input_file(d->in))) {
-            d->done = 1;
-            d->broken = input_check(d->in, &cut) != 0;
-            if (d->broken)
+        if (piece == DATASET_END || ferror(input_file(dataset->in))) {
+            dataset->done = 1;
+            dataset->broken = input_check(dataset->in, &cut) != 0;
+            if (dataset->broken)
                 return err_set(e, cut.code, "%s", cut.text);
         }
-        if (r == DATASET_BROKEN)
-            return err_set(e, why.code, "%s:%lld: %s", input_name(d->in), (long long)d->line,
-                           why.text);
+        if (piece == DATASET_BROKEN)
+            return err_set(e, why.code, "%s:%lld: %s", input_name(dataset->in),
+                           (long long)dataset->line, why.text);
     }
     return 0;
 }

@@ -19,15 +19,15 @@ int dataset_is_blank(char c)
 
 /* ---- members of the result ---- */
 
-static void put(json_t *to, const char *key, json_t *v)
+static void put(json_t *to, const char *key, json_t *value)
 {
-    if (v && json_object_set(to, key, v))
+    if (value && json_object_set(to, key, value))
         err_machine(__FILE__, __LINE__, "out of memory");
 }
 
-int dataset_put(json_t *to, const char *key, const char *s, size_t n)
+int dataset_put(json_t *to, const char *key, const char *bytes, size_t n)
 {
-    json_t *text = json_stringn(s, n);
+    json_t *text = json_stringn(bytes, n);
     if (!text)
         return -1; /* not UTF-8 */
     put(to, key, text);
@@ -37,38 +37,38 @@ int dataset_put(json_t *to, const char *key, const char *s, size_t n)
 
 static int is_empty(const json_t *text)
 {
-    const char *s = json_string_value(text);
-    while (s && dataset_is_blank(*s))
-        s++;
-    return !s || !*s;
+    const char *bytes = json_string_value(text);
+    while (bytes && dataset_is_blank(*bytes))
+        bytes++;
+    return !bytes || !*bytes;
 }
 
-/* The first of `names` ("|" between) that o has, or NULL. */
-static json_t *first_of(const json_t *o, const char *names)
+/* The first of `names` ("|" between) that object has, or NULL. */
+static json_t *first_of(const json_t *object, const char *names)
 {
     char name[64];
     while (*names) {
         size_t n = strcspn(names, "|");
         memcpy(name, names, n);
         name[n] = 0;
-        json_t *v = json_object_get(o, name);
-        if (v && !json_is_null(v))
-            return v;
+        json_t *value = json_object_get(object, name);
+        if (value && !json_is_null(value))
+            return value;
         names += n + (names[n] == '|');
     }
     return NULL;
 }
 
 /* A number or a text as a text; NULL: neither. The caller's reference. */
-json_t *dataset_as_text(json_t *v)
+json_t *dataset_as_text(json_t *value)
 {
-    if (json_is_string(v))
-        return json_incref(v);
-    if (!json_is_number(v))
+    if (json_is_string(value))
+        return json_incref(value);
+    if (!json_is_number(value))
         return NULL;
-    char *s = json_dumps(v, JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
-    json_t *t = s ? json_string(s) : NULL;
-    free(s);
+    char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
+    json_t *t = text ? json_string(text) : NULL;
+    free(text);
     return t;
 }
 
@@ -83,35 +83,36 @@ static json_t *turn(const json_t *turns, size_t i, const char **speaker)
     return json_is_string(text) ? text : NULL;
 }
 
-static enum dataset_piece from_sharegpt(const struct dataset_options *p, json_t *o, json_t *out,
-                                        struct err *e)
+static enum dataset_piece from_sharegpt(const struct dataset_options *options, json_t *object,
+                                        json_t *out, struct err *e)
 {
-    const json_t *turns = first_of(o, "conversations|conversation|items");
+    const json_t *turns = first_of(object, "conversations|conversation|items");
     if (!json_is_array(turns))
         return err_set(e, EXIT_BAD_DATA, "conversations: expected an array of turns");
     const char *first = NULL, *second = NULL;
-    if (json_array_size(turns) < (size_t)p->min_turns || json_array_size(turns) == 0)
+    if (json_array_size(turns) < (size_t)options->min_turns || json_array_size(turns) == 0)
         return DATASET_SKIPPED;
     json_t *text = turn(turns, 0, &first), *reference = turn(turns, 1, &second);
     if (!first || (strcmp(first, "human") && strcmp(first, "user")) || is_empty(text))
         return DATASET_SKIPPED;
-    if (p->min_turns >= 2 && is_empty(reference))
+    if (options->min_turns >= 2 && is_empty(reference))
         return DATASET_SKIPPED;
     put(out, "text", text);
     put(out, "reference", reference);
     return DATASET_KEPT;
 }
 
-static json_t *field(const json_t *o, const char *named, const char *usual)
+static json_t *field(const json_t *object, const char *named, const char *usual)
 {
-    return named ? json_at(o, named) : first_of(o, usual);
+    return named ? json_at(object, named) : first_of(object, usual);
 }
 
-static int need_text(const json_t *v, const char *name, struct err *e)
+static int need_text(const json_t *value, const char *name, struct err *e)
 {
-    if (!v || json_is_null(v) || json_is_string(v))
+    if (!value || json_is_null(value) || json_is_string(value))
         return 0;
-    return err_set(e, EXIT_BAD_DATA, "field \"%s\": expected a text, got %s", name, rec_type(v));
+    return err_set(e, EXIT_BAD_DATA, "field \"%s\": expected a text, got %s", name,
+                   rec_type(value));
 }
 
 /* Source: Taori et al. 2023, Stanford Alpaca, prompts of the 52K instructions. */
@@ -121,54 +122,54 @@ static const char ALPACA[] =
     "### Instruction:\n%s\n\n### Input:\n%s\n\n### Response:";
 
 /* 1: a row with an instruction and an answer; its `text`, if any, contains both. */
-static int is_instruction(const json_t *o)
+static int is_instruction(const json_t *object)
 {
-    return first_of(o, "instruction") && first_of(o, "output|response");
+    return first_of(object, "instruction") && first_of(object, "output|response");
 }
 
 /* GSM8K: the answer stands after "####" at the end of the worked solution. */
 static void put_answer(json_t *out, json_t *answer)
 {
-    const char *s = json_string_value(answer), *mark = s ? strstr(s, "####") : NULL;
+    const char *text = json_string_value(answer), *mark = text ? strstr(text, "####") : NULL;
     if (!mark) {
         put(out, "answer", answer);
         return;
     }
     if (!first_of(out, "reference"))
         put(out, "reference", answer);
-    const char *a = mark + 4;
-    while (dataset_is_blank(*a))
-        a++;
-    size_t n = strlen(a);
-    while (n > 0 && dataset_is_blank(a[n - 1]))
+    const char *number = mark + 4;
+    while (dataset_is_blank(*number))
+        number++;
+    size_t n = strlen(number);
+    while (n > 0 && dataset_is_blank(number[n - 1]))
         n--;
-    (void)dataset_put(out, "answer", a, n);
+    (void)dataset_put(out, "answer", number, n);
 }
 
-/* The instruction o and its input in Alpaca's prompt form. */
-static void put_alpaca(json_t *out, const json_t *o, const json_t *input)
+/* The instruction object and its input in Alpaca's prompt form. */
+static void put_alpaca(json_t *out, const json_t *object, const json_t *input)
 {
-    const char *instruction = json_string_value(json_object_get(o, "instruction"));
+    const char *instruction = json_string_value(json_object_get(object, "instruction"));
     char *text = mem_format(ALPACA, instruction, json_string_value(input));
     (void)dataset_put(out, "text", text, strlen(text));
     free(text);
 }
 
-static enum dataset_piece from_jsonl(const struct dataset_options *p, json_t *o, json_t *out,
-                                     struct err *e)
+static enum dataset_piece from_jsonl(const struct dataset_options *options, json_t *object,
+                                     json_t *out, struct err *e)
 {
-    json_t *text = field(o, p->text_field, is_instruction(o) ? "instruction"
-                                           : "text|prompt|question|instruction");
-    json_t *reference = field(o, p->reference_field,
+    json_t *text = field(object, options->text_field, is_instruction(object) ? "instruction"
+                                                      : "text|prompt|question|instruction");
+    json_t *reference = field(object, options->reference_field,
                               "reference|canonical_solution|completion|response|output");
-    int instructs = !p->text_field && text && text == json_object_get(o, "instruction");
-    const json_t *input = instructs ? json_object_get(o, "input") : NULL;
-    json_t *answer = dataset_as_text(field(o, p->answer_field, "answer"));
-    json_t *task = field(o, p->task_field, "task");
+    int instructs = !options->text_field && text && text == json_object_get(object, "instruction");
+    const json_t *input = instructs ? json_object_get(object, "input") : NULL;
+    json_t *answer = dataset_as_text(field(object, options->answer_field, "answer"));
+    json_t *task = field(object, options->task_field, "task");
     int bad = 0;
     if (!json_is_string(text))
         bad = err_set(e, EXIT_BAD_DATA, "field \"%s\": expected a text, got %s (--field)",
-                      p->text_field ? p->text_field : "text", rec_type(text));
+                      options->text_field ? options->text_field : "text", rec_type(text));
     if (bad || need_text(reference, "reference", e) || need_text(task, "task", e) ||
         need_text(input, "input", e)) {
         json_decref(answer);
@@ -176,7 +177,7 @@ static enum dataset_piece from_jsonl(const struct dataset_options *p, json_t *o,
     }
     int empty = is_empty(text), joins = !is_empty(input);
     if (joins)
-        put_alpaca(out, o, input);
+        put_alpaca(out, object, input);
     else
         put(out, "text", text);
     put(out, "reference", reference);
@@ -194,9 +195,9 @@ static int check_ids(const json_t *ids, struct err *e)
     if (!json_is_array(ids) || n > 10000000)
         return err_set(e, EXIT_BAD_DATA, "prompt_ids: expected an array of at most 10000000 ids");
     for (size_t i = 0; i < n; i++) {
-        const json_t *v = json_array_get(ids, i);
-        json_int_t id = json_integer_value(v);
-        if (!json_is_integer(v) || id < 0 || id > INT32_MAX)
+        const json_t *value = json_array_get(ids, i);
+        json_int_t id = json_integer_value(value);
+        if (!json_is_integer(value) || id < 0 || id > INT32_MAX)
             return err_set(e, EXIT_BAD_DATA, "prompt_ids[%zu]: expected an integer from 0 to %d", i,
                            INT32_MAX);
     }
@@ -224,37 +225,37 @@ static int cut_answer(json_t *out, struct err *e)
     return 0;
 }
 
-static enum dataset_piece from_prompts(json_t *o, json_t *out, struct err *e)
+static enum dataset_piece from_prompts(json_t *object, json_t *out, struct err *e)
 {
-    const char *kind = json_string_value(json_object_get(o, "kind"));
+    const char *kind = json_string_value(json_object_get(object, "kind"));
     if (kind && (!strcmp(kind, "meta") || !strcmp(kind, "end")))
         return DATASET_FRAME;
     if (kind && strcmp(kind, "prompt"))
         return err_set(e, EXIT_BAD_DATA, "kind: expected \"prompt\", got \"%s\"", kind);
-    json_t *ids = first_of(o, "prompt_ids");
+    json_t *ids = first_of(object, "prompt_ids");
     if (ids && check_ids(ids, e))
         return -1;
-    json_t *text = first_of(o, "text");
+    json_t *text = first_of(object, "text");
     if (need_text(text, "text", e))
         return -1;
-    if (!ids && !text && !json_is_array(first_of(o, "messages")))
+    if (!ids && !text && !json_is_array(first_of(object, "messages")))
         return err_set(e, EXIT_BAD_DATA, "expected one of text, prompt_ids, messages");
-    json_object_del(o, "id"); /* out has it */
-    if (json_object_update(out, o))
+    json_object_del(object, "id"); /* out has it */
+    if (json_object_update(out, object))
         err_machine(__FILE__, __LINE__, "out of memory");
     json_object_del(out, "schema");
     json_object_del(out, "kind");
-    json_t *answer = json_object_get(o, "answer");
+    json_t *answer = json_object_get(object, "answer");
     if (json_is_string(answer))
         put_answer(out, answer);
     return cut_answer(out, e) ? DATASET_BROKEN : DATASET_KEPT;
 }
 
 /* An item of a task. Its id has the task's name in front: ids of several tasks stay different. */
-static enum dataset_piece from_item(const struct dataset_options *p, const json_t *o, json_t *out,
-                                    struct err *e)
+static enum dataset_piece from_item(const struct dataset_options *options, const json_t *object,
+                                    json_t *out, struct err *e)
 {
-    if (task_fill(p->task, o, out, e))
+    if (task_fill(options->task, object, out, e))
         return DATASET_BROKEN;
     json_t *id = dataset_as_text(json_object_get(out, "id"));
     if (id)
@@ -264,39 +265,41 @@ static enum dataset_piece from_item(const struct dataset_options *p, const json_
     return DATASET_KEPT;
 }
 
-static const char *json_format(const struct dataset_options *p, const json_t *o)
+static const char *json_format(const struct dataset_options *options, const json_t *object)
 {
-    if (first_of(o, "conversations"))
+    if (first_of(object, "conversations"))
         return "sharegpt";
-    if (first_of(o, "schema") || (!p->text_field && first_of(o, "messages")))
+    if (first_of(object, "schema") || (!options->text_field && first_of(object, "messages")))
         return "prompts";
-    if (p->text_field || is_instruction(o) || !first_of(o, "id") || !first_of(o, "text|prompt_ids"))
+    if (options->text_field || is_instruction(object) || !first_of(object, "id") ||
+        !first_of(object, "text|prompt_ids"))
         return "jsonl";
     return "prompts";
 }
 
-enum dataset_piece dataset_from_json(const struct dataset_options *p, const char **format,
+enum dataset_piece dataset_from_json(const struct dataset_options *options, const char **format,
                                      const char *bytes, size_t n, json_t *out, struct err *e)
 {
     json_error_t je = {.text = "a NUL byte"}; /* jansson takes it for the end of the text */
-    json_t *o = memchr(bytes, 0, n) ? NULL : json_loadb(bytes, n, JSON_REJECT_DUPLICATES, &je);
-    enum dataset_piece r;
-    if (!json_is_object(o)) {
-        json_decref(o);
+    json_t *object = memchr(bytes, 0, n) ? NULL : json_loadb(bytes, n, JSON_REJECT_DUPLICATES, &je);
+    enum dataset_piece piece;
+    if (!json_is_object(object)) {
+        json_decref(object);
         return err_set(e, EXIT_BAD_DATA, "expected a JSON object: %s",
-                       o ? "got another value" : je.text);
+                       object ? "got another value" : je.text);
     }
     if (!*format)
-        *format = json_format(p, o);
-    put(out, "id", field(o, p->id_field, strcmp(*format, "jsonl") ? "id" : "id|task_id"));
-    if (p->task)
-        r = from_item(p, o, out, e);
+        *format = json_format(options, object);
+    put(out, "id",
+        field(object, options->id_field, strcmp(*format, "jsonl") ? "id" : "id|task_id"));
+    if (options->task)
+        piece = from_item(options, object, out, e);
     else if (!strcmp(*format, "sharegpt"))
-        r = from_sharegpt(p, o, out, e);
+        piece = from_sharegpt(options, object, out, e);
     else if (!strcmp(*format, "prompts"))
-        r = from_prompts(o, out, e);
+        piece = from_prompts(object, out, e);
     else
-        r = from_jsonl(p, o, out, e);
-    json_decref(o);
-    return r;
+        piece = from_jsonl(options, object, out, e);
+    json_decref(object);
+    return piece;
 }

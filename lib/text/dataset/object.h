@@ -19,11 +19,11 @@ enum dataset_piece {
 
 /* Fills out with {id?, text | prompt_ids | messages, reference?, answer?, task?, ...}; id also when
  * the rest is broken. *format is NULL until the first object shows it (borrowed constant). */
-enum dataset_piece dataset_from_json(const struct dataset_options *o, const char **format,
+enum dataset_piece dataset_from_json(const struct dataset_options *options, const char **format,
                                      const char *bytes, size_t n, json_t *out, struct err *e);
 /* Sets a text of n bytes. -1: not UTF-8. */
-int dataset_put(json_t *to, const char *key, const char *s, size_t n);
+int dataset_put(json_t *to, const char *key, const char *bytes, size_t n);
 /* A text, or a number turned into a text (the caller's reference); NULL: neither. */
-json_t *dataset_as_text(json_t *v);
+json_t *dataset_as_text(json_t *value);
 /* Space, tab, line feed, carriage return. */
 int dataset_is_blank(char c);

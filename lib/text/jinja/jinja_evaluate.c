@@ -11,129 +11,134 @@ static struct jinja_value undefined(void)
 /* ---- variables ---- */
 
 /* In the scope at hand; around: 1: also in those around it. NULL: none. */
-static struct jinja_variable *find(const struct jinja_run *r, const struct jinja_string *name,
+static struct jinja_variable *find(const struct jinja_run *run, const struct jinja_string *name,
                                    int around)
 {
-    struct jinja_variable *v = NULL;
+    struct jinja_variable *variable = NULL;
     size_t seen = 0;
-    for (const struct jinja_scope *s = r->scope; s && !v; s = around ? s->around : NULL)
-        for (v = s->first; v && !jinja_same(v->name, name); v = v->next)
+    for (const struct jinja_scope *scope = run->scope; scope && !variable;
+         scope = around ? scope->around : NULL)
+        for (variable = scope->first; variable && !jinja_same(variable->name, name);
+             variable = variable->next)
             seen++;
-    jinja_spend(r->w, seen / 64);
-    return v;
+    jinja_spend(run->w, seen / 64);
+    return variable;
 }
 
-static const struct jinja_value *look_up(const struct jinja_run *r, const struct jinja_string *name)
+static const struct jinja_value *look_up(const struct jinja_run *run,
+                                         const struct jinja_string *name)
 {
-    const struct jinja_variable *v = find(r, name, 1);
-    return v ? &v->value : NULL;
+    const struct jinja_variable *variable = find(run, name, 1);
+    return variable ? &variable->value : NULL;
 }
 
-void jinja_assign(struct jinja_run *r, const struct jinja_string *name, struct jinja_value value)
+void jinja_assign(struct jinja_run *run, const struct jinja_string *name, struct jinja_value value)
 {
-    struct jinja_variable *v = find(r, name, 0);
-    if (!v) {
-        v = jinja_alloc(r->w, sizeof *v);
-        *v = (struct jinja_variable){.name = name, .next = r->scope->first};
-        r->scope->first = v;
+    struct jinja_variable *variable = find(run, name, 0);
+    if (!variable) {
+        variable = jinja_alloc(run->w, sizeof *variable);
+        *variable = (struct jinja_variable){.name = name, .next = run->scope->first};
+        run->scope->first = variable;
     }
-    v->value = value;
+    variable->value = value;
 }
 
 /* ---- calls ---- */
 
-static void read_arguments(struct jinja_run *r, const struct jinja_node *list,
+static void read_arguments(struct jinja_run *run, const struct jinja_node *list,
                            struct jinja_arguments *to)
 {
     to->n = 0;
-    for (; list && !r->w->failed; list = list->next) {
+    for (; list && !run->w->failed; list = list->next) {
         if (to->n == JINJA_ARGUMENTS_MAX) {
-            jinja_fail(r->w, "more than %d arguments", JINJA_ARGUMENTS_MAX);
+            jinja_fail(run->w, "more than %d arguments", JINJA_ARGUMENTS_MAX);
             return;
         }
         int named = list->kind == JINJA_KEYWORD;
         to->v[to->n].name = named ? list->name : NULL;
-        to->v[to->n++].value = jinja_evaluate(r, named ? list->a : list);
+        to->v[to->n++].value = jinja_evaluate(run, named ? list->a : list);
     }
 }
 
-static struct jinja_value call(struct jinja_run *r, const struct jinja_node *x)
+static struct jinja_value call(struct jinja_run *run, const struct jinja_node *node)
 {
-    const struct jinja_node *what = x->a;
+    const struct jinja_node *what = node->a;
     const struct jinja_value *known = NULL;
     if (what->kind == JINJA_NAME)
-        known = look_up(r, what->name);
+        known = look_up(run, what->name);
     struct jinja_value of = undefined(), callee = known ? *known : undefined();
-    struct jinja_arguments a;
+    struct jinja_arguments arguments;
     if (what->kind == JINJA_ATTRIBUTE)
-        of = jinja_evaluate(r, what->a);
+        of = jinja_evaluate(run, what->a);
     else if (what->kind != JINJA_NAME)
-        callee = jinja_evaluate(r, what);
+        callee = jinja_evaluate(run, what);
     if (of.kind == JINJA_NAMESPACE || of.kind == JINJA_UNDEFINED)
-        callee = what->kind == JINJA_ATTRIBUTE ? jinja_attribute(r, of, what->name) : callee;
-    read_arguments(r, x->list, &a);
-    r->w->line = x->line;
-    if (r->w->failed)
+        callee = what->kind == JINJA_ATTRIBUTE ? jinja_attribute(run, of, what->name) : callee;
+    read_arguments(run, node->list, &arguments);
+    run->w->line = node->line;
+    if (run->w->failed)
         return undefined();
     if (callee.kind == JINJA_MACRO)
-        return r->call(r, callee.as.macro, &a);
+        return run->call(run, callee.as.macro, &arguments);
     if (what->kind == JINJA_NAME && !known)
-        return jinja_call_function(r, what->name, &a);
+        return jinja_call_function(run, what->name, &arguments);
     if (what->kind == JINJA_ATTRIBUTE)
-        return jinja_call_method(r, what->name, of, &a);
-    jinja_fail(r->w, "%s is called", jinja_kind_name(callee.kind));
+        return jinja_call_method(run, what->name, of, &arguments);
+    jinja_fail(run->w, "%s is called", jinja_kind_name(callee.kind));
     return undefined();
 }
 
 /* ---- operators ---- */
 
-static struct jinja_value refuse(struct jinja_run *r, const char *sign, struct jinja_value a,
-                                 struct jinja_value b)
+static struct jinja_value refuse(struct jinja_run *run, const char *sign, struct jinja_value left,
+                                 struct jinja_value right)
 {
-    jinja_fail(r->w, "%s %s %s: not supported", jinja_kind_name(a.kind), sign,
-               jinja_kind_name(b.kind));
+    jinja_fail(run->w, "%s %s %s: not supported", jinja_kind_name(left.kind), sign,
+               jinja_kind_name(right.kind));
     return undefined();
 }
 
-static struct jinja_value add(struct jinja_run *r, struct jinja_value a, struct jinja_value b)
+static struct jinja_value add(struct jinja_run *run, struct jinja_value left,
+                              struct jinja_value right)
 {
     struct jinja_value list;
-    if (a.kind == JINJA_STRING && b.kind == JINJA_STRING) {
-        const struct jinja_string *x = a.as.string, *y = b.as.string;
-        struct jinja_text text = {.w = r->w, .safe = x->safe || y->safe};
-        (y->safe && !x->safe ? jinja_put_escaped : jinja_put)(&text, x);
-        (x->safe && !y->safe ? jinja_put_escaped : jinja_put)(&text, y);
+    if (left.kind == JINJA_STRING && right.kind == JINJA_STRING) {
+        const struct jinja_string *first = left.as.string, *second = right.as.string;
+        struct jinja_text text = {.w = run->w, .safe = first->safe || second->safe};
+        (second->safe && !first->safe ? jinja_put_escaped : jinja_put)(&text, first);
+        (first->safe && !second->safe ? jinja_put_escaped : jinja_put)(&text, second);
         return jinja_text_value(&text);
     }
-    if (!jinja_is_list(a) || a.kind != b.kind)
-        return refuse(r, "+", a, b);
-    list = jinja_list(r->w, a.kind);
-    for (size_t i = 0; i < a.as.list->n; i++)
-        jinja_push(r->w, list, a.as.list->v[i]);
-    for (size_t i = 0; i < b.as.list->n; i++)
-        jinja_push(r->w, list, b.as.list->v[i]);
+    if (!jinja_is_list(left) || left.kind != right.kind)
+        return refuse(run, "+", left, right);
+    list = jinja_list(run->w, left.kind);
+    for (size_t i = 0; i < left.as.list->n; i++)
+        jinja_push(run->w, list, left.as.list->v[i]);
+    for (size_t i = 0; i < right.as.list->n; i++)
+        jinja_push(run->w, list, right.as.list->v[i]);
     return list;
 }
 
-static struct jinja_value multiply(struct jinja_run *r, struct jinja_value a, struct jinja_value b)
+static struct jinja_value multiply(struct jinja_run *run, struct jinja_value left,
+                                   struct jinja_value right)
 {
-    struct jinja_text text = {.w = r->w};
-    if (a.kind != JINJA_STRING || !jinja_is_number(b))
-        return refuse(r, "*", a, b);
-    for (int64_t i = 0; i < b.as.number && a.as.string->n && !r->w->failed; i++)
-        jinja_put(&text, a.as.string);
+    struct jinja_text text = {.w = run->w};
+    if (left.kind != JINJA_STRING || !jinja_is_number(right))
+        return refuse(run, "*", left, right);
+    for (int64_t i = 0; i < right.as.number && left.as.string->n && !run->w->failed; i++)
+        jinja_put(&text, left.as.string);
     return jinja_text_value(&text);
 }
 
 /* Division rounds down, and a remainder has the sign of y, as in Python. */
-static struct jinja_value compute(struct jinja_run *r, enum jinja_node_kind kind,
-                                  struct jinja_value a, struct jinja_value b)
+static struct jinja_value compute(struct jinja_run *run, enum jinja_node_kind kind,
+                                  struct jinja_value left, struct jinja_value right)
 {
-    int64_t x = a.as.number, y = b.as.number, result = 0;
+    int64_t x = left.as.number, y = right.as.number, result = 0;
     int64_t rest = y == 0 || y == -1 ? 0 : x % y;
     int below = rest != 0 && (rest < 0) != (y < 0);
     if ((kind == JINJA_FLOOR || kind == JINJA_MODULO) && y == 0)
-        jinja_fail(r->w, "a division by 0");
+        jinja_fail(run->w, "a division by 0");
     else if (kind == JINJA_FLOOR && y != -1)
         result = x / y - below;
     else if (kind == JINJA_MODULO)
@@ -142,186 +147,193 @@ static struct jinja_value compute(struct jinja_run *r, enum jinja_node_kind kind
              : kind == JINJA_ADD ? __builtin_add_overflow(x, y, &result)
              : kind == JINJA_SUBTRACT ? __builtin_sub_overflow(x, y, &result)
              : __builtin_mul_overflow(x, y, &result))
-        jinja_fail(r->w, "a number of more than 64 bits");
+        jinja_fail(run->w, "a number of more than 64 bits");
     return jinja_number(result);
 }
 
-static struct jinja_value operate(struct jinja_run *r, enum jinja_node_kind kind,
-                                  struct jinja_value a, struct jinja_value b)
+static struct jinja_value operate(struct jinja_run *run, enum jinja_node_kind kind,
+                                  struct jinja_value left, struct jinja_value right)
 {
     static const char *const signs[] = {[JINJA_SUBTRACT] = "-", [JINJA_DIVIDE] = "/",
                                         [JINJA_FLOOR] = "//", [JINJA_MODULO] = "%",
                                         [JINJA_POWER] = "**"};
     if (kind == JINJA_CONCAT) {
-        struct jinja_text text = {.w = r->w};
-        jinja_put_value(&text, a);
-        jinja_put_value(&text, b);
+        struct jinja_text text = {.w = run->w};
+        jinja_put_value(&text, left);
+        jinja_put_value(&text, right);
         return jinja_plain_value(&text);
     }
-    if (jinja_is_number(a) && jinja_is_number(b) && kind != JINJA_DIVIDE && kind != JINJA_POWER)
-        return compute(r, kind, a, b);
+    if (jinja_is_number(left) && jinja_is_number(right) && kind != JINJA_DIVIDE &&
+        kind != JINJA_POWER)
+        return compute(run, kind, left, right);
     if (kind == JINJA_ADD)
-        return add(r, a, b);
+        return add(run, left, right);
     if (kind == JINJA_MULTIPLY)
-        return jinja_is_number(a) ? multiply(r, b, a) : multiply(r, a, b);
-    return refuse(r, signs[kind], a, b);
+        return jinja_is_number(left) ? multiply(run, right, left) : multiply(run, left, right);
+    return refuse(run, signs[kind], left, right);
 }
 
-static int compare_one(struct jinja_run *r, const struct jinja_string *sign, struct jinja_value a,
-                       struct jinja_value b)
+static int compare_one(struct jinja_run *run, const struct jinja_string *sign,
+                       struct jinja_value left, struct jinja_value right)
 {
     if (jinja_is(sign, "=="))
-        return jinja_equal(r->w, a, b);
+        return jinja_equal(run->w, left, right);
     if (jinja_is(sign, "!="))
-        return !jinja_equal(r->w, a, b);
+        return !jinja_equal(run->w, left, right);
     if (jinja_is(sign, "in"))
-        return jinja_contains(r->w, b, a);
+        return jinja_contains(run->w, right, left);
     if (jinja_is(sign, "not"))
-        return !jinja_contains(r->w, b, a);
-    int order = jinja_order(r->w, a, b);
+        return !jinja_contains(run->w, right, left);
+    int order = jinja_order(run->w, left, right);
     return jinja_is(sign, "<") ? order < 0 : jinja_is(sign, ">") ? order > 0
            : jinja_is(sign, "<=") ? order <= 0 : order >= 0;
 }
 
-static struct jinja_value compare(struct jinja_run *r, const struct jinja_node *x)
+static struct jinja_value compare(struct jinja_run *run, const struct jinja_node *x)
 {
-    struct jinja_value left = jinja_evaluate(r, x->a);
+    struct jinja_value left = jinja_evaluate(run, x->a);
     int holds = 1;
     for (const struct jinja_node *o = x->list; o && holds; o = o->next) {
-        struct jinja_value right = jinja_evaluate(r, o->a);
-        holds = compare_one(r, o->name, left, right);
+        struct jinja_value right = jinja_evaluate(run, o->a);
+        holds = compare_one(run, o->name, left, right);
         left = right;
     }
     return jinja_bool(holds);
 }
 
-static struct jinja_value signed_number(struct jinja_run *r, const struct jinja_node *x)
+static struct jinja_value signed_number(struct jinja_run *run, const struct jinja_node *node)
 {
-    struct jinja_value of = jinja_evaluate(r, x->a);
+    struct jinja_value of = jinja_evaluate(run, node->a);
     if (!jinja_is_number(of)) {
-        jinja_fail(r->w, "a sign before %s", jinja_kind_name(of.kind));
+        jinja_fail(run->w, "a sign before %s", jinja_kind_name(of.kind));
         return undefined();
     }
-    return compute(r, x->kind == JINJA_MINUS ? JINJA_SUBTRACT : JINJA_ADD, jinja_number(0), of);
+    return compute(run, node->kind == JINJA_MINUS ? JINJA_SUBTRACT : JINJA_ADD, jinja_number(0),
+                   of);
 }
 
 /* ---- nodes ---- */
 
-static struct jinja_value make_list(struct jinja_run *r, const struct jinja_node *x)
+static struct jinja_value make_list(struct jinja_run *run, const struct jinja_node *node)
 {
-    struct jinja_value list = jinja_list(r->w, x->value.kind);
-    for (const struct jinja_node *part = x->list; part && !r->w->failed; part = part->next)
-        jinja_push(r->w, list, jinja_evaluate(r, part));
+    struct jinja_value list = jinja_list(run->w, node->value.kind);
+    for (const struct jinja_node *part = node->list; part && !run->w->failed; part = part->next)
+        jinja_push(run->w, list, jinja_evaluate(run, part));
     return list;
 }
 
-static struct jinja_value make_dict(struct jinja_run *r, const struct jinja_node *x)
+static struct jinja_value make_dict(struct jinja_run *run, const struct jinja_node *node)
 {
-    struct jinja_value dict = jinja_dict(r->w, JINJA_DICT);
-    for (const struct jinja_node *key = x->list; key && !r->w->failed; key = key->next->next) {
-        struct jinja_value name = jinja_evaluate(r, key);
-        jinja_set(r->w, dict, name, jinja_evaluate(r, key->next));
+    struct jinja_value dict = jinja_dict(run->w, JINJA_DICT);
+    for (const struct jinja_node *key = node->list; key && !run->w->failed; key = key->next->next) {
+        struct jinja_value name = jinja_evaluate(run, key);
+        jinja_set(run->w, dict, name, jinja_evaluate(run, key->next));
     }
     return dict;
 }
 
-static struct jinja_value variable(struct jinja_run *r, const struct jinja_node *x)
+static struct jinja_value variable(struct jinja_run *run, const struct jinja_node *node)
 {
-    const struct jinja_value *found = look_up(r, x->name);
-    if (!found && jinja_is_function(x->name)) /* as in: strftime_now is defined */
+    const struct jinja_value *found = look_up(run, node->name);
+    if (!found && jinja_is_function(node->name)) /* as in: strftime_now is defined */
         return (struct jinja_value){JINJA_MACRO, {.macro = NULL}};
-    return found ? *found : jinja_undefined(x->name);
+    return found ? *found : jinja_undefined(node->name);
 }
 
-static struct jinja_value filtered(struct jinja_run *r, const struct jinja_node *x)
+static struct jinja_value filtered(struct jinja_run *run, const struct jinja_node *node)
 {
-    struct jinja_value of = jinja_evaluate(r, x->a);
-    struct jinja_arguments a;
-    read_arguments(r, x->list, &a);
-    r->w->line = x->line;
-    return r->w->failed ? undefined() : jinja_apply_filter(r, x->name, of, &a);
+    struct jinja_value of = jinja_evaluate(run, node->a);
+    struct jinja_arguments arguments;
+    read_arguments(run, node->list, &arguments);
+    run->w->line = node->line;
+    return run->w->failed ? undefined() : jinja_apply_filter(run, node->name, of, &arguments);
 }
 
-static struct jinja_value tested(struct jinja_run *r, const struct jinja_node *x)
+static struct jinja_value tested(struct jinja_run *run, const struct jinja_node *node)
 {
-    struct jinja_value of = jinja_evaluate(r, x->a);
-    struct jinja_arguments a;
-    read_arguments(r, x->list, &a);
-    r->w->line = x->line;
-    return jinja_bool(!r->w->failed && jinja_apply_test(r, x->name, of, &a));
+    struct jinja_value of = jinja_evaluate(run, node->a);
+    struct jinja_arguments arguments;
+    read_arguments(run, node->list, &arguments);
+    run->w->line = node->line;
+    return jinja_bool(!run->w->failed && jinja_apply_test(run, node->name, of, &arguments));
 }
 
-static struct jinja_value choose(struct jinja_run *r, const struct jinja_node *x)
+static struct jinja_value choose(struct jinja_run *run, const struct jinja_node *node)
 {
-    int yes = jinja_true(jinja_evaluate(r, x->b));
-    return yes ? jinja_evaluate(r, x->a) : x->c ? jinja_evaluate(r, x->c) : undefined();
+    int yes = jinja_true(jinja_evaluate(run, node->b));
+    return yes       ? jinja_evaluate(run, node->a)
+           : node->c ? jinja_evaluate(run, node->c)
+                     : undefined();
 }
 
 /* Operators of two sides, of which `and` and `or` may not need the second. */
-static struct jinja_value both_sides(struct jinja_run *r, const struct jinja_node *x)
+static struct jinja_value both_sides(struct jinja_run *run, const struct jinja_node *node)
 {
-    struct jinja_value a = jinja_evaluate(r, x->a), b;
-    if ((x->kind == JINJA_AND && !jinja_true(a)) || (x->kind == JINJA_OR && jinja_true(a)))
-        return a;
-    b = jinja_evaluate(r, x->b);
-    r->w->line = x->line;
-    return x->kind == JINJA_AND || x->kind == JINJA_OR ? b : operate(r, x->kind, a, b);
+    struct jinja_value left = jinja_evaluate(run, node->a), right;
+    if ((node->kind == JINJA_AND && !jinja_true(left)) ||
+        (node->kind == JINJA_OR && jinja_true(left)))
+        return left;
+    right = jinja_evaluate(run, node->b);
+    run->w->line = node->line;
+    return node->kind == JINJA_AND || node->kind == JINJA_OR
+               ? right
+               : operate(run, node->kind, left, right);
 }
 
-static struct jinja_value slice(struct jinja_run *r, const struct jinja_node *x)
+static struct jinja_value slice(struct jinja_run *run, const struct jinja_node *node)
 {
-    struct jinja_value of = jinja_evaluate(r, x->a), given[3];
-    const struct jinja_node *part = x->list;
+    struct jinja_value of = jinja_evaluate(run, node->a), given[3];
+    const struct jinja_node *part = node->list;
     for (int i = 0; i < 3; i++, part = part->next)
-        given[i] = jinja_evaluate(r, part);
-    r->w->line = x->line;
-    return jinja_slice(r, of, given);
+        given[i] = jinja_evaluate(run, part);
+    run->w->line = node->line;
+    return jinja_slice(run, of, given);
 }
 
-static struct jinja_value item(struct jinja_run *r, const struct jinja_node *x)
+static struct jinja_value item(struct jinja_run *run, const struct jinja_node *node)
 {
-    struct jinja_value of = jinja_evaluate(r, x->a), key = jinja_evaluate(r, x->b);
-    r->w->line = x->line;
-    return jinja_item(r, of, key);
+    struct jinja_value of = jinja_evaluate(run, node->a), key = jinja_evaluate(run, node->b);
+    run->w->line = node->line;
+    return jinja_item(run, of, key);
 }
 
-struct jinja_value jinja_evaluate(struct jinja_run *r, const struct jinja_node *x)
+struct jinja_value jinja_evaluate(struct jinja_run *run, const struct jinja_node *node)
 {
-    jinja_spend(r->w, 1);
-    if (r->w->failed)
+    jinja_spend(run->w, 1);
+    if (run->w->failed)
         return undefined();
-    r->w->line = x->line;
-    switch (x->kind) {
+    run->w->line = node->line;
+    switch (node->kind) {
     case JINJA_CONST:
-        return x->value;
+        return node->value;
     case JINJA_NAME:
-        return variable(r, x);
+        return variable(run, node);
     case JINJA_LISTING:
-        return make_list(r, x);
+        return make_list(run, node);
     case JINJA_MAPPING:
-        return make_dict(r, x);
+        return make_dict(run, node);
     case JINJA_ATTRIBUTE:
-        return jinja_attribute(r, jinja_evaluate(r, x->a), x->name);
+        return jinja_attribute(run, jinja_evaluate(run, node->a), node->name);
     case JINJA_ITEM:
-        return item(r, x);
+        return item(run, node);
     case JINJA_SLICE:
-        return slice(r, x);
+        return slice(run, node);
     case JINJA_CALL:
-        return call(r, x);
+        return call(run, node);
     case JINJA_FILTER:
-        return filtered(r, x);
+        return filtered(run, node);
     case JINJA_TEST:
-        return tested(r, x);
+        return tested(run, node);
     case JINJA_NOT:
-        return jinja_bool(!jinja_true(jinja_evaluate(r, x->a)));
+        return jinja_bool(!jinja_true(jinja_evaluate(run, node->a)));
     case JINJA_MINUS:
     case JINJA_PLUS:
-        return signed_number(r, x);
+        return signed_number(run, node);
     case JINJA_COMPARE:
-        return compare(r, x);
+        return compare(run, node);
     case JINJA_CHOICE:
-        return choose(r, x);
+        return choose(run, node);
     default:
-        return both_sides(r, x);
+        return both_sides(run, node);
     }
 }

@@ -25,103 +25,105 @@ struct lexer {
     size_t n, cap;
 };
 
-static void never_ends(struct lexer *x, const char *what)
+static void never_ends(struct lexer *lexer, const char *what)
 {
-    x->w->line = x->tag_line;
-    jinja_fail(x->w, "%s that does not end", what);
+    lexer->w->line = lexer->tag_line;
+    jinja_fail(lexer->w, "%s that does not end", what);
 }
 
-static char peek(const struct lexer *x, size_t ahead)
+static char peek(const struct lexer *lexer, size_t ahead)
 {
-    return x->at + ahead < x->text.n ? x->text.bytes[x->at + ahead] : 0;
+    return lexer->at + ahead < lexer->text.n ? lexer->text.bytes[lexer->at + ahead] : 0;
 }
 
-static void advance(struct lexer *x, size_t n)
+static void advance(struct lexer *lexer, size_t n)
 {
-    for (size_t end = x->at + n; x->at < end && x->at < x->text.n; x->at++)
-        x->w->line += x->text.bytes[x->at] == '\n';
+    for (size_t end = lexer->at + n; lexer->at < end && lexer->at < lexer->text.n; lexer->at++)
+        lexer->w->line += lexer->text.bytes[lexer->at] == '\n';
 }
 
-static struct jinja_token *add(struct lexer *x, enum jinja_token_kind kind,
+static struct jinja_token *add(struct lexer *lexer, enum jinja_token_kind kind,
                                const struct jinja_string *text)
 {
-    MEM_GROW(x->v, x->n, x->cap);
-    x->v[x->n] = (struct jinja_token){.kind = kind, .line = x->w->line, .text = text};
-    return &x->v[x->n++];
+    MEM_GROW(lexer->v, lexer->n, lexer->cap);
+    lexer->v[lexer->n] = (struct jinja_token){.kind = kind, .line = lexer->w->line, .text = text};
+    return &lexer->v[lexer->n++];
 }
 
 /* ---- text between tags ---- */
 
-static void skip_space(struct lexer *x)
+static void skip_space(struct lexer *lexer)
 {
-    size_t begin = x->at, end = x->text.n;
-    jinja_trim(&x->text, 1, 0, &begin, &end);
-    advance(x, begin - x->at);
+    size_t begin = lexer->at, end = lexer->text.n;
+    jinja_trim(&lexer->text, 1, 0, &begin, &end);
+    advance(lexer, begin - lexer->at);
 }
 
-/* Begin of the next tag or comment at or after x->at; the end of the text: none. */
-static size_t next_tag(const struct lexer *x)
+/* Begin of the next tag or comment at or after lexer->at; the end of the text: none. */
+static size_t next_tag(const struct lexer *lexer)
 {
-    size_t i = x->at;
-    for (; i + 1 < x->text.n; i++)
-        if (x->text.bytes[i] == '{' && strchr("{%#", x->text.bytes[i + 1]) && x->text.bytes[i + 1])
+    size_t i = lexer->at;
+    for (; i + 1 < lexer->text.n; i++)
+        if (lexer->text.bytes[i] == '{' && strchr("{%#", lexer->text.bytes[i + 1]) &&
+            lexer->text.bytes[i + 1])
             return i;
-    return x->text.n;
+    return lexer->text.n;
 }
 
-/* The end of the text [x->at, end) without what a tag with this sign removes. */
-static size_t stripped(const struct lexer *x, size_t end, char kind, char sign)
+/* The end of the text [lexer->at, end) without what a tag with this sign removes. */
+static size_t stripped(const struct lexer *lexer, size_t end, char kind, char sign)
 {
-    size_t begin = x->at, line = end;
+    size_t begin = lexer->at, line = end;
     if (sign == '-') {
-        jinja_trim(&x->text, 0, 1, &begin, &end);
+        jinja_trim(&lexer->text, 0, 1, &begin, &end);
         return end;
     }
     if (sign == '+' || kind == '{')
         return end;
-    while (line > x->at && x->text.bytes[line - 1] != '\n')
+    while (line > lexer->at && lexer->text.bytes[line - 1] != '\n')
         line--;
     begin = line;
-    if (line > x->at || x->line_starts)
-        jinja_trim(&x->text, 1, 0, &begin, &end);
+    if (line > lexer->at || lexer->line_starts)
+        jinja_trim(&lexer->text, 1, 0, &begin, &end);
     return begin == end ? line : end;
 }
 
 /* Skips what belongs to the end of a tag or comment: its sign, its two letters, white space. */
-static void skip_end(struct lexer *x, size_t letters, char sign, int is_print)
+static void skip_end(struct lexer *lexer, size_t letters, char sign, int is_print)
 {
-    advance(x, letters);
+    advance(lexer, letters);
     if (sign == '-')
-        skip_space(x);
-    else if (sign != '+' && !is_print && peek(x, 0) == '\n')
-        advance(x, 1);
-    x->line_starts = x->text.bytes[x->at - 1] == '\n';
+        skip_space(lexer);
+    else if (sign != '+' && !is_print && peek(lexer, 0) == '\n')
+        advance(lexer, 1);
+    lexer->line_starts = lexer->text.bytes[lexer->at - 1] == '\n';
 }
 
-static void skip_comment(struct lexer *x)
+static void skip_comment(struct lexer *lexer)
 {
-    size_t i = x->at;
-    while (i + 1 < x->text.n && (x->text.bytes[i] != '#' || x->text.bytes[i + 1] != '}'))
+    size_t i = lexer->at;
+    while (i + 1 < lexer->text.n &&
+           (lexer->text.bytes[i] != '#' || lexer->text.bytes[i + 1] != '}'))
         i++;
-    if (i + 1 >= x->text.n) {
-        never_ends(x, "a comment");
+    if (i + 1 >= lexer->text.n) {
+        never_ends(lexer, "a comment");
         return;
     }
-    char sign = i > x->at ? x->text.bytes[i - 1] : 0;
-    advance(x, i - x->at);
-    skip_end(x, 2, sign, 0);
+    char sign = i > lexer->at ? lexer->text.bytes[i - 1] : 0;
+    advance(lexer, i - lexer->at);
+    skip_end(lexer, 2, sign, 0);
 }
 
 /* ---- words of a tag ---- */
 
-/* Value of up to `n` digits in `base` at x->at + from; *used: how many there are. */
-static uint32_t digits(const struct lexer *x, size_t from, size_t n, int base, size_t *used)
+/* Value of up to `n` digits in `base` at lexer->at + from; *used: how many there are. */
+static uint32_t digits(const struct lexer *lexer, size_t from, size_t n, int base, size_t *used)
 {
     uint32_t value = 0;
     for (*used = 0; *used < n; ++*used) {
-        char c = peek(x, from + *used);
-        int digit = c >= '0' && c <= '9' ? c - '0'
-                    : isxdigit((unsigned char)c) ? (c | 32) - 'a' + 10 : base;
+        char letter = peek(lexer, from + *used);
+        int digit = letter >= '0' && letter <= '9' ? letter - '0'
+                    : isxdigit((unsigned char)letter) ? (letter | 32) - 'a' + 10 : base;
         if (digit >= base)
             break;
         value = value * (uint32_t)base + (uint32_t)digit;
@@ -129,161 +131,164 @@ static uint32_t digits(const struct lexer *x, size_t from, size_t n, int base, s
     return value;
 }
 
-/* Writes what the backslash at x->at and the letters after it mean in Python. Returns the number of
- * bytes read. */
-static size_t put_escape(struct lexer *x, struct buf *to)
+/* Writes what the backslash at lexer->at and the letters after it mean in Python. Returns the
+ * number of bytes read. */
+static size_t put_escape(struct lexer *lexer, struct buf *to)
 {
     static const char letters[] = "nrtabfv\\'\"", meant[] = "\n\r\t\a\b\f\v\\'\"";
-    char c = peek(x, 1);
-    const char *known = c ? strchr(letters, c) : NULL;
-    size_t wanted = c == 'x' ? 2 : c == 'u' ? 4 : c == 'U' ? 8 : 0, used;
+    char letter = peek(lexer, 1);
+    const char *known = letter ? strchr(letters, letter) : NULL;
+    size_t wanted = letter == 'x' ? 2 : letter == 'u' ? 4 : letter == 'U' ? 8 : 0, used;
     if (known) {
         buf_char(to, meant[known - letters]);
-    } else if (wanted || (c >= '0' && c <= '7')) {
-        uint32_t code = wanted ? digits(x, 2, wanted, 16, &used) : digits(x, 1, 3, 8, &used);
+    } else if (wanted || (letter >= '0' && letter <= '7')) {
+        uint32_t code = wanted ? digits(lexer, 2, wanted, 16, &used)
+                               : digits(lexer, 1, 3, 8, &used);
         if (used < wanted || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000))
-            jinja_fail(x->w, "\\%c without the digits of a character", c);
+            jinja_fail(lexer->w, "\\%c without the digits of a character", letter);
         else
             utf8_put(to, code);
         return used + (wanted ? 2 : 1);
-    } else if (c == 'N') {
-        jinja_fail(x->w, "\\N: not supported");
-    } else if (c != '\n') { /* unknown ones stay */
+    } else if (letter == 'N') {
+        jinja_fail(lexer->w, "\\N: not supported");
+    } else if (letter != '\n') { /* unknown ones stay */
         buf_char(to, '\\');
         return 1;
     }
     return 2;
 }
 
-static void read_string(struct lexer *x)
+static void read_string(struct lexer *lexer)
 {
-    char quote = peek(x, 0);
-    struct buf b = {0};
-    struct jinja_token *t = add(x, JINJA_TOKEN_STRING, NULL);
-    size_t place = (size_t)(t - x->v);
-    advance(x, 1);
-    while (x->at < x->text.n && peek(x, 0) != quote && !x->w->failed) {
+    char quote = peek(lexer, 0);
+    struct buf text = {0};
+    struct jinja_token *token = add(lexer, JINJA_TOKEN_STRING, NULL);
+    size_t place = (size_t)(token - lexer->v);
+    advance(lexer, 1);
+    while (lexer->at < lexer->text.n && peek(lexer, 0) != quote && !lexer->w->failed) {
         size_t used = 1;
-        if (peek(x, 0) == '\\')
-            used = put_escape(x, &b);
+        if (peek(lexer, 0) == '\\')
+            used = put_escape(lexer, &text);
         else
-            buf_char(&b, peek(x, 0));
-        advance(x, used);
+            buf_char(&text, peek(lexer, 0));
+        advance(lexer, used);
     }
-    if (x->at == x->text.n)
-        never_ends(x, "a string");
-    advance(x, 1);
-    x->v[place].text = jinja_own(x->w, b.data, b.len);
-    buf_free(&b);
+    if (lexer->at == lexer->text.n)
+        never_ends(lexer, "a string");
+    advance(lexer, 1);
+    lexer->v[place].text = jinja_own(lexer->w, text.data, text.len);
+    buf_free(&text);
 }
 
-static void read_number(struct lexer *x)
+static void read_number(struct lexer *lexer)
 {
     int64_t n = 0;
-    int begins_0 = peek(x, 0) == '0' && isdigit((unsigned char)peek(x, 1)) && peek(x, 1) != '0';
-    int after_point = x->n && jinja_is(x->v[x->n - 1].text, ".");
-    while (isdigit((unsigned char)peek(x, 0)) ||
-           (peek(x, 0) == '_' && isdigit((unsigned char)peek(x, 1)))) {
-        if (peek(x, 0) != '_')
-            n = n > INT32_MAX ? n : 10 * n + (peek(x, 0) - '0');
-        advance(x, 1);
+    int begins_0 = peek(lexer, 0) == '0' && isdigit((unsigned char)peek(lexer, 1)) &&
+                   peek(lexer, 1) != '0';
+    int after_point = lexer->n && jinja_is(lexer->v[lexer->n - 1].text, ".");
+    while (isdigit((unsigned char)peek(lexer, 0)) ||
+           (peek(lexer, 0) == '_' && isdigit((unsigned char)peek(lexer, 1)))) {
+        if (peek(lexer, 0) != '_')
+            n = n > INT32_MAX ? n : 10 * n + (peek(lexer, 0) - '0');
+        advance(lexer, 1);
     }
     if (n > INT32_MAX)
-        jinja_fail(x->w, "a number above %d", INT32_MAX);
-    if ((peek(x, 0) == '.' && isdigit((unsigned char)peek(x, 1)) && !after_point) ||
-        isalpha((unsigned char)peek(x, 0)))
-        jinja_fail(x->w, "a number with a point or letters: not supported");
+        jinja_fail(lexer->w, "a number above %d", INT32_MAX);
+    if ((peek(lexer, 0) == '.' && isdigit((unsigned char)peek(lexer, 1)) && !after_point) ||
+        isalpha((unsigned char)peek(lexer, 0)))
+        jinja_fail(lexer->w, "a number with a point or letters: not supported");
     if (begins_0)
-        jinja_fail(x->w, "a number that begins with 0");
-    add(x, JINJA_TOKEN_NUMBER, NULL)->number = n;
+        jinja_fail(lexer->w, "a number that begins with 0");
+    add(lexer, JINJA_TOKEN_NUMBER, NULL)->number = n;
 }
 
-static void read_name(struct lexer *x)
+static void read_name(struct lexer *lexer)
 {
     size_t n = 0;
-    while (isalnum((unsigned char)peek(x, n)) || peek(x, n) == '_')
+    while (isalnum((unsigned char)peek(lexer, n)) || peek(lexer, n) == '_')
         n++;
-    add(x, JINJA_TOKEN_NAME, jinja_part(x->w, &x->text, x->at, x->at + n));
-    advance(x, n);
+    add(lexer, JINJA_TOKEN_NAME, jinja_part(lexer->w, &lexer->text, lexer->at, lexer->at + n));
+    advance(lexer, n);
 }
 
 /* Notes an opened bracket, or checks that a closing one has its partner. */
-static void match_bracket(struct lexer *x, char c)
+static void match_bracket(struct lexer *lexer, char letter)
 {
     static const char opening[] = "([{", closing[] = ")]}";
-    const char *open = strchr(opening, c), *close = strchr(closing, c);
-    if (open && x->depth == BRACKETS_MAX)
-        jinja_fail(x->w, "brackets are nested too deep");
+    const char *open = strchr(opening, letter), *close = strchr(closing, letter);
+    if (open && lexer->depth == BRACKETS_MAX)
+        jinja_fail(lexer->w, "brackets are nested too deep");
     else if (open)
-        x->open[x->depth++] = closing[open - opening];
-    else if (close && (!x->depth || x->open[--x->depth] != c))
-        jinja_fail(x->w, "unexpected '%c'", c);
+        lexer->open[lexer->depth++] = closing[open - opening];
+    else if (close && (!lexer->depth || lexer->open[--lexer->depth] != letter))
+        jinja_fail(lexer->w, "unexpected '%c'", letter);
 }
 
-static void read_sign(struct lexer *x)
+static void read_sign(struct lexer *lexer)
 {
     static const char *const two[] = {"**", "//", "==", "!=", ">=", "<="};
-    char c = peek(x, 0);
+    char letter = peek(lexer, 0);
     size_t n = 1;
     for (size_t i = 0; i < sizeof two / sizeof *two; i++)
-        if (c == two[i][0] && peek(x, 1) == two[i][1])
+        if (letter == two[i][0] && peek(lexer, 1) == two[i][1])
             n = 2;
-    if (!c || (n == 1 && !strchr("+-/*%~[](){}><=.:|,;", c)))
-        jinja_fail(x->w, "unexpected character '%c'", c > ' ' && c <= '~' ? c : '?');
-    match_bracket(x, c);
-    add(x, JINJA_TOKEN_SIGN, jinja_part(x->w, &x->text, x->at, x->at + n));
-    advance(x, n);
+    if (!letter || (n == 1 && !strchr("+-/*%~[](){}><=.:|,;", letter)))
+        jinja_fail(lexer->w, "unexpected character '%c'",
+                   letter > ' ' && letter <= '~' ? letter : '?');
+    match_bracket(lexer, letter);
+    add(lexer, JINJA_TOKEN_SIGN, jinja_part(lexer->w, &lexer->text, lexer->at, lexer->at + n));
+    advance(lexer, n);
 }
 
-/* 1: the tag ends at x->at, and is skipped. */
-static int ends_here(struct lexer *x, char letter)
+/* 1: the tag ends at lexer->at, and is skipped. */
+static int ends_here(struct lexer *lexer, char letter)
 {
-    char sign = peek(x, 0);
+    char sign = peek(lexer, 0);
     size_t signs = sign == '-' || (sign == '+' && letter == '%');
-    if (x->depth || peek(x, signs) != letter || peek(x, signs + 1) != '}')
+    if (lexer->depth || peek(lexer, signs) != letter || peek(lexer, signs + 1) != '}')
         return 0;
-    add(x, JINJA_TOKEN_CLOSE, NULL);
-    skip_end(x, signs + 2, signs ? sign : 0, letter == '}');
+    add(lexer, JINJA_TOKEN_CLOSE, NULL);
+    skip_end(lexer, signs + 2, signs ? sign : 0, letter == '}');
     return 1;
 }
 
 /* Reads the words of a tag up to its end. */
-static void read_words(struct lexer *x, char letter)
+static void read_words(struct lexer *lexer, char letter)
 {
-    x->depth = 0;
-    for (skip_space(x); !x->w->failed && !ends_here(x, letter); skip_space(x)) {
-        char c = peek(x, 0);
-        if (x->at == x->text.n)
-            never_ends(x, "a tag");
-        else if (c == '"' || c == '\'')
-            read_string(x);
-        else if (isdigit((unsigned char)c))
-            read_number(x);
-        else if (isalpha((unsigned char)c) || c == '_')
-            read_name(x);
+    lexer->depth = 0;
+    for (skip_space(lexer); !lexer->w->failed && !ends_here(lexer, letter); skip_space(lexer)) {
+        char first = peek(lexer, 0);
+        if (lexer->at == lexer->text.n)
+            never_ends(lexer, "a tag");
+        else if (first == '"' || first == '\'')
+            read_string(lexer);
+        else if (isdigit((unsigned char)first))
+            read_number(lexer);
+        else if (isalpha((unsigned char)first) || first == '_')
+            read_name(lexer);
         else
-            read_sign(x);
+            read_sign(lexer);
     }
 }
 
-static void read_tag(struct lexer *x)
+static void read_tag(struct lexer *lexer)
 {
-    char kind = peek(x, 1), sign = peek(x, 2);
+    char kind = peek(lexer, 1), sign = peek(lexer, 2);
     size_t signs = sign == '-' || sign == '+';
-    x->tag_line = x->w->line;
+    lexer->tag_line = lexer->w->line;
     if (kind != '#')
-        add(x, kind == '{' ? JINJA_TOKEN_PRINT : JINJA_TOKEN_TAG, NULL);
-    advance(x, 2 + signs);
+        add(lexer, kind == '{' ? JINJA_TOKEN_PRINT : JINJA_TOKEN_TAG, NULL);
+    advance(lexer, 2 + signs);
     if (kind == '#')
-        skip_comment(x);
+        skip_comment(lexer);
     else
-        read_words(x, kind == '{' ? '}' : '%');
+        read_words(lexer, kind == '{' ? '}' : '%');
 }
 
 /* A copy with line feeds for all ends of lines, without the last one. */
-static struct jinja_string plain_lines(struct jinja_work *w, const char *text, size_t n)
+static struct jinja_string plain_lines(struct jinja_work *work, const char *text, size_t n)
 {
-    char *to = jinja_alloc(w, n + 1);
+    char *to = jinja_alloc(work, n + 1);
     size_t len = 0;
     for (size_t i = 0; i < n; i++) {
         if (text[i] == '\r' && i + 1 < n && text[i + 1] == '\n')
@@ -294,21 +299,21 @@ static struct jinja_string plain_lines(struct jinja_work *w, const char *text, s
     return (struct jinja_string){.bytes = to, .n = len};
 }
 
-struct jinja_token *jinja_lex(struct jinja_work *w, const char *text, size_t n)
+struct jinja_token *jinja_lex(struct jinja_work *work, const char *text, size_t n)
 {
-    struct lexer x = {.w = w, .text = plain_lines(w, text, n), .line_starts = 1};
-    w->line = 1;
-    while (x.at < x.text.n && !w->failed) {
-        size_t tag = next_tag(&x), end = tag;
-        if (tag < x.text.n)
-            end = stripped(&x, tag, x.text.bytes[tag + 1],
-                           tag + 2 < x.text.n ? x.text.bytes[tag + 2] : 0);
-        if (end > x.at)
-            add(&x, JINJA_TOKEN_DATA, jinja_part(w, &x.text, x.at, end));
-        advance(&x, tag - x.at);
-        if (x.at < x.text.n)
-            read_tag(&x);
+    struct lexer lexer = {.w = work, .text = plain_lines(work, text, n), .line_starts = 1};
+    work->line = 1;
+    while (lexer.at < lexer.text.n && !work->failed) {
+        size_t tag = next_tag(&lexer), end = tag;
+        if (tag < lexer.text.n)
+            end = stripped(&lexer, tag, lexer.text.bytes[tag + 1],
+                           tag + 2 < lexer.text.n ? lexer.text.bytes[tag + 2] : 0);
+        if (end > lexer.at)
+            add(&lexer, JINJA_TOKEN_DATA, jinja_part(work, &lexer.text, lexer.at, end));
+        advance(&lexer, tag - lexer.at);
+        if (lexer.at < lexer.text.n)
+            read_tag(&lexer);
     }
-    add(&x, JINJA_TOKEN_END, NULL);
-    return x.v;
+    add(&lexer, JINJA_TOKEN_END, NULL);
+    return lexer.v;
 }

@@ -14,4 +14,4 @@ struct jinja_token {
     int64_t number;
 };
 /* Tokens of a template (valid UTF-8), ended by one of kind END; free() them. */
-struct jinja_token *jinja_lex(struct jinja_work *w, const char *text, size_t n);
+struct jinja_token *jinja_lex(struct jinja_work *work, const char *text, size_t n);

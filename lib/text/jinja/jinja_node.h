@@ -50,38 +50,38 @@ struct jinja_parser {
     int depth, loops;
 };
 /* The token at hand; END after a failure, so every loop over tokens ends. */
-const struct jinja_token *jinja_peek(const struct jinja_parser *p);
-void jinja_step(struct jinja_parser *p);
-int jinja_at_sign(const struct jinja_parser *p, const char *sign);
-int jinja_at_name(const struct jinja_parser *p, const char *name);
+const struct jinja_token *jinja_peek(const struct jinja_parser *parser);
+void jinja_step(struct jinja_parser *parser);
+int jinja_at_sign(const struct jinja_parser *parser, const char *sign);
+int jinja_at_name(const struct jinja_parser *parser, const char *name);
 /* Steps over it; 0: it is not there. */
-int jinja_skip_sign(struct jinja_parser *p, const char *sign);
-int jinja_skip_name(struct jinja_parser *p, const char *name);
-void jinja_expect_sign(struct jinja_parser *p, const char *sign);
-const struct jinja_string *jinja_expect_name(struct jinja_parser *p);
-void jinja_unexpected(struct jinja_parser *p, const char *wanted);
+int jinja_skip_sign(struct jinja_parser *parser, const char *sign);
+int jinja_skip_name(struct jinja_parser *parser, const char *name);
+void jinja_expect_sign(struct jinja_parser *parser, const char *sign);
+const struct jinja_string *jinja_expect_name(struct jinja_parser *parser);
+void jinja_unexpected(struct jinja_parser *parser, const char *wanted);
 /* A node with its parts. */
-struct jinja_node *jinja_node(struct jinja_parser *p, enum jinja_node_kind kind,
+struct jinja_node *jinja_node(struct jinja_parser *parser, enum jinja_node_kind kind,
                               struct jinja_node *a, struct jinja_node *b);
-void jinja_deepen(struct jinja_parser *p, struct jinja_node *around,
+void jinja_deepen(struct jinja_parser *parser, struct jinja_node *around,
                   const struct jinja_node *part);
 /* Puts a part at *end of a list; returns the new end. */
-struct jinja_node **jinja_append(struct jinja_parser *p, struct jinja_node *around,
+struct jinja_node **jinja_append(struct jinja_parser *parser, struct jinja_node *around,
                                  struct jinja_node **end, struct jinja_node *part);
-int jinja_enter(struct jinja_parser *p); /* 0: too deep; call jinja_leave in any case */
-void jinja_leave(struct jinja_parser *p);
+int jinja_enter(struct jinja_parser *parser); /* 0: too deep; call jinja_leave in any case */
+void jinja_leave(struct jinja_parser *parser);
 
 /* jinja_expression.c. choices: 1: also `a if b else c`. */
-struct jinja_node *jinja_expression(struct jinja_parser *p, int choices);
+struct jinja_node *jinja_expression(struct jinja_parser *parser, int choices);
 /* The same, and a, b without brackets as a tuple. */
-struct jinja_node *jinja_tuple(struct jinja_parser *p, int choices);
+struct jinja_node *jinja_tuple(struct jinja_parser *parser, int choices);
 /* Names that a loop or set assigns to; attribute: 1: also name.name. */
-struct jinja_node *jinja_target(struct jinja_parser *p, int attribute);
-/* filter(...) around x, its name at hand; | filter | filter ... around x. */
-struct jinja_node *jinja_filter(struct jinja_parser *p, struct jinja_node *x);
-struct jinja_node *jinja_filters(struct jinja_parser *p, struct jinja_node *x);
+struct jinja_node *jinja_target(struct jinja_parser *parser, int attribute);
+/* filter(...) around node, its name at hand; | filter | filter ... around node. */
+struct jinja_node *jinja_filter(struct jinja_parser *parser, struct jinja_node *node);
+struct jinja_node *jinja_filters(struct jinja_parser *parser, struct jinja_node *node);
 /* (a, b=1): the parameters of a macro. */
-void jinja_parameters(struct jinja_parser *p, struct jinja_node *macro);
+void jinja_parameters(struct jinja_parser *parser, struct jinja_node *macro);
 
 /* jinja_statement.c: a whole template. */
-struct jinja_node *jinja_statements(struct jinja_work *w, const struct jinja_token *tokens);
+struct jinja_node *jinja_statements(struct jinja_work *work, const struct jinja_token *tokens);

@@ -29,11 +29,11 @@ struct jinja_run {
     struct jinja_work *w;
     struct jinja_scope *scope;
     int calls; /* macros that run now */
-    struct jinja_value (*call)(struct jinja_run *r, const struct jinja_macro *m,
-                               const struct jinja_arguments *a);
+    struct jinja_value (*call)(struct jinja_run *run, const struct jinja_macro *macro,
+                               const struct jinja_arguments *arguments);
 };
 
-void jinja_assign(struct jinja_run *r, const struct jinja_string *name, struct jinja_value value);
+void jinja_assign(struct jinja_run *run, const struct jinja_string *name, struct jinja_value value);
 /* A filter, method or function that is asked for. */
 struct jinja_asked {
     struct jinja_value x; /* what a filter or method is applied to */
@@ -42,65 +42,69 @@ struct jinja_asked {
     int how; /* from the row: which of several that are alike */
 };
 /* The argument for the parameter of this name at this place; NULL: none. */
-const struct jinja_value *jinja_argument(const struct jinja_arguments *a, size_t place,
+const struct jinja_value *jinja_argument(const struct jinja_arguments *arguments, size_t place,
                                          const struct jinja_string *name);
 /* to[i] = the argument of the i-th of the words in `names`, ABSENT where there is none. Fails with
  * `who` for others and for missing ones before a "?" word, as in "old new ?count". */
-void jinja_bind(struct jinja_run *r, const struct jinja_string *who,
-                const struct jinja_arguments *a, const char *names,
+void jinja_bind(struct jinja_run *run, const struct jinja_string *who,
+                const struct jinja_arguments *arguments, const char *names,
                 struct jinja_value to[JINJA_BOUND_MAX]);
 /* The number in an argument; standard: where there is none. */
-int64_t jinja_integer(struct jinja_run *r, struct jinja_value x, int64_t standard);
+int64_t jinja_integer(struct jinja_run *run, struct jinja_value value, int64_t standard);
 
 /* Runs the statements of a template; what they write is in *out. */
-void jinja_run(struct jinja_work *w, const struct jinja_node *all, const json_t *variables,
+void jinja_run(struct jinja_work *work, const struct jinja_node *all, const json_t *variables,
                struct jinja_text *out);
-struct jinja_value jinja_evaluate(struct jinja_run *r, const struct jinja_node *x);
+struct jinja_value jinja_evaluate(struct jinja_run *run, const struct jinja_node *node);
 /* x.name, x[key]; undefined: there is none. */
-struct jinja_value jinja_attribute(struct jinja_run *r, struct jinja_value x,
+struct jinja_value jinja_attribute(struct jinja_run *run, struct jinja_value value,
                                    const struct jinja_string *name);
-struct jinja_value jinja_item(struct jinja_run *r, struct jinja_value x, struct jinja_value key);
+struct jinja_value jinja_item(struct jinja_run *run, struct jinja_value value,
+                              struct jinja_value key);
 /* x[a:b:c]; ABSENT: left out. */
-struct jinja_value jinja_slice(struct jinja_run *r, struct jinja_value x,
+struct jinja_value jinja_slice(struct jinja_run *run, struct jinja_value value,
                                const struct jinja_value given[3]);
 
 /* A filter, test, method or function by its name; refused if it is not known. */
-struct jinja_value jinja_apply_filter(struct jinja_run *r, const struct jinja_string *name,
-                                      struct jinja_value x, const struct jinja_arguments *a);
-int jinja_apply_test(struct jinja_run *r, const struct jinja_string *name, struct jinja_value x,
-                     const struct jinja_arguments *a);
-struct jinja_value jinja_call_method(struct jinja_run *r, const struct jinja_string *name,
-                                     struct jinja_value x, const struct jinja_arguments *a);
-struct jinja_value jinja_call_function(struct jinja_run *r, const struct jinja_string *name,
-                                       const struct jinja_arguments *a);
-int jinja_is_method(struct jinja_value x, const struct jinja_string *name); /* 1: x has it */
+struct jinja_value jinja_apply_filter(struct jinja_run *run, const struct jinja_string *name,
+                                      struct jinja_value value,
+                                      const struct jinja_arguments *arguments);
+int jinja_apply_test(struct jinja_run *run, const struct jinja_string *name,
+                     struct jinja_value value, const struct jinja_arguments *arguments);
+struct jinja_value jinja_call_method(struct jinja_run *run, const struct jinja_string *name,
+                                     struct jinja_value value,
+                                     const struct jinja_arguments *arguments);
+struct jinja_value jinja_call_function(struct jinja_run *run, const struct jinja_string *name,
+                                       const struct jinja_arguments *arguments);
+int jinja_is_method(struct jinja_value value, const struct jinja_string *name); /* 1: x has it */
 int jinja_is_function(const struct jinja_string *name);
 
 /* Texts, for filters and methods alike. */
 enum jinja_case { JINJA_UPPER, JINJA_LOWER, JINJA_TITLE, JINJA_CAPITAL };
-struct jinja_value jinja_change_case(struct jinja_run *r, const struct jinja_string *s,
+struct jinja_value jinja_change_case(struct jinja_run *run, const struct jinja_string *bytes,
                                      enum jinja_case to);
 /* sides: 1 left, 2 right; letters NULL: white space. */
-struct jinja_value jinja_strip(struct jinja_run *r, const struct jinja_string *s, int sides,
+struct jinja_value jinja_strip(struct jinja_run *run, const struct jinja_string *text, int sides,
                                const struct jinja_string *letters);
-struct jinja_value jinja_replace(struct jinja_run *r, const struct jinja_string *s,
+struct jinja_value jinja_replace(struct jinja_run *run, const struct jinja_string *bytes,
                                  const struct jinja_string *old, const struct jinja_string *by,
                                  int64_t most); /* < 0: all */
 /* Adds a text to one from the filter `safe`, as + does: characters of HTML are escaped. */
-void jinja_put_escaped(struct jinja_text *to, const struct jinja_string *s);
+void jinja_put_escaped(struct jinja_text *to, const struct jinja_string *text);
 /* Puts the arguments in the places of "%s" (how 1, the filter) or "{}" (how 0, the method). */
-struct jinja_value jinja_format(struct jinja_run *r, const struct jinja_asked *q);
-struct jinja_value jinja_items(struct jinja_run *r, struct jinja_value dict);
+struct jinja_value jinja_format(struct jinja_run *run, const struct jinja_asked *asked);
+struct jinja_value jinja_items(struct jinja_run *run, struct jinja_value dict);
 /* x.a.b or x[0]: the path of map(attribute=...) and selectattr. */
-struct jinja_value jinja_follow(struct jinja_run *r, struct jinja_value x, struct jinja_value path);
-struct jinja_value jinja_sort(struct jinja_run *r, const struct jinja_asked *q);
-struct jinja_value jinja_sort_dict(struct jinja_run *r, const struct jinja_asked *q);
+struct jinja_value jinja_follow(struct jinja_run *run, struct jinja_value value,
+                                struct jinja_value path);
+struct jinja_value jinja_sort(struct jinja_run *run, const struct jinja_asked *asked);
+struct jinja_value jinja_sort_dict(struct jinja_run *run, const struct jinja_asked *asked);
 /* how 0: the least, 1: the greatest. */
-struct jinja_value jinja_extreme(struct jinja_run *r, const struct jinja_asked *q);
+struct jinja_value jinja_extreme(struct jinja_run *run, const struct jinja_asked *asked);
 struct jinja_json_form {
     const struct jinja_string *after_item, *after_key; /* NULL: those of Python */
     int indent; /* < 0: on one line */
     int ascii;  /* 1: other characters become \uXXXX */
 };
-struct jinja_value jinja_to_json(struct jinja_run *r, struct jinja_value x,
+struct jinja_value jinja_to_json(struct jinja_run *run, struct jinja_value value,
                                  struct jinja_json_form form);

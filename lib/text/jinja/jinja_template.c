@@ -23,39 +23,39 @@ struct jinja *jinja_parse(const char *text, size_t n, struct err *why)
             err_set(why, EXIT_BAD_DATA, "it is not UTF-8");
         return NULL;
     }
-    struct jinja *t = mem_zero(1, sizeof *t);
-    t->work.why = why;
-    struct jinja_token *tokens = jinja_lex(&t->work, text, n);
-    if (!t->work.failed)
-        t->all = jinja_statements(&t->work, tokens);
+    struct jinja *jinja = mem_zero(1, sizeof *jinja);
+    jinja->work.why = why;
+    struct jinja_token *tokens = jinja_lex(&jinja->work, text, n);
+    if (!jinja->work.failed)
+        jinja->all = jinja_statements(&jinja->work, tokens);
     free(tokens);
-    t->work.why = NULL;
-    if (!t->work.failed)
-        return t;
-    jinja_free(t);
+    jinja->work.why = NULL;
+    if (!jinja->work.failed)
+        return jinja;
+    jinja_free(jinja);
     return NULL;
 }
 
-void jinja_free(struct jinja *t)
+void jinja_free(struct jinja *jinja)
 {
-    if (t)
-        jinja_work_free(&t->work);
-    free(t);
+    if (jinja)
+        jinja_work_free(&jinja->work);
+    free(jinja);
 }
 
-int jinja_render(const struct jinja *t, const json_t *variables, struct jinja_written *to,
+int jinja_render(const struct jinja *jinja, const json_t *variables, struct jinja_written *to,
                  struct err *why)
 {
     struct jinja_work work = {.why = why, .line = 1};
     struct jinja_text text = {.w = &work};
-    jinja_run(&work, t->all, variables, &text);
+    jinja_run(&work, jinja->all, variables, &text);
     *to = (struct jinja_written){text.bytes, text.given};
     jinja_work_free(&work);
     return work.failed ? -1 : 0;
 }
 
-void jinja_written_free(struct jinja_written *w)
+void jinja_written_free(struct jinja_written *written)
 {
-    buf_free(&w->text);
-    buf_free(&w->given);
+    buf_free(&written->text);
+    buf_free(&written->given);
 }

@@ -40,43 +40,45 @@ struct jinja_value jinja_undefined(const struct jinja_string *name);
 struct jinja_value jinja_none(void);
 struct jinja_value jinja_bool(int yes);
 struct jinja_value jinja_number(int64_t n);
-struct jinja_value jinja_string(const struct jinja_string *s);
-struct jinja_value jinja_text_value(struct jinja_text *t); /* ends the text */
-struct jinja_value jinja_plain_value(struct jinja_text *t); /* the same, never safe */
-struct jinja_value jinja_list(struct jinja_work *w, enum jinja_kind kind); /* LIST or TUPLE */
-struct jinja_value jinja_dict(struct jinja_work *w, enum jinja_kind kind); /* DICT or NAMESPACE */
-void jinja_push(struct jinja_work *w, struct jinja_value list, struct jinja_value member);
+struct jinja_value jinja_string(const struct jinja_string *string);
+struct jinja_value jinja_text_value(struct jinja_text *text); /* ends the text */
+struct jinja_value jinja_plain_value(struct jinja_text *text); /* the same, never safe */
+struct jinja_value jinja_list(struct jinja_work *work, enum jinja_kind kind); /* LIST or TUPLE */
+struct jinja_value jinja_dict(struct jinja_work *work,
+                              enum jinja_kind kind); /* DICT or NAMESPACE */
+void jinja_push(struct jinja_work *work, struct jinja_value list, struct jinja_value member);
 /* Replaces the value of a key that is there. */
-void jinja_set(struct jinja_work *w, struct jinja_value dict, struct jinja_value key,
+void jinja_set(struct jinja_work *work, struct jinja_value dict, struct jinja_value key,
                struct jinja_value value);
 /* NULL: no such key. */
-const struct jinja_value *jinja_get(struct jinja_work *w, struct jinja_value dict,
+const struct jinja_value *jinja_get(struct jinja_work *work, struct jinja_value dict,
                                     struct jinja_value key);
-const struct jinja_value *jinja_member(struct jinja_work *w, struct jinja_value dict,
+const struct jinja_value *jinja_member(struct jinja_work *work, struct jinja_value dict,
                                        const struct jinja_string *key);
 /* Copies a JSON value; given: 1: its strings are marked, except plain roles. */
-struct jinja_value jinja_json(struct jinja_work *w, const json_t *j, int given, int depth);
+struct jinja_value jinja_json(struct jinja_work *work, const json_t *j, int given, int depth);
 
 /* Spends the steps of reading all bytes of a string, or all members. */
-void jinja_spend_on(struct jinja_work *w, struct jinja_value x);
+void jinja_spend_on(struct jinja_work *work, struct jinja_value value);
 
 const char *jinja_kind_name(enum jinja_kind kind); /* "a string" */
-int jinja_is_list(struct jinja_value x); /* LIST or TUPLE */
-int jinja_is_number(struct jinja_value x); /* NUMBER or BOOL */
-int jinja_true(struct jinja_value x);
-int jinja_equal(struct jinja_work *w, struct jinja_value a, struct jinja_value b);
+int jinja_is_list(struct jinja_value value); /* LIST or TUPLE */
+int jinja_is_number(struct jinja_value value); /* NUMBER or BOOL */
+int jinja_true(struct jinja_value value);
+int jinja_equal(struct jinja_work *work, struct jinja_value left, struct jinja_value right);
 /* < 0, 0, > 0; fails unless both are numbers or both strings. */
-int jinja_order(struct jinja_work *w, struct jinja_value a, struct jinja_value b);
-int jinja_contains(struct jinja_work *w, struct jinja_value all, struct jinja_value one);
-/* Byte of the first `part` in s at or after `from`; s->n + 1: none. */
-size_t jinja_find(struct jinja_work *w, const struct jinja_string *s,
+int jinja_order(struct jinja_work *work, struct jinja_value left, struct jinja_value right);
+int jinja_contains(struct jinja_work *work, struct jinja_value all, struct jinja_value one);
+/* Byte of the first `part` in string at or after `from`; string->n + 1: none. */
+size_t jinja_find(struct jinja_work *work, const struct jinja_string *string,
                   const struct jinja_string *part, size_t from);
-size_t jinja_characters(const struct jinja_string *s);
+size_t jinja_characters(const struct jinja_string *string);
 /* Number of members or characters; fails where there are none. */
-size_t jinja_length(struct jinja_work *w, struct jinja_value x);
-/* The members that a loop over x visits, as a list. A generator gives them once, as in Python. */
-struct jinja_value jinja_members(struct jinja_work *w, struct jinja_value x);
-/* Appends str(x); repr(x). */
-void jinja_put_value(struct jinja_text *t, struct jinja_value x);
-/* str(x); a string is itself. */
-const struct jinja_string *jinja_words(struct jinja_work *w, struct jinja_value x);
+size_t jinja_length(struct jinja_work *work, struct jinja_value value);
+/* The members that a loop over value visits, as a list. A generator gives them once, as in
+ * Python. */
+struct jinja_value jinja_members(struct jinja_work *work, struct jinja_value value);
+/* Appends str(value); repr(value). */
+void jinja_put_value(struct jinja_text *text, struct jinja_value value);
+/* str(value); a string is itself. */
+const struct jinja_string *jinja_words(struct jinja_work *work, struct jinja_value value);

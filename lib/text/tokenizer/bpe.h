@@ -53,15 +53,15 @@ struct bpe_work { /* for long words; all zero at first */
     size_t cap;
 };
 /* The pieces with PIECE_VOCAB, then room for n_merges rules. Merges begin with bytes. */
-void bpe_init(struct bpe *b, const struct pieces *p, size_t n_merges);
+void bpe_init(struct bpe *bpe, const struct pieces *pieces, size_t n_merges);
 /* Adds a rule, in order of rank. -1: the pair has one already. */
-int bpe_add(struct bpe *b, int32_t left, int32_t right, int32_t merged);
-/* After the last rule: fills `first` and marks PIECE_WHOLE in v (the same array as b->pieces->v);
- * `all`: every piece is whole (ignore_merges). */
-void bpe_finish(struct bpe *b, struct piece *v, int all);
-void bpe_free(struct bpe *b);
-int32_t bpe_find(const struct bpe *b, const char *s, size_t n); /* -1: no such piece */
+int bpe_add(struct bpe *bpe, int32_t left, int32_t right, int32_t merged);
+/* After the last rule: fills `first` and marks PIECE_WHOLE in piece (the same array as
+ * bpe->pieces->piece); `all`: every piece is whole (ignore_merges). */
+void bpe_finish(struct bpe *bpe, struct piece *piece, int all);
+void bpe_free(struct bpe *bpe);
+int32_t bpe_find(const struct bpe *bpe, const char *text, size_t n); /* -1: no such piece */
 /* Appends the ids of one word. -1: it is too long. */
-int bpe_word(const struct bpe *b, struct bpe_work *w, const char *s, size_t n, struct ids *out,
-             struct err *e);
-void bpe_work_free(struct bpe_work *w);
+int bpe_word(const struct bpe *bpe, struct bpe_work *work, const char *text, size_t n,
+             struct ids *out, struct err *e);
+void bpe_work_free(struct bpe_work *work);

@@ -11,44 +11,44 @@
 #include "lib/base/mem.h"
 #include "lib/text/utf8.h"
 
-static int32_t new_node(struct cutter *c, unsigned char byte)
+static int32_t new_node(struct cutter *cutter, unsigned char byte)
 {
-    MEM_GROW(c->nodes, c->n, c->cap);
-    c->nodes[c->n] = (struct cutter_node){-1, -1, -1, byte};
-    return (int32_t)c->n++;
+    MEM_GROW(cutter->nodes, cutter->n, cutter->cap);
+    cutter->nodes[cutter->n] = (struct cutter_node){-1, -1, -1, byte};
+    return (int32_t)cutter->n++;
 }
 
-static int32_t child_of(const struct cutter *c, int32_t node, unsigned char byte)
+static int32_t child_of(const struct cutter *cutter, int32_t node, unsigned char byte)
 {
-    int32_t k = c->nodes[node].child;
-    while (k >= 0 && c->nodes[k].byte != byte)
-        k = c->nodes[k].sibling;
+    int32_t k = cutter->nodes[node].child;
+    while (k >= 0 && cutter->nodes[k].byte != byte)
+        k = cutter->nodes[k].sibling;
     return k;
 }
 
-void cutter_add(struct cutter *c, const char *text, size_t n, int32_t token)
+void cutter_add(struct cutter *cutter, const char *text, size_t n, int32_t token)
 {
     if (n == 0)
         return;
-    int32_t node = c->n ? 0 : new_node(c, 0);
-    c->starts[(unsigned char)text[0]] = 1;
+    int32_t node = cutter->n ? 0 : new_node(cutter, 0);
+    cutter->starts[(unsigned char)text[0]] = 1;
     for (size_t i = 0; i < n; i++) {
         unsigned char byte = (unsigned char)text[i];
-        int32_t k = child_of(c, node, byte);
+        int32_t k = child_of(cutter, node, byte);
         if (k < 0) {
-            k = new_node(c, byte);
-            c->nodes[k].sibling = c->nodes[node].child;
-            c->nodes[node].child = k;
+            k = new_node(cutter, byte);
+            cutter->nodes[k].sibling = cutter->nodes[node].child;
+            cutter->nodes[node].child = k;
         }
         node = k;
     }
-    c->nodes[node].token = token;
+    cutter->nodes[node].token = token;
 }
 
-void cutter_free(struct cutter *c)
+void cutter_free(struct cutter *cutter)
 {
-    free(c->nodes);
-    *c = (struct cutter){0};
+    free(cutter->nodes);
+    *cutter = (struct cutter){0};
 }
 
 /* 1: the n bytes at text[at] are not a special token. */
@@ -58,17 +58,17 @@ static int is_plain(struct cutter_plain plain, size_t at, size_t n)
 }
 
 /* Longest token that begins at text[at]; its length in *len. -1: none. */
-static int32_t longest(const struct cutter *c, const char *text, size_t at, size_t n,
+static int32_t longest(const struct cutter *cutter, const char *text, size_t at, size_t n,
                        struct cutter_plain plain, size_t *len)
 {
-    const char *s = text + at;
+    const char *bytes = text + at;
     int32_t best = -1, node = 0;
     for (size_t i = 0; i < n - at; i++) {
-        node = child_of(c, node, (unsigned char)s[i]);
+        node = child_of(cutter, node, (unsigned char)bytes[i]);
         if (node < 0)
             break;
-        int32_t token = c->nodes[node].token;
-        if (token >= 0 && !(c->tokens[token].special && is_plain(plain, at, i + 1))) {
+        int32_t token = cutter->nodes[node].token;
+        if (token >= 0 && !(cutter->tokens[token].special && is_plain(plain, at, i + 1))) {
             best = token;
             *len = i + 1;
         }
@@ -76,34 +76,34 @@ static int32_t longest(const struct cutter *c, const char *text, size_t at, size
     return best;
 }
 
-static int stands_alone(const char *s, size_t n, size_t begin, size_t end)
+static int stands_alone(const char *text, size_t n, size_t begin, size_t end)
 {
     size_t len;
-    return (begin == 0 || !utf8_is_word(utf8_read(s + utf8_before(s, begin), &len))) &&
-           (end == n || !utf8_is_word(utf8_read(s + end, &len)));
+    return (begin == 0 || !utf8_is_word(utf8_read(text + utf8_before(text, begin), &len))) &&
+           (end == n || !utf8_is_word(utf8_read(text + end, &len)));
 }
 
-int cutter_next(const struct cutter *c, const char *s, size_t n, size_t from,
-                struct cutter_plain plain, struct cut *m)
+int cutter_next(const struct cutter *cutter, const char *text, size_t n, size_t from,
+                struct cutter_plain plain, struct cut *cut)
 {
     size_t len = 0;
-    for (size_t i = from; c->n && i < n; i++) {
-        if (!c->starts[(unsigned char)s[i]])
+    for (size_t i = from; cutter->n && i < n; i++) {
+        if (!cutter->starts[(unsigned char)text[i]])
             continue;
-        int32_t k = longest(c, s, i, n, plain, &len);
+        int32_t k = longest(cutter, text, i, n, plain, &len);
         if (k < 0)
             continue;
-        const struct added *a = &c->tokens[k];
-        if (a->single_word && !stands_alone(s, n, i, i + len)) {
+        const struct added *added = &cutter->tokens[k];
+        if (added->single_word && !stands_alone(text, n, i, i + len)) {
             i += len - 1;
             continue;
         }
-        *m = (struct cut){i, i + len, a->id};
-        while (a->lstrip && m->begin > from &&
-               utf8_is_space(utf8_read(s + utf8_before(s, m->begin), &len)))
-            m->begin = utf8_before(s, m->begin);
-        while (a->rstrip && m->end < n && utf8_is_space(utf8_read(s + m->end, &len)))
-            m->end += len;
+        *cut = (struct cut){i, i + len, added->id};
+        while (added->lstrip && cut->begin > from &&
+               utf8_is_space(utf8_read(text + utf8_before(text, cut->begin), &len)))
+            cut->begin = utf8_before(text, cut->begin);
+        while (added->rstrip && cut->end < n && utf8_is_space(utf8_read(text + cut->end, &len)))
+            cut->end += len;
         return 1;
     }
     return 0;

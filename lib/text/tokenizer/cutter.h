@@ -24,13 +24,13 @@ struct cut {
     size_t begin, end;
     int32_t id;
 };
-void cutter_add(struct cutter *c, const char *text, size_t n, int32_t token);
-void cutter_free(struct cutter *c);
+void cutter_add(struct cutter *cutter, const char *text, size_t n, int32_t token);
+void cutter_free(struct cutter *cutter);
 /* Where special tokens do not count: nowhere; everywhere; over bytes whose mark is 1. */
 struct cutter_plain {
     int all;
     const char *marks; /* a byte for each of the text; NULL: none */
 };
 /* First match at or after `from`: leftmost, then longest. 0: none. */
-int cutter_next(const struct cutter *c, const char *s, size_t n, size_t from,
-                struct cutter_plain plain, struct cut *m);
+int cutter_next(const struct cutter *cutter, const char *text, size_t n, size_t from,
+                struct cutter_plain plain, struct cut *cut);

@@ -16,10 +16,10 @@
 
 #define NFC ((utf8proc_option_t)(UTF8PROC_STABLE | UTF8PROC_COMPOSE))
 
-int nfc_may_change(const char *s, size_t n)
+int nfc_may_change(const char *text, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if ((unsigned char)s[i] >= 0xCC)
+        if ((unsigned char)text[i] >= 0xCC)
             return 1;
     return 0;
 }
@@ -113,61 +113,61 @@ static size_t compose(utf8proc_int32_t *v, size_t n)
     return out;
 }
 
-static void nfc_span(const char *s, size_t n, struct buf *out)
+static void nfc_span(const char *text, size_t n, struct buf *out)
 {
     enum { ROOM = 16 }; /* no canonical decomposition is longer than 4 */
     size_t cap = n + ROOM, count = 0, len;
-    utf8proc_int32_t *v = mem_resize(NULL, cap, sizeof *v);
+    utf8proc_int32_t *codes = mem_resize(NULL, cap, sizeof *codes);
     for (size_t i = 0; i < n; i += len) {
         if (count + ROOM > cap) {
             cap = 2 * cap;
-            v = mem_resize(v, cap, sizeof *v);
+            codes = mem_resize(codes, cap, sizeof *codes);
         }
-        utf8proc_int32_t code = (utf8proc_int32_t)utf8_read(s + i, &len);
+        utf8proc_int32_t code = (utf8proc_int32_t)utf8_read(text + i, &len);
         if (code < 0xC0) /* the first that decomposes */
-            v[count++] = code;
+            codes[count++] = code;
         else if (nfc_stays((uint32_t)code))
-            v[count++] = code | STILL;
+            codes[count++] = code | STILL;
         else
-            count += (size_t)utf8proc_decompose_char(code, v + count, ROOM, NFC, NULL);
+            count += (size_t)utf8proc_decompose_char(code, codes + count, ROOM, NFC, NULL);
     }
-    sort_marks(v, count);
-    count = compose(v, count);
+    sort_marks(codes, count);
+    count = compose(codes, count);
     buf_reserve(out, n);
     for (size_t i = 0; i < count; i++)
-        if (v[i] < 0x80)
-            buf_char(out, (char)v[i]);
+        if (codes[i] < 0x80)
+            buf_char(out, (char)codes[i]);
         else
-            utf8_put(out, (uint32_t)v[i]);
-    free(v);
+            utf8_put(out, (uint32_t)codes[i]);
+    free(codes);
 }
 
-/* 1: a character below U+0300 begins at s[i], or the text ends; it never composes with the text
+/* 1: a character below U+0300 begins at text[i], or the text ends; it never composes with the text
  * before. */
-static int is_low(const char *s, size_t n, size_t i)
+static int is_low(const char *text, size_t n, size_t i)
 {
-    return i == n || (unsigned char)s[i] < 0x80 ||
-           ((unsigned char)s[i] >= 0xC0 && (unsigned char)s[i] < 0xCC);
+    return i == n || (unsigned char)text[i] < 0x80 ||
+           ((unsigned char)text[i] >= 0xC0 && (unsigned char)text[i] < 0xCC);
 }
 
 /* Processes only spans from one character before a byte >= 0xCC to the next low character. */
-void nfc_put(const char *s, size_t n, struct buf *out)
+void nfc_put(const char *text, size_t n, struct buf *out)
 {
     size_t done = 0, i = 0;
     while (i < n) {
-        if ((unsigned char)s[i] < 0xCC) {
+        if ((unsigned char)text[i] < 0xCC) {
             i++;
             continue;
         }
         size_t begin = i;
         if (begin > done)
-            begin = utf8_before(s, begin);
+            begin = utf8_before(text, begin);
         do
             i++;
-        while (!is_low(s, n, i));
-        buf_put(out, s + done, begin - done);
-        nfc_span(s + begin, i - begin, out);
+        while (!is_low(text, n, i));
+        buf_put(out, text + done, begin - done);
+        nfc_span(text + begin, i - begin, out);
         done = i;
     }
-    buf_put(out, s + done, n - done);
+    buf_put(out, text + done, n - done);
 }

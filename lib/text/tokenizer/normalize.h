@@ -16,9 +16,10 @@ struct normalizer {
     size_t n;
 };
 /* Copies the texts. -1: too many steps. */
-int normalize_add(struct normalizer *z, enum normalize_kind kind, const char *text,
+int normalize_add(struct normalizer *normalizer, enum normalize_kind kind, const char *text,
                   const char *by);
-void normalize_free(struct normalizer *z);
-/* The normalized form of s; *n: its length. It is s itself or lies in one of the two buffers. */
-const char *normalize_run(const struct normalizer *z, struct buf work[2], const char *s,
+void normalize_free(struct normalizer *normalizer);
+/* The normalized form of text; *n: its length. It is text itself or lies in one of the two
+ * buffers. */
+const char *normalize_run(const struct normalizer *normalizer, struct buf work[2], const char *text,
                           size_t *n);

@@ -42,21 +42,21 @@ const char pretokenize_punctuation[] =
     "\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}\\x{24B6}-\\x{24E9}\\x{1F130}-\\x{1F149}"                    \
     "\\x{1F150}-\\x{1F169}\\x{1F170}-\\x{1F189}\\x{B2}\\x{B3}\\x{B9}\\x{BC}-\\x{BE}"
 
-/* Rewrites the escape at p (two bytes). -1: the engines differ, and there is no rewriting. */
-static int rewrite_escape(const char *p, int in_set, struct buf *out)
+/* Rewrites the escape at escape (two bytes). -1: the engines differ, and there is no rewriting. */
+static int rewrite_escape(const char *escape, int in_set, struct buf *out)
 {
-    if (p[1] == 's')
+    if (escape[1] == 's')
         buf_text(out, in_set ? SPACES : "[" SPACES "]");
-    else if (p[1] == 'S' && !in_set)
+    else if (escape[1] == 'S' && !in_set)
         buf_text(out, "[^" SPACES "]");
-    else if (p[1] == 'w')
+    else if (escape[1] == 'w')
         buf_text(out, in_set ? WORDS : "[" WORDS "]");
-    else if (p[1] == 'W' && !in_set)
+    else if (escape[1] == 'W' && !in_set)
         buf_text(out, "[^" WORDS "]");
-    else if (!p[1] || strchr("hHRXKGCOybB", p[1]) || (strchr("SW", p[1]) && in_set))
+    else if (!escape[1] || strchr("hHRXKGCOybB", escape[1]) || (strchr("SW", escape[1]) && in_set))
         return -1;
     else
-        buf_put(out, p, 2);
+        buf_put(out, escape, 2);
     return 0;
 }
 
@@ -64,46 +64,46 @@ static int rewrite_escape(const char *p, int in_set, struct buf *out)
 static int rewrite(const char *pattern, struct buf *out)
 {
     int in_set = 0;
-    for (const char *p = pattern; *p; p++) {
-        if (*p == '\\') {
-            if (rewrite_escape(p, in_set, out))
+    for (const char *at = pattern; *at; at++) {
+        if (*at == '\\') {
+            if (rewrite_escape(at, in_set, out))
                 return -1;
-            p++;
-        } else if (in_set && (*p == '[' || (p[0] == '&' && p[1] == '&'))) {
+            at++;
+        } else if (in_set && (*at == '[' || (at[0] == '&' && at[1] == '&'))) {
             return -1;
         } else {
-            if (*p == '[')
+            if (*at == '[')
                 in_set = 1;
-            else if (*p == ']')
+            else if (*at == ']')
                 in_set = 0;
-            buf_char(out, *p);
+            buf_char(out, *at);
         }
     }
     return 0;
 }
 
-int pretokenize_add(struct pretokenizer *p, struct pretokenize_rule rule, const char *where,
-                    struct err *e)
+int pretokenize_add(struct pretokenizer *pretokenizer, struct pretokenize_rule rule,
+                    const char *where, struct err *e)
 {
-    if (p->n == PRETOKENIZE_MAX_STEPS)
+    if (pretokenizer->n == PRETOKENIZE_MAX_STEPS)
         return err_set(e, EXIT_BAD_DATA, "%s: pre_tokenizer: more than %d steps", where,
                        PRETOKENIZE_MAX_STEPS);
     struct pretokenize_step step = {.rule = rule};
     if (rule.pattern) {
-        struct buf b = {0};
+        struct buf text = {0};
         int code = 0;
         PCRE2_SIZE at = 0;
         pcre2_compile_context *lines = pcre2_compile_context_create(NULL);
         if (!lines)
             err_machine(__FILE__, __LINE__, "out of host memory");
         pcre2_set_newline(lines, PCRE2_NEWLINE_LF);
-        if (!rewrite(rule.pattern, &b))
-            step.code = pcre2_compile((PCRE2_SPTR)(b.data ? b.data : ""), b.len,
+        if (!rewrite(rule.pattern, &text))
+            step.code = pcre2_compile((PCRE2_SPTR)(text.data ? text.data : ""), text.len,
                                       PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE |
                                           PCRE2_NEVER_BACKSLASH_C,
                                       &code, &at, lines);
         pcre2_compile_context_free(lines);
-        buf_free(&b);
+        buf_free(&text);
         PCRE2_UCHAR why[128] = "means something else to PCRE2";
         if (code)
             pcre2_get_error_message(code, why, sizeof why);
@@ -113,78 +113,79 @@ int pretokenize_add(struct pretokenizer *p, struct pretokenize_rule rule, const 
         step.jit = !pcre2_jit_compile(step.code, PCRE2_JIT_COMPLETE | PCRE2_JIT_PARTIAL_HARD);
     }
     step.rule.pattern = NULL; /* borrowed */
-    p->as_bytes |= rule.as_bytes;
-    p->steps[p->n++] = step;
+    pretokenizer->as_bytes |= rule.as_bytes;
+    pretokenizer->steps[pretokenizer->n++] = step;
     return 0;
 }
 
-void pretokenize_free(struct pretokenizer *p)
+void pretokenize_free(struct pretokenizer *pretokenizer)
 {
-    for (size_t i = 0; i < p->n; i++)
-        pcre2_code_free(p->steps[i].code);
-    p->n = 0;
+    for (size_t i = 0; i < pretokenizer->n; i++)
+        pcre2_code_free(pretokenizer->steps[i].code);
+    pretokenizer->n = 0;
 }
 
-void pretokenize_work_init(struct pretokenize_work *w, pretokenize_word *word, void *ctx)
+void pretokenize_work_init(struct pretokenize_work *work, pretokenize_word *word, void *ctx)
 {
-    *w = (struct pretokenize_work){.word = word, .ctx = ctx, .steps_left = TEXT_STEPS};
-    w->match = pcre2_match_data_create(1, NULL);
-    w->limits = pcre2_match_context_create(NULL);
-    if (!w->match || !w->limits)
+    *work = (struct pretokenize_work){.word = word, .ctx = ctx, .steps_left = TEXT_STEPS};
+    work->match = pcre2_match_data_create(1, NULL);
+    work->limits = pcre2_match_context_create(NULL);
+    if (!work->match || !work->limits)
         err_machine(__FILE__, __LINE__, "out of host memory");
-    pcre2_set_heap_limit(w->limits, MATCH_KIB);
+    pcre2_set_heap_limit(work->limits, MATCH_KIB);
 }
 
-void pretokenize_work_free(struct pretokenize_work *w)
+void pretokenize_work_free(struct pretokenize_work *work)
 {
-    pcre2_match_data_free(w->match);
-    pcre2_match_context_free(w->limits);
+    pcre2_match_data_free(work->match);
+    pcre2_match_context_free(work->limits);
     for (size_t i = 0; i < PRETOKENIZE_MAX_STEPS; i++)
-        buf_free(&w->text[i]);
-    buf_free(&w->shadow);
-    buf_free(&w->bytes);
+        buf_free(&work->text[i]);
+    buf_free(&work->shadow);
+    buf_free(&work->bytes);
 }
 
 /* Result of PCRE2 for a match at or after `at` that ends before n. partial: the result is
  * PCRE2_ERROR_PARTIAL if the match needs text after n. */
-static int match(const struct pretokenize_step *t, struct pretokenize_work *w, const char *s,
-                 size_t n, size_t at, size_t steps, int partial)
+static int match(const struct pretokenize_step *step, struct pretokenize_work *work,
+                 const char *text, size_t n, size_t at, size_t steps, int partial)
 {
     uint32_t options = partial ? PCRE2_PARTIAL_HARD : 0;
     int r = PCRE2_ERROR_JIT_STACKLIMIT;
-    pcre2_set_match_limit(w->limits, steps < UINT32_MAX ? (uint32_t)steps : UINT32_MAX);
-    if (t->jit)
-        r = pcre2_jit_match(t->code, (PCRE2_SPTR)s, n, at, options, w->match, w->limits);
+    pcre2_set_match_limit(work->limits, steps < UINT32_MAX ? (uint32_t)steps : UINT32_MAX);
+    if (step->jit)
+        r = pcre2_jit_match(step->code, (PCRE2_SPTR)text, n, at, options, work->match,
+                            work->limits);
     if (r == PCRE2_ERROR_JIT_STACKLIMIT)
-        r = pcre2_match(t->code, (PCRE2_SPTR)s, n, at,
-                        options | PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, w->match, w->limits);
+        r = pcre2_match(step->code, (PCRE2_SPTR)text, n, at,
+                        options | PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, work->match, work->limits);
     return r;
 }
 
 /* Finds the next match at or after `at`. 1: its begin and end; 0: none; -1: a limit was hit. */
-static int find(const struct pretokenize_step *t, struct pretokenize_work *w, const char *s,
-                size_t n, size_t at, size_t range[2], struct err *e)
+static int find(const struct pretokenize_step *step, struct pretokenize_work *work,
+                const char *text, size_t n, size_t at, size_t range[2], struct err *e)
 {
     for (size_t reach = NEAR;; reach *= MORE) {
         size_t end = n - at > reach ? at + reach : n;
-        while (end < n && ((unsigned char)s[end] & 0xC0) == 0x80)
+        while (end < n && ((unsigned char)text[end] & 0xC0) == 0x80)
             end++;
-        int r = match(t, w, s, end, at, reach, end < n);
-        const PCRE2_SIZE *o = pcre2_get_ovector_pointer(w->match);
-        if (r == PCRE2_ERROR_NOMATCH && end == n)
+        int status = match(step, work, text, end, at, reach, end < n);
+        const PCRE2_SIZE *offset = pcre2_get_ovector_pointer(work->match);
+        if (status == PCRE2_ERROR_NOMATCH && end == n)
             return 0;
-        if (r >= 0 && o[0] >= at && o[1] >= o[0]) {
-            range[0] = o[0];
-            range[1] = o[1];
+        if (status >= 0 && offset[0] >= at && offset[1] >= offset[0]) {
+            range[0] = offset[0];
+            range[1] = offset[1];
             return 1;
         }
-        int more = r == PCRE2_ERROR_NOMATCH || r == PCRE2_ERROR_PARTIAL ||
-                   r == PCRE2_ERROR_MATCHLIMIT;
-        if (!more || w->steps_left < reach)
+        int more = status == PCRE2_ERROR_NOMATCH || status == PCRE2_ERROR_PARTIAL ||
+                   status == PCRE2_ERROR_MATCHLIMIT;
+        if (!more || work->steps_left < reach)
             return err_set(e, EXIT_BAD_DATA,
                            "text of %zu bytes: the pre-tokenizer's pattern gave up at byte %zu "
-                           "(%s%d)", n, at, more ? "it takes too many steps, " : "", r);
-        w->steps_left -= reach;
+                           "(%s%d)", n, at, more ? "it takes too many steps, " : "", status);
+        work->steps_left -= reach;
     }
 }
 
@@ -203,133 +204,138 @@ struct cutting {
     size_t done, last;
 };
 
-static int run(const struct pretokenizer *p, size_t step, struct pretokenize_work *w, struct span x,
-               struct err *e);
+static int run(const struct pretokenizer *pretokenizer, size_t step, struct pretokenize_work *work,
+               struct span span, struct err *e);
 
 /* Passes a span to the next step, or to word(); drops empty ones. */
-static int give(const struct cutting *c, size_t begin, size_t end, struct err *e)
+static int give(const struct cutting *cutting, size_t begin, size_t end, struct err *e)
 {
     if (begin == end)
         return 0;
-    if (c->step + 1 == c->p->n && !c->p->as_bytes)
-        return c->w->word(c->w->ctx, c->x.s + begin, end - begin, e);
-    const struct span x = {c->x.s + begin, c->x.shadow + begin, end - begin};
-    return run(c->p, c->step + 1, c->w, x, e);
+    if (cutting->step + 1 == cutting->p->n && !cutting->p->as_bytes)
+        return cutting->w->word(cutting->w->ctx, cutting->x.s + begin, end - begin, e);
+    const struct span span = {cutting->x.s + begin, cutting->x.shadow + begin, end - begin};
+    return run(cutting->p, cutting->step + 1, cutting->w, span, e);
 }
 
-static int take_match(struct cutting *c, enum pretokenize_how how, const size_t m[2], struct err *e)
+static int take_match(struct cutting *cutting, enum pretokenize_how how, const size_t span[2],
+                      struct err *e)
 {
-    size_t done = c->done, last = c->last;
-    c->done = c->last = m[1];
+    size_t done = cutting->done, last = cutting->last;
+    cutting->done = cutting->last = span[1];
     switch (how) {
     case PRETOKENIZE_ISOLATED:
-        return give(c, done, m[0], e) || give(c, m[0], m[1], e);
+        return give(cutting, done, span[0], e) || give(cutting, span[0], span[1], e);
     case PRETOKENIZE_CONTIGUOUS:
-        c->done = m[0] == last ? done : m[0];
-        return m[0] > last && (give(c, done, last, e) || give(c, last, m[0], e));
+        cutting->done = span[0] == last ? done : span[0];
+        return span[0] > last && (give(cutting, done, last, e) || give(cutting, last, span[0], e));
     case PRETOKENIZE_WITH_PREVIOUS:
-        return give(c, done, m[1], e);
+        return give(cutting, done, span[1], e);
     case PRETOKENIZE_WITH_NEXT:
-        c->done = m[0];
-        return give(c, done, m[0], e);
+        cutting->done = span[0];
+        return give(cutting, done, span[0], e);
     case PRETOKENIZE_REMOVED:
-        return give(c, done, m[0], e);
+        return give(cutting, done, span[0], e);
     case PRETOKENIZE_KEPT:
         break;
     }
-    return give(c, m[0], m[1], e);
+    return give(cutting, span[0], span[1], e);
 }
 
-static int take_rest(const struct cutting *c, enum pretokenize_how how, struct err *e)
+static int take_rest(const struct cutting *cutting, enum pretokenize_how how, struct err *e)
 {
-    size_t last = how == PRETOKENIZE_CONTIGUOUS ? c->last : c->done;
+    size_t last = how == PRETOKENIZE_CONTIGUOUS ? cutting->last : cutting->done;
     if (how == PRETOKENIZE_KEPT)
         return 0;
-    return give(c, c->done, last, e) || give(c, last, c->x.n, e);
+    return give(cutting, cutting->done, last, e) || give(cutting, last, cutting->x.n, e);
 }
 
-static struct span add_space(struct buf *b, struct span x)
+static struct span add_space(struct buf *text, struct span span)
 {
-    buf_clear(b);
-    buf_char(b, ' ');
-    buf_put(b, x.s, x.n);
-    buf_char(b, ' ');
-    buf_put(b, x.shadow, x.n);
-    return (struct span){b->data, b->data + x.n + 1, x.n + 1};
+    buf_clear(text);
+    buf_char(text, ' ');
+    buf_put(text, span.s, span.n);
+    buf_char(text, ' ');
+    buf_put(text, span.shadow, span.n);
+    return (struct span){text->data, text->data + span.n + 1, span.n + 1};
 }
 
-static struct span in_alphabet(struct buf *b, struct span x)
+static struct span in_alphabet(struct buf *text, struct span span)
 {
-    buf_clear(b);
-    alphabet_piece(x.s, x.n, b);
-    return (struct span){b->data, b->data, b->len};
+    buf_clear(text);
+    alphabet_piece(span.s, span.n, text);
+    return (struct span){text->data, text->data, text->len};
 }
 
-static int put_word(const struct pretokenizer *p, struct pretokenize_work *w, struct span x,
-                    struct err *e)
+static int put_word(const struct pretokenizer *pretokenizer, struct pretokenize_work *work,
+                    struct span span, struct err *e)
 {
-    if (!p->as_bytes)
-        return w->word(w->ctx, x.s, x.n, e);
-    buf_clear(&w->bytes);
-    alphabet_bytes(x.s, x.n, &w->bytes);
-    return w->word(w->ctx, w->bytes.data, w->bytes.len, e);
+    if (!pretokenizer->as_bytes)
+        return work->word(work->ctx, span.s, span.n, e);
+    buf_clear(&work->bytes);
+    alphabet_bytes(span.s, span.n, &work->bytes);
+    return work->word(work->ctx, work->bytes.data, work->bytes.len, e);
 }
 
-/* Runs a step and all later ones on x, which is not empty. Recursion depth: number of steps. */
-static int run(const struct pretokenizer *p, size_t step, struct pretokenize_work *w, struct span x,
-               struct err *e)
+/* Runs a step and all later ones on span, which is not empty. Recursion depth: number of steps. */
+static int run(const struct pretokenizer *pretokenizer, size_t step, struct pretokenize_work *work,
+               struct span span, struct err *e)
 {
-    if (step == p->n)
-        return put_word(p, w, x, e);
-    const struct pretokenize_step *t = &p->steps[step];
-    if (step > 0 && t[-1].rule.as_bytes)
-        x = in_alphabet(&w->text[step], x);
-    if (t->rule.prefix_space && x.s[0] != ' ')
-        x = add_space(&w->text[step], x);
-    if (!t->code)
-        return run(p, step + 1, w, x, e);
-    struct cutting c = {.p = p, .step = step, .w = w, .x = x};
-    size_t at = 0, m[2] = {0, 0}, last_end = SIZE_MAX;
+    if (step == pretokenizer->n)
+        return put_word(pretokenizer, work, span, e);
+    const struct pretokenize_step *pretokenize_step = &pretokenizer->steps[step];
+    if (step > 0 && pretokenize_step[-1].rule.as_bytes)
+        span = in_alphabet(&work->text[step], span);
+    if (pretokenize_step->rule.prefix_space && span.s[0] != ' ')
+        span = add_space(&work->text[step], span);
+    if (!pretokenize_step->code)
+        return run(pretokenizer, step + 1, work, span, e);
+    struct cutting cutting = {.p = pretokenizer, .step = step, .w = work, .x = span};
+    size_t at = 0, matched[2] = {0, 0}, last_end = SIZE_MAX;
     int found = 0;
-    while (at <= x.n && (found = find(t, w, x.shadow, x.n, at, m, e)) == 1) {
-        int counts = m[0] < m[1] || m[0] != last_end; /* Oniguruma's rule for empty matches */
-        if (counts && take_match(&c, t->rule.how, m, e))
+    while (at <= span.n &&
+           (found = find(pretokenize_step, work, span.shadow, span.n, at, matched, e)) == 1) {
+        int counts = matched[0] < matched[1] ||
+                     matched[0] != last_end; /* Oniguruma's rule for empty matches */
+        if (counts && take_match(&cutting, pretokenize_step->rule.how, matched, e))
             return -1;
-        at = last_end = m[1];
-        if (m[0] == m[1]) /* nothing matched: step over one character */
-            at += at < x.n ? (size_t)utf8_char(x.s + at, x.n - at) : 1;
+        at = last_end = matched[1];
+        if (matched[0] == matched[1]) /* nothing matched: step over one character */
+            at += at < span.n ? (size_t)utf8_char(span.s + at, span.n - at) : 1;
     }
-    return found < 0 || take_rest(&c, t->rule.how, e) ? -1 : 0;
+    return found < 0 || take_rest(&cutting, pretokenize_step->rule.how, e) ? -1 : 0;
 }
 
-/* s, or a copy in b with stand-ins. All newer characters are from U+0800 on. */
-static const char *shadow_of(const char *s, size_t n, struct buf *b)
+/* text, or a copy in buffer with stand-ins. All newer characters are from U+0800 on. */
+static const char *shadow_of(const char *text, size_t n, struct buf *buffer)
 {
     size_t done = 0, len;
     uint64_t eight;
-    buf_clear(b);
+    buf_clear(buffer);
     for (size_t i = 0; i < n; i += len) {
-        while (i + 8 <= n && (memcpy(&eight, s + i, 8), !(eight & 0x8080808080808080u)))
+        while (i + 8 <= n && (memcpy(&eight, text + i, 8), !(eight & 0x8080808080808080u)))
             i += 8;
         len = 1;
-        if (i == n || (unsigned char)s[i] < 0xE0)
+        if (i == n || (unsigned char)text[i] < 0xE0)
             continue;
-        uint32_t code = utf8_read(s + i, &len), known = utf8_stand_in(code);
+        uint32_t code = utf8_read(text + i, &len), known = utf8_stand_in(code);
         if (known == code)
             continue;
-        buf_put(b, s + done, i - done);
-        utf8_put(b, known);
+        buf_put(buffer, text + done, i - done);
+        utf8_put(buffer, known);
         done = i + len;
     }
     if (done == 0)
-        return s;
-    buf_put(b, s + done, n - done);
-    return b->data;
+        return text;
+    buf_put(buffer, text + done, n - done);
+    return buffer->data;
 }
 
-int pretokenize_run(const struct pretokenizer *p, struct pretokenize_work *w, const char *s,
-                    size_t n, struct err *e)
+int pretokenize_run(const struct pretokenizer *pretokenizer, struct pretokenize_work *work,
+                    const char *text, size_t n, struct err *e)
 {
-    w->steps_left += BYTE_STEPS * n;
-    return n ? run(p, 0, w, (struct span){s, shadow_of(s, n, &w->shadow), n}, e) : 0;
+    work->steps_left += BYTE_STEPS * n;
+    return n ? run(pretokenizer, 0, work, (struct span){text, shadow_of(text, n, &work->shadow), n},
+                   e)
+             : 0;
 }

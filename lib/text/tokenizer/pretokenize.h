@@ -31,7 +31,7 @@ struct pretokenizer {
     size_t n;
     int as_bytes; /* 1: a step has it */
 };
-typedef int pretokenize_word(void *ctx, const char *s, size_t n, struct err *e);
+typedef int pretokenize_word(void *ctx, const char *text, size_t n, struct err *e);
 struct pretokenize_work {
     void *match, *limits; /* pcre2_match_data, pcre2_match_context */
     struct buf text[PRETOKENIZE_MAX_STEPS]; /* with added space, or in the byte alphabet */
@@ -47,11 +47,11 @@ extern const char pretokenize_digit[], pretokenize_punctuation[];
 
 /* Adds a step. -1: the pattern does not compile, or has another meaning in Hugging Face's engine;
  * the message prints it. */
-int pretokenize_add(struct pretokenizer *p, struct pretokenize_rule rule, const char *where,
-                    struct err *e);
-void pretokenize_free(struct pretokenizer *p);
-void pretokenize_work_init(struct pretokenize_work *w, pretokenize_word *word, void *ctx);
-void pretokenize_work_free(struct pretokenize_work *w);
-/* Calls word() for each piece of s (valid UTF-8), left to right. -1: word() returned it. */
-int pretokenize_run(const struct pretokenizer *p, struct pretokenize_work *w, const char *s,
-                    size_t n, struct err *e);
+int pretokenize_add(struct pretokenizer *pretokenizer, struct pretokenize_rule rule,
+                    const char *where, struct err *e);
+void pretokenize_free(struct pretokenizer *pretokenizer);
+void pretokenize_work_init(struct pretokenize_work *work, pretokenize_word *word, void *ctx);
+void pretokenize_work_free(struct pretokenize_work *work);
+/* Calls word() for each piece of text (valid UTF-8), left to right. -1: word() returned it. */
+int pretokenize_run(const struct pretokenizer *pretokenizer, struct pretokenize_work *work,
+                    const char *text, size_t n, struct err *e);
