@@ -13,50 +13,50 @@
 
 enum { FILE_MAX_BYTES = 16 << 20, TOKEN_MAX_BYTES = 256 };
 
-/* Sets c->path. 0: there is no such file. */
-static int find(struct checkpoint_chat *c, const char *folder, const char *name)
+/* Sets chat->path. 0: there is no such file. */
+static int find(struct checkpoint_chat *chat, const char *folder, const char *name)
 {
-    free(c->path);
-    c->path = mem_format("%s/%s", folder, name);
-    return file_exists(c->path);
+    free(chat->path);
+    chat->path = mem_format("%s/%s", folder, name);
+    return file_exists(chat->path);
 }
 
-static void take(struct checkpoint_chat *c, const json_t *text)
+static void take(struct checkpoint_chat *chat, const json_t *text)
 {
-    c->source.text = json_string_value(text);
-    c->source.n = json_string_length(text);
+    chat->source.text = json_string_value(text);
+    chat->source.n = json_string_length(text);
 }
 
 /* Takes a text or a list of {name, template}. 0: there is no template and no fault. */
-static int take_member(struct checkpoint_chat *c, const json_t *o)
+static int take_member(struct checkpoint_chat *chat, const json_t *object)
 {
-    const json_t *v = json_object_get(o, "chat_template"), *one, *text = NULL;
+    const json_t *value = json_object_get(object, "chat_template"), *one, *text = NULL;
     size_t i;
-    if (!v || json_is_null(v))
+    if (!value || json_is_null(value))
         return 0;
-    if (json_is_string(v))
-        take(c, v);
-    json_array_foreach(v, i, one) {
+    if (json_is_string(value))
+        take(chat, value);
+    json_array_foreach(value, i, one) {
         const char *name = json_string_value(json_object_get(one, "name"));
         if (name && !strcmp(name, "default"))
             text = json_object_get(one, "template");
     }
     if (json_is_string(text))
-        take(c, text);
-    else if (json_is_array(v))
-        c->source.fault = "chat_template is a list without a text named \"default\"";
-    else if (!json_is_string(v))
-        c->source.fault = "chat_template is neither a text nor a list of named texts";
+        take(chat, text);
+    else if (json_is_array(value))
+        chat->source.fault = "chat_template is a list without a text named \"default\"";
+    else if (!json_is_string(value))
+        chat->source.fault = "chat_template is neither a text nor a list of named texts";
     return 1;
 }
 
 /* {"bos_token": "TEXT", ...}: in the file, a token is a text or {"content": "TEXT"}. */
-static json_t *tokens_of(const json_t *o)
+static json_t *tokens_of(const json_t *object)
 {
-    json_t *tokens = json_object(), *v;
+    json_t *tokens = json_object(), *value;
     const char *key;
-    json_object_foreach((json_t *)(uintptr_t)o, key, v) {
-        json_t *inner = json_object_get(v, "content"), *text = inner ? inner : v;
+    json_object_foreach((json_t *)(uintptr_t)object, key, value) {
+        json_t *inner = json_object_get(value, "content"), *text = inner ? inner : value;
         size_t n = strlen(key);
         if (n > 6 && !strcmp(key + n - 6, "_token") && json_is_string(text) &&
             json_string_length(text) <= TOKEN_MAX_BYTES)
@@ -65,30 +65,31 @@ static json_t *tokens_of(const json_t *o)
     return tokens;
 }
 
-int checkpoint_chat(const struct checkpoint *c, struct checkpoint_chat *out, struct err *e)
+int checkpoint_chat(const struct checkpoint *model, struct checkpoint_chat *out, struct err *e)
 {
     *out = (struct checkpoint_chat){.source.fault = ""};
-    if (!c->folder)
+    if (!model->folder)
         return 0;
-    if (c->tokenizer) {
-        out->config = checkpoint_gguf_chat(c);
-        out->path = mem_text(safetensors_file(c->tensors, 0));
+    if (model->tokenizer) {
+        out->config = checkpoint_gguf_chat(model);
+        out->path = mem_text(safetensors_file(model->tensors, 0));
         out->source.tokens = out->tokens = tokens_of(out->config);
         take_member(out, out->config);
         out->source.where = out->path;
         return 0;
     }
-    if (find(out, c->folder, "tokenizer_config.json") &&
+    if (find(out, model->folder, "tokenizer_config.json") &&
         !(out->config = json_file(out->path, FILE_MAX_BYTES, e)))
         return -1;
     out->source.tokens = out->tokens = tokens_of(out->config);
-    if (find(out, c->folder, "chat_template.jinja")) {
+    if (find(out, model->folder, "chat_template.jinja")) {
         if (file_read(out->path, FILE_MAX_BYTES, &out->text, e))
             return -1;
         out->source.text = out->text.data ? out->text.data : "";
         out->source.n = out->text.len;
-    } else if (!(find(out, c->folder, "tokenizer_config.json"), take_member(out, out->config)) &&
-               find(out, c->folder, "chat_template.json")) {
+    } else if (!(find(out, model->folder, "tokenizer_config.json"),
+                 take_member(out, out->config)) &&
+               find(out, model->folder, "chat_template.json")) {
         if (!(out->processor = json_file(out->path, FILE_MAX_BYTES, e)))
             return -1;
         take_member(out, out->processor);
@@ -97,12 +98,12 @@ int checkpoint_chat(const struct checkpoint *c, struct checkpoint_chat *out, str
     return 0;
 }
 
-void checkpoint_chat_free(struct checkpoint_chat *c)
+void checkpoint_chat_free(struct checkpoint_chat *chat)
 {
-    json_decref(c->config);
-    json_decref(c->tokens);
-    json_decref(c->processor);
-    buf_free(&c->text);
-    free(c->path);
-    *c = (struct checkpoint_chat){0};
+    json_decref(chat->config);
+    json_decref(chat->tokens);
+    json_decref(chat->processor);
+    buf_free(&chat->text);
+    free(chat->path);
+    *chat = (struct checkpoint_chat){0};
 }

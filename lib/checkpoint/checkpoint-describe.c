@@ -46,78 +46,80 @@ static int add_file(json_t *files, const char *path, struct err *e)
     return 0;
 }
 
-char *checkpoint_file(const struct checkpoint *c, size_t i)
+char *checkpoint_file(const struct checkpoint *model, size_t i)
 {
     static const char *const small[] = {"config.json", "generation_config.json", "tokenizer.json",
                                         "tokenizer_config.json", "chat_template.jinja",
                                         "chat_template.json", "model.safetensors.index.json",
                                         "origin.json", "prior.safetensors"};
-    for (size_t k = 0; c->folder && !c->tokenizer && k < sizeof small / sizeof *small; k++) {
-        char *path = mem_format("%s/%s", c->folder, small[k]);
+    for (size_t k = 0; model->folder && !model->tokenizer && k < sizeof small / sizeof *small;
+         k++) {
+        char *path = mem_format("%s/%s", model->folder, small[k]);
         int there = !(access(path, F_OK) && errno == ENOENT);
         there &= !file_exists(path) || file_is_regular(path); /* the reader refuses other files */
         if (there && i-- == 0)
             return path;
         free(path);
     }
-    if (!c->tensors || i >= safetensors_files(c->tensors))
+    if (!model->tensors || i >= safetensors_files(model->tensors))
         return NULL;
-    return mem_text(safetensors_file(c->tensors, i));
+    return mem_text(safetensors_file(model->tensors, i));
 }
 
-static int add_files(const struct checkpoint *c, json_t *files, struct err *e)
+static int add_files(const struct checkpoint *model, json_t *files, struct err *e)
 {
     char *path;
     int bad = 0;
-    for (size_t i = 0; !bad && (path = checkpoint_file(c, i)); i++) {
+    for (size_t i = 0; !bad && (path = checkpoint_file(model, i)); i++) {
         bad = add_file(files, path, e);
         free(path);
     }
     return bad;
 }
 
-json_t *checkpoint_describe(const struct checkpoint *c, struct err *e)
+json_t *checkpoint_describe(const struct checkpoint *model, struct err *e)
 {
-    const struct config *f = &c->config;
+    const struct config *config = &model->config;
     json_t *files = json_array();
-    if (add_files(c, files, e)) {
+    if (add_files(model, files, e)) {
         json_decref(files);
         return NULL;
     }
-    json_t *o = json_pack("{s:s, s:s, s:s, s:s, s:I, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
-                          "s:b}", "model", f->name, "arch", f->family->name, "paradigm",
-                          config_paradigm_name(f->paradigm), "dtype", checkpoint_dtype(c),
-                          "parameters",
-                          (json_int_t)config_parameters(f), "weights_random", f->synth, "width",
-                          (json_int_t)f->width, "layers", (json_int_t)f->layers, "heads",
-                          (json_int_t)f->heads, "kv_heads", (json_int_t)f->kv_heads, "head_dim",
-                          (json_int_t)f->head_dim, "ffn", (json_int_t)f->ffn, "vocab",
-                          (json_int_t)f->vocab, "context", (json_int_t)f->context, "tied", f->tied);
-    if (f->synth)
-        json_object_set_new(o, "synth_seed", json_integer((json_int_t)f->synth_seed));
-    if (f->experts) {
-        json_object_set_new(o, "experts", json_integer((json_int_t)f->experts));
-        json_object_set_new(o, "experts_used", json_integer((json_int_t)f->used));
+    json_t *object = json_pack(
+        "{s:s, s:s, s:s, s:s, s:I, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
+        "s:b}",
+        "model", config->name, "arch", config->family->name, "paradigm",
+        config_paradigm_name(config->paradigm), "dtype", checkpoint_dtype(model), "parameters",
+        (json_int_t)config_parameters(config), "weights_random", config->synth, "width",
+        (json_int_t)config->width, "layers", (json_int_t)config->layers, "heads",
+        (json_int_t)config->heads, "kv_heads", (json_int_t)config->kv_heads, "head_dim",
+        (json_int_t)config->head_dim, "ffn", (json_int_t)config->ffn, "vocab",
+        (json_int_t)config->vocab, "context", (json_int_t)config->context, "tied", config->tied);
+    if (config->synth)
+        json_object_set_new(object, "synth_seed", json_integer((json_int_t)config->synth_seed));
+    if (config->experts) {
+        json_object_set_new(object, "experts", json_integer((json_int_t)config->experts));
+        json_object_set_new(object, "experts_used", json_integer((json_int_t)config->used));
     }
-    json_object_set_new(o, "quant", json_string(quantization_name(f->quant)));
-    if (c->extras.ignored)
-        json_object_set_new(o, "config_ignored", json_string(c->extras.ignored));
-    json_object_set_new(o, "files", files);
-    return o;
+    json_object_set_new(object, "quant", json_string(quantization_name(config->quant)));
+    if (model->extras.ignored)
+        json_object_set_new(object, "config_ignored", json_string(model->extras.ignored));
+    json_object_set_new(object, "files", files);
+    return object;
 }
 
-void checkpoint_say(const struct checkpoint *c, const struct log *log)
+void checkpoint_say(const struct checkpoint *model, const struct log *log)
 {
-    const char *note = c->tensors ? safetensors_note(c->tensors) : NULL;
+    const char *note = model->tensors ? safetensors_note(model->tensors) : NULL;
     if (note)
         log_warn(log, "W106", "%s", note);
-    if (!c->config.n_eos)
+    if (!model->config.n_eos)
         log_warn(log, "W107", "%s: no eos_token_id in config.json or generation_config.json: "
                  "answers end at their length alone; write it there if the model has one",
-                 c->folder);
-    if (c->extras.ignored)
-        log_note(log, "%s/config.json: ignored as asked: %s", c->folder, c->extras.ignored);
-    if (c->extras.harmless)
-        log_more(log, "%s/config.json: these keys change no result: %s", c->folder,
-                 c->extras.harmless);
+                 model->folder);
+    if (model->extras.ignored)
+        log_note(log, "%s/config.json: ignored as asked: %s", model->folder, model->extras.ignored);
+    if (model->extras.harmless)
+        log_more(log, "%s/config.json: these keys change no result: %s", model->folder,
+                 model->extras.harmless);
 }

@@ -78,20 +78,20 @@ static const struct arch *find_arch(const char *name)
 
 /* Copies the keys of the architecture. Another key is refused, since it may change the network;
  * rope.scaling.type may be none. */
-static int take_keys(json_t *config, const json_t *meta, const struct arch *a, const char *path,
+static int take_keys(json_t *config, const json_t *meta, const struct arch *arch, const char *path,
                      struct err *e)
 {
-    const int llada = !strcmp(a->name, "llada");
-    const size_t n = strlen(a->name), rows = sizeof names / sizeof *names;
+    const int llada = !strcmp(arch->name, "llada");
+    const size_t n = strlen(arch->name), rows = sizeof names / sizeof *names;
     const char *key;
-    json_t *v;
-    json_object_foreach((json_t *)meta, key, v) {
-        if (strncmp(key, a->name, n) || key[n] != '.')
+    json_t *value;
+    json_object_foreach((json_t *)meta, key, value) {
+        if (strncmp(key, arch->name, n) || key[n] != '.')
             continue;
         size_t i = 0;
         while (i < rows && strcmp(names[i].key, key + n + 1))
             i++;
-        char *got = json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT | JSON_ENSURE_ASCII);
+        char *got = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_ENSURE_ASCII);
         if (i == rows && (strcmp(key + n + 1, "rope.scaling.type") || !got ||
                           strcmp(got, "\"none\"")))
             err_set(e, EXIT_BAD_DATA, "%s: %.100s = %.60s: this key is not supported", path, key,
@@ -100,7 +100,7 @@ static int take_keys(json_t *config, const json_t *meta, const struct arch *a, c
         if (e->code)
             return -1;
         if (i < rows && names[i].usual)
-            json_object_set(config, llada ? names[i].llada : names[i].usual, v);
+            json_object_set(config, llada ? names[i].llada : names[i].usual, value);
     }
     if (!json_object_get(config, "rope_theta"))
         json_object_set_new(config, "rope_theta", json_real(10000));
@@ -126,37 +126,38 @@ static void take_ids(json_t *config, const json_t *meta)
 }
 
 /* The config.json that the file was made of; the caller's. NULL: refused. */
-static json_t *config_of(const struct checkpoint *c, const struct arch *a, const char *path,
+static json_t *config_of(const struct checkpoint *model, const struct arch *arch, const char *path,
                          struct err *e)
 {
-    const struct family *f = family_named(a->family);
-    const struct tensor *embed = safetensors_find(c->tensors, "token_embd.weight");
+    const struct family *family = family_named(arch->family);
+    const struct tensor *embed = safetensors_find(model->tensors, "token_embd.weight");
     if (!embed || embed->rank != 2) {
         err_set(e, EXIT_BAD_DATA, "%s: expected the tensor token_embd.weight of rank 2", path);
         return NULL;
     }
-    json_t *config = json_pack("{s:[s],s:s,s:I,s:b}", "architectures", f->architecture,
-                               "model_type", f->model_type, "vocab_size",
-                               (json_int_t)embed->shape[0], f->tied_key,
-                               !safetensors_find(c->tensors, "output.weight"));
-    for (const struct family_fixed *x = f->fixed; x->key; x++)
-        if (x->use == KEY_REQUIRED)
-            json_object_set_new(config, x->key, json_loads(x->value, JSON_DECODE_ANY, NULL));
-    take_ids(config, safetensors_metadata(c->tensors));
-    if (!take_keys(config, safetensors_metadata(c->tensors), a, path, e))
+    json_t *config = json_pack("{s:[s],s:s,s:I,s:b}", "architectures", family->architecture,
+                               "model_type", family->model_type, "vocab_size",
+                               (json_int_t)embed->shape[0], family->tied_key,
+                               !safetensors_find(model->tensors, "output.weight"));
+    for (const struct family_fixed *fixed = family->fixed; fixed->key; fixed++)
+        if (fixed->use == KEY_REQUIRED)
+            json_object_set_new(config, fixed->key,
+                                json_loads(fixed->value, JSON_DECODE_ANY, NULL));
+    take_ids(config, safetensors_metadata(model->tensors));
+    if (!take_keys(config, safetensors_metadata(model->tensors), arch, path, e))
         return config;
     json_decref(config);
     return NULL;
 }
 
 /* -1: the file has another mask than its family. */
-static int check_causal(const struct config *c, const json_t *meta, const struct arch *a,
+static int check_causal(const struct config *config, const json_t *meta, const struct arch *arch,
                         const char *path, struct err *e)
 {
-    char *key = mem_format("%s.attention.causal", a->name);
+    char *key = mem_format("%s.attention.causal", arch->name);
     const json_t *causal = json_object_get(meta, key);
-    const char *expected = config_denoises(c) ? "false" : "true";
-    if (causal && json_is_true(causal) == config_denoises(c))
+    const char *expected = config_denoises(config) ? "false" : "true";
+    if (causal && json_is_true(causal) == config_denoises(config))
         err_set(e, EXIT_BAD_DATA, "%s: %s: expected %s, got %s", path, key, expected,
                 json_is_true(causal) ? "true" : "false");
     free(key);
@@ -164,64 +165,64 @@ static int check_causal(const struct config *c, const json_t *meta, const struct
 }
 
 /* -1: the file rotates a part of a head, or has heads of two sizes. */
-static int check_heads(const struct config *c, const json_t *meta, const struct arch *a,
+static int check_heads(const struct config *config, const json_t *meta, const struct arch *arch,
                        const char *path, struct err *e)
 {
     static const char *const keys[] = {"rope.dimension_count", "attention.value_length"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-        char *key = mem_format("%s.%s", a->name, keys[i]);
-        const json_t *v = json_object_get(meta, key);
-        const json_int_t got = v ? json_integer_value(v) : (json_int_t)c->head_dim;
-        if (got != (json_int_t)c->head_dim)
+        char *key = mem_format("%s.%s", arch->name, keys[i]);
+        const json_t *value = json_object_get(meta, key);
+        const json_int_t got = value ? json_integer_value(value) : (json_int_t)config->head_dim;
+        if (got != (json_int_t)config->head_dim)
             err_set(e, EXIT_BAD_DATA, "%s: %s: expected the %zu values of a head, got %lld", path,
-                    key, c->head_dim, (long long)got);
+                    key, config->head_dim, (long long)got);
         free(key);
-        if (got != (json_int_t)c->head_dim)
+        if (got != (json_int_t)config->head_dim)
             return -1;
     }
     return 0;
 }
 
-int checkpoint_open_gguf(struct checkpoint *c, const char *path, struct err *e)
+int checkpoint_open_gguf(struct checkpoint *model, const char *path, struct err *e)
 {
     const char *slash = strrchr(path, '/');
-    c->folder = slash ? mem_format("%.*s", (int)(slash - path) + (slash == path), path)
-                      : mem_text(".");
-    c->tensors = safetensors_open_file(path, e);
-    if (!c->tensors)
+    model->folder = slash ? mem_format("%.*s", (int)(slash - path) + (slash == path), path)
+                          : mem_text(".");
+    model->tensors = safetensors_open_file(path, e);
+    if (!model->tensors)
         return -1;
-    const json_t *meta = safetensors_metadata(c->tensors);
+    const json_t *meta = safetensors_metadata(model->tensors);
     const char *name = json_string_value(json_object_get(meta, "general.architecture"));
-    const struct arch *a = find_arch(name);
-    if (!a)
+    const struct arch *arch = find_arch(name);
+    if (!arch)
         return err_set(e, EXIT_BAD_DATA, "%s: general.architecture: expected llama, smollm3, "
                        "qwen2, qwen3, llada or dream, got %.60s", path, name ? name : "none");
-    json_t *config = config_of(c, a, path, e);
-    int bad = !config || family_read(&c->config, config, path, &c->extras, e) ||
-              check_heads(&c->config, meta, a, path, e) ||
-              check_causal(&c->config, meta, a, path, e);
+    json_t *config = config_of(model, arch, path, e);
+    int bad = !config || family_read(&model->config, config, path, &model->extras, e) ||
+              check_heads(&model->config, meta, arch, path, e) ||
+              check_causal(&model->config, meta, arch, path, e);
     json_decref(config);
-    c->pairs = a->pairs;
-    c->tokenizer = bad ? NULL : tokenizer_of_gguf(meta, path, e);
-    return c->tokenizer ? 0 : -1;
+    model->pairs = arch->pairs;
+    model->tokenizer = bad ? NULL : tokenizer_of_gguf(meta, path, e);
+    return model->tokenizer ? 0 : -1;
 }
 
-json_t *checkpoint_gguf_chat(const struct checkpoint *c)
+json_t *checkpoint_gguf_chat(const struct checkpoint *model)
 {
     static const char *const tokens[] = {"bos", "eos", "unknown", "padding"};
     static const char *const called[] = {"bos_token", "eos_token", "unk_token", "pad_token"};
-    const json_t *meta = safetensors_metadata(c->tensors);
+    const json_t *meta = safetensors_metadata(model->tensors);
     const json_t *list = json_object_get(meta, "tokenizer.ggml.tokens");
-    json_t *o = json_object(), *text = json_object_get(meta, "tokenizer.chat_template");
+    json_t *object = json_object(), *text = json_object_get(meta, "tokenizer.chat_template");
     char key[64];
     if (text)
-        json_object_set(o, "chat_template", text);
+        json_object_set(object, "chat_template", text);
     for (size_t i = 0; i < sizeof tokens / sizeof *tokens; i++) {
         snprintf(key, sizeof key, "tokenizer.ggml.%s_token_id", tokens[i]);
         const json_t *id = json_object_get(meta, key);
         json_t *token = id ? json_array_get(list, (size_t)json_integer_value(id)) : NULL;
         if (token)
-            json_object_set(o, called[i], token);
+            json_object_set(object, called[i], token);
     }
-    return o;
+    return object;
 }

@@ -10,38 +10,40 @@
 #include "lib/checkpoint/checkpoint.h"
 #include "lib/record/json.h"
 
-int checkpoint_tokenizer(const struct checkpoint *c, struct tokenizer **out, struct err *e)
+int checkpoint_tokenizer(const struct checkpoint *model, struct tokenizer **out, struct err *e)
 {
     *out = NULL;
-    if (!c->folder)
+    if (!model->folder)
         return 0;
-    char *path = mem_format("%s/tokenizer.json", c->folder);
-    int none = !c->tokenizer && access(path, F_OK) && errno == ENOENT; /* loading reports others */
+    char *path = mem_format("%s/tokenizer.json", model->folder);
+    int none = !model->tokenizer && access(path, F_OK) &&
+               errno == ENOENT; /* loading reports others */
     free(path);
     if (none)
         return 0;
-    struct tokenizer *t = c->tokenizer
-                              ? tokenizer_load_json(c->tokenizer,
-                                                    safetensors_file(c->tensors, 0), e)
-                              : tokenizer_load(c->folder, e);
-    if (!t)
+    struct tokenizer *tokenizer = model->tokenizer
+                              ? tokenizer_load_json(model->tokenizer,
+                                                    safetensors_file(model->tensors, 0), e)
+                              : tokenizer_load(model->folder, e);
+    if (!tokenizer)
         return -1;
-    if (tokenizer_size(t) <= c->config.vocab) {
-        *out = t;
+    if (tokenizer_size(tokenizer) <= model->config.vocab) {
+        *out = tokenizer;
         return 0;
     }
     err_set(e, EXIT_BAD_DATA,
             "%s: tokenizer.json has ids up to %zu: expected below %zu, vocab_size of config.json",
-            c->folder, tokenizer_size(t) - 1, c->config.vocab);
-    tokenizer_free(t);
+            model->folder, tokenizer_size(tokenizer) - 1, model->config.vocab);
+    tokenizer_free(tokenizer);
     return -1;
 }
 
-json_t *checkpoint_tokenizer_json(const struct checkpoint *c, struct err *e)
+json_t *checkpoint_tokenizer_json(const struct checkpoint *model, struct err *e)
 {
-    if (c->tokenizer)
-        return json_incref(c->tokenizer);
-    char *path = mem_format("%s/tokenizer.json", c->folder ? c->folder : c->config.name);
+    if (model->tokenizer)
+        return json_incref(model->tokenizer);
+    char *path = mem_format("%s/tokenizer.json",
+                            model->folder ? model->folder : model->config.name);
     json_t *j = json_file(path, TOKENIZER_FILE_LIMIT, e);
     free(path);
     return j;

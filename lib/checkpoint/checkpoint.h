@@ -35,20 +35,21 @@ struct checkpoint {
 };
 
 /* name: folder, org/name[@rev] in the cache, FILE.gguf, or synth:SHAPE. */
-int checkpoint_open(struct checkpoint *c, const char *name, uint64_t synth_seed, struct err *e);
+int checkpoint_open(struct checkpoint *model, const char *name, uint64_t synth_seed, struct err *e);
 /* The same, ignoring the unknown keys "KEY,KEY" of config.json (family.h). */
-int checkpoint_open_ignoring(struct checkpoint *c, const char *name, uint64_t synth_seed,
+int checkpoint_open_ignoring(struct checkpoint *model, const char *name, uint64_t synth_seed,
                              const char *keys, struct err *e);
-/* *c = random weights of any shape, as of synth:. */
-void checkpoint_draw(struct checkpoint *c, const struct config *shape, uint64_t seed);
+/* *model = random weights of any shape, as of synth:. */
+void checkpoint_draw(struct checkpoint *model, const struct config *shape, uint64_t seed);
 /* Logs harmless oddities: a warning or a note each. */
-void checkpoint_say(const struct checkpoint *c, const struct log *log);
+void checkpoint_say(const struct checkpoint *model, const struct log *log);
 /* The stored tensor of a role; layer is ignored for roles outside the layers. NULL for synth. */
-const struct tensor *checkpoint_tensor(const struct checkpoint *c, enum role r, size_t layer);
+const struct tensor *checkpoint_tensor(const struct checkpoint *model, enum role role,
+                                       size_t layer);
 /* Widens rows x cols values of any stored dtype (F32, F16, BF16, codes) to float. For synth
  * checkpoints the values are drawn: normal, std 0.02 (gains of norms: ones), a function of (seed,
  * role, layer, index). */
-void checkpoint_floats(const struct checkpoint *c, enum role r, size_t layer, float *out);
+void checkpoint_floats(const struct checkpoint *model, enum role role, size_t layer, float *out);
 /* A matrix of an open checkpoint as a source for mat_make, which borrows *w and the checkpoint. It
  * gives bf16 values directly from the mapped file where they are aligned, the codes of a packed
  * matrix, or any rows as floats. Threads may use it at the same time. */
@@ -57,23 +58,24 @@ struct weight {
     enum role role;
     size_t layer;
 };
-struct mat_source checkpoint_source(const struct weight *w);
+struct mat_source checkpoint_source(const struct weight *of);
 /* need 1: asks the system to read the file range of a matrix ahead. need 0: drops the range from
  * our address space; it stays in the page cache. */
-void checkpoint_advise(const struct weight *w, int need);
+void checkpoint_advise(const struct weight *of, int need);
 /* Reads every weight. -1 (EXIT_BAD_DATA): a NaN, an infinity or a matrix of zeros; *e names it. */
-int checkpoint_check_values(const struct checkpoint *c, struct err *e);
-int checkpoint_check_tensor(const struct checkpoint *c, enum role r, size_t layer, struct err *e);
+int checkpoint_check_values(const struct checkpoint *model, struct err *e);
+int checkpoint_check_tensor(const struct checkpoint *model, enum role role, size_t layer,
+                            struct err *e);
 /* The dtype of the matrices, before packing: "F32", "F16" or "BF16" ("F32" when they differ, "BF16"
  * for synth). */
-const char *checkpoint_dtype(const struct checkpoint *c);
+const char *checkpoint_dtype(const struct checkpoint *model);
 /* *out = the tokenizer of tokenizer.json, the caller's; NULL when there is none, as for synth:.
  * -1 (EXIT_BAD_DATA): it is broken, or has ids outside the embedding. */
-int checkpoint_tokenizer(const struct checkpoint *c, struct tokenizer **out, struct err *e);
+int checkpoint_tokenizer(const struct checkpoint *model, struct tokenizer **out, struct err *e);
 /* The contents of its tokenizer.json; the caller's. NULL: 65 / 66, there is none. */
-json_t *checkpoint_tokenizer_json(const struct checkpoint *c, struct err *e);
+json_t *checkpoint_tokenizer_json(const struct checkpoint *model, struct err *e);
 /* Path of the i-th file of the model, the caller's; NULL: there are no more. */
-char *checkpoint_file(const struct checkpoint *c, size_t i);
+char *checkpoint_file(const struct checkpoint *model, size_t i);
 /* *out = the chat template of the checkpoint, for chat_choose; none for synth:. -1: a file cannot
  * be read, or is not JSON. Call checkpoint_chat_free in any case. */
 struct checkpoint_chat {
@@ -83,28 +85,29 @@ struct checkpoint_chat {
     json_t *config, *processor; /* tokenizer_config.json, chat_template.json */
     json_t *tokens;            /* special tokens of the config by their keys */
 };
-int checkpoint_chat(const struct checkpoint *c, struct checkpoint_chat *out, struct err *e);
-void checkpoint_chat_free(struct checkpoint_chat *c);
+int checkpoint_chat(const struct checkpoint *model, struct checkpoint_chat *out, struct err *e);
+void checkpoint_chat_free(struct checkpoint_chat *chat);
 /* Names and SHA-256 of the files, shapes, parameters, for meta records. The caller's reference.
  * NULL: a file cannot be read (EXIT_NO_INPUT, EXIT_IO). */
-json_t *checkpoint_describe(const struct checkpoint *c, struct err *e);
-void checkpoint_close(struct checkpoint *c);
+json_t *checkpoint_describe(const struct checkpoint *model, struct err *e);
+void checkpoint_close(struct checkpoint *model);
 
 /* checkpoint-gguf.c, for the other files of this module. */
 extern const struct family_naming checkpoint_gguf_names; /* "blk.N.attn_q.weight"... */
-/* Fills config, tensors, tokenizer, folder and pairs of *c from a file named .gguf. -1: 65, 66. */
-int checkpoint_open_gguf(struct checkpoint *c, const char *path, struct err *e);
+/* Fills config, tensors, tokenizer, folder and pairs of *model from a file named .gguf. -1: 65,
+ * 66. */
+int checkpoint_open_gguf(struct checkpoint *model, const char *path, struct err *e);
 /* The chat template and the special tokens, as tokenizer_config.json; the caller's. */
-json_t *checkpoint_gguf_chat(const struct checkpoint *c);
+json_t *checkpoint_gguf_chat(const struct checkpoint *model);
 
 /* checkpoint-ids.c. Reads ids and passed, and whether there is an embedding (config.embeds), for a
  * drafter that chains, and marks in used[] the tensors that it knows. -1: EXIT_BAD_DATA. */
-int checkpoint_find_ids(struct checkpoint *c, unsigned char *used, struct err *e);
+int checkpoint_find_ids(struct checkpoint *model, unsigned char *used, struct err *e);
 /* Ids for random weights: evenly spread. */
-void checkpoint_spread_ids(struct checkpoint *c);
+void checkpoint_spread_ids(struct checkpoint *model);
 
 /* Writes config.json and model.safetensors (dtype "F32" or "BF16") in the family's own names.
  * weights(ctx, role, layer) returns rows*cols floats, borrowed until the next call. */
-int checkpoint_save(const struct config *c, const char *folder, const char *dtype,
-                    const float *(*weights)(void *ctx, enum role r, size_t layer), void *ctx,
+int checkpoint_save(const struct config *config, const char *folder, const char *dtype,
+                    const float *(*weights)(void *ctx, enum role role, size_t layer), void *ctx,
                     struct err *e);

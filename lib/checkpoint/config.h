@@ -16,7 +16,7 @@
 enum paradigm { PARADIGM_AUTOREGRESSIVE, PARADIGM_MASKED_DIFFUSION, PARADIGM_BLOCK_DIFFUSION,
                 PARADIGM_LATENT };
 /* "autoregressive", "masked_diffusion", "block_diffusion", "latent": its name in records. */
-const char *config_paradigm_name(enum paradigm p);
+const char *config_paradigm_name(enum paradigm paradigm);
 
 /* How a layer mixes tokens: attention, or a recurrence with a state of fixed size
  * (kernels/wkv.h). */
@@ -111,39 +111,39 @@ struct config {
 };
 
 /* Sets the mask and the paradigm of a denoiser: blocks of B, usually; 0: a full mask. */
-void config_set_blocks(struct config *c, size_t B);
+void config_set_blocks(struct config *config, size_t B);
 
 /* 1: it fills masks (and has a mask token and an eos); 0: it writes left to right. */
-int config_denoises(const struct config *c);
+int config_denoises(const struct config *config);
 /* Turns a config with two_ways into that of an autoregressive model; leaves others as they are. */
-void config_write_left_to_right(struct config *c);
+void config_write_left_to_right(struct config *config);
 
-const char *config_mixer_name(enum mixer m); /* "swa", "rwkv6", "rwkv7": of a latent model */
+const char *config_mixer_name(enum mixer mixer); /* "swa", "rwkv6", "rwkv7": of a latent model */
 /* 1: some layers do not rotate their heads. */
-int config_leaves_unrotated(const struct config *c);
+int config_leaves_unrotated(const struct config *config);
 /* 1: the mixer keeps a state per text instead of keys and values. Then K = H. */
-int config_recurs(const struct config *c);
+int config_recurs(const struct config *config);
 /* fp32 values of that state in a layer: H E^2 of the recurrence, D of the row before. */
-size_t config_state(const struct config *c);
+size_t config_state(const struct config *config);
 
-/* 1: layer l has a mixture of experts. */
-int config_mixes(const struct config *c, size_t l);
-/* F of the one feed-forward of layer l; the largest F of any feed-forward. */
-size_t config_ffn(const struct config *c, size_t l);
-size_t config_ffn_most(const struct config *c);
+/* 1: layer layer has a mixture of experts. */
+int config_mixes(const struct config *config, size_t layer);
+/* F of the one feed-forward of layer layer; the largest F of any feed-forward. */
+size_t config_ffn(const struct config *config, size_t layer);
+size_t config_ffn_most(const struct config *config);
 
 /* The rows of the head: ids that it can answer with. */
-size_t config_answers(const struct config *c);
+size_t config_answers(const struct config *config);
 /* Sets which of `layers` layers of a model a drafter that chains reads. -1: they are too few. */
-int config_read_layers(struct config *c, size_t layers);
+int config_read_layers(struct config *config, size_t layers);
 
 /* Parameters that a forward pass reads (a tied embedding counts once), and all parameters. */
-size_t config_parameters(const struct config *c);
+size_t config_parameters(const struct config *config);
 
 /* inv_freq[j], j = 0 .. E/2-1, fp32: theta^(-2j/R) for the R = rope_dims values that are rotated, 0
  * for others; rescaled when rope_llama3, rope_yarn or rope_linear. Source: Su et al. 2021
  * (RoFormer); for long contexts Grattafiori et al. 2024 (Llama 3); Peng et al. 2023 (YaRN, arXiv
  * 2309.00071), section 3.2, with its rounded bounds; Chen et al. 2023 (linear, arXiv 2306.15595).
  */
-void config_rope(const struct config *c, float *inv_freq);
-float config_rope_scale(const struct config *c); /* what cosines and sines are times */
+void config_rope(const struct config *config, float *inv_freq);
+float config_rope_scale(const struct config *config); /* what cosines and sines are times */

@@ -16,37 +16,38 @@ int family_lists(const char *const *list, const char *key)
     return 0;
 }
 
-int family_refuse(const struct family_source *s, const char *key, const char *expected)
+int family_refuse(const struct family_source *source, const char *key, const char *expected)
 {
-    const json_t *v = json_object_get(s->json, key);
-    char *got = v ? json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(15)) : NULL;
-    err_set(s->e, EXIT_BAD_DATA, "%s: %.100s: expected %s, got %.200s", s->path, key, expected,
-            got ? got : "nothing (the key is missing)");
+    const json_t *value = json_object_get(source->json, key);
+    char *got = value ? json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(15))
+                      : NULL;
+    err_set(source->e, EXIT_BAD_DATA, "%s: %.100s: expected %s, got %.200s", source->path, key,
+            expected, got ? got : "nothing (the key is missing)");
     free(got);
     return -1;
 }
 
 /* 1: two JSON values are equal; 1 equals 1.0. */
-static int same_value(const json_t *a, const json_t *b)
+static int same_value(const json_t *array, const json_t *b)
 {
-    if (json_is_number(a) && json_is_number(b))
-        return json_number_value(a) == json_number_value(b);
-    return json_equal(a, b);
+    if (json_is_number(array) && json_is_number(b))
+        return json_number_value(array) == json_number_value(b);
+    return json_equal(array, b);
 }
 
-int family_check_fixed(const struct family_source *s, const struct family_fixed *k)
+int family_check_fixed(const struct family_source *source, const struct family_fixed *k)
 {
     for (; k->key; k++) {
-        if (!json_has(s->json, k->key)) {
+        if (!json_has(source->json, k->key)) {
             if (k->use == KEY_REQUIRED)
-                return family_refuse(s, k->key, k->value);
+                return family_refuse(source, k->key, k->value);
             continue;
         }
         json_t *want = json_loads(k->value, JSON_DECODE_ANY, NULL);
-        int same = same_value(want, json_object_get(s->json, k->key));
+        int same = same_value(want, json_object_get(source->json, k->key));
         json_decref(want);
         if (!same)
-            return family_refuse(s, k->key, k->value);
+            return family_refuse(source, k->key, k->value);
     }
     return 0;
 }

@@ -49,17 +49,17 @@ static const char *const read_always[] = {
 };
 
 /* 1: the value of the key is read. */
-static int is_read(const struct family *f, const char *key)
+static int is_read(const struct family *family, const char *key)
 {
-    for (const struct family_number *n = f->numbers; n->key; n++)
+    for (const struct family_number *n = family->numbers; n->key; n++)
         if (!strcmp(n->key, key))
             return 1;
-    for (const struct family_fixed *x = f->fixed; x->key; x++)
-        if (!strcmp(x->key, key))
+    for (const struct family_fixed *fixed = family->fixed; fixed->key; fixed++)
+        if (!strcmp(fixed->key, key))
             return 1;
-    return !strcmp(key, f->tied_key) || family_lists(read_always, key) ||
-           family_lists(f->finished, key) ||
-           (config_denoises(&f->start) && !strcmp(key, "mask_token_id"));
+    return !strcmp(key, family->tied_key) || family_lists(read_always, key) ||
+           family_lists(family->finished, key) ||
+           (config_denoises(&family->start) && !strcmp(key, "mask_token_id"));
 }
 
 /* 1: the key is in the list "KEY,KEY". */
@@ -80,202 +80,211 @@ static void add_name(struct buf *list, const char *between, const char *key)
 }
 
 /* Refuses unknown keys, as many as fit one message: each may change the network. */
-static int refuse_unknown(const struct family_source *s, const struct buf *keys)
+static int refuse_unknown(const struct family_source *source, const struct buf *keys)
 {
     struct buf values = {0};
     const char *key;
-    json_t *v;
-    json_object_foreach((json_t *)s->json, key, v) {
+    json_t *value;
+    json_object_foreach((json_t *)source->json, key, value) {
         if (values.len >= SHOWN)
             break;
-        if (json_is_null(v) || !is_in_list(keys->data, key))
+        if (json_is_null(value) || !is_in_list(keys->data, key))
             continue;
-        char *text = json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT | JSON_ENSURE_ASCII |
+        char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_ENSURE_ASCII |
                                        JSON_REAL_PRECISION(15));
         add_name(&values, ", ", key);
         buf_format(&values, " = %.60s", text ? text : "");
         free(text);
     }
-    err_set(s->e, EXIT_BAD_DATA, "%s: %.*s: unknown key, not supported: if it does not change "
-            "the network, remove it or pass --ignore-config %.*s", s->path, SHOWN,
+    err_set(source->e, EXIT_BAD_DATA, "%s: %.*s: unknown key, not supported: if it does not change "
+            "the network, remove it or pass --ignore-config %.*s", source->path, SHOWN,
             values.len ? values.data : "", SHOWN, keys->data);
     buf_free(&values);
     return -1;
 }
 
 /* Refuses to ignore a key that is read. */
-static int refuse_ignoring(const struct family_source *s, const char *key)
+static int refuse_ignoring(const struct family_source *source, const char *key)
 {
-    return err_set(s->e, EXIT_BAD_USAGE, "--ignore-config: expected a key of %s that this program "
-                   "does not know, got %.100s, which it reads", s->path, key);
+    return err_set(source->e, EXIT_BAD_USAGE,
+                   "--ignore-config: expected a key of %s that this program "
+                   "does not know, got %.100s, which it reads", source->path, key);
 }
 
 /* Sorts the keys into read, harmless, ignored and unknown. */
-static int sort_keys(const struct family_source *s, const struct family *f,
-                     struct family_extras *x)
+static int sort_keys(const struct family_source *source, const struct family *family,
+                     struct family_extras *extras)
 {
     struct buf harmless_keys = {0}, ignored = {0}, unknown = {0};
     const char *key;
-    json_t *v;
+    json_t *value;
     int bad = 0;
-    json_object_foreach((json_t *)s->json, key, v) {
-        int to_ignore = is_in_list(x->ignore, key);
-        if (json_is_null(v) || bad)
+    json_object_foreach((json_t *)source->json, key, value) {
+        int to_ignore = is_in_list(extras->ignore, key);
+        if (json_is_null(value) || bad)
             continue;
-        if (is_read(f, key))
-            bad = to_ignore ? refuse_ignoring(s, key) : 0;
-        else if (family_lists(harmless, key) || family_lists(f->ignored, key))
+        if (is_read(family, key))
+            bad = to_ignore ? refuse_ignoring(source, key) : 0;
+        else if (family_lists(harmless, key) || family_lists(family->ignored, key))
             add_name(&harmless_keys, ", ", key);
         else
             add_name(to_ignore ? &ignored : &unknown, ",", *key ? key : "\"\"");
     }
     if (!bad && unknown.len)
-        bad = refuse_unknown(s, &unknown);
+        bad = refuse_unknown(source, &unknown);
     buf_free(&unknown);
-    x->harmless = harmless_keys.data;
-    x->ignored = ignored.data;
+    extras->harmless = harmless_keys.data;
+    extras->ignored = ignored.data;
     return bad;
 }
 
-static int read_number(struct config *c, const struct family_source *s,
+static int read_number(struct config *config, const struct family_source *source,
                        const struct family_number *k)
 {
     size_t now, got;
     int64_t v;
-    memcpy(&now, (const char *)c + k->offset, sizeof now);
+    memcpy(&now, (const char *)config + k->offset, sizeof now);
     int same = k->use == KEY_SAME;
-    if (json_int(s->json, s->path, k->key, same ? (int64_t)now : k->lo,
-                 same ? (int64_t)now : k->hi, &v, s->e))
+    if (json_int(source->json, source->path, k->key, same ? (int64_t)now : k->lo,
+                 same ? (int64_t)now : k->hi, &v, source->e))
         return -1;
     got = (size_t)v;
-    memcpy((char *)c + k->offset, &got, sizeof got);
+    memcpy((char *)config + k->offset, &got, sizeof got);
     return 0;
 }
 
-static int read_numbers(struct config *c, const struct family_source *s,
+static int read_numbers(struct config *config, const struct family_source *source,
                         const struct family_number *k)
 {
     for (; k->key; k++)
-        if ((k->use == KEY_REQUIRED || json_has(s->json, k->key)) && read_number(c, s, k))
+        if ((k->use == KEY_REQUIRED || json_has(source->json, k->key)) &&
+            read_number(config, source, k))
             return -1;
     return 0;
 }
 
-static int read_id(const struct config *c, const struct family_source *s, const char *key,
+static int read_id(const struct config *config, const struct family_source *source, const char *key,
                    int64_t *id)
 {
-    return json_has(s->json, key)
-               ? json_int(s->json, s->path, key, 0, (int64_t)c->vocab - 1, id, s->e)
-               : 0;
+    return json_has(source->json, key) ? json_int(source->json, source->path, key, 0,
+                                                  (int64_t)config->vocab - 1, id, source->e)
+                                       : 0;
 }
 
 /* Early conversions of LLaMA write -1 for none. */
-static int read_pad(struct config *c, const struct family_source *s)
+static int read_pad(struct config *config, const struct family_source *source)
 {
-    const json_t *v = json_object_get(s->json, "pad_token_id");
-    if (!json_is_integer(v) || json_integer_value(v) != -1)
-        return read_id(c, s, "pad_token_id", &c->pad);
-    c->pad = -1;
+    const json_t *value = json_object_get(source->json, "pad_token_id");
+    if (!json_is_integer(value) || json_integer_value(value) != -1)
+        return read_id(config, source, "pad_token_id", &config->pad);
+    config->pad = -1;
     return 0;
 }
 
 /* One id, or a list of them; replaces the ids read before. */
-static int read_eos(struct config *c, const struct family_source *s)
+static int read_eos(struct config *config, const struct family_source *source)
 {
-    const json_t *v = json_object_get(s->json, "eos_token_id");
-    if (!json_has(s->json, "eos_token_id"))
+    const json_t *value = json_object_get(source->json, "eos_token_id");
+    if (!json_has(source->json, "eos_token_id"))
         return 0;
-    size_t n = json_is_array(v) ? json_array_size(v) : 1;
+    size_t n = json_is_array(value) ? json_array_size(value) : 1;
     if (n < 1 || n > CONFIG_MAX_EOS)
-        return family_refuse(s, "eos_token_id", "an id, or a list of 1 to 32");
+        return family_refuse(source, "eos_token_id", "an id, or a list of 1 to 32");
     for (size_t i = 0; i < n; i++) {
-        const json_t *id = json_is_array(v) ? json_array_get(v, i) : v;
+        const json_t *id = json_is_array(value) ? json_array_get(value, i) : value;
         if (!json_is_integer(id) || json_integer_value(id) < 0 ||
-            (size_t)json_integer_value(id) >= c->vocab)
-            return family_refuse(s, "eos_token_id", "ids from 0 to vocab_size - 1");
-        c->eos[i] = json_integer_value(id);
+            (size_t)json_integer_value(id) >= config->vocab)
+            return family_refuse(source, "eos_token_id", "ids from 0 to vocab_size - 1");
+        config->eos[i] = json_integer_value(id);
     }
-    c->n_eos = n;
+    config->n_eos = n;
     return 0;
 }
 
-static int read_ids(struct config *c, const struct family_source *s)
+static int read_ids(struct config *config, const struct family_source *source)
 {
-    return read_id(c, s, "bos_token_id", &c->bos) || read_pad(c, s) || read_eos(c, s) ? -1 : 0;
+    return read_id(config, source, "bos_token_id", &config->bos) || read_pad(config, source) ||
+                   read_eos(config, source)
+               ? -1
+               : 0;
 }
 
-static const char *key_of(const struct family *f, size_t offset)
+static const char *key_of(const struct family *family, size_t offset)
 {
-    const struct family_number *k = f->numbers;
+    const struct family_number *k = family->numbers;
     while (k->offset != offset)
         k++;
     return k->key;
 }
 
 /* Computes head counts and sizes that follow from others, and checks that they fit. */
-static int settle_shape(struct config *c, const struct family_source *s)
+static int settle_shape(struct config *config, const struct family_source *source)
 {
-    const char *heads_key = key_of(c->family, FAMILY_AT(heads));
+    const char *heads_key = key_of(config->family, FAMILY_AT(heads));
     char expected[96];
-    if (!c->kv_heads)
-        c->kv_heads = c->heads;
-    if (c->kv_heads > c->heads || c->heads % c->kv_heads) {
-        snprintf(expected, sizeof expected, "a divisor of %s %zu", heads_key, c->heads);
-        return family_refuse(s, key_of(c->family, FAMILY_AT(kv_heads)), expected);
+    if (!config->kv_heads)
+        config->kv_heads = config->heads;
+    if (config->kv_heads > config->heads || config->heads % config->kv_heads) {
+        snprintf(expected, sizeof expected, "a divisor of %s %zu", heads_key, config->heads);
+        return family_refuse(source, key_of(config->family, FAMILY_AT(kv_heads)), expected);
     }
-    if (!c->head_dim && c->width % c->heads) {
-        snprintf(expected, sizeof expected, "a divisor of the width %zu", c->width);
-        return family_refuse(s, heads_key, expected);
+    if (!config->head_dim && config->width % config->heads) {
+        snprintf(expected, sizeof expected, "a divisor of the width %zu", config->width);
+        return family_refuse(source, heads_key, expected);
     }
-    if (!c->head_dim)
-        c->head_dim = c->width / c->heads;
-    if (c->head_dim % 2 || c->head_dim > 4096)
-        return err_set(s->e, EXIT_BAD_DATA,
-                       "%s: head_dim: expected an even number up to 4096, got %zu", s->path,
-                       c->head_dim);
-    if (c->heads * c->head_dim > (size_t)FAMILY_WIDTH_MAX)
-        return err_set(s->e, EXIT_BAD_DATA, "%s: heads x head_dim: expected at most %lld, got %zu",
-                       s->path, (long long)FAMILY_WIDTH_MAX, c->heads * c->head_dim);
-    c->rope_dims = c->head_dim;
+    if (!config->head_dim)
+        config->head_dim = config->width / config->heads;
+    if (config->head_dim % 2 || config->head_dim > 4096)
+        return err_set(source->e, EXIT_BAD_DATA,
+                       "%s: head_dim: expected an even number up to 4096, got %zu", source->path,
+                       config->head_dim);
+    if (config->heads * config->head_dim > (size_t)FAMILY_WIDTH_MAX)
+        return err_set(source->e, EXIT_BAD_DATA,
+                       "%s: heads x head_dim: expected at most %lld, got %zu", source->path,
+                       (long long)FAMILY_WIDTH_MAX, config->heads * config->head_dim);
+    config->rope_dims = config->head_dim;
     return 0;
 }
 
 /* Reads norm, rotation, tied head: required where the family has no default. */
-static int read_block(struct config *c, const struct family_source *s)
+static int read_block(struct config *config, const struct family_source *source)
 {
-    const char *tied = c->family->tied_key;
-    if ((c->norm_eps <= 0 || json_has(s->json, "rms_norm_eps")) &&
-        json_number(s->json, s->path, "rms_norm_eps", 1e-12, 0.1, &c->norm_eps, s->e))
+    const char *tied = config->family->tied_key;
+    if ((config->norm_eps <= 0 || json_has(source->json, "rms_norm_eps")) &&
+        json_number(source->json, source->path, "rms_norm_eps", 1e-12, 0.1, &config->norm_eps,
+                    source->e))
         return -1;
-    if (json_has(s->json, "rope_theta") &&
-        json_number(s->json, s->path, "rope_theta", 1, 1e12, &c->rope_theta, s->e))
+    if (json_has(source->json, "rope_theta") &&
+        json_number(source->json, source->path, "rope_theta", 1, 1e12, &config->rope_theta,
+                    source->e))
         return -1;
-    if ((c->tied < 0 || json_has(s->json, tied)) &&
-        json_flag(s->json, s->path, tied, &c->tied, s->e))
+    if ((config->tied < 0 || json_has(source->json, tied)) &&
+        json_flag(source->json, source->path, tied, &config->tied, source->e))
         return -1;
-    c->rope_yarn = 0; /* that of the family's start is for `synth:` shapes */
-    if (family_read_rope(c, s, "rope_scaling") || family_read_rope(c, s, "rope_parameters") ||
-        (c->rope_theta <= 0 &&
-         json_number(s->json, s->path, "rope_theta", 1, 1e12, &c->rope_theta, s->e)))
+    config->rope_yarn = 0; /* that of the family's start is for `synth:` shapes */
+    if (family_read_rope(config, source, "rope_scaling") ||
+        family_read_rope(config, source, "rope_parameters") ||
+        (config->rope_theta <= 0 && json_number(source->json, source->path, "rope_theta", 1, 1e12,
+                                                &config->rope_theta, source->e)))
         return -1;
-    return settle_shape(c, s);
+    return settle_shape(config, source);
 }
 
 /* Refuses layers with different kinds of attention. */
-static int check_layer_types(const struct family_source *s)
+static int check_layer_types(const struct family_source *source)
 {
     static const char expected[] =
         "a list with \"full_attention\" for every layer: others are not supported";
-    const json_t *list = json_object_get(s->json, "layer_types");
+    const json_t *list = json_object_get(source->json, "layer_types");
     size_t i;
     json_t *type;
     json_array_foreach((json_t *)list, i, type) {
         const char *name = json_string_value(type);
         if (!name || strcmp(name, "full_attention"))
-            return family_refuse(s, "layer_types", expected);
+            return family_refuse(source, "layer_types", expected);
     }
-    return json_has(s->json, "layer_types") && !json_is_array(list)
-               ? family_refuse(s, "layer_types", expected)
+    return json_has(source->json, "layer_types") && !json_is_array(list)
+               ? family_refuse(source, "layer_types", expected)
                : 0;
 }
 
@@ -285,130 +294,136 @@ static void list_families(char *text, size_t bytes, int types)
     size_t n = 0;
     *text = 0;
     for (size_t i = 0; family_at(i) && n < bytes; i++) {
-        const struct family *f = family_at(i);
+        const struct family *family = family_at(i);
         n += (size_t)snprintf(text + n, bytes - n, "%s\"%s\"", i ? ", " : "one of ",
-                              types ? f->model_type : f->architecture);
+                              types ? family->model_type : family->architecture);
     }
 }
 
-static int has_architecture(const struct family *f, const char *architecture)
+static int has_architecture(const struct family *family, const char *architecture)
 {
-    return architecture && (!strcmp(architecture, f->architecture) ||
-                            family_lists(f->aliases, architecture));
+    return architecture && (!strcmp(architecture, family->architecture) ||
+                            family_lists(family->aliases, architecture));
 }
 
 /* The family of the file. NULL: refused. */
-static const struct family *find_family(const struct family_source *s)
+static const struct family *find_family(const struct family_source *source)
 {
-    const json_t *list = json_object_get(s->json, "architectures");
-    const int has = json_has(s->json, "architectures");
+    const json_t *list = json_object_get(source->json, "architectures");
+    const int has = json_has(source->json, "architectures");
     const char *named = json_string_value(json_array_get(list, 0)), *type;
     char expected[800];
     size_t n = 0;
-    if (json_text(s->json, s->path, "model_type", &type, s->e))
+    if (json_text(source->json, source->path, "model_type", &type, source->e))
         return NULL;
     while (family_at(n))
         n++;
     for (size_t i = 0; i < 2 * n; i++) { /* those with such a key first */
-        const struct family *f = family_at(i % n);
-        if (i < n && !(f->key && json_has(s->json, f->key)))
+        const struct family *family = family_at(i % n);
+        if (i < n && !(family->key && json_has(source->json, family->key)))
             continue;
-        if (has ? !has_architecture(f, named) : strcmp(type, f->model_type) != 0)
+        if (has ? !has_architecture(family, named) : strcmp(type, family->model_type) != 0)
             continue;
-        int of_type = !strcmp(type, f->model_type) || family_lists(f->other_types, type);
+        int of_type = !strcmp(type, family->model_type) || family_lists(family->other_types, type);
         if (of_type && (!has || json_array_size(list) == 1))
-            return f;
+            return family;
         snprintf(expected, sizeof expected,
                  "\"%s\", which goes with the architectures: others are not supported",
-                 f->model_type);
-        family_refuse(s, "model_type", expected);
+                 family->model_type);
+        family_refuse(source, "model_type", expected);
         return NULL;
     }
     list_families(expected, sizeof expected - 40, !has);
     strcat(expected, ": others are not supported");
-    family_refuse(s, has ? "architectures" : "model_type", expected);
+    family_refuse(source, has ? "architectures" : "model_type", expected);
     return NULL;
 }
 
-static int load_family(struct config *c, const struct family_source *s, struct family_extras *x)
+static int load_family(struct config *config, const struct family_source *source,
+                       struct family_extras *extras)
 {
-    const struct family *f = find_family(s);
-    if (!f)
+    const struct family *family = find_family(source);
+    if (!family)
         return -1;
-    char name[sizeof c->name];
-    memcpy(name, c->name, sizeof name);
-    family_start(c, f);
-    memcpy(c->name, name, sizeof name);
-    if (f->named)
-        f->named(c);
-    if (sort_keys(s, f, x) || read_numbers(c, s, f->numbers) || family_check_fixed(s, f->fixed) ||
-        read_block(c, s) || check_layer_types(s) || (f->finish && f->finish(c, s)) ||
-        read_ids(c, s))
+    char name[sizeof config->name];
+    memcpy(name, config->name, sizeof name);
+    family_start(config, family);
+    memcpy(config->name, name, sizeof name);
+    if (family->named)
+        family->named(config);
+    if (sort_keys(source, family, extras) || read_numbers(config, source, family->numbers) ||
+        family_check_fixed(source, family->fixed) || read_block(config, source) ||
+        check_layer_types(source) || (family->finish && family->finish(config, source)) ||
+        read_ids(config, source))
         return -1;
-    if (config_denoises(c) && (!f->mask_token || json_has(s->json, "mask_token_id")) &&
-        json_int(s->json, s->path, "mask_token_id", 0, (int64_t)c->vocab - 1, &c->mask, s->e))
+    if (config_denoises(config) &&
+        (!family->mask_token || json_has(source->json, "mask_token_id")) &&
+        json_int(source->json, source->path, "mask_token_id", 0, (int64_t)config->vocab - 1,
+                 &config->mask, source->e))
         return -1;
-    return quantization_read(c, s->json, s->path, s->e);
+    return quantization_read(config, source->json, source->path, source->e);
 }
 
 /* Reads the eos list of generation_config.json, which takes precedence in generation. */
-static int load_generation(struct config *c, const char *folder, struct err *e)
+static int load_generation(struct config *config, const char *folder, struct err *e)
 {
     char *path = mem_format("%s/generation_config.json", folder);
     json_t *j = NULL;
     int bad = 0;
     if (file_exists(path)) {
         j = json_file(path, CONFIG_MAX_BYTES, e);
-        const struct family_source s = {j, path, e};
+        const struct family_source source = {j, path, e};
         if (j && !json_is_object(j))
             bad = err_set(e, EXIT_BAD_DATA, "%s: expected a JSON object", path);
-        bad = bad || !j || read_ids(c, &s);
+        bad = bad || !j || read_ids(config, &source);
     }
     json_decref(j);
     free(path);
     return bad ? -1 : 0;
 }
 
-void family_extras_free(struct family_extras *x)
+void family_extras_free(struct family_extras *extras)
 {
-    free(x->harmless);
-    free(x->ignored);
-    x->harmless = x->ignored = NULL;
+    free(extras->harmless);
+    free(extras->ignored);
+    extras->harmless = extras->ignored = NULL;
 }
 
 /* A denoiser stops at an eos. */
-static int check_eos(struct config *c, const struct family_source *s)
+static int check_eos(struct config *config, const struct family_source *source)
 {
-    const int64_t authors = c->family->eos_id;
-    const int64_t eos = authors > 0 && (size_t)authors >= c->vocab ? c->pad : authors;
-    if (!c->n_eos && authors > 0 && eos >= 0)
-        c->eos[c->n_eos++] = eos;
-    return !c->n_eos && config_denoises(c)
-               ? family_refuse(s, "eos_token_id", "an id, here or in generation_config.json")
+    const int64_t authors = config->family->eos_id;
+    const int64_t eos = authors > 0 && (size_t)authors >= config->vocab ? config->pad : authors;
+    if (!config->n_eos && authors > 0 && eos >= 0)
+        config->eos[config->n_eos++] = eos;
+    return !config->n_eos && config_denoises(config)
+               ? family_refuse(source, "eos_token_id", "an id, here or in generation_config.json")
                : 0;
 }
 
 int family_read(struct config *c, const json_t *config, const char *path,
                 struct family_extras *extras, struct err *e)
 {
-    const struct family_source s = {config, path, e};
+    const struct family_source source = {config, path, e};
     *c = (struct config){0};
     hub_model_name(path, c->name);
-    return load_family(c, &s, extras) || check_eos(c, &s) ? -1 : 0;
+    return load_family(c, &source, extras) || check_eos(c, &source) ? -1 : 0;
 }
 
-int family_load(struct config *c, const char *folder, struct family_extras *extras, struct err *e)
+int family_load(struct config *config, const char *folder, struct family_extras *extras,
+                struct err *e)
 {
-    struct family_extras none = {0}, *x = extras ? extras : &none;
-    *c = (struct config){0};
-    hub_model_name(folder, c->name);
+    struct family_extras none = {0}, *family_extras = extras ? extras : &none;
+    *config = (struct config){0};
+    hub_model_name(folder, config->name);
     char *path = mem_format("%s/config.json", folder);
     json_t *j = json_file(path, CONFIG_MAX_BYTES, e);
-    const struct family_source s = {j, path, e};
+    const struct family_source source = {j, path, e};
     int bad = !j;
     if (j && !json_is_object(j))
         bad = err_set(e, EXIT_BAD_DATA, "%s: expected a JSON object", path);
-    bad = bad || load_family(c, &s, x) || load_generation(c, folder, e) || check_eos(c, &s);
+    bad = bad || load_family(config, &source, family_extras) ||
+          load_generation(config, folder, e) || check_eos(config, &source);
     family_extras_free(&none);
     json_decref(j);
     free(path);

@@ -82,9 +82,9 @@ const struct family_number family_hugging_face_numbers[] = {
     {0},
 };
 
-void family_a2d_named(struct config *c)
+void family_a2d_named(struct config *config)
 {
-    config_set_blocks(c, strstr(c->name, "bd3lm") ? 32 : 0);
+    config_set_blocks(config, strstr(config->name, "bd3lm") ? 32 : 0);
 }
 
 const struct family *family_at(size_t i)
@@ -100,49 +100,50 @@ const struct family *family_named(const char *name)
     return NULL;
 }
 
-void family_start(struct config *c, const struct family *f)
+void family_start(struct config *config, const struct family *family)
 {
-    *c = f->start;
-    c->family = f;
-    c->bos = c->pad = c->mask = c->eot = -1;
+    *config = family->start;
+    config->family = family;
+    config->bos = config->pad = config->mask = config->eot = -1;
 }
 
-static int turn_to_denoiser(struct config *c, struct err *e)
+static int turn_to_denoiser(struct config *config, struct err *e)
 {
-    const struct family *f = c->family->denoiser;
-    if (c->paradigm != PARADIGM_AUTOREGRESSIVE)
+    const struct family *family = config->family->denoiser;
+    if (config->paradigm != PARADIGM_AUTOREGRESSIVE)
         return err_set(e, EXIT_BAD_USAGE, "%s: expected a model that writes left to right, got %s",
-                       c->name, c->family->name);
-    if (!f)
+                       config->name, config->family->name);
+    if (!family)
         return err_set(e, EXIT_BAD_USAGE, "%s: no family of denoisers has the layout of %s: "
-                       "expected a llama, mistral, ministral3, qwen2 or qwen3 model", c->name,
-                       c->family->name);
-    c->family = f;
-    c->paradigm = f->start.paradigm;
-    c->attends = f->start.attends;
-    c->attends_from_end = f->start.attends_from_end;
-    c->logit_shift = f->start.logit_shift;
-    c->window = 0;
-    c->mask = -1;
+                       "expected a llama, mistral, ministral3, qwen2 or qwen3 model", config->name,
+                       config->family->name);
+    config->family = family;
+    config->paradigm = family->start.paradigm;
+    config->attends = family->start.attends;
+    config->attends_from_end = family->start.attends_from_end;
+    config->logit_shift = family->start.logit_shift;
+    config->window = 0;
+    config->mask = -1;
     return 0;
 }
 
-int family_continue(struct config *c, const struct config *from, const char *name, int denoises,
-                    struct err *e)
+int family_continue(struct config *config, const struct config *from, const char *name,
+                    int denoises, struct err *e)
 {
-    *c = *from;
-    c->quant = QUANT_NONE;
-    if (denoises && turn_to_denoiser(c, e))
+    *config = *from;
+    config->quant = QUANT_NONE;
+    if (denoises && turn_to_denoiser(config, e))
         return -1;
-    snprintf(c->name, sizeof c->name, "%s", name);
-    if (config_denoises(c) && c->family->named && !c->two_ways) /* which no name says */
-        c->family->named(c);
-    if (denoises || c->attends_block == from->attends_block)
+    snprintf(config->name, sizeof config->name, "%s", name);
+    if (config_denoises(config) && config->family->named &&
+        !config->two_ways) /* which no name says */
+        config->family->named(config);
+    if (denoises || config->attends_block == from->attends_block)
         return 0;
     return err_set(e, EXIT_BAD_USAGE, "%s: a %s model of this name has blocks of %zu, %s has "
                    "blocks of %zu (0: none): use a name that ends like its own, or for SDAR in "
-                   "-bN with this number", name, c->family->name, c->attends_block, from->name,
-                   from->attends_block);
+                   "-bN with this number", name, config->family->name, config->attends_block,
+                   from->name, from->attends_block);
 }
 
 int family_is_fused(const struct family_naming *n)
@@ -151,15 +152,17 @@ int family_is_fused(const struct family_naming *n)
 }
 
 void family_tensor_name(char name[FAMILY_NAME_MAX], const struct family_naming *n,
-                        const struct config *c, enum role r, size_t number)
+                        const struct config *config, enum role role, size_t number)
 {
-    const size_t each = role_each(c, r);
-    const char *tail = n->role[r], *mark = strchr(tail, '#');
-    if (!role_per_layer(r) || !n->layers)
+    const size_t each = role_each(config, role);
+    const char *tail = n->role[role], *mark = strchr(tail, '#');
+    if (!role_per_layer(role) || !n->layers)
         snprintf(name, FAMILY_NAME_MAX, "%s", tail);
     else if (!mark)
-        snprintf(name, FAMILY_NAME_MAX, "%s.%zu.%s", n->layers, role_layer(c, r, number), tail);
+        snprintf(name, FAMILY_NAME_MAX, "%s.%zu.%s", n->layers, role_layer(config, role, number),
+                 tail);
     else
-        snprintf(name, FAMILY_NAME_MAX, "%s.%zu.%.*s%zu%s", n->layers, role_layer(c, r, number),
-                 (int)(mark - tail), tail, number % each, mark + 1);
+        snprintf(name, FAMILY_NAME_MAX, "%s.%zu.%.*s%zu%s", n->layers,
+                 role_layer(config, role, number), (int)(mark - tail), tail, number % each,
+                 mark + 1);
 }

@@ -34,7 +34,7 @@ int family_is_fused(const struct family_naming *n); /* 1: q, k and v are one ten
 /* The name of a tensor, by its number in its role (role_tensors), for example
  * "model.layers.3.mlp.up_proj.weight". */
 void family_tensor_name(char name[FAMILY_NAME_MAX], const struct family_naming *n,
-                        const struct config *c, enum role r, size_t number);
+                        const struct config *config, enum role role, size_t number);
 
 /* ---- config.json ---- */
 
@@ -80,16 +80,16 @@ struct family_source {
     struct err *e;
 };
 /* -1 (EXIT_BAD_DATA): "PATH: KEY: expected EXPECTED, got VALUE". */
-int family_refuse(const struct family_source *s, const char *key, const char *expected);
+int family_refuse(const struct family_source *source, const char *key, const char *expected);
 /* 1: the list, which ends with NULL and may be NULL, has the key. */
 int family_lists(const char *const *list, const char *key);
 /* -1: a key has another value than its row, or a required one is missing. */
-int family_check_fixed(const struct family_source *s, const struct family_fixed *k);
+int family_check_fixed(const struct family_source *source, const struct family_fixed *k);
 /* Reads rope_scaling or rope_parameters (`key`), which may be absent. The context must be known; it
  * ends before positions whose queries would grow (config.rope_beta). -1: refused. */
-int family_read_rope(struct config *c, const struct family_source *s, const char *key);
+int family_read_rope(struct config *config, const struct family_source *source, const char *key);
 /* -1: the file does not state a rotation of type yarn. */
-int family_needs_yarn(struct config *c, const struct family_source *s);
+int family_needs_yarn(struct config *config, const struct family_source *source);
 /* The usual rotation of Ministral 3 and models with its block, members of `start`. */
 #define FAMILY_MINISTRAL3_ROPE                                                                     \
     .rope_theta = 1e6, .context = 262144, .rope_yarn = 1, .rope_factor = 16, .rope_low_freq = 1,   \
@@ -119,7 +119,7 @@ struct family_mixture {
     .defaults = "block_length=32 pace=rounded"
 #define FAMILY_DENOISES                                                                            \
     .paradigm = PARADIGM_MASKED_DIFFUSION, .attends = MASK_FULL, .attends_from_end = 1
-void family_a2d_named(struct config *c);
+void family_a2d_named(struct config *config);
 
 struct family {
     const char *name;         /* `arch` in records */
@@ -143,14 +143,15 @@ struct family {
     const char *const *ignored; /* further keys that change no result */
     const char *const *finished; /* keys that `finish` reads; both end with NULL and may be NULL */
     /* Runs after the tables, for rules that they cannot express. NULL: none. -1: refused. */
-    int (*finish)(struct config *c, const struct family_source *s);
+    int (*finish)(struct config *config, const struct family_source *source);
     /* Writes the keys that `finish` reads, for this shape. NULL: none. */
-    void (*say)(json_t *json, const struct config *c);
+    void (*say)(json_t *json, const struct config *config);
     const struct family_shape *shapes; /* ends with a row without a name */
     const enum mixer *mixers; /* the mixer of each shape; NULL: attention in all */
     const struct family_mixture *mixtures; /* the experts of each shape; NULL: none in all */
-    /* Sets the fields that only the name of the model (c->name) decides. NULL: there are none. */
-    void (*named)(struct config *c);
+    /* Sets the fields that only the name of the model (config->name) decides. NULL: there are
+     * none. */
+    void (*named)(struct config *config);
     /* The family of denoisers that training makes of this one, with its layout; NULL: none. */
     const struct family *denoiser;
     /* The settings with which its authors run it, where they differ from the usual ones: "row=value
@@ -171,15 +172,15 @@ FAMILIES(FAMILY_ROW)
 /* The i-th family; NULL beyond the last. */
 const struct family *family_at(size_t i);
 const struct family *family_named(const char *name); /* NULL: none */
-/* *c = the family's defaults: ids -1, no shape yet. */
-void family_start(struct config *c, const struct family *f);
+/* *config = the family's defaults: ids -1, no shape yet. */
+void family_start(struct config *config, const struct family *family);
 
-/* *c = the config of a model called `name` whose training starts from the unquantized weights of
- * `from`. denoises 1: a denoiser of the same layout, which has no mask token yet. -1
+/* *config = the config of a model called `name` whose training starts from the unquantized weights
+ * of `from`. denoises 1: a denoiser of the same layout, which has no mask token yet. -1
  * (EXIT_BAD_USAGE): no denoiser can be made of `from`; or the name alone decides the mask, and
  * `name` has another mask than `from`. */
-int family_continue(struct config *c, const struct config *from, const char *name, int denoises,
-                    struct err *e);
+int family_continue(struct config *config, const struct config *from, const char *name,
+                    int denoises, struct err *e);
 
 /* Keys of config.json that do not concern the network. */
 struct family_extras {
@@ -187,15 +188,17 @@ struct family_extras {
     char *harmless;     /* "KEY, KEY": keys in the file that change no result; NULL: none */
     char *ignored;      /* "KEY,KEY": keys of `ignore` in the file; NULL: none */
 };
-void family_extras_free(struct family_extras *x);
+void family_extras_free(struct family_extras *extras);
 /* folder/config.json and, when there, folder/generation_config.json (eos list). extras may be
  * NULL. -1: 65 with key, value and range, or 66; 64: `ignore` names a key that is read. An
  * autoregressive model may have no eos. */
-int family_load(struct config *c, const char *folder, struct family_extras *extras, struct err *e);
+int family_load(struct config *config, const char *folder, struct family_extras *extras,
+                struct err *e);
 /* The same from the contents of config.json; `path` is for messages and the name of the model. */
 int family_read(struct config *c, const json_t *config, const char *path,
                 struct family_extras *extras, struct err *e);
-/* Writes config.json with the family's keys. -1: 73/74; EXIT_INTERNAL: they cannot express c. */
-int family_save(const struct config *c, const char *folder, struct err *e);
+/* Writes config.json with the family's keys. -1: 73/74; EXIT_INTERNAL: they cannot express
+ * config. */
+int family_save(const struct config *config, const char *folder, struct err *e);
 /* Changes the sizes in a config.json from those of `from` to those of `to`. Other keys stay. */
 void family_set_shape(json_t *json, const struct config *from, const struct config *to);

@@ -41,53 +41,54 @@ static char *cache_root(void)
 }
 
 /* "org/name" or "name", no part empty or made of dots. */
-static int is_repository(const char *s)
+static int is_repository(const char *text)
 {
-    const char *slash = strchr(s, '/');
-    size_t n = strlen(s), first = slash ? (size_t)(slash - s) : n;
-    if (n > 200 || strspn(s, NAME_BYTES "/") != n || strstr(s, "..") || strstr(s, "--"))
+    const char *slash = strchr(text, '/');
+    size_t n = strlen(text), first = slash ? (size_t)(slash - text) : n;
+    if (n > 200 || strspn(text, NAME_BYTES "/") != n || strstr(text, "..") || strstr(text, "--"))
         return 0;
-    if (first == 0 || *s == '.' || (slash && (!slash[1] || slash[1] == '.')))
+    if (first == 0 || *text == '.' || (slash && (!slash[1] || slash[1] == '.')))
         return 0;
     return !slash || !strchr(slash + 1, '/');
 }
 
-static int is_revision(const char *s)
+static int is_revision(const char *text)
 {
-    size_t n = strlen(s);
-    return n > 0 && n < 200 && strspn(s, NAME_BYTES "/") == n && !strstr(s, "..") && *s != '/';
+    size_t n = strlen(text);
+    return n > 0 && n < 200 && strspn(text, NAME_BYTES "/") == n && !strstr(text, "..") &&
+           *text != '/';
 }
 
 /* The commit hash in refs/REV, else REV itself. The caller frees. */
 static char *commit_of(const char *repository, const char *revision)
 {
-    struct buf b = {0};
+    struct buf text = {0};
     char *path = mem_format("%s/refs/%s", repository, revision), *commit = NULL;
-    if (file_exists(path) && !file_read(path, 256, &b, NULL)) {
-        b.data[strspn(b.data, "0123456789abcdef")] = 0;
-        if (strlen(b.data) == 40)
-            commit = mem_text(b.data);
+    if (file_exists(path) && !file_read(path, 256, &text, NULL)) {
+        text.data[strspn(text.data, "0123456789abcdef")] = 0;
+        if (strlen(text.data) == 40)
+            commit = mem_text(text.data);
     }
     free(path);
-    buf_free(&b);
+    buf_free(&text);
     return commit ? commit : mem_text(revision);
 }
 
 /* -1: a link of the snapshot is broken; *e names the first. */
 static int check_complete(const char *folder, const char *repository, struct err *e)
 {
-    DIR *d = opendir(folder);
+    DIR *open = opendir(folder);
     int bad = 0;
-    for (struct dirent *x; d && !bad && (x = readdir(d));) {
-        char *path = mem_format("%s/%s", folder, x->d_name);
+    for (struct dirent *entry; open && !bad && (entry = readdir(open));) {
+        char *path = mem_format("%s/%s", folder, entry->d_name);
         if (!file_exists(path))
             bad = err_set(e, EXIT_NO_INPUT,
                           "%s: %s is not there: the download is not complete; run: hf download %s",
-                          folder, x->d_name, repository);
+                          folder, entry->d_name, repository);
         free(path);
     }
-    if (d)
-        closedir(d);
+    if (open)
+        closedir(open);
     return bad;
 }
 
@@ -202,16 +203,16 @@ int hub_contains(const char *folder, const char *path)
 static void write_name(const char *text, char name[HUB_NAME])
 {
     enum { KEPT = 50, DIGITS = 12 };
-    struct buf b = {0};
+    struct buf buffer = {0};
     char hex[65];
-    for (const char *p = text; *p; p++)
-        buf_format(&b, strchr(NAME_BYTES "+", *p) ? "%c" : "%%%02X", (unsigned char)*p);
+    for (const char *at = text; *at; at++)
+        buf_format(&buffer, strchr(NAME_BYTES "+", *at) ? "%c" : "%%%02X", (unsigned char)*at);
     hash_bytes(text, strlen(text), hex);
-    if (b.len < HUB_NAME)
-        memcpy(name, b.data, b.len + 1);
+    if (buffer.len < HUB_NAME)
+        memcpy(name, buffer.data, buffer.len + 1);
     else
-        snprintf(name, HUB_NAME, "%.*s~%.*s", KEPT, b.data, DIGITS, hex);
-    buf_free(&b);
+        snprintf(name, HUB_NAME, "%.*s~%.*s", KEPT, buffer.data, DIGITS, hex);
+    buf_free(&buffer);
 }
 
 void hub_model_name(const char *folder, char name[HUB_NAME])
@@ -225,8 +226,8 @@ void hub_model_name(const char *folder, char name[HUB_NAME])
         if (parent && parent > real && !strcmp(parent, "/snapshots")) {
             *parent = 0;
             char *cache = strrchr(real, '/'), *dashes = NULL;
-            for (char *p = cache; p && (p = strstr(p, "--")); p += 2)
-                dashes = p + 1;
+            for (char *at = cache; at && (at = strstr(at, "--")); at += 2)
+                dashes = at + 1;
             base = dashes ? dashes : base;
         }
     }

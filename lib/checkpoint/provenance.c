@@ -41,18 +41,19 @@ static json_t *list_removed(const size_t *kept, size_t n_kept, size_t n)
     return list;
 }
 
-void provenance_prune(json_t *origin, const struct config *c, const struct prune *p,
+void provenance_prune(json_t *origin, const struct config *config, const struct prune *prune,
                       const char *score, double heads, double ffn, json_t *calibration)
 {
-    const struct config *to = &p->config;
+    const struct config *to = &prune->config;
     json_t *removed = json_array();
-    for (size_t l = 0; l < c->layers; l++)
+    for (size_t layer = 0; layer < config->layers; layer++)
         json_array_append_new(
             removed,
-            json_pack("{s:o, s:o, s:o}", "query",
-                      list_removed(p->query + l * to->heads, to->heads, c->heads), "key",
-                      list_removed(p->key + l * to->kv_heads, to->kv_heads, c->kv_heads), "unit",
-                      list_removed(p->unit + l * to->ffn, to->ffn, c->ffn)));
+            json_pack(
+                "{s:o, s:o, s:o}", "query",
+                list_removed(prune->query + layer * to->heads, to->heads, config->heads), "key",
+                list_removed(prune->key + layer * to->kv_heads, to->kv_heads, config->kv_heads),
+                "unit", list_removed(prune->unit + layer * to->ffn, to->ffn, config->ffn)));
     json_object_set_new(origin, "pruning",
                         json_pack("{s:s, s:f, s:f, s:o?, s:o}", "score", score, "heads_share",
                                   heads, "ffn_share", ffn, "calibration", calibration, "removed",
@@ -98,40 +99,42 @@ static int refuse(const char *key, size_t layer, const char *why, struct err *e)
     return err_set(e, EXIT_BAD_DATA, PROVENANCE ": pruning of layer %zu: %s: %s", layer, key, why);
 }
 
-/* *kept = 0..n-1 without the list of that name, for layer l of `layers`; *n_kept is how many, the
+/* *kept = 0..n-1 without the list of that name, for one of `layers`; *n_kept is how many, the
  * same in all layers. */
-static int read_kept(const json_t *layer, const char *key, size_t l, size_t layers, size_t n,
+static int read_kept(const json_t *layer, const char *key, size_t number, size_t layers, size_t n,
                      size_t **kept, size_t *n_kept, struct err *e)
 {
     const json_t *list = json_object_get(layer, key);
     size_t gone = json_array_size(list), at = 0;
-    if (!json_is_array(list) || gone >= n || (l && n - gone != *n_kept))
-        return refuse(key, l, "expected a list, as long in all layers, that leaves some", e);
+    if (!json_is_array(list) || gone >= n || (number && n - gone != *n_kept))
+        return refuse(key, number, "expected a list, as long in all layers, that leaves some", e);
     *n_kept = n - gone;
-    if (!l)
+    if (!number)
         *kept = mem_zero(layers * *n_kept, sizeof **kept);
     for (size_t i = 0, k = 0; i < n; i++) {
-        const json_t *v = json_array_get(list, k);
-        if (k < gone && json_is_integer(v) && json_integer_value(v) == (json_int_t)i)
+        const json_t *value = json_array_get(list, k);
+        if (k < gone && json_is_integer(value) && json_integer_value(value) == (json_int_t)i)
             k++;
         else if (at < *n_kept)
-            (*kept)[l * *n_kept + at++] = i;
+            (*kept)[number * *n_kept + at++] = i;
         else
-            return refuse(key, l, "expected indices that ascend, below what the source has", e);
+            return refuse(key, number, "expected indices that ascend, below what the source has",
+                          e);
     }
     return 0;
 }
 
 /* Each group keeps as many query heads, and those of the key heads that are kept. */
-static int check_groups(const struct config *c, const struct prune *p, struct err *e)
+static int check_groups(const struct config *config, const struct prune *prune, struct err *e)
 {
-    size_t group = c->heads / c->kv_heads, H = p->config.heads, K = p->config.kv_heads;
+    size_t group = config->heads / config->kv_heads, H = prune->config.heads,
+           K = prune->config.kv_heads;
     if (H % K)
         return refuse("query", 0, "expected as many of every group", e);
-    for (size_t l = 0; l < c->layers; l++)
+    for (size_t layer = 0; layer < config->layers; layer++)
         for (size_t h = 0; h < H; h++)
-            if (p->query[l * H + h] / group != p->key[l * K + h / (H / K)])
-                return refuse("query", l, "expected as many of every group that is kept", e);
+            if (prune->query[layer * H + h] / group != prune->key[layer * K + h / (H / K)])
+                return refuse("query", layer, "expected as many of every group that is kept", e);
     return 0;
 }
 
@@ -140,26 +143,30 @@ int provenance_is_pruned(const json_t *origin)
     return json_is_object(json_object_get(origin, "pruning"));
 }
 
-int provenance_pruning(const json_t *origin, const struct config *c, struct prune *p, struct err *e)
+int provenance_pruning(const json_t *origin, const struct config *config, struct prune *prune,
+                       struct err *e)
 {
     const json_t *pruning = json_object_get(origin, "pruning");
     const json_t *removed = json_object_get(pruning, "removed"), *layer;
-    size_t l;
+    size_t number;
     int bad = 0;
-    *p = (struct prune){.config = *c};
+    *prune = (struct prune){.config = *config};
     if (!json_is_object(pruning))
         return 0;
-    if (json_array_size(removed) != c->layers)
+    if (json_array_size(removed) != config->layers)
         return err_set(e, EXIT_BAD_DATA, PROVENANCE ": pruning: removed: expected a list of %zu "
-                       "layers", c->layers);
-    json_array_foreach(removed, l, layer)
+                       "layers", config->layers);
+    json_array_foreach(removed, number, layer)
         bad = bad ||
-              read_kept(layer, "query", l, c->layers, c->heads, &p->query, &p->config.heads, e) ||
-              read_kept(layer, "key", l, c->layers, c->kv_heads, &p->key, &p->config.kv_heads, e) ||
-              read_kept(layer, "unit", l, c->layers, c->ffn, &p->unit, &p->config.ffn, e);
-    if (!bad && !check_groups(c, p, e))
+              read_kept(layer, "query", number, config->layers, config->heads, &prune->query,
+                        &prune->config.heads, e) ||
+              read_kept(layer, "key", number, config->layers, config->kv_heads, &prune->key,
+                        &prune->config.kv_heads, e) ||
+              read_kept(layer, "unit", number, config->layers, config->ffn, &prune->unit,
+                        &prune->config.ffn, e);
+    if (!bad && !check_groups(config, prune, e))
         return 1;
-    prune_free(p);
+    prune_free(prune);
     return -1;
 }
 

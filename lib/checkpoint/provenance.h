@@ -16,8 +16,8 @@
 /* origin.json of a checkpoint that is packed as `quant`; described: checkpoint_describe of the
  * source (borrowed). The caller's. */
 json_t *provenance_make(const json_t *described, const char *quant);
-/* Adds the pruning of a network `c`; calibration: rec_inputs of the texts, stolen, or NULL. */
-void provenance_prune(json_t *origin, const struct config *c, const struct prune *p,
+/* Adds the pruning of a network `config`; calibration: rec_inputs of the texts, stolen, or NULL. */
+void provenance_prune(json_t *origin, const struct config *config, const struct prune *prune,
                       const char *score, double heads, double ffn, json_t *calibration);
 int provenance_write(const json_t *origin, const char *folder, struct err *e);
 
@@ -25,9 +25,9 @@ int provenance_write(const json_t *origin, const char *folder, struct err *e);
  * EXIT_BAD_DATA. */
 json_t *provenance_read(const char *folder, struct err *e);
 int provenance_is_pruned(const json_t *origin); /* 1: it has a pruning */
-/* Reads the pruning of a network `c` into *p, the caller's (prune_free): 1; 0: it has none. -1:
- * EXIT_BAD_DATA, it does not fit this network. */
-int provenance_pruning(const json_t *origin, const struct config *c, struct prune *p,
+/* Reads the pruning of a network `config` into *prune, the caller's (prune_free): 1; 0: it has
+ * none. -1: EXIT_BAD_DATA, it does not fit this network. */
+int provenance_pruning(const json_t *origin, const struct config *config, struct prune *prune,
                        struct err *e);
 /* Hashes the files of `source`. -1 (EXIT_BAD_DATA): they are not the files it was made from. */
 int provenance_verify(const json_t *origin, const struct checkpoint *source, struct err *e);

@@ -10,29 +10,29 @@
 #include "lib/checkpoint/quantization.h"
 #include "lib/checkpoint/role.h"
 
-/* Part p of a matrix; its name is the caller's; rank 0: there is none. */
-static struct tensor part(const char *name, enum dtype d, enum codes_part p, size_t rows,
+/* One part of a matrix; its name is the caller's; rank 0: there is none. */
+static struct tensor part(const char *name, enum dtype dtype, enum codes_part kind, size_t rows,
                           size_t cols)
 {
-    const struct dtype_part *of = &dtype_info[d].part[p];
-    size_t shape[2], rank = dtype_part_shape(d, p, rows, cols, shape);
-    struct tensor t = {.rank = rank, .shape = {shape[0], shape[1]}};
+    const struct dtype_part *of = &dtype_info[dtype].part[kind];
+    size_t shape[2], rank = dtype_part_shape(dtype, kind, rows, cols, shape);
+    struct tensor tensor = {.rank = rank, .shape = {shape[0], shape[1]}};
     if (rank) {
-        t.name = mem_format("%s%s", name, of->tail);
-        t.bytes = dtype_part_bytes(d, p, rows, cols);
-        memcpy(t.dtype, of->stored, strlen(of->stored) + 1);
+        tensor.name = mem_format("%s%s", name, of->tail);
+        tensor.bytes = dtype_part_bytes(dtype, kind, rows, cols);
+        memcpy(tensor.dtype, of->stored, strlen(of->stored) + 1);
     }
-    return t;
+    return tensor;
 }
 
-size_t quantization_parts(struct tensor list[PARTS], const char *name, enum dtype d, size_t rows,
-                          size_t cols)
+size_t quantization_parts(struct tensor list[PARTS], const char *name, enum dtype dtype,
+                          size_t rows, size_t cols)
 {
     size_t n = 0;
-    for (int p = 0; p < PARTS; p++) {
-        struct tensor t = part(name, d, (enum codes_part)p, rows, cols);
-        if (t.rank)
-            list[n++] = t;
+    for (int kind = 0; kind < PARTS; kind++) {
+        struct tensor tensor = part(name, dtype, (enum codes_part)kind, rows, cols);
+        if (tensor.rank)
+            list[n++] = tensor;
     }
     return n;
 }
@@ -42,55 +42,56 @@ static const struct tensor *take_part(const struct tensors *set, const char *fol
                                       const struct tensor *want, unsigned char *used,
                                       struct err *e)
 {
-    const struct tensor *t = safetensors_find(set, want->name);
-    if (!t) {
+    const struct tensor *tensor = safetensors_find(set, want->name);
+    if (!tensor) {
         err_set(e, EXIT_BAD_DATA, "%s: tensor %s is missing, which the quantization of config.json "
                 "calls for", folder, want->name);
         return NULL;
     }
-    if (strcmp(t->dtype, want->dtype)) {
+    if (strcmp(tensor->dtype, want->dtype)) {
         err_set(e, EXIT_BAD_DATA,
                 "%s: tensor %s: dtype expected %s by the quantization of config.json, got %s",
-                folder, want->name, want->dtype, t->dtype);
+                folder, want->name, want->dtype, tensor->dtype);
         return NULL;
     }
-    if (tensor_check_shape(folder, t, want->shape, want->rank, e))
+    if (tensor_check_shape(folder, tensor, want->shape, want->rank, e))
         return NULL;
-    used[t - safetensors_at(set, 0)] = 1;
-    return t;
+    used[tensor - safetensors_at(set, 0)] = 1;
+    return tensor;
 }
 
 /* Copies fp32 values. NULL: one is NaN or below `least`; *e filled. */
-static float *take_floats(const struct tensor *t, const char *folder, float least, struct err *e)
+static float *take_floats(const struct tensor *tensor, const char *folder, float least,
+                          struct err *e)
 {
-    size_t n = t->bytes / sizeof(float);
-    float *v = mem_alloc(t->bytes);
-    memcpy(v, t->data, t->bytes);
+    size_t n = tensor->bytes / sizeof(float);
+    float *v = mem_alloc(tensor->bytes);
+    memcpy(v, tensor->data, tensor->bytes);
     for (size_t i = 0; i < n; i++)
         if (!isfinite(v[i]) || v[i] < least) {
             err_set(e, EXIT_BAD_DATA, "%s: tensor %s: value %zu expected finite%s, got %g", folder,
-                    t->name, i, least < 0 ? "" : " and not below 0", (double)v[i]);
+                    tensor->name, i, least < 0 ? "" : " and not below 0", (double)v[i]);
             free(v);
             return NULL;
         }
     return v;
 }
 
-/* Stores one part of the file in q. */
-static int open_part(struct codes *q, enum codes_part p, const struct tensor *t, const char *folder,
-                     struct err *e)
+/* Stores one part of the file in codes. */
+static int open_part(struct codes *codes, enum codes_part kind, const struct tensor *tensor,
+                     const char *folder, struct err *e)
 {
     float *offset;
-    switch (p) {
-    case PART_CODE: q->code = t->data; return 0;
-    case PART_ABSMAX: q->absmax = t->data; return 0;
+    switch (kind) {
+    case PART_CODE: codes->code = tensor->data; return 0;
+    case PART_ABSMAX: codes->absmax = tensor->data; return 0;
     case PART_SCALE:
-        q->scale = take_floats(t, folder, q->dtype == DTYPE_Q4 ? -INFINITY : 0, e);
-        return q->scale ? 0 : -1;
+        codes->scale = take_floats(tensor, folder, codes->dtype == DTYPE_Q4 ? -INFINITY : 0, e);
+        return codes->scale ? 0 : -1;
     case PART_OFFSET:
-        if (!(offset = take_floats(t, folder, -INFINITY, e)))
+        if (!(offset = take_floats(tensor, folder, -INFINITY, e)))
             return -1;
-        q->offset = *offset;
+        codes->offset = *offset;
         free(offset);
         return 0;
     case PARTS: break;
@@ -98,28 +99,28 @@ static int open_part(struct codes *q, enum codes_part p, const struct tensor *t,
     return -1;
 }
 
-int quantization_open(struct codes *q, const struct tensors *set, const char *folder,
-                      const char *name, enum dtype d, size_t rows, size_t cols,
+int quantization_open(struct codes *codes, const struct tensors *set, const char *folder,
+                      const char *name, enum dtype dtype, size_t rows, size_t cols,
                       unsigned char *used, struct err *e)
 {
     const struct tensor *got[PARTS] = {NULL};
-    *q = (struct codes){.dtype = d};
-    for (int p = 0; p < PARTS; p++) {
-        struct tensor want = part(name, d, (enum codes_part)p, rows, cols);
+    *codes = (struct codes){.dtype = dtype};
+    for (int kind = 0; kind < PARTS; kind++) {
+        struct tensor want = part(name, dtype, (enum codes_part)kind, rows, cols);
         if (want.rank)
-            got[p] = take_part(set, folder, &want, used, e);
+            got[kind] = take_part(set, folder, &want, used, e);
         free(want.name);
-        if (want.rank && !got[p])
+        if (want.rank && !got[kind])
             return -1;
     }
-    for (int p = 0; p < PARTS; p++)
-        if (got[p] && open_part(q, (enum codes_part)p, got[p], folder, e))
+    for (int kind = 0; kind < PARTS; kind++)
+        if (got[kind] && open_part(codes, (enum codes_part)kind, got[kind], folder, e))
             return -1;
     return 0;
 }
 
-void quantization_close(struct codes *q)
+void quantization_close(struct codes *codes)
 {
-    free((void *)(uintptr_t)q->scale);
-    *q = (struct codes){0};
+    free((void *)(uintptr_t)codes->scale);
+    *codes = (struct codes){0};
 }

@@ -11,9 +11,11 @@
 #include "lib/record/json.h"
 #include "lib/checkpoint/role.h"
 
-const char *quantization_name(enum dtype q)
+const char *quantization_name(enum dtype dtype)
 {
-    return q == QUANT_MIXED ? "mixed" : dtype_info[q].quantized ? dtype_info[q].name : "none";
+    return dtype == QUANT_MIXED          ? "mixed"
+           : dtype_info[dtype].quantized ? dtype_info[dtype].name
+                                         : "none";
 }
 
 int quantization_named(const char *name, enum dtype *q)
@@ -23,161 +25,165 @@ int quantization_named(const char *name, enum dtype *q)
     return *q == QUANT_NONE || (d != DTYPES && dtype_info[d].quantized) ? 0 : -1;
 }
 
-enum part quantization_part(const struct config *c, enum role r)
+enum part quantization_part(const struct config *config, enum role role)
 {
-    if (role_is_vector(r) || role_is_low_rank(r) || r == ROLE_ROUTER || r == ROLE_FUSE ||
-        !role_layers(c, r) ||
-        (r == ROLE_EMBED && !c->tied))
+    if (role_is_vector(role) || role_is_low_rank(role) || role == ROLE_ROUTER ||
+        role == ROLE_FUSE || !role_layers(config, role) || (role == ROLE_EMBED && !config->tied))
         return LAYER_PARTS;
-    if (r == ROLE_HEAD || r == ROLE_EMBED)
+    if (role == ROLE_HEAD || role == ROLE_EMBED)
         return PART_HEAD;
-    const int feeds = r == ROLE_GATE || r == ROLE_UP || r == ROLE_DOWN ||
-                      (r >= ROLE_SHARED_GATE && r <= ROLE_DENSE_DOWN);
+    const int feeds = role == ROLE_GATE || role == ROLE_UP || role == ROLE_DOWN ||
+                      (role >= ROLE_SHARED_GATE && role <= ROLE_DENSE_DOWN);
     return feeds ? PART_FFN : PART_ATTENTION;
 }
 
-const char *quantization_part_name(enum part p)
+const char *quantization_part_name(enum part part)
 {
     static const char *const names[LAYER_PARTS] = {"attention", "ffn", "head"};
-    return names[p];
+    return names[part];
 }
 
-enum dtype quantization_dtype(enum dtype q, const struct config *c, enum role r, size_t layer,
-                              enum dtype dense)
+enum dtype quantization_dtype(enum dtype q, const struct config *config, enum role role,
+                              size_t layer, enum dtype dense)
 {
-    enum part part = quantization_part(c, r);
-    if (r == ROLE_ROUTER) /* fp32 on every back end, because it decides */
+    enum part part = quantization_part(config, role);
+    if (role == ROLE_ROUTER) /* fp32 on every back end, because it decides */
         return DTYPE_F32;
     if (q == QUANT_NONE || part == LAYER_PARTS)
         return dense;
     if (q != QUANT_MIXED)
         return part == PART_HEAD ? dtype_info[q].head : q;
-    enum dtype d = (enum dtype)c->mix[part == PART_HEAD ? 0 : role_layer(c, r, layer)][part];
+    enum dtype d =
+        (enum dtype)config->mix[part == PART_HEAD ? 0 : role_layer(config, role, layer)][part];
     return d == QUANT_NONE ? dense : d;
 }
 
 /* Checks that the matrix of a role fits its format in each layer. */
-static int check_role(enum dtype q, const struct config *c, enum role r, struct err *e)
+static int check_role(enum dtype dtype, const struct config *config, enum role role, struct err *e)
 {
     size_t rows, cols;
-    role_shape(c, r, &rows, &cols);
-    for (size_t l = 0; l < role_tensors(c, r); l++) {
-        const char *why = dtype_refuses(quantization_dtype(q, c, r, l, DTYPE_F32), cols);
+    role_shape(config, role, &rows, &cols);
+    for (size_t layer = 0; layer < role_tensors(config, role); layer++) {
+        const char *why = dtype_refuses(quantization_dtype(dtype, config, role, layer, DTYPE_F32),
+                                        cols);
         if (why)
-            return err_set(e, EXIT_BAD_DATA, "%s: %s: %s [%zu, %zu]: %s", c->name,
-                           quantization_name(q), role_name(r), rows, cols, why);
+            return err_set(e, EXIT_BAD_DATA, "%s: %s: %s [%zu, %zu]: %s", config->name,
+                           quantization_name(dtype), role_name(role), rows, cols, why);
     }
     return 0;
 }
 
-int quantization_check(enum dtype q, const struct config *c, struct err *e)
+int quantization_check(enum dtype dtype, const struct config *config, struct err *e)
 {
-    for (int r = 0; r < ROLE_COUNT; r++)
-        if (check_role(q, c, (enum role)r, e))
+    for (int role = 0; role < ROLE_COUNT; role++)
+        if (check_role(dtype, config, (enum role)role, e))
             return -1;
     return 0;
 }
 
-int quantization_resolve(const struct config *c, enum dtype asked, enum dtype *q, struct err *e)
+int quantization_resolve(const struct config *config, enum dtype asked, enum dtype *dtype,
+                         struct err *e)
 {
-    *q = c->quant == QUANT_NONE ? asked : c->quant;
-    if (asked != QUANT_NONE && asked != *q)
+    *dtype = config->quant == QUANT_NONE ? asked : config->quant;
+    if (asked != QUANT_NONE && asked != *dtype)
         return err_set(e, EXIT_BAD_USAGE,
                        "--quant %s: %s is packed as %s: leave --quant out, or take the checkpoint "
-                       "it was packed from", quantization_name(asked), c->name,
-                       quantization_name(c->quant));
-    return quantization_check(*q, c, e);
+                       "it was packed from", quantization_name(asked), config->name,
+                       quantization_name(config->quant));
+    return quantization_check(*dtype, config, e);
 }
 
 /* ---- config.json ---- */
 
 /* Name of the format of a part. */
-static json_t *mix_name(const struct config *c, size_t layer, enum part p)
+static json_t *mix_name(const struct config *config, size_t layer, enum part part)
 {
-    return json_string(quantization_name((enum dtype)c->mix[layer][p]));
+    return json_string(quantization_name((enum dtype)config->mix[layer][part]));
 }
 
-static void put_mix(json_t *o, const struct config *c)
+static void put_mix(json_t *object, const struct config *config)
 {
     json_t *layers = json_array();
-    for (size_t l = 0; l < c->layers; l++)
+    for (size_t layer = 0; layer < config->layers; layer++)
         json_array_append_new(layers, json_pack("{s:o, s:o}", "attention",
-                                                mix_name(c, l, PART_ATTENTION), "ffn",
-                                                mix_name(c, l, PART_FFN)));
-    json_object_set_new(o, "head", mix_name(c, 0, PART_HEAD));
-    json_object_set_new(o, "layers", layers);
+                                                mix_name(config, layer, PART_ATTENTION), "ffn",
+                                                mix_name(config, layer, PART_FFN)));
+    json_object_set_new(object, "head", mix_name(config, 0, PART_HEAD));
+    json_object_set_new(object, "layers", layers);
 }
 
-json_t *quantization_json(const struct config *c)
+json_t *quantization_json(const struct config *config)
 {
-    if (c->quant == QUANT_NONE)
+    if (config->quant == QUANT_NONE)
         return NULL;
-    json_t *o = json_pack("{s:s, s:s}", "method", quantization_name(c->quant), "source_dtype",
-                          c->source_dtype);
-    const struct dtype_info *i = &dtype_info[c->quant == QUANT_MIXED ? DTYPE_NF4 : c->quant];
-    if (c->quant == QUANT_MIXED)
-        put_mix(o, c);
+    json_t *object = json_pack("{s:s, s:s}", "method", quantization_name(config->quant),
+                               "source_dtype", config->source_dtype);
+    const struct dtype_info *i =
+        &dtype_info[config->quant == QUANT_MIXED ? DTYPE_NF4 : config->quant];
+    if (config->quant == QUANT_MIXED)
+        put_mix(object, config);
     if (i->block)
-        json_object_set_new(o, "block", json_integer((json_int_t)i->block));
+        json_object_set_new(object, "block", json_integer((json_int_t)i->block));
     if (i->super)
-        json_object_set_new(o, "absmax_block", json_integer((json_int_t)i->super));
-    return o;
+        json_object_set_new(object, "absmax_block", json_integer((json_int_t)i->super));
+    return object;
 }
 
 /* Reads method and source_dtype. */
-static int read_texts(struct config *c, const json_t *o, const char *where, struct err *e)
+static int read_texts(struct config *config, const json_t *object, const char *where, struct err *e)
 {
     static const char *const dtypes[] = {"F32", "F16", "BF16"};
     const char *method, *dtype;
-    if (json_text(o, where, "method", &method, e) || json_text(o, where, "source_dtype", &dtype, e))
+    if (json_text(object, where, "method", &method, e) ||
+        json_text(object, where, "source_dtype", &dtype, e))
         return -1;
     int mixed = !strcmp(method, "mixed");
     if (mixed)
-        c->quant = QUANT_MIXED;
-    else if (quantization_named(method, &c->quant) || c->quant == QUANT_NONE)
+        config->quant = QUANT_MIXED;
+    else if (quantization_named(method, &config->quant) || config->quant == QUANT_NONE)
         return err_set(e, EXIT_BAD_DATA,
                        "%s: method: expected " DTYPE_QUANTIZED "|mixed, got \"%.40s\"", where,
                        method);
     for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
         if (!strcmp(dtype, dtypes[i])) {
-            memcpy(c->source_dtype, dtypes[i], strlen(dtypes[i]) + 1);
+            memcpy(config->source_dtype, dtypes[i], strlen(dtypes[i]) + 1);
             return 0;
         }
     return err_set(e, EXIT_BAD_DATA, "%s: source_dtype: expected F32, F16 or BF16, got \"%.40s\"",
                    where, dtype);
 }
 
-/* Reads the format in a member of `o`. Not every format suits the head. */
-static int read_part(struct config *c, const json_t *o, const char *where, size_t layer,
-                     enum part p, struct err *e)
+/* Reads the format in a member of `object`. Not every format suits the head. */
+static int read_part(struct config *config, const json_t *object, const char *where, size_t layer,
+                     enum part part, struct err *e)
 {
-    const char *key = quantization_part_name(p), *name;
-    enum dtype d;
-    if (json_text(o, where, key, &name, e))
+    const char *key = quantization_part_name(part), *name;
+    enum dtype dtype;
+    if (json_text(object, where, key, &name, e))
         return -1;
-    if (quantization_named(name, &d) ||
-        (p == PART_HEAD && d != QUANT_NONE && dtype_info[d].head != d))
+    if (quantization_named(name, &dtype) ||
+        (part == PART_HEAD && dtype != QUANT_NONE && dtype_info[dtype].head != dtype))
         return err_set(e, EXIT_BAD_DATA, "%s: %s: expected %s, got \"%.40s\"", where, key,
-                       p == PART_HEAD ? "none or a format of whole rows"
-                                      : "none|" DTYPE_QUANTIZED, name);
-    c->mix[layer][p] = (uint8_t)d;
+                       part == PART_HEAD ? "none or a format of whole rows"
+                                         : "none|" DTYPE_QUANTIZED, name);
+    config->mix[layer][part] = (uint8_t)dtype;
     return 0;
 }
 
 /* Reads head and layers of a mix, with one entry per layer of the network. */
-static int read_mix(struct config *c, const json_t *o, const char *where, struct err *e)
+static int read_mix(struct config *config, const json_t *object, const char *where, struct err *e)
 {
-    const json_t *layers = json_object_get(o, "layers");
-    if (!json_is_array(layers) || json_array_size(layers) != c->layers)
+    const json_t *layers = json_object_get(object, "layers");
+    if (!json_is_array(layers) || json_array_size(layers) != config->layers)
         return err_set(e, EXIT_BAD_DATA, "%s: layers: expected a list of %zu, one a layer", where,
-                       c->layers);
-    int bad = read_part(c, o, where, 0, PART_HEAD, e);
-    for (size_t l = 0; l < c->layers && !bad; l++) {
-        char *at = mem_format("%s: layers: %zu", where, l);
-        const json_t *layer = json_array_get(layers, l);
+                       config->layers);
+    int bad = read_part(config, object, where, 0, PART_HEAD, e);
+    for (size_t number = 0; number < config->layers && !bad; number++) {
+        char *at = mem_format("%s: layers: %zu", where, number);
+        const json_t *layer = json_array_get(layers, number);
         bad = !json_is_object(layer) ? err_set(e, EXIT_BAD_DATA, "%s: expected an object", at)
-                                     : read_part(c, layer, at, l, PART_ATTENTION, e) ||
-                                           read_part(c, layer, at, l, PART_FFN, e);
+                                     : read_part(config, layer, at, number, PART_ATTENTION, e) ||
+                                           read_part(config, layer, at, number, PART_FFN, e);
         free(at);
     }
     return bad ? -1 : 0;
@@ -200,27 +206,27 @@ static int refuse_foreign(const json_t *config, const char *path, struct err *e)
     return 0;
 }
 
-int quantization_read(struct config *c, const json_t *config, const char *path, struct err *e)
+int quantization_read(struct config *into, const json_t *config, const char *path, struct err *e)
 {
-    const json_t *o = json_object_get(config, "quantization");
+    const json_t *object = json_object_get(config, "quantization");
     if (refuse_foreign(config, path, e))
         return -1;
     if (!json_has(config, "quantization"))
         return 0;
-    if (!json_is_object(o))
+    if (!json_is_object(object))
         return err_set(e, EXIT_BAD_DATA, "%s: quantization: expected an object", path);
     char *where = mem_format("%s: quantization", path);
-    int bad = read_texts(c, o, where, e) ||
-              (c->quant == QUANT_MIXED && read_mix(c, o, where, e));
+    int bad = read_texts(into, object, where, e) ||
+              (into->quant == QUANT_MIXED && read_mix(into, object, where, e));
     if (!bad) {
-        json_t *want = quantization_json(c);
+        json_t *want = quantization_json(into);
         char *text = json_dumps(want, JSON_COMPACT);
-        if (!json_equal(o, want))
+        if (!json_equal(object, want))
             bad = err_set(e, EXIT_BAD_DATA, "%s: expected %s, got other members or values", where,
                           text ? text : "");
         free(text);
         json_decref(want);
     }
     free(where);
-    return bad ? -1 : quantization_check(c->quant, c, e);
+    return bad ? -1 : quantization_check(into->quant, into, e);
 }

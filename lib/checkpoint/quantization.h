@@ -18,21 +18,22 @@
 #include "lib/checkpoint/safetensors.h"
 
 /* The name of a quantization, "none" included. */
-const char *quantization_name(enum dtype q);
-/* *q = the quantization of that name. -1: there is none. */
-int quantization_named(const char *name, enum dtype *q);
+const char *quantization_name(enum dtype dtype);
+/* *dtype = the quantization of that name. -1: there is none. */
+int quantization_named(const char *name, enum dtype *dtype);
 
 /* The format of the matrix in a role of a layer; `dense`: it is not quantized. */
-enum dtype quantization_dtype(enum dtype q, const struct config *c, enum role r, size_t layer,
-                              enum dtype dense);
+enum dtype quantization_dtype(enum dtype dtype, const struct config *config, enum role role,
+                              size_t layer, enum dtype dense);
 /* The part of a role; LAYER_PARTS: none, it is never quantized. */
-enum part quantization_part(const struct config *c, enum role r);
-const char *quantization_part_name(enum part p); /* "attention", "ffn", "head" */
+enum part quantization_part(const struct config *config, enum role role);
+const char *quantization_part_name(enum part part); /* "attention", "ffn", "head" */
 /* -1 (EXIT_BAD_DATA): a matrix does not fit: 4-bit formats need rows of whole blocks. */
-int quantization_check(enum dtype q, const struct config *c, struct err *e);
+int quantization_check(enum dtype dtype, const struct config *config, struct err *e);
 /* The format to load a model in, for --quant `asked`. A packed checkpoint keeps its format: `asked`
  * must be "none" or that format. -1 (EXIT_BAD_USAGE): it is another. */
-int quantization_resolve(const struct config *c, enum dtype asked, enum dtype *q, struct err *e);
+int quantization_resolve(const struct config *config, enum dtype asked, enum dtype *dtype,
+                         struct err *e);
 
 /* The tensors that store the matrix `name` [N, K] as codes, in file order: the parts of d's row in
  * dtype_info[] (kernels/dtype.h):
@@ -42,20 +43,21 @@ int quantization_resolve(const struct config *c, enum dtype asked, enum dtype *q
  *           NAME.absmax.offset F32 [1]
  *     INT8_VECTOR as INT8; NF4_F32, FP4, Q4  NAME U8 [N, K/2]; NAME.absmax F32 [N, K/64]
  * Returns how many; their names are the caller's, data NULL. */
-size_t quantization_parts(struct tensor list[PARTS], const char *name, enum dtype d, size_t rows,
-                          size_t cols);
-/* *q = the matrix `name` from the tensors of a folder, in the parts of quantization_parts; marks
- * them in used[]. Codes stay in the mapped file; q owns the scales. -1 (EXIT_BAD_DATA): a part is
- * missing, has another dtype or shape, or a scale is NaN. Call quantization_close(q) in any
- * case. */
-int quantization_open(struct codes *q, const struct tensors *set, const char *folder,
-                      const char *name, enum dtype d, size_t rows, size_t cols,
+size_t quantization_parts(struct tensor list[PARTS], const char *name, enum dtype dtype,
+                          size_t rows, size_t cols);
+/* *codes = the matrix `name` from the tensors of a folder, in the parts of quantization_parts;
+ * marks them in used[]. Codes stay in the mapped file; codes owns the scales. -1 (EXIT_BAD_DATA): a
+ * part is missing, has another dtype or shape, or a scale is NaN. Call quantization_close(codes) in
+ * any case. */
+int quantization_open(struct codes *codes, const struct tensors *set, const char *folder,
+                      const char *name, enum dtype dtype, size_t rows, size_t cols,
                       unsigned char *used, struct err *e);
-void quantization_close(struct codes *q);
+void quantization_close(struct codes *codes);
 
 /* The member `quantization` of config.json: method, source_dtype, block sizes and, for the method
  * mixed, the name of each format ("none": not quantized):
  *     "head": "int8", "layers": [{"attention": "int8", "ffn": "nf4"}, ...]
  * -1: EXIT_BAD_DATA naming the member. */
-int quantization_read(struct config *c, const json_t *config, const char *path, struct err *e);
-json_t *quantization_json(const struct config *c); /* the caller's; NULL when c->quant is none */
+int quantization_read(struct config *into, const json_t *config, const char *path, struct err *e);
+json_t *quantization_json(
+    const struct config *config); /* the caller's; NULL when c->quant is none */

@@ -81,129 +81,132 @@ static const struct row table[ROLE_COUNT] = {
     [ROLE_FUSE_NORM] = {"fuse_norm", 0, GAIN, ALONG_WIDTH, ALONG_ONE, 0},
 };
 
-const char *role_name(enum role r)
+const char *role_name(enum role role)
 {
-    return table[r].name;
+    return table[role].name;
 }
 
-int role_is_norm(enum role r)
+int role_is_norm(enum role role)
 {
-    return table[r].kind == GAIN;
+    return table[role].kind == GAIN;
 }
 
-int role_is_vector(enum role r)
+int role_is_vector(enum role role)
 {
-    return table[r].kind != MATRIX;
+    return table[role].kind != MATRIX;
 }
 
-int role_is_low_rank(enum role r)
+int role_is_low_rank(enum role role)
 {
-    return table[r].rows == ALONG_RANK || table[r].cols == ALONG_RANK;
+    return table[role].rows == ALONG_RANK || table[role].cols == ALONG_RANK;
 }
 
-int role_per_layer(enum role r)
+int role_per_layer(enum role role)
 {
-    return table[r].per_layer;
+    return table[role].per_layer;
 }
 
 /* 1: a role of a mixture of experts, which the first layers may lack. */
-static int is_mixed(enum role r)
+static int is_mixed(enum role role)
 {
-    return r == ROLE_GATE || r == ROLE_UP || r == ROLE_DOWN || r == ROLE_ROUTER_BIAS ||
-           (r >= ROLE_ROUTER && r <= ROLE_SHARED_DOWN);
+    return role == ROLE_GATE || role == ROLE_UP || role == ROLE_DOWN || role == ROLE_ROUTER_BIAS ||
+           (role >= ROLE_ROUTER && role <= ROLE_SHARED_DOWN);
 }
 
-size_t role_first(const struct config *c, enum role r)
+size_t role_first(const struct config *config, enum role role)
 {
-    return is_mixed(r) ? c->dense : 0;
+    return is_mixed(role) ? config->dense : 0;
 }
 
-int role_has(const struct config *c, enum role r, size_t l)
+int role_has(const struct config *config, enum role role, size_t layer)
 {
-    const size_t first = role_first(c, r);
-    return l >= first && l - first < role_layers(c, r);
+    const size_t first = role_first(config, role);
+    return layer >= first && layer - first < role_layers(config, role);
 }
 
-size_t role_layers(const struct config *c, enum role r)
+size_t role_layers(const struct config *config, enum role role)
 {
-    if (table[r].kind == BIAS && !c->qkv_bias)
+    if (table[role].kind == BIAS && !config->qkv_bias)
         return 0;
-    if ((r == ROLE_FUSE || r == ROLE_FUSE_NORM) && !c->taps)
+    if ((role == ROLE_FUSE || role == ROLE_FUSE_NORM) && !config->taps)
         return 0;
-    if (c->taps && ((r == ROLE_EMBED && !c->embeds) || (r == ROLE_HEAD && !c->chains)))
+    if (config->taps &&
+        ((role == ROLE_EMBED && !config->embeds) || (role == ROLE_HEAD && !config->chains)))
         return 0;
-    if ((r == ROLE_Q_NORM || r == ROLE_K_NORM) && !c->qk_norm)
+    if ((role == ROLE_Q_NORM || role == ROLE_K_NORM) && !config->qk_norm)
         return 0;
-    if (r >= ROLE_CROSS_NORM && r <= ROLE_CROSS_O && !c->latents)
+    if (role >= ROLE_CROSS_NORM && role <= ROLE_CROSS_O && !config->latents)
         return 0;
-    if ((r == ROLE_ROUTER && !c->experts) || (r == ROLE_ROUTER_BIAS && !c->groups))
+    if ((role == ROLE_ROUTER && !config->experts) || (role == ROLE_ROUTER_BIAS && !config->groups))
         return 0;
-    if (r >= ROLE_SHARED_GATE && r <= ROLE_SHARED_DOWN && !c->shared)
+    if (role >= ROLE_SHARED_GATE && role <= ROLE_SHARED_DOWN && !config->shared)
         return 0;
-    if (r >= ROLE_DENSE_GATE && r <= ROLE_DENSE_DOWN)
-        return c->dense;
-    if (table[r].mixers && !(table[r].mixers >> c->mixer & 1))
+    if (role >= ROLE_DENSE_GATE && role <= ROLE_DENSE_DOWN)
+        return config->dense;
+    if (table[role].mixers && !(table[role].mixers >> config->mixer & 1))
         return 0;
-    return table[r].per_layer ? c->layers - role_first(c, r) : 1;
+    return table[role].per_layer ? config->layers - role_first(config, role) : 1;
 }
 
-size_t role_each(const struct config *c, enum role r)
+size_t role_each(const struct config *config, enum role role)
 {
-    return c->experts && (r == ROLE_GATE || r == ROLE_UP || r == ROLE_DOWN) ? c->experts : 1;
+    return config->experts && (role == ROLE_GATE || role == ROLE_UP || role == ROLE_DOWN)
+               ? config->experts
+               : 1;
 }
 
-size_t role_tensors(const struct config *c, enum role r)
+size_t role_tensors(const struct config *config, enum role role)
 {
-    return role_layers(c, r) * role_each(c, r);
+    return role_layers(config, role) * role_each(config, role);
 }
 
-size_t role_number(const struct config *c, enum role r, size_t l)
+size_t role_number(const struct config *config, enum role role, size_t layer)
 {
-    return (l - role_first(c, r)) * role_each(c, r);
+    return (layer - role_first(config, role)) * role_each(config, role);
 }
 
-size_t role_layer(const struct config *c, enum role r, size_t number)
+size_t role_layer(const struct config *config, enum role role, size_t number)
 {
-    return role_first(c, r) + number / role_each(c, r);
+    return role_first(config, role) + number / role_each(config, role);
 }
 
-size_t role_tensors_most(const struct config *c)
+size_t role_tensors_most(const struct config *config)
 {
-    const size_t experts = role_tensors(c, ROLE_GATE);
-    return experts > c->layers ? experts : c->layers;
+    const size_t experts = role_tensors(config, ROLE_GATE);
+    return experts > config->layers ? experts : config->layers;
 }
 
-static size_t size_of(const struct config *c, enum role_along s)
+static size_t size_of(const struct config *config, enum role_along along)
 {
     const size_t sizes[] = {[ALONG_ONE] = 1,
-                            [ALONG_WIDTH] = c->width,
-                            [ALONG_FFN] = c->ffn,
-                            [ALONG_VOCAB] = c->vocab,
-                            [ALONG_QUERY] = c->heads * c->head_dim,
-                            [ALONG_KEY] = c->kv_heads * c->head_dim,
-                            [ALONG_HEAD] = c->head_dim,
-                            [ALONG_RANK] = c->rank,
-                            [ALONG_EXPERTS] = c->experts,
-                            [ALONG_SHARED] = c->shared,
-                            [ALONG_DENSE] = c->dense_ffn,
-                            [ALONG_TAPS] = c->taps * c->width,
-                            [ALONG_READ] = (1 + (size_t)c->chains) * c->width,
-                            [ALONG_ANSWERS] = config_answers(c)};
-    return sizes[s];
+                            [ALONG_WIDTH] = config->width,
+                            [ALONG_FFN] = config->ffn,
+                            [ALONG_VOCAB] = config->vocab,
+                            [ALONG_QUERY] = config->heads * config->head_dim,
+                            [ALONG_KEY] = config->kv_heads * config->head_dim,
+                            [ALONG_HEAD] = config->head_dim,
+                            [ALONG_RANK] = config->rank,
+                            [ALONG_EXPERTS] = config->experts,
+                            [ALONG_SHARED] = config->shared,
+                            [ALONG_DENSE] = config->dense_ffn,
+                            [ALONG_TAPS] = config->taps * config->width,
+                            [ALONG_READ] = (1 + (size_t)config->chains) * config->width,
+                            [ALONG_ANSWERS] = config_answers(config)};
+    return sizes[along];
 }
 
-void role_shape(const struct config *c, enum role r, size_t *rows, size_t *cols)
+void role_shape(const struct config *config, enum role role, size_t *rows, size_t *cols)
 {
-    *rows = size_of(c, table[r].rows);
-    *cols = size_of(c, table[r].cols);
+    *rows = size_of(config, table[role].rows);
+    *cols = size_of(config, table[role].cols);
 }
 
-enum role_along role_rows(enum role r)
+enum role_along role_rows(enum role role)
 {
-    return table[r].rows;
+    return table[role].rows;
 }
 
-enum role_along role_cols(enum role r)
+enum role_along role_cols(enum role role)
 {
-    return table[r].cols;
+    return table[role].cols;
 }

@@ -67,32 +67,32 @@ enum {
 };
 /* The uses of a mixture of a row and the previous row. */
 enum lane { LANE_R, LANE_W, LANE_K, LANE_V, LANE_G, LANE_A, LANES_OF_6 = LANE_A, LANES_OF_7 };
-const char *role_name(enum role r); /* "embed", "q", ... for messages */
+const char *role_name(enum role role); /* "embed", "q", ... for messages */
 
 /* Rows and columns (columns = 1 for a vector) of a role under a config. */
-void role_shape(const struct config *c, enum role r, size_t *rows, size_t *cols);
+void role_shape(const struct config *config, enum role role, size_t *rows, size_t *cols);
 /* The dimension of its rows and columns: none, D, F, V, H*E, K*E, E, R, n, the F of the shared
  * expert or of the first layers, taps D, D or 2 D, rows of the head. */
 enum role_along {
     ALONG_ONE, ALONG_WIDTH, ALONG_FFN, ALONG_VOCAB, ALONG_QUERY, ALONG_KEY, ALONG_HEAD, ALONG_RANK,
     ALONG_EXPERTS, ALONG_SHARED, ALONG_DENSE, ALONG_TAPS, ALONG_READ, ALONG_ANSWERS
 };
-enum role_along role_rows(enum role r);
-enum role_along role_cols(enum role r);
-int role_is_norm(enum role r);   /* 1: a gain, whose neutral value is 1 */
-int role_is_vector(enum role r); /* 1: a gain or a bias: one dimension, in fp32 */
-int role_is_low_rank(enum role r); /* 1: a matrix of R rows or columns */
-int role_per_layer(enum role r); /* 1: one per layer */
+enum role_along role_rows(enum role role);
+enum role_along role_cols(enum role role);
+int role_is_norm(enum role role);   /* 1: a gain, whose neutral value is 1 */
+int role_is_vector(enum role role); /* 1: a gain or a bias: one dimension, in fp32 */
+int role_is_low_rank(enum role role); /* 1: a matrix of R rows or columns */
+int role_per_layer(enum role role); /* 1: one per layer */
 /* Layers that have the role: 1 when it is not per layer, 0 when the network has none. */
-size_t role_layers(const struct config *c, enum role r);
+size_t role_layers(const struct config *config, enum role role);
 /* Tensors of a role in a layer: n for the matrices of experts, else 1. */
-size_t role_each(const struct config *c, enum role r);
+size_t role_each(const struct config *config, enum role role);
 /* The first of the layers that have the role; 1: layer l has it. */
-size_t role_first(const struct config *c, enum role r);
-int role_has(const struct config *c, enum role r, size_t l);
+size_t role_first(const struct config *config, enum role role);
+int role_has(const struct config *config, enum role role, size_t layer);
 /* The number of tensors of a role. They are numbered layer by layer, in a layer by expert. */
-size_t role_tensors(const struct config *c, enum role r);
+size_t role_tensors(const struct config *config, enum role role);
 /* The first number of a layer that has the role, and the layer of a number. */
-size_t role_number(const struct config *c, enum role r, size_t l);
-size_t role_layer(const struct config *c, enum role r, size_t number);
-size_t role_tensors_most(const struct config *c); /* the most of any role, or more */
+size_t role_number(const struct config *config, enum role role, size_t layer);
+size_t role_layer(const struct config *config, enum role role, size_t number);
+size_t role_tensors_most(const struct config *config); /* the most of any role, or more */

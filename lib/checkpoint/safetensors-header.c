@@ -25,11 +25,12 @@ struct header {
     struct err *e;
 };
 
-static int refuse(const struct header *h, const char *name, const char *expected, const json_t *v)
+static int refuse(const struct header *header, const char *name, const char *expected,
+                  const json_t *value)
 {
     char got[JSON_SHOWN];
-    return err_set(h->e, EXIT_BAD_DATA, "%s: tensor \"%.200s\": expected %s, got %s", h->where,
-                   name, expected, json_shown(v, got));
+    return err_set(header->e, EXIT_BAD_DATA, "%s: tensor \"%.200s\": expected %s, got %s",
+                   header->where, name, expected, json_shown(value, got));
 }
 
 /* Reads a list of at most `max` whole numbers from 0 to 2^48-1. -1: it is something else. */
@@ -50,53 +51,58 @@ static int take_integers(const json_t *list, size_t max, size_t *v, size_t *coun
 }
 
 /* Checks that shape x dtype = offsets, and that offsets are inside the data. */
-static int prove_range(const struct header *h, struct tensor *t, const size_t offsets[2])
+static int prove_range(const struct header *header, struct tensor *tensor, const size_t offsets[2])
 {
     const char *why;
-    if (tensor_bytes(t->dtype, t->shape, t->rank, &t->bytes, &why))
-        return err_set(h->e, EXIT_BAD_DATA, "%s: tensor \"%.200s\": %s", h->where, t->name, why);
-    if (offsets[1] < offsets[0] || offsets[1] - offsets[0] != t->bytes)
-        return err_set(h->e, EXIT_BAD_DATA,
+    if (tensor_bytes(tensor->dtype, tensor->shape, tensor->rank, &tensor->bytes, &why))
+        return err_set(header->e, EXIT_BAD_DATA, "%s: tensor \"%.200s\": %s", header->where,
+                       tensor->name, why);
+    if (offsets[1] < offsets[0] || offsets[1] - offsets[0] != tensor->bytes)
+        return err_set(header->e, EXIT_BAD_DATA,
                        "%s: tensor \"%.200s\": shape and dtype need %zu bytes, data_offsets are "
-                       "[%zu, %zu]", h->where, t->name, t->bytes, offsets[0], offsets[1]);
-    if (offsets[1] > h->data_bytes)
-        return err_set(h->e, EXIT_BAD_DATA, "%s: tensor \"%.200s\" ends at data byte %zu, but the "
-                       "file holds %zu bytes of data (cut short?)", h->where, t->name, offsets[1],
-                       h->data_bytes);
-    t->data = h->data + offsets[0];
+                       "[%zu, %zu]",
+                       header->where, tensor->name, tensor->bytes, offsets[0], offsets[1]);
+    if (offsets[1] > header->data_bytes)
+        return err_set(header->e, EXIT_BAD_DATA,
+                       "%s: tensor \"%.200s\" ends at data byte %zu, but the "
+                       "file holds %zu bytes of data (cut short?)", header->where, tensor->name,
+                       offsets[1], header->data_bytes);
+    tensor->data = header->data + offsets[0];
     return 0;
 }
 
-static int take_tensor(const struct header *h, struct tensor *t, const json_t *entry)
+static int take_tensor(const struct header *header, struct tensor *tensor, const json_t *entry)
 {
     const json_t *dtype = json_object_get(entry, "dtype"), *shape = json_object_get(entry, "shape");
     const json_t *places = json_object_get(entry, "data_offsets");
     const char *text = json_string_value(dtype);
     size_t offsets[2] = {0, 0}, n = 0;
-    if (!*t->name || strlen(t->name) > HEADER_MAX_NAME)
-        return err_set(h->e, EXIT_BAD_DATA, "%s: tensor name of %zu bytes (\"%.100s\"): expected 1 "
-                       "to %d", h->where, strlen(t->name), t->name, HEADER_MAX_NAME);
+    if (!*tensor->name || strlen(tensor->name) > HEADER_MAX_NAME)
+        return err_set(header->e, EXIT_BAD_DATA,
+                       "%s: tensor name of %zu bytes (\"%.100s\"): expected 1 "
+                       "to %d", header->where, strlen(tensor->name), tensor->name, HEADER_MAX_NAME);
     if (!dtype || !shape || !places || json_object_size(entry) != 3)
-        return refuse(h, t->name, "dtype, shape and data_offsets", entry);
+        return refuse(header, tensor->name, "dtype, shape and data_offsets", entry);
     if (!text || strlen(text) != json_string_length(dtype) || !tensor_dtype_bits(text))
-        return refuse(h, t->name, "a dtype of the format (F32, F16, BF16, ...)", dtype);
-    if (take_integers(shape, TENSOR_MAX_RANK, t->shape, &t->rank))
-        return refuse(h, t->name, "a shape of at most 8 integers from 0 to 2^48-1", shape);
+        return refuse(header, tensor->name, "a dtype of the format (F32, F16, BF16, ...)", dtype);
+    if (take_integers(shape, TENSOR_MAX_RANK, tensor->shape, &tensor->rank))
+        return refuse(header, tensor->name, "a shape of at most 8 integers from 0 to 2^48-1",
+                      shape);
     if (take_integers(places, 2, offsets, &n) || n != 2)
-        return refuse(h, t->name, "two data_offsets from 0 to 2^48-1", places);
-    snprintf(t->dtype, sizeof t->dtype, "%s", text);
-    return prove_range(h, t, offsets);
+        return refuse(header, tensor->name, "two data_offsets from 0 to 2^48-1", places);
+    snprintf(tensor->dtype, sizeof tensor->dtype, "%s", text);
+    return prove_range(header, tensor, offsets);
 }
 
-static int check_metadata(const struct header *h, const json_t *metadata)
+static int check_metadata(const struct header *header, const json_t *metadata)
 {
     const char *key;
     const json_t *value;
     int bad = !json_is_object(metadata);
     json_object_foreach((json_t *)(uintptr_t)metadata, key, value)
         bad |= !json_is_string(value);
-    return bad ? err_set(h->e, EXIT_BAD_DATA, "%s: __metadata__: expected a map of strings",
-                         h->where) : 0;
+    return bad ? err_set(header->e, EXIT_BAD_DATA, "%s: __metadata__: expected a map of strings",
+                         header->where) : 0;
 }
 
 /* By offset; an empty tensor comes before another one at the same offset. */
@@ -109,40 +115,42 @@ static int compare_place(const void *a, const void *b)
 }
 
 /* Checks that tensors cover the data: first at 0, each after the one before, last at the end. */
-static int prove_cover(const struct header *h, struct tensor *list, size_t count)
+static int prove_cover(const struct header *header, struct tensor *list, size_t count)
 {
     size_t at = 0;
     if (count)
         qsort(list, count, sizeof *list, compare_place);
     for (size_t i = 0; i < count; i++) {
-        const struct tensor *t = &list[i];
-        size_t begin = (size_t)(t->data - h->data);
+        const struct tensor *tensor = &list[i];
+        size_t begin = (size_t)(tensor->data - header->data);
         if (begin != at)
-            return err_set(h->e, EXIT_BAD_DATA,
+            return err_set(header->e, EXIT_BAD_DATA,
                            "%s: tensor \"%.200s\" begins at data byte %zu, expected %zu (%s)",
-                           h->where, t->name, begin, at, begin < at ? "overlap" : "hole");
-        at += t->bytes;
+                           header->where, tensor->name, begin, at, begin < at ? "overlap" : "hole");
+        at += tensor->bytes;
     }
-    return at == h->data_bytes ? 0
-           : err_set(h->e, EXIT_BAD_DATA, "%s: the file holds %zu bytes of data, but its tensors "
-                     "cover %zu", h->where, h->data_bytes, at);
+    return at == header->data_bytes ? 0
+           : err_set(header->e, EXIT_BAD_DATA,
+                     "%s: the file holds %zu bytes of data, but its tensors "
+                     "cover %zu", header->where, header->data_bytes, at);
 }
 
-static int take_all(const struct header *h, const json_t *all, struct tensor *list, size_t *count)
+static int take_all(const struct header *header, const json_t *all, struct tensor *list,
+                    size_t *count)
 {
     const char *name;
     const json_t *entry;
     json_object_foreach((json_t *)(uintptr_t)all, name, entry) {
         if (!strcmp(name, "__metadata__")) {
-            if (check_metadata(h, entry))
+            if (check_metadata(header, entry))
                 return -1;
             continue;
         }
         list[*count].name = mem_text(name);
-        if (take_tensor(h, &list[(*count)++], entry))
+        if (take_tensor(header, &list[(*count)++], entry))
             return -1;
     }
-    return prove_cover(h, list, *count);
+    return prove_cover(header, list, *count);
 }
 
 /* 1: the text may hold too many values for the memory of a parser. Strings count, too. */
@@ -158,7 +166,7 @@ int safetensors_header_parse(const char *text, size_t n, const char *where,
                              const unsigned char *data, size_t data_bytes, struct tensor **list,
                              size_t *count, struct err *e)
 {
-    const struct header h = {where, data, data_bytes, e};
+    const struct header header = {where, data, data_bytes, e};
     json_error_t why;
     *list = NULL;
     *count = 0;
@@ -173,7 +181,7 @@ int safetensors_header_parse(const char *text, size_t n, const char *where,
         return err_set(e, EXIT_BAD_DATA, "%s: header: expected a JSON object", where);
     }
     *list = mem_zero(json_object_size(all), sizeof **list);
-    int bad = take_all(&h, all, *list, count);
+    int bad = take_all(&header, all, *list, count);
     json_decref(all);
     if (!bad)
         return 0;

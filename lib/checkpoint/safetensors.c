@@ -52,15 +52,15 @@ static uint64_t little_endian(const unsigned char b[8])
 
 static int read_all(int fd, void *to, size_t n, off_t at)
 {
-    for (char *p = to; n > 0;) {
-        ssize_t got = pread(fd, p, n, at);
+    for (char *cursor = to; n > 0;) {
+        ssize_t got = pread(fd, cursor, n, at);
         if (got < 0 && errno == EINTR)
             continue;
         if (got <= 0) {
             errno = got ? errno : ESTALE; /* shorter than the size by fstat: it changed */
             return -1;
         }
-        p += got;
+        cursor += got;
         at += got;
         n -= (size_t)got;
     }
@@ -77,80 +77,80 @@ static const char *guess_format(const unsigned char b[8])
 }
 
 /* Reads the 8 bytes of length and the header. The caller frees *text. */
-static int read_header(const struct file *f, char **text, size_t *n, struct err *e)
+static int read_header(const struct file *of, char **text, size_t *n, struct err *e)
 {
     unsigned char first[8];
-    if (f->size < 8)
-        return err_set(e, EXIT_BAD_DATA, "%s: file is %zu bytes, expected at least 8 + 2", f->path,
-                       f->size);
-    if (read_all(f->fd, first, 8, 0))
-        return err_set(e, EXIT_IO, "%s: read error: %s", f->path, strerror(errno));
+    if (of->size < 8)
+        return err_set(e, EXIT_BAD_DATA, "%s: file is %zu bytes, expected at least 8 + 2", of->path,
+                       of->size);
+    if (read_all(of->fd, first, 8, 0))
+        return err_set(e, EXIT_IO, "%s: read error: %s", of->path, strerror(errno));
     uint64_t length = little_endian(first);
     if (length > HEADER_MAX_BYTES)
         return err_set(e, EXIT_BAD_DATA, "%s: header length %llu is above the limit of %d%s",
-                       f->path, (unsigned long long)length, HEADER_MAX_BYTES, guess_format(first));
-    if (length > f->size - 8)
-        return err_set(e, EXIT_BAD_DATA, "%s: file is %zu bytes, header needs %llu", f->path,
-                       f->size, (unsigned long long)length + 8);
+                       of->path, (unsigned long long)length, HEADER_MAX_BYTES, guess_format(first));
+    if (length > of->size - 8)
+        return err_set(e, EXIT_BAD_DATA, "%s: file is %zu bytes, header needs %llu", of->path,
+                       of->size, (unsigned long long)length + 8);
     *n = (size_t)length;
     *text = mem_alloc(*n);
-    if (read_all(f->fd, *text, *n, 8)) {
+    if (read_all(of->fd, *text, *n, 8)) {
         free(*text);
-        return err_set(e, EXIT_IO, "%s: read error: %s", f->path, strerror(errno));
+        return err_set(e, EXIT_IO, "%s: read error: %s", of->path, strerror(errno));
     }
     return 0;
 }
 
 /* Size, time and mapping of an open descriptor. */
-static int map_file(struct file *f, struct err *e)
+static int map_file(struct file *of, struct err *e)
 {
     struct stat st;
-    if (fstat(f->fd, &st))
-        return err_set(e, EXIT_NO_INPUT, "%s: %s", f->path, strerror(errno));
+    if (fstat(of->fd, &st))
+        return err_set(e, EXIT_NO_INPUT, "%s: %s", of->path, strerror(errno));
     if (!S_ISREG(st.st_mode))
-        return err_set(e, EXIT_NO_INPUT, "%s: expected a regular file", f->path);
-    f->size = (size_t)st.st_size;
-    f->mtime = st.st_mtim;
-    if (f->size == 0)
-        return err_set(e, EXIT_BAD_DATA, "%s: file is 0 bytes, expected at least 8 + 2", f->path);
-    void *map = mmap(NULL, f->size, PROT_READ, MAP_PRIVATE, f->fd, 0);
+        return err_set(e, EXIT_NO_INPUT, "%s: expected a regular file", of->path);
+    of->size = (size_t)st.st_size;
+    of->mtime = st.st_mtim;
+    if (of->size == 0)
+        return err_set(e, EXIT_BAD_DATA, "%s: file is 0 bytes, expected at least 8 + 2", of->path);
+    void *map = mmap(NULL, of->size, PROT_READ, MAP_PRIVATE, of->fd, 0);
     if (map == MAP_FAILED)
         return err_set(e, err_reason(EXIT_IO), "%s: cannot map %zu bytes: %s",
-                       f->path, f->size, strerror(errno));
-    f->map = map;
+                       of->path, of->size, strerror(errno));
+    of->map = map;
     return 0;
 }
 
 /* The tensors of a mapped file, as of safetensors_header_parse; *metadata: keys of a GGUF file. */
-static int list_tensors(const struct file *f, struct tensor **list, size_t *count,
+static int list_tensors(const struct file *file, struct tensor **list, size_t *count,
                         json_t **metadata, struct err *e)
 {
     char *text = NULL;
     size_t n = 0;
-    if (gguf_is(f->path) && !*metadata)
-        return gguf_parse(f->map, f->size, f->path, list, count, metadata, e);
-    int bad = read_header(f, &text, &n, e) ||
-              safetensors_header_parse(text, n, f->path, f->map + 8 + n, f->size - 8 - n, list,
-                                       count, e);
+    if (gguf_is(file->path) && !*metadata)
+        return gguf_parse(file->map, file->size, file->path, list, count, metadata, e);
+    int bad = read_header(file, &text, &n, e) ||
+              safetensors_header_parse(text, n, file->path, file->map + 8 + n, file->size - 8 - n,
+                                       list, count, e);
     free(text);
     return bad ? -1 : 0;
 }
 
 /* Takes over fd. Adds the file and its tensors. */
-static int add_file(struct tensors *t, int fd, const char *path, struct err *e)
+static int add_file(struct tensors *set, int fd, const char *path, struct err *e)
 {
-    MEM_GROW(t->files, t->n_files, t->cap_files);
-    struct file *f = &t->files[t->n_files++];
-    *f = (struct file){.path = mem_text(path), .fd = fd};
+    MEM_GROW(set->files, set->n_files, set->cap_files);
+    struct file *file = &set->files[set->n_files++];
+    *file = (struct file){.path = mem_text(path), .fd = fd};
     size_t count;
     struct tensor *list;
-    if (map_file(f, e) || list_tensors(f, &list, &count, &t->metadata, e))
+    if (map_file(file, e) || list_tensors(file, &list, &count, &set->metadata, e))
         return -1;
-    t->list = mem_resize(t->list, t->count + count, sizeof *t->list);
-    t->file_of = mem_resize(t->file_of, t->count + count, sizeof *t->file_of);
+    set->list = mem_resize(set->list, set->count + count, sizeof *set->list);
+    set->file_of = mem_resize(set->file_of, set->count + count, sizeof *set->file_of);
     for (size_t i = 0; i < count; i++) {
-        t->list[t->count] = list[i];
-        t->file_of[t->count++] = t->n_files - 1;
+        set->list[set->count] = list[i];
+        set->file_of[set->count++] = set->n_files - 1;
     }
     free(list);
     return 0;
@@ -163,24 +163,24 @@ static int by_name(const void *a, const void *b)
 }
 
 /* The file that holds a tensor of the set. */
-static const struct file *file_of(const struct tensors *t, const struct tensor *x)
+static const struct file *file_of(const struct tensors *set, const struct tensor *tensor)
 {
-    return &t->files[t->file_of[x - t->list]];
+    return &set->files[set->file_of[tensor - set->list]];
 }
 
 /* Sorts the names; a name in two files is an error. */
-static int sort_names(struct tensors *t, struct err *e)
+static int sort_names(struct tensors *set, struct err *e)
 {
-    t->sorted = mem_alloc(t->count * sizeof *t->sorted);
-    for (size_t i = 0; i < t->count; i++)
-        t->sorted[i] = &t->list[i];
-    if (t->count)
-        qsort(t->sorted, t->count, sizeof *t->sorted, by_name);
-    for (size_t i = 1; i < t->count; i++)
-        if (!strcmp(t->sorted[i - 1]->name, t->sorted[i]->name))
+    set->sorted = mem_alloc(set->count * sizeof *set->sorted);
+    for (size_t i = 0; i < set->count; i++)
+        set->sorted[i] = &set->list[i];
+    if (set->count)
+        qsort(set->sorted, set->count, sizeof *set->sorted, by_name);
+    for (size_t i = 1; i < set->count; i++)
+        if (!strcmp(set->sorted[i - 1]->name, set->sorted[i]->name))
             return err_set(e, EXIT_BAD_DATA, "tensor \"%.200s\" is in two files: %s and %s",
-                           t->sorted[i]->name, file_of(t, t->sorted[i - 1])->path,
-                           file_of(t, t->sorted[i])->path);
+                           set->sorted[i]->name, file_of(set, set->sorted[i - 1])->path,
+                           file_of(set, set->sorted[i])->path);
     return 0;
 }
 
@@ -197,28 +197,28 @@ struct tensors *safetensors_open_file(const char *path, struct err *e)
     int fd = open_path(path, e);
     if (fd < 0)
         return NULL;
-    struct tensors *t = mem_zero(1, sizeof *t);
-    if (!add_file(t, fd, path, e) && !sort_names(t, e))
-        return t;
-    safetensors_close(t);
+    struct tensors *set = mem_zero(1, sizeof *set);
+    if (!add_file(set, fd, path, e) && !sort_names(set, e))
+        return set;
+    safetensors_close(set);
     return NULL;
 }
 
-const json_t *safetensors_metadata(const struct tensors *t)
+const json_t *safetensors_metadata(const struct tensors *set)
 {
-    return t->metadata;
+    return set->metadata;
 }
 
 /* 1: the name stays inside its folder. */
-static int is_shard_name(const char *s, size_t n)
+static int is_shard_name(const char *text, size_t n)
 {
     static const char good[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
-    return n > 0 && n <= SHARD_NAME_MAX && strspn(s, good) == n && strcmp(s, ".") &&
-           strcmp(s, "..");
+    return n > 0 && n <= SHARD_NAME_MAX && strspn(text, good) == n && strcmp(text, ".") &&
+           strcmp(text, "..");
 }
 
 /* Opens one shard and adds its tensors. */
-static int add_shard(struct tensors *t, const char *folder, const char *name, struct err *e)
+static int add_shard(struct tensors *set, const char *folder, const char *name, struct err *e)
 {
     char *path = mem_format("%s/%s", folder, name);
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW), bad = 0;
@@ -234,7 +234,7 @@ static int add_shard(struct tensors *t, const char *folder, const char *name, st
         bad = err_set(e, errno == ENOENT ? EXIT_BAD_DATA : EXIT_NO_INPUT,
                       "%s: shard named by the index: %s", path, strerror(errno));
     }
-    bad = bad || fd < 0 || add_file(t, fd, path, e);
+    bad = bad || fd < 0 || add_file(set, fd, path, e);
     free(path);
     return bad ? -1 : 0;
 }
@@ -247,13 +247,13 @@ static int series_parse(const char *name, size_t *prefix, unsigned *part, unsign
     size_t n = strlen(name), m = sizeof tail - 1;
     if (n < m)
         return 0;
-    const char *p = name + n - m;
+    const char *at = name + n - m;
     for (size_t i = 0; i < m; i++)
-        if (tail[i] == '0' ? p[i] < '0' || p[i] > '9' : p[i] != tail[i])
+        if (tail[i] == '0' ? at[i] < '0' || at[i] > '9' : at[i] != tail[i])
             return 0;
     *prefix = n - m;
-    *part = (unsigned)strtoul(p + 1, NULL, 10);
-    *parts = (unsigned)strtoul(p + 10, NULL, 10);
+    *part = (unsigned)strtoul(at + 1, NULL, 10);
+    *parts = (unsigned)strtoul(at + 10, NULL, 10);
     return 1;
 }
 
@@ -275,94 +275,94 @@ static int check_series(const json_t *shards, const char *folder, const char *in
     if (count != parts)
         return err_set(e, EXIT_BAD_DATA, "%s: names %zu shards, %s says %u", index, count, first,
                        parts);
-    DIR *d = opendir(folder);
+    DIR *open = opendir(folder);
     int bad = 0;
-    for (struct dirent *x; d && !bad && (x = readdir(d));)
-        if (series_parse(x->d_name, &other, &part, &of) && other == prefix &&
-            !memcmp(x->d_name, first, prefix) && !json_object_get(shards, x->d_name))
+    for (struct dirent *entry; open && !bad && (entry = readdir(open));)
+        if (series_parse(entry->d_name, &other, &part, &of) && other == prefix &&
+            !memcmp(entry->d_name, first, prefix) && !json_object_get(shards, entry->d_name))
             bad = err_set(e, EXIT_BAD_DATA, "%s: shard %s is in the folder but not in the index",
-                          index, x->d_name);
-    if (d)
-        closedir(d);
+                          index, entry->d_name);
+    if (open)
+        closedir(open);
     return bad;
 }
 
 /* The set of shard names, as an object {name: null} in order of first mention. */
 static json_t *shard_names(const json_t *map, const char *index, struct err *e)
 {
-    json_t *names = json_object(), *v;
+    json_t *names = json_object(), *value;
     const char *tensor;
-    json_object_foreach((json_t *)map, tensor, v) {
-        const char *s = json_string_value(v);
-        if (!s || !is_shard_name(s, json_string_length(v))) {
+    json_object_foreach((json_t *)map, tensor, value) {
+        const char *name = json_string_value(value);
+        if (!name || !is_shard_name(name, json_string_length(value))) {
             err_set(e, EXIT_BAD_DATA,
                     "%s: tensor \"%.200s\": expected a shard name of letters, digits, . _ -, got "
-                    "\"%.100s\"", index, tensor, s ? s : "not a string");
+                    "\"%.100s\"", index, tensor, name ? name : "not a string");
             json_decref(names);
             return NULL;
         }
-        if (!json_object_get(names, s))
-            json_object_set_new(names, s, json_null());
+        if (!json_object_get(names, name))
+            json_object_set_new(names, name, json_null());
     }
     return names;
 }
 
 /* Adds a harmless oddity to the note. */
-static void add_note(struct tensors *t, char *text)
+static void add_note(struct tensors *set, char *text)
 {
-    char *before = t->note;
-    t->note = before ? mem_format("%s; %s", before, text) : mem_text(text);
+    char *before = set->note;
+    set->note = before ? mem_format("%s; %s", before, text) : mem_text(text);
     free(before);
     free(text);
 }
 
 /* Checks that every tensor is in the shard that the index names. A name only in the index is noted:
  * if the network needed the tensor, its role would report it. */
-static int check_map(struct tensors *t, const json_t *map, const char *index, struct err *e)
+static int check_map(struct tensors *set, const json_t *map, const char *index, struct err *e)
 {
     const char *name, *first = NULL;
     size_t lost = 0;
-    json_t *v;
-    for (size_t i = 0; i < t->count; i++) {
-        const char *path = file_of(t, &t->list[i])->path, *file = strrchr(path, '/') + 1;
-        const char *said = json_string_value(json_object_get(map, t->list[i].name));
+    json_t *value;
+    for (size_t i = 0; i < set->count; i++) {
+        const char *path = file_of(set, &set->list[i])->path, *file = strrchr(path, '/') + 1;
+        const char *said = json_string_value(json_object_get(map, set->list[i].name));
         if (!said || strcmp(said, file))
             return err_set(e, EXIT_BAD_DATA, "%s: tensor \"%.200s\" is in %s, the index says %s",
-                           index, t->list[i].name, file, said ? said : "nothing of it");
+                           index, set->list[i].name, file, said ? said : "nothing of it");
     }
-    json_object_foreach((json_t *)map, name, v) {
-        if (!safetensors_find(t, name)) {
+    json_object_foreach((json_t *)map, name, value) {
+        if (!safetensors_find(set, name)) {
             first = first ? first : name;
             lost++;
         }
     }
     if (lost)
-        add_note(t, mem_format("%s: %zu named there %s in no shard, the first \"%.200s\" not in "
-                               "%s", index, lost, lost == 1 ? "is" : "are", first,
-                               json_string_value(json_object_get(map, first))));
+        add_note(set, mem_format("%s: %zu named there %s in no shard, the first \"%.200s\" not in "
+                                 "%s", index, lost, lost == 1 ? "is" : "are", first,
+                                 json_string_value(json_object_get(map, first))));
     return 0;
 }
 
 /* total_size is a hint for downloads, and exporters write wrong values: a difference is only
  * noted. */
-static void note_total(struct tensors *t, const json_t *index, const char *path)
+static void note_total(struct tensors *set, const json_t *index, const char *path)
 {
     const json_t *said = json_object_get(json_object_get(index, "metadata"), "total_size");
     size_t sum = 0;
-    for (size_t i = 0; i < t->count; i++)
-        sum += t->list[i].bytes; /* cannot wrap: each is inside a mapped file */
+    for (size_t i = 0; i < set->count; i++)
+        sum += set->list[i].bytes; /* cannot wrap: each is inside a mapped file */
     if (json_is_number(said) && json_number_value(said) == (double)sum)
         return;
     char *got = said ? json_dumps(said, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
-    add_note(t, mem_format("%s: metadata: total_size is %.40s, the tensors have %zu bytes; it is "
-                           "only a hint, the tensors are used as they are", path,
-                           got ? got : "missing", sum));
+    add_note(set, mem_format("%s: metadata: total_size is %.40s, the tensors have %zu bytes; it is "
+                             "only a hint, the tensors are used as they are", path,
+                             got ? got : "missing", sum));
     free(got);
 }
 
-static int load_index(struct tensors *t, const char *folder, const char *path, struct err *e)
+static int load_index(struct tensors *set, const char *folder, const char *path, struct err *e)
 {
-    json_t *index = json_file(path, INDEX_MAX_BYTES, e), *v;
+    json_t *index = json_file(path, INDEX_MAX_BYTES, e), *value;
     const json_t *map = json_object_get(index, "weight_map");
     const char *name;
     if (!index)
@@ -374,11 +374,11 @@ static int load_index(struct tensors *t, const char *folder, const char *path, s
             err_set(e, EXIT_BAD_DATA, "%s: weight_map: expected an object, tensor to shard", path);
     bad = bad || !(names = shard_names(map, path, e)) || check_series(names, folder, path, e);
     if (!bad)
-        json_object_foreach(names, name, v)
-            bad = bad || add_shard(t, folder, name, e);
-    bad = bad || sort_names(t, e) || check_map(t, map, path, e);
+        json_object_foreach(names, name, value)
+            bad = bad || add_shard(set, folder, name, e);
+    bad = bad || sort_names(set, e) || check_map(set, map, path, e);
     if (!bad)
-        note_total(t, index, path);
+        note_total(set, index, path);
     json_decref(names);
     json_decref(index);
     return bad ? -1 : 0;
@@ -388,22 +388,22 @@ static int load_index(struct tensors *t, const char *folder, const char *path, s
 static void say_none(const char *folder, struct err *e)
 {
     const char *found = "";
-    DIR *d = opendir(folder);
-    for (struct dirent *x; d && (x = readdir(d));) {
-        size_t n = strlen(x->d_name);
+    DIR *open = opendir(folder);
+    for (struct dirent *entry; open && (entry = readdir(open));) {
+        size_t n = strlen(entry->d_name);
         unsigned part, parts;
         size_t prefix;
-        if (n > 5 && !strcmp(x->d_name + n - 5, ".gguf"))
+        if (n > 5 && !strcmp(entry->d_name + n - 5, ".gguf"))
             found = " (of a GGUF file give the file itself)";
-        else if (series_parse(x->d_name, &prefix, &part, &parts))
+        else if (series_parse(entry->d_name, &prefix, &part, &parts))
             found = " (there are shards without their index: download it too)";
-        else if (!*found && !strncmp(x->d_name, "pytorch_model", 13))
+        else if (!*found && !strncmp(entry->d_name, "pytorch_model", 13))
             found = " (PyTorch files are not read; run there: " SAFETENSORS_FROM_PYTORCH ")";
     }
     err_set(e, EXIT_NO_INPUT, "%s: no model.safetensors and no model.safetensors.index.json%s%s",
-            folder, found, d ? "" : " (no such folder)");
-    if (d)
-        closedir(d);
+            folder, found, open ? "" : " (no such folder)");
+    if (open)
+        closedir(open);
 }
 
 struct tensors *safetensors_open_folder(const char *folder, struct err *e)
@@ -412,88 +412,88 @@ struct tensors *safetensors_open_folder(const char *folder, struct err *e)
     char *index = mem_format("%s/model.safetensors.index.json", folder);
     struct stat st;
     int has_single = !lstat(single, &st), has_index = !lstat(index, &st);
-    struct tensors *t = NULL;
+    struct tensors *set = NULL;
     if (has_single && has_index) {
         err_set(e, EXIT_BAD_DATA, "%s: holds model.safetensors and an index of shards: remove one",
                 folder);
     } else if (has_single) {
-        t = safetensors_open_file(single, e);
+        set = safetensors_open_file(single, e);
     } else if (has_index) {
-        t = mem_zero(1, sizeof *t);
-        if (load_index(t, folder, index, e)) {
-            safetensors_close(t);
-            t = NULL;
+        set = mem_zero(1, sizeof *set);
+        if (load_index(set, folder, index, e)) {
+            safetensors_close(set);
+            set = NULL;
         }
     } else {
         say_none(folder, e);
     }
     free(single);
     free(index);
-    return t;
+    return set;
 }
 
-size_t safetensors_count(const struct tensors *t)
+size_t safetensors_count(const struct tensors *set)
 {
-    return t->count;
+    return set->count;
 }
 
-const struct tensor *safetensors_at(const struct tensors *t, size_t i)
+const struct tensor *safetensors_at(const struct tensors *set, size_t i)
 {
-    return &t->list[i];
+    return &set->list[i];
 }
 
-const struct tensor *safetensors_find(const struct tensors *t, const char *name)
+const struct tensor *safetensors_find(const struct tensors *set, const char *name)
 {
     struct tensor key = {.name = (char *)name};
     const struct tensor *k = &key;
-    if (!t->count)
+    if (!set->count)
         return NULL;
-    const struct tensor **hit = bsearch(&k, t->sorted, t->count, sizeof *t->sorted, by_name);
+    const struct tensor **hit = bsearch(&k, set->sorted, set->count, sizeof *set->sorted, by_name);
     return hit ? *hit : NULL;
 }
 
-const char *safetensors_note(const struct tensors *t)
+const char *safetensors_note(const struct tensors *set)
 {
-    return t->note;
+    return set->note;
 }
 
-size_t safetensors_files(const struct tensors *t)
+size_t safetensors_files(const struct tensors *set)
 {
-    return t->n_files;
+    return set->n_files;
 }
 
-const char *safetensors_file(const struct tensors *t, size_t i)
+const char *safetensors_file(const struct tensors *set, size_t i)
 {
-    return t->files[i].path;
+    return set->files[i].path;
 }
 
-int safetensors_unchanged(const struct tensors *t, struct err *e)
+int safetensors_unchanged(const struct tensors *set, struct err *e)
 {
-    for (size_t i = 0; i < t->n_files; i++) {
-        const struct file *f = &t->files[i];
+    for (size_t i = 0; i < set->n_files; i++) {
+        const struct file *file = &set->files[i];
         struct stat st;
-        if (fstat(f->fd, &st) || (size_t)st.st_size != f->size ||
-            st.st_mtim.tv_sec != f->mtime.tv_sec || st.st_mtim.tv_nsec != f->mtime.tv_nsec)
-            return err_set(e, EXIT_IO, "%s: changed while reading", f->path);
+        if (fstat(file->fd, &st) || (size_t)st.st_size != file->size ||
+            st.st_mtim.tv_sec != file->mtime.tv_sec || st.st_mtim.tv_nsec != file->mtime.tv_nsec)
+            return err_set(e, EXIT_IO, "%s: changed while reading", file->path);
     }
     return 0;
 }
 
-void safetensors_close(struct tensors *t)
+void safetensors_close(struct tensors *set)
 {
-    if (!t)
+    if (!set)
         return;
-    for (size_t i = 0; i < t->n_files; i++) {
-        if (t->files[i].map)
-            munmap(t->files[i].map, t->files[i].size);
-        close(t->files[i].fd);
-        free(t->files[i].path);
+    for (size_t i = 0; i < set->n_files; i++) {
+        if (set->files[i].map)
+            munmap(set->files[i].map, set->files[i].size);
+        close(set->files[i].fd);
+        free(set->files[i].path);
     }
-    free(t->files);
-    safetensors_header_free(t->list, t->count);
-    json_decref(t->metadata);
-    free(t->file_of);
-    free(t->sorted);
-    free(t->note);
-    free(t);
+    free(set->files);
+    safetensors_header_free(set->list, set->count);
+    json_decref(set->metadata);
+    free(set->file_of);
+    free(set->sorted);
+    free(set->note);
+    free(set);
 }

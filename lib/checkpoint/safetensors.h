@@ -25,27 +25,27 @@ struct tensors; /* every tensor of a file or a sharded folder; the files stay ma
 
 struct tensors *safetensors_open_file(const char *path, struct err *e);
 /* The keys of a file named .gguf (gguf.h); NULL for other sets. */
-const json_t *safetensors_metadata(const struct tensors *t);
+const json_t *safetensors_metadata(const struct tensors *set);
 /* model.safetensors, or the index and its shards. */
 struct tensors *safetensors_open_folder(const char *folder, struct err *e);
-size_t safetensors_count(const struct tensors *t);
-const struct tensor *safetensors_at(const struct tensors *t, size_t i);
-const struct tensor *safetensors_find(const struct tensors *t, const char *name); /* NULL: none */
+size_t safetensors_count(const struct tensors *set);
+const struct tensor *safetensors_at(const struct tensors *set, size_t i);
+const struct tensor *safetensors_find(const struct tensors *set, const char *name); /* NULL: none */
 /* A note on harmless oddities in the index (total_size, a name without a tensor), or NULL; owned by
  * the set. */
-const char *safetensors_note(const struct tensors *t);
+const char *safetensors_note(const struct tensors *set);
 /* The files, for meta records. */
-size_t safetensors_files(const struct tensors *t);
-const char *safetensors_file(const struct tensors *t, size_t i);
+size_t safetensors_files(const struct tensors *set);
+const char *safetensors_file(const struct tensors *set, size_t i);
 /* -1 (EXIT_IO, "changed while reading"): the size or time of a file changed since it was opened. */
-int safetensors_unchanged(const struct tensors *t, struct err *e);
-void safetensors_close(struct tensors *t);
+int safetensors_unchanged(const struct tensors *set, struct err *e);
+void safetensors_close(struct tensors *set);
 
 /* Writes one file, with the tensors in the given order. `metadata` string -> string, borrowed, or
  * NULL. */
 int safetensors_write(const char *path, const struct tensor *list, size_t n, const json_t *metadata,
                   struct err *e);
 /* The same for data that do not fit in memory: opens the file and writes its header. The caller
- * then writes the bytes of every tensor to o->f, in order, and commits. */
-int safetensors_begin(struct out *o, const char *path, const struct tensor *list, size_t n,
+ * then writes the bytes of every tensor to out->f, in order, and commits. */
+int safetensors_begin(struct out *out, const char *path, const struct tensor *list, size_t n,
                   const json_t *metadata, struct err *e);

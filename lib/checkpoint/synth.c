@@ -13,67 +13,68 @@
 
 static const double weight_std = 0.02; /* the usual initialisation of these networks */
 
-static void fill(struct config *c, const struct family *f, const struct family_shape *s)
+static void fill(struct config *config, const struct family *family,
+                 const struct family_shape *shape)
 {
-    family_start(c, f);
-    c->width = s->width;
-    c->layers = s->layers;
-    c->heads = s->heads;
-    c->kv_heads = s->kv_heads;
-    c->head_dim = c->rope_dims = s->head_dim;
-    c->ffn = s->ffn;
-    c->vocab = s->vocab;
-    c->context = s->context;
-    c->tied = s->tied;
-    c->norm_eps = s->norm_eps;
-    c->rope_theta = s->rope_theta;
-    c->bos = s->bos;
-    c->mask = s->mask;
-    c->eot = s->eot;
-    c->eos[0] = s->eos;
-    c->n_eos = 1;
-    c->synth = 1;
-    if (config_denoises(c))
-        c->pad = s->eos;
-    if (s->rope_factor > 0) {
-        c->rope_llama3 = 1;
-        c->rope_factor = s->rope_factor;
-        c->rope_low_freq = 1;
-        c->rope_high_freq = 4;
-        c->rope_original_context = 8192;
+    family_start(config, family);
+    config->width = shape->width;
+    config->layers = shape->layers;
+    config->heads = shape->heads;
+    config->kv_heads = shape->kv_heads;
+    config->head_dim = config->rope_dims = shape->head_dim;
+    config->ffn = shape->ffn;
+    config->vocab = shape->vocab;
+    config->context = shape->context;
+    config->tied = shape->tied;
+    config->norm_eps = shape->norm_eps;
+    config->rope_theta = shape->rope_theta;
+    config->bos = shape->bos;
+    config->mask = shape->mask;
+    config->eot = shape->eot;
+    config->eos[0] = shape->eos;
+    config->n_eos = 1;
+    config->synth = 1;
+    if (config_denoises(config))
+        config->pad = shape->eos;
+    if (shape->rope_factor > 0) {
+        config->rope_llama3 = 1;
+        config->rope_factor = shape->rope_factor;
+        config->rope_low_freq = 1;
+        config->rope_high_freq = 4;
+        config->rope_original_context = 8192;
     }
-    if (f->mixtures) {
-        const struct family_mixture *m = &f->mixtures[s - f->shapes];
-        c->experts = m->experts;
-        c->used = m->used;
-        c->shared = m->shared;
-        c->dense = m->dense;
-        c->dense_ffn = m->dense_ffn;
-        c->groups = m->groups;
-        c->groups_used = m->groups_used;
-        c->rope_dims = m->rope_dims ? m->rope_dims : c->head_dim;
+    if (family->mixtures) {
+        const struct family_mixture *mixture = &family->mixtures[shape - family->shapes];
+        config->experts = mixture->experts;
+        config->used = mixture->used;
+        config->shared = mixture->shared;
+        config->dense = mixture->dense;
+        config->dense_ffn = mixture->dense_ffn;
+        config->groups = mixture->groups;
+        config->groups_used = mixture->groups_used;
+        config->rope_dims = mixture->rope_dims ? mixture->rope_dims : config->head_dim;
     }
-    c->mixer = f->mixers ? f->mixers[s - f->shapes] : MIXER_ATTENTION;
-    if (config_recurs(c)) {
-        c->window = 0;
-        c->rank = FAMILY_RANK;
+    config->mixer = family->mixers ? family->mixers[shape - family->shapes] : MIXER_ATTENTION;
+    if (config_recurs(config)) {
+        config->window = 0;
+        config->rank = FAMILY_RANK;
     }
-    snprintf(c->name, sizeof c->name, "synth:%s", s->name);
-    if (f->named)
-        f->named(c);
+    snprintf(config->name, sizeof config->name, "synth:%s", shape->name);
+    if (family->named)
+        family->named(config);
 }
 
-int synth_config(struct config *c, const char *name, struct err *e)
+int synth_config(struct config *config, const char *name, struct err *e)
 {
     struct buf list = {0};
     for (size_t i = 0; family_at(i); i++)
-        for (const struct family_shape *s = family_at(i)->shapes; s->name; s++) {
-            if (!strcmp(name, s->name)) {
-                fill(c, family_at(i), s);
+        for (const struct family_shape *shape = family_at(i)->shapes; shape->name; shape++) {
+            if (!strcmp(name, shape->name)) {
+                fill(config, family_at(i), shape);
                 buf_free(&list);
                 return 0;
             }
-            buf_format(&list, "%s%s", list.len ? ", " : "", s->name);
+            buf_format(&list, "%s%s", list.len ? ", " : "", shape->name);
         }
     err_set(e, EXIT_BAD_USAGE, "synth:%s: expected one of %s", name, list.data);
     buf_free(&list);
@@ -101,11 +102,11 @@ float *synth_table(void)
     return table;
 }
 
-void synth_floats(const struct draw *d, size_t first, size_t n, float *out)
+void synth_floats(const struct draw *draw, size_t first, size_t n, float *out)
 {
     float block[DRAW_BLOCK];
     for (size_t i = first, end = first + n; i < end;) {
-        draw_block(d, d->table, i / DRAW_BLOCK, block);
+        draw_block(draw, draw->table, i / DRAW_BLOCK, block);
         for (size_t j = i % DRAW_BLOCK; j < DRAW_BLOCK && i < end; j++)
             out[i++ - first] = block[j];
     }

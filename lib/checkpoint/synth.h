@@ -9,12 +9,12 @@
 #include "lib/base/err.h"
 #include "lib/checkpoint/config.h"
 
-/* *c = the shape of that name in the tables of the families (family.h), for example "llada-8b",
- * "llama3.2-1b", "tiny-qwen3". -1: EXIT_BAD_USAGE, and the message lists the names. */
-int synth_config(struct config *c, const char *name, struct err *e);
+/* *config = the shape of that name in the tables of the families (family.h), for example
+ * "llada-8b", "llama3.2-1b", "tiny-qwen3". -1: EXIT_BAD_USAGE, and the message lists the names. */
+int synth_config(struct config *config, const char *name, struct err *e);
 
 /* [DRAW_QUANTILES] quantiles of a normal with standard deviation 0.02, at
  * (i + 1/2) / 65536. The caller's to free(). */
 float *synth_table(void);
 /* out[i], i < n: weights first + i of a matrix. */
-void synth_floats(const struct draw *d, size_t first, size_t n, float *out);
+void synth_floats(const struct draw *draw, size_t first, size_t n, float *out);

@@ -15,9 +15,9 @@
 #include "kernels/levels.h"
 #include "lib/checkpoint/tensor.h"
 
-static float half_at(const unsigned char *p)
+static float half_at(const unsigned char *at)
 {
-    return f16_float((uint16_t)(p[0] | p[1] << 8));
+    return f16_float((uint16_t)(at[0] | at[1] << 8));
 }
 
 static void decode_q8_0(const unsigned char *b, float *out)
@@ -117,14 +117,14 @@ int tensor_is_readable(const char *dtype)
 
 int tensor_has_blocks(const char *dtype)
 {
-    const struct block *b = block_named(dtype);
-    return b && b->decode;
+    const struct block *block = block_named(dtype);
+    return block && block->decode;
 }
 
-void tensor_blocks(const struct tensor *t, size_t first, size_t n, float *out)
+void tensor_blocks(const struct tensor *tensor, size_t first, size_t n, float *out)
 {
-    const struct block *b = block_named(t->dtype);
-    assert(b && b->decode && first % b->values == 0 && n % b->values == 0);
-    for (size_t i = 0; i < n; i += b->values)
-        b->decode(t->data + (first + i) / b->values * b->bytes, out + i);
+    const struct block *block = block_named(tensor->dtype);
+    assert(block && block->decode && first % block->values == 0 && n % block->values == 0);
+    for (size_t i = 0; i < n; i += block->values)
+        block->decode(tensor->data + (first + i) / block->values * block->bytes, out + i);
 }

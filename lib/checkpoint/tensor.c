@@ -58,16 +58,16 @@ static void shape_text(char text[160], const size_t *shape, size_t rank)
     snprintf(text + n, 160 - n, "]");
 }
 
-int tensor_check_shape(const char *folder, const struct tensor *t, const size_t *want, size_t rank,
-                       struct err *e)
+int tensor_check_shape(const char *folder, const struct tensor *tensor, const size_t *want,
+                       size_t rank, struct err *e)
 {
     char expected[160], got[160];
-    if (t->rank == rank && !memcmp(t->shape, want, rank * sizeof *want))
+    if (tensor->rank == rank && !memcmp(tensor->shape, want, rank * sizeof *want))
         return 0;
     shape_text(expected, want, rank);
-    shape_text(got, t->shape, t->rank);
+    shape_text(got, tensor->shape, tensor->rank);
     return err_set(e, EXIT_BAD_DATA, "%s: tensor %.200s: shape expected %s by config.json, got %s",
-                   folder, t->name, expected, got);
+                   folder, tensor->name, expected, got);
 }
 
 static float from_bits(uint32_t bits)
@@ -77,20 +77,20 @@ static float from_bits(uint32_t bits)
     return f;
 }
 
-void tensor_floats(const struct tensor *t, size_t first, size_t n, float *out)
+void tensor_floats(const struct tensor *tensor, size_t first, size_t n, float *out)
 {
-    if (!strcmp(t->dtype, "F32")) {
-        memcpy(out, t->data + 4 * first, 4 * n);
+    if (!strcmp(tensor->dtype, "F32")) {
+        memcpy(out, tensor->data + 4 * first, 4 * n);
         return;
     }
-    if (tensor_has_blocks(t->dtype)) {
-        tensor_blocks(t, first, n, out);
+    if (tensor_has_blocks(tensor->dtype)) {
+        tensor_blocks(tensor, first, n, out);
         return;
     }
-    int half = !strcmp(t->dtype, "F16");
+    int half = !strcmp(tensor->dtype, "F16");
     for (size_t i = 0; i < n; i++) {
-        uint16_t v;
-        memcpy(&v, t->data + 2 * (first + i), 2);
-        out[i] = half ? f16_float(v) : from_bits((uint32_t)v << 16);
+        uint16_t word;
+        memcpy(&word, tensor->data + 2 * (first + i), 2);
+        out[i] = half ? f16_float(word) : from_bits((uint32_t)word << 16);
     }
 }

@@ -23,10 +23,10 @@ unsigned tensor_dtype_bits(const char *dtype);
 int tensor_bytes(const char *dtype, const size_t *shape, size_t rank, size_t *bytes,
                  const char **why);
 /* -1 (EXIT_BAD_DATA): the shape of the tensor differs from the one that config.json implies. */
-int tensor_check_shape(const char *folder, const struct tensor *t, const size_t *want, size_t rank,
-                       struct err *e);
+int tensor_check_shape(const char *folder, const struct tensor *tensor, const size_t *want,
+                       size_t rank, struct err *e);
 /* Widens n values of a readable tensor, from value `first` on; of one with blocks, whole rows. */
-void tensor_floats(const struct tensor *t, size_t first, size_t n, float *out);
+void tensor_floats(const struct tensor *tensor, size_t first, size_t n, float *out);
 
 /* tensor-blocks.c: formats of GGUF files. */
 /* The name of a format by its number in the file, and what a block is. NULL: not read here. */
@@ -34,4 +34,4 @@ const char *tensor_block_dtype(uint32_t id, size_t *values, size_t *bytes);
 int tensor_is_readable(const char *dtype); /* 1: F32, F16, BF16, or a format with blocks */
 int tensor_has_blocks(const char *dtype);
 /* Widens whole blocks; first and n in values. */
-void tensor_blocks(const struct tensor *t, size_t first, size_t n, float *out);
+void tensor_blocks(const struct tensor *tensor, size_t first, size_t n, float *out);

@@ -35,73 +35,75 @@ static const struct family_shape shapes[] = {
 enum { BLOCK = 16 /* where no key says it */ };
 
 /* The layers, in ascending order. */
-static int read_taps(struct config *c, const struct family_source *s)
+static int read_taps(struct config *config, const struct family_source *source)
 {
-    const json_t *list = json_object_get(s->json, "target_layer_ids"), *v;
+    const json_t *list = json_object_get(source->json, "target_layer_ids"), *value;
     size_t i;
     const size_t n = json_array_size(list);
     int bad = n < 1 || n > CONFIG_MAX_TAPS;
-    c->taps = bad ? 0 : n;
-    json_array_foreach(list, i, v) {
-        const json_int_t id = json_is_integer(v) ? json_integer_value(v) : -1;
-        bad = bad || id < 0 || id >= CONFIG_MAX_LAYERS || (i && (size_t)id <= c->tap[i - 1]);
+    config->taps = bad ? 0 : n;
+    json_array_foreach(list, i, value) {
+        const json_int_t id = json_is_integer(value) ? json_integer_value(value) : -1;
+        bad = bad || id < 0 || id >= CONFIG_MAX_LAYERS || (i && (size_t)id <= config->tap[i - 1]);
         if (!bad)
-            c->tap[i] = (size_t)id;
+            config->tap[i] = (size_t)id;
     }
-    return bad ? family_refuse(s, "target_layer_ids", "1 to 16 numbers of layers, ascending") : 0;
+    return bad ? family_refuse(source, "target_layer_ids", "1 to 16 numbers of layers, ascending")
+               : 0;
 }
 
 /* `own` may state the block, too. */
-static int read_block(struct config *c, const struct family_source *s,
+static int read_block(struct config *config, const struct family_source *source,
                       const struct family_source *own)
 {
-    const struct family_source *at = json_has(own->json, "block_size") ? own : s;
+    const struct family_source *at = json_has(own->json, "block_size") ? own : source;
     int64_t block = BLOCK;
     if (json_has(at->json, "block_size") &&
-        json_int(at->json, at->path, "block_size", 2, 1 << 16, &block, s->e))
+        json_int(at->json, at->path, "block_size", 2, 1 << 16, &block, source->e))
         return -1;
-    c->drafts = (size_t)block - 1;
+    config->drafts = (size_t)block - 1;
     return 0;
 }
 
 /* `in` is dflash_config. */
-static int read_own(struct config *c, const struct family_source *s, const struct family_source *in)
+static int read_own(struct config *config, const struct family_source *source,
+                    const struct family_source *in)
 {
     static const char *const known[] = {"target_layer_ids", "mask_token_id", "block_size", NULL};
     const char *key;
-    json_t *v;
-    json_object_foreach((json_t *)(uintptr_t)in->json, key, v)
-        if (!family_lists(known, key) && !json_is_null(v))
+    json_t *value;
+    json_object_foreach((json_t *)(uintptr_t)in->json, key, value)
+        if (!family_lists(known, key) && !json_is_null(value))
             return family_refuse(in, key, "none: this part of DFlash is not supported");
-    return read_taps(c, in) || read_block(c, s, in) ||
-                   json_int(in->json, in->path, "mask_token_id", 0, (int64_t)c->vocab - 1, &c->mask,
-                            in->e)
+    return read_taps(config, in) || read_block(config, source, in) ||
+                   json_int(in->json, in->path, "mask_token_id", 0, (int64_t)config->vocab - 1,
+                            &config->mask, in->e)
                ? -1
                : 0;
 }
 
-static int finish(struct config *c, const struct family_source *s)
+static int finish(struct config *config, const struct family_source *source)
 {
-    const json_t *own = json_object_get(s->json, "dflash_config");
+    const json_t *own = json_object_get(source->json, "dflash_config");
     if (!json_is_object(own))
-        return family_refuse(s, "dflash_config", "an object");
-    char *where = mem_format("%s: dflash_config", s->path);
-    const struct family_source in = {own, where, s->e};
-    c->tied = 0; /* the head is that of the other model */
-    int bad = read_own(c, s, &in);
+        return family_refuse(source, "dflash_config", "an object");
+    char *where = mem_format("%s: dflash_config", source->path);
+    const struct family_source in = {own, where, source->e};
+    config->tied = 0; /* the head is that of the other model */
+    int bad = read_own(config, source, &in);
     free(where);
     return bad;
 }
 
-static void say(json_t *json, const struct config *c)
+static void say(json_t *json, const struct config *config)
 {
     json_t *list = json_array();
-    for (size_t i = 0; i < c->taps; i++)
-        json_array_append_new(list, json_integer((json_int_t)c->tap[i]));
-    json_object_set_new(json, "block_size", json_integer((json_int_t)c->drafts + 1));
+    for (size_t i = 0; i < config->taps; i++)
+        json_array_append_new(list, json_integer((json_int_t)config->tap[i]));
+    json_object_set_new(json, "block_size", json_integer((json_int_t)config->drafts + 1));
     json_object_set_new(json, "dflash_config", json_pack("{s:I, s:o}", "mask_token_id",
-                                                         (json_int_t)c->mask, "target_layer_ids",
-                                                         list));
+                                                         (json_int_t)config->mask,
+                                                         "target_layer_ids", list));
 }
 
 const struct family dflash_family = {

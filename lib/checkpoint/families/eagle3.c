@@ -71,29 +71,33 @@ static const struct family_shape shapes[] = {
 static const struct family_naming authors = EAGLE3("midlayer."), numbered = EAGLE3("layers.0.");
 
 /* The keys of layers may only say that there are such layers. */
-static int check_layers(const struct family_source *s)
+static int check_layers(const struct family_source *source)
 {
     static const char expected[] = "none: engines count these layers in different ways";
     const char *key;
-    json_t *v, *own = json_object_get(s->json, "eagle_config");
-    if (json_has(s->json, "eagle_aux_hidden_state_layer_ids"))
-        return family_refuse(s, "eagle_aux_hidden_state_layer_ids", expected);
-    if (json_has(s->json, "eagle_config") && !json_is_object(own))
-        return family_refuse(s, "eagle_config", "an object");
-    json_object_foreach(own, key, v)
-        if (!json_is_null(v) && (strcmp(key, "use_aux_hidden_state") || !json_is_true(v)))
-            return family_refuse(s, "eagle_config", "no key but use_aux_hidden_state, which is "
-                                                    "true: engines count layers in different ways");
+    json_t *value, *own = json_object_get(source->json, "eagle_config");
+    if (json_has(source->json, "eagle_aux_hidden_state_layer_ids"))
+        return family_refuse(source, "eagle_aux_hidden_state_layer_ids", expected);
+    if (json_has(source->json, "eagle_config") && !json_is_object(own))
+        return family_refuse(source, "eagle_config", "an object");
+    json_object_foreach(own, key, value) if (
+        !json_is_null(value) &&
+        (strcmp(key, "use_aux_hidden_state") ||
+         !json_is_true(
+             value))) return family_refuse(source, "eagle_config",
+                                           "no key but use_aux_hidden_state, which is "
+                                           "true: engines count layers in different ways");
     return 0;
 }
 
-static int finish(struct config *c, const struct family_source *s)
+static int finish(struct config *config, const struct family_source *source)
 {
-    if (c->tied)
-        return family_refuse(s, "tie_word_embeddings", "false: its head answers with other ids");
-    if (c->answers > c->vocab)
-        return family_refuse(s, "draft_vocab_size", "at most vocab_size");
-    return check_layers(s);
+    if (config->tied)
+        return family_refuse(source, "tie_word_embeddings",
+                             "false: its head answers with other ids");
+    if (config->answers > config->vocab)
+        return family_refuse(source, "draft_vocab_size", "at most vocab_size");
+    return check_layers(source);
 }
 
 const struct family eagle3_family = {

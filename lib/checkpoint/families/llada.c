@@ -90,28 +90,28 @@ static const struct family_shape shapes[] = {
     {0},
 };
 
-static int finish(struct config *c, const struct family_source *s)
+static int finish(struct config *config, const struct family_source *source)
 {
     int64_t ratio;
     int tied = 0;
-    if (!c->ffn) {
-        if (json_int(s->json, s->path, "mlp_ratio", 1, 64, &ratio, s->e))
+    if (!config->ffn) {
+        if (json_int(source->json, source->path, "mlp_ratio", 1, 64, &ratio, source->e))
             return -1;
-        c->ffn = c->width * (size_t)ratio;
+        config->ffn = config->width * (size_t)ratio;
     }
     /* The Hugging Face wrapper's own key; the network obeys weight_tying. */
-    if (json_has(s->json, "tie_word_embeddings") &&
-        json_flag(s->json, s->path, "tie_word_embeddings", &tied, s->e))
+    if (json_has(source->json, "tie_word_embeddings") &&
+        json_flag(source->json, source->path, "tie_word_embeddings", &tied, source->e))
         return -1;
-    return tied && !c->tied ? family_refuse(s, "tie_word_embeddings",
-                                            "the same as weight_tying (false)")
-                            : 0;
+    return tied && !config->tied ? family_refuse(source, "tie_word_embeddings",
+                                                 "the same as weight_tying (false)")
+                                 : 0;
 }
 
-static void name_d2f(struct config *c)
+static void name_d2f(struct config *config)
 {
-    if (strstr(c->name, "D2F"))
-        config_set_blocks(c, 32);
+    if (strstr(config->name, "D2F"))
+        config_set_blocks(config, 32);
 }
 
 const struct family llada_family = {

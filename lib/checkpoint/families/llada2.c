@@ -109,94 +109,97 @@ static const char *const finished[] = {
     "partial_rotary_factor", "rotary_dim", "routed_scaling_factor", "num_shared_experts",
     "expert_capacity", "delete_token_id", "split_token_id", NULL};
 
-static int check_layers(const struct config *c, const struct family_source *s)
+static int check_layers(const struct config *config, const struct family_source *source)
 {
-    const size_t each = c->experts / c->groups;
-    if (c->dense >= c->layers)
-        return family_refuse(s, "first_k_dense_replace", "less than num_hidden_layers");
-    if (c->experts % c->groups || each < 2)
-        return family_refuse(s, "n_group", "a divisor of num_experts, with 2 experts or more in "
+    const size_t each = config->experts / config->groups;
+    if (config->dense >= config->layers)
+        return family_refuse(source, "first_k_dense_replace", "less than num_hidden_layers");
+    if (config->experts % config->groups || each < 2)
+        return family_refuse(source, "n_group",
+                             "a divisor of num_experts, with 2 experts or more in "
                              "a group");
-    if (c->groups_used > c->groups)
-        return family_refuse(s, "topk_group", "at most n_group");
-    return c->used <= c->groups_used * each
+    if (config->groups_used > config->groups)
+        return family_refuse(source, "topk_group", "at most n_group");
+    return config->used <= config->groups_used * each
                ? 0
-               : family_refuse(s, "num_experts_per_tok",
+               : family_refuse(source, "num_experts_per_tok",
                                "at most the experts of topk_group groups");
 }
 
 /* *to = the share of a head that is rotated, if the file says it: transformers 5 writes it among
  * rope_parameters. */
-static int read_share(const struct family_source *s, double *to)
+static int read_share(const struct family_source *source, double *to)
 {
     static const char key[] = "partial_rotary_factor";
-    const json_t *rope = json_object_get(s->json, "rope_parameters");
-    const json_t *json = json_has(s->json, key) ? s->json : rope;
-    return json_has(json, key) ? json_number(json, s->path, key, 1e-3, 1, to, s->e) : 0;
+    const json_t *rope = json_object_get(source->json, "rope_parameters");
+    const json_t *json = json_has(source->json, key) ? source->json : rope;
+    return json_has(json, key) ? json_number(json, source->path, key, 1e-3, 1, to, source->e) : 0;
 }
 
 /* *to = the number, if the key is there. */
-static int read_real(const struct family_source *s, const char *key, double hi, double *to)
+static int read_real(const struct family_source *source, const char *key, double hi, double *to)
 {
-    return json_has(s->json, key) ? json_number(s->json, s->path, key, 1e-3, hi, to, s->e) : 0;
+    return json_has(source->json, key)
+               ? json_number(source->json, source->path, key, 1e-3, hi, to, source->e)
+               : 0;
 }
 
-static int refuse_successor(const struct config *c, const struct family_source *s)
+static int refuse_successor(const struct config *config, const struct family_source *source)
 {
     static const char *const keys[] = {"expert_capacity", "delete_token_id", "split_token_id"};
     static const char why[] = "LLaDA2.2, which chooses experts for blocks and writes DELETE and "
                               "SPLIT, is not supported";
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        if (json_has(s->json, keys[i]))
-            return err_set(s->e, EXIT_BAD_DATA, "%s: %s: expected no such key: %s", s->path,
-                           keys[i], why);
-    return strstr(c->name, "LLaDA2.2") || strstr(c->name, "llada2.2")
-               ? err_set(s->e, EXIT_BAD_DATA, "%s: the name of the model is %s: %s", s->path,
-                         c->name, why)
+        if (json_has(source->json, keys[i]))
+            return err_set(source->e, EXIT_BAD_DATA, "%s: %s: expected no such key: %s",
+                           source->path, keys[i], why);
+    return strstr(config->name, "LLaDA2.2") || strstr(config->name, "llada2.2")
+               ? err_set(source->e, EXIT_BAD_DATA, "%s: the name of the model is %s: %s",
+                         source->path, config->name, why)
                : 0;
 }
 
-static int finish(struct config *c, const struct family_source *s)
+static int finish(struct config *config, const struct family_source *source)
 {
     double share = 0.5;
     int64_t shared = 0, dims = 0;
-    if (refuse_successor(c, s) ||
-        read_share(s, &share) ||
-        read_real(s, "routed_scaling_factor", 1e6, &c->router_scale) ||
-        (json_has(s->json, "num_shared_experts") &&
-         json_int(s->json, s->path, "num_shared_experts", 0, EXPERTS_MOST, &shared, s->e)) ||
-        (json_has(s->json, "rotary_dim") &&
-         json_int(s->json, s->path, "rotary_dim", 2, 4096, &dims, s->e)))
+    if (refuse_successor(config, source) || read_share(source, &share) ||
+        read_real(source, "routed_scaling_factor", 1e6, &config->router_scale) ||
+        (json_has(source->json, "num_shared_experts") &&
+         json_int(source->json, source->path, "num_shared_experts", 0, EXPERTS_MOST, &shared,
+                  source->e)) ||
+        (json_has(source->json, "rotary_dim") &&
+         json_int(source->json, source->path, "rotary_dim", 2, 4096, &dims, source->e)))
         return -1;
-    c->shared = (size_t)shared * c->ffn;
-    if (c->shared > (size_t)FAMILY_WIDTH_MAX)
-        return family_refuse(s, "num_shared_experts", "fewer experts of that width");
-    c->rope_dims = (size_t)((double)c->head_dim * share);
-    if (!c->rope_dims || c->rope_dims % 2)
-        return family_refuse(s, "partial_rotary_factor", "an even number of values of a head");
-    if (dims && (size_t)dims != c->rope_dims)
-        return family_refuse(s, "rotary_dim", "head_dim x partial_rotary_factor");
-    return check_layers(c, s);
+    config->shared = (size_t)shared * config->ffn;
+    if (config->shared > (size_t)FAMILY_WIDTH_MAX)
+        return family_refuse(source, "num_shared_experts", "fewer experts of that width");
+    config->rope_dims = (size_t)((double)config->head_dim * share);
+    if (!config->rope_dims || config->rope_dims % 2)
+        return family_refuse(source, "partial_rotary_factor", "an even number of values of a head");
+    if (dims && (size_t)dims != config->rope_dims)
+        return family_refuse(source, "rotary_dim", "head_dim x partial_rotary_factor");
+    return check_layers(config, source);
 }
 
 /* The default of the share in Ling's class was not seen. */
-static int finish_ling(struct config *c, const struct family_source *s)
+static int finish_ling(struct config *config, const struct family_source *source)
 {
     double share = 0;
-    if (read_share(s, &share))
+    if (read_share(source, &share))
         return -1;
     return share > 0
-               ? finish(c, s)
-               : family_refuse(s, "partial_rotary_factor", "a share of the values of a head");
+               ? finish(config, source)
+               : family_refuse(source, "partial_rotary_factor", "a share of the values of a head");
 }
 
-static void say(json_t *json, const struct config *c)
+static void say(json_t *json, const struct config *config)
 {
     json_object_set_new(json, "partial_rotary_factor",
-                        json_real((double)c->rope_dims / (double)c->head_dim));
-    json_object_set_new(json, "routed_scaling_factor", json_real(c->router_scale));
+                        json_real((double)config->rope_dims / (double)config->head_dim));
+    json_object_set_new(json, "routed_scaling_factor", json_real(config->router_scale));
     json_object_set_new(json, "num_shared_experts",
-                        json_integer((json_int_t)(c->shared / c->ffn)));
+                        json_integer((json_int_t)(config->shared / config->ffn)));
 }
 
 static const struct family_shape shapes[] = {
@@ -236,26 +239,26 @@ static const char *const other_ling_types[] = {"bailing_moe", NULL};
               finish_llada2, .shapes = shapes, .mixtures = mixtures, .mask_token = "<|mask|>",     \
               .mask_id = 156895, .eos_id = 156892, .defaults = its_defaults, __VA_ARGS__)
 
-static void name_llada2(struct config *c);
-static int finish_llada2(struct config *c, const struct family_source *s);
+static void name_llada2(struct config *config);
+static int finish_llada2(struct config *config, const struct family_source *source);
 /* The family of the names with "LLaDA2.1" in them, and of the type llada21_moe. */
 static const struct family llada21 =
     LLADA2("llada2.1", "unmask=joint threshold=0.95 edit_threshold=0.9 confidence_of=drawn",
            .named = name_llada2);
 
-static void name_llada2(struct config *c)
+static void name_llada2(struct config *config)
 {
-    config_set_blocks(c, 32);
-    if (strstr(c->name, "LLaDA2.1") || strstr(c->name, "llada2.1"))
-        c->family = &llada21;
+    config_set_blocks(config, 32);
+    if (strstr(config->name, "LLaDA2.1") || strstr(config->name, "llada2.1"))
+        config->family = &llada21;
 }
 
-static int finish_llada2(struct config *c, const struct family_source *s)
+static int finish_llada2(struct config *config, const struct family_source *source)
 {
-    const char *type = json_string_value(json_object_get(s->json, "model_type"));
+    const char *type = json_string_value(json_object_get(source->json, "model_type"));
     if (type && !strcmp(type, "llada21_moe"))
-        c->family = &llada21;
-    return finish(c, s);
+        config->family = &llada21;
+    return finish(config, source);
 }
 
 const struct family llada2_family =

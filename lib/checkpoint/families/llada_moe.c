@@ -73,31 +73,31 @@ static const char *const ignored[] = {
 };
 static const char *const finished[] = {"qk_layernorm", "moe_layer_freq", NULL};
 
-static int finish(struct config *c, const struct family_source *s)
+static int finish(struct config *config, const struct family_source *source)
 {
     static const char expected[] = "a list with 1 for every layer: dense layers are not supported";
-    const json_t *list = json_object_get(s->json, "moe_layer_freq");
+    const json_t *list = json_object_get(source->json, "moe_layer_freq");
     size_t experts = 0;
-    if (json_flag(s->json, s->path, "qk_layernorm", &c->qk_norm, s->e))
+    if (json_flag(source->json, source->path, "qk_layernorm", &config->qk_norm, source->e))
         return -1;
-    for (size_t l = 0; l < c->layers; l++)
-        experts += json_integer_value(json_array_get(list, l)) == 1;
-    if (json_array_size(list) != c->layers || experts != c->layers)
-        return family_refuse(s, "moe_layer_freq", expected);
-    return c->used <= c->experts ? 0 : family_refuse(s, "num_experts_per_tok",
-                                                     "at most num_experts");
+    for (size_t layer = 0; layer < config->layers; layer++)
+        experts += json_integer_value(json_array_get(list, layer)) == 1;
+    if (json_array_size(list) != config->layers || experts != config->layers)
+        return family_refuse(source, "moe_layer_freq", expected);
+    return config->used <= config->experts ? 0 : family_refuse(source, "num_experts_per_tok",
+                                                               "at most num_experts");
 }
 
-static void say(json_t *json, const struct config *c)
+static void say(json_t *json, const struct config *config)
 {
     json_t *list = json_array();
-    for (size_t l = 0; l < c->layers; l++)
+    for (size_t layer = 0; layer < config->layers; layer++)
         json_array_append_new(list, json_integer(1));
     json_object_set_new(json, "moe_layer_freq", list);
-    json_object_set_new(json, "qk_layernorm", json_boolean(c->qk_norm));
-    if (c->shared)
+    json_object_set_new(json, "qk_layernorm", json_boolean(config->qk_norm));
+    if (config->shared)
         json_object_set_new(json, "shared_expert_intermediate_size",
-                            json_integer((json_int_t)c->shared));
+                            json_integer((json_int_t)config->shared));
 }
 
 static const struct family_shape shapes[] = {

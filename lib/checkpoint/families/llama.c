@@ -75,72 +75,74 @@ static const struct family_shape smollm3_shapes[] = {
 static const char *const aliases[] = {"LLaMAForCausalLM", "LlamaModel", NULL};
 
 /* Version 3.1 introduced rescaled frequencies and its chat template. */
-static int finish(struct config *c, const struct family_source *s)
+static int finish(struct config *config, const struct family_source *source)
 {
-    (void)s;
-    if (c->rope_llama3)
-        c->chat = CHAT_LLAMA31;
+    (void)source;
+    if (config->rope_llama3)
+        config->chat = CHAT_LLAMA31;
     return 0;
 }
 
 static const char *const mistral_finished[] = {"sliding_window", NULL};
 
-static int finish_mistral(struct config *c, const struct family_source *s)
+static int finish_mistral(struct config *config, const struct family_source *source)
 {
     int64_t window = 0;
-    if (!json_object_get(s->json, "sliding_window"))
+    if (!json_object_get(source->json, "sliding_window"))
         window = 4096;
-    else if (json_has(s->json, "sliding_window") &&
-             json_int(s->json, s->path, "sliding_window", 1, FAMILY_CONTEXT_MAX, &window, s->e))
+    else if (json_has(source->json, "sliding_window") &&
+             json_int(source->json, source->path, "sliding_window", 1, FAMILY_CONTEXT_MAX, &window,
+                      source->e))
         return -1;
-    c->window = (size_t)window;
+    config->window = (size_t)window;
     return 0;
 }
 
-static void say_mistral(json_t *json, const struct config *c)
+static void say_mistral(json_t *json, const struct config *config)
 {
     json_object_set_new(json, "sliding_window",
-                        c->window ? json_integer((json_int_t)c->window) : json_null());
+                        config->window ? json_integer((json_int_t)config->window) : json_null());
 }
 
 static const char *const smollm3_finished[] = {"no_rope_layers", "no_rope_layer_interval", NULL};
 static const char *const smollm3_ignored[] = {"max_window_layers", "sliding_window", NULL};
 
-static void leave_unrotated(struct config *c, int64_t interval)
+static void leave_unrotated(struct config *config, int64_t interval)
 {
-    for (size_t l = 0; l < CONFIG_MAX_LAYERS; l++)
-        c->unrotated[l] = (l + 1) % (size_t)interval == 0;
+    for (size_t layer = 0; layer < CONFIG_MAX_LAYERS; layer++)
+        config->unrotated[layer] = (layer + 1) % (size_t)interval == 0;
 }
 
-static void usual_smollm3(struct config *c)
+static void usual_smollm3(struct config *config)
 {
-    leave_unrotated(c, 4);
+    leave_unrotated(config, 4);
 }
 
-static int finish_smollm3(struct config *c, const struct family_source *s)
+static int finish_smollm3(struct config *config, const struct family_source *source)
 {
-    const json_t *list = json_object_get(s->json, "no_rope_layers");
+    const json_t *list = json_object_get(source->json, "no_rope_layers");
     int64_t interval = 4;
-    if (json_has(s->json, "no_rope_layer_interval") &&
-        json_int(s->json, s->path, "no_rope_layer_interval", 1, CONFIG_MAX_LAYERS, &interval, s->e))
+    if (json_has(source->json, "no_rope_layer_interval") &&
+        json_int(source->json, source->path, "no_rope_layer_interval", 1, CONFIG_MAX_LAYERS,
+                 &interval, source->e))
         return -1;
-    leave_unrotated(c, interval);
-    if (!json_has(s->json, "no_rope_layers"))
+    leave_unrotated(config, interval);
+    if (!json_has(source->json, "no_rope_layers"))
         return 0;
-    for (size_t l = 0; l < c->layers; l++) {
-        const json_t *rotated = json_array_get(list, l);
+    for (size_t layer = 0; layer < config->layers; layer++) {
+        const json_t *rotated = json_array_get(list, layer);
         if (!json_is_integer(rotated) || json_integer_value(rotated) >> 1)
-            return family_refuse(s, "no_rope_layers", "0 or 1 for every layer");
-        c->unrotated[l] = !json_integer_value(rotated);
+            return family_refuse(source, "no_rope_layers", "0 or 1 for every layer");
+        config->unrotated[layer] = !json_integer_value(rotated);
     }
     return 0;
 }
 
-static void say_smollm3(json_t *json, const struct config *c)
+static void say_smollm3(json_t *json, const struct config *config)
 {
     json_t *list = json_array();
-    for (size_t l = 0; l < c->layers; l++)
-        json_array_append_new(list, json_integer(!c->unrotated[l]));
+    for (size_t layer = 0; layer < config->layers; layer++)
+        json_array_append_new(list, json_integer(!config->unrotated[layer]));
     json_object_set_new(json, "no_rope_layers", list);
 }
 
@@ -193,9 +195,9 @@ const struct family smollm3_family =
     LLAMA("smollm3", "SmolLM3ForCausalLM", "smollm3", SMOLLM3,
           .shapes = smollm3_shapes, .finished = smollm3_finished, .ignored = smollm3_ignored,
           .finish = finish_smollm3, .say = say_smollm3, .named = usual_smollm3);
-static void name_stable(struct config *c)
+static void name_stable(struct config *config)
 {
-    config_set_blocks(c, 4);
+    config_set_blocks(config, 4);
 }
 
 const struct family stable_diffcoder_family =

@@ -54,45 +54,46 @@ static const enum mixer mixers[] = {MIXER_ATTENTION, MIXER_ATTENTION, MIXER_RWKV
 /* The mixer, and keys that only one mixer has. */
 static const char *const finished[] = {"mixer", "sliding_window", "low_rank_dim", NULL};
 
-static int read_mixer(struct config *c, const struct family_source *s)
+static int read_mixer(struct config *config, const struct family_source *source)
 {
     const char *name;
-    if (!json_has(s->json, "mixer"))
-        return family_refuse(s, "mixer", "\"swa\", \"rwkv6\" or \"rwkv7\"");
-    if (json_text(s->json, s->path, "mixer", &name, s->e))
+    if (!json_has(source->json, "mixer"))
+        return family_refuse(source, "mixer", "\"swa\", \"rwkv6\" or \"rwkv7\"");
+    if (json_text(source->json, source->path, "mixer", &name, source->e))
         return -1;
     for (int i = 0; i < MIXERS; i++)
         if (!strcmp(name, config_mixer_name((enum mixer)i))) {
-            c->mixer = (enum mixer)i;
+            config->mixer = (enum mixer)i;
             return 0;
         }
-    return family_refuse(s, "mixer", "\"swa\", \"rwkv6\" or \"rwkv7\"");
+    return family_refuse(source, "mixer", "\"swa\", \"rwkv6\" or \"rwkv7\"");
 }
 
-static int finish(struct config *c, const struct family_source *s)
+static int finish(struct config *config, const struct family_source *source)
 {
     int64_t n;
-    if (read_mixer(c, s))
+    if (read_mixer(config, source))
         return -1;
-    const int recurs = config_recurs(c);
+    const int recurs = config_recurs(config);
     const char *mine = finished[recurs ? 2 : 1], *other = finished[recurs ? 1 : 2];
-    if (json_has(s->json, other))
-        return family_refuse(s, other, "no such key with this mixer");
-    if (json_int(s->json, s->path, mine, 1, recurs ? 4096 : FAMILY_CONTEXT_MAX, &n, s->e))
+    if (json_has(source->json, other))
+        return family_refuse(source, other, "no such key with this mixer");
+    if (json_int(source->json, source->path, mine, 1, recurs ? 4096 : FAMILY_CONTEXT_MAX, &n,
+                 source->e))
         return -1;
-    c->window = recurs ? 0 : (size_t)n;
-    c->rank = recurs ? (size_t)n : 0;
-    if (recurs && c->kv_heads != c->heads)
-        return family_refuse(s, "num_key_value_heads", "as many as heads, with this mixer");
+    config->window = recurs ? 0 : (size_t)n;
+    config->rank = recurs ? (size_t)n : 0;
+    if (recurs && config->kv_heads != config->heads)
+        return family_refuse(source, "num_key_value_heads", "as many as heads, with this mixer");
     return 0;
 }
 
-static void say(json_t *json, const struct config *c)
+static void say(json_t *json, const struct config *config)
 {
-    const int recurs = config_recurs(c);
-    json_object_set_new(json, "mixer", json_string(config_mixer_name(c->mixer)));
+    const int recurs = config_recurs(config);
+    json_object_set_new(json, "mixer", json_string(config_mixer_name(config->mixer)));
     json_object_set_new(json, finished[recurs ? 2 : 1],
-                        json_integer((json_int_t)(recurs ? c->rank : c->window)));
+                        json_integer((json_int_t)(recurs ? config->rank : config->window)));
 }
 
 const struct family ltm_family = {

@@ -119,9 +119,9 @@ static const struct family_number fast_dllm_numbers[] = {
 enum { BLOCK_MOST = 1 << 20 };
 
 /* 64 of "SDAR-4B-Chat-b64"; 0: the name says nothing. */
-static size_t named_block(const struct config *c)
+static size_t named_block(const struct config *config)
 {
-    const char *mark = strrchr(c->name, '-');
+    const char *mark = strrchr(config->name, '-');
     if (!mark || mark[1] != 'b' || mark[2] < '0' || mark[2] > '9')
         return 0;
     char *end;
@@ -129,10 +129,10 @@ static size_t named_block(const struct config *c)
     return *end || block > BLOCK_MOST ? 0 : block;
 }
 
-static void name_sdar(struct config *c)
+static void name_sdar(struct config *config)
 {
-    const size_t block = named_block(c);
-    config_set_blocks(c, block ? block : 4);
+    const size_t block = named_block(config);
+    config_set_blocks(config, block ? block : 4);
 }
 
 static const char *const sdar_finished[] = {"block_size", NULL};
@@ -140,20 +140,20 @@ static const char *const sdar_finished[] = {"block_size", NULL};
 /* Released files have no block_size; those that the authors train from have, and in them it is the
  * block of the mask. A name that says a length goes first: -b64 is trained from files that say 4.
  * block_size of I-DLM is one of training. */
-static int finish_sdar(struct config *c, const struct family_source *s)
+static int finish_sdar(struct config *config, const struct family_source *source)
 {
     int64_t block;
-    if (!strstr(c->name, "I-DLM")) {
-        if (!json_has(s->json, "block_size") || named_block(c))
+    if (!strstr(config->name, "I-DLM")) {
+        if (!json_has(source->json, "block_size") || named_block(config))
             return 0;
-        if (json_int(s->json, s->path, "block_size", 1, BLOCK_MOST, &block, s->e))
+        if (json_int(source->json, source->path, "block_size", 1, BLOCK_MOST, &block, source->e))
             return -1;
-        config_set_blocks(c, (size_t)block);
+        config_set_blocks(config, (size_t)block);
         return 0;
     }
-    c->attends = MASK_CAUSAL;
-    c->attends_block = 0;
-    c->two_ways = c->drafts_causal = c->logit_shift = 1;
+    config->attends = MASK_CAUSAL;
+    config->attends_block = 0;
+    config->two_ways = config->drafts_causal = config->logit_shift = 1;
     return 0;
 }
 

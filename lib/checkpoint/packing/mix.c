@@ -12,53 +12,54 @@
 
 const enum dtype mix_format[MIX_FORMATS] = {QUANT_NONE, DTYPE_INT8, DTYPE_NF4};
 
-size_t mix_count(const struct config *c)
+size_t mix_count(const struct config *config)
 {
-    return 2 * c->layers + 1;
+    return 2 * config->layers + 1;
 }
 
 /* Bytes of a matrix as it is stored in a format. */
-static double stored_bytes(enum dtype d, size_t rows, size_t cols)
+static double stored_bytes(enum dtype dtype, size_t rows, size_t cols)
 {
     double sum = 0;
-    if (dtype_refuses(d, cols))
+    if (dtype_refuses(dtype, cols))
         return INFINITY;
     for (int p = 0; p < PARTS; p++)
-        sum += (double)dtype_part_bytes(d, (enum codes_part)p, rows, cols);
+        sum += (double)dtype_part_bytes(dtype, (enum codes_part)p, rows, cols);
     return sum;
 }
 
-/* 1: matrix r is one of the unit's own. */
-static int is_of(const struct mix_unit *u, const struct config *c, enum role r)
+/* 1: this matrix is one of the unit's own. */
+static int is_of(const struct mix_unit *unit, const struct config *config, enum role role)
 {
-    return quantization_part(c, r) == u->part && role_has(c, r, u->layer) &&
-           !(r == ROLE_HEAD && c->tied);
+    return quantization_part(config, role) == unit->part && role_has(config, role, unit->layer) &&
+           !(role == ROLE_HEAD && config->tied);
 }
 
-static void list_unit(struct mix_unit *u, const struct checkpoint *c)
+static void list_unit(struct mix_unit *unit, const struct checkpoint *model)
 {
     for (int i = 0; i < ROLE_COUNT; i++) {
-        enum role r = (enum role)i;
+        enum role role = (enum role)i;
         size_t rows, cols;
-        if (!is_of(u, &c->config, r))
+        if (!is_of(unit, &model->config, role))
             continue;
-        const size_t each = role_each(&c->config, r);
-        role_shape(&c->config, r, &rows, &cols);
-        u->parameters += each * rows * cols;
+        const size_t each = role_each(&model->config, role);
+        role_shape(&model->config, role, &rows, &cols);
+        unit->parameters += each * rows * cols;
         for (size_t k = 0; k < each; k++)
-            u->bytes[0] += (double)checkpoint_tensor(
-                c, r, role_number(&c->config, r, u->layer) + k)->bytes;
-        for (size_t f = 1; f < MIX_FORMATS; f++) {
-            enum dtype d = mix_format[f];
-            int takes = u->part != PART_HEAD || dtype_info[d].head == d;
-            u->bytes[f] += takes ? (double)each * stored_bytes(d, rows, cols) : (double)INFINITY;
+            unit->bytes[0] += (double)checkpoint_tensor(
+                model, role, role_number(&model->config, role, unit->layer) + k)->bytes;
+        for (size_t format = 1; format < MIX_FORMATS; format++) {
+            enum dtype dtype = mix_format[format];
+            int takes = unit->part != PART_HEAD || dtype_info[dtype].head == dtype;
+            unit->bytes[format] += takes ? (double)each * stored_bytes(dtype, rows, cols)
+                                         : (double)INFINITY;
         }
     }
 }
 
-double mix_list(struct mix_unit *units, const struct checkpoint *c)
+double mix_list(struct mix_unit *units, const struct checkpoint *model)
 {
-    const struct config *config = &c->config;
+    const struct config *config = &model->config;
     double stays = 0;
     for (size_t i = 0; i < mix_count(config); i++) {
         int head = i == 2 * config->layers;
@@ -66,81 +67,83 @@ double mix_list(struct mix_unit *units, const struct checkpoint *c)
                                              : i % 2 ? PART_FFN
                                                      : PART_ATTENTION,
                                      .layer = head ? 0 : i / 2};
-        list_unit(&units[i], c);
+        list_unit(&units[i], model);
     }
-    for (int r = 0; r < ROLE_COUNT; r++)
-        for (size_t l = 0; l < role_tensors(config, (enum role)r); l++)
-            if (quantization_part(config, (enum role)r) == LAYER_PARTS)
-                stays += (double)checkpoint_tensor(c, (enum role)r, l)->bytes;
+    for (int role = 0; role < ROLE_COUNT; role++)
+        for (size_t layer = 0; layer < role_tensors(config, (enum role)role); layer++)
+            if (quantization_part(config, (enum role)role) == LAYER_PARTS)
+                stays += (double)checkpoint_tensor(model, (enum role)role, layer)->bytes;
     return stays;
 }
 
-int mix_errors(struct mix_unit *units, const struct checkpoint *c, struct pool *pool,
+int mix_errors(struct mix_unit *units, const struct checkpoint *model, struct pool *pool,
                struct err *e)
 {
-    for (size_t i = 0; i < mix_count(&c->config); i++)
-        for (int r = 0; r < ROLE_COUNT; r++)
-            for (size_t k = 0; k < MIX_FORMATS * role_each(&c->config, (enum role)r); k++) {
-                struct mix_unit *u = &units[i];
-                const size_t f = k % MIX_FORMATS;
-                struct weight w = {c, (enum role)r, 0};
+    for (size_t i = 0; i < mix_count(&model->config); i++)
+        for (int role = 0; role < ROLE_COUNT; role++)
+            for (size_t k = 0; k < MIX_FORMATS * role_each(&model->config, (enum role)role); k++) {
+                struct mix_unit *unit = &units[i];
+                const size_t format = k % MIX_FORMATS;
+                struct weight weight = {model, (enum role)role, 0};
                 struct pack_role sum = {0};
-                if (!f || !is_of(u, &c->config, w.role) || !isfinite(u->bytes[f]))
+                if (!format || !is_of(unit, &model->config, weight.role) ||
+                    !isfinite(unit->bytes[format]))
                     continue;
-                w.layer = role_number(&c->config, w.role, u->layer) + k / MIX_FORMATS;
-                if (pack_compare(&w, mix_format[f], pool, &sum, e))
+                weight.layer = role_number(&model->config, weight.role, unit->layer) +
+                               k / MIX_FORMATS;
+                if (pack_compare(&weight, mix_format[format], pool, &sum, e))
                     return -1;
-                u->loss[f] += sum.error;
+                unit->loss[format] += sum.error;
             }
     return 0;
 }
 
-static double bytes_of(const struct mix_unit *u, const size_t *chosen, size_t n)
+static double bytes_of(const struct mix_unit *unit, const size_t *chosen, size_t n)
 {
     double sum = 0;
     for (size_t i = 0; i < n; i++)
-        sum += u[i].bytes[chosen[i]];
+        sum += unit[i].bytes[chosen[i]];
     return sum;
 }
 
-static double loss_of(const struct mix_unit *u, const size_t *chosen, size_t n)
+static double loss_of(const struct mix_unit *unit, const size_t *chosen, size_t n)
 {
     double sum = 0;
     for (size_t i = 0; i < n; i++)
-        sum += u[i].loss[chosen[i]];
+        sum += unit[i].loss[chosen[i]];
     return sum;
 }
 
 /* Finds the best change within `room` bytes: unit *at to format *to. 0: none fits. */
-static int best_change(const struct mix_unit *u, const size_t *chosen, size_t n, double room,
+static int best_change(const struct mix_unit *unit, const size_t *chosen, size_t n, double room,
                        size_t *at, size_t *to)
 {
     double best = -1;
     for (size_t i = 0; i < n; i++)
-        for (size_t f = 0; f < chosen[i]; f++) {
-            double more = u[i].bytes[f] - u[i].bytes[chosen[i]];
-            double saved = u[i].loss[chosen[i]] - u[i].loss[f];
+        for (size_t format = 0; format < chosen[i]; format++) {
+            double more = unit[i].bytes[format] - unit[i].bytes[chosen[i]];
+            double saved = unit[i].loss[chosen[i]] - unit[i].loss[format];
             if (!(more <= room) || !(saved / more > best))
                 continue;
             best = saved / more;
             *at = i;
-            *to = f;
+            *to = format;
         }
     return best >= 0;
 }
 
-static void improve(const struct mix_unit *u, size_t *chosen, size_t n, double budget)
+static void improve(const struct mix_unit *unit, size_t *chosen, size_t n, double budget)
 {
     size_t at, to;
-    while (best_change(u, chosen, n, budget - bytes_of(u, chosen, n), &at, &to))
+    while (best_change(unit, chosen, n, budget - bytes_of(unit, chosen, n), &at, &to))
         chosen[at] = to;
 }
 
-/* Puts every unit in format f, or in the next larger one that fits the unit. */
-static void choose_uniform(const struct mix_unit *u, size_t *chosen, size_t n, size_t f)
+/* Puts every unit in format format, or in the next larger one that fits the unit. */
+static void choose_uniform(const struct mix_unit *unit, size_t *chosen, size_t n, size_t format)
 {
     for (size_t i = 0; i < n; i++)
-        for (chosen[i] = f; chosen[i] > 0 && !isfinite(u[i].bytes[chosen[i]]);)
+        for (chosen[i] = format; chosen[i] > 0 && !isfinite(unit[i].bytes[chosen[i]]);)
             chosen[i]--;
 }
 
@@ -150,10 +153,10 @@ static double choose(struct mix_unit *units, size_t n, double budget, size_t sta
     size_t *trial = mem_zero(n, sizeof *trial);
     double best = INFINITY, bytes = INFINITY;
     for (size_t i = 0; i < n; i++)
-        for (size_t f = 1; f < MIX_FORMATS; f++)
-            units[i].loss[f] = fmax(units[i].loss[f], units[i].loss[f - 1]);
-    for (size_t f = 0; f < MIX_FORMATS && starts; f++) {
-        choose_uniform(units, trial, n, f);
+        for (size_t format = 1; format < MIX_FORMATS; format++)
+            units[i].loss[format] = fmax(units[i].loss[format], units[i].loss[format - 1]);
+    for (size_t format = 0; format < MIX_FORMATS && starts; format++) {
+        choose_uniform(units, trial, n, format);
         if (bytes_of(units, trial, n) > budget)
             continue;
         improve(units, trial, n, budget);
@@ -180,8 +183,8 @@ double mix_choose(struct mix_unit *units, size_t n, double budget)
     return choose(units, n, budget, MIX_FORMATS);
 }
 
-void mix_apply(const struct mix_unit *units, size_t n, struct config *c)
+void mix_apply(const struct mix_unit *units, size_t n, struct config *config)
 {
     for (size_t i = 0; i < n; i++)
-        c->mix[units[i].layer][units[i].part] = (uint8_t)mix_format[units[i].chosen];
+        config->mix[units[i].layer][units[i].part] = (uint8_t)mix_format[units[i].chosen];
 }

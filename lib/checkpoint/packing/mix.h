@@ -24,13 +24,13 @@ struct mix_unit {
 };
 
 /* 2 L + 1. */
-size_t mix_count(const struct config *c);
-/* Fills units[mix_count()] except losses and choices. c has files and is not packed. Returns the
- * bytes of the tensors that are never quantized. */
-double mix_list(struct mix_unit *units, const struct checkpoint *c);
+size_t mix_count(const struct config *config);
+/* Fills units[mix_count()] except losses and choices. model has files and is not packed. Returns
+ * the bytes of the tensors that are never quantized. */
+double mix_list(struct mix_unit *units, const struct checkpoint *model);
 /* Losses without a model run: the sum of (w - w')^2 over the values of a unit, which is the squared
  * error of a product with inputs of equal size. -1: EXIT_BAD_DATA, a value is not finite. */
-int mix_errors(struct mix_unit *units, const struct checkpoint *c, struct pool *pool,
+int mix_errors(struct mix_unit *units, const struct checkpoint *model, struct pool *pool,
                struct err *e);
 /* Both choose formats for n units and return the sum of bytes; INFINITY: even the smallest formats
  * exceed the budget, and nothing is chosen. A smaller format that was measured with a smaller loss
@@ -41,5 +41,5 @@ int mix_errors(struct mix_unit *units, const struct checkpoint *c, struct pool *
  * */
 double mix_raise(struct mix_unit *units, size_t n, double budget);
 double mix_choose(struct mix_unit *units, size_t n, double budget);
-/* Sets c->mix to the choice. */
-void mix_apply(const struct mix_unit *units, size_t n, struct config *c);
+/* Sets config->mix to the choice. */
+void mix_apply(const struct mix_unit *units, size_t n, struct config *config);

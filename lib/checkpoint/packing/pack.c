@@ -31,59 +31,62 @@ struct packing {
 };
 
 /* A tied head is the embedding: it has no tensor of its own. */
-static int is_stored(const struct checkpoint *c, enum role r)
+static int is_stored(const struct checkpoint *model, enum role role)
 {
-    return !(r == ROLE_HEAD && c->config.tied);
+    return !(role == ROLE_HEAD && model->config.tied);
 }
 
 /* Bytes of a value of a tensor that is not quantized. */
-static size_t value_bytes(const struct packing *p, enum role r, const struct tensor *t)
+static size_t value_bytes(const struct packing *packing, enum role role,
+                          const struct tensor *tensor)
 {
     size_t rows, cols;
-    role_shape(&p->c->config, r, &rows, &cols);
-    return t->bytes / (rows * cols);
+    role_shape(&packing->c->config, role, &rows, &cols);
+    return tensor->bytes / (rows * cols);
 }
 
 /* ---- the list ---- */
 
 /* Lists the new tensors of a role, and counts them. */
-static void list_role(struct packing *p, enum role r, size_t layer)
+static void list_role(struct packing *packing, enum role role, size_t layer)
 {
-    const struct tensor *t = checkpoint_tensor(p->c, r, layer);
-    struct pack_role *sum = &p->role[r];
+    const struct tensor *tensor = checkpoint_tensor(packing->c, role, layer);
+    struct pack_role *sum = &packing->role[role];
     size_t rows, cols, parts = 1;
-    role_shape(&p->config, r, &rows, &cols);
-    enum dtype d = quantization_dtype(p->quant, &p->config, r, layer, DTYPE_F32);
-    sum->dtype = sum->tensors && sum->dtype != d ? QUANT_MIXED : d;
-    if (d != DTYPE_F32) {
-        parts = quantization_parts(p->list + p->n, t->name, d, rows, cols);
+    role_shape(&packing->config, role, &rows, &cols);
+    enum dtype dtype = quantization_dtype(packing->quant, &packing->config, role, layer, DTYPE_F32);
+    sum->dtype = sum->tensors && sum->dtype != dtype ? QUANT_MIXED : dtype;
+    if (dtype != DTYPE_F32) {
+        parts = quantization_parts(packing->list + packing->n, tensor->name, dtype, rows, cols);
     } else {
-        struct tensor *new = &p->list[p->n];
-        *new = *t;
-        new->name = mem_text(t->name);
-        new->bytes = rows * cols * value_bytes(p, r, t);
+        struct tensor *new = &packing->list[packing->n];
+        *new = *tensor;
+        new->name = mem_text(tensor->name);
+        new->bytes = rows * cols * value_bytes(packing, role, tensor);
         new->shape[0] = rows;
         new->shape[1] = new->rank > 1 ? cols : new->shape[1];
     }
     for (size_t i = 0; i < parts; i++)
-        sum->packed_bytes += p->list[p->n + i].bytes;
-    sum->source_bytes += t->bytes;
+        sum->packed_bytes += packing->list[packing->n + i].bytes;
+    sum->source_bytes += tensor->bytes;
     sum->tensors++;
     sum->values += rows * cols;
-    p->n += parts;
+    packing->n += parts;
 }
 
-static void list_all(struct packing *p)
+static void list_all(struct packing *packing)
 {
-    const struct config *c = &p->c->config;
-    p->list = mem_zero(PARTS * ROLE_COUNT * role_tensors_most(c), sizeof *p->list);
-    for (int r = 0; r < ROLE_COUNT; r++)
-        for (size_t l = 0; l < role_tensors(c, (enum role)r) && is_stored(p->c, (enum role)r); l++)
-            list_role(p, (enum role)r, l);
+    const struct config *config = &packing->c->config;
+    packing->list = mem_zero(PARTS * ROLE_COUNT * role_tensors_most(config), sizeof *packing->list);
+    for (int role = 0; role < ROLE_COUNT; role++)
+        for (size_t layer = 0; layer < role_tensors(config, (enum role)role) &&
+                               is_stored(packing->c, (enum role)role);
+             layer++)
+            list_role(packing, (enum role)role, layer);
     for (int i = 0; i < 2; i++)
-        if (p->c->passed[i]) {
-            p->list[p->n] = *p->c->passed[i];
-            p->list[p->n++].name = mem_text(p->c->passed[i]->name);
+        if (packing->c->passed[i]) {
+            packing->list[packing->n] = *packing->c->passed[i];
+            packing->list[packing->n++].name = mem_text(packing->c->passed[i]->name);
         }
 }
 
@@ -97,17 +100,17 @@ struct comparison {
 
 static void compare_rows(void *ctx, size_t begin, size_t end, size_t worker)
 {
-    const struct comparison *c = ctx;
-    size_t K = c->s->cols;
-    float *w = mem_alloc(2 * K * sizeof *w), *v = w + K;
+    const struct comparison *comparison = ctx;
+    size_t K = comparison->s->cols;
+    float *w = mem_alloc(2 * K * sizeof *w), *stored = w + K;
     (void)worker;
-    for (size_t r = begin; r < end; r++) {
-        c->s->floats(c->s, r, 1, w);
-        quant_floats(c->q, K, r, 1, v);
+    for (size_t row = begin; row < end; row++) {
+        comparison->s->floats(comparison->s, row, 1, w);
+        quant_floats(comparison->q, K, row, 1, stored);
         for (size_t k = 0; k < K; k++) {
-            double d = (double)w[k] - v[k];
-            c->error[r] += d * d;
-            c->power[r] += (double)w[k] * w[k];
+            double off = (double)w[k] - stored[k];
+            comparison->error[row] += off * off;
+            comparison->power[row] += (double)w[k] * w[k];
         }
     }
     free(w);
@@ -115,48 +118,50 @@ static void compare_rows(void *ctx, size_t begin, size_t end, size_t worker)
 
 /* Adds the matrix to the sums of its role, rows in order, so that threads do not matter. -1: a
  * value is not finite. */
-static int compare_matrix(const struct weight *w, const struct mat_source *s,
-                          const struct codes *q, struct pool *pool, struct pack_role *sum,
+static int compare_matrix(const struct weight *weight, const struct mat_source *source,
+                          const struct codes *codes, struct pool *pool, struct pack_role *sum,
                           struct err *e)
 {
-    double *error = mem_zero(2 * s->rows, sizeof *error);
-    struct comparison c = {s, q, error, error + s->rows};
-    pool_run(pool, s->rows, 1, compare_rows, &c);
-    for (size_t r = 0; r < s->rows; r++) {
-        sum->error += c.error[r];
-        sum->power += c.power[r];
+    double *error = mem_zero(2 * source->rows, sizeof *error);
+    struct comparison comparison = {source, codes, error, error + source->rows};
+    pool_run(pool, source->rows, 1, compare_rows, &comparison);
+    for (size_t row = 0; row < source->rows; row++) {
+        sum->error += comparison.error[row];
+        sum->power += comparison.power[row];
     }
     free(error);
     if (isfinite(sum->power))
         return 0;
     return err_set(e, EXIT_BAD_DATA,
                    "%s: tensor %s: expected finite values, got a NaN or an infinity",
-                   w->checkpoint->folder,
-                   checkpoint_tensor(w->checkpoint, w->role, w->layer)->name);
+                   weight->checkpoint->folder,
+                   checkpoint_tensor(weight->checkpoint, weight->role, weight->layer)->name);
 }
 
-int pack_compare(const struct weight *w, enum dtype d, struct pool *pool, struct pack_role *sum,
-                 struct err *e)
+int pack_compare(const struct weight *weight, enum dtype dtype, struct pool *pool,
+                 struct pack_role *sum, struct err *e)
 {
-    struct mat_source s = checkpoint_source(w);
-    struct codes q;
-    void *memory = quant_make(&q, &s, d, pool);
-    int bad = compare_matrix(w, &s, &q, pool, sum, e);
+    struct mat_source source = checkpoint_source(weight);
+    struct codes codes;
+    void *memory = quant_make(&codes, &source, dtype, pool);
+    int bad = compare_matrix(weight, &source, &codes, pool, sum, e);
     free(memory);
     return bad;
 }
 
-static void write_bytes(struct packing *p, const void *bytes, size_t n)
+static void write_bytes(struct packing *packing, const void *bytes, size_t n)
 {
     if (n)
-        fwrite(bytes, 1, n, p->out.f);
+        fwrite(bytes, 1, n, packing->out.f);
 }
 
-static void write_codes(struct packing *p, const struct codes *q, const struct mat_source *s)
+static void write_codes(struct packing *packing, const struct codes *codes,
+                        const struct mat_source *source)
 {
-    const void *const part[PARTS] = {q->code, q->absmax, q->scale, &q->offset};
+    const void *const part[PARTS] = {codes->code, codes->absmax, codes->scale, &codes->offset};
     for (int i = 0; i < PARTS; i++)
-        write_bytes(p, part[i], dtype_part_bytes(q->dtype, (enum codes_part)i, s->rows, s->cols));
+        write_bytes(packing, part[i],
+                    dtype_part_bytes(codes->dtype, (enum codes_part)i, source->rows, source->cols));
 }
 
 /* ---- the kept rows and columns of a matrix ---- */
@@ -167,118 +172,120 @@ struct kept {
 };
 
 /* mat_source.floats of the kept part. */
-static void kept_floats(const struct mat_source *s, size_t first, size_t count, float *out)
+static void kept_floats(const struct mat_source *source, size_t first, size_t count, float *out)
 {
-    const struct kept *k = s->ctx;
+    const struct kept *k = source->ctx;
     struct mat_source from = checkpoint_source(&k->from);
     float *row = mem_alloc(from.cols * sizeof *row);
-    from.odd = s->odd;
-    for (size_t i = 0; i < count; i++, out += s->cols) {
+    from.odd = source->odd;
+    for (size_t i = 0; i < count; i++, out += source->cols) {
         from.floats(&from, prune_place(k->cut.rows, k->cut.unit, first + i), 1, row);
-        for (size_t j = 0; j < s->cols; j++)
+        for (size_t j = 0; j < source->cols; j++)
             out[j] = row[prune_place(k->cut.cols, k->cut.unit, j)];
     }
     free(row);
 }
 
-static struct mat_source kept_source(const struct packing *p, const struct kept *k)
+static struct mat_source kept_source(const struct packing *packing, const struct kept *k)
 {
-    struct mat_source s = {.floats = kept_floats, .ctx = k};
+    struct mat_source source = {.floats = kept_floats, .ctx = k};
     if (!k->cut.rows && !k->cut.cols)
         return checkpoint_source(&k->from);
-    role_shape(&p->config, k->from.role, &s.rows, &s.cols);
-    return s;
+    role_shape(&packing->config, k->from.role, &source.rows, &source.cols);
+    return source;
 }
 
 /* Copies the kept values in the dtype of the file. */
-static void write_kept(struct packing *p, const struct kept *k)
+static void write_kept(struct packing *packing, const struct kept *k)
 {
-    const struct tensor *t = checkpoint_tensor(p->c, k->from.role, k->from.layer);
-    size_t rows, cols, from_rows, from_cols, v = value_bytes(p, k->from.role, t);
-    size_t piece = k->cut.unit * v;
-    role_shape(&p->config, k->from.role, &rows, &cols);
-    role_shape(&p->c->config, k->from.role, &from_rows, &from_cols);
-    unsigned char *row = mem_alloc(cols * v);
+    const struct tensor *tensor = checkpoint_tensor(packing->c, k->from.role, k->from.layer);
+    size_t rows, cols, from_rows, from_cols, size = value_bytes(packing, k->from.role, tensor);
+    size_t piece = k->cut.unit * size;
+    role_shape(&packing->config, k->from.role, &rows, &cols);
+    role_shape(&packing->c->config, k->from.role, &from_rows, &from_cols);
+    unsigned char *row = mem_alloc(cols * size);
     for (size_t i = 0; i < rows; i++) {
         const unsigned char *from =
-            t->data + prune_place(k->cut.rows, k->cut.unit, i) * from_cols * v;
+            tensor->data + prune_place(k->cut.rows, k->cut.unit, i) * from_cols * size;
         for (size_t j = 0; k->cut.cols && j < cols / k->cut.unit; j++)
             memcpy(row + j * piece, from + k->cut.cols[j] * piece, piece);
-        write_bytes(p, k->cut.cols ? row : from, cols * v);
+        write_bytes(packing, k->cut.cols ? row : from, cols * size);
     }
     free(row);
 }
 
-static int write_role(struct packing *p, enum role r, size_t layer, struct err *e)
+static int write_role(struct packing *packing, enum role role, size_t layer, struct err *e)
 {
-    const struct tensor *t = checkpoint_tensor(p->c, r, layer);
-    struct pack_role *sum = &p->role[r];
-    struct kept k = {.from = {p->c, r, layer}};
-    enum dtype d = quantization_dtype(p->quant, &p->config, r, layer, DTYPE_F32);
-    if (p->prune)
-        k.cut = prune_cut_of(p->prune, r, layer);
-    if (d == DTYPE_F32) {
+    const struct tensor *tensor = checkpoint_tensor(packing->c, role, layer);
+    struct pack_role *sum = &packing->role[role];
+    struct kept k = {.from = {packing->c, role, layer}};
+    enum dtype dtype = quantization_dtype(packing->quant, &packing->config, role, layer, DTYPE_F32);
+    if (packing->prune)
+        k.cut = prune_cut_of(packing->prune, role, layer);
+    if (dtype == DTYPE_F32) {
         if (k.cut.rows || k.cut.cols)
-            write_kept(p, &k);
+            write_kept(packing, &k);
         else
-            write_bytes(p, t->data, t->bytes);
+            write_bytes(packing, tensor->data, tensor->bytes);
         return 0;
     }
-    struct mat_source s = kept_source(p, &k);
-    struct codes q;
-    void *memory = quant_make(&q, &s, d, p->pool);
-    int bad = compare_matrix(&k.from, &s, &q, p->pool, sum, e);
-    write_codes(p, &q, &s);
+    struct mat_source source = kept_source(packing, &k);
+    struct codes codes;
+    void *memory = quant_make(&codes, &source, dtype, packing->pool);
+    int bad = compare_matrix(&k.from, &source, &codes, packing->pool, sum, e);
+    write_codes(packing, &codes, &source);
     free(memory);
     return bad;
 }
 
 /* Writes every tensor; stops after a failed write, which out_commit reports. */
-static int write_data(struct packing *p, struct err *e)
+static int write_data(struct packing *packing, struct err *e)
 {
-    const struct config *c = &p->c->config;
-    for (int r = 0; r < ROLE_COUNT; r++)
-        for (size_t l = 0; l < role_tensors(c, (enum role)r) && is_stored(p->c, (enum role)r); l++)
-            if (!ferror(p->out.f) && write_role(p, (enum role)r, l, e))
+    const struct config *config = &packing->c->config;
+    for (int role = 0; role < ROLE_COUNT; role++)
+        for (size_t layer = 0; layer < role_tensors(config, (enum role)role) &&
+                               is_stored(packing->c, (enum role)role);
+             layer++)
+            if (!ferror(packing->out.f) && write_role(packing, (enum role)role, layer, e))
                 return -1;
     for (int i = 0; i < 2; i++)
-        if (p->c->passed[i])
-            write_bytes(p, p->c->passed[i]->data, p->c->passed[i]->bytes);
-    return safetensors_unchanged(p->c->tensors, e);
+        if (packing->c->passed[i])
+            write_bytes(packing, packing->c->passed[i]->data, packing->c->passed[i]->bytes);
+    return safetensors_unchanged(packing->c->tensors, e);
 }
 
-static int write_tensors(struct packing *p, const char *folder, struct err *e)
+static int write_tensors(struct packing *packing, const char *folder, struct err *e)
 {
-    json_t *metadata = p->quant == QUANT_NONE
+    json_t *metadata = packing->quant == QUANT_NONE
                            ? json_pack("{s:s}", "format", "pt") /* what transformers looks for */
-                           : json_pack("{s:s}", "quantization", quantization_name(p->quant));
+                           : json_pack("{s:s}", "quantization", quantization_name(packing->quant));
     char *path = mem_format("%s/model.safetensors", folder);
-    int bad = safetensors_begin(&p->out, path, p->list, p->n, metadata, e);
+    int bad = safetensors_begin(&packing->out, path, packing->list, packing->n, metadata, e);
     free(path);
     json_decref(metadata);
     if (bad)
         return -1;
-    if (!write_data(p, e))
-        return out_commit(&p->out, e);
-    out_abandon(&p->out);
+    if (!write_data(packing, e))
+        return out_commit(&packing->out, e);
+    out_abandon(&packing->out);
     return -1;
 }
 
 /* ---- config.json ---- */
 
-static int write_config(const struct packing *p, const char *folder, struct err *e)
+static int write_config(const struct packing *packing, const char *folder, struct err *e)
 {
-    struct config packed = p->config;
+    struct config packed = packing->config;
     struct out out;
-    char *from = mem_format("%s/config.json", p->c->folder);
+    char *from = mem_format("%s/config.json", packing->c->folder);
     char *to = mem_format("%s/config.json", folder);
     json_t *j = json_file(from, CONFIG_MAX_BYTES, e);
     int bad = !j || out_open(&out, to, e);
-    packed.quant = p->quant;
-    snprintf(packed.source_dtype, sizeof packed.source_dtype, "%s", checkpoint_dtype(p->c));
+    packed.quant = packing->quant;
+    snprintf(packed.source_dtype, sizeof packed.source_dtype, "%s", checkpoint_dtype(packing->c));
     if (!bad) {
-        family_set_shape(j, &p->c->config, &p->config);
-        if (p->quant != QUANT_NONE)
+        family_set_shape(j, &packing->c->config, &packing->config);
+        if (packing->quant != QUANT_NONE)
             json_object_set_new(j, "quantization", quantization_json(&packed));
         bad = json_dumpf(j, out.f, JSON_INDENT(2) | JSON_REAL_PRECISION(15)) ||
               fputc('\n', out.f) == EOF;
@@ -295,35 +302,35 @@ static int write_config(const struct packing *p, const char *folder, struct err 
     return bad ? -1 : 0;
 }
 
-int pack_refuses(const struct checkpoint *c, struct err *e)
+int pack_refuses(const struct checkpoint *model, struct err *e)
 {
-    if (!c->tensors)
+    if (!model->tensors)
         return err_set(e, EXIT_BAD_DATA, "%s: weights that are drawn cannot be packed",
-                       c->config.name);
-    if (c->tokenizer)
+                       model->config.name);
+    if (model->tokenizer)
         return err_set(e, EXIT_BAD_DATA, "%s: expected a folder with config.json, got a GGUF file",
-                       c->config.name);
-    if (c->config.quant != QUANT_NONE)
+                       model->config.name);
+    if (model->config.quant != QUANT_NONE)
         return err_set(e, EXIT_BAD_DATA,
                        "%s: is packed already (%s): take the checkpoint it was packed from",
-                       c->folder, quantization_name(c->config.quant));
+                       model->folder, quantization_name(model->config.quant));
     return 0;
 }
 
-int pack_checkpoint(const struct checkpoint *c, enum dtype q, const struct prune *prune,
+int pack_checkpoint(const struct checkpoint *model, enum dtype dtype, const struct prune *prune,
                     const char *folder, struct pool *pool, struct pack_role role[ROLE_COUNT],
                     struct err *e)
 {
-    struct packing p = {.c = c, .config = prune ? prune->config : c->config, .prune = prune,
-                        .quant = q, .pool = pool, .role = role};
-    if (pack_refuses(c, e) || quantization_check(q, &p.config, e))
+    struct packing packing = {.c = model, .config = prune ? prune->config : model->config,
+                              .prune = prune, .quant = dtype, .pool = pool, .role = role};
+    if (pack_refuses(model, e) || quantization_check(dtype, &packing.config, e))
         return -1;
     memset(role, 0, ROLE_COUNT * sizeof *role);
-    list_all(&p);
-    int bad = write_tensors(&p, folder, e) || write_config(&p, folder, e);
-    for (size_t i = 0; i < p.n; i++)
-        free(p.list[i].name);
-    free(p.list);
+    list_all(&packing);
+    int bad = write_tensors(&packing, folder, e) || write_config(&packing, folder, e);
+    for (size_t i = 0; i < packing.n; i++)
+        free(packing.list[i].name);
+    free(packing.list);
     return bad ? -1 : 0;
 }
 
@@ -333,21 +340,21 @@ static int copy_file(const char *name, const char *source, const char *folder, s
 {
     char *from = mem_format("%s/%s", source, name);
     char *to = mem_format("%s/%s", folder, name);
-    struct buf b = {0};
-    struct out o;
+    struct buf text = {0};
+    struct out out;
     int none = access(from, F_OK) && errno == ENOENT;
-    int bad = !none && (file_read(from, SMALL_FILE_MAX, &b, e) || out_open(&o, to, e));
+    int bad = !none && (file_read(from, SMALL_FILE_MAX, &text, e) || out_open(&out, to, e));
     if (!none && !bad) {
-        fwrite(b.data, 1, b.len, o.f);
-        bad = out_commit(&o, e);
+        fwrite(text.data, 1, text.len, out.f);
+        bad = out_commit(&out, e);
     }
-    buf_free(&b);
+    buf_free(&text);
     free(from);
     free(to);
     return bad ? -1 : 0;
 }
 
-int pack_along(const struct checkpoint *c, const char *folder, struct err *e)
+int pack_along(const struct checkpoint *model, const char *folder, struct err *e)
 {
     static const char *const copied[] = {"tokenizer.json", "tokenizer_config.json",
                                          "special_tokens_map.json", "generation_config.json",
@@ -355,20 +362,20 @@ int pack_along(const struct checkpoint *c, const char *folder, struct err *e)
                                          "training.ndjson"};
     int bad = 0;
     for (size_t i = 0; i < sizeof copied / sizeof *copied && !bad; i++)
-        bad = copy_file(copied[i], c->folder, folder, e);
+        bad = copy_file(copied[i], model->folder, folder, e);
     return bad;
 }
 
 struct pack_role pack_sum(const struct pack_role role[ROLE_COUNT])
 {
     struct pack_role all = {0};
-    for (int r = 0; r < ROLE_COUNT; r++) {
-        all.tensors += role[r].tensors;
-        all.values += role[r].values;
-        all.source_bytes += role[r].source_bytes;
-        all.packed_bytes += role[r].packed_bytes;
-        all.error += role[r].error;
-        all.power += role[r].power;
+    for (int number = 0; number < ROLE_COUNT; number++) {
+        all.tensors += role[number].tensors;
+        all.values += role[number].values;
+        all.source_bytes += role[number].source_bytes;
+        all.packed_bytes += role[number].packed_bytes;
+        all.error += role[number].error;
+        all.power += role[number].power;
     }
     return all;
 }

@@ -14,23 +14,23 @@ struct pack_role {
 };
 
 /* Writes folder/model.safetensors, with one matrix in memory at a time, then folder/config.json:
- * the source's, with the sizes of the pruning (NULL: none) and, unless q is QUANT_NONE, the member
- * `quantization`. QUANT_MIXED: by the mix of the source's config. Pruning comes before quantizing.
- * The folder exists. -1: a file error; EXIT_BAD_DATA when the source is packed already, random
- * (synth:), does not fit the format or has a NaN. */
-int pack_checkpoint(const struct checkpoint *c, enum dtype q, const struct prune *prune,
+ * the source's, with the sizes of the pruning (NULL: none) and, unless dtype is QUANT_NONE, the
+ * member `quantization`. QUANT_MIXED: by the mix of the source's config. Pruning comes before
+ * quantizing. The folder exists. -1: a file error; EXIT_BAD_DATA when the source is packed already,
+ * random (synth:), does not fit the format or has a NaN. */
+int pack_checkpoint(const struct checkpoint *model, enum dtype dtype, const struct prune *prune,
                     const char *folder, struct pool *pool, struct pack_role role[ROLE_COUNT],
                     struct err *e);
 
 /* Copies these files from the source's folder if they exist: tokenizer, generation_config.json,
  * chat template, licence, training.ndjson. -1: a file error. */
-int pack_along(const struct checkpoint *c, const char *folder, struct err *e);
+int pack_along(const struct checkpoint *model, const char *folder, struct err *e);
 /* The sum over all roles; its dtype has no meaning. */
 struct pack_role pack_sum(const struct pack_role role[ROLE_COUNT]);
 
 /* -1: the checkpoint is random (synth:) or packed already. */
-int pack_refuses(const struct checkpoint *c, struct err *e);
-/* Quantizes a matrix of a checkpoint to d and adds its error and power to *sum. -1: EXIT_BAD_DATA,
- * a value is not finite. */
-int pack_compare(const struct weight *w, enum dtype d, struct pool *pool, struct pack_role *sum,
-                 struct err *e);
+int pack_refuses(const struct checkpoint *model, struct err *e);
+/* Quantizes a matrix of a checkpoint to dtype and adds its error and power to *sum. -1:
+ * EXIT_BAD_DATA, a value is not finite. */
+int pack_compare(const struct weight *weight, enum dtype dtype, struct pool *pool,
+                 struct pack_role *sum, struct err *e);

@@ -9,64 +9,68 @@
 #include "lib/record/rec.h"
 
 /* The loss of a part in a format. */
-static void set_loss(json_t *j, const char *name, const struct mix_unit *u, size_t f)
+static void set_loss(json_t *j, const char *name, const struct mix_unit *unit, size_t f)
 {
-    double loss = isfinite(u->bytes[f]) ? u->loss[f] : (double)NAN;
+    double loss = isfinite(unit->bytes[f]) ? unit->loss[f] : (double)NAN;
     rec_set_number(j, name, loss, "it cannot have that format");
 }
 
-json_t *pack_record_unit(const struct config *c, const struct mix_unit *u, const char *loss_unit)
+json_t *pack_record_unit(const struct config *config, const struct mix_unit *unit,
+                         const char *loss_unit)
 {
-    json_t *j = json_pack("{s:s, s:s, s:s, s:s}", "model", c->name, "part",
-                          quantization_part_name(u->part), "dtype",
-                          quantization_name(mix_format[u->chosen]), "loss_unit", loss_unit);
-    if (u->part == PART_HEAD)
+    json_t *j = json_pack("{s:s, s:s, s:s, s:s}", "model", config->name, "part",
+                          quantization_part_name(unit->part), "dtype",
+                          quantization_name(mix_format[unit->chosen]), "loss_unit", loss_unit);
+    if (unit->part == PART_HEAD)
         json_object_set_new(j, "layer", json_null());
     else
-        rec_set_int(j, "layer", (int64_t)u->layer);
-    rec_set_int(j, "parameters", (int64_t)u->parameters);
-    rec_set_int(j, "source_bytes", (int64_t)u->bytes[0]);
-    rec_set_int(j, "packed_bytes", (int64_t)u->bytes[u->chosen]);
-    set_loss(j, "int8_loss", u, 1);
-    set_loss(j, "nf4_loss", u, 2);
+        rec_set_int(j, "layer", (int64_t)unit->layer);
+    rec_set_int(j, "parameters", (int64_t)unit->parameters);
+    rec_set_int(j, "source_bytes", (int64_t)unit->bytes[0]);
+    rec_set_int(j, "packed_bytes", (int64_t)unit->bytes[unit->chosen]);
+    set_loss(j, "int8_loss", unit, 1);
+    set_loss(j, "nf4_loss", unit, 2);
     return j;
 }
 
-static json_t *role_members(const struct checkpoint *c, enum dtype q, const struct pack_role *s,
-                            const char *role, const char *dtype)
+static json_t *role_members(const struct checkpoint *model, enum dtype q,
+                            const struct pack_role *pack_role, const char *role, const char *dtype)
 {
-    json_t *j = json_pack("{s:s, s:s, s:s, s:s?}", "model", c->config.name, "quant",
+    json_t *j = json_pack("{s:s, s:s, s:s, s:s?}", "model", model->config.name, "quant",
                           quantization_name(q), "role", role, "dtype", dtype);
-    rec_set_int(j, "tensors", (int64_t)s->tensors);
-    rec_set_int(j, "parameters", (int64_t)s->values);
-    rec_set_int(j, "source_bytes", (int64_t)s->source_bytes);
-    rec_set_int(j, "packed_bytes", (int64_t)s->packed_bytes);
-    rec_set_number(j, "error_rms_ratio", sqrt(s->error / s->power), "not quantized");
+    rec_set_int(j, "tensors", (int64_t)pack_role->tensors);
+    rec_set_int(j, "parameters", (int64_t)pack_role->values);
+    rec_set_int(j, "source_bytes", (int64_t)pack_role->source_bytes);
+    rec_set_int(j, "packed_bytes", (int64_t)pack_role->packed_bytes);
+    rec_set_number(j, "error_rms_ratio", sqrt(pack_role->error / pack_role->power),
+                   "not quantized");
     return j;
 }
 
 /* The format of a role; of a role that was copied, the format of its file. */
-static const char *role_dtype(const struct checkpoint *c, const struct pack_role *s, enum role r)
+static const char *role_dtype(const struct checkpoint *model, const struct pack_role *role,
+                              enum role r)
 {
     static const char *const names[][2] = {{"F32", "f32"}, {"F16", "f16"}, {"BF16", "bf16"}};
-    const char *stored = checkpoint_tensor(c, r, 0)->dtype;
-    if (s->dtype != DTYPE_F32)
-        return quantization_name(s->dtype);
+    const char *stored = checkpoint_tensor(model, r, 0)->dtype;
+    if (role->dtype != DTYPE_F32)
+        return quantization_name(role->dtype);
     for (size_t i = 0; i < 3; i++)
         if (!strcmp(stored, names[i][0]))
             return names[i][1];
     return NULL;
 }
 
-json_t *pack_record_role(const struct checkpoint *c, enum dtype q, const struct pack_role *s,
-                         enum role r)
+json_t *pack_record_role(const struct checkpoint *model, enum dtype dtype,
+                         const struct pack_role *role, enum role r)
 {
-    return role_members(c, q, s, role_name(r), role_dtype(c, s, r));
+    return role_members(model, dtype, role, role_name(r), role_dtype(model, role, r));
 }
 
-json_t *pack_record_all(const struct checkpoint *c, enum dtype q, const struct pack_role *sum)
+json_t *pack_record_all(const struct checkpoint *model, enum dtype dtype,
+                        const struct pack_role *sum)
 {
-    return role_members(c, q, sum, "all", NULL);
+    return role_members(model, dtype, sum, "all", NULL);
 }
 
 json_t *pack_record_prune(const struct config *from, const struct config *to,

@@ -7,12 +7,14 @@
 
 /* Kind `sensitivity`: a part of a layer (or the head), its chosen format, and its loss in each
  * format, measured in `loss_unit`. */
-json_t *pack_record_unit(const struct config *c, const struct mix_unit *u, const char *loss_unit);
+json_t *pack_record_unit(const struct config *config, const struct mix_unit *unit,
+                         const char *loss_unit);
 
-/* Kind `pack`: role `r` of the checkpoint packed to q. pack_record_all: the sum over all roles. */
-json_t *pack_record_role(const struct checkpoint *c, enum dtype q, const struct pack_role *s,
-                         enum role r);
-json_t *pack_record_all(const struct checkpoint *c, enum dtype q, const struct pack_role *sum);
+/* Kind `pack`: one role of the packed checkpoint. pack_record_all: the sum over all roles. */
+json_t *pack_record_role(const struct checkpoint *model, enum dtype dtype,
+                         const struct pack_role *role, enum role r);
+json_t *pack_record_all(const struct checkpoint *model, enum dtype dtype,
+                        const struct pack_role *sum);
 
 /* Kind `prune`: the shape before and after. sum: bytes over all roles. */
 json_t *pack_record_prune(const struct config *from, const struct config *to,

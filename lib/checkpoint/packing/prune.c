@@ -19,25 +19,25 @@ static size_t part_of(double share, size_t n)
     return (size_t)floor(share * (double)n + ROUNDING);
 }
 
-static void settle_heads(struct config *to, const struct config *c, double share)
+static void settle_heads(struct config *to, const struct config *config, double share)
 {
-    size_t group = c->heads / c->kv_heads;
-    size_t groups = part_of(share, c->kv_heads), each = part_of(share, group);
-    if (groups * group > each * c->kv_heads)
+    size_t group = config->heads / config->kv_heads;
+    size_t groups = part_of(share, config->kv_heads), each = part_of(share, group);
+    if (groups * group > each * config->kv_heads)
         to->kv_heads -= groups;
     else
         group -= each;
     to->heads = to->kv_heads * group;
 }
 
-static void settle_units(struct config *to, const struct config *c, double share)
+static void settle_units(struct config *to, const struct config *config, double share)
 {
     size_t unit = UNIT;
-    while (unit > 1 && unit > c->ffn / UNITS_LEAST)
+    while (unit > 1 && unit > config->ffn / UNITS_LEAST)
         unit /= 2;
-    double rest = (double)c->ffn * (1 - share) / (double)unit;
+    double rest = (double)config->ffn * (1 - share) / (double)unit;
     size_t keep = (size_t)ceil(rest - ROUNDING) * unit;
-    to->ffn = keep < c->ffn ? keep : c->ffn;
+    to->ffn = keep < config->ffn ? keep : config->ffn;
 }
 
 static int check_share(const char *flag, double share, struct err *e)
@@ -47,25 +47,26 @@ static int check_share(const char *flag, double share, struct err *e)
                                              "less than 1, got %g", flag, share);
 }
 
-int prune_settle(struct prune *p, const struct config *c, double heads, double ffn, struct err *e)
+int prune_settle(struct prune *prune, const struct config *config, double heads, double ffn,
+                 struct err *e)
 {
-    *p = (struct prune){.config = *c};
+    *prune = (struct prune){.config = *config};
     if (check_share("--prune-heads", heads, e) || check_share("--prune-ffn", ffn, e))
         return -1;
-    if (c->latents && heads > 0)
+    if (config->latents && heads > 0)
         return err_set(e, EXIT_BAD_DATA, "%s: --prune-heads: its layers read latents with as many "
-                       "heads again: only --prune-ffn goes", c->name);
-    if (c->experts)
+                       "heads again: only --prune-ffn goes", config->name);
+    if (config->experts)
         return err_set(e, EXIT_BAD_DATA, "%s: parts of a mixture of experts cannot be removed: "
-                       "expected a model with one feed-forward in each layer", c->name);
-    settle_heads(&p->config, c, heads);
-    settle_units(&p->config, c, ffn);
-    if (!p->config.heads)
+                       "expected a model with one feed-forward in each layer", config->name);
+    settle_heads(&prune->config, config, heads);
+    settle_units(&prune->config, config, ffn);
+    if (!prune->config.heads)
         return err_set(e, EXIT_BAD_USAGE, "--prune-heads %.17g: leaves none of the %zu heads of "
-                       "%s", heads, c->heads, c->name);
-    if (!p->config.ffn)
+                       "%s", heads, config->heads, config->name);
+    if (!prune->config.ffn)
         return err_set(e, EXIT_BAD_USAGE, "--prune-ffn %.17g: leaves none of the %zu hidden units "
-                       "of %s", ffn, c->ffn, c->name);
+                       "of %s", ffn, config->ffn, config->name);
     return 0;
 }
 
@@ -92,83 +93,88 @@ static int by_index(const void *pa, const void *pb)
 /* out[keep] = base + the indices of the best of score[n], ascending. */
 static void keep_best(const double *score, size_t n, size_t keep, size_t base, size_t *out)
 {
-    struct candidate *v = mem_alloc(n * sizeof *v);
+    struct candidate *candidate = mem_alloc(n * sizeof *candidate);
     for (size_t i = 0; i < n; i++)
-        v[i] = (struct candidate){score[i], i};
-    qsort(v, n, sizeof *v, better_first);
-    qsort(v, keep, sizeof *v, by_index);
+        candidate[i] = (struct candidate){score[i], i};
+    qsort(candidate, n, sizeof *candidate, better_first);
+    qsort(candidate, keep, sizeof *candidate, by_index);
     for (size_t i = 0; i < keep; i++)
-        out[i] = base + v[i].i;
-    free(v);
+        out[i] = base + candidate[i].i;
+    free(candidate);
 }
 
-static void choose_heads(struct prune *p, const struct config *c, size_t l, const double *score)
+static void choose_heads(struct prune *prune, const struct config *config, size_t layer,
+                         const double *score)
 {
-    size_t group = c->heads / c->kv_heads, K = p->config.kv_heads, left = p->config.heads / K;
-    size_t *key = p->key + l * K, *query = p->query + l * p->config.heads;
-    double *worth = mem_zero(c->kv_heads, sizeof *worth);
-    for (size_t h = 0; h < c->heads; h++)
+    size_t group = config->heads / config->kv_heads, K = prune->config.kv_heads,
+           left = prune->config.heads / K;
+    size_t *key = prune->key + layer * K, *query = prune->query + layer * prune->config.heads;
+    double *worth = mem_zero(config->kv_heads, sizeof *worth);
+    for (size_t h = 0; h < config->heads; h++)
         worth[h / group] += score[h] * score[h];
-    keep_best(worth, c->kv_heads, K, 0, key);
+    keep_best(worth, config->kv_heads, K, 0, key);
     for (size_t k = 0; k < K; k++)
         keep_best(score + key[k] * group, group, left, key[k] * group, query + k * left);
     free(worth);
 }
 
-void prune_choose(struct prune *p, const struct config *c, const struct prune_values *score)
+void prune_choose(struct prune *prune, const struct config *config,
+                  const struct prune_values *score)
 {
-    const struct config *to = &p->config;
-    prune_free(p);
-    p->query = mem_zero(c->layers * to->heads, sizeof *p->query);
-    p->key = mem_zero(c->layers * to->kv_heads, sizeof *p->key);
-    p->unit = mem_zero(c->layers * to->ffn, sizeof *p->unit);
-    for (size_t l = 0; l < c->layers; l++) {
-        choose_heads(p, c, l, score->head + l * c->heads);
-        keep_best(score->unit + l * c->ffn, c->ffn, to->ffn, 0, p->unit + l * to->ffn);
+    const struct config *to = &prune->config;
+    prune_free(prune);
+    prune->query = mem_zero(config->layers * to->heads, sizeof *prune->query);
+    prune->key = mem_zero(config->layers * to->kv_heads, sizeof *prune->key);
+    prune->unit = mem_zero(config->layers * to->ffn, sizeof *prune->unit);
+    for (size_t layer = 0; layer < config->layers; layer++) {
+        choose_heads(prune, config, layer, score->head + layer * config->heads);
+        keep_best(score->unit + layer * config->ffn, config->ffn, to->ffn, 0,
+                  prune->unit + layer * to->ffn);
     }
 }
 
-void prune_free(struct prune *p)
+void prune_free(struct prune *prune)
 {
-    free(p->query);
-    free(p->key);
-    free(p->unit);
-    p->query = p->key = p->unit = NULL;
+    free(prune->query);
+    free(prune->key);
+    free(prune->unit);
+    prune->query = prune->key = prune->unit = NULL;
 }
 
-struct prune_values prune_values_make(const struct config *c)
+struct prune_values prune_values_make(const struct config *config)
 {
-    return (struct prune_values){mem_zero(c->layers * c->heads, sizeof(double)),
-                                 mem_zero(c->layers * c->ffn, sizeof(double))};
+    return (struct prune_values){mem_zero(config->layers * config->heads, sizeof(double)),
+                                 mem_zero(config->layers * config->ffn, sizeof(double))};
 }
 
-void prune_values_free(struct prune_values *v)
+void prune_values_free(struct prune_values *values)
 {
-    free(v->head);
-    free(v->unit);
-    *v = (struct prune_values){0};
+    free(values->head);
+    free(values->unit);
+    *values = (struct prune_values){0};
 }
 
 /* ---- kept parts of a tensor ---- */
 
 /* The list for a dimension, and the number of values per entry. */
-static const size_t *list_of(const struct prune *p, enum role_along s, size_t layer, size_t *unit)
+static const size_t *list_of(const struct prune *prune, enum role_along along, size_t layer,
+                             size_t *unit)
 {
-    const struct config *c = &p->config;
-    const size_t *list = s == ALONG_QUERY ? p->query + layer * c->heads
-                         : s == ALONG_KEY ? p->key + layer * c->kv_heads
-                         : s == ALONG_FFN ? p->unit + layer * c->ffn
+    const struct config *config = &prune->config;
+    const size_t *list = along == ALONG_QUERY ? prune->query + layer * config->heads
+                         : along == ALONG_KEY ? prune->key + layer * config->kv_heads
+                         : along == ALONG_FFN ? prune->unit + layer * config->ffn
                                          : NULL;
     if (list)
-        *unit = s == ALONG_FFN ? 1 : c->head_dim;
+        *unit = along == ALONG_FFN ? 1 : config->head_dim;
     return list;
 }
 
-struct prune_cut prune_cut_of(const struct prune *p, enum role r, size_t layer)
+struct prune_cut prune_cut_of(const struct prune *prune, enum role role, size_t layer)
 {
     struct prune_cut cut = {.unit = 1};
-    cut.rows = list_of(p, role_rows(r), layer, &cut.unit);
-    cut.cols = list_of(p, role_cols(r), layer, &cut.unit);
+    cut.rows = list_of(prune, role_rows(role), layer, &cut.unit);
+    cut.cols = list_of(prune, role_cols(role), layer, &cut.unit);
     return cut;
 }
 

@@ -27,15 +27,16 @@ struct prune {
  * rounded towards removing less. The lists stay NULL. -1 (EXIT_BAD_USAGE): a share is not in [0,
  * 1), or no head or unit would be left; (EXIT_BAD_DATA): heads of a network whose layers read
  * latents. */
-int prune_settle(struct prune *p, const struct config *c, double heads, double ffn, struct err *e);
+int prune_settle(struct prune *prune, const struct config *config, double heads, double ffn,
+                 struct err *e);
 
 /* One number per head and hidden unit of a network. */
 struct prune_values {
     double *head; /* [L, H] */
     double *unit; /* [L, F] */
 };
-struct prune_values prune_values_make(const struct config *c); /* zeros; the caller's */
-void prune_values_free(struct prune_values *v);
+struct prune_values prune_values_make(const struct config *config); /* zeros; the caller's */
+void prune_values_free(struct prune_values *values);
 
 /* The score of a head or a unit; the lowest are removed:
  *     first       its index: a baseline without information
@@ -53,14 +54,15 @@ enum prune_score { PRUNE_FIRST, PRUNE_L2, PRUNE_GATE, PRUNE_ACTIVATION };
 enum prune_score prune_score_named(const char *name); /* one of PRUNE_SCORES */
 /* *out = scores. activity: mean squares over tokens of y_h (summed over the head) and of h_j; used
  * only for PRUNE_ACTIVATION. -1 (EXIT_BAD_DATA): a score is NaN. */
-int prune_scores(const struct checkpoint *c, enum prune_score how,
+int prune_scores(const struct checkpoint *model, enum prune_score how,
                  const struct prune_values *activity, const struct prune_values *out,
                  struct err *e);
 
-/* Fills the lists for the sizes in p: the best of each group and layer, on a tie the lowest index.
- * The score of a key head is the sum of squares over its query heads. */
-void prune_choose(struct prune *p, const struct config *c, const struct prune_values *score);
-void prune_free(struct prune *p);
+/* Fills the lists for the sizes in prune: the best of each group and layer, on a tie the lowest
+ * index. The score of a key head is the sum of squares over its query heads. */
+void prune_choose(struct prune *prune, const struct config *config,
+                  const struct prune_values *score);
+void prune_free(struct prune *prune);
 
 /* The kept part of the tensor in a role: a list of rows or of columns; both NULL: all. An entry
  * stands for `unit` adjacent rows or columns. */
@@ -68,6 +70,6 @@ struct prune_cut {
     const size_t *rows, *cols;
     size_t unit;
 };
-struct prune_cut prune_cut_of(const struct prune *p, enum role r, size_t layer);
+struct prune_cut prune_cut_of(const struct prune *prune, enum role role, size_t layer);
 /* The source row of row i (list cut.rows), or the source column (cut.cols). */
 size_t prune_place(const size_t *list, size_t unit, size_t i);
