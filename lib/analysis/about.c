@@ -27,9 +27,9 @@ static const char *const labels[] = {"config", "point", "axis", "series", "workl
 
 static void copy(json_t *to, const json_t *from, const char *key, int nulls)
 {
-    json_t *v = json_object_get(from, key), *had = json_object_get(to, key);
-    if (v && (nulls || !json_is_null(v)) && (!had || json_is_null(had)))
-        json_object_set(to, key, v);
+    json_t *value = json_object_get(from, key), *had = json_object_get(to, key);
+    if (value && (nulls || !json_is_null(value)) && (!had || json_is_null(had)))
+        json_object_set(to, key, value);
 }
 
 static void copy_all(json_t *to, const json_t *from, const char *const *keys, int nulls)
@@ -41,8 +41,8 @@ static void copy_all(json_t *to, const json_t *from, const char *const *keys, in
 static void copy_settings(json_t *to, const json_t *from, int nulls)
 {
     copy_all(to, from, models, nulls);
-    for (const struct engine_fact *f = engine_facts; f->name; f++)
-        copy(to, from, f->name, nulls);
+    for (const struct engine_fact *fact = engine_facts; fact->name; fact++)
+        copy(to, from, fact->name, nulls);
     copy_all(to, from, scoring, 0);
     for (size_t d = 0; systems[d]; d++)
         for (size_t i = 0; i < systems[d]->n; i++)
@@ -64,79 +64,79 @@ const char **about_names(void)
     for (size_t k = 0; k < sizeof lists / sizeof *lists; k++)
         for (size_t i = 0; lists[k][i]; i++)
             n++;
-    for (size_t d = 0; systems[d]; d++)
-        n += systems[d]->n;
-    for (const struct engine_fact *f = engine_facts; f->name; f++)
+    for (size_t system = 0; systems[system]; system++)
+        n += systems[system]->n;
+    for (const struct engine_fact *fact = engine_facts; fact->name; fact++)
         n++;
     const char **all = mem_zero(n, sizeof *all);
-    for (const struct engine_fact *f = engine_facts; f->name; f++)
-        all[at++] = f->name;
+    for (const struct engine_fact *fact = engine_facts; fact->name; fact++)
+        all[at++] = fact->name;
     for (size_t k = 0; k < sizeof lists / sizeof *lists; k++)
         at += put_names(all + at, lists[k]);
-    for (size_t d = 0; systems[d]; d++)
-        for (size_t i = 0; i < systems[d]->n; i++)
-            all[at++] = systems[d]->row[i].name;
+    for (size_t system = 0; systems[system]; system++)
+        for (size_t i = 0; i < systems[system]->n; i++)
+            all[at++] = systems[system]->row[i].name;
     return all;
 }
 
-json_t *about_of(const json_t *r)
+json_t *about_of(const json_t *record)
 {
     json_t *s = json_object();
-    copy_settings(s, r, 0);
+    copy_settings(s, record, 0);
     return s;
 }
 
-void about_add(json_t *about, const json_t *r)
+void about_add(json_t *about, const json_t *record)
 {
-    copy_all(about, r, labels, 1);
-    copy_settings(about, r, 1);
+    copy_all(about, record, labels, 1);
+    copy_settings(about, record, 1);
 }
 
-json_t *about_carried(const json_t *r)
+json_t *about_carried(const json_t *record)
 {
     json_t *s = json_object();
-    about_add(s, r);
+    about_add(s, record);
     return s;
 }
 
-void about_identify(json_t *r, const char *axis)
+void about_identify(json_t *record, const char *axis)
 {
     char point[SETTINGS_ID], series[SETTINGS_ID];
-    json_t *settings = about_of(r);
+    json_t *settings = about_of(record);
     settings_id(settings, NULL, point);
     settings_id(settings, axis, series);
     json_decref(settings);
-    json_object_set_new(r, "point", json_string(point));
-    rec_set_text(r, "axis", axis);
-    json_object_set_new(r, "series", json_string(series));
+    json_object_set_new(record, "point", json_string(point));
+    rec_set_text(record, "axis", axis);
+    json_object_set_new(record, "series", json_string(series));
 }
 
 /* 1: both have the same value, or both have none. */
-static int agrees(const json_t *a, const json_t *b, const char *key)
+static int agrees(const json_t *array, const json_t *b, const char *key)
 {
-    const json_t *x = json_object_get(a, key), *y = json_object_get(b, key);
+    const json_t *x = json_object_get(array, key), *y = json_object_get(b, key);
     x = json_is_null(x) ? NULL : x;
     y = json_is_null(y) ? NULL : y;
     return x == y || json_equal(x, y);
 }
 
 /* The first key in which they differ, or NULL. */
-static const char *first_differing(const json_t *a, const json_t *b, const char *const *keys)
+static const char *first_differing(const json_t *array, const json_t *b, const char *const *keys)
 {
-    while (*keys && agrees(a, b, *keys))
+    while (*keys && agrees(array, b, *keys))
         keys++;
     return *keys;
 }
 
-int about_check(const json_t *about, const json_t *r, struct err *e)
+int about_check(const json_t *about, const json_t *record, struct err *e)
 {
-    const char *key = first_differing(about, r, models);
-    for (const struct engine_fact *f = engine_facts; !key && f->name; f++)
-        key = agrees(about, r, f->name) ? NULL : f->name;
-    key = key ? key : first_differing(about, r, scoring);
+    const char *key = first_differing(about, record, models);
+    for (const struct engine_fact *fact = engine_facts; !key && fact->name; fact++)
+        key = agrees(about, record, fact->name) ? NULL : fact->name;
+    key = key ? key : first_differing(about, record, scoring);
     for (size_t d = 0; !key && systems[d]; d++)
         for (size_t i = 0; !key && i < systems[d]->n; i++)
-            if (!agrees(about, r, systems[d]->row[i].name))
+            if (!agrees(about, record, systems[d]->row[i].name))
                 key = systems[d]->row[i].name;
     return key ? err_set(e, EXIT_BAD_DATA, "%s: config '%s' has two values of it", key,
                          rec_text(about, "config"))
@@ -148,91 +148,91 @@ static int by_number(double p, double q)
     return isnan(p) || isnan(q) ? isnan(q) - isnan(p) : (p > q) - (p < q);
 }
 
-static double axis_value(const json_t *r)
+static double axis_value(const json_t *record)
 {
-    const char *axis = rec_text(r, "axis");
-    return axis ? rec_number(r, axis) : rec_number(r, "steps");
+    const char *axis = rec_text(record, "axis");
+    return axis ? rec_number(record, axis) : rec_number(record, "steps");
 }
 
-int about_order(const json_t *x, const json_t *y)
+int about_order(const json_t *first, const json_t *second)
 {
     static const char *const texts[] = {"model", "config", "point", "workload"};
     int order = 0;
     for (size_t i = 0; !order && i < sizeof texts / sizeof *texts; i++) {
-        const char *p = rec_text(x, texts[i]), *q = rec_text(y, texts[i]);
-        order = strcmp(p ? p : "", q ? q : "");
+        const char *one = rec_text(first, texts[i]), *other = rec_text(second, texts[i]);
+        order = strcmp(one ? one : "", other ? other : "");
         if (i == 0 && !order)
-            order = by_number(rec_number(x, "batch"), rec_number(y, "batch"));
+            order = by_number(rec_number(first, "batch"), rec_number(second, "batch"));
         if (i == 0 && !order)
-            order = by_number(about_length(x), about_length(y));
+            order = by_number(about_length(first), about_length(second));
         if (i == 0 && !order)
-            order = by_number(axis_value(x), axis_value(y));
+            order = by_number(axis_value(first), axis_value(second));
     }
     return order;
 }
 
-const char *about_point(const json_t *r)
+const char *about_point(const json_t *record)
 {
-    const char *point = rec_text(r, "point"), *config = rec_text(r, "config");
+    const char *point = rec_text(record, "point"), *config = rec_text(record, "config");
     return point && *point ? point : config && *config ? config : NULL;
 }
 
-const char *about_workload(const json_t *r)
+const char *about_workload(const json_t *record)
 {
-    const char *workload = rec_text(r, "workload");
+    const char *workload = rec_text(record, "workload");
     return workload ? workload : "";
 }
 
-int about_other_tokens(const json_t *a, const json_t *b)
+int about_other_tokens(const json_t *array, const json_t *b)
 {
-    const char *x = rec_text(a, "tokenizer"), *y = rec_text(b, "tokenizer");
+    const char *x = rec_text(array, "tokenizer"), *y = rec_text(b, "tokenizer");
     return x && y && strcmp(x, y);
 }
 
-int about_is_diffusion(const json_t *r)
+int about_is_diffusion(const json_t *record)
 {
-    const char *paradigm = rec_text(r, "paradigm"), *arch = rec_text(r, "arch");
+    const char *paradigm = rec_text(record, "paradigm"), *arch = rec_text(record, "arch");
     if (paradigm)
-        return about_is_latent(r) ? -1 : strcmp(paradigm, "autoregressive") != 0;
+        return about_is_latent(record) ? -1 : strcmp(paradigm, "autoregressive") != 0;
     return !arch ? -1 : !strcmp(arch, "llada") ? 1 : !strcmp(arch, "llama") ? 0 : -1;
 }
 
-const char *about_stack(const json_t *r)
+const char *about_stack(const json_t *record)
 {
-    const char *stack = rec_text(r, "stack");
+    const char *stack = rec_text(record, "stack");
     return stack ? stack : "";
 }
 
-int about_is_latent(const json_t *r)
+int about_is_latent(const json_t *record)
 {
-    const char *paradigm = rec_text(r, "paradigm");
+    const char *paradigm = rec_text(record, "paradigm");
     return paradigm && !strcmp(paradigm, "latent");
 }
 
-int about_is_drawn(const json_t *r)
+int about_is_drawn(const json_t *record)
 {
-    return about_is_latent(r) || rec_number(r, "temperature") > 0 ||
-           rec_is(r, "remasking", "random");
+    return about_is_latent(record) || rec_number(record, "temperature") > 0 ||
+           rec_is(record, "remasking", "random");
 }
 
-double about_length(const json_t *r)
+double about_length(const json_t *record)
 {
     double v = NAN;
     for (size_t d = 0; systems[d]; d++)
         for (size_t i = 0; i < systems[d]->n; i++)
             if (isnan(v) && systems[d]->row[i].traits & SETTING_LENGTH)
-                v = rec_number(r, systems[d]->row[i].name);
+                v = rec_number(record, systems[d]->row[i].name);
     return v;
 }
 
-void about_value(struct buf *b, const json_t *v)
+void about_value(struct buf *text, const json_t *value)
 {
-    if (json_is_string(v))
-        buf_text(b, json_string_value(v));
-    else if (json_is_boolean(v))
-        buf_text(b, json_is_true(v) ? "on" : "off");
-    else if (json_is_number(v))
-        buf_format(b, "%.6g", json_number_value(v));
+    if (json_is_string(value))
+        buf_text(text, json_string_value(value));
+    else if (json_is_boolean(value))
+        buf_text(text, json_is_true(value) ? "on" : "off");
+    else if (json_is_number(value))
+        buf_format(text, "%.6g", json_number_value(value));
 }
 
 const char *about_axis_name(const char *axis)
@@ -241,62 +241,62 @@ const char *about_axis_name(const char *axis)
 }
 
 /* The fields of a table's settings by default. The caller's reference. */
-static json_t *defaults_of(const struct settings_table *t)
+static json_t *defaults_of(const struct settings_table *table)
 {
-    const struct settings point = settings_default(t);
-    json_t *o = json_object();
-    settings_put(&point, o);
-    return o;
+    const struct settings point = settings_default(table);
+    json_t *object = json_object();
+    settings_put(&point, object);
+    return object;
 }
 
 json_t *about_default(const char *setting)
 {
     for (size_t d = 0; systems[d]; d++) {
-        const struct settings_table *t = systems[d];
-        if (settings_find(t, setting) == t->n)
+        const struct settings_table *table = systems[d];
+        if (settings_find(table, setting) == table->n)
             continue;
-        json_t *o = defaults_of(t), *v = json_incref(json_object_get(o, setting));
-        json_decref(o);
-        return v;
+        json_t *object = defaults_of(table), *value = json_incref(json_object_get(object, setting));
+        json_decref(object);
+        return value;
     }
-    for (const struct engine_fact *f = engine_facts; f->name; f++)
-        if (!strcmp(setting, f->name))
-            return f->standard ? json_loads(f->standard, JSON_DECODE_ANY, NULL) : NULL;
+    for (const struct engine_fact *fact = engine_facts; fact->name; fact++)
+        if (!strcmp(setting, fact->name))
+            return fact->standard ? json_loads(fact->standard, JSON_DECODE_ANY, NULL) : NULL;
     return strcmp(setting, "prior") ? NULL : json_string("normal"); /* of score-ppl */
 }
 
 int about_is_default(const char *setting, const json_t *value)
 {
-    struct buf b = {0};
+    struct buf text = {0};
     int same = 0;
-    buf_text(&b, "");
-    about_value(&b, value);
+    buf_text(&text, "");
+    about_value(&text, value);
     for (size_t d = 0; systems[d] && !same; d++) {
-        const struct settings_table *t = systems[d];
-        size_t row = settings_find(t, setting);
-        const char *standard = row < t->n ? t->row[row].standard : NULL;
-        same = standard && !strcmp(b.data, standard);
+        const struct settings_table *table = systems[d];
+        size_t row = settings_find(table, setting);
+        const char *standard = row < table->n ? table->row[row].standard : NULL;
+        same = standard && !strcmp(text.data, standard);
     }
-    buf_free(&b);
+    buf_free(&text);
     return same;
 }
 
 /* 1: a speed-only setting of the table is not at its default in the record. */
-static int departs(const struct settings_table *t, const json_t *r)
+static int departs(const struct settings_table *table, const json_t *record)
 {
-    json_t *standard = defaults_of(t);
+    json_t *standard = defaults_of(table);
     int does = 0;
-    for (size_t i = 0; i < t->n; i++) {
-        const struct setting *row = &t->row[i];
+    for (size_t i = 0; i < table->n; i++) {
+        const struct setting *row = &table->row[i];
         int speed = (row->traits & (SETTING_TEXT | SETTING_SPEED | SETTING_SHOWN)) == SETTING_SPEED;
-        does |= speed && json_has(r, row->name) && !agrees(standard, r, row->name);
+        does |= speed && json_has(record, row->name) && !agrees(standard, record, row->name);
     }
     json_decref(standard);
     return does;
 }
 
-int about_is_plain(const json_t *r)
+int about_is_plain(const json_t *record)
 {
-    const struct settings_table *t = system_of_record(r);
-    return !t || !departs(t, r);
+    const struct settings_table *table = system_of_record(record);
+    return !table || !departs(table, record);
 }

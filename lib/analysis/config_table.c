@@ -37,19 +37,19 @@ static double either_number(const json_t *record, const json_t *about, const cha
 
 static const char *either_text(const json_t *record, const json_t *about, const char *key)
 {
-    const char *s = rec_text(record, key);
-    return s ? s : rec_text(about, key);
+    const char *text = rec_text(record, key);
+    return text ? text : rec_text(about, key);
 }
 
-static struct config_row *add_row(struct config_table *c, const struct runset *s,
+static struct config_row *add_row(struct config_table *table, const struct runset *set,
                                   const json_t *record)
 {
     const char *point = about_point(record);
-    const json_t *about = runset_config(s, point);
+    const json_t *about = runset_config(set, point);
     if (!about)
         return NULL;
-    MEM_GROW(c->v, c->n, c->cap);
-    struct config_row *row = &c->v[c->n++];
+    MEM_GROW(table->v, table->n, table->cap);
+    struct config_row *row = &table->v[table->n++];
     const char *model = rec_text(about, "model"), *config = rec_text(about, "config");
     const char *axis = either_text(record, about, "axis");
     const char *series = either_text(record, about, "series");
@@ -111,22 +111,23 @@ static int by_place(const void *pa, const void *pb)
  * different series have different values: (v, s), (w, s) and (v, t) contain such a pair, too. */
 struct spread { json_t *value, *series, *values, *several; };
 
-static void add_to_spread(struct spread *d, const struct config_row *row, const struct runset *s)
+static void add_to_spread(struct spread *spread, const struct config_row *row,
+                          const struct runset *set)
 {
-    json_t *settings = about_of(runset_config(s, row->point)), *value, *series;
+    json_t *settings = about_of(runset_config(set, row->point)), *value, *series;
     const char *key;
     series = json_string(row->series);
     json_object_foreach(settings, key, value) {
         if (row->axis && !strcmp(row->axis, key))
             continue;
-        if (!json_object_get(d->value, key)) {
-            json_object_set(d->value, key, value);
-            json_object_set(d->series, key, series);
+        if (!json_object_get(spread->value, key)) {
+            json_object_set(spread->value, key, value);
+            json_object_set(spread->series, key, series);
         }
-        if (!json_equal(json_object_get(d->value, key), value))
-            json_object_set_new(d->values, key, json_true());
-        if (!json_equal(json_object_get(d->series, key), series))
-            json_object_set_new(d->several, key, json_true());
+        if (!json_equal(json_object_get(spread->value, key), value))
+            json_object_set_new(spread->values, key, json_true());
+        if (!json_equal(json_object_get(spread->series, key), series))
+            json_object_set_new(spread->several, key, json_true());
     }
     json_decref(series);
     json_decref(settings);
@@ -134,44 +135,45 @@ static void add_to_spread(struct spread *d, const struct config_row *row, const 
 
 /* Adds to `keys` the settings that tell apart rows[0..n-1] and `others`, which are compared. */
 static void add_telling(json_t *keys, const struct config_row *const *rows, size_t n,
-                        const struct config_row *const *others, size_t m, const struct runset *s)
+                        const struct config_row *const *others, size_t more,
+                        const struct runset *set)
 {
-    struct spread d = {json_object(), json_object(), json_object(), json_object()};
+    struct spread spread = {json_object(), json_object(), json_object(), json_object()};
     const char *key;
     json_t *is;
-    for (size_t i = 0; i < n + m; i++)
-        add_to_spread(&d, i < n ? rows[i] : others[i - n], s);
-    json_object_foreach(d.values, key, is)
-        if (json_object_get(d.several, key))
+    for (size_t i = 0; i < n + more; i++)
+        add_to_spread(&spread, i < n ? rows[i] : others[i - n], set);
+    json_object_foreach(spread.values, key, is)
+        if (json_object_get(spread.several, key))
             json_object_set(keys, key, is);
-    json_decref(d.value);
-    json_decref(d.series);
-    json_decref(d.values);
-    json_decref(d.several);
+    json_decref(spread.value);
+    json_decref(spread.series);
+    json_decref(spread.values);
+    json_decref(spread.several);
 }
 
 /* {model: {setting: true}}: the settings that tell apart compared rows of different sweeps of a
  * model anywhere in the table. So the rows of a model have the same kind of name at every size. */
-static json_t *find_telling(const struct config_table *c, const struct runset *s)
+static json_t *find_telling(const struct config_table *table, const struct runset *set)
 {
     json_t *models = json_object();
-    const struct config_row **rows = mem_zero(c->n, sizeof *rows);
-    for (size_t i = 0; i < c->n; i++)
-        rows[i] = &c->v[i];
-    if (c->n)
-        qsort(rows, c->n, sizeof *rows, by_place);
-    for (size_t i = 0, end, known; i < c->n; i = end) {
+    const struct config_row **rows = mem_zero(table->n, sizeof *rows);
+    for (size_t i = 0; i < table->n; i++)
+        rows[i] = &table->v[i];
+    if (table->n)
+        qsort(rows, table->n, sizeof *rows, by_place);
+    for (size_t i = 0, end, known; i < table->n; i = end) {
         json_t *keys = json_object_get(models, rows[i]->model);
         if (!keys)
             json_object_set_new(models, rows[i]->model, keys = json_object());
-        for (end = i; end < c->n && !compare_places(rows[i], rows[end]); end++)
+        for (end = i; end < table->n && !compare_places(rows[i], rows[end]); end++)
             continue;
         for (known = i; known < end && !isnan(rows[known]->length); known++)
             continue;
         for (size_t from = i, to; from < known || from == i; from = to) {
             for (to = from; to < known && !by_place(&rows[from], &rows[to]); to++)
                 continue;
-            add_telling(keys, rows + from, to - from, rows + known, end - known, s);
+            add_telling(keys, rows + from, to - from, rows + known, end - known, set);
             if (to == from)
                 break;
         }
@@ -180,64 +182,65 @@ static json_t *find_telling(const struct config_table *c, const struct runset *s
     return models;
 }
 
-/* method[i] = the method of all rows of the series of c->v[i]; NULL: none, or the first method of
- * the system. */
-static void find_methods(const struct config_table *c, const struct methods *m,
-                         const struct runset *s, const struct method **method)
+/* method[i] = the method of all rows of the series of table->v[i]; NULL: none, or the first method
+ * of the system. */
+static void find_methods(const struct config_table *table, const struct methods *methods,
+                         const struct runset *set, const struct method **method)
 {
     struct places series = {0};
-    const struct method **of = mem_zero(c->n, sizeof *of); /* method of a series; NULL: several */
-    size_t *place = mem_zero(c->n, sizeof *place);
-    for (size_t i = 0, known = 0; i < c->n; i++, known = series.n) {
-        const struct method *is = methods_of(m, runset_config(s, c->v[i].point));
-        place[i] = places_of(&series, c->v[i].series, strlen(c->v[i].series));
+    const struct method **of = mem_zero(table->n,
+                                        sizeof *of); /* method of a series; NULL: several */
+    size_t *place = mem_zero(table->n, sizeof *place);
+    for (size_t i = 0, known = 0; i < table->n; i++, known = series.n) {
+        const struct method *is = methods_of(methods, runset_config(set, table->v[i].point));
+        place[i] = places_of(&series, table->v[i].series, strlen(table->v[i].series));
         of[place[i]] = series.n > known || of[place[i]] == is ? is : NULL;
     }
-    for (size_t i = 0; i < c->n; i++)
-        method[i] = methods_is_base(m, of[place[i]]) ? NULL : of[place[i]];
+    for (size_t i = 0; i < table->n; i++)
+        method[i] = methods_is_base(methods, of[place[i]]) ? NULL : of[place[i]];
     places_free(&series);
     free(of);
     free(place);
 }
 
 /* Appends " cache=dual" for each key that is not at its default. */
-static void put_settings(struct buf *b, const struct config_row *row, const json_t *keys,
-                         const struct runset *s)
+static void put_settings(struct buf *text, const struct config_row *row, const json_t *keys,
+                         const struct runset *set)
 {
-    json_t *settings = about_of(runset_config(s, row->point)), *value;
+    json_t *settings = about_of(runset_config(set, row->point)), *value;
     const char *key;
     json_object_foreach(settings, key, value) {
         int own = row->axis && !strcmp(row->axis, key);
         if (own || json_is_null(value) || !json_object_get(keys, key) ||
             about_is_default(key, value))
             continue;
-        buf_format(b, " %s=", key);
-        about_value(b, value);
+        buf_format(text, " %s=", key);
+        about_value(text, value);
     }
     json_decref(settings);
 }
 
-static void name_rows(struct config_table *c, const struct runset *s)
+static void name_rows(struct config_table *table, const struct runset *set)
 {
-    json_t *models = find_telling(c, s);
-    struct methods m;
-    methods_gather(&m, runset_kind(s, "method"));
-    const struct method **method = mem_zero(c->n, sizeof *method);
-    find_methods(c, &m, s, method);
-    for (size_t i = 0; i < c->n; i++) {
-        struct config_row *row = &c->v[i];
+    json_t *models = find_telling(table, set);
+    struct methods methods;
+    methods_gather(&methods, runset_kind(set, "method"));
+    const struct method **method = mem_zero(table->n, sizeof *method);
+    find_methods(table, &methods, set, method);
+    for (size_t i = 0; i < table->n; i++) {
+        struct config_row *row = &table->v[i];
         const json_t *keys = json_object_get(models, row->model);
-        struct buf b = {0};
-        buf_text(&b, row->model);
+        struct buf text = {0};
+        buf_text(&text, row->model);
         row->is_method = method[i] && json_object_size(keys);
         if (row->is_method)
-            buf_format(&b, " %s", method[i]->name);
+            buf_format(&text, " %s", method[i]->name);
         else
-            put_settings(&b, row, keys, s);
-        row->name = b.data;
+            put_settings(&text, row, keys, set);
+        row->name = text.data;
     }
     free(method);
-    methods_free(&m);
+    methods_free(&methods);
     json_decref(models);
 }
 
@@ -257,89 +260,91 @@ static int compare_rows(const void *pa, const void *pb)
     return d ? d : strcmp(a->point, b->point);
 }
 
-static void finish(struct config_table *c, const struct runset *s)
+static void finish(struct config_table *table, const struct runset *set)
 {
-    name_rows(c, s);
-    if (c->n)
-        qsort(c->v, c->n, sizeof *c->v, compare_rows);
+    name_rows(table, set);
+    if (table->n)
+        qsort(table->v, table->n, sizeof *table->v, compare_rows);
 }
 
 /* ---- tables ---- */
 
-void config_table_metric(struct config_table *c, const struct runset *s, const char *metric)
+void config_table_metric(struct config_table *table, const struct runset *set, const char *metric)
 {
     size_t i;
-    const json_t *r;
+    const json_t *record;
     json_t *seen = json_object();
-    json_array_foreach(runset_kind(s, "metric"), i, r) {
-        const char *m = rec_text(r, "metric");
-        struct config_row *row = m && !strcmp(m, metric) ? add_row(c, s, r) : NULL;
+    json_array_foreach(runset_kind(set, "metric"), i, record) {
+        const char *name = rec_text(record, "metric");
+        struct config_row *row = name && !strcmp(name, metric) ? add_row(table, set, record) : NULL;
         if (!row)
             continue;
         json_object_set_new(seen, row->point, json_true());
-        row->y = read_value(r, "value", "lo", "hi");
-        row->disturbed = json_is_true(json_object_get(r, "disturbed"));
-        row->oom = isnan(row->y.at) && (rec_int(r, "oom", 0) > 0 ||
-                                          rec_int(runset_config(s, row->point), "oom", 0) > 0);
+        row->y = read_value(record, "value", "lo", "hi");
+        row->disturbed = json_is_true(json_object_get(record, "disturbed"));
+        row->oom = isnan(row->y.at) && (rec_int(record, "oom", 0) > 0 ||
+                                          rec_int(runset_config(set, row->point), "oom", 0) > 0);
     }
     const char *point;
     json_t *about;
-    json_object_foreach(s->configs, point, about) {
+    json_object_foreach(set->configs, point, about) {
         if (rec_int(about, "oom", 0) > 0 && !json_object_get(seen, point)) {
-            struct config_row *row = add_row(c, s, about);
+            struct config_row *row = add_row(table, set, about);
             if (row)
                 row->oom = 1;
         }
     }
     json_decref(seen);
-    finish(c, s);
+    finish(table, set);
 }
 
-void config_table_pareto(struct config_table *c, const struct runset *s, const char *cost,
+void config_table_pareto(struct config_table *table, const struct runset *set, const char *cost,
                          const char *quality)
 {
     size_t i;
-    const json_t *r;
-    json_array_foreach(runset_kind(s, "front"), i, r) {
-        int wanted = rec_is(r, "cost_metric", cost) && rec_is(r, "quality_metric", quality);
-        struct config_row *row = wanted ? add_row(c, s, r) : NULL;
+    const json_t *record;
+    json_array_foreach(runset_kind(set, "front"), i, record) {
+        int wanted = rec_is(record, "cost_metric", cost) &&
+                     rec_is(record, "quality_metric", quality);
+        struct config_row *row = wanted ? add_row(table, set, record) : NULL;
         if (!row)
             continue;
-        row->x = read_value(r, "cost", "cost_lo", "cost_hi");
-        row->y = read_value(r, "quality", "quality_lo", "quality_hi");
-        const char *class = rec_text(r, "class");
-        const json_t *on = json_object_get(r, "on_front");
+        row->x = read_value(record, "cost", "cost_lo", "cost_hi");
+        row->y = read_value(record, "quality", "quality_lo", "quality_hi");
+        const char *class = rec_text(record, "class");
+        const json_t *on = json_object_get(record, "on_front");
         row->on_front = json_is_boolean(on) ? json_is_true(on) : class && strcmp(class, "off");
-        const json_t *m = runset_find(s, "metric", row->point, cost);
-        const json_t *q = runset_find(s, "quality", row->point, quality);
-        row->disturbed = json_is_true(json_object_get(m, "disturbed"));
-        row->x.record = m ? m : r;
-        row->y.record = q ? q : r;
+        const json_t *metric = runset_find(set, "metric", row->point, cost);
+        const json_t *question = runset_find(set, "quality", row->point, quality);
+        row->disturbed = json_is_true(json_object_get(metric, "disturbed"));
+        row->x.record = metric ? metric : record;
+        row->y.record = question ? question : record;
     }
-    for (int k = 0; k < 2 && !c->n; k++) { /* no front: the points alone; a cost may be a quality */
-        json_array_foreach(runset_kind(s, k ? "quality" : "metric"), i, r) {
-            const char *point = about_point(r);
-            const json_t *q = point && rec_is(r, "metric", cost)
-                                  ? runset_find(s, "quality", point, quality)
+    for (int k = 0; k < 2 && !table->n;
+         k++) { /* no front: the points alone; a cost may be a quality */
+        json_array_foreach(runset_kind(set, k ? "quality" : "metric"), i, record) {
+            const char *point = about_point(record);
+            const json_t *question = point && rec_is(record, "metric", cost)
+                                  ? runset_find(set, "quality", point, quality)
                                   : NULL;
-            struct config_row *row = q ? add_row(c, s, r) : NULL;
+            struct config_row *row = question ? add_row(table, set, record) : NULL;
             if (!row)
                 continue;
-            row->x = read_value(r, "value", "lo", "hi");
-            row->disturbed = json_is_true(json_object_get(r, "disturbed"));
-            row->y = read_value(q, "value", "lo", "hi");
+            row->x = read_value(record, "value", "lo", "hi");
+            row->disturbed = json_is_true(json_object_get(record, "disturbed"));
+            row->y = read_value(question, "value", "lo", "hi");
         }
     }
-    finish(c, s);
+    finish(table, set);
 }
 
-void config_table_all(struct config_table *c, const struct runset *s)
+void config_table_all(struct config_table *table, const struct runset *set)
 {
     const char *point;
     json_t *about;
-    json_object_foreach(s->configs, point, about)
-        add_row(c, s, about);
-    finish(c, s);
+    json_object_foreach(set->configs, point, about)
+        add_row(table, set, about);
+    finish(table, set);
 }
 
 static void free_row(struct config_row *row)
@@ -348,38 +353,38 @@ static void free_row(struct config_row *row)
     free(row->along);
 }
 
-void config_table_keep(struct config_table *c, int (*keep)(const struct config_row *, const void *),
-                       const void *ctx)
+void config_table_keep(struct config_table *table,
+                       int (*keep)(const struct config_row *, const void *), const void *ctx)
 {
     size_t n = 0;
-    for (size_t i = 0; i < c->n; i++) {
-        if (keep(&c->v[i], ctx))
-            c->v[n++] = c->v[i];
+    for (size_t i = 0; i < table->n; i++) {
+        if (keep(&table->v[i], ctx))
+            table->v[n++] = table->v[i];
         else
-            free_row(&c->v[i]);
+            free_row(&table->v[i]);
     }
-    c->n = n;
+    table->n = n;
 }
 
-void config_table_free(struct config_table *c)
+void config_table_free(struct config_table *table)
 {
-    for (size_t i = 0; i < c->n; i++)
-        free_row(&c->v[i]);
-    free(c->v);
-    *c = (struct config_table){0};
+    for (size_t i = 0; i < table->n; i++)
+        free_row(&table->v[i]);
+    free(table->v);
+    *table = (struct config_table){0};
 }
 
-static double field_of(const struct config_row *c, enum config_field f)
+static double field_of(const struct config_row *row, enum config_field field)
 {
-    return f == CONFIG_BATCH ? c->batch : f == CONFIG_LENGTH ? c->length : c->value;
+    return field == CONFIG_BATCH ? row->batch : field == CONFIG_LENGTH ? row->length : row->value;
 }
 
-double config_table_work(const struct config_row *c, const char *over)
+double config_table_work(const struct config_row *row, const char *over)
 {
-    int by_steps = over ? !strcmp(over, "steps") : c->axis && !strcmp(c->axis, "steps");
-    if (!over && c->kind == CONFIG_OTHER && !isnan(c->value))
-        return c->value;
-    return by_steps ? c->steps : over && !strcmp(over, "rows") ? c->rows : c->passes;
+    int by_steps = over ? !strcmp(over, "steps") : row->axis && !strcmp(row->axis, "steps");
+    if (!over && row->kind == CONFIG_OTHER && !isnan(row->value))
+        return row->value;
+    return by_steps ? row->steps : over && !strcmp(over, "rows") ? row->rows : row->passes;
 }
 
 int config_table_together(const struct config_row *a, const struct config_row *b)
@@ -387,31 +392,32 @@ int config_table_together(const struct config_row *a, const struct config_row *b
     return !strcmp(a->series, b->series);
 }
 
-int config_table_values(const struct config_table *c, enum config_field f, double *out, int max)
+int config_table_values(const struct config_table *table, enum config_field field, double *out,
+                        int max)
 {
     int n = 0;
-    for (size_t i = 0; i < c->n; i++) {
-        double v = field_of(&c->v[i], f);
+    for (size_t i = 0; i < table->n; i++) {
+        double value = field_of(&table->v[i], field);
         int at = 0;
-        while (at < n && out[at] < v)
+        while (at < n && out[at] < value)
             at++;
-        if (isnan(v) || (at < n && out[at] <= v) || n == max)
+        if (isnan(value) || (at < n && out[at] <= value) || n == max)
             continue;
         memmove(out + at + 1, out + at, (size_t)(n - at) * sizeof *out);
-        out[at] = v;
+        out[at] = value;
         n++;
     }
     return n;
 }
 
-double config_table_usual(const struct config_table *c, enum config_field f)
+double config_table_usual(const struct config_table *table, enum config_field field)
 {
     double values[256], best = (double)NAN;
-    int n = config_table_values(c, f, values, 256), most = 0;
+    int n = config_table_values(table, field, values, 256), most = 0;
     for (int k = 0; k < n; k++) {
         int count = 0;
-        for (size_t i = 0; i < c->n; i++)
-            count += !compare_numbers(field_of(&c->v[i], f), values[k]);
+        for (size_t i = 0; i < table->n; i++)
+            count += !compare_numbers(field_of(&table->v[i], field), values[k]);
         if (count > most) {
             most = count;
             best = values[k];

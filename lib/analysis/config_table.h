@@ -39,29 +39,30 @@ struct config_table {
 /* Every configuration with its value of one metric in y; configurations that ran out of memory have
  * oom set. Axis and series come from the records if they have them, as front records do. Sorted by
  * contract, batch, kind, length, name, series, work. */
-void config_table_metric(struct config_table *c, const struct runset *s, const char *metric);
+void config_table_metric(struct config_table *table, const struct runset *set, const char *metric);
 /* The configurations that have both: x = metric `cost`, or the summary of a quality of that name,
  * y = summary of quality `quality`. Front records for this pair, if any, tell which are on the
  * front. Same order. */
-void config_table_pareto(struct config_table *c, const struct runset *s, const char *cost,
+void config_table_pareto(struct config_table *table, const struct runset *set, const char *cost,
                          const char *quality);
 /* Every configuration, without values. Same order. */
-void config_table_all(struct config_table *c, const struct runset *s);
-void config_table_free(struct config_table *c);
+void config_table_all(struct config_table *table, const struct runset *set);
+void config_table_free(struct config_table *table);
 
 /* Removes the rows for which keep() returns 0. */
-void config_table_keep(struct config_table *c, int (*keep)(const struct config_row *, const void *),
-                       const void *ctx);
+void config_table_keep(struct config_table *table,
+                       int (*keep)(const struct config_row *, const void *), const void *ctx);
 
 enum config_field { CONFIG_BATCH, CONFIG_LENGTH, CONFIG_VALUE };
 /* out[max] = the distinct finite values, ascending. Returns their number, at most max. */
-int config_table_values(const struct config_table *c, enum config_field f, double *out, int max);
+int config_table_values(const struct config_table *table, enum config_field field, double *out,
+                        int max);
 /* The most frequent value, of equals the smallest; NaN: no row. */
-double config_table_usual(const struct config_table *c, enum config_field f);
+double config_table_usual(const struct config_table *table, enum config_field field);
 /* The computation of a row in the unit `over` of a crossover: "steps", "passes", "rows". NULL:
  * steps if they are the axis; the value along the axis for latent models (steps of a fit); else
  * passes. NaN: unknown. */
-double config_table_work(const struct config_row *c, const char *over);
+double config_table_work(const struct config_row *row, const char *over);
 /* 1: both are of one series. */
 int config_table_together(const struct config_row *a, const struct config_row *b);
 

@@ -20,8 +20,8 @@ struct rule;
 /* row: borrowed. find: which of the row's ways to find an answer; NULL: its first one. NULL:
  * EXIT_BAD_DATA (a wrong row), EXIT_BAD_USAGE (it has no such way). */
 struct rule *rule_open(const json_t *row, const char *find, struct err *e);
-void rule_close(struct rule *r);
+void rule_close(struct rule *rule);
 /* 1: right; 0: wrong; RULE_NONE: *why (static) says why there is no verdict; -1: EXIT_BAD_DATA, the
  * answer does not fit the rule. */
-int rule_judge(struct rule *r, const char *answer, const char *response, const char **why,
+int rule_judge(struct rule *rule, const char *answer, const char *response, const char **why,
                struct err *e);

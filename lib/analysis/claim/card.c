@@ -11,154 +11,155 @@
 #include "lib/analysis/words/display.h"
 #include "lib/record/rec.h"
 
-static const char *llama_time(const struct findings *f)
+static const char *llama_time(const struct findings *findings)
 {
-    return f->clock == PAIRS_CPU ? "LLaMA's processor time" : "LLaMA's time";
+    return findings->clock == PAIRS_CPU ? "LLaMA's processor time" : "LLaMA's time";
 }
 
 /* Appends ": 389 ms against 9.65 ms", the mean times of this run. */
-static void put_session(struct buf *b, const struct versus *x)
+static void put_session(struct buf *text, const struct versus *versus)
 {
-    if (isnan(x->ns[0]) || isnan(x->ns[1]))
+    if (isnan(versus->ns[0]) || isnan(versus->ns[1]))
         return;
-    buf_text(b, ": ");
-    display_value(b, "e2e_ns", x->ns[0]);
-    buf_text(b, " against ");
-    display_value(b, "e2e_ns", x->ns[1]);
+    buf_text(text, ": ");
+    display_value(text, "e2e_ns", versus->ns[0]);
+    buf_text(text, " against ");
+    display_value(text, "e2e_ns", versus->ns[1]);
 }
 
 /* Appends "8 steps on sums (accuracy)". */
-static void put_place(struct buf *b, const struct finding *g)
+static void put_place(struct buf *text, const struct finding *finding)
 {
-    const char *task = wording_task(g->goal);
-    char *metric = wording_metric(g->goal);
-    buf_format(b, "%.0f steps%s%s (%s)", g->at, *task ? " on " : "", task, metric);
+    const char *task = wording_task(finding->goal);
+    char *metric = wording_metric(finding->goal);
+    buf_format(text, "%.0f steps%s%s (%s)", finding->at, *task ? " on " : "", task, metric);
     free(metric);
 }
 
-static void put_rest(struct buf *b, const struct findings *f, const struct finding *first)
+static void put_rest(struct buf *text, const struct findings *findings, const struct finding *first)
 {
-    for (int i = 0; i < f->n; i++) {
-        const struct finding *g = &f->v[i];
-        const char *task = wording_task(g->goal);
-        if (g == first || g->state == FINDING_UNTESTED)
+    for (int i = 0; i < findings->n; i++) {
+        const struct finding *finding = &findings->v[i];
+        const char *task = wording_task(finding->goal);
+        if (finding == first || finding->state == FINDING_UNTESTED)
             continue;
-        buf_text(b, "; ");
-        if (g->state != FINDING_FROM) {
-            char *metric = wording_metric(g->goal);
-            buf_format(b, "%s%s(%s): a match is not shown", task, *task ? " " : "", metric);
+        buf_text(text, "; ");
+        if (finding->state != FINDING_FROM) {
+            char *metric = wording_metric(finding->goal);
+            buf_format(text, "%s%s(%s): a match is not shown", task, *task ? " " : "", metric);
             free(metric);
             continue;
         }
-        put_place(b, g);
-        if (g->equal.reason)
+        put_place(text, finding);
+        if (finding->equal.reason)
             continue;
-        buf_text(b, ": ");
-        wording_times(b, &g->equal);
+        buf_text(text, ": ");
+        wording_times(text, &finding->equal);
     }
 }
 
 /* The card of the first goal that is met; if none is met, of the first goal. */
-static void add_equal_card(json_t *list, const struct findings *f)
+static void add_equal_card(json_t *list, const struct findings *findings)
 {
-    const struct finding *g = f->n ? &f->v[0] : NULL;
-    for (int i = f->n - 1; i >= 0; i--)
-        if (f->v[i].state == FINDING_FROM)
-            g = &f->v[i];
-    struct versus x = g ? g->equal : f->vanilla;
+    const struct finding *finding = findings->n ? &findings->v[0] : NULL;
+    for (int i = findings->n - 1; i >= 0; i--)
+        if (findings->v[i].state == FINDING_FROM)
+            finding = &findings->v[i];
+    struct versus versus = finding ? finding->equal : findings->vanilla;
     struct buf note = {0};
-    if (!g || g->state != FINDING_FROM) {
-        x.reason = g ? statement_never(g) : "no quality was declared";
-        x.x = (struct interval){NAN, NAN, NAN};
-        x.verdict = RATIO_UNDECIDED;
+    if (!finding || finding->state != FINDING_FROM) {
+        versus.reason = finding ? statement_never(finding) : "no quality was declared";
+        versus.x = (struct interval){NAN, NAN, NAN};
+        versus.verdict = RATIO_UNDECIDED;
     }
-    json_t *c = statement_add(list, "card", "time_at_equal_quality", 1, finding_is_decided(&x));
-    json_object_set_new(c, "title", json_string(f->clock == PAIRS_CPU
+    json_t *cell = statement_add(list, "card", "time_at_equal_quality", 1,
+                                 finding_is_decided(&versus));
+    json_object_set_new(cell, "title", json_string(findings->clock == PAIRS_CPU
         ? "Processor time for an answer of equal quality"
         : "Time for an answer of equal quality"));
-    statement_versus(c, f, &x);
-    if (x.reason)
-        buf_text(&note, wording_reason(x.reason));
+    statement_versus(cell, findings, &versus);
+    if (versus.reason)
+        buf_text(&note, wording_reason(versus.reason));
     else {
-        buf_format(&note, "%s, with ", llama_time(f));
-        put_place(&note, g);
-        put_session(&note, &x);
+        buf_format(&note, "%s, with ", llama_time(findings));
+        put_place(&note, finding);
+        put_session(&note, &versus);
     }
-    if (!x.reason && g->rival.comparisons && !g->rival.reason) {
-        buf_format(&note, "; against LLaMA %s: ", g->rival.llama->name);
-        wording_times(&note, &g->rival);
+    if (!versus.reason && finding->rival.comparisons && !finding->rival.reason) {
+        buf_format(&note, "; against LLaMA %s: ", finding->rival.llama->name);
+        wording_times(&note, &finding->rival);
     }
-    if (g)
-        put_rest(&note, f, g);
-    statement_text(c, "note", &note);
+    if (finding)
+        put_rest(&note, findings, finding);
+    statement_text(cell, "note", &note);
 }
 
-static void add_rate_card(json_t *list, const struct findings *f)
+static void add_rate_card(json_t *list, const struct findings *findings)
 {
-    const struct versus *x = &f->rate;
+    const struct versus *versus = &findings->rate;
     struct buf title = {0}, note = {0};
     buf_text(&title, "Tokens a second");
-    if (f->batch > 1)
-        buf_format(&title, ", batch %.0f", f->batch);
-    json_t *c = statement_add(list, "card", "throughput", 0, finding_is_decided(x));
-    statement_text(c, "title", &title);
-    statement_versus(c, f, x);
-    if (x->reason)
-        buf_text(&note, wording_reason(x->reason));
+    if (findings->batch > 1)
+        buf_format(&title, ", batch %.0f", findings->batch);
+    json_t *cell = statement_add(list, "card", "throughput", 0, finding_is_decided(versus));
+    statement_text(cell, "title", &title);
+    statement_versus(cell, findings, versus);
+    if (versus->reason)
+        buf_text(&note, wording_reason(versus->reason));
     else {
-        buf_format(&note, "LLaMA's rate; both write %.0f tokens, LLaDA ", x->llada->length);
-        wording_pace(&note, x->llada);
+        buf_format(&note, "LLaMA's rate; both write %.0f tokens, LLaDA ", versus->llada->length);
+        wording_pace(&note, versus->llada);
     }
-    statement_text(c, "note", &note);
+    statement_text(cell, "note", &note);
 }
 
-static void add_memory_card(json_t *list, const struct findings *f)
+static void add_memory_card(json_t *list, const struct findings *findings)
 {
-    const struct memory_found *m = &f->memory;
-    const struct interval x = {m->llada / m->llama, NAN, NAN};
+    const struct memory_found *found = &findings->memory;
+    const struct interval interval = {found->llada / found->llama, NAN, NAN};
     struct buf note = {0};
-    json_t *c = statement_add(list, "card", "memory", 0, !m->reason);
-    json_object_set_new(c, "title", json_string("Peak memory"));
-    json_object_set_new(c, "task", json_null());
-    statement_interval(c, &x, m->reason ? m->reason : "a peak has no interval");
-    json_object_set_new(c, "unit", json_string("x"));
-    if (m->reason)
-        buf_text(&note, m->reason);
+    json_t *cell = statement_add(list, "card", "memory", 0, !found->reason);
+    json_object_set_new(cell, "title", json_string("Peak memory"));
+    json_object_set_new(cell, "task", json_null());
+    statement_interval(cell, &interval, found->reason ? found->reason : "a peak has no interval");
+    json_object_set_new(cell, "unit", json_string("x"));
+    if (found->reason)
+        buf_text(&note, found->reason);
     else {
         buf_text(&note, "LLaMA's peak: ");
-        statement_bytes(&note, f);
+        statement_bytes(&note, findings);
     }
-    statement_text(c, "note", &note);
+    statement_text(cell, "note", &note);
 }
 
-static void add_vanilla_card(json_t *list, const struct findings *f)
+static void add_vanilla_card(json_t *list, const struct findings *findings)
 {
-    const struct versus *x = &f->vanilla;
+    const struct versus *versus = &findings->vanilla;
     struct buf note = {0};
-    json_t *c = statement_add(list, "card", "vanilla", 1, finding_is_decided(x));
-    json_object_set_new(c, "title", json_string("One token a step, as published"));
-    statement_versus(c, f, x);
-    if (x->reason)
-        buf_text(&note, wording_reason(x->reason));
+    json_t *cell = statement_add(list, "card", "vanilla", 1, finding_is_decided(versus));
+    json_object_set_new(cell, "title", json_string("One token a step, as published"));
+    statement_versus(cell, findings, versus);
+    if (versus->reason)
+        buf_text(&note, wording_reason(versus->reason));
     else {
-        double text = evidence_metric(f->evidence, x->llada->point, "tokens_to_eos");
-        buf_text(&note, llama_time(f));
-        put_session(&note, x);
-        buf_format(&note, "; LLaDA fills %.0f positions", x->llada->length);
+        double text = evidence_metric(findings->evidence, versus->llada->point, "tokens_to_eos");
+        buf_text(&note, llama_time(findings));
+        put_session(&note, versus);
+        buf_format(&note, "; LLaDA fills %.0f positions", versus->llada->length);
         if (text > 0)
             buf_format(&note, ", the mean text has %.0f tokens", text);
     }
-    if (f->grown.comparisons && !f->grown.reason) {
+    if (findings->grown.comparisons && !findings->grown.reason) {
         buf_text(&note, "; with --suffix grow ");
-        wording_times(&note, &f->grown);
+        wording_times(&note, &findings->grown);
     }
-    statement_text(c, "note", &note);
+    statement_text(cell, "note", &note);
 }
 
-void card_all(json_t *list, const struct findings *f)
+void card_all(json_t *list, const struct findings *findings)
 {
-    add_equal_card(list, f);
-    add_rate_card(list, f);
-    add_memory_card(list, f);
-    add_vanilla_card(list, f);
+    add_equal_card(list, findings);
+    add_rate_card(list, findings);
+    add_memory_card(list, findings);
+    add_vanilla_card(list, findings);
 }

@@ -4,4 +4,4 @@
 
 #include "lib/analysis/claim/finding.h"
 
-void card_all(json_t *list, const struct findings *f);
+void card_all(json_t *list, const struct findings *findings);

@@ -6,4 +6,4 @@
 #include "lib/analysis/claim/finding.h"
 
 /* The members of each claim, as an array in the order of the page. The caller's reference. */
-json_t *conclusion_of(const struct findings *f, const struct finding_plan *plan);
+json_t *conclusion_of(const struct findings *findings, const struct finding_plan *plan);

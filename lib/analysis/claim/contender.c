@@ -34,9 +34,9 @@ static int is_changed(const struct setting *row, const json_t *about)
 
 static int is_plain(const json_t *about)
 {
-    const struct settings_table *t = system_of_record(about);
-    for (size_t i = 0; t && i < t->n; i++)
-        if (is_changed(&t->row[i], about))
+    const struct settings_table *table = system_of_record(about);
+    for (size_t i = 0; table && i < table->n; i++)
+        if (is_changed(&table->row[i], about))
             return 0;
     return 1;
 }
@@ -46,45 +46,46 @@ static int is_plain(const json_t *about)
 /* The changed settings: "cache=dual unmask=factor". The caller frees. */
 static char *settings_name(const json_t *about)
 {
-    const struct settings_table *t = system_of_record(about);
-    struct buf b = {0};
-    for (size_t i = 0; t && i < t->n; i++) {
-        if (!is_changed(&t->row[i], about))
+    const struct settings_table *table = system_of_record(about);
+    struct buf text = {0};
+    for (size_t i = 0; table && i < table->n; i++) {
+        if (!is_changed(&table->row[i], about))
             continue;
-        buf_format(&b, "%s%s=", b.len ? " " : "", t->row[i].name);
-        about_value(&b, json_object_get(about, t->row[i].name));
+        buf_format(&text, "%s%s=", text.len ? " " : "", table->row[i].name);
+        about_value(&text, json_object_get(about, table->row[i].name));
     }
-    buf_text(&b, "");
-    return b.data;
+    buf_text(&text, "");
+    return text.data;
 }
 
-static void name_one(struct contender *c, const struct methods *m)
+static void name_one(struct contender *contender, const struct methods *methods)
 {
-    const char *model = rec_text(c->about, "model");
-    const struct method *method = methods_of(m, c->about);
-    c->name = c->is_plain ? mem_text(model ? model : "plain")
-              : method    ? mem_text(method->name)
-                          : settings_name(c->about);
+    const char *model = rec_text(contender->about, "model");
+    const struct method *method = methods_of(methods, contender->about);
+    contender->name = contender->is_plain ? mem_text(model ? model : "plain")
+                      : method    ? mem_text(method->name)
+                                  : settings_name(contender->about);
 }
 
 /* Appends the value of the axis to the names of methods with several points. */
-static void tell_apart(struct contenders *c)
+static void tell_apart(struct contenders *contenders)
 {
-    char **names = mem_zero(c->n + 1, sizeof *names);
-    for (size_t i = 0; i < c->n; i++) {
+    char **names = mem_zero(contenders->n + 1, sizeof *names);
+    for (size_t i = 0; i < contenders->n; i++) {
         int twins = 0;
-        const char *axis = rec_text(c->v[i].about, "axis");
-        for (size_t k = 0; k < c->n; k++)
-            twins += !c->v[i].is_plain && !strcmp(c->v[i].name, c->v[k].name);
-        struct buf b = {0};
-        about_value(&b, axis ? json_object_get(c->v[i].about, axis) : NULL);
-        names[i] = twins > 1 && b.len ? mem_format("%s %s", c->v[i].name, b.data)
-                                      : mem_text(c->v[i].name);
-        buf_free(&b);
+        const char *axis = rec_text(contenders->v[i].about, "axis");
+        for (size_t k = 0; k < contenders->n; k++)
+            twins += !contenders->v[i].is_plain &&
+                     !strcmp(contenders->v[i].name, contenders->v[k].name);
+        struct buf text = {0};
+        about_value(&text, axis ? json_object_get(contenders->v[i].about, axis) : NULL);
+        names[i] = twins > 1 && text.len ? mem_format("%s %s", contenders->v[i].name, text.data)
+                                         : mem_text(contenders->v[i].name);
+        buf_free(&text);
     }
-    for (size_t i = 0; i < c->n; i++) {
-        free(c->v[i].name);
-        c->v[i].name = names[i];
+    for (size_t i = 0; i < contenders->n; i++) {
+        free(contenders->v[i].name);
+        contenders->v[i].name = names[i];
     }
     free(names);
 }
@@ -101,72 +102,74 @@ static int compare_contenders(const void *pa, const void *pb)
 }
 
 /* The most frequent length, the largest of equals. */
-static double usual_length(const struct contenders *c)
+static double usual_length(const struct contenders *contenders)
 {
     double best = NAN;
     size_t most = 0;
-    for (size_t i = 0; i < c->n; i++) {
+    for (size_t i = 0; i < contenders->n; i++) {
         size_t n = 0;
-        for (size_t k = 0; k < c->n; k++)
-            n += !(c->v[k].length < c->v[i].length) && !(c->v[k].length > c->v[i].length);
-        if (n > most || (n == most && c->v[i].length > best)) {
+        for (size_t k = 0; k < contenders->n; k++)
+            n += !(contenders->v[k].length < contenders->v[i].length) &&
+                 !(contenders->v[k].length > contenders->v[i].length);
+        if (n > most || (n == most && contenders->v[i].length > best)) {
             most = n;
-            best = c->v[i].length;
+            best = contenders->v[i].length;
         }
     }
     return best;
 }
 
-static void keep_length(struct contenders *c)
+static void keep_length(struct contenders *contenders)
 {
-    double length = usual_length(c);
+    double length = usual_length(contenders);
     size_t kept = 0;
-    for (size_t i = 0; i < c->n; i++)
-        if (!(c->v[i].length < length) && !(c->v[i].length > length))
-            c->v[kept++] = c->v[i];
-    c->n = kept;
+    for (size_t i = 0; i < contenders->n; i++)
+        if (!(contenders->v[i].length < length) && !(contenders->v[i].length > length))
+            contenders->v[kept++] = contenders->v[i];
+    contenders->n = kept;
 }
 
-void contender_find(struct contenders *c, const struct evidence *v, const char *contract,
-                    double batch)
+void contender_find(struct contenders *contenders, const struct evidence *evidence,
+                    const char *contract, double batch)
 {
     const char *point;
     json_t *about;
-    struct methods m;
-    methods_gather(&m, evidence_list(v, "method"));
-    json_object_foreach(v->points, point, about) {
+    struct methods methods;
+    methods_gather(&methods, evidence_list(evidence, "method"));
+    json_object_foreach(evidence->points, point, about) {
         const char *own = rec_text(about, "contract");
-        const double b = rec_number(about, "batch");
+        const double own_batch = rec_number(about, "batch");
         const int kind = about_is_diffusion(about);
-        if (kind < 0 || (contract && own && strcmp(own, contract)) || b < batch || b > batch)
+        if (kind < 0 || (contract && own && strcmp(own, contract)) || own_batch < batch ||
+            own_batch > batch)
             continue;
-        MEM_GROW(c->v, c->n, c->cap);
-        c->v[c->n++] = (struct contender){
+        MEM_GROW(contenders->v, contenders->n, contenders->cap);
+        contenders->v[contenders->n++] = (struct contender){
             .point = point, .about = about, .is_diffusion = kind,
             .is_plain = is_plain(about), .steps = rec_number(about, "steps"),
             .length = about_length(about)};
     }
-    keep_length(c);
-    if (c->n)
-        qsort(c->v, c->n, sizeof *c->v, compare_contenders);
-    for (size_t i = 0; i < c->n; i++)
-        name_one(&c->v[i], &m);
-    tell_apart(c);
-    methods_free(&m);
+    keep_length(contenders);
+    if (contenders->n)
+        qsort(contenders->v, contenders->n, sizeof *contenders->v, compare_contenders);
+    for (size_t i = 0; i < contenders->n; i++)
+        name_one(&contenders->v[i], &methods);
+    tell_apart(contenders);
+    methods_free(&methods);
 }
 
-void contender_free(struct contenders *c)
+void contender_free(struct contenders *contenders)
 {
-    for (size_t i = 0; i < c->n; i++)
-        free(c->v[i].name);
-    free(c->v);
-    *c = (struct contenders){0};
+    for (size_t i = 0; i < contenders->n; i++)
+        free(contenders->v[i].name);
+    free(contenders->v);
+    *contenders = (struct contenders){0};
 }
 
-const struct contender *contender_plain(const struct contenders *c, int is_diffusion)
+const struct contender *contender_plain(const struct contenders *contenders, int is_diffusion)
 {
-    for (size_t i = 0; i < c->n; i++)
-        if (c->v[i].is_diffusion == is_diffusion && c->v[i].is_plain)
-            return &c->v[i];
+    for (size_t i = 0; i < contenders->n; i++)
+        if (contenders->v[i].is_diffusion == is_diffusion && contenders->v[i].is_plain)
+            return &contenders->v[i];
     return NULL;
 }

@@ -18,8 +18,8 @@ struct contenders {
 };
 
 /* Finds the contenders; contract NULL: any. Latent models are left out. */
-void contender_find(struct contenders *c, const struct evidence *v, const char *contract,
-                    double batch);
-void contender_free(struct contenders *c);
+void contender_find(struct contenders *contenders, const struct evidence *evidence,
+                    const char *contract, double batch);
+void contender_free(struct contenders *contenders);
 /* The plain contender of a kind with the most steps; NULL: none. */
-const struct contender *contender_plain(const struct contenders *c, int is_diffusion);
+const struct contender *contender_plain(const struct contenders *contenders, int is_diffusion);

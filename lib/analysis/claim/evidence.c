@@ -16,12 +16,12 @@
 #include "lib/record/repeats.h"
 #include "lib/record/weights.h"
 
-static void add_to_list(struct evidence *v, const char *kind, const json_t *r)
+static void add_to_list(struct evidence *evidence, const char *kind, const json_t *record)
 {
-    json_t *list = json_object_get(v->kinds, kind);
+    json_t *list = json_object_get(evidence->kinds, kind);
     if (!list)
-        json_object_set_new(v->kinds, kind, list = json_array());
-    json_array_append(list, (json_t *)(uintptr_t)r);
+        json_object_set_new(evidence->kinds, kind, list = json_array());
+    json_array_append(list, (json_t *)(uintptr_t)record);
 }
 
 double evidence_sum(const json_t *sums, int which)
@@ -29,24 +29,25 @@ double evidence_sum(const json_t *sums, int which)
     return json_number_value(json_array_get(sums, (size_t)which));
 }
 
-static void add_quality(struct evidence *v, const json_t *r, const char *point)
+static void add_quality(struct evidence *evidence, const json_t *record, const char *point)
 {
-    const char *id = rec_text(r, "id"), *metric = rec_text(r, "metric");
-    const char *task = rec_text(r, "task");
-    const double value = rec_number(r, "value"), copies = rec_number(r, "copies");
+    const char *id = rec_text(record, "id"), *metric = rec_text(record, "metric");
+    const char *task = rec_text(record, "task");
+    const double value = rec_number(record, "value"), copies = rec_number(record, "copies");
     const double n = copies > 0 ? copies : 1;
-    const double tokens = rec_number(r, "scored_tokens"), bytes = rec_number(r, "scored_bytes");
-    if (json_is_true(json_object_get(r, "summary")) || !id || !metric)
+    const double tokens = rec_number(record, "scored_tokens"),
+                 bytes = rec_number(record, "scored_bytes");
+    if (json_is_true(json_object_get(record, "summary")) || !id || !metric)
         return;
     if (task)
-        json_object_set_new(v->tasks, id, json_string(task));
+        json_object_set_new(evidence->tasks, id, json_string(task));
     if (isnan(value))
         return;
-    if (rec_is(r, "direction", "lower"))
-        json_object_set_new(v->lower, metric, json_true());
+    if (rec_is(record, "direction", "lower"))
+        json_object_set_new(evidence->lower, metric, json_true());
     if (!(value >= 0 && value <= 0) && !(value >= 1 && value <= 1))
-        json_object_set_new(v->graded, metric, json_true());
-    json_t *of = json_within(json_within(v->quality, point), metric);
+        json_object_set_new(evidence->graded, metric, json_true());
+    json_t *of = json_within(json_within(evidence->quality, point), metric);
     json_t *had = json_object_get(of, id);
     const double more[EVIDENCE_SUMS] = {value, isnan(tokens) ? 0 : tokens, isnan(bytes) ? 0 : bytes,
                                         1};
@@ -58,119 +59,121 @@ static void add_quality(struct evidence *v, const json_t *r, const char *point)
 
 /* Without sampling, all answers to a prompt are equal. If hashes differ, the first in text order is
  * kept. */
-static void add_answer(struct evidence *v, const json_t *r, const char *point)
+static void add_answer(struct evidence *evidence, const json_t *record, const char *point)
 {
-    const char *id = rec_text(r, "id"), *status = rec_text(r, "status");
-    struct buf b = {0};
+    const char *id = rec_text(record, "id"), *status = rec_text(record, "status");
+    struct buf text = {0};
     char hex[65];
-    if (!id || (status && strcmp(status, "ok")) || about_is_drawn(r) ||
-        json_put(json_object_get(r, "token_ids"), JSON_COMPACT, &b))
+    if (!id || (status && strcmp(status, "ok")) || about_is_drawn(record) ||
+        json_put(json_object_get(record, "token_ids"), JSON_COMPACT, &text))
         return;
-    hash_bytes(b.data, b.len, hex);
-    buf_free(&b);
-    json_t *of = json_within(v->answers, point);
+    hash_bytes(text.data, text.len, hex);
+    buf_free(&text);
+    json_t *of = json_within(evidence->answers, point);
     const char *had = rec_text(of, id);
     if (!had || strcmp(hex, had) < 0)
         json_object_set_new(of, id, json_string(hex));
 }
 
-/* 1: r replaces the stored record of the metric: it has more answers, or as many and a smaller
+/* 1: record replaces the stored record of the metric: it has more answers, or as many and a smaller
  * value. */
-static int says_more(const json_t *r, const struct evidence *v, const char *point,
+static int says_more(const json_t *record, const struct evidence *evidence, const char *point,
                      const char *metric)
 {
-    const json_t *had = json_object_get(json_object_get(v->metrics, point), metric);
-    const int64_t n = rec_int(r, "n", 0), m = rec_int(had, "n", 0);
-    return !had || n > m || (n == m && rec_number(r, "value") < rec_number(had, "value"));
+    const json_t *had = json_object_get(json_object_get(evidence->metrics, point), metric);
+    const int64_t n = rec_int(record, "n", 0), m = rec_int(had, "n", 0);
+    return !had || n > m || (n == m && rec_number(record, "value") < rec_number(had, "value"));
 }
 
-static void add_metric(struct evidence *v, const json_t *r, const char *point)
+static void add_metric(struct evidence *evidence, const json_t *record, const char *point)
 {
     static const char *const used[] = {"memory_device_peak_bytes", "memory_allocated_peak_bytes",
                                        "memory_process_peak_bytes", "tokens_to_eos"};
-    const char *metric = rec_text(r, "metric");
+    const char *metric = rec_text(record, "metric");
     for (size_t i = 0; metric && i < sizeof used / sizeof *used; i++)
-        if (!strcmp(metric, used[i]) && json_has(r, "value") && says_more(r, v, point, metric))
-            json_object_set(json_within(v->metrics, point), metric, (json_t *)(uintptr_t)r);
+        if (!strcmp(metric, used[i]) && json_has(record, "value") &&
+            says_more(record, evidence, point, metric))
+            json_object_set(json_within(evidence->metrics, point), metric,
+                            (json_t *)(uintptr_t)record);
 }
 
 /* Adds a record of a kind that tools pass on, unless it came before. */
-static void add_once(struct evidence *v, const char *kind, const json_t *r)
+static void add_once(struct evidence *evidence, const char *kind, const json_t *record)
 {
-    const json_t *list = json_object_get(v->kinds, kind), *had;
+    const json_t *list = json_object_get(evidence->kinds, kind), *had;
     size_t i;
     json_array_foreach(list, i, had)
-        if (json_equal(had, r))
+        if (json_equal(had, record))
             return;
-    add_to_list(v, kind, r);
+    add_to_list(evidence, kind, record);
 }
 
-static int add_record(struct evidence *v, const json_t *r, struct err *e)
+static int add_record(struct evidence *evidence, const json_t *record, struct err *e)
 {
     static const char *const lists[] = {"crossover", "check", "fitness", "method", "ranking"};
-    const char *kind = rec_kind(r), *point = about_point(r);
+    const char *kind = rec_kind(record), *point = about_point(record);
     const int of_point = !strcmp(kind, "times") || !strcmp(kind, "metric") ||
                          !strcmp(kind, "quality") || !strcmp(kind, "generation");
-    if (*about_stack(r)) /* no claim is about another software stack */
+    if (*about_stack(record)) /* no claim is about another software stack */
         return 0;
     if (of_point && point) {
-        about_add(json_within(v->points, point), r);
+        about_add(json_within(evidence->points, point), record);
         if (!strcmp(kind, "quality"))
-            add_quality(v, r, point);
+            add_quality(evidence, record, point);
         else if (!strcmp(kind, "generation"))
-            add_answer(v, r, point);
+            add_answer(evidence, record, point);
         else if (!strcmp(kind, "metric"))
-            add_metric(v, r, point);
+            add_metric(evidence, record, point);
     }
-    if ((!strcmp(kind, "meta") || !strcmp(kind, "parent")) && json_has(r, "machine") &&
-        !rec_is(r, "tool", "gen-endpoint")) /* whose record names the client's machine */
-        add_to_list(v, "machine", r);
+    if ((!strcmp(kind, "meta") || !strcmp(kind, "parent")) && json_has(record, "machine") &&
+        !rec_is(record, "tool", "gen-endpoint")) /* whose record names the client's machine */
+        add_to_list(evidence, "machine", record);
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         if (!strcmp(kind, lists[i]))
-            add_once(v, kind, r);
-    return pairs_take(&v->times, r, e) < 0 ? -1 : 0;
+            add_once(evidence, kind, record);
+    return pairs_take(&evidence->times, record, e) < 0 ? -1 : 0;
 }
 
-static void note_bad(struct evidence *v, const struct err *e)
+static void note_bad(struct evidence *evidence, const struct err *e)
 {
-    if (!v->bad++)
-        memcpy(v->first_bad, e->text, sizeof v->first_bad);
+    if (!evidence->bad++)
+        memcpy(evidence->first_bad, e->text, sizeof evidence->first_bad);
 }
 
 /* Records of several prompt sets may have the same place; both count, except generations. */
-static int take_one(struct evidence *v, struct repeats *seen, const json_t *r,
+static int take_one(struct evidence *evidence, struct repeats *seen, const json_t *record,
                     struct err *bad)
 {
     struct err place = {0};
-    int repeats = repeats_take(seen, r, &place);
-    if (repeats < 0 && !strcmp(rec_kind(r), "generation")) {
+    int repeats = repeats_take(seen, record, &place);
+    if (repeats < 0 && !strcmp(rec_kind(record), "generation")) {
         *bad = place;
         return -1;
     }
-    return repeats <= 0 && add_record(v, r, bad) ? -1 : 1;
+    return repeats <= 0 && add_record(evidence, record, bad) ? -1 : 1;
 }
 
 /* -1: reading failed, or the checkpoints behind a point differ. */
-static int read_all(struct evidence *v, struct rec_reader *in, int64_t limit, struct err *e)
+static int read_all(struct evidence *evidence, struct rec_reader *in, int64_t limit, struct err *e)
 {
     struct repeats seen = {0};
     struct weights weights = {0};
     int rc = 0;
     for (int64_t n = 0; !rc && (!limit || n < limit); n++) {
         struct err bad = {0};
-        json_t *r = NULL;
-        int got = rec_read(in, &r, &bad);
+        json_t *record = NULL;
+        int got = rec_read(in, &record, &bad);
         if (got == 0)
             break;
-        if (got > 0 && weights_check(&weights, r, in, e))
+        if (got > 0 && weights_check(&weights, record, in, e))
             rc = -1;
         else if (got > 0)
-            got = take_one(v, &seen, r, &bad);
+            got = take_one(evidence, &seen, record, &bad);
         if (got < 0 && bad.code != EXIT_BAD_DATA)
             rc = err_set(e, bad.code, "%s", bad.text);
         else if (got < 0)
-            note_bad(v, &bad);
-        json_decref(r);
+            note_bad(evidence, &bad);
+        json_decref(record);
     }
     repeats_free(&seen);
     weights_free(&weights);
@@ -190,79 +193,79 @@ static int by_text(const void *a, const void *b)
 static json_t *sort_list(const json_t *list)
 {
     const size_t n = json_array_size(list);
-    struct sorted *v = mem_zero(n + 1, sizeof *v);
+    struct sorted *sorted = mem_zero(n + 1, sizeof *sorted);
     json_t *out = json_array();
     for (size_t i = 0; i < n; i++) {
-        v[i].record = json_array_get(list, i);
-        v[i].text = json_dumps(v[i].record, JSON_COMPACT | JSON_SORT_KEYS);
+        sorted[i].record = json_array_get(list, i);
+        sorted[i].text = json_dumps(sorted[i].record, JSON_COMPACT | JSON_SORT_KEYS);
     }
-    qsort(v, n, sizeof *v, by_text);
+    qsort(sorted, n, sizeof *sorted, by_text);
     for (size_t i = 0; i < n; i++) {
-        json_array_append(out, v[i].record);
-        free(v[i].text);
+        json_array_append(out, sorted[i].record);
+        free(sorted[i].text);
     }
-    free(v);
+    free(sorted);
     return out;
 }
 
-static void sort_lists(struct evidence *v)
+static void sort_lists(struct evidence *evidence)
 {
     const char *kind;
     json_t *list;
     void *next;
-    json_object_foreach_safe(v->kinds, next, kind, list)
-        json_object_set_new(v->kinds, kind, sort_list(list));
+    json_object_foreach_safe(evidence->kinds, next, kind, list)
+        json_object_set_new(evidence->kinds, kind, sort_list(list));
 }
 
-int evidence_load(struct evidence *v, const char *const *paths, size_t n, int64_t limit,
+int evidence_load(struct evidence *evidence, const char *const *paths, size_t n, int64_t limit,
                   struct err *e)
 {
-    *v = (struct evidence){.points = json_object(), .quality = json_object(),
-                           .lower = json_object(), .graded = json_object(),
-                           .tasks = json_object(), .answers = json_object(),
-                           .metrics = json_object(), .kinds = json_object()};
+    *evidence = (struct evidence){.points = json_object(), .quality = json_object(),
+                                  .lower = json_object(), .graded = json_object(),
+                                  .tasks = json_object(), .answers = json_object(),
+                                  .metrics = json_object(), .kinds = json_object()};
     for (size_t i = 0; i < n; i++)
         if (strcmp(paths[i], "-") && access(paths[i], R_OK))
             return err_set(e, EXIT_NO_INPUT, "%s: %s", paths[i], strerror(errno));
     struct rec_reader *in = rec_read_open(paths, n, e);
     if (!in)
         return -1;
-    int bad = read_all(v, in, limit, e);
+    int bad = read_all(evidence, in, limit, e);
     rec_read_close(in);
-    sort_lists(v);
+    sort_lists(evidence);
     return bad;
 }
 
-void evidence_free(struct evidence *v)
+void evidence_free(struct evidence *evidence)
 {
-    pairs_free(&v->times);
-    json_decref(v->points);
-    json_decref(v->quality);
-    json_decref(v->lower);
-    json_decref(v->graded);
-    json_decref(v->tasks);
-    json_decref(v->answers);
-    json_decref(v->metrics);
-    json_decref(v->kinds);
+    pairs_free(&evidence->times);
+    json_decref(evidence->points);
+    json_decref(evidence->quality);
+    json_decref(evidence->lower);
+    json_decref(evidence->graded);
+    json_decref(evidence->tasks);
+    json_decref(evidence->answers);
+    json_decref(evidence->metrics);
+    json_decref(evidence->kinds);
 }
 
-const json_t *evidence_list(const struct evidence *v, const char *kind)
+const json_t *evidence_list(const struct evidence *evidence, const char *kind)
 {
-    return json_object_get(v->kinds, kind);
+    return json_object_get(evidence->kinds, kind);
 }
 
-const json_t *evidence_about(const struct evidence *v, const char *point)
+const json_t *evidence_about(const struct evidence *evidence, const char *point)
 {
-    return point ? json_object_get(v->points, point) : NULL;
+    return point ? json_object_get(evidence->points, point) : NULL;
 }
 
-double evidence_metric(const struct evidence *v, const char *point, const char *metric)
+double evidence_metric(const struct evidence *evidence, const char *point, const char *metric)
 {
-    const json_t *of = point ? json_object_get(v->metrics, point) : NULL;
+    const json_t *of = point ? json_object_get(evidence->metrics, point) : NULL;
     return rec_number(json_object_get(of, metric), "value");
 }
 
-int evidence_is_of(const struct evidence *v, const char *id, const char *task)
+int evidence_is_of(const struct evidence *evidence, const char *id, const char *task)
 {
-    return !task || rec_is(v->tasks, id, task);
+    return !task || rec_is(evidence->tasks, id, task);
 }

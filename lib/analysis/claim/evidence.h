@@ -25,18 +25,18 @@ struct evidence {
 };
 
 /* Reads every path ("-": standard input; n = 0: standard input). A broken record is counted in
- * v->bad and skipped. -1: a file is missing (EXIT_NO_INPUT) or reading failed. limit 0: all
+ * evidence->bad and skipped. -1: a file is missing (EXIT_NO_INPUT) or reading failed. limit 0: all
  * records. */
-int evidence_load(struct evidence *v, const char *const *paths, size_t n, int64_t limit,
+int evidence_load(struct evidence *evidence, const char *const *paths, size_t n, int64_t limit,
                   struct err *e);
-void evidence_free(struct evidence *v);
+void evidence_free(struct evidence *evidence);
 
 /* Borrowed; NULL: none. */
-const json_t *evidence_list(const struct evidence *v, const char *kind);
-const json_t *evidence_about(const struct evidence *v, const char *point);
+const json_t *evidence_list(const struct evidence *evidence, const char *kind);
+const json_t *evidence_about(const struct evidence *evidence, const char *point);
 /* The value of a metric of a point; NaN: none. */
-double evidence_metric(const struct evidence *v, const char *point, const char *metric);
+double evidence_metric(const struct evidence *evidence, const char *point, const char *metric);
 /* One of the sums of quality[point][metric][id]. */
 double evidence_sum(const json_t *sums, int which);
 /* 1: the prompt belongs to the task (NULL: every prompt does). */
-int evidence_is_of(const struct evidence *v, const char *id, const char *task);
+int evidence_is_of(const struct evidence *evidence, const char *id, const char *task);

@@ -67,14 +67,15 @@ struct finding_plan {
     int clock; /* a pairs_clock; -1: wall time if undisturbed, else processor time */
 };
 /* Computes all findings; pointers are borrowed from the evidence and the goals. */
-void finding_all(struct findings *f, const struct evidence *v, const struct finding_plan *plan);
-void finding_free(struct findings *f);
-/* llada / llama by the clock of f, as one of `of` intervals that hold together; task NULL: all
- * prompts. */
-struct versus finding_ratio(const struct findings *f, const struct contender *llada,
+void finding_all(struct findings *findings, const struct evidence *evidence,
+                 const struct finding_plan *plan);
+void finding_free(struct findings *findings);
+/* llada / llama by the clock of findings, as one of `of` intervals that hold together; task NULL:
+ * all prompts. */
+struct versus finding_ratio(const struct findings *findings, const struct contender *llada,
                             const struct contender *llama, const char *task, size_t of);
 /* 1: the ratio is known, and its verdict is faster, slower or the same. */
-int finding_is_decided(const struct versus *x);
+int finding_is_decided(const struct versus *versus);
 
 /* ---- the self-test ---- */
 
@@ -82,4 +83,4 @@ enum selftest { SELFTEST_NONE, SELFTEST_PASSED, SELFTEST_DIFFERS, SELFTEST_WIDE,
 /* 1: the record is a self-test by this clock. A record without a metric is by wall time. */
 int finding_selftest_is(const json_t *check, enum pairs_clock clock);
 /* The worst self-test by the clock. */
-enum selftest finding_selftest(const struct evidence *v, enum pairs_clock clock);
+enum selftest finding_selftest(const struct evidence *evidence, enum pairs_clock clock);

@@ -12,21 +12,21 @@
 #include "lib/stat/asgood.h"
 #include "lib/stat/proportion.h"
 
-static int parse_one(char *text, struct goal *g, struct err *e)
+static int parse_one(char *text, struct goal *goal, struct err *e)
 {
     char *parts[3] = {NULL}, *rest = NULL, *copy = mem_text(text);
     int n = 0;
-    for (char *s = strtok_r(copy, ":", &rest); s && n < 3; s = strtok_r(NULL, ":", &rest))
-        parts[n++] = s;
+    for (char *part = strtok_r(copy, ":", &rest); part && n < 3; part = strtok_r(NULL, ":", &rest))
+        parts[n++] = part;
     int bad = n < 2 || rest[0];
     if (!bad) {
         char *end;
         double margin = strtod(parts[n - 1], &end);
         bad = *end || !(margin >= 0 && margin < 1);
-        g->task = n == 3 ? mem_text(parts[0]) : NULL;
-        g->metric = mem_text(parts[n - 2]);
-        g->kind = pooled_find(g->metric);
-        g->margin = (struct pooled_margin){margin, g->kind.transform == POOLED_EXPONENTIAL};
+        goal->task = n == 3 ? mem_text(parts[0]) : NULL;
+        goal->metric = mem_text(parts[n - 2]);
+        goal->kind = pooled_find(goal->metric);
+        goal->margin = (struct pooled_margin){margin, goal->kind.transform == POOLED_EXPONENTIAL};
     }
     free(copy);
     return bad ? err_set(e, EXIT_BAD_USAGE, "--quality: expected TASK:METRIC:MARGIN or "
@@ -38,21 +38,22 @@ int goal_parse(const char *text, struct goal goal[GOALS_MAX], struct err *e)
 {
     char *copy = mem_text(text), *rest = NULL;
     int n = 0, bad = 0;
-    for (char *s = strtok_r(copy, ", ", &rest); s && !bad; s = strtok_r(NULL, ", ", &rest)) {
+    for (char *bytes = strtok_r(copy, ", ", &rest); bytes && !bad;
+         bytes = strtok_r(NULL, ", ", &rest)) {
         bad = n == GOALS_MAX ? err_set(e, EXIT_BAD_USAGE, "--quality: expected at most %d goals, "
                                        "got '%.200s'", GOALS_MAX, text)
-                             : parse_one(s, &goal[n], e);
+                             : parse_one(bytes, &goal[n], e);
         n += !bad;
     }
     free(copy);
     return bad ? -1 : n;
 }
 
-void goal_free(struct goal *g, int n)
+void goal_free(struct goal *goal, int n)
 {
     for (int i = 0; i < n; i++) {
-        free(g[i].task);
-        free(g[i].metric);
+        free(goal[i].task);
+        free(goal[i].metric);
     }
 }
 
@@ -61,19 +62,20 @@ void goal_free(struct goal *g, int n)
 /* num and den of a point for each common prompt: means over the answers of the prompt. */
 struct prompt_sums { double *num, *den; };
 
-static int put_side(const struct goal *g, const json_t *sums, struct prompt_sums *s, size_t at)
+static int put_side(const struct goal *goal, const json_t *sums, struct prompt_sums *prompt_sums,
+                    size_t at)
 {
     static const int weights[] = {[POOLED_BY_PROMPT] = EVIDENCE_ANSWERS,
                                   [POOLED_BY_TOKEN] = EVIDENCE_TOKENS,
                                   [POOLED_BY_BYTE] = EVIDENCE_BYTES};
     const double answers = evidence_sum(sums, EVIDENCE_ANSWERS);
-    s->num[at] = evidence_sum(sums, EVIDENCE_VALUES) / answers;
-    s->den[at] = evidence_sum(sums, weights[g->kind.weight]) / answers;
-    return isfinite(s->num[at]) && s->den[at] > 0;
+    prompt_sums->num[at] = evidence_sum(sums, EVIDENCE_VALUES) / answers;
+    prompt_sums->den[at] = evidence_sum(sums, weights[goal->kind.weight]) / answers;
+    return isfinite(prompt_sums->num[at]) && prompt_sums->den[at] > 0;
 }
 
 /* Sets the common prompts in the order of the records of `base`. Returns how many. */
-static size_t pair_up(const struct goal *g, const struct evidence *v, const json_t *base,
+static size_t pair_up(const struct goal *goal, const struct evidence *evidence, const json_t *base,
                       const json_t *other, struct prompt_sums *a, struct prompt_sums *b)
 {
     const char *id;
@@ -81,67 +83,70 @@ static size_t pair_up(const struct goal *g, const struct evidence *v, const json
     size_t n = 0;
     json_object_foreach((json_t *)(uintptr_t)base, id, sums) {
         const json_t *same_prompt = json_object_get(other, id);
-        if (same_prompt && evidence_is_of(v, id, g->task))
-            n += put_side(g, sums, a, n) && put_side(g, same_prompt, b, n);
+        if (same_prompt && evidence_is_of(evidence, id, goal->task))
+            n += put_side(goal, sums, a, n) && put_side(goal, same_prompt, b, n);
     }
     return n;
 }
 
-static void measure(struct good *t, const struct goal *g, const struct asgood_kind *k,
+static void measure(struct good *good, const struct goal *goal, const struct asgood_kind *k,
                     struct asgood_side own, struct asgood_side rival, size_t n, double level,
                     double *work)
 {
-    const struct proportion_pairs p = proportion_count(rival.num, own.num, n);
-    const struct interval v = k->binary ? proportion_difference(&p, level)
-                                        : asgood_difference(own, rival, n, level, work);
-    const enum pooled_transform f = g->kind.transform;
-    t->is_ratio = f == POOLED_EXPONENTIAL;
-    t->effect = (struct interval){pooled_value(v.value, 1, f), pooled_value(v.lo, 1, f),
-                                  pooled_value(v.hi, 1, f)};
-    t->base = pooled_value(stat_sum(rival.num, n), stat_sum(rival.den, n), f);
-    t->value = pooled_value(stat_sum(own.num, n), stat_sum(own.den, n), f);
+    const struct proportion_pairs pairs = proportion_count(rival.num, own.num, n);
+    const struct interval interval = k->binary ? proportion_difference(&pairs, level)
+                                               : asgood_difference(own, rival, n, level, work);
+    const enum pooled_transform transform = goal->kind.transform;
+    good->is_ratio = transform == POOLED_EXPONENTIAL;
+    good->effect = (struct interval){pooled_value(interval.value, 1, transform),
+                                     pooled_value(interval.lo, 1, transform),
+                                     pooled_value(interval.hi, 1, transform)};
+    good->base = pooled_value(stat_sum(rival.num, n), stat_sum(rival.den, n), transform);
+    good->value = pooled_value(stat_sum(own.num, n), stat_sum(own.den, n), transform);
 }
 
-static void judge(struct good *t, const struct goal *g, const struct evidence *v,
+static void judge(struct good *good, const struct goal *goal, const struct evidence *evidence,
                   struct asgood_side own, struct asgood_side rival, size_t n, double alpha)
 {
     double *work = mem_zero(2 * n, sizeof *work);
-    const int lower = json_object_get(v->lower, g->kind.source) != NULL;
-    const struct asgood_kind kind = {
-        g->kind.transform, g->kind.higher < 0 ? !lower : g->kind.higher,
-        g->kind.transform == POOLED_PLAIN && !json_object_get(v->graded, g->kind.source)};
-    const struct asgood p = asgood_test(own, rival, n, &kind, &g->margin, work);
-    measure(t, g, &kind, own, rival, n, 1 - 2 * alpha, work);
-    t->is_worse = p.worse <= alpha;
-    t->reason = isnan(p.good) ? "all prompts have the same quality" : NULL;
-    t->shown = t->reason ? -1 : p.good <= alpha;
+    const int lower = json_object_get(evidence->lower, goal->kind.source) != NULL;
+    const struct asgood_kind kind = {goal->kind.transform,
+                                     goal->kind.higher < 0 ? !lower : goal->kind.higher,
+                                     goal->kind.transform == POOLED_PLAIN &&
+                                         !json_object_get(evidence->graded, goal->kind.source)};
+    const struct asgood asgood = asgood_test(own, rival, n, &kind, &goal->margin, work);
+    measure(good, goal, &kind, own, rival, n, 1 - 2 * alpha, work);
+    good->is_worse = asgood.worse <= alpha;
+    good->reason = isnan(asgood.good) ? "all prompts have the same quality" : NULL;
+    good->shown = good->reason ? -1 : asgood.good <= alpha;
     free(work);
 }
 
-static int is_random(const struct evidence *v, const char *point)
+static int is_random(const struct evidence *evidence, const char *point)
 {
-    return json_is_true(json_object_get(evidence_about(v, point), "weights_random"));
+    return json_is_true(json_object_get(evidence_about(evidence, point), "weights_random"));
 }
 
-struct good goal_test(const struct goal *g, const struct evidence *v, const char *base,
+struct good goal_test(const struct goal *goal, const struct evidence *evidence, const char *base,
                       const char *point, double alpha)
 {
-    struct good t = {{NAN, NAN, NAN}, NAN, NAN, 0, 0, -1, 0, "not scored"};
-    const json_t *x = base ? json_object_get(v->quality, base) : NULL;
-    const json_t *y = point ? json_object_get(v->quality, point) : NULL;
-    x = json_object_get(x, g->kind.source);
-    y = json_object_get(y, g->kind.source);
-    size_t most = json_object_size(x) + 1;
+    struct good good = {{NAN, NAN, NAN}, NAN, NAN, 0, 0, -1, 0, "not scored"};
+    const json_t *own = base ? json_object_get(evidence->quality, base) : NULL;
+    const json_t *rival = point ? json_object_get(evidence->quality, point) : NULL;
+    own = json_object_get(own, goal->kind.source);
+    rival = json_object_get(rival, goal->kind.source);
+    size_t most = json_object_size(own) + 1;
     double *room = mem_zero(4 * most, sizeof *room);
-    struct prompt_sums a = {room, room + most}, b = {room + 2 * most, room + 3 * most};
-    t.prompts = pair_up(g, v, x, y, &a, &b);
-    if (is_random(v, base) || is_random(v, point))
-        t.reason = "random weights";
-    else if (t.prompts && t.prompts < ASGOOD_LEAST)
-        t.reason = ASGOOD_FEW;
-    else if (t.prompts)
-        judge(&t, g, v, (struct asgood_side){b.num, b.den}, (struct asgood_side){a.num, a.den},
-              t.prompts, alpha);
+    struct prompt_sums own_sums = {room, room + most},
+                       rival_sums = {room + 2 * most, room + 3 * most};
+    good.prompts = pair_up(goal, evidence, own, rival, &own_sums, &rival_sums);
+    if (is_random(evidence, base) || is_random(evidence, point))
+        good.reason = "random weights";
+    else if (good.prompts && good.prompts < ASGOOD_LEAST)
+        good.reason = ASGOOD_FEW;
+    else if (good.prompts)
+        judge(&good, goal, evidence, (struct asgood_side){rival_sums.num, rival_sums.den},
+              (struct asgood_side){own_sums.num, own_sums.den}, good.prompts, alpha);
     free(room);
-    return t;
+    return good;
 }

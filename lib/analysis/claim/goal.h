@@ -18,7 +18,7 @@ struct goal {
 /* Reads "sum:accuracy:0.05,story:judge_ppl:0.1" or, for all prompts, "judge_ppl:0.1"; separated by
  * commas or spaces. Returns how many goals, or -1 (EXIT_BAD_USAGE). */
 int goal_parse(const char *text, struct goal goal[GOALS_MAX], struct err *e);
-void goal_free(struct goal *g, int n);
+void goal_free(struct goal *goal, int n);
 
 /* The quality of a point against that of its base. */
 struct good {
@@ -31,5 +31,5 @@ struct good {
     const char *reason;     /* why it was not tested; static */
 };
 /* alpha: one-sided level; 0.025 for a single test. */
-struct good goal_test(const struct goal *g, const struct evidence *v, const char *base,
+struct good goal_test(const struct goal *goal, const struct evidence *evidence, const char *base,
                       const char *point, double alpha);

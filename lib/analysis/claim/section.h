@@ -3,4 +3,4 @@
 
 #include "lib/analysis/claim/finding.h"
 
-void section_all(json_t *list, const struct findings *f);
+void section_all(json_t *list, const struct findings *findings);

@@ -9,87 +9,87 @@
 #include "lib/analysis/words/display.h"
 #include "lib/record/rec.h"
 
-json_t *statement_task(const char *s)
+json_t *statement_task(const char *text)
 {
-    return s ? json_string(s) : json_null();
+    return text ? json_string(text) : json_null();
 }
 
 json_t *statement_add(json_t *list, const char *name, const char *of, int primary, int decided)
 {
-    json_t *c = json_object();
-    json_object_set_new(c, "name", json_string(name));
+    json_t *cell = json_object();
+    json_object_set_new(cell, "name", json_string(name));
     if (of)
-        json_object_set_new(c, "key", json_string(of));
-    json_object_set_new(c, "primary", json_boolean(primary));
-    json_object_set_new(c, "decided", json_boolean(decided));
-    json_array_append_new(list, c);
-    return c;
+        json_object_set_new(cell, "key", json_string(of));
+    json_object_set_new(cell, "primary", json_boolean(primary));
+    json_object_set_new(cell, "decided", json_boolean(decided));
+    json_array_append_new(list, cell);
+    return cell;
 }
 
-void statement_text(json_t *c, const char *key, struct buf *b)
+void statement_text(json_t *cell, const char *key, struct buf *text)
 {
-    if (b->len)
-        json_object_set_new(c, key, json_string(b->data));
-    buf_free(b);
+    if (text->len)
+        json_object_set_new(cell, key, json_string(text->data));
+    buf_free(text);
 }
 
-void statement_sentence(json_t *c, struct buf *b)
+void statement_sentence(json_t *cell, struct buf *text)
 {
-    if (b->len && b->data[0] >= 'a' && b->data[0] <= 'z')
-        b->data[0] = (char)(b->data[0] - 'a' + 'A');
-    statement_text(c, "text", b);
+    if (text->len && text->data[0] >= 'a' && text->data[0] <= 'z')
+        text->data[0] = (char)(text->data[0] - 'a' + 'A');
+    statement_text(cell, "text", text);
 }
 
-const char *statement_clock(const struct findings *f)
+const char *statement_clock(const struct findings *findings)
 {
-    return f->clock == PAIRS_CPU ? "cpu" : "wall";
+    return findings->clock == PAIRS_CPU ? "cpu" : "wall";
 }
 
 static const char *const statement_verdicts[] = {[RATIO_SAME] = "SAME", [RATIO_ABOVE] = "SLOWER",
                                        [RATIO_BELOW] = "FASTER", [RATIO_UNDECIDED] = "UNDECIDED"};
 
-void statement_interval(json_t *c, const struct interval *x, const char *reason)
+void statement_interval(json_t *cell, const struct interval *interval, const char *reason)
 {
-    rec_set_number(c, "value", x->value, reason ? reason : "not measured");
-    rec_set_number(c, "lo", x->lo, reason ? reason : "not measured");
-    rec_set_number(c, "hi", x->hi, reason ? reason : "not measured");
+    rec_set_number(cell, "value", interval->value, reason ? reason : "not measured");
+    rec_set_number(cell, "lo", interval->lo, reason ? reason : "not measured");
+    rec_set_number(cell, "hi", interval->hi, reason ? reason : "not measured");
 }
 
-void statement_versus(json_t *c, const struct findings *f, const struct versus *x)
+void statement_versus(json_t *cell, const struct findings *findings, const struct versus *versus)
 {
-    json_object_set_new(c, "task", statement_task(x->task));
-    json_object_set_new(c, "clock", json_string(statement_clock(f)));
-    json_object_set_new(c, "verdict", json_string(statement_verdicts[x->verdict]));
-    statement_interval(c, &x->x, x->reason);
-    json_object_set_new(c, "unit", json_string("x"));
-    if (x->reason)
+    json_object_set_new(cell, "task", statement_task(versus->task));
+    json_object_set_new(cell, "clock", json_string(statement_clock(findings)));
+    json_object_set_new(cell, "verdict", json_string(statement_verdicts[versus->verdict]));
+    statement_interval(cell, &versus->x, versus->reason);
+    json_object_set_new(cell, "unit", json_string("x"));
+    if (versus->reason)
         return;
-    rec_set_int(c, "launches", (int64_t)x->launches);
-    rec_set_int(c, "prompts", (int64_t)x->prompts);
-    rec_set_int(c, "comparisons", (int64_t)x->comparisons);
-    json_object_set_new(c, "llada", json_string(x->llada->point));
-    json_object_set_new(c, "llama", json_string(x->llama->point));
+    rec_set_int(cell, "launches", (int64_t)versus->launches);
+    rec_set_int(cell, "prompts", (int64_t)versus->prompts);
+    rec_set_int(cell, "comparisons", (int64_t)versus->comparisons);
+    json_object_set_new(cell, "llada", json_string(versus->llada->point));
+    json_object_set_new(cell, "llama", json_string(versus->llama->point));
 }
 
-void statement_goal(json_t *c, const struct goal *g)
+void statement_goal(json_t *cell, const struct goal *goal)
 {
-    json_object_set_new(c, "task", statement_task(g->task));
-    json_object_set_new(c, "quality_metric", json_string(g->metric));
-    json_object_set_new(c, "margin", json_real(g->margin.by));
-    json_object_set_new(c, "margin_relative", json_boolean(g->margin.relative));
+    json_object_set_new(cell, "task", statement_task(goal->task));
+    json_object_set_new(cell, "quality_metric", json_string(goal->metric));
+    json_object_set_new(cell, "margin", json_real(goal->margin.by));
+    json_object_set_new(cell, "margin_relative", json_boolean(goal->margin.relative));
 }
 
-const char *statement_never(const struct finding *g)
+const char *statement_never(const struct finding *finding)
 {
-    return g->state == FINDING_UNTESTED ? wording_reason(g->reason)
-           : g->state == FINDING_WORSE
+    return finding->state == FINDING_UNTESTED ? wording_reason(finding->reason)
+           : finding->state == FINDING_WORSE
                ? "LLaDA does not match LLaMA, even with the most steps measured"
                : "LLaDA is not shown to match LLaMA, even with the most steps measured";
 }
 
-void statement_bytes(struct buf *b, const struct findings *f)
+void statement_bytes(struct buf *text, const struct findings *findings)
 {
-    display_value(b, f->memory.metric, f->memory.llada);
-    buf_text(b, " against ");
-    display_value(b, f->memory.metric, f->memory.llama);
+    display_value(text, findings->memory.metric, findings->memory.llada);
+    buf_text(text, " against ");
+    display_value(text, findings->memory.metric, findings->memory.llama);
 }

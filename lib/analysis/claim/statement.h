@@ -9,18 +9,18 @@
 json_t *statement_add(json_t *list, const char *name, const char *of, int primary, int decided);
 /* Sets a member to the text of the buf, if there is any, and frees the buf. A sentence is the
  * member `text`; its first letter becomes a capital. */
-void statement_text(json_t *c, const char *key, struct buf *b);
-void statement_sentence(json_t *c, struct buf *b);
+void statement_text(json_t *cell, const char *key, struct buf *text);
+void statement_sentence(json_t *cell, struct buf *text);
 /* Sets value, lo and hi, or their reason. */
-void statement_interval(json_t *c, const struct interval *x, const char *reason);
+void statement_interval(json_t *cell, const struct interval *interval, const char *reason);
 /* Sets task, clock, verdict, interval, launches, prompts and the two points. */
-void statement_versus(json_t *c, const struct findings *f, const struct versus *x);
+void statement_versus(json_t *cell, const struct findings *findings, const struct versus *versus);
 /* Sets task, quality_metric, margin, margin_relative. */
-void statement_goal(json_t *c, const struct goal *g);
+void statement_goal(json_t *cell, const struct goal *goal);
 json_t *statement_task(const char *task); /* NULL: null, all prompts; the caller's reference */
 
-const char *statement_clock(const struct findings *f); /* "cpu", "wall" */
+const char *statement_clock(const struct findings *findings); /* "cpu", "wall" */
 /* Why a goal is not met. Static. */
-const char *statement_never(const struct finding *g);
+const char *statement_never(const struct finding *finding);
 /* Appends "9.6 MB against 9.1 MB". */
-void statement_bytes(struct buf *b, const struct findings *f);
+void statement_bytes(struct buf *text, const struct findings *findings);

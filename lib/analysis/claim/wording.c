@@ -14,11 +14,11 @@
 #include "lib/stat/asgood.h"
 
 /* The number of words, separated by spaces. */
-static size_t count_words(const char *s)
+static size_t count_words(const char *text)
 {
     size_t n = 0;
-    for (; *s; s++)
-        n += *s != ' ' && (s[1] == ' ' || !s[1]);
+    for (; *text; text++)
+        n += *text != ' ' && (text[1] == ' ' || !text[1]);
     return n;
 }
 
@@ -29,110 +29,110 @@ static int decimals(double x)
     return x < 0.0995 ? 3 : x < 9.995 ? 2 : x < 99.95 ? 1 : 0;
 }
 
-static void put_interval(struct buf *b, const struct versus *x)
+static void put_interval(struct buf *text, const struct versus *versus)
 {
-    const int n = decimals(x->x.value);
-    buf_format(b, " [%.*f, %.*f]", n, x->x.lo, n, x->x.hi);
+    const int n = decimals(versus->x.value);
+    buf_format(text, " [%.*f, %.*f]", n, versus->x.lo, n, versus->x.hi);
 }
 
-void wording_times(struct buf *b, const struct versus *x)
+void wording_times(struct buf *text, const struct versus *versus)
 {
-    buf_format(b, "%.*f times", decimals(x->x.value), x->x.value);
-    put_interval(b, x);
+    buf_format(text, "%.*f times", decimals(versus->x.value), versus->x.value);
+    put_interval(text, versus);
 }
 
 /* Appends "takes 1.40 times as long [1.31, 1.50]"; verb: "take" or "takes". */
-static void put_takes(struct buf *b, const char *verb, const struct versus *x,
+static void put_takes(struct buf *text, const char *verb, const struct versus *versus,
                       enum pairs_clock clock, int has_interval)
 {
     const int is_cpu = clock == PAIRS_CPU;
-    if (x->verdict == RATIO_SAME)
-        buf_format(b, "%s the same %s (%.*f times", verb, is_cpu ? "processor time" : "time",
-                   decimals(x->x.value), x->x.value);
+    if (versus->verdict == RATIO_SAME)
+        buf_format(text, "%s the same %s (%.*f times", verb, is_cpu ? "processor time" : "time",
+                   decimals(versus->x.value), versus->x.value);
     else
-        buf_format(b, "%s %.*f times %s", verb, decimals(x->x.value), x->x.value,
+        buf_format(text, "%s %.*f times %s", verb, decimals(versus->x.value), versus->x.value,
                    is_cpu ? "the processor time" : "as long");
     if (has_interval)
-        put_interval(b, x);
-    buf_text(b, x->verdict == RATIO_SAME        ? ")"
-                : x->verdict == RATIO_UNDECIDED ? ", faster or slower undecided"
-                                                : "");
+        put_interval(text, versus);
+    buf_text(text, versus->verdict == RATIO_SAME        ? ")"
+                   : versus->verdict == RATIO_UNDECIDED ? ", faster or slower undecided"
+                                                        : "");
 }
 
-void wording_takes(struct buf *b, const struct versus *x, enum pairs_clock clock)
+void wording_takes(struct buf *text, const struct versus *versus, enum pairs_clock clock)
 {
-    put_takes(b, "takes", x, clock, 1);
+    put_takes(text, "takes", versus, clock, 1);
 }
 
-void wording_pace(struct buf *b, const struct contender *c)
+void wording_pace(struct buf *text, const struct contender *contender)
 {
-    const double pace = c->length / c->steps;
+    const double pace = contender->length / contender->steps;
     if (pace > 1)
-        buf_format(b, "%.3g tokens a step", pace);
+        buf_format(text, "%.3g tokens a step", pace);
     else
-        buf_text(b, "one token a step");
+        buf_text(text, "one token a step");
 }
 
-const char *wording_task(const struct goal *g)
+const char *wording_task(const struct goal *goal)
 {
     static const char *const plurals[][2] = {{"sum", "sums"}, {"story", "stories"}};
-    for (size_t i = 0; i < sizeof plurals / sizeof *plurals && g->task; i++)
-        if (!strcmp(plurals[i][0], g->task))
+    for (size_t i = 0; i < sizeof plurals / sizeof *plurals && goal->task; i++)
+        if (!strcmp(plurals[i][0], goal->task))
             return plurals[i][1];
-    return g->task ? g->task : "";
+    return goal->task ? goal->task : "";
 }
 
-char *wording_metric(const struct goal *g)
+char *wording_metric(const struct goal *goal)
 {
-    char *s = mem_text(!strcmp(g->metric, "judge_ppl") ? "judge perplexity"
-                       : !strcmp(g->metric, "ppl")     ? "perplexity"
-                                                       : g->metric);
-    for (char *c = s; *c; c++)
+    char *text = mem_text(!strcmp(goal->metric, "judge_ppl") ? "judge perplexity"
+                          : !strcmp(goal->metric, "ppl")     ? "perplexity"
+                                                             : goal->metric);
+    for (char *c = text; *c; c++)
         *c = *c == '_' ? ' ' : *c;
-    return s;
+    return text;
 }
 
-static void put_margin(struct buf *b, const struct goal *g)
+static void put_margin(struct buf *text, const struct goal *goal)
 {
-    if (g->margin.relative)
-        buf_format(b, "%.4g %%", 100 * g->margin.by);
-    else if (g->kind.transform == POOLED_PLAIN)
-        buf_format(b, "%.4g points", 100 * g->margin.by);
+    if (goal->margin.relative)
+        buf_format(text, "%.4g %%", 100 * goal->margin.by);
+    else if (goal->kind.transform == POOLED_PLAIN)
+        buf_format(text, "%.4g points", 100 * goal->margin.by);
     else
-        buf_format(b, "%.4g", g->margin.by);
+        buf_format(text, "%.4g", goal->margin.by);
 }
 
-void wording_margin(struct buf *b, const struct goal *g)
+void wording_margin(struct buf *text, const struct goal *goal)
 {
-    char *metric = wording_metric(g);
-    buf_format(b, "%s within ", metric);
-    put_margin(b, g);
+    char *metric = wording_metric(goal);
+    buf_format(text, "%s within ", metric);
+    put_margin(text, goal);
     free(metric);
 }
 
 /* Appends "(accuracy within 5 points)", without a margin "(accuracy)". */
-static void put_quality(struct buf *b, const struct goal *g, int has_margin)
+static void put_quality(struct buf *text, const struct goal *goal, int has_margin)
 {
-    char *metric = wording_metric(g);
-    buf_text(b, "(");
+    char *metric = wording_metric(goal);
+    buf_text(text, "(");
     if (has_margin)
-        wording_margin(b, g);
+        wording_margin(text, goal);
     else
-        buf_text(b, metric);
-    buf_text(b, ")");
+        buf_text(text, metric);
+    buf_text(text, ")");
     free(metric);
 }
 
-static void put_llama(struct buf *b, const struct goal *g, int has_margin)
+static void put_llama(struct buf *text, const struct goal *goal, int has_margin)
 {
-    const char *task = wording_task(g);
-    buf_format(b, "LLaMA%s%s ", *task ? " on " : "", task);
-    put_quality(b, g, has_margin);
+    const char *task = wording_task(goal);
+    buf_format(text, "LLaMA%s%s ", *task ? " on " : "", task);
+    put_quality(text, goal, has_margin);
 }
 
-void wording_llama(struct buf *b, const struct goal *g)
+void wording_llama(struct buf *text, const struct goal *goal)
 {
-    put_llama(b, g, 1);
+    put_llama(text, goal, 1);
 }
 
 const char *wording_reason(const char *reason)
@@ -162,41 +162,43 @@ const char *wording_selftest(enum selftest is)
 
 /* ---- decided or not ---- */
 
-static int goal_is_decided(const struct finding *g)
+static int goal_is_decided(const struct finding *finding)
 {
-    return (g->state == FINDING_FROM || g->state == FINDING_WORSE) && finding_is_decided(&g->equal);
+    return (finding->state == FINDING_FROM || finding->state == FINDING_WORSE) &&
+           finding_is_decided(&finding->equal);
 }
 
-static int is_random(const struct finding *g)
+static int is_random(const struct finding *finding)
 {
-    return g->state == FINDING_UNTESTED && g->reason && !strcmp(g->reason, "random weights");
+    return finding->state == FINDING_UNTESTED && finding->reason &&
+           !strcmp(finding->reason, "random weights");
 }
 
-const json_t *wording_ranking(const struct evidence *v, const struct goal *g)
+const json_t *wording_ranking(const struct evidence *evidence, const struct goal *goal)
 {
-    const json_t *r, *of_all = NULL;
+    const json_t *record, *of_all = NULL;
     size_t i;
-    json_array_foreach(evidence_list(v, "ranking"), i, r) {
-        const char *task = rec_text(r, "task");
-        if (!rec_is(r, "metric", g->kind.name))
+    json_array_foreach(evidence_list(evidence, "ranking"), i, record) {
+        const char *task = rec_text(record, "task");
+        if (!rec_is(record, "metric", goal->kind.name))
             continue;
-        if (task && g->task && !strcmp(task, g->task))
-            return r;
-        of_all = of_all || task ? of_all : r;
+        if (task && goal->task && !strcmp(task, goal->task))
+            return record;
+        of_all = of_all || task ? of_all : record;
     }
     return of_all;
 }
 
-int wording_is_decided(const struct findings *f)
+int wording_is_decided(const struct findings *findings)
 {
-    int all = !wording_selftest(finding_selftest(f->evidence, f->clock));
-    for (int i = 0; i < f->n; i++) {
-        const json_t *ranking = wording_ranking(f->evidence, f->v[i].goal);
-        all &= (goal_is_decided(&f->v[i]) ||
-                (is_random(&f->v[i]) && finding_is_decided(&f->v[i].equal))) &&
+    int all = !wording_selftest(finding_selftest(findings->evidence, findings->clock));
+    for (int i = 0; i < findings->n; i++) {
+        const json_t *ranking = wording_ranking(findings->evidence, findings->v[i].goal);
+        all &= (goal_is_decided(&findings->v[i]) ||
+                (is_random(&findings->v[i]) && finding_is_decided(&findings->v[i].equal))) &&
                (!ranking || rec_is(ranking, "verdict", "HOLDS"));
     }
-    return f->n ? all : all && finding_is_decided(&f->vanilla);
+    return findings->n ? all : all && finding_is_decided(&findings->vanilla);
 }
 
 /* ---- the answer ---- */
@@ -210,117 +212,121 @@ static const struct brevity shorter[] = {
 };
 
 /* Appends "LLaDA with 64 steps takes 21.0 times as long as LLaMA [19.1, 23.2]". */
-static void put_time_alone(struct buf *b, const struct versus *x, enum pairs_clock clock)
+static void put_time_alone(struct buf *text, const struct versus *versus, enum pairs_clock clock)
 {
-    const int n = decimals(x->x.value);
-    buf_text(b, "LLaDA");
-    if (x->llada->steps > 0)
-        buf_format(b, " with %.0f steps", x->llada->steps);
-    buf_format(b, " takes %.*f times %s", n, x->x.value,
+    const int n = decimals(versus->x.value);
+    buf_text(text, "LLaDA");
+    if (versus->llada->steps > 0)
+        buf_format(text, " with %.0f steps", versus->llada->steps);
+    buf_format(text, " takes %.*f times %s", n, versus->x.value,
                clock == PAIRS_CPU ? "LLaMA's processor time" : "as long as LLaMA");
-    put_interval(b, x);
-    if (x->verdict == RATIO_UNDECIDED)
-        buf_text(b, ", faster or slower undecided");
+    put_interval(text, versus);
+    if (versus->verdict == RATIO_UNDECIDED)
+        buf_text(text, ", faster or slower undecided");
 }
 
 /* Appends the ratio to the fastest LLaMA, if its verdict is another than that to plain LLaMA. */
-static void put_rival(struct buf *b, const struct finding *g, int has_interval)
+static void put_rival(struct buf *text, const struct finding *finding, int has_interval)
 {
-    const struct versus *x = &g->rival;
-    const int wins = g->equal.verdict == RATIO_BELOW || g->equal.verdict == RATIO_SAME;
-    if (g->equal.reason || !wins || !x->comparisons || x->reason ||
-        x->verdict == g->equal.verdict)
+    const struct versus *versus = &finding->rival;
+    const int wins = finding->equal.verdict == RATIO_BELOW || finding->equal.verdict == RATIO_SAME;
+    if (finding->equal.reason || !wins || !versus->comparisons || versus->reason ||
+        versus->verdict == finding->equal.verdict)
         return;
-    buf_format(b, ", but %.*f times", decimals(x->x.value), x->x.value);
+    buf_format(text, ", but %.*f times", decimals(versus->x.value), versus->x.value);
     if (has_interval)
-        put_interval(b, x);
-    buf_format(b, " against LLaMA %s", x->llama->name);
+        put_interval(text, versus);
+    buf_format(text, " against LLaMA %s", versus->llama->name);
 }
 
 /* 1: the answer may say how the times of this goal compare. A self-test that fails leaves only the
  * result of the quality test. */
-static int is_timed(const struct finding *g, const struct findings *f)
+static int is_timed(const struct finding *finding, const struct findings *findings)
 {
-    return !g->equal.reason && !wording_selftest(finding_selftest(f->evidence, f->clock));
+    return !finding->equal.reason &&
+           !wording_selftest(finding_selftest(findings->evidence, findings->clock));
 }
 
 /* Appends the time of a goal that is met; has_interval: with its interval. */
-static void put_cost(struct buf *b, const struct finding *g, const struct findings *f,
-                     const struct brevity *full, int has_interval)
+static void put_cost(struct buf *text, const struct finding *finding,
+                     const struct findings *findings, const struct brevity *full, int has_interval)
 {
-    if (!is_timed(g, f))
+    if (!is_timed(finding, findings))
         return;
-    put_takes(b, " and takes", &g->equal, f->clock, has_interval);
+    put_takes(text, " and takes", &finding->equal, findings->clock, has_interval);
     if (full->rival)
-        put_rival(b, g, has_interval);
+        put_rival(text, finding, has_interval);
 }
 
 /* Appends the first goal of an answer. */
-static void put_goal(struct buf *b, const struct finding *g, const struct findings *f,
-                     const struct brevity *full)
+static void put_goal(struct buf *text, const struct finding *finding,
+                     const struct findings *findings, const struct brevity *full)
 {
     const int has_interval = full->intervals > 0;
-    if (g->state == FINDING_UNTESTED) {
-        if (!g->equal.reason)
-            put_time_alone(b, &g->equal, f->clock);
+    if (finding->state == FINDING_UNTESTED) {
+        if (!finding->equal.reason)
+            put_time_alone(text, &finding->equal, findings->clock);
         return;
     }
-    buf_text(b, "LLaDA ");
-    if (g->state == FINDING_FROM)
-        buf_format(b, "needs %s%.0f steps to match ", isnan(g->below) ? "at most " : "", g->at);
+    buf_text(text, "LLaDA ");
+    if (finding->state == FINDING_FROM)
+        buf_format(text, "needs %s%.0f steps to match ", isnan(finding->below) ? "at most " : "",
+                   finding->at);
     else
-        buf_text(b, g->state == FINDING_WORSE ? "does not match " : "is not shown to match ");
-    put_llama(b, g->goal, full->margin);
-    if (g->state == FINDING_FROM) {
-        put_cost(b, g, f, full, has_interval);
+        buf_text(text,
+                 finding->state == FINDING_WORSE ? "does not match " : "is not shown to match ");
+    put_llama(text, finding->goal, full->margin);
+    if (finding->state == FINDING_FROM) {
+        put_cost(text, finding, findings, full, has_interval);
         return;
     }
-    buf_format(b, ", even with %.0f steps", g->timed->steps);
-    if (is_timed(g, f))
-        put_takes(b, ", which take", &g->equal, f->clock, has_interval);
+    buf_format(text, ", even with %.0f steps", finding->timed->steps);
+    if (is_timed(finding, findings))
+        put_takes(text, ", which take", &finding->equal, findings->clock, has_interval);
 }
 
 /* Appends a further goal as a sentence of its own. */
-static void put_next(struct buf *b, const struct finding *g, const struct findings *f,
-                     const struct brevity *full, int has_interval)
+static void put_next(struct buf *text, const struct finding *finding,
+                     const struct findings *findings, const struct brevity *full, int has_interval)
 {
-    const char *task = wording_task(g->goal);
-    buf_format(b, "%sOn %s ", b->len ? ". " : "", *task ? task : "all prompts");
-    put_quality(b, g->goal, full->margin && g->state != FINDING_UNTESTED);
-    if (g->state == FINDING_UNTESTED)
-        buf_format(b, " %s", wording_reason(g->reason));
-    else if (g->state == FINDING_FROM) {
-        buf_format(b, " LLaDA needs %s%.0f steps", isnan(g->below) ? "at most " : "", g->at);
-        put_cost(b, g, f, full, has_interval);
+    const char *task = wording_task(finding->goal);
+    buf_format(text, "%sOn %s ", text->len ? ". " : "", *task ? task : "all prompts");
+    put_quality(text, finding->goal, full->margin && finding->state != FINDING_UNTESTED);
+    if (finding->state == FINDING_UNTESTED)
+        buf_format(text, " %s", wording_reason(finding->reason));
+    else if (finding->state == FINDING_FROM) {
+        buf_format(text, " LLaDA needs %s%.0f steps", isnan(finding->below) ? "at most " : "",
+                   finding->at);
+        put_cost(text, finding, findings, full, has_interval);
     } else
-        buf_format(b, " %.0f steps are not %s", g->timed->steps,
-                   g->state == FINDING_WORSE ? "enough" : "shown to be enough");
+        buf_format(text, " %.0f steps are not %s", finding->timed->steps,
+                   finding->state == FINDING_WORSE ? "enough" : "shown to be enough");
 }
 
 /* The reason why nothing is decided, without a full stop; NULL: the answer itself has it. The
  * caller frees. */
-static char *find_obstacle(const struct findings *f)
+static char *find_obstacle(const struct findings *findings)
 {
-    const struct finding *g = f->n ? &f->v[0] : NULL;
-    const struct versus *x = g ? &g->equal : &f->vanilla;
-    const char *selftest = wording_selftest(finding_selftest(f->evidence, f->clock));
-    const int has_llama = contender_plain(&f->contenders, 0) != NULL;
-    const int has_llada = contender_plain(&f->contenders, 1) != NULL;
+    const struct finding *finding = findings->n ? &findings->v[0] : NULL;
+    const struct versus *versus = finding ? &finding->equal : &findings->vanilla;
+    const char *selftest = wording_selftest(finding_selftest(findings->evidence, findings->clock));
+    const int has_llama = contender_plain(&findings->contenders, 0) != NULL;
+    const int has_llada = contender_plain(&findings->contenders, 1) != NULL;
     if (!has_llama || !has_llada)
         return mem_text(has_llada   ? "no LLaMA was measured beside LLaDA"
                         : has_llama ? "no plain LLaDA was measured beside LLaMA"
                                     : "neither LLaDA nor LLaMA was measured");
     if (selftest)
         return mem_text(selftest);
-    if (x->reason)
-        return mem_format("%s, so times are not compared", wording_reason(x->reason));
-    for (int i = 0; i < f->n; i++)
-        if (f->v[i].state == FINDING_UNTESTED && !is_random(&f->v[i]))
-            return mem_text(wording_reason(f->v[i].reason));
-    for (int i = 0; i < f->n; i++) {
-        const json_t *r = wording_ranking(f->evidence, f->v[i].goal);
-        if (r && !rec_is(r, "verdict", "HOLDS"))
-            return mem_text(rec_is(r, "verdict", "FLIPS")
+    if (versus->reason)
+        return mem_format("%s, so times are not compared", wording_reason(versus->reason));
+    for (int i = 0; i < findings->n; i++)
+        if (findings->v[i].state == FINDING_UNTESTED && !is_random(&findings->v[i]))
+            return mem_text(wording_reason(findings->v[i].reason));
+    for (int i = 0; i < findings->n; i++) {
+        const json_t *record = wording_ranking(findings->evidence, findings->v[i].goal);
+        if (record && !rec_is(record, "verdict", "HOLDS"))
+            return mem_text(rec_is(record, "verdict", "FLIPS")
                                 ? "the order of points flips over templates and seeds"
                                 : "the order of points is not shown to hold over templates and "
                                   "seeds");
@@ -329,77 +335,79 @@ static char *find_obstacle(const struct findings *f)
 }
 
 /* The goals in the order of the answer: tested ones first. Returns how many. */
-static int order_goals(const struct findings *f, const struct finding *list[GOALS_MAX])
+static int order_goals(const struct findings *findings, const struct finding *list[GOALS_MAX])
 {
     int n = 0;
     for (int untested = 0; untested < 2; untested++)
-        for (int i = 0; i < f->n; i++)
-            if ((f->v[i].state == FINDING_UNTESTED) == untested)
-                list[n++] = &f->v[i];
+        for (int i = 0; i < findings->n; i++)
+            if ((findings->v[i].state == FINDING_UNTESTED) == untested)
+                list[n++] = &findings->v[i];
     return n;
 }
 
-static void put_way(struct buf *b, const struct findings *f)
+static void put_way(struct buf *text, const struct findings *findings)
 {
-    const struct finding *g = &f->v[0];
-    if (f->n != 1 || g->best_of < 0 || g->best.reason || !wording_is_decided(f))
+    const struct finding *finding = &findings->v[0];
+    if (findings->n != 1 || finding->best_of < 0 || finding->best.reason ||
+        !wording_is_decided(findings))
         return;
-    buf_format(b, "; with %s ", g->best.llada->name);
-    wording_times(b, &g->best);
+    buf_format(text, "; with %s ", finding->best.llada->name);
+    wording_times(text, &finding->best);
 }
 
-static void put_clauses(struct buf *b, const struct findings *f, const struct brevity *full)
+static void put_clauses(struct buf *text, const struct findings *findings,
+                        const struct brevity *full)
 {
     const struct finding *list[GOALS_MAX];
-    int n = order_goals(f, list), said = 0, left = 0;
+    int n = order_goals(findings, list), said = 0, left = 0;
     for (int i = 0; i < n; i++) {
         if (i && list[i]->reason && list[0]->reason && !strcmp(list[i]->reason, list[0]->reason))
             continue;
         if (i >= full->goals)
             left++;
         else if (!said++)
-            put_goal(b, list[i], f, full);
+            put_goal(text, list[i], findings, full);
         else
-            put_next(b, list[i], f, full, full->intervals > i);
+            put_next(text, list[i], findings, full, full->intervals > i);
     }
-    if (!n && !f->vanilla.reason)
-        put_time_alone(b, &f->vanilla, f->clock);
+    if (!n && !findings->vanilla.reason)
+        put_time_alone(text, &findings->vanilla, findings->clock);
     if (full->way && n)
-        put_way(b, f);
+        put_way(text, findings);
     if (left)
-        buf_format(b, "; %d more %s below", left, left > 1 ? "tasks are" : "task is");
+        buf_format(text, "; %d more %s below", left, left > 1 ? "tasks are" : "task is");
 }
 
-static void compose(struct buf *b, const struct findings *f, const struct brevity *full)
+static void compose(struct buf *text, const struct findings *findings, const struct brevity *full)
 {
     struct buf clauses = {0};
-    char *why = find_obstacle(f);
-    const int decided = wording_is_decided(f);
-    if (contender_plain(&f->contenders, 0) && contender_plain(&f->contenders, 1))
-        put_clauses(&clauses, f, full);
+    char *why = find_obstacle(findings);
+    const int decided = wording_is_decided(findings);
+    if (contender_plain(&findings->contenders, 0) && contender_plain(&findings->contenders, 1))
+        put_clauses(&clauses, findings, full);
     if (!decided)
-        buf_format(b, "Undecided: %s%s", why ? why : "", why && clauses.len ? ". " : "");
-    else if (f->n && is_random(&f->v[0]))
-        buf_text(b, "The weights are random, so quality is not compared. ");
+        buf_format(text, "Undecided: %s%s", why ? why : "", why && clauses.len ? ". " : "");
+    else if (findings->n && is_random(&findings->v[0]))
+        buf_text(text, "The weights are random, so quality is not compared. ");
     else if (full->machine)
-        buf_text(b, "On this machine ");
+        buf_text(text, "On this machine ");
     if (clauses.len)
-        buf_text(b, clauses.data);
-    buf_text(b, ".");
+        buf_text(text, clauses.data);
+    buf_text(text, ".");
     buf_free(&clauses);
     free(why);
 }
 
-void wording_answer(struct buf *b, const struct findings *f)
+void wording_answer(struct buf *buffer, const struct findings *findings)
 {
     struct buf text = {0};
     for (size_t i = 0; i < sizeof shorter / sizeof *shorter; i++) {
         buf_clear(&text);
-        compose(&text, f, &shorter[i]);
+        compose(&text, findings, &shorter[i]);
         if (count_words(text.data) <= WORDING_MOST)
             break;
     }
     assert(count_words(text.data) <= WORDING_MOST);
-    buf_text(b, text.data);
+    buf_text(buffer, text.data);
     buf_free(&text);
 }

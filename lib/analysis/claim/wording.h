@@ -10,27 +10,28 @@ enum { WORDING_MOST = 40 };
 
 /* 1: every goal is decided, the self-test passed, and where the order of the points was judged over
  * templates and seeds (ranking records), it holds for the metric and task of every goal. */
-int wording_is_decided(const struct findings *f);
+int wording_is_decided(const struct findings *findings);
 /* Each function appends. */
-void wording_machine(struct buf *b, const struct evidence *v); /* "AMD EPYC (Zen 3), 2 cores" */
-void wording_question(struct buf *b, const struct findings *f);
-void wording_answer(struct buf *b, const struct findings *f);
-void wording_sure(struct buf *b, const struct findings *f);
+void wording_machine(struct buf *text,
+                     const struct evidence *evidence); /* "AMD EPYC (Zen 3), 2 cores" */
+void wording_question(struct buf *text, const struct findings *findings);
+void wording_answer(struct buf *buffer, const struct findings *findings);
+void wording_sure(struct buf *text, const struct findings *findings);
 
 /* ---- parts, for notes and sections ---- */
 
-void wording_times(struct buf *b, const struct versus *x);    /* "1.40 times [1.31, 1.50]" */
+void wording_times(struct buf *text, const struct versus *versus); /* "1.40 times [1.31, 1.50]" */
 /* "takes 1.40 times as long [1.31, 1.50]"; the words depend on clock and verdict. */
-void wording_takes(struct buf *b, const struct versus *x, enum pairs_clock clock);
-void wording_pace(struct buf *b, const struct contender *c);  /* "8 tokens a step" */
-void wording_margin(struct buf *b, const struct goal *g);     /* "accuracy within 5 points" */
-const char *wording_task(const struct goal *g);               /* "sums"; "" for all prompts */
-void wording_llama(struct buf *b, const struct goal *g); /* "LLaMA on sums (accuracy ...)" */
-char *wording_metric(const struct goal *g); /* "judge perplexity"; the caller frees */
+void wording_takes(struct buf *text, const struct versus *versus, enum pairs_clock clock);
+void wording_pace(struct buf *text, const struct contender *contender);  /* "8 tokens a step" */
+void wording_margin(struct buf *text, const struct goal *goal);     /* "accuracy within 5 points" */
+const char *wording_task(const struct goal *goal);               /* "sums"; "" for all prompts */
+void wording_llama(struct buf *text, const struct goal *goal); /* "LLaMA on sums (accuracy ...)" */
+char *wording_metric(const struct goal *goal); /* "judge perplexity"; the caller frees */
 /* The reason of a null ratio in words, "other work disturbed the timed launches". Borrowed. */
 const char *wording_reason(const char *reason);
 /* The ranking record of the goal's metric and task, else of its metric over all tasks; NULL: the
  * order was not judged. */
-const json_t *wording_ranking(const struct evidence *v, const struct goal *g);
+const json_t *wording_ranking(const struct evidence *evidence, const struct goal *goal);
 /* Why the self-test did not pass; NULL: it passed, or there is none. Static. */
 const char *wording_selftest(enum selftest is);

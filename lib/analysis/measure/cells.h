@@ -22,7 +22,8 @@ struct cells { /* begins as zeroes */
 
 /* Takes a timed answer. disturbed 1: its wall time does not count, but its processor time does,
  * because other processes do not add to that. */
-void cells_add(struct cells *c, const struct timing *t, const json_t *record, int disturbed);
+void cells_add(struct cells *cells, const struct timing *timing, const json_t *record,
+               int disturbed);
 /* Sets ids, tasks, launches, e2e_ns, cpu_ns and disturbed_cells in `record`. */
-void cells_put(struct cells *c, json_t *record);
-void cells_free(struct cells *c);
+void cells_put(struct cells *cells, json_t *record);
+void cells_free(struct cells *cells);

@@ -10,41 +10,41 @@
 #include "lib/base/mem.h"
 #include "lib/record/rec.h"
 
-int idle_add(struct idle *l, const json_t *r, struct err *e)
+int idle_add(struct idle *idle, const json_t *record, struct err *e)
 {
-    const char *model = rec_text(r, "model"), *device = rec_text(r, "device_name");
-    double watts = rec_number(r, "power_w");
+    const char *model = rec_text(record, "model"), *device = rec_text(record, "device_name");
+    double watts = rec_number(record, "power_w");
     if (!model || watts < 0)
         return err_set(e, EXIT_BAD_DATA, "idle: expected a model and its watts, got %s and %.15g",
                        model ? model : "none", watts);
-    if (isnan(watts) || rec_int(r, "foreign_processes", 0) > 0)
+    if (isnan(watts) || rec_int(record, "foreign_processes", 0) > 0)
         return 0;
-    MEM_GROW(l->v, l->n, l->cap);
-    size_t at = l->n++;
-    for (; at && l->v[at - 1].watts > watts; at--)
-        l->v[at] = l->v[at - 1];
-    l->v[at] = (struct idle_power){mem_text(model), mem_text(device ? device : ""),
-                                   rec_int(r, "launch", 0), watts};
+    MEM_GROW(idle->v, idle->n, idle->cap);
+    size_t at = idle->n++;
+    for (; at && idle->v[at - 1].watts > watts; at--)
+        idle->v[at] = idle->v[at - 1];
+    idle->v[at] = (struct idle_power){mem_text(model), mem_text(device ? device : ""),
+                                      rec_int(record, "launch", 0), watts};
     return 0;
 }
 
-double idle_watts(const struct idle *l, const char *model, const char *device, int64_t launch)
+double idle_watts(const struct idle *idle, const char *model, const char *device, int64_t launch)
 {
     double sum = 0, n = 0;
-    for (size_t i = 0; i < l->n; i++)
-        if (model && l->v[i].launch == launch && !strcmp(l->v[i].model, model) &&
-            !strcmp(l->v[i].device, device ? device : "")) {
-            sum += l->v[i].watts;
+    for (size_t i = 0; i < idle->n; i++)
+        if (model && idle->v[i].launch == launch && !strcmp(idle->v[i].model, model) &&
+            !strcmp(idle->v[i].device, device ? device : "")) {
+            sum += idle->v[i].watts;
             n++;
         }
     return sum / n;
 }
 
-void idle_free(struct idle *l)
+void idle_free(struct idle *idle)
 {
-    for (size_t i = 0; i < l->n; i++) {
-        free(l->v[i].model);
-        free(l->v[i].device);
+    for (size_t i = 0; i < idle->n; i++) {
+        free(idle->v[i].model);
+        free(idle->v[i].device);
     }
-    free(l->v);
+    free(idle->v);
 }

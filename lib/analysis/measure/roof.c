@@ -9,13 +9,13 @@
 #include "lib/analysis/records/source.h"
 #include "lib/record/rec.h"
 
-int roof_take(struct roof *r, const json_t *record)
+int roof_take(struct roof *roof, const json_t *record)
 {
     if (strcmp(rec_kind(record), "roofline") || !json_is_true(json_object_get(record, "ceiling")))
         return 0;
-    if (!r->list)
-        r->list = json_array();
-    json_array_append_new(r->list, json_deep_copy(record));
+    if (!roof->list)
+        roof->list = json_array();
+    json_array_append_new(roof->list, json_deep_copy(record));
     return 1;
 }
 
@@ -32,38 +32,38 @@ static int same_place(const json_t *ceiling, const json_t *about)
 
 /* The largest ceiling `key`; unit NULL: of any unit. NaN: none. Ceilings of the record's own file
  * come first: a machine need not be as fast at another time. */
-static double highest_ceiling(const struct roof *r, const json_t *about, const char *key,
+static double highest_ceiling(const struct roof *roof, const json_t *about, const char *key,
                               const char *unit)
 {
     double best[2] = {NAN, NAN}; /* of the same file; of any */
     size_t i;
-    const json_t *c;
-    json_array_foreach(r->list, i, c) {
-        const char *roof_unit = rec_text(c, "unit");
-        if (!same_place(c, about) || (unit && (!roof_unit || strcmp(roof_unit, unit))))
+    const json_t *cell;
+    json_array_foreach(roof->list, i, cell) {
+        const char *roof_unit = rec_text(cell, "unit");
+        if (!same_place(cell, about) || (unit && (!roof_unit || strcmp(roof_unit, unit))))
             continue;
-        for (int k = !source_same_file(c, about); k < 2; k++)
-            best[k] = fmax(best[k], rec_number(c, key)); /* fmax ignores NaN */
+        for (int k = !source_same_file(cell, about); k < 2; k++)
+            best[k] = fmax(best[k], rec_number(cell, key)); /* fmax ignores NaN */
     }
     return isnan(best[0]) ? best[1] : best[0];
 }
 
-struct roof_limit roof_find(const struct roof *r, const json_t *about)
+struct roof_limit roof_find(const struct roof *roof, const json_t *about)
 {
     const char *unit = rec_text(about, "flops_unit");
     struct roof_limit limit = {NAN, NAN, NULL};
     if (!unit)
         limit.why = "the work was not counted";
-    else if (!r->list)
+    else if (!roof->list)
         limit.why = "no ceilings in the input";
-    else if (isnan(limit.bytes_per_s = highest_ceiling(r, about, "bytes_per_s", NULL)))
+    else if (isnan(limit.bytes_per_s = highest_ceiling(roof, about, "bytes_per_s", NULL)))
         limit.why = "no ceilings of this device and number of threads";
-    else if (isnan(limit.flops_per_s = highest_ceiling(r, about, "flops_per_s", unit)))
-        limit.flops_per_s = highest_ceiling(r, about, "flops_per_s", "f32");
+    else if (isnan(limit.flops_per_s = highest_ceiling(roof, about, "flops_per_s", unit)))
+        limit.flops_per_s = highest_ceiling(roof, about, "flops_per_s", "f32");
     return limit;
 }
 
-void roof_free(struct roof *r)
+void roof_free(struct roof *roof)
 {
-    json_decref(r->list);
+    json_decref(roof->list);
 }

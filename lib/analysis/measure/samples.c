@@ -19,16 +19,16 @@ static const struct { size_t value, by; } places[METRICS] = {
     [PER_STEP] = {AT(committed), AT(steps)}};
 _Static_assert(AT(launch) == 0, "0 is the place of no metric");
 
-void samples_add(struct samples *s, const struct samples_answer *a, const double *ns_per_token,
-                 const double *tokens, size_t gaps)
+void samples_add(struct samples *samples, const struct samples_answer *answer,
+                 const double *ns_per_token, const double *tokens, size_t gaps)
 {
     for (size_t i = 0; i < gaps; i++) {
-        MEM_GROW(s->gap, s->gaps, s->cap_gaps);
-        s->gap[s->gaps++] = (struct samples_gap){ns_per_token[i], tokens[i]};
+        MEM_GROW(samples->gap, samples->gaps, samples->cap_gaps);
+        samples->gap[samples->gaps++] = (struct samples_gap){ns_per_token[i], tokens[i]};
     }
-    MEM_GROW(s->answer, s->n, s->cap);
-    s->answer[s->n] = *a;
-    s->answer[s->n++].gaps = gaps;
+    MEM_GROW(samples->answer, samples->n, samples->cap);
+    samples->answer[samples->n] = *answer;
+    samples->answer[samples->n++].gaps = gaps;
 }
 
 int samples_are_limited(const struct samples_limits *limits)
@@ -36,70 +36,73 @@ int samples_are_limited(const struct samples_limits *limits)
     return limits->ns[SAMPLES_TTFT] > 0 || limits->ns[SAMPLES_ITL] > 0;
 }
 
-double samples_is_good(const struct samples_answer *a, const struct samples_limits *limits)
+double samples_is_good(const struct samples_answer *answer, const struct samples_limits *limits)
 {
     const double *most = limits->ns;
     const int first = most[SAMPLES_TTFT] > 0, rest = most[SAMPLES_ITL] > 0;
     if (!samples_are_limited(limits))
         return NAN;
-    if ((first && (a->ttft > most[SAMPLES_TTFT] || a->to_eos <= 0)) ||
-        (rest && a->tpot > most[SAMPLES_ITL]))
+    if ((first && (answer->ttft > most[SAMPLES_TTFT] || answer->to_eos <= 0)) ||
+        (rest && answer->tpot > most[SAMPLES_ITL]))
         return 0;
-    const int unknown = (first && isnan(a->ttft)) ||
-                        (rest && isnan(a->tpot) && a->to_eos > 1 && !(a->emissions > 0));
+    const int unknown = (first && isnan(answer->ttft)) ||
+                        (rest && isnan(answer->tpot) && answer->to_eos > 1 &&
+                         !(answer->emissions > 0));
     return unknown ? (double)NAN : 1;
 }
 
-int samples_has(enum metric f)
+int samples_has(enum metric metric)
 {
-    return places[f].value || f == ITL || f == VISIBLE_GAP;
+    return places[metric].value || metric == ITL || metric == VISIBLE_GAP;
 }
 
 /* Gaps as samples of ITL, or of the pauses that a reader sees. */
-static size_t gaps_of(const struct samples *s, enum metric f, struct launch_sample *out)
+static size_t gaps_of(const struct samples *samples, enum metric metric, struct launch_sample *out)
 {
-    const struct samples_gap *g = s->gap;
-    for (size_t i = 0; out && i < s->n; i++)
-        for (size_t k = 0; k < s->answer[i].gaps; k++, g++)
-            *out++ = f == ITL ? (struct launch_sample){s->answer[i].launch, g->ns, g->tokens}
-                              : (struct launch_sample){s->answer[i].launch, g->ns * g->tokens, 1};
-    return s->gaps;
+    const struct samples_gap *gap = samples->gap;
+    for (size_t i = 0; out && i < samples->n; i++)
+        for (size_t k = 0; k < samples->answer[i].gaps; k++, gap++)
+            *out++ = metric == ITL
+                         ? (struct launch_sample){samples->answer[i].launch, gap->ns, gap->tokens}
+                         : (struct launch_sample){samples->answer[i].launch, gap->ns * gap->tokens,
+                                                  1};
+    return samples->gaps;
 }
 
-static double number_at(const struct samples_answer *a, size_t place)
+static double number_at(const struct samples_answer *answer, size_t place)
 {
-    return *(const double *)(const void *)((const char *)a + place);
+    return *(const double *)(const void *)((const char *)answer + place);
 }
 
-size_t samples_of(const struct samples *s, enum metric f, struct launch_sample *out)
+size_t samples_of(const struct samples *samples, enum metric metric, struct launch_sample *out)
 {
     size_t n = 0;
-    if (!places[f].value)
-        return gaps_of(s, f, out);
-    for (size_t i = 0; i < s->n; i++) {
-        const struct samples_answer *a = &s->answer[i];
-        double value = number_at(a, places[f].value),
-               over = places[f].by ? number_at(a, places[f].by) : 1;
+    if (!places[metric].value)
+        return gaps_of(samples, metric, out);
+    for (size_t i = 0; i < samples->n; i++) {
+        const struct samples_answer *answer = &samples->answer[i];
+        double value = number_at(answer, places[metric].value),
+               over = places[metric].by ? number_at(answer, places[metric].by) : 1;
         if (isnan(value) || !(over > 0))
             continue;
         if (out)
-            out[n] = (struct launch_sample){a->launch, value / over, 1};
+            out[n] = (struct launch_sample){answer->launch, value / over, 1};
         n++;
     }
     return n;
 }
 
-void samples_turns(const struct samples *s, struct launch_turn *out)
+void samples_turns(const struct samples *samples, struct launch_turn *out)
 {
-    for (size_t i = 0; i < s->n; i++) {
-        const struct samples_answer *a = &s->answer[i];
-        out[i] = (struct launch_turn){a->launch, a->round, a->seq, a->e2e};
+    for (size_t i = 0; i < samples->n; i++) {
+        const struct samples_answer *answer = &samples->answer[i];
+        out[i] = (struct launch_turn){answer->launch, answer->round, answer->seq, answer->e2e};
     }
 }
 
-void samples_free(struct samples *s)
+void samples_free(struct samples *samples)
 {
-    free(s->answer);
-    free(s->gap);
-    *s = (struct samples){0};
+    free(samples->answer);
+    free(samples->gap);
+    *samples = (struct samples){0};
 }

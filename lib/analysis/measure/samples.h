@@ -31,16 +31,16 @@ int samples_are_limited(const struct samples_limits *limits); /* 1: by one limit
 /* 1: within the limits, 0: not; NaN: there are none, or a time that decides is not known. An answer
  * whose tokens came all at once has no time per token: it keeps that limit. An answer without
  * tokens has no first token: it fails the limit on the first token. */
-double samples_is_good(const struct samples_answer *a, const struct samples_limits *limits);
+double samples_is_good(const struct samples_answer *answer, const struct samples_limits *limits);
 
 /* Takes an answer and its gaps from events_gaps(): ns per token, and the number of tokens. */
-void samples_add(struct samples *s, const struct samples_answer *a, const double *ns_per_token,
-                 const double *tokens, size_t gaps);
+void samples_add(struct samples *samples, const struct samples_answer *answer,
+                 const double *ns_per_token, const double *tokens, size_t gaps);
 
 /* 1: the values of the metric are in a struct samples. */
-int samples_has(enum metric f);
+int samples_has(enum metric metric);
 /* The values of a metric for launch_summarize(). Returns how many; out NULL: only counted. */
-size_t samples_of(const struct samples *s, enum metric f, struct launch_sample *out);
+size_t samples_of(const struct samples *samples, enum metric metric, struct launch_sample *out);
 /* out[n]: the E2E of all answers for launch_turns_steady(). */
-void samples_turns(const struct samples *s, struct launch_turn *out);
-void samples_free(struct samples *s);
+void samples_turns(const struct samples *samples, struct launch_turn *out);
+void samples_free(struct samples *samples);

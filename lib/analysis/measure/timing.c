@@ -25,17 +25,17 @@ static const char *const memory_reasons[TIMING_MEMORY] = {
     "requested_peak_bytes_reason", "allocated_peak_bytes_reason", "reserved_peak_bytes_reason",
     "device_peak_bytes_reason", "process_peak_bytes_reason"};
 
-static int number(const json_t *r, const char *key, double lo, double hi, double *out,
+static int number(const json_t *record, const char *key, double lo, double hi, double *out,
                   struct err *e)
 {
-    const json_t *v = json_object_get(r, key);
+    const json_t *value = json_object_get(record, key);
     *out = NAN;
-    if (!v || json_is_null(v))
+    if (!value || json_is_null(value))
         return 0;
-    *out = json_number_value(v);
-    if (!json_is_number(v))
+    *out = json_number_value(value);
+    if (!json_is_number(value))
         return err_set(e, EXIT_BAD_DATA, "%s: expected a number from %.16g to %.16g, got %s", key,
-                       lo, hi, rec_type(v));
+                       lo, hi, rec_type(value));
     if (!(*out >= lo && *out <= hi))
         return err_set(e, EXIT_BAD_DATA, "%s: expected a number from %.16g to %.16g, got %.16g",
                        key, lo, hi, *out);
@@ -43,10 +43,10 @@ static int number(const json_t *r, const char *key, double lo, double hi, double
 }
 
 /* A count. */
-static int count(const json_t *r, const char *key, double lo, double hi, double *out,
+static int count(const json_t *record, const char *key, double lo, double hi, double *out,
                  struct err *e)
 {
-    if (number(r, key, lo, hi, out, e))
+    if (number(record, key, lo, hi, out, e))
         return -1;
     return *out > floor(*out)
                ? err_set(e, EXIT_BAD_DATA, "%s: expected a whole number, got %.16g", key, *out)
@@ -54,36 +54,37 @@ static int count(const json_t *r, const char *key, double lo, double hi, double 
 }
 
 /* A whole number from 0 to 2^53; `otherwise` when absent. */
-static int read_count(const json_t *r, const char *key, int64_t otherwise, int64_t *out,
+static int read_count(const json_t *record, const char *key, int64_t otherwise, int64_t *out,
                       struct err *e)
 {
-    const json_t *v = json_object_get(r, key);
-    *out = rec_int(r, key, otherwise);
+    const json_t *value = json_object_get(record, key);
+    *out = rec_int(record, key, otherwise);
     int in_range = *out >= 0 && (double)*out <= TIME_LIMIT;
-    if (!v || json_is_null(v) || (json_is_integer(v) && in_range))
+    if (!value || json_is_null(value) || (json_is_integer(value) && in_range))
         return 0;
     return err_set(e, EXIT_BAD_DATA, "%s: expected a whole number from 0, got %s", key,
-                   !json_is_integer(v) ? (json_is_real(v) ? "another" : rec_type(v))
+                   !json_is_integer(value) ? (json_is_real(value) ? "another" : rec_type(value))
                    : *out < 0          ? "one below"
                                        : "one above 2^53");
 }
 
-/* Reads a list of whole numbers from 0 into t->list until the next one is read. Returns how many;
- * -1: it is absent or null; -2: *e filled. */
-static int64_t whole_list(struct timing *t, const json_t *r, const char *key, struct err *e)
+/* Reads a list of whole numbers from 0 into timing->list until the next one is read. Returns how
+ * many; -1: it is absent or null; -2: *e filled. */
+static int64_t whole_list(struct timing *timing, const json_t *record, const char *key,
+                          struct err *e)
 {
-    const json_t *v = json_object_get(r, key), *one;
+    const json_t *value = json_object_get(record, key), *one;
     size_t i;
-    if (!v || json_is_null(v))
+    if (!value || json_is_null(value))
         return -1;
-    if (!json_is_array(v)) {
-        err_set(e, EXIT_BAD_DATA, "%s: expected an array, got %s", key, rec_type(v));
+    if (!json_is_array(value)) {
+        err_set(e, EXIT_BAD_DATA, "%s: expected an array, got %s", key, rec_type(value));
         return -2;
     }
-    json_array_foreach(v, i, one) {
-        MEM_GROW(t->list, i, t->cap_list);
-        t->list[i] = json_is_integer(one) ? json_integer_value(one) : -1;
-        if (t->list[i] < 0) {
+    json_array_foreach(value, i, one) {
+        MEM_GROW(timing->list, i, timing->cap_list);
+        timing->list[i] = json_is_integer(one) ? json_integer_value(one) : -1;
+        if (timing->list[i] < 0) {
             err_set(e, EXIT_BAD_DATA, "%s[%zu]: expected a whole number from 0", key, i);
             return -2;
         }
@@ -92,21 +93,22 @@ static int64_t whole_list(struct timing *t, const json_t *r, const char *key, st
 }
 
 /* Makes the lists hold n emissions. */
-static void make_room(struct timing *t, size_t n)
+static void make_room(struct timing *timing, size_t n)
 {
-    if (n <= t->cap_emits)
+    if (n <= timing->cap_emits)
         return;
-    t->cap_emits = 2 * n;
-    t->emit_ns = mem_resize(t->emit_ns, t->cap_emits, sizeof *t->emit_ns);
-    t->emit_tokens = mem_resize(t->emit_tokens, t->cap_emits, sizeof *t->emit_tokens);
+    timing->cap_emits = 2 * n;
+    timing->emit_ns = mem_resize(timing->emit_ns, timing->cap_emits, sizeof *timing->emit_ns);
+    timing->emit_tokens = mem_resize(timing->emit_tokens, timing->cap_emits,
+                                     sizeof *timing->emit_tokens);
 }
 
-static int read_events(struct timing *t, const json_t *r, struct err *e)
+static int read_events(struct timing *timing, const json_t *record, struct err *e)
 {
-    const json_t *at = json_object_get(r, "emit_ns");
+    const json_t *at = json_object_get(record, "emit_ns");
     if (at && !json_is_null(at) && !json_is_array(at))
         return err_set(e, EXIT_BAD_DATA, "emit_ns: expected an array, got %s", rec_type(at));
-    int64_t tokens = whole_list(t, r, "emit_tokens", e);
+    int64_t tokens = whole_list(timing, record, "emit_tokens", e);
     if (tokens < -1)
         return -1;
     size_t n = json_array_size(at);
@@ -114,94 +116,100 @@ static int read_events(struct timing *t, const json_t *r, struct err *e)
     if (n != (size_t)tokens)
         return err_set(e, EXIT_BAD_DATA, "emit_tokens: expected %zu entries like emit_ns, got %zu",
                        n, (size_t)tokens);
-    make_room(t, n);
-    t->n_emits = n;
+    make_room(timing, n);
+    timing->n_emits = n;
     for (size_t i = 0; i < n; i++) {
         const json_t *one = json_array_get(at, i);
-        t->emit_ns[i] = json_number_value(one);
-        t->emit_tokens[i] = (double)t->list[i];
-        if (!json_is_number(one) || !(t->emit_ns[i] >= (i ? t->emit_ns[i - 1] : 0)) ||
-            !(t->emit_ns[i] < TIME_LIMIT))
+        timing->emit_ns[i] = json_number_value(one);
+        timing->emit_tokens[i] = (double)timing->list[i];
+        if (!json_is_number(one) || !(timing->emit_ns[i] >= (i ? timing->emit_ns[i - 1] : 0)) ||
+            !(timing->emit_ns[i] < TIME_LIMIT))
             return err_set(e, EXIT_BAD_DATA, "emit_ns[%zu]: expected times that do not fall, got "
-                           "%.16g after %.16g", i, t->emit_ns[i], i ? t->emit_ns[i - 1] : 0);
+                           "%.16g after %.16g", i, timing->emit_ns[i],
+                           i ? timing->emit_ns[i - 1] : 0);
     }
     return 0;
 }
 
-static int read_work(struct timing *t, const json_t *r, struct err *e)
+static int read_work(struct timing *timing, const json_t *record, struct err *e)
 {
-    return number(r, "model_flops", 0, WORK_LIMIT, &t->model_flops, e) ||
-           number(r, "model_bytes", 0, WORK_LIMIT, &t->model_bytes, e) ||
-           number(r, "prefill_flops", 0, WORK_LIMIT, &t->prefill_flops, e) ||
-           number(r, "prefill_bytes", 0, WORK_LIMIT, &t->prefill_bytes, e) ||
-           number(r, "prefill_ns", 1, TIME_LIMIT, &t->prefill_ns, e);
+    return number(record, "model_flops", 0, WORK_LIMIT, &timing->model_flops, e) ||
+           number(record, "model_bytes", 0, WORK_LIMIT, &timing->model_bytes, e) ||
+           number(record, "prefill_flops", 0, WORK_LIMIT, &timing->prefill_flops, e) ||
+           number(record, "prefill_bytes", 0, WORK_LIMIT, &timing->prefill_bytes, e) ||
+           number(record, "prefill_ns", 1, TIME_LIMIT, &timing->prefill_ns, e);
 }
 
 /* Joules of the batch: end - begin of a counter that must not fall. */
-static int set_energy(struct timing *t, const char *of, double begin, double end, struct err *e)
+static int set_energy(struct timing *timing, const char *of, double begin, double end,
+                      struct err *e)
 {
-    t->energy_j = end - begin;
-    return t->energy_j < 0 ? err_set(e, EXIT_BAD_DATA, "%s.energy_end_j: expected at least %.15g, "
-                                     "got %.15g", of, begin, end)
-                           : 0;
+    timing->energy_j = end - begin;
+    return timing->energy_j < 0 ? err_set(e, EXIT_BAD_DATA,
+                                          "%s.energy_end_j: expected at least %.15g, "
+                                          "got %.15g", of, begin, end)
+                                : 0;
 }
 
 /* Joules of the processor packages; their counters tick once a millisecond. */
-static int read_packages(struct timing *t, const json_t *host, struct err *e)
+static int read_packages(struct timing *timing, const json_t *host, struct err *e)
 {
     double begin, end, ns;
     if (number(host, "energy_begin_j", 0, TIME_LIMIT, &begin, e) ||
         number(host, "energy_end_j", 0, TIME_LIMIT, &end, e) ||
         number(host, "window_ns", 0, TIME_LIMIT, &ns, e))
         return err_prefix(e, "host");
-    t->energy_ticks = ns / 1e6;
-    t->energy_whole = 1;
-    if (set_energy(t, "host", begin, end, e))
+    timing->energy_ticks = ns / 1e6;
+    timing->energy_whole = 1;
+    if (set_energy(timing, "host", begin, end, e))
         return -1;
-    t->energy_reason = isnan(t->energy_j) ? rec_text(host, "energy_j_reason") : NULL;
+    timing->energy_reason = isnan(timing->energy_j) ? rec_text(host, "energy_j_reason") : NULL;
     return 0;
 }
 
-static int read_gpu(struct timing *t, const json_t *gpu, struct err *e)
+static int read_gpu(struct timing *timing, const json_t *gpu, struct err *e)
 {
     double begin, end;
     if (number(gpu, "energy_begin_j", 0, TIME_LIMIT, &begin, e) ||
         number(gpu, "energy_end_j", 0, TIME_LIMIT, &end, e) ||
-        count(gpu, "energy_ticks", 0, TIME_LIMIT, &t->energy_ticks, e) ||
-        number(gpu, "power_integral_j", 0, TIME_LIMIT, &t->power_integral_j, e) ||
-        count(gpu, "samples", 0, TIME_LIMIT, &t->looks, e) ||
-        count(gpu, "power_capped_samples", 0, TIME_LIMIT, &t->capped, e))
+        count(gpu, "energy_ticks", 0, TIME_LIMIT, &timing->energy_ticks, e) ||
+        number(gpu, "power_integral_j", 0, TIME_LIMIT, &timing->power_integral_j, e) ||
+        count(gpu, "samples", 0, TIME_LIMIT, &timing->looks, e) ||
+        count(gpu, "power_capped_samples", 0, TIME_LIMIT, &timing->capped, e))
         return err_prefix(e, "gpu");
-    if (t->capped > t->looks)
+    if (timing->capped > timing->looks)
         return err_set(e, EXIT_BAD_DATA, "gpu.power_capped_samples: expected at most samples, "
-                       "%.16g, got %.16g", t->looks, t->capped);
-    t->energy_whole = 0;
-    t->energy_reason = NULL; /* few ticks in a batch are allowed: launches may have enough */
-    return set_energy(t, "gpu", begin, end, e);
+                       "%.16g, got %.16g", timing->looks, timing->capped);
+    timing->energy_whole = 0;
+    timing->energy_reason = NULL; /* few ticks in a batch are allowed: launches may have enough */
+    return set_energy(timing, "gpu", begin, end, e);
 }
 
-static int read_memory(struct timing *t, const json_t *m, struct err *e)
+static int read_memory(struct timing *timing, const json_t *metric, struct err *e)
 {
     for (int i = 0; i < TIMING_MEMORY; i++) {
-        t->memory_reason[i] = rec_text(m, memory_reasons[i]);
-        if (number(m, timing_memory_names[i], 0, TIME_LIMIT, &t->memory[i], e))
+        timing->memory_reason[i] = rec_text(metric, memory_reasons[i]);
+        if (number(metric, timing_memory_names[i], 0, TIME_LIMIT, &timing->memory[i], e))
             return -1;
     }
     return 0;
 }
 
 /* Reads launch, batch and whether the batch was full. */
-static int read_place(struct timing *t, const json_t *r, struct err *e)
+static int read_place(struct timing *timing, const json_t *record, struct err *e)
 {
     double batch, filled;
-    if (read_count(r, "launch", 0, &t->launch, e) || read_count(r, "round", 0, &t->round, e) ||
-        read_count(r, "seq", 0, &t->seq, e) || read_count(r, "batch_id", -1, &t->batch_id, e) ||
-        count(r, "batch", 1, 1e9, &batch, e) || count(r, "batch_filled", 1, 1e9, &filled, e))
+    if (read_count(record, "launch", 0, &timing->launch, e) ||
+        read_count(record, "round", 0, &timing->round, e) ||
+        read_count(record, "seq", 0, &timing->seq, e) ||
+        read_count(record, "batch_id", -1, &timing->batch_id, e) ||
+        count(record, "batch", 1, 1e9, &batch, e) ||
+        count(record, "batch_filled", 1, 1e9, &filled, e))
         return -1;
     if (filled > batch)
         return err_set(e, EXIT_BAD_DATA, "batch_filled: expected at most batch, %.16g, got %.16g",
                        batch, filled);
-    t->partial = filled < batch;
+    timing->partial = filled < batch;
     return 0;
 }
 
@@ -214,51 +222,52 @@ static int not_after(const char *key, double value, const char *end, double limi
                    value);
 }
 
-static int times_agree(struct timing *t, const json_t *r, struct err *e)
+static int times_agree(struct timing *timing, const json_t *record, struct err *e)
 {
-    double last = t->n_emits ? t->emit_ns[t->n_emits - 1] : NAN;
-    if (not_after("ttft_ns", t->ttft_ns, "e2e_ns", t->e2e_ns, e) ||
-        not_after("ttft_commit_ns", t->ttft_commit_ns, "e2e_ns", t->e2e_ns, e) ||
-        not_after("ttf_block_ns", t->ttf_block_ns, "e2e_ns", t->e2e_ns, e) ||
-        not_after("emit_ns", last, "e2e_ns", t->e2e_ns, e) ||
-        not_after("e2e_ns", t->e2e_ns, "batch_ns", t->batch_ns, e) ||
-        not_after("prefill_ns", t->prefill_ns, "batch_ns", t->batch_ns, e) ||
-        not_after("prefill_flops", t->prefill_flops, "model_flops", t->model_flops, e) ||
-        not_after("prefill_bytes", t->prefill_bytes, "model_bytes", t->model_bytes, e))
+    double last = timing->n_emits ? timing->emit_ns[timing->n_emits - 1] : NAN;
+    if (not_after("ttft_ns", timing->ttft_ns, "e2e_ns", timing->e2e_ns, e) ||
+        not_after("ttft_commit_ns", timing->ttft_commit_ns, "e2e_ns", timing->e2e_ns, e) ||
+        not_after("ttf_block_ns", timing->ttf_block_ns, "e2e_ns", timing->e2e_ns, e) ||
+        not_after("emit_ns", last, "e2e_ns", timing->e2e_ns, e) ||
+        not_after("e2e_ns", timing->e2e_ns, "batch_ns", timing->batch_ns, e) ||
+        not_after("prefill_ns", timing->prefill_ns, "batch_ns", timing->batch_ns, e) ||
+        not_after("prefill_flops", timing->prefill_flops, "model_flops", timing->model_flops, e) ||
+        not_after("prefill_bytes", timing->prefill_bytes, "model_bytes", timing->model_bytes, e))
         return -1;
-    int64_t steps = whole_list(t, r, "step_ns", e);
+    int64_t steps = whole_list(timing, record, "step_ns", e);
     for (int64_t i = 1; i < steps; i++)
-        if (t->list[i] < t->list[i - 1])
+        if (timing->list[i] < timing->list[i - 1])
             return err_set(e, EXIT_BAD_DATA, "step_ns[%lld]: expected times that do not fall, got "
-                           "%lld after %lld", (long long)i, (long long)t->list[i],
-                           (long long)t->list[i - 1]);
+                           "%lld after %lld", (long long)i, (long long)timing->list[i],
+                           (long long)timing->list[i - 1]);
     return steps < -1 ? -1 : 0;
 }
 
-static int tokens_agree(struct timing *t, const json_t *r, struct err *e)
+static int tokens_agree(struct timing *timing, const json_t *record, struct err *e)
 {
-    int64_t ids = whole_list(t, r, "token_ids", e);
+    int64_t ids = whole_list(timing, record, "token_ids", e);
     if (ids < -1)
         return -1;
-    if (ids >= 0 && t->new_tokens != (double)ids) /* exact: counts */
+    if (ids >= 0 && timing->new_tokens != (double)ids) /* exact: counts */
         return err_set(e, EXIT_BAD_DATA, "new_tokens: expected the length of token_ids, %lld, got "
-                       "%.16g", (long long)ids, t->new_tokens);
+                       "%.16g", (long long)ids, timing->new_tokens);
     double sum = 0;
-    for (size_t i = 0; i < t->n_emits; i++)
-        sum += t->emit_tokens[i];
-    return not_after("tokens_to_eos", t->tokens_to_eos, "new_tokens", t->new_tokens, e) ||
-                   not_after("stop_tokens", t->stop_tokens, "new_tokens", t->new_tokens, e) ||
-                   not_after("emit_tokens", sum, "new_tokens", t->new_tokens, e)
+    for (size_t i = 0; i < timing->n_emits; i++)
+        sum += timing->emit_tokens[i];
+    return not_after("tokens_to_eos", timing->tokens_to_eos, "new_tokens", timing->new_tokens, e) ||
+                   not_after("stop_tokens", timing->stop_tokens, "new_tokens", timing->new_tokens,
+                             e) ||
+                   not_after("emit_tokens", sum, "new_tokens", timing->new_tokens, e)
                ? -1
                : 0;
 }
 
-static double words_of(const char *s, size_t n)
+static double words_of(const char *text, size_t n)
 {
     size_t words = 0;
     int before = 1; /* 1: the byte before is white space */
     for (size_t i = 0; i < n; i++) {
-        int space = s[i] == ' ' || (s[i] >= '\t' && s[i] <= '\r');
+        int space = text[i] == ' ' || (text[i] >= '\t' && text[i] <= '\r');
         words += before && !space;
         before = space;
     }
@@ -267,74 +276,76 @@ static double words_of(const char *s, size_t n)
 
 /* Sets the sizes of the text before the first stop id. A record with only the whole text has it if
  * no token follows a stop id. */
-static void read_text(struct timing *t, const json_t *r)
+static void read_text(struct timing *timing, const json_t *record)
 {
-    const json_t *text = json_object_get(r, "text_to_eos");
-    if (!json_is_string(text) && !(t->tokens_to_eos < t->new_tokens))
-        text = json_object_get(r, "text");
+    const json_t *text = json_object_get(record, "text_to_eos");
+    if (!json_is_string(text) && !(timing->tokens_to_eos < timing->new_tokens))
+        text = json_object_get(record, "text");
     size_t n = json_string_length(text);
     int is = json_is_string(text);
-    t->text_bytes = is ? (double)n : NAN;
-    t->text_words = is ? words_of(json_string_value(text), n) : NAN;
+    timing->text_bytes = is ? (double)n : NAN;
+    timing->text_words = is ? words_of(json_string_value(text), n) : NAN;
 }
 
-static int read_numbers(struct timing *t, const json_t *r, struct err *e)
+static int read_numbers(struct timing *timing, const json_t *record, struct err *e)
 {
-    if (read_place(t, r, e) || number(r, "e2e_ns", 1, TIME_LIMIT, &t->e2e_ns, e) ||
-        count(r, "new_tokens", 0, 1e9, &t->new_tokens, e) ||
-        count(r, "tokens_to_eos", 0, 1e9, &t->tokens_to_eos, e) ||
-        number(r, "batch_ns", 1, TIME_LIMIT, &t->batch_ns, e) ||
-        number(r, "ttft_ns", 0, TIME_LIMIT, &t->ttft_ns, e) ||
-        number(r, "ttft_commit_ns", 0, TIME_LIMIT, &t->ttft_commit_ns, e) ||
-        number(r, "ttf_block_ns", 0, TIME_LIMIT, &t->ttf_block_ns, e) ||
-        count(r, "canvas_positions", 0, TIME_LIMIT, &t->canvas_positions, e) ||
-        count(r, "denoise_steps", 0, TIME_LIMIT, &t->denoise_steps, e) ||
-        count(r, "committed_tokens", 0, TIME_LIMIT, &t->committed_tokens, e))
+    if (read_place(timing, record, e) ||
+        number(record, "e2e_ns", 1, TIME_LIMIT, &timing->e2e_ns, e) ||
+        count(record, "new_tokens", 0, 1e9, &timing->new_tokens, e) ||
+        count(record, "tokens_to_eos", 0, 1e9, &timing->tokens_to_eos, e) ||
+        number(record, "batch_ns", 1, TIME_LIMIT, &timing->batch_ns, e) ||
+        number(record, "ttft_ns", 0, TIME_LIMIT, &timing->ttft_ns, e) ||
+        number(record, "ttft_commit_ns", 0, TIME_LIMIT, &timing->ttft_commit_ns, e) ||
+        number(record, "ttf_block_ns", 0, TIME_LIMIT, &timing->ttf_block_ns, e) ||
+        count(record, "canvas_positions", 0, TIME_LIMIT, &timing->canvas_positions, e) ||
+        count(record, "denoise_steps", 0, TIME_LIMIT, &timing->denoise_steps, e) ||
+        count(record, "committed_tokens", 0, TIME_LIMIT, &timing->committed_tokens, e))
         return -1;
-    if (count(r, "rows", 0, TIME_LIMIT, &t->rows, e) ||
-        number(r, "cpu_ns", 0, TIME_LIMIT, &t->cpu_ns, e) ||
-        number(r, "tokenize_ns", 0, TIME_LIMIT, &t->tokenize_ns, e) ||
-        number(r, "prepare_ns", 0, TIME_LIMIT, &t->prepare_ns, e) ||
-        count(r, "prompt_tokens", 0, 1e9, &t->prompt_tokens, e) ||
-        count(r, "stop_tokens", 0, 1e9, &t->stop_tokens, e))
+    if (count(record, "rows", 0, TIME_LIMIT, &timing->rows, e) ||
+        number(record, "cpu_ns", 0, TIME_LIMIT, &timing->cpu_ns, e) ||
+        number(record, "tokenize_ns", 0, TIME_LIMIT, &timing->tokenize_ns, e) ||
+        number(record, "prepare_ns", 0, TIME_LIMIT, &timing->prepare_ns, e) ||
+        count(record, "prompt_tokens", 0, 1e9, &timing->prompt_tokens, e) ||
+        count(record, "stop_tokens", 0, 1e9, &timing->stop_tokens, e))
         return -1;
-    const char *stop = rec_text(r, "stop");
-    t->stopped = stop && !strcmp(stop, "eos");
-    const json_t *steady = json_object_get(r, "warmup_steady");
-    t->warmup_steady = json_is_boolean(steady) ? json_is_true(steady) : -1;
-    const json_t *gpu = json_object_get(r, "gpu");
-    if (read_gpu(t, gpu, e) ||
-        (!json_is_object(gpu) && read_packages(t, json_object_get(r, "host"), e)))
+    const char *stop = rec_text(record, "stop");
+    timing->stopped = stop && !strcmp(stop, "eos");
+    const json_t *steady = json_object_get(record, "warmup_steady");
+    timing->warmup_steady = json_is_boolean(steady) ? json_is_true(steady) : -1;
+    const json_t *gpu = json_object_get(record, "gpu");
+    if (read_gpu(timing, gpu, e) ||
+        (!json_is_object(gpu) && read_packages(timing, json_object_get(record, "host"), e)))
         return -1;
-    if (read_memory(t, json_object_get(r, "memory"), e))
+    if (read_memory(timing, json_object_get(record, "memory"), e))
         return err_prefix(e, "memory");
-    if (isnan(t->e2e_ns) || isnan(t->new_tokens))
+    if (isnan(timing->e2e_ns) || isnan(timing->new_tokens))
         return err_set(e, EXIT_BAD_DATA, "%s: expected a number, got none",
-                       isnan(t->e2e_ns) ? "e2e_ns" : "new_tokens");
-    t->tokens_to_eos = isnan(t->tokens_to_eos) ? t->new_tokens : t->tokens_to_eos;
-    t->batch_ns = isnan(t->batch_ns) ? t->e2e_ns : t->batch_ns;
-    read_text(t, r);
-    return read_work(t, r, e) || read_events(t, r, e) || times_agree(t, r, e) ||
-                   tokens_agree(t, r, e)
+                       isnan(timing->e2e_ns) ? "e2e_ns" : "new_tokens");
+    timing->tokens_to_eos = isnan(timing->tokens_to_eos) ? timing->new_tokens
+                                                         : timing->tokens_to_eos;
+    timing->batch_ns = isnan(timing->batch_ns) ? timing->e2e_ns : timing->batch_ns;
+    read_text(timing, record);
+    return read_work(timing, record, e) || read_events(timing, record, e) ||
+                   times_agree(timing, record, e) || tokens_agree(timing, record, e)
                ? -1
                : 0;
 }
 
-int timing_is_tainted(const json_t *r)
+int timing_is_tainted(const json_t *record)
 {
-    const json_t *taint = json_object_get(r, "tainted");
+    const json_t *taint = json_object_get(record, "tainted");
     return json_is_true(taint) || json_array_size(taint) > 0 || json_integer_value(taint) > 0;
 }
 
-enum timing_class timing_read(struct timing *t, const json_t *r, struct err *e)
+enum timing_class timing_read(struct timing *timing, const json_t *record, struct err *e)
 {
-    const json_t *id = json_object_get(r, "id");
-    const char *status = rec_text(r, "status"), *phase = rec_text(r, "phase");
+    const json_t *id = json_object_get(record, "id");
+    const char *status = rec_text(record, "status"), *phase = rec_text(record, "phase");
     if (!json_is_string(id) && !json_is_integer(id)) {
         err_set(e, EXIT_BAD_DATA, "id: expected a text, got %s", id ? "another type" : "none");
         return TIMING_BAD;
     }
-    if ((status && !strcmp(status, "oom")) || json_is_true(json_object_get(r, "batch_halved")))
+    if ((status && !strcmp(status, "oom")) || json_is_true(json_object_get(record, "batch_halved")))
         return TIMING_OOM;
     if (status && strcmp(status, "ok"))
         return TIMING_FAILED;
@@ -346,34 +357,34 @@ enum timing_class timing_read(struct timing *t, const json_t *r, struct err *e)
         err_set(e, EXIT_BAD_DATA, "phase: expected cold, warmup or timed, got '%s'", phase);
         return TIMING_BAD;
     }
-    return read_numbers(t, r, e)  ? TIMING_BAD
-           : timing_is_tainted(r) ? TIMING_TAINTED
-                                  : TIMING_TIMED;
+    return read_numbers(timing, record, e)  ? TIMING_BAD
+           : timing_is_tainted(record) ? TIMING_TAINTED
+                                       : TIMING_TIMED;
 }
 
 /* Checks that the answer has the length of its contract and a stop id where it says so. */
-static int verify_contract(const struct timing *t, const json_t *r, struct err *e)
+static int verify_contract(const struct timing *timing, const json_t *record, struct err *e)
 {
-    const char *contract = rec_text(r, "contract"), *stop = rec_text(r, "stop");
-    double length = about_length(r);
+    const char *contract = rec_text(record, "contract"), *stop = rec_text(record, "stop");
+    double length = about_length(record);
     int may_end = !contract || !strcmp(contract, "answer"), ended = stop && !strcmp(stop, "eos");
     if (contract && !isnan(length) && !(may_end && ended) &&
-        !(t->new_tokens >= length && t->new_tokens <= length))
+        !(timing->new_tokens >= length && timing->new_tokens <= length))
         return err_set(e, EXIT_BAD_DATA, "new_tokens: expected %.16g, the whole length (contract "
                        "%s, stop %s), got %.16g", length, contract, stop ? stop : "null",
-                       t->new_tokens);
-    if (stop && !ended && (t->stop_tokens > 0 || t->tokens_to_eos < t->new_tokens))
+                       timing->new_tokens);
+    if (stop && !ended && (timing->stop_tokens > 0 || timing->tokens_to_eos < timing->new_tokens))
         return err_set(e, EXIT_BAD_DATA, "stop: expected eos, as stop_tokens or tokens_to_eos tell "
                        "of a stop id, got %s", stop);
     return 0;
 }
 
-int timing_verify(const struct timing *t, const json_t *r, struct err *e)
+int timing_verify(const struct timing *timing, const json_t *record, struct err *e)
 {
-    if (verify_contract(t, r, e))
+    if (verify_contract(timing, record, e))
         return -1;
-    const double *peak = t->memory + 3;
-    const json_t *holds = json_object_get(json_object_get(r, "memory"), "layers_hold");
+    const double *peak = timing->memory + 3;
+    const json_t *holds = json_object_get(json_object_get(record, "memory"), "layers_hold");
     if (peak[0] > peak[1] || peak[1] > peak[2])
         return err_set(e, EXIT_BAD_DATA, "memory: expected requested <= allocated <= reserved, "
                        "got peaks %.16g, %.16g, %.16g", peak[0], peak[1], peak[2]);
@@ -383,33 +394,33 @@ int timing_verify(const struct timing *t, const json_t *r, struct err *e)
     return 0;
 }
 
-int timing_repeats(struct timing *t, json_t *outputs, const json_t *r)
+int timing_repeats(struct timing *timing, json_t *outputs, const json_t *record)
 {
-    const json_t *id = json_object_get(r, "id");
+    const json_t *id = json_object_get(record, "id");
     struct err none = {0}; /* they were read before */
-    int64_t ids = whole_list(t, r, "token_ids", &none);
-    size_t bytes = ids > 0 ? (size_t)ids * sizeof *t->list : 0;
-    const json_t *text = json_object_get(r, "text"); /* another stack sends no ids */
+    int64_t ids = whole_list(timing, record, "token_ids", &none);
+    size_t bytes = ids > 0 ? (size_t)ids * sizeof *timing->list : 0;
+    const json_t *text = json_object_get(record, "text"); /* another stack sends no ids */
     if (ids < 0 && !json_is_string(text))
         return -1;
-    const uint64_t h = ids < 0 && json_is_string(text)
-                           ? hash64_fnv(HASH64_FNV, json_string_value(text),
-                                        json_string_length(text))
-                           : hash64_fnv(HASH64_FNV, t->list, bytes);
+    const uint64_t hash = ids < 0 && json_is_string(text)
+                              ? hash64_fnv(HASH64_FNV, json_string_value(text),
+                                           json_string_length(text))
+                              : hash64_fnv(HASH64_FNV, timing->list, bytes);
     char *key = json_is_string(id) ? mem_text(json_string_value(id))
                                    : mem_format("%" JSON_INTEGER_FORMAT, json_integer_value(id));
     const json_t *had = json_object_get(outputs, key);
-    int differs = had ? json_integer_value(had) != (json_int_t)(h >> 1) : -1;
+    int differs = had ? json_integer_value(had) != (json_int_t)(hash >> 1) : -1;
     if (!had)
-        json_object_set_new(outputs, key, json_integer((json_int_t)(h >> 1)));
+        json_object_set_new(outputs, key, json_integer((json_int_t)(hash >> 1)));
     free(key);
     return differs;
 }
 
-void timing_free(struct timing *t)
+void timing_free(struct timing *timing)
 {
-    free(t->emit_ns);
-    free(t->emit_tokens);
-    free(t->list);
-    *t = (struct timing){0};
+    free(timing->emit_ns);
+    free(timing->emit_tokens);
+    free(timing->list);
+    *timing = (struct timing){0};
 }

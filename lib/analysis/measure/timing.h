@@ -50,17 +50,17 @@ struct timing {
     size_t cap_list;
 };
 
-/* Reads a generation record; sets *t for the classes with numbers. TIMING_BAD: *e filled. A record
- * is bad if it has a number out of range; a count that is not whole; a time after e2e_ns, or e2e_ns
- * after batch_ns; times or joules that fall; token counts that do not fit token_ids; a part larger
- * than its whole; a batch with no prompt or with more than its size. */
-enum timing_class timing_read(struct timing *t, const json_t *record, struct err *e);
+/* Reads a generation record; sets *timing for the classes with numbers. TIMING_BAD: *e filled. A
+ * record is bad if it has a number out of range; a count that is not whole; a time after e2e_ns, or
+ * e2e_ns after batch_ns; times or joules that fall; token counts that do not fit token_ids; a part
+ * larger than its whole; a batch with no prompt or with more than its size. */
+enum timing_class timing_read(struct timing *timing, const json_t *record, struct err *e);
 int timing_is_tainted(const json_t *record); /* 1: the answer was disturbed */
 /* Checks numbers that only a faulty instrument makes wrong: requested <= allocated <= reserved
  * bytes, layers_hold. -1: EXIT_BAD_DATA. */
-int timing_verify(const struct timing *t, const json_t *record, struct err *e);
+int timing_verify(const struct timing *timing, const json_t *record, struct err *e);
 /* Compares the tokens of the record (of one without ids its text) with an earlier record of the
  * same id; seeds are ignored, because each launch has its own. `outputs`: the earlier hashes of the
  * configuration. -1: no earlier record; 0: the same tokens; 1: others. */
-int timing_repeats(struct timing *t, json_t *outputs, const json_t *record);
-void timing_free(struct timing *t);
+int timing_repeats(struct timing *timing, json_t *outputs, const json_t *record);
+void timing_free(struct timing *timing);

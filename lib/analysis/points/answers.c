@@ -12,14 +12,14 @@
 #include "lib/record/rec.h"
 
 /* The answers of a point and workload: id -> place. Borrowed. */
-static json_t *answers_of(struct answers *a, const json_t *r)
+static json_t *answers_of(struct answers *answers, const json_t *record)
 {
-    char *key = mem_format("%s\n%s", about_point(r), about_workload(r));
-    if (!a->index)
-        a->index = json_object();
-    json_t *list = json_object_get(a->index, key);
+    char *key = mem_format("%s\n%s", about_point(record), about_workload(record));
+    if (!answers->index)
+        answers->index = json_object();
+    json_t *list = json_object_get(answers->index, key);
     if (!list)
-        json_object_set_new(a->index, key, list = json_object());
+        json_object_set_new(answers->index, key, list = json_object());
     free(key);
     return list;
 }
@@ -27,26 +27,27 @@ static json_t *answers_of(struct answers *a, const json_t *r)
 static int read_ids(struct answer *to, const json_t *list, struct err *e)
 {
     size_t n = json_array_size(list);
-    int32_t *v = mem_zero(n, sizeof *v);
+    int32_t *ids = mem_zero(n, sizeof *ids);
     for (size_t i = 0; i < n; i++) {
         const json_t *id = json_array_get(list, i);
         json_int_t value = json_integer_value(id);
         if (!json_is_integer(id) || value < 0 || value > INT32_MAX) {
-            free(v);
+            free(ids);
             return err_set(e, EXIT_BAD_DATA, "token_ids: expected integers from 0 to %d",
                            INT32_MAX);
         }
-        v[i] = (int32_t)value;
+        ids[i] = (int32_t)value;
     }
-    *to = (struct answer){v, mem_zero(n, sizeof *to->step), n, NAN};
+    *to = (struct answer){ids, mem_zero(n, sizeof *to->step), n, NAN};
     return 0;
 }
 
 /* Sets the pass after which each id can be read: tokens are emitted at the end of a pass. */
-static void read_steps(struct answer *to, const json_t *r)
+static void read_steps(struct answer *to, const json_t *record)
 {
-    const json_t *when = json_object_get(r, "emit_ns"), *tokens = json_object_get(r, "emit_tokens");
-    const json_t *end = json_object_get(r, "step_ns");
+    const json_t *when = json_object_get(record, "emit_ns"),
+                 *tokens = json_object_get(record, "emit_tokens");
+    const json_t *end = json_object_get(record, "step_ns");
     size_t pass = 0, at = 0;
     for (size_t i = 0; i < json_array_size(when); i++) {
         json_int_t ns = json_integer_value(json_array_get(when, i));
@@ -60,47 +61,48 @@ static void read_steps(struct answer *to, const json_t *r)
 }
 
 /* Stores the answer at place `at` of v; at = n appends. */
-static int keep_answer(struct answers *a, size_t at, const json_t *r, const json_t *ids,
+static int keep_answer(struct answers *answers, size_t at, const json_t *record, const json_t *ids,
                        struct err *e)
 {
     struct answer got = {0};
     if (read_ids(&got, ids, e))
         return -1;
-    read_steps(&got, r);
-    got.seed = rec_number(r, "seed");
-    if (at == a->n) {
-        MEM_GROW(a->v, a->n, a->cap);
-        a->n++;
+    read_steps(&got, record);
+    got.seed = rec_number(record, "seed");
+    if (at == answers->n) {
+        MEM_GROW(answers->v, answers->n, answers->cap);
+        answers->n++;
     } else {
-        free(a->v[at].ids);
-        free(a->v[at].step);
+        free(answers->v[at].ids);
+        free(answers->v[at].step);
     }
-    a->v[at] = got;
+    answers->v[at] = got;
     return 0;
 }
 
-int answers_take(struct answers *a, const json_t *r, struct err *e)
+int answers_take(struct answers *answers, const json_t *record, struct err *e)
 {
-    const char *status = rec_text(r, "status"), *phase = rec_text(r, "phase");
-    const json_t *ids = json_object_get(r, "token_ids"), *id = json_object_get(r, "id");
-    if (strcmp(rec_kind(r), "generation"))
+    const char *status = rec_text(record, "status"), *phase = rec_text(record, "phase");
+    const json_t *ids = json_object_get(record, "token_ids"), *id = json_object_get(record, "id");
+    if (strcmp(rec_kind(record), "generation"))
         return 0;
     if (json_is_null(ids)) /* another stack sends texts alone */
         return 1;
-    if (!about_point(r) || (!json_is_string(id) && !json_is_integer(id)) || !json_is_array(ids))
+    if (!about_point(record) || (!json_is_string(id) && !json_is_integer(id)) ||
+        !json_is_array(ids))
         return err_set(e, EXIT_BAD_DATA, "point, id, token_ids: expected texts and a list");
     if ((status && strcmp(status, "ok")) || (phase && strcmp(phase, "timed")) ||
-        json_is_true(json_object_get(r, "weights_random")))
+        json_is_true(json_object_get(record, "weights_random")))
         return 1;
-    json_t *list = answers_of(a, r);
+    json_t *list = answers_of(answers, record);
     char *key = json_dumps(id, JSON_COMPACT | JSON_ENCODE_ANY);
     if (!key)
         err_machine(__FILE__, __LINE__, "no memory for a key");
     const json_t *had = json_object_get(list, key);
-    size_t at = had ? (size_t)json_integer_value(had) : a->n;
+    size_t at = had ? (size_t)json_integer_value(had) : answers->n;
     int bad = 0;
-    if (!had || rec_number(r, "seed") < a->v[at].seed) {
-        bad = keep_answer(a, at, r, ids, e);
+    if (!had || rec_number(record, "seed") < answers->v[at].seed) {
+        bad = keep_answer(answers, at, record, ids, e);
         if (!bad)
             json_object_set_new(list, key, json_integer((json_int_t)at));
     }
@@ -108,36 +110,38 @@ int answers_take(struct answers *a, const json_t *r, struct err *e)
     return bad ? -1 : 1;
 }
 
-void answers_free(struct answers *a)
+void answers_free(struct answers *answers)
 {
-    for (size_t i = 0; i < a->n; i++) {
-        free(a->v[i].ids);
-        free(a->v[i].step);
+    for (size_t i = 0; i < answers->n; i++) {
+        free(answers->v[i].ids);
+        free(answers->v[i].step);
     }
-    free(a->v);
-    json_decref(a->index);
+    free(answers->v);
+    json_decref(answers->index);
 }
 
-static double step_at(const struct answer *a, size_t i)
+static double step_at(const struct answer *answer, size_t i)
 {
-    return i < a->n && a->step[i] ? (double)a->step[i] : (double)NAN;
+    return i < answer->n && answer->step[i] ? (double)answer->step[i] : (double)NAN;
 }
 
-static struct answers_pair pair_of(const char *prompt, const struct answer *x,
-                                   const struct answer *y)
+static struct answers_pair pair_of(const char *prompt, const struct answer *first_answer,
+                                   const struct answer *second_answer)
 {
-    size_t both = x->n < y->n ? x->n : y->n, all = x->n < y->n ? y->n : x->n;
-    struct answers_pair p = {prompt, (double)all, (double)(all - both), NAN, NAN};
+    size_t both = first_answer->n < second_answer->n ? first_answer->n : second_answer->n,
+           all = first_answer->n < second_answer->n ? second_answer->n : first_answer->n;
+    struct answers_pair pair = {prompt, (double)all, (double)(all - both), NAN, NAN};
     if (all > both)
-        p.first = (double)both + 1;
+        pair.first = (double)both + 1;
     for (size_t i = both; i-- > 0;)
-        if (x->ids[i] != y->ids[i]) {
-            p.differing++;
-            p.first = (double)i + 1;
+        if (first_answer->ids[i] != second_answer->ids[i]) {
+            pair.differing++;
+            pair.first = (double)i + 1;
         }
-    if (!isnan(p.first))
-        p.step = fmin(step_at(x, (size_t)p.first - 1), step_at(y, (size_t)p.first - 1));
-    return p;
+    if (!isnan(pair.first))
+        pair.step = fmin(step_at(first_answer, (size_t)pair.first - 1),
+                         step_at(second_answer, (size_t)pair.first - 1));
+    return pair;
 }
 
 static int by_prompt(const void *a, const void *b)
@@ -146,27 +150,28 @@ static int by_prompt(const void *a, const void *b)
                   ((const struct answers_pair *)b)->prompt);
 }
 
-static json_t *answers_at(const struct answers *a, const struct point *p)
+static json_t *answers_at(const struct answers *answers, const struct point *point)
 {
-    char *key = mem_format("%s\n%s", p->id, p->workload);
-    json_t *list = json_object_get(a->index, key);
+    char *key = mem_format("%s\n%s", point->id, point->workload);
+    json_t *list = json_object_get(answers->index, key);
     free(key);
     return list;
 }
 
-struct answers_pair *answers_pairs(const struct answers *a, const struct point *x,
-                                   const struct point *y, size_t *n)
+struct answers_pair *answers_pairs(const struct answers *answers, const struct point *one,
+                                   const struct point *rival, size_t *n)
 {
-    json_t *first = answers_at(a, x), *second = answers_at(a, y), *place;
+    json_t *first = answers_at(answers, one), *second = answers_at(answers, rival), *place;
     struct answers_pair *list = mem_zero(json_object_size(first), sizeof *list);
     const char *prompt;
     *n = 0;
     json_object_foreach(first, prompt, place) {
         const json_t *other = json_object_get(second, prompt);
-        const struct answer *p = &a->v[json_integer_value(place)];
-        const struct answer *q = other ? &a->v[json_integer_value(other)] : NULL;
-        if (q && !(p->seed < q->seed) && !(p->seed > q->seed)) /* the same seed, or none */
-            list[(*n)++] = pair_of(prompt, p, q);
+        const struct answer *answer = &answers->v[json_integer_value(place)];
+        const struct answer *match = other ? &answers->v[json_integer_value(other)] : NULL;
+        if (match && !(answer->seed < match->seed) &&
+            !(answer->seed > match->seed)) /* the same seed, or none */
+            list[(*n)++] = pair_of(prompt, answer, match);
     }
     if (*n)
         qsort(list, *n, sizeof *list, by_prompt);

@@ -26,8 +26,8 @@ struct answers {
 };
 
 /* 1: taken; 0: not a generation; -1: bad token_ids (EXIT_BAD_DATA). */
-int answers_take(struct answers *a, const json_t *record, struct err *e);
-void answers_free(struct answers *a);
+int answers_take(struct answers *answers, const json_t *record, struct err *e);
+void answers_free(struct answers *answers);
 
 /* Two answers to one prompt. */
 struct answers_pair {
@@ -38,5 +38,5 @@ struct answers_pair {
     double step;        /* the pass after which either can be read there; NaN: none, unknown */
 };
 /* The *n prompts that both points answered, sorted by id; the caller frees. */
-struct answers_pair *answers_pairs(const struct answers *a, const struct point *x,
-                                   const struct point *y, size_t *n);
+struct answers_pair *answers_pairs(const struct answers *answers, const struct point *one,
+                                   const struct point *rival, size_t *n);

@@ -20,100 +20,107 @@ static const struct follow {
                {"stack", "tokenizer"}, {"stack", "conditions"}};
 enum { FOLLOWS = sizeof follows / sizeof *follows };
 
-static int is_for(const struct follow *f, const char *by)
+static int is_for(const struct follow *follow, const char *by)
 {
-    return !f->by || !strcmp(f->by, by);
+    return !follow->by || !strcmp(follow->by, by);
 }
 
 /* The value of --base, else the default of BY; NULL: it has none. The caller frees. */
 static char *find_usual(const char *by, const char *base)
 {
-    struct buf b = {0};
+    struct buf text = {0};
     json_t *standard = about_default(by);
     if (base || !strcmp(by, "paradigm"))
-        buf_text(&b, base ? base : "autoregressive");
+        buf_text(&text, base ? base : "autoregressive");
     else
-        about_value(&b, standard);
+        about_value(&text, standard);
     json_decref(standard);
-    return b.data;
+    return text.data;
 }
 
-static char *setting_of(const struct baseline *b, const struct point *p, const struct method *m)
+static char *setting_of(const struct baseline *baseline, const struct point *point,
+                        const struct method *method)
 {
     struct buf text = {0};
-    if (b->methods->n)
-        return mem_text(m ? m->name : "");
-    about_value(&text, json_object_get(p->about, b->by));
+    if (baseline->methods->n)
+        return mem_text(method ? method->name : "");
+    about_value(&text, json_object_get(point->about, baseline->by));
     return text.data ? text.data : mem_text("");
 }
 
-static void learn_side(const struct baseline *b, const struct point *p, struct baseline_side *s)
+static void learn_side(const struct baseline *baseline, const struct point *point,
+                       struct baseline_side *side)
 {
-    s->method = b->methods->n ? methods_of(b->methods, p->about) : NULL;
-    s->setting = setting_of(b, p, s->method);
-    s->is_base = b->methods->n ? methods_is_base(b->methods, s->method)
-                               : !*s->setting || (b->usual && !strcmp(s->setting, b->usual));
-    json_t *settings = about_of(p->about);
-    settings_id(settings, b->by, s->rest[0]);
+    side->method = baseline->methods->n ? methods_of(baseline->methods, point->about) : NULL;
+    side->setting = setting_of(baseline, point, side->method);
+    side->is_base = baseline->methods->n
+                        ? methods_is_base(baseline->methods, side->method)
+                        : !*side->setting ||
+                              (baseline->usual && !strcmp(side->setting, baseline->usual));
+    json_t *settings = about_of(point->about);
+    settings_id(settings, baseline->by, side->rest[0]);
     for (size_t i = 0; i < FOLLOWS; i++)
-        if (is_for(&follows[i], b->by))
+        if (is_for(&follows[i], baseline->by))
             json_object_del(settings, follows[i].name);
-    settings_id(settings, b->by, s->rest[1]);
+    settings_id(settings, baseline->by, side->rest[1]);
     json_decref(settings);
 }
 
-void baseline_open(struct baseline *b, const struct points *points, const struct methods *methods,
-                   const char *by, const char *base)
+void baseline_open(struct baseline *baseline, const struct points *points,
+                   const struct methods *methods, const char *by, const char *base)
 {
-    *b = (struct baseline){points, methods, by, find_usual(by, base),
-                           mem_zero(points->n, sizeof *b->side)};
+    *baseline = (struct baseline){points, methods, by, find_usual(by, base),
+                                  mem_zero(points->n, sizeof *baseline->side)};
     for (size_t i = 0; i < points->n; i++)
-        learn_side(b, &points->v[i], &b->side[i]);
+        learn_side(baseline, &points->v[i], &baseline->side[i]);
 }
 
-void baseline_free(struct baseline *b)
+void baseline_free(struct baseline *baseline)
 {
-    for (size_t i = 0; b->side && i < b->points->n; i++)
-        free(b->side[i].setting);
-    free(b->side);
-    free(b->usual);
-    *b = (struct baseline){0};
+    for (size_t i = 0; baseline->side && i < baseline->points->n; i++)
+        free(baseline->side[i].setting);
+    free(baseline->side);
+    free(baseline->usual);
+    *baseline = (struct baseline){0};
 }
 
-const struct baseline_side *baseline_side(const struct baseline *b, const struct point *p)
+const struct baseline_side *baseline_side(const struct baseline *baseline,
+                                          const struct point *point)
 {
-    return &b->side[p - b->points->v];
+    return &baseline->side[point - baseline->points->v];
 }
 
 /* For BY "paradigm" or "method": the point of best rank with the same work; for a method also
  * of the same model. */
-static const struct point *find_rival(const struct baseline *b, const struct point *of)
+static const struct point *find_rival(const struct baseline *baseline, const struct point *of)
 {
     const struct point *best = NULL;
-    for (size_t i = 0; i < b->points->n; i++) {
-        const struct point *p = &b->points->v[i];
-        if (b->side[i].is_base && points_same_group(p, of) && !strcmp(p->workload, of->workload) &&
-            (!b->methods->n || !strcmp(p->model, of->model)) &&
-            (!best || points_rank(of, p) < points_rank(of, best)))
-            best = p;
+    for (size_t i = 0; i < baseline->points->n; i++) {
+        const struct point *point = &baseline->points->v[i];
+        if (baseline->side[i].is_base && points_same_group(point, of) &&
+            !strcmp(point->workload, of->workload) &&
+            (!baseline->methods->n || !strcmp(point->model, of->model)) &&
+            (!best || points_rank(of, point) < points_rank(of, best)))
+            best = point;
     }
     return best;
 }
 
 /* For BY "option" (make ablation): the point of the same system without options, on the same
  * prompts. An option may change any setting. */
-static const struct point *find_without(const struct baseline *b, const struct point *of)
+static const struct point *find_without(const struct baseline *baseline, const struct point *of)
 {
     static const char *const same[] = {"arch", "mode", "target"};
-    for (size_t i = 0; i < b->points->n; i++) {
-        const struct point *p = &b->points->v[i];
-        int fits = b->side[i].is_base && !strcmp(p->workload, of->workload);
+    for (size_t i = 0; i < baseline->points->n; i++) {
+        const struct point *point = &baseline->points->v[i];
+        int fits = baseline->side[i].is_base && !strcmp(point->workload, of->workload);
         for (size_t k = 0; k < sizeof same / sizeof *same && fits; k++) {
-            const char *mine = rec_text(p->about, same[k]), *theirs = rec_text(of->about, same[k]);
+            const char *mine = rec_text(point->about, same[k]),
+                       *theirs = rec_text(of->about, same[k]);
             fits = mine && theirs ? !strcmp(mine, theirs) : mine == theirs;
         }
         if (fits)
-            return p;
+            return point;
     }
     return NULL;
 }
@@ -121,40 +128,40 @@ static const struct point *find_without(const struct baseline *b, const struct p
 /* For BY "stack": the plain autoregressive point of this engine with the same work, and as many
  * prompts at once as the server had requests in flight; best of the same model. The ratio is one of
  * two programs. */
-static const struct point *find_ours(const struct baseline *b, const struct point *of)
+static const struct point *find_ours(const struct baseline *baseline, const struct point *of)
 {
     const struct point *best = NULL;
-    for (size_t i = 0; i < b->points->n; i++) {
-        const struct point *p = &b->points->v[i];
-        const int alike = !strcmp(p->model, of->model);
-        if (!b->side[i].is_base || !p->is_rival || !p->is_plain ||
-            strcmp(p->workload, of->workload) || strcmp(p->contract, of->contract) ||
-            !(p->batch <= of->batch && p->batch >= of->batch) ||
-            !(p->length <= of->length && p->length >= of->length))
+    for (size_t i = 0; i < baseline->points->n; i++) {
+        const struct point *point = &baseline->points->v[i];
+        const int alike = !strcmp(point->model, of->model);
+        if (!baseline->side[i].is_base || !point->is_rival || !point->is_plain ||
+            strcmp(point->workload, of->workload) || strcmp(point->contract, of->contract) ||
+            !(point->batch <= of->batch && point->batch >= of->batch) ||
+            !(point->length <= of->length && point->length >= of->length))
             continue;
         if (!best || (alike && strcmp(best->model, of->model)))
-            best = p;
+            best = point;
     }
     return best;
 }
 
-const struct point *baseline_find(const struct baseline *b, const struct point *of)
+const struct point *baseline_find(const struct baseline *baseline, const struct point *of)
 {
-    if (!strcmp(b->by, "paradigm") || b->methods->n)
-        return find_rival(b, of);
-    if (!strcmp(b->by, "option"))
-        return find_without(b, of);
-    if (!strcmp(b->by, "stack"))
-        return find_ours(b, of);
+    if (!strcmp(baseline->by, "paradigm") || baseline->methods->n)
+        return find_rival(baseline, of);
+    if (!strcmp(baseline->by, "option"))
+        return find_without(baseline, of);
+    if (!strcmp(baseline->by, "stack"))
+        return find_ours(baseline, of);
     for (int lenient = 0; lenient < 2; lenient++)
-        for (size_t i = 0; i < b->points->n; i++)
-            if (b->side[i].is_base &&
-                !strcmp(b->side[i].rest[lenient], baseline_side(b, of)->rest[lenient]))
-                return &b->points->v[i];
+        for (size_t i = 0; i < baseline->points->n; i++)
+            if (baseline->side[i].is_base && !strcmp(baseline->side[i].rest[lenient],
+                                                     baseline_side(baseline, of)->rest[lenient]))
+                return &baseline->points->v[i];
     return NULL;
 }
 
-json_t *baseline_also(const struct baseline *b, const struct point *base,
+json_t *baseline_also(const struct baseline *baseline, const struct point *base,
                       const struct point *point)
 {
     json_t *list = json_array();
@@ -163,7 +170,7 @@ json_t *baseline_also(const struct baseline *b, const struct point *base,
         json_t *x = json_object_get(point->about, name);
         json_t *y = json_object_get(base->about, name);
         int same = (!x || json_is_null(x)) ? !y || json_is_null(y) : json_equal(x, y);
-        if (!same && is_for(&follows[i], b->by) && strcmp(name, b->by))
+        if (!same && is_for(&follows[i], baseline->by) && strcmp(name, baseline->by))
             json_array_append_new(list, json_string(name));
     }
     return list;

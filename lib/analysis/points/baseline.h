@@ -24,14 +24,15 @@ struct baseline {
     struct baseline_side *side;    /* [points->n]; owned */
 };
 /* base: the usual value of BY; NULL: its default. Released by baseline_free. */
-void baseline_open(struct baseline *b, const struct points *points, const struct methods *methods,
-                   const char *by, const char *base);
-void baseline_free(struct baseline *b);
+void baseline_open(struct baseline *baseline, const struct points *points,
+                   const struct methods *methods, const char *by, const char *base);
+void baseline_free(struct baseline *baseline);
 
-const struct baseline_side *baseline_side(const struct baseline *b, const struct point *p);
+const struct baseline_side *baseline_side(const struct baseline *baseline,
+                                          const struct point *point);
 /* The base of a point; NULL: no point is. */
-const struct point *baseline_find(const struct baseline *b, const struct point *of);
+const struct point *baseline_find(const struct baseline *baseline, const struct point *of);
 /* The names of the settings that differ because BY differs (number formats, weights): an array, the
  * caller's reference. */
-json_t *baseline_also(const struct baseline *b, const struct point *base,
+json_t *baseline_also(const struct baseline *baseline, const struct point *base,
                       const struct point *point);

@@ -20,9 +20,9 @@ struct costs {
 };
 
 /* 1: ratios are over prompts and launches; 0: over launches. */
-int costs_by_prompt(const struct costs *c);
+int costs_by_prompt(const struct costs *costs);
 /* The ratio other / base; a reason if it has no interval. draw[d * stride]: its logarithm in draw d
  * (NaN without an interval); draw NULL: no draws. Points of the same launches and prompts move
  * together. */
-struct paired costs_ratio(const struct costs *c, const struct point *base,
+struct paired costs_ratio(const struct costs *costs, const struct point *base,
                           const struct point *other, double *draw, size_t stride);

@@ -17,14 +17,14 @@ static struct ratio launch_ratio(const struct couple *k, const struct launch_val
                                  const struct launch_value *point, size_t m, double level)
 {
     double *work = mem_zero(n + m, sizeof *work);
-    struct ratio r = ratio_of(base, n, point, m, level, work);
+    struct ratio ratio = ratio_of(base, n, point, m, level, work);
     free(work);
     if (k->base->is_disturbed || k->point->is_disturbed) {
-        r = (struct ratio)RATIO_NOTHING;
-        r.level = level;
-        r.reason = PAIRED_DISTURBED;
+        ratio = (struct ratio)RATIO_NOTHING;
+        ratio.level = level;
+        ratio.reason = PAIRED_DISTURBED;
     }
-    return r;
+    return ratio;
 }
 
 static struct couple_cost time_of(const struct couple *k, const struct pairs *times,
@@ -33,17 +33,17 @@ static struct couple_cost time_of(const struct couple *k, const struct pairs *ti
     const struct pairs_of of = {clock, NULL};
     const struct pairs_point *a = pairs_find(times, k->base->id);
     const struct pairs_point *b = pairs_find(times, k->point->id);
-    struct couple_cost x = {pairs_clocks[clock], pairs_mean(a, &of), pairs_mean(b, &of),
-                            pairs_ratio(a, b, &of, level).ratio, NAN};
-    return clock == PAIRS_CPU && isnan(x.base) && isnan(x.value) ? nothing : x;
+    struct couple_cost cost = {pairs_clocks[clock], pairs_mean(a, &of), pairs_mean(b, &of),
+                               pairs_ratio(a, b, &of, level).ratio, NAN};
+    return clock == PAIRS_CPU && isnan(cost.base) && isnan(cost.value) ? nothing : cost;
 }
 
 static void find_costs(struct couple *k, const struct points *all, const struct pairs *times,
                        double level)
 {
-    const struct point *a = k->base, *b = k->point;
+    const struct point *base = k->base, *point = k->point;
     k->cost[0] = k->cost[1] = nothing;
-    if (isnan(a->cost) || isnan(b->cost))
+    if (isnan(base->cost) || isnan(point->cost))
         return;
     if (!strcmp(all->cost_metric, pairs_clocks[PAIRS_WALL])) {
         k->cost[0] = time_of(k, times, PAIRS_WALL, level);
@@ -51,31 +51,31 @@ static void find_costs(struct couple *k, const struct points *all, const struct 
         return;
     }
     k->cost[0] = (struct couple_cost){
-        all->cost_metric, a->cost, b->cost,
-        launch_ratio(k, a->launch, a->n_launch, b->launch, b->n_launch, level), NAN};
+        all->cost_metric, base->cost, point->cost,
+        launch_ratio(k, base->launch, base->n_launch, point->launch, point->n_launch, level), NAN};
 }
 
 /* Adjusts the p values of one cost over all couples. */
-static void adjust(struct couple *v, size_t n, int which)
+static void adjust(struct couple *couple, size_t n, int which)
 {
     double *p = mem_zero(2 * n, sizeof *p), *holm = p + n;
     size_t *order = mem_zero(n, sizeof *order);
     for (size_t i = 0; i < n; i++)
-        p[i] = v[i].cost[which].ratio.p;
+        p[i] = couple[i].cost[which].ratio.p;
     ratio_holm(p, n, holm, order);
     for (size_t i = 0; i < n; i++)
-        v[i].cost[which].holm = holm[i];
+        couple[i].cost[which].holm = holm[i];
     free(order);
     free(p);
 }
 
-void couple_find_costs(struct couple *v, size_t n, const struct points *all,
+void couple_find_costs(struct couple *couple, size_t n, const struct points *all,
                        const struct pairs *times, double level)
 {
     for (size_t i = 0; i < n; i++)
-        find_costs(&v[i], all, times, level);
+        find_costs(&couple[i], all, times, level);
     for (int which = 0; which < COUPLE_COSTS; which++)
-        adjust(v, n, which);
+        adjust(couple, n, which);
 }
 
 struct couple_cost couple_beside(const struct couple *k, const struct points *all, double level)
@@ -95,12 +95,12 @@ static int is_bytes(const char *metric)
     return n > m && !strcmp(metric + n - m, "_bytes");
 }
 
-void couple_put(json_t *j, const struct couple_cost *x, const struct contrast_goal *goal)
+void couple_put(json_t *j, const struct couple_cost *cost, const struct contrast_goal *goal)
 {
-    rec_set_number(j, "base_value", x->base, "not measured, or disturbed");
-    rec_set_number(j, "config_value", x->value, "not measured, or disturbed");
-    if (is_bytes(x->metric))
-        rec_set_number(j, "value", x->value / x->base, "the base has none");
+    rec_set_number(j, "base_value", cost->base, "not measured, or disturbed");
+    rec_set_number(j, "config_value", cost->value, "not measured, or disturbed");
+    if (is_bytes(cost->metric))
+        rec_set_number(j, "value", cost->value / cost->base, "the base has none");
     else
-        contrast_put(j, &x->ratio, x->holm, goal);
+        contrast_put(j, &cost->ratio, cost->holm, goal);
 }

@@ -25,10 +25,10 @@ struct couple {
 
 /* Sets the costs of n couples of points of `all`. p values are adjusted over all ratios by one
  * clock. */
-void couple_find_costs(struct couple *v, size_t n, const struct points *all,
+void couple_find_costs(struct couple *couple, size_t n, const struct points *all,
                        const struct pairs *times, double level);
 /* The ratio of the metric beside the cost (points.h). It uses the launches of the cost. It does not
  * count as a further test. */
 struct couple_cost couple_beside(const struct couple *k, const struct points *all, double level);
 /* Sets both values, the ratio and the wanted launches in a record that has `metric`. */
-void couple_put(json_t *record, const struct couple_cost *x, const struct contrast_goal *goal);
+void couple_put(json_t *record, const struct couple_cost *cost, const struct contrast_goal *goal);

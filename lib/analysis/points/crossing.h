@@ -27,7 +27,7 @@ struct crossing {
 };
 /* Why a series can have no crossover: no measured work orders it, or all its points do the same
  * work. NULL: it can. */
-const char *crossing_obstacle(const struct crossing_series *s);
+const char *crossing_obstacle(const struct crossing_series *series);
 /* Why no LLaMA is a rival of `of`: how the closest one differs, "LLaMA has contract answer, this
  * one fixed". The caller frees. */
 char *crossing_no_rival(const struct points *all, const struct point *of);
@@ -35,7 +35,7 @@ char *crossing_no_rival(const struct points *all, const struct point *of);
 /* {name, llada, llama, axis, series, over, ..., exists, at, steps, lo, hi, level, bracket,
  * censored, probability, ..., method, reason}; the caller's reference. llama NULL: there is no
  * rival. */
-json_t *crossing_record(const struct crossing *c, const struct crossing_series *s,
+json_t *crossing_record(const struct crossing *crossing, const struct crossing_series *series,
                         const struct point *llama, double level);
 
 struct standing { /* a point and its standing relative to the Pareto front */
@@ -50,13 +50,13 @@ struct standing { /* a point and its standing relative to the Pareto front */
 };
 /* The members of a `front` record; without a ratio the point has no cost. The caller's
  * reference. */
-json_t *crossing_front(const struct point *p, const struct standing *s, double level);
+json_t *crossing_front(const struct point *point, const struct standing *standing, double level);
 
 /* The members of a `suggest` record: the values along the axis to add (for steps also as `steps`)
  * and the prompts that would narrow X_q. quality NULL: cost alone. */
-json_t *crossing_suggest(const struct crossing_series *s, const struct point *llama,
-                         const char *quality, const struct contest_result *r,
-                         const struct contest_advice *a);
+json_t *crossing_suggest(const struct crossing_series *series, const struct point *llama,
+                         const char *quality, const struct contest_result *result,
+                         const struct contest_advice *advice);
 
 /* Sets key to the number, or to null with `key`_censored or `key`_reason. */
 void crossing_set(json_t *j, const char *key, double value, const char *reason);

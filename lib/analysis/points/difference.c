@@ -17,82 +17,87 @@ static double effect_of(const double pair[2], enum pooled_transform transform)
 }
 
 /* Sets both values and the effect; right and wrong answers need no draws. */
-static void resample(struct difference *d, const double *num, const double *den,
+static void resample(struct difference *difference, const double *num, const double *den,
                      const unsigned char has[2], const struct difference_how *how)
 {
-    const size_t n = d->n, draws = d->is_binary ? 0 : how->draws;
-    const enum pooled_transform t = d->kind.transform;
+    const size_t n = difference->n, draws = difference->is_binary ? 0 : how->draws;
+    const enum pooled_transform transform = difference->kind.transform;
     double *draw = mem_zero(2 * draws, sizeof *draw);
     uint32_t *index = mem_zero(n, sizeof *index);
     double *work = mem_zero(4 * (n + 1), sizeof *work);
-    pooled_draws(num, den, has, 2, n, t, how->seed, draws, d->value, draw, index, work);
+    pooled_draws(num, den, has, 2, n, transform, how->seed, draws, difference->value, draw, index,
+                 work);
     free(work);
     for (size_t i = 0; i < draws; i++)
-        draw[i] = effect_of(draw + 2 * i, t);
-    d->effect = bootstrap_interval(effect_of(d->value, t), draw, draws, how->level);
+        draw[i] = effect_of(draw + 2 * i, transform);
+    difference->effect = bootstrap_interval(effect_of(difference->value, transform), draw, draws,
+                                            how->level);
     free(draw);
     free(index);
 }
 
-static void test(struct difference *d, const double *num, const double *den)
+static void test(struct difference *difference, const double *num, const double *den)
 {
-    const size_t n = d->n;
-    const struct asgood_kind as = {d->kind.transform, d->kind.higher, d->is_binary};
+    const size_t n = difference->n;
+    const struct asgood_kind as = {difference->kind.transform, difference->kind.higher,
+                                   difference->is_binary};
     double *work = mem_zero(2 * n, sizeof *work);
-    d->test = asgood_test((struct asgood_side){num + n, den + n}, (struct asgood_side){num, den}, n,
-                          &as, &d->margin, work);
+    difference->test = asgood_test((struct asgood_side){num + n, den + n},
+                                   (struct asgood_side){num, den}, n, &as, &difference->margin,
+                                   work);
     free(work);
 }
 
-int difference_find(struct difference *d, const struct points *p, const struct point *base,
-                    const struct point *point, const char *source,
+int difference_find(struct difference *difference, const struct points *points,
+                    const struct point *base, const struct point *point, const char *source,
                     const struct difference_how *how)
 {
     const struct point *side[2] = {base, point};
-    const size_t ids = p->ids.n;
+    const size_t ids = points->ids.n;
     double *num = mem_zero(2 * ids, sizeof *num), *den = mem_zero(2 * ids, sizeof *den);
     unsigned char *there = mem_zero(2 * ids, 1), has[2] = {0, 0};
-    *d = (struct difference){.kind = pooled_of(source)};
-    if (d->kind.higher < 0)
-        d->kind.higher = p->higher[points_metric(p, source)];
-    for (size_t s = 0; s < 2; s++)
-        points_pool(p, source, d->kind.weight, (size_t)(side[s] - p->v), 1, num + s * ids,
-                    den + s * ids, there + s * ids, has + s);
+    *difference = (struct difference){.kind = pooled_of(source)};
+    if (difference->kind.higher < 0)
+        difference->kind.higher = points->higher[points_metric(points, source)];
+    for (size_t which = 0; which < 2; which++)
+        points_pool(points, source, difference->kind.weight, (size_t)(side[which] - points->v), 1,
+                    num + which * ids, den + which * ids, there + which * ids, has + which);
     if (has[0] && has[1])
-        d->n = pooled_common(num, den, there, has, 2, ids, &d->left_out);
-    if (d->n) {
-        d->is_binary = d->kind.transform == POOLED_PLAIN && points_is_binary(p, source);
-        pooled_margin_parse(how->margin, d->kind.name, &d->margin);
-        resample(d, num, den, has, how);
-        d->pairs = proportion_count(num, num + d->n, d->n);
-        if (d->is_binary)
-            d->effect = proportion_difference(&d->pairs, how->level);
-        test(d, num, den);
+        difference->n = pooled_common(num, den, there, has, 2, ids, &difference->left_out);
+    if (difference->n) {
+        difference->is_binary = difference->kind.transform == POOLED_PLAIN &&
+                                points_is_binary(points, source);
+        pooled_margin_parse(how->margin, difference->kind.name, &difference->margin);
+        resample(difference, num, den, has, how);
+        difference->pairs = proportion_count(num, num + difference->n, difference->n);
+        if (difference->is_binary)
+            difference->effect = proportion_difference(&difference->pairs, how->level);
+        test(difference, num, den);
     }
     free(num);
     free(den);
     free(there);
-    return d->n > 0;
+    return difference->n > 0;
 }
 
-void difference_put(json_t *r, const struct difference *d, double level)
+void difference_put(json_t *record, const struct difference *difference, double level)
 {
-    const int has_interval = d->n > 1 || d->is_binary;
-    rec_set_number(r, "value", d->effect.value, "undefined");
-    rec_set_number(r, "lo", has_interval ? d->effect.lo : (double)NAN, "n<2");
-    rec_set_number(r, "hi", has_interval ? d->effect.hi : (double)NAN, "n<2");
-    json_object_set_new(r, "level", json_real(level));
-    rec_set_number(r, "base_value", d->value[0], "undefined");
-    rec_set_number(r, "config_value", d->value[1], "undefined");
-    rec_set_int(r, "n", (int64_t)d->n);
-    rec_set_int(r, "left_out", (int64_t)d->left_out);
-    json_object_set_new(r, "method", json_string(d->is_binary
+    const int has_interval = difference->n > 1 || difference->is_binary;
+    rec_set_number(record, "value", difference->effect.value, "undefined");
+    rec_set_number(record, "lo", has_interval ? difference->effect.lo : (double)NAN, "n<2");
+    rec_set_number(record, "hi", has_interval ? difference->effect.hi : (double)NAN, "n<2");
+    json_object_set_new(record, "level", json_real(level));
+    rec_set_number(record, "base_value", difference->value[0], "undefined");
+    rec_set_number(record, "config_value", difference->value[1], "undefined");
+    rec_set_int(record, "n", (int64_t)difference->n);
+    rec_set_int(record, "left_out", (int64_t)difference->left_out);
+    json_object_set_new(record, "method", json_string(difference->is_binary
         ? "Tango's score interval, exact McNemar test" : "prompts resampled in pairs"));
-    if (d->is_binary) {
-        rec_set_int(r, "only_base", (int64_t)d->pairs.at_first);
-        rec_set_int(r, "only_config", (int64_t)d->pairs.at_second);
-        rec_set_number(r, "p_value", proportion_mcnemar(&d->pairs), "undefined");
+    if (difference->is_binary) {
+        rec_set_int(record, "only_base", (int64_t)difference->pairs.at_first);
+        rec_set_int(record, "only_config", (int64_t)difference->pairs.at_second);
+        rec_set_number(record, "p_value", proportion_mcnemar(&difference->pairs), "undefined");
     }
-    if (d->kind.higher >= 0)
-        noninferior_put(r, &d->margin, d->test, d->n);
+    if (difference->kind.higher >= 0)
+        noninferior_put(record, &difference->margin, difference->test, difference->n);
 }

@@ -27,9 +27,9 @@ struct difference {
     struct asgood test;
 };
 /* Compares the quality that is made from the metric `source`. 0: no common prompts. */
-int difference_find(struct difference *d, const struct points *p, const struct point *base,
-                    const struct point *point, const char *source,
+int difference_find(struct difference *difference, const struct points *points,
+                    const struct point *base, const struct point *point, const char *source,
                     const struct difference_how *how);
 /* Sets value, lo, hi, level, both values, n, left_out, method, the McNemar test and the members of
  * noninferior_put() in a comparison record. */
-void difference_put(json_t *r, const struct difference *d, double level);
+void difference_put(json_t *record, const struct difference *difference, double level);

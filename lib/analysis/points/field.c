@@ -13,48 +13,49 @@
 
 static const double LEVEL = 0.95;
 
-const struct point *field_point(const struct field *f, size_t i)
+const struct point *field_point(const struct field *field, size_t i)
 {
-    return &f->points->v[f->from + i];
+    return &field->points->v[field->from + i];
 }
 
-void field_against(struct field *f, size_t base)
+void field_against(struct field *field, size_t base)
 {
-    if (f->base == base)
+    if (field->base == base)
         return;
-    const struct point *of = field_point(f, base);
-    const double unit = f->points->cost_higher ? 1 / of->cost : of->cost;
+    const struct point *of = field_point(field, base);
+    const double unit = field->points->cost_higher ? 1 / of->cost : of->cost;
     size_t paired = 0;
-    f->base = base;
-    for (size_t i = 0; i < f->n; i++) {
+    field->base = base;
+    for (size_t i = 0; i < field->n; i++) {
         if (i == base)
             continue;
-        double *draw = f->cost_draw + i;
-        f->ratio[i] = costs_ratio(f->costs, of, field_point(f, i), draw, f->n);
-        const struct ratio *r = &f->ratio[i].ratio;
-        f->cost[i] = isnan(r->lo) ? (double)NAN : unit * r->value;
-        for (size_t d = 0; d < f->draws; d++)
-            draw[d * f->n] = unit * exp(draw[d * f->n]);
-        paired += isnan(r->lo) ? 0 : 1;
+        double *draw = field->cost_draw + i;
+        field->ratio[i] = costs_ratio(field->costs, of, field_point(field, i), draw, field->n);
+        const struct ratio *ratio = &field->ratio[i].ratio;
+        field->cost[i] = isnan(ratio->lo) ? (double)NAN : unit * ratio->value;
+        for (size_t at = 0; at < field->draws; at++)
+            draw[at * field->n] = unit * exp(draw[at * field->n]);
+        paired += isnan(ratio->lo) ? 0 : 1;
     }
-    f->ratio[base] = costs_ratio(f->costs, of, of, NULL, 0); /* 1, or a reason for none */
-    f->cost[base] = paired || !isnan(f->ratio[base].ratio.lo) ? unit : (double)NAN;
-    for (size_t d = 0; d < f->draws; d++)
-        f->cost_draw[d * f->n + base] = f->cost[base];
+    field->ratio[base] = costs_ratio(field->costs, of, of, NULL, 0); /* 1, or a reason for none */
+    field->cost[base] = paired || !isnan(field->ratio[base].ratio.lo) ? unit : (double)NAN;
+    for (size_t at = 0; at < field->draws; at++)
+        field->cost_draw[at * field->n + base] = field->cost[base];
 }
 
 /* The base: the plain LLaMA with enough launches, else any such LLaMA, else any point with enough
  * launches. */
-static size_t base_of(const struct field *f)
+static size_t base_of(const struct field *field)
 {
-    size_t best = f->n;
+    size_t best = field->n;
     int best_rank = 2 * POINTS_RANKS + 1;
-    for (size_t i = 0; i < f->n; i++) {
-        const struct point *p = field_point(f, i);
-        int few = isnan(f->ratio[i].ratio.lo);
-        int rank = !p->is_rival ? 2 * POINTS_RANKS
-                                : points_rank(field_point(f, 0), p) + (few ? POINTS_RANKS : 0);
-        if (rank < best_rank && !isnan(p->cost) && (p->is_rival || !few)) {
+    for (size_t i = 0; i < field->n; i++) {
+        const struct point *point = field_point(field, i);
+        int few = isnan(field->ratio[i].ratio.lo);
+        int rank = !point->is_rival
+                       ? 2 * POINTS_RANKS
+                       : points_rank(field_point(field, 0), point) + (few ? POINTS_RANKS : 0);
+        if (rank < best_rank && !isnan(point->cost) && (point->is_rival || !few)) {
             best = i;
             best_rank = rank;
         }
@@ -63,137 +64,145 @@ static size_t base_of(const struct field *f)
 }
 
 /* Sets num and den by prompt, over the prompts that all points with the quality have. */
-static void fill_board(const struct field *f, struct field_board *b)
+static void fill_board(const struct field *field, struct field_board *board)
 {
-    const struct pooled_kind *k = &b->quality->is;
-    size_t ids = f->points->ids.n;
-    unsigned char *there = mem_zero(f->n * ids, 1);
-    b->num = mem_zero(f->n * ids, sizeof *b->num);
-    b->den = mem_zero(f->n * ids, sizeof *b->den);
-    b->has = mem_zero(f->n, 1);
-    points_pool(f->points, k->source, k->weight, f->from, f->n, b->num, b->den, there, b->has);
-    b->n = pooled_common(b->num, b->den, there, b->has, f->n, ids, &b->left_out);
+    const struct pooled_kind *k = &board->quality->is;
+    size_t ids = field->points->ids.n;
+    unsigned char *there = mem_zero(field->n * ids, 1);
+    board->num = mem_zero(field->n * ids, sizeof *board->num);
+    board->den = mem_zero(field->n * ids, sizeof *board->den);
+    board->has = mem_zero(field->n, 1);
+    points_pool(field->points, k->source, k->weight, field->from, field->n, board->num, board->den,
+                there, board->has);
+    board->n = pooled_common(board->num, board->den, there, board->has, field->n, ids,
+                             &board->left_out);
     free(there);
 }
 
-static void make_board(const struct field *f, struct field_board *b, const struct field_quality *q)
+static void make_board(const struct field *field, struct field_board *board,
+                       const struct field_quality *quality)
 {
-    *b = (struct field_board){.quality = q,
-                              .binary = points_is_binary(f->points, q->is.source)};
-    fill_board(f, b);
-    b->value = mem_zero(f->n, sizeof *b->value);
-    b->draw = mem_zero(f->draws * f->n, sizeof *b->draw);
-    uint32_t *index = mem_zero(b->n, sizeof *index);
-    double *work = mem_zero(2 * f->n * (b->n + 1), sizeof *work);
-    pooled_draws(b->num, b->den, b->has, f->n, b->n, q->is.transform,
-                 rng_derive(f->seed, "prompts"), f->draws, b->value, b->draw, index, work);
+    *board = (struct field_board){.quality = quality,
+                                  .binary = points_is_binary(field->points, quality->is.source)};
+    fill_board(field, board);
+    board->value = mem_zero(field->n, sizeof *board->value);
+    board->draw = mem_zero(field->draws * field->n, sizeof *board->draw);
+    uint32_t *index = mem_zero(board->n, sizeof *index);
+    double *work = mem_zero(2 * field->n * (board->n + 1), sizeof *work);
+    pooled_draws(board->num, board->den, board->has, field->n, board->n, quality->is.transform,
+                 rng_derive(field->seed, "prompts"), field->draws, board->value, board->draw, index,
+                 work);
     free(index);
     free(work);
-    b->good = mem_zero(f->n, sizeof *b->good);
-    b->good_draw = mem_zero(f->draws * f->n, sizeof *b->good_draw);
-    for (size_t i = 0; i < f->n; i++)
-        b->good[i] = pooled_scale(b->value[i], q->is.transform, q->is.higher);
-    for (size_t i = 0; i < f->n * f->draws; i++)
-        b->good_draw[i] = pooled_scale(b->draw[i], q->is.transform, q->is.higher);
+    board->good = mem_zero(field->n, sizeof *board->good);
+    board->good_draw = mem_zero(field->draws * field->n, sizeof *board->good_draw);
+    for (size_t i = 0; i < field->n; i++)
+        board->good[i] = pooled_scale(board->value[i], quality->is.transform, quality->is.higher);
+    for (size_t i = 0; i < field->n * field->draws; i++)
+        board->good_draw[i] = pooled_scale(board->draw[i], quality->is.transform,
+                                           quality->is.higher);
 }
 
-void field_open(struct field *f, const struct points *points, size_t from,
+void field_open(struct field *field, const struct points *points, size_t from,
                 const struct costs *costs, const struct field_quality *qualities, size_t n)
 {
-    *f = (struct field){.points = points, .from = from, .n = 1, .draws = costs->draws,
-                        .seed = costs->seed, .costs = costs, .n_boards = n};
-    while (from + f->n < points->n &&
-           points_same_group(&points->v[from], &points->v[from + f->n]))
-        f->n++;
-    f->at = mem_zero(f->n, sizeof *f->at);
-    f->cost = mem_zero(f->n, sizeof *f->cost);
-    f->cost_draw = mem_zero(f->draws * f->n, sizeof *f->cost_draw);
-    f->ratio = mem_zero(f->n, sizeof *f->ratio);
-    for (size_t i = 0; i < f->n; i++) {
-        const struct point *p = field_point(f, i);
-        f->at[i] = p->at;
-        f->cost[i] = NAN;
-        f->ratio[i] = costs_ratio(costs, p, p, NULL, 0);
+    *field = (struct field){.points = points, .from = from, .n = 1, .draws = costs->draws,
+                            .seed = costs->seed, .costs = costs, .n_boards = n};
+    while (from + field->n < points->n &&
+           points_same_group(&points->v[from], &points->v[from + field->n]))
+        field->n++;
+    field->at = mem_zero(field->n, sizeof *field->at);
+    field->cost = mem_zero(field->n, sizeof *field->cost);
+    field->cost_draw = mem_zero(field->draws * field->n, sizeof *field->cost_draw);
+    field->ratio = mem_zero(field->n, sizeof *field->ratio);
+    for (size_t i = 0; i < field->n; i++) {
+        const struct point *point = field_point(field, i);
+        field->at[i] = point->at;
+        field->cost[i] = NAN;
+        field->ratio[i] = costs_ratio(costs, point, point, NULL, 0);
     }
-    for (size_t i = 0; i < f->n * f->draws; i++)
-        f->cost_draw[i] = NAN;
-    f->base = f->n;
-    size_t base = base_of(f);
-    if (base < f->n)
-        field_against(f, base);
+    for (size_t i = 0; i < field->n * field->draws; i++)
+        field->cost_draw[i] = NAN;
+    field->base = field->n;
+    size_t base = base_of(field);
+    if (base < field->n)
+        field_against(field, base);
     for (size_t k = 0; k < n; k++)
-        make_board(f, &f->board[k], &qualities[k]);
+        make_board(field, &field->board[k], &qualities[k]);
 }
 
-void field_free(struct field *f)
+void field_free(struct field *field)
 {
-    for (size_t k = 0; k < f->n_boards; k++) {
-        struct field_board *b = &f->board[k];
-        free(b->num);
-        free(b->den);
-        free(b->has);
-        free(b->value);
-        free(b->draw);
-        free(b->good);
-        free(b->good_draw);
+    for (size_t k = 0; k < field->n_boards; k++) {
+        struct field_board *board = &field->board[k];
+        free(board->num);
+        free(board->den);
+        free(board->has);
+        free(board->value);
+        free(board->draw);
+        free(board->good);
+        free(board->good_draw);
     }
-    free(f->at);
-    free(f->cost);
-    free(f->cost_draw);
-    free(f->ratio);
+    free(field->at);
+    free(field->cost);
+    free(field->cost_draw);
+    free(field->ratio);
 }
 
-struct contest field_contest(const struct field *f, const struct field_board *b)
+struct contest field_contest(const struct field *field, const struct field_board *board)
 {
-    return (struct contest){f->n, f->draws, f->at, f->cost, f->cost_draw, b ? b->good : NULL,
-                            b ? b->good_draw : NULL};
+    return (struct contest){field->n, field->draws, field->at, field->cost, field->cost_draw,
+                            board ? board->good : NULL, board ? board->good_draw : NULL};
 }
 
-static struct interval interval_of(const struct field *f, double value, const double *draw,
+static struct interval interval_of(const struct field *field, double value, const double *draw,
                                    size_t i, double *work)
 {
-    for (size_t d = 0; d < f->draws; d++)
-        work[d] = draw[d * f->n + i];
-    return bootstrap_interval(value, work, f->draws, LEVEL);
+    for (size_t d = 0; d < field->draws; d++)
+        work[d] = draw[d * field->n + i];
+    return bootstrap_interval(value, work, field->draws, LEVEL);
 }
 
-struct interval field_quality_interval(const struct field *f, const struct field_board *b, size_t i,
-                                       double *work)
+struct interval field_quality_interval(const struct field *field, const struct field_board *board,
+                                       size_t i, double *work)
 {
-    const struct pooled_kind *k = &b->quality->is;
-    if (k->transform == POOLED_PLAIN && b->binary)
-        return bootstrap_wilson(stat_sum(b->num + i * b->n, b->n), (double)b->n, LEVEL);
-    return interval_of(f, b->value[i], b->draw, i, work);
+    const struct pooled_kind *k = &board->quality->is;
+    if (k->transform == POOLED_PLAIN && board->binary)
+        return bootstrap_wilson(stat_sum(board->num + i * board->n, board->n), (double)board->n,
+                                LEVEL);
+    return interval_of(field, board->value[i], board->draw, i, work);
 }
 
-void field_level(const struct field *f, const struct field_board *b, size_t rival, double *level)
+void field_level(const struct field *field, const struct field_board *board, size_t rival,
+                 double *level)
 {
-    const struct field_quality *q = b->quality;
-    for (size_t d = 0; d <= f->draws; d++) {
-        const double *value = d < f->draws ? b->draw + d * f->n : b->value;
-        level[d] = pooled_scale(pooled_worsened(value[rival], &q->margin, q->is.higher),
-                                q->is.transform, q->is.higher);
+    const struct field_quality *quality = board->quality;
+    for (size_t d = 0; d <= field->draws; d++) {
+        const double *value = d < field->draws ? board->draw + d * field->n : board->value;
+        level[d] = pooled_scale(pooled_worsened(value[rival], &quality->margin, quality->is.higher),
+                                quality->is.transform, quality->is.higher);
     }
 }
 
-size_t field_series_end(const struct field *f, size_t i)
+size_t field_series_end(const struct field *field, size_t i)
 {
     size_t end = i + 1;
-    while (end < f->n && points_same_series(field_point(f, i), field_point(f, end)))
+    while (end < field->n && points_same_series(field_point(field, i), field_point(field, end)))
         end++;
     return end;
 }
 
-int field_rank(const struct field *f, size_t i, size_t rival)
+int field_rank(const struct field *field, size_t i, size_t rival)
 {
-    const struct point *p = field_point(f, rival);
-    return p->is_rival ? points_rank(field_point(f, i), p) : -1;
+    const struct point *point = field_point(field, rival);
+    return point->is_rival ? points_rank(field_point(field, i), point) : -1;
 }
 
-int field_has_sweep(const struct field *f)
+int field_has_sweep(const struct field *field)
 {
     size_t i = 0;
-    while (i < f->n && (!field_point(f, i)->is_diffusion || field_series_end(f, i) == i + 1))
-        i = field_series_end(f, i);
-    return i < f->n;
+    while (i < field->n &&
+           (!field_point(field, i)->is_diffusion || field_series_end(field, i) == i + 1))
+        i = field_series_end(field, i);
+    return i < field->n;
 }

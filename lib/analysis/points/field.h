@@ -47,26 +47,27 @@ struct field {
 
 /* Opens the field that begins at points->v[from]; its base is the best suited LLaMA. Costs and
  * qualities are borrowed. Released by field_free. */
-void field_open(struct field *f, const struct points *points, size_t from,
+void field_open(struct field *field, const struct points *points, size_t from,
                 const struct costs *costs, const struct field_quality *qualities, size_t n);
 /* Changes the base and all costs. */
-void field_against(struct field *f, size_t base);
-void field_free(struct field *f);
+void field_against(struct field *field, size_t base);
+void field_free(struct field *field);
 
-const struct point *field_point(const struct field *f, size_t i);
-/* The contest over the cost and, unless b is NULL, a quality; its arrays are borrowed. */
-struct contest field_contest(const struct field *f, const struct field_board *b);
+const struct point *field_point(const struct field *field, size_t i);
+/* The contest over the cost and, unless board is NULL, a quality; its arrays are borrowed. */
+struct contest field_contest(const struct field *field, const struct field_board *board);
 /* The interval of a quality of point i: by percentiles, or Wilson's for right and wrong.
  * work[draws]. */
-struct interval field_quality_interval(const struct field *f, const struct field_board *b, size_t i,
-                                       double *work);
+struct interval field_quality_interval(const struct field *field, const struct field_board *board,
+                                       size_t i, double *work);
 /* level[0..draws]: the quality of point `rival` less the margin, in every draw and, last, as
  * measured. */
-void field_level(const struct field *f, const struct field_board *b, size_t rival, double *level);
+void field_level(const struct field *field, const struct field_board *board, size_t rival,
+                 double *level);
 /* One past the last point of the series of point i. */
-size_t field_series_end(const struct field *f, size_t i);
+size_t field_series_end(const struct field *field, size_t i);
 /* 1: some diffusion points form a sweep. Then a single point is a method, which `compare` handles:
  * a single point has no crossover. */
-int field_has_sweep(const struct field *f);
+int field_has_sweep(const struct field *field);
 /* points_rank() of point `rival` for point i; -1: it is not autoregressive. */
-int field_rank(const struct field *f, size_t i, size_t rival);
+int field_rank(const struct field *field, size_t i, size_t rival);

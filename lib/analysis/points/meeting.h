@@ -25,15 +25,15 @@ struct meeting {
     size_t n_tests;
     struct asgood_place place;
 };
-/* Sets found, test and place. work[3 * draws + 1] must live as long as m. */
-void meeting_solve(struct meeting *m, double *work);
+/* Sets found, test and place. work[3 * draws + 1] must live as long as meeting. */
+void meeting_solve(struct meeting *meeting, double *work);
 
 /* The members of the crossover record; the caller's reference. The last two need a board. */
-json_t *meeting_latency(const struct meeting *m);
-json_t *meeting_quality(const struct meeting *m);
-json_t *meeting_parity(const struct meeting *m);
+json_t *meeting_latency(const struct meeting *meeting);
+json_t *meeting_quality(const struct meeting *meeting);
+json_t *meeting_parity(const struct meeting *meeting);
 /* The record of a sweep that has no rival or no order, with the reason. quality NULL: the record of
  * X_lat. */
-json_t *meeting_none(const struct meeting *m, const char *name, const struct field_quality *quality,
-                     const char *reason);
-struct crossing_series meeting_series(const struct meeting *m);
+json_t *meeting_none(const struct meeting *meeting, const char *name,
+                     const struct field_quality *quality, const char *reason);
+struct crossing_series meeting_series(const struct meeting *meeting);

@@ -8,18 +8,18 @@
 
 #include "lib/base/mem.h"
 
-size_t points_metric(const struct points *p, const char *name)
+size_t points_metric(const struct points *points, const char *name)
 {
     size_t i = 0;
-    while (i < p->n_metrics && strcmp(p->metrics[i], name))
+    while (i < points->n_metrics && strcmp(points->metrics[i], name))
         i++;
     return i;
 }
 
-int points_is_binary(const struct points *p, const char *metric)
+int points_is_binary(const struct points *points, const char *metric)
 {
-    size_t i = points_metric(p, metric);
-    return i < p->n_metrics && p->binary[i];
+    size_t i = points_metric(points, metric);
+    return i < points->n_metrics && points->binary[i];
 }
 
 static int by_number(double a, double b) /* NaN first */
@@ -45,22 +45,22 @@ static int by_row(const void *a, const void *b, void *rows)
     return o ? o : by_place(i, k);
 }
 
-void points_order(struct points *p)
+void points_order(struct points *points)
 {
-    p->order = mem_zero(p->n_rows, sizeof *p->order);
-    for (size_t i = 0; i < p->n_rows; i++)
-        p->order[i] = (uint32_t)i;
-    qsort_r(p->order, p->n_rows, sizeof *p->order, by_row, p->rows);
+    points->order = mem_zero(points->n_rows, sizeof *points->order);
+    for (size_t i = 0; i < points->n_rows; i++)
+        points->order[i] = (uint32_t)i;
+    qsort_r(points->order, points->n_rows, sizeof *points->order, by_row, points->rows);
 }
 
 /* The first index of the order with at least this metric and point. */
-static size_t begin_of(const struct points *p, size_t metric, size_t point)
+static size_t begin_of(const struct points *points, size_t metric, size_t point)
 {
-    size_t lo = 0, hi = p->n_rows;
+    size_t lo = 0, hi = points->n_rows;
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2;
-        const struct point_row *r = &p->rows[p->order[mid]];
-        if (r->metric < metric || (r->metric == metric && r->point < point))
+        const struct point_row *row = &points->rows[points->order[mid]];
+        if (row->metric < metric || (row->metric == metric && row->point < point))
             lo = mid + 1;
         else
             hi = mid;
@@ -69,26 +69,27 @@ static size_t begin_of(const struct points *p, size_t metric, size_t point)
 }
 
 /* A prompt counts once, however many of its answers were scored: launches are not prompts. */
-void points_pool(const struct points *p, const char *metric, enum pooled_weight weight, size_t from,
-                 size_t n, double *num, double *den, unsigned char *there, unsigned char *has)
+void points_pool(const struct points *points, const char *metric, enum pooled_weight weight,
+                 size_t from, size_t n, double *num, double *den, unsigned char *there,
+                 unsigned char *has)
 {
-    size_t which = points_metric(p, metric);
-    double *copies = mem_zero(n * p->ids.n, sizeof *copies);
-    size_t end = begin_of(p, which, from + n);
-    for (size_t k = begin_of(p, which, from); k < end; k++) {
-        const struct point_row *r = &p->rows[p->order[k]];
-        double w = weight == POOLED_BY_TOKEN  ? r->tokens
-                   : weight == POOLED_BY_BYTE ? r->bytes
+    size_t which = points_metric(points, metric);
+    double *copies = mem_zero(n * points->ids.n, sizeof *copies);
+    size_t end = begin_of(points, which, from + n);
+    for (size_t k = begin_of(points, which, from); k < end; k++) {
+        const struct point_row *row = &points->rows[points->order[k]];
+        double w = weight == POOLED_BY_TOKEN  ? row->tokens
+                   : weight == POOLED_BY_BYTE ? row->bytes
                                               : 1;
-        if (!(w >= 0) || p->v[r->point].random)
+        if (!(w >= 0) || points->v[row->point].random)
             continue;
-        size_t i = r->point - from, at = i * p->ids.n + r->id;
+        size_t i = row->point - from, at = i * points->ids.n + row->id;
         has[i] = there[at] = 1;
-        num[at] += r->value * r->copies;
-        den[at] += w * r->copies;
-        copies[at] += r->copies;
+        num[at] += row->value * row->copies;
+        den[at] += w * row->copies;
+        copies[at] += row->copies;
     }
-    for (size_t at = 0; at < n * p->ids.n; at++)
+    for (size_t at = 0; at < n * points->ids.n; at++)
         if (there[at]) {
             num[at] /= copies[at];
             den[at] /= copies[at];

@@ -17,59 +17,59 @@ const char *const points_work_names[] = {"steps", "passes", "rows"};
 
 /* Appends the names of a record's members and which of them are null: records that agree in these
  * carry the same. */
-static void put_shape(struct buf *shape, const json_t *r)
+static void put_shape(struct buf *shape, const json_t *record)
 {
     const char *key;
-    json_t *v;
-    json_object_foreach((json_t *)(uintptr_t)r, key, v) {
+    json_t *value;
+    json_object_foreach((json_t *)(uintptr_t)record, key, value) {
         buf_put(shape, key, strlen(key) + 1);
-        buf_char(shape, json_is_null(v) ? '0' : '1');
+        buf_char(shape, json_is_null(value) ? '0' : '1');
     }
 }
 
-static int has_shape(const struct buf *shape, const json_t *r)
+static int has_shape(const struct buf *shape, const json_t *record)
 {
     const char *key, *at = shape->data, *end = at + shape->len;
-    json_t *v;
-    json_object_foreach((json_t *)(uintptr_t)r, key, v) {
+    json_t *value;
+    json_object_foreach((json_t *)(uintptr_t)record, key, value) {
         if (at == end || strcmp(at, key))
             return 0;
         at += strlen(key) + 1;
-        if (*at++ != (json_is_null(v) ? '0' : '1'))
+        if (*at++ != (json_is_null(value) ? '0' : '1'))
             return 0;
     }
     return at == end;
 }
 
 /* Adds the settings of the record to the point, unless the last record had the same members. */
-static void add_about(struct point *p, const json_t *r)
+static void add_about(struct point *point, const json_t *record)
 {
-    if (p->shape.len && has_shape(&p->shape, r))
+    if (point->shape.len && has_shape(&point->shape, record))
         return;
-    about_add(p->about, r);
-    buf_clear(&p->shape);
-    put_shape(&p->shape, r);
+    about_add(point->about, record);
+    buf_clear(&point->shape);
+    put_shape(&point->shape, record);
 }
 
 /* The point with the configuration and workload of the record; new if there is none. */
-static size_t find_point(struct points *p, const json_t *r)
+static size_t find_point(struct points *points, const json_t *record)
 {
-    buf_clear(&p->text);
-    buf_text(&p->text, about_point(r));
-    buf_char(&p->text, '\n');
-    buf_text(&p->text, about_workload(r));
-    size_t i = places_of(&p->index, p->text.data, p->text.len);
-    if (i == p->n) {
-        MEM_GROW(p->v, p->n, p->cap);
-        p->v[p->n++] = (struct point){.about = json_object(), .passes = NAN, .rows = NAN,
-                                      .cost = NAN, .cost_lo = NAN, .cost_hi = NAN,
-                                      .beside = NAN};
+    buf_clear(&points->text);
+    buf_text(&points->text, about_point(record));
+    buf_char(&points->text, '\n');
+    buf_text(&points->text, about_workload(record));
+    size_t i = places_of(&points->index, points->text.data, points->text.len);
+    if (i == points->n) {
+        MEM_GROW(points->v, points->n, points->cap);
+        points->v[points->n++] = (struct point){.about = json_object(), .passes = NAN, .rows = NAN,
+                                                .cost = NAN, .cost_lo = NAN, .cost_hi = NAN,
+                                                .beside = NAN};
     }
-    add_about(&p->v[i], r);
+    add_about(&points->v[i], record);
     return i;
 }
 
-static size_t find_id(struct points *p, const json_t *id)
+static size_t find_id(struct points *points, const json_t *id)
 {
     char number[32];
     const char *text = json_string_value(id);
@@ -77,72 +77,74 @@ static size_t find_id(struct points *p, const json_t *id)
         snprintf(number, sizeof number, "%" JSON_INTEGER_FORMAT, json_integer_value(id));
         text = number;
     }
-    return places_of(&p->ids, text, strlen(text));
+    return places_of(&points->ids, text, strlen(text));
 }
 
-static int read_direction(const json_t *r)
+static int read_direction(const json_t *record)
 {
-    const char *d = rec_text(r, "direction");
+    const char *d = rec_text(record, "direction");
     return !d ? -1 : !strcmp(d, "higher") ? 1 : !strcmp(d, "lower") ? 0 : -1;
 }
 
-static size_t find_metric(struct points *p, const json_t *r, const char *name)
+static size_t find_metric(struct points *points, const json_t *record, const char *name)
 {
-    size_t i = points_metric(p, name);
-    if (i == p->n_metrics) {
-        MEM_GROW(p->higher, p->n_metrics, p->cap_higher);
-        MEM_GROW(p->binary, p->n_metrics, p->cap_binary);
-        MEM_GROW(p->metrics, p->n_metrics, p->cap_metrics);
-        p->higher[i] = -1;
-        p->binary[i] = 1;
-        p->metrics[p->n_metrics++] = mem_text(name);
+    size_t i = points_metric(points, name);
+    if (i == points->n_metrics) {
+        MEM_GROW(points->higher, points->n_metrics, points->cap_higher);
+        MEM_GROW(points->binary, points->n_metrics, points->cap_binary);
+        MEM_GROW(points->metrics, points->n_metrics, points->cap_metrics);
+        points->higher[i] = -1;
+        points->binary[i] = 1;
+        points->metrics[points->n_metrics++] = mem_text(name);
     }
-    if (p->higher[i] < 0)
-        p->higher[i] = read_direction(r);
+    if (points->higher[i] < 0)
+        points->higher[i] = read_direction(record);
     return i;
 }
 
-static int take_cost(struct points *all, const json_t *r, struct err *e)
+static int take_cost(struct points *all, const json_t *record, struct err *e)
 {
-    int higher = read_direction(r);
+    int higher = read_direction(record);
     if (higher < 0)
         return err_set(e, EXIT_BAD_DATA, "direction: expected lower or higher for '%s'",
                        all->cost_metric);
-    if (points_check_cost(r, e))
+    if (points_check_cost(record, e))
         return -1;
-    size_t place = find_point(all, r); /* before other pointers are taken: it may move all->v */
-    struct point *p = &all->v[place];
-    if (p->launch)
+    size_t place = find_point(all,
+                              record); /* before other pointers are taken: it may move all->v */
+    struct point *point = &all->v[place];
+    if (point->launch)
         return err_set(e, EXIT_BAD_DATA, "a second '%s' record of '%s'", all->cost_metric,
-                       about_point(r));
+                       about_point(record));
     all->cost_higher = higher;
-    p->cost = rec_number(r, "value");
-    p->cost_lo = rec_number(r, "lo");
-    p->cost_hi = rec_number(r, "hi");
-    p->passes = rec_number(r, "passes");
-    p->rows = rec_number(r, "rows");
-    all->dropped += isnan(p->cost);
-    p->n_launch = contrast_launches(r, &p->launch);
-    p->is_disturbed = json_is_true(json_object_get(r, "disturbed")) || rec_int(r, "tainted", 0) > 0;
+    point->cost = rec_number(record, "value");
+    point->cost_lo = rec_number(record, "lo");
+    point->cost_hi = rec_number(record, "hi");
+    point->passes = rec_number(record, "passes");
+    point->rows = rec_number(record, "rows");
+    all->dropped += isnan(point->cost);
+    point->n_launch = contrast_launches(record, &point->launch);
+    point->is_disturbed = json_is_true(json_object_get(record, "disturbed")) ||
+                          rec_int(record, "tainted", 0) > 0;
     return 1;
 }
 
-static int take_quality(struct points *all, const json_t *r, const char *metric, struct err *e)
+static int take_quality(struct points *all, const json_t *record, const char *metric, struct err *e)
 {
-    const json_t *id = json_object_get(r, "id");
+    const json_t *id = json_object_get(record, "id");
     if (!json_is_string(id) && !json_is_integer(id))
         return err_set(e, EXIT_BAD_DATA, "id: expected a text, got none");
-    if (points_check_quality(r, e))
+    if (points_check_quality(record, e))
         return -1;
-    if (all->task && !rec_is(r, "task", all->task))
+    if (all->task && !rec_is(record, "task", all->task))
         return 1;
-    double copies = rec_number(r, "copies");
-    struct point_row row = {.value = rec_number(r, "value"),
-                            .tokens = rec_number(r, "scored_tokens"),
-                            .bytes = rec_number(r, "scored_bytes"),
+    double copies = rec_number(record, "copies");
+    struct point_row row = {.value = rec_number(record, "value"),
+                            .tokens = rec_number(record, "scored_tokens"),
+                            .bytes = rec_number(record, "scored_bytes"),
                             .copies = copies > 0 ? copies : 1,
-                            .point = (uint32_t)find_point(all, r),
-                            .metric = (uint32_t)find_metric(all, r, metric)};
+                            .point = (uint32_t)find_point(all, record),
+                            .metric = (uint32_t)find_metric(all, record, metric)};
     if (isnan(row.value)) {
         all->dropped++;
         all->v[row.point].dropped++;
@@ -159,80 +161,80 @@ static int take_quality(struct points *all, const json_t *r, const char *metric,
 }
 
 /* Takes the metric beside the cost. */
-static void take_beside(struct points *all, const json_t *r, const char *metric)
+static void take_beside(struct points *all, const json_t *record, const char *metric)
 {
-    if (!all->beside || strcmp(metric, all->beside) || !about_point(r))
+    if (!all->beside || strcmp(metric, all->beside) || !about_point(record))
         return;
-    size_t place = find_point(all, r); /* it may move all->v */
-    struct point *p = &all->v[place];
-    free(p->beside_launch);
-    p->beside = rec_number(r, "value");
-    p->n_beside = contrast_launches(r, &p->beside_launch);
+    size_t place = find_point(all, record); /* it may move all->v */
+    struct point *point = &all->v[place];
+    free(point->beside_launch);
+    point->beside = rec_number(record, "value");
+    point->n_beside = contrast_launches(record, &point->beside_launch);
 }
 
-int points_take(struct points *p, const json_t *r, struct err *e)
+int points_take(struct points *points, const json_t *record, struct err *e)
 {
-    const char *kind = rec_kind(r), *metric = rec_text(r, "metric");
-    int is_cost = !strcmp(kind, "metric") && metric && !strcmp(metric, p->cost_metric);
+    const char *kind = rec_kind(record), *metric = rec_text(record, "metric");
+    int is_cost = !strcmp(kind, "metric") && metric && !strcmp(metric, points->cost_metric);
     int is_quality = !strcmp(kind, "quality") && metric &&
-                     !json_is_true(json_object_get(r, "summary"));
+                     !json_is_true(json_object_get(record, "summary"));
     if (!is_cost && !is_quality) {
         if (!strcmp(kind, "metric") && metric)
-            take_beside(p, r, metric);
+            take_beside(points, record, metric);
         return 0;
     }
-    if (!about_point(r))
+    if (!about_point(record))
         return err_set(e, EXIT_BAD_DATA, "point, config: expected a text, got none");
-    return is_cost ? take_cost(p, r, e) : take_quality(p, r, metric, e);
+    return is_cost ? take_cost(points, record, e) : take_quality(points, record, metric, e);
 }
 
-void points_meet(struct points *p, const json_t *r)
+void points_meet(struct points *points, const json_t *record)
 {
-    find_point(p, r);
+    find_point(points, record);
 }
 
-static const char *text_or_empty(const json_t *r, const char *key)
+static const char *text_or_empty(const json_t *record, const char *key)
 {
-    const char *s = rec_text(r, key);
-    return s ? s : "";
+    const char *text = rec_text(record, key);
+    return text ? text : "";
 }
 
 /* Sets the identity of the sweep along `axis`: that of the records, else made from the settings. A
  * point that has only a label is a series of its own. */
-static char *series_of(const struct point *p, const char *axis)
+static char *series_of(const struct point *point, const char *axis)
 {
-    const char *said = rec_text(p->about, "series"), *own = rec_text(p->about, "axis");
+    const char *said = rec_text(point->about, "series"), *own = rec_text(point->about, "axis");
     if (said && (!axis || (own && !strcmp(axis, own))))
         return mem_text(said);
-    if (!axis || !json_object_get(p->about, axis))
-        return mem_text(p->id);
+    if (!axis || !json_object_get(point->about, axis))
+        return mem_text(point->id);
     char id[SETTINGS_ID];
-    json_t *settings = about_of(p->about);
+    json_t *settings = about_of(point->about);
     settings_id(settings, axis, id);
     json_decref(settings);
     return mem_text(id);
 }
 
-static void fill_settings(struct point *p, const char *axis)
+static void fill_settings(struct point *point, const char *axis)
 {
-    p->id = about_point(p->about);
-    p->config = text_or_empty(p->about, "config");
-    p->workload = about_workload(p->about);
-    p->stack = about_stack(p->about);
-    p->model = text_or_empty(p->about, "model");
-    p->device = text_or_empty(p->about, "device");
-    p->dtype = text_or_empty(p->about, "dtype");
-    p->quant = text_or_empty(p->about, "quant");
-    p->contract = text_or_empty(p->about, "contract");
-    p->random = json_is_true(json_object_get(p->about, "weights_random"));
-    p->steps = rec_number(p->about, "steps");
-    p->batch = rec_number(p->about, "batch");
-    p->length = about_length(p->about);
-    p->is_diffusion = about_is_diffusion(p->about) == 1;
-    p->is_rival = !p->is_diffusion && !about_is_latent(p->about);
-    p->is_plain = about_is_plain(p->about);
-    p->axis = p->is_diffusion && axis ? axis : rec_text(p->about, "axis");
-    p->series = series_of(p, p->axis);
+    point->id = about_point(point->about);
+    point->config = text_or_empty(point->about, "config");
+    point->workload = about_workload(point->about);
+    point->stack = about_stack(point->about);
+    point->model = text_or_empty(point->about, "model");
+    point->device = text_or_empty(point->about, "device");
+    point->dtype = text_or_empty(point->about, "dtype");
+    point->quant = text_or_empty(point->about, "quant");
+    point->contract = text_or_empty(point->about, "contract");
+    point->random = json_is_true(json_object_get(point->about, "weights_random"));
+    point->steps = rec_number(point->about, "steps");
+    point->batch = rec_number(point->about, "batch");
+    point->length = about_length(point->about);
+    point->is_diffusion = about_is_diffusion(point->about) == 1;
+    point->is_rival = !point->is_diffusion && !about_is_latent(point->about);
+    point->is_plain = about_is_plain(point->about);
+    point->axis = point->is_diffusion && axis ? axis : rec_text(point->about, "axis");
+    point->series = series_of(point, point->axis);
 }
 
 static int by_value(double a, double b) /* NaN first */
@@ -311,72 +313,74 @@ static void join(struct point *to, struct point *from)
     to->dropped += from->dropped;
 }
 
-static void free_point(struct point *p)
+static void free_point(struct point *point)
 {
-    json_decref(p->about);
-    buf_free(&p->shape);
-    free(p->series);
-    free(p->launch);
-    free(p->beside_launch);
+    json_decref(point->about);
+    buf_free(&point->shape);
+    free(point->series);
+    free(point->launch);
+    free(point->beside_launch);
 }
 
 /* place[i] = the kept point that the rows of point i belong to; n: none. */
-static void join_workloads(struct points *p, size_t *place)
+static void join_workloads(struct points *points, size_t *place)
 {
-    size_t *shown = mem_zero(p->n, sizeof *shown), kept = 0;
-    for (size_t i = 0; i < p->n; i++) {
+    size_t *shown = mem_zero(points->n, sizeof *shown), kept = 0;
+    for (size_t i = 0; i < points->n; i++) {
         shown[i] = i;
-        for (size_t k = 0; k < p->n; k++) {
-            const struct point *best = &p->v[shown[i]];
-            if (!strcmp(p->v[k].id, p->v[i].id) && *p->v[k].workload &&
-                (!*best->workload || is_shown_before(&p->v[k], best)))
+        for (size_t k = 0; k < points->n; k++) {
+            const struct point *best = &points->v[shown[i]];
+            if (!strcmp(points->v[k].id, points->v[i].id) && *points->v[k].workload &&
+                (!*best->workload || is_shown_before(&points->v[k], best)))
                 shown[i] = k;
         }
     }
-    for (size_t i = 0; i < p->n; i++) {
-        if (shown[i] != i && !*p->v[i].workload)
-            join(&p->v[shown[i]], &p->v[i]);
-        p->set_aside += shown[i] != i && *p->v[i].workload;
+    for (size_t i = 0; i < points->n; i++) {
+        if (shown[i] != i && !*points->v[i].workload)
+            join(&points->v[shown[i]], &points->v[i]);
+        points->set_aside += shown[i] != i && *points->v[i].workload;
     }
-    for (size_t i = 0; i < p->n; i++)
-        place[i] = shown[i] == i ? kept++ : p->n;
-    for (size_t i = 0; i < p->n; i++)
-        if (shown[i] != i && !*p->v[i].workload)
+    for (size_t i = 0; i < points->n; i++)
+        place[i] = shown[i] == i ? kept++ : points->n;
+    for (size_t i = 0; i < points->n; i++)
+        if (shown[i] != i && !*points->v[i].workload)
             place[i] = place[shown[i]];
-    for (size_t i = 0; i < p->n; i++) {
+    for (size_t i = 0; i < points->n; i++) {
         if (shown[i] != i)
-            free_point(&p->v[i]);
+            free_point(&points->v[i]);
         else
-            p->v[place[i]] = p->v[i];
+            points->v[place[i]] = points->v[i];
     }
-    p->n = kept;
+    points->n = kept;
     free(shown);
 }
 
-static double work_of(const struct point *p, enum points_work work)
+static double work_of(const struct point *point, enum points_work work)
 {
-    return work == POINTS_STEPS ? p->steps : work == POINTS_PASSES ? p->passes : p->rows;
+    return work == POINTS_STEPS    ? point->steps
+           : work == POINTS_PASSES ? point->passes
+                                   : point->rows;
 }
 
 /* The work that orders a series: the first kind that all its points have and that differs between
  * them. */
-static enum points_work order_of(const struct points *p, const struct point *of)
+static enum points_work order_of(const struct points *points, const struct point *of)
 {
     int steps = of->axis && !strcmp(of->axis, "steps");
-    for (enum points_work w = steps ? POINTS_STEPS : POINTS_PASSES; w < POINTS_NONE; w++) {
+    for (enum points_work work = steps ? POINTS_STEPS : POINTS_PASSES; work < POINTS_NONE; work++) {
         size_t n = 0, known = 0;
         double lo = INFINITY, hi = -INFINITY;
-        for (size_t i = 0; i < p->n; i++) {
-            if (!points_same_group(of, &p->v[i]) || !points_same_series(of, &p->v[i]))
+        for (size_t i = 0; i < points->n; i++) {
+            if (!points_same_group(of, &points->v[i]) || !points_same_series(of, &points->v[i]))
                 continue;
-            double v = work_of(&p->v[i], w);
+            double value = work_of(&points->v[i], work);
             n++;
-            known += v > 0;
-            lo = fmin(lo, v);
-            hi = fmax(hi, v);
+            known += value > 0;
+            lo = fmin(lo, value);
+            hi = fmax(hi, value);
         }
         if (known == n && (n == 1 || lo < hi))
-            return w;
+            return work;
     }
     return POINTS_NONE;
 }
@@ -392,29 +396,32 @@ static size_t *order_ids(const struct places *ids)
     return order;
 }
 
-void points_finish(struct points *p)
+void points_finish(struct points *points)
 {
-    size_t *first = mem_zero(p->n, sizeof *first);
-    for (size_t i = 0; i < p->n; i++)
-        fill_settings(&p->v[i], p->axis);
-    join_workloads(p, first);
-    for (size_t i = 0; i < p->n; i++) {
-        p->v[i].work = order_of(p, &p->v[i]);
-        p->v[i].at = p->v[i].work == POINTS_NONE ? NAN : work_of(&p->v[i], p->v[i].work);
+    size_t *first = mem_zero(points->n, sizeof *first);
+    for (size_t i = 0; i < points->n; i++)
+        fill_settings(&points->v[i], points->axis);
+    join_workloads(points, first);
+    for (size_t i = 0; i < points->n; i++) {
+        points->v[i].work = order_of(points, &points->v[i]);
+        points->v[i].at = points->v[i].work == POINTS_NONE
+                              ? NAN
+                              : work_of(&points->v[i], points->v[i].work);
     }
-    size_t *point = p->n ? sort_places(p->v, p->n, sizeof *p->v, by_point) : NULL;
-    size_t *id = order_ids(&p->ids);
+    size_t *point = points->n ? sort_places(points->v, points->n, sizeof *points->v, by_point)
+                              : NULL;
+    size_t *id = order_ids(&points->ids);
     size_t rows = 0;
-    for (size_t i = 0; i < p->n_rows; i++) {
-        size_t at = first[p->rows[i].point];
-        if (at >= p->n)
+    for (size_t i = 0; i < points->n_rows; i++) {
+        size_t at = first[points->rows[i].point];
+        if (at >= points->n)
             continue;
-        p->rows[rows] = p->rows[i];
-        p->rows[rows].point = (uint32_t)point[at];
-        p->rows[rows++].id = (uint32_t)id[p->rows[i].id];
+        points->rows[rows] = points->rows[i];
+        points->rows[rows].point = (uint32_t)point[at];
+        points->rows[rows++].id = (uint32_t)id[points->rows[i].id];
     }
-    p->n_rows = rows;
-    points_order(p);
+    points->n_rows = rows;
+    points_order(points);
     free(first);
     free(point);
     free(id);
@@ -444,26 +451,26 @@ int points_same_series(const struct point *a, const struct point *b)
     return !strcmp(a->series, b->series);
 }
 
-const json_t *points_value(const struct point *p)
+const json_t *points_value(const struct point *point)
 {
-    const json_t *v = p->axis ? json_object_get(p->about, p->axis) : NULL;
-    return v && !json_is_null(v) ? v : NULL;
+    const json_t *value = point->axis ? json_object_get(point->about, point->axis) : NULL;
+    return value && !json_is_null(value) ? value : NULL;
 }
 
-void points_free(struct points *p)
+void points_free(struct points *points)
 {
-    for (size_t i = 0; i < p->n; i++)
-        free_point(&p->v[i]);
-    for (size_t i = 0; i < p->n_metrics; i++)
-        free((char *)(uintptr_t)p->metrics[i]);
-    free(p->v);
-    free(p->rows);
-    free(p->order);
-    free(p->metrics);
-    free(p->higher);
-    free(p->binary);
-    places_free(&p->index);
-    places_free(&p->ids);
-    buf_free(&p->text);
-    *p = (struct points){0};
+    for (size_t i = 0; i < points->n; i++)
+        free_point(&points->v[i]);
+    for (size_t i = 0; i < points->n_metrics; i++)
+        free((char *)(uintptr_t)points->metrics[i]);
+    free(points->v);
+    free(points->rows);
+    free(points->order);
+    free(points->metrics);
+    free(points->higher);
+    free(points->binary);
+    places_free(&points->index);
+    places_free(&points->ids);
+    buf_free(&points->text);
+    *points = (struct points){0};
 }

@@ -82,18 +82,18 @@ struct points {
 
 /* Takes a `metric` record of cost_metric or a per-prompt `quality` record. 1 taken, 0 another, -1
  * malformed (EXIT_BAD_DATA). */
-int points_take(struct points *p, const json_t *record, struct err *e);
+int points_take(struct points *points, const json_t *record, struct err *e);
 /* Checks the numbers of a metric or quality record: their range, and lo <= hi. -1: EXIT_BAD_DATA,
  * with the member. */
 int points_check_cost(const json_t *record, struct err *e);
 int points_check_quality(const json_t *record, struct err *e);
 /* Adds the point of a generation record, which has settings but no metric. */
-void points_meet(struct points *p, const json_t *record);
+void points_meet(struct points *points, const json_t *record);
 /* Keeps for each point the workload with the most prompts (of equals the first by name), joins
  * points to series and sorts: points by stack, device, batch, length, model, axis, series, work. */
-void points_finish(struct points *p);
+void points_finish(struct points *points);
 /* Sorts the rows; part of points_finish. */
-void points_order(struct points *p);
+void points_order(struct points *points);
 /* 1: the same software stack, device, batch size, length and contract. */
 int points_same_group(const struct point *a, const struct point *b);
 /* 1: the same model in the same number formats. */
@@ -105,18 +105,19 @@ int points_same_series(const struct point *a, const struct point *b);
 enum { POINTS_RANKS = 4 };
 int points_rank(const struct point *of, const struct point *rival);
 /* The value of its axis; NULL: none. Borrowed. */
-const json_t *points_value(const struct point *p);
+const json_t *points_value(const struct point *point);
 
 /* The place of a metric in `metrics`; n_metrics: not there. */
-size_t points_metric(const struct points *p, const char *name);
+size_t points_metric(const struct points *points, const char *name);
 
 /* 1: every value of the metric is 0 or 1 (right or wrong). */
-int points_is_binary(const struct points *p, const char *metric);
+int points_is_binary(const struct points *points, const char *metric);
 
 /* Sums the rows of a metric of points from..from+n-1 into num, den, there [n][ids.n] and has[n],
  * all zero before. num / den is the mean over the answers of a prompt, weighted by copies; den is 1
  * (POOLED_BY_PROMPT) or the mean weight of an answer. Rows without the weight and points of random
  * weights are left out. */
-void points_pool(const struct points *p, const char *metric, enum pooled_weight weight, size_t from,
-                 size_t n, double *num, double *den, unsigned char *there, unsigned char *has);
-void points_free(struct points *p);
+void points_pool(const struct points *points, const char *metric, enum pooled_weight weight,
+                 size_t from, size_t n, double *num, double *den, unsigned char *there,
+                 unsigned char *has);
+void points_free(struct points *points);

@@ -31,14 +31,14 @@ struct track {
 
 /* ---- tracks ---- */
 
-static void identity(const struct point *p, enum along along, char id[SETTINGS_ID])
+static void identity(const struct point *point, enum along along, char id[SETTINGS_ID])
 {
-    json_t *settings = about_of(p->about);
+    json_t *settings = about_of(point->about);
     if (along == ALONG_LENGTH) {
         json_object_del(settings, "gen_length");
         json_object_del(settings, "block_length");
-        if (p->steps > 0)
-            json_object_set_new(settings, "steps", json_real(p->length / p->steps));
+        if (point->steps > 0)
+            json_object_set_new(settings, "steps", json_real(point->length / point->steps));
     }
     settings_id(settings, along == ALONG_BATCH ? "batch" : NULL, id);
     json_decref(settings);
@@ -58,20 +58,20 @@ static const struct point *rival_of(const struct points *all, const struct point
 }
 
 /* The rival of its model and formats that costs least in pairs with it; else itself. */
-static const struct point *fastest_of(const struct points *all, const struct costs *c,
+static const struct point *fastest_of(const struct points *all, const struct costs *costs,
                                       const struct point *plain)
 {
     const struct point *best = plain;
     double least = 1;
     for (size_t i = 0; i < all->n; i++) {
-        const struct point *r = &all->v[i];
-        if (r == plain || !r->is_rival || isnan(r->cost) || !points_same_group(plain, r) ||
-            !points_same_system(plain, r))
+        const struct point *point = &all->v[i];
+        if (point == plain || !point->is_rival || isnan(point->cost) ||
+            !points_same_group(plain, point) || !points_same_system(plain, point))
             continue;
-        const double ratio = costs_ratio(c, plain, r, NULL, 0).ratio.value;
+        const double ratio = costs_ratio(costs, plain, point, NULL, 0).ratio.value;
         if (ratio < least) {
             least = ratio;
-            best = r;
+            best = point;
         }
     }
     return best;
@@ -83,32 +83,32 @@ static int by_x(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static int is_candidate(const struct point *p)
+static int is_candidate(const struct point *point)
 {
-    return p->is_diffusion && !isnan(p->cost);
+    return point->is_diffusion && !isnan(point->cost);
 }
 
-/* The track whose first point is p; n 0: p is the first of none. id: track identity of each
+/* The track whose first point is point; n 0: point is the first of none. id: track identity of each
  * point. */
-static void find_track(struct track *t, const struct points *all, size_t first,
+static void find_track(struct track *track, const struct points *all, size_t first,
                        char (*const id)[SETTINGS_ID])
 {
-    t->n = 0;
+    track->n = 0;
     for (size_t i = 0; i < all->n; i++) {
-        const struct point *p = &all->v[i];
-        if (!is_candidate(p) || strcmp(id[first], id[i]))
+        const struct point *point = &all->v[i];
+        if (!is_candidate(point) || strcmp(id[first], id[i]))
             continue;
-        const struct point *rival = rival_of(all, p);
+        const struct point *rival = rival_of(all, point);
         if (!rival)
             continue;
-        if (i < first || t->n == CROSSOVER_MAX) {
-            t->n = 0;
+        if (i < first || track->n == CROSSOVER_MAX) {
+            track->n = 0;
             return;
         }
-        double x = t->along == ALONG_BATCH ? p->batch : p->length;
-        t->cell[t->n++] = (struct scaling_cell){.llada = p, .llama = rival, .x = x};
+        double x = track->along == ALONG_BATCH ? point->batch : point->length;
+        track->cell[track->n++] = (struct scaling_cell){.llada = point, .llama = rival, .x = x};
     }
-    qsort(t->cell, t->n, sizeof *t->cell, by_x);
+    qsort(track->cell, track->n, sizeof *track->cell, by_x);
 }
 
 /* ---- draws ---- */
@@ -120,30 +120,30 @@ static int compare_known(const void *a, const void *b)
     return x != y ? x - y : by_x(a, b);
 }
 
-static void fill_draws(struct track *t, const struct costs *c)
+static void fill_draws(struct track *track, const struct costs *costs)
 {
-    t->known = 0;
-    for (size_t i = 0; i < t->n; i++) {
-        struct scaling_cell *cell = &t->cell[i];
-        cell->ratio = costs_ratio(c, cell->llama, cell->llada, NULL, 0).ratio;
-        t->known += isnan(cell->ratio.lo) ? 0 : 1;
+    track->known = 0;
+    for (size_t i = 0; i < track->n; i++) {
+        struct scaling_cell *cell = &track->cell[i];
+        cell->ratio = costs_ratio(costs, cell->llama, cell->llada, NULL, 0).ratio;
+        track->known += isnan(cell->ratio.lo) ? 0 : 1;
     }
-    qsort(t->cell, t->n, sizeof *t->cell, compare_known);
-    t->y = mem_zero((c->draws + 1) * t->known, sizeof *t->y);
-    for (size_t i = 0; i < t->known; i++) {
-        costs_ratio(c, t->cell[i].llama, t->cell[i].llada, t->y + i, t->known);
-        t->y[c->draws * t->known + i] = log(t->cell[i].ratio.value);
+    qsort(track->cell, track->n, sizeof *track->cell, compare_known);
+    track->y = mem_zero((costs->draws + 1) * track->known, sizeof *track->y);
+    for (size_t i = 0; i < track->known; i++) {
+        costs_ratio(costs, track->cell[i].llama, track->cell[i].llada, track->y + i, track->known);
+        track->y[costs->draws * track->known + i] = log(track->cell[i].ratio.value);
     }
-    const double *measured = t->y + c->draws * t->known;
-    t->sign = !t->known || measured[t->known - 1] >= measured[0] ? 1 : -1;
+    const double *measured = track->y + costs->draws * track->known;
+    track->sign = !track->known || measured[track->known - 1] >= measured[0] ? 1 : -1;
 }
 
-static double meets(const struct track *t, size_t n, const double *y)
+static double meets(const struct track *track, size_t n, const double *y)
 {
     double x[CROSSOVER_MAX], v[CROSSOVER_MAX];
     for (size_t i = 0; i < n; i++) {
-        x[i] = log2(t->cell[i].x);
-        v[i] = t->sign * y[i];
+        x[i] = log2(track->cell[i].x);
+        v[i] = track->sign * y[i];
     }
     double at = crossover_rise(x, v, n);
     return isfinite(at) ? exp2(at) : at;
@@ -151,63 +151,65 @@ static double meets(const struct track *t, size_t n, const double *y)
 
 /* ---- records ---- */
 
-static json_t *cells_of(const struct track *t)
+static json_t *cells_of(const struct track *track)
 {
     json_t *list = json_array();
-    for (size_t i = 0; i < t->n; i++) {
-        const struct scaling_cell *c = &t->cell[i];
-        json_t *o = json_pack("{s:f, s:s, s:s}", "at", c->x, "llada_point", c->llada->id,
-                              "llama_point", c->llama->id);
-        rec_set_number(o, "ratio", c->ratio.value, c->ratio.reason);
-        rec_set_number(o, "lo", c->ratio.lo, c->ratio.reason);
-        rec_set_number(o, "hi", c->ratio.hi, c->ratio.reason);
-        json_array_append_new(list, o);
+    for (size_t i = 0; i < track->n; i++) {
+        const struct scaling_cell *cell = &track->cell[i];
+        json_t *object = json_pack("{s:f, s:s, s:s}", "at", cell->x, "llada_point", cell->llada->id,
+                                   "llama_point", cell->llama->id);
+        rec_set_number(object, "ratio", cell->ratio.value, cell->ratio.reason);
+        rec_set_number(object, "lo", cell->ratio.lo, cell->ratio.reason);
+        rec_set_number(object, "hi", cell->ratio.hi, cell->ratio.reason);
+        json_array_append_new(list, object);
     }
     return list;
 }
 
 /* Why there are fewer than two cells with a ratio; NULL: there are two. */
-static const char *few_cells(const struct track *t)
+static const char *few_cells(const struct track *track)
 {
-    int spread = t->known > 1 && t->cell[0].x < t->cell[t->known - 1].x;
+    int spread = track->known > 1 && track->cell[0].x < track->cell[track->known - 1].x;
     return spread                ? NULL
-           : t->known == t->n ? "one load only"
-                              : t->cell[t->known].ratio.reason;
+           : track->known == track->n ? "one load only"
+                                      : track->cell[track->known].ratio.reason;
 }
 
 /* Why there is no crossing within the measured range; NULL: there is. */
-static const char *reason_of(const struct track *t, double at, size_t draws)
+static const char *reason_of(const struct track *track, double at, size_t draws)
 {
-    int cheaper = t->known && t->y[draws * t->known] < 0;
+    int cheaper = track->known && track->y[draws * track->known] < 0;
     static const char *const reasons[2][2] = {
         {"costs more than LLaMA at every batch size measured", "cheaper than LLaMA at every batch "
          "size measured"},
         {"costs more than LLaMA at every length measured", "cheaper than LLaMA at every length "
          "measured"}};
-    return isinf(at) ? reasons[t->along][cheaper] : NULL;
+    return isinf(at) ? reasons[track->along][cheaper] : NULL;
 }
 
-static void set_place(json_t *j, const struct track *t, size_t draws, double level, double *work)
+static void set_place(json_t *j, const struct track *track, size_t draws, double level,
+                      double *work)
 {
-    const double *measured = t->y + draws * t->known;
+    const double *measured = track->y + draws * track->known;
     double signed_y[CROSSOVER_MAX], x[CROSSOVER_MAX], below, above, inside = 0;
-    const char *few = few_cells(t);
-    double at = few ? (double)NAN : meets(t, t->known, measured);
-    const char *reason = few ? few : reason_of(t, at, draws);
-    for (size_t d = 0; d < draws; d++) {
-        work[d] = few ? (double)NAN : meets(t, t->known, t->y + d * t->known);
-        inside += isfinite(work[d]) ? 1 : 0;
+    const char *few = few_cells(track);
+    double at = few ? (double)NAN : meets(track, track->known, measured);
+    const char *reason = few ? few : reason_of(track, at, draws);
+    for (size_t round = 0; round < draws; round++) {
+        work[round] = few ? (double)NAN
+                          : meets(track, track->known, track->y + round * track->known);
+        inside += isfinite(work[round]) ? 1 : 0;
     }
-    struct interval v = bootstrap_interval(at, work, draws, level);
-    for (size_t i = 0; i < t->known; i++) {
-        x[i] = t->cell[i].x;
-        signed_y[i] = t->sign * measured[i];
+    struct interval interval = bootstrap_interval(at, work, draws, level);
+    for (size_t i = 0; i < track->known; i++) {
+        x[i] = track->cell[i].x;
+        signed_y[i] = track->sign * measured[i];
     }
-    crossover_bracket(x, signed_y, few ? 0 : t->known, &below, &above);
+    crossover_bracket(x, signed_y, few ? 0 : track->known, &below, &above);
     json_object_set_new(j, "exists", few ? json_null() : json_boolean(reason == NULL));
     crossing_set(j, "at", at, few);
-    crossing_set(j, "lo", v.lo, few ? few : "not enough draws");
-    crossing_set(j, "hi", v.hi, few ? few : "not enough draws");
+    crossing_set(j, "lo", interval.lo, few ? few : "not enough draws");
+    crossing_set(j, "hi", interval.hi, few ? few : "not enough draws");
     json_object_set_new(j, "bracket", json_pack("[o, o]",
                                                 isnan(below) ? json_null() : json_real(below),
                                                 isnan(above) ? json_null() : json_real(above)));
@@ -215,60 +217,63 @@ static void set_place(json_t *j, const struct track *t, size_t draws, double lev
     rec_set_text(j, "reason", reason);
 }
 
-static json_t *record_of(const struct track *t, const struct points *all, const struct costs *c)
+static json_t *record_of(const struct track *track, const struct points *all,
+                         const struct costs *costs)
 {
     static const char *const copy[] = {"device", "contract", "dtype", "quant", "unmask", "cache"};
-    const struct point *p = t->cell[0].llada;
-    double *work = mem_zero(c->draws + 1, sizeof *work);
-    int batch = t->along == ALONG_BATCH;
+    const struct point *point = track->cell[0].llada;
+    double *work = mem_zero(costs->draws + 1, sizeof *work);
+    int batch = track->along == ALONG_BATCH;
     json_t *j = json_pack("{s:s, s:s, s:s, s:s, s:s}", "name", batch ? "X_batch" : "X_length",
-                          "llada", p->model, "llama", t->cell[0].llama->model, "over",
+                          "llada", point->model, "llama", track->cell[0].llama->model, "over",
                           batch ? "batch" : "gen_length", "cost_metric", all->cost_metric);
     for (size_t i = 0; i < sizeof copy / sizeof *copy; i++)
-        if (json_object_get(p->about, copy[i]))
-            json_object_set(j, copy[i], json_object_get(p->about, copy[i]));
-    rec_set_number(j, "batch", batch ? (double)NAN : p->batch, "what it runs along");
-    rec_set_number(j, "gen_length", batch ? p->length : (double)NAN, "what it runs along");
-    rec_set_number(j, "steps", batch ? p->steps : (double)NAN, "not the same along it");
-    rec_set_number(j, "tokens_per_step", p->length / p->steps, "no schedule of steps");
-    if (!few_cells(t))
-        json_object_set_new(j, "direction", json_string(t->sign > 0 ? "cheaper_up_to"
-                                                                    : "cheaper_from"));
-    set_place(j, t, c->draws, c->level, work);
-    json_object_set_new(j, "level", json_real(c->level));
-    json_object_set_new(j, "cells", cells_of(t));
-    json_object_set_new(j, "method", json_string(
-        costs_by_prompt(c) ? "monotone log ratio of pairs, linear in log2, t draws over launches "
-                             "and prompts"
-                           : "monotone log ratio of pairs, linear in log2, t draws over launches"));
-    rec_set_int(j, "draws", (int64_t)c->draws);
+        if (json_object_get(point->about, copy[i]))
+            json_object_set(j, copy[i], json_object_get(point->about, copy[i]));
+    rec_set_number(j, "batch", batch ? (double)NAN : point->batch, "what it runs along");
+    rec_set_number(j, "gen_length", batch ? point->length : (double)NAN, "what it runs along");
+    rec_set_number(j, "steps", batch ? point->steps : (double)NAN, "not the same along it");
+    rec_set_number(j, "tokens_per_step", point->length / point->steps, "no schedule of steps");
+    if (!few_cells(track))
+        json_object_set_new(j, "direction", json_string(track->sign > 0 ? "cheaper_up_to"
+                                                                        : "cheaper_from"));
+    set_place(j, track, costs->draws, costs->level, work);
+    json_object_set_new(j, "level", json_real(costs->level));
+    json_object_set_new(j, "cells", cells_of(track));
+    json_object_set_new(
+        j, "method",
+        json_string(costs_by_prompt(costs)
+                        ? "monotone log ratio of pairs, linear in log2, t draws over launches "
+                          "and prompts"
+                        : "monotone log ratio of pairs, linear in log2, t draws over launches"));
+    rec_set_int(j, "draws", (int64_t)costs->draws);
     free(work);
     return j;
 }
 
-json_t *scaling_records(const struct points *p, const struct costs *costs, int fastest)
+json_t *scaling_records(const struct points *points, const struct costs *costs, int fastest)
 {
     json_t *list = json_array();
-    struct track *t = mem_zero(1, sizeof *t);
-    char(*id)[SETTINGS_ID] = mem_zero(p->n, sizeof *id);
-    for (t->along = ALONG_BATCH; t->along <= ALONG_LENGTH; t->along++) {
-        for (size_t i = 0; i < p->n; i++)
-            if (is_candidate(&p->v[i]))
-                identity(&p->v[i], t->along, id[i]);
-        for (size_t i = 0; i < p->n; i++) {
-            t->n = 0;
-            if (is_candidate(&p->v[i]))
-                find_track(t, p, i, id);
-            if (t->n < 2 || !(t->cell[0].x < t->cell[t->n - 1].x))
+    struct track *track = mem_zero(1, sizeof *track);
+    char(*id)[SETTINGS_ID] = mem_zero(points->n, sizeof *id);
+    for (track->along = ALONG_BATCH; track->along <= ALONG_LENGTH; track->along++) {
+        for (size_t i = 0; i < points->n; i++)
+            if (is_candidate(&points->v[i]))
+                identity(&points->v[i], track->along, id[i]);
+        for (size_t i = 0; i < points->n; i++) {
+            track->n = 0;
+            if (is_candidate(&points->v[i]))
+                find_track(track, points, i, id);
+            if (track->n < 2 || !(track->cell[0].x < track->cell[track->n - 1].x))
                 continue;
-            for (size_t k = 0; fastest && k < t->n; k++)
-                t->cell[k].llama = fastest_of(p, costs, t->cell[k].llama);
-            fill_draws(t, costs);
-            json_array_append_new(list, record_of(t, p, costs));
-            free(t->y);
+            for (size_t k = 0; fastest && k < track->n; k++)
+                track->cell[k].llama = fastest_of(points, costs, track->cell[k].llama);
+            fill_draws(track, costs);
+            json_array_append_new(list, record_of(track, points, costs));
+            free(track->y);
         }
     }
     free(id);
-    free(t);
+    free(track);
     return list;
 }

@@ -18,4 +18,4 @@
  * lo, hi, bracket, exists, censored, probability, cells [{at, ratio, lo, hi, llada_point,
  * llama_point}]. A cell whose ratio has no interval (costs.h) is left out of the curve.
  * An array; the caller's reference. */
-json_t *scaling_records(const struct points *p, const struct costs *costs, int fastest);
+json_t *scaling_records(const struct points *points, const struct costs *costs, int fastest);

@@ -23,15 +23,15 @@ size_t contrast_launches(const json_t *record, struct launch_value **values)
 {
     const json_t *list = json_object_get(record, "launch_values");
     size_t n = json_array_size(list), m = 0;
-    struct launch_value *v = mem_zero(n, sizeof *v);
+    struct launch_value *value = mem_zero(n, sizeof *value);
     for (size_t i = 0; i < n; i++) {
         const json_t *entry = json_array_get(list, i);
-        v[m] = (struct launch_value){rec_int(entry, "launch", 0), rec_number(entry, "value")};
-        m += isnan(v[m].value) ? 0 : 1;
+        value[m] = (struct launch_value){rec_int(entry, "launch", 0), rec_number(entry, "value")};
+        m += isnan(value[m].value) ? 0 : 1;
     }
     if (m)
-        qsort(v, m, sizeof *v, by_launch);
-    *values = v;
+        qsort(value, m, sizeof *value, by_launch);
+    *values = value;
     return m;
 }
 
@@ -40,18 +40,18 @@ struct ratio contrast_ratio(const json_t *base, const json_t *record)
     struct launch_value *a, *b;
     size_t n = contrast_launches(base, &a), m = contrast_launches(record, &b);
     double *work = mem_zero(n + m, sizeof *work);
-    struct ratio r = ratio_of(a, n, b, m, LEVEL, work);
+    struct ratio ratio = ratio_of(a, n, b, m, LEVEL, work);
     free(work);
     free(a);
     free(b);
-    return r;
+    return ratio;
 }
 
 /* The verdict word: FASTER and SLOWER for times, LESS and MORE for other costs. */
-static const char *verdict_of(const char *metric, const struct ratio *r)
+static const char *verdict_of(const char *metric, const struct ratio *ratio)
 {
     int rate = strstr(metric, "_per_s") != NULL, time = strstr(metric, "_ns") != NULL;
-    switch (ratio_verdict(r, RATIO_ZONE)) {
+    switch (ratio_verdict(ratio, RATIO_ZONE)) {
     case RATIO_SAME: return "SAME";
     case RATIO_ABOVE: return rate ? "FASTER" : time ? "SLOWER" : "MORE";
     case RATIO_BELOW: return rate ? "SLOWER" : time ? "FASTER" : "LESS";
@@ -61,35 +61,37 @@ static const char *verdict_of(const char *metric, const struct ratio *r)
 }
 
 /* Sets two numbers of launches: enough to decide, and enough to reach the goal. */
-static void put_launches(json_t *j, const struct ratio *r, const struct contrast_goal *goal)
+static void put_launches(json_t *j, const struct ratio *ratio, const struct contrast_goal *goal)
 {
-    size_t decide = ratio_deciding(r, RATIO_ZONE);
-    int open = ratio_verdict(r, RATIO_ZONE) == RATIO_UNDECIDED;
-    const char *why = r->half <= goal->precision ? "precision" : goal->stopped;
-    rec_set_int(j, "launches", (int64_t)r->launches);
-    int more = open && decide > r->launches;
+    size_t decide = ratio_deciding(ratio, RATIO_ZONE);
+    int open = ratio_verdict(ratio, RATIO_ZONE) == RATIO_UNDECIDED;
+    const char *why = ratio->half <= goal->precision ? "precision" : goal->stopped;
+    rec_set_int(j, "launches", (int64_t)ratio->launches);
+    int more = open && decide > ratio->launches;
     rec_set_number(j, "launches_to_decide", more ? (double)decide : (double)NAN,
                    !open    ? "decided"
                    : decide ? "the interval is wide because prompts differ, not launches"
                             : "the spread is not known");
     rec_set_number(j, "precision", goal->precision, "none");
-    rec_set_number(j, "half_width", r->half, r->reason);
-    int hopeless = r->reason && strcmp(r->reason, LAUNCH_FEW); /* more launches do not help */
-    rec_set_int(j, "launches_more", hopeless ? 0 : (int64_t)ratio_more(r, goal->precision));
+    rec_set_number(j, "half_width", ratio->half, ratio->reason);
+    int hopeless = ratio->reason &&
+                   strcmp(ratio->reason, LAUNCH_FEW); /* more launches do not help */
+    rec_set_int(j, "launches_more", hopeless ? 0 : (int64_t)ratio_more(ratio, goal->precision));
     rec_set_text(j, "stop_reason", why);
 }
 
-void contrast_put(json_t *j, const struct ratio *r, double holm, const struct contrast_goal *goal)
+void contrast_put(json_t *j, const struct ratio *ratio, double holm,
+                  const struct contrast_goal *goal)
 {
     const char *metric = rec_text(j, "metric");
-    rec_set_number(j, "value", r->value, r->reason);
-    rec_set_number(j, "lo", r->lo, r->reason);
-    rec_set_number(j, "hi", r->hi, r->reason);
-    json_object_set_new(j, "level", json_real(r->level));
-    json_object_set_new(j, "method", json_string(r->method));
-    json_object_set_new(j, "verdict", json_string(verdict_of(metric ? metric : "", r)));
+    rec_set_number(j, "value", ratio->value, ratio->reason);
+    rec_set_number(j, "lo", ratio->lo, ratio->reason);
+    rec_set_number(j, "hi", ratio->hi, ratio->reason);
+    json_object_set_new(j, "level", json_real(ratio->level));
+    json_object_set_new(j, "method", json_string(ratio->method));
+    json_object_set_new(j, "verdict", json_string(verdict_of(metric ? metric : "", ratio)));
     json_object_set_new(j, "zone", json_real(RATIO_ZONE));
-    rec_set_number(j, "p", r->p, r->reason);
-    rec_set_number(j, "p_holm", holm, r->reason);
-    put_launches(j, r, goal);
+    rec_set_number(j, "p", ratio->p, ratio->reason);
+    rec_set_number(j, "p_holm", holm, ratio->reason);
+    put_launches(j, ratio, goal);
 }

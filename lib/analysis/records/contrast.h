@@ -17,5 +17,5 @@ struct ratio contrast_ratio(const json_t *base, const json_t *record);
 struct contrast_goal { double precision; const char *stopped; };
 /* Sets value, lo, hi, verdict, p and the wanted launches in a record that has `metric`. holm: p
  * adjusted for all ratios; NaN without an interval. */
-void contrast_put(json_t *record, const struct ratio *r, double holm,
+void contrast_put(json_t *record, const struct ratio *ratio, double holm,
                   const struct contrast_goal *goal);

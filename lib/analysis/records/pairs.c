@@ -16,119 +16,121 @@ const char *const pairs_clocks[PAIRS_CLOCKS] = {"e2e_ns", "cpu_ns"};
 
 /* ---- records in ---- */
 
-static int read_names(struct pairs_point *p, const json_t *r, struct err *e)
+static int read_names(struct pairs_point *point, const json_t *record, struct err *e)
 {
-    const json_t *ids = json_object_get(r, "ids"), *tasks = json_object_get(r, "tasks");
-    p->prompts = json_array_size(ids);
-    if (json_array_size(tasks) != p->prompts)
+    const json_t *ids = json_object_get(record, "ids"), *tasks = json_object_get(record, "tasks");
+    point->prompts = json_array_size(ids);
+    if (json_array_size(tasks) != point->prompts)
         return err_set(e, EXIT_BAD_DATA, "tasks: expected %zu entries, as many as ids, got %zu",
-                       p->prompts, json_array_size(tasks));
-    p->id = mem_zero(p->prompts, sizeof *p->id);
-    p->task = mem_zero(p->prompts, sizeof *p->task);
-    for (size_t i = 0; i < p->prompts; i++) {
-        p->id[i] = json_string_value(json_array_get(ids, i));
-        p->task[i] = json_string_value(json_array_get(tasks, i));
-        if (!p->id[i] || (i && strcmp(p->id[i - 1], p->id[i]) >= 0))
+                       point->prompts, json_array_size(tasks));
+    point->id = mem_zero(point->prompts, sizeof *point->id);
+    point->task = mem_zero(point->prompts, sizeof *point->task);
+    for (size_t i = 0; i < point->prompts; i++) {
+        point->id[i] = json_string_value(json_array_get(ids, i));
+        point->task[i] = json_string_value(json_array_get(tasks, i));
+        if (!point->id[i] || (i && strcmp(point->id[i - 1], point->id[i]) >= 0))
             return err_set(e, EXIT_BAD_DATA, "ids[%zu]: expected a text behind the one before", i);
     }
     return 0;
 }
 
-static int read_launches(struct pairs_point *p, const json_t *r, struct err *e)
+static int read_launches(struct pairs_point *point, const json_t *record, struct err *e)
 {
-    const json_t *list = json_object_get(r, "launches");
-    p->launches = json_array_size(list);
-    p->launch = mem_zero(p->launches, sizeof *p->launch);
-    for (size_t i = 0; i < p->launches; i++) {
+    const json_t *list = json_object_get(record, "launches");
+    point->launches = json_array_size(list);
+    point->launch = mem_zero(point->launches, sizeof *point->launch);
+    for (size_t i = 0; i < point->launches; i++) {
         const json_t *one = json_array_get(list, i);
-        p->launch[i] = json_integer_value(one);
-        if (!json_is_integer(one) || p->launch[i] < 0 || (i && p->launch[i] <= p->launch[i - 1]))
+        point->launch[i] = json_integer_value(one);
+        if (!json_is_integer(one) || point->launch[i] < 0 ||
+            (i && point->launch[i] <= point->launch[i - 1]))
             return err_set(e, EXIT_BAD_DATA, "launches[%zu]: expected a number above the one "
                            "before", i);
     }
     return 0;
 }
 
-static int read_times(struct pairs_point *p, const json_t *r, enum pairs_clock clock,
+static int read_times(struct pairs_point *point, const json_t *record, enum pairs_clock clock,
                       struct err *e)
 {
-    const json_t *rows = json_object_get(r, pairs_clocks[clock]);
-    p->ns[clock] = mem_zero(p->launches * p->prompts, sizeof *p->ns[clock]);
-    if (json_array_size(rows) != p->launches)
+    const json_t *rows = json_object_get(record, pairs_clocks[clock]);
+    point->ns[clock] = mem_zero(point->launches * point->prompts, sizeof *point->ns[clock]);
+    if (json_array_size(rows) != point->launches)
         return err_set(e, EXIT_BAD_DATA, "%s: expected %zu rows, one a launch, got %zu",
-                       pairs_clocks[clock], p->launches, json_array_size(rows));
-    for (size_t l = 0; l < p->launches; l++) {
-        const json_t *row = json_array_get(rows, l);
-        if (json_array_size(row) != p->prompts)
+                       pairs_clocks[clock], point->launches, json_array_size(rows));
+    for (size_t launch = 0; launch < point->launches; launch++) {
+        const json_t *row = json_array_get(rows, launch);
+        if (json_array_size(row) != point->prompts)
             return err_set(e, EXIT_BAD_DATA, "%s[%zu]: expected %zu times, got %zu",
-                           pairs_clocks[clock], l, p->prompts, json_array_size(row));
-        for (size_t i = 0; i < p->prompts; i++) {
+                           pairs_clocks[clock], launch, point->prompts, json_array_size(row));
+        for (size_t i = 0; i < point->prompts; i++) {
             const json_t *one = json_array_get(row, i);
             double ns = json_is_number(one) ? json_number_value(one) : (double)NAN;
             if (!(json_is_null(one) || (ns >= 0 && ns < 1e18)))
                 return err_set(e, EXIT_BAD_DATA, "%s[%zu][%zu]: expected nanoseconds or null",
-                               pairs_clocks[clock], l, i);
-            p->ns[clock][l * p->prompts + i] = ns > 0 ? ns : (double)NAN;
+                               pairs_clocks[clock], launch, i);
+            point->ns[clock][launch * point->prompts + i] = ns > 0 ? ns : (double)NAN;
         }
     }
     return 0;
 }
 
-static void free_point(struct pairs_point *p)
+static void free_point(struct pairs_point *point)
 {
-    free(p->id);
-    free(p->task);
-    free(p->launch);
+    free(point->id);
+    free(point->task);
+    free(point->launch);
     for (int i = 0; i < PAIRS_CLOCKS; i++)
-        free(p->ns[i]);
-    json_decref(p->record);
+        free(point->ns[i]);
+    json_decref(point->record);
 }
 
-static int read_point(struct pairs_point *p, const json_t *r, struct err *e)
+static int read_point(struct pairs_point *point, const json_t *record, struct err *e)
 {
-    if (!p->point)
+    if (!point->point)
         return err_set(e, EXIT_BAD_DATA, "point, config: expected a text, got none");
-    return read_names(p, r, e) || read_launches(p, r, e) || read_times(p, r, PAIRS_WALL, e) ||
-                   read_times(p, r, PAIRS_CPU, e)
+    return read_names(point, record, e) || read_launches(point, record, e) ||
+                   read_times(point, record, PAIRS_WALL, e) ||
+                   read_times(point, record, PAIRS_CPU, e)
                ? -1
                : 0;
 }
 
-int pairs_take(struct pairs *p, const json_t *r, struct err *e)
+int pairs_take(struct pairs *pairs, const json_t *record, struct err *e)
 {
-    if (strcmp(rec_kind(r), "times"))
+    if (strcmp(rec_kind(record), "times"))
         return 0;
-    struct pairs_point one = {.record = json_incref((json_t *)(uintptr_t)r),
-                              .point = about_point(r), .workload = about_workload(r)};
-    int bad = read_point(&one, r, e);
-    for (size_t i = 0; i < p->n && !bad; i++)
-        if (!strcmp(p->v[i].point, one.point) && !strcmp(p->v[i].workload, one.workload))
+    struct pairs_point one = {.record = json_incref((json_t *)(uintptr_t)record),
+                              .point = about_point(record), .workload = about_workload(record)};
+    int bad = read_point(&one, record, e);
+    for (size_t i = 0; i < pairs->n && !bad; i++)
+        if (!strcmp(pairs->v[i].point, one.point) && !strcmp(pairs->v[i].workload, one.workload))
             bad = err_set(e, EXIT_BAD_DATA, "times of point %s: expected one record, got two",
                           one.point);
     if (bad) {
         free_point(&one);
         return -1;
     }
-    MEM_GROW(p->v, p->n, p->cap);
-    p->v[p->n++] = one;
+    MEM_GROW(pairs->v, pairs->n, pairs->cap);
+    pairs->v[pairs->n++] = one;
     return 1;
 }
 
-const struct pairs_point *pairs_find(const struct pairs *p, const char *point)
+const struct pairs_point *pairs_find(const struct pairs *pairs, const char *point)
 {
     const struct pairs_point *best = NULL;
-    for (size_t i = 0; i < p->n && point; i++)
-        if (!strcmp(p->v[i].point, point) && (!best || p->v[i].prompts > best->prompts))
-            best = &p->v[i];
+    for (size_t i = 0; i < pairs->n && point; i++)
+        if (!strcmp(pairs->v[i].point, point) && (!best || pairs->v[i].prompts > best->prompts))
+            best = &pairs->v[i];
     return best;
 }
 
-void pairs_free(struct pairs *p)
+void pairs_free(struct pairs *pairs)
 {
-    for (size_t i = 0; i < p->n; i++)
-        free_point(&p->v[i]);
-    free(p->v);
-    *p = (struct pairs){0};
+    for (size_t i = 0; i < pairs->n; i++)
+        free_point(&pairs->v[i]);
+    free(pairs->v);
+    *pairs = (struct pairs){0};
 }
 
 /* ---- tables ---- */
@@ -139,16 +141,16 @@ static int is_of_task(const struct pairs_of *of, const char *task)
 }
 
 /* The ids of the task in any of the points, ascending. */
-static const char **ids_of(const struct pairs_point *const *v, size_t n, const struct pairs_of *of,
-                           size_t *count)
+static const char **ids_of(const struct pairs_point *const *point, size_t n,
+                           const struct pairs_of *of, size_t *count)
 {
     const char **ids = NULL;
     size_t all = 0, cap = 0, kept = 0;
     for (size_t k = 0; k < n; k++)
-        for (size_t i = 0; i < v[k]->prompts; i++)
-            if (is_of_task(of, v[k]->task[i])) {
+        for (size_t i = 0; i < point[k]->prompts; i++)
+            if (is_of_task(of, point[k]->task[i])) {
                 MEM_GROW(ids, all, cap);
-                ids[all++] = v[k]->id[i];
+                ids[all++] = point[k]->id[i];
             }
     if (all)
         qsort(ids, all, sizeof *ids, order_texts);
@@ -160,38 +162,40 @@ static const char **ids_of(const struct pairs_point *const *v, size_t n, const s
 }
 
 /* 1: the points have launch numbers in common (a single point: always). */
-static int share_numbers(const struct pairs_point *const *v, size_t n)
+static int share_numbers(const struct pairs_point *const *point, size_t n)
 {
     for (size_t k = 1; k < n; k++)
-        for (size_t i = 0; i < v[k]->launches; i++)
-            if (bsearch(&v[k]->launch[i], v[0]->launch, v[0]->launches, sizeof(int64_t),
+        for (size_t i = 0; i < point[k]->launches; i++)
+            if (bsearch(&point[k]->launch[i], point[0]->launch, point[0]->launches, sizeof(int64_t),
                         order_ints))
                 return 1;
     return n < 2;
 }
 
 /* 1: the i-th launches of all points are neighbours in the schedule (numbers one apart). */
-static int are_neighbours(const struct pairs_point *const *v, size_t n)
+static int are_neighbours(const struct pairs_point *const *point, size_t n)
 {
     for (size_t k = 1; k < n; k++) {
-        if (v[k]->launches != v[0]->launches)
+        if (point[k]->launches != point[0]->launches)
             return 0;
-        for (size_t i = 0; i < v[0]->launches; i++)
-            if (v[k]->launch[i] > v[0]->launch[i] + 1 || v[k]->launch[i] + 1 < v[0]->launch[i])
+        for (size_t i = 0; i < point[0]->launches; i++)
+            if (point[k]->launch[i] > point[0]->launch[i] + 1 ||
+                point[k]->launch[i] + 1 < point[0]->launch[i])
                 return 0;
     }
     return 1;
 }
 
 /* The launch numbers of the rows of the table, ascending. The caller frees. */
-static int64_t *rows_of(const struct pairs_point *const *v, size_t n, int by_rank, size_t *count)
+static int64_t *rows_of(const struct pairs_point *const *point, size_t n, int by_rank,
+                        size_t *count)
 {
     int64_t *rows = NULL;
     size_t all = 0, cap = 0, kept = 0;
     for (size_t k = 0; k < (by_rank ? 1 : n); k++)
-        for (size_t i = 0; i < v[k]->launches; i++) {
+        for (size_t i = 0; i < point[k]->launches; i++) {
             MEM_GROW(rows, all, cap);
-            rows[all++] = by_rank ? (int64_t)i : v[k]->launch[i];
+            rows[all++] = by_rank ? (int64_t)i : point[k]->launch[i];
         }
     if (all)
         qsort(rows, all, sizeof *rows, order_ints);
@@ -202,27 +206,28 @@ static int64_t *rows_of(const struct pairs_point *const *v, size_t n, int by_ran
     return rows;
 }
 
-double *pairs_table(const struct pairs_point *const *v, size_t n, const struct pairs_of *of,
+double *pairs_table(const struct pairs_point *const *point, size_t n, const struct pairs_of *of,
                     size_t *launches, size_t *prompts)
 {
-    const int by_rank = !share_numbers(v, n);
+    const int by_rank = !share_numbers(point, n);
     *launches = *prompts = 0;
-    if (by_rank && !are_neighbours(v, n))
+    if (by_rank && !are_neighbours(point, n))
         return NULL;
-    const char **ids = ids_of(v, n, of, prompts);
-    int64_t *rows = rows_of(v, n, by_rank, launches);
+    const char **ids = ids_of(point, n, of, prompts);
+    int64_t *rows = rows_of(point, n, by_rank, launches);
     const size_t cells = *launches * *prompts;
     double *out = mem_zero(n * cells, sizeof *out);
     for (size_t i = 0; i < n * cells; i++)
         out[i] = NAN;
     for (size_t k = 0; k < n; k++)
-        for (size_t i = 0; i < v[k]->prompts; i++) {
-            const char **at = bsearch(&v[k]->id[i], ids, *prompts, sizeof *ids, order_texts);
-            for (size_t l = 0; l < v[k]->launches && at && is_of_task(of, v[k]->task[i]); l++) {
-                int64_t number = by_rank ? (int64_t)l : v[k]->launch[l];
+        for (size_t i = 0; i < point[k]->prompts; i++) {
+            const char **at = bsearch(&point[k]->id[i], ids, *prompts, sizeof *ids, order_texts);
+            for (size_t launch = 0;
+                 launch < point[k]->launches && at && is_of_task(of, point[k]->task[i]); launch++) {
+                int64_t number = by_rank ? (int64_t)launch : point[k]->launch[launch];
                 const int64_t *row = bsearch(&number, rows, *launches, sizeof *rows, order_ints);
                 out[k * cells + (size_t)(row - rows) * *prompts + (size_t)(at - ids)] =
-                    v[k]->ns[of->clock][l * v[k]->prompts + i];
+                    point[k]->ns[of->clock][launch * point[k]->prompts + i];
             }
         }
     free(ids);
@@ -243,26 +248,27 @@ struct paired pairs_ratio(const struct pairs_point *base, const struct pairs_poi
         cells.other = table + cells.launches * cells.prompts;
     }
     double *work = mem_zero(paired_work(&cells), sizeof *work);
-    struct paired r = paired_ratio(&cells, level, work);
+    struct paired paired = paired_ratio(&cells, level, work);
     free(work);
     free(table);
-    return r;
+    return paired;
 }
 
-double pairs_mean(const struct pairs_point *p, const struct pairs_of *of)
+double pairs_mean(const struct pairs_point *point, const struct pairs_of *of)
 {
     double total = 0;
     size_t prompts = 0, without = 0;
-    for (size_t i = 0; p && i < p->prompts; i++) {
+    for (size_t i = 0; point && i < point->prompts; i++) {
         double sum = 0;
         size_t n = 0;
-        for (size_t l = 0; l < p->launches && is_of_task(of, p->task[i]); l++) {
-            double ns = p->ns[of->clock][l * p->prompts + i];
+        for (size_t launch = 0; launch < point->launches && is_of_task(of, point->task[i]);
+             launch++) {
+            double ns = point->ns[of->clock][launch * point->prompts + i];
             sum += isnan(ns) ? 0 : log(ns);
             n += isnan(ns) ? 0 : 1;
         }
         prompts += n ? 1 : 0;
-        without += !n && is_of_task(of, p->task[i]) ? 1 : 0;
+        without += !n && is_of_task(of, point->task[i]) ? 1 : 0;
         total += n ? sum / (double)n : 0;
     }
     return prompts && without * 10 <= prompts + without ? exp(total / (double)prompts)

@@ -30,9 +30,9 @@ struct pairs_point {
 struct pairs { struct pairs_point *v; size_t n, cap; }; /* begins as zeroes */
 
 /* 1: taken; 0: another kind; -1: malformed, or a point that came before (EXIT_BAD_DATA). */
-int pairs_take(struct pairs *p, const json_t *record, struct err *e);
+int pairs_take(struct pairs *pairs, const json_t *record, struct err *e);
 /* The times of a point (about_point()); of several workloads that with most prompts. NULL: none. */
-const struct pairs_point *pairs_find(const struct pairs *p, const char *point);
+const struct pairs_point *pairs_find(const struct pairs *pairs, const char *point);
 
 /* The cells to use: one clock, and the prompts of a task (NULL: all). */
 struct pairs_of { enum pairs_clock clock; const char *task; };
@@ -40,12 +40,12 @@ struct pairs_of { enum pairs_clock clock; const char *task; };
 /* The cells of n points over all prompts and launches that any of them has, aligned:
  * [n][launches][prompts], ns; NaN: no time. The caller frees it. *launches 0: no launches are
  * paired. */
-double *pairs_table(const struct pairs_point *const *v, size_t n, const struct pairs_of *of,
+double *pairs_table(const struct pairs_point *const *point, size_t n, const struct pairs_of *of,
                     size_t *launches, size_t *prompts);
 /* other / base; either may be NULL: no times. */
 struct paired pairs_ratio(const struct pairs_point *base, const struct pairs_point *other,
                           const struct pairs_of *of, double level);
 /* The geometric mean over prompts of a point's times, each the geometric mean over launches; ns.
  * NaN: no times, or more than a tenth of the prompts have none. */
-double pairs_mean(const struct pairs_point *p, const struct pairs_of *of);
-void pairs_free(struct pairs *p);
+double pairs_mean(const struct pairs_point *point, const struct pairs_of *of);
+void pairs_free(struct pairs *pairs);

@@ -27,25 +27,25 @@ static const char *const kept[] = {"metric", "quality", "front",    "crossover",
 
 static void copy_known(json_t *to, const json_t *from, const char *key)
 {
-    const json_t *v = json_object_get(from, key);
-    if (v && !json_is_null(v) && !json_object_get(to, key))
-        json_object_set(to, key, (json_t *)v);
+    const json_t *value = json_object_get(from, key);
+    if (value && !json_is_null(value) && !json_object_get(to, key))
+        json_object_set(to, key, (json_t *)value);
 }
 
-static json_t *about_config(struct runset *s, const json_t *r)
+static json_t *about_config(struct runset *set, const json_t *record)
 {
-    const char *point = about_point(r);
+    const char *point = about_point(record);
     if (!point)
         return NULL;
-    json_t *about = json_object_get(s->configs, point);
+    json_t *about = json_object_get(set->configs, point);
     if (!about) {
         about = json_object();
-        json_object_set_new(s->configs, point, about);
+        json_object_set_new(set->configs, point, about);
     }
-    about_add(about, r);
-    if (!strcmp(rec_kind(r), "metric") || !strcmp(rec_kind(r), "front")) {
-        copy_known(about, r, "passes");
-        copy_known(about, r, "rows");
+    about_add(about, record);
+    if (!strcmp(rec_kind(record), "metric") || !strcmp(rec_kind(record), "front")) {
+        copy_known(about, record, "passes");
+        copy_known(about, record, "rows");
     }
     return about;
 }
@@ -59,67 +59,67 @@ static double wall_time(const char *text)
 }
 
 /* The one stored copy of a text. */
-static const char *text_once(struct runset *s, const char *text)
+static const char *text_once(struct runset *set, const char *text)
 {
     if (!text)
         return "";
-    if (!json_object_get(s->texts, text))
-        json_object_set_new(s->texts, text, json_string(text));
-    return json_string_value(json_object_get(s->texts, text));
+    if (!json_object_get(set->texts, text))
+        json_object_set_new(set->texts, text, json_string(text));
+    return json_string_value(json_object_get(set->texts, text));
 }
 
-static void add_generation(struct runset *s, const json_t *r)
+static void add_generation(struct runset *set, const json_t *record)
 {
-    json_t *about = about_config(s, r);
-    const char *status = rec_text(r, "status"), *phase = rec_text(r, "phase");
+    json_t *about = about_config(set, record);
+    const char *status = rec_text(record, "status"), *phase = rec_text(record, "phase");
     if (!about)
         return;
     int ok = !status || !strcmp(status, "ok");
     const char *count = ok ? "timed" : !strcmp(status, "oom") ? "oom" : "failed";
     rec_set_int(about, count, rec_int(about, count, 0) + 1);
     if (ok && !json_object_get(about, "text")) {
-        copy_known(about, r, "prompt");
-        copy_known(about, r, "text");
-        copy_known(about, r, "id");
+        copy_known(about, record, "prompt");
+        copy_known(about, record, "text");
+        copy_known(about, record, "id");
     }
-    MEM_GROW(s->points, s->n_points, s->cap_points);
-    double start = rec_number(r, "start_ns") / 1e9;
-    s->points[s->n_points++] = (struct run_point){
-        .about = about, .wall_s = s->wall_s + start,
-        .e2e_s = rec_number(r, "e2e_ns") / 1e9, .launch = rec_int(r, "launch", 0),
+    MEM_GROW(set->points, set->n_points, set->cap_points);
+    double start = rec_number(record, "start_ns") / 1e9;
+    set->points[set->n_points++] = (struct run_point){
+        .about = about, .wall_s = set->wall_s + start,
+        .e2e_s = rec_number(record, "e2e_ns") / 1e9, .launch = rec_int(record, "launch", 0),
         .timed = ok && (!phase || !strcmp(phase, "timed"))};
 }
 
-static void add_loss(struct runset *s, const json_t *r)
+static void add_loss(struct runset *set, const json_t *record)
 {
-    const char *model = rec_text(r, "model");
-    double tokens = rec_number(r, "tokens"), steps = rec_number(r, "step");
-    const json_t *memory = json_object_get(r, "memory");
-    MEM_GROW(s->losses, s->n_losses, s->cap_losses);
-    s->losses[s->n_losses++] = (struct run_loss){
-        .model = text_once(s, model ? model : "model"), .at = isnan(tokens) ? steps : tokens,
-        .loss = rec_number(r, "loss"), .held = rec_number(r, "valid_loss"),
-        .norm = rec_number(r, "grad_norm"), .speed = rec_number(r, "tokens_per_s"),
+    const char *model = rec_text(record, "model");
+    double tokens = rec_number(record, "tokens"), steps = rec_number(record, "step");
+    const json_t *memory = json_object_get(record, "memory");
+    MEM_GROW(set->losses, set->n_losses, set->cap_losses);
+    set->losses[set->n_losses++] = (struct run_loss){
+        .model = text_once(set, model ? model : "model"), .at = isnan(tokens) ? steps : tokens,
+        .loss = rec_number(record, "loss"), .held = rec_number(record, "valid_loss"),
+        .norm = rec_number(record, "grad_norm"), .speed = rec_number(record, "tokens_per_s"),
         .allocated_mb = rec_number(memory, "allocated_peak_bytes") / 1e6,
         .resident_mb = rec_number(memory, "process_peak_bytes") / 1e6,
-        .by_steps = isnan(tokens), .is_diffusion = about_is_diffusion(r)};
+        .by_steps = isnan(tokens), .is_diffusion = about_is_diffusion(record)};
 }
 
-static json_t *list_of(struct runset *s, const char *kind)
+static json_t *list_of(struct runset *set, const char *kind)
 {
-    json_t *list = json_object_get(s->kinds, kind);
+    json_t *list = json_object_get(set->kinds, kind);
     if (!list) {
         list = json_array();
-        json_object_set_new(s->kinds, kind, list);
+        json_object_set_new(set->kinds, kind, list);
     }
     return list;
 }
 
 /* Counts prompts by source and task: {source, task, n}. */
-static void add_prompt(struct runset *s, const json_t *r)
+static void add_prompt(struct runset *set, const json_t *record)
 {
-    json_t *list = list_of(s, "prompt"), *of;
-    const char *source = rec_text(r, "source"), *task = rec_text(r, "task");
+    json_t *list = list_of(set, "prompt"), *of;
+    const char *source = rec_text(record, "source"), *task = rec_text(record, "task");
     source = source ? source : "";
     task = task ? task : "";
     size_t i;
@@ -135,96 +135,96 @@ static void add_prompt(struct runset *s, const json_t *r)
 
 /* Tools pass these records on, so a record may come several times. The copy with most members is
  * kept. */
-static void add_fitness(struct runset *s, json_t *r)
+static void add_fitness(struct runset *set, json_t *record)
 {
     static const char *const keys[] = {"launch", "fit", "host", "text"};
-    json_t *list = list_of(s, "fitness");
+    json_t *list = list_of(set, "fitness");
     struct buf key = {0};
     for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
-        const json_t *v = json_object_get(r, keys[k]);
-        if (!v || json_put(v, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY, &key))
+        const json_t *value = json_object_get(record, keys[k]);
+        if (!value || json_put(value, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY, &key))
             buf_char(&key, '-');
         buf_char(&key, '\n');
     }
-    size_t place = places_of(&s->looks, key.data, key.len);
+    size_t place = places_of(&set->looks, key.data, key.len);
     buf_free(&key);
     if (place == json_array_size(list))
-        json_array_append(list, r);
-    else if (json_object_size(r) > json_object_size(json_array_get(list, place)))
-        json_array_set(list, place, r);
+        json_array_append(list, record);
+    else if (json_object_size(record) > json_object_size(json_array_get(list, place)))
+        json_array_set(list, place, record);
 }
 
 /* 1: a record of a kind that tools pass on, and it came before. */
-static int note_content(struct runset *s, const char *kind, const json_t *r)
+static int note_content(struct runset *set, const char *kind, const json_t *record)
 {
-    size_t met = s->met.n;
+    size_t met = set->met.n;
     if (strcmp(kind, "check") && strcmp(kind, "method") && strcmp(kind, "comparison"))
         return 0;
-    uint64_t content = content_of_record(r);
-    return places_of(&s->met, (const char *)&content, sizeof content) < met;
+    uint64_t content = content_of_record(record);
+    return places_of(&set->met, (const char *)&content, sizeof content) < met;
 }
 
 /* Records of another software stack are kept apart from all others, so that no table or figure of
  * ours can hold them by mistake. */
-static void add_foreign(struct runset *s, json_t *r)
+static void add_foreign(struct runset *set, json_t *record)
 {
-    const char *kind = rec_kind(r);
-    const int is_summary = json_is_true(json_object_get(r, "summary"));
+    const char *kind = rec_kind(record);
+    const int is_summary = json_is_true(json_object_get(record, "summary"));
     if (!strcmp(kind, "metric") || !strcmp(kind, "comparison") ||
         (!strcmp(kind, "quality") && is_summary))
-        json_array_append(list_of(s, RUNSET_FOREIGN), r);
+        json_array_append(list_of(set, RUNSET_FOREIGN), record);
 }
 
-static void add_record(struct runset *s, json_t *r)
+static void add_record(struct runset *set, json_t *record)
 {
-    const char *kind = rec_kind(r);
-    s->records++;
+    const char *kind = rec_kind(record);
+    set->records++;
     if (!strcmp(kind, "meta"))
-        s->wall_s = wall_time(rec_text(r, "start"));
-    if (*about_stack(r)) {
-        add_foreign(s, r);
+        set->wall_s = wall_time(rec_text(record, "start"));
+    if (*about_stack(record)) {
+        add_foreign(set, record);
         return;
     }
     if (!strcmp(kind, "generation")) {
-        add_generation(s, r);
+        add_generation(set, record);
         return;
     }
-    if (note_content(s, kind, r))
+    if (note_content(set, kind, record))
         return;
     if (!strcmp(kind, "prompt"))
-        add_prompt(s, r);
+        add_prompt(set, record);
     if (!strcmp(kind, "train")) {
-        about_config(s, r);
-        add_loss(s, r);
+        about_config(set, record);
+        add_loss(set, record);
     }
     if (!strcmp(kind, "fitness"))
-        add_fitness(s, r);
-    if (!strcmp(kind, "quality") && !json_is_true(json_object_get(r, "summary")))
+        add_fitness(set, record);
+    if (!strcmp(kind, "quality") && !json_is_true(json_object_get(record, "summary")))
         return;
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
         if (!strcmp(kind, kept[i])) {
             if (strcmp(kind, "comparison") && strcmp(kind, "commit") &&
                 strcmp(kind, "ablation") && strcmp(kind, "claim_verdict"))
                 /* only points that other records name */
-                about_config(s, r);
-            json_array_append(list_of(s, kind), r);
+                about_config(set, record);
+            json_array_append(list_of(set, kind), record);
         }
 }
 
 /* 1: the record counts. A generation at the place of another one does not; of metrics and qualities
  * the preferred one is chosen at the end. */
-static int is_new(struct runset *s, struct repeats *seen, const json_t *r, struct err *line)
+static int is_new(struct runset *set, struct repeats *seen, const json_t *record, struct err *line)
 {
     int64_t before = seen->dropped;
-    int repeats = repeats_take(seen, r, line);
-    s->repeats += seen->dropped - before;
-    return repeats == 0 || (repeats < 0 && strcmp(rec_kind(r), "generation"));
+    int repeats = repeats_take(seen, record, line);
+    set->repeats += seen->dropped - before;
+    return repeats == 0 || (repeats < 0 && strcmp(rec_kind(record), "generation"));
 }
 
-static int load_source(struct runset *s, struct repeats *seen, const char *path, int64_t limit,
+static int load_source(struct runset *set, struct repeats *seen, const char *path, int64_t limit,
                        struct err *e)
 {
-    struct run_source *src = &s->sources[s->n_sources++];
+    struct run_source *src = &set->sources[set->n_sources++];
     *src = (struct run_source){.path = mem_text(path)};
     if (strcmp(path, "-") && hash_file(path, src->sha256, e))
         return -1;
@@ -233,32 +233,32 @@ static int load_source(struct runset *s, struct repeats *seen, const char *path,
     if (!reader)
         return -1;
     int got = 0;
-    s->wall_s = (double)NAN;
-    while (!limit || s->records < limit) {
-        json_t *r = NULL;
+    set->wall_s = (double)NAN;
+    while (!limit || set->records < limit) {
+        json_t *record = NULL;
         struct err line = {0};
-        got = rec_read(reader, &r, &line);
+        got = rec_read(reader, &record, &line);
         if (got == 0)
             break;
         if (got < 0 && line.code != EXIT_BAD_DATA) {
             *e = line;
             break;
         }
-        if (got > 0 && weights_check(&s->weights, r, reader, e)) {
-            json_decref(r);
+        if (got > 0 && weights_check(&set->weights, record, reader, e)) {
+            json_decref(record);
             got = -1;
             break;
         }
-        int counts = got > 0 && is_new(s, seen, r, &line);
+        int counts = got > 0 && is_new(set, seen, record, &line);
         if (got < 0 || (!counts && line.code)) {
-            if (!s->bad++)
-                memcpy(s->first_bad, line.text, sizeof s->first_bad);
+            if (!set->bad++)
+                memcpy(set->first_bad, line.text, sizeof set->first_bad);
         } else {
             src->records++;
         }
         if (counts)
-            add_record(s, r);
-        json_decref(r);
+            add_record(set, record);
+        json_decref(record);
         got = 0;
     }
     rec_read_close(reader);
@@ -266,15 +266,15 @@ static int load_source(struct runset *s, struct repeats *seen, const char *path,
 }
 
 /* 1: a is preferred to b: more prompts, then more answers, then the first workload. */
-static int is_shown_before(const json_t *a, const json_t *b)
+static int is_shown_before(const json_t *array, const json_t *b)
 {
     static const char *const counts[] = {"prompts", "timed", "n"};
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
-        int64_t n = rec_int(a, counts[i], 0), m = rec_int(b, counts[i], 0);
+        int64_t n = rec_int(array, counts[i], 0), m = rec_int(b, counts[i], 0);
         if (n != m)
             return n > m;
     }
-    return strcmp(about_workload(a), about_workload(b)) < 0;
+    return strcmp(about_workload(array), about_workload(b)) < 0;
 }
 
 /* The key by which runset_find() finds a record; the caller frees. */
@@ -284,34 +284,34 @@ static char *find_key(const char *point, const char *metric)
 }
 
 /* Keeps one record for each point and metric of a kind; counts the points that had more. */
-static void choose(struct runset *s, const char *kind)
+static void choose(struct runset *set, const char *kind)
 {
-    json_t *shown = json_object(), *several = json_object(), *list = json_array(), *r;
+    json_t *shown = json_object(), *several = json_object(), *list = json_array(), *record;
     size_t i;
-    json_array_foreach(runset_kind(s, kind), i, r) {
-        const char *point = about_point(r), *metric = rec_text(r, "metric");
+    json_array_foreach(runset_kind(set, kind), i, record) {
+        const char *point = about_point(record), *metric = rec_text(record, "metric");
         char *key = find_key(point, metric);
         json_t *at = json_object_get(shown, key);
         size_t place = at ? (size_t)json_integer_value(at) : 0;
         if (!at) {
             json_object_set_new(shown, key, json_integer((json_int_t)json_array_size(list)));
-            json_array_append(list, r);
+            json_array_append(list, record);
         } else {
             json_object_set_new(several, point ? point : "", json_true());
-            if (is_shown_before(r, json_array_get(list, place)))
-                json_array_set(list, place, r);
+            if (is_shown_before(record, json_array_get(list, place)))
+                json_array_set(list, place, record);
         }
         free(key);
     }
-    s->set_aside += (int64_t)json_object_size(several);
+    set->set_aside += (int64_t)json_object_size(several);
     if (json_array_size(list))
-        json_object_set(s->kinds, kind, list);
+        json_object_set(set->kinds, kind, list);
     json_decref(list);
-    json_object_set_new(s->places, kind, shown);
+    json_object_set_new(set->places, kind, shown);
     json_decref(several);
 }
 
-int runset_load(struct runset *s, const char *const *paths, size_t n, int64_t limit,
+int runset_load(struct runset *set, const char *const *paths, size_t n, int64_t limit,
                 struct err *e)
 {
     static const char *const standard[] = {"-"};
@@ -321,78 +321,78 @@ int runset_load(struct runset *s, const char *const *paths, size_t n, int64_t li
         paths = standard;
         n = 1;
     }
-    *s = (struct runset){.kinds = json_object(), .configs = json_object(),
-                         .texts = json_object(), .places = json_object()};
-    s->sources = mem_zero(n, sizeof *s->sources);
+    *set = (struct runset){.kinds = json_object(), .configs = json_object(),
+                           .texts = json_object(), .places = json_object()};
+    set->sources = mem_zero(n, sizeof *set->sources);
     for (size_t i = 0; i < n; i++)
         if (strcmp(paths[i], "-") && access(paths[i], R_OK))
             return err_set(e, EXIT_NO_INPUT, "%s: %s", paths[i], strerror(errno));
     for (size_t i = 0; i < n && !bad; i++)
-        bad = load_source(s, &seen, paths[i], limit, e);
+        bad = load_source(set, &seen, paths[i], limit, e);
     repeats_free(&seen);
-    weights_free(&s->weights);
-    choose(s, "metric");
-    choose(s, "quality");
+    weights_free(&set->weights);
+    choose(set, "metric");
+    choose(set, "quality");
     return bad;
 }
 
-void runset_free(struct runset *s)
+void runset_free(struct runset *set)
 {
-    for (size_t i = 0; i < s->n_sources; i++)
-        free(s->sources[i].path);
-    free(s->sources);
-    free(s->points);
-    free(s->losses);
-    places_free(&s->looks);
-    places_free(&s->met);
-    json_decref(s->kinds);
-    json_decref(s->configs);
-    json_decref(s->texts);
-    json_decref(s->places);
-    *s = (struct runset){0};
+    for (size_t i = 0; i < set->n_sources; i++)
+        free(set->sources[i].path);
+    free(set->sources);
+    free(set->points);
+    free(set->losses);
+    places_free(&set->looks);
+    places_free(&set->met);
+    json_decref(set->kinds);
+    json_decref(set->configs);
+    json_decref(set->texts);
+    json_decref(set->places);
+    *set = (struct runset){0};
 }
 
-const json_t *runset_kind(const struct runset *s, const char *kind)
+const json_t *runset_kind(const struct runset *set, const char *kind)
 {
-    return json_object_get(s->kinds, kind);
+    return json_object_get(set->kinds, kind);
 }
 
-const json_t *runset_find(const struct runset *s, const char *kind, const char *point,
+const json_t *runset_find(const struct runset *set, const char *kind, const char *point,
                           const char *metric)
 {
     char *key = find_key(point, metric);
-    const json_t *at = json_object_get(json_object_get(s->places, kind), key);
+    const json_t *at = json_object_get(json_object_get(set->places, kind), key);
     free(key);
-    return at ? json_array_get(runset_kind(s, kind), (size_t)json_integer_value(at)) : NULL;
+    return at ? json_array_get(runset_kind(set, kind), (size_t)json_integer_value(at)) : NULL;
 }
 
-const json_t *runset_comparison(const struct runset *s, const char *by, const char *point,
+const json_t *runset_comparison(const struct runset *set, const char *by, const char *point,
                                 const char *metric)
 {
     size_t i;
-    const json_t *r;
-    json_array_foreach(runset_kind(s, "comparison"), i, r)
-        if (point && rec_is(r, "by", by) && rec_is(r, "point", point) &&
-            rec_is(r, "metric", metric) && !rec_is(r, "effect", "disagreement"))
-            return r;
+    const json_t *record;
+    json_array_foreach(runset_kind(set, "comparison"), i, record)
+        if (point && rec_is(record, "by", by) && rec_is(record, "point", point) &&
+            rec_is(record, "metric", metric) && !rec_is(record, "effect", "disagreement"))
+            return record;
     return NULL;
 }
 
-const json_t *runset_config(const struct runset *s, const char *point)
+const json_t *runset_config(const struct runset *set, const char *point)
 {
-    return point ? json_object_get(s->configs, point) : NULL;
+    return point ? json_object_get(set->configs, point) : NULL;
 }
 
-const json_t *runset_meta(const struct runset *s, const char *key)
+const json_t *runset_meta(const struct runset *set, const char *key)
 {
     size_t i;
-    const json_t *r;
-    json_array_foreach(runset_kind(s, "meta"), i, r) {
-        const json_t *v = json_object_get(r, key);
-        if (!v)
-            v = json_object_get(json_object_get(r, "machine"), key);
-        if (v && !json_is_null(v))
-            return v;
+    const json_t *record;
+    json_array_foreach(runset_kind(set, "meta"), i, record) {
+        const json_t *value = json_object_get(record, key);
+        if (!value)
+            value = json_object_get(json_object_get(record, "machine"), key);
+        if (value && !json_is_null(value))
+            return value;
     }
     return NULL;
 }
@@ -404,17 +404,17 @@ int runset_measures(const json_t *meta)
     return tool && (generates || !strcmp(tool, "probe-roof") || !strcmp(tool, "bench"));
 }
 
-const json_t *runset_machine(const struct runset *s)
+const json_t *runset_machine(const struct runset *set)
 {
     static const char *const kinds[] = {"meta", "parent"};
     for (size_t k = 0; k < 2; k++) {
         size_t i;
-        const json_t *r;
-        json_array_foreach(runset_kind(s, kinds[k]), i, r) {
-            const json_t *m = json_object_get(r, "machine");
-            if (m && runset_measures(r))
-                return m;
+        const json_t *record;
+        json_array_foreach(runset_kind(set, kinds[k]), i, record) {
+            const json_t *metric = json_object_get(record, "machine");
+            if (metric && runset_measures(record))
+                return metric;
         }
     }
-    return runset_meta(s, "machine");
+    return runset_meta(set, "machine");
 }

@@ -61,29 +61,29 @@ struct runset {
     struct weights weights; /* while reading */
 };
 
-/* Reads every path ("-": standard input; n = 0: standard input). A broken line is counted in s->bad
- * and skipped. If several records have one point and metric, the one with most prompts is kept, on
- * a tie the one with most answers, then the first by workload. -1: a file is missing
+/* Reads every path ("-": standard input; n = 0: standard input). A broken line is counted in
+ * set->bad and skipped. If several records have one point and metric, the one with most prompts is
+ * kept, on a tie the one with most answers, then the first by workload. -1: a file is missing
  * (EXIT_NO_INPUT), reading failed, or two checkpoints are behind a point (weights.h). limit 0: all
  * records. */
-int runset_load(struct runset *s, const char *const *paths, size_t n, int64_t limit,
+int runset_load(struct runset *set, const char *const *paths, size_t n, int64_t limit,
                 struct err *e);
-void runset_free(struct runset *s);
+void runset_free(struct runset *set);
 
 /* The records of a kind, perhaps none; borrowed. */
-const json_t *runset_kind(const struct runset *s, const char *kind);
+const json_t *runset_kind(const struct runset *set, const char *kind);
 /* The record of `kind` ("metric", or "quality" for a summary) of this point and metric; NULL. */
-const json_t *runset_find(const struct runset *s, const char *kind, const char *point,
+const json_t *runset_find(const struct runset *set, const char *kind, const char *point,
                           const char *metric);
 /* The settings of a point; NULL: no record names it. Borrowed. */
-const json_t *runset_config(const struct runset *s, const char *point);
+const json_t *runset_config(const struct runset *set, const char *point);
 /* The comparison by `by` of the point in a metric, not of its answers; NULL: none. Borrowed. */
-const json_t *runset_comparison(const struct runset *s, const char *by, const char *point,
+const json_t *runset_comparison(const struct runset *set, const char *by, const char *point,
                                 const char *metric);
 /* The first non-null member `key` of the meta records or of their `machine` objects; NULL. */
-const json_t *runset_meta(const struct runset *s, const char *key);
+const json_t *runset_meta(const struct runset *set, const char *key);
 /* The machine that was measured: that of a generator's stream (also as a parent), else the first
  * machine that a stream names. Borrowed; NULL. */
-const json_t *runset_machine(const struct runset *s);
+const json_t *runset_machine(const struct runset *set);
 /* 1: the meta or parent record is of a tool that measures the machine it runs on. */
 int runset_measures(const json_t *meta);

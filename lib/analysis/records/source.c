@@ -12,35 +12,35 @@
 
 static const char machine_mark[] = " machine", file_mark[] = " file";
 
-static void note_machine(struct source *s, const json_t *machine)
+static void note_machine(struct source *source, const json_t *machine)
 {
     const char *print = rec_text(machine, "fingerprint");
     char *cpu = processor_name(machine);
     if (print) {
-        free(s->machine);
-        s->machine = mem_format("%s, %lld cores (%s)", cpu ? cpu : "a processor",
-                                (long long)rec_int(machine, "cores", 0), print);
+        free(source->machine);
+        source->machine = mem_format("%s, %lld cores (%s)", cpu ? cpu : "a processor",
+                                     (long long)rec_int(machine, "cores", 0), print);
     }
     free(cpu);
 }
 
-json_t *source_mark(struct source *s, const json_t *record, const char *where)
+json_t *source_mark(struct source *source, const json_t *record, const char *where)
 {
     const char *kind = rec_kind(record), *line = strrchr(where, ':');
     if (!strcmp(kind, "meta") || !strcmp(kind, "parent"))
-        note_machine(s, json_object_get(record, "machine"));
+        note_machine(source, json_object_get(record, "machine"));
     json_t *r = json_copy((json_t *)(uintptr_t)record);
-    if (s->machine)
-        json_object_set_new(r, machine_mark, json_string(s->machine));
+    if (source->machine)
+        json_object_set_new(r, machine_mark, json_string(source->machine));
     if (line) /* a name that is not UTF-8 gives no mark */
         json_object_set_new(r, file_mark, json_stringn(where, (size_t)(line - where)));
     return r;
 }
 
-void source_free(struct source *s)
+void source_free(struct source *source)
 {
-    free(s->machine);
-    *s = (struct source){0};
+    free(source->machine);
+    *source = (struct source){0};
 }
 
 const char *source_machine(const json_t *record)
@@ -54,14 +54,14 @@ static int agrees(const json_t *x, const json_t *y, const char *mark)
     return a && b ? !strcmp(a, b) : a == b;
 }
 
-int source_same_machine(const json_t *a, const json_t *b)
+int source_same_machine(const json_t *array, const json_t *b)
 {
-    return agrees(a, b, machine_mark);
+    return agrees(array, b, machine_mark);
 }
 
-int source_same_file(const json_t *a, const json_t *b)
+int source_same_file(const json_t *array, const json_t *b)
 {
-    return agrees(a, b, file_mark);
+    return agrees(array, b, file_mark);
 }
 
 void source_copy(json_t *to, const json_t *from)

@@ -14,26 +14,26 @@ enum { LIST_MOST = 1000 }; /* of an answer: each item is looked for among all ot
 
 /* ---- texts ---- */
 
-/* Moves *s and *n past the bytes of `set` on both sides. */
-static void strip(const char **s, size_t *n, const char *set)
+/* Moves *text and *n past the bytes of `set` on both sides. */
+static void strip(const char **text, size_t *n, const char *set)
 {
-    while (*n && strchr(set, **s))
-        ++*s, --*n;
-    while (*n && strchr(set, (*s)[*n - 1]))
+    while (*n && strchr(set, **text))
+        ++*text, --*n;
+    while (*n && strchr(set, (*text)[*n - 1]))
         --*n;
 }
 
 static const char blank[] = " \t\n\r\v\f";
 
-/* Appends the pieces of s[0..n-1] between `cut`; without `set` around them. Pieces of white space
- * are left out if skip. */
-static json_t *pieces(const char *s, size_t n, char cut, const char *set, int skip)
+/* Appends the pieces of text[0..n-1] between `cut`; without `set` around them. Pieces of white
+ * space are left out if skip. */
+static json_t *pieces(const char *text, size_t n, char cut, const char *set, int skip)
 {
     json_t *list = json_array();
-    for (const char *end = s + n; s <= end;) {
-        const char *at = memchr(s, cut, (size_t)(end - s)), *piece = s;
-        size_t m = (size_t)((at ? at : end) - s), left = m;
-        s += m + 1;
+    for (const char *end = text + n; text <= end;) {
+        const char *at = memchr(text, cut, (size_t)(end - text)), *piece = text;
+        size_t m = (size_t)((at ? at : end) - text), left = m;
+        text += m + 1;
         const char *inner = piece;
         strip(&inner, &left, blank);
         strip(&piece, &m, set);
@@ -44,11 +44,11 @@ static json_t *pieces(const char *s, size_t n, char cut, const char *set, int sk
 }
 
 /* The list in a text: after the last "[", up to the next "]". */
-static json_t *parse_list(const char *s)
+static json_t *parse_list(const char *text)
 {
-    const char *open = strrchr(s, '[');
-    s = open ? open + 1 : s;
-    return pieces(s, strcspn(s, "]"), ',', "\" ", 1);
+    const char *open = strrchr(text, '[');
+    text = open ? open + 1 : text;
+    return pieces(text, strcspn(text, "]"), ',', "\" ", 1);
 }
 
 /* ---- lists ---- */
@@ -63,14 +63,14 @@ static size_t place_of(const json_t *list, const json_t *text)
 }
 
 /* 1: both have the same members. */
-static int is_permutation(const json_t *a, const json_t *b)
+static int is_permutation(const json_t *array, const json_t *b)
 {
     json_t *left = json_copy((json_t *)(uintptr_t)b);
     size_t i;
-    const json_t *v;
-    int same = json_array_size(a) == json_array_size(b);
-    json_array_foreach(a, i, v)
-        same = same && !json_array_remove(left, place_of(left, v));
+    const json_t *value;
+    int same = json_array_size(array) == json_array_size(b);
+    json_array_foreach(array, i, value)
+        same = same && !json_array_remove(left, place_of(left, value));
     json_decref(left);
     return same;
 }
@@ -78,13 +78,13 @@ static int is_permutation(const json_t *a, const json_t *b)
 /* 1: `longer` without one text that `shorter` lacks is `shorter`. */
 static int lacks_one(json_t *longer, const json_t *shorter)
 {
-    const json_t *lost = NULL, *v;
+    const json_t *lost = NULL, *value;
     size_t i;
-    json_array_foreach(longer, i, v)
-        if (place_of(shorter, v) == json_array_size(shorter)) {
-            if (lost && !json_equal(lost, v))
+    json_array_foreach(longer, i, value)
+        if (place_of(shorter, value) == json_array_size(shorter)) {
+            if (lost && !json_equal(lost, value))
                 return 0;
-            lost = lost ? lost : v;
+            lost = lost ? lost : value;
         }
     return lost && !json_array_remove(longer, place_of(longer, lost)) &&
            json_equal(longer, shorter);
@@ -106,10 +106,10 @@ static int list_is_right(const char *type, json_t *got, json_t *wanted, json_t *
            !json_array_set(wanted, at, word) && json_equal(got, wanted);
 }
 
-int rule_list(struct rule *r, const char *answer, const char *response, const char **why,
+int rule_list(struct rule *rule, const char *answer, const char *response, const char **why,
               struct err *e)
 {
-    const char *type = rec_text(json_object_get(r->row, "rule"), "type");
+    const char *type = rec_text(json_object_get(rule->row, "rule"), "type");
     json_t *given = *answer == '{' ? json_loads(answer, 0, NULL) : NULL;
     json_t *wanted = given ? json_incref(json_object_get(given, "input"))
                      : !strcmp(type, "list") ? parse_list(answer) : NULL;
@@ -132,15 +132,15 @@ int rule_list(struct rule *r, const char *answer, const char *response, const ch
 /* ---- squares ---- */
 
 /* 1: every text of the one is in the other, and every one of the other in the one. */
-static int same_set(const json_t *a, const json_t *b)
+static int same_set(const json_t *array, const json_t *b)
 {
     size_t i;
-    const json_t *v;
+    const json_t *value;
     int same = 1;
-    json_array_foreach(a, i, v)
-        same = same && place_of(b, v) < json_array_size(b);
-    json_array_foreach(b, i, v)
-        same = same && place_of(a, v) < json_array_size(a);
+    json_array_foreach(array, i, value)
+        same = same && place_of(b, value) < json_array_size(b);
+    json_array_foreach(b, i, value)
+        same = same && place_of(array, value) < json_array_size(array);
     return same;
 }
 
@@ -177,14 +177,14 @@ static int columns_are_right(const json_t *rows, const json_t *symbols)
     return right;
 }
 
-int rule_square(struct rule *r, const char *answer, const char *response, const char **why,
+int rule_square(struct rule *rule, const char *answer, const char *response, const char **why,
                 struct err *e)
 {
     json_t *given = json_loads(answer, 0, NULL), *symbols = json_object_get(given, "symbols");
     const json_t *first = json_object_get(given, "first_row");
     size_t n = json_array_size(symbols);
     n = n > LIST_MOST ? 0 : n;
-    (void)r;
+    (void)rule;
     (void)why;
     json_t *rows = n ? square_rows(response, symbols, n) : NULL;
     int verdict = !n ? err_set(e, EXIT_BAD_DATA, "answer: expected {\"symbols\"} for latin-"
@@ -197,7 +197,7 @@ int rule_square(struct rule *r, const char *answer, const char *response, const 
     return verdict;
 }
 
-int rule_sudoku(struct rule *r, const char *answer, const char *response, const char **why,
+int rule_sudoku(struct rule *rule, const char *answer, const char *response, const char **why,
                 struct err *e)
 {
     enum { SIZE = 4 };
@@ -205,20 +205,20 @@ int rule_sudoku(struct rule *r, const char *answer, const char *response, const 
     int rows = 0;
     (void)why;
     (void)e;
-    buf_clear(&r->one); /* the lines with four digits, without all else */
-    for (const char *s = response; *s; s += strcspn(s, "\n"), s += *s == '\n') {
+    buf_clear(&rule->one); /* the lines with four digits, without all else */
+    for (const char *line = response; *line; line += strcspn(line, "\n"), line += *line == '\n') {
         size_t n = 0;
-        for (const char *p = s; *p && *p != '\n'; p++)
-            if (isdigit((unsigned char)*p) && n++ < SIZE)
-                row[n - 1] = *p;
+        for (const char *at = line; *at && *at != '\n'; at++)
+            if (isdigit((unsigned char)*at) && n++ < SIZE)
+                row[n - 1] = *at;
         if (n != SIZE)
             continue;
-        buf_put(&r->one, row, SIZE);
+        buf_put(&rule->one, row, SIZE);
         rows++;
     }
-    buf_clear(&r->two);
-    for (const char *p = answer; *p; p++)
-        if (isdigit((unsigned char)*p))
-            buf_char(&r->two, *p);
-    return rows == SIZE && r->two.len == SIZE * SIZE && !strcmp(r->one.data, r->two.data);
+    buf_clear(&rule->two);
+    for (const char *at = answer; *at; at++)
+        if (isdigit((unsigned char)*at))
+            buf_char(&rule->two, *at);
+    return rows == SIZE && rule->two.len == SIZE * SIZE && !strcmp(rule->one.data, rule->two.data);
 }

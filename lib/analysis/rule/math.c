@@ -11,220 +11,220 @@
 
 /* ---- edits ---- */
 
-static void replace(struct buf *b, const char *old, const char *by)
+static void replace(struct buf *text, const char *old, const char *by)
 {
     struct buf out = {0};
-    buf_replaced(&out, b->data ? b->data : "", old, by);
-    buf_free(b);
-    *b = out;
+    buf_replaced(&out, text->data ? text->data : "", old, by);
+    buf_free(text);
+    *text = out;
 }
 
-static void set(struct buf *b, const char *s, size_t n)
+static void set(struct buf *text, const char *rest, size_t n)
 {
     struct buf out = {0};
-    buf_put(&out, s, n);
-    buf_free(b);
-    *b = out;
+    buf_put(&out, rest, n);
+    buf_free(text);
+    *text = out;
 }
 
 /* Cuts the text before "\text{ ", which begins a unit. -1: there are two. */
-static int cut_unit(struct buf *b)
+static int cut_unit(struct buf *text)
 {
     static const char unit[] = "\\text{ ";
-    const char *at = strstr(b->data, unit);
+    const char *at = strstr(text->data, unit);
     if (at && strstr(at + 1, unit))
         return -1;
     if (at)
-        set(b, b->data, (size_t)(at - b->data));
+        set(text, text->data, (size_t)(at - text->data));
     return 0;
 }
 
 /* "k=5" -> "5": the one name before the one "=" has at most two letters. */
-static void cut_name(struct buf *b)
+static void cut_name(struct buf *text)
 {
-    char *at = strchr(b->data, '=');
+    char *at = strchr(text->data, '=');
     size_t letters = 0;
-    for (const char *p = b->data; at && p < at; p++)
-        letters += (*p & 0xC0) != 0x80;
+    for (const char *cursor = text->data; at && cursor < at; cursor++)
+        letters += (*cursor & 0xC0) != 0x80;
     if (at && !strchr(at + 1, '=') && letters <= 2)
-        set(b, at + 1, strlen(at + 1));
+        set(text, at + 1, strlen(at + 1));
 }
 
-/* Bytes of the character at s. */
-static size_t character(const char *s)
+/* Bytes of the character at text. */
+static size_t character(const char *text)
 {
-    size_t n = *s != 0;
-    while (n && (s[n] & 0xC0) == 0x80)
+    size_t n = *text != 0;
+    while (n && (text[n] & 0xC0) == 0x80)
         n++;
     return n;
 }
 
 /* "\sqrt3" -> "\sqrt{3}". -1: nothing follows a root. */
-static int brace_roots(struct buf *b)
+static int brace_roots(struct buf *text)
 {
     static const char root[] = "\\sqrt";
     struct buf out = {0};
-    const char *s = b->data;
+    const char *rest = text->data;
     int bad = 0;
-    for (const char *at; !bad && (at = strstr(s, root));) {
-        buf_put(&out, s, (size_t)(at - s));
-        s = at + sizeof root - 1;
-        size_t n = character(s);
-        bad = !n || !strncmp(s, root, sizeof root - 1);
+    for (const char *at; !bad && (at = strstr(rest, root));) {
+        buf_put(&out, rest, (size_t)(at - rest));
+        rest = at + sizeof root - 1;
+        size_t n = character(rest);
+        bad = !n || !strncmp(rest, root, sizeof root - 1);
         buf_text(&out, root);
-        if (bad || *s == '{')
+        if (bad || *rest == '{')
             continue;
-        buf_format(&out, "{%.*s}", (int)n, s);
-        s += n;
+        buf_format(&out, "{%.*s}", (int)n, rest);
+        rest += n;
     }
-    buf_text(&out, s);
-    buf_free(b);
-    *b = out;
+    buf_text(&out, rest);
+    buf_free(text);
+    *text = out;
     return -bad;
 }
 
 /* "\frac12" -> "\frac{1}{2}", "\frac1{72}" -> "\frac{1}{72}". A part of one letter leaves the whole
  * text as it was. -1: nothing follows. */
-static int brace_fractions(struct buf *b)
+static int brace_fractions(struct buf *text)
 {
     static const char fraction[] = "\\frac";
     enum { WORD = sizeof fraction - 1 };
     struct buf out = {0};
-    const char *s = b->data, *at = strstr(s, fraction);
-    buf_put(&out, s, at ? (size_t)(at - s) : strlen(s));
+    const char *rest = text->data, *at = strstr(rest, fraction);
+    buf_put(&out, rest, at ? (size_t)(at - rest) : strlen(rest));
     for (const char *next; at; at = next) {
-        s = at + WORD;
-        next = strstr(s, fraction);
-        const char *end = next ? next : s + strlen(s);
-        size_t one = s < end ? character(s) : 0, two = s + one < end ? character(s + one) : 0;
-        buf_text(&out, fraction);
-        if (!one || (*s != '{' && !two)) {
+        rest = at + WORD;
+        next = strstr(rest, fraction);
+        const char *end = next ? next : rest + strlen(rest);
+        size_t one = rest < end ? character(rest) : 0,
+        two = rest + one < end ? character(rest + one) : 0; buf_text(&out, fraction);
+        if (!one || (*rest != '{' && !two)) {
             buf_free(&out);
             return one ? 0 : -1;
         }
-        if (*s != '{') {
-            int braced = s[one] == '{';
-            buf_format(&out, braced ? "{%.*s}%.*s" : "{%.*s}{%.*s}", (int)one, s, (int)two,
-                       s + one);
-            s += one + two;
+        if (*rest != '{') {
+            int braced = rest[one] == '{';
+            buf_format(&out, braced ? "{%.*s}%.*s" : "{%.*s}{%.*s}", (int)one, rest, (int)two,
+                       rest + one);
+            rest += one + two;
         }
-        buf_put(&out, s, (size_t)(end - s));
+        buf_put(&out, rest, (size_t)(end - rest));
     }
-    buf_free(b);
-    *b = out;
+    buf_free(text);
+    *text = out;
     return 0;
 }
 
 /* 1: a whole number as Python reads it; *plain: as Python writes it. */
-static int is_whole(const char *s, size_t n, int *plain)
+static int is_whole(const char *text, size_t n, int *plain)
 {
-    size_t i = n && (*s == '-' || *s == '+'), digits = i;
+    size_t i = n && (*text == '-' || *text == '+'), digits = i;
     for (; i < n; i++)
-        if (!isdigit((unsigned char)s[i]) &&
-            !(s[i] == '_' && i > digits && s[i - 1] != '_' && i + 1 < n))
+        if (!isdigit((unsigned char)text[i]) &&
+            !(text[i] == '_' && i > digits && text[i - 1] != '_' && i + 1 < n))
             return 0;
-    *plain = *s != '+' && !memchr(s, '_', n) && (s[digits] != '0' || n == 1);
+    *plain = *text != '+' && !memchr(text, '_', n) && (text[digits] != '0' || n == 1);
     return n > digits;
 }
 
 /* "2/3" -> "\frac{2}{3}". -1: parts that are no whole numbers. */
-static int turn_slash(struct buf *b)
+static int turn_slash(struct buf *buffer)
 {
-    char *at = strchr(b->data, '/');
+    char *at = strchr(buffer->data, '/');
     int plain[2];
     if (!at || strchr(at + 1, '/'))
         return 0;
-    size_t n = (size_t)(at - b->data);
-    if (!is_whole(b->data, n, &plain[0]) || !is_whole(at + 1, strlen(at + 1), &plain[1]))
+    size_t n = (size_t)(at - buffer->data);
+    if (!is_whole(buffer->data, n, &plain[0]) || !is_whole(at + 1, strlen(at + 1), &plain[1]))
         return -1;
     if (plain[0] && plain[1]) {
-        char *text = mem_format("\\frac{%.*s}{%s}", (int)n, b->data, at + 1);
-        set(b, text, strlen(text));
+        char *text = mem_format("\\frac{%.*s}{%s}", (int)n, buffer->data, at + 1);
+        set(buffer, text, strlen(text));
         free(text);
     }
     return 0;
 }
 
 /* -1: the form cannot take the text. */
-static int normalize(struct buf *b)
+static int normalize(struct buf *buffer)
 {
     static const char *const edits[][2] = {
         {"\n", ""}, {"\\!", ""}, {"\\\\", "\\"}, {"tfrac", "frac"}, {"dfrac", "frac"},
         {"\\left", ""}, {"\\right", ""}, {"^{\\circ}", ""}, {"^\\circ", ""}, {"\\$", ""}};
     for (size_t i = 0; i < sizeof edits / sizeof *edits; i++)
-        replace(b, edits[i][0], edits[i][1]);
-    if (cut_unit(b))
+        replace(buffer, edits[i][0], edits[i][1]);
+    if (cut_unit(buffer))
         return -1;
-    replace(b, "\\%", "");
-    replace(b, " .", " 0.");
-    replace(b, "{.", "{0.");
-    if (!b->len)
+    replace(buffer, "\\%", "");
+    replace(buffer, " .", " 0.");
+    replace(buffer, "{.", "{0.");
+    if (!buffer->len)
         return 0;
-    if (*b->data == '.') {
-        char *text = mem_format("0%s", b->data);
-        set(b, text, strlen(text));
+    if (*buffer->data == '.') {
+        char *text = mem_format("0%s", buffer->data);
+        set(buffer, text, strlen(text));
         free(text);
     }
-    cut_name(b);
-    if (brace_roots(b))
+    cut_name(buffer);
+    if (brace_roots(buffer))
         return -1;
-    replace(b, " ", "");
-    if (brace_fractions(b))
+    replace(buffer, " ", "");
+    if (brace_fractions(buffer))
         return -1;
-    if (!strcmp(b->data, "0.5"))
-        set(b, "\\frac{1}{2}", 11);
-    return turn_slash(b);
+    if (!strcmp(buffer->data, "0.5"))
+        set(buffer, "\\frac{1}{2}", 11);
+    return turn_slash(buffer);
 }
 
 /* ---- finding ---- */
 
 /* The content of the last \boxed{...}. 0: none. */
-static int last_boxed(const char *s, struct buf *out)
+static int last_boxed(const char *text, struct buf *out)
 {
     static const char *const names[] = {"\\boxed", "\\fbox"};
     const char *last = NULL, *spaced = NULL;
-    for (const char *at = s; (at = strstr(at, "\\boxed ")); at++)
+    for (const char *at = text; (at = strstr(at, "\\boxed ")); at++)
         spaced = at;
     if (spaced) {
         set(out, spaced + 7, strcspn(spaced + 7, "$"));
         return 1;
     }
     for (int i = 0; i < 2 && !last; i++)
-        for (const char *at = s; (at = strstr(at, names[i])); at++)
+        for (const char *at = text; (at = strstr(at, names[i])); at++)
             last = at;
-    const char *open = last ? strchr(last, '{') : NULL, *p = open;
-    for (int depth = 0; p && *p; p++) {
-        depth += (*p == '{') - (*p == '}');
-        if (*p == '}' && !depth)
+    const char *open = last ? strchr(last, '{') : NULL, *end = open;
+    for (int depth = 0; end && *end; end++) {
+        depth += (*end == '{') - (*end == '}');
+        if (*end == '}' && !depth)
             break;
     }
-    if (!p || !*p || strncmp(last, "\\boxed{", 7))
+    if (!end || !*end || strncmp(last, "\\boxed{", 7))
         return 0;
-    set(out, last + 7, (size_t)(p - last - 7));
+    set(out, last + 7, (size_t)(end - last - 7));
     return 1;
 }
 
 /* The text between the first and the last "$"; with fewer than two, the whole text. */
-static void between_dollars(const char *s, struct buf *out)
+static void between_dollars(const char *text, struct buf *out)
 {
-    const char *first = strchr(s, '$'), *last = strrchr(s, '$');
+    const char *first = strchr(text, '$'), *last = strrchr(text, '$');
     if (first != last)
         set(out, first + 1, (size_t)(last - first - 1));
     else
-        set(out, s, strlen(s));
+        set(out, text, strlen(text));
 }
 
-int rule_math(struct rule *r, const char *answer, const char *response, const char **why,
+int rule_math(struct rule *rule, const char *answer, const char *response, const char **why,
               struct err *e)
 {
-    struct buf *wanted = &r->one, *got = &r->two;
+    struct buf *wanted = &rule->one, *got = &rule->two;
     (void)why;
     (void)e;
     if (!last_boxed(answer, wanted))
         set(wanted, answer, strlen(answer));
-    if (r->boxed && !last_boxed(response, got))
+    if (rule->boxed && !last_boxed(response, got))
         return 0;
-    if (!r->boxed)
+    if (!rule->boxed)
         between_dollars(response, got);
     char *plain_wanted = mem_text(wanted->len ? wanted->data : ""),
          *plain_got = mem_text(got->len ? got->data : "");

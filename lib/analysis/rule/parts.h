@@ -9,7 +9,7 @@ enum { RULE_EDITS = 16, RULE_ARGUMENTS = 16 };
 
 struct rule {
     const json_t *row;
-    int (*judge)(struct rule *r, const char *answer, const char *response, const char **why,
+    int (*judge)(struct rule *rule, const char *answer, const char *response, const char **why,
                  struct err *e);
     struct regex *find;          /* extract */
     struct regex *edit[RULE_EDITS]; /* extract: what is deleted from both */
@@ -18,20 +18,20 @@ struct rule {
     struct buf one, two;         /* work of the judges */
 };
 
-/* Each sets its members of *r from row.rule and the chosen member of rule.find (NULL: it has
+/* Each sets its members of *into from row.rule and the chosen member of rule.find (NULL: it has
  * none). -1: EXIT_BAD_DATA. */
-int rule_extract_open(struct rule *r, const json_t *rule, const json_t *find, struct err *e);
+int rule_extract_open(struct rule *into, const json_t *rule, const json_t *find, struct err *e);
 int rule_program_open(struct rule *r, const json_t *rule, struct err *e);
 
-int rule_extract(struct rule *r, const char *answer, const char *response, const char **why,
+int rule_extract(struct rule *rule, const char *answer, const char *response, const char **why,
                  struct err *e);
-int rule_math(struct rule *r, const char *answer, const char *response, const char **why,
+int rule_math(struct rule *rule, const char *answer, const char *response, const char **why,
               struct err *e);
-int rule_program(struct rule *r, const char *answer, const char *response, const char **why,
+int rule_program(struct rule *judge, const char *answer, const char *response, const char **why,
                  struct err *e);
-int rule_list(struct rule *r, const char *answer, const char *response, const char **why,
+int rule_list(struct rule *rule, const char *answer, const char *response, const char **why,
               struct err *e); /* and its five variants, by rule.type */
-int rule_square(struct rule *r, const char *answer, const char *response, const char **why,
+int rule_square(struct rule *rule, const char *answer, const char *response, const char **why,
                 struct err *e);
-int rule_sudoku(struct rule *r, const char *answer, const char *response, const char **why,
+int rule_sudoku(struct rule *rule, const char *answer, const char *response, const char **why,
                 struct err *e);

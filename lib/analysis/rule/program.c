@@ -41,28 +41,30 @@ static int fill(const char *text, const char *at_hole, const char *by, struct bu
     return strstr(text, at_hole) != NULL;
 }
 
-int rule_program(struct rule *r, const char *answer, const char *response, const char **why,
+int rule_program(struct rule *judge, const char *answer, const char *response, const char **why,
                  struct err *e)
 {
-    const json_t *rule = json_object_get(r->row, "rule"), *run = json_object_get(rule, "run");
+    const json_t *rule = json_object_get(judge->row, "rule"), *run = json_object_get(rule, "run");
     const struct sandbox_limits limits = limits_of(rule);
     const char *argv[RULE_ARGUMENTS] = {0};
     struct buf word[RULE_ARGUMENTS] = {{0}};
     char proof[65];
     size_t n = json_array_size(run);
-    if (!fill(answer, hole, response, &r->one))
+    if (!fill(answer, hole, response, &judge->one))
         return err_set(e, EXIT_BAD_DATA, "answer: expected a program with %s", hole);
-    hash_bytes(r->one.data, r->one.len, proof);
+    hash_bytes(judge->one.data, judge->one.len, proof);
     for (size_t i = 0; i < n; i++) {
         fill(json_string_value(json_array_get(run, i)), proof_hole, proof, &word[i]);
         argv[i] = word[i].data;
     }
-    int status = r->why ? -1 : sandbox_run(argv, r->one.data, r->one.len, &limits, &r->two, why);
-    if (r->why)
-        *why = r->why;
+    int status = judge->why ? -1
+                            : sandbox_run(argv, judge->one.data, judge->one.len, &limits,
+                                          &judge->two, why);
+    if (judge->why)
+        *why = judge->why;
     for (size_t i = 0; i < n; i++)
         buf_free(&word[i]);
     return status < 0 ? RULE_NONE
-                      : status == 0 && r->two.len &&
-                            memmem(r->two.data, r->two.len, proof, strlen(proof)) != NULL;
+                      : status == 0 && judge->two.len &&
+                            memmem(judge->two.data, judge->two.len, proof, strlen(proof)) != NULL;
 }

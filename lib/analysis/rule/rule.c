@@ -9,7 +9,7 @@
 
 static const struct {
     const char *name;
-    int (*judge)(struct rule *r, const char *answer, const char *response, const char **why,
+    int (*judge)(struct rule *rule, const char *answer, const char *response, const char **why,
                  struct err *e);
 } kinds[] = {{"extract", rule_extract},     {"math", rule_math},
              {"program", rule_program},     {"list", rule_list},
@@ -28,58 +28,58 @@ static const json_t *find_way(const json_t *rule, const char *name)
     return NULL;
 }
 
-static int open_kind(struct rule *r, const char *find, struct err *e)
+static int open_kind(struct rule *into, const char *find, struct err *e)
 {
-    const json_t *rule = json_object_get(r->row, "rule"), *way = find_way(rule, find);
-    const char *type = rec_text(rule, "type"), *name = rec_text(r->row, "name");
+    const json_t *rule = json_object_get(into->row, "rule"), *way = find_way(rule, find);
+    const char *type = rec_text(rule, "type"), *name = rec_text(into->row, "name");
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (!strcmp(kinds[i].name, type))
-            r->judge = kinds[i].judge;
-    if (!r->judge)
+            into->judge = kinds[i].judge;
+    if (!into->judge)
         return err_set(e, EXIT_BAD_DATA, "task %s: rule '%.40s' is not for responses%s", name, type,
                        strcmp(type, "choice") ? "" : "; use score-ppl --mode choice");
     if (find && !way)
         return err_set(e, EXIT_BAD_USAGE, "--find: task %s has no way '%.40s'", name, find);
-    r->boxed = way && rec_is(way, "name", "boxed");
-    return r->judge == rule_extract   ? rule_extract_open(r, rule, way, e)
-           : r->judge == rule_program ? rule_program_open(r, rule, e)
-                                      : 0;
+    into->boxed = way && rec_is(way, "name", "boxed");
+    return into->judge == rule_extract   ? rule_extract_open(into, rule, way, e)
+           : into->judge == rule_program ? rule_program_open(into, rule, e)
+                                         : 0;
 }
 
 struct rule *rule_open(const json_t *row, const char *find, struct err *e)
 {
-    struct rule *r = mem_zero(1, sizeof *r);
-    r->row = row;
-    if (!open_kind(r, find, e))
-        return r;
-    rule_close(r);
+    struct rule *rule = mem_zero(1, sizeof *rule);
+    rule->row = row;
+    if (!open_kind(rule, find, e))
+        return rule;
+    rule_close(rule);
     return NULL;
 }
 
-void rule_close(struct rule *r)
+void rule_close(struct rule *rule)
 {
-    if (!r)
+    if (!rule)
         return;
-    regex_free(r->find);
+    regex_free(rule->find);
     for (int i = 0; i < RULE_EDITS; i++)
-        regex_free(r->edit[i]);
-    buf_free(&r->one);
-    buf_free(&r->two);
-    free(r);
+        regex_free(rule->edit[i]);
+    buf_free(&rule->one);
+    buf_free(&rule->two);
+    free(rule);
 }
 
-int rule_judge(struct rule *r, const char *answer, const char *response, const char **why,
+int rule_judge(struct rule *rule, const char *answer, const char *response, const char **why,
                struct err *e)
 {
     char *text = mem_text(response);
     size_t i;
     const json_t *stop;
-    json_array_foreach(json_object_get(r->row, "stop"), i, stop) {
+    json_array_foreach(json_object_get(rule->row, "stop"), i, stop) {
         char *at = json_string_length(stop) ? strstr(text, json_string_value(stop)) : NULL;
         if (at)
             *at = 0;
     }
-    int verdict = r->judge(r, answer, text, why, e);
+    int verdict = rule->judge(rule, answer, text, why, e);
     free(text);
     return verdict;
 }

@@ -9,9 +9,10 @@
 /* The choices of a prompt record, borrowed. NULL: EXIT_BAD_DATA (fewer than two, one that is no
  * text or empty, no right_choice among them, no text). */
 const json_t *multichoice_of(const json_t *record, struct err *e);
-/* Writes a quality record for each metric, and keeps the answers in g. nats: a number for each
- * choice, borrowed; it does not count if g has random weights. */
-int multichoice_write(struct rec_writer *out, struct scores *g, const json_t *record, json_t *nats,
-                  int is_bound, struct err *e);
+/* Writes a quality record for each metric, and keeps the answers in scores. nats: a number for each
+ * choice, borrowed; it does not count if scores has random weights. */
+int multichoice_write(struct rec_writer *out, struct scores *scores, const json_t *record,
+                      json_t *nats, int is_bound, struct err *e);
 /* Writes the accuracies of a group. */
-int multichoice_sum(struct rec_writer *out, const struct scores *g, int is_bound, struct err *e);
+int multichoice_sum(struct rec_writer *out, const struct scores *scores, int is_bound,
+                    struct err *e);

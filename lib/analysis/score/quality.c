@@ -14,46 +14,48 @@ enum { DRAWS = 2000, COPIED = 5 };
 /* Members of the scored record; `about` does not have them. */
 static const char *const copied[COPIED] = {"id", "seed", "task", "shots", "copies"};
 
-json_t *quality_of(const json_t *about, const json_t *r, const char *metric, const char *direction)
+json_t *quality_of(const json_t *about, const json_t *record, const char *metric,
+                   const char *direction)
 {
-    json_t *q = json_copy((json_t *)(uintptr_t)about);
+    json_t *question = json_copy((json_t *)(uintptr_t)about);
     for (size_t i = 0; i < COPIED; i++) {
-        json_t *v = json_object_get(r, copied[i]);
-        if (v && !json_is_null(v))
-            json_object_set(q, copied[i], v);
+        json_t *value = json_object_get(record, copied[i]);
+        if (value && !json_is_null(value))
+            json_object_set(question, copied[i], value);
     }
-    json_object_set_new(q, "metric", json_string(metric));
-    json_object_set_new(q, "direction", json_string(direction));
-    return q;
+    json_object_set_new(question, "metric", json_string(metric));
+    json_object_set_new(question, "direction", json_string(direction));
+    return question;
 }
 
-int quality_write(struct rec_writer *w, const json_t *about, const json_t *r, const char *metric,
-                  const char *direction, json_t *value, const char *why, struct err *e)
+int quality_write(struct rec_writer *writer, const json_t *about, const json_t *record,
+                  const char *metric, const char *direction, json_t *value, const char *why,
+                  struct err *e)
 {
-    json_t *q = quality_of(about, r, metric, direction);
-    json_object_set_new(q, "value", value ? value : json_null());
+    json_t *question = quality_of(about, record, metric, direction);
+    json_object_set_new(question, "value", value ? value : json_null());
     if (!value)
-        json_object_set_new(q, "value_reason", json_string(why));
-    return rec_write(w, "quality", q, e);
+        json_object_set_new(question, "value_reason", json_string(why));
+    return rec_write(writer, "quality", question, e);
 }
 
 json_t *quality_summary(const json_t *about, const char *metric, const char *direction,
-                        struct interval v, int64_t n, int single, const char *why,
+                        struct interval interval, int64_t n, int single, const char *why,
                         const char *method)
 {
     int wide = n > !single;
     const char *narrow = n ? "n<2" : why;
-    json_t *q = json_copy((json_t *)(uintptr_t)about);
-    json_object_set_new(q, "metric", json_string(metric));
-    json_object_set_new(q, "summary", json_true());
-    rec_set_number(q, "value", v.value, why);
-    rec_set_number(q, "lo", wide ? v.lo : (double)NAN, narrow);
-    rec_set_number(q, "hi", wide ? v.hi : (double)NAN, narrow);
-    json_object_set_new(q, "level", json_real(0.95));
-    rec_set_int(q, "n", n);
-    json_object_set_new(q, "method", json_string(method));
-    json_object_set_new(q, "direction", json_string(direction));
-    return q;
+    json_t *question = json_copy((json_t *)(uintptr_t)about);
+    json_object_set_new(question, "metric", json_string(metric));
+    json_object_set_new(question, "summary", json_true());
+    rec_set_number(question, "value", interval.value, why);
+    rec_set_number(question, "lo", wide ? interval.lo : (double)NAN, narrow);
+    rec_set_number(question, "hi", wide ? interval.hi : (double)NAN, narrow);
+    json_object_set_new(question, "level", json_real(0.95));
+    rec_set_int(question, "n", n);
+    json_object_set_new(question, "method", json_string(method));
+    json_object_set_new(question, "direction", json_string(direction));
+    return question;
 }
 
 json_t *quality_pooled(const json_t *about, const char *metric, const char *direction,
@@ -66,9 +68,9 @@ json_t *quality_pooled(const json_t *about, const char *metric, const char *dire
     double *work = mem_zero(2 * (n + 1), sizeof *work);
     uint32_t *index = mem_zero(n, sizeof *index);
     pooled_draws(num, den, &has, 1, n, transform, seed, DRAWS, &value, draws, index, work);
-    struct interval v = bootstrap_interval(value, draws, DRAWS, 0.95);
+    struct interval interval = bootstrap_interval(value, draws, DRAWS, 0.95);
     free(index);
     free(work);
     free(draws);
-    return quality_summary(about, metric, direction, v, (int64_t)n, 0, why, method);
+    return quality_summary(about, metric, direction, interval, (int64_t)n, 0, why, method);
 }

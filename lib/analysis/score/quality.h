@@ -14,13 +14,13 @@
 json_t *quality_of(const json_t *about, const json_t *record, const char *metric,
                    const char *direction);
 /* Writes the same record with its value (stolen); NULL: null with the reason `why`. */
-int quality_write(struct rec_writer *w, const json_t *about, const json_t *record,
+int quality_write(struct rec_writer *writer, const json_t *about, const json_t *record,
                   const char *metric, const char *direction, json_t *value, const char *why,
                   struct err *e);
 /* A summary: value with its 95 % interval over n prompts. There is an interval from two prompts on,
  * or from one if `single`. why: the reason of a NaN. The caller's reference. */
 json_t *quality_summary(const json_t *about, const char *metric, const char *direction,
-                        struct interval v, int64_t n, int single, const char *why,
+                        struct interval interval, int64_t n, int single, const char *why,
                         const char *method);
 /* A summary pooled over n texts: transform(sum num / sum den), with a percentile bootstrap over
  * texts (stream `seed`). */

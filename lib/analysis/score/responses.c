@@ -14,61 +14,63 @@
 #include "lib/record/rec.h"
 #include "lib/stat/bootstrap.h"
 
-static struct response_group *find_group(struct responses *s, const json_t *r)
+static struct response_group *find_group(struct responses *responses, const json_t *record)
 {
-    buf_clear(&s->key);
-    buf_text(&s->key, about_point(r));
-    buf_char(&s->key, '\n');
-    buf_text(&s->key, about_workload(r));
-    size_t place = places_of(&s->index, s->key.data, s->key.len);
-    if (place == s->n) {
-        MEM_GROW(s->group, s->n, s->cap);
-        s->group[s->n] = (struct response_group){.about = about_carried(r)};
-        if (s->also)
-            json_object_update(s->group[s->n].about, s->also);
-        s->n++;
+    buf_clear(&responses->key);
+    buf_text(&responses->key, about_point(record));
+    buf_char(&responses->key, '\n');
+    buf_text(&responses->key, about_workload(record));
+    size_t place = places_of(&responses->index, responses->key.data, responses->key.len);
+    if (place == responses->n) {
+        MEM_GROW(responses->group, responses->n, responses->cap);
+        responses->group[responses->n] = (struct response_group){.about = about_carried(record)};
+        if (responses->also)
+            json_object_update(responses->group[responses->n].about, responses->also);
+        responses->n++;
     }
-    return &s->group[place];
+    return &responses->group[place];
 }
 
-static void make_id_key(struct responses *s, const json_t *r)
+static void make_id_key(struct responses *responses, const json_t *record)
 {
-    buf_clear(&s->key);
-    json_put(json_object_get(r, "id"), JSON_ENCODE_ANY, &s->key);
+    buf_clear(&responses->key);
+    json_put(json_object_get(record, "id"), JSON_ENCODE_ANY, &responses->key);
 }
 
 /* 1: this id and seed were scored in the group before (another round of the same prompt). */
-static int is_repeat(struct responses *s, struct response_group *g, const json_t *r)
+static int is_repeat(struct responses *responses, struct response_group *group,
+                     const json_t *record)
 {
-    const json_t *seed = json_object_get(r, "seed");
-    make_id_key(s, r);
-    buf_char(&s->key, '\n');
-    json_put(seed ? seed : json_null(), JSON_ENCODE_ANY, &s->key);
-    size_t place = places_of(&s->prompts, s->key.data, s->key.len);
-    if (place / 8 >= g->cap_met) {
-        size_t had = g->cap_met;
-        g->cap_met = 2 * (place / 8) + 16;
-        g->met = mem_resize(g->met, g->cap_met, 1);
-        memset(g->met + had, 0, g->cap_met - had);
+    const json_t *seed = json_object_get(record, "seed");
+    make_id_key(responses, record);
+    buf_char(&responses->key, '\n');
+    json_put(seed ? seed : json_null(), JSON_ENCODE_ANY, &responses->key);
+    size_t place = places_of(&responses->prompts, responses->key.data, responses->key.len);
+    if (place / 8 >= group->cap_met) {
+        size_t had = group->cap_met;
+        group->cap_met = 2 * (place / 8) + 16;
+        group->met = mem_resize(group->met, group->cap_met, 1);
+        memset(group->met + had, 0, group->cap_met - had);
     }
-    unsigned char bit = (unsigned char)(1 << place % 8), before = g->met[place / 8];
-    g->met[place / 8] |= bit;
+    unsigned char bit = (unsigned char)(1 << place % 8), before = group->met[place / 8];
+    group->met[place / 8] |= bit;
     return (before & bit) != 0;
 }
 
 /* Sets the prompt of the record and its number of copies. */
-static void note_prompt(struct responses *s, struct response_group *g, const json_t *r)
+static void note_prompt(struct responses *responses, struct response_group *group,
+                        const json_t *record)
 {
-    make_id_key(s, r);
-    g->at = (uint32_t)places_of(&s->ids, s->key.data, s->key.len);
-    g->times = (uint32_t)rec_int(r, "copies", 1);
+    make_id_key(responses, record);
+    group->at = (uint32_t)places_of(&responses->ids, responses->key.data, responses->key.len);
+    group->times = (uint32_t)rec_int(record, "copies", 1);
 }
 
 /* Checks the members that a quality record copies from its answer. */
-static int check_copied(const json_t *r, struct err *e)
+static int check_copied(const json_t *record, struct err *e)
 {
-    const json_t *task = json_object_get(r, "task"), *seed = json_object_get(r, "seed"),
-                 *copies = json_object_get(r, "copies");
+    const json_t *task = json_object_get(record, "task"), *seed = json_object_get(record, "seed"),
+                 *copies = json_object_get(record, "copies");
     if (task && !json_is_null(task) && !json_is_string(task))
         return err_set(e, EXIT_BAD_DATA, "task: expected a text, got %s", rec_type(task));
     if (seed && !json_is_null(seed) && !json_is_string(seed) && !json_is_integer(seed))
@@ -80,49 +82,53 @@ static int check_copied(const json_t *r, struct err *e)
     return 0;
 }
 
-int responses_take(struct responses *s, const json_t *r, struct response *of, struct err *e)
+int responses_take(struct responses *responses, const json_t *record, struct response *of,
+                   struct err *e)
 {
-    const char *status = rec_text(r, "status"), *phase = rec_text(r, "phase");
-    const json_t *id = json_object_get(r, "id"), *wanted = json_object_get(r, s->wanted);
-    if (strcmp(rec_kind(r), "generation"))
+    const char *status = rec_text(record, "status"), *phase = rec_text(record, "phase");
+    const json_t *id = json_object_get(record, "id"),
+                 *wanted = json_object_get(record, responses->wanted);
+    if (strcmp(rec_kind(record), "generation"))
         return 0;
-    if (!about_point(r) || (!json_is_string(id) && !json_is_integer(id)))
+    if (!about_point(record) || (!json_is_string(id) && !json_is_integer(id)))
         return err_set(e, EXIT_BAD_DATA, "config, id: expected texts, got none");
-    if (check_copied(r, e))
+    if (check_copied(record, e))
         return -1;
     int timed = !(status && strcmp(status, "ok")) && !(phase && strcmp(phase, "timed"));
-    struct response_group *g = timed && wanted && !json_is_null(wanted) ? find_group(s, r) : NULL;
-    int64_t *passed = !timed              ? &s->not_ok
-                      : !g                ? &s->none
-                      : is_repeat(s, g, r) ? &s->repeats
+    struct response_group *group = timed && wanted && !json_is_null(wanted)
+                                       ? find_group(responses, record)
+                                       : NULL;
+    int64_t *passed = !timed              ? &responses->not_ok
+                      : !group                ? &responses->none
+                      : is_repeat(responses, group, record) ? &responses->repeats
                                           : NULL;
     if (passed) {
         ++*passed;
         return 1;
     }
-    const char *text = rec_text(r, "text_to_eos");
-    note_prompt(s, g, r);
-    *of = (struct response){g, text ? text : rec_text(r, "text"), wanted,
-                            json_is_true(json_object_get(r, "weights_random"))};
+    const char *text = rec_text(record, "text_to_eos");
+    note_prompt(responses, group, record);
+    *of = (struct response){group, text ? text : rec_text(record, "text"), wanted,
+                            json_is_true(json_object_get(record, "weights_random"))};
     of->group->unscored += of->random;
     return of->text || of->random ? 2
                                   : err_set(e, EXIT_BAD_DATA, "text: expected a text, got none");
 }
 
-double *responses_keep(const struct responses *s, struct response_group *g)
+double *responses_keep(const struct responses *responses, struct response_group *group)
 {
-    if (g->n == g->cap) {
+    if (group->n == group->cap) {
         size_t numbers;
-        g->cap = g->cap ? 2 * g->cap : 16;
-        if (mem_size_mul(g->cap, s->width, &numbers))
+        group->cap = group->cap ? 2 * group->cap : 16;
+        if (mem_size_mul(group->cap, responses->width, &numbers))
             err_machine(__FILE__, __LINE__, "no memory for scores");
-        g->v = mem_resize(g->v, numbers, sizeof *g->v);
-        g->prompt = mem_resize(g->prompt, g->cap, sizeof *g->prompt);
-        g->copies = mem_resize(g->copies, g->cap, sizeof *g->copies);
+        group->v = mem_resize(group->v, numbers, sizeof *group->v);
+        group->prompt = mem_resize(group->prompt, group->cap, sizeof *group->prompt);
+        group->copies = mem_resize(group->copies, group->cap, sizeof *group->copies);
     }
-    g->prompt[g->n] = g->at;
-    g->copies[g->n] = g->times;
-    return g->v + s->width * g->n++;
+    group->prompt[group->n] = group->at;
+    group->copies[group->n] = group->times;
+    return group->v + responses->width * group->n++;
 }
 
 int64_t responses_wanted(const struct response *of, struct err *e)
@@ -148,84 +154,87 @@ static int compare_about(const void *a, const void *b)
 }
 
 /* Replaces the rows of each prompt by their mean; a single row stays as it is, bit for bit. */
-static void average_repeats(const struct responses *s, struct response_group *g)
+static void average_repeats(const struct responses *responses, struct response_group *group)
 {
-    uint32_t *row = mem_zero(s->ids.n, sizeof *row); /* [prompt]: its row + 1 */
-    double *times = mem_zero(g->n, sizeof *times);
+    uint32_t *row = mem_zero(responses->ids.n, sizeof *row); /* [prompt]: its row + 1 */
+    double *times = mem_zero(group->n, sizeof *times);
     size_t n = 0;
-    for (size_t i = 0; i < g->n; i++) {
-        const double *from = g->v + i * s->width, c = g->copies[i];
-        uint32_t *at = &row[g->prompt[i]];
+    for (size_t i = 0; i < group->n; i++) {
+        const double *from = group->v + i * responses->width, copies = group->copies[i];
+        uint32_t *at = &row[group->prompt[i]];
         if (!*at) {
-            memmove(g->v + n * s->width, from, s->width * sizeof *from);
-            times[n++] = c;
+            memmove(group->v + n * responses->width, from, responses->width * sizeof *from);
+            times[n++] = copies;
             *at = (uint32_t)n;
             continue;
         }
-        double *to = g->v + (*at - 1) * s->width, had = times[*at - 1];
-        for (size_t k = 0; k < s->width; k++)
-            to[k] = (to[k] * had + from[k] * c) / (had + c);
-        times[*at - 1] = had + c;
+        double *to = group->v + (*at - 1) * responses->width, had = times[*at - 1];
+        for (size_t k = 0; k < responses->width; k++)
+            to[k] = (to[k] * had + from[k] * copies) / (had + copies);
+        times[*at - 1] = had + copies;
     }
-    g->n = n;
+    group->n = n;
     free(times);
     free(row);
 }
 
-void responses_finish(struct responses *s, const struct log *log)
+void responses_finish(struct responses *responses, const struct log *log)
 {
-    for (size_t i = 0; i < s->n; i++)
-        average_repeats(s, &s->group[i]);
-    if (s->n)
-        qsort(s->group, s->n, sizeof *s->group, compare_about);
-    if (s->none + s->repeats + s->not_ok)
+    for (size_t i = 0; i < responses->n; i++)
+        average_repeats(responses, &responses->group[i]);
+    if (responses->n)
+        qsort(responses->group, responses->n, sizeof *responses->group, compare_about);
+    if (responses->none + responses->repeats + responses->not_ok)
         log_note(log, "skipped: %lld without %s %s, %lld further rounds, %lld not timed or not ok",
-                 (long long)s->none, *s->wanted == 'a' ? "an" : "a", s->wanted,
-                 (long long)s->repeats, (long long)s->not_ok);
+                 (long long)responses->none, *responses->wanted == 'a' ? "an" : "a",
+                 responses->wanted, (long long)responses->repeats, (long long)responses->not_ok);
 }
 
-void responses_free(struct responses *s)
+void responses_free(struct responses *responses)
 {
-    for (size_t i = 0; i < s->n; i++) {
-        json_decref(s->group[i].about);
-        free(s->group[i].v);
-        free(s->group[i].prompt);
-        free(s->group[i].copies);
-        free(s->group[i].met);
+    for (size_t i = 0; i < responses->n; i++) {
+        json_decref(responses->group[i].about);
+        free(responses->group[i].v);
+        free(responses->group[i].prompt);
+        free(responses->group[i].copies);
+        free(responses->group[i].met);
     }
-    free(s->group);
-    places_free(&s->index);
-    places_free(&s->prompts);
-    places_free(&s->ids);
-    buf_free(&s->key);
+    free(responses->group);
+    places_free(&responses->index);
+    places_free(&responses->prompts);
+    places_free(&responses->ids);
+    buf_free(&responses->key);
 }
 
-const char *responses_why(const struct response_group *g)
+const char *responses_why(const struct response_group *group)
 {
-    return g->unscored ? "random weights" : "n<1";
+    return group->unscored ? "random weights" : "n<1";
 }
 
-double *responses_sums(const struct responses *s, const struct response_group *g, uint64_t seed)
+double *responses_sums(const struct responses *responses, const struct response_group *group,
+                       uint64_t seed)
 {
-    double *sums = mem_zero((RESPONSES_DRAWS + 1) * s->width, sizeof *sums);
-    uint32_t *index = mem_zero(g->n, sizeof *index);
+    double *sums = mem_zero((RESPONSES_DRAWS + 1) * responses->width, sizeof *sums);
+    uint32_t *index = mem_zero(group->n, sizeof *index);
     for (size_t d = 0; d < RESPONSES_DRAWS; d++) {
-        bootstrap_draw(seed, d, g->n, index);
-        bootstrap_sums(g->v, s->width, index, g->n, sums + d * s->width);
+        bootstrap_draw(seed, d, group->n, index);
+        bootstrap_sums(group->v, responses->width, index, group->n, sums + d * responses->width);
     }
-    bootstrap_sums(g->v, s->width, NULL, g->n, sums + RESPONSES_DRAWS * s->width);
+    bootstrap_sums(group->v, responses->width, NULL, group->n,
+                   sums + RESPONSES_DRAWS * responses->width);
     free(index);
     return sums;
 }
 
-json_t *responses_mean(const struct responses *s, const struct response_group *g,
+json_t *responses_mean(const struct responses *responses, const struct response_group *group,
                        const double *sums, size_t at, const char *metric)
 {
     double *mean = mem_zero(RESPONSES_DRAWS + 1, sizeof *mean);
     for (size_t d = 0; d <= RESPONSES_DRAWS; d++)
-        mean[d] = g->n ? sums[d * s->width + at] / (double)g->n : (double)NAN;
-    struct interval v = bootstrap_interval(mean[RESPONSES_DRAWS], mean, RESPONSES_DRAWS, 0.95);
+        mean[d] = group->n ? sums[d * responses->width + at] / (double)group->n : (double)NAN;
+    struct interval interval = bootstrap_interval(mean[RESPONSES_DRAWS], mean, RESPONSES_DRAWS,
+                                                  0.95);
     free(mean);
-    return quality_summary(g->about, metric, "higher", v, (int64_t)g->n, 0, responses_why(g),
-                           "mean, percentile bootstrap of texts");
+    return quality_summary(group->about, metric, "higher", interval, (int64_t)group->n, 0,
+                           responses_why(group), "mean, percentile bootstrap of texts");
 }

@@ -45,22 +45,24 @@ struct response {
 };
 
 /* 2: *of is to be scored; 1: skipped and counted; 0: not a generation; -1: EXIT_BAD_DATA. */
-int responses_take(struct responses *s, const json_t *record, struct response *of, struct err *e);
+int responses_take(struct responses *responses, const json_t *record, struct response *of,
+                   struct err *e);
 /* The place [width] for the scores of the current response. */
-double *responses_keep(const struct responses *s, struct response_group *g);
+double *responses_keep(const struct responses *responses, struct response_group *group);
 /* The number of references of the response. -1: one of them is not a text. */
 int64_t responses_wanted(const struct response *of, struct err *e);
 const char *responses_wanted_at(const struct response *of, size_t i);
 /* Averages the answers of each prompt, sorts the groups and warns about skipped records. */
-void responses_finish(struct responses *s, const struct log *log);
-void responses_free(struct responses *s);
+void responses_finish(struct responses *responses, const struct log *log);
+void responses_free(struct responses *responses);
 
 /* Sums of the scores of a group: [RESPONSES_DRAWS][width] for each draw of its texts (stream
  * `seed`), then one row as measured. The caller frees. */
 enum { RESPONSES_DRAWS = 2000 };
-double *responses_sums(const struct responses *s, const struct response_group *g, uint64_t seed);
+double *responses_sums(const struct responses *responses, const struct response_group *group,
+                       uint64_t seed);
 /* The summary record of column `at`: mean over texts with a percentile bootstrap interval. */
-json_t *responses_mean(const struct responses *s, const struct response_group *g,
+json_t *responses_mean(const struct responses *responses, const struct response_group *group,
                        const double *sums, size_t at, const char *metric);
 /* The reason why a group has no value. */
-const char *responses_why(const struct response_group *g);
+const char *responses_why(const struct response_group *group);

@@ -22,9 +22,9 @@ struct scores {
 };
 
 /* Adds a text to its prompt; id NULL: a prompt of its own. v.texts is ignored. */
-void scores_keep(struct scores *g, const char *id, struct score v);
+void scores_keep(struct scores *scores, const char *id, struct score score);
 /* Writes MODE_ppl = exp(nats / tokens), MODE_bits_per_byte = nats / bytes / ln 2 and, with a judge,
  * the diversity metrics. */
-int scores_write(const struct scores *g, const char *mode, uint64_t seed, struct rec_writer *out,
-                 struct err *e);
-void scores_free(struct scores *g);
+int scores_write(const struct scores *scores, const char *mode, uint64_t seed,
+                 struct rec_writer *out, struct err *e);
+void scores_free(struct scores *scores);

@@ -37,8 +37,8 @@ struct scoring {
 };
 
 /* Returns the exit code of the tool; -1: *e. Operands are argv[first..argc-1]. */
-int scoring_run(struct scoring *s, const char *tool, int argc, char **argv, int first,
+int scoring_run(struct scoring *scoring, const char *tool, int argc, char **argv, int first,
                 struct err *e);
 /* Writes a summary for each metric: a mean over texts, from responses_sums(). -1: *e. */
-int scoring_means(struct scoring *s, const struct response_group *g, const double *sums,
+int scoring_means(struct scoring *scoring, const struct response_group *group, const double *sums,
                   struct err *e);

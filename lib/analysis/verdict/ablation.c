@@ -27,24 +27,24 @@ struct trial {
 
 /* ---- the index ---- */
 
-static void add_metric(json_t *index, const json_t *r)
+static void add_metric(json_t *index, const json_t *record)
 {
-    const char *arch = rec_text(r, "arch"), *option = rec_text(r, "option");
-    const char *metric = rec_text(r, "metric");
+    const char *arch = rec_text(record, "arch"), *option = rec_text(record, "option");
+    const char *metric = rec_text(record, "metric");
     if (arch && option && metric)
         json_object_set(json_within(json_within(index, arch), option), metric,
-                        (json_t *)(uintptr_t)r);
+                        (json_t *)(uintptr_t)record);
 }
 
-static void add_effect(json_t *index, const json_t *r, const char *first)
+static void add_effect(json_t *index, const json_t *record, const char *first)
 {
-    const char *arch = rec_text(r, "arch"), *base = rec_text(r, "base_setting");
-    const char *option = rec_text(r, "setting"), *metric = rec_text(r, "metric");
-    if (!arch || !option || !metric || !rec_is(r, "by", "option"))
+    const char *arch = rec_text(record, "arch"), *base = rec_text(record, "base_setting");
+    const char *option = rec_text(record, "setting"), *metric = rec_text(record, "metric");
+    if (!arch || !option || !metric || !rec_is(record, "by", "option"))
         return;
     const char *name = strncmp(metric, "elbo_", 5) ? metric : metric + 5;
     json_t *of = json_within(json_within(index, arch), base ? base : first);
-    json_object_set(json_within(of, option), name, (json_t *)(uintptr_t)r);
+    json_object_set(json_within(of, option), name, (json_t *)(uintptr_t)record);
 }
 
 /* ---- effects ---- */
@@ -54,15 +54,15 @@ static double value_of(const json_t *records, const char *metric)
     return rec_number(json_object_get(records, metric), "value");
 }
 
-static double ratio_of(const struct trial *t, const char *metric)
+static double ratio_of(const struct trial *trial, const char *metric)
 {
-    const double a = value_of(t->metric, metric), b = value_of(t->other, metric);
+    const double a = value_of(trial->metric, metric), b = value_of(trial->other, metric);
     return a > 0 && b > 0 ? a / b : (double)NAN;
 }
 
-static const json_t *effect_of(const struct trial *t, const char *metric)
+static const json_t *effect_of(const struct trial *trial, const char *metric)
 {
-    return json_object_get(t->effect, metric);
+    return json_object_get(trial->effect, metric);
 }
 
 /* Sets a number, or null if it is not finite. */
@@ -79,11 +79,11 @@ static void copy_interval(json_t *to, const json_t *effect)
 }
 
 /* Adds the measured effect of a metric: value, interval, n, and whether it is a ratio. */
-static void put_measured(json_t *claim, const struct trial *t, const char *metric)
+static void put_measured(json_t *claim, const struct trial *trial, const char *metric)
 {
-    const json_t *effect = effect_of(t, metric);
+    const json_t *effect = effect_of(trial, metric);
     if (display_ends_with(metric, "_bytes")) {
-        set_number(claim, "value", ratio_of(t, metric));
+        set_number(claim, "value", ratio_of(trial, metric));
         json_object_set_new(claim, "effect", json_string("ratio"));
         return;
     }
@@ -98,15 +98,15 @@ static void put_measured(json_t *claim, const struct trial *t, const char *metri
 static void put_lack(json_t *to, const char *key, const json_t *option)
 {
     const char *needs = rec_text(option, "needs");
-    struct buf b = {0};
-    buf_format(&b, "needs %s", needs ? needs : "something that this machine does not have");
-    json_object_set_new(to, key, json_string(b.data));
-    buf_free(&b);
+    struct buf text = {0};
+    buf_format(&text, "needs %s", needs ? needs : "something that this machine does not have");
+    json_object_set_new(to, key, json_string(text.data));
+    buf_free(&text);
 }
 
-static int is_run(const struct trial *t)
+static int is_run(const struct trial *trial)
 {
-    return json_object_size(t->metric) || json_object_size(t->effect);
+    return json_object_size(trial->metric) || json_object_size(trial->effect);
 }
 
 static void set_outcome(json_t *claim, const char *outcome, const char *why)
@@ -116,22 +116,24 @@ static void set_outcome(json_t *claim, const char *outcome, const char *why)
         json_object_set_new(claim, "outcome_reason", json_string(why));
 }
 
-static void judge(json_t *claim, const struct trial *t)
+static void judge(json_t *claim, const struct trial *trial)
 {
     const char *metric = rec_text(claim, "metric");
     const double most = rec_number(claim, "most"), least = rec_number(claim, "least");
-    put_measured(claim, t, metric);
-    const double v = rec_number(claim, "value");
+    put_measured(claim, trial, metric);
+    const double value = rec_number(claim, "value");
     const int is_counter = display_ends_with(metric, "_bytes") || !strcmp(metric, NO_ANSWER);
-    const double lo = is_counter ? v : rec_number(claim, "lo");
-    const double hi = is_counter ? v : rec_number(claim, "hi");
-    if (isnan(v) && !is_run(t)) {
+    const double lo = is_counter ? value : rec_number(claim, "lo");
+    const double hi = is_counter ? value : rec_number(claim, "hi");
+    if (isnan(value) && !is_run(trial)) {
         set_outcome(claim, "not applicable", NULL);
-        put_lack(claim, "outcome_reason", t->option);
-    } else if (isnan(v))
+        put_lack(claim, "outcome_reason", trial->option);
+    } else if (isnan(value))
         set_outcome(claim, "not applicable",
-                    fabs(value_of(t->other, metric)) > 0 || isnan(value_of(t->other, metric))
-                        ? "it was not measured" : "the base has a value of 0");
+                    fabs(value_of(trial->other, metric)) > 0 ||
+                            isnan(value_of(trial->other, metric))
+                        ? "it was not measured"
+                        : "the base has a value of 0");
     else if (isnan(lo))
         set_outcome(claim, "undecided", "too few values for an interval");
     else if (hi <= most || lo >= least) /* false if there is no such bound (NaN) */
@@ -143,19 +145,19 @@ static void judge(json_t *claim, const struct trial *t)
 }
 
 /* All claims of the option. If the option is exact, the first claim is that no answer changes. */
-static json_t *judge_claims(const struct trial *t)
+static json_t *judge_claims(const struct trial *trial)
 {
-    const char *flags = rec_text(t->option, "flags");
-    json_t *list = json_array(), *c;
+    const char *flags = rec_text(trial->option, "flags");
+    json_t *list = json_array(), *cell;
     size_t i;
-    if (t->is_exact && strcmp(t->name, t->first) && flags && *flags)
+    if (trial->is_exact && strcmp(trial->name, trial->first) && flags && *flags)
         json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:i}", "row", "0-51", "text",
                                               "no answer changes", "metric", NO_ANSWER, "most", 0));
-    json_array_foreach(json_object_get(t->option, "claims"), i, c)
-        if (rec_text(c, "metric"))
-            json_array_append_new(list, json_deep_copy(c));
-    json_array_foreach(list, i, c)
-        judge(c, t);
+    json_array_foreach(json_object_get(trial->option, "claims"), i, cell)
+        if (rec_text(cell, "metric"))
+            json_array_append_new(list, json_deep_copy(cell));
+    json_array_foreach(list, i, cell)
+        judge(cell, trial);
     return list;
 }
 
@@ -164,86 +166,86 @@ static json_t *judge_claims(const struct trial *t)
 static json_t *flags_of(const json_t *option)
 {
     const char *pack = rec_text(option, "pack"), *flags = rec_text(option, "flags");
-    struct buf b = {0};
-    buf_format(&b, "%s%s%s", pack ? pack : "", pack && *pack && flags && *flags ? " " : "",
+    struct buf buffer = {0};
+    buf_format(&buffer, "%s%s%s", pack ? pack : "", pack && *pack && flags && *flags ? " " : "",
                flags ? flags : "");
-    json_t *text = json_string(b.data);
-    buf_free(&b);
+    json_t *text = json_string(buffer.data);
+    buf_free(&buffer);
     return text;
 }
 
-static void put_answers(json_t *r, const struct trial *t)
+static void put_answers(json_t *record, const struct trial *trial)
 {
-    const json_t *differ = effect_of(t, NO_ANSWER);
+    const json_t *differ = effect_of(trial, NO_ANSWER);
     const double share = rec_number(differ, "value"), n = rec_number(differ, "n");
-    rec_copy(r, "answers", differ, "n");
-    json_object_set_new(r, "differing_answers",
+    rec_copy(record, "answers", differ, "n");
+    json_object_set_new(record, "differing_answers",
                         isnan(share * n) ? json_null() : json_integer(llround(share * n)));
 }
 
 /* Sets the model, the device and the launches of the run, or the reason why there is none. */
-static void put_run(json_t *r, const struct trial *t)
+static void put_run(json_t *record, const struct trial *trial)
 {
-    const json_t *time = json_object_get(t->metric, "e2e_ns");
-    if (!is_run(t))
-        put_lack(r, "not_run_reason", t->option);
-    if (!json_object_size(t->metric))
+    const json_t *time = json_object_get(trial->metric, "e2e_ns");
+    if (!is_run(trial))
+        put_lack(record, "not_run_reason", trial->option);
+    if (!json_object_size(trial->metric))
         return;
-    rec_copy(r, "model", time, "model");
-    rec_copy(r, "device", time, "device");
-    rec_copy(r, "launches", time, "launches");
+    rec_copy(record, "model", time, "model");
+    rec_copy(record, "device", time, "device");
+    rec_copy(record, "launches", time, "launches");
 }
 
-static void put_costs(json_t *r, const struct trial *t)
+static void put_costs(json_t *record, const struct trial *trial)
 {
     static const char *const memory[] = {"memory_weights_bytes", "memory_kv_bytes",
                                          "memory_activations_bytes", "memory_allocated_peak_bytes",
                                          "memory_reserved_peak_bytes"};
     static const char *const rate[] = {"e2e_ns", "output_tokens_per_s"};
-    const json_t *time = effect_of(t, "e2e_ns");
+    const json_t *time = effect_of(trial, "e2e_ns");
     for (size_t i = 0; i < sizeof memory / sizeof *memory; i++)
-        rec_copy(r, memory[i], json_object_get(t->metric, memory[i]), "value");
-    set_number(r, "memory_ratio", ratio_of(t, "memory_allocated_peak_bytes"));
+        rec_copy(record, memory[i], json_object_get(trial->metric, memory[i]), "value");
+    set_number(record, "memory_ratio", ratio_of(trial, "memory_allocated_peak_bytes"));
     for (size_t i = 0; i < sizeof rate / sizeof *rate; i++)
-        rec_copy(r, rate[i], json_object_get(t->metric, rate[i]), "value");
-    rec_copy(r, "time_ratio", time, "value");
-    rec_copy(r, "time_lo", time, "lo");
-    rec_copy(r, "time_hi", time, "hi");
+        rec_copy(record, rate[i], json_object_get(trial->metric, rate[i]), "value");
+    rec_copy(record, "time_ratio", time, "value");
+    rec_copy(record, "time_lo", time, "lo");
+    rec_copy(record, "time_hi", time, "hi");
 }
 
-static json_t *qualities_of(const struct trial *t)
+static json_t *qualities_of(const struct trial *trial)
 {
     static const char *const metrics[] = {"ppl", "accuracy"};
     json_t *list = json_array();
     for (size_t i = 0; i < sizeof metrics / sizeof *metrics; i++) {
-        const json_t *effect = effect_of(t, metrics[i]);
+        const json_t *effect = effect_of(trial, metrics[i]);
         if (!effect)
             continue;
-        json_t *q = json_object();
-        rec_copy(q, "metric", effect, "metric");
-        rec_copy(q, "effect", effect, "effect");
-        copy_interval(q, effect);
-        json_array_append_new(list, q);
+        json_t *question = json_object();
+        rec_copy(question, "metric", effect, "metric");
+        rec_copy(question, "effect", effect, "effect");
+        copy_interval(question, effect);
+        json_array_append_new(list, question);
     }
     return list;
 }
 
-static json_t *record_of(const struct trial *t, const char *arch)
+static json_t *record_of(const struct trial *trial, const char *arch)
 {
-    json_t *r = json_object();
-    rec_copy(r, "option", t->option, "option");
-    rec_copy(r, "text", t->option, "text");
-    json_object_set_new(r, "flags", flags_of(t->option));
-    json_object_set_new(r, "arch", json_string(arch));
-    json_object_set_new(r, "exact", json_boolean(t->is_exact));
-    put_answers(r, t);
-    if (rec_text(t->option, "against"))
-        rec_copy(r, "against", t->option, "against");
-    put_run(r, t);
-    put_costs(r, t);
-    json_object_set_new(r, "qualities", qualities_of(t));
-    json_object_set_new(r, "claims", judge_claims(t));
-    return r;
+    json_t *record = json_object();
+    rec_copy(record, "option", trial->option, "option");
+    rec_copy(record, "text", trial->option, "text");
+    json_object_set_new(record, "flags", flags_of(trial->option));
+    json_object_set_new(record, "arch", json_string(arch));
+    json_object_set_new(record, "exact", json_boolean(trial->is_exact));
+    put_answers(record, trial);
+    if (rec_text(trial->option, "against"))
+        rec_copy(record, "against", trial->option, "against");
+    put_run(record, trial);
+    put_costs(record, trial);
+    json_object_set_new(record, "qualities", qualities_of(trial));
+    json_object_set_new(record, "claims", judge_claims(trial));
+    return record;
 }
 
 /* The records of an option on a system. If the option is for another device than that of the run,
@@ -253,13 +255,13 @@ static struct trial find_trial(const json_t *option, const char *first, json_t *
 {
     const char *against = rec_text(option, "against"), *device = rec_text(option, "device");
     const char *base = against ? against : first;
-    struct trial t = {.option = option, .name = rec_text(option, "option"), .first = first};
-    t.metric = json_object_get(metrics, t.name);
-    t.other = json_object_get(metrics, base);
-    t.effect = json_object_get(json_object_get(effects, base), t.name);
-    if (device && !rec_is(json_object_get(t.metric, "e2e_ns"), "device", device))
-        t.metric = t.effect = NULL;
-    return t;
+    struct trial trial = {.option = option, .name = rec_text(option, "option"), .first = first};
+    trial.metric = json_object_get(metrics, trial.name);
+    trial.other = json_object_get(metrics, base);
+    trial.effect = json_object_get(json_object_get(effects, base), trial.name);
+    if (device && !rec_is(json_object_get(trial.metric, "e2e_ns"), "device", device))
+        trial.metric = trial.effect = NULL;
+    return trial;
 }
 
 json_t *ablation_judge(const json_t *options, const json_t *records)
@@ -267,23 +269,24 @@ json_t *ablation_judge(const json_t *options, const json_t *records)
     static const char *const both[] = {"llada", "llama", NULL}, *const all[] = {"llada", "llama",
                                                                                   "ltm", NULL};
     const char *first = rec_text(json_array_get(options, 0), "option");
-    json_t *metrics = json_object(), *effects = json_object(), *list = json_array(), *o;
-    const json_t *r;
+    json_t *metrics = json_object(), *effects = json_object(), *list = json_array(), *object;
+    const json_t *record;
     size_t i;
-    json_array_foreach(records, i, r)
-        if (!strcmp(rec_kind(r), "metric"))
-            add_metric(metrics, r);
+    json_array_foreach(records, i, record)
+        if (!strcmp(rec_kind(record), "metric"))
+            add_metric(metrics, record);
         else
-            add_effect(effects, r, first);
-    json_array_foreach(options, i, o) {
-        const int is_chosen = json_object_get(o, "systems") != NULL;
-        for (const char *const *s = is_chosen ? all : both; *s; s++) {
-            json_t *metric = json_object_get(metrics, *s), *effect = json_object_get(effects, *s);
-            if ((is_chosen && !rec_lists(o, "systems", *s)) || !(metric || effect))
+            add_effect(effects, record, first);
+    json_array_foreach(options, i, object) {
+        const int is_chosen = json_object_get(object, "systems") != NULL;
+        for (const char *const *system = is_chosen ? all : both; *system; system++) {
+            json_t *metric = json_object_get(metrics, *system),
+                   *effect = json_object_get(effects, *system);
+            if ((is_chosen && !rec_lists(object, "systems", *system)) || !(metric || effect))
                 continue;
-            struct trial t = find_trial(o, first, metric, effect);
-            t.is_exact = rec_lists(o, "exact", *s);
-            json_array_append_new(list, record_of(&t, *s));
+            struct trial trial = find_trial(object, first, metric, effect);
+            trial.is_exact = rec_lists(object, "exact", *system);
+            json_array_append_new(list, record_of(&trial, *system));
         }
     }
     json_decref(metrics);

@@ -15,9 +15,9 @@
 #include "lib/base/mem.h"
 #include "lib/record/rec.h"
 
-static int is_not(const json_t *r, const char *key, const char *wanted)
+static int is_not(const json_t *record, const char *key, const char *wanted)
 {
-    const char *got = rec_text(r, key);
+    const char *got = rec_text(record, key);
     return got && strcmp(got, wanted);
 }
 
@@ -30,135 +30,142 @@ int doubts_is_failed(const json_t *check)
 }
 
 /* Counts what `measure --verify` found in the answers of a point. */
-static void count_answers(struct doubts_fitness *f, const json_t *r)
+static void count_answers(struct doubts_fitness *fitness, const json_t *record)
 {
-    double prompts = rec_number(r, "prompts");
-    int drawn = about_is_drawn(r), random = json_is_true(json_object_get(r, "weights_random"));
-    f->unlike += !drawn && json_is_false(json_object_get(r, "deterministic"));
-    f->cached += rec_number(r, "repeat_ratio") < 0.9;
-    f->alike += !random && prompts > 3 && rec_number(r, "distinct_ratio") * prompts < 1.5;
+    double prompts = rec_number(record, "prompts");
+    int drawn = about_is_drawn(record),
+        random = json_is_true(json_object_get(record, "weights_random"));
+    fitness->unlike += !drawn && json_is_false(json_object_get(record, "deterministic"));
+    fitness->cached += rec_number(record, "repeat_ratio") < 0.9;
+    fitness->alike += !random && prompts > 3 &&
+                      rec_number(record, "distinct_ratio") * prompts < 1.5;
 }
 
 /* 1: the point competes with the points of the headline. */
-static int competes(const json_t *r, const json_t *headline)
+static int competes(const json_t *record, const json_t *headline)
 {
     const char *contract = rec_text(headline, "contract");
     double batch = rec_number(headline, "batch"), length = rec_number(headline, "gen_length");
-    double of = rec_number(r, "batch"), long_of = about_length(r);
-    return !(contract && is_not(r, "contract", contract)) && !(of < batch) && !(of > batch) &&
+    double of = rec_number(record, "batch"), long_of = about_length(record);
+    return !(contract && is_not(record, "contract", contract)) && !(of < batch) && !(of > batch) &&
            !(long_of < length) && !(long_of > length);
 }
 
-static void count_cores(struct doubts_fitness *f, const json_t *look)
+static void count_cores(struct doubts_fitness *fitness, const json_t *look)
 {
     const double share = rec_number(look, "effective_cores") / rec_number(look, "threads");
     if (!(share > 0 && share < 10))
         return;
-    f->share_least = f->share_most > 0 ? fmin(f->share_least, share) : share;
-    f->share_most = fmax(f->share_most, share);
+    fitness->share_least = fitness->share_most > 0 ? fmin(fitness->share_least, share) : share;
+    fitness->share_most = fmax(fitness->share_most, share);
 }
 
-int doubts_cores_moved(const struct doubts_fitness *f)
+int doubts_cores_moved(const struct doubts_fitness *fitness)
 {
-    return f->share_least < 0.75 * f->share_most;
+    return fitness->share_least < 0.75 * fitness->share_most;
 }
 
-struct doubts_fitness doubts_count(const struct runset *s, const json_t *headline)
+struct doubts_fitness doubts_count(const struct runset *set, const json_t *headline)
 {
-    struct doubts_fitness f = {0};
+    struct doubts_fitness fitness = {0};
     const char *cost = rec_text(headline, "cost_metric");
     size_t i;
-    const json_t *r;
-    json_array_foreach(runset_kind(s, "fitness"), i, r) {
-        int launch = json_object_get(r, "launch") != NULL;
-        f.launches += launch;
-        f.unfit += launch && json_is_false(json_object_get(r, "fit"));
-        count_cores(&f, r);
+    const json_t *record;
+    json_array_foreach(runset_kind(set, "fitness"), i, record) {
+        int launch = json_object_get(record, "launch") != NULL;
+        fitness.launches += launch;
+        fitness.unfit += launch && json_is_false(json_object_get(record, "fit"));
+        count_cores(&fitness, record);
     }
-    json_array_foreach(runset_kind(s, "metric"), i, r) {
-        if (is_not(r, "metric", cost ? cost : "e2e_ns") || !competes(r, headline))
+    json_array_foreach(runset_kind(set, "metric"), i, record) {
+        if (is_not(record, "metric", cost ? cost : "e2e_ns") || !competes(record, headline))
             continue;
-        int disturbed = json_is_true(json_object_get(r, "disturbed"));
-        int64_t tainted = rec_int(r, "tainted", 0), timed = rec_int(r, "timed", 0);
-        f.points++;
-        f.disturbed += disturbed;
-        f.tainted += tainted;
-        f.batches += disturbed ? tainted : tainted + timed;
-        f.cold += json_is_false(json_object_get(r, "warmup_steady"));
-        f.drifts += json_is_false(json_object_get(r, "steady"));
-        count_answers(&f, r);
+        int disturbed = json_is_true(json_object_get(record, "disturbed"));
+        int64_t tainted = rec_int(record, "tainted", 0), timed = rec_int(record, "timed", 0);
+        fitness.points++;
+        fitness.disturbed += disturbed;
+        fitness.tainted += tainted;
+        fitness.batches += disturbed ? tainted : tainted + timed;
+        fitness.cold += json_is_false(json_object_get(record, "warmup_steady"));
+        fitness.drifts += json_is_false(json_object_get(record, "steady"));
+        count_answers(&fitness, record);
     }
-    return f;
+    return fitness;
 }
 
-__attribute__((format(printf, 2, 3))) static void add(struct doubts *d, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void add(struct doubts *doubts, const char *format,
+                                                      ...)
 {
     char text[2000];
     va_list ap;
     va_start(ap, format);
     vsnprintf(text, sizeof text, format, ap);
     va_end(ap);
-    MEM_GROW(d->v, d->n, d->cap);
-    d->v[d->n++] = mem_text(text);
+    MEM_GROW(doubts->v, doubts->n, doubts->cap);
+    doubts->v[doubts->n++] = mem_text(text);
 }
 
-static void add_checks(struct doubts *d, const struct runset *s)
+static void add_checks(struct doubts *doubts, const struct runset *set)
 {
     size_t i;
-    const json_t *r;
-    json_array_foreach(runset_kind(s, "check"), i, r) {
-        const char *text = rec_text(r, "text"), *name = rec_text(r, "check");
-        if (!doubts_is_failed(r))
+    const json_t *record;
+    json_array_foreach(runset_kind(set, "check"), i, record) {
+        const char *text = rec_text(record, "text"), *name = rec_text(record, "check");
+        if (!doubts_is_failed(record))
             continue;
         char *clean = display_cleaned(text ? text : name ? name : "", 600);
-        add(d, "A self-test did not pass: %s.", clean);
+        add(doubts, "A self-test did not pass: %s.", clean);
         free(clean);
     }
 }
 
-static void add_answers(struct doubts *d, const struct doubts_fitness *f)
+static void add_answers(struct doubts *doubts, const struct doubts_fitness *fitness)
 {
-    if (f->unlike)
-        add(d, "At %lld of %lld points repeats of a prompt gave other tokens, although sampling is "
-               "off.", (long long)f->unlike, (long long)f->points);
-    if (f->alike)
-        add(d, "At %lld of %lld points all prompts have the same answer; the prompts may be "
-               "ignored.",
-            (long long)f->alike, (long long)f->points);
-    if (f->cached)
-        add(d, "At %lld of %lld points repeats take less than 0.9 of the time of the first "
-               "answers: something is cached between them.",
-            (long long)f->cached, (long long)f->points);
+    if (fitness->unlike)
+        add(doubts,
+            "At %lld of %lld points repeats of a prompt gave other tokens, although sampling is "
+            "off.",
+            (long long)fitness->unlike, (long long)fitness->points);
+    if (fitness->alike)
+        add(doubts, "At %lld of %lld points all prompts have the same answer; the prompts may be "
+                    "ignored.",
+            (long long)fitness->alike, (long long)fitness->points);
+    if (fitness->cached)
+        add(doubts, "At %lld of %lld points repeats take less than 0.9 of the time of the first "
+                    "answers: something is cached between them.",
+            (long long)fitness->cached, (long long)fitness->points);
 }
 
-void doubts_find(struct doubts *d, const struct runset *s, const json_t *headline)
+void doubts_find(struct doubts *doubts, const struct runset *set, const json_t *headline)
 {
-    struct doubts_fitness f = doubts_count(s, headline);
-    add_checks(d, s);
-    if (f.disturbed)
-        add(d, "At %lld of %lld points other work ran on the machine in every timed batch: their "
-               "values have no intervals.",
-            (long long)f.disturbed, (long long)f.points);
-    else if (10 * f.tainted > f.batches)
-        add(d, "%.0f %% of the timed answers were disturbed by other work on the machine and left "
-               "out.",
-            100 * (double)f.tainted / (double)f.batches);
-    if (10 * f.unfit > f.launches)
-        add(d, "The machine was not fit to measure before %lld of %lld launches.",
-            (long long)f.unfit, (long long)f.launches);
-    if (f.cold)
-        add(d, "At %lld of %lld points a warm-up ended before its times were steady.",
-            (long long)f.cold, (long long)f.points);
-    if (4 * f.drifts > f.points)
-        add(d, "Times drift over the batches of %lld of %lld points.", (long long)f.drifts,
-            (long long)f.points);
-    add_answers(d, &f);
+    struct doubts_fitness fitness = doubts_count(set, headline);
+    add_checks(doubts, set);
+    if (fitness.disturbed)
+        add(doubts,
+            "At %lld of %lld points other work ran on the machine in every timed batch: their "
+            "values have no intervals.",
+            (long long)fitness.disturbed, (long long)fitness.points);
+    else if (10 * fitness.tainted > fitness.batches)
+        add(doubts,
+            "%.0f %% of the timed answers were disturbed by other work on the machine and left "
+            "out.",
+            100 * (double)fitness.tainted / (double)fitness.batches);
+    if (10 * fitness.unfit > fitness.launches)
+        add(doubts, "The machine was not fit to measure before %lld of %lld launches.",
+            (long long)fitness.unfit, (long long)fitness.launches);
+    if (fitness.cold)
+        add(doubts, "At %lld of %lld points a warm-up ended before its times were steady.",
+            (long long)fitness.cold, (long long)fitness.points);
+    if (4 * fitness.drifts > fitness.points)
+        add(doubts, "Times drift over the batches of %lld of %lld points.",
+            (long long)fitness.drifts, (long long)fitness.points);
+    add_answers(doubts, &fitness);
 }
 
-void doubts_free(struct doubts *d)
+void doubts_free(struct doubts *doubts)
 {
-    for (size_t i = 0; i < d->n; i++)
-        free(d->v[i]);
-    free(d->v);
-    *d = (struct doubts){0};
+    for (size_t i = 0; i < doubts->n; i++)
+        free(doubts->v[i]);
+    free(doubts->v);
+    *doubts = (struct doubts){0};
 }

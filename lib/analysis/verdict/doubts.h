@@ -10,9 +10,9 @@ struct doubts {
     size_t n, cap;
 };
 /* Finds the doubts about the points that compete with the crossover `headline` (NULL: all points).
- * *d begins as zeroes; released by doubts_free. */
-void doubts_find(struct doubts *d, const struct runset *s, const json_t *headline);
-void doubts_free(struct doubts *d);
+ * *doubts begins as zeroes; released by doubts_free. */
+void doubts_find(struct doubts *doubts, const struct runset *set, const json_t *headline);
+void doubts_free(struct doubts *doubts);
 
 /* 1: the check failed or is undecided. */
 int doubts_is_failed(const json_t *check);
@@ -32,5 +32,5 @@ struct doubts_fitness {
 };
 /* 1: share_least and share_most tell that the virtual processors moved between shared and own
  * cores. */
-int doubts_cores_moved(const struct doubts_fitness *f);
-struct doubts_fitness doubts_count(const struct runset *s, const json_t *headline);
+int doubts_cores_moved(const struct doubts_fitness *fitness);
+struct doubts_fitness doubts_count(const struct runset *set, const json_t *headline);

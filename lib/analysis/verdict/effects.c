@@ -15,38 +15,38 @@ static const double LEVEL = 0.95;
 
 static struct interval interval_of(const json_t *sample, size_t *n)
 {
-    const json_t *values = json_object_get(sample, "values"), *v;
+    const json_t *values = json_object_get(sample, "values"), *value;
     double *x = mem_zero(json_array_size(values), sizeof *x);
     size_t i;
     *n = 0;
-    json_array_foreach(values, i, v)
-        if (json_is_number(v))
-            x[(*n)++] = json_number_value(v);
-    struct interval r = stat_t(x, *n, LEVEL);
+    json_array_foreach(values, i, value)
+        if (json_is_number(value))
+            x[(*n)++] = json_number_value(value);
+    struct interval interval = stat_t(x, *n, LEVEL);
     free(x);
     if (json_is_true(json_object_get(sample, "log")))
-        r = (struct interval){exp(r.value), exp(r.lo), exp(r.hi)};
+        interval = (struct interval){exp(interval.value), exp(interval.lo), exp(interval.hi)};
     if (json_is_true(json_object_get(sample, "counted")))
-        r.lo = r.hi = r.value;
-    return r;
+        interval.lo = interval.hi = interval.value;
+    return interval;
 }
 
-static json_t *comparison_of(const json_t *sample, struct interval v, size_t n)
+static json_t *comparison_of(const json_t *sample, struct interval interval, size_t n)
 {
     const char *option = rec_text(sample, "option"), *metric = rec_text(sample, "metric");
     const char *arch = rec_text(sample, "arch");
     const int is_difference = display_ends_with(metric, "_distance");
-    json_t *r = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "by", "option", "arch",
-                          arch ? arch : "", "model", arch ? arch : "", "config", option,
-                          "base_config", "base", "setting", option, "metric", metric);
-    rec_set_number(r, "config_value", v.value, "undefined");
-    json_object_set_new(r, "effect", json_string(is_difference ? "difference" : "ratio"));
-    rec_set_int(r, "base_value", !is_difference);
-    rec_set_number(r, "value", v.value, "undefined");
-    rec_set_number(r, "lo", v.lo, "n<2");
-    rec_set_number(r, "hi", v.hi, "n<2");
-    rec_set_int(r, "n", (int64_t)n);
-    return r;
+    json_t *record = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "by", "option", "arch",
+                               arch ? arch : "", "model", arch ? arch : "", "config", option,
+                               "base_config", "base", "setting", option, "metric", metric);
+    rec_set_number(record, "config_value", interval.value, "undefined");
+    json_object_set_new(record, "effect", json_string(is_difference ? "difference" : "ratio"));
+    rec_set_int(record, "base_value", !is_difference);
+    rec_set_number(record, "value", interval.value, "undefined");
+    rec_set_number(record, "lo", interval.lo, "n<2");
+    rec_set_number(record, "hi", interval.hi, "n<2");
+    rec_set_int(record, "n", (int64_t)n);
+    return record;
 }
 
 json_t *effects_of(const json_t *samples)
@@ -57,9 +57,9 @@ json_t *effects_of(const json_t *samples)
     json_array_foreach(samples, i, s) {
         if (!rec_text(s, "option") || !rec_text(s, "metric"))
             continue;
-        struct interval v = interval_of(s, &n);
+        struct interval interval = interval_of(s, &n);
         if (n)
-            json_array_append_new(list, comparison_of(s, v, n));
+            json_array_append_new(list, comparison_of(s, interval, n));
     }
     return list;
 }

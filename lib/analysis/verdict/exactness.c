@@ -24,33 +24,33 @@ struct ids_difference {
 
 static char *key_of(const char *test, const char *system, const char *role)
 {
-    struct buf b = {0};
-    buf_format(&b, "%s %s %s", test, system, role);
-    return b.data;
+    struct buf text = {0};
+    buf_format(&text, "%s %s %s", test, system, role);
+    return text.data;
 }
 
 static json_t *index_of(const json_t *records)
 {
-    json_t *index = json_object(), *r;
+    json_t *index = json_object(), *record;
     size_t i;
-    json_array_foreach(records, i, r) {
-        const char *test = rec_text(r, "case"), *system = rec_text(r, "system");
-        const char *role = rec_text(r, "role");
+    json_array_foreach(records, i, record) {
+        const char *test = rec_text(record, "case"), *system = rec_text(record, "system");
+        const char *role = rec_text(record, "role");
         if (!test || !system || !role)
             continue;
         char *key = key_of(test, system, role);
         json_t *list = json_object_get(index, key);
         if (!list)
             json_object_set_new(index, key, list = json_array());
-        json_array_append(list, r);
+        json_array_append(list, record);
         free(key);
     }
     return index;
 }
 
-static json_t *find_run(const json_t *index, const struct trial *t, const char *role)
+static json_t *find_run(const json_t *index, const struct trial *trial, const char *role)
 {
-    char *key = key_of(rec_text(t->test, "case"), t->system, role);
+    char *key = key_of(rec_text(trial->test, "case"), trial->system, role);
     json_t *list = json_object_get(index, key);
     free(key);
     return list;
@@ -61,14 +61,15 @@ static json_t *find_run(const json_t *index, const struct trial *t, const char *
 /* {id: token_ids or null}; the caller's reference. */
 static json_t *answers_of(const json_t *generations)
 {
-    json_t *answers = json_object(), *g;
+    json_t *answers = json_object(), *generation;
     size_t i;
-    json_array_foreach(generations, i, g) {
-        const char *id = rec_text(g, "id");
-        json_t *ids = json_object_get(g, "token_ids");
+    json_array_foreach(generations, i, generation) {
+        const char *id = rec_text(generation, "id");
+        json_t *ids = json_object_get(generation, "token_ids");
         if (!id)
             continue;
-        if (json_object_get(answers, id) || !rec_is(g, "status", "ok") || !json_is_array(ids))
+        if (json_object_get(answers, id) || !rec_is(generation, "status", "ok") ||
+            !json_is_array(ids))
             json_object_set_new(answers, id, json_null());
         else
             json_object_set(answers, id, ids);
@@ -77,60 +78,61 @@ static json_t *answers_of(const json_t *generations)
 }
 
 /* The number of places at which two lists differ; a place of only one list counts. */
-static int64_t count_differing(const json_t *a, const json_t *b)
+static int64_t count_differing(const json_t *array, const json_t *b)
 {
-    const size_t n = json_array_size(a), m = json_array_size(b), all = n > m ? n : m;
+    const size_t n = json_array_size(array), m = json_array_size(b), all = n > m ? n : m;
     int64_t differing = 0;
     for (size_t i = 0; i < all; i++) {
-        const json_t *x = json_array_get(a, i), *y = json_array_get(b, i);
+        const json_t *x = json_array_get(array, i), *y = json_array_get(b, i);
         differing += !x || !y || !json_equal(x, y);
     }
     return differing;
 }
 
-static void add_difference(struct ids_difference *d, const json_t *a, const json_t *b)
+static void add_difference(struct ids_difference *difference, const json_t *array, const json_t *b)
 {
-    const int is_same = json_is_array(a) && json_equal(a, b);
-    d->answers++;
-    d->tokens += (int64_t)json_array_size(a);
-    d->differing_answers += !is_same;
-    d->differing_tokens += is_same ? 0 : count_differing(a, b);
+    const int is_same = json_is_array(array) && json_equal(array, b);
+    difference->answers++;
+    difference->tokens += (int64_t)json_array_size(array);
+    difference->differing_answers += !is_same;
+    difference->differing_tokens += is_same ? 0 : count_differing(array, b);
 }
 
-static struct ids_difference difference_of(const struct trial *t)
+static struct ids_difference difference_of(const struct trial *trial)
 {
-    json_t *a = answers_of(t->base), *b = answers_of(t->run), *ids;
-    struct ids_difference d = {0};
+    json_t *array = answers_of(trial->base), *b = answers_of(trial->run), *ids;
+    struct ids_difference difference = {0};
     const char *id;
-    json_object_foreach(a, id, ids)
-        add_difference(&d, ids, json_object_get(b, id));
+    json_object_foreach(array, id, ids)
+        add_difference(&difference, ids, json_object_get(b, id));
     json_object_foreach(b, id, ids)
-        if (!json_object_get(a, id))
-            add_difference(&d, NULL, ids);
-    json_decref(a);
+        if (!json_object_get(array, id))
+            add_difference(&difference, NULL, ids);
+    json_decref(array);
     json_decref(b);
-    return d;
+    return difference;
 }
 
 /* ---- did the flags take effect? ---- */
 
-static int is_shown(const json_t *v, const json_t *wanted)
+static int is_shown(const json_t *value, const json_t *wanted)
 {
     if (json_is_true(wanted))
-        return json_is_number(v) ? json_number_value(v) > 0
-                                 : json_is_string(v) || json_is_array(v) || json_is_object(v);
-    if (json_is_number(v) && json_is_number(wanted))
-        return !(json_number_value(v) < json_number_value(wanted)) &&
-               !(json_number_value(v) > json_number_value(wanted));
-    return v ? json_equal(v, wanted) : json_is_null(wanted);
+        return json_is_number(value)
+                   ? json_number_value(value) > 0
+                   : json_is_string(value) || json_is_array(value) || json_is_object(value);
+    if (json_is_number(value) && json_is_number(wanted))
+        return !(json_number_value(value) < json_number_value(wanted)) &&
+               !(json_number_value(value) > json_number_value(wanted));
+    return value ? json_equal(value, wanted) : json_is_null(wanted);
 }
 
-static int is_effective(const struct trial *t)
+static int is_effective(const struct trial *trial)
 {
-    json_t *shows = json_object_get(t->test, "shows"), *g, *wanted;
+    json_t *shows = json_object_get(trial->test, "shows"), *g, *wanted;
     const char *key;
     size_t i;
-    json_array_foreach(t->run, i, g)
+    json_array_foreach(trial->run, i, g)
         json_object_foreach(shows, key, wanted)
             if (!is_shown(json_object_get(g, key), wanted))
                 return 0;
@@ -139,48 +141,49 @@ static int is_effective(const struct trial *t)
 
 /* ---- records ---- */
 
-static void put_difference(json_t *r, const struct trial *t)
+static void put_difference(json_t *record, const struct trial *trial)
 {
-    const struct ids_difference d = difference_of(t);
-    rec_set_int(r, "answers", d.answers);
-    rec_set_int(r, "differing_answers", d.differing_answers);
-    rec_set_int(r, "tokens", d.tokens);
-    rec_set_int(r, "differing_tokens", d.differing_tokens);
-    json_object_set_new(r, "outcome", json_string(d.answers && !d.differing_answers ? "held"
-                                                                                   : "not held"));
+    const struct ids_difference difference = difference_of(trial);
+    rec_set_int(record, "answers", difference.answers);
+    rec_set_int(record, "differing_answers", difference.differing_answers);
+    rec_set_int(record, "tokens", difference.tokens);
+    rec_set_int(record, "differing_tokens", difference.differing_tokens);
+    json_object_set_new(
+        record, "outcome",
+        json_string(difference.answers && !difference.differing_answers ? "held" : "not held"));
 }
 
-static json_t *record_of(const struct trial *t)
+static json_t *record_of(const struct trial *trial)
 {
-    const char *base = rec_text(t->test, "base"), *needs = rec_text(t->test, "needs");
-    const json_t *first = json_array_get(t->run, 0);
-    json_t *r = json_object();
-    rec_copy(r, "case", t->test, "case");
-    rec_copy(r, "text", t->test, "text");
-    json_object_set_new(r, "arch", json_string(t->system));
-    rec_copy(r, "flags", t->test, "flags");
-    json_object_set_new(r, "base", json_string(base ? base : ""));
-    json_object_set_new(r, "claimed",
-                        json_boolean(!json_is_false(json_object_get(t->test, "claimed"))));
-    rec_copy(r, "model", first, "model");
-    rec_copy(r, "device", first, "device");
-    rec_copy(r, "isa", first, "isa");
+    const char *base = rec_text(trial->test, "base"), *needs = rec_text(trial->test, "needs");
+    const json_t *first = json_array_get(trial->run, 0);
+    json_t *record = json_object();
+    rec_copy(record, "case", trial->test, "case");
+    rec_copy(record, "text", trial->test, "text");
+    json_object_set_new(record, "arch", json_string(trial->system));
+    rec_copy(record, "flags", trial->test, "flags");
+    json_object_set_new(record, "base", json_string(base ? base : ""));
+    json_object_set_new(record, "claimed",
+                        json_boolean(!json_is_false(json_object_get(trial->test, "claimed"))));
+    rec_copy(record, "model", first, "model");
+    rec_copy(record, "device", first, "device");
+    rec_copy(record, "isa", first, "isa");
     if (first || !needs) {
-        put_difference(r, t);
-        return r;
+        put_difference(record, trial);
+        return record;
     }
     struct buf why = {0};
     buf_format(&why, "needs %s", needs);
-    json_object_set_new(r, "outcome", json_string("not applicable"));
-    json_object_set_new(r, "outcome_reason", json_string(why.data));
+    json_object_set_new(record, "outcome", json_string("not applicable"));
+    json_object_set_new(record, "outcome_reason", json_string(why.data));
     buf_free(&why);
-    return r;
+    return record;
 }
 
-static int fail(const struct trial *t, struct err *e)
+static int fail(const struct trial *trial, struct err *e)
 {
-    char *shows = json_dumps(json_object_get(t->test, "shows"), JSON_COMPACT);
-    err_set(e, EXIT_BAD_DATA, "%s: its records do not show %s", rec_text(t->test, "case"),
+    char *shows = json_dumps(json_object_get(trial->test, "shows"), JSON_COMPACT);
+    err_set(e, EXIT_BAD_DATA, "%s: its records do not show %s", rec_text(trial->test, "case"),
             shows ? shows : "it");
     free(shows);
     return -1;
@@ -189,21 +192,21 @@ static int fail(const struct trial *t, struct err *e)
 json_t *exactness_judge(const json_t *cases, const json_t *records, struct err *e)
 {
     static const char *const systems[] = {"llada", "llama"};
-    json_t *index = index_of(records), *list = json_array(), *c;
+    json_t *index = index_of(records), *list = json_array(), *cell;
     int bad = 0;
     size_t i;
-    json_array_foreach(cases, i, c)
-        for (size_t s = 0; s < 2 && !bad; s++) {
-            struct trial t = {.test = c, .system = systems[s]};
-            if (!rec_text(c, "case") ||
-                (json_object_get(c, "systems") && !rec_lists(c, "systems", t.system)))
+    json_array_foreach(cases, i, cell)
+        for (size_t which = 0; which < 2 && !bad; which++) {
+            struct trial trial = {.test = cell, .system = systems[which]};
+            if (!rec_text(cell, "case") ||
+                (json_object_get(cell, "systems") && !rec_lists(cell, "systems", trial.system)))
                 continue;
-            t.base = find_run(index, &t, "base");
-            t.run = find_run(index, &t, "run");
-            if (is_effective(&t))
-                json_array_append_new(list, record_of(&t));
+            trial.base = find_run(index, &trial, "base");
+            trial.run = find_run(index, &trial, "run");
+            if (is_effective(&trial))
+                json_array_append_new(list, record_of(&trial));
             else
-                bad = fail(&t, e);
+                bad = fail(&trial, e);
         }
     json_decref(index);
     if (bad) {

@@ -19,11 +19,11 @@ static int is_wanted(const json_t *record, const char *const *kinds)
 /* Sets *e: no record of these kinds, such as "claim" or "metric or comparison". -1. */
 static int set_missing(struct err *e, const char *const *kinds, const char *path)
 {
-    struct buf b = {0};
+    struct buf text = {0};
     for (size_t i = 0; kinds[i]; i++)
-        buf_format(&b, "%s%s", i ? " or " : "", kinds[i]);
-    err_set(e, EXIT_BAD_DATA, "%s: expected records of kind %s, found none", path, b.data);
-    buf_free(&b);
+        buf_format(&text, "%s%s", i ? " or " : "", kinds[i]);
+    err_set(e, EXIT_BAD_DATA, "%s: expected records of kind %s, found none", path, text.data);
+    buf_free(&text);
     return -1;
 }
 
@@ -33,17 +33,17 @@ static int read_all(struct rec_reader *in, const char *const *kinds, struct sour
 {
     int got = 1;
     while (got) {
-        json_t *r = NULL;
+        json_t *record = NULL;
         struct err bad = {0};
-        got = rec_read(in, &r, &bad);
+        got = rec_read(in, &record, &bad);
         if (got > 0 && source) {
-            json_t *marked = source_mark(source, r, rec_where(in));
-            json_decref(r);
-            r = marked;
+            json_t *marked = source_mark(source, record, rec_where(in));
+            json_decref(record);
+            record = marked;
         }
-        if (got > 0 && is_wanted(r, kinds))
-            json_array_append(list, r);
-        json_decref(r);
+        if (got > 0 && is_wanted(record, kinds))
+            json_array_append(list, record);
+        json_decref(record);
         if (got < 0 && bad.code != EXIT_BAD_DATA)
             return err_set(e, bad.code, "%s", bad.text);
         if (got < 0 && !unsound->code)

@@ -48,22 +48,22 @@ static json_t *gather_file(const char *path, const char *kind, const struct log 
 /* Writes each element of `list` as a record; steals it. NULL: *e is filled already. */
 static int write_list(struct rec_writer *out, const char *kind, json_t *list, struct err *e)
 {
-    json_t *r;
+    json_t *record;
     size_t i;
     int bad = list ? 0 : -1;
-    json_array_foreach(list, i, r)
+    json_array_foreach(list, i, record)
         if (!bad)
-            bad = rec_write(out, kind, json_incref(r), e);
+            bad = rec_write(out, kind, json_incref(record), e);
     json_decref(list);
     return bad;
 }
 
 static int check_names(const json_t *options, const char *path, struct err *e)
 {
-    json_t *o;
+    json_t *object;
     size_t i;
-    json_array_foreach(options, i, o)
-        if (!rec_text(o, "option"))
+    json_array_foreach(options, i, object)
+        if (!rec_text(object, "option"))
             return err_set(e, EXIT_BAD_DATA, "%s: option record %zu has no option: expected a name",
                            path, i + 1);
     return 0;
@@ -107,10 +107,10 @@ static int judge_self_test(const struct judge *j, const char *const *paths, size
 /* How many checks have this verdict. */
 static size_t count_verdicts(const json_t *checks, const char *verdict)
 {
-    const json_t *r;
+    const json_t *record;
     size_t i, n = 0;
-    json_array_foreach(checks, i, r)
-        n += (size_t)rec_is(r, "verdict", verdict);
+    json_array_foreach(checks, i, record)
+        n += (size_t)rec_is(record, "verdict", verdict);
     return n;
 }
 
@@ -118,15 +118,15 @@ static int judge_gate(const struct judge *j, const char *const *paths, size_t n,
                       struct rec_writer *out, const struct log *log, struct err *e)
 {
     static const char *const kinds[] = {"comparison", NULL};
-    json_t *records = gather(paths, n, kinds, log, e), *r;
+    json_t *records = gather(paths, n, kinds, log, e), *record;
     json_t *checks = records ? selftest_gate(records, j->gate) : NULL;
     size_t i;
     const int none = checks && !json_array_size(checks);
     const int code = count_verdicts(checks, "SLOWER")      ? EXIT_FAILED_RECORDS
                      : count_verdicts(checks, "UNDECIDED") ? EXIT_NO_DEVICE /* 69: not available */
                                                            : EXIT_OK;
-    json_array_foreach(checks, i, r)
-        log_note(log, "%s", rec_text(r, "text"));
+    json_array_foreach(checks, i, record)
+        log_note(log, "%s", rec_text(record, "text"));
     int bad = write_list(out, "check", checks, e);
     json_decref(records);
     if (none)
@@ -141,14 +141,14 @@ static int judge_same_ids(const struct judge *j, const char *const *paths, size_
     static const char *const kinds[] = {"generation", NULL};
     if (n < 2)
         return err_set(e, EXIT_BAD_USAGE, "--same-ids: expected two files or more, got %zu", n);
-    json_t *base = gather(paths, 1, kinds, log, e), *r;
+    json_t *base = gather(paths, 1, kinds, log, e), *record;
     json_t *run = base ? gather(paths + 1, n - 1, kinds, log, e) : NULL;
     json_t *checks = run ? sameness_judge(base, run, j->same_ids) : NULL;
     size_t i;
     int code = checks && !json_array_size(checks) ? EXIT_FAILED_RECORDS : EXIT_OK;
-    json_array_foreach(checks, i, r) {
-        log_note(log, "%s", rec_text(r, "text"));
-        if (!json_is_true(json_object_get(r, "pass")))
+    json_array_foreach(checks, i, record) {
+        log_note(log, "%s", rec_text(record, "text"));
+        if (!json_is_true(json_object_get(record, "pass")))
             code = EXIT_FAILED_RECORDS;
     }
     int bad = write_list(out, "check", checks, e);
@@ -170,22 +170,22 @@ static int write_effects(const char *const *paths, size_t n, struct rec_writer *
 /* The rankings over all records and, where they have several tasks, those of each task. */
 static json_t *rank_tasks(const json_t *records)
 {
-    json_t *list = rankings_of(records), *tasks = json_object(), *of, *r;
+    json_t *list = rankings_of(records), *tasks = json_object(), *of, *record;
     const char *task;
     size_t i;
-    json_array_foreach(records, i, r) {
-        if (!(task = rec_text(r, "task")))
+    json_array_foreach(records, i, record) {
+        if (!(task = rec_text(record, "task")))
             continue;
         if (!json_object_get(tasks, task))
             json_object_set_new(tasks, task, json_array());
-        json_array_append(json_object_get(tasks, task), r);
+        json_array_append(json_object_get(tasks, task), record);
     }
     json_object_foreach(tasks, task, of) {
         json_t *own = json_object_size(tasks) > 1 ? rankings_of(of) : json_array();
-        json_array_foreach(own, i, r) {
-            char *text = mem_format("%s: %s", task, rec_text(r, "text"));
-            rec_set_text(r, "task", task);
-            rec_set_text(r, "text", text);
+        json_array_foreach(own, i, record) {
+            char *text = mem_format("%s: %s", task, rec_text(record, "text"));
+            rec_set_text(record, "task", task);
+            rec_set_text(record, "text", text);
             free(text);
         }
         json_array_extend(list, own);
@@ -199,12 +199,12 @@ static int judge_ranking(const char *const *paths, size_t n, struct rec_writer *
                          const struct log *log, struct err *e)
 {
     static const char *const kinds[] = {"quality", NULL};
-    json_t *records = gather(paths, n, kinds, log, e), *r;
+    json_t *records = gather(paths, n, kinds, log, e), *record;
     json_t *rankings = records ? rank_tasks(records) : NULL;
     size_t i;
     const int none = rankings && !json_array_size(rankings);
-    json_array_foreach(rankings, i, r)
-        log_note(log, "%s", rec_text(r, "text"));
+    json_array_foreach(rankings, i, record)
+        log_note(log, "%s", rec_text(record, "text"));
     int bad = write_list(out, "ranking", rankings, e);
     json_decref(records);
     return none ? err_set(e, EXIT_BAD_DATA, "--ranking: expected a quality of two or more points "
@@ -215,14 +215,14 @@ static int judge_ranking(const char *const *paths, size_t n, struct rec_writer *
 /* Names the points that an area leaves out, once a task. */
 static void note_unpaired(const json_t *list, const struct log *log)
 {
-    const json_t *r, *last = NULL, *name;
+    const json_t *record, *last = NULL, *name;
     size_t i, k;
-    json_array_foreach(list, i, r) {
-        if (!last || !json_equal(json_object_get(last, "task"), json_object_get(r, "task")))
-            json_array_foreach(json_object_get(r, "unpaired"), k, name)
+    json_array_foreach(list, i, record) {
+        if (!last || !json_equal(json_object_get(last, "task"), json_object_get(record, "task")))
+            json_array_foreach(json_object_get(record, "unpaired"), k, name)
                 log_note(log, "%s left out: no prompt has its passes and its accuracy",
                          json_string_value(name));
-        last = r;
+        last = record;
     }
 }
 
@@ -242,29 +242,29 @@ static int judge_aup(const struct judge *j, const char *const *paths, size_t n,
 }
 
 /* Prints a line of the table. */
-static void note_split(const json_t *r, const struct log *log)
+static void note_split(const json_t *record, const struct log *log)
 {
-    const long long tainted = rec_int(r, "tainted", 0);
+    const long long tainted = rec_int(record, "tainted", 0);
     if (tainted)
-        log_note(log, "%s: %lld disturbed answers left out", rec_text(r, "config"), tainted);
-    if (!rec_int(r, "n", 0))
+        log_note(log, "%s: %lld disturbed answers left out", rec_text(record, "config"), tainted);
+    if (!rec_int(record, "n", 0))
         return;
     log_note(log, "%s: a step of %.3g ms = architecture %.1f %% + algorithm %.1f %% + system "
-             "%.1f %%", rec_text(r, "config"), rec_number(r, "step_ns") / 1e6,
-             rec_number(r, "architecture_percent"), rec_number(r, "algorithm_percent"),
-             rec_number(r, "system_percent"));
+             "%.1f %%", rec_text(record, "config"), rec_number(record, "step_ns") / 1e6,
+             rec_number(record, "architecture_percent"), rec_number(record, "algorithm_percent"),
+             rec_number(record, "system_percent"));
 }
 
 static int judge_split(const struct judge *j, const char *const *paths, size_t n,
                        struct rec_writer *out, const struct log *log, struct err *e)
 {
     static const char *const kinds[] = {"generation", "roofline", NULL};
-    json_t *records = gather_as(GATHER_MARKED, paths, n, kinds, log, e), *r;
+    json_t *records = gather_as(GATHER_MARKED, paths, n, kinds, log, e), *record;
     json_t *list = records ? steptime_of(records, j->seed, j->draws, e) : NULL;
     size_t i;
     const int none = list && !json_array_size(list);
-    json_array_foreach(list, i, r)
-        note_split(r, log);
+    json_array_foreach(list, i, record)
+        note_split(record, log);
     int bad = write_list(out, "steptime", list, e);
     json_decref(records);
     return none ? err_set(e, EXIT_BAD_DATA, "--split: expected timed generation records of batch 1 "
@@ -275,11 +275,11 @@ static int judge_split(const struct judge *j, const char *const *paths, size_t n
 /* Prints the claims that differ, and the summary. */
 static void note_differing(const json_t *checks, const struct log *log)
 {
-    json_t *r;
+    json_t *record;
     size_t i;
-    json_array_foreach(checks, i, r)
-        if (i + 1 == json_array_size(checks) || json_is_false(json_object_get(r, "pass")))
-            log_note(log, "%s", rec_text(r, "text"));
+    json_array_foreach(checks, i, record)
+        if (i + 1 == json_array_size(checks) || json_is_false(json_object_get(record, "pass")))
+            log_note(log, "%s", rec_text(record, "text"));
 }
 
 static int judge_stored(const struct judge *j, const char *const *paths, size_t n,

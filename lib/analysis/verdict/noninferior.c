@@ -26,7 +26,8 @@ static double count_prompts(struct asgood test, size_t n)
     return ceil((double)n * s * s - 1e-9);
 }
 
-void noninferior_put(json_t *r, const struct pooled_margin *margin, struct asgood test, size_t n)
+void noninferior_put(json_t *record, const struct pooled_margin *margin, struct asgood test,
+                     size_t n)
 {
     const char *why = n < ASGOOD_LEAST   ? ASGOOD_FEW
                       : isnan(test.good) ? "no spread is known"
@@ -34,10 +35,10 @@ void noninferior_put(json_t *r, const struct pooled_margin *margin, struct asgoo
     int shown = asgood_is_shown(test.good) ? 1 : asgood_is_shown(test.worse) ? 0 : -1;
     double prompts = why ? (double)NAN : count_prompts(test, n);
     int is_open = !why && shown < 0;
-    json_object_set_new(r, "margin", json_real(margin->by));
-    json_object_set_new(r, "margin_relative", json_boolean(margin->relative));
-    rec_set_flag(r, "noninferior", why ? -1 : shown, why ? why : "undecided");
-    rec_set_number(r, "p_noninferior", test.good, why);
-    rec_set_number(r, "prompts_to_decide", is_open && prompts < MOST ? prompts : (double)NAN,
+    json_object_set_new(record, "margin", json_real(margin->by));
+    json_object_set_new(record, "margin_relative", json_boolean(margin->relative));
+    rec_set_flag(record, "noninferior", why ? -1 : shown, why ? why : "undecided");
+    rec_set_number(record, "p_noninferior", test.good, why);
+    rec_set_number(record, "prompts_to_decide", is_open && prompts < MOST ? prompts : (double)NAN,
                    why ? why : is_open ? "more than can be told" : "decided");
 }

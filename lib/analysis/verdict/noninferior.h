@@ -19,4 +19,5 @@
  * prompts at which the test shows one of both, if the effect and its spread stay. The count is
  * exact for right and wrong answers. For other qualities it is up to 3 % too large, because it uses
  * normal quantiles and the test Student's t. n: prompts of the test. */
-void noninferior_put(json_t *r, const struct pooled_margin *margin, struct asgood test, size_t n);
+void noninferior_put(json_t *record, const struct pooled_margin *margin, struct asgood test,
+                     size_t n);

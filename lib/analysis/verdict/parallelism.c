@@ -30,136 +30,141 @@ struct curves { /* of a task */
 
 /* ---- records ---- */
 
-static int is_timed(const json_t *r)
+static int is_timed(const json_t *record)
 {
-    const char *status = rec_text(r, "status"), *phase = rec_text(r, "phase");
-    return !strcmp(rec_kind(r), "generation") && !(status && strcmp(status, "ok")) &&
-           !(phase && strcmp(phase, "timed")) && !*about_stack(r);
+    const char *status = rec_text(record, "status"), *phase = rec_text(record, "phase");
+    return !strcmp(rec_kind(record), "generation") && !(status && strcmp(status, "ok")) &&
+           !(phase && strcmp(phase, "timed")) && !*about_stack(record);
 }
 
-static int is_right(const json_t *r)
+static int is_right(const json_t *record)
 {
-    return !strcmp(rec_kind(r), "quality") && rec_is(r, "metric", "accuracy") &&
-           !json_is_true(json_object_get(r, "summary"));
+    return !strcmp(rec_kind(record), "quality") && rec_is(record, "metric", "accuracy") &&
+           !json_is_true(json_object_get(record, "summary"));
 }
 
-static const char *task_of(const json_t *r)
+static const char *task_of(const json_t *record)
 {
-    const char *task = rec_text(r, "task");
+    const char *task = rec_text(record, "task");
     return task ? task : "";
 }
 
-static size_t place(struct places *p, const char *text)
+static size_t place(struct places *places, const char *text)
 {
-    return places_of(p, text, strlen(text));
+    return places_of(places, text, strlen(text));
 }
 
 /* Names points, prompts and series. */
-static void meet(struct curves *c, const json_t *records)
+static void meet(struct curves *curves, const json_t *records)
 {
-    const json_t *r;
+    const json_t *record;
     size_t i;
-    json_array_foreach(records, i, r)
-        if (is_timed(r) && about_point(r) && rec_text(r, "id") && !strcmp(task_of(r), c->task)) {
-            place(&c->points, about_point(r));
-            place(&c->ids, rec_text(r, "id"));
-        }
-    c->about = mem_zero(c->points.n + 1, sizeof *c->about);
-    c->of = mem_zero(c->points.n + 1, sizeof *c->of);
-    c->sum = mem_zero(c->points.n * c->ids.n * SUMS + 1, sizeof *c->sum);
+    json_array_foreach(records, i, record) if (is_timed(record) && about_point(record) &&
+                                               rec_text(record, "id") &&
+                                               !strcmp(task_of(record), curves->task))
+    {
+        place(&curves->points, about_point(record));
+        place(&curves->ids, rec_text(record, "id"));
+    }
+    curves->about = mem_zero(curves->points.n + 1, sizeof *curves->about);
+    curves->of = mem_zero(curves->points.n + 1, sizeof *curves->of);
+    curves->sum = mem_zero(curves->points.n * curves->ids.n * SUMS + 1, sizeof *curves->sum);
 }
 
-static void add(struct curves *c, const json_t *r)
+static void add(struct curves *curves, const json_t *record)
 {
-    const char *point = about_point(r), *id = rec_text(r, "id"), *series = rec_text(r, "series");
-    if (!point || !id || strcmp(task_of(r), c->task) ||
-        !places_has(&c->points, point, strlen(point)) || !places_has(&c->ids, id, strlen(id)))
+    const char *point = about_point(record), *id = rec_text(record, "id"),
+               *series = rec_text(record, "series");
+    if (!point || !id || strcmp(task_of(record), curves->task) ||
+        !places_has(&curves->points, point, strlen(point)) ||
+        !places_has(&curves->ids, id, strlen(id)))
         return;
-    const size_t p = place(&c->points, point);
-    double *to = c->sum + (p * c->ids.n + place(&c->ids, id)) * SUMS;
-    if (is_timed(r)) {
-        const double eos = rec_number(r, "tokens_to_eos"), all = rec_number(r, "new_tokens");
-        const double tokens = isnan(eos) ? all : eos, passes = rec_number(r, "passes");
-        c->about[p] = r;
+    const size_t at = place(&curves->points, point);
+    double *to = curves->sum + (at * curves->ids.n + place(&curves->ids, id)) * SUMS;
+    if (is_timed(record)) {
+        const double eos = rec_number(record, "tokens_to_eos"),
+        all = rec_number(record, "new_tokens"); const double tokens = isnan(eos) ? all : eos,
+        passes = rec_number(record, "passes"); curves->about[at] = record;
         if (!(tokens >= 0) || !(passes > 0))
             return;
         to[TOKENS] += tokens;
         to[PASSES] += passes;
-        c->of[p] = (ptrdiff_t)place(&c->series, series ? series : point);
-    } else if (is_right(r) && !isnan(rec_number(r, "value"))) {
-        const double copies = rec_number(r, "copies"), times = copies > 0 ? copies : 1;
-        to[RIGHT] += times * rec_number(r, "value");
+        curves->of[at] = (ptrdiff_t)place(&curves->series, series ? series : point);
+    } else if (is_right(record) && !isnan(rec_number(record, "value"))) {
+        const double copies = rec_number(record, "copies"), times = copies > 0 ? copies : 1;
+        to[RIGHT] += times * rec_number(record, "value");
         to[ANSWERS] += times;
     }
 }
 
-static int has_pair(const struct curves *c, size_t p, size_t id)
+static int has_pair(const struct curves *curves, size_t point, size_t id)
 {
-    const double *s = c->sum + (p * c->ids.n + id) * SUMS;
+    const double *s = curves->sum + (point * curves->ids.n + id) * SUMS;
     return s[PASSES] > 0 && s[ANSWERS] > 0;
 }
 
 /* Leaves out the points without any pair, which would leave no prompt in common. */
-static void drop_unpaired(struct curves *c)
+static void drop_unpaired(struct curves *curves)
 {
-    for (size_t p = 0; p < c->points.n; p++) {
+    for (size_t point = 0; point < curves->points.n; point++) {
         size_t i = 0;
-        while (i < c->ids.n && !has_pair(c, p, i))
+        while (i < curves->ids.n && !has_pair(curves, point, i))
             i++;
-        if (i == c->ids.n)
-            c->of[p] = UNPAIRED;
+        if (i == curves->ids.n)
+            curves->of[point] = UNPAIRED;
     }
 }
 
 /* Moves the prompts that every point has to the front; none if no point has a pair. */
-static void keep_common(struct curves *c)
+static void keep_common(struct curves *curves)
 {
-    const size_t ids = c->ids.n;
+    const size_t ids = curves->ids.n;
     for (size_t i = 0; i < ids; i++) {
         int all = 1, any = 0;
-        for (size_t p = 0; p < c->points.n; p++) {
-            const int has = has_pair(c, p, i);
-            all &= has || c->of[p] == UNPAIRED;
+        for (size_t point = 0; point < curves->points.n; point++) {
+            const int has = has_pair(curves, point, i);
+            all &= has || curves->of[point] == UNPAIRED;
             any |= has;
         }
         all &= any;
-        for (size_t p = 0; all && p < c->points.n; p++)
-            memmove(c->sum + (p * ids + c->n) * SUMS, c->sum + (p * ids + i) * SUMS,
-                    SUMS * sizeof *c->sum);
-        c->n += (size_t)all;
+        for (size_t point = 0; all && point < curves->points.n; point++)
+            memmove(curves->sum + (point * ids + curves->n) * SUMS,
+                    curves->sum + (point * ids + i) * SUMS, SUMS * sizeof *curves->sum);
+        curves->n += (size_t)all;
     }
 }
 
 /* ---- numbers ---- */
 
-/* Fills point[p] for the points that count, over the prompts index[n]. NULL: each prompt once.
+/* Fills point[at] for the points that count, over the prompts index[n]. NULL: each prompt once.
  * Returns the best accuracy. */
-static double find_points(const struct curves *c, const uint32_t *index, struct aup_point *point)
+static double find_points(const struct curves *curves, const uint32_t *index,
+                          struct aup_point *point)
 {
     double best = 0;
-    for (size_t p = 0; p < c->points.n; p++) {
+    for (size_t at = 0; at < curves->points.n; at++) {
         double tokens = 0, passes = 0, right = 0;
-        if (c->of[p] == UNPAIRED)
+        if (curves->of[at] == UNPAIRED)
             continue;
-        for (size_t i = 0; i < c->n; i++) {
-            const double *s = c->sum + (p * c->ids.n + (index ? index[i] : i)) * SUMS;
-            tokens += s[TOKENS];
-            passes += s[PASSES];
-            right += s[RIGHT] / s[ANSWERS];
+        for (size_t i = 0; i < curves->n; i++) {
+            const double *sums = curves->sum + (at * curves->ids.n + (index ? index[i] : i)) * SUMS;
+            tokens += sums[TOKENS];
+            passes += sums[PASSES];
+            right += sums[RIGHT] / sums[ANSWERS];
         }
-        point[p] = (struct aup_point){tokens / passes, 100 * right / (double)c->n};
-        best = fmax(best, point[p].accuracy);
+        point[at] = (struct aup_point){tokens / passes, 100 * right / (double)curves->n};
+        best = fmax(best, point[at].accuracy);
     }
     return best;
 }
 
-static double area(const struct curves *c, size_t series, const struct aup_point *point,
+static double area(const struct curves *curves, size_t series, const struct aup_point *point,
                    double best, struct aup_point *work)
 {
     size_t n = 0;
-    for (size_t p = 0; p < c->points.n; p++)
-        if (c->of[p] == (ptrdiff_t)series)
-            work[n++] = point[p];
+    for (size_t at = 0; at < curves->points.n; at++)
+        if (curves->of[at] == (ptrdiff_t)series)
+            work[n++] = point[at];
     return aup_of(work, n, best);
 }
 
@@ -170,86 +175,87 @@ static struct interval interval_of(const double *draws, size_t n, size_t width, 
     double *v = mem_zero(n, sizeof *v);
     for (size_t d = 0; d < n; d++)
         v[d] = draws[d * width + at];
-    struct interval x = bootstrap_interval(value, v, n, LEVEL);
+    struct interval interval = bootstrap_interval(value, v, n, LEVEL);
     free(v);
-    return x;
+    return interval;
 }
 
-static void put_interval(json_t *r, struct interval v, const char *name, const char *lo,
+static void put_interval(json_t *record, struct interval interval, const char *name, const char *lo,
                          const char *hi, size_t n)
 {
-    rec_set_number(r, name, v.value, "undefined");
-    rec_set_number(r, lo, n > 1 ? v.lo : (double)NAN, "n<2");
-    rec_set_number(r, hi, n > 1 ? v.hi : (double)NAN, "n<2");
+    rec_set_number(record, name, interval.value, "undefined");
+    rec_set_number(record, lo, n > 1 ? interval.lo : (double)NAN, "n<2");
+    rec_set_number(record, hi, n > 1 ? interval.hi : (double)NAN, "n<2");
 }
 
 /* The labels of the points that do not count. */
-static json_t *list_unpaired(const struct curves *c)
+static json_t *list_unpaired(const struct curves *curves)
 {
     json_t *list = json_array();
-    for (size_t p = 0; p < c->points.n; p++)
-        if (c->of[p] == UNPAIRED)
-            json_array_append(list, json_object_get(c->about[p], "config"));
+    for (size_t point = 0; point < curves->points.n; point++)
+        if (curves->of[point] == UNPAIRED)
+            json_array_append(list, json_object_get(curves->about[point], "config"));
     return list;
 }
 
-static json_t *record_of(const struct curves *c, size_t series, const struct aup_point *point,
-                         const struct interval *v, double best)
+static json_t *record_of(const struct curves *curves, size_t series, const struct aup_point *point,
+                         const struct interval *interval, double best)
 {
-    json_t *list = json_array(), *r = json_object();
-    for (size_t p = 0; p < c->points.n; p++) {
-        if (c->of[p] != (ptrdiff_t)series)
+    json_t *list = json_array(), *record = json_object();
+    for (size_t at = 0; at < curves->points.n; at++) {
+        if (curves->of[at] != (ptrdiff_t)series)
             continue;
-        json_t *one = json_pack("{s:s, s:s, s:f}", "point", places_text(&c->points, p), "config",
-                                rec_text(c->about[p], "config"), "accuracy_percent",
-                                point[p].accuracy);
-        put_interval(one, v[p], "tokens_per_forward", "lo", "hi", c->n);
+        json_t *one = json_pack("{s:s, s:s, s:f}", "point", places_text(&curves->points, at),
+                                "config", rec_text(curves->about[at], "config"), "accuracy_percent",
+                                point[at].accuracy);
+        put_interval(one, interval[at], "tokens_per_forward", "lo", "hi", curves->n);
         json_array_append_new(list, one);
         if (json_array_size(list) == 1) {
-            json_object_set(r, "model", json_object_get(c->about[p], "model"));
-            json_object_set(r, "arch", json_object_get(c->about[p], "arch"));
+            json_object_set(record, "model", json_object_get(curves->about[at], "model"));
+            json_object_set(record, "arch", json_object_get(curves->about[at], "arch"));
         }
     }
-    json_object_set_new(r, "series", json_string(places_text(&c->series, series)));
-    rec_set_text(r, "task", *c->task ? c->task : NULL);
-    put_interval(r, v[c->points.n + series], "value", "lo", "hi", c->n);
-    json_object_set_new(r, "level", json_real(LEVEL));
-    json_object_set_new(r, "best_percent", json_real(best));
-    rec_set_int(r, "n", (int64_t)c->n);
-    rec_set_int(r, "left_out", (int64_t)(c->ids.n - c->n));
-    json_object_set_new(r, "unpaired", list_unpaired(c));
-    json_object_set_new(r, "method", json_string("prompts resampled, the same for all points"));
-    json_object_set_new(r, "curve", list);
-    return r;
+    json_object_set_new(record, "series", json_string(places_text(&curves->series, series)));
+    rec_set_text(record, "task", *curves->task ? curves->task : NULL);
+    put_interval(record, interval[curves->points.n + series], "value", "lo", "hi", curves->n);
+    json_object_set_new(record, "level", json_real(LEVEL));
+    json_object_set_new(record, "best_percent", json_real(best));
+    rec_set_int(record, "n", (int64_t)curves->n);
+    rec_set_int(record, "left_out", (int64_t)(curves->ids.n - curves->n));
+    json_object_set_new(record, "unpaired", list_unpaired(curves));
+    json_object_set_new(record, "method",
+                        json_string("prompts resampled, the same for all points"));
+    json_object_set_new(record, "curve", list);
+    return record;
 }
 
-static void solve(const struct curves *c, uint64_t seed, size_t draws, json_t *list)
+static void solve(const struct curves *curves, uint64_t seed, size_t draws, json_t *list)
 {
-    const size_t points = c->points.n, width = points + c->series.n;
+    const size_t points = curves->points.n, width = points + curves->series.n;
     struct aup_point *point = mem_zero(points, sizeof *point), *work = mem_zero(points,
                                                                                sizeof *work);
-    struct interval *v = mem_zero(width, sizeof *v);
+    struct interval *interval = mem_zero(width, sizeof *interval);
     double *drawn = mem_zero(draws * width, sizeof *drawn), best;
-    uint32_t *index = mem_zero(c->n, sizeof *index);
-    for (size_t d = 0; d < draws; d++) {
-        bootstrap_draw(seed, d, c->n, index);
-        best = find_points(c, index, point);
-        for (size_t p = 0; p < points; p++)
-            drawn[d * width + p] = point[p].per_forward;
-        for (size_t s = 0; s < c->series.n; s++)
-            drawn[d * width + points + s] = area(c, s, point, best, work);
+    uint32_t *index = mem_zero(curves->n, sizeof *index);
+    for (size_t at = 0; at < draws; at++) {
+        bootstrap_draw(seed, at, curves->n, index);
+        best = find_points(curves, index, point);
+        for (size_t which = 0; which < points; which++)
+            drawn[at * width + which] = point[which].per_forward;
+        for (size_t series = 0; series < curves->series.n; series++)
+            drawn[at * width + points + series] = area(curves, series, point, best, work);
     }
-    best = find_points(c, NULL, point);
+    best = find_points(curves, NULL, point);
     for (size_t i = 0; i < width; i++)
-        v[i] = interval_of(drawn, draws, width, i,
-                           i < points ? point[i].per_forward
-                                      : area(c, i - points, point, best, work));
-    for (size_t s = 0; s < c->series.n; s++)
-        if (!isnan(v[points + s].value)) /* some point of it counts */
-            json_array_append_new(list, record_of(c, s, point, v, best));
+        interval[i] = interval_of(drawn, draws, width, i,
+                                  i < points ? point[i].per_forward
+                                             : area(curves, i - points, point, best, work));
+    for (size_t series = 0; series < curves->series.n; series++)
+        if (!isnan(interval[points + series].value)) /* some point of it counts */
+            json_array_append_new(list, record_of(curves, series, point, interval, best));
     free(point);
     free(work);
-    free(v);
+    free(interval);
     free(drawn);
     free(index);
 }
@@ -257,32 +263,32 @@ static void solve(const struct curves *c, uint64_t seed, size_t draws, json_t *l
 static void solve_task(const json_t *records, const char *task, uint64_t seed, size_t draws,
                        json_t *list)
 {
-    struct curves c = {.task = task};
-    const json_t *r;
+    struct curves curves = {.task = task};
+    const json_t *record;
     size_t i;
-    meet(&c, records);
-    json_array_foreach(records, i, r)
-        add(&c, r);
-    drop_unpaired(&c);
-    keep_common(&c);
-    if (c.n)
-        solve(&c, seed, draws, list);
-    places_free(&c.points);
-    places_free(&c.ids);
-    places_free(&c.series);
-    free(c.about);
-    free(c.of);
-    free(c.sum);
+    meet(&curves, records);
+    json_array_foreach(records, i, record)
+        add(&curves, record);
+    drop_unpaired(&curves);
+    keep_common(&curves);
+    if (curves.n)
+        solve(&curves, seed, draws, list);
+    places_free(&curves.points);
+    places_free(&curves.ids);
+    places_free(&curves.series);
+    free(curves.about);
+    free(curves.of);
+    free(curves.sum);
 }
 
 json_t *parallelism_of(const json_t *records, uint64_t seed, size_t draws)
 {
     struct places tasks = {0};
     json_t *list = json_array();
-    const json_t *r;
+    const json_t *record;
     size_t i;
-    json_array_foreach(records, i, r)
-        place(&tasks, task_of(r));
+    json_array_foreach(records, i, record)
+        place(&tasks, task_of(record));
     for (size_t t = 0; t < tasks.n; t++)
         solve_task(records, places_text(&tasks, t), seed, draws, list);
     places_free(&tasks);

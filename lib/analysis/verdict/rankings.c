@@ -23,55 +23,56 @@ static const double LEVEL = 0.95;
 static const char SEED[] = " seed=";
 
 /* "chat=own shots=5 seed=1". */
-static void name_place(struct buf *b, const json_t *r)
+static void name_place(struct buf *text, const json_t *record)
 {
-    const char *conditions = rec_text(r, "conditions");
-    const int shots = json_is_integer(json_object_get(r, "shots"));
+    const char *conditions = rec_text(record, "conditions");
+    const int shots = json_is_integer(json_object_get(record, "shots"));
     const int is_named = conditions && *conditions; /* "" would be the key of the direction */
-    buf_text(b, is_named ? conditions : shots ? "" : "no template");
+    buf_text(text, is_named ? conditions : shots ? "" : "no template");
     if (shots)
-        buf_format(b, "%sshots=%lld", b->len ? " " : "", (long long)rec_int(r, "shots", 0));
-    const json_t *seed = about_is_drawn(r) ? json_object_get(r, "seed") : NULL;
+        buf_format(text, "%sshots=%lld", text->len ? " " : "",
+                   (long long)rec_int(record, "shots", 0));
+    const json_t *seed = about_is_drawn(record) ? json_object_get(record, "seed") : NULL;
     if (json_is_integer(seed))
-        buf_format(b, "%s%lld", SEED, (long long)json_integer_value(seed));
+        buf_format(text, "%s%lld", SEED, (long long)json_integer_value(seed));
     else if (json_is_string(seed))
-        buf_format(b, "%s%s", SEED, json_string_value(seed));
+        buf_format(text, "%s%s", SEED, json_string_value(seed));
 }
 
-static void name_system(const json_t *r, char id[SETTINGS_ID])
+static void name_system(const json_t *record, char id[SETTINGS_ID])
 {
-    json_t *about = about_of(r);
+    json_t *about = about_of(record);
     settings_id(about, "conditions", id);
     json_decref(about);
 }
 
 /* Adds a value; names: system -> label of its points. */
-static void add(json_t *tree, json_t *names, const json_t *r)
+static void add(json_t *tree, json_t *names, const json_t *record)
 {
-    const char *metric = rec_text(r, "metric"), *id = rec_text(r, "id");
-    const double value = rec_number(r, "value");
+    const char *metric = rec_text(record, "metric"), *id = rec_text(record, "id");
+    const double value = rec_number(record, "value");
     char system[SETTINGS_ID];
-    if (!metric || !id || isnan(value) || json_is_true(json_object_get(r, "summary")) ||
-        *about_stack(r))
+    if (!metric || !id || isnan(value) || json_is_true(json_object_get(record, "summary")) ||
+        *about_stack(record))
         return;
     const struct pooled_kind kind = pooled_of(metric);
     const double weight = kind.weight == POOLED_BY_PROMPT ? 1
-                          : rec_number(r, kind.weight == POOLED_BY_TOKEN ? "scored_tokens"
-                                                                         : "scored_bytes");
+                          : rec_number(record, kind.weight == POOLED_BY_TOKEN ? "scored_tokens"
+                                                                              : "scored_bytes");
     if (!(weight > 0))
         return;
     struct buf place = {0};
-    name_place(&place, r);
-    name_system(r, system);
+    name_place(&place, record);
+    name_system(record, system);
     json_t *in = json_within(tree, metric);
-    if (rec_is(r, "direction", "lower"))
+    if (rec_is(record, "direction", "lower"))
         json_object_set_new(in, "", json_true()); /* no place has this name */
     in = json_within(json_within(in, place.data), system);
     const json_t *had = json_object_get(in, id);
     json_object_set_new(in, id, json_pack("[f, f]",
         value + json_number_value(json_array_get(had, 0)),
         weight + json_number_value(json_array_get(had, 1))));
-    json_object_set(names, system, json_object_get(r, "config"));
+    json_object_set(names, system, json_object_get(record, "config"));
     buf_free(&place);
 }
 
@@ -87,9 +88,9 @@ static void put_keys(json_t *list, const json_t *object)
 {
     size_t n = 0;
     const char *key;
-    json_t *v;
+    json_t *value;
     const char **keys = mem_zero(json_object_size(object) + 1, sizeof *keys);
-    json_object_foreach((json_t *)(uintptr_t)object, key, v)
+    json_object_foreach((json_t *)(uintptr_t)object, key, value)
         if (*key)
             keys[n++] = key;
     qsort(keys, n, sizeof *keys, order_texts);
@@ -103,9 +104,9 @@ static const char *name_at(const json_t *list, size_t i)
     return json_string_value(json_array_get(list, i));
 }
 
-static const json_t *sums_of(const struct field *f, const char *place, const char *system)
+static const json_t *sums_of(const struct field *field, const char *place, const char *system)
 {
-    return json_object_get(json_object_get(f->places, place), system);
+    return json_object_get(json_object_get(field->places, place), system);
 }
 
 /* Adds the systems of a place without a seed to the same places with seeds, which replace it. */
@@ -130,27 +131,27 @@ static void spread(json_t *places)
     json_decref(all);
 }
 
-static void find_common(struct field *f)
+static void find_common(struct field *field)
 {
     json_t *any = json_object(), *all = json_array(), *ids = json_array();
-    put_keys(all, f->places);
+    put_keys(all, field->places);
     for (size_t i = 0; i < json_array_size(all); i++)
-        json_object_update(any, json_object_get(f->places, name_at(all, i)));
-    put_keys(f->systems, any);
+        json_object_update(any, json_object_get(field->places, name_at(all, i)));
+    put_keys(field->systems, any);
     for (size_t i = 0; i < json_array_size(all); i++)
-        if (json_object_size(json_object_get(f->places, name_at(all, i))) ==
-            json_array_size(f->systems))
-            json_array_append(f->at, json_array_get(all, i));
-    put_keys(ids, sums_of(f, name_at(f->at, 0), name_at(f->systems, 0)));
+        if (json_object_size(json_object_get(field->places, name_at(all, i))) ==
+            json_array_size(field->systems))
+            json_array_append(field->at, json_array_get(all, i));
+    put_keys(ids, sums_of(field, name_at(field->at, 0), name_at(field->systems, 0)));
     for (size_t i = 0; i < json_array_size(ids); i++) {
         int everywhere = 1;
-        for (size_t c = 0; c < json_array_size(f->at); c++)
-            for (size_t s = 0; s < json_array_size(f->systems); s++)
-                everywhere &= json_object_get(sums_of(f, name_at(f->at, c),
-                                                      name_at(f->systems, s)),
+        for (size_t place = 0; place < json_array_size(field->at); place++)
+            for (size_t system = 0; system < json_array_size(field->systems); system++)
+                everywhere &= json_object_get(sums_of(field, name_at(field->at, place),
+                                                      name_at(field->systems, system)),
                                               name_at(ids, i)) != NULL;
         if (everywhere)
-            json_array_append(f->ids, json_array_get(ids, i));
+            json_array_append(field->ids, json_array_get(ids, i));
     }
     json_decref(any);
     json_decref(all);
@@ -158,53 +159,56 @@ static void find_common(struct field *f)
 }
 
 /* Fills the arrays; a share of right answers of several counts as their mean. */
-static struct ranking fill(const struct field *f, const struct pooled_kind *kind, double *num,
+static struct ranking fill(const struct field *field, const struct pooled_kind *kind, double *num,
                            double *den)
 {
-    struct ranking r = {json_array_size(f->systems), json_array_size(f->at),
-                        json_array_size(f->ids), num, den, {kind->transform, kind->higher, 1}};
+    struct ranking ranking = {json_array_size(field->systems), json_array_size(field->at),
+                              json_array_size(field->ids), num, den,
+                              {kind->transform, kind->higher, 1}};
     size_t at = 0;
-    for (size_t s = 0; s < r.systems; s++)
-        for (size_t c = 0; c < r.places; c++)
-            for (size_t p = 0; p < r.prompts; p++, at++) {
-                const json_t *v = json_object_get(
-                    sums_of(f, name_at(f->at, c), name_at(f->systems, s)), name_at(f->ids, p));
-                num[at] = json_number_value(json_array_get(v, 0));
-                den[at] = json_number_value(json_array_get(v, 1));
+    for (size_t system = 0; system < ranking.systems; system++)
+        for (size_t place = 0; place < ranking.places; place++)
+            for (size_t prompt = 0; prompt < ranking.prompts; prompt++, at++) {
+                const json_t *value = json_object_get(
+                    sums_of(field, name_at(field->at, place), name_at(field->systems, system)),
+                    name_at(field->ids, prompt));
+                num[at] = json_number_value(json_array_get(value, 0));
+                den[at] = json_number_value(json_array_get(value, 1));
                 if (kind->weight == POOLED_BY_PROMPT) {
                     num[at] /= den[at];
                     den[at] = 1;
                 }
-                r.kind.binary &= !(num[at] > 0 && num[at] < 1) && num[at] >= 0 && num[at] <= 1;
+                ranking.kind.binary &= !(num[at] > 0 && num[at] < 1) && num[at] >= 0 &&
+                                       num[at] <= 1;
             }
-    r.kind.binary &= kind->transform == POOLED_PLAIN;
-    return r;
+    ranking.kind.binary &= kind->transform == POOLED_PLAIN;
+    return ranking;
 }
 
 /* ---- the record ---- */
 
 /* The places in which the pair has this order. */
-static json_t *places_with(const struct field *f, const signed char *shown, int order)
+static json_t *places_with(const struct field *field, const signed char *shown, int order)
 {
     json_t *list = json_array();
-    for (size_t c = 0; c < json_array_size(f->at); c++)
-        if (shown[c] == order)
-            json_array_append(list, json_array_get(f->at, c));
+    for (size_t place = 0; place < json_array_size(field->at); place++)
+        if (shown[place] == order)
+            json_array_append(list, json_array_get(field->at, place));
     return list;
 }
 
-static json_t *flips_of(const struct field *f, const signed char *shown, const json_t *names)
+static json_t *flips_of(const struct field *field, const signed char *shown, const json_t *names)
 {
     json_t *list = json_array();
-    const size_t n = json_array_size(f->systems);
+    const size_t n = json_array_size(field->systems);
     for (size_t i = 0; i < n; i++)
         for (size_t j = i + 1; j < n; j++) {
-            const signed char *of = shown + ranking_pair(n, i, j) * json_array_size(f->at);
-            json_t *up = places_with(f, of, 1), *down = places_with(f, of, -1);
+            const signed char *of = shown + ranking_pair(n, i, j) * json_array_size(field->at);
+            json_t *up = places_with(field, of, 1), *down = places_with(field, of, -1);
             if (json_array_size(up) && json_array_size(down))
                 json_array_append_new(list, json_pack("{s:O, s:O, s:O, s:O}",
-                    "first", json_object_get(names, name_at(f->systems, i)),
-                    "second", json_object_get(names, name_at(f->systems, j)),
+                    "first", json_object_get(names, name_at(field->systems, i)),
+                    "second", json_object_get(names, name_at(field->systems, j)),
                     "first_better", up, "second_better", down));
             json_decref(up);
             json_decref(down);
@@ -212,74 +216,76 @@ static json_t *flips_of(const struct field *f, const signed char *shown, const j
     return list;
 }
 
-static void say(struct buf *b, const json_t *r, const struct ranking *x, const char *verdict)
+static void say(struct buf *text, const json_t *record, const struct ranking *ranking,
+                const char *verdict)
 {
-    const json_t *flip = json_array_get(json_object_get(r, "flips"), 0);
-    buf_format(b, "Order of %zu points by %s over %zu templates and seeds: Kendall's tau %.2f "
-               "[%.2f, %.2f], ", x->systems, rec_text(r, "metric"), x->places,
-               rec_number(r, "tau"), rec_number(r, "lo"), rec_number(r, "hi"));
+    const json_t *flip = json_array_get(json_object_get(record, "flips"), 0);
+    buf_format(text, "Order of %zu points by %s over %zu templates and seeds: Kendall's tau %.2f "
+               "[%.2f, %.2f], ", ranking->systems, rec_text(record, "metric"), ranking->places,
+               rec_number(record, "tau"), rec_number(record, "lo"), rec_number(record, "hi"));
     if (flip)
-        buf_format(b, "it flips: %s is better than %s with %s and worse with %s.",
+        buf_format(text, "it flips: %s is better than %s with %s and worse with %s.",
                    rec_text(flip, "first"), rec_text(flip, "second"),
                    name_at(json_object_get(flip, "first_better"), 0),
                    name_at(json_object_get(flip, "second_better"), 0));
     else
-        buf_text(b, *verdict == 'H' ? "it holds." : "not shown to hold.");
+        buf_text(text, *verdict == 'H' ? "it holds." : "not shown to hold.");
 }
 
-static json_t *record_of(const struct field *f, const struct pooled_kind *kind, size_t left_out,
+static json_t *record_of(const struct field *field, const struct pooled_kind *kind, size_t left_out,
                          const json_t *names)
 {
-    const size_t systems = json_array_size(f->systems), places = json_array_size(f->at);
-    const size_t n = systems * places * json_array_size(f->ids);
+    const size_t systems = json_array_size(field->systems), places = json_array_size(field->at);
+    const size_t n = systems * places * json_array_size(field->ids);
     double *num = mem_zero(2 * n, sizeof *num), *work = mem_zero(2 * n, sizeof *work);
     signed char *shown = mem_zero(systems * systems * places, 1);
-    const struct ranking x = fill(f, kind, num, num + n);
-    const struct ranking_found found = ranking_find(&x, LEVEL, shown, work);
+    const struct ranking ranking = fill(field, kind, num, num + n);
+    const struct ranking_found found = ranking_find(&ranking, LEVEL, shown, work);
     const char *verdict = found.flips ? "FLIPS" : found.lo >= 1 ? "HOLDS" : "UNDECIDED";
     struct buf text = {0};
     json_t *labels = json_array();
     for (size_t i = 0; i < systems; i++)
-        json_array_append(labels, json_object_get(names, name_at(f->systems, i)));
-    json_t *r = json_pack("{s:s, s:f, s:f, s:f, s:f, s:s, s:o, s:O, s:o}", "metric", kind->name,
-                          "tau", found.tau, "lo", found.lo, "hi", found.hi, "level", LEVEL,
-                          "verdict", verdict, "systems", labels, "places", f->at, "flips",
-                          flips_of(f, shown, names));
-    rec_set_int(r, "n", (int64_t)x.prompts);
-    rec_set_int(r, "left_out", (int64_t)left_out);
-    say(&text, r, &x, verdict);
-    json_object_set_new(r, "text", json_string(text.data));
+        json_array_append(labels, json_object_get(names, name_at(field->systems, i)));
+    json_t *record = json_pack("{s:s, s:f, s:f, s:f, s:f, s:s, s:o, s:O, s:o}", "metric",
+                               kind->name, "tau", found.tau, "lo", found.lo, "hi", found.hi,
+                               "level", LEVEL, "verdict", verdict, "systems", labels, "places",
+                               field->at, "flips", flips_of(field, shown, names));
+    rec_set_int(record, "n", (int64_t)ranking.prompts);
+    rec_set_int(record, "left_out", (int64_t)left_out);
+    say(&text, record, &ranking, verdict);
+    json_object_set_new(record, "text", json_string(text.data));
     buf_free(&text);
     free(shown);
     free(work);
     free(num);
-    return r;
+    return record;
 }
 
 json_t *rankings_of(const json_t *qualities)
 {
     json_t *tree = json_object(), *names = json_object(), *list = json_array();
     json_t *metrics = json_array();
-    const json_t *r;
+    const json_t *record;
     size_t i;
-    json_array_foreach(qualities, i, r)
-        add(tree, names, r);
+    json_array_foreach(qualities, i, record)
+        add(tree, names, record);
     put_keys(metrics, tree);
-    json_array_foreach(metrics, i, r) {
-        const char *metric = json_string_value(r);
+    json_array_foreach(metrics, i, record) {
+        const char *metric = json_string_value(record);
         json_t *of = json_object_get(tree, metric);
         struct pooled_kind kind = pooled_of(metric);
         kind.higher = kind.higher < 0 ? !json_object_get(of, "") : kind.higher;
         json_object_del(of, "");
         spread(of);
-        struct field f = {of, json_array(), json_array(), json_array()};
-        find_common(&f);
-        if (json_array_size(f.systems) > 1 && json_array_size(f.at) > 1 && json_array_size(f.ids))
-            json_array_append_new(list, record_of(&f, &kind, json_object_size(of) -
-                                                  json_array_size(f.at), names));
-        json_decref(f.systems);
-        json_decref(f.at);
-        json_decref(f.ids);
+        struct field field = {of, json_array(), json_array(), json_array()};
+        find_common(&field);
+        if (json_array_size(field.systems) > 1 && json_array_size(field.at) > 1 &&
+            json_array_size(field.ids))
+            json_array_append_new(list, record_of(&field, &kind, json_object_size(of) -
+                                                  json_array_size(field.at), names));
+        json_decref(field.systems);
+        json_decref(field.at);
+        json_decref(field.ids);
     }
     json_decref(metrics);
     json_decref(names);

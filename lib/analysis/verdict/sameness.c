@@ -9,28 +9,28 @@
 #include "lib/base/mem.h"
 #include "lib/record/rec.h"
 
-static int is_answer(const json_t *r)
+static int is_answer(const json_t *record)
 {
-    const char *status = rec_text(r, "status");
-    return !rec_is(r, "phase", "warmup") && (!status || !strcmp(status, "ok")) &&
-           rec_text(r, "id") && rec_text(r, "model");
+    const char *status = rec_text(record, "status");
+    return !rec_is(record, "phase", "warmup") && (!status || !strcmp(status, "ok")) &&
+           rec_text(record, "id") && rec_text(record, "model");
 }
 
-static char *key_of(const json_t *r, int by_prompt)
+static char *key_of(const json_t *record, int by_prompt)
 {
-    const char *point = rec_text(r, "config");
-    return mem_format("%s\n%s\n%s", rec_text(r, "model"), by_prompt || !point ? "" : point,
-                      rec_text(r, "id"));
+    const char *point = rec_text(record, "config");
+    return mem_format("%s\n%s\n%s", rec_text(record, "model"), by_prompt || !point ? "" : point,
+                      rec_text(record, "id"));
 }
 
 /* 1: all answers of the model are of one point. */
 static int is_single(const json_t *base, const char *model)
 {
-    const json_t *r, *first = NULL;
+    const json_t *record, *first = NULL;
     size_t i;
-    json_array_foreach(base, i, r) {
-        const json_t *point = json_object_get(r, "config");
-        if (!is_answer(r) || !rec_is(r, "model", model))
+    json_array_foreach(base, i, record) {
+        const json_t *point = json_object_get(record, "config");
+        if (!is_answer(record) || !rec_is(record, "model", model))
             continue;
         if (first && !json_equal(first, point))
             return 0;
@@ -42,12 +42,12 @@ static int is_single(const json_t *base, const char *model)
 /* {key: token ids} of the answers of a model. */
 static json_t *index_of(const json_t *base, const char *model, int by_prompt)
 {
-    json_t *index = json_object(), *r;
+    json_t *index = json_object(), *record;
     size_t i;
-    json_array_foreach(base, i, r)
-        if (is_answer(r) && rec_is(r, "model", model)) {
-            char *key = key_of(r, by_prompt);
-            json_object_set(index, key, json_object_get(r, "token_ids"));
+    json_array_foreach(base, i, record)
+        if (is_answer(record) && rec_is(record, "model", model)) {
+            char *key = key_of(record, by_prompt);
+            json_object_set(index, key, json_object_get(record, "token_ids"));
             free(key);
         }
     return index;
@@ -55,11 +55,11 @@ static json_t *index_of(const json_t *base, const char *model, int by_prompt)
 
 static const char *device_in(const json_t *records, const char *model)
 {
-    const json_t *r;
+    const json_t *record;
     size_t i;
-    json_array_foreach(records, i, r)
-        if (rec_is(r, "model", model) && rec_text(r, "device"))
-            return rec_text(r, "device");
+    json_array_foreach(records, i, record)
+        if (rec_is(record, "model", model) && rec_text(record, "device"))
+            return rec_text(record, "device");
     return "";
 }
 
@@ -69,12 +69,12 @@ static json_t *judge_model(const json_t *base, const json_t *run, const json_t *
     const char *here = device_in(base, model), *there = rec_text(first, "device");
     const char *dtype = rec_text(first, "dtype");
     const int by_prompt = is_single(base, model), is_other = there && strcmp(here, there);
-    json_t *index = index_of(base, model, by_prompt), *c = json_object(), *r;
+    json_t *index = index_of(base, model, by_prompt), *cell = json_object(), *record;
     size_t i, all = 0, same = 0, ids = 0;
-    json_array_foreach(run, i, r)
-        if (is_answer(r) && rec_is(r, "model", model)) {
-            char *key = key_of(r, by_prompt);
-            const json_t *mine = json_object_get(r, "token_ids");
+    json_array_foreach(run, i, record)
+        if (is_answer(record) && rec_is(record, "model", model)) {
+            char *key = key_of(record, by_prompt);
+            const json_t *mine = json_object_get(record, "token_ids");
             const json_t *of = json_object_get(index, key);
             all++;
             ids += json_array_size(mine);
@@ -85,27 +85,27 @@ static json_t *judge_model(const json_t *base, const json_t *run, const json_t *
     char *text = mem_format("%s: %zu of %zu generations identical%s (%s, %s, %zu ids)",
                             arch ? arch : "model", same, all, on, model,
                             dtype ? dtype : "any dtype", ids);
-    json_object_set_new(c, "check", json_string("ids"));
-    rec_copy(c, "arch", first, "arch");
-    rec_copy(c, "model", first, "model");
-    rec_set_int(c, "records", (int64_t)all);
-    rec_set_int(c, "identical", (int64_t)same);
-    rec_set_flag(c, "pass", all && (double)same >= least * (double)all, NULL);
-    json_object_set_new(c, "text", json_string(text));
+    json_object_set_new(cell, "check", json_string("ids"));
+    rec_copy(cell, "arch", first, "arch");
+    rec_copy(cell, "model", first, "model");
+    rec_set_int(cell, "records", (int64_t)all);
+    rec_set_int(cell, "identical", (int64_t)same);
+    rec_set_flag(cell, "pass", all && (double)same >= least * (double)all, NULL);
+    json_object_set_new(cell, "text", json_string(text));
     json_decref(index);
     free(on);
     free(text);
-    return c;
+    return cell;
 }
 
 json_t *sameness_judge(const json_t *base, const json_t *run, double least)
 {
-    json_t *checks = json_array(), *met = json_object(), *r;
+    json_t *checks = json_array(), *met = json_object(), *record;
     size_t i;
-    json_array_foreach(run, i, r)
-        if (is_answer(r) && !json_object_get(met, rec_text(r, "model"))) {
-            json_object_set_new(met, rec_text(r, "model"), json_true());
-            json_array_append_new(checks, judge_model(base, run, r, least));
+    json_array_foreach(run, i, record)
+        if (is_answer(record) && !json_object_get(met, rec_text(record, "model"))) {
+            json_object_set_new(met, rec_text(record, "model"), json_true());
+            json_array_append_new(checks, judge_model(base, run, record, least));
         }
     json_decref(met);
     return checks;

@@ -14,14 +14,14 @@
 static const char WALL[] = "e2e_ns", CPU[] = "cpu_ns";
 static const double SURE = 0.001; /* p of a slow-down: one false alarm in 2,000 equal builds */
 
-static int is_wall(const json_t *r)
+static int is_wall(const json_t *record)
 {
-    return rec_is(r, "metric", WALL);
+    return rec_is(record, "metric", WALL);
 }
 
-static const char *arch_of(const json_t *r)
+static const char *arch_of(const json_t *record)
 {
-    const char *arch = rec_text(r, "arch");
+    const char *arch = rec_text(record, "arch");
     return arch ? arch : "";
 }
 
@@ -35,12 +35,12 @@ static int by_clock_and_model(const void *a, const void *b)
 /* The first comparison of this setting with the clock and the model of `like`. */
 static const json_t *find_party(const json_t *comparisons, const char *setting, const json_t *like)
 {
-    const json_t *r;
+    const json_t *record;
     size_t i;
-    json_array_foreach(comparisons, i, r)
-        if (rec_is(r, "setting", setting) && rec_is(r, "effect", "ratio") &&
-            !by_clock_and_model(&r, &like))
-            return r;
+    json_array_foreach(comparisons, i, record)
+        if (rec_is(record, "setting", setting) && rec_is(record, "effect", "ratio") &&
+            !by_clock_and_model(&record, &like))
+            return record;
     return NULL;
 }
 
@@ -54,57 +54,57 @@ static json_t *side_of(const json_t *comparison)
 }
 
 /* Appends v with at most three decimals: "1.005", "1.01", "1". */
-static void put_rounded(struct buf *b, double v)
+static void put_rounded(struct buf *buffer, double v)
 {
     char *text = mem_format("%.3f", v);
     size_t n = strlen(text);
     while (text[n - 1] == '0')
         n--;
     n -= text[n - 1] == '.';
-    buf_put(b, text, n);
+    buf_put(buffer, text, n);
     free(text);
 }
 
 /* Appends "ratio 1.005 [0.99, 1.02] over 12 launches", or why there is none. */
-static void put_ratio(struct buf *b, const json_t *twin)
+static void put_ratio(struct buf *text, const json_t *twin)
 {
     const double value = rec_number(twin, "value"), lo = rec_number(twin, "lo");
     const char *why = rec_text(twin, "lo_reason");
-    buf_text(b, isnan(value) ? "no ratio" : "ratio ");
+    buf_text(text, isnan(value) ? "no ratio" : "ratio ");
     if (!isnan(value))
-        put_rounded(b, value);
+        put_rounded(text, value);
     if (isnan(lo))
-        buf_format(b, "%s (%s)", isnan(value) ? "" : " without interval", why ? why : "none");
+        buf_format(text, "%s (%s)", isnan(value) ? "" : " without interval", why ? why : "none");
     else {
-        buf_text(b, " [");
-        put_rounded(b, lo);
-        buf_text(b, ", ");
-        put_rounded(b, rec_number(twin, "hi"));
-        buf_text(b, "]");
+        buf_text(text, " [");
+        put_rounded(text, lo);
+        buf_text(text, ", ");
+        put_rounded(text, rec_number(twin, "hi"));
+        buf_text(text, "]");
     }
-    buf_format(b, " over %lld launches", (long long)rec_int(twin, "launches", 0));
+    buf_format(text, " over %lld launches", (long long)rec_int(twin, "launches", 0));
 }
 
 static void put_sentence(json_t *check, const json_t *twin, double factor)
 {
-    struct buf b = {0};
+    struct buf text = {0};
     const double wanted = rec_number(twin, "launches_to_decide");
-    buf_format(&b, "self-test by %s time: %s against itself is %s, ",
+    buf_format(&text, "self-test by %s time: %s against itself is %s, ",
                is_wall(twin) ? "elapsed" : "processor", rec_text(check, "model"),
                rec_text(check, "verdict"));
-    put_ratio(&b, twin);
+    put_ratio(&text, twin);
     if (!isnan(wanted))
-        buf_format(&b, "; about %.0f launches would decide", wanted);
-    buf_format(&b, "; the added slowdown of %ld %% was %s", lround((factor - 1) * 100),
+        buf_format(&text, "; about %.0f launches would decide", wanted);
+    buf_format(&text, "; the added slowdown of %ld %% was %s", lround((factor - 1) * 100),
                rec_text(check, "handicap"));
-    json_object_set_new(check, "text", json_string(b.data));
-    buf_free(&b);
+    json_object_set_new(check, "text", json_string(text.data));
+    buf_free(&text);
 }
 
 /* The first word of the config of a comparison: the name of the model. */
-static json_t *name_of(const json_t *r)
+static json_t *name_of(const json_t *record)
 {
-    const char *config = rec_text(r, "config"), *end = config ? strchr(config, ' ') : NULL;
+    const char *config = rec_text(record, "config"), *end = config ? strchr(config, ' ') : NULL;
     return end ? json_stringn(config, (size_t)(end - config)) : json_string(config ? config : "");
 }
 
@@ -112,33 +112,34 @@ static json_t *check_of(const json_t *twin, const json_t *slow, double factor)
 {
     const char *verdict = rec_text(twin, "verdict");
     const int is_found = rec_is(slow, "verdict", "SLOWER");
-    json_t *r = json_pack("{s:s}", "check", "same");
-    rec_copy(r, "metric", twin, "metric");
-    json_object_set_new(r, "model", name_of(twin));
-    rec_copy(r, "arch", twin, "arch");
-    json_object_set_new(r, "factor", json_real(factor));
-    rec_copy(r, "launches", twin, "launches");
-    json_object_set_new(r, "twin", side_of(twin));
-    json_object_set_new(r, "slowed", side_of(slow));
-    json_object_set_new(r, "verdict", json_string(verdict ? verdict : "UNDECIDED"));
-    rec_copy(r, "zone", twin, "zone");
-    rec_copy(r, "launches_to_decide", twin, "launches_to_decide");
-    rec_copy(r, "stop_reason", twin, "stop_reason");
-    json_object_set_new(r, "handicap", json_string(is_found ? "FOUND" : "MISSED"));
-    json_object_set_new(r, "pass", json_boolean(is_found && rec_is(r, "verdict", "SAME")));
-    put_sentence(r, twin, factor);
-    return r;
+    json_t *record = json_pack("{s:s}", "check", "same");
+    rec_copy(record, "metric", twin, "metric");
+    json_object_set_new(record, "model", name_of(twin));
+    rec_copy(record, "arch", twin, "arch");
+    json_object_set_new(record, "factor", json_real(factor));
+    rec_copy(record, "launches", twin, "launches");
+    json_object_set_new(record, "twin", side_of(twin));
+    json_object_set_new(record, "slowed", side_of(slow));
+    json_object_set_new(record, "verdict", json_string(verdict ? verdict : "UNDECIDED"));
+    rec_copy(record, "zone", twin, "zone");
+    rec_copy(record, "launches_to_decide", twin, "launches_to_decide");
+    rec_copy(record, "stop_reason", twin, "stop_reason");
+    json_object_set_new(record, "handicap", json_string(is_found ? "FOUND" : "MISSED"));
+    json_object_set_new(record, "pass",
+                        json_boolean(is_found && rec_is(record, "verdict", "SAME")));
+    put_sentence(record, twin, factor);
+    return record;
 }
 
 json_t *selftest_judge(const json_t *comparisons, double factor)
 {
     const size_t all = json_array_size(comparisons);
-    const json_t **twin = mem_zero(all, sizeof *twin), *r;
+    const json_t **twin = mem_zero(all, sizeof *twin), *record;
     json_t *list = json_array();
     size_t n = 0, i;
-    json_array_foreach(comparisons, i, r)
-        if (find_party(comparisons, "twin", r) == r)
-            twin[n++] = r;
+    json_array_foreach(comparisons, i, record)
+        if (find_party(comparisons, "twin", record) == record)
+            twin[n++] = record;
     qsort(twin, n, sizeof *twin, by_clock_and_model);
     for (i = 0; i < n; i++)
         json_array_append_new(list, check_of(twin[i], find_party(comparisons, "slow", twin[i]),
@@ -149,58 +150,58 @@ json_t *selftest_judge(const json_t *comparisons, double factor)
 
 /* ---- the gate ---- */
 
-/* 1: r is the time that decides: processor time if it was recorded, else elapsed time. */
-static int decides(const json_t *comparisons, const json_t *r)
+/* 1: record is the time that decides: processor time if it was recorded, else elapsed time. */
+static int decides(const json_t *comparisons, const json_t *record)
 {
     const json_t *other;
     size_t i;
     int is_cpu_known = 0;
     json_array_foreach(comparisons, i, other)
         is_cpu_known |= rec_is(other, "metric", CPU);
-    return rec_is(r, "effect", "ratio") && rec_is(r, "metric", is_cpu_known ? CPU : WALL);
+    return rec_is(record, "effect", "ratio") && rec_is(record, "metric", is_cpu_known ? CPU : WALL);
 }
 
 /* The threshold lies halfway between equal and too slow, so both errors have the same margin. A
  * wide interval decides only if all of it is above the threshold. */
-static const char *gate_verdict(const json_t *r, double limit)
+static const char *gate_verdict(const json_t *record, double limit)
 {
-    const double lo = rec_number(r, "lo"), hi = rec_number(r, "hi"), threshold = 1 + limit / 2;
-    const int is_sure = rec_number(r, "p") < SURE;
+    const double lo = rec_number(record, "lo"), hi = rec_number(record, "hi"),
+    threshold = 1 + limit / 2; const int is_sure = rec_number(record, "p") < SURE;
     if (is_sure && lo > threshold)
         return "SLOWER";
     if (isnan(lo) || isnan(hi) || log(hi / lo) / 2 > log(threshold))
         return "UNDECIDED";
-    return is_sure && rec_number(r, "value") > threshold ? "SLOWER" : "NOT SLOWER";
+    return is_sure && rec_number(record, "value") > threshold ? "SLOWER" : "NOT SLOWER";
 }
 
-static json_t *gate_one(const json_t *r, double limit)
+static json_t *gate_one(const json_t *record, double limit)
 {
-    struct buf b = {0};
-    const char *verdict = gate_verdict(r, limit);
+    struct buf text = {0};
+    const char *verdict = gate_verdict(record, limit);
     json_t *check = json_pack("{s:s, s:s}", "check", "gate", "verdict", verdict);
-    json_t *name = name_of(r);
+    json_t *name = name_of(record);
     json_object_set_new(check, "pass",
                         *verdict == 'U' ? json_null() : json_boolean(*verdict == 'N'));
-    buf_format(&b, "gate of %g %% by %s time: %s is %s, ", limit * 100,
-               is_wall(r) ? "elapsed" : "processor", json_string_value(name), verdict);
-    put_ratio(&b, r);
+    buf_format(&text, "gate of %g %% by %s time: %s is %s, ", limit * 100,
+               is_wall(record) ? "elapsed" : "processor", json_string_value(name), verdict);
+    put_ratio(&text, record);
     json_object_set_new(check, "model", name);
-    rec_copy(check, "metric", r, "metric");
+    rec_copy(check, "metric", record, "metric");
     json_object_set_new(check, "factor", json_real(1 + limit));
-    rec_copy(check, "launches", r, "launches");
-    json_object_set_new(check, "twin", side_of(r));
-    json_object_set_new(check, "text", json_string(b.data));
-    buf_free(&b);
+    rec_copy(check, "launches", record, "launches");
+    json_object_set_new(check, "twin", side_of(record));
+    json_object_set_new(check, "text", json_string(text.data));
+    buf_free(&text);
     return check;
 }
 
 json_t *selftest_gate(const json_t *comparisons, double limit)
 {
     json_t *list = json_array();
-    const json_t *r;
+    const json_t *record;
     size_t i;
-    json_array_foreach(comparisons, i, r)
-        if (decides(comparisons, r))
-            json_array_append_new(list, gate_one(r, limit));
+    json_array_foreach(comparisons, i, record)
+        if (decides(comparisons, record))
+            json_array_append_new(list, gate_one(record, limit));
     return list;
 }

@@ -10,53 +10,53 @@
 #include "lib/analysis/words/display.h"
 #include "lib/record/rec.h"
 
-static int is_same(const json_t *r, const char *key, const char *expected)
+static int is_same(const json_t *record, const char *key, const char *expected)
 {
-    const char *got = rec_text(r, key);
+    const char *got = rec_text(record, key);
     return !got || !expected || !strcmp(got, expected);
 }
 
-static double batch_of(const json_t *r)
+static double batch_of(const json_t *record)
 {
-    double batch = rec_number(r, "batch");
+    double batch = rec_number(record, "batch");
     return isnan(batch) ? 1 : batch;
 }
 
-const json_t *verdict_find(const struct runset *s, const char *name, double batch,
+const json_t *verdict_find(const struct runset *set, const char *name, double batch,
                            const char *quality, const char *series)
 {
     size_t i;
-    const json_t *r;
-    json_array_foreach(runset_kind(s, "crossover"), i, r) {
-        const char *got = rec_text(r, "name");
-        double b = batch_of(r);
+    const json_t *record;
+    json_array_foreach(runset_kind(set, "crossover"), i, record) {
+        const char *got = rec_text(record, "name");
+        double b = batch_of(record);
         if (got && !strcmp(got, name) && b >= batch && b <= batch &&
-            is_same(r, "quality_metric", quality) && is_same(r, "series", series))
-            return r;
+            is_same(record, "quality_metric", quality) && is_same(record, "series", series))
+            return record;
     }
     return NULL;
 }
 
-static int exists(const json_t *r)
+static int exists(const json_t *record)
 {
-    return json_is_true(json_object_get(r, "exists"));
+    return json_is_true(json_object_get(record, "exists"));
 }
 
-static const char *over_of(const json_t *r)
+static const char *over_of(const json_t *record)
 {
-    const char *over = rec_text(r, "over");
+    const char *over = rec_text(record, "over");
     return over ? over : "steps";
 }
 
-double verdict_at(const json_t *r)
+double verdict_at(const json_t *record)
 {
-    double at = rec_number(r, "at");
-    return isnan(at) ? rec_number(r, "steps") : at;
+    double at = rec_number(record, "at");
+    return isnan(at) ? rec_number(record, "steps") : at;
 }
 
-const char *verdict_unit(const json_t *r, int is_long)
+const char *verdict_unit(const json_t *record, int is_long)
 {
-    const char *over = over_of(r);
+    const char *over = over_of(record);
     return !is_long                 ? over
            : !strcmp(over, "steps")  ? "denoising steps"
            : !strcmp(over, "passes") ? "denoising passes"
@@ -66,82 +66,82 @@ const char *verdict_unit(const json_t *r, int is_long)
 }
 
 /* The least and the most measured work of the series. */
-static void range_of(const struct runset *s, const json_t *r, double *least, double *most)
+static void range_of(const struct runset *set, const json_t *record, double *least, double *most)
 {
-    const char *series = rec_text(r, "series"), *point;
+    const char *series = rec_text(record, "series"), *point;
     size_t i;
-    json_t *p;
+    json_t *part;
     *least = *most = (double)NAN;
-    const json_t *list = json_object_get(r, "points");
-    json_array_foreach(list ? list : json_object_get(r, "cells"), i, p) {
-        *least = fmin(*least, rec_number(p, "at"));
-        *most = fmax(*most, rec_number(p, "at"));
+    const json_t *list = json_object_get(record, "points");
+    json_array_foreach(list ? list : json_object_get(record, "cells"), i, part) {
+        *least = fmin(*least, rec_number(part, "at"));
+        *most = fmax(*most, rec_number(part, "at"));
     }
     if (!isnan(*least) || !series)
         return;
-    json_object_foreach(s->configs, point, p) {
-        const char *of = rec_text(p, "series");
+    json_object_foreach(set->configs, point, part) {
+        const char *of = rec_text(part, "series");
         if (!of || strcmp(of, series))
             continue;
-        *least = fmin(*least, rec_number(p, over_of(r)));
-        *most = fmax(*most, rec_number(p, over_of(r)));
+        *least = fmin(*least, rec_number(part, over_of(record)));
+        *most = fmax(*most, rec_number(part, over_of(record)));
     }
 }
 
-static void put_bound(struct buf *b, char sign, double v)
+static void put_bound(struct buf *text, char sign, double v)
 {
     if (isfinite(v))
-        buf_format(b, "%c%.4g", sign, v);
+        buf_format(text, "%c%.4g", sign, v);
     else
-        buf_text(b, sign == '<' ? "less" : "more");
+        buf_text(text, sign == '<' ? "less" : "more");
 }
 
-static int put_end(struct buf *b, const struct runset *s, const json_t *r, const char *key,
-                   const char *censored)
+static int put_end(struct buf *text, const struct runset *set, const json_t *record,
+                   const char *key, const char *censored)
 {
     double least, most;
-    range_of(s, r, &least, &most);
-    const char *side = rec_text(r, censored);
-    double v = rec_number(r, key);
-    if (isfinite(v))
-        display_digits(b, v);
+    range_of(set, record, &least, &most);
+    const char *side = rec_text(record, censored);
+    double value = rec_number(record, key);
+    if (isfinite(value))
+        display_digits(text, value);
     else if (side && !strcmp(side, "below"))
-        put_bound(b, '<', least);
+        put_bound(text, '<', least);
     else if (side)
-        put_bound(b, '>', most);
+        put_bound(text, '>', most);
     else
         return 0;
     return 1;
 }
 
-void verdict_place(struct buf *b, const struct runset *s, const json_t *crossover)
+void verdict_place(struct buf *text, const struct runset *set, const json_t *crossover)
 {
     if (!exists(crossover)) {
-        buf_text(b, "none");
+        buf_text(text, "none");
         return;
     }
-    display_digits(b, verdict_at(crossover));
+    display_digits(text, verdict_at(crossover));
     struct buf lo = {0}, hi = {0};
-    if (put_end(&lo, s, crossover, "lo", "lo_censored") &&
-        put_end(&hi, s, crossover, "hi", "hi_censored"))
-        buf_format(b, " [%s, %s]", lo.data, hi.data);
+    if (put_end(&lo, set, crossover, "lo", "lo_censored") &&
+        put_end(&hi, set, crossover, "hi", "hi_censored"))
+        buf_format(text, " [%s, %s]", lo.data, hi.data);
     buf_free(&lo);
     buf_free(&hi);
 }
 
-void verdict_values(struct buf *b, const json_t *r)
+void verdict_values(struct buf *text, const json_t *record)
 {
-    const char *axis = rec_text(r, "axis");
-    const json_t *pair = json_object_get(r, "bracket_values");
-    struct buf v[2] = {{0}, {0}};
+    const char *axis = rec_text(record, "axis");
+    const json_t *pair = json_object_get(record, "bracket_values");
+    struct buf ends[2] = {{0}, {0}};
     for (size_t i = 0; i < 2; i++)
-        about_value(&v[i], json_array_get(pair, i));
-    if (axis && strcmp(axis, over_of(r)) && (v[0].len || v[1].len)) {
-        if (v[0].len && v[1].len && strcmp(v[0].data, v[1].data))
-            buf_format(b, " (%s %s to %s)", axis, v[0].data, v[1].data);
+        about_value(&ends[i], json_array_get(pair, i));
+    if (axis && strcmp(axis, over_of(record)) && (ends[0].len || ends[1].len)) {
+        if (ends[0].len && ends[1].len && strcmp(ends[0].data, ends[1].data))
+            buf_format(text, " (%s %s to %s)", axis, ends[0].data, ends[1].data);
         else
-            buf_format(b, " (%s %s)", axis, v[1].len ? v[1].data : v[0].data);
+            buf_format(text, " (%s %s)", axis, ends[1].len ? ends[1].data : ends[0].data);
     }
-    buf_free(&v[0]);
-    buf_free(&v[1]);
+    buf_free(&ends[0]);
+    buf_free(&ends[1]);
 }

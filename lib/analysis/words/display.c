@@ -97,30 +97,30 @@ int display_lower_is_better(const char *metric, const char *direction)
     return 0;
 }
 
-void display_clean(struct buf *b, const char *s, size_t max)
+void display_clean(struct buf *text, const char *bytes, size_t max)
 {
-    for (size_t chars = 0; s && *s; chars++) {
+    for (size_t chars = 0; bytes && *bytes; chars++) {
         if (chars == max) {
-            buf_text(b, "…");
+            buf_text(text, "…");
             return;
         }
         int shown;
-        size_t n = plain_next(s, &shown);
+        size_t n = plain_next(bytes, &shown);
         if (shown)
-            buf_put(b, s, n);
+            buf_put(text, bytes, n);
         else
-            buf_text(b, "\xEF\xBF\xBD");
-        s += n;
+            buf_text(text, "\xEF\xBF\xBD");
+        bytes += n;
     }
 }
 
-char *display_cleaned(const char *s, size_t max)
+char *display_cleaned(const char *text, size_t max)
 {
-    struct buf b = {0};
-    buf_reserve(&b, 1);
-    b.data[b.len] = 0;
-    display_clean(&b, s, max);
-    return b.data;
+    struct buf buffer = {0};
+    buf_reserve(&buffer, 1);
+    buffer.data[buffer.len] = 0;
+    display_clean(&buffer, text, max);
+    return buffer.data;
 }
 
 int display_ends_with(const char *metric, const char *suffix)
@@ -131,15 +131,15 @@ int display_ends_with(const char *metric, const char *suffix)
 
 struct display_scale display_scale(const char *metric, double typical)
 {
-    double v = fabs(typical);
+    double size = fabs(typical);
     if (strstr(metric, "_ns"))
-        return v >= 1e9   ? (struct display_scale){1e9, "s"}
-               : v >= 1e6 ? (struct display_scale){1e6, "ms"}
-               : v >= 1e3 ? (struct display_scale){1e3, "µs"}
+        return size >= 1e9   ? (struct display_scale){1e9, "s"}
+               : size >= 1e6 ? (struct display_scale){1e6, "ms"}
+               : size >= 1e3 ? (struct display_scale){1e3, "µs"}
                           : (struct display_scale){1, "ns"};
     if (display_ends_with(metric, "_bytes"))
-        return v >= 1024.0 * 1024 * 1024 ? (struct display_scale){1024.0 * 1024 * 1024, "GiB"}
-               : v >= 1024.0 * 1024      ? (struct display_scale){1024.0 * 1024, "MiB"}
+        return size >= 1024.0 * 1024 * 1024 ? (struct display_scale){1024.0 * 1024 * 1024, "GiB"}
+               : size >= 1024.0 * 1024      ? (struct display_scale){1024.0 * 1024, "MiB"}
                                          : (struct display_scale){1024, "KiB"};
     if (display_ends_with(metric, "_flops_per_s"))
         return (struct display_scale){1e9, "GFLOP/s"};
@@ -156,37 +156,37 @@ struct display_scale display_scale(const char *metric, double typical)
     return (struct display_scale){1, ""};
 }
 
-void display_digits(struct buf *b, double v)
+void display_digits(struct buf *text, double v)
 {
     double a = fabs(v);
     if (!isfinite(v))
-        buf_text(b, "–");
+        buf_text(text, "–");
     else if (a != 0 && (a < 1e-3 || a >= 1e7)) /* exact: zero has no magnitude */
-        buf_format(b, "%.3g", v);
+        buf_format(text, "%.3g", v);
     else if (v >= rint(v) && v <= rint(v)) /* a whole number */
-        buf_format(b, "%.0f", v);
+        buf_format(text, "%.0f", v);
     else
-        buf_format(b, "%.*f", a >= 100 ? 0 : a >= 10 ? 1 : a >= 1 ? 2 : 3, v);
+        buf_format(text, "%.*f", a >= 100 ? 0 : a >= 10 ? 1 : a >= 1 ? 2 : 3, v);
 }
 
-void display_value(struct buf *b, const char *metric, double value)
+void display_value(struct buf *text, const char *metric, double value)
 {
-    display_interval(b, metric, value, NAN, NAN);
+    display_interval(text, metric, value, NAN, NAN);
 }
 
-void display_interval(struct buf *b, const char *metric, double value, double lo, double hi)
+void display_interval(struct buf *text, const char *metric, double value, double lo, double hi)
 {
-    struct display_scale s = display_scale(metric, value);
-    display_digits(b, value / s.divide);
+    struct display_scale scale = display_scale(metric, value);
+    display_digits(text, value / scale.divide);
     if (!isfinite(value))
         return;
     if (isfinite(lo) && isfinite(hi)) {
-        buf_text(b, " [");
-        display_digits(b, lo / s.divide);
-        buf_text(b, ", ");
-        display_digits(b, hi / s.divide);
-        buf_text(b, "]");
+        buf_text(text, " [");
+        display_digits(text, lo / scale.divide);
+        buf_text(text, ", ");
+        display_digits(text, hi / scale.divide);
+        buf_text(text, "]");
     }
-    if (*s.unit)
-        buf_format(b, " %s", s.unit);
+    if (*scale.unit)
+        buf_format(text, " %s", scale.unit);
 }

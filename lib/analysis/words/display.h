@@ -5,11 +5,11 @@
 
 #include "lib/base/buf.h"
 
-/* Appends `s` (NULL: nothing), with control characters, bidirectional overrides and characters that
- * XML forbids replaced by U+FFFD, cut after `max` characters with an ellipsis. */
-void display_clean(struct buf *b, const char *s, size_t max);
+/* Appends `bytes` (NULL: nothing), with control characters, bidirectional overrides and characters
+ * that XML forbids replaced by U+FFFD, cut after `max` characters with an ellipsis. */
+void display_clean(struct buf *text, const char *bytes, size_t max);
 /* The same as a new string; the caller frees. */
-char *display_cleaned(const char *s, size_t max);
+char *display_cleaned(const char *text, size_t max);
 
 /* 1: the name of the metric has this suffix (_bytes, _per_s, ...). */
 int display_ends_with(const char *metric, const char *suffix);
@@ -23,11 +23,11 @@ struct display_scale {
 struct display_scale display_scale(const char *metric, double typical);
 
 /* Appends "12.3 ms"; "-" for NaN. */
-void display_value(struct buf *b, const char *metric, double value);
+void display_value(struct buf *text, const char *metric, double value);
 /* Appends "12.3 [11.9, 12.8] ms"; without the bracket if an end is NaN. */
-void display_interval(struct buf *b, const char *metric, double value, double lo, double hi);
+void display_interval(struct buf *text, const char *metric, double value, double lo, double hi);
 /* Appends v with three or more significant digits, without an exponent where that is readable. */
-void display_digits(struct buf *b, double v);
+void display_digits(struct buf *text, double v);
 
 /* "end-to-end latency" for e2e_ns, ...; an unknown name is returned as it is. Borrowed. */
 const char *display_metric_name(const char *metric);
