@@ -8,13 +8,13 @@
 #include "lib/analysis/words/display.h"
 #include "lib/record/rec.h"
 
-const json_t *claims_find(const struct runset *s, const char *name, const char *key)
+const json_t *claims_find(const struct runset *set, const char *name, const char *key)
 {
     size_t i;
-    const json_t *r;
-    json_array_foreach(runset_kind(s, "claim"), i, r)
-        if (rec_is(r, "name", name) && (!key || rec_is(r, "key", key)))
-            return r;
+    const json_t *record;
+    json_array_foreach(runset_kind(set, "claim"), i, record)
+        if (rec_is(record, "name", name) && (!key || rec_is(record, "key", key)))
+            return record;
     return NULL;
 }
 
@@ -29,13 +29,13 @@ int claims_is_decided(const json_t *claim)
     return json_is_true(json_object_get(claim, "decided"));
 }
 
-int claims_times_are_null(const struct runset *s)
+int claims_times_are_null(const struct runset *set)
 {
     static const char *const reasons[] = {"disturbed", "fewer than 5 launches"};
     size_t i;
-    const json_t *r;
-    json_array_foreach(runset_kind(s, "claim"), i, r) {
-        const char *why = rec_text(r, "clock") ? rec_text(r, "value_reason") : NULL;
+    const json_t *record;
+    json_array_foreach(runset_kind(set, "claim"), i, record) {
+        const char *why = rec_text(record, "clock") ? rec_text(record, "value_reason") : NULL;
         for (size_t k = 0; why && k < sizeof reasons / sizeof *reasons; k++)
             if (!strncmp(why, reasons[k], strlen(reasons[k])))
                 return 1;
@@ -43,49 +43,49 @@ int claims_times_are_null(const struct runset *s)
     return 0;
 }
 
-int claims_allow_figure(const struct runset *s, const char *name)
+int claims_allow_figure(const struct runset *set, const char *name)
 {
     static const char *const ratios[] = {"methods", "ratio"};
     for (size_t i = 0; i < sizeof ratios / sizeof *ratios; i++)
         if (!strncmp(name, ratios[i], strlen(ratios[i])))
-            return !claims_times_are_null(s);
+            return !claims_times_are_null(set);
     return 1;
 }
 
-int claims_are_of_processor(const struct runset *s)
+int claims_are_of_processor(const struct runset *set)
 {
     size_t i;
-    const json_t *r;
-    json_array_foreach(runset_kind(s, "claim"), i, r)
-        if (rec_text(r, "clock"))
-            return rec_is(r, "clock", "cpu");
+    const json_t *record;
+    json_array_foreach(runset_kind(set, "claim"), i, record)
+        if (rec_text(record, "clock"))
+            return rec_is(record, "clock", "cpu");
     return 0;
 }
 
-const json_t *claims_equal_quality(const struct runset *s, size_t k)
+const json_t *claims_equal_quality(const struct runset *set, size_t k)
 {
     size_t i;
-    const json_t *r;
-    json_array_foreach(runset_kind(s, "claim"), i, r)
-        if (rec_is(r, "name", "crossing") && rec_is(r, "key", "X_q") &&
-            json_is_true(json_object_get(r, "primary")) && rec_text(r, "quality_metric") &&
-            k-- == 0)
-            return r;
+    const json_t *record;
+    json_array_foreach(runset_kind(set, "claim"), i,
+                       record) if (rec_is(record, "name", "crossing") &&
+                                   rec_is(record, "key", "X_q") &&
+                                   json_is_true(json_object_get(record, "primary")) &&
+                                   rec_text(record, "quality_metric") && k-- == 0) return record;
     return NULL;
 }
 
-void claims_margin(struct buf *b, const json_t *x)
+void claims_margin(struct buf *text, const json_t *x)
 {
     const char *task = rec_text(x, "task"), *metric = rec_text(x, "quality_metric");
     double margin = rec_number(x, "margin");
     int is_share = metric && !strncmp(metric, "accuracy", strlen("accuracy"));
-    buf_text(b, metric ? display_metric_name(metric) : "quality");
-    buf_format(b, "%s%s", task ? " on " : "", task ? task : "");
+    buf_text(text, metric ? display_metric_name(metric) : "quality");
+    buf_format(text, "%s%s", task ? " on " : "", task ? task : "");
     if (isnan(margin))
         return;
-    buf_text(b, " within ");
+    buf_text(text, " within ");
     if (json_is_true(json_object_get(x, "margin_relative")) || is_share)
-        buf_format(b, "%.3g %s", 100 * margin, is_share ? "points" : "%");
+        buf_format(text, "%.3g %s", 100 * margin, is_share ? "points" : "%");
     else
-        display_digits(b, margin);
+        display_digits(text, margin);
 }

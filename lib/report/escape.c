@@ -10,31 +10,31 @@
 
 struct escape_pair { const char *from, *to; };
 
-/* Copies s; a `from` of the table is replaced by its `to`. */
-static void replace(struct buf *b, const char *s, const struct escape_pair *words)
+/* Copies bytes; a `from` of the table is replaced by its `to`. */
+static void replace(struct buf *text, const char *bytes, const struct escape_pair *words)
 {
-    char *clean = display_cleaned(s, ESCAPE_MAX);
+    char *clean = display_cleaned(bytes, ESCAPE_MAX);
     for (const char *c = clean; *c;) {
-        const struct escape_pair *w = words;
-        while (w->from && strncmp(c, w->from, strlen(w->from)))
-            w++;
-        if (w->from)
-            buf_text(b, w->to);
+        const struct escape_pair *pair = words;
+        while (pair->from && strncmp(c, pair->from, strlen(pair->from)))
+            pair++;
+        if (pair->from)
+            buf_text(text, pair->to);
         else
-            buf_char(b, *c);
-        c += w->from ? strlen(w->from) : 1;
+            buf_char(text, *c);
+        c += pair->from ? strlen(pair->from) : 1;
     }
     free(clean);
 }
 
-void escape_html(struct buf *b, const char *s)
+void escape_html(struct buf *text, const char *bytes)
 {
     static const struct escape_pair words[] = {{"&", "&amp;"},  {"<", "&lt;"},  {">", "&gt;"},
                                         {"\"", "&quot;"}, {"'", "&#39;"}, {NULL, NULL}};
-    replace(b, s, words);
+    replace(text, bytes, words);
 }
 
-void escape_latex(struct buf *b, const char *s)
+void escape_latex(struct buf *text, const char *bytes)
 {
     static const struct escape_pair words[] = {
         {"\\", "\\textbackslash{}"}, {"{", "\\{"},        {"}", "\\}"},
@@ -47,60 +47,60 @@ void escape_latex(struct buf *b, const char *s)
         {"→", "$\\rightarrow$"},     {"µ", "\\textmu{}"}, {"×", "$\\times$"},
         {"“", "``"},                 {"”", "''"},         {"\xEF\xBF\xBD", "?"},
         {NULL, NULL}};
-    replace(b, s, words);
+    replace(text, bytes, words);
 }
 
 /* Every character that can mean something inside a line, and what can at its start. */
-void escape_markdown(struct buf *b, const char *s)
+void escape_markdown(struct buf *text, const char *bytes)
 {
-    char *clean = display_cleaned(s, ESCAPE_MAX);
+    char *clean = display_cleaned(bytes, ESCAPE_MAX);
     size_t digits = strspn(clean, "0123456789");
     for (const char *c = clean; *c; c++) {
         int inside = strchr("\\`*_[]<>|#&~$", *c) != NULL;
         int first = c == clean && strchr("-+=", *c);
         int number = c == clean + digits && digits && strchr(".)", *c) && (!c[1] || c[1] == ' ');
         if (inside || first || number)
-            buf_char(b, '\\');
-        buf_char(b, *c);
+            buf_char(text, '\\');
+        buf_char(text, *c);
     }
     free(clean);
 }
 
-void escape_csv(struct buf *b, const char *s)
+void escape_csv(struct buf *text, const char *bytes)
 {
-    char *clean = display_cleaned(s, ESCAPE_MAX);
+    char *clean = display_cleaned(bytes, ESCAPE_MAX);
     int quoted = strpbrk(clean, "\",") || *clean == ' ';
     if (quoted)
-        buf_char(b, '"');
+        buf_char(text, '"');
     if (*clean && strchr("=+-@", *clean))
-        buf_char(b, '\'');
-    for (const char *c = clean; *c; c++) {
-        if (*c == '"')
-            buf_char(b, '"');
-        buf_char(b, *c);
+        buf_char(text, '\'');
+    for (const char *letter = clean; *letter; letter++) {
+        if (*letter == '"')
+            buf_char(text, '"');
+        buf_char(text, *letter);
     }
     if (quoted)
-        buf_char(b, '"');
+        buf_char(text, '"');
     free(clean);
 }
 
-static void put_percent(struct buf *b, const char *s, const char *safe)
+static void put_percent(struct buf *text, const char *bytes, const char *safe)
 {
-    for (const unsigned char *c = (const unsigned char *)s; *c; c++) {
+    for (const unsigned char *c = (const unsigned char *)bytes; *c; c++) {
         if (isalnum(*c) || strchr(safe, *c))
-            buf_char(b, (char)*c);
+            buf_char(text, (char)*c);
         else
-            buf_format(b, "%%%02X", *c);
+            buf_format(text, "%%%02X", *c);
     }
 }
 
-void escape_link(struct buf *b, const char *s)
+void escape_link(struct buf *text, const char *bytes)
 {
-    put_percent(b, s, "-._~/,=+@");
+    put_percent(text, bytes, "-._~/,=+@");
 }
 
-void escape_data_link(struct buf *b, const char *type, const char *bytes)
+void escape_data_link(struct buf *text, const char *type, const char *bytes)
 {
-    buf_format(b, "data:%s;charset=utf-8,", type);
-    put_percent(b, bytes, "-._~,");
+    buf_format(text, "data:%s;charset=utf-8,", type);
+    put_percent(text, bytes, "-._~,");
 }

@@ -12,164 +12,166 @@
 #include "lib/report/sections.h"
 
 /* Puts a row unless value is empty; frees value. */
-static void put_fact(struct page *p, const char *what, struct buf *value)
+static void put_fact(struct page *page, const char *what, struct buf *value)
 {
     if (value->len) {
-        page_cell(p, what);
-        page_cell(p, value->data);
+        page_cell(page, what);
+        page_cell(page, value->data);
     }
     buf_free(value);
 }
 
-static void put_machine(struct page *p, const struct runset *s)
+static void put_machine(struct page *page, const struct runset *set)
 {
-    const json_t *m = runset_machine(s);
-    const char *gpu = rec_text(m, "gpu"), *print = rec_text(m, "fingerprint");
-    char *cpu = m ? processor_name(m) : NULL;
-    struct buf b = {0};
-    if (m)
-        buf_format(&b, "%s%s%s, %lld cores, %.1f GiB of memory, %s%s%s", sections_dash(cpu),
-                   gpu ? ", " : "", gpu ? gpu : "", (long long)rec_int(m, "cores", 0),
-                   rec_number(m, "memory_bytes") / (1024.0 * 1024 * 1024),
-                   sections_dash(rec_text(m, "kernel")), print ? ", id " : "", print ? print : "");
-    put_fact(p, "Machine", &b);
+    const json_t *metric = runset_machine(set);
+    const char *gpu = rec_text(metric, "gpu"), *print = rec_text(metric, "fingerprint");
+    char *cpu = metric ? processor_name(metric) : NULL;
+    struct buf text = {0};
+    if (metric)
+        buf_format(&text, "%s%s%s, %lld cores, %.1f GiB of memory, %s%s%s", sections_dash(cpu),
+                   gpu ? ", " : "", gpu ? gpu : "", (long long)rec_int(metric, "cores", 0),
+                   rec_number(metric, "memory_bytes") / (1024.0 * 1024 * 1024),
+                   sections_dash(rec_text(metric, "kernel")), print ? ", id " : "",
+                   print ? print : "");
+    put_fact(page, "Machine", &text);
     free(cpu);
 }
 
 /* "llada-demo (cpu, bf16); llama-demo (cpu, bf16)". */
-static void put_models(struct page *p, const struct runset *s, int embedded)
+static void put_models(struct page *page, const struct runset *set, int embedded)
 {
-    struct buf b = {0};
+    struct buf text = {0};
     json_t *seen = json_object(), *about;
     const char *point;
-    json_object_foreach(s->configs, point, about) {
+    json_object_foreach(set->configs, point, about) {
         const char *model = rec_text(about, "model"), *device = rec_text(about, "device");
         const char *dtype = rec_text(about, "dtype");
         if (!model || !device || json_object_get(seen, model))
             continue;
         json_object_set_new(seen, model, json_true());
-        buf_format(&b, "%s%s (%s, %s%s)", b.len ? "; " : "", model, device, sections_dash(dtype),
-                   json_is_true(json_object_get(about, "weights_random")) ? ", random weights"
-                                                                          : "");
+        buf_format(
+            &text, "%s%s (%s, %s%s)", text.len ? "; " : "", model, device, sections_dash(dtype),
+            json_is_true(json_object_get(about, "weights_random")) ? ", random weights" : "");
     }
     json_decref(seen);
-    if (b.len && embedded)
-        buf_text(&b, ". These are small demonstration models: the numbers do not hold for "
-                     "LLaDA 8B and LLaMA 3 8B");
-    put_fact(p, "Models", &b);
+    if (text.len && embedded)
+        buf_text(&text, ". These are small demonstration models: the numbers do not hold for "
+                        "LLaDA 8B and LLaMA 3 8B");
+    put_fact(page, "Models", &text);
 }
 
-static void put_prompts(struct page *p, const struct runset *s)
+static void put_prompts(struct page *page, const struct runset *set)
 {
-    struct buf b = {0};
+    struct buf text = {0};
     size_t i;
-    const json_t *r;
-    json_array_foreach(runset_kind(s, "prompt"), i, r)
-        buf_format(&b, "%s%.0f of %s%s%s%s", b.len ? "; " : "", rec_number(r, "n"),
-                   sections_dash(rec_text(r, "source")), rec_text(r, "task") ? " (" : "",
-                   rec_text(r, "task") ? rec_text(r, "task") : "", rec_text(r, "task") ? ")" : "");
-    put_fact(p, "Prompts", &b);
+    const json_t *record;
+    json_array_foreach(runset_kind(set, "prompt"), i, record)
+        buf_format(&text, "%s%.0f of %s%s%s%s", text.len ? "; " : "", rec_number(record, "n"),
+                   sections_dash(rec_text(record, "source")), rec_text(record, "task") ? " (" : "",
+                   rec_text(record, "task") ? rec_text(record, "task") : "",
+                   rec_text(record, "task") ? ")" : "");
+    put_fact(page, "Prompts", &text);
 }
 
-static void put_margins(struct page *p, const struct runset *s)
+static void put_margins(struct page *page, const struct runset *set)
 {
-    struct buf b = {0};
+    struct buf text = {0};
     const json_t *x;
-    for (size_t i = 0; (x = claims_equal_quality(s, i)) != NULL; i++) {
-        buf_text(&b, i ? "; " : "");
-        claims_margin(&b, x);
+    for (size_t i = 0; (x = claims_equal_quality(set, i)) != NULL; i++) {
+        buf_text(&text, i ? "; " : "");
+        claims_margin(&text, x);
     }
-    put_fact(p, "A match means", &b);
+    put_fact(page, "A match means", &text);
 }
 
-static void put_launches(struct page *p, const struct runset *s)
+static void put_launches(struct page *page, const struct runset *set)
 {
-    struct buf b = {0};
+    struct buf text = {0};
     double most = 0, warmups = 0, timed = 0;
     size_t i;
-    const json_t *r;
-    json_array_foreach(runset_kind(s, "metric"), i, r) {
-        if (!rec_is(r, "metric", "e2e_ns"))
+    const json_t *record;
+    json_array_foreach(runset_kind(set, "metric"), i, record) {
+        if (!rec_is(record, "metric", "e2e_ns"))
             continue;
-        double launches = rec_number(r, "launches");
+        double launches = rec_number(record, "launches");
         most = launches > most ? launches : most;
-        warmups += (double)rec_int(r, "warmup", 0);
-        timed += (double)rec_int(r, "timed", 0);
+        warmups += (double)rec_int(record, "warmup", 0);
+        timed += (double)rec_int(record, "timed", 0);
     }
     if (timed > 0)
-        buf_format(&b, "at most %.0f a point; %.0f timed answers, %.0f warm-up answers",
+        buf_format(&text, "at most %.0f a point; %.0f timed answers, %.0f warm-up answers",
                    most, timed, warmups);
-    put_fact(p, "Launches", &b);
+    put_fact(page, "Launches", &text);
 }
 
-static void put_checks(struct page *p, const struct runset *s)
+static void put_checks(struct page *page, const struct runset *set)
 {
     size_t i;
-    const json_t *r;
-    json_array_foreach(runset_kind(s, "check"), i, r) {
-        struct buf b = {0};
-        if (rec_is(r, "check", "same") && rec_text(r, "text"))
-            buf_format(&b, "%s: %s", doubts_is_failed(r) ? "not passed" : "passed",
-                       rec_text(r, "text"));
-        put_fact(p, "Self-test", &b);
-        if (rec_is(r, "check", "same"))
+    const json_t *record;
+    json_array_foreach(runset_kind(set, "check"), i, record) {
+        struct buf text = {0};
+        if (rec_is(record, "check", "same") && rec_text(record, "text"))
+            buf_format(&text, "%s: %s", doubts_is_failed(record) ? "not passed" : "passed",
+                       rec_text(record, "text"));
+        put_fact(page, "Self-test", &text);
+        if (rec_is(record, "check", "same"))
             return; /* other checks are on the page of all tables */
     }
 }
 
-static void put_quiet(struct page *p, const struct runset *s)
+static void put_quiet(struct page *page, const struct runset *set)
 {
-    struct doubts_fitness f = doubts_count(s, NULL);
+    struct doubts_fitness fitness = doubts_count(set, NULL);
     struct buf looks = {0}, tainted = {0}, cores = {0};
-    if (f.launches)
+    if (fitness.launches)
         buf_format(&looks, "fit to measure before %lld of %lld launches",
-                   (long long)(f.launches - f.unfit), (long long)f.launches);
-    if (f.batches)
+                   (long long)(fitness.launches - fitness.unfit), (long long)fitness.launches);
+    if (fitness.batches)
         buf_format(&tainted, "%lld of %lld timed answers; the times of %lld of %lld points drift",
-                   (long long)f.tainted, (long long)f.batches, (long long)f.drifts,
-                   (long long)f.points);
-    if (f.share_most > 0)
+                   (long long)fitness.tainted, (long long)fitness.batches,
+                   (long long)fitness.drifts, (long long)fitness.points);
+    if (fitness.share_most > 0)
         buf_format(&cores, "with all threads busy, a thread computed %.2f to %.2f times as fast "
-                           "as a thread alone", f.share_least, f.share_most);
-    put_fact(p, "Machine before launches", &looks);
-    put_fact(p, "Disturbed by other work", &tainted);
-    put_fact(p, "Cores", &cores);
+                           "as a thread alone", fitness.share_least, fitness.share_most);
+    put_fact(page, "Machine before launches", &looks);
+    put_fact(page, "Disturbed by other work", &tainted);
+    put_fact(page, "Cores", &cores);
 }
 
-static void put_judge(struct page *p, const struct runset *s)
+static void put_judge(struct page *page, const struct runset *set)
 {
-    struct buf b = {0};
+    struct buf text = {0};
     size_t i;
-    const json_t *r;
-    json_array_foreach(runset_kind(s, "quality"), i, r) {
-        const char *judge = rec_text(r, "judge"), *model = rec_text(r, "model");
+    const json_t *record;
+    json_array_foreach(runset_kind(set, "quality"), i, record) {
+        const char *judge = rec_text(record, "judge"), *model = rec_text(record, "model");
         if (!judge)
             continue;
-        buf_format(&b, "%s, an autoregressive model%s", judge,
+        buf_format(&text, "%s, an autoregressive model%s", judge,
                    model && !strcmp(model, judge) ? ", which is also a contestant" : "");
         break;
     }
-    put_fact(p, "Judge of perplexity", &b);
+    put_fact(page, "Judge of perplexity", &text);
 }
 
-void overview_method(struct page *p, const struct runset *s, int embedded)
+void overview_method(struct page *page, const struct runset *set, int embedded)
 {
     static const struct page_column columns[] = {{"Part", NULL}, {"In this run", NULL}};
-    const char *commit = json_string_value(runset_meta(s, "commit"));
+    const char *commit = json_string_value(runset_meta(set, "commit"));
     struct buf program = {0};
-    page_table(p, "The experiment in short.", 2, columns);
-    put_machine(p, s);
-    put_models(p, s, embedded);
-    put_prompts(p, s);
-    put_margins(p, s);
-    put_launches(p, s);
-    put_checks(p, s);
-    put_quiet(p, s);
-    put_judge(p, s);
+    page_table(page, "The experiment in short.", 2, columns);
+    put_machine(page, set);
+    put_models(page, set, embedded);
+    put_prompts(page, set);
+    put_margins(page, set);
+    put_launches(page, set);
+    put_checks(page, set);
+    put_quiet(page, set);
+    put_judge(page, set);
     if (commit)
         buf_format(&program, "crossover %s, commit %s; first record %s",
-                   sections_dash(json_string_value(runset_meta(s, "version"))), commit,
-                   sections_dash(json_string_value(runset_meta(s, "start"))));
-    put_fact(p, "Program", &program);
-    page_table_end(p);
+                   sections_dash(json_string_value(runset_meta(set, "version"))), commit,
+                   sections_dash(json_string_value(runset_meta(set, "start"))));
+    put_fact(page, "Program", &program);
+    page_table_end(page);
 }

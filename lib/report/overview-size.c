@@ -20,12 +20,12 @@ static int is_equal(double a, double b)
 
 /* The name of the system of a row: "llama-demo", "llada-demo, 4 tokens a step", "llada-demo
  * dual-factor". The caller frees. */
-static char *system_of(const struct config_row *a)
+static char *system_of(const struct config_row *row)
 {
-    if (a->kind != CONFIG_DIFFUSION || a->is_method || !a->axis || strcmp(a->axis, "steps"))
-        return mem_text(a->name);
-    double speed = a->length / a->value;
-    return mem_format("%s, %.3g token%s a step", a->model, speed, speed > 1 ? "s" : "");
+    if (row->kind != CONFIG_DIFFUSION || row->is_method || !row->axis || strcmp(row->axis, "steps"))
+        return mem_text(row->name);
+    double speed = row->length / row->value;
+    return mem_format("%s, %.3g token%s a step", row->model, speed, speed > 1 ? "s" : "");
 }
 
 struct system { char *name; enum config_kind kind; size_t cells; };
@@ -40,40 +40,40 @@ static int by_cells(const void *a, const void *b)
 }
 
 /* Finds the systems; LLaMA first, then by number of cells. */
-static void find_systems(struct systems *s, const struct config_table *c)
+static void find_systems(struct systems *systems, const struct config_table *table)
 {
-    for (size_t i = 0; i < c->n; i++) {
-        char *name = system_of(&c->v[i]);
+    for (size_t i = 0; i < table->n; i++) {
+        char *name = system_of(&table->v[i]);
         size_t at = 0;
-        while (at < s->n && strcmp(s->v[at].name, name) != 0)
+        while (at < systems->n && strcmp(systems->v[at].name, name) != 0)
             at++;
-        if (at == COUNT(s->v) || at < s->n) {
+        if (at == COUNT(systems->v) || at < systems->n) {
             free(name);
         } else {
-            s->v[s->n++] = (struct system){name, c->v[i].kind, 0};
+            systems->v[systems->n++] = (struct system){name, table->v[i].kind, 0};
         }
-        if (at < COUNT(s->v))
-            s->v[at].cells++;
+        if (at < COUNT(systems->v))
+            systems->v[at].cells++;
     }
-    qsort(s->v, s->n, sizeof *s->v, by_cells);
+    qsort(systems->v, systems->n, sizeof *systems->v, by_cells);
 }
 
-static int is_fixed(const struct config_row *a, const void *ctx)
+static int is_fixed(const struct config_row *row, const void *ctx)
 {
     (void)ctx;
-    return !strcmp(a->contract, "fixed") && a->kind != CONFIG_OTHER;
+    return !strcmp(row->contract, "fixed") && row->kind != CONFIG_OTHER;
 }
 
-static const struct config_row *find_cell(const struct config_table *c, const char *system,
+static const struct config_row *find_cell(const struct config_table *table, const char *system,
                                           double batch, double length)
 {
-    for (size_t i = 0; i < c->n; i++) {
-        char *name = system_of(&c->v[i]);
-        int is = !strcmp(name, system) && is_equal(c->v[i].batch, batch) &&
-                 is_equal(c->v[i].length, length);
+    for (size_t i = 0; i < table->n; i++) {
+        char *name = system_of(&table->v[i]);
+        int is = !strcmp(name, system) && is_equal(table->v[i].batch, batch) &&
+                 is_equal(table->v[i].length, length);
         free(name);
         if (is)
-            return &c->v[i];
+            return &table->v[i];
     }
     return NULL;
 }
@@ -87,65 +87,70 @@ struct size_grid {
 };
 
 /* Finds the points that have the metric. The caller passes the result to close_grid. */
-static struct size_grid *open_grid(const struct runset *s, const char *metric)
+static struct size_grid *open_grid(const struct runset *set, const char *metric)
 {
-    struct size_grid *g = mem_zero(1, sizeof *g);
-    config_table_metric(&g->table, s, metric);
-    config_table_keep(&g->table, is_fixed, NULL);
-    find_systems(&g->systems, &g->table);
-    g->n_batches = config_table_values(&g->table, CONFIG_BATCH, g->batches, VALUES);
-    g->n_lengths = config_table_values(&g->table, CONFIG_LENGTH, g->lengths, VALUES);
-    return g;
+    struct size_grid *grid = mem_zero(1, sizeof *grid);
+    config_table_metric(&grid->table, set, metric);
+    config_table_keep(&grid->table, is_fixed, NULL);
+    find_systems(&grid->systems, &grid->table);
+    grid->n_batches = config_table_values(&grid->table, CONFIG_BATCH, grid->batches, VALUES);
+    grid->n_lengths = config_table_values(&grid->table, CONFIG_LENGTH, grid->lengths, VALUES);
+    return grid;
 }
 
-static void close_grid(struct size_grid *g)
+static void close_grid(struct size_grid *grid)
 {
-    for (size_t i = 0; i < g->systems.n; i++)
-        free(g->systems.v[i].name);
-    config_table_free(&g->table);
-    free(g);
+    for (size_t i = 0; i < grid->systems.n; i++)
+        free(grid->systems.v[i].name);
+    config_table_free(&grid->table);
+    free(grid);
 }
 
-void overview_scale(struct page *p, const struct runset *s)
+void overview_scale(struct page *page, const struct runset *set)
 {
     struct page_column columns[2 + SYSTEMS] = {{"Answer length (tokens)", NULL}, {"Batch", NULL}};
-    struct size_grid *g = open_grid(s, "slot_tokens_per_s");
-    const struct system *system = g->systems.v;
-    size_t n = g->systems.n < SYSTEMS ? g->systems.n : SYSTEMS, rows = 0;
+    struct size_grid *grid = open_grid(set, "slot_tokens_per_s");
+    const struct system *system = grid->systems.v;
+    size_t n = grid->systems.n < SYSTEMS ? grid->systems.n : SYSTEMS, rows = 0;
     for (size_t i = 0; i < n; i++)
         columns[2 + i] = (struct page_column){system[i].name, "slot_tokens_per_s"};
-    page_table(p, "Tokens a second of a whole batch; higher is better. Both models write exactly "
-                  "the same number of tokens. Brackets are 95 % intervals.", 2 + n, columns);
-    for (int l = 0; l < g->n_lengths; l++)
-        for (int k = 0; n && k < g->n_batches && rows < OVERVIEW_ROWS; k++, rows++) {
-            char *length = mem_format("%.0f", g->lengths[l]);
-            char *batch = mem_format("%.0f", g->batches[k]);
-            page_cell(p, length);
-            page_cell(p, batch);
+    page_table(page,
+               "Tokens a second of a whole batch; higher is better. Both models write exactly "
+               "the same number of tokens. Brackets are 95 % intervals.",
+               2 + n, columns);
+    for (int at = 0; at < grid->n_lengths; at++)
+        for (int k = 0; n && k < grid->n_batches && rows < OVERVIEW_ROWS; k++, rows++) {
+            char *length = mem_format("%.0f", grid->lengths[at]);
+            char *batch = mem_format("%.0f", grid->batches[k]);
+            page_cell(page, length);
+            page_cell(page, batch);
             for (size_t i = 0; i < n; i++) {
-                const struct config_row *a = find_cell(&g->table, system[i].name, g->batches[k],
-                                                       g->lengths[l]);
-                page_value(p, a ? a->y.at : (double)NAN, a ? a->y.lo : (double)NAN,
-                           a ? a->y.hi : (double)NAN, a && a->oom ? "out of memory" : NULL);
+                const struct config_row *row = find_cell(&grid->table, system[i].name,
+                                                         grid->batches[k], grid->lengths[at]);
+                page_value(page, row ? row->y.at : (double)NAN, row ? row->y.lo : (double)NAN,
+                           row ? row->y.hi : (double)NAN, row && row->oom ? "out of memory" : NULL);
             }
             free(length);
             free(batch);
         }
-    page_table_end(p);
-    close_grid(g);
+    page_table_end(page);
+    close_grid(grid);
 }
 
 /* 1: an earlier system needs the same memory at every batch, within 0.5 %. */
-static int needs_as_another(const struct size_grid *g, size_t i, double length)
+static int needs_as_another(const struct size_grid *grid, size_t i, double length)
 {
-    const struct config_table *c = &g->table;
-    const struct system *system = g->systems.v;
+    const struct config_table *table = &grid->table;
+    const struct system *system = grid->systems.v;
     for (size_t k = 0; k < i; k++) {
         int same = 1;
-        for (size_t r = 0; r < c->n; r++) {
-            const struct config_row *a = find_cell(c, system[i].name, c->v[r].batch, length);
-            const struct config_row *b = find_cell(c, system[k].name, c->v[r].batch, length);
-            same &= !a == !b && (!a || a->oom || fabs(a->y.at - b->y.at) <= 0.005 * b->y.at);
+        for (size_t at = 0; at < table->n; at++) {
+            const struct config_row *own = find_cell(table, system[i].name, table->v[at].batch,
+                                                     length);
+            const struct config_row *other = find_cell(table, system[k].name, table->v[at].batch,
+                                                       length);
+            same &= !own == !other &&
+                    (!own || own->oom || fabs(own->y.at - other->y.at) <= 0.005 * other->y.at);
         }
         if (same)
             return 1;
@@ -153,16 +158,16 @@ static int needs_as_another(const struct size_grid *g, size_t i, double length)
     return 0;
 }
 
-static void put_layers(struct page *p, const struct runset *s, const struct config_row *a)
+static void put_layers(struct page *page, const struct runset *set, const struct config_row *row)
 {
     static const char *const layers[] = {"memory_weights_bytes", "memory_kv_bytes",
                                          "memory_activations_bytes",
                                          "memory_allocated_peak_bytes"};
     for (size_t i = 0; i < COUNT(layers); i++)
-        page_count(p, rec_number(runset_find(s, "metric", a->point, layers[i]), "value"));
+        page_count(page, rec_number(runset_find(set, "metric", row->point, layers[i]), "value"));
 }
 
-void overview_memory(struct page *p, const struct runset *s)
+void overview_memory(struct page *page, const struct runset *set)
 {
     static const struct page_column columns[] = {
         {"Model", NULL},
@@ -171,30 +176,30 @@ void overview_memory(struct page *p, const struct runset *s)
         {"KV cache", "memory_kv_bytes"},
         {"Activations", "memory_activations_bytes"},
         {"Peak, allocated", "memory_allocated_peak_bytes"}};
-    struct size_grid *g = open_grid(s, "memory_allocated_peak_bytes");
-    double longest = g->n_lengths ? g->lengths[g->n_lengths - 1] : 0;
+    struct size_grid *grid = open_grid(set, "memory_allocated_peak_bytes");
+    double longest = grid->n_lengths ? grid->lengths[grid->n_lengths - 1] : 0;
     char *caption = mem_format("Answers of exactly %.0f tokens. Memory is the same in every "
                                "launch, so it has no interval. Methods whose memory is within 0.5 "
                                "%% share a row. Weights, cache and activations peak at different "
                                "times, so their sum is not the peak.", longest);
     size_t rows = 0;
-    page_table(p, caption, COUNT(columns), columns);
-    for (size_t i = 0; i < g->systems.n; i++)
-        for (int k = 0; k < g->n_batches && rows < OVERVIEW_ROWS; k++) {
-            const char *name = g->systems.v[i].name;
-            if (needs_as_another(g, i, longest))
+    page_table(page, caption, COUNT(columns), columns);
+    for (size_t i = 0; i < grid->systems.n; i++)
+        for (int k = 0; k < grid->n_batches && rows < OVERVIEW_ROWS; k++) {
+            const char *name = grid->systems.v[i].name;
+            if (needs_as_another(grid, i, longest))
                 break;
-            const struct config_row *a = find_cell(&g->table, name, g->batches[k], longest);
-            if (!a || isnan(a->y.at))
+            const struct config_row *row = find_cell(&grid->table, name, grid->batches[k], longest);
+            if (!row || isnan(row->y.at))
                 continue;
-            char *batch = mem_format("%.0f", g->batches[k]);
-            page_cell(p, name);
-            page_cell(p, batch);
-            put_layers(p, s, a);
+            char *batch = mem_format("%.0f", grid->batches[k]);
+            page_cell(page, name);
+            page_cell(page, batch);
+            put_layers(page, set, row);
             free(batch);
             rows++;
         }
-    page_table_end(p);
+    page_table_end(page);
     free(caption);
-    close_grid(g);
+    close_grid(grid);
 }

@@ -16,7 +16,7 @@
 struct overview_part {
     const char *key, *title;
     const char *figures[3]; /* the first one that exists is shown */
-    void (*table)(struct page *p, const struct runset *s); /* NULL: overview_method() */
+    void (*table)(struct page *page, const struct runset *set); /* NULL: overview_method() */
     struct page_link more[3]; /* links to the page of all tables */
 };
 static const char lead_figure[] = "pareto";
@@ -41,19 +41,19 @@ static const struct overview_part parts[] = {
 /* ---- the first screen ---- */
 
 /* Appends a ratio with the digits that claims use: "0.60", "1.40", "21.0". */
-static void put_digits(struct buf *b, double v)
+static void put_digits(struct buf *text, double v)
 {
-    buf_format(b, "%.*f", fabs(v) < 0.1 ? 3 : fabs(v) < 10 ? 2 : fabs(v) < 100 ? 1 : 0,
+    buf_format(text, "%.*f", fabs(v) < 0.1 ? 3 : fabs(v) < 10 ? 2 : fabs(v) < 100 ? 1 : 0,
                v);
 }
 
 /* A card: "1.40 ×" and "[1.31, 1.50]"; a null value has its reason. */
-static void put_card(struct page *p, const json_t *r)
+static void put_card(struct page *page, const json_t *record)
 {
-    const char *unit = rec_text(r, "unit"), *why = rec_text(r, "value_reason");
-    const char *title = rec_text(r, "title"), *note = rec_text(r, "note");
-    double value = rec_number(r, "value"), lo = rec_number(r, "lo"), hi = rec_number(r, "hi");
-    struct buf number = {0}, interval = {0};
+    const char *unit = rec_text(record, "unit"), *why = rec_text(record, "value_reason");
+    const char *title = rec_text(record, "title"), *note = rec_text(record, "note");
+    double value = rec_number(record, "value"), lo = rec_number(record, "lo"),
+    hi = rec_number(record, "hi"); struct buf number = {0}, interval = {0};
     if (isnan(value)) {
         buf_text(&number, "unknown");
     } else {
@@ -70,65 +70,68 @@ static void put_card(struct page *p, const json_t *r)
     const struct page_card card = {title ? title : "", number.data,
                                    interval.data ? interval.data : "",
                                    note ? note : why ? why : ""};
-    page_card(p, &card);
+    page_card(page, &card);
     buf_free(&number);
     buf_free(&interval);
 }
 
-static void put_cards(struct page *p, const struct runset *s)
+static void put_cards(struct page *page, const struct runset *set)
 {
     static const char *const keys[] = {"time_at_equal_quality", "throughput", "memory", "vanilla"};
     for (size_t i = 0; i < COUNT(keys); i++) {
-        const json_t *r = claims_find(s, "card", keys[i]);
-        if (r)
-            put_card(p, r);
+        const json_t *record = claims_find(set, "card", keys[i]);
+        if (record)
+            put_card(page, record);
     }
-    page_cards_end(p);
+    page_cards_end(page);
 }
 
 /* The title of a figure: the text of its own claim, else of the claim `key`; NULL: none. */
-static const char *message_of(const struct runset *s, const char *name, const char *key)
+static const char *message_of(const struct runset *set, const char *name, const char *key)
 {
-    const json_t *own = claims_find(s, "figure", name);
-    const json_t *r = own && strcmp(key, "lead") ? own : claims_find(s, "figure", key);
-    return r ? claims_text(r) : NULL;
+    const json_t *own = claims_find(set, "figure", name);
+    const json_t *record = own && strcmp(key, "lead") ? own : claims_find(set, "figure", key);
+    return record ? claims_text(record) : NULL;
 }
 
 /* Says what the names of the models mean; latent models only if the run has one. */
-static void put_terms(struct page *p, const struct runset *s)
+static void put_terms(struct page *page, const struct runset *set)
 {
     int has_latent = 0;
-    const json_t *r;
+    const json_t *record;
     size_t i;
-    json_array_foreach(runset_kind(s, "metric"), i, r)
-        has_latent |= rec_is(r, "paradigm", "latent");
-    page_terms(p, has_latent ? "LLaDA (diffusion) fills in several tokens a step, LLaMA "
-                               "(autoregressive) writes one; LTM is a latent thought model."
-                             : "LLaDA (diffusion) fills in several tokens a step; LLaMA "
-                               "(autoregressive) writes one token after another.");
+    json_array_foreach(runset_kind(set, "metric"), i, record)
+        has_latent |= rec_is(record, "paradigm", "latent");
+    page_terms(page, has_latent ? "LLaDA (diffusion) fills in several tokens a step, LLaMA "
+                                  "(autoregressive) writes one; LTM is a latent thought model."
+                                : "LLaDA (diffusion) fills in several tokens a step; LLaMA "
+                                  "(autoregressive) writes one token after another.");
 }
 
-static void put_first_screen(struct page *p, const struct runset *s, const struct shelf *shelf,
+static void put_first_screen(struct page *page, const struct runset *set, const struct shelf *shelf,
                              const char *title)
 {
-    const json_t *question = claims_find(s, "question", NULL);
-    const json_t *answer = claims_find(s, "answer", NULL), *sure = claims_find(s, "sure", NULL);
-    page_begin(p, PAGE_SHORT, question ? claims_text(question) : title);
-    page_answer(p, answer ? claims_text(answer) : "Undecided: these records have no claims, so "
-                                                  "there is no answer.", claims_is_decided(answer));
-    put_terms(p, s);
-    page_sure(p, sure ? claims_text(sure) : "The tool conclude writes the claims of a run.",
+    const json_t *question = claims_find(set, "question", NULL);
+    const json_t *answer = claims_find(set, "answer", NULL), *sure = claims_find(set, "sure", NULL);
+    page_begin(page, PAGE_SHORT, question ? claims_text(question) : title);
+    page_answer(page,
+                answer ? claims_text(answer)
+                       : "Undecided: these records have no claims, so "
+                         "there is no answer.",
+                claims_is_decided(answer));
+    put_terms(page, set);
+    page_sure(page, sure ? claims_text(sure) : "The tool conclude writes the claims of a run.",
               claims_is_decided(answer), "method");
-    put_cards(p, s);
+    put_cards(page, set);
     if (shelf_has(shelf, lead_figure))
-        shelf_put(p, shelf, lead_figure, message_of(s, lead_figure, "lead"), 1);
-    page_contents(p);
+        shelf_put(page, shelf, lead_figure, message_of(set, lead_figure, "lead"), 1);
+    page_contents(page);
 }
 
 /* ---- the sections ---- */
 
 /* Links to sections of the page of all tables; only those that exist. */
-static void put_more(struct page *p, const struct page *tables, const struct overview_part *part)
+static void put_more(struct page *page, const struct page *tables, const struct overview_part *part)
 {
     struct page_link there[COUNT(part->more)];
     size_t n = 0;
@@ -136,51 +139,54 @@ static void put_more(struct page *p, const struct page *tables, const struct ove
         if (page_has_section(tables, strchr(part->more[i].href, '#') + 1))
             there[n++] = part->more[i];
     if (n)
-        page_links(p, "In all tables:", there, n);
+        page_links(page, "In all tables:", there, n);
 }
 
-static void put_part(struct page *p, const struct runset *s, const struct overview *f,
+static void put_part(struct page *page, const struct runset *set, const struct overview *overview,
                      const struct overview_part *part)
 {
-    const json_t *said = claims_find(s, "section", part->key);
-    page_section(p, part->key, part->title);
+    const json_t *said = claims_find(set, "section", part->key);
+    page_section(page, part->key, part->title);
     if (said)
-        page_sentence(p, claims_text(said));
+        page_sentence(page, claims_text(said));
     for (size_t i = 0; i < COUNT(part->figures) && part->figures[i]; i++)
-        if (shelf_has(f->shelf, part->figures[i]) && claims_allow_figure(s, part->figures[i])) {
-            shelf_put(p, f->shelf, part->figures[i], message_of(s, part->figures[i], part->key),
-                      0);
+        if (shelf_has(overview->shelf, part->figures[i]) &&
+            claims_allow_figure(set, part->figures[i])) {
+            shelf_put(page, overview->shelf, part->figures[i],
+                      message_of(set, part->figures[i], part->key), 0);
             break;
         }
     if (part->table)
-        part->table(p, s);
+        part->table(page, set);
     else
-        overview_method(p, s, f->embedded);
-    put_more(p, f->tables, part);
+        overview_method(page, set, overview->embedded);
+    put_more(page, overview->tables, part);
 }
 
 /* Points of other engines are named here and shown in all tables only. */
-static void put_stacks(struct page *p, const struct runset *s)
+static void put_stacks(struct page *page, const struct runset *set)
 {
     static const struct page_link there = {"tables.html#stacks", "other engines"};
-    char *names = sections_stack_names(s);
+    char *names = sections_stack_names(set);
     if (!names)
         return;
-    page_text(p, "Other engines were measured, too (%s). Their software stack differs, so they are "
-                 "in no answer, figure or table of this page.", names);
-    page_links(p, "In all tables:", &there, 1);
+    page_text(page,
+              "Other engines were measured, too (%s). Their software stack differs, so they are "
+              "in no answer, figure or table of this page.",
+              names);
+    page_links(page, "In all tables:", &there, 1);
     free(names);
 }
 
-void overview_fill(struct page *p, const struct runset *s, const struct overview *f)
+void overview_fill(struct page *page, const struct runset *set, const struct overview *overview)
 {
     static const struct page_link forms[] = {{"tables.html", "all tables"},
                                              {"tables.tex", "LaTeX"},
                                              {"tables.html#records", "records"}};
-    put_first_screen(p, s, f->shelf, f->title);
+    put_first_screen(page, set, overview->shelf, overview->title);
     for (size_t i = 0; i < COUNT(parts); i++)
-        put_part(p, s, f, &parts[i]);
-    put_stacks(p, s);
-    page_links(p, "Other forms of this page:", forms, COUNT(forms));
-    page_end(p);
+        put_part(page, set, overview, &parts[i]);
+    put_stacks(page, set);
+    page_links(page, "Other forms of this page:", forms, COUNT(forms));
+    page_end(page);
 }

@@ -15,11 +15,11 @@ struct overview {
     const struct page *tables; /* the page of all tables, for links to its sections */
     int embedded;             /* 1: the models are the embedded ones */
 };
-void overview_fill(struct page *p, const struct runset *s, const struct overview *f);
+void overview_fill(struct page *page, const struct runset *set, const struct overview *overview);
 
 /* The tables of the sections; without records a function writes none. */
-void overview_quality(struct page *p, const struct runset *s);
-void overview_decoding(struct page *p, const struct runset *s);
-void overview_scale(struct page *p, const struct runset *s);
-void overview_memory(struct page *p, const struct runset *s);
-void overview_method(struct page *p, const struct runset *s, int embedded);
+void overview_quality(struct page *page, const struct runset *set);
+void overview_decoding(struct page *page, const struct runset *set);
+void overview_scale(struct page *page, const struct runset *set);
+void overview_memory(struct page *page, const struct runset *set);
+void overview_method(struct page *page, const struct runset *set, int embedded);

@@ -45,26 +45,26 @@ static int is_active(const char *svg)
 }
 
 /* Appends the SVG without its size and its name spaces, which only a file needs. */
-static void put_svg(struct buf *b, const char *svg, const char *class)
+static void put_svg(struct buf *text, const char *svg, const char *class)
 {
     static const char *const dropped[] = {"width=", "height=", "xmlns=", "xmlns:xlink="};
-    const char *c = svg + strlen("<svg"), *end = c + strcspn(c, ">");
-    buf_format(b, "<svg class=\"%s\" preserveAspectRatio=\"xMinYMin meet\"", class);
-    while (c < end) { /* attribute by attribute */
-        size_t gap = strspn(c, " \t\r\n"), n = strcspn(c + gap, "=> \t\r\n");
-        const char *quoted = c + gap + n + 1, *close;
-        if (c[gap + n] != '=' || !(close = strchr(quoted + 1, *quoted)) || close > end)
+    const char *at = svg + strlen("<svg"), *end = at + strcspn(at, ">");
+    buf_format(text, "<svg class=\"%s\" preserveAspectRatio=\"xMinYMin meet\"", class);
+    while (at < end) { /* attribute by attribute */
+        size_t gap = strspn(at, " \t\r\n"), n = strcspn(at + gap, "=> \t\r\n");
+        const char *quoted = at + gap + n + 1, *close;
+        if (at[gap + n] != '=' || !(close = strchr(quoted + 1, *quoted)) || close > end)
             break;
         int keep = 1;
         for (size_t i = 0; i < sizeof dropped / sizeof *dropped; i++)
-            keep &= strncmp(c + gap, dropped[i], strlen(dropped[i])) != 0;
+            keep &= strncmp(at + gap, dropped[i], strlen(dropped[i])) != 0;
         if (keep) {
-            buf_char(b, ' ');
-            buf_put(b, c + gap, (size_t)(close + 1 - c) - gap);
+            buf_char(text, ' ');
+            buf_put(text, at + gap, (size_t)(close + 1 - at) - gap);
         }
-        c = close + 1;
+        at = close + 1;
     }
-    buf_text(b, end);
+    buf_text(text, end);
 }
 
 static const char *drawing_of(const char *svg)
@@ -73,60 +73,61 @@ static const char *drawing_of(const char *svg)
     return start && strstr(start, plot_class) && !is_active(start) ? start : NULL;
 }
 
-static void put_drawing(struct buf *b, const struct page_picture *f)
+static void put_drawing(struct buf *text, const struct page_picture *picture)
 {
-    const char *wide = drawing_of(f->svg), *narrow = drawing_of(f->narrow);
-    buf_format(b, "<div class=\"draw%s\">", wide && narrow ? " both" : "");
+    const char *wide = drawing_of(picture->svg), *narrow = drawing_of(picture->narrow);
+    buf_format(text, "<div class=\"draw%s\">", wide && narrow ? " both" : "");
     if (wide) {
-        put_svg(b, wide, "wide");
+        put_svg(text, wide, "wide");
     } else {
-        buf_text(b, "<img loading=\"lazy\" src=\"");
-        escape_link(b, f->link);
-        buf_text(b, "\" alt=\"");
-        escape_html(b, f->title);
-        buf_text(b, "\">");
+        buf_text(text, "<img loading=\"lazy\" src=\"");
+        escape_link(text, picture->link);
+        buf_text(text, "\" alt=\"");
+        escape_html(text, picture->title);
+        buf_text(text, "\">");
     }
     if (wide && narrow)
-        put_svg(b, narrow, "narrow");
-    buf_text(b, "</div>\n");
+        put_svg(text, narrow, "narrow");
+    buf_text(text, "</div>\n");
 }
 
-static void put_files(struct buf *b, const struct page_picture *f)
+static void put_files(struct buf *text, const struct page_picture *picture)
 {
-    const struct page_link files[] = {{f->link, "SVG"}, {f->data, "data"}, {f->script, "script"}};
+    const struct page_link files[] = {
+        {picture->link, "SVG"}, {picture->data, "data"}, {picture->script, "script"}};
     for (size_t i = 0, n = 0; i < 3; i++)
         if (files[i].href) {
-            buf_text(b, n++ ? " · <a href=\"" : "<a href=\"");
-            escape_link(b, files[i].href);
-            buf_format(b, "\">%s</a>", files[i].text);
+            buf_text(text, n++ ? " · <a href=\"" : "<a href=\"");
+            escape_link(text, files[i].href);
+            buf_format(text, "\">%s</a>", files[i].text);
         }
-    if (f->about && *f->about) {
-        buf_text(b, " · <details class=\"about\"><summary>about this figure</summary>");
-        escape_html(b, f->about);
-        buf_text(b, "</details>");
+    if (picture->about && *picture->about) {
+        buf_text(text, " · <details class=\"about\"><summary>about this figure</summary>");
+        escape_html(text, picture->about);
+        buf_text(text, "</details>");
     }
 }
 
-void page_figure(struct page *p, const struct page_picture *f)
+void page_figure(struct page *page, const struct page_picture *picture)
 {
-    page_leave_list(p);
-    buf_text(&p->html, f->is_lead ? "<figure class=\"lead\">\n<figcaption>"
-                                  : "<figure>\n<figcaption>");
-    escape_html(&p->html, f->title);
-    buf_text(&p->html, "</figcaption>\n");
-    put_drawing(&p->html, f);
-    buf_text(&p->html, "<div class=\"files\">");
-    put_files(&p->html, f);
-    buf_text(&p->html, "</div>\n</figure>\n");
-    buf_text(&p->md, "![");
-    escape_markdown(&p->md, f->title);
-    buf_text(&p->md, "](");
-    escape_link(&p->md, f->link);
-    buf_text(&p->md, ")\n\n*");
-    escape_markdown(&p->md, f->title);
-    if (f->about && *f->about && strcmp(f->about, f->title) != 0) {
-        buf_text(&p->md, ". ");
-        escape_markdown(&p->md, f->about);
+    page_leave_list(page);
+    buf_text(&page->html, picture->is_lead ? "<figure class=\"lead\">\n<figcaption>"
+                                           : "<figure>\n<figcaption>");
+    escape_html(&page->html, picture->title);
+    buf_text(&page->html, "</figcaption>\n");
+    put_drawing(&page->html, picture);
+    buf_text(&page->html, "<div class=\"files\">");
+    put_files(&page->html, picture);
+    buf_text(&page->html, "</div>\n</figure>\n");
+    buf_text(&page->md, "![");
+    escape_markdown(&page->md, picture->title);
+    buf_text(&page->md, "](");
+    escape_link(&page->md, picture->link);
+    buf_text(&page->md, ")\n\n*");
+    escape_markdown(&page->md, picture->title);
+    if (picture->about && *picture->about && strcmp(picture->about, picture->title) != 0) {
+        buf_text(&page->md, ". ");
+        escape_markdown(&page->md, picture->about);
     }
-    buf_text(&p->md, "*\n\n");
+    buf_text(&page->md, "*\n\n");
 }

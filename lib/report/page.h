@@ -44,51 +44,52 @@ struct page {
     size_t n_columns, n_cells, cap_cells;
 };
 /* title: the h1; on the main page the question. */
-void page_begin(struct page *p, enum page_kind kind, const char *title);
-void page_end(struct page *p);
-void page_free(struct page *p);
+void page_begin(struct page *page, enum page_kind kind, const char *title);
+void page_end(struct page *page);
+void page_free(struct page *page);
 
 /* Closes the open section and opens another. id: a plain word, for links; copied. */
-void page_section(struct page *p, const char *id, const char *title);
-int page_has_section(const struct page *p, const char *id);
-void page_text(struct page *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void page_section(struct page *page, const char *id, const char *title);
+int page_has_section(const struct page *page, const char *id);
+void page_text(struct page *page, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The main sentence of a section. */
-void page_sentence(struct page *p, const char *text);
+void page_sentence(struct page *page, const char *text);
 /* A list item. The next content of another kind ends the list. */
-void page_item(struct page *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void page_item(struct page *page, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* One line of code, verbatim. */
-void page_code(struct page *p, const char *text);
+void page_code(struct page *page, const char *text);
 /* Puts "before A · B": links to files beside the page, or to sections of files (FILE#ID). */
 struct page_link { const char *href, *text; };
-void page_links(struct page *p, const char *before, const struct page_link *links, size_t n);
+void page_links(struct page *page, const char *before, const struct page_link *links, size_t n);
 
 /* The first screen of the main page, in this order: the answer; the meaning of the two names; how
  * sure the answer is, with a link to the section `more`; cards; the lead figure; the contents. */
-void page_answer(struct page *p, const char *text, int is_decided);
-void page_terms(struct page *p, const char *text);
-void page_sure(struct page *p, const char *text, int is_decided, const char *more);
+void page_answer(struct page *page, const char *text, int is_decided);
+void page_terms(struct page *page, const char *text);
+void page_sure(struct page *page, const char *text, int is_decided, const char *more);
 struct page_card { const char *title, *value, *interval, *note; }; /* interval "": none */
-void page_card(struct page *p, const struct page_card *card);
-void page_cards_end(struct page *p);
-void page_contents(struct page *p);
+void page_card(struct page *page, const struct page_card *card);
+void page_cards_end(struct page *page);
+void page_contents(struct page *page);
 
 /* Opens a table with n columns (at most PAGE_COLUMNS; their texts are borrowed until the end of the
  * table). Cells follow row by row. If there are columns of numbers, a row without a number is left
  * out. A table without rows is not written. On the page of all tables each table has a link to its
  * CSV: numbers in the unit of the record, with their intervals. */
-void page_table(struct page *p, const char *caption, size_t n, const struct page_column *columns);
+void page_table(struct page *page, const char *caption, size_t n,
+                const struct page_column *columns);
 /* The same, folded behind the line `summary`; for columns that few readers need. */
-void page_table_folded(struct page *p, const char *summary, const char *caption, size_t n,
+void page_table_folded(struct page *page, const char *summary, const char *caption, size_t n,
                        const struct page_column *columns);
-void page_cell(struct page *p, const char *text);
+void page_cell(struct page *page, const char *text);
 /* lo, hi NaN: no interval. value NaN: the cell shows `why`, or a dash if that is NULL. */
-void page_value(struct page *p, double value, double lo, double hi, const char *why);
-void page_count(struct page *p, double value); /* a number without an interval */
-void page_table_end(struct page *p);
+void page_value(struct page *page, double value, double lo, double hi, const char *why);
+void page_count(struct page *page, double value); /* a number without an interval */
+void page_table_end(struct page *page);
 
 /* For the files page-*.c: ends an open list; drops the open table. */
-void page_leave_list(struct page *p);
-void page_table_drop(struct page *p);
+void page_leave_list(struct page *page);
+void page_table_drop(struct page *page);
 
 /* A figure: its message, its caption and links to its files (NULL: no such file). svg, narrow: an
  * SVG file that `plot` made, put into the HTML without its XML prologue; narrow screens show
@@ -100,4 +101,4 @@ struct page_picture {
     const char *link, *data, *script;
     int is_lead; /* 1: the figure of the first screen */
 };
-void page_figure(struct page *p, const struct page_picture *picture);
+void page_figure(struct page *page, const struct page_picture *picture);

@@ -9,115 +9,116 @@
 #include "lib/report/sections.h"
 
 /* The value of no change: 0 of a difference, 1 of a ratio. */
-static double neutral_value(const json_t *r)
+static double neutral_value(const json_t *record)
 {
-    const char *effect = rec_text(r, "effect");
+    const char *effect = rec_text(record, "effect");
     return effect && !strcmp(effect, "difference") ? 0 : 1;
 }
 
-static void put_answers(struct page *p, const json_t *r)
+static void put_answers(struct page *page, const json_t *record)
 {
-    struct buf b = {0};
-    double n = rec_number(r, "answers"), differ = rec_number(r, "differing_answers");
+    struct buf text = {0};
+    double n = rec_number(record, "answers"), differ = rec_number(record, "differing_answers");
     if (!isnan(n) && !isnan(differ))
-        buf_format(&b, "%.0f of %.0f%s", differ, n,
-                   !json_is_true(json_object_get(r, "exact")) ? ""
+        buf_format(&text, "%.0f of %.0f%s", differ, n,
+                   !json_is_true(json_object_get(record, "exact")) ? ""
                    : differ > 0 ? ", but the option is exact" : ", exact");
-    sections_cell(p, &b);
+    sections_cell(page, &text);
 }
 
-static void put_qualities(struct page *p, const json_t *r)
+static void put_qualities(struct page *page, const json_t *record)
 {
-    struct buf b = {0};
+    struct buf text = {0};
     size_t i;
-    const json_t *q;
-    json_array_foreach(json_object_get(r, "qualities"), i, q) {
-        const char *metric = rec_text(q, "metric");
-        buf_format(&b, "%s%s ", i ? "; " : "", metric ? metric : "");
-        sections_change(&b, rec_number(q, "value"), rec_number(q, "lo"), rec_number(q, "hi"),
-                        neutral_value(q));
+    const json_t *question;
+    json_array_foreach(json_object_get(record, "qualities"), i, question) {
+        const char *metric = rec_text(question, "metric");
+        buf_format(&text, "%s%s ", i ? "; " : "", metric ? metric : "");
+        sections_change(&text, rec_number(question, "value"), rec_number(question, "lo"),
+                        rec_number(question, "hi"), neutral_value(question));
     }
-    sections_cell(p, &b);
+    sections_cell(page, &text);
 }
 
-static void put_claims(struct page *p, const json_t *r)
+static void put_claims(struct page *page, const json_t *record)
 {
-    struct buf b = {0};
+    struct buf text = {0};
     size_t i;
-    const json_t *c;
-    json_array_foreach(json_object_get(r, "claims"), i, c)
-        buf_format(&b, "%s%s %s", i ? "; " : "", sections_dash(rec_text(c, "row")),
-                   sections_dash(rec_text(c, "outcome")));
-    sections_cell(p, &b);
+    const json_t *cell;
+    json_array_foreach(json_object_get(record, "claims"), i, cell)
+        buf_format(&text, "%s%s %s", i ? "; " : "", sections_dash(rec_text(cell, "row")),
+                   sections_dash(rec_text(cell, "outcome")));
+    sections_cell(page, &text);
 }
 
-static void put_option(struct page *p, const json_t *r)
+static void put_option(struct page *page, const json_t *record)
 {
     static const char *const bytes[] = {"memory_weights_bytes", "memory_kv_bytes",
                                         "memory_activations_bytes"};
-    const char *flags = rec_text(r, "flags"), *why = rec_text(r, "not_run_reason");
+    const char *flags = rec_text(record, "flags"), *why = rec_text(record, "not_run_reason");
     struct buf memory = {0}, time = {0};
-    page_cell(p, sections_dash(rec_text(r, "arch")));
-    page_cell(p, sections_dash(rec_text(r, "option")));
-    page_cell(p, why ? why : flags && *flags ? flags : "–");
-    put_answers(p, r);
+    page_cell(page, sections_dash(rec_text(record, "arch")));
+    page_cell(page, sections_dash(rec_text(record, "option")));
+    page_cell(page, why ? why : flags && *flags ? flags : "–");
+    put_answers(page, record);
     for (size_t i = 0; i < sizeof bytes / sizeof *bytes; i++)
-        page_value(p, rec_number(r, bytes[i]), NAN, NAN, NULL);
-    sections_change(&memory, rec_number(r, "memory_ratio"), NAN, NAN, 1);
-    sections_cell(p, &memory);
-    if (!isnan(rec_number(r, "time_lo"))) /* else launches are too few or disturbed */
-        sections_change(&time, rec_number(r, "time_ratio"), rec_number(r, "time_lo"),
-                        rec_number(r, "time_hi"), 1);
-    sections_cell(p, &time);
-    page_value(p, rec_number(r, "output_tokens_per_s"), NAN, NAN, NULL);
-    put_qualities(p, r);
-    put_claims(p, r);
+        page_value(page, rec_number(record, bytes[i]), NAN, NAN, NULL);
+    sections_change(&memory, rec_number(record, "memory_ratio"), NAN, NAN, 1);
+    sections_cell(page, &memory);
+    if (!isnan(rec_number(record, "time_lo"))) /* else launches are too few or disturbed */
+        sections_change(&time, rec_number(record, "time_ratio"), rec_number(record, "time_lo"),
+                        rec_number(record, "time_hi"), 1);
+    sections_cell(page, &time);
+    page_value(page, rec_number(record, "output_tokens_per_s"), NAN, NAN, NULL);
+    put_qualities(page, record);
+    put_claims(page, record);
 }
 
 /* A claim about one system, with the measured effect. */
-static void put_claim(struct page *p, const json_t *r, const json_t *c)
+static void put_claim(struct page *page, const json_t *record, const json_t *cell)
 {
-    struct buf b = {0};
-    const char *metric = rec_text(c, "metric"), *why = rec_text(c, "outcome_reason");
-    double most = rec_number(c, "most"), least = rec_number(c, "least");
-    double bound = isnan(most) ? least : most, none = neutral_value(c);
-    page_cell(p, sections_dash(rec_text(c, "row")));
-    page_cell(p, sections_dash(rec_text(c, "text")));
-    page_cell(p, sections_dash(rec_text(r, "arch")));
-    page_cell(p, sections_dash(rec_text(r, "option")));
-    buf_format(&b, "%s %s ", sections_dash(metric), isnan(most) ? "at least" : "at most");
-    if (rec_text(c, "effect"))
-        sections_change(&b, bound, NAN, NAN, none);
+    struct buf text = {0};
+    const char *metric = rec_text(cell, "metric"), *why = rec_text(cell, "outcome_reason");
+    double most = rec_number(cell, "most"), least = rec_number(cell, "least");
+    double bound = isnan(most) ? least : most, none = neutral_value(cell);
+    page_cell(page, sections_dash(rec_text(cell, "row")));
+    page_cell(page, sections_dash(rec_text(cell, "text")));
+    page_cell(page, sections_dash(rec_text(record, "arch")));
+    page_cell(page, sections_dash(rec_text(record, "option")));
+    buf_format(&text, "%s %s ", sections_dash(metric), isnan(most) ? "at least" : "at most");
+    if (rec_text(cell, "effect"))
+        sections_change(&text, bound, NAN, NAN, none);
     else /* not measured, so not known whether it is a ratio */
-        display_digits(&b, bound);
-    sections_cell(p, &b);
-    sections_change(&b, rec_number(c, "value"), rec_number(c, "lo"), rec_number(c, "hi"), none);
-    sections_cell(p, &b);
-    buf_format(&b, "%s%s%s", sections_dash(rec_text(c, "outcome")), why ? ": " : "",
+        display_digits(&text, bound);
+    sections_cell(page, &text);
+    sections_change(&text, rec_number(cell, "value"), rec_number(cell, "lo"),
+                    rec_number(cell, "hi"), none);
+    sections_cell(page, &text);
+    buf_format(&text, "%s%s%s", sections_dash(rec_text(cell, "outcome")), why ? ": " : "",
                why ? why : "");
-    sections_cell(p, &b);
+    sections_cell(page, &text);
 }
 
-static void put_all_claims(struct page *p, const json_t *list)
+static void put_all_claims(struct page *page, const json_t *list)
 {
     static const struct page_column columns[] = {
         {"Row", NULL}, {"Claim", NULL}, {"System", NULL}, {"Option", NULL},
         {"Claimed bound", NULL}, {"Measured [95 %]", NULL}, {"Outcome", NULL}};
     size_t i, k;
-    const json_t *r, *c;
-    page_table_folded(p, "Claims one by one",
+    const json_t *record, *cell;
+    page_table_folded(page, "Claims one by one",
                       "Rows are those of data/requirements.tsv. Held: the whole interval is within "
                       "the bound. Not held: the whole interval is outside. Undecided: the interval "
                       "contains the bound, or there is none. Counters have no interval: their "
                       "value decides.",
                       sizeof columns / sizeof *columns, columns);
-    json_array_foreach(list, i, r)
-        json_array_foreach(json_object_get(r, "claims"), k, c)
-            put_claim(p, r, c);
-    page_table_end(p);
+    json_array_foreach(list, i, record)
+        json_array_foreach(json_object_get(record, "claims"), k, cell)
+            put_claim(page, record, cell);
+    page_table_end(page);
 }
 
-void sections_ablation(struct page *p, const struct runset *s)
+void sections_ablation(struct page *page, const struct runset *set)
 {
     static const struct page_column columns[] = {
         {"System", NULL},
@@ -132,19 +133,20 @@ void sections_ablation(struct page *p, const struct runset *s)
         {"Tokens per second", "output_tokens_per_s"},
         {"Quality [95 %]", NULL},
         {"Claims", NULL}};
-    const json_t *list = runset_kind(s, "ablation"), *r;
+    const json_t *list = runset_kind(set, "ablation"), *record;
     size_t i;
     if (!json_array_size(list))
         return;
-    page_section(p, "options", "Options: savings and costs");
-    page_table(p, "Each option alone, and each level of saving, compared with the base (the first "
-                  "row) of the same system on the same prompts. Changes of peak memory, latency "
-                  "and perplexity are relative; changes of accuracy are in points. Intervals are "
-                  "over launches and over paired prompts. The model itself gives the perplexity of "
-                  "the reference texts.",
+    page_section(page, "options", "Options: savings and costs");
+    page_table(page,
+               "Each option alone, and each level of saving, compared with the base (the first "
+               "row) of the same system on the same prompts. Changes of peak memory, latency "
+               "and perplexity are relative; changes of accuracy are in points. Intervals are "
+               "over launches and over paired prompts. The model itself gives the perplexity of "
+               "the reference texts.",
                sizeof columns / sizeof *columns, columns);
-    json_array_foreach(list, i, r)
-        put_option(p, r);
-    page_table_end(p);
-    put_all_claims(p, list);
+    json_array_foreach(list, i, record)
+        put_option(page, record);
+    page_table_end(page);
+    put_all_claims(page, list);
 }

@@ -8,142 +8,143 @@
 #include "lib/report/claims.h"
 #include "lib/report/sections.h"
 
-static const json_t *find_method(const struct runset *s, const char *name)
+static const json_t *find_method(const struct runset *set, const char *name)
 {
-    const json_t *list = runset_kind(s, "method"), *r;
+    const json_t *list = runset_kind(set, "method"), *record;
     size_t i;
-    json_array_foreach(list, i, r)
-        if (name && rec_is(r, "method", name))
-            return r;
+    json_array_foreach(list, i, record)
+        if (name && rec_is(record, "method", name))
+            return record;
     return NULL;
 }
 
 /* The comparison record of the accuracies of the two points that `like` compares; NULL: none. */
-static const json_t *find_accuracy(const struct runset *s, const json_t *like)
+static const json_t *find_accuracy(const struct runset *set, const json_t *like)
 {
-    return runset_comparison(s, "method", rec_text(like, "point"), "accuracy");
+    return runset_comparison(set, "method", rec_text(like, "point"), "accuracy");
 }
 
-static void put_metric(struct page *p, const struct runset *s, const char *point,
+static void put_metric(struct page *page, const struct runset *set, const char *point,
                        const char *metric)
 {
-    const json_t *r = runset_find(s, "metric", point, metric);
-    page_value(p, rec_number(r, "value"), rec_number(r, "lo"), rec_number(r, "hi"), NULL);
+    const json_t *record = runset_find(set, "metric", point, metric);
+    page_value(page, rec_number(record, "value"), rec_number(record, "lo"),
+               rec_number(record, "hi"), NULL);
 }
 
 /* Puts "8.1 times, GSM8K (to_eos)" for every published speed-up. */
-static void put_published(struct page *p, const json_t *method)
+static void put_published(struct page *page, const json_t *method)
 {
-    struct buf b = {0};
+    struct buf text = {0};
     size_t i;
-    const json_t *c;
-    json_array_foreach(json_object_get(method, "published"), i, c) {
-        const char *on = rec_text(c, "on"), *counting = rec_text(c, "counting");
-        buf_format(&b, "%s%.3g times", i ? "; " : "", rec_number(c, "speedup"));
+    const json_t *cell;
+    json_array_foreach(json_object_get(method, "published"), i, cell) {
+        const char *on = rec_text(cell, "on"), *counting = rec_text(cell, "counting");
+        buf_format(&text, "%s%.3g times", i ? "; " : "", rec_number(cell, "speedup"));
         if (on)
-            buf_format(&b, ", %s", on);
+            buf_format(&text, ", %s", on);
         if (counting)
-            buf_format(&b, " (%s)", counting);
+            buf_format(&text, " (%s)", counting);
     }
-    sections_cell(p, &b);
+    sections_cell(page, &text);
 }
 
 /* Puts the costs of a point other than time. */
-static void put_costs(struct page *p, const struct runset *s, const char *point)
+static void put_costs(struct page *page, const struct runset *set, const char *point)
 {
     static const char *const costs[] = {"output_tokens_per_s", "tokens_per_step", "passes", "rows",
                                         "memory_allocated_peak_bytes"};
     for (size_t i = 0; i < sizeof costs / sizeof *costs; i++)
-        put_metric(p, s, point ? point : "", costs[i]);
+        put_metric(page, set, point ? point : "", costs[i]);
 }
 
-static void put_accuracy(struct page *p, const json_t *accuracy, const char *side)
+static void put_accuracy(struct page *page, const json_t *accuracy, const char *side)
 {
-    struct buf b = {0};
+    struct buf text = {0};
     if (accuracy)
-        display_value(&b, "accuracy", rec_number(accuracy, side));
-    sections_cell(p, &b);
+        display_value(&text, "accuracy", rec_number(accuracy, side));
+    sections_cell(page, &text);
 }
 
-static void put_base(struct page *p, const struct runset *s, const json_t *like)
+static void put_base(struct page *page, const struct runset *set, const json_t *like)
 {
     const char *point = rec_text(like, "base_point");
-    put_metric(p, s, point ? point : "", "e2e_ns");
-    page_value(p, 1, NAN, NAN, NULL);
-    put_accuracy(p, find_accuracy(s, like), "base_value");
-    page_cell(p, "–");
-    page_cell(p, "–");
+    put_metric(page, set, point ? point : "", "e2e_ns");
+    page_value(page, 1, NAN, NAN, NULL);
+    put_accuracy(page, find_accuracy(set, like), "base_value");
+    page_cell(page, "–");
+    page_cell(page, "–");
 }
 
-static void put_method(struct page *p, const struct runset *s, const json_t *ratio)
+static void put_method(struct page *page, const struct runset *set, const json_t *ratio)
 {
-    const json_t *accuracy = find_accuracy(s, ratio);
+    const json_t *accuracy = find_accuracy(set, ratio);
     const char *name = rec_text(ratio, "setting"), *point = rec_text(ratio, "point");
-    struct buf b = {0};
-    put_metric(p, s, point ? point : "", "e2e_ns");
-    const double lo = claims_times_are_null(s) ? (double)NAN : rec_number(ratio, "lo");
-    page_value(p, isnan(lo) ? lo : 1 / rec_number(ratio, "value"), 1 / rec_number(ratio, "hi"),
+    struct buf text = {0};
+    put_metric(page, set, point ? point : "", "e2e_ns");
+    const double lo = claims_times_are_null(set) ? (double)NAN : rec_number(ratio, "lo");
+    page_value(page, isnan(lo) ? lo : 1 / rec_number(ratio, "value"), 1 / rec_number(ratio, "hi"),
                1 / lo, NULL);
-    put_accuracy(p, accuracy, "config_value");
-    sections_change(&b, rec_number(accuracy, "value"), rec_number(accuracy, "lo"),
+    put_accuracy(page, accuracy, "config_value");
+    sections_change(&text, rec_number(accuracy, "value"), rec_number(accuracy, "lo"),
                     rec_number(accuracy, "hi"), 0);
-    sections_cell(p, &b);
-    put_published(p, find_method(s, name));
+    sections_cell(page, &text);
+    put_published(page, find_method(set, name));
 }
 
-static int is_row(const json_t *r)
+static int is_row(const json_t *record)
 {
-    return rec_is(r, "by", "method") && rec_is(r, "effect", "ratio") &&
-           rec_is(r, "metric", "e2e_ns");
+    return rec_is(record, "by", "method") && rec_is(record, "effect", "ratio") &&
+           rec_is(record, "metric", "e2e_ns");
 }
 
 /* Names the methods whose whole interval is slower, or less accurate, than their base. */
-static void say_losers(struct page *p, const struct runset *s)
+static void say_losers(struct page *page, const struct runset *set)
 {
     struct buf slow = {0}, wrong = {0};
     size_t i;
-    const json_t *r;
-    json_array_foreach(runset_kind(s, "comparison"), i, r) {
-        const char *name = rec_text(r, "setting");
-        const json_t *accuracy = is_row(r) ? find_accuracy(s, r) : NULL;
-        if (is_row(r) && name && rec_number(r, "lo") > 1)
+    const json_t *record;
+    json_array_foreach(runset_kind(set, "comparison"), i, record) {
+        const char *name = rec_text(record, "setting");
+        const json_t *accuracy = is_row(record) ? find_accuracy(set, record) : NULL;
+        if (is_row(record) && name && rec_number(record, "lo") > 1)
             buf_format(&slow, "%s%s", slow.len ? ", " : "", name);
         if (name && rec_number(accuracy, "hi") < 0)
             buf_format(&wrong, "%s%s", wrong.len ? ", " : "", name);
     }
-    page_text(p, "Methods whose whole interval is slower than the base: %s. Methods whose whole "
-                 "interval is less accurate than the base: %s.", slow.len ? slow.data : "none",
+    page_text(page, "Methods whose whole interval is slower than the base: %s. Methods whose whole "
+                    "interval is less accurate than the base: %s.", slow.len ? slow.data : "none",
               wrong.len ? wrong.data : "none");
     buf_free(&slow);
     buf_free(&wrong);
 }
 
 /* A row for each base and each method; folded 1: the further columns. */
-static void put_rows(struct page *p, const struct runset *s, int folded)
+static void put_rows(struct page *page, const struct runset *set, int folded)
 {
     static const char *const points[] = {"base_point", "point"};
     static const char *const names[] = {"base_setting", "setting"};
-    const json_t *list = runset_kind(s, "comparison"), *r;
+    const json_t *list = runset_kind(set, "comparison"), *record;
     size_t i;
     json_t *bases = json_object();
-    json_array_foreach(list, i, r) {
-        const char *base = rec_text(r, "base_point");
+    json_array_foreach(list, i, record) {
+        const char *base = rec_text(record, "base_point");
         int from = !base || json_object_get(bases, base); /* 1: the base is done, or none */
-        for (int k = from; is_row(r) && k < 2; k++) {
-            page_cell(p, sections_dash(rec_text(r, "model")));
-            page_cell(p, sections_dash(rec_text(r, names[k])));
+        for (int k = from; is_row(record) && k < 2; k++) {
+            page_cell(page, sections_dash(rec_text(record, "model")));
+            page_cell(page, sections_dash(rec_text(record, names[k])));
             if (folded)
-                put_costs(p, s, rec_text(r, points[k]));
+                put_costs(page, set, rec_text(record, points[k]));
             else
-                (k ? put_method : put_base)(p, s, r);
+                (k ? put_method : put_base)(page, set, record);
         }
-        if (is_row(r) && base)
+        if (is_row(record) && base)
             json_object_set_new(bases, base, json_true());
     }
     json_decref(bases);
 }
 
-void sections_methods(struct page *p, const struct runset *s)
+void sections_methods(struct page *page, const struct runset *set)
 {
     static const struct page_column columns[] = {
         {"Model", NULL},       {"Method", NULL},   {"Latency", "e2e_ns"},
@@ -157,24 +158,25 @@ void sections_methods(struct page *p, const struct runset *s)
         {"Passes", "passes"},
         {"Rows", "rows"},
         {"Peak memory", "memory_allocated_peak_bytes"}};
-    const json_t *list = runset_kind(s, "comparison"), *r;
+    const json_t *list = runset_kind(set, "comparison"), *record;
     size_t i, rows = 0;
-    json_array_foreach(list, i, r)
-        rows += is_row(r) ? 1 : 0;
+    json_array_foreach(list, i, record)
+        rows += is_row(record) ? 1 : 0;
     if (!rows)
         return;
-    page_section(p, "decoding", "Decoding methods");
-    page_table(p, "Each method against the base of its model on the same prompts, batch size 1. "
-                  "Speed-up: latency of the base / latency of the method, over launches. Accuracy: "
-                  "share of exact matches over the common prompts. A published speed-up was "
-                  "measured with another model on another machine; parentheses say which tokens "
-                  "it counts.",
-                  sizeof columns / sizeof *columns, columns);
-    put_rows(p, s, 0);
-    page_table_end(p);
-    page_table_folded(p, "Further columns: tokens, passes, rows, memory",
+    page_section(page, "decoding", "Decoding methods");
+    page_table(page,
+               "Each method against the base of its model on the same prompts, batch size 1. "
+               "Speed-up: latency of the base / latency of the method, over launches. Accuracy: "
+               "share of exact matches over the common prompts. A published speed-up was "
+               "measured with another model on another machine; parentheses say which tokens "
+               "it counts.",
+               sizeof columns / sizeof *columns, columns);
+    put_rows(page, set, 0);
+    page_table_end(page);
+    page_table_folded(page, "Further columns: tokens, passes, rows, memory",
                       "Further columns of the table above.", sizeof more / sizeof *more, more);
-    put_rows(p, s, 1);
-    page_table_end(p);
-    say_losers(p, s);
+    put_rows(page, set, 1);
+    page_table_end(page);
+    say_losers(page, set);
 }

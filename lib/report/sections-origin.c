@@ -17,103 +17,105 @@ enum { MAX_COMMANDS = 60, MAX_ERRORS = 12 };
 
 /* ---- machine and models ---- */
 
-static void put_machine(struct page *p, const json_t *m, int measured)
+static void put_machine(struct page *page, const json_t *metric, int measured)
 {
-    const char *gpu = rec_text(m, "gpu");
-    char *cpu = processor_name(m);
-    page_item(p, "%s %s: %s%s%s, %lld cores, %.1f GiB memory, %s, compiler %s.",
-              measured ? "Machine" : "Analysed on machine", rec_text(m, "fingerprint"),
+    const char *gpu = rec_text(metric, "gpu");
+    char *cpu = processor_name(metric);
+    page_item(page, "%s %s: %s%s%s, %lld cores, %.1f GiB memory, %s, compiler %s.",
+              measured ? "Machine" : "Analysed on machine", rec_text(metric, "fingerprint"),
               sections_dash(cpu), gpu ? ", " : "", gpu ? gpu : "",
-              (long long)rec_int(m, "cores", 0),
-              rec_number(m, "memory_bytes") / (1024.0 * 1024 * 1024),
-              sections_dash(rec_text(m, "kernel")), sections_dash(rec_text(m, "compiler")));
+              (long long)rec_int(metric, "cores", 0),
+              rec_number(metric, "memory_bytes") / (1024.0 * 1024 * 1024),
+              sections_dash(rec_text(metric, "kernel")),
+              sections_dash(rec_text(metric, "compiler")));
     free(cpu);
 }
 
 /* Each machine once: first those that were measured, then those of the analysis. */
-void sections_machines(struct page *p, const struct runset *s)
+void sections_machines(struct page *page, const struct runset *set)
 {
     static const char *const kinds[] = {"meta", "parent"};
     json_t *seen = json_object();
     size_t measured = 0;
     for (size_t k = 0; k < 4; k++) {
         size_t i;
-        const json_t *r;
-        json_array_foreach(runset_kind(s, kinds[k % 2]), i, r) {
-            const json_t *m = json_object_get(r, "machine");
-            const char *print = rec_text(m, "fingerprint");
-            if (!print || runset_measures(r) != (k < 2) || json_object_get(seen, print))
+        const json_t *record;
+        json_array_foreach(runset_kind(set, kinds[k % 2]), i, record) {
+            const json_t *metric = json_object_get(record, "machine");
+            const char *print = rec_text(metric, "fingerprint");
+            if (!print || runset_measures(record) != (k < 2) || json_object_get(seen, print))
                 continue;
             json_object_set_new(seen, print, json_true());
-            put_machine(p, m, k < 2 || !measured);
+            put_machine(page, metric, k < 2 || !measured);
             measured += k < 2;
         }
     }
     if (!measured)
         measured = json_object_size(seen);
     if (measured > 1)
-        page_item(p, "The records come from %zu machines: do not compare latencies of different "
-                     "machines.",
+        page_item(page, "The records come from %zu machines: do not compare latencies of different "
+                        "machines.",
                   measured);
     json_decref(seen);
 }
 
 /* 1: this configuration (of a scorer) has no device, and another one of the model has. */
-static int is_said_elsewhere(const struct runset *s, const json_t *about)
+static int is_said_elsewhere(const struct runset *set, const json_t *about)
 {
     const char *config, *model = sections_dash(rec_text(about, "model"));
     json_t *other;
     if (rec_text(about, "device"))
         return 0;
-    json_object_foreach(s->configs, config, other)
+    json_object_foreach(set->configs, config, other)
         if (rec_text(other, "device") && !strcmp(sections_dash(rec_text(other, "model")), model))
             return 1;
     return 0;
 }
 
-void sections_models(struct page *p, const struct runset *s)
+void sections_models(struct page *page, const struct runset *set)
 {
     json_t *seen = json_object();
     const char *config;
     json_t *about;
-    json_object_foreach(s->configs, config, about) {
+    json_object_foreach(set->configs, config, about) {
         static const char *const keys[] = {"arch", "device", "dtype", "quant"};
         const char *name = rec_text(about, "device_name");
-        struct buf b = {0};
-        buf_format(&b, "Model %s", sections_dash(rec_text(about, "model")));
+        struct buf text = {0};
+        buf_format(&text, "Model %s", sections_dash(rec_text(about, "model")));
         for (size_t i = 0; i < 4; i++)
             if (rec_text(about, keys[i]))
-                buf_format(&b, ", %s %s", keys[i], rec_text(about, keys[i]));
+                buf_format(&text, ", %s %s", keys[i], rec_text(about, keys[i]));
         if (name)
-            buf_format(&b, ", on %s", name);
+            buf_format(&text, ", on %s", name);
         if (json_is_true(json_object_get(about, "weights_random")))
-            buf_text(&b, ", random weights (speed and memory only)");
-        if (!json_object_get(seen, b.data) && !is_said_elsewhere(s, about))
-            page_item(p, "%s.", b.data);
-        json_object_set_new(seen, b.data, json_true());
-        buf_free(&b);
+            buf_text(&text, ", random weights (speed and memory only)");
+        if (!json_object_get(seen, text.data) && !is_said_elsewhere(set, about))
+            page_item(page, "%s.", text.data);
+        json_object_set_new(seen, text.data, json_true());
+        buf_free(&text);
     }
     json_decref(seen);
 }
 
 /* ---- self-tests ---- */
 
-void sections_checks(struct page *p, const struct runset *s)
+void sections_checks(struct page *page, const struct runset *set)
 {
     size_t i;
-    const json_t *r;
-    json_array_foreach(runset_kind(s, "check"), i, r) {
-        page_item(p, "Check %s: %s%s%s", sections_dash(rec_text(r, "check")),
-                  doubts_is_failed(r)                          ? "NOT PASSED"
-                  : json_is_true(json_object_get(r, "pass")) ? "passed"
-                                                             : "done",
-                  rec_text(r, "text") ? ": " : ".", rec_text(r, "text") ? rec_text(r, "text") : "");
+    const json_t *record;
+    json_array_foreach(runset_kind(set, "check"), i, record) {
+        page_item(page, "Check %s: %s%s%s", sections_dash(rec_text(record, "check")),
+                  doubts_is_failed(record)                          ? "NOT PASSED"
+                  : json_is_true(json_object_get(record, "pass")) ? "passed"
+                                                                  : "done",
+                  rec_text(record, "text") ? ": " : ".",
+                  rec_text(record, "text") ? rec_text(record, "text") : "");
     }
 }
 
 /* ---- failures, files, commands ---- */
 
-void sections_outcomes(struct page *p, const struct runset *s)
+void sections_outcomes(struct page *page, const struct runset *set)
 {
     static const struct page_column columns[] = {{"Configuration", NULL},
                                                  {"Ok", ""},
@@ -122,93 +124,95 @@ void sections_outcomes(struct page *p, const struct runset *s)
     static const char *const keys[] = {"timed", "oom", "failed"};
     int64_t sum[3] = {0}, errors = 0;
     const char *point;
-    const json_t *r;
+    const json_t *record;
     json_t *about;
     size_t i;
-    json_array_foreach(runset_kind(s, "error"), i, r)
-        errors += rec_failures(r);
-    json_object_foreach(s->configs, point, about) {
-        const json_t *m = runset_find(s, "metric", point, "e2e_ns");
+    json_array_foreach(runset_kind(set, "error"), i, record)
+        errors += rec_failures(record);
+    json_object_foreach(set->configs, point, about) {
+        const json_t *metric = runset_find(set, "metric", point, "e2e_ns");
         int counted = json_object_get(about, keys[0]) || json_object_get(about, keys[1]) ||
                       json_object_get(about, keys[2]);
         for (size_t k = 0; k < 3; k++) { /* without generations: the counts of measure */
-            if (!counted && m)
-                json_object_set_new(about, keys[k], json_integer(rec_int(m, keys[k], 0)));
+            if (!counted && metric)
+                json_object_set_new(about, keys[k], json_integer(rec_int(metric, keys[k], 0)));
             sum[k] += rec_int(about, keys[k], 0);
         }
     }
-    page_text(p, "These numbers are from %lld answers. %lld answers ran out of memory, %lld timed "
-                 "out or were interrupted. %lld error records; %lld unreadable lines.",
+    page_text(page,
+              "These numbers are from %lld answers. %lld answers ran out of memory, %lld timed "
+              "out or were interrupted. %lld error records; %lld unreadable lines.",
               (long long)sum[0], (long long)sum[1], (long long)sum[2], (long long)errors,
-              (long long)s->bad);
-    if (s->repeats + s->set_aside)
-        page_text(p, "%lld records occur twice and count once. %lld measurements of points on "
-                     "fewer prompts are not shown.",
-                  (long long)s->repeats, (long long)s->set_aside);
+              (long long)set->bad);
+    if (set->repeats + set->set_aside)
+        page_text(page, "%lld records occur twice and count once. %lld measurements of points on "
+                        "fewer prompts are not shown.",
+                  (long long)set->repeats, (long long)set->set_aside);
     if (sum[1] + sum[2]) {
-        page_table(p, "Configurations with failed answers.", 4, columns);
-        json_object_foreach(s->configs, point, about) {
+        page_table(page, "Configurations with failed answers.", 4, columns);
+        json_object_foreach(set->configs, point, about) {
             if (rec_int(about, keys[1], 0) + rec_int(about, keys[2], 0) == 0)
                 continue;
-            page_cell(p, sections_dash(rec_text(about, "config")));
+            page_cell(page, sections_dash(rec_text(about, "config")));
             for (size_t k = 0; k < 3; k++)
-                page_count(p, (double)rec_int(about, keys[k], 0));
+                page_count(page, (double)rec_int(about, keys[k], 0));
         }
-        page_table_end(p);
+        page_table_end(page);
     }
-    json_array_foreach(runset_kind(s, "error"), i, r) {
+    json_array_foreach(runset_kind(set, "error"), i, record) {
         if (i < MAX_ERRORS)
-            page_item(p, "Error %s: %s (%s)", sections_dash(rec_text(r, "code")),
-                      sections_dash(rec_text(r, "message")),
-                      sections_dash(rec_text(r, "where")));
+            page_item(page, "Error %s: %s (%s)", sections_dash(rec_text(record, "code")),
+                      sections_dash(rec_text(record, "message")),
+                      sections_dash(rec_text(record, "where")));
     }
-    if (s->bad)
-        page_item(p, "Unreadable: %s", s->first_bad);
+    if (set->bad)
+        page_item(page, "Unreadable: %s", set->first_bad);
 }
 
-static void put_commands(struct page *p, const struct runset *s)
+static void put_commands(struct page *page, const struct runset *set)
 {
     static const char *const kinds[] = {"parent", "meta"};
     json_t *seen = json_object();
     for (size_t k = 0; k < 2; k++) {
         size_t i, w;
-        const json_t *r, *word;
-        json_array_foreach(runset_kind(s, kinds[k]), i, r) {
-            struct buf b = {0};
-            json_array_foreach(json_object_get(r, "argv"), w, word)
-                buf_format(&b, "%s%s", w ? " " : "", sections_dash(json_string_value(word)));
-            if (b.len && !json_object_get(seen, b.data) && json_object_size(seen) < MAX_COMMANDS)
-                page_code(p, b.data);
-            if (b.len)
-                json_object_set_new(seen, b.data, json_true());
-            buf_free(&b);
+        const json_t *record, *word;
+        json_array_foreach(runset_kind(set, kinds[k]), i, record) {
+            struct buf text = {0};
+            json_array_foreach(json_object_get(record, "argv"), w, word)
+                buf_format(&text, "%s%s", w ? " " : "", sections_dash(json_string_value(word)));
+            if (text.len && !json_object_get(seen, text.data) &&
+                json_object_size(seen) < MAX_COMMANDS)
+                page_code(page, text.data);
+            if (text.len)
+                json_object_set_new(seen, text.data, json_true());
+            buf_free(&text);
         }
     }
     if (json_object_size(seen) > MAX_COMMANDS)
-        page_text(p, "%zu more commands are in the meta records.",
+        page_text(page, "%zu more commands are in the meta records.",
                   json_object_size(seen) - MAX_COMMANDS);
     json_decref(seen);
 }
 
-void sections_origin(struct page *p, const struct runset *s, const char *output)
+void sections_origin(struct page *page, const struct runset *set, const char *output)
 {
     static const struct page_column columns[] = {
         {"File", NULL}, {"Records", ""}, {"SHA-256", NULL}};
-    const char *commit = json_string_value(runset_meta(s, "commit"));
-    page_table(p, "Record files of this page.", 3, columns);
-    for (size_t i = 0; i < s->n_sources; i++) {
-        char *path = sections_link(output, s->sources[i].path);
-        page_cell(p, strcmp(s->sources[i].path, "-") ? path : "standard input");
-        page_count(p, (double)s->sources[i].records);
-        page_cell(p, sections_dash(s->sources[i].sha256));
+    const char *commit = json_string_value(runset_meta(set, "commit"));
+    page_table(page, "Record files of this page.", 3, columns);
+    for (size_t i = 0; i < set->n_sources; i++) {
+        char *path = sections_link(output, set->sources[i].path);
+        page_cell(page, strcmp(set->sources[i].path, "-") ? path : "standard input");
+        page_count(page, (double)set->sources[i].records);
+        page_cell(page, sections_dash(set->sources[i].sha256));
         free(path);
     }
-    page_table_end(p);
+    page_table_end(page);
     if (commit)
-        page_text(p, "The records were written by crossover %s, commit %s; the first at %s.",
-                  sections_dash(json_string_value(runset_meta(s, "version"))), commit,
-                  sections_dash(json_string_value(runset_meta(s, "start"))));
-    put_commands(p, s);
+        page_text(page, "The records were written by crossover %s, commit %s; the first at %s.",
+                  sections_dash(json_string_value(runset_meta(set, "version"))), commit,
+                  sections_dash(json_string_value(runset_meta(set, "start"))));
+    put_commands(page, set);
 }
 
 /* ---- relative paths ---- */
@@ -218,22 +222,22 @@ char *sections_link(const char *from, const char *to)
     const char *slash = strrchr(from, '/');
     char *folder = slash ? mem_format("%.*s", (int)(slash - from + (slash == from)), from)
                          : mem_text(".");
-    char *a = realpath(folder, NULL), *b = realpath(to, NULL);
+    char *start = realpath(folder, NULL), *target = realpath(to, NULL);
     free(folder);
     struct buf out = {0};
     size_t same = 0; /* end of the last common folder */
-    for (size_t i = 0; a && b; i++) {
-        if ((a[i] == '/' || !a[i]) && (b[i] == '/' || !b[i]))
+    for (size_t i = 0; start && target; i++) {
+        if ((start[i] == '/' || !start[i]) && (target[i] == '/' || !target[i]))
             same = i;
-        if (a[i] != b[i] || !a[i])
+        if (start[i] != target[i] || !start[i])
             break;
     }
-    for (const char *c = a && b ? a + same : ""; *c; c++)
-        if (*c == '/')
+    for (const char *letter = start && target ? start + same : ""; *letter; letter++)
+        if (*letter == '/')
             buf_text(&out, "../");
-    if (a && b)
-        buf_text(&out, b + same + (b[same] == '/'));
-    free(a);
-    free(b);
+    if (start && target)
+        buf_text(&out, target + same + (target[same] == '/'));
+    free(start);
+    free(target);
     return out.data ? out.data : mem_text(to);
 }

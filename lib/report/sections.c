@@ -17,38 +17,38 @@
 #define COUNT(list) (sizeof(list) / sizeof *(list))
 enum { MAX_COLUMNS = 7, MAX_TEXTS = 12 };
 
-const char *sections_dash(const char *s)
+const char *sections_dash(const char *text)
 {
-    return s && *s ? s : "–";
+    return text && *text ? text : "–";
 }
 
-void sections_cell(struct page *p, struct buf *text)
+void sections_cell(struct page *page, struct buf *text)
 {
-    page_cell(p, sections_dash(text->data));
+    page_cell(page, sections_dash(text->data));
     buf_free(text);
 }
 
-static void put_share(struct buf *b, double v, double none)
+static void put_share(struct buf *text, double v, double none)
 {
     double p = 100 * (v - none);
     p = fabs(p) < 0.0005 ? 0 : p; /* no -0 and no +0 */
-    buf_text(b, p > 0 ? "+" : "");
-    display_digits(b, p);
+    buf_text(text, p > 0 ? "+" : "");
+    display_digits(text, p);
 }
 
-void sections_change(struct buf *b, double value, double lo, double hi, double none)
+void sections_change(struct buf *text, double value, double lo, double hi, double none)
 {
     if (isnan(value))
         return;
-    put_share(b, value, none);
+    put_share(text, value, none);
     if (!isnan(lo) && !isnan(hi)) {
-        buf_text(b, " [");
-        put_share(b, lo, none);
-        buf_text(b, ", ");
-        put_share(b, hi, none);
-        buf_text(b, "]");
+        buf_text(text, " [");
+        put_share(text, lo, none);
+        buf_text(text, ", ");
+        put_share(text, hi, none);
+        buf_text(text, "]");
     }
-    buf_text(b, none > 0 ? " %" : " points");
+    buf_text(text, none > 0 ? " %" : " points");
 }
 
 /* ---- tables of metrics ---- */
@@ -58,29 +58,29 @@ struct shown { /* a column: the value of a metric with its interval, or another 
     const char *name, *title;   /* of the column; NULL: those of the metric */
 };
 
-static int is_any(const struct runset *s, const struct config_table *all, const char *kind,
-                  const struct shown *c)
+static int is_any(const struct runset *set, const struct config_table *all, const char *kind,
+                  const struct shown *shown)
 {
     for (size_t i = 0; i < all->n; i++) {
-        const json_t *r = runset_find(s, kind, all->v[i].point, c->metric);
-        if (!isnan(rec_number(r, c->field ? c->field : "value")))
+        const json_t *record = runset_find(set, kind, all->v[i].point, shown->metric);
+        if (!isnan(rec_number(record, shown->field ? shown->field : "value")))
             return 1;
     }
     return 0;
 }
 
-static void put_field(struct page *p, const json_t *r, const struct shown *c)
+static void put_field(struct page *page, const json_t *record, const struct shown *shown)
 {
-    const char *field = c->field ? c->field : "value";
+    const char *field = shown->field ? shown->field : "value";
     char *key = mem_format("%s_reason", field);
-    double lo = c->field ? (double)NAN : rec_number(r, "lo");
-    double hi = c->field ? (double)NAN : rec_number(r, "hi");
-    page_value(p, rec_number(r, field), lo, hi, rec_text(r, key));
+    double lo = shown->field ? (double)NAN : rec_number(record, "lo");
+    double hi = shown->field ? (double)NAN : rec_number(record, "hi");
+    page_value(page, rec_number(record, field), lo, hi, rec_text(record, key));
     free(key);
 }
 
 /* A table of at most MAX_COLUMNS columns; rows without a value are left out. */
-static void put_columns(struct page *p, const struct runset *s, const struct config_table *all,
+static void put_columns(struct page *page, const struct runset *set, const struct config_table *all,
                         const char *kind, const char *caption, const struct shown *list, size_t n,
                         int folded)
 {
@@ -92,19 +92,19 @@ static void put_columns(struct page *p, const struct runset *s, const struct con
         buf_format(&names, "%s%s", k ? ", " : "Further columns: ", title);
     }
     if (folded)
-        page_table_folded(p, names.data, caption, n + 1, columns);
+        page_table_folded(page, names.data, caption, n + 1, columns);
     else
-        page_table(p, caption, n + 1, columns);
+        page_table(page, caption, n + 1, columns);
     for (size_t i = 0; i < all->n; i++) {
         int any = 0;
         for (size_t k = 0; k < n; k++)
-            any |= runset_find(s, kind, all->v[i].point, list[k].metric) != NULL;
+            any |= runset_find(set, kind, all->v[i].point, list[k].metric) != NULL;
         if (any)
-            page_cell(p, all->v[i].config);
+            page_cell(page, all->v[i].config);
         for (size_t k = 0; any && k < n; k++)
-            put_field(p, runset_find(s, kind, all->v[i].point, list[k].metric), &list[k]);
+            put_field(page, runset_find(set, kind, all->v[i].point, list[k].metric), &list[k]);
     }
-    page_table_end(p);
+    page_table_end(page);
     buf_free(&names);
 }
 
@@ -113,32 +113,32 @@ struct heading { const char *id, *title; };
 /* Tables with a row for each configuration and a column for each metric; rows and columns without a
  * value are left out. Columns from MAX_COLUMNS on are in folded tables. heading NULL: no new
  * section. */
-static void put_shown(struct page *p, const struct runset *s, const struct config_table *all,
+static void put_shown(struct page *page, const struct runset *set, const struct config_table *all,
                       const char *kind, const struct heading *heading, const char *caption,
                       const struct shown *list, size_t n)
 {
     struct shown *used = mem_zero(n, sizeof *used);
     size_t columns = 0;
-    for (size_t m = 0; m < n; m++)
-        if (is_any(s, all, kind, &list[m]))
-            used[columns++] = list[m];
+    for (size_t at = 0; at < n; at++)
+        if (is_any(set, all, kind, &list[at]))
+            used[columns++] = list[at];
     if (columns && heading)
-        page_section(p, heading->id, heading->title);
+        page_section(page, heading->id, heading->title);
     for (size_t from = 0; from < columns; from += MAX_COLUMNS)
-        put_columns(p, s, all, kind, from ? "Further columns of the table above." : caption,
+        put_columns(page, set, all, kind, from ? "Further columns of the table above." : caption,
                     used + from, columns - from < MAX_COLUMNS ? columns - from : MAX_COLUMNS,
                     from > 0);
     free(used);
 }
 
-static void put_metrics(struct page *p, const struct runset *s, const struct config_table *all,
+static void put_metrics(struct page *page, const struct runset *set, const struct config_table *all,
                         const char *kind, const struct heading *heading, const char *caption,
                         const char *const *metrics, size_t n)
 {
     struct shown *list = mem_zero(n, sizeof *list);
     for (size_t i = 0; i < n; i++)
         list[i].metric = metrics[i];
-    put_shown(p, s, all, kind, heading, caption, list, n);
+    put_shown(page, set, all, kind, heading, caption, list, n);
     free(list);
 }
 
@@ -153,24 +153,24 @@ static size_t rank_of(const char *metric)
     return strncmp(metric, "accuracy_", strlen("accuracy_")) ? i : 0; /* of a task */
 }
 
-static void put_quality(struct page *p, const struct runset *s, const struct config_table *all)
+static void put_quality(struct page *page, const struct runset *set, const struct config_table *all)
 {
     const char **metrics = NULL;
     size_t n = 0, cap = 0, i;
-    const json_t *r;
-    json_array_foreach(runset_kind(s, "quality"), i, r) {
-        const char *m = rec_text(r, "metric");
+    const json_t *record;
+    json_array_foreach(runset_kind(set, "quality"), i, record) {
+        const char *metric = rec_text(record, "metric");
         size_t at = 0;
-        while (m && at < n && strcmp(metrics[at], m))
+        while (metric && at < n && strcmp(metrics[at], metric))
             at++;
-        if (!m || at < n)
+        if (!metric || at < n)
             continue;
         MEM_GROW(metrics, n, cap);
-        for (at = n++; at > 0 && rank_of(metrics[at - 1]) > rank_of(m); at--)
+        for (at = n++; at > 0 && rank_of(metrics[at - 1]) > rank_of(metric); at--)
             metrics[at] = metrics[at - 1];
-        metrics[at] = m;
+        metrics[at] = metric;
     }
-    put_metrics(p, s, all, "quality", &(const struct heading){"quality", "Quality"},
+    put_metrics(page, set, all, "quality", &(const struct heading){"quality", "Quality"},
                 "Quality with 95 % intervals over prompts. Repetitive texts have a low "
                 "perplexity, so the table has the diversity of the texts too.",
                 metrics, n);
@@ -179,39 +179,39 @@ static void put_quality(struct page *p, const struct runset *s, const struct con
 
 /* ---- the machine's limits ---- */
 
-static void put_ceilings(struct page *p, const struct runset *s)
+static void put_ceilings(struct page *page, const struct runset *set)
 {
     static const struct page_column columns[] = {
         {"Ceiling", NULL}, {"GFLOP/s", ""}, {"GB/s", ""}, {"Instructions", NULL}};
     size_t i;
     int said = 0;
-    const json_t *r;
-    json_array_foreach(runset_kind(s, "roofline"), i, r) {
-        if (!json_is_true(json_object_get(r, "ceiling")))
+    const json_t *record;
+    json_array_foreach(runset_kind(set, "roofline"), i, record) {
+        if (!json_is_true(json_object_get(record, "ceiling")))
             continue;
-        const char *library = rec_text(r, "library");
+        const char *library = rec_text(record, "library");
         if (!said++)
-            page_table(p, "Ceilings of the machine, measured before the run. The shares "
-                          "above are relative to them.", COUNT(columns), columns);
-        struct buf b = {0};
-        page_cell(p, sections_dash(rec_text(r, "name")));
-        page_count(p, rec_number(r, "flops_per_s") / 1e9);
-        page_count(p, rec_number(r, "bytes_per_s") / 1e9);
-        buf_text(&b, sections_dash(rec_text(r, "isa")));
-        if (rec_text(r, "device_name"))
-            buf_format(&b, ", %s", library ? library : "without the vendor library: too low");
-        page_cell(p, b.data);
-        buf_free(&b);
+            page_table(page, "Ceilings of the machine, measured before the run. The shares "
+                             "above are relative to them.", COUNT(columns), columns);
+        struct buf text = {0};
+        page_cell(page, sections_dash(rec_text(record, "name")));
+        page_count(page, rec_number(record, "flops_per_s") / 1e9);
+        page_count(page, rec_number(record, "bytes_per_s") / 1e9);
+        buf_text(&text, sections_dash(rec_text(record, "isa")));
+        if (rec_text(record, "device_name"))
+            buf_format(&text, ", %s", library ? library : "without the vendor library: too low");
+        page_cell(page, text.data);
+        buf_free(&text);
     }
     if (said)
-        page_table_end(p);
+        page_table_end(page);
 }
 
-static int has_one_tokenizer(const struct runset *s, const struct config_table *all)
+static int has_one_tokenizer(const struct runset *set, const struct config_table *all)
 {
     const json_t *first = NULL;
     for (size_t i = 0; i < all->n; i++) {
-        const json_t *about = runset_config(s, all->v[i].point);
+        const json_t *about = runset_config(set, all->v[i].point);
         first = first || !rec_text(about, "tokenizer") ? first : about;
         if (about_other_tokens(first, about))
             return 0;
@@ -219,7 +219,7 @@ static int has_one_tokenizer(const struct runset *s, const struct config_table *
     return 1;
 }
 
-void sections_tables(struct page *p, const struct runset *s)
+void sections_tables(struct page *page, const struct runset *set)
 {
     static const char *const latency[] = {
         "e2e_ns",       "ttft_ns",     "ttft_commit_ns",           "ttf_block_ns",
@@ -255,40 +255,40 @@ void sections_tables(struct page *p, const struct runset *s)
                                          "energy_j_per_request", "power_mean_w",
                                          "power_cap_ratio"};
     struct config_table all = {0};
-    config_table_all(&all, s);
-    put_quality(p, s, &all);
-    put_metrics(p, s, &all, "metric", &(const struct heading){"latency", "Latency"},
+    config_table_all(&all, set);
+    put_quality(page, set, &all);
+    put_metrics(page, set, &all, "metric", &(const struct heading){"latency", "Latency"},
                 "Latency of one answer: medians of launches with 95 % intervals. Lower is better.",
                 latency, COUNT(latency));
-    put_shown(p, s, &all, "metric", NULL,
+    put_shown(page, set, &all, "metric", NULL,
               "Time between tokens. Inter-token latency divides the time of a step by the tokens "
               "that it made final. The gap is the time between two visible changes of the text. "
               "Medians with 95 % intervals; percentiles over all gaps.",
               gaps, COUNT(gaps));
-    put_shown(p, s, &all, "metric", NULL,
+    put_shown(page, set, &all, "metric", NULL,
               "Percentiles over answers; a percentile that needs more answers is left out.",
               percentiles, COUNT(percentiles));
-    int same = has_one_tokenizer(s, &all); /* then bytes a second are not needed */
-    put_metrics(p, s, &all, "metric", &(const struct heading){"throughput", "Throughput"},
+    int same = has_one_tokenizer(set, &all); /* then bytes a second are not needed */
+    put_metrics(page, set, &all, "metric", &(const struct heading){"throughput", "Throughput"},
                 same ? "Tokens a second. \"To EOS\" counts tokens up to the end of the text; \"all "
                        "slots\" also counts the canvas after it."
                      : "Text and tokens a second. \"To EOS\" counts tokens up to the end of the "
                        "text; \"all slots\" also counts the canvas after it. The tokenizers "
                        "differ: only bytes a second can be compared between the models.",
                 rate + same, COUNT(rate) - (size_t)same);
-    put_metrics(p, s, &all, "metric",
+    put_metrics(page, set, &all, "metric",
                 &(const struct heading){"limits", "Share of the machine's limits"},
                 "The least work of an answer, divided by its time and by the ceiling of the "
                 "machine. Work in bytes: every matrix once a pass, and the KV cache. Work in "
                 "flops: multiplications and additions of the computed rows. Bandwidth above 100 "
                 "%: the weights fit in a processor cache.",
                 share, COUNT(share));
-    put_ceilings(p, s);
-    put_metrics(p, s, &all, "metric", &(const struct heading){"memory", "Memory"},
+    put_ceilings(page, set);
+    put_metrics(page, set, &all, "metric", &(const struct heading){"memory", "Memory"},
                 "Memory by the counters of the allocator, where requested <= allocated <= reserved "
                 "<= process.",
                 memory, COUNT(memory));
-    put_metrics(p, s, &all, "metric", &(const struct heading){"energy", "Energy"},
+    put_metrics(page, set, &all, "metric", &(const struct heading){"energy", "Energy"},
                 "Joules during the batches. GPU: the board (NVML), without the host. CPU: the "
                 "processor packages (RAPL), without memory, board and power supply, with all other "
                 "work on the machine.",
@@ -298,20 +298,20 @@ void sections_tables(struct page *p, const struct runset *s)
 
 /* ---- texts ---- */
 
-void sections_texts(struct page *p, const struct runset *s)
+void sections_texts(struct page *page, const struct runset *set)
 {
     struct config_table all = {0};
     int said = 0;
-    config_table_all(&all, s);
+    config_table_all(&all, set);
     for (size_t i = 0; i < all.n && said < MAX_TEXTS; i++) {
-        const json_t *about = runset_config(s, all.v[i].point);
+        const json_t *about = runset_config(set, all.v[i].point);
         const char *prompt = rec_text(about, "prompt"), *text = rec_text(about, "text");
         if (!text)
             continue;
         if (!said++)
-            page_section(p, "texts", "Sample texts");
+            page_section(page, "texts", "Sample texts");
         char *head = display_cleaned(prompt, 120), *body = display_cleaned(text, 400);
-        page_item(p, "%s: “%s” → “%s”", all.v[i].config, head, body);
+        page_item(page, "%s: “%s” → “%s”", all.v[i].config, head, body);
         free(head);
         free(body);
     }

@@ -14,15 +14,16 @@
 
 enum { SVG_MAX = 4 << 20, CAPTION_MAX = 1 << 16 };
 
-static int ends_in(const char *s, const char *end)
+static int ends_in(const char *text, const char *end)
 {
-    size_t n = strlen(s), m = strlen(end);
-    return n > m && !strcmp(s + n - m, end);
+    size_t n = strlen(text), m = strlen(end);
+    return n > m && !strcmp(text + n - m, end);
 }
 
-static int is_drawing(const struct dirent *d)
+static int is_drawing(const struct dirent *entry)
 {
-    return d->d_name[0] != '.' && ends_in(d->d_name, ".svg") && !ends_in(d->d_name, "-narrow.svg");
+    return entry->d_name[0] != '.' && ends_in(entry->d_name, ".svg") &&
+           !ends_in(entry->d_name, "-narrow.svg");
 }
 
 /* The place of a figure in the report, by its type; unknown types come last. */
@@ -42,36 +43,36 @@ static int by_place(const struct dirent **a, const struct dirent **b)
 }
 
 /* The content of the file NAME.ENDING, without the last line break; empty: no such file. */
-static struct buf text_of(const struct shelf *f, const char *name, const char *ending)
+static struct buf text_of(const struct shelf *shelf, const char *name, const char *ending)
 {
-    char *path = mem_format("%s/%s%s", f->folder, name, ending);
-    struct buf b = {0};
+    char *path = mem_format("%s/%s%s", shelf->folder, name, ending);
+    struct buf text = {0};
     struct err ignored = {0};
-    if (access(path, R_OK) || file_read(path, SVG_MAX, &b, &ignored))
-        buf_free(&b);
-    else if (b.len && b.data[b.len - 1] == '\n')
-        b.data[--b.len] = 0;
+    if (access(path, R_OK) || file_read(path, SVG_MAX, &text, &ignored))
+        buf_free(&text);
+    else if (text.len && text.data[text.len - 1] == '\n')
+        text.data[--text.len] = 0;
     free(path);
-    return b;
+    return text;
 }
 
-int shelf_open(struct shelf *f, const char *folder, const char *output, struct err *e)
+int shelf_open(struct shelf *shelf, const char *folder, const char *output, struct err *e)
 {
     struct dirent **list = NULL;
-    *f = (struct shelf){folder, output, NULL, 0};
+    *shelf = (struct shelf){folder, output, NULL, 0};
     if (!folder)
         return 0;
     int n = scandir(folder, &list, is_drawing, by_place);
     if (n < 0)
         return err_set(e, EXIT_NO_INPUT, "--figures %s: cannot be read", folder);
-    f->names = mem_zero((size_t)n + 1, sizeof *f->names);
+    shelf->names = mem_zero((size_t)n + 1, sizeof *shelf->names);
     for (int i = 0; i < n; i++) {
         char *name = mem_format("%.*s", (int)strlen(list[i]->d_name) - 4, list[i]->d_name);
-        struct buf about = text_of(f, name, ".txt");
+        struct buf about = text_of(shelf, name, ".txt");
         if (about.data && !strncmp(about.data, "No data", strlen("No data")))
             free(name);
         else
-            f->names[f->n++] = name;
+            shelf->names[shelf->n++] = name;
         buf_free(&about);
         free(list[i]);
     }
@@ -79,27 +80,27 @@ int shelf_open(struct shelf *f, const char *folder, const char *output, struct e
     return 0;
 }
 
-void shelf_close(struct shelf *f)
+void shelf_close(struct shelf *shelf)
 {
-    for (size_t i = 0; i < f->n; i++)
-        free(f->names[i]);
-    free(f->names);
-    *f = (struct shelf){0};
+    for (size_t i = 0; i < shelf->n; i++)
+        free(shelf->names[i]);
+    free(shelf->names);
+    *shelf = (struct shelf){0};
 }
 
-int shelf_has(const struct shelf *f, const char *name)
+int shelf_has(const struct shelf *shelf, const char *name)
 {
-    for (size_t i = 0; i < f->n; i++)
-        if (!strcmp(f->names[i], name))
+    for (size_t i = 0; i < shelf->n; i++)
+        if (!strcmp(shelf->names[i], name))
             return 1;
     return 0;
 }
 
 /* The link to the file NAME.ENDING; NULL: no such file. The caller frees. */
-static char *link_of(const struct shelf *f, const char *name, const char *ending)
+static char *link_of(const struct shelf *shelf, const char *name, const char *ending)
 {
-    char *path = mem_format("%s/%s%s", f->folder, name, ending);
-    char *link = access(path, R_OK) ? NULL : sections_link(f->output, path);
+    char *path = mem_format("%s/%s%s", shelf->folder, name, ending);
+    char *link = access(path, R_OK) ? NULL : sections_link(shelf->output, path);
     free(path);
     return link;
 }
@@ -113,20 +114,20 @@ static char *sentence_of(const char *caption, const char *name)
                                  : mem_text(caption);
 }
 
-static void put(struct page *p, const struct shelf *f, const char *name, const char *title,
+static void put(struct page *page, const struct shelf *shelf, const char *name, const char *title,
                 int is_lead, int is_inside)
 {
-    struct buf svg = {0}, narrow = {0}, about = text_of(f, name, ".txt");
+    struct buf svg = {0}, narrow = {0}, about = text_of(shelf, name, ".txt");
     char *first = sentence_of(about.data, name);
-    char *link = link_of(f, name, ".svg"), *data = link_of(f, name, ".tsv");
-    char *script = link_of(f, name, ".gp");
+    char *link = link_of(shelf, name, ".svg"), *data = link_of(shelf, name, ".tsv");
+    char *script = link_of(shelf, name, ".gp");
     if (is_inside) {
-        svg = text_of(f, name, ".svg");
-        narrow = text_of(f, name, "-narrow.svg");
+        svg = text_of(shelf, name, ".svg");
+        narrow = text_of(shelf, name, "-narrow.svg");
     }
     const struct page_picture picture = {title ? title : first, about.data, svg.data,
                                          narrow.data, link ? link : name, data, script, is_lead};
-    page_figure(p, &picture);
+    page_figure(page, &picture);
     char *const owned[] = {first, link, data, script};
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
         free(owned[i]);
@@ -135,13 +136,13 @@ static void put(struct page *p, const struct shelf *f, const char *name, const c
     buf_free(&about);
 }
 
-void shelf_put(struct page *p, const struct shelf *f, const char *name, const char *title,
+void shelf_put(struct page *page, const struct shelf *shelf, const char *name, const char *title,
                int is_lead)
 {
-    put(p, f, name, title, is_lead, 1);
+    put(page, shelf, name, title, is_lead, 1);
 }
 
-void shelf_link(struct page *p, const struct shelf *f, const char *name)
+void shelf_link(struct page *page, const struct shelf *shelf, const char *name)
 {
-    put(p, f, name, NULL, 0, 0);
+    put(page, shelf, name, NULL, 0, 0);
 }

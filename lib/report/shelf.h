@@ -11,12 +11,12 @@ struct shelf {
     size_t n;
 };
 /* folder NULL: an empty shelf. -1: it cannot be read. */
-int shelf_open(struct shelf *f, const char *folder, const char *output, struct err *e);
-void shelf_close(struct shelf *f);
+int shelf_open(struct shelf *shelf, const char *folder, const char *output, struct err *e);
+void shelf_close(struct shelf *shelf);
 
-int shelf_has(const struct shelf *f, const char *name);
+int shelf_has(const struct shelf *shelf, const char *name);
 /* Puts the figure on the page. title NULL: the first sentence of its caption. */
-void shelf_put(struct page *p, const struct shelf *f, const char *name, const char *title,
+void shelf_put(struct page *page, const struct shelf *shelf, const char *name, const char *title,
                int is_lead);
 /* Puts a link to the figure and its files on the page. */
-void shelf_link(struct page *p, const struct shelf *f, const char *name);
+void shelf_link(struct page *page, const struct shelf *shelf, const char *name);
