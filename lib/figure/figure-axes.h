@@ -10,10 +10,11 @@ struct axes {
     int log_y, cost_alone;      /* cost_alone: a cell may lack its quality */
 };
 
-/* Fills c with the cells of cost and quality that can be drawn, in the units of the axes, and
+/* Fills table with the cells of cost and quality that can be drawn, in the units of the axes, and
  * sets the labels of the axes in the script. */
-void figure_axes_load(struct axes *a, struct figure *f, const struct runset *s,
-                      const struct figure_request *q, struct config_table *c, int cost_alone);
+void figure_axes_load(struct axes *axes, struct figure *figure, const struct runset *set,
+                      const struct figure_request *request, struct config_table *table,
+                      int cost_alone);
 /* "llada-demo, 8 steps: end-to-end latency 18.2 [17.9, 18.6] ms, accuracy 96 [93, 98] %". The
  * caller frees. */
-char *figure_axes_tip(const struct axes *a, const struct config_row *c);
+char *figure_axes_tip(const struct axes *axes, const struct config_row *row);

@@ -21,10 +21,10 @@ static double place_of(const double *batches, int n, double batch)
     return i + 1;
 }
 
-static int keep_length(const struct config_row *c, const void *ctx)
+static int keep_length(const struct config_row *row, const void *ctx)
 {
     const double *length = ctx;
-    return isnan(*length) || (c->length >= *length && c->length <= *length);
+    return isnan(*length) || (row->length >= *length && row->length <= *length);
 }
 
 static int compare_bars(const void *pa, const void *pb)
@@ -42,28 +42,29 @@ static int compare_bars(const void *pa, const void *pb)
 }
 
 /* The text of a bar. Its place is (batch, number of the series). */
-static void put_tip(struct figure *f, const struct config_row *k, double place, int series)
+static void put_tip(struct figure *figure, const struct config_row *k, double place, int series)
 {
     const double at[2] = {series, 0};
     char *name = figure_row_name(k);
-    struct buf b = {0};
-    figure_put_value(&b, "tokens", &k->y, 1);
-    figure_tip(f, 1, place, k->y.at, at, "%s, batch %.4g: %s tokens/s%s", name, k->batch, b.data,
-               k->disturbed ? ", disturbed" : "");
-    buf_free(&b);
+    struct buf text = {0};
+    figure_put_value(&text, "tokens", &k->y, 1);
+    figure_tip(figure, 1, place, k->y.at, at, "%s, batch %.4g: %s tokens/s%s", name, k->batch,
+               text.data, k->disturbed ? ", disturbed" : "");
+    buf_free(&text);
     free(name);
 }
 
-static void put_bars(struct figure *f, const struct config_table *c, const double *batches, int n)
+static void put_bars(struct figure *figure, const struct config_table *table, const double *batches,
+                     int n)
 {
-    struct script *out = &f->script;
+    struct script *out = &figure->script;
     char *names[MAX_SERIES];
     double kinds[MAX_SERIES];
     int series = 0;
     script_table(out, "points", "batch_index rate lo hi disturbed");
-    for (size_t i = 0; i < c->n; i++) {
-        struct config_row *k = &c->v[i];
-        char *name = figure_scale(f, &k->y, 1, 0) ? figure_row_name(k) : NULL;
+    for (size_t i = 0; i < table->n; i++) {
+        struct config_row *k = &table->v[i];
+        char *name = figure_scale(figure, &k->y, 1, 0) ? figure_row_name(k) : NULL;
         int same = name && series && !strcmp(names[series - 1], name);
         if (!name || (!same && series == MAX_SERIES)) {
             free(name);
@@ -79,7 +80,7 @@ static void put_bars(struct figure *f, const struct config_table *c, const doubl
         }
         script_row(out, "nnnnn", place_of(batches, n, k->batch), k->y.at, k->y.lo, k->y.hi,
                    (double)k->disturbed);
-        put_tip(f, k, place_of(batches, n, k->batch), series);
+        put_tip(figure, k, place_of(batches, n, k->batch), series);
     }
     script_table_end(out);
     script_texts(out, "series_name", (const char *const *)names, series);
@@ -91,41 +92,44 @@ static void put_bars(struct figure *f, const struct config_table *c, const doubl
 
 /* Takes the rate of all positions under contract `fixed`, else that of the text alone. Returns the
  * contract. */
-static const char *load_rows(struct config_table *c, const struct runset *s,
-                        const struct figure_request *q, int *slots)
+static const char *load_rows(struct config_table *table, const struct runset *set,
+                        const struct figure_request *request, int *slots)
 {
     for (*slots = 1;; *slots = 0) {
-        config_table_metric(c, s, *slots ? "slot_tokens_per_s" : "output_tokens_per_s");
-        const char *contract = figure_contract(c, q, "fixed");
-        if (!*slots || (c->n && strcmp(contract, "answer")))
+        config_table_metric(table, set, *slots ? "slot_tokens_per_s" : "output_tokens_per_s");
+        const char *contract = figure_contract(table, request, "fixed");
+        if (!*slots || (table->n && strcmp(contract, "answer")))
             return contract;
-        config_table_free(c);
+        config_table_free(table);
     }
 }
 
-void figure_throughput(struct figure *f, const struct runset *s, const struct figure_request *q)
+void figure_throughput(struct figure *figure, const struct runset *set,
+                       const struct figure_request *request)
 {
-    struct config_table c = {0};
+    struct config_table table = {0};
     int slots;
-    const char *contract = load_rows(&c, s, q, &slots);
-    double length = isnan(q->length) ? config_table_usual(&c, CONFIG_LENGTH) : q->length;
-    config_table_keep(&c, keep_length, &length);
-    if (c.n)
-        qsort(c.v, c.n, sizeof *c.v, compare_bars);
+    const char *contract = load_rows(&table, set, request, &slots);
+    double length = isnan(request->length) ? config_table_usual(&table, CONFIG_LENGTH)
+                                           : request->length;
+    config_table_keep(&table, keep_length, &length);
+    if (table.n)
+        qsort(table.v, table.n, sizeof *table.v, compare_bars);
     double batches[32];
-    int n = config_table_values(&c, CONFIG_BATCH, batches, 32);
-    put_bars(f, &c, batches, n);
+    int n = config_table_values(&table, CONFIG_BATCH, batches, 32);
+    put_bars(figure, &table, batches, n);
     char *what = figure_deliver(contract, length);
     char *title = mem_format("answers of %s", what);
-    script_numbers(&f->script, "batches", batches, n);
-    script_number(&f->script, "batch_count", n);
-    script_text(&f->script, "title", title);
-    script_text(&f->script, "rate_label", slots ? "tokens per second, all slots"
-                                                : "tokens per second, to the end of the text");
-    figure_say(f, "Tokens per second of the device by batch size, for answers of %s. Counted are "
-                  "%s. Bars start at zero.", what,
-               slots ? "all generated tokens" : "tokens before the end of the text");
+    script_numbers(&figure->script, "batches", batches, n);
+    script_number(&figure->script, "batch_count", n);
+    script_text(&figure->script, "title", title);
+    script_text(&figure->script, "rate_label", slots ? "tokens per second, all slots"
+                                                     : "tokens per second, to the end of the text");
+    figure_say(figure,
+               "Tokens per second of the device by batch size, for answers of %s. Counted are "
+               "%s. Bars start at zero.",
+               what, slots ? "all generated tokens" : "tokens before the end of the text");
     free(what);
     free(title);
-    config_table_free(&c);
+    config_table_free(&table);
 }

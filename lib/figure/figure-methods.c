@@ -17,26 +17,26 @@ struct method_row {
     double published;         /* speed-up over the published base; NaN */
 };
 
-static int is_ratio(const json_t *r)
+static int is_ratio(const json_t *record)
 {
-    return rec_is(r, "by", "method") && rec_is(r, "effect", "ratio") &&
-           rec_is(r, "metric", "e2e_ns");
+    return rec_is(record, "by", "method") && rec_is(record, "effect", "ratio") &&
+           rec_is(record, "metric", "e2e_ns");
 }
 
-static int is_llama(const json_t *r)
+static int is_llama(const json_t *record)
 {
-    return rec_is(r, "arch", "llama");
+    return rec_is(record, "arch", "llama");
 }
 
 /* The largest published speed-up of a method; NaN: none. */
-static double published_speedup(const struct runset *s, const char *name)
+static double published_speedup(const struct runset *set, const char *name)
 {
-    const json_t *list = runset_kind(s, "method"), *r, *claim;
+    const json_t *list = runset_kind(set, "method"), *record, *claim;
     double most = NAN;
     size_t i, k;
-    json_array_foreach(list, i, r)
-        if (rec_is(r, "method", name))
-            json_array_foreach(json_object_get(r, "published"), k, claim)
+    json_array_foreach(list, i, record)
+        if (rec_is(record, "method", name))
+            json_array_foreach(json_object_get(record, "published"), k, claim)
                 most = fmax(most, rec_number(claim, "speedup"));
     return most;
 }
@@ -45,53 +45,59 @@ static double published_speedup(const struct runset *s, const char *name)
 static const json_t *find_effect(const json_t *list, const json_t *like)
 {
     size_t i;
-    const json_t *r;
-    json_array_foreach(list, i, r)
-        if (rec_is(r, "effect", "difference") && rec_is(r, "metric", "accuracy") &&
-            json_equal(json_object_get(r, "point"), json_object_get(like, "point")) &&
-            json_equal(json_object_get(r, "base_point"), json_object_get(like, "base_point")))
-            return r;
+    const json_t *record;
+    json_array_foreach(list, i, record)
+        if (rec_is(record, "effect", "difference") && rec_is(record, "metric", "accuracy") &&
+            json_equal(json_object_get(record, "point"), json_object_get(like, "point")) &&
+            json_equal(json_object_get(record, "base_point"), json_object_get(like, "base_point")))
+            return record;
     return NULL;
 }
 
 /* The time of an answer at the base of a system. If no method is compared with LLaMA, the time
  * of its only point. NaN: unknown. */
-static double base_time(const struct runset *s, int llama)
+static double base_time(const struct runset *set, int llama)
 {
     size_t i;
-    const json_t *r;
-    json_array_foreach(runset_kind(s, "comparison"), i, r)
-        if (is_ratio(r) && is_llama(r) == llama)
-            return rec_number(r, "base_value");
-    json_array_foreach(runset_kind(s, "metric"), i, r)
-        if (llama && is_llama(r) && rec_is(r, "metric", "e2e_ns"))
-            return rec_number(r, "value");
+    const json_t *record;
+    json_array_foreach(runset_kind(set, "comparison"), i, record)
+        if (is_ratio(record) && is_llama(record) == llama)
+            return rec_number(record, "base_value");
+    json_array_foreach(runset_kind(set, "metric"), i, record)
+        if (llama && is_llama(record) && rec_is(record, "metric", "e2e_ns"))
+            return rec_number(record, "value");
     return NAN;
 }
 
 /* The name of the base in its comparisons. If LLaMA has none, its only point is a plain one. */
-static const char *base_name(const struct runset *s, int llama)
+static const char *base_name(const struct runset *set, int llama)
 {
     size_t i;
-    const json_t *r;
-    json_array_foreach(runset_kind(s, "comparison"), i, r)
-        if (is_ratio(r) && is_llama(r) == llama && rec_text(r, "base_setting"))
-            return rec_text(r, "base_setting");
+    const json_t *record;
+    json_array_foreach(runset_kind(set, "comparison"), i, record)
+        if (is_ratio(record) && is_llama(record) == llama && rec_text(record, "base_setting"))
+            return rec_text(record, "base_setting");
     return llama ? "plain" : "the base";
 }
 
-static struct method_row row_of(struct figure *f, const struct runset *s, const json_t *list,
-                                const json_t *r, double unit)
+static struct method_row row_of(struct figure *figure, const struct runset *set, const json_t *list,
+                                const json_t *record, double unit)
 {
-    const json_t *e = find_effect(list, r);
-    struct value v = {rec_number(r, "value"), rec_number(r, "lo"), rec_number(r, "hi"), r};
-    figure_used(f, &v);
-    return (struct method_row){.name = rec_text(r, "setting"), .kind = is_llama(r),
-                        .speed = unit / v.at, .lo = unit / v.hi, .hi = unit / v.lo,
-                        .effect = 100 * rec_number(e, "value"), .down = 100 * rec_number(e, "lo"),
-                        .up = 100 * rec_number(e, "hi"),
-                        .published = is_llama(r) ? (double)NAN
-                                                 : published_speedup(s, rec_text(r, "setting"))};
+    const json_t *e = find_effect(list, record);
+    struct value value = {rec_number(record, "value"), rec_number(record, "lo"),
+                          rec_number(record, "hi"), record};
+    figure_used(figure, &value);
+    return (struct method_row){
+        .name = rec_text(record, "setting"),
+        .kind = is_llama(record),
+        .speed = unit / value.at,
+        .lo = unit / value.hi,
+        .hi = unit / value.lo,
+        .effect = 100 * rec_number(e, "value"),
+        .down = 100 * rec_number(e, "lo"),
+        .up = 100 * rec_number(e, "hi"),
+        .published = is_llama(record) ? (double)NAN
+                                      : published_speedup(set, rec_text(record, "setting"))};
 }
 
 static int compare_speed(const void *pa, const void *pb)
@@ -102,83 +108,86 @@ static int compare_speed(const void *pa, const void *pb)
 }
 
 /* The rows, the slowest first. The caller frees. */
-static struct method_row *find_rows(struct figure *f, const struct runset *s, size_t *n)
+static struct method_row *find_rows(struct figure *figure, const struct runset *set, size_t *n)
 {
-    const json_t *list = runset_kind(s, "comparison"), *r;
-    struct method_row *v = mem_zero(json_array_size(list) + 2, sizeof *v);
-    double own = base_time(s, 0), other = base_time(s, 1);
+    const json_t *list = runset_kind(set, "comparison"), *record;
+    struct method_row *row = mem_zero(json_array_size(list) + 2, sizeof *row);
+    double own = base_time(set, 0), other = base_time(set, 1);
     size_t i;
     *n = 0;
     if (!isnan(own))
-        v[(*n)++] = (struct method_row){base_name(s, 0), 0, 1, 1, 1, 0, 0, 0, NAN};
+        row[(*n)++] = (struct method_row){base_name(set, 0), 0, 1, 1, 1, 0, 0, 0, NAN};
     if (!isnan(own) && !isnan(other))
-        v[(*n)++] = (struct method_row){base_name(s, 1), 1, own / other, own / other, own / other,
-                                 NAN, NAN, NAN, NAN};
-    json_array_foreach(list, i, r)
-        if (is_ratio(r) && rec_number(r, "value") > 0 && !isnan(own))
-            v[(*n)++] = row_of(f, s, list, r, is_llama(r) ? own / other : 1);
-    qsort(v, *n, sizeof *v, compare_speed);
-    return v;
+        row[(*n)++] = (struct method_row){
+            base_name(set, 1), 1, own / other, own / other, own / other, NAN, NAN, NAN, NAN};
+    json_array_foreach(list, i, record)
+        if (is_ratio(record) && rec_number(record, "value") > 0 && !isnan(own))
+            row[(*n)++] = row_of(figure, set, list, record, is_llama(record) ? own / other : 1);
+    qsort(row, *n, sizeof *row, compare_speed);
+    return row;
 }
 
-static void put_tips(struct figure *f, const struct method_row *r, double place, const char *base)
+static void put_tips(struct figure *figure, const struct method_row *row, double place,
+                     const char *base)
 {
-    struct buf b = {0};
-    buf_format(&b, "%s: %.3g", r->name, r->speed);
-    if (r->hi > r->lo)
-        buf_format(&b, " [%.3g, %.3g]", r->lo, r->hi);
-    buf_format(&b, " times as fast as %s", base);
-    if (isfinite(r->effect))
-        buf_format(&b, ", accuracy %+.3g", r->effect);
-    if (r->up > r->down)
-        buf_format(&b, " [%+.3g, %+.3g]", r->down, r->up);
-    buf_text(&b, isfinite(r->effect) ? " points" : "");
-    figure_tip(f, 1, r->speed, place, NULL, "%s", b.data);
-    figure_tip(f, 2, r->effect, place, NULL, "%s", b.data);
-    figure_tip(f, 1, r->published, place, NULL, "%s: %.3g times as fast, as published", r->name,
-               r->published);
-    buf_free(&b);
+    struct buf text = {0};
+    buf_format(&text, "%s: %.3g", row->name, row->speed);
+    if (row->hi > row->lo)
+        buf_format(&text, " [%.3g, %.3g]", row->lo, row->hi);
+    buf_format(&text, " times as fast as %s", base);
+    if (isfinite(row->effect))
+        buf_format(&text, ", accuracy %+.3g", row->effect);
+    if (row->up > row->down)
+        buf_format(&text, " [%+.3g, %+.3g]", row->down, row->up);
+    buf_text(&text, isfinite(row->effect) ? " points" : "");
+    figure_tip(figure, 1, row->speed, place, NULL, "%s", text.data);
+    figure_tip(figure, 2, row->effect, place, NULL, "%s", text.data);
+    figure_tip(figure, 1, row->published, place, NULL, "%s: %.3g times as fast, as published",
+               row->name, row->published);
+    buf_free(&text);
 }
 
-void figure_methods(struct figure *f, const struct runset *s, const struct figure_request *q)
+void figure_methods(struct figure *figure, const struct runset *set,
+                    const struct figure_request *request)
 {
-    (void)q;
+    (void)request;
     size_t n;
-    struct method_row *v = find_rows(f, s, &n);
+    struct method_row *rows = find_rows(figure, set, &n);
     const char **names = mem_zero(n + 1, sizeof *names);
     double *kinds = mem_zero(n + 1, sizeof *kinds);
     double lo = 1, hi = 1, least = 0, most = 0;
-    script_table(&f->script, "points",
+    script_table(&figure->script, "points",
                  "place kind speedup lo hi accuracy_points points_lo points_hi published");
     for (size_t i = 0; i < n; i++) {
-        const struct method_row *r = &v[i];
-        names[i] = r->name;
-        kinds[i] = r->kind;
-        lo = fmin(lo, isnan(r->lo) ? r->speed : r->lo);
-        hi = fmax(hi, fmax(isnan(r->hi) ? r->speed : r->hi, r->published));
-        least = fmin(least, r->down);
-        most = fmax(most, r->up);
-        script_row(&f->script, "nnnnnnnnn", (double)(i + 1), (double)r->kind, r->speed,
-                   isnan(r->lo) ? r->speed : r->lo, isnan(r->hi) ? r->speed : r->hi, r->effect,
-                   r->down, r->up, r->published);
-        put_tips(f, r, (double)(i + 1), base_name(s, 0));
+        const struct method_row *row = &rows[i];
+        names[i] = row->name;
+        kinds[i] = row->kind;
+        lo = fmin(lo, isnan(row->lo) ? row->speed : row->lo);
+        hi = fmax(hi, fmax(isnan(row->hi) ? row->speed : row->hi, row->published));
+        least = fmin(least, row->down);
+        most = fmax(most, row->up);
+        script_row(&figure->script, "nnnnnnnnn", (double)(i + 1), (double)row->kind, row->speed,
+                   isnan(row->lo) ? row->speed : row->lo, isnan(row->hi) ? row->speed : row->hi,
+                   row->effect, row->down, row->up, row->published);
+        put_tips(figure, row, (double)(i + 1), base_name(set, 0));
     }
-    script_table_end(&f->script);
-    script_texts(&f->script, "method_name", names, (int)n);
-    script_numbers(&f->script, "method_kind", kinds, (int)n);
-    script_number(&f->script, "method_count", (double)n);
-    script_number(&f->script, "speed_lo", lo);
-    script_number(&f->script, "speed_hi", hi);
-    script_number(&f->script, "points_lo", least);
-    script_number(&f->script, "points_hi", most);
-    figure_say(f, "Decoding methods. Left: speed-up over %s (ratio of end-to-end latencies). "
-                  "Right: change of the share of right answers from the base of the model (LLaDA: "
-                  "%s; LLaMA: %s), in points. Hollow: the largest published speed-up of the "
-                  "method, with another model on another machine.",
-               base_name(s, 0), base_name(s, 0), base_name(s, 1));
+    script_table_end(&figure->script);
+    script_texts(&figure->script, "method_name", names, (int)n);
+    script_numbers(&figure->script, "method_kind", kinds, (int)n);
+    script_number(&figure->script, "method_count", (double)n);
+    script_number(&figure->script, "speed_lo", lo);
+    script_number(&figure->script, "speed_hi", hi);
+    script_number(&figure->script, "points_lo", least);
+    script_number(&figure->script, "points_hi", most);
+    figure_say(figure,
+               "Decoding methods. Left: speed-up over %s (ratio of end-to-end latencies). "
+               "Right: change of the share of right answers from the base of the model (LLaDA: "
+               "%s; LLaMA: %s), in points. Hollow: the largest published speed-up of the "
+               "method, with another model on another machine.",
+               base_name(set, 0), base_name(set, 0), base_name(set, 1));
     if (!n)
-        f->why = "no comparison by method";
+        figure->why = "no comparison by method";
     free(kinds);
     free(names);
-    free(v);
+    free(rows);
 }

@@ -28,43 +28,46 @@ struct figure {
 struct figure_type {
     const char *name;
     const char *parts; /* the files of plots/ that draw it, after style.gp */
-    void (*build)(struct figure *f, const struct runset *s, const struct figure_request *q);
+    void (*build)(struct figure *figure, const struct runset *set,
+                  const struct figure_request *request);
 };
 extern const struct figure_type figure_types[]; /* in the order of the report; zeros end it */
 const struct figure_type *figure_find(const char *name); /* NULL: none */
 
-/* Fills *f. With nothing to draw, script.points is 0 and the script prints "no data" (type
+/* Fills *figure. With nothing to draw, script.points is 0 and the script prints "no data" (type
  * "empty"). */
-void figure_build(struct figure *f, const struct figure_type *t, const struct runset *s,
-                  const struct figure_request *q);
-void figure_free(struct figure *f);
+void figure_build(struct figure *figure, const struct figure_type *type, const struct runset *set,
+                  const struct figure_request *request);
+void figure_free(struct figure *figure);
 
 /* For builders. figure_say(): adds a sentence to the caption, cleaned (display.h).
  * figure_used(): notes the record of a drawn value. */
-void figure_say(struct figure *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void figure_used(struct figure *f, const struct value *v);
+void figure_say(struct figure *figure, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+void figure_used(struct figure *figure, const struct value *value);
 /* On a logarithmic axis, an interval that reaches zero is drawn down to value / FIGURE_FAR. */
 enum { FIGURE_FAR = 1 << 20 };
 /* Divides a value and its interval in place; a missing end becomes the value. 0: it cannot be
  * drawn, and is counted as skipped. */
-int figure_scale(struct figure *f, struct value *v, double divide, int log_axis);
+int figure_scale(struct figure *figure, struct value *value, double divide, int log_axis);
 /* The text that a pointer shows at (x, y) of a panel (from 1): "llada-demo, 8 steps: 18.2 ms".
  * box: the opposite corner of a mark with an area; NULL: a point. */
-void figure_tip(struct figure *f, int panel, double x, double y, const double box[2],
+void figure_tip(struct figure *figure, int panel, double x, double y, const double box[2],
                 const char *format, ...) __attribute__((format(printf, 6, 7)));
 /* Appends "18.2 [17.9, 18.6] ms" for a value that was divided by `divide`. */
-void figure_put_value(struct buf *b, const char *metric, const struct value *v, double divide);
+void figure_put_value(struct buf *text, const char *metric, const struct value *value,
+                      double divide);
 /* "llada-demo, 8 steps", "llama-demo". The caller frees. */
-char *figure_row_name(const struct config_row *c);
+char *figure_row_name(const struct config_row *row);
 /* The axes of the sweeps in a table in words: "denoising steps, threshold". The caller frees. */
-char *figure_axes(const struct config_table *c);
+char *figure_axes(const struct config_table *table);
 /* "" for 1, else "s". Static. */
 const char *figure_plural(double n);
 
 /* Keeps the rows of one contract, because answers of different contracts are not comparable:
  * that of the request, else `best` if a row has it, else that of the first row. Returns the
  * contract; "". */
-const char *figure_contract(struct config_table *c, const struct figure_request *q,
+const char *figure_contract(struct config_table *table, const struct figure_request *request,
                             const char *best);
 /* "exactly 64 tokens", "to the end of the text, at most 64 tokens": the caller frees. */
 char *figure_deliver(const char *contract, double length);
@@ -72,20 +75,32 @@ char *figure_deliver(const char *contract, double length);
 int figure_same(double a, double b);
 
 /* The quality metric to show: of the request, else of the front, else judge_ppl, else the first. */
-const char *figure_quality(const struct runset *s, const struct figure_request *q);
+const char *figure_quality(const struct runset *set, const struct figure_request *request);
 
 /* The memory metric to show: of the request, else the first that was measured. */
-const char *figure_memory_metric(const struct runset *s, const struct figure_request *q);
+const char *figure_memory_metric(const struct runset *set, const struct figure_request *request);
 
-void figure_pareto(struct figure *f, const struct runset *s, const struct figure_request *q);
-void figure_steps(struct figure *f, const struct runset *s, const struct figure_request *q);
-void figure_throughput(struct figure *f, const struct runset *s, const struct figure_request *q);
-void figure_memory(struct figure *f, const struct runset *s, const struct figure_request *q);
-void figure_ratio(struct figure *f, const struct runset *s, const struct figure_request *q);
-void figure_claims(struct figure *f, const struct runset *s, const struct figure_request *q);
-void figure_training(struct figure *f, const struct runset *s, const struct figure_request *q);
-void figure_methods(struct figure *f, const struct runset *s, const struct figure_request *q);
-void figure_growth(struct figure *f, const struct runset *s, const struct figure_request *q);
-void figure_trace(struct figure *f, const struct runset *s, const struct figure_request *q);
-void figure_drift(struct figure *f, const struct runset *s, const struct figure_request *q);
-void figure_roofline(struct figure *f, const struct runset *s, const struct figure_request *q);
+void figure_pareto(struct figure *figure, const struct runset *set,
+                   const struct figure_request *request);
+void figure_steps(struct figure *figure, const struct runset *set,
+                  const struct figure_request *request);
+void figure_throughput(struct figure *figure, const struct runset *set,
+                       const struct figure_request *request);
+void figure_memory(struct figure *figure, const struct runset *set,
+                   const struct figure_request *request);
+void figure_ratio(struct figure *figure, const struct runset *set,
+                  const struct figure_request *request);
+void figure_claims(struct figure *figure, const struct runset *set,
+                   const struct figure_request *request);
+void figure_training(struct figure *figure, const struct runset *set,
+                     const struct figure_request *request);
+void figure_methods(struct figure *figure, const struct runset *set,
+                    const struct figure_request *request);
+void figure_growth(struct figure *figure, const struct runset *set,
+                   const struct figure_request *request);
+void figure_trace(struct figure *figure, const struct runset *set,
+                  const struct figure_request *request);
+void figure_drift(struct figure *figure, const struct runset *set,
+                  const struct figure_request *request);
+void figure_roofline(struct figure *figure, const struct runset *set,
+                     const struct figure_request *request);

@@ -47,8 +47,8 @@ static int append_gp(struct buf *out, const char *name, struct err *e)
     return bad;
 }
 
-int gnuplot_script(struct buf *out, const struct script *s, const char *type, const char *output,
-                   double width_cm, struct err *e)
+int gnuplot_script(struct buf *out, const struct script *script, const char *type,
+                   const char *output, double width_cm, struct err *e)
 {
     const char *slash = output ? strrchr(output, '/') : NULL;
     const char *name = slash ? slash + 1 : output ? output : "";
@@ -64,10 +64,10 @@ int gnuplot_script(struct buf *out, const struct script *s, const char *type, co
     free(svg);
     buf_format(out, "\nif (!exists('format')) format = '%s'", output ? "svg" : "dumb");
     buf_format(out, "\nif (!exists('width_cm')) width_cm = %.10g\n", width_cm);
-    if (s->settings.len)
-        buf_text(out, s->settings.data);
-    if (s->data.len)
-        buf_text(out, s->data.data);
+    if (script->settings.len)
+        buf_text(out, script->settings.data);
+    if (script->data.len)
+        buf_text(out, script->data.data);
     char *names = mem_format("style %s", type), *rest = names;
     int bad = 0;
     for (char *part; !bad && (part = strsep(&rest, " ")) != NULL;)
@@ -86,13 +86,13 @@ struct drawing {
 };
 
 /* Reads a pipe to its end and keeps at most 64 KiB. */
-static void read_all(int fd, struct buf *b)
+static void read_all(int fd, struct buf *text)
 {
     char chunk[4096];
     ssize_t n;
     while ((n = read(fd, chunk, sizeof chunk)) > 0 || (n < 0 && errno == EINTR))
-        for (ssize_t i = 0; i < n && b->len < 65536; i++)
-            buf_char(b, chunk[i]);
+        for (ssize_t i = 0; i < n && text->len < 65536; i++)
+            buf_char(text, chunk[i]);
 }
 
 /* Appends the messages on one line, without warnings: one about empty data ends no gnuplot. */
@@ -117,30 +117,31 @@ static int find_signal(int status)
                                          : 0;
 }
 
-static void set_failed(int status, const struct drawing *d, const struct buf *say, struct err *e)
+static void set_failed(int status, const struct drawing *drawing, const struct buf *say,
+                       struct err *e)
 {
     const int signal = find_signal(status);
     struct buf faults = {0};
     put_faults(&faults, say);
     if (signal)
         err_set(e, EXIT_INTERNAL, "gnuplot died of signal %d (%s) on a figure of type %s, %s",
-                signal, strsignal(signal), d->type, d->script);
+                signal, strsignal(signal), drawing->type, drawing->script);
     else
-        err_set(e, EXIT_INTERNAL, "gnuplot failed on a figure of type %s, %s: %s", d->type,
-                d->script, faults.len ? faults.data : "no message");
+        err_set(e, EXIT_INTERNAL, "gnuplot failed on a figure of type %s, %s: %s", drawing->type,
+                drawing->script, faults.len ? faults.data : "no message");
     buf_free(&faults);
 }
 
 /* Runs a script. gnuplot inherits the standard output. */
-static int run(const struct drawing *d, struct err *e)
+static int run(const struct drawing *drawing, struct err *e)
 {
-    const char *script_path = d->script, *output = d->output;
+    const char *script_path = drawing->script, *output = drawing->output;
     struct buf say = {0}, set = {0};
     if (output) {
-        buf_format(&set, "%sformat = '%s'; out = ", d->before, d->format);
+        buf_format(&set, "%sformat = '%s'; out = ", drawing->before, drawing->format);
         script_exact(&set, output);
-        if (d->width_cm > 0)
-            buf_format(&set, "; width_cm = %.10g", d->width_cm);
+        if (drawing->width_cm > 0)
+            buf_format(&set, "; width_cm = %.10g", drawing->width_cm);
     }
     /* -d: no start-up file of the user. "./": a path that begins with '-' is not an option. */
     char *path = mem_format("%s%s", *script_path == '-' ? "./" : "", script_path);
@@ -166,7 +167,7 @@ static int run(const struct drawing *d, struct err *e)
         while (waitpid(child, &status, 0) < 0 && errno == EINTR)
             continue;
         if (status)
-            set_failed(status, d, &say, e);
+            set_failed(status, drawing, &say, e);
     }
     close(fd[0]);
     free(path);
@@ -195,8 +196,8 @@ int gnuplot_text(const struct buf *script, const char *type, struct buf *text, s
     buf_format(&whole, "set output '%s'\n", to);
     buf_put(&whole, script->data, script->len);
     int in = open_memory(from, &whole);
-    const struct drawing d = {.script = from, .type = type};
-    int bad = run(&d, e) || file_read(to, TEXT_MAX, text, e);
+    const struct drawing drawing = {.script = from, .type = type};
+    int bad = run(&drawing, e) || file_read(to, TEXT_MAX, text, e);
     close(in);
     close(out);
     buf_free(&whole);
@@ -205,11 +206,11 @@ int gnuplot_text(const struct buf *script, const char *type, struct buf *text, s
 
 /* cairo writes the time of day into a PDF, but the same data must give the same bytes. From
  * cairo 1.18 on the date is compressed and stays, so two PDFs of the same data differ. */
-static void fix_pdf_date(struct buf *b)
+static void fix_pdf_date(struct buf *text)
 {
     static const char key[] = "/CreationDate (D:", date[] = "20000101000000";
-    char *at = memmem(b->data, b->len, key, sizeof key - 1);
-    if (at && b->data + b->len - at > (ptrdiff_t)(sizeof key + sizeof date))
+    char *at = memmem(text->data, text->len, key, sizeof key - 1);
+    if (at && text->data + text->len - at > (ptrdiff_t)(sizeof key + sizeof date))
         memcpy(at + sizeof key - 1, date, sizeof date - 1);
 }
 
@@ -231,11 +232,11 @@ static int check_again(const struct drawing *first, const char *output, const st
 {
     char to[32];
     struct buf again = {0};
-    struct drawing d = *first;
+    struct drawing drawing = *first;
     int fd = open_memory(to, NULL);
-    d.output = to;
-    d.before = "set print '/dev/null'; print 0; set print; ";
-    int bad = run(&d, e) || file_read(to, FIGURE_MAX, &again, e);
+    drawing.output = to;
+    drawing.before = "set print '/dev/null'; print 0; set print; ";
+    int bad = run(&drawing, e) || file_read(to, FIGURE_MAX, &again, e);
     if (!bad && (again.len != figure->len || memcmp(again.data, figure->data, again.len)))
         bad = err_set(e, EXIT_IO, "%s: expected a whole svg from gnuplot; drawn twice it has %zu "
                       "and %zu bytes: a write inside gnuplot failed", output, figure->len,
@@ -252,10 +253,10 @@ int gnuplot_draw(const char *script_path, const char *output, const char *type, 
     char to[32];
     struct buf figure = {0};
     int fd = open_memory(to, NULL);
-    const struct drawing d = {script_path, to, format, type, width_cm, ""};
-    int bad = run(&d, e) || file_read(to, FIGURE_MAX, &figure, e) ||
+    const struct drawing drawing = {script_path, to, format, type, width_cm, ""};
+    int bad = run(&drawing, e) || file_read(to, FIGURE_MAX, &figure, e) ||
               whole_check(format, output, &figure, e) ||
-              (!strcmp(format, "svg") && check_again(&d, output, &figure, e));
+              (!strcmp(format, "svg") && check_again(&drawing, output, &figure, e));
     if (!bad && !strcmp(format, "svg"))
         svg_finish(&figure, about);
     if (!bad && !strcmp(format, "pdf"))

@@ -18,8 +18,8 @@ int gnuplot_drawable(double v, int log_axis);
 /* Appends the whole script, the same for every format. type: the files of plots/ that draw it
  * ("pareto", "memory heat"). output: the file of the figure; NULL: the terminal. -1: plots/TYPE.gp
  * is missing (EXIT_NO_INPUT). */
-int gnuplot_script(struct buf *out, const struct script *s, const char *type, const char *output,
-                   double width_cm, struct err *e);
+int gnuplot_script(struct buf *out, const struct script *script, const char *type,
+                   const char *output, double width_cm, struct err *e);
 /* Appends the drawing of a script for the terminal to *text. -1 with gnuplot's message:
  * EXIT_INTERNAL. */
 int gnuplot_text(const struct buf *script, const char *type, struct buf *text, struct err *e);

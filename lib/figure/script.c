@@ -13,178 +13,179 @@
 
 enum { LABEL_CHARS = 60, TIP_CHARS = 240 };
 
-static void put_number(struct buf *b, double v)
+static void put_number(struct buf *text, double v)
 {
     if (isfinite(v))
-        buf_format(b, "%.10g", v);
+        buf_format(text, "%.10g", v);
     else
-        buf_text(b, "NaN");
+        buf_text(text, "NaN");
 }
 
-void script_exact(struct buf *b, const char *text)
+void script_exact(struct buf *buffer, const char *text)
 {
-    buf_char(b, '\'');
-    for (const char *p = text; *p; p++) {
-        if (*p == '\'')
-            buf_text(b, "' . \"'\" . '");
+    buf_char(buffer, '\'');
+    for (const char *at = text; *at; at++) {
+        if (*at == '\'')
+            buf_text(buffer, "' . \"'\" . '");
         else
-            buf_char(b, *p);
+            buf_char(buffer, *at);
     }
-    buf_char(b, '\'');
+    buf_char(buffer, '\'');
 }
 
 /* A cleaned text of at most `max` characters. "]]>" is changed, because gnuplot copies it into SVG,
  * where XML forbids it. The caller frees. */
-static char *copy_drawable(const char *s, size_t max)
+static char *copy_drawable(const char *text, size_t max)
 {
-    char *clean = display_cleaned(s, max);
-    for (char *p = clean; (p = strstr(p, "]]>")) != NULL;)
-        p[1] = ' ';
+    char *clean = display_cleaned(text, max);
+    for (char *at = clean; (at = strstr(at, "]]>")) != NULL;)
+        at[1] = ' ';
     return clean;
 }
 
-static void put_quoted(struct buf *b, const char *s)
+static void put_quoted(struct buf *buffer, const char *bytes)
 {
-    char *text = copy_drawable(s, 4096);
-    script_exact(b, text);
+    char *text = copy_drawable(bytes, 4096);
+    script_exact(buffer, text);
     free(text);
 }
 
-void script_number(struct script *s, const char *name, double value)
+void script_number(struct script *script, const char *name, double value)
 {
-    buf_format(&s->settings, "%s = ", name);
-    put_number(&s->settings, value);
-    buf_char(&s->settings, '\n');
+    buf_format(&script->settings, "%s = ", name);
+    put_number(&script->settings, value);
+    buf_char(&script->settings, '\n');
 }
 
-void script_text(struct script *s, const char *name, const char *value)
+void script_text(struct script *script, const char *name, const char *value)
 {
-    buf_format(&s->settings, "%s = ", name);
-    put_quoted(&s->settings, value);
-    buf_char(&s->settings, '\n');
+    buf_format(&script->settings, "%s = ", name);
+    put_quoted(&script->settings, value);
+    buf_char(&script->settings, '\n');
 }
 
-void script_numbers(struct script *s, const char *name, const double *v, int n)
+void script_numbers(struct script *script, const char *name, const double *v, int n)
 {
-    buf_format(&s->settings, "array %s[%d] = [", name, n > 0 ? n : 1);
+    buf_format(&script->settings, "array %s[%d] = [", name, n > 0 ? n : 1);
     for (int i = 0; i < n || i < 1; i++) {
-        buf_text(&s->settings, i ? ", " : "");
-        put_number(&s->settings, i < n ? v[i] : (double)NAN);
+        buf_text(&script->settings, i ? ", " : "");
+        put_number(&script->settings, i < n ? v[i] : (double)NAN);
     }
-    buf_text(&s->settings, "]\n");
+    buf_text(&script->settings, "]\n");
 }
 
 /* One assignment for each text: gnuplot cuts a list of values at a semicolon, even inside
  * quotes. */
-void script_texts(struct script *s, const char *name, const char *const *v, int n)
+void script_texts(struct script *script, const char *name, const char *const *v, int n)
 {
-    buf_format(&s->settings, "array %s[%d]\n", name, n > 0 ? n : 1);
+    buf_format(&script->settings, "array %s[%d]\n", name, n > 0 ? n : 1);
     for (int i = 0; i < n; i++) {
-        buf_format(&s->settings, "%s[%d] = ", name, i + 1);
-        put_quoted(&s->settings, v[i]);
-        buf_char(&s->settings, '\n');
+        buf_format(&script->settings, "%s[%d] = ", name, i + 1);
+        put_quoted(&script->settings, v[i]);
+        buf_char(&script->settings, '\n');
     }
 }
 
-void script_table(struct script *s, const char *name, const char *columns)
+void script_table(struct script *script, const char *name, const char *columns)
 {
-    buf_format(&s->data, "\n# %s\n$%s << EOD\n", columns, name);
-    buf_format(&s->table, "# %s\n", name);
-    for (const char *p = columns; *p; p++)
-        buf_char(&s->table, *p == ' ' ? '\t' : *p);
-    buf_char(&s->table, '\n');
-    s->rows = s->block = 0;
+    buf_format(&script->data, "\n# %s\n$%s << EOD\n", columns, name);
+    buf_format(&script->table, "# %s\n", name);
+    for (const char *at = columns; *at; at++)
+        buf_char(&script->table, *at == ' ' ? '\t' : *at);
+    buf_char(&script->table, '\n');
+    script->rows = script->block = 0;
 }
 
-static void put_cell(struct buf *b, const char *text, size_t max)
+static void put_cell(struct buf *buffer, const char *text, size_t max)
 {
     char *clean = copy_drawable(text, max);
-    for (char *p = clean; *p; p++)
-        if (*p == '"')
-            *p = '\'';
+    for (char *at = clean; *at; at++)
+        if (*at == '"')
+            *at = '\'';
     /* gnuplot reads an empty cell as a missing column and # as a comment. */
-    buf_text(b, !*clean ? " " : *clean == '#' ? " " : "");
-    buf_text(b, clean);
+    buf_text(buffer, !*clean ? " " : *clean == '#' ? " " : "");
+    buf_text(buffer, clean);
     free(clean);
 }
 
-void script_row(struct script *s, const char *types, ...)
+void script_row(struct script *script, const char *types, ...)
 {
     struct buf row = {0};
     va_list ap;
     va_start(ap, types);
-    for (const char *t = types; *t; t++) {
-        buf_text(&row, t == types ? "" : "\t");
-        if (*t == 'n')
+    for (const char *type = types; *type; type++) {
+        buf_text(&row, type == types ? "" : "\t");
+        if (*type == 'n')
             put_number(&row, va_arg(ap, double));
         else
             put_cell(&row, va_arg(ap, const char *), LABEL_CHARS);
     }
     va_end(ap);
     buf_char(&row, '\n');
-    if (s->block)
-        buf_text(&s->data, "\n\n");
-    s->block = 0;
-    buf_put(&s->data, row.data, row.len);
-    buf_put(&s->table, row.data, row.len);
+    if (script->block)
+        buf_text(&script->data, "\n\n");
+    script->block = 0;
+    buf_put(&script->data, row.data, row.len);
+    buf_put(&script->table, row.data, row.len);
     buf_free(&row);
-    s->rows++;
-    s->points++;
+    script->rows++;
+    script->points++;
 }
 
-void script_next(struct script *s, int columns)
+void script_next(struct script *script, int columns)
 {
-    if (!s->rows) {
-        if (s->block)
-            buf_text(&s->data, "\n\n");
+    if (!script->rows) {
+        if (script->block)
+            buf_text(&script->data, "\n\n");
         for (int i = 0; i < columns; i++)
-            buf_text(&s->data, i ? "\tNaN" : "NaN");
-        buf_char(&s->data, '\n');
+            buf_text(&script->data, i ? "\tNaN" : "NaN");
+        buf_char(&script->data, '\n');
     }
-    s->rows = 0;
-    s->block = 1;
+    script->rows = 0;
+    script->block = 1;
 }
 
-void script_table_end(struct script *s)
+void script_table_end(struct script *script)
 {
-    buf_text(&s->data, "EOD\n");
-    buf_char(&s->table, '\n');
-    s->rows = s->block = 0;
+    buf_text(&script->data, "EOD\n");
+    buf_char(&script->table, '\n');
+    script->rows = script->block = 0;
 }
 
-void script_tip(struct script *s, int panel, double x, double y, const double box[2],
+void script_tip(struct script *script, int panel, double x, double y, const double box[2],
                 const char *text)
 {
     if (panel < 1 || panel > SCRIPT_PANELS || !isfinite(x) || !isfinite(y))
         return;
-    struct buf *b = &s->tips[panel - 1];
-    buf_format(b, "%.10g\t%.10g\t", x, y);
-    put_number(b, box ? box[0] : (double)NAN);
-    buf_char(b, '\t');
-    put_number(b, box ? box[1] : (double)NAN);
-    buf_char(b, '\t');
-    put_cell(b, text, TIP_CHARS);
-    buf_char(b, '\n');
+    struct buf *buffer = &script->tips[panel - 1];
+    buf_format(buffer, "%.10g\t%.10g\t", x, y);
+    put_number(buffer, box ? box[0] : (double)NAN);
+    buf_char(buffer, '\t');
+    put_number(buffer, box ? box[1] : (double)NAN);
+    buf_char(buffer, '\t');
+    put_cell(buffer, text, TIP_CHARS);
+    buf_char(buffer, '\n');
 }
 
-void script_tips_end(struct script *s)
+void script_tips_end(struct script *script)
 {
     double count[SCRIPT_PANELS];
-    buf_text(&s->data, "\n# what a pointer shows: x y x2 y2 text\n$tips << EOD\n");
-    for (int p = 0; p < SCRIPT_PANELS; p++) {
-        count[p] = s->tips[p].len > 0;
-        buf_text(&s->data, p ? "\n\n" : "");
-        buf_text(&s->data, s->tips[p].len ? s->tips[p].data : "NaN\tNaN\tNaN\tNaN\t \n");
+    buf_text(&script->data, "\n# what a pointer shows: x y x2 y2 text\n$tips << EOD\n");
+    for (int panel = 0; panel < SCRIPT_PANELS; panel++) {
+        count[panel] = script->tips[panel].len > 0;
+        buf_text(&script->data, panel ? "\n\n" : "");
+        buf_text(&script->data,
+                 script->tips[panel].len ? script->tips[panel].data : "NaN\tNaN\tNaN\tNaN\t \n");
     }
-    buf_text(&s->data, "EOD\n");
-    script_numbers(s, "tip_count", count, SCRIPT_PANELS);
+    buf_text(&script->data, "EOD\n");
+    script_numbers(script, "tip_count", count, SCRIPT_PANELS);
 }
 
-void script_free(struct script *s)
+void script_free(struct script *script)
 {
-    for (int p = 0; p < SCRIPT_PANELS; p++)
-        buf_free(&s->tips[p]);
-    buf_free(&s->settings);
-    buf_free(&s->data);
-    buf_free(&s->table);
+    for (int panel = 0; panel < SCRIPT_PANELS; panel++)
+        buf_free(&script->tips[panel]);
+    buf_free(&script->settings);
+    buf_free(&script->data);
+    buf_free(&script->table);
 }

@@ -4,48 +4,48 @@
 
 #include <string.h>
 
-static double variant_of(const struct series *l, const char *name, double kind, double *first)
+static double variant_of(const struct series *series, const char *name, double kind, double *first)
 {
     double most = 0;
     *first = 0;
-    for (int i = 0; i < l->n; i++) {
-        if (l->kind[i] < kind || l->kind[i] > kind)
+    for (int i = 0; i < series->n; i++) {
+        if (series->kind[i] < kind || series->kind[i] > kind)
             continue;
-        if (!strcmp(l->name[i], name))
-            return l->variant[i];
-        most = l->variant[i] > most ? l->variant[i] : most;
+        if (!strcmp(series->name[i], name))
+            return series->variant[i];
+        most = series->variant[i] > most ? series->variant[i] : most;
     }
     *first = 1;
     return most + 1;
 }
 
-int series_open(struct script *s, struct series *l, const char *name, double kind, double panel,
-                int columns)
+int series_open(struct script *script, struct series *series, const char *name, double kind,
+                double panel, int columns)
 {
-    if (l->n == SERIES_MAX)
+    if (series->n == SERIES_MAX)
         return 0;
-    if (l->n)
-        script_next(s, columns);
-    l->variant[l->n] = variant_of(l, name, kind, &l->first[l->n]);
-    l->name[l->n] = name;
-    l->kind[l->n] = kind;
-    l->panel[l->n++] = panel;
+    if (series->n)
+        script_next(script, columns);
+    series->variant[series->n] = variant_of(series, name, kind, &series->first[series->n]);
+    series->name[series->n] = name;
+    series->kind[series->n] = kind;
+    series->panel[series->n++] = panel;
     return 1;
 }
 
-int series_next(struct script *s, struct series *l, const struct config_row *c,
+int series_next(struct script *script, struct series *series, const struct config_row *row,
                 const struct config_row *before, double panel, int columns)
 {
-    return (before && config_table_together(before, c)) ||
-           series_open(s, l, c->name, (double)c->kind, panel, columns);
+    return (before && config_table_together(before, row)) ||
+           series_open(script, series, row->name, (double)row->kind, panel, columns);
 }
 
-void series_put(struct script *s, const struct series *l)
+void series_put(struct script *script, const struct series *series)
 {
-    script_texts(s, "series_name", l->name, l->n);
-    script_numbers(s, "series_kind", l->kind, l->n);
-    script_numbers(s, "series_panel", l->panel, l->n);
-    script_numbers(s, "series_variant", l->variant, l->n);
-    script_numbers(s, "series_first", l->first, l->n);
-    script_number(s, "series_count", l->n);
+    script_texts(script, "series_name", series->name, series->n);
+    script_numbers(script, "series_kind", series->kind, series->n);
+    script_numbers(script, "series_panel", series->panel, series->n);
+    script_numbers(script, "series_variant", series->variant, series->n);
+    script_numbers(script, "series_first", series->first, series->n);
+    script_number(script, "series_count", series->n);
 }

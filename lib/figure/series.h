@@ -16,10 +16,10 @@ struct series {
     int n;
 };
 
-/* Opens a series in a panel (from 1) for c, unless c continues that of `before`. 0: no room. */
-int series_next(struct script *s, struct series *l, const struct config_row *c,
+/* Opens a series in a panel (from 1) for row, unless row continues that of `before`. 0: no room. */
+int series_next(struct script *script, struct series *series, const struct config_row *row,
                 const struct config_row *before, double panel, int columns);
 /* The same with a given name. */
-int series_open(struct script *s, struct series *l, const char *name, double kind, double panel,
-                int columns);
-void series_put(struct script *s, const struct series *l);
+int series_open(struct script *script, struct series *series, const char *name, double kind,
+                double panel, int columns);
+void series_put(struct script *script, const struct series *series);

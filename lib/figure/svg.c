@@ -26,21 +26,21 @@ struct svg_rewrite {
     int labelled; /* 1: the next line has the place of the label */
 };
 
-static void put_escaped(struct buf *b, const char *s)
+static void put_escaped(struct buf *text, const char *bytes)
 {
-    for (; s && *s; s++)
-        switch (*s) {
-        case '&': buf_text(b, "&amp;"); break;
-        case '<': buf_text(b, "&lt;"); break;
-        case '>': buf_text(b, "&gt;"); break;
-        default: buf_char(b, *s);
+    for (; bytes && *bytes; bytes++)
+        switch (*bytes) {
+        case '&': buf_text(text, "&amp;"); break;
+        case '<': buf_text(text, "&lt;"); break;
+        case '>': buf_text(text, "&gt;"); break;
+        default: buf_char(text, *bytes);
         }
 }
 
 /* ---- marks ---- */
 
 /* 1: the line begins a label; keeps the text. */
-static int take_label(struct svg_rewrite *w, const char *line, size_t n)
+static int take_label(struct svg_rewrite *rewrite, const char *line, size_t n)
 {
     static const char open[] = "gnuplot_svg.showHypertext(evt,'", close[] = "')\" onmouseout=";
     const char *from = memmem(line, n, open, sizeof open - 1);
@@ -50,43 +50,43 @@ static int take_label(struct svg_rewrite *w, const char *line, size_t n)
     const char *to = memmem(from, (size_t)(line + n - from), close, sizeof close - 1);
     if (!to)
         return 0;
-    buf_clear(&w->text);
-    buf_put(&w->text, from, (size_t)(to - from));
-    w->labelled = 1;
+    buf_clear(&rewrite->text);
+    buf_put(&rewrite->text, from, (size_t)(to - from));
+    rewrite->labelled = 1;
     return 1;
 }
 
-static void put_target(struct svg_rewrite *w, double x, double y)
+static void put_target(struct svg_rewrite *rewrite, double x, double y)
 {
-    int boxed = w->used < w->corners;
+    int boxed = rewrite->used < rewrite->corners;
     if (boxed) {
-        const struct corner *c = &w->corner[w->used++];
-        double left = x < c->x ? x : c->x, top = y < c->y ? y : c->y;
-        buf_format(&w->tips, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\">", left,
-                   top, x + c->x - 2 * left, y + c->y - 2 * top);
+        const struct corner *corner = &rewrite->corner[rewrite->used++];
+        double left = x < corner->x ? x : corner->x, top = y < corner->y ? y : corner->y;
+        buf_format(&rewrite->tips, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\">",
+                   left, top, x + corner->x - 2 * left, y + corner->y - 2 * top);
     } else {
-        buf_format(&w->tips, "<circle cx=\"%.2f\" cy=\"%.2f\" r=\"%g\">", x, y, REACH);
+        buf_format(&rewrite->tips, "<circle cx=\"%.2f\" cy=\"%.2f\" r=\"%g\">", x, y, REACH);
     }
-    const char *text = w->text.data ? w->text.data : "";
-    buf_format(&w->tips, "<title>%s</title></%s>\n", text + strspn(text, " "),
+    const char *text = rewrite->text.data ? rewrite->text.data : "";
+    buf_format(&rewrite->tips, "<title>%s</title></%s>\n", text + strspn(text, " "),
                boxed ? "rect" : "circle");
 }
 
 /* Takes the place of the label from the line. */
-static void take_place(struct svg_rewrite *w, const char *line, size_t n)
+static void take_place(struct svg_rewrite *rewrite, const char *line, size_t n)
 {
     static const char key[] = "translate(";
     const char *at = memmem(line, n, key, sizeof key - 1);
     double x, y;
-    w->labelled = 0;
+    rewrite->labelled = 0;
     if (!at || sscanf(at + sizeof key - 1, "%lf,%lf", &x, &y) != 2)
         return;
-    if (w->text.len != 1 || *w->text.data != '[') {
-        put_target(w, x, y);
+    if (rewrite->text.len != 1 || *rewrite->text.data != '[') {
+        put_target(rewrite, x, y);
         return;
     }
-    MEM_GROW(w->corner, w->corners, w->cap);
-    w->corner[w->corners++] = (struct corner){x, y};
+    MEM_GROW(rewrite->corner, rewrite->corners, rewrite->cap);
+    rewrite->corner[rewrite->corners++] = (struct corner){x, y};
 }
 
 /* ---- tags ---- */
@@ -105,76 +105,78 @@ static const struct rewrite {
     {"'black'", "'#202020'"},
 };
 
-/* Writes the replacement of the text at `s`. Returns the length of the replaced text; 0: none. */
-static size_t rewrite(struct svg_rewrite *w, const char *s, size_t n)
+/* Writes the replacement of the beginning of `text`. Returns the length of the replaced text; 0:
+ * none. */
+static size_t rewrite(struct svg_rewrite *svg_rewrite, const char *text, size_t n)
 {
-    int r, g, b, len = 0;
-    if (n > 4 && !strncmp(s, "rgb(", 4) &&
-        sscanf(s, "rgb(%3d,%3d,%3d)%n", &r, &g, &b, &len) == 3 && len > 0) {
-        buf_format(&w->out, "#%02x%02x%02x", (unsigned)r & 255, (unsigned)g & 255,
-                   (unsigned)b & 255);
+    int red, green, blue, len = 0;
+    if (n > 4 && !strncmp(text, "rgb(", 4) &&
+        sscanf(text, "rgb(%3d,%3d,%3d)%n", &red, &green, &blue, &len) == 3 && len > 0) {
+        buf_format(&svg_rewrite->out, "#%02x%02x%02x", (unsigned)red & 255, (unsigned)green & 255,
+                   (unsigned)blue & 255);
         return (size_t)len;
     }
     for (size_t i = 0; i < sizeof rewrites / sizeof *rewrites; i++) {
-        size_t m = strlen(rewrites[i].from);
-        if (m > n || strncmp(s, rewrites[i].from, m))
+        size_t number = strlen(rewrites[i].from);
+        if (number > n || strncmp(text, rewrites[i].from, number))
             continue;
         const char *to = rewrites[i].to, *id = strstr(to, "%s");
-        buf_put(&w->out, to, id ? (size_t)(id - to) : strlen(to));
+        buf_put(&svg_rewrite->out, to, id ? (size_t)(id - to) : strlen(to));
         if (id)
-            buf_format(&w->out, "%s%s", w->about->id, id + 2);
-        return m;
+            buf_format(&svg_rewrite->out, "%s%s", svg_rewrite->about->id, id + 2);
+        return number;
     }
     return 0;
 }
 
-static void put_line(struct svg_rewrite *w, const char *line, size_t n)
+static void put_line(struct svg_rewrite *svg_rewrite, const char *line, size_t n)
 {
     int inside = 0;
     for (size_t i = 0; i < n;) {
         inside = line[i] == '<' ? 1 : line[i] == '>' ? 0 : inside;
-        size_t done = inside ? rewrite(w, line + i, n - i) : 0;
+        size_t done = inside ? rewrite(svg_rewrite, line + i, n - i) : 0;
         if (!done)
-            buf_char(&w->out, line[i]);
+            buf_char(&svg_rewrite->out, line[i]);
         i += done ? done : 1;
     }
-    buf_char(&w->out, '\n');
+    buf_char(&svg_rewrite->out, '\n');
 }
 
 /* 1: the line ends an empty group, which is removed. */
-static int drop_empty(struct buf *b, const char *line, size_t n)
+static int drop_empty(struct buf *text, const char *line, size_t n)
 {
-    if (n != 4 || memcmp(line, "</g>", 4) || b->len < 2)
+    if (n != 4 || memcmp(line, "</g>", 4) || text->len < 2)
         return 0;
-    size_t from = b->len - 1;
-    while (from > 0 && b->data[from - 1] != '\n')
+    size_t from = text->len - 1;
+    while (from > 0 && text->data[from - 1] != '\n')
         from--;
-    const char *last = b->data + from;
+    const char *last = text->data + from;
     last += strspn(last, "\t ");
-    if (strncmp(last, "<g ", 3) || strchr(last, '>') != b->data + b->len - 2)
+    if (strncmp(last, "<g ", 3) || strchr(last, '>') != text->data + text->len - 2)
         return 0;
-    b->len = from;
-    b->data[from] = 0;
+    text->len = from;
+    text->data[from] = 0;
     return 1;
 }
 
-static void take_line(struct svg_rewrite *w, const char *line, size_t n)
+static void take_line(struct svg_rewrite *rewrite, const char *line, size_t n)
 {
     static const char layer[] = "<g id=\"gnuplot_plot_";
     while (n && strchr("\t ", *line)) {
         line++;
         n--;
     }
-    if (w->labelled) {
-        take_place(w, line, n);
+    if (rewrite->labelled) {
+        take_place(rewrite, line, n);
         return;
     }
-    if (!n || take_label(w, line, n) || drop_empty(&w->out, line, n))
+    if (!n || take_label(rewrite, line, n) || drop_empty(&rewrite->out, line, n))
         return;
     if (n > sizeof layer && !strncmp(line, layer, sizeof layer - 1))
-        buf_format(&w->out, "<g id=\"%s-layer-%d\">\n", w->about->id, ++w->layers);
+        buf_format(&rewrite->out, "<g id=\"%s-layer-%d\">\n", rewrite->about->id,
+                   ++rewrite->layers);
     else
-        put_line(w, line, n);
+        put_line(rewrite, line, n);
 }
 
 /* ---- the whole ---- */
@@ -191,44 +193,44 @@ static const struct ink {
             {"#7b3fa0", "#bd90e3"}, {"#4d4d4d", "#b8b8b8"}, {"#8c6d1f", "#d0b060"},
             {"#004d43", "#5fb0a4"}};
 
-static void put_style(struct buf *b, const struct buf *drawing)
+static void put_style(struct buf *text, const struct buf *drawing)
 {
     static const char *const what[] = {"fill", "stroke", "color"};
-    buf_text(b, "<style>@media screen and (prefers-color-scheme:dark){");
+    buf_text(text, "<style>@media screen and (prefers-color-scheme:dark){");
     for (size_t i = 0; i < sizeof inks / sizeof *inks; i++) {
         if (!strstr(drawing->data, inks[i].light))
             continue;
         for (size_t k = 0; k < sizeof what / sizeof *what; k++)
-            buf_format(b, ".figure-ink [%s=\"%s\"]{%s:%s}", what[k], inks[i].light, what[k],
+            buf_format(text, ".figure-ink [%s=\"%s\"]{%s:%s}", what[k], inks[i].light, what[k],
                        inks[i].dark);
     }
-    buf_text(b, "}</style>\n");
+    buf_text(text, "}</style>\n");
 }
 
-static void put_head(struct buf *b, const struct svg_about *a, int width, int height)
+static void put_head(struct buf *text, const struct svg_about *about, int width, int height)
 {
-    buf_format(b, "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n"
-                  "<svg width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" role=\"img\"\n"
-                  " aria-labelledby=\"%s-title\" aria-describedby=\"%s-desc\"\n"
-                  " xmlns=\"http://www.w3.org/2000/svg\""
+    buf_format(text, "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n"
+                     "<svg width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" role=\"img\"\n"
+                     " aria-labelledby=\"%s-title\" aria-describedby=\"%s-desc\"\n"
+                     " xmlns=\"http://www.w3.org/2000/svg\""
                   " xmlns:xlink=\"http://www.w3.org/1999/xlink\">\n<title id=\"%s-title\">",
-               width, height, width, height, a->id, a->id, a->id);
-    put_escaped(b, a->title);
-    buf_format(b, "</title>\n<desc id=\"%s-desc\">", a->id);
-    put_escaped(b, a->desc);
-    buf_text(b, "</desc>\n");
+               width, height, width, height, about->id, about->id, about->id);
+    put_escaped(text, about->title);
+    buf_format(text, "</title>\n<desc id=\"%s-desc\">", about->id);
+    put_escaped(text, about->desc);
+    buf_text(text, "</desc>\n");
 }
 
 /* Takes the lines of the figure, without gnuplot's filters for boxed text, which no figure has. */
-static void take_lines(struct svg_rewrite *w, const char *s)
+static void take_lines(struct svg_rewrite *rewrite, const char *text)
 {
     int filter = 0;
-    for (size_t n; *s; s += n + (s[n] != 0)) {
-        n = strcspn(s, "\n");
-        const char *tag = s + strspn(s, "\t ");
+    for (size_t n; *text; text += n + (text[n] != 0)) {
+        n = strcspn(text, "\n");
+        const char *tag = text + strspn(text, "\t ");
         filter = filter || !strncmp(tag, "<filter", strlen("<filter"));
         if (!filter)
-            take_line(w, s, n);
+            take_line(rewrite, text, n);
         filter = filter && strncmp(tag, "</filter", strlen("</filter"));
     }
 }
@@ -243,21 +245,21 @@ void svg_finish(struct buf *svg, const struct svg_about *about)
         return;
     for (const char *last; (last = strstr(end + 1, "\n</g>\n</svg>")) != NULL;)
         end = last;
-    struct svg_rewrite w = {.about = about};
+    struct svg_rewrite rewrite = {.about = about};
     struct buf whole = {0};
     svg->data[end - svg->data] = 0;
-    take_lines(&w, body);
+    take_lines(&rewrite, body);
     put_head(&whole, about, width, height);
-    put_style(&whole, &w.out);
-    buf_put(&whole, w.out.data, w.out.len);
-    if (w.tips.len)
+    put_style(&whole, &rewrite.out);
+    buf_put(&whole, rewrite.out.data, rewrite.out.len);
+    if (rewrite.tips.len)
         buf_format(&whole, "<g id=\"%s-values\" fill=\"none\" pointer-events=\"all\">\n%s</g>\n",
-                   about->id, w.tips.data);
+                   about->id, rewrite.tips.data);
     buf_text(&whole, "</g>\n</svg>\n");
-    buf_free(&w.out);
-    buf_free(&w.tips);
-    buf_free(&w.text);
-    free(w.corner);
+    buf_free(&rewrite.out);
+    buf_free(&rewrite.tips);
+    buf_free(&rewrite.text);
+    free(rewrite.corner);
     buf_free(svg);
     *svg = whole;
 }
