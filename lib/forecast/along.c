@@ -19,80 +19,81 @@ enum { LAUNCHES_MOST = 1024, LENGTH_MOST = 1 << 30 };
 static const double LEVEL = 0.95, ALONG_FAR = 4;
 
 /* The sweep (series, set of prompts and machine) that the record belongs to. */
-static json_t *sweep_of(struct along *a, const json_t *r)
+static json_t *sweep_of(struct along *along, const json_t *record)
 {
-    const char *machine = source_machine(r);
-    char *key = mem_format("%s\n%s\n%s", rec_text(r, "series"), about_workload(r),
+    const char *machine = source_machine(record);
+    char *key = mem_format("%s\n%s\n%s", rec_text(record, "series"), about_workload(record),
                            machine ? machine : "");
-    size_t place = places_of(&a->sweeps, key, strlen(key));
+    size_t place = places_of(&along->sweeps, key, strlen(key));
     free(key);
-    if (place == json_array_size(a->canvas))
-        json_array_append_new(a->canvas, json_array());
-    return json_array_get(a->canvas, place);
+    if (place == json_array_size(along->canvas))
+        json_array_append_new(along->canvas, json_array());
+    return json_array_get(along->canvas, place);
 }
 
-int along_take(struct along *a, const json_t *r)
+int along_take(struct along *along, const json_t *record)
 {
-    if (strcmp(rec_kind(r), "metric") || !rec_is(r, "metric", "e2e_ns") ||
-        !rec_is(r, "contract", "fixed") ||
-        json_array_size(json_object_get(r, "launch_values")) == 0)
+    if (strcmp(rec_kind(record), "metric") || !rec_is(record, "metric", "e2e_ns") ||
+        !rec_is(record, "contract", "fixed") ||
+        json_array_size(json_object_get(record, "launch_values")) == 0)
         return 0;
-    int is_canvas = about_is_diffusion(r);
-    if (is_canvas < 0 || (is_canvas && !(rec_is(r, "axis", "steps") && rec_is(r, "cache", "none") &&
-                                         rec_int(r, "steps", 0) > 0 && rec_text(r, "series"))))
+    int is_canvas = about_is_diffusion(record);
+    if (is_canvas < 0 ||
+        (is_canvas && !(rec_is(record, "axis", "steps") && rec_is(record, "cache", "none") &&
+                        rec_int(record, "steps", 0) > 0 && rec_text(record, "series"))))
         return 0;
-    double length = about_length(r);
+    double length = about_length(record);
     if (!(length >= 1 && length <= LENGTH_MOST))
         return 0;
-    json_t **list = is_canvas ? &a->canvas : &a->text;
+    json_t **list = is_canvas ? &along->canvas : &along->text;
     if (!*list)
         *list = json_array();
-    json_array_append_new(is_canvas ? sweep_of(a, r) : *list, json_deep_copy(r));
+    json_array_append_new(is_canvas ? sweep_of(along, record) : *list, json_deep_copy(record));
     return 1;
 }
 
-void along_free(struct along *a)
+void along_free(struct along *along)
 {
-    json_decref(a->canvas);
-    json_decref(a->text);
-    places_free(&a->sweeps);
+    json_decref(along->canvas);
+    json_decref(along->text);
+    places_free(&along->sweeps);
 }
 
 /* The points of the k-th sweep with two or more points, into of[]. Returns how many; 0: there is no
  * such sweep. */
-static size_t find_sweep(const struct along *a, size_t k, const json_t *of[ALONG_STEPS])
+static size_t find_sweep(const struct along *along, size_t k, const json_t *of[ALONG_STEPS])
 {
     size_t i, n = 0;
     const json_t *list;
-    json_array_foreach(a->canvas, i, list)
+    json_array_foreach(along->canvas, i, list)
         if (json_array_size(list) >= 2 && k-- == 0)
             for (; n < ALONG_STEPS && n < json_array_size(list); n++)
                 of[n] = json_array_get(list, n);
     return n;
 }
 
-size_t along_sweeps(const struct along *a)
+size_t along_sweeps(const struct along *along)
 {
     size_t i, n = 0;
     const json_t *list;
-    json_array_foreach(a->canvas, i, list)
+    json_array_foreach(along->canvas, i, list)
         n += json_array_size(list) >= 2;
     return n;
 }
 
-const json_t *along_record(const struct along *a, size_t k)
+const json_t *along_record(const struct along *along, size_t k)
 {
     const json_t *of[ALONG_STEPS];
-    return find_sweep(a, k, of) ? of[0] : NULL;
+    return find_sweep(along, k, of) ? of[0] : NULL;
 }
 
-static double of_launch(const json_t *r, int64_t launch)
+static double of_launch(const json_t *record, int64_t launch)
 {
     size_t i;
-    const json_t *v;
-    json_array_foreach(json_object_get(r, "launch_values"), i, v)
-        if (rec_int(v, "launch", -1) == launch)
-            return rec_number(v, "value");
+    const json_t *value;
+    json_array_foreach(json_object_get(record, "launch_values"), i, value)
+        if (rec_int(value, "launch", -1) == launch)
+            return rec_number(value, "value");
     return NAN;
 }
 
@@ -103,121 +104,126 @@ struct lines {
     size_t n;
 };
 
-static void draw(struct lines *l, const json_t *const *of, size_t n)
+static void draw(struct lines *lines, const json_t *const *of, size_t n)
 {
     double x[ALONG_STEPS], y[ALONG_STEPS];
     size_t i;
-    const json_t *v;
-    l->n = 0;
-    l->residual = 0;
-    json_array_foreach(json_object_get(of[0], "launch_values"), i, v) {
-        int whole = l->n < LAUNCHES_MOST;
+    const json_t *value;
+    lines->n = 0;
+    lines->residual = 0;
+    json_array_foreach(json_object_get(of[0], "launch_values"), i, value) {
+        int whole = lines->n < LAUNCHES_MOST;
         for (size_t k = 0; k < n; k++) {
             x[k] = rec_number(of[k], "steps");
-            y[k] = of_launch(of[k], rec_int(v, "launch", -1));
+            y[k] = of_launch(of[k], rec_int(value, "launch", -1));
             whole &= y[k] > 0;
         }
         if (!whole)
             continue;
-        stat_line(x, y, n, &l->a[l->n], &l->b[l->n]);
-        l->launch[l->n] = rec_int(v, "launch", -1);
+        stat_line(x, y, n, &lines->a[lines->n], &lines->b[lines->n]);
+        lines->launch[lines->n] = rec_int(value, "launch", -1);
         for (size_t k = 0; k < n; k++)
-            l->residual = fmax(l->residual, fabs(l->a[l->n] + l->b[l->n] * x[k] - y[k]) / y[k]);
-        l->n++;
+            lines->residual = fmax(lines->residual,
+                                   fabs(lines->a[lines->n] + lines->b[lines->n] * x[k] - y[k]) /
+                                       y[k]);
+        lines->n++;
     }
 }
 
-static json_t *record_of(const char *what, const json_t *const *of, size_t n, const struct lines *l)
+static json_t *record_of(const char *what, const json_t *const *of, size_t n,
+                         const struct lines *lines)
 {
-    json_t *r = about_carried(of[0]), *steps = json_array();
+    json_t *record = about_carried(of[0]), *steps = json_array();
     static const char *const no_more[] = {"point", "config", "steps", NULL};
     int disturbed = 0;
     for (size_t i = 0; no_more[i]; i++)
-        json_object_del(r, no_more[i]);
+        json_object_del(record, no_more[i]);
     for (size_t k = 0; k < n; k++)
         json_array_append(steps, json_object_get(of[k], "steps"));
-    json_object_set_new(r, "what", json_string(what));
-    json_object_set_new(r, "modelled", json_true());
-    json_object_set_new(r, "new_tokens", json_integer((json_int_t)about_length(of[0])));
-    json_object_set_new(r, "measured_steps", steps);
+    json_object_set_new(record, "what", json_string(what));
+    json_object_set_new(record, "modelled", json_true());
+    json_object_set_new(record, "new_tokens", json_integer((json_int_t)about_length(of[0])));
+    json_object_set_new(record, "measured_steps", steps);
     for (size_t k = 0; k < n; k++)
         disturbed |= json_is_true(json_object_get(of[k], "disturbed"));
-    json_object_set_new(r, "disturbed", json_boolean(disturbed));
-    rec_set_int(r, "launches", (int64_t)l->n);
-    rec_set_number(r, "residual_ratio", n > 2 && l->n ? l->residual : (double)NAN,
+    json_object_set_new(record, "disturbed", json_boolean(disturbed));
+    rec_set_int(record, "launches", (int64_t)lines->n);
+    rec_set_number(record, "residual_ratio", n > 2 && lines->n ? lines->residual : (double)NAN,
                    "fewer than 3 step counts");
-    return r;
+    return record;
 }
 
 /* Sets line_holds, and how far `at` lies outside the measured step counts. */
-static void set_trust(json_t *r, double steps)
+static void set_trust(json_t *record, double steps)
 {
-    double residual = rec_number(r, "residual_ratio"), least = INFINITY, most = 0;
+    double residual = rec_number(record, "residual_ratio"), least = INFINITY, most = 0;
     size_t i;
-    const json_t *v;
-    json_array_foreach(json_object_get(r, "measured_steps"), i, v) {
-        least = fmin(least, json_number_value(v));
-        most = fmax(most, json_number_value(v));
+    const json_t *value;
+    json_array_foreach(json_object_get(record, "measured_steps"), i, value) {
+        least = fmin(least, json_number_value(value));
+        most = fmax(most, json_number_value(value));
     }
     double beyond = isnan(steps) ? (double)NAN : fmax(1, fmax(steps / most, least / steps));
-    rec_set_flag(r, "line_holds", isnan(residual) ? -1 : residual <= CROSSOVER_RESIDUAL,
+    rec_set_flag(record, "line_holds", isnan(residual) ? -1 : residual <= CROSSOVER_RESIDUAL,
                  "fewer than 3 step counts");
-    rec_set_number(r, "beyond_ratio", beyond, "no step count");
-    json_object_set_new(r, "is_far", json_boolean(beyond > ALONG_FAR));
+    rec_set_number(record, "beyond_ratio", beyond, "no step count");
+    json_object_set_new(record, "is_far", json_boolean(beyond > ALONG_FAR));
 }
 
 /* Sets the value with its interval; no interval if a point was disturbed. */
-static void set_value(json_t *r, const char *key, const struct interval *v, const char *few)
+static void set_value(json_t *record, const char *key, const struct interval *interval,
+                      const char *few)
 {
-    int disturbed = json_is_true(json_object_get(r, "disturbed"));
+    int disturbed = json_is_true(json_object_get(record, "disturbed"));
     static const char none[] = "the line of a launch does not reach it";
     const char *why = disturbed ? "disturbed" : few ? few : none;
-    rec_set_number(r, key, v->value, none);
-    rec_set_number(r, "lo", disturbed || few ? (double)NAN : v->lo, why);
-    rec_set_number(r, "hi", disturbed || few ? (double)NAN : v->hi, why);
+    rec_set_number(record, key, interval->value, none);
+    rec_set_number(record, "lo", disturbed || few ? (double)NAN : interval->lo, why);
+    rec_set_number(record, "hi", disturbed || few ? (double)NAN : interval->hi, why);
 }
 
-json_t *along_point(const struct along *a, size_t k, int64_t steps)
+json_t *along_point(const struct along *along, size_t k, int64_t steps)
 {
     const json_t *of[ALONG_STEPS];
-    struct lines l;
-    size_t n = find_sweep(a, k, of);
-    draw(&l, of, n);
-    json_t *r = record_of("line", of, n, &l);
-    double v[LAUNCHES_MOST];
-    int reaches = l.n > 0;
-    for (size_t i = 0; i < l.n; i++) {
-        v[i] = l.a[i] + l.b[i] * (double)steps;
-        reaches &= v[i] > 0;
+    struct lines lines;
+    size_t n = find_sweep(along, k, of);
+    draw(&lines, of, n);
+    json_t *record = record_of("line", of, n, &lines);
+    double values[LAUNCHES_MOST];
+    int reaches = lines.n > 0;
+    for (size_t i = 0; i < lines.n; i++) {
+        values[i] = lines.a[i] + lines.b[i] * (double)steps;
+        reaches &= values[i] > 0;
     }
-    struct interval t = {NAN, NAN, NAN};
+    struct interval interval = {NAN, NAN, NAN};
     if (reaches)
-        t = stat_log_t(v, l.n, LEVEL);
-    rec_set_int(r, "steps", steps);
-    set_value(r, "e2e_ns", &t, l.n < LAUNCH_LEAST ? LAUNCH_FEW : NULL);
-    set_trust(r, (double)steps);
-    rec_set_number(r, "output_tokens_per_s", 1e9 * rec_number(of[0], "batch") *
-                   about_length(of[0]) / rec_number(r, "e2e_ns"), "no line");
-    return r;
+        interval = stat_log_t(values, lines.n, LEVEL);
+    rec_set_int(record, "steps", steps);
+    set_value(record, "e2e_ns", &interval, lines.n < LAUNCH_LEAST ? LAUNCH_FEW : NULL);
+    set_trust(record, (double)steps);
+    rec_set_number(record, "output_tokens_per_s", 1e9 * rec_number(of[0], "batch") *
+                   about_length(of[0]) / rec_number(record, "e2e_ns"), "no line");
+    return record;
 }
 
 /* The autoregressive record with the same work, a plain one before others. */
-static const json_t *rival_of(const struct along *a, const json_t *canvas)
+static const json_t *rival_of(const struct along *along, const json_t *canvas)
 {
     static const char *const alike[] = {"batch", "workload", "dtype", "quant", "device_name",
                                         "threads"};
     size_t i;
-    const json_t *r, *other = NULL;
-    json_array_foreach(a->text, i, r) {
-        double mine = about_length(r), wanted = about_length(canvas);
-        int same = mine >= wanted && mine <= wanted && source_same_machine(r, canvas);
+    const json_t *record, *other = NULL;
+    json_array_foreach(along->text, i, record) {
+        double mine = about_length(record), wanted = about_length(canvas);
+        int same = mine >= wanted && mine <= wanted && source_same_machine(record, canvas);
         for (size_t k = 0; k < sizeof alike / sizeof *alike; k++) {
-            const json_t *x = json_object_get(r, alike[k]), *y = json_object_get(canvas, alike[k]);
-            same &= x == y || (x && y && json_equal(x, y));
+            const json_t *own = json_object_get(record, alike[k]),
+                         *canvas_own = json_object_get(canvas, alike[k]);
+            same &= own == canvas_own || (own && canvas_own && json_equal(own, canvas_own));
         }
-        if (same && about_is_plain(r))
-            return r;
-        other = same && !other ? r : other;
+        if (same && about_is_plain(record))
+            return record;
+        other = same && !other ? record : other;
     }
     return other;
 }
@@ -225,44 +231,44 @@ static const json_t *rival_of(const struct along *a, const json_t *canvas)
 /* The crossover as a ratio: where the line of each launch meets the mean rival, over the inverse of
  * where the mean line meets each launch of the rival. So the interval holds the spread of both
  * sides, and what paired launches share cancels. */
-static struct ratio meet(const struct lines *l, const json_t *rival, double ns)
+static struct ratio meet(const struct lines *lines, const json_t *rival, double ns)
 {
     struct launch_value *text, meets[LAUNCHES_MOST];
     size_t n = contrast_launches(rival, &text);
-    double a = stat_mean(l->a, l->n), b = stat_mean(l->b, l->n), logs = 0;
-    for (size_t i = 0; i < l->n; i++)
-        meets[i] = (struct launch_value){l->launch[i], (ns - l->a[i]) / l->b[i]};
+    double start = stat_mean(lines->a, lines->n), slope = stat_mean(lines->b, lines->n), logs = 0;
+    for (size_t i = 0; i < lines->n; i++)
+        meets[i] = (struct launch_value){lines->launch[i], (ns - lines->a[i]) / lines->b[i]};
     for (size_t i = 0; i < n; i++) {
-        text[i].value = b / (text[i].value - a);
+        text[i].value = slope / (text[i].value - start);
         logs += log(text[i].value) / (double)n;
     }
     for (size_t i = 0; i < n; i++)
         text[i].value /= exp(logs);
-    double *work = mem_zero(n + l->n, sizeof *work);
-    struct ratio x = ratio_of(text, n, meets, l->n, LEVEL, work);
+    double *work = mem_zero(n + lines->n, sizeof *work);
+    struct ratio ratio = ratio_of(text, n, meets, lines->n, LEVEL, work);
     free(work);
     free(text);
-    return x;
+    return ratio;
 }
 
-json_t *along_crossover(const struct along *a, size_t k)
+json_t *along_crossover(const struct along *along, size_t k)
 {
     const json_t *of[ALONG_STEPS];
-    struct lines l;
-    size_t n = find_sweep(a, k, of);
-    const json_t *rival = rival_of(a, of[0]);
+    struct lines lines;
+    size_t n = find_sweep(along, k, of);
+    const json_t *rival = rival_of(along, of[0]);
     if (!rival)
         return NULL;
-    draw(&l, of, n);
-    json_t *r = record_of("crossover", of, n, &l);
+    draw(&lines, of, n);
+    json_t *record = record_of("crossover", of, n, &lines);
     double ns = rec_number(rival, "value");
-    struct ratio x = meet(&l, rival, ns);
+    struct ratio ratio = meet(&lines, rival, ns);
     if (json_is_true(json_object_get(rival, "disturbed")))
-        json_object_set_new(r, "disturbed", json_true());
-    rec_set_int(r, "launches", (int64_t)x.launches);
-    json_object_set_new(r, "llama", json_string(rec_text(rival, "model")));
-    rec_set_number(r, "llama_e2e_ns", ns, "not measured");
-    set_value(r, "steps", &(struct interval){x.value, x.lo, x.hi}, x.reason);
-    set_trust(r, rec_number(r, "steps"));
-    return r;
+        json_object_set_new(record, "disturbed", json_true());
+    rec_set_int(record, "launches", (int64_t)ratio.launches);
+    json_object_set_new(record, "llama", json_string(rec_text(rival, "model")));
+    rec_set_number(record, "llama_e2e_ns", ns, "not measured");
+    set_value(record, "steps", &(struct interval){ratio.value, ratio.lo, ratio.hi}, ratio.reason);
+    set_trust(record, rec_number(record, "steps"));
+    return record;
 }

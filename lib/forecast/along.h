@@ -24,15 +24,15 @@ struct along {     /* the e2e_ns records that were taken, owned; begins as zeroe
 };
 /* Takes an e2e_ns record with launch values, under contract fixed, of an autoregressive model or of
  * a schedule without a cache; 1: it was one. */
-int along_take(struct along *a, const json_t *record);
-void along_free(struct along *a);
+int along_take(struct along *along, const json_t *record);
+void along_free(struct along *along);
 
 /* The number of sweeps with at least two step counts. */
-size_t along_sweeps(const struct along *a);
+size_t along_sweeps(const struct along *along);
 /* Records of kind forecast about sweep k; the caller's references. along_point(): the time of
  * `steps` steps. along_crossover(): the steps at which the sweep takes as long as the
  * autoregressive point with the same batch, length and number format; NULL: no such point. */
-json_t *along_point(const struct along *a, size_t k, int64_t steps);
-json_t *along_crossover(const struct along *a, size_t k);
+json_t *along_point(const struct along *along, size_t k, int64_t steps);
+json_t *along_crossover(const struct along *along, size_t k);
 /* The first record of sweep k; borrowed. */
-const json_t *along_record(const struct along *a, size_t k);
+const json_t *along_record(const struct along *along, size_t k);

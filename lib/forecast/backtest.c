@@ -11,107 +11,108 @@
 #include "lib/analysis/records/source.h"
 #include "lib/base/mem.h"
 
-int backtest_place(const struct backtest *k, struct forecast_place *p, const struct checkpoint *c,
-                   const struct hardware *h, const struct precision *how,
-                   const struct fraction_point *without, struct err *e)
+int backtest_place(const struct backtest *k, struct forecast_place *place,
+                   const struct checkpoint *model, const struct hardware *hardware,
+                   const struct precision *how, const struct fraction_point *without, struct err *e)
 {
-    return network_settle(&p->n, k->backend, c, how, e) ||
-           (forecast_place(p, h, k->points, k->stated, without), 0);
+    return network_settle(&place->n, k->backend, model, how, e) ||
+           (forecast_place(place, hardware, k->points, k->stated, without), 0);
 }
 
-int backtest_put(struct backtest *k, json_t *r, const struct forecast_known *x, struct err *e)
+int backtest_put(struct backtest *k, json_t *record, const struct forecast_known *known,
+                 struct err *e)
 {
-    double value = rec_number(r, "value");
-    band_take(&k->band, r);
-    error_groups_take(&k->groups, r);
+    double value = rec_number(record, "value");
+    band_take(&k->band, record);
+    error_groups_take(&k->groups, record);
     if (!k->out) {
-        json_decref(r);
+        json_decref(record);
         return 0;
     }
     if (isnan(value))
-        log_note(&k->log, "%s %s: %.4g; no forecast: %s", x->name, x->metric, x->value,
-                 rec_text(r, "value_reason"));
+        log_note(&k->log, "%s %s: %.4g; no forecast: %s", known->name, known->metric, known->value,
+                 rec_text(record, "value_reason"));
     else
-        log_note(&k->log, "%s %s (%s): forecast %.4g / %.4g = %.3g", x->name, x->metric,
-                 x->counting, value, x->value, value / x->value);
-    return rec_write(k->out, "forecast", r, e);
+        log_note(&k->log, "%s %s (%s): forecast %.4g / %.4g = %.3g", known->name, known->metric,
+                 known->counting, value, known->value, value / known->value);
+    return rec_write(k->out, "forecast", record, e);
 }
 
-static int write_check(struct backtest *k, const struct forecast_place *p,
-                       const struct forecast_batch *b, const struct forecast_known *x,
+static int write_check(struct backtest *k, const struct forecast_place *place,
+                       const struct forecast_batch *batch, const struct forecast_known *known,
                        const char *why, struct err *e)
 {
-    return backtest_put(k, forecast_check(p, b, x, why), x, e);
+    return backtest_put(k, forecast_check(place, batch, known, why), known, e);
 }
 
 /* ---- points ---- */
 
-static struct forecast_known known_value(const struct fraction_point *m, const char *name,
+static struct forecast_known known_value(const struct fraction_point *point, const char *name,
                                          const char *metric, double value)
 {
-    const char *device = rec_text(m->about, "device_name"), *host = source_machine(m->about);
-    return (struct forecast_known){"measurement", name,
+    const char *device = rec_text(point->about, "device_name"),
+    *host = source_machine(point->about); return (struct forecast_known){"measurement", name,
                                    device ? device : host ? host : "this program on a host",
                                    metric, "all_slots", value, NULL};
 }
 
-/* Sets place and batch of point m on h. -1: not possible, with *why or *e. */
-static int settle_point(const struct backtest *k, const struct fraction_point *m,
-                        const struct checkpoint *c, const struct hardware *h,
-                        struct forecast_place *p, struct forecast_batch *b, const char **why,
-                        struct err *e)
+/* Sets place and batch of a point on its hardware. -1: not possible, with *why or *e. */
+static int settle_point(const struct backtest *k, const struct fraction_point *point,
+                        const struct checkpoint *model, const struct hardware *hardware,
+                        struct forecast_place *place, struct forecast_batch *batch,
+                        const char **why, struct err *e)
 {
-    const struct precision how = {.dtype = rec_text(m->about, "dtype"),
-                                  .kv = rec_text(m->about, "kv_dtype"),
-                                  .quant = rec_text(m->about, "quant")};
+    const struct precision how = {.dtype = rec_text(point->about, "dtype"),
+                                  .kv = rec_text(point->about, "kv_dtype"),
+                                  .quant = rec_text(point->about, "quant")};
     *why = NULL;
-    if (backtest_place(k, p, c, h, &how, m, e))
+    if (backtest_place(k, place, model, hardware, &how, point, e))
         return -1;
-    json_t *r = json_deep_copy(m->about);
-    rec_set_int(r, "prompt_tokens", 1);
-    *why = forecast_batch_of(r, &p->n, b);
-    json_decref(r);
+    json_t *record = json_deep_copy(point->about);
+    rec_set_int(record, "prompt_tokens", 1);
+    *why = forecast_batch_of(record, &place->n, batch);
+    json_decref(record);
     if (!*why)
-        forecast_prompt(p, b, m->rows);
-    if (!*why && !b->prompt)
+        forecast_prompt(place, batch, point->rows);
+    if (!*why && !batch->prompt)
         *why = "its rows are not those of its settings";
     return *why ? -1 : 0;
 }
 
-/* Sets *h: the ceilings measured for the point, or (by_sheet) the data sheet of its device. Returns
- * NULL, or why there are none (static). */
-static const char *choose_ceilings(const struct backtest *k, const struct fraction_point *m,
-                                   int by_sheet, struct hardware *h)
+/* Sets *hardware: the ceilings measured for the point, or (by_sheet) the data sheet of its device.
+ * Returns NULL, or why there are none (static). */
+static const char *choose_ceilings(const struct backtest *k, const struct fraction_point *point,
+                                   int by_sheet, struct hardware *hardware)
 {
     const struct hardware *sheet =
-        hardware_of_device(k->table, rec_text(m->about, "device_name"));
+        hardware_of_device(k->table, rec_text(point->about, "device_name"));
     if (by_sheet) {
         if (sheet)
-            *h = *sheet;
+            *hardware = *sheet;
         return sheet ? NULL : "its device is not in the table";
     }
-    const struct roof_limit limit = roof_find(k->roof, m->about);
-    *h = hardware_measured(limit.flops_per_s, limit.bytes_per_s);
+    const struct roof_limit limit = roof_find(k->roof, point->about);
+    *hardware = hardware_measured(limit.flops_per_s, limit.bytes_per_s);
     return limit.why ? limit.why : isnan(limit.flops_per_s) ? "no ceiling" : NULL;
 }
 
-static int check_point(struct backtest *k, const struct checkpoint *c,
-                       const struct fraction_point *m, int by_sheet, struct err *e)
+static int check_point(struct backtest *k, const struct checkpoint *model,
+                       const struct fraction_point *point, int by_sheet, struct err *e)
 {
-    const struct forecast_known x = known_value(m, rec_text(m->about, "config"), "e2e_ns",
-                                                m->e2e_ns);
-    struct hardware h;
-    struct forecast_place p;
-    struct forecast_batch b;
+    const struct forecast_known known = known_value(point, rec_text(point->about, "config"),
+                                                    "e2e_ns", point->e2e_ns);
+    struct hardware hardware;
+    struct forecast_place place;
+    struct forecast_batch batch;
     struct err bad = {0};
-    const char *why = choose_ceilings(k, m, by_sheet, &h);
+    const char *why = choose_ceilings(k, point, by_sheet, &hardware);
     if (why)
-        return by_sheet ? 0 : write_check(k, NULL, NULL, &x, why, e);
-    if (!settle_point(k, m, c, &h, &p, &b, &why, k->out ? e : &bad))
-        return write_check(k, &p, &b, &x, NULL, e);
+        return by_sheet ? 0 : write_check(k, NULL, NULL, &known, why, e);
+    if (!settle_point(k, point, model, &hardware, &place, &batch, &why, k->out ? e : &bad))
+        return write_check(k, &place, &batch, &known, NULL, e);
     if (!why)
         return k->out ? -1 : 0;
-    return write_check(k, NULL, NULL, &x, why, e);
+    return write_check(k, NULL, NULL, &known, why, e);
 }
 
 /* The checkpoint of the record's model; NULL: it was not given. */
@@ -128,12 +129,12 @@ static int check_points(struct backtest *k, struct err *e)
 {
     size_t left_out = 0;
     for (size_t i = 0; i < k->points->n; i++) {
-        const struct fraction_point *m = &k->points->v[i];
-        const struct checkpoint *c = model_of(k, m->about);
-        int fixed = rec_is(m->about, "contract", "fixed");
-        if (!c || !fixed || isnan(m->e2e_ns) || isnan(m->rows))
+        const struct fraction_point *point = &k->points->v[i];
+        const struct checkpoint *model = model_of(k, point->about);
+        int fixed = rec_is(point->about, "contract", "fixed");
+        if (!model || !fixed || isnan(point->e2e_ns) || isnan(point->rows))
             left_out++;
-        else if (check_point(k, c, m, 0, e) || check_point(k, c, m, 1, e))
+        else if (check_point(k, model, point, 0, e) || check_point(k, model, point, 1, e))
             return -1;
     }
     if (left_out && k->out)
@@ -144,27 +145,27 @@ static int check_points(struct backtest *k, struct err *e)
 
 /* ---- crossovers ---- */
 
-static int same(const json_t *a, const json_t *b, const char *key)
+static int same(const json_t *array, const json_t *b, const char *key)
 {
-    const json_t *x = json_object_get(a, key), *y = json_object_get(b, key);
-    return (json_is_null(x) ? NULL : x) == (json_is_null(y) ? NULL : y) ||
-           (x && y && json_equal(x, y));
+    const json_t *crossover = json_object_get(array, key), *y = json_object_get(b, key);
+    return (json_is_null(crossover) ? NULL : crossover) == (json_is_null(y) ? NULL : y) ||
+           (crossover && y && json_equal(crossover, y));
 }
 
-/* Takes over the reference of r. */
-static void keep_crossover(struct backtest *k, json_t *r)
+/* Takes over the reference of record. */
+static void keep_crossover(struct backtest *k, json_t *record)
 {
     if (!k->crossovers)
         k->crossovers = json_array();
-    json_array_append_new(k->crossovers, r);
+    json_array_append_new(k->crossovers, record);
 }
 
-void backtest_take(struct backtest *k, const json_t *r)
+void backtest_take(struct backtest *k, const json_t *record)
 {
-    if (strcmp(rec_kind(r), "forecast") || !rec_is(r, "what", "crossover") ||
-        !json_object_get(r, "measured_steps") || !(rec_number(r, "steps") > 0))
+    if (strcmp(rec_kind(record), "forecast") || !rec_is(record, "what", "crossover") ||
+        !json_object_get(record, "measured_steps") || !(rec_number(record, "steps") > 0))
         return;
-    keep_crossover(k, json_deep_copy(r));
+    keep_crossover(k, json_deep_copy(record));
 }
 
 void backtest_free(struct backtest *k)
@@ -177,61 +178,66 @@ void backtest_free(struct backtest *k)
 /* Adds the crossovers of the sweeps in the input that did not come as records. */
 static void take_sweeps(struct backtest *k)
 {
-    for (size_t s = 0; s < along_sweeps(k->along); s++) {
-        json_t *x = along_crossover(k->along, s);
+    for (size_t sweep = 0; sweep < along_sweeps(k->along); sweep++) {
+        json_t *crossover = along_crossover(k->along, sweep);
         size_t i;
-        const json_t *r;
-        int known = !x || isnan(rec_number(x, "steps"));
-        json_array_foreach(k->crossovers, i, r)
-            known |= same(r, x, "series") && same(r, x, "workload") && same(r, x, "llama_e2e_ns");
+        const json_t *record;
+        int known = !crossover || isnan(rec_number(crossover, "steps"));
+        json_array_foreach(k->crossovers, i, record)
+            known |= same(record, crossover, "series") && same(record, crossover, "workload") &&
+                     same(record, crossover, "llama_e2e_ns");
         if (!known) {
-            source_copy(x, along_record(k->along, s));
-            keep_crossover(k, json_incref(x));
+            source_copy(crossover, along_record(k->along, sweep));
+            keep_crossover(k, json_incref(crossover));
         }
-        json_decref(x);
+        json_decref(crossover);
     }
 }
 
 /* The point of the model that belongs to the crossover; NULL: not in the input, or disturbed. */
-static const struct fraction_point *point_of(const struct backtest *k, const json_t *x,
+static const struct fraction_point *point_of(const struct backtest *k, const json_t *crossover,
                                              const char *model, int is_canvas)
 {
     static const char *const alike[] = {"batch", "dtype", "quant", "device_name", "threads",
                                         "contract"};
     for (size_t i = 0; model && i < k->points->n; i++) {
-        const struct fraction_point *m = &k->points->v[i];
-        int is = rec_is(m->about, "model", model) && source_same_machine(m->about, x) &&
-                 fabs(about_length(m->about) - rec_number(x, "new_tokens")) < 0.5 &&
-                 (is_canvas ? same(m->about, x, "cache") : about_is_plain(m->about));
-        for (size_t a = 0; a < sizeof alike / sizeof *alike; a++)
-            is = is && same(m->about, x, alike[a]);
-        if (is && !isnan(m->rows))
-            return m;
+        const struct fraction_point *point = &k->points->v[i];
+        int is = rec_is(point->about, "model", model) &&
+                 source_same_machine(point->about, crossover) &&
+                 fabs(about_length(point->about) - rec_number(crossover, "new_tokens")) < 0.5 &&
+                 (is_canvas ? same(point->about, crossover, "cache")
+                            : about_is_plain(point->about));
+        for (size_t key = 0; key < sizeof alike / sizeof *alike; key++)
+            is = is && same(point->about, crossover, alike[key]);
+        if (is && !isnan(point->rows))
+            return point;
     }
     return NULL;
 }
 
-static int check_crossover(struct backtest *k, const json_t *x, int by_sheet, struct err *e)
+static int check_crossover(struct backtest *k, const json_t *crossover, int by_sheet, struct err *e)
 {
-    const char *text_model = rec_text(x, "llama");
+    const char *text_model = rec_text(crossover, "llama");
     const char *why = NULL;
-    const struct fraction_point *m = point_of(k, x, rec_text(x, "model"), 1),
-                                *t = point_of(k, x, text_model, 0);
-    const struct checkpoint *c = m ? model_of(k, m->about) : NULL,
-                            *d = t ? model_of(k, t->about) : NULL;
-    struct hardware h;
+    const struct fraction_point *point = point_of(k, crossover, rec_text(crossover, "model"), 1),
+                                *rival_point = point_of(k, crossover, text_model, 0);
+    const struct checkpoint *own = point ? model_of(k, point->about) : NULL,
+                            *rival = rival_point ? model_of(k, rival_point->about) : NULL;
+    struct hardware hardware;
     struct forecast_place canvas, text;
-    struct forecast_batch b, text_batch;
+    struct forecast_batch batch, text_batch;
     struct err bad = {0};
-    if (!c || !d || choose_ceilings(k, m, by_sheet, &h) ||
-        settle_point(k, t, d, &h, &text, &text_batch, &why, &bad) ||
-        settle_point(k, m, c, &h, &canvas, &b, &why, &bad))
+    if (!own || !rival || choose_ceilings(k, point, by_sheet, &hardware) ||
+        settle_point(k, rival_point, rival, &hardware, &text, &text_batch, &why, &bad) ||
+        settle_point(k, point, own, &hardware, &canvas, &batch, &why, &bad))
         return 0;
     char *name = mem_format("%s as long as %s, batch %zu", canvas.n.config.name, text_model,
-                            b.batch);
-    const struct forecast_known known = known_value(m, name, "steps", rec_number(x, "steps"));
-    b.prompt = text_batch.prompt;
-    int failed = backtest_put(k, forecast_check_crossover(&canvas, &text, &b, &known), &known, e);
+                            batch.batch);
+    const struct forecast_known known = known_value(point, name, "steps",
+                                                    rec_number(crossover, "steps"));
+    batch.prompt = text_batch.prompt;
+    int failed = backtest_put(k, forecast_check_crossover(&canvas, &text, &batch, &known), &known,
+                              e);
     free(name);
     return failed;
 }
@@ -239,25 +245,25 @@ static int check_crossover(struct backtest *k, const json_t *x, int by_sheet, st
 int backtest_measured(struct backtest *k, struct err *e)
 {
     size_t i;
-    const json_t *x;
+    const json_t *crossover;
     if (check_points(k, e))
         return -1;
     take_sweeps(k);
-    json_array_foreach(k->crossovers, i, x)
-        if (!json_is_true(json_object_get(x, "disturbed")) &&
-            (check_crossover(k, x, 0, e) || check_crossover(k, x, 1, e)))
+    json_array_foreach(k->crossovers, i, crossover)
+        if (!json_is_true(json_object_get(crossover, "disturbed")) &&
+            (check_crossover(k, crossover, 0, e) || check_crossover(k, crossover, 1, e)))
             return -1;
     return 0;
 }
 
 int backtest_errors(struct backtest *k, struct err *e)
 {
-    json_t *records = error_groups_records(&k->groups), *r;
+    json_t *records = error_groups_records(&k->groups), *record;
     size_t i;
     int bad = 0;
-    json_array_foreach(records, i, r)
+    json_array_foreach(records, i, record)
         if (!bad)
-            bad = rec_write(k->out, "forecast", json_incref(r), e);
+            bad = rec_write(k->out, "forecast", json_incref(record), e);
     json_decref(records);
     return bad;
 }
@@ -265,13 +271,13 @@ int backtest_errors(struct backtest *k, struct err *e)
 int backtest_bias(struct backtest *k, struct err *e)
 {
     for (int i = 0; i < 2 * BAND_GROUPS; i++) {
-        json_t *r = band_bias(&k->band, (enum band_group)(i / 2), i % 2);
-        if (r && (k->out || (i / 2 == BAND_CROSSOVER && i % 2)))
-            log_note(&k->log, "%s", rec_text(r, "text"));
-        if (r && k->out && rec_write(k->out, "forecast", r, e))
+        json_t *record = band_bias(&k->band, (enum band_group)(i / 2), i % 2);
+        if (record && (k->out || (i / 2 == BAND_CROSSOVER && i % 2)))
+            log_note(&k->log, "%s", rec_text(record, "text"));
+        if (record && k->out && rec_write(k->out, "forecast", record, e))
             return -1;
-        if (r && !k->out)
-            json_decref(r);
+        if (record && !k->out)
+            json_decref(record);
     }
     return 0;
 }

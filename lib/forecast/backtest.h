@@ -34,12 +34,14 @@ struct backtest { /* all but the last three belong to the caller */
 void backtest_take(struct backtest *k, const json_t *record);
 void backtest_free(struct backtest *k);
 
-/* Sets *p: network p->n of checkpoint *c on hardware h. without: see fraction_of(). */
-int backtest_place(const struct backtest *k, struct forecast_place *p, const struct checkpoint *c,
-                   const struct hardware *h, const struct precision *how,
-                   const struct fraction_point *without, struct err *e);
-/* Writes record r of forecast_check() about x, and takes over its reference. */
-int backtest_put(struct backtest *k, json_t *r, const struct forecast_known *x, struct err *e);
+/* Sets *place: network place->n of a checkpoint on the hardware. without: see fraction_of(). */
+int backtest_place(const struct backtest *k, struct forecast_place *place,
+                   const struct checkpoint *model, const struct hardware *hardware,
+                   const struct precision *how, const struct fraction_point *without,
+                   struct err *e);
+/* Writes `record`, of forecast_check(), about `known`, and takes over its reference. */
+int backtest_put(struct backtest *k, json_t *record, const struct forecast_known *known,
+                 struct err *e);
 /* Compares every measured point and crossover of the models under contract fixed. */
 int backtest_measured(struct backtest *k, struct err *e);
 /* Writes the errors of each group of comparisons. */

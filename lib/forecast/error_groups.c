@@ -13,64 +13,65 @@
 /* Characters of the fingerprint that follows the name of a machine, " (0123456789ab)". */
 enum { FINGERPRINT = 15 };
 
-static char *source_of(const json_t *r)
+static char *source_of(const json_t *record)
 {
-    const char *source = rec_text(r, "source");
+    const char *source = rec_text(record, "source");
     size_t n = strlen(source);
-    if (rec_is(r, "against", "publication"))
+    if (rec_is(record, "against", "publication"))
         return mem_format("published: %s", source);
     if (n > FINGERPRINT && source[n - 1] == ')' && source[n - FINGERPRINT] == ' ' &&
         strspn(source + n - FINGERPRINT + 2, "0123456789abcdef") == FINGERPRINT - 3)
         n -= FINGERPRINT;
     return mem_format("measured: %.*s, %s", (int)n, source,
-                      rec_is(r, "hardware", "measured") ? "its ceilings" : "data sheet");
+                      rec_is(record, "hardware", "measured") ? "its ceilings" : "data sheet");
 }
 
-static char *model_of(const json_t *r)
+static char *model_of(const json_t *record)
 {
-    const char *quant = rec_text(r, "quant");
+    const char *quant = rec_text(record, "quant");
     const int has_quant = quant && strcmp(quant, "none");
-    return mem_format("%s%s%s", rec_is(r, "paradigm", "autoregressive") ? "LLaMA" : "LLaDA",
+    return mem_format("%s%s%s", rec_is(record, "paradigm", "autoregressive") ? "LLaMA" : "LLaDA",
                       has_quant ? " " : "", has_quant ? quant : "");
 }
 
-void error_groups_take(struct error_groups *g, const json_t *r)
+void error_groups_take(struct error_groups *groups, const json_t *record)
 {
-    const double ratio = rec_number(r, "ratio");
-    const char *metric = rec_text(r, "metric"), *tail = metric ? strstr(metric, "_per_s") : NULL;
-    if (!rec_is(r, "what", "check") || !(ratio > 0) || !metric || !strcmp(metric, "steps") ||
-        !rec_text(r, "source"))
+    const double ratio = rec_number(record, "ratio");
+    const char *metric = rec_text(record, "metric"),
+               *tail = metric ? strstr(metric, "_per_s") : NULL;
+    if (!rec_is(record, "what", "check") || !(ratio > 0) || !metric || !strcmp(metric, "steps") ||
+        !rec_text(record, "source"))
         return;
-    char *source = source_of(r), *model = model_of(r), *name = mem_format("%s\n%s", source, model);
-    if (!g->records) {
-        g->records = json_object();
-        g->errors = json_object();
+    char *source = source_of(record), *model = model_of(record),
+    *name = mem_format("%s\n%s", source, model); if (!groups->records) {
+        groups->records = json_object();
+        groups->errors = json_object();
     }
-    if (!json_object_get(g->errors, name)) {
-        json_object_set_new(g->errors, name, json_array());
-        json_object_set_new(g->records, name, json_pack("{s:s, s:b, s:s, s:s}", "what", "errors",
-                                                        "modelled", 1, "source", source, "model",
-                                                        model));
+    if (!json_object_get(groups->errors, name)) {
+        json_object_set_new(groups->errors, name, json_array());
+        json_object_set_new(groups->records, name, json_pack("{s:s, s:b, s:s, s:s}", "what",
+                                                             "errors", "modelled", 1, "source",
+                                                             source, "model", model));
     }
-    json_array_append_new(json_object_get(g->errors, name),
+    json_array_append_new(json_object_get(groups->errors, name),
                           json_real(tail && !strcmp(tail, "_per_s") ? 1 / ratio : ratio));
     free(source);
     free(model);
     free(name);
 }
 
-void error_groups_free(struct error_groups *g)
+void error_groups_free(struct error_groups *groups)
 {
-    json_decref(g->records);
-    json_decref(g->errors);
+    json_decref(groups->records);
+    json_decref(groups->errors);
 }
 
-json_t *error_groups_records(const struct error_groups *g)
+json_t *error_groups_records(const struct error_groups *groups)
 {
     json_t *list = json_array(), *record;
     const char *name;
-    json_object_foreach(g->records, name, record) {
-        const json_t *errors = json_object_get(g->errors, name);
+    json_object_foreach(groups->records, name, record) {
+        const json_t *errors = json_object_get(groups->errors, name);
         const size_t n = json_array_size(errors);
         double *x = mem_alloc(n * sizeof *x);
         for (size_t i = 0; i < n; i++)

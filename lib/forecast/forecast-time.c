@@ -12,53 +12,54 @@
 #include "lib/decode/diffuse.h"
 #include "lib/decode/pace.h"
 
-struct forecast_reach forecast_reach(const struct hardware *h, const struct network *n,
-                                     const struct fraction *f)
+struct forecast_reach forecast_reach(const struct hardware *hardware, const struct network *n,
+                                     const struct fraction *fraction)
 {
-    enum dtype d = quantization_dtype(n->quant, &n->config, ROLE_GATE, 0, n->dtype);
+    enum dtype dtype = quantization_dtype(n->quant, &n->config, ROLE_GATE, 0, n->dtype);
     int is_text = !config_denoises(&n->config);
     return (struct forecast_reach){
-        h->flops_per_s[dtype_info[d].unit] *
-            f->is[is_text ? FRACTION_MFU_TEXT : FRACTION_MFU_CANVAS],
-        h->bytes_per_s * f->is[FRACTION_MBU]};
+        hardware->flops_per_s[dtype_info[dtype].unit] *
+            fraction->is[is_text ? FRACTION_MFU_TEXT : FRACTION_MFU_CANVAS],
+        hardware->bytes_per_s * fraction->is[FRACTION_MBU]};
 }
 
-static void add_pass(struct forecast_time *t, const struct cost_model *m, const struct extent *x,
-                     const struct forecast_reach *r)
+static void add_pass(struct forecast_time *time, const struct cost_model *model,
+                     const struct extent *extent, const struct forecast_reach *reach)
 {
-    struct extent all = *x;
-    cost_experts(m, &all);
-    struct cost c = cost_of(m, &all);
-    double by_flops = 1e9 * c.flops / r->flops_per_s, by_bytes = 1e9 * c.bytes / r->bytes_per_s;
-    double ns = fmax(by_flops, by_bytes);
-    t->ns += ns;
-    t->first_ns = t->passes > 0 ? t->first_ns : ns;
-    t->memory_ns += by_bytes > by_flops ? ns : 0;
-    t->passes++;
-    cost_add(&t->cost, c);
+    struct extent all = *extent;
+    cost_experts(model, &all);
+    struct cost cost = cost_of(model, &all);
+    double by_flops = 1e9 * cost.flops / reach->flops_per_s,
+    by_bytes = 1e9 * cost.bytes / reach->bytes_per_s; double ns = fmax(by_flops, by_bytes);
+    time->ns += ns;
+    time->first_ns = time->passes > 0 ? time->first_ns : ns;
+    time->memory_ns += by_bytes > by_flops ? ns : 0;
+    time->passes++;
+    cost_add(&time->cost, cost);
 }
 
-static struct extent times(struct extent x, size_t batch)
+static struct extent times(struct extent extent, size_t batch)
 {
     struct extent all = {0};
-    cost_join(&all, (double)batch, &x);
+    cost_join(&all, (double)batch, &extent);
     return all;
 }
 
 /* Autoregressive: the prompt, then one token in each pass. */
-static struct forecast_time texts(const struct cost_model *m, const struct forecast_batch *b,
-                                  const struct forecast_reach *r)
+static struct forecast_time texts(const struct cost_model *model,
+                                  const struct forecast_batch *batch,
+                                  const struct forecast_reach *reach)
 {
-    struct forecast_time t = {0};
-    for (size_t i = 0; i < b->length; i++) {
-        double rows = i ? 1 : (double)b->prompt, keys = (double)(b->prompt + i);
-        struct extent x = {.wanted = 1, .read = keys, .written = rows};
-        cost_causal(&x, rows, keys);
-        t.rows += rows;
-        x = times(x, b->batch);
-        add_pass(&t, m, &x, r);
+    struct forecast_time time = {0};
+    for (size_t i = 0; i < batch->length; i++) {
+        double rows = i ? 1 : (double)batch->prompt, keys = (double)(batch->prompt + i);
+        struct extent extent = {.wanted = 1, .read = keys, .written = rows};
+        cost_causal(&extent, rows, keys);
+        time.rows += rows;
+        extent = times(extent, batch->batch);
+        add_pass(&time, model, &extent, reach);
     }
-    return t;
+    return time;
 }
 
 /* A canvas whose masks (id 0) are filled from left to right with id 1. */
@@ -70,108 +71,109 @@ struct canvas_walk {
     size_t left; /* passes until the part is computed again */
 };
 
-static struct canvas_walk walk_make(const struct forecast_batch *b)
+static struct canvas_walk walk_make(const struct forecast_batch *batch)
 {
-    size_t len = b->prompt + b->length;
-    struct canvas_walk w = {.policy = cache_policies[b->cache],
-                            .canvas = {.prompt = (int32_t)b->prompt, .len = (int32_t)len},
-                            .token = mem_alloc(len * sizeof *w.token),
-                            .cached = mem_alloc(len * sizeof *w.cached),
-                            .part = {.row = mem_alloc(len * sizeof *w.part.row),
-                                     .key = mem_alloc(len * sizeof *w.part.key)}};
+    size_t len = batch->prompt + batch->length;
+    struct canvas_walk walk = {.policy = cache_policies[batch->cache],
+                               .canvas = {.prompt = (int32_t)batch->prompt, .len = (int32_t)len},
+                               .token = mem_alloc(len * sizeof *walk.token),
+                               .cached = mem_alloc(len * sizeof *walk.cached),
+                               .part = {.row = mem_alloc(len * sizeof *walk.part.row),
+                                        .key = mem_alloc(len * sizeof *walk.part.key)}};
     for (size_t k = 0; k < len; k++) {
-        w.token[k] = k < b->prompt;
-        w.cached[k] = -1;
+        walk.token[k] = k < batch->prompt;
+        walk.cached[k] = -1;
     }
-    return w;
+    return walk;
 }
 
-static void walk_free(struct canvas_walk *w)
+static void walk_free(struct canvas_walk *walk)
 {
-    free(w->token);
-    free(w->cached);
-    free(w->part.row);
-    free(w->part.key);
+    free(walk->token);
+    free(walk->cached);
+    free(walk->part.row);
+    free(walk->part.key);
 }
 
-static void ask_policy(struct canvas_walk *w, const struct forecast_batch *b)
+static void ask_policy(struct canvas_walk *walk, const struct forecast_batch *batch)
 {
-    if (w->left)
+    if (walk->left)
         return;
-    int32_t begin = w->canvas.prompt + w->canvas.block * (int32_t)b->block;
-    const struct cache_view v = {.canvas = &w->canvas, .token = w->token, .cached = w->cached,
-                                 .mask = 0, .begin = begin, .end = begin + (int32_t)b->block,
-                                 .params = b->kept};
-    w->part = (struct cache_part){.row = w->part.row, .key = w->part.key};
-    w->policy->describe(&v, &w->part);
-    w->left = w->part.passes;
-    for (size_t j = 0; j < w->part.n_rows; j++)
-        w->cached[w->part.row[j]] = w->token[w->part.row[j]];
+    int32_t begin = walk->canvas.prompt + walk->canvas.block * (int32_t)batch->block;
+    const struct cache_view view = {.canvas = &walk->canvas, .token = walk->token,
+                                    .cached = walk->cached, .mask = 0, .begin = begin,
+                                    .end = begin + (int32_t)batch->block, .params = batch->kept};
+    walk->part = (struct cache_part){.row = walk->part.row, .key = walk->part.key};
+    walk->policy->describe(&view, &walk->part);
+    walk->left = walk->part.passes;
+    for (size_t j = 0; j < walk->part.n_rows; j++)
+        walk->cached[walk->part.row[j]] = walk->token[walk->part.row[j]];
 }
 
 /* Commits `taken` positions of a block after a pass. */
-static void walk_on(struct canvas_walk *w, const struct forecast_batch *b, size_t masks,
+static void walk_on(struct canvas_walk *walk, const struct forecast_batch *batch, size_t masks,
                     size_t taken)
 {
-    size_t end = b->prompt + ((size_t)w->canvas.block + 1) * b->block;
+    size_t end = batch->prompt + ((size_t)walk->canvas.block + 1) * batch->block;
     for (size_t k = 0; k < taken; k++)
-        w->token[end - masks + k] = 1;
-    w->canvas.passes++;
-    w->left--;
+        walk->token[end - masks + k] = 1;
+    walk->canvas.passes++;
+    walk->left--;
 }
 
 /* Diffusion: block after block by the schedule; a step that commits nothing is not run. */
-static struct forecast_time time_canvases(const struct cost_model *m,
-                                          const struct forecast_batch *b,
-                                          const struct forecast_reach *r)
+static struct forecast_time time_canvases(const struct cost_model *model,
+                                          const struct forecast_batch *batch,
+                                          const struct forecast_reach *reach)
 {
-    size_t blocks = b->length / b->block, steps = b->steps / blocks;
-    struct canvas_walk w = walk_make(b);
+    size_t blocks = batch->length / batch->block, steps = batch->steps / blocks;
+    struct canvas_walk walk = walk_make(batch);
     size_t *budget = mem_alloc(steps * sizeof *budget);
-    struct forecast_time t = {0};
-    pace_uniform(b->block, steps, budget);
-    for (; (size_t)w.canvas.block < blocks; w.canvas.block++) {
-        size_t masks = b->block;
-        w.left = w.policy->per_block ? 0 : w.left;
-        for (w.canvas.step = 0; (size_t)w.canvas.step < steps && masks; w.canvas.step++) {
-            ask_policy(&w, b);
-            struct extent x;
-            cache_extent(w.policy, &w.part, &(struct cache_view){0}, &x);
-            x.wanted = (double)masks;
-            t.rows += x.rows;
-            x = times(x, b->batch);
-            add_pass(&t, m, &x, r);
-            walk_on(&w, b, masks, budget[w.canvas.step]);
-            masks -= budget[w.canvas.step];
+    struct forecast_time time = {0};
+    pace_uniform(batch->block, steps, budget);
+    for (; (size_t)walk.canvas.block < blocks; walk.canvas.block++) {
+        size_t masks = batch->block;
+        walk.left = walk.policy->per_block ? 0 : walk.left;
+        for (walk.canvas.step = 0; (size_t)walk.canvas.step < steps && masks; walk.canvas.step++) {
+            ask_policy(&walk, batch);
+            struct extent extent;
+            cache_extent(walk.policy, &walk.part, &(struct cache_view){0}, &extent);
+            extent.wanted = (double)masks;
+            time.rows += extent.rows;
+            extent = times(extent, batch->batch);
+            add_pass(&time, model, &extent, reach);
+            walk_on(&walk, batch, masks, budget[walk.canvas.step]);
+            masks -= budget[walk.canvas.step];
         }
     }
     free(budget);
-    walk_free(&w);
-    return t;
+    walk_free(&walk);
+    return time;
 }
 
-struct forecast_time forecast_time(const struct network *n, const struct forecast_batch *b,
-                                   const struct forecast_reach *r)
+struct forecast_time forecast_time(const struct network *n, const struct forecast_batch *batch,
+                                   const struct forecast_reach *reach)
 {
-    const struct cost_model m = cost_model_of(n);
-    return !config_denoises(&n->config) ? texts(&m, b, r) : time_canvases(&m, b, r);
+    const struct cost_model model = cost_model_of(n);
+    return !config_denoises(&n->config) ? texts(&model, batch, reach)
+                                        : time_canvases(&model, batch, reach);
 }
 
-double forecast_crossing(const struct network *n, const struct forecast_batch *b,
-                         const struct forecast_reach *r, double ns)
+double forecast_crossing(const struct network *n, const struct forecast_batch *batch,
+                         const struct forecast_reach *reach, double ns)
 {
-    struct forecast_batch at = *b;
-    size_t blocks = b->length / b->block, lo = 1, hi = b->block; /* steps of a block */
+    struct forecast_batch at = *batch;
+    size_t blocks = batch->length / batch->block, lo = 1, hi = batch->block; /* steps of a block */
     at.steps = blocks * lo;
-    double lo_ns = forecast_time(n, &at, r).ns;
+    double lo_ns = forecast_time(n, &at, reach).ns;
     at.steps = blocks * hi;
-    double hi_ns = forecast_time(n, &at, r).ns;
+    double hi_ns = forecast_time(n, &at, reach).ns;
     if (lo_ns > ns || hi_ns < ns)
         return lo_ns > ns ? -INFINITY : INFINITY;
     while (hi - lo > 1) {
         size_t mid = lo + (hi - lo) / 2;
         at.steps = blocks * mid;
-        double mid_ns = forecast_time(n, &at, r).ns;
+        double mid_ns = forecast_time(n, &at, reach).ns;
         if (mid_ns > ns) {
             hi = mid;
             hi_ns = mid_ns;
@@ -184,54 +186,57 @@ double forecast_crossing(const struct network *n, const struct forecast_batch *b
     return (double)blocks * ((double)lo + part * (double)(hi - lo));
 }
 
-double forecast_meeting(const struct network *n, const struct forecast_batch *b,
-                        const struct forecast_reach *r, double ns)
+double forecast_meeting(const struct network *n, const struct forecast_batch *batch,
+                        const struct forecast_reach *reach, double ns)
 {
-    double at = forecast_crossing(n, b, r, ns);
-    struct forecast_batch few = *b, many = *b;
-    few.steps = b->length / b->block;
-    many.steps = b->length;
+    double at = forecast_crossing(n, batch, reach, ns);
+    struct forecast_batch few = *batch, many = *batch;
+    few.steps = batch->length / batch->block;
+    many.steps = batch->length;
     if (isfinite(at))
         return at;
     double least = (double)few.steps, most = (double)many.steps;
-    double least_ns = forecast_time(n, &few, r).ns, most_ns = forecast_time(n, &many, r).ns;
+    double least_ns = forecast_time(n, &few, reach).ns, most_ns = forecast_time(n, &many, reach).ns;
     at = least + (ns - least_ns) / (most_ns - least_ns) * (most - least);
     return at > 0 ? at : (double)NAN;
 }
 
 static double weights_of(const struct network *n)
 {
-    const struct config *c = &n->config;
+    const struct config *config = &n->config;
     double sum = 0;
     for (int i = 0; i < ROLE_COUNT; i++) {
-        enum role r = (enum role)i;
+        enum role role = (enum role)i;
         size_t rows, cols;
-        role_shape(c, r, &rows, &cols);
-        for (size_t l = 0; l < role_tensors(c, r) && (r != ROLE_HEAD || !c->tied); l++)
-            sum += dtype_bytes(role_is_vector(r) ? DTYPE_F32
-                                                 : quantization_dtype(n->quant, c, r, l, n->dtype),
+        role_shape(config, role, &rows, &cols);
+        for (size_t layer = 0;
+             layer < role_tensors(config, role) && (role != ROLE_HEAD || !config->tied); layer++)
+            sum += dtype_bytes(role_is_vector(role)
+                                   ? DTYPE_F32
+                                   : quantization_dtype(n->quant, config, role, layer, n->dtype),
                                rows, cols);
     }
     return sum;
 }
 
-struct memory_estimate forecast_memory(struct network *n, const struct forecast_batch *b,
+struct memory_estimate forecast_memory(struct network *n, const struct forecast_batch *batch,
                                        int is_gpu)
 {
-    struct generation_input *in = mem_zero(b->batch, sizeof *in);
-    for (size_t i = 0; i < b->batch; i++)
-        in[i].n = b->prompt;
+    struct generation_input *in = mem_zero(batch->batch, sizeof *in);
+    for (size_t i = 0; i < batch->batch; i++)
+        in[i].n = batch->prompt;
     n->backend->act = is_gpu && network_half(n) ? DTYPE_BF16 : DTYPE_F32;
-    struct memory_estimate m;
+    struct memory_estimate estimate;
     if (!config_denoises(&n->config)) {
-        const struct autoregress how = {.max_new = b->length, .sample.top_p = 1, .cache = 1};
-        m = autoregress_estimate(n, &how, in, b->batch);
+        const struct autoregress how = {.max_new = batch->length, .sample.top_p = 1, .cache = 1};
+        estimate = autoregress_estimate(n, &how, in, batch->batch);
     } else {
-        const struct diffuse how = {.gen_length = b->length, .block_length = b->block,
-                                    .steps = b->steps, .cache = b->cache, .kept = b->kept};
-        m = diffuse_estimate(n, &how, in, b->batch);
+        const struct diffuse how = {.gen_length = batch->length, .block_length = batch->block,
+                                    .steps = batch->steps, .cache = batch->cache,
+                                    .kept = batch->kept};
+        estimate = diffuse_estimate(n, &how, in, batch->batch);
     }
     free(in);
-    m.weights = (size_t)weights_of(n);
-    return m;
+    estimate.weights = (size_t)weights_of(n);
+    return estimate;
 }

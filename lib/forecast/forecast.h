@@ -23,8 +23,8 @@ struct forecast_batch {
 };
 /* The arithmetic and the bandwidth that a machine reaches: shares times ceilings. */
 struct forecast_reach { double flops_per_s, bytes_per_s; };
-struct forecast_reach forecast_reach(const struct hardware *h, const struct network *n,
-                                     const struct fraction *f);
+struct forecast_reach forecast_reach(const struct hardware *hardware, const struct network *n,
+                                     const struct fraction *fraction);
 
 struct forecast_time {
     double ns, first_ns;  /* of the batch; of its first pass */
@@ -33,18 +33,18 @@ struct forecast_time {
     struct cost cost;
 };
 /* The time of a batch, by the paradigm of the network. *n needs only be settled (network.h). */
-struct forecast_time forecast_time(const struct network *n, const struct forecast_batch *b,
-                                   const struct forecast_reach *r);
+struct forecast_time forecast_time(const struct network *n, const struct forecast_batch *batch,
+                                   const struct forecast_reach *reach);
 /* The steps at which a diffusion batch takes `ns`, linear between the step counts that its blocks
- * allow; -inf: the fewest steps take longer; +inf: `b->length` steps take less. */
-double forecast_crossing(const struct network *n, const struct forecast_batch *b,
-                         const struct forecast_reach *r, double ns);
+ * allow; -inf: the fewest steps take longer; +inf: `batch->length` steps take less. */
+double forecast_crossing(const struct network *n, const struct forecast_batch *batch,
+                         const struct forecast_reach *reach, double ns);
 /* The same on the line through the fewest and the most steps, as along.h continues measured step
  * counts. NaN: below zero. */
-double forecast_meeting(const struct network *n, const struct forecast_batch *b,
-                        const struct forecast_reach *r, double ns);
+double forecast_meeting(const struct network *n, const struct forecast_batch *batch,
+                        const struct forecast_reach *reach, double ns);
 
 /* Bytes of weights, cache and activations as this program lays them out, without scratch of
  * operations and memory of the driver. Activations are bf16 on a GPU with bf16 arithmetic. */
-struct memory_estimate forecast_memory(struct network *n, const struct forecast_batch *b,
+struct memory_estimate forecast_memory(struct network *n, const struct forecast_batch *batch,
                                        int is_gpu);

@@ -28,8 +28,8 @@ struct fraction_points {
     size_t n, cap;
 };
 /* Takes a metric record; 1: it was of use. Disturbed records and nulls are not. */
-int fraction_take(struct fraction_points *p, const json_t *record);
-void fraction_free(struct fraction_points *p);
+int fraction_take(struct fraction_points *points, const json_t *record);
+void fraction_free(struct fraction_points *points);
 
 struct fraction {
     double is[FRACTIONS];
@@ -39,5 +39,5 @@ struct fraction {
 /* The shares for products of `unit`; stated[] NaN: not stated. without: a point that does not
  * count; if points are of several machines (source.h), no point of its machine counts. NULL:
  * all count. */
-struct fraction fraction_of(const struct fraction_points *p, enum unit unit,
+struct fraction fraction_of(const struct fraction_points *points, enum unit unit,
                             const double stated[FRACTIONS], const struct fraction_point *without);

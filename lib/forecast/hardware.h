@@ -20,11 +20,11 @@ struct hardware_table {
 };
 /* Reads a table; path NULL: the embedded one. -1: EXIT_NO_INPUT, EXIT_BAD_DATA (a bad line, or a
  * name that occurs twice). */
-int hardware_read(struct hardware_table *t, const char *path, struct err *e);
+int hardware_read(struct hardware_table *table, const char *path, struct err *e);
 /* The machine with this name; NULL: none. */
-const struct hardware *hardware_find(const struct hardware_table *t, const char *name);
+const struct hardware *hardware_find(const struct hardware_table *table, const char *name);
 /* The machine with this device name; NULL: none, or device is NULL. */
-const struct hardware *hardware_of_device(const struct hardware_table *t, const char *device);
+const struct hardware *hardware_of_device(const struct hardware_table *table, const char *device);
 /* A machine with measured ceilings; every unit has the same rate. */
 struct hardware hardware_measured(double flops_per_s, double bytes_per_s);
-void hardware_free(struct hardware_table *t);
+void hardware_free(struct hardware_table *table);

@@ -18,17 +18,18 @@ static json_t *read_rows(const char *given, struct err *e)
     char *path = given ? mem_text(given) : share_find("data/published.ndjson", e);
     const char *const paths[] = {path};
     struct rec_reader *in = path ? rec_read_open(paths, 1, e) : NULL;
-    json_t *rows = json_array(), *r;
+    json_t *rows = json_array(), *record;
     int got = in ? 1 : -1;
-    while (got > 0 && (got = rec_read(in, &r, e)) > 0) {
-        json_array_append_new(rows, r);
-        if (!rec_text(r, "name") || !rec_text(r, "source") || !rec_text(r, "metric") ||
-            !rec_text(r, "counting") || !rec_text(r, "model") || !(rec_number(r, "value") > 0))
+    while (got > 0 && (got = rec_read(in, &record, e)) > 0) {
+        json_array_append_new(rows, record);
+        if (!rec_text(record, "name") || !rec_text(record, "source") ||
+            !rec_text(record, "metric") || !rec_text(record, "counting") ||
+            !rec_text(record, "model") || !(rec_number(record, "value") > 0))
             got = err_set(e, EXIT_BAD_DATA, "%s: expected name, source, model, metric, counting "
                           "and a value above 0", rec_where(in));
-        else if (rec_number(r, "batch") <= 0 || rec_number(r, "devices") <= 0)
+        else if (rec_number(record, "batch") <= 0 || rec_number(record, "devices") <= 0)
             got = err_set(e, EXIT_BAD_DATA, "%s: %.80s: expected batch and devices above 0, or "
-                          "null", rec_where(in), rec_text(r, "name"));
+                          "null", rec_where(in), rec_text(record, "name"));
     }
     if (in)
         rec_read_close(in);
@@ -54,25 +55,25 @@ static const struct hardware *hardware_of(const struct backtest *k, const json_t
 /* The row beside its forecast; the caller's reference. NULL: *e. */
 static json_t *forecast_row(const struct backtest *k, const json_t *row, struct err *e)
 {
-    const struct forecast_known x = known_of(row);
+    const struct forecast_known known = known_of(row);
     const struct precision how = {.dtype = rec_text(row, "dtype"), .quant = rec_text(row, "quant")};
-    const struct hardware *h = hardware_of(k, row);
+    const struct hardware *hardware = hardware_of(k, row);
     const char *model = rec_text(row, "model");
-    struct checkpoint c;
-    struct forecast_place p;
-    struct forecast_batch b = {0};
+    struct checkpoint checkpoint;
+    struct forecast_place place;
+    struct forecast_batch batch = {0};
     if (rec_int(row, "devices", 1) != 1)
-        return forecast_check(NULL, NULL, &x, "more than one device");
-    if (!h)
-        return forecast_check(NULL, NULL, &x, "its hardware is not in the table");
-    if (strncmp(model, "synth:", 6) || checkpoint_open(&c, model, 0, NULL))
-        return forecast_check(NULL, NULL, &x, "this program has no such shape");
+        return forecast_check(NULL, NULL, &known, "more than one device");
+    if (!hardware)
+        return forecast_check(NULL, NULL, &known, "its hardware is not in the table");
+    if (strncmp(model, "synth:", 6) || checkpoint_open(&checkpoint, model, 0, NULL))
+        return forecast_check(NULL, NULL, &known, "this program has no such shape");
     json_t *check = NULL;
-    if (!backtest_place(k, &p, &c, h, &how, NULL, e)) {
-        const char *why = forecast_batch_of(row, &p.n, &b);
-        check = forecast_check(why ? NULL : &p, &b, &x, why);
+    if (!backtest_place(k, &place, &checkpoint, hardware, &how, NULL, e)) {
+        const char *why = forecast_batch_of(row, &place.n, &batch);
+        check = forecast_check(why ? NULL : &place, &batch, &known, why);
     }
-    checkpoint_close(&c);
+    checkpoint_close(&checkpoint);
     return check;
 }
 
@@ -82,9 +83,9 @@ int published_check(struct backtest *k, const char *path, struct err *e)
     size_t i;
     int bad = rows ? 0 : -1;
     json_array_foreach(rows, i, row) {
-        const struct forecast_known x = known_of(row);
+        const struct forecast_known known = known_of(row);
         json_t *check = bad ? NULL : forecast_row(k, row, e);
-        bad = bad || !check || backtest_put(k, check, &x, e) ? -1 : 0;
+        bad = bad || !check || backtest_put(k, check, &known, e) ? -1 : 0;
     }
     json_decref(rows);
     return bad;
@@ -129,10 +130,11 @@ static double claimed_rate(const json_t *row)
 
 static double needed_tokens(const struct backtest *k, const json_t *row)
 {
-    const struct hardware *h = hardware_of(k, row);
-    return h ? claimed_rate(row) * rec_number(row, "active_weights") * weight_bytes(row) /
-                   (h->bytes_per_s * (double)rec_int(row, "devices", 1) * rec_number(row, "batch"))
-             : NAN;
+    const struct hardware *hardware = hardware_of(k, row);
+    return hardware ? claimed_rate(row) * rec_number(row, "active_weights") * weight_bytes(row) /
+                          (hardware->bytes_per_s * (double)rec_int(row, "devices", 1) *
+                           rec_number(row, "batch"))
+                    : NAN;
 }
 
 /* Why a row without a share is not comparable; NULL: it is. check: its forecast. */
@@ -203,26 +205,27 @@ static json_t *verdict_of(const struct backtest *k, const json_t *row, const str
 {
     static const char *const copied[] = {"name", "system", "source", "model", "hardware",
                                          "paradigm", "batch", "counting", "value", "metric"};
-    json_t *v = json_object();
+    json_t *value = json_object();
     for (size_t i = 0; i < sizeof copied / sizeof *copied; i++)
         if (json_has(row, copied[i]))
-            rec_copy(v, copied[i], row, copied[i]);
-    json_object_set_new(v, "missing", list_missing(k, row));
-    json_object_set_new(v, "verdict", json_string(j->share > 1 || j->needs > j->block ? "beyond"
-                                                  : j->why ? "not comparable" : "within"));
+            rec_copy(value, copied[i], row, copied[i]);
+    json_object_set_new(value, "missing", list_missing(k, row));
+    json_object_set_new(value, "verdict", json_string(j->share > 1 || j->needs > j->block ? "beyond"
+                                                      : j->why ? "not comparable" : "within"));
     if (j->why)
-        json_object_set_new(v, "verdict_reason", json_string(j->why));
-    rec_set_number(v, "roofline_ratio", j->share, "neither a forecast nor the tokens of a pass");
-    set_known(v, "needs_tokens_per_pass", j->needs);
-    return v;
+        json_object_set_new(value, "verdict_reason", json_string(j->why));
+    rec_set_number(value, "roofline_ratio", j->share,
+                   "neither a forecast nor the tokens of a pass");
+    set_known(value, "needs_tokens_per_pass", j->needs);
+    return value;
 }
 
 /* Sets the speed-up over the baseline, and the share of the bandwidth that this reached. */
-static void set_baseline(json_t *v, const json_t *base, const struct judged *j)
+static void set_baseline(json_t *value, const json_t *base, const struct judged *j)
 {
-    rec_copy(v, "baseline", base, "name");
-    rec_set_number(v, "speedup", rec_number(v, "value") / rec_number(base, "value"), NULL);
-    set_known(v, "baseline_bandwidth_ratio", j->share);
+    rec_copy(value, "baseline", base, "name");
+    rec_set_number(value, "speedup", rec_number(value, "value") / rec_number(base, "value"), NULL);
+    set_known(value, "baseline_bandwidth_ratio", j->share);
 }
 
 /* The place of the row with this name; the number of rows: none. */
@@ -242,8 +245,8 @@ static json_t *judge_all(const struct backtest *k, const json_t *rows, const jso
     json_array_foreach(rows, i, row) {
         const struct judged own = judge_row(k, row, json_array_get(checks, i));
         const char *base = rec_text(row, "baseline");
-        json_t *v = verdict_of(k, row, &own);
-        json_array_append_new(verdicts, v);
+        json_t *value = verdict_of(k, row, &own);
+        json_array_append_new(verdicts, value);
         if (!base)
             continue;
         const size_t at = find_row(rows, base);
@@ -254,7 +257,7 @@ static json_t *judge_all(const struct backtest *k, const json_t *rows, const jso
             break;
         }
         const struct judged other = judge_row(k, base_row, json_array_get(checks, at));
-        set_baseline(v, base_row, &other);
+        set_baseline(value, base_row, &other);
     }
     if (e->code) {
         json_decref(verdicts);
