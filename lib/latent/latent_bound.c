@@ -34,55 +34,56 @@ static int check(const struct network *n, size_t count, size_t first, struct err
     return 0;
 }
 
-static int make(struct bound_work *s, const struct network *n, const int32_t *ids, size_t count,
+static int make(struct bound_work *work, const struct network *n, const int32_t *ids, size_t count,
                 size_t samples)
 {
-    struct train_batch *b = &s->text;
-    *b = (struct train_batch){.seqs = 1, .len = count - 1};
-    b->token = mem_zero(b->len, sizeof *b->token);
-    b->target = mem_zero(b->len, sizeof *b->target);
-    b->weight = mem_zero(b->len, sizeof *b->weight);
-    s->work = mem_zero(samples, sizeof *s->work);
-    memcpy(b->token, ids, b->len * sizeof *ids);
-    memcpy(b->target, ids + 1, b->len * sizeof *ids);
-    for (size_t i = 0; i < b->len; i++)
-        b->weight[i] = 1;
+    struct train_batch *batch = &work->text;
+    *batch = (struct train_batch){.seqs = 1, .len = count - 1};
+    batch->token = mem_zero(batch->len, sizeof *batch->token);
+    batch->target = mem_zero(batch->len, sizeof *batch->target);
+    batch->weight = mem_zero(batch->len, sizeof *batch->weight);
+    work->work = mem_zero(samples, sizeof *work->work);
+    memcpy(batch->token, ids, batch->len * sizeof *ids);
+    memcpy(batch->target, ids + 1, batch->len * sizeof *ids);
+    for (size_t i = 0; i < batch->len; i++)
+        batch->weight[i] = 1;
     const struct backprop_how how = {.products = network_half(n) ? DTYPE_BF16 : DTYPE_F32,
                                      .latents = 1};
-    s->values = parameters_read(n);
-    s->backprop = s->values ? backprop_make_as(s->values, b->len, 1, &how) : NULL;
-    return s->backprop ? posterior_make(&s->state, &n->config, n->backend, 1) : -1;
+    work->values = parameters_read(n);
+    work->backprop = work->values ? backprop_make_as(work->values, batch->len, 1, &how) : NULL;
+    return work->backprop ? posterior_make(&work->state, &n->config, n->backend, 1) : -1;
 }
 
-static void unmake(struct bound_work *s)
+static void unmake(struct bound_work *work)
 {
-    posterior_free(&s->state);
-    backprop_free(s->backprop);
-    parameters_free(s->values);
-    void *host[] = {s->text.token, s->text.target, s->text.weight, s->work};
+    posterior_free(&work->state);
+    backprop_free(work->backprop);
+    parameters_free(work->values);
+    void *host[] = {work->text.token, work->text.target, work->text.weight, work->work};
     for (size_t i = 0; i < sizeof host / sizeof *host; i++)
         free(host[i]);
 }
 
 /* The bound under a learned prior: the mean over draws of -ln p(text|z) + ln q(z) - ln p(z). */
-static struct posterior_bound score_learned(struct bound_work *s, const struct config *c,
+static struct posterior_bound score_learned(struct bound_work *work, const struct config *config,
                                             const struct latent_bound_how *how, uint64_t seed,
                                             uint64_t key)
 {
     size_t n = how->samples;
-    float *z = mem_alloc(latent_values(c) * sizeof *z);
-    s->text.z = s->state.z;
+    float *latents = mem_alloc(latent_values(config) * sizeof *latents);
+    work->text.z = work->state.z;
     for (size_t i = 0; i < n; i++) {
-        posterior_draw(&s->state, seed, &key, 1, POSTERIOR_FRESH + i);
-        prior_gather(c, s->state.z, 1, z);
-        s->work[i] = backprop_loss(s->backprop, &s->text, BACKPROP_LOSS) +
-                     posterior_log_q(&s->state, 1, 0) +
-                     prior_bound(how->prior, z, 1, PRIOR_DRAWS, rng_at(seed, key, i));
-        s->text.again = 1;
+        posterior_draw(&work->state, seed, &key, 1, POSTERIOR_FRESH + i);
+        prior_gather(config, work->state.z, 1, latents);
+        work->work[i] = backprop_loss(work->backprop, &work->text, BACKPROP_LOSS) +
+                        posterior_log_q(&work->state, 1, 0) +
+                        prior_bound(how->prior, latents, 1, PRIOR_DRAWS, rng_at(seed, key, i));
+        work->text.again = 1;
     }
-    s->text.again = 0;
-    free(z);
-    return (struct posterior_bound){stat_mean(s->work, n), stat_sd(s->work, n) / sqrt((double)n)};
+    work->text.again = 0;
+    free(latents);
+    return (struct posterior_bound){stat_mean(work->work, n),
+                                    stat_sd(work->work, n) / sqrt((double)n)};
 }
 
 int latent_bound(const struct network *n, const int32_t *ids, size_t count, size_t first,
@@ -90,22 +91,22 @@ int latent_bound(const struct network *n, const int32_t *ids, size_t count, size
                  struct likelihood *out, struct err *e)
 {
     const struct posterior_fit fit = {how->steps, how->rate, rng_derive(seed, "latents")};
-    struct bound_work s = {0};
+    struct bound_work work = {0};
     int bad = check(n, count, first, e);
-    if (!bad && make(&s, n, ids, count, how->samples))
+    if (!bad && make(&work, n, ids, count, how->samples))
         bad = err_set(e, EXIT_FAILED_RECORDS, "out of memory for the gradients of %zu rows",
                       count);
     if (!bad) {
-        posterior_start(&s.state, fit.seed, &key, 1);
-        posterior_run(&s.state, s.backprop, &s.text, &fit, &key, 0, NULL);
-        const struct posterior_bound b =
-            how->prior ? score_learned(&s, &n->config, how, fit.seed, key)
-                       : posterior_score(&s.state, s.backprop, &s.text, how->samples, how->iwae,
-                                         fit.seed, key, s.work);
-        *out = (struct likelihood){.nats = b.nats, .se = b.se, .scored = count - 1};
-        if (!isfinite(b.nats))
+        posterior_start(&work.state, fit.seed, &key, 1);
+        posterior_run(&work.state, work.backprop, &work.text, &fit, &key, 0, NULL);
+        const struct posterior_bound bound =
+            how->prior ? score_learned(&work, &n->config, how, fit.seed, key)
+                       : posterior_score(&work.state, work.backprop, &work.text, how->samples,
+                                         how->iwae, fit.seed, key, work.work);
+        *out = (struct likelihood){.nats = bound.nats, .se = bound.se, .scored = count - 1};
+        if (!isfinite(bound.nats))
             bad = err_set(e, EXIT_INTERNAL, "%s: NaN or infinity in the bound", n->config.name);
     }
-    unmake(&s);
+    unmake(&work);
     return bad;
 }

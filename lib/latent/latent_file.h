@@ -23,8 +23,8 @@ struct latent_file {
  * -1: EXIT_NO_INPUT, EXIT_IO, EXIT_BAD_DATA (another number of values, a value that is no number or
  * beyond +-LATENT_MOST, one id with two sets of values, no latents at all). The caller calls
  * latent_file_free in every case. */
-int latent_file_read(struct latent_file *f, const char *path, size_t each, struct err *e);
-void latent_file_free(struct latent_file *f);
+int latent_file_read(struct latent_file *file, const char *path, size_t each, struct err *e);
+void latent_file_free(struct latent_file *file);
 /* The values of the text with this key, or NULL. */
-const float *latent_file_find(const struct latent_file *f, uint64_t key);
+const float *latent_file_find(const struct latent_file *file, uint64_t key);
 #define LATENT_MOST 1e6 /* far above draws of N(0, I), far below overflow of float products */

@@ -47,17 +47,17 @@ double solver_s(double lambda);
 
 /* x[rows, width]: N(0, 1) on entry, samples on return. Returns the calls of the model per row, the
  * maximum over rows. evaluations > 0. */
-size_t solver_run(const struct solver *p, const struct denoiser *d, float *x, size_t rows,
-                  size_t width);
+size_t solver_run(const struct solver *solver, const struct denoiser *denoiser, float *x,
+                  size_t rows, size_t width);
 
 /* An estimate, in nats per row, of an upper bound of -log p(x0[rows, width]), where p is the law
  * that the exact flow of the denoiser ends in:
  *     -log N(x0; 0, 1) + integral of alpha^2/s^2 E(|x0 - predicted|^2 - |x0 - alpha x|^2) d lambda
  * The mean over draws is the bound. alpha x is the prediction of N(0, 1), whose bound is its own
  * density. So only the difference of the law from N(0, 1) is estimated: fewer draws make the result
- * less certain but not larger. The integral runs between the sigmas of p (beyond them the
+ * less certain but not larger. The integral runs between the sigmas of solver (beyond them the
  * prediction counts as alpha x), with one lambda in each of `draws` equal parts and one draw of
- * noise per part and row, from p->seed. Source: Kingma et al. 2021 (variational diffusion models,
- * arXiv 2107.00630), eq. 15-18. */
-double solver_bound(const struct solver *p, const struct denoiser *d, const float *x0, size_t rows,
-                    size_t width, size_t draws);
+ * noise per part and row, from solver->seed. Source: Kingma et al. 2021 (variational diffusion
+ * models, arXiv 2107.00630), eq. 15-18. */
+double solver_bound(const struct solver *solver, const struct denoiser *denoiser, const float *x0,
+                    size_t rows, size_t width, size_t draws);

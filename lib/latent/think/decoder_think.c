@@ -8,105 +8,113 @@
 
 enum { SHORT_TOKENS = 16, SHORT_STEPS = 4 /* of a self-check */ };
 
-static struct solver solver_of(const struct settings *s)
+static struct solver solver_of(const struct settings *settings)
 {
-    struct solver p = SOLVER_DEFAULTS;
-    if (!settings_is(s, "z", "dit"))
-        return p;
-    p.kind = (enum solver_kind)settings_count(s, "solver");
-    p.evaluations = settings_count(s, "evaluations");
-    return p;
+    struct solver solver = SOLVER_DEFAULTS;
+    if (!settings_is(settings, "z", "dit"))
+        return solver;
+    solver.kind = (enum solver_kind)settings_count(settings, "solver");
+    solver.evaluations = settings_count(settings, "evaluations");
+    return solver;
 }
 
 /* The enum has the order of the words of the setting. */
 _Static_assert(WKV_AUTO == 0 && WKV_RECURRENT == 1 && WKV_CHUNKED == 2, "--wkv");
 
-static struct variant variant_of(const struct settings *s)
+static struct variant variant_of(const struct settings *settings)
 {
-    struct variant v = decoder_variant(s);
-    v.wkv = settings_count(s, "wkv");
-    return v;
+    struct variant variant = decoder_variant(settings);
+    variant.wkv = settings_count(settings, "wkv");
+    return variant;
 }
 
-static struct think how_of(const struct settings *s, const struct decode_env *env)
+static struct think how_of(const struct settings *settings, const struct decode_env *env)
 {
     return (struct think){
-        .max_new = settings_count(s, "max_new"), .temperature = settings_number(s, "temperature"),
-        .source = settings_is(s, "z", "posterior") ? THINK_POSTERIOR
-                  : settings_is(s, "z", "prior")   ? THINK_PRIOR
-                  : settings_is(s, "z", "dit")     ? THINK_DIT
-                  : settings_is(s, "z", "file")    ? THINK_FILE
-                                                   : THINK_ZERO,
-        .latents = env->latents, .solver = solver_of(s), .vi_steps = settings_count(s, "vi_steps"),
-        .vi_rate = settings_number(s, "vi_rate"), .draws = settings_is(s, "z_draw", "sample"),
-        .refit = settings_is(s, "z", "posterior") ? settings_count(s, "refit") : 0,
-        .cache = settings_is(s, "cache", "on"), .variant = variant_of(s),
-        .ignore_eos = settings_is(s, "contract", "fixed"), .seed = env->seed, .stop = env->stop,
+        .max_new = settings_count(settings, "max_new"),
+        .temperature = settings_number(settings, "temperature"),
+        .source = settings_is(settings, "z", "posterior") ? THINK_POSTERIOR
+                  : settings_is(settings, "z", "prior")   ? THINK_PRIOR
+                  : settings_is(settings, "z", "dit")     ? THINK_DIT
+                  : settings_is(settings, "z", "file")    ? THINK_FILE
+                                                          : THINK_ZERO,
+        .latents = env->latents,
+        .solver = solver_of(settings),
+        .vi_steps = settings_count(settings, "vi_steps"),
+        .vi_rate = settings_number(settings, "vi_rate"),
+        .draws = settings_is(settings, "z_draw", "sample"),
+        .refit = settings_is(settings, "z", "posterior") ? settings_count(settings, "refit") : 0,
+        .cache = settings_is(settings, "cache", "on"),
+        .variant = variant_of(settings),
+        .ignore_eos = settings_is(settings, "contract", "fixed"),
+        .seed = env->seed,
+        .stop = env->stop,
         .observer = env->observer};
 }
 
-static int check(const struct settings *s, const struct config *c, struct err *e)
+static int check(const struct settings *settings, const struct config *config, struct err *e)
 {
-    if (config_recurs(c) || settings_is(s, "wkv", "auto"))
+    if (config_recurs(config) || settings_is(settings, "wkv", "auto"))
         return 0;
     return err_set(e, EXIT_BAD_USAGE, "--wkv: expected a model with time mixing, got '%s', whose "
-                   "mixer is %s", c->name, config_mixer_name(c->mixer));
+                   "mixer is %s", config->name, config_mixer_name(config->mixer));
 }
 
-static int able(const struct settings *s, const struct backend *b, struct err *e)
+static int able(const struct settings *settings, const struct backend *backend, struct err *e)
 {
-    if (!*b->name || !settings_is(s, "z", "dit"))
+    if (!*backend->name || !settings_is(settings, "z", "dit"))
         return 0;
     return err_set(e, EXIT_NO_DEVICE, "--z dit: a learned prior runs only on the CPU: expected "
-                   "--device cpu, got %s", b->ops->name);
+                   "--device cpu, got %s", backend->ops->name);
 }
 
-static struct memory_estimate estimate(const struct network *n, const struct settings *s,
+static struct memory_estimate estimate(const struct network *n, const struct settings *settings,
                                        const struct decode_env *env,
                                        const struct generation_input *in, size_t batch)
 {
-    const struct think how = how_of(s, env);
+    const struct think how = how_of(settings, env);
     return think_estimate(n, &how, in, batch);
 }
 
 /* One token per text and pass. */
-static struct passes passes(const struct settings *s, const struct generation_input *in,
+static struct passes passes(const struct settings *settings, const struct generation_input *in,
                             size_t batch)
 {
-    (void)s, (void)in;
+    (void)settings, (void)in;
     return (struct passes){.most = {.rows = (double)batch, .wanted = (double)batch}};
 }
 
-static void run(const struct network *n, const struct settings *s, const struct decode_env *env,
-                const struct generation_input *in, size_t batch, struct generation *out,
-                struct batch_trace *trace)
+static void run(const struct network *n, const struct settings *settings,
+                const struct decode_env *env, const struct generation_input *in, size_t batch,
+                struct generation *out, struct batch_trace *trace)
 {
-    const struct think how = how_of(s, env);
+    const struct think how = how_of(settings, env);
     think(n, &how, in, batch, out, trace);
 }
 
-static void shorten(struct settings *s)
+static void shorten(struct settings *settings)
 {
-    size_t most = settings_count(s, "max_new"), steps = settings_count(s, "vi_steps");
-    settings_say(s, "max_new", most < SHORT_TOKENS ? (double)most : SHORT_TOKENS);
-    settings_say(s, "vi_steps", steps < SHORT_STEPS ? (double)steps : SHORT_STEPS);
-    settings_say(s, "batch", 1);
+    size_t most = settings_count(settings, "max_new"), steps = settings_count(settings, "vi_steps");
+    settings_say(settings, "max_new", most < SHORT_TOKENS ? (double)most : SHORT_TOKENS);
+    settings_say(settings, "vi_steps", steps < SHORT_STEPS ? (double)steps : SHORT_STEPS);
+    settings_say(settings, "batch", 1);
 }
 
-static int open_prior(struct latent_source *l, const struct settings *point, size_t points,
-                      const char *folder, const struct config *c, struct backend *b,
+static int open_prior(struct latent_source *source, const struct settings *point, size_t points,
+                      const char *folder, const struct config *config, struct backend *backend,
                       struct err *e)
 {
-    for (size_t i = 0; i < points && !l->prior; i++)
+    for (size_t i = 0; i < points && !source->prior; i++)
         if (settings_is(&point[i], "z", "dit") &&
-            !(l->prior = prior_open(folder, c, b, settings_count(&point[i], "batch"), e)))
+            !(source->prior = prior_open(folder, config, backend,
+                                         settings_count(&point[i], "batch"), e)))
             return -1;
     return 0;
 }
 
-static void close_prior(struct latent_source *l)
+static void close_prior(struct latent_source *source)
 {
-    dit_free(l->prior);
+    dit_free(source->prior);
 }
 
 static size_t extra_options(struct decoder_extras *to, struct opt *options)

@@ -22,104 +22,111 @@
 
 enum { READ_AT_ONCE = 256 };
 
-static int recurs(const struct thinking *t)
+static int recurs(const struct thinking *thinking)
 {
-    return config_recurs(&t->n->config);
+    return config_recurs(&thinking->n->config);
 }
 
 /* Most rows of a text in a pass. */
-static size_t at_once(const struct thinking *t)
+static size_t at_once(const struct thinking *thinking)
 {
-    return recurs(t) ? READ_AT_ONCE : t->n->config.window;
+    return recurs(thinking) ? READ_AT_ONCE : thinking->n->config.window;
 }
 
 /* ---- memory ---- */
 
-static size_t ring_of(const struct thinking *t, size_t i)
+static size_t ring_of(const struct thinking *thinking, size_t i)
 {
-    return recurs(t) ? 1 : order_min(t->in[i].n + t->how->max_new, 2 * t->n->config.window);
+    return recurs(thinking) ? 1
+                            : order_min(thinking->in[i].n + thinking->how->max_new,
+                                        2 * thinking->n->config.window);
 }
 
-static struct work_size size_of(const struct thinking *t)
+static struct work_size size_of(const struct thinking *thinking)
 {
-    const int again = !t->how->cache || t->how->refit; /* passes over whole texts repeat */
-    struct work_size s = {.seqs = t->batch, .wanted = t->batch, .cached = 1, .latent = 1,
-                          .how = t->how->variant};
-    for (size_t i = 0; i < t->batch; i++) {
-        size_t longest = t->in[i].n + (again ? t->how->max_new : 0);
-        s.rows += order_min(longest, at_once(t));
-        s.listed += ring_of(t, i);
-        s.slots = order_max(s.slots, ring_of(t, i));
+    const int again = !thinking->how->cache ||
+                      thinking->how->refit; /* passes over whole texts repeat */
+    struct work_size size = {.seqs = thinking->batch, .wanted = thinking->batch, .cached = 1,
+                             .latent = 1, .how = thinking->how->variant};
+    for (size_t i = 0; i < thinking->batch; i++) {
+        size_t longest = thinking->in[i].n + (again ? thinking->how->max_new : 0);
+        size.rows += order_min(longest, at_once(thinking));
+        size.listed += ring_of(thinking, i);
+        size.slots = order_max(size.slots, ring_of(thinking, i));
     }
-    return s;
+    return size;
 }
 
-static struct memory_estimate estimate(const struct thinking *t)
+static struct memory_estimate estimate(const struct thinking *thinking)
 {
-    const struct work_size size = size_of(t);
-    struct memory_estimate m = estimate_of(t->n, &size, size.listed);
-    const struct memory_estimate fit = think_fit_estimate(t->n, t->how, t->in, t->batch);
-    const size_t latents = memory_rounded(latent_bytes(t->n, t->batch));
-    m.kv += latents;
-    m.reserved += memory_pages(latents);
-    return estimate_sum(&m, &fit);
+    const struct work_size size = size_of(thinking);
+    struct memory_estimate memory_estimate = estimate_of(thinking->n, &size, size.listed);
+    const struct memory_estimate fit = think_fit_estimate(thinking->n, thinking->how, thinking->in,
+                                                          thinking->batch);
+    const size_t latents = memory_rounded(latent_bytes(thinking->n, thinking->batch));
+    memory_estimate.kv += latents;
+    memory_estimate.reserved += memory_pages(latents);
+    return estimate_sum(&memory_estimate, &fit);
 }
 
 struct memory_estimate think_estimate(const struct network *n, const struct think *how,
                                       const struct generation_input *in, size_t batch)
 {
-    const struct thinking t = {.n = n, .how = how, .in = in, .batch = batch};
-    return estimate(&t);
+    const struct thinking thinking = {.n = n, .how = how, .in = in, .batch = batch};
+    return estimate(&thinking);
 }
 
-static void texts_make(struct thinking *t)
+static void texts_make(struct thinking *thinking)
 {
     size_t slot = 0;
-    t->text = mem_zero(t->batch, sizeof *t->text);
-    for (size_t i = 0; i < t->batch; i++) {
-        const struct generation_input *in = &t->in[i];
+    thinking->text = mem_zero(thinking->batch, sizeof *thinking->text);
+    for (size_t i = 0; i < thinking->batch; i++) {
+        const struct generation_input *in = &thinking->in[i];
         assert(in->n > 0);
-        struct thought *x = &t->text[i];
-        *x = (struct thought){.prompt = in->n, .len = in->n, .most = in->n + t->how->max_new,
-                              .slot = slot, .ring = ring_of(t, i), .live = 1};
-        x->ids = mem_alloc(x->most * sizeof *x->ids);
-        memcpy(x->ids, in->ids, in->n * sizeof *x->ids);
-        slot += x->ring;
+        struct thought *thought = &thinking->text[i];
+        *thought = (struct thought){.prompt = in->n, .len = in->n,
+                                    .most = in->n + thinking->how->max_new, .slot = slot,
+                                    .ring = ring_of(thinking, i), .live = 1};
+        thought->ids = mem_alloc(thought->most * sizeof *thought->ids);
+        memcpy(thought->ids, in->ids, in->n * sizeof *thought->ids);
+        slot += thought->ring;
     }
 }
 
 /* -1: no memory of the back end. */
-static int make(struct thinking *t)
+static int make(struct thinking *thinking)
 {
-    const struct work_size size = size_of(t);
-    t->cost_model = cost_model_of(t->n);
-    t->token = mem_zero(size.rows, sizeof *t->token);
-    t->pos = mem_zero(size.rows, sizeof *t->pos);
-    t->slot = mem_zero(size.rows, sizeof *t->slot);
-    t->slots = mem_zero(size.listed, sizeof *t->slots);
-    t->seqs = mem_zero(t->batch, sizeof *t->seqs);
-    t->wanted = mem_zero(t->batch, sizeof *t->wanted);
-    t->key = mem_zero(t->batch, sizeof *t->key);
-    t->who = mem_zero(t->batch, sizeof *t->who);
-    t->answer = mem_zero(t->batch, sizeof *t->answer);
-    texts_make(t);
-    if (kv_make(&t->kv, t->n, size.listed) || latent_make(&t->latents, t->n, t->batch))
+    const struct work_size size = size_of(thinking);
+    thinking->cost_model = cost_model_of(thinking->n);
+    thinking->token = mem_zero(size.rows, sizeof *thinking->token);
+    thinking->pos = mem_zero(size.rows, sizeof *thinking->pos);
+    thinking->slot = mem_zero(size.rows, sizeof *thinking->slot);
+    thinking->slots = mem_zero(size.listed, sizeof *thinking->slots);
+    thinking->seqs = mem_zero(thinking->batch, sizeof *thinking->seqs);
+    thinking->wanted = mem_zero(thinking->batch, sizeof *thinking->wanted);
+    thinking->key = mem_zero(thinking->batch, sizeof *thinking->key);
+    thinking->who = mem_zero(thinking->batch, sizeof *thinking->who);
+    thinking->answer = mem_zero(thinking->batch, sizeof *thinking->answer);
+    texts_make(thinking);
+    if (kv_make(&thinking->kv, thinking->n, size.listed) ||
+        latent_make(&thinking->latents, thinking->n, thinking->batch))
         return -1;
-    t->kv.latents = &t->latents;
-    t->work = work_make(t->n, &size);
-    return t->work ? think_fit_make(t) : -1;
+    thinking->kv.latents = &thinking->latents;
+    thinking->work = work_make(thinking->n, &size);
+    return thinking->work ? think_fit_make(thinking) : -1;
 }
 
-static void unmake(struct thinking *t)
+static void unmake(struct thinking *thinking)
 {
-    think_fit_free(t);
-    work_free(t->work, t->n);
-    latent_free(&t->latents, t->n);
-    kv_free(&t->kv, t->n);
-    for (size_t i = 0; i < t->batch; i++)
-        free(t->text[i].ids);
-    void *host[] = {t->token,  t->pos, t->slot, t->slots,  t->seqs,
-                    t->wanted, t->key, t->who,  t->answer, t->text};
+    think_fit_free(thinking);
+    work_free(thinking->work, thinking->n);
+    latent_free(&thinking->latents, thinking->n);
+    kv_free(&thinking->kv, thinking->n);
+    for (size_t i = 0; i < thinking->batch; i++)
+        free(thinking->text[i].ids);
+    void *host[] = {thinking->token,  thinking->pos, thinking->slot, thinking->slots,
+                    thinking->seqs, thinking->wanted, thinking->key, thinking->who,
+                    thinking->answer, thinking->text};
     for (size_t i = 0; i < sizeof host / sizeof *host; i++)
         free(host[i]);
 }
@@ -127,237 +134,250 @@ static void unmake(struct thinking *t)
 /* ---- a pass ---- */
 
 /* Adds rows from..to of text i to the pass, with the slots they see. */
-static void add_rows(struct thinking *t, size_t i, size_t from, size_t to, size_t *rows,
+static void add_rows(struct thinking *thinking, size_t i, size_t from, size_t to, size_t *rows,
                      size_t *listed)
 {
-    const struct thought *x = &t->text[i];
-    size_t first = recurs(t) ? to - 1 : from + 1 - think_seen(t, from);
-    struct forward_seq *q = &t->seqs[t->pass.n_seqs++];
-    if (recurs(t) && !from)
-        kv_forget(&t->kv, t->n, x->slot);
-    *q = (struct forward_seq){to - from, t->slots + *listed, to - first, i};
-    for (size_t p = first; p < to; p++)
-        t->slots[(*listed)++] = (int32_t)(x->slot + p % x->ring);
-    for (size_t p = from; p < to; p++, ++*rows) {
-        t->token[*rows] = x->ids[p];
-        t->pos[*rows] = (int32_t)p;
-        t->slot[*rows] = (int32_t)(x->slot + p % x->ring);
+    const struct thought *thought = &thinking->text[i];
+    size_t first = recurs(thinking) ? to - 1 : from + 1 - think_seen(thinking, from);
+    struct forward_seq *seq = &thinking->seqs[thinking->pass.n_seqs++];
+    if (recurs(thinking) && !from)
+        kv_forget(&thinking->kv, thinking->n, thought->slot);
+    *seq = (struct forward_seq){to - from, thinking->slots + *listed, to - first, i};
+    for (size_t place = first; place < to; place++)
+        thinking->slots[(*listed)++] = (int32_t)(thought->slot + place % thought->ring);
+    for (size_t place = from; place < to; place++, ++*rows) {
+        thinking->token[*rows] = thought->ids[place];
+        thinking->pos[*rows] = (int32_t)place;
+        thinking->slot[*rows] = (int32_t)(thought->slot + place % thought->ring);
     }
 }
 
 /* 1: some prompt has more than a window left. The other texts then wait with their last rows, so
  * that all answers start in one pass and need a refit together, whatever texts are in the batch. */
-static int is_reading(const struct thinking *t)
+static int is_reading(const struct thinking *thinking)
 {
     int reads = 0;
-    for (size_t i = 0; i < t->batch; i++)
-        reads |= t->text[i].live && t->text[i].len - t->text[i].held > at_once(t);
+    for (size_t i = 0; i < thinking->batch; i++)
+        reads |= thinking->text[i].live &&
+                 thinking->text[i].len - thinking->text[i].held > at_once(thinking);
     return reads;
 }
 
 /* Describes the next pass over the live texts; a text whose last id is in it gets an answer. */
-static void describe(struct thinking *t)
+static void describe(struct thinking *thinking)
 {
     size_t rows = 0, listed = 0, answers = 0;
-    int reads = is_reading(t);
-    t->pass = (struct forward){.token = t->token, .pos = t->pos, .slot = t->slot, .seqs = t->seqs,
-                               .mask = MASK_CAUSAL, .wanted = t->wanted, .again = t->how->cache,
-                               .query = {.temperature = t->how->temperature,
-                                         .seed = t->how->seed, .keys = t->key}};
-    for (size_t i = 0; i < t->batch; i++) {
-        const struct thought *x = &t->text[i];
-        if (!x->live || (reads && x->len - x->held <= at_once(t)))
+    int reads = is_reading(thinking);
+    thinking->pass = (struct forward){.token = thinking->token,
+                                      .pos = thinking->pos,
+                                      .slot = thinking->slot,
+                                      .seqs = thinking->seqs,
+                                      .mask = MASK_CAUSAL,
+                                      .wanted = thinking->wanted,
+                                      .again = thinking->how->cache,
+                                      .query = {.temperature = thinking->how->temperature,
+                                                .seed = thinking->how->seed,
+                                                .keys = thinking->key}};
+    for (size_t i = 0; i < thinking->batch; i++) {
+        const struct thought *thought = &thinking->text[i];
+        if (!thought->live || (reads && thought->len - thought->held <= at_once(thinking)))
             continue;
-        size_t to = order_min(x->len, x->held + at_once(t));
-        add_rows(t, i, x->held, to, &rows, &listed);
-        if (to < x->len)
+        size_t to = order_min(thought->len, thought->held + at_once(thinking));
+        add_rows(thinking, i, thought->held, to, &rows, &listed);
+        if (to < thought->len)
             continue;
-        t->wanted[answers] = (int32_t)rows - 1;
-        t->key[answers] = rng_at(t->in[i].key, x->len - x->prompt, 0);
-        t->who[answers++] = i;
+        thinking->wanted[answers] = (int32_t)rows - 1;
+        thinking->key[answers] = rng_at(thinking->in[i].key, thought->len - thought->prompt, 0);
+        thinking->who[answers++] = i;
     }
-    t->pass.n_wanted = answers;
+    thinking->pass.n_wanted = answers;
 }
 
-static void count(struct thinking *t)
+static void count(struct thinking *thinking)
 {
-    struct extent x = {.wanted = (double)t->pass.n_wanted};
-    for (size_t s = 0; s < t->pass.n_seqs; s++) {
-        const struct forward_seq *q = &t->seqs[s];
-        size_t from = t->text[q->latent].held;
-        for (size_t p = from; p < from + q->rows; p++)
-            x.pairs += (double)(think_seen(t, p) + t->n->config.latents);
-        x.rows += (double)q->rows;
-        x.read += (double)q->n_slots;
-        x.written += recurs(t) ? 1 : (double)q->rows;
+    struct extent extent = {.wanted = (double)thinking->pass.n_wanted};
+    for (size_t s = 0; s < thinking->pass.n_seqs; s++) {
+        const struct forward_seq *seq = &thinking->seqs[s];
+        size_t from = thinking->text[seq->latent].held;
+        for (size_t p = from; p < from + seq->rows; p++)
+            extent.pairs += (double)(think_seen(thinking, p) + thinking->n->config.latents);
+        extent.rows += (double)seq->rows;
+        extent.read += (double)seq->n_slots;
+        extent.written += recurs(thinking) ? 1 : (double)seq->rows;
     }
-    cost_add(&t->trace->cost, cost_of(&t->cost_model, &x));
+    cost_add(&thinking->trace->cost, cost_of(&thinking->cost_model, &extent));
 }
 
 /* Runs the first pass that gives each text a token, before the clock. It leaves its keys and values
  * in slots that are written again before they are read. */
-static void prepare(struct thinking *t)
+static void prepare(struct thinking *thinking)
 {
-    for (size_t i = 0; i < t->batch; i++)
-        t->text[i].held = t->text[i].len - 1;
-    describe(t);
-    forward_prepare(t->n, &t->kv, t->work, &t->pass);
-    for (size_t i = 0; i < t->batch; i++)
-        t->text[i].held = 0;
+    for (size_t i = 0; i < thinking->batch; i++)
+        thinking->text[i].held = thinking->text[i].len - 1;
+    describe(thinking);
+    forward_prepare(thinking->n, &thinking->kv, thinking->work, &thinking->pass);
+    for (size_t i = 0; i < thinking->batch; i++)
+        thinking->text[i].held = 0;
 }
 
 /* ---- results of a pass ---- */
 
 /* Tells an observer that looks closely the id that a text got. */
-static void report(const struct thinking *t, size_t i, const struct head_row *a, int64_t ns)
+static void report(const struct thinking *thinking, size_t i, const struct head_row *row,
+                   int64_t ns)
 {
-    const struct observer *o = t->how->observer;
-    const struct thought *x = &t->text[i];
-    const int32_t slot = (int32_t)(x->len - x->prompt) - 1;
-    const double confidence = (double)a->prob;
-    const struct observed seen = {.input = i, .pass = (int64_t)t->out[i].n_steps, .ns = ns,
-                                  .ids = x->ids + x->prompt, .n = x->len - x->prompt,
-                                  .readable = x->len - x->prompt, .commits = 1,
+    const struct observer *observer = thinking->how->observer;
+    const struct thought *thought = &thinking->text[i];
+    const int32_t slot = (int32_t)(thought->len - thought->prompt) - 1;
+    const double confidence = (double)row->prob;
+    const struct observed seen = {.input = i, .pass = (int64_t)thinking->out[i].n_steps, .ns = ns,
+                                  .ids = thought->ids + thought->prompt,
+                                  .n = thought->len - thought->prompt,
+                                  .readable = thought->len - thought->prompt, .commits = 1,
                                   .slot = &slot, .confidence = &confidence};
-    if (o && o->closely)
-        o->changed(o->ctx, &seen);
+    if (observer && observer->closely)
+        observer->changed(observer->ctx, &seen);
 }
 
 /* Gives text i an answer: its next id, or its end. */
-static void take(struct thinking *t, size_t i, const struct head_row *a, int64_t ns)
+static void take(struct thinking *thinking, size_t i, const struct head_row *row, int64_t ns)
 {
-    struct thought *x = &t->text[i];
-    struct generation *g = &t->out[i];
-    int32_t stop[ADVANCE_STOPS], n = generation_stops(&t->n->config, stop);
-    g->bad = a->bad != 0;
-    x->met_stop = !g->bad && !t->how->ignore_eos && is_stop(stop, n, a->id);
-    if (x->len == x->prompt)
-        g->first_commit_ns = g->first_block_ns = ns;
-    if (g->bad || x->met_stop) {
-        x->live = 0;
+    struct thought *thought = &thinking->text[i];
+    struct generation *generation = &thinking->out[i];
+    int32_t stop[ADVANCE_STOPS], n = generation_stops(&thinking->n->config, stop);
+    generation->bad = row->bad != 0;
+    thought->met_stop = !generation->bad && !thinking->how->ignore_eos && is_stop(stop, n, row->id);
+    if (thought->len == thought->prompt)
+        generation->first_commit_ns = generation->first_block_ns = ns;
+    if (generation->bad || thought->met_stop) {
+        thought->live = 0;
         return;
     }
-    x->ids[x->len++] = a->id;
-    x->live = x->len < x->most;
-    if (!t->how->cache)
-        x->held = 0;
-    g->committed_tokens++;
-    generation_emit(g, ns, 1);
-    report(t, i, a, ns);
+    thought->ids[thought->len++] = row->id;
+    thought->live = thought->len < thought->most;
+    if (!thinking->how->cache)
+        thought->held = 0;
+    generation->committed_tokens++;
+    generation_emit(generation, ns, 1);
+    report(thinking, i, row, ns);
 }
 
-static void account(struct thinking *t, int64_t ns)
+static void account(struct thinking *thinking, int64_t ns)
 {
-    for (size_t s = 0; s < t->pass.n_seqs; s++) {
-        size_t i = t->seqs[s].latent;
-        struct generation *g = &t->out[i];
-        generation_step(g, ns);
-        g->e2e_ns = ns;
-        g->rows += (int64_t)t->seqs[s].rows;
-        g->canvas_positions += (int64_t)t->seqs[s].rows;
-        t->text[i].held += t->seqs[s].rows;
+    for (size_t s = 0; s < thinking->pass.n_seqs; s++) {
+        size_t i = thinking->seqs[s].latent;
+        struct generation *generation = &thinking->out[i];
+        generation_step(generation, ns);
+        generation->e2e_ns = ns;
+        generation->rows += (int64_t)thinking->seqs[s].rows;
+        generation->canvas_positions += (int64_t)thinking->seqs[s].rows;
+        thinking->text[i].held += thinking->seqs[s].rows;
     }
-    for (size_t k = 0; k < t->pass.n_wanted; k++)
-        take(t, t->who[k], &t->answer[k], ns);
+    for (size_t k = 0; k < thinking->pass.n_wanted; k++)
+        take(thinking, thinking->who[k], &thinking->answer[k], ns);
 }
 
-static void run_pass(struct thinking *t)
+static void run_pass(struct thinking *thinking)
 {
-    const struct observer *o = t->how->observer;
-    describe(t);
-    forward(t->n, &t->kv, t->work, &t->pass, t->answer, NULL);
-    count(t);
-    int64_t ns = clock_ns() - t->trace->start_ns;
-    account(t, ns);
-    if (!t->trace->prefill_ns && t->pass.n_wanted == t->batch) {
-        t->trace->prefill = t->trace->cost;
-        t->trace->prefill_ns = ns;
+    const struct observer *observer = thinking->how->observer;
+    describe(thinking);
+    forward(thinking->n, &thinking->kv, thinking->work, &thinking->pass, thinking->answer, NULL);
+    count(thinking);
+    int64_t ns = clock_ns() - thinking->trace->start_ns;
+    account(thinking, ns);
+    if (!thinking->trace->prefill_ns && thinking->pass.n_wanted == thinking->batch) {
+        thinking->trace->prefill = thinking->trace->cost;
+        thinking->trace->prefill_ns = ns;
     }
-    if (o)
-        o->passed(o->ctx);
-    t->trace->interrupted = t->how->stop && *t->how->stop;
+    if (observer)
+        observer->passed(observer->ctx);
+    thinking->trace->interrupted = thinking->how->stop && *thinking->how->stop;
 }
 
 /* ---- from prompts to texts ---- */
 
-static size_t live_texts(const struct thinking *t)
+static size_t live_texts(const struct thinking *thinking)
 {
     size_t n = 0;
-    for (size_t i = 0; i < t->batch; i++)
-        n += t->text[i].live != 0;
+    for (size_t i = 0; i < thinking->batch; i++)
+        n += thinking->text[i].live != 0;
     return n;
 }
 
-static int is_due(const struct thinking *t)
+static int is_due(const struct thinking *thinking)
 {
     int due = 0;
-    for (size_t i = 0; i < t->batch; i++)
-        due |= t->text[i].live && t->how->refit &&
-               t->text[i].len >= t->text[i].fitted + t->how->refit;
+    for (size_t i = 0; i < thinking->batch; i++)
+        due |= thinking->text[i].live && thinking->how->refit &&
+               thinking->text[i].len >= thinking->text[i].fitted + thinking->how->refit;
     return due;
 }
 
-static void write_texts(struct thinking *t)
+static void write_texts(struct thinking *thinking)
 {
-    think_fit(t);
-    while (live_texts(t) && !t->trace->interrupted) {
-        run_pass(t);
-        int due = is_due(t);
-        for (size_t i = 0; due && i < t->batch; i++)
-            t->text[i].held = 0;
+    think_fit(thinking);
+    while (live_texts(thinking) && !thinking->trace->interrupted) {
+        run_pass(thinking);
+        int due = is_due(thinking);
+        for (size_t i = 0; due && i < thinking->batch; i++)
+            thinking->text[i].held = 0;
         if (due)
-            think_fit(t);
+            think_fit(thinking);
     }
 }
 
 /* The latents of text i, layer by layer. */
-static float *latents_of(const struct thinking *t, size_t i)
+static float *latents_of(const struct thinking *thinking, size_t i)
 {
-    const struct config *c = &t->n->config;
-    size_t one = c->latents * c->width;
-    float *z = mem_alloc(c->layers * one * sizeof *z);
-    for (size_t l = 0; l < c->layers; l++)
-        memcpy(z + l * one, t->fit.used + (l * t->batch + i) * one, one * sizeof *z);
+    const struct config *config = &thinking->n->config;
+    size_t one = config->latents * config->width;
+    float *z = mem_alloc(config->layers * one * sizeof *z);
+    for (size_t layer = 0; layer < config->layers; layer++)
+        memcpy(z + layer * one, thinking->fit.used + (layer * thinking->batch + i) * one,
+               one * sizeof *z);
     return z;
 }
 
-static void finish(struct thinking *t)
+static void finish(struct thinking *thinking)
 {
-    const struct config *c = &t->n->config;
-    size_t latent = 2 * c->layers * c->kv_heads * c->head_dim * c->latents * sizeof(float);
-    size_t slot = 2 * c->layers * c->kv_heads * c->head_dim * dtype_value_bytes(t->kv.dtype);
-    if (recurs(t))
-        slot = c->layers * config_state(c) * sizeof(float);
-    for (size_t i = 0; i < t->batch; i++) {
-        const struct thought *x = &t->text[i];
-        struct generation *g = &t->out[i];
-        g->decode_ns = g->e2e_ns - g->vi_ns;
-        g->state_bytes = slot * x->ring + latent;
-        if (t->how->latents && t->how->latents->keep) {
-            g->latents = latents_of(t, i);
-            g->n_latents = latent_values(c);
+    const struct config *config = &thinking->n->config;
+    size_t latent = 2 * config->layers * config->kv_heads * config->head_dim * config->latents *
+                    sizeof(float);
+    size_t slot = 2 * config->layers * config->kv_heads * config->head_dim *
+                  dtype_value_bytes(thinking->kv.dtype);
+    if (recurs(thinking))
+        slot = config->layers * config_state(config) * sizeof(float);
+    for (size_t i = 0; i < thinking->batch; i++) {
+        const struct thought *thought = &thinking->text[i];
+        struct generation *generation = &thinking->out[i];
+        generation->decode_ns = generation->e2e_ns - generation->vi_ns;
+        generation->state_bytes = slot * thought->ring + latent;
+        if (thinking->how->latents && thinking->how->latents->keep) {
+            generation->latents = latents_of(thinking, i);
+            generation->n_latents = latent_values(config);
         }
-        if (x->live)
+        if (thought->live)
             continue; /* interrupted */
-        generation_take(g, x->ids + x->prompt, g->bad ? 0 : x->len - x->prompt);
-        generation_close(g, c, x->met_stop);
+        generation_take(generation, thought->ids + thought->prompt,
+                        generation->bad ? 0 : thought->len - thought->prompt);
+        generation_close(generation, config, thought->met_stop);
     }
 }
 
 void think(const struct network *n, const struct think *how, const struct generation_input *in,
            size_t batch, struct generation *out, struct batch_trace *trace)
 {
-    struct thinking t = {.n = n, .how = how, .in = in, .out = out, .trace = trace,
-                         .batch = batch};
-    trace->estimate = estimate(&t);
-    int short_of_memory = make(&t);
+    struct thinking thinking = {.n = n, .how = how, .in = in, .out = out, .trace = trace,
+                                .batch = batch};
+    trace->estimate = estimate(&thinking);
+    int short_of_memory = make(&thinking);
     if (!short_of_memory && how->cache && n->backend->ops->prepare)
-        prepare(&t);
+        prepare(&thinking);
     generation_batch_begin(trace);
     if (!short_of_memory) {
-        write_texts(&t);
-        finish(&t);
+        write_texts(&thinking);
+        finish(&thinking);
     }
     generation_batch_end(n->backend, short_of_memory, out, batch, trace);
-    unmake(&t);
+    unmake(&thinking);
 }

@@ -27,10 +27,10 @@ static size_t fit_rows(const struct think *how, const struct generation_input *i
 
 /* ---- memory ---- */
 
-static void add(struct memory_estimate *m, size_t *kind, size_t bytes)
+static void add(struct memory_estimate *estimate, size_t *kind, size_t bytes)
 {
     *kind += memory_rounded(bytes);
-    m->reserved += memory_pages(memory_rounded(bytes));
+    estimate->reserved += memory_pages(memory_rounded(bytes));
 }
 
 /* The parameters are fixed, so nothing is kept for their gradients. */
@@ -43,72 +43,76 @@ static struct backprop_how back_of(const struct network *n)
 struct memory_estimate think_fit_estimate(const struct network *n, const struct think *how,
                                           const struct generation_input *in, size_t batch)
 {
-    struct memory_estimate m = {0};
+    struct memory_estimate estimate = {0};
     size_t rows = batch * fit_rows(how, in, batch);
-    add(&m, &m.activations, posterior_bytes(&n->config, n->backend, batch));
+    add(&estimate, &estimate.activations, posterior_bytes(&n->config, n->backend, batch));
     if (how->source == THINK_DIT && how->latents && how->latents->prior)
-        m.activations += dit_bytes(how->latents->prior); /* loaded before the batch */
+        estimate.activations += dit_bytes(how->latents->prior); /* loaded before the batch */
     if (!fits(how))
-        return m;
-    add(&m, &m.weights, parameters_bytes(&n->config));
+        return estimate;
+    add(&estimate, &estimate.weights, parameters_bytes(&n->config));
     const struct backprop_how back = back_of(n);
-    add(&m, &m.activations, backprop_bytes(&n->config, n->backend, rows, batch, &back));
-    return m;
+    add(&estimate, &estimate.activations,
+        backprop_bytes(&n->config, n->backend, rows, batch, &back));
+    return estimate;
 }
 
 /* Lists the current texts; each token is the target of the one before. Padding after a shorter text
  * has no target, and no row of the text sees it. */
-static void list_texts(struct thinking *t)
+static void list_texts(struct thinking *thinking)
 {
-    struct train_batch *b = &t->fit.texts;
-    b->seqs = t->batch;
-    b->len = 0;
-    for (size_t s = 0; s < t->batch; s++)
-        b->len = t->text[s].len > b->len ? t->text[s].len : b->len;
-    for (size_t s = 0; s < t->batch; s++) {
-        const struct thought *x = &t->text[s];
-        for (size_t i = 0, at = s * b->len; i < b->len; i++, at++) {
-            b->token[at] = i < x->len ? x->ids[i] : 0;
-            b->target[at] = i + 1 < x->len ? x->ids[i + 1] : 0;
-            b->weight[at] = i + 1 < x->len ? 1 : 0;
+    struct train_batch *batch = &thinking->fit.texts;
+    batch->seqs = thinking->batch;
+    batch->len = 0;
+    for (size_t text = 0; text < thinking->batch; text++)
+        batch->len = thinking->text[text].len > batch->len ? thinking->text[text].len : batch->len;
+    for (size_t text = 0; text < thinking->batch; text++) {
+        const struct thought *thought = &thinking->text[text];
+        for (size_t i = 0, at = text * batch->len; i < batch->len; i++, at++) {
+            batch->token[at] = i < thought->len ? thought->ids[i] : 0;
+            batch->target[at] = i + 1 < thought->len ? thought->ids[i + 1] : 0;
+            batch->weight[at] = i + 1 < thought->len ? 1 : 0;
         }
     }
 }
 
-int think_fit_make(struct thinking *t)
+int think_fit_make(struct thinking *thinking)
 {
-    struct fitting *f = &t->fit;
-    const struct network *n = t->n;
-    size_t rows = t->batch * fit_rows(t->how, t->in, t->batch);
-    f->keys = mem_zero(t->batch, sizeof *f->keys);
-    f->bound = mem_zero(t->batch, sizeof *f->bound);
-    for (size_t s = 0; s < t->batch; s++)
-        f->keys[s] = t->in[s].key;
-    if (posterior_make(&f->state, &n->config, n->backend, t->batch))
+    struct fitting *fitting = &thinking->fit;
+    const struct network *n = thinking->n;
+    size_t rows = thinking->batch * fit_rows(thinking->how, thinking->in, thinking->batch);
+    fitting->keys = mem_zero(thinking->batch, sizeof *fitting->keys);
+    fitting->bound = mem_zero(thinking->batch, sizeof *fitting->bound);
+    for (size_t text = 0; text < thinking->batch; text++)
+        fitting->keys[text] = thinking->in[text].key;
+    if (posterior_make(&fitting->state, &n->config, n->backend, thinking->batch))
         return -1;
-    if (!fits(t->how))
+    if (!fits(thinking->how))
         return 0;
-    f->texts.token = mem_zero(rows, sizeof *f->texts.token);
-    f->texts.target = mem_zero(rows, sizeof *f->texts.target);
-    f->texts.weight = mem_zero(rows, sizeof *f->texts.weight);
-    f->values = parameters_read(n);
+    fitting->texts.token = mem_zero(rows, sizeof *fitting->texts.token);
+    fitting->texts.target = mem_zero(rows, sizeof *fitting->texts.target);
+    fitting->texts.weight = mem_zero(rows, sizeof *fitting->texts.weight);
+    fitting->values = parameters_read(n);
     const struct backprop_how back = back_of(n);
-    f->backprop = f->values ? backprop_make_as(f->values, rows, t->batch, &back) : NULL;
-    if (!f->backprop)
+    fitting->backprop = fitting->values
+                            ? backprop_make_as(fitting->values, rows, thinking->batch, &back)
+                            : NULL;
+    if (!fitting->backprop)
         return -1;
-    list_texts(t);
-    f->texts.z = f->state.z;
-    backprop_prepare(f->backprop, &f->texts);
+    list_texts(thinking);
+    fitting->texts.z = fitting->state.z;
+    backprop_prepare(fitting->backprop, &fitting->texts);
     return 0;
 }
 
-void think_fit_free(struct thinking *t)
+void think_fit_free(struct thinking *thinking)
 {
-    struct fitting *f = &t->fit;
-    backprop_free(f->backprop);
-    parameters_free(f->values);
-    posterior_free(&f->state);
-    void *host[] = {f->texts.token, f->texts.target, f->texts.weight, f->keys, f->bound};
+    struct fitting *fitting = &thinking->fit;
+    backprop_free(fitting->backprop);
+    parameters_free(fitting->values);
+    posterior_free(&fitting->state);
+    void *host[] = {fitting->texts.token, fitting->texts.target, fitting->texts.weight,
+                    fitting->keys, fitting->bound};
     for (size_t i = 0; i < sizeof host / sizeof *host; i++)
         free(host[i]);
 }
@@ -118,107 +122,114 @@ void think_fit_free(struct thinking *t)
 /* Counts the least operations of a fit. A step is a forward pass and a backward pass to z: twice
  * the products of the rows, three times those of attention, and the latents forward and backward.
  * It reads the values of the network twice. */
-static void count_fit(struct thinking *t)
+static void count_fit(struct thinking *thinking)
 {
-    const struct config *c = &t->n->config;
-    const struct cost_model *m = &t->cost_model;
-    double flops = 0, latent = (double)(c->layers * c->latents) * 8 *
-                               (double)(c->kv_heads * c->head_dim * c->width);
-    for (size_t s = 0; s < t->batch; s++) {
-        struct extent x = {.rows = (double)t->text[s].len, .wanted = (double)t->text[s].len - 1};
-        for (size_t p = 0; p < t->text[s].len; p++)
-            x.pairs += (double)(think_seen(t, p) + c->latents);
-        flops += 2 * (x.rows * (m->row_flops + m->last_flops) +
-                      x.wanted * m->answer_flops) +
-                 3 * x.pairs * m->pair_flops + latent;
+    const struct config *config = &thinking->n->config;
+    const struct cost_model *model = &thinking->cost_model;
+    double flops = 0, latent = (double)(config->layers * config->latents) * 8 *
+                               (double)(config->kv_heads * config->head_dim * config->width);
+    for (size_t text = 0; text < thinking->batch; text++) {
+        struct extent extent = {.rows = (double)thinking->text[text].len,
+                                .wanted = (double)thinking->text[text].len - 1};
+        for (size_t place = 0; place < thinking->text[text].len; place++)
+            extent.pairs += (double)(think_seen(thinking, place) + config->latents);
+        flops += 2 * (extent.rows * (model->row_flops + model->last_flops) +
+                      extent.wanted * model->answer_flops) +
+                 3 * extent.pairs * model->pair_flops + latent;
     }
-    double steps = (double)t->how->vi_steps;
-    cost_add(&t->trace->cost, (struct cost){steps * flops,
-                                            steps * 2 * (double)parameters_bytes(c)});
+    double steps = (double)thinking->how->vi_steps;
+    cost_add(&thinking->trace->cost, (struct cost){steps * flops,
+                                                   steps * 2 * (double)parameters_bytes(config)});
 }
 
-static void fit_texts(struct thinking *t)
+static void fit_texts(struct thinking *thinking)
 {
-    struct fitting *f = &t->fit;
-    const struct posterior_fit how = {t->how->vi_steps, t->how->vi_rate,
-                                      rng_derive(t->how->seed, "latents")};
-    if (!f->rounds)
-        posterior_start(&f->state, how.seed, f->keys, t->batch);
-    if (f->backprop) {
-        list_texts(t);
-        posterior_run(&f->state, f->backprop, &f->texts, &how, f->keys, f->rounds, f->bound);
-        count_fit(t);
+    struct fitting *fitting = &thinking->fit;
+    const struct posterior_fit how = {thinking->how->vi_steps, thinking->how->vi_rate,
+                                      rng_derive(thinking->how->seed, "latents")};
+    if (!fitting->rounds)
+        posterior_start(&fitting->state, how.seed, fitting->keys, thinking->batch);
+    if (fitting->backprop) {
+        list_texts(thinking);
+        posterior_run(&fitting->state, fitting->backprop, &fitting->texts, &how, fitting->keys,
+                      fitting->rounds, fitting->bound);
+        count_fit(thinking);
     }
-    if (t->how->draws)
-        posterior_draw(&f->state, how.seed, f->keys, t->batch, POSTERIOR_FRESH + f->rounds);
+    if (thinking->how->draws)
+        posterior_draw(&fitting->state, how.seed, fitting->keys, thinking->batch,
+                       POSTERIOR_FRESH + fitting->rounds);
 }
 
 /* Mean 0 and log variance 0; THINK_PRIOR draws from it, THINK_ZERO takes the mean. */
-static void take_prior(struct thinking *t)
+static void take_prior(struct thinking *thinking)
 {
-    size_t bytes = t->batch * latent_values(&t->n->config) * sizeof(float);
-    memset(t->fit.state.mean, 0, bytes);
-    memset(t->fit.state.spread, 0, bytes);
-    if (t->how->source == THINK_PRIOR)
-        posterior_draw(&t->fit.state, rng_derive(t->how->seed, "latents"), t->fit.keys, t->batch,
-                       POSTERIOR_FRESH);
+    size_t bytes = thinking->batch * latent_values(&thinking->n->config) * sizeof(float);
+    memset(thinking->fit.state.mean, 0, bytes);
+    memset(thinking->fit.state.spread, 0, bytes);
+    if (thinking->how->source == THINK_PRIOR)
+        posterior_draw(&thinking->fit.state, rng_derive(thinking->how->seed, "latents"),
+                       thinking->fit.keys, thinking->batch, POSTERIOR_FRESH);
 }
 
-static void take_learned(struct thinking *t)
+static void take_learned(struct thinking *thinking)
 {
-    const struct think *how = t->how;
-    prior_draw(how->latents->prior, &t->n->config, &how->solver, rng_derive(how->seed, "latents"),
-               t->fit.keys, t->batch, t->fit.state.z);
+    const struct think *how = thinking->how;
+    prior_draw(how->latents->prior, &thinking->n->config, &how->solver,
+               rng_derive(how->seed, "latents"), thinking->fit.keys, thinking->batch,
+               thinking->fit.state.z);
 }
 
-static void take_given(struct thinking *t)
+static void take_given(struct thinking *thinking)
 {
-    const struct config *c = &t->n->config;
-    const struct latent_file *file = &t->how->latents->file;
-    size_t each = latent_values(c);
-    float *all = mem_alloc(t->batch * each * sizeof *all);
-    for (size_t s = 0; s < t->batch; s++) {
-        const float *given = latent_file_find(file, t->fit.keys[s]);
+    const struct config *config = &thinking->n->config;
+    const struct latent_file *file = &thinking->how->latents->file;
+    size_t each = latent_values(config);
+    float *all = mem_alloc(thinking->batch * each * sizeof *all);
+    for (size_t text = 0; text < thinking->batch; text++) {
+        const float *given = latent_file_find(file, thinking->fit.keys[text]);
         assert(given && file->each == each);
-        memcpy(all + s * each, given, each * sizeof *all);
+        memcpy(all + text * each, given, each * sizeof *all);
     }
-    prior_scatter(c, all, t->batch, t->fit.state.z);
+    prior_scatter(config, all, thinking->batch, thinking->fit.state.z);
     free(all);
 }
 
-static void note_bounds(struct thinking *t, int64_t ns)
+static void note_bounds(struct thinking *thinking, int64_t ns)
 {
-    const struct fitting *f = &t->fit;
-    for (size_t s = 0; s < t->batch; s++) {
-        struct generation *g = &t->out[s];
-        g->vi_ns += ns;
-        if (!t->text[s].live)
+    const struct fitting *fitting = &thinking->fit;
+    for (size_t text = 0; text < thinking->batch; text++) {
+        struct generation *generation = &thinking->out[text];
+        generation->vi_ns += ns;
+        if (!thinking->text[text].live)
             continue;
-        int fitted = t->how->source == THINK_POSTERIOR;
-        g->kl_nats = fitted ? posterior_kl(&f->state, t->batch, s) : (double)NAN;
-        g->elbo_nats = f->backprop ? f->bound[s] : (double)NAN;
-        t->text[s].fitted = t->text[s].len;
+        int fitted = thinking->how->source == THINK_POSTERIOR;
+        generation->kl_nats = fitted ? posterior_kl(&fitting->state, thinking->batch, text)
+                                     : (double)NAN;
+        generation->elbo_nats = fitting->backprop ? fitting->bound[text] : (double)NAN;
+        thinking->text[text].fitted = thinking->text[text].len;
     }
 }
 
-void think_fit(struct thinking *t)
+void think_fit(struct thinking *thinking)
 {
-    const struct think *how = t->how;
-    const struct config *c = &t->n->config;
+    const struct think *how = thinking->how;
+    const struct config *config = &thinking->n->config;
     int64_t begin = clock_ns();
     int mean = how->source == THINK_ZERO || (how->source == THINK_POSTERIOR && !how->draws);
     if (how->source == THINK_POSTERIOR)
-        fit_texts(t);
+        fit_texts(thinking);
     else if (how->source == THINK_DIT)
-        take_learned(t);
+        take_learned(thinking);
     else if (how->source == THINK_FILE)
-        take_given(t);
+        take_given(thinking);
     else
-        take_prior(t);
-    t->fit.rounds++;
-    const float *z = t->fit.used = mean ? t->fit.state.mean : t->fit.state.z;
-    size_t one = c->latents * c->width;
-    for (size_t s = 0; s < t->batch; s++)
-        latent_set(&t->latents, t->n, s, z + s * one, t->batch * one);
-    note_bounds(t, clock_ns() - begin);
+        take_prior(thinking);
+    thinking->fit.rounds++;
+    const float *latents = thinking->fit.used = mean ? thinking->fit.state.mean
+                                                     : thinking->fit.state.z;
+    size_t one = config->latents * config->width;
+    for (size_t text = 0; text < thinking->batch; text++)
+        latent_set(&thinking->latents, thinking->n, text, latents + text * one,
+                   thinking->batch * one);
+    note_bounds(thinking, clock_ns() - begin);
 }

@@ -55,17 +55,17 @@ struct thinking {
 };
 
 /* Positions up to `pos` that its row attends to; 0 with a mixer that recurs. */
-static inline size_t think_seen(const struct thinking *t, size_t pos)
+static inline size_t think_seen(const struct thinking *thinking, size_t pos)
 {
-    const struct config *c = &t->n->config;
-    return config_recurs(c) ? 0 : pos < c->window ? pos + 1 : c->window;
+    const struct config *config = &thinking->n->config;
+    return config_recurs(config) ? 0 : pos < config->window ? pos + 1 : config->window;
 }
 
 /* ---- think_fit.c ---- */
 
 struct memory_estimate think_fit_estimate(const struct network *n, const struct think *how,
                                           const struct generation_input *in, size_t batch);
-int think_fit_make(struct thinking *t); /* -1: no memory */
-void think_fit_free(struct thinking *t);
+int think_fit_make(struct thinking *thinking); /* -1: no memory */
+void think_fit_free(struct thinking *thinking);
 /* Makes or refits the latents of all texts, and sends them to the layers. */
-void think_fit(struct thinking *t);
+void think_fit(struct thinking *thinking);
