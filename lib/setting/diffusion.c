@@ -25,137 +25,140 @@ int diffusion_cache_has(enum caching cache, int traits)
     return (has[cache] & traits) != 0;
 }
 
-enum order diffusion_order(const struct settings *s)
+enum order diffusion_order(const struct settings *settings)
 {
-    return settings_is(s, "remasking", "random") ? ORDER_RANDOM
-                                                 : (enum order)settings_number(s, "order");
+    return settings_is(settings, "remasking", "random")
+               ? ORDER_RANDOM
+               : (enum order)settings_number(settings, "order");
 }
 
-size_t diffusion_alive(const struct settings *s)
+size_t diffusion_alive(const struct settings *settings)
 {
-    return settings_is(s, "admit", "continuous") ? settings_count(s, "batch") : 0;
+    return settings_is(settings, "admit", "continuous") ? settings_count(settings, "batch") : 0;
 }
 
 /* ---- constraints ---- */
 
-static int check_steps(const struct diffusion *d, struct err *e)
+static int check_steps(const struct diffusion *diffusion, struct err *e)
 {
-    size_t blocks = d->gen_length / d->block_length;
-    int even = diffusion_is_even(d->rule, d->block_decay);
-    if (even ? d->steps == 0 || d->steps % blocks : d->steps < blocks)
+    size_t blocks = diffusion->gen_length / diffusion->block_length;
+    int even = diffusion_is_even(diffusion->rule, diffusion->block_decay);
+    if (even ? diffusion->steps == 0 || diffusion->steps % blocks : diffusion->steps < blocks)
         return err_set(e, EXIT_BAD_USAGE, "steps %zu must be %s the number of blocks, "
-                       "gen-length / block-length = %zu", d->steps,
+                       "gen-length / block-length = %zu", diffusion->steps,
                        even ? "a multiple of" : "at least", blocks);
     return 0;
 }
 
-static int check_lengths(const struct diffusion *d, struct err *e)
+static int check_lengths(const struct diffusion *diffusion, struct err *e)
 {
-    size_t gen = d->gen_length, block = d->block_length;
+    size_t gen = diffusion->gen_length, block = diffusion->block_length;
     if (gen == 0 || block == 0)
         return err_set(e, EXIT_BAD_USAGE,
                        "gen-length, block-length: expected at least 1, got %zu, %zu", gen, block);
     if (gen % block)
         return err_set(e, EXIT_BAD_USAGE,
                        "gen-length %zu must be a multiple of block-length %zu", gen, block);
-    return unmask_paced(d->rule) ? check_steps(d, e) : 0;
+    return unmask_paced(diffusion->rule) ? check_steps(diffusion, e) : 0;
 }
 
-static int check_rule(const struct diffusion *d, struct err *e)
+static int check_rule(const struct diffusion *diffusion, struct err *e)
 {
-    if (!unmask_paced(d->rule) && d->order == ORDER_RANDOM)
+    if (!unmask_paced(diffusion->rule) && diffusion->order == ORDER_RANDOM)
         return err_set(e, EXIT_BAD_USAGE, "remasking random goes with unmask schedule only");
-    if (d->rule == UNMASK_CREDIT && d->temperature > 0)
+    if (diffusion->rule == UNMASK_CREDIT && diffusion->temperature > 0)
         return err_set(e, EXIT_BAD_USAGE, "unmask credit goes with temperature 0 only, got %g: "
-                       "credits go to the best token, not to a drawn one", d->temperature);
-    if ((d->rule == UNMASK_SCHED || d->rule == UNMASK_LESS || d->rule == UNMASK_S2D2) &&
-        d->temperature > 0)
+                       "credits go to the best token, not to a drawn one", diffusion->temperature);
+    if ((diffusion->rule == UNMASK_SCHED || diffusion->rule == UNMASK_LESS ||
+         diffusion->rule == UNMASK_S2D2) &&
+        diffusion->temperature > 0)
         return err_set(e, EXIT_BAD_USAGE, "unmask sched, less and s2d2 go with temperature 0 only, "
-                       "got %g: they compare best tokens", d->temperature);
+                       "got %g: they compare best tokens", diffusion->temperature);
     return 0;
 }
 
 /* Rules with shadow rows. */
-static int check_shadows(const struct diffusion *d, struct err *e)
+static int check_shadows(const struct diffusion *diffusion, struct err *e)
 {
-    if (!unmask_has(d->rule, UNMASK_SHADOWS))
+    if (!unmask_has(diffusion->rule, UNMASK_SHADOWS))
         return 0;
-    if (d->cfg_scale > 0)
+    if (diffusion->cfg_scale > 0)
         return err_set(e, EXIT_BAD_USAGE, "unmask wino and s2d2 go with cfg-scale 0 only, got "
-                       "%g: their shadow rows have no unconditional twins", d->cfg_scale);
-    if (diffusion_cache_has(d->cache, CACHE_IN_LAYERS))
+                       "%g: their shadow rows have no unconditional twins", diffusion->cfg_scale);
+    if (diffusion_cache_has(diffusion->cache, CACHE_IN_LAYERS))
         return err_set(e, EXIT_BAD_USAGE, "unmask wino and s2d2 do not go with cache %s: this "
                        "cache keeps no values of shadow rows inside the layers",
-                       diffusion_cache_name(d->cache));
+                       diffusion_cache_name(diffusion->cache));
     return 0;
 }
 
 /* Rules that use the attention between rows. */
-static int check_links(const struct diffusion *d, struct err *e)
+static int check_links(const struct diffusion *diffusion, struct err *e)
 {
-    if (unmask_has(d->rule, UNMASK_LINKED) &&
-        (d->cache != CACHE_NONE || d->suffix != SUFFIX_ALL || d->cfg_scale > 0))
+    if (unmask_has(diffusion->rule, UNMASK_LINKED) &&
+        (diffusion->cache != CACHE_NONE || diffusion->suffix != SUFFIX_ALL ||
+         diffusion->cfg_scale > 0))
         return err_set(e, EXIT_BAD_USAGE, "unmask dawn: expected cache none, suffix all and "
                        "cfg-scale 0: this rule needs the attention of every position");
     return 0;
 }
 
 /* Rules that compare answers with those of the pass before. */
-static int check_compared(const struct diffusion *d, struct err *e)
+static int check_compared(const struct diffusion *diffusion, struct err *e)
 {
-    if (!unmask_has(d->rule, UNMASK_COMPARES))
+    if (!unmask_has(diffusion->rule, UNMASK_COMPARES))
         return 0;
-    if (d->cfg_scale > 0)
+    if (diffusion->cfg_scale > 0)
         return err_set(e, EXIT_BAD_USAGE, "unmask klass goes with cfg-scale 0 only, got %g: it "
-                       "compares answers with those of the pass before", d->cfg_scale);
-    if (diffusion_cache_has(d->cache, CACHE_SIFTS))
+                       "compares answers with those of the pass before", diffusion->cfg_scale);
+    if (diffusion_cache_has(diffusion->cache, CACHE_SIFTS))
         return err_set(e, EXIT_BAD_USAGE, "unmask klass does not go with cache %s: the texts of a "
                        "batch do not share every pass, so a text may have no pass to compare with",
-                       diffusion_cache_name(d->cache));
+                       diffusion_cache_name(diffusion->cache));
     return 0;
 }
 
 /* Drafted steps need a step that the answers alone decide, and a cache of positions. */
-static int check_drafts(const struct diffusion *d, struct err *e)
+static int check_drafts(const struct diffusion *diffusion, struct err *e)
 {
-    if (d->draft <= 1)
+    if (diffusion->draft <= 1)
         return 0;
-    if (unmask_has(d->rule, UNMASK_KEEPS | UNMASK_REVISES | UNMASK_OPENS))
+    if (unmask_has(diffusion->rule, UNMASK_KEEPS | UNMASK_REVISES | UNMASK_OPENS))
         return err_set(e, EXIT_BAD_USAGE, "draft-steps %zu: expected 0 with a rule that remembers "
                        "answers, changes committed tokens or opens blocks: the next steps of such "
-                       "a rule cannot be predicted", d->draft);
-    if (diffusion_cache_has(d->cache, CACHE_IN_LAYERS))
+                       "a rule cannot be predicted", diffusion->draft);
+    if (diffusion_cache_has(diffusion->cache, CACHE_IN_LAYERS))
         return err_set(e, EXIT_BAD_USAGE, "draft-steps %zu: expected 0 with cache %s: this cache "
-                       "keeps only one state inside the layers", d->draft,
-                       diffusion_cache_name(d->cache));
+                       "keeps only one state inside the layers", diffusion->draft,
+                       diffusion_cache_name(diffusion->cache));
     return 0;
 }
 
 /* A waiting prompt takes the place of a canvas that leaves the batch; the passes that it will take
  * are unknown. */
-static int check_admit(const struct diffusion *d, struct err *e)
+static int check_admit(const struct diffusion *diffusion, struct err *e)
 {
-    return d->alive && d->draft > 1
+    return diffusion->alive && diffusion->draft > 1
                ? err_set(e, EXIT_BAD_USAGE, "admit continuous: expected draft-steps 0, got %zu",
-                         d->draft)
+                         diffusion->draft)
                : 0;
 }
 
 /* Policies that work inside the layers see the whole canvas. */
-static int check_layers(const struct diffusion *d, struct err *e)
+static int check_layers(const struct diffusion *diffusion, struct err *e)
 {
-    if (diffusion_cache_has(d->cache, CACHE_IN_LAYERS) && d->suffix != SUFFIX_ALL)
+    if (diffusion_cache_has(diffusion->cache, CACHE_IN_LAYERS) && diffusion->suffix != SUFFIX_ALL)
         return err_set(e, EXIT_BAD_USAGE, "cache %s goes with suffix all only",
-                       diffusion_cache_name(d->cache));
+                       diffusion_cache_name(diffusion->cache));
     return 0;
 }
 
-int diffusion_check(const struct diffusion *d, struct err *e)
+int diffusion_check(const struct diffusion *diffusion, struct err *e)
 {
-    return check_lengths(d, e) || check_rule(d, e) || check_shadows(d, e) ||
-                   check_links(d, e) ||
-                   check_compared(d, e) || check_drafts(d, e) || check_admit(d, e) ||
-                   check_layers(d, e)
+    return check_lengths(diffusion, e) || check_rule(diffusion, e) || check_shadows(diffusion, e) ||
+                   check_links(diffusion, e) || check_compared(diffusion, e) ||
+                   check_drafts(diffusion, e) || check_admit(diffusion, e) ||
+                   check_layers(diffusion, e)
                ? -1
                : 0;
 }

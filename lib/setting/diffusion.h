@@ -18,8 +18,8 @@ struct diffusion {
     enum suffix_kind suffix;
     size_t alive, draft;
 };
-/* 0, or -1 with EXIT_BAD_USAGE naming the constraint that *d breaks. */
-int diffusion_check(const struct diffusion *d, struct err *e);
+/* 0, or -1 with EXIT_BAD_USAGE naming the constraint that *diffusion breaks. */
+int diffusion_check(const struct diffusion *diffusion, struct err *e);
 
 /* 1: all blocks have the same steps. */
 int diffusion_is_even(enum unmask rule, double block_decay);
@@ -29,5 +29,5 @@ int diffusion_cache_has(enum caching cache, int traits);
 
 /* Values of a point that come from two settings: the order (--remasking and --order); the most
  * canvases in a pass, 0: all (--admit and --batch). */
-enum order diffusion_order(const struct settings *s);
-size_t diffusion_alive(const struct settings *s);
+enum order diffusion_order(const struct settings *settings);
+size_t diffusion_alive(const struct settings *settings);

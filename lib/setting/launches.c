@@ -20,12 +20,12 @@ static void must(int bad)
 
 /* ---- points of the systems ---- */
 
-void launches_say(struct launches_given *g, const char *name, const char *list)
+void launches_say(struct launches_given *given, const char *name, const char *list)
 {
     for (size_t d = 0; systems[d]; d++) {
         size_t row = settings_find(systems[d], name);
         if (row < systems[d]->n)
-            g->text[d][row] = list;
+            given->text[d][row] = list;
     }
 }
 
@@ -41,56 +41,57 @@ static int alike(const struct setting *a, const struct setting *b)
 }
 
 /* 1: all tables with a row of this name have the same values for it. */
-static int is_shared(const struct setting *r)
+static int is_shared(const struct setting *setting)
 {
     int shared = 1;
     for (size_t d = 0; systems[d]; d++) {
-        const struct settings_table *t = systems[d];
-        size_t row = settings_find(t, r->name);
-        shared &= row == t->n || alike(r, &t->row[row]);
+        const struct settings_table *table = systems[d];
+        size_t row = settings_find(table, setting->name);
+        shared &= row == table->n || alike(setting, &table->row[row]);
     }
     return shared;
 }
 
 /* 1: the option of the row was made for an earlier table. */
-static int was_said(size_t d, const struct setting *r)
+static int was_said(size_t d, const struct setting *setting)
 {
     for (size_t i = 0; i < d; i++)
-        if (settings_find(systems[i], r->name) < systems[i]->n)
-            return is_shared(r);
+        if (settings_find(systems[i], setting->name) < systems[i]->n)
+            return is_shared(setting);
     return 0;
 }
 
 /* The other option of a row whose option is not its name: --max-new. */
-static const char *alias_of(const struct settings_table *t, const char *row)
+static const char *alias_of(const struct settings_table *table, const char *row)
 {
-    const struct settings_alias *a = t->alias;
-    while (a->word || strcmp(a->row, row))
-        a++;
-    return a->option;
+    const struct settings_alias *alias = table->alias;
+    while (alias->word || strcmp(alias->row, row))
+        alias++;
+    return alias->option;
 }
 
-size_t launches_options(struct launches_given *g, struct opt **options,
+size_t launches_options(struct launches_given *given, struct opt **options,
                         struct settings_texts *texts)
 {
     size_t n = 0;
     *options = NULL;
-    for (size_t d = 0; systems[d]; d++) {
-        const struct settings_table *t = systems[d];
-        assert(d < LAUNCHES_SYSTEMS);
-        *options = mem_resize(*options, n + t->n, sizeof **options);
-        struct opt *to = *options + n, *end = to + settings_options(t, g->text[d], to, texts);
+    for (size_t at = 0; systems[at]; at++) {
+        const struct settings_table *table = systems[at];
+        assert(at < LAUNCHES_SYSTEMS);
+        *options = mem_resize(*options, n + table->n, sizeof **options);
+        struct opt *to = *options + n,
+                   *end = to + settings_options(table, given->text[at], to, texts);
         for (size_t i = 0; to < end; to++, i++) {
             struct opt *kept = *options + n;
-            if (was_said(d, &t->row[i]))
+            if (was_said(at, &table->row[i]))
                 continue;
             *kept = *to;
             kept->letter = 0;
-            if (!is_shared(&t->row[i]))
+            if (!is_shared(&table->row[i]))
                 kept->name = settings_texts_keep(texts,
-                                                 mem_format("%s-%s", t->system, to->name));
-            if (t->row[i].option) { /* it may be the option of a row of another system */
-                kept->name = alias_of(t, t->row[i].name);
+                                                 mem_format("%s-%s", table->system, to->name));
+            if (table->row[i].option) { /* it may be the option of a row of another system */
+                kept->name = alias_of(table, table->row[i].name);
                 kept->rare = 1;
             }
             n++;
@@ -101,112 +102,115 @@ size_t launches_options(struct launches_given *g, struct opt **options,
 
 /* Texts of the rows of systems[d]: an option that tables share was parsed into the first of
  * them. */
-static void gather(const struct launches_given *g, size_t d, const char **given)
+static void gather(const struct launches_given *launches_given, size_t d, const char **given)
 {
-    const struct settings_table *t = systems[d];
-    for (size_t i = 0; i < t->n; i++) {
+    const struct settings_table *table = systems[d];
+    for (size_t i = 0; i < table->n; i++) {
         size_t k = 0, row = i;
-        while (k < d && (row = settings_find(systems[k], t->row[i].name)) == systems[k]->n)
+        while (k < d && (row = settings_find(systems[k], table->row[i].name)) == systems[k]->n)
             k++;
-        given[i] = k < d && is_shared(&t->row[i]) ? g->text[k][row] : g->text[d][i];
+        given[i] = k < d && is_shared(&table->row[i]) ? launches_given->text[k][row]
+                                                      : launches_given->text[d][i];
     }
 }
 
 /* The list given as the length of some system, or NULL. */
-static const char *length_of(const struct launches_given *g)
+static const char *length_of(const struct launches_given *given)
 {
     for (size_t d = 0; systems[d]; d++)
         for (size_t i = 0; i < systems[d]->n; i++)
-            if (systems[d]->row[i].traits & SETTING_LENGTH && g->text[d][i])
-                return g->text[d][i];
+            if (systems[d]->row[i].traits & SETTING_LENGTH && given->text[d][i])
+                return given->text[d][i];
     return NULL;
 }
 
-static void add_point(struct launches *p, size_t s, const struct settings *point)
+static void add_point(struct launches *launches, size_t system, const struct settings *point)
 {
-    for (size_t i = 0; i < p->points[s]; i++)
-        if (settings_same(&p->point[s][i], point))
+    for (size_t i = 0; i < launches->points[system]; i++)
+        if (settings_same(&launches->point[system][i], point))
             return;
-    p->point[s] = mem_resize(p->point[s], p->points[s] + 1, sizeof *point);
-    p->point[s][p->points[s]++] = *point;
+    launches->point[system] = mem_resize(launches->point[system], launches->points[system] + 1,
+                                         sizeof *point);
+    launches->point[system][launches->points[system]++] = *point;
 }
 
 /* Appends the points of a system's methods that are not there yet. */
-static int add_methods(struct launches *p, size_t s, const struct methods *m,
+static int add_methods(struct launches *launches, size_t system, const struct methods *methods,
                        const char *const *given, struct err *e)
 {
-    for (size_t i = 0; m && i < m->n; i++) {
+    for (size_t i = 0; methods && i < methods->n; i++) {
         struct settings *more;
         size_t n;
-        if (m->v[i].table != p->table[s])
+        if (methods->v[i].table != launches->table[system])
             continue;
-        if (methods_points(&m->v[i], given, &more, &n, e))
+        if (methods_points(&methods->v[i], given, &more, &n, e))
             return -1;
         for (size_t k = 0; k < n; k++)
-            add_point(p, s, &more[k]);
+            add_point(launches, system, &more[k]);
         free(more);
     }
     return 0;
 }
 
-int launches_systems(struct launches *p, const char *list, struct err *e)
+int launches_systems(struct launches *launches, const char *list, struct err *e)
 {
     char *names = mem_text(list), *rest = NULL;
     int bad = 0;
-    p->n_systems = 0;
-    for (char *s = strtok_r(names, ",", &rest); s && !bad; s = strtok_r(NULL, ",", &rest)) {
-        const struct settings_table *t = system_named(s);
+    launches->n_systems = 0;
+    for (char *name = strtok_r(names, ",", &rest); name && !bad;
+         name = strtok_r(NULL, ",", &rest)) {
+        const struct settings_table *table = system_named(name);
         size_t i = 0;
-        while (i < p->n_systems && p->table[i] != t)
+        while (i < launches->n_systems && launches->table[i] != table)
             i++;
-        bad = !t || i < p->n_systems;
+        bad = !table || i < launches->n_systems;
         if (!bad)
-            p->table[p->n_systems++] = t;
+            launches->table[launches->n_systems++] = table;
     }
-    bad |= !p->n_systems;
+    bad |= !launches->n_systems;
     free(names);
     return !bad ? 0
                 : err_set(e, EXIT_BAD_USAGE, "--systems: expected llada, llama and ltm, each at "
                           "most once, got '%.100s'", list);
 }
 
-int launches_points(struct launches *p, const struct launches_given *g, const struct methods *m,
-                    struct err *e)
+int launches_points(struct launches *launches, const struct launches_given *launches_given,
+                    const struct methods *methods, struct err *e)
 {
-    for (size_t s = 0; s < p->n_systems; s++) {
-        const struct settings_table *t = p->table[s];
+    for (size_t system = 0; system < launches->n_systems; system++) {
+        const struct settings_table *table = launches->table[system];
         const char *given[SETTINGS_MAX] = {0};
-        size_t d = 0;
-        while (systems[d] != p->table[s])
-            d++;
-        gather(g, d, given);
-        for (size_t i = 0; i < t->n; i++)
-            if (t->row[i].traits & SETTING_LENGTH && !given[i])
-                given[i] = length_of(g);
-        if (settings_cross(t, given, &p->point[s], &p->points[s], e))
+        size_t at = 0;
+        while (systems[at] != launches->table[system])
+            at++;
+        gather(launches_given, at, given);
+        for (size_t i = 0; i < table->n; i++)
+            if (table->row[i].traits & SETTING_LENGTH && !given[i])
+                given[i] = length_of(launches_given);
+        if (settings_cross(table, given, &launches->point[system], &launches->points[system], e))
             return -1;
-        for (size_t i = 0; i < p->points[s]; i++)
-            if (settings_check(&p->point[s][i], e))
+        for (size_t i = 0; i < launches->points[system]; i++)
+            if (settings_check(&launches->point[system][i], e))
                 return -1;
-        if (add_methods(p, s, m, given, e))
+        if (add_methods(launches, system, methods, given, e))
             return -1;
     }
     return 0;
 }
 
-void launches_free(struct launches *p)
+void launches_free(struct launches *launches)
 {
-    for (size_t s = 0; s < p->n_systems; s++)
-        free(p->point[s]);
-    *p = (struct launches){0};
+    for (size_t system = 0; system < launches->n_systems; system++)
+        free(launches->point[system]);
+    *launches = (struct launches){0};
 }
 
 /* The points of a system as JSON. */
-static json_t *points_of(const struct launches *p, size_t system)
+static json_t *points_of(const struct launches *launches, size_t system)
 {
     json_t *points = json_array();
-    for (size_t i = 0; i < p->points[system]; i++)
-        must(json_array_append_new(points, settings_said(&p->point[system][i])));
+    for (size_t i = 0; i < launches->points[system]; i++)
+        must(json_array_append_new(points, settings_said(&launches->point[system][i])));
     return points;
 }
 
@@ -215,11 +219,11 @@ static json_t *points_of(const struct launches *p, size_t system)
 /* A point without round and bridge. The caller's reference. */
 static json_t *strip_place(const json_t *point)
 {
-    json_t *p = json_deep_copy(point);
-    must(!p);
-    json_object_del(p, "round");
-    json_object_del(p, "bridge");
-    return p;
+    json_t *part = json_deep_copy(point);
+    must(!part);
+    json_object_del(part, "round");
+    json_object_del(part, "bridge");
+    return part;
 }
 
 static int holds(const json_t *points, const json_t *point)
@@ -240,10 +244,10 @@ static json_t *old_points(const json_t *previous, const char *system)
         if (strcmp(json_string_value(json_object_get(launch, "system")), system))
             continue;
         for (size_t k = 0; k < json_array_size(points); k++) {
-            json_t *p = strip_place(json_array_get(points, k));
-            if (!holds(all, p))
-                must(json_array_append(all, p));
-            json_decref(p);
+            json_t *part = strip_place(json_array_get(points, k));
+            if (!holds(all, part))
+                must(json_array_append(all, part));
+            json_decref(part);
         }
     }
     return all;
@@ -273,9 +277,9 @@ static int check_previous(const json_t *previous, json_int_t *last, struct err *
 }
 
 /* The points of a system that earlier launches do not hold. */
-static json_t *new_points(const struct launches *p, const json_t *old, size_t system)
+static json_t *new_points(const struct launches *launches, const json_t *old, size_t system)
 {
-    json_t *wanted = points_of(p, system), *run = json_array();
+    json_t *wanted = points_of(launches, system), *run = json_array();
     for (size_t i = 0; i < json_array_size(wanted); i++) {
         json_t *point = json_array_get(wanted, i);
         if (!holds(old, point) && !holds(run, point))
@@ -286,15 +290,15 @@ static json_t *new_points(const struct launches *p, const json_t *old, size_t sy
 }
 
 /* Adds up to `most` random old points, marked as a bridge. */
-static void add_bridge(const struct launches *p, json_t *run, const json_t *old, size_t system,
-                       size_t most, size_t earlier)
+static void add_bridge(const struct launches *launches, json_t *run, const json_t *old,
+                       size_t system, size_t most, size_t earlier)
 {
     size_t n = json_array_size(old);
     uint32_t *order = mem_alloc(n * sizeof *order);
-    struct rng r = {rng_derive(p->seed, "bridge"), system, earlier * n};
+    struct rng rng = {rng_derive(launches->seed, "bridge"), system, earlier * n};
     for (size_t i = 0; i < n; i++)
         order[i] = (uint32_t)i;
-    rng_shuffle(&r, order, n);
+    rng_shuffle(&rng, order, n);
     for (size_t i = 0; i < n && i < most; i++) {
         json_t *point = json_copy(json_array_get(old, order[i]));
         must(json_object_set_new(point, "bridge", json_true()));
@@ -306,42 +310,43 @@ static void add_bridge(const struct launches *p, json_t *run, const json_t *old,
 /* Sets the points of new launches: the new points of each system and a bridge of old ones. A system
  * without new points repeats all its old ones, for comparison with the other systems. 0: no system
  * has a new point. */
-static int points_to_run(const struct launches *p, const json_t *previous,
+static int points_to_run(const struct launches *launches, const json_t *previous,
                          json_t *points[LAUNCHES_SYSTEMS])
 {
     enum { BRIDGE = 2 };
     json_t *old[LAUNCHES_SYSTEMS];
     size_t any = 0;
-    for (size_t s = 0; s < p->n_systems; s++) {
-        old[s] = old_points(previous, p->table[s]->system);
-        points[s] = new_points(p, old[s], s);
-        any += json_array_size(points[s]);
+    for (size_t system = 0; system < launches->n_systems; system++) {
+        old[system] = old_points(previous, launches->table[system]->system);
+        points[system] = new_points(launches, old[system], system);
+        any += json_array_size(points[system]);
     }
-    for (size_t s = 0; s < p->n_systems; s++) {
-        size_t most = json_array_size(points[s]) ? BRIDGE : json_array_size(old[s]);
+    for (size_t system = 0; system < launches->n_systems; system++) {
+        size_t most = json_array_size(points[system]) ? BRIDGE : json_array_size(old[system]);
         if (any)
-            add_bridge(p, points[s], old[s], s, most, json_array_size(previous));
-        json_decref(old[s]);
+            add_bridge(launches, points[system], old[system], system, most,
+                       json_array_size(previous));
+        json_decref(old[system]);
     }
     return any > 0;
 }
 
 /* ---- launches ---- */
 
-static json_t *one_launch(const struct launches *p, json_int_t number, size_t system,
+static json_t *one_launch(const struct launches *launches, json_int_t number, size_t system,
                           const json_t *points, size_t units)
 {
     char name[48];
     snprintf(name, sizeof name, "launch %lld", (long long)number);
-    uint64_t seed = rng_derive(p->seed, name) & SEED_MASK;
+    uint64_t seed = rng_derive(launches->seed, name) & SEED_MASK;
     size_t n = json_array_size(points);
     uint32_t *order = mem_alloc(n * sizeof *order);
     json_t *list = json_array();
-    for (int64_t round = 0; round < p->rounds; round++) {
-        struct rng r = {seed, (uint64_t)round, 0};
+    for (int64_t round = 0; round < launches->rounds; round++) {
+        struct rng rng = {seed, (uint64_t)round, 0};
         for (size_t i = 0; i < n; i++)
             order[i] = (uint32_t)i;
-        rng_shuffle(&r, order, n);
+        rng_shuffle(&rng, order, n);
         for (size_t i = 0; i < n; i++) {
             json_t *point = json_pack("{s:I}", "round", (json_int_t)round);
             must(!point || json_object_update(point, json_array_get(points, order[i])));
@@ -349,33 +354,34 @@ static json_t *one_launch(const struct launches *p, json_int_t number, size_t sy
         }
     }
     free(order);
-    const char *name_of = p->table[system]->system;
+    const char *name_of = launches->table[system]->system;
     json_t *launch = json_pack("{s:I, s:s, s:I, s:I, s:I, s:o}", "launch", number, "system",
                                name_of, "seed", (json_int_t)seed, "rounds",
-                               (json_int_t)p->rounds, "units",
-                               (json_int_t)units * (json_int_t)p->rounds, "points", list);
+                               (json_int_t)launches->rounds, "units",
+                               (json_int_t)units * (json_int_t)launches->rounds, "points", list);
     must(!launch);
     return launch;
 }
 
-json_t *launches_schedule(const struct launches *p, const json_t *previous, struct err *e)
+json_t *launches_schedule(const struct launches *plan, const json_t *previous, struct err *e)
 {
-    assert(p->n_systems >= 1 && p->n_systems <= LAUNCHES_SYSTEMS);
+    assert(plan->n_systems >= 1 && plan->n_systems <= LAUNCHES_SYSTEMS);
     json_int_t number;
     json_t *points[LAUNCHES_SYSTEMS] = {NULL}, *out = json_array();
     if (check_previous(previous, &number, e)) {
         json_decref(out);
         return NULL;
     }
-    int64_t launches = points_to_run(p, previous, points) ? p->launches : 0;
+    int64_t launches = points_to_run(plan, previous, points) ? plan->launches : 0;
     size_t units = 1;
-    for (size_t s = 0; s < p->n_systems; s++)
-        units = json_array_size(points[s]) > units ? json_array_size(points[s]) : units;
+    for (size_t system = 0; system < plan->n_systems; system++)
+        units = json_array_size(points[system]) > units ? json_array_size(points[system]) : units;
     for (int64_t i = 0; i < launches; i++, number++)
-        for (size_t s = 0; s < p->n_systems; s++)
-            if (json_array_size(points[s]))
-                must(json_array_append_new(out, one_launch(p, number + 1, s, points[s], units)));
-    for (size_t s = 0; s < p->n_systems; s++)
-        json_decref(points[s]);
+        for (size_t system = 0; system < plan->n_systems; system++)
+            if (json_array_size(points[system]))
+                must(json_array_append_new(
+                    out, one_launch(plan, number + 1, system, points[system], units)));
+    for (size_t system = 0; system < plan->n_systems; system++)
+        json_decref(points[system]);
     return out;
 }

@@ -30,11 +30,11 @@ struct launches_given {
     const char *text[LAUNCHES_SYSTEMS][SETTINGS_MAX];
 };
 /* Sets the text of the row of that name in every table that has it. */
-void launches_say(struct launches_given *g, const char *name, const char *list);
+void launches_say(struct launches_given *given, const char *name, const char *list);
 /* *options = an option for each setting: one for all tables that have the same row, else one for
  * each system (--llama-cache). Returns their number; *options and the texts are the caller's to
  * free. */
-size_t launches_options(struct launches_given *g, struct opt **options,
+size_t launches_options(struct launches_given *given, struct opt **options,
                         struct settings_texts *texts);
 
 struct launches {
@@ -47,14 +47,14 @@ struct launches {
 };
 /* table[] = the tables of a list of systems ("llada,llama,ltm"). -1 (EXIT_BAD_USAGE): an unknown or
  * repeated name. */
-int launches_systems(struct launches *p, const char *list, struct err *e);
-/* point[i] = all combinations of the lists given to table[i], and each method of the system (m may
- * be NULL) with the lists of the settings that it does not name. A length (SETTING_LENGTH) that is
- * not given is that of another system. -1 (EXIT_BAD_USAGE): an invalid list, or settings that
- * contradict each other. */
-int launches_points(struct launches *p, const struct launches_given *g, const struct methods *m,
-                    struct err *e);
-void launches_free(struct launches *p);
+int launches_systems(struct launches *launches, const char *list, struct err *e);
+/* point[i] = all combinations of the lists given to table[i], and each method of the system
+ * (methods may be NULL) with the lists of the settings that it does not name. A length
+ * (SETTING_LENGTH) that is not given is that of another system. -1 (EXIT_BAD_USAGE): an invalid
+ * list, or settings that contradict each other. */
+int launches_points(struct launches *launches, const struct launches_given *launches_given,
+                    const struct methods *methods, struct err *e);
+void launches_free(struct launches *launches);
 
 /* Array of {launch, system, seed, rounds, units, points: [{round, ...point}, ...]}; the caller's
  * reference. The launches of a pair run side by side (turns.h) and have the same number of units. A
@@ -63,4 +63,4 @@ void launches_free(struct launches *p);
  * Each new launch also repeats two old points of its system, or all if the system has no new point,
  * marked "bridge": true. So every pair has both systems, and a change of the machine between two
  * sessions can be seen. NULL (EXIT_BAD_DATA): previous is not a schedule. */
-json_t *launches_schedule(const struct launches *p, const json_t *previous, struct err *e);
+json_t *launches_schedule(const struct launches *plan, const json_t *previous, struct err *e);

@@ -25,17 +25,17 @@ struct methods {
 
 /* Reads the methods of a file; skips records of other kinds. -1: EXIT_NO_INPUT, EXIT_BAD_DATA (an
  * unknown system or setting, a repeated name). */
-int methods_read(struct methods *m, const char *path, struct err *e);
+int methods_read(struct methods *methods, const char *path, struct err *e);
 /* Appends a record (borrowed) of kind method; `where` for messages. -1: EXIT_BAD_DATA. */
-int methods_take(struct methods *m, json_t *record, const char *where, struct err *e);
-/* *m = the methods among an array of records; invalid ones are skipped. */
-void methods_gather(struct methods *m, const json_t *records);
-void methods_free(struct methods *m);
+int methods_take(struct methods *methods, json_t *record, const char *where, struct err *e);
+/* *methods = the methods among an array of records; invalid ones are skipped. */
+void methods_gather(struct methods *methods, const json_t *records);
+void methods_free(struct methods *methods);
 /* The method of a record that has the fields of its system's table, or NULL. */
-const struct method *methods_of(const struct methods *m, const json_t *record);
+const struct method *methods_of(const struct methods *methods, const json_t *record);
 /* 1: the first method of its system, with which others are compared. of NULL: 0. */
-int methods_is_base(const struct methods *m, const struct method *of);
+int methods_is_base(const struct methods *methods, const struct method *of);
 /* *point = the method at all combinations of the lists in given[] (settings_cross); the caller's to
  * free. -1: EXIT_BAD_USAGE. */
-int methods_points(const struct method *m, const char *const *given, struct settings **point,
+int methods_points(const struct method *method, const char *const *given, struct settings **point,
                    size_t *n, struct err *e);

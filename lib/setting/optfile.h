@@ -14,8 +14,8 @@ struct optfile { /* all zero at first */
     json_t *object;              /* content of the file; NULL: none was read */
     struct settings_texts texts; /* values of the options */
 };
-/* Sets the options of t (opt_set). Parse the command line again so that it overrides the file. -1:
- * EXIT_NO_INPUT, EXIT_IO, EXIT_BAD_DATA (an unknown option, with the nearest name; an invalid
+/* Sets the options of tool (opt_set). Parse the command line again so that it overrides the file.
+ * -1: EXIT_NO_INPUT, EXIT_IO, EXIT_BAD_DATA (an unknown option, with the nearest name; an invalid
  * value; the member "settings"). */
-int optfile_read(struct optfile *f, const struct tool *t, const char *path, struct err *e);
-void optfile_free(struct optfile *f); /* call when the values are no longer used */
+int optfile_read(struct optfile *file, const struct tool *tool, const char *path, struct err *e);
+void optfile_free(struct optfile *file); /* call when the values are no longer used */

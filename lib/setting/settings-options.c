@@ -7,82 +7,84 @@
 
 #include "lib/base/mem.h"
 
-static char *help_of(const struct settings_table *t, const struct setting *r)
+static char *help_of(const struct settings_table *table, const struct setting *setting)
 {
-    size_t follows = settings_followed(t, (size_t)(r - t->row));
+    size_t follows = settings_followed(table, (size_t)(setting - table->row));
     char other[SETTINGS_WORD];
-    if (follows < t->n)
-        settings_option(&t->row[follows], other);
-    const char *standard = follows < t->n ? other : r->standard;
-    if (r->only)
-        return mem_format("%s (%s); for --%s", r->help, standard, r->only);
-    return mem_format("%s (%s)", r->help, standard);
+    if (follows < table->n)
+        settings_option(&table->row[follows], other);
+    const char *standard = follows < table->n ? other : setting->standard;
+    if (setting->only)
+        return mem_format("%s (%s); for --%s", setting->help, standard, setting->only);
+    return mem_format("%s (%s)", setting->help, standard);
 }
 
-void settings_texts_free(struct settings_texts *t)
+void settings_texts_free(struct settings_texts *texts)
 {
-    for (size_t i = 0; i < t->n; i++)
-        free(t->v[i]);
-    free(t->v);
-    *t = (struct settings_texts){0};
+    for (size_t i = 0; i < texts->n; i++)
+        free(texts->v[i]);
+    free(texts->v);
+    *texts = (struct settings_texts){0};
 }
 
-char *settings_texts_keep(struct settings_texts *t, char *text)
+char *settings_texts_keep(struct settings_texts *texts, char *text)
 {
-    MEM_GROW(t->v, t->n, t->cap);
-    return t->v[t->n++] = text;
+    MEM_GROW(texts->v, texts->n, texts->cap);
+    return texts->v[texts->n++] = text;
 }
 
-static const char *value_name(const struct setting *r)
+static const char *value_name(const struct setting *setting)
 {
-    int swept = !!(r->traits & SETTING_SWEPT);
-    if (r->type == SETTING_CHOICE)
-        return r->choices;
-    if (r->type == SETTING_FLAG)
+    int swept = !!(setting->traits & SETTING_SWEPT);
+    if (setting->type == SETTING_CHOICE)
+        return setting->choices;
+    if (setting->type == SETTING_FLAG)
         return "on|off";
-    if (r->type == SETTING_INT)
+    if (setting->type == SETTING_INT)
         return swept ? "N,..." : "N";
     return swept ? "X,..." : "X";
 }
 
-size_t settings_options(const struct settings_table *t, const char **given, struct opt *options,
+size_t settings_options(const struct settings_table *table, const char **given, struct opt *options,
                         struct settings_texts *texts)
 {
-    for (size_t i = 0; i < t->n; i++) {
-        const struct setting *r = &t->row[i];
+    for (size_t i = 0; i < table->n; i++) {
+        const struct setting *setting = &table->row[i];
         char *name = settings_texts_keep(texts, mem_alloc(SETTINGS_WORD));
-        settings_option(r, name);
-        options[i] = (struct opt){.name = name, .letter = r->letter,
-                                  .type = r->type == SETTING_FLAG ? OPT_SWITCH : OPT_TEXT,
-                                  .to = &given[i], .arg = value_name(r), .rare = r->rare,
-                                  .help = settings_texts_keep(texts, help_of(t, r))};
+        settings_option(setting, name);
+        options[i] = (struct opt){.name = name, .letter = setting->letter,
+                                  .type = setting->type == SETTING_FLAG ? OPT_SWITCH : OPT_TEXT,
+                                  .to = &given[i], .arg = value_name(setting),
+                                  .rare = setting->rare,
+                                  .help = settings_texts_keep(texts, help_of(table, setting))};
     }
-    return t->n;
+    return table->n;
 }
 
-static struct opt alias_option(const struct settings_table *t, const struct settings_alias *a,
-                               const char **given, struct settings_texts *texts)
+static struct opt alias_option(const struct settings_table *table,
+                               const struct settings_alias *alias, const char **given,
+                               struct settings_texts *texts)
 {
-    const size_t row = settings_find(t, a->row);
+    const size_t row = settings_find(table, alias->row);
     char own[SETTINGS_WORD];
-    settings_option(&t->row[row], own);
-    if (a->word)
-        return (struct opt){.name = a->option, .type = OPT_WORD, .to = &given[row],
-                            .choices = a->word, .rare = a->rare,
+    settings_option(&table->row[row], own);
+    if (alias->word)
+        return (struct opt){.name = alias->option, .type = OPT_WORD, .to = &given[row],
+                            .choices = alias->word, .rare = alias->rare,
                             .help = settings_texts_keep(texts, mem_format("alias of --%s %s", own,
-                                                                          a->word))};
-    return (struct opt){.name = a->option, .type = OPT_TEXT, .to = &given[row],
-                        .arg = value_name(&t->row[row]), .rare = a->rare,
+                                                                          alias->word))};
+    return (struct opt){.name = alias->option, .type = OPT_TEXT, .to = &given[row],
+                        .arg = value_name(&table->row[row]), .rare = alias->rare,
                         .help = settings_texts_keep(texts, mem_format("alias of --%s", own))};
 }
 
-size_t settings_alias_options(const struct settings_table *t, const char **given,
+size_t settings_alias_options(const struct settings_table *table, const char **given,
                               struct opt *options, struct settings_texts *texts)
 {
     size_t n = 0;
-    for (const struct settings_alias *a = t->alias; a && a->option; a++, n++) {
+    for (const struct settings_alias *alias = table->alias; alias && alias->option; alias++, n++) {
         assert(n < SETTINGS_ALIASES);
-        options[n] = alias_option(t, a, given, texts);
+        options[n] = alias_option(table, alias, given, texts);
     }
     return n;
 }

@@ -77,71 +77,72 @@ struct settings { /* a point */
 /* ---- rows ---- */
 
 /* The row of a field name, or of an option name with '-' for '_'; table->n: none. */
-size_t settings_find(const struct settings_table *t, const char *name);
+size_t settings_find(const struct settings_table *table, const char *name);
 /* The row whose value is the default of row i; n: its default is a value of its own. */
-size_t settings_followed(const struct settings_table *t, size_t i);
+size_t settings_followed(const struct settings_table *table, size_t i);
 /* "gen-length": the option of a row, without its dashes. */
-void settings_option(const struct setting *r, char name[SETTINGS_WORD]);
+void settings_option(const struct setting *setting, char name[SETTINGS_WORD]);
 
 /* Texts that the options point to; zero at first. Free it after the options are parsed. */
 struct settings_texts {
     char **v;
     size_t n, cap;
 };
-void settings_texts_free(struct settings_texts *t);
+void settings_texts_free(struct settings_texts *texts);
 /* Keeps a text (stolen) and returns it. */
-char *settings_texts_keep(struct settings_texts *t, char *text);
+char *settings_texts_keep(struct settings_texts *texts, char *text);
 /* Appends one option for each row, with its default in the help. Parsing sets given[i] to the text
  * for row i. Returns their number; options must have room for n rows. */
-size_t settings_options(const struct settings_table *t, const char **given, struct opt *options,
+size_t settings_options(const struct settings_table *table, const char **given, struct opt *options,
                         struct settings_texts *texts);
 /* Appends the options of the table's aliases, at most SETTINGS_ALIASES. Returns their number. */
-size_t settings_alias_options(const struct settings_table *t, const char **given,
+size_t settings_alias_options(const struct settings_table *table, const char **given,
                               struct opt *options, struct settings_texts *texts);
 
 /* ---- points ---- */
 
 /* The point at which every row has its default. */
-struct settings settings_default(const struct settings_table *t);
+struct settings settings_default(const struct settings_table *table);
 /* The value of a row, which the table must have. */
-double settings_number(const struct settings *s, const char *name);
-size_t settings_count(const struct settings *s, const char *name);      /* of an integer row */
+double settings_number(const struct settings *settings, const char *name);
+size_t settings_count(const struct settings *settings, const char *name); /* of an integer row */
 /* word = the word of a choice row, cut to SETTINGS_WORD. */
-void settings_word(const struct settings *s, size_t row, char word[SETTINGS_WORD]);
-int settings_is(const struct settings *s, const char *name, const char *word);
+void settings_word(const struct settings *settings, size_t row, char word[SETTINGS_WORD]);
+int settings_is(const struct settings *settings, const char *name, const char *word);
 /* 1: the row counts at this point. */
-int settings_counts(const struct settings *s, size_t row);
+int settings_counts(const struct settings *settings, size_t row);
 
 /* *point = all combinations of the lists in given[] (NULL: the default), the last row innermost;
  * the caller's to free. Combinations that differ only in rows that do not count are one point. -1:
  * EXIT_BAD_USAGE with the option, the expected values and the text. */
-int settings_cross(const struct settings_table *t, const char *const *given,
+int settings_cross(const struct settings_table *table, const char *const *given,
                    struct settings **point, size_t *n, struct err *e);
 /* Calls table->check, if there is one. */
-int settings_check(const struct settings *s, struct err *e);
+int settings_check(const struct settings *settings, struct err *e);
 /* 1: the same point: all rows that count are equal, given or not. */
 int settings_same(const struct settings *a, const struct settings *b);
-/* Overwrites rows of *s by the members of o ("steps": 16; words and booleans as in records; null:
- * the default); then rows whose default is another row get its value. Ignores other members. -1:
- * EXIT_BAD_DATA with `where` and the member. */
-int settings_read(struct settings *s, const json_t *o, const char *where, struct err *e);
+/* Overwrites rows of *settings by the members of object ("steps": 16; words and booleans as in
+ * records; null: the default); then rows whose default is another row get its value. Ignores other
+ * members. -1: EXIT_BAD_DATA with `where` and the member. */
+int settings_read(struct settings *settings, const json_t *object, const char *where,
+                  struct err *e);
 
 /* ---- record fields and labels ---- */
 
 /* The rows that were given and count, as a point of a schedule. The caller's reference. */
-json_t *settings_said(const struct settings *s);
+json_t *settings_said(const struct settings *settings);
 /* Gives a value to a row, which the table must have. */
-void settings_say(struct settings *s, const char *name, double v);
+void settings_say(struct settings *settings, const char *name, double v);
 /* Gives values to the rows of "row=value row=value" that were not given one. The table must have
  * them and their values. */
-void settings_suppose(struct settings *s, const char *values);
+void settings_suppose(struct settings *settings, const char *values);
 /* Sets the field of every row: number, word or boolean; null if it does not count. */
-void settings_put(const struct settings *s, json_t *record);
+void settings_put(const struct settings *settings, json_t *record);
 /* Appends " steps=16 gen=64": first the rows that are always shown, then axes and rows that are not
  * at their default. */
-void settings_label(const struct settings *s, struct buf *out);
+void settings_label(const struct settings *settings, struct buf *out);
 /* Name of the point's axis, or NULL. */
-const char *settings_axis(const struct settings *s);
+const char *settings_axis(const struct settings *settings);
 /* id = the first 12 hex digits of the SHA-256 of the object `about`, with members sorted by name
  * and without null members and the member `without` (may be NULL). */
 void settings_id(const json_t *about, const char *without, char id[SETTINGS_ID]);

@@ -16,13 +16,13 @@ const struct settings_table *system_named(const char *name)
     return systems[i];
 }
 
-const struct setting *system_length(const struct settings_table *t)
+const struct setting *system_length(const struct settings_table *table)
 {
     size_t i = 0;
-    while (i < t->n && !(t->row[i].traits & SETTING_LENGTH))
+    while (i < table->n && !(table->row[i].traits & SETTING_LENGTH))
         i++;
-    assert(i < t->n);
-    return &t->row[i];
+    assert(i < table->n);
+    return &table->row[i];
 }
 
 size_t system_extent(const struct settings *point)

@@ -13,6 +13,6 @@ const struct settings_table *system_named(const char *name);
  * ltm and endpoint share the name max_new: their records give that of llama. */
 const struct settings_table *system_of_record(const json_t *record);
 /* The row with SETTING_LENGTH; every table has one. */
-const struct setting *system_length(const struct settings_table *t);
+const struct setting *system_length(const struct settings_table *table);
 /* Most tokens that a point adds to a prompt: the value of that row. */
 size_t system_extent(const struct settings *point);

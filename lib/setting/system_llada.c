@@ -121,22 +121,22 @@ static const struct setting rows[] = {
 
 _Static_assert(sizeof rows / sizeof *rows <= SETTINGS_MAX, "SETTINGS_MAX");
 
-static int check(const struct settings *s, struct err *e)
+static int check(const struct settings *settings, struct err *e)
 {
-    const struct diffusion d = {
-        .gen_length = settings_count(s, "gen_length"),
-        .block_length = settings_count(s, "block_length"),
-        .steps = settings_count(s, "steps"),
-        .block_decay = settings_number(s, "block_decay"),
-        .temperature = settings_number(s, "temperature"),
-        .cfg_scale = settings_number(s, "cfg_scale"),
-        .order = diffusion_order(s),
-        .rule = (enum unmask)settings_number(s, "unmask"),
-        .cache = (enum caching)settings_number(s, "cache"),
-        .suffix = (enum suffix_kind)settings_number(s, "suffix"),
-        .alive = diffusion_alive(s),
-        .draft = settings_count(s, "draft_steps")};
-    return diffusion_check(&d, e);
+    const struct diffusion diffusion = {
+        .gen_length = settings_count(settings, "gen_length"),
+        .block_length = settings_count(settings, "block_length"),
+        .steps = settings_count(settings, "steps"),
+        .block_decay = settings_number(settings, "block_decay"),
+        .temperature = settings_number(settings, "temperature"),
+        .cfg_scale = settings_number(settings, "cfg_scale"),
+        .order = diffusion_order(settings),
+        .rule = (enum unmask)settings_number(settings, "unmask"),
+        .cache = (enum caching)settings_number(settings, "cache"),
+        .suffix = (enum suffix_kind)settings_number(settings, "suffix"),
+        .alive = diffusion_alive(settings),
+        .draft = settings_count(settings, "draft_steps")};
+    return diffusion_check(&diffusion, e);
 }
 
 static const struct settings_alias aliases[] = {

@@ -30,14 +30,15 @@ static const struct setting rows[] = {
     ADMIT_ROW,
     BATCH_ROW};
 
-static int check(const struct settings *s, struct err *e)
+static int check(const struct settings *settings, struct err *e)
 {
-    size_t lookup = settings_count(s, "lookup"), draft = settings_count(s, "draft_tokens");
-    size_t own = settings_count(s, "self_draft");
+    size_t lookup = settings_count(settings, "lookup"),
+           draft = settings_count(settings, "draft_tokens");
+    size_t own = settings_count(settings, "self_draft");
     if ((lookup > 0) + (draft > 0) + (own > 0) > 1)
         return err_set(e, EXIT_BAD_USAGE, "lookup %zu, draft_tokens %zu, self_draft %zu: expected "
                        "at most one above 0: a pass takes guesses of one kind", lookup, draft, own);
-    if (own && !settings_is(s, "cache", "on"))
+    if (own && !settings_is(settings, "cache", "on"))
         return err_set(e, EXIT_BAD_USAGE, "self_draft %zu: expected cache on: the masks see keys "
                        "and values that were computed from left to right", own);
     return 0;

@@ -25,15 +25,15 @@ json_t *tasks_read(const char *path, struct err *e)
 {
     char *own = path ? mem_text(path) : share_find("data/tasks.ndjson", e);
     const char *const paths[] = {own};
-    struct rec_reader *r = own ? rec_read_open(paths, 1, e) : NULL;
+    struct rec_reader *reader = own ? rec_read_open(paths, 1, e) : NULL;
     json_t *rows = json_array(), *row;
-    int got = r ? 1 : -1;
-    while (got > 0 && (got = rec_read(r, &row, e)) > 0) {
-        if (!strcmp(rec_kind(row), "task") && add(rows, row, rec_where(r), e))
+    int got = reader ? 1 : -1;
+    while (got > 0 && (got = rec_read(reader, &row, e)) > 0) {
+        if (!strcmp(rec_kind(row), "task") && add(rows, row, rec_where(reader), e))
             got = -1;
         json_decref(row);
     }
-    rec_read_close(r);
+    rec_read_close(reader);
     free(own);
     if (got == 0)
         return rows;
@@ -62,9 +62,9 @@ const char *tasks_part(const char *name)
 /* text with PART in place of "{part}". */
 static char *with_part(const char *text, const char *part)
 {
-    struct buf b = {0};
-    buf_replaced(&b, text, "{part}", part);
-    return b.data;
+    struct buf buffer = {0};
+    buf_replaced(&buffer, text, "{part}", part);
+    return buffer.data;
 }
 
 char *tasks_file(const json_t *row, const char *key, const char *part)
