@@ -6,11 +6,12 @@
 
 #include "lib/base/rng.h"
 
-int64_t arrivals_due(const struct arrivals *a, size_t i, int64_t before_ns)
+int64_t arrivals_due(const struct arrivals *arrivals, size_t i, int64_t before_ns)
 {
     if (!i)
         return 0;
-    if (a->even)
-        return (int64_t)((double)i / a->rate * 1e9);
-    return before_ns + (int64_t)(-log1p(-rng_unit(rng_at(a->seed, i, 0))) / a->rate * 1e9);
+    if (arrivals->even)
+        return (int64_t)((double)i / arrivals->rate * 1e9);
+    return before_ns +
+           (int64_t)(-log1p(-rng_unit(rng_at(arrivals->seed, i, 0))) / arrivals->rate * 1e9);
 }

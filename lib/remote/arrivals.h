@@ -11,4 +11,4 @@ struct arrivals {
     uint64_t seed; /* of the gaps */
 };
 /* When request i is due, ns since the first one; before_ns: when request i - 1 was. */
-int64_t arrivals_due(const struct arrivals *a, size_t i, int64_t before_ns);
+int64_t arrivals_due(const struct arrivals *arrivals, size_t i, int64_t before_ns);

@@ -23,9 +23,9 @@ struct asked {
     struct prompt_input in;
 };
 /* Reads prompts as prompt_input_read() does. */
-int asked_read(struct asked *a, const char *const *files, size_t n_files, int64_t limit,
+int asked_read(struct asked *asked, const char *const *files, size_t n_files, int64_t limit,
                struct err *e);
-void asked_free(struct asked *a);
+void asked_free(struct asked *asked);
 
 struct asked_how {
     const struct settings *point; /* of system_endpoint */
@@ -35,11 +35,12 @@ struct asked_how {
 };
 /* The body of a request, the caller's; *n its bytes. NULL (EXIT_BAD_DATA): the record has not
  * exactly one form, or one that the API does not take. */
-char *asked_body(const struct asked_prompt *p, const struct asked_how *how, size_t *n,
+char *asked_body(const struct asked_prompt *prompt, const struct asked_how *how, size_t *n,
                  struct err *e);
 /* "/completions" or "/chat/completions". */
 const char *asked_path(const struct settings *point);
 /* The prompt as text, or NULL (prompt_ids); the caller's. */
-char *asked_text(const struct asked_prompt *p);
-/* Ids of the prompt, without those of a template; -1: unknown (t NULL, text that is not UTF-8). */
-int64_t asked_tokens(const struct asked_prompt *p, const struct tokenizer *t);
+char *asked_text(const struct asked_prompt *prompt);
+/* Ids of the prompt, without those of a template; -1: unknown (tokenizer NULL, text that is not
+ * UTF-8). */
+int64_t asked_tokens(const struct asked_prompt *prompt, const struct tokenizer *tokenizer);

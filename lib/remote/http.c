@@ -36,154 +36,156 @@ struct http *http_open(const char *base, const char *key, struct err *e)
         return NULL;
     }
     must(curl_global_init(CURL_GLOBAL_DEFAULT) != 0);
-    struct http *h = mem_zero(1, sizeof *h);
-    must(!(h->multi = curl_multi_init()));
+    struct http *http = mem_zero(1, sizeof *http);
+    must(!(http->multi = curl_multi_init()));
     while (n && base[n - 1] == '/')
         n--;
-    h->base = mem_format("%.*s", (int)n, base);
-    must(!(h->headers = curl_slist_append(NULL, "Content-Type: application/json")));
-    struct curl_slist *more = curl_slist_append(h->headers, "Expect:");
+    http->base = mem_format("%.*s", (int)n, base);
+    must(!(http->headers = curl_slist_append(NULL, "Content-Type: application/json")));
+    struct curl_slist *more = curl_slist_append(http->headers, "Expect:");
     must(!more);
     if (key) {
         char *line = mem_format("Authorization: Bearer %s", key);
-        must(!curl_slist_append(h->headers, line));
+        must(!curl_slist_append(http->headers, line));
         free(line);
     }
-    return h;
+    return http;
 }
 
-void http_close(struct http *h)
+void http_close(struct http *http)
 {
-    if (!h)
+    if (!http)
         return;
-    curl_multi_cleanup(h->multi);
-    curl_slist_free_all(h->headers);
-    free(h->base);
-    free(h);
+    curl_multi_cleanup(http->multi);
+    curl_slist_free_all(http->headers);
+    free(http->base);
+    free(http);
     curl_global_cleanup();
 }
 
 /* libcurl hands over bytes of the body. Any other number than n * size ends the transfer. */
 static size_t take(char *bytes, size_t size, size_t n, void *ctx)
 {
-    struct http_exchange *x = ctx;
+    struct http_exchange *exchange = ctx;
     const size_t all = size * n;
     char *type = NULL;
-    curl_easy_getinfo(x->handle, CURLINFO_RESPONSE_CODE, &x->status);
-    curl_easy_getinfo(x->handle, CURLINFO_CONTENT_TYPE, &type);
-    if (x->status < 200 || x->status > 299) {
-        size_t room = REFUSAL - x->refusal.len;
-        buf_put(&x->refusal, bytes, all < room ? all : room);
+    curl_easy_getinfo(exchange->handle, CURLINFO_RESPONSE_CODE, &exchange->status);
+    curl_easy_getinfo(exchange->handle, CURLINFO_CONTENT_TYPE, &type);
+    if (exchange->status < 200 || exchange->status > 299) {
+        size_t room = REFUSAL - exchange->refusal.len;
+        buf_put(&exchange->refusal, bytes, all < room ? all : room);
         return all;
     }
     int events = type && !strncasecmp(type, "text/event-stream", strlen("text/event-stream"));
-    return x->take(x->ctx, bytes, all, events, &x->why) ? 0 : all;
+    return exchange->take(exchange->ctx, bytes, all, events, &exchange->why) ? 0 : all;
 }
 
-void http_start(struct http *h, struct http_exchange *x)
+void http_start(struct http *http, struct http_exchange *exchange)
 {
-    CURL *c = curl_easy_init();
-    char *url = mem_format("%s%s", h->base, x->path);
-    must(!c);
-    x->handle = c;
-    int bad = curl_easy_setopt(c, CURLOPT_URL, url) ||
-              curl_easy_setopt(c, CURLOPT_HTTPHEADER, h->headers) ||
-              curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, take) ||
-              curl_easy_setopt(c, CURLOPT_WRITEDATA, x) ||
-              curl_easy_setopt(c, CURLOPT_PRIVATE, x) ||
-              curl_easy_setopt(c, CURLOPT_PROXY, "");
-    if (x->body)
-        bad = bad || curl_easy_setopt(c, CURLOPT_POSTFIELDS, x->body) ||
-              curl_easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)x->n);
+    CURL *easy = curl_easy_init();
+    char *url = mem_format("%s%s", http->base, exchange->path);
+    must(!easy);
+    exchange->handle = easy;
+    int bad = curl_easy_setopt(easy, CURLOPT_URL, url) ||
+              curl_easy_setopt(easy, CURLOPT_HTTPHEADER, http->headers) ||
+              curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, take) ||
+              curl_easy_setopt(easy, CURLOPT_WRITEDATA, exchange) ||
+              curl_easy_setopt(easy, CURLOPT_PRIVATE, exchange) ||
+              curl_easy_setopt(easy, CURLOPT_PROXY, "");
+    if (exchange->body)
+        bad = bad || curl_easy_setopt(easy, CURLOPT_POSTFIELDS, exchange->body) ||
+              curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)exchange->n);
     free(url);
-    must(bad || curl_multi_add_handle(h->multi, c));
+    must(bad || curl_multi_add_handle(http->multi, easy));
 }
 
-static void finish(struct http *h, struct http_exchange *x)
+static void finish(struct http *http, struct http_exchange *exchange)
 {
-    curl_multi_remove_handle(h->multi, x->handle);
-    curl_easy_cleanup(x->handle);
-    x->handle = NULL;
-    x->is_over = 1;
+    curl_multi_remove_handle(http->multi, exchange->handle);
+    curl_easy_cleanup(exchange->handle);
+    exchange->handle = NULL;
+    exchange->is_over = 1;
 }
 
-void http_stop(struct http *h, struct http_exchange *x, const char *why)
+void http_stop(struct http *http, struct http_exchange *exchange, const char *why)
 {
     if (why)
-        err_set(&x->why, EXIT_FAILED_RECORDS, "%s", why);
-    if (x->handle)
-        finish(h, x);
+        err_set(&exchange->why, EXIT_FAILED_RECORDS, "%s", why);
+    if (exchange->handle)
+        finish(http, exchange);
 }
 
-/* Sets x->why of an exchange that libcurl has ended. */
-static void explain(struct http_exchange *x, CURLcode code)
+/* Sets exchange->why of an exchange that libcurl has ended. */
+static void explain(struct http_exchange *exchange, CURLcode code)
 {
-    curl_easy_getinfo(x->handle, CURLINFO_RESPONSE_CODE, &x->status);
-    const int refused = x->status && (x->status < 200 || x->status > 299);
-    if (x->why.code)
+    curl_easy_getinfo(exchange->handle, CURLINFO_RESPONSE_CODE, &exchange->status);
+    const int refused = exchange->status && (exchange->status < 200 || exchange->status > 299);
+    if (exchange->why.code)
         return;
     if (code != CURLE_OK && code != CURLE_WRITE_ERROR)
-        err_set(&x->why, EXIT_FAILED_RECORDS, "the connection failed: %s",
+        err_set(&exchange->why, EXIT_FAILED_RECORDS, "the connection failed: %s",
                 curl_easy_strerror(code));
     else if (refused)
-        err_set(&x->why, EXIT_FAILED_RECORDS, "HTTP status %ld%s%s", x->status,
-                x->refusal.len ? ": " : "", x->refusal.len ? x->refusal.data : "");
+        err_set(&exchange->why, EXIT_FAILED_RECORDS, "HTTP status %ld%s%s", exchange->status,
+                exchange->refusal.len ? ": " : "",
+                exchange->refusal.len ? exchange->refusal.data : "");
 }
 
 /* Ends the exchanges that libcurl has ended. Returns how many. */
-static int reap(struct http *h)
+static int reap(struct http *http)
 {
     int left = 0, n = 0;
-    CURLMsg *m;
-    while ((m = curl_multi_info_read(h->multi, &left)) != NULL) {
+    CURLMsg *message;
+    while ((message = curl_multi_info_read(http->multi, &left)) != NULL) {
         char *to = NULL;
-        if (m->msg != CURLMSG_DONE)
+        if (message->msg != CURLMSG_DONE)
             continue;
-        curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, &to);
-        struct http_exchange *x = (struct http_exchange *)(void *)to;
-        explain(x, m->data.result);
-        finish(h, x);
+        curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &to);
+        struct http_exchange *exchange = (struct http_exchange *)(void *)to;
+        explain(exchange, message->data.result);
+        finish(http, exchange);
         n++;
     }
     return n;
 }
 
-void http_wait(struct http *h, int64_t ms)
+void http_wait(struct http *http, int64_t ms)
 {
     int running = 0;
-    must(curl_multi_perform(h->multi, &running) != CURLM_OK);
-    if (reap(h) || ms <= 0)
+    must(curl_multi_perform(http->multi, &running) != CURLM_OK);
+    if (reap(http) || ms <= 0)
         return;
-    must(curl_multi_poll(h->multi, NULL, 0, (int)ms, NULL) != CURLM_OK ||
-         curl_multi_perform(h->multi, &running) != CURLM_OK);
-    reap(h);
+    must(curl_multi_poll(http->multi, NULL, 0, (int)ms, NULL) != CURLM_OK ||
+         curl_multi_perform(http->multi, &running) != CURLM_OK);
+    reap(http);
 }
 
 static int keep(void *ctx, const char *bytes, size_t n, int events, struct err *e)
 {
-    struct buf *b = ctx;
+    struct buf *text = ctx;
     (void)events;
-    if (b->len + n > HTTP_SMALL)
+    if (text->len + n > HTTP_SMALL)
         return err_set(e, EXIT_BAD_DATA, "an answer of more than %d bytes", HTTP_SMALL);
-    buf_put(b, bytes, n);
+    buf_put(text, bytes, n);
     return 0;
 }
 
-int http_get(struct http *h, const char *path, double seconds, struct buf *body, long *status,
+int http_get(struct http *http, const char *path, double seconds, struct buf *body, long *status,
              struct err *e)
 {
-    struct http_exchange x = {.path = path, .take = keep, .ctx = body};
+    struct http_exchange exchange = {.path = path, .take = keep, .ctx = body};
     const int64_t end = clock_ns() + (int64_t)(seconds * 1e9);
-    http_start(h, &x);
-    while (!x.is_over && clock_ns() < end)
-        http_wait(h, 20);
-    if (!x.is_over)
-        http_stop(h, &x, "no answer");
-    *status = x.status;
-    buf_free(&x.refusal);
-    const int refused = x.status && (x.status < 200 || x.status > 299); /* that is an answer, too */
-    if (x.why.code && !refused)
-        return err_set(e, EXIT_NO_DEVICE, "%s: no %s: %s", h->base,
-                       x.status ? "whole answer" : "server", x.why.text);
+    http_start(http, &exchange);
+    while (!exchange.is_over && clock_ns() < end)
+        http_wait(http, 20);
+    if (!exchange.is_over)
+        http_stop(http, &exchange, "no answer");
+    *status = exchange.status;
+    buf_free(&exchange.refusal);
+    const int refused = exchange.status && (exchange.status < 200 ||
+                                            exchange.status > 299); /* that is an answer, too */
+    if (exchange.why.code && !refused)
+        return err_set(e, EXIT_NO_DEVICE, "%s: no %s: %s", http->base,
+                       exchange.status ? "whole answer" : "server", exchange.why.text);
     return 0;
 }

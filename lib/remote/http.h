@@ -36,15 +36,15 @@ struct http_exchange { /* begins as zeroes */
 /* base: http://HOST:PORT/v1, without user, password, query. key: for "Authorization: Bearer", or
  * NULL. NULL: EXIT_BAD_USAGE. */
 struct http *http_open(const char *base, const char *key, struct err *e);
-void http_close(struct http *h);
-/* Begins an exchange. The caller keeps *x until it is over. */
-void http_start(struct http *h, struct http_exchange *x);
+void http_close(struct http *http);
+/* Begins an exchange. The caller keeps *exchange until it is over. */
+void http_start(struct http *http, struct http_exchange *exchange);
 /* Ends an exchange early. why: the message of its fault; NULL: the answer is complete. */
-void http_stop(struct http *h, struct http_exchange *x, const char *why);
+void http_stop(struct http *http, struct http_exchange *exchange, const char *why);
 /* Moves bytes; waits at most `ms` milliseconds for some. */
-void http_wait(struct http *h, int64_t ms);
+void http_wait(struct http *http, int64_t ms);
 /* The whole answer of GET url, within `seconds`; path "/models". status and *body are set. -1
  * (EXIT_NO_DEVICE): no answer, a part of one, or more than HTTP_SMALL bytes. */
 enum { HTTP_SMALL = 1 << 20 };
-int http_get(struct http *h, const char *path, double seconds, struct buf *body, long *status,
+int http_get(struct http *http, const char *path, double seconds, struct buf *body, long *status,
              struct err *e);

@@ -21,8 +21,8 @@ static double unit_ns(const json_t *metric)
 
 static double time_of(const json_t *metrics, const char *name)
 {
-    const json_t *m = json_object_get(metrics, name);
-    return imported_number(m, "value", unit_ns(m));
+    const json_t *metric = json_object_get(metrics, name);
+    return imported_number(metric, "value", unit_ns(metric));
 }
 
 static double count_of(const json_t *metrics, const char *name)
@@ -33,12 +33,12 @@ static double count_of(const json_t *metrics, const char *name)
 /* The gaps between chunks in ns; the caller frees. */
 static double *gaps_of(const json_t *metrics, size_t *n)
 {
-    const json_t *m = json_object_get(metrics, "inter_chunk_latency");
-    const json_t *list = json_object_get(m, "value");
+    const json_t *metric = json_object_get(metrics, "inter_chunk_latency");
+    const json_t *list = json_object_get(metric, "value");
     *n = json_array_size(list);
     double *v = mem_zero(*n + 1, sizeof *v);
     for (size_t i = 0; i < *n; i++)
-        v[i] = imported_at(list, i) * unit_ns(m);
+        v[i] = imported_at(list, i) * unit_ns(metric);
     return v;
 }
 
@@ -52,17 +52,17 @@ struct window { double from, to; };
 /* The first start and the last end of the requests of a phase. */
 static struct window window_of(const json_t *lines, int warmup)
 {
-    struct window w = {(double)NAN, (double)NAN};
+    struct window window = {(double)NAN, (double)NAN};
     const json_t *line;
     size_t i;
     json_array_foreach(lines, i, line) {
-        const json_t *m = json_object_get(line, "metadata");
+        const json_t *metric = json_object_get(line, "metadata");
         if (is_warmup(line) != warmup)
             continue;
-        w.from = fmin(w.from, rec_number(m, "request_start_ns"));
-        w.to = fmax(w.to, rec_number(m, "request_end_ns"));
+        window.from = fmin(window.from, rec_number(metric, "request_start_ns"));
+        window.to = fmax(window.to, rec_number(metric, "request_end_ns"));
     }
-    return w;
+    return window;
 }
 
 /* Why the request has no answer; "": it has one. The caller frees. */
@@ -78,33 +78,33 @@ static char *fault_of(const json_t *line)
 }
 
 /* window: of the timed requests, of those of the warm-up. */
-static int put_line(struct imported *f, const json_t *about, const json_t *lines, size_t i,
+static int put_line(struct imported *imported, const json_t *about, const json_t *lines, size_t i,
                     const struct window *window, struct err *e)
 {
     const json_t *line = json_array_get(lines, i), *meta = json_object_get(line, "metadata");
     const json_t *metrics = json_object_get(line, "metrics");
-    char *where = mem_format("%s: request %zu", f->path, i + 1), *fault = fault_of(line);
+    char *where = mem_format("%s: request %zu", imported->path, i + 1), *fault = fault_of(line);
     const char *id = rec_text(meta, "conversation_id");
-    const struct window *w = &window[is_warmup(line)];
+    const struct window *span = &window[is_warmup(line)];
     size_t n;
     double *gap = gaps_of(metrics, &n);
     int bad;
     id = id ? id : rec_text(meta, "x_request_id");
-    const struct imported_answer a = {
+    const struct imported_answer answer = {
         .e2e_ns = time_of(metrics, "request_latency"),
         .ttft_ns = time_of(metrics, "time_to_first_token"), .gap_ns = gap, .gaps = n,
-        .admit_ns = rec_number(meta, "request_start_ns") - w->from, .batch_ns = w->to - w->from,
-        .tokens = count_of(metrics, "output_sequence_length"),
+        .admit_ns = rec_number(meta, "request_start_ns") - span->from,
+        .batch_ns = span->to - span->from, .tokens = count_of(metrics, "output_sequence_length"),
         .prompt_tokens = count_of(metrics, "input_sequence_length"), .id = id ? id : "request",
         .phase = is_warmup(line) ? "warmup" : "timed"};
     struct err why = {0};
     if (*fault) {
-        json_t *of = json_string(a.id);
+        json_t *of = json_string(answer.id);
         err_set(&why, EXIT_FAILED_RECORDS, "%s", fault);
-        bad = f->take->bad(f->take->ctx, &why, where, of, e);
+        bad = imported->take->bad(imported->take->ctx, &why, where, of, e);
         json_decref(of);
     } else {
-        bad = imported_put(f, about, &a, where, e);
+        bad = imported_put(imported, about, &answer, where, e);
     }
     free(gap);
     free(fault);
@@ -112,18 +112,18 @@ static int put_line(struct imported *f, const json_t *about, const json_t *lines
     return bad;
 }
 
-int imported_is_aiperf(const json_t *o)
+int imported_is_aiperf(const json_t *object)
 {
-    return json_object_get(o, "metrics") && json_object_get(o, "metadata");
+    return json_object_get(object, "metrics") && json_object_get(object, "metadata");
 }
 
-int imported_aiperf(struct imported *f, const json_t *lines, struct err *e)
+int imported_aiperf(struct imported *imported, const json_t *lines, struct err *e)
 {
-    json_t *about = imported_about(f, NULL, "unknown, by AIPerf", (double)NAN);
+    json_t *about = imported_about(imported, NULL, "unknown, by AIPerf", (double)NAN);
     const struct window window[] = {window_of(lines, 0), window_of(lines, 1)};
     int bad = 0;
     for (size_t i = 0; i < json_array_size(lines) && !bad; i++)
-        bad = put_line(f, about, lines, i, window, e);
+        bad = put_line(imported, about, lines, i, window, e);
     json_decref(about);
     return bad;
 }

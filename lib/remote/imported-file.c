@@ -13,23 +13,23 @@
 enum { FILE_MOST = 1 << 30 };
 
 /* The list of the lines as JSON. A broken line goes to take->bad, and the others stay. NULL: *e. */
-static json_t *read_lines(struct imported *f, const struct buf *b, struct err *e)
+static json_t *read_lines(struct imported *imported, const struct buf *text, struct err *e)
 {
     json_t *list = json_array();
     size_t line = 0;
-    for (const char *s = b->data, *end; s < b->data + b->len; s = end + 1) {
-        const char *stop = b->data + b->len;
-        end = memchr(s, '\n', (size_t)(stop - s));
+    for (const char *begin = text->data, *end; begin < text->data + text->len; begin = end + 1) {
+        const char *stop = text->data + text->len;
+        end = memchr(begin, '\n', (size_t)(stop - begin));
         end = end ? end : stop;
         line++;
-        if (strspn(s, " \t\r") >= (size_t)(end - s))
+        if (strspn(begin, " \t\r") >= (size_t)(end - begin))
             continue;
         struct err why = {0};
-        char *where = mem_format("%s:%zu", f->path, line);
-        json_t *o = json_bytes(s, (size_t)(end - s), where, &why);
-        if (o)
-            json_array_append_new(list, o);
-        int bad = !o && f->take->bad(f->take->ctx, &why, where, NULL, e);
+        char *where = mem_format("%s:%zu", imported->path, line);
+        json_t *object = json_bytes(begin, (size_t)(end - begin), where, &why);
+        if (object)
+            json_array_append_new(list, object);
+        int bad = !object && imported->take->bad(imported->take->ctx, &why, where, NULL, e);
         free(where);
         if (bad) {
             json_decref(list);
@@ -39,19 +39,20 @@ static json_t *read_lines(struct imported *f, const struct buf *b, struct err *e
     return list;
 }
 
-static int read_list(struct imported *f, const json_t *list, struct err *e)
+static int read_list(struct imported *imported, const json_t *list, struct err *e)
 {
-    const json_t *first = json_array_get(list, 0), *o;
+    const json_t *first = json_array_get(list, 0), *object;
     size_t i;
     int bad = 0;
     if (imported_is_aiperf(first))
-        return imported_aiperf(f, list, e);
+        return imported_aiperf(imported, list, e);
     if (!imported_is_llama_bench(first))
         return err_set(e, EXIT_BAD_DATA, "%s: expected records of AIPerf (profile_export.jsonl), "
-                       "vLLM (bench serve --save-detailed) or llama-bench (-o json)", f->path);
-    json_array_foreach(list, i, o) {
-        char *where = mem_format("%s: test %zu", f->path, i + 1);
-        bad = bad || imported_llama_bench(f, o, where, e);
+                       "vLLM (bench serve --save-detailed) or llama-bench (-o json)",
+                       imported->path);
+    json_array_foreach(list, i, object) {
+        char *where = mem_format("%s: test %zu", imported->path, i + 1);
+        bad = bad || imported_llama_bench(imported, object, where, e);
         free(where);
     }
     return bad;
@@ -60,23 +61,23 @@ static int read_list(struct imported *f, const json_t *list, struct err *e)
 int imported_read(const char *path, const struct imported_how *how,
                   const struct imported_take *take, int64_t *skipped, struct err *e)
 {
-    struct imported f = {.path = path, .how = how, .take = take, .skipped = skipped};
-    struct buf b = {0};
+    struct imported imported = {.path = path, .how = how, .take = take, .skipped = skipped};
+    struct buf text = {0};
     struct err ignored = {0};
-    if (file_read(path, FILE_MOST, &b, e))
+    if (file_read(path, FILE_MOST, &text, e))
         return -1;
-    json_t *o = b.len ? json_bytes(b.data, b.len, path, &ignored) : NULL;
+    json_t *object = text.len ? json_bytes(text.data, text.len, path, &ignored) : NULL;
     int bad;
-    if (imported_is_vllm(o)) {
-        bad = imported_vllm(&f, o, e);
+    if (imported_is_vllm(object)) {
+        bad = imported_vllm(&imported, object, e);
     } else {
-        if (!json_is_array(o)) {
-            json_decref(o);
-            o = b.len ? read_lines(&f, &b, e) : json_array();
+        if (!json_is_array(object)) {
+            json_decref(object);
+            object = text.len ? read_lines(&imported, &text, e) : json_array();
         }
-        bad = o ? read_list(&f, o, e) : -1;
+        bad = object ? read_list(&imported, object, e) : -1;
     }
-    json_decref(o);
-    buf_free(&b);
+    json_decref(object);
+    buf_free(&text);
     return bad ? -1 : 0;
 }

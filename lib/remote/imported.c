@@ -15,36 +15,36 @@ static const double NS_LIMIT = 9007199254740992.0; /* 2^53 */
 /* The largest difference between two equal sums of a benchmark, which rounds its times. */
 static const double ROUNDING = 1e-6, ROUNDING_NS = 1000;
 
-double imported_number(const json_t *o, const char *key, double scale)
+double imported_number(const json_t *object, const char *key, double scale)
 {
-    return rec_number(o, key) * scale;
+    return rec_number(object, key) * scale;
 }
 
 double imported_at(const json_t *list, size_t i)
 {
-    const json_t *v = json_array_get(list, i);
-    return json_is_number(v) ? json_number_value(v) : (double)NAN;
+    const json_t *value = json_array_get(list, i);
+    return json_is_number(value) ? json_number_value(value) : (double)NAN;
 }
 
-void imported_conditions(json_t *about, const json_t *o, const char *const *names, size_t n)
+void imported_conditions(json_t *about, const json_t *object, const char *const *names, size_t n)
 {
-    struct buf b = {0};
+    struct buf text = {0};
     for (size_t i = 0; i < n; i++) {
         char shown[JSON_SHOWN];
-        const json_t *v = json_object_get(o, names[i]);
-        if (v && !json_is_null(v))
-            buf_format(&b, "%s%s=%s", b.len ? " " : "", names[i],
-                       json_is_string(v) ? json_string_value(v) : json_shown(v, shown));
+        const json_t *value = json_object_get(object, names[i]);
+        if (value && !json_is_null(value))
+            buf_format(&text, "%s%s=%s", text.len ? " " : "", names[i],
+                       json_is_string(value) ? json_string_value(value) : json_shown(value, shown));
     }
-    if (b.len)
-        json_object_set_new(about, "conditions", json_string(b.data));
-    buf_free(&b);
+    if (text.len)
+        json_object_set_new(about, "conditions", json_string(text.data));
+    buf_free(&text);
 }
 
-json_t *imported_about(const struct imported *f, const char *model, const char *stack,
+json_t *imported_about(const struct imported *imported, const char *model, const char *stack,
                        double batch)
 {
-    const struct imported_how *how = f->how;
+    const struct imported_how *how = imported->how;
     json_t *about = json_object();
     const char *name = how->model ? how->model : model;
     const char *slash = name ? strrchr(name, '/') : NULL;
@@ -58,12 +58,12 @@ json_t *imported_about(const struct imported *f, const char *model, const char *
     return about;
 }
 
-static void set_ns(json_t *r, const char *key, double ns)
+static void set_ns(json_t *record, const char *key, double ns)
 {
     if (isnan(ns))
-        rec_set_number(r, key, ns, "not recorded");
+        rec_set_number(record, key, ns, "not recorded");
     else
-        rec_set_int(r, key, llround(ns));
+        rec_set_int(record, key, llround(ns));
 }
 
 /* 1: a number from 0 to the limit, or not known. */
@@ -73,32 +73,33 @@ static int is_possible(double v)
 }
 
 /* Sets the emissions, if each is one token: all tokens, or all but one, which ended the text. */
-static void put_emissions(json_t *r, const struct imported_answer *a)
+static void put_emissions(json_t *record, const struct imported_answer *answer)
 {
-    const double n = (double)a->gaps + 1;
-    double at = a->ttft_ns;
-    if (!a->gap_ns || isnan(at) || !(a->tokens - n <= 1) || !(a->tokens >= n)) {
-        json_object_set_new(r, "emit_ns", json_null());
-        json_object_set_new(r, "emit_tokens", json_null());
-        json_object_set_new(r, "emit_ns_reason", json_string("tokens of emissions are not known"));
+    const double n = (double)answer->gaps + 1;
+    double at = answer->ttft_ns;
+    if (!answer->gap_ns || isnan(at) || !(answer->tokens - n <= 1) || !(answer->tokens >= n)) {
+        json_object_set_new(record, "emit_ns", json_null());
+        json_object_set_new(record, "emit_tokens", json_null());
+        json_object_set_new(record, "emit_ns_reason",
+                            json_string("tokens of emissions are not known"));
         return;
     }
     json_t *when = json_array(), *tokens = json_array();
-    for (size_t i = 0; i <= a->gaps; i++) {
+    for (size_t i = 0; i <= answer->gaps; i++) {
         json_array_append_new(when, json_integer((json_int_t)llround(at)));
         json_array_append_new(tokens, json_integer(1));
-        at += i < a->gaps ? a->gap_ns[i] : 0;
+        at += i < answer->gaps ? answer->gap_ns[i] : 0;
     }
-    json_object_set_new(r, "emit_ns", when);
-    json_object_set_new(r, "emit_tokens", tokens);
+    json_object_set_new(record, "emit_ns", when);
+    json_object_set_new(record, "emit_tokens", tokens);
 }
 
 /* When the last emission came; NaN: not known. */
-static double last_of(const struct imported_answer *a)
+static double last_of(const struct imported_answer *answer)
 {
-    double last = a->ttft_ns;
-    for (size_t i = 0; i < a->gaps; i++)
-        last += a->gap_ns[i];
+    double last = answer->ttft_ns;
+    for (size_t i = 0; i < answer->gaps; i++)
+        last += answer->gap_ns[i];
     return last;
 }
 
@@ -108,31 +109,33 @@ static int is_below(double a, double b)
     return b - a > ROUNDING * b + ROUNDING_NS;
 }
 
-static int check_answer(const struct imported_answer *a, struct err *e)
+static int check_answer(const struct imported_answer *answer, struct err *e)
 {
-    int bad = !(a->e2e_ns > 0) || !(a->tokens >= 0) || !is_possible(a->e2e_ns) ||
-              !is_possible(a->ttft_ns) || !is_possible(a->admit_ns) || !is_possible(a->batch_ns) ||
-              !is_possible(a->prompt_tokens) || a->tokens > 1e9 || a->ttft_ns > a->e2e_ns;
-    for (size_t i = 0; i < a->gaps; i++)
-        bad |= !(a->gap_ns[i] >= 0) || !is_possible(a->gap_ns[i]);
-    const double last = last_of(a);
+    int bad = !(answer->e2e_ns > 0) || !(answer->tokens >= 0) || !is_possible(answer->e2e_ns) ||
+              !is_possible(answer->ttft_ns) || !is_possible(answer->admit_ns) ||
+              !is_possible(answer->batch_ns) || !is_possible(answer->prompt_tokens) ||
+              answer->tokens > 1e9 || answer->ttft_ns > answer->e2e_ns;
+    for (size_t i = 0; i < answer->gaps; i++)
+        bad |= !(answer->gap_ns[i] >= 0) || !is_possible(answer->gap_ns[i]);
+    const double last = last_of(answer);
     if (bad)
         return err_set(e, EXIT_BAD_DATA, "expected times and tokens of at least 0, and the first "
                        "token before the end; got %.6g ns, first after %.6g ns, %.6g tokens",
-                       a->e2e_ns, a->ttft_ns, a->tokens);
-    if (is_below(a->e2e_ns, last))
+                       answer->e2e_ns, answer->ttft_ns, answer->tokens);
+    if (is_below(answer->e2e_ns, last))
         return err_set(e, EXIT_BAD_DATA, "expected the end of a request after its last token; got "
-                       "the end after %.9g ns, the last token after %.9g ns", a->e2e_ns, last);
-    if (is_below(a->batch_ns, a->e2e_ns))
+                       "the end after %.9g ns, the last token after %.9g ns", answer->e2e_ns, last);
+    if (is_below(answer->batch_ns, answer->e2e_ns))
         return err_set(e, EXIT_BAD_DATA, "expected a run no shorter than each of its requests; got "
-                       "%.9g ns for the run, %.9g ns for this request", a->batch_ns, a->e2e_ns);
+                       "%.9g ns for the run, %.9g ns for this request", answer->batch_ns,
+                       answer->e2e_ns);
     return 0;
 }
 
-static json_t *record_of(const struct imported *f, const json_t *about,
-                         const struct imported_answer *a)
+static json_t *record_of(const struct imported *imported, const json_t *about,
+                         const struct imported_answer *answer)
 {
-    json_t *r = json_object();
+    json_t *record = json_object();
     char id[SETTINGS_ID];
     struct buf label = {0};
     const double batch = rec_number(about, "batch");
@@ -141,46 +144,46 @@ static json_t *record_of(const struct imported *f, const json_t *about,
         buf_format(&label, " batch=%.0f", batch);
     buf_format(&label, " stack=%s", rec_text(about, "stack"));
     settings_id(about, NULL, id);
-    json_object_set_new(r, "id", json_string(a->id));
-    json_object_set_new(r, "config", json_string(label.data));
-    json_object_set_new(r, "point", json_string(id));
-    json_object_update(r, (json_t *)(uintptr_t)about);
+    json_object_set_new(record, "id", json_string(answer->id));
+    json_object_set_new(record, "config", json_string(label.data));
+    json_object_set_new(record, "point", json_string(id));
+    json_object_update(record, (json_t *)(uintptr_t)about);
     buf_free(&label);
     if (!(batch >= 1))
-        json_object_set_new(r, "batch", json_null());
-    if (!isnan(a->prompt_tokens))
-        rec_set_int(r, "prompt_tokens", (int64_t)a->prompt_tokens);
-    json_object_set_new(r, "token_ids", json_null());
-    rec_set_text(r, "text", a->text);
-    rec_set_int(r, "new_tokens", (int64_t)a->tokens);
-    json_object_set_new(r, "phase", json_string(a->phase));
-    rec_set_int(r, "launch", f->how->launch);
-    rec_set_int(r, "round", a->round);
-    rec_set_int(r, "seq", f->seq);
-    return r;
+        json_object_set_new(record, "batch", json_null());
+    if (!isnan(answer->prompt_tokens))
+        rec_set_int(record, "prompt_tokens", (int64_t)answer->prompt_tokens);
+    json_object_set_new(record, "token_ids", json_null());
+    rec_set_text(record, "text", answer->text);
+    rec_set_int(record, "new_tokens", (int64_t)answer->tokens);
+    json_object_set_new(record, "phase", json_string(answer->phase));
+    rec_set_int(record, "launch", imported->how->launch);
+    rec_set_int(record, "round", answer->round);
+    rec_set_int(record, "seq", imported->seq);
+    return record;
 }
 
-int imported_put(struct imported *f, const json_t *about, const struct imported_answer *a,
-                 const char *where, struct err *e)
+int imported_put(struct imported *imported, const json_t *about,
+                 const struct imported_answer *answer, const char *where, struct err *e)
 {
     struct err why = {0};
-    if (check_answer(a, &why)) {
-        json_t *id = json_string(a->id);
-        int bad = f->take->bad(f->take->ctx, &why, where, id, e);
+    if (check_answer(answer, &why)) {
+        json_t *id = json_string(answer->id);
+        int bad = imported->take->bad(imported->take->ctx, &why, where, id, e);
         json_decref(id);
         return bad;
     }
-    json_t *r = record_of(f, about, a);
-    f->seq++;
-    const double e2e = fmax(a->e2e_ns, last_of(a)); /* apart by rounding at most */
-    if (!isnan(a->batch_ns)) {
-        rec_set_int(r, "batch_id", a->round);
-        set_ns(r, "batch_ns", fmax(a->batch_ns, e2e));
+    json_t *record = record_of(imported, about, answer);
+    imported->seq++;
+    const double e2e = fmax(answer->e2e_ns, last_of(answer)); /* apart by rounding at most */
+    if (!isnan(answer->batch_ns)) {
+        rec_set_int(record, "batch_id", answer->round);
+        set_ns(record, "batch_ns", fmax(answer->batch_ns, e2e));
     }
-    set_ns(r, "admit_ns", a->admit_ns);
-    set_ns(r, "e2e_ns", e2e);
-    set_ns(r, "ttft_ns", a->ttft_ns);
-    put_emissions(r, a);
-    json_object_set_new(r, "status", json_string("ok"));
-    return f->take->record(f->take->ctx, r, e);
+    set_ns(record, "admit_ns", answer->admit_ns);
+    set_ns(record, "e2e_ns", e2e);
+    set_ns(record, "ttft_ns", answer->ttft_ns);
+    put_emissions(record, answer);
+    json_object_set_new(record, "status", json_string("ok"));
+    return imported->take->record(imported->take->ctx, record, e);
 }

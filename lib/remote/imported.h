@@ -49,20 +49,21 @@ struct imported_answer { /* NaN: not known */
 };
 /* Writes the record of an answer: the members of `about` (borrowed), then its own. The point is a
  * hash of `about`. An answer with impossible numbers goes to take->bad. */
-int imported_put(struct imported *f, const json_t *about, const struct imported_answer *a,
-                 const char *where, struct err *e);
+int imported_put(struct imported *imported, const json_t *about,
+                 const struct imported_answer *answer, const char *where, struct err *e);
 /* {model, arch, stack, device, loop, batch} as far as they are known; the caller's reference. */
-json_t *imported_about(const struct imported *f, const char *model, const char *stack,
+json_t *imported_about(const struct imported *imported, const char *model, const char *stack,
                        double batch);
-double imported_number(const json_t *o, const char *key, double scale); /* NaN: none */
+double imported_number(const json_t *object, const char *key, double scale); /* NaN: none */
 double imported_at(const json_t *list, size_t i);                        /* NaN: no number */
-/* about.conditions = the named members of o, which change the times: "n_prompt=0 type_k=f16". */
-void imported_conditions(json_t *about, const json_t *o, const char *const *names, size_t n);
+/* about.conditions = the named members of object, which change the times: "n_prompt=0
+ * type_k=f16". */
+void imported_conditions(json_t *about, const json_t *object, const char *const *names, size_t n);
 /* 1: the object is a result of vLLM, a line of AIPerf, a test of llama-bench. */
-int imported_is_vllm(const json_t *o);
-int imported_is_aiperf(const json_t *o);
-int imported_is_llama_bench(const json_t *o);
-int imported_vllm(struct imported *f, const json_t *o, struct err *e);
-int imported_llama_bench(struct imported *f, const json_t *test, const char *where,
+int imported_is_vllm(const json_t *object);
+int imported_is_aiperf(const json_t *object);
+int imported_is_llama_bench(const json_t *object);
+int imported_vllm(struct imported *imported, const json_t *object, struct err *e);
+int imported_llama_bench(struct imported *imported, const json_t *test, const char *where,
                          struct err *e);
-int imported_aiperf(struct imported *f, const json_t *lines, struct err *e);
+int imported_aiperf(struct imported *imported, const json_t *lines, struct err *e);

@@ -39,8 +39,9 @@ struct load_request { /* begins as zeroes */
     int64_t start_ns, news_ns; /* clock_ns() of admit_ns; of the last text, its end or [DONE] */
     size_t most;
 };
-/* Sends v[0..n-1] and waits for all. *begin_ns = clock_ns() when the load began, *makespan_ns:
- * until its last answer ended. After a signal nothing more is sent, and open requests end. */
-void load_run(struct http *h, struct load_request *v, size_t n, const struct load_how *how,
+/* Sends request[0..n-1] and waits for all. *begin_ns = clock_ns() when the load began,
+ * *makespan_ns: until its last answer ended. After a signal nothing more is sent, and open requests
+ * end. */
+void load_run(struct http *http, struct load_request *request, size_t n, const struct load_how *how,
               int64_t *begin_ns, int64_t *makespan_ns);
-void load_free(struct load_request *v, size_t n);
+void load_free(struct load_request *request, size_t n);

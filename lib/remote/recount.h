@@ -21,10 +21,10 @@ struct recount {
     int64_t retokenized; /* ids of its text; -1: no tokenizer */
     int32_t *emitted;    /* [reply->n] tokens that each emission completed; NULL: unknown; owned */
 };
-/* t NULL: no tokenizer. -1 (EXIT_BAD_DATA): the server's count cannot be true, or there is none and
- * no tokenizer. */
-int recount_answer(struct recount *c, const struct reply *r, const struct tokenizer *t,
-                   struct err *e);
+/* tokenizer NULL: no tokenizer. -1 (EXIT_BAD_DATA): the server's count cannot be true, or there is
+ * none and no tokenizer. */
+int recount_answer(struct recount *recount, const struct reply *reply,
+                   const struct tokenizer *tokenizer, struct err *e);
 /* Checks the count of a prompt of `ours` ids (below 0: unknown). least 1: a template adds ids. */
-int recount_prompt(const struct reply *r, int64_t ours, int least, struct err *e);
-void recount_free(struct recount *c);
+int recount_prompt(const struct reply *reply, int64_t ours, int least, struct err *e);
+void recount_free(struct recount *recount);

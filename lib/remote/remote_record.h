@@ -28,5 +28,6 @@ struct remote_place { /* borrowed */
 /* config, point, series, axis, model, all settings. The caller's reference. */
 json_t *remote_record_about(const struct remote_place *at);
 /* The record of a complete answer, the seq-th of the process; the caller's reference. */
-json_t *remote_record(const struct remote_place *at, const struct asked_prompt *p,
-                      const struct load_request *r, const struct recount *c, int64_t seq);
+json_t *remote_record(const struct remote_place *at, const struct asked_prompt *prompt,
+                      const struct load_request *request, const struct recount *recount,
+                      int64_t seq);

@@ -27,7 +27,7 @@ struct reply { /* begins as zeroes */
 };
 /* Takes an event that came at `ns`. -1 (EXIT_BAD_DATA): half a character, not JSON, an error of
  * the server, a member of another type, a stop for another reason, or text after the end. */
-int reply_event(struct reply *r, const char *data, size_t n, int64_t ns, struct err *e);
+int reply_event(struct reply *reply, const char *data, size_t n, int64_t ns, struct err *e);
 /* -1: the answer is not complete. */
-int reply_check(const struct reply *r, struct err *e);
-void reply_free(struct reply *r);
+int reply_check(const struct reply *reply, struct err *e);
+void reply_free(struct reply *reply);

@@ -11,14 +11,14 @@
 #include "lib/record/rec.h"
 #include "lib/text/utf8.h"
 
-/* *o = the object that the server answers, the caller's; NULL: the answer is no object. -1: no
+/* *object = the object that the server answers, the caller's; NULL: the answer is no object. -1: no
  * answer, or 503 (the server still loads its model). */
-static int ask(struct http *h, const char *path, double seconds, json_t **o, struct err *e)
+static int ask(struct http *http, const char *path, double seconds, json_t **object, struct err *e)
 {
     struct buf body = {0};
     long status = 0;
-    *o = NULL;
-    int bad = http_get(h, path, seconds, &body, &status, e);
+    *object = NULL;
+    int bad = http_get(http, path, seconds, &body, &status, e);
     if (!bad && status == 503)
         bad = err_set(e, EXIT_NO_DEVICE, "the server is not ready (HTTP status 503): wait for it");
     if (bad) {
@@ -26,7 +26,7 @@ static int ask(struct http *h, const char *path, double seconds, json_t **o, str
         return -1;
     }
     if (status == 200 && body.len)
-        *o = json_strict(body.data, body.len, NULL);
+        *object = json_strict(body.data, body.len, NULL);
     buf_free(&body);
     return 0;
 }
@@ -34,11 +34,11 @@ static int ask(struct http *h, const char *path, double seconds, json_t **o, str
 /* The only model of the list. The caller frees. */
 static char *only_model(const json_t *models, struct err *e)
 {
-    const json_t *list = json_object_get(models, "data"), *m;
+    const json_t *list = json_object_get(models, "data"), *metric;
     struct buf names = {0};
     size_t i;
-    json_array_foreach(list, i, m) {
-        const char *id = rec_text(m, "id");
+    json_array_foreach(list, i, metric) {
+        const char *id = rec_text(metric, "id");
         buf_format(&names, "%s%s", names.len ? ", " : "", id ? id : "?");
     }
     const char *only = rec_text(json_array_get(list, 0), "id");
@@ -59,19 +59,19 @@ static int kept(const char *text)
 }
 
 /* "NAME VERSION" as far as the server tells them. The caller frees. */
-static char *stack_of(struct http *h, const json_t *models, double seconds)
+static char *stack_of(struct http *http, const json_t *models, double seconds)
 {
     static const struct { const char *path, *key; } says[] = {{"/../version", "version"},
                                                               {"/../props", "build_info"}};
     const char *owner = rec_text(json_array_get(json_object_get(models, "data"), 0), "owned_by");
     char *version = NULL;
     for (size_t i = 0; i < sizeof says / sizeof *says && !version; i++) {
-        json_t *o;
+        json_t *object;
         struct err ignored = {0};
-        if (ask(h, says[i].path, seconds, &o, &ignored))
+        if (ask(http, says[i].path, seconds, &object, &ignored))
             continue;
-        version = rec_text(o, says[i].key) ? mem_text(rec_text(o, says[i].key)) : NULL;
-        json_decref(o);
+        version = rec_text(object, says[i].key) ? mem_text(rec_text(object, says[i].key)) : NULL;
+        json_decref(object);
     }
     owner = owner ? owner : "unknown";
     char *stack = mem_format("%.*s%s%.*s", kept(owner), owner, version ? " " : "",
@@ -80,23 +80,23 @@ static char *stack_of(struct http *h, const json_t *models, double seconds)
     return stack;
 }
 
-int served_ask(struct served *s, struct http *h, const char *model, const char *stack,
+int served_ask(struct served *served, struct http *http, const char *model, const char *stack,
                double seconds, struct err *e)
 {
     json_t *models;
-    *s = (struct served){0};
-    if (ask(h, "/models", seconds, &models, e))
+    *served = (struct served){0};
+    if (ask(http, "/models", seconds, &models, e))
         return -1;
-    s->model = model ? mem_text(model) : only_model(models, e);
-    if (s->model)
-        s->stack = stack ? mem_text(stack) : stack_of(h, models, seconds);
+    served->model = model ? mem_text(model) : only_model(models, e);
+    if (served->model)
+        served->stack = stack ? mem_text(stack) : stack_of(http, models, seconds);
     json_decref(models);
-    return s->model ? 0 : -1;
+    return served->model ? 0 : -1;
 }
 
-void served_free(struct served *s)
+void served_free(struct served *served)
 {
-    free(s->model);
-    free(s->stack);
-    *s = (struct served){0};
+    free(served->model);
+    free(served->stack);
+    *served = (struct served){0};
 }

@@ -11,6 +11,6 @@ struct served {
 /* Waits at most `seconds` for each answer. model: the name, or NULL: the only model of /models.
  * stack: the name of the stack, or NULL: by /models, /version (vLLM) and /props (llama.cpp). -1:
  * EXIT_NO_DEVICE (no server), EXIT_BAD_USAGE (no model, or several: *e lists them). */
-int served_ask(struct served *s, struct http *h, const char *model, const char *stack,
+int served_ask(struct served *served, struct http *http, const char *model, const char *stack,
                double seconds, struct err *e);
-void served_free(struct served *s);
+void served_free(struct served *served);

@@ -20,5 +20,5 @@ struct sse { /* begins as zeroes */
 /* Gets the data of one event. -1: no more events are wanted. */
 typedef int sse_fn(void *ctx, const char *data, size_t n, struct err *e);
 /* Takes the next bytes. -1: fn returned -1, or an event is too long (EXIT_BAD_DATA). */
-int sse_feed(struct sse *s, const char *bytes, size_t n, sse_fn *fn, void *ctx, struct err *e);
-void sse_free(struct sse *s);
+int sse_feed(struct sse *sse, const char *bytes, size_t n, sse_fn *fn, void *ctx, struct err *e);
+void sse_free(struct sse *sse);
