@@ -10,149 +10,155 @@
 
 static struct engine engine_of(const struct job *job)
 {
-    struct engine g = job->args->engine;
-    g.model = job->args->extras.draft;
-    g.pruned = NULL;
-    g.device_map = g.kv_map = NULL; /* offloading would make its guesses slow */
-    g.offload = g.offload_kv = 0;
-    return g;
+    struct engine engine = job->args->engine;
+    engine.model = job->args->extras.draft;
+    engine.pruned = NULL;
+    engine.device_map = engine.kv_map = NULL; /* offloading would make its guesses slow */
+    engine.offload = engine.offload_kv = 0;
+    return engine;
 }
 
 /* -1 (EXIT_BAD_DATA): an id means different tokens in the two models. */
-static int same_ids(const struct companion *d, const struct job *job, const struct checkpoint *c,
-                    const struct tokenizer *own, struct err *e)
+static int same_ids(const struct companion *companion, const struct job *job,
+                    const struct checkpoint *model, const struct tokenizer *own, struct err *e)
 {
     const char *name = job->args->extras.draft;
     struct tokenizer *theirs;
     char differs[TOKENIZER_DIFFERS];
-    if (d->checkpoint.config.vocab != c->config.vocab)
+    if (companion->checkpoint.config.vocab != model->config.vocab)
         return err_set(e, EXIT_BAD_DATA, "--draft %s: its vocabulary has %zu ids: expected the %zu "
-                       "of %s, whose texts it continues", name, d->checkpoint.config.vocab,
-                       c->config.vocab, c->config.name);
-    if (checkpoint_tokenizer(&d->checkpoint, &theirs, e))
+                       "of %s, whose texts it continues", name, companion->checkpoint.config.vocab,
+                       model->config.vocab, model->config.name);
+    if (checkpoint_tokenizer(&companion->checkpoint, &theirs, e))
         return -1;
     int bad = 0;
     if (!theirs != !own)
         bad = err_set(e, EXIT_BAD_DATA, "--draft %s: it has %s tokenizer: expected that of %s",
-                      name, theirs ? "a" : "no", c->config.name);
+                      name, theirs ? "a" : "no", model->config.name);
     else if (own && tokenizer_differs(theirs, own, differs))
         bad = err_set(e, EXIT_BAD_DATA, "--draft %s: its tokenizer differs from that of %s: %s",
-                      name, c->config.name, differs);
+                      name, model->config.name, differs);
     tokenizer_free(theirs);
     return bad;
 }
 
 /* A drafter that fills a block guesses all of it, unless an option says otherwise. */
-static void suppose_block(const struct job *job, const struct config *c)
+static void suppose_block(const struct job *job, const struct config *config)
 {
     for (size_t i = 0; i < job->plan->points; i++) {
         struct settings *point = &job->plan->point[i];
         const char *setting = job->decoder->companion_setting;
         const double most = point->table->row[settings_find(point->table, setting)].hi;
-        settings_say(point, setting, fmin((double)c->drafts, most));
+        settings_say(point, setting, fmin((double)config->drafts, most));
     }
 }
 
 /* -1: the drafter does not fit the model that it would read, or a point asks it for too much. */
-static int reads(struct companion *d, const struct job *job, const struct config *of,
+static int reads(struct companion *companion, const struct job *job, const struct config *of,
                  struct err *e)
 {
-    struct config *c = &d->checkpoint.config;
+    struct config *config = &companion->checkpoint.config;
     const char *name = job->args->extras.draft, *setting = job->decoder->companion_setting;
-    if (c->width != of->width || c->vocab != of->vocab)
+    if (config->width != of->width || config->vocab != of->vocab)
         return err_set(e, EXIT_BAD_DATA, "--draft %s: it has width %zu and %zu ids, but reads %s: "
-                       "expected width %zu and %zu ids", name, c->width, c->vocab, of->name,
-                       of->width, of->vocab);
-    if (c->chains)
-        return config_read_layers(c, of->layers)
+                       "expected width %zu and %zu ids", name, config->width, config->vocab,
+                       of->name, of->width, of->vocab);
+    if (config->chains)
+        return config_read_layers(config, of->layers)
                    ? err_set(e, EXIT_BAD_DATA, "--draft %s: it reads three layers of a model: "
                              "expected one of 7 layers or more, %s has %zu", name, of->name,
                              of->layers)
                    : 0;
-    if (c->tap[c->taps - 1] + 1 >= of->layers)
+    if (config->tap[config->taps - 1] + 1 >= of->layers)
         return err_set(e, EXIT_BAD_DATA, "--draft %s: it reads layer %zu, counted from 0: "
                        "expected one before the last of the %zu layers of %s", name,
-                       c->tap[c->taps - 1], of->layers, of->name);
+                       config->tap[config->taps - 1], of->layers, of->name);
     if (job->args->extras.draft_usual)
-        suppose_block(job, c);
+        suppose_block(job, config);
     for (size_t i = 0; i < job->plan->points; i++) {
         size_t tokens = settings_count(&job->plan->point[i], setting);
-        if (tokens > c->drafts)
+        if (tokens > config->drafts)
             return err_set(e, EXIT_BAD_USAGE, "--draft-tokens %zu: expected at most %zu, the "
-                           "guesses in a block of %s", tokens, c->drafts, name);
+                           "guesses in a block of %s", tokens, config->drafts, name);
     }
     return 0;
 }
 
-int companion_open(struct companion *d, const struct job *job, const struct checkpoint *c,
-                   const struct tokenizer *own, const struct log *log, struct err *e)
+int companion_open(struct companion *companion, const struct job *job,
+                   const struct checkpoint *model, const struct tokenizer *own,
+                   const struct log *log, struct err *e)
 {
-    const struct engine g = engine_of(job);
-    if (!g.model)
+    const struct engine engine = engine_of(job);
+    if (!engine.model)
         return 0;
-    d->asked = 1;
-    if (engine_checkpoint(&g, (uint64_t)job->args->common.seed, &d->checkpoint, log, e))
+    companion->asked = 1;
+    if (engine_checkpoint(&engine, (uint64_t)job->args->common.seed, &companion->checkpoint, log,
+                          e))
         return -1;
-    struct config *config = &d->checkpoint.config;
+    struct config *config = &companion->checkpoint.config;
     if (config->taps) /* it has no tokenizer: its ids are those of the embedding that it uses */
-        return reads(d, job, &c->config, e) ||
-                       (g.check_finite && checkpoint_check_values(&d->checkpoint, e))
+        return reads(companion, job, &model->config, e) ||
+                       (engine.check_finite && checkpoint_check_values(&companion->checkpoint, e))
                    ? -1
                    : 0;
     config_write_left_to_right(config);
     if (config->paradigm != PARADIGM_AUTOREGRESSIVE)
         return err_set(e, EXIT_BAD_DATA, "--draft %s: expected an autoregressive model, got a %s "
-                       "one", g.model, config_paradigm_name(config->paradigm));
+                       "one", engine.model, config_paradigm_name(config->paradigm));
     if (generation_refuses(config, e) ||
-        (g.check_finite && checkpoint_check_values(&d->checkpoint, e)))
+        (engine.check_finite && checkpoint_check_values(&companion->checkpoint, e)))
         return -1;
-    return same_ids(d, job, c, own, e);
+    return same_ids(companion, job, model, own, e);
 }
 
-int companion_settle(const struct companion *d, const struct job *job, struct backend *b,
-                     struct network *n, struct err *e)
+int companion_settle(const struct companion *companion, const struct job *job,
+                     struct backend *backend, struct network *n, struct err *e)
 {
-    const struct engine g = engine_of(job);
-    return engine_settle(&g, n, b, &d->checkpoint, e);
+    const struct engine engine = engine_of(job);
+    return engine_settle(&engine, n, backend, &companion->checkpoint, e);
 }
 
-int companion_load(struct companion *d, const struct job *job, struct backend *b, struct err *e)
+int companion_load(struct companion *companion, const struct job *job, struct backend *backend,
+                   struct err *e)
 {
-    const struct engine g = engine_of(job);
-    if (!d->asked)
+    const struct engine engine = engine_of(job);
+    if (!companion->asked)
         return 0;
-    d->loaded = !engine_load(&g, &d->network, b, &d->checkpoint, e);
-    d->act = b->act;
-    return d->loaded ? 0 : -1;
+    companion->loaded = !engine_load(&engine, &companion->network, backend, &companion->checkpoint,
+                                     e);
+    companion->act = backend->act;
+    return companion->loaded ? 0 : -1;
 }
 
-int companion_agrees(const struct companion *d, const struct backend *b, struct err *e)
+int companion_agrees(const struct companion *companion, const struct backend *backend,
+                     struct err *e)
 {
-    if (!d->loaded || d->act == b->act)
+    if (!companion->loaded || companion->act == backend->act)
         return 0;
     return err_set(e, EXIT_BAD_USAGE, "%s: its activations are %s, those of the other model %s: "
-                   "expected one format; set --dtype for both", d->checkpoint.config.name,
-                   dtype_info[d->act].name, dtype_info[b->act].name);
+                   "expected one format; set --dtype for both", companion->checkpoint.config.name,
+                   dtype_info[companion->act].name, dtype_info[backend->act].name);
 }
 
-void companion_unload(struct companion *d)
+void companion_unload(struct companion *companion)
 {
-    if (d->loaded)
-        network_free(&d->network);
-    d->loaded = 0;
+    if (companion->loaded)
+        network_free(&companion->network);
+    companion->loaded = 0;
 }
 
-void companion_close(struct companion *d)
+void companion_close(struct companion *companion)
 {
-    companion_unload(d);
-    if (d->asked)
-        checkpoint_close(&d->checkpoint);
-    d->asked = 0;
+    companion_unload(companion);
+    if (companion->asked)
+        checkpoint_close(&companion->checkpoint);
+    companion->asked = 0;
 }
 
-const struct network *companion_at(const struct companion *d, const struct job *job,
+const struct network *companion_at(const struct companion *companion, const struct job *job,
                                    const struct settings *point)
 {
     const char *setting = job->decoder->companion_setting;
-    return d->loaded && setting && settings_count(point, setting) ? &d->network : NULL;
+    return companion->loaded && setting && settings_count(point, setting) ? &companion->network
+                                                                          : NULL;
 }

@@ -13,19 +13,22 @@ struct companion {
     enum dtype act; /* format of its activations, once loaded */
 };
 /* Opens the companion if the options ask for one. A --draft model must be autoregressive, and its
- * ids must mean the same tokens as those of *c with the tokenizer `own` (NULL: none). -1:
+ * ids must mean the same tokens as those of *model with the tokenizer `own` (NULL: none). -1:
  * EXIT_NO_INPUT, EXIT_BAD_DATA with the difference. */
-int companion_open(struct companion *d, const struct job *job, const struct checkpoint *c,
-                   const struct tokenizer *own, const struct log *log, struct err *e);
+int companion_open(struct companion *companion, const struct job *job,
+                   const struct checkpoint *model, const struct tokenizer *own,
+                   const struct log *log, struct err *e);
 /* Settles or loads it in the formats that the flags of the job set for both models. -1: as
  * engine_settle and engine_load. */
-int companion_settle(const struct companion *d, const struct job *job, struct backend *b,
-                     struct network *n, struct err *e);
-int companion_load(struct companion *d, const struct job *job, struct backend *b, struct err *e);
-void companion_unload(struct companion *d);
+int companion_settle(const struct companion *companion, const struct job *job,
+                     struct backend *backend, struct network *n, struct err *e);
+int companion_load(struct companion *companion, const struct job *job, struct backend *backend,
+                   struct err *e);
+void companion_unload(struct companion *companion);
 /* After both are loaded: -1 (EXIT_BAD_USAGE) if their activations differ in format. */
-int companion_agrees(const struct companion *d, const struct backend *b, struct err *e);
-void companion_close(struct companion *d);
+int companion_agrees(const struct companion *companion, const struct backend *backend,
+                     struct err *e);
+void companion_close(struct companion *companion);
 /* The companion if the point uses it, else NULL. */
-const struct network *companion_at(const struct companion *d, const struct job *job,
+const struct network *companion_at(const struct companion *companion, const struct job *job,
                                    const struct settings *point);

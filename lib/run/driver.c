@@ -174,38 +174,39 @@ static const char memory_notes[] =
 
 /* Parses the command line, then --settings, then the command line again, which so overrides the
  * file. Returns the index of the first operand, or -1. */
-static int parse_all(const struct tool *t, const struct job_args *a, struct optfile *file,
+static int parse_all(const struct tool *tool, const struct job_args *args, struct optfile *file,
                      int argc, char **argv, struct err *e)
 {
-    int first = opt_parse(t, argc, argv);
-    if (!a->settings)
+    int first = opt_parse(tool, argc, argv);
+    if (!args->settings)
         return first;
-    return optfile_read(file, t, a->settings, e) ? -1 : opt_parse(t, argc, argv);
+    return optfile_read(file, tool, args->settings, e) ? -1 : opt_parse(tool, argc, argv);
 }
 
 /* Reads the options into *a and given[]. Returns the index of the first operand, or -1. */
-static int parse(const struct driver *d, struct job_args *a, const char **given,
+static int parse(const struct driver *driver, struct job_args *args, const char **given,
                  struct optfile *file, int argc, char **argv, struct err *e)
 {
-    const struct settings_table *t = d->decoder->table;
-    const struct opt shared[] = {DRIVER_OPTIONS(*a), OPT_COMMON(a->common), {0}};
+    const struct settings_table *table = driver->decoder->table;
+    const struct opt shared[] = {DRIVER_OPTIONS(*args), OPT_COMMON(args->common), {0}};
     const size_t n = sizeof shared / sizeof *shared;
-    struct opt *options = mem_zero(2 + t->n + SETTINGS_ALIASES + DECODER_EXTRAS + n,
+    struct opt *options = mem_zero(2 + table->n + SETTINGS_ALIASES + DECODER_EXTRAS + n,
                                    sizeof *options);
     options[0] = (struct opt){.type = OPT_HEADING, .name = "",
                               .help = "Decoding (comma-separated values run every "
                                       "combination):"};
     struct settings_texts texts = {0};
-    size_t at = 1 + settings_options(t, given, options + 1, &texts);
+    size_t at = 1 + settings_options(table, given, options + 1, &texts);
     options[at++] = (struct opt){.type = OPT_HEADING, .name = "",
                                  .help = "Other names of these options, and inputs for them:"};
-    at += settings_alias_options(t, given, options + at, &texts);
-    if (d->decoder->extra_options)
-        at += d->decoder->extra_options(&a->extras, options + at);
+    at += settings_alias_options(table, given, options + at, &texts);
+    if (driver->decoder->extra_options)
+        at += driver->decoder->extra_options(&args->extras, options + at);
     memcpy(options + at, shared, sizeof shared);
-    char *all = mem_format("%s\n%s%s%s", clock_notes, d->notes, notes, memory_notes);
-    const struct tool tool = {d->decoder->tool, d->about, d->examples, all, options, NEEDS_LATER};
-    int first = parse_all(&tool, a, file, argc, argv, e);
+    char *all = mem_format("%s\n%s%s%s", clock_notes, driver->notes, notes, memory_notes);
+    const struct tool tool = {
+        driver->decoder->tool, driver->about, driver->examples, all, options, NEEDS_LATER};
+    int first = parse_all(&tool, args, file, argc, argv, e);
     if (first >= 0)
         opt_contain(&tool, argv + first);
     settings_texts_free(&texts);
@@ -216,16 +217,16 @@ static int parse(const struct driver *d, struct job_args *a, const char **given,
 
 /* --draft is there exactly if a point asks for it: else -1 (EXIT_BAD_USAGE). With a schedule it is
  * for the launches that have such a point, and the schedule says how many tokens. */
-static int check_companion(const struct driver *d, struct job_args *a,
+static int check_companion(const struct driver *driver, struct job_args *args,
                            const struct run_plan *plan, struct err *e)
 {
-    const char *setting = d->decoder->companion_setting;
+    const char *setting = driver->decoder->companion_setting;
     int wanted = 0;
     for (size_t i = 0; setting && i < plan->points; i++)
         wanted |= settings_count(&plan->point[i], setting) > 0;
-    if (a->schedule && !wanted)
-        a->extras.draft = NULL;
-    if (!setting || wanted == (a->extras.draft != NULL))
+    if (args->schedule && !wanted)
+        args->extras.draft = NULL;
+    if (!setting || wanted == (args->extras.draft != NULL))
         return 0;
     return wanted ? err_set(e, EXIT_BAD_USAGE, "%s above 0: expected --draft MODEL beside it",
                             setting)
@@ -234,7 +235,7 @@ static int check_companion(const struct driver *d, struct job_args *a,
 }
 
 /* --z-file is there exactly if a point reads it: else -1 (EXIT_BAD_USAGE). */
-static int check_latents(const struct job_args *a, const struct run_plan *plan, struct err *e)
+static int check_latents(const struct job_args *args, const struct run_plan *plan, struct err *e)
 {
     int wanted = 0;
     for (size_t i = 0; i < plan->points; i++) {
@@ -242,40 +243,42 @@ static int check_latents(const struct job_args *a, const struct run_plan *plan, 
         wanted |= settings_find(point->table, "z") < point->table->n &&
                   settings_is(point, "z", "file");
     }
-    return wanted == (a->extras.z_file != NULL) ? 0
+    return wanted == (args->extras.z_file != NULL) ? 0
                : err_set(e, EXIT_BAD_USAGE, "--z file and --z-file FILE: expected both or neither");
 }
 
-int driver_run(const struct driver *d, int argc, char **argv, struct err *e)
+int driver_run(const struct driver *driver, int argc, char **argv, struct err *e)
 {
     int64_t begin = clock_ns();
-    struct job_args a = JOB_DEFAULTS;
+    struct job_args args = JOB_DEFAULTS;
     const char *given[SETTINGS_MAX] = {0};
-    const struct settings_table *t = d->decoder->table;
+    const struct settings_table *table = driver->decoder->table;
     struct optfile file = {0};
     struct run_plan plan = {0};
-    int first = parse(d, &a, given, &file, argc, argv, e);
+    int first = parse(driver, &args, given, &file, argc, argv, e);
     if (first < 0) {
         optfile_free(&file);
         return err_code(e);
     }
-    if (a.extras.draft && !a.schedule &&
-        !given[settings_find(t, d->decoder->companion_setting)]) {
-        given[settings_find(t, d->decoder->companion_setting)] = "4";
-        a.extras.draft_usual = 1;
+    if (args.extras.draft && !args.schedule &&
+        !given[settings_find(table, driver->decoder->companion_setting)]) {
+        given[settings_find(table, driver->decoder->companion_setting)] = "4";
+        args.extras.draft_usual = 1;
     }
-    int bad = a.schedule ? run_plan_read(&plan, t, given, a.schedule, a.launch, e)
-                         : run_plan_cross(&plan, t, given, (size_t)a.repeat,
-                                      (uint64_t)a.common.seed, e);
-    if (bad && a.settings)
-        err_prefix(e, "with --settings %s", a.settings);
-    plan.launch = a.launch;
-    bad = bad || check_companion(d, &a, &plan, e) || check_latents(&a, &plan, e) ? -1 : 0;
-    const struct job job = {.decoder = d->decoder, .args = &a, .plan = &plan,
+    int bad = args.schedule ? run_plan_read(&plan, table, given, args.schedule, args.launch, e)
+                            : run_plan_cross(&plan, table, given, (size_t)args.repeat,
+                                      (uint64_t)args.common.seed, e);
+    if (bad && args.settings)
+        err_prefix(e, "with --settings %s", args.settings);
+    plan.launch = args.launch;
+    bad = bad || check_companion(driver, &args, &plan, e) || check_latents(&args, &plan, e) ? -1
+                                                                                            : 0;
+    const struct job job = {.decoder = driver->decoder, .args = &args, .plan = &plan,
                             .options = file.object,
                             .files = (const char *const *)argv + first,
                             .n_files = (size_t)(argc - first), .argc = argc, .argv = argv,
-                            .process_ns = begin, .stop = d->stop, .note_signal = d->note_signal};
+                            .process_ns = begin, .stop = driver->stop,
+                            .note_signal = driver->note_signal};
     int code = bad ? err_code(e) : runner_run(&job, e);
     run_plan_free(&plan);
     optfile_free(&file);

@@ -15,4 +15,4 @@ struct driver {
 };
 /* Parses the options (opt_parse ends the process on --help and bad usage) and runs. Returns the
  * exit code; e->code is set if there is a message. */
-int driver_run(const struct driver *d, int argc, char **argv, struct err *e);
+int driver_run(const struct driver *driver, int argc, char **argv, struct err *e);

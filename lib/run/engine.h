@@ -81,34 +81,35 @@ struct engine {
 /* Opens -m, or --pruned at a level that uses it, ignoring the keys of --ignore-config. Prints what
  * is unusual about the checkpoint. -1: also EXIT_BAD_DATA, if the checkpoint of --pruned is not
  * pruned. */
-int engine_checkpoint(const struct engine *g, uint64_t synth_seed, struct checkpoint *c,
+int engine_checkpoint(const struct engine *engine, uint64_t synth_seed, struct checkpoint *model,
                       const struct log *log, struct err *e);
 /* Opens the back end that --device, --isa, --threads, --graphs, --alloc and --tf32 ask for; the
  * caller's (backend_close). -1: EXIT_BAD_USAGE (no such device exists), EXIT_NO_DEVICE (this
  * machine has none; the message names the devices that it has). */
-int engine_open(const struct engine *g, struct backend **b, struct err *e);
+int engine_open(const struct engine *engine, struct backend **backend, struct err *e);
 /* Checks --device alone. -1: EXIT_BAD_USAGE. */
-int engine_check_device(const struct engine *g, struct err *e);
+int engine_check_device(const struct engine *engine, struct err *e);
 /* With --isa auto: level_choice_use for the format that the network multiplies. The back end must
  * not hold matrices yet. */
-void engine_level(const struct engine *g, struct backend *b, const struct checkpoint *c,
-                  const struct log *log);
+void engine_level(const struct engine *engine, struct backend *backend,
+                  const struct checkpoint *model, const struct log *log);
 /* -1 (EXIT_BAD_USAGE): --device-map, --kv-map or --cache-precision has an invalid value. */
-int engine_check_memory(const struct engine *g, struct err *e);
+int engine_check_memory(const struct engine *engine, struct err *e);
 /* 1: the map (value of --device-map or --kv-map, or NULL) is auto: free memory decides how many
  * layers stay. */
 int engine_maps_itself(const char *map);
 /* Formats and maps by --dtype, --kv-dtype, --quant, --device-map and --kv-map; those not given, by
  * --level. A packed checkpoint keeps its format at every level. */
-struct precision engine_precision(const struct engine *g, const struct config *c);
+struct precision engine_precision(const struct engine *engine, const struct config *config);
 /* Prints one line: the options that --level has switched on. */
-void engine_say_saving(const struct engine *g, const struct config *c, const struct log *log);
+void engine_say_saving(const struct engine *engine, const struct config *config,
+                       const struct log *log);
 /* network_settle with engine_precision. */
-int engine_settle(const struct engine *g, struct network *n, struct backend *b,
-                  const struct checkpoint *c, struct err *e);
+int engine_settle(const struct engine *engine, struct network *n, struct backend *backend,
+                  const struct checkpoint *model, struct err *e);
 /* network_load with engine_precision. */
-int engine_load(const struct engine *g, struct network *n, struct backend *b,
-                const struct checkpoint *c, struct err *e);
+int engine_load(const struct engine *engine, struct network *n, struct backend *backend,
+                const struct checkpoint *model, struct err *e);
 
 /* Sets the fields engine_facts[] (lib/setting/engine_facts.h) of a record: the choices that ran,
  * not the options. device_name and library are null on a host. offload_layers is set only if layers
@@ -119,6 +120,6 @@ void engine_describe(json_t *record, const struct network *n);
 /* Sets library_choices: a digest of the algorithms of the vendor's library that have run in this
  * process, for all shapes, in any order. The field is left out if none ran. It is not part of a
  * point, because each new shape changes it. */
-void engine_put_choices(json_t *record, const struct backend *b);
+void engine_put_choices(json_t *record, const struct backend *backend);
 /* 1: --tf32 on is in effect: the library of this device may round products of this network. */
 int engine_is_tf32(const struct network *n);

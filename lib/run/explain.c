@@ -28,31 +28,31 @@ static int is_double(const struct settings *point)
 }
 
 /* 1: no option changes a bit of what the checkpoint computes in its dtype. */
-static int is_exact(const struct network *n, const struct memory_estimate *m,
+static int is_exact(const struct network *n, const struct memory_estimate *estimate,
                     const struct settings *point)
 {
     enum dtype kv = network_half(n) ? DTYPE_BF16 : DTYPE_F32;
-    return n->quant == n->config.quant && (n->kv_dtype == kv || !m->kv) && is_double(point) &&
-           !engine_is_tf32(n);
+    return n->quant == n->config.quant && (n->kv_dtype == kv || !estimate->kv) &&
+           is_double(point) && !engine_is_tf32(n);
 }
 
 /* Root of sum (w - w')^2 / sum w^2, w' = w in the format of the blocks; 0: not quantized. */
 static double weights_error(const struct network *n)
 {
     enum { ROWS = 64, COLS = 4096 };
-    enum dtype d = quantization_dtype(n->quant, &n->config, ROLE_GATE, 0, n->dtype);
-    if (!dtype_info[d].quantized)
+    enum dtype dtype = quantization_dtype(n->quant, &n->config, ROLE_GATE, 0, n->dtype);
+    if (!dtype_info[dtype].quantized)
         return 0;
     struct rng rng = {.seed = 1};
     float *w = mem_alloc(2 * ROWS * COLS * sizeof *w), *back = w + ROWS * COLS;
     for (size_t i = 0; i < ROWS * COLS; i++)
         w[i] = (float)rng_normal(&rng);
-    const struct mat_source s = mat_floats(w, ROWS, COLS);
+    const struct mat_source source = mat_floats(w, ROWS, COLS);
     struct pool *pool = pool_new(1);
-    struct codes q;
-    void *block = quant_make(&q, &s, d, pool);
+    struct codes codes;
+    void *block = quant_make(&codes, &source, dtype, pool);
     double far = 0, size = 0;
-    quant_floats(&q, COLS, 0, ROWS, back);
+    quant_floats(&codes, COLS, 0, ROWS, back);
     for (size_t i = 0; i < ROWS * COLS; i++) {
         far += pow((double)w[i] - (double)back[i], 2);
         size += pow((double)w[i], 2);
@@ -76,58 +76,62 @@ static size_t find_largest_batch(const struct job *job, const struct network *n,
 }
 
 static json_t *record_of(const struct job *job, const struct network *n,
-                         const struct generation_place *at, const struct memory_fit *f, size_t fits,
-                         double error)
+                         const struct generation_place *at, const struct memory_fit *fit,
+                         size_t fits, double error)
 {
-    const struct memory_estimate *m = &f->need;
+    const struct memory_estimate *estimate = &fit->need;
     const char *level = job->args->engine.level;
-    json_t *r = generation_record_about(job, n, at);
-    json_object_del(r, "point"); /* they depend on hashes of weights, which nothing reads here */
-    json_object_del(r, "series");
-    rec_set_text(r, "level", level);
-    json_object_set_new(r, "exact", json_boolean(is_exact(n, m, at->point)));
-    json_object_set_new(r, "weights_error_ratio", json_real(error));
-    rec_set_int(r, "batch_filled", (int64_t)f->batch);
-    rec_set_int(r, "prompt_tokens", (int64_t)f->tokens);
-    rec_set_int(r, "new_tokens", (int64_t)f->extent);
-    rec_set_int(r, "weights_bytes", (int64_t)m->weights);
-    rec_set_int(r, "kv_bytes", (int64_t)m->kv);
-    rec_set_int(r, "activations_bytes", (int64_t)m->activations);
-    rec_set_int(r, "logits_bytes", (int64_t)m->logits);
-    rec_set_int(r, "planned_bytes", (int64_t)estimate_bytes(m));
-    rec_set_int(r, "available_bytes", (int64_t)f->available);
-    json_object_set_new(r, "fits", json_boolean(f->fits));
-    rec_set_int(r, "batch_fits", (int64_t)fits);
-    return r;
+    json_t *record = generation_record_about(job, n, at);
+    json_object_del(record,
+                    "point"); /* they depend on hashes of weights, which nothing reads here */
+    json_object_del(record, "series");
+    rec_set_text(record, "level", level);
+    json_object_set_new(record, "exact", json_boolean(is_exact(n, estimate, at->point)));
+    json_object_set_new(record, "weights_error_ratio", json_real(error));
+    rec_set_int(record, "batch_filled", (int64_t)fit->batch);
+    rec_set_int(record, "prompt_tokens", (int64_t)fit->tokens);
+    rec_set_int(record, "new_tokens", (int64_t)fit->extent);
+    rec_set_int(record, "weights_bytes", (int64_t)estimate->weights);
+    rec_set_int(record, "kv_bytes", (int64_t)estimate->kv);
+    rec_set_int(record, "activations_bytes", (int64_t)estimate->activations);
+    rec_set_int(record, "logits_bytes", (int64_t)estimate->logits);
+    rec_set_int(record, "planned_bytes", (int64_t)estimate_bytes(estimate));
+    rec_set_int(record, "available_bytes", (int64_t)fit->available);
+    json_object_set_new(record, "fits", json_boolean(fit->fits));
+    rec_set_int(record, "batch_fits", (int64_t)fits);
+    return record;
 }
 
-static void log_fit(const struct log *log, json_t *r, const struct memory_fit *f, size_t fits)
+static void log_fit(const struct log *log, json_t *record, const struct memory_fit *fit,
+                    size_t fits)
 {
-    const struct memory_estimate *m = &f->need;
-    const char *config = rec_text(r, "config");
-    if (!f->batch)
+    const struct memory_estimate *estimate = &fit->need;
+    const char *config = rec_text(record, "config");
+    if (!fit->batch)
         log_note(log, "%s: no prompt fits its context", config);
-    else if (f->fits)
+    else if (fit->fits)
         log_note(log, "%s: %.4g MB of weights, %.4g of cache, %.4g of activations (%.4g for the "
-                 "head): %.4g MB of %.4g free: it fits", config, (double)m->weights * 1e-6,
-                 (double)m->kv * 1e-6, (double)m->activations * 1e-6, (double)m->logits * 1e-6,
-                 (double)estimate_bytes(m) * 1e-6, (double)f->available * 1e-6);
+                 "head): %.4g MB of %.4g free: it fits", config, (double)estimate->weights * 1e-6,
+                 (double)estimate->kv * 1e-6, (double)estimate->activations * 1e-6,
+                 (double)estimate->logits * 1e-6, (double)estimate_bytes(estimate) * 1e-6,
+                 (double)fit->available * 1e-6);
     else
         log_note(log, "%s: %.4g MB of weights, %.4g of cache, %.4g of activations (%.4g for the "
                  "head): %.4g MB, and %.4g are free: %zu of %zu prompts fit together (try "
-                 "--on-oom plan)", config, (double)m->weights * 1e-6, (double)m->kv * 1e-6,
-                 (double)m->activations * 1e-6, (double)m->logits * 1e-6,
-                 (double)estimate_bytes(m) * 1e-6, (double)f->available * 1e-6, fits, f->batch);
+                 "--on-oom plan)", config, (double)estimate->weights * 1e-6,
+                 (double)estimate->kv * 1e-6, (double)estimate->activations * 1e-6,
+                 (double)estimate->logits * 1e-6, (double)estimate_bytes(estimate) * 1e-6,
+                 (double)fit->available * 1e-6, fits, fit->batch);
 }
 
-static int tell_slowdown(const struct network *n, const struct memory_fit *f, json_t *r,
+static int tell_slowdown(const struct network *n, const struct memory_fit *fit, json_t *record,
                          const struct log *log, struct err *e)
 {
-    struct slowdown s;
-    if (slowdown_foresee(&s, n, &f->need, &f->passes, e))
+    struct slowdown slowdown;
+    if (slowdown_foresee(&slowdown, n, &fit->need, &fit->passes, e))
         return -1;
-    slowdown_say(&s, n, log);
-    generation_record_put_offload(r, n, &s);
+    slowdown_say(&slowdown, n, log);
+    generation_record_put_offload(record, n, &slowdown);
     return 0;
 }
 
@@ -135,11 +139,11 @@ int explain_write(const struct job *job, const struct network *n, const struct n
                   const struct promptset *prompts, struct rec_writer *out, const struct log *log,
                   struct err *e)
 {
-    const struct backend *b = n->backend;
+    const struct backend *backend = n->backend;
     const double error = weights_error(n);
     log_note(log, "%s on %s: matrices %s, quantization %s, cache %s; nothing is loaded",
-             n->config.name, b->name[0] ? b->name : b->ops->name, dtype_info[n->dtype].name,
-             quantization_name(n->quant), dtype_info[n->kv_dtype].name);
+             n->config.name, backend->name[0] ? backend->name : backend->ops->name,
+             dtype_info[n->dtype].name, quantization_name(n->quant), dtype_info[n->kv_dtype].name);
     if (error > 0)
         log_note(log, "%s changes weights by %.2g %% of their size, and thus the answers",
                  quantization_name(n->quant), 100 * error);
@@ -147,16 +151,16 @@ int explain_write(const struct job *job, const struct network *n, const struct n
         const struct settings *point = &job->plan->point[i];
         int uses = companion && settings_count(point, job->decoder->companion_setting);
         const struct generation_place at = {.point = point, .companion = uses ? companion : NULL};
-        struct memory_fit f = memory_fit_for_point(job, n, companion, point, prompts->v,
-                                                   prompts->n, prompts->n);
-        size_t fits = f.fits ? f.batch : find_largest_batch(job, n, companion, point, prompts);
-        json_t *r = record_of(job, n, &at, &f, fits, error);
-        log_fit(log, r, &f, fits);
-        if (network_offloads(n) && f.batch && tell_slowdown(n, &f, r, log, e)) {
-            json_decref(r);
+        struct memory_fit fit = memory_fit_for_point(job, n, companion, point, prompts->v,
+                                                     prompts->n, prompts->n);
+        size_t fits = fit.fits ? fit.batch : find_largest_batch(job, n, companion, point, prompts);
+        json_t *record = record_of(job, n, &at, &fit, fits, error);
+        log_fit(log, record, &fit, fits);
+        if (network_offloads(n) && fit.batch && tell_slowdown(n, &fit, record, log, e)) {
+            json_decref(record);
             return -1;
         }
-        if (rec_write(out, "plan", r, e))
+        if (rec_write(out, "plan", record, e))
             return -1;
     }
     return 0;

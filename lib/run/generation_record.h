@@ -46,9 +46,10 @@ struct generation_place {
 json_t *generation_record_about(const struct job *job, const struct network *n,
                                 const struct generation_place *at);
 /* Sets the fields of offloaded layers, if there are any. */
-void generation_record_put_offload(json_t *r, const struct network *n, const struct slowdown *s);
+void generation_record_put_offload(json_t *record, const struct network *n,
+                                   const struct slowdown *slowdown);
 /* The generation record (caller's reference). tokenizer NULL: text is null with the reason. */
 json_t *generation_record(const struct job *job, const struct network *n,
-                          const struct tokenizer *tokenizer, const struct prompt *p,
-                          const struct generation_place *at, const struct generation *g,
+                          const struct tokenizer *tokenizer, const struct prompt *prompt,
+                          const struct generation_place *at, const struct generation *generation,
                           const struct batch_trace *trace, const struct gpu_monitor *monitor);

@@ -12,19 +12,19 @@
  * (kernels/cuda/device/segments.h): a share, and one hardly used segment of each size. */
 enum { LOST_SHARE = 32, LOST = 22 << 20 };
 
-void memory_fit_add_idle(struct memory_estimate *m, const struct job *job,
+void memory_fit_add_idle(struct memory_estimate *estimate, const struct job *job,
                          const struct settings *point, const struct network *companion)
 {
     if (!companion || settings_count(point, job->decoder->companion_setting))
         return;
-    m->weights += network_expected_bytes(companion);
-    m->reserved += network_expected_pages(companion);
+    estimate->weights += network_expected_bytes(companion);
+    estimate->reserved += network_expected_pages(companion);
 }
 
 /* A host hands out whole pages; a device cuts blocks from segments. */
-static size_t count_bytes(const struct backend *b, const struct memory_estimate *m)
+static size_t count_bytes(const struct backend *backend, const struct memory_estimate *estimate)
 {
-    return b->name[0] ? estimate_bytes(m) : m->reserved;
+    return backend->name[0] ? estimate_bytes(estimate) : estimate->reserved;
 }
 
 static struct memory_fit estimate_batch(const struct job *job, const struct network *n,
@@ -33,14 +33,14 @@ static struct memory_fit estimate_batch(const struct job *job, const struct netw
                                         const struct generation_input *in, size_t batch)
 {
     const struct decode_env env = {.companion = companion};
-    struct memory_fit f = {.batch = batch, .extent = system_extent(point),
-                           .need = job->decoder->estimate(n, point, &env, in, batch),
-                           .passes = job->decoder->passes(point, in, batch)};
+    struct memory_fit fit = {.batch = batch, .extent = system_extent(point),
+                             .need = job->decoder->estimate(n, point, &env, in, batch),
+                             .passes = job->decoder->passes(point, in, batch)};
     for (size_t i = 0; i < batch; i++)
-        f.tokens = in[i].n > f.tokens ? in[i].n : f.tokens;
-    memory_fit_add_idle(&f.need, job, point, companion);
-    f.bytes = count_bytes(n->backend, &f.need);
-    return f;
+        fit.tokens = in[i].n > fit.tokens ? in[i].n : fit.tokens;
+    memory_fit_add_idle(&fit.need, job, point, companion);
+    fit.bytes = count_bytes(n->backend, &fit.need);
+    return fit;
 }
 
 size_t memory_fit_on_device(size_t bytes)
@@ -48,14 +48,14 @@ size_t memory_fit_on_device(size_t bytes)
     return bytes + bytes / LOST_SHARE + LOST;
 }
 
-static struct memory_fit compare_with_free_memory(struct memory_fit f, struct backend *b)
+static struct memory_fit compare_with_free_memory(struct memory_fit fit, struct backend *backend)
 {
-    b->ops->room(b, &f.available, &f.total);
-    if (!b->name[0] && b->memory.cap && b->memory.cap < f.total)
-        f.total = b->memory.cap;
-    f.lacks = f.bytes > f.available;
-    f.fits = (b->name[0] ? memory_fit_on_device(f.bytes) : f.bytes) <= f.available;
-    return f;
+    backend->ops->room(backend, &fit.available, &fit.total);
+    if (!backend->name[0] && backend->memory.cap && backend->memory.cap < fit.total)
+        fit.total = backend->memory.cap;
+    fit.lacks = fit.bytes > fit.available;
+    fit.fits = (backend->name[0] ? memory_fit_on_device(fit.bytes) : fit.bytes) <= fit.available;
+    return fit;
 }
 
 static void keep_neediest(struct memory_fit *most, const struct memory_fit *one)
@@ -67,15 +67,15 @@ static void keep_neediest(struct memory_fit *most, const struct memory_fit *one)
 /* The prompts that fit the context with the tokens that the point adds, *n_inputs of them. The
  * caller's. */
 static struct generation_input *list_inputs(const struct network *n, const struct settings *point,
-                                            const struct prompt *p, size_t n_prompts,
+                                            const struct prompt *prompt, size_t n_prompts,
                                             size_t *n_inputs)
 {
     struct generation_input *in = mem_zero(n_prompts, sizeof *in);
     size_t extent = system_extent(point);
     *n_inputs = 0;
     for (size_t i = 0; i < n_prompts; i++)
-        if (p[i].input.n + extent <= n->config.context)
-            in[(*n_inputs)++] = p[i].input;
+        if (prompt[i].input.n + extent <= n->config.context)
+            in[(*n_inputs)++] = prompt[i].input;
     return in;
 }
 
@@ -138,25 +138,26 @@ struct memory_fit memory_fit_for_longest(const struct job *job, const struct net
     return compare_with_free_memory(most, n->backend);
 }
 
-char *memory_fit_explain(const struct memory_fit *f, const struct job *job,
-                         const struct backend *b)
+char *memory_fit_explain(const struct memory_fit *fit, const struct job *job,
+                         const struct backend *backend)
 {
-    const struct memory_estimate *p = &f->need;
+    const struct memory_estimate *estimate = &fit->need;
     return mem_format("a prompt of %zu tokens and %zu to generate need %zu bytes (%zu of weights, "
-                      "%zu of cache, %zu of activations) and %s has %zu free of %zu", f->tokens,
-                      f->extent, estimate_bytes(p), p->weights, p->kv, p->activations,
-                      b->name[0]                  ? b->name
+                      "%zu of cache, %zu of activations) and %s has %zu free of %zu", fit->tokens,
+                      fit->extent, estimate_bytes(estimate), estimate->weights, estimate->kv,
+                      estimate->activations, backend->name[0]                  ? backend->name
                       : job->args->engine.mem_cap ? "--mem-cap"
                                                   : "this machine",
-                      f->available, f->total);
+                      fit->available, fit->total);
 }
 
 char *memory_fit_refusal(const struct job *job, const struct network *n,
                          const struct network *companion, const struct prompt *prompts,
                          size_t n_prompts)
 {
-    const struct backend *b = n->backend;
-    struct memory_fit f = memory_fit_for_longest(job, n, companion, prompts, n_prompts);
-    int loading_says = (b->name[0] || b->memory.cap) && f.need.weights > f.available;
-    return !f.lacks || loading_says ? NULL : memory_fit_explain(&f, job, b);
+    const struct backend *backend = n->backend;
+    struct memory_fit fit = memory_fit_for_longest(job, n, companion, prompts, n_prompts);
+    int loading_says = (backend->name[0] || backend->memory.cap) &&
+                       fit.need.weights > fit.available;
+    return !fit.lacks || loading_says ? NULL : memory_fit_explain(&fit, job, backend);
 }

@@ -23,7 +23,7 @@ struct memory_fit {      /* of the batch that needs most */
 /* Bytes that must be free on a device to allocate `bytes`: blocks leave gaps. */
 size_t memory_fit_on_device(size_t bytes);
 /* Adds a companion that is in memory at a point that does not use it. */
-void memory_fit_add_idle(struct memory_estimate *m, const struct job *job,
+void memory_fit_add_idle(struct memory_estimate *estimate, const struct job *job,
                          const struct settings *point, const struct network *companion);
 
 /* How many of n prompts a point puts into one batch: with --admit continuous all of them, of which
@@ -43,8 +43,8 @@ struct memory_fit memory_fit_for_longest(const struct job *job, const struct net
                                          const struct network *companion,
                                          const struct prompt *prompts, size_t n_prompts);
 /* "a prompt of ... need ... bytes ... and NAME has ... free"; the caller's. */
-char *memory_fit_explain(const struct memory_fit *f, const struct job *job,
-                         const struct backend *b);
+char *memory_fit_explain(const struct memory_fit *fit, const struct job *job,
+                         const struct backend *backend);
 /* The text of memory_fit_explain if the longest prompt does not fit; the caller's. NULL: it fits,
  * or not even the weights fit, which loading will say (a device, --mem-cap). */
 char *memory_fit_refusal(const struct job *job, const struct network *n,

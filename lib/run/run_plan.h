@@ -24,10 +24,10 @@ struct run_plan {
 };
 
 /* The plan of all combinations of given[] (settings_cross). -1: EXIT_BAD_USAGE with the option. */
-int run_plan_cross(struct run_plan *p, const struct settings_table *t, const char *const *given,
-                   size_t rounds, uint64_t seed, struct err *e);
+int run_plan_cross(struct run_plan *plan, const struct settings_table *table,
+                   const char *const *given, size_t rounds, uint64_t seed, struct err *e);
 /* The plan of record `launch` of the table's system in a schedule file. -1: EXIT_BAD_USAGE (given[]
  * holds a list), EXIT_NO_INPUT, EXIT_BAD_DATA. */
-int run_plan_read(struct run_plan *p, const struct settings_table *t, const char *const *given,
-                  const char *path, int64_t launch, struct err *e);
-void run_plan_free(struct run_plan *p);
+int run_plan_read(struct run_plan *plan, const struct settings_table *table,
+                  const char *const *given, const char *path, int64_t launch, struct err *e);
+void run_plan_free(struct run_plan *plan);

@@ -18,248 +18,251 @@
 #include "lib/setting/system.h"
 
 /* Logs the memory of a batch without the weights, and its estimate. */
-static void note_memory(const struct session *s, const struct batch_trace *t)
+static void note_memory(const struct session *run, const struct batch_trace *trace)
 {
-    const size_t *kind = t->memory.kind;
-    log_more(&s->log, "batch %lld: %zu bytes of cache (%zu estimated), %zu of activations (%zu)",
-             (long long)s->batch_id, kind[MEMORY_KV], t->estimate.kv, kind[MEMORY_ACTIVATIONS],
-             t->estimate.activations);
+    const size_t *kind = trace->memory.kind;
+    log_more(&run->log, "batch %lld: %zu bytes of cache (%zu estimated), %zu of activations (%zu)",
+             (long long)run->batch_id, kind[MEMORY_KV], trace->estimate.kv,
+             kind[MEMORY_ACTIVATIONS], trace->estimate.activations);
 }
 
-static int write_generation(struct session *s, const struct prompt *p, struct generation_place *at,
-                            const struct generation *g, const struct batch_trace *trace,
-                            struct err *e)
+static int write_generation(struct session *run, const struct prompt *prompt,
+                            struct generation_place *at, const struct generation *generation,
+                            const struct batch_trace *trace, struct err *e)
 {
-    if (g->bad) {
+    if (generation->bad) {
         struct err bad = {0};
         err_set(&bad, EXIT_INTERNAL,
-                "prompt '%.200s': the logits hold a NaN or an infinity: expected numbers", p->id);
-        return session_error(s, &bad, p, e);
+                "prompt '%.200s': the logits hold a NaN or an infinity: expected numbers",
+                prompt->id);
+        return session_error(run, &bad, prompt, e);
     }
-    if (g->oom)
-        session_worse(s, EXIT_FAILED_RECORDS);
-    at->host = s->timed ? &s->host : NULL;
-    at->load_peak = s->load_peak;
-    at->load_allocated = s->load_allocated;
-    at->seq = s->seq++;
-    at->workload = s->workload;
-    at->prompts = s->prompts.n;
-    return rec_write(&s->out, "generation",
-                     generation_record(s->job, &s->network, s->tokenizer, p, at, g, trace,
-                                       &s->monitor),
+    if (generation->oom)
+        session_worse(run, EXIT_FAILED_RECORDS);
+    at->host = run->timed ? &run->host : NULL;
+    at->load_peak = run->load_peak;
+    at->load_allocated = run->load_allocated;
+    at->seq = run->seq++;
+    at->workload = run->workload;
+    at->prompts = run->prompts.n;
+    return rec_write(&run->out, "generation",
+                     generation_record(run->job, &run->network, run->tokenizer, prompt, at,
+                                       generation, trace, &run->monitor),
                      e);
 }
 
 /* Otherwise this batch would show the memory of an earlier one. */
-static void trim(struct session *s)
+static void trim(struct session *run)
 {
-    if (s->backend->ops->trim)
-        s->backend->ops->trim(s->backend);
+    if (run->backend->ops->trim)
+        run->backend->ops->trim(run->backend);
     resident_trim();
 }
 
 /* A batch must free all its memory: bytes in use are the same after every batch. */
-static void check_given_back(struct session *s)
+static void check_given_back(struct session *run)
 {
-    size_t now = s->backend->memory.requested;
-    if (s->live && now > s->live)
-        log_warn(&s->log, "W111", "memory leak: batch %lld left %zu bytes allocated. This is a "
-                 "bug: please report the command line.", (long long)s->batch_id, now - s->live);
-    s->live = now;
+    size_t now = run->backend->memory.requested;
+    if (run->live && now > run->live)
+        log_warn(&run->log, "W111", "memory leak: batch %lld left %zu bytes allocated. This is a "
+                 "bug: please report the command line.", (long long)run->batch_id, now - run->live);
+    run->live = now;
 }
 
 /* Generates n prompts together: out[n], *trace. -1: the trace cannot be written. */
-static int generate(struct session *s, const struct generation_place *at,
-                    const struct prompt *const *p, size_t n, struct generation *out,
+static int generate(struct session *run, const struct generation_place *at,
+                    const struct prompt *const *prompt, size_t n, struct generation *out,
                     struct batch_trace *trace, struct err *e)
 {
     int bad = 0;
-    const struct job *job = s->job;
+    const struct job *job = run->job;
     struct generation_input *in = mem_zero(n, sizeof *in);
     for (size_t i = 0; i < n; i++)
-        in[i] = p[i]->input;
+        in[i] = prompt[i]->input;
     if (!strcmp(job->args->trim, "batch"))
-        trim(s);
-    memory_reset_peak(&s->backend->memory);
-    gpu_monitor_begin(&s->monitor);
-    if (s->timed)
-        host_monitor_begin(&s->host);
+        trim(run);
+    memory_reset_peak(&run->backend->memory);
+    gpu_monitor_begin(&run->monitor);
+    if (run->timed)
+        host_monitor_begin(&run->host);
     *trace = (struct batch_trace){0};
-    if (s->loaded) {
+    if (run->loaded) {
         const struct decode_env env = {
             .prepare = !!strcmp(at->phase, "cold"), .seed = job->plan->seed, .stop = job->stop,
             .companion = at->companion,
-            .observer = watcher_begin(&s->watch, &s->network, at, p, out, n),
+            .observer = watcher_begin(&run->watch, &run->network, at, prompt, out, n),
             .latents = job->latents};
-        job->decoder->run(&s->network, at->point, &env, in, n, out, trace);
-        bad = watcher_end(&s->watch, e);
+        job->decoder->run(&run->network, at->point, &env, in, n, out, trace);
+        bad = watcher_end(&run->watch, e);
         memory_fit_add_idle(&trace->estimate, job, at->point,
-                     s->companion.loaded ? &s->companion.network : NULL);
-        note_memory(s, trace);
-        check_given_back(s);
+                     run->companion.loaded ? &run->companion.network : NULL);
+        note_memory(run, trace);
+        check_given_back(run);
     } else {
         generation_batch_begin(trace);
-        trace->memory = s->backend->memory;
+        trace->memory = run->backend->memory;
     }
-    if (s->timed)
-        host_monitor_end(&s->host);
-    gpu_monitor_end(&s->monitor, trace);
-    if (gpu_monitor_layers(&s->monitor, &trace->memory) == 0)
-        log_warn(&s->log, "W102", "batch %lld: memory counters do not satisfy requested <= "
-                 "allocated <= reserved <= process", (long long)s->batch_id);
+    if (run->timed)
+        host_monitor_end(&run->host);
+    gpu_monitor_end(&run->monitor, trace);
+    if (gpu_monitor_layers(&run->monitor, &trace->memory) == 0)
+        log_warn(&run->log, "W102", "batch %lld: memory counters do not satisfy requested <= "
+                 "allocated <= reserved <= process", (long long)run->batch_id);
     for (size_t i = 0; i < n; i++)
-        out[i].oom |= !s->loaded;
+        out[i].oom |= !run->loaded;
     free(in);
     return bad;
 }
 
-static void say_parts(struct session *s, size_t n, size_t half)
+static void say_parts(struct session *run, size_t n, size_t half)
 {
-    if (s->parted || strcmp(s->job->args->on_oom, "plan"))
-        log_more(&s->log, "%zu prompts do not fit together: %zu and %zu", n, half, n - half);
+    if (run->parted || strcmp(run->job->args->on_oom, "plan"))
+        log_more(&run->log, "%zu prompts do not fit together: %zu and %zu", n, half, n - half);
     else
-        log_note(&s->log, "%zu prompts do not fit together: they and later batches run as halves, "
+        log_note(&run->log,
+                 "%zu prompts do not fit together: they and later batches run as halves, "
                  "here %zu and %zu (batch_halved in their records)", n, half, n - half);
-    s->parted = 1;
+    run->parted = 1;
 }
 
 /* Generates n prompts together and writes their records; with --halve as two batches in sequence if
  * they do not fit. *ns: time of the batch. */
-static int run_batch(struct session *s, struct generation_place at, const struct prompt *const *p,
-                     size_t n, int64_t *ns, struct err *e)
+static int run_batch(struct session *run, struct generation_place at,
+                     const struct prompt *const *prompt, size_t n, int64_t *ns, struct err *e)
 {
     struct generation *out = mem_zero(n, sizeof *out);
     struct batch_trace trace;
     int64_t begin = clock_ns();
-    at.batch_id = s->batch_id;
-    at.seq = s->seq;
-    at.watched = watcher_is_close(s->job);
-    int rc = generate(s, &at, p, n, out, &trace, e);
+    at.batch_id = run->batch_id;
+    at.seq = run->seq;
+    at.watched = watcher_is_close(run->job);
+    int rc = generate(run, &at, prompt, n, out, &trace, e);
     at.prepare_ns = trace.start_ns - begin;
     *ns = trace.makespan_ns;
-    int halve = s->loaded && s->job->args->halve && n > 1 && out[0].oom;
-    s->batch_id += !halve;
+    int halve = run->loaded && run->job->args->halve && n > 1 && out[0].oom;
+    run->batch_id += !halve;
     at.filled = settings_count(at.point, "batch");
     at.filled = n < at.filled ? n : at.filled;
     for (size_t i = 0; i < n && !halve && !rc && !trace.interrupted; i++)
-        rc = write_generation(s, p[i], &at, &out[i], &trace, e);
+        rc = write_generation(run, prompt[i], &at, &out[i], &trace, e);
     for (size_t i = 0; i < n; i++)
         generation_free(&out[i]);
     free(out);
     if (!halve || rc) {
-        progress_at(&s->progress, s->seq, at.phase);
+        progress_at(&run->progress, run->seq, at.phase);
         return rc;
     }
     size_t half = n - n / 2;
-    say_parts(s, n, half);
+    say_parts(run, n, half);
     at.halved = 1;
-    rc = run_batch(s, at, p, half, ns, e);
+    rc = run_batch(run, at, prompt, half, ns, e);
     at.phase = strcmp(at.phase, "cold") ? at.phase : "warmup"; /* one batch is the first */
-    return rc || session_stopped(s) ? rc : run_batch(s, at, p + half, n - half, ns, e);
+    return rc || session_stopped(run) ? rc : run_batch(run, at, prompt + half, n - half, ns, e);
 }
 
 /* Runs a batch, and repeats it while host or GPU disturb it. Records of the repeated runs are
  * tainted, those of the last run may be. The number of repeats is limited, so that a run ends on a
  * machine that is never quiet. */
-static int run_undisturbed(struct session *s, struct generation_place at,
-                           const struct prompt *const *p, size_t n, struct err *e)
+static int run_undisturbed(struct session *run, struct generation_place at,
+                           const struct prompt *const *prompt, size_t n, struct err *e)
 {
     enum { SPARE = 8, SHARE = 4 };
     int64_t ns;
-    int rc = run_batch(s, at, p, n, &ns, e);
-    for (s->batches++; !rc && s->timed && !session_stopped(s) && at.attempt < s->job->args->again &&
-                       s->again < SPARE + s->batches / SHARE &&
-                       (host_monitor_taints(&s->host.seen) ||
-                        gpu_monitor_tainted(&s->monitor)); s->again++) {
+    int rc = run_batch(run, at, prompt, n, &ns, e);
+    for (run->batches++;
+         !rc && run->timed && !session_stopped(run) && at.attempt < run->job->args->again &&
+         run->again < SPARE + run->batches / SHARE &&
+         (host_monitor_taints(&run->host.seen) || gpu_monitor_tainted(&run->monitor));
+         run->again++) {
         at.attempt++;
-        rc = run_batch(s, at, p, n, &ns, e);
+        rc = run_batch(run, at, prompt, n, &ns, e);
     }
     return rc;
 }
 
-/* Takes over the next record of an earlier process, which must be the one of p. -1: it is not. */
-static int take_over(struct session *s, const struct prompt *p, struct err *e)
+/* Takes over the next record of an earlier process. -1: it is not that of `prompt`. */
+static int take_over(struct session *run, const struct prompt *prompt, struct err *e)
 {
-    const json_t *kept = rec_kept(&s->out);
+    const json_t *kept = rec_kept(&run->out);
     if (!kept)
-        return rec_fail_kept(&s->out, e);
-    if (rec_is(kept, "kind", "generation") && rec_is(kept, "id", p->id) &&
-        rec_int(kept, "seq", -1) == s->seq) {
+        return rec_fail_kept(&run->out, e);
+    if (rec_is(kept, "kind", "generation") && rec_is(kept, "id", prompt->id) &&
+        rec_int(kept, "seq", -1) == run->seq) {
         int64_t batch_id = rec_int(kept, "batch_id", -1);
-        session_worse(s, rec_is(kept, "status", "ok") ? EXIT_OK : EXIT_FAILED_RECORDS);
-        if (batch_id >= s->batch_id)
-            s->batch_id = batch_id + 1;
-        s->seq++;
-    } else if (rec_is(kept, "kind", "error") && rec_is(kept, "where", p->where)) {
-        session_worse(s, EXIT_INTERNAL); /* NaN is the only error of a batch */
+        session_worse(run, rec_is(kept, "status", "ok") ? EXIT_OK : EXIT_FAILED_RECORDS);
+        if (batch_id >= run->batch_id)
+            run->batch_id = batch_id + 1;
+        run->seq++;
+    } else if (rec_is(kept, "kind", "error") && rec_is(kept, "where", prompt->where)) {
+        session_worse(run, EXIT_INTERNAL); /* NaN is the only error of a batch */
     } else {
         return err_set(e, EXIT_BAD_DATA, "%s: its work file has another record at the place of "
-                       "prompt '%.200s' (--fresh starts again)", s->job->args->common.output,
-                       p->id);
+                       "prompt '%.200s' (--fresh starts again)", run->job->args->common.output,
+                       prompt->id);
     }
-    rec_keep(&s->out);
+    rec_keep(&run->out);
     return 0;
 }
 
 /* 1: takes over a batch whose records an earlier process has written completely. 0: it has not, and
  * the records that exist are dropped. -1: *e. */
-static int take_kept_batch(struct session *s, const struct prompt *const *p, size_t n,
+static int take_kept_batch(struct session *run, const struct prompt *const *prompt, size_t n,
                            struct err *e)
 {
-    int64_t batch_id = s->batch_id;
-    if (rec_kept_left(&s->out) < (int64_t)n)
-        return rec_drop_kept(&s->out, e);
+    int64_t batch_id = run->batch_id;
+    if (rec_kept_left(&run->out) < (int64_t)n)
+        return rec_drop_kept(&run->out, e);
     for (size_t i = 0; i < n; i++)
-        if (take_over(s, p[i], e))
+        if (take_over(run, prompt[i], e))
             return -1;
-    if (s->batch_id == batch_id) /* it held only errors */
-        s->batch_id++;
-    progress_at(&s->progress, s->seq, NULL);
+    if (run->batch_id == batch_id) /* it held only errors */
+        run->batch_id++;
+    progress_at(&run->progress, run->seq, NULL);
     return 1;
 }
 
 /* Writes the error record of a failed self-check, the last record of the run. Returns -1. */
-static int end_failed_check(struct session *s, const struct err *what)
+static int end_failed_check(struct session *run, const struct err *what)
 {
     struct err ignored = {0};
-    rec_fatal(&s->out, what, "self-check", &ignored);
+    rec_fatal(&run->out, what, "self-check", &ignored);
     return -1;
 }
 
 /* Runs a batch unless an earlier process did, with the checks between batches. */
-static int do_batch(struct session *s, struct generation_place at, const struct prompt *const *p,
-                    size_t n, struct err *e)
+static int do_batch(struct session *run, struct generation_place at,
+                    const struct prompt *const *prompt, size_t n, struct err *e)
 {
-    int kept = take_kept_batch(s, p, n, e);
+    int kept = take_kept_batch(run, prompt, n, e);
     if (kept)
         return kept < 0 ? -1 : 0;
-    if (s->loaded)
-        selfcheck_before(&s->selfcheck, s->job, &s->network, at.point, p[0], &s->out);
-    if (run_undisturbed(s, at, p, n, e) || rec_sync(&s->out, e))
+    if (run->loaded)
+        selfcheck_before(&run->selfcheck, run->job, &run->network, at.point, prompt[0], &run->out);
+    if (run_undisturbed(run, at, prompt, n, e) || rec_sync(&run->out, e))
         return -1;
-    if (s->loaded && !session_stopped(s) &&
-        selfcheck_after(&s->selfcheck, s->job, &s->network, &s->out, e))
-        return end_failed_check(s, e);
+    if (run->loaded && !session_stopped(run) &&
+        selfcheck_after(&run->selfcheck, run->job, &run->network, &run->out, e))
+        return end_failed_check(run, e);
     return 0;
 }
 
 /* Warm-up lets caches, clocks and page tables settle. It repeats the first batch, so that times can
  * be compared. The time of a cold batch is not compared. */
-static int warm_up(struct session *s, struct generation_place *at, const struct prompt *const *p,
-                   size_t n, struct err *e)
+static int warm_up(struct session *run, struct generation_place *at,
+                   const struct prompt *const *prompt, size_t n, struct err *e)
 {
-    const struct job_args *a = s->job->args;
-    int64_t most = a->warmup_most > a->warmup ? a->warmup_most : a->warmup;
+    const struct job_args *args = run->job->args;
+    int64_t most = args->warmup_most > args->warmup ? args->warmup_most : args->warmup;
     size_t size = settings_count(at->point, "batch"), warm = 0;
     int64_t *ns = mem_zero((size_t)most, sizeof *ns);
     int rc = 0;
     at->steady = most ? 0 : -1;
-    while (at->warmups < most && (at->warmups < a->warmup || !at->steady) && !rc &&
-           !session_stopped(s)) {
-        int cold = !s->batch_id;
+    while (at->warmups < most && (at->warmups < args->warmup || !at->steady) && !rc &&
+           !session_stopped(run)) {
+        int cold = !run->batch_id;
         struct generation_place here = *at;
         here.phase = cold ? "cold" : "warmup";
-        rc = run_batch(s, here, p, size < n ? size : n, &ns[warm], e);
+        rc = run_batch(run, here, prompt, size < n ? size : n, &ns[warm], e);
         warm += !cold;
         at->warmups++;
         at->steady = steady_reached(ns, warm);
@@ -270,24 +273,24 @@ static int warm_up(struct session *s, struct generation_place *at, const struct 
 
 /* Lists the prompts that fit the context with the tokens that the point adds; the others get an
  * error record in the first round. Returns their number, or -1. */
-static int64_t list_fitting(struct session *s, const struct settings *point, size_t round,
-                            const struct prompt **p, struct err *e)
+static int64_t list_fitting(struct session *run, const struct settings *point, size_t round,
+                            const struct prompt **prompt, struct err *e)
 {
-    const struct config *c = &s->checkpoint.config;
-    size_t extent = system_extent(point), context = c->context;
+    const struct config *config = &run->checkpoint.config;
+    size_t extent = system_extent(point), context = config->context;
     int64_t n = 0;
-    for (size_t i = 0; i < s->prompts.n; i++) {
-        const struct prompt *one = &s->prompts.v[i];
+    for (size_t i = 0; i < run->prompts.n; i++) {
+        const struct prompt *one = &run->prompts.v[i];
         if (one->input.n + extent <= context) {
-            p[n++] = one;
+            prompt[n++] = one;
             continue;
         }
         struct err over = {0};
         err_set(&over, EXIT_FAILED_RECORDS, "prompt '%.200s': %zu tokens and %zu to generate: "
                 "expected at most %zu, the context%s", one->id, one->input.n, extent, context,
-                c->rope_beta > 0 ? " (llama_4_scaling_beta, for those after it, is not built)"
-                                 : "");
-        if (round == 0 && session_error(s, &over, one, e))
+                config->rope_beta > 0 ? " (llama_4_scaling_beta, for those after it, is not built)"
+                                      : "");
+        if (round == 0 && session_error(run, &over, one, e))
             return -1;
     }
     return n;
@@ -300,93 +303,95 @@ struct active {
     struct generation_place at;
 };
 
-static int open_active(struct session *s, const struct settings *point, size_t round,
-                       struct active *a, struct err *e)
+static int open_active(struct session *run, const struct settings *point, size_t round,
+                       struct active *active, struct err *e)
 {
-    *a = (struct active){.prompt = mem_zero(s->prompts.n, sizeof *a->prompt),
-                         .at = {.point = point,
-                                .companion = companion_at(&s->companion, s->job, point),
-                                .phase = "timed", .round = (int64_t)round, .steady = -1}};
-    if (s->slowdown)
-        a->at.slowdown = &s->slowdown[point - s->job->plan->point];
-    int64_t fit = list_fitting(s, point, round, a->prompt, e);
+    *active = (struct active){.prompt = mem_zero(run->prompts.n, sizeof *active->prompt),
+                              .at = {.point = point,
+                                     .companion = companion_at(&run->companion, run->job, point),
+                                     .phase = "timed", .round = (int64_t)round, .steady = -1}};
+    if (run->slowdown)
+        active->at.slowdown = &run->slowdown[point - run->job->plan->point];
+    int64_t fit = list_fitting(run, point, round, active->prompt, e);
     if (fit < 0)
         return -1;
-    a->fit = (size_t)fit;
-    a->size = memory_fit_together(point, a->fit);
-    return a->fit && round == 0 ? warm_up(s, &a->at, a->prompt, a->fit, e) : 0;
+    active->fit = (size_t)fit;
+    active->size = memory_fit_together(point, active->fit);
+    return active->fit && round == 0 ? warm_up(run, &active->at, active->prompt, active->fit, e)
+                                     : 0;
 }
 
 /* The batches of prompts from..to-1. */
-static int run_batches(struct session *s, const struct active *a, size_t from, size_t to,
+static int run_batches(struct session *run, const struct active *active, size_t from, size_t to,
                        struct err *e)
 {
     int rc = 0;
-    to = to < a->fit ? to : a->fit;
-    for (size_t i = from, n; i < to && !rc && !session_stopped(s); i += n) {
-        n = to - i < a->size ? to - i : a->size;
-        rc = do_batch(s, a->at, a->prompt + i, n, e);
+    to = to < active->fit ? to : active->fit;
+    for (size_t i = from, n; i < to && !rc && !session_stopped(run); i += n) {
+        n = to - i < active->size ? to - i : active->size;
+        rc = do_batch(run, active->at, active->prompt + i, n, e);
     }
     return rc;
 }
 
-static int run_point(struct session *s, const struct settings *point, size_t round,
+static int run_point(struct session *run, const struct settings *point, size_t round,
                      struct err *e)
 {
-    struct active a;
-    int rc = open_active(s, point, round, &a, e);
-    rc = rc ? rc : run_batches(s, &a, 0, a.fit, e);
-    free(a.prompt);
+    struct active active;
+    int rc = open_active(run, point, round, &active, e);
+    rc = rc ? rc : run_batches(run, &active, 0, active.fit, e);
+    free(active.prompt);
     return rc;
 }
 
 /* The round of entry i of the plan in its `again`-th repetition. Entries of one point have other
  * rounds in the plan, and a repetition must not meet the rounds of other entries. */
-static size_t round_of(const struct run_plan *p, size_t i, size_t again)
+static size_t round_of(const struct run_plan *plan, size_t i, size_t again)
 {
     size_t rounds = 1;
-    for (size_t k = 0; p->round && k < p->points; k++)
-        rounds = (size_t)p->round[k] + 1 > rounds ? (size_t)p->round[k] + 1 : rounds;
-    return again * rounds + (p->round ? (size_t)p->round[i] : 0);
+    for (size_t k = 0; plan->round && k < plan->points; k++)
+        rounds = (size_t)plan->round[k] + 1 > rounds ? (size_t)plan->round[k] + 1 : rounds;
+    return again * rounds + (plan->round ? (size_t)plan->round[i] : 0);
 }
 
 /* Rounds outside, points inside: a slow drift of the machine affects all points alike. */
-static int run_plan(struct session *s, struct err *e)
+static int run_plan(struct session *run, struct err *e)
 {
-    const struct run_plan *plan = s->job->plan;
+    const struct run_plan *plan = run->job->plan;
     for (size_t again = 0; again < plan->rounds; again++)
         for (size_t i = 0; i < plan->points; i++)
-            if (session_stopped(s) || run_point(s, &plan->point[i], round_of(plan, i, again), e))
-                return session_stopped(s) ? 0 : -1;
+            if (session_stopped(run) ||
+                run_point(run, &plan->point[i], round_of(plan, i, again), e))
+                return session_stopped(run) ? 0 : -1;
     return 0;
 }
 
 /* ---- in turn with other processes ---- */
 
-typedef int sleep_until(struct turns *t, const volatile sig_atomic_t *stop, struct err *e);
+typedef int sleep_until(struct turns *turns, const volatile sig_atomic_t *stop, struct err *e);
 
 /* Sleeps in turns_wait or turns_meet. 1: the turn of this process has come, or all have met; 0: a
  * signal was received; -1: *e. */
-static int rest(struct session *s, sleep_until *until, struct err *e)
+static int rest(struct session *run, sleep_until *until, struct err *e)
 {
-    gpu_poll_rest(s->monitor.poll, 1);
-    int rc = until(s->turns, s->job->stop, e);
-    gpu_poll_rest(s->monitor.poll, 0);
+    gpu_poll_rest(run->monitor.poll, 1);
+    int rc = until(run->turns, run->job->stop, e);
+    gpu_poll_rest(run->monitor.poll, 0);
     return rc < 0 ? -1 : !rc;
 }
 
 /* Looks at the host while all parties are idle, and writes that in the first turn. Returns as
  * rest(). */
-static int begin(struct session *s, struct err *e)
+static int begin(struct session *run, struct err *e)
 {
-    int go = s->turns ? rest(s, turns_meet, e) : 1;
-    json_t *look = go > 0 ? fitness_look(s) : NULL;
-    if (go > 0 && s->turns)
-        go = rest(s, turns_meet, e);
-    if (go > 0 && s->turns)
-        go = rest(s, turns_wait, e);
+    int go = run->turns ? rest(run, turns_meet, e) : 1;
+    json_t *look = go > 0 ? fitness_look(run) : NULL;
+    if (go > 0 && run->turns)
+        go = rest(run, turns_meet, e);
+    if (go > 0 && run->turns)
+        go = rest(run, turns_wait, e);
     if (go > 0)
-        return fitness_write(s, look, e) || fitness_idle(s, "before", e) ? -1 : 1;
+        return fitness_write(run, look, e) || fitness_idle(run, "before", e) ? -1 : 1;
     json_decref(look);
     return go;
 }
@@ -403,9 +408,10 @@ static size_t count_turns(const struct run_plan *plan, size_t *works)
 
 /* Runs one group of prompts in turns, a point in each. The turns in which this party works are
  * spread evenly. */
-static int run_group(struct session *s, struct active *a, size_t group, size_t size, struct err *e)
+static int run_group(struct session *run, struct active *active, size_t group, size_t size,
+                     struct err *e)
 {
-    const struct run_plan *plan = s->job->plan;
+    const struct run_plan *plan = run->job->plan;
     size_t works, done = 0, n = plan->points, turns = count_turns(plan, &works);
     struct rng draw = {rng_derive(plan->seed, "turns"), group, 0};
     uint32_t *order = mem_zero(n, sizeof *order);
@@ -413,14 +419,14 @@ static int run_group(struct session *s, struct active *a, size_t group, size_t s
     for (size_t i = 0; i < n; i++)
         order[i] = (uint32_t)i;
     rng_shuffle(&draw, order, n);
-    for (size_t u = 0; u < plan->rounds * turns && go > 0 && !rc; u++) {
-        go = rest(s, turns_wait, e);
-        if (go > 0 && done <= u * works / turns) {
+    for (size_t unit = 0; unit < plan->rounds * turns && go > 0 && !rc; unit++) {
+        go = rest(run, turns_wait, e);
+        if (go > 0 && done <= unit * works / turns) {
             size_t i = order[done % n];
-            a[i].at.round = (int64_t)round_of(plan, i, done++ / n);
-            rc = run_batches(s, &a[i], group * size, (group + 1) * size, e);
+            active[i].at.round = (int64_t)round_of(plan, i, done++ / n);
+            rc = run_batches(run, &active[i], group * size, (group + 1) * size, e);
         }
-        turns_pass(s->turns);
+        turns_pass(run->turns);
     }
     free(order);
     return go < 0 ? -1 : rc;
@@ -428,65 +434,65 @@ static int run_group(struct session *s, struct active *a, size_t group, size_t s
 
 /* Warms up all points in one turn, then takes a turn per group of prompts. A group is the largest
  * batch. */
-static int run_in_turn(struct session *s, struct active *a, struct err *e)
+static int run_in_turn(struct session *run, struct active *active, struct err *e)
 {
-    const struct run_plan *plan = s->job->plan;
+    const struct run_plan *plan = run->job->plan;
     size_t size = 1, most = 0;
     int rc = 0;
-    for (size_t i = 0; i < plan->points && !rc && !session_stopped(s); i++) {
-        rc = open_active(s, &plan->point[i], round_of(plan, i, 0), &a[i], e);
-        size = a[i].size > size ? a[i].size : size;
-        most = a[i].fit > most ? a[i].fit : most;
+    for (size_t i = 0; i < plan->points && !rc && !session_stopped(run); i++) {
+        rc = open_active(run, &plan->point[i], round_of(plan, i, 0), &active[i], e);
+        size = active[i].size > size ? active[i].size : size;
+        most = active[i].fit > most ? active[i].fit : most;
     }
-    turns_pass(s->turns);
-    for (size_t g = 0; g * size < most && !rc && !session_stopped(s); g++)
-        rc = run_group(s, a, g, size, e);
+    turns_pass(run->turns);
+    for (size_t g = 0; g * size < most && !rc && !session_stopped(run); g++)
+        rc = run_group(run, active, g, size, e);
     return rc;
 }
 
-static int run_all(struct session *s, struct err *e)
+static int run_all(struct session *run, struct err *e)
 {
-    const struct run_plan *plan = s->job->plan;
-    int go = begin(s, e);
+    const struct run_plan *plan = run->job->plan;
+    int go = begin(run, e);
     if (go <= 0)
         return go;
-    if (!s->turns)
-        return run_plan(s, e);
-    struct active *a = mem_zero(plan->points, sizeof *a);
-    int rc = run_in_turn(s, a, e);
+    if (!run->turns)
+        return run_plan(run, e);
+    struct active *active = mem_zero(plan->points, sizeof *active);
+    int rc = run_in_turn(run, active, e);
     for (size_t i = 0; i < plan->points; i++)
-        free(a[i].prompt);
-    free(a);
+        free(active[i].prompt);
+    free(active);
     return rc;
 }
 
-static int64_t count_answers(const struct session *s)
+static int64_t count_answers(const struct session *run)
 {
-    const struct run_plan *plan = s->job->plan;
+    const struct run_plan *plan = run->job->plan;
     size_t works = plan->points;
-    if (s->turns)
+    if (run->turns)
         count_turns(plan, &works);
-    int64_t n = (int64_t)(plan->rounds * works * s->prompts.n);
+    int64_t n = (int64_t)(plan->rounds * works * run->prompts.n);
     for (size_t i = 0; i < plan->points; i++)
-        n += s->job->args->warmup * (int64_t)settings_count(&plan->point[i], "batch");
+        n += run->job->args->warmup * (int64_t)settings_count(&plan->point[i], "batch");
     return n;
 }
 
 int runner_run(const struct job *job, struct err *e)
 {
-    const struct common *c = &job->args->common;
-    struct session s = {.job = job,
-                        .log = {job->decoder->tool, c->quiet ? 0 : c->verbose ? 2 : 1}};
-    int bad = session_open(&s, e);
+    const struct common *common = &job->args->common;
+    struct session run = {.job = job,
+                          .log = {job->decoder->tool, common->quiet ? 0 : common->verbose ? 2 : 1}};
+    int bad = session_open(&run, e);
     if (!bad && !job->args->explain) {
-        progress_start(&s.progress, &s.log, job->args->stream ? "never" : c->progress,
-                       "generations", count_answers(&s));
-        bad = run_all(&s, e) ? -1 : 0;
-        if (!bad && s.loaded && !session_stopped(&s) &&
-            selfcheck_last(&s.selfcheck, job, &s.network, &s.out, e))
-            bad = end_failed_check(&s, e);
-        bad = bad || fitness_idle(&s, "after", e) ? -1 : 0;
-        progress_end(&s.progress);
+        progress_start(&run.progress, &run.log, job->args->stream ? "never" : common->progress,
+                       "generations", count_answers(&run));
+        bad = run_all(&run, e) ? -1 : 0;
+        if (!bad && run.loaded && !session_stopped(&run) &&
+            selfcheck_last(&run.selfcheck, job, &run.network, &run.out, e))
+            bad = end_failed_check(&run, e);
+        bad = bad || fitness_idle(&run, "after", e) ? -1 : 0;
+        progress_end(&run.progress);
     }
-    return session_close(&s, bad, e);
+    return session_close(&run, bad, e);
 }

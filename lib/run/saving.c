@@ -25,8 +25,8 @@ const struct saving *saving_named(const char *name)
     return NULL;
 }
 
-const struct saving *saving_next(const struct saving *l)
+const struct saving *saving_next(const struct saving *saving)
 {
-    size_t i = l ? (size_t)(l - list) + 1 : 0;
+    size_t i = saving ? (size_t)(saving - list) + 1 : 0;
     return i < LEVELS ? &list[i] : NULL;
 }

@@ -14,5 +14,6 @@ struct saving {
 };
 /* The level of that name; NULL: there is none, or name is NULL. */
 const struct saving *saving_named(const char *name);
-/* The level after l, which needs less memory (l NULL: the first); NULL: l is the last. */
-const struct saving *saving_next(const struct saving *l);
+/* The level after saving, which needs less memory (saving NULL: the first); NULL: saving is the
+ * last. */
+const struct saving *saving_next(const struct saving *saving);

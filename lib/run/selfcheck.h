@@ -21,18 +21,18 @@ struct selfcheck {
 };
 
 /* every < 0: SELFCHECK_EVERY on a device, none on the host. */
-void selfcheck_start(struct selfcheck *c, int64_t every, const struct backend *b);
-/* Call before a batch of `point`; p: its first prompt. The first call stores point and prompt. The
- * second call, which shows that the run has more batches, generates the expected ids. If that
+void selfcheck_start(struct selfcheck *selfcheck, int64_t every, const struct backend *backend);
+/* Call before a batch of `point`; prompt: its first prompt. The first call stores point and prompt.
+ * The second call, which shows that the run has more batches, generates the expected ids. If that
  * fails (memory, NaN, no ids) the run has no self-check. */
-void selfcheck_before(struct selfcheck *c, const struct job *job, const struct network *n,
-                      const struct settings *point, const struct prompt *p,
+void selfcheck_before(struct selfcheck *selfcheck, const struct job *job, const struct network *n,
+                      const struct settings *point, const struct prompt *prompt,
                       struct rec_writer *out);
 /* Call after a batch: repeats the check when it is due. -1 (EXIT_INTERNAL): the ids differ. The
  * device cannot be trusted then; records since the last good check are cut from the work file. */
-int selfcheck_after(struct selfcheck *c, const struct job *job, const struct network *n,
+int selfcheck_after(struct selfcheck *selfcheck, const struct job *job, const struct network *n,
                     struct rec_writer *out, struct err *e);
 /* Call after all batches: checks once more if batches ran since the last check. -1 as above. */
-int selfcheck_last(struct selfcheck *c, const struct job *job, const struct network *n,
+int selfcheck_last(struct selfcheck *selfcheck, const struct job *job, const struct network *n,
                    struct rec_writer *out, struct err *e);
-void selfcheck_free(struct selfcheck *c);
+void selfcheck_free(struct selfcheck *selfcheck);

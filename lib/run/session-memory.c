@@ -16,57 +16,62 @@
 #include "lib/run/session.h"
 
 /* *n and *companion = the networks that would be loaded. -1: they cannot be. */
-static int settle_networks(const struct session *s, struct network *n, struct network *companion,
-                           struct err *e)
+static int settle_networks(const struct session *session, struct network *n,
+                           struct network *companion, struct err *e)
 {
-    if (s->companion.asked && companion_settle(&s->companion, s->job, s->backend, companion, e))
+    if (session->companion.asked &&
+        companion_settle(&session->companion, session->job, session->backend, companion, e))
         return -1;
-    return engine_settle(&s->job->args->engine, n, s->backend, &s->checkpoint, e);
+    return engine_settle(&session->job->args->engine, n, session->backend, &session->checkpoint, e);
 }
 
-/* *f = the memory of the run with the present engine options, with whole batches or each prompt
+/* *fit = the memory of the run with the present engine options, with whole batches or each prompt
  * alone. -1: the networks cannot be loaded so. */
-static int estimate_run(const struct session *s, int alone, struct memory_fit *f)
+static int estimate_run(const struct session *session, int alone, struct memory_fit *fit)
 {
     struct network n, companion;
-    engine_level(&s->job->args->engine, s->backend, &s->checkpoint, NULL); /* sets its scratch */
-    if (settle_networks(s, &n, &companion, NULL))
+    engine_level(&session->job->args->engine, session->backend, &session->checkpoint,
+                 NULL); /* sets its scratch */
+    if (settle_networks(session, &n, &companion, NULL))
         return -1;
-    *f = (alone ? memory_fit_for_longest : memory_fit_for_batches)(
-        s->job, &n, s->companion.asked ? &companion : NULL, s->prompts.v, s->prompts.n);
+    *fit = (alone ? memory_fit_for_longest : memory_fit_for_batches)(
+        session->job, &n, session->companion.asked ? &companion : NULL, session->prompts.v,
+        session->prompts.n);
     return 0;
 }
 
-void session_foresee(struct session *s)
+void session_foresee(struct session *session)
 {
     struct network n, companion;
-    if (settle_networks(s, &n, &companion, NULL))
+    if (settle_networks(session, &n, &companion, NULL))
         return;
-    char *lacks = memory_fit_refusal(s->job, &n, s->companion.asked ? &companion : NULL,
-                                     s->prompts.v, s->prompts.n);
+    char *lacks = memory_fit_refusal(session->job, &n, session->companion.asked ? &companion : NULL,
+                                     session->prompts.v, session->prompts.n);
     if (lacks)
-        log_warn(&s->log, "W105", "%s: %s; try a smaller --dtype, --quant or shorter texts, or "
+        log_warn(&session->log, "W105",
+                 "%s: %s; try a smaller --dtype, --quant or shorter texts, or "
                  "--on-oom plan", n.config.name, lacks);
     free(lacks);
 }
 
 /* With offloaded layers a share of a host's memory must stay free for programs, prompts and
  * records. */
-static int fits_with_reserve(const struct memory_fit *f, const struct backend *b)
+static int fits_with_reserve(const struct memory_fit *fit, const struct backend *backend)
 {
     enum { BESIDE_SHARE = 64 };
-    return f->fits && (b->name[0] || f->bytes + f->bytes / BESIDE_SHARE <= f->available);
+    return fit->fits &&
+           (backend->name[0] || fit->bytes + fit->bytes / BESIDE_SHARE <= fit->available);
 }
 
 /* *outside = the fewest offloaded layers with which the run fits. 0: it never fits; *outside is 0
  * then. */
-static int offload_fewest(struct session *s, size_t *outside, int alone)
+static int offload_fewest(struct session *session, size_t *outside, int alone)
 {
     enum { IN_SLOTS = 2 }; /* these stay in memory, so offloading so few saves nothing */
-    size_t layers = s->checkpoint.config.layers;
-    struct memory_fit f;
+    size_t layers = session->checkpoint.config.layers;
+    struct memory_fit fit;
     for (*outside = 0; *outside <= layers; *outside += *outside ? 1 : IN_SLOTS + 1)
-        if (!estimate_run(s, alone, &f) && fits_with_reserve(&f, s->backend))
+        if (!estimate_run(session, alone, &fit) && fits_with_reserve(&fit, session->backend))
             return 1;
     *outside = 0;
     return 0;
@@ -74,153 +79,163 @@ static int offload_fewest(struct session *s, size_t *outside, int alone)
 
 /* Offloads keys and values of some layers, or else whole layers, unless the options set these maps.
  * automatic: maps that are not given count as auto. 0: that is not enough. */
-static int offload_layers_or_kv(struct session *s, int alone, int automatic)
+static int offload_layers_or_kv(struct session *session, int alone, int automatic)
 {
-    struct engine *g = &s->args.engine;
-    int layers = engine_maps_itself(g->device_map) || (automatic && !g->device_map);
-    int kv = g->kv_map ? engine_maps_itself(g->kv_map) : layers;
-    return (kv && offload_fewest(s, &g->offload_kv, alone)) ||
-           (layers && offload_fewest(s, &g->offload, alone));
+    struct engine *engine = &session->args.engine;
+    int layers = engine_maps_itself(engine->device_map) || (automatic && !engine->device_map);
+    int kv = engine->kv_map ? engine_maps_itself(engine->kv_map) : layers;
+    return (kv && offload_fewest(session, &engine->offload_kv, alone)) ||
+           (layers && offload_fewest(session, &engine->offload, alone));
 }
 
 /* Sets the first level, from the given one on, at which each point fits with one prompt; else the
  * last level with offloaded layers. If nothing fits, no option changes. */
-static void choose_level(struct session *s, const struct memory_fit *asked)
+static void choose_level(struct session *session, const struct memory_fit *asked)
 {
-    struct engine *g = &s->args.engine;
-    const char *level = g->level, *name = s->checkpoint.config.name;
-    const struct saving *l = saving_named(level);
-    struct memory_fit f = *asked;
-    while (!f.fits && (l = saving_next(l))) {
-        g->level = l->name;
-        if (estimate_run(s, 1, &f))
-            f.fits = 0;
+    struct engine *engine = &session->args.engine;
+    const char *level = engine->level, *name = session->checkpoint.config.name;
+    const struct saving *saving = saving_named(level);
+    struct memory_fit fit = *asked;
+    while (!fit.fits && (saving = saving_next(saving))) {
+        engine->level = saving->name;
+        if (estimate_run(session, 1, &fit))
+            fit.fits = 0;
     }
-    int outside = !f.fits && offload_layers_or_kv(s, 1, 1);
-    char *lacks = memory_fit_explain(asked, s->job, s->backend);
+    int outside = !fit.fits && offload_layers_or_kv(session, 1, 1);
+    char *lacks = memory_fit_explain(asked, session->job, session->backend);
     if (outside)
-        log_warn(&s->log, "W110", "%s: %s; it runs at level %s with %s%zu of %zu layers offloaded "
-                 "(--on-oom plan)", name, lacks, g->level,
-                 g->offload_kv ? "keys and values of " : "",
-                 g->offload_kv ? g->offload_kv : g->offload, s->checkpoint.config.layers);
-    else if (!f.fits)
-        log_warn(&s->log, "W110", "%s: %s; no level is small enough (--on-oom plan)", name, lacks);
-    else if (l)
-        log_warn(&s->log, "W110", "%s: %s; it runs at level %s (--on-oom plan)", name, lacks,
-                 l->name);
-    if (!f.fits && !outside)
-        g->level = level;
+        log_warn(&session->log, "W110",
+                 "%s: %s; it runs at level %s with %s%zu of %zu layers offloaded "
+                 "(--on-oom plan)", name, lacks, engine->level,
+                 engine->offload_kv ? "keys and values of " : "",
+                 engine->offload_kv ? engine->offload_kv : engine->offload,
+                 session->checkpoint.config.layers);
+    else if (!fit.fits)
+        log_warn(&session->log, "W110", "%s: %s; no level is small enough (--on-oom plan)", name,
+                 lacks);
+    else if (saving)
+        log_warn(&session->log, "W110", "%s: %s; it runs at level %s (--on-oom plan)", name, lacks,
+                 saving->name);
+    if (!fit.fits && !outside)
+        engine->level = level;
     free(lacks);
 }
 
 /* Settles maps that are auto: so that whole batches fit, or else each prompt alone. */
-static void map_layers(struct session *s)
+static void map_layers(struct session *session)
 {
-    const struct engine *g = &s->args.engine;
-    int layers = engine_maps_itself(g->device_map), kv = engine_maps_itself(g->kv_map);
-    if ((layers || kv) && !offload_layers_or_kv(s, 0, 0) && !offload_layers_or_kv(s, 1, 0))
-        log_warn(&s->log, "W112", "%s: it does not fit even with all %s offloaded (%s auto)",
-                 s->checkpoint.config.name, layers ? "layers" : "keys and values",
+    const struct engine *engine = &session->args.engine;
+    int layers = engine_maps_itself(engine->device_map), kv = engine_maps_itself(engine->kv_map);
+    if ((layers || kv) && !offload_layers_or_kv(session, 0, 0) &&
+        !offload_layers_or_kv(session, 1, 0))
+        log_warn(&session->log, "W112", "%s: it does not fit even with all %s offloaded (%s auto)",
+                 session->checkpoint.config.name, layers ? "layers" : "keys and values",
                  layers ? "--device-map" : "--kv-map");
 }
 
 /* --on-oom plan. A host has no limit of its own: its free memory is the limit. */
-static void make_room(struct session *s)
+static void make_room(struct session *session)
 {
-    struct backend *b = s->backend;
-    struct memory_fit f;
+    struct backend *backend = session->backend;
+    struct memory_fit fit;
     size_t total;
-    s->args.halve = 1;
-    if (!b->name[0] && !b->memory.cap)
-        b->ops->room(b, &b->memory.cap, &total);
-    if (!estimate_run(s, 1, &f) && !f.fits)
-        choose_level(s, &f);
+    session->args.halve = 1;
+    if (!backend->name[0] && !backend->memory.cap)
+        backend->ops->room(backend, &backend->memory.cap, &total);
+    if (!estimate_run(session, 1, &fit) && !fit.fits)
+        choose_level(session, &fit);
 }
 
 /* --on-oom cpu: moves the run from a device that is too small to the CPU. */
-static int move_to_cpu(struct session *s, struct err *e)
+static int move_to_cpu(struct session *session, struct err *e)
 {
-    struct memory_fit f;
-    if (!s->backend->name[0] || estimate_run(s, 1, &f) || f.fits)
+    struct memory_fit fit;
+    if (!session->backend->name[0] || estimate_run(session, 1, &fit) || fit.fits)
         return 0;
-    char *lacks = memory_fit_explain(&f, s->job, s->backend);
-    log_warn(&s->log, "W110", "%s: %s; it runs on the CPU, and records hold the times of the CPU "
-             "(--on-oom cpu)", s->checkpoint.config.name, lacks);
+    char *lacks = memory_fit_explain(&fit, session->job, session->backend);
+    log_warn(&session->log, "W110",
+             "%s: %s; it runs on the CPU, and records hold the times of the CPU "
+             "(--on-oom cpu)", session->checkpoint.config.name, lacks);
     free(lacks);
-    backend_close(s->backend);
-    s->backend = NULL;
-    s->args.engine.device = "cpu";
-    return engine_open(&s->args.engine, &s->backend, e);
+    backend_close(session->backend);
+    session->backend = NULL;
+    session->args.engine.device = "cpu";
+    return engine_open(&session->args.engine, &session->backend, e);
 }
 
 /* Warns if the store of offloaded layers is itself in memory. */
-static void doubt_folder(const struct session *s)
+static void doubt_folder(const struct session *session)
 {
-    const struct precision p = engine_precision(&s->args.engine, &s->checkpoint.config);
-    const char *folder = offload_folder(&p.offload);
-    size_t outside = p.offload.layers + (p.kv_apart ? p.offload_kv.layers : 0);
-    if (outside && !s->backend->name[0] && file_in_memory(folder))
-        log_warn(&s->log, "W113", "%s: this folder for offloaded layers is in memory itself, so "
+    const struct precision precision = engine_precision(&session->args.engine,
+                                                        &session->checkpoint.config);
+    const char *folder = offload_folder(&precision.offload);
+    size_t outside = precision.offload.layers +
+                     (precision.kv_apart ? precision.offload_kv.layers : 0);
+    if (outside && !session->backend->name[0] && file_in_memory(folder))
+        log_warn(&session->log, "W113",
+                 "%s: this folder for offloaded layers is in memory itself, so "
                  "offloading saves nothing (choose another one with --offload-dir)", folder);
 }
 
 /* Prints how many layers are offloaded, if keys and values differ from matrices. */
-static void say_kv_map(const struct session *s)
+static void say_kv_map(const struct session *session)
 {
-    const struct precision p = engine_precision(&s->args.engine, &s->checkpoint.config);
-    if (p.kv_apart && p.offload_kv.layers != p.offload.layers)
-        log_note(&s->log, "%s: keys and values of %zu of %zu layers are offloaded, and the "
-                 "matrices of %zu", s->checkpoint.config.name, p.offload_kv.layers,
-                 s->checkpoint.config.layers, p.offload.layers);
+    const struct precision precision = engine_precision(&session->args.engine,
+                                                        &session->checkpoint.config);
+    if (precision.kv_apart && precision.offload_kv.layers != precision.offload.layers)
+        log_note(&session->log, "%s: keys and values of %zu of %zu layers are offloaded, and the "
+                 "matrices of %zu", session->checkpoint.config.name, precision.offload_kv.layers,
+                 session->checkpoint.config.layers, precision.offload.layers);
 }
 
-int session_settle_memory(struct session *s, struct err *e)
+int session_settle_memory(struct session *session, struct err *e)
 {
-    const char *how = s->job->args->on_oom;
-    s->args = *s->job->args;
-    s->own = *s->job;
-    s->own.args = &s->args;
-    s->job = &s->own;
-    map_layers(s);
+    const char *how = session->job->args->on_oom;
+    session->args = *session->job->args;
+    session->own = *session->job;
+    session->own.args = &session->args;
+    session->job = &session->own;
+    map_layers(session);
     if (!strcmp(how, "plan"))
-        make_room(s);
-    else if (!strcmp(how, "cpu") && move_to_cpu(s, e))
+        make_room(session);
+    else if (!strcmp(how, "cpu") && move_to_cpu(session, e))
         return -1;
-    engine_say_saving(&s->args.engine, &s->checkpoint.config, &s->log);
-    say_kv_map(s);
-    doubt_folder(s);
+    engine_say_saving(&session->args.engine, &session->checkpoint.config, &session->log);
+    say_kv_map(session);
+    doubt_folder(session);
     return 0;
 }
 
-int session_slowdown(struct session *s, struct err *e)
+int session_slowdown(struct session *session, struct err *e)
 {
-    const struct run_plan *plan = s->job->plan;
+    const struct run_plan *plan = session->job->plan;
     struct network n, companion;
-    if (settle_networks(s, &n, &companion, NULL)) /* loading will say why */
+    if (settle_networks(session, &n, &companion, NULL)) /* loading will say why */
         return 0;
     if (!network_offloads(&n))
         return 0;
-    s->slowdown = mem_zero(plan->points, sizeof *s->slowdown);
+    session->slowdown = mem_zero(plan->points, sizeof *session->slowdown);
     for (size_t i = 0; i < plan->points; i++) {
-        struct memory_fit f = memory_fit_for_point(
-            s->job, &n, s->companion.asked ? &companion : NULL, &plan->point[i], s->prompts.v,
-            s->prompts.n, s->prompts.n);
-        if (f.batch && slowdown_foresee(&s->slowdown[i], &n, &f.need, &f.passes, e))
+        struct memory_fit fit = memory_fit_for_point(
+            session->job, &n, session->companion.asked ? &companion : NULL, &plan->point[i],
+            session->prompts.v, session->prompts.n, session->prompts.n);
+        if (fit.batch && slowdown_foresee(&session->slowdown[i], &n, &fit.need, &fit.passes, e))
             return -1;
-        if (f.batch)
-            slowdown_say(&s->slowdown[i], &n, &s->log);
+        if (fit.batch)
+            slowdown_say(&session->slowdown[i], &n, &session->log);
     }
     return 0;
 }
 
-int session_explain(struct session *s, struct err *e)
+int session_explain(struct session *session, struct err *e)
 {
-    const struct job *job = s->job;
+    const struct job *job = session->job;
     struct network n, companion;
-    if (settle_networks(s, &n, &companion, e) ||
-        rec_open(&s->out, &job->args->common, job->decoder->tool, job->argc, job->argv, NULL, e))
+    if (settle_networks(session, &n, &companion, e) ||
+        rec_open(&session->out, &job->args->common, job->decoder->tool, job->argc, job->argv, NULL,
+                 e))
         return -1;
-    s->writing = 1;
-    return explain_write(job, &n, s->companion.asked ? &companion : NULL, &s->prompts, &s->out,
-                         &s->log, e);
+    session->writing = 1;
+    return explain_write(job, &n, session->companion.asked ? &companion : NULL, &session->prompts,
+                         &session->out, &session->log, e);
 }

@@ -15,85 +15,88 @@
 #include "lib/network/latent.h"
 #include "lib/record/resume.h"
 
-void session_worse(struct session *s, int code)
+void session_worse(struct session *session, int code)
 {
-    if (code > s->worst) /* order: 0, failed records, no good prompt, internal */
-        s->worst = code;
+    if (code > session->worst) /* order: 0, failed records, no good prompt, internal */
+        session->worst = code;
 }
 
-int session_stopped(const struct session *s)
+int session_stopped(const struct session *session)
 {
-    return s->job->stop && *s->job->stop;
+    return session->job->stop && *session->job->stop;
 }
 
-/* c NULL: the model is not known yet. */
-static int check_points(const struct job *job, const struct config *c, struct err *e)
+/* config NULL: the model is not known yet. */
+static int check_points(const struct job *job, const struct config *config, struct err *e)
 {
-    const struct decoder *d = job->decoder;
+    const struct decoder *decoder = job->decoder;
     int bad = 0;
     for (size_t i = 0; i < job->plan->points && !bad; i++) {
         const struct settings *point = &job->plan->point[i];
-        bad = !c ? settings_check(point, e) : d->check ? d->check(point, c, e) : 0;
+        bad = !config          ? settings_check(point, e)
+              : decoder->check ? decoder->check(point, config, e)
+                               : 0;
     }
     return bad;
 }
 
 /* Reads --party K/N: this process is party K of N. Without --turns and --party it is alone. */
-static int read_party(const struct job_args *a, size_t *party, size_t *parties, struct err *e)
+static int read_party(const struct job_args *args, size_t *party, size_t *parties, struct err *e)
 {
     char end;
     *party = 0;
     *parties = 1;
-    if (!a->turns && !a->party)
+    if (!args->turns && !args->party)
         return 0;
-    int fits = a->party && sscanf(a->party, "%2zu/%2zu%c", party, parties, &end) == 2 &&
+    int fits = args->party && sscanf(args->party, "%2zu/%2zu%c", party, parties, &end) == 2 &&
                *parties >= 2 && *parties <= TURNS_PARTIES && *party < *parties;
     return fits ? 0
                 : err_set(e, EXIT_BAD_USAGE, "--party: expected K/N beside --turns, N from 2 to %d "
-                          "and K below N, got '%.20s'", TURNS_PARTIES, a->party ? a->party : "");
+                          "and K below N, got '%.20s'", TURNS_PARTIES,
+                          args->party ? args->party : "");
 }
 
 /* Checks that need only the options. */
 static int check_flags(const struct job *job, struct err *e)
 {
-    const struct job_args *a = job->args;
-    if (!a->engine.model)
+    const struct job_args *args = job->args;
+    if (!args->engine.model)
         return err_set(e, EXIT_BAD_USAGE, "expected -m MODEL (try '%s --help')",
                        job->decoder->tool);
-    if (engine_check_device(&a->engine, e) || engine_check_memory(&a->engine, e) ||
+    if (engine_check_device(&args->engine, e) || engine_check_memory(&args->engine, e) ||
         watcher_check(job, e))
         return -1;
     size_t party, parties;
-    if (read_party(a, &party, &parties, e))
+    if (read_party(args, &party, &parties, e))
         return -1;
-    if (a->party && !a->turns)
+    if (args->party && !args->turns)
         return err_set(e, EXIT_BAD_USAGE, "--party: expected --turns FILE beside it");
     if (check_points(job, NULL, e))
         return -1;
     for (size_t i = 0; i < job->n_files; i++)
-        if (strcmp(a->common.output, "-") && file_same(job->files[i], a->common.output))
+        if (strcmp(args->common.output, "-") && file_same(job->files[i], args->common.output))
             return err_set(e, EXIT_BAD_USAGE, "%s is both input and output", job->files[i]);
     return 0;
 }
 
 /* A model that this decoder does not run, and which one does. */
-static int other_decoder(const struct job *job, const struct checkpoint *c, struct err *e)
+static int other_decoder(const struct job *job, const struct checkpoint *model, struct err *e)
 {
-    const enum paradigm p = c->config.paradigm;
-    const char *other = p == PARADIGM_AUTOREGRESSIVE ? "gen-llama"
-                        : p == PARADIGM_LATENT       ? "gen-ltm"
-                                                     : "gen-llada";
+    const enum paradigm paradigm = model->config.paradigm;
+    const char *other = paradigm == PARADIGM_AUTOREGRESSIVE ? "gen-llama"
+                        : paradigm == PARADIGM_LATENT       ? "gen-ltm"
+                                                            : "gen-llada";
     return err_set(e, EXIT_BAD_DATA, "%s: %s does not run %s models (try %s)",
                    job->args->engine.model, job->decoder->tool,
-                   config_paradigm_name(c->config.paradigm), other);
+                   config_paradigm_name(model->config.paradigm), other);
 }
 
 /* -1: the device cannot run some point. */
-static int check_device(const struct session *s, struct err *e)
+static int check_device(const struct session *session, struct err *e)
 {
-    const struct job *job = s->job;
+    const struct job *job = session->job;
     for (size_t i = 0; job->decoder->able && i < job->plan->points; i++)
-        if (job->decoder->able(&job->plan->point[i], s->backend, e))
+        if (job->decoder->able(&job->plan->point[i], session->backend, e))
             return -1;
     return 0;
 }
@@ -101,61 +104,64 @@ static int check_device(const struct session *s, struct err *e)
 /* Settings that were not given are those of the model's authors; under a block-causal mask also the
  * length of its blocks, unless the authors fill other ones, and the cache that is exact there. The
  * authors' length goes with the mask of the files, not with that of a name or of --mask-block. */
-static void suppose_defaults(const struct job *job, const struct config *c)
+static void suppose_defaults(const struct job *job, const struct config *config)
 {
     for (size_t i = 0; i < job->plan->points; i++) {
         struct settings *point = &job->plan->point[i];
         char blocks[64] = "";
-        if (!config_denoises(c))
+        if (!config_denoises(config))
             continue; /* the row holds settings of diffusion */
-        if (c->attends_block)
-            snprintf(blocks, sizeof blocks, "block_length=%zu cache=exact", c->attends_block);
-        settings_suppose(point, c->family->named ? blocks : "");
-        settings_suppose(point, c->family->defaults ? c->family->defaults : "");
+        if (config->attends_block)
+            snprintf(blocks, sizeof blocks, "block_length=%zu cache=exact", config->attends_block);
+        settings_suppose(point, config->family->named ? blocks : "");
+        settings_suppose(point, config->family->defaults ? config->family->defaults : "");
         settings_suppose(point, blocks);
     }
 }
 
-static int open_model(struct session *s, struct err *e)
+static int open_model(struct session *session, struct err *e)
 {
-    const struct job *job = s->job;
-    struct checkpoint *c = &s->checkpoint;
-    if (engine_checkpoint(&job->args->engine, (uint64_t)job->args->common.seed, c, &s->log, e))
+    const struct job *job = session->job;
+    struct checkpoint *model = &session->checkpoint;
+    if (engine_checkpoint(&job->args->engine, (uint64_t)job->args->common.seed, model,
+                          &session->log, e))
         return -1;
     if (job->decoder->paradigms >> PARADIGM_AUTOREGRESSIVE & 1)
-        config_write_left_to_right(&c->config);
-    if (!(job->decoder->paradigms >> c->config.paradigm & 1))
-        return other_decoder(job, c, e);
-    suppose_defaults(job, &c->config);
-    if (generation_refuses(&c->config, e) || check_points(job, &c->config, e))
+        config_write_left_to_right(&model->config);
+    if (!(job->decoder->paradigms >> model->config.paradigm & 1))
+        return other_decoder(job, model, e);
+    suppose_defaults(job, &model->config);
+    if (generation_refuses(&model->config, e) || check_points(job, &model->config, e))
         return -1;
-    if (job->args->engine.check_finite && checkpoint_check_values(c, e))
+    if (job->args->engine.check_finite && checkpoint_check_values(model, e))
         return -1;
-    return checkpoint_tokenizer(c, &s->tokenizer, e) ||
-                   companion_open(&s->companion, job, c, s->tokenizer, &s->log, e)
+    return checkpoint_tokenizer(model, &session->tokenizer, e) ||
+                   companion_open(&session->companion, job, model, session->tokenizer,
+                                  &session->log, e)
                ? -1
                : 0;
 }
 
-static int read_prompts(struct session *s, struct err *e)
+static int read_prompts(struct session *session, struct err *e)
 {
-    const struct job *job = s->job;
+    const struct job *job = session->job;
     struct prompt_encoder encoder;
     struct chat_choice chat;
-    if (prompt_encoder_make(&encoder, &s->checkpoint, s->tokenizer, job->args->chat, &chat, e))
+    if (prompt_encoder_make(&encoder, &session->checkpoint, session->tokenizer, job->args->chat,
+                            &chat, e))
         return -1;
-    s->chat = chat_name(encoder.chat); /* a constant */
+    session->chat = chat_name(encoder.chat); /* a constant */
     if (chat.unknown)
-        log_warn(&s->log, "W109", "%s", chat.said.text);
+        log_warn(&session->log, "W109", "%s", chat.said.text);
     else if (*chat.said.text)
-        log_note(&s->log, "%s", chat.said.text);
+        log_note(&session->log, "%s", chat.said.text);
     encoder.parse_special = job->args->parse_special;
-    int bad = promptset_read(&s->prompts, job->files, job->n_files, job->args->common.limit,
+    int bad = promptset_read(&session->prompts, job->files, job->n_files, job->args->common.limit,
                              &encoder, e);
     chat_free(chat.chosen);
     if (bad)
         return -1;
-    memcpy(s->workload, s->prompts.in.sha256, SETTINGS_ID - 1);
+    memcpy(session->workload, session->prompts.in.sha256, SETTINGS_ID - 1);
     return 0;
 }
 
@@ -177,169 +183,176 @@ static void put_environment(json_t *meta)
 }
 
 /* The fields of the meta record. NULL: a file of the checkpoint cannot be read. */
-static json_t *meta_extra(const struct session *s, struct err *e)
+static json_t *meta_extra(const struct session *session, struct err *e)
 {
-    json_t *about = checkpoint_describe(&s->checkpoint, e), *companion = NULL;
-    if (about && s->job->args->extras.draft)
-        companion = checkpoint_describe(&s->companion.checkpoint, e);
-    if (!about || (s->job->args->extras.draft && !companion)) {
+    json_t *about = checkpoint_describe(&session->checkpoint, e), *companion = NULL;
+    if (about && session->job->args->extras.draft)
+        companion = checkpoint_describe(&session->companion.checkpoint, e);
+    if (!about || (session->job->args->extras.draft && !companion)) {
         json_decref(about);
         return NULL;
     }
-    json_t *m = json_object(), *b = json_object();
-    json_object_set_new(m, "checkpoint", about);
+    json_t *metric = json_object(), *backend = json_object();
+    json_object_set_new(metric, "checkpoint", about);
     if (companion)
-        json_object_set_new(m, "draft_model", companion);
-    if (s->job->options) /* as the arguments are: they are part of the work */
-        json_object_set_new(m, "options", json_deep_copy(s->job->options));
-    if (s->job->args->engine.level)
-        json_object_set_new(m, "level", json_string(s->job->args->engine.level));
-    json_object_set_new(m, "tokenizer_sha256",
-                        s->tokenizer ? json_string(tokenizer_hash(s->tokenizer)) : json_null());
-    json_object_set_new(m, "prompts_sha256", json_string(s->prompts.in.sha256));
-    if (s->latents.file.n)
-        json_object_set_new(m, "latent_file", json_string(s->latents.file.sha256));
-    rec_set_int(m, "prompts", (int64_t)s->prompts.n);
-    json_object_set_new(m, "chat", json_string(s->chat));
-    json_object_set_new(b, "name", json_string(s->backend->ops->name));
-    json_object_set_new(b, "isa", json_string(s->backend->level));
-    json_object_set_new(b, "library",
-                        *s->backend->library ? json_string(s->backend->library) : json_null());
-    rec_set_int(b, "threads", (int64_t)pool_threads(s->backend->pool));
-    json_object_set_new(m, "backend", b);
-    rec_set_int(m, "launch", s->job->plan->launch);
-    put_environment(m);
-    return m;
+        json_object_set_new(metric, "draft_model", companion);
+    if (session->job->options) /* as the arguments are: they are part of the work */
+        json_object_set_new(metric, "options", json_deep_copy(session->job->options));
+    if (session->job->args->engine.level)
+        json_object_set_new(metric, "level", json_string(session->job->args->engine.level));
+    json_object_set_new(metric, "tokenizer_sha256",
+                        session->tokenizer ? json_string(tokenizer_hash(session->tokenizer))
+                                           : json_null());
+    json_object_set_new(metric, "prompts_sha256", json_string(session->prompts.in.sha256));
+    if (session->latents.file.n)
+        json_object_set_new(metric, "latent_file", json_string(session->latents.file.sha256));
+    rec_set_int(metric, "prompts", (int64_t)session->prompts.n);
+    json_object_set_new(metric, "chat", json_string(session->chat));
+    json_object_set_new(backend, "name", json_string(session->backend->ops->name));
+    json_object_set_new(backend, "isa", json_string(session->backend->level));
+    json_object_set_new(backend, "library",
+                        *session->backend->library ? json_string(session->backend->library)
+                                                   : json_null());
+    rec_set_int(backend, "threads", (int64_t)pool_threads(session->backend->pool));
+    json_object_set_new(metric, "backend", backend);
+    rec_set_int(metric, "launch", session->job->plan->launch);
+    put_environment(metric);
+    return metric;
 }
 
 /* Otherwise a missing library would look like a slow device. */
-static void warn_library(const struct session *s)
+static void warn_library(const struct session *session)
 {
-    if (!strncmp(s->backend->ops->name, "cuda", 4) && !*s->backend->library)
-        log_warn(&s->log, "W104", "cuBLASLt was not found: products of many rows run on kernels "
+    if (!strncmp(session->backend->ops->name, "cuda", 4) && !*session->backend->library)
+        log_warn(&session->log, "W104",
+                 "cuBLASLt was not found: products of many rows run on kernels "
                  "that are several times slower; put libcublasLt.so on LD_LIBRARY_PATH");
 }
 
 /* Loads the weights of all networks or of none. -1: the network holds the bytes that it needs. */
-static int load_all(struct session *s, struct err *e)
+static int load_all(struct session *session, struct err *e)
 {
-    const struct engine *g = &s->job->args->engine;
-    if (!companion_load(&s->companion, s->job, s->backend, e)) {
-        int bad = engine_load(g, &s->network, s->backend, &s->checkpoint, e);
-        if (!bad && !companion_agrees(&s->companion, s->backend, e))
+    const struct engine *engine = &session->job->args->engine;
+    if (!companion_load(&session->companion, session->job, session->backend, e)) {
+        int bad = engine_load(engine, &session->network, session->backend, &session->checkpoint, e);
+        if (!bad && !companion_agrees(&session->companion, session->backend, e))
             return 0;
         if (!bad)
-            network_free(&s->network);
-        companion_unload(&s->companion);
+            network_free(&session->network);
+        companion_unload(&session->companion);
         return -1;
     }
     struct err ignored = {0};
-    engine_settle(g, &s->network, s->backend, &s->checkpoint, &ignored);
+    engine_settle(engine, &session->network, session->backend, &session->checkpoint, &ignored);
     return -1;
 }
 
 /* Measures the filled store: its speed may differ from the trial. Stores of caches are filled in
  * each pass. */
-static void settle_slowdown(struct session *s)
+static void settle_slowdown(struct session *session)
 {
-    for (size_t i = 0; s->slowdown && s->network.offload && i < s->job->plan->points; i++) {
-        double said = s->slowdown[i].ratio;
-        slowdown_settle(&s->slowdown[i], &s->network);
-        if (fabs(s->slowdown[i].ratio - said) > said / 10)
-            slowdown_say(&s->slowdown[i], &s->network, &s->log);
+    for (size_t i = 0;
+         session->slowdown && session->network.offload && i < session->job->plan->points; i++) {
+        double said = session->slowdown[i].ratio;
+        slowdown_settle(&session->slowdown[i], &session->network);
+        if (fabs(session->slowdown[i].ratio - said) > said / 10)
+            slowdown_say(&session->slowdown[i], &session->network, &session->log);
     }
 }
 
-static int open_prior(struct session *s, struct err *e)
+static int open_prior(struct session *session, struct err *e)
 {
-    const struct job *job = s->job;
+    const struct job *job = session->job;
     return job->decoder->open_prior
-               ? job->decoder->open_prior(&s->latents, job->plan->point, job->plan->points,
-                                          s->checkpoint.folder, &s->checkpoint.config, s->backend,
-                                          e)
+               ? job->decoder->open_prior(&session->latents, job->plan->point, job->plan->points,
+                                          session->checkpoint.folder, &session->checkpoint.config,
+                                          session->backend, e)
                : 0;
 }
 
 /* Reads --z-file, which must hold latents of every prompt. */
-static int open_latents(struct session *s, struct err *e)
+static int open_latents(struct session *session, struct err *e)
 {
-    const char *path = s->job->args->extras.z_file;
-    struct latent_file *file = &s->latents.file;
-    s->latents.keep = s->job->args->extras.keep_latents;
-    s->own.latents = &s->latents;
+    const char *path = session->job->args->extras.z_file;
+    struct latent_file *file = &session->latents.file;
+    session->latents.keep = session->job->args->extras.keep_latents;
+    session->own.latents = &session->latents;
     if (!path)
         return 0;
-    if (latent_file_read(file, path, latent_values(&s->checkpoint.config), e))
+    if (latent_file_read(file, path, latent_values(&session->checkpoint.config), e))
         return -1;
-    for (size_t i = 0; i < s->prompts.n; i++)
-        if (!latent_file_find(file, s->prompts.v[i].input.key))
+    for (size_t i = 0; i < session->prompts.n; i++)
+        if (!latent_file_find(file, session->prompts.v[i].input.key))
             return err_set(e, EXIT_BAD_DATA, "%s: no latents of prompt '%.200s'", path,
-                           s->prompts.v[i].id);
+                           session->prompts.v[i].id);
     return 0;
 }
 
 /* If the weights do not fit, the run continues and its records say oom. */
-static int load_weights(struct session *s, struct err *e)
+static int load_weights(struct session *session, struct err *e)
 {
     struct err load = {0};
     int64_t begin = clock_ns();
-    session_foresee(s);
-    s->network.config = s->checkpoint.config;
-    s->network.backend = s->backend;
-    s->loaded = !load_all(s, &load);
-    s->load_peak = resident_peak();
-    s->load_allocated = s->backend->memory.allocated_peak;
-    if (!s->loaded && load.code != EXIT_FAILED_RECORDS) {
+    session_foresee(session);
+    session->network.config = session->checkpoint.config;
+    session->network.backend = session->backend;
+    session->loaded = !load_all(session, &load);
+    session->load_peak = resident_peak();
+    session->load_allocated = session->backend->memory.allocated_peak;
+    if (!session->loaded && load.code != EXIT_FAILED_RECORDS) {
         *e = load;
         return -1;
     }
-    if (!s->loaded) {
-        log_warn(&s->log, "W101", "the weights do not fit: %s; every record will have status oom",
-                 load.text);
+    if (!session->loaded) {
+        log_warn(&session->log, "W101",
+                 "the weights do not fit: %s; every record will have status oom", load.text);
         return 0;
     }
-    log_more(&s->log, "%s: %zu bytes of weights in %.2f s (%zu estimated)", s->network.config.name,
-             network_weight_bytes(&s->network), (double)(clock_ns() - begin) * 1e-9,
-             network_expected_bytes(&s->network));
-    settle_slowdown(s);
-    if (s->network.huge_page_bytes >= 0)
-        log_more(&s->log, "%lld bytes of this process lie in huge pages",
-                 (long long)s->network.huge_page_bytes);
+    log_more(&session->log, "%s: %zu bytes of weights in %.2f s (%zu estimated)",
+             session->network.config.name, network_weight_bytes(&session->network),
+             (double)(clock_ns() - begin) * 1e-9, network_expected_bytes(&session->network));
+    settle_slowdown(session);
+    if (session->network.huge_page_bytes >= 0)
+        log_more(&session->log, "%lld bytes of this process lie in huge pages",
+                 (long long)session->network.huge_page_bytes);
     return 0;
 }
 
 /* Prints the first errors; each is an error record too. */
-static struct err note_failure(struct session *s, const struct err *what, const char *where)
+static struct err note_failure(struct session *session, const struct err *what, const char *where)
 {
     struct err shown = *what;
     int says_where = !strncmp(what->text, where, strlen(where));
-    if (s->said++ < REC_BAD_SAID)
-        log_error(&s->log, "%s%s%s", says_where ? "" : where, says_where ? "" : ": ", what->text);
+    if (session->said++ < REC_BAD_SAID)
+        log_error(&session->log, "%s%s%s", says_where ? "" : where, says_where ? "" : ": ",
+                  what->text);
     if (shown.code == EXIT_FAILED_RECORDS)
         shown.code = EXIT_BAD_DATA;
-    session_worse(s, shown.code == EXIT_BAD_DATA ? EXIT_FAILED_RECORDS : shown.code);
+    session_worse(session, shown.code == EXIT_BAD_DATA ? EXIT_FAILED_RECORDS : shown.code);
     return shown;
 }
 
-int session_error(struct session *s, const struct err *what, const struct prompt *p, struct err *e)
+int session_error(struct session *session, const struct err *what, const struct prompt *prompt,
+                  struct err *e)
 {
-    struct err shown = note_failure(s, what, p->where);
-    return rec_error(&s->out, &shown, p->where, json_object_get(p->record, "id"), e);
+    struct err shown = note_failure(session, what, prompt->where);
+    return rec_error(&session->out, &shown, prompt->where, json_object_get(prompt->record, "id"),
+                     e);
 }
 
-static int write_faults(struct session *s, struct err *e)
+static int write_faults(struct session *session, struct err *e)
 {
-    const struct prompt_input *in = &s->prompts.in;
+    const struct prompt_input *in = &session->prompts.in;
     for (size_t i = 0; i < in->faults; i++) {
-        const struct prompt_fault *f = &in->fault[i];
-        struct err shown = note_failure(s, &f->err, f->where);
-        if (rec_bad(&s->out, &shown, f->where, f->id, e))
+        const struct prompt_fault *fault = &in->fault[i];
+        struct err shown = note_failure(session, &fault->err, fault->where);
+        if (rec_bad(&session->out, &shown, fault->where, fault->id, e))
             return -1;
     }
-    s->out.bad += in->more;
-    s->said += in->more;
-    if (!s->prompts.n || in->unsound)
-        session_worse(s, EXIT_BAD_DATA);
+    session->out.bad += in->more;
+    session->said += in->more;
+    if (!session->prompts.n || in->unsound)
+        session_worse(session, EXIT_BAD_DATA);
     return 0;
 }
 
@@ -354,8 +367,8 @@ static void catch_signals(void (*note)(int))
 
 static int is_timed(const struct job *job)
 {
-    const struct job_args *a = job->args;
-    return a->schedule || a->warmup || a->repeat > 1;
+    const struct job_args *args = job->args;
+    return args->schedule || args->warmup || args->repeat > 1;
 }
 
 /* Why all records must come from one process, or NULL: they need not. */
@@ -367,116 +380,120 @@ static const char *why_one_process(const struct job *job)
 }
 
 /* Opens the records, and the outputs of --trace and --stream. */
-static int open_outputs(struct session *s, struct err *e)
+static int open_outputs(struct session *session, struct err *e)
 {
-    const struct job *job = s->job;
-    struct resume_wish wish = {&s->log, job->args->fresh, why_one_process(job)};
-    json_t *extra = meta_extra(s, e);
+    const struct job *job = session->job;
+    struct resume_wish wish = {&session->log, job->args->fresh, why_one_process(job)};
+    json_t *extra = meta_extra(session, e);
     if (!extra)
         return -1;
-    s->own.meta = extra;
-    int bad = watcher_open(&s->watch, job, &s->checkpoint.config, s->tokenizer, s->prompts.n,
-                         &s->progress, extra, e) ||
-              rec_open_work(&s->out, &job->args->common, &wish, job->decoder->tool, job->argc,
+    session->own.meta = extra;
+    int bad = watcher_open(&session->watch, job, &session->checkpoint.config, session->tokenizer,
+                           session->prompts.n, &session->progress, extra, e) ||
+              rec_open_work(&session->out, &job->args->common, &wish, job->decoder->tool, job->argc,
                             job->argv, json_incref(extra), e);
-    s->writing = !bad;
+    session->writing = !bad;
     return bad ? -1 : 0;
 }
 
 /* Sets the handicap, then joins the processes that take turns. Each launch begins to count passes
  * elsewhere, so over launches all prompts are slowed alike. */
-static int open_turns(struct session *s, struct err *e)
+static int open_turns(struct session *session, struct err *e)
 {
     enum { STRIDE = 7 };
-    const struct job_args *a = s->job->args;
+    const struct job_args *args = session->job->args;
     size_t party, parties;
-    s->handicap = (struct handicap){(size_t)a->handicap, (size_t)(STRIDE * a->launch)};
-    s->network.handicap = a->handicap ? &s->handicap : NULL;
-    if (!a->turns)
+    session->handicap = (struct handicap){(size_t)args->handicap, (size_t)(STRIDE * args->launch)};
+    session->network.handicap = args->handicap ? &session->handicap : NULL;
+    if (!args->turns)
         return 0;
-    if (read_party(a, &party, &parties, e))
+    if (read_party(args, &party, &parties, e))
         return -1;
-    s->turns = turns_join(a->turns, party, parties, e);
-    return s->turns ? 0 : -1;
+    session->turns = turns_join(args->turns, party, parties, e);
+    return session->turns ? 0 : -1;
 }
 
 /* Processes that take turns share their cores: two cores of a shared host rarely have the same
  * speed at one time. With fewer threads than cores, each launch takes other cores. */
-static void share_cores(const struct job_args *a)
+static void share_cores(const struct job_args *args)
 {
-    if (a->turns)
-        cpus_keep((size_t)a->engine.threads, (size_t)a->launch);
+    if (args->turns)
+        cpus_keep((size_t)args->engine.threads, (size_t)args->launch);
 }
 
-int session_open(struct session *s, struct err *e)
+int session_open(struct session *session, struct err *e)
 {
-    share_cores(s->job->args);
-    if (check_flags(s->job, e) || open_model(s, e) || read_prompts(s, e) ||
-        engine_open(&s->job->args->engine, &s->backend, e) || session_settle_memory(s, e))
+    share_cores(session->job->args);
+    if (check_flags(session->job, e) || open_model(session, e) || read_prompts(session, e) ||
+        engine_open(&session->job->args->engine, &session->backend, e) ||
+        session_settle_memory(session, e))
         return -1;
-    const struct job *job = s->job;
+    const struct job *job = session->job;
     size_t party, parties;
-    if (check_device(s, e) || open_latents(s, e))
+    if (check_device(session, e) || open_latents(session, e))
         return -1;
-    engine_level(&job->args->engine, s->backend, &s->checkpoint, &s->log);
+    engine_level(&job->args->engine, session->backend, &session->checkpoint, &session->log);
     if (job->args->explain)
-        return session_explain(s, e);
-    if (session_slowdown(s, e) || open_outputs(s, e))
+        return session_explain(session, e);
+    if (session_slowdown(session, e) || open_outputs(session, e))
         return -1;
-    s->out.inputs = json_incref(s->prompts.in.inputs);
-    warn_library(s);
-    selfcheck_start(&s->selfcheck, job->args->selfcheck, s->backend);
+    session->out.inputs = json_incref(session->prompts.in.inputs);
+    warn_library(session);
+    selfcheck_start(&session->selfcheck, job->args->selfcheck, session->backend);
     if (read_party(job->args, &party, &parties, e))
         return -1;
-    gpu_monitor_open(&s->monitor, s->backend->address, parties,
+    gpu_monitor_open(&session->monitor, session->backend->address, parties,
                      (uint64_t)job->args->common.seed);
-    s->timed = is_timed(job);
-    if (s->timed)
-        host_monitor_open(&s->host);
-    if (s->timed && !job->args->force && gpu_monitor_foreign(&s->monitor) > 0)
+    session->timed = is_timed(job);
+    if (session->timed)
+        host_monitor_open(&session->host);
+    if (session->timed && !job->args->force && gpu_monitor_foreign(&session->monitor) > 0)
         return err_set(e, EXIT_BUSY, "%s: other processes are using this GPU: a timed run needs it "
-                       "alone; end them, or use --force", s->backend->name);
+                       "alone; end them, or use --force", session->backend->name);
     if (job->note_signal)
         catch_signals(job->note_signal);
-    return write_faults(s, e) || load_weights(s, e) || (s->loaded && open_prior(s, e)) ||
-                   open_turns(s, e)
+    return write_faults(session, e) || load_weights(session, e) ||
+                   (session->loaded && open_prior(session, e)) || open_turns(session, e)
                ? -1
                : 0;
 }
 
-int session_close(struct session *s, int bad, struct err *e)
+int session_close(struct session *session, int bad, struct err *e)
 {
-    if (s->said > REC_BAD_SAID)
-        log_error(&s->log, "and %lld more errors like these", (long long)(s->said - REC_BAD_SAID));
-    const char *status = session_stopped(s)                  ? "interrupted"
-                         : s->worst == EXIT_INTERNAL ? "failed"
-                                                     : "ok";
-    bad = watcher_close(&s->watch, bad ? NULL : status, e) || bad ? -1 : 0;
-    if (s->writing && !bad && session_stopped(s) && rec_lasts(&s->out)) {
-        log_note(&s->log, "stopped; the same command continues after %lld records",
-                 (long long)(s->out.records + rec_kept_left(&s->out)));
-        rec_abandon(&s->out);
-    } else if (s->writing && !bad) {
-        bad = rec_close(&s->out, status, e);
-    } else if (s->writing) {
-        rec_abandon(&s->out);
+    if (session->said > REC_BAD_SAID)
+        log_error(&session->log, "and %lld more errors like these",
+                  (long long)(session->said - REC_BAD_SAID));
+    const char *status = session_stopped(session)                  ? "interrupted"
+                         : session->worst == EXIT_INTERNAL ? "failed"
+                                                           : "ok";
+    bad = watcher_close(&session->watch, bad ? NULL : status, e) || bad ? -1 : 0;
+    if (session->writing && !bad && session_stopped(session) && rec_lasts(&session->out)) {
+        log_note(&session->log, "stopped; the same command continues after %lld records",
+                 (long long)(session->out.records + rec_kept_left(&session->out)));
+        rec_abandon(&session->out);
+    } else if (session->writing && !bad) {
+        bad = rec_close(&session->out, status, e);
+    } else if (session->writing) {
+        rec_abandon(&session->out);
     }
-    turns_leave(s->turns);
-    selfcheck_free(&s->selfcheck);
-    if (s->job->decoder->close_prior)
-        s->job->decoder->close_prior(&s->latents);
-    latent_file_free(&s->latents.file);
-    if (s->loaded)
-        network_free(&s->network);
-    companion_close(&s->companion);
-    free(s->slowdown);
-    gpu_monitor_close(&s->monitor);
-    host_monitor_close(&s->host);
-    if (s->backend)
-        backend_close(s->backend);
-    promptset_free(&s->prompts);
-    tokenizer_free(s->tokenizer);
-    checkpoint_close(&s->checkpoint);
-    json_decref((json_t *)(uintptr_t)s->own.meta);
-    return bad ? err_code(e) : session_stopped(s) ? 128 + (int)*s->job->stop : s->worst;
+    turns_leave(session->turns);
+    selfcheck_free(&session->selfcheck);
+    if (session->job->decoder->close_prior)
+        session->job->decoder->close_prior(&session->latents);
+    latent_file_free(&session->latents.file);
+    if (session->loaded)
+        network_free(&session->network);
+    companion_close(&session->companion);
+    free(session->slowdown);
+    gpu_monitor_close(&session->monitor);
+    host_monitor_close(&session->host);
+    if (session->backend)
+        backend_close(session->backend);
+    promptset_free(&session->prompts);
+    tokenizer_free(session->tokenizer);
+    checkpoint_close(&session->checkpoint);
+    json_decref((json_t *)(uintptr_t)session->own.meta);
+    return bad                        ? err_code(e)
+           : session_stopped(session) ? 128 + (int)*session->job->stop
+                                      : session->worst;
 }

@@ -56,21 +56,22 @@ struct session {
 
 /* Opens everything, writes `meta` and the error records of bad prompts, loads the weights. Call
  * session_close also after -1. */
-int session_open(struct session *s, struct err *e);
+int session_open(struct session *session, struct err *e);
 /* Writes the records of --explain instead of running; opens only what they need. */
-int session_explain(struct session *s, struct err *e);
+int session_explain(struct session *session, struct err *e);
 /* Applies --on-oom, with the device open and nothing loaded (session-memory.c). -1: no device. */
-int session_settle_memory(struct session *s, struct err *e);
+int session_settle_memory(struct session *session, struct err *e);
 /* If layers are offloaded: predicts and prints the slow-down of each point. -1: the store cannot be
  * opened. */
-int session_slowdown(struct session *s, struct err *e);
+int session_slowdown(struct session *session, struct err *e);
 /* Warns that the run will give oom records, before hours are spent on it. Loading may refuse it. */
-void session_foresee(struct session *s);
+void session_foresee(struct session *session);
 /* Writes `end` unless `bad`, closes everything. Returns the exit code. */
-int session_close(struct session *s, int bad, struct err *e);
+int session_close(struct session *session, int bad, struct err *e);
 
-void session_worse(struct session *s, int code); /* keeps the worse exit code */
-int session_stopped(const struct session *s);    /* 1: a signal was received */
+void session_worse(struct session *session, int code); /* keeps the worse exit code */
+int session_stopped(const struct session *session);    /* 1: a signal was received */
 /* Writes an error record; the first ones are also printed. A valid prompt that this model cannot
  * answer (exit 1) counts as bad data. */
-int session_error(struct session *s, const struct err *what, const struct prompt *p, struct err *e);
+int session_error(struct session *session, const struct err *what, const struct prompt *prompt,
+                  struct err *e);

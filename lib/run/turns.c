@@ -62,50 +62,50 @@ static struct shared *map_file(const char *path, struct err *e)
 
 struct turns *turns_join(const char *path, size_t party, size_t parties, struct err *e)
 {
-    struct shared *s = map_file(path, e);
-    if (!s)
+    struct shared *shared = map_file(path, e);
+    if (!shared)
         return NULL;
     uint32_t magic = 0, number = 0;
     int32_t absent = 0;
-    int fits = (atomic_compare_exchange_strong(&s->magic, &magic, MAGIC) || magic == MAGIC) &&
-               (atomic_compare_exchange_strong(&s->parties, &number, (uint32_t)parties) ||
+    int fits = (atomic_compare_exchange_strong(&shared->magic, &magic, MAGIC) || magic == MAGIC) &&
+               (atomic_compare_exchange_strong(&shared->parties, &number, (uint32_t)parties) ||
                 number == parties);
-    if (!fits || !atomic_compare_exchange_strong(&s->party[party].pid, &absent, getpid())) {
-        munmap(s, sizeof *s);
+    if (!fits || !atomic_compare_exchange_strong(&shared->party[party].pid, &absent, getpid())) {
+        munmap(shared, sizeof *shared);
         err_set(e, EXIT_BAD_DATA, "--turns %s: expected a new file, got that of %s", path,
                 fits ? "a launch that already has this party" : "something else");
         return NULL;
     }
-    struct turns *t = mem_zero(1, sizeof *t);
-    *t = (struct turns){s, party, parties};
-    return t;
+    struct turns *turns = mem_zero(1, sizeof *turns);
+    *turns = (struct turns){shared, party, parties};
+    return turns;
 }
 
 /* Gives turn `turn` to the next party, unless another process did. */
-static void advance(struct shared *s, uint32_t turn)
+static void advance(struct shared *shared, uint32_t turn)
 {
-    if (atomic_compare_exchange_strong(&s->turn, &turn, turn + 1))
-        futex(&s->turn, FUTEX_WAKE, INT32_MAX);
+    if (atomic_compare_exchange_strong(&shared->turn, &turn, turn + 1))
+        futex(&shared->turn, FUTEX_WAKE, INT32_MAX);
 }
 
 /* The first party that has not joined, or has met the others fewer than `meets` times; `parties`:
  * none. */
-static size_t first_absent(const struct turns *t, uint32_t meets)
+static size_t first_absent(const struct turns *turns, uint32_t meets)
 {
-    const struct shared *s = t->shared;
+    const struct shared *shared = turns->shared;
     size_t i = 0;
-    while (i < t->parties && (atomic_load(&s->party[i].gone) ||
-                              (atomic_load(&s->party[i].pid) &&
-                               atomic_load(&s->party[i].meets) >= meets)))
+    while (i < turns->parties && (atomic_load(&shared->party[i].gone) ||
+                                  (atomic_load(&shared->party[i].pid) &&
+                                   atomic_load(&shared->party[i].meets) >= meets)))
         i++;
     return i;
 }
 
 /* 1: the process of party `whose` is gone and has not left. *e is filled. */
-static int is_lost(const struct turns *t, size_t whose, struct err *e)
+static int is_lost(const struct turns *turns, size_t whose, struct err *e)
 {
-    const int32_t pid = atomic_load(&t->shared->party[whose].pid);
-    if (!pid || !kill(pid, 0) || errno != ESRCH || atomic_load(&t->shared->party[whose].gone))
+    const int32_t pid = atomic_load(&turns->shared->party[whose].pid);
+    if (!pid || !kill(pid, 0) || errno != ESRCH || atomic_load(&turns->shared->party[whose].gone))
         return 0;
     err_set(e, EXIT_NO_DEVICE, "--turns: process %d, which takes turns with this one, ended before "
             "its work was done", (int)pid);
@@ -113,19 +113,19 @@ static int is_lost(const struct turns *t, size_t whose, struct err *e)
 }
 
 /* Sleeps until no party is absent. Loading a model would disturb parties that already work. */
-static int wait_for_all(const struct turns *t, uint32_t meets, const volatile sig_atomic_t *stop,
-                        struct err *e)
+static int wait_for_all(const struct turns *turns, uint32_t meets,
+                        const volatile sig_atomic_t *stop, struct err *e)
 {
     size_t absent;
     int looks = 0;
-    while ((absent = first_absent(t, meets)) < t->parties) {
+    while ((absent = first_absent(turns, meets)) < turns->parties) {
         if (stop && *stop)
             return 1;
-        if (is_lost(t, absent, e))
+        if (is_lost(turns, absent, e))
             return -1;
         if (looks++ == JOIN_MS / MEET_MS)
             return err_set(e, EXIT_NO_DEVICE, "--turns: party %zu of %zu %s within %d s", absent,
-                           t->parties, atomic_load(&t->shared->party[absent].pid)
+                           turns->parties, atomic_load(&turns->shared->party[absent].pid)
                                            ? "joined but did not get ready" : "did not join",
                            JOIN_MS / 1000);
         nanosleep(&(struct timespec){0, MEET_MS * 1000000L}, NULL);
@@ -133,69 +133,70 @@ static int wait_for_all(const struct turns *t, uint32_t meets, const volatile si
     return 0;
 }
 
-int turns_meet(struct turns *t, const volatile sig_atomic_t *stop, struct err *e)
+int turns_meet(struct turns *turns, const volatile sig_atomic_t *stop, struct err *e)
 {
-    return wait_for_all(t, atomic_fetch_add(&t->shared->party[t->party].meets, 1) + 1, stop, e);
+    return wait_for_all(turns, atomic_fetch_add(&turns->shared->party[turns->party].meets, 1) + 1,
+                        stop, e);
 }
 
-static int others_sleep(const struct turns *t)
+static int others_sleep(const struct turns *turns)
 {
-    for (size_t i = 0; i < t->parties; i++)
-        if (i != t->party && !atomic_load(&t->shared->party[i].gone) &&
-            !atomic_load(&t->shared->party[i].asleep))
+    for (size_t i = 0; i < turns->parties; i++)
+        if (i != turns->party && !atomic_load(&turns->shared->party[i].gone) &&
+            !atomic_load(&turns->shared->party[i].asleep))
             return 0;
     return 1;
 }
 
 /* Gives the core to the others until they sleep. It does so at least once: a party that was woken
  * with this one, and will sleep again, may not have run yet. */
-static void wait_for_quiet(const struct turns *t)
+static void wait_for_quiet(const struct turns *turns)
 {
     int looks = 0;
     do
         nanosleep(&(struct timespec){0, QUIET_US * 1000L}, NULL);
-    while (!others_sleep(t) && ++looks < QUIET_LOOKS);
+    while (!others_sleep(turns) && ++looks < QUIET_LOOKS);
 }
 
-int turns_wait(struct turns *t, const volatile sig_atomic_t *stop, struct err *e)
+int turns_wait(struct turns *turns, const volatile sig_atomic_t *stop, struct err *e)
 {
-    struct shared *s = t->shared;
-    int rc = wait_for_all(t, 0, stop, e);
+    struct shared *shared = turns->shared;
+    int rc = wait_for_all(turns, 0, stop, e);
     while (!rc) {
-        uint32_t turn = atomic_load(&s->turn);
-        size_t whose = turn % t->parties;
-        if (whose == t->party) {
-            wait_for_quiet(t);
+        uint32_t turn = atomic_load(&shared->turn);
+        size_t whose = turn % turns->parties;
+        if (whose == turns->party) {
+            wait_for_quiet(turns);
             return 0;
         }
         if (stop && *stop)
             return 1;
-        if (atomic_load(&s->party[whose].gone))
-            advance(s, turn);
-        else if (is_lost(t, whose, e))
+        if (atomic_load(&shared->party[whose].gone))
+            advance(shared, turn);
+        else if (is_lost(turns, whose, e))
             rc = -1;
         else {
-            atomic_store(&s->party[t->party].asleep, 1);
-            futex(&s->turn, FUTEX_WAIT, turn);
-            atomic_store(&s->party[t->party].asleep, 0);
+            atomic_store(&shared->party[turns->party].asleep, 1);
+            futex(&shared->turn, FUTEX_WAIT, turn);
+            atomic_store(&shared->party[turns->party].asleep, 0);
         }
     }
     return rc;
 }
 
-void turns_pass(struct turns *t)
+void turns_pass(struct turns *turns)
 {
-    uint32_t turn = atomic_load(&t->shared->turn);
-    if (turn % t->parties == t->party)
-        advance(t->shared, turn);
+    uint32_t turn = atomic_load(&turns->shared->turn);
+    if (turn % turns->parties == turns->party)
+        advance(turns->shared, turn);
 }
 
-void turns_leave(struct turns *t)
+void turns_leave(struct turns *turns)
 {
-    if (!t)
+    if (!turns)
         return;
-    atomic_store(&t->shared->party[t->party].gone, 1);
-    turns_pass(t);
-    munmap(t->shared, sizeof *t->shared);
-    free(t);
+    atomic_store(&turns->shared->party[turns->party].gone, 1);
+    turns_pass(turns);
+    munmap(turns->shared, sizeof *turns->shared);
+    free(turns);
 }

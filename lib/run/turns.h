@@ -23,11 +23,11 @@ struct turns;
 struct turns *turns_join(const char *path, size_t party, size_t parties, struct err *e);
 /* Sleeps until every party has joined and called this as many times as the caller, or has left. 1
  * and -1 as turns_wait. */
-int turns_meet(struct turns *t, const volatile sig_atomic_t *stop, struct err *e);
+int turns_meet(struct turns *turns, const volatile sig_atomic_t *stop, struct err *e);
 /* Sleeps until all parties have joined and it is this party's turn. 1: a signal was received
  * (*stop). -1 (EXIT_NO_DEVICE): a party did not join, or did not meet the others, within ten
  * minutes; or the process that is waited for ended without leaving. */
-int turns_wait(struct turns *t, const volatile sig_atomic_t *stop, struct err *e);
-void turns_pass(struct turns *t);
-/* Leaves and frees t; t may be NULL. */
-void turns_leave(struct turns *t);
+int turns_wait(struct turns *turns, const volatile sig_atomic_t *stop, struct err *e);
+void turns_pass(struct turns *turns);
+/* Leaves and frees turns; turns may be NULL. */
+void turns_leave(struct turns *turns);

@@ -13,69 +13,69 @@
 
 static const int64_t PAUSE_NS = 100000000;
 
-void gpu_monitor_open(struct gpu_monitor *g, const char *address, size_t own, uint64_t seed)
+void gpu_monitor_open(struct gpu_monitor *monitor, const char *address, size_t own, uint64_t seed)
 {
-    *g = (struct gpu_monitor){.gpu = address[0] != 0};
-    g->pause.seed = rng_derive(seed, "pause");
-    g->nvml = g->gpu ? nvml_open(address, own) : NULL;
-    g->poll = gpu_poll_start(g->nvml, GPU_MONITOR_PERIOD_NS);
+    *monitor = (struct gpu_monitor){.gpu = address[0] != 0};
+    monitor->pause.seed = rng_derive(seed, "pause");
+    monitor->nvml = monitor->gpu ? nvml_open(address, own) : NULL;
+    monitor->poll = gpu_poll_start(monitor->nvml, GPU_MONITOR_PERIOD_NS);
 }
 
-void gpu_monitor_close(struct gpu_monitor *g)
+void gpu_monitor_close(struct gpu_monitor *monitor)
 {
-    gpu_poll_stop(g->poll);
-    nvml_close(g->nvml);
-    *g = (struct gpu_monitor){0};
+    gpu_poll_stop(monitor->poll);
+    nvml_close(monitor->nvml);
+    *monitor = (struct gpu_monitor){0};
 }
 
-int64_t gpu_monitor_foreign(const struct gpu_monitor *g)
+int64_t gpu_monitor_foreign(const struct gpu_monitor *monitor)
 {
     struct nvml_state now = {.foreign = -1};
-    if (g->nvml)
-        nvml_read(g->nvml, &now);
+    if (monitor->nvml)
+        nvml_read(monitor->nvml, &now);
     return now.foreign;
 }
 
 static void sleep_ns(int64_t ns)
 {
-    struct timespec t = {ns / 1000000000, ns % 1000000000};
-    while (nanosleep(&t, &t) && errno == EINTR)
+    struct timespec time = {ns / 1000000000, ns % 1000000000};
+    while (nanosleep(&time, &time) && errno == EINTR)
         continue;
 }
 
-void gpu_monitor_begin(struct gpu_monitor *g)
+void gpu_monitor_begin(struct gpu_monitor *monitor)
 {
-    int64_t most = g->batch_ns / 10 < PAUSE_NS ? g->batch_ns / 10 : PAUSE_NS;
-    if (g->poll && most > 0)
-        sleep_ns((int64_t)rng_below(&g->pause, (uint64_t)most));
-    nvml_read(g->nvml, &g->begin);
-    g->resident_reset = resident_reset();
+    int64_t most = monitor->batch_ns / 10 < PAUSE_NS ? monitor->batch_ns / 10 : PAUSE_NS;
+    if (monitor->poll && most > 0)
+        sleep_ns((int64_t)rng_below(&monitor->pause, (uint64_t)most));
+    nvml_read(monitor->nvml, &monitor->begin);
+    monitor->resident_reset = resident_reset();
 }
 
-void gpu_monitor_end(struct gpu_monitor *g, const struct batch_trace *trace)
+void gpu_monitor_end(struct gpu_monitor *monitor, const struct batch_trace *trace)
 {
     int64_t end = trace->makespan_ns ? trace->start_ns + trace->makespan_ns : clock_ns();
-    g->resident_peak = g->resident_reset ? -1 : resident_peak();
-    nvml_read(g->nvml, &g->end);
-    g->batch_ns = trace->makespan_ns;
-    gpu_poll_take(g->poll, trace->start_ns, end, &g->seen);
+    monitor->resident_peak = monitor->resident_reset ? -1 : resident_peak();
+    nvml_read(monitor->nvml, &monitor->end);
+    monitor->batch_ns = trace->makespan_ns;
+    gpu_poll_take(monitor->poll, trace->start_ns, end, &monitor->seen);
 }
 
 /* ---- records ---- */
 
-static void set_known(json_t *o, const char *key, int64_t value)
+static void set_known(json_t *object, const char *key, int64_t value)
 {
-    json_object_set_new(o, key, value < 0 ? json_null() : json_integer(value));
+    json_object_set_new(object, key, value < 0 ? json_null() : json_integer(value));
 }
 
-static void set_real(json_t *o, const char *key, double value)
+static void set_real(json_t *object, const char *key, double value)
 {
-    json_object_set_new(o, key, isfinite(value) ? json_real(value) : json_null());
+    json_object_set_new(object, key, isfinite(value) ? json_real(value) : json_null());
 }
 
-static void set_reason(json_t *o, const char *key, const char *reason)
+static void set_reason(json_t *object, const char *key, const char *reason)
 {
-    json_object_set_new(o, key, json_string(reason));
+    json_object_set_new(object, key, json_string(reason));
 }
 
 static int64_t largest(int64_t a, int64_t b, int64_t c)
@@ -85,28 +85,28 @@ static int64_t largest(int64_t a, int64_t b, int64_t c)
 }
 
 /* Energy of the batch in J; NaN: too few ticks of the counter. */
-static void put_energy(const struct gpu_monitor *g, json_t *o)
+static void put_energy(const struct gpu_monitor *monitor, json_t *object)
 {
-    const struct gpu_poll_seen *s = &g->seen;
+    const struct gpu_poll_seen *seen = &monitor->seen;
     char few[64];
     snprintf(few, sizeof few, "%lld ticks of the counter: expected %d",
-             (long long)s->energy_ticks, GPU_MONITOR_TICKS);
-    const char *why = !g->nvml                        ? "the driver does not tell"
-                      : !g->batch_ns                  ? "out of memory"
-                      : s->energy_ticks < 0           ? "no energy counter"
-                      : s->energy_ticks < GPU_MONITOR_TICKS ? few
+             (long long)seen->energy_ticks, GPU_MONITOR_TICKS);
+    const char *why = !monitor->nvml                        ? "the driver does not tell"
+                      : !monitor->batch_ns                  ? "out of memory"
+                      : seen->energy_ticks < 0           ? "no energy counter"
+                      : seen->energy_ticks < GPU_MONITOR_TICKS ? few
                                                       : "no tick around the batch";
-    int few_ticks = s->energy_ticks < GPU_MONITOR_TICKS || !g->batch_ns;
-    set_real(o, "energy_begin_j", g->batch_ns ? s->energy_begin_j : (double)NAN);
-    set_real(o, "energy_end_j", g->batch_ns ? s->energy_end_j : (double)NAN);
-    set_known(o, "energy_ticks", s->energy_ticks);
-    rec_set_number(o, "energy_j",
-                   few_ticks ? (double)NAN : s->energy_end_j - s->energy_begin_j, why);
+    int few_ticks = seen->energy_ticks < GPU_MONITOR_TICKS || !monitor->batch_ns;
+    set_real(object, "energy_begin_j", monitor->batch_ns ? seen->energy_begin_j : (double)NAN);
+    set_real(object, "energy_end_j", monitor->batch_ns ? seen->energy_end_j : (double)NAN);
+    set_known(object, "energy_ticks", seen->energy_ticks);
+    rec_set_number(object, "energy_j",
+                   few_ticks ? (double)NAN : seen->energy_end_j - seen->energy_begin_j, why);
 }
 
 /* The reasons why a batch is tainted. Without a reading inside the batch, those just before and
  * after count. */
-static json_t *taints(const struct gpu_monitor *g)
+static json_t *taints(const struct gpu_monitor *monitor)
 {
     static const struct {
         int64_t bit;
@@ -115,125 +115,131 @@ static json_t *taints(const struct gpu_monitor *g)
                    {NVML_SW_THERMAL, "sw_thermal"},
                    {NVML_HW_THERMAL, "hw_thermal"},
                    {NVML_POWER_BRAKE, "power_brake"}};
-    int64_t met = g->seen.samples > 0 ? g->seen.reasons : g->seen.around;
+    int64_t met = monitor->seen.samples > 0 ? monitor->seen.reasons : monitor->seen.around;
     json_t *list = json_array();
     for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
         if (met > 0 && met & reasons[i].bit)
             json_array_append_new(list, json_string(reasons[i].name));
-    if (largest(g->begin.foreign, g->end.foreign, g->seen.foreign) > 0)
+    if (largest(monitor->begin.foreign, monitor->end.foreign, monitor->seen.foreign) > 0)
         json_array_append_new(list, json_string("foreign_process"));
-    if (g->begin.ecc_errors >= 0 && g->end.ecc_errors > g->begin.ecc_errors)
+    if (monitor->begin.ecc_errors >= 0 && monitor->end.ecc_errors > monitor->begin.ecc_errors)
         json_array_append_new(list, json_string("ecc_error"));
     return list;
 }
 
-int gpu_monitor_tainted(const struct gpu_monitor *g)
+int gpu_monitor_tainted(const struct gpu_monitor *monitor)
 {
-    json_t *list = g->gpu ? taints(g) : NULL;
+    json_t *list = monitor->gpu ? taints(monitor) : NULL;
     int met = json_array_size(list) > 0;
     json_decref(list);
     return met;
 }
 
-static void put_clocks(const struct gpu_poll_seen *s, json_t *o)
+static void put_clocks(const struct gpu_poll_seen *seen, json_t *object)
 {
-    set_known(o, "samples", s->samples);
-    set_known(o, "sm_min_mhz", s->sm_min_mhz);
-    set_real(o, "sm_mean_mhz", s->sm_mean_mhz);
-    set_known(o, "sm_max_mhz", s->sm_max_mhz);
-    set_known(o, "memory_min_mhz", s->memory_min_mhz);
-    set_known(o, "temperature_max_c", s->temperature_max_c);
-    set_known(o, "clock_reasons", s->reasons);
-    set_known(o, "power_capped_samples", s->capped);
+    set_known(object, "samples", seen->samples);
+    set_known(object, "sm_min_mhz", seen->sm_min_mhz);
+    set_real(object, "sm_mean_mhz", seen->sm_mean_mhz);
+    set_known(object, "sm_max_mhz", seen->sm_max_mhz);
+    set_known(object, "memory_min_mhz", seen->memory_min_mhz);
+    set_known(object, "temperature_max_c", seen->temperature_max_c);
+    set_known(object, "clock_reasons", seen->reasons);
+    set_known(object, "power_capped_samples", seen->capped);
 }
 
-void gpu_monitor_put(const struct gpu_monitor *g, json_t *record)
+void gpu_monitor_put(const struct gpu_monitor *monitor, json_t *record)
 {
-    const struct gpu_poll_seen *s = &g->seen;
-    if (!g->gpu) {
+    const struct gpu_poll_seen *seen = &monitor->seen;
+    if (!monitor->gpu) {
         json_object_set_new(record, "gpu", json_null());
         return;
     }
-    json_t *o = json_object();
-    put_clocks(s, o);
-    if (s->samples <= 0)
-        set_reason(o, "samples_reason", g->nvml ? "the batch was over before the next reading"
-                                                : "the driver does not tell");
-    set_real(o, "power_mean_w", s->power_mean_w);
-    set_real(o, "power_integral_j", s->power_j);
-    put_energy(g, o);
-    set_known(o, "used_peak_bytes",
-              largest(g->begin.used_bytes, g->end.used_bytes, s->used_peak_bytes));
-    set_known(o, "driver_reserved_bytes",
-              largest(g->begin.reserved_bytes, g->end.reserved_bytes, s->reserved_bytes));
-    set_known(o, "foreign_processes", largest(g->begin.foreign, g->end.foreign, s->foreign));
-    set_known(o, "ecc_errors", g->end.ecc_errors);
-    json_object_set_new(record, "gpu", o);
-    json_object_set_new(record, "tainted", taints(g));
+    json_t *object = json_object();
+    put_clocks(seen, object);
+    if (seen->samples <= 0)
+        set_reason(object, "samples_reason",
+                   monitor->nvml ? "the batch was over before the next reading"
+                                 : "the driver does not tell");
+    set_real(object, "power_mean_w", seen->power_mean_w);
+    set_real(object, "power_integral_j", seen->power_j);
+    put_energy(monitor, object);
+    set_known(object, "used_peak_bytes",
+              largest(monitor->begin.used_bytes, monitor->end.used_bytes, seen->used_peak_bytes));
+    set_known(
+        object, "driver_reserved_bytes",
+        largest(monitor->begin.reserved_bytes, monitor->end.reserved_bytes, seen->reserved_bytes));
+    set_known(object, "foreign_processes",
+              largest(monitor->begin.foreign, monitor->end.foreign, seen->foreign));
+    set_known(object, "ecc_errors", monitor->end.ecc_errors);
+    json_object_set_new(record, "gpu", object);
+    json_object_set_new(record, "tainted", taints(monitor));
 }
 
 /* Peak bytes of this process in the batch; on a host its peak resident set. */
-static int64_t find_process_peak(const struct gpu_monitor *g)
+static int64_t find_process_peak(const struct gpu_monitor *monitor)
 {
-    return g->gpu ? largest(g->begin.process_bytes, g->end.process_bytes,
-                            g->seen.process_peak_bytes)
-                  : g->resident_peak;
+    return monitor->gpu ? largest(monitor->begin.process_bytes, monitor->end.process_bytes,
+                                  monitor->seen.process_peak_bytes)
+                        : monitor->resident_peak;
 }
 
-int gpu_monitor_layers(const struct gpu_monitor *g, const struct memory *m)
+int gpu_monitor_layers(const struct gpu_monitor *monitor, const struct memory *memory)
 {
-    int64_t process = find_process_peak(g);
-    if (m->requested > m->allocated || m->allocated > m->reserved ||
-        m->requested_peak > m->allocated_peak || m->allocated_peak > m->reserved_peak)
+    int64_t process = find_process_peak(monitor);
+    if (memory->requested > memory->allocated || memory->allocated > memory->reserved ||
+        memory->requested_peak > memory->allocated_peak ||
+        memory->allocated_peak > memory->reserved_peak)
         return 0;
-    if (!g->gpu)
+    if (!monitor->gpu)
         return 1;
-    return process < 0 ? -1 : m->reserved <= (size_t)process;
+    return process < 0 ? -1 : memory->reserved <= (size_t)process;
 }
 
-void gpu_monitor_put_memory(const struct gpu_monitor *g, const struct memory *m, json_t *memory)
+void gpu_monitor_put_memory(const struct gpu_monitor *monitor, const struct memory *m,
+                            json_t *memory)
 {
-    int64_t process = find_process_peak(g);
-    int holds = gpu_monitor_layers(g, m);
+    int64_t process = find_process_peak(monitor);
+    int holds = gpu_monitor_layers(monitor, m);
     set_known(memory, "device_peak_bytes",
-              g->gpu ? largest(g->begin.used_bytes, g->end.used_bytes, g->seen.used_peak_bytes)
-                     : process);
+              monitor->gpu ? largest(monitor->begin.used_bytes, monitor->end.used_bytes,
+                                     monitor->seen.used_peak_bytes)
+                           : process);
     set_known(memory, "process_peak_bytes", process);
     if (process < 0)
         set_reason(memory, "process_peak_bytes_reason",
-                   g->gpu ? "the driver does not tell"
-                          : "the system does not count a process's peak anew for each batch");
+                   monitor->gpu ? "the driver does not tell"
+                                : "the system does not count a process's peak anew for each batch");
     rec_set_flag(memory, "layers_hold", holds, "the driver does not tell what a process holds");
 }
 
 /* Power of the idle GPU: by the energy counter if it ticked before and after, else by the
  * readings. */
-static void put_idle(const struct gpu_poll_seen *s, int64_t ns, json_t *o)
+static void put_idle(const struct gpu_poll_seen *seen, int64_t ns, json_t *object)
 {
-    double counted = (s->energy_end_j - s->energy_begin_j) / ((double)ns * 1e-9);
-    int by_counter = s->energy_ticks > 0 && isfinite(counted);
-    rec_set_number(o, "power_w", by_counter ? counted : s->power_mean_w,
+    double counted = (seen->energy_end_j - seen->energy_begin_j) / ((double)ns * 1e-9);
+    int by_counter = seen->energy_ticks > 0 && isfinite(counted);
+    rec_set_number(object, "power_w", by_counter ? counted : seen->power_mean_w,
                    "the driver does not tell");
-    json_object_set_new(o, "method", by_counter ? json_string("energy counter")
-                                                : json_string("power readings"));
-    set_known(o, "energy_ticks", s->energy_ticks);
-    put_clocks(s, o);
-    set_known(o, "foreign_processes", s->foreign);
+    json_object_set_new(object, "method", by_counter ? json_string("energy counter")
+                                                     : json_string("power readings"));
+    set_known(object, "energy_ticks", seen->energy_ticks);
+    put_clocks(seen, object);
+    set_known(object, "foreign_processes", seen->foreign);
 }
 
-json_t *gpu_monitor_idle(struct gpu_monitor *g, const char *when, int64_t ms)
+json_t *gpu_monitor_idle(struct gpu_monitor *monitor, const char *when, int64_t ms)
 {
-    if (!g->poll || ms <= 0)
+    if (!monitor->poll || ms <= 0)
         return NULL;
-    gpu_poll_settle(g->poll);
+    gpu_poll_settle(monitor->poll);
     struct gpu_poll_seen seen;
     int64_t begin = clock_ns();
     sleep_ns(ms * 1000000);
     int64_t end = clock_ns();
-    gpu_poll_take(g->poll, begin, end, &seen);
-    json_t *o = json_object();
-    json_object_set_new(o, "when", json_string(when));
-    rec_set_int(o, "window_ns", end - begin);
-    put_idle(&seen, end - begin, o);
-    return o;
+    gpu_poll_take(monitor->poll, begin, end, &seen);
+    json_t *object = json_object();
+    json_object_set_new(object, "when", json_string(when));
+    rec_set_int(object, "window_ns", end - begin);
+    put_idle(&seen, end - begin, object);
+    return object;
 }

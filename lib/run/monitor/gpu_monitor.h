@@ -25,27 +25,28 @@ struct gpu_monitor {
 };
 /* address: of the GPU; "": none. own: processes that take turns on it, or 1. seed: for the pauses
  * between batches. */
-void gpu_monitor_open(struct gpu_monitor *g, const char *address, size_t own, uint64_t seed);
-void gpu_monitor_close(struct gpu_monitor *g);
+void gpu_monitor_open(struct gpu_monitor *monitor, const char *address, size_t own, uint64_t seed);
+void gpu_monitor_close(struct gpu_monitor *monitor);
 
 /* Number of other processes that are using the GPU; -1: no GPU, or unknown. */
-int64_t gpu_monitor_foreign(const struct gpu_monitor *g);
+int64_t gpu_monitor_foreign(const struct gpu_monitor *monitor);
 
 /* Call around a batch. gpu_monitor_begin pauses at random, up to 100 ms and up to a tenth of the
  * batch before, so that equal batches do not keep in step with the driver's sensor. gpu_monitor_end
  * takes the readings of exactly batch_ns, and may wait for a tick of the energy counter. */
-void gpu_monitor_begin(struct gpu_monitor *g);
-void gpu_monitor_end(struct gpu_monitor *g, const struct batch_trace *trace);
+void gpu_monitor_begin(struct gpu_monitor *monitor);
+void gpu_monitor_end(struct gpu_monitor *monitor, const struct batch_trace *trace);
 /* Watches the idle GPU for ms milliseconds. Returns the fields of an `idle` record without launch,
  * model and device (caller's reference). NULL: no readings, or ms is 0. */
-json_t *gpu_monitor_idle(struct gpu_monitor *g, const char *when, int64_t ms);
+json_t *gpu_monitor_idle(struct gpu_monitor *monitor, const char *when, int64_t ms);
 
 /* 1: the readings make the batch `tainted`. */
-int gpu_monitor_tainted(const struct gpu_monitor *g);
+int gpu_monitor_tainted(const struct gpu_monitor *monitor);
 /* Sets `gpu` and `tainted` of a generation record; gpu null without one. */
-void gpu_monitor_put(const struct gpu_monitor *g, json_t *record);
+void gpu_monitor_put(const struct gpu_monitor *monitor, json_t *record);
 /* 1: requested <= allocated <= reserved <= process. The last comparison is for GPUs only: a host
  * counts only touched pages. 0: they are not. -1: the memory of this process is unknown. */
-int gpu_monitor_layers(const struct gpu_monitor *g, const struct memory *m);
+int gpu_monitor_layers(const struct gpu_monitor *monitor, const struct memory *memory);
 /* Sets device_peak_bytes, process_peak_bytes and layers_hold of a memory object. */
-void gpu_monitor_put_memory(const struct gpu_monitor *g, const struct memory *m, json_t *memory);
+void gpu_monitor_put_memory(const struct gpu_monitor *monitor, const struct memory *m,
+                            json_t *memory);

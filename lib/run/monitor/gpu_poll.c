@@ -37,51 +37,51 @@ struct gpu_poll {
 };
 
 /* Waits at most until `deadline` of CLOCK_MONOTONIC. 0: woken. */
-static int wait_until(struct gpu_poll *s, pthread_cond_t *c, int64_t deadline)
+static int wait_until(struct gpu_poll *poll, pthread_cond_t *c, int64_t deadline)
 {
-    struct timespec t = {deadline / 1000000000, deadline % 1000000000};
-    return pthread_cond_timedwait(c, &s->lock, &t);
+    struct timespec time = {deadline / 1000000000, deadline % 1000000000};
+    return pthread_cond_timedwait(c, &poll->lock, &time);
 }
 
 static int64_t monotonic_ns(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
 }
 
 /* ---- the thread ---- */
 
-static void add(struct gpu_poll *s, struct gpu_reading x)
+static void add(struct gpu_poll *poll, struct gpu_reading reading)
 {
-    const struct nvml_state *last = s->n ? &s->v[s->n - 1].at : NULL;
-    x.tick = last && last->energy_mj >= 0 && x.at.energy_mj > last->energy_mj;
-    s->ticks |= x.tick;
-    MEM_GROW(s->v, s->n, s->cap);
-    s->v[s->n++] = x;
-    pthread_cond_broadcast(&s->news);
+    const struct nvml_state *last = poll->n ? &poll->v[poll->n - 1].at : NULL;
+    reading.tick = last && last->energy_mj >= 0 && reading.at.energy_mj > last->energy_mj;
+    poll->ticks |= reading.tick;
+    MEM_GROW(poll->v, poll->n, poll->cap);
+    poll->v[poll->n++] = reading;
+    pthread_cond_broadcast(&poll->news);
 }
 
 static void *watch(void *ctx)
 {
-    struct gpu_poll *s = ctx;
-    pthread_mutex_lock(&s->lock);
-    for (int64_t i = 0, next = monotonic_ns(); !s->stop; i++) {
-        pthread_mutex_unlock(&s->lock);
-        struct gpu_reading x = {.ns = clock_ns()};
+    struct gpu_poll *poll = ctx;
+    pthread_mutex_lock(&poll->lock);
+    for (int64_t i = 0, next = monotonic_ns(); !poll->stop; i++) {
+        pthread_mutex_unlock(&poll->lock);
+        struct gpu_reading reading = {.ns = clock_ns()};
         if (i % READ_EVERY)
-            nvml_glance(s->nvml, &x.at);
+            nvml_glance(poll->nvml, &reading.at);
         else
-            nvml_read(s->nvml, &x.at);
-        pthread_mutex_lock(&s->lock);
-        add(s, x);
-        for (next += s->period_ns; next < monotonic_ns();) /* late: skip readings */
-            next += s->period_ns;
-        while (!s->stop && (s->resting ? !pthread_cond_wait(&s->wake, &s->lock)
-                                       : wait_until(s, &s->wake, next) != ETIMEDOUT))
+            nvml_read(poll->nvml, &reading.at);
+        pthread_mutex_lock(&poll->lock);
+        add(poll, reading);
+        for (next += poll->period_ns; next < monotonic_ns();) /* late: skip readings */
+            next += poll->period_ns;
+        while (!poll->stop && (poll->resting ? !pthread_cond_wait(&poll->wake, &poll->lock)
+                                             : wait_until(poll, &poll->wake, next) != ETIMEDOUT))
             continue;
     }
-    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_unlock(&poll->lock);
     return NULL;
 }
 
@@ -89,50 +89,50 @@ struct gpu_poll *gpu_poll_start(struct nvml *n, int64_t period_ns)
 {
     if (!n)
         return NULL;
-    struct gpu_poll *s = mem_zero(1, sizeof *s);
+    struct gpu_poll *poll = mem_zero(1, sizeof *poll);
     pthread_condattr_t monotonic;
     sigset_t all, mine;
-    *s = (struct gpu_poll){.nvml = n, .period_ns = period_ns};
-    pthread_mutex_init(&s->lock, NULL);
+    *poll = (struct gpu_poll){.nvml = n, .period_ns = period_ns};
+    pthread_mutex_init(&poll->lock, NULL);
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&s->news, &monotonic);
-    pthread_cond_init(&s->wake, &monotonic);
+    pthread_cond_init(&poll->news, &monotonic);
+    pthread_cond_init(&poll->wake, &monotonic);
     pthread_condattr_destroy(&monotonic);
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &mine);
-    int bad = pthread_create(&s->thread, NULL, watch, s);
+    int bad = pthread_create(&poll->thread, NULL, watch, poll);
     pthread_sigmask(SIG_SETMASK, &mine, NULL);
     if (!bad)
-        return s;
-    free(s);
+        return poll;
+    free(poll);
     return NULL;
 }
 
-void gpu_poll_stop(struct gpu_poll *s)
+void gpu_poll_stop(struct gpu_poll *poll)
 {
-    if (!s)
+    if (!poll)
         return;
-    pthread_mutex_lock(&s->lock);
-    s->stop = 1;
-    pthread_cond_signal(&s->wake);
-    pthread_mutex_unlock(&s->lock);
-    pthread_join(s->thread, NULL);
-    pthread_cond_destroy(&s->wake);
-    pthread_cond_destroy(&s->news);
-    pthread_mutex_destroy(&s->lock);
-    free(s->v);
-    free(s);
+    pthread_mutex_lock(&poll->lock);
+    poll->stop = 1;
+    pthread_cond_signal(&poll->wake);
+    pthread_mutex_unlock(&poll->lock);
+    pthread_join(poll->thread, NULL);
+    pthread_cond_destroy(&poll->wake);
+    pthread_cond_destroy(&poll->news);
+    pthread_mutex_destroy(&poll->lock);
+    free(poll->v);
+    free(poll);
 }
 
-void gpu_poll_rest(struct gpu_poll *s, int resting)
+void gpu_poll_rest(struct gpu_poll *poll, int resting)
 {
-    if (!s)
+    if (!poll)
         return;
-    pthread_mutex_lock(&s->lock);
-    s->resting = resting;
-    pthread_cond_signal(&s->wake);
-    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_lock(&poll->lock);
+    poll->resting = resting;
+    pthread_cond_signal(&poll->wake);
+    pthread_mutex_unlock(&poll->lock);
 }
 
 /* ---- between two moments ---- */
@@ -166,20 +166,21 @@ static void take_reading(struct gpu_poll_seen *out, const struct nvml_state *at)
 
 /* Mean clock and power: a reading counts for the time since the reading before. NaN if readings do
  * not cover the whole time. */
-static void take_means(struct gpu_poll_seen *out, const struct gpu_reading *v, size_t n,
+static void take_means(struct gpu_poll_seen *out, const struct gpu_reading *reading, size_t n,
                        int64_t begin, int64_t end)
 {
     double mhz = 0, joule = 0;
     int64_t clocks = 0, covered = 0;
     for (size_t i = 0; i < n; i++) {
-        int64_t from = i ? v[i - 1].ns : v[i].ns, to = v[i].ns < end ? v[i].ns : end;
-        if (v[i].ns >= begin && v[i].ns <= end && v[i].at.sm_mhz >= 0) {
-            mhz += (double)v[i].at.sm_mhz;
+        int64_t from = i ? reading[i - 1].ns : reading[i].ns,
+                to = reading[i].ns < end ? reading[i].ns : end;
+        if (reading[i].ns >= begin && reading[i].ns <= end && reading[i].at.sm_mhz >= 0) {
+            mhz += (double)reading[i].at.sm_mhz;
             clocks++;
         }
         from = from > begin ? from : begin;
-        if (to > from && v[i].at.power_mw >= 0) {
-            joule += (double)v[i].at.power_mw * 1e-3 * (double)(to - from) * 1e-9;
+        if (to > from && reading[i].at.power_mw >= 0) {
+            joule += (double)reading[i].at.power_mw * 1e-3 * (double)(to - from) * 1e-9;
             covered += to - from;
         }
     }
@@ -191,14 +192,14 @@ static void take_means(struct gpu_poll_seen *out, const struct gpu_reading *v, s
 }
 
 /* The counter in J at a moment, interpolated between the ticks around it. */
-static double energy_at(const struct gpu_reading *v, size_t n, int64_t ns)
+static double energy_at(const struct gpu_reading *reading, size_t n, int64_t ns)
 {
     const struct gpu_reading *before = NULL, *after = NULL;
     for (size_t i = 0; i < n && !after; i++)
-        if (v[i].tick && v[i].ns <= ns)
-            before = &v[i];
-        else if (v[i].tick)
-            after = &v[i];
+        if (reading[i].tick && reading[i].ns <= ns)
+            before = &reading[i];
+        else if (reading[i].tick)
+            after = &reading[i];
     if (!before || !after)
         return NAN;
     double part = (double)(ns - before->ns) / (double)(after->ns - before->ns);
@@ -206,79 +207,80 @@ static double energy_at(const struct gpu_reading *v, size_t n, int64_t ns)
     return ((double)before->at.energy_mj + part * gain) * 1e-3;
 }
 
-static void summarize(const struct gpu_reading *v, size_t n, int64_t begin, int64_t end,
+static void summarize(const struct gpu_reading *reading, size_t n, int64_t begin, int64_t end,
                       struct gpu_poll_seen *out)
 {
     int64_t around = -1;
     out->samples = 0;
     for (size_t i = 0; i < n; i++) {
-        int inside = v[i].ns >= begin && v[i].ns <= end;
-        int next_to = i + 1 < n && v[i].ns < begin && v[i + 1].ns >= begin;
-        next_to |= i > 0 && v[i].ns > end && v[i - 1].ns <= end;
+        int inside = reading[i].ns >= begin && reading[i].ns <= end;
+        int next_to = i + 1 < n && reading[i].ns < begin && reading[i + 1].ns >= begin;
+        next_to |= i > 0 && reading[i].ns > end && reading[i - 1].ns <= end;
         if (inside)
-            take_reading(out, &v[i].at);
-        if ((inside || next_to) && v[i].at.reasons >= 0)
-            around = (around < 0 ? 0 : around) | v[i].at.reasons;
+            take_reading(out, &reading[i].at);
+        if ((inside || next_to) && reading[i].at.reasons >= 0)
+            around = (around < 0 ? 0 : around) | reading[i].at.reasons;
     }
     out->around = around;
-    take_means(out, v, n, begin, end);
-    out->energy_begin_j = energy_at(v, n, begin);
-    out->energy_end_j = energy_at(v, n, end);
+    take_means(out, reading, n, begin, end);
+    out->energy_begin_j = energy_at(reading, n, begin);
+    out->energy_end_j = energy_at(reading, n, end);
     for (size_t i = 0; i < n; i++)
-        if (v[i].at.energy_mj >= 0)
+        if (reading[i].at.energy_mj >= 0)
             out->energy_ticks = (out->energy_ticks < 0 ? 0 : out->energy_ticks) +
-                                (v[i].tick && v[i].ns > begin && v[i].ns <= end);
+                                (reading[i].tick && reading[i].ns > begin && reading[i].ns <= end);
 }
 
 /* Drops readings before the last tick up to `end`. */
-static void forget(struct gpu_poll *s, int64_t end)
+static void forget(struct gpu_poll *poll, int64_t end)
 {
     size_t keep = 0;
-    for (size_t i = 0; i < s->n && s->v[i].ns <= end; i++)
-        if (s->v[i].tick || !s->ticks)
+    for (size_t i = 0; i < poll->n && poll->v[i].ns <= end; i++)
+        if (poll->v[i].tick || !poll->ticks)
             keep = i;
-    s->n -= keep;
-    memmove(s->v, s->v + keep, s->n * sizeof *s->v);
+    poll->n -= keep;
+    memmove(poll->v, poll->v + keep, poll->n * sizeof *poll->v);
 }
 
-static int is_after(const struct gpu_poll *s, int64_t ns, int tick)
+static int is_after(const struct gpu_poll *poll, int64_t ns, int tick)
 {
-    for (size_t i = s->n; i-- && s->v[i].ns > ns;)
-        if (s->v[i].tick || !tick)
+    for (size_t i = poll->n; i-- && poll->v[i].ns > ns;)
+        if (poll->v[i].tick || !tick)
             return 1;
     return 0;
 }
 
 /* Waits for a reading, or a tick, after `ns`; the lock is held. */
-static void await(struct gpu_poll *s, int64_t ns, int tick, int64_t most_ns)
+static void await(struct gpu_poll *poll, int64_t ns, int tick, int64_t most_ns)
 {
     int64_t deadline = monotonic_ns() + most_ns;
-    while (!is_after(s, ns, tick) && !wait_until(s, &s->news, deadline))
+    while (!is_after(poll, ns, tick) && !wait_until(poll, &poll->news, deadline))
         continue;
 }
 
-void gpu_poll_take(struct gpu_poll *s, int64_t begin_ns, int64_t end_ns, struct gpu_poll_seen *out)
+void gpu_poll_take(struct gpu_poll *poll, int64_t begin_ns, int64_t end_ns,
+                   struct gpu_poll_seen *out)
 {
     *out = (struct gpu_poll_seen){-1, -1, -1, -1, -1, -1, -1, -1, NAN, NAN, NAN, NAN, NAN, -1,
                                  -1, -1, -1, -1};
     assert(begin_ns <= end_ns);
-    if (!s)
+    if (!poll)
         return;
-    pthread_mutex_lock(&s->lock);
-    await(s, end_ns, 0, LOOK_WAIT_NS);
-    if (s->ticks)
-        await(s, end_ns, 1, TICK_WAIT_NS);
-    summarize(s->v, s->n, begin_ns, end_ns, out);
-    forget(s, end_ns);
-    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_lock(&poll->lock);
+    await(poll, end_ns, 0, LOOK_WAIT_NS);
+    if (poll->ticks)
+        await(poll, end_ns, 1, TICK_WAIT_NS);
+    summarize(poll->v, poll->n, begin_ns, end_ns, out);
+    forget(poll, end_ns);
+    pthread_mutex_unlock(&poll->lock);
 }
 
-void gpu_poll_settle(struct gpu_poll *s)
+void gpu_poll_settle(struct gpu_poll *poll)
 {
-    if (!s)
+    if (!poll)
         return;
-    pthread_mutex_lock(&s->lock);
-    if (!s->ticks)
-        await(s, 0, 1, TICK_WAIT_NS);
-    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_lock(&poll->lock);
+    if (!poll->ticks)
+        await(poll, 0, 1, TICK_WAIT_NS);
+    pthread_mutex_unlock(&poll->lock);
 }

@@ -15,10 +15,10 @@
 struct gpu_poll;
 /* NULL: n is NULL, or no thread can be started. n is borrowed and must outlive the result. */
 struct gpu_poll *gpu_poll_start(struct nvml *n, int64_t period_ns);
-void gpu_poll_stop(struct gpu_poll *s); /* NULL is fine */
+void gpu_poll_stop(struct gpu_poll *poll); /* NULL is fine */
 /* resting 1: no readings until the call with 0, while another process is timed on the machine. A
- * reading costs a few milliseconds of a processor. s NULL is fine. */
-void gpu_poll_rest(struct gpu_poll *s, int resting);
+ * reading costs a few milliseconds of a processor. poll NULL is fine. */
+void gpu_poll_rest(struct gpu_poll *poll, int resting);
 
 /* Readings between two moments. -1 and NaN: there was no reading, or the driver does not report the
  * value. */
@@ -35,8 +35,9 @@ struct gpu_poll_seen {
     int64_t used_peak_bytes, reserved_bytes, process_peak_bytes, foreign;
 };
 /* *out = the readings from begin_ns to end_ns (clock_ns()). Waits for a reading after end_ns, and
- * up to 150 ms for the next tick; drops older readings. Intervals must not overlap. s NULL: no
+ * up to 150 ms for the next tick; drops older readings. Intervals must not overlap. poll NULL: no
  * readings. */
-void gpu_poll_take(struct gpu_poll *s, int64_t begin_ns, int64_t end_ns, struct gpu_poll_seen *out);
+void gpu_poll_take(struct gpu_poll *poll, int64_t begin_ns, int64_t end_ns,
+                   struct gpu_poll_seen *out);
 /* Waits up to 150 ms for a first tick of the counter. */
-void gpu_poll_settle(struct gpu_poll *s);
+void gpu_poll_settle(struct gpu_poll *poll);

@@ -32,11 +32,11 @@ static double read_pressure(void)
 {
     unsigned long long us;
     double s = NAN;
-    FILE *f = fopen("/proc/pressure/cpu", "r");
-    if (f && fscanf(f, "some %*s %*s %*s total=%llu", &us) == 1)
+    FILE *file = fopen("/proc/pressure/cpu", "r");
+    if (file && fscanf(file, "some %*s %*s %*s total=%llu", &us) == 1)
         s = (double)us * 1e-6;
-    if (f)
-        fclose(f);
+    if (file)
+        fclose(file);
     return s;
 }
 
@@ -45,31 +45,31 @@ static void read_ticks(struct host_state *to)
 {
     unsigned long long v[8];
     double hz = (double)sysconf(_SC_CLK_TCK);
-    FILE *f = fopen("/proc/stat", "r");
+    FILE *file = fopen("/proc/stat", "r");
     to->busy = to->stolen = NAN;
-    if (f && fscanf(f, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", v, v + 1, v + 2, v + 3, v + 4,
-                    v + 5, v + 6, v + 7) == 8) {
+    if (file && fscanf(file, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", v, v + 1, v + 2, v + 3,
+                       v + 4, v + 5, v + 6, v + 7) == 8) {
         to->busy = (double)(v[0] + v[1] + v[2] + v[5] + v[6]) / hz;
         to->stolen = (double)v[7] / hz;
     }
-    if (f)
-        fclose(f);
+    if (file)
+        fclose(file);
 }
 
 static int64_t read_throttled(void)
 {
     long long n = -1;
-    FILE *f = fopen("/sys/devices/system/cpu/cpu0/thermal_throttle/package_throttle_count", "r");
-    if (f && fscanf(f, "%lld", &n) != 1)
+    FILE *file = fopen("/sys/devices/system/cpu/cpu0/thermal_throttle/package_throttle_count", "r");
+    if (file && fscanf(file, "%lld", &n) != 1)
         n = -1;
-    if (f)
-        fclose(f);
+    if (file)
+        fclose(file);
     return n;
 }
 
-static double seconds(const struct timeval *t)
+static double seconds(const struct timeval *time)
 {
-    return (double)t->tv_sec + 1e-6 * (double)t->tv_usec;
+    return (double)time->tv_sec + 1e-6 * (double)time->tv_usec;
 }
 
 static void read_state(struct host_state *to)
@@ -84,33 +84,33 @@ static void read_state(struct host_state *to)
     to->now = (double)clock_ns() * 1e-9;
 }
 
-void host_monitor_open(struct host_monitor *h)
+void host_monitor_open(struct host_monitor *monitor)
 {
     const char *sys = getenv("CROSSOVER_SYS");
-    *h = (struct host_monitor){0};
-    h->rapl = rapl_open(sys ? sys : "/sys", RAPL_LOOK_MS, &h->unmetered);
+    *monitor = (struct host_monitor){0};
+    monitor->rapl = rapl_open(sys ? sys : "/sys", RAPL_LOOK_MS, &monitor->unmetered);
 }
 
-void host_monitor_close(struct host_monitor *h)
+void host_monitor_close(struct host_monitor *monitor)
 {
-    rapl_close(h->rapl);
-    h->rapl = NULL;
+    rapl_close(monitor->rapl);
+    monitor->rapl = NULL;
 }
 
-void host_monitor_begin(struct host_monitor *h)
+void host_monitor_begin(struct host_monitor *monitor)
 {
-    read_state(&h->begin);
-    h->begin.joule = rapl_joules(h->rapl); /* last, and first at the end */
+    read_state(&monitor->begin);
+    monitor->begin.joule = rapl_joules(monitor->rapl); /* last, and first at the end */
 }
 
-void host_monitor_end(struct host_monitor *h)
+void host_monitor_end(struct host_monitor *monitor)
 {
-    struct host_state end, *begin = &h->begin;
-    end.joule = rapl_joules(h->rapl);
+    struct host_state end, *begin = &monitor->begin;
+    end.joule = rapl_joules(monitor->rapl);
     read_state(&end);
     double passed = end.now - begin->now;
     double others = (end.busy - begin->busy) - (end.own - begin->own);
-    h->seen = (struct host_seen){
+    monitor->seen = (struct host_seen){
         passed, (end.pressure - begin->pressure) / passed, (end.stolen - begin->stolen) / passed,
         (others > 0 ? others : others <= 0 ? 0 : NAN) / passed, end.preempted - begin->preempted,
         begin->throttled < 0 ? -1 : end.throttled - begin->throttled, begin->joule, end.joule};
@@ -123,21 +123,21 @@ static int is_above(double share, double most, double passed, double least_s)
     return share > most && share * passed > least_s;
 }
 
-unsigned host_monitor_taints(const struct host_seen *s)
+unsigned host_monitor_taints(const struct host_seen *seen)
 {
-    unsigned t = 0;
-    if (is_above(s->pressure, MOST_PRESSURE, s->seconds, LEAST_PRESSURE_S))
-        t |= HOST_PRESSURE;
-    if (is_above(s->stolen, MOST_STOLEN, s->seconds, LEAST_TICKS_S))
-        t |= HOST_STOLEN;
-    if (is_above(s->others, MOST_OTHERS, s->seconds, LEAST_TICKS_S))
-        t |= HOST_OTHERS;
-    if (isnan(s->pressure) && s->preempted > LEAST_PREEMPTED &&
-        (double)s->preempted > MOST_PREEMPTED * s->seconds)
-        t |= HOST_PREEMPTED;
-    if (s->throttled > 0)
-        t |= HOST_THERMAL;
-    return t;
+    unsigned taints = 0;
+    if (is_above(seen->pressure, MOST_PRESSURE, seen->seconds, LEAST_PRESSURE_S))
+        taints |= HOST_PRESSURE;
+    if (is_above(seen->stolen, MOST_STOLEN, seen->seconds, LEAST_TICKS_S))
+        taints |= HOST_STOLEN;
+    if (is_above(seen->others, MOST_OTHERS, seen->seconds, LEAST_TICKS_S))
+        taints |= HOST_OTHERS;
+    if (isnan(seen->pressure) && seen->preempted > LEAST_PREEMPTED &&
+        (double)seen->preempted > MOST_PREEMPTED * seen->seconds)
+        taints |= HOST_PREEMPTED;
+    if (seen->throttled > 0)
+        taints |= HOST_THERMAL;
+    return taints;
 }
 
 static void append_names(json_t *list, unsigned taints)
@@ -150,82 +150,83 @@ static void append_names(json_t *list, unsigned taints)
 }
 
 /* Energy of the packages in J; NaN: too few ticks of the counter. */
-static void put_energy(const struct host_monitor *h, json_t *o)
+static void put_energy(const struct host_monitor *monitor, json_t *object)
 {
-    const struct host_seen *s = &h->seen;
-    double ticks = s->seconds * 1e9 / RAPL_TICK_NS;
-    int known = isfinite(s->begin_j) && isfinite(s->end_j);
-    const char *why = !h->rapl ? *h->unmetered.text ? h->unmetered.text : "not asked for"
+    const struct host_seen *seen = &monitor->seen;
+    double ticks = seen->seconds * 1e9 / RAPL_TICK_NS;
+    int known = isfinite(seen->begin_j) && isfinite(seen->end_j);
+    const char *why = !monitor->rapl
+                          ? *monitor->unmetered.text ? monitor->unmetered.text : "not asked for"
                       : !known ? "the counter of energy could not be read"
                                : "over before the counter of energy had ticked 100 times";
-    json_object_set_new(o, "energy_source", h->rapl ? json_string(rapl_source(h->rapl))
-                                                    : json_null());
-    rec_set_int(o, "window_ns", (int64_t)(s->seconds * 1e9));
-    rec_set_number(o, "energy_j",
-                   known && ticks >= LEAST_TICKS ? s->end_j - s->begin_j : (double)NAN, why);
+    json_object_set_new(object, "energy_source",
+                        monitor->rapl ? json_string(rapl_source(monitor->rapl)) : json_null());
+    rec_set_int(object, "window_ns", (int64_t)(seen->seconds * 1e9));
+    rec_set_number(object, "energy_j",
+                   known && ticks >= LEAST_TICKS ? seen->end_j - seen->begin_j : (double)NAN, why);
     if (!known)
         return;
-    json_object_set_new(o, "energy_begin_j", json_real(s->begin_j));
-    json_object_set_new(o, "energy_end_j", json_real(s->end_j));
+    json_object_set_new(object, "energy_begin_j", json_real(seen->begin_j));
+    json_object_set_new(object, "energy_end_j", json_real(seen->end_j));
 }
 
-static json_t *describe(const struct host_seen *s)
+static json_t *describe(const struct host_seen *seen)
 {
-    json_t *o = json_object();
-    rec_set_number(o, "pressure_ratio", s->pressure, "the system does not tell");
-    rec_set_number(o, "stolen_ratio", s->stolen, "the system does not tell");
-    rec_set_number(o, "others_ratio", s->others, "the system does not tell");
-    rec_set_int(o, "preempted", s->preempted);
-    rec_set_number(o, "throttled", s->throttled < 0 ? (double)NAN : (double)s->throttled,
+    json_t *object = json_object();
+    rec_set_number(object, "pressure_ratio", seen->pressure, "the system does not tell");
+    rec_set_number(object, "stolen_ratio", seen->stolen, "the system does not tell");
+    rec_set_number(object, "others_ratio", seen->others, "the system does not tell");
+    rec_set_int(object, "preempted", seen->preempted);
+    rec_set_number(object, "throttled", seen->throttled < 0 ? (double)NAN : (double)seen->throttled,
                    "the system does not tell");
-    return o;
+    return object;
 }
 
-void host_monitor_put(const struct host_monitor *h, json_t *record)
+void host_monitor_put(const struct host_monitor *monitor, json_t *record)
 {
     json_t *list = json_object_get(record, "tainted");
-    json_t *o = describe(&h->seen);
-    put_energy(h, o);
-    json_object_set_new(record, "host", o);
+    json_t *object = describe(&monitor->seen);
+    put_energy(monitor, object);
+    json_object_set_new(record, "host", object);
     if (!list)
         json_object_set_new(record, "tainted", list = json_array());
-    append_names(list, host_monitor_taints(&h->seen));
+    append_names(list, host_monitor_taints(&monitor->seen));
 }
 
 /* Watches the host while this process is idle. */
-static void watch(struct host_monitor *h, int64_t ms)
+static void watch(struct host_monitor *monitor, int64_t ms)
 {
-    struct timespec t = {ms / 1000, ms % 1000 * 1000000};
-    host_monitor_begin(h);
-    while (nanosleep(&t, &t) && errno == EINTR)
+    struct timespec time = {ms / 1000, ms % 1000 * 1000000};
+    host_monitor_begin(monitor);
+    while (nanosleep(&time, &time) && errno == EINTR)
         continue;
-    host_monitor_end(h);
+    host_monitor_end(monitor);
 }
 
-json_t *host_monitor_look(struct host_monitor *h, int64_t ms)
+json_t *host_monitor_look(struct host_monitor *monitor, int64_t ms)
 {
-    json_t *o = json_object(), *reasons = json_array();
-    watch(h, ms);
-    append_names(reasons, host_monitor_taints(&h->seen));
-    json_object_set_new(o, "host", describe(&h->seen));
-    json_object_set_new(o, "fit", json_boolean(!json_array_size(reasons)));
-    json_object_set_new(o, "reasons", reasons);
-    return o;
+    json_t *object = json_object(), *reasons = json_array();
+    watch(monitor, ms);
+    append_names(reasons, host_monitor_taints(&monitor->seen));
+    json_object_set_new(object, "host", describe(&monitor->seen));
+    json_object_set_new(object, "fit", json_boolean(!json_array_size(reasons)));
+    json_object_set_new(object, "reasons", reasons);
+    return object;
 }
 
-json_t *host_monitor_idle(struct host_monitor *h, const char *when, int64_t ms)
+json_t *host_monitor_idle(struct host_monitor *monitor, const char *when, int64_t ms)
 {
-    if (!h->rapl || ms <= 0)
+    if (!monitor->rapl || ms <= 0)
         return NULL;
-    watch(h, ms);
-    const struct host_seen *s = &h->seen;
-    int quiet = !host_monitor_taints(s);
-    json_t *o = json_object();
-    json_object_set_new(o, "when", json_string(when));
-    rec_set_int(o, "window_ns", (int64_t)(s->seconds * 1e9));
-    rec_set_number(o, "power_w", quiet ? (s->end_j - s->begin_j) / s->seconds : (double)NAN,
-                   quiet ? "the counter of energy could not be read"
-                         : "something else ran on this machine");
-    json_object_set_new(o, "method", json_string("energy counter"));
-    return o;
+    watch(monitor, ms);
+    const struct host_seen *seen = &monitor->seen;
+    int quiet = !host_monitor_taints(seen);
+    json_t *object = json_object();
+    json_object_set_new(object, "when", json_string(when));
+    rec_set_int(object, "window_ns", (int64_t)(seen->seconds * 1e9));
+    rec_set_number(
+        object, "power_w", quiet ? (seen->end_j - seen->begin_j) / seen->seconds : (double)NAN,
+        quiet ? "the counter of energy could not be read" : "something else ran on this machine");
+    json_object_set_new(object, "method", json_string("energy counter"));
+    return object;
 }

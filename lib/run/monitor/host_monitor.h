@@ -30,12 +30,12 @@ struct host_monitor {
 };
 
 /* Looks for energy counters. The other functions also work on a zeroed monitor. */
-void host_monitor_open(struct host_monitor *h);
-void host_monitor_close(struct host_monitor *h);
+void host_monitor_open(struct host_monitor *monitor);
+void host_monitor_close(struct host_monitor *monitor);
 
 /* Call around a batch. */
-void host_monitor_begin(struct host_monitor *h);
-void host_monitor_end(struct host_monitor *h);
+void host_monitor_begin(struct host_monitor *monitor);
+void host_monitor_end(struct host_monitor *monitor);
 /* Why a batch is tainted: bits of enum host_taint. A share counts only if it exceeds its limit by
  * more than one tick of its clock. */
 enum host_taint { HOST_PRESSURE = 1, HOST_STOLEN = 2, HOST_OTHERS = 4, HOST_PREEMPTED = 8,
@@ -43,9 +43,9 @@ enum host_taint { HOST_PRESSURE = 1, HOST_STOLEN = 2, HOST_OTHERS = 4, HOST_PREE
 unsigned host_monitor_taints(const struct host_seen *seen);
 /* Watches the host while this process is idle for ms milliseconds. Returns the members host, fit
  * and reasons of a `fitness` record; the caller's reference. */
-json_t *host_monitor_look(struct host_monitor *h, int64_t ms);
+json_t *host_monitor_look(struct host_monitor *monitor, int64_t ms);
 /* The same for energy: returns the members of an `idle` record without launch, model and device;
  * the caller's reference. NULL: no energy counter, or ms is 0. */
-json_t *host_monitor_idle(struct host_monitor *h, const char *when, int64_t ms);
+json_t *host_monitor_idle(struct host_monitor *monitor, const char *when, int64_t ms);
 /* Sets `host` of a generation record and appends the taints to its list `tainted`. */
-void host_monitor_put(const struct host_monitor *h, json_t *record);
+void host_monitor_put(const struct host_monitor *monitor, json_t *record);

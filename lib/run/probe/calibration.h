@@ -30,18 +30,19 @@ struct calibration {
 /* Reads up to `most` (0: all) records with a text or prompt_ids from the files (standard input if n
  * is 0). If a record has a reference, the reference is scored given the text. -1: a file is missing
  * or broken, or there is no record. */
-int calibration_read(struct calibration *c, const char *const *files, size_t n, int64_t most,
-                     const struct checkpoint *model, const struct tokenizer *t, struct err *e);
-void calibration_free(struct calibration *c);
+int calibration_read(struct calibration *calibration, const char *const *files, size_t n,
+                     int64_t most, const struct checkpoint *model,
+                     const struct tokenizer *tokenizer, struct err *e);
+void calibration_free(struct calibration *calibration);
 
 /* Measures the losses of all units: one pass per text, unit and format. n: loaded from `model` and
  * not quantized; it is unchanged afterwards. *dense: nats per token without quantization. -1:
  * *e. */
-int calibration_measure(struct calibration *c, struct network *n,
+int calibration_measure(struct calibration *calibration, struct network *n,
                         const struct checkpoint *model, struct mix_unit *units, double *dense,
                         struct progress *progress, struct err *e);
 /* Chooses formats by mix_choose if its choice from half of the texts loses less on the other half
  * than that of mix_raise, at 95 %; else by mix_raise. *gain: nats per token that mix_choose saves
  * there, with a two-sided 90 % interval; 0 if both choose the same. Returns their bytes. */
-double calibration_choose(const struct calibration *c, struct mix_unit *units, size_t count,
-                          double budget, struct interval *gain);
+double calibration_choose(const struct calibration *calibration, struct mix_unit *units,
+                          size_t count, double budget, struct interval *gain);

@@ -30,9 +30,9 @@ struct spin {
 
 static void spin_part(void *ctx, size_t begin, size_t end, size_t worker)
 {
-    const struct spin *s = ctx;
+    const struct spin *spin = ctx;
     for (size_t i = begin; i < end; i++)
-        s->peak->loop(s->rounds, s->seed[worker]);
+        spin->peak->loop(spin->rounds, spin->seed[worker]);
 }
 
 struct ceiling_reader {
@@ -45,9 +45,9 @@ struct ceiling_reader {
 
 static void scan_part(void *ctx, size_t begin, size_t end, size_t worker)
 {
-    struct ceiling_reader *s = ctx;
+    struct ceiling_reader *reader = ctx;
     line a = {0}, b = a, c = a, d = a;
-    for (const line *p = s->lines + begin; p + 4 <= s->lines + end; p += 4) {
+    for (const line *p = reader->lines + begin; p + 4 <= reader->lines + end; p += 4) {
         for (int i = 0; i < 4; i++)
             __builtin_prefetch((const char *)(p + i) + 64 * AHEAD);
         a ^= p[0];
@@ -56,7 +56,7 @@ static void scan_part(void *ctx, size_t begin, size_t end, size_t worker)
         d ^= p[3];
     }
     a ^= b ^ c ^ d;
-    memcpy(s->seed[worker], &a, sizeof a);
+    memcpy(reader->seed[worker], &a, sizeof a);
 }
 
 /* The fastest of several passes, in seconds of the clock. */
@@ -90,66 +90,66 @@ struct ceiling_reader *ceiling_reader_open(size_t bytes, struct err *e)
     line *lines = (line *)(((uintptr_t)block + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE);
     madvise(lines, bytes, MADV_HUGEPAGE); /* small pages will do */
     memset(lines, 1, bytes);
-    struct ceiling_reader *r = mem_zero(1, sizeof *r);
-    r->block = block;
-    r->bytes = bytes;
-    r->lines = lines;
-    return r;
+    struct ceiling_reader *reader = mem_zero(1, sizeof *reader);
+    reader->block = block;
+    reader->bytes = bytes;
+    reader->lines = lines;
+    return reader;
 }
 
-double ceiling_reader_bytes_per_s(struct ceiling_reader *r, struct pool *pool)
+double ceiling_reader_bytes_per_s(struct ceiling_reader *reader, struct pool *pool)
 {
-    size_t lines = r->bytes / sizeof *r->lines;
-    double each = time_best(r->by_processor ? clock_cpu_ns : clock_ns, READ_PASSES, pool, lines,
-                            scan_part, r);
-    return (double)r->bytes / each * (r->by_processor ? (double)pool_threads(pool) : 1);
+    size_t lines = reader->bytes / sizeof *reader->lines;
+    double each = time_best(reader->by_processor ? clock_cpu_ns : clock_ns, READ_PASSES, pool,
+                            lines, scan_part, reader);
+    return (double)reader->bytes / each * (reader->by_processor ? (double)pool_threads(pool) : 1);
 }
 
-void ceiling_reader_by_processor(struct ceiling_reader *r)
+void ceiling_reader_by_processor(struct ceiling_reader *reader)
 {
-    r->by_processor = 1;
+    reader->by_processor = 1;
 }
 
-void ceiling_reader_close(struct ceiling_reader *r)
+void ceiling_reader_close(struct ceiling_reader *reader)
 {
-    if (r)
-        munmap(r->block, r->bytes + HUGE_PAGE);
-    free(r);
+    if (reader)
+        munmap(reader->block, reader->bytes + HUGE_PAGE);
+    free(reader);
 }
 
-static struct spin spin_new(const struct peak *p, size_t rounds)
+static struct spin spin_new(const struct peak *peak, size_t rounds)
 {
-    struct spin s = {p, rounds, mem_alloc(THREADS_MAX * sizeof *s.seed)};
-    memset(s.seed, 0x3c, THREADS_MAX * sizeof *s.seed); /* small numbers in every format */
-    return s;
+    struct spin spin = {peak, rounds, mem_alloc(THREADS_MAX * sizeof *spin.seed)};
+    memset(spin.seed, 0x3c, THREADS_MAX * sizeof *spin.seed); /* small numbers in every format */
+    return spin;
 }
 
 /* Operations per second of a loop; NULL: 0. */
-static double spin_rate(const struct peak *p, struct pool *pool, int passes)
+static double spin_rate(const struct peak *peak, struct pool *pool, int passes)
 {
-    if (!p)
+    if (!peak)
         return 0;
     size_t threads = pool_threads(pool);
-    struct spin s = spin_new(p, ROUNDS);
-    double took = time_best_pass(passes, pool, threads, spin_part, &s);
-    free(s.seed);
-    return p->operations * ROUNDS * (double)threads / took;
+    struct spin spin = spin_new(peak, ROUNDS);
+    double took = time_best_pass(passes, pool, threads, spin_part, &spin);
+    free(spin.seed);
+    return peak->operations * ROUNDS * (double)threads / took;
 }
 
 double ceiling_cores(struct pool *pool)
 {
     enum { PAIRS = 15 };
-    const struct peak *p = peak_best(UNIT_F32);
+    const struct peak *peak = peak_best(UNIT_F32);
     const size_t threads = pool_threads(pool);
     double ratio[PAIRS];
-    if (!p || threads < 2)
+    if (!peak || threads < 2)
         return NAN;
-    struct spin s = spin_new(p, 4 * ROUNDS); /* long compared with waking a thread */
+    struct spin spin = spin_new(peak, 4 * ROUNDS); /* long compared with waking a thread */
     for (int i = 0; i < PAIRS; i++) {
-        double one = time_best_pass(1, pool, 1, spin_part, &s);
-        ratio[i] = (double)threads * one / time_best_pass(1, pool, threads, spin_part, &s);
+        double one = time_best_pass(1, pool, 1, spin_part, &spin);
+        ratio[i] = (double)threads * one / time_best_pass(1, pool, threads, spin_part, &spin);
     }
-    free(s.seed);
+    free(spin.seed);
     return stat_median(ratio, PAIRS);
 }
 
@@ -170,19 +170,19 @@ static void keep_steadiest(double made[LOOPS], double *rate, double *spread)
     *spread = now;
 }
 
-static void run_loops(struct ceilings *c, struct pool *pool, struct ceiling_reader *r)
+static void run_loops(struct ceilings *ceilings, struct pool *pool, struct ceiling_reader *reader)
 {
     double made[UNITS][LOOPS], bytes[LOOPS], cores[LOOPS];
     for (int i = 0; i < LOOPS; i++) {
         for (int u = 0; u < UNITS; u++)
-            made[u][i] = spin_rate(c->own[u], pool, PASSES);
-        bytes[i] = ceiling_reader_bytes_per_s(r, pool);
+            made[u][i] = spin_rate(ceilings->own[u], pool, PASSES);
+        bytes[i] = ceiling_reader_bytes_per_s(reader, pool);
         cores[i] = ceiling_cores(pool);
     }
     for (int u = 0; u < UNITS; u++)
-        keep_steadiest(made[u], &c->own_per_s[u], &c->operations_spread[u]);
-    keep_steadiest(bytes, &c->bytes_per_s, &c->bytes_spread);
-    c->cores = stat_median(cores, LOOPS);
+        keep_steadiest(made[u], &ceilings->own_per_s[u], &ceilings->operations_spread[u]);
+    keep_steadiest(bytes, &ceilings->bytes_per_s, &ceilings->bytes_spread);
+    ceilings->cores = stat_median(cores, LOOPS);
 }
 
 static int is_unsteady(double spread) { return spread > 0.1; }
@@ -190,92 +190,98 @@ static int is_unsteady(double spread) { return spread > 0.1; }
 const char *ceiling_remark(double spread) { return is_unsteady(spread) ? ", unsteady" : ""; }
 
 /* 1 if a rate is unsteady. */
-static int any_unsteady(const struct ceilings *c)
+static int any_unsteady(const struct ceilings *ceilings)
 {
-    int any = is_unsteady(c->bytes_spread);
+    int any = is_unsteady(ceilings->bytes_spread);
     for (int u = 0; u < UNITS; u++)
-        any |= is_unsteady(c->operations_spread[u]);
+        any |= is_unsteady(ceilings->operations_spread[u]);
     return any;
 }
 
-void ceiling_host(struct ceilings *c, struct pool *pool, struct ceiling_reader *r)
+void ceiling_host(struct ceilings *ceilings, struct pool *pool, struct ceiling_reader *reader)
 {
-    *c = (struct ceilings){.threads = pool_threads(pool)};
+    *ceilings = (struct ceilings){.threads = pool_threads(pool)};
     for (int u = 0; u < UNITS; u++)
-        c->own[u] = peak_best((enum unit)u);
-    for (int i = 0; !i || (i < TRIES && any_unsteady(c)); i++)
-        run_loops(c, pool, r);
-    ceiling_lift(c);
+        ceilings->own[u] = peak_best((enum unit)u);
+    for (int i = 0; !i || (i < TRIES && any_unsteady(ceilings)); i++)
+        run_loops(ceilings, pool, reader);
+    ceiling_lift(ceilings);
 }
 
-void ceiling_lift(struct ceilings *c)
+void ceiling_lift(struct ceilings *ceilings)
 {
-    const struct ceilings own = *c;
+    const struct ceilings own = *ceilings;
     for (int u = 0; u < UNITS; u++) {
         int by = u; /* the units before it hold its numbers too */
         for (int v = 0; v < u && own.own_per_s[u] > 0; v++)
             by = own.own_per_s[v] > own.own_per_s[by] ? v : by;
-        c->by[u] = (enum unit)by;
-        c->operations_per_s[u] = own.own_per_s[by];
-        c->operations_spread[u] = own.operations_spread[by];
+        ceilings->by[u] = (enum unit)by;
+        ceilings->operations_per_s[u] = own.own_per_s[by];
+        ceilings->operations_spread[u] = own.operations_spread[by];
     }
 }
 
-void ceiling_again(struct ceilings *c, struct pool *pool, struct ceiling_reader *r, enum unit u)
+void ceiling_again(struct ceilings *ceilings, struct pool *pool, struct ceiling_reader *reader,
+                   enum unit unit)
 {
-    double now = spin_rate(c->own[c->by[u]], pool, PASSES_AGAIN);
-    c->operations_per_s[u] = fmax(c->operations_per_s[u], now);
-    c->bytes_per_s = ceiling_reader_bytes_per_s(r, pool);
+    double now = spin_rate(ceilings->own[ceilings->by[unit]], pool, PASSES_AGAIN);
+    ceilings->operations_per_s[unit] = fmax(ceilings->operations_per_s[unit], now);
+    ceilings->bytes_per_s = ceiling_reader_bytes_per_s(reader, pool);
 }
 
-int ceiling_measure(struct ceilings *c, struct backend *b, struct err *e)
+int ceiling_measure(struct ceilings *ceilings, struct backend *backend, struct err *e)
 {
-    if (*b->name)
-        return ceiling_device(c, b, e);
-    struct ceiling_reader *r = ceiling_reader_open(CEILING_ARRAY_BYTES, e);
-    if (!r)
+    if (*backend->name)
+        return ceiling_device(ceilings, backend, e);
+    struct ceiling_reader *reader = ceiling_reader_open(CEILING_ARRAY_BYTES, e);
+    if (!reader)
         return -1;
-    ceiling_host(c, b->pool, r);
-    ceiling_reader_close(r);
+    ceiling_host(ceilings, backend->pool, reader);
+    ceiling_reader_close(reader);
     return 0;
 }
 
 /* The rate of the unit's own instruction, if another one sets the ceiling. */
-static void set_remark(json_t *record, const struct ceilings *c, enum unit u)
+static void set_remark(json_t *record, const struct ceilings *ceilings, enum unit unit)
 {
     char remark[160];
     snprintf(remark, sizeof remark, "%s makes %.4g GOP/s here: its numbers are multiplied faster "
-             "as %s", c->own[u]->isa, c->own_per_s[u] / 1e9, dtype_unit_name(c->by[u]));
+             "as %s", ceilings->own[unit]->isa, ceilings->own_per_s[unit] / 1e9,
+             dtype_unit_name(ceilings->by[unit]));
     json_object_set_new(record, "remark", json_string(remark));
 }
 
-json_t *ceiling_record(const struct ceilings *c, const struct backend *b, enum unit u)
+json_t *ceiling_record(const struct ceilings *ceilings, const struct backend *backend,
+                       enum unit unit)
 {
     static const char one_loop[] = "a device's are one series of calls";
     char name[96];
-    int device = *b->name != 0;
+    int device = *backend->name != 0;
     if (device) /* int8 is all of LLM.int8() there */
         snprintf(name, sizeof name, "%s products, %zu x %zu x %zu",
-                 u == UNIT_INT8 ? "LLM.int8()" : dtype_unit_name(u), c->side[u], c->side[u],
-                 c->side[u]);
+                 unit == UNIT_INT8 ? "LLM.int8()" : dtype_unit_name(unit), ceilings->side[unit],
+                 ceilings->side[unit], ceilings->side[unit]);
     else
-        snprintf(name, sizeof name, "%s products, %zu thread%s", dtype_unit_name(u), c->threads,
-                 c->threads > 1 ? "s" : "");
-    json_t *r = json_pack("{s:s, s:b, s:s, s:s, s:s?, s:s, s:s?}", "name", name, "ceiling", 1,
-                          "unit", dtype_unit_name(u), "device", b->ops->name, "device_name",
-                          device ? b->name : NULL, "isa", device ? b->level : c->own[c->by[u]]->isa,
-                          "library", *b->library ? b->library : NULL);
+        snprintf(name, sizeof name, "%s products, %zu thread%s", dtype_unit_name(unit),
+                 ceilings->threads, ceilings->threads > 1 ? "s" : "");
+    json_t *record = json_pack("{s:s, s:b, s:s, s:s, s:s?, s:s, s:s?}", "name", name, "ceiling", 1,
+                               "unit", dtype_unit_name(unit), "device", backend->ops->name,
+                               "device_name", device ? backend->name : NULL, "isa",
+                               device ? backend->level : ceilings->own[ceilings->by[unit]]->isa,
+                               "library", *backend->library ? backend->library : NULL);
     if (!device)
-        rec_set_int(r, "threads", (int64_t)c->threads);
-    if (c->cores > 0)
-        rec_set_number(r, "effective_cores", c->cores, NULL);
-    if (!device && c->by[u] != u)
-        set_remark(r, c, u);
-    rec_set_number(r, "flops_per_s", c->operations_per_s[u], NULL);
-    rec_set_number(r, "flops_spread_ratio", device ? NAN : c->operations_spread[u], one_loop);
-    if (!device && (is_unsteady(c->operations_spread[u]) || is_unsteady(c->bytes_spread)))
-        json_object_set_new(r, "unsteady", json_true());
-    rec_set_number(r, "bytes_per_s", c->bytes_per_s, NULL);
-    rec_set_number(r, "bytes_spread_ratio", device ? NAN : c->bytes_spread, one_loop);
-    return r;
+        rec_set_int(record, "threads", (int64_t)ceilings->threads);
+    if (ceilings->cores > 0)
+        rec_set_number(record, "effective_cores", ceilings->cores, NULL);
+    if (!device && ceilings->by[unit] != unit)
+        set_remark(record, ceilings, unit);
+    rec_set_number(record, "flops_per_s", ceilings->operations_per_s[unit], NULL);
+    rec_set_number(record, "flops_spread_ratio", device ? NAN : ceilings->operations_spread[unit],
+                   one_loop);
+    if (!device &&
+        (is_unsteady(ceilings->operations_spread[unit]) || is_unsteady(ceilings->bytes_spread)))
+        json_object_set_new(record, "unsteady", json_true());
+    rec_set_number(record, "bytes_per_s", ceilings->bytes_per_s, NULL);
+    rec_set_number(record, "bytes_spread_ratio", device ? NAN : ceilings->bytes_spread, one_loop);
+    return record;
 }

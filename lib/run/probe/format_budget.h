@@ -20,7 +20,9 @@ struct format_budget {
     struct interval gain;   /* calibration_choose(); NaN without texts */
 };
 
-/* Sets the mix of c->config. -1: *e; EXIT_BAD_USAGE when the smallest formats exceed the budget. */
-int format_budget_choose(struct format_budget *b, struct checkpoint *c, const struct engine *engine,
-                         const struct common *common, const struct log *log, struct err *e);
-void format_budget_free(struct format_budget *b);
+/* Sets the mix of model->config. -1: *e; EXIT_BAD_USAGE when the smallest formats exceed the
+ * budget. */
+int format_budget_choose(struct format_budget *budget, struct checkpoint *model,
+                         const struct engine *engine, const struct common *common,
+                         const struct log *log, struct err *e);
+void format_budget_free(struct format_budget *budget);

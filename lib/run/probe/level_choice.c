@@ -38,94 +38,95 @@ struct trial {
 };
 
 /* -1: no memory. */
-static int open_trial(struct trial *r, struct backend *b, const char *level,
-                      const struct mat_source *s, enum dtype d)
+static int open_trial(struct trial *trial, struct backend *backend, const char *level,
+                      const struct mat_source *source, enum dtype dtype)
 {
-    r->ops = b->ops = ops_cpu(level);
-    r->work = mem_aligned(b->ops->matmul_work(b, MANY, INPUTS, OUTPUTS));
-    return b->ops->mat_make(b, &r->w, s, d);
+    trial->ops = backend->ops = ops_cpu(level);
+    trial->work = mem_aligned(backend->ops->matmul_work(backend, MANY, INPUTS, OUTPUTS));
+    return backend->ops->mat_make(backend, &trial->w, source, dtype);
 }
 
-static void close_trial(struct trial *r, struct backend *b)
+static void close_trial(struct trial *trial, struct backend *backend)
 {
-    if (r->w.data)
-        r->ops->mat_free(b, &r->w);
-    free(r->work);
+    if (trial->w.data)
+        trial->ops->mat_free(backend, &trial->w);
+    free(trial->work);
 }
 
 /* Lowers *least to the time of one product. */
-static void time_product(int64_t *least, struct trial *r, struct backend *b, const float *x,
-                         float *y, size_t rows)
+static void time_product(int64_t *least, struct trial *trial, struct backend *backend,
+                         const float *x, float *y, size_t rows)
 {
-    const struct product p = {&r->w, y, 0};
+    const struct product product = {&trial->w, y, 0};
     int64_t begin = clock_ns();
-    r->ops->matmul(b, &p, 1, (struct input){.x = x}, rows, r->work);
+    trial->ops->matmul(backend, &product, 1, (struct input){.x = x}, rows, trial->work);
     int64_t took = clock_ns() - begin;
     took = took > 0 ? took : 1;
     *least = *least && *least < took ? *least : took;
 }
 
-static void time_round(struct level_time *t, struct trial *r, struct backend *b, const float *x,
-                       float *y)
+static void time_round(struct level_time *time, struct trial *trial, struct backend *backend,
+                       const float *x, float *y)
 {
-    b->ops = r->ops;
+    backend->ops = trial->ops;
     for (int i = 0; i < FEW_CALLS; i++)
-        time_product(&t->few_ns, r, b, x, y, FEW);
-    time_product(&t->many_ns, r, b, x, y, MANY);
+        time_product(&time->few_ns, trial, backend, x, y, FEW);
+    time_product(&time->many_ns, trial, backend, x, y, MANY);
 }
 
 /* values: of the matrix; the rows are its beginning. -1: no memory. */
-static int time_format(struct level_times *t, struct backend *b, enum dtype d, const float *values,
-                       float *y)
+static int time_format(struct level_times *times, struct backend *backend, enum dtype dtype,
+                       const float *values, float *y)
 {
     struct trial trial[LEVEL_CHOICE_MAX] = {0};
-    struct mat_source s = mat_floats(values, OUTPUTS, INPUTS);
-    struct codes q;
-    void *codes = dtype_info[d].quantized ? quant_make(&q, &s, d, b->pool) : NULL;
+    struct mat_source source = mat_floats(values, OUTPUTS, INPUTS);
+    struct codes made;
+    void *codes = dtype_info[dtype].quantized ? quant_make(&made, &source, dtype, backend->pool)
+                                              : NULL;
     int bad = 0;
     if (codes)
-        s.q = &q;
-    for (size_t i = 0; i < t->levels && !bad; i++)
-        bad = open_trial(&trial[i], b, t->level[i], &s, d);
+        source.q = &made;
+    for (size_t i = 0; i < times->levels && !bad; i++)
+        bad = open_trial(&trial[i], backend, times->level[i], &source, dtype);
     int64_t begin = clock_ns();
     for (int n = 0; n < ROUNDS && !bad; n++) {
         if (n >= ROUNDS_LEAST && clock_ns() - begin > FORMAT_NS)
             break;
-        for (size_t i = 0; i < t->levels; i++)
-            time_round(&t->of[d][i], &trial[i], b, values, y);
+        for (size_t i = 0; i < times->levels; i++)
+            time_round(&times->of[dtype][i], &trial[i], backend, values, y);
     }
-    for (size_t i = 0; i < t->levels; i++)
-        close_trial(&trial[i], b);
+    for (size_t i = 0; i < times->levels; i++)
+        close_trial(&trial[i], backend);
     free(codes);
     return bad;
 }
 
-static int time_all(struct level_times *t)
+static int time_all(struct level_times *times)
 {
     struct err e = {0};
-    struct backend *b = backend_open("cpu", t->level[0], 1, 0, &e);
+    struct backend *backend = backend_open("cpu", times->level[0], 1, 0, &e);
     float *values = mem_aligned((size_t)OUTPUTS * INPUTS * sizeof *values);
     float *y = mem_aligned((size_t)MANY * OUTPUTS * sizeof *y);
-    int bad = b ? 0 : -1;
+    int bad = backend ? 0 : -1;
     for (uint64_t i = 0; i < (uint64_t)OUTPUTS * INPUTS; i++)
         values[i] = (float)(2 * rng_unit(rng_at(1, i, 0)) - 1);
-    for (int d = 0; d < DTYPES && !bad; d++)
-        if (!b->ops->refuses(b, (enum dtype)d, INPUTS))
-            bad = time_format(t, b, (enum dtype)d, values, y);
+    for (int dtype = 0; dtype < DTYPES && !bad; dtype++)
+        if (!backend->ops->refuses(backend, (enum dtype)dtype, INPUTS))
+            bad = time_format(times, backend, (enum dtype)dtype, values, y);
     free(y);
     free(values);
-    backend_close(b);
+    backend_close(backend);
     return bad;
 }
 
 /* ---- the file ---- */
 
 /* The version, the processor and the levels that the times are for. The caller frees it. */
-static json_t *header_of(const struct level_times *t)
+static json_t *header_of(const struct level_times *times)
 {
     json_t *cpu = processor_describe(""), *levels = json_array();
-    for (size_t i = 0; i < t->levels; i++)
-        json_array_append_new(levels, json_string(t->level[i]));
+    for (size_t i = 0; i < times->levels; i++)
+        json_array_append_new(levels, json_string(times->level[i]));
     json_t *header = json_pack("{s:s, s:s, s:O?, s:O?, s:O?, s:O?, s:o}", "version", version_text,
                                "commit", version_commit, "cpu", json_object_get(cpu, "cpu"),
                                "family", json_object_get(cpu, "cpu_family"), "model",
@@ -145,43 +146,43 @@ static char *path_of(const char *folder, const json_t *header)
 }
 
 /* The times of a format, few and many rows of each level, as a list. */
-static int64_t *time_at(struct level_times *t, int d, size_t i)
+static int64_t *time_at(struct level_times *times, int dtype, size_t i)
 {
-    struct level_time *of = &t->of[d][i / 2];
+    struct level_time *of = &times->of[dtype][i / 2];
     return i % 2 ? &of->many_ns : &of->few_ns;
 }
 
 /* 1: the file has the times. */
-static int read_times(struct level_times *t, const char *path, const json_t *header)
+static int read_times(struct level_times *times, const char *path, const json_t *header)
 {
     enum { LIMIT = 1 << 16, MOST = 1000000000 };
-    struct level_times kept = *t;
+    struct level_times kept = *times;
     json_t *j = json_file(path, LIMIT, NULL);
     int known = json_equal(json_object_get(j, "of"), header);
-    for (int d = 0; d < DTYPES && known; d++) {
-        const json_t *list = json_object_get(json_object_get(j, "ns"), dtype_info[d].name);
-        known = json_array_size(list) == 2 * t->levels;
-        for (size_t i = 0; known && i < 2 * t->levels; i++) {
+    for (int dtype = 0; dtype < DTYPES && known; dtype++) {
+        const json_t *list = json_object_get(json_object_get(j, "ns"), dtype_info[dtype].name);
+        known = json_array_size(list) == 2 * times->levels;
+        for (size_t i = 0; known && i < 2 * times->levels; i++) {
             const json_t *ns = json_array_get(list, i);
-            *time_at(&kept, d, i) = json_integer_value(ns);
+            *time_at(&kept, dtype, i) = json_integer_value(ns);
             known = json_is_integer(ns) && json_integer_value(ns) >= 0 &&
                     json_integer_value(ns) <= MOST;
         }
     }
     json_decref(j);
     if (known)
-        *t = kept;
+        *times = kept;
     return known;
 }
 
-static void write_times(struct level_times *t, const char *path, json_t *header)
+static void write_times(struct level_times *times, const char *path, json_t *header)
 {
     json_t *all = json_object();
-    for (int d = 0; d < DTYPES; d++) {
+    for (int dtype = 0; dtype < DTYPES; dtype++) {
         json_t *list = json_array();
-        for (size_t i = 0; i < 2 * t->levels; i++)
-            json_array_append_new(list, json_integer(*time_at(t, d, i)));
-        json_object_set_new(all, dtype_info[d].name, list);
+        for (size_t i = 0; i < 2 * times->levels; i++)
+            json_array_append_new(list, json_integer(*time_at(times, dtype, i)));
+        json_object_set_new(all, dtype_info[dtype].name, list);
     }
     json_t *j = json_pack("{s:O, s:o}", "of", header, "ns", all);
     char *text = json_dumps(j, JSON_COMPACT);
@@ -206,18 +207,18 @@ static int lock_folder(const char *folder)
     return -1;
 }
 
-int level_choice_times(struct level_times *t, const char *folder, level_choice_clock *clock)
+int level_choice_times(struct level_times *times, const char *folder, level_choice_clock *clock)
 {
-    json_t *header = header_of(t);
+    json_t *header = header_of(times);
     char *path = folder ? path_of(folder, header) : NULL;
-    int known = path && read_times(t, path, header), bad = 0;
+    int known = path && read_times(times, path, header), bad = 0;
     if (!known) {
         int lasts = path && !file_make_folder(folder, NULL);
         int held = lasts ? lock_folder(folder) : -1;
-        known = held >= 0 && read_times(t, path, header);
-        bad = known ? 0 : clock(t);
+        known = held >= 0 && read_times(times, path, header);
+        bad = known ? 0 : clock(times);
         if (lasts && !known && !bad)
-            write_times(t, path, header);
+            write_times(times, path, header);
         if (held >= 0)
             close(held);
     }
@@ -228,58 +229,59 @@ int level_choice_times(struct level_times *t, const char *folder, level_choice_c
 
 /* ---- the choice ---- */
 
-static double mean_ns(const struct level_time *t)
+static double mean_ns(const struct level_time *time)
 {
-    return sqrt((double)t->few_ns * (double)t->many_ns);
+    return sqrt((double)time->few_ns * (double)time->many_ns);
 }
 
-size_t level_choice_best(const struct level_time *t, size_t n)
+size_t level_choice_best(const struct level_time *time, size_t n)
 {
     double least = INFINITY;
     size_t i = 0;
     for (size_t k = 0; k < n; k++)
-        least = fmin(least, mean_ns(&t[k]));
-    while (i + 1 < n && mean_ns(&t[i]) > least * (1 + noise))
+        least = fmin(least, mean_ns(&time[k]));
+    while (i + 1 < n && mean_ns(&time[i]) > least * (1 + noise))
         i++;
     return i;
 }
 
 /* All levels that can run here except the last one: it is for machines that can run no other. */
-static void list_levels(struct level_times *t)
+static void list_levels(struct level_times *times)
 {
     const struct ops *ops;
-    while (t->levels < LEVEL_CHOICE_MAX && (ops = ops_cpu_at(t->levels)))
-        t->level[t->levels++] = ops->level;
-    if (t->levels > 1)
-        t->levels--;
+    while (times->levels < LEVEL_CHOICE_MAX && (ops = ops_cpu_at(times->levels)))
+        times->level[times->levels++] = ops->level;
+    if (times->levels > 1)
+        times->levels--;
 }
 
-static void log_choice(const struct log *log, const struct level_times *t, enum dtype d,
+static void log_choice(const struct log *log, const struct level_times *times, enum dtype dtype,
                        size_t chosen, const char *source)
 {
-    struct buf b = {0};
-    for (size_t i = 0; i < t->levels; i++)
-        buf_format(&b, "%s%s %.1f %.1f", i ? ", " : "", t->level[i],
-                   (double)t->of[d][i].few_ns / 1e3, (double)t->of[d][i].many_ns / 1e3);
+    struct buf text = {0};
+    for (size_t i = 0; i < times->levels; i++)
+        buf_format(&text, "%s%s %.1f %.1f", i ? ", " : "", times->level[i],
+                   (double)times->of[dtype][i].few_ns / 1e3,
+                   (double)times->of[dtype][i].many_ns / 1e3);
     log_more(log, "isa %s for %s: a product with %d row and with %d takes, in us: %s (%s)",
-             t->level[chosen], dtype_info[d].name, FEW, MANY, b.data, source);
-    buf_free(&b);
+             times->level[chosen], dtype_info[dtype].name, FEW, MANY, text.data, source);
+    buf_free(&text);
 }
 
-void level_choice_use(struct backend *b, enum dtype dtype, const struct log *log)
+void level_choice_use(struct backend *backend, enum dtype dtype, const struct log *log)
 {
-    struct level_times t = {0};
-    if (strcmp(b->ops->name, "cpu"))
+    struct level_times times = {0};
+    if (strcmp(backend->ops->name, "cpu"))
         return;
-    list_levels(&t);
-    if (t.levels < 2)
+    list_levels(&times);
+    if (times.levels < 2)
         return;
     char *folder = file_cache_folder("levels");
-    int known = level_choice_times(&t, folder, time_all);
-    size_t i = known < 0 ? 0 : level_choice_best(t.of[dtype], t.levels);
-    b->ops = ops_cpu(t.level[i]);
-    snprintf(b->level, sizeof b->level, "%s", b->ops->level);
+    int known = level_choice_times(&times, folder, time_all);
+    size_t i = known < 0 ? 0 : level_choice_best(times.of[dtype], times.levels);
+    backend->ops = ops_cpu(times.level[i]);
+    snprintf(backend->level, sizeof backend->level, "%s", backend->ops->level);
     if (log && known >= 0)
-        log_choice(log, &t, dtype, i, known ? "measured before" : "measured now");
+        log_choice(log, &times, dtype, i, known ? "measured before" : "measured now");
     free(folder);
 }

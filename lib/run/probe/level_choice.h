@@ -28,20 +28,20 @@ struct level_times {
     const char *level[LEVEL_CHOICE_MAX]; /* in the order of the table of levels */
     struct level_time of[DTYPES][LEVEL_CHOICE_MAX]; /* zeros: not available on this host */
 };
-/* Measures t->of for the levels of t. -1: no memory. */
-typedef int level_choice_clock(struct level_times *t);
+/* Measures times->of for the levels of times. -1: no memory. */
+typedef int level_choice_clock(struct level_times *times);
 
-/* Sets t->of for the levels of t: from the file in `folder` for this processor, this version of the
- * program and these levels, else by `clock`, and then writes the file. An incomplete or invalid
- * file is replaced. folder NULL or not writable: nothing is kept, which is not an error. If several
- * processes start together, one measures and the others wait. Returns 1: from the file; 0:
- * measured; -1: measuring failed. */
-int level_choice_times(struct level_times *t, const char *folder, level_choice_clock *clock);
+/* Sets times->of for the levels of times: from the file in `folder` for this processor, this
+ * version of the program and these levels, else by `clock`, and then writes the file. An incomplete
+ * or invalid file is replaced. folder NULL or not writable: nothing is kept, which is not an error.
+ * If several processes start together, one measures and the others wait. Returns 1: from the file;
+ * 0: measured; -1: measuring failed. */
+int level_choice_times(struct level_times *times, const char *folder, level_choice_clock *clock);
 
 /* The first of n levels within 5 % of the fastest, by the geometric mean of both times: a factor
  * has the same weight with few rows as with many. */
-size_t level_choice_best(const struct level_time *t, size_t n);
+size_t level_choice_best(const struct level_time *time, size_t n);
 
 /* Sets the level of a CPU back end without matrices for a network whose blocks have format `dtype`;
  * other back ends are unchanged. log: prints the choice and its times at level 2; may be NULL. */
-void level_choice_use(struct backend *b, enum dtype dtype, const struct log *log);
+void level_choice_use(struct backend *backend, enum dtype dtype, const struct log *log);

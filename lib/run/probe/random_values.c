@@ -14,9 +14,9 @@ enum { STRETCH = 4 << 20 /* values drawn before they repeat */ };
 static const double table_std = 0.02; /* of synth_table */
 
 /* n values in host memory, in their format. */
-static void *stretch(const struct random_values *d, size_t n, enum dtype dtype)
+static void *stretch(const struct random_values *values, size_t n, enum dtype dtype)
 {
-    const struct draw draw = {d->normal, d->seed, 0, 0};
+    const struct draw draw = {values->normal, values->seed, 0, 0};
     float *x = mem_alloc(n * sizeof *x);
     synth_floats(&draw, 0, n, x);
     for (size_t i = 0; i < n; i++)
@@ -30,37 +30,38 @@ static void *stretch(const struct random_values *d, size_t n, enum dtype dtype)
     return half;
 }
 
-void random_values_fill(const struct random_values *d, void *to, size_t n, enum dtype dtype)
+void random_values_fill(const struct random_values *values, void *to, size_t n, enum dtype dtype)
 {
-    const struct ops *ops = d->backend->ops;
+    const struct ops *ops = values->backend->ops;
     size_t value = dtype_value_bytes(dtype), done = order_min(n, STRETCH);
-    void *first = stretch(d, done, dtype);
-    ops->write(d->backend, to, first, done * value);
+    void *first = stretch(values, done, dtype);
+    ops->write(values->backend, to, first, done * value);
     free(first);
     for (size_t more; done < n; done += more) {
         more = order_min(done, n - done);
-        ops->copy(d->backend, (char *)to + done * value, to, more * value);
+        ops->copy(values->backend, (char *)to + done * value, to, more * value);
     }
 }
 
-void *random_values_make(const struct random_values *d, size_t n, enum dtype dtype,
+void *random_values_make(const struct random_values *values, size_t n, enum dtype dtype,
                          enum memory_kind kind)
 {
-    void *p = d->backend->ops->alloc(d->backend, n * dtype_value_bytes(dtype), kind);
+    void *p = values->backend->ops->alloc(values->backend, n * dtype_value_bytes(dtype), kind);
     if (p)
-        random_values_fill(d, p, n, dtype);
+        random_values_fill(values, p, n, dtype);
     return p;
 }
 
-static void draw_floats(const struct mat_source *s, size_t first, size_t count, float *out)
+static void draw_floats(const struct mat_source *source, size_t first, size_t count, float *out)
 {
-    synth_floats(s->draw, first * s->cols, count * s->cols, out);
+    synth_floats(source->draw, first * source->cols, count * source->cols, out);
 }
 
-int random_values_mat(const struct random_values *d, struct mat *m, size_t rows, size_t cols,
-                      enum dtype dtype, size_t number)
+int random_values_mat(const struct random_values *values, struct mat *weight, size_t rows,
+                      size_t cols, enum dtype dtype, size_t number)
 {
-    const struct draw draw = {d->normal, d->seed, 1, (uint32_t)number};
-    const struct mat_source s = {.rows = rows, .cols = cols, .floats = draw_floats, .draw = &draw};
-    return d->backend->ops->mat_make(d->backend, m, &s, dtype);
+    const struct draw draw = {values->normal, values->seed, 1, (uint32_t)number};
+    const struct mat_source source = {
+        .rows = rows, .cols = cols, .floats = draw_floats, .draw = &draw};
+    return values->backend->ops->mat_make(values->backend, weight, &source, dtype);
 }

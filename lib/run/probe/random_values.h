@@ -14,10 +14,10 @@ struct random_values {
     uint64_t seed;
 };
 /* n values as F32 or BF16; the caller's. NULL: no memory. */
-void *random_values_make(const struct random_values *d, size_t n, enum dtype dtype,
+void *random_values_make(const struct random_values *values, size_t n, enum dtype dtype,
                          enum memory_kind kind);
 /* Overwrites n values. */
-void random_values_fill(const struct random_values *d, void *to, size_t n, enum dtype dtype);
+void random_values_fill(const struct random_values *values, void *to, size_t n, enum dtype dtype);
 /* Matrix `number` of a shape. -1: no memory. */
-int random_values_mat(const struct random_values *d, struct mat *m, size_t rows, size_t cols,
-                      enum dtype dtype, size_t number);
+int random_values_mat(const struct random_values *values, struct mat *weight, size_t rows,
+                      size_t cols, enum dtype dtype, size_t number);

@@ -9,9 +9,9 @@
 
 enum { FEW_TOKENS = 64, TRIES = 3, MORE_TRIES = 12, BLOCKS = 6, BLOCK_MOST = 64 << 20 };
 
-static int64_t read_clock(struct backend *b)
+static int64_t read_clock(struct backend *backend)
 {
-    return b->ops->event_wait(b, b->ops->event_record(b));
+    return backend->ops->event_wait(backend, backend->ops->event_record(backend));
 }
 
 /* ---- the store ---- */
@@ -19,21 +19,22 @@ static int64_t read_clock(struct backend *b)
 /* Returns 0; *rate is not set if there is no memory. */
 static int time_store(const struct network *n, double *rate, struct err *e)
 {
-    struct backend *b = n->backend;
+    struct backend *backend = n->backend;
     size_t layer = network_layer_bytes(n), bytes = layer < BLOCK_MOST ? layer : BLOCK_MOST;
-    struct store *s = b->ops->store_open(b, offload_folder(&n->wish), BLOCKS, bytes, e);
-    if (!s)
+    struct store *store = backend->ops->store_open(backend, offload_folder(&n->wish), BLOCKS, bytes,
+                                                   e);
+    if (!store)
         return -1;
-    unsigned char *p = b->ops->alloc(b, 2 * bytes + STORE_GRAIN, MEMORY_WEIGHTS);
-    unsigned char *first = p ? p + -(uintptr_t)p % STORE_GRAIN : NULL;
+    unsigned char *room = backend->ops->alloc(backend, 2 * bytes + STORE_GRAIN, MEMORY_WEIGHTS);
+    unsigned char *first = room ? room + -(uintptr_t)room % STORE_GRAIN : NULL;
     unsigned char *const slot[] = {first, first ? first + bytes : NULL};
     int bad = 0;
-    for (size_t i = 0; i < BLOCKS && p && !bad; i++)
-        bad = b->ops->store_put(b, s, i, 0, first, bytes, e);
-    for (int i = 0; i < 2 && p && !bad; i++) /* the first round touches the slots */
-        *rate = offload_rate(b, s, BLOCKS, bytes, slot);
-    b->ops->free(b, p);
-    b->ops->store_close(b, s);
+    for (size_t i = 0; i < BLOCKS && room && !bad; i++)
+        bad = backend->ops->store_put(backend, store, i, 0, first, bytes, e);
+    for (int i = 0; i < 2 && room && !bad; i++) /* the first round touches the slots */
+        *rate = offload_rate(backend, store, BLOCKS, bytes, slot);
+    backend->ops->free(backend, room);
+    backend->ops->store_close(backend, store);
     return bad;
 }
 
@@ -46,23 +47,23 @@ static double time_pass(const struct network *n, size_t rows)
 {
     int32_t *zero = mem_zero(rows, sizeof *zero);
     const struct forward_seq seq = {.rows = rows, .n_slots = rows};
-    const struct forward f = {.token = zero, .pos = zero, .seqs = &seq, .n_seqs = 1,
-                              .mask = MASK_FULL, .wanted = zero, .n_wanted = rows};
+    const struct forward input = {.token = zero, .pos = zero, .seqs = &seq, .n_seqs = 1,
+                                  .mask = MASK_FULL, .wanted = zero, .n_wanted = rows};
     const struct work_size size = {.rows = rows, .seqs = 1, .slots = rows, .listed = rows,
                                    .wanted = rows};
-    struct work *w = work_make(n, &size);
+    struct work *work = work_make(n, &size);
     struct head_row *out = mem_zero(rows, sizeof *out);
     const double long_enough = 1, worth_more = 0.01;
     double least = 0, all = 0;
-    for (int i = 0; w && least < long_enough && i <= MORE_TRIES &&
+    for (int i = 0; work && least < long_enough && i <= MORE_TRIES &&
                     (i <= TRIES || (least > worth_more && all < long_enough)); i++) {
         int64_t begin = read_clock(n->backend);
-        forward(n, NULL, w, &f, out, NULL);
-        double s = (double)(read_clock(n->backend) - begin) * 1e-9;
-        least = i == 0 || s < least ? s : least;
-        all += s;
+        forward(n, NULL, work, &input, out, NULL);
+        double seconds = (double)(read_clock(n->backend) - begin) * 1e-9;
+        least = i == 0 || seconds < least ? seconds : least;
+        all += seconds;
     }
-    work_free(w, n);
+    work_free(work, n);
     free(out);
     free(zero);
     return least;
@@ -80,42 +81,45 @@ static size_t count_timed_layers(const struct network *n)
 }
 
 /* Work of a pass divided by that of its layers alone: in flops or in bytes, whichever is larger. */
-static double rest_of_pass(const struct network *n, struct extent x)
+static double rest_of_pass(const struct network *n, struct extent extent)
 {
-    const struct cost_model t = cost_model_of(n);
-    cost_experts(&t, &x);
-    const struct cost c = cost_of(&t, &x);
-    double row = t.row_flops + t.last_flops, layers = t.block_bytes + t.last_bytes;
-    double flops = c.flops / (row * x.rows + t.pair_flops * x.rows * x.rows);
-    double bytes = c.bytes / (layers + x.experts * t.expert_bytes);
+    const struct cost_model model = cost_model_of(n);
+    cost_experts(&model, &extent);
+    const struct cost cost = cost_of(&model, &extent);
+    double row = model.row_flops + model.last_flops, layers = model.block_bytes + model.last_bytes;
+    double flops = cost.flops / (row * extent.rows + model.pair_flops * extent.rows * extent.rows);
+    double bytes = cost.bytes / (layers + extent.experts * model.expert_bytes);
     return bytes > flops ? bytes : flops;
 }
 
-/* Times both kinds of passes; 0 s: no memory. Formats are those of the run, since a network with
- * random weights would choose others; a packed checkpoint stays packed. */
-static void time_layers(struct slowdown *s, const struct network *n, const struct passes *x)
+/* Times both kinds of passes; 0 slowdown: no memory. Formats are those of the run, since a network
+ * with random weights would choose others; a packed checkpoint stays packed. */
+static void time_layers(struct slowdown *slowdown, const struct network *n,
+                        const struct passes *passes)
 {
-    const struct precision p = {.dtype = dtype_info[n->dtype].name,
-                                .kv = dtype_info[n->kv_dtype].name,
-                                .quant = n->config.quant != QUANT_NONE
+    const struct precision precision = {.dtype = dtype_info[n->dtype].name,
+                                        .kv = dtype_info[n->kv_dtype].name,
+                                        .quant = n->config.quant != QUANT_NONE
                                              ? NULL
                                              : quantization_name(n->quant)};
     struct config shape = n->config;
-    struct checkpoint c;
+    struct checkpoint model;
     struct network some;
     shape.layers = count_timed_layers(n);
     shape.dense = 0; /* most layers have experts, if any */
     shape.vocab = FEW_TOKENS;
     const double times = (double)n->config.layers / (double)shape.layers;
-    checkpoint_draw(&c, &shape, 0);
-    if (!network_load(&some, n->backend, &c, &p, NULL)) {
-        s->whole_s = times * time_pass(&some, (size_t)x->whole.rows) * rest_of_pass(n, x->whole);
-        s->most_s = s->whole_s;
-        if (x->whole_share < 1)
-            s->most_s = times * time_pass(&some, (size_t)x->most.rows) * rest_of_pass(n, x->most);
+    checkpoint_draw(&model, &shape, 0);
+    if (!network_load(&some, n->backend, &model, &precision, NULL)) {
+        slowdown->whole_s = times * time_pass(&some, (size_t)passes->whole.rows) *
+                            rest_of_pass(n, passes->whole);
+        slowdown->most_s = slowdown->whole_s;
+        if (passes->whole_share < 1)
+            slowdown->most_s = times * time_pass(&some, (size_t)passes->most.rows) *
+                               rest_of_pass(n, passes->most);
         network_free(&some);
     }
-    checkpoint_close(&c);
+    checkpoint_close(&model);
 }
 
 static double larger(double a, double b)
@@ -123,51 +127,53 @@ static double larger(double a, double b)
     return a > b ? a : b;
 }
 
-static void conclude(struct slowdown *s, double rate)
+static void conclude(struct slowdown *slowdown, double rate)
 {
-    const double w = s->whole_share;
-    s->bytes_per_s = rate;
-    s->stream_s = (double)s->bytes / rate;
-    s->compute_s = w * s->whole_s + (1 - w) * s->most_s;
-    s->ratio = (w * larger(s->whole_s, s->stream_s) + (1 - w) * larger(s->most_s, s->stream_s)) /
-               s->compute_s;
+    const double w = slowdown->whole_share;
+    slowdown->bytes_per_s = rate;
+    slowdown->stream_s = (double)slowdown->bytes / rate;
+    slowdown->compute_s = w * slowdown->whole_s + (1 - w) * slowdown->most_s;
+    slowdown->ratio = (w * larger(slowdown->whole_s, slowdown->stream_s) +
+                       (1 - w) * larger(slowdown->most_s, slowdown->stream_s)) /
+                      slowdown->compute_s;
 }
 
-int slowdown_foresee(struct slowdown *s, const struct network *n,
-                     const struct memory_estimate *need, const struct passes *p, struct err *e)
+int slowdown_foresee(struct slowdown *slowdown, const struct network *n,
+                     const struct memory_estimate *need, const struct passes *passes, struct err *e)
 {
-    struct backend *b = n->backend;
+    struct backend *backend = n->backend;
     double rate = 0;
-    *s = (struct slowdown){.bytes = need->outside, .kv_bytes = need->outside_kv,
-                           .whole_share = p->whole_share};
+    *slowdown = (struct slowdown){.bytes = need->outside, .kv_bytes = need->outside_kv,
+                                  .whole_share = passes->whole_share};
     if (time_store(n, &rate, e))
         return -1;
     if (rate > 0)
-        time_layers(s, n, p);
-    if (b->ops->trim)
-        b->ops->trim(b);
-    memory_reset_peak(&b->memory);
-    s->known = s->whole_s > 0 && s->most_s > 0;
-    if (s->known)
-        conclude(s, rate);
+        time_layers(slowdown, n, passes);
+    if (backend->ops->trim)
+        backend->ops->trim(backend);
+    memory_reset_peak(&backend->memory);
+    slowdown->known = slowdown->whole_s > 0 && slowdown->most_s > 0;
+    if (slowdown->known)
+        conclude(slowdown, rate);
     return 0;
 }
 
-void slowdown_settle(struct slowdown *s, const struct network *n)
+void slowdown_settle(struct slowdown *slowdown, const struct network *n)
 {
-    if (s->known)
-        conclude(s, n->offload->bytes_per_s);
+    if (slowdown->known)
+        conclude(slowdown, n->offload->bytes_per_s);
 }
 
-void slowdown_say(const struct slowdown *s, const struct network *n, const struct log *log)
+void slowdown_say(const struct slowdown *slowdown, const struct network *n, const struct log *log)
 {
-    if (!s->known)
+    if (!slowdown->known)
         log_note(log, "%s: %zu of %zu layers are offloaded; there is not enough memory to predict "
                  "the slow-down", n->config.name, n->wish.layers, n->config.layers);
     else
         log_note(log, "%s: %zu of %zu layers are offloaded: a pass reads %.4g MB (%.4g of keys and "
                  "values) at %.4g MB/s (measured), which takes %.3g s, while it computes for "
                  "%.3g s (measured on layers): %.2f times as long", n->config.name, n->wish.layers,
-                 n->config.layers, (double)s->bytes * 1e-6, (double)s->kv_bytes * 1e-6,
-                 s->bytes_per_s * 1e-6, s->stream_s, s->compute_s, s->ratio);
+                 n->config.layers, (double)slowdown->bytes * 1e-6,
+                 (double)slowdown->kv_bytes * 1e-6, slowdown->bytes_per_s * 1e-6,
+                 slowdown->stream_s, slowdown->compute_s, slowdown->ratio);
 }

@@ -23,11 +23,13 @@ struct slowdown {
     double whole_s, most_s, whole_share; /* compute time of the two kinds of passes */
     double stream_s, compute_s, ratio;   /* of an average pass */
 };
-/* n: settled, with offloaded layers by n->wish; need, p: memory and passes of the batch. Allocates
- * memory of the back end and frees it. -1: no store is possible (ops.store_open, store_put). */
-int slowdown_foresee(struct slowdown *s, const struct network *n,
-                     const struct memory_estimate *need, const struct passes *p, struct err *e);
+/* n: settled, with offloaded layers by n->wish; need, passes: memory and passes of the batch.
+ * Allocates memory of the back end and frees it. -1: no store is possible (ops.store_open,
+ * store_put). */
+int slowdown_foresee(struct slowdown *slowdown, const struct network *n,
+                     const struct memory_estimate *need, const struct passes *passes,
+                     struct err *e);
 /* Call when the network is loaded: takes the rate of its own store, and the ratio with it. */
-void slowdown_settle(struct slowdown *s, const struct network *n);
+void slowdown_settle(struct slowdown *slowdown, const struct network *n);
 /* Prints one line. */
-void slowdown_say(const struct slowdown *s, const struct network *n, const struct log *log);
+void slowdown_say(const struct slowdown *slowdown, const struct network *n, const struct log *log);

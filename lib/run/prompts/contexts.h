@@ -21,8 +21,8 @@ struct contexts { /* all zero: no model, every prompt fits */
 /* names: models as for -m, separated by commas; ignore: value of --ignore-config, or NULL. Weights
  * are not read. -1: a model is missing or broken, or there are too many (EXIT_BAD_USAGE); call
  * contexts_close also then. */
-int contexts_open(struct contexts *c, const char *names, const char *ignore, struct err *e);
+int contexts_open(struct contexts *contexts, const char *names, const char *ignore, struct err *e);
 /* 1: the prompt record (borrowed) with its chat template and `room` tokens fits every model. An
  * invalid prompt does not fit. */
-int contexts_fit(const struct contexts *c, const json_t *prompt, size_t room);
-void contexts_close(struct contexts *c);
+int contexts_fit(const struct contexts *contexts, const json_t *prompt, size_t room);
+void contexts_close(struct contexts *contexts);

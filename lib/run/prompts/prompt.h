@@ -27,7 +27,7 @@ struct prompt_encoder {
  * note about that choice, and the template, which is the caller's: chat_free it after the last
  * prompt. tokenizer NULL: the model has none, and chat is auto or none. -1: EXIT_BAD_USAGE,
  * EXIT_BAD_DATA, or a file of the checkpoint cannot be read. */
-int prompt_encoder_make(struct prompt_encoder *to, const struct checkpoint *c,
+int prompt_encoder_make(struct prompt_encoder *to, const struct checkpoint *model,
                         const struct tokenizer *tokenizer, const char *chat,
                         struct chat_choice *choice, struct err *e);
 
@@ -45,10 +45,10 @@ struct prompt {
  * id, none or several of the three forms, wrong types, an id outside the vocabulary, text without a
  * tokenizer); EXIT_FAILED_RECORDS for a valid prompt that the model cannot answer: it holds the
  * mask id, or is empty for an autoregressive model. */
-int prompt_make(struct prompt *p, json_t *record, const char *where,
+int prompt_make(struct prompt *prompt, json_t *record, const char *where,
                 const struct prompt_encoder *encoder, struct err *e);
-void prompt_free(struct prompt *p);
+void prompt_free(struct prompt *prompt);
 
 /* Pseudo ids for models without a tokenizer (synth:): one id per word, the FNV hash of the word
  * modulo the vocabulary without special ids. Speed is real then; quality is not measured. */
-void prompt_pseudo_ids(const struct config *c, const char *text, struct ids *out);
+void prompt_pseudo_ids(const struct config *config, const char *text, struct ids *out);

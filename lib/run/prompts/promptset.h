@@ -11,6 +11,6 @@ struct promptset {
 };
 
 /* Reads prompts as prompt_input_read() does; those that prompt_make() refuses become faults. */
-int promptset_read(struct promptset *s, const char *const *files, size_t n_files, int64_t limit,
-                   const struct prompt_encoder *encoder, struct err *e);
-void promptset_free(struct promptset *s);
+int promptset_read(struct promptset *promptset, const char *const *files, size_t n_files,
+                   int64_t limit, const struct prompt_encoder *encoder, struct err *e);
+void promptset_free(struct promptset *promptset);

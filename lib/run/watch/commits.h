@@ -14,11 +14,12 @@ struct commits {
 };
 
 /* Opens the stream at `path`, with the options of the run. extra: for its meta record; borrowed. */
-int commits_open(struct commits *c, const struct common *of_run, const char *path,
+int commits_open(struct commits *commits, const struct common *of_run, const char *path,
                  const char *tool, int argc, char **argv, json_t *extra, struct err *e);
 /* about: config, point, block_length and slot_count for the record; borrowed. */
-void commits_put(struct commits *c, const char *id, json_t *about, const struct observed *o);
-/* -1: a write has failed; *e = c->err. */
-int commits_check(const struct commits *c, struct err *e);
+void commits_put(struct commits *commits, const char *id, json_t *about,
+                 const struct observed *observed);
+/* -1: a write has failed; *e = commits->err. */
+int commits_check(const struct commits *commits, struct err *e);
 /* status: as for rec_close; NULL: discards the stream. */
-int commits_close(struct commits *c, const char *status, struct err *e);
+int commits_close(struct commits *commits, const char *status, struct err *e);

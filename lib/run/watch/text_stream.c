@@ -10,15 +10,15 @@
 #include "lib/base/plain.h"
 #include "lib/text/utf8.h"
 
-static void put_plain(struct buf *out, const char *s, size_t n)
+static void put_plain(struct buf *out, const char *text, size_t n)
 {
     for (size_t i = 0; i < n;) {
         int shown;
-        size_t len = plain_next(s + i, &shown);
-        if (shown || s[i] == '\n' || s[i] == '\t')
-            buf_put(out, s + i, len);
-        for (size_t k = 0; k < len && !shown && s[i] != '\n' && s[i] != '\t'; k++)
-            buf_format(out, "\\x%02x", (unsigned char)s[i + k]);
+        size_t len = plain_next(text + i, &shown);
+        if (shown || text[i] == '\n' || text[i] == '\t')
+            buf_put(out, text + i, len);
+        for (size_t k = 0; k < len && !shown && text[i] != '\n' && text[i] != '\t'; k++)
+            buf_format(out, "\\x%02x", (unsigned char)text[i + k]);
         i += len;
     }
 }
@@ -44,43 +44,43 @@ static void print_text(struct buf *text)
     buf_free(text);
 }
 
-void text_stream_begin(struct text_stream *s, const char *heading)
+void text_stream_begin(struct text_stream *stream, const char *heading)
 {
     struct buf text = {0};
-    s->said = 0;
-    s->ended = 0;
-    buf_clear(&s->held);
+    stream->said = 0;
+    stream->ended = 0;
+    buf_clear(&stream->held);
     if (heading) {
-        buf_text(&text, s->any ? "\n== " : "== ");
+        buf_text(&text, stream->any ? "\n== " : "== ");
         put_plain(&text, heading, strlen(heading));
         buf_char(&text, '\n');
     }
-    s->any = 1;
+    stream->any = 1;
     print_text(&text);
 }
 
-void text_stream_grow(struct text_stream *s, const int32_t *ids, size_t readable)
+void text_stream_grow(struct text_stream *stream, const int32_t *ids, size_t readable)
 {
     struct buf bytes = {0}, text = {0};
-    for (; s->said < readable && !s->ended; s->said++) {
-        s->ended = is_stop(s->stop, s->n_stop, ids[s->said]);
-        if (!s->ended)
-            tokenizer_bytes(s->tokenizer, &ids[s->said], 1, 1, &bytes);
+    for (; stream->said < readable && !stream->ended; stream->said++) {
+        stream->ended = is_stop(stream->stop, stream->n_stop, ids[stream->said]);
+        if (!stream->ended)
+            tokenizer_bytes(stream->tokenizer, &ids[stream->said], 1, 1, &bytes);
     }
-    text_stream_decode(&s->held, bytes.data ? bytes.data : "", bytes.len, 0, &text);
+    text_stream_decode(&stream->held, bytes.data ? bytes.data : "", bytes.len, 0, &text);
     print_text(&text);
     buf_free(&bytes);
 }
 
-void text_stream_end(struct text_stream *s)
+void text_stream_end(struct text_stream *stream)
 {
     struct buf text = {0};
-    text_stream_decode(&s->held, "", 0, 1, &text);
+    text_stream_decode(&stream->held, "", 0, 1, &text);
     buf_char(&text, '\n');
     print_text(&text);
 }
 
-void text_stream_free(struct text_stream *s)
+void text_stream_free(struct text_stream *stream)
 {
-    buf_free(&s->held);
+    buf_free(&stream->held);
 }

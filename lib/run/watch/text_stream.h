@@ -16,11 +16,11 @@ struct text_stream {
 };
 
 /* Starts an answer. heading: a line above it, or NULL. */
-void text_stream_begin(struct text_stream *s, const char *heading);
+void text_stream_begin(struct text_stream *stream, const char *heading);
 /* Prints the part of ids[0..readable) that is new. */
-void text_stream_grow(struct text_stream *s, const int32_t *ids, size_t readable);
-void text_stream_end(struct text_stream *s); /* prints held bytes and ends the line */
-void text_stream_free(struct text_stream *s);
+void text_stream_grow(struct text_stream *stream, const int32_t *ids, size_t readable);
+void text_stream_end(struct text_stream *stream); /* prints held bytes and ends the line */
+void text_stream_free(struct text_stream *stream);
 /* Appends the next bytes of a text to *out, made safe for a terminal. An incomplete character stays
  * in *held until its other bytes come; `last`: no more bytes will come. */
 void text_stream_decode(struct buf *held, const char *bytes, size_t n, int last, struct buf *out);

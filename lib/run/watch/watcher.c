@@ -13,8 +13,8 @@
 
 int watcher_is_close(const struct job *job)
 {
-    const struct job_args *a = job->args;
-    return a->trace || a->stream;
+    const struct job_args *args = job->args;
+    return args->trace || args->stream;
 }
 
 static int check_trace(const struct job *job, struct err *e)
@@ -44,113 +44,116 @@ static int check_alone(const struct settings *point, struct err *e)
 
 int watcher_check(const struct job *job, struct err *e)
 {
-    const struct job_args *a = job->args;
-    const char *flag = a->trace ? "--trace" : "--stream";
+    const struct job_args *args = job->args;
+    const char *flag = args->trace ? "--trace" : "--stream";
     if (!watcher_is_close(job))
         return 0;
-    if (a->schedule || a->warmup || a->warmup_most || a->repeat > 1)
+    if (args->schedule || args->warmup || args->warmup_most || args->repeat > 1)
         return err_set(e, EXIT_BAD_USAGE, "%s: expected no --schedule, --warmup or --repeat: "
                        "watching slows every pass, so a watched run cannot be timed", flag);
-    for (size_t i = 0; i < job->plan->points && a->stream; i++)
+    for (size_t i = 0; i < job->plan->points && args->stream; i++)
         if (check_alone(&job->plan->point[i], e))
             return -1;
-    return a->trace ? check_trace(job, e) : 0;
+    return args->trace ? check_trace(job, e) : 0;
 }
 
 /* ---- events of decoders ---- */
 
-static void show_pass(void *ctx, const struct observed *o)
+static void show_pass(void *ctx, const struct observed *observed)
 {
-    struct watcher *w = ctx;
-    if (w->job->args->stream)
-        text_stream_grow(&w->stream, o->ids, o->readable);
-    commits_put(&w->commits, w->prompt[o->input]->id, w->about, o);
+    struct watcher *watcher = ctx;
+    if (watcher->job->args->stream)
+        text_stream_grow(&watcher->stream, observed->ids, observed->readable);
+    commits_put(&watcher->commits, watcher->prompt[observed->input]->id, watcher->about, observed);
 }
 
 static void show_progress(void *ctx)
 {
-    struct watcher *w = ctx;
+    struct watcher *watcher = ctx;
     int64_t passes = 0, tokens = 0;
-    size_t most = w->n * system_extent(w->at->point);
+    size_t most = watcher->n * system_extent(watcher->at->point);
     char extra[96];
-    if (!w->progress->mode)
+    if (!watcher->progress->mode)
         return;
-    for (size_t i = 0; i < w->n; i++) {
-        int64_t steps = (int64_t)w->out[i].n_steps;
+    for (size_t i = 0; i < watcher->n; i++) {
+        int64_t steps = (int64_t)watcher->out[i].n_steps;
         passes = steps > passes ? steps : passes;
-        tokens += w->out[i].committed_tokens;
+        tokens += watcher->out[i].committed_tokens;
     }
     double part = most ? (double)tokens / (double)most : 0;
-    snprintf(extra, sizeof extra, "%s, pass %lld, %lld/%zu tokens", w->at->phase,
+    snprintf(extra, sizeof extra, "%s, pass %lld, %lld/%zu tokens", watcher->at->phase,
              (long long)passes, (long long)tokens, most);
-    progress_within(w->progress, w->at->seq, (part < 1 ? part : 1) * (double)w->n, extra);
+    progress_within(watcher->progress, watcher->at->seq, (part < 1 ? part : 1) * (double)watcher->n,
+                    extra);
 }
 
 /* ---- batches ---- */
 
-const struct observer *watcher_begin(struct watcher *w, const struct network *n,
+const struct observer *watcher_begin(struct watcher *watcher, const struct network *n,
                                      const struct generation_place *at,
                                      const struct prompt *const *prompt,
                                      const struct generation *out, size_t count)
 {
-    const struct job_args *a = w->job->args;
-    w->at = at;
-    w->prompt = prompt;
-    w->out = out;
-    w->n = count;
-    if (!watcher_is_close(w->job))
-        return &w->observer;
-    json_t *about = generation_record_about(w->job, n, at);
+    const struct job_args *args = watcher->job->args;
+    watcher->at = at;
+    watcher->prompt = prompt;
+    watcher->out = out;
+    watcher->n = count;
+    if (!watcher_is_close(watcher->job))
+        return &watcher->observer;
+    json_t *about = generation_record_about(watcher->job, n, at);
     const char *config = rec_text(about, "config");
-    w->about = json_object();
-    json_object_set(w->about, "config", json_object_get(about, "config"));
-    json_object_set(w->about, "point", json_object_get(about, "point"));
-    json_object_set(w->about, "block_length", json_object_get(about, "block_length"));
-    rec_set_int(w->about, "slot_count", (int64_t)system_extent(at->point));
-    rec_set_int(w->about, "batch_id", at->batch_id);
+    watcher->about = json_object();
+    json_object_set(watcher->about, "config", json_object_get(about, "config"));
+    json_object_set(watcher->about, "point", json_object_get(about, "point"));
+    json_object_set(watcher->about, "block_length", json_object_get(about, "block_length"));
+    rec_set_int(watcher->about, "slot_count", (int64_t)system_extent(at->point));
+    rec_set_int(watcher->about, "batch_id", at->batch_id);
     char *heading = mem_format("%s: %s", prompt[0]->id, config);
-    if (a->stream)
-        text_stream_begin(&w->stream, w->several ? heading : NULL);
+    if (args->stream)
+        text_stream_begin(&watcher->stream, watcher->several ? heading : NULL);
     free(heading);
     json_decref(about);
-    return &w->observer;
+    return &watcher->observer;
 }
 
-int watcher_end(struct watcher *w, struct err *e)
+int watcher_end(struct watcher *watcher, struct err *e)
 {
-    if (!watcher_is_close(w->job))
+    if (!watcher_is_close(watcher->job))
         return 0;
-    if (w->job->args->stream)
-        text_stream_end(&w->stream);
-    json_decref(w->about);
-    w->about = NULL;
-    return commits_check(&w->commits, e);
+    if (watcher->job->args->stream)
+        text_stream_end(&watcher->stream);
+    json_decref(watcher->about);
+    watcher->about = NULL;
+    return commits_check(&watcher->commits, e);
 }
 
 /* ---- a session ---- */
 
-int watcher_open(struct watcher *w, const struct job *job, const struct config *c,
+int watcher_open(struct watcher *watcher, const struct job *job, const struct config *config,
                  const struct tokenizer *tokenizer, size_t prompts, struct progress *progress,
                  json_t *extra, struct err *e)
 {
-    const struct job_args *a = job->args;
-    *w = (struct watcher){.observer = {watcher_is_close(job), show_pass, show_progress, w},
-                          .job = job, .progress = progress,
-                          .several = prompts > 1 || job->plan->points > 1};
-    if (a->stream && !tokenizer)
+    const struct job_args *args = job->args;
+    *watcher = (struct watcher){
+        .observer = {watcher_is_close(job), show_pass, show_progress, watcher},
+        .job = job,
+        .progress = progress,
+        .several = prompts > 1 || job->plan->points > 1};
+    if (args->stream && !tokenizer)
         return err_set(e, EXIT_BAD_DATA, "%s: --stream: expected a model with a tokenizer, got "
-                       "none: there is no text", c->name);
-    w->stream.tokenizer = tokenizer;
-    w->stream.n_stop = generation_stops(c, w->stream.stop);
-    return !a->trace ? 0
-                     : commits_open(&w->commits, &a->common, a->trace, job->decoder->tool,
-                                    job->argc, job->argv, extra, e);
+                       "none: there is no text", config->name);
+    watcher->stream.tokenizer = tokenizer;
+    watcher->stream.n_stop = generation_stops(config, watcher->stream.stop);
+    return !args->trace ? 0
+                        : commits_open(&watcher->commits, &args->common, args->trace,
+                                       job->decoder->tool, job->argc, job->argv, extra, e);
 }
 
-int watcher_close(struct watcher *w, const char *status, struct err *e)
+int watcher_close(struct watcher *watcher, const char *status, struct err *e)
 {
-    text_stream_free(&w->stream);
-    json_decref(w->about);
-    w->about = NULL;
-    return commits_close(&w->commits, status, e);
+    text_stream_free(&watcher->stream);
+    json_decref(watcher->about);
+    watcher->about = NULL;
+    return commits_close(&watcher->commits, status, e);
 }

@@ -29,14 +29,14 @@ int watcher_check(const struct job *job, struct err *e);
 int watcher_is_close(const struct job *job);
 /* extra: for the meta record of the trace; borrowed. -1: --stream without a tokenizer
  * (EXIT_BAD_DATA), or the trace cannot be written. */
-int watcher_open(struct watcher *w, const struct job *job, const struct config *c,
+int watcher_open(struct watcher *watcher, const struct job *job, const struct config *config,
                  const struct tokenizer *tokenizer, size_t prompts, struct progress *progress,
                  json_t *extra, struct err *e);
 /* Call around a batch: out[i] belongs to prompt[i] and grows meanwhile. -1: a write failed. */
-const struct observer *watcher_begin(struct watcher *w, const struct network *n,
+const struct observer *watcher_begin(struct watcher *watcher, const struct network *n,
                                      const struct generation_place *at,
                                      const struct prompt *const *prompt,
                                      const struct generation *out, size_t count);
-int watcher_end(struct watcher *w, struct err *e);
+int watcher_end(struct watcher *watcher, struct err *e);
 /* status: as for rec_close; NULL: discards the trace. */
-int watcher_close(struct watcher *w, const char *status, struct err *e);
+int watcher_close(struct watcher *watcher, const char *status, struct err *e);
