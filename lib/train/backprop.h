@@ -26,15 +26,15 @@ struct backprop_how {
 
 /* rows: most seqs*len of a batch; seqs: most sequences (only latent models use it). The parameters
  * are borrowed. NULL: no memory. The caller's. */
-struct backprop *backprop_make_as(struct parameters *p, size_t rows, size_t seqs,
+struct backprop *backprop_make_as(struct parameters *parameters, size_t rows, size_t seqs,
                                   const struct backprop_how *how);
 /* backprop_make_as with these products and every other field 0. */
-struct backprop *backprop_make(struct parameters *p, size_t rows, size_t seqs,
+struct backprop *backprop_make(struct parameters *parameters, size_t rows, size_t seqs,
                                enum dtype products);
-void backprop_free(struct backprop *t); /* NULL is fine */
+void backprop_free(struct backprop *backprop); /* NULL is fine */
 /* Bytes of the back end that backprop_make_as asks for, in one block. */
-size_t backprop_bytes(const struct config *c, struct backend *b, size_t rows, size_t seqs,
-                      const struct backprop_how *how);
+size_t backprop_bytes(const struct config *config, struct backend *backend, size_t rows,
+                      size_t seqs, const struct backprop_how *how);
 
 enum backprop_of {
     BACKPROP_LOSS,       /* no gradient */
@@ -42,12 +42,12 @@ enum backprop_of {
     BACKPROP_LATENTS     /* d loss / d z only: parameters need no room for gradients */
 };
 /* Returns the loss; computes the gradient that `of` names. */
-double backprop_loss(struct backprop *t, const struct train_batch *in, enum backprop_of of);
+double backprop_loss(struct backprop *backprop, const struct train_batch *in, enum backprop_of of);
 /* Records the passes for gradients of latents with batches of this shape, on a back end that
  * replays passes (ops.prepare), so that the first call costs no more than later ones. in->z may
  * hold anything. */
-void backprop_prepare(struct backprop *t, struct train_batch *in);
+void backprop_prepare(struct backprop *backprop, struct train_batch *in);
 /* For a latent model, after backprop_loss: d loss / d z [L, seqs, n, D], and each sequence's part
  * of the loss [seqs]. Memory of the host, borrowed until the next call. */
-const float *backprop_latents(const struct backprop *t);
-const double *backprop_losses(const struct backprop *t);
+const float *backprop_latents(const struct backprop *backprop);
+const double *backprop_losses(const struct backprop *backprop);

@@ -17,109 +17,109 @@ struct expansion {
     struct buf *out;
 };
 
-static const char *find(const struct corpus_slot *s, const char *name, size_t n)
+static const char *find(const struct corpus_slot *slot, const char *name, size_t n)
 {
-    for (; s && s->name; s++)
-        if (strlen(s->name) == n && !strncmp(s->name, name, n)) return s->value;
+    for (; slot && slot->name; slot++)
+        if (strlen(slot->name) == n && !strncmp(slot->name, name, n)) return slot->value;
     return NULL;
 }
 
-static const char *lookup(const struct expansion *w, const char *name, size_t n)
+static const char *lookup(const struct expansion *expansion, const char *name, size_t n)
 {
-    const char *value = find(w->slots, name, n);
-    return value ? value : find(w->rules, name, n);
+    const char *value = find(expansion->slots, name, n);
+    return value ? value : find(expansion->rules, name, n);
 }
 
-static void walk_span(struct expansion *w, const char *p, const char *end);
+static void walk_span(struct expansion *expansion, const char *at, const char *end);
 
 /* {name} or {Name}, without the braces. */
-static void walk_slot(struct expansion *w, const char *name, size_t n)
+static void walk_slot(struct expansion *expansion, const char *name, size_t n)
 {
     char low[32];
     assert(n > 0 && n < sizeof low);
     memcpy(low, name, n);
     low[n] = '\0';
     low[0] = (char)tolower((unsigned char)low[0]);
-    const char *value = lookup(w, low, n);
+    const char *value = lookup(expansion, low, n);
     assert(value);
-    const size_t start = w->out->len;
-    walk_span(w, value, value + strlen(value));
-    if (isupper((unsigned char)name[0]) && w->out->len > start)
-        w->out->data[start] = (char)toupper((unsigned char)w->out->data[start]);
+    const size_t start = expansion->out->len;
+    walk_span(expansion, value, value + strlen(value));
+    if (isupper((unsigned char)name[0]) && expansion->out->len > start)
+        expansion->out->data[start] = (char)toupper((unsigned char)expansion->out->data[start]);
 }
 
-/* The end of the bracket that opens before p; counts its alternatives. */
-static const char *bracket_end(const char *p, int *count)
+/* The end of the bracket that opens before at; counts its alternatives. */
+static const char *bracket_end(const char *at, int *count)
 {
     int depth = 0;
-    for (*count = 1;; p++) {
-        assert(*p);
-        if (*p == '[') depth++;
-        if (*p == '|' && depth == 0) ++*count;
-        if (*p == ']' && depth-- == 0) return p;
+    for (*count = 1;; at++) {
+        assert(*at);
+        if (*at == '[') depth++;
+        if (*at == '|' && depth == 0) ++*count;
+        if (*at == ']' && depth-- == 0) return at;
     }
 }
 
-/* Alternative k of the bracket from p to end. */
-static void walk_choice(struct expansion *w, const char *p, const char *end, int k)
+/* Alternative k of the bracket from at to end. */
+static void walk_choice(struct expansion *expansion, const char *at, const char *end, int k)
 {
     int depth = 0;
-    const char *start = p;
-    for (; p <= end; p++) {
-        if ((*p == '|' && depth == 0) || p == end) {
+    const char *start = at;
+    for (; at <= end; at++) {
+        if ((*at == '|' && depth == 0) || at == end) {
             if (k-- == 0) {
-                walk_span(w, start, p);
+                walk_span(expansion, start, at);
                 return;
             }
-            start = p + 1;
+            start = at + 1;
         }
-        depth += (*p == '[') - (*p == ']');
+        depth += (*at == '[') - (*at == ']');
     }
 }
 
-static void walk_span(struct expansion *w, const char *p, const char *end)
+static void walk_span(struct expansion *expansion, const char *at, const char *end)
 {
-    while (p < end) {
-        if (*p == '[') {
+    while (at < end) {
+        if (*at == '[') {
             int count;
-            const char *close = bracket_end(p + 1, &count);
-            walk_choice(w, p + 1, close, (int)rng_below(w->r, (uint64_t)count));
-            p = close + 1;
-        } else if (*p == '{') {
-            const char *close = strchr(p, '}');
+            const char *close = bracket_end(at + 1, &count);
+            walk_choice(expansion, at + 1, close, (int)rng_below(expansion->r, (uint64_t)count));
+            at = close + 1;
+        } else if (*at == '{') {
+            const char *close = strchr(at, '}');
             assert(close);
-            walk_slot(w, p + 1, (size_t)(close - p - 1));
-            p = close + 1;
+            walk_slot(expansion, at + 1, (size_t)(close - at - 1));
+            at = close + 1;
         } else {
-            buf_char(w->out, *p++);
+            buf_char(expansion->out, *at++);
         }
     }
 }
 
 /* Cleans the text from `start` on: a~ becomes an article, double spaces become one. */
-static void settle(struct buf *b, size_t start)
+static void settle(struct buf *text, size_t start)
 {
-    char *copy = mem_alloc(b->len - start + 1);
-    memcpy(copy, b->data + start, b->len - start);
-    const size_t n = b->len - start;
-    b->len = start;
+    char *copy = mem_alloc(text->len - start + 1);
+    memcpy(copy, text->data + start, text->len - start);
+    const size_t n = text->len - start;
+    text->len = start;
     for (size_t i = 0; i < n; i++) {
         if (copy[i] == '~') {
-            buf_text(b, i + 1 < n && strchr("aeiou", copy[i + 1]) ? "n " : " ");
-        } else if (copy[i] != ' ' || b->len == start || b->data[b->len - 1] != ' ') {
-            buf_char(b, copy[i]);
+            buf_text(text, i + 1 < n && strchr("aeiou", copy[i + 1]) ? "n " : " ");
+        } else if (copy[i] != ' ' || text->len == start || text->data[text->len - 1] != ' ') {
+            buf_char(text, copy[i]);
         }
     }
-    while (b->len > start && b->data[b->len - 1] == ' ') b->data[--b->len] = '\0';
+    while (text->len > start && text->data[text->len - 1] == ' ') text->data[--text->len] = '\0';
     free(copy);
 }
 
-void corpus_expand(struct rng *r, const char *text, const struct corpus_slot *slots,
+void corpus_expand(struct rng *rng, const char *text, const struct corpus_slot *slots,
                    const struct corpus_slot *rules, struct buf *out)
 {
-    struct expansion w = {r, slots, rules, out};
+    struct expansion expansion = {rng, slots, rules, out};
     const size_t start = out->len;
-    walk_span(&w, text, text + strlen(text));
+    walk_span(&expansion, text, text + strlen(text));
     if (out->len > start) settle(out, start);
 }
 
@@ -141,16 +141,16 @@ void corpus_key(const char *task, const int *tuple, int n, struct buf *key)
         buf_format(key, " %d", tuple[i]);
 }
 
-const char *corpus_pick(struct rng *r, const char *const *list, size_t n)
+const char *corpus_pick(struct rng *rng, const char *const *list, size_t n)
 {
-    return list[rng_below(r, n)];
+    return list[rng_below(rng, n)];
 }
 
 int corpus_words(const char *text)
 {
     int count = 0;
-    for (const char *p = text; *p; p++) {
-        const int c = (unsigned char)*p, before = p > text ? (unsigned char)p[-1] : ' ';
+    for (const char *at = text; *at; at++) {
+        const int c = (unsigned char)*at, before = at > text ? (unsigned char)at[-1] : ' ';
         count += isdigit(c) || (isalpha(c) && !isalpha(before)) ||
                  (ispunct(c) && !ispunct(before));
     }

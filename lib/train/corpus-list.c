@@ -24,45 +24,45 @@ struct list {
     int n, word[MOST], said[MOST], out, in;
 };
 
-static int draw_below(struct rng *r, int n)
+static int draw_below(struct rng *rng, int n)
 {
-    return (int)rng_below(r, (uint64_t)n);
+    return (int)rng_below(rng, (uint64_t)n);
 }
 
-static void write_copy(struct rng *r, struct list *l)
+static void write_copy(struct rng *rng, struct list *list)
 {
-    (void)r;
-    memcpy(l->said, l->word, sizeof l->said);
+    (void)rng;
+    memcpy(list->said, list->word, sizeof list->said);
 }
 
-static void write_reversed(struct rng *r, struct list *l)
+static void write_reversed(struct rng *rng, struct list *list)
 {
-    (void)r;
-    for (int i = 0; i < l->n; i++)
-        l->said[i] = l->word[l->n - 1 - i];
+    (void)rng;
+    for (int i = 0; i < list->n; i++)
+        list->said[i] = list->word[list->n - 1 - i];
 }
 
-static void write_shuffled(struct rng *r, struct list *l)
+static void write_shuffled(struct rng *rng, struct list *list)
 {
-    write_copy(r, l);
-    for (int i = l->n - 1; i > 0; i--) {
-        const int k = draw_below(r, i + 1), word = l->said[i];
-        l->said[i] = l->said[k];
-        l->said[k] = word;
+    write_copy(rng, list);
+    for (int i = list->n - 1; i > 0; i--) {
+        const int k = draw_below(rng, i + 1), word = list->said[i];
+        list->said[i] = list->said[k];
+        list->said[k] = word;
     }
 }
 
 /* The word to replace was drawn with the list, which may contain it several times. */
-static void write_replaced(struct rng *r, struct list *l)
+static void write_replaced(struct rng *rng, struct list *list)
 {
-    (void)r;
-    for (int i = 0; i < l->n; i++)
-        l->said[i] = l->word[i] == l->out ? l->in : l->word[i];
+    (void)rng;
+    for (int i = 0; i < list->n; i++)
+        list->said[i] = list->word[i] == list->out ? list->in : list->word[i];
 }
 
 static const struct list_task {
     const char *name, *text;
-    void (*say)(struct rng *r, struct list *l);
+    void (*say)(struct rng *rng, struct list *list);
     int repeats, any_order;
 } tasks[] = {
     {"copy", "[Say again|Copy the words]: {list}.", write_copy, 0, 0},
@@ -73,53 +73,53 @@ static const struct list_task {
 
 /* Draws distinct words and the new word; with `repeats`, about a quarter of the other words become
  * the word to replace. */
-static struct list list_draw(struct rng *r, int repeats)
+static struct list list_draw(struct rng *rng, int repeats)
 {
     int order[COUNT(nouns)];
-    struct list l = {.n = FEWEST + draw_below(r, MOST - FEWEST + 1)};
+    struct list list = {.n = FEWEST + draw_below(rng, MOST - FEWEST + 1)};
     for (int i = 0; i < (int)COUNT(nouns); i++)
         order[i] = i;
-    for (int i = 0; i <= l.n; i++) {
-        const int k = i + draw_below(r, (int)COUNT(nouns) - i), word = order[i];
+    for (int i = 0; i <= list.n; i++) {
+        const int k = i + draw_below(rng, (int)COUNT(nouns) - i), word = order[i];
         order[i] = order[k];
         order[k] = word;
     }
-    memcpy(l.word, order, (size_t)l.n * sizeof *order);
-    l.in = order[l.n];
-    l.out = order[draw_below(r, l.n)];
-    for (int i = 0; repeats && i < l.n; i++)
-        if (draw_below(r, 4) == 0)
-            l.word[i] = l.out;
-    return l;
+    memcpy(list.word, order, (size_t)list.n * sizeof *order);
+    list.in = order[list.n];
+    list.out = order[draw_below(rng, list.n)];
+    for (int i = 0; repeats && i < list.n; i++)
+        if (draw_below(rng, 4) == 0)
+            list.word[i] = list.out;
+    return list;
 }
 
-static void put_words(struct buf *b, const int *word, int n)
+static void put_words(struct buf *text, const int *word, int n)
 {
     for (int i = 0; i < n; i++)
-        buf_format(b, "%s%s", i ? ", " : "", nouns[word[i]]);
+        buf_format(text, "%s%s", i ? ", " : "", nouns[word[i]]);
 }
 
-void corpus_list(struct rng *r, int heldout, struct corpus_record *out)
+void corpus_list(struct rng *rng, int heldout, struct corpus_record *out)
 {
-    const struct list_task *t = &tasks[draw_below(r, (int)COUNT(tasks))];
-    struct list l;
-    do l = list_draw(r, t->repeats);
-    while (corpus_is_heldout(l.word, l.n) != heldout);
-    corpus_key("list", l.word, l.n, &out->key);
-    t->say(r, &l);
+    const struct list_task *task = &tasks[draw_below(rng, (int)COUNT(tasks))];
+    struct list list;
+    do list = list_draw(rng, task->repeats);
+    while (corpus_is_heldout(list.word, list.n) != heldout);
+    corpus_key("list", list.word, list.n, &out->key);
+    task->say(rng, &list);
     struct buf words = {0};
-    put_words(&words, l.word, l.n);
+    put_words(&words, list.word, list.n);
     const struct corpus_slot slots[] = {
-        {"list", words.data}, {"in", nouns[l.in]}, {"out", nouns[l.out]}, {NULL, NULL}};
-    out->task = t->name;
+        {"list", words.data}, {"in", nouns[list.in]}, {"out", nouns[list.out]}, {NULL, NULL}};
+    out->task = task->name;
     buf_clear(&out->text);
     buf_clear(&out->reference);
     buf_clear(&out->answer);
-    corpus_expand(r, t->text, slots, NULL, &out->text);
+    corpus_expand(rng, task->text, slots, NULL, &out->text);
     buf_char(&out->reference, ' ');
-    put_words(&out->reference, l.said, l.n);
-    buf_text(&out->answer, t->any_order ? "{" : "");
-    put_words(&out->answer, t->any_order ? l.word : l.said, l.n);
-    buf_text(&out->answer, t->any_order ? "}" : "");
+    put_words(&out->reference, list.said, list.n);
+    buf_text(&out->answer, task->any_order ? "{" : "");
+    put_words(&out->answer, task->any_order ? list.word : list.said, list.n);
+    buf_text(&out->answer, task->any_order ? "}" : "");
     buf_free(&words);
 }

@@ -182,59 +182,59 @@ struct cast {
     const char *friend_name;
 };
 
-static struct cast cast_draw(struct rng *r, int heldout, struct buf *key)
+static struct cast cast_draw(struct rng *rng, int heldout, struct buf *key)
 {
     for (;;) {
-        struct cast c = {.girl = (int)rng_below(r, 2), .friend_girl = (int)rng_below(r, 2),
-                         .name = (int)rng_below(r, COUNT(girls)),
-                         .thing = (int)rng_below(r, COUNT(things)),
-                         .place = (int)rng_below(r, COUNT(places))};
-        const int friend_at = (int)rng_below(r, COUNT(girls));
-        const int tuple[3] = {c.girl * 100 + c.name, c.thing, c.place};
-        if (c.girl == c.friend_girl && c.name == friend_at) continue;
-        c.friend_name = c.friend_girl ? girls[friend_at] : boys[friend_at];
+        struct cast cast = {.girl = (int)rng_below(rng, 2), .friend_girl = (int)rng_below(rng, 2),
+                            .name = (int)rng_below(rng, COUNT(girls)),
+                            .thing = (int)rng_below(rng, COUNT(things)),
+                            .place = (int)rng_below(rng, COUNT(places))};
+        const int friend_at = (int)rng_below(rng, COUNT(girls));
+        const int tuple[3] = {cast.girl * 100 + cast.name, cast.thing, cast.place};
+        if (cast.girl == cast.friend_girl && cast.name == friend_at) continue;
+        cast.friend_name = cast.friend_girl ? girls[friend_at] : boys[friend_at];
         corpus_key("story", tuple, 3, key);
-        if (corpus_is_heldout(tuple, 3) == heldout) return c;
+        if (corpus_is_heldout(tuple, 3) == heldout) return cast;
     }
 }
 
 /* A string of the list other than `taken`. */
-static const char *pick_other(struct rng *r, const char *const *list, size_t n, const char *taken)
+static const char *pick_other(struct rng *rng, const char *const *list, size_t n, const char *taken)
 {
     const char *x;
-    do x = corpus_pick(r, list, n);
+    do x = corpus_pick(rng, list, n);
     while (x == taken);
     return x;
 }
 
 #define PICK(r, list) corpus_pick(r, list, COUNT(list))
 
-static void write_story(struct rng *r, const struct cast *c, struct corpus_record *out)
+static void write_story(struct rng *rng, const struct cast *cast, struct corpus_record *out)
 {
-    const char *kind = PICK(r, kinds), *thing = things[c->thing], *at = places[c->place];
-    const char *spot = PICK(r, spots), *beast = PICK(r, beasts), *family = PICK(r, kin);
-    const char *const *trouble = troubles[rng_below(r, COUNT(troubles))];
+    const char *kind = PICK(rng, kinds), *thing = things[cast->thing], *at = places[cast->place];
+    const char *spot = PICK(rng, spots), *beast = PICK(rng, beasts), *family = PICK(rng, kin);
+    const char *const *trouble = troubles[rng_below(rng, COUNT(troubles))];
     const int aunt = strstr("mother aunt sister grandmother", family) != NULL;
     struct buf obj = {0}, to = {0};
     buf_format(&obj, "%s %s", kind, thing);
     buf_format(&to, "to %s", strstr(at, "the "));
     const struct corpus_slot slots[] = {
-        {"a", c->girl ? girls[c->name] : boys[c->name]}, {"b", c->friend_name},
-        {"he", c->girl ? "she" : "he"}, {"his", c->girl ? "her" : "his"},
-        {"him", c->girl ? "her" : "him"}, {"bhe", c->friend_girl ? "she" : "he"},
-        {"bhis", c->friend_girl ? "her" : "his"}, {"bhim", c->friend_girl ? "her" : "him"},
+        {"a", cast->girl ? girls[cast->name] : boys[cast->name]}, {"b", cast->friend_name},
+        {"he", cast->girl ? "she" : "he"}, {"his", cast->girl ? "her" : "his"},
+        {"him", cast->girl ? "her" : "him"}, {"bhe", cast->friend_girl ? "she" : "he"},
+        {"bhis", cast->friend_girl ? "her" : "his"}, {"bhim", cast->friend_girl ? "her" : "him"},
         {"khe", aunt ? "she" : "he"}, {"kind", kind}, {"thing", thing}, {"obj", obj.data},
         {"at", at}, {"to", to.data}, {"spot", spot},
-        {"wrong", pick_other(r, spots, COUNT(spots), spot)}, {"beast", beast},
-        {"beast2", pick_other(r, beasts, COUNT(beasts), beast)}, {"pet", PICK(r, pets)},
-        {"food", PICK(r, foods)}, {"kin", family}, {"job", PICK(r, jobs)},
-        {"part", PICK(r, parts)}, {"sky", PICK(r, skies)}, {"trouble", trouble[0]},
+        {"wrong", pick_other(rng, spots, COUNT(spots), spot)}, {"beast", beast},
+        {"beast2", pick_other(rng, beasts, COUNT(beasts), beast)}, {"pet", PICK(rng, pets)},
+        {"food", PICK(rng, foods)}, {"kin", family}, {"job", PICK(rng, jobs)},
+        {"part", PICK(rng, parts)}, {"sky", PICK(rng, skies)}, {"trouble", trouble[0]},
         {"cure", trouble[1]}, {"they", "they"}, {"soonly", "[soon|before long]"},
         {"it was hard", "it was [hard|not easy]"}, {"kept", "[kept|loved]"}, {NULL, NULL}};
-    const struct plot *p = &plots[rng_below(r, COUNT(plots))];
-    corpus_expand(r, p->prompt, slots, rules, &out->text);
+    const struct plot *plot = &plots[rng_below(rng, COUNT(plots))];
+    corpus_expand(rng, plot->prompt, slots, rules, &out->text);
     buf_char(&out->reference, ' ');
-    corpus_expand(r, p->rest, slots, rules, &out->reference);
+    corpus_expand(rng, plot->rest, slots, rules, &out->reference);
     buf_free(&obj);
     buf_free(&to);
 }
@@ -244,22 +244,22 @@ static void write_story(struct rng *r, const struct cast *c, struct corpus_recor
 static int prompt_is_heldout(const struct corpus_record *out)
 {
     uint32_t h = 0;
-    for (const char *p = out->text.data; *p; p++)
-        h = h * 31 + (unsigned char)*p;
+    for (const char *at = out->text.data; *at; at++)
+        h = h * 31 + (unsigned char)*at;
     const int tuple[2] = {(int)(h >> 16), (int)(h & 0xffff)};
     return corpus_is_heldout(tuple, 2);
 }
 
-void corpus_story(struct rng *r, int heldout, struct corpus_record *out)
+void corpus_story(struct rng *rng, int heldout, struct corpus_record *out)
 {
     out->task = "story";
     buf_clear(&out->answer);
     int words, rest;
     do {
-        const struct cast c = cast_draw(r, heldout, &out->key);
+        const struct cast cast = cast_draw(rng, heldout, &out->key);
         buf_clear(&out->text);
         buf_clear(&out->reference);
-        write_story(r, &c, out);
+        write_story(rng, &cast, out);
         rest = corpus_words(out->reference.data);
         words = corpus_words(out->text.data) + rest;
     } while (rest > 56 || words < 44 || words > 80 || prompt_is_heldout(out) != heldout);

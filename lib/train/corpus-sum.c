@@ -64,95 +64,95 @@ struct worded_sum {
 };
 
 /* The key: the operands; when the first two are added, in ascending order. */
-static int sum_tuple(const struct worded_sum *s, int t[4])
+static int sum_tuple(const struct worded_sum *sum, int t[4])
 {
-    t[0] = s->first;
-    memcpy(t + 1, s->change, sizeof s->change);
+    t[0] = sum->first;
+    memcpy(t + 1, sum->change, sizeof sum->change);
     if (t[1] > t[0]) {
-        t[0] = s->change[0];
-        t[1] = s->first;
+        t[0] = sum->change[0];
+        t[1] = sum->first;
     }
-    return 1 + s->count;
+    return 1 + sum->count;
 }
 
-static int sum_is_heldout(const struct worded_sum *s)
+static int sum_is_heldout(const struct worded_sum *sum)
 {
     int t[4];
-    const int n = sum_tuple(s, t);
+    const int n = sum_tuple(sum, t);
     return corpus_is_heldout(t, n);
 }
 
-static int draw_below(struct rng *r, int n)
+static int draw_below(struct rng *rng, int n)
 {
-    return (int)rng_below(r, (uint64_t)n);
+    return (int)rng_below(rng, (uint64_t)n);
 }
 
 /* First number 2..50, changes 2..20, every intermediate result 1..99, the last at least 2. */
-static struct worded_sum sum_draw(struct rng *r, int heldout)
+static struct worded_sum sum_draw(struct rng *rng, int heldout)
 {
     for (;;) {
-        struct worded_sum s = {.count = 1 + draw_below(r, 3), .first = 2 + draw_below(r, 49)};
+        struct worded_sum sum = {.count = 1 + draw_below(rng, 3), .first = 2 + draw_below(rng, 49)};
         int good = 1;
-        s.result = s.first;
-        for (int i = 0; i < s.count; i++) {
-            const int size = 2 + draw_below(r, 19);
-            s.change[i] = draw_below(r, 2) ? size : -size;
-            s.result += s.change[i];
-            good = good && s.result >= 1 && s.result <= 99;
+        sum.result = sum.first;
+        for (int i = 0; i < sum.count; i++) {
+            const int size = 2 + draw_below(rng, 19);
+            sum.change[i] = draw_below(rng, 2) ? size : -size;
+            sum.result += sum.change[i];
+            good = good && sum.result >= 1 && sum.result <= 99;
         }
-        if (good && s.result >= 2 && sum_is_heldout(&s) == heldout) return s;
+        if (good && sum.result >= 2 && sum_is_heldout(&sum) == heldout) return sum;
     }
 }
 
-static void write_steps(const struct worded_sum *s, struct buf *out)
+static void write_steps(const struct worded_sum *sum, struct buf *out)
 {
-    int now = s->first;
-    for (int i = 0; i < s->count; i++) {
-        const int c = s->change[i];
+    int now = sum->first;
+    for (int i = 0; i < sum->count; i++) {
+        const int c = sum->change[i];
         buf_format(out, " %d %c %d = %d.", now, c < 0 ? '-' : '+', c < 0 ? -c : c, now + c);
         now += c;
     }
 }
 
-static struct worded_sum write_pair(struct rng *r, int heldout, const struct corpus_slot *slots,
+static struct worded_sum write_pair(struct rng *rng, int heldout, const struct corpus_slot *slots,
                              struct corpus_record *out)
 {
-    const struct number_pair *p = &pairs[rng_below(r, COUNT(pairs))];
-    struct worded_sum s;
-    do s = sum_draw(r, heldout);
-    while (s.count != 1 || (s.change[0] < 0) != (p->sign == '-'));
-    if (p->sign == '+' && draw_below(r, 2)) { /* the small number first */
-        const int first = s.first;
-        s.first = s.change[0];
-        s.change[0] = first;
+    const struct number_pair *pair = &pairs[rng_below(rng, COUNT(pairs))];
+    struct worded_sum sum;
+    do sum = sum_draw(rng, heldout);
+    while (sum.count != 1 || (sum.change[0] < 0) != (pair->sign == '-'));
+    if (pair->sign == '+' && draw_below(rng, 2)) { /* the small number first */
+        const int first = sum.first;
+        sum.first = sum.change[0];
+        sum.change[0] = first;
     }
     char n[16], k[16], result[16];
-    snprintf(n, sizeof n, "%d", s.first);
-    snprintf(k, sizeof k, "%d", s.change[0] < 0 ? -s.change[0] : s.change[0]);
-    snprintf(result, sizeof result, "%d", s.result);
+    snprintf(n, sizeof n, "%d", sum.first);
+    snprintf(k, sizeof k, "%d", sum.change[0] < 0 ? -sum.change[0] : sum.change[0]);
+    snprintf(result, sizeof result, "%d", sum.result);
     const struct corpus_slot numbers[] = {{"n", n}, {"k", k}, {"r", result}, {NULL, NULL}};
-    corpus_expand(r, p->text, numbers, slots, &out->text);
-    write_steps(&s, &out->reference);
+    corpus_expand(rng, pair->text, numbers, slots, &out->text);
+    write_steps(&sum, &out->reference);
     buf_char(&out->reference, ' ');
-    corpus_expand(r, p->closing, numbers, slots, &out->reference);
-    return s;
+    corpus_expand(rng, pair->closing, numbers, slots, &out->reference);
+    return sum;
 }
 
-static struct worded_sum write_scene(struct rng *r, int heldout, const struct corpus_slot *slots,
+static struct worded_sum write_scene(struct rng *rng, int heldout, const struct corpus_slot *slots,
                               struct corpus_record *out)
 {
-    const struct scene *sc = &scenes[rng_below(r, COUNT(scenes))];
-    const struct worded_sum s = sum_draw(r, heldout);
+    const struct scene *sc = &scenes[rng_below(rng, COUNT(scenes))];
+    const struct worded_sum sum = sum_draw(rng, heldout);
     struct buf with[3] = {{0}}, without[3] = {{0}};
     char n[16], result[16];
-    snprintf(n, sizeof n, "%d", s.first);
-    snprintf(result, sizeof result, "%d", s.result);
-    for (int i = 0; i < s.count; i++) {
+    snprintf(n, sizeof n, "%d", sum.first);
+    snprintf(result, sizeof result, "%d", sum.result);
+    for (int i = 0; i < sum.count; i++) {
         char k[16];
-        snprintf(k, sizeof k, "%d", s.change[i] < 0 ? -s.change[i] : s.change[i]);
+        snprintf(k, sizeof k, "%d", sum.change[i] < 0 ? -sum.change[i] : sum.change[i]);
         const struct corpus_slot number[] = {{"k", k}, {NULL, NULL}};
-        corpus_expand(r, s.change[i] < 0 ? sc->less : sc->more, number, slots, &without[i]);
-        corpus_expand(r, sc->subject, NULL, slots, &with[i]);
+        corpus_expand(rng, sum.change[i] < 0 ? sc->less : sc->more, number, slots, &without[i]);
+        corpus_expand(rng, sc->subject, NULL, slots, &with[i]);
         if (with[i].len) buf_char(&with[i], ' ');
         buf_put(&with[i], without[i].data, without[i].len);
     }
@@ -160,41 +160,42 @@ static struct worded_sum write_scene(struct rng *r, int heldout, const struct co
         {"n", n}, {"r", result},
         {"s1", with[0].data}, {"s2", with[1].data}, {"s3", with[2].data},
         {"x2", without[1].data}, {"x3", without[2].data}, {NULL, NULL}};
-    corpus_expand(r, sc->start, parts, slots, &out->text);
+    corpus_expand(rng, sc->start, parts, slots, &out->text);
     buf_char(&out->text, ' ');
-    corpus_expand(r, tellings[s.count - 1][rng_below(r, 2)], parts, NULL, &out->text);
+    corpus_expand(rng, tellings[sum.count - 1][rng_below(rng, 2)], parts, NULL, &out->text);
     buf_char(&out->text, ' ');
-    corpus_expand(r, sc->question, parts, slots, &out->text);
-    write_steps(&s, &out->reference);
+    corpus_expand(rng, sc->question, parts, slots, &out->text);
+    write_steps(&sum, &out->reference);
     buf_char(&out->reference, ' ');
-    corpus_expand(r, sc->closing, parts, slots, &out->reference);
+    corpus_expand(rng, sc->closing, parts, slots, &out->reference);
     for (int i = 0; i < 3; i++) {
         buf_free(&with[i]);
         buf_free(&without[i]);
     }
-    return s;
+    return sum;
 }
 
-void corpus_sum(struct rng *r, int heldout, struct corpus_record *out)
+void corpus_sum(struct rng *rng, int heldout, struct corpus_record *out)
 {
     static const char *const birds[] = {"birds", "children", "ducks", "sheep", "frogs", "cats"};
     static const char *const wheres[] = {"in the yard", "by the pond", "on the hill",
                                          "in the field", "in the garden", "near the gate"};
-    const int girl = draw_below(r, 2);
-    const char *a = corpus_pick(r, girl ? girls : boys, COUNT(girls)), *b = a;
-    while (b == a) b = corpus_pick(r, draw_below(r, 2) ? girls : boys, COUNT(girls));
+    const int girl = draw_below(rng, 2);
+    const char *first = corpus_pick(rng, girl ? girls : boys, COUNT(girls)), *second = first;
+    while (second == first)
+        second = corpus_pick(rng, draw_below(rng, 2) ? girls : boys, COUNT(girls));
     const struct corpus_slot slots[] = {
-        {"a", a}, {"b", b}, {"he", girl ? "she" : "he"}, {"keeps", "[keeps|has]"},
-        {"items", corpus_pick(r, items, COUNT(items))},
-        {"birds", corpus_pick(r, birds, COUNT(birds))},
-        {"where", corpus_pick(r, wheres, COUNT(wheres))}, {NULL, NULL}};
+        {"a", first}, {"b", second}, {"he", girl ? "she" : "he"}, {"keeps", "[keeps|has]"},
+        {"items", corpus_pick(rng, items, COUNT(items))},
+        {"birds", corpus_pick(rng, birds, COUNT(birds))},
+        {"where", corpus_pick(rng, wheres, COUNT(wheres))}, {NULL, NULL}};
     out->task = "sum";
     buf_clear(&out->text);
     buf_clear(&out->reference);
     buf_clear(&out->answer);
-    const struct worded_sum s = draw_below(r, 4) ? write_scene(r, heldout, slots, out)
-                                                 : write_pair(r, heldout, slots, out);
-    int t[4];
-    corpus_key(out->task, t, sum_tuple(&s, t), &out->key);
-    buf_format(&out->answer, "%d", s.result);
+    const struct worded_sum sum = draw_below(rng, 4) ? write_scene(rng, heldout, slots, out)
+                                                     : write_pair(rng, heldout, slots, out);
+    int numbers[4];
+    corpus_key(out->task, numbers, sum_tuple(&sum, numbers), &out->key);
+    buf_format(&out->answer, "%d", sum.result);
 }

@@ -26,7 +26,7 @@ struct corpus_slot {
  *   a~       "a " or "an ", by the letter that follows in the result
  * Slots are looked up in `slots`, then in `rules` (may be NULL). An unknown name fails an
  * assert. */
-void corpus_expand(struct rng *r, const char *text, const struct corpus_slot *slots,
+void corpus_expand(struct rng *rng, const char *text, const struct corpus_slot *slots,
                    const struct corpus_slot *rules, struct buf *out);
 
 /* ---- records ---- */
@@ -39,10 +39,10 @@ struct corpus_record {
                                             list; records with equal keys have equal operands */
 };
 
-/* These overwrite *out with a record drawn from *r. heldout: 0 training part, 1 held-out part. */
-void corpus_story(struct rng *r, int heldout, struct corpus_record *out);
-void corpus_sum(struct rng *r, int heldout, struct corpus_record *out);
-void corpus_list(struct rng *r, int heldout, struct corpus_record *out);
+/* These overwrite *out with a record drawn from *rng. heldout: 0 training part, 1 held-out part. */
+void corpus_story(struct rng *rng, int heldout, struct corpus_record *out);
+void corpus_sum(struct rng *rng, int heldout, struct corpus_record *out);
+void corpus_list(struct rng *rng, int heldout, struct corpus_record *out);
 void corpus_record_free(struct corpus_record *out);
 
 /* 1 when the tuple of n numbers belongs to the held-out part (about one in ten), else 0. */
@@ -51,7 +51,7 @@ int corpus_is_heldout(const int *tuple, int n);
 void corpus_key(const char *task, const int *tuple, int n, struct buf *key);
 
 /* One of n strings. */
-const char *corpus_pick(struct rng *r, const char *const *list, size_t n);
+const char *corpus_pick(struct rng *rng, const char *const *list, size_t n);
 
 /* The number of words and punctuation marks: slightly below the number of BPE tokens. */
 int corpus_words(const char *text);

@@ -32,43 +32,43 @@ struct dit;
 
 /* Draws the weights from the seed; a pass takes up to `batch` samples. NULL: the back end is not a
  * CPU (EXIT_NO_DEVICE), or memory is short (EXIT_FAILED_RECORDS). */
-struct dit *dit_make(const struct dit_shape *s, struct backend *b, uint64_t seed, size_t batch,
-                     struct err *e);
-void dit_free(struct dit *d); /* NULL is fine */
+struct dit *dit_make(const struct dit_shape *shape, struct backend *backend, uint64_t seed,
+                     size_t batch, struct err *e);
+void dit_free(struct dit *dit); /* NULL is fine */
 /* Bytes that dit_make takes, rounded as the back end rounds blocks. */
-size_t dit_bytes(const struct dit *d);
-size_t dit_parameters(const struct dit *d);
-const struct dit_shape *dit_shape_of(const struct dit *d);
-size_t dit_batch(const struct dit *d); /* most samples of a pass */
+size_t dit_bytes(const struct dit *dit);
+size_t dit_parameters(const struct dit *dit);
+const struct dit_shape *dit_shape_of(const struct dit *dit);
+size_t dit_batch(const struct dit *dit); /* most samples of a pass */
 
 /* v[n, N, Z] for x[n, N, Z] at times t[n]; n <= batch. */
-void dit_predict(struct dit *d, const float *x, const double *t, size_t n, float *v);
-/* The mean square error of v over z[n, N, Z], with times and noise drawn by (seed, draw). With
- * `gradients` also computes its gradient, which replaces the previous one. */
-double dit_loss(struct dit *d, const float *z, size_t n, uint64_t seed, uint64_t draw,
+void dit_predict(struct dit *dit, const float *x, const double *t, size_t n, float *v);
+/* The mean square error of v over latents[n, N, Z], with times and noise drawn by (seed, draw).
+ * With `gradients` also computes its gradient, which replaces the previous one. */
+double dit_loss(struct dit *dit, const float *latents, size_t n, uint64_t seed, uint64_t draw,
                 int gradients);
 /* One AdamW step (beta 0.9, 0.95; no decay, as DiT), clipped to norm `clip`. Updates the average:
  * keep * average + (1 - keep) * weights. Returns the norm before clipping. */
-double dit_update(struct dit *d, double rate, double clip, double keep);
-int64_t dit_step(const struct dit *d); /* updates done */
+double dit_update(struct dit *dit, double rate, double clip, double keep);
+int64_t dit_step(const struct dit *dit); /* updates done */
 /* Replaces the weights by their average. */
-void dit_use_average(struct dit *d);
+void dit_use_average(struct dit *dit);
 
 /* Stores mean and standard deviation of every value of z[n, N, Z], for the two functions below. */
-void dit_standardize(struct dit *d, const float *z, size_t n);
-void dit_to_standard(const struct dit *d, float *z, size_t n);   /* in place */
-void dit_from_standard(const struct dit *d, float *z, size_t n); /* the inverse */
+void dit_standardize(struct dit *dit, const float *z, size_t n);
+void dit_to_standard(const struct dit *dit, float *z, size_t n);   /* in place */
+void dit_from_standard(const struct dit *dit, float *z, size_t n); /* the inverse */
 /* Sum over the values of the log of the standard deviation: the change of log density by
  * scaling. */
-double dit_log_deviation(const struct dit *d);
+double dit_log_deviation(const struct dit *dit);
 
 /* For tests: values, gradients [dit_parameters]; borrowed, values writable. */
-float *dit_values(struct dit *d);
-const float *dit_gradients(const struct dit *d);
+float *dit_values(struct dit *dit);
+const float *dit_gradients(const struct dit *dit);
 
 /* Writes one safetensors file: shape, means and deviations, and the average of the weights. `whole`
  * 1: also weights, moments and step, so that training can resume. */
-int dit_save(const struct dit *d, const char *path, int whole, struct err *e);
+int dit_save(const struct dit *dit, const char *path, int whole, struct err *e);
 /* Reads such a file: the weights of a whole file, else the average. NULL: EXIT_BAD_DATA, file
  * errors, or as dit_make. */
-struct dit *dit_open(const char *path, struct backend *b, size_t batch, struct err *e);
+struct dit *dit_open(const char *path, struct backend *backend, size_t batch, struct err *e);

@@ -50,23 +50,26 @@ int documents_read(const char *const *paths, size_t n_paths, int64_t limit, cons
 void documents_free_texts(char **texts, size_t n);
 
 /* Encodes n documents (2n texts) and shuffles them by seed. */
-int documents_make(struct documents *l, const struct tokenizer *t, char *const *texts, size_t n,
-                   int64_t bos, int64_t eos, int64_t mask, uint64_t seed, struct err *e);
-/* Reads and encodes, each document once. */
-int documents_open(struct documents *l, const struct tokenizer *t, const char *const *paths,
-                   size_t n_paths, int64_t limit, int64_t bos, int64_t eos, int64_t mask,
+int documents_make(struct documents *documents, const struct tokenizer *tokenizer,
+                   char *const *texts, size_t n, int64_t bos, int64_t eos, int64_t mask,
                    uint64_t seed, struct err *e);
-void documents_free(struct documents *l);
+/* Reads and encodes, each document once. */
+int documents_open(struct documents *documents, const struct tokenizer *tokenizer,
+                   const char *const *paths, size_t n_paths, int64_t limit, int64_t bos,
+                   int64_t eos, int64_t mask, uint64_t seed, struct err *e);
+void documents_free(struct documents *documents);
 /* SHA-256 of the tokens, their order and the bounds of the documents. */
-void documents_hash(const struct documents *l, char hex[65]);
+void documents_hash(const struct documents *documents, char hex[65]);
 
-/* These fill b, whose arrays hold `rows` entries, for a step; they set b->seqs and b->len. */
-void documents_fill_next_token(const struct documents *l, int64_t step, size_t rows,
-                               size_t len, struct train_batch *b);
+/* These fill batch, whose arrays hold `rows` entries, for a step; they set batch->seqs and
+ * batch->len. */
+void documents_fill_next_token(const struct documents *documents, int64_t step, size_t rows,
+                               size_t len, struct train_batch *batch);
 enum { TRAINING_ROW_LEAST = 16 };
 /* At most max_len tokens per row; as many rows as `rows` tokens hold at the common length. */
-void documents_fill_whole(const struct documents *l, int64_t step, size_t rows,
-                              size_t max_len, struct train_batch *b);
-/* The common row length is drawn from min_len..max_len in steps of 8. c: mask and shift. */
-void documents_fill_diffusion(const struct documents *l, const struct config *c, int64_t step,
-                              size_t rows, size_t min_len, size_t max_len, struct train_batch *b);
+void documents_fill_whole(const struct documents *documents, int64_t step, size_t rows,
+                              size_t max_len, struct train_batch *batch);
+/* The common row length is drawn from min_len..max_len in steps of 8. config: mask and shift. */
+void documents_fill_diffusion(const struct documents *documents, const struct config *config,
+                              int64_t step, size_t rows, size_t min_len, size_t max_len,
+                              struct train_batch *batch);

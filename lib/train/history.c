@@ -14,23 +14,23 @@
 
 enum { MOST_BYTES = 1 << 20 };
 
-static void put_line(struct buf *b, json_t *line)
+static void put_line(struct buf *buffer, json_t *line)
 {
     char *text = json_dumps(line, JSON_COMPACT);
-    buf_format(b, "%s\n", text ? text : "{}");
+    buf_format(buffer, "%s\n", text ? text : "{}");
     free(text);
     json_decref(line);
 }
 
-static int put_former(struct buf *b, const char *from, struct err *e)
+static int put_former(struct buf *text, const char *from, struct err *e)
 {
     char *path = mem_format("%s/" HISTORY, from);
     int bad = 0;
     if (file_exists(path))
-        bad = file_read(path, MOST_BYTES, b, e);
+        bad = file_read(path, MOST_BYTES, text, e);
     else
-        put_line(b, json_pack("{s:s, s:n}", "model", from, "rows"));
-    if (!bad && b->len && b->data[b->len - 1] != '\n')
+        put_line(text, json_pack("{s:s, s:n}", "model", from, "rows"));
+    if (!bad && text->len && text->data[text->len - 1] != '\n')
         bad = err_set(e, EXIT_BAD_DATA, "%s: expected whole lines, got one that is cut: remove the "
                       "file to go on without it", path);
     free(path);
@@ -40,16 +40,16 @@ static int put_former(struct buf *b, const char *from, struct err *e)
 int history_write(const char *folder, const char *from, const struct history_line *of,
                   struct err *e)
 {
-    struct buf b = {0};
-    if (from && put_former(&b, from, e)) {
-        buf_free(&b);
+    struct buf text = {0};
+    if (from && put_former(&text, from, e)) {
+        buf_free(&text);
         return -1;
     }
-    put_line(&b, json_pack("{s:s, s:s, s:I, s:I}", "model", of->model, "arch", of->arch, "steps",
-                           (json_int_t)of->steps, "rows", (json_int_t)of->rows));
+    put_line(&text, json_pack("{s:s, s:s, s:I, s:I}", "model", of->model, "arch", of->arch, "steps",
+                              (json_int_t)of->steps, "rows", (json_int_t)of->rows));
     char *path = mem_format("%s/" HISTORY, folder);
-    int bad = out_whole(path, b.data, b.len, e);
+    int bad = out_whole(path, text.data, text.len, e);
     free(path);
-    buf_free(&b);
+    buf_free(&text);
     return bad;
 }

@@ -29,48 +29,48 @@ struct loader {
     pthread_cond_t room, ready;
 };
 
-static struct slot *slot_of(const struct loader *l, int64_t step)
+static struct slot *slot_of(const struct loader *loader, int64_t step)
 {
-    return &l->slot[(size_t)step % l->n];
+    return &loader->slot[(size_t)step % loader->n];
 }
 
 /* The batch handed out last stays in use until the next one is asked for. */
-static int is_full(const struct loader *l)
+static int is_full(const struct loader *loader)
 {
-    return l->made == l->end || l->made >= l->taken - 1 + (int64_t)l->n;
+    return loader->made == loader->end || loader->made >= loader->taken - 1 + (int64_t)loader->n;
 }
 
 static void *make_batches(void *ctx)
 {
-    struct loader *l = ctx;
-    pthread_mutex_lock(&l->lock);
+    struct loader *loader = ctx;
+    pthread_mutex_lock(&loader->lock);
     for (;;) {
-        while (is_full(l) && !l->stop)
-            pthread_cond_wait(&l->room, &l->lock);
-        if (l->stop)
+        while (is_full(loader) && !loader->stop)
+            pthread_cond_wait(&loader->room, &loader->lock);
+        if (loader->stop)
             break;
-        int64_t step = l->made++;
-        struct slot *s = slot_of(l, step);
-        pthread_mutex_unlock(&l->lock);
-        l->work.fill(l->work.ctx, step, &s->batch);
-        pthread_mutex_lock(&l->lock);
-        s->holds = step;
-        pthread_cond_signal(&l->ready);
+        int64_t step = loader->made++;
+        struct slot *slot = slot_of(loader, step);
+        pthread_mutex_unlock(&loader->lock);
+        loader->work.fill(loader->work.ctx, step, &slot->batch);
+        pthread_mutex_lock(&loader->lock);
+        slot->holds = step;
+        pthread_cond_signal(&loader->ready);
     }
-    pthread_mutex_unlock(&l->lock);
+    pthread_mutex_unlock(&loader->lock);
     return NULL;
 }
 
 /* Block signals: the main thread handles them. */
-static int start_threads(struct loader *l, size_t threads)
+static int start_threads(struct loader *loader, size_t threads)
 {
     sigset_t all, before;
     int bad = 0;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    while (!bad && l->threads < threads) {
-        bad = pthread_create(&l->thread[l->threads], NULL, make_batches, l);
-        l->threads += !bad;
+    while (!bad && loader->threads < threads) {
+        bad = pthread_create(&loader->thread[loader->threads], NULL, make_batches, loader);
+        loader->threads += !bad;
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return bad;
@@ -79,65 +79,65 @@ static int start_threads(struct loader *l, size_t threads)
 struct loader *loader_open(const struct loader_work *work, size_t rows, int64_t first, int64_t end,
                            size_t threads, struct err *e)
 {
-    struct loader *l = mem_zero(1, sizeof *l);
-    *l = (struct loader){.work = *work, .end = end, .taken = first, .made = first};
-    l->n = 1 + 2 * threads;
-    l->slot = mem_zero(l->n, sizeof *l->slot);
-    l->thread = mem_zero(threads + 1, sizeof *l->thread);
-    for (size_t i = 0; i < l->n; i++) {
-        l->slot[i].batch = train_batch_room(rows);
-        l->slot[i].holds = -1;
+    struct loader *loader = mem_zero(1, sizeof *loader);
+    *loader = (struct loader){.work = *work, .end = end, .taken = first, .made = first};
+    loader->n = 1 + 2 * threads;
+    loader->slot = mem_zero(loader->n, sizeof *loader->slot);
+    loader->thread = mem_zero(threads + 1, sizeof *loader->thread);
+    for (size_t i = 0; i < loader->n; i++) {
+        loader->slot[i].batch = train_batch_room(rows);
+        loader->slot[i].holds = -1;
     }
-    pthread_mutex_init(&l->lock, NULL);
-    pthread_cond_init(&l->room, NULL);
-    pthread_cond_init(&l->ready, NULL);
-    if (!start_threads(l, threads))
-        return l;
+    pthread_mutex_init(&loader->lock, NULL);
+    pthread_cond_init(&loader->room, NULL);
+    pthread_cond_init(&loader->ready, NULL);
+    if (!start_threads(loader, threads))
+        return loader;
     err_set(e, EXIT_INTERNAL, "no thread for batches could be started");
-    loader_close(l);
+    loader_close(loader);
     return NULL;
 }
 
-struct train_batch *loader_next(struct loader *l)
+struct train_batch *loader_next(struct loader *loader)
 {
     int64_t begin = clock_ns();
-    pthread_mutex_lock(&l->lock);
-    assert(l->taken < l->end);
-    int64_t step = l->taken++;
-    struct slot *s = slot_of(l, step);
-    if (l->threads) {
-        pthread_cond_broadcast(&l->room);
-        while (s->holds != step)
-            pthread_cond_wait(&l->ready, &l->lock);
+    pthread_mutex_lock(&loader->lock);
+    assert(loader->taken < loader->end);
+    int64_t step = loader->taken++;
+    struct slot *slot = slot_of(loader, step);
+    if (loader->threads) {
+        pthread_cond_broadcast(&loader->room);
+        while (slot->holds != step)
+            pthread_cond_wait(&loader->ready, &loader->lock);
     }
-    pthread_mutex_unlock(&l->lock);
-    if (!l->threads)
-        l->work.fill(l->work.ctx, step, &s->batch);
-    l->waited_ns += clock_ns() - begin;
-    return &s->batch;
+    pthread_mutex_unlock(&loader->lock);
+    if (!loader->threads)
+        loader->work.fill(loader->work.ctx, step, &slot->batch);
+    loader->waited_ns += clock_ns() - begin;
+    return &slot->batch;
 }
 
-int64_t loader_waited_ns(const struct loader *l)
+int64_t loader_waited_ns(const struct loader *loader)
 {
-    return l->waited_ns;
+    return loader->waited_ns;
 }
 
-void loader_close(struct loader *l)
+void loader_close(struct loader *loader)
 {
-    if (!l)
+    if (!loader)
         return;
-    pthread_mutex_lock(&l->lock);
-    l->stop = 1;
-    pthread_cond_broadcast(&l->room);
-    pthread_mutex_unlock(&l->lock);
-    for (size_t i = 0; i < l->threads; i++)
-        pthread_join(l->thread[i], NULL);
-    pthread_cond_destroy(&l->ready);
-    pthread_cond_destroy(&l->room);
-    pthread_mutex_destroy(&l->lock);
-    for (size_t i = 0; i < l->n; i++)
-        train_batch_free(&l->slot[i].batch);
-    free(l->slot);
-    free(l->thread);
-    free(l);
+    pthread_mutex_lock(&loader->lock);
+    loader->stop = 1;
+    pthread_cond_broadcast(&loader->room);
+    pthread_mutex_unlock(&loader->lock);
+    for (size_t i = 0; i < loader->threads; i++)
+        pthread_join(loader->thread[i], NULL);
+    pthread_cond_destroy(&loader->ready);
+    pthread_cond_destroy(&loader->room);
+    pthread_mutex_destroy(&loader->lock);
+    for (size_t i = 0; i < loader->n; i++)
+        train_batch_free(&loader->slot[i].batch);
+    free(loader->slot);
+    free(loader->thread);
+    free(loader);
 }

@@ -14,7 +14,7 @@
 
 /* Fills b, whose arrays have `rows` entries, for a step. Called by several threads at once. */
 struct loader_work {
-    void (*fill)(const void *ctx, int64_t step, struct train_batch *b);
+    void (*fill)(const void *ctx, int64_t step, struct train_batch *batch);
     const void *ctx;
 };
 struct loader;
@@ -24,7 +24,7 @@ struct loader;
 struct loader *loader_open(const struct loader_work *work, size_t rows, int64_t first, int64_t end,
                            size_t threads, struct err *e);
 /* The batch of the next step; borrowed until the next call. There are end - first of them. */
-struct train_batch *loader_next(struct loader *l);
+struct train_batch *loader_next(struct loader *loader);
 /* Total time inside loader_next(): the time that training waited for data. */
-int64_t loader_waited_ns(const struct loader *l);
-void loader_close(struct loader *l); /* NULL is fine */
+int64_t loader_waited_ns(const struct loader *loader);
+void loader_close(struct loader *loader); /* NULL is fine */

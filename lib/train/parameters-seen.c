@@ -11,26 +11,28 @@
 #include "lib/train/parameters.h"
 
 /* A tied head is rounded as the embedding. */
-static enum role own_role(const struct parameters *p, enum role r)
+static enum role own_role(const struct parameters *parameters, enum role role)
 {
-    return r == ROLE_HEAD && p->c.tied ? ROLE_EMBED : r;
+    return role == ROLE_HEAD && parameters->c.tied ? ROLE_EMBED : role;
 }
 
-static enum dtype format_of(const struct parameters *p, enum role r, size_t layer)
+static enum dtype format_of(const struct parameters *parameters, enum role role, size_t layer)
 {
-    enum dtype d = quantization_dtype(p->quant, &p->c, r, layer, DTYPE_F32);
-    return dtype_info[d].quantized ? d : DTYPE_F32;
+    enum dtype dtype = quantization_dtype(parameters->quant, &parameters->c, role, layer,
+                                          DTYPE_F32);
+    return dtype_info[dtype].quantized ? dtype : DTYPE_F32;
 }
 
-int parameters_quantize(struct parameters *p, enum dtype quant, struct err *e)
+int parameters_quantize(struct parameters *parameters, enum dtype quant, struct err *e)
 {
-    if (quantization_check(quant, &p->c, e))
+    if (quantization_check(quant, &parameters->c, e))
         return -1;
-    p->seen = p->seen_block = p->b->ops->alloc(p->b, p->n * sizeof *p->seen, MEMORY_WEIGHTS);
-    if (!p->seen)
-        return err_set(e, EXIT_INTERNAL, "%s: out of memory for its values as %s", p->c.name,
-                       quantization_name(quant));
-    p->quant = quant;
+    parameters->seen = parameters->seen_block = parameters->b->ops->alloc(
+        parameters->b, parameters->n * sizeof *parameters->seen, MEMORY_WEIGHTS);
+    if (!parameters->seen)
+        return err_set(e, EXIT_INTERNAL, "%s: out of memory for its values as %s",
+                       parameters->c.name, quantization_name(quant));
+    parameters->quant = quant;
     return 0;
 }
 
@@ -43,31 +45,34 @@ struct decoding {
 static void decode_rows(void *ctx, size_t begin, size_t end, size_t worker)
 {
     (void)worker;
-    const struct decoding *d = ctx;
-    quant_floats(d->q, d->cols, begin, end - begin, d->out + begin * d->cols);
+    const struct decoding *decoding = ctx;
+    quant_floats(decoding->q, decoding->cols, begin, end - begin,
+                 decoding->out + begin * decoding->cols);
 }
 
-void parameters_look(struct parameters *p)
+void parameters_look(struct parameters *parameters)
 {
-    for (int k = 0; k < ROLE_COUNT && p->quant != QUANT_NONE; k++)
-        for (size_t l = 0; l < role_layers(&p->c, (enum role)k); l++) {
-            enum role r = (enum role)k;
-            enum dtype d = format_of(p, r, l);
-            if (d == DTYPE_F32 || own_role(p, r) != r)
+    for (int k = 0; k < ROLE_COUNT && parameters->quant != QUANT_NONE; k++)
+        for (size_t layer = 0; layer < role_layers(&parameters->c, (enum role)k); layer++) {
+            enum role role = (enum role)k;
+            enum dtype dtype = format_of(parameters, role, layer);
+            if (dtype == DTYPE_F32 || own_role(parameters, role) != role)
                 continue;
             size_t rows, cols;
-            role_shape(&p->c, r, &rows, &cols);
-            const struct mat_source s = mat_floats(parameters_values(p, r, l), rows, cols);
-            struct codes q;
-            void *block = quant_make(&q, &s, d, p->b->pool);
-            struct decoding to = {&q, cols, p->seen + p->at[l][r]};
-            pool_run(p->b->pool, rows, 1, decode_rows, &to);
+            role_shape(&parameters->c, role, &rows, &cols);
+            const struct mat_source source = mat_floats(parameters_values(parameters, role, layer),
+                                                        rows, cols);
+            struct codes codes;
+            void *block = quant_make(&codes, &source, dtype, parameters->b->pool);
+            struct decoding to = {&codes, cols, parameters->seen + parameters->at[layer][role]};
+            pool_run(parameters->b->pool, rows, 1, decode_rows, &to);
             free(block);
         }
 }
 
-float *parameters_seen(struct parameters *p, enum role r, size_t layer)
+float *parameters_seen(struct parameters *parameters, enum role role, size_t layer)
 {
-    int coded = p->seen && format_of(p, own_role(p, r), layer) != DTYPE_F32;
-    return (coded ? p->seen : p->w) + p->at[layer][r];
+    int coded = parameters->seen &&
+                format_of(parameters, own_role(parameters, role), layer) != DTYPE_F32;
+    return (coded ? parameters->seen : parameters->w) + parameters->at[layer][role];
 }

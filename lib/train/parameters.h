@@ -34,38 +34,39 @@ struct parameters {
 };
 /* Values drawn: normal, std 1/sqrt(inputs), projections into the stream divided by sqrt(2L); norms
  * 1. NULL: no memory of the back end. The caller's. */
-struct parameters *parameters_make(const struct config *c, struct backend *b,
+struct parameters *parameters_make(const struct config *config, struct backend *backend,
                                    const struct train_ops *ops, uint64_t seed);
 /* The values of a loaded network in fp32, for gradients of its inputs; without room for gradients
  * of the values and moments. NULL: no memory of the back end. The caller's. */
 struct parameters *parameters_read(const struct network *n);
-size_t parameters_bytes(const struct config *c);         /* taken by parameters_read */
-size_t parameters_bytes_trained(const struct config *c); /* taken by parameters_make */
-void parameters_free(struct parameters *p); /* NULL is fine */
+size_t parameters_bytes(const struct config *config);         /* taken by parameters_read */
+size_t parameters_bytes_trained(const struct config *config); /* taken by parameters_make */
+void parameters_free(struct parameters *parameters); /* NULL is fine */
 
 /* A role's values or gradients, rows*cols floats; borrowed, writable. Memory of the back end. */
-float *parameters_values(struct parameters *p, enum role r, size_t layer);
-float *parameters_gradients(struct parameters *p, enum role r, size_t layer);
+float *parameters_values(struct parameters *parameters, enum role role, size_t layer);
+float *parameters_gradients(struct parameters *parameters, enum role role, size_t layer);
 /* The same values in memory of the host: on a device a copy as of this call. Borrowed. */
-float *parameters_on_host(struct parameters *p, enum role r, size_t layer);
+float *parameters_on_host(struct parameters *parameters, enum role role, size_t layer);
 
 /* From now on passes see rounded values, which take as much memory as the values. -1: EXIT_BAD_DATA
  * when a matrix does not fit the format, EXIT_INTERNAL without memory. */
-int parameters_quantize(struct parameters *p, enum dtype quant, struct err *e);
+int parameters_quantize(struct parameters *parameters, enum dtype quant, struct err *e);
 /* Rounds the values for passes; call it after a change of the values and before a pass. */
-void parameters_look(struct parameters *p);
+void parameters_look(struct parameters *parameters);
 /* A role's values as passes see them; borrowed. */
-float *parameters_seen(struct parameters *p, enum role r, size_t layer);
+float *parameters_seen(struct parameters *parameters, enum role role, size_t layer);
 /* Zeroes the gradients to which a backward pass adds: vectors and roles outside the layers. The
  * gradients of a layer's matrices are overwritten, not added to. */
-void parameters_clear_gradients(struct parameters *p);
+void parameters_clear_gradients(struct parameters *parameters);
 
 /* One AdamW step (beta 0.9, 0.95; eps 1e-8), gradients clipped to global norm `clip`; decay on
  * matrices only. Returns the norm before clipping. */
-double parameters_update(struct parameters *p, double rate, double decay, double clip);
+double parameters_update(struct parameters *parameters, double rate, double decay, double clip);
 
 /* Values, moments and step as one safetensors file with `note` as metadata. Restoring: -1 with
  * EXIT_BAD_DATA when it belongs to another shape; *note is the caller's reference. */
-int parameters_save(const struct parameters *p, const char *path, const json_t *note,
+int parameters_save(const struct parameters *parameters, const char *path, const json_t *note,
                     struct err *e);
-int parameters_restore(struct parameters *p, const char *path, json_t **note, struct err *e);
+int parameters_restore(struct parameters *parameters, const char *path, json_t **note,
+                       struct err *e);

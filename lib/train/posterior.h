@@ -42,33 +42,35 @@ struct posterior_fit {
 };
 #define POSTERIOR_RATE 0.34 /* as in the authors' code */
 
-/* -1: no memory of the back end. c is borrowed. */
-int posterior_make(struct posterior *p, const struct config *c, struct backend *b, size_t texts);
-void posterior_free(struct posterior *p);
+/* -1: no memory of the back end. config is borrowed. */
+int posterior_make(struct posterior *posterior, const struct config *config,
+                   struct backend *backend, size_t texts);
+void posterior_free(struct posterior *posterior);
 /* Bytes that posterior_make asks the back end for; 0 on a device. */
-size_t posterior_bytes(const struct config *c, const struct backend *b, size_t texts);
+size_t posterior_bytes(const struct config *config, const struct backend *backend, size_t texts);
 
 /* Resets each of the `texts` texts to a state near the prior: mu = 0.01 eps, sigma = 1. keys
  * [texts]. (The authors' code begins with log sigma^2 = -5, which is 2 nats per value from the
  * prior. A few steps do not undo that, so values that the text does not need loosen the bound.) */
-void posterior_start(struct posterior *p, uint64_t seed, const uint64_t *keys, size_t texts);
+void posterior_start(struct posterior *posterior, uint64_t seed, const uint64_t *keys,
+                     size_t texts);
 /* z = mu + sigma eps, where eps is draw number `draw`. */
-void posterior_draw(struct posterior *p, uint64_t seed, const uint64_t *keys, size_t texts,
+void posterior_draw(struct posterior *posterior, uint64_t seed, const uint64_t *keys, size_t texts,
                     uint64_t draw);
 /* One step of descent, by the gradient at the last draw; step counts from 1. `in` holds the texts,
  * with weight 1 on each scored token; in->z is set here. */
-void posterior_step(struct posterior *p, struct backprop *t, struct train_batch *in, double rate,
-                    int64_t step);
+void posterior_step(struct posterior *posterior, struct backprop *backprop, struct train_batch *in,
+                    double rate, int64_t step);
 /* All steps of a fit, from the current state. `round` numbers the fits of one text, so that each
  * uses new draws. bound [seqs], may be NULL: the estimate of -ELBO of the state before the last
  * step, by one draw that the state was not fitted to; not written when there is no step. */
-void posterior_run(struct posterior *p, struct backprop *t, struct train_batch *in,
+void posterior_run(struct posterior *posterior, struct backprop *backprop, struct train_batch *in,
                    const struct posterior_fit *fit, const uint64_t *keys, uint64_t round,
                    double *bound);
 
-double posterior_kl(const struct posterior *p, size_t texts, size_t text); /* nats */
+double posterior_kl(const struct posterior *posterior, size_t texts, size_t text); /* nats */
 /* log q(z) of the last draw. */
-double posterior_log_q(const struct posterior *p, size_t texts, size_t text);
+double posterior_log_q(const struct posterior *posterior, size_t texts, size_t text);
 /* The first draw number that no fit uses: for generating and scoring. */
 #define POSTERIOR_FRESH (UINT64_C(1) << 48)
 /* An upper bound of -log p(x) for the only text of a batch, by `samples` draws (numbers from
@@ -77,6 +79,6 @@ double posterior_log_q(const struct posterior *p, size_t texts, size_t text);
 struct posterior_bound {
     double nats, se;
 };
-struct posterior_bound posterior_score(struct posterior *p, struct backprop *t,
+struct posterior_bound posterior_score(struct posterior *posterior, struct backprop *backprop,
                                        struct train_batch *in, size_t samples, int iwae,
                                        uint64_t seed, uint64_t key, double *work);

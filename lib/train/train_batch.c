@@ -14,10 +14,10 @@ struct train_batch train_batch_room(size_t rows)
                                 .last = mem_zero(rows, sizeof(int32_t))};
 }
 
-void train_batch_free(struct train_batch *b)
+void train_batch_free(struct train_batch *batch)
 {
-    free(b->token);
-    free(b->target);
-    free(b->weight);
-    free(b->last);
+    free(batch->token);
+    free(batch->target);
+    free(batch->weight);
+    free(batch->last);
 }

@@ -20,4 +20,4 @@ struct train_batch {
 /* A batch with zeroed arrays for `rows` rows and no sequence yet. The caller's. */
 struct train_batch train_batch_room(size_t rows);
 /* Frees all arrays but z. */
-void train_batch_free(struct train_batch *b);
+void train_batch_free(struct train_batch *batch);

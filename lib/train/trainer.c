@@ -38,200 +38,206 @@ static size_t part_rows(size_t rows, const struct trainer_how *how)
     return part < rows ? part : rows;
 }
 
-struct trainer_need trainer_need(const struct config *c, struct backend *b, size_t rows,
+struct trainer_need trainer_need(const struct config *config, struct backend *backend, size_t rows,
                                  const struct trainer_how *how, enum dtype quant)
 {
     size_t part = part_rows(rows, how), seqs = most_seqs(part);
-    size_t more = how->parts > 1 ? memory_rounded(parameters_bytes(c)) : 0;
-    size_t seen = quant == QUANT_NONE ? 0 : memory_rounded(parameters_bytes(c));
-    size_t latents = c->latents ? memory_rounded(posterior_bytes(c, b, seqs)) : 0;
-    return (struct trainer_need){memory_rounded(parameters_bytes_trained(c)) + seen + more,
-                                 memory_rounded(backprop_bytes(c, b, part, seqs, &how->back)) +
-                                     latents};
+    size_t more = how->parts > 1 ? memory_rounded(parameters_bytes(config)) : 0;
+    size_t seen = quant == QUANT_NONE ? 0 : memory_rounded(parameters_bytes(config));
+    size_t latents = config->latents ? memory_rounded(posterior_bytes(config, backend, seqs)) : 0;
+    return (struct trainer_need){
+        memory_rounded(parameters_bytes_trained(config)) + seen + more,
+        memory_rounded(backprop_bytes(config, backend, part, seqs, &how->back)) + latents};
 }
 
-struct trainer *trainer_make(const struct config *c, struct backend *b, uint64_t seed, size_t rows,
-                             enum dtype products, struct err *e)
+struct trainer *trainer_make(const struct config *config, struct backend *backend, uint64_t seed,
+                             size_t rows, enum dtype products, struct err *e)
 {
-    return trainer_make_as(c, b, seed, rows,
+    return trainer_make_as(config, backend, seed, rows,
                            &(struct trainer_how){.back = {.products = products}}, e);
 }
 
-int trainer_check(const struct config *c, struct err *e)
+int trainer_check(const struct config *config, struct err *e)
 {
-    const char *what = c->experts                    ? "experts"
-                       : c->taps                     ? "no embedding of its own"
-                       : c->rope_dims != c->head_dim ? "a rotation of a part of each head"
-                       : c->two_ways ? "two ways to write, which its authors train by two losses,"
-                                     : NULL;
+    const char *what = config->experts                         ? "experts"
+                       : config->taps                          ? "no embedding of its own"
+                       : config->rope_dims != config->head_dim ? "a rotation of a part of each head"
+                       : config->two_ways
+                           ? "two ways to write, which its authors train by two losses,"
+                           : NULL;
     if (what)
-        return err_set(e, EXIT_BAD_USAGE, "%s: a %s model with %s cannot be trained", c->name,
-                       c->family->name, what);
-    if (config_recurs(c) && c->kv_heads != c->heads)
+        return err_set(e, EXIT_BAD_USAGE, "%s: a %s model with %s cannot be trained", config->name,
+                       config->family->name, what);
+    if (config_recurs(config) && config->kv_heads != config->heads)
         return err_set(e, EXIT_BAD_USAGE, "%s: mixer %s: expected as many key heads as heads "
-                       "(%zu), got %zu", c->name, config_mixer_name(c->mixer), c->heads,
-                       c->kv_heads);
+                       "(%zu), got %zu", config->name, config_mixer_name(config->mixer),
+                       config->heads, config->kv_heads);
     return 0;
 }
 
 /* -1: a device cannot train this network in this way. */
-static int check_device(const struct config *c, const struct trainer_how *how, struct err *e)
+static int check_device(const struct config *config, const struct trainer_how *how, struct err *e)
 {
     static_assert(ATTENTION_BACK_CUDA_MOST == 128, "as the message says");
-    const char *what = c->latents                                ? "latent thoughts"
-                       : how->sum                                ? "several processes (--ranks)"
-                       : c->head_dim > ATTENTION_BACK_CUDA_MOST  ? "heads of more than 128 values"
-                                                                 : NULL;
+    const char *what = config->latents ? "latent thoughts"
+                       : how->sum      ? "several processes (--ranks)"
+                       : config->head_dim > ATTENTION_BACK_CUDA_MOST
+                           ? "heads of more than 128 values"
+                           : NULL;
     return what ? err_set(e, EXIT_BAD_USAGE, "%s: a GPU cannot train with %s: use --device cpu",
-                          c->name, what)
+                          config->name, what)
                 : 0;
 }
 
-struct trainer *trainer_make_as(const struct config *c, struct backend *b, uint64_t seed,
+struct trainer *trainer_make_as(const struct config *config, struct backend *backend, uint64_t seed,
                                 size_t rows, const struct trainer_how *how, struct err *e)
 {
-    if (trainer_check(c, e) || (*b->name && check_device(c, how, e)))
+    if (trainer_check(config, e) || (*backend->name && check_device(config, how, e)))
         return NULL;
-    struct trainer *t = mem_zero(1, sizeof *t);
+    struct trainer *trainer = mem_zero(1, sizeof *trainer);
     size_t part = part_rows(rows, how), seqs = most_seqs(part);
-    t->how = *how;
-    t->how.parts += !how->parts;
-    t->parameters = parameters_make(c, b, train_ops_of(b->ops), seed);
-    if (t->parameters && t->how.parts > 1)
-        t->sum = b->ops->alloc(b, t->parameters->n * sizeof *t->sum, MEMORY_WEIGHTS);
-    if (t->parameters && (t->sum || t->how.parts == 1))
-        t->backprop = backprop_make_as(t->parameters, part, seqs, &how->back);
-    t->fit = (struct posterior_fit){STEPS, POSTERIOR_RATE, seed};
-    t->weight = mem_zero(rows, sizeof *t->weight);
-    t->keys = mem_zero(seqs, sizeof *t->keys);
-    if (t->backprop && (!c->latents || !posterior_make(&t->posterior, &t->parameters->c, b, seqs)))
-        return t;
-    err_set(e, EXIT_INTERNAL, "%s: out of memory for training", c->name);
-    trainer_free(t);
+    trainer->how = *how;
+    trainer->how.parts += !how->parts;
+    trainer->parameters = parameters_make(config, backend, train_ops_of(backend->ops), seed);
+    if (trainer->parameters && trainer->how.parts > 1)
+        trainer->sum = backend->ops->alloc(backend, trainer->parameters->n * sizeof *trainer->sum,
+                                           MEMORY_WEIGHTS);
+    if (trainer->parameters && (trainer->sum || trainer->how.parts == 1))
+        trainer->backprop = backprop_make_as(trainer->parameters, part, seqs, &how->back);
+    trainer->fit = (struct posterior_fit){STEPS, POSTERIOR_RATE, seed};
+    trainer->weight = mem_zero(rows, sizeof *trainer->weight);
+    trainer->keys = mem_zero(seqs, sizeof *trainer->keys);
+    if (trainer->backprop &&
+        (!config->latents ||
+         !posterior_make(&trainer->posterior, &trainer->parameters->c, backend, seqs)))
+        return trainer;
+    err_set(e, EXIT_INTERNAL, "%s: out of memory for training", config->name);
+    trainer_free(trainer);
     return NULL;
 }
 
-void trainer_free(struct trainer *t)
+void trainer_free(struct trainer *trainer)
 {
-    if (!t)
+    if (!trainer)
         return;
-    backprop_free(t->backprop);
-    if (t->sum)
-        t->parameters->b->ops->free(t->parameters->b, t->sum);
-    parameters_free(t->parameters);
-    posterior_free(&t->posterior);
-    free(t->weight);
-    free(t->keys);
-    free(t);
+    backprop_free(trainer->backprop);
+    if (trainer->sum)
+        trainer->parameters->b->ops->free(trainer->parameters->b, trainer->sum);
+    parameters_free(trainer->parameters);
+    posterior_free(&trainer->posterior);
+    free(trainer->weight);
+    free(trainer->keys);
+    free(trainer);
 }
 
-void trainer_fit(struct trainer *t, const struct posterior_fit *how)
+void trainer_fit(struct trainer *trainer, const struct posterior_fit *how)
 {
-    t->fit = *how;
+    trainer->fit = *how;
 }
 
-static size_t count_scored(const struct train_batch *b)
+static size_t count_scored(const struct train_batch *batch)
 {
     size_t count = 0;
-    for (size_t i = 0; i < b->seqs * b->len; i++)
-        count += b->weight[i] != 0;
+    for (size_t i = 0; i < batch->seqs * batch->len; i++)
+        count += batch->weight[i] != 0;
     return count;
 }
 
 /* The fast loop and the slow step, for the sequences from `first` on, of a batch that scores
  * `count` rows. Draws depend on the step, so a resumed training draws the same numbers. A loss
  * without gradients uses the same draws at every step. */
-static double latent_loss(struct trainer *t, const struct train_batch *batch, size_t first,
+static double latent_loss(struct trainer *trainer, const struct train_batch *batch, size_t first,
                           size_t count, enum backprop_of of)
 {
-    struct posterior *p = &t->posterior;
+    struct posterior *posterior = &trainer->posterior;
     struct train_batch in = *batch;
     size_t rows = in.seqs * in.len;
     double kl = 0;
-    uint64_t step = of == BACKPROP_LOSS ? 0 : 1 + (uint64_t)t->parameters->step;
-    assert(in.seqs <= p->texts);
-    for (size_t s = 0; s < in.seqs; s++)
-        t->keys[s] = step << 24 | (first + s);
-    posterior_start(p, t->fit.seed, t->keys, in.seqs);
-    posterior_run(p, t->backprop, &in, &t->fit, t->keys, 0, NULL);
-    posterior_draw(p, t->fit.seed, t->keys, in.seqs, POSTERIOR_FRESH);
-    for (size_t s = 0; s < in.seqs; s++)
-        kl += posterior_kl(p, in.seqs, s);
+    uint64_t step = of == BACKPROP_LOSS ? 0 : 1 + (uint64_t)trainer->parameters->step;
+    assert(in.seqs <= posterior->texts);
+    for (size_t text = 0; text < in.seqs; text++)
+        trainer->keys[text] = step << 24 | (first + text);
+    posterior_start(posterior, trainer->fit.seed, trainer->keys, in.seqs);
+    posterior_run(posterior, trainer->backprop, &in, &trainer->fit, trainer->keys, 0, NULL);
+    posterior_draw(posterior, trainer->fit.seed, trainer->keys, in.seqs, POSTERIOR_FRESH);
+    for (size_t text = 0; text < in.seqs; text++)
+        kl += posterior_kl(posterior, in.seqs, text);
     for (size_t i = 0; i < rows; i++)
-        t->weight[i] = in.weight[i] / (float)count;
-    in.weight = t->weight;
-    in.z = p->z;
-    return backprop_loss(t->backprop, &in, of) + kl / (double)count;
+        trainer->weight[i] = in.weight[i] / (float)count;
+    in.weight = trainer->weight;
+    in.z = posterior->z;
+    return backprop_loss(trainer->backprop, &in, of) + kl / (double)count;
 }
 
-/* Part p of a batch; the numbers of sequences of two parts differ by at most 1. */
-static double part_loss(struct trainer *t, const struct train_batch *batch, size_t p, size_t count,
-                        enum backprop_of of)
+/* One part of a batch; the numbers of sequences of two parts differ by at most 1. */
+static double part_loss(struct trainer *trainer, const struct train_batch *batch, size_t part,
+                        size_t count, enum backprop_of of)
 {
-    size_t parts = t->how.parts, first = batch->seqs * p / parts;
+    size_t parts = trainer->how.parts, first = batch->seqs * part / parts;
     struct train_batch in = *batch;
-    in.seqs = batch->seqs * (p + 1) / parts - first;
+    in.seqs = batch->seqs * (part + 1) / parts - first;
     in.token += first * in.len;
     in.target += first * in.len;
     in.weight += first * in.len;
     in.last += in.last ? first * in.len : 0;
-    const struct parameters *all = t->parameters;
+    const struct parameters *all = trainer->parameters;
     if (!in.seqs && of == BACKPROP_PARAMETERS)
         all->b->ops->clear(all->b, all->g, all->n * sizeof *all->g);
     if (!in.seqs)
         return 0;
-    return t->parameters->c.latents ? latent_loss(t, &in, first, count, of)
-                                    : backprop_loss(t->backprop, &in, of);
+    return trainer->parameters->c.latents ? latent_loss(trainer, &in, first, count, of)
+                                          : backprop_loss(trainer->backprop, &in, of);
 }
 
-double trainer_loss(struct trainer *t, const struct train_batch *batch, int gradients)
+double trainer_loss(struct trainer *trainer, const struct train_batch *batch, int gradients)
 {
     const enum backprop_of of = gradients ? BACKPROP_PARAMETERS : BACKPROP_LOSS;
-    size_t parts = t->how.parts, count = count_scored(batch), n = t->parameters->n;
-    struct backend *b = t->parameters->b;
-    float *g = t->parameters->g;
-    parameters_look(t->parameters);
-    if (t->how.sum) {
-        double loss = part_loss(t, batch, t->how.me, count, of);
-        t->how.sum(t->how.ctx, &loss, g, gradients ? n : 0, t->sum);
+    size_t parts = trainer->how.parts, count = count_scored(batch), n = trainer->parameters->n;
+    struct backend *backend = trainer->parameters->b;
+    float *grads = trainer->parameters->g;
+    parameters_look(trainer->parameters);
+    if (trainer->how.sum) {
+        double loss = part_loss(trainer, batch, trainer->how.me, count, of);
+        trainer->how.sum(trainer->how.ctx, &loss, grads, gradients ? n : 0, trainer->sum);
         return loss;
     }
-    double loss = part_loss(t, batch, 0, count, of);
-    for (size_t p = 1; p < parts; p++) {
+    double loss = part_loss(trainer, batch, 0, count, of);
+    for (size_t part = 1; part < parts; part++) {
         if (gradients)
-            b->ops->copy(b, t->sum, g, n * sizeof *g);
-        loss += part_loss(t, batch, p, count, of);
+            backend->ops->copy(backend, trainer->sum, grads, n * sizeof *grads);
+        loss += part_loss(trainer, batch, part, count, of);
         if (gradients)
-            train_ops_of(b->ops)->add(b, g, t->sum, n);
+            train_ops_of(backend->ops)->add(backend, grads, trainer->sum, n);
     }
     return loss;
 }
 
-int trainer_quantize(struct trainer *t, enum dtype quant, struct err *e)
+int trainer_quantize(struct trainer *trainer, enum dtype quant, struct err *e)
 {
-    if (*t->parameters->b->name)
+    if (*trainer->parameters->b->name)
         return err_set(e, EXIT_BAD_USAGE, "%s: a GPU cannot train with rounded weights (--qat): "
-                       "use --device cpu", t->parameters->c.name);
-    return parameters_quantize(t->parameters, quant, e);
+                       "use --device cpu", trainer->parameters->c.name);
+    return parameters_quantize(trainer->parameters, quant, e);
 }
 
-double trainer_update(struct trainer *t, double rate, double decay, double clip)
+double trainer_update(struct trainer *trainer, double rate, double decay, double clip)
 {
-    return parameters_update(t->parameters, rate, decay, clip);
+    return parameters_update(trainer->parameters, rate, decay, clip);
 }
 
-void trainer_share(struct trainer *t, void (*share)(void *ctx, void *x, size_t bytes), void *ctx)
+void trainer_share(struct trainer *trainer, void (*share)(void *ctx, void *x, size_t bytes),
+                   void *ctx)
 {
-    struct parameters *p = t->parameters;
-    float *own[] = {p->w, p->m1, p->m2};
+    struct parameters *parameters = trainer->parameters;
+    float *own[] = {parameters->w, parameters->m1, parameters->m2};
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-        share(ctx, own[i], p->n * sizeof *p->w);
-    share(ctx, &p->step, sizeof p->step);
+        share(ctx, own[i], parameters->n * sizeof *parameters->w);
+    share(ctx, &parameters->step, sizeof parameters->step);
 }
 
-int64_t trainer_step(const struct trainer *t)
+int64_t trainer_step(const struct trainer *trainer)
 {
-    return t->parameters->step;
+    return trainer->parameters->step;
 }
 
 /* Rows first..end of x become the mean of the other rows. */
@@ -247,66 +253,69 @@ static void put_mean(float *x, size_t rows, size_t cols, size_t first, size_t en
     }
 }
 
-static void take_values(struct parameters *p, const struct checkpoint *from, enum role r, size_t l,
-                        const struct new_rows *added)
+static void take_values(struct parameters *parameters, const struct checkpoint *from,
+                        enum role role, size_t layer, const struct new_rows *added)
 {
     size_t rows, cols;
-    float *to = parameters_values(p, r, l), *x = parameters_on_host(p, r, l);
-    role_shape(&p->c, r, &rows, &cols);
-    checkpoint_floats(from, r, l, x);
-    if (r == ROLE_EMBED || r == ROLE_HEAD)
+    float *to = parameters_values(parameters, role, layer),
+          *x = parameters_on_host(parameters, role, layer);
+    role_shape(&parameters->c, role, &rows, &cols);
+    checkpoint_floats(from, role, layer, x);
+    if (role == ROLE_EMBED || role == ROLE_HEAD)
         put_mean(x, rows, cols, added->first, added->end);
     if (x != to)
-        p->b->ops->write(p->b, to, x, rows * cols * sizeof *x);
+        parameters->b->ops->write(parameters->b, to, x, rows * cols * sizeof *x);
 }
 
-int trainer_take(struct trainer *t, const struct checkpoint *from, const struct new_rows *added,
-                 struct err *e)
+int trainer_take(struct trainer *trainer, const struct checkpoint *from,
+                 const struct new_rows *added, struct err *e)
 {
-    const struct config *c = &t->parameters->c, *d = &from->config;
-    const size_t vocab = added->end > d->vocab ? added->end : d->vocab;
-    if (c->width != d->width || c->layers != d->layers || c->heads != d->heads ||
-        c->kv_heads != d->kv_heads || c->ffn != d->ffn || c->vocab != vocab ||
-        c->head_dim != d->head_dim || c->tied != d->tied || c->qkv_bias != d->qkv_bias ||
-        c->qk_norm != d->qk_norm || memcmp(c->unrotated, d->unrotated, c->layers) ||
-        (config_recurs(d) && (d->mixer != c->mixer || d->rank != c->rank)) ||
-        (d->latents && (d->latents != c->latents || d->context != c->context)))
+    const struct config *own = &trainer->parameters->c, *other = &from->config;
+    const size_t vocab = added->end > other->vocab ? added->end : other->vocab;
+    if (own->width != other->width || own->layers != other->layers || own->heads != other->heads ||
+        own->kv_heads != other->kv_heads || own->ffn != other->ffn || own->vocab != vocab ||
+        own->head_dim != other->head_dim || own->tied != other->tied ||
+        own->qkv_bias != other->qkv_bias || own->qk_norm != other->qk_norm ||
+        memcmp(own->unrotated, other->unrotated, own->layers) ||
+        (config_recurs(other) && (other->mixer != own->mixer || other->rank != own->rank)) ||
+        (other->latents && (other->latents != own->latents || other->context != own->context)))
         return err_set(e, EXIT_BAD_DATA, "--init %s: expected the shape that is trained: width "
-                       "%zu, layers %zu, heads %zu/%zu, ffn %zu, vocabulary %zu", d->name,
-                       c->width, c->layers, c->heads, c->kv_heads, c->ffn, c->vocab);
+                       "%zu, layers %zu, heads %zu/%zu, ffn %zu, vocabulary %zu", other->name,
+                       own->width, own->layers, own->heads, own->kv_heads, own->ffn, own->vocab);
     for (int k = 0; k < ROLE_COUNT; k++)
-        for (size_t l = 0; l < role_layers(c, (enum role)k) && role_layers(d, (enum role)k); l++)
-            take_values(t->parameters, from, (enum role)k, l, added);
+        for (size_t layer = 0;
+             layer < role_layers(own, (enum role)k) && role_layers(other, (enum role)k); layer++)
+            take_values(trainer->parameters, from, (enum role)k, layer, added);
     return 0;
 }
 
-float *trainer_values(struct trainer *t, enum role r, size_t layer)
+float *trainer_values(struct trainer *trainer, enum role role, size_t layer)
 {
-    return parameters_on_host(t->parameters, r, layer);
+    return parameters_on_host(trainer->parameters, role, layer);
 }
 
-void trainer_hash(struct trainer *t, char hex[65])
+void trainer_hash(struct trainer *trainer, char hex[65])
 {
-    const struct config *c = &t->parameters->c;
-    struct hash *h = hash_new();
-    for (size_t l = 0; l < c->layers; l++)
+    const struct config *config = &trainer->parameters->c;
+    struct hash *hash = hash_new();
+    for (size_t layer = 0; layer < config->layers; layer++)
         for (int k = 0; k < ROLE_COUNT; k++) {
             size_t rows, cols;
-            enum role r = (enum role)k;
-            role_shape(c, r, &rows, &cols);
-            if (role_layers(c, r))
-                hash_add(h, trainer_values(t, r, l), rows * cols * sizeof(float));
+            enum role role = (enum role)k;
+            role_shape(config, role, &rows, &cols);
+            if (role_layers(config, role))
+                hash_add(hash, trainer_values(trainer, role, layer), rows * cols * sizeof(float));
         }
-    hash_hex(h, hex);
-    hash_free(h);
+    hash_hex(hash, hex);
+    hash_free(hash);
 }
 
-int trainer_save(const struct trainer *t, const char *path, const json_t *note, struct err *e)
+int trainer_save(const struct trainer *trainer, const char *path, const json_t *note, struct err *e)
 {
-    return parameters_save(t->parameters, path, note, e);
+    return parameters_save(trainer->parameters, path, note, e);
 }
 
-int trainer_restore(struct trainer *t, const char *path, json_t **note, struct err *e)
+int trainer_restore(struct trainer *trainer, const char *path, json_t **note, struct err *e)
 {
-    return parameters_restore(t->parameters, path, note, e);
+    return parameters_restore(trainer->parameters, path, note, e);
 }

@@ -22,15 +22,15 @@
 struct trainer;
 
 /* -1 with EXIT_BAD_USAGE: a network of this shape cannot be trained. */
-int trainer_check(const struct config *c, struct err *e);
+int trainer_check(const struct config *config, struct err *e);
 
 /* Draws the weights: normal, std 1/sqrt(inputs), projections into the stream divided by sqrt(2L);
  * norms 1; RWKV mixers start as their authors start them. `rows`: most seqs*len of a batch;
  * `products`: F32 or BF16, see backprop.h. Values, gradients and moments are fp32 in both cases.
  * NULL: trainer_check() refuses, memory is short, or a device is to train a latent model, with
  * `sum`, or with heads wider than ATTENTION_BACK_CUDA_MOST. */
-struct trainer *trainer_make(const struct config *c, struct backend *b, uint64_t seed, size_t rows,
-                             enum dtype products, struct err *e);
+struct trainer *trainer_make(const struct config *config, struct backend *backend, uint64_t seed,
+                             size_t rows, enum dtype products, struct err *e);
 /* back: what a pass keeps (backprop.h).
  * parts: number of parts of a batch (0 and 1: no split). A part has whole sequences; no sequence is
  * longer than `longest`. Only the activations of one part exist at a time; loss and gradients are
@@ -44,31 +44,32 @@ struct trainer_how {
     void (*sum)(void *ctx, double *loss, float *g, size_t n, float *work);
     void *ctx;
 };
-struct trainer *trainer_make_as(const struct config *c, struct backend *b, uint64_t seed,
+struct trainer *trainer_make_as(const struct config *config, struct backend *backend, uint64_t seed,
                                 size_t rows, const struct trainer_how *how, struct err *e);
 /* Bytes of the back end that a trainer takes: parameters with gradients and moments (and rounded
  * values unless quant is QUANT_NONE); activations with the posteriors of a latent model. */
 struct trainer_need {
     size_t parameters, activations;
 };
-struct trainer_need trainer_need(const struct config *c, struct backend *b, size_t rows,
+struct trainer_need trainer_need(const struct config *config, struct backend *backend, size_t rows,
                                  const struct trainer_how *how, enum dtype quant);
-void trainer_free(struct trainer *t);
+void trainer_free(struct trainer *trainer);
 
 /* From now on losses and gradients use rounded values. Errors as parameters_quantize, and
  * EXIT_BAD_USAGE on a device. */
-int trainer_quantize(struct trainer *t, enum dtype quant, struct err *e);
+int trainer_quantize(struct trainer *trainer, enum dtype quant, struct err *e);
 
 /* Sets how posteriors of a latent model are fitted (default: 16 steps from POSTERIOR_RATE). */
-void trainer_fit(struct trainer *t, const struct posterior_fit *how);
+void trainer_fit(struct trainer *trainer, const struct posterior_fit *how);
 /* Returns the loss; with `gradients` also computes d loss / d parameters. */
-double trainer_loss(struct trainer *t, const struct train_batch *batch, int gradients);
+double trainer_loss(struct trainer *trainer, const struct train_batch *batch, int gradients);
 /* One AdamW step (beta 0.9, 0.95; eps 1e-8), gradients clipped to global norm `clip`; decay on
  * matrices only. Returns the norm before clipping. */
-double trainer_update(struct trainer *t, double rate, double decay, double clip);
-int64_t trainer_step(const struct trainer *t); /* updates done */
+double trainer_update(struct trainer *trainer, double rate, double decay, double clip);
+int64_t trainer_step(const struct trainer *trainer); /* updates done */
 /* Lets `share` overwrite the state of the trainer: values, moments, step. */
-void trainer_share(struct trainer *t, void (*share)(void *ctx, void *x, size_t bytes), void *ctx);
+void trainer_share(struct trainer *trainer, void (*share)(void *ctx, void *x, size_t bytes),
+                   void *ctx);
 
 /* Rows first..end of the embedding and the head that belong to new tokens; first == end: none. */
 struct new_rows {
@@ -78,15 +79,16 @@ struct new_rows {
  * next-token model to denoising, as LLaDA 2.0 was (method: arXiv 2410.17891), or to add latents,
  * whose weights stay as drawn. The rows `added`, which the checkpoint may lack, begin as the mean
  * of the other rows. -1: EXIT_BAD_DATA. */
-int trainer_take(struct trainer *t, const struct checkpoint *from, const struct new_rows *added,
-                 struct err *e);
+int trainer_take(struct trainer *trainer, const struct checkpoint *from,
+                 const struct new_rows *added, struct err *e);
 
 /* The values of a role on the host, rows*cols floats; borrowed: parameters_on_host(). */
-float *trainer_values(struct trainer *t, enum role r, size_t layer);
+float *trainer_values(struct trainer *trainer, enum role role, size_t layer);
 /* SHA-256 of all values. */
-void trainer_hash(struct trainer *t, char hex[65]);
+void trainer_hash(struct trainer *trainer, char hex[65]);
 
 /* Saves weights, moments and step as one safetensors file with `note` (string members) as metadata.
  * Restoring: -1 with EXIT_BAD_DATA when the file has another shape; *note is the caller's. */
-int trainer_save(const struct trainer *t, const char *path, const json_t *note, struct err *e);
-int trainer_restore(struct trainer *t, const char *path, json_t **note, struct err *e);
+int trainer_save(const struct trainer *trainer, const char *path, const json_t *note,
+                 struct err *e);
+int trainer_restore(struct trainer *trainer, const char *path, json_t **note, struct err *e);

@@ -10,38 +10,38 @@
 #include "lib/base/resident.h"
 #include "lib/train/loader.h"
 
-static void fill_from(const struct training *t, const struct documents *from, int64_t step,
-                      struct train_batch *b)
+static void fill_from(const struct training *training, const struct documents *from, int64_t step,
+                      struct train_batch *batch)
 {
-    const struct training_how *how = t->how;
+    const struct training_how *how = training->how;
     size_t rows = (size_t)how->rows, min = (size_t)how->min_len, max = (size_t)how->max_len;
-    if (t->config->paradigm == PARADIGM_AUTOREGRESSIVE)
-        documents_fill_next_token(from, step, rows, max, b);
-    else if (t->config->paradigm == PARADIGM_LATENT)
-        documents_fill_whole(from, step, rows, max, b);
+    if (training->config->paradigm == PARADIGM_AUTOREGRESSIVE)
+        documents_fill_next_token(from, step, rows, max, batch);
+    else if (training->config->paradigm == PARADIGM_LATENT)
+        documents_fill_whole(from, step, rows, max, batch);
     else
-        documents_fill_diffusion(from, t->config, step, rows, min, max, b);
+        documents_fill_diffusion(from, training->config, step, rows, min, max, batch);
 }
 
-static void fill(const void *training, int64_t step, struct train_batch *b)
+static void fill(const void *training, int64_t step, struct train_batch *batch)
 {
     const struct training *t = training;
-    fill_from(t, t->corpus, step, b);
+    fill_from(t, t->corpus, step, batch);
 }
 
 /* Loss over eight fixed batches of the held-out records; NaN without them. */
-static double valid_loss(const struct training *t)
+static double valid_loss(const struct training *training)
 {
     enum { BATCHES = 8 };
     double sum = 0;
-    if (!t->valid->n)
+    if (!training->valid->n)
         return NAN;
-    struct train_batch b = train_batch_room((size_t)t->how->rows);
+    struct train_batch batch = train_batch_room((size_t)training->how->rows);
     for (int i = 0; i < BATCHES; i++) {
-        fill_from(t, t->valid, i, &b);
-        sum += trainer_loss(t->trainer, &b, 0);
+        fill_from(training, training->valid, i, &batch);
+        sum += trainer_loss(training->trainer, &batch, 0);
     }
-    train_batch_free(&b);
+    train_batch_free(&batch);
     return sum / BATCHES;
 }
 
@@ -62,101 +62,105 @@ struct step_sums {
 
 /* Bytes as planned, as the back end counts them, and the peak resident set since the previous
  * record. */
-static json_t *memory_of(const struct training *t)
+static json_t *memory_of(const struct training *training)
 {
-    struct memory *m = &t->backend->memory;
+    struct memory *memory = &training->backend->memory;
     int64_t resident = resident_peak();
-    json_t *o = json_object();
-    rec_set_int(o, "weights_bytes", (int64_t)m->kind[MEMORY_WEIGHTS]);
-    rec_set_int(o, "activations_bytes", (int64_t)m->kind[MEMORY_ACTIVATIONS]);
-    rec_set_int(o, "allocated_bytes", (int64_t)m->allocated);
-    rec_set_int(o, "allocated_peak_bytes", (int64_t)m->allocated_peak);
-    rec_set_int(o, "planned_bytes", (int64_t)t->planned_bytes);
-    rec_set_number(o, "process_peak_bytes", resident < 0 ? (double)NAN : (double)resident,
+    json_t *object = json_object();
+    rec_set_int(object, "weights_bytes", (int64_t)memory->kind[MEMORY_WEIGHTS]);
+    rec_set_int(object, "activations_bytes", (int64_t)memory->kind[MEMORY_ACTIVATIONS]);
+    rec_set_int(object, "allocated_bytes", (int64_t)memory->allocated);
+    rec_set_int(object, "allocated_peak_bytes", (int64_t)memory->allocated_peak);
+    rec_set_int(object, "planned_bytes", (int64_t)training->planned_bytes);
+    rec_set_number(object, "process_peak_bytes", resident < 0 ? (double)NAN : (double)resident,
                    "the system does not tell");
-    memory_reset_peak(m);
+    memory_reset_peak(memory);
     resident_reset();
-    return o;
+    return object;
 }
 
 /* Writes the record of the steps up to `step` and starts new sums. */
-static int write_record(const struct training *t, int64_t step, struct step_sums *s,
-                        const struct loader *l, struct err *e)
+static int write_record(const struct training *training, int64_t step, struct step_sums *sums,
+                        const struct loader *loader, struct err *e)
 {
-    int last = step == t->how->steps;
-    double seconds = (double)(clock_ns() - s->begin_ns) * 1e-9;
-    double waited = (double)(loader_waited_ns(l) - s->waited_ns) * 1e-9;
-    json_t *j = json_copy((json_t *)t->about);
+    int last = step == training->how->steps;
+    double seconds = (double)(clock_ns() - sums->begin_ns) * 1e-9;
+    double waited = (double)(loader_waited_ns(loader) - sums->waited_ns) * 1e-9;
+    json_t *j = json_copy((json_t *)training->about);
     rec_set_int(j, "step", step);
-    rec_set_int(j, "tokens", step * t->how->rows);
-    if (t->config->latents)
-        json_object_set_new(j, "mixer", json_string(config_mixer_name(t->config->mixer)));
-    rec_set_number(j, "loss", s->loss / (double)s->n, "not finite");
-    if (last || step / t->how->report % 10 == 0)
-        rec_set_number(j, "valid_loss", valid_loss(t), "no held-out records");
-    rec_set_number(j, "rate", rate_at(t->how, step - 1), "");
-    rec_set_number(j, "grad_norm", s->norm / (double)s->n, "not finite");
-    rec_set_number(j, "tokens_per_s", (double)s->tokens / seconds, "");
+    rec_set_int(j, "tokens", step * training->how->rows);
+    if (training->config->latents)
+        json_object_set_new(j, "mixer", json_string(config_mixer_name(training->config->mixer)));
+    rec_set_number(j, "loss", sums->loss / (double)sums->n, "not finite");
+    if (last || step / training->how->report % 10 == 0)
+        rec_set_number(j, "valid_loss", valid_loss(training), "no held-out records");
+    rec_set_number(j, "rate", rate_at(training->how, step - 1), "");
+    rec_set_number(j, "grad_norm", sums->norm / (double)sums->n, "not finite");
+    rec_set_number(j, "tokens_per_s", (double)sums->tokens / seconds, "");
     rec_set_number(j, "load_wait_ratio", waited / seconds, "");
-    json_object_set_new(j, "memory", memory_of(t));
-    *s = (struct step_sums){.begin_ns = clock_ns(), .waited_ns = loader_waited_ns(l)};
-    return rec_write(t->records, "train", j, e);
+    json_object_set_new(j, "memory", memory_of(training));
+    *sums = (struct step_sums){.begin_ns = clock_ns(), .waited_ns = loader_waited_ns(loader)};
+    return rec_write(training->records, "train", j, e);
 }
 
 /* One update. */
-static int take_step(const struct training *t, int64_t step, struct loader *l, struct step_sums *s,
-                     struct err *e)
+static int take_step(const struct training *training, int64_t step, struct loader *loader,
+                     struct step_sums *sums, struct err *e)
 {
-    const struct train_batch *batch = loader_next(l);
-    double loss = trainer_loss(t->trainer, batch, 1);
-    double norm = trainer_update(t->trainer, rate_at(t->how, step), t->how->decay, t->how->clip);
+    const struct train_batch *batch = loader_next(loader);
+    double loss = trainer_loss(training->trainer, batch, 1);
+    double norm = trainer_update(training->trainer, rate_at(training->how, step),
+                                 training->how->decay, training->how->clip);
     if (!isfinite(loss) || !isfinite(norm))
         return err_set(e, EXIT_INTERNAL,
                        "step %lld: loss %g, gradient norm %g: lower --rate; %s has the last good "
-                       "state", (long long)step, loss, norm, t->state);
-    s->loss += loss;
-    s->norm += norm;
-    s->tokens += (int64_t)(batch->seqs * batch->len);
-    s->n++;
+                       "state", (long long)step, loss, norm, training->state);
+    sums->loss += loss;
+    sums->norm += norm;
+    sums->tokens += (int64_t)(batch->seqs * batch->len);
+    sums->n++;
     return 0;
 }
 
-static int run(const struct training *t, struct loader *l, struct progress *p, struct err *e)
+static int run(const struct training *training, struct loader *loader, struct progress *progress,
+               struct err *e)
 {
-    const int64_t steps = t->how->steps;
-    struct step_sums s = {.begin_ns = clock_ns()};
-    for (int64_t step = trainer_step(t->trainer) + 1; step <= steps; step++) {
-        if (take_step(t, step - 1, l, &s, e))
+    const int64_t steps = training->how->steps;
+    struct step_sums sums = {.begin_ns = clock_ns()};
+    for (int64_t step = trainer_step(training->trainer) + 1; step <= steps; step++) {
+        if (take_step(training, step - 1, loader, &sums, e))
             return -1;
-        if (step % t->how->report == 0 || step == steps) {
+        if (step % training->how->report == 0 || step == steps) {
             char extra[48];
-            snprintf(extra, sizeof extra, "loss %.4f", s.loss / (double)s.n);
-            if (write_record(t, step, &s, l, e))
+            snprintf(extra, sizeof extra, "loss %.4f", sums.loss / (double)sums.n);
+            if (write_record(training, step, &sums, loader, e))
                 return -1;
-            progress_at(p, step, extra);
+            progress_at(progress, step, extra);
         }
-        if (step % t->how->save == 0 && step < steps && t->saves &&
-            trainer_save(t->trainer, t->state, t->note, e))
+        if (step % training->how->save == 0 && step < steps && training->saves &&
+            trainer_save(training->trainer, training->state, training->note, e))
             return -1;
     }
     return 0;
 }
 
-int training_run(const struct training *t, struct err *e)
+int training_run(const struct training *training, struct err *e)
 {
-    const struct loader_work work = {fill, t};
-    const int64_t done = trainer_step(t->trainer), steps = t->how->steps;
+    const struct loader_work work = {fill, training};
+    const int64_t done = trainer_step(training->trainer), steps = training->how->steps;
     if (done >= steps) /* a training saves no state after its last step */
         return err_set(e, EXIT_BAD_DATA, "%s: step expected below --steps %lld, got %lld: remove "
-                       "the file to start again", t->state, (long long)steps, (long long)done);
-    struct loader *l = loader_open(&work, (size_t)t->how->rows, trainer_step(t->trainer),
-                                   t->how->steps, (size_t)t->how->loaders, e);
-    if (!l)
+                       "the file to start again", training->state, (long long)steps,
+                       (long long)done);
+    struct loader *loader = loader_open(&work, (size_t)training->how->rows,
+                                        trainer_step(training->trainer), training->how->steps,
+                                        (size_t)training->how->loaders, e);
+    if (!loader)
         return -1;
-    struct progress p;
-    progress_start(&p, t->log, t->progress, "steps", t->how->steps);
-    int bad = run(t, l, &p, e);
-    progress_end(&p);
-    loader_close(l);
+    struct progress progress;
+    progress_start(&progress, training->log, training->progress, "steps", training->how->steps);
+    int bad = run(training, loader, &progress, e);
+    progress_end(&progress);
+    loader_close(loader);
     return bad;
 }

@@ -40,4 +40,4 @@ struct training {
 
 /* Trains from the trainer's step to the last one. -1: EXIT_INTERNAL, a loss or gradient that is not
  * finite, or no thread; EXIT_IO, EXIT_CANNOT_CREATE. */
-int training_run(const struct training *t, struct err *e);
+int training_run(const struct training *training, struct err *e);

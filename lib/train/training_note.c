@@ -16,22 +16,23 @@ static int is_listed(const char *name, const char *const *list)
     return 0;
 }
 
-static int is_harmless(const struct opt *o, const char *const *own)
+static int is_harmless(const struct opt *options, const char *const *own)
 {
     static const char *const common[] = {"out", "threads", "report", "save", "output", "run",
                                          "no-meta", "progress", "quiet", "verbose", NULL};
-    return o->type == OPT_HEADING || is_listed(o->name, common) || is_listed(o->name, own);
+    return options->type == OPT_HEADING || is_listed(options->name, common) ||
+           is_listed(options->name, own);
 }
 
-static json_t *value_of(const struct opt *o)
+static json_t *value_of(const struct opt *options)
 {
-    if (o->type == OPT_INT || o->type == OPT_BYTES)
-        return json_integer((json_int_t)*(const int64_t *)o->to);
-    if (o->type == OPT_REAL)
-        return json_real(*(const double *)o->to);
-    if (o->type == OPT_FLAG)
-        return json_boolean(*(const int *)o->to);
-    const char *text = *(const char *const *)o->to;
+    if (options->type == OPT_INT || options->type == OPT_BYTES)
+        return json_integer((json_int_t)*(const int64_t *)options->to);
+    if (options->type == OPT_REAL)
+        return json_real(*(const double *)options->to);
+    if (options->type == OPT_FLAG)
+        return json_boolean(*(const int *)options->to);
+    const char *text = *(const char *const *)options->to;
     return text ? json_string(text) : json_null();
 }
 

@@ -11,48 +11,49 @@ static const char bos_token[] = "<|startoftext|>", eos_token[] = "<|endoftext|>"
                   mask_token[] = "<|mdm_mask|>";
 
 /* Sets the fields that follow from the written tokenizer. -1: it cannot be read. */
-static int finish(struct vocabulary *v, struct config *c, const char *folder, struct err *e)
+static int finish(struct vocabulary *vocabulary, struct config *config, const char *folder,
+                  struct err *e)
 {
-    v->tokenizer = tokenizer_load(folder, e);
-    if (!v->tokenizer)
+    vocabulary->tokenizer = tokenizer_load(folder, e);
+    if (!vocabulary->tokenizer)
         return -1;
-    const size_t n = tokenizer_size(v->tokenizer);
-    c->vocab = c->vocab > n ? c->vocab : n;
-    const struct ids *before = tokenizer_before(v->tokenizer);
-    v->before = before->n ? before->v[0] : -1;
+    const size_t n = tokenizer_size(vocabulary->tokenizer);
+    config->vocab = config->vocab > n ? config->vocab : n;
+    const struct ids *before = tokenizer_before(vocabulary->tokenizer);
+    vocabulary->before = before->n ? before->v[0] : -1;
     return 0;
 }
 
-int vocabulary_learn(struct vocabulary *v, struct config *c, const char *folder,
+int vocabulary_learn(struct vocabulary *vocabulary, struct config *config, const char *folder,
                      const char *const *texts, size_t n, size_t vocab, int writes, struct err *e)
 {
     const char *const special[] = {bos_token, eos_token, mask_token};
-    const int denoises = config_denoises(c);
-    *v = (struct vocabulary){.before = -1};
+    const int denoises = config_denoises(config);
+    *vocabulary = (struct vocabulary){.before = -1};
     if (writes && tokenizer_learn(folder, texts, n, vocab, special, 3,
                                   denoises ? NULL : bos_token, e))
         return -1;
-    c->vocab = 0;
-    if (finish(v, c, folder, e))
+    config->vocab = 0;
+    if (finish(vocabulary, config, folder, e))
         return -1;
-    c->bos = tokenizer_id(v->tokenizer, bos_token);
-    c->eos[0] = c->pad = tokenizer_id(v->tokenizer, eos_token);
-    c->n_eos = 1;
-    c->mask = denoises ? tokenizer_id(v->tokenizer, mask_token) : -1;
+    config->bos = tokenizer_id(vocabulary->tokenizer, bos_token);
+    config->eos[0] = config->pad = tokenizer_id(vocabulary->tokenizer, eos_token);
+    config->n_eos = 1;
+    config->mask = denoises ? tokenizer_id(vocabulary->tokenizer, mask_token) : -1;
     return 0;
 }
 
 /* 1: the id begins, ends or fills the texts of the model. */
-static int in_use(const struct config *c, int64_t id)
+static int in_use(const struct config *config, int64_t id)
 {
-    int use = id == c->bos || id == c->pad;
-    for (size_t i = 0; i < c->n_eos; i++)
-        use |= id == c->eos[i];
+    int use = id == config->bos || id == config->pad;
+    for (size_t i = 0; i < config->n_eos; i++)
+        use |= id == config->eos[i];
     return use;
 }
 
 /* The first added token that its authors left unused, by its name; -1: none. */
-static int64_t unused_token(const json_t *tokenizer, const struct config *c)
+static int64_t unused_token(const json_t *tokenizer, const struct config *config)
 {
     static const char *const marks[] = {"reserved", "unused", "[control_", "<SPECIAL_"};
     json_t *token;
@@ -61,86 +62,91 @@ static int64_t unused_token(const json_t *tokenizer, const struct config *c)
         const char *text = json_string_value(json_object_get(token, "content"));
         const int64_t id = json_integer_value(json_object_get(token, "id"));
         for (size_t k = 0; text && k < sizeof marks / sizeof *marks; k++)
-            if (strstr(text, marks[k]) && !in_use(c, id))
+            if (strstr(text, marks[k]) && !in_use(config, id))
                 return id;
     }
     return -1;
 }
 
 /* The name of a mask token: that of the family, or ours, if the tokenizer has only that. */
-static const char *mask_of(const struct family *f, const struct tokenizer *t)
+static const char *mask_of(const struct family *family, const struct tokenizer *tokenizer)
 {
-    const int own = !f->mask_token ||
-                    (tokenizer_id(t, f->mask_token) < 0 && tokenizer_id(t, mask_token) >= 0);
-    return own ? mask_token : f->mask_token;
+    const int own = !family->mask_token || (tokenizer_id(tokenizer, family->mask_token) < 0 &&
+                                            tokenizer_id(tokenizer, mask_token) >= 0);
+    return own ? mask_token : family->mask_token;
 }
 
 /* The id of a token, which is added if it is not there. */
-static int64_t id_of(struct tokenizer_changes *how, const struct tokenizer *t, const char *token)
+static int64_t id_of(struct tokenizer_changes *how, const struct tokenizer *tokenizer,
+                     const char *token)
 {
-    const int64_t id = tokenizer_id(t, token);
+    const int64_t id = tokenizer_id(tokenizer, token);
     if (id >= 0)
         return id;
     how->add[how->n_add] = token;
-    return (int64_t)(tokenizer_size(t) + how->n_add++);
+    return (int64_t)(tokenizer_size(tokenizer) + how->n_add++);
 }
 
-/* Sets the ids of c, and how the tokenizer changes for them. */
-static void choose(struct vocabulary *v, struct config *c, const struct config *from,
-                   const struct tokenizer *t, const json_t *j, struct tokenizer_changes *how)
+/* Sets the ids of config, and how the tokenizer changes for them. */
+static void choose(struct vocabulary *vocabulary, struct config *config, const struct config *from,
+                   const struct tokenizer *tokenizer, const json_t *j,
+                   struct tokenizer_changes *how)
 {
-    const size_t n = tokenizer_size(t);
-    c->vocab = from->vocab;
-    c->bos = from->bos >= 0 ? from->bos : tokenizer_id(t, bos_token);
-    c->n_eos = from->n_eos;
-    memcpy(c->eos, from->eos, sizeof c->eos);
-    if (!c->n_eos)
-        c->eos[c->n_eos++] = id_of(how, t, eos_token);
-    c->pad = from->pad >= 0 ? from->pad : c->eos[0];
-    c->mask = config_denoises(c) ? from->mask : -1;
-    if (config_denoises(c) && c->mask < 0) {
-        const char *name = mask_of(c->family, t);
-        const int64_t unused = how->n_add || tokenizer_id(t, name) >= 0 ? -1 : unused_token(j, c);
-        c->mask = unused >= 0 ? unused : id_of(how, t, name);
+    const size_t n = tokenizer_size(tokenizer);
+    config->vocab = from->vocab;
+    config->bos = from->bos >= 0 ? from->bos : tokenizer_id(tokenizer, bos_token);
+    config->n_eos = from->n_eos;
+    memcpy(config->eos, from->eos, sizeof config->eos);
+    if (!config->n_eos)
+        config->eos[config->n_eos++] = id_of(how, tokenizer, eos_token);
+    config->pad = from->pad >= 0 ? from->pad : config->eos[0];
+    config->mask = config_denoises(config) ? from->mask : -1;
+    if (config_denoises(config) && config->mask < 0) {
+        const char *name = mask_of(config->family, tokenizer);
+        const int64_t unused = how->n_add || tokenizer_id(tokenizer, name) >= 0
+                                   ? -1
+                                   : unused_token(j, config);
+        config->mask = unused >= 0 ? unused : id_of(how, tokenizer, name);
         if (unused >= 0)
-            v->added = (struct new_rows){(size_t)unused, (size_t)unused + 1};
+            vocabulary->added = (struct new_rows){(size_t)unused, (size_t)unused + 1};
     }
     if (how->n_add)
-        v->added = (struct new_rows){n, n + how->n_add};
+        vocabulary->added = (struct new_rows){n, n + how->n_add};
 }
 
 /* A text in training begins with one token at most. */
-static int check_before(const struct tokenizer *t, const struct checkpoint *from,
+static int check_before(const struct tokenizer *tokenizer, const struct checkpoint *from,
                         const struct tokenizer_changes *how, struct err *e)
 {
-    const size_t n = tokenizer_before(t)->n;
+    const size_t n = tokenizer_before(tokenizer)->n;
     return n > 1 && !how->replaces
                ? err_set(e, EXIT_BAD_DATA, "%s: its tokenizer puts %zu tokens before a text: "
                          "expected at most one", from->config.name, n)
                : 0;
 }
 
-int vocabulary_take(struct vocabulary *v, struct config *c, const char *folder,
+int vocabulary_take(struct vocabulary *vocabulary, struct config *config, const char *folder,
                     const struct checkpoint *from, int same, int writes, struct err *e)
 {
     struct tokenizer_changes how = {0};
-    *v = (struct vocabulary){.before = -1};
+    *vocabulary = (struct vocabulary){.before = -1};
     json_t *j = checkpoint_tokenizer_json(from, e);
-    struct tokenizer *t = j ? tokenizer_load_json(j, from->folder, e) : NULL;
-    if (t) {
-        choose(v, c, &from->config, t, j, &how);
-        how.replaces = !same && tokenizer_id(t, bos_token) >= 0;
-        how.bos = config_denoises(c) ? NULL : bos_token;
+    struct tokenizer *tokenizer = j ? tokenizer_load_json(j, from->folder, e) : NULL;
+    if (tokenizer) {
+        choose(vocabulary, config, &from->config, tokenizer, j, &how);
+        how.replaces = !same && tokenizer_id(tokenizer, bos_token) >= 0;
+        how.bos = config_denoises(config) ? NULL : bos_token;
     }
-    int bad = !t || check_before(t, from, &how, e) ||
-              (writes && tokenizer_adopt(folder, j, &how, e)) || finish(v, c, folder, e);
-    tokenizer_free(t);
+    int bad = !tokenizer || check_before(tokenizer, from, &how, e) ||
+              (writes && tokenizer_adopt(folder, j, &how, e)) ||
+              finish(vocabulary, config, folder, e);
+    tokenizer_free(tokenizer);
     json_decref(j);
     return bad ? -1 : 0;
 }
 
-void vocabulary_free(struct vocabulary *v)
+void vocabulary_free(struct vocabulary *vocabulary)
 {
-    tokenizer_free(v->tokenizer);
-    v->tokenizer = NULL;
+    tokenizer_free(vocabulary->tokenizer);
+    vocabulary->tokenizer = NULL;
 }

@@ -25,225 +25,249 @@ struct batch_run {
     } key;
 };
 
-static size_t latent_bytes(const struct backprop *t, const struct train_batch *in)
+static size_t latent_bytes(const struct backprop *backprop, const struct train_batch *in)
 {
-    return t->c.layers * backprop_latent_rows(t, in) * t->c.width * sizeof(float);
+    return backprop->c.layers * backprop_latent_rows(backprop, in) * backprop->c.width *
+           sizeof(float);
 }
 
 /* ---- query rows ---- */
 
 /* Appends row i of the batch to the query rows; `blocks`: its mask is block-causal. */
-static void ask(struct askers *a, const struct train_batch *in, size_t i, int blocks)
+static void ask(struct askers *askers, const struct train_batch *in, size_t i, int blocks)
 {
-    a->row[a->n] = (int32_t)i;
-    a->last[a->n] = blocks ? in->last[i] : (int32_t)(i % in->len);
-    a->pos[a->n++] = (int32_t)(i % in->len);
-    a->seqs[i / in->len].rows++;
+    askers->row[askers->n] = (int32_t)i;
+    askers->last[askers->n] = blocks ? in->last[i] : (int32_t)(i % in->len);
+    askers->pos[askers->n++] = (int32_t)(i % in->len);
+    askers->seqs[i / in->len].rows++;
 }
 
-static void begin_sequence(struct askers *a, const struct train_batch *in, size_t s)
+static void begin_sequence(struct askers *askers, const struct train_batch *in, size_t s)
 {
-    a->seqs[s] = (struct attn_seq){(int32_t)a->n, 0, (int32_t)(s * in->len), (int32_t)in->len};
+    askers->seqs[s] = (struct attn_seq){(int32_t)askers->n, 0, (int32_t)(s * in->len),
+                                        (int32_t)in->len};
 }
 
-static void list_rows(struct lists *x, const struct train_batch *in, int blocks)
+static void list_rows(struct lists *lists, const struct train_batch *in, int blocks)
 {
-    x->all.n = x->scored.n = 0;
+    lists->all.n = lists->scored.n = 0;
     for (size_t i = 0; i < in->seqs * in->len; i++) {
         if (i % in->len == 0) {
-            begin_sequence(&x->all, in, i / in->len);
-            begin_sequence(&x->scored, in, i / in->len);
+            begin_sequence(&lists->all, in, i / in->len);
+            begin_sequence(&lists->scored, in, i / in->len);
         }
-        x->token[i] = in->token[i];
-        x->slots[i] = (int32_t)i;
-        x->place[i] = -1;
-        ask(&x->all, in, i, blocks);
+        lists->token[i] = in->token[i];
+        lists->slots[i] = (int32_t)i;
+        lists->place[i] = -1;
+        ask(&lists->all, in, i, blocks);
         if (in->weight[i] != 0) {
-            x->target[x->scored.n] = in->target[i];
-            x->weight[x->scored.n] = in->weight[i];
-            x->place[i] = (int32_t)x->scored.n;
-            ask(&x->scored, in, i, blocks);
+            lists->target[lists->scored.n] = in->target[i];
+            lists->weight[lists->scored.n] = in->weight[i];
+            lists->place[i] = (int32_t)lists->scored.n;
+            ask(&lists->scored, in, i, blocks);
         }
     }
 }
 
 /* The query rows of every sequence, and its latents. */
-static void list_latents(const struct backprop *t, struct lists *x, const struct train_batch *in)
+static void list_latents(const struct backprop *backprop, struct lists *lists,
+                         const struct train_batch *in)
 {
-    const size_t N = t->c.latents;
-    for (size_t i = 0; i < in->seqs * N; i++) {
-        x->zpos[i] = (int32_t)(i % N * (t->c.context / N));
-        x->zslots[i] = (int32_t)i;
+    const size_t latents = backprop->c.latents;
+    for (size_t i = 0; i < in->seqs * latents; i++) {
+        lists->zpos[i] = (int32_t)(i % latents * (backprop->c.context / latents));
+        lists->zslots[i] = (int32_t)i;
     }
-    struct askers *const who[] = {&x->all, &x->scored};
+    struct askers *const who[] = {&lists->all, &lists->scored};
     for (int k = 0; k < 2; k++)
-        for (size_t s = 0; N && s < in->seqs; s++)
+        for (size_t s = 0; latents && s < in->seqs; s++)
             who[k]->cross[s] = (struct attn_seq){who[k]->seqs[s].row_begin, who[k]->seqs[s].rows,
-                                                 (int32_t)(s * N), (int32_t)N};
+                                                 (int32_t)(s * latents), (int32_t)latents};
 }
 
 /* Sends the batch to the back end, except its latents. */
-static void send_lists(struct backprop *t, const struct train_batch *in)
+static void send_lists(struct backprop *backprop, const struct train_batch *in)
 {
-    const struct ops *ops = t->b->ops;
-    const size_t E = t->c.head_dim;
-    const float scale = config_rope_scale(&t->c);
-    list_rows(&t->host, in, t->c.attends == MASK_BLOCK_CAUSAL);
-    list_latents(t, &t->host, in);
-    t->at.all.n = t->host.all.n;
-    t->at.scored.n = t->host.scored.n;
-    ops->write(t->b, t->block, t->host_lists, t->list_bytes);
-    const struct askers *const who[] = {&t->at.all, &t->at.scored};
+    const struct ops *ops = backprop->b->ops;
+    const size_t E = backprop->c.head_dim;
+    const float scale = config_rope_scale(&backprop->c);
+    list_rows(&backprop->host, in, backprop->c.attends == MASK_BLOCK_CAUSAL);
+    list_latents(backprop, &backprop->host, in);
+    backprop->at.all.n = backprop->host.all.n;
+    backprop->at.scored.n = backprop->host.scored.n;
+    ops->write(backprop->b, backprop->block, backprop->host_lists, backprop->list_bytes);
+    const struct askers *const who[] = {&backprop->at.all, &backprop->at.scored};
     for (int i = 0; i < 2 && who[i]->n; i++)
-        ops->rope_table(t->b, who[i]->table, who[i]->pos, t->inv_freq, scale, who[i]->n, E);
-    if (t->c.latents)
-        ops->rope_table(t->b, t->ztable, t->at.zpos, t->inv_freq, scale,
-                        backprop_latent_rows(t, in), E);
+        ops->rope_table(backprop->b, who[i]->table, who[i]->pos, backprop->inv_freq, scale,
+                        who[i]->n, E);
+    if (backprop->c.latents)
+        ops->rope_table(backprop->b, backprop->ztable, backprop->at.zpos, backprop->inv_freq, scale,
+                        backprop_latent_rows(backprop, in), E);
 }
 
-static const struct askers *askers_of(const struct backprop *t, size_t l)
+static const struct askers *askers_of(const struct backprop *backprop, size_t layer)
 {
-    const struct lists *x = &t->at;
-    return l + 1 < t->c.layers || x->scored.n == x->all.n ? &x->all : &x->scored;
+    const struct lists *lists = &backprop->at;
+    return layer + 1 < backprop->c.layers || lists->scored.n == lists->all.n ? &lists->all
+                                                                             : &lists->scored;
 }
 
 /* ---- the pass ---- */
 
-static void attend(struct backprop *t, struct layer_tape *y, size_t l, const struct train_batch *in)
+static void attend(struct backprop *backprop, struct layer_tape *tape, size_t layer,
+                   const struct train_batch *in)
 {
-    const struct config *c = &t->c;
-    const struct askers *who = askers_of(t, l);
-    const float *n1 = y->n1, *stream = y->x;
-    size_t T = t->at.all.n;
-    backprop_norm(t, y->n1, y->x, ROLE_ATTN_NORM, l, T);
+    const struct config *config = &backprop->c;
+    const struct askers *who = askers_of(backprop, layer);
+    const float *n1 = tape->n1, *stream = tape->x;
+    size_t T = backprop->at.all.n;
+    backprop_norm(backprop, tape->n1, tape->x, ROLE_ATTN_NORM, layer, T);
     if (who->n < T) {
-        backprop_gather(t, who, t->asked, y->n1, c->width);
-        backprop_gather(t, who, y->mid, y->x, c->width);
-        n1 = t->asked;
-        stream = y->mid;
+        backprop_gather(backprop, who, backprop->asked, tape->n1, config->width);
+        backprop_gather(backprop, who, tape->mid, tape->x, config->width);
+        n1 = backprop->asked;
+        stream = tape->mid;
     }
-    backprop_heads(t, y, l, who, n1);
-    struct attn a = {.q = y->q, .y = y->y, .kv = {y->k, y->v, DTYPE_F32}, .pos = who->last,
-                     .seqs = who->seqs, .slots = t->at.slots, .slot_pos = t->at.all.pos,
-                     .n_seqs = in->seqs, .T = who->n, .max_rows = in->len, .max_slots = in->len,
-                     .heads = c->heads, .kv_heads = c->kv_heads, .head_dim = c->head_dim,
-                     .mask = c->attends == MASK_FULL ? MASK_FULL : MASK_CAUSAL,
-                     .window = c->window, .half = t->dtype == DTYPE_BF16};
-    t->b->ops->attention(t->b, &a, t->scratch);
-    struct gemm o = backprop_linear(t, y->mid, y->y, ROLE_O, l, who->n, stream);
-    backprop_multiply(t, &o, 1);
+    backprop_heads(backprop, tape, layer, who, n1);
+    struct attn attention = {.q = tape->q, .y = tape->y, .kv = {tape->k, tape->v, DTYPE_F32},
+                             .pos = who->last, .seqs = who->seqs, .slots = backprop->at.slots,
+                             .slot_pos = backprop->at.all.pos, .n_seqs = in->seqs, .T = who->n,
+                             .max_rows = in->len, .max_slots = in->len, .heads = config->heads,
+                             .kv_heads = config->kv_heads, .head_dim = config->head_dim,
+                             .mask = config->attends == MASK_FULL ? MASK_FULL : MASK_CAUSAL,
+                             .window = config->window, .half = backprop->dtype == DTYPE_BF16};
+    backprop->b->ops->attention(backprop->b, &attention, backprop->scratch);
+    struct gemm out = backprop_linear(backprop, tape->mid, tape->y, ROLE_O, layer, who->n, stream);
+    backprop_multiply(backprop, &out, 1);
 }
 
-/* out = x + FFN(x) of layer l; out NULL: computes only what the backward pass reads. */
-static void feed(struct backprop *t, struct layer_tape *y, size_t l, size_t T, float *out)
+/* out = x + FFN(x) of this layer; out NULL: computes only what the backward pass reads. */
+static void feed(struct backprop *backprop, struct layer_tape *tape, size_t layer, size_t T,
+                 float *out)
 {
-    backprop_norm(t, y->n2, y->crossed, ROLE_FFN_NORM, l, T);
-    const struct gemm gated[] = {backprop_linear(t, y->gate, y->n2, ROLE_GATE, l, T, NULL),
-                                 backprop_linear(t, y->up, y->n2, ROLE_UP, l, T, NULL)};
-    backprop_multiply(t, gated, 2);
-    t->b->ops->swiglu(t->b, y->act, y->gate, y->up, T * t->c.ffn);
+    backprop_norm(backprop, tape->n2, tape->crossed, ROLE_FFN_NORM, layer, T);
+    const struct gemm gated[] = {
+        backprop_linear(backprop, tape->gate, tape->n2, ROLE_GATE, layer, T, NULL),
+        backprop_linear(backprop, tape->up, tape->n2, ROLE_UP, layer, T, NULL)};
+    backprop_multiply(backprop, gated, 2);
+    backprop->b->ops->swiglu(backprop->b, tape->act, tape->gate, tape->up, T * backprop->c.ffn);
     if (!out)
         return;
-    struct gemm down = backprop_linear(t, out, y->act, ROLE_DOWN, l, T, y->crossed);
-    backprop_multiply(t, &down, 1);
+    struct gemm down = backprop_linear(backprop, out, tape->act, ROLE_DOWN, layer, T,
+                                       tape->crossed);
+    backprop_multiply(backprop, &down, 1);
 }
 
-static void embed(struct backprop *t, const struct train_batch *in)
+static void embed(struct backprop *backprop, const struct train_batch *in)
 {
-    t->b->ops->rmsnorm(t->b, t->tape[0].x, backprop_values(t, ROLE_EMBED, 0), t->at.token, NULL,
-                       in->seqs * in->len, t->c.width, 0);
+    backprop->b->ops->rmsnorm(backprop->b, backprop->tape[0].x,
+                              backprop_values(backprop, ROLE_EMBED, 0), backprop->at.token, NULL,
+                              in->seqs * in->len, backprop->c.width, 0);
 }
 
-static void run_layer(struct backprop *t, const struct train_batch *in, size_t l, float *out)
+static void run_layer(struct backprop *backprop, const struct train_batch *in, size_t layer,
+                      float *out)
 {
     /* When only the latents changed, the results before the first layer's latents are still there,
      * unless another layer has used their tape since. */
-    const int there = !l && in->again && t->how.every == t->c.layers;
-    if (!there && config_recurs(&t->c))
-        backprop_mix(t, &t->tape[l], l, askers_of(t, l), in);
+    const int there = !layer && in->again && backprop->how.every == backprop->c.layers;
+    if (!there && config_recurs(&backprop->c))
+        backprop_mix(backprop, &backprop->tape[layer], layer, askers_of(backprop, layer), in);
     else if (!there)
-        attend(t, &t->tape[l], l, in);
-    if (t->c.latents)
-        backprop_cross(t, &t->tape[l], l, askers_of(t, l), in);
-    feed(t, &t->tape[l], l, askers_of(t, l)->n, out);
+        attend(backprop, &backprop->tape[layer], layer, in);
+    if (backprop->c.latents)
+        backprop_cross(backprop, &backprop->tape[layer], layer, askers_of(backprop, layer), in);
+    feed(backprop, &backprop->tape[layer], layer, askers_of(backprop, layer)->n, out);
 }
 
-static void run_layers(struct backprop *t, const struct train_batch *in)
+static void run_layers(struct backprop *backprop, const struct train_batch *in)
 {
     if (!in->again)
-        embed(t, in);
-    for (size_t l = 0; l < t->c.layers; l++)
-        run_layer(t, in, l, l + 1 < t->c.layers ? t->tape[l + 1].x : t->top);
+        embed(backprop, in);
+    for (size_t layer = 0; layer < backprop->c.layers; layer++)
+        run_layer(backprop, in, layer,
+                  layer + 1 < backprop->c.layers ? backprop->tape[layer + 1].x : backprop->top);
 }
 
-/* Before the backward pass of layer l: when l is the last layer of a part whose tapes later parts
- * have overwritten, computes the part again from its kept input. The last part is never
+/* Before the backward pass of this layer: when layer is the last layer of a part whose tapes later
+ * parts have overwritten, computes the part again from its kept input. The last part is never
  * overwritten. */
-static void run_again(struct backprop *t, const struct train_batch *in, size_t l)
+static void run_again(struct backprop *backprop, const struct train_batch *in, size_t layer)
 {
-    size_t every = t->how.every;
-    if (l + 1 == t->c.layers || (l + 1) % every)
+    size_t every = backprop->how.every;
+    if (layer + 1 == backprop->c.layers || (layer + 1) % every)
         return;
-    for (size_t i = l + 1 - every; i <= l; i++)
-        run_layer(t, in, i, i < l ? t->tape[i + 1].x : NULL);
+    for (size_t i = layer + 1 - every; i <= layer; i++)
+        run_layer(backprop, in, i, i < layer ? backprop->tape[i + 1].x : NULL);
 }
 
-/* The losses of the scored rows, by blocks of t->logit_rows: head, softmax, loss, and the gradient
- * of the block's stream, before the next block overwrites the logits. With a gradient, t->dx
- * receives the gradient of the last stream. */
-static void head_loss(struct backprop *t)
+/* The losses of the scored rows, by blocks of backprop->logit_rows: head, softmax, loss, and the
+ * gradient of the block's stream, before the next block overwrites the logits. With a gradient,
+ * backprop->dx receives the gradient of the last stream. */
+static void head_loss(struct backprop *backprop)
 {
-    size_t R = t->at.scored.n, D = t->c.width, V = t->c.vocab, most = t->logit_rows;
-    for (size_t r = 0; r < R; r += most) {
-        size_t n = R - r < most ? R - r : most;
-        const float *x = t->top + r * D;
-        float *h = t->final, *dh = t->dn, *dx = t->dx + r * D;
-        backprop_norm(t, h, x, ROLE_NORM, 0, n);
-        const struct gemm head = backprop_linear(t, t->logits, h, ROLE_HEAD, 0, n, NULL);
-        backprop_multiply(t, &head, 1);
-        t->train->cross_entropy(t->b, t->logits, t->at.target + r, t->at.weight + r, n, V,
-                                t->row_loss + r);
-        if (t->of == BACKPROP_LOSS)
+    size_t scored = backprop->at.scored.n, D = backprop->c.width, V = backprop->c.vocab,
+    most = backprop->logit_rows; for (size_t row = 0; row < scored; row += most) {
+        size_t n = scored - row < most ? scored - row : most;
+        const float *x = backprop->top + row * D;
+        float *normed = backprop->final, *dh = backprop->dn, *dx = backprop->dx + row * D;
+        backprop_norm(backprop, normed, x, ROLE_NORM, 0, n);
+        const struct gemm head = backprop_linear(backprop, backprop->logits, normed, ROLE_HEAD, 0,
+                                                 n, NULL);
+        backprop_multiply(backprop, &head, 1);
+        backprop->train->cross_entropy(backprop->b, backprop->logits, backprop->at.target + row,
+                                       backprop->at.weight + row, n, V, backprop->row_loss + row);
+        if (backprop->of == BACKPROP_LOSS)
             continue;
-        const struct gemm back[] = {backprop_weights(t, t->logits, h, ROLE_HEAD, 0, n),
-                                    backprop_input(t, dh, t->logits, ROLE_HEAD, 0, n, NULL)};
-        backprop_multiply(t, back, 2);
-        backprop_clear(t, dx, n * D);
-        backprop_norm_back(t, dx, dh, x, ROLE_NORM, 0, n);
+        const struct gemm back[] = {
+            backprop_weights(backprop, backprop->logits, normed, ROLE_HEAD, 0, n),
+            backprop_input(backprop, dh, backprop->logits, ROLE_HEAD, 0, n, NULL)};
+        backprop_multiply(backprop, back, 2);
+        backprop_clear(backprop, dx, n * D);
+        backprop_norm_back(backprop, dx, dh, x, ROLE_NORM, 0, n);
     }
 }
 
-static void feed_back(struct backprop *t, const struct layer_tape *y, size_t l, size_t T)
+static void feed_back(struct backprop *backprop, const struct layer_tape *tape, size_t layer,
+                      size_t T)
 {
-    const struct gemm down[] = {backprop_weights(t, t->dx, y->act, ROLE_DOWN, l, T),
-                                backprop_input(t, t->dup, t->dx, ROLE_DOWN, l, T, NULL)};
-    backprop_multiply(t, down, 2);
-    float *dgate = y->gate;
-    t->train->swiglu_back(t->b, dgate, t->dup, t->dup, y->gate, y->up, T * t->c.ffn);
-    const struct gemm gated[] = {backprop_weights(t, dgate, y->n2, ROLE_GATE, l, T),
-                                 backprop_weights(t, t->dup, y->n2, ROLE_UP, l, T),
-                                 backprop_input(t, t->dn, dgate, ROLE_GATE, l, T, NULL),
-                                 backprop_input(t, t->dn, t->dup, ROLE_UP, l, T, t->dn)};
-    backprop_multiply(t, gated, 4);
-    backprop_norm_back(t, t->dx, t->dn, y->crossed, ROLE_FFN_NORM, l, T);
+    const struct gemm down[] = {
+        backprop_weights(backprop, backprop->dx, tape->act, ROLE_DOWN, layer, T),
+        backprop_input(backprop, backprop->dup, backprop->dx, ROLE_DOWN, layer, T, NULL)};
+    backprop_multiply(backprop, down, 2);
+    float *dgate = tape->gate;
+    backprop->train->swiglu_back(backprop->b, dgate, backprop->dup, backprop->dup, tape->gate,
+                                 tape->up, T * backprop->c.ffn);
+    const struct gemm gated[] = {
+        backprop_weights(backprop, dgate, tape->n2, ROLE_GATE, layer, T),
+        backprop_weights(backprop, backprop->dup, tape->n2, ROLE_UP, layer, T),
+        backprop_input(backprop, backprop->dn, dgate, ROLE_GATE, layer, T, NULL),
+        backprop_input(backprop, backprop->dn, backprop->dup, ROLE_UP, layer, T, backprop->dn)};
+    backprop_multiply(backprop, gated, 4);
+    backprop_norm_back(backprop, backprop->dx, backprop->dn, tape->crossed, ROLE_FFN_NORM, layer,
+                       T);
 }
 
-static void attend_back(struct backprop *t, const struct layer_tape *y, size_t l,
+static void attend_back(struct backprop *backprop, const struct layer_tape *tape, size_t layer,
                         const struct train_batch *in)
 {
-    const struct config *c = &t->c;
-    const struct askers *who = askers_of(t, l);
-    const struct gemm o[] = {backprop_weights(t, t->dx, y->y, ROLE_O, l, who->n),
-                             backprop_input(t, t->dy, t->dx, ROLE_O, l, who->n, NULL)};
-    backprop_multiply(t, o, 2);
-    struct attn_back a = {.q = y->q, .k = y->k, .v = y->v, .dy = t->dy, .dq = t->dq, .dk = t->dk,
-                          .dv = t->dv, .seqs = who->seqs, .pos = who->last, .n_seqs = in->seqs,
-                          .max_slots = in->len, .heads = c->heads, .kv_heads = c->kv_heads,
-                          .head_dim = c->head_dim, .causal = c->attends != MASK_FULL,
-                          .window = c->window, .half = t->dtype == DTYPE_BF16};
-    t->train->attention_back(t->b, &a, t->scratch);
-    backprop_heads_back(t, y, l, who);
-    backprop_norm_back(t, t->dx, t->dn, y->x, ROLE_ATTN_NORM, l, t->at.all.n);
+    const struct config *config = &backprop->c;
+    const struct askers *who = askers_of(backprop, layer);
+    const struct gemm out[] = {
+        backprop_weights(backprop, backprop->dx, tape->y, ROLE_O, layer, who->n),
+        backprop_input(backprop, backprop->dy, backprop->dx, ROLE_O, layer, who->n, NULL)};
+    backprop_multiply(backprop, out, 2);
+    struct attn_back back = {.q = tape->q, .k = tape->k, .v = tape->v, .dy = backprop->dy,
+                             .dq = backprop->dq, .dk = backprop->dk, .dv = backprop->dv,
+                             .seqs = who->seqs, .pos = who->last, .n_seqs = in->seqs,
+                             .max_slots = in->len, .heads = config->heads,
+                             .kv_heads = config->kv_heads, .head_dim = config->head_dim,
+                             .causal = config->attends != MASK_FULL, .window = config->window,
+                             .half = backprop->dtype == DTYPE_BF16};
+    backprop->train->attention_back(backprop->b, &back, backprop->scratch);
+    backprop_heads_back(backprop, tape, layer, who);
+    backprop_norm_back(backprop, backprop->dx, backprop->dn, tape->x, ROLE_ATTN_NORM, layer,
+                       backprop->at.all.n);
 }
 
 /* ---- a batch ---- */
@@ -251,89 +275,92 @@ static void attend_back(struct backprop *t, const struct layer_tape *y, size_t l
 /* Only operations of the back end. */
 static void run_both_ways(void *ctx)
 {
-    const struct batch_run *r = ctx;
-    struct backprop *t = r->t;
-    const struct train_batch *in = r->in;
-    const int latents = t->of == BACKPROP_LATENTS;
-    const int of_parameters = t->of == BACKPROP_PARAMETERS;
-    if (!t->at.scored.n) { /* a text of one token: no gradient */
-        backprop_clear(t, t->dz, latent_bytes(t, in) / sizeof *t->dz);
+    const struct batch_run *run = ctx;
+    struct backprop *backprop = run->t;
+    const struct train_batch *in = run->in;
+    const int latents = backprop->of == BACKPROP_LATENTS;
+    const int of_parameters = backprop->of == BACKPROP_PARAMETERS;
+    if (!backprop->at.scored.n) { /* a text of one token: no gradient */
+        backprop_clear(backprop, backprop->dz, latent_bytes(backprop, in) / sizeof *backprop->dz);
         if (of_parameters)
-            backprop_clear(t, t->parameters->g, t->parameters->n);
+            backprop_clear(backprop, backprop->parameters->g, backprop->parameters->n);
         return;
     }
     if (of_parameters)
-        parameters_clear_gradients(t->parameters);
-    run_layers(t, in);
-    head_loss(t);
-    for (size_t l = t->c.layers; t->of != BACKPROP_LOSS && l-- > 0;) {
-        run_again(t, in, l);
-        feed_back(t, &t->tape[l], l, askers_of(t, l)->n);
-        if (t->c.latents)
-            backprop_cross_back(t, &t->tape[l], l, askers_of(t, l), in);
-        if ((l || !latents) && config_recurs(&t->c))
-            backprop_mix_back(t, &t->tape[l], l, askers_of(t, l), in);
-        else if (l || !latents)
-            attend_back(t, &t->tape[l], l, in);
+        parameters_clear_gradients(backprop->parameters);
+    run_layers(backprop, in);
+    head_loss(backprop);
+    for (size_t layer = backprop->c.layers; backprop->of != BACKPROP_LOSS && layer-- > 0;) {
+        run_again(backprop, in, layer);
+        feed_back(backprop, &backprop->tape[layer], layer, askers_of(backprop, layer)->n);
+        if (backprop->c.latents)
+            backprop_cross_back(backprop, &backprop->tape[layer], layer, askers_of(backprop, layer),
+                                in);
+        if ((layer || !latents) && config_recurs(&backprop->c))
+            backprop_mix_back(backprop, &backprop->tape[layer], layer, askers_of(backprop, layer),
+                              in);
+        else if (layer || !latents)
+            attend_back(backprop, &backprop->tape[layer], layer, in);
     }
     if (of_parameters)
-        t->train->embed_back(t->b, backprop_sum(t, ROLE_EMBED, 0), t->dx, t->at.token,
-                             in->seqs * in->len, t->c.vocab, t->c.width);
+        backprop->train->embed_back(backprop->b, backprop_sum(backprop, ROLE_EMBED, 0),
+                                    backprop->dx, backprop->at.token, in->seqs * in->len,
+                                    backprop->c.vocab, backprop->c.width);
 }
 
 /* Sends the batch; returns it with the key of its operations. */
-static struct batch_run ask_of(struct backprop *t, const struct train_batch *in,
+static struct batch_run ask_of(struct backprop *backprop, const struct train_batch *in,
                                enum backprop_of of)
 {
-    assert(of != BACKPROP_PARAMETERS || !t->how.latents);
-    t->of = of;
+    assert(of != BACKPROP_PARAMETERS || !backprop->how.latents);
+    backprop->of = of;
     if (!in->again)
-        send_lists(t, in);
-    if (t->c.latents)
-        t->b->ops->write(t->b, t->z, in->z, latent_bytes(t, in));
-    return (struct batch_run){t, in, {t->block, in->seqs, in->len, t->at.scored.n, of,
-                                      (size_t)in->again}};
+        send_lists(backprop, in);
+    if (backprop->c.latents)
+        backprop->b->ops->write(backprop->b, backprop->z, in->z, latent_bytes(backprop, in));
+    return (struct batch_run){backprop, in, {backprop->block, in->seqs, in->len,
+                                             backprop->at.scored.n, of, (size_t)in->again}};
 }
 
-double backprop_loss(struct backprop *t, const struct train_batch *in, enum backprop_of of)
+double backprop_loss(struct backprop *backprop, const struct train_batch *in, enum backprop_of of)
 {
-    struct batch_run r = ask_of(t, in, of);
-    const size_t R = t->host.scored.n, dz = (size_t)((unsigned char *)t->dz -
-                                                     (unsigned char *)t->row_loss);
-    const double *row = (const double *)(const void *)t->answers;
-    const int wants = t->c.latents && of != BACKPROP_LOSS;
+    struct batch_run run = ask_of(backprop, in, of);
+    const size_t scored = backprop->host.scored.n,
+                 dz = (size_t)((unsigned char *)backprop->dz - (unsigned char *)backprop->row_loss);
+    const double *row = (const double *)(const void *)backprop->answers;
+    const int wants = backprop->c.latents && of != BACKPROP_LOSS;
     double loss = 0;
-    if (of == BACKPROP_LATENTS || R == t->host.all.n)
-        t->b->ops->run(t->b, &r.key, sizeof r.key, run_both_ways, &r);
+    if (of == BACKPROP_LATENTS || scored == backprop->host.all.n)
+        backprop->b->ops->run(backprop->b, &run.key, sizeof run.key, run_both_ways, &run);
     else
-        run_both_ways(&r); /* not recorded: the next batch rarely scores as many rows */
-    t->b->ops->read(t->b, t->answers, t->row_loss,
-                    wants ? dz + latent_bytes(t, in) : R * sizeof *row);
-    memset(t->loss, 0, in->seqs * sizeof *t->loss);
-    for (size_t i = 0; i < R; i++) {
-        t->loss[(size_t)t->host.scored.row[i] / in->len] += row[i];
+        run_both_ways(&run); /* not recorded: the next batch rarely scores as many rows */
+    backprop->b->ops->read(backprop->b, backprop->answers, backprop->row_loss,
+                           wants ? dz + latent_bytes(backprop, in) : scored * sizeof *row);
+    memset(backprop->loss, 0, in->seqs * sizeof *backprop->loss);
+    for (size_t i = 0; i < scored; i++) {
+        backprop->loss[(size_t)backprop->host.scored.row[i] / in->len] += row[i];
         loss += row[i];
     }
     return loss;
 }
 
 /* The first step of a fit, and the later ones, which are replayed. */
-void backprop_prepare(struct backprop *t, struct train_batch *in)
+void backprop_prepare(struct backprop *backprop, struct train_batch *in)
 {
-    for (in->again = 0; t->b->ops->prepare && in->again < 2; in->again++) {
-        struct batch_run r = ask_of(t, in, BACKPROP_LATENTS);
-        t->b->ops->prepare(t->b, &r.key, sizeof r.key, run_both_ways, &r);
+    for (in->again = 0; backprop->b->ops->prepare && in->again < 2; in->again++) {
+        struct batch_run run = ask_of(backprop, in, BACKPROP_LATENTS);
+        backprop->b->ops->prepare(backprop->b, &run.key, sizeof run.key, run_both_ways, &run);
     }
     in->again = 0;
 }
 
-const float *backprop_latents(const struct backprop *t)
+const float *backprop_latents(const struct backprop *backprop)
 {
-    return (const float *)(const void *)(t->answers + ((unsigned char *)t->dz -
-                                                       (unsigned char *)t->row_loss));
+    return (const float *)(const void *)(backprop->answers + ((unsigned char *)backprop->dz -
+                                                              (unsigned char *)backprop->row_loss));
 }
 
-const double *backprop_losses(const struct backprop *t)
+const double *backprop_losses(const struct backprop *backprop)
 {
-    return t->loss;
+    return backprop->loss;
 }

@@ -15,389 +15,423 @@ struct low_rank {
 };
 enum { AS_IT_IS = -1 };
 
-static size_t low_width(const struct backprop *t)
+static size_t low_width(const struct backprop *backprop)
 {
-    return t->c.rank;
+    return backprop->c.rank;
 }
 
-static size_t heads_width(const struct backprop *t)
+static size_t heads_width(const struct backprop *backprop)
 {
-    return t->c.heads * t->c.head_dim;
+    return backprop->c.heads * backprop->c.head_dim;
 }
 
-static void squash(struct backprop *t, float *x, const float *base, size_t wide, enum squash_by by)
+static void squash(struct backprop *backprop, float *x, const float *base, size_t wide,
+                   enum squash_by by)
 {
-    const struct squash a = {x, base, t->at.all.n, wide, by};
-    t->b->ops->mixing->squash(t->b, &a);
+    const struct squash a = {x, base, backprop->at.all.n, wide, by};
+    backprop->b->ops->mixing->squash(backprop->b, &a);
 }
 
-static void low_rank(struct backprop *t, size_t l, const struct low_rank *a)
+static void low_rank(struct backprop *backprop, size_t layer, const struct low_rank *rank)
 {
-    const struct gemm down = backprop_linear(t, a->low, a->x, a->down, l, t->at.all.n, NULL);
-    const struct gemm up = backprop_linear(t, a->y, a->low, a->up, l, t->at.all.n, NULL);
-    backprop_multiply(t, &down, 1);
-    if (a->by != AS_IT_IS)
-        squash(t, a->low, NULL, low_width(t), (enum squash_by)a->by);
-    backprop_multiply(t, &up, 1);
+    const struct gemm down = backprop_linear(backprop, rank->low, rank->x, rank->down, layer,
+                                             backprop->at.all.n, NULL);
+    const struct gemm up = backprop_linear(backprop, rank->y, rank->low, rank->up, layer,
+                                           backprop->at.all.n, NULL);
+    backprop_multiply(backprop, &down, 1);
+    if (rank->by != AS_IT_IS)
+        squash(backprop, rank->low, NULL, low_width(backprop), (enum squash_by)rank->by);
+    backprop_multiply(backprop, &up, 1);
 }
 
 /* dx from dy; with `adds`, dx += . */
-static void low_rank_back(struct backprop *t, size_t l, const struct low_rank *a, const float *dy,
-                          float *dx, int adds)
+static void low_rank_back(struct backprop *backprop, size_t layer, const struct low_rank *rank,
+                          const float *dy, float *dx, int adds)
 {
-    const size_t T = t->at.all.n;
-    const struct gemm up[] = {backprop_weights(t, dy, a->low, a->up, l, T),
-                              backprop_input(t, t->low, dy, a->up, l, T, NULL)};
-    const struct gemm down[] = {backprop_weights(t, t->low, a->x, a->down, l, T),
-                                backprop_input(t, dx, t->low, a->down, l, T, adds ? dx : NULL)};
-    const struct squash_back bend = {t->low, a->low, NULL, T, low_width(t), (enum squash_by)a->by};
-    backprop_multiply(t, up, 2);
-    if (a->by != AS_IT_IS)
-        t->train->squash_back(t->b, &bend);
-    backprop_multiply(t, down, 2);
+    const size_t T = backprop->at.all.n;
+    const struct gemm up[] = {
+        backprop_weights(backprop, dy, rank->low, rank->up, layer, T),
+        backprop_input(backprop, backprop->low, dy, rank->up, layer, T, NULL)};
+    const struct gemm down[] = {
+        backprop_weights(backprop, backprop->low, rank->x, rank->down, layer, T),
+        backprop_input(backprop, dx, backprop->low, rank->down, layer, T, adds ? dx : NULL)};
+    const struct squash_back bend = {
+        backprop->low, rank->low, NULL, T, low_width(backprop), (enum squash_by)rank->by};
+    backprop_multiply(backprop, up, 2);
+    if (rank->by != AS_IT_IS)
+        backprop->train->squash_back(backprop->b, &bend);
+    backprop_multiply(backprop, down, 2);
 }
 
 /* Turns dy, the gradient of y = f(u + base), into the gradient of u. */
-static void bend_back(struct backprop *t, size_t l, float *dy, const float *y, enum role base,
-                      enum squash_by by)
+static void bend_back(struct backprop *backprop, size_t layer, float *dy, const float *y,
+                      enum role base, enum squash_by by)
 {
-    const struct squash_back a = {dy, y, backprop_sum(t, base, l), t->at.all.n, heads_width(t), by};
-    t->train->squash_back(t->b, &a);
+    const struct squash_back back = {
+        dy, y, backprop_sum(backprop, base, layer), backprop->at.all.n, heads_width(backprop), by};
+    backprop->train->squash_back(backprop->b, &back);
 }
 
 /* ---- parts of both versions ---- */
 
-static struct low_rank decay_of(const struct layer_tape *y)
+static struct low_rank decay_of(const struct layer_tape *tape)
 {
-    return (struct low_rank){ROLE_DECAY_DOWN, ROLE_DECAY_UP, y->mix.lane[LANE_W],
-                             y->mix.low[LANE_A], y->mix.w, SQUASH_TANH};
+    return (struct low_rank){ROLE_DECAY_DOWN, ROLE_DECAY_UP, tape->mix.lane[LANE_W],
+                             tape->mix.low[LANE_A], tape->mix.w, SQUASH_TANH};
 }
 
-static struct low_rank rate_of(const struct layer_tape *y)
+static struct low_rank rate_of(const struct layer_tape *tape)
 {
-    return (struct low_rank){ROLE_RATE_DOWN, ROLE_RATE_UP, y->mix.lane[LANE_A], y->mix.low[LANE_R],
-                             y->mix.rate, AS_IT_IS};
+    return (struct low_rank){ROLE_RATE_DOWN, ROLE_RATE_UP, tape->mix.lane[LANE_A],
+                             tape->mix.low[LANE_R], tape->mix.rate, AS_IT_IS};
 }
 
-static struct low_rank first_of(const struct layer_tape *y)
+static struct low_rank first_of(const struct layer_tape *tape)
 {
-    return (struct low_rank){ROLE_FIRST_DOWN, ROLE_FIRST_UP, y->mix.lane[LANE_V],
-                             y->mix.low[LANE_V], y->mix.share, AS_IT_IS};
+    return (struct low_rank){ROLE_FIRST_DOWN, ROLE_FIRST_UP, tape->mix.lane[LANE_V],
+                             tape->mix.low[LANE_V], tape->mix.share, AS_IT_IS};
 }
 
-static struct low_rank gate_of(const struct layer_tape *y)
+static struct low_rank gate_of(const struct layer_tape *tape)
 {
-    return (struct low_rank){ROLE_GATE_DOWN, ROLE_GATE_UP, y->mix.lane[LANE_G], y->mix.low[LANE_G],
-                             y->mix.g, SQUASH_LOGISTIC};
+    return (struct low_rank){ROLE_GATE_DOWN, ROLE_GATE_UP, tape->mix.lane[LANE_G],
+                             tape->mix.low[LANE_G], tape->mix.g, SQUASH_LOGISTIC};
 }
 
 /* RWKV 6: the amount that lane i adds to its share. */
-static struct low_rank lerp_of(const struct layer_tape *y, size_t i)
+static struct low_rank lerp_of(const struct layer_tape *tape, size_t i)
 {
     return (struct low_rank){(enum role)(ROLE_LERP_DOWN_R + i), (enum role)(ROLE_LERP_UP_R + i),
-                             y->mix.mixed, y->mix.low[i], y->mix.more[i], SQUASH_TANH};
+                             tape->mix.mixed, tape->mix.low[i], tape->mix.more[i], SQUASH_TANH};
 }
 
-static struct shift shift_of(struct backprop *t, const struct layer_tape *y, size_t l,
+static struct shift shift_of(struct backprop *backprop, const struct layer_tape *tape, size_t layer,
                              const struct train_batch *in)
 {
-    struct shift s = {.x = y->n1, .n = t->c.mixer == MIXER_RWKV6 ? LANES_OF_6 : LANES_OF_7,
-                      .seqs = t->at.all.seqs, .n_seqs = in->seqs, .T = t->at.all.n,
-                      .D = t->c.width};
-    for (size_t i = 0; i < s.n; i++) {
-        s.share[i] = backprop_values(t, (enum role)(ROLE_SHIFT_R + i), l);
-        s.more[i] = y->mix.more[i];
-        s.to[i] = y->mix.lane[i];
+    struct shift shift = {.x = tape->n1,
+                          .n = backprop->c.mixer == MIXER_RWKV6 ? LANES_OF_6 : LANES_OF_7,
+                          .seqs = backprop->at.all.seqs, .n_seqs = in->seqs,
+                          .T = backprop->at.all.n, .D = backprop->c.width};
+    for (size_t i = 0; i < shift.n; i++) {
+        shift.share[i] = backprop_values(backprop, (enum role)(ROLE_SHIFT_R + i), layer);
+        shift.more[i] = tape->mix.more[i];
+        shift.to[i] = tape->mix.lane[i];
     }
-    return s;
+    return shift;
 }
 
 /* RWKV 6: the mixture that the low-rank parts read. */
-static struct shift mixed_of(struct backprop *t, const struct layer_tape *y, size_t l,
+static struct shift mixed_of(struct backprop *backprop, const struct layer_tape *tape, size_t layer,
                              const struct train_batch *in)
 {
-    return (struct shift){.x = y->n1, .share = {backprop_values(t, ROLE_SHIFT_X, l)},
-                          .to = {y->mix.mixed}, .n = 1, .seqs = t->at.all.seqs, .n_seqs = in->seqs,
-                          .T = t->at.all.n, .D = t->c.width};
+    return (struct shift){.x = tape->n1, .share = {backprop_values(backprop, ROLE_SHIFT_X, layer)},
+                          .to = {tape->mix.mixed}, .n = 1, .seqs = backprop->at.all.seqs,
+                          .n_seqs = in->seqs, .T = backprop->at.all.n, .D = backprop->c.width};
 }
 
-static struct removal removal_of(struct backprop *t, const struct layer_tape *y, size_t l)
+static struct removal removal_of(struct backprop *backprop, const struct layer_tape *tape,
+                                 size_t layer)
 {
-    const struct mixing_tape *m = &y->mix;
-    return (struct removal){.k = y->k, .v = y->v, .rate = m->rate,
-                            .first = l ? t->tape[0].v : NULL, .share = m->share,
-                            .scale = backprop_values(t, ROLE_KEY_SCALE, l),
-                            .key_rate = backprop_values(t, ROLE_KEY_RATE, l), .to_k = m->to_k,
-                            .to_v = m->to_v, .a = m->a, .b = m->b, .T = t->at.all.n,
-                            .heads = t->c.heads, .head_dim = t->c.head_dim};
+    const struct mixing_tape *mixing_tape = &tape->mix;
+    return (struct removal){.k = tape->k, .v = tape->v, .rate = mixing_tape->rate,
+                            .first = layer ? backprop->tape[0].v : NULL,
+                            .share = mixing_tape->share,
+                            .scale = backprop_values(backprop, ROLE_KEY_SCALE, layer),
+                            .key_rate = backprop_values(backprop, ROLE_KEY_RATE, layer),
+                            .to_k = mixing_tape->to_k, .to_v = mixing_tape->to_v,
+                            .a = mixing_tape->a, .b = mixing_tape->b, .T = backprop->at.all.n,
+                            .heads = backprop->c.heads, .head_dim = backprop->c.head_dim};
 }
 
 /* The keys and values that time mixing and the bonus read. */
-static struct wkv_rows rows_of(struct backprop *t, const struct layer_tape *y, size_t l,
-                               const struct train_batch *in)
+static struct wkv_rows rows_of(struct backprop *backprop, const struct layer_tape *tape,
+                               size_t layer, const struct train_batch *in)
 {
-    const struct mixing_tape *m = &y->mix;
-    const int seven = t->c.mixer == MIXER_RWKV7;
-    return (struct wkv_rows){.r = y->q, .w = m->w, .k = seven ? m->to_k : y->k,
-                             .v = seven ? m->to_v : y->v, .a = m->a, .b = m->b,
-                             .u = seven ? NULL : backprop_values(t, ROLE_BONUS, l),
-                             .seqs = t->at.all.seqs, .n_seqs = in->seqs, .T = t->at.all.n,
-                             .max_rows = in->len, .heads = t->c.heads, .head_dim = t->c.head_dim};
+    const struct mixing_tape *mixing_tape = &tape->mix;
+    const int seven = backprop->c.mixer == MIXER_RWKV7;
+    return (struct wkv_rows){.r = tape->q, .w = mixing_tape->w,
+                             .k = seven ? mixing_tape->to_k : tape->k,
+                             .v = seven ? mixing_tape->to_v : tape->v, .a = mixing_tape->a,
+                             .b = mixing_tape->b,
+                             .u = seven ? NULL : backprop_values(backprop, ROLE_BONUS, layer),
+                             .seqs = backprop->at.all.seqs, .n_seqs = in->seqs,
+                             .T = backprop->at.all.n, .max_rows = in->len,
+                             .heads = backprop->c.heads, .head_dim = backprop->c.head_dim};
 }
 
-static struct heads_out out_of(struct backprop *t, const struct layer_tape *y, size_t l,
-                               const struct wkv_rows *in)
+static struct heads_out out_of(struct backprop *backprop, const struct layer_tape *tape,
+                               size_t layer, const struct wkv_rows *in)
 {
-    return (struct heads_out){.o = y->mix.o, .gain = backprop_values(t, ROLE_HEADS_GAIN, l),
-                              .bias = backprop_values(t, ROLE_HEADS_BIAS, l), .gate = y->mix.g,
-                              .r = in->r, .k = in->k, .v = in->v,
-                              .weight = in->u ? NULL : backprop_values(t, ROLE_BONUS, l),
-                              .y = y->y, .T = t->at.all.n, .heads = t->c.heads,
-                              .head_dim = t->c.head_dim};
+    return (struct heads_out){.o = tape->mix.o,
+                              .gain = backprop_values(backprop, ROLE_HEADS_GAIN, layer),
+                              .bias = backprop_values(backprop, ROLE_HEADS_BIAS, layer),
+                              .gate = tape->mix.g, .r = in->r, .k = in->k, .v = in->v,
+                              .weight = in->u ? NULL : backprop_values(backprop, ROLE_BONUS, layer),
+                              .y = tape->y, .T = backprop->at.all.n, .heads = backprop->c.heads,
+                              .head_dim = backprop->c.head_dim};
 }
 
 /* ---- forward ---- */
 
-static void gates6(struct backprop *t, struct layer_tape *y, size_t l)
+static void gates6(struct backprop *backprop, struct layer_tape *tape, size_t layer)
 {
-    const struct low_rank decay = decay_of(y);
-    const struct gemm g = backprop_linear(t, y->mix.g, y->mix.lane[LANE_G], ROLE_MIX_GATE, l,
-                                          t->at.all.n, NULL);
-    low_rank(t, l, &decay);
-    squash(t, y->mix.w, backprop_values(t, ROLE_DECAY, l), heads_width(t), SQUASH_DECAY6);
-    backprop_multiply(t, &g, 1);
+    const struct low_rank decay = decay_of(tape);
+    const struct gemm gemm = backprop_linear(backprop, tape->mix.g, tape->mix.lane[LANE_G],
+                                             ROLE_MIX_GATE, layer, backprop->at.all.n, NULL);
+    low_rank(backprop, layer, &decay);
+    squash(backprop, tape->mix.w, backprop_values(backprop, ROLE_DECAY, layer),
+           heads_width(backprop), SQUASH_DECAY6);
+    backprop_multiply(backprop, &gemm, 1);
 }
 
-static void gates7(struct backprop *t, struct layer_tape *y, size_t l)
+static void gates7(struct backprop *backprop, struct layer_tape *tape, size_t layer)
 {
-    const struct low_rank decay = decay_of(y), rate = rate_of(y), first = first_of(y),
-                          gate = gate_of(y);
-    const struct removal removal = removal_of(t, y, l);
-    low_rank(t, l, &decay);
-    squash(t, y->mix.w, backprop_values(t, ROLE_DECAY, l), heads_width(t), SQUASH_DECAY7);
-    low_rank(t, l, &rate);
-    squash(t, y->mix.rate, backprop_values(t, ROLE_RATE, l), heads_width(t), SQUASH_LOGISTIC);
-    low_rank(t, l, &gate);
-    if (l) {
-        low_rank(t, l, &first);
-        squash(t, y->mix.share, backprop_values(t, ROLE_FIRST, l), heads_width(t),
-               SQUASH_LOGISTIC);
+    const struct low_rank decay = decay_of(tape), rate = rate_of(tape), first = first_of(tape),
+                          gate = gate_of(tape);
+    const struct removal removal = removal_of(backprop, tape, layer);
+    low_rank(backprop, layer, &decay);
+    squash(backprop, tape->mix.w, backprop_values(backprop, ROLE_DECAY, layer),
+           heads_width(backprop), SQUASH_DECAY7);
+    low_rank(backprop, layer, &rate);
+    squash(backprop, tape->mix.rate, backprop_values(backprop, ROLE_RATE, layer),
+           heads_width(backprop), SQUASH_LOGISTIC);
+    low_rank(backprop, layer, &gate);
+    if (layer) {
+        low_rank(backprop, layer, &first);
+        squash(backprop, tape->mix.share, backprop_values(backprop, ROLE_FIRST, layer),
+               heads_width(backprop), SQUASH_LOGISTIC);
     }
-    t->b->ops->mixing->removal(t->b, &removal);
+    backprop->b->ops->mixing->removal(backprop->b, &removal);
 }
 
-static void shift(struct backprop *t, struct layer_tape *y, size_t l, const struct train_batch *in)
+static void shift(struct backprop *backprop, struct layer_tape *tape, size_t layer,
+                  const struct train_batch *in)
 {
-    const struct shift lanes = shift_of(t, y, l, in), mixed = mixed_of(t, y, l, in);
-    backprop_norm(t, y->n1, y->x, ROLE_ATTN_NORM, l, t->at.all.n);
-    if (t->c.mixer == MIXER_RWKV6) {
-        t->b->ops->mixing->shift(t->b, &mixed);
+    const struct shift lanes = shift_of(backprop, tape, layer, in),
+                       mixed = mixed_of(backprop, tape, layer, in);
+    backprop_norm(backprop, tape->n1, tape->x, ROLE_ATTN_NORM, layer, backprop->at.all.n);
+    if (backprop->c.mixer == MIXER_RWKV6) {
+        backprop->b->ops->mixing->shift(backprop->b, &mixed);
         for (size_t i = 0; i < lanes.n; i++) {
-            const struct low_rank a = lerp_of(y, i);
-            low_rank(t, l, &a);
+            const struct low_rank rank = lerp_of(tape, i);
+            low_rank(backprop, layer, &rank);
         }
     }
-    t->b->ops->mixing->shift(t->b, &lanes);
+    backprop->b->ops->mixing->shift(backprop->b, &lanes);
 }
 
 /* Floats for the states of `seqs` sequences, rounded up to a cache line. */
-static size_t states_of(const struct backprop *t, size_t seqs)
+static size_t states_of(const struct backprop *backprop, size_t seqs)
 {
-    return (seqs * t->c.heads * t->c.head_dim * t->c.head_dim + 15) / 16 * 16;
+    return (seqs * backprop->c.heads * backprop->c.head_dim * backprop->c.head_dim + 15) / 16 * 16;
 }
 
 /* States start at zero; the final states are not kept. */
-static void time_mixing(struct backprop *t, const struct wkv_rows *in, float *o)
+static void time_mixing(struct backprop *backprop, const struct wkv_rows *in, float *o)
 {
-    const size_t n = states_of(t, in->n_seqs);
-    const struct wkv a = {.in = *in, .state = t->scratch, .y = o, .form = WKV_AUTO};
-    backprop_clear(t, t->scratch, n);
-    t->b->ops->mixing->wkv(t->b, &a, t->scratch + n);
+    const size_t n = states_of(backprop, in->n_seqs);
+    const struct wkv wkv = {.in = *in, .state = backprop->scratch, .y = o, .form = WKV_AUTO};
+    backprop_clear(backprop, backprop->scratch, n);
+    backprop->b->ops->mixing->wkv(backprop->b, &wkv, backprop->scratch + n);
 }
 
-void backprop_mix(struct backprop *t, struct layer_tape *y, size_t l, const struct askers *who,
-                  const struct train_batch *in)
+void backprop_mix(struct backprop *backprop, struct layer_tape *tape, size_t layer,
+                  const struct askers *who, const struct train_batch *in)
 {
-    const size_t T = t->at.all.n;
-    const float *out = y->y, *stream = y->x;
-    shift(t, y, l, in);
+    const size_t T = backprop->at.all.n;
+    const float *out = tape->y, *stream = tape->x;
+    shift(backprop, tape, layer, in);
     const struct gemm rkv[] = {
-        backprop_linear(t, y->q, y->mix.lane[LANE_R], ROLE_Q, l, T, NULL),
-        backprop_linear(t, y->k, y->mix.lane[LANE_K], ROLE_K, l, T, NULL),
-        backprop_linear(t, y->v, y->mix.lane[LANE_V], ROLE_V, l, T, NULL)};
-    backprop_multiply(t, rkv, 3);
-    if (t->c.mixer == MIXER_RWKV6)
-        gates6(t, y, l);
+        backprop_linear(backprop, tape->q, tape->mix.lane[LANE_R], ROLE_Q, layer, T, NULL),
+        backprop_linear(backprop, tape->k, tape->mix.lane[LANE_K], ROLE_K, layer, T, NULL),
+        backprop_linear(backprop, tape->v, tape->mix.lane[LANE_V], ROLE_V, layer, T, NULL)};
+    backprop_multiply(backprop, rkv, 3);
+    if (backprop->c.mixer == MIXER_RWKV6)
+        gates6(backprop, tape, layer);
     else
-        gates7(t, y, l);
-    const struct wkv_rows rows = rows_of(t, y, l, in);
-    const struct heads_out heads = out_of(t, y, l, &rows);
-    time_mixing(t, &rows, y->mix.o);
-    t->b->ops->mixing->heads_out(t->b, &heads);
+        gates7(backprop, tape, layer);
+    const struct wkv_rows rows = rows_of(backprop, tape, layer, in);
+    const struct heads_out heads = out_of(backprop, tape, layer, &rows);
+    time_mixing(backprop, &rows, tape->mix.o);
+    backprop->b->ops->mixing->heads_out(backprop->b, &heads);
     if (who->n < T) {
-        backprop_gather(t, who, t->taken, y->y, heads_width(t));
-        backprop_gather(t, who, y->mid, y->x, t->c.width);
-        out = t->taken;
-        stream = y->mid;
+        backprop_gather(backprop, who, backprop->taken, tape->y, heads_width(backprop));
+        backprop_gather(backprop, who, tape->mid, tape->x, backprop->c.width);
+        out = backprop->taken;
+        stream = tape->mid;
     }
-    const struct gemm o = backprop_linear(t, y->mid, out, ROLE_O, l, who->n, stream);
-    backprop_multiply(t, &o, 1);
+    const struct gemm product = backprop_linear(backprop, tape->mid, out, ROLE_O, layer, who->n,
+                                                stream);
+    backprop_multiply(backprop, &product, 1);
 }
 
 /* ---- backward ---- */
 
-/* Adds t->dw and t->dg to the gradients of their lanes. */
-static void gates6_back(struct backprop *t, const struct layer_tape *y, size_t l)
+/* Adds backprop->dw and backprop->dg to the gradients of their lanes. */
+static void gates6_back(struct backprop *backprop, const struct layer_tape *tape, size_t layer)
 {
-    const struct low_rank decay = decay_of(y);
-    const size_t T = t->at.all.n;
-    const struct gemm g[] = {
-        backprop_weights(t, t->dg, y->mix.lane[LANE_G], ROLE_MIX_GATE, l, T),
-        backprop_input(t, t->lane[LANE_G], t->dg, ROLE_MIX_GATE, l, T, NULL)};
-    bend_back(t, l, t->dw, y->mix.w, ROLE_DECAY, SQUASH_DECAY6);
-    low_rank_back(t, l, &decay, t->dw, t->lane[LANE_W], 0);
-    backprop_multiply(t, g, 2);
+    const struct low_rank decay = decay_of(tape);
+    const size_t T = backprop->at.all.n;
+    const struct gemm gemm[] = {
+        backprop_weights(backprop, backprop->dg, tape->mix.lane[LANE_G], ROLE_MIX_GATE, layer, T),
+        backprop_input(backprop, backprop->lane[LANE_G], backprop->dg, ROLE_MIX_GATE, layer, T,
+                       NULL)};
+    bend_back(backprop, layer, backprop->dw, tape->mix.w, ROLE_DECAY, SQUASH_DECAY6);
+    low_rank_back(backprop, layer, &decay, backprop->dw, backprop->lane[LANE_W], 0);
+    backprop_multiply(backprop, gemm, 2);
 }
 
-/* Turns t->dr, dk, dv, da, db of time mixing and t->dy after the bonus into gradients of the
- * projections, and passes those of the gates to their lanes. The gradient of v reaches its lane
- * last, through the projection. */
-static void gates7_back(struct backprop *t, const struct layer_tape *y, size_t l,
+/* Turns backprop->dr, dk, dv, da, db of time mixing and backprop->dy after the bonus into gradients
+ * of the projections, and passes those of the gates to their lanes. The gradient of v reaches its
+ * lane last, through the projection. */
+static void gates7_back(struct backprop *backprop, const struct layer_tape *tape, size_t layer,
                         const struct wkv_rows *in)
 {
-    const struct low_rank decay = decay_of(y), rate = rate_of(y), first = first_of(y),
-                          gate = gate_of(y);
-    const struct removal removal = removal_of(t, y, l);
-    const struct removal_back a = {.of = &removal, .r = in->r, .k = in->k, .v = in->v,
-                                   .weight = backprop_values(t, ROLE_BONUS, l), .dn = t->dy,
-                                   .dr = t->dr, .dk = t->dk, .dv = t->dv, .da = t->da, .db = t->db,
-                                   .drate = t->dq, .dfirst = t->dfirst, .dshare = t->dshare,
-                                   .dscale = backprop_sum(t, ROLE_KEY_SCALE, l),
-                                   .dkey_rate = backprop_sum(t, ROLE_KEY_RATE, l),
-                                   .dweight = backprop_sum(t, ROLE_BONUS, l)};
-    t->train->removal_back(t->b, &a);
-    bend_back(t, l, t->dw, y->mix.w, ROLE_DECAY, SQUASH_DECAY7);
-    low_rank_back(t, l, &decay, t->dw, t->lane[LANE_W], 0);
-    bend_back(t, l, t->dq, y->mix.rate, ROLE_RATE, SQUASH_LOGISTIC);
-    low_rank_back(t, l, &rate, t->dq, t->lane[LANE_A], 0);
-    low_rank_back(t, l, &gate, t->dg, t->lane[LANE_G], 0);
-    if (l) {
-        bend_back(t, l, t->dshare, y->mix.share, ROLE_FIRST, SQUASH_LOGISTIC);
-        low_rank_back(t, l, &first, t->dshare, t->lane[LANE_V], 0);
+    const struct low_rank decay = decay_of(tape), rate = rate_of(tape), first = first_of(tape),
+                          gate = gate_of(tape);
+    const struct removal removal = removal_of(backprop, tape, layer);
+    const struct removal_back back = {.of = &removal, .r = in->r, .k = in->k, .v = in->v,
+                                      .weight = backprop_values(backprop, ROLE_BONUS, layer),
+                                      .dn = backprop->dy, .dr = backprop->dr, .dk = backprop->dk,
+                                      .dv = backprop->dv, .da = backprop->da, .db = backprop->db,
+                                      .drate = backprop->dq, .dfirst = backprop->dfirst,
+                                      .dshare = backprop->dshare,
+                                      .dscale = backprop_sum(backprop, ROLE_KEY_SCALE, layer),
+                                      .dkey_rate = backprop_sum(backprop, ROLE_KEY_RATE, layer),
+                                      .dweight = backprop_sum(backprop, ROLE_BONUS, layer)};
+    backprop->train->removal_back(backprop->b, &back);
+    bend_back(backprop, layer, backprop->dw, tape->mix.w, ROLE_DECAY, SQUASH_DECAY7);
+    low_rank_back(backprop, layer, &decay, backprop->dw, backprop->lane[LANE_W], 0);
+    bend_back(backprop, layer, backprop->dq, tape->mix.rate, ROLE_RATE, SQUASH_LOGISTIC);
+    low_rank_back(backprop, layer, &rate, backprop->dq, backprop->lane[LANE_A], 0);
+    low_rank_back(backprop, layer, &gate, backprop->dg, backprop->lane[LANE_G], 0);
+    if (layer) {
+        bend_back(backprop, layer, backprop->dshare, tape->mix.share, ROLE_FIRST, SQUASH_LOGISTIC);
+        low_rank_back(backprop, layer, &first, backprop->dshare, backprop->lane[LANE_V], 0);
     }
 }
 
-/* From the gradients of the lanes to the rows, and through the norm to t->dx. */
-static void shift_back(struct backprop *t, const struct layer_tape *y, size_t l,
+/* From the gradients of the lanes to the rows, and through the norm to backprop->dx. */
+static void shift_back(struct backprop *backprop, const struct layer_tape *tape, size_t layer,
                        const struct train_batch *in)
 {
-    const size_t T = t->at.all.n;
-    const struct shift lanes = shift_of(t, y, l, in), mixed = mixed_of(t, y, l, in);
-    struct shift_back a = {.of = &lanes, .dx = t->dn}, b = {.of = &mixed, .dx = t->dn};
-    backprop_clear(t, t->dn, T * t->c.width);
+    const size_t T = backprop->at.all.n;
+    const struct shift lanes = shift_of(backprop, tape, layer, in),
+                       mixed = mixed_of(backprop, tape, layer, in);
+    struct shift_back first = {.of = &lanes, .dx = backprop->dn},
+                      second = {.of = &mixed, .dx = backprop->dn};
+    backprop_clear(backprop, backprop->dn, T * backprop->c.width);
     for (size_t i = 0; i < lanes.n; i++) {
-        a.d[i] = t->lane[i];
-        a.dshare[i] = backprop_sum(t, (enum role)(ROLE_SHIFT_R + i), l);
+        first.d[i] = backprop->lane[i];
+        first.dshare[i] = backprop_sum(backprop, (enum role)(ROLE_SHIFT_R + i), layer);
     }
-    t->train->shift_back(t->b, &a);
-    if (t->c.mixer == MIXER_RWKV6) {
+    backprop->train->shift_back(backprop->b, &first);
+    if (backprop->c.mixer == MIXER_RWKV6) {
         for (size_t i = 0; i < lanes.n; i++) {
-            const struct low_rank part = lerp_of(y, i);
-            low_rank_back(t, l, &part, t->lane[i], t->mixed, i > 0);
+            const struct low_rank part = lerp_of(tape, i);
+            low_rank_back(backprop, layer, &part, backprop->lane[i], backprop->mixed, i > 0);
         }
-        b.d[0] = t->mixed;
-        b.dshare[0] = backprop_sum(t, ROLE_SHIFT_X, l);
-        t->train->shift_back(t->b, &b);
+        second.d[0] = backprop->mixed;
+        second.dshare[0] = backprop_sum(backprop, ROLE_SHIFT_X, layer);
+        backprop->train->shift_back(backprop->b, &second);
     }
-    backprop_norm_back(t, t->dx, t->dn, y->x, ROLE_ATTN_NORM, l, T);
+    backprop_norm_back(backprop, backprop->dx, backprop->dn, tape->x, ROLE_ATTN_NORM, layer, T);
 }
 
-static void projections_back(struct backprop *t, const struct layer_tape *y, size_t l)
+static void projections_back(struct backprop *backprop, const struct layer_tape *tape, size_t layer)
 {
-    const size_t T = t->at.all.n;
-    float *const *lane = y->mix.lane, *v = t->lane[LANE_V];
-    const int shared = t->c.mixer == MIXER_RWKV7 && l; /* with the low-rank part of v_first */
-    const struct gemm g[] = {backprop_weights(t, t->dr, lane[LANE_R], ROLE_Q, l, T),
-                             backprop_input(t, t->lane[LANE_R], t->dr, ROLE_Q, l, T, NULL),
-                             backprop_weights(t, t->dk, lane[LANE_K], ROLE_K, l, T),
-                             backprop_input(t, t->lane[LANE_K], t->dk, ROLE_K, l, T, NULL),
-                             backprop_weights(t, t->dv, lane[LANE_V], ROLE_V, l, T),
-                             backprop_input(t, v, t->dv, ROLE_V, l, T, shared ? v : NULL)};
-    backprop_multiply(t, g, 6);
+    const size_t T = backprop->at.all.n;
+    float *const *lane = tape->mix.lane, *v = backprop->lane[LANE_V];
+    const int shared = backprop->c.mixer == MIXER_RWKV7 &&
+                       layer; /* with the low-rank part of v_first */
+    const struct gemm gemm[] = {
+        backprop_weights(backprop, backprop->dr, lane[LANE_R], ROLE_Q, layer, T),
+        backprop_input(backprop, backprop->lane[LANE_R], backprop->dr, ROLE_Q, layer, T, NULL),
+        backprop_weights(backprop, backprop->dk, lane[LANE_K], ROLE_K, layer, T),
+        backprop_input(backprop, backprop->lane[LANE_K], backprop->dk, ROLE_K, layer, T, NULL),
+        backprop_weights(backprop, backprop->dv, lane[LANE_V], ROLE_V, layer, T),
+        backprop_input(backprop, v, backprop->dv, ROLE_V, layer, T, shared ? v : NULL)};
+    backprop_multiply(backprop, gemm, 6);
 }
 
-void backprop_mix_back(struct backprop *t, const struct layer_tape *y, size_t l,
+void backprop_mix_back(struct backprop *backprop, const struct layer_tape *tape, size_t layer,
                        const struct askers *who, const struct train_batch *in)
 {
-    const size_t T = t->at.all.n, HE = heads_width(t);
-    const int seven = t->c.mixer == MIXER_RWKV7, some = who->n < T;
-    const struct wkv_rows rows = rows_of(t, y, l, in);
-    const struct heads_out heads = out_of(t, y, l, &rows);
-    const struct heads_out_back out = {.of = &heads, .dy = t->dy, .d_o = t->dq, .dgate = t->dg,
-                                       .dgain = backprop_sum(t, ROLE_HEADS_GAIN, l),
-                                       .dbias = backprop_sum(t, ROLE_HEADS_BIAS, l)};
-    const struct wkv_back time = {.in = rows, .dy = t->dq, .dr = t->dr, .dw = t->dw, .dk = t->dk,
-                                  .dv = t->dv, .da = t->da, .db = t->db,
-                                  .du = seven ? NULL : backprop_sum(t, ROLE_BONUS, l)};
-    const struct gemm o[] = {backprop_weights(t, t->dx, some ? t->taken : y->y, ROLE_O, l, who->n),
-                             backprop_input(t, some ? t->dq : t->dy, t->dx, ROLE_O, l, who->n,
-                                            NULL)};
-    backprop_multiply(t, o, 2);
+    const size_t T = backprop->at.all.n, HE = heads_width(backprop);
+    const int seven = backprop->c.mixer == MIXER_RWKV7, some = who->n < T;
+    const struct wkv_rows rows = rows_of(backprop, tape, layer, in);
+    const struct heads_out heads = out_of(backprop, tape, layer, &rows);
+    const struct heads_out_back out = {.of = &heads, .dy = backprop->dy, .d_o = backprop->dq,
+                                       .dgate = backprop->dg,
+                                       .dgain = backprop_sum(backprop, ROLE_HEADS_GAIN, layer),
+                                       .dbias = backprop_sum(backprop, ROLE_HEADS_BIAS, layer)};
+    const struct wkv_back time = {.in = rows, .dy = backprop->dq, .dr = backprop->dr,
+                                  .dw = backprop->dw, .dk = backprop->dk, .dv = backprop->dv,
+                                  .da = backprop->da, .db = backprop->db,
+                                  .du = seven ? NULL : backprop_sum(backprop, ROLE_BONUS, layer)};
+    const struct gemm products[] = {backprop_weights(backprop, backprop->dx,
+                                                     some ? backprop->taken : tape->y, ROLE_O,
+                                                     layer, who->n),
+                                    backprop_input(backprop, some ? backprop->dq : backprop->dy,
+                                                   backprop->dx, ROLE_O, layer, who->n, NULL)};
+    backprop_multiply(backprop, products, 2);
     if (some) {
-        backprop_spread(t, t->dy, t->dq, HE);
-        backprop_spread_stream(t);
+        backprop_spread(backprop, backprop->dy, backprop->dq, HE);
+        backprop_spread_stream(backprop);
     }
-    if (seven && l + 1 == t->c.layers)
-        backprop_clear(t, t->dfirst, T * HE);
-    t->train->heads_out_back(t->b, &out);
-    t->train->wkv_back(t->b, &time, t->scratch);
+    if (seven && layer + 1 == backprop->c.layers)
+        backprop_clear(backprop, backprop->dfirst, T * HE);
+    backprop->train->heads_out_back(backprop->b, &out);
+    backprop->train->wkv_back(backprop->b, &time, backprop->scratch);
     if (seven)
-        gates7_back(t, y, l, &rows);
+        gates7_back(backprop, tape, layer, &rows);
     else
-        gates6_back(t, y, l);
-    projections_back(t, y, l);
-    shift_back(t, y, l, in);
+        gates6_back(backprop, tape, layer);
+    projections_back(backprop, tape, layer);
+    shift_back(backprop, tape, layer, in);
 }
 
 /* ---- memory ---- */
 
-void backprop_mix_tape(struct backprop *t, struct mixing_tape *m,
-                       float *(*room)(struct backprop *t, size_t n))
+void backprop_mix_tape(struct backprop *backprop, struct mixing_tape *tape,
+                       float *(*room)(struct backprop *backprop, size_t n))
 {
-    const int seven = t->c.mixer == MIXER_RWKV7;
-    const size_t T = t->rows, D = t->c.width, HE = heads_width(t);
-    float **const wide[] = {&m->w,    &m->g,    &m->o, &m->rate, &m->share,
-                            &m->to_k, &m->to_v, &m->a, &m->b};
+    const int seven = backprop->c.mixer == MIXER_RWKV7;
+    const size_t T = backprop->rows, D = backprop->c.width, HE = heads_width(backprop);
+    float **const wide[] = {&tape->w,    &tape->g,    &tape->o, &tape->rate, &tape->share,
+                            &tape->to_k, &tape->to_v, &tape->a, &tape->b};
     for (size_t i = 0; i < MIXING_LANES; i++)
-        m->low[i] = room(t, T * t->c.rank);
+        tape->low[i] = room(backprop, T * backprop->c.rank);
     for (size_t i = 0; i < (seven ? LANES_OF_7 : LANES_OF_6); i++)
-        m->lane[i] = room(t, T * D);
+        tape->lane[i] = room(backprop, T * D);
     for (size_t i = 0; i < LANES_OF_6 && !seven; i++)
-        m->more[i] = room(t, T * D);
-    m->mixed = seven ? NULL : room(t, T * D);
+        tape->more[i] = room(backprop, T * D);
+    tape->mixed = seven ? NULL : room(backprop, T * D);
     for (size_t i = 0; i < (seven ? 9 : 3); i++)
-        *wide[i] = room(t, T * HE);
+        *wide[i] = room(backprop, T * HE);
 }
 
-void backprop_mix_room(struct backprop *t, float *(*room)(struct backprop *t, size_t n))
+void backprop_mix_room(struct backprop *backprop,
+                       float *(*room)(struct backprop *backprop, size_t n))
 {
-    const int seven = t->c.mixer == MIXER_RWKV7;
-    const size_t T = t->rows, D = t->c.width, HE = heads_width(t);
-    float **const wide[] = {&t->taken, &t->dr,     &t->dw,    &t->dg,
-                            &t->da,    &t->db, &t->dshare, &t->dfirst};
+    const int seven = backprop->c.mixer == MIXER_RWKV7;
+    const size_t T = backprop->rows, D = backprop->c.width, HE = heads_width(backprop);
+    float **const wide[] = {&backprop->taken, &backprop->dr,     &backprop->dw,    &backprop->dg,
+                            &backprop->da,    &backprop->db, &backprop->dshare, &backprop->dfirst};
     for (size_t i = 0; i < MIXING_LANES; i++)
-        t->lane[i] = room(t, T * D);
-    t->mixed = room(t, T * D);
-    t->low = room(t, T * t->c.rank);
+        backprop->lane[i] = room(backprop, T * D);
+    backprop->mixed = room(backprop, T * D);
+    backprop->low = room(backprop, T * backprop->c.rank);
     for (size_t i = 0; i < (seven ? 8 : 4); i++)
-        *wide[i] = room(t, T * HE);
+        *wide[i] = room(backprop, T * HE);
 }
 
-size_t backprop_mix_work(const struct backprop *t)
+size_t backprop_mix_work(const struct backprop *backprop)
 {
-    const size_t T = t->rows, H = t->c.heads, E = t->c.head_dim, seqs = t->seqs;
-    const struct mixing_ops *ops = t->b->ops->mixing;
-    size_t forward = states_of(t, seqs) * sizeof(float) + ops->wkv_work(t->b, seqs, T, H, E);
-    size_t back = t->train->wkv_back_work(t->b, seqs, T, H, E);
+    const size_t T = backprop->rows, H = backprop->c.heads, E = backprop->c.head_dim,
+    seqs = backprop->seqs; const struct mixing_ops *ops = backprop->b->ops->mixing;
+    size_t forward = states_of(backprop, seqs) * sizeof(float) +
+                     ops->wkv_work(backprop->b, seqs, T, H, E);
+    size_t back = backprop->train->wkv_back_work(backprop->b, seqs, T, H, E);
     return forward > back ? forward : back;
 }

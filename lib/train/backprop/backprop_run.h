@@ -95,70 +95,75 @@ struct backprop {
 
 /* ---- parts.c ---- */
 
-float *backprop_values(struct backprop *t, enum role r, size_t l);
+float *backprop_values(struct backprop *backprop, enum role role, size_t layer);
 /* y = x W^T + plus (NULL: nothing), for T rows. */
-struct gemm backprop_linear(struct backprop *t, float *y, const float *x, enum role r, size_t l,
-                            size_t T, const float *plus);
+struct gemm backprop_linear(struct backprop *backprop, float *y, const float *x, enum role role,
+                            size_t layer, size_t T, const float *plus);
 /* Gradient of its input: dx = dy W + plus. */
-struct gemm backprop_input(struct backprop *t, float *dx, const float *dy, enum role r, size_t l,
-                           size_t T, const float *plus);
+struct gemm backprop_input(struct backprop *backprop, float *dx, const float *dy, enum role role,
+                           size_t layer, size_t T, const float *plus);
 /* Gradient of its weights: dW = dy^T x, or += where gradients are summed. An empty product (M 0)
  * when only latents are asked for. */
-struct gemm backprop_weights(struct backprop *t, const float *dy, const float *x, enum role r,
-                             size_t l, size_t T);
+struct gemm backprop_weights(struct backprop *backprop, const float *dy, const float *x,
+                             enum role role, size_t layer, size_t T);
 /* Runs the products that are not empty, in order. */
-void backprop_multiply(struct backprop *t, const struct gemm *g, size_t n);
-void backprop_norm(struct backprop *t, float *y, const float *x, enum role r, size_t l, size_t T);
+void backprop_multiply(struct backprop *backprop, const struct gemm *gemm, size_t n);
+void backprop_norm(struct backprop *backprop, float *y, const float *x, enum role role,
+                   size_t layer, size_t T);
 /* dx += gradient through the norm of x, given dy. */
-void backprop_norm_back(struct backprop *t, float *dx, const float *dy, const float *x,
-                        enum role r, size_t l, size_t T);
+void backprop_norm_back(struct backprop *backprop, float *dx, const float *dy, const float *x,
+                        enum role role, size_t layer, size_t T);
 
 /* The array that the gradient of a vector is added to; NULL when only latents are asked for. */
-float *backprop_sum(struct backprop *t, enum role r, size_t l);
+float *backprop_sum(struct backprop *backprop, enum role role, size_t layer);
 /* Gather: out[n, wide] = the query rows of x[T, wide]. Spread, its inverse for the scored rows:
  * out[T, wide] with zeros in the other rows. */
-void backprop_gather(struct backprop *t, const struct askers *a, float *out, const float *x,
-                     size_t wide);
-void backprop_spread(struct backprop *t, float *out, const float *x, size_t wide);
-/* Spreads t->dx in place. */
-void backprop_spread_stream(struct backprop *t);
+void backprop_gather(struct backprop *backprop, const struct askers *askers, float *out,
+                     const float *x, size_t wide);
+void backprop_spread(struct backprop *backprop, float *out, const float *x, size_t wide);
+/* Spreads backprop->dx in place. */
+void backprop_spread_stream(struct backprop *backprop);
 /* x[n] = 0. */
-void backprop_clear(struct backprop *t, float *x, size_t n);
+void backprop_clear(struct backprop *backprop, float *x, size_t n);
 
 /* ---- backprop_heads.c ---- */
 
-/* y->q, y->k and y->v of layer l, rotated: q of the rows `who` of n1, k and v of y->n1. */
-void backprop_heads(struct backprop *t, struct layer_tape *y, size_t l, const struct askers *who,
-                    const float *n1);
-/* Gradients of their weights, given t->dq, t->dk and t->dv; t->dn = the gradient of y->n1. Where
- * only some rows are queries, t->dx becomes a gradient of all rows. */
-void backprop_heads_back(struct backprop *t, const struct layer_tape *y, size_t l,
+/* tape->q, tape->k and tape->v of this layer, rotated: q of the rows `who` of n1, k and v of
+ * tape->n1. */
+void backprop_heads(struct backprop *backprop, struct layer_tape *tape, size_t layer,
+                    const struct askers *who, const float *n1);
+/* Gradients of their weights, given backprop->dq, backprop->dk and backprop->dv; backprop->dn = the
+ * gradient of tape->n1. Where only some rows are queries, backprop->dx becomes a gradient of all
+ * rows. */
+void backprop_heads_back(struct backprop *backprop, const struct layer_tape *tape, size_t layer,
                          const struct askers *who);
 
 /* ---- backprop_mixing.c ---- */
 
-/* y->mid = y->x + output of time mixing, for the rows `who`. */
-void backprop_mix(struct backprop *t, struct layer_tape *y, size_t l, const struct askers *who,
-                  const struct train_batch *in);
-/* Turns t->dx, the gradient of y->mid, into the gradient of y->x. */
-void backprop_mix_back(struct backprop *t, const struct layer_tape *y, size_t l,
+/* tape->mid = tape->x + output of time mixing, for the rows `who`. */
+void backprop_mix(struct backprop *backprop, struct layer_tape *tape, size_t layer,
+                  const struct askers *who, const struct train_batch *in);
+/* Turns backprop->dx, the gradient of tape->mid, into the gradient of tape->x. */
+void backprop_mix_back(struct backprop *backprop, const struct layer_tape *tape, size_t layer,
                        const struct askers *who, const struct train_batch *in);
 /* Cut the memory of a layer, and of the gradients; return the bytes of work. */
-void backprop_mix_tape(struct backprop *t, struct mixing_tape *m,
-                       float *(*room)(struct backprop *t, size_t n));
-void backprop_mix_room(struct backprop *t, float *(*room)(struct backprop *t, size_t n));
-size_t backprop_mix_work(const struct backprop *t);
+void backprop_mix_tape(struct backprop *backprop, struct mixing_tape *tape,
+                       float *(*room)(struct backprop *backprop, size_t n));
+void backprop_mix_room(struct backprop *backprop,
+                       float *(*room)(struct backprop *backprop, size_t n));
+size_t backprop_mix_work(const struct backprop *backprop);
 
 /* ---- backprop_latent.c ---- */
 
 /* Number of latents in the batch. */
-static inline size_t backprop_latent_rows(const struct backprop *t, const struct train_batch *in)
+static inline size_t backprop_latent_rows(const struct backprop *backprop,
+                                          const struct train_batch *in)
 {
-    return in->seqs * t->c.latents;
+    return in->seqs * backprop->c.latents;
 }
-/* y->crossed = y->mid + attention to the latents of layer l, for the rows `who`. */
-void backprop_cross(struct backprop *t, struct layer_tape *y, size_t l, const struct askers *who,
-                    const struct train_batch *in);
-/* Turns t->dx into the gradient of y->mid; sets t->dz of layer l. */
-void backprop_cross_back(struct backprop *t, const struct layer_tape *y, size_t l,
+/* tape->crossed = tape->mid + attention to the latents of this layer, for the rows `who`. */
+void backprop_cross(struct backprop *backprop, struct layer_tape *tape, size_t layer,
+                    const struct askers *who, const struct train_batch *in);
+/* Turns backprop->dx into the gradient of tape->mid; sets backprop->dz of this layer. */
+void backprop_cross_back(struct backprop *backprop, const struct layer_tape *tape, size_t layer,
                          const struct askers *who, const struct train_batch *in);

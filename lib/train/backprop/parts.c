@@ -8,97 +8,101 @@
 
 enum { PRODUCTS = 6 }; /* most products of one call */
 
-float *backprop_values(struct backprop *t, enum role r, size_t l)
+float *backprop_values(struct backprop *backprop, enum role role, size_t layer)
 {
-    return parameters_seen(t->parameters, r, l);
+    return parameters_seen(backprop->parameters, role, layer);
 }
 
-static float *gradients_of(struct backprop *t, enum role r, size_t l)
+static float *gradients_of(struct backprop *backprop, enum role role, size_t layer)
 {
-    return parameters_gradients(t->parameters, r, l);
+    return parameters_gradients(backprop->parameters, role, layer);
 }
 
-float *backprop_sum(struct backprop *t, enum role r, size_t l)
+float *backprop_sum(struct backprop *backprop, enum role role, size_t layer)
 {
-    return t->of == BACKPROP_LATENTS ? NULL : gradients_of(t, r, l);
+    return backprop->of == BACKPROP_LATENTS ? NULL : gradients_of(backprop, role, layer);
 }
 
-struct gemm backprop_linear(struct backprop *t, float *y, const float *x, enum role r, size_t l,
-                            size_t T, const float *plus)
+struct gemm backprop_linear(struct backprop *backprop, float *y, const float *x, enum role role,
+                            size_t layer, size_t T, const float *plus)
 {
-    size_t N, K;
-    role_shape(&t->c, r, &N, &K);
-    return (struct gemm){.M = T, .N = N, .K = K, .a = {x, K, 1},
-                         .b = {backprop_values(t, r, l), K, 1},
-                         .c = y, .plus = plus, .ldc = N, .dtype = t->dtype};
+    size_t latents, K;
+    role_shape(&backprop->c, role, &latents, &K);
+    return (struct gemm){.M = T, .N = latents, .K = K, .a = {x, K, 1},
+                         .b = {backprop_values(backprop, role, layer), K, 1},
+                         .c = y, .plus = plus, .ldc = latents, .dtype = backprop->dtype};
 }
 
-struct gemm backprop_input(struct backprop *t, float *dx, const float *dy, enum role r, size_t l,
-                           size_t T, const float *plus)
+struct gemm backprop_input(struct backprop *backprop, float *dx, const float *dy, enum role role,
+                           size_t layer, size_t T, const float *plus)
 {
-    size_t N, K;
-    role_shape(&t->c, r, &N, &K);
-    return (struct gemm){.M = T, .N = K, .K = N, .a = {dy, N, 1},
-                         .b = {backprop_values(t, r, l), 1, K},
-                         .c = dx, .plus = plus, .ldc = K, .dtype = t->dtype};
+    size_t latents, K;
+    role_shape(&backprop->c, role, &latents, &K);
+    return (struct gemm){.M = T, .N = K, .K = latents, .a = {dy, latents, 1},
+                         .b = {backprop_values(backprop, role, layer), 1, K},
+                         .c = dx, .plus = plus, .ldc = K, .dtype = backprop->dtype};
 }
 
-struct gemm backprop_weights(struct backprop *t, const float *dy, const float *x, enum role r,
-                             size_t l, size_t T)
+struct gemm backprop_weights(struct backprop *backprop, const float *dy, const float *x,
+                             enum role role, size_t layer, size_t T)
 {
-    size_t N, K;
-    if (t->of == BACKPROP_LATENTS)
+    size_t latents, K;
+    if (backprop->of == BACKPROP_LATENTS)
         return (struct gemm){0};
-    role_shape(&t->c, r, &N, &K);
-    float *dw = gradients_of(t, r, l);
-    return (struct gemm){.M = N, .N = K, .K = T, .a = {dy, 1, N}, .b = {x, 1, K},
-                         .c = dw, .plus = role_per_layer(r) ? NULL : dw, .ldc = K,
-                         .dtype = t->dtype};
+    role_shape(&backprop->c, role, &latents, &K);
+    float *dw = gradients_of(backprop, role, layer);
+    return (struct gemm){.M = latents, .N = K, .K = T, .a = {dy, 1, latents}, .b = {x, 1, K},
+                         .c = dw, .plus = role_per_layer(role) ? NULL : dw, .ldc = K,
+                         .dtype = backprop->dtype};
 }
 
-void backprop_multiply(struct backprop *t, const struct gemm *g, size_t n)
+void backprop_multiply(struct backprop *backprop, const struct gemm *gemm, size_t n)
 {
     struct gemm some[PRODUCTS];
     size_t m = 0;
     assert(n <= PRODUCTS);
     for (size_t i = 0; i < n; i++)
-        if (g[i].M)
-            some[m++] = g[i];
-    t->train->gemm(t->b, some, m, t->scratch);
+        if (gemm[i].M)
+            some[m++] = gemm[i];
+    backprop->train->gemm(backprop->b, some, m, backprop->scratch);
 }
 
-void backprop_norm(struct backprop *t, float *y, const float *x, enum role r, size_t l, size_t T)
+void backprop_norm(struct backprop *backprop, float *y, const float *x, enum role role,
+                   size_t layer, size_t T)
 {
-    t->b->ops->rmsnorm(t->b, y, x, NULL, backprop_values(t, r, l), T, t->c.width, t->c.norm_eps);
+    backprop->b->ops->rmsnorm(backprop->b, y, x, NULL, backprop_values(backprop, role, layer), T,
+                              backprop->c.width, backprop->c.norm_eps);
 }
 
-void backprop_norm_back(struct backprop *t, float *dx, const float *dy, const float *x,
-                        enum role r, size_t l, size_t T)
+void backprop_norm_back(struct backprop *backprop, float *dx, const float *dy, const float *x,
+                        enum role role, size_t layer, size_t T)
 {
-    t->train->rmsnorm_back(t->b, dx, backprop_sum(t, r, l), dy, x, backprop_values(t, r, l), T,
-                           t->c.width, t->c.norm_eps, t->scratch);
+    backprop->train->rmsnorm_back(backprop->b, dx, backprop_sum(backprop, role, layer), dy, x,
+                                  backprop_values(backprop, role, layer), T, backprop->c.width,
+                                  backprop->c.norm_eps, backprop->scratch);
 }
 
-void backprop_gather(struct backprop *t, const struct askers *a, float *out, const float *x,
-                     size_t wide)
+void backprop_gather(struct backprop *backprop, const struct askers *askers, float *out,
+                     const float *x, size_t wide)
 {
-    t->b->ops->rmsnorm(t->b, out, x, a->row, NULL, a->n, wide, 0);
+    backprop->b->ops->rmsnorm(backprop->b, out, x, askers->row, NULL, askers->n, wide, 0);
 }
 
-void backprop_spread(struct backprop *t, float *out, const float *x, size_t wide)
+void backprop_spread(struct backprop *backprop, float *out, const float *x, size_t wide)
 {
-    t->train->spread(t->b, out, x, t->at.place, t->at.all.n, wide);
+    backprop->train->spread(backprop->b, out, x, backprop->at.place, backprop->at.all.n, wide);
 }
 
-/* t->top is free: it was last read before the backward pass. */
-void backprop_spread_stream(struct backprop *t)
+/* backprop->top is free: it was last read before the backward pass. */
+void backprop_spread_stream(struct backprop *backprop)
 {
-    size_t D = t->c.width;
-    t->b->ops->copy(t->b, t->top, t->dx, t->at.scored.n * D * sizeof *t->dx);
-    backprop_spread(t, t->dx, t->top, D);
+    size_t D = backprop->c.width;
+    backprop->b->ops->copy(backprop->b, backprop->top, backprop->dx,
+                           backprop->at.scored.n * D * sizeof *backprop->dx);
+    backprop_spread(backprop, backprop->dx, backprop->top, D);
 }
 
-void backprop_clear(struct backprop *t, float *x, size_t n)
+void backprop_clear(struct backprop *backprop, float *x, size_t n)
 {
-    t->b->ops->clear(t->b, x, n * sizeof *x);
+    backprop->b->ops->clear(backprop->b, x, n * sizeof *x);
 }

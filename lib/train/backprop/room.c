@@ -7,108 +7,115 @@
 
 enum { ALIGN = 256 };
 
-static float *room(struct backprop *t, size_t n)
+static float *room(struct backprop *backprop, size_t n)
 {
-    unsigned char *p = t->block ? t->block + t->bytes : NULL;
-    t->bytes += (n * sizeof(float) + ALIGN - 1) / ALIGN * ALIGN;
-    return (float *)(void *)p;
+    unsigned char *at = backprop->block ? backprop->block + backprop->bytes : NULL;
+    backprop->bytes += (n * sizeof(float) + ALIGN - 1) / ALIGN * ALIGN;
+    return (float *)(void *)at;
 }
 
 /* An array that only gradients of matrices read. Each layer has its own, or, when nobody asks for
  * those gradients, all layers share the array of the first. A mixer that recurs reads it for other
  * gradients too. */
-static float *input_room(struct backprop *t, size_t l, float *first, size_t n)
+static float *input_room(struct backprop *backprop, size_t layer, float *first, size_t n)
 {
-    return l && t->how.latents && !config_recurs(&t->c) ? first : room(t, n);
+    return layer && backprop->how.latents && !config_recurs(&backprop->c) ? first
+                                                                          : room(backprop, n);
 }
 
-static void cut_latents(struct backprop *t, struct layer_tape *y, size_t l)
+static void cut_latents(struct backprop *backprop, struct layer_tape *tape, size_t layer)
 {
-    const struct config *c = &t->c;
-    size_t T = t->rows, HE = c->heads * c->head_dim, N = t->seqs * c->latents;
-    y->nc = input_room(t, l, t->tape->nc, T * c->width);
-    y->cq = room(t, T * HE);
-    y->cy = input_room(t, l, t->tape->cy, T * HE);
-    y->zk = room(t, N * c->kv_heads * c->head_dim);
-    y->zv = room(t, N * c->kv_heads * c->head_dim);
-    y->crossed = room(t, T * c->width);
+    const struct config *config = &backprop->c;
+    size_t T = backprop->rows, HE = config->heads * config->head_dim,
+           latents = backprop->seqs * config->latents;
+    tape->nc = input_room(backprop, layer, backprop->tape->nc, T * config->width);
+    tape->cq = room(backprop, T * HE);
+    tape->cy = input_room(backprop, layer, backprop->tape->cy, T * HE);
+    tape->zk = room(backprop, latents * config->kv_heads * config->head_dim);
+    tape->zv = room(backprop, latents * config->kv_heads * config->head_dim);
+    tape->crossed = room(backprop, T * config->width);
 }
 
-static void cut_layer(struct backprop *t, struct layer_tape *y, size_t l)
+static void cut_layer(struct backprop *backprop, struct layer_tape *tape, size_t layer)
 {
-    const struct config *c = &t->c;
-    size_t T = t->rows, D = c->width, HE = c->heads * c->head_dim, KE = c->kv_heads * c->head_dim;
-    y->x = room(t, T * D);
-    y->n1 = input_room(t, l, t->tape->n1, T * D);
-    y->mid = room(t, T * D);
-    y->n2 = input_room(t, l, t->tape->n2, T * D);
-    y->q = room(t, T * HE);
-    y->y = input_room(t, l, t->tape->y, T * HE);
-    y->k = room(t, T * KE);
-    y->v = room(t, T * KE);
-    y->raw_q = c->qk_norm ? room(t, T * HE) : NULL;
-    y->raw_k = c->qk_norm ? room(t, T * KE) : NULL;
-    y->gate = room(t, T * c->ffn);
-    y->up = room(t, T * c->ffn);
-    y->act = input_room(t, l, t->tape->act, T * c->ffn);
-    y->crossed = y->mid;
-    if (t->seqs)
-        cut_latents(t, y, l);
-    if (config_recurs(c))
-        backprop_mix_tape(t, &y->mix, room);
+    const struct config *config = &backprop->c;
+    size_t T = backprop->rows, D = config->width, HE = config->heads * config->head_dim,
+    KE = config->kv_heads * config->head_dim; tape->x = room(backprop, T * D);
+    tape->n1 = input_room(backprop, layer, backprop->tape->n1, T * D);
+    tape->mid = room(backprop, T * D);
+    tape->n2 = input_room(backprop, layer, backprop->tape->n2, T * D);
+    tape->q = room(backprop, T * HE);
+    tape->y = input_room(backprop, layer, backprop->tape->y, T * HE);
+    tape->k = room(backprop, T * KE);
+    tape->v = room(backprop, T * KE);
+    tape->raw_q = config->qk_norm ? room(backprop, T * HE) : NULL;
+    tape->raw_k = config->qk_norm ? room(backprop, T * KE) : NULL;
+    tape->gate = room(backprop, T * config->ffn);
+    tape->up = room(backprop, T * config->ffn);
+    tape->act = input_room(backprop, layer, backprop->tape->act, T * config->ffn);
+    tape->crossed = tape->mid;
+    if (backprop->seqs)
+        cut_latents(backprop, tape, layer);
+    if (config_recurs(config))
+        backprop_mix_tape(backprop, &tape->mix, room);
 }
 
-/* The first `every` layers have tapes; layer l + every uses the tape of layer l. The first layer of
- * each part keeps its own input. With RWKV 7 all layers read the values of the first layer, so
- * these are not shared. */
-static void cut_tape(struct backprop *t)
+/* The first `every` layers have tapes; a later one uses the tape of the layer `every` before it.
+ * The first layer of each part keeps its own input. With RWKV 7 all layers read the values of the
+ * first layer, so these are not shared. */
+static void cut_tape(struct backprop *backprop)
 {
-    size_t every = t->how.every;
-    for (size_t l = 0; l < t->c.layers; l++) {
-        if (l < every) {
-            cut_layer(t, &t->tape[l], l);
+    size_t every = backprop->how.every;
+    for (size_t layer = 0; layer < backprop->c.layers; layer++) {
+        if (layer < every) {
+            cut_layer(backprop, &backprop->tape[layer], layer);
             continue;
         }
-        t->tape[l] = t->tape[l - every];
-        if (l % every == 0)
-            t->tape[l].x = room(t, t->rows * t->c.width);
-        if (l == every && config_recurs(&t->c))
-            t->tape[l].v = room(t, t->rows * t->c.kv_heads * t->c.head_dim);
+        backprop->tape[layer] = backprop->tape[layer - every];
+        if (layer % every == 0)
+            backprop->tape[layer].x = room(backprop, backprop->rows * backprop->c.width);
+        if (layer == every && config_recurs(&backprop->c))
+            backprop->tape[layer].v = room(backprop, backprop->rows * backprop->c.kv_heads *
+                                                         backprop->c.head_dim);
     }
 }
 
 /* Bytes of work for the largest of the three products of any matrix; products of the head have the
  * rows of one block. */
-static size_t products_work(const struct backprop *t)
+static size_t products_work(const struct backprop *backprop)
 {
-    size_t most = 0, N = t->seqs * t->c.latents, all = t->rows > N ? t->rows : N;
-    for (int r = 0; r < ROLE_COUNT; r++) {
-        size_t rows, cols, T = r == ROLE_HEAD || r == ROLE_EMBED ? t->logit_rows : all;
-        role_shape(&t->c, (enum role)r, &rows, &cols);
+    size_t most = 0, latents = backprop->seqs * backprop->c.latents,
+           all = backprop->rows > latents ? backprop->rows : latents;
+    for (int role = 0; role < ROLE_COUNT; role++) {
+        size_t rows, cols, T = role == ROLE_HEAD || role == ROLE_EMBED ? backprop->logit_rows : all;
+        role_shape(&backprop->c, (enum role)role, &rows, &cols);
         const size_t shape[][3] = {{T, rows, cols}, {T, cols, rows}, {rows, cols, T}};
-        const int there = role_layers(&t->c, (enum role)r) && !role_is_vector((enum role)r);
+        const int there = role_layers(&backprop->c, (enum role)role) &&
+                          !role_is_vector((enum role)role);
         for (int i = 0; i < 3 && there; i++) {
-            size_t bytes = t->train->gemm_work(t->b, shape[i][0], shape[i][1], shape[i][2]);
+            size_t bytes = backprop->train->gemm_work(backprop->b, shape[i][0], shape[i][1],
+                                                      shape[i][2]);
             most = bytes > most ? bytes : most;
         }
     }
     return most;
 }
 
-static size_t scratch_floats(const struct backprop *t)
+static size_t scratch_floats(const struct backprop *backprop)
 {
-    const struct config *c = &t->c;
-    size_t T = t->rows, longest = T > c->latents ? T : c->latents;
-    size_t forward = t->b->ops->attention_work(t->b, T, T, longest, c->heads, c->kv_heads,
-                                               c->head_dim, 0);
-    size_t product = products_work(t);
-    size_t back = t->train->attention_back_work(t->b, T, longest, c->heads, c->head_dim);
-    if (config_recurs(c)) {
-        size_t mixing = backprop_mix_work(t);
+    const struct config *config = &backprop->c;
+    size_t T = backprop->rows, longest = T > config->latents ? T : config->latents;
+    size_t forward = backprop->b->ops->attention_work(backprop->b, T, T, longest, config->heads,
+                                                      config->kv_heads, config->head_dim, 0);
+    size_t product = products_work(backprop);
+    size_t back = backprop->train->attention_back_work(backprop->b, T, longest, config->heads,
+                                                       config->head_dim);
+    if (config_recurs(config)) {
+        size_t mixing = backprop_mix_work(backprop);
         forward = forward > mixing ? forward : mixing;
     }
     forward = (forward > product ? forward : product) / sizeof(float) + 1;
-    return (forward > back ? forward : back) + 2 * T * (c->qk_norm ? c->heads : 1);
+    return (forward > back ? forward : back) + 2 * T * (config->qk_norm ? config->heads : 1);
 }
 
 /* Cuts count * bytes from the block at *at and advances *at; block NULL: only advances. */
@@ -120,141 +127,145 @@ static void *part(unsigned char *block, size_t *at, size_t count, size_t bytes)
 }
 
 /* Cuts the index arrays from a block; block NULL: only measures. Returns their bytes. */
-static size_t cut_lists(const struct backprop *t, struct lists *x, unsigned char *block)
+static size_t cut_lists(const struct backprop *backprop, struct lists *lists, unsigned char *block)
 {
-    const size_t T = t->rows, N = t->seqs * t->c.latents;
-    int32_t **const all[] = {&x->all.row,  &x->all.pos,  &x->scored.row,  &x->scored.pos,
-                             &x->all.last, &x->token,    &x->scored.last, &x->slots,
-                             &x->place,    &x->target};
-    struct askers *const who[] = {&x->all, &x->scored};
+    const size_t T = backprop->rows, latents = backprop->seqs * backprop->c.latents;
+    int32_t **const all[] = {&lists->all.row,  &lists->all.pos,  &lists->scored.row,
+                             &lists->scored.pos, &lists->all.last, &lists->token,
+                             &lists->scored.last, &lists->slots, &lists->place,    &lists->target};
+    struct askers *const who[] = {&lists->all, &lists->scored};
     size_t at = 0;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         *all[i] = part(block, &at, T, sizeof **all[i]);
     for (int i = 0; i < 2; i++) {
         who[i]->seqs = part(block, &at, T, sizeof *who[i]->seqs);
-        who[i]->cross = part(block, &at, t->seqs, sizeof *who[i]->cross);
+        who[i]->cross = part(block, &at, backprop->seqs, sizeof *who[i]->cross);
     }
-    x->weight = part(block, &at, T, sizeof *x->weight);
-    x->zpos = part(block, &at, N, sizeof *x->zpos);
-    x->zslots = part(block, &at, N, sizeof *x->zslots);
+    lists->weight = part(block, &at, T, sizeof *lists->weight);
+    lists->zpos = part(block, &at, latents, sizeof *lists->zpos);
+    lists->zslots = part(block, &at, latents, sizeof *lists->zslots);
     return at;
 }
 
-/* Cuts the arrays from t->block; t->block NULL: only measures. */
-static void cut_all(struct backprop *t)
+/* Cuts the arrays from backprop->block; backprop->block NULL: only measures. */
+static void cut_all(struct backprop *backprop)
 {
-    const struct config *c = &t->c;
-    size_t T = t->rows, D = c->width, E = c->head_dim, HE = c->heads * E, KE = c->kv_heads * E;
-    size_t N = t->seqs * c->latents;
-    t->bytes = t->list_bytes = cut_lists(t, &t->at, t->block);
-    t->inv_freq = room(t, E / 2);
-    t->ones = c->qkv_bias ? room(t, T) : NULL;
-    float **wide[] = {&t->asked, &t->top, &t->final, &t->dx, &t->dn};
+    const struct config *config = &backprop->c;
+    size_t T = backprop->rows, D = config->width, E = config->head_dim, HE = config->heads * E,
+    KE = config->kv_heads * E; size_t latents = backprop->seqs * config->latents;
+    backprop->bytes = backprop->list_bytes = cut_lists(backprop, &backprop->at, backprop->block);
+    backprop->inv_freq = room(backprop, E / 2);
+    backprop->ones = config->qkv_bias ? room(backprop, T) : NULL;
+    float **wide[] = {&backprop->asked, &backprop->top, &backprop->final, &backprop->dx,
+                      &backprop->dn};
     for (int i = 0; i < 5; i++)
-        *wide[i] = room(t, T * D);
-    t->dq = room(t, T * HE);
-    t->dy = room(t, T * HE);
-    t->dk = room(t, T * KE);
-    t->dv = room(t, T * KE);
-    t->dup = room(t, T * c->ffn);
-    t->logits = room(t, t->logit_rows * c->vocab);
-    if (config_recurs(c))
-        backprop_mix_room(t, room);
-    t->at.all.table = room(t, T * E);
-    t->at.scored.table = room(t, T * E);
-    t->z = room(t, c->layers * N * D);
-    t->row_loss = (double *)(void *)room(t, 2 * T);
-    t->dz = room(t, c->layers * N * D);
-    t->dzk = room(t, N * KE);
-    t->dzv = room(t, N * KE);
-    t->ztable = room(t, N * E);
-    cut_tape(t);
-    t->scratch = room(t, scratch_floats(t));
+        *wide[i] = room(backprop, T * D);
+    backprop->dq = room(backprop, T * HE);
+    backprop->dy = room(backprop, T * HE);
+    backprop->dk = room(backprop, T * KE);
+    backprop->dv = room(backprop, T * KE);
+    backprop->dup = room(backprop, T * config->ffn);
+    backprop->logits = room(backprop, backprop->logit_rows * config->vocab);
+    if (config_recurs(config))
+        backprop_mix_room(backprop, room);
+    backprop->at.all.table = room(backprop, T * E);
+    backprop->at.scored.table = room(backprop, T * E);
+    backprop->z = room(backprop, config->layers * latents * D);
+    backprop->row_loss = (double *)(void *)room(backprop, 2 * T);
+    backprop->dz = room(backprop, config->layers * latents * D);
+    backprop->dzk = room(backprop, latents * KE);
+    backprop->dzv = room(backprop, latents * KE);
+    backprop->ztable = room(backprop, latents * E);
+    cut_tape(backprop);
+    backprop->scratch = room(backprop, scratch_floats(backprop));
 }
 
 /* Allocates memory of the host; writes the frequencies of the rotation, and ones if wanted. */
-static void make_host(struct backprop *t)
+static void make_host(struct backprop *backprop)
 {
-    const struct config *c = &t->c;
-    const size_t latents = c->layers * t->seqs * c->latents * c->width * sizeof *t->dz;
-    float *inv_freq = mem_alloc(c->head_dim / 2 * sizeof *inv_freq);
-    config_rope(c, inv_freq);
-    t->b->ops->write(t->b, t->inv_freq, inv_freq, c->head_dim / 2 * sizeof *inv_freq);
+    const struct config *config = &backprop->c;
+    const size_t latents = config->layers * backprop->seqs * config->latents * config->width *
+                           sizeof *backprop->dz;
+    float *inv_freq = mem_alloc(config->head_dim / 2 * sizeof *inv_freq);
+    config_rope(config, inv_freq);
+    backprop->b->ops->write(backprop->b, backprop->inv_freq, inv_freq,
+                            config->head_dim / 2 * sizeof *inv_freq);
     free(inv_freq);
-    if (t->ones) {
-        float *ones = mem_alloc(t->rows * sizeof *ones);
-        for (size_t i = 0; i < t->rows; i++)
+    if (backprop->ones) {
+        float *ones = mem_alloc(backprop->rows * sizeof *ones);
+        for (size_t i = 0; i < backprop->rows; i++)
             ones[i] = 1;
-        t->b->ops->write(t->b, t->ones, ones, t->rows * sizeof *ones);
+        backprop->b->ops->write(backprop->b, backprop->ones, ones, backprop->rows * sizeof *ones);
         free(ones);
     }
-    t->host_lists = mem_zero(t->list_bytes, 1);
-    cut_lists(t, &t->host, t->host_lists);
-    t->answers = mem_zero((size_t)((unsigned char *)t->dz - (unsigned char *)t->row_loss) + latents,
-                          1);
-    t->loss = mem_zero(t->rows, sizeof *t->loss);
+    backprop->host_lists = mem_zero(backprop->list_bytes, 1);
+    cut_lists(backprop, &backprop->host, backprop->host_lists);
+    backprop->answers = mem_zero(
+        (size_t)((unsigned char *)backprop->dz - (unsigned char *)backprop->row_loss) + latents, 1);
+    backprop->loss = mem_zero(backprop->rows, sizeof *backprop->loss);
 }
 
-static size_t logit_rows(const struct config *c, size_t rows, const struct backprop_how *how)
+static size_t logit_rows(const struct config *config, size_t rows, const struct backprop_how *how)
 {
     size_t n = BACKPROP_LOGIT_ROWS;
-    while (n * c->vocab > BACKPROP_LOGITS && n > BACKPROP_LOGIT_ROWS_LEAST)
+    while (n * config->vocab > BACKPROP_LOGITS && n > BACKPROP_LOGIT_ROWS_LEAST)
         n /= 2;
     return how->whole_loss || rows < n ? rows : n;
 }
 
-static struct backprop *measure_room(const struct config *c, struct backend *b, size_t rows,
-                                     size_t seqs, const struct backprop_how *how)
+static struct backprop *measure_room(const struct config *config, struct backend *backend,
+                                     size_t rows, size_t seqs, const struct backprop_how *how)
 {
-    struct backprop *t = mem_zero(1, sizeof *t);
-    *t = (struct backprop){.c = *c, .b = b, .train = train_ops_of(b->ops), .rows = rows,
-                           .seqs = c->latents ? seqs : 0, .dtype = how->products, .how = *how,
-                           .logit_rows = logit_rows(c, rows, how)};
-    if (!how->every || how->every > c->layers)
-        t->how.every = c->layers;
-    t->tape = mem_zero(c->layers, sizeof *t->tape);
-    cut_all(t);
-    return t;
+    struct backprop *backprop = mem_zero(1, sizeof *backprop);
+    *backprop = (struct backprop){.c = *config, .b = backend, .train = train_ops_of(backend->ops),
+                                  .rows = rows, .seqs = config->latents ? seqs : 0,
+                                  .dtype = how->products, .how = *how,
+                                  .logit_rows = logit_rows(config, rows, how)};
+    if (!how->every || how->every > config->layers)
+        backprop->how.every = config->layers;
+    backprop->tape = mem_zero(config->layers, sizeof *backprop->tape);
+    cut_all(backprop);
+    return backprop;
 }
 
-size_t backprop_bytes(const struct config *c, struct backend *b, size_t rows, size_t seqs,
-                      const struct backprop_how *how)
+size_t backprop_bytes(const struct config *config, struct backend *backend, size_t rows,
+                      size_t seqs, const struct backprop_how *how)
 {
-    struct backprop *t = measure_room(c, b, rows, seqs, how);
-    size_t bytes = t->bytes;
-    free(t->tape);
-    free(t);
+    struct backprop *backprop = measure_room(config, backend, rows, seqs, how);
+    size_t bytes = backprop->bytes;
+    free(backprop->tape);
+    free(backprop);
     return bytes;
 }
 
-struct backprop *backprop_make(struct parameters *p, size_t rows, size_t seqs,
+struct backprop *backprop_make(struct parameters *parameters, size_t rows, size_t seqs,
                                enum dtype products)
 {
-    return backprop_make_as(p, rows, seqs, &(struct backprop_how){.products = products});
+    return backprop_make_as(parameters, rows, seqs, &(struct backprop_how){.products = products});
 }
 
-struct backprop *backprop_make_as(struct parameters *p, size_t rows, size_t seqs,
+struct backprop *backprop_make_as(struct parameters *parameters, size_t rows, size_t seqs,
                                   const struct backprop_how *how)
 {
-    struct backprop *t = measure_room(&p->c, p->b, rows, seqs, how);
-    t->parameters = p;
-    t->block = p->b->ops->alloc(p->b, t->bytes, MEMORY_ACTIVATIONS);
-    if (!t->block) {
-        backprop_free(t);
+    struct backprop *backprop = measure_room(&parameters->c, parameters->b, rows, seqs, how);
+    backprop->parameters = parameters;
+    backprop->block = parameters->b->ops->alloc(parameters->b, backprop->bytes, MEMORY_ACTIVATIONS);
+    if (!backprop->block) {
+        backprop_free(backprop);
         return NULL;
     }
-    cut_all(t);
-    make_host(t);
-    return t;
+    cut_all(backprop);
+    make_host(backprop);
+    return backprop;
 }
 
-void backprop_free(struct backprop *t)
+void backprop_free(struct backprop *backprop)
 {
-    if (!t)
+    if (!backprop)
         return;
-    t->b->ops->free(t->b, t->block);
-    void *host[] = {t->tape, t->host_lists, t->answers, t->loss};
+    backprop->b->ops->free(backprop->b, backprop->block);
+    void *host[] = {backprop->tape, backprop->host_lists, backprop->answers, backprop->loss};
     for (size_t i = 0; i < sizeof host / sizeof *host; i++)
         free(host[i]);
-    free(t);
+    free(backprop);
 }

@@ -22,55 +22,55 @@ enum { VALUES = 5 /* weights, gradients, moments, average */ };
 /* Places a linear layer after the layers placed so far. */
 static struct dit_linear place(size_t *at, size_t in, size_t out)
 {
-    struct dit_linear l = {*at, *at + in * out, in, out};
+    struct dit_linear linear = {*at, *at + in * out, in, out};
     *at += in * out + out;
-    return l;
+    return linear;
 }
 
-static void lay_out(struct dit *d)
+static void lay_out(struct dit *dit)
 {
-    const struct dit_shape *s = &d->s;
-    size_t D = s->width, at = 0;
-    d->in = place(&at, s->values, D);
-    d->position = at;
-    at += s->tokens * D;
-    d->time1 = place(&at, DIT_WAVES, D);
-    d->time2 = place(&at, D, D);
-    for (size_t l = 0; l < s->layers; l++)
-        d->block[l] = (struct dit_block){place(&at, D, 6 * D), place(&at, D, 3 * D),
-                                         place(&at, D, D), place(&at, D, 4 * D),
-                                         place(&at, 4 * D, D)};
-    d->mod = place(&at, D, 2 * D);
-    d->out = place(&at, D, s->values);
-    d->n = at;
+    const struct dit_shape *shape = &dit->s;
+    size_t D = shape->width, at = 0;
+    dit->in = place(&at, shape->values, D);
+    dit->position = at;
+    at += shape->tokens * D;
+    dit->time1 = place(&at, DIT_WAVES, D);
+    dit->time2 = place(&at, D, D);
+    for (size_t layer = 0; layer < shape->layers; layer++)
+        dit->block[layer] = (struct dit_block){place(&at, D, 6 * D), place(&at, D, 3 * D),
+                                               place(&at, D, D), place(&at, D, 4 * D),
+                                               place(&at, 4 * D, D)};
+    dit->mod = place(&at, D, 2 * D);
+    dit->out = place(&at, D, shape->values);
+    dit->n = at;
 }
 
 /* Cuts the arrays of a pass from `base`; NULL: only counts. Returns the number of floats. */
-static size_t cut(struct dit *d, float *base)
+static size_t cut(struct dit *dit, float *base)
 {
-    size_t D = d->s.width, B = d->batch, T = B * d->s.tokens, at = 0;
+    size_t D = dit->s.width, B = dit->batch, T = B * dit->s.tokens, at = 0;
     struct take {
         float **to;
         size_t n;
     };
     const struct take own[] = {
-        {&d->waves, B * DIT_WAVES}, {&d->t1, B * D}, {&d->t1act, B * D}, {&d->c, B * D},
-        {&d->cact, B * D}, {&d->top_mod, B * 2 * D}, {&d->top.hat, T * D}, {&d->top.inv, T},
-        {&d->top.in, T * D}, {&d->x, T * d->s.values}, {&d->v, T * d->s.values},
-        {&d->aim, T * d->s.values}, {&d->h, T * D}, {&d->dh, T * D}, {&d->dn, T * D},
-        {&d->dwide, T * 4 * D}, {&d->dmod, B * 6 * D}, {&d->dc, B * D}, {&d->dt, B * D}};
+        {&dit->waves, B * DIT_WAVES}, {&dit->t1, B * D}, {&dit->t1act, B * D}, {&dit->c, B * D},
+        {&dit->cact, B * D}, {&dit->top_mod, B * 2 * D}, {&dit->top.hat, T * D}, {&dit->top.inv, T},
+        {&dit->top.in, T * D}, {&dit->x, T * dit->s.values}, {&dit->v, T * dit->s.values},
+        {&dit->aim, T * dit->s.values}, {&dit->h, T * D}, {&dit->dh, T * D}, {&dit->dn, T * D},
+        {&dit->dwide, T * 4 * D}, {&dit->dmod, B * 6 * D}, {&dit->dc, B * D}, {&dit->dt, B * D}};
     for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
         *own[i].to = base ? base + at : NULL;
         at += own[i].n;
     }
-    for (size_t l = 0; l < d->s.layers; l++) {
-        struct dit_tape *y = &d->tape[l];
+    for (size_t layer = 0; layer < dit->s.layers; layer++) {
+        struct dit_tape *tape = &dit->tape[layer];
         const struct take parts[] = {
-            {&y->mod, B * 6 * D}, {&y->norm[0].hat, T * D}, {&y->norm[0].inv, T},
-            {&y->norm[0].in, T * D}, {&y->norm[1].hat, T * D}, {&y->norm[1].inv, T},
-            {&y->norm[1].in, T * D}, {&y->out[0], T * D}, {&y->out[1], T * D},
-            {&y->qkv, T * 3 * D}, {&y->share, T * d->s.heads * d->s.tokens}, {&y->y, T * D},
-            {&y->up, T * 4 * D}, {&y->act, T * 4 * D}};
+            {&tape->mod, B * 6 * D}, {&tape->norm[0].hat, T * D}, {&tape->norm[0].inv, T},
+            {&tape->norm[0].in, T * D}, {&tape->norm[1].hat, T * D}, {&tape->norm[1].inv, T},
+            {&tape->norm[1].in, T * D}, {&tape->out[0], T * D}, {&tape->out[1], T * D},
+            {&tape->qkv, T * 3 * D}, {&tape->share, T * dit->s.heads * dit->s.tokens},
+            {&tape->y, T * D}, {&tape->up, T * 4 * D}, {&tape->act, T * 4 * D}};
         for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
             *parts[i].to = base ? base + at : NULL;
             at += parts[i].n;
@@ -80,235 +80,235 @@ static size_t cut(struct dit *d, float *base)
 }
 
 /* Bytes of work for the largest product of a linear layer over `rows` rows. */
-static size_t product_work(const struct dit *d, size_t rows, size_t in, size_t out)
+static size_t product_work(const struct dit *dit, size_t rows, size_t in, size_t out)
 {
-    const struct train_ops *ops = train_ops_of(d->b->ops);
-    size_t y = ops->gemm_work(d->b, rows, out, in), w = ops->gemm_work(d->b, out, in, rows);
-    size_t x = ops->gemm_work(d->b, rows, in, out);
+    const struct train_ops *ops = train_ops_of(dit->b->ops);
+    size_t y = ops->gemm_work(dit->b, rows, out, in), w = ops->gemm_work(dit->b, out, in, rows);
+    size_t x = ops->gemm_work(dit->b, rows, in, out);
     y = w > y ? w : y;
     return x > y ? x : y;
 }
 
-static size_t most_work(const struct dit *d)
+static size_t most_work(const struct dit *dit)
 {
-    size_t D = d->s.width, T = d->batch * d->s.tokens, most = 0;
-    const size_t shape[][3] = {{T, d->s.values, D}, {T, D, 3 * D}, {T, D, D}, {T, D, 4 * D},
-                               {T, 4 * D, D}, {T, D, d->s.values}, {d->batch, D, 6 * D},
-                               {d->batch, DIT_WAVES, D}};
+    size_t D = dit->s.width, T = dit->batch * dit->s.tokens, most = 0;
+    const size_t shape[][3] = {{T, dit->s.values, D}, {T, D, 3 * D}, {T, D, D}, {T, D, 4 * D},
+                               {T, 4 * D, D}, {T, D, dit->s.values}, {dit->batch, D, 6 * D},
+                               {dit->batch, DIT_WAVES, D}};
     for (size_t i = 0; i < sizeof shape / sizeof *shape; i++) {
-        size_t bytes = product_work(d, shape[i][0], shape[i][1], shape[i][2]);
+        size_t bytes = product_work(dit, shape[i][0], shape[i][1], shape[i][2]);
         most = bytes > most ? bytes : most;
     }
     return most;
 }
 
-static void draw(const struct dit *d, const struct dit_linear *l, uint64_t seed)
+static void draw(const struct dit *dit, const struct dit_linear *linear, uint64_t seed)
 {
-    struct rng rng = {seed, l->w, 0};
-    for (size_t i = 0; i < l->in * l->out; i++)
-        d->w[l->w + i] = (float)(rng_normal(&rng) / sqrt((double)l->in));
+    struct rng rng = {seed, linear->w, 0};
+    for (size_t i = 0; i < linear->in * linear->out; i++)
+        dit->w[linear->w + i] = (float)(rng_normal(&rng) / sqrt((double)linear->in));
 }
 
 /* The modulations stay 0, so the gates are 0 too. */
-static void draw_all(struct dit *d, uint64_t seed)
+static void draw_all(struct dit *dit, uint64_t seed)
 {
-    const struct dit_linear *own[] = {&d->in, &d->time1, &d->time2, &d->out};
+    const struct dit_linear *own[] = {&dit->in, &dit->time1, &dit->time2, &dit->out};
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-        draw(d, own[i], seed);
-    for (size_t l = 0; l < d->s.layers; l++) {
-        const struct dit_block *y = &d->block[l];
-        const struct dit_linear *linear[] = {&y->qkv, &y->o, &y->up, &y->down};
+        draw(dit, own[i], seed);
+    for (size_t layer = 0; layer < dit->s.layers; layer++) {
+        const struct dit_block *block = &dit->block[layer];
+        const struct dit_linear *linear[] = {&block->qkv, &block->o, &block->up, &block->down};
         for (size_t i = 0; i < sizeof linear / sizeof *linear; i++)
-            draw(d, linear[i], seed);
+            draw(dit, linear[i], seed);
     }
-    struct rng rng = {seed, d->position, 0};
-    for (size_t i = 0; i < d->s.tokens * d->s.width; i++)
-        d->w[d->position + i] = (float)(0.02 * rng_normal(&rng));
-    memcpy(d->average, d->w, d->n * sizeof *d->w);
+    struct rng rng = {seed, dit->position, 0};
+    for (size_t i = 0; i < dit->s.tokens * dit->s.width; i++)
+        dit->w[dit->position + i] = (float)(0.02 * rng_normal(&rng));
+    memcpy(dit->average, dit->w, dit->n * sizeof *dit->w);
 }
 
-static float *take(struct dit *d, size_t floats)
+static float *take(struct dit *dit, size_t floats)
 {
-    return d->b->ops->alloc(d->b, floats * sizeof(float), MEMORY_ACTIVATIONS);
+    return dit->b->ops->alloc(dit->b, floats * sizeof(float), MEMORY_ACTIVATIONS);
 }
 
-struct dit *dit_make(const struct dit_shape *s, struct backend *b, uint64_t seed, size_t batch,
-                     struct err *e)
+struct dit *dit_make(const struct dit_shape *shape, struct backend *backend, uint64_t seed,
+                     size_t batch, struct err *e)
 {
-    if (*b->name) {
+    if (*backend->name) {
         err_set(e, EXIT_NO_DEVICE, "a learned prior of latents is computed on the processor: "
-                "expected --device cpu, got %s", b->ops->name);
+                "expected --device cpu, got %s", backend->ops->name);
         return NULL;
     }
-    struct dit *d = mem_zero(1, sizeof *d);
-    *d = (struct dit){.s = *s, .b = b, .batch = batch};
-    d->block = mem_zero(s->layers, sizeof *d->block);
-    d->tape = mem_zero(s->layers, sizeof *d->tape);
-    d->times = mem_zero(batch, sizeof *d->times);
-    d->mean = mem_zero(s->tokens * s->values, sizeof *d->mean);
-    d->deviation = mem_zero(s->tokens * s->values, sizeof *d->deviation);
-    for (size_t i = 0; i < s->tokens * s->values; i++)
-        d->deviation[i] = 1;
-    lay_out(d);
-    float **values[VALUES] = {&d->w, &d->g, &d->m1, &d->m2, &d->average};
+    struct dit *dit = mem_zero(1, sizeof *dit);
+    *dit = (struct dit){.s = *shape, .b = backend, .batch = batch};
+    dit->block = mem_zero(shape->layers, sizeof *dit->block);
+    dit->tape = mem_zero(shape->layers, sizeof *dit->tape);
+    dit->times = mem_zero(batch, sizeof *dit->times);
+    dit->mean = mem_zero(shape->tokens * shape->values, sizeof *dit->mean);
+    dit->deviation = mem_zero(shape->tokens * shape->values, sizeof *dit->deviation);
+    for (size_t i = 0; i < shape->tokens * shape->values; i++)
+        dit->deviation[i] = 1;
+    lay_out(dit);
+    float **values[VALUES] = {&dit->w, &dit->g, &dit->m1, &dit->m2, &dit->average};
     int lacks = 0;
     for (size_t i = 0; i < VALUES; i++)
-        lacks |= !(*values[i] = take(d, d->n));
-    lacks |= !(d->room = take(d, cut(d, NULL))) ||
-             !(d->work = b->ops->alloc(b, most_work(d), MEMORY_ACTIVATIONS));
+        lacks |= !(*values[i] = take(dit, dit->n));
+    lacks |= !(dit->room = take(dit, cut(dit, NULL))) ||
+             !(dit->work = backend->ops->alloc(backend, most_work(dit), MEMORY_ACTIVATIONS));
     if (lacks) {
-        dit_free(d);
+        dit_free(dit);
         err_set(e, EXIT_FAILED_RECORDS, "out of memory for a transformer over %zu latents, %zu at "
-                "a time", s->tokens, batch);
+                "a time", shape->tokens, batch);
         return NULL;
     }
-    cut(d, d->room);
-    draw_all(d, seed);
-    return d;
+    cut(dit, dit->room);
+    draw_all(dit, seed);
+    return dit;
 }
 
-void dit_free(struct dit *d)
+void dit_free(struct dit *dit)
 {
-    if (!d)
+    if (!dit)
         return;
-    void *own[] = {d->w, d->g, d->m1, d->m2, d->average, d->room, d->work};
+    void *own[] = {dit->w, dit->g, dit->m1, dit->m2, dit->average, dit->room, dit->work};
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-        d->b->ops->free(d->b, own[i]);
-    free(d->block);
-    free(d->tape);
-    free(d->times);
-    free(d->mean);
-    free(d->deviation);
-    free(d);
+        dit->b->ops->free(dit->b, own[i]);
+    free(dit->block);
+    free(dit->tape);
+    free(dit->times);
+    free(dit->mean);
+    free(dit->deviation);
+    free(dit);
 }
 
-size_t dit_bytes(const struct dit *d)
+size_t dit_bytes(const struct dit *dit)
 {
-    struct dit sized = *d; /* a copy: cut() overwrites the pointers */
-    struct dit_tape *tape = mem_zero(d->s.layers, sizeof *tape);
+    struct dit sized = *dit; /* a copy: cut() overwrites the pointers */
+    struct dit_tape *tape = mem_zero(dit->s.layers, sizeof *tape);
     sized.tape = tape;
     size_t room = cut(&sized, NULL) * sizeof(float);
     free(tape);
-    return VALUES * memory_rounded(d->n * sizeof(float)) + memory_rounded(room) +
-           memory_rounded(most_work(d));
+    return VALUES * memory_rounded(dit->n * sizeof(float)) + memory_rounded(room) +
+           memory_rounded(most_work(dit));
 }
 
-size_t dit_parameters(const struct dit *d)
+size_t dit_parameters(const struct dit *dit)
 {
-    return d->n;
+    return dit->n;
 }
 
-const struct dit_shape *dit_shape_of(const struct dit *d)
+const struct dit_shape *dit_shape_of(const struct dit *dit)
 {
-    return &d->s;
+    return &dit->s;
 }
 
-size_t dit_batch(const struct dit *d)
+size_t dit_batch(const struct dit *dit)
 {
-    return d->batch;
+    return dit->batch;
 }
 
-int64_t dit_step(const struct dit *d)
+int64_t dit_step(const struct dit *dit)
 {
-    return d->step;
+    return dit->step;
 }
 
-float *dit_values(struct dit *d)
+float *dit_values(struct dit *dit)
 {
-    return d->w;
+    return dit->w;
 }
 
-const float *dit_gradients(const struct dit *d)
+const float *dit_gradients(const struct dit *dit)
 {
-    return d->g;
+    return dit->g;
 }
 
-void dit_use_average(struct dit *d)
+void dit_use_average(struct dit *dit)
 {
-    memcpy(d->w, d->average, d->n * sizeof *d->w);
+    memcpy(dit->w, dit->average, dit->n * sizeof *dit->w);
 }
 
 /* ---- training ---- */
 
-void dit_predict(struct dit *d, const float *x, const double *t, size_t n, float *v)
+void dit_predict(struct dit *dit, const float *x, const double *t, size_t n, float *v)
 {
-    dit_forward(d, x, t, n, v);
+    dit_forward(dit, x, t, n, v);
 }
 
-double dit_loss(struct dit *d, const float *z, size_t n, uint64_t seed, uint64_t draw_at,
+double dit_loss(struct dit *dit, const float *latents, size_t n, uint64_t seed, uint64_t draw_at,
                 int gradients)
 {
-    size_t each = d->s.tokens * d->s.values, all = n * each;
+    size_t each = dit->s.tokens * dit->s.values, all = n * each;
     struct rng rng = {seed, draw_at, 0};
-    for (size_t b = 0; b < n; b++) {
+    for (size_t text = 0; text < n; text++) {
         /* one time in each n-th part of 0..1, so that a batch covers the interval */
-        d->times[b] = ((double)b + rng_uniform(&rng)) / (double)n;
-        double alpha = cos(pi * d->times[b] / 2), s = sin(pi * d->times[b] / 2);
-        for (size_t i = b * each; i < (b + 1) * each; i++) {
+        dit->times[text] = ((double)text + rng_uniform(&rng)) / (double)n;
+        double alpha = cos(pi * dit->times[text] / 2), sigma = sin(pi * dit->times[text] / 2);
+        for (size_t i = text * each; i < (text + 1) * each; i++) {
             double noise = rng_normal(&rng);
-            d->x[i] = (float)(alpha * z[i] + s * noise);
-            d->aim[i] = (float)(alpha * noise - s * z[i]);
+            dit->x[i] = (float)(alpha * latents[i] + sigma * noise);
+            dit->aim[i] = (float)(alpha * noise - sigma * latents[i]);
         }
     }
-    dit_forward(d, d->x, d->times, n, d->v);
+    dit_forward(dit, dit->x, dit->times, n, dit->v);
     double sum = 0;
     for (size_t i = 0; i < all; i++) {
-        double off = (double)d->v[i] - d->aim[i];
+        double off = (double)dit->v[i] - dit->aim[i];
         sum += off * off;
-        d->aim[i] = (float)(2 * off / (double)all);
+        dit->aim[i] = (float)(2 * off / (double)all);
     }
     if (gradients)
-        dit_backward(d, n, d->aim);
+        dit_backward(dit, n, dit->aim);
     return sum / (double)all;
 }
 
-double dit_update(struct dit *d, double rate, double clip, double keep)
+double dit_update(struct dit *dit, double rate, double clip, double keep)
 {
-    const struct train_ops *train = train_ops_of(d->b->ops);
-    double work[SQUARES_PARTS], norm = sqrt(train->squares(d->b, d->g, d->n, work));
-    struct adamw a = {.rate = rate, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .step = ++d->step,
-                      .grad_scale = norm > clip ? clip / norm : 1};
-    train->adamw(d->b, d->w, d->m1, d->m2, d->g, d->n, &a);
-    for (size_t i = 0; i < d->n; i++)
-        d->average[i] = (float)(keep * d->average[i] + (1 - keep) * d->w[i]);
+    const struct train_ops *train = train_ops_of(dit->b->ops);
+    double work[SQUARES_PARTS], norm = sqrt(train->squares(dit->b, dit->g, dit->n, work));
+    struct adamw adamw = {.rate = rate, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8,
+                          .step = ++dit->step, .grad_scale = norm > clip ? clip / norm : 1};
+    train->adamw(dit->b, dit->w, dit->m1, dit->m2, dit->g, dit->n, &adamw);
+    for (size_t i = 0; i < dit->n; i++)
+        dit->average[i] = (float)(keep * dit->average[i] + (1 - keep) * dit->w[i]);
     return norm;
 }
 
 /* ---- mean and deviation of the training set ---- */
 
-void dit_standardize(struct dit *d, const float *z, size_t n)
+void dit_standardize(struct dit *dit, const float *z, size_t n)
 {
-    size_t each = d->s.tokens * d->s.values;
+    size_t each = dit->s.tokens * dit->s.values;
     for (size_t i = 0; i < each; i++) {
         double sum = 0, square = 0;
         for (size_t b = 0; b < n; b++)
             sum += z[b * each + i];
         for (size_t b = 0; b < n; b++)
             square += pow(z[b * each + i] - sum / (double)n, 2);
-        d->mean[i] = (float)(sum / (double)n);
-        d->deviation[i] = (float)fmax(1e-6, sqrt(square / (double)n));
+        dit->mean[i] = (float)(sum / (double)n);
+        dit->deviation[i] = (float)fmax(1e-6, sqrt(square / (double)n));
     }
 }
 
-void dit_to_standard(const struct dit *d, float *z, size_t n)
+void dit_to_standard(const struct dit *dit, float *z, size_t n)
 {
-    size_t each = d->s.tokens * d->s.values;
+    size_t each = dit->s.tokens * dit->s.values;
     for (size_t i = 0; i < n * each; i++)
-        z[i] = (z[i] - d->mean[i % each]) / d->deviation[i % each];
+        z[i] = (z[i] - dit->mean[i % each]) / dit->deviation[i % each];
 }
 
-void dit_from_standard(const struct dit *d, float *z, size_t n)
+void dit_from_standard(const struct dit *dit, float *z, size_t n)
 {
-    size_t each = d->s.tokens * d->s.values;
+    size_t each = dit->s.tokens * dit->s.values;
     for (size_t i = 0; i < n * each; i++)
-        z[i] = z[i] * d->deviation[i % each] + d->mean[i % each];
+        z[i] = z[i] * dit->deviation[i % each] + dit->mean[i % each];
 }
 
-double dit_log_deviation(const struct dit *d)
+double dit_log_deviation(const struct dit *dit)
 {
     double sum = 0;
-    for (size_t i = 0; i < d->s.tokens * d->s.values; i++)
-        sum += log(d->deviation[i]);
+    for (size_t i = 0; i < dit->s.tokens * dit->s.values; i++)
+        sum += log(dit->deviation[i]);
     return sum;
 }
 
@@ -322,13 +322,13 @@ struct dit_part {
 };
 enum { FILE_PARTS = 6, FILE_ALWAYS = 3 };
 
-static void parts_of(const struct dit *d, struct dit_part list[FILE_PARTS])
+static void parts_of(const struct dit *dit, struct dit_part list[FILE_PARTS])
 {
-    size_t each = d->s.tokens * d->s.values;
+    size_t each = dit->s.tokens * dit->s.values;
     const struct dit_part all[FILE_PARTS] = {
-        {"average", d->average, d->n}, {"mean", d->mean, each},
-        {"deviation", d->deviation, each}, {"values", d->w, d->n},
-        {"moment_1", d->m1, d->n}, {"moment_2", d->m2, d->n}};
+        {"average", dit->average, dit->n}, {"mean", dit->mean, each},
+        {"deviation", dit->deviation, each}, {"values", dit->w, dit->n},
+        {"moment_1", dit->m1, dit->n}, {"moment_2", dit->m2, dit->n}};
     memcpy(list, all, sizeof all);
 }
 
@@ -342,25 +342,25 @@ static const struct {
                   {"heads", offsetof(struct dit_shape, heads)}};
 enum { SHAPE_KEYS = sizeof shape_keys / sizeof *shape_keys, SHAPE_MOST = 4096 };
 
-static json_t *note_of(const struct dit *d)
+static json_t *note_of(const struct dit *dit)
 {
     json_t *note = json_object();
     for (size_t i = 0; i < SHAPE_KEYS; i++) {
-        size_t v = *(const size_t *)((const char *)&d->s + shape_keys[i].offset);
+        size_t v = *(const size_t *)((const char *)&dit->s + shape_keys[i].offset);
         json_object_set_new(note, shape_keys[i].key, json_integer((json_int_t)v));
     }
-    json_object_set_new(note, "step", json_integer(d->step));
+    json_object_set_new(note, "step", json_integer(dit->step));
     return note;
 }
 
-int dit_save(const struct dit *d, const char *path, int whole, struct err *e)
+int dit_save(const struct dit *dit, const char *path, int whole, struct err *e)
 {
     struct dit_part part[FILE_PARTS];
     struct tensor list[FILE_PARTS + 1];
     size_t n = whole ? FILE_PARTS : FILE_ALWAYS;
-    json_t *note = note_of(d);
+    json_t *note = note_of(dit);
     char *text = json_dumps(note, JSON_COMPACT);
-    parts_of(d, part);
+    parts_of(dit, part);
     for (size_t i = 0; i < n; i++)
         list[i] = (struct tensor){.name = (char *)(uintptr_t)part[i].name, .dtype = "F32",
                                   .rank = 1, .shape = {part[i].n},
@@ -375,53 +375,54 @@ int dit_save(const struct dit *d, const char *path, int whole, struct err *e)
     return bad;
 }
 
-static int read_note(const struct tensors *f, const char *path, struct dit_shape *s, int64_t *step,
-                     struct err *e)
+static int read_note(const struct tensors *tensors, const char *path, struct dit_shape *shape,
+                     int64_t *step, struct err *e)
 {
-    const struct tensor *t = safetensors_find(f, "note");
-    if (!t)
+    const struct tensor *tensor = safetensors_find(tensors, "note");
+    if (!tensor)
         return err_set(e, EXIT_BAD_DATA, "%s: no 'note': not a prior over latents", path);
-    json_t *note = json_bytes((const char *)t->data, t->bytes, path, e);
+    json_t *note = json_bytes((const char *)tensor->data, tensor->bytes, path, e);
     int bad = !note || json_int(note, path, "step", 0, INT64_MAX, step, e);
     for (size_t i = 0; !bad && i < SHAPE_KEYS; i++) {
-        int64_t v = 0;
-        bad = json_int(note, path, shape_keys[i].key, 1, SHAPE_MOST, &v, e);
-        *(size_t *)((char *)s + shape_keys[i].offset) = (size_t)v;
+        int64_t number = 0;
+        bad = json_int(note, path, shape_keys[i].key, 1, SHAPE_MOST, &number, e);
+        *(size_t *)((char *)shape + shape_keys[i].offset) = (size_t)number;
     }
     json_decref(note);
-    if (!bad && s->width % s->heads)
+    if (!bad && shape->width % shape->heads)
         bad = err_set(e, EXIT_BAD_DATA, "%s: heads: expected a divisor of width %zu, got %zu", path,
-                      s->width, s->heads);
+                      shape->width, shape->heads);
     return bad ? -1 : 0;
 }
 
 /* Checked before anything of that shape is allocated. */
-static int check_size(const struct tensors *f, const char *path, const struct dit_shape *s,
-                      struct err *e)
+static int check_size(const struct tensors *tensors, const char *path,
+                      const struct dit_shape *shape, struct err *e)
 {
-    struct dit d = {.s = *s};
-    d.block = mem_zero(s->layers, sizeof *d.block);
-    lay_out(&d);
-    free(d.block);
-    const struct tensor *t = safetensors_find(f, "average");
-    if (t && !strcmp(t->dtype, "F32") && t->bytes == d.n * sizeof(float))
+    struct dit dit = {.s = *shape};
+    dit.block = mem_zero(shape->layers, sizeof *dit.block);
+    lay_out(&dit);
+    free(dit.block);
+    const struct tensor *tensor = safetensors_find(tensors, "average");
+    if (tensor && !strcmp(tensor->dtype, "F32") && tensor->bytes == dit.n * sizeof(float))
         return 0;
-    return err_set(e, EXIT_BAD_DATA, "%s: average: expected F32 [%zu] for its shape", path, d.n);
+    return err_set(e, EXIT_BAD_DATA, "%s: average: expected F32 [%zu] for its shape", path, dit.n);
 }
 
-static int read_parts(struct dit *d, const struct tensors *f, const char *path, struct err *e)
+static int read_parts(struct dit *dit, const struct tensors *tensors, const char *path,
+                      struct err *e)
 {
     struct dit_part part[FILE_PARTS];
-    parts_of(d, part);
-    memcpy(d->w, safetensors_find(f, "average")->data, d->n * sizeof *d->w);
+    parts_of(dit, part);
+    memcpy(dit->w, safetensors_find(tensors, "average")->data, dit->n * sizeof *dit->w);
     for (size_t i = 0; i < FILE_PARTS; i++) {
-        const struct tensor *t = safetensors_find(f, part[i].name);
-        if (!t && i >= FILE_ALWAYS)
+        const struct tensor *tensor = safetensors_find(tensors, part[i].name);
+        if (!tensor && i >= FILE_ALWAYS)
             continue;
-        if (!t || strcmp(t->dtype, "F32") || t->bytes != part[i].n * sizeof(float))
+        if (!tensor || strcmp(tensor->dtype, "F32") || tensor->bytes != part[i].n * sizeof(float))
             return err_set(e, EXIT_BAD_DATA, "%s: %s: expected F32 [%zu]", path, part[i].name,
                            part[i].n);
-        memcpy(part[i].data, t->data, t->bytes);
+        memcpy(part[i].data, tensor->data, tensor->bytes);
         if (!finite_floats(part[i].data, part[i].n))
             return err_set(e, EXIT_BAD_DATA, "%s: %s: holds a value that is not finite", path,
                            part[i].name);
@@ -429,21 +430,22 @@ static int read_parts(struct dit *d, const struct tensors *f, const char *path, 
     return 0;
 }
 
-struct dit *dit_open(const char *path, struct backend *b, size_t batch, struct err *e)
+struct dit *dit_open(const char *path, struct backend *backend, size_t batch, struct err *e)
 {
-    struct tensors *f = safetensors_open_file(path, e);
-    struct dit_shape s = {0};
-    struct dit *d = NULL;
+    struct tensors *tensors = safetensors_open_file(path, e);
+    struct dit_shape shape = {0};
+    struct dit *dit = NULL;
     int64_t step = 0;
-    if (f && !read_note(f, path, &s, &step, e) && !check_size(f, path, &s, e))
-        d = dit_make(&s, b, 0, batch, e);
-    if (d && read_parts(d, f, path, e)) {
-        dit_free(d);
-        d = NULL;
+    if (tensors && !read_note(tensors, path, &shape, &step, e) &&
+        !check_size(tensors, path, &shape, e))
+        dit = dit_make(&shape, backend, 0, batch, e);
+    if (dit && read_parts(dit, tensors, path, e)) {
+        dit_free(dit);
+        dit = NULL;
     }
-    if (d)
-        d->step = step;
-    if (f)
-        safetensors_close(f);
-    return d;
+    if (dit)
+        dit->step = step;
+    if (tensors)
+        safetensors_close(tensors);
+    return dit;
 }

@@ -50,7 +50,7 @@ struct dit {
     float *room;                        /* memory of all arrays above */
 };
 
-/* v = the prediction for x at times[n]. x must not be d->v. */
-void dit_forward(struct dit *d, const float *x, const double *times, size_t n, float *v);
-/* d->g = the gradient, given dv, the gradient of the last prediction (of d->x). */
-void dit_backward(struct dit *d, size_t n, const float *dv);
+/* v = the prediction for x at times[n]. x must not be dit->v. */
+void dit_forward(struct dit *dit, const float *x, const double *times, size_t n, float *v);
+/* dit->g = the gradient, given dv, the gradient of the last prediction (of dit->x). */
+void dit_backward(struct dit *dit, size_t n, const float *dv);
