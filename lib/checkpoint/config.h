@@ -126,9 +126,9 @@ int config_recurs(const struct config *config);
 /* fp32 values of that state in a layer: H E^2 of the recurrence, D of the row before. */
 size_t config_state(const struct config *config);
 
-/* 1: layer layer has a mixture of experts. */
+/* 1: this layer has a mixture of experts. */
 int config_mixes(const struct config *config, size_t layer);
-/* F of the one feed-forward of layer layer; the largest F of any feed-forward. */
+/* F of the one feed-forward of this layer; the largest F of any feed-forward. */
 size_t config_ffn(const struct config *config, size_t layer);
 size_t config_ffn_most(const struct config *config);
 
