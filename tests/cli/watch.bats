@@ -137,6 +137,7 @@ no() { # CODE WORDS COMMAND...
         2> "$T/text"
     [ "$(grep -c '^== p[12]: llada-demo steps=' "$T/text")" = 4 ]
     strace -o "$T/calls" true 2> /dev/null || skip "no strace here: that it grows is not checked"
+    [ "$(nm -D "$BIN/gen-llama" | grep -c __asan)" -eq 0 ] || skip "LeakSanitizer cannot be traced"
     strace -f -e trace=write -o "$T/calls" "${LLAMA[@]}" --max-new 12 --limit 1 --stream \
         "$T/prompts" > "$T/out" 2> /dev/null
     [ "$(grep -c 'write(2,' "$T/calls")" -gt 5 ]
