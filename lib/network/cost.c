@@ -8,92 +8,99 @@
 #include <math.h>
 
 /* 1: a matrix of the feed-forward block of the last layer. */
-static int is_last_ffn(const struct config *c, enum role r)
+static int is_last_ffn(const struct config *config, enum role role)
 {
-    return role_has(c, r, c->layers - 1) &&
-           (r == ROLE_GATE || r == ROLE_UP || r == ROLE_DOWN || r >= ROLE_ROUTER);
+    return role_has(config, role, config->layers - 1) &&
+           (role == ROLE_GATE || role == ROLE_UP || role == ROLE_DOWN || role >= ROLE_ROUTER);
 }
 
 struct cost_model cost_model_of(const struct network *n)
 {
-    const struct config *c = &n->config;
-    double E = (double)c->head_dim, layers = (double)c->layers;
+    const struct config *config = &n->config;
+    double E = (double)config->head_dim, layers = (double)config->layers;
     size_t rows, cols;
-    role_shape(c, ROLE_HEAD, &rows, &cols);
-    enum role answers = c->tied ? ROLE_EMBED : ROLE_HEAD;
-    enum dtype head = quantization_dtype(n->quant, c, answers, 0, n->dtype);
-    struct cost_model t = {.pair_flops = 4 * layers * (double)c->heads * E,
-                           .answer_flops = 2 * (double)config_answers(c) * (double)c->width,
-                           .head_bytes = dtype_bytes(head, rows, cols),
-                           .slot_bytes = 2 * layers * (double)c->kv_heads * E *
-                                         (double)dtype_value_bytes(n->kv_dtype),
-                           .look_pair_flops = 4 * (double)c->heads * E,
-                           .output_bytes = 2 * layers * (double)c->width *
-                                           (double)dtype_value_bytes(n->backend->act)};
-    if (config_recurs(c)) { /* multiplications and additions of the recurrence, line by line */
-        double each = c->mixer == MIXER_RWKV6 ? 5 : 9;
-        t.row_flops = each * layers * (double)c->heads * E * E;
-        t.slot_bytes = layers * (double)config_state(c) * sizeof(float);
+    role_shape(config, ROLE_HEAD, &rows, &cols);
+    enum role answers = config->tied ? ROLE_EMBED : ROLE_HEAD;
+    enum dtype head = quantization_dtype(n->quant, config, answers, 0, n->dtype);
+    struct cost_model model = {.pair_flops = 4 * layers * (double)config->heads * E,
+                               .answer_flops = 2 * (double)config_answers(config) *
+                                               (double)config->width,
+                               .head_bytes = dtype_bytes(head, rows, cols),
+                               .slot_bytes = 2 * layers * (double)config->kv_heads * E *
+                                             (double)dtype_value_bytes(n->kv_dtype),
+                               .look_pair_flops = 4 * (double)config->heads * E,
+                               .output_bytes = 2 * layers * (double)config->width *
+                                               (double)dtype_value_bytes(n->backend->act)};
+    if (config_recurs(config)) { /* multiplications and additions of the recurrence, line by line */
+        double each = config->mixer == MIXER_RWKV6 ? 5 : 9;
+        model.row_flops = each * layers * (double)config->heads * E * E;
+        model.slot_bytes = layers * (double)config_state(config) * sizeof(float);
     }
     for (int i = 0; i < ROLE_COUNT; i++) {
-        enum role r = (enum role)i;
-        int is_bias = role_is_vector(r) && !role_is_norm(r);
-        if (!role_per_layer(r) || role_is_norm(r) || r == ROLE_CROSS_K || r == ROLE_CROSS_V)
+        enum role role = (enum role)i;
+        int is_bias = role_is_vector(role) && !role_is_norm(role);
+        if (!role_per_layer(role) || role_is_norm(role) || role == ROLE_CROSS_K ||
+            role == ROLE_CROSS_V)
             continue; /* the last two multiply latents, once a text */
-        role_shape(c, r, &rows, &cols);
+        role_shape(config, role, &rows, &cols);
         /* the first layer's are not read */
-        size_t first = r == ROLE_FIRST || r == ROLE_FIRST_DOWN || r == ROLE_FIRST_UP;
-        double times = role_layers(c, r) ? (double)(role_layers(c, r) - first) : 0;
-        const int each = role_each(c, r) > 1, last = is_last_ffn(c, r); /* each: of an expert */
-        double *bytes = each ? &t.expert_bytes : &t.block_bytes;
-        double of_layer = (each ? (double)c->used : 1) * (is_bias ? 1 : 2) * (double)rows *
+        size_t first = role == ROLE_FIRST || role == ROLE_FIRST_DOWN || role == ROLE_FIRST_UP;
+        double times = role_layers(config, role) ? (double)(role_layers(config, role) - first) : 0;
+        const int each = role_each(config, role) > 1,
+                  last = is_last_ffn(config, role); /* each: of an expert */
+        double *bytes = each ? &model.expert_bytes : &model.block_bytes;
+        double of_layer = (each ? (double)config->used : 1) * (is_bias ? 1 : 2) * (double)rows *
                           (double)cols;
-        t.row_flops += times * of_layer;
-        t.last_flops += last ? of_layer : 0;
-        for (size_t l = first; l < role_tensors(c, r); l++) {
-            double size = dtype_bytes(is_bias ? DTYPE_F32
-                                              : quantization_dtype(n->quant, c, r, l, n->dtype),
-                                      rows, cols);
-            *(last && !each && l + 1 == role_tensors(c, r) ? &t.last_bytes : bytes) += size;
+        model.row_flops += times * of_layer;
+        model.last_flops += last ? of_layer : 0;
+        for (size_t layer = first; layer < role_tensors(config, role); layer++) {
+            double size = dtype_bytes(
+                is_bias ? DTYPE_F32 : quantization_dtype(n->quant, config, role, layer, n->dtype),
+                rows, cols);
+            *(last && !each && layer + 1 == role_tensors(config, role) ? &model.last_bytes
+                                                                       : bytes) += size;
         }
     }
-    t.experts = (layers - (double)c->dense) * (double)c->experts;
-    t.last_experts = (double)c->experts;
-    t.share = c->experts ? (double)c->used / (double)c->experts : 0;
-    t.expert_bytes /= c->experts ? t.experts : 1;
-    t.look_flops = t.row_flops / layers + (layers - 1) * (double)c->kv_heads * E *
-                                              (2 * (double)c->width + (c->qkv_bias ? 1 : 0));
-    t.row_flops -= t.last_flops;
-    return t;
+    model.experts = (layers - (double)config->dense) * (double)config->experts;
+    model.last_experts = (double)config->experts;
+    model.share = config->experts ? (double)config->used / (double)config->experts : 0;
+    model.expert_bytes /= config->experts ? model.experts : 1;
+    model.look_flops = model.row_flops / layers +
+                       (layers - 1) * (double)config->kv_heads * E *
+                           (2 * (double)config->width + (config->qkv_bias ? 1 : 0));
+    model.row_flops -= model.last_flops;
+    return model;
 }
 
-struct cost cost_of(const struct cost_model *t, const struct extent *x)
+struct cost cost_of(const struct cost_model *model, const struct extent *extent)
 {
     return (struct cost){
-        x->rows * t->row_flops + x->pairs * t->pair_flops + x->wanted * t->answer_flops +
-            (x->wanted - x->compared) * t->last_flops + x->looked * t->look_flops +
-            x->looked_pairs * t->look_pair_flops,
-        t->block_bytes + (x->wanted > 0 ? t->last_bytes + t->head_bytes : 0) +
-            (x->read + x->written) * t->slot_bytes + x->outputs * t->output_bytes +
-            x->experts * t->expert_bytes};
+        extent->rows * model->row_flops + extent->pairs * model->pair_flops +
+            extent->wanted * model->answer_flops +
+            (extent->wanted - extent->compared) * model->last_flops +
+            extent->looked * model->look_flops + extent->looked_pairs * model->look_pair_flops,
+        model->block_bytes + (extent->wanted > 0 ? model->last_bytes + model->head_bytes : 0) +
+            (extent->read + extent->written) * model->slot_bytes +
+            extent->outputs * model->output_bytes + extent->experts * model->expert_bytes};
 }
 
 struct cost cost_of_context(const struct network *n, double rows)
 {
     static const enum role roles[] = {ROLE_FUSE, ROLE_K, ROLE_V};
-    const struct config *c = &n->config;
-    const size_t some = c->chains ? 1 : sizeof roles / sizeof *roles;
+    const struct config *config = &n->config;
+    const size_t some = config->chains ? 1 : sizeof roles / sizeof *roles;
     struct cost sum = {0};
     for (size_t i = 0; rows > 0 && i < some; i++)
-        for (size_t l = 0; l < role_tensors(c, roles[i]); l++) {
-            size_t N, K;
-            role_shape(c, roles[i], &N, &K);
-            sum.flops += 2 * rows * (double)N * (double)K;
-            sum.bytes += dtype_bytes(quantization_dtype(n->quant, c, roles[i], l, n->dtype), N, K);
+        for (size_t layer = 0; layer < role_tensors(config, roles[i]); layer++) {
+            size_t outs, K;
+            role_shape(config, roles[i], &outs, &K);
+            sum.flops += 2 * rows * (double)outs * (double)K;
+            sum.bytes += dtype_bytes(
+                quantization_dtype(n->quant, config, roles[i], layer, n->dtype), outs, K);
         }
-    if (c->chains) /* the rest is that of a pass over these rows */
+    if (config->chains) /* the rest is that of a pass over these rows */
         return sum;
-    sum.bytes += 2 * rows * (double)(c->layers * c->kv_heads * c->head_dim *
+    sum.bytes += 2 * rows * (double)(config->layers * config->kv_heads * config->head_dim *
                                      dtype_value_bytes(n->kv_dtype));
     return sum;
 }
@@ -104,42 +111,42 @@ void cost_add(struct cost *sum, struct cost more)
     sum->bytes += more.bytes;
 }
 
-void cost_causal(struct extent *x, double rows, double keys)
+void cost_causal(struct extent *extent, double rows, double keys)
 {
-    x->rows += rows;
-    x->pairs += rows * keys - rows * (rows - 1) / 2;
+    extent->rows += rows;
+    extent->pairs += rows * keys - rows * (rows - 1) / 2;
 }
 
-void cost_full(struct extent *x, double rows, double keys)
+void cost_full(struct extent *extent, double rows, double keys)
 {
-    x->rows += rows;
-    x->pairs += rows * keys;
+    extent->rows += rows;
+    extent->pairs += rows * keys;
 }
 
-void cost_look(struct extent *x, double rows, double keys)
+void cost_look(struct extent *extent, double rows, double keys)
 {
-    x->looked += rows;
-    x->looked_pairs += rows * keys;
-    x->written += rows / 2; /* half a slot */
+    extent->looked += rows;
+    extent->looked_pairs += rows * keys;
+    extent->written += rows / 2; /* half a slot */
 }
 
-void cost_experts(const struct cost_model *t, struct extent *x)
+void cost_experts(const struct cost_model *model, struct extent *extent)
 {
-    double row = 1 - t->share;
-    x->experts = (t->experts - t->last_experts) * (1 - pow(row, x->rows)) +
-                 t->last_experts * (1 - pow(row, x->wanted - x->compared));
+    double row = 1 - model->share;
+    extent->experts = (model->experts - model->last_experts) * (1 - pow(row, extent->rows)) +
+                      model->last_experts * (1 - pow(row, extent->wanted - extent->compared));
 }
 
-void cost_join(struct extent *x, double times, const struct extent *more)
+void cost_join(struct extent *extent, double times, const struct extent *more)
 {
-    x->rows += times * more->rows;
-    x->pairs += times * more->pairs;
-    x->wanted += times * more->wanted;
-    x->compared += times * more->compared;
-    x->read += times * more->read;
-    x->written += times * more->written;
-    x->looked += times * more->looked;
-    x->looked_pairs += times * more->looked_pairs;
-    x->outputs += times * more->outputs;
-    x->experts += times * more->experts;
+    extent->rows += times * more->rows;
+    extent->pairs += times * more->pairs;
+    extent->wanted += times * more->wanted;
+    extent->compared += times * more->compared;
+    extent->read += times * more->read;
+    extent->written += times * more->written;
+    extent->looked += times * more->looked;
+    extent->looked_pairs += times * more->looked_pairs;
+    extent->outputs += times * more->outputs;
+    extent->experts += times * more->experts;
 }

@@ -53,20 +53,20 @@ struct cost_model {
 };
 /* For a settled network (network.h), loaded or not. */
 struct cost_model cost_model_of(const struct network *n);
-struct cost cost_of(const struct cost_model *t, const struct extent *x);
+struct cost cost_of(const struct cost_model *model, const struct extent *extent);
 /* The cost of `rows` rows of context (pass_context): 2 D (taps D + 2 L K E) flops a row. */
 struct cost cost_of_context(const struct network *n, double rows);
 void cost_add(struct cost *sum, struct cost more);
 
 /* Adds `rows` rows at the end of `keys` keys to a pass: a row sees the keys up to its own (causal)
  * or all of them (full). */
-void cost_causal(struct extent *x, double rows, double keys);
-void cost_full(struct extent *x, double rows, double keys);
+void cost_causal(struct extent *extent, double rows, double keys);
+void cost_full(struct extent *extent, double rows, double keys);
 /* Adds rows of which only the values are computed and written. */
-void cost_look(struct extent *x, double rows, double keys);
-/* Sets x->experts to the expected number. Each row draws k of n experts, independently of other
- * rows, so a layer reads n (1 - (1 - k/n)^rows). In the last layer only the rows with an answer
- * count. diffuse() counts the experts that were read (work_experts). */
-void cost_experts(const struct cost_model *t, struct extent *x);
+void cost_look(struct extent *extent, double rows, double keys);
+/* Sets extent->experts to the expected number. Each row draws k of n experts, independently of
+ * other rows, so a layer reads n (1 - (1 - k/n)^rows). In the last layer only the rows with an
+ * answer count. diffuse() counts the experts that were read (work_experts). */
+void cost_experts(const struct cost_model *model, struct extent *extent);
 /* Adds all of *more, `times` times. */
-void cost_join(struct extent *x, double times, const struct extent *more);
+void cost_join(struct extent *extent, double times, const struct extent *more);

@@ -85,131 +85,133 @@ static int read_config(struct encoder *n, const json_t *j, const char *path, str
 }
 
 /* The tensor PREFIX+name+"."+end, or with the old end, of this shape. */
-static const struct tensor *find(const struct load *l, const char *name, const char *end,
+static const struct tensor *find(const struct load *load, const char *name, const char *end,
                                  const char *old, size_t rows, size_t cols)
 {
     const size_t want[2] = {rows, cols};
-    char *full = mem_format("%s%s.%s", l->prefix, name, end);
-    char *other = mem_format("%s%s.%s", l->prefix, name, old);
-    const struct tensor *t = safetensors_find(l->n->tensors, full);
-    t = t ? t : safetensors_find(l->n->tensors, other);
-    if (!t)
-        err_set(l->e, EXIT_BAD_DATA, "%s: tensor %s is missing", l->folder, full);
-    else if (tensor_check_shape(l->folder, t, want, cols ? 2 : 1, l->e))
-        t = NULL;
-    else if (strcmp(t->dtype, "F32") && strcmp(t->dtype, "F16") && strcmp(t->dtype, "BF16")) {
-        err_set(l->e, EXIT_BAD_DATA, "%s: tensor %s: expected F32, F16 or BF16, got %s", l->folder,
-                full, t->dtype);
-        t = NULL;
+    char *full = mem_format("%s%s.%s", load->prefix, name, end);
+    char *other = mem_format("%s%s.%s", load->prefix, name, old);
+    const struct tensor *tensor = safetensors_find(load->n->tensors, full);
+    tensor = tensor ? tensor : safetensors_find(load->n->tensors, other);
+    if (!tensor)
+        err_set(load->e, EXIT_BAD_DATA, "%s: tensor %s is missing", load->folder, full);
+    else if (tensor_check_shape(load->folder, tensor, want, cols ? 2 : 1, load->e))
+        tensor = NULL;
+    else if (strcmp(tensor->dtype, "F32") && strcmp(tensor->dtype, "F16") &&
+             strcmp(tensor->dtype, "BF16")) {
+        err_set(load->e, EXIT_BAD_DATA, "%s: tensor %s: expected F32, F16 or BF16, got %s",
+                load->folder, full, tensor->dtype);
+        tensor = NULL;
     }
     free(full);
     free(other);
-    return t;
+    return tensor;
 }
 
-static float *read_vector(const struct load *l, const char *name, const char *end,
+static float *read_vector(const struct load *load, const char *name, const char *end,
                           const char *old, size_t n)
 {
-    const struct tensor *t = find(l, name, end, old, n, 0);
-    float *v = t ? mem_alloc(n * sizeof *v) : NULL;
+    const struct tensor *tensor = find(load, name, end, old, n, 0);
+    float *v = tensor ? mem_alloc(n * sizeof *v) : NULL;
     if (v)
-        tensor_floats(t, 0, n, v);
+        tensor_floats(tensor, 0, n, v);
     return v;
 }
 
-static int read_norm(const struct load *l, const char *name, struct encoder_norm *to)
+static int read_norm(const struct load *load, const char *name, struct encoder_norm *to)
 {
-    to->gain = read_vector(l, name, "weight", "gamma", l->n->width);
-    to->bias = to->gain ? read_vector(l, name, "bias", "beta", l->n->width) : NULL;
+    to->gain = read_vector(load, name, "weight", "gamma", load->n->width);
+    to->bias = to->gain ? read_vector(load, name, "bias", "beta", load->n->width) : NULL;
     return to->bias ? 0 : -1;
 }
 
 /* Rows of a matrix on demand; ctx is the tensor. */
-static void rows_of(const struct mat_source *s, size_t first, size_t count, float *out)
+static void rows_of(const struct mat_source *source, size_t first, size_t count, float *out)
 {
-    tensor_floats(s->ctx, first * s->cols, count * s->cols, out);
+    tensor_floats(source->ctx, first * source->cols, count * source->cols, out);
 }
 
-static int read_linear(const struct load *l, const char *name, size_t rows, size_t cols,
+static int read_linear(const struct load *load, const char *name, size_t rows, size_t cols,
                        struct encoder_linear *to)
 {
-    struct backend *b = l->n->backend;
-    const struct tensor *t = find(l, name, "weight", "weight", rows, cols);
-    struct mat_source s = {.rows = rows, .cols = cols, .floats = rows_of, .ctx = t};
-    if (!t)
+    struct backend *backend = load->n->backend;
+    const struct tensor *tensor = find(load, name, "weight", "weight", rows, cols);
+    struct mat_source source = {.rows = rows, .cols = cols, .floats = rows_of, .ctx = tensor};
+    if (!tensor)
         return -1;
-    if (b->ops->mat_make(b, &to->w, &s, DTYPE_F32))
-        return err_set(l->e, EXIT_INTERNAL, "%s: out of memory for the weights", l->folder);
-    to->bias = read_vector(l, name, "bias", "bias", rows);
+    if (backend->ops->mat_make(backend, &to->w, &source, DTYPE_F32))
+        return err_set(load->e, EXIT_INTERNAL, "%s: out of memory for the weights", load->folder);
+    to->bias = read_vector(load, name, "bias", "bias", rows);
     return to->bias ? 0 : -1;
 }
 
-static int read_layer(const struct load *l, size_t i)
+static int read_layer(const struct load *load, size_t i)
 {
-    struct encoder_layer *y = &l->n->layer[i];
-    size_t D = l->n->width, F = l->n->ffn;
+    struct encoder_layer *weights = &load->n->layer[i];
+    size_t D = load->n->width, F = load->n->ffn;
     const struct { const char *name; size_t rows, cols; struct encoder_linear *to; } linear[] = {
-        {"attention.self.query", D, D, &y->q}, {"attention.self.key", D, D, &y->k},
-        {"attention.self.value", D, D, &y->v}, {"attention.output.dense", D, D, &y->o},
-        {"intermediate.dense", F, D, &y->up},  {"output.dense", D, F, &y->down}};
+        {"attention.self.query", D, D, &weights->q}, {"attention.self.key", D, D, &weights->k},
+        {"attention.self.value", D, D, &weights->v}, {"attention.output.dense", D, D, &weights->o},
+        {"intermediate.dense", F, D, &weights->up},  {"output.dense", D, F, &weights->down}};
     int bad = 0;
     for (size_t k = 0; k < sizeof linear / sizeof *linear && !bad; k++) {
         char *name = mem_format("encoder.layer.%zu.%s", i, linear[k].name);
-        bad = read_linear(l, name, linear[k].rows, linear[k].cols, linear[k].to);
+        bad = read_linear(load, name, linear[k].rows, linear[k].cols, linear[k].to);
         free(name);
     }
     for (int k = 0; k < 2 && !bad; k++) {
         char *name = mem_format("encoder.layer.%zu.%soutput.LayerNorm", i, k ? "" : "attention.");
-        bad = read_norm(l, name, k ? &y->output : &y->attention);
+        bad = read_norm(load, name, k ? &weights->output : &weights->attention);
         free(name);
     }
     return bad;
 }
 
-static int read_tensors(struct load *l)
+static int read_tensors(struct load *load)
 {
     static const char *const prefixes[] = {"", "bert.", "roberta."};
-    struct encoder *n = l->n;
-    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes && !l->prefix; i++) {
+    struct encoder *n = load->n;
+    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes && !load->prefix; i++) {
         char *name = mem_format("%sembeddings.word_embeddings.weight", prefixes[i]);
-        l->prefix = safetensors_find(n->tensors, name) ? prefixes[i] : NULL;
+        load->prefix = safetensors_find(n->tensors, name) ? prefixes[i] : NULL;
         free(name);
     }
-    l->prefix = l->prefix ? l->prefix : "";
+    load->prefix = load->prefix ? load->prefix : "";
     size_t positions = n->tokens + n->first_position;
     const struct tensor *type;
-    char *name = mem_format("%sembeddings.token_type_embeddings.weight", l->prefix);
+    char *name = mem_format("%sembeddings.token_type_embeddings.weight", load->prefix);
     type = safetensors_find(n->tensors, name);
     free(name);
     size_t types = type && type->rank == 2 ? type->shape[0] : 2;
-    n->word = find(l, "embeddings.word_embeddings", "weight", "weight", n->vocab, n->width);
-    n->position = n->word ? find(l, "embeddings.position_embeddings", "weight", "weight",
+    n->word = find(load, "embeddings.word_embeddings", "weight", "weight", n->vocab, n->width);
+    n->position = n->word ? find(load, "embeddings.position_embeddings", "weight", "weight",
                                  positions, n->width) : NULL;
-    n->type = n->position ? find(l, "embeddings.token_type_embeddings", "weight", "weight",
+    n->type = n->position ? find(load, "embeddings.token_type_embeddings", "weight", "weight",
                                  types, n->width) : NULL;
-    if (!n->type || read_norm(l, "embeddings.LayerNorm", &n->start))
+    if (!n->type || read_norm(load, "embeddings.LayerNorm", &n->start))
         return -1;
     n->layer = mem_zero(n->layers, sizeof *n->layer);
     for (size_t i = 0; i < n->layers; i++)
-        if (read_layer(l, i))
+        if (read_layer(load, i))
             return -1;
     return 0;
 }
 
-static int read_tokenizer(const struct load *l)
+static int read_tokenizer(const struct load *load)
 {
-    struct encoder *n = l->n;
+    struct encoder *n = load->n;
     if (n->is_roberta)
-        n->bpe = tokenizer_load(l->folder, l->e);
+        n->bpe = tokenizer_load(load->folder, load->e);
     else
-        n->pieces = wordpiece_load(l->folder, l->e);
+        n->pieces = wordpiece_load(load->folder, load->e);
     if (!n->bpe && !n->pieces)
         return -1;
     size_t size = n->bpe ? tokenizer_size(n->bpe) : wordpiece_size(n->pieces);
     return size <= n->vocab ? 0
-                            : err_set(l->e, EXIT_BAD_DATA, "%s: the tokenizer has ids up to %zu, "
-                                      "expected below %zu (vocab_size of config.json)", l->folder,
-                                      size - 1, n->vocab);
+                            : err_set(load->e, EXIT_BAD_DATA,
+                                      "%s: the tokenizer has ids up to %zu, "
+                                      "expected below %zu (vocab_size of config.json)",
+                                      load->folder, size - 1, n->vocab);
 }
 
 static int hash_files(struct encoder *n, struct err *e)
@@ -228,29 +230,30 @@ static int hash_files(struct encoder *n, struct err *e)
 }
 
 /* Loads everything from the folder. */
-static int load(struct load *l, size_t layer)
+static int load(struct load *from, size_t layer)
 {
-    struct encoder *n = l->n;
-    char *path = mem_format("%s/config.json", l->folder);
-    json_t *j = json_file(path, 1 << 20, l->e);
-    int bad = !j || read_config(n, j, path, l->e);
+    struct encoder *n = from->n;
+    char *path = mem_format("%s/config.json", from->folder);
+    json_t *j = json_file(path, 1 << 20, from->e);
+    int bad = !j || read_config(n, j, path, from->e);
     json_decref(j);
     free(path);
     if (bad)
         return -1;
     n->layers = layer ? layer : best_layer(n);
     if (n->layers > n->blocks)
-        return err_set(l->e, EXIT_BAD_USAGE, "--layer: expected at most %zu, the layers of %s, got "
-                       "%zu", n->blocks, l->folder, layer);
-    if (!(n->tensors = safetensors_open_folder(l->folder, l->e)))
+        return err_set(from->e, EXIT_BAD_USAGE,
+                       "--layer: expected at most %zu, the layers of %s, got "
+                       "%zu", n->blocks, from->folder, layer);
+    if (!(n->tensors = safetensors_open_folder(from->folder, from->e)))
         return -1;
-    return read_tensors(l) || read_tokenizer(l) || hash_files(n, l->e) ? -1 : 0;
+    return read_tensors(from) || read_tokenizer(from) || hash_files(n, from->e) ? -1 : 0;
 }
 
-int encoder_open(struct encoder *n, const char *name, size_t layer, struct backend *b,
+int encoder_open(struct encoder *n, const char *name, size_t layer, struct backend *backend,
                  struct err *e)
 {
-    *n = (struct encoder){.backend = b};
+    *n = (struct encoder){.backend = backend};
     char *folder = hub_folder(name, e);
     if (!folder)
         return -1;
@@ -261,36 +264,37 @@ int encoder_open(struct encoder *n, const char *name, size_t layer, struct backe
     while (start && name[start - 1] != '/')
         start--;
     snprintf(n->name, sizeof n->name, "%.*s", (int)(end - start), name + start);
-    struct load l = {n, folder, NULL, e};
-    int bad = load(&l, layer);
+    struct load from = {n, folder, NULL, e};
+    int bad = load(&from, layer);
     free(folder);
     if (bad)
         encoder_close(n);
     return bad;
 }
 
-static void free_linear(struct backend *b, struct encoder_linear *x)
+static void free_linear(struct backend *backend, struct encoder_linear *linear)
 {
-    if (x->w.data)
-        b->ops->mat_free(b, &x->w);
-    free(x->bias);
+    if (linear->w.data)
+        backend->ops->mat_free(backend, &linear->w);
+    free(linear->bias);
 }
 
-static void free_norm(struct encoder_norm *x)
+static void free_norm(struct encoder_norm *norm)
 {
-    free(x->gain);
-    free(x->bias);
+    free(norm->gain);
+    free(norm->bias);
 }
 
 void encoder_close(struct encoder *n)
 {
     for (size_t i = 0; n->layer && i < n->layers; i++) {
-        struct encoder_layer *y = &n->layer[i];
-        struct encoder_linear *linear[] = {&y->q, &y->k, &y->v, &y->o, &y->up, &y->down};
+        struct encoder_layer *weights = &n->layer[i];
+        struct encoder_linear *linear[] = {&weights->q, &weights->k,  &weights->v,
+                                           &weights->o, &weights->up, &weights->down};
         for (size_t k = 0; k < sizeof linear / sizeof *linear; k++)
             free_linear(n->backend, linear[k]);
-        free_norm(&y->attention);
-        free_norm(&y->output);
+        free_norm(&weights->attention);
+        free_norm(&weights->output);
     }
     free(n->layer);
     free_norm(&n->start);

@@ -16,34 +16,35 @@
 
 /* ---- text to ids ---- */
 
-/* s without white space at either end; *n: its length. */
-static const char *trim(const char *s, size_t *n)
+/* text without white space at either end; *n: its length. */
+static const char *trim(const char *text, size_t *n)
 {
     size_t len, end = 0;
-    while (*s && utf8_is_space(utf8_read(s, &len)))
-        s += len;
-    for (size_t i = 0; s[i]; i += len)
-        if (!utf8_is_space(utf8_read(s + i, &len)))
+    while (*text && utf8_is_space(utf8_read(text, &len)))
+        text += len;
+    for (size_t i = 0; text[i]; i += len)
+        if (!utf8_is_space(utf8_read(text + i, &len)))
             end = i + len;
     *n = end;
-    return s;
+    return text;
 }
 
 int encoder_ids(const struct encoder *n, const char *text, struct ids *out, struct err *e)
 {
-    struct buf b = {0};
+    struct buf buffer = {0};
     size_t len;
-    const char *s = trim(text, &len);
+    const char *bytes = trim(text, &len);
     out->n = 0;
     if (n->is_roberta && len)
-        buf_char(&b, ' '); /* a first word is encoded like any other word */
-    buf_put(&b, s, len);
+        buf_char(&buffer, ' '); /* a first word is encoded like any other word */
+    buf_put(&buffer, bytes, len);
     int bad = 0;
     if (n->is_roberta)
-        bad = tokenizer_encode(n->bpe, b.data, b.len, ENCODE_SPECIAL | ENCODE_PLAIN, out, e);
+        bad = tokenizer_encode(n->bpe, buffer.data, buffer.len, ENCODE_SPECIAL | ENCODE_PLAIN, out,
+                               e);
     else
-        wordpiece_encode(n->pieces, b.data, out);
-    buf_free(&b);
+        wordpiece_encode(n->pieces, buffer.data, out);
+    buf_free(&buffer);
     if (!bad && out->n < 2)
         bad = err_set(e, EXIT_BAD_DATA, "%s: expected a tokenizer that puts a token in front of a "
                       "text and one behind it", n->name);
@@ -66,10 +67,11 @@ struct encoder_work { /* for a text of T tokens; x [T, D], the others as a block
 
 static void *take(const struct encoder *n, size_t count, size_t size)
 {
-    struct backend *b = n->backend;
+    struct backend *backend = n->backend;
     size_t bytes;
-    void *p = mem_size_mul(count, size, &bytes) ? NULL
-                                                : b->ops->alloc(b, bytes, MEMORY_ACTIVATIONS);
+    void *p = mem_size_mul(count, size, &bytes)
+                  ? NULL
+                  : backend->ops->alloc(backend, bytes, MEMORY_ACTIVATIONS);
     if (!p)
         err_machine(__FILE__, __LINE__, "no memory for the activations of an encoder");
     return p;
@@ -77,26 +79,28 @@ static void *take(const struct encoder *n, size_t count, size_t size)
 
 static struct encoder_work work_make(const struct encoder *n, size_t T)
 {
-    struct backend *b = n->backend;
+    struct backend *backend = n->backend;
     size_t D = n->width, F = n->ffn;
-    size_t most = b->ops->attention_work(b, T, 1, T, n->heads, n->heads, n->head_dim, 0);
-    most = order_max(most, b->ops->matmul_work(b, T, D, 3 * D));
-    most = order_max(most, b->ops->matmul_work(b, T, D, F));
-    most = order_max(most, b->ops->matmul_work(b, T, F, D));
-    struct encoder_work w = {T, take(n, T * D, sizeof(float)), take(n, T * D, sizeof(float)),
-                             take(n, T * D, sizeof(float)), take(n, T * D, sizeof(float)),
-                             take(n, T * D, sizeof(float)), take(n, T * F, sizeof(float)),
-                             take(n, T, sizeof(int32_t)), take(n, 1, sizeof(struct attn_seq)),
-                             take(n, most, 1)};
-    for (size_t t = 0; t < T; t++)
-        w.place[t] = (int32_t)t;
-    *w.seq = (struct attn_seq){0, (int32_t)T, 0, (int32_t)T};
-    return w;
+    size_t most = backend->ops->attention_work(backend, T, 1, T, n->heads, n->heads, n->head_dim,
+                                               0);
+    most = order_max(most, backend->ops->matmul_work(backend, T, D, 3 * D));
+    most = order_max(most, backend->ops->matmul_work(backend, T, D, F));
+    most = order_max(most, backend->ops->matmul_work(backend, T, F, D));
+    struct encoder_work work = {T, take(n, T * D, sizeof(float)), take(n, T * D, sizeof(float)),
+                                take(n, T * D, sizeof(float)), take(n, T * D, sizeof(float)),
+                                take(n, T * D, sizeof(float)), take(n, T * F, sizeof(float)),
+                                take(n, T, sizeof(int32_t)), take(n, 1, sizeof(struct attn_seq)),
+                                take(n, most, 1)};
+    for (size_t token = 0; token < T; token++)
+        work.place[token] = (int32_t)token;
+    *work.seq = (struct attn_seq){0, (int32_t)T, 0, (int32_t)T};
+    return work;
 }
 
-static void work_free(const struct encoder *n, struct encoder_work *w)
+static void work_free(const struct encoder *n, struct encoder_work *work)
 {
-    void *all[] = {w->x, w->q, w->k, w->v, w->y, w->h, w->place, w->seq, w->scratch};
+    void *all[] = {work->x, work->q,     work->k,   work->v,      work->y,
+                   work->h, work->place, work->seq, work->scratch};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         n->backend->ops->free(n->backend, all[i]);
 }
@@ -106,30 +110,32 @@ static void norm(const struct encoder *n, float *x, const float *y, size_t T,
                  const struct encoder_norm *by)
 {
     size_t D = n->width;
-    for (size_t t = 0; t < T; t++, x += D, y = y ? y + D : NULL) {
+    for (size_t token = 0; token < T; token++, x += D, y = y ? y + D : NULL) {
         double mean = 0, variance = 0;
-        for (size_t d = 0; d < D; d++) {
-            x[d] += y ? y[d] : 0;
-            mean += (double)x[d];
+        for (size_t column = 0; column < D; column++) {
+            x[column] += y ? y[column] : 0;
+            mean += (double)x[column];
         }
         mean /= (double)D;
-        for (size_t d = 0; d < D; d++)
-            variance += ((double)x[d] - mean) * ((double)x[d] - mean);
+        for (size_t column = 0; column < D; column++)
+            variance += ((double)x[column] - mean) * ((double)x[column] - mean);
         double scale = 1 / sqrt(variance / (double)D + n->eps);
-        for (size_t d = 0; d < D; d++)
-            x[d] = (float)(((double)x[d] - mean) * scale) * by->gain[d] + by->bias[d];
+        for (size_t column = 0; column < D; column++)
+            x[column] = (float)(((double)x[column] - mean) * scale) * by->gain[column] +
+                        by->bias[column];
     }
 }
 
 /* y[T, rows] = in[T, cols] W^T + bias. */
 static void linear(const struct encoder *n, const struct encoder_linear *by, const float *in,
-                   float *y, const struct encoder_work *w)
+                   float *y, const struct encoder_work *work)
 {
-    const struct product p = {&by->w, y, 0};
-    n->backend->ops->matmul(n->backend, &p, 1, (struct input){.x = in}, w->T, w->scratch);
-    for (size_t t = 0; t < w->T; t++)
+    const struct product product = {&by->w, y, 0};
+    n->backend->ops->matmul(n->backend, &product, 1, (struct input){.x = in}, work->T,
+                            work->scratch);
+    for (size_t token = 0; token < work->T; token++)
         for (size_t i = 0; i < by->w.rows; i++)
-            y[t * by->w.rows + i] += by->bias[i];
+            y[token * by->w.rows + i] += by->bias[i];
 }
 
 static void gelu(float *x, size_t n)
@@ -138,48 +144,48 @@ static void gelu(float *x, size_t n)
         x[i] = (float)(0.5 * (double)x[i] * (1 + erf((double)x[i] * 0.70710678118654752)));
 }
 
-static void block(const struct encoder *n, const struct encoder_layer *l,
-                  const struct encoder_work *w)
+static void block(const struct encoder *n, const struct encoder_layer *layer,
+                  const struct encoder_work *work)
 {
-    const struct attn attn = {.q = w->q, .y = w->y, .kv = {w->k, w->v, DTYPE_F32},
-                              .pos = w->place, .seqs = w->seq, .slots = w->place,
-                              .slot_pos = w->place, .n_seqs = 1, .T = w->T, .max_rows = w->T,
-                              .max_slots = w->T, .heads = n->heads, .kv_heads = n->heads,
-                              .head_dim = n->head_dim, .mask = MASK_FULL};
-    linear(n, &l->q, w->x, w->q, w);
-    linear(n, &l->k, w->x, w->k, w);
-    linear(n, &l->v, w->x, w->v, w);
-    n->backend->ops->attention(n->backend, &attn, w->scratch);
-    linear(n, &l->o, w->y, w->q, w);
-    norm(n, w->x, w->q, w->T, &l->attention);
-    linear(n, &l->up, w->x, w->h, w);
-    gelu(w->h, w->T * n->ffn);
-    linear(n, &l->down, w->h, w->y, w);
-    norm(n, w->x, w->y, w->T, &l->output);
+    const struct attn attn = {.q = work->q, .y = work->y, .kv = {work->k, work->v, DTYPE_F32},
+                              .pos = work->place, .seqs = work->seq, .slots = work->place,
+                              .slot_pos = work->place, .n_seqs = 1, .T = work->T,
+                              .max_rows = work->T, .max_slots = work->T, .heads = n->heads,
+                              .kv_heads = n->heads, .head_dim = n->head_dim, .mask = MASK_FULL};
+    linear(n, &layer->q, work->x, work->q, work);
+    linear(n, &layer->k, work->x, work->k, work);
+    linear(n, &layer->v, work->x, work->v, work);
+    n->backend->ops->attention(n->backend, &attn, work->scratch);
+    linear(n, &layer->o, work->y, work->q, work);
+    norm(n, work->x, work->q, work->T, &layer->attention);
+    linear(n, &layer->up, work->x, work->h, work);
+    gelu(work->h, work->T * n->ffn);
+    linear(n, &layer->down, work->h, work->y, work);
+    norm(n, work->x, work->y, work->T, &layer->output);
 }
 
-static void embed(const struct encoder *n, const struct ids *ids, const struct encoder_work *w)
+static void embed(const struct encoder *n, const struct ids *ids, const struct encoder_work *work)
 {
     size_t D = n->width;
-    for (size_t t = 0; t < ids->n; t++) {
-        float *x = w->x + t * D, *position = w->q, *type = w->k;
-        tensor_floats(n->word, (size_t)ids->v[t] * D, D, x);
-        tensor_floats(n->position, (t + n->first_position) * D, D, position);
+    for (size_t token = 0; token < ids->n; token++) {
+        float *x = work->x + token * D, *position = work->q, *type = work->k;
+        tensor_floats(n->word, (size_t)ids->v[token] * D, D, x);
+        tensor_floats(n->position, (token + n->first_position) * D, D, position);
         tensor_floats(n->type, 0, D, type);
         for (size_t d = 0; d < D; d++)
             x[d] += position[d] + type[d];
     }
-    norm(n, w->x, NULL, ids->n, &n->start);
+    norm(n, work->x, NULL, ids->n, &n->start);
 }
 
 int encoder_run(const struct encoder *n, const struct ids *ids, float *out, struct err *e)
 {
-    struct encoder_work w = work_make(n, ids->n);
-    embed(n, ids, &w);
-    for (size_t l = 0; l < n->layers; l++)
-        block(n, &n->layer[l], &w);
-    memcpy(out, w.x, ids->n * n->width * sizeof *out);
-    work_free(n, &w);
+    struct encoder_work work = work_make(n, ids->n);
+    embed(n, ids, &work);
+    for (size_t layer = 0; layer < n->layers; layer++)
+        block(n, &n->layer[layer], &work);
+    memcpy(out, work.x, ids->n * n->width * sizeof *out);
+    work_free(n, &work);
     for (size_t i = 0; i < ids->n * n->width; i++)
         if (!isfinite(out[i]))
             return err_set(e, EXIT_BAD_DATA, "%s: layer %zu: expected finite values, got %f",

@@ -44,7 +44,7 @@ struct encoder {
 /* name: a folder, or org/name[@rev] in the cache. layer: the layer whose output is used, from 1; 0:
  * the layer that agreed best with people for checkpoints of this kind and depth (Zhang et al. 2020,
  * bert_score), else the last. -1: 65, 66, 74. */
-int encoder_open(struct encoder *n, const char *name, size_t layer, struct backend *b,
+int encoder_open(struct encoder *n, const char *name, size_t layer, struct backend *backend,
                  struct err *e);
 void encoder_close(struct encoder *n);
 

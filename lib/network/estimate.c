@@ -9,51 +9,56 @@
 #include "lib/network/kv.h"
 
 /* Rows that a layer's products work on at once. */
-static size_t tile(const struct network *n, const struct work_size *s)
+static size_t tile(const struct network *n, const struct work_size *size)
 {
-    return n->row_tile && n->row_tile < s->rows ? n->row_tile : s->rows;
+    return n->row_tile && n->row_tile < size->rows ? n->row_tile : size->rows;
 }
 
 /* The scratch that operations share. */
-static size_t scratch(const struct network *n, const struct work_size *s)
+static size_t scratch(const struct network *n, const struct work_size *size)
 {
-    const struct config *c = &n->config;
-    struct backend *b = n->backend;
-    const struct ops *ops = b->ops;
-    size_t T = s->rows, D = c->width, HE = c->heads * c->head_dim, N = tile(n, s);
-    size_t F = config_ffn_most(c);
-    size_t scores = s->how.scores < c->heads ? s->how.scores : c->heads;
-    size_t logits = s->how.dense_head * (s->guided || s->compared ? 2 : 1);
-    size_t slots = order_max(s->slots, c->latents);
-    size_t most = order_max(ops->attention_work(b, T, s->seqs, slots, c->heads, c->kv_heads,
-                                                c->head_dim, scores),
-                            ops->head_work(b, s->wanted, D, config_answers(c), logits));
-    most = order_max(most, ops->qkv_work(b, N, (1 + s->chained) * D, c->heads, c->kv_heads,
-                                         c->head_dim, c->qkv_bias || c->qk_norm));
-    most = order_max(most, ops->matmul_work(b, N, HE, D));
-    most = order_max(most, ops->matmul_work(b, N, D, 2 * F));
-    if (s->fed)
-        most = order_max(most, ops->matmul_work(b, N, s->fed * D, D));
-    if (c->experts)
-        most = order_max(most, ops->experts_work(b, N, D, c->ffn, c->experts, c->used));
-    if (s->chosen)
-        most = order_max(most, ops->matmul_work(b, T, D, c->kv_heads * c->head_dim));
-    if (s->chosen || s->sifted)
-        most = order_max(most, reuse_work(T, s->seqs, c->kv_heads * c->head_dim));
-    return order_max(most, ops->matmul_work(b, N, F, D));
+    const struct config *config = &n->config;
+    struct backend *backend = n->backend;
+    const struct ops *ops = backend->ops;
+    size_t T = size->rows, D = config->width, HE = config->heads * config->head_dim,
+    rows = tile(n, size); size_t F = config_ffn_most(config);
+    size_t scores = size->how.scores < config->heads ? size->how.scores : config->heads;
+    size_t logits = size->how.dense_head * (size->guided || size->compared ? 2 : 1);
+    size_t slots = order_max(size->slots, config->latents);
+    size_t most = order_max(
+        ops->attention_work(backend, T, size->seqs, slots, config->heads, config->kv_heads,
+                            config->head_dim, scores),
+        ops->head_work(backend, size->wanted, D, config_answers(config), logits));
+    most = order_max(most, ops->qkv_work(backend, rows, (1 + size->chained) * D, config->heads,
+                                         config->kv_heads, config->head_dim,
+                                         config->qkv_bias || config->qk_norm));
+    most = order_max(most, ops->matmul_work(backend, rows, HE, D));
+    most = order_max(most, ops->matmul_work(backend, rows, D, 2 * F));
+    if (size->fed)
+        most = order_max(most, ops->matmul_work(backend, rows, size->fed * D, D));
+    if (config->experts)
+        most = order_max(
+            most, ops->experts_work(backend, rows, D, config->ffn, config->experts, config->used));
+    if (size->chosen)
+        most = order_max(most,
+                         ops->matmul_work(backend, T, D, config->kv_heads * config->head_dim));
+    if (size->chosen || size->sifted)
+        most = order_max(most, reuse_work(T, size->seqs, config->kv_heads * config->head_dim));
+    return order_max(most, ops->matmul_work(backend, rows, F, D));
 }
 
 /* The scratch of a time mixing layer. */
-static size_t mixing_scratch(const struct network *n, const struct work_size *s)
+static size_t mixing_scratch(const struct network *n, const struct work_size *size)
 {
-    const struct config *c = &n->config;
+    const struct config *config = &n->config;
     const struct ops *ops = n->backend->ops;
-    size_t HE = c->heads * c->head_dim, D = c->width, N = tile(n, s);
-    if (!config_recurs(c))
+    size_t HE = config->heads * config->head_dim, D = config->width, N = tile(n, size);
+    if (!config_recurs(config))
         return 0;
-    size_t most = ops->mixing->wkv_work(n->backend, s->seqs, s->rows, c->heads, c->head_dim);
-    most = order_max(most, ops->matmul_work(n->backend, N, D, order_max(HE, c->rank)));
-    return order_max(most, ops->matmul_work(n->backend, N, c->rank, order_max(D, HE)));
+    size_t most = ops->mixing->wkv_work(n->backend, size->seqs, size->rows, config->heads,
+                                        config->head_dim);
+    most = order_max(most, ops->matmul_work(n->backend, N, D, order_max(HE, config->rank)));
+    return order_max(most, ops->matmul_work(n->backend, N, config->rank, order_max(D, HE)));
 }
 
 static size_t array(size_t bytes)
@@ -62,86 +67,92 @@ static size_t array(size_t bytes)
 }
 
 /* Index arrays: four bytes an entry, except keys of the noise (8), sequences (16) and `extra`. */
-static size_t index_arrays(const struct work_size *s)
+static size_t index_arrays(const struct work_size *size)
 {
-    return array(s->extra) + 3 * array(4 * s->rows) + 2 * array(4 * s->listed) +
-           2 * array(4 * s->wanted) + array(4 * (s->guided | s->compared) * s->wanted) +
-           array(8 * s->wanted) + array(16 * s->seqs) + array(4 * s->seqs) +
-           2 * array(4 * ADVANCE_STOPS) + (s->chosen || s->sifted ? array(16 * s->seqs) : 0) +
-           array(16 * s->chosen * s->seqs) + array(16 * s->latent * s->seqs) +
-           array(4 * s->fed * s->rows) + array(8 * s->chained * s->rows);
+    return array(size->extra) + 3 * array(4 * size->rows) + 2 * array(4 * size->listed) +
+           2 * array(4 * size->wanted) + array(4 * (size->guided | size->compared) * size->wanted) +
+           array(8 * size->wanted) + array(16 * size->seqs) + array(4 * size->seqs) +
+           2 * array(4 * ADVANCE_STOPS) +
+           (size->chosen || size->sifted ? array(16 * size->seqs) : 0) +
+           array(16 * size->chosen * size->seqs) + array(16 * size->latent * size->seqs) +
+           array(4 * size->fed * size->rows) + array(8 * size->chained * size->rows);
 }
 
-static size_t head(const struct network *n, const struct work_size *s)
+static size_t head(const struct network *n, const struct work_size *size)
 {
-    size_t A = dtype_value_bytes(n->backend->act), R = s->wanted, D = n->config.width;
-    return array(A * R * D) + array(A * (s->guided | s->compared) * R * D) +
-           array(A * s->compared * R * D) + array(R * sizeof(struct head_row)) +
-           array(4 * s->logits * R * n->config.vocab) +
-           array(s->tops * R * sizeof(struct head_top)) +
-           array(4 * s->linked * s->rows * s->slots) + array(4 * s->linked * s->rows);
+    size_t A = dtype_value_bytes(n->backend->act), R = size->wanted, D = n->config.width;
+    return array(A * R * D) + array(A * (size->guided | size->compared) * R * D) +
+           array(A * size->compared * R * D) + array(R * sizeof(struct head_row)) +
+           array(4 * size->logits * R * n->config.vocab) +
+           array(size->tops * R * sizeof(struct head_top)) +
+           array(4 * size->linked * size->rows * size->slots) +
+           array(4 * size->linked * size->rows);
 }
 
 /* For time mixing: the norm, its mixtures, and the outputs of projections. */
-static size_t mixing(const struct config *c, size_t T)
+static size_t mixing(const struct config *config, size_t T)
 {
-    size_t wide = array(4 * T * c->width), heads = array(4 * T * c->heads * c->head_dim);
-    if (c->mixer == MIXER_RWKV6)
-        return 6 * wide + array(4 * 5 * T * c->rank) + 4 * heads;
-    return c->mixer == MIXER_RWKV7 ? 7 * wide + array(4 * T * c->rank) + 8 * heads : 0;
+    size_t wide = array(4 * T * config->width),
+    heads = array(4 * T * config->heads * config->head_dim);
+    if (config->mixer == MIXER_RWKV6)
+        return 6 * wide + array(4 * 5 * T * config->rank) + 4 * heads;
+    return config->mixer == MIXER_RWKV7 ? 7 * wide + array(4 * T * config->rank) + 8 * heads : 0;
 }
 
-static size_t activations(const struct network *n, const struct work_size *s)
+static size_t activations(const struct network *n, const struct work_size *size)
 {
-    const struct config *c = &n->config;
-    size_t A = dtype_value_bytes(n->backend->act), T = s->rows, D = c->width;
-    size_t HE = c->heads * c->head_dim, KE = c->kv_heads * c->head_dim;
-    size_t own = s->sifted ? dtype_value_bytes(n->kv_dtype) : s->cached ? 0 : A;
-    size_t ffn = A * tile(n, s) * config_ffn(c, 0), gate = A * tile(n, s) * config_ffn_most(c);
-    size_t normed = c->experts ? array(A * tile(n, s) * D) + array(sizeof(int32_t)) : 0;
-    size_t stream = array(A * T * D) + 2 * array(A * T * HE) + array(gate) + normed +
-                    array(s->how.unfused * ffn) + 2 * array(own * T * KE) +
-                    array(4 * T * c->head_dim) +
-                    (config_leaves_unrotated(c) ? array(4 * T * c->head_dim) : 0);
-    size_t chosen = array(A * s->chosen * T * D) + 4 * array(4 * s->chosen * T);
-    size_t fed = array(A * s->taps * T * D) + array(A * s->fed * T * D) +
-                 array(A * (s->fed > 0) * T * D) + array(2 * A * s->chained * T * D);
-    return index_arrays(s) + stream + chosen + fed + head(n, s) + mixing(c, T) +
-           array(order_max(scratch(n, s), mixing_scratch(n, s)));
+    const struct config *config = &n->config;
+    size_t width = dtype_value_bytes(n->backend->act), T = size->rows, D = config->width;
+    size_t HE = config->heads * config->head_dim, KE = config->kv_heads * config->head_dim;
+    size_t own = size->sifted ? dtype_value_bytes(n->kv_dtype) : size->cached ? 0 : width;
+    size_t ffn = width * tile(n, size) * config_ffn(config, 0),
+           gate = width * tile(n, size) * config_ffn_most(config);
+    size_t normed = config->experts ? array(width * tile(n, size) * D) + array(sizeof(int32_t)) : 0;
+    size_t stream = array(width * T * D) + 2 * array(width * T * HE) + array(gate) + normed +
+                    array(size->how.unfused * ffn) + 2 * array(own * T * KE) +
+                    array(4 * T * config->head_dim) +
+                    (config_leaves_unrotated(config) ? array(4 * T * config->head_dim) : 0);
+    size_t chosen = array(width * size->chosen * T * D) + 4 * array(4 * size->chosen * T);
+    size_t fed = array(width * size->taps * T * D) + array(width * size->fed * T * D) +
+                 array(width * (size->fed > 0) * T * D) + array(2 * width * size->chained * T * D);
+    return index_arrays(size) + stream + chosen + fed + head(n, size) + mixing(config, T) +
+           array(order_max(scratch(n, size), mixing_scratch(n, size)));
 }
 
 struct memory_estimate estimate_of(const struct network *n, const struct work_size *size,
                                    size_t kv_slots)
 {
-    const struct config *c = &n->config;
-    size_t stay = c->layers - n->kv_wish.layers, outside = n->kv_wish.layers, second;
-    size_t values = stay * kv_slots * c->kv_heads * c->head_dim;
+    const struct config *config = &n->config;
+    size_t stay = config->layers - n->kv_wish.layers, outside = n->kv_wish.layers, second;
+    size_t values = stay * kv_slots * config->kv_heads * config->head_dim;
     size_t moved = kv_layer_bytes(n, kv_slots, &second);
     size_t slots = outside && moved ? memory_rounded(offload_slots(&n->kv_wish, moved)) : 0;
     size_t half = memory_rounded(values * dtype_value_bytes(n->kv_dtype));
-    size_t outputs = c->layers * kv_slots * c->width * dtype_value_bytes(n->backend->act);
+    size_t outputs = config->layers * kv_slots * config->width * dtype_value_bytes(n->backend->act);
     outputs = size->chosen ? memory_rounded(outputs) : 0;
     size_t state = 0, last = 0; /* a state replaces keys and values */
-    if (config_recurs(c)) {
-        last = memory_rounded(c->layers * kv_slots * c->width * sizeof(float));
-        state = memory_rounded(c->layers * kv_slots * (config_state(c) - c->width) * sizeof(float));
+    if (config_recurs(config)) {
+        last = memory_rounded(config->layers * kv_slots * config->width * sizeof(float));
+        state = memory_rounded(config->layers * kv_slots * (config_state(config) - config->width) *
+                               sizeof(float));
         half = 0;
     }
-    struct memory_estimate m = {.weights = network_expected_bytes(n),
-                                .kv = 2 * (half + outputs) + slots + state + last,
-                                .activations = memory_rounded(activations(n, size)),
-                                .logits = head(n, size), .outside_kv = outside * moved};
-    m.reserved = network_expected_pages(n) + memory_pages(m.activations) +
-                 (state ? memory_pages(state) + memory_pages(last) : 0) +
-                 2 * (half ? memory_pages(half) : 0) +
-                 2 * (outputs ? memory_pages(outputs) : 0) + (slots ? memory_pages(slots) : 0);
-    m.outside = m.outside_kv + n->wish.layers * network_layer_bytes(n);
-    return m;
+    struct memory_estimate estimate = {.weights = network_expected_bytes(n),
+                                       .kv = 2 * (half + outputs) + slots + state + last,
+                                       .activations = memory_rounded(activations(n, size)),
+                                       .logits = head(n, size), .outside_kv = outside * moved};
+    estimate.reserved = network_expected_pages(n) + memory_pages(estimate.activations) +
+                        (state ? memory_pages(state) + memory_pages(last) : 0) +
+                        2 * (half ? memory_pages(half) : 0) +
+                        2 * (outputs ? memory_pages(outputs) : 0) +
+                        (slots ? memory_pages(slots) : 0);
+    estimate.outside = estimate.outside_kv + n->wish.layers * network_layer_bytes(n);
+    return estimate;
 }
 
-size_t estimate_bytes(const struct memory_estimate *m)
+size_t estimate_bytes(const struct memory_estimate *estimate)
 {
-    return m->weights + m->kv + m->activations;
+    return estimate->weights + estimate->kv + estimate->activations;
 }
 
 struct memory_estimate estimate_sum(const struct memory_estimate *a,

@@ -30,7 +30,7 @@ struct memory_estimate {
     size_t outside, outside_kv; /* offloaded bytes that a pass reads; outside_kv: those of keys and
                                  * values */
 };
-size_t estimate_bytes(const struct memory_estimate *m); /* weights, kv and activations */
+size_t estimate_bytes(const struct memory_estimate *estimate); /* weights, kv and activations */
 /* The sum for two networks loaded at once. */
 struct memory_estimate estimate_sum(const struct memory_estimate *a,
                                     const struct memory_estimate *b);

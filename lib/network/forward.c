@@ -17,72 +17,75 @@ static void copy_ids(int32_t *to, const int32_t *from, size_t n)
         memcpy(to, from, n * sizeof *to);
 }
 
-/* Writes the sequences of f and, with a cache, their slots with the position of each. */
-static void list_seqs(const struct forward *f, const struct kv *kv, struct work *w, struct pass *p)
+/* Writes the sequences of forward and, with a cache, their slots with the position of each. */
+static void list_seqs(const struct forward *forward, const struct kv *kv, struct work *work,
+                      struct pass *pass)
 {
-    const struct rows *r = &w->host.rows;
+    const struct rows *rows = &work->host.rows;
     size_t row = 0, at = 0;
-    assert(f->n_seqs <= w->size.seqs);
-    for (size_t s = 0; s < f->n_seqs; s++) {
-        const struct forward_seq *q = &f->seqs[s];
-        size_t n_slots = kv ? q->n_slots : q->rows;
-        assert(row + q->rows <= w->size.rows && (!kv || at + n_slots <= w->size.listed));
-        r->seqs[s] = (struct attn_seq){(int32_t)row, (int32_t)q->rows, (int32_t)(kv ? at : row),
-                                       (int32_t)n_slots};
+    assert(forward->n_seqs <= work->size.seqs);
+    for (size_t sequence = 0; sequence < forward->n_seqs; sequence++) {
+        const struct forward_seq *seq = &forward->seqs[sequence];
+        size_t n_slots = kv ? seq->n_slots : seq->rows;
+        assert(row + seq->rows <= work->size.rows && (!kv || at + n_slots <= work->size.listed));
+        rows->seqs[sequence] = (struct attn_seq){(int32_t)row, (int32_t)seq->rows,
+                                                 (int32_t)(kv ? at : row), (int32_t)n_slots};
         for (size_t j = 0; kv && j < n_slots; j++, at++) {
-            r->slots[at] = q->slots[j];
-            r->slot_pos[at] = kv->pos[q->slots[j]];
+            rows->slots[at] = seq->slots[j];
+            rows->slot_pos[at] = kv->pos[seq->slots[j]];
         }
-        if (w->size.latent)
-            w->host.cross[s] = latent_seq(kv->latents, q->latent, (int32_t)row, (int32_t)q->rows);
-        p->max_rows = order_max(p->max_rows, q->rows);
-        p->max_slots = order_max(p->max_slots, n_slots);
-        row += q->rows;
+        if (work->size.latent)
+            work->host.cross[sequence] = latent_seq(kv->latents, seq->latent, (int32_t)row,
+                                                    (int32_t)seq->rows);
+        pass->max_rows = order_max(pass->max_rows, seq->rows);
+        pass->max_slots = order_max(pass->max_slots, n_slots);
+        row += seq->rows;
     }
-    p->max_slots = pass_slots(w, p->max_slots);
+    pass->max_slots = pass_slots(work, pass->max_slots);
 }
 
-static void describe_rows(const struct forward *f, struct kv *kv, struct work *w, struct pass *p)
+static void describe_rows(const struct forward *forward, struct kv *kv, struct work *work,
+                          struct pass *pass)
 {
-    const struct rows *r = &w->host.rows;
-    for (size_t s = 0; s < f->n_seqs; s++)
-        p->T += f->seqs[s].rows;
-    assert(p->T <= w->size.rows && (kv || !w->size.cached));
-    copy_ids(r->token, f->token, p->T);
-    copy_ids(r->pos, f->pos, p->T);
-    for (size_t t = 0; kv && t < p->T; t++) {
-        assert((size_t)f->slot[t] < kv->slots);
-        kv->pos[f->slot[t]] = f->pos[t];
-        r->slot[t] = f->slot[t];
+    const struct rows *rows = &work->host.rows;
+    for (size_t at = 0; at < forward->n_seqs; at++)
+        pass->T += forward->seqs[at].rows;
+    assert(pass->T <= work->size.rows && (kv || !work->size.cached));
+    copy_ids(rows->token, forward->token, pass->T);
+    copy_ids(rows->pos, forward->pos, pass->T);
+    for (size_t row = 0; kv && row < pass->T; row++) {
+        assert((size_t)forward->slot[row] < kv->slots);
+        kv->pos[forward->slot[row]] = forward->pos[row];
+        rows->slot[row] = forward->slot[row];
     }
     if (!kv)
-        pass_list_rows(w, p->T);
-    p->n_seqs = f->n_seqs;
-    p->mask = f->mask;
-    p->mask_block = f->mask_block;
-    list_seqs(f, kv, w, p);
+        pass_list_rows(work, pass->T);
+    pass->n_seqs = forward->n_seqs;
+    pass->mask = forward->mask;
+    pass->mask_block = forward->mask_block;
+    list_seqs(forward, kv, work, pass);
 }
 
-static void describe_answers(const struct forward *f, struct work *w, struct pass *p)
+static void describe_answers(const struct forward *forward, struct work *work, struct pass *pass)
 {
-    const struct index *h = &w->host, *t = &w->device;
-    const struct head_query *q = &f->query;
-    size_t R = p->R = f->n_wanted;
-    assert(R <= w->size.wanted && (!f->uncond || w->size.guided));
-    assert(q->n_ban <= ADVANCE_STOPS && q->n_quiet <= ADVANCE_STOPS);
-    copy_ids(h->rows.wanted, f->wanted, R);
-    copy_ids(h->rows.uncond, f->uncond, f->uncond ? R : 0);
-    copy_ids(h->target, q->target, q->target ? R : 0);
-    copy_ids(h->ban, q->ban, q->n_ban);
-    copy_ids(h->quiet, q->quiet, q->n_quiet);
-    if (q->keys && R)
-        memcpy(h->rows.key, q->keys, R * sizeof *q->keys);
-    p->guided = f->uncond != NULL;
-    p->query = *q;
-    p->query.keys = q->keys ? t->rows.key : NULL;
-    p->query.target = q->target ? t->target : NULL;
-    p->query.ban = t->ban;
-    p->query.quiet = t->quiet;
+    const struct index *host = &work->host, *device = &work->device;
+    const struct head_query *query = &forward->query;
+    size_t rows = pass->R = forward->n_wanted;
+    assert(rows <= work->size.wanted && (!forward->uncond || work->size.guided));
+    assert(query->n_ban <= ADVANCE_STOPS && query->n_quiet <= ADVANCE_STOPS);
+    copy_ids(host->rows.wanted, forward->wanted, rows);
+    copy_ids(host->rows.uncond, forward->uncond, forward->uncond ? rows : 0);
+    copy_ids(host->target, query->target, query->target ? rows : 0);
+    copy_ids(host->ban, query->ban, query->n_ban);
+    copy_ids(host->quiet, query->quiet, query->n_quiet);
+    if (query->keys && rows)
+        memcpy(host->rows.key, query->keys, rows * sizeof *query->keys);
+    pass->guided = forward->uncond != NULL;
+    pass->query = *query;
+    pass->query.keys = query->keys ? device->rows.key : NULL;
+    pass->query.target = query->target ? device->target : NULL;
+    pass->query.ban = device->ban;
+    pass->query.quiet = device->quiet;
 }
 
 /* A pass that was described and sent. */
@@ -93,43 +96,44 @@ struct running {
     struct pass pass;
 };
 
-static void describe(struct running *r, const struct forward *f, int logits)
+static void describe(struct running *running, const struct forward *forward, int logits)
 {
-    pass_begin(&r->pass, r->n, r->kv, r->w);
-    describe_rows(f, r->kv, r->w, &r->pass);
-    describe_answers(f, r->w, &r->pass);
-    r->pass.logits = logits;
-    assert(!logits || r->w->size.logits);
-    pass_write(r->n, r->w);
+    pass_begin(&running->pass, running->n, running->kv, running->w);
+    describe_rows(forward, running->kv, running->w, &running->pass);
+    describe_answers(forward, running->w, &running->pass);
+    running->pass.logits = logits;
+    assert(!logits || running->w->size.logits);
+    pass_write(running->n, running->w);
 }
 
 static void step(void *ctx)
 {
-    struct running *r = ctx;
-    pass_run(r->n, r->kv, r->w, &r->pass);
+    struct running *running = ctx;
+    pass_run(running->n, running->kv, running->w, &running->pass);
 }
 
-void forward(const struct network *n, struct kv *kv, struct work *w, const struct forward *f,
+void forward(const struct network *n, struct kv *kv, struct work *work, const struct forward *f,
              struct head_row *out, float *logits)
 {
-    struct backend *b = n->backend;
-    struct running r = {.n = n, .kv = kv, .w = w};
-    describe(&r, f, logits != NULL);
+    struct backend *backend = n->backend;
+    struct running running = {.n = n, .kv = kv, .w = work};
+    describe(&running, f, logits != NULL);
     if (f->again)
-        b->ops->run(b, &r.pass, sizeof r.pass, step, &r);
+        backend->ops->run(backend, &running.pass, sizeof running.pass, step, &running);
     else
-        step(&r);
-    b->ops->read(b, out, w->answer, r.pass.R * sizeof *out);
+        step(&running);
+    backend->ops->read(backend, out, work->answer, running.pass.R * sizeof *out);
     if (logits)
-        b->ops->read(b, logits, w->logits, r.pass.R * n->config.vocab * sizeof *logits);
+        backend->ops->read(backend, logits, work->logits,
+                           running.pass.R * n->config.vocab * sizeof *logits);
 }
 
-void forward_prepare(const struct network *n, struct kv *kv, struct work *w,
-                     const struct forward *f)
+void forward_prepare(const struct network *n, struct kv *kv, struct work *work,
+                     const struct forward *forward)
 {
-    struct backend *b = n->backend;
-    struct running r = {.n = n, .kv = kv, .w = w};
-    describe(&r, f, 0);
-    if (b->ops->prepare)
-        b->ops->prepare(b, &r.pass, sizeof r.pass, step, &r);
+    struct backend *backend = n->backend;
+    struct running running = {.n = n, .kv = kv, .w = work};
+    describe(&running, forward, 0);
+    if (backend->ops->prepare)
+        backend->ops->prepare(backend, &running.pass, sizeof running.pass, step, &running);
 }

@@ -27,8 +27,8 @@ struct forward {
 };
 /* kv NULL: every row reads all rows of its own sequence (vanilla LLaDA), and nothing is cached.
  * out: [R]. logits: NULL or [R, V]. */
-void forward(const struct network *n, struct kv *kv, struct work *w, const struct forward *f,
+void forward(const struct network *n, struct kv *kv, struct work *work, const struct forward *f,
              struct head_row *out, float *logits);
 /* ops.prepare for such a pass; its results have no meaning. */
-void forward_prepare(const struct network *n, struct kv *kv, struct work *w,
-                     const struct forward *f);
+void forward_prepare(const struct network *n, struct kv *kv, struct work *work,
+                     const struct forward *forward);

@@ -14,12 +14,13 @@
 /* -1: no memory. */
 static int make_states(struct kv *kv, const struct network *n)
 {
-    const struct config *c = &n->config;
+    const struct config *config = &n->config;
     const struct ops *ops = n->backend->ops;
-    size_t texts = c->layers * kv->slots * sizeof(float);
+    size_t texts = config->layers * kv->slots * sizeof(float);
     kv->dtype = DTYPE_F32;
-    kv->last = ops->alloc(n->backend, texts * c->width, MEMORY_KV);
-    kv->state = kv->last ? ops->alloc(n->backend, texts * (config_state(c) - c->width), MEMORY_KV)
+    kv->last = ops->alloc(n->backend, texts * config->width, MEMORY_KV);
+    kv->state = kv->last ? ops->alloc(n->backend, texts * (config_state(config) - config->width),
+                                      MEMORY_KV)
                          : NULL;
     return kv->state ? 0 : -1;
 }
@@ -76,15 +77,15 @@ int kv_make(struct kv *kv, const struct network *n, size_t slots)
     return 0;
 }
 
-struct cache kv_layer(const struct kv *kv, const struct network *n, size_t l)
+struct cache kv_layer(const struct kv *kv, const struct network *n, size_t layer)
 {
-    const struct offload_wish *w = &n->kv_wish;
-    int64_t number = kv->outside ? offload_number(w, n->config.layers, l) : -1;
+    const struct offload_wish *wish = &n->kv_wish;
+    int64_t number = kv->outside ? offload_number(wish, n->config.layers, layer) : -1;
     if (number >= 0) {
         unsigned char *slot = kv->outside->slot[number % 2];
         return (struct cache){slot, slot + kv->second, kv->dtype};
     }
-    size_t at = (l - offload_before(w, n->config.layers, l)) * half_bytes(n, kv->slots);
+    size_t at = (layer - offload_before(wish, n->config.layers, layer)) * half_bytes(n, kv->slots);
     return (struct cache){(char *)kv->k + at, (char *)kv->v + at, kv->dtype};
 }
 
@@ -100,12 +101,13 @@ int kv_keep_outputs(struct kv *kv, const struct network *n)
 
 void kv_forget(struct kv *kv, const struct network *n, size_t slot)
 {
-    const struct config *c = &n->config;
+    const struct config *config = &n->config;
     const struct ops *ops = n->backend->ops;
-    const size_t D = c->width, HEE = config_state(c) - D;
-    for (size_t l = 0; l < c->layers; l++) {
-        ops->clear(n->backend, kv->state + (l * kv->slots + slot) * HEE, HEE * sizeof *kv->state);
-        ops->clear(n->backend, kv->last + (l * kv->slots + slot) * D, D * sizeof *kv->last);
+    const size_t D = config->width, HEE = config_state(config) - D;
+    for (size_t layer = 0; layer < config->layers; layer++) {
+        ops->clear(n->backend, kv->state + (layer * kv->slots + slot) * HEE,
+                   HEE * sizeof *kv->state);
+        ops->clear(n->backend, kv->last + (layer * kv->slots + slot) * D, D * sizeof *kv->last);
     }
 }
 

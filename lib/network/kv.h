@@ -32,6 +32,6 @@ size_t kv_layer_bytes(const struct network *n, size_t slots, size_t *second);
 int kv_keep_outputs(struct kv *kv, const struct network *n); /* -1: no memory */
 /* Starts a new text in a slot. Only on a host, with states. */
 void kv_forget(struct kv *kv, const struct network *n, size_t slot);
-/* Layer l of the cache; not for states. */
-struct cache kv_layer(const struct kv *kv, const struct network *n, size_t l);
+/* One layer of the cache; not for states. */
+struct cache kv_layer(const struct kv *kv, const struct network *n, size_t layer);
 void kv_free(struct kv *kv, const struct network *n);

@@ -9,102 +9,110 @@
 
 enum { ALIGN = 256 };
 
-static void *cut(struct latents *z, size_t *at, size_t bytes)
+static void *cut(struct latents *latents, size_t *at, size_t bytes)
 {
-    void *p = z->block ? z->block + *at : NULL;
+    void *p = latents->block ? latents->block + *at : NULL;
     *at += (bytes + ALIGN - 1) / ALIGN * ALIGN;
     return p;
 }
 
-/* Sets the pointers into z->block, and returns its bytes; block NULL: only measures. */
-static size_t cut_all(struct latents *z, const struct network *n)
+/* Sets the pointers into latents->block, and returns its bytes; block NULL: only measures. */
+static size_t cut_all(struct latents *latents, const struct network *n)
 {
-    const struct config *c = &n->config;
-    size_t at = 0, N = c->latents, KE = c->kv_heads * c->head_dim, all = z->texts * N;
-    z->k = cut(z, &at, c->layers * all * KE * sizeof *z->k);
-    z->v = cut(z, &at, c->layers * all * KE * sizeof *z->v);
-    z->table = cut(z, &at, N * c->head_dim * sizeof *z->table);
-    z->in = cut(z, &at, N * c->width * sizeof *z->in);
-    z->slots = cut(z, &at, (all > N ? all : N) * sizeof *z->slots);
-    z->scratch = cut(z, &at, n->backend->ops->matmul_work(n->backend, N, c->width, 2 * KE));
+    const struct config *config = &n->config;
+    size_t at = 0, N = config->latents, KE = config->kv_heads * config->head_dim,
+           all = latents->texts * N;
+    latents->k = cut(latents, &at, config->layers * all * KE * sizeof *latents->k);
+    latents->v = cut(latents, &at, config->layers * all * KE * sizeof *latents->v);
+    latents->table = cut(latents, &at, N * config->head_dim * sizeof *latents->table);
+    latents->in = cut(latents, &at, N * config->width * sizeof *latents->in);
+    latents->slots = cut(latents, &at, (all > N ? all : N) * sizeof *latents->slots);
+    latents->scratch = cut(latents, &at,
+                           n->backend->ops->matmul_work(n->backend, N, config->width, 2 * KE));
     return at;
 }
 
-size_t latent_values(const struct config *c)
+size_t latent_values(const struct config *config)
 {
-    return c->layers * c->latents * c->width;
+    return config->layers * config->latents * config->width;
 }
 
 size_t latent_bytes(const struct network *n, size_t texts)
 {
-    struct latents z = {.texts = texts};
-    return cut_all(&z, n);
+    struct latents latents = {.texts = texts};
+    return cut_all(&latents, n);
 }
 
-/* z->slots = 0, step, 2 step, ... */
-static void list_slots(struct latents *z, const struct network *n, size_t count, size_t step)
+/* latents->slots = 0, step, 2 step, ... */
+static void list_slots(struct latents *latents, const struct network *n, size_t count, size_t step)
 {
     int32_t *list = mem_alloc(count * sizeof *list);
     for (size_t i = 0; i < count; i++)
         list[i] = (int32_t)(i * step);
-    n->backend->ops->write(n->backend, z->slots, list, count * sizeof *list);
+    n->backend->ops->write(n->backend, latents->slots, list, count * sizeof *list);
     free(list);
 }
 
-int latent_make(struct latents *z, const struct network *n, size_t texts)
+int latent_make(struct latents *latents, const struct network *n, size_t texts)
 {
-    const struct config *c = &n->config;
-    struct backend *b = n->backend;
-    *z = (struct latents){.texts = texts, .n = (int32_t)n->config.latents};
-    z->block = b->ops->alloc(b, cut_all(z, n), MEMORY_KV);
-    if (!z->block)
+    const struct config *config = &n->config;
+    struct backend *backend = n->backend;
+    *latents = (struct latents){.texts = texts, .n = (int32_t)n->config.latents};
+    latents->block = backend->ops->alloc(backend, cut_all(latents, n), MEMORY_KV);
+    if (!latents->block)
         return -1;
-    cut_all(z, n);
-    list_slots(z, n, c->latents, c->context / c->latents);
-    b->ops->rope_table(b, z->table, z->slots, n->inv_freq, config_rope_scale(c), c->latents,
-                       c->head_dim);
-    list_slots(z, n, texts * c->latents, 1);
+    cut_all(latents, n);
+    list_slots(latents, n, config->latents, config->context / config->latents);
+    backend->ops->rope_table(backend, latents->table, latents->slots, n->inv_freq,
+                             config_rope_scale(config), config->latents, config->head_dim);
+    list_slots(latents, n, texts * config->latents, 1);
     return 0;
 }
 
-void latent_free(struct latents *z, const struct network *n)
+void latent_free(struct latents *latents, const struct network *n)
 {
-    n->backend->ops->free(n->backend, z->block);
-    *z = (struct latents){0};
+    n->backend->ops->free(n->backend, latents->block);
+    *latents = (struct latents){0};
 }
 
-static size_t place(const struct latents *z, const struct config *c, size_t l, size_t text)
+static size_t place(const struct latents *latents, const struct config *config, size_t layer,
+                    size_t text)
 {
-    return (l * z->texts + text) * c->latents * c->kv_heads * c->head_dim;
+    return (layer * latents->texts + text) * config->latents * config->kv_heads * config->head_dim;
 }
 
-void latent_set(struct latents *z, const struct network *n, size_t text, const float *values,
+void latent_set(struct latents *latents, const struct network *n, size_t text, const float *values,
                 size_t step)
 {
-    const struct config *c = &n->config;
-    struct backend *b = n->backend;
-    size_t N = c->latents;
-    assert(b->act == DTYPE_F32);
-    for (size_t l = 0; l < c->layers; l++) {
-        const struct layer *y = &n->layer[l];
-        float *k = z->k + place(z, c, l, text), *v = z->v + place(z, c, l, text);
-        const struct product p[] = {{&y->cross_k, k, 0}, {&y->cross_v, v, 0}};
-        b->ops->write(b, z->in, values + l * step, N * c->width * sizeof *z->in);
-        b->ops->matmul(b, p, 2, (struct input){.x = z->in}, N, z->scratch);
-        b->ops->rope(b, k, z->table, N, c->kv_heads, c->head_dim, 1);
+    const struct config *config = &n->config;
+    struct backend *backend = n->backend;
+    size_t count = config->latents;
+    assert(backend->act == DTYPE_F32);
+    for (size_t layer = 0; layer < config->layers; layer++) {
+        const struct layer *weights = &n->layer[layer];
+        float *k = latents->k + place(latents, config, layer, text),
+              *value = latents->v + place(latents, config, layer, text);
+        const struct product product[] = {{&weights->cross_k, k, 0}, {&weights->cross_v, value, 0}};
+        backend->ops->write(backend, latents->in, values + layer * step,
+                            count * config->width * sizeof *latents->in);
+        backend->ops->matmul(backend, product, 2, (struct input){.x = latents->in}, count,
+                             latents->scratch);
+        backend->ops->rope(backend, k, latents->table, count, config->kv_heads, config->head_dim,
+                           1);
     }
 }
 
-struct attn_seq latent_seq(const struct latents *z, size_t text, int32_t row, int32_t rows)
+struct attn_seq latent_seq(const struct latents *latents, size_t text, int32_t row, int32_t rows)
 {
-    int32_t n = z->n;
+    int32_t n = latents->n;
     return (struct attn_seq){row, rows, (int32_t)text * n, n};
 }
 
-void latent_read(const struct latents *z, const struct network *n, size_t l, struct attn *a)
+void latent_read(const struct latents *latents, const struct network *n, size_t layer,
+                 struct attn *attention)
 {
-    size_t at = place(z, &n->config, l, 0);
-    a->kv = (struct cache){z->k + at, z->v + at, DTYPE_F32};
-    a->slots = a->slot_pos = z->slots;
-    a->max_slots = n->config.latents;
+    size_t at = place(latents, &n->config, layer, 0);
+    attention->kv = (struct cache){latents->k + at, latents->v + at, DTYPE_F32};
+    attention->slots = attention->slot_pos = latents->slots;
+    attention->max_slots = n->config.latents;
 }

@@ -16,17 +16,18 @@ struct latents {
     unsigned char *block;  /* the whole memory */
 };
 /* -1: no memory of the back end. */
-int latent_make(struct latents *z, const struct network *n, size_t texts);
-void latent_free(struct latents *z, const struct network *n);
+int latent_make(struct latents *latents, const struct network *n, size_t texts);
+void latent_free(struct latents *latents, const struct network *n);
 size_t latent_bytes(const struct network *n, size_t texts); /* bytes that latent_make allocates */
-size_t latent_values(const struct config *c);  /* L n D, for one text */
+size_t latent_values(const struct config *config);  /* L n D, for one text */
 
 /* Sets the latents of a text: layer l's n vectors [n, D] are at values + l * step, in host
  * memory. */
-void latent_set(struct latents *z, const struct network *n, size_t text, const float *values,
+void latent_set(struct latents *latents, const struct network *n, size_t text, const float *values,
                 size_t step);
 
 /* For a pass: the rows of a text as they read its latents; and attention over them in layer l: kv,
  * slots, slot_pos, max_slots. */
-struct attn_seq latent_seq(const struct latents *z, size_t text, int32_t row, int32_t rows);
-void latent_read(const struct latents *z, const struct network *n, size_t l, struct attn *a);
+struct attn_seq latent_seq(const struct latents *latents, size_t text, int32_t row, int32_t rows);
+void latent_read(const struct latents *latents, const struct network *n, size_t layer,
+                 struct attn *attention);

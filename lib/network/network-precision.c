@@ -8,29 +8,29 @@
 #include "lib/base/buf.h"
 #include "lib/network/network.h"
 
-static int is_dense(enum dtype d)
+static int is_dense(enum dtype dtype)
 {
-    return !dtype_info[d].quantized;
+    return !dtype_info[dtype].quantized;
 }
 
-static int is_cache(enum dtype d)
+static int is_cache(enum dtype dtype)
 {
-    return dtype_info[d].cache;
+    return dtype_info[dtype].cache;
 }
 
 /* *out = the format with that name, if `takes` accepts it; `otherwise` for auto. */
-static int read_dtype(const char *flag, const char *name, int (*takes)(enum dtype d),
+static int read_dtype(const char *flag, const char *name, int (*takes)(enum dtype dtype),
                       enum dtype otherwise, enum dtype *out, struct err *e)
 {
     struct buf some = {0};
     int found = !name || !strcmp(name, "auto");
     *out = otherwise;
-    for (int d = 0; d < DTYPES && !found; d++) {
-        if (!takes((enum dtype)d))
+    for (int dtype = 0; dtype < DTYPES && !found; dtype++) {
+        if (!takes((enum dtype)dtype))
             continue;
-        buf_format(&some, "|%s", dtype_info[d].name);
-        found = !strcmp(name, dtype_info[d].name);
-        *out = found ? (enum dtype)d : otherwise;
+        buf_format(&some, "|%s", dtype_info[dtype].name);
+        found = !strcmp(name, dtype_info[dtype].name);
+        *out = found ? (enum dtype)dtype : otherwise;
     }
     if (!found)
         err_set(e, EXIT_BAD_USAGE, "%s: expected auto%s, got '%s'", flag, some.data, name);
@@ -39,11 +39,11 @@ static int read_dtype(const char *flag, const char *name, int (*takes)(enum dtyp
 }
 
 /* The format that auto means for matrices. */
-static enum dtype auto_dtype(const struct ops *ops, const struct checkpoint *c)
+static enum dtype auto_dtype(const struct ops *ops, const struct checkpoint *model)
 {
-    if (ops->act_dtype(DTYPE_BF16) == DTYPE_BF16 && !c->config.latents)
+    if (ops->act_dtype(DTYPE_BF16) == DTYPE_BF16 && !model->config.latents)
         return DTYPE_BF16;
-    return strcmp(checkpoint_dtype(c), "BF16") ? DTYPE_F32 : DTYPE_BF16_F32;
+    return strcmp(checkpoint_dtype(model), "BF16") ? DTYPE_F32 : DTYPE_BF16_F32;
 }
 
 /* The format of the first matrices of a pass; it determines the format of activations. */
@@ -55,12 +55,12 @@ static enum dtype first_dtype(const struct network *n)
 /* The reason why the back end cannot have the matrix beside the others, or NULL. Activations have
  * one format in all products; a plain embedding takes part in no product, and a router has one of
  * its own (kernels/experts.h). */
-static const char *refuses(const struct network *n, enum role r, enum dtype d, size_t cols)
+static const char *refuses(const struct network *n, enum role role, enum dtype dtype, size_t cols)
 {
     const struct ops *ops = n->backend->ops;
-    const char *why = ops->refuses(n->backend, d, cols);
-    int multiplied = r != ROLE_ROUTER && (r != ROLE_EMBED || n->config.tied);
-    if (!why && multiplied && ops->act_dtype(d) != ops->act_dtype(first_dtype(n)))
+    const char *why = ops->refuses(n->backend, dtype, cols);
+    int multiplied = role != ROLE_ROUTER && (role != ROLE_EMBED || n->config.tied);
+    if (!why && multiplied && ops->act_dtype(dtype) != ops->act_dtype(first_dtype(n)))
         why = "parts that are not quantized would have other activations than the rest: use "
               "--dtype bf16";
     return why;
@@ -69,33 +69,34 @@ static const char *refuses(const struct network *n, enum role r, enum dtype d, s
 int network_check(const struct network *n, struct err *e)
 {
     for (int i = 0; i < ROLE_COUNT; i++)
-        for (size_t l = 0; l < role_tensors(&n->config, (enum role)i); l++) {
-            enum role r = (enum role)i;
-            enum dtype d = quantization_dtype(n->quant, &n->config, r, l, n->dtype);
+        for (size_t layer = 0; layer < role_tensors(&n->config, (enum role)i); layer++) {
+            enum role role = (enum role)i;
+            enum dtype dtype = quantization_dtype(n->quant, &n->config, role, layer, n->dtype);
             size_t rows, cols;
-            role_shape(&n->config, r, &rows, &cols);
-            const char *why = role_is_vector(r) ? NULL : refuses(n, r, d, cols);
+            role_shape(&n->config, role, &rows, &cols);
+            const char *why = role_is_vector(role) ? NULL : refuses(n, role, dtype, cols);
             if (why)
                 return err_set(e, EXIT_BAD_USAGE, "%s: %s as %s [%zu, %zu] on %s: %s",
-                               n->config.name, role_name(r), dtype_info[d].name, rows, cols,
+                               n->config.name, role_name(role), dtype_info[dtype].name, rows, cols,
                                n->backend->ops->name, why);
         }
     return 0;
 }
 
-static int choose_precision(struct network *n, const struct checkpoint *c,
-                            const struct precision *p, struct err *e)
+static int choose_precision(struct network *n, const struct checkpoint *model,
+                            const struct precision *precision, struct err *e)
 {
     const struct ops *ops = n->backend->ops;
     enum dtype asked = QUANT_NONE;
-    if (p->quant && quantization_named(p->quant, &asked))
+    if (precision->quant && quantization_named(precision->quant, &asked))
         return err_set(e, EXIT_BAD_USAGE, "--quant: expected none|" DTYPE_QUANTIZED ", got '%s'",
-                       p->quant);
-    if (read_dtype("--dtype", p->dtype, is_dense, auto_dtype(ops, c), &n->dtype, e) ||
-        quantization_resolve(&c->config, asked, &n->quant, e))
+                       precision->quant);
+    if (read_dtype("--dtype", precision->dtype, is_dense, auto_dtype(ops, model), &n->dtype, e) ||
+        quantization_resolve(&model->config, asked, &n->quant, e))
         return -1;
     enum dtype half = network_half(n) ? DTYPE_BF16 : DTYPE_F32;
-    if (read_dtype("--kv-dtype", p->kv, is_cache, half, &n->kv_dtype, e) || network_check(n, e))
+    if (read_dtype("--kv-dtype", precision->kv, is_cache, half, &n->kv_dtype, e) ||
+        network_check(n, e))
         return -1;
     n->backend->act = ops->act_dtype(first_dtype(n));
     return 0;
@@ -104,15 +105,16 @@ static int choose_precision(struct network *n, const struct checkpoint *c,
 /* -1: the device cannot fit latents of such a network. */
 static int check_latents(const struct network *n, struct err *e)
 {
-    const struct config *c = &n->config;
-    const size_t most = config_recurs(c) ? WKV_CUDA_MOST : ATTENTION_BACK_CUDA_MOST;
-    if (!c->latents || !*n->backend->name)
+    const struct config *config = &n->config;
+    const size_t most = config_recurs(config) ? WKV_CUDA_MOST : ATTENTION_BACK_CUDA_MOST;
+    if (!config->latents || !*n->backend->name)
         return 0;
-    if (n->backend->act == DTYPE_F32 && c->head_dim <= most)
+    if (n->backend->act == DTYPE_F32 && config->head_dim <= most)
         return 0;
     return err_set(e, EXIT_BAD_USAGE, "%s: latent thoughts are fitted in fp32 on a device: "
                    "expected --dtype f32, bf16-f32 or f16, --quant none and heads of at most %zu "
-                   "values, got %zu (--device cpu takes all)", c->name, most, c->head_dim);
+                   "values, got %zu (--device cpu takes all)", config->name, most,
+                   config->head_dim);
 }
 
 int network_half(const struct network *n)
@@ -120,14 +122,18 @@ int network_half(const struct network *n)
     return n->dtype == DTYPE_BF16 || n->quant != QUANT_NONE;
 }
 
-int network_settle(struct network *n, struct backend *b, const struct checkpoint *c,
-                   const struct precision *p, struct err *e)
+int network_settle(struct network *n, struct backend *backend, const struct checkpoint *model,
+                   const struct precision *precision, struct err *e)
 {
-    const size_t L = c->config.layers;
-    *n = (struct network){.config = c->config, .backend = b, .wish = offload_of(&p->offload, L),
-                          .kv_wish = offload_of(p->kv_apart ? &p->offload_kv : &p->offload, L)};
-    if (c->config.latents && network_offloads(n))
+    const size_t L = model->config.layers;
+    *n = (struct network){
+        .config = model->config,
+        .backend = backend,
+        .wish = offload_of(&precision->offload, L),
+        .kv_wish = offload_of(precision->kv_apart ? &precision->offload_kv : &precision->offload,
+                              L)};
+    if (model->config.latents && network_offloads(n))
         return err_set(e, EXIT_BAD_USAGE, "%s: latent thoughts are fitted with all layers in "
-                       "memory: layers cannot be offloaded", c->config.name);
-    return choose_precision(n, c, p, e) || check_latents(n, e) ? -1 : 0;
+                       "memory: layers cannot be offloaded", model->config.name);
+    return choose_precision(n, model, precision, e) || check_latents(n, e) ? -1 : 0;
 }

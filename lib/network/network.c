@@ -14,29 +14,29 @@
 
 /* ---- weights ---- */
 
-static int short_of_memory(const struct network *n, enum role r, struct err *e)
+static int short_of_memory(const struct network *n, enum role role, struct err *e)
 {
     size_t rows, cols;
-    role_shape(&n->config, r, &rows, &cols);
+    role_shape(&n->config, role, &rows, &cols);
     return err_set(e, EXIT_FAILED_RECORDS, "%s: out of memory for %s [%zu, %zu] (%zu bytes are "
                    "in use; try --quant, a smaller --dtype or a larger --mem-cap)", n->config.name,
-                   role_name(r), rows, cols, n->backend->memory.reserved);
+                   role_name(role), rows, cols, n->backend->memory.reserved);
 }
 
-static int load_mat(struct network *n, const struct checkpoint *c, enum role r, size_t layer,
-                    struct mat *m, struct err *e)
+static int load_mat(struct network *n, const struct checkpoint *model, enum role role, size_t layer,
+                    struct mat *weight, struct err *e)
 {
-    struct weight w = {c, r, layer};
-    struct mat_source s = checkpoint_source(&w);
-    enum dtype dtype = quantization_dtype(n->quant, &n->config, r, layer, n->dtype);
+    struct weight w = {model, role, layer};
+    struct mat_source source = checkpoint_source(&w);
+    enum dtype dtype = quantization_dtype(n->quant, &n->config, role, layer, n->dtype);
     int odd = 0;
-    s.odd = c->role ? &odd : NULL; /* random weights are finite */
+    source.odd = model->role ? &odd : NULL; /* random weights are finite */
     checkpoint_advise(&w, 1);
-    int bad = n->backend->ops->mat_make(n->backend, m, &s, dtype);
+    int bad = n->backend->ops->mat_make(n->backend, weight, &source, dtype);
     checkpoint_advise(&w, 0);
     if (bad)
-        return short_of_memory(n, r, e);
-    return odd ? checkpoint_check_tensor(c, r, layer, e) : 0; /* reports which value */
+        return short_of_memory(n, role, e);
+    return odd ? checkpoint_check_tensor(model, role, layer, e) : 0; /* reports which value */
 }
 
 /* NULL: no memory. */
@@ -50,22 +50,22 @@ static float *put_floats(struct network *n, const float *from, size_t count)
 }
 
 /* Loads a gain or a bias; it stays NULL if the network has none. */
-static int load_vector(struct network *n, const struct checkpoint *c, enum role r, size_t layer,
-                       float **out, struct err *e)
+static int load_vector(struct network *n, const struct checkpoint *model, enum role role,
+                       size_t layer, float **out, struct err *e)
 {
     size_t rows, cols;
-    if (!role_has(&n->config, r, layer))
+    if (!role_has(&n->config, role, layer))
         return 0;
-    layer = role_number(&n->config, r, layer);
-    role_shape(&n->config, r, &rows, &cols);
-    float *v = mem_alloc(rows * sizeof *v);
-    checkpoint_floats(c, r, layer, v);
-    int odd = !finite_floats(v, rows);
-    *out = put_floats(n, v, rows);
-    free(v);
+    layer = role_number(&n->config, role, layer);
+    role_shape(&n->config, role, &rows, &cols);
+    float *values = mem_alloc(rows * sizeof *values);
+    checkpoint_floats(model, role, layer, values);
+    int odd = !finite_floats(values, rows);
+    *out = put_floats(n, values, rows);
+    free(values);
     if (!*out)
-        return short_of_memory(n, r, e);
-    return odd ? checkpoint_check_tensor(c, r, layer, e) : 0;
+        return short_of_memory(n, role, e);
+    return odd ? checkpoint_check_tensor(model, role, layer, e) : 0;
 }
 
 static int load_rope(struct network *n, struct err *e)
@@ -104,100 +104,102 @@ static enum role layer_role(const struct network *n, size_t i)
     return i < OF_ALL ? layer_roles[i] : (enum role)(MIXING_MATRIX + i - OF_ALL);
 }
 
-/* The number of matrix i of layer l in its role. */
-static size_t layer_number(const struct network *n, size_t l, size_t i)
+/* The number of matrix i of this layer in its role. */
+static size_t layer_number(const struct network *n, size_t layer, size_t i)
 {
-    const size_t first = role_number(&n->config, layer_role(n, i), l);
+    const size_t first = role_number(&n->config, layer_role(n, i), layer);
     return i < LAYER_MATS ? first : first + (i - LAYER_MATS) % n->config.experts;
 }
 
-static int is_of_expert(const struct network *n, enum role r)
+static int is_of_expert(const struct network *n, enum role role)
 {
-    return n->config.experts && (r == ROLE_GATE || r == ROLE_UP || r == ROLE_DOWN);
+    return n->config.experts && (role == ROLE_GATE || role == ROLE_UP || role == ROLE_DOWN);
 }
 
-static int has_mat(const struct network *n, size_t l, size_t i)
+static int has_mat(const struct network *n, size_t layer, size_t i)
 {
-    enum role r = layer_role(n, i);
-    return role_has(&n->config, r, l) && (i >= LAYER_MATS || !is_of_expert(n, r));
+    enum role role = layer_role(n, i);
+    return role_has(&n->config, role, layer) && (i >= LAYER_MATS || !is_of_expert(n, role));
 }
 
-static struct mat *layer_mat(struct layer *y, size_t i)
+static struct mat *layer_mat(struct layer *weights, size_t i)
 {
     if (i >= LAYER_MATS)
-        return &y->expert[i - LAYER_MATS];
+        return &weights->expert[i - LAYER_MATS];
     if (i >= OF_ALL)
-        return &y->mixing[i - OF_ALL];
+        return &weights->mixing[i - OF_ALL];
     struct mat *const mats[OF_ALL] = {
-        &y->q, &y->k, &y->v, &y->o, &y->gate, &y->up, &y->down, &y->cross_q, &y->cross_k,
-        &y->cross_v, &y->cross_o, &y->router, &y->shared_gate, &y->shared_up, &y->shared_down,
-        &y->gate, &y->up, &y->down};
+        &weights->q, &weights->k, &weights->v, &weights->o, &weights->gate, &weights->up,
+        &weights->down, &weights->cross_q, &weights->cross_k, &weights->cross_v, &weights->cross_o,
+        &weights->router, &weights->shared_gate, &weights->shared_up, &weights->shared_down,
+        &weights->gate, &weights->up, &weights->down};
     return mats[i];
 }
 
-static int is_outside(const struct network *n, size_t l)
+static int is_outside(const struct network *n, size_t layer)
 {
-    return offload_number(&n->wish, n->config.layers, l) >= 0;
+    return offload_number(&n->wish, n->config.layers, layer) >= 0;
 }
 
-/* Tells the back end where the matrices of the experts of layer l are. */
-static int put_table(struct network *n, size_t l, struct err *e)
+/* Tells the back end where the matrices of the experts of this layer are. */
+static int put_table(struct network *n, size_t layer, struct err *e)
 {
-    struct layer *y = &n->layer[l];
+    struct layer *weights = &n->layer[layer];
     const struct ops *ops = n->backend->ops;
-    const size_t count = config_mixes(&n->config, l) ? EXPERTS_PARTS * n->config.experts : 0;
+    const size_t count = config_mixes(&n->config, layer) ? EXPERTS_PARTS * n->config.experts : 0;
     const void *data[EXPERTS_PARTS * EXPERTS_MOST];
     for (size_t i = 0; i < count; i++)
-        data[i] = y->expert[i].data;
-    if (count && !y->table)
-        y->table = ops->alloc(n->backend, count * sizeof *data, MEMORY_WEIGHTS);
-    if (count && !y->table)
+        data[i] = weights->expert[i].data;
+    if (count && !weights->table)
+        weights->table = ops->alloc(n->backend, count * sizeof *data, MEMORY_WEIGHTS);
+    if (count && !weights->table)
         return short_of_memory(n, ROLE_ROUTER, e);
     if (count)
-        ops->write(n->backend, y->table, data, count * sizeof *data);
+        ops->write(n->backend, weights->table, data, count * sizeof *data);
     return 0;
 }
 
-/* Loads the matrices of layer l, into memory or on their way into the store. */
-static int load_mats(struct network *n, const struct checkpoint *c, size_t l, struct err *e)
+/* Loads the matrices of this layer, into memory or on their way into the store. */
+static int load_mats(struct network *n, const struct checkpoint *model, size_t layer, struct err *e)
 {
     size_t at = 0;
     int bad = 0;
-    n->layer[l].expert = mem_zero(EXPERTS_PARTS * n->config.experts, sizeof(struct mat));
+    n->layer[layer].expert = mem_zero(EXPERTS_PARTS * n->config.experts, sizeof(struct mat));
     for (size_t i = 0; i < count_mats(n) && !bad; i++) {
-        struct mat *m = layer_mat(&n->layer[l], i);
-        if (!has_mat(n, l, i))
+        struct mat *weight = layer_mat(&n->layer[layer], i);
+        if (!has_mat(n, layer, i))
             continue;
-        bad = load_mat(n, c, layer_role(n, i), layer_number(n, l, i), m, e);
-        if (bad && is_outside(n, l))
-            n->backend->ops->mat_free(n->backend, m);
-        else if (!bad && is_outside(n, l))
-            bad = offload_take(n->offload, l, m, &at, e);
+        bad = load_mat(n, model, layer_role(n, i), layer_number(n, layer, i), weight, e);
+        if (bad && is_outside(n, layer))
+            n->backend->ops->mat_free(n->backend, weight);
+        else if (!bad && is_outside(n, layer))
+            bad = offload_take(n->offload, layer, weight, &at, e);
     }
-    return bad || put_table(n, l, e) ? -1 : 0;
+    return bad || put_table(n, layer, e) ? -1 : 0;
 }
 
-static int load_vectors(struct network *n, const struct checkpoint *c, size_t l, struct err *e)
+static int load_vectors(struct network *n, const struct checkpoint *model, size_t layer,
+                        struct err *e)
 {
-    struct layer *y = &n->layer[l];
+    struct layer *weights = &n->layer[layer];
     for (size_t i = 0; i < MIXING_VECTORS; i++)
-        if (load_vector(n, c, (enum role)(MIXING_VECTOR + i), l, &y->term[i], e))
+        if (load_vector(n, model, (enum role)(MIXING_VECTOR + i), layer, &weights->term[i], e))
             return -1;
-    return load_vector(n, c, ROLE_ATTN_NORM, l, &y->attn_norm, e) ||
-                   load_vector(n, c, ROLE_FFN_NORM, l, &y->ffn_norm, e) ||
-                   load_vector(n, c, ROLE_Q_BIAS, l, &y->q_bias, e) ||
-                   load_vector(n, c, ROLE_K_BIAS, l, &y->k_bias, e) ||
-                   load_vector(n, c, ROLE_V_BIAS, l, &y->v_bias, e) ||
-                   load_vector(n, c, ROLE_Q_NORM, l, &y->q_norm, e) ||
-                   load_vector(n, c, ROLE_K_NORM, l, &y->k_norm, e) ||
-                   load_vector(n, c, ROLE_CROSS_NORM, l, &y->cross_norm, e) ||
-                   load_vector(n, c, ROLE_ROUTER_BIAS, l, &y->router_bias, e)
+    return load_vector(n, model, ROLE_ATTN_NORM, layer, &weights->attn_norm, e) ||
+                   load_vector(n, model, ROLE_FFN_NORM, layer, &weights->ffn_norm, e) ||
+                   load_vector(n, model, ROLE_Q_BIAS, layer, &weights->q_bias, e) ||
+                   load_vector(n, model, ROLE_K_BIAS, layer, &weights->k_bias, e) ||
+                   load_vector(n, model, ROLE_V_BIAS, layer, &weights->v_bias, e) ||
+                   load_vector(n, model, ROLE_Q_NORM, layer, &weights->q_norm, e) ||
+                   load_vector(n, model, ROLE_K_NORM, layer, &weights->k_norm, e) ||
+                   load_vector(n, model, ROLE_CROSS_NORM, layer, &weights->cross_norm, e) ||
+                   load_vector(n, model, ROLE_ROUTER_BIAS, layer, &weights->router_bias, e)
                ? -1
                : 0;
 }
 
 /* Runs first, while memory is still free: a matrix on its way into the store takes memory too. */
-static int load_outside(struct network *n, const struct checkpoint *c, struct err *e)
+static int load_outside(struct network *n, const struct checkpoint *model, struct err *e)
 {
     const struct ops *ops = n->backend->ops;
     if (!n->wish.layers)
@@ -205,8 +207,8 @@ static int load_outside(struct network *n, const struct checkpoint *c, struct er
     n->offload = offload_open(n->backend, &n->wish, n->config.layers, network_layer_bytes(n),
                               MEMORY_WEIGHTS, e);
     int bad = !n->offload;
-    for (size_t l = 0; !bad && l < n->config.layers; l++)
-        bad = is_outside(n, l) && load_mats(n, c, l, e);
+    for (size_t layer = 0; !bad && layer < n->config.layers; layer++)
+        bad = is_outside(n, layer) && load_mats(n, model, layer, e);
     if (!bad) {
         offload_time(n->offload);
         offload_start(n->offload);
@@ -218,22 +220,22 @@ static int load_outside(struct network *n, const struct checkpoint *c, struct er
 
 /* ---- loading ---- */
 
-static size_t mat_bytes(const struct network *n, enum role r, size_t l)
+static size_t mat_bytes(const struct network *n, enum role role, size_t layer)
 {
     size_t rows, cols;
-    role_shape(&n->config, r, &rows, &cols);
-    enum dtype d = quantization_dtype(n->quant, &n->config, r, l, n->dtype);
-    return n->backend->ops->mat_bytes(rows, cols, d);
+    role_shape(&n->config, role, &rows, &cols);
+    enum dtype dtype = quantization_dtype(n->quant, &n->config, role, layer, n->dtype);
+    return n->backend->ops->mat_bytes(rows, cols, dtype);
 }
 
 size_t network_layer_bytes(const struct network *n)
 {
     size_t most = 0;
-    for (size_t l = 0; l < n->config.layers; l++) {
+    for (size_t layer = 0; layer < n->config.layers; layer++) {
         size_t sum = 0;
         for (size_t i = 0; i < count_mats(n); i++)
-            if (has_mat(n, l, i))
-                sum += offload_part(mat_bytes(n, layer_role(n, i), layer_number(n, l, i)));
+            if (has_mat(n, layer, i))
+                sum += offload_part(mat_bytes(n, layer_role(n, i), layer_number(n, layer, i)));
         most = sum > most ? sum : most;
     }
     return most;
@@ -242,26 +244,27 @@ size_t network_layer_bytes(const struct network *n)
 /* taken(bytes): the memory that a block of `bytes` bytes takes. */
 static size_t expected(const struct network *n, size_t (*taken)(size_t bytes))
 {
-    const struct config *c = &n->config;
-    size_t outside = n->wish.layers, sum = taken(c->head_dim / 2 * sizeof(float));
-    sum += config_leaves_unrotated(c) ? taken(c->head_dim / 2 * sizeof(float)) : 0;
-    if (config_answers(c) < c->vocab)
-        sum += taken(config_answers(c) * sizeof(int32_t));
+    const struct config *config = &n->config;
+    size_t outside = n->wish.layers, sum = taken(config->head_dim / 2 * sizeof(float));
+    sum += config_leaves_unrotated(config) ? taken(config->head_dim / 2 * sizeof(float)) : 0;
+    if (config_answers(config) < config->vocab)
+        sum += taken(config_answers(config) * sizeof(int32_t));
     if (outside)
         sum += taken(offload_slots(&n->wish, network_layer_bytes(n)));
-    if (c->experts)
-        sum += (c->layers - c->dense) * taken(EXPERTS_PARTS * c->experts * sizeof(void *));
+    if (config->experts)
+        sum += (config->layers - config->dense) *
+               taken(EXPERTS_PARTS * config->experts * sizeof(void *));
     for (int i = 0; i < ROLE_COUNT; i++) {
-        enum role r = (enum role)i;
+        enum role role = (enum role)i;
         size_t rows, cols;
-        role_shape(c, r, &rows, &cols);
-        if (r == ROLE_HEAD && c->tied)
+        role_shape(config, role, &rows, &cols);
+        if (role == ROLE_HEAD && config->tied)
             continue;
-        for (size_t l = 0; l < role_tensors(c, r); l++) {
-            int vector = role_is_vector(r);
-            int elsewhere = role_per_layer(r) && is_outside(n, role_layer(c, r, l));
+        for (size_t layer = 0; layer < role_tensors(config, role); layer++) {
+            int vector = role_is_vector(role);
+            int elsewhere = role_per_layer(role) && is_outside(n, role_layer(config, role, layer));
             if (vector || !elsewhere)
-                sum += taken(vector ? rows * cols * sizeof(float) : mat_bytes(n, r, l));
+                sum += taken(vector ? rows * cols * sizeof(float) : mat_bytes(n, role, layer));
         }
     }
     return sum;
@@ -286,72 +289,73 @@ size_t network_expected_pages(const struct network *n)
  * not checked: its file cache gives memory back. */
 static int check_room(const struct network *n, struct err *e)
 {
-    struct backend *b = n->backend;
-    size_t need = network_expected_bytes(n), available, total, cap = b->memory.cap;
-    if (!b->name[0] || (cap && need > cap))
+    struct backend *backend = n->backend;
+    size_t need = network_expected_bytes(n), available, total, cap = backend->memory.cap;
+    if (!backend->name[0] || (cap && need > cap))
         return 0;
-    b->ops->room(b, &available, &total);
+    backend->ops->room(backend, &available, &total);
     if (need <= available || need > total)
         return 0;
     return err_set(e, EXIT_BUSY,
                    "%s: %zu bytes of weights, but %s has %zu free of %zu: other processes use it",
-                   n->config.name, need, b->name, available, total);
+                   n->config.name, need, backend->name, available, total);
 }
 
-static int load_ids(struct network *n, const struct checkpoint *c, struct err *e)
+static int load_ids(struct network *n, const struct checkpoint *model, struct err *e)
 {
     const struct ops *ops = n->backend->ops;
     const size_t bytes = config_answers(&n->config) * sizeof *n->ids;
-    if (!c->ids)
+    if (!model->ids)
         return 0;
     n->ids = ops->alloc(n->backend, bytes, MEMORY_WEIGHTS);
     if (!n->ids)
         return short_of_memory(n, ROLE_HEAD, e);
-    ops->write(n->backend, n->ids, c->ids, bytes);
+    ops->write(n->backend, n->ids, model->ids, bytes);
     return 0;
 }
 
-static int load_all(struct network *n, const struct checkpoint *c, struct err *e)
+static int load_all(struct network *n, const struct checkpoint *model, struct err *e)
 {
-    const struct config *f = &n->config;
-    int bad = load_outside(n, c, e) || load_rope(n, e) || load_ids(n, c, e) ||
-              (role_has(f, ROLE_FUSE, 0) && load_mat(n, c, ROLE_FUSE, 0, &n->fuse, e)) ||
-              (role_has(f, ROLE_EMBED, 0) && load_mat(n, c, ROLE_EMBED, 0, &n->embed, e));
+    const struct config *config = &n->config;
+    int bad = load_outside(n, model, e) || load_rope(n, e) || load_ids(n, model, e) ||
+              (role_has(config, ROLE_FUSE, 0) && load_mat(n, model, ROLE_FUSE, 0, &n->fuse, e)) ||
+              (role_has(config, ROLE_EMBED, 0) && load_mat(n, model, ROLE_EMBED, 0, &n->embed, e));
     if (!bad && n->config.tied)
         n->head = n->embed;
-    else if (!bad && role_has(f, ROLE_HEAD, 0))
-        bad = load_mat(n, c, ROLE_HEAD, 0, &n->head, e);
-    bad = bad || load_vector(n, c, ROLE_FUSE_NORM, 0, &n->fuse_norm, e) ||
-          load_vector(n, c, ROLE_NORM, 0, &n->norm, e);
-    for (size_t l = 0; !bad && l < n->config.layers; l++)
-        bad = load_vectors(n, c, l, e) || (!is_outside(n, l) && load_mats(n, c, l, e));
-    return bad || (c->tensors && safetensors_unchanged(c->tensors, e)) ? -1 : 0;
+    else if (!bad && role_has(config, ROLE_HEAD, 0))
+        bad = load_mat(n, model, ROLE_HEAD, 0, &n->head, e);
+    bad = bad || load_vector(n, model, ROLE_FUSE_NORM, 0, &n->fuse_norm, e) ||
+          load_vector(n, model, ROLE_NORM, 0, &n->norm, e);
+    for (size_t layer = 0; !bad && layer < n->config.layers; layer++)
+        bad = load_vectors(n, model, layer, e) ||
+              (!is_outside(n, layer) && load_mats(n, model, layer, e));
+    return bad || (model->tensors && safetensors_unchanged(model->tensors, e)) ? -1 : 0;
 }
 
 static uint64_t identity_of(const struct network *n)
 {
     uint64_t h = hash64_fnv(HASH64_FNV, &n->config, sizeof n->config);
     h = hash64_fnv(h, n->layer, n->config.layers * sizeof *n->layer);
-    for (size_t l = 0; l < n->config.layers; l++)
-        h = hash64_fnv(h, n->layer[l].expert,
+    for (size_t layer = 0; layer < n->config.layers; layer++)
+        h = hash64_fnv(h, n->layer[layer].expert,
                        EXPERTS_PARTS * n->config.experts * sizeof(struct mat));
     const void *const others[] = {n->embed.data, n->head.data, n->norm, n->inv_freq};
     const enum dtype dtypes[] = {n->embed.dtype, n->head.dtype, n->kv_dtype, n->backend->act};
     return hash64_fnv(hash64_fnv(h, others, sizeof others), dtypes, sizeof dtypes);
 }
 
-int network_load(struct network *n, struct backend *b, const struct checkpoint *c,
-                 const struct precision *p, struct err *e)
+int network_load(struct network *n, struct backend *backend, const struct checkpoint *model,
+                 const struct precision *precision, struct err *e)
 {
-    if (network_settle(n, b, c, p, e) || check_room(n, e))
+    if (network_settle(n, backend, model, precision, e) || check_room(n, e))
         return -1;
     n->layer = mem_zero(n->config.layers, sizeof *n->layer);
-    if (!load_all(n, c, e)) {
+    if (!load_all(n, model, e)) {
         n->identity = identity_of(n);
-        n->huge_page_bytes = *b->name ? -1 : resident_huge();
+        n->huge_page_bytes = *backend->name ? -1 : resident_huge();
         return 0;
     }
-    struct network what = {.config = n->config, .backend = b, .dtype = n->dtype,
+    struct network what = {.config = n->config, .backend = backend, .dtype = n->dtype,
                            .kv_dtype = n->kv_dtype, .quant = n->quant, .wish = n->wish,
                            .kv_wish = n->kv_wish, .row_tile = n->row_tile};
     network_free(n);
@@ -360,31 +364,31 @@ int network_load(struct network *n, struct backend *b, const struct checkpoint *
 }
 
 /* A matrix by its number in its role, if the network has it. */
-static struct mat *mat_of(struct network *n, enum role r, size_t number)
+static struct mat *mat_of(struct network *n, enum role role, size_t number)
 {
-    const size_t l = role_layer(&n->config, r, number);
-    for (size_t i = 0; i < count_mats(n) && role_per_layer(r); i++)
-        if (layer_role(n, i) == r && has_mat(n, l, i) && layer_number(n, l, i) == number)
-            return layer_mat(&n->layer[l], i);
-    return r == ROLE_HEAD ? &n->head : &n->embed;
+    const size_t layer = role_layer(&n->config, role, number);
+    for (size_t i = 0; i < count_mats(n) && role_per_layer(role); i++)
+        if (layer_role(n, i) == role && has_mat(n, layer, i) && layer_number(n, layer, i) == number)
+            return layer_mat(&n->layer[layer], i);
+    return role == ROLE_HEAD ? &n->head : &n->embed;
 }
 
-int network_part(struct network *n, const struct checkpoint *c, enum part p, size_t layer,
-                 enum dtype d, struct err *e)
+int network_part(struct network *n, const struct checkpoint *model, enum part part, size_t layer,
+                 enum dtype dtype, struct err *e)
 {
     int bad = 0;
     assert(!n->offload);
     n->quant = QUANT_MIXED;
-    n->config.mix[layer][p] = (uint8_t)d;
+    n->config.mix[layer][part] = (uint8_t)dtype;
     for (int i = 0; i < ROLE_COUNT && !bad; i++) {
-        enum role r = (enum role)i;
-        if (quantization_part(&n->config, r) != p || (r == ROLE_HEAD && n->config.tied) ||
-            (role_per_layer(r) && !role_has(&n->config, r, layer)))
+        enum role role = (enum role)i;
+        if (quantization_part(&n->config, role) != part || (role == ROLE_HEAD && n->config.tied) ||
+            (role_per_layer(role) && !role_has(&n->config, role, layer)))
             continue;
-        for (size_t k = 0; k < role_each(&n->config, r) && !bad; k++) {
-            size_t number = role_number(&n->config, r, layer) + k;
-            n->backend->ops->mat_free(n->backend, mat_of(n, r, number));
-            bad = load_mat(n, c, r, number, mat_of(n, r, number), e);
+        for (size_t k = 0; k < role_each(&n->config, role) && !bad; k++) {
+            size_t number = role_number(&n->config, role, layer) + k;
+            n->backend->ops->mat_free(n->backend, mat_of(n, role, number));
+            bad = load_mat(n, model, role, number, mat_of(n, role, number), e);
         }
     }
     bad = bad || put_table(n, layer, e);
@@ -399,19 +403,20 @@ void network_free(struct network *n)
     if (!n->layer)
         return;
     const struct ops *ops = n->backend->ops;
-    for (size_t l = 0; l < n->config.layers; l++) {
-        struct layer *y = &n->layer[l];
-        for (size_t i = 0; y->expert && i < count_mats(n) && !is_outside(n, l); i++)
-            if (has_mat(n, l, i))
-                ops->mat_free(n->backend, layer_mat(y, i));
-        ops->free(n->backend, y->table);
-        free(y->expert);
-        float *vectors[] = {y->attn_norm, y->ffn_norm, y->q_bias, y->k_bias, y->v_bias,
-                            y->q_norm,    y->k_norm,   y->cross_norm, y->router_bias};
+    for (size_t layer = 0; layer < n->config.layers; layer++) {
+        struct layer *weights = &n->layer[layer];
+        for (size_t i = 0; weights->expert && i < count_mats(n) && !is_outside(n, layer); i++)
+            if (has_mat(n, layer, i))
+                ops->mat_free(n->backend, layer_mat(weights, i));
+        ops->free(n->backend, weights->table);
+        free(weights->expert);
+        float *vectors[] = {weights->attn_norm, weights->ffn_norm, weights->q_bias, weights->k_bias,
+                            weights->v_bias, weights->q_norm,    weights->k_norm,
+                            weights->cross_norm, weights->router_bias};
         for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++)
             ops->free(n->backend, vectors[i]);
         for (size_t i = 0; i < MIXING_VECTORS; i++)
-            ops->free(n->backend, y->term[i]);
+            ops->free(n->backend, weights->term[i]);
     }
     if (role_has(&n->config, ROLE_FUSE, 0))
         ops->mat_free(n->backend, &n->fuse);
@@ -436,29 +441,30 @@ size_t network_weight_bytes(const struct network *n)
 
 /* ---- reading back ---- */
 
-static const float *vector_of(const struct network *n, enum role r, size_t l)
+static const float *vector_of(const struct network *n, enum role role, size_t layer)
 {
-    const struct layer *y = &n->layer[l];
-    if (r >= ROLE_SHIFT_R && r < ROLE_LERP_DOWN_R)
-        return y->term[r - ROLE_SHIFT_R];
+    const struct layer *weights = &n->layer[layer];
+    if (role >= ROLE_SHIFT_R && role < ROLE_LERP_DOWN_R)
+        return weights->term[role - ROLE_SHIFT_R];
     const float *const vectors[ROLE_COUNT] = {
-        [ROLE_NORM] = n->norm,            [ROLE_ATTN_NORM] = y->attn_norm,
-        [ROLE_FFN_NORM] = y->ffn_norm,    [ROLE_CROSS_NORM] = y->cross_norm,
-        [ROLE_Q_BIAS] = y->q_bias,        [ROLE_K_BIAS] = y->k_bias,
-        [ROLE_V_BIAS] = y->v_bias,        [ROLE_Q_NORM] = y->q_norm,
-        [ROLE_K_NORM] = y->k_norm,        [ROLE_ROUTER_BIAS] = y->router_bias};
-    return vectors[r];
+        [ROLE_NORM] = n->norm,            [ROLE_ATTN_NORM] = weights->attn_norm,
+        [ROLE_FFN_NORM] = weights->ffn_norm,    [ROLE_CROSS_NORM] = weights->cross_norm,
+        [ROLE_Q_BIAS] = weights->q_bias,        [ROLE_K_BIAS] = weights->k_bias,
+        [ROLE_V_BIAS] = weights->v_bias,        [ROLE_Q_NORM] = weights->q_norm,
+        [ROLE_K_NORM] = weights->k_norm,        [ROLE_ROUTER_BIAS] = weights->router_bias};
+    return vectors[role];
 }
 
-void network_values(const struct network *n, enum role r, size_t layer, const int32_t *ids,
+void network_values(const struct network *n, enum role role, size_t layer, const int32_t *ids,
                     float *out)
 {
-    struct backend *b = n->backend;
+    struct backend *backend = n->backend;
     size_t rows, cols;
-    role_shape(&n->config, r, &rows, &cols);
-    assert(b->act == DTYPE_F32 && !is_outside(n, layer));
-    if (role_is_vector(r))
-        b->ops->copy(b, out, vector_of(n, r, layer), rows * sizeof *out);
+    role_shape(&n->config, role, &rows, &cols);
+    assert(backend->act == DTYPE_F32 && !is_outside(n, layer));
+    if (role_is_vector(role))
+        backend->ops->copy(backend, out, vector_of(n, role, layer), rows * sizeof *out);
     else
-        b->ops->embed(b, out, mat_of((struct network *)(uintptr_t)n, r, layer), ids, rows);
+        backend->ops->embed(backend, out, mat_of((struct network *)(uintptr_t)n, role, layer), ids,
+                            rows);
 }

@@ -103,26 +103,27 @@ struct network {
 
 /* Settles config, precision and the back end's `act`, which is all that estimate.h needs. Loads
  * nothing. -1: EXIT_BAD_USAGE, EXIT_BAD_DATA. */
-int network_settle(struct network *n, struct backend *b, const struct checkpoint *c,
-                   const struct precision *p, struct err *e);
+int network_settle(struct network *n, struct backend *backend, const struct checkpoint *model,
+                   const struct precision *precision, struct err *e);
 /* -1 (EXIT_BAD_USAGE): the back end cannot have a matrix that is needed. */
 int network_check(const struct network *n, struct err *e);
 /* Loads weights into the back end, and sets its `act`. -1: EXIT_BAD_USAGE, EXIT_BAD_DATA, EXIT_BUSY
  * (other processes use the device's memory), EXIT_CANNOT_CREATE or EXIT_IO (no store, or a full
  * one), or EXIT_FAILED_RECORDS when memory is short: *n then still has the requested settings, for
  * a record. */
-int network_load(struct network *n, struct backend *b, const struct checkpoint *c,
-                 const struct precision *p, struct err *e);
-/* Makes the matrices of a part anew in format d (QUANT_NONE: by dtype), from the checkpoint that
- * was loaded, which must not be packed. -1: as network_load; the network can then only be freed. */
-int network_part(struct network *n, const struct checkpoint *c, enum part p, size_t layer,
-                 enum dtype d, struct err *e);
+int network_load(struct network *n, struct backend *backend, const struct checkpoint *model,
+                 const struct precision *precision, struct err *e);
+/* Makes the matrices of a part anew in format dtype (QUANT_NONE: by dtype), from the checkpoint
+ * that was loaded, which must not be packed. -1: as network_load; the network can then only be
+ * freed. */
+int network_part(struct network *n, const struct checkpoint *model, enum part part, size_t layer,
+                 enum dtype dtype, struct err *e);
 void network_free(struct network *n);
 size_t network_weight_bytes(const struct network *n); /* bytes of the loaded weights */
 /* out[rows * cols], memory of the back end = the values of a role as the network computes with
  * them, read back from the matrix. ids: 0, 1, .. rows - 1, also memory of the back end. The layer
  * has that role and is not offloaded, and the back end's `act` is F32. */
-void network_values(const struct network *n, enum role r, size_t layer, const int32_t *ids,
+void network_values(const struct network *n, enum role role, size_t layer, const int32_t *ids,
                     float *out);
 /* The bytes that weights will take, from config, dtype, quant and wish alone: mat_bytes of every
  * matrix (two slots for all offloaded layers), and 4 bytes a value of norms, biases and the

@@ -9,27 +9,27 @@
 #include "lib/base/file.h"
 #include "lib/base/mem.h"
 
-struct offload_wish offload_of(const struct offload_wish *w, size_t L)
+struct offload_wish offload_of(const struct offload_wish *wish, size_t L)
 {
-    struct offload_wish of = *w;
-    of.layers = w->layers < L ? w->layers : L;
+    struct offload_wish of = *wish;
+    of.layers = wish->layers < L ? wish->layers : L;
     return of;
 }
 
-size_t offload_before(const struct offload_wish *w, size_t L, size_t l)
+size_t offload_before(const struct offload_wish *wish, size_t L, size_t layer)
 {
-    size_t m = w->layers;
-    switch (w->order) {
-    case OFFLOAD_FIRST: return l < m ? l : m;
-    case OFFLOAD_LAST: return l + m > L ? l + m - L : 0;
-    default: return (l * m + m % 2 * (L / 2)) / L;
+    size_t m = wish->layers;
+    switch (wish->order) {
+    case OFFLOAD_FIRST: return layer < m ? layer : m;
+    case OFFLOAD_LAST: return layer + m > L ? layer + m - L : 0;
+    default: return (layer * m + m % 2 * (L / 2)) / L;
     }
 }
 
-int64_t offload_number(const struct offload_wish *w, size_t L, size_t l)
+int64_t offload_number(const struct offload_wish *wish, size_t L, size_t layer)
 {
-    size_t before = offload_before(w, L, l);
-    return offload_before(w, L, l + 1) > before ? (int64_t)before : -1;
+    size_t before = offload_before(wish, L, layer);
+    return offload_before(wish, L, layer + 1) > before ? (int64_t)before : -1;
 }
 
 size_t offload_part(size_t bytes)
@@ -37,152 +37,159 @@ size_t offload_part(size_t bytes)
     return (bytes + STORE_GRAIN - 1) / STORE_GRAIN * STORE_GRAIN;
 }
 
-static size_t slots(const struct offload_wish *w)
+static size_t slots(const struct offload_wish *wish)
 {
-    return w->layers < 2 ? w->layers : 2;
+    return wish->layers < 2 ? wish->layers : 2;
 }
 
-size_t offload_slots(const struct offload_wish *w, size_t bytes)
+size_t offload_slots(const struct offload_wish *wish, size_t bytes)
 {
-    return slots(w) * bytes + STORE_GRAIN; /* a block may start at any address */
+    return slots(wish) * bytes + STORE_GRAIN; /* a block may start at any address */
 }
 
-const char *offload_folder(const struct offload_wish *w)
+const char *offload_folder(const struct offload_wish *wish)
 {
-    return w->folder && *w->folder ? w->folder : file_scratch_folder();
+    return wish->folder && *wish->folder ? wish->folder : file_scratch_folder();
 }
 
 /* ---- filling ---- */
 
-static int take_slots(struct offload *o, struct err *e)
+static int take_slots(struct offload *offload, struct err *e)
 {
-    struct backend *b = o->backend;
-    size_t bytes = offload_slots(&o->wish, o->bytes);
-    o->block = b->ops->alloc(b, bytes, o->kind);
-    if (!o->block)
+    struct backend *backend = offload->backend;
+    size_t bytes = offload_slots(&offload->wish, offload->bytes);
+    offload->block = backend->ops->alloc(backend, bytes, offload->kind);
+    if (!offload->block)
         return err_set(e, EXIT_FAILED_RECORDS, "out of memory for the %zu bytes of two layers "
-                       "(%zu bytes are in use)", bytes, b->memory.reserved);
-    o->slot[0] = (unsigned char *)o->block + -(uintptr_t)o->block % STORE_GRAIN;
-    o->slot[1] = o->slot[0] + o->bytes;
+                       "(%zu bytes are in use)", bytes, backend->memory.reserved);
+    offload->slot[0] = (unsigned char *)offload->block + -(uintptr_t)offload->block % STORE_GRAIN;
+    offload->slot[1] = offload->slot[0] + offload->bytes;
     return 0;
 }
 
-struct offload *offload_open(struct backend *b, const struct offload_wish *w, size_t L,
+struct offload *offload_open(struct backend *backend, const struct offload_wish *wish, size_t L,
                              size_t bytes, enum memory_kind kind, struct err *e)
 {
-    struct offload *o = mem_zero(1, sizeof *o);
-    *o = (struct offload){.backend = b, .wish = *w, .L = L, .bytes = bytes, .kind = kind};
-    o->store = b->ops->store_open(b, offload_folder(w), w->layers, bytes, e);
-    if (o->store && !take_slots(o, e))
-        return o;
-    offload_close(o);
+    struct offload *offload = mem_zero(1, sizeof *offload);
+    *offload = (struct offload){
+        .backend = backend, .wish = *wish, .L = L, .bytes = bytes, .kind = kind};
+    offload->store = backend->ops->store_open(backend, offload_folder(wish), wish->layers, bytes,
+                                              e);
+    if (offload->store && !take_slots(offload, e))
+        return offload;
+    offload_close(offload);
     return NULL;
 }
 
-int offload_take(struct offload *o, size_t l, struct mat *m, size_t *at, struct err *e)
+int offload_take(struct offload *offload, size_t layer, struct mat *weight, size_t *at,
+                 struct err *e)
 {
-    struct backend *b = o->backend;
-    size_t number = (size_t)offload_number(&o->wish, o->L, l);
-    size_t bytes = b->ops->mat_bytes(m->rows, m->cols, m->dtype);
-    int bad = b->ops->store_put(b, o->store, number, *at, m->data, bytes, e);
-    b->ops->mat_free(b, m);
-    m->data = o->slot[number % 2] + *at;
+    struct backend *backend = offload->backend;
+    size_t number = (size_t)offload_number(&offload->wish, offload->L, layer);
+    size_t bytes = backend->ops->mat_bytes(weight->rows, weight->cols, weight->dtype);
+    int bad = backend->ops->store_put(backend, offload->store, number, *at, weight->data, bytes, e);
+    backend->ops->mat_free(backend, weight);
+    weight->data = offload->slot[number % 2] + *at;
     *at += offload_part(bytes);
     return bad;
 }
 
-static int64_t now(struct backend *b)
+static int64_t now(struct backend *backend)
 {
-    return b->ops->event_wait(b, b->ops->event_record(b));
+    return backend->ops->event_wait(backend, backend->ops->event_record(backend));
 }
 
-double offload_rate(struct backend *b, struct store *s, size_t n, size_t bytes,
+double offload_rate(struct backend *backend, struct store *store, size_t n, size_t bytes,
                     unsigned char *const slot[2])
 {
-    const int64_t begin = now(b), enough = 2000000000;
+    const int64_t begin = now(backend), enough = 2000000000;
     size_t read = 1;
-    b->ops->stage(b, s, n - 1, slot[(n - 1) % 2]);
-    for (size_t i = n - 1; i-- > 0 && now(b) - begin < enough; read++) {
-        b->ops->stage(b, s, i, slot[i % 2]);
-        b->ops->arrive(b, s);
+    backend->ops->stage(backend, store, n - 1, slot[(n - 1) % 2]);
+    for (size_t i = n - 1; i-- > 0 && now(backend) - begin < enough; read++) {
+        backend->ops->stage(backend, store, i, slot[i % 2]);
+        backend->ops->arrive(backend, store);
     }
-    b->ops->arrive(b, s);
-    int64_t ns = now(b) - begin;
+    backend->ops->arrive(backend, store);
+    int64_t ns = now(backend) - begin;
     return (double)(read * bytes) / ((double)(ns > 0 ? ns : 1) * 1e-9);
 }
 
-static void send_for(const struct offload *o, size_t number)
+static void send_for(const struct offload *offload, size_t number)
 {
-    struct backend *b = o->backend;
-    b->ops->stage(b, o->store, number, o->slot[number % 2]);
+    struct backend *backend = offload->backend;
+    backend->ops->stage(backend, offload->store, number, offload->slot[number % 2]);
 }
 
 /* 1: the next pass waits for layer number 0 itself. */
-static int waits_late(const struct offload *o)
+static int waits_late(const struct offload *offload)
 {
-    return !o->backend->name[0];
+    return !offload->backend->name[0];
 }
 
-void offload_start(struct offload *o)
+void offload_start(struct offload *offload)
 {
-    send_for(o, 0);
-    if (!waits_late(o))
-        o->backend->ops->arrive(o->backend, o->store);
+    send_for(offload, 0);
+    if (!waits_late(offload))
+        offload->backend->ops->arrive(offload->backend, offload->store);
 }
 
 /* First fills both slots once: memory that was never touched takes new pages from the system while
  * it is read into. */
-void offload_time(struct offload *o)
+void offload_time(struct offload *offload)
 {
-    offload_rate(o->backend, o->store, slots(&o->wish), o->bytes, o->slot);
-    o->bytes_per_s = offload_rate(o->backend, o->store, o->wish.layers, o->bytes, o->slot);
+    offload_rate(offload->backend, offload->store, slots(&offload->wish), offload->bytes,
+                 offload->slot);
+    offload->bytes_per_s = offload_rate(offload->backend, offload->store, offload->wish.layers,
+                                        offload->bytes, offload->slot);
 }
 
-void offload_close(struct offload *o)
+void offload_close(struct offload *offload)
 {
-    if (!o)
+    if (!offload)
         return;
-    struct backend *b = o->backend;
-    b->ops->store_close(b, o->store); /* a block may still be on its way into a slot */
-    b->ops->free(b, o->block);
-    free(o);
+    struct backend *backend = offload->backend;
+    backend->ops->store_close(backend,
+                              offload->store); /* a block may still be on its way into a slot */
+    backend->ops->free(backend, offload->block);
+    free(offload);
 }
 
 /* ---- a pass ---- */
 
-void offload_begin(const struct offload *o)
+void offload_begin(const struct offload *offload)
 {
-    if (o && o->wish.layers > 1)
-        send_for(o, 1);
+    if (offload && offload->wish.layers > 1)
+        send_for(offload, 1);
 }
 
-void offload_enter(const struct offload *o, size_t l)
+void offload_enter(const struct offload *offload, size_t layer)
 {
-    if (o && offload_number(&o->wish, o->L, l) >= !waits_late(o))
-        o->backend->ops->arrive(o->backend, o->store);
+    if (offload && offload_number(&offload->wish, offload->L, layer) >= !waits_late(offload))
+        offload->backend->ops->arrive(offload->backend, offload->store);
 }
 
-void offload_keep(const struct offload *o, size_t l, const struct store_rows *r)
+void offload_keep(const struct offload *offload, size_t layer, const struct store_rows *rows)
 {
-    int64_t number = o ? offload_number(&o->wish, o->L, l) : -1;
+    int64_t number = offload ? offload_number(&offload->wish, offload->L, layer) : -1;
     if (number >= 0)
-        o->backend->ops->store_rows(o->backend, o->store, (size_t)number, o->slot[number % 2], r);
+        offload->backend->ops->store_rows(offload->backend, offload->store, (size_t)number,
+                                          offload->slot[number % 2], rows);
 }
 
-void offload_leave(const struct offload *o, size_t l)
+void offload_leave(const struct offload *offload, size_t layer)
 {
-    int64_t number = o ? offload_number(&o->wish, o->L, l) : -1;
+    int64_t number = offload ? offload_number(&offload->wish, offload->L, layer) : -1;
     if (number < 0)
         return;
     size_t next = (size_t)number + 2;
-    if (next < o->wish.layers)
-        send_for(o, next);
+    if (next < offload->wish.layers)
+        send_for(offload, next);
     else if (number % 2 == 0)
-        send_for(o, 0);
+        send_for(offload, 0);
 }
 
-void offload_end(const struct offload *o)
+void offload_end(const struct offload *offload)
 {
-    if (o && !waits_late(o))
-        o->backend->ops->arrive(o->backend, o->store);
+    if (offload && !waits_late(offload))
+        offload->backend->ops->arrive(offload->backend, offload->store);
 }

@@ -38,11 +38,11 @@ struct offload_wish {
     const char *folder; /* for the store of a host; NULL: $TMPDIR, else /var/tmp */
 };
 /* The wish for a network of L layers: no more layers than it has. */
-struct offload_wish offload_of(const struct offload_wish *w, size_t L);
-/* The number of offloaded layers among the first l of L; and the number of layer l among the
+struct offload_wish offload_of(const struct offload_wish *wish, size_t L);
+/* The number of offloaded layers before `layer` of L; and the number of `layer` among the
  * offloaded ones, or -1. */
-size_t offload_before(const struct offload_wish *w, size_t L, size_t l);
-int64_t offload_number(const struct offload_wish *w, size_t L, size_t l);
+size_t offload_before(const struct offload_wish *wish, size_t L, size_t layer);
+int64_t offload_number(const struct offload_wish *wish, size_t L, size_t layer);
 
 struct offload {
     struct backend *backend;  /* borrowed */
@@ -58,29 +58,30 @@ struct offload {
 /* Bytes that a matrix of `bytes` takes in a layer of the store; and bytes of the slots for layers
  * of `bytes`. */
 size_t offload_part(size_t bytes);
-size_t offload_slots(const struct offload_wish *w, size_t bytes);
-const char *offload_folder(const struct offload_wish *w);
+size_t offload_slots(const struct offload_wish *wish, size_t bytes);
+const char *offload_folder(const struct offload_wish *wish);
 
 /* For layers of `bytes` bytes. NULL: as ops.store_open, or EXIT_FAILED_RECORDS: no memory. */
-struct offload *offload_open(struct backend *b, const struct offload_wish *w, size_t L,
+struct offload *offload_open(struct backend *backend, const struct offload_wish *wish, size_t L,
                              size_t bytes, enum memory_kind kind, struct err *e);
-/* Moves a matrix of layer l into the store at byte *at of the layer, and frees its memory; the
+/* Moves a matrix of this layer into the store at byte *at of the layer, and frees its memory; the
  * matrix now lies in the slot. *at becomes its end. -1: EXIT_IO. */
-int offload_take(struct offload *o, size_t l, struct mat *m, size_t *at, struct err *e);
+int offload_take(struct offload *offload, size_t layer, struct mat *weight, size_t *at,
+                 struct err *e);
 /* Call when all matrices are in the store, or nothing is stored yet; passes may follow. */
-void offload_start(struct offload *o);
-/* Measures the speed of the store: o->bytes_per_s. Call before offload_start. */
-void offload_time(struct offload *o);
+void offload_start(struct offload *offload);
+/* Measures the speed of the store: offload->bytes_per_s. Call before offload_start. */
+void offload_time(struct offload *offload);
 /* Bytes a second of a store: reads its blocks n - 1 down to 0, two at a time as in a pass, each
  * into the slot of its number, for at most two seconds. */
-double offload_rate(struct backend *b, struct store *s, size_t n, size_t bytes,
+double offload_rate(struct backend *backend, struct store *store, size_t n, size_t bytes,
                     unsigned char *const slot[2]);
-void offload_close(struct offload *o); /* o may be NULL */
+void offload_close(struct offload *offload); /* o may be NULL */
 
-/* The steps of a pass. o NULL: nothing is offloaded. l: every layer, in order. keep: rows of the
- * layer have changed in its slot. */
-void offload_begin(const struct offload *o);
-void offload_enter(const struct offload *o, size_t l);
-void offload_keep(const struct offload *o, size_t l, const struct store_rows *r);
-void offload_leave(const struct offload *o, size_t l);
-void offload_end(const struct offload *o);
+/* The steps of a pass. offload NULL: nothing is offloaded. l: every layer, in order. keep: rows of
+ * the layer have changed in its slot. */
+void offload_begin(const struct offload *offload);
+void offload_enter(const struct offload *offload, size_t layer);
+void offload_keep(const struct offload *offload, size_t layer, const struct store_rows *rows);
+void offload_leave(const struct offload *offload, size_t layer);
+void offload_end(const struct offload *offload);

@@ -35,25 +35,26 @@ struct pass {
     int sifts;                  /* 1: only the keys and values that work.device.part chooses are
                                  * cached (ops.sift); rows read rows (pass_list_rows) */
 };
-/* *p = a pass without rows yet. kv NULL: no cache. */
-void pass_begin(struct pass *p, const struct network *n, const struct kv *kv, const struct work *w);
+/* *pass = a pass without rows yet. kv NULL: no cache. */
+void pass_begin(struct pass *pass, const struct network *n, const struct kv *kv,
+                const struct work *work);
 /* max_slots for sequences that read up to n slots. It is rounded up in steps, so that several
  * passes with growing lists share one record. */
-size_t pass_slots(const struct work *w, size_t n);
+size_t pass_slots(const struct work *work, size_t n);
 /* Without a cache the keys of a sequence are its own rows: lists the first T rows in work.host,
  * whose pos is filled. The list of a sequence starts at its first row. */
-void pass_list_rows(struct work *w, size_t T);
+void pass_list_rows(struct work *work, size_t T);
 /* Sends work.host. */
-void pass_write(const struct network *n, struct work *w);
-/* work.context[N, D] = products of the outputs of `fed` layers of another network, for a drafter
+void pass_write(const struct network *n, struct work *work);
+/* work.context[rows, D] = products of the outputs of `fed` layers of another network, for a drafter
  * (config.taps, work.size.fed): of rows feature[row, 0..fed) of from[.., D]. With config.chains
  * these are the states of the rows of the next pass. Calls operations only. */
-void pass_fuse(const struct network *n, const struct work *w, const act *from, size_t N);
+void pass_fuse(const struct network *n, const struct work *work, const act *from, size_t rows);
 /* The same, and caches these rows as context of a drafter that fills masks. A row is no token. It
  * has position work.device.rows.pos[row], and its keys and values go to slot
  * work.device.rows.slot[row], in every layer. Calls operations only. */
-void pass_context(const struct network *n, const struct kv *kv, const struct work *w,
-                  const act *from, size_t N);
+void pass_context(const struct network *n, const struct kv *kv, const struct work *work,
+                  const act *from, size_t rows);
 /* Calls operations only. */
-void pass_run(const struct network *n, const struct kv *kv, const struct work *w,
-              const struct pass *p);
+void pass_run(const struct network *n, const struct kv *kv, const struct work *work,
+              const struct pass *pass);

@@ -9,21 +9,21 @@
  * (lib/checkpoint/families/eagle3.c). */
 #include "lib/network/pass/pass-layer.h"
 
-void pass_join(const struct network *n, const struct work *w, const struct pass *p)
+void pass_join(const struct network *n, const struct work *work, const struct pass *pass)
 {
     const size_t D = n->config.width;
     const double eps = n->config.norm_eps;
-    struct backend *b = n->backend;
-    const struct ops *ops = b->ops;
-    act *second = pass_row_at(n, w->fed, w->size.rows, D);
-    ops->rmsnorm(b, w->fed, w->x, NULL, n->layer->attn_norm, p->T, D, eps);
-    ops->rmsnorm(b, second, w->context, NULL, n->fuse_norm, p->T, D, eps);
-    ops->rmsnorm(b, w->joined, w->fed, w->device.both, NULL, 2 * p->T, D, 0);
-    ops->rmsnorm(b, w->x, w->context, NULL, NULL, p->T, D, 0);
+    struct backend *backend = n->backend;
+    const struct ops *ops = backend->ops;
+    act *second = pass_row_at(n, work->fed, work->size.rows, D);
+    ops->rmsnorm(backend, work->fed, work->x, NULL, n->layer->attn_norm, pass->T, D, eps);
+    ops->rmsnorm(backend, second, work->context, NULL, n->fuse_norm, pass->T, D, eps);
+    ops->rmsnorm(backend, work->joined, work->fed, work->device.both, NULL, 2 * pass->T, D, 0);
+    ops->rmsnorm(backend, work->x, work->context, NULL, NULL, pass->T, D, 0);
 }
 
-void pass_keep_states(const struct network *n, const struct work *w, const act *x,
+void pass_keep_states(const struct network *n, const struct work *work, const act *x,
                       const int32_t *row, size_t R)
 {
-    n->backend->ops->rmsnorm(n->backend, w->context, x, row, NULL, R, n->config.width, 0);
+    n->backend->ops->rmsnorm(n->backend, work->context, x, row, NULL, R, n->config.width, 0);
 }

@@ -7,41 +7,41 @@
  * their own. Source: Chen, Liang, Liu 2026 (arXiv 2602.06036). */
 #include "lib/network/pass/pass-layer.h"
 
-/* Keys and values of layer l; queries come with them and are not used. */
-static void cache_layer(const struct network *n, size_t l, const struct kv *kv,
-                        const struct work *w, size_t N)
+/* Keys and values of this layer; queries come with them and are not used. */
+static void cache_layer(const struct network *n, size_t layer, const struct kv *kv,
+                        const struct work *work, size_t rows)
 {
-    const struct config *c = &n->config;
-    const struct layer *y = &n->layer[l];
-    for (size_t t = 0, T; t < N; t += T) {
-        T = pass_rows_at_once(n, w, t, N);
-        const struct qkv qkv = {.in = {pass_row_at(n, w->context, t, c->width), n->fuse_norm,
-                                       c->norm_eps},
-                                .wq = &y->q, .wk = &y->k, .wv = &y->v,
-                                .head_gain = {y->q_norm, y->k_norm},
-                                .table = w->table + t * c->head_dim, .q = w->q,
-                                .to = kv_layer(kv, n, l), .slot = w->device.rows.slot + t,
-                                .heads = c->heads, .kv_heads = c->kv_heads,
-                                .head_dim = c->head_dim};
-        n->backend->ops->qkv(n->backend, &qkv, T, w->scratch);
+    const struct config *config = &n->config;
+    const struct layer *weights = &n->layer[layer];
+    for (size_t row = 0, T; row < rows; row += T) {
+        T = pass_rows_at_once(n, work, row, rows);
+        const struct qkv qkv = {.in = {pass_row_at(n, work->context, row, config->width),
+                                       n->fuse_norm, config->norm_eps},
+                                .wq = &weights->q, .wk = &weights->k, .wv = &weights->v,
+                                .head_gain = {weights->q_norm, weights->k_norm},
+                                .table = work->table + row * config->head_dim, .q = work->q,
+                                .to = kv_layer(kv, n, layer), .slot = work->device.rows.slot + row,
+                                .heads = config->heads, .kv_heads = config->kv_heads,
+                                .head_dim = config->head_dim};
+        n->backend->ops->qkv(n->backend, &qkv, T, work->scratch);
     }
 }
 
-void pass_fuse(const struct network *n, const struct work *w, const act *from, size_t N)
+void pass_fuse(const struct network *n, const struct work *work, const act *from, size_t rows)
 {
-    n->backend->ops->rmsnorm(n->backend, w->fed, from, w->device.feature, NULL, N * w->size.fed,
-                             n->config.width, 0);
-    pass_multiply(n, w, &n->fuse, (struct input){.x = w->fed}, w->context, 0, N);
+    n->backend->ops->rmsnorm(n->backend, work->fed, from, work->device.feature, NULL,
+                             rows * work->size.fed, n->config.width, 0);
+    pass_multiply(n, work, &n->fuse, (struct input){.x = work->fed}, work->context, 0, rows);
 }
 
-void pass_context(const struct network *n, const struct kv *kv, const struct work *w,
-                  const act *from, size_t N)
+void pass_context(const struct network *n, const struct kv *kv, const struct work *work,
+                  const act *from, size_t rows)
 {
-    const struct config *c = &n->config;
+    const struct config *config = &n->config;
     const struct ops *ops = n->backend->ops;
-    pass_fuse(n, w, from, N);
-    ops->rope_table(n->backend, w->table, w->device.rows.pos, n->inv_freq, config_rope_scale(c), N,
-                    c->head_dim);
-    for (size_t l = 0; l < c->layers; l++)
-        cache_layer(n, l, kv, w, N);
+    pass_fuse(n, work, from, rows);
+    ops->rope_table(n->backend, work->table, work->device.rows.pos, n->inv_freq,
+                    config_rope_scale(config), rows, config->head_dim);
+    for (size_t layer = 0; layer < config->layers; layer++)
+        cache_layer(n, layer, kv, work, rows);
 }

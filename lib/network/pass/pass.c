@@ -17,54 +17,55 @@ enum { SLOT_STEP = 256 };
 
 /* ---- description ---- */
 
-void pass_begin(struct pass *p, const struct network *n, const struct kv *kv, const struct work *w)
+void pass_begin(struct pass *pass, const struct network *n, const struct kv *kv,
+                const struct work *work)
 {
-    memset(p, 0, sizeof *p);
-    p->network = n->identity;
-    p->block = w->block;
-    p->size = w->size;
+    memset(pass, 0, sizeof *pass);
+    pass->network = n->identity;
+    pass->block = work->block;
+    pass->size = work->size;
     if (kv) {
-        p->k = kv->k;
-        p->v = kv->v;
-        p->attn = kv->attn;
-        p->outside = kv->outside ? kv->outside->block : NULL;
-        p->kv_slots = kv->slots;
-        p->kv_dtype = kv->dtype;
+        pass->k = kv->k;
+        pass->v = kv->v;
+        pass->attn = kv->attn;
+        pass->outside = kv->outside ? kv->outside->block : NULL;
+        pass->kv_slots = kv->slots;
+        pass->kv_dtype = kv->dtype;
     }
 }
 
-size_t pass_slots(const struct work *w, size_t n)
+size_t pass_slots(const struct work *work, size_t n)
 {
     size_t step = (n + SLOT_STEP - 1) / SLOT_STEP * SLOT_STEP;
-    assert(n <= w->size.slots);
-    return step < w->size.slots ? step : w->size.slots;
+    assert(n <= work->size.slots);
+    return step < work->size.slots ? step : work->size.slots;
 }
 
-void pass_list_rows(struct work *w, size_t T)
+void pass_list_rows(struct work *work, size_t T)
 {
-    const struct rows *r = &w->host.rows;
-    assert(T <= w->size.listed);
-    for (size_t t = 0; t < T; t++)
-        r->slots[t] = (int32_t)t;
-    memcpy(r->slot_pos, r->pos, T * sizeof *r->pos);
+    const struct rows *rows = &work->host.rows;
+    assert(T <= work->size.listed);
+    for (size_t row = 0; row < T; row++)
+        rows->slots[row] = (int32_t)row;
+    memcpy(rows->slot_pos, rows->pos, T * sizeof *rows->pos);
 }
 
-void pass_write(const struct network *n, struct work *w)
+void pass_write(const struct network *n, struct work *work)
 {
-    n->backend->ops->write(n->backend, w->block, w->host.extra, w->index_bytes);
+    n->backend->ops->write(n->backend, work->block, work->host.extra, work->index_bytes);
 }
 
 /* ---- a layer ---- */
 
-/* Writes changed keys and values of layer l back, if they are offloaded: rows slot[0..T), or all
- * slots (NULL). */
-static void keep_rows(const struct network *n, size_t l, const struct kv *kv, const int32_t *slot,
-                      size_t T)
+/* Writes changed keys and values of this layer back, if they are offloaded: rows slot[0..T), or
+ * all slots (NULL). */
+static void keep_rows(const struct network *n, size_t layer, const struct kv *kv,
+                      const int32_t *slot, size_t T)
 {
-    const struct config *c = &n->config;
-    size_t row = c->kv_heads * c->head_dim * dtype_value_bytes(kv->dtype);
-    const struct store_rows r = {slot, slot ? T : kv->slots, row, kv->second};
-    offload_keep(kv->outside, l, &r);
+    const struct config *config = &n->config;
+    size_t row = config->kv_heads * config->head_dim * dtype_value_bytes(kv->dtype);
+    const struct store_rows rows = {slot, slot ? T : kv->slots, row, kv->second};
+    offload_keep(kv->outside, layer, &rows);
 }
 
 /* The rows that a layer computes: all of the pass, or the chosen ones. */
@@ -75,338 +76,377 @@ struct layer_rows {
     size_t T, max_rows;
 };
 
-/* Queries, keys and values of z, one tile of rows after another; `to`, `slot` as in struct qkv. */
-static void qkv_block(const struct network *n, size_t l, const struct work *w,
-                      const struct layer_rows *z, struct cache to, const int32_t *slot)
+/* Queries, keys and values of rows, one tile of rows after another; `to`, `slot` as in struct
+ * qkv. */
+static void qkv_block(const struct network *n, size_t layer, const struct work *work,
+                      const struct layer_rows *rows, struct cache to, const int32_t *slot)
 {
-    const struct config *c = &n->config;
-    const struct layer *y = &n->layer[l];
-    const size_t E = c->head_dim, kept = c->kv_heads * E * dtype_value_bytes(to.dtype);
-    for (size_t t = 0, N; t < z->T; t += N) {
-        N = pass_rows_at_once(n, w, t, z->T);
-        size_t at = slot ? 0 : t * kept;
-        const struct input in = {pass_row_at(n, z->x, t, c->width), y->attn_norm, c->norm_eps};
-        const struct input both = {.x = pass_row_at(n, w->joined, t, 2 * c->width)};
-        const struct qkv qkv = {.in = c->chains ? both : in, .wq = &y->q, .wk = &y->k, .wv = &y->v,
-                                .bias = {y->q_bias, y->k_bias, y->v_bias},
-                                .head_gain = {y->q_norm, y->k_norm},
-                                .table = (c->unrotated[l] ? w->still : w->table) + t * E,
-                                .q = pass_row_at(n, w->q, t, c->heads * E),
+    const struct config *config = &n->config;
+    const struct layer *weights = &n->layer[layer];
+    const size_t E = config->head_dim, kept = config->kv_heads * E * dtype_value_bytes(to.dtype);
+    for (size_t row = 0, together; row < rows->T; row += together) {
+        together = pass_rows_at_once(n, work, row, rows->T);
+        size_t at = slot ? 0 : row * kept;
+        const struct input in = {pass_row_at(n, rows->x, row, config->width), weights->attn_norm,
+                                 config->norm_eps};
+        const struct input both = {.x = pass_row_at(n, work->joined, row, 2 * config->width)};
+        const struct qkv qkv = {.in = config->chains ? both : in,
+                                .wq = &weights->q,
+                                .wk = &weights->k,
+                                .wv = &weights->v,
+                                .bias = {weights->q_bias, weights->k_bias, weights->v_bias},
+                                .head_gain = {weights->q_norm, weights->k_norm},
+                                .table = (config->unrotated[layer] ? work->still : work->table) +
+                                         row * E,
+                                .q = pass_row_at(n, work->q, row, config->heads * E),
                                 .to = {(char *)to.k + at, (char *)to.v + at, to.dtype},
-                                .slot = slot ? slot + t : NULL, .heads = c->heads,
-                                .kv_heads = c->kv_heads, .head_dim = E};
-        n->backend->ops->qkv(n->backend, &qkv, N, w->scratch);
+                                .slot = slot ? slot + row : NULL,
+                                .heads = config->heads,
+                                .kv_heads = config->kv_heads,
+                                .head_dim = E};
+        n->backend->ops->qkv(n->backend, &qkv, together, work->scratch);
     }
 }
 
 /* The number of last layers whose attention shows which rows depend on which (kernels/links.h). */
 enum { LINKED_LAYERS = 4 };
 
-static void link_rows(const struct network *n, size_t l, const struct work *w, const struct pass *p)
+static void link_rows(const struct network *n, size_t layer, const struct work *work,
+                      const struct pass *pass)
 {
-    const struct config *c = &n->config;
-    const size_t some = c->layers < LINKED_LAYERS ? c->layers : LINKED_LAYERS;
-    const struct links links = {.q = w->q, .kv = w->fresh, .seqs = w->device.rows.seqs,
-                                .T = p->T, .heads = c->heads, .kv_heads = c->kv_heads,
-                                .head_dim = c->head_dim, .share = 1 / (double)some,
-                                .add = l + some > c->layers, .stride = w->size.slots,
-                                .map = w->map, .mean = l + 1 == c->layers ? w->mean : NULL};
-    if (p->links && l + some >= c->layers)
+    const struct config *config = &n->config;
+    const size_t some = config->layers < LINKED_LAYERS ? config->layers : LINKED_LAYERS;
+    const struct links links = {.q = work->q, .kv = work->fresh, .seqs = work->device.rows.seqs,
+                                .T = pass->T, .heads = config->heads, .kv_heads = config->kv_heads,
+                                .head_dim = config->head_dim, .share = 1 / (double)some,
+                                .add = layer + some > config->layers, .stride = work->size.slots,
+                                .map = work->map,
+                                .mean = layer + 1 == config->layers ? work->mean : NULL};
+    if (pass->links && layer + some >= config->layers)
         n->backend->ops->links(n->backend, &links);
 }
 
-static void attention_block(const struct network *n, size_t l, const struct kv *kv,
-                            const struct work *w, const struct pass *p, const struct layer_rows *z)
+static void attention_block(const struct network *n, size_t layer, const struct kv *kv,
+                            const struct work *work, const struct pass *pass,
+                            const struct layer_rows *rows)
 {
-    const struct config *c = &n->config;
-    struct backend *b = n->backend;
-    const struct rows *r = &w->device.rows;
-    const int own = !kv || p->sifts; /* keys and values are not cached */
-    const struct cache to = own ? w->fresh : kv_layer(kv, n, l);
-    const struct attn attn = {.q = w->q, .y = w->y, .kv = to, .half = network_half(n),
-                              .pos = z->pos, .seqs = z->seqs, .slots = r->slots,
-                              .slot_pos = r->slot_pos, .n_seqs = p->n_seqs, .T = z->T,
-                              .max_rows = z->max_rows, .max_slots = p->max_slots, .heads = c->heads,
-                              .kv_heads = c->kv_heads, .head_dim = c->head_dim, .mask = p->mask,
-                              .mask_block = p->mask_block, .window = c->window,
-                              .dense = work_scores(n, &w->size)};
-    qkv_block(n, l, w, z, to, own ? NULL : z->slot);
+    const struct config *config = &n->config;
+    struct backend *backend = n->backend;
+    const struct rows *device = &work->device.rows;
+    const int own = !kv || pass->sifts; /* keys and values are not cached */
+    const struct cache to = own ? work->fresh : kv_layer(kv, n, layer);
+    const struct attn attn = {.q = work->q, .y = work->y, .kv = to, .half = network_half(n),
+                              .pos = rows->pos, .seqs = rows->seqs, .slots = device->slots,
+                              .slot_pos = device->slot_pos, .n_seqs = pass->n_seqs, .T = rows->T,
+                              .max_rows = rows->max_rows, .max_slots = pass->max_slots,
+                              .heads = config->heads, .kv_heads = config->kv_heads,
+                              .head_dim = config->head_dim, .mask = pass->mask,
+                              .mask_block = pass->mask_block, .window = config->window,
+                              .dense = work_scores(n, &work->size)};
+    qkv_block(n, layer, work, rows, to, own ? NULL : rows->slot);
     if (!own)
-        keep_rows(n, l, kv, r->slot, p->T); /* and the values of all rows, by which rows were
-                                             * chosen */
-    link_rows(n, l, w, p);
-    b->ops->attention(b, &attn, w->scratch);
-    pass_multiply(n, w, &n->layer[l].o, (struct input){.x = w->y}, z->x, 1, z->T);
+        keep_rows(n, layer, kv, device->slot,
+                  pass->T); /* and the values of all rows, by which rows were
+                                                         * chosen */
+    link_rows(n, layer, work, pass);
+    backend->ops->attention(backend, &attn, work->scratch);
+    pass_multiply(n, work, &n->layer[layer].o, (struct input){.x = work->y}, rows->x, 1, rows->T);
 }
 
-/* w->gate = silu(in Wgate^T) * (in Wup^T), in one operation or (unfused) three. */
-static void gate_rows(const struct network *n, size_t l, const struct work *w, struct input in,
-                      size_t N)
+/* work->gate = silu(in Wgate^T) * (in Wup^T), in one operation or (unfused) three. */
+static void gate_rows(const struct network *n, size_t layer, const struct work *work,
+                      struct input in, size_t rows)
 {
-    struct backend *b = n->backend;
-    const struct layer *y = &n->layer[l];
-    const struct product gate = {&y->gate, w->gate, 0}, up = {&y->up, w->up, 0};
-    if (!w->size.how.unfused) {
-        b->ops->gated(b, w->gate, in, &y->gate, &y->up, N, w->scratch);
+    struct backend *backend = n->backend;
+    const struct layer *weights = &n->layer[layer];
+    const struct product gate = {&weights->gate, work->gate, 0}, up = {&weights->up, work->up, 0};
+    if (!work->size.how.unfused) {
+        backend->ops->gated(backend, work->gate, in, &weights->gate, &weights->up, rows,
+                            work->scratch);
         return;
     }
-    b->ops->matmul(b, &gate, 1, in, N, w->scratch);
-    b->ops->matmul(b, &up, 1, in, N, w->scratch);
-    b->ops->swiglu(b, w->gate, w->gate, w->up, N * config_ffn(&n->config, l));
+    backend->ops->matmul(backend, &gate, 1, in, rows, work->scratch);
+    backend->ops->matmul(backend, &up, 1, in, rows, work->scratch);
+    backend->ops->swiglu(backend, work->gate, work->gate, work->up,
+                         rows * config_ffn(&n->config, layer));
 }
 
 /* x += attention of the rows over their latents. */
-static void cross_block(const struct network *n, size_t l, const struct kv *kv,
-                        const struct work *w, const struct pass *p)
+static void cross_block(const struct network *n, size_t layer, const struct kv *kv,
+                        const struct work *work, const struct pass *pass)
 {
-    const struct config *c = &n->config;
-    struct backend *b = n->backend;
-    const struct layer *y = &n->layer[l];
-    struct attn attn = {.q = w->q, .y = w->y, .half = network_half(n), .pos = w->device.rows.pos,
-                        .seqs = w->device.cross, .n_seqs = p->n_seqs, .T = p->T,
-                        .max_rows = p->max_rows, .heads = c->heads, .kv_heads = c->kv_heads,
-                        .head_dim = c->head_dim, .mask = MASK_FULL,
-                        .dense = work_scores(n, &w->size)};
-    latent_read(kv->latents, n, l, &attn);
-    pass_multiply(n, w, &y->cross_q, (struct input){w->x, y->cross_norm, c->norm_eps}, w->q, 0,
-                  p->T);
-    b->ops->rope(b, w->q, w->table, p->T, c->heads, c->head_dim, 1);
-    b->ops->attention(b, &attn, w->scratch);
-    pass_multiply(n, w, &y->cross_o, (struct input){.x = w->y}, w->x, 1, p->T);
+    const struct config *config = &n->config;
+    struct backend *backend = n->backend;
+    const struct layer *weights = &n->layer[layer];
+    struct attn attn = {.q = work->q, .y = work->y, .half = network_half(n),
+                        .pos = work->device.rows.pos, .seqs = work->device.cross,
+                        .n_seqs = pass->n_seqs, .T = pass->T, .max_rows = pass->max_rows,
+                        .heads = config->heads, .kv_heads = config->kv_heads,
+                        .head_dim = config->head_dim, .mask = MASK_FULL,
+                        .dense = work_scores(n, &work->size)};
+    latent_read(kv->latents, n, layer, &attn);
+    pass_multiply(n, work, &weights->cross_q,
+                  (struct input){work->x, weights->cross_norm, config->norm_eps}, work->q, 0,
+                  pass->T);
+    backend->ops->rope(backend, work->q, work->table, pass->T, config->heads, config->head_dim, 1);
+    backend->ops->attention(backend, &attn, work->scratch);
+    pass_multiply(n, work, &weights->cross_o, (struct input){.x = work->y}, work->x, 1, pass->T);
 }
 
-/* x += the experts of layer l that each row chooses, and the shared one. */
-static void experts_block(const struct network *n, size_t l, const struct work *w, act *x, size_t T)
+/* x += the experts of this layer that each row chooses, and the shared one. */
+static void experts_block(const struct network *n, size_t layer, const struct work *work, act *x,
+                          size_t T)
 {
-    const struct config *c = &n->config;
-    const struct layer *y = &n->layer[l];
-    struct backend *b = n->backend;
-    struct experts a = {.x = w->normed, .router = &y->router, .gate = y->expert,
-                        .up = y->expert + c->experts, .down = y->expert + 2 * c->experts,
-                        .data = y->table, .n = c->experts, .used = c->used, .active = w->active,
-                        .bias = y->router_bias, .groups = c->groups,
-                        .groups_used = c->groups_used, .scale = (float)c->router_scale};
-    for (size_t t = 0, N; t < T; t += N) {
-        N = pass_rows_at_once(n, w, t, T);
-        a.y = pass_row_at(n, x, t, c->width);
-        b->ops->rmsnorm(b, w->normed, a.y, NULL, y->ffn_norm, N, c->width, c->norm_eps);
-        b->ops->experts(b, &a, N, w->scratch);
-        if (!c->shared)
+    const struct config *config = &n->config;
+    const struct layer *weights = &n->layer[layer];
+    struct backend *backend = n->backend;
+    struct experts experts = {.x = work->normed, .router = &weights->router,
+                              .gate = weights->expert, .up = weights->expert + config->experts,
+                              .down = weights->expert + 2 * config->experts, .data = weights->table,
+                              .n = config->experts, .used = config->used, .active = work->active,
+                              .bias = weights->router_bias, .groups = config->groups,
+                              .groups_used = config->groups_used,
+                              .scale = (float)config->router_scale};
+    for (size_t row = 0, rows; row < T; row += rows) {
+        rows = pass_rows_at_once(n, work, row, T);
+        experts.y = pass_row_at(n, x, row, config->width);
+        backend->ops->rmsnorm(backend, work->normed, experts.y, NULL, weights->ffn_norm, rows,
+                              config->width, config->norm_eps);
+        backend->ops->experts(backend, &experts, rows, work->scratch);
+        if (!config->shared)
             continue;
-        const struct product down = {&y->shared_down, a.y, 1};
-        b->ops->gated(b, w->gate, (struct input){.x = w->normed}, &y->shared_gate, &y->shared_up,
-                      N, w->scratch);
-        b->ops->matmul(b, &down, 1, (struct input){.x = w->gate}, N, w->scratch);
+        const struct product down = {&weights->shared_down, experts.y, 1};
+        backend->ops->gated(backend, work->gate, (struct input){.x = work->normed},
+                            &weights->shared_gate, &weights->shared_up, rows, work->scratch);
+        backend->ops->matmul(backend, &down, 1, (struct input){.x = work->gate}, rows,
+                             work->scratch);
     }
 }
 
-static void ffn_block(const struct network *n, size_t l, const struct work *w, act *x, size_t T)
+static void ffn_block(const struct network *n, size_t layer, const struct work *work, act *x,
+                      size_t T)
 {
-    struct backend *b = n->backend;
-    const struct layer *y = &n->layer[l];
-    if (config_mixes(&n->config, l)) {
-        experts_block(n, l, w, x, T);
+    struct backend *backend = n->backend;
+    const struct layer *weights = &n->layer[layer];
+    if (config_mixes(&n->config, layer)) {
+        experts_block(n, layer, work, x, T);
         return;
     }
-    for (size_t t = 0, N; t < T; t += N) {
-        N = pass_rows_at_once(n, w, t, T);
-        act *rows = pass_row_at(n, x, t, n->config.width);
-        const struct product down = {&y->down, rows, 1};
-        gate_rows(n, l, w, (struct input){rows, y->ffn_norm, n->config.norm_eps}, N);
-        b->ops->matmul(b, &down, 1, (struct input){.x = w->gate}, N, w->scratch);
+    for (size_t row = 0, together; row < T; row += together) {
+        together = pass_rows_at_once(n, work, row, T);
+        act *rows = pass_row_at(n, x, row, n->config.width);
+        const struct product down = {&weights->down, rows, 1};
+        gate_rows(n, layer, work, (struct input){rows, weights->ffn_norm, n->config.norm_eps},
+                  together);
+        backend->ops->matmul(backend, &down, 1, (struct input){.x = work->gate}, together,
+                             work->scratch);
     }
 }
 
-/* Caches the chosen keys and values of layer l. */
-static void sift_layer(const struct network *n, size_t l, const struct kv *kv,
-                       const struct work *w, const struct pass *p)
+/* Caches the chosen keys and values of this layer. */
+static void sift_layer(const struct network *n, size_t layer, const struct kv *kv,
+                       const struct work *work, const struct pass *pass)
 {
-    const struct config *c = &n->config;
-    const struct index *x = &w->device;
-    const struct sift s = {.q = w->q, .from = w->fresh, .to = kv_layer(kv, n, l),
-                           .seqs = x->rows.seqs, .part = x->part, .n_seqs = p->n_seqs, .T = p->T,
-                           .max_rows = p->max_rows, .heads = c->heads, .kv_heads = c->kv_heads,
-                           .head_dim = c->head_dim};
-    n->backend->ops->sift(n->backend, &s, w->scratch);
-    keep_rows(n, l, kv, NULL, 0);
+    const struct config *config = &n->config;
+    const struct index *index = &work->device;
+    const struct sift sift = {.q = work->q, .from = work->fresh, .to = kv_layer(kv, n, layer),
+                              .seqs = index->rows.seqs, .part = index->part, .n_seqs = pass->n_seqs,
+                              .T = pass->T, .max_rows = pass->max_rows, .heads = config->heads,
+                              .kv_heads = config->kv_heads, .head_dim = config->head_dim};
+    n->backend->ops->sift(n->backend, &sift, work->scratch);
+    keep_rows(n, layer, kv, NULL, 0);
 }
 
 /* 1: the last feed-forward block runs only on the rows that the head answers. Nothing reads other
  * rows of it, unless outputs are stored or a hook gets them. The result of a row does not depend on
  * the rows beside it (struct variant). Guided passes run it on all rows: their answers are two
  * lists of rows, and two calls would read the matrices twice. */
-static int ends_short(const struct network *n, const struct kv *kv, const struct pass *p)
+static int ends_short(const struct network *n, const struct kv *kv, const struct pass *pass)
 {
-    return !(kv && kv->attn) && !n->hook && !p->guided && p->R < p->T;
+    return !(kv && kv->attn) && !n->hook && !pass->guided && pass->R < pass->T;
 }
 
-/* Keeps the stream behind layer l, if it is asked for; it is not for the last layer. */
-static void tap_layer(const struct network *n, size_t l, const struct work *w, const struct pass *p)
+/* Keeps the stream behind this layer, if it is asked for; it is not for the last layer. */
+static void tap_layer(const struct network *n, size_t layer, const struct work *work,
+                      const struct pass *pass)
 {
     const size_t D = n->config.width;
-    for (size_t i = 0; i < p->size.taps; i++)
-        if (p->size.tap[i] == l)
-            n->backend->ops->rmsnorm(n->backend, pass_row_at(n, w->taps, i * w->size.rows, D), w->x,
-                                     NULL, NULL, p->T, D, 0);
+    for (size_t i = 0; i < pass->size.taps; i++)
+        if (pass->size.tap[i] == layer)
+            n->backend->ops->rmsnorm(n->backend, pass_row_at(n, work->taps, i * work->size.rows, D),
+                                     work->x, NULL, NULL, pass->T, D, 0);
 }
 
-static void whole_layer(const struct network *n, size_t l, const struct kv *kv,
-                        const struct work *w, const struct pass *p)
+static void whole_layer(const struct network *n, size_t layer, const struct kv *kv,
+                        const struct work *work, const struct pass *pass)
 {
-    const struct rows *r = &w->device.rows;
-    const struct layer_rows all = {w->x, r->slot, r->pos, r->seqs, p->T, p->max_rows};
+    const struct rows *rows = &work->device.rows;
+    const struct layer_rows all = {work->x,    rows->slot, rows->pos,
+                                   rows->seqs, pass->T,    pass->max_rows};
     if (config_recurs(&n->config))
-        pass_mix(n, l, kv, w, p);
+        pass_mix(n, layer, kv, work, pass);
     else
-        attention_block(n, l, kv, w, p, &all);
-    if (p->sifts)
-        sift_layer(n, l, kv, w, p);
-    if (w->size.latent)
-        cross_block(n, l, kv, w, p);
-    if (l + 1 == n->config.layers && ends_short(n, kv, p)) {
-        if (p->R) {
-            n->backend->ops->rmsnorm(n->backend, w->wanted, w->x, r->wanted, NULL, p->R,
+        attention_block(n, layer, kv, work, pass, &all);
+    if (pass->sifts)
+        sift_layer(n, layer, kv, work, pass);
+    if (work->size.latent)
+        cross_block(n, layer, kv, work, pass);
+    if (layer + 1 == n->config.layers && ends_short(n, kv, pass)) {
+        if (pass->R) {
+            n->backend->ops->rmsnorm(n->backend, work->wanted, work->x, rows->wanted, NULL, pass->R,
                                      n->config.width, 0);
-            ffn_block(n, l, w, w->wanted, p->R);
+            ffn_block(n, layer, work, work->wanted, pass->R);
         }
         return;
     }
-    ffn_block(n, l, w, w->x, p->T);
+    ffn_block(n, layer, work, work->x, pass->T);
     if (n->hook)
-        n->hook->hear(n->hook->ctx, l, w->y, w->gate, p->T);
+        n->hook->hear(n->hook->ctx, layer, work->y, work->gate, pass->T);
 }
 
 /* ---- a layer whose outputs are stored ---- */
 
-/* w->rows = the rows of layer l to compute. Values are computed for all rows, to compare them. */
-static void choose_rows(const struct network *n, size_t l, const struct kv *kv,
-                        const struct work *w, const struct pass *p)
+/* work->rows = the rows of this layer to compute. Values are computed for all rows, to compare
+ * them. */
+static void choose_rows(const struct network *n, size_t layer, const struct kv *kv,
+                        const struct work *work, const struct pass *pass)
 {
-    const struct config *c = &n->config;
-    const struct layer *y = &n->layer[l];
-    const struct index *x = &w->device;
-    struct backend *b = n->backend;
-    const struct cache to = kv_layer(kv, n, l);
-    const struct product v = {&y->v, w->q, 0}; /* queries come later, and are at least as wide */
-    const struct drift d = {.v = w->q, .bias = y->v_bias, .kept = to.v, .dtype = to.dtype,
-                            .slot = x->rows.slot, .pos = x->rows.pos, .seqs = x->rows.seqs,
-                            .part = x->part, .n_seqs = p->n_seqs, .T = p->T,
-                            .max_rows = p->max_rows, .n = c->kv_heads * c->head_dim, .to = w->rows};
-    b->ops->matmul(b, &v, 1, (struct input){w->x, y->attn_norm, c->norm_eps}, p->T, w->scratch);
-    b->ops->choose(b, &d, w->scratch);
-    b->ops->rope_table(b, w->table, w->rows.pos, n->inv_freq, config_rope_scale(c), p->chosen,
-                       c->head_dim);
+    const struct config *config = &n->config;
+    const struct layer *weights = &n->layer[layer];
+    const struct index *index = &work->device;
+    struct backend *backend = n->backend;
+    const struct cache to = kv_layer(kv, n, layer);
+    const struct product product = {&weights->v, work->q,
+                                    0}; /* queries come later, and are at least as wide */
+    const struct drift drift = {.v = work->q, .bias = weights->v_bias, .kept = to.v,
+                                .dtype = to.dtype, .slot = index->rows.slot, .pos = index->rows.pos,
+                                .seqs = index->rows.seqs, .part = index->part,
+                                .n_seqs = pass->n_seqs, .T = pass->T, .max_rows = pass->max_rows,
+                                .n = config->kv_heads * config->head_dim, .to = work->rows};
+    backend->ops->matmul(backend, &product, 1,
+                         (struct input){work->x, weights->attn_norm, config->norm_eps}, pass->T,
+                         work->scratch);
+    backend->ops->choose(backend, &drift, work->scratch);
+    backend->ops->rope_table(backend, work->table, work->rows.pos, n->inv_freq,
+                             config_rope_scale(config), pass->chosen, config->head_dim);
 }
 
-/* Copies the stream of the computed rows into w->sum; row NULL: all rows. */
-static void gather(const struct network *n, const struct work *w, const int32_t *row, size_t T)
+/* Copies the stream of the computed rows into work->sum; row NULL: all rows. */
+static void gather(const struct network *n, const struct work *work, const int32_t *row, size_t T)
 {
-    n->backend->ops->rmsnorm(n->backend, w->sum, w->x, row, NULL, T, n->config.width, 0);
+    n->backend->ops->rmsnorm(n->backend, work->sum, work->x, row, NULL, T, n->config.width, 0);
 }
 
-/* Adds the outputs of layer l to w->x: new ones from w->sum, stored ones for the other rows. */
-static void settle(const struct network *n, size_t l, act *kept, const struct kv *kv,
-                   const struct work *w, const struct pass *p, int some)
+/* Adds the outputs of this layer to work->x: new ones from work->sum, stored ones for the other
+ * rows. */
+static void settle(const struct network *n, size_t layer, act *kept, const struct kv *kv,
+                   const struct work *work, const struct pass *pass, int some)
 {
     size_t D = n->config.width, value = dtype_value_bytes(n->backend->act);
-    const struct outputs o = {.x = w->x, .sum = w->sum,
-                              .kept = (char *)kept + l * kv->slots * D * value,
-                              .place = some ? w->rows.place : NULL, .slot = w->device.rows.slot,
-                              .T = p->T, .D = D};
-    n->backend->ops->settle(n->backend, &o);
+    const struct outputs outputs = {.x = work->x, .sum = work->sum,
+                                    .kept = (char *)kept + layer * kv->slots * D * value,
+                                    .place = some ? work->rows.place : NULL,
+                                    .slot = work->device.rows.slot, .T = pass->T, .D = D};
+    n->backend->ops->settle(n->backend, &outputs);
 }
 
 /* The first layer computes all rows, as the authors' code of dLLM-Cache does, because its values
  * only show whether the token changed. */
-static void kept_layer(const struct network *n, size_t l, const struct kv *kv,
-                       const struct work *w, const struct pass *p)
+static void kept_layer(const struct network *n, size_t layer, const struct kv *kv,
+                       const struct work *work, const struct pass *pass)
 {
-    const struct index *x = &w->device;
-    const struct rows *r = &x->rows;
-    const int some = l > 0 && p->chosen;
-    const struct layer_rows z =
-        some ? (struct layer_rows){w->sum, w->rows.slot, w->rows.pos, x->some, p->chosen,
-                                   p->max_chosen}
-             : (struct layer_rows){w->sum, r->slot, r->pos, r->seqs, p->T, p->max_rows};
-    const int32_t *row = some ? w->rows.row : NULL;
+    const struct index *index = &work->device;
+    const struct rows *rows = &index->rows;
+    const int some = layer > 0 && pass->chosen;
+    const struct layer_rows layer_rows =
+        some ? (struct layer_rows){work->sum,   work->rows.slot, work->rows.pos,
+                                   index->some, pass->chosen,    pass->max_chosen}
+             : (struct layer_rows){work->sum,  rows->slot, rows->pos,
+                                   rows->seqs, pass->T,    pass->max_rows};
+    const int32_t *row = some ? work->rows.row : NULL;
     if (some)
-        choose_rows(n, l, kv, w, p);
-    gather(n, w, row, z.T);
-    attention_block(n, l, kv, w, p, &z);
-    settle(n, l, kv->attn, kv, w, p, some);
-    gather(n, w, row, z.T);
-    ffn_block(n, l, w, w->sum, z.T);
-    settle(n, l, kv->ffn, kv, w, p, some);
+        choose_rows(n, layer, kv, work, pass);
+    gather(n, work, row, layer_rows.T);
+    attention_block(n, layer, kv, work, pass, &layer_rows);
+    settle(n, layer, kv->attn, kv, work, pass, some);
+    gather(n, work, row, layer_rows.T);
+    ffn_block(n, layer, work, work->sum, layer_rows.T);
+    settle(n, layer, kv->ffn, kv, work, pass, some);
 }
 
 /* ---- from tokens to answers ---- */
 
-static void answer(const struct network *n, const struct kv *kv, const struct work *w,
-                   const struct pass *p)
+static void answer(const struct network *n, const struct kv *kv, const struct work *work,
+                   const struct pass *pass)
 {
-    const struct rows *r = &w->device.rows;
-    struct backend *b = n->backend;
-    const struct ops *ops = b->ops;
+    const struct rows *rows = &work->device.rows;
+    struct backend *backend = n->backend;
+    const struct ops *ops = backend->ops;
     size_t D = n->config.width;
     double eps = n->config.norm_eps;
-    const int there = ends_short(n, kv, p); /* w->wanted holds the stream */
+    const int there = ends_short(n, kv, pass); /* work->wanted holds the stream */
     if (n->config.chains)
-        pass_keep_states(n, w, there ? w->wanted : w->x, there ? NULL : r->wanted, p->R);
-    ops->rmsnorm(b, w->wanted, there ? w->wanted : w->x, there ? NULL : r->wanted, n->norm, p->R,
-                 D, eps);
-    int compares = p->query.divergence != 0;
-    struct head_query query = p->query;
-    query.dense = w->size.how.dense_head;
+        pass_keep_states(n, work, there ? work->wanted : work->x, there ? NULL : rows->wanted,
+                         pass->R);
+    ops->rmsnorm(backend, work->wanted, there ? work->wanted : work->x, there ? NULL : rows->wanted,
+                 n->norm, pass->R, D, eps);
+    int compares = pass->query.divergence != 0;
+    struct head_query query = pass->query;
+    query.dense = work->size.how.dense_head;
     query.ids = n->ids;
-    if (p->guided)
-        ops->rmsnorm(b, w->uncond, w->x, r->uncond, n->norm, p->R, D, eps);
+    if (pass->guided)
+        ops->rmsnorm(backend, work->uncond, work->x, rows->uncond, n->norm, pass->R, D, eps);
     if (compares)
-        ops->rmsnorm(b, w->uncond, w->before, r->uncond, NULL, p->R, D, eps);
-    ops->head(b, &n->head, w->wanted, p->guided || compares ? w->uncond : NULL, p->R, &query,
-              w->answer, p->logits ? w->logits : NULL, w->scratch);
+        ops->rmsnorm(backend, work->uncond, work->before, rows->uncond, NULL, pass->R, D, eps);
+    ops->head(backend, &n->head, work->wanted, pass->guided || compares ? work->uncond : NULL,
+              pass->R, &query, work->answer, pass->logits ? work->logits : NULL, work->scratch);
     if (compares)
-        ops->rmsnorm(b, w->before, w->wanted, NULL, NULL, p->R, D, eps);
+        ops->rmsnorm(backend, work->before, work->wanted, NULL, NULL, pass->R, D, eps);
 }
 
-static void run_once(const struct network *n, const struct kv *kv, const struct work *w,
-                     const struct pass *p)
+static void run_once(const struct network *n, const struct kv *kv, const struct work *work,
+                     const struct pass *pass)
 {
-    const struct config *c = &n->config;
-    struct backend *b = n->backend;
-    const struct rows *r = &w->device.rows;
-    assert((!p->chosen || (kv && kv->attn)) && (!p->sifts || w->size.sifted));
-    assert(!w->size.latent == !c->latents && (!c->latents || (kv && kv->latents && !kv->attn)));
-    assert(p->T <= w->size.rows && p->n_seqs <= w->size.seqs && p->R <= w->size.wanted);
-    assert(!config_recurs(c) || (kv && kv->state));
-    assert(!c->chains == !w->size.chained);
+    const struct config *config = &n->config;
+    struct backend *backend = n->backend;
+    const struct rows *rows = &work->device.rows;
+    assert((!pass->chosen || (kv && kv->attn)) && (!pass->sifts || work->size.sifted));
+    assert(!work->size.latent == !config->latents &&
+           (!config->latents || (kv && kv->latents && !kv->attn)));
+    assert(pass->T <= work->size.rows && pass->n_seqs <= work->size.seqs &&
+           pass->R <= work->size.wanted);
+    assert(!config_recurs(config) || (kv && kv->state));
+    assert(!config->chains == !work->size.chained);
     const struct offload *cache = kv ? kv->outside : NULL;
     offload_begin(n->offload);
     offload_begin(cache);
-    b->ops->embed(b, w->x, &n->embed, r->token, p->T);
-    if (c->chains)
-        pass_join(n, w, p);
-    b->ops->rope_table(b, w->table, r->pos, n->inv_freq, config_rope_scale(c), p->T, c->head_dim);
+    backend->ops->embed(backend, work->x, &n->embed, rows->token, pass->T);
+    if (config->chains)
+        pass_join(n, work, pass);
+    backend->ops->rope_table(backend, work->table, rows->pos, n->inv_freq,
+                             config_rope_scale(config), pass->T, config->head_dim);
     if (n->still)
-        b->ops->rope_table(b, w->still, r->pos, n->still, 1, p->T, c->head_dim);
-    for (size_t l = 0; l < c->layers; l++) {
-        offload_enter(n->offload, l);
-        offload_enter(cache, l);
-        (kv && kv->attn ? kept_layer : whole_layer)(n, l, kv, w, p);
-        tap_layer(n, l, w, p);
-        offload_leave(n->offload, l);
-        offload_leave(cache, l);
+        backend->ops->rope_table(backend, work->still, rows->pos, n->still, 1, pass->T,
+                                 config->head_dim);
+    for (size_t layer = 0; layer < config->layers; layer++) {
+        offload_enter(n->offload, layer);
+        offload_enter(cache, layer);
+        (kv && kv->attn ? kept_layer : whole_layer)(n, layer, kv, work, pass);
+        tap_layer(n, layer, work, pass);
+        offload_leave(n->offload, layer);
+        offload_leave(cache, layer);
     }
-    if (p->R)
-        answer(n, kv, w, p);
+    if (pass->R)
+        answer(n, kv, work, pass);
     offload_end(n->offload);
     offload_end(cache);
 }
 
-void pass_run(const struct network *n, const struct kv *kv, const struct work *w,
-              const struct pass *p)
+void pass_run(const struct network *n, const struct kv *kv, const struct work *work,
+              const struct pass *pass)
 {
-    struct handicap *h = n->handicap;
-    run_once(n, kv, w, p);
-    if (h && ++h->passes % h->every == 0)
-        run_once(n, kv, w, p);
+    struct handicap *handicap = n->handicap;
+    run_once(n, kv, work, pass);
+    if (handicap && ++handicap->passes % handicap->every == 0)
+        run_once(n, kv, work, pass);
 }
