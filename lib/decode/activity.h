@@ -18,7 +18,7 @@ struct activity {
 };
 /* Runs the first `limit` (0: all) texts of an input, {text, reference} or {text} or {prompt_ids},
  * through a network on a back end of the host; skips other kinds of records. -1: EXIT_BAD_DATA (no
- * text, or a broken record), EXIT_IO, EXIT_FAILED_RECORDS (memory); *c is freed then. */
-int activity_run(struct activity *c, struct network *n, const struct tokenizer *t,
+ * text, or a broken record), EXIT_IO, EXIT_FAILED_RECORDS (memory); *activity is freed then. */
+int activity_run(struct activity *activity, struct network *n, const struct tokenizer *tokenizer,
                     struct rec_reader *in, int64_t limit, uint64_t seed, struct err *e);
-void activity_free(struct activity *c);
+void activity_free(struct activity *activity);

@@ -3,12 +3,12 @@
  * network takes the same choice as numbers, with 0 for the usual way. */
 #include "lib/decode/decoder.h"
 
-struct variant decoder_variant(const struct settings *s)
+struct variant decoder_variant(const struct settings *settings)
 {
-    return (struct variant){
-        .scores = settings_is(s, "attention", "dense")    ? SIZE_MAX
-                  : settings_is(s, "attention", "sliced") ? settings_count(s, "attention_heads")
-                                                          : 0,
-        .unfused = settings_is(s, "ffn", "unfused") != 0,
-        .dense_head = settings_is(s, "head", "dense") != 0};
+    return (struct variant){.scores = settings_is(settings, "attention", "dense") ? SIZE_MAX
+                                      : settings_is(settings, "attention", "sliced")
+                                          ? settings_count(settings, "attention_heads")
+                                          : 0,
+                            .unfused = settings_is(settings, "ffn", "unfused") != 0,
+                            .dense_head = settings_is(settings, "head", "dense") != 0};
 }

@@ -42,34 +42,34 @@ struct decoder {
     const struct settings_table *table;  /* table->system: its name in schedules */
     /* 0, or -1 with EXIT_BAD_USAGE if the model lacks what the point needs; NULL: any model will
      * do. Constraints among settings: settings_check(). */
-    int (*check)(const struct settings *s, const struct config *c, struct err *e);
+    int (*check)(const struct settings *settings, const struct config *config, struct err *e);
     /* Memory of a batch; only the lengths of the prompts count. */
-    struct memory_estimate (*estimate)(const struct network *n, const struct settings *s,
+    struct memory_estimate (*estimate)(const struct network *n, const struct settings *settings,
                                        const struct decode_env *env,
                                        const struct generation_input *in, size_t batch);
-    struct passes (*passes)(const struct settings *s, const struct generation_input *in,
+    struct passes (*passes)(const struct settings *settings, const struct generation_input *in,
                             size_t batch);
     /* Generates one batch: out[batch] is zero on entry, the caller's (generation_free). */
-    void (*run)(const struct network *n, const struct settings *s, const struct decode_env *env,
-                const struct generation_input *in, size_t batch, struct generation *out,
-                struct batch_trace *trace);
+    void (*run)(const struct network *n, const struct settings *settings,
+                const struct decode_env *env, const struct generation_input *in, size_t batch,
+                struct generation *out, struct batch_trace *trace);
     /* Shortens a point for the self-check: one prompt, and few tokens if the settings allow. */
-    void (*shorten)(struct settings *s);
+    void (*shorten)(struct settings *settings);
     /* Appends the options of this decoder alone, at most DECODER_EXTRAS; returns how many. NULL: it
      * has none. */
     size_t (*extra_options)(struct decoder_extras *to, struct opt *options);
     const char *companion_setting; /* if above 0, the point uses decode_env.companion; or NULL */
     /* 0, or -1 with EXIT_NO_DEVICE if the back end lacks what the point needs; NULL: any will
      * do. */
-    int (*able)(const struct settings *s, const struct backend *b, struct err *e);
+    int (*able)(const struct settings *settings, const struct backend *backend, struct err *e);
     /* Opens and closes the prior that some points draw from (latent_source.prior); call open_prior
      * after loading the weights. -1: EXIT_NO_INPUT, EXIT_BAD_DATA. NULL: no point uses one. */
-    int (*open_prior)(struct latent_source *s, const struct settings *point, size_t points,
-                      const char *folder, const struct config *c, struct backend *b,
+    int (*open_prior)(struct latent_source *source, const struct settings *point, size_t points,
+                      const char *folder, const struct config *config, struct backend *backend,
                       struct err *e);
-    void (*close_prior)(struct latent_source *s);
+    void (*close_prior)(struct latent_source *source);
 };
 extern const struct decoder decoder_autoregress, decoder_diffuse;
 
 /* The optimisations that the ablation switches of a point leave out. */
-struct variant decoder_variant(const struct settings *s);
+struct variant decoder_variant(const struct settings *settings);

@@ -49,18 +49,18 @@ struct diffuse {
     const struct observer *observer; /* told of each pass; may be NULL */
 };
 
-/* 0, or -1 with EXIT_BAD_USAGE naming the constraint that *how breaks. c NULL: the model is not
- * known yet. */
-int diffuse_check(const struct diffuse *how, const struct config *c, struct err *e);
+/* 0, or -1 with EXIT_BAD_USAGE naming the constraint that *how breaks. config NULL: the model is
+ * not known yet. */
+int diffuse_check(const struct diffuse *how, const struct config *config, struct err *e);
 /* Block length of the mask of these passes: block_length, where the model says so
  * (config.attends_filled), else that of the model. 0: it has no blocks. */
-size_t diffuse_mask_block(const struct diffuse *how, const struct config *c);
+size_t diffuse_mask_block(const struct diffuse *how, const struct config *config);
 /* 1: all blocks have the same number of steps. */
 int diffuse_is_even(const struct diffuse *how);
 /* Ids that are never chosen (ban), and ids whose confidence counts as 0 (quiet); return their
  * number. ids: room for all eos ids of the model and one more. */
-size_t diffuse_banned(const struct diffuse *how, const struct config *c, int32_t *ids);
-size_t diffuse_quiet(const struct diffuse *how, const struct config *c, int32_t *ids);
+size_t diffuse_banned(const struct diffuse *how, const struct config *config, int32_t *ids);
+size_t diffuse_quiet(const struct diffuse *how, const struct config *config, int32_t *ids);
 
 /* Fills the canvases of `batch` prompts, `alive` of them at a time: when one is finished, the next
  * waiting prompt takes its place, and its times count from admit_ns. Prompts may differ in length:

@@ -55,7 +55,7 @@ struct generation {
     size_t n_latents;
     int oom, bad;          /* 1: memory short / NaN in the logits: no tokens */
 };
-void generation_free(struct generation *g);
+void generation_free(struct generation *generation);
 
 /* Results of a batch beside its generations. */
 struct batch_trace {
@@ -74,20 +74,20 @@ struct batch_trace {
 /* Starts the clocks of a batch. */
 void generation_batch_begin(struct batch_trace *trace);
 /* These append an event; ns since the batch began. */
-void generation_emit(struct generation *g, int64_t ns, int32_t tokens);
-void generation_step(struct generation *g, int64_t ns);
-void generation_commit(struct generation *g, int32_t tokens);
+void generation_emit(struct generation *generation, int64_t ns, int32_t tokens);
+void generation_step(struct generation *generation, int64_t ns);
+void generation_commit(struct generation *generation, int32_t tokens);
 /* -1 (EXIT_BAD_DATA): the model has switches that no decoder of its paradigm supports: answers
  * shifted by one in a denoising model, or another kind of mask. */
-int generation_refuses(const struct config *c, struct err *e);
+int generation_refuses(const struct config *config, struct err *e);
 /* The ids that end a text: the eos ids, and for a canvas the end-of-turn id too. Returns their
  * number. */
-int32_t generation_stops(const struct config *c, int32_t stop[ADVANCE_STOPS]);
-/* Copies ids to g->ids and sets g->n. */
-void generation_take(struct generation *g, const int32_t *ids, size_t n);
+int32_t generation_stops(const struct config *config, int32_t stop[ADVANCE_STOPS]);
+/* Copies ids to generation->ids and sets generation->n. */
+void generation_take(struct generation *generation, const int32_t *ids, size_t n);
 /* Sets to_eos from ids[0..n-1], and stop: "eos" if `met` or if a stop id is among them. */
-void generation_close(struct generation *g, const struct config *c, int met);
+void generation_close(struct generation *generation, const struct config *config, int met);
 /* Ends a batch whose memory still exists: sets makespan and memory, and oom for all when memory was
  * short. */
-void generation_batch_end(const struct backend *b, int short_of_memory, struct generation *out,
-                          size_t batch, struct batch_trace *trace);
+void generation_batch_end(const struct backend *backend, int short_of_memory,
+                          struct generation *out, size_t batch, struct batch_trace *trace);

@@ -27,67 +27,69 @@ struct batch {
 };
 
 /* Room for `passes` passes at once, or as many as have BATCH_ROWS rows. */
-static int batch_make(struct batch *b, const struct network *n, size_t count, size_t passes,
+static int batch_make(struct batch *batch, const struct network *n, size_t count, size_t passes,
                       struct err *e)
 {
     size_t fit = BATCH_ROWS / count ? BATCH_ROWS / count : 1;
     size_t most = passes < fit ? passes : fit, rows = most * count;
-    *b = (struct batch){.n = n, .count = count, .most = most};
-    b->work = work_make(n, &(struct work_size){.rows = rows, .seqs = most, .slots = count,
-                                               .listed = rows, .wanted = rows});
-    if (!b->work)
+    *batch = (struct batch){.n = n, .count = count, .most = most};
+    batch->work = work_make(n, &(struct work_size){.rows = rows, .seqs = most, .slots = count,
+                                                   .listed = rows, .wanted = rows});
+    if (!batch->work)
         return err_set(e, EXIT_FAILED_RECORDS, "out of memory for the activations of %zu rows",
                        rows);
-    b->token = mem_zero(rows, sizeof *b->token);
-    b->pos = mem_zero(rows, sizeof *b->pos);
-    b->row = mem_zero(rows, sizeof *b->row);
-    b->target = mem_zero(rows, sizeof *b->target);
-    b->log_prob = mem_zero(rows, sizeof *b->log_prob);
-    b->seqs = mem_zero(most, sizeof *b->seqs);
-    b->out = mem_zero(rows, sizeof *b->out);
+    batch->token = mem_zero(rows, sizeof *batch->token);
+    batch->pos = mem_zero(rows, sizeof *batch->pos);
+    batch->row = mem_zero(rows, sizeof *batch->row);
+    batch->target = mem_zero(rows, sizeof *batch->target);
+    batch->log_prob = mem_zero(rows, sizeof *batch->log_prob);
+    batch->seqs = mem_zero(most, sizeof *batch->seqs);
+    batch->out = mem_zero(rows, sizeof *batch->out);
     return 0;
 }
 
-static void batch_free(struct batch *b)
+static void batch_free(struct batch *batch)
 {
-    void *all[] = {b->token, b->pos, b->row, b->target, b->log_prob, b->seqs, b->out};
+    void *all[] = {batch->token,    batch->pos,  batch->row, batch->target,
+                   batch->log_prob, batch->seqs, batch->out};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);
-    if (b->n)
-        work_free(b->work, b->n);
+    if (batch->n)
+        work_free(batch->work, batch->n);
 }
 
 /* Adds a pass over ids; returns its token array, for masking. */
-static int32_t *batch_add(struct batch *b, const int32_t *ids)
+static int32_t *batch_add(struct batch *batch, const int32_t *ids)
 {
-    int32_t *token = b->token + b->passes * b->count, *pos = b->pos + b->passes * b->count;
-    memcpy(token, ids, b->count * sizeof *token);
-    for (size_t i = 0; i < b->count; i++)
+    int32_t *token = batch->token + batch->passes * batch->count,
+            *pos = batch->pos + batch->passes * batch->count;
+    memcpy(token, ids, batch->count * sizeof *token);
+    for (size_t i = 0; i < batch->count; i++)
         pos[i] = (int32_t)i;
-    b->seqs[b->passes++] = (struct forward_seq){.rows = b->count};
+    batch->seqs[batch->passes++] = (struct forward_seq){.rows = batch->count};
     return token;
 }
 
 /* Wants ln p(target) at row i of the last pass added. */
-static void batch_want(struct batch *b, size_t i, int32_t target)
+static void batch_want(struct batch *batch, size_t i, int32_t target)
 {
-    b->row[b->wanted] = (int32_t)((b->passes - 1) * b->count + i);
-    b->target[b->wanted++] = target;
+    batch->row[batch->wanted] = (int32_t)((batch->passes - 1) * batch->count + i);
+    batch->target[batch->wanted++] = target;
 }
 
-static int batch_run(struct batch *b, enum mask mask, struct err *e)
+static int batch_run(struct batch *batch, enum mask mask, struct err *e)
 {
-    struct forward f = {.token = b->token, .pos = b->pos, .seqs = b->seqs, .n_seqs = b->passes,
-                        .mask = mask, .wanted = b->row, .n_wanted = b->wanted,
-                        .query = {.target = b->target}};
-    forward(b->n, NULL, b->work, &f, b->out, NULL);
-    for (size_t i = 0; i < b->wanted; i++) {
-        if (b->out[i].bad)
+    struct forward f = {.token = batch->token, .pos = batch->pos, .seqs = batch->seqs,
+                        .n_seqs = batch->passes, .mask = mask, .wanted = batch->row,
+                        .n_wanted = batch->wanted, .query = {.target = batch->target}};
+    forward(batch->n, NULL, batch->work, &f, batch->out, NULL);
+    for (size_t i = 0; i < batch->wanted; i++) {
+        if (batch->out[i].bad)
             return err_set(e, EXIT_INTERNAL, "%s: NaN or infinity in the logits",
-                           b->n->config.name);
-        b->log_prob[i] = b->out[i].target_log_prob;
+                           batch->n->config.name);
+        batch->log_prob[i] = batch->out[i].target_log_prob;
     }
-    b->passes = b->wanted = 0;
+    batch->passes = batch->wanted = 0;
     return 0;
 }
 
@@ -109,24 +111,24 @@ int likelihood_nll(const struct network *n, const int32_t *ids, size_t count, si
     if (check_range(n, count, first, 1, e))
         return -1;
     size_t window = count < n->config.context ? count : n->config.context;
-    struct batch b;
-    if (batch_make(&b, n, window, 1, e))
+    struct batch batch;
+    if (batch_make(&batch, n, window, 1, e))
         return -1;
     *out = (struct likelihood){.scored = count - first};
     int bad = 0;
     for (size_t next = first, start = 0; next < count && !bad;) {
-        batch_add(&b, ids + start);
+        batch_add(&batch, ids + start);
         size_t wanted = 0;
         for (; next < start + window; next++, wanted++)
-            batch_want(&b, next - start - 1, ids[next]);
-        bad = batch_run(&b, MASK_CAUSAL, e);
+            batch_want(&batch, next - start - 1, ids[next]);
+        bad = batch_run(&batch, MASK_CAUSAL, e);
         for (size_t i = 0; i < wanted; i++)
-            out->nats -= b.log_prob[i];
+            out->nats -= batch.log_prob[i];
         start += window / 2 ? window / 2 : 1;
         if (start + window > count)
             start = count - window;
     }
-    batch_free(&b);
+    batch_free(&batch);
     return bad;
 }
 
@@ -177,9 +179,9 @@ int likelihood_elbo(const struct network *n, const int32_t *ids, size_t count, s
                     size_t samples, uint64_t seed, uint64_t key, struct likelihood *out,
                     struct err *e)
 {
-    struct batch b;
+    struct batch batch;
     if (check_denoiser(n, first, e) || check_range(n, count, first, 0, e) ||
-        batch_make(&b, n, count, samples, e))
+        batch_make(&batch, n, count, samples, e))
         return -1;
     size_t L = count - first, k = 1 + (size_t)(rng_at(seed, key, UINT64_MAX) % L);
     size_t lag = (size_t)n->config.logit_shift;
@@ -188,49 +190,49 @@ int likelihood_elbo(const struct network *n, const int32_t *ids, size_t count, s
     int bad = 0;
     for (size_t j = 0; j < samples && !bad;) {
         size_t from = j, wanted = 0;
-        for (; j < samples && j - from < b.most; j++) {
-            int32_t *token = batch_add(&b, ids);
+        for (; j < samples && j - from < batch.most; j++) {
+            int32_t *token = batch_add(&batch, ids);
             permute(order, L, seed, key, j);
             for (size_t i = 0; i < masked_count(k, j, L, samples); i++) {
                 token[first + order[i]] = (int32_t)n->config.mask;
-                batch_want(&b, first + order[i] - lag, ids[first + order[i]]);
+                batch_want(&batch, first + order[i] - lag, ids[first + order[i]]);
             }
         }
-        bad = batch_run(&b, MASK_FULL, e);
-        for (size_t s = from; s < j; s++) {
-            size_t l = masked_count(k, s, L, samples);
-            value[s] = 0;
-            for (size_t i = 0; i < l; i++)
-                value[s] -= b.log_prob[wanted++] * (double)L / (double)l;
+        bad = batch_run(&batch, MASK_FULL, e);
+        for (size_t sample = from; sample < j; sample++) {
+            size_t masked = masked_count(k, sample, L, samples);
+            value[sample] = 0;
+            for (size_t i = 0; i < masked; i++)
+                value[sample] -= batch.log_prob[wanted++] * (double)L / (double)masked;
         }
     }
     out->scored = L;
     summarize(value, samples, out);
     free(order);
     free(value);
-    batch_free(&b);
+    batch_free(&batch);
     return bad;
 }
 
-/* Scores one permutation: in pass g the groups before g are visible and group g is scored. */
-static int one_order(struct batch *b, const int32_t *ids, size_t first, const uint32_t *order,
+/* Scores one permutation: in a pass the groups before one are visible and that one is scored. */
+static int one_order(struct batch *batch, const int32_t *ids, size_t first, const uint32_t *order,
                      const size_t *group, size_t steps, double *nats, struct err *e)
 {
-    size_t L = b->count - first, lag = (size_t)b->n->config.logit_shift, shown = 0;
-    for (size_t g = 0; g < steps;) {
+    size_t L = batch->count - first, lag = (size_t)batch->n->config.logit_shift, shown = 0;
+    for (size_t at = 0; at < steps;) {
         size_t wanted = 0;
-        for (; g < steps && b->passes < b->most; g++) {
-            int32_t *token = batch_add(b, ids);
+        for (; at < steps && batch->passes < batch->most; at++) {
+            int32_t *token = batch_add(batch, ids);
             for (size_t i = shown; i < L; i++)
-                token[first + order[i]] = (int32_t)b->n->config.mask;
-            for (size_t i = 0; i < group[g]; i++, wanted++)
-                batch_want(b, first + order[shown + i] - lag, ids[first + order[shown + i]]);
-            shown += group[g];
+                token[first + order[i]] = (int32_t)batch->n->config.mask;
+            for (size_t i = 0; i < group[at]; i++, wanted++)
+                batch_want(batch, first + order[shown + i] - lag, ids[first + order[shown + i]]);
+            shown += group[at];
         }
-        if (batch_run(b, MASK_FULL, e))
+        if (batch_run(batch, MASK_FULL, e))
             return -1;
         for (size_t i = 0; i < wanted; i++)
-            *nats -= b->log_prob[i];
+            *nats -= batch->log_prob[i];
     }
     return 0;
 }
@@ -239,9 +241,9 @@ int likelihood_kstep(const struct network *n, const int32_t *ids, size_t count, 
                      size_t steps, size_t orders, uint64_t seed, uint64_t key,
                      struct likelihood *out, struct err *e)
 {
-    struct batch b;
+    struct batch batch;
     if (check_denoiser(n, first, e) || check_range(n, count, first, 0, e) ||
-        batch_make(&b, n, count, steps, e))
+        batch_make(&batch, n, count, steps, e))
         return -1;
     size_t L = count - first;
     if (steps > L)
@@ -251,26 +253,26 @@ int likelihood_kstep(const struct network *n, const int32_t *ids, size_t count, 
     double *value = mem_zero(orders, sizeof *value);
     pace_uniform(L, steps, group);
     int bad = 0;
-    for (size_t o = 0; o < orders && !bad; o++) {
-        permute(order, L, seed, key, o);
-        bad = one_order(&b, ids, first, order, group, steps, &value[o], e);
+    for (size_t at = 0; at < orders && !bad; at++) {
+        permute(order, L, seed, key, at);
+        bad = one_order(&batch, ids, first, order, group, steps, &value[at], e);
     }
     out->scored = L;
     summarize(value, orders, out);
     free(order);
     free(group);
     free(value);
-    batch_free(&b);
+    batch_free(&batch);
     return bad;
 }
 
-int likelihood_kept(struct rec_writer *w, const json_t *of, struct likelihood *out)
+int likelihood_kept(struct rec_writer *writer, const json_t *of, struct likelihood *out)
 {
-    const json_t *q = rec_kept_of(w, "quality", of);
-    double nats = q ? rec_number(q, "value") : (double)NAN;
+    const json_t *question = rec_kept_of(writer, "quality", of);
+    double nats = question ? rec_number(question, "value") : (double)NAN;
     if (isnan(nats))
         return 0;
-    *out = (struct likelihood){.nats = nats, .se = rec_number(q, "value_se"),
-                               .scored = (size_t)rec_int(q, "scored_tokens", 0)};
+    *out = (struct likelihood){.nats = nats, .se = rec_number(question, "value_se"),
+                               .scored = (size_t)rec_int(question, "scored_tokens", 0)};
     return 1;
 }

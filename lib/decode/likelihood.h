@@ -41,4 +41,4 @@ int likelihood_kstep(const struct network *n, const int32_t *ids, size_t count, 
 
 /* 1 and *out: an interrupted run already scored the record `of`, and its quality record is the next
  * one kept (lib/record/resume.h). Else 0. */
-int likelihood_kept(struct rec_writer *w, const json_t *of, struct likelihood *out);
+int likelihood_kept(struct rec_writer *writer, const json_t *of, struct likelihood *out);

@@ -17,82 +17,83 @@ struct ring {
     size_t depth, first, n;
 };
 
-static void ring_free(const struct loop *l, struct ring *r)
+static void ring_free(const struct loop *loop, struct ring *ring)
 {
-    for (size_t i = 0; i < r->depth; i++)
-        l->backend->ops->mirror_free(l->backend, r->pass[i].copy);
-    free(r->pass);
+    for (size_t i = 0; i < ring->depth; i++)
+        loop->backend->ops->mirror_free(loop->backend, ring->pass[i].copy);
+    free(ring->pass);
 }
 
 /* -1: no memory. */
-static int ring_make(const struct loop *l, struct ring *r)
+static int ring_make(const struct loop *loop, struct ring *ring)
 {
-    int closely = l->observer && l->observer->closely;
-    *r = (struct ring){.depth = closely ? 1 : (size_t)l->backend->ops->depth};
-    r->pass = mem_zero(r->depth, sizeof *r->pass);
+    int closely = loop->observer && loop->observer->closely;
+    *ring = (struct ring){.depth = closely ? 1 : (size_t)loop->backend->ops->depth};
+    ring->pass = mem_zero(ring->depth, sizeof *ring->pass);
     int bad = 0;
-    for (size_t i = 0; i < r->depth; i++) {
-        r->pass[i].copy = l->backend->ops->mirror(l->backend, l->bytes);
-        bad |= !r->pass[i].copy;
+    for (size_t i = 0; i < ring->depth; i++) {
+        ring->pass[i].copy = loop->backend->ops->mirror(loop->backend, loop->bytes);
+        bad |= !ring->pass[i].copy;
     }
     if (bad)
-        ring_free(l, r);
+        ring_free(loop, ring);
     return bad ? -1 : 0;
 }
 
-static void submit(const struct loop *l, struct ring *r)
+static void submit(const struct loop *loop, struct ring *ring)
 {
-    const struct ops *ops = l->backend->ops;
-    struct in_flight *f = &r->pass[(r->first + r->n++) % r->depth];
-    l->enqueue(l->ctx);
-    ops->fetch(l->backend, f->copy, l->state, l->bytes);
-    f->event = ops->event_record(l->backend);
+    const struct ops *ops = loop->backend->ops;
+    struct in_flight *flight = &ring->pass[(ring->first + ring->n++) % ring->depth];
+    loop->enqueue(loop->ctx);
+    ops->fetch(loop->backend, flight->copy, loop->state, loop->bytes);
+    flight->event = ops->event_record(loop->backend);
 }
 
 /* Waits for the oldest pass. Returns the time of its end. */
-static int64_t retire(const struct loop *l, struct ring *r, const void **copy)
+static int64_t retire(const struct loop *loop, struct ring *ring, const void **copy)
 {
-    const struct in_flight *f = &r->pass[r->first];
-    r->first = (r->first + 1) % r->depth;
-    r->n--;
-    *copy = f->copy;
-    return l->backend->ops->event_wait(l->backend, f->event);
+    const struct in_flight *flight = &ring->pass[ring->first];
+    ring->first = (ring->first + 1) % ring->depth;
+    ring->n--;
+    *copy = flight->copy;
+    return loop->backend->ops->event_wait(loop->backend, flight->event);
 }
 
 /* Runs up to `most` passes from one description. */
-static void passes(const struct loop *l, struct ring *r, size_t most, struct batch_trace *trace)
+static void passes(const struct loop *loop, struct ring *ring, size_t most,
+                   struct batch_trace *trace)
 {
     int stale = 0;
     do {
-        for (; !stale && most && r->n < r->depth; most--)
-            submit(l, r);
+        for (; !stale && most && ring->n < ring->depth; most--)
+            submit(loop, ring);
         const void *copy;
-        int64_t now = retire(l, r, &copy) - trace->start_ns;
-        stale |= l->settle(l->ctx, copy, now);
-        if (l->observer)
-            l->observer->passed(l->observer->ctx);
-        trace->interrupted = l->stop && *l->stop;
-    } while (!trace->interrupted && (r->n || (most && !stale)));
+        int64_t now = retire(loop, ring, &copy) - trace->start_ns;
+        stale |= loop->settle(loop->ctx, copy, now);
+        if (loop->observer)
+            loop->observer->passed(loop->observer->ctx);
+        trace->interrupted = loop->stop && *loop->stop;
+    } while (!trace->interrupted && (ring->n || (most && !stale)));
 }
 
-int loop_run(const struct loop *l, struct batch_trace *trace)
+int loop_run(const struct loop *loop, struct batch_trace *trace)
 {
-    struct ring r;
-    if (ring_make(l, &r))
+    struct ring ring;
+    if (ring_make(loop, &ring))
         return -1;
-    const struct ops *ops = l->backend->ops;
-    size_t most = l->describe(l->ctx);
-    if (most && l->prepare && ops->prepare)
-        l->prepare(l->ctx);
+    const struct ops *ops = loop->backend->ops;
+    size_t most = loop->describe(loop->ctx);
+    if (most && loop->prepare && ops->prepare)
+        loop->prepare(loop->ctx);
     trace->start_cpu_ns = clock_cpu_ns();
-    trace->start_ns = ops->event_wait(l->backend, ops->event_record(l->backend));
+    trace->start_ns = ops->event_wait(loop->backend, ops->event_record(loop->backend));
     while (most && !trace->interrupted) {
-        passes(l, &r, most, trace);
-        most = trace->interrupted ? 0 : l->describe(l->ctx);
+        passes(loop, &ring, most, trace);
+        most = trace->interrupted ? 0 : loop->describe(loop->ctx);
     }
     const void *copy;
-    while (r.n)
-        retire(l, &r, &copy); /* after an interrupt: no copy may still be written */
-    ring_free(l, &r);
+    while (ring.n)
+        retire(loop, &ring, &copy); /* after an interrupt: no copy may still be written */
+    ring_free(loop, &ring);
     return 0;
 }

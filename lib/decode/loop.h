@@ -34,4 +34,4 @@ struct loop {
 };
 /* Sets start_ns and interrupted. The clock begins when all data are in memory of the back end. -1:
  * no memory for the copies; no pass has run. */
-int loop_run(const struct loop *l, struct batch_trace *trace);
+int loop_run(const struct loop *loop, struct batch_trace *trace);

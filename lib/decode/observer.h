@@ -23,7 +23,7 @@ struct observed {
 };
 struct observer {
     int closely;
-    void (*changed)(void *ctx, const struct observed *o); /* only if closely */
+    void (*changed)(void *ctx, const struct observed *observed); /* only if closely */
     void (*passed)(void *ctx);                            /* then once, after the pass is counted */
     void *ctx;
 };

@@ -107,21 +107,21 @@ static void pace_by_time(enum pace pace, size_t m, size_t steps, int idles, size
         budget[n] = 0;
 }
 
-void pace_budget(enum pace pace, size_t m, size_t steps, int idles, size_t *budget)
+void pace_budget(enum pace pace, size_t masked, size_t steps, int idles, size_t *budget)
 {
-    size_t n = steps < m ? steps : m; /* steps that commit a token */
+    size_t n = steps < masked ? steps : masked; /* steps that commit a token */
     if (pace == PACE_UNIFORM || n == 0) {
-        pace_uniform(m, steps, budget);
+        pace_uniform(masked, steps, budget);
         return;
     }
     if (pace == PACE_ROUNDED || pace == PACE_TIMESTEPS) {
-        pace_by_time(pace, m, steps, idles, budget);
+        pace_by_time(pace, masked, steps, idles, budget);
         return;
     }
     double *weight = mem_alloc(n * sizeof *weight);
     for (size_t i = 0; i < n; i++)
         weight[i] = weight_of(pace, i, n);
-    apportion(m, weight, n, 1, m, budget);
+    apportion(masked, weight, n, 1, masked, budget);
     for (size_t i = n; i < steps; i++)
         budget[i] = 0;
     free(weight);

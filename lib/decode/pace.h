@@ -23,10 +23,10 @@
 
 #include "lib/setting/words.h"
 
-/* budget[0..steps-1] for m masked positions; sums to m. Steps with a budget of 0 come last: there
- * are some if steps > m, or if the formula of `rounded` or `timesteps` gives 0. With `idles` these
- * keep their places. */
-void pace_budget(enum pace pace, size_t m, size_t steps, int idles, size_t *budget);
+/* budget[0..steps-1] for masked masked positions; sums to masked. Steps with a budget of 0 come
+ * last: there are some if steps > masked, or if the formula of `rounded` or `timesteps` gives 0.
+ * With `idles` these keep their places. */
+void pace_budget(enum pace pace, size_t masked, size_t steps, int idles, size_t *budget);
 /* pace_budget of the uniform pace. */
 void pace_uniform(size_t m, size_t steps, size_t *budget);
 /* share[0..blocks-1]: distributes `steps` >= blocks steps in proportion to decay^block. Shares sum

@@ -6,29 +6,31 @@
 
 #include "lib/base/rng.h"
 
-static double density(const struct suffix *s, int32_t distance)
+static double density(const struct suffix *suffix, int32_t distance)
 {
     const double root_two_pi = 2.5066282746310002;
-    double x = s->sigma * distance / s->window;
-    return s->scale / root_two_pi * exp(-x * x / 2);
+    double x = suffix->sigma * distance / suffix->window;
+    return suffix->scale / root_two_pi * exp(-x * x / 2);
 }
 
 /* A random number in [0, 1) for position p in the passes of the block. */
-static double draw(const struct cache_view *v, uint64_t seed, int32_t p)
+static double draw(const struct cache_view *view, uint64_t seed, int32_t p)
 {
-    const struct canvas_state *c = v->canvas;
-    uint64_t block = rng_at(seed, c->key, (uint64_t)c->block);
+    const struct canvas_state *canvas = view->canvas;
+    uint64_t block = rng_at(seed, canvas->key, (uint64_t)canvas->block);
     return rng_unit(rng_at(block, (uint64_t)p, 0));
 }
 
-int suffix_keeps(const struct suffix *s, const struct cache_view *v, uint64_t seed, int32_t p)
+int suffix_keeps(const struct suffix *suffix, const struct cache_view *view, uint64_t seed,
+                 int32_t p)
 {
-    int32_t distance = p - v->end + 1;
-    if (distance <= 0 || s->kind == SUFFIX_ALL)
+    int32_t distance = p - view->end + 1;
+    if (distance <= 0 || suffix->kind == SUFFIX_ALL)
         return 1;
-    switch (s->kind) {
-    case SUFFIX_WINDOW: return distance <= s->window || p == v->canvas->len - 1;
-    case SUFFIX_DROPOUT: return distance <= s->window && draw(v, seed, p) < density(s, distance);
+    switch (suffix->kind) {
+    case SUFFIX_WINDOW: return distance <= suffix->window || p == view->canvas->len - 1;
+    case SUFFIX_DROPOUT:
+        return distance <= suffix->window && draw(view, seed, p) < density(suffix, distance);
     case SUFFIX_ALL:
     case SUFFIX_GROW:
     case SUFFIX_COUNT: break;
@@ -37,24 +39,24 @@ int suffix_keeps(const struct suffix *s, const struct cache_view *v, uint64_t se
 }
 
 /* Keeps the existing positions of a list, in place. Returns their number. */
-static size_t left_of(const struct suffix *s, const struct cache_view *v, uint64_t seed,
+static size_t left_of(const struct suffix *suffix, const struct cache_view *view, uint64_t seed,
                       int32_t *list, size_t n)
 {
     size_t left = 0;
     for (size_t i = 0; i < n; i++)
-        if (suffix_keeps(s, v, seed, list[i]))
+        if (suffix_keeps(suffix, view, seed, list[i]))
             list[left++] = list[i];
     return left;
 }
 
-int32_t suffix_filter(const struct suffix *s, const struct cache_view *v, uint64_t seed, int kept,
-                      struct cache_part *part)
+int32_t suffix_filter(const struct suffix *suffix, const struct cache_view *view, uint64_t seed,
+                      int kept, struct cache_part *part)
 {
     int32_t behind = 0;
-    part->n_rows = left_of(s, v, seed, part->row, part->n_rows);
-    part->n_keys = left_of(s, v, seed, part->key, part->n_keys);
+    part->n_rows = left_of(suffix, view, seed, part->row, part->n_rows);
+    part->n_keys = left_of(suffix, view, seed, part->key, part->n_keys);
     const int32_t *read = kept ? part->key : part->row;
-    for (size_t n = kept ? part->n_keys : part->n_rows; n > 0 && read[n - 1] >= v->end; n--)
+    for (size_t n = kept ? part->n_keys : part->n_rows; n > 0 && read[n - 1] >= view->end; n--)
         behind++;
     return behind;
 }

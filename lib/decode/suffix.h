@@ -22,8 +22,9 @@ struct suffix {
 };
 /* 1: position p of a canvas exists while the block of the view is filled. Draws depend on seed, the
  * key of the canvas, the block and p. */
-int suffix_keeps(const struct suffix *s, const struct cache_view *v, uint64_t seed, int32_t p);
+int suffix_keeps(const struct suffix *suffix, const struct cache_view *view, uint64_t seed,
+                 int32_t p);
 /* Keeps only existing positions in both lists of *part. Returns the number of positions after the
  * block that are read: among part->key, or with kept 0 (no cache) among part->row. */
-int32_t suffix_filter(const struct suffix *s, const struct cache_view *v, uint64_t seed, int kept,
-                      struct cache_part *part);
+int32_t suffix_filter(const struct suffix *suffix, const struct cache_view *view, uint64_t seed,
+                      int kept, struct cache_part *part);

@@ -11,42 +11,42 @@
 #include "lib/decode/autoregress/autoregress_run.h"
 
 /* The text of a seat as the drafter has it. */
-static struct text_state text_of(const struct autoregress_run *r, size_t seat)
+static struct text_state text_of(const struct autoregress_run *run, size_t seat)
 {
-    const int32_t masks = (int32_t)r->drafter.n->config.drafts;
-    struct text_state t = r->writer.host.state[seat];
-    t.first_slot += (int32_t)seat * masks;
-    t.max += masks;
-    return t;
+    const int32_t masks = (int32_t)run->drafter.n->config.drafts;
+    struct text_state state = run->writer.host.state[seat];
+    state.first_slot += (int32_t)seat * masks;
+    state.max += masks;
+    return state;
 }
 
-/* Lists the outputs of a text that the drafter has not seen, as rows N.. of its context. Returns
- * the number of rows with them. */
-static size_t add_context(struct autoregress_run *r, size_t part, size_t N)
+/* Lists the outputs of a text that the drafter has not seen, as the next rows of its context.
+ * Returns the number of rows with them. */
+static size_t add_context(struct autoregress_run *run, size_t part, size_t rows)
 {
-    const struct reader *w = &r->writer;
-    struct reader *d = &r->drafter;
-    const struct index *x = &d->work->host;
-    const size_t seat = (size_t)w->work->host.member[part];
-    const struct text_state t = text_of(r, seat);
-    for (int32_t p = d->held[seat]; p < t.len - 1; p++, N++) {
-        x->rows.pos[N] = p;
-        x->rows.slot[N] = t.first_slot + p;
-        autoregress_hear(r, part, p, N);
+    const struct reader *writer = &run->writer;
+    struct reader *drafter = &run->drafter;
+    const struct index *index = &drafter->work->host;
+    const size_t seat = (size_t)writer->work->host.member[part];
+    const struct text_state state = text_of(run, seat);
+    for (int32_t place = drafter->held[seat]; place < state.len - 1; place++, rows++) {
+        index->rows.pos[rows] = place;
+        index->rows.slot[rows] = state.first_slot + place;
+        autoregress_hear(run, part, place, rows);
     }
-    d->held[seat] = t.len - 1;
-    return N;
+    drafter->held[seat] = state.len - 1;
+    return rows;
 }
 
 /* The context of all texts that get guesses. Returns its rows. */
-static size_t take_context(struct autoregress_run *r)
+static size_t take_context(struct autoregress_run *run)
 {
-    const struct reader *w = &r->writer;
-    struct reader *d = &r->drafter;
+    const struct reader *w = &run->writer;
+    struct reader *d = &run->drafter;
     size_t N = 0;
     for (size_t part = 0; part < w->plan.pass.n_seqs; part++)
-        if (autoregress_room(r, &w->host.state[w->work->host.member[part]]))
-            N = add_context(r, part, N);
+        if (autoregress_room(run, &w->host.state[w->work->host.member[part]]))
+            N = add_context(run, part, N);
     if (!N)
         return 0;
     pass_write(d->n, d->work);
@@ -55,48 +55,48 @@ static size_t take_context(struct autoregress_run *r)
 }
 
 /* Describes the pass that fills masks. Returns its guesses. */
-static size_t describe(struct autoregress_run *r, struct extent *x)
+static size_t describe(struct autoregress_run *run, struct extent *extent)
 {
-    struct reader *d = &r->drafter;
-    const size_t masks = d->n->config.drafts;
+    struct reader *reader = &run->drafter;
+    const size_t masks = reader->n->config.drafts;
     size_t guesses = 0;
-    autoregress_begin(d);
-    for (size_t i = 0; i < r->seats; i++) {
-        const struct text_state *t = &r->writer.host.state[i];
-        const size_t most = autoregress_room(r, t);
+    autoregress_begin(reader);
+    for (size_t i = 0; i < run->seats; i++) {
+        const struct text_state *state = &run->writer.host.state[i];
+        const size_t most = autoregress_room(run, state);
         if (!most)
             continue;
-        d->host.state[i] = text_of(r, i);
-        autoregress_add_masks(r, d, i, (int32_t)masks, (int32_t)most);
-        cost_full(x, (double)masks + 1, (double)masks + t->len);
-        x->read += t->len - 1;
-        x->written += (double)masks + 1;
-        x->wanted += (double)most;
+        reader->host.state[i] = text_of(run, i);
+        autoregress_add_masks(run, reader, i, (int32_t)masks, (int32_t)most);
+        cost_full(extent, (double)masks + 1, (double)masks + state->len);
+        extent->read += state->len - 1;
+        extent->written += (double)masks + 1;
+        extent->wanted += (double)most;
         guesses += most;
     }
     if (guesses)
-        autoregress_send(r, d);
+        autoregress_send(run, reader);
     return guesses;
 }
 
-void autoregress_fill(struct autoregress_run *r)
+void autoregress_fill(struct autoregress_run *run)
 {
-    struct reader *d = &r->drafter;
-    struct backend *b = d->n->backend;
-    const struct head_row *a = r->answer;
-    struct extent x = {0};
-    const size_t context = take_context(r), guesses = describe(r, &x);
+    struct reader *reader = &run->drafter;
+    struct backend *backend = reader->n->backend;
+    const struct head_row *row = run->answer;
+    struct extent extent = {0};
+    const size_t context = take_context(run), guesses = describe(run, &extent);
     if (!guesses)
         return;
-    pass_run(d->n, d->kv, d->work, &d->plan.pass);
-    cost_add(&r->trace->cost, cost_of(&d->cost_model, &x));
-    cost_add(&r->trace->cost, cost_of_context(d->n, (double)context));
-    b->ops->read(b, r->answer, d->work->answer, guesses * sizeof *r->answer);
-    for (size_t part = 0; part < d->plan.pass.n_seqs; part++) {
-        const size_t i = (size_t)d->work->host.member[part];
-        const size_t most = autoregress_room(r, &r->writer.host.state[i]);
-        for (size_t k = 0; k < most && !a[k].bad; k++)
-            r->guess[i * r->most + (size_t)r->guesses[i]++] = a[k].id;
-        a += most;
+    pass_run(reader->n, reader->kv, reader->work, &reader->plan.pass);
+    cost_add(&run->trace->cost, cost_of(&reader->cost_model, &extent));
+    cost_add(&run->trace->cost, cost_of_context(reader->n, (double)context));
+    backend->ops->read(backend, run->answer, reader->work->answer, guesses * sizeof *run->answer);
+    for (size_t part = 0; part < reader->plan.pass.n_seqs; part++) {
+        const size_t i = (size_t)reader->work->host.member[part];
+        const size_t most = autoregress_room(run, &run->writer.host.state[i]);
+        for (size_t k = 0; k < most && !row[k].bad; k++)
+            run->guess[i * run->most + (size_t)run->guesses[i]++] = row[k].id;
+        row += most;
     }
 }

@@ -20,214 +20,224 @@
 
 #include "lib/decode/lookup.h"
 
-static void look_up(struct autoregress_run *r, size_t seat)
+static void look_up(struct autoregress_run *run, size_t seat)
 {
-    const struct text_state *t = &r->writer.host.state[seat];
-    size_t most = autoregress_room(r, t);
-    for (int32_t p = 0; most && p < t->len; p++)
-        r->text[p] = autoregress_id(r, seat, p);
-    r->guesses[seat] = most ? (int32_t)lookup_guess(r->text, (size_t)t->len, r->how->lookup_ngram,
-                                                    most, r->guess + seat * r->most)
-                            : 0;
+    const struct text_state *state = &run->writer.host.state[seat];
+    size_t most = autoregress_room(run, state);
+    for (int32_t p = 0; most && p < state->len; p++)
+        run->text[p] = autoregress_id(run, seat, p);
+    run->guesses[seat] = most ? (int32_t)lookup_guess(run->text, (size_t)state->len,
+                                                      run->how->lookup_ngram, most,
+                                                      run->guess + seat * run->most)
+                              : 0;
 }
 
 /* Counts the work of a pass of the drafter. */
-static void count(const struct autoregress_run *r)
+static void count(const struct autoregress_run *run)
 {
-    const struct reader *d = &r->drafter;
-    const struct pass *p = &d->plan.pass;
-    struct extent x = {.wanted = (double)p->R};
-    for (size_t part = 0; part < p->n_seqs; part++) {
-        size_t seat = (size_t)d->work->host.member[part];
-        const struct text_state *t = &d->host.state[seat];
-        int32_t rows = t->len - d->held[seat];
-        autoregress_count(d, &x, rows ? rows : 1, t->len); /* none: no guess is left */
+    const struct reader *reader = &run->drafter;
+    const struct pass *pass = &reader->plan.pass;
+    struct extent extent = {.wanted = (double)pass->R};
+    for (size_t part = 0; part < pass->n_seqs; part++) {
+        size_t seat = (size_t)reader->work->host.member[part];
+        const struct text_state *state = &reader->host.state[seat];
+        int32_t rows = state->len - reader->held[seat];
+        autoregress_count(reader, &extent, rows ? rows : 1,
+                          state->len); /* none: no guess is left */
     }
-    cost_add(&r->trace->cost, cost_of(&d->cost_model, &x));
+    cost_add(&run->trace->cost, cost_of(&reader->cost_model, &extent));
 }
 
 /* Runs the drafter as often as the text with the most guesses needs. A text with fewer guesses
  * stays in the passes; its further answers are not read. */
-static void draft(struct autoregress_run *r, size_t passes)
+static void draft(struct autoregress_run *run, size_t passes)
 {
-    struct reader *d = &r->drafter;
-    struct backend *b = d->n->backend;
+    struct reader *reader = &run->drafter;
+    struct backend *backend = reader->n->backend;
     for (size_t k = 0; k < passes; k++) {
-        count(r);
+        count(run);
         if (k == 0) /* its rows depend on the accepted guesses */
-            autoregress_step(d);
+            autoregress_step(reader);
         else
-            b->ops->run(b, &d->plan, sizeof d->plan, autoregress_step, d);
-        autoregress_step_on(d);
-        for (size_t part = 0; part < d->plan.pass.n_seqs; part++) {
-            size_t seat = (size_t)d->work->host.member[part];
-            struct text_state *t = &d->host.state[seat];
-            d->held[seat] = t->len;
-            t->len += t->len < t->max;
+            backend->ops->run(backend, &reader->plan, sizeof reader->plan, autoregress_step,
+                              reader);
+        autoregress_step_on(reader);
+        for (size_t part = 0; part < reader->plan.pass.n_seqs; part++) {
+            size_t seat = (size_t)reader->work->host.member[part];
+            struct text_state *state = &reader->host.state[seat];
+            reader->held[seat] = state->len;
+            state->len += state->len < state->max;
         }
     }
-    b->ops->read(b, d->host.state, d->device.state, r->seats * sizeof *d->host.state);
-    b->ops->read(b, d->host.ids, d->device.ids,
-                 r->seats * r->how->max_new * sizeof *d->host.ids);
+    backend->ops->read(backend, reader->host.state, reader->device.state,
+                       run->seats * sizeof *reader->host.state);
+    backend->ops->read(backend, reader->host.ids, reader->device.ids,
+                       run->seats * run->how->max_new * sizeof *reader->host.ids);
 }
 
 /* Lists the outputs of the model that the rows of the drafter's first pass read. A row has the id
  * at a place and the outputs at the place before it; so all ids of a text have a row, the last one
  * too. Rows of guesses had states of the drafter: those that were accepted come again. */
-static void hear_all(struct autoregress_run *r)
+static void hear_all(struct autoregress_run *run)
 {
-    const struct reader *w = &r->writer;
+    const struct reader *reader = &run->writer;
     size_t N = 0;
-    for (size_t part = 0; part < w->plan.pass.n_seqs; part++) {
-        const size_t seat = (size_t)w->work->host.member[part];
-        const struct text_state *t = &w->host.state[seat];
-        for (int32_t p = r->drafter.held[seat]; autoregress_room(r, t) && p < t->len; p++)
-            autoregress_hear(r, part, p - 1, N++);
+    for (size_t part = 0; part < reader->plan.pass.n_seqs; part++) {
+        const size_t seat = (size_t)reader->work->host.member[part];
+        const struct text_state *state = &reader->host.state[seat];
+        for (int32_t p = run->drafter.held[seat]; autoregress_room(run, state) && p < state->len;
+             p++)
+            autoregress_hear(run, part, p - 1, N++);
     }
-    assert(N == r->drafter.plan.pass.T);
+    assert(N == run->drafter.plan.pass.T);
 }
 
 /* Starts the drafter on each text, which ends for it after the most guesses of the text. */
-static void draft_all(struct autoregress_run *r)
+static void draft_all(struct autoregress_run *run)
 {
-    struct reader *d = &r->drafter;
+    struct reader *reader = &run->drafter;
     size_t passes = 0;
-    autoregress_begin(d);
-    for (size_t i = 0; i < r->seats; i++) {
-        const struct text_state *t = &r->writer.host.state[i];
-        size_t most = autoregress_room(r, t);
-        d->host.state[i] = *t;
-        d->host.state[i].max = t->len + (int32_t)most;
+    autoregress_begin(reader);
+    for (size_t i = 0; i < run->seats; i++) {
+        const struct text_state *state = &run->writer.host.state[i];
+        size_t most = autoregress_room(run, state);
+        reader->host.state[i] = *state;
+        reader->host.state[i].max = state->len + (int32_t)most;
         if (most)
-            autoregress_add(r, d, i, NULL, 0);
+            autoregress_add(run, reader, i, NULL, 0);
         passes = most > passes ? most : passes;
     }
     if (!passes)
         return;
-    if (d->n->config.chains)
-        hear_all(r);
-    autoregress_send(r, d);
-    if (d->n->config.chains) {
-        pass_fuse(d->n, d->work, r->writer.work->taps, d->plan.pass.T);
-        cost_add(&r->trace->cost, cost_of_context(d->n, (double)d->plan.pass.T));
+    if (reader->n->config.chains)
+        hear_all(run);
+    autoregress_send(run, reader);
+    if (reader->n->config.chains) {
+        pass_fuse(reader->n, reader->work, run->writer.work->taps, reader->plan.pass.T);
+        cost_add(&run->trace->cost, cost_of_context(reader->n, (double)reader->plan.pass.T));
     }
-    draft(r, passes);
-    for (size_t part = 0; part < d->plan.pass.n_seqs; part++) {
-        size_t i = (size_t)d->work->host.member[part];
-        int32_t len = r->writer.host.state[i].len, more = d->host.state[i].len - len;
-        const int32_t *ids = d->host.ids + i * r->how->max_new + (len - d->host.state[i].prompt);
+    draft(run, passes);
+    for (size_t part = 0; part < reader->plan.pass.n_seqs; part++) {
+        size_t i = (size_t)reader->work->host.member[part];
+        int32_t len = run->writer.host.state[i].len, more = reader->host.state[i].len - len;
+        const int32_t *ids = reader->host.ids + i * run->how->max_new +
+                             (len - reader->host.state[i].prompt);
         for (int32_t k = 0; k < more; k++)
-            r->guess[i * r->most + (size_t)k] = ids[k];
-        r->guesses[i] = more;
+            run->guess[i * run->most + (size_t)k] = ids[k];
+        run->guesses[i] = more;
         /* the drafter has not read its last guess */
-        d->held[i] = d->n->config.chains ? len : d->host.state[i].len - 1;
+        reader->held[i] = reader->n->config.chains ? len : reader->host.state[i].len - 1;
     }
 }
 
 /* Takes the answers of the pass over masks as guesses. */
-static void take_masks(struct autoregress_run *r)
+static void take_masks(struct autoregress_run *run)
 {
-    const struct reader *w = &r->writer;
-    const struct head_row *a = r->answer;
-    w->n->backend->ops->read(w->n->backend, r->answer, w->work->answer,
-                             w->plan.pass.R * sizeof *r->answer);
-    for (size_t part = 0; part < w->plan.pass.n_seqs; part++) {
-        const size_t i = (size_t)w->work->host.member[part];
-        const size_t most = autoregress_room(r, &w->host.state[i]);
-        for (size_t k = 0; k < most && !a[k].bad; k++)
-            r->guess[i * r->most + (size_t)r->guesses[i]++] = a[k].id;
-        a += most;
+    const struct reader *reader = &run->writer;
+    const struct head_row *row = run->answer;
+    reader->n->backend->ops->read(reader->n->backend, run->answer, reader->work->answer,
+                                  reader->plan.pass.R * sizeof *run->answer);
+    for (size_t part = 0; part < reader->plan.pass.n_seqs; part++) {
+        const size_t i = (size_t)reader->work->host.member[part];
+        const size_t most = autoregress_room(run, &reader->host.state[i]);
+        for (size_t k = 0; k < most && !row[k].bad; k++)
+            run->guess[i * run->most + (size_t)run->guesses[i]++] = row[k].id;
+        row += most;
     }
 }
 
 /* The model itself fills masks behind each text, in one pass. Its keys and values of the masks are
  * overwritten by those of the guesses. */
-static void fill_masks(struct autoregress_run *r)
+static void fill_masks(struct autoregress_run *run)
 {
-    struct reader *w = &r->writer;
-    struct extent x = {0};
-    autoregress_begin(w);
-    for (size_t i = 0; i < r->seats; i++) {
-        const struct text_state *t = &w->host.state[i];
-        size_t most = autoregress_room(r, t);
+    struct reader *reader = &run->writer;
+    struct extent extent = {0};
+    autoregress_begin(reader);
+    for (size_t i = 0; i < run->seats; i++) {
+        const struct text_state *state = &reader->host.state[i];
+        size_t most = autoregress_room(run, state);
         if (!most)
             continue;
-        autoregress_add_masks(r, w, i, (int32_t)most, (int32_t)most);
-        cost_full(&x, (double)most + 1, (double)t->len + (double)most);
-        x.read += (double)t->len + (double)most;
-        x.written += (double)most + 1;
-        x.wanted += (double)most;
+        autoregress_add_masks(run, reader, i, (int32_t)most, (int32_t)most);
+        cost_full(&extent, (double)most + 1, (double)state->len + (double)most);
+        extent.read += (double)state->len + (double)most;
+        extent.written += (double)most + 1;
+        extent.wanted += (double)most;
     }
-    if (!w->plan.pass.T)
+    if (!reader->plan.pass.T)
         return;
-    autoregress_send(r, w);
-    pass_run(w->n, w->kv, w->work, &w->plan.pass);
-    cost_add(&r->trace->cost, cost_of(&w->cost_model, &x));
-    take_masks(r);
+    autoregress_send(run, reader);
+    pass_run(reader->n, reader->kv, reader->work, &reader->plan.pass);
+    cost_add(&run->trace->cost, cost_of(&reader->cost_model, &extent));
+    take_masks(run);
 }
 
 /* Takes the hints of the last pass as guesses, and asks for new ones: masks stand for the id that
  * the pass adds behind its guesses, and those behind it. */
-static void follow_hints(struct autoregress_run *r)
+static void follow_hints(struct autoregress_run *run)
 {
-    for (size_t i = 0; i < r->seats; i++) {
-        const struct text_state *t = &r->writer.host.state[i];
-        int32_t most = (int32_t)autoregress_room(r, t), n = r->hints[i] < most ? r->hints[i] : most;
-        int32_t left = t->max - t->len - n - 2;
-        memcpy(r->guess + i * r->most, r->hint + i * r->most, (size_t)n * sizeof *r->guess);
-        r->guesses[i] = n;
-        left = left < (int32_t)r->most ? left : (int32_t)r->most;
-        r->masks[i] = t->live && t->len > t->prompt && left > 0 ? left : 0;
+    for (size_t i = 0; i < run->seats; i++) {
+        const struct text_state *state = &run->writer.host.state[i];
+        int32_t most = (int32_t)autoregress_room(run, state),
+                n = run->hints[i] < most ? run->hints[i] : most;
+        int32_t left = state->max - state->len - n - 2;
+        memcpy(run->guess + i * run->most, run->hint + i * run->most,
+               (size_t)n * sizeof *run->guess);
+        run->guesses[i] = n;
+        left = left < (int32_t)run->most ? left : (int32_t)run->most;
+        run->masks[i] = state->live && state->len > state->prompt && left > 0 ? left : 0;
     }
 }
 
 /* Keeps the answers of masks, which hold if the text took all guesses before them. */
-static void take_hints(struct autoregress_run *r, size_t seat, int holds, const struct head_row *a)
+static void take_hints(struct autoregress_run *run, size_t seat, int holds,
+                       const struct head_row *row)
 {
-    r->hints[seat] = 0;
-    for (int32_t k = 0; k < r->masks[seat] && holds && !a[k].bad; k++)
-        r->hint[seat * r->most + (size_t)r->hints[seat]++] = a[k].id;
+    run->hints[seat] = 0;
+    for (int32_t k = 0; k < run->masks[seat] && holds && !row[k].bad; k++)
+        run->hint[seat * run->most + (size_t)run->hints[seat]++] = row[k].id;
 }
 
-void autoregress_guess(struct autoregress_run *r)
+void autoregress_guess(struct autoregress_run *run)
 {
-    for (size_t i = 0; i < r->seats; i++) {
-        r->guesses[i] = 0;
-        if (r->how->lookup)
-            look_up(r, i);
+    for (size_t i = 0; i < run->seats; i++) {
+        run->guesses[i] = 0;
+        if (run->how->lookup)
+            look_up(run, i);
     }
-    if (r->masks)
-        follow_hints(r);
-    else if (r->how->self_draft)
-        fill_masks(r);
-    if (r->drafter.n)
-        (r->drafter.n->config.drafts ? autoregress_fill : draft_all)(r);
+    if (run->masks)
+        follow_hints(run);
+    else if (run->how->self_draft)
+        fill_masks(run);
+    if (run->drafter.n)
+        (run->drafter.n->config.drafts ? autoregress_fill : draft_all)(run);
 }
 
 /* ---- answers ---- */
 
-void autoregress_take(struct autoregress_run *r)
+void autoregress_take(struct autoregress_run *run)
 {
-    const struct reader *w = &r->writer;
-    struct backend *b = w->n->backend;
-    struct text_loop l = w->plan.loop;
-    const struct head_row *a = r->answer;
-    b->ops->read(b, r->answer, w->work->answer, w->plan.pass.R * sizeof *r->answer);
-    l.text = r->next;
-    l.out = w->host.ids;
-    memcpy(r->next, w->host.state, r->seats * sizeof *r->next);
-    for (size_t part = 0; part < w->plan.pass.n_seqs; part++) {
-        int32_t i = w->work->host.member[part], k = 0;
-        const struct text_state *t = &r->next[i];
-        const int32_t *guess = r->most ? r->guess + (size_t)i * r->most : NULL;
-        text_take(&l, i, &a[k]);
-        while (t->live && k < r->guesses[i] && t->last == guess[k])
-            text_take(&l, i, &a[++k]);
-        a += 1 + r->guesses[i];
-        if (r->masks) {
-            take_hints(r, (size_t)i, t->live && k == r->guesses[i], a);
-            a += r->masks[i];
+    const struct reader *reader = &run->writer;
+    struct backend *backend = reader->n->backend;
+    struct text_loop loop = reader->plan.loop;
+    const struct head_row *row = run->answer;
+    backend->ops->read(backend, run->answer, reader->work->answer,
+                       reader->plan.pass.R * sizeof *run->answer);
+    loop.text = run->next;
+    loop.out = reader->host.ids;
+    memcpy(run->next, reader->host.state, run->seats * sizeof *run->next);
+    for (size_t part = 0; part < reader->plan.pass.n_seqs; part++) {
+        int32_t i = reader->work->host.member[part], k = 0;
+        const struct text_state *state = &run->next[i];
+        const int32_t *guess = run->most ? run->guess + (size_t)i * run->most : NULL;
+        text_take(&loop, i, &row[k]);
+        while (state->live && k < run->guesses[i] && state->last == guess[k])
+            text_take(&loop, i, &row[++k]);
+        row += 1 + run->guesses[i];
+        if (run->masks) {
+            take_hints(run, (size_t)i, state->live && k == run->guesses[i], row);
+            row += run->masks[i];
         }
     }
-    b->ops->write(b, w->device.state, r->next, r->seats * sizeof *r->next);
+    backend->ops->write(backend, reader->device.state, run->next, run->seats * sizeof *run->next);
 }

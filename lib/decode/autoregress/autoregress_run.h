@@ -72,50 +72,51 @@ void autoregress_prepare(void *ctx);
 
 /* Reports to an observer that looks closely the ids added by the pass that led to *now; the host
  * has these ids. */
-void autoregress_observe(struct autoregress_run *r, const struct text_state *now, int64_t ns);
+void autoregress_observe(struct autoregress_run *run, const struct text_state *now, int64_t ns);
 
 /* ---- autoregress_draft.c ---- */
 
 /* Fills guess and guesses for the next pass. */
-void autoregress_guess(struct autoregress_run *r);
+void autoregress_guess(struct autoregress_run *run);
 /* Takes the answers of the last pass into `next` and writes it as the states of the back end. */
-void autoregress_take(struct autoregress_run *r);
+void autoregress_take(struct autoregress_run *run);
 
 /* ---- autoregress_block.c ---- */
 
 /* Fills guess and guesses by a drafter that fills masks. */
-void autoregress_fill(struct autoregress_run *r);
+void autoregress_fill(struct autoregress_run *run);
 
 /* ---- autoregress_describe.c ---- */
 
 /* Most guesses for a text: a pass adds one more id than it accepts guesses. */
-size_t autoregress_room(const struct autoregress_run *r, const struct text_state *t);
+size_t autoregress_room(const struct autoregress_run *run, const struct text_state *state);
 
 /* Describes and sends the next pass of the writer, with the current guesses. Returns the most ids
  * that a text may still get. */
-size_t autoregress_describe(struct autoregress_run *r);
-/* Begin a pass of w; add a text to it: the ids that w does not hold and guess[0..guesses), with the
- * answers to its last id and to each guess wanted. */
-void autoregress_begin(struct reader *w);
-void autoregress_add(struct autoregress_run *r, struct reader *w, size_t seat, const int32_t *guess,
-                     int32_t guesses);
-/* Adds a text and masks behind it to a pass of w whose rows fill masks: the ids that the cache does
- * not hold and the masks see each other, and all before them. The answers of the first
+size_t autoregress_describe(struct autoregress_run *run);
+/* Begin a pass of reader; add a text to it: the ids that reader does not hold and
+ * guess[0..guesses), with the answers to its last id and to each guess wanted. */
+void autoregress_begin(struct reader *reader);
+void autoregress_add(struct autoregress_run *run, struct reader *reader, size_t seat,
+                     const int32_t *guess, int32_t guesses);
+/* Adds a text and masks behind it to a pass of reader whose rows fill masks: the ids that the cache
+ * does not hold and the masks see each other, and all before them. The answers of the first
  * `wanted` masks are wanted. */
-void autoregress_add_masks(struct autoregress_run *r, struct reader *w, size_t seat, int32_t masks,
-                           int32_t wanted);
+void autoregress_add_masks(struct autoregress_run *run, struct reader *reader, size_t seat,
+                           int32_t masks, int32_t wanted);
 /* The first place of a text with a row: 1 where a row has the state behind the place before it. */
-int32_t autoregress_first(const struct reader *w);
+int32_t autoregress_first(const struct reader *reader);
 /* Lists, as row N of what the drafter reads, the outputs that the model had at a place of the text
  * of part `part` in its last pass. */
-void autoregress_hear(const struct autoregress_run *r, size_t part, int32_t place, size_t N);
+void autoregress_hear(const struct autoregress_run *run, size_t part, int32_t place, size_t N);
 /* Completes and sends the pass. */
-void autoregress_send(const struct autoregress_run *r, struct reader *w);
+void autoregress_send(const struct autoregress_run *run, struct reader *reader);
 /* Id `place` of a text. */
-int32_t autoregress_id(const struct autoregress_run *r, size_t seat, int32_t place);
+int32_t autoregress_id(const struct autoregress_run *run, size_t seat, int32_t place);
 /* Runs the pass that was sent, and the step after it; ctx is a struct reader. */
 void autoregress_step(void *ctx);
 /* Then updates the reader for the next pass of one token per text. */
-void autoregress_step_on(struct reader *w);
-/* Adds to *x the rows of a text in a pass: the last `rows` of `len` ids. */
-void autoregress_count(const struct reader *w, struct extent *x, int32_t rows, int32_t len);
+void autoregress_step_on(struct reader *reader);
+/* Adds to *extent the rows of a text in a pass: the last `rows` of `len` ids. */
+void autoregress_count(const struct reader *reader, struct extent *extent, int32_t rows,
+                       int32_t len);

@@ -8,78 +8,80 @@
 
 enum { SHORT_TOKENS = 16 /* of a self-check */ };
 
-static struct autoregress how_of(const struct settings *s, const struct decode_env *env)
+static struct autoregress how_of(const struct settings *settings, const struct decode_env *env)
 {
     return (struct autoregress){
-        .max_new = settings_count(s, "max_new"),
-        .sample = {settings_number(s, "temperature"), settings_count(s, "top_k"),
-                   settings_number(s, "top_p")},
-        .cache = settings_is(s, "cache", "on"),
-        .alive = settings_count(s, "batch"),
-        .lookup = settings_count(s, "lookup"),
-        .lookup_ngram = settings_count(s, "lookup_ngram"),
-        .draft_tokens = settings_count(s, "draft_tokens"),
-        .draft = settings_count(s, "draft_tokens") ? env->companion : NULL,
-        .self_draft = settings_count(s, "self_draft"),
-        .variant = decoder_variant(s),
+        .max_new = settings_count(settings, "max_new"),
+        .sample = {settings_number(settings, "temperature"), settings_count(settings, "top_k"),
+                   settings_number(settings, "top_p")},
+        .cache = settings_is(settings, "cache", "on"),
+        .alive = settings_count(settings, "batch"),
+        .lookup = settings_count(settings, "lookup"),
+        .lookup_ngram = settings_count(settings, "lookup_ngram"),
+        .draft_tokens = settings_count(settings, "draft_tokens"),
+        .draft = settings_count(settings, "draft_tokens") ? env->companion : NULL,
+        .self_draft = settings_count(settings, "self_draft"),
+        .variant = decoder_variant(settings),
         .prepare = env->prepare,
         .seed = env->seed,
         .stop = env->stop,
         .observer = env->observer,
-        .ignore_eos = settings_is(s, "contract", "fixed")};
+        .ignore_eos = settings_is(settings, "contract", "fixed")};
 }
 
-static int check(const struct settings *s, const struct config *c, struct err *e)
+static int check(const struct settings *settings, const struct config *config, struct err *e)
 {
-    size_t n = settings_count(s, "self_draft");
-    return n && !c->two_ways ? err_set(e, EXIT_BAD_USAGE, "self-draft %zu: expected a model that "
-                                       "also fills masks; %s only writes left to right", n, c->name)
-                             : 0;
+    size_t n = settings_count(settings, "self_draft");
+    return n && !config->two_ways ? err_set(e, EXIT_BAD_USAGE,
+                                            "self-draft %zu: expected a model that "
+                                            "also fills masks; %s only writes left to right", n,
+                                            config->name)
+                                  : 0;
 }
 
-static struct memory_estimate estimate(const struct network *n, const struct settings *s,
+static struct memory_estimate estimate(const struct network *n, const struct settings *settings,
                                        const struct decode_env *env,
                                        const struct generation_input *in, size_t batch)
 {
-    const struct autoregress how = how_of(s, env);
+    const struct autoregress how = how_of(settings, env);
     return autoregress_estimate(n, &how, in, batch);
 }
 
 /* With a cache a pass computes the last token of each text and the tokens guessed after it. Texts
  * are half written on average. */
-static struct passes passes(const struct settings *s, const struct generation_input *in,
+static struct passes passes(const struct settings *settings, const struct generation_input *in,
                             size_t batch)
 {
-    size_t guesses = settings_count(s, "lookup") + settings_count(s, "draft_tokens") +
-                     settings_count(s, "self_draft");
-    size_t new = settings_count(s, "max_new");
-    const int cached = settings_is(s, "cache", "on");
+    size_t guesses = settings_count(settings, "lookup") + settings_count(settings, "draft_tokens") +
+                     settings_count(settings, "self_draft");
+    size_t new = settings_count(settings, "max_new");
+    const int cached = settings_is(settings, "cache", "on");
     const double answers = 1 + (double)guesses;
-    struct passes p = {.whole_share = cached ? 1.0 / (double)(new ? new : 1) : 1};
+    struct passes parts = {.whole_share = cached ? 1.0 / (double)(new ? new : 1) : 1};
     for (size_t i = 0; i < batch; i++) {
         double begin = (double)in[i].n, len = begin + (double)new / 2;
-        cost_causal(&p.whole, cached ? begin : len, cached ? begin : len);
-        cost_causal(&p.most, answers, len);
-        p.most.read += len;
+        cost_causal(&parts.whole, cached ? begin : len, cached ? begin : len);
+        cost_causal(&parts.most, answers, len);
+        parts.most.read += len;
     }
-    p.whole.wanted = (double)batch;
-    p.most.wanted = (double)batch * answers;
-    return p;
+    parts.whole.wanted = (double)batch;
+    parts.most.wanted = (double)batch * answers;
+    return parts;
 }
 
-static void run(const struct network *n, const struct settings *s, const struct decode_env *env,
-                const struct generation_input *in, size_t batch, struct generation *out,
-                struct batch_trace *trace)
+static void run(const struct network *n, const struct settings *settings,
+                const struct decode_env *env, const struct generation_input *in, size_t batch,
+                struct generation *out, struct batch_trace *trace)
 {
-    const struct autoregress how = how_of(s, env);
+    const struct autoregress how = how_of(settings, env);
     autoregress(n, &how, in, batch, out, trace);
 }
 
-static void shorten(struct settings *s)
+static void shorten(struct settings *settings)
 {
-    size_t most = settings_count(s, "max_new");
-    settings_say(s, "max_new", most < SHORT_TOKENS ? (double)most : SHORT_TOKENS);
-    settings_say(s, "batch", 1);
+    size_t most = settings_count(settings, "max_new");
+    settings_say(settings, "max_new", most < SHORT_TOKENS ? (double)most : SHORT_TOKENS);
+    settings_say(settings, "batch", 1);
 }
 
 static size_t extra_options(struct decoder_extras *to, struct opt *options)

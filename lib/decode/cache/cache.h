@@ -62,11 +62,11 @@ struct cache_policy {
     int per_block; /* 1: a description serves one block */
     int causal;    /* 1: for block-causal masks only */
     int fleeting;  /* 1: the rows of a pass depend on the commits, so passes rarely repeat */
-    void (*describe)(const struct cache_view *v, struct cache_part *part);
+    void (*describe)(const struct cache_view *view, struct cache_part *part);
     int outputs;   /* 1: outputs are kept, and passes may compute chosen rows */
     /* Slots of the cache for a canvas; NULL: one per position. A policy with this function may
      * sift. In a pass either all canvases sift or none. */
-    size_t (*slots)(const struct cache_params *p, size_t len, size_t block_length);
+    size_t (*slots)(const struct cache_params *parameters, size_t len, size_t block_length);
 };
 extern const struct cache_policy *const cache_policies[]; /* [CACHE_COUNT] */
 
@@ -74,9 +74,9 @@ extern const struct cache_policy *const cache_policies[]; /* [CACHE_COUNT] */
 CACHE_POLICIES(CACHE_DECLARATION)
 #undef CACHE_DECLARATION
 
-/* *x = the extent of a canvas in a pass that `part` describes. */
-void cache_extent(const struct cache_policy *p, const struct cache_part *part,
-                  const struct cache_view *v, struct extent *x);
+/* *extent = the extent of a canvas in a pass that `part` describes. */
+void cache_extent(const struct cache_policy *policy, const struct cache_part *part,
+                  const struct cache_view *view, struct extent *extent);
 
 /* ---- for policies ---- */
 
@@ -85,11 +85,11 @@ size_t cache_list(int32_t *list, int32_t first, int32_t end);
 /* share * n, rounded up. */
 size_t cache_share(double share, size_t n);
 /* Sets rows first .. end - 1 of the canvas, which read the whole canvas. */
-void cache_span(const struct cache_view *v, struct cache_part *part, int32_t first, int32_t end);
+void cache_span(const struct cache_view *view, struct cache_part *part, int32_t first, int32_t end);
 /* 1: the next pass computes the whole canvas, as one of the first `whole` of its block or by
  * params.refresh. *passes = the number of consecutive passes of the same kind. */
-int cache_refreshes(const struct cache_view *v, int32_t whole, size_t *passes);
+int cache_refreshes(const struct cache_view *view, int32_t whole, size_t *passes);
 /* The position at which key p counts, under `forward`. */
-int32_t cache_place(const struct cache_view *v, int32_t p);
+int32_t cache_place(const struct cache_view *view, int32_t p);
 /* 1: the kept keys and values of position p are not those of its current token. */
-int cache_stale(const struct cache_view *v, int32_t p);
+int cache_stale(const struct cache_view *view, int32_t p);

@@ -10,13 +10,13 @@
  * 8th pass is whole). */
 #include "lib/decode/cache/cache.h"
 
-static void describe(const struct cache_view *v, struct cache_part *part)
+static void describe(const struct cache_view *view, struct cache_part *part)
 {
-    int32_t every = v->params.delayed_refresh, step = v->canvas->step;
+    int32_t every = view->params.delayed_refresh, step = view->canvas->step;
     int all = step < 2 || (every && step % every == 0);
-    cache_span(v, part, 0, 0);
-    for (int32_t p = 0; p < v->canvas->len; p++)
-        if (all || v->token[p] == v->mask || cache_stale(v, p))
+    cache_span(view, part, 0, 0);
+    for (int32_t p = 0; p < view->canvas->len; p++)
+        if (all || view->token[p] == view->mask || cache_stale(view, p))
             part->row[part->n_rows++] = p;
     part->passes = 1;
 }

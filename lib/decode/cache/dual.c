@@ -7,12 +7,12 @@
  * within a block: "dInfer", arXiv 2510.08666. */
 #include "lib/decode/cache/cache.h"
 
-static void describe(const struct cache_view *v, struct cache_part *part)
+static void describe(const struct cache_view *view, struct cache_part *part)
 {
-    if (cache_refreshes(v, 1, &part->passes))
-        cache_span(v, part, 0, v->canvas->len);
+    if (cache_refreshes(view, 1, &part->passes))
+        cache_span(view, part, 0, view->canvas->len);
     else
-        cache_span(v, part, v->begin, v->end);
+        cache_span(view, part, view->begin, view->end);
 }
 
 const struct cache_policy cache_dual = {

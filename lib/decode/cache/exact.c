@@ -13,28 +13,29 @@
 #include <assert.h>
 
 /* The first position of the block of the mask that holds position p. */
-static int32_t start_of(const struct cache_view *v, int32_t p)
+static int32_t start_of(const struct cache_view *view, int32_t p)
 {
-    int32_t start = p - (p + v->offset) % v->mask_block;
-    return p >= v->joined && start > 0 ? start : 0;
+    int32_t start = p - (p + view->offset) % view->mask_block;
+    return p >= view->joined && start > 0 ? start : 0;
 }
 
-static int32_t end_of(const struct cache_view *v, int32_t p)
+static int32_t end_of(const struct cache_view *view, int32_t p)
 {
-    int32_t end = p - (p + v->offset) % v->mask_block + v->mask_block;
-    return end < v->canvas->len ? end : v->canvas->len;
+    int32_t end = p - (p + view->offset) % view->mask_block + view->mask_block;
+    return end < view->canvas->len ? end : view->canvas->len;
 }
 
-static void describe(const struct cache_view *v, struct cache_part *part)
+static void describe(const struct cache_view *view, struct cache_part *part)
 {
-    assert(v->mask_block > 0);
-    int32_t now = start_of(v, v->begin), end = v->seeds ? now : end_of(v, v->end - 1), first = 0;
-    while (first < now && v->token[first] != v->mask && !cache_stale(v, first))
+    assert(view->mask_block > 0);
+    int32_t now = start_of(view, view->begin),
+    end = view->seeds ? now : end_of(view, view->end - 1), first = 0;
+    while (first < now && view->token[first] != view->mask && !cache_stale(view, first))
         first++;
-    first = start_of(v, first < end ? first : end - 1);
+    first = start_of(view, first < end ? first : end - 1);
     part->n_rows = cache_list(part->row, first, end);
     part->n_keys = cache_list(part->key, 0, end);
-    part->passes = first < now || v->seeds ? 1 : SIZE_MAX;
+    part->passes = first < now || view->seeds ? 1 : SIZE_MAX;
 }
 
 const struct cache_policy cache_exact = {

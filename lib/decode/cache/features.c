@@ -28,17 +28,19 @@ static size_t count_alike(int32_t pass, int32_t k)
     return is_due(pass, k) ? 1 : (size_t)(k - pass % k);
 }
 
-static void describe(const struct cache_view *v, struct cache_part *part)
+static void describe(const struct cache_view *view, struct cache_part *part)
 {
-    const struct canvas_state *c = v->canvas;
-    const struct cache_params *p = &v->params;
-    int prompt = is_due(c->passes, p->prompt_refresh), all = is_due(c->passes, p->response_refresh);
-    size_t slots = (size_t)(c->len - c->prompt), some = cache_share(p->update, slots);
-    size_t a = count_alike(c->passes, p->prompt_refresh);
-    size_t b = count_alike(c->passes, p->response_refresh);
-    part->n_rows = cache_list(part->row, prompt ? 0 : c->prompt, c->len);
-    part->n_keys = cache_list(part->key, 0, c->len);
-    part->n = prompt ? (size_t)c->prompt : 0;
+    const struct canvas_state *canvas = view->canvas;
+    const struct cache_params *parameters = &view->params;
+    int prompt = is_due(canvas->passes, parameters->prompt_refresh),
+        all = is_due(canvas->passes, parameters->response_refresh);
+    size_t slots = (size_t)(canvas->len - canvas->prompt),
+           some = cache_share(parameters->update, slots);
+    size_t a = count_alike(canvas->passes, parameters->prompt_refresh);
+    size_t b = count_alike(canvas->passes, parameters->response_refresh);
+    part->n_rows = cache_list(part->row, prompt ? 0 : canvas->prompt, canvas->len);
+    part->n_keys = cache_list(part->key, 0, canvas->len);
+    part->n = prompt ? (size_t)canvas->prompt : 0;
     part->take = all ? part->n_rows : part->n + (some ? some : 1);
     part->passes = a < b ? a : b;
 }

@@ -3,9 +3,9 @@
  * Source: Nie et al. 2025, "Large Language Diffusion Models", algorithms 4 and 5. */
 #include "lib/decode/cache/cache.h"
 
-static void describe(const struct cache_view *v, struct cache_part *part)
+static void describe(const struct cache_view *view, struct cache_part *part)
 {
-    cache_span(v, part, 0, v->canvas->len);
+    cache_span(view, part, 0, view->canvas->len);
     part->passes = SIZE_MAX;
 }
 

@@ -7,9 +7,10 @@
  * within a block: "dInfer", arXiv 2510.08666. */
 #include "lib/decode/cache/cache.h"
 
-static void describe(const struct cache_view *v, struct cache_part *part)
+static void describe(const struct cache_view *view, struct cache_part *part)
 {
-    cache_span(v, part, cache_refreshes(v, 1, &part->passes) ? 0 : v->begin, v->canvas->len);
+    cache_span(view, part, cache_refreshes(view, 1, &part->passes) ? 0 : view->begin,
+               view->canvas->len);
 }
 
 const struct cache_policy cache_prefix = {

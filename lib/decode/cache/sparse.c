@@ -13,38 +13,39 @@
 #include "lib/decode/cache/cache.h"
 
 /* Kept slots, then the slots of the block. */
-static size_t slots(const struct cache_params *p, size_t len, size_t block_length)
+static size_t slots(const struct cache_params *parameters, size_t len, size_t block_length)
 {
-    return cache_share(p->keep, len - block_length) + block_length;
+    return cache_share(parameters->keep, len - block_length) + block_length;
 }
 
-static void describe_whole(const struct cache_view *v, int32_t kept, struct cache_part *part)
+static void describe_whole(const struct cache_view *view, int32_t kept, struct cache_part *part)
 {
-    part->n_rows = cache_list(part->row, 0, v->canvas->len);
-    part->first = (size_t)v->begin;
-    part->n = (size_t)(v->end - v->begin);
+    part->n_rows = cache_list(part->row, 0, view->canvas->len);
+    part->first = (size_t)view->begin;
+    part->n = (size_t)(view->end - view->begin);
     part->take = (size_t)kept;
     part->sifts = 1;
-    part->passes = (size_t)(v->params.keep_delay - v->canvas->step) + 1;
+    part->passes = (size_t)(view->params.keep_delay - view->canvas->step) + 1;
 }
 
 /* When all are kept: the slots in the order of their positions. */
-static void describe_block(const struct cache_view *v, int32_t kept, struct cache_part *part)
+static void describe_block(const struct cache_view *view, int32_t kept, struct cache_part *part)
 {
-    int32_t before = kept < v->begin ? kept : v->begin, block = v->end - v->begin;
+    int32_t before = kept < view->begin ? kept : view->begin, block = view->end - view->begin;
     size_t n = cache_list(part->key, 0, before);
     n += cache_list(part->key + n, kept, kept + block);
     part->n_keys = n + cache_list(part->key + n, before, kept);
-    part->n_rows = cache_list(part->row, v->begin, v->end);
-    part->shift = kept - v->begin;
+    part->n_rows = cache_list(part->row, view->begin, view->end);
+    part->shift = kept - view->begin;
     part->passes = SIZE_MAX;
 }
 
-static void describe(const struct cache_view *v, struct cache_part *part)
+static void describe(const struct cache_view *view, struct cache_part *part)
 {
-    size_t outside = (size_t)(v->canvas->len - (v->end - v->begin));
-    int32_t kept = (int32_t)cache_share(v->params.keep, outside);
-    (v->canvas->step <= v->params.keep_delay ? describe_whole : describe_block)(v, kept, part);
+    size_t outside = (size_t)(view->canvas->len - (view->end - view->begin));
+    int32_t kept = (int32_t)cache_share(view->params.keep, outside);
+    (view->canvas->step <= view->params.keep_delay ? describe_whole : describe_block)(view, kept,
+                                                                                      part);
 }
 
 const struct cache_policy cache_sparse = {

@@ -7,16 +7,20 @@
  * arXiv 2510.08666 (vicinity KV-cache refresh; 16, 16 and 4 in its code). */
 #include "lib/decode/cache/cache.h"
 
-static void describe(const struct cache_view *v, struct cache_part *part)
+static void describe(const struct cache_view *view, struct cache_part *part)
 {
-    const struct cache_params *p = &v->params;
-    int32_t len = v->canvas->len;
-    int32_t first = v->begin > p->vicinity_before ? v->begin - p->vicinity_before : 0;
-    int32_t end = v->end < len - p->vicinity_after ? v->end + p->vicinity_after : len;
-    if (cache_refreshes(v, p->vicinity_warmup, &part->passes))
-        cache_span(v, part, 0, len);
+    const struct cache_params *parameters = &view->params;
+    int32_t len = view->canvas->len;
+    int32_t first = view->begin > parameters->vicinity_before
+                        ? view->begin - parameters->vicinity_before
+                        : 0;
+    int32_t end = view->end < len - parameters->vicinity_after
+                      ? view->end + parameters->vicinity_after
+                      : len;
+    if (cache_refreshes(view, parameters->vicinity_warmup, &part->passes))
+        cache_span(view, part, 0, len);
     else
-        cache_span(v, part, first, end);
+        cache_span(view, part, first, end);
 }
 
 const struct cache_policy cache_vicinity = {

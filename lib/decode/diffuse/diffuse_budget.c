@@ -18,19 +18,19 @@ static size_t *divide_steps(const struct diffuse *how)
     return steps;
 }
 
-void diffuse_budget_make(const struct diffuse_run *r)
+void diffuse_budget_make(const struct diffuse_run *run)
 {
-    const struct diffuse *how = r->how;
-    size_t *budget = mem_alloc(r->block_steps * sizeof *budget), *steps_of = divide_steps(how);
+    const struct diffuse *how = run->how;
+    size_t *budget = mem_alloc(run->block_steps * sizeof *budget), *steps_of = divide_steps(how);
     size_t last = how->gen_length / how->block_length - 1;
     const int has_steps = unmask_paced(how->rule);
     const int idles = unmask_has(how->rule, UNMASK_IDLES) != 0;
-    for (size_t b = 0; b * r->block_steps < r->budgets; b++) {
+    for (size_t block = 0; block * run->block_steps < run->budgets; block++) {
         /* a prompt that ends inside a block adds a block: it takes the steps of the last */
-        size_t steps = has_steps ? steps_of[b < last ? b : last] : r->block_steps;
-        int32_t *to = r->host.budget + b * r->block_steps;
+        size_t steps = has_steps ? steps_of[block < last ? block : last] : run->block_steps;
+        int32_t *to = run->host.budget + block * run->block_steps;
         pace_budget(has_steps ? how->pace : PACE_UNIFORM, how->block_length, steps, idles, budget);
-        for (size_t i = 0; i < r->block_steps; i++)
+        for (size_t i = 0; i < run->block_steps; i++)
             to[i] = i < steps ? (int32_t)budget[i] : 0;
     }
     free(steps_of);

@@ -16,380 +16,383 @@
 
 enum { CAPACITY_STEP = 32 };
 
-size_t diffuse_needs(const struct diffuse_run *r, const struct canvas_state *c, size_t wanted)
+size_t diffuse_needs(const struct diffuse_run *run, const struct canvas_state *canvas,
+                     size_t wanted)
 {
-    int recorded = r->n->backend->ops->depth > 1, last = (size_t)c->block + 1 == r->blocks;
-    return recorded && !last && wanted < r->how->block_length ? r->how->block_length : wanted;
+    int recorded = run->n->backend->ops->depth > 1, last = (size_t)canvas->block + 1 == run->blocks;
+    return recorded && !last && wanted < run->how->block_length ? run->how->block_length : wanted;
 }
 
-size_t diffuse_capacity(const struct diffuse_run *r, size_t most)
+size_t diffuse_capacity(const struct diffuse_run *run, size_t most)
 {
-    size_t step = r->n->backend->ops->depth > 1 ? CAPACITY_STEP : 1;
+    size_t step = run->n->backend->ops->depth > 1 ? CAPACITY_STEP : 1;
     size_t capacity = (most + step - 1) / step * step;
-    capacity = capacity < r->most ? capacity : r->most;
-    return capacity > r->least ? capacity : r->least;
+    capacity = capacity < run->most ? capacity : run->most;
+    return capacity > run->least ? capacity : run->least;
 }
 
 /* The choice that layers make among the rows of a part; the slots of the canvas begin at `slot`. */
-static void add_share(struct diffuse_run *r, int32_t slot, size_t listed)
+static void add_share(struct diffuse_run *run, int32_t slot, size_t listed)
 {
-    struct pass *p = &r->plan.pass;
-    const struct index *x = &r->work->host;
-    const struct cache_part *a = &r->part;
-    int32_t take = (int32_t)(a->take || a->sifts ? a->take : a->n_rows);
-    struct share *share = &x->part[p->n_seqs];
-    if (r->policy->outputs) {
-        *share = (struct share){(int32_t)a->first, (int32_t)a->n, take, (int32_t)p->chosen};
-        x->some[p->n_seqs] = (struct attn_seq){share->out, take, (int32_t)listed,
-                                               (int32_t)a->n_keys};
-        p->chosen += (size_t)take;
-        p->max_chosen = (size_t)take > p->max_chosen ? (size_t)take : p->max_chosen;
-    } else if (a->sifts) {
-        *share = (struct share){(int32_t)a->first, (int32_t)a->n, take, slot};
-        p->sifts = 1;
+    struct pass *pass = &run->plan.pass;
+    const struct index *index = &run->work->host;
+    const struct cache_part *part = &run->part;
+    int32_t take = (int32_t)(part->take || part->sifts ? part->take : part->n_rows);
+    struct share *share = &index->part[pass->n_seqs];
+    if (run->policy->outputs) {
+        *share = (struct share){(int32_t)part->first, (int32_t)part->n, take,
+                                (int32_t)pass->chosen};
+        index->some[pass->n_seqs] = (struct attn_seq){share->out, take, (int32_t)listed,
+                                                      (int32_t)part->n_keys};
+        pass->chosen += (size_t)take;
+        pass->max_chosen = (size_t)take > pass->max_chosen ? (size_t)take : pass->max_chosen;
+    } else if (part->sifts) {
+        *share = (struct share){(int32_t)part->first, (int32_t)part->n, take, slot};
+        pass->sifts = 1;
     }
 }
 
 /* Position k of a canvas is position k + this of the pass, so that a block of the mask begins
  * where the family says: attention counts blocks from position 0. Rotations depend on differences
  * alone. */
-static int32_t offset_of(const struct diffuse_run *r, const struct canvas_state *c)
+static int32_t offset_of(const struct diffuse_run *run, const struct canvas_state *canvas)
 {
-    const struct config *f = &r->n->config;
-    int32_t m = (int32_t)diffuse_mask_block(r->how, f);
-    return f->attends_from_end && m ? (m - c->prompt % m) % m : 0;
+    const struct config *config = &run->n->config;
+    int32_t m = (int32_t)diffuse_mask_block(run->how, config);
+    return config->attends_from_end && m ? (m - canvas->prompt % m) % m : 0;
 }
 
 /* The canvas as a policy sees it. The block in work sees all of itself, unless the pass only seeds
  * it, also in a model that reads finished blocks from left to right. */
-static struct cache_view view_of(const struct diffuse_run *r, const struct canvas_state *c)
+static struct cache_view view_of(const struct diffuse_run *run, const struct canvas_state *canvas)
 {
-    const struct canvas_loop *l = &r->plan.loop;
-    const struct config *f = &r->n->config;
-    const int checks = unmask_has(r->how->rule, UNMASK_CHECKS) != 0;
-    struct cache_view v = {.canvas = c,
-                           .token = r->host.token + c->first,
-                           .cached = r->cached + c->first,
-                           .mask = (int32_t)f->mask,
-                           .begin = canvas_block_begin(l, c),
-                           .end = canvas_block_end(l, c),
-                           .mask_block = (int32_t)diffuse_mask_block(r->how, f),
-                           .offset = offset_of(r, c),
-                         .joined = f->attends_prompt && f->attends_from_end ? c->prompt : 0,
-                           .seeds = canvas_ask_end(l, c) < canvas_block_end(l, c),
-                           .forward = f->two_ways || checks,
-                           .params = r->how->kept};
-    if (v.forward && !canvas_seeds_now(l, c)) {
-        v.open = v.begin - (v.begin + v.offset) % v.mask_block;
-        v.open_end = v.open + v.mask_block;
+    const struct canvas_loop *loop = &run->plan.loop;
+    const struct config *config = &run->n->config;
+    const int checks = unmask_has(run->how->rule, UNMASK_CHECKS) != 0;
+    struct cache_view view = {
+        .canvas = canvas,
+        .token = run->host.token + canvas->first,
+        .cached = run->cached + canvas->first,
+        .mask = (int32_t)config->mask,
+        .begin = canvas_block_begin(loop, canvas),
+        .end = canvas_block_end(loop, canvas),
+        .mask_block = (int32_t)diffuse_mask_block(run->how, config),
+        .offset = offset_of(run, canvas),
+        .joined = config->attends_prompt && config->attends_from_end ? canvas->prompt : 0,
+        .seeds = canvas_ask_end(loop, canvas) < canvas_block_end(loop, canvas),
+        .forward = config->two_ways || checks,
+        .params = run->how->kept};
+    if (view.forward && !canvas_seeds_now(loop, canvas)) {
+        view.open = view.begin - (view.begin + view.offset) % view.mask_block;
+        view.open_end = view.open + view.mask_block;
     }
     if (checks) {
-        v.open = v.begin;
-        while (v.open < v.end && v.token[v.open] != v.mask)
-            v.open++;
-        v.open_end = v.open < v.end ? v.open_end : 0;
+        view.open = view.begin;
+        while (view.open < view.end && view.token[view.open] != view.mask)
+            view.open++;
+        view.open_end = view.open < view.end ? view.open_end : 0;
     }
-    return v;
+    return view;
 }
 
-/* Adds a sequence to the pass: the rows that the policy names for lane i. Its twin has the prompt
- * masked. Returns the number of slots listed. */
-static size_t add_rows(struct diffuse_run *r, size_t i, int twin, size_t listed)
+/* Adds the rows of lane i to the pass. Its twin has a masked prompt. Returns the slots listed. */
+static size_t add_rows(struct diffuse_run *run, size_t i, int twin, size_t listed)
 {
-    const struct canvas_state *c = &r->host.state[i];
-    struct pass *p = &r->plan.pass;
-    const struct rows *w = &r->work->host.rows;
-    const struct cache_part *a = &r->part;
-    int32_t row = (int32_t)p->T, offset = offset_of(r, c);
-    int32_t base = twin ? (int32_t)r->slots / 2 : 0;
-    const struct cache_view v = view_of(r, c);
-    int reads = r->kv && !a->sifts;
-    add_share(r, base + diffuse_slot(r, i, 0), listed);
-    for (size_t j = 0; j < a->n_rows; j++, p->T++) {
-        int32_t k = a->row[j], id = c->first + k, prompt = k < c->prompt;
-        w->token[p->T] = twin && prompt ? (int32_t)r->n->config.mask : r->host.token[id];
-        w->pos[p->T] = k + offset;
-        r->host.origin[p->T] = prompt ? -1 : id;
+    const struct canvas_state *canvas = &run->host.state[i];
+    struct pass *pass = &run->plan.pass;
+    const struct rows *rows = &run->work->host.rows;
+    const struct cache_part *part = &run->part;
+    int32_t row = (int32_t)pass->T, offset = offset_of(run, canvas);
+    int32_t base = twin ? (int32_t)run->slots / 2 : 0;
+    const struct cache_view view = view_of(run, canvas);
+    int reads = run->kv && !part->sifts;
+    add_share(run, base + diffuse_slot(run, i, 0), listed);
+    for (size_t j = 0; j < part->n_rows; j++, pass->T++) {
+        int32_t k = part->row[j], id = canvas->first + k, prompt = k < canvas->prompt;
+        rows->token[pass->T] = twin && prompt ? (int32_t)run->n->config.mask : run->host.token[id];
+        rows->pos[pass->T] = k + offset;
+        run->host.origin[pass->T] = prompt ? -1 : id;
         if (!twin)
-            r->host.row_of[id] = (int32_t)p->T;
-        w->slot[p->T] = base + diffuse_slot(r, i, k + a->shift);
+            run->host.row_of[id] = (int32_t)pass->T;
+        rows->slot[pass->T] = base + diffuse_slot(run, i, k + part->shift);
     }
-    size_t keys = reads ? a->n_keys : a->n_rows;
+    size_t keys = reads ? part->n_keys : part->n_rows;
     for (size_t j = 0; j < keys; j++) {
-        w->slots[listed + j] = reads ? base + diffuse_slot(r, i, a->key[j]) : row + (int32_t)j;
-        w->slot_pos[listed + j] = cache_place(&v, reads ? a->key[j] : a->row[j]) + offset;
+        rows->slots[listed + j] = reads ? base + diffuse_slot(run, i, part->key[j])
+                                        : row + (int32_t)j;
+        rows->slot_pos[listed + j] = cache_place(&view, reads ? part->key[j] : part->row[j]) +
+                                     offset;
     }
-    w->seqs[p->n_seqs++] = (struct attn_seq){row, (int32_t)a->n_rows, (int32_t)listed,
-                                             (int32_t)keys};
-    p->max_rows = a->n_rows > p->max_rows ? a->n_rows : p->max_rows;
-    p->max_slots = keys > p->max_slots ? keys : p->max_slots;
+    rows->seqs[pass->n_seqs++] = (struct attn_seq){row, (int32_t)part->n_rows, (int32_t)listed,
+                                                   (int32_t)keys};
+    pass->max_rows = part->n_rows > pass->max_rows ? part->n_rows : pass->max_rows;
+    pass->max_slots = keys > pass->max_slots ? keys : pass->max_slots;
     return keys;
 }
 
 /* Adds row p to the pass, if it is not there. */
-static void add_row(struct cache_part *a, int32_t p)
+static void add_row(struct cache_part *part, int32_t p)
 {
-    size_t j = a->n_rows;
-    while (j > 0 && a->row[j - 1] > p)
+    size_t j = part->n_rows;
+    while (j > 0 && part->row[j - 1] > p)
         j--;
-    if (j > 0 && a->row[j - 1] == p)
+    if (j > 0 && part->row[j - 1] == p)
         return;
-    memmove(a->row + j + 1, a->row + j, (a->n_rows - j) * sizeof *a->row);
-    a->row[j] = p;
-    a->n_rows++;
+    memmove(part->row + j + 1, part->row + j, (part->n_rows - j) * sizeof *part->row);
+    part->row[j] = p;
+    part->n_rows++;
 }
 
 /* Adds the rows that answer about slots at the position behind them: those of masked slots, and the
  * one of the block's first slot in all passes, so that a description can serve several. */
-static void add_sources(const struct diffuse_run *r, const struct cache_view *v,
-                        struct cache_part *a)
+static void add_sources(const struct diffuse_run *run, const struct cache_view *view,
+                        struct cache_part *part)
 {
-    const struct canvas_loop *l = &r->plan.loop;
-    int whole = v->canvas->step == 0 || !canvas_seeded(l, v->canvas);
-    for (int32_t k = v->canvas->prompt; k < canvas_ask_end(l, v->canvas); k++)
-        if (v->token[k] == v->mask || (k == v->begin && whole))
-            add_row(a, k - 1);
+    const struct canvas_loop *loop = &run->plan.loop;
+    int whole = view->canvas->step == 0 || !canvas_seeded(loop, view->canvas);
+    for (int32_t k = view->canvas->prompt; k < canvas_ask_end(loop, view->canvas); k++)
+        if (view->token[k] == view->mask || (k == view->begin && whole))
+            add_row(part, k - 1);
 }
 
 /* Asks the policy about lane i, adds the rows of answers that are not at their own slots, and
- * removes positions that the suffix leaves out; result in r->part. Returns the number of keys after
- * the block. */
-static int32_t ask_policy(struct diffuse_run *r, size_t i)
+ * removes positions that the suffix leaves out; result in run->part. Returns the number of keys
+ * after the block. */
+static int32_t ask_policy(struct diffuse_run *run, size_t i)
 {
-    const struct canvas_state *c = &r->host.state[i];
-    const struct cache_view v = view_of(r, c);
-    struct cache_part *a = &r->part;
-    *a = (struct cache_part){.row = a->row, .key = a->key};
-    r->policy->describe(&v, a);
-    if (v.forward && (!v.open_end || unmask_has(r->how->rule, UNMASK_CHECKS)))
-        a->passes = 1; /* the next pass of the block sees more, or has other rows */
-    if (canvas_lag(&r->plan.loop, c))
-        add_sources(r, &v, a);
-    if (r->policy->slots) /* keys are slots, not positions */
-        return v.canvas->len - v.end;
-    return suffix_filter(&r->how->suffix, &v, r->suffix_seed, r->kv != NULL, a);
+    const struct canvas_state *canvas = &run->host.state[i];
+    const struct cache_view view = view_of(run, canvas);
+    struct cache_part *part = &run->part;
+    *part = (struct cache_part){.row = part->row, .key = part->key};
+    run->policy->describe(&view, part);
+    if (view.forward && (!view.open_end || unmask_has(run->how->rule, UNMASK_CHECKS)))
+        part->passes = 1; /* the next pass of the block sees more, or has other rows */
+    if (canvas_lag(&run->plan.loop, canvas))
+        add_sources(run, &view, part);
+    if (run->policy->slots) /* keys are slots, not positions */
+        return view.canvas->len - view.end;
+    return suffix_filter(&run->how->suffix, &view, run->suffix_seed, run->kv != NULL, part);
 }
 
 /* 1: the next passes sift. */
-static int sifting(struct diffuse_run *r)
+static int sifting(struct diffuse_run *run)
 {
-    for (size_t i = 0; i < r->batch && r->policy->slots; i++)
-        if (r->host.state[i].live) {
-            ask_policy(r, i);
-            if (r->part.sifts)
+    for (size_t i = 0; i < run->batch && run->policy->slots; i++)
+        if (run->host.state[i].live) {
+            ask_policy(run, i);
+            if (run->part.sifts)
                 return 1;
         }
     return 0;
 }
 
-/* Adds lane i to the next passes, or lets it wait while others sift. Returns the number of slots
- * listed. */
-static size_t join(struct diffuse_run *r, size_t i, int sifts, size_t listed)
+/* Adds lane i to the next passes, or lets it wait while others sift. Returns the slots listed. */
+static size_t join(struct diffuse_run *run, size_t i, int sifts, size_t listed)
 {
-    struct canvas_loop *l = &r->plan.loop;
-    struct canvas_state *c = &r->host.state[i];
-    if (i % r->drafts)
-        diffuse_draft_inherit(r, i);
-    c->ahead = ask_policy(r, i);
-    r->span[i] = (struct extent){0};
-    if (r->part.sifts != sifts)
+    struct canvas_loop *loop = &run->plan.loop;
+    struct canvas_state *canvas = &run->host.state[i];
+    if (i % run->drafts)
+        diffuse_draft_inherit(run, i);
+    canvas->ahead = ask_policy(run, i);
+    run->span[i] = (struct extent){0};
+    if (run->part.sifts != sifts)
         return 0;
-    const struct cache_view v = view_of(r, c);
-    cache_extent(r->policy, &r->part, &v, &r->span[i]);
-    r->serves = r->part.passes < r->serves ? r->part.passes : r->serves;
-    c->rows_block = c->block;
-    c->rows_more = c->more;
-    r->work->host.member[l->parts++] = (int32_t)i;
-    return add_rows(r, i, 0, listed);
+    const struct cache_view view = view_of(run, canvas);
+    cache_extent(run->policy, &run->part, &view, &run->span[i]);
+    run->serves = run->part.passes < run->serves ? run->part.passes : run->serves;
+    canvas->rows_block = canvas->block;
+    canvas->rows_more = canvas->more;
+    run->work->host.member[loop->parts++] = (int32_t)i;
+    return add_rows(run, i, 0, listed);
 }
 
-static int any_live(const struct diffuse_run *r)
+static int any_live(const struct diffuse_run *run)
 {
     int live = 0;
-    for (size_t i = 0; i < r->lanes; i++)
-        live |= r->host.state[i].live;
+    for (size_t i = 0; i < run->lanes; i++)
+        live |= run->host.state[i].live;
     return live;
 }
 
 /* Describes the rows of the next passes: for every lane that takes part the rows that the policy
  * names, and for CFG the same rows with masked prompts. */
-static void gather(struct diffuse_run *r)
+static void gather(struct diffuse_run *run)
 {
-    struct canvas_loop *l = &r->plan.loop;
-    struct pass *p = &r->plan.pass;
-    const int32_t *member = r->work->host.member;
+    struct canvas_loop *loop = &run->plan.loop;
+    struct pass *pass = &run->plan.pass;
+    const int32_t *member = run->work->host.member;
     size_t listed = 0;
-    int sifts = sifting(r);
-    for (size_t i = 0; i < r->ids; i++)
-        r->host.row_of[i] = r->host.check_of[i] = -1;
-    l->parts = 0;
-    r->serves = SIZE_MAX;
-    for (size_t i = 0; i < r->lanes; i++)
-        if (r->host.state[i].live) {
-            listed += join(r, i, sifts, listed);
-            listed += r->shadows ? diffuse_shadow(r, i, listed) : 0;
+    int sifts = sifting(run);
+    for (size_t i = 0; i < run->ids; i++)
+        run->host.row_of[i] = run->host.check_of[i] = -1;
+    loop->parts = 0;
+    run->serves = SIZE_MAX;
+    for (size_t i = 0; i < run->lanes; i++)
+        if (run->host.state[i].live) {
+            listed += join(run, i, sifts, listed);
+            listed += run->shadows ? diffuse_shadow(run, i, listed) : 0;
         }
-    l->twin = r->guided ? (int32_t)p->T : 0;
-    for (size_t i = 0; i < l->parts && r->guided; i++) {
-        ask_policy(r, (size_t)member[i]);
-        listed += add_rows(r, (size_t)member[i], 1, listed);
+    loop->twin = run->guided ? (int32_t)pass->T : 0;
+    for (size_t i = 0; i < loop->parts && run->guided; i++) {
+        ask_policy(run, (size_t)member[i]);
+        listed += add_rows(run, (size_t)member[i], 1, listed);
     }
-    l->T = p->T;
-    p->chosen = p->chosen < p->T ? p->chosen : 0;
-    p->mask = r->n->config.two_ways || unmask_has(r->how->rule, UNMASK_CHECKS)
+    loop->T = pass->T;
+    pass->chosen = pass->chosen < pass->T ? pass->chosen : 0;
+    pass->mask = run->n->config.two_ways || unmask_has(run->how->rule, UNMASK_CHECKS)
                   ? MASK_CAUSAL
-                  : r->n->config.attends;
-    p->mask_block = diffuse_mask_block(r->how, &r->n->config);
-    p->max_slots = pass_slots(r->work, p->max_slots);
+                  : run->n->config.attends;
+    pass->mask_block = diffuse_mask_block(run->how, &run->n->config);
+    pass->max_slots = pass_slots(run->work, pass->max_slots);
 }
 
-static size_t count_open(const struct diffuse_run *r, const struct canvas_state *c)
+static size_t count_open(const struct diffuse_run *run, const struct canvas_state *canvas)
 {
-    const struct canvas_loop here = diffuse_loop_here(r);
+    const struct canvas_loop here = diffuse_loop_here(run);
     size_t n = 0;
-    for (int32_t k = c->prompt; k < canvas_block_end(&here, c); k++)
-        n += (size_t)canvas_open(&here, c, k);
+    for (int32_t k = canvas->prompt; k < canvas_block_end(&here, canvas); k++)
+        n += (size_t)canvas_open(&here, canvas, k);
     return n;
 }
 
 /* Adds the slots that a rule may revise. */
-static size_t count_asked(const struct diffuse_run *r, const struct canvas_state *c)
+static size_t count_asked(const struct diffuse_run *run, const struct canvas_state *canvas)
 {
-    const struct canvas_loop here = diffuse_loop_here(r);
+    const struct canvas_loop here = diffuse_loop_here(run);
     size_t n = 0;
-    for (int32_t k = canvas_held_begin(&here, c); k < canvas_block_end(&here, c); k++)
-        n += (size_t)canvas_held(&here, c, k);
-    return n + count_open(r, c);
+    for (int32_t k = canvas_held_begin(&here, canvas); k < canvas_block_end(&here, canvas); k++)
+        n += (size_t)canvas_held(&here, canvas, k);
+    return n + count_open(run, canvas);
 }
 
 /* Answers of the part that needs most. */
-static size_t capacity_now(const struct diffuse_run *r)
+static size_t capacity_now(const struct diffuse_run *run)
 {
-    const struct canvas_loop *l = &r->plan.loop;
+    const struct canvas_loop *loop = &run->plan.loop;
     size_t most = 0;
-    for (size_t i = 0; i < l->parts; i++) {
-        const struct canvas_state *c = &r->host.state[r->work->host.member[i]];
-        size_t needed = c->live ? diffuse_needs(r, c, count_asked(r, c)) : 0;
+    for (size_t i = 0; i < loop->parts; i++) {
+        const struct canvas_state *canvas = &run->host.state[run->work->host.member[i]];
+        size_t needed = canvas->live ? diffuse_needs(run, canvas, count_asked(run, canvas)) : 0;
         most = needed > most ? needed : most;
     }
-    return diffuse_capacity(r, most);
+    return diffuse_capacity(run, most);
 }
 
 /* Lists the wanted rows, `capacity` for each part. */
-static void ask(struct diffuse_run *r, size_t capacity)
+static void ask(struct diffuse_run *run, size_t capacity)
 {
-    r->plan.loop.capacity = capacity;
-    const struct canvas_loop here = diffuse_loop_here(r);
+    run->plan.loop.capacity = capacity;
+    const struct canvas_loop here = diffuse_loop_here(run);
     for (size_t i = 0; i < here.parts; i++)
         advance_ask(&here, i);
-    r->plan.pass.R = here.parts * capacity;
+    run->plan.pass.R = here.parts * capacity;
 }
 
 /* Passes until the slowest canvas is full (it may end earlier) or until the policy must be asked
  * again. With drafts it is one, because the host looks at the result of each pass. */
-static size_t passes_left(const struct diffuse_run *r)
+static size_t passes_left(const struct diffuse_run *run)
 {
-    size_t block = r->how->block_length, left = 0;
-    if (r->block_steps < block || unmask_has(r->how->rule, UNMASK_IDLES | UNMASK_EDITS))
-        block = r->block_steps;
-    block += r->n->config.seeds > 0;
-    size_t serves = r->drafts > 1 ? 1 : r->serves;
-    for (size_t i = 0; i < r->lanes; i++) {
-        const struct canvas_state *c = &r->host.state[i];
-        size_t to_come = c->live ? r->blocks * block - (size_t)c->passes : 0;
+    size_t block = run->how->block_length, left = 0;
+    if (run->block_steps < block || unmask_has(run->how->rule, UNMASK_IDLES | UNMASK_EDITS))
+        block = run->block_steps;
+    block += run->n->config.seeds > 0;
+    size_t serves = run->drafts > 1 ? 1 : run->serves;
+    for (size_t i = 0; i < run->lanes; i++) {
+        const struct canvas_state *canvas = &run->host.state[i];
+        size_t to_come = canvas->live ? run->blocks * block - (size_t)canvas->passes : 0;
         left = to_come > left ? to_come : left;
     }
     return left < serves ? left : serves;
 }
 
 /* Describes a pass of the live canvases, except the wanted rows. */
-static void describe_pass(struct diffuse_run *r)
+static void describe_pass(struct diffuse_run *run)
 {
-    struct pass *p = &r->plan.pass;
-    const struct index *t = &r->work->device;
-    pass_begin(p, r->n, r->kv, r->work);
-    p->guided = r->guided;
-    p->query = diffuse_query(r->how);
-    p->query.keys = t->rows.key;
-    p->query.top_p_of_all = r->n->config.top_p_of_all != 0;
-    p->query.ban = t->ban;
-    p->query.n_ban = r->n_ban;
-    p->query.divergence = r->work->size.compared;
-    p->query.quiet = t->quiet;
-    p->query.n_quiet = r->n_quiet;
-    p->query.target = r->plan.loop.check_of ? t->target : NULL;
-    p->logits = r->work->size.logits != 0;
-    p->links = r->work->size.linked != 0;
-    p->query.tops = r->work->size.tops ? r->work->tops : NULL;
-    gather(r);
+    struct pass *pass = &run->plan.pass;
+    const struct index *index = &run->work->device;
+    pass_begin(pass, run->n, run->kv, run->work);
+    pass->guided = run->guided;
+    pass->query = diffuse_query(run->how);
+    pass->query.keys = index->rows.key;
+    pass->query.top_p_of_all = run->n->config.top_p_of_all != 0;
+    pass->query.ban = index->ban;
+    pass->query.n_ban = run->n_ban;
+    pass->query.divergence = run->work->size.compared;
+    pass->query.quiet = index->quiet;
+    pass->query.n_quiet = run->n_quiet;
+    pass->query.target = run->plan.loop.check_of ? index->target : NULL;
+    pass->logits = run->work->size.logits != 0;
+    pass->links = run->work->size.linked != 0;
+    pass->query.tops = run->work->size.tops ? run->work->tops : NULL;
+    gather(run);
 }
 
 /* Notes the contents of the cache after a described pass. Later passes of the description may renew
  * them, so the notes are never newer than the contents. Where a rule revises ids, an old one may
  * come back after later passes read others: there a cache that must be exact notes nothing. */
-static void note_rows(struct diffuse_run *r)
+static void note_rows(struct diffuse_run *run)
 {
-    const int unsure = r->policy->causal && r->serves > 1 &&
-                       unmask_has(r->how->rule, UNMASK_REVISES);
-    for (size_t k = 0; k < r->ids && r->kv; k++)
-        if (r->host.row_of[k] >= 0)
-            r->cached[k] = unsure ? -1 : r->host.token[k];
+    const int unsure = run->policy->causal && run->serves > 1 &&
+                       unmask_has(run->how->rule, UNMASK_REVISES);
+    for (size_t k = 0; k < run->ids && run->kv; k++)
+        if (run->host.row_of[k] >= 0)
+            run->cached[k] = unsure ? -1 : run->host.token[k];
 }
 
 /* Marks all slots of the cache as empty. */
-static void forget(struct diffuse_run *r)
+static void forget(struct diffuse_run *run)
 {
-    for (size_t k = 0; k < r->ids; k++)
-        r->cached[k] = -1;
+    for (size_t k = 0; k < run->ids; k++)
+        run->cached[k] = -1;
 }
 
-size_t diffuse_describe(struct diffuse_run *r)
+size_t diffuse_describe(struct diffuse_run *run)
 {
-    describe_pass(r);
-    ask(r, capacity_now(r));
-    pass_write(r->n, r->work);
-    note_rows(r);
-    return passes_left(r);
+    describe_pass(run);
+    ask(run, capacity_now(run));
+    pass_write(run->n, run->work);
+    note_rows(run);
+    return passes_left(run);
 }
 
 /* ---- a pass ---- */
 
 void diffuse_pass(void *ctx)
 {
-    const struct diffuse_run *r = ctx;
-    struct backend *b = r->n->backend;
-    pass_run(r->n, r->kv, r->work, &r->plan.pass);
-    b->ops->advance_canvases(b, &r->plan.loop);
+    const struct diffuse_run *run = ctx;
+    struct backend *backend = run->n->backend;
+    pass_run(run->n, run->kv, run->work, &run->plan.pass);
+    backend->ops->advance_canvases(backend, &run->plan.loop);
 }
 
 /* ---- before the clock ---- */
 
 /* Prepares the pass with `capacity` wanted rows; a canvas that wants more only waits. */
-static void prepare_pass(struct diffuse_run *r, size_t capacity, int recorded)
+static void prepare_pass(struct diffuse_run *run, size_t capacity, int recorded)
 {
-    struct backend *b = r->n->backend;
-    ask(r, capacity);
-    pass_write(r->n, r->work);
+    struct backend *backend = run->n->backend;
+    ask(run, capacity);
+    pass_write(run->n, run->work);
     if (recorded)
-        b->ops->prepare(b, &r->plan, sizeof r->plan, diffuse_pass, r);
+        backend->ops->prepare(backend, &run->plan, sizeof run->plan, diffuse_pass, run);
     else
-        diffuse_pass(r);
+        diffuse_pass(run);
 }
 
 /* Prepares passes with fewer and fewer lanes, per decrease of the rows by a sixteenth. */
-static void prepare_fewer(struct diffuse_run *r, size_t capacity, const struct canvas_state *at)
+static void prepare_fewer(struct diffuse_run *run, size_t capacity, const struct canvas_state *at)
 {
-    size_t T = r->plan.pass.T;
-    for (size_t n = r->lanes; --n > 0;) {
-        r->host.state[n].live = 0;
-        describe_pass(r);
-        if (!r->plan.pass.T || r->plan.pass.T > T - T / 16) /* 0: the lanes before have ended */
+    size_t T = run->plan.pass.T;
+    for (size_t n = run->lanes; --n > 0;) {
+        run->host.state[n].live = 0;
+        describe_pass(run);
+        if (!run->plan.pass.T || run->plan.pass.T > T - T / 16) /* 0: the lanes before have ended */
             continue;
-        T = r->plan.pass.T;
-        prepare_pass(r, capacity, 0);
+        T = run->plan.pass.T;
+        prepare_pass(run, capacity, 0);
     }
-    memcpy(r->host.state, at, r->lanes * sizeof *at);
-    describe_pass(r);
+    memcpy(run->host.state, at, run->lanes * sizeof *at);
+    describe_pass(run);
 }
 
 /* State of diffuse_prepare. */
@@ -401,67 +404,65 @@ struct acts {
     struct canvas_state *at; /* [lanes] as described */
 };
 
-static int is_prepared(const struct acts *a, const struct diffuse_plan *p)
+static int is_prepared(const struct acts *acts, const struct diffuse_plan *plan)
 {
     size_t i = 0;
-    while (i < a->n && memcmp(&a->plan[i], p, sizeof *p))
+    while (i < acts->n && memcmp(&acts->plan[i], plan, sizeof *plan))
         i++;
-    return i < a->n;
+    return i < acts->n;
 }
 
 /* Prepares the passes as described. Rows that do not repeat are not recorded; they run once per
  * decrease by a sixteenth, for the kernels and choices that similar passes share. */
-static void prepare_described(struct diffuse_run *r, struct acts *a)
+static void prepare_described(struct diffuse_run *run, struct acts *acts)
 {
-    size_t T = r->plan.pass.T, capacity = capacity_now(r);
-    int recorded = !r->policy->fleeting || T == (r->guided ? 2 * r->ids : r->ids);
-    int together = r->how->rule == UNMASK_SCHEDULE && !r->how->stop_at_eos;
-    if (!recorded && T > a->fewest - a->fewest / 16)
+    size_t T = run->plan.pass.T, capacity = capacity_now(run);
+    int recorded = !run->policy->fleeting || T == (run->guided ? 2 * run->ids : run->ids);
+    int together = run->how->rule == UNMASK_SCHEDULE && !run->how->stop_at_eos;
+    if (!recorded && T > acts->fewest - acts->fewest / 16)
         return;
-    a->fewest = recorded ? a->fewest : T;
-    ask(r, capacity);
-    if (is_prepared(a, &r->plan))
+    acts->fewest = recorded ? acts->fewest : T;
+    ask(run, capacity);
+    if (is_prepared(acts, &run->plan))
         return;
-    MEM_GROW(a->plan, a->n, a->cap);
-    memcpy(&a->plan[a->n++], &r->plan, sizeof r->plan);
-    prepare_pass(r, capacity, recorded);
-    memcpy(a->at, r->host.state, r->lanes * sizeof *a->at);
-    if (recorded && r->batch > 1 && (!together || r->drafts > 1))
-        prepare_fewer(r, capacity, a->at);
+    MEM_GROW(acts->plan, acts->n, acts->cap);
+    memcpy(&acts->plan[acts->n++], &run->plan, sizeof run->plan);
+    prepare_pass(run, capacity, recorded);
+    memcpy(acts->at, run->host.state, run->lanes * sizeof *acts->at);
+    if (recorded && run->batch > 1 && (!together || run->drafts > 1))
+        prepare_fewer(run, capacity, acts->at);
 }
 
-/* Simulates a pass: commits what the schedule says, or one slot of each canvas. 1: the next passes
- * must be described again; see settle(). */
-static int simulate(struct diffuse_run *r, const struct acts *a)
+/* Simulates a pass: commits as scheduled, or one slot of each canvas. 1: see settle(). */
+static int simulate(struct diffuse_run *run, const struct acts *acts)
 {
-    const struct canvas_loop here = diffuse_loop_here(r);
+    const struct canvas_loop here = diffuse_loop_here(run);
     size_t most = 0;
     int stale = 0;
-    for (size_t i = 0; i < r->lanes; i += r->drafts) {
-        struct canvas_state *c = &r->host.state[i];
-        if (!c->live || canvas_behind(&here, c) || !(r->span[i].rows > 0))
+    for (size_t i = 0; i < run->lanes; i += run->drafts) {
+        struct canvas_state *canvas = &run->host.state[i];
+        if (!canvas->live || canvas_behind(&here, canvas) || !(run->span[i].rows > 0))
             continue;
-        int32_t takes = unmask_paced(here.rule) ? canvas_budget(&here, c) : 1;
-        for (int32_t k = c->prompt; takes > 0 && k < canvas_ask_end(&here, c); k++)
-            if (canvas_open(&here, c, k)) {
-                r->host.token[c->first + k] = a->id;
+        int32_t takes = unmask_paced(here.rule) ? canvas_budget(&here, canvas) : 1;
+        for (int32_t k = canvas->prompt; takes > 0 && k < canvas_ask_end(&here, canvas); k++)
+            if (canvas_open(&here, canvas, k)) {
+                run->host.token[canvas->first + k] = acts->id;
                 takes--;
             }
-        canvas_settle(&here, c, (int32_t)count_open(r, c));
-        size_t needed = c->live ? diffuse_needs(r, c, count_asked(r, c)) : 0;
+        canvas_settle(&here, canvas, (int32_t)count_open(run, canvas));
+        size_t needed = canvas->live ? diffuse_needs(run, canvas, count_asked(run, canvas)) : 0;
         most = needed > most ? needed : most;
-        stale |= !c->live || canvas_behind(&here, c);
+        stale |= !canvas->live || canvas_behind(&here, canvas);
     }
-    return stale || !any_live(r) || diffuse_capacity(r, most) < here.capacity;
+    return stale || !any_live(run) || diffuse_capacity(run, most) < here.capacity;
 }
 
-/* Prepares the passes of a description, including those in flight when the first one shows that a
- * new description is needed. */
-static void simulate_all(struct diffuse_run *r, const struct acts *a)
+/* Prepares the passes of a description, with those in flight when a new one is needed. */
+static void simulate_all(struct diffuse_run *run, const struct acts *acts)
 {
-    int stale = 0, more = r->n->backend->ops->depth;
-    for (size_t n = passes_left(r); n > 0 && more > 0; n--) {
-        stale |= simulate(r, a);
+    int stale = 0, more = run->n->backend->ops->depth;
+    for (size_t n = passes_left(run); n > 0 && more > 0; n--) {
+        stale |= simulate(run, acts);
         more -= stale;
     }
 }
@@ -470,29 +471,30 @@ static void simulate_all(struct diffuse_run *r, const struct acts *a)
  * rules one slot at a time: simulates all passes, each with all numbers of drafts. */
 void diffuse_prepare(void *ctx)
 {
-    struct diffuse_run *r = ctx;
-    size_t states = r->lanes * sizeof *r->host.state, ids = r->ids * sizeof *r->host.token;
-    struct acts a = {.fewest = SIZE_MAX, .at = mem_alloc(states)};
-    struct canvas_state *state = memcpy(mem_alloc(states), r->host.state, states);
-    int32_t *token = memcpy(mem_alloc(ids), r->host.token, ids);
-    while (a.id == r->plan.loop.mask || is_stop(r->plan.loop.stop, r->plan.loop.n_stop, a.id))
-        a.id++;
-    forget(r);
-    while (any_live(r)) {
-        for (size_t each = r->drafts; each > 0; each--) {
-            diffuse_draft_guess(r, each);
-            describe_pass(r);
-            prepare_described(r, &a);
+    struct diffuse_run *run = ctx;
+    size_t states = run->lanes * sizeof *run->host.state, ids = run->ids * sizeof *run->host.token;
+    struct acts acts = {.fewest = SIZE_MAX, .at = mem_alloc(states)};
+    struct canvas_state *state = memcpy(mem_alloc(states), run->host.state, states);
+    int32_t *token = memcpy(mem_alloc(ids), run->host.token, ids);
+    while (acts.id == run->plan.loop.mask ||
+           is_stop(run->plan.loop.stop, run->plan.loop.n_stop, acts.id))
+        acts.id++;
+    forget(run);
+    while (any_live(run)) {
+        for (size_t each = run->drafts; each > 0; each--) {
+            diffuse_draft_guess(run, each);
+            describe_pass(run);
+            prepare_described(run, &acts);
         }
-        note_rows(r);
-        simulate_all(r, &a);
+        note_rows(run);
+        simulate_all(run, &acts);
     }
-    memcpy(r->host.state, state, states);
-    memcpy(r->host.token, token, ids);
-    forget(r);
-    diffuse_describe(r);
-    free(a.plan);
-    free(a.at);
+    memcpy(run->host.state, state, states);
+    memcpy(run->host.token, token, ids);
+    forget(run);
+    diffuse_describe(run);
+    free(acts.plan);
+    free(acts.at);
     free(state);
     free(token);
 }

@@ -25,178 +25,183 @@
 #include "kernels/host.h"
 #include "lib/base/mem.h"
 
-void diffuse_draft_make(struct diffuse_run *r)
+void diffuse_draft_make(struct diffuse_run *run)
 {
-    struct draft *d = &r->draft;
-    size_t gen = r->most, longest = 0;
-    if (r->drafts == 1)
+    struct draft *draft = &run->draft;
+    size_t gen = run->most, longest = 0;
+    if (run->drafts == 1)
         return;
-    for (size_t i = 0; i < r->batch; i++)
-        longest = r->in[i].n + gen > longest ? r->in[i].n + gen : longest;
-    d->after = mem_zero(r->ids, sizeof *d->after);
-    d->answer = mem_zero(r->lanes * (gen > r->least ? gen : r->least), sizeof *d->answer);
-    d->version = mem_zero(r->ids, sizeof *d->version);
-    d->place = mem_zero(longest, sizeof *d->place);
-    d->known = mem_zero(gen, sizeof *d->known);
-    d->row_of = mem_zero(r->ids, sizeof *d->row_of);
-    d->asked = mem_zero(gen, sizeof *d->asked);
-    d->wanted = mem_zero(gen, sizeof *d->wanted);
-    d->key = mem_zero(gen, sizeof *d->key);
+    for (size_t i = 0; i < run->batch; i++)
+        longest = run->in[i].n + gen > longest ? run->in[i].n + gen : longest;
+    draft->after = mem_zero(run->ids, sizeof *draft->after);
+    draft->answer = mem_zero(run->lanes * (gen > run->least ? gen : run->least),
+                             sizeof *draft->answer);
+    draft->version = mem_zero(run->ids, sizeof *draft->version);
+    draft->place = mem_zero(longest, sizeof *draft->place);
+    draft->known = mem_zero(gen, sizeof *draft->known);
+    draft->row_of = mem_zero(run->ids, sizeof *draft->row_of);
+    draft->asked = mem_zero(gen, sizeof *draft->asked);
+    draft->wanted = mem_zero(gen, sizeof *draft->wanted);
+    draft->key = mem_zero(gen, sizeof *draft->key);
 }
 
-void diffuse_draft_free(struct diffuse_run *r)
+void diffuse_draft_free(struct diffuse_run *run)
 {
-    struct draft *d = &r->draft;
-    free(d->after);
-    free(d->answer);
-    free(d->version);
-    free(d->place);
-    free(d->known);
-    free(d->row_of);
-    free(d->asked);
-    free(d->wanted);
-    free(d->key);
+    struct draft *draft = &run->draft;
+    free(draft->after);
+    free(draft->answer);
+    free(draft->version);
+    free(draft->place);
+    free(draft->known);
+    free(draft->row_of);
+    free(draft->asked);
+    free(draft->wanted);
+    free(draft->key);
 }
 
-void diffuse_draft_read(struct diffuse_run *r)
+void diffuse_draft_read(struct diffuse_run *run)
 {
-    struct backend *b = r->n->backend;
-    const struct draft *d = &r->draft;
-    if (r->drafts == 1)
+    struct backend *backend = run->n->backend;
+    const struct draft *draft = &run->draft;
+    if (run->drafts == 1)
         return;
-    b->ops->read(b, d->after, r->device.token, r->ids * sizeof *d->after);
-    b->ops->read(b, d->answer, r->work->answer, r->plan.pass.R * sizeof *d->answer);
+    backend->ops->read(backend, draft->after, run->device.token, run->ids * sizeof *draft->after);
+    backend->ops->read(backend, draft->answer, run->work->answer,
+                       run->plan.pass.R * sizeof *draft->answer);
 }
 
 /* 1: the new state of a lane equals the state of the next one before the pass. */
-static int is_predicted(const struct diffuse_run *r, const struct canvas_state *now, size_t lane)
+static int is_predicted(const struct diffuse_run *run, const struct canvas_state *now, size_t lane)
 {
-    const struct canvas_state *is = &now[lane], *next = &r->host.state[lane + 1];
+    const struct canvas_state *is = &now[lane], *next = &run->host.state[lane + 1];
     return is->live && next->live && is->block == next->block && is->step == next->step &&
            !memcmp(is->kept, next->kept, sizeof is->kept) &&
-           !memcmp(r->draft.after + is->first, r->host.token + next->first,
-                   (size_t)is->len * sizeof *r->host.token);
+           !memcmp(run->draft.after + is->first, run->host.token + next->first,
+                   (size_t)is->len * sizeof *run->host.token);
 }
 
-size_t diffuse_draft_steps(const struct diffuse_run *r, const struct canvas_state *now,
+size_t diffuse_draft_steps(const struct diffuse_run *run, const struct canvas_state *now,
                            size_t canvas)
 {
     size_t steps = 1;
-    while (steps < r->drafts && is_predicted(r, now, canvas * r->drafts + steps - 1))
+    while (steps < run->drafts && is_predicted(run, now, canvas * run->drafts + steps - 1))
         steps++;
     return steps;
 }
 
 /* ---- the slots of the cache ---- */
 
-/* The version of position p after the first `lanes` lanes of a canvas. */
-static int32_t version_of(const struct diffuse_run *r, const struct canvas_state *c, size_t lanes,
-                          int32_t p)
+/* The version of position place after the first `lanes` lanes of a canvas. */
+static int32_t version_of(const struct diffuse_run *run, const struct canvas_state *canvas,
+                          size_t lanes, int32_t place)
 {
-    int32_t kept = r->draft.version[c->first + p];
+    int32_t kept = run->draft.version[canvas->first + place];
     while (--lanes > 0)
-        if (r->host.row_of[c->first + (int32_t)lanes * c->len + p] >= 0)
-            return (kept + (int32_t)lanes) % (int32_t)r->drafts;
+        if (run->host.row_of[canvas->first + (int32_t)lanes * canvas->len + place] >= 0)
+            return (kept + (int32_t)lanes) % (int32_t)run->drafts;
     return kept;
 }
 
-int32_t diffuse_slot(const struct diffuse_run *r, size_t lane, int32_t p)
+int32_t diffuse_slot(const struct diffuse_run *run, size_t lane, int32_t place)
 {
-    size_t own = lane % r->drafts;
-    const struct canvas_state *c = &r->host.state[lane - own];
-    int32_t slot = r->slot[lane / r->drafts] + p;
-    return r->drafts > 1 ? slot + version_of(r, c, own + 1, p) * c->len : slot;
+    size_t own = lane % run->drafts;
+    const struct canvas_state *canvas = &run->host.state[lane - own];
+    int32_t slot = run->slot[lane / run->drafts] + place;
+    return run->drafts > 1 ? slot + version_of(run, canvas, own + 1, place) * canvas->len : slot;
 }
 
-void diffuse_draft_inherit(struct diffuse_run *r, size_t lane)
+void diffuse_draft_inherit(struct diffuse_run *run, size_t lane)
 {
-    const struct canvas_state *c = &r->host.state[lane], *from = c - 1;
-    for (int32_t p = 0; p < c->len; p++)
-        r->cached[c->first + p] = r->host.row_of[from->first + p] < 0
-                                      ? r->cached[from->first + p]
-                                      : r->host.token[from->first + p];
+    const struct canvas_state *canvas = &run->host.state[lane], *from = canvas - 1;
+    for (int32_t place = 0; place < canvas->len; place++)
+        run->cached[canvas->first + place] = run->host.row_of[from->first + place] < 0
+                                      ? run->cached[from->first + place]
+                                      : run->host.token[from->first + place];
 }
 
 /* ---- new drafts ---- */
 
 /* Copies a lane from the one before it. */
-static void copy_lane(struct diffuse_run *r, struct canvas_state *c,
+static void copy_lane(struct diffuse_run *run, struct canvas_state *canvas,
                       const struct canvas_state *from)
 {
-    int32_t first = c->first;
-    *c = *from;
-    c->first = first;
-    memcpy(r->host.token + first, r->host.token + from->first,
-           (size_t)c->len * sizeof *r->host.token);
+    int32_t first = canvas->first;
+    *canvas = *from;
+    canvas->first = first;
+    memcpy(run->host.token + first, run->host.token + from->first,
+           (size_t)canvas->len * sizeof *run->host.token);
 }
 
-void diffuse_draft_guess(struct diffuse_run *r, size_t each)
+void diffuse_draft_guess(struct diffuse_run *run, size_t each)
 {
-    for (size_t i = 0; i < r->lanes; i++)
-        if (i % r->drafts) {
-            copy_lane(r, &r->host.state[i], &r->host.state[i - 1]);
-            r->host.state[i].live &= i % r->drafts < each;
+    for (size_t i = 0; i < run->lanes; i++)
+        if (i % run->drafts) {
+            copy_lane(run, &run->host.state[i], &run->host.state[i - 1]);
+            run->host.state[i].live &= i % run->drafts < each;
         }
 }
 
 /* Notes the places of the answers that the pass gave to a lane. */
-static void place_answers(struct diffuse_run *r, size_t lane)
+static void place_answers(struct diffuse_run *run, size_t lane)
 {
-    const struct canvas_state *c = &r->host.state[lane];
+    const struct canvas_state *canvas = &run->host.state[lane];
     size_t part = 0;
-    for (int32_t p = 0; p < c->len; p++)
-        r->draft.place[p] = -1;
-    while ((size_t)r->work->host.member[part] != lane)
+    for (int32_t place = 0; place < canvas->len; place++)
+        run->draft.place[place] = -1;
+    while ((size_t)run->work->host.member[part] != lane)
         part++;
-    size_t w0 = part * r->plan.loop.capacity;
-    for (size_t w = w0; w < w0 + (size_t)c->wanted; w++)
-        r->draft.place[r->host.asked[w] - c->first] = (int32_t)w;
+    size_t w0 = part * run->plan.loop.capacity;
+    for (size_t w = w0; w < w0 + (size_t)canvas->wanted; w++)
+        run->draft.place[run->host.asked[w] - canvas->first] = (int32_t)w;
 }
 
 /* Sets a lane to the state of the one before it, advanced one step by the known answers. */
-static void draft_step(struct diffuse_run *r, size_t lane)
+static void draft_step(struct diffuse_run *run, size_t lane)
 {
-    struct draft *d = &r->draft;
-    struct canvas_state *c = &r->host.state[lane];
-    int32_t first = c->first, member = (int32_t)lane, lag = r->plan.loop.lag;
-    copy_lane(r, c, c - 1);
-    for (int32_t p = 0; p < c->len; p++)
-        d->row_of[first + p] = p + lag < c->len && d->place[p + lag] >= 0 ? 0 : -1;
-    struct canvas_loop l = diffuse_loop_here(r);
-    l.parts = 1;
-    l.capacity = r->most;
-    l.member = &member;
-    l.row_of = d->row_of;
-    l.T = 0;
-    l.twin = 0;
-    l.answer = d->known;
-    l.asked = d->asked;
-    l.rows.wanted = d->wanted;
-    l.rows.key = d->key;
-    advance_ask(&l, 0);
-    for (int32_t w = 0; w < c->wanted; w++)
-        d->known[w] = d->answer[d->place[d->asked[w] - first]];
-    host_advance_canvases(r->n->backend, &l);
+    struct draft *draft = &run->draft;
+    struct canvas_state *canvas = &run->host.state[lane];
+    int32_t first = canvas->first, member = (int32_t)lane, lag = run->plan.loop.lag;
+    copy_lane(run, canvas, canvas - 1);
+    for (int32_t place = 0; place < canvas->len; place++)
+        draft->row_of[first + place] = place + lag < canvas->len && draft->place[place + lag] >= 0
+                                           ? 0
+                                           : -1;
+    struct canvas_loop loop = diffuse_loop_here(run);
+    loop.parts = 1;
+    loop.capacity = run->most;
+    loop.member = &member;
+    loop.row_of = draft->row_of;
+    loop.T = 0;
+    loop.twin = 0;
+    loop.answer = draft->known;
+    loop.asked = draft->asked;
+    loop.rows.wanted = draft->wanted;
+    loop.rows.key = draft->key;
+    advance_ask(&loop, 0);
+    for (int32_t w = 0; w < canvas->wanted; w++)
+        draft->known[w] = draft->answer[draft->place[draft->asked[w] - first]];
+    host_advance_canvases(run->n->backend, &loop);
 }
 
-void diffuse_draft_follow(struct diffuse_run *r, const struct canvas_state *now, size_t canvas,
+void diffuse_draft_follow(struct diffuse_run *run, const struct canvas_state *now, size_t canvas,
                           size_t steps)
 {
-    size_t lane = canvas * r->drafts, last = lane + steps - 1;
-    struct canvas_state *c = &r->host.state[lane];
-    int32_t first = c->first, block = r->host.state[last].block;
-    if (r->drafts == 1)
+    size_t lane = canvas * run->drafts, last = lane + steps - 1;
+    struct canvas_state *state = &run->host.state[lane];
+    int32_t first = state->first, block = run->host.state[last].block;
+    if (run->drafts == 1)
         return;
-    for (int32_t p = 0; r->kv && p < c->len; p++)
-        r->draft.version[first + p] = version_of(r, c, steps, p);
-    memmove(r->cached + first, r->cached + now[last].first, (size_t)c->len * sizeof *r->cached);
-    place_answers(r, last);
-    *c = now[last];
-    c->first = first;
-    memcpy(r->host.token + first, r->draft.after + now[last].first,
-           (size_t)c->len * sizeof *r->host.token);
-    for (size_t k = 1; k < r->drafts; k++)
-        c[k].live = 0;
-    for (size_t k = 1; k < r->drafts && c[k - 1].live && c[k - 1].block == block; k++)
-        draft_step(r, lane + k);
+    for (int32_t place = 0; run->kv && place < state->len; place++)
+        run->draft.version[first + place] = version_of(run, state, steps, place);
+    memmove(run->cached + first, run->cached + now[last].first,
+            (size_t)state->len * sizeof *run->cached);
+    place_answers(run, last);
+    *state = now[last];
+    state->first = first;
+    memcpy(run->host.token + first, run->draft.after + now[last].first,
+           (size_t)state->len * sizeof *run->host.token);
+    for (size_t k = 1; k < run->drafts; k++)
+        state[k].live = 0;
+    for (size_t k = 1; k < run->drafts && state[k - 1].live && state[k - 1].block == block; k++)
+        draft_step(run, lane + k);
 }

@@ -7,20 +7,22 @@
 
 #include "lib/base/rng.h"
 
-/* Points *l to the arrays of x and c. */
-static void loop_on(struct canvas_loop *l, const struct index *x, const struct canvases *c)
+/* Points *loop to the arrays of index and canvases. */
+static void loop_on(struct canvas_loop *loop, const struct index *index,
+                    const struct canvases *canvases)
 {
-    l->member = x->member;
-    l->canvas = c->state;
-    l->token = c->token;
-    l->row_of = c->row_of;
-    l->check_of = unmask_has(l->rule, UNMASK_REVISES | UNMASK_LINKED) ? c->check_of : NULL;
-    l->slot = unmask_has(l->rule, UNMASK_KEEPS) ? c->slot : NULL;
-    l->asked = c->asked;
-    l->target = x->target;
-    l->origin = c->origin;
-    l->rows = x->rows;
-    l->budget = c->budget;
+    loop->member = index->member;
+    loop->canvas = canvases->state;
+    loop->token = canvases->token;
+    loop->row_of = canvases->row_of;
+    loop->check_of = unmask_has(loop->rule, UNMASK_REVISES | UNMASK_LINKED) ? canvases->check_of
+                                                                            : NULL;
+    loop->slot = unmask_has(loop->rule, UNMASK_KEEPS) ? canvases->slot : NULL;
+    loop->asked = canvases->asked;
+    loop->target = index->target;
+    loop->origin = canvases->origin;
+    loop->rows = index->rows;
+    loop->budget = canvases->budget;
 }
 
 struct head_query diffuse_query(const struct diffuse *how)
@@ -31,40 +33,40 @@ struct head_query diffuse_query(const struct diffuse *how)
                                .drawn = (size_t)how->drawn};
 }
 
-void diffuse_loop_make(struct diffuse_run *r)
+void diffuse_loop_make(struct diffuse_run *run)
 {
-    const struct diffuse *how = r->how;
-    struct canvas_loop *l = &r->plan.loop;
-    memset(l, 0, sizeof *l); /* zeroes padding: its bytes are part of a key */
-    l->rule = how->rule;
-    loop_on(l, &r->work->device, &r->device);
-    l->answer = r->work->answer;
-    l->map = r->work->size.linked ? r->work->map : NULL;
-    l->mean = r->work->mean;
-    l->map_stride = r->work->size.slots;
-    l->top = r->work->size.tops ? r->work->tops : NULL;
-    l->gen_length = (int32_t)how->gen_length;
-    l->block_length = (int32_t)how->block_length;
-    l->block_steps = (int32_t)r->block_steps;
-    l->block_pace = diffuse_is_even(how) ? 0 : (int32_t)r->block_steps;
-    l->mask = (int32_t)r->n->config.mask;
-    l->lag = r->n->config.logit_shift;
-    l->seeds = r->n->config.seeds ? (int32_t)diffuse_mask_block(how, &r->n->config) : 0;
-    l->from_end = r->n->config.attends_from_end;
-    l->order = how->order;
-    l->order_temperature = how->order_temperature;
-    l->rounding = how->confidence;
-    l->params = how->unmask;
-    l->order_seed = rng_derive(how->seed, "random remasking");
-    l->per_block = r->per_block;
-    l->compares = unmask_has(how->rule, UNMASK_COMPARES) != 0;
-    l->stop_at_eos = how->stop_at_eos;
-    l->n_stop = generation_stops(&r->n->config, l->stop);
+    const struct diffuse *how = run->how;
+    struct canvas_loop *loop = &run->plan.loop;
+    memset(loop, 0, sizeof *loop); /* zeroes padding: its bytes are part of a key */
+    loop->rule = how->rule;
+    loop_on(loop, &run->work->device, &run->device);
+    loop->answer = run->work->answer;
+    loop->map = run->work->size.linked ? run->work->map : NULL;
+    loop->mean = run->work->mean;
+    loop->map_stride = run->work->size.slots;
+    loop->top = run->work->size.tops ? run->work->tops : NULL;
+    loop->gen_length = (int32_t)how->gen_length;
+    loop->block_length = (int32_t)how->block_length;
+    loop->block_steps = (int32_t)run->block_steps;
+    loop->block_pace = diffuse_is_even(how) ? 0 : (int32_t)run->block_steps;
+    loop->mask = (int32_t)run->n->config.mask;
+    loop->lag = run->n->config.logit_shift;
+    loop->seeds = run->n->config.seeds ? (int32_t)diffuse_mask_block(how, &run->n->config) : 0;
+    loop->from_end = run->n->config.attends_from_end;
+    loop->order = how->order;
+    loop->order_temperature = how->order_temperature;
+    loop->rounding = how->confidence;
+    loop->params = how->unmask;
+    loop->order_seed = rng_derive(how->seed, "random remasking");
+    loop->per_block = run->per_block;
+    loop->compares = unmask_has(how->rule, UNMASK_COMPARES) != 0;
+    loop->stop_at_eos = how->stop_at_eos;
+    loop->n_stop = generation_stops(&run->n->config, loop->stop);
 }
 
-struct canvas_loop diffuse_loop_here(const struct diffuse_run *r)
+struct canvas_loop diffuse_loop_here(const struct diffuse_run *run)
 {
-    struct canvas_loop here = r->plan.loop;
-    loop_on(&here, &r->work->host, &r->host);
+    struct canvas_loop here = run->plan.loop;
+    loop_on(&here, &run->work->host, &run->host);
     return here;
 }

@@ -19,96 +19,98 @@ struct sight {
     double *confidence;
 };
 
-struct sight *diffuse_observe_make(const struct diffuse_run *r)
+struct sight *diffuse_observe_make(const struct diffuse_run *run)
 {
-    size_t gen = r->how->gen_length, most = r->work->size.wanted;
-    struct sight *s = mem_zero(1, sizeof *s);
-    s->before = mem_zero(r->ids, sizeof *s->before);
-    s->asked = mem_zero(most, sizeof *s->asked);
-    s->answer = mem_zero(most, sizeof *s->answer);
-    s->sure = mem_zero(gen, sizeof *s->sure);
-    s->slot = mem_zero(gen, sizeof *s->slot);
-    s->again = mem_zero(gen, sizeof *s->again);
-    s->confidence = mem_zero(gen, sizeof *s->confidence);
-    return s;
+    size_t gen = run->how->gen_length, most = run->work->size.wanted;
+    struct sight *sight = mem_zero(1, sizeof *sight);
+    sight->before = mem_zero(run->ids, sizeof *sight->before);
+    sight->asked = mem_zero(most, sizeof *sight->asked);
+    sight->answer = mem_zero(most, sizeof *sight->answer);
+    sight->sure = mem_zero(gen, sizeof *sight->sure);
+    sight->slot = mem_zero(gen, sizeof *sight->slot);
+    sight->again = mem_zero(gen, sizeof *sight->again);
+    sight->confidence = mem_zero(gen, sizeof *sight->confidence);
+    return sight;
 }
 
-void diffuse_observe_free(struct sight *s)
+void diffuse_observe_free(struct sight *sight)
 {
-    if (!s)
+    if (!sight)
         return;
-    free(s->before);
-    free(s->asked);
-    free(s->answer);
-    free(s->sure);
-    free(s->slot);
-    free(s->again);
-    free(s->confidence);
-    free(s);
+    free(sight->before);
+    free(sight->asked);
+    free(sight->answer);
+    free(sight->sure);
+    free(sight->slot);
+    free(sight->again);
+    free(sight->confidence);
+    free(sight);
 }
 
-void diffuse_observe_before(struct diffuse_run *r)
+void diffuse_observe_before(struct diffuse_run *run)
 {
-    struct backend *b = r->n->backend;
-    struct sight *s = r->sight;
-    b->ops->read(b, s->asked, r->device.asked, r->plan.pass.R * sizeof *s->asked);
-    memcpy(s->before, r->host.token, r->ids * sizeof *s->before);
+    struct backend *backend = run->n->backend;
+    struct sight *sight = run->sight;
+    backend->ops->read(backend, sight->asked, run->device.asked,
+                       run->plan.pass.R * sizeof *sight->asked);
+    memcpy(sight->before, run->host.token, run->ids * sizeof *sight->before);
 }
 
-void diffuse_observe_after(struct diffuse_run *r)
+void diffuse_observe_after(struct diffuse_run *run)
 {
-    struct backend *b = r->n->backend;
-    b->ops->read(b, r->sight->answer, r->work->answer,
-                 r->plan.pass.R * sizeof *r->sight->answer);
+    struct backend *backend = run->n->backend;
+    backend->ops->read(backend, run->sight->answer, run->work->answer,
+                       run->plan.pass.R * sizeof *run->sight->answer);
 }
 
 /* Sets sure[slot] where a lane, part `part` of the pass, was answered with the current id. */
-static void note_confidence(const struct diffuse_run *r, size_t part,
+static void note_confidence(const struct diffuse_run *run, size_t part,
                             const struct canvas_state *was, const int32_t *ids)
 {
-    struct sight *s = r->sight;
-    int32_t first = was->first + was->prompt, gen = (int32_t)r->how->gen_length;
-    size_t w0 = part * r->plan.loop.capacity;
+    struct sight *sight = run->sight;
+    int32_t first = was->first + was->prompt, gen = (int32_t)run->how->gen_length;
+    size_t w0 = part * run->plan.loop.capacity;
     for (size_t w = w0; w < w0 + (size_t)was->wanted; w++) {
-        int32_t id = s->asked[w], slot = id - first;
-        if (id >= 0 && slot >= 0 && slot < gen && s->answer[w].id == ids[slot])
-            s->sure[slot] = (double)s->answer[w].prob;
+        int32_t id = sight->asked[w], slot = id - first;
+        if (id >= 0 && slot >= 0 && slot < gen && sight->answer[w].id == ids[slot])
+            sight->sure[slot] = (double)sight->answer[w].prob;
     }
 }
 
-static size_t part_of(const struct diffuse_run *r, size_t i)
+static size_t part_of(const struct diffuse_run *run, size_t i)
 {
     size_t part = 0;
-    while ((size_t)r->work->host.member[part] != i)
+    while ((size_t)run->work->host.member[part] != i)
         part++;
     return part;
 }
 
-void diffuse_observe(const struct diffuse_run *r, size_t i, const struct canvas_state *now,
+void diffuse_observe(const struct diffuse_run *run, size_t i, const struct canvas_state *now,
                      size_t steps, int64_t ns)
 {
-    size_t lane = i * r->drafts;
-    const struct canvas_state *was = &r->host.state[lane];
-    struct sight *s = r->sight;
+    size_t lane = i * run->drafts;
+    const struct canvas_state *was = &run->host.state[lane];
+    struct sight *sight = run->sight;
     size_t first = (size_t)(was->first + was->prompt);
-    const int32_t *token = r->drafts > 1 ? r->draft.after : r->host.token;
+    const int32_t *token = run->drafts > 1 ? run->draft.after : run->host.token;
     const int32_t *ids = token + now->first + now->prompt;
-    struct observed o = {.input = r->who[i], .pass = r->out[r->who[i]].denoise_steps, .ns = ns,
-                         .ids = ids, .n = r->how->gen_length, .readable = (size_t)now->readable,
-                         .slot = s->slot, .again = s->again, .confidence = s->confidence};
-    for (size_t k = 0; k < o.n; k++)
-        s->sure[k] = (double)NAN;
+    struct observed observed = {.input = run->who[i], .pass = run->out[run->who[i]].denoise_steps,
+                                .ns = ns, .ids = ids, .n = run->how->gen_length,
+                                .readable = (size_t)now->readable, .slot = sight->slot,
+                                .again = sight->again, .confidence = sight->confidence};
+    for (size_t k = 0; k < observed.n; k++)
+        sight->sure[k] = (double)NAN;
     for (size_t k = 0; k < steps; k++)
-        note_confidence(r, part_of(r, lane + k), &was[k], ids);
-    for (size_t k = 0; k < o.n; k++) {
-        if (o.ids[k] == s->before[first + k])
+        note_confidence(run, part_of(run, lane + k), &was[k], ids);
+    for (size_t k = 0; k < observed.n; k++) {
+        if (observed.ids[k] == sight->before[first + k])
             continue;
-        if (o.ids[k] == (int32_t)r->n->config.mask) {
-            s->again[o.reopened++] = (int32_t)k;
+        if (observed.ids[k] == (int32_t)run->n->config.mask) {
+            sight->again[observed.reopened++] = (int32_t)k;
         } else {
-            s->slot[o.commits] = (int32_t)k;
-            s->confidence[o.commits++] = s->sure[k];
+            sight->slot[observed.commits] = (int32_t)k;
+            sight->confidence[observed.commits++] = sight->sure[k];
         }
     }
-    r->how->observer->changed(r->how->observer->ctx, &o);
+    run->how->observer->changed(run->how->observer->ctx, &observed);
 }

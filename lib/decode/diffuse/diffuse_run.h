@@ -84,56 +84,57 @@ struct diffuse_run {
 };
 
 /* Fills host.budget. */
-void diffuse_budget_make(const struct diffuse_run *r);
+void diffuse_budget_make(const struct diffuse_run *run);
 size_t diffuse_budget_steps(const struct diffuse *how); /* of the block with the most steps */
 
 /* Describes and sends the next passes, by the ids on the host. Returns their number. */
-size_t diffuse_describe(struct diffuse_run *r);
+size_t diffuse_describe(struct diffuse_run *run);
 /* For struct loop, ctx a struct diffuse_run. */
 void diffuse_prepare(void *ctx);
 /* Runs a pass as described and the step after it; for ops.run. */
 void diffuse_pass(void *ctx);
 /* Answers that a live canvas needs room for when its next pass wants `wanted`. */
-size_t diffuse_needs(const struct diffuse_run *r, const struct canvas_state *c, size_t wanted);
+size_t diffuse_needs(const struct diffuse_run *run, const struct canvas_state *canvas,
+                     size_t wanted);
 /* The capacity for `most` answers. */
-size_t diffuse_capacity(const struct diffuse_run *r, size_t most);
+size_t diffuse_capacity(const struct diffuse_run *run, size_t most);
 
 /* For an observer that looks closely. make and free: its memory; before and after: around each
  * pass; diffuse_observe: reports the changes of the pass that led to *now; the host has the ids
  * after it. */
-struct sight *diffuse_observe_make(const struct diffuse_run *r);
-void diffuse_observe_free(struct sight *s); /* NULL: nothing */
-void diffuse_observe_before(struct diffuse_run *r);
-void diffuse_observe_after(struct diffuse_run *r);
-void diffuse_observe(const struct diffuse_run *r, size_t i, const struct canvas_state *now,
+struct sight *diffuse_observe_make(const struct diffuse_run *run);
+void diffuse_observe_free(struct sight *sight); /* NULL: nothing */
+void diffuse_observe_before(struct diffuse_run *run);
+void diffuse_observe_after(struct diffuse_run *run);
+void diffuse_observe(const struct diffuse_run *run, size_t i, const struct canvas_state *now,
                      size_t steps, int64_t ns);
 
 /* Adds the shadow rows of the current block of canvas i, whose rows are the last in the pass and in
- * r->part; their lists begin at `listed`. Returns the number of slots listed. */
-size_t diffuse_shadow(struct diffuse_run *r, size_t i, size_t listed);
+ * run->part; their lists begin at `listed`. Returns the number of slots listed. */
+size_t diffuse_shadow(struct diffuse_run *run, size_t i, size_t listed);
 
 /* Drafts: see diffuse_draft.c. */
-void diffuse_draft_make(struct diffuse_run *r);
-void diffuse_draft_free(struct diffuse_run *r);
+void diffuse_draft_make(struct diffuse_run *run);
+void diffuse_draft_free(struct diffuse_run *run);
 /* Reads the results of the settled pass besides its states. */
-void diffuse_draft_read(struct diffuse_run *r);
+void diffuse_draft_read(struct diffuse_run *run);
 /* The number of steps that a canvas made; `now`: states of all lanes after the pass. */
-size_t diffuse_draft_steps(const struct diffuse_run *r, const struct canvas_state *now,
+size_t diffuse_draft_steps(const struct diffuse_run *run, const struct canvas_state *now,
                            size_t canvas);
 /* Advances the canvas by its `steps` and makes new drafts. */
-void diffuse_draft_follow(struct diffuse_run *r, const struct canvas_state *now, size_t canvas,
+void diffuse_draft_follow(struct diffuse_run *run, const struct canvas_state *now, size_t canvas,
                           size_t steps);
 /* Puts the first `each` lanes of each canvas into the passes; drafts equal the canvas. */
-void diffuse_draft_guess(struct diffuse_run *r, size_t each);
+void diffuse_draft_guess(struct diffuse_run *run, size_t each);
 /* Notes the contents of the cache for a draft: those after the described pass of the lane
  * before. */
-void diffuse_draft_inherit(struct diffuse_run *r, size_t lane);
-/* The slot of position p as a lane sees it in the described pass. */
-int32_t diffuse_slot(const struct diffuse_run *r, size_t lane, int32_t p);
+void diffuse_draft_inherit(struct diffuse_run *run, size_t lane);
+/* The slot of position place as a lane sees it in the described pass. */
+int32_t diffuse_slot(const struct diffuse_run *run, size_t lane, int32_t place);
 
 /* The query of a pass to the head, without its arrays. */
 struct head_query diffuse_query(const struct diffuse *how);
 /* Fills plan.loop, except the fields that each description sets. */
-void diffuse_loop_make(struct diffuse_run *r);
+void diffuse_loop_make(struct diffuse_run *run);
 /* The current plan.loop on the arrays of the host. */
-struct canvas_loop diffuse_loop_here(const struct diffuse_run *r);
+struct canvas_loop diffuse_loop_here(const struct diffuse_run *run);

@@ -10,70 +10,71 @@
 #include "lib/decode/diffuse/diffuse_run.h"
 
 /* 1: rows that check drafts come later, because the block has masks. */
-static int is_drafting(const struct diffuse_run *r, size_t i)
+static int is_drafting(const struct diffuse_run *run, size_t i)
 {
-    const struct canvas_state *c = &r->host.state[i];
-    const struct canvas_loop *l = &r->plan.loop;
-    int32_t k = canvas_block_begin(l, c), end = canvas_block_end(l, c);
-    while (k < end && r->host.token[c->first + k] != l->mask)
+    const struct canvas_state *canvas = &run->host.state[i];
+    const struct canvas_loop *loop = &run->plan.loop;
+    int32_t k = canvas_block_begin(loop, canvas), end = canvas_block_end(loop, canvas);
+    while (k < end && run->host.token[canvas->first + k] != loop->mask)
         k++;
-    return unmask_has(r->how->rule, UNMASK_CHECKS) && k < end;
+    return unmask_has(run->how->rule, UNMASK_CHECKS) && k < end;
 }
 
 /* Lists the keys of the shadow row of position `hidden`; `own`: slot of the first shadow row of the
  * block. Returns their number. */
-static size_t list_keys(struct diffuse_run *r, size_t i, int32_t hidden, int32_t offset,
+static size_t list_keys(struct diffuse_run *run, size_t i, int32_t hidden, int32_t offset,
                         int32_t own, size_t listed)
 {
-    const int checks = unmask_has(r->how->rule, UNMASK_CHECKS) != 0;
-    const struct canvas_state *c = &r->host.state[i];
-    const struct rows *w = &r->work->host.rows;
-    const struct cache_part *a = &r->part;
-    const int32_t *at = r->kv ? a->key : a->row;
-    const int32_t begin = canvas_block_begin(&r->plan.loop, c);
-    const int32_t end = canvas_block_end(&r->plan.loop, c);
-    size_t n = listed, keys = r->kv ? a->n_keys : a->n_rows;
+    const int checks = unmask_has(run->how->rule, UNMASK_CHECKS) != 0;
+    const struct canvas_state *canvas = &run->host.state[i];
+    const struct rows *rows = &run->work->host.rows;
+    const struct cache_part *part = &run->part;
+    const int32_t *at = run->kv ? part->key : part->row;
+    const int32_t begin = canvas_block_begin(&run->plan.loop, canvas);
+    const int32_t end = canvas_block_end(&run->plan.loop, canvas);
+    size_t n = listed, keys = run->kv ? part->n_keys : part->n_rows;
     for (size_t j = 0; j < keys; j++)
         if (checks ? at[j] < hidden : at[j] != hidden) {
-            w->slots[n] = r->kv ? r->slot[i] + at[j] : r->host.row_of[c->first + at[j]];
-            w->slot_pos[n++] = at[j] + offset;
+            rows->slots[n] = run->kv ? run->slot[i] + at[j]
+                                     : run->host.row_of[canvas->first + at[j]];
+            rows->slot_pos[n++] = at[j] + offset;
         }
     for (int32_t k = begin; k < end; k++)
         if (!checks || k == hidden) {
-            w->slots[n] = own + k - begin;
-            w->slot_pos[n++] = k + offset;
+            rows->slots[n] = own + k - begin;
+            rows->slot_pos[n++] = k + offset;
         }
     return n - listed;
 }
 
-size_t diffuse_shadow(struct diffuse_run *r, size_t i, size_t listed)
+size_t diffuse_shadow(struct diffuse_run *run, size_t i, size_t listed)
 {
-    struct pass *p = &r->plan.pass;
-    const struct rows *w = &r->work->host.rows;
-    const struct canvas_state *c = &r->host.state[i];
-    const int32_t begin = canvas_block_begin(&r->plan.loop, c);
-    const int32_t end = canvas_block_end(&r->plan.loop, c);
-    size_t behind = (r->batch - i) * r->shadows;
-    int32_t own = (int32_t)(r->kv ? r->slots - behind : p->T);
+    struct pass *pass = &run->plan.pass;
+    const struct rows *host = &run->work->host.rows;
+    const struct canvas_state *canvas = &run->host.state[i];
+    const int32_t begin = canvas_block_begin(&run->plan.loop, canvas);
+    const int32_t end = canvas_block_end(&run->plan.loop, canvas);
+    size_t behind = (run->batch - i) * run->shadows;
+    int32_t own = (int32_t)(run->kv ? run->slots - behind : pass->T);
     size_t n, pairs = 0;
-    const int32_t offset = w->pos[p->T - 1] - r->part.row[r->part.n_rows - 1];
-    r->shade[i] = (struct extent){0};
-    if (is_drafting(r, i))
+    const int32_t offset = host->pos[pass->T - 1] - run->part.row[run->part.n_rows - 1];
+    run->shade[i] = (struct extent){0};
+    if (is_drafting(run, i))
         return 0;
-    for (int32_t k = begin; k < end; k++, p->T++, pairs += n) {
-        w->token[p->T] = (int32_t)r->n->config.mask;
-        w->pos[p->T] = k + offset;
-        w->slot[p->T] = own + k - begin;
-        r->host.origin[p->T] = -1;
-        r->host.check_of[c->first + k] = (int32_t)p->T;
-        n = list_keys(r, i, k, offset, own, listed + pairs);
-        w->seqs[p->n_seqs++] = (struct attn_seq){(int32_t)p->T, 1, (int32_t)(listed + pairs),
-                                                 (int32_t)n};
-        p->max_slots = n > p->max_slots ? n : p->max_slots;
+    for (int32_t k = begin; k < end; k++, pass->T++, pairs += n) {
+        host->token[pass->T] = (int32_t)run->n->config.mask;
+        host->pos[pass->T] = k + offset;
+        host->slot[pass->T] = own + k - begin;
+        run->host.origin[pass->T] = -1;
+        run->host.check_of[canvas->first + k] = (int32_t)pass->T;
+        n = list_keys(run, i, k, offset, own, listed + pairs);
+        host->seqs[pass->n_seqs++] = (struct attn_seq){(int32_t)pass->T, 1,
+                                                       (int32_t)(listed + pairs), (int32_t)n};
+        pass->max_slots = n > pass->max_slots ? n : pass->max_slots;
     }
     const double rows = end - begin;
-    r->shade[i] = (struct extent){.rows = rows, .pairs = (double)pairs,
-                                  .read = r->kv ? (double)pairs : 0,
-                                  .written = r->kv ? rows : 0};
+    run->shade[i] = (struct extent){.rows = rows, .pairs = (double)pairs,
+                                    .read = run->kv ? (double)pairs : 0,
+                                    .written = run->kv ? rows : 0};
     return pairs;
 }
