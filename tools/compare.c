@@ -50,16 +50,16 @@ struct compare {
 /* ---- records ---- */
 
 /* The members that name both points and their settings. */
-static json_t *start_record(const struct compare *c, const struct couple *k, const char *metric,
-                            const char *effect)
+static json_t *start_record(const struct compare *compare, const struct couple *k,
+                            const char *metric, const char *effect)
 {
     json_t *j = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "config",
                           k->point->config, "base_config", k->base->config, "point", k->point->id,
-                          "base_point", k->base->id, "model", k->point->model, "by", c->a.by,
+                          "base_point", k->base->id, "model", k->point->model, "by", compare->a.by,
                           "setting", k->setting, "metric", metric, "effect", effect);
-    const char *base = baseline_side(&c->baseline, k->base)->setting;
+    const char *base = baseline_side(&compare->baseline, k->base)->setting;
     json_object_set_new(j, "base_setting", *base ? json_string(base) : json_null());
-    json_object_set_new(j, "also", baseline_also(&c->baseline, k->base, k->point));
+    json_object_set_new(j, "also", baseline_also(&compare->baseline, k->base, k->point));
     if (*k->point->stack) /* the reader of this record must know that more than BY differs */
         json_object_set_new(j, "stack", json_string(k->point->stack));
     const char *arch = rec_text(k->point->about, "arch");
@@ -68,88 +68,88 @@ static json_t *start_record(const struct compare *c, const struct couple *k, con
     return j;
 }
 
-static int write_cost(struct compare *c, const struct couple *k, struct err *e)
+static int write_cost(struct compare *compare, const struct couple *k, struct err *e)
 {
-    const struct contrast_goal goal = {c->a.precision, c->a.stopped};
+    const struct contrast_goal goal = {compare->a.precision, compare->a.stopped};
     for (int i = 0; i < COUPLE_COSTS; i++) {
-        const struct couple_cost *x = &k->cost[i];
-        if (!x->metric)
+        const struct couple_cost *cost = &k->cost[i];
+        if (!cost->metric)
             continue;
-        json_t *j = start_record(c, k, x->metric, "ratio");
-        couple_put(j, x, &goal);
-        if (rec_write(&c->out, "comparison", j, e))
+        json_t *j = start_record(compare, k, cost->metric, "ratio");
+        couple_put(j, cost, &goal);
+        if (rec_write(&compare->out, "comparison", j, e))
             return -1;
     }
     return 0;
 }
 
 /* If the tokenizers differ: the rate in bytes of text. It does not count as a test or a goal. */
-static int write_text_rate(struct compare *c, const struct couple *k, struct err *e)
+static int write_text_rate(struct compare *compare, const struct couple *k, struct err *e)
 {
-    const struct contrast_goal goal = {c->a.precision, c->a.stopped};
-    const struct couple_cost x = couple_beside(k, &c->points, LEVEL);
-    if (!x.metric || !about_other_tokens(k->point->about, k->base->about))
+    const struct contrast_goal goal = {compare->a.precision, compare->a.stopped};
+    const struct couple_cost cost = couple_beside(k, &compare->points, LEVEL);
+    if (!cost.metric || !about_other_tokens(k->point->about, k->base->about))
         return 0;
-    json_t *j = start_record(c, k, x.metric, "ratio");
-    couple_put(j, &x, &goal);
+    json_t *j = start_record(compare, k, cost.metric, "ratio");
+    couple_put(j, &cost, &goal);
     rec_set_number(j, "p_holm", NAN, "beside the cost");
     rec_set_int(j, "launches_more", 0);
-    return rec_write(&c->out, "comparison", j, e);
+    return rec_write(&compare->out, "comparison", j, e);
 }
 
 /* Writes a quality of both, if they have prompts with it in common. */
-static int compare_quality(struct compare *c, const struct couple *k, const char *source,
+static int compare_quality(struct compare *compare, const struct couple *k, const char *source,
                            struct err *e)
 {
-    const struct difference_how how = {LEVEL, (size_t)c->a.draws,
-                                       rng_derive((uint64_t)c->a.common.seed, "prompts"),
-                                       c->a.margin};
-    struct difference d;
-    if (!difference_find(&d, &c->points, k->base, k->point, source, &how))
+    const struct difference_how how = {LEVEL, (size_t)compare->a.draws,
+                                       rng_derive((uint64_t)compare->a.common.seed, "prompts"),
+                                       compare->a.margin};
+    struct difference difference;
+    if (!difference_find(&difference, &compare->points, k->base, k->point, source, &how))
         return 0;
-    const int is_ratio = d.kind.transform == POOLED_EXPONENTIAL;
-    json_t *j = start_record(c, k, d.kind.name, is_ratio ? "ratio" : "difference");
-    difference_put(j, &d, LEVEL);
-    return rec_write(&c->out, "comparison", j, e);
+    const int is_ratio = difference.kind.transform == POOLED_EXPONENTIAL;
+    json_t *j = start_record(compare, k, difference.kind.name, is_ratio ? "ratio" : "difference");
+    difference_put(j, &difference, LEVEL);
+    return rec_write(&compare->out, "comparison", j, e);
 }
 
 /* ---- answers that differ ---- */
 
 /* Writes a number about the difference between the answers of both points. */
-static int write_disagreement(struct compare *c, const struct couple *k, const char *metric,
-                              struct interval v, size_t n, const char *method, struct err *e)
+static int write_disagreement(struct compare *compare, const struct couple *k, const char *metric,
+                              struct interval interval, size_t n, const char *method, struct err *e)
 {
     static const char why[] = "a number of both together";
-    json_t *j = start_record(c, k, metric, "disagreement");
-    rec_set_number(j, "value", v.value, "no answer differs, or no passes are told");
-    rec_set_number(j, "lo", v.lo, "too few answers");
-    rec_set_number(j, "hi", v.hi, "too few answers");
+    json_t *j = start_record(compare, k, metric, "disagreement");
+    rec_set_number(j, "value", interval.value, "no answer differs, or no passes are told");
+    rec_set_number(j, "lo", interval.lo, "too few answers");
+    rec_set_number(j, "hi", interval.hi, "too few answers");
     json_object_set_new(j, "level", json_real(LEVEL));
     rec_set_number(j, "base_value", (double)NAN, why);
     rec_set_number(j, "config_value", (double)NAN, why);
     rec_set_int(j, "n", (int64_t)n);
     json_object_set_new(j, "method", json_string(method));
-    return rec_write(&c->out, "comparison", j, e);
+    return rec_write(&compare->out, "comparison", j, e);
 }
 
 /* The share of ids that differ: sum / sum, with prompts resampled. If no id differs there is no
  * interval, because every draw would be 0. */
-static struct interval differing_ids(const struct compare *c, const double *num, const double *den,
-                                     size_t n)
+static struct interval differing_ids(const struct compare *compare, const double *num,
+                                     const double *den, size_t n)
 {
     const unsigned char has = 1;
-    size_t draws = (size_t)c->a.draws;
+    size_t draws = (size_t)compare->a.draws;
     double value, *draw = mem_zero(draws, sizeof *draw);
     uint32_t *index = mem_zero(n, sizeof *index);
     double *work = mem_zero(2 * (n + 1), sizeof *work);
     pooled_draws(num, den, &has, 1, n, POOLED_PLAIN,
-                 rng_derive((uint64_t)c->a.common.seed, "prompts"), draws, &value, draw, index,
-                 work);
+                 rng_derive((uint64_t)compare->a.common.seed, "prompts"), draws, &value, draw,
+                 index, work);
     free(work);
-    struct interval v = bootstrap_interval(value, draw, draws, LEVEL);
+    struct interval interval = bootstrap_interval(value, draw, draws, LEVEL);
     free(draw);
     free(index);
-    return n > 1 && value > 0 ? v : (struct interval){value, NAN, NAN};
+    return n > 1 && value > 0 ? interval : (struct interval){value, NAN, NAN};
 }
 
 static struct interval find_median(double *x, size_t n)
@@ -157,31 +157,32 @@ static struct interval find_median(double *x, size_t n)
     return n ? stat_quantile(x, n, 0.5, LEVEL) : (struct interval){NAN, NAN, NAN};
 }
 
-static int compare_answers(struct compare *c, const struct couple *k, struct err *e)
+static int compare_answers(struct compare *compare, const struct couple *k, struct err *e)
 {
     static const char median[] = "median of answers that differ, binomial ranks";
     size_t n, differ = 0, told = 0;
-    struct answers_pair *p = answers_pairs(&c->answers, k->base, k->point, &n);
+    struct answers_pair *pair = answers_pairs(&compare->answers, k->base, k->point, &n);
     double *num = mem_zero(n, sizeof *num), *den = mem_zero(n, sizeof *den);
     double *first = mem_zero(n, sizeof *first), *step = mem_zero(n, sizeof *step);
     for (size_t i = 0; i < n; i++) {
-        num[i] = p[i].differing;
-        den[i] = p[i].ids;
-        if (!isnan(p[i].step))
-            step[told++] = p[i].step;
-        if (!isnan(p[i].first))
-            first[differ++] = p[i].first;
+        num[i] = pair[i].differing;
+        den[i] = pair[i].ids;
+        if (!isnan(pair[i].step))
+            step[told++] = pair[i].step;
+        if (!isnan(pair[i].first))
+            first[differ++] = pair[i].first;
     }
-    int bad = n && (write_disagreement(c, k, "differing_answers_ratio",
+    int bad = n && (write_disagreement(compare, k, "differing_answers_ratio",
                                        bootstrap_wilson((double)differ, (double)n, LEVEL), n,
                                        "Wilson interval", e) ||
-                    write_disagreement(c, k, "differing_ids_ratio", differing_ids(c, num, den, n),
-                                       n, "pooled, prompts resampled", e) ||
-                    write_disagreement(c, k, "first_difference_tokens", find_median(first, differ),
-                                       differ, median, e) ||
-                    write_disagreement(c, k, "first_difference_steps", find_median(step, told),
-                                       told, median, e));
-    free(p);
+                    write_disagreement(compare, k, "differing_ids_ratio",
+                                       differing_ids(compare, num, den, n), n,
+                                       "pooled, prompts resampled", e) ||
+                    write_disagreement(compare, k, "first_difference_tokens",
+                                       find_median(first, differ), differ, median, e) ||
+                    write_disagreement(compare, k, "first_difference_steps",
+                                       find_median(step, told), told, median, e));
+    free(pair);
     free(step);
     free(num);
     free(den);
@@ -189,69 +190,72 @@ static int compare_answers(struct compare *c, const struct couple *k, struct err
     return bad;
 }
 
-static const char *usual_text(const struct compare *c, const char *none)
+static const char *usual_text(const struct compare *compare, const char *none)
 {
-    return c->baseline.usual ? c->baseline.usual : none;
+    return compare->baseline.usual ? compare->baseline.usual : none;
 }
 
 /* Finds the couples of a point and its base, with their costs. A point without a base gets a
  * warning. Returns how many. */
-static size_t find_couples(struct compare *c, struct couple *v)
+static size_t find_couples(struct compare *compare, struct couple *couple)
 {
-    struct points *p = &c->points;
+    struct points *points = &compare->points;
     size_t n = 0;
-    for (size_t i = 0; i < p->n; i++) {
-        const struct baseline_side *side = &c->baseline.side[i];
-        if (side->is_base || (c->methods.n && !side->method))
+    for (size_t i = 0; i < points->n; i++) {
+        const struct baseline_side *side = &compare->baseline.side[i];
+        if (side->is_base || (compare->methods.n && !side->method))
             continue;
-        struct couple k = {.point = &p->v[i], .base = baseline_find(&c->baseline, &p->v[i]),
+        struct couple k = {.point = &points->v[i],
+                           .base = baseline_find(&compare->baseline, &points->v[i]),
                            .setting = side->setting};
         if (!k.base) {
-            log_warn(&c->log, "W301", "'%s' has no base: expected a point with the same settings "
-                     "and %s %s", k.point->config, c->a.by, usual_text(c, "not set"));
+            log_warn(&compare->log, "W301",
+                     "'%s' has no base: expected a point with the same settings "
+                     "and %s %s", k.point->config, compare->a.by, usual_text(compare, "not set"));
             continue;
         }
-        v[n++] = k;
+        couple[n++] = k;
     }
-    couple_find_costs(v, n, p, &c->pairs, LEVEL);
+    couple_find_costs(couple, n, points, &compare->pairs, LEVEL);
     return n;
 }
 
-static int write_couples(struct compare *c, const struct couple *v, size_t n, struct err *e)
+static int write_couples(struct compare *compare, const struct couple *couple, size_t n,
+                         struct err *e)
 {
     int bad = 0;
     for (size_t i = 0; i < n && !bad; i++) {
-        bad = write_cost(c, &v[i], e) || write_text_rate(c, &v[i], e) ||
-              compare_answers(c, &v[i], e);
-        for (size_t m = 0; !bad && m < c->points.n_metrics; m++)
-            bad = compare_quality(c, &v[i], c->points.metrics[m], e);
+        bad = write_cost(compare, &couple[i], e) || write_text_rate(compare, &couple[i], e) ||
+              compare_answers(compare, &couple[i], e);
+        for (size_t m = 0; !bad && m < compare->points.n_metrics; m++)
+            bad = compare_quality(compare, &couple[i], compare->points.metrics[m], e);
     }
     return bad;
 }
 
-static int write_all(struct compare *c, struct err *e)
+static int write_all(struct compare *compare, struct err *e)
 {
-    struct couple *v = mem_zero(c->points.n, sizeof *v);
-    size_t n = find_couples(c, v);
-    int bad = n ? write_couples(c, v, n, e)
+    struct couple *couple = mem_zero(compare->points.n, sizeof *couple);
+    size_t n = find_couples(compare, couple);
+    int bad = n ? write_couples(compare, couple, n, e)
                 : err_set(e, EXIT_BAD_DATA, "expected two points that differ in '%s' alone, one "
-                          "of them with %s; got none", c->a.by, usual_text(c, "none"));
-    free(v);
+                          "of them with %s; got none", compare->a.by, usual_text(compare, "none"));
+    free(couple);
     return bad;
 }
 
 /* ---- the tool ---- */
 
-static int take(void *ctx, const json_t *r, struct err *e)
+static int take(void *ctx, const json_t *record, struct err *e)
 {
-    struct compare *c = ctx;
-    int got = pairs_take(&c->pairs, r, e);
+    struct compare *compare = ctx;
+    int got = pairs_take(&compare->pairs, record, e);
     if (got)
         return got;
-    got = answers_take(&c->answers, r, e);
+    got = answers_take(&compare->answers, record, e);
     if (got > 0)
-        points_meet(&c->points, r);
-    return got ? got : points_take(&c->points, r, e);
+        points_meet(&compare->points, record);
+    return got ? got : points_take(&compare->points, record, e);
 }
 
 static const char examples[] =
@@ -324,73 +328,80 @@ static const char notes[] =
     "                      --seed. HOLDS: all runs are shown to have one order.\n"
     "                      FLIPS: a pair of points is shown in both orders.\n";
 
-static void check(struct compare *c, int bad, const struct err *e)
+static void check(struct compare *compare, int bad, const struct err *e)
 {
     if (!bad)
         return;
-    rec_abandon(&c->out);
+    rec_abandon(&compare->out);
     err_die("compare", e);
 }
 
 /* Writes verdicts about the records that are there. Returns an exit code. */
-static int judge_all(struct compare *c, const struct judge *j, int argc, char **argv, int first)
+static int judge_all(struct compare *compare, const struct judge *j, int argc, char **argv,
+                     int first)
 {
     struct err e = {0};
-    check(c, rec_open(&c->out, &c->a.common, "compare", argc, argv, NULL, &e), &e);
-    int code = judge_run(j, (const char *const *)argv + first, (size_t)(argc - first), &c->out,
-                         &c->log, &e);
-    check(c, code < 0, &e);
-    check(c, rec_close(&c->out, "ok", &e), &e);
+    check(compare, rec_open(&compare->out, &compare->a.common, "compare", argc, argv, NULL, &e),
+          &e);
+    int code = judge_run(j, (const char *const *)argv + first, (size_t)(argc - first),
+                         &compare->out, &compare->log, &e);
+    check(compare, code < 0, &e);
+    check(compare, rec_close(&compare->out, "ok", &e), &e);
     return code;
 }
 
 /* Writes what the setting costs. Returns an exit code. */
-static int compare_all(struct compare *c, int argc, char **argv, int first)
+static int compare_all(struct compare *compare, int argc, char **argv, int first)
 {
     struct err e = {0};
-    c->points.cost_metric = c->a.cost;
-    c->points.beside = "output_bytes_per_s";
+    compare->points.cost_metric = compare->a.cost;
+    compare->points.beside = "output_bytes_per_s";
     struct rec_reader *in = rec_read_open((const char *const *)argv + first,
                                           (size_t)(argc - first), &e);
-    check(c, !in || rec_open(&c->out, &c->a.common, "compare", argc, argv, NULL, &e), &e);
-    check(c, take_all(&c->seen, in, &c->out, &c->log, c->a.common.limit, take, c, &e), &e);
+    check(compare,
+          !in || rec_open(&compare->out, &compare->a.common, "compare", argc, argv, NULL, &e), &e);
+    check(compare,
+          take_all(&compare->seen, in, &compare->out, &compare->log, compare->a.common.limit, take,
+                   compare, &e),
+          &e);
     rec_read_close(in);
-    points_finish(&c->points);
-    baseline_open(&c->baseline, &c->points, &c->methods, c->a.by, c->a.base);
-    check(c, write_all(c, &e), &e);
-    int code = take_verdict(&c->seen, &c->log, c->a.max_failed);
-    check(c, rec_close(&c->out, code ? "failed" : "ok", &e), &e);
-    baseline_free(&c->baseline);
-    points_free(&c->points);
-    answers_free(&c->answers);
-    pairs_free(&c->pairs);
-    methods_free(&c->methods);
+    points_finish(&compare->points);
+    baseline_open(&compare->baseline, &compare->points, &compare->methods, compare->a.by,
+                  compare->a.base);
+    check(compare, write_all(compare, &e), &e);
+    int code = take_verdict(&compare->seen, &compare->log, compare->a.max_failed);
+    check(compare, rec_close(&compare->out, code ? "failed" : "ok", &e), &e);
+    baseline_free(&compare->baseline);
+    points_free(&compare->points);
+    answers_free(&compare->answers);
+    pairs_free(&compare->pairs);
+    methods_free(&compare->methods);
     return code;
 }
 
 int main(int argc, char **argv)
 {
     struct judge judge = {0};
-    struct compare c = {.a = {.common = COMMON_DEFAULTS, .by = "quant", .draws = 2000,
-                              .cost = "memory_weights_bytes", .precision = 0.02,
-                              .margin = NONINFERIOR_MARGIN}};
+    struct compare compare = {.a = {.common = COMMON_DEFAULTS, .by = "quant", .draws = 2000,
+                                    .cost = "memory_weights_bytes", .precision = 0.02,
+                                    .margin = NONINFERIOR_MARGIN}};
     const struct opt options[] = {
-        {"by", 0, OPT_TEXT, &c.a.by, .arg = "SETTING",
+        {"by", 0, OPT_TEXT, &compare.a.by, .arg = "SETTING",
          .help = "setting whose effect is measured (quant); stack: other engines against our "
                  "plain LLaMA with a batch of their concurrency, a ratio of two programs"},
-        {"base", 0, OPT_TEXT, &c.a.base, .arg = "VALUE",
+        {"base", 0, OPT_TEXT, &compare.a.base, .arg = "VALUE",
          .help = "value of --by at the base (its default)"},
-        {"methods", 0, OPT_TEXT, &c.a.methods, .arg = "FILE",
+        {"methods", 0, OPT_TEXT, &compare.a.methods, .arg = "FILE",
          .help = "compare the decoding methods of FILE (data/methods.ndjson) instead of --by"},
-        {"cost", 0, OPT_TEXT, &c.a.cost, .arg = "METRIC",
+        {"cost", 0, OPT_TEXT, &compare.a.cost, .arg = "METRIC",
          .help = "cost to compare beside quality (memory_weights_bytes)"},
-        {"precision", 0, OPT_REAL, &c.a.precision, 1e-6, 10, .arg = "P",
+        {"precision", 0, OPT_REAL, &compare.a.precision, 1e-6, 10, .arg = "P",
          .help = "goal: half the width of the interval of a log ratio (0.02)"},
-        {"stopped", 0, OPT_TEXT, &c.a.stopped, .arg = "WHY",
+        {"stopped", 0, OPT_TEXT, &compare.a.stopped, .arg = "WHY",
          .help = "stop_reason to record if the goal is not reached: budget, launches, ..."},
-        {"margin", 0, OPT_TEXT, &c.a.margin, .arg = "M",
+        {"margin", 0, OPT_TEXT, &compare.a.margin, .arg = "M",
          .help = "loss of quality that counts as none (5%,accuracy=0.05)"},
-        {"draws", 0, OPT_INT, &c.a.draws, 100, 100000, .arg = "N",
+        {"draws", 0, OPT_INT, &compare.a.draws, 100, 100000, .arg = "N",
          .help = "bootstrap resamples (2000)"},
         {"claims", 0, OPT_TEXT, &judge.claims, .arg = "FILE",
          .help = "judge the claims of an ablation (data/ablation.ndjson)"},
@@ -414,26 +425,28 @@ int main(int argc, char **argv)
         {"split", 0, OPT_FLAG, &judge.split,
          .help = "split the time of a step: the least time of needed rows (architecture) and of "
                  "other rows (algorithm), and the rest (system)"},
-        TAKE_OPTION(c.a.max_failed),
-        OPT_COMMON(c.a.common),
+        TAKE_OPTION(compare.a.max_failed),
+        OPT_COMMON(compare.a.common),
         {0}};
     const struct tool tool = {"compare", "records that differ in one setting in, its cost out",
                               examples, notes, options, NEEDS_NOTHING};
     int first = opt_parse(&tool, argc, argv);
     struct err e = {0};
     struct pooled_margin margin;
-    if (pooled_margin_parse(c.a.margin, "", &margin))
+    if (pooled_margin_parse(compare.a.margin, "", &margin))
         opt_usage(&tool, "--margin: expected a number, a percentage, or a list NAME=NUMBER,... not "
-                  "below 0, got '%s'", c.a.margin);
-    if (c.a.methods && (c.a.by = "method", methods_read(&c.methods, c.a.methods, &e)))
+                  "below 0, got '%s'", compare.a.margin);
+    if (compare.a.methods &&
+        (compare.a.by = "method", methods_read(&compare.methods, compare.a.methods, &e)))
         err_die(tool.name, &e);
-    judge.seed = rng_derive((uint64_t)c.a.common.seed, "prompts");
-    judge.draws = (size_t)c.a.draws;
-    c.log = (struct log){tool.name, c.a.common.quiet ? 0 : 1 + c.a.common.verbose};
+    judge.seed = rng_derive((uint64_t)compare.a.common.seed, "prompts");
+    judge.draws = (size_t)compare.a.draws;
+    compare.log = (struct log){tool.name,
+                               compare.a.common.quiet ? 0 : 1 + compare.a.common.verbose};
     if (judge_count(&judge) > 1)
         opt_usage(&tool, "--claims, --exact, --stored, --self-test, --gate, --same-ids, "
                   "--samples, --ranking, --aup, --split: expected one of them, "
                   "got %d", judge_count(&judge));
-    return judge_count(&judge) ? judge_all(&c, &judge, argc, argv, first)
-                               : compare_all(&c, argc, argv, first);
+    return judge_count(&judge) ? judge_all(&compare, &judge, argc, argv, first)
+                               : compare_all(&compare, argc, argv, first);
 }

@@ -24,32 +24,32 @@ struct conclude {
     struct finding_plan plan;
 };
 
-static void check(struct conclude *c, int bad, const struct err *e)
+static void check(struct conclude *conclude, int bad, const struct err *e)
 {
     if (!bad)
         return;
-    rec_abandon(&c->out);
+    rec_abandon(&conclude->out);
     err_die("conclude", e);
 }
 
 /* Writes the claims of a run. Returns an exit code. */
-static int write_claims(struct conclude *c, const char *const *paths, size_t n)
+static int write_claims(struct conclude *conclude, const char *const *paths, size_t n)
 {
     struct evidence evidence;
-    struct findings f;
+    struct findings findings;
     struct err e = {0};
     json_t *claim;
     size_t i;
-    check(c, evidence_load(&evidence, paths, n, c->a.common.limit, &e), &e);
+    check(conclude, evidence_load(&evidence, paths, n, conclude->a.common.limit, &e), &e);
     if (evidence.bad)
-        log_warn(&c->log, "W040", "%lld records are left out; the first: %s",
+        log_warn(&conclude->log, "W040", "%lld records are left out; the first: %s",
                  (long long)evidence.bad, evidence.first_bad);
-    finding_all(&f, &evidence, &c->plan);
-    json_t *list = conclusion_of(&f, &c->plan);
+    finding_all(&findings, &evidence, &conclude->plan);
+    json_t *list = conclusion_of(&findings, &conclude->plan);
     json_array_foreach(list, i, claim)
-        check(c, rec_write(&c->out, "claim", json_incref(claim), &e), &e);
+        check(conclude, rec_write(&conclude->out, "claim", json_incref(claim), &e), &e);
     json_decref(list);
-    finding_free(&f);
+    finding_free(&findings);
     evidence_free(&evidence);
     return evidence.bad ? EXIT_FAILED_RECORDS : EXIT_OK;
 }
@@ -77,34 +77,37 @@ static const char notes[] =
 
 int main(int argc, char **argv)
 {
-    struct conclude c = {.a = {.common = COMMON_DEFAULTS, .quality = "judge_ppl:0.1",
-                               .contract = "answer", .clock = "auto", .batch = 1}};
+    struct conclude conclude = {.a = {.common = COMMON_DEFAULTS, .quality = "judge_ppl:0.1",
+                                      .contract = "answer", .clock = "auto", .batch = 1}};
     const struct opt options[] = {
-        {"quality", 0, OPT_TEXT, &c.a.quality, .arg = "LIST",
+        {"quality", 0, OPT_TEXT, &conclude.a.quality, .arg = "LIST",
          .help = "goals, each TASK:METRIC:MARGIN or METRIC:MARGIN (judge_ppl:0.1)"},
-        {"contract", 0, OPT_CHOICE, &c.a.contract, .choices = "answer|fixed",
+        {"contract", 0, OPT_CHOICE, &conclude.a.contract, .choices = "answer|fixed",
          .help = "contract of the points to compare (answer)"},
-        {"batch", 0, OPT_INT, &c.a.batch, 1, 1e6, .arg = "N",
+        {"batch", 0, OPT_INT, &conclude.a.batch, 1, 1e6, .arg = "N",
          .help = "batch size of the points to compare (1)"},
-        {"clock", 0, OPT_CHOICE, &c.a.clock, .choices = "auto|wall|cpu",
+        {"clock", 0, OPT_CHOICE, &conclude.a.clock, .choices = "auto|wall|cpu",
          .help = "time to compare: elapsed or of the processors (auto)"},
-        OPT_COMMON(c.a.common),
+        OPT_COMMON(conclude.a.common),
         {0}};
     const struct tool tool = {"conclude", "records of a run in, claims out", examples, notes,
                               options, NEEDS_NOTHING};
     int first = opt_parse(&tool, argc, argv);
     struct err e = {0};
-    c.log = (struct log){"conclude", c.a.common.quiet ? 0 : 1 + c.a.common.verbose};
-    int goals = goal_parse(c.a.quality, c.goal, &e);
+    conclude.log = (struct log){"conclude",
+                                conclude.a.common.quiet ? 0 : 1 + conclude.a.common.verbose};
+    int goals = goal_parse(conclude.a.quality, conclude.goal, &e);
     if (goals < 0)
         opt_usage(&tool, "%s", e.text);
-    c.plan = (struct finding_plan){c.goal, goals, c.a.contract, (double)c.a.batch,
-                                   !strcmp(c.a.clock, "auto")   ? -1
-                                   : !strcmp(c.a.clock, "wall") ? PAIRS_WALL
-                                                                : PAIRS_CPU};
-    check(&c, rec_open(&c.out, &c.a.common, "conclude", argc, argv, NULL, &e), &e);
-    int status = write_claims(&c, (const char *const *)argv + first, (size_t)(argc - first));
-    goal_free(c.goal, goals);
-    check(&c, rec_close(&c.out, "ok", &e), &e);
+    conclude.plan = (struct finding_plan){conclude.goal, goals, conclude.a.contract,
+                                          (double)conclude.a.batch,
+                                          !strcmp(conclude.a.clock, "auto")   ? -1
+                                          : !strcmp(conclude.a.clock, "wall") ? PAIRS_WALL
+                                                                              : PAIRS_CPU};
+    check(&conclude, rec_open(&conclude.out, &conclude.a.common, "conclude", argc, argv, NULL, &e),
+          &e);
+    int status = write_claims(&conclude, (const char *const *)argv + first, (size_t)(argc - first));
+    goal_free(conclude.goal, goals);
+    check(&conclude, rec_close(&conclude.out, "ok", &e), &e);
     return status;
 }

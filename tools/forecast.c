@@ -54,85 +54,93 @@ struct values { int64_t v[VALUES_MOST]; size_t n; };
 
 static struct values list_of(const char *option, const char *text)
 {
-    struct values l;
-    int n = opt_list(text, l.v, VALUES_MOST, 1, TOKENS_MOST);
+    struct values values;
+    int n = opt_list(text, values.v, VALUES_MOST, 1, TOKENS_MOST);
     if (n < 0) {
         struct err e = {0};
         err_set(&e, EXIT_BAD_USAGE, "--%s: expected up to %d numbers from 1 to %d, got '%.80s'",
                 option, VALUES_MOST, TOKENS_MOST, text);
         err_die("forecast", &e);
     }
-    l.n = (size_t)n;
-    return l;
+    values.n = (size_t)n;
+    return values;
 }
 
-static int write_banded(struct forecast *f, json_t *r, const char *key, struct err *e)
+static int write_banded(struct forecast *forecast, json_t *record, const char *key, struct err *e)
 {
-    band_set(&f->backtest.band, r, key, key);
-    return rec_write(&f->out, "forecast", r, e);
+    band_set(&forecast->backtest.band, record, key, key);
+    return rec_write(&forecast->out, "forecast", record, e);
 }
 
 /* Writes all forecasts for one machine, one length and one batch size. */
-static int write_cell(struct forecast *f, struct forecast_place *places, struct forecast_batch b,
-                      const struct values *steps, struct err *e)
+static int write_cell(struct forecast *forecast, struct forecast_place *places,
+                      struct forecast_batch batch, const struct values *steps, struct err *e)
 {
-    for (size_t i = 0; i < f->n_models; i++)
+    for (size_t i = 0; i < forecast->n_models; i++)
         for (size_t k = 0; k < (forecast_is_canvas(&places[i].n) ? steps->n : 1); k++) {
-            b.steps = (size_t)steps->v[k];
-            const struct diffuse how = {.gen_length = b.length, .block_length = b.block,
-                                        .steps = b.steps, .cache = b.cache};
+            batch.steps = (size_t)steps->v[k];
+            const struct diffuse how = {.gen_length = batch.length, .block_length = batch.block,
+                                        .steps = batch.steps, .cache = batch.cache};
             const struct network *n = &places[i].n;
             if ((forecast_is_canvas(n) && diffuse_check(&how, &n->config, e)) ||
-                write_banded(f, forecast_point(&places[i], &b), "e2e_ns", e))
+                write_banded(forecast, forecast_point(&places[i], &batch), "e2e_ns", e))
                 return -1;
         }
-    for (size_t i = 0; i < f->n_models; i++)
-        for (size_t k = 0; k < f->n_models; k++)
+    for (size_t i = 0; i < forecast->n_models; i++)
+        for (size_t k = 0; k < forecast->n_models; k++)
             if (forecast_is_canvas(&places[i].n) && !forecast_is_canvas(&places[k].n) &&
-                write_banded(f, forecast_crossover(&places[i], &places[k], &b), "steps", e))
+                write_banded(forecast, forecast_crossover(&places[i], &places[k], &batch), "steps",
+                             e))
                 return -1;
     return 0;
 }
 
-static int write_machine(struct forecast *f, const struct hardware *h, struct err *e)
+static int write_machine(struct forecast *forecast, const struct hardware *hardware, struct err *e)
 {
-    const struct values batch = list_of("batch", f->a.batch), steps = list_of("steps", f->a.steps),
-                        length = list_of("gen-length", f->a.length);
-    const struct precision how = {.dtype = f->a.dtype, .quant = f->a.quant};
+    const struct values batch = list_of("batch", forecast->a.batch),
+                        steps = list_of("steps", forecast->a.steps),
+                        length = list_of("gen-length", forecast->a.length);
+    const struct precision how = {.dtype = forecast->a.dtype, .quant = forecast->a.quant};
     struct forecast_place places[MODELS_MOST];
     enum caching cache = 0;
-    while (strcmp(cache_policies[cache]->name, f->a.cache))
+    while (strcmp(cache_policies[cache]->name, forecast->a.cache))
         cache++;
-    for (size_t i = 0; i < f->n_models; i++)
-        if (backtest_place(&f->backtest, &places[i], &f->model[i], h, &how, NULL, e))
+    for (size_t i = 0; i < forecast->n_models; i++)
+        if (backtest_place(&forecast->backtest, &places[i], &forecast->model[i], hardware, &how,
+                           NULL, e))
             return -1;
-    for (size_t l = 0; l < length.n; l++)
+    for (size_t layer = 0; layer < length.n; layer++)
         for (size_t k = 0; k < batch.n; k++) {
-            int64_t tokens = length.v[l], block = f->a.block ? f->a.block : tokens;
-            struct forecast_batch b = {.batch = (size_t)batch.v[k], .prompt = (size_t)f->a.prompt,
-                                       .length = (size_t)tokens, .block = (size_t)block,
-                                       .cache = cache, .kept = cache_usual};
-            if (write_cell(f, places, b, &steps, e))
+            int64_t tokens = length.v[layer],
+            block = forecast->a.block ? forecast->a.block : tokens;
+            struct forecast_batch forecast_batch = {.batch = (size_t)batch.v[k],
+                                                    .prompt = (size_t)forecast->a.prompt,
+                                                    .length = (size_t)tokens,
+                                                    .block = (size_t)block, .cache = cache,
+                                                    .kept = cache_usual};
+            if (write_cell(forecast, places, forecast_batch, &steps, e))
                 return -1;
         }
     return 0;
 }
 
 /* Writes the forecasts of all machines, with a band from the errors at measured points. */
-static int write_grid(struct forecast *f, struct err *e)
+static int write_grid(struct forecast *forecast, struct err *e)
 {
-    char *list = mem_text(f->a.hardware), *rest = NULL;
-    f->backtest.out = NULL;
-    int bad = backtest_measured(&f->backtest, e) || backtest_bias(&f->backtest, e) ? -1 : 0;
+    char *list = mem_text(forecast->a.hardware), *rest = NULL;
+    forecast->backtest.out = NULL;
+    int bad = backtest_measured(&forecast->backtest, e) || backtest_bias(&forecast->backtest, e)
+                  ? -1
+                  : 0;
     int all = !strcmp(list, "all");
-    for (size_t i = 0; all && !bad && i < f->table.n; i++)
-        bad = write_machine(f, &f->table.v[i], e);
-    for (char *s = all ? NULL : strtok_r(list, ",", &rest); s && !bad;
-         s = strtok_r(NULL, ",", &rest)) {
-        const struct hardware *h = hardware_find(&f->table, s);
-        bad = h ? write_machine(f, h, e)
-                : err_set(e, EXIT_BAD_USAGE, "--hardware: expected names of the table "
-                          "(data/hardware.ndjson), got '%.60s'", s);
+    for (size_t i = 0; all && !bad && i < forecast->table.n; i++)
+        bad = write_machine(forecast, &forecast->table.v[i], e);
+    for (char *text = all ? NULL : strtok_r(list, ",", &rest); text && !bad;
+         text = strtok_r(NULL, ",", &rest)) {
+        const struct hardware *hardware = hardware_find(&forecast->table, text);
+        bad = hardware ? write_machine(forecast, hardware, e)
+                       : err_set(e, EXIT_BAD_USAGE, "--hardware: expected names of the table "
+                                 "(data/hardware.ndjson), got '%.60s'", text);
     }
     free(list);
     return bad;
@@ -141,18 +149,19 @@ static int write_grid(struct forecast *f, struct err *e)
 /* ---- memory that fits ---- */
 
 /* Writes one model at one level: every length and batch size. */
-static int write_level(struct forecast *f, struct network *n, const char *level,
+static int write_level(struct forecast *forecast, struct network *n, const char *level,
                        const struct values *gb, struct err *e)
 {
-    const struct values batch = list_of("batch", f->a.batch),
-                        length = list_of("gen-length", f->a.length);
+    const struct values batch = list_of("batch", forecast->a.batch),
+                        length = list_of("gen-length", forecast->a.length);
     for (size_t i = 0; i < length.n * batch.n; i++) {
         size_t tokens = (size_t)length.v[i / batch.n];
-        const struct forecast_batch b = {
-            .batch = (size_t)batch.v[i % batch.n], .prompt = (size_t)f->a.prompt, .length = tokens,
-            .steps = tokens, .kept = cache_usual,
-            .block = f->a.block ? (size_t)f->a.block : tokens};
-        if (rec_write(&f->out, "forecast", forecast_fit(n, &b, level, gb->v, gb->n), e))
+        const struct forecast_batch forecast_batch = {
+            .batch = (size_t)batch.v[i % batch.n], .prompt = (size_t)forecast->a.prompt,
+            .length = tokens, .steps = tokens, .kept = cache_usual,
+            .block = forecast->a.block ? (size_t)forecast->a.block : tokens};
+        if (rec_write(&forecast->out, "forecast",
+                      forecast_fit(n, &forecast_batch, level, gb->v, gb->n), e))
             return -1;
     }
     return 0;
@@ -160,26 +169,28 @@ static int write_level(struct forecast *f, struct network *n, const char *level,
 
 /* Writes every model at every level that changes it: for a cache that is bf16 already, level mild
  * equals exact. */
-static int write_fits(struct forecast *f, struct err *e)
+static int write_fits(struct forecast *forecast, struct err *e)
 {
-    struct values gb = list_of("fit", f->a.fit);
+    struct values gb = list_of("fit", forecast->a.fit);
     qsort(gb.v, gb.n, sizeof *gb.v, order_ints);
-    for (size_t i = 0; i < f->n_models; i++) {
+    for (size_t i = 0; i < forecast->n_models; i++) {
         enum dtype kv = DTYPES, quant = DTYPES;
         size_t tile = 0;
-        for (const struct saving *l = saving_next(NULL); l; l = saving_next(l)) {
-            const struct precision how = {.dtype = f->a.dtype, .kv = l->kv, .quant = l->quant};
+        for (const struct saving *saving = saving_next(NULL); saving;
+             saving = saving_next(saving)) {
+            const struct precision how = {
+                .dtype = forecast->a.dtype, .kv = saving->kv, .quant = saving->quant};
             struct network n;
             struct err why = {0};
-            if (network_settle(&n, f->backend, &f->model[i], &how, &why)) {
-                log_note(&f->log, "level %s is left out: %s", l->name, why.text);
+            if (network_settle(&n, forecast->backend, &forecast->model[i], &how, &why)) {
+                log_note(&forecast->log, "level %s is left out: %s", saving->name, why.text);
                 continue;
             }
-            int same = n.kv_dtype == kv && n.quant == quant && l->row_tile == tile;
+            int same = n.kv_dtype == kv && n.quant == quant && saving->row_tile == tile;
             kv = n.kv_dtype;
             quant = n.quant;
-            n.row_tile = tile = l->row_tile;
-            if (!same && write_level(f, &n, l->name, &gb, e))
+            n.row_tile = tile = saving->row_tile;
+            if (!same && write_level(forecast, &n, saving->name, &gb, e))
                 return -1;
         }
     }
@@ -188,38 +199,40 @@ static int write_fits(struct forecast *f, struct err *e)
 
 /* ---- the check ---- */
 
-static int write_check(struct forecast *f, struct err *e)
+static int write_check(struct forecast *forecast, struct err *e)
 {
-    return published_check(&f->backtest, f->a.published, e) || backtest_measured(&f->backtest, e) ||
-           backtest_errors(&f->backtest, e) || backtest_bias(&f->backtest, e);
+    return published_check(&forecast->backtest, forecast->a.published, e) ||
+           backtest_measured(&forecast->backtest, e) || backtest_errors(&forecast->backtest, e) ||
+           backtest_bias(&forecast->backtest, e);
 }
 
-static int write_claims(struct forecast *f, struct err *e)
+static int write_claims(struct forecast *forecast, struct err *e)
 {
     for (int i = 0; i < FRACTIONS; i++)
-        f->stated[i] = 1;
-    json_t *verdicts = published_judge(&f->backtest, f->a.published, e), *v;
+        forecast->stated[i] = 1;
+    json_t *verdicts = published_judge(&forecast->backtest, forecast->a.published, e), *value;
     size_t i;
     int bad = verdicts ? 0 : -1;
-    json_array_foreach(verdicts, i, v)
+    json_array_foreach(verdicts, i, value)
         if (!bad)
-            bad = rec_write(&f->out, "claim_verdict", json_incref(v), e);
+            bad = rec_write(&forecast->out, "claim_verdict", json_incref(value), e);
     json_decref(verdicts);
     return bad;
 }
 
 /* ---- along a sweep ---- */
 
-static int write_along(struct forecast *f, struct err *e)
+static int write_along(struct forecast *forecast, struct err *e)
 {
-    const struct values steps = list_of("steps", f->a.steps);
-    size_t sweeps = along_sweeps(&f->along);
+    const struct values steps = list_of("steps", forecast->a.steps);
+    size_t sweeps = along_sweeps(&forecast->along);
     for (size_t k = 0; k < sweeps; k++) {
         for (size_t i = 0; i < steps.n; i++)
-            if (rec_write(&f->out, "forecast", along_point(&f->along, k, steps.v[i]), e))
+            if (rec_write(&forecast->out, "forecast", along_point(&forecast->along, k, steps.v[i]),
+                          e))
                 return -1;
-        json_t *x = along_crossover(&f->along, k);
-        if (x && rec_write(&f->out, "forecast", x, e))
+        json_t *x = along_crossover(&forecast->along, k);
+        if (x && rec_write(&forecast->out, "forecast", x, e))
             return -1;
     }
     return sweeps ? 0 : err_set(e, EXIT_BAD_DATA, "--along-steps: expected e2e_ns records of two "
@@ -228,47 +241,48 @@ static int write_along(struct forecast *f, struct err *e)
 
 /* ---- the tool ---- */
 
-static int take(void *ctx, const json_t *r, struct err *e)
+static int take(void *ctx, const json_t *record, struct err *e)
 {
-    struct forecast *f = ctx;
-    json_t *mine = source_mark(&f->source, r, rec_where(f->in));
-    int is_used = roof_take(&f->roof, mine) | fraction_take(&f->points, mine) |
-                  along_take(&f->along, mine);
-    backtest_take(&f->backtest, mine);
+    struct forecast *forecast = ctx;
+    json_t *mine = source_mark(&forecast->source, record, rec_where(forecast->in));
+    int is_used = roof_take(&forecast->roof, mine) | fraction_take(&forecast->points, mine) |
+                  along_take(&forecast->along, mine);
+    backtest_take(&forecast->backtest, mine);
     json_decref(mine);
-    if (!strcmp(rec_kind(r), "forecast") && rec_pass(&f->out, r, e))
+    if (!strcmp(rec_kind(record), "forecast") && rec_pass(&forecast->out, record, e))
         return -1;
     return is_used;
 }
 
-static int read_records(struct forecast *f, struct take *seen, const char *const *paths, size_t n,
-                        struct err *e)
+static int read_records(struct forecast *forecast, struct take *seen, const char *const *paths,
+                        size_t n, struct err *e)
 {
-    f->in = n ? rec_read_open(paths, n, e) : NULL;
-    if (!f->in)
+    forecast->in = n ? rec_read_open(paths, n, e) : NULL;
+    if (!forecast->in)
         return n ? -1 : 0;
-    int bad = take_all(seen, f->in, &f->out, &f->log, f->a.common.limit, take, f, e);
-    rec_read_close(f->in);
+    int bad = take_all(seen, forecast->in, &forecast->out, &forecast->log, forecast->a.common.limit,
+                       take, forecast, e);
+    rec_read_close(forecast->in);
     return bad;
 }
 
-static int open_models(struct forecast *f, struct err *e)
+static int open_models(struct forecast *forecast, struct err *e)
 {
-    char *list = mem_text(f->a.models), *rest = NULL;
+    char *list = mem_text(forecast->a.models), *rest = NULL;
     int bad = 0;
-    for (char *s = strtok_r(list, ",", &rest); s && !bad; s = strtok_r(NULL, ",", &rest)) {
-        bad = f->n_models == MODELS_MOST
+    for (char *text = strtok_r(list, ",", &rest); text && !bad; text = strtok_r(NULL, ",", &rest)) {
+        bad = forecast->n_models == MODELS_MOST
                   ? err_set(e, EXIT_BAD_USAGE, "--model: expected up to %d names", MODELS_MOST)
-                  : checkpoint_open(&f->model[f->n_models], s, 0, e);
-        f->n_models += !bad;
-        const struct config *c = &f->model[f->n_models - 1].config;
-        if (!bad && c->latents)
+                  : checkpoint_open(&forecast->model[forecast->n_models], text, 0, e);
+        forecast->n_models += !bad;
+        const struct config *config = &forecast->model[forecast->n_models - 1].config;
+        if (!bad && config->latents)
             bad = err_set(e, EXIT_BAD_USAGE, "--model %.200s: the time to fit latents cannot be "
-                          "forecast; expected an autoregressive or a denoising model", s);
-        bad = bad || generation_refuses(c, e) ? -1 : 0;
+                          "forecast; expected an autoregressive or a denoising model", text);
+        bad = bad || generation_refuses(config, e) ? -1 : 0;
     }
     free(list);
-    return bad || (f->n_models ? 0 : err_set(e, EXIT_BAD_USAGE, "--model: expected a name"));
+    return bad || (forecast->n_models ? 0 : err_set(e, EXIT_BAD_USAGE, "--model: expected a name"));
 }
 
 static const char examples[] =
@@ -336,25 +350,25 @@ static const char notes[] =
     "  share is above 1, or a pass must commit more than a block), within, or not\n"
     "  comparable, with a reason. `missing` lists the facts that are not stated.\n";
 
-static void check(struct forecast *f, int bad, const struct err *e)
+static void check(struct forecast *forecast, int bad, const struct err *e)
 {
     if (!bad)
         return;
-    rec_abandon(&f->out);
+    rec_abandon(&forecast->out);
     err_die("forecast", e);
 }
 
-static void forecast_free(struct forecast *f)
+static void forecast_free(struct forecast *forecast)
 {
-    for (size_t i = 0; i < f->n_models; i++)
-        checkpoint_close(&f->model[i]);
-    fraction_free(&f->points);
-    along_free(&f->along);
-    backtest_free(&f->backtest);
-    roof_free(&f->roof);
-    source_free(&f->source);
-    hardware_free(&f->table);
-    backend_close(f->backend);
+    for (size_t i = 0; i < forecast->n_models; i++)
+        checkpoint_close(&forecast->model[i]);
+    fraction_free(&forecast->points);
+    along_free(&forecast->along);
+    backtest_free(&forecast->backtest);
+    roof_free(&forecast->roof);
+    source_free(&forecast->source);
+    hardware_free(&forecast->table);
+    backend_close(forecast->backend);
 }
 
 #define CACHE_WORD(ENUM, name, traits) "|" #name
@@ -362,70 +376,77 @@ static const char caches[] = CACHE_POLICIES(CACHE_WORD);
 
 int main(int argc, char **argv)
 {
-    struct forecast f = {.a = {.common = COMMON_DEFAULTS, .hardware = "all", .batch = "1",
-                               .models = "synth:llada-8b,synth:llama3-8b", .length = "128",
-                               .steps = "16,32,64,128", .cache = "none", .dtype = "bf16",
-                               .quant = "none", .prompt = 128, .mfu = NAN, .mbu = NAN}};
+    struct forecast forecast = {.a = {.common = COMMON_DEFAULTS, .hardware = "all", .batch = "1",
+                                      .models = "synth:llada-8b,synth:llama3-8b", .length = "128",
+                                      .steps = "16,32,64,128", .cache = "none", .dtype = "bf16",
+                                      .quant = "none", .prompt = 128, .mfu = NAN, .mbu = NAN}};
     const struct opt options[] = {
-        {"model", 'm', OPT_TEXT, &f.a.models, .arg = "LIST",
+        {"model", 'm', OPT_TEXT, &forecast.a.models, .arg = "LIST",
          .help = "models: synth:NAME or checkpoints (synth:llada-8b,synth:llama3-8b)"},
-        {"hardware", 0, OPT_TEXT, &f.a.hardware, .arg = "LIST",
+        {"hardware", 0, OPT_TEXT, &forecast.a.hardware, .arg = "LIST",
          .help = "machines of --hardware-table (all)"},
-        {"batch", 0, OPT_TEXT, &f.a.batch, .arg = "LIST", .help = "prompts in a batch (1)"},
-        {"prompt", 0, OPT_INT, &f.a.prompt, 1, TOKENS_MOST, .arg = "N",
+        {"batch", 0, OPT_TEXT, &forecast.a.batch, .arg = "LIST", .help = "prompts in a batch (1)"},
+        {"prompt", 0, OPT_INT, &forecast.a.prompt, 1, TOKENS_MOST, .arg = "N",
          .help = "length of a prompt in tokens (128)"},
-        {"gen-length", 0, OPT_TEXT, &f.a.length, .arg = "LIST", .help = "tokens to generate (128)"},
-        {"steps", 's', OPT_TEXT, &f.a.steps, .arg = "LIST",
+        {"gen-length", 0, OPT_TEXT, &forecast.a.length, .arg = "LIST",
+         .help = "tokens to generate (128)"},
+        {"steps", 's', OPT_TEXT, &forecast.a.steps, .arg = "LIST",
          .help = "denoising steps over all blocks (16,32,64,128)"},
-        {"block-length", 0, OPT_INT, &f.a.block, 1, TOKENS_MOST, .arg = "N",
+        {"block-length", 0, OPT_INT, &forecast.a.block, 1, TOKENS_MOST, .arg = "N",
          .help = "length of a block in tokens (gen-length)"},
-        {"cache", 0, OPT_CHOICE, &f.a.cache, .choices = &caches[1],
+        {"cache", 0, OPT_CHOICE, &forecast.a.cache, .choices = &caches[1],
          .help = "cache policy of the denoising model (none)"},
-        {"dtype", 0, OPT_CHOICE, &f.a.dtype, .choices = "f32|bf16",
+        {"dtype", 0, OPT_CHOICE, &forecast.a.dtype, .choices = "f32|bf16",
          .help = "number format of the matrices (bf16)"},
-        {"quant", 0, OPT_CHOICE, &f.a.quant, .choices = "none|" DTYPE_QUANTIZED,
+        {"quant", 0, OPT_CHOICE, &forecast.a.quant, .choices = "none|" DTYPE_QUANTIZED,
          .help = "quantization of the matrices (none)"},
-        {"mfu", 0, OPT_REAL, &f.a.mfu, 0.001, 1, .arg = "SHARE",
+        {"mfu", 0, OPT_REAL, &forecast.a.mfu, 0.001, 1, .arg = "SHARE",
          .help = "share of the peak flops that is reached (measured, else 0.6)"},
-        {"mbu", 0, OPT_REAL, &f.a.mbu, 0.001, 1, .arg = "SHARE",
+        {"mbu", 0, OPT_REAL, &forecast.a.mbu, 0.001, 1, .arg = "SHARE",
          .help = "share of the peak bandwidth that is reached (measured, else 0.8)"},
-        {"fit", 0, OPT_TEXT, &f.a.fit, .arg = "GB,...",
+        {"fit", 0, OPT_TEXT, &forecast.a.fit, .arg = "GB,...",
          .help = "find the smallest of these GPU memory sizes that each model, level, length and "
                  "batch fits in"},
-        {"check", 0, OPT_FLAG, &f.a.check,
+        {"check", 0, OPT_FLAG, &forecast.a.check,
          .help = "compare forecasts with measured and published figures"},
-        {"claims", 0, OPT_FLAG, &f.a.claims,
+        {"claims", 0, OPT_FLAG, &forecast.a.claims,
          .help = "judge published speeds by the limits of their cards"},
-        {"along-steps", 0, OPT_FLAG, &f.a.along,
+        {"along-steps", 0, OPT_FLAG, &forecast.a.along,
          .help = "forecast times at --steps from a sweep measured at other step counts"},
-        {"hardware-table", 0, OPT_TEXT, &f.a.table, .arg = "FILE",
+        {"hardware-table", 0, OPT_TEXT, &forecast.a.table, .arg = "FILE",
          .help = "data sheets, one machine a line (data/hardware.ndjson)"},
-        {"published", 0, OPT_TEXT, &f.a.published, .arg = "FILE",
+        {"published", 0, OPT_TEXT, &forecast.a.published, .arg = "FILE",
          .help = "published figures, one a line (data/published.ndjson)"},
-        OPT_COMMON(f.a.common),
+        OPT_COMMON(forecast.a.common),
         {0}};
     const struct tool tool = {"forecast", "shapes and data sheets in, modelled figures out",
                               examples, notes, options, NEEDS_NOTHING};
     int first = opt_parse(&tool, argc, argv);
     struct take seen = {.per_run = 1, .also = "forecast"};
     struct err e = {0};
-    f.log = (struct log){"forecast", f.a.common.quiet ? 0 : 1 + f.a.common.verbose};
-    f.stated[FRACTION_MFU_TEXT] = f.stated[FRACTION_MFU_CANVAS] = f.a.mfu;
-    f.stated[FRACTION_MBU] = f.a.mbu;
-    f.backend = backend_open("ref", NULL, 1, 0, &e);
-    check(&f, !f.backend || hardware_read(&f.table, f.a.table, &e) || open_models(&f, &e) ||
-              rec_open(&f.out, &f.a.common, "forecast", argc, argv, NULL, &e), &e);
-    f.backtest = (struct backtest){f.backend, &f.table, &f.roof, &f.points, &f.along, f.stated,
-                                   f.model, f.n_models, f.log, &f.out, {0}, {0}, NULL};
-    check(&f, read_records(&f, &seen, (const char *const *)argv + first, (size_t)(argc - first),
-                           &e), &e);
-    check(&f, f.a.along    ? write_along(&f, &e)
-              : f.a.fit    ? write_fits(&f, &e)
-              : f.a.check  ? write_check(&f, &e)
-              : f.a.claims ? write_claims(&f, &e)
-                           : write_grid(&f, &e), &e);
-    int code = take_verdict(&seen, &f.log, 0);
-    check(&f, rec_close(&f.out, code ? "failed" : "ok", &e), &e);
-    forecast_free(&f);
+    forecast.log = (struct log){"forecast",
+                                forecast.a.common.quiet ? 0 : 1 + forecast.a.common.verbose};
+    forecast.stated[FRACTION_MFU_TEXT] = forecast.stated[FRACTION_MFU_CANVAS] = forecast.a.mfu;
+    forecast.stated[FRACTION_MBU] = forecast.a.mbu;
+    forecast.backend = backend_open("ref", NULL, 1, 0, &e);
+    check(&forecast,
+          !forecast.backend || hardware_read(&forecast.table, forecast.a.table, &e) ||
+              open_models(&forecast, &e) ||
+              rec_open(&forecast.out, &forecast.a.common, "forecast", argc, argv, NULL, &e),
+          &e);
+    forecast.backtest = (struct backtest){forecast.backend, &forecast.table, &forecast.roof,
+                                          &forecast.points, &forecast.along, forecast.stated,
+                                          forecast.model, forecast.n_models, forecast.log,
+                                          &forecast.out, {0}, {0}, NULL};
+    check(&forecast, read_records(&forecast, &seen, (const char *const *)argv + first,
+                                  (size_t)(argc - first), &e), &e);
+    check(&forecast, forecast.a.along    ? write_along(&forecast, &e)
+                     : forecast.a.fit    ? write_fits(&forecast, &e)
+                     : forecast.a.check  ? write_check(&forecast, &e)
+                     : forecast.a.claims ? write_claims(&forecast, &e)
+                                         : write_grid(&forecast, &e), &e);
+    int code = take_verdict(&seen, &forecast.log, 0);
+    check(&forecast, rec_close(&forecast.out, code ? "failed" : "ok", &e), &e);
+    forecast_free(&forecast);
     return code;
 }

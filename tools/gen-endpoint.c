@@ -74,124 +74,131 @@ static void catch_signals(void)
 /* ---- before the first request ---- */
 
 /* The tokenizer of -m, and the model's name. Weights are not read. */
-static int open_model(struct endpoint *s, struct err *e)
+static int open_model(struct endpoint *endpoint, struct err *e)
 {
-    const char *model = s->a->model;
+    const char *model = endpoint->a->model;
     if (!model)
         return 0;
     if (gguf_is(model)) {
         struct tensors *file = safetensors_open_file(model, e);
         json_t *keys = file ? tokenizer_of_gguf(safetensors_metadata(file), model, e) : NULL;
-        s->tokenizer = keys ? tokenizer_load_json(keys, model, e) : NULL;
+        endpoint->tokenizer = keys ? tokenizer_load_json(keys, model, e) : NULL;
         json_decref(keys);
         safetensors_close(file);
-        hub_model_name(model, s->name);
+        hub_model_name(model, endpoint->name);
     } else {
         char *folder = hub_folder(model, e);
-        s->tokenizer = folder ? tokenizer_load(folder, e) : NULL;
-        hub_model_name(folder ? folder : model, s->name);
+        endpoint->tokenizer = folder ? tokenizer_load(folder, e) : NULL;
+        hub_model_name(folder ? folder : model, endpoint->name);
         free(folder);
     }
-    return s->tokenizer ? 0 : -1;
+    return endpoint->tokenizer ? 0 : -1;
 }
 
 /* Reads --body, which is part of the point: it may change answers and times. */
-static int read_body(struct endpoint *s, struct err *e)
+static int read_body(struct endpoint *endpoint, struct err *e)
 {
-    const char *text = s->a->body;
+    const char *text = endpoint->a->body;
     json_error_t why;
     if (!text)
         return 0;
-    s->more = json_strict(text, strlen(text), &why);
-    if (!json_is_object(s->more))
+    endpoint->more = json_strict(text, strlen(text), &why);
+    if (!json_is_object(endpoint->more))
         return err_set(e, EXIT_BAD_USAGE, "--body: expected a JSON object, got '%.100s'%s%s", text,
-                       s->more ? "" : ": ", s->more ? "" : why.text);
-    char *sorted = json_dumps(s->more, JSON_COMPACT | JSON_SORT_KEYS);
-    s->conditions = mem_format("body=%s", sorted);
+                       endpoint->more ? "" : ": ", endpoint->more ? "" : why.text);
+    char *sorted = json_dumps(endpoint->more, JSON_COMPACT | JSON_SORT_KEYS);
+    endpoint->conditions = mem_format("body=%s", sorted);
     free(sorted);
     return 0;
 }
 
 /* Records are JSON, so these texts must be UTF-8. */
-static int check_texts(const struct args *a, struct err *e)
+static int check_texts(const struct args *args, struct err *e)
 {
     const struct { const char *name, *text; } all[] = {
-        {"--url", a->url}, {"--served", a->served}, {"--stack", a->stack}};
+        {"--url", args->url}, {"--served", args->served}, {"--stack", args->stack}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i].text && utf8_valid(all[i].text, strlen(all[i].text)) < strlen(all[i].text))
             return err_set(e, EXIT_BAD_USAGE, "%s: expected UTF-8", all[i].name);
     return 0;
 }
 
-static int open_server(struct endpoint *s, struct err *e)
+static int open_server(struct endpoint *endpoint, struct err *e)
 {
-    const struct args *a = s->a;
-    const char *key = a->key_env ? getenv(a->key_env) : NULL;
-    if (a->key_env && !key)
+    const struct args *args = endpoint->a;
+    const char *key = args->key_env ? getenv(args->key_env) : NULL;
+    if (args->key_env && !key)
         return err_set(e, EXIT_BAD_USAGE, "--key-env: the environment has no variable %.100s",
-                       a->key_env);
-    if (!a->url)
+                       args->key_env);
+    if (!args->url)
         return err_set(e, EXIT_BAD_USAGE, "expected --url http://HOST:PORT/v1");
-    if (check_texts(a, e) || !(s->http = http_open(a->url, key, e)) ||
-        served_ask(&s->served, s->http, a->served, a->stack, ASK_SECONDS, e))
+    if (check_texts(args, e) || !(endpoint->http = http_open(args->url, key, e)) ||
+        served_ask(&endpoint->served, endpoint->http, args->served, args->stack, ASK_SECONDS, e))
         return -1;
-    const char *slash = strrchr(s->served.model, '/');
-    const char *name = slash && slash[1] ? slash + 1 : s->served.model;
-    if (!*s->name)
-        snprintf(s->name, sizeof s->name, "%.*s",
-                 (int)utf8_whole(name, strnlen(name, sizeof s->name - 1)), name);
-    log_more(&s->log, "%s: model %s, stack %s", a->url, s->served.model, s->served.stack);
+    const char *slash = strrchr(endpoint->served.model, '/');
+    const char *name = slash && slash[1] ? slash + 1 : endpoint->served.model;
+    if (!*endpoint->name)
+        snprintf(endpoint->name, sizeof endpoint->name, "%.*s",
+                 (int)utf8_whole(name, strnlen(name, sizeof endpoint->name - 1)), name);
+    log_more(&endpoint->log, "%s: model %s, stack %s", args->url, endpoint->served.model,
+             endpoint->served.stack);
     return 0;
 }
 
 /* The members of the meta record. */
-static json_t *meta_of(const struct endpoint *s)
+static json_t *meta_of(const struct endpoint *endpoint)
 {
-    json_t *m = json_pack("{s:{s:s, s:s, s:s}, s:s?, s:s, s:I, s:I}", "endpoint", "url", s->a->url,
-                          "served", s->served.model, "stack", s->served.stack, "tokenizer_sha256",
-                          s->tokenizer ? tokenizer_hash(s->tokenizer) : NULL, "prompts_sha256",
-                          s->asked.in.sha256, "prompts", (json_int_t)s->asked.n, "launch",
-                          (json_int_t)s->a->launch);
-    assert(m);
-    return m;
+    json_t *metric = json_pack("{s:{s:s, s:s, s:s}, s:s?, s:s, s:I, s:I}", "endpoint", "url",
+                               endpoint->a->url, "served", endpoint->served.model, "stack",
+                               endpoint->served.stack, "tokenizer_sha256",
+                               endpoint->tokenizer ? tokenizer_hash(endpoint->tokenizer) : NULL,
+                               "prompts_sha256", endpoint->asked.in.sha256, "prompts",
+                               (json_int_t)endpoint->asked.n, "launch",
+                               (json_int_t)endpoint->a->launch);
+    assert(metric);
+    return metric;
 }
 
 /* ---- a load ---- */
 
-static void worse(struct endpoint *s, int code)
+static void worse(struct endpoint *endpoint, int code)
 {
-    s->worst = code > s->worst ? code : s->worst;
+    endpoint->worst = code > endpoint->worst ? code : endpoint->worst;
 }
 
 /* A request that failed costs itself. */
-static int failed(struct endpoint *s, const struct asked_prompt *p, struct err *why, struct err *e)
+static int failed(struct endpoint *endpoint, const struct asked_prompt *prompt, struct err *why,
+                  struct err *e)
 {
-    err_prefix(why, "prompt '%.100s'", p->id);
+    err_prefix(why, "prompt '%.100s'", prompt->id);
     why->code = EXIT_FAILED_RECORDS;
-    worse(s, EXIT_FAILED_RECORDS);
-    if (s->said++ < REC_BAD_SAID)
-        log_note(&s->log, "%s", why->text);
-    return rec_error(&s->out, why, p->where, json_object_get(p->record, "id"), e);
+    worse(endpoint, EXIT_FAILED_RECORDS);
+    if (endpoint->said++ < REC_BAD_SAID)
+        log_note(&endpoint->log, "%s", why->text);
+    return rec_error(&endpoint->out, why, prompt->where, json_object_get(prompt->record, "id"), e);
 }
 
-static int write_answer(struct endpoint *s, const struct remote_place *at,
-                        const struct asked_prompt *p, struct load_request *r, struct err *e)
+static int write_answer(struct endpoint *endpoint, const struct remote_place *at,
+                        const struct asked_prompt *prompt, struct load_request *request,
+                        struct err *e)
 {
-    struct recount c = {0};
-    if (!r->why.code) {
+    struct recount recount = {0};
+    if (!request->why.code) {
         const int chat = settings_is(at->point, "api", "chat");
-        recount_prompt(&r->reply, asked_tokens(p, s->tokenizer), chat, &r->why);
-        recount_answer(&c, &r->reply, s->tokenizer, &r->why);
-        s->cached += r->reply.cached_tokens.n > 0 && !strcmp(at->phase, "timed");
+        recount_prompt(&request->reply, asked_tokens(prompt, endpoint->tokenizer), chat,
+                       &request->why);
+        recount_answer(&recount, &request->reply, endpoint->tokenizer, &request->why);
+        endpoint->cached += request->reply.cached_tokens.n > 0 && !strcmp(at->phase, "timed");
     }
-    int bad = r->why.code ? failed(s, p, &r->why, e)
-                          : rec_write(&s->out, "generation",
-                                      remote_record(at, p, r, &c, s->seq++), e);
-    recount_free(&c);
+    int bad = request->why.code
+                  ? failed(endpoint, prompt, &request->why, e)
+                  : rec_write(&endpoint->out, "generation",
+                              remote_record(at, prompt, request, &recount, endpoint->seq++), e);
+    recount_free(&recount);
     return bad;
 }
 
-static struct load_how how_of(const struct endpoint *s, const struct settings *point,
+static struct load_how how_of(const struct endpoint *endpoint, const struct settings *point,
                               uint64_t seed)
 {
     const int open = settings_is(point, "loop", "open");
@@ -199,103 +206,110 @@ static struct load_how how_of(const struct endpoint *s, const struct settings *p
         .path = asked_path(point), .in_flight = open ? 0 : settings_count(point, "batch"),
         .arrivals = {settings_number(point, "arrival_rate"),
                      settings_is(point, "arrivals", "even"), seed},
-        .patience_s = s->a->timeout,
+        .patience_s = endpoint->a->timeout,
         .most = TEXT_PER_TOKEN * settings_count(point, "max_new") + TEXT_MORE,
         .stop = &stop_signal};
 }
 
 /* Sends prompts order[0..n-1] of a point and writes their records. */
-static int run_load(struct endpoint *s, struct remote_place *at, const uint32_t *order, size_t n,
-                    struct err *e)
+static int run_load(struct endpoint *endpoint, struct remote_place *at, const uint32_t *order,
+                    size_t n, struct err *e)
 {
-    struct load_request *v = mem_zero(n, sizeof *v);
+    struct load_request *request = mem_zero(n, sizeof *request);
     const struct asked_prompt **of = mem_zero(n, sizeof *of);
-    const struct asked_how asked = {at->point, s->served.model, at->seed, s->more};
-    const struct load_how how = how_of(s, at->point, rng_at(rng_derive(at->seed, at->phase),
-                                                            (uint64_t)at->launch,
-                                                            (uint64_t)at->round));
+    const struct asked_how asked = {at->point, endpoint->served.model, at->seed, endpoint->more};
+    const struct load_how how = how_of(endpoint, at->point, rng_at(rng_derive(at->seed, at->phase),
+                                                                   (uint64_t)at->launch,
+                                                                   (uint64_t)at->round));
     int64_t begin = 0;
     size_t used = 0;
     int bad = 0;
     for (size_t i = 0; i < n && !bad; i++) {
         struct err why = {0};
-        of[used] = &s->asked.v[order[i]];
-        v[used].body = asked_body(of[used], &asked, &v[used].n, &why);
-        if (v[used].body)
+        of[used] = &endpoint->asked.v[order[i]];
+        request[used].body = asked_body(of[used], &asked, &request[used].n, &why);
+        if (request[used].body)
             used++;
         else
-            bad = failed(s, of[used], &why, e);
+            bad = failed(endpoint, of[used], &why, e);
     }
     if (!bad)
-        load_run(s->http, v, used, &how, &begin, &at->batch_ns);
-    at->start_ns = begin - s->process_ns;
-    at->batch_id = s->batch_id++;
+        load_run(endpoint->http, request, used, &how, &begin, &at->batch_ns);
+    at->start_ns = begin - endpoint->process_ns;
+    at->batch_id = endpoint->batch_id++;
     for (size_t i = 0; i < used && !bad; i++)
-        bad = v[i].was_sent && write_answer(s, at, of[i], &v[i], e);
-    s->sent += (int64_t)n;
-    progress_at(&s->progress, s->sent, NULL);
-    load_free(v, used);
+        bad = request[i].was_sent && write_answer(endpoint, at, of[i], &request[i], e);
+    endpoint->sent += (int64_t)n;
+    progress_at(&endpoint->progress, endpoint->sent, NULL);
+    load_free(request, used);
     for (size_t i = 0; i < used; i++)
-        free((char *)(uintptr_t)v[i].body);
+        free((char *)(uintptr_t)request[i].body);
     free(of);
-    free(v);
+    free(request);
     return bad;
 }
 
 /* The order of the prompts in a round. The caller frees. */
-static uint32_t *order_of(const struct endpoint *s, int64_t round)
+static uint32_t *order_of(const struct endpoint *endpoint, int64_t round)
 {
-    uint32_t *order = mem_zero(s->asked.n + 1, sizeof *order);
-    struct rng draw = {rng_derive(s->plan.seed, "order"),
-                       (uint64_t)s->a->launch << 32 | (uint64_t)round, 0};
-    for (size_t i = 0; i < s->asked.n; i++)
+    uint32_t *order = mem_zero(endpoint->asked.n + 1, sizeof *order);
+    struct rng draw = {rng_derive(endpoint->plan.seed, "order"),
+                       (uint64_t)endpoint->a->launch << 32 | (uint64_t)round, 0};
+    for (size_t i = 0; i < endpoint->asked.n; i++)
         order[i] = (uint32_t)i;
-    rng_shuffle(&draw, order, s->asked.n);
+    rng_shuffle(&draw, order, endpoint->asked.n);
     return order;
 }
 
-static int run_point(struct endpoint *s, const struct settings *point, int64_t round,
+static int run_point(struct endpoint *endpoint, const struct settings *point, int64_t round,
                      struct err *e)
 {
-    const size_t n = s->asked.n, warmups = s->a->warmup < (int64_t)n ? (size_t)s->a->warmup : n;
+    const size_t n = endpoint->asked.n,
+    warmups = endpoint->a->warmup < (int64_t)n ? (size_t)endpoint->a->warmup : n;
     struct remote_place at = {
-        .point = point, .model = s->name, .stack = s->served.stack, .conditions = s->conditions,
-        .tokenizer = s->tokenizer ? tokenizer_hash(s->tokenizer) : NULL, .phase = "warmup",
-        .asked = &s->asked, .seed = s->plan.seed, .launch = s->a->launch, .round = round,
-        .warmups = (int64_t)warmups};
-    uint32_t *order = order_of(s, round);
-    int bad = warmups ? run_load(s, &at, order, warmups, e) : 0;
+        .point = point, .model = endpoint->name, .stack = endpoint->served.stack,
+        .conditions = endpoint->conditions,
+        .tokenizer = endpoint->tokenizer ? tokenizer_hash(endpoint->tokenizer) : NULL,
+        .phase = "warmup", .asked = &endpoint->asked, .seed = endpoint->plan.seed,
+        .launch = endpoint->a->launch, .round = round, .warmups = (int64_t)warmups};
+    uint32_t *order = order_of(endpoint, round);
+    int bad = warmups ? run_load(endpoint, &at, order, warmups, e) : 0;
     at.phase = "timed";
-    bad = bad || (!stop_signal && run_load(s, &at, order, n, e));
+    bad = bad || (!stop_signal && run_load(endpoint, &at, order, n, e));
     free(order);
     return bad;
 }
 
-static int run_all(struct endpoint *s, struct err *e)
+static int run_all(struct endpoint *endpoint, struct err *e)
 {
-    const struct run_plan *plan = &s->plan;
-    for (size_t i = 0; i < s->asked.in.faults; i++) {
-        struct prompt_fault *f = &s->asked.in.fault[i];
-        worse(s, EXIT_FAILED_RECORDS);
-        if (rec_bad(&s->out, &f->err, f->where, f->id, e))
+    const struct run_plan *plan = &endpoint->plan;
+    for (size_t i = 0; i < endpoint->asked.in.faults; i++) {
+        struct prompt_fault *fault = &endpoint->asked.in.fault[i];
+        worse(endpoint, EXIT_FAILED_RECORDS);
+        if (rec_bad(&endpoint->out, &fault->err, fault->where, fault->id, e))
             return -1;
     }
-    s->out.bad += s->asked.in.more;
-    if (!s->asked.n || s->asked.in.unsound)
-        worse(s, EXIT_BAD_DATA);
+    endpoint->out.bad += endpoint->asked.in.more;
+    if (!endpoint->asked.n || endpoint->asked.in.unsound)
+        worse(endpoint, EXIT_BAD_DATA);
     const int64_t loads = (int64_t)(plan->rounds * plan->points);
-    const int64_t each = (int64_t)s->asked.n + (s->a->warmup < (int64_t)s->asked.n
-                                                    ? s->a->warmup : (int64_t)s->asked.n);
-    progress_start(&s->progress, &s->log, s->a->common.progress, "requests", loads * each);
-    for (size_t r = 0; r < plan->rounds; r++)
+    const int64_t each = (int64_t)endpoint->asked.n +
+                         (endpoint->a->warmup < (int64_t)endpoint->asked.n
+                              ? endpoint->a->warmup
+                              : (int64_t)endpoint->asked.n);
+    progress_start(&endpoint->progress, &endpoint->log, endpoint->a->common.progress, "requests",
+                   loads * each);
+    for (size_t round = 0; round < plan->rounds; round++)
         for (size_t i = 0; i < plan->points && !stop_signal; i++)
-            if (run_point(s, &plan->point[i], plan->round ? plan->round[i] : (int64_t)r, e))
+            if (run_point(endpoint, &plan->point[i], plan->round ? plan->round[i] : (int64_t)round,
+                          e))
                 return -1;
-    progress_end(&s->progress);
-    if (s->cached)
-        log_warn(&s->log, "W118", "%lld timed prompts were in the server's cache, in part or as a "
+    progress_end(&endpoint->progress);
+    if (endpoint->cached)
+        log_warn(&endpoint->log, "W118",
+                 "%lld timed prompts were in the server's cache, in part or as a "
                  "whole (cached_tokens): turn off the cache, or give each prompt once",
-                 (long long)s->cached);
+                 (long long)endpoint->cached);
     return 0;
 }
 
@@ -365,9 +379,9 @@ static const char notes[] =
      .help = "number of this process and of its launch record (0)"}
 
 /* Returns the index of the first operand. */
-static int parse(struct args *a, const char **given, int argc, char **argv)
+static int parse(struct args *args, const char **given, int argc, char **argv)
 {
-    const struct opt own[] = {OWN_OPTIONS(*a), OPT_COMMON(a->common), {0}};
+    const struct opt own[] = {OWN_OPTIONS(*args), OPT_COMMON(args->common), {0}};
     struct opt *options = mem_zero(1 + system_endpoint.n + SETTINGS_ALIASES +
                                    sizeof own / sizeof *own, sizeof *options);
     struct settings_texts texts = {0};
@@ -385,51 +399,54 @@ static int parse(struct args *a, const char **given, int argc, char **argv)
     return first;
 }
 
-static int open_all(struct endpoint *s, const char **given, int argc, char **argv, int first,
+static int open_all(struct endpoint *endpoint, const char **given, int argc, char **argv, int first,
                     struct err *e)
 {
-    const struct args *a = s->a;
-    int bad = a->schedule ? run_plan_read(&s->plan, &system_endpoint, given, a->schedule, a->launch,
-                                          e)
-                          : run_plan_cross(&s->plan, &system_endpoint, given, (size_t)a->repeat,
-                                           (uint64_t)a->common.seed, e);
-    return bad || read_body(s, e) || open_model(s, e) ||
-                   asked_read(&s->asked, (const char *const *)argv + first, (size_t)(argc - first),
-                              a->common.limit, e) ||
-                   open_server(s, e) || rec_open(&s->out, &a->common, TOOL, argc, argv,
-                                                 meta_of(s), e)
+    const struct args *args = endpoint->a;
+    int bad = args->schedule ? run_plan_read(&endpoint->plan, &system_endpoint, given,
+                                             args->schedule, args->launch, e)
+                             : run_plan_cross(&endpoint->plan, &system_endpoint, given,
+                                              (size_t)args->repeat, (uint64_t)args->common.seed, e);
+    return bad || read_body(endpoint, e) || open_model(endpoint, e) ||
+                   asked_read(&endpoint->asked, (const char *const *)argv + first,
+                              (size_t)(argc - first), args->common.limit, e) ||
+                   open_server(endpoint, e) || rec_open(&endpoint->out, &args->common, TOOL, argc,
+                                                        argv, meta_of(endpoint), e)
                ? -1
                : 0;
 }
 
-static void close_all(struct endpoint *s)
+static void close_all(struct endpoint *endpoint)
 {
-    http_close(s->http);
-    served_free(&s->served);
-    asked_free(&s->asked);
-    run_plan_free(&s->plan);
-    tokenizer_free(s->tokenizer);
-    json_decref(s->more);
-    free(s->conditions);
+    http_close(endpoint->http);
+    served_free(&endpoint->served);
+    asked_free(&endpoint->asked);
+    run_plan_free(&endpoint->plan);
+    tokenizer_free(endpoint->tokenizer);
+    json_decref(endpoint->more);
+    free(endpoint->conditions);
 }
 
 int main(int argc, char **argv)
 {
-    struct args a = {.common = COMMON_DEFAULTS, .repeat = 1, .timeout = 300};
-    struct endpoint s = {.a = &a, .process_ns = clock_ns()};
+    struct args args = {.common = COMMON_DEFAULTS, .repeat = 1, .timeout = 300};
+    struct endpoint endpoint = {.a = &args, .process_ns = clock_ns()};
     const char *given[SETTINGS_MAX] = {0};
     struct err e = {0};
-    int first = parse(&a, given, argc, argv);
-    s.log = (struct log){TOOL, a.common.quiet ? 0 : 1 + a.common.verbose};
-    if (open_all(&s, given, argc, argv, first, &e))
+    int first = parse(&args, given, argc, argv);
+    endpoint.log = (struct log){TOOL, args.common.quiet ? 0 : 1 + args.common.verbose};
+    if (open_all(&endpoint, given, argc, argv, first, &e))
         err_die(TOOL, &e);
     catch_signals();
-    s.out.inputs = json_incref(s.asked.in.inputs);
-    if (run_all(&s, &e) ||
-        rec_close(&s.out, stop_signal ? "interrupted" : s.worst ? "failed" : "ok", &e)) {
-        rec_abandon(&s.out);
+    endpoint.out.inputs = json_incref(endpoint.asked.in.inputs);
+    if (run_all(&endpoint, &e) || rec_close(&endpoint.out,
+                                            stop_signal      ? "interrupted"
+                                            : endpoint.worst ? "failed"
+                                                             : "ok",
+                                            &e)) {
+        rec_abandon(&endpoint.out);
         err_die(TOOL, &e);
     }
-    close_all(&s);
-    return stop_signal ? 128 + stop_signal : s.worst;
+    close_all(&endpoint);
+    return stop_signal ? 128 + stop_signal : endpoint.worst;
 }

@@ -40,11 +40,11 @@ static const char notes[] =
 
 int main(int argc, char **argv)
 {
-    const struct driver d = {&decoder_think,
-                             "latent thoughts: prompt records in, generations out",
-                             examples, notes, &stop_signal, note_signal};
+    const struct driver driver = {&decoder_think,
+                                  "latent thoughts: prompt records in, generations out",
+                                  examples, notes, &stop_signal, note_signal};
     struct err e = {0};
-    int code = driver_run(&d, argc, argv, &e);
+    int code = driver_run(&driver, argc, argv, &e);
     if (e.code)
         err_die(decoder_think.tool, &e);
     return code;

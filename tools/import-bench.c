@@ -27,32 +27,34 @@ static const char TOOL[] = "import-bench";
 
 static int take(void *ctx, json_t *generation, struct err *e)
 {
-    struct import *m = ctx;
-    m->taken++;
-    return rec_write(&m->out, "generation", generation, e);
+    struct import *import = ctx;
+    import->taken++;
+    return rec_write(&import->out, "generation", generation, e);
 }
 
 static int take_bad(void *ctx, const struct err *why, const char *where, const json_t *id,
                     struct err *e)
 {
-    struct import *m = ctx;
-    if (m->bad++ < REC_BAD_SAID)
-        log_note(&m->log, "%s: %s", where, why->text);
-    return rec_bad(&m->out, why, where, id, e);
+    struct import *import = ctx;
+    if (import->bad++ < REC_BAD_SAID)
+        log_note(&import->log, "%s: %s", where, why->text);
+    return rec_bad(&import->out, why, where, id, e);
 }
 
-static int run(struct import *m, char **files, int n, struct err *e)
+static int run(struct import *import, char **files, int n, struct err *e)
 {
-    const struct imported_take to = {m, take, take_bad};
+    const struct imported_take to = {import, take, take_bad};
     for (int i = 0; i < n; i++) {
-        const struct imported_how how = {m->a.stack, m->a.model, m->a.batch, m->a.launch + i};
-        if (imported_read(files[i], &how, &to, &m->skipped, e))
+        const struct imported_how how = {import->a.stack, import->a.model, import->a.batch,
+                                         import->a.launch + i};
+        if (imported_read(files[i], &how, &to, &import->skipped, e))
             return -1;
     }
-    if (m->skipped)
-        log_note(&m->log, "left out: %lld tests that only process a prompt and generate nothing",
-                 (long long)m->skipped);
-    return m->taken || m->bad ? 0 : err_set(e, EXIT_BAD_DATA, "no requests in the input");
+    if (import->skipped)
+        log_note(&import->log,
+                 "left out: %lld tests that only process a prompt and generate nothing",
+                 (long long)import->skipped);
+    return import->taken || import->bad ? 0 : err_set(e, EXIT_BAD_DATA, "no requests in the input");
 }
 
 static const char examples[] =
@@ -71,23 +73,23 @@ static const char notes[] =
 
 int main(int argc, char **argv)
 {
-    struct import m = {.a = {.common = COMMON_DEFAULTS}};
+    struct import import = {.a = {.common = COMMON_DEFAULTS}};
     const struct opt options[] = {
-        {"stack", 0, OPT_TEXT, &m.a.stack, .arg = "NAME",
+        {"stack", 0, OPT_TEXT, &import.a.stack, .arg = "NAME",
          .help = "name and version of the server's software (as the file states it)"},
-        {"model", 'm', OPT_TEXT, &m.a.model, .arg = "NAME",
+        {"model", 'm', OPT_TEXT, &import.a.model, .arg = "NAME",
          .help = "name of the model (as the file states it)"},
-        {"concurrency", 0, OPT_INT, &m.a.batch, 1, 1e6, .arg = "N",
+        {"concurrency", 0, OPT_INT, &import.a.batch, 1, 1e6, .arg = "N",
          .help = "requests in flight (as the file states it)"},
-        {"launch", 0, OPT_INT, &m.a.launch, 0, 1e9, .arg = "K",
+        {"launch", 0, OPT_INT, &import.a.launch, 0, 1e9, .arg = "K",
          .help = "number of the first file; the next ones follow (0)"},
-        OPT_COMMON(m.a.common),
+        OPT_COMMON(import.a.common),
         {0}};
     const struct tool tool = {TOOL, "results of other benchmarks in, generation records out",
                               examples, notes, options, NEEDS_NOTHING};
     int first = opt_parse(&tool, argc, argv);
     struct err e = {0};
-    m.log = (struct log){TOOL, m.a.common.quiet ? 0 : 1 + m.a.common.verbose};
+    import.log = (struct log){TOOL, import.a.common.quiet ? 0 : 1 + import.a.common.verbose};
     if (first == argc)
         opt_usage(&tool, "expected files of AIPerf, vLLM bench or llama-bench");
     json_t *extra = NULL, *inputs = NULL;
@@ -95,12 +97,12 @@ int main(int argc, char **argv)
         err_die(TOOL, &e);
     if (inputs)
         extra = json_pack("{s:o}", "inputs", inputs);
-    if (rec_open(&m.out, &m.a.common, TOOL, argc, argv, extra, &e))
+    if (rec_open(&import.out, &import.a.common, TOOL, argc, argv, extra, &e))
         err_die(TOOL, &e);
-    if (run(&m, argv + first, argc - first, &e) ||
-        rec_close(&m.out, m.bad ? "failed" : "ok", &e)) {
-        rec_abandon(&m.out);
+    if (run(&import, argv + first, argc - first, &e) ||
+        rec_close(&import.out, import.bad ? "failed" : "ok", &e)) {
+        rec_abandon(&import.out);
         err_die(TOOL, &e);
     }
-    return m.bad ? EXIT_FAILED_RECORDS : EXIT_OK;
+    return import.bad ? EXIT_FAILED_RECORDS : EXIT_OK;
 }

@@ -45,117 +45,125 @@ struct measure {
 
 /* The measurement of a record, created if it is new. NULL: *e filled; another device or model with
  * the same name makes the whole input unsound. */
-static struct measurement *find(struct measure *m, const json_t *r, struct err *e)
+static struct measurement *find(struct measure *measure, const json_t *record, struct err *e)
 {
-    const char *point = about_point(r);
+    const char *point = about_point(record);
     if (!point) {
         err_set(e, EXIT_BAD_DATA, "point, config: expected a text, got none");
         return NULL;
     }
-    char *key = mem_format("%s\n%s", point, about_workload(r));
-    const json_t *at = json_object_get(m->index, key);
-    size_t place = at ? (size_t)json_integer_value(at) : m->n;
+    char *key = mem_format("%s\n%s", point, about_workload(record));
+    const json_t *at = json_object_get(measure->index, key);
+    size_t place = at ? (size_t)json_integer_value(at) : measure->n;
     if (!at) {
-        MEM_GROW(m->v, m->n, m->cap);
-        measurement_open(&m->v[m->n], r);
-        m->n++;
-        json_object_set_new(m->index, key, json_integer((json_int_t)place));
+        MEM_GROW(measure->v, measure->n, measure->cap);
+        measurement_open(&measure->v[measure->n], record);
+        measure->n++;
+        json_object_set_new(measure->index, key, json_integer((json_int_t)place));
     }
     free(key);
-    if (!about_check(m->v[place].about, r, e))
-        return &m->v[place];
-    m->seen.unsound = 1;
+    if (!about_check(measure->v[place].about, record, e))
+        return &measure->v[place];
+    measure->seen.unsound = 1;
     return NULL;
 }
 
 /* measure may run on another machine than the generator. So the meta record of the first
  * generator is copied to the output, where it names the machine of the numbers. */
-static int note_machine(struct measure *m, const json_t *meta, struct err *e)
+static int note_machine(struct measure *measure, const json_t *meta, struct err *e)
 {
     const char *is = rec_text(json_object_get(meta, "machine"), "fingerprint"),
                *tool = rec_text(meta, "tool");
-    int is_origin = is && tool && !strncmp(tool, "gen-", 4) && !m->has_origin;
-    if (is && !m->machine)
-        m->machine = mem_text(is);
-    else if (is && !m->other && strcmp(is, m->machine))
-        m->other = mem_text(is);
-    m->has_origin |= is_origin;
-    return is_origin && !m->a.common.no_meta ? rec_pass(&m->out, meta, e) : 0;
+    int is_origin = is && tool && !strncmp(tool, "gen-", 4) && !measure->has_origin;
+    if (is && !measure->machine)
+        measure->machine = mem_text(is);
+    else if (is && !measure->other && strcmp(is, measure->machine))
+        measure->other = mem_text(is);
+    measure->has_origin |= is_origin;
+    return is_origin && !measure->a.common.no_meta ? rec_pass(&measure->out, meta, e) : 0;
 }
 
-static int take(void *ctx, const json_t *r, struct err *e)
+static int take(void *ctx, const json_t *record, struct err *e)
 {
-    struct measure *m = ctx;
-    const char *kind = rec_kind(r);
+    struct measure *measure = ctx;
+    const char *kind = rec_kind(record);
     if (!strcmp(kind, "idle"))
-        return idle_add(&m->idle, r, e);
-    if (!strcmp(kind, "meta") && note_machine(m, r, e))
+        return idle_add(&measure->idle, record, e);
+    if (!strcmp(kind, "meta") && note_machine(measure, record, e))
         return -1;
-    if (roof_take(&m->roof, r) || strcmp(kind, "generation"))
+    if (roof_take(&measure->roof, record) || strcmp(kind, "generation"))
         return 0;
-    struct measurement *c = find(m, r, e);
-    enum timing_class class = c ? measurement_take(c, r, m->a.verify, &m->work, e) : TIMING_BAD;
-    m->seen.failed += class == TIMING_FAILED;
+    struct measurement *cell = find(measure, record, e);
+    enum timing_class class = cell ? measurement_take(cell, record, measure->a.verify,
+                                                      &measure->work, e)
+                                   : TIMING_BAD;
+    measure->seen.failed += class == TIMING_FAILED;
     return class == TIMING_BAD ? -1 : 1;
 }
 
-static void warn(struct measure *m, const struct measurement *c)
+static void warn(struct measure *measure, const struct measurement *cell)
 {
-    const char *name = rec_text(c->about, "config");
-    name = name ? name : about_point(c->about);
-    if (c->is_steady == 0 && ++m->drifting <= POINTS_NAMED)
-        log_warn(&m->log, "W021", "%s: latency drifts in a launch; give more --warmup", name);
-    if (c->warmed == 0 && ++m->cold <= POINTS_NAMED)
-        log_warn(&m->log, "W024", "%s: a warm-up ended before its times were steady; give more "
+    const char *name = rec_text(cell->about, "config");
+    name = name ? name : about_point(cell->about);
+    if (cell->is_steady == 0 && ++measure->drifting <= POINTS_NAMED)
+        log_warn(&measure->log, "W021", "%s: latency drifts in a launch; give more --warmup", name);
+    if (cell->warmed == 0 && ++measure->cold <= POINTS_NAMED)
+        log_warn(&measure->log, "W024",
+                 "%s: a warm-up ended before its times were steady; give more "
                  "--warmup-most", name);
-    if (c->is_disturbed)
-        log_warn(&m->log, "W025", "%s: other work disturbed every timed batch, so values have "
+    if (cell->is_disturbed)
+        log_warn(&measure->log, "W025",
+                 "%s: other work disturbed every timed batch, so values have "
                  "no intervals; end the other work and measure again", name);
-    if (measurement_has(c, ENERGY) && energy_agrees(&c->basis) == 0)
-        log_warn(&m->log, "W023", "%s: power readings and energy counter are %.1f %% apart; trust "
-                 "neither", name, fabs(c->basis.integral - 1) * 100);
-    size_t ids = json_object_size(c->outputs);
-    int drawn = json_is_true(json_object_get(c->about, "weights_random")); /* any answer is fine */
-    if (m->a.verify && !drawn && c->distinct_ratio * (double)ids < 1.5 && ids > 3)
-        log_warn(&m->log, "W026", "%s: all %zu prompts have the same answer: is the prompt read?",
-                 name, ids);
-    if (m->a.verify && c->repeat_ratio < 0.9)
-        log_warn(&m->log, "W027", "%s: repeats take %.2f of the time of the first answers: "
-                 "something is cached between them", name, c->repeat_ratio);
-    if (c->differs && !about_is_drawn(c->about))
-        log_warn(&m->log, "W022", "%s: repeats of one prompt gave different tokens", name);
-    if (c->partial)
-        log_note(&m->log, "%s: %lld answers of batches that were not full are left out", name,
-                 (long long)c->partial);
+    if (measurement_has(cell, ENERGY) && energy_agrees(&cell->basis) == 0)
+        log_warn(&measure->log, "W023",
+                 "%s: power readings and energy counter are %.1f %% apart; trust "
+                 "neither", name, fabs(cell->basis.integral - 1) * 100);
+    size_t ids = json_object_size(cell->outputs);
+    int drawn = json_is_true(
+        json_object_get(cell->about, "weights_random")); /* any answer is fine */
+    if (measure->a.verify && !drawn && cell->distinct_ratio * (double)ids < 1.5 && ids > 3)
+        log_warn(&measure->log, "W026",
+                 "%s: all %zu prompts have the same answer: is the prompt read?", name, ids);
+    if (measure->a.verify && cell->repeat_ratio < 0.9)
+        log_warn(&measure->log, "W027", "%s: repeats take %.2f of the time of the first answers: "
+                 "something is cached between them", name, cell->repeat_ratio);
+    if (cell->differs && !about_is_drawn(cell->about))
+        log_warn(&measure->log, "W022", "%s: repeats of one prompt gave different tokens", name);
+    if (cell->partial)
+        log_note(&measure->log, "%s: %lld answers of batches that were not full are left out", name,
+                 (long long)cell->partial);
 }
 
-static void warn_of_more(const struct measure *m)
+static void warn_of_more(const struct measure *measure)
 {
-    if (m->drifting > POINTS_NAMED)
-        log_warn(&m->log, "W021", "latency drifts at %zu further points",
-                 m->drifting - POINTS_NAMED);
-    if (m->cold > POINTS_NAMED)
-        log_warn(&m->log, "W024", "warm-ups of %zu further points ended before their times were "
-                                  "steady",
-                 m->cold - POINTS_NAMED);
+    if (measure->drifting > POINTS_NAMED)
+        log_warn(&measure->log, "W021", "latency drifts at %zu further points",
+                 measure->drifting - POINTS_NAMED);
+    if (measure->cold > POINTS_NAMED)
+        log_warn(&measure->log, "W024",
+                 "warm-ups of %zu further points ended before their times were "
+                 "steady",
+                 measure->cold - POINTS_NAMED);
 }
 
-static int write_one(struct measure *m, struct measurement *c, struct err *e)
+static int write_one(struct measure *measure, struct measurement *cell, struct err *e)
 {
     json_t *j[METRICS];
     int bad = 0;
-    measurement_finish(c, &m->roof, &m->idle, &m->work);
-    for (int f = 0; f < METRICS; f++) {
-        j[f] = measurement_metric(c, (enum metric)f, m->a.verify, &m->work);
-        if (m->a.stopped)
-            json_object_set_new(j[f], "stop_reason", json_string(m->a.stopped));
+    measurement_finish(cell, &measure->roof, &measure->idle, &measure->work);
+    for (int metric = 0; metric < METRICS; metric++) {
+        j[metric] = measurement_metric(cell, (enum metric)metric, measure->a.verify,
+                                       &measure->work);
+        if (measure->a.stopped)
+            json_object_set_new(j[metric], "stop_reason", json_string(measure->a.stopped));
     }
-    for (int f = 0; f < METRICS; f++)
-        bad |= rec_write(&m->out, "metric", j[f], e);
-    json_t *times = measurement_times(c);
+    for (int metric = 0; metric < METRICS; metric++)
+        bad |= rec_write(&measure->out, "metric", j[metric], e);
+    json_t *times = measurement_times(cell);
     if (times)
-        bad |= rec_write(&m->out, "times", times, e);
-    warn(m, c);
+        bad |= rec_write(&measure->out, "times", times, e);
+    warn(measure, cell);
     return bad;
 }
 
@@ -166,27 +174,27 @@ static int by_about(const void *a, const void *b)
 }
 
 /* -1: the input is not one experiment. */
-static int check_input(const struct measure *m, struct err *e)
+static int check_input(const struct measure *measure, struct err *e)
 {
-    if (m->other)
+    if (measure->other)
         return err_set(e, EXIT_BAD_DATA, "records of two machines, %s and %s: measure each alone",
-                       m->machine, m->other);
-    return m->seen.taken || m->seen.bad
+                       measure->machine, measure->other);
+    return measure->seen.taken || measure->seen.bad
                ? 0
                : err_set(e, EXIT_BAD_DATA, "no generation records in the input");
 }
 
-static void free_measure(struct measure *m)
+static void free_measure(struct measure *measure)
 {
-    for (size_t i = 0; i < m->n; i++)
-        measurement_free(&m->v[i]);
-    free(m->v);
-    measurement_work_free(&m->work);
-    roof_free(&m->roof);
-    idle_free(&m->idle);
-    free(m->machine);
-    free(m->other);
-    json_decref(m->index);
+    for (size_t i = 0; i < measure->n; i++)
+        measurement_free(&measure->v[i]);
+    free(measure->v);
+    measurement_work_free(&measure->work);
+    roof_free(&measure->roof);
+    idle_free(&measure->idle);
+    free(measure->machine);
+    free(measure->other);
+    json_decref(measure->index);
 }
 
 static const char examples[] =
@@ -261,51 +269,56 @@ static const char notes[] =
     "for each gap between emissions, and 32 for each gap of the point that is being\n"
     "summarized.\n";
 
-static void check(struct measure *m, int bad, const struct err *e)
+static void check(struct measure *measure, int bad, const struct err *e)
 {
     if (!bad)
         return;
-    rec_abandon(&m->out);
+    rec_abandon(&measure->out);
     err_die("measure", e);
 }
 
 int main(int argc, char **argv)
 {
-    struct measure m = {.a = {.common = COMMON_DEFAULTS}};
+    struct measure measure = {.a = {.common = COMMON_DEFAULTS}};
     const struct opt options[] = {
-        TAKE_OPTION(m.a.max_failed),
-        {"verify", 0, OPT_FLAG, &m.a.verify,
+        TAKE_OPTION(measure.a.max_failed),
+        {"verify", 0, OPT_FLAG, &measure.a.verify,
          .help = "also check memory, lengths and stops, and that repeats are identical"},
-        {"ttft-limit-ms", 0, OPT_REAL, &m.a.ttft_limit_ms, 1e-6, 1e9, .arg = "MS",
+        {"ttft-limit-ms", 0, OPT_REAL, &measure.a.ttft_limit_ms, 1e-6, 1e9, .arg = "MS",
          .help = "goodput: an answer is good if its first token comes within MS (no limit)"},
-        {"itl-limit-ms", 0, OPT_REAL, &m.a.itl_limit_ms, 1e-6, 1e9, .arg = "MS",
+        {"itl-limit-ms", 0, OPT_REAL, &measure.a.itl_limit_ms, 1e-6, 1e9, .arg = "MS",
          .help = "goodput: an answer is good if its mean time per token after the first is at most "
                  "MS (no limit)"},
-        {"stopped", 0, OPT_TEXT, &m.a.stopped, .arg = "WHY",
+        {"stopped", 0, OPT_TEXT, &measure.a.stopped, .arg = "WHY",
          .help = "stop_reason to record: precision, budget, launches, ... (null)"},
-        OPT_COMMON(m.a.common),
+        OPT_COMMON(measure.a.common),
         {0}};
     const struct tool tool = {"measure", "generation records in, metric records out", examples,
                               notes, options, NEEDS_NOTHING};
     int first = opt_parse(&tool, argc, argv);
     struct err e = {0};
-    m.log = (struct log){"measure", m.a.common.quiet ? 0 : 1 + m.a.common.verbose};
-    m.index = json_object();
-    m.work.limits = (struct samples_limits){{m.a.ttft_limit_ms * 1e6, m.a.itl_limit_ms * 1e6}};
+    measure.log = (struct log){"measure",
+                               measure.a.common.quiet ? 0 : 1 + measure.a.common.verbose};
+    measure.index = json_object();
+    measure.work.limits = (struct samples_limits){
+        {measure.a.ttft_limit_ms * 1e6, measure.a.itl_limit_ms * 1e6}};
     struct rec_reader *in = rec_read_open((const char *const *)argv + first,
                                           (size_t)(argc - first), &e);
-    check(&m, !in, &e);
-    check(&m, rec_open(&m.out, &m.a.common, "measure", argc, argv, NULL, &e), &e);
-    check(&m, take_all(&m.seen, in, &m.out, &m.log, m.a.common.limit, take, &m, &e), &e);
+    check(&measure, !in, &e);
+    check(&measure, rec_open(&measure.out, &measure.a.common, "measure", argc, argv, NULL, &e), &e);
+    check(&measure,
+          take_all(&measure.seen, in, &measure.out, &measure.log, measure.a.common.limit, take,
+                   &measure, &e),
+          &e);
     rec_read_close(in);
-    check(&m, check_input(&m, &e), &e);
-    if (m.n)
-        qsort(m.v, m.n, sizeof *m.v, by_about);
-    for (size_t i = 0; i < m.n; i++)
-        check(&m, write_one(&m, &m.v[i], &e), &e);
-    warn_of_more(&m);
-    int code = take_verdict(&m.seen, &m.log, m.a.max_failed);
-    check(&m, rec_close(&m.out, code ? "failed" : "ok", &e), &e);
-    free_measure(&m);
+    check(&measure, check_input(&measure, &e), &e);
+    if (measure.n)
+        qsort(measure.v, measure.n, sizeof *measure.v, by_about);
+    for (size_t i = 0; i < measure.n; i++)
+        check(&measure, write_one(&measure, &measure.v[i], &e), &e);
+    warn_of_more(&measure);
+    int code = take_verdict(&measure.seen, &measure.log, measure.a.max_failed);
+    check(&measure, rec_close(&measure.out, code ? "failed" : "ok", &e), &e);
+    free_measure(&measure);
     return code;
 }

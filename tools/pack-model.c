@@ -41,31 +41,32 @@ struct packer {
     struct folder folder;
 };
 
-static int has_budget(const struct args *a)
+static int has_budget(const struct args *args)
 {
-    return a->budget.bytes > 0 || a->budget.share > 0;
+    return args->budget.bytes > 0 || args->budget.share > 0;
 }
 
 /* ---- the folder ---- */
 
 /* -1 unless the folder is absent or empty. */
-static int check_absent(const struct packer *p, struct err *e)
+static int check_absent(const struct packer *packer, struct err *e)
 {
-    if (p->checkpoint.folder && file_same(p->a.out, p->checkpoint.folder))
+    if (packer->checkpoint.folder && file_same(packer->a.out, packer->checkpoint.folder))
         return err_set(e, EXIT_CANNOT_CREATE, "--out %s: expected a folder that is new or empty, "
-                       "got that of the model itself", p->a.out);
-    return folder_check_new(p->a.out, "--out", e);
+                       "got that of the model itself", packer->a.out);
+    return folder_check_new(packer->a.out, "--out", e);
 }
 
 /* Writes all files of the folder. */
-static int fill(struct packer *p, struct err *e)
+static int fill(struct packer *packer, struct err *e)
 {
-    struct pool *pool = pool_new((size_t)p->a.engine.threads);
-    const char *folder = p->folder.temp;
-    int bad = pack_along(&p->checkpoint, folder, e) ||
-              pack_checkpoint(&p->checkpoint, p->quant, p->prunes ? &p->prune : NULL, folder, pool,
-                              p->role, e) ||
-              provenance_write(p->origin, folder, e);
+    struct pool *pool = pool_new((size_t)packer->a.engine.threads);
+    const char *folder = packer->folder.temp;
+    int bad = pack_along(&packer->checkpoint, folder, e) ||
+              pack_checkpoint(&packer->checkpoint, packer->quant,
+                              packer->prunes ? &packer->prune : NULL, folder, pool, packer->role,
+                              e) ||
+              provenance_write(packer->origin, folder, e);
     pool_free(pool);
     return bad ? -1 : 0;
 }
@@ -73,52 +74,56 @@ static int fill(struct packer *p, struct err *e)
 /* ---- pruning ---- */
 
 /* Records the outputs of heads and units on the CPU: GPU memory cannot be read directly. */
-static int record_outputs(struct packer *p, struct activity *c, struct err *e)
+static int record_outputs(struct packer *packer, struct activity *activity, struct err *e)
 {
-    struct engine engine = p->a.engine;
-    struct backend *b = NULL;
+    struct engine engine = packer->a.engine;
+    struct backend *backend = NULL;
     struct network n = {0};
-    struct tokenizer *t = NULL;
-    struct rec_reader *in = rec_read_open(&p->a.calibrate, 1, e);
+    struct tokenizer *tokenizer = NULL;
+    struct rec_reader *in = rec_read_open(&packer->a.calibrate, 1, e);
     engine.device = "cpu";
-    int bad = !in || checkpoint_tokenizer(&p->checkpoint, &t, e) || engine_open(&engine, &b, e) ||
-              network_load(&n, b, &p->checkpoint, &(struct precision){0}, e) ||
-              activity_run(c, &n, t, in, p->a.common.limit, (uint64_t)p->a.common.seed, e);
+    int bad = !in || checkpoint_tokenizer(&packer->checkpoint, &tokenizer, e) ||
+              engine_open(&engine, &backend, e) ||
+              network_load(&n, backend, &packer->checkpoint, &(struct precision){0}, e) ||
+              activity_run(activity, &n, tokenizer, in, packer->a.common.limit,
+                           (uint64_t)packer->a.common.seed, e);
     if (!bad)
-        log_note(&p->log, "calibrated with %lld texts, %lld rows", (long long)c->texts,
-                 (long long)c->rows);
+        log_note(&packer->log, "calibrated with %lld texts, %lld rows", (long long)activity->texts,
+                 (long long)activity->rows);
     network_free(&n);
-    backend_close(b);
-    tokenizer_free(t);
+    backend_close(backend);
+    tokenizer_free(tokenizer);
     rec_read_close(in);
     return bad ? -1 : 0;
 }
 
 /* A share too small to remove anything is a warning, not an error: sweeps begin small. */
-static void say_sizes(const struct packer *p)
+static void say_sizes(const struct packer *packer)
 {
-    const struct config *from = &p->checkpoint.config, *to = &p->prune.config;
-    if ((p->a.heads > 0 && to->heads == from->heads) || (p->a.ffn > 0 && to->ffn == from->ffn))
-        log_warn(&p->log, "W115", "a share is below the smallest part that can be removed: of %zu "
+    const struct config *from = &packer->checkpoint.config, *to = &packer->prune.config;
+    if ((packer->a.heads > 0 && to->heads == from->heads) ||
+        (packer->a.ffn > 0 && to->ffn == from->ffn))
+        log_warn(&packer->log, "W115",
+                 "a share is below the smallest part that can be removed: of %zu "
                  "heads in %zu groups %zu stay, of %zu hidden units %zu stay", from->heads,
                  from->kv_heads, to->heads, from->ffn, to->ffn);
 }
 
-static int choose(struct packer *p, struct err *e)
+static int choose(struct packer *packer, struct err *e)
 {
-    const struct config *c = &p->checkpoint.config;
-    enum prune_score how = prune_score_named(p->a.score);
+    const struct config *config = &packer->checkpoint.config;
+    enum prune_score how = prune_score_named(packer->a.score);
     struct activity seen = {0};
     json_t *texts = NULL;
     int bad = how == PRUNE_ACTIVATION &&
-              (rec_inputs(&p->a.calibrate, 1, &texts, e) || record_outputs(p, &seen, e));
-    struct prune_values score = prune_values_make(c);
-    bad = bad || prune_scores(&p->checkpoint, how, &seen.mean, &score, e);
+              (rec_inputs(&packer->a.calibrate, 1, &texts, e) || record_outputs(packer, &seen, e));
+    struct prune_values score = prune_values_make(config);
+    bad = bad || prune_scores(&packer->checkpoint, how, &seen.mean, &score, e);
     if (!bad) {
-        prune_choose(&p->prune, c, &score);
-        provenance_prune(p->origin, c, &p->prune, p->a.score, fmax(p->a.heads, 0),
-                         fmax(p->a.ffn, 0), json_incref(texts));
-        say_sizes(p);
+        prune_choose(&packer->prune, config, &score);
+        provenance_prune(packer->origin, config, &packer->prune, packer->a.score,
+                         fmax(packer->a.heads, 0), fmax(packer->a.ffn, 0), json_incref(texts));
+        say_sizes(packer);
     }
     json_decref(texts);
     prune_values_free(&score);
@@ -126,132 +131,139 @@ static int choose(struct packer *p, struct err *e)
     return bad ? -1 : 0;
 }
 
-static int make(struct packer *p, struct err *e)
+static int make(struct packer *packer, struct err *e)
 {
-    if ((p->prunes && choose(p, e)) || folder_begin(&p->folder, p->a.out, e))
+    if ((packer->prunes && choose(packer, e)) || folder_begin(&packer->folder, packer->a.out, e))
         return -1;
-    if (!fill(p, e))
-        return folder_commit(&p->folder, e);
-    folder_abandon(&p->folder);
+    if (!fill(packer, e))
+        return folder_commit(&packer->folder, e);
+    folder_abandon(&packer->folder);
     return -1;
 }
 
 /* ---- --verify-source ---- */
 
 /* Compares every file of the packed model with the one that was made again. */
-static int compare_all(const struct packer *p, struct err *e)
+static int compare_all(const struct packer *packer, struct err *e)
 {
     struct checkpoint packed;
-    if (checkpoint_open_ignoring(&packed, p->a.out, 0, p->a.engine.ignore_config, e))
+    if (checkpoint_open_ignoring(&packed, packer->a.out, 0, packer->a.engine.ignore_config, e))
         return -1;
-    int bad = provenance_compare(&packed, p->folder.temp, e);
+    int bad = provenance_compare(&packed, packer->folder.temp, e);
     checkpoint_close(&packed);
     return bad ? -1 : 0;
 }
 
 /* Reads the format of a packed model; the mix of a mixed one is in its own config.json. */
-static int read_format(struct packer *p, const char *quant, struct err *e)
+static int read_format(struct packer *packer, const char *quant, struct err *e)
 {
     struct config packed;
-    struct family_extras extras = {.ignore = p->a.engine.ignore_config};
-    if (strcmp(quant, quantization_name(QUANT_MIXED)) && !quantization_named(quant, &p->quant))
+    struct family_extras extras = {.ignore = packer->a.engine.ignore_config};
+    if (strcmp(quant, quantization_name(QUANT_MIXED)) && !quantization_named(quant, &packer->quant))
         return 0;
-    int bad = family_load(&packed, p->a.out, &extras, e);
+    int bad = family_load(&packed, packer->a.out, &extras, e);
     family_extras_free(&extras);
     if (bad || packed.quant != QUANT_MIXED || strcmp(quant, quantization_name(QUANT_MIXED)))
         return err_set(e, EXIT_BAD_DATA, "%s/" PROVENANCE ": quant: expected none|" DTYPE_QUANTIZED
-                       "|mixed, as in config.json, got \"%.40s\"", p->a.out, quant);
-    p->quant = QUANT_MIXED;
-    memcpy(p->checkpoint.config.mix, packed.mix, sizeof packed.mix);
+                       "|mixed, as in config.json, got \"%.40s\"", packer->a.out, quant);
+    packer->quant = QUANT_MIXED;
+    memcpy(packer->checkpoint.config.mix, packed.mix, sizeof packed.mix);
     return 0;
 }
 
-static int verify(struct packer *p, struct err *e)
+static int verify(struct packer *packer, struct err *e)
 {
-    const char *quant = json_string_value(json_object_get(p->origin, "quant"));
+    const char *quant = json_string_value(json_object_get(packer->origin, "quant"));
     int pruned = 0;
-    if (read_format(p, quant, e) || provenance_verify(p->origin, &p->checkpoint, e) ||
-        (pruned = provenance_pruning(p->origin, &p->checkpoint.config, &p->prune, e)) < 0)
+    if (read_format(packer, quant, e) ||
+        provenance_verify(packer->origin, &packer->checkpoint, e) ||
+        (pruned = provenance_pruning(packer->origin, &packer->checkpoint.config, &packer->prune,
+                                     e)) < 0)
         return -1;
-    p->prunes = pruned;
-    if (folder_begin(&p->folder, p->a.out, e))
+    packer->prunes = pruned;
+    if (folder_begin(&packer->folder, packer->a.out, e))
         return -1;
-    int bad = fill(p, e) || compare_all(p, e);
-    folder_abandon(&p->folder);
+    int bad = fill(packer, e) || compare_all(packer, e);
+    folder_abandon(&packer->folder);
     if (bad)
         return -1;
-    log_note(&p->log, "%s: the source %s is unchanged, and packing it again gives the same bytes",
-             p->a.out, p->checkpoint.folder);
+    log_note(&packer->log,
+             "%s: the source %s is unchanged, and packing it again gives the same bytes",
+             packer->a.out, packer->checkpoint.folder);
     return 0;
 }
 
 /* ---- records ---- */
 
-static int write_units(struct packer *p, struct err *e)
+static int write_units(struct packer *packer, struct err *e)
 {
-    const char *loss_unit = p->a.calibrate ? "nats_per_token" : "squared_error";
-    const struct config *c = &p->checkpoint.config;
-    const struct mix_unit *units = p->a.budget.units;
-    for (size_t i = 0; units && i < mix_count(c); i++)
-        if (rec_write(&p->out, "sensitivity", pack_record_unit(c, &units[i], loss_unit), e))
+    const char *loss_unit = packer->a.calibrate ? "nats_per_token" : "squared_error";
+    const struct config *config = &packer->checkpoint.config;
+    const struct mix_unit *units = packer->a.budget.units;
+    for (size_t i = 0; units && i < mix_count(config); i++)
+        if (rec_write(&packer->out, "sensitivity", pack_record_unit(config, &units[i], loss_unit),
+                      e))
             return -1;
     return 0;
 }
 
 /* Writes a record with the shape of the new network, read from its folder, and of the old one. */
-static int write_prune(struct packer *p, const struct pack_role *all, struct err *e)
+static int write_prune(struct packer *packer, const struct pack_role *all, struct err *e)
 {
-    const struct config *from = &p->checkpoint.config;
+    const struct config *from = &packer->checkpoint.config;
     struct config to;
-    struct family_extras extras = {.ignore = p->a.engine.ignore_config};
-    int bad = family_load(&to, p->a.out, &extras, e);
+    struct family_extras extras = {.ignore = packer->a.engine.ignore_config};
+    int bad = family_load(&to, packer->a.out, &extras, e);
     family_extras_free(&extras);
     if (bad)
         return -1;
     json_t *j = pack_record_prune(from, &to, all);
-    json_object_set_new(j, "score", json_string(p->a.score));
-    json_object_set_new(j, "quant", json_string(quantization_name(p->quant)));
-    rec_set_number(j, "heads_share", fmax(p->a.heads, 0), "");
-    rec_set_number(j, "ffn_share", fmax(p->a.ffn, 0), "");
-    json_object_set(j, "source_files", json_object_get(p->origin, "files"));
-    log_note(&p->log, "%s: kept %zu of %zu heads, %zu of %zu key heads, %zu of %zu hidden units; "
+    json_object_set_new(j, "score", json_string(packer->a.score));
+    json_object_set_new(j, "quant", json_string(quantization_name(packer->quant)));
+    rec_set_number(j, "heads_share", fmax(packer->a.heads, 0), "");
+    rec_set_number(j, "ffn_share", fmax(packer->a.ffn, 0), "");
+    json_object_set(j, "source_files", json_object_get(packer->origin, "files"));
+    log_note(&packer->log,
+             "%s: kept %zu of %zu heads, %zu of %zu key heads, %zu of %zu hidden units; "
              "removed %.1f %% of the parameters", to.name, to.heads, from->heads, to.kv_heads,
              from->kv_heads, to.ffn, from->ffn, 100 * rec_number(j, "removed_ratio"));
-    return rec_write(&p->out, "prune", j, e);
+    return rec_write(&packer->out, "prune", j, e);
 }
 
 /* Writes the record of the sum over all roles. */
-static int write_all(struct packer *p, const struct pack_role *all, struct err *e)
+static int write_all(struct packer *packer, const struct pack_role *all, struct err *e)
 {
-    json_t *j = pack_record_all(&p->checkpoint, p->quant, all);
-    const struct format_budget *b = &p->a.budget;
-    if (b->units) {
-        rec_set_int(j, "budget_bytes", (int64_t)b->limit);
-        rec_set_number(j, "dense_nats_per_token", b->dense_nats, "no --calibrate");
-        rec_set_number(j, "trade_gain", b->gain.value, "no --calibrate");
-        rec_set_number(j, "trade_gain_lo", b->gain.lo, "fewer than two texts");
-        rec_set_number(j, "trade_gain_hi", b->gain.hi, "fewer than two texts");
+    json_t *j = pack_record_all(&packer->checkpoint, packer->quant, all);
+    const struct format_budget *budget = &packer->a.budget;
+    if (budget->units) {
+        rec_set_int(j, "budget_bytes", (int64_t)budget->limit);
+        rec_set_number(j, "dense_nats_per_token", budget->dense_nats, "no --calibrate");
+        rec_set_number(j, "trade_gain", budget->gain.value, "no --calibrate");
+        rec_set_number(j, "trade_gain_lo", budget->gain.lo, "fewer than two texts");
+        rec_set_number(j, "trade_gain_hi", budget->gain.hi, "fewer than two texts");
     }
-    return rec_write(&p->out, "pack", j, e);
+    return rec_write(&packer->out, "pack", j, e);
 }
 
-static int write_records(struct packer *p, struct err *e)
+static int write_records(struct packer *packer, struct err *e)
 {
-    const struct pack_role all = pack_sum(p->role);
-    const struct checkpoint *c = &p->checkpoint;
-    if (p->prunes && write_prune(p, &all, e))
+    const struct pack_role all = pack_sum(packer->role);
+    const struct checkpoint *model = &packer->checkpoint;
+    if (packer->prunes && write_prune(packer, &all, e))
         return -1;
-    for (int r = 0; r < ROLE_COUNT; r++)
-        if (p->role[r].tensors &&
-            rec_write(&p->out, "pack",
-                      pack_record_role(c, p->quant, &p->role[r], (enum role)r), e))
+    for (int role = 0; role < ROLE_COUNT; role++)
+        if (packer->role[role].tensors &&
+            rec_write(&packer->out, "pack",
+                      pack_record_role(model, packer->quant, &packer->role[role], (enum role)role),
+                      e))
             return -1;
-    if (p->quant != QUANT_NONE)
-        log_note(&p->log, "%s: %.4g MB of weights -> %.4g MB in %s (%s, error %.2g %% of their "
-                 "size)", c->config.name, (double)all.source_bytes * 1e-6,
-                 (double)all.packed_bytes * 1e-6, p->a.out, quantization_name(p->quant),
+    if (packer->quant != QUANT_NONE)
+        log_note(&packer->log,
+                 "%s: %.4g MB of weights -> %.4g MB in %s (%s, error %.2g %% of their "
+                 "size)", model->config.name, (double)all.source_bytes * 1e-6,
+                 (double)all.packed_bytes * 1e-6, packer->a.out, quantization_name(packer->quant),
                  100 * sqrt(all.error / all.power));
-    return write_all(p, &all, e);
+    return write_all(packer, &all, e);
 }
 
 /* ---- the tool ---- */
@@ -309,168 +321,172 @@ static const char notes[] =
     "With --quant the pruned model is then quantized. A pruned LLaDA has head_dim in\n"
     "its config.json; the publishers' own code does not read it.\n";
 
-static void check(struct packer *p, int bad, const struct err *e)
+static void check(struct packer *packer, int bad, const struct err *e)
 {
     if (!bad)
         return;
-    rec_abandon(&p->out);
+    rec_abandon(&packer->out);
     err_die("pack-model", e);
 }
 
 /* An error in the command line, or NULL. */
-static const char *usage(const struct args *a, int operands)
+static const char *usage(const struct args *args, int operands)
 {
-    const int prunes = a->heads >= 0 || a->ffn >= 0;
-    const int seen = prunes && prune_score_named(a->score) == PRUNE_ACTIVATION;
-    const int packs = prunes || a->quant || has_budget(a);
+    const int prunes = args->heads >= 0 || args->ffn >= 0;
+    const int seen = prunes && prune_score_named(args->score) == PRUNE_ACTIVATION;
+    const int packs = prunes || args->quant || has_budget(args);
     if (operands)
         return "takes no operands";
-    if (a->verify_source && (packs || a->out))
+    if (args->verify_source && (packs || args->out))
         return "--verify-source packs nothing: it excludes --quant, --budget, --prune-heads, "
                "--prune-ffn and --out";
-    if ((a->quant && has_budget(a)) || (a->budget.bytes > 0 && a->budget.share > 0))
+    if ((args->quant && has_budget(args)) || (args->budget.bytes > 0 && args->budget.share > 0))
         return "expected only one of --quant, --budget and --budget-share";
-    if (prunes && has_budget(a))
+    if (prunes && has_budget(args))
         return "--prune-heads and --prune-ffn exclude a budget: prune first, then pack the result";
-    if (a->calibrate && !has_budget(a) && !seen)
+    if (args->calibrate && !has_budget(args) && !seen)
         return "--calibrate needs --budget, --budget-share or --prune-score activation";
-    if (a->engine.model && a->verify_source)
+    if (args->engine.model && args->verify_source)
         return NULL;
-    if (!a->engine.model || !a->out || !*a->out || !packs)
+    if (!args->engine.model || !args->out || !*args->out || !packs)
         return "-m, --out and one of --quant, --budget, --prune-heads and --prune-ffn are needed "
                "(or -m and --verify-source)";
-    return seen && !a->calibrate ? "--prune-score activation needs --calibrate FILE" : NULL;
+    return seen && !args->calibrate ? "--prune-score activation needs --calibrate FILE" : NULL;
 }
 
 /* -1: the model cannot run the texts of --calibrate by itself. */
-static int check_calibration(const struct packer *p, struct err *e)
+static int check_calibration(const struct packer *packer, struct err *e)
 {
-    const struct config *c = &p->checkpoint.config;
-    return p->a.calibrate && c->taps
+    const struct config *config = &packer->checkpoint.config;
+    return packer->a.calibrate && config->taps
                ? err_set(e, EXIT_BAD_DATA, "--calibrate: %s has no embedding of its own, so it "
-                         "runs no text alone: expected no --calibrate", c->name)
+                         "runs no text alone: expected no --calibrate", config->name)
                : 0;
 }
 
 /* Opens the source to pack. */
-static int open_source(struct packer *p, struct err *e)
+static int open_source(struct packer *packer, struct err *e)
 {
-    const struct args *a = &p->a;
-    const struct engine *g = &a->engine;
-    p->prunes = a->heads >= 0 || a->ffn >= 0;
-    if (has_budget(a))
-        p->quant = QUANT_MIXED;
-    else if (a->quant && quantization_named(a->quant, &p->quant))
+    const struct args *args = &packer->a;
+    const struct engine *engine = &args->engine;
+    packer->prunes = args->heads >= 0 || args->ffn >= 0;
+    if (has_budget(args))
+        packer->quant = QUANT_MIXED;
+    else if (args->quant && quantization_named(args->quant, &packer->quant))
         return -1;
-    return checkpoint_open_ignoring(&p->checkpoint, g->model, 0, g->ignore_config, e) ||
-                   check_absent(p, e) || pack_refuses(&p->checkpoint, e) ||
-                   check_calibration(p, e) ||
-                   (p->prunes && prune_settle(&p->prune, &p->checkpoint.config, fmax(a->heads, 0),
-                                              fmax(a->ffn, 0), e))
+    return checkpoint_open_ignoring(&packer->checkpoint, engine->model, 0, engine->ignore_config,
+                                    e) ||
+                   check_absent(packer, e) || pack_refuses(&packer->checkpoint, e) ||
+                   check_calibration(packer, e) ||
+                   (packer->prunes && prune_settle(&packer->prune, &packer->checkpoint.config,
+                                                   fmax(args->heads, 0), fmax(args->ffn, 0), e))
                ? -1
                : 0;
 }
 
 /* Opens the source of a packed model. */
-static int open_packed(struct packer *p, struct err *e)
+static int open_packed(struct packer *packer, struct err *e)
 {
-    const struct engine *g = &p->a.engine;
-    p->a.out = g->model;
-    p->origin = provenance_read(g->model, e);
-    return !p->origin || checkpoint_open_ignoring(&p->checkpoint, p->a.verify_source, 0,
-                                                  g->ignore_config, e)
+    const struct engine *engine = &packer->a.engine;
+    packer->a.out = engine->model;
+    packer->origin = provenance_read(engine->model, e);
+    return !packer->origin || checkpoint_open_ignoring(&packer->checkpoint, packer->a.verify_source,
+                                                       0, engine->ignore_config, e)
                ? -1
                : 0;
 }
 
-static int choose_mix(struct packer *p, struct err *e)
+static int choose_mix(struct packer *packer, struct err *e)
 {
-    struct args *a = &p->a;
-    a->budget.texts = a->calibrate;
-    return format_budget_choose(&a->budget, &p->checkpoint, &a->engine, &a->common, &p->log, e);
+    struct args *args = &packer->a;
+    args->budget.texts = args->calibrate;
+    return format_budget_choose(&args->budget, &packer->checkpoint, &args->engine, &args->common,
+                                &packer->log, e);
 }
 
-static int work(struct packer *p, struct err *e)
+static int work(struct packer *packer, struct err *e)
 {
-    if (p->a.verify_source)
-        return verify(p, e);
-    return (has_budget(&p->a) && choose_mix(p, e)) || make(p, e) || write_units(p, e) ||
-                   write_records(p, e)
+    if (packer->a.verify_source)
+        return verify(packer, e);
+    return (has_budget(&packer->a) && choose_mix(packer, e)) || make(packer, e) ||
+                   write_units(packer, e) || write_records(packer, e)
                ? -1
                : 0;
 }
 
-static void close_all(struct packer *p)
+static void close_all(struct packer *packer)
 {
-    checkpoint_close(&p->checkpoint);
-    prune_free(&p->prune);
-    json_decref(p->origin);
-    format_budget_free(&p->a.budget);
+    checkpoint_close(&packer->checkpoint);
+    prune_free(&packer->prune);
+    json_decref(packer->origin);
+    format_budget_free(&packer->a.budget);
 }
 
 enum { OPTIONS_MOST = 32 };
-static void options(struct opt *o, struct args *a)
+static void options(struct opt *out, struct args *args)
 {
     const struct opt table[] = {
-        {"model", 'm', OPT_TEXT, &a->engine.model, .arg = "MODEL",
+        {"model", 'm', OPT_TEXT, &args->engine.model, .arg = "MODEL",
          .help = "source: folder, or org/name in the local Hugging Face cache"},
-        IGNORE_CONFIG_OPTION(a->engine.ignore_config),
-        {"out", 0, OPT_TEXT, &a->out, .arg = "DIR", .writes = WRITES_IT,
+        IGNORE_CONFIG_OPTION(args->engine.ignore_config),
+        {"out", 0, OPT_TEXT, &args->out, .arg = "DIR", .writes = WRITES_IT,
          .help = "new folder for the packed model"},
-        {"quant", 0, OPT_CHOICE, &a->quant, .choices = DTYPE_QUANTIZED,
+        {"quant", 0, OPT_CHOICE, &args->quant, .choices = DTYPE_QUANTIZED,
          .help = "number format of the matrices"},
-        {"budget", 0, OPT_BYTES, &a->budget.bytes, 1, 9007199254740991.0, .arg = "BYTES",
+        {"budget", 0, OPT_BYTES, &args->budget.bytes, 1, 9007199254740991.0, .arg = "BYTES",
          .help = "bytes of all tensors, K/M/G; each part of each layer gets its own format"},
-        {"budget-share", 0, OPT_REAL, &a->budget.share, 1e-6, 1, .arg = "R",
+        {"budget-share", 0, OPT_REAL, &args->budget.share, 1e-6, 1, .arg = "R",
          .help = "--budget as a share of the bytes of the source"},
-        {"prune-heads", 0, OPT_REAL, &a->heads, 0, 1, .arg = "SHARE",
+        {"prune-heads", 0, OPT_REAL, &args->heads, 0, 1, .arg = "SHARE",
          .help = "remove up to this share of the query heads of every layer"},
-        {"prune-ffn", 0, OPT_REAL, &a->ffn, 0, 1, .arg = "SHARE",
+        {"prune-ffn", 0, OPT_REAL, &args->ffn, 0, 1, .arg = "SHARE",
          .help = "remove up to this share of the hidden units of every layer"},
-        {"prune-score", 0, OPT_CHOICE, &a->score, .choices = PRUNE_SCORES,
+        {"prune-score", 0, OPT_CHOICE, &args->score, .choices = PRUNE_SCORES,
          .help = "measure of how much a head or unit matters (activation)"},
-        {"calibrate", 0, OPT_TEXT, &a->calibrate, .arg = "FILE",
+        {"calibrate", 0, OPT_TEXT, &args->calibrate, .arg = "FILE",
          .help = "texts, or prompts with references, on which --budget and --prune-score measure "
                  "(the first --limit of them)"},
-        {"samples", 0, OPT_INT, &a->budget.samples, 1, 100000, .arg = "N",
+        {"samples", 0, OPT_INT, &args->budget.samples, 1, 100000, .arg = "N",
          .help = "with --budget and a diffusion model: masks drawn for each text (8)"},
-        {"device", 0, OPT_TEXT, &a->engine.device, .arg = "auto|ref|cpu|cuda[:N]",
+        {"device", 0, OPT_TEXT, &args->engine.device, .arg = "auto|ref|cpu|cuda[:N]",
          .help = "back end that runs the model for --budget (auto); pruning uses the CPU"},
-        {"verify-source", 0, OPT_TEXT, &a->verify_source, .arg = "SOURCE",
+        {"verify-source", 0, OPT_TEXT, &args->verify_source, .arg = "SOURCE",
          .help = "only check that -m was made from SOURCE, unchanged, and from nothing else"},
-        THREADS_OPTION(a->engine.threads),
-        OPT_COMMON(a->common),
+        THREADS_OPTION(args->engine.threads),
+        OPT_COMMON(args->common),
         {0}};
     static_assert(sizeof table <= OPTIONS_MOST * sizeof *table, "room for all");
-    memcpy(o, table, sizeof table);
+    memcpy(out, table, sizeof table);
 }
 
 int main(int argc, char **argv)
 {
-    struct packer p = {.a = {.common = COMMON_DEFAULTS, .engine = ENGINE_DEFAULTS,
-                             .budget.samples = 8, .score = "activation", .heads = -1, .ffn = -1},
-                       .quant = QUANT_NONE};
+    struct packer packer = {.a = {.common = COMMON_DEFAULTS, .engine = ENGINE_DEFAULTS,
+                                  .budget.samples = 8, .score = "activation", .heads = -1,
+                                  .ffn = -1},
+                            .quant = QUANT_NONE};
     struct opt table[OPTIONS_MOST];
-    options(table, &p.a);
+    options(table, &packer.a);
     const struct tool tool = {"pack-model", "a checkpoint in, a pruned or quantized one out",
                               examples, notes, table, NEEDS_NOTHING};
     int first = opt_parse(&tool, argc, argv);
-    const char *wrong = usage(&p.a, first < argc);
+    const char *wrong = usage(&packer.a, first < argc);
     if (wrong)
         opt_usage(&tool, "%s", wrong);
     struct err e = {0};
-    p.log = (struct log){tool.name, p.a.common.quiet ? 0 : 1 + p.a.common.verbose};
+    packer.log = (struct log){tool.name, packer.a.common.quiet ? 0 : 1 + packer.a.common.verbose};
     json_t *about = NULL;
-    if (!(p.a.verify_source ? open_packed : open_source)(&p, &e))
-        about = checkpoint_describe(&p.checkpoint, &e);
+    if (!(packer.a.verify_source ? open_packed : open_source)(&packer, &e))
+        about = checkpoint_describe(&packer.checkpoint, &e);
     if (about) {
-        checkpoint_say(&p.checkpoint, &p.log);
-        p.origin = p.origin ? p.origin : provenance_make(about, quantization_name(p.quant));
+        checkpoint_say(&packer.checkpoint, &packer.log);
+        packer.origin = packer.origin ? packer.origin
+                                      : provenance_make(about, quantization_name(packer.quant));
     }
-    check(&p, !about || rec_open(&p.out, &p.a.common, tool.name, argc, argv,
-                                 json_pack("{s:o}", "checkpoint", about), &e), &e);
-    check(&p, work(&p, &e), &e);
-    check(&p, rec_close(&p.out, "ok", &e), &e);
-    close_all(&p);
+    check(&packer, !about || rec_open(&packer.out, &packer.a.common, tool.name, argc, argv,
+                                      json_pack("{s:o}", "checkpoint", about), &e), &e);
+    check(&packer, work(&packer, &e), &e);
+    check(&packer, rec_close(&packer.out, "ok", &e), &e);
+    close_all(&packer);
     return EXIT_OK;
 }

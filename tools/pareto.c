@@ -46,40 +46,41 @@ struct pareto {
 
 /* ---- the front ---- */
 
-static json_t *front_of(struct pareto *p, const struct field_board *b, size_t i, double share,
+static json_t *front_of(struct pareto *run, const struct field_board *board, size_t i, double share,
                         int on)
 {
-    const struct field *f = &p->field;
-    const struct point *pt = field_point(f, i);
-    struct interval q = field_quality_interval(f, b, i, p->work);
-    struct standing s = {
-        .cost_metric = p->points.cost_metric, .quality_metric = b->quality->is.name,
-        .cost_higher = p->points.cost_higher, .quality_higher = b->quality->is.higher,
-        .cost_lo = pt->cost_lo, .cost_hi = pt->cost_hi, .quality = b->value[i],
-        .quality_lo = b->n < 2 ? (double)NAN : q.lo, .quality_hi = b->n < 2 ? (double)NAN : q.hi,
-        .share = share, .on = on, .draws = f->draws, .prompts = b->n,
-        .ratio = &f->ratio[i].ratio, .task = p->a.task,
-        .base = f->base < f->n ? field_point(f, f->base)->id : NULL,
-        .excluded_prompts = b->left_out};
-    for (size_t k = 0; k < f->n; k++)
-        s.excluded_points += isnan(f->cost[k]) || isnan(b->value[k]) ? 1 : 0;
-    return crossing_front(pt, &s, LEVEL);
+    const struct field *field = &run->field;
+    const struct point *pt = field_point(field, i);
+    struct interval interval = field_quality_interval(field, board, i, run->work);
+    struct standing standing = {
+        .cost_metric = run->points.cost_metric, .quality_metric = board->quality->is.name,
+        .cost_higher = run->points.cost_higher, .quality_higher = board->quality->is.higher,
+        .cost_lo = pt->cost_lo, .cost_hi = pt->cost_hi, .quality = board->value[i],
+        .quality_lo = board->n < 2 ? (double)NAN : interval.lo,
+        .quality_hi = board->n < 2 ? (double)NAN : interval.hi, .share = share, .on = on,
+        .draws = field->draws, .prompts = board->n, .ratio = &field->ratio[i].ratio,
+        .task = run->a.task,
+        .base = field->base < field->n ? field_point(field, field->base)->id : NULL,
+        .excluded_prompts = board->left_out};
+    for (size_t k = 0; k < field->n; k++)
+        standing.excluded_points += isnan(field->cost[k]) || isnan(board->value[k]) ? 1 : 0;
+    return crossing_front(pt, &standing, LEVEL);
 }
 
-static int write_front(struct pareto *p, const struct field_board *b, struct err *e)
+static int write_front(struct pareto *run, const struct field_board *board, struct err *e)
 {
-    const struct field *f = &p->field;
-    size_t *draws_on = mem_zero(f->n, sizeof *draws_on);
-    unsigned char *on = mem_zero(f->n, 1);
+    const struct field *field = &run->field;
+    size_t *draws_on = mem_zero(field->n, sizeof *draws_on);
+    unsigned char *on = mem_zero(field->n, 1);
     int bad = 0;
-    size_t *order = mem_zero(f->n, sizeof *order);
-    struct contest c = field_contest(f, b);
-    contest_front(&c, draws_on, on, order);
-    for (size_t i = 0; !bad && i < f->n; i++) {
-        if (isnan(field_point(f, i)->cost) || isnan(b->value[i]))
+    size_t *order = mem_zero(field->n, sizeof *order);
+    struct contest contest = field_contest(field, board);
+    contest_front(&contest, draws_on, on, order);
+    for (size_t i = 0; !bad && i < field->n; i++) {
+        if (isnan(field_point(field, i)->cost) || isnan(board->value[i]))
             continue;
-        json_t *j = front_of(p, b, i, (double)draws_on[i] / (double)f->draws, on[i]);
-        bad = rec_write(&p->out, "front", j, e);
+        json_t *j = front_of(run, board, i, (double)draws_on[i] / (double)field->draws, on[i]);
+        bad = rec_write(&run->out, "front", j, e);
     }
     free(order);
     free(draws_on);
@@ -90,186 +91,188 @@ static int write_front(struct pareto *p, const struct field_board *b, struct err
 /* ---- the crossovers ---- */
 
 /* Counts the reason why a crossover does not exist. */
-static void count_reason(struct pareto *p, const char *name, const json_t *record)
+static void count_reason(struct pareto *run, const char *name, const json_t *record)
 {
     const char *reason = rec_text(record, "reason");
     if (!reason)
         return;
     char *key = mem_format("%s: %s", name, reason);
-    json_object_set_new(p->told, key,
-                        json_integer(json_integer_value(json_object_get(p->told, key)) + 1));
+    json_object_set_new(run->told, key,
+                        json_integer(json_integer_value(json_object_get(run->told, key)) + 1));
     free(key);
 }
 
 /* Steals the record. */
-static int write_crossing(struct pareto *p, json_t *j, struct err *e)
+static int write_crossing(struct pareto *run, json_t *j, struct err *e)
 {
     if (!json_is_false(json_object_get(j, "exists")))
-        count_reason(p, rec_text(j, "name"), j);
-    return rec_write(&p->out, "crossover", j, e);
+        count_reason(run, rec_text(j, "name"), j);
+    return rec_write(&run->out, "crossover", j, e);
 }
 
-static int write_suggest(struct pareto *p, const struct meeting *m, struct err *e)
+static int write_suggest(struct pareto *run, const struct meeting *meeting, struct err *e)
 {
-    const struct crossing_series s = meeting_series(m);
-    const struct field_board *b = m->board;
-    struct contest_advice a;
-    contest_advise(&m->found, b ? b->n : 0, s.v[0].at, s.v[s.n - 1].at, s.v->length,
-                   strtod(p->a.octaves, NULL), &a);
-    json_t *j = crossing_suggest(&s, field_point(&p->field, m->pair.rival),
-                                 b ? b->quality->is.name : NULL, &m->found, &a);
-    return rec_write(&p->out, "suggest", j, e);
+    const struct crossing_series series = meeting_series(meeting);
+    const struct field_board *board = meeting->board;
+    struct contest_advice advice;
+    contest_advise(&meeting->found, board ? board->n : 0, series.v[0].at, series.v[series.n - 1].at,
+                   series.v->length, strtod(run->a.octaves, NULL), &advice);
+    json_t *j = crossing_suggest(&series, field_point(&run->field, meeting->pair.rival),
+                                 board ? board->quality->is.name : NULL, &meeting->found, &advice);
+    return rec_write(&run->out, "suggest", j, e);
 }
 
 /* One sweep against one rival. */
-static int write_pair(struct pareto *p, struct meeting *m, struct err *e)
+static int write_pair(struct pareto *run, struct meeting *meeting, struct err *e)
 {
-    const struct field *f = &p->field;
-    field_against(&p->field, m->pair.rival);
-    m->board = NULL;
-    meeting_solve(m, p->work);
-    if (write_crossing(p, meeting_latency(m), e) ||
-        (p->a.suggest && !f->n_boards && write_suggest(p, m, e)))
+    const struct field *field = &run->field;
+    field_against(&run->field, meeting->pair.rival);
+    meeting->board = NULL;
+    meeting_solve(meeting, run->work);
+    if (write_crossing(run, meeting_latency(meeting), e) ||
+        (run->a.suggest && !field->n_boards && write_suggest(run, meeting, e)))
         return -1;
-    for (size_t k = 0; k < f->n_boards; k++) {
-        m->board = &f->board[k];
-        meeting_solve(m, p->work);
-        if (write_crossing(p, meeting_quality(m), e) || write_crossing(p, meeting_parity(m), e) ||
-            (p->a.suggest && write_suggest(p, m, e)))
+    for (size_t k = 0; k < field->n_boards; k++) {
+        meeting->board = &field->board[k];
+        meeting_solve(meeting, run->work);
+        if (write_crossing(run, meeting_quality(meeting), e) ||
+            write_crossing(run, meeting_parity(meeting), e) ||
+            (run->a.suggest && write_suggest(run, meeting, e)))
             return -1;
     }
     return 0;
 }
 
-static int write_none(struct pareto *p, const struct meeting *m, const char *reason,
+static int write_none(struct pareto *run, const struct meeting *meeting, const char *reason,
                       struct err *e)
 {
-    int bad = rec_write(&p->out, "crossover", meeting_none(m, "X_lat", NULL, reason), e);
-    for (size_t k = 0; !bad && k < 2 * p->n_qualities; k++)
-        bad = rec_write(&p->out, "crossover", meeting_none(m, k % 2 ? "X_par" : "X_q",
-                                                           &p->quality[k / 2], reason), e);
+    int bad = rec_write(&run->out, "crossover", meeting_none(meeting, "X_lat", NULL, reason), e);
+    for (size_t k = 0; !bad && k < 2 * run->n_qualities; k++)
+        bad = rec_write(&run->out, "crossover", meeting_none(meeting, k % 2 ? "X_par" : "X_q",
+                                                             &run->quality[k / 2], reason), e);
     return bad;
 }
 
 /* The rival of this plain LLaMA's model and formats that costs least in pairs with it. The choice
  * makes its cost look lower than it is, and nothing corrects this. */
-static size_t find_fastest(struct pareto *p, size_t of, size_t plain)
+static size_t find_fastest(struct pareto *run, size_t of, size_t plain)
 {
-    struct field *f = &p->field;
+    struct field *field = &run->field;
     size_t best = plain, paired = 0;
-    field_against(f, plain);
-    for (size_t i = 0; i < f->n; i++) {
-        if (i == plain || field_rank(f, of, i) < 0 || isnan(f->cost[i]) ||
-            !points_same_system(field_point(f, i), field_point(f, plain)))
+    field_against(field, plain);
+    for (size_t i = 0; i < field->n; i++) {
+        if (i == plain || field_rank(field, of, i) < 0 || isnan(field->cost[i]) ||
+            !points_same_system(field_point(field, i), field_point(field, plain)))
             continue;
         paired++;
-        best = isnan(f->cost[best]) || f->cost[i] < f->cost[best] ? i : best;
+        best = isnan(field->cost[best]) || field->cost[i] < field->cost[best] ? i : best;
     }
     if (!paired)
-        log_note(&p->log, "%s: no other LLaMA of its model and formats has pairs with it, so the "
-                 "plain one is the rival", field_point(f, plain)->config);
+        log_note(&run->log, "%s: no other LLaMA of its model and formats has pairs with it, so the "
+                 "plain one is the rival", field_point(field, plain)->config);
     return best;
 }
 
 /* 1: an earlier rival of this rank stands for the same model and formats. */
-static int is_met(const struct field *f, size_t of, size_t rival)
+static int is_met(const struct field *field, size_t of, size_t rival)
 {
-    const int rank = field_rank(f, of, rival);
+    const int rank = field_rank(field, of, rival);
     for (size_t i = 0; i < rival; i++)
-        if (field_rank(f, of, i) == rank && points_same_system(field_point(f, i),
-                                                               field_point(f, rival)))
+        if (field_rank(field, of, i) == rank && points_same_system(field_point(field, i),
+                                                                   field_point(field, rival)))
             return 1;
     return 0;
 }
 
 /* Compares a sweep with the rivals of the best rank: plain points, if possible of the same number
  * format. Or with the fastest of each one's model and formats. */
-static int write_sweep(struct pareto *p, struct meeting *m, struct err *e)
+static int write_sweep(struct pareto *run, struct meeting *meeting, struct err *e)
 {
-    const struct field *f = &p->field;
-    const struct crossing_series s = meeting_series(m);
-    const char *obstacle = crossing_obstacle(&s);
-    const int is_fastest = !strcmp(p->a.rival, "fastest");
+    const struct field *field = &run->field;
+    const struct crossing_series series = meeting_series(meeting);
+    const char *obstacle = crossing_obstacle(&series);
+    const int is_fastest = !strcmp(run->a.rival, "fastest");
     int any = 0;
     for (int rank = 0; rank < POINTS_RANKS && !any; rank++)
-        for (size_t i = 0; i < f->n; i++) {
-            if (field_rank(f, m->pair.from, i) != rank ||
-                (is_fastest && is_met(f, m->pair.from, i)))
+        for (size_t i = 0; i < field->n; i++) {
+            if (field_rank(field, meeting->pair.from, i) != rank ||
+                (is_fastest && is_met(field, meeting->pair.from, i)))
                 continue;
             any = 1;
-            m->pair.rival = is_fastest ? find_fastest(p, m->pair.from, i) : i;
-            if (obstacle ? write_none(p, m, obstacle, e) : write_pair(p, m, e))
+            meeting->pair.rival = is_fastest ? find_fastest(run, meeting->pair.from, i) : i;
+            if (obstacle ? write_none(run, meeting, obstacle, e) : write_pair(run, meeting, e))
                 return -1;
         }
-    m->pair.rival = f->n;
+    meeting->pair.rival = field->n;
     if (any && obstacle)
-        log_warn(&p->log, "W034", "%s: no crossover: %s", s.v->config, obstacle);
+        log_warn(&run->log, "W034", "%s: no crossover: %s", series.v->config, obstacle);
     if (any)
         return 0;
-    char *why = crossing_no_rival(&p->points, s.v);
-    log_warn(&p->log, "W034", "%s: no crossover: %s", s.v->config, why);
+    char *why = crossing_no_rival(&run->points, series.v);
+    log_warn(&run->log, "W034", "%s: no crossover: %s", series.v->config, why);
     free(why);
-    return write_none(p, m, "no LLaMA configuration of this device, batch, length and contract", e);
+    return write_none(run, meeting,
+                      "no LLaMA configuration of this device, batch, length and contract", e);
 }
 
-static int write_field(struct pareto *p, struct err *e)
+static int write_field(struct pareto *run, struct err *e)
 {
-    const struct field *f = &p->field;
+    const struct field *field = &run->field;
     int bad = 0;
-    for (size_t k = 0; k < f->n_boards; k++)
-        if (f->board[k].left_out > f->board[k].n)
-            log_warn(&p->log, "W031", "%s: %zu prompts lack this quality somewhere and are left "
-                     "out, %zu remain; score every configuration", f->board[k].quality->is.name,
-                     f->board[k].left_out, f->board[k].n);
-    for (size_t k = 0; !bad && k < f->n_boards; k++)
-        bad = write_front(p, &f->board[k], e);
-    for (size_t i = 0, end; !bad && i < f->n; i = end) {
-        const struct point *first = field_point(f, i);
-        end = field_series_end(f, i);
+    for (size_t k = 0; k < field->n_boards; k++)
+        if (field->board[k].left_out > field->board[k].n)
+            log_warn(&run->log, "W031", "%s: %zu prompts lack this quality somewhere and are left "
+                     "out, %zu remain; score every configuration", field->board[k].quality->is.name,
+                     field->board[k].left_out, field->board[k].n);
+    for (size_t k = 0; !bad && k < field->n_boards; k++)
+        bad = write_front(run, &field->board[k], e);
+    for (size_t i = 0, end; !bad && i < field->n; i = end) {
+        const struct point *first = field_point(field, i);
+        end = field_series_end(field, i);
         if (end - i > CROSSOVER_MAX)
             return err_set(e, EXIT_BAD_DATA, "%s: expected at most %d points in a series, got %zu",
                            first->config, CROSSOVER_MAX, end - i);
-        if (first->is_diffusion && (end - i > 1 || !field_has_sweep(f)))
-            bad = write_sweep(p, &(struct meeting){.field = &p->field,
-                                                   .pair = {.from = i, .to = end}}, e);
+        if (first->is_diffusion && (end - i > 1 || !field_has_sweep(field)))
+            bad = write_sweep(run, &(struct meeting){.field = &run->field,
+                                                     .pair = {.from = i, .to = end}}, e);
     }
     return bad;
 }
 
-static int write_all(struct pareto *p, struct err *e)
+static int write_all(struct pareto *run, struct err *e)
 {
     int bad = 0;
-    for (size_t from = 0; !bad && from < p->points.n; from += p->field.n) {
-        field_open(&p->field, &p->points, from, &p->costs, p->quality, p->n_qualities);
-        bad = write_field(p, e);
-        field_free(&p->field);
+    for (size_t from = 0; !bad && from < run->points.n; from += run->field.n) {
+        field_open(&run->field, &run->points, from, &run->costs, run->quality, run->n_qualities);
+        bad = write_field(run, e);
+        field_free(&run->field);
     }
     return bad;
 }
 
 /* Crossovers along batch sizes and along lengths. */
-static int write_scaling(struct pareto *p, struct err *e)
+static int write_scaling(struct pareto *run, struct err *e)
 {
-    json_t *list = scaling_records(&p->points, &p->costs, !strcmp(p->a.rival, "fastest")), *r;
-    size_t i;
+    json_t *list = scaling_records(&run->points, &run->costs, !strcmp(run->a.rival, "fastest")),
+    *record; size_t i;
     int bad = 0;
-    json_array_foreach(list, i, r)
-        bad = bad || rec_write(&p->out, "crossover", json_incref(r), e);
+    json_array_foreach(list, i, record)
+        bad = bad || rec_write(&run->out, "crossover", json_incref(record), e);
     json_decref(list);
     return bad ? -1 : 0;
 }
 
 /* -1: --axis is a batch size or length, at which points compete, or no point has it. */
-static int check_axis(const struct pareto *p, struct err *e)
+static int check_axis(const struct pareto *run, struct err *e)
 {
     static const char *const sizes[] = {"batch", "gen_length", "max_new"};
-    const char *axis = p->a.axis;
+    const char *axis = run->a.axis;
     for (size_t i = 0; axis && i < sizeof sizes / sizeof *sizes; i++)
         if (!strcmp(axis, sizes[i]))
             return err_set(e, EXIT_BAD_USAGE, "--axis %s: points compete at one batch size and "
                            "length; expected another setting", axis);
-    for (size_t i = 0; axis && i < p->points.n; i++)
-        if (p->points.v[i].is_diffusion && points_value(&p->points.v[i]))
+    for (size_t i = 0; axis && i < run->points.n; i++)
+        if (run->points.v[i].is_diffusion && points_value(&run->points.v[i]))
             return 0;
     return axis ? err_set(e, EXIT_BAD_DATA, "--axis %s: no record of a diffusion model has this "
                           "setting", axis)
@@ -277,36 +280,37 @@ static int check_axis(const struct pareto *p, struct err *e)
 }
 
 /* Sets the qualities: those of --quality, by default the usual ones that the records have. */
-static int choose_qualities(struct pareto *p, char *list, struct err *e)
+static int choose_qualities(struct pareto *run, char *list, struct err *e)
 {
     char *rest = NULL;
-    for (char *s = strtok_r(list, ",", &rest); s; s = strtok_r(NULL, ",", &rest)) {
-        struct field_quality q = {.is = pooled_find(s)};
-        size_t at = points_metric(&p->points, q.is.source);
-        int is_met = at < p->points.n_metrics;
-        if (!is_met && !p->a.quality)
+    for (char *text = strtok_r(list, ",", &rest); text; text = strtok_r(NULL, ",", &rest)) {
+        struct field_quality quality = {.is = pooled_find(text)};
+        size_t at = points_metric(&run->points, quality.is.source);
+        int is_met = at < run->points.n_metrics;
+        if (!is_met && !run->a.quality)
             continue;
         if (!is_met)
-            log_warn(&p->log, "W032", "no quality records of '%s' for '%s'", q.is.source, s);
-        else if (q.is.higher < 0 && (q.is.higher = p->points.higher[at]) < 0)
+            log_warn(&run->log, "W032", "no quality records of '%s' for '%s'", quality.is.source,
+                     text);
+        else if (quality.is.higher < 0 && (quality.is.higher = run->points.higher[at]) < 0)
             return err_set(e, EXIT_BAD_DATA, "%s: its records have no direction (lower or higher "
-                                             "is better)", s);
-        if (p->n_qualities == FIELD_QUALITIES)
+                                             "is better)", text);
+        if (run->n_qualities == FIELD_QUALITIES)
             return err_set(e, EXIT_BAD_USAGE, "--quality: expected at most %d names, got '%s' too",
-                           FIELD_QUALITIES, s);
-        if (pooled_margin_parse(p->a.margin, s, &q.margin))
+                           FIELD_QUALITIES, text);
+        if (pooled_margin_parse(run->a.margin, text, &quality.margin))
             return err_set(e, EXIT_BAD_USAGE, "--margin: expected a number, a percentage, or a "
-                           "list NAME=NUMBER,... not below 0, got '%s'", p->a.margin);
-        p->quality[p->n_qualities++] = q;
+                           "list NAME=NUMBER,... not below 0, got '%s'", run->a.margin);
+        run->quality[run->n_qualities++] = quality;
     }
     return 0;
 }
 
-static int take(void *ctx, const json_t *r, struct err *e)
+static int take(void *ctx, const json_t *record, struct err *e)
 {
-    struct pareto *p = ctx;
-    int times = pairs_take(&p->times, r, e);
-    return times ? times : points_take(&p->points, r, e);
+    struct pareto *run = ctx;
+    int times = pairs_take(&run->times, record, e);
+    return times ? times : points_take(&run->points, record, e);
 }
 
 static const char examples[] =
@@ -351,83 +355,84 @@ static const char notes[] =
     "exists. With fewer than 300 prompts X_q is seldom known better than within a\n"
     "factor of three; --suggest writes the number of prompts that would suffice.\n";
 
-static void check(struct pareto *p, int bad, const struct err *e)
+static void check(struct pareto *run, int bad, const struct err *e)
 {
     if (!bad)
         return;
-    rec_abandon(&p->out);
+    rec_abandon(&run->out);
     err_die("pareto", e);
 }
 
 int main(int argc, char **argv)
 {
-    struct pareto p = {.a = {.common = COMMON_DEFAULTS, .cost = "e2e_ns", .octaves = "1",
-                             .rival = "plain",
-                             .margin = NONINFERIOR_MARGIN, .draws = 2000}};
+    struct pareto run = {.a = {.common = COMMON_DEFAULTS, .cost = "e2e_ns", .octaves = "1",
+                               .rival = "plain",
+                               .margin = NONINFERIOR_MARGIN, .draws = 2000}};
     const struct opt options[] = {
-        {"cost", 0, OPT_TEXT, &p.a.cost, .arg = "METRIC", .help = "metric of the cost (e2e_ns)"},
-        {"quality", 0, OPT_TEXT, &p.a.quality, .arg = "LIST",
+        {"cost", 0, OPT_TEXT, &run.a.cost, .arg = "METRIC", .help = "metric of the cost (e2e_ns)"},
+        {"quality", 0, OPT_TEXT, &run.a.quality, .arg = "LIST",
          .help = "metrics of quality (those present of judge_ppl,accuracy,chrf,bertscore_f1)"},
-        {"margin", 0, OPT_TEXT, &p.a.margin, .arg = "M",
+        {"margin", 0, OPT_TEXT, &run.a.margin, .arg = "M",
          .help = "loss of quality that counts as none: 0.02, 1%, or judge_ppl=1%,accuracy=0.02 ("
                  NONINFERIOR_MARGIN ")"},
-        {"task", 0, OPT_TEXT, &p.a.task, .arg = "NAME",
+        {"task", 0, OPT_TEXT, &run.a.task, .arg = "NAME",
          .help = "use only prompts of this task"},
-        {"draws", 0, OPT_INT, &p.a.draws, 100, 100000, .arg = "N",
+        {"draws", 0, OPT_INT, &run.a.draws, 100, 100000, .arg = "N",
          .help = "bootstrap resamples (2000)"},
-        {"axis", 0, OPT_TEXT, &p.a.axis, .arg = "SETTING",
+        {"axis", 0, OPT_TEXT, &run.a.axis, .arg = "SETTING",
          .help = "axis of all sweeps (the axis in each record)"},
-        {"rival", 0, OPT_CHOICE, &p.a.rival, .choices = "plain|fastest",
+        {"rival", 0, OPT_CHOICE, &run.a.rival, .choices = "plain|fastest",
          .help = "LLaMA point that sweeps are compared with: of plain decoding, or the fastest "
                  "(plain)"},
-        {"suggest", 0, OPT_FLAG, &p.a.suggest,
+        {"suggest", 0, OPT_FLAG, &run.a.suggest,
          .help = "also write which points and prompts to add"},
-        {"octaves", 0, OPT_CHOICE, &p.a.octaves, .choices = "2|1|0.5|0.25", .arg = "N",
+        {"octaves", 0, OPT_CHOICE, &run.a.octaves, .choices = "2|1|0.5|0.25", .arg = "N",
          .help = "--suggest: bracket width, in factors of two, that needs no more points (1)"},
-        TAKE_OPTION(p.a.max_failed),
-        OPT_COMMON(p.a.common),
+        TAKE_OPTION(run.a.max_failed),
+        OPT_COMMON(run.a.common),
         {0}};
     const struct tool tool = {"pareto", "metric and quality records in, front and crossovers out",
                               examples, notes, options, NEEDS_NOTHING};
     int first = opt_parse(&tool, argc, argv);
     struct err e = {0};
-    p.log = (struct log){"pareto", p.a.common.quiet ? 0 : 1 + p.a.common.verbose};
-    p.points.cost_metric = p.a.cost;
-    p.points.axis = p.a.axis;
-    p.points.task = p.a.task;
-    p.told = json_object();
-    p.work = mem_zero(3 * (size_t)p.a.draws + 1, sizeof *p.work);
+    run.log = (struct log){"pareto", run.a.common.quiet ? 0 : 1 + run.a.common.verbose};
+    run.points.cost_metric = run.a.cost;
+    run.points.axis = run.a.axis;
+    run.points.task = run.a.task;
+    run.told = json_object();
+    run.work = mem_zero(3 * (size_t)run.a.draws + 1, sizeof *run.work);
     struct rec_reader *in = rec_read_open((const char *const *)argv + first,
                                           (size_t)(argc - first), &e);
-    check(&p, !in || rec_open(&p.out, &p.a.common, "pareto", argc, argv, NULL, &e), &e);
-    check(&p, take_all(&p.seen, in, &p.out, &p.log, p.a.common.limit, take, &p, &e), &e);
+    check(&run, !in || rec_open(&run.out, &run.a.common, "pareto", argc, argv, NULL, &e), &e);
+    check(&run, take_all(&run.seen, in, &run.out, &run.log, run.a.common.limit, take, &run, &e),
+          &e);
     rec_read_close(in);
-    if (!p.seen.taken && !p.seen.bad)
-        check(&p, err_set(&e, EXIT_BAD_DATA, "no metric records of '%s' and no quality "
-                          "records in the input", p.a.cost), &e);
-    points_finish(&p.points);
-    p.costs = (struct costs){&p.times, p.a.cost, p.a.task, p.points.cost_higher, LEVEL,
-                             rng_derive((uint64_t)p.a.common.seed, "launches and prompts"),
-                             (size_t)p.a.draws};
-    char *list = mem_text(p.a.quality ? p.a.quality : default_qualities);
-    check(&p, check_axis(&p, &e) || choose_qualities(&p, list, &e) || write_all(&p, &e) ||
-                  write_scaling(&p, &e), &e);
-    if (p.points.set_aside)
-        log_note(&p.log, "%zu measurements left out, because their points were also measured on "
-                         "more prompts",
-                 p.points.set_aside);
+    if (!run.seen.taken && !run.seen.bad)
+        check(&run, err_set(&e, EXIT_BAD_DATA, "no metric records of '%s' and no quality "
+                            "records in the input", run.a.cost), &e);
+    points_finish(&run.points);
+    run.costs = (struct costs){&run.times, run.a.cost, run.a.task, run.points.cost_higher, LEVEL,
+                               rng_derive((uint64_t)run.a.common.seed, "launches and prompts"),
+                               (size_t)run.a.draws};
+    char *list = mem_text(run.a.quality ? run.a.quality : default_qualities);
+    check(&run, check_axis(&run, &e) || choose_qualities(&run, list, &e) || write_all(&run, &e) ||
+                  write_scaling(&run, &e), &e);
+    if (run.points.set_aside)
+        log_note(&run.log, "%zu measurements left out, because their points were also measured on "
+                           "more prompts",
+                 run.points.set_aside);
     const char *why;
     json_t *times;
-    json_object_foreach(p.told, why, times)
-        log_note(&p.log, "%s (%lld times)", why, (long long)json_integer_value(times));
-    if (p.points.dropped)
-        log_note(&p.log, "%lld records without a value left out", (long long)p.points.dropped);
-    int code = take_verdict(&p.seen, &p.log, p.a.max_failed);
-    check(&p, rec_close(&p.out, code ? "failed" : "ok", &e), &e);
-    points_free(&p.points);
-    pairs_free(&p.times);
-    json_decref(p.told);
+    json_object_foreach(run.told, why, times)
+        log_note(&run.log, "%s (%lld times)", why, (long long)json_integer_value(times));
+    if (run.points.dropped)
+        log_note(&run.log, "%lld records without a value left out", (long long)run.points.dropped);
+    int code = take_verdict(&run.seen, &run.log, run.a.max_failed);
+    check(&run, rec_close(&run.out, code ? "failed" : "ok", &e), &e);
+    points_free(&run.points);
+    pairs_free(&run.times);
+    json_decref(run.told);
     free(list);
-    free(p.work);
+    free(run.work);
     return code;
 }

@@ -54,19 +54,19 @@ static char *path_beside(const char *path, const char *suffix)
     return mem_format("%.*s%s", (int)stem, path, suffix);
 }
 
-static int write_beside(const char *path, const char *suffix, const struct buf *b, struct err *e)
+static int write_beside(const char *path, const char *suffix, const struct buf *text, struct err *e)
 {
     char *name = path_beside(path, suffix);
-    int bad = out_whole(name, b->data, b->len, e);
+    int bad = out_whole(name, text->data, text->len, e);
     free(name);
     return bad;
 }
 
-static int build_script(struct buf *out, const struct args *a, const struct figure *f,
+static int build_script(struct buf *out, const struct args *args, const struct figure *figure,
                         const char *output, struct err *e)
 {
-    const char *parts = f->script.points ? figure_find(a->type)->parts : "empty";
-    return gnuplot_script(out, &f->script, parts, output, strtod(a->width, NULL), e);
+    const char *parts = figure->script.points ? figure_find(args->type)->parts : "empty";
+    return gnuplot_script(out, &figure->script, parts, output, strtod(args->width, NULL), e);
 }
 
 /* The base name of a path, as an id of XML. The caller frees. */
@@ -81,34 +81,36 @@ static char *id_of(const char *path)
 }
 
 /* Draws one file from a script; width_cm 0: the width of the script. */
-static int draw_one(const struct args *a, const struct figure *f, const char *gp, const char *path,
-                    double width_cm, struct err *e)
+static int draw_one(const struct args *args, const struct figure *figure, const char *gp,
+                    const char *path, double width_cm, struct err *e)
 {
-    const char *caption = f->caption.data, *end = strstr(caption, ". ");
+    const char *caption = figure->caption.data, *end = strstr(caption, ". ");
     char *id = id_of(path);
-    char *first = a->title ? mem_text(a->title)
-                           : mem_format("%.*s", (int)(end ? (size_t)(end - caption)
-                                                          : strlen(caption)), caption);
+    char *first = args->title ? mem_text(args->title)
+                              : mem_format("%.*s", (int)(end ? (size_t)(end - caption)
+                                                             : strlen(caption)), caption);
     const struct svg_about about = {id, first, caption};
-    int bad = gnuplot_draw(gp, path, a->type, width_cm, &about, e);
+    int bad = gnuplot_draw(gp, path, args->type, width_cm, &about, e);
     free(first);
     free(id);
     return bad;
 }
 
 /* Writes the figure last: if it exists, so do the files beside it. */
-static int draw_file(const struct args *a, struct figure *f, struct err *e)
+static int draw_file(const struct args *args, struct figure *figure, struct err *e)
 {
-    const char *path = a->common.output;
+    const char *path = args->common.output;
     struct buf script = {0}, caption = {0};
     char *gp = path_beside(path, "gp");
     char *narrow = mem_format("%.*s-narrow.svg", (int)(strlen(gp) - strlen(".gp")), gp);
-    int two = !strcmp(suffix_of(path), "svg") && !strcmp(a->width, "17.5");
-    buf_format(&caption, "%s\n", f->caption.data);
-    int bad = build_script(&script, a, f, path, e) || out_whole(gp, script.data, script.len, e) ||
-              write_beside(path, "tsv", &f->script.table, e) ||
+    int two = !strcmp(suffix_of(path), "svg") && !strcmp(args->width, "17.5");
+    buf_format(&caption, "%s\n", figure->caption.data);
+    int bad = build_script(&script, args, figure, path, e) ||
+              out_whole(gp, script.data, script.len, e) ||
+              write_beside(path, "tsv", &figure->script.table, e) ||
               write_beside(path, "txt", &caption, e) ||
-              (two && draw_one(a, f, gp, narrow, PHONE_CM, e)) || draw_one(a, f, gp, path, 0, e);
+              (two && draw_one(args, figure, gp, narrow, PHONE_CM, e)) ||
+              draw_one(args, figure, gp, path, 0, e);
     free(gp);
     free(narrow);
     buf_free(&script);
@@ -116,20 +118,21 @@ static int draw_file(const struct args *a, struct figure *f, struct err *e)
     return bad ? -1 : 0;
 }
 
-static int in_colours(const struct args *a)
+static int in_colours(const struct args *args)
 {
     const char *no = getenv("NO_COLOR");
-    return !strcmp(a->colour, "always") ||
-           (!strcmp(a->colour, "auto") && isatty(STDOUT_FILENO) && !(no && *no));
+    return !strcmp(args->colour, "always") ||
+           (!strcmp(args->colour, "auto") && isatty(STDOUT_FILENO) && !(no && *no));
 }
 
-static int draw_terminal(const struct args *a, struct figure *f, struct err *e)
+static int draw_terminal(const struct args *args, struct figure *figure, struct err *e)
 {
     struct buf script = {0}, text = {0};
-    buf_format(&script, "letters = '%s'\n", in_colours(a) ? "ansi256" : "mono");
-    int bad = build_script(&script, a, f, NULL, e) || gnuplot_text(&script, a->type, &text, e);
+    buf_format(&script, "letters = '%s'\n", in_colours(args) ? "ansi256" : "mono");
+    int bad = build_script(&script, args, figure, NULL, e) ||
+              gnuplot_text(&script, args->type, &text, e);
     if (!bad) {
-        buf_format(&text, "%s\n", f->caption.data);
+        buf_format(&text, "%s\n", figure->caption.data);
         bad = out_whole("-", text.data, text.len, e);
     }
     buf_free(&script);
@@ -137,41 +140,41 @@ static int draw_terminal(const struct args *a, struct figure *f, struct err *e)
     return bad;
 }
 
-static void check_args(const struct tool *t, const struct args *a, const char *types)
+static void check_args(const struct tool *tool, const struct args *args, const char *types)
 {
-    const char *s = suffix_of(a->common.output);
-    if (!a->type)
-        opt_usage(t, "--type: missing; one of %s", types);
-    if (!a->terminal && strcmp(s, "svg") && strcmp(s, "png") && strcmp(s, "pdf"))
-        opt_usage(t, "-o: expected a name that ends in .svg, .png or .pdf, got '%s' (or use "
-                     "--term)",
-                  a->common.output);
+    const char *text = suffix_of(args->common.output);
+    if (!args->type)
+        opt_usage(tool, "--type: missing; one of %s", types);
+    if (!args->terminal && strcmp(text, "svg") && strcmp(text, "png") && strcmp(text, "pdf"))
+        opt_usage(tool, "-o: expected a name that ends in .svg, .png or .pdf, got '%s' (or use "
+                        "--term)",
+                  args->common.output);
 }
 
-static int run(const struct args *a, const struct log *log, const char *const *paths, size_t n)
+static int run(const struct args *args, const struct log *log, const char *const *paths, size_t n)
 {
     struct err e = {0};
     struct runset set;
-    struct figure f = {0};
-    if (runset_load(&set, paths, n, a->common.limit, &e))
+    struct figure figure = {0};
+    if (runset_load(&set, paths, n, args->common.limit, &e))
         err_die("plot", &e);
-    const struct figure_request q = {a->cost, a->quality, a->metric, a->contract, a->id,
-                                     a->title,
-                                     a->batch ? (double)a->batch : (double)NAN,
-                                     a->length ? (double)a->length : (double)NAN};
-    figure_build(&f, figure_find(a->type), &set, &q);
+    const struct figure_request request = {args->cost, args->quality, args->metric, args->contract,
+                                           args->id, args->title,
+                                           args->batch ? (double)args->batch : (double)NAN,
+                                           args->length ? (double)args->length : (double)NAN};
+    figure_build(&figure, figure_find(args->type), &set, &request);
     if (set.bad)
         log_warn(log, "W040", "%lld line(s) could not be read; the first: %s",
                  (long long)set.bad, set.first_bad);
-    if (!f.script.points)
+    if (!figure.script.points)
         log_warn(log, "W041", "no data for a figure of type %s in %lld record(s); the figure "
-                 "prints \"no data\"", a->type, (long long)set.records);
-    if (a->terminal ? draw_terminal(a, &f, &e) : draw_file(a, &f, &e))
+                 "prints \"no data\"", args->type, (long long)set.records);
+    if (args->terminal ? draw_terminal(args, &figure, &e) : draw_file(args, &figure, &e))
         err_die("plot", &e);
-    log_more(log, "%lld points, %lld left out", (long long)f.script.points,
-             (long long)f.script.skipped);
+    log_more(log, "%lld points, %lld left out", (long long)figure.script.points,
+             (long long)figure.script.skipped);
     int code = set.bad ? EXIT_FAILED_RECORDS : EXIT_OK;
-    figure_free(&f);
+    figure_free(&figure);
     runset_free(&set);
     return code;
 }
@@ -179,49 +182,49 @@ static int run(const struct args *a, const struct log *log, const char *const *p
 /* "pareto|steps|...": the names of the table. The caller frees. */
 static char *join_types(void)
 {
-    struct buf b = {0};
-    for (const struct figure_type *t = figure_types; t->name; t++)
-        buf_format(&b, "%s%s", b.len ? "|" : "", t->name);
-    return b.data;
+    struct buf text = {0};
+    for (const struct figure_type *type = figure_types; type->name; type++)
+        buf_format(&text, "%s%s", text.len ? "|" : "", type->name);
+    return text.data;
 }
 
 int main(int argc, char **argv)
 {
     char *types = join_types();
-    struct args a = {.common = COMMON_DEFAULTS, .width = "17.5", .colour = "auto"};
+    struct args args = {.common = COMMON_DEFAULTS, .width = "17.5", .colour = "auto"};
     const struct opt options[] = {
-        {"type", 't', OPT_CHOICE, &a.type,
+        {"type", 't', OPT_CHOICE, &args.type,
          .choices = types, .arg = "TYPE", .help = "figure to draw"},
-        {"term", 0, OPT_FLAG, &a.terminal, .help = "print the figure as text and write no file"},
-        {"color", 0, OPT_CHOICE, &a.colour, .choices = "auto|always|never", .arg = "WHEN",
+        {"term", 0, OPT_FLAG, &args.terminal, .help = "print the figure as text and write no file"},
+        {"color", 0, OPT_CHOICE, &args.colour, .choices = "auto|always|never", .arg = "WHEN",
          .help = "colours of --term (auto: on a terminal, unless NO_COLOR is set)"},
-        {"width", 0, OPT_CHOICE, &a.width, .choices = "8.4|17.5", .arg = "CM",
+        {"width", 0, OPT_CHOICE, &args.width, .choices = "8.4|17.5", .arg = "CM",
          .help = "width in cm: one column or two (17.5)"},
-        {"title", 0, OPT_TEXT, &a.title, .arg = "TEXT",
+        {"title", 0, OPT_TEXT, &args.title, .arg = "TEXT",
          .help = "message of the figure: title of the SVG and start of the caption"},
-        {"cost", 0, OPT_TEXT, &a.cost, .arg = "METRIC",
+        {"cost", 0, OPT_TEXT, &args.cost, .arg = "METRIC",
          .help = "cost of pareto, steps and ratio (e2e_ns); of pareto also a quality"},
-        {"quality", 0, OPT_TEXT, &a.quality, .arg = "METRIC",
+        {"quality", 0, OPT_TEXT, &args.quality, .arg = "METRIC",
          .help = "quality of pareto and steps (that of the front, else judge_ppl)"},
-        {"metric", 0, OPT_TEXT, &a.metric, .arg = "METRIC",
+        {"metric", 0, OPT_TEXT, &args.metric, .arg = "METRIC",
          .help = "metric of memory (memory_allocated_peak_bytes)"},
-        {"contract", 0, OPT_CHOICE, &a.contract, .choices = "answer|fixed", .arg = "WHAT",
+        {"contract", 0, OPT_CHOICE, &args.contract, .choices = "answer|fixed", .arg = "WHAT",
          .help = "contract of the points (steps: answer; pareto: both; others: fixed)"},
-        {"batch", 0, OPT_INT, &a.batch, 1, 1 << 20, .arg = "N",
+        {"batch", 0, OPT_INT, &args.batch, 1, 1 << 20, .arg = "N",
          .help = "batch size for pareto (all) and for steps (the smallest)"},
-        {"length", 0, OPT_INT, &a.length, 1, 1 << 24, .arg = "N",
+        {"length", 0, OPT_INT, &args.length, 1, 1 << 24, .arg = "N",
          .help = "length for pareto, steps, throughput (the most frequent)"},
-        {"id", 0, OPT_TEXT, &a.id, .arg = "ID", .help = "prompt of trace (the first)"},
-        OPT_COMMON(a.common),
+        {"id", 0, OPT_TEXT, &args.id, .arg = "ID", .help = "prompt of trace (the first)"},
+        OPT_COMMON(args.common),
         {0}};
-    const struct tool t = {"plot", "records of a run -> a figure through gnuplot",
-                           "plot --type pareto -o pareto.svg front.ndjson metric.ndjson\n"
-                           "plot --type steps --term < all.ndjson\n",
-                           notes, options, NEEDS_PROGRAMS};
-    int first = opt_parse(&t, argc, argv);
-    check_args(&t, &a, types);
-    const struct log log = {"plot", a.common.quiet ? 0 : a.common.verbose ? 2 : 1};
-    int code = run(&a, &log, (const char *const *)argv + first, (size_t)(argc - first));
+    const struct tool tool = {"plot", "records of a run -> a figure through gnuplot",
+                              "plot --type pareto -o pareto.svg front.ndjson metric.ndjson\n"
+                              "plot --type steps --term < all.ndjson\n",
+                              notes, options, NEEDS_PROGRAMS};
+    int first = opt_parse(&tool, argc, argv);
+    check_args(&tool, &args, types);
+    const struct log log = {"plot", args.common.quiet ? 0 : args.common.verbose ? 2 : 1};
+    int code = run(&args, &log, (const char *const *)argv + first, (size_t)(argc - first));
     free(types);
     return code;
 }

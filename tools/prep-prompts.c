@@ -58,23 +58,24 @@ static const char TOOL[] = "prep-prompts";
 
 /* ---- choosing ---- */
 
-static int is_choosing(const struct args *a)
+static int is_choosing(const struct args *args)
 {
-    return a->count || a->per_task;
+    return args->count || args->per_task;
 }
 
 /* 1: within --tokens (or no such wish), 0: not; -1. */
-static int has_length(const struct prep *w, const json_t *prompt, struct err *e)
+static int has_length(const struct prep *prep, const json_t *prompt, struct err *e)
 {
-    if (!w->tokenizer)
+    if (!prep->tokenizer)
         return 1;
     const char *text = rec_text(prompt, "text");
     size_t n = json_array_size(json_object_get(prompt, "prompt_ids"));
     const json_t *messages = json_object_get(prompt, "messages");
     for (size_t i = 0; text || i < json_array_size(messages); i++) {
         struct ids ids = {0};
-        const char *s = text ? text : rec_text(json_array_get(messages, i), "content");
-        int bad = s && tokenizer_encode(w->tokenizer, s, strlen(s), ENCODE_PLAIN, &ids, e);
+        const char *bytes = text ? text : rec_text(json_array_get(messages, i), "content");
+        int bad = bytes &&
+                  tokenizer_encode(prep->tokenizer, bytes, strlen(bytes), ENCODE_PLAIN, &ids, e);
         n += ids.n;
         ids_free(&ids);
         if (bad)
@@ -82,118 +83,121 @@ static int has_length(const struct prep *w, const json_t *prompt, struct err *e)
         if (text)
             break;
     }
-    return (int64_t)n >= w->args->token_range[0] && (int64_t)n <= w->args->token_range[1];
+    return (int64_t)n >= prep->args->token_range[0] && (int64_t)n <= prep->args->token_range[1];
 }
 
 /* Takes a prompt (stolen): writes it, or keeps it as a candidate. -1: fatal, or a broken prompt. */
-static int take(struct prep *w, json_t *prompt, struct err *e)
+static int take(struct prep *prep, json_t *prompt, struct err *e)
 {
-    const struct args *a = w->args;
-    const char *task = a->per_task ? rec_text(prompt, "task") : NULL;
-    int choosing = is_choosing(a);
+    const struct args *args = prep->args;
+    const char *task = args->per_task ? rec_text(prompt, "task") : NULL;
+    int choosing = is_choosing(args);
     task = task ? task : "";
-    int fits = !choosing || choice_open(&w->choice, task, rec_text(prompt, "id"));
+    int fits = !choosing || choice_open(&prep->choice, task, rec_text(prompt, "id"));
     if (fits)
-        fits = has_length(w, prompt, e);
-    if (fits > 0 && !contexts_fit(&w->contexts, prompt, (size_t)w->args->room)) {
-        w->too_long++;
+        fits = has_length(prep, prompt, e);
+    if (fits > 0 && !contexts_fit(&prep->contexts, prompt, (size_t)prep->args->room)) {
+        prep->too_long++;
         fits = 0;
     }
     if (fits <= 0)
         json_decref(prompt);
     else if (choosing)
-        choice_add(&w->choice, task, prompt);
+        choice_add(&prep->choice, task, prompt);
     else
-        return rec_write(&w->out, "prompt", prompt, e);
+        return rec_write(&prep->out, "prompt", prompt, e);
     return fits < 0 ? -1 : 0;
 }
 
 /* Writes the chosen ones in the order of the input. */
-static int write_chosen(struct prep *w, struct err *e)
+static int write_chosen(struct prep *prep, struct err *e)
 {
-    struct choice *c = &w->choice;
-    int bad = is_choosing(w->args) && choice_finish(c, w->args->allow_fewer, e);
-    for (size_t i = 0; i < c->n && !bad; i++)
-        bad = rec_write(&w->out, "prompt", json_incref(c->v[i].record), e);
-    choice_free(c);
+    struct choice *choice = &prep->choice;
+    int bad = is_choosing(prep->args) && choice_finish(choice, prep->args->allow_fewer, e);
+    for (size_t i = 0; i < choice->n && !bad; i++)
+        bad = rec_write(&prep->out, "prompt", json_incref(choice->v[i].record), e);
+    choice_free(choice);
     return bad ? -1 : 0;
 }
 
 /* ---- reading ---- */
 
 /* Notes the id of a prompt. -1: it is not new. */
-static int remember(struct prep *w, const struct dataset *d, const json_t *prompt, struct err *e)
+static int remember(struct prep *prep, const struct dataset *dataset, const json_t *prompt,
+                    struct err *e)
 {
     const char *id = rec_text(prompt, "id");
     const size_t n = json_string_length(json_object_get(prompt, "id"));
-    const int made = dataset_makes_id(d);
-    int clashes = places_has(&w->ids, id, n);
-    for (size_t i = 0; i < w->n_sets && !clashes; i++)
-        clashes = !(made && w->sets[i] == d) && dataset_made(w->sets[i], id);
+    const int made = dataset_makes_id(dataset);
+    int clashes = places_has(&prep->ids, id, n);
+    for (size_t i = 0; i < prep->n_sets && !clashes; i++)
+        clashes = !(made && prep->sets[i] == dataset) && dataset_made(prep->sets[i], id);
     if (clashes)
         return err_set(e, EXIT_BAD_DATA, "%s:%lld: id '%.200s' is there twice; ids must be unique "
-                       "(--renumber makes new ones from the position)", dataset_name(d),
-                       (long long)dataset_line(d), id);
+                       "(--renumber makes new ones from the position)", dataset_name(dataset),
+                       (long long)dataset_line(dataset), id);
     if (!made)
-        places_of(&w->ids, id, n);
+        places_of(&prep->ids, id, n);
     return 0;
 }
 
 /* A broken record costs that record. -1: the error record cannot be written, or there are so many
  * that the data set has another format. */
-static int broken(struct prep *w, const struct dataset *d, const json_t *id,
+static int broken(struct prep *prep, const struct dataset *dataset, const json_t *id,
                   const struct err *what, struct err *e)
 {
     char where[1200];
-    if (!w->broken)
-        memcpy(w->first_broken, what->text, sizeof w->first_broken);
-    if (w->broken++ < REC_BAD_SAID)
-        log_more(&w->log, "skipped: %s", what->text);
-    if (w->broken > BROKEN_MOST && w->broken > w->read)
+    if (!prep->broken)
+        memcpy(prep->first_broken, what->text, sizeof prep->first_broken);
+    if (prep->broken++ < REC_BAD_SAID)
+        log_more(&prep->log, "skipped: %s", what->text);
+    if (prep->broken > BROKEN_MOST && prep->broken > prep->read)
         return err_set(e, EXIT_BAD_DATA, "%lld broken records and %lld others; the first: %s",
-                       (long long)w->broken, (long long)w->read, w->first_broken);
-    if (w->args->skip_broken)
+                       (long long)prep->broken, (long long)prep->read, prep->first_broken);
+    if (prep->args->skip_broken)
         return 0;
-    snprintf(where, sizeof where, "%s:%lld", dataset_name(d), (long long)dataset_line(d));
-    return rec_bad(&w->out, what, where, id, e);
+    snprintf(where, sizeof where, "%s:%lld", dataset_name(dataset),
+             (long long)dataset_line(dataset));
+    return rec_bad(&prep->out, what, where, id, e);
 }
 
-static int read_set(struct prep *w, struct dataset *d, struct progress *p, struct err *e)
+static int read_set(struct prep *prep, struct dataset *dataset, struct progress *progress,
+                    struct err *e)
 {
-    const struct common *c = &w->args->common;
+    const struct common *common = &prep->args->common;
     for (;;) {
         json_t *prompt, *id = NULL;
         struct err why = {0};
-        if (c->limit && w->read >= c->limit)
+        if (common->limit && prep->read >= common->limit)
             return 0;
-        int r = dataset_next(d, &prompt, &why);
-        if (r == 0)
+        int got = dataset_next(dataset, &prompt, &why);
+        if (got == 0)
             return 0;
-        if (r < 0 && (why.code != EXIT_BAD_DATA || dataset_broken(d)))
+        if (got < 0 && (why.code != EXIT_BAD_DATA || dataset_broken(dataset)))
             return err_set(e, why.code, "%s", why.text);
-        if (r > 0) {
-            w->read++;
-            if (remember(w, d, prompt, e)) {
+        if (got > 0) {
+            prep->read++;
+            if (remember(prep, dataset, prompt, e)) {
                 json_decref(prompt);
                 return -1;
             }
             id = json_incref(json_object_get(prompt, "id"));
-            r = take(w, prompt, &why);
+            got = take(prep, prompt, &why);
         }
-        int bad = r < 0 && why.code == EXIT_BAD_DATA
-                      ? broken(w, d, id ? id : dataset_id(d), &why, e) : r;
+        int bad = got < 0 && why.code == EXIT_BAD_DATA
+                        ? broken(prep, dataset, id ? id : dataset_id(dataset), &why, e) : got;
         json_decref(id);
         if (bad)
             return err_set(e, why.code, "%s", why.text);
-        progress_at(p, w->read, NULL);
+        progress_at(progress, prep->read, NULL);
     }
 }
 
 /* path, size and SHA-256 of the inputs, for the meta record. Pipes have only a name. */
-static json_t *provenance(const struct args *a, char **files, int n, struct err *e)
+static json_t *provenance(const struct args *args, char **files, int n, struct err *e)
 {
     json_t *list = json_array();
-    for (int i = 0; i < n && !a->common.no_meta; i++) {
+    for (int i = 0; i < n && !args->common.no_meta; i++) {
         char hex[65] = "";
         if (strcmp(files[i], "-") && file_exists(files[i]) && hash_file(files[i], hex, e)) {
             json_decref(list);
@@ -207,80 +211,83 @@ static json_t *provenance(const struct args *a, char **files, int n, struct err 
     return json_pack("{s:o}", "inputs", list);
 }
 
-static void open_all(struct prep *w, int argc, char **argv, int first, struct err *e)
+static void open_all(struct prep *prep, int argc, char **argv, int first, struct err *e)
 {
     static char standard[] = "-";
     char *items = NULL, *only[] = {standard};
-    const struct task *task = w->args->data.task;
+    const struct task *task = prep->args->data.task;
     if (task && first == argc && !(only[0] = items = task_items(task, e)))
         err_die(TOOL, e);
     char **files = first < argc ? argv + first : only;
-    w->n_sets = first < argc ? (size_t)(argc - first) : 1;
-    w->sets = mem_zero(w->n_sets, sizeof *w->sets);
-    for (size_t i = 0; i < w->n_sets; i++)
-        if (!(w->sets[i] = dataset_open(files[i], &w->args->data, e)))
+    prep->n_sets = first < argc ? (size_t)(argc - first) : 1;
+    prep->sets = mem_zero(prep->n_sets, sizeof *prep->sets);
+    for (size_t i = 0; i < prep->n_sets; i++)
+        if (!(prep->sets[i] = dataset_open(files[i], &prep->args->data, e)))
             err_die(TOOL, e);
-    if (w->args->tokenizer) {
-        char *folder = hub_folder(w->args->tokenizer, e);
-        if (!folder || !(w->tokenizer = tokenizer_load(folder, e)))
+    if (prep->args->tokenizer) {
+        char *folder = hub_folder(prep->args->tokenizer, e);
+        if (!folder || !(prep->tokenizer = tokenizer_load(folder, e)))
             err_die(TOOL, e);
         free(folder);
     }
-    if (w->args->fits && contexts_open(&w->contexts, w->args->fits, w->args->ignore_config, e))
+    if (prep->args->fits &&
+        contexts_open(&prep->contexts, prep->args->fits, prep->args->ignore_config, e))
         err_die(TOOL, e);
-    json_t *extra = provenance(w->args, files, (int)w->n_sets, e);
+    json_t *extra = provenance(prep->args, files, (int)prep->n_sets, e);
     free(items);
-    if (!extra || rec_open(&w->out, &w->args->common, TOOL, argc, argv, extra, e))
+    if (!extra || rec_open(&prep->out, &prep->args->common, TOOL, argc, argv, extra, e))
         err_die(TOOL, e);
 }
 
-static int run(const struct args *a, int argc, char **argv, int first)
+static int run(const struct args *args, int argc, char **argv, int first)
 {
     struct err e = {0};
-    struct prep w = {.args = a, .choice = a->choice};
-    w.log = (struct log){TOOL, a->common.quiet ? 0 : a->common.verbose ? 2 : 1};
-    open_all(&w, argc, argv, first, &e);
-    struct progress p;
-    progress_start(&p, &w.log, a->common.progress, "prompts", 0);
+    struct prep prep = {.args = args, .choice = args->choice};
+    prep.log = (struct log){TOOL, args->common.quiet ? 0 : args->common.verbose ? 2 : 1};
+    open_all(&prep, argc, argv, first, &e);
+    struct progress progress;
+    progress_start(&progress, &prep.log, args->common.progress, "prompts", 0);
     int bad = 0;
     int64_t passed_over = 0;
-    for (size_t i = 0; i < w.n_sets; i++) {
-        bad = bad || read_set(&w, w.sets[i], &p, &e);
-        passed_over += dataset_passed_over(w.sets[i]);
-        if (!bad && dataset_note(w.sets[i]))
-            log_warn(&w.log, "W117", "%s", dataset_note(w.sets[i]));
+    for (size_t i = 0; i < prep.n_sets; i++) {
+        bad = bad || read_set(&prep, prep.sets[i], &progress, &e);
+        passed_over += dataset_passed_over(prep.sets[i]);
+        if (!bad && dataset_note(prep.sets[i]))
+            log_warn(&prep.log, "W117", "%s", dataset_note(prep.sets[i]));
     }
-    for (size_t i = 0; i < w.n_sets; i++)
-        dataset_close(w.sets[i]);
-    progress_end(&p);
-    free(w.sets);
-    places_free(&w.ids);
-    tokenizer_free(w.tokenizer);
-    contexts_close(&w.contexts);
-    bad = bad || write_chosen(&w, &e);
-    int64_t written = w.out.records - w.out.failed;
+    for (size_t i = 0; i < prep.n_sets; i++)
+        dataset_close(prep.sets[i]);
+    progress_end(&progress);
+    free(prep.sets);
+    places_free(&prep.ids);
+    tokenizer_free(prep.tokenizer);
+    contexts_close(&prep.contexts);
+    bad = bad || write_chosen(&prep, &e);
+    int64_t written = prep.out.records - prep.out.failed;
     if (!bad && written == 0)
         bad = err_set(&e, EXIT_BAD_DATA, "no prompts: %lld read, %lld skipped, %lld broken%s%s",
-                      (long long)w.read, (long long)passed_over, (long long)w.broken,
-                      w.broken ? "; the first: " : "", w.first_broken);
+                      (long long)prep.read, (long long)passed_over, (long long)prep.broken,
+                      prep.broken ? "; the first: " : "", prep.first_broken);
     if (bad) {
-        rec_abandon(&w.out);
+        rec_abandon(&prep.out);
         err_die(TOOL, &e);
     }
-    if (rec_close(&w.out, "ok", &e))
+    if (rec_close(&prep.out, "ok", &e))
         err_die(TOOL, &e);
-    log_more(&w.log, "%lld prompts written of %lld read", (long long)written, (long long)w.read);
+    log_more(&prep.log, "%lld prompts written of %lld read", (long long)written,
+             (long long)prep.read);
     if (passed_over)
-        log_note(&w.log, "%lld rows skipped: no text, too few turns (--min-turns), not begun by "
+        log_note(&prep.log, "%lld rows skipped: no text, too few turns (--min-turns), not begun by "
                  "the user, or nothing left for a reference", (long long)passed_over);
-    if (w.too_long)
-        log_note(&w.log, "%lld prompts left out: with %lld tokens for the answer they do not fit "
-                 "%s", (long long)w.too_long, (long long)a->room, a->fits);
-    if (w.broken)
-        log_warn(&w.log, "W116", "%lld broken records%s", (long long)w.broken,
-                 a->skip_broken ? " left out"
-                                : " became error records (--skip-broken leaves them out)");
-    return w.out.failed ? EXIT_FAILED_RECORDS : EXIT_OK;
+    if (prep.too_long)
+        log_note(&prep.log,
+                 "%lld prompts left out: with %lld tokens for the answer they do not fit "
+                 "%s", (long long)prep.too_long, (long long)args->room, args->fits);
+    if (prep.broken)
+        log_warn(&prep.log, "W116", "%lld broken records%s", (long long)prep.broken,
+                 args->skip_broken ? " left out"
+                                   : " became error records (--skip-broken leaves them out)");
+    return prep.out.failed ? EXIT_FAILED_RECORDS : EXIT_OK;
 }
 
 /* ---- options ---- */
@@ -326,58 +333,59 @@ static const char NOTES[] =
 
 #define HUGE_INT 9007199254740991.0
 
-static void check_split(const struct tool *t, struct args *a)
+static void check_split(const struct tool *tool, struct args *args)
 {
-    if (!a->split)
+    if (!args->split)
         return;
-    a->data.split_set = 1;
-    a->data.split_words = !strcmp(a->split, "none") ? DATASET_NO_SPLIT : DATASET_HALF;
-    if (strcmp(a->split, "none") && strcmp(a->split, "half") &&
-        opt_list(a->split, &a->data.split_words, 1, 1, 1 << 30) != 1)
-        opt_usage(t, "--split: expected none, half or a number of words, got '%s'", a->split);
+    args->data.split_set = 1;
+    args->data.split_words = !strcmp(args->split, "none") ? DATASET_NO_SPLIT : DATASET_HALF;
+    if (strcmp(args->split, "none") && strcmp(args->split, "half") &&
+        opt_list(args->split, &args->data.split_words, 1, 1, 1 << 30) != 1)
+        opt_usage(tool, "--split: expected none, half or a number of words, got '%s'", args->split);
 }
 
-static void check(const struct tool *t, struct args *a, int argc, char **argv, int first)
+static void check(const struct tool *tool, struct args *args, int argc, char **argv, int first)
 {
-    check_split(t, a);
-    if (!a->tokens != !a->tokenizer)
-        opt_usage(t, "--tokens and --tokenizer need each other");
-    if (a->room && !a->fits)
-        opt_usage(t, "--room needs --fits");
-    if (a->count && a->per_task)
-        opt_usage(t, "--count and --per-task exclude each other");
+    check_split(tool, args);
+    if (!args->tokens != !args->tokenizer)
+        opt_usage(tool, "--tokens and --tokenizer need each other");
+    if (args->room && !args->fits)
+        opt_usage(tool, "--room needs --fits");
+    if (args->count && args->per_task)
+        opt_usage(tool, "--count and --per-task exclude each other");
     struct err e = {0};
-    a->choice = (struct choice){.count = a->count, .seed = (uint64_t)a->common.seed};
-    if (a->per_task && choice_per_task(&a->choice, a->per_task, &e))
-        opt_usage(t, "--per-task: %s", e.text);
-    if (a->tokens) {
+    args->choice = (struct choice){.count = args->count, .seed = (uint64_t)args->common.seed};
+    if (args->per_task && choice_per_task(&args->choice, args->per_task, &e))
+        opt_usage(tool, "--per-task: %s", e.text);
+    if (args->tokens) {
         char list[64] = "";
-        snprintf(list, sizeof list, "%s", a->tokens);
+        snprintf(list, sizeof list, "%s", args->tokens);
         char *colon = strchr(list, ':');
         if (colon)
             *colon = ',';
-        if (opt_list(list, a->token_range, 2, 0, 1 << 30) != 2 ||
-            a->token_range[0] > a->token_range[1])
-            opt_usage(t, "--tokens: expected LO:HI with LO <= HI, got '%s'", a->tokens);
+        if (opt_list(list, args->token_range, 2, 0, 1 << 30) != 2 ||
+            args->token_range[0] > args->token_range[1])
+            opt_usage(tool, "--tokens: expected LO:HI with LO <= HI, got '%s'", args->tokens);
     }
     for (int i = first; i < argc; i++)
-        if (file_same(argv[i], a->common.output))
-            opt_usage(t, "%s is both input and output", argv[i]);
-    if ((a->tasks || a->shots != TASK_SHOTS) && !a->task)
-        opt_usage(t, "--shots and --tasks need --task");
-    const struct dataset_options *d = &a->data;
-    if (a->task && (strcmp(d->format, "auto") || d->text_field || d->reference_field ||
-                    d->answer_field || d->task_field))
-        opt_usage(t, "--task sets the format and the fields: expected no --format, --field, "
+        if (file_same(argv[i], args->common.output))
+            opt_usage(tool, "%s is both input and output", argv[i]);
+    if ((args->tasks || args->shots != TASK_SHOTS) && !args->task)
+        opt_usage(tool, "--shots and --tasks need --task");
+    const struct dataset_options *options = &args->data;
+    if (args->task && (strcmp(options->format, "auto") || options->text_field ||
+                       options->reference_field || options->answer_field || options->task_field))
+        opt_usage(tool, "--task sets the format and the fields: expected no --format, --field, "
                   "--reference-field, --answer-field or --task-field");
-    if (a->task && !(a->data.task = task_open(a->task, a->tasks, a->shots, &e)))
+    if (args->task && !(args->data.task = task_open(args->task, args->tasks, args->shots, &e)))
         err_die(TOOL, &e);
-    if (a->task) {
-        a->data.id_field = a->data.id_field ? a->data.id_field : task_id_field(a->data.task);
-        a->data.format = "jsonl";
+    if (args->task) {
+        args->data.id_field = args->data.id_field ? args->data.id_field
+                                                  : task_id_field(args->data.task);
+        args->data.format = "jsonl";
     }
-    if (first >= argc && !a->task && isatty(STDIN_FILENO))
-        opt_usage(t, "no files, and standard input is a terminal");
+    if (first >= argc && !args->task && isatty(STDIN_FILENO))
+        opt_usage(tool, "no files, and standard input is a terminal");
 }
 
 #define FORMATS "auto|sharegpt|wikitext|jsonl|text|prompts"
@@ -389,60 +397,63 @@ static void check(const struct tool *t, struct args *a, int argc, char **argv, i
 
 int main(int argc, char **argv)
 {
-    struct args a = {
+    struct args args = {
         .common = COMMON_DEFAULTS,
         .shots = TASK_SHOTS,
         .data = {.format = "auto", .max_line = 64 << 20, .min_turns = 2},
     };
-    struct dataset_options *d = &a.data;
+    struct dataset_options *dataset_options = &args.data;
     const struct opt options[] = {
-        {"format", 'f', OPT_CHOICE, &d->format, .choices = FORMATS,
+        {"format", 'f', OPT_CHOICE, &dataset_options->format, .choices = FORMATS,
          .help = "format of the files; auto looks at the first record or line (auto)"},
-        TEXT("task", 0, &a.task, "NAME[:PART]",
-             "prompts of a known task: see below"),
-        {"shots", 0, OPT_INT, &a.shots, 0, 64, .arg = "N",
+        TEXT("task", 0, &args.task, "NAME[:PART]", "prompts of a known task: see below"),
+        {"shots", 0, OPT_INT, &args.shots, 0, 64, .arg = "N",
          .help = "task: examples that each prompt shows (as the task's row says)"},
-        TEXT("tasks", 0, &a.tasks, "FILE", "task: rows of tasks (data/tasks.ndjson)"),
-        TEXT("member", 'e', &d->member, "GLOB", "file to read from an archive"),
-        COUNT("count", 'n', &a.count, "choose N prompts (all)"),
-        TEXT("per-task", 0, &a.per_task, "N|TASK=N,...",
+        TEXT("tasks", 0, &args.tasks, "FILE", "task: rows of tasks (data/tasks.ndjson)"),
+        TEXT("member", 'e', &dataset_options->member, "GLOB", "file to read from an archive"),
+        COUNT("count", 'n', &args.count, "choose N prompts (all)"),
+        TEXT("per-task", 0, &args.per_task, "N|TASK=N,...",
              "choose N prompts of each task, or of the tasks that are named"),
-        FLAG("allow-fewer", &a.allow_fewer, "accept fewer prompts than --count or --per-task"),
-        TEXT("tokens", 't', &a.tokens, "LO:HI",
+        FLAG("allow-fewer", &args.allow_fewer, "accept fewer prompts than --count or --per-task"),
+        TEXT("tokens", 't', &args.tokens, "LO:HI",
              "choose only prompts of LO to HI tokens, inclusive; needs --tokenizer"),
-        TEXT("tokenizer", 'm', &a.tokenizer, "MODEL",
+        TEXT("tokenizer", 'm', &args.tokenizer, "MODEL",
              "tokenizer that --tokens counts with: folder or hub name"),
-        TEXT("fits", 0, &a.fits, "MODEL[,MODEL...]",
+        TEXT("fits", 0, &args.fits, "MODEL[,MODEL...]",
              "choose only prompts that fit the context of these models, with --room to spare"),
-        IGNORE_CONFIG_OPTION(a.ignore_config),
-        COUNT("room", 0, &a.room, "tokens that --fits reserves for the answer (0)"),
-        TEXT("split", 0, &a.split, "none|half|N",
+        IGNORE_CONFIG_OPTION(args.ignore_config),
+        COUNT("room", 0, &args.room, "tokens that --fits reserves for the answer (0)"),
+        TEXT("split", 0, &args.split, "none|half|N",
              "words of a paragraph that become the prompt; the rest is the reference (wikitext: "
              "half, text: none)"),
-        COUNT("min-turns", 0, &d->min_turns, "sharegpt: skip conversations with fewer turns (2)"),
-        TEXT("field", 0, &d->text_field, "NAME",
+        COUNT("min-turns", 0, &dataset_options->min_turns,
+              "sharegpt: skip conversations with fewer turns (2)"),
+        TEXT("field", 0, &dataset_options->text_field, "NAME",
              "jsonl: field with the prompt (text, prompt, question or instruction)"),
-        TEXT("reference-field", 0, &d->reference_field, "NAME",
+        TEXT("reference-field", 0, &dataset_options->reference_field, "NAME",
              "jsonl: field with a good response (reference, canonical_solution, completion, "
              "response or output)"),
-        TEXT("answer-field", 0, &d->answer_field, "NAME",
+        TEXT("answer-field", 0, &dataset_options->answer_field, "NAME",
              "jsonl: field with the exact answer (answer)"),
-        TEXT("id-field", 0, &d->id_field, "NAME", "jsonl: field with the id (id or task_id)"),
-        TEXT("task-field", 0, &d->task_field, "NAME",
+        TEXT("id-field", 0, &dataset_options->id_field, "NAME",
+             "jsonl: field with the id (id or task_id)"),
+        TEXT("task-field", 0, &dataset_options->task_field, "NAME",
              "jsonl: field with the kind of task (task)"),
-        FLAG("renumber", &d->renumber, "make ids from the position, even if the data has ids"),
-        FLAG("skip-broken", &a.skip_broken,
+        FLAG("renumber", &dataset_options->renumber,
+             "make ids from the position, even if the data has ids"),
+        FLAG("skip-broken", &args.skip_broken,
              "leave broken records out: no error records, exit status 0"),
-        {"max-bytes", 0, OPT_BYTES, &d->max_bytes, 1, HUGE_INT, .arg = "BYTES",
+        {"max-bytes", 0, OPT_BYTES, &dataset_options->max_bytes, 1, HUGE_INT, .arg = "BYTES",
          .help = "refuse data larger than this when unpacked (packed data: 8G)"},
-        {"max-line", 0, OPT_BYTES, &d->max_line, 1, 1 << 30, .arg = "BYTES",
+        {"max-line", 0, OPT_BYTES, &dataset_options->max_line, 1, 1 << 30, .arg = "BYTES",
          .help = "longest object, line or paragraph (64M)"},
-        OPT_COMMON(a.common), {0}};
-    const struct tool t = {TOOL, "data sets in, prompt records out", EXAMPLES, NOTES, options,
-                           NEEDS_NOTHING};
-    int first = opt_parse(&t, argc, argv);
-    check(&t, &a, argc, argv, first);
-    int code = run(&a, argc, argv, first);
-    task_close((struct task *)(uintptr_t)a.data.task);
+        OPT_COMMON(args.common),
+        {0}};
+    const struct tool tool = {TOOL, "data sets in, prompt records out", EXAMPLES, NOTES, options,
+                              NEEDS_NOTHING};
+    int first = opt_parse(&tool, argc, argv);
+    check(&tool, &args, argc, argv, first);
+    int code = run(&args, argc, argv, first);
+    task_close((struct task *)(uintptr_t)args.data.task);
     return code;
 }

@@ -33,88 +33,93 @@ static const char notes[] =
     "`measure` with these records beside generations computes the share of them that\n"
     "the generations reached.\n";
 
-static void print_ceilings(const struct ceilings *c, const struct backend *b)
+static void print_ceilings(const struct ceilings *ceilings, const struct backend *backend)
 {
-    int host = !*b->name;
-    fprintf(stderr, "%s: %.4g GB/s", host ? "memory read" : b->name, c->bytes_per_s / 1e9);
+    int host = !*backend->name;
+    fprintf(stderr, "%s: %.4g GB/s", host ? "memory read" : backend->name,
+            ceilings->bytes_per_s / 1e9);
     if (host)
-        fprintf(stderr, " (spread %.0f %%%s)", 100 * c->bytes_spread,
-                ceiling_remark(c->bytes_spread));
-    for (int u = 0; u < UNITS; u++) {
-        if (!(c->operations_per_s[u] > 0))
+        fprintf(stderr, " (spread %.0f %%%s)", 100 * ceilings->bytes_spread,
+                ceiling_remark(ceilings->bytes_spread));
+    for (int unit = 0; unit < UNITS; unit++) {
+        if (!(ceilings->operations_per_s[unit] > 0))
             continue;
-        fprintf(stderr, ", %s %.4g GOP/s", dtype_unit_name((enum unit)u),
-                c->operations_per_s[u] / 1e9);
+        fprintf(stderr, ", %s %.4g GOP/s", dtype_unit_name((enum unit)unit),
+                ceilings->operations_per_s[unit] / 1e9);
         if (host)
-            fprintf(stderr, " (%s, spread %.0f %%%s)", c->own[c->by[u]]->isa,
-                    100 * c->operations_spread[u], ceiling_remark(c->operations_spread[u]));
+            fprintf(stderr, " (%s, spread %.0f %%%s)", ceilings->own[ceilings->by[unit]]->isa,
+                    100 * ceilings->operations_spread[unit],
+                    ceiling_remark(ceilings->operations_spread[unit]));
     }
     fputc('\n', stderr);
 }
 
 /* Writes one record; prints its remark, if it has one. */
-static int write_one(struct rec_writer *out, const struct ceilings *c, const struct backend *b,
-                     enum unit u, const struct log *log, struct err *e)
+static int write_one(struct rec_writer *out, const struct ceilings *ceilings,
+                     const struct backend *backend, enum unit unit, const struct log *log,
+                     struct err *e)
 {
-    json_t *r = ceiling_record(c, b, u);
-    if (rec_text(r, "remark"))
-        log_note(log, "%s: %s", rec_text(r, "name"), rec_text(r, "remark"));
-    return rec_write(out, "roofline", r, e);
+    json_t *record = ceiling_record(ceilings, backend, unit);
+    if (rec_text(record, "remark"))
+        log_note(log, "%s: %s", rec_text(record, "name"), rec_text(record, "remark"));
+    return rec_write(out, "roofline", record, e);
 }
 
 /* A ceiling that is too low makes every share of it look good. */
-static void warn_low(const struct log *log, const struct ceilings *c, const struct backend *b)
+static void warn_low(const struct log *log, const struct ceilings *ceilings,
+                     const struct backend *backend)
 {
-    if (ceiling_shared(c->cores, c->threads))
+    if (ceiling_shared(ceilings->cores, ceilings->threads))
         log_warn(log, "W114", "%zu threads compute only %.2f times as much as one: threads share a "
                  "core now, so the ceilings are too low and the shares of them too large",
-                 c->threads, c->cores);
-    if (*b->name && !*b->library)
+                 ceilings->threads, ceilings->cores);
+    if (*backend->name && !*backend->library)
         log_warn(log, "W103", "the vendor's library was not found: %s can multiply faster than "
-                 "these ceilings, so shares of them are too large", b->name);
+                 "these ceilings, so shares of them are too large", backend->name);
 }
 
-static int write_all(struct rec_writer *out, const struct ceilings *c, const struct backend *b,
-                     const struct log *log, struct err *e)
+static int write_all(struct rec_writer *out, const struct ceilings *ceilings,
+                     const struct backend *backend, const struct log *log, struct err *e)
 {
     int bad = 0;
     for (int u = 0; u < UNITS && !bad; u++)
-        if (c->operations_per_s[u] > 0)
-            bad = write_one(out, c, b, (enum unit)u, log, e);
+        if (ceilings->operations_per_s[u] > 0)
+            bad = write_one(out, ceilings, backend, (enum unit)u, log, e);
     return bad;
 }
 
 int main(int argc, char **argv)
 {
-    struct args a = {.common = COMMON_DEFAULTS, .engine = ENGINE_DEFAULTS};
+    struct args args = {.common = COMMON_DEFAULTS, .engine = ENGINE_DEFAULTS};
     const struct opt options[] = {
-        {"device", 0, OPT_TEXT, &a.engine.device, .arg = "auto|ref|cpu|cuda[:N]",
+        {"device", 0, OPT_TEXT, &args.engine.device, .arg = "auto|ref|cpu|cuda[:N]",
          .help = "device to measure (auto: a usable GPU, else the CPU)"},
-        THREADS_OPTION(a.engine.threads),
-        OPT_COMMON(a.common),
+        THREADS_OPTION(args.engine.threads),
+        OPT_COMMON(args.common),
         {0}};
     const struct tool tool = {tool_name, "measures the ceilings of a machine: roofline records out",
                               "probe-roof > ceilings.ndjson\n"
                               "measure generations.ndjson ceilings.ndjson > metrics.ndjson\n",
                               notes, options, NEEDS_NOTHING};
     int first = opt_parse(&tool, argc, argv);
-    struct backend *b = NULL;
-    struct ceilings c;
+    struct backend *backend = NULL;
+    struct ceilings ceilings;
     struct rec_writer out;
     struct err e = {0};
     struct log log = {tool_name, 0};
     if (first < argc)
         opt_usage(&tool, "expected no operands, got %s", argv[first]);
-    log.level = a.common.quiet ? 0 : 1;
-    if (engine_open(&a.engine, &b, &e) ||
-        rec_open(&out, &a.common, tool_name, argc, argv, NULL, &e))
+    log.level = args.common.quiet ? 0 : 1;
+    if (engine_open(&args.engine, &backend, &e) ||
+        rec_open(&out, &args.common, tool_name, argc, argv, NULL, &e))
         err_die(tool_name, &e);
-    int bad = ceiling_measure(&c, b, &e) || write_all(&out, &c, b, &log, &e);
+    int bad = ceiling_measure(&ceilings, backend, &e) ||
+              write_all(&out, &ceilings, backend, &log, &e);
     if (!bad)
-        warn_low(&log, &c, b);
-    if (!bad && !a.common.quiet)
-        print_ceilings(&c, b);
-    backend_close(b);
+        warn_low(&log, &ceilings, backend);
+    if (!bad && !args.common.quiet)
+        print_ceilings(&ceilings, backend);
+    backend_close(backend);
     if (bad || rec_close(&out, "ok", &e)) {
         rec_abandon(&out);
         err_die(tool_name, &e);

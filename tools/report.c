@@ -39,36 +39,39 @@ static const char notes[] =
 
 /* ---- the page ---- */
 
-static void put_reading(struct page *p)
+static void put_reading(struct page *page)
 {
-    page_section(p, "reading", "How to read these tables");
-    page_item(p, "A step is one pass of LLaDA over the positions of an answer. More steps take "
-                 "more time and usually give better text. LLaMA writes one token a pass, so it has "
-                 "no steps to choose.");
-    page_item(p, "A value is written a [b, c], with its 95 %% interval, which holds the true "
-                 "value in 95 of 100 such experiments. Intervals of times: Student's t over the "
-                 "logarithms of launches, because a launch is the independent unit; they need five "
-                 "launches. Intervals of quality and crossovers: bootstrap over prompts, the same "
-                 "draw for every configuration.");
-    page_item(p, "Latency runs from the moment a prompt is accepted to its last token, without "
-                 "loading and warm-up. Tokenizing and preparing have their own columns.");
-    page_item(p, "A sweep is a set of points that differ in one setting, its axis. A crossover is "
-                 "a place on a sweep, counted in denoising steps; if the axis is not steps, it is "
-                 "counted in measured passes. The bracket of a crossover is the pair of measured "
-                 "points around it. A count written >64 is above the largest measured one.");
+    page_section(page, "reading", "How to read these tables");
+    page_item(page,
+              "A step is one pass of LLaDA over the positions of an answer. More steps take "
+              "more time and usually give better text. LLaMA writes one token a pass, so it has "
+              "no steps to choose.");
+    page_item(page,
+              "A value is written a [b, c], with its 95 %% interval, which holds the true "
+              "value in 95 of 100 such experiments. Intervals of times: Student's t over the "
+              "logarithms of launches, because a launch is the independent unit; they need five "
+              "launches. Intervals of quality and crossovers: bootstrap over prompts, the same "
+              "draw for every configuration.");
+    page_item(page, "Latency runs from the moment a prompt is accepted to its last token, without "
+                    "loading and warm-up. Tokenizing and preparing have their own columns.");
+    page_item(page,
+              "A sweep is a set of points that differ in one setting, its axis. A crossover is "
+              "a place on a sweep, counted in denoising steps; if the axis is not steps, it is "
+              "counted in measured passes. The bracket of a crossover is the pair of measured "
+              "points around it. A count written >64 is above the largest measured one.");
 }
 
-static void put_gallery(struct page *p, const struct runset *s, const struct shelf *shelf)
+static void put_gallery(struct page *page, const struct runset *set, const struct shelf *shelf)
 {
     if (shelf->n)
-        page_section(p, "figures", "Figures");
+        page_section(page, "figures", "Figures");
     for (size_t i = 0; i < shelf->n; i++)
-        if (claims_allow_figure(s, shelf->names[i]))
-            shelf_link(p, shelf, shelf->names[i]);
+        if (claims_allow_figure(set, shelf->names[i]))
+            shelf_link(page, shelf, shelf->names[i]);
 }
 
 /* Adds the sentences of a file, one a line, to the section on limits. */
-static int put_remarks(struct page *p, const char *path, struct err *e)
+static int put_remarks(struct page *page, const char *path, struct err *e)
 {
     struct buf text = {0};
     if (path && file_read(path, REMARKS_MAX, &text, e))
@@ -78,47 +81,47 @@ static int put_remarks(struct page *p, const char *path, struct err *e)
         if (*end)
             *end++ = 0;
         if (*line)
-            page_item(p, "%s.", line);
+            page_item(page, "%s.", line);
     }
     buf_free(&text);
     return 0;
 }
 
 /* The page of all tables. */
-static int fill_tables(struct page *p, const struct args *a, const struct runset *s,
+static int fill_tables(struct page *page, const struct args *args, const struct runset *set,
                        const struct shelf *shelf, struct err *e)
 {
-    const char *slash = strrchr(a->common.output, '/');
-    const char *name = slash ? slash + 1 : a->common.output;
-    const struct page_link back = {strcmp(a->format, "all") || !strcmp(name, "-") ? "report.html"
-                                                                                  : name,
+    const char *slash = strrchr(args->common.output, '/');
+    const char *name = slash ? slash + 1 : args->common.output;
+    const struct page_link back = {strcmp(args->format, "all") || !strcmp(name, "-") ? "report.html"
+                                                                                     : name,
                                    "the answer on one page"};
-    page_begin(p, PAGE_TABLES, "All tables of this run");
-    page_links(p, "Back to", &back, 1);
-    put_reading(p);
-    sections_crossovers(p, s);
-    sections_comparisons(p, s);
-    sections_methods(p, s);
-    sections_tables(p, s);
-    sections_ablation(p, s);
-    sections_robustness(p, s);
-    sections_stacks(p, s);
-    sections_texts(p, s);
-    page_section(p, "machine", "Machine and models");
-    sections_machines(p, s);
-    sections_models(p, s);
-    sections_checks(p, s);
-    sections_data(p, s);
-    sections_fitness(p, s);
-    sections_threats(p, s, a->embedded);
-    if (put_remarks(p, a->remarks, e))
+    page_begin(page, PAGE_TABLES, "All tables of this run");
+    page_links(page, "Back to", &back, 1);
+    put_reading(page);
+    sections_crossovers(page, set);
+    sections_comparisons(page, set);
+    sections_methods(page, set);
+    sections_tables(page, set);
+    sections_ablation(page, set);
+    sections_robustness(page, set);
+    sections_stacks(page, set);
+    sections_texts(page, set);
+    page_section(page, "machine", "Machine and models");
+    sections_machines(page, set);
+    sections_models(page, set);
+    sections_checks(page, set);
+    sections_data(page, set);
+    sections_fitness(page, set);
+    sections_threats(page, set, args->embedded);
+    if (put_remarks(page, args->remarks, e))
         return -1;
-    page_section(p, "failures", "Failures");
-    sections_outcomes(p, s);
-    put_gallery(p, s, shelf);
-    page_section(p, "records", "Records and commands");
-    sections_origin(p, s, a->common.output);
-    page_end(p);
+    page_section(page, "failures", "Failures");
+    sections_outcomes(page, set);
+    put_gallery(page, set, shelf);
+    page_section(page, "records", "Records and commands");
+    sections_origin(page, set, args->common.output);
+    page_end(page);
     return 0;
 }
 
@@ -137,10 +140,10 @@ static char *path_beside(const char *path, const char *name, struct err *e)
     return twin;
 }
 
-static int write_beside(const char *path, const char *name, const struct buf *b, struct err *e)
+static int write_beside(const char *path, const char *name, const struct buf *text, struct err *e)
 {
     char *twin = path_beside(path, name, e);
-    int bad = !twin || out_whole(twin, b->data, b->len, e);
+    int bad = !twin || out_whole(twin, text->data, text->len, e);
     free(twin);
     return bad;
 }
@@ -160,58 +163,59 @@ static int write_all(const char *path, const struct page *front, const struct pa
     return bad ? -1 : 0;
 }
 
-static int write_pages(const struct args *a, struct page *front, const struct page *tables,
+static int write_pages(const struct args *args, struct page *front, const struct page *tables,
                        struct err *e)
 {
-    const char *path = a->common.output;
+    const char *path = args->common.output;
     struct buf *md = &front->md, *tex = &front->tex;
-    const struct buf *one = !strcmp(a->format, "markdown") ? md
-                            : !strcmp(a->format, "latex")  ? tex
-                            : !strcmp(a->format, "tables") ? &tables->html
-                                                           : &front->html;
+    const struct buf *one = !strcmp(args->format, "markdown") ? md
+                            : !strcmp(args->format, "latex")  ? tex
+                            : !strcmp(args->format, "tables") ? &tables->html
+                                                              : &front->html;
     buf_put(md, tables->md.data, tables->md.len);
     buf_put(tex, tables->tex.data, tables->tex.len);
-    if (!strcmp(a->format, "all") && strcmp(path, "-") != 0)
+    if (!strcmp(args->format, "all") && strcmp(path, "-") != 0)
         return write_all(path, front, tables, md, tex, e);
     return out_whole(path, one->data, one->len, e);
 }
 
 int main(int argc, char **argv)
 {
-    struct args a = {.common = COMMON_DEFAULTS, .format = "all",
-                     .title = "LLaDA and LLaMA: quality, speed and memory"};
+    struct args args = {.common = COMMON_DEFAULTS, .format = "all",
+                        .title = "LLaDA and LLaMA: quality, speed and memory"};
     const struct opt options[] = {
-        {"figures", 0, OPT_TEXT, &a.figures, .arg = "DIR",
+        {"figures", 0, OPT_TEXT, &args.figures, .arg = "DIR",
          .help = "folder of figures to show (*.svg)"},
-        {"title", 0, OPT_TEXT, &a.title, .arg = "TEXT", .help = "title of the page"},
-        {"format", 0, OPT_CHOICE, &a.format, .choices = "all|html|tables|markdown|latex",
+        {"title", 0, OPT_TEXT, &args.title, .arg = "TEXT", .help = "title of the page"},
+        {"format", 0, OPT_CHOICE, &args.format, .choices = "all|html|tables|markdown|latex",
          .arg = "FORMAT", .help = "files to write (all)"},
-        {"remarks", 0, OPT_TEXT, &a.remarks, .arg = "FILE",
+        {"remarks", 0, OPT_TEXT, &args.remarks, .arg = "FILE",
          .help = "file of remarks, one a line, for the section on limits"},
-        {"embedded", 0, OPT_FLAG, &a.embedded,
+        {"embedded", 0, OPT_FLAG, &args.embedded,
          .help = "the models are the embedded ones: state what they can show"},
-        OPT_COMMON(a.common),
+        OPT_COMMON(args.common),
         {0}};
-    const struct tool t = {"report",
-                           "records of a run -> a page with the answer, a page with all tables",
-                           "report -o report.html --figures figures *.ndjson\n"
-                           "report --format markdown < all.ndjson > report.md\n",
-                           notes, options, NEEDS_NOTHING};
-    int first = opt_parse(&t, argc, argv);
-    const struct log log = {"report", a.common.quiet ? 0 : a.common.verbose ? 2 : 1};
+    const struct tool tool = {"report",
+                              "records of a run -> a page with the answer, a page with all tables",
+                              "report -o report.html --figures figures *.ndjson\n"
+                              "report --format markdown < all.ndjson > report.md\n",
+                              notes, options, NEEDS_NOTHING};
+    int first = opt_parse(&tool, argc, argv);
+    const struct log log = {"report", args.common.quiet ? 0 : args.common.verbose ? 2 : 1};
     struct err e = {0};
     struct runset set;
     struct page front = {0}, tables = {0};
     struct shelf shelf = {0};
     if (runset_load(&set, (const char *const *)argv + first, (size_t)(argc - first),
-                    a.common.limit, &e) ||
+                    args.common.limit, &e) ||
         (!set.records && err_set(&e, EXIT_BAD_DATA, "no records in the input%s%s",
                                  set.bad ? ": " : "", set.first_bad)) ||
-        shelf_open(&shelf, a.figures, a.common.output, &e) ||
-        fill_tables(&tables, &a, &set, &shelf, &e))
+        shelf_open(&shelf, args.figures, args.common.output, &e) ||
+        fill_tables(&tables, &args, &set, &shelf, &e))
         err_die("report", &e);
-    overview_fill(&front, &set, &(const struct overview){a.title, &shelf, &tables, a.embedded});
-    if (write_pages(&a, &front, &tables, &e))
+    overview_fill(&front, &set,
+                  &(const struct overview){args.title, &shelf, &tables, args.embedded});
+    if (write_pages(&args, &front, &tables, &e))
         err_die("report", &e);
     int code = set.bad ? EXIT_FAILED_RECORDS : EXIT_OK;
     if (set.bad)
@@ -221,6 +225,6 @@ int main(int argc, char **argv)
     page_free(&front);
     page_free(&tables);
     runset_free(&set);
-    log_note(&log, "%s", a.common.output);
+    log_note(&log, "%s", args.common.output);
     return code;
 }

@@ -24,14 +24,14 @@ static const char TOOL[] = "schedule";
 static json_t *read_previous(const char *path, struct err *e)
 {
     json_t *list = json_array(), *record;
-    struct rec_reader *r = rec_read_open(&path, 1, e);
-    int got = r ? 1 : -1;
-    while (got > 0 && (got = rec_read(r, &record, e)) > 0) {
+    struct rec_reader *reader = rec_read_open(&path, 1, e);
+    int got = reader ? 1 : -1;
+    while (got > 0 && (got = rec_read(reader, &record, e)) > 0) {
         if (!strcmp(rec_kind(record), "launch"))
             json_array_append(list, record);
         json_decref(record);
     }
-    rec_read_close(r);
+    rec_read_close(reader);
     if (got == 0 && json_array_size(list) == 0)
         got = err_set(e, EXIT_BAD_DATA, "%s: no launch records", path);
     if (got == 0)
@@ -51,15 +51,15 @@ static int write_all(struct rec_writer *out, const json_t *previous, const json_
     return bad;
 }
 
-static int run(const struct args *a, int argc, char **argv)
+static int run(const struct args *args, int argc, char **argv)
 {
     struct err e = {0};
     struct rec_writer out;
-    json_t *previous = a->previous ? read_previous(a->previous, &e) : json_array();
-    json_t *fresh = previous ? launches_schedule(&a->plan, previous, &e) : NULL;
-    if (!fresh && a->previous)
+    json_t *previous = args->previous ? read_previous(args->previous, &e) : json_array();
+    json_t *fresh = previous ? launches_schedule(&args->plan, previous, &e) : NULL;
+    if (!fresh && args->previous)
         err_prefix(&e, "--previous");
-    if (!fresh || rec_open(&out, &a->common, TOOL, argc, argv, NULL, &e))
+    if (!fresh || rec_open(&out, &args->common, TOOL, argc, argv, NULL, &e))
         err_die(TOOL, &e);
     int bad = write_all(&out, previous, fresh, &e);
     json_decref(previous);
@@ -104,52 +104,53 @@ static struct opt *join(const struct opt *own, size_t n_own, struct launches_giv
     return all;
 }
 
-static void check(const struct tool *t, struct args *a)
+static void check(const struct tool *tool, struct args *args)
 {
-    struct launches *p = &a->plan;
-    p->seed = (uint64_t)a->common.seed;
+    struct launches *launches = &args->plan;
+    launches->seed = (uint64_t)args->common.seed;
     struct err e = {0};
-    struct methods m = {0};
-    if (a->methods && methods_read(&m, a->methods, &e))
+    struct methods methods = {0};
+    if (args->methods && methods_read(&methods, args->methods, &e))
         err_die(TOOL, &e);
-    if (launches_systems(p, a->systems, &e) || launches_points(p, &a->given, &m, &e))
-        opt_usage(t, "%s", e.text);
-    methods_free(&m);
+    if (launches_systems(launches, args->systems, &e) ||
+        launches_points(launches, &args->given, &methods, &e))
+        opt_usage(tool, "%s", e.text);
+    methods_free(&methods);
 }
 
 #define HUGE_INT 9007199254740991.0
 
 int main(int argc, char **argv)
 {
-    struct args a = {.common = COMMON_DEFAULTS, .systems = "llada,llama",
-                     .plan = {.launches = 5, .rounds = 1}};
-    launches_say(&a.given, "steps", "2,4,8,16,32,64");
-    launches_say(&a.given, "gen_length", "64");
-    launches_say(&a.given, "block_length", "32");
-    launches_say(&a.given, "batch", "1");
+    struct args args = {.common = COMMON_DEFAULTS, .systems = "llada,llama",
+                        .plan = {.launches = 5, .rounds = 1}};
+    launches_say(&args.given, "steps", "2,4,8,16,32,64");
+    launches_say(&args.given, "gen_length", "64");
+    launches_say(&args.given, "block_length", "32");
+    launches_say(&args.given, "batch", "1");
     const struct opt own[] = {
-        {"launches", 0, OPT_INT, &a.plan.launches, 1, HUGE_INT, .arg = "N",
+        {"launches", 0, OPT_INT, &args.plan.launches, 1, HUGE_INT, .arg = "N",
          .help = "launches (fresh processes) of each system (5)"},
-        {"rounds", 0, OPT_INT, &a.plan.rounds, 1, HUGE_INT, .arg = "N",
+        {"rounds", 0, OPT_INT, &args.plan.rounds, 1, HUGE_INT, .arg = "N",
          .help = "rounds over all points in a launch (1)"},
-        {"systems", 0, OPT_TEXT, &a.systems, .arg = "LIST",
+        {"systems", 0, OPT_TEXT, &args.systems, .arg = "LIST",
          .help = "systems in the order of their first turn: llada, llama, ltm (llada,llama)"},
-        {"previous", 0, OPT_TEXT, &a.previous, .arg = "FILE", .help = "schedule to extend"},
-        {"methods", 0, OPT_TEXT, &a.methods, .arg = "FILE",
+        {"previous", 0, OPT_TEXT, &args.previous, .arg = "FILE", .help = "schedule to extend"},
+        {"methods", 0, OPT_TEXT, &args.methods, .arg = "FILE",
          .help = "also run the decoding methods of this file"}};
-    const struct opt last[] = {OPT_COMMON(a.common), {0}};
+    const struct opt last[] = {OPT_COMMON(args.common), {0}};
     struct settings_texts texts = {0};
-    struct opt *options = join(own, sizeof own / sizeof *own, &a.given, last,
+    struct opt *options = join(own, sizeof own / sizeof *own, &args.given, last,
                                sizeof last / sizeof *last, &texts);
-    const struct tool t = {TOOL, "settings in, the points and launches of a run out", EXAMPLES,
-                           NOTES, options, NEEDS_NOTHING};
-    int first = opt_parse(&t, argc, argv);
+    const struct tool tool = {TOOL, "settings in, the points and launches of a run out", EXAMPLES,
+                              NOTES, options, NEEDS_NOTHING};
+    int first = opt_parse(&tool, argc, argv);
     if (first < argc)
-        opt_usage(&t, "expected no files, got '%s'", argv[first]);
-    check(&t, &a);
+        opt_usage(&tool, "expected no files, got '%s'", argv[first]);
+    check(&tool, &args);
     settings_texts_free(&texts);
     free(options);
-    int code = run(&a, argc, argv);
-    launches_free(&a.plan);
+    int code = run(&args, argc, argv);
+    launches_free(&args.plan);
     return code;
 }

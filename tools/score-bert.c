@@ -29,13 +29,13 @@ struct scorer {
 };
 
 /* The normalized vectors of a text. */
-static int encode(struct scorer *s, const char *text, struct vectors *to, struct err *e)
+static int encode(struct scorer *scorer, const char *text, struct vectors *to, struct err *e)
 {
-    const struct encoder *n = &s->encoder;
+    const struct encoder *n = &scorer->encoder;
     int cut = encoder_ids(n, text, &to->ids, e);
     if (cut < 0)
         return -1;
-    s->cut += cut;
+    scorer->cut += cut;
     to->n = to->ids.n;
     to->v = mem_resize(to->v, to->n * n->width, sizeof *to->v);
     if (encoder_run(n, &to->ids, to->v, e))
@@ -45,44 +45,45 @@ static int encode(struct scorer *s, const char *text, struct vectors *to, struct
 }
 
 /* The vectors of a reference, kept up to KNOWN_BYTES. NULL: *e. */
-static const struct vectors *reference(struct scorer *s, const char *text, struct err *e)
+static const struct vectors *reference(struct scorer *scorer, const char *text, struct err *e)
 {
-    const json_t *at = json_object_get(s->index, text);
+    const json_t *at = json_object_get(scorer->index, text);
     if (at)
-        return &s->known[json_integer_value(at)];
-    if (encode(s, text, &s->wanted, e))
+        return &scorer->known[json_integer_value(at)];
+    if (encode(scorer, text, &scorer->wanted, e))
         return NULL;
-    size_t bytes = s->wanted.n * s->encoder.width * sizeof *s->wanted.v;
-    if (s->known_bytes + bytes > KNOWN_BYTES)
-        return &s->wanted;
-    json_object_set_new(s->index, text, json_integer((json_int_t)s->n_known));
-    MEM_GROW(s->known, s->n_known, s->cap_known);
-    s->known_bytes += bytes;
-    s->known[s->n_known] = s->wanted;
-    s->wanted = (struct vectors){0};
-    return &s->known[s->n_known++];
+    size_t bytes = scorer->wanted.n * scorer->encoder.width * sizeof *scorer->wanted.v;
+    if (scorer->known_bytes + bytes > KNOWN_BYTES)
+        return &scorer->wanted;
+    json_object_set_new(scorer->index, text, json_integer((json_int_t)scorer->n_known));
+    MEM_GROW(scorer->known, scorer->n_known, scorer->cap_known);
+    scorer->known_bytes += bytes;
+    scorer->known[scorer->n_known] = scorer->wanted;
+    scorer->wanted = (struct vectors){0};
+    return &scorer->known[scorer->n_known++];
 }
 
 /* The best of several references counts, for each metric by itself. */
-static int score(void *ctx, const json_t *r, const struct response *of, double *v, struct err *e)
+static int score(void *ctx, const json_t *record, const struct response *of, double *values,
+                 struct err *e)
 {
-    (void)r;
-    struct scorer *s = ctx;
+    (void)record;
+    struct scorer *scorer = ctx;
     int64_t n = responses_wanted(of, e);
-    if (n < 0 || encode(s, of->text, &s->text, e))
+    if (n < 0 || encode(scorer, of->text, &scorer->text, e))
         return -1;
     for (int k = 0; k < METRICS; k++)
-        v[k] = -INFINITY;
+        values[k] = -INFINITY;
     for (int64_t i = 0; i < n; i++) {
-        const struct vectors *y = reference(s, responses_wanted_at(of, (size_t)i), e);
-        if (!y)
+        const struct vectors *vectors = reference(scorer, responses_wanted_at(of, (size_t)i), e);
+        if (!vectors)
             return -1;
-        double *work = mem_zero(y->n, sizeof *work);
-        struct bertscore b = bertscore_of(s->text.v, s->text.n, y->v, y->n, s->encoder.width,
-                                          work);
-        v[0] = fmax(v[0], b.f1);
-        v[1] = fmax(v[1], b.precision);
-        v[2] = fmax(v[2], b.recall);
+        double *work = mem_zero(vectors->n, sizeof *work);
+        struct bertscore bertscore = bertscore_of(scorer->text.v, scorer->text.n, vectors->v,
+                                                  vectors->n, scorer->encoder.width, work);
+        values[0] = fmax(values[0], bertscore.f1);
+        values[1] = fmax(values[1], bertscore.precision);
+        values[2] = fmax(values[2], bertscore.recall);
         free(work);
     }
     return 0;
@@ -90,47 +91,48 @@ static int score(void *ctx, const json_t *r, const struct response *of, double *
 
 static int summarize(void *ctx, size_t group, struct err *e)
 {
-    struct scoring *s = &((struct scorer *)ctx)->run;
-    const struct response_group *g = &s->responses.group[group];
-    double *sums = responses_sums(&s->responses, g, (uint64_t)s->common.seed);
-    int bad = scoring_means(s, g, sums, e);
+    struct scoring *scoring = &((struct scorer *)ctx)->run;
+    const struct response_group *response_group = &scoring->responses.group[group];
+    double *sums = responses_sums(&scoring->responses, response_group,
+                                  (uint64_t)scoring->common.seed);
+    int bad = scoring_means(scoring, response_group, sums, e);
     free(sums);
     return bad;
 }
 
 static int load(void *ctx, struct err *e)
 {
-    struct scorer *s = ctx;
-    s->backend = backend_open(s->device, NULL, (size_t)s->threads, 0, e);
-    if (!s->backend)
+    struct scorer *scorer = ctx;
+    scorer->backend = backend_open(scorer->device, NULL, (size_t)scorer->threads, 0, e);
+    if (!scorer->backend)
         return -1;
-    s->backend->act = s->backend->ops->act_dtype(DTYPE_F32);
-    if (encoder_open(&s->encoder, s->model, (size_t)s->layer, s->backend, e))
+    scorer->backend->act = scorer->backend->ops->act_dtype(DTYPE_F32);
+    if (encoder_open(&scorer->encoder, scorer->model, (size_t)scorer->layer, scorer->backend, e))
         return -1;
-    json_t *judge = s->run.responses.also;
-    json_object_set_new(judge, "judge", json_string(s->encoder.name));
-    json_object_set_new(judge, "judge_sha256", json_string(s->encoder.hash));
-    rec_set_int(judge, "judge_layer", (int64_t)s->encoder.layers);
+    json_t *judge = scorer->run.responses.also;
+    json_object_set_new(judge, "judge", json_string(scorer->encoder.name));
+    json_object_set_new(judge, "judge_sha256", json_string(scorer->encoder.hash));
+    rec_set_int(judge, "judge_layer", (int64_t)scorer->encoder.layers);
     return 0;
 }
 
-static void vectors_free(struct vectors *v)
+static void vectors_free(struct vectors *vectors)
 {
-    ids_free(&v->ids);
-    free(v->v);
+    ids_free(&vectors->ids);
+    free(vectors->v);
 }
 
-static void close_all(struct scorer *s)
+static void close_all(struct scorer *scorer)
 {
-    json_decref(s->run.responses.also);
-    encoder_close(&s->encoder);
-    backend_close(s->backend);
-    json_decref(s->index);
-    vectors_free(&s->text);
-    vectors_free(&s->wanted);
-    for (size_t i = 0; i < s->n_known; i++)
-        vectors_free(&s->known[i]);
-    free(s->known);
+    json_decref(scorer->run.responses.also);
+    encoder_close(&scorer->encoder);
+    backend_close(scorer->backend);
+    json_decref(scorer->index);
+    vectors_free(&scorer->text);
+    vectors_free(&scorer->wanted);
+    for (size_t i = 0; i < scorer->n_known; i++)
+        vectors_free(&scorer->known[i]);
+    free(scorer->known);
 }
 
 static const char examples[] =
@@ -152,37 +154,38 @@ static const char notes[] =
 
 int main(int argc, char **argv)
 {
-    struct scorer s = {.device = "cpu",
-                       .run = {.common = COMMON_DEFAULTS, .metric = names, .metrics = METRICS,
-                               .ctx = &s, .load = load, .score = score, .summarize = summarize,
-                               .responses = {.wanted = "reference", .width = METRICS}}};
+    struct scorer scorer = {.device = "cpu",
+                            .run = {.common = COMMON_DEFAULTS, .metric = names, .metrics = METRICS,
+                                    .ctx = &scorer, .load = load, .score = score,
+                                    .summarize = summarize,
+                                    .responses = {.wanted = "reference", .width = METRICS}}};
     const struct opt options[] = {
-        {"model", 'm', OPT_TEXT, &s.model, .arg = "MODEL",
+        {"model", 'm', OPT_TEXT, &scorer.model, .arg = "MODEL",
          .help = "encoder: a folder, or org/name in the local Hugging Face cache"},
-        {"layer", 0, OPT_INT, &s.layer, 0, 1 << 20, .arg = "N",
+        {"layer", 0, OPT_INT, &scorer.layer, 0, 1 << 20, .arg = "N",
          .help = "layer whose output is compared (0: as bert_score does: RoBERTa 17 of 24 or 10 of "
                  "12 layers, BERT 18 of 24 or 9 of 12, other sizes the last)"},
-        {"device", 0, OPT_CHOICE, &s.device, .choices = "cpu|ref",
+        {"device", 0, OPT_CHOICE, &scorer.device, .choices = "cpu|ref",
          .help = "back end that runs the encoder (cpu)"},
-        {"threads", 0, OPT_INT, &s.threads, 0, 1024, .arg = "N",
+        {"threads", 0, OPT_INT, &scorer.threads, 0, 1024, .arg = "N",
          .help = "CPU threads (0: all available)"},
-        TAKE_OPTION(s.run.max_failed),
-        OPT_COMMON(s.run.common),
+        TAKE_OPTION(scorer.run.max_failed),
+        OPT_COMMON(scorer.run.common),
         {0}};
     const struct tool tool = {"score-bert", "generation records with references in, BERTScore out",
                               examples, notes, options, NEEDS_NOTHING};
     int first = opt_parse(&tool, argc, argv);
     struct err e = {0};
-    if (!s.model)
+    if (!scorer.model)
         opt_usage(&tool, "expected a checkpoint: -m FOLDER or -m org/name");
-    s.index = json_object();
-    s.run.responses.also = json_object();
-    int code = scoring_run(&s.run, tool.name, argc, argv, first, &e);
+    scorer.index = json_object();
+    scorer.run.responses.also = json_object();
+    int code = scoring_run(&scorer.run, tool.name, argc, argv, first, &e);
     if (code < 0)
         err_die(tool.name, &e);
-    if (s.cut)
-        log_note(&s.run.log, "%lld texts were cut to the %zu tokens that the encoder takes",
-                 (long long)s.cut, s.encoder.tokens);
-    close_all(&s);
+    if (scorer.cut)
+        log_note(&scorer.run.log, "%lld texts were cut to the %zu tokens that the encoder takes",
+                 (long long)scorer.cut, scorer.encoder.tokens);
+    close_all(&scorer);
     return code;
 }

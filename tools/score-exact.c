@@ -34,40 +34,40 @@ struct scorer {
     int64_t more_tasks; /* responses of further tasks */
 };
 
-/* The length of the number that begins at s[i]; 0: none. A number has digits, commas between
+/* The length of the number that begins at text[i]; 0: none. A number has digits, commas between
  * groups of three, and at most one point followed by digits. */
-static size_t number_length(const char *s, size_t i)
+static size_t number_length(const char *text, size_t i)
 {
     size_t n = 0, digits = 0;
-    if (!isdigit((unsigned char)s[i]))
+    if (!isdigit((unsigned char)text[i]))
         return 0;
-    while (isdigit((unsigned char)s[i + digits]))
+    while (isdigit((unsigned char)text[i + digits]))
         digits++;
     n = digits;
-    while (digits <= 3 && s[i + n] == ',' && isdigit((unsigned char)s[i + n + 1]) &&
-           isdigit((unsigned char)s[i + n + 2]) && isdigit((unsigned char)s[i + n + 3]) &&
-           !isdigit((unsigned char)s[i + n + 4]))
+    while (digits <= 3 && text[i + n] == ',' && isdigit((unsigned char)text[i + n + 1]) &&
+           isdigit((unsigned char)text[i + n + 2]) && isdigit((unsigned char)text[i + n + 3]) &&
+           !isdigit((unsigned char)text[i + n + 4]))
         n += 4;
-    if (s[i + n] == '.' && isdigit((unsigned char)s[i + n + 1]))
-        for (n++; isdigit((unsigned char)s[i + n]);)
+    if (text[i + n] == '.' && isdigit((unsigned char)text[i + n + 1]))
+        for (n++; isdigit((unsigned char)text[i + n]);)
             n++;
     return n;
 }
 
-/* The number s[0..n-1] in normal form, after its sign. */
-static void normalize(struct buf *out, int minus, const char *s, size_t n)
+/* The number text[0..n-1] in normal form, after its sign. */
+static void normalize(struct buf *out, int minus, const char *text, size_t n)
 {
     size_t start;
-    int point = memchr(s, '.', n) != NULL;
+    int point = memchr(text, '.', n) != NULL;
     buf_clear(out);
-    for (; n > 1 && (*s == '0' || *s == ',') && s[1] != '.'; s++)
+    for (; n > 1 && (*text == '0' || *text == ',') && text[1] != '.'; text++)
         n--;
     if (minus)
         buf_char(out, '-');
     start = out->len;
     for (size_t i = 0; i < n; i++)
-        if (s[i] != ',')
-            buf_char(out, s[i]);
+        if (text[i] != ',')
+            buf_char(out, text[i]);
     while (point && out->data[out->len - 1] == '0')
         out->data[--out->len] = 0;
     if (point && out->data[out->len - 1] == '.')
@@ -81,16 +81,16 @@ static void normalize(struct buf *out, int minus, const char *s, size_t n)
 /* Finds the first or last number of a text. A minus sign is part of the number unless a letter
  * or digit comes before it ("5-3" has 5 and 3). Digits inside a word ("b12") are no number. 0:
  * none. */
-static int find_number(const char *s, int last, struct buf *out)
+static int find_number(const char *text, int last, struct buf *out)
 {
     int any = 0;
-    for (size_t i = 0, n; s[i]; i += n ? n : 1) {
-        n = number_length(s, i);
-        unsigned char before = i ? (unsigned char)s[i - 1] : ' ';
+    for (size_t i = 0, n; text[i]; i += n ? n : 1) {
+        n = number_length(text, i);
+        unsigned char before = i ? (unsigned char)text[i - 1] : ' ';
         if (!n || isalpha(before) || before == '_')
             continue;
-        unsigned char ahead = i > 1 ? (unsigned char)s[i - 2] : ' ';
-        normalize(out, before == '-' && !isalnum(ahead), s + i, n);
+        unsigned char ahead = i > 1 ? (unsigned char)text[i - 2] : ' ';
+        normalize(out, before == '-' && !isalnum(ahead), text + i, n);
         any = 1;
         if (!last)
             break;
@@ -98,15 +98,15 @@ static int find_number(const char *s, int last, struct buf *out)
     return any;
 }
 
-static void trim(const char *s, struct buf *out)
+static void trim(const char *text, struct buf *out)
 {
-    while (isspace((unsigned char)*s))
-        s++;
-    size_t n = strlen(s);
-    while (n && isspace((unsigned char)s[n - 1]))
+    while (isspace((unsigned char)*text))
+        text++;
+    size_t n = strlen(text);
+    while (n && isspace((unsigned char)text[n - 1]))
         n--;
     buf_clear(out);
-    buf_put(out, s, n);
+    buf_put(out, text, n);
 }
 
 static int by_text(const void *a, const void *b)
@@ -115,12 +115,12 @@ static int by_text(const void *a, const void *b)
 }
 
 /* "{b, a}" or "b, a" -> "a,b": the items between commas, sorted. */
-static void put_items(const char *s, struct buf *out)
+static void put_items(const char *bytes, struct buf *out)
 {
     struct buf text = {0}, item = {0};
     char **items = NULL;
     size_t n = 0, cap = 0;
-    trim(s, &text);
+    trim(bytes, &text);
     char *at = text.len ? text.data : NULL;
     if (text.len > 1 && *at == '{' && text.data[text.len - 1] == '}') {
         text.data[text.len - 1] = 0;
@@ -153,147 +153,149 @@ static const char *const rules[] = {"last-number", "first-number", "contains", "
                                     "any-order", "auto", "rule of the task"};
 
 /* The rule for an answer. */
-static enum way way_for(struct scorer *s, const char *answer)
+static enum way way_for(struct scorer *scorer, const char *answer)
 {
     enum way rule = LAST_NUMBER;
-    while (strcmp(rules[rule], s->match))
+    while (strcmp(rules[rule], scorer->match))
         rule++;
     if (rule != AUTO)
         return rule;
-    if (find_number(answer, 1, &s->answer))
+    if (find_number(answer, 1, &scorer->answer))
         return LAST_NUMBER;
-    trim(answer, &s->answer);
-    return s->answer.len && *s->answer.data == '{' ? ANY_ORDER : EXACT;
+    trim(answer, &scorer->answer);
+    return scorer->answer.len && *scorer->answer.data == '{' ? ANY_ORDER : EXACT;
 }
 
-static int judge_number(struct scorer *s, enum way rule, const char *answer, const char *text,
+static int judge_number(struct scorer *scorer, enum way rule, const char *answer, const char *text,
                         struct err *e)
 {
-    if (!find_number(answer, 1, &s->answer))
+    if (!find_number(answer, 1, &scorer->answer))
         return err_set(e, EXIT_BAD_DATA, "answer: expected a number for --match=%s, got '%.40s'",
                        rules[rule], answer);
-    return find_number(text, rule == LAST_NUMBER, &s->found) &&
-           !strcmp(s->answer.data, s->found.data);
+    return find_number(text, rule == LAST_NUMBER, &scorer->found) &&
+           !strcmp(scorer->answer.data, scorer->found.data);
 }
 
 /* 1: right; 0: wrong; -1: the rule does not fit the answer, *e filled. */
-static int judge(struct scorer *s, enum way rule, const char *answer, const char *text,
+static int judge(struct scorer *scorer, enum way rule, const char *answer, const char *text,
                  struct err *e)
 {
     if (rule == LAST_NUMBER || rule == FIRST_NUMBER)
-        return judge_number(s, rule, answer, text, e);
+        return judge_number(scorer, rule, answer, text, e);
     void (*form)(const char *, struct buf *) = rule == ANY_ORDER ? put_items : trim;
-    form(answer, &s->answer);
-    form(text, &s->found);
-    if (!s->answer.len)
+    form(answer, &scorer->answer);
+    form(text, &scorer->found);
+    if (!scorer->answer.len)
         return err_set(e, EXIT_BAD_DATA, "answer: expected a text, got an empty one");
-    return rule == CONTAINS ? s->found.len && strstr(s->found.data, s->answer.data) != NULL
-                            : !strcmp(s->answer.data, s->found.len ? s->found.data : "");
+    return rule == CONTAINS
+               ? scorer->found.len && strstr(scorer->found.data, scorer->answer.data) != NULL
+               : !strcmp(scorer->answer.data, scorer->found.len ? scorer->found.data : "");
 }
 
-/* The place of the task of the record in s->task; TASKS: no task, or too many tasks. */
-static size_t task_of(struct scorer *s, const json_t *r)
+/* The place of the task of the record in scorer->task; TASKS: no task, or too many tasks. */
+static size_t task_of(struct scorer *scorer, const json_t *record)
 {
-    const char *task = rec_text(r, "task");
+    const char *task = rec_text(record, "task");
     if (!task || !*task)
         return TASKS;
     char *name = mem_text(task);
-    for (char *p = name; *p; p++)
-        *p = isalnum((unsigned char)*p) ? (char)tolower((unsigned char)*p) : '_';
+    for (char *at = name; *at; at++)
+        *at = isalnum((unsigned char)*at) ? (char)tolower((unsigned char)*at) : '_';
     size_t i = 0;
-    while (i < s->tasks && strcmp(s->task[i], name))
+    while (i < scorer->tasks && strcmp(scorer->task[i], name))
         i++;
-    if (i == s->tasks && i < TASKS)
-        s->task[s->tasks++] = name;
+    if (i == scorer->tasks && i < TASKS)
+        scorer->task[scorer->tasks++] = name;
     else
         free(name);
-    s->more_tasks += i == TASKS;
+    scorer->more_tasks += i == TASKS;
     return i;
 }
 
 /* *rule: that of the record's task, if --match leaves it the choice; else NULL. */
-static int find_rule(struct scorer *s, const json_t *r, struct rule **rule, struct err *e)
+static int find_rule(struct scorer *scorer, const json_t *record, struct rule **rule, struct err *e)
 {
-    const char *task = strcmp(s->match, "auto") ? NULL : rec_text(r, "task");
+    const char *task = strcmp(scorer->match, "auto") ? NULL : rec_text(record, "task");
     *rule = NULL;
     if (!task)
         return 0;
-    if (!s->rows && !(s->rows = tasks_read(s->table, e)))
+    if (!scorer->rows && !(scorer->rows = tasks_read(scorer->table, e)))
         return -1;
-    const json_t *row = tasks_find(s->rows, task);
-    for (size_t i = 0; row && i < s->n_known && !*rule; i++)
-        *rule = s->known[i].row == row ? s->known[i].rule : NULL;
+    const json_t *row = tasks_find(scorer->rows, task);
+    for (size_t i = 0; row && i < scorer->n_known && !*rule; i++)
+        *rule = scorer->known[i].row == row ? scorer->known[i].rule : NULL;
     if (!row || *rule)
         return 0;
-    if (!(*rule = rule_open(row, s->find, e)))
+    if (!(*rule = rule_open(row, scorer->find, e)))
         return -1;
-    MEM_GROW(s->known, s->n_known, s->cap_known);
-    s->known[s->n_known++] = (struct known){row, *rule};
+    MEM_GROW(scorer->known, scorer->n_known, scorer->cap_known);
+    scorer->known[scorer->n_known++] = (struct known){row, *rule};
     return 0;
 }
 
 /* 1: there is no verdict. */
-static int match(struct scorer *s, const json_t *r, const struct response *of, const char *answer,
-                 double *v, struct err *e)
+static int match(struct scorer *scorer, const json_t *record, const struct response *of,
+                 const char *answer, double *values, struct err *e)
 {
     struct rule *own;
-    if (find_rule(s, r, &own, e))
+    if (find_rule(scorer, record, &own, e))
         return -1;
-    enum way rule = own ? OF_TASK : way_for(s, answer);
-    int right = own ? rule_judge(own, answer, of->text, &s->run.why, e)
-                    : judge(s, rule, answer, of->text, e);
-    s->unrun += right == RULE_NONE;
+    enum way rule = own ? OF_TASK : way_for(scorer, answer);
+    int right = own ? rule_judge(own, answer, of->text, &scorer->run.why, e)
+                    : judge(scorer, rule, answer, of->text, e);
+    scorer->unrun += right == RULE_NONE;
     if (right < 0 || right == RULE_NONE)
         return right < 0 ? -1 : 1;
-    v[RIGHT] = right;
-    v[RULE] = rule;
-    v[TASK] = (double)task_of(s, r);
+    values[RIGHT] = right;
+    values[RULE] = rule;
+    values[TASK] = (double)task_of(scorer, record);
     return 0;
 }
 
-static int score(void *ctx, const json_t *r, const struct response *of, double *v, struct err *e)
+static int score(void *ctx, const json_t *record, const struct response *of, double *v,
+                 struct err *e)
 {
     char *text = json_is_string(of->wanted) ? mem_text(json_string_value(of->wanted))
                                             : json_dumps(of->wanted, JSON_ENCODE_ANY);
-    int bad = match(ctx, r, of, text ? text : "", v, e);
+    int bad = match(ctx, record, of, text ? text : "", v, e);
     free(text);
     return bad;
 }
 
 /* Writes the summary of the responses of a group that belong to a task (TASKS: all responses).
  * A task with all responses has none. */
-static int write_summary(struct scorer *s, const struct response_group *g, const char *metric,
-                         size_t task, struct err *e)
+static int write_summary(struct scorer *scorer, const struct response_group *group,
+                         const char *metric, size_t task, struct err *e)
 {
     double right = 0, n = 0;
     const char *rule = NULL;
-    for (size_t i = 0; i < g->n; i++) {
-        const double *v = g->v + i * WIDTH;
-        if (task < TASKS && v[TASK] != (double)task)
+    for (size_t i = 0; i < group->n; i++) {
+        const double *sums = group->v + i * WIDTH;
+        if (task < TASKS && sums[TASK] != (double)task)
             continue;
-        const char *own = rules[(int)v[RULE]];
-        rule = !rule || rule == own ? own : s->match;
-        right += v[RIGHT];
+        const char *own = rules[(int)sums[RULE]];
+        rule = !rule || rule == own ? own : scorer->match;
+        right += sums[RIGHT];
         n++;
     }
-    if (task < TASKS && (n < 1 || n >= (double)g->n))
+    if (task < TASKS && (n < 1 || n >= (double)group->n))
         return 0;
-    struct interval v = bootstrap_wilson(right, n, 0.95);
-    char *method = mem_format("%s, Wilson interval", rule ? rule : s->match);
-    json_t *q = quality_summary(g->about, metric, "higher", v, (int64_t)n, 1, responses_why(g),
-                                method);
+    struct interval interval = bootstrap_wilson(right, n, 0.95);
+    char *method = mem_format("%s, Wilson interval", rule ? rule : scorer->match);
+    json_t *question = quality_summary(group->about, metric, "higher", interval, (int64_t)n, 1,
+                                       responses_why(group), method);
     free(method);
-    return rec_write(&s->run.out, "quality", q, e);
+    return rec_write(&scorer->run.out, "quality", question, e);
 }
 
 static int summarize(void *ctx, size_t group, struct err *e)
 {
-    struct scorer *s = ctx;
-    const struct response_group *g = &s->run.responses.group[group];
-    int bad = write_summary(s, g, "accuracy", TASKS, e);
-    for (size_t k = 0; k < s->tasks && !bad; k++) {
-        char *metric = mem_format("accuracy_%s", s->task[k]);
-        bad = write_summary(s, g, metric, k, e);
+    struct scorer *scorer = ctx;
+    const struct response_group *response_group = &scorer->run.responses.group[group];
+    int bad = write_summary(scorer, response_group, "accuracy", TASKS, e);
+    for (size_t k = 0; k < scorer->tasks && !bad; k++) {
+        char *metric = mem_format("accuracy_%s", scorer->task[k]);
+        bad = write_summary(scorer, response_group, metric, k, e);
         free(metric);
     }
     return bad;
@@ -324,43 +326,44 @@ static const char notes[] =
 int main(int argc, char **argv)
 {
     static const char *const metric[] = {"accuracy"};
-    struct scorer s = {.match = "auto",
-                       .run = {.common = COMMON_DEFAULTS, .metric = metric, .metrics = 1,
-                               .whole = 1, .ctx = &s, .score = score, .summarize = summarize,
-                               .responses = {.wanted = "answer", .width = WIDTH}}};
+    struct scorer scorer = {.match = "auto",
+                            .run = {.common = COMMON_DEFAULTS, .metric = metric, .metrics = 1,
+                                    .whole = 1, .ctx = &scorer, .score = score,
+                                    .summarize = summarize,
+                                    .responses = {.wanted = "answer", .width = WIDTH}}};
     const struct opt options[] = {
-        {"match", 0, OPT_CHOICE, &s.match,
+        {"match", 0, OPT_CHOICE, &scorer.match,
          .choices = "auto|last-number|first-number|contains|exact|any-order",
          .help = "rule by which a response is right (auto)"},
-        {"find", 0, OPT_TEXT, &s.find, .arg = "NAME",
+        {"find", 0, OPT_TEXT, &scorer.find, .arg = "NAME",
          .help = "way to find the answer in a response, of those in the task's row "
                  "(the first)"},
-        {"tasks", 0, OPT_TEXT, &s.table, .arg = "FILE",
+        {"tasks", 0, OPT_TEXT, &scorer.table, .arg = "FILE",
          .help = "rows of tasks (data/tasks.ndjson)"},
-        TAKE_OPTION(s.run.max_failed),
-        OPT_COMMON(s.run.common),
+        TAKE_OPTION(scorer.run.max_failed),
+        OPT_COMMON(scorer.run.common),
         {0}};
     const struct tool tool = {"score-exact", "generation records with answers in, accuracy out",
                               examples, notes, options,
                               NEEDS_ALL /* namespaces and mounts, for the programs of answers */};
     int first = opt_parse(&tool, argc, argv);
     struct err e = {0};
-    int code = scoring_run(&s.run, tool.name, argc, argv, first, &e);
+    int code = scoring_run(&scorer.run, tool.name, argc, argv, first, &e);
     if (code < 0)
         err_die(tool.name, &e);
-    if (s.more_tasks)
-        log_note(&s.run.log, "%d tasks have their own accuracy; %lld answers of further tasks "
-                 "count only in the overall accuracy", TASKS, (long long)s.more_tasks);
-    if (s.unrun)
-        log_warn(&s.run.log, "W203", "%lld responses have no verdict: %s", (long long)s.unrun,
-                 s.run.why);
-    for (size_t i = 0; i < s.n_known; i++)
-        rule_close(s.known[i].rule);
-    free(s.known);
-    json_decref(s.rows);
-    buf_free(&s.answer);
-    buf_free(&s.found);
-    for (size_t i = 0; i < s.tasks; i++)
-        free(s.task[i]);
+    if (scorer.more_tasks)
+        log_note(&scorer.run.log, "%d tasks have their own accuracy; %lld answers of further tasks "
+                 "count only in the overall accuracy", TASKS, (long long)scorer.more_tasks);
+    if (scorer.unrun)
+        log_warn(&scorer.run.log, "W203", "%lld responses have no verdict: %s",
+                 (long long)scorer.unrun, scorer.run.why);
+    for (size_t i = 0; i < scorer.n_known; i++)
+        rule_close(scorer.known[i].rule);
+    free(scorer.known);
+    json_decref(scorer.rows);
+    buf_free(&scorer.answer);
+    buf_free(&scorer.found);
+    for (size_t i = 0; i < scorer.tasks; i++)
+        free(scorer.task[i]);
     return code;
 }

@@ -67,312 +67,329 @@ struct scorer {
     int64_t changed; /* repeats whose tokens differ */
 };
 
-static int random_weights(const struct scorer *s, const json_t *r)
+static int random_weights(const struct scorer *scorer, const json_t *record)
 {
-    return s->checkpoint.config.synth || json_is_true(json_object_get(r, "weights_random"));
+    return scorer->checkpoint.config.synth ||
+           json_is_true(json_object_get(record, "weights_random"));
 }
 
-static struct scores *find_group(struct scorer *s, const char *key, json_t *about)
+static struct scores *find_group(struct scorer *scorer, const char *key, json_t *about)
 {
-    const json_t *at = json_object_get(s->index, key);
+    const json_t *at = json_object_get(scorer->index, key);
     if (at) {
         json_decref(about);
-        return &s->group[json_integer_value(at)];
+        return &scorer->group[json_integer_value(at)];
     }
-    json_object_set_new(s->index, key, json_integer((json_int_t)s->n));
-    MEM_GROW(s->group, s->n, s->cap);
-    s->group[s->n] = (struct scores){.about = about};
-    return &s->group[s->n++];
+    json_object_set_new(scorer->index, key, json_integer((json_int_t)scorer->n));
+    MEM_GROW(scorer->group, scorer->n, scorer->cap);
+    scorer->group[scorer->n] = (struct scores){.about = about};
+    return &scorer->group[scorer->n++];
 }
 
 /* A per-text quality record with one value. */
-static json_t *start_quality(const struct scores *g, const json_t *r, const char *metric,
+static json_t *start_quality(const struct scores *scores, const json_t *record, const char *metric,
                              double value, const char *reason, const char *direction)
 {
-    json_t *q = quality_of(g->about, r, metric, direction);
-    rec_set_number(q, "value", value, reason);
-    return q;
+    json_t *question = quality_of(scores->about, record, metric, direction);
+    rec_set_number(question, "value", value, reason);
+    return question;
 }
 
 /* Sets the counts of scored tokens and bytes, ppl and bits per byte. */
-static void set_rates(json_t *q, const struct score *v)
+static void set_rates(json_t *question, const struct score *score)
 {
-    double bits = v->nats / (v->bytes * 0.6931471805599453);
-    rec_set_int(q, "scored_tokens", (int64_t)v->tokens);
-    rec_set_number(q, "scored_bytes", v->bytes > 0 ? v->bytes : (double)NAN, "no text");
-    rec_set_number(q, "ppl", exp(v->nats / v->tokens), "no tokens scored");
-    rec_set_number(q, "bits_per_byte", v->bytes > 0 ? bits : (double)NAN, "no text");
+    double bits = score->nats / (score->bytes * 0.6931471805599453);
+    rec_set_int(question, "scored_tokens", (int64_t)score->tokens);
+    rec_set_number(question, "scored_bytes", score->bytes > 0 ? score->bytes : (double)NAN,
+                   "no text");
+    rec_set_number(question, "ppl", exp(score->nats / score->tokens), "no tokens scored");
+    rec_set_number(question, "bits_per_byte", score->bytes > 0 ? bits : (double)NAN, "no text");
 }
 
 /* ---- judge ---- */
 
 /* The settings of the point of a response, and the judge. */
-static json_t *generation_about(const struct scorer *s, const json_t *r)
+static json_t *generation_about(const struct scorer *scorer, const json_t *record)
 {
-    json_t *o = about_carried(r);
-    json_object_set_new(o, "judge", json_string(s->checkpoint.config.name));
-    json_object_set_new(o, "judge_sha256", *s->judge ? json_string(s->judge) : json_null());
-    return o;
+    json_t *object = about_carried(record);
+    json_object_set_new(object, "judge", json_string(scorer->checkpoint.config.name));
+    json_object_set_new(object, "judge_sha256",
+                        *scorer->judge ? json_string(scorer->judge) : json_null());
+    return object;
 }
 
-static void note_contestant(struct scorer *s, const json_t *r)
+static void note_contestant(struct scorer *scorer, const json_t *record)
 {
-    if (contestant_is(r, s->judge, s->checkpoint.config.name) && !s->contested++)
-        log_warn(&s->log, "W202", "the judge %s is a contestant, so its verdict is not "
-                 "independent; use another model", s->checkpoint.config.name);
+    if (contestant_is(record, scorer->judge, scorer->checkpoint.config.name) &&
+        !scorer->contested++)
+        log_warn(&scorer->log, "W202", "the judge %s is a contestant, so its verdict is not "
+                 "independent; use another model", scorer->checkpoint.config.name);
 }
 
 /* 1: this point and id, and of drawn answers the seed, were judged before. Counts repeats with
  * other tokens. */
-static int is_repeat(struct scorer *s, const json_t *r)
+static int is_repeat(struct scorer *scorer, const json_t *record)
 {
-    char *key = mem_format("%s\n%s\n%s\n%.0f", about_point(r), about_workload(r),
-                           rec_text(r, "id"), about_is_drawn(r) ? rec_number(r, "seed") : 0);
-    json_t *ids = json_object_get(r, "token_ids"), *old = json_object_get(s->scored, key);
+    char *key = mem_format("%s\n%s\n%s\n%.0f", about_point(record), about_workload(record),
+                           rec_text(record, "id"),
+                           about_is_drawn(record) ? rec_number(record, "seed") : 0);
+    json_t *ids = json_object_get(record, "token_ids"), *old = json_object_get(scorer->scored, key);
     if (old)
-        s->changed += ids && !json_equal(old, ids);
+        scorer->changed += ids && !json_equal(old, ids);
     else
-        json_object_set(s->scored, key, ids ? ids : json_null());
+        json_object_set(scorer->scored, key, ids ? ids : json_null());
     free(key);
     return old != NULL;
 }
 
-static void measure_variety(const struct ids *ids, size_t first, struct score *v)
+static void measure_variety(const struct ids *ids, size_t first, struct score *score)
 {
     size_t n = ids->n > first ? ids->n - first : 0;
     int32_t *work = mem_alloc((3 * n + 1) * sizeof *work);
-    diversity_metrics(ids->v + (n ? first : 0), n, v->variety, work);
+    diversity_metrics(ids->v + (n ? first : 0), n, score->variety, work);
     free(work);
 }
 
 /* The nats of the response that begins at ids->v[first]. Points often give the same response to a
  * prompt, so the judge reads each pair once. */
-static int judge_pair(struct scorer *s, const json_t *r, const char *prompt, const char *text,
-                      const struct ids *ids, size_t first, struct likelihood *l, struct err *e)
+static int judge_pair(struct scorer *scorer, const json_t *record, const char *prompt,
+                      const char *text, const struct ids *ids, size_t first,
+                      struct likelihood *likelihood, struct err *e)
 {
     char *key = mem_format("%zu %s%s", strlen(prompt), prompt, text);
-    const json_t *known = json_object_get(s->judged, key);
+    const json_t *known = json_object_get(scorer->judged, key);
     int bad = 0;
-    if (likelihood_kept(&s->out, r, l))
+    if (likelihood_kept(&scorer->out, record, likelihood))
         known = NULL;
     else if (known)
-        *l = (struct likelihood){.nats = json_real_value(known), .scored = ids->n - first};
+        *likelihood = (struct likelihood){.nats = json_real_value(known), .scored = ids->n - first};
     else
-        bad = likelihood_nll(&s->network, ids->v, ids->n, first, l, e);
+        bad = likelihood_nll(&scorer->network, ids->v, ids->n, first, likelihood, e);
     if (!bad && !known)
-        json_object_set_new(s->judged, key, json_real(l->nats));
+        json_object_set_new(scorer->judged, key, json_real(likelihood->nats));
     free(key);
     return bad;
 }
 
-static int judge_text(struct scorer *s, const json_t *r, struct scores *g, const char *text,
-                      struct err *e)
+static int judge_text(struct scorer *scorer, const json_t *record, struct scores *scores,
+                      const char *text, struct err *e)
 {
     struct ids ids = {0};
     size_t first;
-    const char *prompt = rec_text(r, "prompt") ? rec_text(r, "prompt") : "";
-    struct score v = {.nats = NAN, .bytes = (double)strlen(text)};
-    int bad = scored_text_pair(s->tokenizer, prompt, text, &ids, &first, e);
+    const char *prompt = rec_text(record, "prompt") ? rec_text(record, "prompt") : "";
+    struct score score = {.nats = NAN, .bytes = (double)strlen(text)};
+    int bad = scored_text_pair(scorer->tokenizer, prompt, text, &ids, &first, e);
     int empty = !bad && ids.n <= first;
-    struct likelihood l = {0};
+    struct likelihood likelihood = {0};
     if (!bad && !empty)
-        bad = judge_pair(s, r, prompt, text, &ids, first, &l, e);
+        bad = judge_pair(scorer, record, prompt, text, &ids, first, &likelihood, e);
     if (!bad) {
-        measure_variety(&ids, first, &v);
-        v.nats = empty ? (double)NAN : rec_as_written(l.nats);
-        v.tokens = (double)l.scored;
-        json_t *q = start_quality(g, r, "judge_nll_nats", v.nats, "empty text", "lower");
-        set_rates(q, &v);
-        bad = rec_write(&s->out, "quality", q, e);
+        measure_variety(&ids, first, &score);
+        score.nats = empty ? (double)NAN : rec_as_written(likelihood.nats);
+        score.tokens = (double)likelihood.scored;
+        json_t *question = start_quality(scores, record, "judge_nll_nats", score.nats, "empty text",
+                                         "lower");
+        set_rates(question, &score);
+        bad = rec_write(&scorer->out, "quality", question, e);
     }
     for (int i = 0; i < DIVERSITY_METRICS && !bad; i++)
-        bad = rec_write(&s->out, "quality",
-                        start_quality(g, r, diversity_names[i], v.variety[i], "text too short",
-                                i == 3 ? "lower" : "higher"),
+        bad = rec_write(&scorer->out, "quality",
+                        start_quality(scores, record, diversity_names[i], score.variety[i],
+                                      "text too short", i == 3 ? "lower" : "higher"),
                         e);
     if (!bad && !empty)
-        scores_keep(g, rec_text(r, "id"), v);
-    g->left_out += empty;
+        scores_keep(scores, rec_text(record, "id"), score);
+    scores->left_out += empty;
     ids_free(&ids);
     return bad;
 }
 
-static int judge(struct scorer *s, const json_t *r, struct err *e)
+static int judge(struct scorer *scorer, const json_t *record, struct err *e)
 {
-    const char *status = rec_text(r, "status"), *phase = rec_text(r, "phase");
-    if (!strcmp(rec_kind(r), "meta"))
-        note_contestant(s, r);
-    if (strcmp(rec_kind(r), "generation"))
+    const char *status = rec_text(record, "status"), *phase = rec_text(record, "phase");
+    if (!strcmp(rec_kind(record), "meta"))
+        note_contestant(scorer, record);
+    if (strcmp(rec_kind(record), "generation"))
         return 0;
-    note_contestant(s, r);
-    if (!about_point(r) || !rec_text(r, "id"))
+    note_contestant(scorer, record);
+    if (!about_point(record) || !rec_text(record, "id"))
         return err_set(e, EXIT_BAD_DATA, "config, id: expected texts, got none");
-    if ((status && strcmp(status, "ok")) || (phase && strcmp(phase, "timed")) || is_repeat(s, r))
+    if ((status && strcmp(status, "ok")) || (phase && strcmp(phase, "timed")) ||
+        is_repeat(scorer, record))
         return 1;
-    char *key = mem_format("%s\n%s", about_point(r), about_workload(r));
-    struct scores *g = find_group(s, key, generation_about(s, r));
+    char *key = mem_format("%s\n%s", about_point(record), about_workload(record));
+    struct scores *scores = find_group(scorer, key, generation_about(scorer, record));
     free(key);
-    const char *text = rec_text(r, "text_to_eos");
-    text = text ? text : rec_text(r, "text");
-    if (random_weights(s, r)) {
-        g->random = 1;
-        json_t *q = start_quality(g, r, "judge_nll_nats", NAN, "random weights", "lower");
-        return rec_write(&s->out, "quality", q, e) ? -1 : 1;
+    const char *text = rec_text(record, "text_to_eos");
+    text = text ? text : rec_text(record, "text");
+    if (random_weights(scorer, record)) {
+        scores->random = 1;
+        json_t *question = start_quality(scores, record, "judge_nll_nats", NAN, "random weights",
+                                         "lower");
+        return rec_write(&scorer->out, "quality", question, e) ? -1 : 1;
     }
     if (!text)
         return err_set(e, EXIT_BAD_DATA, "text: expected a text, got none");
-    return judge_text(s, r, g, text, e) ? -1 : 1;
+    return judge_text(scorer, record, scores, text, e) ? -1 : 1;
 }
 
 /* ---- nll, elbo, iwae, kstep ---- */
 
 /* 1: the likelihoods of the checkpoint are bounds. */
-static int is_bound(const struct scorer *s)
+static int is_bound(const struct scorer *scorer)
 {
-    return config_denoises(&s->checkpoint.config);
+    return config_denoises(&scorer->checkpoint.config);
 }
 
 /* The estimator of --mode, for one text. */
-static int estimate(struct scorer *s, const json_t *r, const struct scored_text *g, int64_t steps,
-                    struct likelihood *l, struct err *e)
+static int estimate(struct scorer *scorer, const json_t *record, const struct scored_text *text,
+                    int64_t steps, struct likelihood *likelihood, struct err *e)
 {
-    const char *id = rec_text(r, "id");
-    uint64_t seed = (uint64_t)s->a.common.seed, key = rng_derive(0, id ? id : "");
-    const struct network *n = &s->network;
-    const struct latent_bound_how fit = {.steps = (size_t)s->a.vi_steps, .rate = s->a.vi_rate,
-                                         .samples = (size_t)s->a.samples,
-                                         .iwae = !strcmp(s->a.mode, "iwae"), .prior = s->prior};
-    const int chooses = !strcmp(s->a.mode, "choice");
-    if (!chooses && likelihood_kept(&s->out, r, l))
+    const char *id = rec_text(record, "id");
+    uint64_t seed = (uint64_t)scorer->a.common.seed, key = rng_derive(0, id ? id : "");
+    const struct network *n = &scorer->network;
+    const struct latent_bound_how fit = {.steps = (size_t)scorer->a.vi_steps,
+                                         .rate = scorer->a.vi_rate,
+                                         .samples = (size_t)scorer->a.samples,
+                                         .iwae = !strcmp(scorer->a.mode, "iwae"),
+                                         .prior = scorer->prior};
+    const int chooses = !strcmp(scorer->a.mode, "choice");
+    if (!chooses && likelihood_kept(&scorer->out, record, likelihood))
         return 0;
-    if (!strcmp(s->a.mode, "nll") || (chooses && !is_bound(s)))
-        return likelihood_nll(n, g->ids.v, g->ids.n, g->first, l, e);
+    if (!strcmp(scorer->a.mode, "nll") || (chooses && !is_bound(scorer)))
+        return likelihood_nll(n, text->ids.v, text->ids.n, text->first, likelihood, e);
     if (n->config.latents)
-        return latent_bound(n, g->ids.v, g->ids.n, g->first, &fit, seed, key, l, e);
-    if (!strcmp(s->a.mode, "elbo") || chooses)
-        return likelihood_elbo(n, g->ids.v, g->ids.n, g->first, (size_t)s->a.samples, seed, key, l,
-                               e);
-    return likelihood_kstep(n, g->ids.v, g->ids.n, g->first, (size_t)steps, (size_t)s->a.orders,
-                            seed, key, l, e);
+        return latent_bound(n, text->ids.v, text->ids.n, text->first, &fit, seed, key, likelihood,
+                            e);
+    if (!strcmp(scorer->a.mode, "elbo") || chooses)
+        return likelihood_elbo(n, text->ids.v, text->ids.n, text->first, (size_t)scorer->a.samples,
+                               seed, key, likelihood, e);
+    return likelihood_kstep(n, text->ids.v, text->ids.n, text->first, (size_t)steps,
+                            (size_t)scorer->a.orders, seed, key, likelihood, e);
 }
 
 /* The settings of a point of likelihoods: model, mode, and the field that is scored. */
-static json_t *scored_text_about(const struct scorer *s, int64_t steps, struct buf *config)
+static json_t *scored_text_about(const struct scorer *scorer, int64_t steps, struct buf *config)
 {
-    const char *mode = s->a.mode;
+    const char *mode = scorer->a.mode;
     int kstep = !strcmp(mode, "kstep");
-    const struct config *c = &s->checkpoint.config;
-    json_t *o = json_pack("{s:s, s:s, s:s, s:s, s:s}", "model", c->name, "arch", c->family->name,
-                          "paradigm", config_paradigm_name(c->paradigm), "mode", mode, "target",
-                          s->a.target);
-    buf_format(config, "%s %s", s->checkpoint.config.name, mode);
+    const struct config *model = &scorer->checkpoint.config;
+    json_t *object = json_pack("{s:s, s:s, s:s, s:s, s:s}", "model", model->name, "arch",
+                               model->family->name, "paradigm",
+                               config_paradigm_name(model->paradigm), "mode", mode, "target",
+                               scorer->a.target);
+    buf_format(config, "%s %s", scorer->checkpoint.config.name, mode);
     if (kstep) {
-        buf_format(config, " steps=%lld orders=%lld", (long long)steps, (long long)s->a.orders);
-        rec_set_int(o, "steps", steps);
-        rec_set_int(o, "kstep_orders", s->a.orders);
+        buf_format(config, " steps=%lld orders=%lld", (long long)steps,
+                   (long long)scorer->a.orders);
+        rec_set_int(object, "steps", steps);
+        rec_set_int(object, "kstep_orders", scorer->a.orders);
     }
     if (!strcmp(mode, "elbo") || !strcmp(mode, "iwae") ||
-        (!strcmp(mode, "choice") && is_bound(s))) {
-        buf_format(config, " samples=%lld", (long long)s->a.samples);
-        rec_set_int(o, "elbo_samples", s->a.samples);
+        (!strcmp(mode, "choice") && is_bound(scorer))) {
+        buf_format(config, " samples=%lld", (long long)scorer->a.samples);
+        rec_set_int(object, "elbo_samples", scorer->a.samples);
     }
-    if (c->latents) {
-        buf_format(config, " vi_steps=%lld", (long long)s->a.vi_steps);
-        rec_set_int(o, "vi_steps", s->a.vi_steps);
-        rec_set_number(o, "vi_rate", s->a.vi_rate, "");
+    if (model->latents) {
+        buf_format(config, " vi_steps=%lld", (long long)scorer->a.vi_steps);
+        rec_set_int(object, "vi_steps", scorer->a.vi_steps);
+        rec_set_number(object, "vi_rate", scorer->a.vi_rate, "");
     }
-    if (s->prior) {
+    if (scorer->prior) {
         buf_text(config, " prior=dit");
-        json_object_set_new(o, "prior", json_string("dit"));
+        json_object_set_new(object, "prior", json_string("dit"));
     }
-    if (!strcmp(s->a.target, "reference"))
+    if (!strcmp(scorer->a.target, "reference"))
         buf_text(config, " target=reference");
-    if (s->a.engine.quant && strcmp(s->a.engine.quant, "none"))
-        buf_format(config, " quant=%s", s->a.engine.quant);
-    engine_describe(o, &s->network);
-    weights_put(o, s->meta, 0, s->prior != NULL);
-    about_identify(o, kstep ? "steps" : c->latents ? "vi_steps" : NULL);
-    json_object_set_new(o, "config", json_string(config->data));
-    return o;
+    if (scorer->a.engine.quant && strcmp(scorer->a.engine.quant, "none"))
+        buf_format(config, " quant=%s", scorer->a.engine.quant);
+    engine_describe(object, &scorer->network);
+    weights_put(object, scorer->meta, 0, scorer->prior != NULL);
+    about_identify(object, kstep ? "steps" : model->latents ? "vi_steps" : NULL);
+    json_object_set_new(object, "config", json_string(config->data));
+    return object;
 }
 
 /* Writes the record of one estimate of one text, and adds it to the summary. */
-static int score_given(struct scorer *s, const json_t *r, const struct scored_text *t,
+static int score_given(struct scorer *scorer, const json_t *record, const struct scored_text *text,
                        int64_t steps, struct err *e)
 {
     struct buf config = {0};
-    json_t *about = scored_text_about(s, steps, &config);
-    struct scores *g = find_group(s, config.data, about);
+    json_t *about = scored_text_about(scorer, steps, &config);
+    struct scores *scores = find_group(scorer, config.data, about);
     buf_free(&config);
     char metric[32];
-    snprintf(metric, sizeof metric, "%s_nats", s->a.mode);
-    struct likelihood l = {0};
-    struct score v = {.nats = NAN, .bytes = (double)t->bytes};
-    if (random_weights(s, r))
-        g->random = 1;
-    else if (estimate(s, r, t, steps, &l, e))
+    snprintf(metric, sizeof metric, "%s_nats", scorer->a.mode);
+    struct likelihood likelihood = {0};
+    struct score score = {.nats = NAN, .bytes = (double)text->bytes};
+    if (random_weights(scorer, record))
+        scores->random = 1;
+    else if (estimate(scorer, record, text, steps, &likelihood, e))
         return -1;
     else
-        v = (struct score){.nats = rec_as_written(l.nats), .tokens = (double)l.scored,
-                           .bytes = (double)t->bytes};
-    json_t *q = start_quality(g, r, metric, v.nats, "random weights", "lower");
-    set_rates(q, &v);
-    if (strcmp(s->a.mode, "nll"))
-        rec_set_number(q, "value_se", g->random ? (double)NAN : l.se, "one sample");
-    if (!g->random)
-        scores_keep(g, rec_text(r, "id"), v);
-    return rec_write(&s->out, "quality", q, e);
+        score = (struct score){.nats = rec_as_written(likelihood.nats),
+                               .tokens = (double)likelihood.scored, .bytes = (double)text->bytes};
+    json_t *question = start_quality(scores, record, metric, score.nats, "random weights", "lower");
+    set_rates(question, &score);
+    if (strcmp(scorer->a.mode, "nll"))
+        rec_set_number(question, "value_se", scores->random ? (double)NAN : likelihood.se,
+                       "one sample");
+    if (!scores->random)
+        scores_keep(scores, rec_text(record, "id"), score);
+    return rec_write(&scorer->out, "quality", question, e);
 }
 
-static int score_text(struct scorer *s, const json_t *r, struct err *e)
+static int score_text(struct scorer *scorer, const json_t *record, struct err *e)
 {
-    if (*rec_kind(r) && strcmp(rec_kind(r), "prompt"))
+    if (*rec_kind(record) && strcmp(rec_kind(record), "prompt"))
         return 0;
-    struct scored_text t = {0};
-    int bad = !random_weights(s, r) && scored_text_read(&t, r, &s->checkpoint.config, s->tokenizer,
-                                                  config_denoises(&s->checkpoint.config),
-                                                  !strcmp(s->a.target, "reference"), e);
-    int passes = strcmp(s->a.mode, "kstep") ? 1 : s->a.steps_n;
+    struct scored_text text = {0};
+    int bad = !random_weights(scorer, record) &&
+              scored_text_read(&text, record, &scorer->checkpoint.config, scorer->tokenizer,
+                               config_denoises(&scorer->checkpoint.config),
+                               !strcmp(scorer->a.target, "reference"), e);
+    int passes = strcmp(scorer->a.mode, "kstep") ? 1 : scorer->a.steps_n;
     for (int i = 0; i < passes && !bad; i++)
-        bad = score_given(s, r, &t, s->a.step[i], e);
-    ids_free(&t.ids);
+        bad = score_given(scorer, record, &text, scorer->a.step[i], e);
+    ids_free(&text.ids);
     return bad ? -1 : 1;
 }
 
 /* ---- choice ---- */
 
 /* Appends the nats of each choice, given the question. */
-static int weigh(struct scorer *s, const json_t *r, const json_t *choices, json_t *nats,
+static int weigh(struct scorer *scorer, const json_t *record, const json_t *choices, json_t *nats,
                  struct err *e)
 {
     size_t i;
-    const json_t *v;
-    json_array_foreach(choices, i, v) {
-        struct scored_text t = {0};
-        struct likelihood l = {0};
-        int bad = scored_text_choice(s->tokenizer, rec_text(r, "text"), json_string_value(v),
-                                     &t.ids, &t.first, e) || estimate(s, r, &t, 0, &l, e);
-        ids_free(&t.ids);
+    const json_t *value;
+    json_array_foreach(choices, i, value) {
+        struct scored_text text = {0};
+        struct likelihood likelihood = {0};
+        int bad = scored_text_choice(scorer->tokenizer, rec_text(record, "text"),
+                                     json_string_value(value), &text.ids, &text.first,
+                                     e) || estimate(scorer, record, &text, 0, &likelihood, e);
+        ids_free(&text.ids);
         if (bad)
             return -1;
-        json_array_append_new(nats, json_real(l.nats));
+        json_array_append_new(nats, json_real(likelihood.nats));
     }
     return 0;
 }
 
-static int choose(struct scorer *s, const json_t *r, struct err *e)
+static int choose(struct scorer *scorer, const json_t *record, struct err *e)
 {
     struct buf config = {0};
-    if (*rec_kind(r) && strcmp(rec_kind(r), "prompt"))
+    if (*rec_kind(record) && strcmp(rec_kind(record), "prompt"))
         return 0;
-    const json_t *choices = multichoice_of(r, e);
+    const json_t *choices = multichoice_of(record, e);
     if (!choices)
         return -1;
-    json_t *about = scored_text_about(s, 0, &config), *nats = json_array();
-    struct scores *g = find_group(s, config.data, about);
-    g->random = random_weights(s, r);
-    int bad = (!g->random && weigh(s, r, choices, nats, e)) ||
-              multichoice_write(&s->out, g, r, nats, is_bound(s), e);
+    json_t *about = scored_text_about(scorer, 0, &config), *nats = json_array();
+    struct scores *scores = find_group(scorer, config.data, about);
+    scores->random = random_weights(scorer, record);
+    int bad = (!scores->random && weigh(scorer, record, choices, nats, e)) ||
+              multichoice_write(&scorer->out, scores, record, nats, is_bound(scorer), e);
     json_decref(nats);
     buf_free(&config);
     return bad ? -1 : 1;
@@ -380,92 +397,94 @@ static int choose(struct scorer *s, const json_t *r, struct err *e)
 
 /* ---- the tool ---- */
 
-static int take(void *ctx, const json_t *r, struct err *e)
+static int take(void *ctx, const json_t *record, struct err *e)
 {
-    struct scorer *s = ctx;
-    int got = !strcmp(s->a.mode, "judge")    ? judge(s, r, e)
-              : !strcmp(s->a.mode, "choice") ? choose(s, r, e)
-                                             : score_text(s, r, e);
+    struct scorer *scorer = ctx;
+    int got = !strcmp(scorer->a.mode, "judge")    ? judge(scorer, record, e)
+              : !strcmp(scorer->a.mode, "choice") ? choose(scorer, record, e)
+                                                  : score_text(scorer, record, e);
     if (got > 0)
-        progress_at(&s->progress, s->seen.taken + 1, NULL);
-    return got > 0 && rec_sync(&s->out, e) ? -1 : got;
+        progress_at(&scorer->progress, scorer->seen.taken + 1, NULL);
+    return got > 0 && rec_sync(&scorer->out, e) ? -1 : got;
 }
 
 /* 1: the mode works with the model. judge, nll: autoregressive models; kstep: diffusion models;
  * iwae: latent models; elbo: diffusion and latent models. */
-static int mode_goes(const char *mode, const struct config *c)
+static int mode_goes(const char *mode, const struct config *config)
 {
     if (!strcmp(mode, "choice"))
-        return !c->latents;
+        return !config->latents;
     if (!strcmp(mode, "elbo"))
-        return c->latents || config_denoises(c);
-    return !strcmp(mode, "iwae")    ? c->latents > 0
-           : !strcmp(mode, "kstep") ? config_denoises(c)
-                                    : !c->latents && !config_denoises(c);
+        return config->latents || config_denoises(config);
+    return !strcmp(mode, "iwae")    ? config->latents > 0
+           : !strcmp(mode, "kstep") ? config_denoises(config)
+                                    : !config->latents && !config_denoises(config);
 }
 
-static int load(struct scorer *s, struct err *e)
+static int load(struct scorer *scorer, struct err *e)
 {
-    struct args *a = &s->a;
-    if (engine_checkpoint(&a->engine, (uint64_t)a->common.seed, &s->checkpoint, &s->log, e))
+    struct args *args = &scorer->a;
+    if (engine_checkpoint(&args->engine, (uint64_t)args->common.seed, &scorer->checkpoint,
+                          &scorer->log, e))
         return -1;
-    const struct config *c = &s->checkpoint.config;
-    config_write_left_to_right(&s->checkpoint.config);
-    if (!mode_goes(a->mode, c))
+    const struct config *config = &scorer->checkpoint.config;
+    config_write_left_to_right(&scorer->checkpoint.config);
+    if (!mode_goes(args->mode, config))
         return err_set(e, EXIT_BAD_DATA, "%s: --mode %s does not work with this %s checkpoint (%s)",
-                       a->engine.model, a->mode, config_paradigm_name(c->paradigm),
-                       mode_goes("elbo", c) ? "try --mode elbo" : "try --mode nll");
-    if (!strcmp(a->prior, "dit") && (!c->latents || strcmp(a->mode, "elbo")))
+                       args->engine.model, args->mode, config_paradigm_name(config->paradigm),
+                       mode_goes("elbo", config) ? "try --mode elbo" : "try --mode nll");
+    if (!strcmp(args->prior, "dit") && (!config->latents || strcmp(args->mode, "elbo")))
         return err_set(e, EXIT_BAD_USAGE, "--prior dit: expected --mode elbo and a latent thought "
                        "model");
-    if (generation_refuses(c, e))
+    if (generation_refuses(config, e))
         return -1;
-    if (a->engine.check_finite && checkpoint_check_values(&s->checkpoint, e))
+    if (args->engine.check_finite && checkpoint_check_values(&scorer->checkpoint, e))
         return -1;
-    if (checkpoint_tokenizer(&s->checkpoint, &s->tokenizer, e))
+    if (checkpoint_tokenizer(&scorer->checkpoint, &scorer->tokenizer, e))
         return -1;
-    int reads = !strcmp(a->mode, "judge") || !strcmp(a->mode, "choice");
-    if (reads && !s->tokenizer && !c->synth)
+    int reads = !strcmp(args->mode, "judge") || !strcmp(args->mode, "choice");
+    if (reads && !scorer->tokenizer && !config->synth)
         return err_set(e, EXIT_BAD_DATA, "%s: --mode judge and choice need tokenizer.json",
-                       a->engine.model);
-    if (engine_open(&a->engine, &s->backend, e))
+                       args->engine.model);
+    if (engine_open(&args->engine, &scorer->backend, e))
         return -1;
-    engine_level(&a->engine, s->backend, &s->checkpoint, &s->log);
-    if (engine_load(&a->engine, &s->network, s->backend, &s->checkpoint, e))
+    engine_level(&args->engine, scorer->backend, &scorer->checkpoint, &scorer->log);
+    if (engine_load(&args->engine, &scorer->network, scorer->backend, &scorer->checkpoint, e))
         return -1;
-    if (!strcmp(a->prior, "dit"))
-        s->prior = prior_open(s->checkpoint.folder, c, s->backend, 1, e);
-    return !strcmp(a->prior, "dit") && !s->prior ? -1 : 0;
+    if (!strcmp(args->prior, "dit"))
+        scorer->prior = prior_open(scorer->checkpoint.folder, config, scorer->backend, 1, e);
+    return !strcmp(args->prior, "dit") && !scorer->prior ? -1 : 0;
 }
 
 /* The description of the run, for the meta record. NULL: a file is unreadable. */
-static json_t *about_run(struct scorer *s, const char *const *files, size_t n, struct err *e)
+static json_t *about_run(struct scorer *scorer, const char *const *files, size_t n, struct err *e)
 {
-    json_t *inputs, *checkpoint = checkpoint_describe(&s->checkpoint, e);
+    json_t *inputs, *checkpoint = checkpoint_describe(&scorer->checkpoint, e);
     if (!checkpoint || rec_inputs(files, n, &inputs, e))
         return NULL;
     json_t *engine = json_object();
-    engine_describe(engine, &s->network);
-    contestant_weights(checkpoint, s->judge);
-    return json_pack("{s:s, s:o, s:s?, s:o, s:o*}", "mode", s->a.mode, "checkpoint", checkpoint,
-                     "tokenizer_sha256", s->tokenizer ? tokenizer_hash(s->tokenizer) : NULL,
-                     "backend", engine, "inputs", inputs);
+    engine_describe(engine, &scorer->network);
+    contestant_weights(checkpoint, scorer->judge);
+    return json_pack("{s:s, s:o, s:s?, s:o, s:o*}", "mode", scorer->a.mode, "checkpoint",
+                     checkpoint, "tokenizer_sha256",
+                     scorer->tokenizer ? tokenizer_hash(scorer->tokenizer) : NULL, "backend",
+                     engine, "inputs", inputs);
 }
 
-static void close_all(struct scorer *s)
+static void close_all(struct scorer *scorer)
 {
-    for (size_t i = 0; i < s->n; i++)
-        scores_free(&s->group[i]);
-    free(s->group);
-    json_decref(s->index);
-    json_decref(s->scored);
-    json_decref(s->judged);
-    json_decref(s->meta);
-    dit_free(s->prior);
-    network_free(&s->network);
-    backend_close(s->backend);
-    tokenizer_free(s->tokenizer);
-    checkpoint_close(&s->checkpoint);
+    for (size_t i = 0; i < scorer->n; i++)
+        scores_free(&scorer->group[i]);
+    free(scorer->group);
+    json_decref(scorer->index);
+    json_decref(scorer->scored);
+    json_decref(scorer->judged);
+    json_decref(scorer->meta);
+    dit_free(scorer->prior);
+    network_free(&scorer->network);
+    backend_close(scorer->backend);
+    tokenizer_free(scorer->tokenizer);
+    checkpoint_close(&scorer->checkpoint);
 }
 
 static const char examples[] =
@@ -497,91 +516,101 @@ static const char notes[] =
     "sum of tokens). Random weights have no quality.\n"
     RESUME_NOTES;
 
-static void check(struct scorer *s, int bad, const struct err *e)
+static void check(struct scorer *scorer, int bad, const struct err *e)
 {
     if (!bad)
         return;
-    rec_read_close(s->in);
-    rec_abandon(&s->out);
+    rec_read_close(scorer->in);
+    rec_abandon(&scorer->out);
     err_die("score-ppl", e);
 }
 
 enum { OPTIONS_MOST = 48 };
-static void options(struct opt *o, struct args *a)
+static void options(struct opt *out, struct args *args)
 {
     const struct opt table[] = {
-        {"mode", 0, OPT_CHOICE, &a->mode, .choices = "judge|nll|elbo|kstep|iwae|choice",
+        {"mode", 0, OPT_CHOICE, &args->mode, .choices = "judge|nll|elbo|kstep|iwae|choice",
          .help = "quantity to compute: see below (judge)"},
-        {"target", 0, OPT_CHOICE, &a->target, .choices = "text|reference",
+        {"target", 0, OPT_CHOICE, &args->target, .choices = "text|reference",
          .help = "nll, elbo, kstep: field to score (text)"},
-        {"vi-steps", 0, OPT_INT, &a->vi_steps, 0, 65536, .arg = "N",
+        {"vi-steps", 0, OPT_INT, &args->vi_steps, 0, 65536, .arg = "N",
          .help = "latent model: steps that fit the latents of a text (64)"},
-        {"vi-rate", 0, OPT_REAL, &a->vi_rate, 1e-9, 10, .arg = "R",
+        {"vi-rate", 0, OPT_REAL, &args->vi_rate, 1e-9, 10, .arg = "R",
          .help = "latent model: learning rate of the first of these steps; the last has a tenth "
                  "(0.34)"},
-        {"prior", 0, OPT_CHOICE, &a->prior, .choices = "normal|dit",
+        {"prior", 0, OPT_CHOICE, &args->prior, .choices = "normal|dit",
          .help = "latent model, elbo: N(0, I), or the prior that train-prior left in the model's "
                  "folder (normal)"},
-        {"samples", 0, OPT_INT, &a->samples, 1, 1000000, .arg = "N",
+        {"samples", 0, OPT_INT, &args->samples, 1, 1000000, .arg = "N",
          .help = "elbo, iwae, choice: masks, or draws of latents, for each text (128)"},
-        {"steps", 0, OPT_TEXT, &a->steps, .arg = "K,...", .help = "kstep: step counts (16)"},
-        {"orders", 0, OPT_INT, &a->orders, 1, 100000, .arg = "N",
+        {"steps", 0, OPT_TEXT, &args->steps, .arg = "K,...", .help = "kstep: step counts (16)"},
+        {"orders", 0, OPT_INT, &args->orders, 1, 100000, .arg = "N",
          .help = "kstep: random orders for each text (4)"},
-        RESUME_OPTION(a->fresh),
-        TAKE_OPTION(a->max_failed),
-        ENGINE_OPTIONS(a->engine),
-        OPT_COMMON(a->common),
+        RESUME_OPTION(args->fresh),
+        TAKE_OPTION(args->max_failed),
+        ENGINE_OPTIONS(args->engine),
+        OPT_COMMON(args->common),
         {0}};
     static_assert(sizeof table <= OPTIONS_MOST * sizeof *table, "room for all");
-    memcpy(o, table, sizeof table);
+    memcpy(out, table, sizeof table);
 }
 
 int main(int argc, char **argv)
 {
-    struct scorer s = {.a = {COMMON_DEFAULTS, .engine = ENGINE_DEFAULTS, .mode = "judge",
-                             .target = "text", .steps = "16", .prior = "normal",
-                             .samples = 128, .orders = 4,
-                             .vi_steps = 64, .vi_rate = POSTERIOR_RATE}};
+    struct scorer scorer = {.a = {COMMON_DEFAULTS, .engine = ENGINE_DEFAULTS, .mode = "judge",
+                                  .target = "text", .steps = "16", .prior = "normal",
+                                  .samples = 128, .orders = 4,
+                                  .vi_steps = 64, .vi_rate = POSTERIOR_RATE}};
     struct opt table[OPTIONS_MOST];
-    options(table, &s.a);
+    options(table, &scorer.a);
     const struct tool tool = {"score-ppl", "texts or generations in, their probability out",
                               examples, notes, table, NEEDS_NOTHING};
     int first = opt_parse(&tool, argc, argv);
-    s.a.steps_n = opt_list(s.a.steps, s.a.step, MAX_STEPS, 1, 65536);
-    if (!s.a.engine.model || s.a.steps_n < 1)
-        opt_usage(&tool, s.a.engine.model ? "--steps: expected up to 16 numbers from 1 to 65536"
-                                   : "-m MODEL is needed");
+    scorer.a.steps_n = opt_list(scorer.a.steps, scorer.a.step, MAX_STEPS, 1, 65536);
+    if (!scorer.a.engine.model || scorer.a.steps_n < 1)
+        opt_usage(&tool, scorer.a.engine.model
+                             ? "--steps: expected up to 16 numbers from 1 to 65536"
+                             : "-m MODEL is needed");
     struct err e = {0};
-    s.log = (struct log){tool.name, s.a.common.quiet ? 0 : 1 + s.a.common.verbose};
-    s.index = json_object();
-    s.scored = json_object();
-    s.judged = json_object();
+    scorer.log = (struct log){tool.name, scorer.a.common.quiet ? 0 : 1 + scorer.a.common.verbose};
+    scorer.index = json_object();
+    scorer.scored = json_object();
+    scorer.judged = json_object();
     const char *const *files = (const char *const *)argv + first;
-    s.in = rec_read_open(files, (size_t)(argc - first), &e);
-    json_t *about = s.in && !load(&s, &e) ? about_run(&s, files, (size_t)(argc - first), &e) : NULL;
-    struct resume_wish wish = {&s.log, s.a.fresh, about && !json_object_get(about, "inputs")
-                                                   ? "an input is no regular file" : NULL};
-    s.meta = about;
-    check(&s, !about || rec_open_work(&s.out, &s.a.common, &wish, tool.name, argc, argv,
-                                      json_incref(about), &e), &e);
-    progress_start(&s.progress, &s.log, s.a.common.progress, "texts", s.a.common.limit);
-    check(&s, take_all(&s.seen, s.in, &s.out, &s.log, s.a.common.limit, take, &s, &e), &e);
-    progress_end(&s.progress);
-    rec_read_close(s.in);
-    s.in = NULL;
-    if (!s.seen.taken && !s.seen.bad)
-        check(&s, err_set(&e, EXIT_BAD_DATA, "no %s records in the input",
-                          strcmp(s.a.mode, "judge") ? "text" : "generation"), &e);
-    for (size_t i = 0; i < s.n; i++)
-        check(&s, !strcmp(s.a.mode, "choice")
-                      ? multichoice_sum(&s.out, &s.group[i], is_bound(&s), &e)
-                      : scores_write(&s.group[i], s.a.mode, (uint64_t)s.a.common.seed, &s.out, &e),
+    scorer.in = rec_read_open(files, (size_t)(argc - first), &e);
+    json_t *about = scorer.in && !load(&scorer, &e)
+                        ? about_run(&scorer, files, (size_t)(argc - first), &e)
+                        : NULL;
+    struct resume_wish wish = {
+        &scorer.log, scorer.a.fresh,
+        about && !json_object_get(about, "inputs") ? "an input is no regular file" : NULL};
+    scorer.meta = about;
+    check(&scorer, !about || rec_open_work(&scorer.out, &scorer.a.common, &wish, tool.name, argc,
+                                           argv, json_incref(about), &e), &e);
+    progress_start(&scorer.progress, &scorer.log, scorer.a.common.progress, "texts",
+                   scorer.a.common.limit);
+    check(&scorer,
+          take_all(&scorer.seen, scorer.in, &scorer.out, &scorer.log, scorer.a.common.limit, take,
+                   &scorer, &e),
+          &e);
+    progress_end(&scorer.progress);
+    rec_read_close(scorer.in);
+    scorer.in = NULL;
+    if (!scorer.seen.taken && !scorer.seen.bad)
+        check(&scorer, err_set(&e, EXIT_BAD_DATA, "no %s records in the input",
+                               strcmp(scorer.a.mode, "judge") ? "text" : "generation"), &e);
+    for (size_t i = 0; i < scorer.n; i++)
+        check(&scorer,
+              !strcmp(scorer.a.mode, "choice")
+                  ? multichoice_sum(&scorer.out, &scorer.group[i], is_bound(&scorer), &e)
+                  : scores_write(&scorer.group[i], scorer.a.mode, (uint64_t)scorer.a.common.seed,
+                                 &scorer.out, &e),
               &e);
-    if (s.changed)
-        log_warn(&s.log, "W201", "%lld repeats of a prompt gave other tokens; only the first "
-                 "answer is scored", (long long)s.changed);
-    int code = take_verdict(&s.seen, &s.log, s.a.max_failed);
-    check(&s, rec_close(&s.out, code ? "failed" : "ok", &e), &e);
-    close_all(&s);
+    if (scorer.changed)
+        log_warn(&scorer.log, "W201", "%lld repeats of a prompt gave other tokens; only the first "
+                 "answer is scored", (long long)scorer.changed);
+    int code = take_verdict(&scorer.seen, &scorer.log, scorer.a.max_failed);
+    check(&scorer, rec_close(&scorer.out, code ? "failed" : "ok", &e), &e);
+    close_all(&scorer);
     return code;
 }

@@ -13,14 +13,15 @@
 enum { CHRF, ROUGE_L, TOKEN_F1, METRICS, GRAMS = METRICS, WIDTH = GRAMS + OVERLAP_GRAMS };
 static const char *const names[METRICS] = {"chrf", "rouge_l", "token_f1"};
 
-/* v[WIDTH] = the scores of a response; with several references the best one of each metric. */
-static int score(void *ctx, const json_t *r, const struct response *of, double *v, struct err *e)
+/* values[WIDTH] = the scores of a response; with several references the best one of each metric. */
+static int score(void *ctx, const json_t *record, const struct response *of, double *values,
+                 struct err *e)
 {
     (void)ctx;
-    (void)r;
+    (void)record;
     int64_t n = responses_wanted(of, e);
     for (int k = 0; k < METRICS; k++)
-        v[k] = -1;
+        values[k] = -1;
     for (int64_t i = 0; i < n; i++) {
         const char *wanted = responses_wanted_at(of, (size_t)i);
         double got[METRICS], grams[OVERLAP_GRAMS];
@@ -29,33 +30,36 @@ static int score(void *ctx, const json_t *r, const struct response *of, double *
         if (overlap_rouge_l(of->text, wanted, &got[ROUGE_L], e) ||
             overlap_token_f1(of->text, wanted, &got[TOKEN_F1], e))
             return -1;
-        for (int g = 0; got[CHRF] > v[CHRF] && g < OVERLAP_GRAMS; g++)
-            v[GRAMS + g] = grams[g];
+        for (int order = 0; got[CHRF] > values[CHRF] && order < OVERLAP_GRAMS; order++)
+            values[GRAMS + order] = grams[order];
         for (int k = 0; k < METRICS; k++)
-            v[k] = got[k] > v[k] ? got[k] : v[k];
+            values[k] = got[k] > values[k] ? got[k] : values[k];
     }
     return n < 0 ? -1 : 0;
 }
 
 /* chrF of all responses as one text: n-grams are added before they are divided. */
-static json_t *corpus_summary(const struct response_group *g, const double *sums)
+static json_t *corpus_summary(const struct response_group *group, const double *sums)
 {
     double *chrf = mem_zero(RESPONSES_DRAWS + 1, sizeof *chrf);
     for (size_t d = 0; d <= RESPONSES_DRAWS; d++)
-        chrf[d] = g->n ? overlap_chrf(sums + d * WIDTH + GRAMS) : (double)NAN;
-    struct interval v = bootstrap_interval(chrf[RESPONSES_DRAWS], chrf, RESPONSES_DRAWS, 0.95);
+        chrf[d] = group->n ? overlap_chrf(sums + d * WIDTH + GRAMS) : (double)NAN;
+    struct interval interval = bootstrap_interval(chrf[RESPONSES_DRAWS], chrf, RESPONSES_DRAWS,
+                                                  0.95);
     free(chrf);
-    return quality_summary(g->about, "chrf_corpus", "higher", v, (int64_t)g->n, 0,
-                           responses_why(g), "n-grams of all texts, percentile bootstrap of texts");
+    return quality_summary(group->about, "chrf_corpus", "higher", interval, (int64_t)group->n, 0,
+                           responses_why(group),
+                           "n-grams of all texts, percentile bootstrap of texts");
 }
 
 static int summarize(void *ctx, size_t group, struct err *e)
 {
-    struct scoring *s = ctx;
-    const struct response_group *g = &s->responses.group[group];
-    double *sums = responses_sums(&s->responses, g, (uint64_t)s->common.seed);
-    int bad = scoring_means(s, g, sums, e) ||
-              rec_write(&s->out, "quality", corpus_summary(g, sums), e);
+    struct scoring *scoring = ctx;
+    const struct response_group *response_group = &scoring->responses.group[group];
+    double *sums = responses_sums(&scoring->responses, response_group,
+                                  (uint64_t)scoring->common.seed);
+    int bad = scoring_means(scoring, response_group, sums, e) ||
+              rec_write(&scoring->out, "quality", corpus_summary(response_group, sums), e);
     free(sums);
     return bad ? -1 : 0;
 }
@@ -81,16 +85,16 @@ static const char notes[] =
 
 int main(int argc, char **argv)
 {
-    struct scoring s = {.common = COMMON_DEFAULTS, .metric = names, .metrics = METRICS, .ctx = &s,
-                        .score = score, .summarize = summarize,
-                        .responses = {.wanted = "reference", .width = WIDTH}};
-    const struct opt options[] = {TAKE_OPTION(s.max_failed), OPT_COMMON(s.common), {0}};
+    struct scoring scoring = {.common = COMMON_DEFAULTS, .metric = names, .metrics = METRICS,
+                              .ctx = &scoring, .score = score, .summarize = summarize,
+                              .responses = {.wanted = "reference", .width = WIDTH}};
+    const struct opt options[] = {TAKE_OPTION(scoring.max_failed), OPT_COMMON(scoring.common), {0}};
     const struct tool tool = {"score-text",
                               "generation records with references in, chrF, ROUGE-L, token F1 out",
                               examples, notes, options, NEEDS_NOTHING};
     int first = opt_parse(&tool, argc, argv);
     struct err e = {0};
-    int code = scoring_run(&s, tool.name, argc, argv, first, &e);
+    int code = scoring_run(&scoring, tool.name, argc, argv, first, &e);
     if (code < 0)
         err_die(tool.name, &e);
     return code;

@@ -1,8 +1,6 @@
-/* train-lm - corpus records in, a small checkpoint in the Hugging Face layout and its loss curve
- * out.
+/* train-lm - corpus records in, a small checkpoint in the Hugging Face layout and its losses out.
  *
- * The state (values, moments, step, and a note of every option that matters) is saved during
- * training. A resumed training computes the same numbers as an uninterrupted one, because a batch
+ * The state is saved during training. A resumed training computes the same numbers, because a batch
  * is a function of seed and step (lib/train/documents.h). lib/train/training.h is the loop. */
 #include <assert.h>
 #include <stdlib.h>
@@ -75,62 +73,62 @@ static const char notes[] =
     "any number of threads, and on GPUs of one kind.\n";
 
 enum { OPTIONS_MOST = 72 };
-static size_t shape_options(struct opt *o, struct args *a)
+static size_t shape_options(struct opt *options, struct args *to)
 {
     const struct opt table[] = {
         {.type = OPT_HEADING, .name = "", .help = "Model and corpus:"},
-        {"arch", 0, OPT_CHOICE, &a->arch, .choices = "llada|llama|ltm|a2d",
+        {"arch", 0, OPT_CHOICE, &to->arch, .choices = "llada|llama|ltm|a2d",
          .help = "model family (llada); a2d: turn the model of --from into a denoiser"},
-        {"out", 0, OPT_TEXT, &a->out, .arg = "FOLDER", .writes = WRITES_IT,
+        {"out", 0, OPT_TEXT, &to->out, .arg = "FOLDER", .writes = WRITES_IT,
          .help = "folder of the checkpoint to write (required)"},
-        {"valid", 0, OPT_TEXT, &a->valid, .arg = "FILE",
+        {"valid", 0, OPT_TEXT, &to->valid, .arg = "FILE",
          .help = "held-out records, for the validation loss"},
-        {"init", 0, OPT_TEXT, &a->init, .arg = "MODEL",
+        {"init", 0, OPT_TEXT, &to->init, .arg = "MODEL",
          .help = "start from the weights and tokenizer of this checkpoint, any family"},
-        {"from", 0, OPT_TEXT, &a->from, .arg = "MODEL",
+        {"from", 0, OPT_TEXT, &to->from, .arg = "MODEL",
          .help = "as --init, with its family and shape too"},
-        IGNORE_CONFIG_OPTION(a->ignore_config),
-        {"oversample", 0, OPT_TEXT, &a->oversample, .arg = "TASK", .rare = 1,
+        IGNORE_CONFIG_OPTION(to->ignore_config),
+        {"oversample", 0, OPT_TEXT, &to->oversample, .arg = "TASK", .rare = 1,
          .help = "task whose documents are repeated --times times"},
-        {"times", 0, OPT_INT, &a->times, 1, 1000, .arg = "N", .rare = 1,
+        {"times", 0, OPT_INT, &to->times, 1, 1000, .arg = "N", .rare = 1,
          .help = "copies of each document of --oversample (4)"},
-        {"whole", 0, OPT_REAL, &a->whole, 0, 1, .arg = "R", .rare = 1,
+        {"whole", 0, OPT_REAL, &to->whole, 0, 1, .arg = "R", .rare = 1,
          .help = "llada: share of rows whose prompt is masked too (0.5)"},
-        {"cut", 0, OPT_REAL, &a->cut, 0, 1, .arg = "R", .rare = 1,
+        {"cut", 0, OPT_REAL, &to->cut, 0, 1, .arg = "R", .rare = 1,
          .help = "llada: share of rows masked only after a random place of the response (0)"},
-        {"vocab", 0, OPT_INT, &a->vocab, 300, 65536, .arg = "N", .help = "vocabulary size (1024)"},
-        {"width", 0, OPT_INT, &a->width, 8, 4096, .arg = "N",
+        {"vocab", 0, OPT_INT, &to->vocab, 300, 65536, .arg = "N", .help = "vocabulary size (1024)"},
+        {"width", 0, OPT_INT, &to->width, 8, 4096, .arg = "N",
          .help = "width of the residual stream (256)"},
-        {"layers", 0, OPT_INT, &a->layers, 1, 64, .arg = "N", .help = "layers (4)"},
-        {"heads", 0, OPT_INT, &a->heads, 1, 64, .arg = "N", .help = "query heads (8)"},
-        {"kv-heads", 0, OPT_INT, &a->kv_heads, 1, 64, .arg = "N",
+        {"layers", 0, OPT_INT, &to->layers, 1, 64, .arg = "N", .help = "layers (4)"},
+        {"heads", 0, OPT_INT, &to->heads, 1, 64, .arg = "N", .help = "query heads (8)"},
+        {"kv-heads", 0, OPT_INT, &to->kv_heads, 1, 64, .arg = "N",
          .help = "key and value heads (8)"},
-        {"ffn", 0, OPT_INT, &a->ffn, 8, 16384, .arg = "N",
+        {"ffn", 0, OPT_INT, &to->ffn, 8, 16384, .arg = "N",
          .help = "width of the feed-forward layer (704)"},
-        {"context", 0, OPT_INT, &a->context, 16, 8192, .arg = "N",
+        {"context", 0, OPT_INT, &to->context, 16, 8192, .arg = "N",
          .help = "longest sequence in tokens (512)"},
-        {"latents", 0, OPT_INT, &a->latents, 1, 4096, .arg = "N",
+        {"latents", 0, OPT_INT, &to->latents, 1, 4096, .arg = "N",
          .help = "ltm: latent vectors per layer (4)"},
-        {"window", 0, OPT_INT, &a->window, 1, 8192, .arg = "N",
+        {"window", 0, OPT_INT, &to->window, 1, 8192, .arg = "N",
          .help = "ltm: attention window in tokens, including the token itself (256)"},
-        {"mixer", 0, OPT_CHOICE, &a->mixer, .choices = "swa|rwkv6|rwkv7",
+        {"mixer", 0, OPT_CHOICE, &to->mixer, .choices = "swa|rwkv6|rwkv7",
          .help = "ltm: attention in the window (swa) or RWKV time mixing (swa)"},
-        {"rank", 0, OPT_INT, &a->rank, 1, 4096, .arg = "N", .rare = 1,
+        {"rank", 0, OPT_INT, &to->rank, 1, 4096, .arg = "N", .rare = 1,
          .help = "ltm: rank of the low-rank parts of rwkv6 and rwkv7 (32)"},
-        {"vi-steps", 0, OPT_INT, &a->vi_steps, 0, 1000, .arg = "N",
+        {"vi-steps", 0, OPT_INT, &to->vi_steps, 0, 1000, .arg = "N",
          .help = "ltm: steps to fit a posterior (16)"},
-        {"vi-rate", 0, OPT_REAL, &a->vi_rate, 1e-9, 10, .arg = "R", .rare = 1,
+        {"vi-rate", 0, OPT_REAL, &to->vi_rate, 1e-9, 10, .arg = "R", .rare = 1,
          .help = "ltm: first learning rate of a fit; it falls to a tenth (0.34)"},
-        {"tied", 0, OPT_FLAG, &a->tied, .help = "use the embedding as the output head"},
-        {"dtype", 0, OPT_CHOICE, &a->dtype, .choices = "F32|BF16", .rare = 1,
+        {"tied", 0, OPT_FLAG, &to->tied, .help = "use the embedding as the output head"},
+        {"dtype", 0, OPT_CHOICE, &to->dtype, .choices = "F32|BF16", .rare = 1,
          .help = "number format of the written weights (BF16)"}};
-    memcpy(o, table, sizeof table);
+    memcpy(options, table, sizeof table);
     return sizeof table / sizeof *table;
 }
 
-static size_t training_options(struct opt *o, struct args *a)
+static size_t training_options(struct opt *options, struct args *args)
 {
-    struct training_how *how = &a->how;
+    struct training_how *how = &args->how;
     const struct opt table[] = {
         {.type = OPT_HEADING, .name = "", .help = "Training:"},
         {"steps", 0, OPT_INT, &how->steps, 1, 10000000, .arg = "N", .help = "updates (8000)"},
@@ -146,43 +144,43 @@ static size_t training_options(struct opt *o, struct args *a)
          .help = "weight decay (0.1)"},
         {"clip", 0, OPT_REAL, &how->clip, 1e-6, 1e6, .arg = "R", .rare = 1,
          .help = "limit of the gradient norm (1)"},
-        {"precision", 0, OPT_CHOICE, &a->precision, .choices = "f32|bf16",
+        {"precision", 0, OPT_CHOICE, &args->precision, .choices = "f32|bf16",
          .help = "format of the factors in matrix products; sums are f32 (f32)"},
-        {"checkpoint-every", 0, OPT_INT, &a->every, 0, 64, .arg = "K",
+        {"checkpoint-every", 0, OPT_INT, &args->every, 0, 64, .arg = "K",
          .help = "keep activations of every K-th layer only; 0: of all (0)"},
-        {"loss", 0, OPT_CHOICE, &a->loss, .choices = "fused|whole", .rare = 1,
+        {"loss", 0, OPT_CHOICE, &args->loss, .choices = "fused|whole", .rare = 1,
          .help = "compute logits by blocks of rows, or for all rows at once (fused)"},
-        {"qat", 0, OPT_CHOICE, &a->qat,
+        {"qat", 0, OPT_CHOICE, &args->qat,
          .choices = "none|int8|int8-vector|fp8|nf4|nf4-f32|fp4|q4", .rare = 1,
          .help = "train with weights rounded to this format (none)"},
-        {"parts", 0, OPT_INT, &a->parts, 1, 1024, .arg = "P", .rare = 1,
+        {"parts", 0, OPT_INT, &args->parts, 1, 1024, .arg = "P", .rare = 1,
          .help = "split a batch into P parts, computed in turn to save memory (1)"},
-        {"ranks", 0, OPT_INT, &a->ranks, 1, 1024, .arg = "N", .rare = 1,
+        {"ranks", 0, OPT_INT, &args->ranks, 1, 1024, .arg = "N", .rare = 1,
          .help = "processes started by mpirun -n N; each takes a part of a batch (1)"},
         {"loaders", 0, OPT_INT, &how->loaders, 0, 64, .arg = "N", .rare = 1,
          .help = "threads that prepare batches; 0: the training loop does (0)"},
         {"num-workers", 0, OPT_INT, &how->loaders, 0, 64, .arg = "N", .rare = 1,
          .help = "alias of --loaders"},
-        {"gradient-checkpointing", 0, OPT_FLAG, &a->checkpointing, .rare = 1,
+        {"gradient-checkpointing", 0, OPT_FLAG, &args->checkpointing, .rare = 1,
          .help = "alias of --checkpoint-every 1"},
-        {"device", 0, OPT_TEXT, &a->device, .arg = "auto|ref|cpu|cuda[:N]",
+        {"device", 0, OPT_TEXT, &args->device, .arg = "auto|ref|cpu|cuda[:N]",
          .help = "back end (cpu; auto: a usable GPU, else the CPU)"},
-        ISA_OPTION(a->isa),
-        THREADS_OPTION(a->threads),
+        ISA_OPTION(args->isa),
+        THREADS_OPTION(args->threads),
         {"report", 0, OPT_INT, &how->report, 1, 1000000, .arg = "N",
          .help = "steps between two records (50)"},
         {"save", 0, OPT_INT, &how->save, 1, 1000000, .arg = "N", .rare = 1,
          .help = "steps between two saves of the state (500)"},
-        OPT_COMMON(a->common),
+        OPT_COMMON(args->common),
         {0}};
-    memcpy(o, table, sizeof table);
+    memcpy(options, table, sizeof table);
     return sizeof table / sizeof *table;
 }
 
-static void options(struct opt *o, struct args *a)
+static void options(struct opt *out, struct args *args)
 {
-    size_t n = shape_options(o, a);
-    n += training_options(o + n, a);
+    size_t n = shape_options(out, args);
+    n += training_options(out + n, args);
     assert(n <= OPTIONS_MOST);
 }
 
@@ -204,187 +202,191 @@ struct setup {
 };
 
 /* Learns the tokenizer, or takes that of --init. */
-static int make_tokenizer(struct setup *r, char **texts, size_t n, struct err *e)
+static int make_tokenizer(struct setup *run, char **texts, size_t n, struct err *e)
 {
-    const struct args *a = r->a;
-    const int writes = !r->rank;
-    if (r->rank)
+    const struct args *args = run->a;
+    const int writes = !run->rank;
+    if (run->rank)
         ranks_wait(); /* rank 0 makes it */
-    int bad = r->from.folder
-                  ? vocabulary_take(&r->words, &r->config, a->out, &r->from, a->from != NULL,
-                                    writes, e)
-                  : vocabulary_learn(&r->words, &r->config, a->out, (const char *const *)texts,
-                                     2 * n, (size_t)a->vocab, writes, e);
-    if (writes && a->ranks > 1)
+    int bad = run->from.folder
+                  ? vocabulary_take(&run->words, &run->config, args->out, &run->from,
+                                    args->from != NULL, writes, e)
+                  : vocabulary_learn(&run->words, &run->config, args->out,
+                                     (const char *const *)texts, 2 * n, (size_t)args->vocab, writes,
+                                     e);
+    if (writes && args->ranks > 1)
         ranks_wait();
     return bad;
 }
 
-static int read_corpus(struct setup *r, char **corpus, size_t n_corpus, struct err *e)
+static int read_corpus(struct setup *run, char **corpus, size_t n_corpus, struct err *e)
 {
     char **texts;
     size_t n, unique;
-    if (documents_read((const char *const *)corpus, n_corpus, r->a->common.limit,
-                       r->a->oversample, r->a->times, &texts, &n, &unique, e))
+    if (documents_read((const char *const *)corpus, n_corpus, run->a->common.limit,
+                       run->a->oversample, run->a->times, &texts, &n, &unique, e))
         return -1;
-    log_note(&r->log, "%zu documents, %zu with repeats", unique, n);
-    const struct config *c = &r->config;
-    uint64_t seed = rng_derive((uint64_t)r->a->common.seed, "batches");
-    int bad = make_tokenizer(r, texts, unique, e);
-    bad = bad || documents_make(&r->corpus, r->words.tokenizer, texts, n, r->words.before,
-                                c->eos[0], c->mask, seed, e);
+    log_note(&run->log, "%zu documents, %zu with repeats", unique, n);
+    const struct config *config = &run->config;
+    uint64_t seed = rng_derive((uint64_t)run->a->common.seed, "batches");
+    int bad = make_tokenizer(run, texts, unique, e);
+    bad = bad || documents_make(&run->corpus, run->words.tokenizer, texts, n, run->words.before,
+                                config->eos[0], config->mask, seed, e);
     documents_free_texts(texts, n);
-    if (!bad && r->a->valid)
-        bad = documents_open(&r->valid, r->words.tokenizer, &r->a->valid, 1, 0, r->words.before,
-                             c->eos[0], c->mask, 1, e);
-    r->corpus.whole = r->valid.whole = r->a->whole;
-    r->corpus.cut = r->a->cut;
+    if (!bad && run->a->valid)
+        bad = documents_open(&run->valid, run->words.tokenizer, &run->a->valid, 1, 0,
+                             run->words.before, config->eos[0], config->mask, 1, e);
+    run->corpus.whole = run->valid.whole = run->a->whole;
+    run->corpus.cut = run->a->cut;
     if (!bad)
-        log_note(&r->log, "%zu tokens, vocabulary %zu, %zu parameters", r->corpus.all.n, c->vocab,
-                 config_parameters(c));
+        log_note(&run->log, "%zu tokens, vocabulary %zu, %zu parameters", run->corpus.all.n,
+                 config->vocab, config_parameters(config));
     return bad;
 }
 
 /* The settings and hashes that a saved state must share. */
-static json_t *note_of(const struct setup *r)
+static json_t *note_of(const struct setup *run)
 {
     static const char *const harmless[] = {
         "valid", "dtype", "checkpoint-every", "gradient-checkpointing", "loaders", "num-workers",
         "ranks", "device", /* in the hashes: */ "init", "from", "ignore-config", "limit", NULL};
     char hex[65];
-    json_t *note = training_note(r->options, harmless);
-    documents_hash(&r->corpus, hex);
+    json_t *note = training_note(run->options, harmless);
+    documents_hash(&run->corpus, hex);
     json_object_set_new(note, "corpus", json_string(hex));
-    json_object_set_new(note, "tokenizer", json_string(tokenizer_hash(r->words.tokenizer)));
-    trainer_hash(r->trainer, hex);
+    json_object_set_new(note, "tokenizer", json_string(tokenizer_hash(run->words.tokenizer)));
+    trainer_hash(run->trainer, hex);
     json_object_set_new(note, "first weights", json_string(hex));
-    json_object_set_new(note, "back end", json_string(r->backend->ops->name));
+    json_object_set_new(note, "back end", json_string(run->backend->ops->name));
     return note;
 }
 
-static void set_shape(struct config *c, const struct args *a)
+static void set_shape(struct config *to, const struct args *args)
 {
-    family_start(c, family_named(a->arch));
-    c->width = (size_t)a->width;
-    c->layers = (size_t)a->layers;
-    c->heads = (size_t)a->heads;
-    c->kv_heads = (size_t)a->kv_heads;
-    c->head_dim = c->rope_dims = (size_t)(a->width / a->heads);
-    c->ffn = (size_t)a->ffn;
-    c->context = (size_t)a->context;
-    c->tied = a->tied;
-    c->norm_eps = 1e-5;
-    c->rope_theta = 10000;
-    c->latents = c->paradigm == PARADIGM_LATENT ? (size_t)a->latents : 0;
-    for (int i = 0; c->paradigm == PARADIGM_LATENT && i < MIXERS; i++)
-        if (!strcmp(a->mixer, config_mixer_name((enum mixer)i)))
-            c->mixer = (enum mixer)i;
-    c->rank = config_recurs(c) ? (size_t)a->rank : 0;
-    c->window = c->paradigm == PARADIGM_LATENT && !config_recurs(c) ? (size_t)a->window : 0;
+    family_start(to, family_named(args->arch));
+    to->width = (size_t)args->width;
+    to->layers = (size_t)args->layers;
+    to->heads = (size_t)args->heads;
+    to->kv_heads = (size_t)args->kv_heads;
+    to->head_dim = to->rope_dims = (size_t)(args->width / args->heads);
+    to->ffn = (size_t)args->ffn;
+    to->context = (size_t)args->context;
+    to->tied = args->tied;
+    to->norm_eps = 1e-5;
+    to->rope_theta = 10000;
+    to->latents = to->paradigm == PARADIGM_LATENT ? (size_t)args->latents : 0;
+    for (int i = 0; to->paradigm == PARADIGM_LATENT && i < MIXERS; i++)
+        if (!strcmp(args->mixer, config_mixer_name((enum mixer)i)))
+            to->mixer = (enum mixer)i;
+    to->rank = config_recurs(to) ? (size_t)args->rank : 0;
+    to->window = to->paradigm == PARADIGM_LATENT && !config_recurs(to) ? (size_t)args->window : 0;
 }
 
-static int open_init(struct setup *r, struct err *e)
+static int open_init(struct setup *run, struct err *e)
 {
-    const struct args *a = r->a;
-    if (a->init && checkpoint_open_ignoring(&r->from, a->init, 0, a->ignore_config, e))
+    const struct args *args = run->a;
+    if (args->init && checkpoint_open_ignoring(&run->from, args->init, 0, args->ignore_config, e))
         return -1;
-    if (a->init)
-        checkpoint_say(&r->from, &r->log);
+    if (args->init)
+        checkpoint_say(&run->from, &run->log);
     char name[HUB_NAME];
-    hub_model_name(a->out, name);
-    if (a->from && family_continue(&r->config, &r->from.config, name, !strcmp(a->arch, "a2d"), e))
+    hub_model_name(args->out, name);
+    if (args->from &&
+        family_continue(&run->config, &run->from.config, name, !strcmp(args->arch, "a2d"), e))
         return -1;
-    if (!a->from)
-        set_shape(&r->config, a);
-    memcpy(r->config.name, name, sizeof name);
-    if (!a->from && r->config.family->named) /* it may say what mask the model has */
-        r->config.family->named(&r->config);
-    return trainer_check(&r->config, e);
+    if (!args->from)
+        set_shape(&run->config, args);
+    memcpy(run->config.name, name, sizeof name);
+    if (!args->from && run->config.family->named) /* it may say what mask the model has */
+        run->config.family->named(&run->config);
+    return trainer_check(&run->config, e);
 }
 
 /* Makes the trainer that the options ask for; prints the memory it takes. */
-static int make_trainer(struct setup *r, struct err *e)
+static int make_trainer(struct setup *run, struct err *e)
 {
-    const struct args *a = r->a;
+    const struct args *args = run->a;
     const struct trainer_how how = {
-        .back = {.products = strcmp(a->precision, "bf16") ? DTYPE_F32 : DTYPE_BF16,
-                 .every = (size_t)a->every,
-                 .whole_loss = !strcmp(a->loss, "whole")},
-        .parts = (size_t)a->parts, .longest = (size_t)a->how.max_len,
-        .me = r->rank, .sum = a->ranks > 1 ? ranks_sum : NULL};
+        .back = {.products = strcmp(args->precision, "bf16") ? DTYPE_F32 : DTYPE_BF16,
+                 .every = (size_t)args->every,
+                 .whole_loss = !strcmp(args->loss, "whole")},
+        .parts = (size_t)args->parts, .longest = (size_t)args->how.max_len,
+        .me = run->rank, .sum = args->ranks > 1 ? ranks_sum : NULL};
     enum dtype quant = QUANT_NONE;
-    if (quantization_named(a->qat, &quant) || quantization_check(quant, &r->config, e))
+    if (quantization_named(args->qat, &quant) || quantization_check(quant, &run->config, e))
         return -1;
-    r->need = trainer_need(&r->config, r->backend, (size_t)a->how.rows, &how, quant);
-    log_note(&r->log, "%.1f MB of parameters with gradients and moments, %.1f MB of activations",
-             (double)r->need.parameters / 1e6, (double)r->need.activations / 1e6);
-    r->trainer = trainer_make_as(&r->config, r->backend,
-                                 rng_derive((uint64_t)a->common.seed, "weights"),
-                                 (size_t)a->how.rows, &how, e);
-    if (!r->trainer || (a->init && trainer_take(r->trainer, &r->from, &r->words.added, e)))
+    run->need = trainer_need(&run->config, run->backend, (size_t)args->how.rows, &how, quant);
+    log_note(&run->log, "%.1f MB of parameters with gradients and moments, %.1f MB of activations",
+             (double)run->need.parameters / 1e6, (double)run->need.activations / 1e6);
+    run->trainer = trainer_make_as(&run->config, run->backend,
+                                   rng_derive((uint64_t)args->common.seed, "weights"),
+                                   (size_t)args->how.rows, &how, e);
+    if (!run->trainer ||
+        (args->init && trainer_take(run->trainer, &run->from, &run->words.added, e)))
         return -1;
-    return quant == QUANT_NONE ? 0 : trainer_quantize(r->trainer, quant, e);
+    return quant == QUANT_NONE ? 0 : trainer_quantize(run->trainer, quant, e);
 }
 
-static int start(struct setup *r, char **corpus, size_t n_corpus, struct err *e)
+static int start(struct setup *run, char **corpus, size_t n_corpus, struct err *e)
 {
-    const struct args *a = r->a;
-    const struct engine engine = {.device = a->device, .isa = a->isa, .threads = a->threads};
-    if (engine_open(&engine, &r->backend, e) || file_make_folder(a->out, e) ||
-        (!r->rank && file_lock_folder(a->out, e) < 0) || open_init(r, e) ||
-        read_corpus(r, corpus, n_corpus, e))
+    const struct args *args = run->a;
+    const struct engine engine = {
+        .device = args->device, .isa = args->isa, .threads = args->threads};
+    if (engine_open(&engine, &run->backend, e) || file_make_folder(args->out, e) ||
+        (!run->rank && file_lock_folder(args->out, e) < 0) || open_init(run, e) ||
+        read_corpus(run, corpus, n_corpus, e))
         return -1;
-    if (make_trainer(r, e))
+    if (make_trainer(run, e))
         return -1;
-    const struct posterior_fit fit = {(size_t)a->vi_steps, a->vi_rate,
-                                      rng_derive((uint64_t)a->common.seed, "latents")};
-    trainer_fit(r->trainer, &fit);
-    r->state = mem_format("%s/train.state", a->out);
-    r->note = note_of(r);
+    const struct posterior_fit fit = {(size_t)args->vi_steps, args->vi_rate,
+                                      rng_derive((uint64_t)args->common.seed, "latents")};
+    trainer_fit(run->trainer, &fit);
+    run->state = mem_format("%s/train.state", args->out);
+    run->note = note_of(run);
     return 0;
 }
 
 /* Resumes from a saved state if there is one. It must belong to the same command. */
-static int resume(struct setup *r, struct err *e)
+static int resume(struct setup *run, struct err *e)
 {
     int bad = 0;
-    if (!r->rank && file_exists(r->state)) {
+    if (!run->rank && file_exists(run->state)) {
         json_t *note;
-        if (trainer_restore(r->trainer, r->state, &note, e))
+        if (trainer_restore(run->trainer, run->state, &note, e))
             return -1;
-        bad = training_note_check(r->note, note, r->state, e);
+        bad = training_note_check(run->note, note, run->state, e);
         json_decref(note);
         if (!bad)
-            log_note(&r->log, "resuming after step %lld", (long long)trainer_step(r->trainer));
+            log_note(&run->log, "resuming after step %lld", (long long)trainer_step(run->trainer));
     }
-    if (!bad && r->a->ranks > 1)
-        trainer_share(r->trainer, ranks_share, NULL);
+    if (!bad && run->a->ranks > 1)
+        trainer_share(run->trainer, ranks_share, NULL);
     return bad;
 }
 
 /* The members that every record begins with. */
-static json_t *about_of(const struct setup *r)
+static json_t *about_of(const struct setup *run)
 {
-    const struct args *a = r->a;
+    const struct args *args = run->a;
     return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I}", "model",
-                     r->config.name, "arch", r->config.family->name, "paradigm",
-                     config_paradigm_name(r->config.paradigm), "device", r->backend->ops->name,
-                     "precision", a->precision, "qat",
-                     a->qat, "loss_form", a->loss, "checkpoint_every", (json_int_t)a->every,
-                     "loaders", (json_int_t)a->how.loaders, "parts", (json_int_t)a->parts,
-                     "ranks", (json_int_t)a->ranks);
+                     run->config.name, "arch", run->config.family->name, "paradigm",
+                     config_paradigm_name(run->config.paradigm), "device", run->backend->ops->name,
+                     "precision", args->precision, "qat",
+                     args->qat, "loss_form", args->loss, "checkpoint_every",
+                     (json_int_t)args->every, "loaders", (json_int_t)args->how.loaders, "parts",
+                     (json_int_t)args->parts, "ranks", (json_int_t)args->ranks);
 }
 
-static int train(struct setup *r, struct err *e)
+static int train(struct setup *run, struct err *e)
 {
-    json_t *about = about_of(r);
-    const struct training t = {
-        .how = &r->a->how, .config = &r->config, .backend = r->backend, .trainer = r->trainer,
-        .corpus = &r->corpus, .valid = &r->valid, .log = &r->log,
-        .progress = r->a->common.progress, .records = &r->records, .about = about,
-        .planned_bytes = r->need.parameters + r->need.activations, .state = r->state,
-        .note = r->note, .saves = !r->rank};
-    int bad = training_run(&t, e);
+    json_t *about = about_of(run);
+    const struct training training = {
+        .how = &run->a->how, .config = &run->config, .backend = run->backend,
+        .trainer = run->trainer, .corpus = &run->corpus, .valid = &run->valid, .log = &run->log,
+        .progress = run->a->common.progress, .records = &run->records, .about = about,
+        .planned_bytes = run->need.parameters + run->need.activations, .state = run->state,
+        .note = run->note, .saves = !run->rank};
+    int bad = training_run(&training, e);
     json_decref(about);
     return bad;
 }
@@ -394,104 +396,105 @@ static const float *values(void *ctx, enum role role, size_t layer)
     return trainer_values(ctx, role, layer);
 }
 
-static int finish(struct setup *r, struct err *e)
+static int finish(struct setup *run, struct err *e)
 {
-    if (r->rank)
+    if (run->rank)
         return 0;
-    char *origin = mem_format("%s/" PROVENANCE, r->a->out); /* it describes the old weights */
+    char *origin = mem_format("%s/" PROVENANCE, run->a->out); /* it describes the old weights */
     unlink(origin);
     free(origin);
-    int64_t times = r->config.latents ? r->a->vi_steps + 1 : 1;
-    const struct history_line line = {r->config.name, r->config.family->name, r->a->how.steps,
-                                      r->a->how.steps * r->a->how.rows * times};
-    if (checkpoint_save(&r->config, r->a->out, r->a->dtype, values, r->trainer, e) ||
-        history_write(r->a->out, r->from.tokenizer ? r->a->init : r->from.folder, &line, e))
+    int64_t times = run->config.latents ? run->a->vi_steps + 1 : 1;
+    const struct history_line line = {run->config.name, run->config.family->name, run->a->how.steps,
+                                      run->a->how.steps * run->a->how.rows * times};
+    if (checkpoint_save(&run->config, run->a->out, run->a->dtype, values, run->trainer, e) ||
+        history_write(run->a->out, run->from.tokenizer ? run->a->init : run->from.folder, &line, e))
         return -1;
-    unlink(r->state);
-    log_note(&r->log, "%s: %zu parameters written", r->a->out, config_parameters(&r->config));
+    unlink(run->state);
+    log_note(&run->log, "%s: %zu parameters written", run->a->out, config_parameters(&run->config));
     return 0;
 }
 
-static void close_run(struct setup *r)
+static void close_run(struct setup *run)
 {
-    trainer_free(r->trainer);
-    if (r->a->init)
-        checkpoint_close(&r->from);
-    backend_close(r->backend);
-    documents_free(&r->corpus);
-    documents_free(&r->valid);
-    vocabulary_free(&r->words);
-    json_decref(r->note);
-    free(r->state);
+    trainer_free(run->trainer);
+    if (run->a->init)
+        checkpoint_close(&run->from);
+    backend_close(run->backend);
+    documents_free(&run->corpus);
+    documents_free(&run->valid);
+    vocabulary_free(&run->words);
+    json_decref(run->note);
+    free(run->state);
 }
 
-static void check(const struct tool *t, const struct args *a, int operands)
+static void check(const struct tool *of, const struct args *args, int operands)
 {
-    if (!a->out || operands < 1 || (a->from && a->init))
-        opt_usage(t, "expected --out FOLDER, a corpus file, and at most one of --init and --from");
-    if (!a->from && !strcmp(a->arch, "a2d"))
-        opt_usage(t, "--arch a2d: expected --from MODEL, a model that writes left to right");
-    if (a->width % a->heads || a->width / a->heads % 2 || a->heads % a->kv_heads)
-        opt_usage(t, "--heads must divide --width into even heads, --kv-heads must divide --heads");
-    if (a->ranks > 1 && a->parts > 1 && a->parts != a->ranks)
-        opt_usage(t, "expected --parts or --ranks, not both: each process takes one part");
-    if (a->how.min_len > a->how.max_len || a->how.max_len > a->how.rows)
-        opt_usage(t, "expected --min-len <= --max-len <= --rows");
+    if (!args->out || operands < 1 || (args->from && args->init))
+        opt_usage(of, "expected --out FOLDER, a corpus file, and at most one of --init and --from");
+    if (!args->from && !strcmp(args->arch, "a2d"))
+        opt_usage(of, "--arch a2d: expected --from MODEL, a model that writes left to right");
+    if (args->width % args->heads || args->width / args->heads % 2 || args->heads % args->kv_heads)
+        opt_usage(of,
+                  "--heads must divide --width into even heads, --kv-heads must divide --heads");
+    if (args->ranks > 1 && args->parts > 1 && args->parts != args->ranks)
+        opt_usage(of, "expected --parts or --ranks, not both: each process takes one part");
+    if (args->how.min_len > args->how.max_len || args->how.max_len > args->how.rows)
+        opt_usage(of, "expected --min-len <= --max-len <= --rows");
 }
 
 /* Joins the other processes. Each takes a part of every batch; only rank 0 prints and writes. */
-static void join(struct setup *r, struct args *a)
+static void join(struct setup *run, struct args *args)
 {
     struct err e = {0};
-    if (ranks_join((size_t)a->ranks, &e))
-        err_die(r->log.tool, &e);
-    a->parts = a->ranks;
-    r->rank = ranks_me();
-    if (!r->rank)
+    if (ranks_join((size_t)args->ranks, &e))
+        err_die(run->log.tool, &e);
+    args->parts = args->ranks;
+    run->rank = ranks_me();
+    if (!run->rank)
         return;
-    a->common.output = "/dev/null";
-    a->common.progress = "never";
-    r->log.level = 0;
+    args->common.output = "/dev/null";
+    args->common.progress = "never";
+    run->log.level = 0;
 }
 
 int main(int argc, char **argv)
 {
-    struct args a = {.common = COMMON_DEFAULTS, .arch = "llada", .device = "cpu", .isa = "auto",
-                     .precision = "f32", .dtype = "BF16", .loss = "fused", .qat = "none",
-                     .parts = 1, .ranks = 1, .vocab = 1024, .width = 256, .layers = 4, .heads = 8,
-                     .kv_heads = 8, .ffn = 704, .context = 512, .latents = 4, .mixer = "swa",
-                     .window = 256, .rank = 32, .vi_steps = 16, .vi_rate = POSTERIOR_RATE,
-                     .times = 4, .whole = 0.5,
-                     .how = {.steps = 8000, .rows = 2048, .min_len = 72, .max_len = 128,
-                             .rate = 2e-3, .decay = 0.1, .clip = 1, .warmup = 200, .report = 50,
-                             .save = 500}};
+    struct args args = {.common = COMMON_DEFAULTS, .arch = "llada", .device = "cpu", .isa = "auto",
+                        .precision = "f32", .dtype = "BF16", .loss = "fused", .qat = "none",
+                        .parts = 1, .ranks = 1, .vocab = 1024, .width = 256, .layers = 4,
+                        .heads = 8, .kv_heads = 8, .ffn = 704, .context = 512, .latents = 4,
+                        .mixer = "swa", .window = 256, .rank = 32, .vi_steps = 16,
+                        .vi_rate = POSTERIOR_RATE, .times = 4, .whole = 0.5,
+                        .how = {.steps = 8000, .rows = 2048, .min_len = 72, .max_len = 128,
+                                .rate = 2e-3, .decay = 0.1, .clip = 1, .warmup = 200, .report = 50,
+                                .save = 500}};
     struct opt table[OPTIONS_MOST];
-    options(table, &a);
+    options(table, &args);
     const struct tool tool = {"train-lm",
                               "corpus records in, a small checkpoint and its loss curve out",
                               examples, notes, table, NEEDS_LATER};
     int first = opt_parse(&tool, argc, argv);
-    check(&tool, &a, argc - first);
-    if (a.ranks == 1) /* an MPI has files, sockets and programs of its own */
+    check(&tool, &args, argc - first);
+    if (args.ranks == 1) /* an MPI has files, sockets and programs of its own */
         opt_contain(&tool, argv + first);
-    a.init = a.from ? a.from : a.init;
-    a.every = a.every || !a.checkpointing ? a.every : 1;
-    struct setup r = {.a = &a, .options = table,
-                      .log = {tool.name, a.common.quiet ? 0 : 1 + a.common.verbose}};
+    args.init = args.from ? args.from : args.init;
+    args.every = args.every || !args.checkpointing ? args.every : 1;
+    struct setup run = {.a = &args, .options = table,
+                        .log = {tool.name, args.common.quiet ? 0 : 1 + args.common.verbose}};
     struct err e = {0};
-    if (a.ranks > 1)
-        join(&r, &a);
-    if (start(&r, argv + first, (size_t)(argc - first), &e) || resume(&r, &e) ||
-        rec_open(&r.records, &a.common, tool.name, argc, argv, NULL, &e))
+    if (args.ranks > 1)
+        join(&run, &args);
+    if (start(&run, argv + first, (size_t)(argc - first), &e) || resume(&run, &e) ||
+        rec_open(&run.records, &args.common, tool.name, argc, argv, NULL, &e))
         err_die(tool.name, &e);
-    int bad = train(&r, &e) || finish(&r, &e);
-    bad = bad || rec_close(&r.records, "ok", &e);
+    int bad = train(&run, &e) || finish(&run, &e);
+    bad = bad || rec_close(&run.records, "ok", &e);
     if (bad)
-        rec_abandon(&r.records);
-    close_run(&r);
+        rec_abandon(&run.records);
+    close_run(&run);
     if (bad)
         err_die(tool.name, &e);
-    if (a.ranks > 1)
+    if (args.ranks > 1)
         ranks_leave();
     return EXIT_OK;
 }

@@ -25,28 +25,29 @@ struct args {
 };
 
 /* ,"name":"value" with the marks that JSON wants escaped; the corpus is printable ASCII. */
-static void put_field(struct buf *b, const char *name, const char *value)
+static void put_field(struct buf *text, const char *name, const char *value)
 {
-    buf_format(b, "%s\"%s\":\"", b->len > 1 ? "," : "", name);
-    for (const char *p = value; *p; p++) {
-        if (*p == '"' || *p == '\\') buf_char(b, '\\');
-        buf_char(b, *p);
+    buf_format(text, "%s\"%s\":\"", text->len > 1 ? "," : "", name);
+    for (const char *at = value; *at; at++) {
+        if (*at == '"' || *at == '\\') buf_char(text, '\\');
+        buf_char(text, *at);
     }
-    buf_char(b, '"');
+    buf_char(text, '"');
 }
 
-static void put_record(struct buf *b, const char *part, int64_t i, const struct corpus_record *c)
+static void put_record(struct buf *text, const char *part, int64_t i,
+                       const struct corpus_record *record)
 {
     char id[48];
     snprintf(id, sizeof id, "%s-%06lld", part, (long long)i);
-    buf_clear(b);
-    buf_char(b, '{');
-    put_field(b, "id", id);
-    put_field(b, "task", c->task);
-    put_field(b, "text", c->text.data);
-    put_field(b, "reference", c->reference.data);
-    if (c->answer.len) put_field(b, "answer", c->answer.data);
-    buf_text(b, "}\n");
+    buf_clear(text);
+    buf_char(text, '{');
+    put_field(text, "id", id);
+    put_field(text, "task", record->task);
+    put_field(text, "text", record->text.data);
+    put_field(text, "reference", record->reference.data);
+    if (record->answer.len) put_field(text, "answer", record->answer.data);
+    buf_text(text, "}\n");
 }
 
 /* seed_word: the random numbers of a part derive from it. */
@@ -57,54 +58,55 @@ static const struct corpus_part {
 
 static const struct corpus_part *part_named(const char *name)
 {
-    const struct corpus_part *p = parts;
-    while (strcmp(p->name, name)) p++;
-    return p;
+    const struct corpus_part *part = parts;
+    while (strcmp(part->name, name)) part++;
+    return part;
 }
 
-static void draw(const struct args *a, const struct corpus_part *part, struct rng *r,
-                 struct corpus_record *c)
+static void draw(const struct args *args, const struct corpus_part *part, struct rng *rng,
+                 struct corpus_record *record)
 {
-    if (a->lists)
-        corpus_list(r, part->heldout, c);
-    else if (rng_uniform(r) < a->mix)
-        corpus_sum(r, part->heldout, c);
+    if (args->lists)
+        corpus_list(rng, part->heldout, record);
+    else if (rng_uniform(rng) < args->mix)
+        corpus_sum(rng, part->heldout, record);
     else
-        corpus_story(r, part->heldout, c);
+        corpus_story(rng, part->heldout, record);
 }
 
-/* 1 when the key or the text of c is in `seen`. Adds both to it. */
-static int was_seen(json_t *seen, const struct corpus_record *c)
+/* 1 when the key or the text of record is in `seen`. Adds both to it. */
+static int was_seen(json_t *seen, const struct corpus_record *record)
 {
-    const int was = json_object_get(seen, c->key.data) || json_object_get(seen, c->text.data);
-    json_object_set_new(seen, c->key.data, json_true());
-    json_object_set_new(seen, c->text.data, json_true());
+    const int was = json_object_get(seen, record->key.data) ||
+                    json_object_get(seen, record->text.data);
+    json_object_set_new(seen, record->key.data, json_true());
+    json_object_set_new(seen, record->text.data, json_true());
     return was;
 }
 
 /* Calls keep() with n records of a part. seen: keys and texts to avoid, or NULL. */
-static void each_record(const struct args *a, const struct corpus_part *part, int64_t n,
+static void each_record(const struct args *args, const struct corpus_part *part, int64_t n,
                         json_t *seen,
-                        void (*keep)(void *ctx, int64_t i, const struct corpus_record *c),
+                        void (*keep)(void *ctx, int64_t i, const struct corpus_record *record),
                         void *ctx)
 {
-    struct corpus_record c = {0};
+    struct corpus_record record = {0};
     char word[24];
-    snprintf(word, sizeof word, "%s%s", part->seed_word, a->lists ? "-list" : "");
-    const uint64_t seed = rng_derive((uint64_t)a->common.seed, word);
+    snprintf(word, sizeof word, "%s%s", part->seed_word, args->lists ? "-list" : "");
+    const uint64_t seed = rng_derive((uint64_t)args->common.seed, word);
     for (int64_t i = 0; i < n; i++) {
-        struct rng r = {seed, (uint64_t)i, 0};
-        do draw(a, part, &r, &c);
-        while (seen && was_seen(seen, &c));
-        keep(ctx, i, &c);
+        struct rng rng = {seed, (uint64_t)i, 0};
+        do draw(args, part, &rng, &record);
+        while (seen && was_seen(seen, &record));
+        keep(ctx, i, &record);
     }
-    corpus_record_free(&c);
+    corpus_record_free(&record);
 }
 
-static void remember(void *seen, int64_t i, const struct corpus_record *c)
+static void remember(void *seen, int64_t i, const struct corpus_record *record)
 {
     (void)i;
-    was_seen(seen, c);
+    was_seen(seen, record);
 }
 
 struct sink {
@@ -114,41 +116,41 @@ struct sink {
 };
 
 /* A write error is reported when the output is committed. */
-static void write_record(void *ctx, int64_t i, const struct corpus_record *c)
+static void write_record(void *ctx, int64_t i, const struct corpus_record *record)
 {
-    struct sink *s = ctx;
-    put_record(&s->line, s->part, i + 1, c);
-    fwrite(s->line.data, 1, s->line.len, s->f);
+    struct sink *sink = ctx;
+    put_record(&sink->line, sink->part, i + 1, record);
+    fwrite(sink->line.data, 1, sink->line.len, sink->f);
 }
 
-static void write_records(const struct args *a, FILE *f)
+static void write_records(const struct args *args, FILE *file)
 {
-    struct sink s = {.f = f};
-    snprintf(s.part, sizeof s.part, "%s%s", a->part, a->lists ? "-list" : "");
-    json_t *seen = strcmp(a->part, "test") ? NULL : json_object();
-    if (seen) each_record(a, part_named("valid"), a->apart, NULL, remember, seen);
-    each_record(a, part_named(a->part), a->count, seen, write_record, &s);
+    struct sink sink = {.f = file};
+    snprintf(sink.part, sizeof sink.part, "%s%s", args->part, args->lists ? "-list" : "");
+    json_t *seen = strcmp(args->part, "test") ? NULL : json_object();
+    if (seen) each_record(args, part_named("valid"), args->apart, NULL, remember, seen);
+    each_record(args, part_named(args->part), args->count, seen, write_record, &sink);
     json_decref(seen);
-    buf_free(&s.line);
+    buf_free(&sink.line);
 }
 
 int main(int argc, char **argv)
 {
-    struct args a = {.part = "train", .count = 1000, .apart = 2000, .mix = 0.4,
-                     .common = COMMON_DEFAULTS};
+    struct args args = {.part = "train", .count = 1000, .apart = 2000, .mix = 0.4,
+                        .common = COMMON_DEFAULTS};
     const struct opt options[] = {
-        {"part", 'p', OPT_CHOICE, &a.part, .choices = "train|valid|test", .arg = "PART",
+        {"part", 'p', OPT_CHOICE, &args.part, .choices = "train|valid|test", .arg = "PART",
          .help = "part of the corpus (train)"},
-        {"count", 'n', OPT_INT, &a.count, 1, 1e9, .arg = "N", .help = "records to write (1000)"},
-        {"mix", 0, OPT_REAL, &a.mix, 0, 1, .arg = "F",
+        {"count", 'n', OPT_INT, &args.count, 1, 1e9, .arg = "N", .help = "records to write (1000)"},
+        {"mix", 0, OPT_REAL, &args.mix, 0, 1, .arg = "F",
          .help = "share of worded sums; the others are stories (0.4)"},
-        {"lists", 0, OPT_FLAG, &a.lists,
+        {"lists", 0, OPT_FLAG, &args.lists,
          .help = "write list tasks instead: copy, reverse, shuffle, replace"},
-        {"apart", 0, OPT_INT, &a.apart, 0, 1e9, .arg = "N",
+        {"apart", 0, OPT_INT, &args.apart, 0, 1e9, .arg = "N",
          .help = "test: avoid keys and texts of the first N records of valid (2000)"},
-        OPT_COMMON(a.common),
+        OPT_COMMON(args.common),
         {0}};
-    const struct tool t = {
+    const struct tool tool = {
         "write-corpus", "a seed in, prompt records with references out: stories, sums, lists",
         "write-corpus --part train --count 24000 --seed 1 > train.ndjson\n"
         "write-corpus --part test --lists --count 400 | gen-llama -m DIR | score-exact\n",
@@ -157,11 +159,11 @@ int main(int argc, char **argv)
         "key of valid or test occurs in train. With the same seed and --mix no key of\n"
         "test occurs in valid. Each key occurs once in test. An {answer in braces} is\n"
         "right in any order.\n", options, NEEDS_NOTHING};
-    if (opt_parse(&t, argc, argv) < argc) opt_usage(&t, "takes no operands");
+    if (opt_parse(&tool, argc, argv) < argc) opt_usage(&tool, "takes no operands");
     struct err e = {0};
-    struct out o;
-    if (out_open(&o, a.common.output, &e)) err_die(t.name, &e);
-    write_records(&a, o.f);
-    if (out_commit(&o, &e)) err_die(t.name, &e);
+    struct out out;
+    if (out_open(&out, args.common.output, &e)) err_die(tool.name, &e);
+    write_records(&args, out.f);
+    if (out_commit(&out, &e)) err_die(tool.name, &e);
     return EXIT_OK;
 }
