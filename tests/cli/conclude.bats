@@ -105,7 +105,7 @@ no_ratio()
             kind: "ranking", run: "t", metric: $m, tau: 0.5, lo: 0, hi: 1, verdict: $v,
             systems: ["a", "b"], places: ["seed=1", "seed=2"], flips: [], n: 40,
             text: "Order of 2 points: \($v)."}
-            + if $t == "" then {} else {task: $t} end' |
+            + if $t == "" then {} else {task: $t} end' | tee ranking.json |
             "$BIN/conclude" --no-meta --quality "$GOALS" run.ndjson - > claims.ndjson
     }
     ranking HOLDS accuracy
@@ -122,6 +122,26 @@ no_ratio()
     ranking FLIPS accuracy other # and none about accuracy of this task
     decided true
     ranking UNDECIDED accuracy sum
+    decided false
+    # pairs VERDICT VERDICT: such a record of three points, of which the last two make the answer
+    pairs()
+    {
+        jq -c --arg first "$1" --arg answer "$2" --slurpfile run run.ndjson '
+            ([$run[] | select(.steps == 8 and .unmask == "schedule" and .cache == "none").config]
+                | unique) as $llada |
+            ([$run[] | select(.arch == "llama" and .lookup == 0).config] | unique) as $llama |
+            .verdict = "FLIPS" | .pairs = [{first: "other", second: $llama[0], verdict: $first},
+                {first: $llama[0], second: $llada[0], verdict: $answer}] |
+            if ($llada + $llama | length) == 2 then . else error end' ranking.json |
+            "$BIN/conclude" --no-meta --quality "$GOALS" run.ndjson - > claims.ndjson
+    }
+    ranking UNDECIDED accuracy sum
+    pairs FLIPS HOLDS
+    decided true
+    pairs HOLDS FLIPS
+    says "Undecided: the order of points flips over templates and seeds"
+    decided false
+    pairs HOLDS UNDECIDED
     decided false
 }
 

@@ -37,7 +37,9 @@ scores()
     jq -e '.verdict == "FLIPS" and .tau < 1 and .hi < 1 and (.flips | length) == 1
         and ([.flips[0] | .first, .second] | sort) == ["a", "b"]
         and (.flips[0] | [.first_better, .second_better] | map(length) | sort) == [1, 3]
-        and (.text | test("it flips: . is better than . with .*seed"))' "$T/out"
+        and (.text | test("it flips: . is better than . with .*seed"))
+        and (.pairs | map({([.first, .second] | sort | add): .verdict}) | add) ==
+            {ab: "FLIPS", ac: "HOLDS", bc: "HOLDS"}' "$T/out"
     # answers that are not drawn are the same under every seed
     jq -c 'if .model == "c" then .temperature = 0 | select(.seed == 1) else . end' "$T/same" |
         compare --ranking > "$T/greedy"
@@ -45,7 +47,8 @@ scores()
     # 28 prompts in common show nothing; a place without some point does not count
     { jq -c 'select(.id | ltrimstr("p") | tonumber < 28)' "$T/same"; scores "" 4 a |
         jq -c 'select(.model != "c")'; } | compare --ranking > "$T/out"
-    jq -e '.verdict == "UNDECIDED" and .tau == 1 and .lo < 1 and .left_out == 1' "$T/out"
+    jq -e '.verdict == "UNDECIDED" and .tau == 1 and .lo < 1 and .left_out == 1 and
+        any(.pairs[]; .verdict == "UNDECIDED")' "$T/out"
     # an empty name of the conditions is no name
     { scores "" 1 a | jq -c '.conditions = ""'; scores own 1 a; } | jq -c 'del(.shots, .seed)' |
         compare --ranking > "$T/out"
@@ -56,6 +59,9 @@ scores()
     conforms "$T/out"
     jq -se 'map([.task // "all", .verdict]) | sort ==
         [["all", "UNDECIDED"], ["x", "HOLDS"], ["y", "FLIPS"]]' "$T/out"
+    # an id of another task is another prompt
+    jq -c '.task = ("x", "y")' "$T/same" | compare --ranking > "$T/out"
+    jq -se 'map([.task // "all", .n]) | sort == [["all", 120], ["x", 60], ["y", 60]]' "$T/out"
     scores "" 1 a | { ! compare --ranking 2> "$T/err" > "$T/out"; }
     grep -q "two or more points under two or more templates or seeds" "$T/err"
 }

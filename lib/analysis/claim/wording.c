@@ -189,14 +189,33 @@ const json_t *wording_ranking(const struct evidence *evidence, const struct goal
     return of_all;
 }
 
+static int is_pair(const json_t *pair, const char *one, const char *other)
+{
+    return (rec_is(pair, "first", one) && rec_is(pair, "second", other)) ||
+           (rec_is(pair, "first", other) && rec_is(pair, "second", one));
+}
+
+const char *wording_order(const struct evidence *evidence, const struct finding *finding)
+{
+    const json_t *record = wording_ranking(evidence, finding->goal), *pair;
+    const struct contender *llada = finding->equal.llada, *llama = finding->equal.llama;
+    const char *one = llada ? rec_text(llada->about, "config") : NULL;
+    const char *other = llama ? rec_text(llama->about, "config") : NULL;
+    size_t i;
+    json_array_foreach(json_object_get(record, "pairs"), i, pair)
+        if (one && other && is_pair(pair, one, other))
+            return rec_text(pair, "verdict");
+    return rec_text(record, "verdict");
+}
+
 int wording_is_decided(const struct findings *findings)
 {
     int all = !wording_selftest(finding_selftest(findings->evidence, findings->clock));
     for (int i = 0; i < findings->n; i++) {
-        const json_t *ranking = wording_ranking(findings->evidence, findings->v[i].goal);
+        const char *order = wording_order(findings->evidence, &findings->v[i]);
         all &= (goal_is_decided(&findings->v[i]) ||
                 (is_random(&findings->v[i]) && finding_is_decided(&findings->v[i].equal))) &&
-               (!ranking || rec_is(ranking, "verdict", "HOLDS"));
+               (!order || !strcmp(order, "HOLDS"));
     }
     return findings->n ? all : all && finding_is_decided(&findings->vanilla);
 }
@@ -324,9 +343,9 @@ static char *find_obstacle(const struct findings *findings)
         if (findings->v[i].state == FINDING_UNTESTED && !is_random(&findings->v[i]))
             return mem_text(wording_reason(findings->v[i].reason));
     for (int i = 0; i < findings->n; i++) {
-        const json_t *record = wording_ranking(findings->evidence, findings->v[i].goal);
-        if (record && !rec_is(record, "verdict", "HOLDS"))
-            return mem_text(rec_is(record, "verdict", "FLIPS")
+        const char *order = wording_order(findings->evidence, &findings->v[i]);
+        if (order && strcmp(order, "HOLDS") != 0)
+            return mem_text(!strcmp(order, "FLIPS")
                                 ? "the order of points flips over templates and seeds"
                                 : "the order of points is not shown to hold over templates and "
                                   "seeds");

@@ -9,7 +9,8 @@
 enum { WORDING_MOST = 40 };
 
 /* 1: every goal is decided, the self-test passed, and where the order of the points was judged over
- * templates and seeds (ranking records), it holds for the metric and task of every goal. */
+ * templates and seeds (ranking records), that of the two points of the answer holds for the metric
+ * and task of every goal. */
 int wording_is_decided(const struct findings *findings);
 /* Each function appends. */
 void wording_machine(struct buf *text,
@@ -33,5 +34,8 @@ const char *wording_reason(const char *reason);
 /* The ranking record of the goal's metric and task, else of its metric over all tasks; NULL: the
  * order was not judged. */
 const json_t *wording_ranking(const struct evidence *evidence, const struct goal *goal);
+/* Its verdict on the two points of the answer, "HOLDS"; on all points, where it has no verdict on
+ * these two; NULL: no record. Borrowed. */
+const char *wording_order(const struct evidence *evidence, const struct finding *finding);
 /* Why the self-test did not pass; NULL: it passed, or there is none. Static. */
 const char *wording_selftest(enum selftest is);

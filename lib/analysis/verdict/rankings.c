@@ -1,6 +1,7 @@
-/* rankings.c - see rankings.h. Values are sorted into metric -> place -> system -> id -> [sum of
- * values, sum of weights]; systems, places and prompts that are common to all become an array. An
- * answer that is not drawn is the same under every seed, so its place has none at first. */
+/* rankings.c - see rankings.h. Values are sorted into metric -> place -> system -> prompt -> [sum
+ * of values, sum of weights]; a prompt is a task and an id in it. Systems, places and prompts that
+ * are common to all become an array. An answer that is not drawn is the same under every seed, so
+ * its place has none at first. */
 #include "lib/analysis/verdict/rankings.h"
 
 #include <math.h>
@@ -61,25 +62,27 @@ static void add(json_t *tree, json_t *names, const json_t *record)
                                                                               : "scored_bytes");
     if (!(weight > 0))
         return;
-    struct buf place = {0};
+    struct buf place = {0}, prompt = {0};
     name_place(&place, record);
+    buf_format(&prompt, "%s %s", rec_text(record, "task") ? rec_text(record, "task") : "", id);
     name_system(record, system);
     json_t *in = json_within(tree, metric);
     if (rec_is(record, "direction", "lower"))
         json_object_set_new(in, "", json_true()); /* no place has this name */
     in = json_within(json_within(in, place.data), system);
-    const json_t *had = json_object_get(in, id);
-    json_object_set_new(in, id, json_pack("[f, f]",
+    const json_t *had = json_object_get(in, prompt.data);
+    json_object_set_new(in, prompt.data, json_pack("[f, f]",
         value + json_number_value(json_array_get(had, 0)),
         weight + json_number_value(json_array_get(had, 1))));
     json_object_set(names, system, json_object_get(record, "config"));
     buf_free(&place);
+    buf_free(&prompt);
 }
 
 /* ---- what is common ---- */
 
 struct field { /* of a metric */
-    const json_t *places; /* place -> system -> id -> sums */
+    const json_t *places; /* place -> system -> prompt -> sums */
     json_t *systems, *at, *ids; /* names in the order of the array; owned */
 };
 
@@ -216,6 +219,29 @@ static json_t *flips_of(const struct field *field, const signed char *shown, con
     return list;
 }
 
+/* The verdict on each pair alone. */
+static json_t *pairs_of(const struct field *field, const signed char *shown, const json_t *names)
+{
+    json_t *list = json_array();
+    const size_t n = json_array_size(field->systems), places = json_array_size(field->at);
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = i + 1; j < n; j++) {
+            const signed char *of = shown + ranking_pair(n, i, j) * places;
+            size_t up = 0, down = 0;
+            for (size_t place = 0; place < places; place++) {
+                up += of[place] > 0;
+                down += of[place] < 0;
+            }
+            json_array_append_new(list, json_pack("{s:O, s:O, s:s}",
+                "first", json_object_get(names, name_at(field->systems, i)),
+                "second", json_object_get(names, name_at(field->systems, j)), "verdict",
+                up && down                       ? "FLIPS"
+                : up == places || down == places ? "HOLDS"
+                                                 : "UNDECIDED"));
+        }
+    return list;
+}
+
 static void say(struct buf *text, const json_t *record, const struct ranking *ranking,
                 const char *verdict)
 {
@@ -250,6 +276,7 @@ static json_t *record_of(const struct field *field, const struct pooled_kind *ki
                                kind->name, "tau", found.tau, "lo", found.lo, "hi", found.hi,
                                "level", LEVEL, "verdict", verdict, "systems", labels, "places",
                                field->at, "flips", flips_of(field, shown, names));
+    json_object_set_new(record, "pairs", pairs_of(field, shown, names));
     rec_set_int(record, "n", (int64_t)ranking.prompts);
     rec_set_int(record, "left_out", (int64_t)left_out);
     say(&text, record, &ranking, verdict);
