@@ -134,13 +134,16 @@ INLINE void tile_rows(const int rows, float *out, const void *block, const void 
     const char *codes = (const char *)panel + blocks(K) * PANEL * sizeof(float);
     const uint32_t *start = (const void *)((const char *)block + steps_bytes(K));
     const uint32_t *x = (const void *)((const char *)block + 2 * steps_bytes(K));
-    const size_t next = (size_t)rows * Q4_WORDS, share = ahead.bytes / (K / GROUP);
+    const size_t next = (size_t)rows * Q4_WORDS;
+    const size_t share = ahead.bytes / (K / GROUP + blocks(K)); /* a block has steps and GROUPS */
     for (int i = 0; i < 2 * rows; i++)
         put(out + i * LANES, (vec){0});
     for (size_t b = 0; b < blocks(K); b++, step += PANEL, start += TILE_ROWS, x_step += TILE_ROWS) {
         veci sum[TILE_ROWS][2];
         for (int i = 0; i < rows; i++)
             sum[i][0] = sum[i][1] = (veci)splat_bits(start[i]);
+        fetch_ahead(ahead.at);
+        ahead.at += share;
         for (int g = 0; g < GROUPS; g++, codes += PANEL * 4, x += 2 * next) {
             vecu lo = load_bits(codes), hi = load_bits(codes + LANES * 4);
             add_quad(rows, sum, lo, hi, x);
