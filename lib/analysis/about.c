@@ -112,18 +112,18 @@ void about_identify(json_t *record, const char *axis)
 }
 
 /* 1: both have the same value, or both have none. */
-static int agrees(const json_t *array, const json_t *b, const char *key)
+static int agrees(const json_t *a, const json_t *b, const char *key)
 {
-    const json_t *x = json_object_get(array, key), *y = json_object_get(b, key);
+    const json_t *x = json_object_get(a, key), *y = json_object_get(b, key);
     x = json_is_null(x) ? NULL : x;
     y = json_is_null(y) ? NULL : y;
     return x == y || json_equal(x, y);
 }
 
 /* The first key in which they differ, or NULL. */
-static const char *first_differing(const json_t *array, const json_t *b, const char *const *keys)
+static const char *first_differing(const json_t *a, const json_t *b, const char *const *keys)
 {
-    while (*keys && agrees(array, b, *keys))
+    while (*keys && agrees(a, b, *keys))
         keys++;
     return *keys;
 }
@@ -183,9 +183,9 @@ const char *about_workload(const json_t *record)
     return workload ? workload : "";
 }
 
-int about_other_tokens(const json_t *array, const json_t *b)
+int about_other_tokens(const json_t *a, const json_t *b)
 {
-    const char *x = rec_text(array, "tokenizer"), *y = rec_text(b, "tokenizer");
+    const char *x = rec_text(a, "tokenizer"), *y = rec_text(b, "tokenizer");
     return x && y && strcmp(x, y);
 }
 

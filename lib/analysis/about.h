@@ -26,7 +26,7 @@ void about_identify(json_t *record, const char *axis);
 /* -1 (EXIT_BAD_DATA): a setting of the record differs. */
 int about_check(const json_t *about, const json_t *record, struct err *e);
 /* Order of rows in a report: model, batch, length, value along the axis, label, identity. */
-int about_order(const json_t *array, const json_t *b);
+int about_order(const json_t *a, const json_t *b);
 
 /* Identity of the point: `point`, or the label `config` in records without it; NULL: neither. */
 const char *about_point(const json_t *record);
@@ -36,7 +36,7 @@ const char *about_workload(const json_t *record);
  * compares two stacks only if it names both. */
 const char *about_stack(const json_t *record);
 /* 1: both name their tokenizers, and these differ: tokens are not comparable. */
-int about_other_tokens(const json_t *array, const json_t *b);
+int about_other_tokens(const json_t *a, const json_t *b);
 /* 1: diffusion, by `paradigm` (by `arch` in records without that field); 0: autoregressive; -1:
  * neither, or unknown. */
 int about_is_diffusion(const json_t *record);

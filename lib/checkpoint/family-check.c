@@ -28,11 +28,11 @@ int family_refuse(const struct family_source *source, const char *key, const cha
 }
 
 /* 1: two JSON values are equal; 1 equals 1.0. */
-static int same_value(const json_t *array, const json_t *b)
+static int same_value(const json_t *a, const json_t *b)
 {
-    if (json_is_number(array) && json_is_number(b))
-        return json_number_value(array) == json_number_value(b);
-    return json_equal(array, b);
+    if (json_is_number(a) && json_is_number(b))
+        return json_number_value(a) == json_number_value(b);
+    return json_equal(a, b);
 }
 
 int family_check_fixed(const struct family_source *source, const struct family_fixed *k)

@@ -145,11 +145,11 @@ static int check_points(struct backtest *k, struct err *e)
 
 /* ---- crossovers ---- */
 
-static int same(const json_t *array, const json_t *b, const char *key)
+static int same(const json_t *a, const json_t *b, const char *key)
 {
-    const json_t *crossover = json_object_get(array, key), *y = json_object_get(b, key);
-    return (json_is_null(crossover) ? NULL : crossover) == (json_is_null(y) ? NULL : y) ||
-           (crossover && y && json_equal(crossover, y));
+    const json_t *x = json_object_get(a, key), *y = json_object_get(b, key);
+    return (json_is_null(x) ? NULL : x) == (json_is_null(y) ? NULL : y) ||
+           (x && y && json_equal(x, y));
 }
 
 /* Takes over the reference of record. */

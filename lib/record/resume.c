@@ -100,10 +100,10 @@ static json_t *work_of(const json_t *meta)
 }
 
 /* Appends the names of the members that differ, "argv, commit". */
-static void add_differing(const json_t *array, const json_t *b, struct buf *names)
+static void add_differing(const json_t *a, const json_t *b, struct buf *names)
 {
     const char *key;
-    json_t *x = work_of(array), *y = work_of(b), *value;
+    json_t *x = work_of(a), *y = work_of(b), *value;
     json_object_foreach(x, key, value)
         if (!json_equal(value, json_object_get(y, key)))
             buf_format(names, "%s%s", names->len ? ", " : "", key);

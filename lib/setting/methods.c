@@ -117,14 +117,14 @@ void methods_free(struct methods *methods)
 
 /* ---- which method is it ---- */
 
-static int agrees(const json_t *array, const json_t *b)
+static int agrees(const json_t *a, const json_t *b)
 {
-    int none_a = !array || json_is_null(array), none_b = !b || json_is_null(b);
+    int none_a = !a || json_is_null(a), none_b = !b || json_is_null(b);
     if (none_a || none_b)
         return none_a && none_b;
-    return json_is_number(array) && json_is_number(b)
-               ? json_number_value(array) == json_number_value(b)
-               : json_equal(array, b);
+    return json_is_number(a) && json_is_number(b)
+               ? json_number_value(a) == json_number_value(b)
+               : json_equal(a, b);
 }
 
 /* 1: the free settings of the record and the settings of the method together give the record. */

@@ -23,9 +23,9 @@ struct both {
 
 /* ---- claims ---- */
 
-static int same_text(const json_t *array, const json_t *b, const char *key)
+static int same_text(const json_t *a, const json_t *b, const char *key)
 {
-    const char *x = rec_text(array, key), *y = rec_text(b, key);
+    const char *x = rec_text(a, key), *y = rec_text(b, key);
     return x && y ? !strcmp(x, y) : x == y;
 }
 

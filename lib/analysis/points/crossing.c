@@ -210,13 +210,13 @@ json_t *crossing_front(const struct point *point, const struct standing *standin
 static void add_between(json_t *values, const struct crossing_series *series,
                         const struct contest_verdict *verdict, double octaves)
 {
-    json_t *array = value_at(series, verdict->below, 1), *b = value_at(series, verdict->above, 0);
-    if (json_is_number(array) && json_is_number(b) &&
+    json_t *low = value_at(series, verdict->below, 1), *high = value_at(series, verdict->above, 0);
+    if (json_is_number(low) && json_is_number(high) &&
         log2(verdict->above / verdict->below) > octaves)
         json_array_append_new(values,
-                              json_real((json_number_value(array) + json_number_value(b)) / 2));
-    json_decref(array);
-    json_decref(b);
+                              json_real((json_number_value(low) + json_number_value(high)) / 2));
+    json_decref(low);
+    json_decref(high);
 }
 
 json_t *crossing_suggest(const struct crossing_series *series, const struct point *llama,

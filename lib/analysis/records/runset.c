@@ -266,15 +266,15 @@ static int load_source(struct runset *set, struct repeats *seen, const char *pat
 }
 
 /* 1: a is preferred to b: more prompts, then more answers, then the first workload. */
-static int is_shown_before(const json_t *array, const json_t *b)
+static int is_shown_before(const json_t *a, const json_t *b)
 {
     static const char *const counts[] = {"prompts", "timed", "n"};
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
-        int64_t n = rec_int(array, counts[i], 0), m = rec_int(b, counts[i], 0);
+        int64_t n = rec_int(a, counts[i], 0), m = rec_int(b, counts[i], 0);
         if (n != m)
             return n > m;
     }
-    return strcmp(about_workload(array), about_workload(b)) < 0;
+    return strcmp(about_workload(a), about_workload(b)) < 0;
 }
 
 /* The key by which runset_find() finds a record; the caller frees. */

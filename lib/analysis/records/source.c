@@ -54,14 +54,14 @@ static int agrees(const json_t *x, const json_t *y, const char *mark)
     return a && b ? !strcmp(a, b) : a == b;
 }
 
-int source_same_machine(const json_t *array, const json_t *b)
+int source_same_machine(const json_t *a, const json_t *b)
 {
-    return agrees(array, b, machine_mark);
+    return agrees(a, b, machine_mark);
 }
 
-int source_same_file(const json_t *array, const json_t *b)
+int source_same_file(const json_t *a, const json_t *b)
 {
-    return agrees(array, b, file_mark);
+    return agrees(a, b, file_mark);
 }
 
 void source_copy(json_t *to, const json_t *from)

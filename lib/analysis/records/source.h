@@ -18,5 +18,5 @@ void source_copy(json_t *to, const json_t *from);
 /* The machine of a record; NULL: it is not marked. Borrowed. */
 const char *source_machine(const json_t *record);
 /* 1: the same machine, or the same file, or neither is marked. */
-int source_same_machine(const json_t *array, const json_t *b);
-int source_same_file(const json_t *array, const json_t *b);
+int source_same_machine(const json_t *a, const json_t *b);
+int source_same_file(const json_t *a, const json_t *b);

@@ -78,38 +78,38 @@ static json_t *answers_of(const json_t *generations)
 }
 
 /* The number of places at which two lists differ; a place of only one list counts. */
-static int64_t count_differing(const json_t *array, const json_t *b)
+static int64_t count_differing(const json_t *a, const json_t *b)
 {
-    const size_t n = json_array_size(array), m = json_array_size(b), all = n > m ? n : m;
+    const size_t n = json_array_size(a), m = json_array_size(b), all = n > m ? n : m;
     int64_t differing = 0;
     for (size_t i = 0; i < all; i++) {
-        const json_t *x = json_array_get(array, i), *y = json_array_get(b, i);
+        const json_t *x = json_array_get(a, i), *y = json_array_get(b, i);
         differing += !x || !y || !json_equal(x, y);
     }
     return differing;
 }
 
-static void add_difference(struct ids_difference *difference, const json_t *array, const json_t *b)
+static void add_difference(struct ids_difference *difference, const json_t *a, const json_t *b)
 {
-    const int is_same = json_is_array(array) && json_equal(array, b);
+    const int is_same = json_is_array(a) && json_equal(a, b);
     difference->answers++;
-    difference->tokens += (int64_t)json_array_size(array);
+    difference->tokens += (int64_t)json_array_size(a);
     difference->differing_answers += !is_same;
-    difference->differing_tokens += is_same ? 0 : count_differing(array, b);
+    difference->differing_tokens += is_same ? 0 : count_differing(a, b);
 }
 
 static struct ids_difference difference_of(const struct trial *trial)
 {
-    json_t *array = answers_of(trial->base), *b = answers_of(trial->run), *ids;
+    json_t *base = answers_of(trial->base), *run = answers_of(trial->run), *ids;
     struct ids_difference difference = {0};
     const char *id;
-    json_object_foreach(array, id, ids)
-        add_difference(&difference, ids, json_object_get(b, id));
-    json_object_foreach(b, id, ids)
-        if (!json_object_get(array, id))
+    json_object_foreach(base, id, ids)
+        add_difference(&difference, ids, json_object_get(run, id));
+    json_object_foreach(run, id, ids)
+        if (!json_object_get(base, id))
             add_difference(&difference, NULL, ids);
-    json_decref(array);
-    json_decref(b);
+    json_decref(base);
+    json_decref(run);
     return difference;
 }
 
