@@ -63,7 +63,8 @@ char *checkpoint_file(const struct checkpoint *model, size_t i)
     }
     if (!model->tensors || i >= safetensors_files(model->tensors))
         return NULL;
-    return mem_text(safetensors_file(model->tensors, i));
+    const char *file = safetensors_file(model->tensors, i);
+    return mem_format("%s%s", strchr(file, '/') ? "" : "./", file);
 }
 
 static int add_files(const struct checkpoint *model, json_t *files, struct err *e)

@@ -74,7 +74,7 @@ const char *checkpoint_dtype(const struct checkpoint *model);
 int checkpoint_tokenizer(const struct checkpoint *model, struct tokenizer **out, struct err *e);
 /* The contents of its tokenizer.json; the caller's. NULL: 65 / 66, there is none. */
 json_t *checkpoint_tokenizer_json(const struct checkpoint *model, struct err *e);
-/* Path of the i-th file of the model, the caller's; NULL: there are no more. */
+/* Path of the i-th file of the model, with a folder, the caller's; NULL: there are no more. */
 char *checkpoint_file(const struct checkpoint *model, size_t i);
 /* *out = the chat template of the checkpoint, for chat_choose; none for synth:. -1: a file cannot
  * be read, or is not JSON. Call checkpoint_chat_free in any case. */

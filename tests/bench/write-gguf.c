@@ -29,9 +29,9 @@ struct header {
     const char *arch;
 };
 
-struct entry { /* one tensor */
+struct entry { /* one tensor: of a matrix of experts, all of a layer */
     int role;
-    size_t layer, rows, cols;
+    size_t layer, rows, cols, each;
     enum ggml_type type;
 };
 
@@ -168,6 +168,11 @@ static void describe(struct header *h, const struct config *c, enum ggml_type t)
     entry_f32(h, ".attention.layer_norm_rms_epsilon", c->norm_eps);
     entry_u32(h, ".rope.dimension_count", c->head_dim);
     entry_f32(h, ".rope.freq_base", c->rope_theta);
+    if (c->experts) {
+        entry_u32(h, ".expert_count", c->experts);
+        entry_u32(h, ".expert_used_count", c->used);
+        entry_u32(h, ".expert_feed_forward_length", c->ffn);
+    }
     if (c->paradigm != PARADIGM_AUTOREGRESSIVE)
         entry_bool(h, "diffusion.shift_logits", 0);
 }
@@ -181,16 +186,18 @@ static void tensor_name(const struct entry *t, char name[64])
         [ROLE_K] = "attn_k", [ROLE_V] = "attn_v", [ROLE_O] = "attn_output",
         [ROLE_FFN_NORM] = "ffn_norm", [ROLE_GATE] = "ffn_gate", [ROLE_UP] = "ffn_up",
         [ROLE_DOWN] = "ffn_down", [ROLE_NORM] = "output_norm", [ROLE_HEAD] = "output",
-        [ROPE_FREQS] = "rope_freqs"};
+        [ROLE_Q_NORM] = "attn_q_norm", [ROLE_K_NORM] = "attn_k_norm",
+        [ROLE_ROUTER] = "ffn_gate_inp", [ROPE_FREQS] = "rope_freqs"};
     if (t->role != ROPE_FREQS && role_per_layer((enum role)t->role))
-        snprintf(name, 64, "blk.%zu.%s.weight", t->layer, names[t->role]);
+        snprintf(name, 64, "blk.%zu.%s%s.weight", t->layer, names[t->role],
+                 t->each > 1 ? "_exps" : "");
     else
         snprintf(name, 64, "%s.weight", names[t->role]);
 }
 
 static size_t entry_bytes(const struct entry *t)
 {
-    return t->rows * t->cols / ggml_block_values(t->type) * ggml_block_bytes(t->type);
+    return t->each * t->rows * t->cols / ggml_block_values(t->type) * ggml_block_bytes(t->type);
 }
 
 static size_t tensor_place(const struct entry *t)
@@ -204,9 +211,9 @@ static void list_tensors(struct gguf *g)
     for (int r = 0; r < ROLE_COUNT; r++) {
         enum role role = (enum role)r;
         for (size_t l = 0; !(role == ROLE_HEAD && c->tied) && l < role_layers(c, role); l++) {
-            struct entry t = {.role = r, .layer = l, .type = g->type};
+            struct entry t = {.role = r, .layer = l, .type = g->type, .each = role_each(c, role)};
             role_shape(c, role, &t.rows, &t.cols);
-            if (role_is_norm(role))
+            if (role_is_norm(role) || role == ROLE_ROUTER)
                 t.type = GGML_F32;
             else if (role == ROLE_HEAD || (role == ROLE_EMBED && c->tied))
                 t.type = g->head_type;
@@ -216,7 +223,7 @@ static void list_tensors(struct gguf *g)
     }
     MEM_GROW(g->entry, g->n, g->cap);
     if (c->rope_llama3)
-        g->entry[g->n++] = (struct entry){ROPE_FREQS, 0, c->head_dim / 2, 1, GGML_F32};
+        g->entry[g->n++] = (struct entry){ROPE_FREQS, 0, c->head_dim / 2, 1, 1, GGML_F32};
 }
 
 static int check_blocks(const struct gguf *g, struct err *e)
@@ -241,10 +248,12 @@ static void directory(const struct gguf *g, struct buf *b)
         char name[64];
         tensor_name(t, name);
         put_text(b, name);
-        put32(b, t->cols > 1 ? 2 : 1);
+        put32(b, t->each > 1 ? 3 : t->cols > 1 ? 2 : 1);
         if (t->cols > 1)
             put64(b, t->cols);
         put64(b, t->rows);
+        if (t->each > 1)
+            put64(b, t->each);
         put32(b, t->type);
         put64(b, at);
         at += tensor_place(t);
@@ -264,12 +273,12 @@ static void rope_factors(const struct config *c, float *out)
     free(scaled);
 }
 
-/* The peer rotates neighbours (2j, 2j + 1) of a head where we rotate (j, j + E/2), so its rows of
- * Wq and Wk have that order. */
+/* In LLaMA and LLaDA the peer rotates neighbours (2j, 2j + 1) of a head where we rotate (j, j +
+ * E/2), so its rows of Wq and Wk have that order; in families that normalise them it does as we. */
 static size_t source_row(const struct config *c, const struct entry *t, size_t row)
 {
     size_t E = c->head_dim, at = row % E;
-    int rotated = t->role == ROLE_Q || t->role == ROLE_K;
+    int rotated = !c->qk_norm && (t->role == ROLE_Q || t->role == ROLE_K);
     return rotated ? row - at + at / 2 + at % 2 * (E / 2) : row;
 }
 
@@ -279,13 +288,15 @@ static void write_tensor(const struct gguf *g, const struct entry *t)
     float *x = mem_alloc(t->rows * t->cols * sizeof *x);
     size_t row_bytes = t->cols / ggml_block_values(t->type) * ggml_block_bytes(t->type);
     unsigned char *bytes = mem_alloc(row_bytes);
-    if (t->role == ROPE_FREQS)
-        rope_factors(c, x);
-    else
-        checkpoint_floats(g->checkpoint, (enum role)t->role, t->layer, x);
-    for (size_t r = 0; r < t->rows; r++) {
-        ggml_encode(t->type, x + source_row(c, t, r) * t->cols, t->cols, bytes);
-        fwrite(bytes, 1, row_bytes, g->out); /* errors are seen when the file is committed */
+    for (size_t i = 0; i < t->each; i++) {
+        if (t->role == ROPE_FREQS)
+            rope_factors(c, x);
+        else
+            checkpoint_floats(g->checkpoint, (enum role)t->role, t->layer * t->each + i, x);
+        for (size_t r = 0; r < t->rows; r++) {
+            ggml_encode(t->type, x + source_row(c, t, r) * t->cols, t->cols, bytes);
+            fwrite(bytes, 1, row_bytes, g->out); /* errors are seen when the file is committed */
+        }
     }
     for (size_t i = entry_bytes(t); i < tensor_place(t); i++)
         fputc(0, g->out);

@@ -309,8 +309,10 @@ in_gguf() {
     in_gguf Q4_K --arch llada --hf-names
     diffusion 16 16 5 0 -m "$T/model.gguf"
     in_gguf Q6_K
-    for model in "$T/model" "$T/model.gguf"; do
-        echo '{"id":"p","text":"a < b\u00e9"}' | "$BIN/gen-llama" -q -m "$model" --max-new 8 \
+    local bin=$(realpath "$BIN")
+    cd "$T"
+    for model in model ./model.gguf model.gguf; do
+        echo '{"id":"p","text":"a < b\u00e9"}' | "$bin/gen-llama" -q -m $model --max-new 8 \
             --dtype f32 --no-meta | jq -c '[.prompt_tokens, .token_ids, .text]'
     done | uniq > "$T/said"
     [ "$(wc -l < "$T/said")" -eq 1 ]

@@ -518,6 +518,21 @@ EOF
     cmp bf16.gguf again.gguf
 }
 
+@test "write-gguf: gen-llama reads Qwen3 as it was drawn; experts are one tensor a layer" {
+    BIN=$(cd "$ROOT" && realpath "${BIN:-build/bin}")
+    echo '{"id": "a", "prompt_ids": [5, 6, 7, 8, 9]}' > one
+    "$BENCH/write-gguf" --shape tiny-qwen3 --type f32 q.gguf
+    for m in q.gguf synth:tiny-qwen3; do
+        "$BIN/gen-llama" -q -m $m --no-meta --dtype f32 --max-new 12 --ignore-eos one |
+            jq -c '.token_ids // empty'
+    done | uniq -c > said
+    [ "$(awk '{ print $1 }' said)" = 2 ]
+    "$BENCH/write-gguf" --shape tiny-llada-moe m.gguf
+    for name in blk.1.ffn_gate_inp blk.1.ffn_up_exps blk.1.attn_q_norm; do
+        grep -qa $name.weight m.gguf
+    done
+}
+
 @test "write-gguf: a type that the rows do not fit is refused, and no file is left" {
     run "$BENCH/write-gguf" --shape tiny-llama --type q4_0 x.gguf
     [ "$status" -eq 64 ]
