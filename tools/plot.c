@@ -36,7 +36,7 @@ static const char notes[] =
     "Input: metric records; also quality or front (pareto, steps), train\n"
     "(training), generation (drift), commit (trace), roofline (roofline),\n"
     "comparison and method (methods), crossover (ratio, pareto), claim_verdict of\n"
-    "make claims (claims). Other kinds are ignored.\n"
+    "make claims (claims), claim of several runs (pairs). Other kinds are ignored.\n"
     "Values that an axis cannot show are left out and counted in the caption. If\n"
     "there are no data, the figure prints \"no data\" and the exit code is 0.\n"
     "CROSSOVER_SHARE names the folder that contains plots/.\n";

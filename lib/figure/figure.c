@@ -28,6 +28,7 @@ const struct figure_type figure_types[] = {
     {"drift", "drift", figure_drift},
     {"training", "training", figure_training},
     {"claims", "claims", figure_claims},
+    {"pairs", "pairs", figure_pairs},
     {0}};
 
 const struct figure_type *figure_find(const char *name)

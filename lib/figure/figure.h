@@ -90,6 +90,8 @@ void figure_memory(struct figure *figure, const struct runset *set,
                    const struct figure_request *request);
 void figure_ratio(struct figure *figure, const struct runset *set,
                   const struct figure_request *request);
+void figure_pairs(struct figure *figure, const struct runset *set,
+                  const struct figure_request *request);
 void figure_claims(struct figure *figure, const struct runset *set,
                    const struct figure_request *request);
 void figure_training(struct figure *figure, const struct runset *set,

@@ -759,3 +759,30 @@ judged() {
     [ "$(grep -c '^1[048].*llama-demo temp=' f.tsv)" -eq 3 ]
     lacks -q 'latency' f.txt
 }
+
+# runs MODEL VALUE LO HI...: the claims of a run each, with its time at equal quality (null: none)
+runs() {
+    while [ $# -ge 4 ]; do
+        jq -cn --arg m "$1" --argjson v "$2" --argjson lo "$3" --argjson hi "$4" \
+            '{schema: "crossover/1", kind: "claim", run: "r", primary: true, decided: true} + (
+             {name: "question", text: "?", diffusion: $m, autoregressive: "ar-\($m)",
+              hardware: "here"},
+             {name: "card", key: "time_at_equal_quality", value: $v, lo: $lo, hi: $hi},
+             {name: "card", key: "vanilla", value: 8, lo: 7, hi: 9})'
+        shift 4
+    done
+}
+
+@test "pairs: a row for each run, in their order, with what is known of it" {
+    runs a 2 1.5 3 b null null null > two.ndjson
+    runs c 0.5 0.4 0.7 > one.ndjson
+    draw pairs p.svg two.ndjson one.ndjson
+    [ "$(sed -n '3,5p' p.tsv | cut -f1-4 | tr '\t' ' ' | tr '\n' ';')" = \
+        '3 2 1.5 3;2 NaN NaN NaN;1 0.5 0.4 0.7;' ]
+    grep -q '2 of 3 pairs' p.txt
+    grep -q 'a, ar-a' p.gp && grep -q 'c, ar-c' p.svg
+    lacks -q 'here' p.gp
+    sed 's/here/there/' one.ndjson > far.ndjson
+    draw pairs q.svg two.ndjson far.ndjson # several machines: each row names its own
+    grep -q 'c, ar-c; there' q.gp && grep -q 'a, ar-a; here' q.gp
+}

@@ -112,6 +112,8 @@ static void test_shapes(void)
     ok(!synth_config(&c, "qwen2.5-1.5b", &e) && config_parameters(&c) == 1543714304u,
        "Qwen2.5 1.5B");
     ok(!synth_config(&c, "qwen3-4b", &e) && config_parameters(&c) == 4022468096u, "Qwen3 4B");
+    ok(!synth_config(&c, "ministral3-3b", &e) && config_parameters(&c) == 3429006336u,
+       "Ministral 3 3B");
     ok(!synth_config(&c, "llada-moe-7b-a1b", &e) && config_parameters(&c) == 7356880896u &&
            c.experts == 64 && c.used == 8, "LLaDA-MoE 7B-A1B");
     ok(!synth_config(&c, "llada2-mini", &e) && config_parameters(&c) == 16255643392u &&

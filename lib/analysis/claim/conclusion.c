@@ -213,8 +213,12 @@ static void add_first(json_t *list, const struct findings *findings,
     struct buf question = {0}, machine = {0}, answer = {0}, sure = {0};
     json_t *tasks = json_array();
     wording_question(&question, findings);
+    const struct contender *ours = contender_plain(&findings->contenders, 1);
+    const struct contender *theirs = contender_plain(&findings->contenders, 0);
     json_t *cell = statement_add(list, "question", NULL, 1, 1);
     statement_text(cell, "text", &question);
+    rec_set_text(cell, "diffusion", ours ? ours->name : NULL);
+    rec_set_text(cell, "autoregressive", theirs ? theirs->name : NULL);
     wording_machine(&machine, findings->evidence);
     statement_text(cell, "hardware", &machine);
     wording_answer(&answer, findings);

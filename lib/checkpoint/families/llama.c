@@ -60,6 +60,7 @@ static const struct family_shape mistral_shapes[] = {
 };
 
 static const struct family_shape ministral3_shapes[] = {
+    {"ministral3-3b", 3072, 26, 32, 8, 128, 9216, 131072, 16384, 1, 1e-5, 1e6, 0, 1, 2, -1, -1},
     {"tiny-ministral3", 64, 2, 4, 2, 16, 160, 512, 16384, 1, 1e-5, 1e6, 0, 508, 509, -1, -1},
     {0},
 };

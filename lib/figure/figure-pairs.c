@@ -1,0 +1,118 @@
+/* figure-pairs.c - several pairs of models, a row each: LLaDA's time as a multiple of LLaMA's for
+ * an answer of equal quality, and with one token a step. The records are the claims of several
+ * runs, one run after the other; the claim `question` begins a run and names its models. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/mem.h"
+#include "lib/figure/figure.h"
+#include "lib/record/rec.h"
+
+/* NaN: the run does not say it. */
+struct ratio_place {
+    double at, lo, hi;
+};
+
+struct pair_row {
+    const json_t *question;
+    struct ratio_place equal, vanilla;
+};
+
+static struct ratio_place place_of_card(const json_t *r)
+{
+    struct ratio_place p = {rec_number(r, "value"), rec_number(r, "lo"), rec_number(r, "hi")};
+    if (!(p.at > 0))
+        return (struct ratio_place){NAN, NAN, NAN};
+    p.lo = p.lo > 0 ? p.lo : p.at;
+    p.hi = p.hi > 0 ? p.hi : p.at;
+    return p;
+}
+
+static size_t find_rows(const json_t *list, struct pair_row *v)
+{
+    const struct ratio_place none = {NAN, NAN, NAN};
+    size_t n = 0, i;
+    const json_t *r;
+    json_array_foreach(list, i, r) {
+        if (rec_is(r, "name", "question"))
+            v[n++] = (struct pair_row){r, none, none};
+        else if (n && rec_is(r, "key", "time_at_equal_quality"))
+            v[n - 1].equal = place_of_card(r);
+        else if (n && rec_is(r, "key", "vanilla"))
+            v[n - 1].vanilla = place_of_card(r);
+    }
+    return n;
+}
+
+static const char *text_or(const json_t *r, const char *key)
+{
+    const char *text = rec_text(r, key);
+    return text ? text : "?";
+}
+
+/* "llada-demo, llama-demo", with the machine where the runs are of several. The caller frees. */
+static char *name_row(const struct pair_row *v, size_t n, size_t i)
+{
+    const char *machine = text_or(v[i].question, "hardware");
+    int several = 0;
+    for (size_t k = 0; k < n; k++)
+        several |= strcmp(text_or(v[k].question, "hardware"), machine) != 0;
+    return mem_format("%s, %s%s%s", text_or(v[i].question, "diffusion"),
+                      text_or(v[i].question, "autoregressive"), several ? "; " : "",
+                      several ? machine : "");
+}
+
+static void widen(const struct ratio_place *p, double *lo, double *hi)
+{
+    *lo = fmin(*lo, p->lo);
+    *hi = fmax(*hi, p->hi);
+}
+
+static void put_tip(struct figure *figure, const struct ratio_place *p, double place,
+                    const char *name, const char *what)
+{
+    if (p->at > 0)
+        figure_tip(figure, 1, p->at, place, NULL, "%s, %s: %.3g [%.3g, %.3g] times LLaMA's time",
+                   name, what, p->at, p->lo, p->hi);
+}
+
+void figure_pairs(struct figure *figure, const struct runset *set,
+                  const struct figure_request *request)
+{
+    (void)request;
+    const json_t *list = runset_kind(set, "claim");
+    struct pair_row *row = mem_zero(json_array_size(list) + 1, sizeof *row);
+    size_t n = find_rows(list, row), equal = 0;
+    char **name = mem_zero(n + 1, sizeof *name);
+    double lo = 1, hi = 1;
+    script_table(&figure->script, "points", "place equal lo hi one_a_step one_lo one_hi");
+    for (size_t i = 0; i < n; i++) {
+        const struct ratio_place *match = &row[i].equal, *plain = &row[i].vanilla;
+        const double place = (double)(n - i);
+        name[n - 1 - i] = name_row(row, n, i);
+        equal += match->at > 0;
+        widen(match, &lo, &hi);
+        widen(plain, &lo, &hi);
+        script_row(&figure->script, "nnnnnnn", place, match->at, match->lo, match->hi, plain->at,
+                   plain->lo, plain->hi);
+        put_tip(figure, match, place, name[n - 1 - i], "equal quality");
+        put_tip(figure, plain, place, name[n - 1 - i], "one token a step");
+    }
+    script_table_end(&figure->script);
+    script_texts(&figure->script, "pair_name", (const char *const *)name, (int)n);
+    script_number(&figure->script, "pair_count", (double)n);
+    script_number(&figure->script, "ratio_lo", lo);
+    script_number(&figure->script, "ratio_hi", hi);
+    figure_say(figure,
+               "Pairs of models: the diffusion model's time as a multiple of the autoregressive "
+               "model's. Filled: for an answer of equal quality, with the fewest steps that are "
+               "shown to match (%zu of %zu pairs). Hollow: with one token a step. Bars: 95 %% "
+               "intervals. Left of the line the diffusion model is faster.", equal, n);
+    if (!n)
+        figure->why = "no claims of a run";
+    for (size_t i = 0; i < n; i++)
+        free(name[i]);
+    free(name);
+    free(row);
+}
