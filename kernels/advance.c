@@ -9,50 +9,52 @@
 #include "kernels/host.h"
 #include "lib/base/mem.h"
 
-void host_advance_texts(struct backend *b, const struct text_loop *l)
+void host_advance_texts(struct backend *backend, const struct text_loop *loop)
 {
-    (void)b;
-    for (size_t i = 0; i < l->parts; i++)
-        text_advance(l, i);
+    (void)backend;
+    for (size_t i = 0; i < loop->parts; i++)
+        text_advance(loop, i);
 }
 
 /* ---- canvases ---- */
 
-static struct canvas_state *canvas_of(const struct canvas_loop *l, size_t i)
+static struct canvas_state *canvas_of(const struct canvas_loop *loop, size_t i)
 {
-    return &l->canvas[l->member[i]];
+    return &loop->canvas[loop->member[i]];
 }
 
 /* Asks about the masked slots before `last`, or about the held ones, in answers w .. end-1. Returns
  * their number. */
-static int32_t ask_slots(const struct canvas_loop *l, const struct canvas_state *c, int32_t last,
-                         int held, size_t w, size_t end)
+static int32_t ask_slots(const struct canvas_loop *loop, const struct canvas_state *canvas,
+                         int32_t last, int held, size_t w, size_t end)
 {
     int32_t n = 0;
-    for (int32_t s = held ? canvas_held_begin(l, c) : c->prompt; s < last; s++)
-        if (held ? canvas_held(l, c, s) : canvas_open(l, c, s)) {
+    for (int32_t s = held ? canvas_held_begin(loop, canvas) : canvas->prompt; s < last; s++)
+        if (held ? canvas_held(loop, canvas, s) : canvas_open(loop, canvas, s)) {
             n++;
             if (w < end) {
-                canvas_ask(l, c, w, s, held);
-                assert(l->rows.wanted[w] >= 0);
+                canvas_ask(loop, canvas, w, s, held);
+                assert(loop->rows.wanted[w] >= 0);
                 w++;
             }
         }
     return n;
 }
 
-void advance_ask(const struct canvas_loop *l, size_t i)
+void advance_ask(const struct canvas_loop *loop, size_t i)
 {
-    struct canvas_state *c = canvas_of(l, i);
-    size_t w = i * l->capacity, end = w + l->capacity;
-    int behind = canvas_behind(l, c);
-    int32_t last = c->live && !behind ? canvas_block_end(l, c) : c->prompt;
-    int32_t open = ask_slots(l, c, last > c->prompt ? canvas_ask_end(l, c) : last, 0, w, end);
-    c->held = last > c->prompt ? ask_slots(l, c, last, 1, w + (size_t)open, end) : 0;
-    c->wanted = open + c->held;
-    c->stalled = behind || (size_t)c->wanted > l->capacity;
-    for (w += (size_t)c->wanted; w < end; w++)
-        canvas_ask(l, c, w, -1, 0);
+    struct canvas_state *canvas = canvas_of(loop, i);
+    size_t w = i * loop->capacity, end = w + loop->capacity;
+    int behind = canvas_behind(loop, canvas);
+    int32_t last = canvas->live && !behind ? canvas_block_end(loop, canvas) : canvas->prompt;
+    int32_t open = ask_slots(
+        loop, canvas, last > canvas->prompt ? canvas_ask_end(loop, canvas) : last, 0, w, end);
+    canvas->held = last > canvas->prompt ? ask_slots(loop, canvas, last, 1, w + (size_t)open, end)
+                                         : 0;
+    canvas->wanted = open + canvas->held;
+    canvas->stalled = behind || (size_t)canvas->wanted > loop->capacity;
+    for (w += (size_t)canvas->wanted; w < end; w++)
+        canvas_ask(loop, canvas, w, -1, 0);
 }
 
 /* Working arrays for the answers of one canvas. */
@@ -84,82 +86,83 @@ static int any_bad(const struct head_row *answer, size_t n)
 }
 
 /* Reads the answers from w0 on, and sorts pick[] best first. */
-static void rank_answers(const struct canvas_loop *l, const struct canvas_state *c, size_t w0,
-                         const struct ranking *r)
+static void rank_answers(const struct canvas_loop *loop, const struct canvas_state *canvas,
+                         size_t w0, const struct ranking *ranking)
 {
-    size_t n = (size_t)(c->wanted - c->held);
+    size_t n = (size_t)(canvas->wanted - canvas->held);
     for (size_t k = 0; k < n; k++) {
-        const struct reading a = canvas_read(l, c, w0 + k);
-        r->id[k] = a.id;
-        r->confidence[k] = a.confidence;
-        r->rank[k].score = canvas_score(l, w0 + k, a.confidence);
-        r->rank[k].at = (int32_t)k;
+        const struct reading reading = canvas_read(loop, canvas, w0 + k);
+        ranking->id[k] = reading.id;
+        ranking->confidence[k] = reading.confidence;
+        ranking->rank[k].score = canvas_score(loop, w0 + k, reading.confidence);
+        ranking->rank[k].at = (int32_t)k;
     }
-    for (size_t k = n; k < (size_t)c->wanted; k++)
-        r->confidence[k] = canvas_held_confidence(l, w0 + k);
-    qsort(r->rank, n, sizeof *r->rank, better);
+    for (size_t k = n; k < (size_t)canvas->wanted; k++)
+        ranking->confidence[k] = canvas_held_confidence(loop, w0 + k);
+    qsort(ranking->rank, n, sizeof *ranking->rank, better);
     for (size_t k = 0; k < n; k++)
-        r->pick[k] = r->rank[k].at;
+        ranking->pick[k] = ranking->rank[k].at;
 }
 
 /* Writes the ids that the rule commits among the answers from w0 on, and masks the ids that it
  * revises. */
-static void commit(const struct canvas_loop *l, struct canvas_state *c, size_t w0,
-                   const struct ranking *r)
+static void commit(const struct canvas_loop *loop, struct canvas_state *canvas, size_t w0,
+                   const struct ranking *ranking)
 {
-    rank_answers(l, c, w0, r);
-    size_t backs, takes = canvas_takes(l, c, w0, r->confidence, r->pick, &backs);
+    rank_answers(loop, canvas, w0, ranking);
+    size_t backs,
+    takes = canvas_takes(loop, canvas, w0, ranking->confidence, ranking->pick, &backs);
     for (size_t k = 0; k < takes; k++) {
-        int32_t at = r->pick[k];
-        l->token[l->asked[w0 + (size_t)at]] = r->id[at];
-        c->written += r->id[at] != l->mask;
+        int32_t at = ranking->pick[k];
+        loop->token[loop->asked[w0 + (size_t)at]] = ranking->id[at];
+        canvas->written += ranking->id[at] != loop->mask;
     }
-    const int32_t *back = r->pick + (c->wanted - c->held);
+    const int32_t *back = ranking->pick + (canvas->wanted - canvas->held);
     for (size_t k = 0; k < backs; k++)
-        c->edited += canvas_revise(l, w0, back[k]);
-    c->remasked = (int32_t)backs - c->edited;
+        canvas->edited += canvas_revise(loop, w0, back[k]);
+    canvas->remasked = (int32_t)backs - canvas->edited;
 }
 
-static int32_t masks_left(const struct canvas_loop *l, const struct canvas_state *c)
+static int32_t masks_left(const struct canvas_loop *loop, const struct canvas_state *canvas)
 {
     int32_t n = 0;
-    for (int32_t s = c->prompt; s < canvas_block_end(l, c); s++)
-        n += canvas_open(l, c, s);
+    for (int32_t s = canvas->prompt; s < canvas_block_end(loop, canvas); s++)
+        n += canvas_open(loop, canvas, s);
     return n;
 }
 
-static void advance(const struct canvas_loop *l, size_t i, const struct ranking *r)
+static void advance(const struct canvas_loop *loop, size_t i, const struct ranking *ranking)
 {
-    struct canvas_state *c = canvas_of(l, i);
-    size_t w0 = i * l->capacity;
-    c->written = c->remasked = c->edited = 0;
-    if (!c->live || c->stalled)
+    struct canvas_state *canvas = canvas_of(loop, i);
+    size_t w0 = i * loop->capacity;
+    canvas->written = canvas->remasked = canvas->edited = 0;
+    if (!canvas->live || canvas->stalled)
         return;
-    if (any_bad(l->answer + w0, (size_t)c->wanted)) {
-        c->live = 0;
-        c->bad = 1;
+    if (any_bad(loop->answer + w0, (size_t)canvas->wanted)) {
+        canvas->live = 0;
+        canvas->bad = 1;
         return;
     }
-    commit(l, c, w0, r);
-    canvas_settle(l, c, masks_left(l, c));
+    commit(loop, canvas, w0, ranking);
+    canvas_settle(loop, canvas, masks_left(loop, canvas));
 }
 
-void host_advance_canvases(struct backend *b, const struct canvas_loop *l)
+void host_advance_canvases(struct backend *backend, const struct canvas_loop *loop)
 {
-    (void)b;
-    const struct ranking r = {mem_alloc(l->capacity * sizeof *r.rank),
-                              mem_alloc(l->capacity * sizeof *r.confidence),
-                              mem_alloc(l->capacity * sizeof *r.id),
-                              mem_alloc(l->capacity * sizeof *r.pick)};
-    for (size_t i = 0; i < l->parts; i++) {
-        advance(l, i, &r);
-        advance_ask(l, i);
+    (void)backend;
+    const struct ranking ranking = {mem_alloc(loop->capacity * sizeof *ranking.rank),
+                                    mem_alloc(loop->capacity * sizeof *ranking.confidence),
+                                    mem_alloc(loop->capacity * sizeof *ranking.id),
+                                    mem_alloc(loop->capacity * sizeof *ranking.pick)};
+    for (size_t i = 0; i < loop->parts; i++) {
+        advance(loop, i, &ranking);
+        advance_ask(loop, i);
     }
-    for (size_t t = 0; t < l->T; t++)
-        if (l->origin[t] >= 0)
-            l->rows.token[t] = l->token[l->origin[t]];
-    free(r.pick);
-    free(r.id);
-    free(r.confidence);
-    free(r.rank);
+    for (size_t row = 0; row < loop->T; row++)
+        if (loop->origin[row] >= 0)
+            loop->rows.token[row] = loop->token[loop->origin[row]];
+    free(ranking.pick);
+    free(ranking.id);
+    free(ranking.confidence);
+    free(ranking.rank);
 }

@@ -239,8 +239,8 @@ HOST_DEVICE int32_t canvas_held_begin(const struct canvas_loop *l, const struct 
     return unmask_has(l->rule, UNMASK_LINKED) ? 0 : canvas_block_begin(l, c);
 }
 
-/* 1 if slot i holds an id of the block that the rule may revise, or asks about, and the pass has a
- * row to check it. */
+/* 1 if slot i holds an id that the rule may revise, or asks about, and the pass has a row for
+ * it. */
 HOST_DEVICE int canvas_held(const struct canvas_loop *l, const struct canvas_state *c, int32_t i)
 {
     return l->check_of && i >= canvas_held_begin(l, c) && l->token[c->first + i] != l->mask &&
@@ -254,8 +254,7 @@ HOST_DEVICE int32_t canvas_before(const struct canvas_loop *l, const struct canv
     return id >= 0 && c->step > 0 ? unmask_klass_before(&l->slot[id], c->passes) : -1;
 }
 
-/* The value of rows.uncond for the next answer about that id (-1: none), which is computed at
- * `row`. */
+/* The value of rows.uncond for the next answer about that id (-1: none), computed at `row`. */
 HOST_DEVICE int32_t canvas_beside(const struct canvas_loop *l, const struct canvas_state *c,
                                   int32_t id, int32_t row)
 {
@@ -323,23 +322,23 @@ HOST_DEVICE int canvas_induced(const struct canvas_loop *l, const struct canvas_
 }
 
 /* The rule's reading of answer w about a masked slot. */
-HOST_DEVICE struct reading canvas_read(const struct canvas_loop *l, const struct canvas_state *c,
-                                       size_t w)
+HOST_DEVICE struct reading canvas_read(const struct canvas_loop *loop,
+                                       const struct canvas_state *canvas, size_t w)
 {
-    struct slot_kept *slot = l->slot ? &l->slot[l->asked[w]] : NULL;
-    if (l->compares)
-        unmask_klass_note(slot, w, c->passes,
-                          canvas_before(l, c, l->asked[w]) >= 0 &&
-                              (double)l->answer[w].divergence < l->params.kl_threshold);
-    if (l->top)
-        unmask_less_note(slot, &l->top[w], canvas_step(l, c) == 0, l->params.less_drift,
-                         l->params.less_history);
-    if (l->map)
-        slot->id[DAWN_INDUCED] = canvas_induced(l, c, w);
-    struct reading said = unmask_read(l->rule, &l->params, &l->answer[w], slot);
-    if (said.id == l->mask && unmask_has(l->rule, UNMASK_CHECKS))
-        said.id = l->answer[w].runner_up; /* a draft: only a block without masks is checked */
-    said.confidence = rounded_confidence(l->rounding, said.confidence);
+    struct slot_kept *slot = loop->slot ? &loop->slot[loop->asked[w]] : NULL;
+    if (loop->compares)
+        unmask_klass_note(slot, w, canvas->passes,
+                          canvas_before(loop, canvas, loop->asked[w]) >= 0 &&
+                              (double)loop->answer[w].divergence < loop->params.kl_threshold);
+    if (loop->top)
+        unmask_less_note(slot, &loop->top[w], canvas_step(loop, canvas) == 0,
+                         loop->params.less_drift, loop->params.less_history);
+    if (loop->map)
+        slot->id[DAWN_INDUCED] = canvas_induced(loop, canvas, w);
+    struct reading said = unmask_read(loop->rule, &loop->params, &loop->answer[w], slot);
+    if (said.id == loop->mask && unmask_has(loop->rule, UNMASK_CHECKS))
+        said.id = loop->answer[w].runner_up; /* a draft: only a block without masks is checked */
+    said.confidence = rounded_confidence(loop->rounding, said.confidence);
     return said;
 }
 
@@ -363,39 +362,40 @@ HOST_DEVICE int32_t canvas_budget(const struct canvas_loop *l, const struct canv
 
 /* Puts the answers that this step makes final first in pick[] and returns their number. The *backs
  * entries from pick[wanted - held] on are revised. The canvas's answers start at w0. */
-HOST_DEVICE size_t canvas_takes(const struct canvas_loop *l, struct canvas_state *c, size_t w0,
-                                const double *confidence, int32_t *pick, size_t *backs)
+HOST_DEVICE size_t canvas_takes(const struct canvas_loop *loop, struct canvas_state *canvas,
+                                size_t w0, const double *confidence, int32_t *pick, size_t *backs)
 {
-    struct offers o;
+    struct offers offers;
     *backs = 0;
-    c->done = 0;
-    o.n = (size_t)(c->wanted - c->held);
-    o.m = (size_t)c->held;
-    o.answer = l->answer + w0;
-    o.confidence = confidence;
-    o.pick = pick;
-    o.back = pick + o.n;
-    o.backs = backs;
-    o.done = &c->done;
-    o.token = l->token;
-    o.asked = l->asked + w0;
-    o.first = c->first + c->prompt;
-    o.slot = l->slot;
-    o.block = c->block;
-    o.step = canvas_step(l, c);
-    o.steps = l->block_steps;
-    o.slots = l->block_length;
-    o.shift = c->shift;
-    o.ahead = c->ahead;
-    o.budget = canvas_step(l, c) < l->block_steps ? (size_t)canvas_budget(l, c) : 0;
-    o.links = canvas_links(l, c);
-    o.key = philox_at(c->key, (uint64_t)c->passes, UINT64_MAX);
-    o.kept = c->kept;
-    return unmask_count(l->rule, &l->params, &o);
+    canvas->done = 0;
+    offers.n = (size_t)(canvas->wanted - canvas->held);
+    offers.m = (size_t)canvas->held;
+    offers.answer = loop->answer + w0;
+    offers.confidence = confidence;
+    offers.pick = pick;
+    offers.back = pick + offers.n;
+    offers.backs = backs;
+    offers.done = &canvas->done;
+    offers.token = loop->token;
+    offers.asked = loop->asked + w0;
+    offers.first = canvas->first + canvas->prompt;
+    offers.slot = loop->slot;
+    offers.block = canvas->block;
+    offers.step = canvas_step(loop, canvas);
+    offers.steps = loop->block_steps;
+    offers.slots = loop->block_length;
+    offers.shift = canvas->shift;
+    offers.ahead = canvas->ahead;
+    offers.budget = canvas_step(loop, canvas) < loop->block_steps
+                        ? (size_t)canvas_budget(loop, canvas)
+                        : 0;
+    offers.links = canvas_links(loop, canvas);
+    offers.key = philox_at(canvas->key, (uint64_t)canvas->passes, UINT64_MAX);
+    offers.kept = canvas->kept;
+    return unmask_count(loop->rule, &loop->params, &offers);
 }
 
-/* Revises the id in the slot of an answer from w0 on, by an entry of offers.back. Returns 1 if
- * another id takes its place, 0 if a mask does. */
+/* Revises the id of an answer from w0 on, by an entry of offers.back. 1: another id; 0: a mask. */
 HOST_DEVICE int canvas_revise(const struct canvas_loop *l, size_t w0, int32_t back)
 {
     const size_t w = w0 + (size_t)(back < 0 ? ~back : back);
@@ -473,28 +473,28 @@ HOST_DEVICE void canvas_open_on(const struct canvas_loop *l, struct canvas_state
 
 /* Ends the step of a live canvas after its answers are committed: counts the step, and ends the
  * block or the canvas. masks: as above. The caller then asks for the next pass. */
-HOST_DEVICE void canvas_settle(const struct canvas_loop *l, struct canvas_state *c, int32_t masks)
+HOST_DEVICE void canvas_settle(const struct canvas_loop *loop, struct canvas_state *canvas,
+                               int32_t masks)
 {
-    int seeds = canvas_ask_end(l, c) < canvas_block_end(l, c);
-    c->passes++;
-    c->step++;
-    if (unmask_has(l->rule, UNMASK_OPENS)) {
-        canvas_open_on(l, c);
-    } else if (!seeds && canvas_block_done(l, c, masks)) {
-        c->block++;
-        c->step = 0;
+    int seeds = canvas_ask_end(loop, canvas) < canvas_block_end(loop, canvas);
+    canvas->passes++;
+    canvas->step++;
+    if (unmask_has(loop->rule, UNMASK_OPENS)) {
+        canvas_open_on(loop, canvas);
+    } else if (!seeds && canvas_block_done(loop, canvas, masks)) {
+        canvas->block++;
+        canvas->step = 0;
     }
-    int full = c->block * l->block_length - c->shift >= l->gen_length;
-    canvas_read_on(l, c, full);
-    full |= !unmask_has(l->rule, UNMASK_REVISES) &&
-            c->readable == l->gen_length; /* the slots behind need not be filled */
-    if (full || (c->met_stop && l->stop_at_eos))
-        c->live = 0;
+    int full = canvas->block * loop->block_length - canvas->shift >= loop->gen_length;
+    canvas_read_on(loop, canvas, full);
+    full |= !unmask_has(loop->rule, UNMASK_REVISES) &&
+            canvas->readable == loop->gen_length; /* the slots behind need not be filled */
+    if (full || (canvas->met_stop && loop->stop_at_eos))
+        canvas->live = 0;
 }
 
 C_BEGIN
 /* On the host: writes wanted, uncond, key, asked and target of part i for the next pass, and
- * canvas.wanted, held and stalled. The host also uses this for the first pass, on its own copies of
- * the arrays. */
+ * canvas.wanted, held and stalled. The host also does the first pass, on its own copies. */
 void advance_ask(const struct canvas_loop *l, size_t i);
 C_END

@@ -62,7 +62,7 @@ static void *load_cuda(struct err *e)
 }
 
 /* Lets the CUDA back end fill its part of b. index: a device, or -1 for the best. */
-static int open_cuda(struct backend *b, int index, struct err *e)
+static int open_cuda(struct backend *backend, int index, struct err *e)
 {
     int (*door)(struct backend *, int, struct err *);
     void *object = load_cuda(e);
@@ -72,8 +72,8 @@ static int open_cuda(struct backend *b, int index, struct err *e)
     if (!symbol)
         return err_set(e, EXIT_NO_DEVICE, "%s", dlerror());
     memcpy(&door, &symbol, sizeof door); /* C has no cast from data to function pointers */
-    b->witness = err_witness();
-    return door(b, index, e);
+    backend->witness = err_witness();
+    return door(backend, index, e);
 }
 
 /* "cuda" or "cuda:N" to N, or -1 for any device. -2: another name. */
@@ -88,57 +88,58 @@ static int cuda_index(const char *device)
     return *end || n > INT_MAX ? -2 : (int)n;
 }
 
-static int open_host(struct backend *b, const struct ops *ops, struct err *e)
+static int open_host(struct backend *backend, const struct ops *ops, struct err *e)
 {
     if (!ops) /* no such instruction set: the caller knows which one it asked for */
         return err_set(e, EXIT_NO_DEVICE, "%s", "");
-    b->ops = ops;
-    snprintf(b->level, sizeof b->level, "%s", ops->level);
+    backend->ops = ops;
+    snprintf(backend->level, sizeof backend->level, "%s", ops->level);
     return 0;
 }
 
-static int open_named(struct backend *b, const char *device, const char *isa, struct err *e)
+static int open_named(struct backend *backend, const char *device, const char *isa, struct err *e)
 {
     int index = cuda_index(device);
     struct err why = {0};
     if (!strcmp(device, "auto")) {
-        if (!isa && !open_cuda(b, -1, &why))
+        if (!isa && !open_cuda(backend, -1, &why))
             return 0;
         /* a wrong name or file, not a missing device */
         if (why.code == EXIT_BAD_USAGE || why.code == EXIT_BAD_DATA)
             return err_set(e, why.code, "%s", why.text);
-        return open_host(b, ops_cpu(isa), e);
+        return open_host(backend, ops_cpu(isa), e);
     }
     if (!strcmp(device, "cpu"))
-        return open_host(b, ops_cpu(isa), e);
+        return open_host(backend, ops_cpu(isa), e);
     if (!strcmp(device, "ref"))
-        return open_host(b, isa ? NULL : &ops_ref, e);
+        return open_host(backend, isa ? NULL : &ops_ref, e);
     if (index >= -1)
-        return isa ? open_host(b, NULL, e) : open_cuda(b, index, e);
+        return isa ? open_host(backend, NULL, e) : open_cuda(backend, index, e);
     return err_set(e, EXIT_BAD_USAGE, "expected auto, ref, cpu, cuda or cuda:N, got '%s'", device);
 }
 
 struct backend *backend_open(const char *device, const char *isa, size_t threads, size_t mem_cap,
                              struct err *e)
 {
-    struct backend *b = mem_zero(1, sizeof *b);
-    b->act = DTYPE_F32;
-    b->memory.cap = mem_cap;
-    if (open_named(b, device, isa, e)) {
-        free(b);
+    struct backend *backend = mem_zero(1, sizeof *backend);
+    backend->act = DTYPE_F32;
+    backend->memory.cap = mem_cap;
+    if (open_named(backend, device, isa, e)) {
+        free(backend);
         return NULL;
     }
-    b->pool = pool_new(threads); /* threads start now: a level may have asked Linux for permission
-                                  * before (amx.h) */
-    return b;
+    backend->pool = pool_new(
+        threads); /* threads start now: a level may have asked Linux for permission
+                                        * before (amx.h) */
+    return backend;
 }
 
-void backend_close(struct backend *b)
+void backend_close(struct backend *backend)
 {
-    if (!b)
+    if (!backend)
         return;
-    if (b->ops->close)
-        b->ops->close(b);
-    pool_free(b->pool);
-    free(b);
+    if (backend->ops->close)
+        backend->ops->close(backend);
+    pool_free(backend->pool);
+    free(backend);
 }

@@ -17,11 +17,11 @@ struct draw {
 
 /* out[8] = weights 8 block .. 8 block + 7 of a matrix, row-major. table: draw.table, or a copy of
  * it that the caller can read. */
-HOST_DEVICE void draw_block(const struct draw *d, const float *table, uint64_t block,
+HOST_DEVICE void draw_block(const struct draw *draw, const float *table, uint64_t block,
                             float out[DRAW_BLOCK])
 {
-    const uint32_t at[4] = {(uint32_t)block, (uint32_t)(block >> 32), d->layer, d->role};
-    const uint32_t key[2] = {(uint32_t)d->seed, (uint32_t)(d->seed >> 32)};
+    const uint32_t at[4] = {(uint32_t)block, (uint32_t)(block >> 32), draw->layer, draw->role};
+    const uint32_t key[2] = {(uint32_t)draw->seed, (uint32_t)(draw->seed >> 32)};
     uint32_t bits[4];
     philox(at, key, bits);
     for (int j = 0; j < DRAW_BLOCK; j++)

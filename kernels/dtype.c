@@ -38,10 +38,10 @@ const struct dtype_info dtype_info[DTYPES] = {
                             [PART_SCALE] = {PER_ROW, "F32", ".scale"}}},
 };
 
-const char *dtype_unit_name(enum unit u)
+const char *dtype_unit_name(enum unit unit)
 {
     static const char *const names[UNITS] = {"f32", "bf16", "int8"};
-    return names[u];
+    return names[unit];
 }
 
 enum dtype dtype_named(const char *name)
@@ -52,27 +52,28 @@ enum dtype dtype_named(const char *name)
     return (enum dtype)d;
 }
 
-const char *dtype_refuses(enum dtype d, size_t cols)
+const char *dtype_refuses(enum dtype dtype, size_t cols)
 {
-    const struct dtype_info *i = &dtype_info[d];
+    const struct dtype_info *i = &dtype_info[dtype];
     int fits = (!i->cols_multiple || cols % i->cols_multiple == 0) &&
                (!i->cols_most || cols <= i->cols_most);
     return fits ? NULL : i->limit;
 }
 
-size_t dtype_scales(enum dtype d, size_t rows, size_t cols)
+size_t dtype_scales(enum dtype dtype, size_t rows, size_t cols)
 {
-    const struct dtype_info *i = &dtype_info[d];
+    const struct dtype_info *i = &dtype_info[dtype];
     return !i->quantized ? 0 : i->block ? rows * (cols / i->block) : rows;
 }
 
-size_t dtype_part_shape(enum dtype d, enum codes_part p, size_t rows, size_t cols, size_t shape[2])
+size_t dtype_part_shape(enum dtype dtype, enum codes_part part, size_t rows, size_t cols,
+                        size_t shape[2])
 {
-    const struct dtype_info *i = &dtype_info[d];
-    size_t scales = dtype_scales(d, rows, cols);
+    const struct dtype_info *i = &dtype_info[dtype];
+    size_t scales = dtype_scales(dtype, rows, cols);
     shape[0] = rows;
     shape[1] = 1;
-    switch (i->part[p].per) {
+    switch (i->part[part].per) {
     case PER_VALUE: shape[1] = cols * i->bits / 8; return 2;
     case PER_ROW: return 1;
     case PER_BLOCK: shape[1] = cols / i->block; return 2;
@@ -89,15 +90,15 @@ static size_t element_bytes(const struct dtype_part *part)
     return strcmp(part->stored, "F32") ? 1 : sizeof(float);
 }
 
-size_t dtype_part_bytes(enum dtype d, enum codes_part p, size_t rows, size_t cols)
+size_t dtype_part_bytes(enum dtype dtype, enum codes_part part, size_t rows, size_t cols)
 {
-    size_t shape[2], rank = dtype_part_shape(d, p, rows, cols, shape);
-    return rank ? shape[0] * shape[1] * element_bytes(&dtype_info[d].part[p]) : 0;
+    size_t shape[2], rank = dtype_part_shape(dtype, part, rows, cols, shape);
+    return rank ? shape[0] * shape[1] * element_bytes(&dtype_info[dtype].part[part]) : 0;
 }
 
-double dtype_bytes(enum dtype d, size_t rows, size_t cols)
+double dtype_bytes(enum dtype dtype, size_t rows, size_t cols)
 {
-    const struct dtype_info *i = &dtype_info[d];
+    const struct dtype_info *i = &dtype_info[dtype];
     double n = (double)rows * (double)cols, bytes = n * (double)i->bits / 8;
     for (int p = 0; p < PARTS; p++) {
         const struct dtype_part *part = &i->part[p];

@@ -33,7 +33,7 @@ enum dtype {
 /* The numbers that a product multiplies. F32: floats. BF16: x rounded to bf16. INT8: codes of x and
  * codes of W. */
 enum unit { UNIT_F32, UNIT_BF16, UNIT_INT8, UNITS };
-const char *dtype_unit_name(enum unit u); /* "f32", "bf16", "int8" */
+const char *dtype_unit_name(enum unit unit); /* "f32", "bf16", "int8" */
 
 /* The arrays of a quantized matrix: the members of struct codes (kernels/quant.h). */
 enum codes_part { PART_CODE, PART_ABSMAX, PART_SCALE, PART_OFFSET, PARTS };
@@ -77,24 +77,25 @@ extern const struct dtype_info dtype_info[DTYPES];
 /* The format with that name; DTYPES: none. */
 enum dtype dtype_named(const char *name);
 /* The reason why a matrix with `cols` columns cannot be stored as d; NULL: it can. */
-const char *dtype_refuses(enum dtype d, size_t cols);
+const char *dtype_refuses(enum dtype dtype, size_t cols);
 
 /* The number of scales of a matrix before they are quantized: one a row, or one a block. */
-size_t dtype_scales(enum dtype d, size_t rows, size_t cols);
+size_t dtype_scales(enum dtype dtype, size_t rows, size_t cols);
 /* The shape of an array of a matrix [rows, cols] in elements; for codes in bytes. Returns its rank.
  * 0: the format has no such array. */
-size_t dtype_part_shape(enum dtype d, enum codes_part p, size_t rows, size_t cols, size_t shape[2]);
+size_t dtype_part_shape(enum dtype dtype, enum codes_part part, size_t rows, size_t cols,
+                        size_t shape[2]);
 /* Bytes of an array; 0: the format has none. */
-size_t dtype_part_bytes(enum dtype d, enum codes_part p, size_t rows, size_t cols);
+size_t dtype_part_bytes(enum dtype dtype, enum codes_part part, size_t rows, size_t cols);
 
 /* The least number of bytes that a product reads of a matrix: values or codes, and a scale of each
  * row or block. (Scales of scales, less than a thousandth of it, are left out.) */
-double dtype_bytes(enum dtype d, size_t rows, size_t cols);
+double dtype_bytes(enum dtype dtype, size_t rows, size_t cols);
 
 /* Bytes of one value of a cache or of activations: F32 or BF16. */
-static inline size_t dtype_value_bytes(enum dtype d)
+static inline size_t dtype_value_bytes(enum dtype dtype)
 {
-    return d == DTYPE_F32 ? 4 : 2;
+    return dtype == DTYPE_F32 ? 4 : 2;
 }
 
 C_END

@@ -15,14 +15,14 @@
 /* mask: the tested bits; one: the lowest of them. Both are repeated over the word. */
 static inline int finite_words(const void *values, size_t bytes, uint64_t mask, uint64_t one)
 {
-    const unsigned char *p = (const unsigned char *)values;
+    const unsigned char *at = (const unsigned char *)values;
     uint64_t carry = 0, w;
-    for (; bytes >= 8; bytes -= 8, p += 8) {
-        memcpy(&w, p, 8);
+    for (; bytes >= 8; bytes -= 8, at += 8) {
+        memcpy(&w, at, 8);
         carry |= (w & mask) + one;
     }
     w = 0;
-    memcpy(&w, p, bytes);
+    memcpy(&w, at, bytes);
     carry |= (w & mask) + one;
     return !(carry & (mask + one));
 }
@@ -32,9 +32,9 @@ static inline int finite_bf16(const uint16_t *v, size_t n)
     return finite_words(v, 2 * n, 0x7f807f807f807f80u, 0x0080008000800080u);
 }
 
-static inline int finite_floats(const float *v, size_t n)
+static inline int finite_floats(const float *value, size_t n)
 {
-    return finite_words(v, 4 * n, 0x7f8000007f800000u, 0x0080000000800000u);
+    return finite_words(value, 4 * n, 0x7f8000007f800000u, 0x0080000000800000u);
 }
 
 static inline int finite_e4m3(const void *v, size_t n)
@@ -43,7 +43,7 @@ static inline int finite_e4m3(const void *v, size_t n)
 }
 
 /* Records that the source has values that are not finite. Several threads may call it at once. */
-static inline void finite_mark(const struct mat_source *s)
+static inline void finite_mark(const struct mat_source *source)
 {
-    __atomic_store_n(s->odd, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(source->odd, 1, __ATOMIC_RELAXED);
 }

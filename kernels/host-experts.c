@@ -29,33 +29,35 @@ static void *take(char *work, size_t *at, size_t count)
 }
 
 /* Sets the pointers into `work` and returns the bytes before the products; NULL: only measures. */
-static size_t cut(struct room *r, char *work, size_t T, size_t D, size_t F, size_t n, size_t used)
+static size_t cut(struct room *room, char *work, size_t T, size_t D, size_t F, size_t n,
+                  size_t used)
 {
     size_t at = 0;
-    r->logits = take(work, &at, T * n);
-    r->share = take(work, &at, T * used);
-    r->chosen = take(work, &at, T * used);
-    r->begin = take(work, &at, n + 1);
-    r->row = take(work, &at, T * used);
-    r->part = take(work, &at, T * used);
-    r->in = take(work, &at, T * D);
-    r->hidden = take(work, &at, T * F);
-    r->out = take(work, &at, T * D);
-    r->sum = take(work, &at, T * D);
-    r->products = work ? work + at : NULL;
+    room->logits = take(work, &at, T * n);
+    room->share = take(work, &at, T * used);
+    room->chosen = take(work, &at, T * used);
+    room->begin = take(work, &at, n + 1);
+    room->row = take(work, &at, T * used);
+    room->part = take(work, &at, T * used);
+    room->in = take(work, &at, T * D);
+    room->hidden = take(work, &at, T * F);
+    room->out = take(work, &at, T * D);
+    room->sum = take(work, &at, T * D);
+    room->products = work ? work + at : NULL;
     return at;
 }
 
-size_t host_experts_work(const struct backend *b, size_t T, size_t D, size_t F, size_t n,
+size_t host_experts_work(const struct backend *backend, size_t T, size_t D, size_t F, size_t n,
                          size_t used)
 {
-    struct room r;
-    const size_t products[] = {b->ops->matmul_work(b, T, D, 2 * F), b->ops->matmul_work(b, T, F, D),
-                               b->ops->matmul_work(b, T, D, n)};
+    struct room room;
+    const size_t products[] = {backend->ops->matmul_work(backend, T, D, 2 * F),
+                               backend->ops->matmul_work(backend, T, F, D),
+                               backend->ops->matmul_work(backend, T, D, n)};
     size_t most = 0;
     for (size_t i = 0; i < sizeof products / sizeof *products; i++)
         most = products[i] > most ? products[i] : most;
-    return cut(&r, NULL, T, D, F, n, used) + most;
+    return cut(&room, NULL, T, D, F, n, used) + most;
 }
 
 /* ---- the choice ---- */
@@ -94,83 +96,84 @@ static float sum_best_two(const float *value, size_t n)
 }
 
 /* Marks the experts of groups that a row does not use as out. */
-static void choose_groups(const struct experts *a, const float *value, unsigned char *state)
+static void choose_groups(const struct experts *experts, const float *value, unsigned char *state)
 {
-    const size_t each = a->n / a->groups;
+    const size_t each = experts->n / experts->groups;
     float score[EXPERTS_GROUPS_MOST] = {0};
     unsigned char group[EXPERTS_GROUPS_MOST] = {0};
-    for (size_t g = 0; g < a->groups; g++)
-        score[g] = sum_best_two(value + g * each, each);
-    choose(score, a->groups, a->groups_used, group);
-    for (size_t e = 0; e < a->n; e++)
+    for (size_t at = 0; at < experts->groups; at++)
+        score[at] = sum_best_two(value + at * each, each);
+    choose(score, experts->groups, experts->groups_used, group);
+    for (size_t e = 0; e < experts->n; e++)
         state[e] = group[e / each] == TAKEN ? LEFT : OUT;
 }
 
 /* Chooses by softmax. share[e]: p of each expert. */
-static void choose_plainly(const struct experts *a, const float *logits, unsigned char *state,
+static void choose_plainly(const struct experts *experts, const float *logits, unsigned char *state,
                            float *share)
 {
     float top = -INFINITY;
     double sum = 0;
-    memset(state, LEFT, a->n);
-    for (size_t e = 0; e < a->n; e++)
+    memset(state, LEFT, experts->n);
+    for (size_t e = 0; e < experts->n; e++)
         top = logits[e] > top ? logits[e] : top;
-    for (size_t e = 0; e < a->n; e++)
+    for (size_t e = 0; e < experts->n; e++)
         sum += (double)(share[e] = expf(logits[e] - top));
-    for (size_t e = 0; e < a->n; e++)
+    for (size_t e = 0; e < experts->n; e++)
         share[e] = (float)((double)share[e] / sum);
-    choose(logits, a->n, a->used, state);
+    choose(logits, experts->n, experts->used, state);
 }
 
 /* Chooses by sigmoids, in groups. */
-static void choose_in_groups(const struct experts *a, const float *logits, unsigned char *state,
-                             float *share)
+static void choose_in_groups(const struct experts *experts, const float *logits,
+                             unsigned char *state, float *share)
 {
     float value[EXPERTS_MOST], sum = 0;
-    for (size_t e = 0; e < a->n; e++) {
+    for (size_t e = 0; e < experts->n; e++) {
         share[e] = 1 / (1 + expf(-logits[e]));
-        value[e] = share[e] + a->bias[e];
+        value[e] = share[e] + experts->bias[e];
     }
-    choose_groups(a, value, state);
-    choose(value, a->n, a->used, state);
-    for (size_t e = 0; e < a->n; e++)
+    choose_groups(experts, value, state);
+    choose(value, experts->n, experts->used, state);
+    for (size_t e = 0; e < experts->n; e++)
         sum += state[e] == TAKEN ? share[e] : 0;
-    for (size_t e = 0; e < a->n; e++)
-        share[e] *= a->scale / (a->used > 1 ? sum + 1e-20f : 1);
+    for (size_t e = 0; e < experts->n; e++)
+        share[e] *= experts->scale / (experts->used > 1 ? sum + 1e-20f : 1);
 }
 
 static void choose_rows(void *ctx, size_t begin, size_t end, size_t worker)
 {
-    const struct choice *c = ctx;
-    const size_t n = c->a->n, used = c->a->used;
+    const struct choice *choice = ctx;
+    const size_t n = choice->a->n, used = choice->a->used;
     unsigned char state[EXPERTS_MOST];
     float share[EXPERTS_MOST];
     (void)worker;
-    for (size_t t = begin; t < end; t++) {
-        (c->a->bias ? choose_in_groups : choose_plainly)(c->a, c->r->logits + t * n, state, share);
-        for (size_t e = 0, k = t * used; e < n; e++)
+    for (size_t row = begin; row < end; row++) {
+        (choice->a->bias ? choose_in_groups
+                         : choose_plainly)(choice->a, choice->r->logits + row * n, state, share);
+        for (size_t e = 0, k = row * used; e < n; e++)
             if (state[e] == TAKEN) {
-                c->r->chosen[k] = (int32_t)e;
-                c->r->share[k++] = share[e];
+                choice->r->chosen[k] = (int32_t)e;
+                choice->r->share[k++] = share[e];
             }
     }
 }
 
 /* Sorts the pairs by expert, rows ascending. Returns the number of experts with rows. */
-static int32_t sort_pairs(const struct room *r, size_t T, size_t n, size_t used)
+static int32_t sort_pairs(const struct room *room, size_t T, size_t n, size_t used)
 {
-    int32_t active = 0, *begin = r->begin;
+    int32_t active = 0, *begin = room->begin;
     memset(begin, 0, (n + 1) * sizeof *begin);
     for (size_t i = 0; i < T * used; i++)
-        begin[r->chosen[i] + 1]++;
+        begin[room->chosen[i] + 1]++;
     for (size_t e = 0; e < n; e++) {
         active += begin[e + 1] > 0;
         begin[e + 1] += begin[e];
     }
     for (size_t i = 0; i < T * used; i++) {
-        int32_t place = begin[r->chosen[i]]++; /* the ends become begins again below */
-        r->row[place] = (int32_t)(i / used);
-        r->part[place] = r->share[i];
+        int32_t place = begin[room->chosen[i]]++; /* the ends become begins again below */
+        room->row[place] = (int32_t)(i / used);
+        room->part[place] = room->share[i];
     }
     memmove(begin + 1, begin, n * sizeof *begin);
     begin[0] = 0;
@@ -188,50 +191,57 @@ struct addition {
 
 static void add_rows(void *ctx, size_t begin, size_t end, size_t worker)
 {
-    const struct addition *a = ctx;
+    const struct addition *addition = ctx;
     (void)worker;
     for (size_t i = begin; i < end; i++) {
-        float *to = a->sum + (a->row ? (size_t)a->row[i] : i) * a->D;
-        const float *from = a->out + i * a->D, part = a->part ? a->part[i] : 1;
-        for (size_t d = 0; d < a->D; d++)
-            to[d] += part * from[d];
+        float *to = addition->sum + (addition->row ? (size_t)addition->row[i] : i) * addition->D;
+        const float *from = addition->out + i * addition->D,
+        part = addition->part ? addition->part[i] : 1;
+        for (size_t column = 0; column < addition->D; column++)
+            to[column] += part * from[column];
     }
 }
 
-static void add(struct backend *b, const struct addition *a, size_t rows)
+static void add(struct backend *backend, const struct addition *addition, size_t rows)
 {
-    pool_run(b->pool, rows, 16384 / a->D + 1, add_rows, (void *)(uintptr_t)a);
+    pool_run(backend->pool, rows, 16384 / addition->D + 1, add_rows, (void *)(uintptr_t)addition);
 }
 
 /* Adds expert e, for the rows that chose it, to the sum. */
-static void run_expert(struct backend *b, const struct experts *a, const struct room *r, size_t e)
+static void run_expert(struct backend *backend, const struct experts *experts,
+                       const struct room *room, size_t e)
 {
-    const size_t D = a->router->cols, first = (size_t)r->begin[e];
-    const size_t rows = (size_t)r->begin[e + 1] - first;
-    const struct product down = {&a->down[e], r->out, 0};
-    b->ops->rmsnorm(b, r->in, a->x, r->row + first, NULL, rows, D, 0);
-    b->ops->gated(b, r->hidden, (struct input){.x = r->in}, &a->gate[e], &a->up[e], rows,
-                  r->products);
-    b->ops->matmul(b, &down, 1, (struct input){.x = r->hidden}, rows, r->products);
-    add(b, &(struct addition){r->sum, r->out, r->part + first, r->row + first, D}, rows);
+    const size_t D = experts->router->cols, first = (size_t)room->begin[e];
+    const size_t rows = (size_t)room->begin[e + 1] - first;
+    const struct product down = {&experts->down[e], room->out, 0};
+    backend->ops->rmsnorm(backend, room->in, experts->x, room->row + first, NULL, rows, D, 0);
+    backend->ops->gated(backend, room->hidden, (struct input){.x = room->in}, &experts->gate[e],
+                        &experts->up[e], rows, room->products);
+    backend->ops->matmul(backend, &down, 1, (struct input){.x = room->hidden}, rows,
+                         room->products);
+    add(backend, &(struct addition){room->sum, room->out, room->part + first, room->row + first, D},
+        rows);
 }
 
-void host_experts(struct backend *b, const struct experts *a, size_t T, void *work)
+void host_experts(struct backend *backend, const struct experts *experts, size_t T, void *work)
 {
-    struct room r;
-    const size_t D = a->router->cols;
-    assert(a->used <= a->n && a->n <= EXPERTS_MOST && a->used <= EXPERTS_USED_MOST);
-    assert(!a->bias || (a->groups <= EXPERTS_GROUPS_MOST && a->n % a->groups == 0 &&
-                        a->groups_used <= a->groups &&
-                        a->used <= a->n / a->groups * a->groups_used));
-    cut(&r, work, T, D, a->gate->rows, a->n, a->used);
-    const struct product router = {a->router, r.logits, 0};
-    b->ops->matmul(b, &router, 1, (struct input){.x = a->x}, T, r.products);
-    pool_run(b->pool, T, 4096 / (a->n * a->used) + 1, choose_rows, &(struct choice){a, &r});
-    *a->active += sort_pairs(&r, T, a->n, a->used);
-    memset(r.sum, 0, T * D * sizeof *r.sum);
-    for (size_t e = 0; e < a->n; e++)
-        if (r.begin[e + 1] > r.begin[e])
-            run_expert(b, a, &r, e);
-    add(b, &(struct addition){a->y, r.sum, NULL, NULL, D}, T);
+    struct room room;
+    const size_t D = experts->router->cols;
+    assert(experts->used <= experts->n && experts->n <= EXPERTS_MOST &&
+           experts->used <= EXPERTS_USED_MOST);
+    assert(!experts->bias ||
+           (experts->groups <= EXPERTS_GROUPS_MOST && experts->n % experts->groups == 0 &&
+            experts->groups_used <= experts->groups &&
+            experts->used <= experts->n / experts->groups * experts->groups_used));
+    cut(&room, work, T, D, experts->gate->rows, experts->n, experts->used);
+    const struct product router = {experts->router, room.logits, 0};
+    backend->ops->matmul(backend, &router, 1, (struct input){.x = experts->x}, T, room.products);
+    pool_run(backend->pool, T, 4096 / (experts->n * experts->used) + 1, choose_rows,
+             &(struct choice){experts, &room});
+    *experts->active += sort_pairs(&room, T, experts->n, experts->used);
+    memset(room.sum, 0, T * D * sizeof *room.sum);
+    for (size_t e = 0; e < experts->n; e++)
+        if (room.begin[e + 1] > room.begin[e])
+            run_expert(backend, experts, &room, e);
+    add(backend, &(struct addition){experts->y, room.sum, NULL, NULL, D}, T);
 }

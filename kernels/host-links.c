@@ -7,60 +7,63 @@
 
 #include "kernels/host.h"
 
-static double score(const struct links *l, size_t t, size_t h, size_t k)
+static double score(const struct links *links, size_t row, size_t head, size_t k)
 {
-    const size_t E = l->head_dim, at = (k * l->kv_heads + h / (l->heads / l->kv_heads)) * E;
-    const float *q = (const float *)l->q + (t * l->heads + h) * E;
+    const size_t E = links->head_dim,
+                 at = (k * links->kv_heads + head / (links->heads / links->kv_heads)) * E;
+    const float *query = (const float *)links->q + (row * links->heads + head) * E;
     double dot = 0;
     for (size_t e = 0; e < E; e++)
-        dot += (double)q[e] * host_value(l->kv.k, l->kv.dtype, at + e);
+        dot += (double)query[e] * host_value(links->kv.k, links->kv.dtype, at + e);
     return dot / sqrt((double)E);
 }
 
-static void add_head(const struct links *l, const struct attn_seq *s, size_t t, size_t h)
+static void add_head(const struct links *links, const struct attn_seq *sequence, size_t row,
+                     size_t head)
 {
-    const size_t first = (size_t)s->row_begin, n = (size_t)s->rows;
+    const size_t first = (size_t)sequence->row_begin, n = (size_t)sequence->rows;
     double max = -INFINITY, sum = 0;
     for (size_t j = 0; j < n; j++) {
-        const double x = score(l, t, h, first + j), more = fmax(max, x);
+        const double x = score(links, row, head, first + j), more = fmax(max, x);
         sum = sum * exp(max - more) + exp(x - more);
         max = more;
     }
     for (size_t j = 0; j < n; j++)
-        l->map[t * l->stride + j] += (float)(l->share / (double)l->heads *
-                                             exp(score(l, t, h, first + j) - max) / sum);
+        links->map[row * links->stride + j] +=
+            (float)(links->share / (double)links->heads *
+                    exp(score(links, row, head, first + j) - max) / sum);
 }
 
 static void link_rows(void *ctx, size_t begin, size_t end, size_t worker)
 {
-    const struct links *l = ctx;
+    const struct links *links = ctx;
     (void)worker;
-    for (size_t t = begin; t < end; t++) {
-        const struct attn_seq *s = links_seq(l, t);
-        for (size_t j = 0; j < (size_t)s->rows && !l->add; j++)
-            l->map[t * l->stride + j] = 0;
-        for (size_t h = 0; h < l->heads; h++)
-            add_head(l, s, t, h);
+    for (size_t row = begin; row < end; row++) {
+        const struct attn_seq *sequence = links_seq(links, row);
+        for (size_t j = 0; j < (size_t)sequence->rows && !links->add; j++)
+            links->map[row * links->stride + j] = 0;
+        for (size_t head = 0; head < links->heads; head++)
+            add_head(links, sequence, row, head);
     }
 }
 
 static void average_rows(void *ctx, size_t begin, size_t end, size_t worker)
 {
-    const struct links *l = ctx;
+    const struct links *links = ctx;
     (void)worker;
-    for (size_t t = begin; t < end; t++) {
-        const struct attn_seq *s = links_seq(l, t);
-        const size_t first = (size_t)s->row_begin, n = (size_t)s->rows;
+    for (size_t at = begin; at < end; at++) {
+        const struct attn_seq *sequence = links_seq(links, at);
+        const size_t first = (size_t)sequence->row_begin, n = (size_t)sequence->rows;
         double sum = 0;
         for (size_t row = first; row < first + n; row++)
-            sum += l->map[row * l->stride + t - first];
-        l->mean[t] = (float)(sum / (double)n);
+            sum += links->map[row * links->stride + at - first];
+        links->mean[at] = (float)(sum / (double)n);
     }
 }
 
-void host_links(struct backend *b, const struct links *l)
+void host_links(struct backend *backend, const struct links *links)
 {
-    pool_run(b->pool, l->T, 1, link_rows, (void *)(uintptr_t)l);
-    if (l->mean)
-        pool_run(b->pool, l->T, 64, average_rows, (void *)(uintptr_t)l);
+    pool_run(backend->pool, links->T, 1, link_rows, (void *)(uintptr_t)links);
+    if (links->mean)
+        pool_run(backend->pool, links->T, 64, average_rows, (void *)(uintptr_t)links);
 }

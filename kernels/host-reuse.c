@@ -61,18 +61,19 @@ struct drift_loop {
 
 /* The signed square of the cosine, which sorts like the cosine. The stored values become those of
  * row t. */
-static double drift_row(const struct drift *d, size_t t)
+static double drift_row(const struct drift *drift, size_t row)
 {
-    const float *v = (const float *)d->v + t * d->n;
-    size_t at = (size_t)d->slot[t] * d->n;
+    const float *values = (const float *)drift->v + row * drift->n;
+    size_t at = (size_t)drift->slot[row] * drift->n;
     double dot = 0, now = 0, was = 0;
-    for (size_t i = 0; i < d->n; i++) {
-        float x = d->bias ? v[i] + d->bias[i] : v[i], y = host_value(d->kept, d->dtype, at + i);
-        if (d->dtype == DTYPE_F32) {
-            ((float *)d->kept)[at + i] = x;
+    for (size_t i = 0; i < drift->n; i++) {
+        float x = drift->bias ? values[i] + drift->bias[i] : values[i],
+        y = host_value(drift->kept, drift->dtype, at + i);
+        if (drift->dtype == DTYPE_F32) {
+            ((float *)drift->kept)[at + i] = x;
         } else {
-            ((uint16_t *)d->kept)[at + i] = bf16_of(x);
-            x = host_value(d->kept, d->dtype, at + i);
+            ((uint16_t *)drift->kept)[at + i] = bf16_of(x);
+            x = host_value(drift->kept, drift->dtype, at + i);
         }
         dot += (double)x * y;
         now += (double)x * x;
@@ -83,60 +84,64 @@ static double drift_row(const struct drift *d, size_t t)
 
 static void drift_rows(void *ctx, size_t begin, size_t end, size_t worker)
 {
-    const struct drift_loop *l = ctx;
+    const struct drift_loop *loop = ctx;
     (void)worker;
-    for (size_t t = begin; t < end; t++)
-        l->score[t] = drift_row(l->d, t);
+    for (size_t row = begin; row < end; row++)
+        loop->score[row] = drift_row(loop->d, row);
 }
 
-static void choose_of(const struct drift *d, size_t i, const double *score, struct rank *rank)
+static void choose_of(const struct drift *drift, size_t i, const double *score, struct rank *rank)
 {
-    const struct attn_seq *s = &d->seqs[i];
-    const struct share *c = &d->part[i];
-    const struct chosen *to = &d->to;
-    for (int32_t j = 0; j < s->rows; j++) {
-        int apart = j >= c->first && j < c->first + c->n;
-        rank[j] = rank_of(apart ? -INFINITY : score[s->row_begin + j], s->row_begin + j);
-        to->place[s->row_begin + j] = -1;
+    const struct attn_seq *sequence = &drift->seqs[i];
+    const struct share *share = &drift->part[i];
+    const struct chosen *to = &drift->to;
+    for (int32_t j = 0; j < sequence->rows; j++) {
+        int apart = j >= share->first && j < share->first + share->n;
+        rank[j] = rank_of(apart ? -INFINITY : score[sequence->row_begin + j],
+                          sequence->row_begin + j);
+        to->place[sequence->row_begin + j] = -1;
     }
-    least_first(rank, (size_t)s->rows, (size_t)c->take);
-    for (int32_t j = 0; j < c->take; j++) {
+    least_first(rank, (size_t)sequence->rows, (size_t)share->take);
+    for (int32_t j = 0; j < share->take; j++) {
         int32_t row = rank[j].at;
-        to->row[c->out + j] = row;
-        to->slot[c->out + j] = d->slot[row];
-        to->pos[c->out + j] = d->pos[row];
-        to->place[row] = c->out + j;
+        to->row[share->out + j] = row;
+        to->slot[share->out + j] = drift->slot[row];
+        to->pos[share->out + j] = drift->pos[row];
+        to->place[row] = share->out + j;
     }
 }
 
-void host_choose(struct backend *b, const struct drift *d, void *work)
+void host_choose(struct backend *backend, const struct drift *drift, void *work)
 {
-    struct drift_loop l = {d, work};
-    pool_run(b->pool, d->T, grain(6 * d->n), drift_rows, &l);
-    for (size_t i = 0; i < d->n_seqs; i++)
-        choose_of(d, i, l.score, (struct rank *)(void *)(l.score + d->T));
+    struct drift_loop loop = {drift, work};
+    pool_run(backend->pool, drift->T, grain(6 * drift->n), drift_rows, &loop);
+    for (size_t i = 0; i < drift->n_seqs; i++)
+        choose_of(drift, i, loop.score, (struct rank *)(void *)(loop.score + drift->T));
 }
 
 /* ---- settle ---- */
 
 static void settle_rows(void *ctx, size_t begin, size_t end, size_t worker)
 {
-    const struct outputs *o = ctx;
+    const struct outputs *outputs = ctx;
     (void)worker;
-    for (size_t t = begin; t < end; t++) {
-        int32_t place = o->place ? o->place[t] : (int32_t)t;
-        float *x = (float *)o->x + t * o->D, *kept = (float *)o->kept + (size_t)o->slot[t] * o->D;
-        const float *sum = (const float *)o->sum + (place < 0 ? 0 : (size_t)place * o->D);
-        for (size_t i = 0; i < o->D; i++) {
+    for (size_t row = begin; row < end; row++) {
+        int32_t place = outputs->place ? outputs->place[row] : (int32_t)row;
+        float *x = (float *)outputs->x + row * outputs->D,
+              *kept = (float *)outputs->kept + (size_t)outputs->slot[row] * outputs->D;
+        const float *sum = (const float *)outputs->sum +
+                           (place < 0 ? 0 : (size_t)place * outputs->D);
+        for (size_t i = 0; i < outputs->D; i++) {
             kept[i] = place < 0 ? kept[i] : sum[i] - x[i];
             x[i] = place < 0 ? x[i] + kept[i] : sum[i];
         }
     }
 }
 
-void host_settle(struct backend *b, const struct outputs *o)
+void host_settle(struct backend *backend, const struct outputs *outputs)
 {
-    pool_run(b->pool, o->T, grain(4 * o->D), settle_rows, (void *)(uintptr_t)o);
+    pool_run(backend->pool, outputs->T, grain(4 * outputs->D), settle_rows,
+             (void *)(uintptr_t)outputs);
 }
 
 /* ---- sift ---- */
@@ -147,69 +152,71 @@ struct sift_loop {
     double *score; /* [T] */
 };
 
-static void add_queries(const struct sift *s, size_t i, double *asked)
+static void add_queries(const struct sift *sift, size_t i, double *asked)
 {
-    size_t E = s->head_dim, KE = s->kv_heads * E, group = s->heads / s->kv_heads;
-    const struct share *c = &s->part[i];
-    size_t first = (size_t)(s->seqs[i].row_begin + c->first);
+    size_t E = sift->head_dim, KE = sift->kv_heads * E, group = sift->heads / sift->kv_heads;
+    const struct share *share = &sift->part[i];
+    size_t first = (size_t)(sift->seqs[i].row_begin + share->first);
     memset(asked, 0, KE * sizeof *asked);
-    for (size_t t = first; t < first + (size_t)c->n; t++)
-        for (size_t h = 0; h < s->heads; h++)
+    for (size_t row = first; row < first + (size_t)share->n; row++)
+        for (size_t head = 0; head < sift->heads; head++)
             for (size_t e = 0; e < E; e++)
-                asked[h / group * E + e] += ((const float *)s->q)[(t * s->heads + h) * E + e];
+                asked[head / group * E + e] +=
+                    ((const float *)sift->q)[(row * sift->heads + head) * E + e];
 }
 
 static void score_rows(void *ctx, size_t begin, size_t end, size_t worker)
 {
-    const struct sift_loop *l = ctx;
-    const struct sift *s = l->s;
-    size_t n = s->kv_heads * s->head_dim, i = 0;
+    const struct sift_loop *loop = ctx;
+    const struct sift *sift = loop->s;
+    size_t n = sift->kv_heads * sift->head_dim, i = 0;
     (void)worker;
-    for (size_t t = begin; t < end; t++) {
-        while (t >= (size_t)(s->seqs[i].row_begin + s->seqs[i].rows))
+    for (size_t row = begin; row < end; row++) {
+        while (row >= (size_t)(sift->seqs[i].row_begin + sift->seqs[i].rows))
             i++;
         double sum = 0;
         for (size_t e = 0; e < n; e++)
-            sum += l->asked[i * n + e] * (double)host_value(s->from.k, s->from.dtype, t * n + e);
-        l->score[t] = sum;
+            sum += loop->asked[i * n + e] *
+                   (double)host_value(sift->from.k, sift->from.dtype, row * n + e);
+        loop->score[row] = sum;
     }
 }
 
 /* The row at place j among the rows of the sequence outside the block. */
-static int32_t outside(const struct share *c, int32_t j)
+static int32_t outside(const struct share *share, int32_t j)
 {
-    return j < c->first ? j : j + c->n;
+    return j < share->first ? j : j + share->n;
 }
 
-static void copy_slot(const struct sift *s, size_t row, size_t slot)
+static void copy_slot(const struct sift *sift, size_t row, size_t slot)
 {
-    size_t bytes = s->kv_heads * s->head_dim * dtype_value_bytes(s->to.dtype);
-    memcpy((char *)s->to.k + slot * bytes, (const char *)s->from.k + row * bytes, bytes);
-    memcpy((char *)s->to.v + slot * bytes, (const char *)s->from.v + row * bytes, bytes);
+    size_t bytes = sift->kv_heads * sift->head_dim * dtype_value_bytes(sift->to.dtype);
+    memcpy((char *)sift->to.k + slot * bytes, (const char *)sift->from.k + row * bytes, bytes);
+    memcpy((char *)sift->to.v + slot * bytes, (const char *)sift->from.v + row * bytes, bytes);
 }
 
-static void sift_of(const struct sift *s, size_t i, const double *score, struct rank *rank)
+static void sift_of(const struct sift *sift, size_t i, const double *score, struct rank *rank)
 {
-    const struct share *c = &s->part[i];
-    int32_t base = s->seqs[i].row_begin, n = s->seqs[i].rows - c->n;
+    const struct share *share = &sift->part[i];
+    int32_t base = sift->seqs[i].row_begin, n = sift->seqs[i].rows - share->n;
     for (int32_t j = 0; j < n; j++) {
-        double most = score[base + outside(c, j)];
+        double most = score[base + outside(share, j)];
         for (int32_t k = j ? j - 1 : j; k <= j + 1 && k < n; k++)
-            most = fmax(most, score[base + outside(c, k)]);
-        rank[j] = rank_of(-most, base + outside(c, j));
+            most = fmax(most, score[base + outside(share, k)]);
+        rank[j] = rank_of(-most, base + outside(share, j));
     }
-    least_first(rank, (size_t)n, (size_t)c->take);
-    for (int32_t j = 0; j < c->take; j++)
-        copy_slot(s, (size_t)rank[j].at, (size_t)(c->out + j));
+    least_first(rank, (size_t)n, (size_t)share->take);
+    for (int32_t j = 0; j < share->take; j++)
+        copy_slot(sift, (size_t)rank[j].at, (size_t)(share->out + j));
 }
 
-void host_sift(struct backend *b, const struct sift *s, void *work)
+void host_sift(struct backend *backend, const struct sift *sift, void *work)
 {
-    size_t n = s->kv_heads * s->head_dim;
-    struct sift_loop l = {s, work, (double *)work + s->n_seqs * n};
-    for (size_t i = 0; i < s->n_seqs; i++)
-        add_queries(s, i, l.asked + i * n);
-    pool_run(b->pool, s->T, grain(2 * n), score_rows, &l);
-    for (size_t i = 0; i < s->n_seqs; i++)
-        sift_of(s, i, l.score, (struct rank *)(void *)(l.score + s->T));
+    size_t n = sift->kv_heads * sift->head_dim;
+    struct sift_loop loop = {sift, work, (double *)work + sift->n_seqs * n};
+    for (size_t i = 0; i < sift->n_seqs; i++)
+        add_queries(sift, i, loop.asked + i * n);
+    pool_run(backend->pool, sift->T, grain(2 * n), score_rows, &loop);
+    for (size_t i = 0; i < sift->n_seqs; i++)
+        sift_of(sift, i, loop.score, (struct rank *)(void *)(loop.score + sift->T));
 }

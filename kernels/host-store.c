@@ -58,39 +58,39 @@ static int open_nameless(const char *folder)
     return fd;
 }
 
-static int refuse_full(const struct store *s, size_t wanted, struct err *e)
+static int refuse_full(const struct store *store, size_t wanted, struct err *e)
 {
     return err_set(e, EXIT_IO, "%s: cannot store %zu bytes of layers: %s (choose another folder "
-                   "with --offload-dir)", s->folder, wanted, strerror(errno));
+                   "with --offload-dir)", store->folder, wanted, strerror(errno));
 }
 
 /* Reserves the disk space, so that a full disk shows before hours of work. A file system that
  * cannot reserve is trusted. */
-static int reserve(const struct store *s, size_t bytes, struct err *e)
+static int reserve(const struct store *store, size_t bytes, struct err *e)
 {
-    int bad = fallocate(s->fd, 0, 0, (off_t)bytes);
+    int bad = fallocate(store->fd, 0, 0, (off_t)bytes);
     if (bad && (errno == EOPNOTSUPP || errno == ENOSYS))
-        bad = ftruncate(s->fd, (off_t)bytes);
-    return bad ? refuse_full(s, bytes, e) : 0;
+        bad = ftruncate(store->fd, (off_t)bytes);
+    return bad ? refuse_full(store, bytes, e) : 0;
 }
 
-static void set_direct(struct store *s, int direct)
+static void set_direct(struct store *store, int direct)
 {
-    s->direct = !fcntl(s->fd, F_SETFL, direct ? O_DIRECT : 0) && direct;
+    store->direct = !fcntl(store->fd, F_SETFL, direct ? O_DIRECT : 0) && direct;
 }
 
-static void drop_pages(const struct store *s, off_t at, size_t bytes)
+static void drop_pages(const struct store *store, off_t at, size_t bytes)
 {
-    if (!s->direct)
-        posix_fadvise(s->fd, at, (off_t)bytes, POSIX_FADV_DONTNEED);
+    if (!store->direct)
+        posix_fadvise(store->fd, at, (off_t)bytes, POSIX_FADV_DONTNEED);
 }
 
-static int write_all(struct store *s, const unsigned char *from, off_t at, size_t bytes)
+static int write_all(struct store *store, const unsigned char *from, off_t at, size_t bytes)
 {
     for (size_t done = 0; done < bytes;) {
-        ssize_t n = pwrite(s->fd, from + done, bytes - done, at + (off_t)done);
-        if (n < 0 && errno == EINVAL && s->direct)
-            set_direct(s, 0); /* the disk has larger sectors */
+        ssize_t n = pwrite(store->fd, from + done, bytes - done, at + (off_t)done);
+        if (n < 0 && errno == EINVAL && store->direct)
+            set_direct(store, 0); /* the disk has larger sectors */
         else if (n <= 0 && errno != EINTR)
             return -1;
         done += n > 0 ? (size_t)n : 0;
@@ -103,219 +103,223 @@ static size_t whole(size_t bytes)
     return (bytes + STORE_GRAIN - 1) / STORE_GRAIN * STORE_GRAIN;
 }
 
-int host_store_put(struct backend *b, struct store *s, size_t block, size_t at, const void *from,
-                   size_t bytes, struct err *e)
+int host_store_put(struct backend *backend, struct store *store, size_t block, size_t at,
+                   const void *from, size_t bytes, struct err *e)
 {
-    (void)b;
-    assert(at % STORE_GRAIN == 0 && bytes <= s->bytes && at <= s->bytes - bytes);
-    off_t begin = (off_t)(block * s->bytes + at);
+    (void)backend;
+    assert(at % STORE_GRAIN == 0 && bytes <= store->bytes && at <= store->bytes - bytes);
+    off_t begin = (off_t)(block * store->bytes + at);
     for (size_t i = 0, n; i < bytes; i += n) {
         n = bytes - i < PIECE ? bytes - i : PIECE;
-        memcpy(s->piece, (const unsigned char *)from + i, n);
-        memset(s->piece + n, 0, whole(n) - n);
-        if (write_all(s, s->piece, begin + (off_t)i, whole(n)))
-            return refuse_full(s, bytes, e);
+        memcpy(store->piece, (const unsigned char *)from + i, n);
+        memset(store->piece + n, 0, whole(n) - n);
+        if (write_all(store, store->piece, begin + (off_t)i, whole(n)))
+            return refuse_full(store, bytes, e);
     }
-    if (!s->direct && fdatasync(s->fd))
-        return refuse_full(s, bytes, e);
-    drop_pages(s, begin, bytes);
+    if (!store->direct && fdatasync(store->fd))
+        return refuse_full(store, bytes, e);
+    drop_pages(store, begin, bytes);
     return 0;
 }
 
 /* ---- the server of requests ---- */
 
 /* Ends the process: in the middle of a pass no caller can handle an error. */
-static _Noreturn void end_lost(const struct store *s, int line, const char *what, const char *why)
+static _Noreturn void end_lost(const struct store *store, int line, const char *what,
+                               const char *why)
 {
     char text[256];
-    snprintf(text, sizeof text, "%s %.100s: %s", what, s->folder, why);
+    snprintf(text, sizeof text, "%s %.100s: %s", what, store->folder, why);
     err_file(__FILE__, line, text);
 }
 
-static void read_block(const struct store *s, const struct request *r)
+static void read_block(const struct store *store, const struct request *request)
 {
-    off_t begin = (off_t)(r->block * s->bytes);
-    for (size_t done = 0; done < s->bytes;) {
-        size_t left = s->bytes - done, most = left < AT_ONCE ? left : AT_ONCE;
-        ssize_t n = pread(s->fd, r->place + done, most, begin + (off_t)done);
+    off_t begin = (off_t)(request->block * store->bytes);
+    for (size_t done = 0; done < store->bytes;) {
+        size_t left = store->bytes - done, most = left < AT_ONCE ? left : AT_ONCE;
+        ssize_t n = pread(store->fd, request->place + done, most, begin + (off_t)done);
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
-            end_lost(s, __LINE__, "a layer cannot be read back from",
+            end_lost(store, __LINE__, "a layer cannot be read back from",
                  n ? strerror(errno) : "the file ends");
-        drop_pages(s, begin + (off_t)done, (size_t)n);
+        drop_pages(store, begin + (off_t)done, (size_t)n);
         done += (size_t)n;
     }
 }
 
 /* Adjacent grains are written together. */
-static void write_rows(struct store *s, const struct request *r)
+static void write_rows(struct store *store, const struct request *request)
 {
-    const size_t grains = s->bytes / STORE_GRAIN;
-    const off_t begin = (off_t)(r->block * s->bytes);
-    for (size_t g = 0, n; g < grains; g += n) {
-        int wanted = r->marks[g];
-        for (n = 1; g + n < grains && r->marks[g + n] == wanted && n < AT_ONCE / STORE_GRAIN;)
+    const size_t grains = store->bytes / STORE_GRAIN;
+    const off_t begin = (off_t)(request->block * store->bytes);
+    for (size_t group = 0, n; group < grains; group += n) {
+        int wanted = request->marks[group];
+        for (n = 1; group + n < grains && request->marks[group + n] == wanted &&
+                    n < AT_ONCE / STORE_GRAIN;)
             n++;
-        const size_t at = g * STORE_GRAIN;
-        if (wanted && write_all(s, r->place + at, begin + (off_t)at, n * STORE_GRAIN))
-            end_lost(s, __LINE__, "rows of a layer cannot be written to", strerror(errno));
+        const size_t at = group * STORE_GRAIN;
+        if (wanted && write_all(store, request->place + at, begin + (off_t)at, n * STORE_GRAIN))
+            end_lost(store, __LINE__, "rows of a layer cannot be written to", strerror(errno));
     }
-    memset(r->marks, 0, grains);
-    if (!s->direct && fdatasync(s->fd))
-        end_lost(s, __LINE__, "rows of a layer cannot be written to", strerror(errno));
-    drop_pages(s, begin, s->bytes);
+    memset(request->marks, 0, grains);
+    if (!store->direct && fdatasync(store->fd))
+        end_lost(store, __LINE__, "rows of a layer cannot be written to", strerror(errno));
+    drop_pages(store, begin, store->bytes);
 }
 
 static void *serve(void *ctx)
 {
-    struct store *s = ctx;
-    pthread_mutex_lock(&s->lock);
+    struct store *store = ctx;
+    pthread_mutex_lock(&store->lock);
     for (;;) {
-        while (s->done == s->staged && !s->stop)
-            pthread_cond_wait(&s->asked, &s->lock);
-        if (s->stop)
+        while (store->done == store->staged && !store->stop)
+            pthread_cond_wait(&store->asked, &store->lock);
+        if (store->stop)
             break;
-        struct request r = s->ring[s->done % STORE_DEPTH];
-        pthread_mutex_unlock(&s->lock);
-        if (r.writes)
-            write_rows(s, &r);
+        struct request request = store->ring[store->done % STORE_DEPTH];
+        pthread_mutex_unlock(&store->lock);
+        if (request.writes)
+            write_rows(store, &request);
         else
-            read_block(s, &r);
-        pthread_mutex_lock(&s->lock);
-        s->done++;
-        pthread_cond_signal(&s->served);
+            read_block(store, &request);
+        pthread_mutex_lock(&store->lock);
+        store->done++;
+        pthread_cond_signal(&store->served);
     }
-    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_unlock(&store->lock);
     return NULL;
 }
 
 /* Signals go to the main thread. */
-static int start_server(struct store *s)
+static int start_server(struct store *store)
 {
     sigset_t all, before;
-    pthread_mutex_init(&s->lock, NULL);
-    pthread_cond_init(&s->asked, NULL);
-    pthread_cond_init(&s->served, NULL);
+    pthread_mutex_init(&store->lock, NULL);
+    pthread_cond_init(&store->asked, NULL);
+    pthread_cond_init(&store->served, NULL);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int bad = pthread_create(&s->server, NULL, serve, s);
+    int bad = pthread_create(&store->server, NULL, serve, store);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return bad;
 }
 
 /* The slot of the next request; no other thread uses it yet. */
-static struct request *next_request(struct store *s, size_t block, const void *place, int writes)
+static struct request *next_request(struct store *store, size_t block, const void *place,
+                                    int writes)
 {
-    struct request *r = &s->ring[s->staged % STORE_DEPTH];
-    assert(s->staged - s->arrived < STORE_DEPTH && (uintptr_t)place % STORE_GRAIN == 0);
-    r->block = block;
-    r->place = (unsigned char *)(uintptr_t)place;
-    r->writes = writes;
-    return r;
+    struct request *request = &store->ring[store->staged % STORE_DEPTH];
+    assert(store->staged - store->arrived < STORE_DEPTH && (uintptr_t)place % STORE_GRAIN == 0);
+    request->block = block;
+    request->place = (unsigned char *)(uintptr_t)place;
+    request->writes = writes;
+    return request;
 }
 
-static void ask(struct store *s)
+static void ask(struct store *store)
 {
-    pthread_mutex_lock(&s->lock);
-    s->staged++;
-    pthread_cond_signal(&s->asked);
-    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_lock(&store->lock);
+    store->staged++;
+    pthread_cond_signal(&store->asked);
+    pthread_mutex_unlock(&store->lock);
 }
 
-void host_stage(struct backend *b, struct store *s, size_t block, void *to)
+void host_stage(struct backend *backend, struct store *store, size_t block, void *to)
 {
-    (void)b;
-    next_request(s, block, to, 0);
-    ask(s);
+    (void)backend;
+    next_request(store, block, to, 0);
+    ask(store);
 }
 
-void host_arrive(struct backend *b, struct store *s)
+void host_arrive(struct backend *backend, struct store *store)
 {
     int64_t begin = clock_ns();
     int written;
-    pthread_mutex_lock(&s->lock);
+    pthread_mutex_lock(&store->lock);
     do { /* takes the oldest load, and the writes requested before it */
-        assert(s->arrived < s->staged);
-        while (s->done == s->arrived)
-            pthread_cond_wait(&s->served, &s->lock);
-        written = s->ring[s->arrived++ % STORE_DEPTH].writes;
+        assert(store->arrived < store->staged);
+        while (store->done == store->arrived)
+            pthread_cond_wait(&store->served, &store->lock);
+        written = store->ring[store->arrived++ % STORE_DEPTH].writes;
     } while (written);
-    pthread_mutex_unlock(&s->lock);
-    b->memory.arrive_ns += clock_ns() - begin;
+    pthread_mutex_unlock(&store->lock);
+    backend->memory.arrive_ns += clock_ns() - begin;
 }
 
-static void mark(const struct store *s, struct request *q, size_t at, size_t bytes)
+static void mark(const struct store *store, struct request *request, size_t at, size_t bytes)
 {
-    assert(bytes && bytes <= s->bytes && at <= s->bytes - bytes);
-    for (size_t g = at / STORE_GRAIN; g <= (at + bytes - 1) / STORE_GRAIN; g++)
-        q->marks[g] = 1;
+    assert(bytes && bytes <= store->bytes && at <= store->bytes - bytes);
+    for (size_t group = at / STORE_GRAIN; group <= (at + bytes - 1) / STORE_GRAIN; group++)
+        request->marks[group] = 1;
 }
 
-void host_store_rows(struct backend *b, struct store *s, size_t block, const void *from,
-                     const struct store_rows *r)
+void host_store_rows(struct backend *backend, struct store *store, size_t block, const void *from,
+                     const struct store_rows *rows)
 {
-    (void)b;
-    struct request *q = next_request(s, block, from, 1);
-    if (!q->marks)
-        q->marks = mem_zero(s->bytes / STORE_GRAIN, 1);
-    for (size_t t = 0; t < r->T; t++) {
-        size_t at = (r->slot ? (size_t)r->slot[t] : t) * r->bytes;
-        mark(s, q, at, r->bytes);
-        mark(s, q, r->second + at, r->bytes);
+    (void)backend;
+    struct request *request = next_request(store, block, from, 1);
+    if (!request->marks)
+        request->marks = mem_zero(store->bytes / STORE_GRAIN, 1);
+    for (size_t row = 0; row < rows->T; row++) {
+        size_t at = (rows->slot ? (size_t)rows->slot[row] : row) * rows->bytes;
+        mark(store, request, at, rows->bytes);
+        mark(store, request, rows->second + at, rows->bytes);
     }
-    ask(s);
+    ask(store);
 }
 
 /* ---- open and close ---- */
 
-static void discard(struct store *s)
+static void discard(struct store *store)
 {
-    if (s->fd >= 0)
-        close(s->fd);
+    if (store->fd >= 0)
+        close(store->fd);
     for (size_t i = 0; i < STORE_DEPTH; i++)
-        free(s->ring[i].marks);
-    free(s->piece);
-    free(s->folder);
-    free(s);
+        free(store->ring[i].marks);
+    free(store->piece);
+    free(store->folder);
+    free(store);
 }
 
-struct store *host_store_open(struct backend *b, const char *folder, size_t blocks, size_t bytes,
-                              struct err *e)
+struct store *host_store_open(struct backend *backend, const char *folder, size_t blocks,
+                              size_t bytes, struct err *e)
 {
-    (void)b;
+    (void)backend;
     assert(bytes && bytes % STORE_GRAIN == 0);
-    struct store *s = mem_zero(1, sizeof *s);
-    s->bytes = bytes;
-    s->folder = mem_text(folder);
-    s->fd = open_nameless(folder);
-    int bad = s->fd < 0 ? err_set(e, EXIT_CANNOT_CREATE, "%s: cannot create a file for layers: %s "
-                                  "(choose another folder with --offload-dir)", folder,
-                                  strerror(errno))
-                        : reserve(s, blocks * bytes, e);
-    s->piece = bad ? NULL : aligned_alloc(STORE_GRAIN, PIECE);
-    if (!bad && (!s->piece || start_server(s)))
+    struct store *store = mem_zero(1, sizeof *store);
+    store->bytes = bytes;
+    store->folder = mem_text(folder);
+    store->fd = open_nameless(folder);
+    int bad = store->fd < 0 ? err_set(e, EXIT_CANNOT_CREATE,
+                                      "%s: cannot create a file for layers: %s "
+                                      "(choose another folder with --offload-dir)", folder,
+                                      strerror(errno))
+                            : reserve(store, blocks * bytes, e);
+    store->piece = bad ? NULL : aligned_alloc(STORE_GRAIN, PIECE);
+    if (!bad && (!store->piece || start_server(store)))
         bad = err_set(e, EXIT_INTERNAL, "out of memory or threads for reading layers");
     if (bad) {
-        discard(s);
+        discard(store);
         return NULL;
     }
-    set_direct(s, 1);
-    return s;
+    set_direct(store, 1);
+    return store;
 }
 
-void host_store_close(struct backend *b, struct store *s)
+void host_store_close(struct backend *backend, struct store *store)
 {
-    (void)b;
-    if (!s)
+    (void)backend;
+    if (!store)
         return;
-    pthread_mutex_lock(&s->lock);
-    s->stop = 1;
-    pthread_cond_signal(&s->asked);
-    pthread_mutex_unlock(&s->lock);
-    pthread_join(s->server, NULL);
-    pthread_cond_destroy(&s->asked);
-    pthread_cond_destroy(&s->served);
-    pthread_mutex_destroy(&s->lock);
-    discard(s);
+    pthread_mutex_lock(&store->lock);
+    store->stop = 1;
+    pthread_cond_signal(&store->asked);
+    pthread_mutex_unlock(&store->lock);
+    pthread_join(store->server, NULL);
+    pthread_cond_destroy(&store->asked);
+    pthread_cond_destroy(&store->served);
+    pthread_mutex_destroy(&store->lock);
+    discard(store);
 }

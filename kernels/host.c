@@ -32,15 +32,16 @@ static unsigned char *map_large(size_t bytes)
     size_t n = mapped(bytes), wide = n + HUGE_PAGE;
     if (wide < n)
         return NULL;
-    unsigned char *p = mmap(NULL, wide, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (p == MAP_FAILED)
+    unsigned char *at = mmap(NULL, wide, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+                             0);
+    if (at == MAP_FAILED)
         return NULL;
-    size_t before = -(uintptr_t)p % HUGE_PAGE;
+    size_t before = -(uintptr_t)at % HUGE_PAGE;
     if (before)
-        munmap(p, before);
-    munmap(p + before + n, HUGE_PAGE - before);
-    madvise(p + before, n, MADV_HUGEPAGE); /* fails where there are no huge pages; that is fine */
-    return p + before;
+        munmap(at, before);
+    munmap(at + before + n, HUGE_PAGE - before);
+    madvise(at + before, n, MADV_HUGEPAGE); /* fails where there are no huge pages; that is fine */
+    return at + before;
 }
 
 static void touch(void *ctx, size_t begin, size_t end, size_t worker)
@@ -50,47 +51,47 @@ static void touch(void *ctx, size_t begin, size_t end, size_t worker)
         ((volatile unsigned char *)ctx)[i * PAGE] = 0;
 }
 
-static unsigned char *take_block(struct backend *b, size_t bytes, enum memory_kind kind)
+static unsigned char *take_block(struct backend *backend, size_t bytes, enum memory_kind kind)
 {
     size_t room = memory_rounded(bytes) + HEADER;
-    unsigned char *p;
+    unsigned char *at;
     if (bytes < LARGE) {
-        p = aligned_alloc(HEADER, room);
-        return p ? memset(p, 0, room) : NULL;
+        at = aligned_alloc(HEADER, room);
+        return at ? memset(at, 0, room) : NULL;
     }
-    p = map_large(bytes);
-    if (p && kind != MEMORY_WEIGHTS)
-        pool_run(b->pool, mapped(bytes) / PAGE, HUGE_PAGE / PAGE, touch, p);
-    return p;
+    at = map_large(bytes);
+    if (at && kind != MEMORY_WEIGHTS)
+        pool_run(backend->pool, mapped(bytes) / PAGE, HUGE_PAGE / PAGE, touch, at);
+    return at;
 }
 
-void *host_alloc(struct backend *b, size_t bytes, enum memory_kind kind)
+void *host_alloc(struct backend *backend, size_t bytes, enum memory_kind kind)
 {
     if (memory_rounded(bytes) < bytes || mapped(bytes) < bytes ||
-        memory_take(&b->memory, bytes, kind))
+        memory_take(&backend->memory, bytes, kind))
         return NULL;
-    unsigned char *p = take_block(b, bytes, kind);
-    if (!p) {
-        memory_give(&b->memory, bytes, kind);
+    unsigned char *at = take_block(backend, bytes, kind);
+    if (!at) {
+        memory_give(&backend->memory, bytes, kind);
         return NULL;
     }
-    struct header h = {bytes, kind};
-    memcpy(p, &h, sizeof h);
-    return p + HEADER;
+    struct header header = {bytes, kind};
+    memcpy(at, &header, sizeof header);
+    return at + HEADER;
 }
 
-void host_free(struct backend *b, void *p)
+void host_free(struct backend *backend, void *p)
 {
     if (!p)
         return;
     unsigned char *start = (unsigned char *)p - HEADER;
-    struct header h;
-    memcpy(&h, start, sizeof h);
-    memory_give(&b->memory, h.bytes, h.kind);
-    if (h.bytes < LARGE)
+    struct header header;
+    memcpy(&header, start, sizeof header);
+    memory_give(&backend->memory, header.bytes, header.kind);
+    if (header.bytes < LARGE)
         free(start);
     else
-        munmap(start, mapped(h.bytes));
+        munmap(start, mapped(header.bytes));
 }
 
 static size_t pages_of(int name)
@@ -99,9 +100,9 @@ static size_t pages_of(int name)
     return pages > 0 && bytes > 0 ? (size_t)pages * (size_t)bytes : 0;
 }
 
-void host_room(struct backend *b, size_t *available, size_t *total)
+void host_room(struct backend *backend, size_t *available, size_t *total)
 {
-    const struct memory *m = &b->memory;
+    const struct memory *memory = &backend->memory;
     int64_t left, all;
     if (resident_room("", &left, &all)) {
         *available = pages_of(_SC_AVPHYS_PAGES);
@@ -110,52 +111,52 @@ void host_room(struct backend *b, size_t *available, size_t *total)
         *available = (size_t)left;
         *total = (size_t)all;
     }
-    if (m->cap && *available > m->cap - m->reserved)
-        *available = m->cap - m->reserved;
+    if (memory->cap && *available > memory->cap - memory->reserved)
+        *available = memory->cap - memory->reserved;
 }
 
-void host_copy(struct backend *b, void *to, const void *from, size_t bytes)
+void host_copy(struct backend *backend, void *to, const void *from, size_t bytes)
 {
-    (void)b;
+    (void)backend;
     if (bytes)
         memcpy(to, from, bytes);
 }
 
-void host_clear(struct backend *b, void *p, size_t bytes)
+void host_clear(struct backend *backend, void *p, size_t bytes)
 {
-    (void)b;
+    (void)backend;
     if (bytes)
         memset(p, 0, bytes);
 }
 
-void *host_mirror(struct backend *b, size_t bytes)
+void *host_mirror(struct backend *backend, size_t bytes)
 {
-    (void)b;
+    (void)backend;
     return calloc(bytes ? bytes : 1, 1);
 }
 
-void host_mirror_free(struct backend *b, void *p)
+void host_mirror_free(struct backend *backend, void *p)
 {
-    (void)b;
+    (void)backend;
     free(p);
 }
 
-void host_run(struct backend *b, const void *key, size_t key_bytes, void (*step)(void *ctx),
+void host_run(struct backend *backend, const void *key, size_t key_bytes, void (*step)(void *ctx),
               void *ctx)
 {
-    (void)b, (void)key, (void)key_bytes;
+    (void)backend, (void)key, (void)key_bytes;
     step(ctx);
 }
 
-int64_t host_event_record(struct backend *b)
+int64_t host_event_record(struct backend *backend)
 {
-    (void)b;
+    (void)backend;
     return clock_ns();
 }
 
-int64_t host_event_wait(struct backend *b, int64_t event)
+int64_t host_event_wait(struct backend *backend, int64_t event)
 {
-    (void)b;
+    (void)backend;
     return event;
 }
 

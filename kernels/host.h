@@ -27,11 +27,12 @@ HOST_SLOTS(HOST_DECLARE)
     HOST_SLOTS(HOST_ROW) .write = host_copy, .read = host_copy, .fetch = host_copy, .depth = 1
 
 /* cache[slot[t], :] = x[t, :], rows of n values of `dtype` (F32 or BF16). slot NULL: slot t. */
-typedef void host_store(struct backend *b, void *cache, enum dtype dtype, const float *x,
+typedef void host_store(struct backend *backend, void *cache, enum dtype dtype, const float *x,
                         const int32_t *slot, size_t T, size_t n);
-/* ops.qkv, by the other operations of b->ops and `store`. The first host_qkv_bytes(T, N) bytes of
- * work are its own, the rest is for the products. */
-void host_qkv(struct backend *b, const struct qkv *a, size_t T, void *work, host_store *store);
+/* ops.qkv, by the other operations of backend->ops and `store`. The first host_qkv_bytes(T, N)
+ * bytes of work are its own, the rest is for the products. */
+void host_qkv(struct backend *backend, const struct qkv *qkv, size_t T, void *work,
+              host_store *store);
 size_t host_qkv_bytes(size_t T, size_t N);
 
 /* bf16 is the upper half of a float. Rounds to nearest, ties to even; NaN stays NaN. */

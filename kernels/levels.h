@@ -72,10 +72,10 @@
 
 /* The values of quant_levels(d) and dynamic_level (quant.h), for code that cannot read those
  * arrays. */
-HOST_DEVICE float level_of(enum dtype d, unsigned code)
+HOST_DEVICE float level_of(enum dtype dtype, unsigned code)
 {
     static const float nf4[16] = NF4_LEVELS, fp4[16] = FP4_LEVELS, q4[16] = Q4_LEVELS;
-    return d == DTYPE_Q4 ? q4[code] : d == DTYPE_FP4 ? fp4[code] : nf4[code];
+    return dtype == DTYPE_Q4 ? q4[code] : dtype == DTYPE_FP4 ? fp4[code] : nf4[code];
 }
 
 HOST_DEVICE float dynamic_level_of(unsigned code)
@@ -124,12 +124,12 @@ HOST_DEVICE unsigned level_q4_code(float v)
 }
 
 /* The code of v in -1..1 in a format of 16 levels. */
-HOST_DEVICE unsigned level_code(enum dtype d, float v)
+HOST_DEVICE unsigned level_code(enum dtype dtype, float v)
 {
     static const float nf4[16] = NF4_LEVELS;
-    return d == DTYPE_Q4    ? level_q4_code(v)
-           : d == DTYPE_FP4 ? level_fp4_code(v)
-                            : level_nearest(nf4, 16, v);
+    return dtype == DTYPE_Q4    ? level_q4_code(v)
+           : dtype == DTYPE_FP4 ? level_fp4_code(v)
+                                : level_nearest(nf4, 16, v);
 }
 
 /* The number of an e4m3 code: sign, 4 bits of exponent (bias 7), 3 of fraction. The same bits read

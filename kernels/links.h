@@ -26,10 +26,10 @@ struct links {
 };
 
 /* The sequence of row t. */
-HOST_DEVICE const struct attn_seq *links_seq(const struct links *l, size_t t)
+HOST_DEVICE const struct attn_seq *links_seq(const struct links *links, size_t row)
 {
-    const struct attn_seq *s = l->seqs;
-    while (t >= (size_t)(s->row_begin + s->rows))
-        s++;
-    return s;
+    const struct attn_seq *sequence = links->seqs;
+    while (row >= (size_t)(sequence->row_begin + sequence->rows))
+        sequence++;
+    return sequence;
 }

@@ -4,9 +4,10 @@
 
 #include "kernels/ops.h"
 
-static void copy_rows(const struct mat_source *s, size_t first, size_t count, float *out)
+static void copy_rows(const struct mat_source *source, size_t first, size_t count, float *out)
 {
-    memcpy(out, (const float *)s->ctx + first * s->cols, count * s->cols * sizeof *out);
+    memcpy(out, (const float *)source->ctx + first * source->cols,
+           count * source->cols * sizeof *out);
 }
 
 struct mat_source mat_floats(const float *w, size_t rows, size_t cols)

@@ -20,36 +20,36 @@ static void raise_peak(size_t now, size_t *peak)
         *peak = now;
 }
 
-int memory_take(struct memory *m, size_t bytes, enum memory_kind kind)
+int memory_take(struct memory *memory, size_t bytes, enum memory_kind kind)
 {
     size_t allocated = memory_rounded(bytes), reserved = memory_pages(allocated);
-    if (m->cap && (reserved > m->cap || m->reserved > m->cap - reserved))
+    if (memory->cap && (reserved > memory->cap || memory->reserved > memory->cap - reserved))
         return -1;
-    m->calls++;
-    m->requested += bytes;
-    m->allocated += allocated;
-    m->reserved += reserved;
-    m->kind[kind] += allocated;
-    raise_peak(m->requested, &m->requested_peak);
-    raise_peak(m->allocated, &m->allocated_peak);
-    raise_peak(m->reserved, &m->reserved_peak);
+    memory->calls++;
+    memory->requested += bytes;
+    memory->allocated += allocated;
+    memory->reserved += reserved;
+    memory->kind[kind] += allocated;
+    raise_peak(memory->requested, &memory->requested_peak);
+    raise_peak(memory->allocated, &memory->allocated_peak);
+    raise_peak(memory->reserved, &memory->reserved_peak);
     return 0;
 }
 
-void memory_give(struct memory *m, size_t bytes, enum memory_kind kind)
+void memory_give(struct memory *memory, size_t bytes, enum memory_kind kind)
 {
     size_t allocated = memory_rounded(bytes);
-    m->requested -= bytes;
-    m->allocated -= allocated;
-    m->reserved -= memory_pages(allocated);
-    m->kind[kind] -= allocated;
+    memory->requested -= bytes;
+    memory->allocated -= allocated;
+    memory->reserved -= memory_pages(allocated);
+    memory->kind[kind] -= allocated;
 }
 
-void memory_reset_peak(struct memory *m)
+void memory_reset_peak(struct memory *memory)
 {
-    m->calls = 0;
-    m->arrive_ns = 0;
-    m->requested_peak = m->requested;
-    m->allocated_peak = m->allocated;
-    m->reserved_peak = m->reserved;
+    memory->calls = 0;
+    memory->arrive_ns = 0;
+    memory->requested_peak = memory->requested;
+    memory->allocated_peak = memory->allocated;
+    memory->reserved_peak = memory->reserved;
 }

@@ -85,14 +85,14 @@ struct wkv; /* kernels/wkv.h */
 struct mixing_ops {
     /* Time mixing: kernels/wkv.h. work: wkv_work(...) bytes, for at least this number of sequences
      * and of rows a sequence. */
-    void (*wkv)(struct backend *b, const struct wkv *a, void *work);
-    size_t (*wkv_work)(const struct backend *b, size_t n_seqs, size_t max_rows, size_t heads,
+    void (*wkv)(struct backend *backend, const struct wkv *a, void *work);
+    size_t (*wkv_work)(const struct backend *backend, size_t n_seqs, size_t max_rows, size_t heads,
                        size_t head_dim);
     /* Each computes the structure of its name. */
-    void (*shift)(struct backend *b, const struct shift *a);
-    void (*squash)(struct backend *b, const struct squash *a);
-    void (*removal)(struct backend *b, const struct removal *a);
-    void (*heads_out)(struct backend *b, const struct heads_out *a);
+    void (*shift)(struct backend *backend, const struct shift *a);
+    void (*squash)(struct backend *backend, const struct squash *a);
+    void (*removal)(struct backend *backend, const struct removal *a);
+    void (*heads_out)(struct backend *backend, const struct heads_out *heads);
 };
 #define MIXING_SLOTS(X) X(wkv) X(wkv_work) X(shift) X(squash) X(removal) X(heads_out)
 

@@ -80,8 +80,8 @@ const struct ops *ops_cpu_at(size_t i)
 {
     struct level all[LEVELS_MAX];
     levels(all);
-    for (struct level *l = all; l->ops; l++)
-        if (l->usable && !i--)
-            return l->ops;
+    for (struct level *level = all; level->ops; level++)
+        if (level->usable && !i--)
+            return level->ops;
     return NULL;
 }

@@ -81,7 +81,7 @@ struct mat {
 struct mat_source {
     size_t rows, cols;
     /* out[count, cols] = rows first..first+count. Several threads call it at once. */
-    void (*floats)(const struct mat_source *s, size_t first, size_t count, float *out);
+    void (*floats)(const struct mat_source *source, size_t first, size_t count, float *out);
     const void *ctx;       /* for floats() */
     const float *f32;      /* [rows, cols], or NULL */
     const uint16_t *bf16;  /* [rows, cols], or NULL */
@@ -268,43 +268,43 @@ struct ops {
 
     /* Cleared memory of the back end, 64-byte aligned (cuda: 512). NULL: the cap or the machine has
      * no more. This is no error of the program: callers record it as `oom`. */
-    void *(*alloc)(struct backend *b, size_t bytes, enum memory_kind kind);
-    void (*free)(struct backend *b, void *p); /* p may be NULL */
+    void *(*alloc)(struct backend *backend, size_t bytes, enum memory_kind kind);
+    void (*free)(struct backend *backend, void *p); /* p may be NULL */
     /* Returns reserved memory that is not in use to the system, so that a peak after
      * memory_reset_peak counts only memory in use. Waits. NULL: the back end never keeps any. */
-    void (*trim)(struct backend *b);
+    void (*trim)(struct backend *backend);
     /* Bytes that alloc can still get from the system, and all bytes of the device. */
-    void (*room)(struct backend *b, size_t *available, size_t *total);
+    void (*room)(struct backend *backend, size_t *available, size_t *total);
     /* write: host to back end; `from` may be reused at once. read: back end to host; waits. */
-    void (*write)(struct backend *b, void *to, const void *from, size_t bytes);
-    void (*read)(struct backend *b, void *to, const void *from, size_t bytes);
+    void (*write)(struct backend *backend, void *to, const void *from, size_t bytes);
+    void (*read)(struct backend *backend, void *to, const void *from, size_t bytes);
     /* Within memory of the back end; `to` and `from` must not overlap. */
-    void (*copy)(struct backend *b, void *to, const void *from, size_t bytes);
-    void (*clear)(struct backend *b, void *p, size_t bytes); /* sets to 0 */
+    void (*copy)(struct backend *backend, void *to, const void *from, size_t bytes);
+    void (*clear)(struct backend *backend, void *p, size_t bytes); /* sets to 0 */
     /* Host memory that `fetch` can fill while the host does other work. NULL: none left. */
-    void *(*mirror)(struct backend *b, size_t bytes);
-    void (*mirror_free)(struct backend *b, void *p);
+    void *(*mirror)(struct backend *backend, size_t bytes);
+    void (*mirror_free)(struct backend *backend, void *p);
     /* Reads into a mirror without waiting. The data are complete once an event that is recorded
      * later is done. */
-    void (*fetch)(struct backend *b, void *mirror, const void *from, size_t bytes);
+    void (*fetch)(struct backend *backend, void *mirror, const void *from, size_t bytes);
 
     /* ---- order and time ---- */
 
     /* Runs step(ctx). The step calls operations only, and the bytes of `key` determine which
      * operations with which arguments. So a back end may record a step, and replay the record when
      * the same key comes again. */
-    void (*run)(struct backend *b, const void *key, size_t key_bytes, void (*step)(void *ctx),
+    void (*run)(struct backend *backend, const void *key, size_t key_bytes, void (*step)(void *ctx),
                 void *ctx);
     /* Does all work that a key needs only once, so that every later run() of the key costs the
      * same. It runs the step an unspecified number of times; the results have no meaning. Freeing
      * memory of the back end discards the preparation. NULL: no key needs any. */
-    void (*prepare)(struct backend *b, const void *key, size_t key_bytes, void (*step)(void *ctx),
-                    void *ctx);
+    void (*prepare)(struct backend *backend, const void *key, size_t key_bytes,
+                    void (*step)(void *ctx), void *ctx);
     /* event_record: marks the place behind all operations so far. event_wait: waits until these are
      * done, and returns the clock_ns() at which they were done (cuda: by the device's own events).
      * Callers wait for an event at most once, and never after they waited for a later one. */
-    int64_t (*event_record)(struct backend *b);
-    int64_t (*event_wait)(struct backend *b, int64_t event);
+    int64_t (*event_record)(struct backend *backend);
+    int64_t (*event_wait)(struct backend *backend, int64_t event);
 
     /* ---- offloading: a store keeps blocks elsewhere; loads run beside other operations ---- */
 
@@ -312,107 +312,112 @@ struct ops {
      * unnamed file in `folder`, on a device pinned memory of the host. The caller closes it
      * (store_close). NULL: EXIT_CANNOT_CREATE (no such folder), EXIT_IO (disk full),
      * EXIT_FAILED_RECORDS (no host memory). */
-    struct store *(*store_open)(struct backend *b, const char *folder, size_t blocks, size_t bytes,
-                                struct err *e);
-    void (*store_close)(struct backend *b, struct store *s); /* s may be NULL */
+    struct store *(*store_open)(struct backend *backend, const char *folder, size_t blocks,
+                                size_t bytes, struct err *e);
+    void (*store_close)(struct backend *backend, struct store *store); /* s may be NULL */
     /* Writes from[bytes], memory of the back end, into a block at byte `at` (multiple of
      * STORE_GRAIN). Waits. -1: EXIT_IO. */
-    int (*store_put)(struct backend *b, struct store *s, size_t block, size_t at, const void *from,
-                     size_t bytes, struct err *e);
+    int (*store_put)(struct backend *backend, struct store *store, size_t block, size_t at,
+                     const void *from, size_t bytes, struct err *e);
     /* Begins to load a block to to[], aligned to STORE_GRAIN. The load starts behind the operations
      * so far and runs beside later ones. At most STORE_DEPTH loads and store_rows may be in flight.
      * On a device each load arrives before its step of ops.run ends. A store that cannot be read
      * ends the process: exit 74. */
-    void (*stage)(struct backend *b, struct store *s, size_t block, void *to);
+    void (*stage)(struct backend *backend, struct store *store, size_t block, void *to);
     /* Later operations run behind the oldest `stage` that has not arrived yet. */
-    void (*arrive)(struct backend *b, struct store *s);
+    void (*arrive)(struct backend *backend, struct store *store);
     /* Writes rows of from[] into the same rows of the block. from[] is the place to which the block
      * was staged; it must not change until something is staged there again. Runs behind the
      * operations so far and before later stages. A store that cannot be written ends the process:
      * exit 74. */
-    void (*store_rows)(struct backend *b, struct store *s, size_t block, const void *from,
-                       const struct store_rows *r);
+    void (*store_rows)(struct backend *backend, struct store *store, size_t block, const void *from,
+                       const struct store_rows *rows);
 
     /* ---- matrices ---- */
 
     /* The format of activations that goes with matrices of `dtype`. */
     enum dtype (*act_dtype)(enum dtype dtype);
     /* The reason why the back end cannot have such a matrix; NULL: it can. */
-    const char *(*refuses)(const struct backend *b, enum dtype dtype, size_t cols);
+    const char *(*refuses)(const struct backend *backend, enum dtype dtype, size_t cols);
     /* Packs a matrix as `dtype`. -1: no memory. */
-    int (*mat_make)(struct backend *b, struct mat *m, const struct mat_source *s, enum dtype dtype);
-    void (*mat_free)(struct backend *b, struct mat *m);
+    int (*mat_make)(struct backend *backend, struct mat *weight, const struct mat_source *source,
+                    enum dtype dtype);
+    void (*mat_free)(struct backend *backend, struct mat *weight);
     /* Bytes that mat_make allocates. */
     size_t (*mat_bytes)(size_t rows, size_t cols, enum dtype dtype);
 
     /* ---- the pass ---- */
 
     /* y[t, :] = row token[t] of W, y [T, D]. */
-    void (*embed)(struct backend *b, act *y, const struct mat *w, const int32_t *token, size_t T);
+    void (*embed)(struct backend *backend, act *y, const struct mat *weight, const int32_t *token,
+                  size_t T);
     /* table[t, 0..E/2) = cos, table[t, E/2..E) = sin of pos[t] * inv_freq[j], both times scale. The
      * angle is fp32, as in training of the models. Floats on every back end. Source: Su et al. 2021
      * (RoFormer, arXiv 2104.09864). */
-    void (*rope_table)(struct backend *b, float *table, const int32_t *pos, const float *inv_freq,
-                       float scale, size_t T, size_t E);
+    void (*rope_table)(struct backend *backend, float *table, const int32_t *pos,
+                       const float *inv_freq, float scale, size_t T, size_t E);
     /* See struct qkv. work: qkv_work(T, D, H, K, E, steps) bytes; steps: 1 if there is a bias or a
      * head_gain, else 0. */
-    void (*qkv)(struct backend *b, const struct qkv *a, size_t T, void *work);
-    size_t (*qkv_work)(const struct backend *b, size_t T, size_t D, size_t heads, size_t kv_heads,
-                       size_t head_dim, int steps);
+    void (*qkv)(struct backend *backend, const struct qkv *a, size_t T, void *work);
+    size_t (*qkv_work)(const struct backend *backend, size_t T, size_t D, size_t heads,
+                       size_t kv_heads, size_t head_dim, int steps);
     /* y = softmax(q k^T / sqrt(E) + mask) v. Query head h reads key head h / (H/K). A row that sees
      * no key gives zeros. work: attention_work(...) bytes for this attn.dense, and for at least as
      * many rows (of all sequences together), sequences, and slots of one sequence. Source:
      * Milakov & Gimelshein 2018 (online softmax, arXiv 1805.02867); Ainslie et al. 2023 (grouped
      * queries, arXiv 2305.13245). */
-    void (*attention)(struct backend *b, const struct attn *a, void *work);
-    size_t (*attention_work)(const struct backend *b, size_t T, size_t n_seqs, size_t max_slots,
-                             size_t heads, size_t kv_heads, size_t head_dim, size_t dense);
+    void (*attention)(struct backend *backend, const struct attn *attn, void *work);
+    size_t (*attention_work)(const struct backend *backend, size_t T, size_t n_seqs,
+                             size_t max_slots, size_t heads, size_t kv_heads, size_t head_dim,
+                             size_t dense);
     /* y_i[T, N_i] = in[T, K] W_i^T (product.add: y_i += ...), for n <= PRODUCTS_MAX matrices of one
      * dtype and one K. work: at least matmul_work(T, K, N_1 + ... + N_n) bytes. */
-    void (*matmul)(struct backend *b, const struct product *p, size_t n, struct input in, size_t T,
-                   void *work);
+    void (*matmul)(struct backend *backend, const struct product *product, size_t n,
+                   struct input in, size_t T, void *work);
     /* y[T, F] = silu(in Wgate^T) * (in Wup^T). Both matrices have one dtype and the shape [F, K].
      * work: matmul_work(T, K, 2F) bytes. */
-    void (*gated)(struct backend *b, act *y, struct input in, const struct mat *gate,
+    void (*gated)(struct backend *backend, act *y, struct input in, const struct mat *gate,
                   const struct mat *up, size_t T, void *work);
-    size_t (*matmul_work)(const struct backend *b, size_t T, size_t K, size_t N);
+    size_t (*matmul_work)(const struct backend *backend, size_t T, size_t K, size_t N);
     /* A mixture of experts: kernels/experts.h. work: experts_work bytes for matrices [F, D]. */
-    void (*experts)(struct backend *b, const struct experts *a, size_t T, void *work);
-    size_t (*experts_work)(const struct backend *b, size_t T, size_t D, size_t F, size_t n,
+    void (*experts)(struct backend *backend, const struct experts *a, size_t T, void *work);
+    size_t (*experts_work)(const struct backend *backend, size_t T, size_t D, size_t F, size_t n,
                            size_t used);
     /* Rotates pairs (j, j + E/2) of every head of x[T, heads*E] by table[T, E]. sign: 1, or -1 for
      * the inverse rotation. */
-    void (*rope)(struct backend *b, float *x, const float *table, size_t T, size_t heads, size_t E,
-                 int sign);
+    void (*rope)(struct backend *backend, float *x, const float *table, size_t T, size_t heads,
+                 size_t E, int sign);
     /* y = silu(gate) * up, n values; silu(gate) is rounded to `act`. y may be gate. gated() does
      * this to its products. */
-    void (*swiglu)(struct backend *b, act *y, const act *gate, const act *up, size_t n);
+    void (*swiglu)(struct backend *backend, act *y, const act *gate, const act *up, size_t n);
     /* y[t, :] = rmsnorm of x[row[t], :] (struct input); gain NULL: a copy of x[row[t], :].
      * row NULL: row t, and y may be x. */
-    void (*rmsnorm)(struct backend *b, act *y, const act *x, const int32_t *row, const float *gain,
-                    size_t T, size_t D, double eps);
+    void (*rmsnorm)(struct backend *backend, act *y, const act *x, const int32_t *row,
+                    const float *gain, size_t T, size_t D, double eps);
     /* Answers q for R rows x[R, D] in one streaming pass over the vocabulary.
      * xu: with cfg_scale the unconditional rows, with divergence the rows to compare with; else
      * NULL. logits[R, V] receives the logits after guidance and bans; it may be NULL if
-     * sample_needs_logits(q, V) is 0 and q->tops is NULL. work: head_work(..., dense) bytes; dense
-     * is 0 if head_query.dense is 0, else 1 without xu and 2 with xu. */
-    void (*head)(struct backend *b, const struct mat *w, const act *x, const act *xu, size_t R,
-                 const struct head_query *q, struct head_row *out, float *logits, void *work);
-    size_t (*head_work)(const struct backend *b, size_t R, size_t D, size_t V, size_t dense);
+     * sample_needs_logits(q, V) is 0 and query->tops is NULL. work: head_work(..., dense) bytes;
+     * dense is 0 if head_query.dense is 0, else 1 without xu and 2 with xu. */
+    void (*head)(struct backend *backend, const struct mat *weight, const act *x, const act *xu,
+                 size_t rows, const struct head_query *query, struct head_row *out, float *logits,
+                 void *work);
+    size_t (*head_work)(const struct backend *backend, size_t rows, size_t D, size_t V,
+                        size_t dense);
 
     /* ---- from one pass to the next: kernels/advance.h ---- */
 
-    void (*advance_texts)(struct backend *b, const struct text_loop *l);
-    void (*advance_canvases)(struct backend *b, const struct canvas_loop *l);
+    void (*advance_texts)(struct backend *backend, const struct text_loop *loop);
+    void (*advance_canvases)(struct backend *backend, const struct canvas_loop *loop);
 
     /* ---- reuse of rows from earlier passes: kernels/reuse.h; work: reuse_work bytes ---- */
 
-    void (*choose)(struct backend *b, const struct drift *d, void *work);
-    void (*settle)(struct backend *b, const struct outputs *o);
-    void (*sift)(struct backend *b, const struct sift *s, void *work);
+    void (*choose)(struct backend *backend, const struct drift *drift, void *work);
+    void (*settle)(struct backend *backend, const struct outputs *outputs);
+    void (*sift)(struct backend *backend, const struct sift *s, void *work);
 
     /* How much rows attend to each other: kernels/links.h. */
-    void (*links)(struct backend *b, const struct links *l);
+    void (*links)(struct backend *backend, const struct links *l);
 
     /* ---- tables of operations that only some models need ---- */
 
@@ -420,7 +425,7 @@ struct ops {
     const struct train_ops *train;   /* gradients on a device; NULL on a host: train_ops_of() */
 
     /* Frees backend.device. NULL: there is nothing to free. */
-    void (*close)(struct backend *b);
+    void (*close)(struct backend *backend);
 };
 
 /* Declares a function of the type of a slot of `struct table`. */
@@ -433,13 +438,13 @@ struct ops {
  * no text). */
 struct backend *backend_open(const char *device, const char *isa, size_t threads, size_t mem_cap,
                              struct err *e);
-void backend_close(struct backend *b);
+void backend_close(struct backend *backend);
 /* Sets the three peaks to the current values, and calls and arrive_ns to 0. */
-void memory_reset_peak(struct memory *m);
+void memory_reset_peak(struct memory *memory);
 /* For back ends. memory_take counts an allocated block; -1: the cap does not allow it. memory_give
  * counts a freed block. */
-int memory_take(struct memory *m, size_t bytes, enum memory_kind kind);
-void memory_give(struct memory *m, size_t bytes, enum memory_kind kind);
+int memory_take(struct memory *memory, size_t bytes, enum memory_kind kind);
+void memory_give(struct memory *memory, size_t bytes, enum memory_kind kind);
 size_t memory_rounded(size_t bytes);   /* requested to allocated: a multiple of 64 */
 size_t memory_pages(size_t allocated); /* allocated to reserved: a multiple of 4096 */
 

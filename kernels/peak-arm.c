@@ -19,16 +19,16 @@ PEAK_LOOP(int8_neon, , int32x4_t, INT8_128)
 /* Bits of the auxiliary vector, fixed in Linux. */
 static const unsigned long has_dotprod = 1ul << 20, has_bf16 = 1ul << 14;
 
-const struct peak *peak_at(enum unit u, size_t i)
+const struct peak *peak_at(enum unit unit, size_t i)
 {
     static const struct peak f32 = {UNIT_F32, "NEON", PEAK_OPERATIONS(4), f32_neon};
     static const struct peak bf16 = {UNIT_BF16, "NEON BF16", PEAK_OPERATIONS(8), bf16_neon};
     static const struct peak int8 = {UNIT_INT8, "NEON DotProd", PEAK_OPERATIONS(16), int8_neon};
     if (i)
         return NULL;
-    if (u == UNIT_BF16)
+    if (unit == UNIT_BF16)
         return getauxval(AT_HWCAP2) & has_bf16 ? &bf16 : NULL;
-    if (u == UNIT_INT8)
+    if (unit == UNIT_INT8)
         return getauxval(AT_HWCAP) & has_dotprod ? &int8 : NULL;
     return &f32;
 }

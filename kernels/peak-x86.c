@@ -84,7 +84,7 @@ int peak_avx_vnni(void)
     return __builtin_cpu_supports("avx2") && __get_cpuid_count(7, 1, &a, &b, &c, &d) && a >> 4 & 1;
 }
 
-const struct peak *peak_at(enum unit u, size_t n)
+const struct peak *peak_at(enum unit unit, size_t n)
 {
     static const struct peak all[] = {
         {UNIT_F32, "AVX-512", PEAK_OPERATIONS(16), f32_avx512},
@@ -97,14 +97,14 @@ const struct peak *peak_at(enum unit u, size_t n)
         {UNIT_INT8, "AVX-VNNI", PEAK_OPERATIONS(32), int8_vnni},
         {UNIT_INT8, "AVX2", PEAK_OPERATIONS(32), int8_avx2},
     };
-    const int amx = u != UNIT_F32 && amx_permitted();
+    const int amx = unit != UNIT_F32 && amx_permitted();
     const int usable[] = {__builtin_cpu_supports("avx512f"),
                           __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"), 1,
                           amx, amx, __builtin_cpu_supports("avx512bf16"),
                           __builtin_cpu_supports("avx512vnni"), peak_avx_vnni(),
                           __builtin_cpu_supports("avx2")};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (all[i].unit == u && usable[i] && !n--)
+        if (all[i].unit == unit && usable[i] && !n--)
             return &all[i];
     return NULL;
 }

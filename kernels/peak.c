@@ -10,30 +10,30 @@
 enum { ROUNDS = 1000, RUNS = 10 };
 
 /* Operations per nanosecond. */
-static double speed_of(const struct peak *p)
+static double speed_of(const struct peak *peak)
 {
     unsigned char seed[PEAK_SEED];
     int64_t best = INT64_MAX;
     memset(seed, 0x3c, sizeof seed); /* small numbers in every format */
     for (int i = 0; i < RUNS; i++) {
         int64_t begin = clock_ns();
-        p->loop(ROUNDS, seed);
+        peak->loop(ROUNDS, seed);
         int64_t took = clock_ns() - begin;
         best = took < best ? took : best;
     }
-    return p->operations * ROUNDS / (double)(best > 0 ? best : 1);
+    return peak->operations * ROUNDS / (double)(best > 0 ? best : 1);
 }
 
-const struct peak *peak_best(enum unit u)
+const struct peak *peak_best(enum unit unit)
 {
-    const struct peak *best = peak_at(u, 0), *p;
-    if (!best || !peak_at(u, 1))
+    const struct peak *best = peak_at(unit, 0), *peak;
+    if (!best || !peak_at(unit, 1))
         return best;
     double speed = speed_of(best);
-    for (size_t i = 1; (p = peak_at(u, i)); i++) {
-        double rival = speed_of(p);
+    for (size_t i = 1; (peak = peak_at(unit, i)); i++) {
+        double rival = speed_of(peak);
         if (rival > 1.1 * speed) {
-            best = p;
+            best = peak;
             speed = rival;
         }
     }

@@ -19,10 +19,10 @@ enum { PEAK_CHAINS = 12 /* sums in flight: more than the latency of an instructi
        PEAK_SEED = 64 * PEAK_CHAINS };
 
 /* Loop i of a unit that this processor can run. NULL beyond the last. */
-const struct peak *peak_at(enum unit u, size_t i);
+const struct peak *peak_at(enum unit unit, size_t i);
 /* The fastest of these loops, by measurement: on some processors the newer instruction is slower.
  * Takes at most a millisecond where there are several. NULL: none. */
-const struct peak *peak_best(enum unit u);
+const struct peak *peak_best(enum unit unit);
 
 /* 1: an x86 processor with AVX-VNNI (vpdpbusd for 256-bit vectors). */
 int peak_avx_vnni(void);

@@ -9,13 +9,13 @@
 
 const float dynamic_level[256] = DYNAMIC_LEVELS;
 
-const float *quant_levels(enum dtype d)
+const float *quant_levels(enum dtype dtype)
 {
     static const float nf4[16] = NF4_LEVELS, fp4[16] = FP4_LEVELS, q4[16] = Q4_LEVELS;
-    return d == DTYPE_Q4 ? q4 : d == DTYPE_FP4 ? fp4 : nf4;
+    return dtype == DTYPE_Q4 ? q4 : dtype == DTYPE_FP4 ? fp4 : nf4;
 }
 
-const uint16_t *quant_levels_bf16(enum dtype d)
+const uint16_t *quant_levels_bf16(enum dtype dtype)
 {
     static const uint16_t nf4[16] = {0xbf80, 0xbf32, 0xbf06, 0xbeca, 0xbe92, 0xbe3d,
                                      0xbdba, 0x0000, 0x3da3, 0x3e25, 0x3e7c, 0x3ead,
@@ -26,7 +26,7 @@ const uint16_t *quant_levels_bf16(enum dtype d)
     static const uint16_t q4[16] = {0xbf80, 0xbf60, 0xbf40, 0xbf20, 0xbf00, 0xbec0,
                                     0xbe80, 0xbe00, 0x0000, 0x3e00, 0x3e80, 0x3ec0,
                                     0x3f00, 0x3f20, 0x3f40, 0x3f60};
-    return d == DTYPE_Q4 ? q4 : d == DTYPE_FP4 ? fp4 : nf4;
+    return dtype == DTYPE_Q4 ? q4 : dtype == DTYPE_FP4 ? fp4 : nf4;
 }
 
 /* 1 if `top` itself, not only -top, is one of the values. */
@@ -38,17 +38,17 @@ static int reaches(const float *w, float top)
     return found;
 }
 
-void quant_blocks(enum dtype d, const float *w, size_t n, uint8_t *code, float *absmax)
+void quant_blocks(enum dtype dtype, const float *w, size_t n, uint8_t *code, float *absmax)
 {
     assert(n % QUANT_BLOCK == 0);
-    for (size_t b = 0; b < n / QUANT_BLOCK; b++, w += QUANT_BLOCK) {
+    for (size_t block = 0; block < n / QUANT_BLOCK; block++, w += QUANT_BLOCK) {
         float top = quant_largest(w, QUANT_BLOCK);
-        float sign = d == DTYPE_Q4 && reaches(w, top) ? -1 : 1;
+        float sign = dtype == DTYPE_Q4 && reaches(w, top) ? -1 : 1;
         float up = quant_up(top, sign); /* 0: zeros, and the codes of a NaN block, become level 0 */
         for (size_t i = 0; i < QUANT_BLOCK; i += 2)
-            *code++ = (uint8_t)(level_code(d, up != 0 ? w[i] * up : 0) << 4 |
-                                level_code(d, up != 0 ? w[i + 1] * up : 0));
-        absmax[b] = sign * quant_scale(top);
+            *code++ = (uint8_t)(level_code(dtype, up != 0 ? w[i] * up : 0) << 4 |
+                                level_code(dtype, up != 0 ? w[i + 1] * up : 0));
+        absmax[block] = sign * quant_scale(top);
     }
 }
 
@@ -79,32 +79,32 @@ float quant_absmax_unfold(uint8_t code, float scale, float offset)
     return offset + dynamic_level[code] * scale;
 }
 
-float quant_absmax_at(const struct codes *q, size_t i)
+float quant_absmax_at(const struct codes *codes, size_t i)
 {
-    if (!dtype_info[q->dtype].super)
-        return q->scale[i];
-    return quant_absmax_unfold(q->absmax[i], q->scale[i / QUANT_SUPER], q->offset);
+    if (!dtype_info[codes->dtype].super)
+        return codes->scale[i];
+    return quant_absmax_unfold(codes->absmax[i], codes->scale[i / QUANT_SUPER], codes->offset);
 }
 
-static void encode(enum dtype d, const struct quant_target *t, size_t row, const float *w)
+static void encode(enum dtype dtype, const struct quant_target *target, size_t row, const float *w)
 {
-    quant_blocks(d, w, t->cols, (uint8_t *)t->code + row * t->cols / 2,
-                 t->block_scale + row * t->cols / QUANT_BLOCK);
+    quant_blocks(dtype, w, target->cols, (uint8_t *)target->code + row * target->cols / 2,
+                 target->block_scale + row * target->cols / QUANT_BLOCK);
 }
 
-static void encode_nf4(const struct quant_target *t, size_t row, const float *w)
+static void encode_nf4(const struct quant_target *target, size_t row, const float *w)
 {
-    encode(DTYPE_NF4, t, row, w);
+    encode(DTYPE_NF4, target, row, w);
 }
 
-static void encode_fp4(const struct quant_target *t, size_t row, const float *w)
+static void encode_fp4(const struct quant_target *target, size_t row, const float *w)
 {
-    encode(DTYPE_FP4, t, row, w);
+    encode(DTYPE_FP4, target, row, w);
 }
 
-static void encode_q4(const struct quant_target *t, size_t row, const float *w)
+static void encode_q4(const struct quant_target *target, size_t row, const float *w)
 {
-    encode(DTYPE_Q4, t, row, w);
+    encode(DTYPE_Q4, target, row, w);
 }
 
 struct folding {
@@ -116,28 +116,29 @@ struct folding {
 static void fold_some(void *ctx, size_t begin, size_t end, size_t worker)
 {
     (void)worker;
-    const struct folding *f = ctx;
-    const struct quant_target *t = f->t;
+    const struct folding *folding = ctx;
+    const struct quant_target *target = folding->t;
     for (size_t i = begin; i < end; i++) {
-        size_t at = i * QUANT_SUPER, n = f->n - at;
+        size_t at = i * QUANT_SUPER, n = folding->n - at;
         n = n < QUANT_SUPER ? n : QUANT_SUPER;
-        t->scale[i] = encode_super(t->block_scale + at, n, f->offset, t->absmax + at);
+        target->scale[i] = encode_super(target->block_scale + at, n, folding->offset,
+                                        target->absmax + at);
     }
 }
 
-static float fold(const struct quant_target *t, size_t n, struct pool *pool)
+static float fold(const struct quant_target *target, size_t n, struct pool *pool)
 {
-    struct folding f = {t, n, quant_absmax_mean(t->block_scale, n)};
-    pool_run(pool, quant_supers(n), 1, fold_some, &f);
-    return f.offset;
+    struct folding folding = {target, n, quant_absmax_mean(target->block_scale, n)};
+    pool_run(pool, quant_supers(n), 1, fold_some, &folding);
+    return folding.offset;
 }
 
-static void floats(const struct codes *q, size_t cols, size_t row, float *out)
+static void floats(const struct codes *codes, size_t cols, size_t row, float *out)
 {
-    const uint8_t *code = (const uint8_t *)q->code + row * cols / 2;
-    const float *level = quant_levels(q->dtype);
+    const uint8_t *code = (const uint8_t *)codes->code + row * cols / 2;
+    const float *level = quant_levels(codes->dtype);
     for (size_t k = 0; k < cols; k += 2) {
-        float a = quant_absmax_at(q, (row * cols + k) / QUANT_BLOCK);
+        float a = quant_absmax_at(codes, (row * cols + k) / QUANT_BLOCK);
         out[k] = level[code[k / 2] >> 4] * a;
         out[k + 1] = level[code[k / 2] & 15] * a;
     }

@@ -10,15 +10,15 @@ float quant_fp8(const float *w, size_t n, uint8_t *code)
     return quant_scale(top);
 }
 
-static void encode(const struct quant_target *t, size_t row, const float *w)
+static void encode(const struct quant_target *target, size_t row, const float *w)
 {
-    t->scale[row] = quant_fp8(w, t->cols, (uint8_t *)t->code + row * t->cols);
+    target->scale[row] = quant_fp8(w, target->cols, (uint8_t *)target->code + row * target->cols);
 }
 
-static void floats(const struct codes *q, size_t cols, size_t row, float *out)
+static void floats(const struct codes *codes, size_t cols, size_t row, float *out)
 {
-    const uint8_t *code = (const uint8_t *)q->code + row * cols;
-    float step = q->scale[row] / FP8_TOP;
+    const uint8_t *code = (const uint8_t *)codes->code + row * cols;
+    float step = codes->scale[row] / FP8_TOP;
     for (size_t k = 0; k < cols; k++)
         out[k] = e4m3_value(code[k]) * step;
 }

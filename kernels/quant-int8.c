@@ -19,11 +19,11 @@ float quant_int8_row(const float *x, size_t n, float limit, int8_t *code, uint32
     float scale = 0;
     *n_outliers = 0;
     for (size_t i = 0; i < n; i++) {
-        float a = fabsf(x[i]);
-        if (!(a < limit))
+        float size = fabsf(x[i]);
+        if (!(size < limit))
             outlier[(*n_outliers)++] = (uint32_t)i;
-        else if (a > scale)
-            scale = a;
+        else if (size > scale)
+            scale = size;
     }
     float up = quant_up(scale, INT8_TOP);
     for (size_t i = 0; i < n; i++)
@@ -31,15 +31,15 @@ float quant_int8_row(const float *x, size_t n, float limit, int8_t *code, uint32
     return quant_scale(scale);
 }
 
-static void encode(const struct quant_target *t, size_t row, const float *w)
+static void encode(const struct quant_target *target, size_t row, const float *w)
 {
-    t->scale[row] = quant_int8(w, t->cols, (int8_t *)t->code + row * t->cols);
+    target->scale[row] = quant_int8(w, target->cols, (int8_t *)target->code + row * target->cols);
 }
 
-static void floats(const struct codes *q, size_t cols, size_t row, float *out)
+static void floats(const struct codes *codes, size_t cols, size_t row, float *out)
 {
-    const int8_t *code = (const int8_t *)q->code + row * cols;
-    float step = q->scale[row] / INT8_TOP;
+    const int8_t *code = (const int8_t *)codes->code + row * cols;
+    float step = codes->scale[row] / INT8_TOP;
     for (size_t k = 0; k < cols; k++)
         out[k] = code[k] * step;
 }

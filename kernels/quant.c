@@ -26,10 +26,10 @@ float quant_largest(const float *x, size_t n)
     return isfinite(top) ? top : NAN;
 }
 
-void quant_floats(const struct codes *q, size_t cols, size_t first, size_t count, float *out)
+void quant_floats(const struct codes *codes, size_t cols, size_t first, size_t count, float *out)
 {
-    for (size_t r = 0; r < count; r++)
-        formats[q->dtype]->floats(q, cols, first + r, out + r * cols);
+    for (size_t row = 0; row < count; row++)
+        formats[codes->dtype]->floats(codes, cols, first + row, out + row * cols);
 }
 
 struct making {
@@ -41,30 +41,31 @@ struct making {
 static void encode_rows(void *ctx, size_t begin, size_t end, size_t worker)
 {
     (void)worker;
-    const struct making *m = ctx;
-    float *row = mem_aligned(m->s->cols * sizeof *row);
-    for (size_t r = begin; r < end; r++) {
-        m->s->floats(m->s, r, 1, row);
-        m->format->encode(&m->to, r, row);
+    const struct making *making = ctx;
+    float *row = mem_aligned(making->s->cols * sizeof *row);
+    for (size_t at = begin; at < end; at++) {
+        making->s->floats(making->s, at, 1, row);
+        making->format->encode(&making->to, at, row);
     }
     free(row);
 }
 
-void *quant_make(struct codes *q, const struct mat_source *s, enum dtype dtype, struct pool *pool)
+void *quant_make(struct codes *codes, const struct mat_source *source, enum dtype dtype,
+                 struct pool *pool)
 {
-    assert(!dtype_refuses(dtype, s->cols));
-    const size_t N = s->rows, K = s->cols;
-    size_t code = dtype_part_bytes(dtype, PART_CODE, N, K);
-    size_t absmax = dtype_part_bytes(dtype, PART_ABSMAX, N, K);
-    size_t scale = dtype_part_bytes(dtype, PART_SCALE, N, K);
-    size_t blocks = absmax ? dtype_scales(dtype, N, K) : 0;
+    assert(!dtype_refuses(dtype, source->cols));
+    const size_t rows = source->rows, K = source->cols;
+    size_t code = dtype_part_bytes(dtype, PART_CODE, rows, K);
+    size_t absmax = dtype_part_bytes(dtype, PART_ABSMAX, rows, K);
+    size_t scale = dtype_part_bytes(dtype, PART_SCALE, rows, K);
+    size_t blocks = absmax ? dtype_scales(dtype, rows, K) : 0;
     char *block = mem_aligned(scale + blocks * sizeof(float) + absmax + code);
-    struct making m = {s, formats[dtype], {.cols = K, .scale = (float *)block}};
-    m.to.block_scale = m.to.scale + (blocks ? scale / sizeof(float) : 0);
-    m.to.absmax = (uint8_t *)(m.to.scale + scale / sizeof(float) + blocks);
-    m.to.code = m.to.absmax + absmax;
-    pool_run(pool, N, 1, encode_rows, &m);
-    float offset = m.format->fold ? m.format->fold(&m.to, blocks, pool) : 0;
-    *q = (struct codes){dtype, m.to.code, m.to.absmax, m.to.scale, offset};
+    struct making making = {source, formats[dtype], {.cols = K, .scale = (float *)block}};
+    making.to.block_scale = making.to.scale + (blocks ? scale / sizeof(float) : 0);
+    making.to.absmax = (uint8_t *)(making.to.scale + scale / sizeof(float) + blocks);
+    making.to.code = making.to.absmax + absmax;
+    pool_run(pool, rows, 1, encode_rows, &making);
+    float offset = making.format->fold ? making.format->fold(&making.to, blocks, pool) : 0;
+    *codes = (struct codes){dtype, making.to.code, making.to.absmax, making.to.scale, offset};
     return block;
 }

@@ -92,13 +92,13 @@ HOST_DEVICE size_t quant_supers(size_t blocks)
 
 extern const float dynamic_level[256]; /* ascending */
 /* The 16 levels of a format of blocks; the second function rounds them to bf16. */
-const float *quant_levels(enum dtype d);
-const uint16_t *quant_levels_bf16(enum dtype d);
+const float *quant_levels(enum dtype dtype);
+const uint16_t *quant_levels_bf16(enum dtype dtype);
 
 /* Elements of x with |x| not below this are outliers in a format that codes x. */
-HOST_DEVICE float quant_outlier(enum dtype d)
+HOST_DEVICE float quant_outlier(enum dtype dtype)
 {
-    return d == DTYPE_INT8 ? INT8_OUTLIER : INFINITY;
+    return dtype == DTYPE_INT8 ? INT8_OUTLIER : INFINITY;
 }
 
 /* top: the largest |w| of a row (NaN if one is not finite). quant_scale: the scale of the row.
@@ -125,13 +125,13 @@ float quant_int8_row(const float *x, size_t n, float limit, int8_t *code, uint32
                      size_t *n_outliers);
 /* Codes of n values (a multiple of 64) in a format of blocks: code[n / 2], and absmax[n / 64] of
  * the blocks in fp32. */
-void quant_blocks(enum dtype d, const float *w, size_t n, uint8_t *code, float *absmax);
+void quant_blocks(enum dtype dtype, const float *w, size_t n, uint8_t *code, float *absmax);
 /* m of a whole matrix: summed in double, in order. */
 float quant_absmax_mean(const float *absmax, size_t n);
 /* The absmax of a code: offset + dynamic_level[code] * scale. */
 float quant_absmax_unfold(uint8_t code, float scale, float offset);
 /* The absmax of block i of a matrix, from its codes. */
-float quant_absmax_at(const struct codes *q, size_t i);
+float quant_absmax_at(const struct codes *codes, size_t i);
 
 /* ---- whole matrices ---- */
 
@@ -148,21 +148,22 @@ struct quant_target {
 /* The functions of a format, defined in quant-NAME.c; quant.c lists them. */
 struct quant_format {
     /* Codes and scales of row `row` from its values w[cols]. */
-    void (*encode)(const struct quant_target *t, size_t row, const float *w);
+    void (*encode)(const struct quant_target *target, size_t row, const float *w);
     /* Called when all rows are encoded: quantizes n block_scale on all threads; returns the offset.
      * NULL: scales stay in fp32. */
-    float (*fold)(const struct quant_target *t, size_t n, struct pool *pool);
+    float (*fold)(const struct quant_target *target, size_t n, struct pool *pool);
     /* out[cols] = the values w' of a row. */
-    void (*floats)(const struct codes *q, size_t cols, size_t row, float *out);
+    void (*floats)(const struct codes *codes, size_t cols, size_t row, float *out);
 };
 extern const struct quant_format quant_int8_format, quant_fp8_format;
 extern const struct quant_format quant_nf4_format, quant_nf4_f32_format, quant_fp4_format;
 extern const struct quant_format quant_q4_format;
 
 /* out[count * cols] = the values w' of rows first.. of a quantized matrix. */
-void quant_floats(const struct codes *q, size_t cols, size_t first, size_t count, float *out);
+void quant_floats(const struct codes *codes, size_t cols, size_t first, size_t count, float *out);
 /* Quantizes a whole matrix on all threads. The arrays of q lie in one block, which is returned; the
  * caller frees it. */
-void *quant_make(struct codes *q, const struct mat_source *s, enum dtype dtype, struct pool *pool);
+void *quant_make(struct codes *codes, const struct mat_source *source, enum dtype dtype,
+                 struct pool *pool);
 
 C_END

@@ -27,87 +27,87 @@ static void swap(int32_t *a, int32_t *b)
     *b = t;
 }
 
-static void sift_down(struct heap *h, size_t i)
+static void sift_down(struct heap *heap, size_t i)
 {
     for (;;) {
         size_t best = i;
-        for (size_t child = 2 * i + 1; child <= 2 * i + 2 && child < h->n; child++)
-            if (is_before(h->logits, h->v[child], h->v[best]))
+        for (size_t child = 2 * i + 1; child <= 2 * i + 2 && child < heap->n; child++)
+            if (is_before(heap->logits, heap->v[child], heap->v[best]))
                 best = child;
         if (best == i)
             return;
-        swap(&h->v[i], &h->v[best]);
+        swap(&heap->v[i], &heap->v[best]);
         i = best;
     }
 }
 
 static struct heap heap_make(const float *logits, size_t V, int32_t *work)
 {
-    struct heap h = {logits, work, V, V};
+    struct heap heap = {logits, work, V, V};
     for (size_t i = 0; i < V; i++)
         work[i] = (int32_t)i;
     for (size_t i = V / 2; i-- > 0;)
-        sift_down(&h, i);
-    return h;
+        sift_down(&heap, i);
+    return heap;
 }
 
 /* The j-th most likely id, j counted from 0 and asked for in ascending order. */
-static int32_t id_of_rank(struct heap *h, size_t j)
+static int32_t id_of_rank(struct heap *heap, size_t j)
 {
-    while (h->all - h->n <= j) {
-        swap(&h->v[0], &h->v[--h->n]);
-        sift_down(h, 0);
+    while (heap->all - heap->n <= j) {
+        swap(&heap->v[0], &heap->v[--heap->n]);
+        sift_down(heap, 0);
     }
-    return h->v[h->all - 1 - j];
+    return heap->v[heap->all - 1 - j];
 }
 
 /* Places that hold top_k ids; ties of the last stay. */
-static size_t keep_top_k(struct heap *h, size_t k)
+static size_t keep_top_k(struct heap *heap, size_t k)
 {
-    if (k == 0 || k >= h->all)
-        return h->all;
-    float last = h->logits[id_of_rank(h, k - 1)];
-    while (k < h->all && h->logits[id_of_rank(h, k)] >= last)
+    if (k == 0 || k >= heap->all)
+        return heap->all;
+    float last = heap->logits[id_of_rank(heap, k - 1)];
+    while (k < heap->all && heap->logits[id_of_rank(heap, k)] >= last)
         k++;
     return k;
 }
 
 /* Places of the first `kept` that hold top_p of their mass. */
-static size_t keep_top_p(struct heap *h, size_t kept, const struct head_query *q)
+static size_t keep_top_p(struct heap *heap, size_t kept, const struct head_query *query)
 {
-    if (!(q->top_p > 0 && q->top_p < 1))
+    if (!(query->top_p > 0 && query->top_p < 1))
         return kept;
-    double max = h->logits[id_of_rank(h, 0)], total = 0, mass = 0;
-    if (kept == h->all)
-        for (size_t i = 0; i < h->all; i++)
-            total += exp((h->logits[i] - max) / sample_divisor(q));
+    double max = heap->logits[id_of_rank(heap, 0)], total = 0, mass = 0;
+    if (kept == heap->all)
+        for (size_t i = 0; i < heap->all; i++)
+            total += exp((heap->logits[i] - max) / sample_divisor(query));
     else
         for (size_t j = 0; j < kept; j++)
-            total += exp((h->logits[id_of_rank(h, j)] - max) / sample_divisor(q));
+            total += exp((heap->logits[id_of_rank(heap, j)] - max) / sample_divisor(query));
     for (size_t j = 0; j < kept; j++) {
-        if (j > 0 && mass >= q->top_p * total)
+        if (j > 0 && mass >= query->top_p * total)
             return j;
-        mass += exp((h->logits[id_of_rank(h, j)] - max) / sample_divisor(q));
+        mass += exp((heap->logits[id_of_rank(heap, j)] - max) / sample_divisor(query));
     }
     return kept;
 }
 
 /* The id at place j of the drawing. */
-static int32_t id_at(struct heap *h, size_t j)
+static int32_t id_at(struct heap *heap, size_t j)
 {
-    return h->v ? id_of_rank(h, j) : (int32_t)j;
+    return heap->v ? id_of_rank(heap, j) : (int32_t)j;
 }
 
-static int32_t draw(struct heap *h, size_t kept, const struct head_query *q, size_t r)
+static int32_t draw(struct heap *heap, size_t kept, const struct head_query *query, size_t row)
 {
     int32_t best = -1;
     double best_score = 0;
     for (size_t j = 0; j < kept; j++) {
-        int32_t id = id_at(h, j);
-        if (!(h->logits[id] > -INFINITY))
+        int32_t id = id_at(heap, j);
+        if (!(heap->logits[id] > -INFINITY))
             continue;
-        double score = gumbel_score(q->gumbel, h->logits[id], q->temperature,
-                                    rng_at(q->seed, q->keys[r], (uint64_t)id));
+        double score = gumbel_score(query->gumbel, heap->logits[id], query->temperature,
+                                    rng_at(query->seed, query->keys[row], (uint64_t)id));
         if (best < 0 || score > best_score || (!(score < best_score) && id < best)) {
             best = id;
             best_score = score;
@@ -117,53 +117,55 @@ static int32_t draw(struct heap *h, size_t kept, const struct head_query *q, siz
 }
 
 /* Measures softmax(scale * logits) over the first n ids. */
-static void measure(struct heap *h, size_t n, double scale, const struct head_query *q,
+static void measure(struct heap *heap, size_t n, double scale, const struct head_query *query,
                     struct head_row *out)
 {
     double max = -INFINITY, sum = 0, weighted = 0, next = -INFINITY;
     for (size_t j = 0; j < n; j++) {
-        int32_t id = id_at(h, j);
-        if (!sample_is_quiet(q, id) && h->logits[id] > max)
-            max = h->logits[id];
+        int32_t id = id_at(heap, j);
+        if (!sample_is_quiet(query, id) && heap->logits[id] > max)
+            max = heap->logits[id];
     }
     for (size_t j = 0; j < n; j++) {
-        int32_t id = id_at(h, j);
-        double d = scale * (h->logits[id] - max);
-        if (sample_is_quiet(q, id) || !(d > -INFINITY))
+        int32_t id = id_at(heap, j);
+        double below = scale * (heap->logits[id] - max);
+        if (sample_is_quiet(query, id) || !(below > -INFINITY))
             continue;
-        sum += exp(d);
-        weighted += exp(d) * d;
-        next = id == out->runner_up ? d : next;
+        sum += exp(below);
+        weighted += exp(below) * below;
+        next = id == out->runner_up ? below : next;
     }
-    out->log_prob =
-        sample_is_quiet(q, out->id) ? -INFINITY : scale * (h->logits[out->id] - max) - log(sum);
+    out->log_prob = sample_is_quiet(query, out->id)
+                        ? -INFINITY
+                        : scale * (heap->logits[out->id] - max) - log(sum);
     out->prob = (float)exp(out->log_prob);
     out->best_log_prob = sum > 0 ? -log(sum) : -INFINITY;
     out->runner_up_prob = sum > 0 ? (float)(exp(next) / sum) : 0;
     out->entropy = sum > 0 ? (float)(log(sum) - weighted / sum) : 0; /* 0: only quiet ids stay */
 }
 
-void sample_row(const float *logits, size_t V, const struct head_query *q, size_t r,
+void sample_row(const float *logits, size_t V, const struct head_query *query, size_t row,
                 struct head_row *out, int32_t *work)
 {
-    const int cuts = (q->top_k > 0 && q->top_k < V) || (q->top_p > 0 && q->top_p < 1);
-    struct heap h = {logits, NULL, V, V};
+    const int cuts = (query->top_k > 0 && query->top_k < V) ||
+                     (query->top_p > 0 && query->top_p < 1);
+    struct heap heap = {logits, NULL, V, V};
     if (out->bad)
         return;
     if (cuts)
-        h = heap_make(logits, V, work);
-    size_t kept = cuts ? keep_top_k(&h, q->top_k) : V;
+        heap = heap_make(logits, V, work);
+    size_t kept = cuts ? keep_top_k(&heap, query->top_k) : V;
     if (cuts) {
-        size_t held = keep_top_p(&h, q->top_p_of_all ? V : kept, q);
+        size_t held = keep_top_p(&heap, query->top_p_of_all ? V : kept, query);
         kept = held < kept ? held : kept;
     }
-    if (q->temperature > 0)
-        out->id = draw(&h, kept, q, r);
+    if (query->temperature > 0)
+        out->id = draw(&heap, kept, query, row);
     struct heap all = {logits, NULL, V, V};
-    if (q->drawn)
-        measure(&h, kept, 1 / sample_divisor(q), q, out);
+    if (query->drawn)
+        measure(&heap, kept, 1 / sample_divisor(query), query, out);
     else
-        measure(&all, V, 1, q, out);
+        measure(&all, V, 1, query, out);
 }
 
 /* ---- the most likely ids ---- */
@@ -188,11 +190,11 @@ void sample_tops(const float *logits, size_t V, struct head_top *top)
 {
     double sum = 0;
     size_t n = 0;
-    for (size_t v = 0; v < V; v++)
-        n = offer(logits, (int32_t)v, top->id, n);
+    for (size_t id = 0; id < V; id++)
+        n = offer(logits, (int32_t)id, top->id, n);
     const double max = logits[top->id[0]];
-    for (size_t v = 0; v < V; v++)
-        sum += exp(logits[v] - max);
+    for (size_t id = 0; id < V; id++)
+        sum += exp(logits[id] - max);
     for (size_t i = 0; i < HEAD_TOPS; i++) {
         top->prob[i] = i < n ? (float)(exp(logits[top->id[i]] - max) / sum) : 0;
         top->id[i] = i < n ? top->id[i] : -1;

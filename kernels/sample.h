@@ -16,30 +16,32 @@ struct sample {
 };
 
 /* The number by which logits are divided before top-p and measures of what is drawn from. */
-HOST_DEVICE double sample_divisor(const struct head_query *q)
+HOST_DEVICE double sample_divisor(const struct head_query *query)
 {
-    return q->temperature > 0 ? q->temperature : 1;
+    return query->temperature > 0 ? query->temperature : 1;
 }
 
 /* 1: ops.head has to draw from or to measure the whole row, so it needs `logits`. */
-HOST_DEVICE int sample_needs_logits(const struct head_query *q, size_t V)
+HOST_DEVICE int sample_needs_logits(const struct head_query *query, size_t V)
 {
-    const int cuts = (q->top_k > 0 && q->top_k < V) || (q->top_p > 0 && q->top_p < 1);
-    const double by = sample_divisor(q);
-    return (cuts && (q->temperature > 0 || q->drawn)) || (q->drawn && (by < 1 || by > 1));
+    const int cuts = (query->top_k > 0 && query->top_k < V) ||
+                     (query->top_p > 0 && query->top_p < 1);
+    const double by = sample_divisor(query);
+    return (cuts && (query->temperature > 0 || query->drawn)) ||
+           (query->drawn && (by < 1 || by > 1));
 }
 
 /* The id of row v of the head; -1 stays. */
-HOST_DEVICE int32_t sample_id(const struct head_query *q, int32_t v)
+HOST_DEVICE int32_t sample_id(const struct head_query *query, int32_t v)
 {
-    return q->ids && v >= 0 ? q->ids[v] : v;
+    return query->ids && v >= 0 ? query->ids[v] : v;
 }
 
 /* 1 if the probability of the id counts as zero. */
-HOST_DEVICE int sample_is_quiet(const struct head_query *q, int32_t id)
+HOST_DEVICE int sample_is_quiet(const struct head_query *query, int32_t id)
 {
-    for (size_t i = 0; i < q->n_quiet; i++)
-        if (q->quiet[i] == id)
+    for (size_t i = 0; i < query->n_quiet; i++)
+        if (query->quiet[i] == id)
             return 1;
     return 0;
 }
@@ -47,10 +49,10 @@ HOST_DEVICE int sample_is_quiet(const struct head_query *q, int32_t id)
 /* Draws *out again, which a query without noise has answered from these logits[V], for row r of q.
  * At temperature 0 the id stays, and only its measures change. Else the id has the best score
  * (gumbel.h) among the ids that stay: the noise of an id does not depend on the others, so a filter
- * that removes none changes nothing. Ties go to the lowest id. q->keys: of the host; NULL at
+ * that removes none changes nothing. Ties go to the lowest id. query->keys: of the host; NULL at
  * temperature 0. work [V]: scratch. Cost O(V + kept log V). Source: logits_process.py of
  * https://github.com/huggingface/transformers; generate.py of https://github.com/JetAstra/SDAR. */
-void sample_row(const float *logits, size_t V, const struct head_query *q, size_t r,
+void sample_row(const float *logits, size_t V, const struct head_query *query, size_t row,
                 struct head_row *out, int32_t *work);
 /* *top = the most likely ids of these logits[V], none of which is NaN or +Inf. */
 void sample_tops(const float *logits, size_t V, struct head_top *top);

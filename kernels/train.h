@@ -70,47 +70,48 @@ struct train_ops {
     /* n products c = a b^T one after the other (struct gemm). A factor that equals the previous
      * product's is prepared once, so the previous product must not write it. work: gemm_work(...)
      * bytes for the largest M, N and K of the products. */
-    void (*gemm)(struct backend *b, const struct gemm *g, size_t n, void *work);
-    size_t (*gemm_work)(const struct backend *b, size_t M, size_t N, size_t K);
+    void (*gemm)(struct backend *backend, const struct gemm *product, size_t n, void *work);
+    size_t (*gemm_work)(const struct backend *backend, size_t M, size_t N, size_t K);
     /* dx[T, D] += gradient of the input of rmsnorm; dg[D] += gradient of the gain; dg NULL: not
      * wanted. work: 2 T floats. */
-    void (*rmsnorm_back)(struct backend *b, float *dx, float *dg, const float *dy, const float *x,
-                         const float *g, size_t T, size_t D, double eps, float *work);
+    void (*rmsnorm_back)(struct backend *backend, float *dx, float *dg, const float *dy,
+                         const float *x, const float *grad, size_t T, size_t D, double eps,
+                         float *work);
     /* Gradients of y = silu(gate) * up, n values. dgate may be gate, dup may be dy. */
-    void (*swiglu_back)(struct backend *b, float *dgate, float *dup, const float *dy,
+    void (*swiglu_back)(struct backend *backend, float *dgate, float *dup, const float *dy,
                         const float *gate, const float *up, size_t n);
     /* work: attention_back_work(...) floats. rows: at least the rows of all sequences; len: at
      * least the rows and the keys of one sequence. */
-    void (*attention_back)(struct backend *b, const struct attn_back *a, float *work);
-    size_t (*attention_back_work)(const struct backend *b, size_t rows, size_t len, size_t heads,
-                                  size_t head_dim);
+    void (*attention_back)(struct backend *backend, const struct attn_back *back, float *work);
+    size_t (*attention_back_work)(const struct backend *backend, size_t rows, size_t len,
+                                  size_t heads, size_t head_dim);
     /* y[t, :] = x[place[t], :], or zeros if place[t] < 0: puts rows that were picked (ops.rmsnorm
      * without a gain) back among all T. y must not overlap x. */
-    void (*spread)(struct backend *b, float *y, const float *x, const int32_t *place, size_t T,
-                   size_t D);
+    void (*spread)(struct backend *backend, float *y, const float *x, const int32_t *place,
+                   size_t T, size_t D);
     /* dw[V, D] += gradient of the matrix of ops.embed: dy[t, :] is added to row token[t], in
      * ascending order of t. */
-    void (*embed_back)(struct backend *b, float *dw, const float *dy, const int32_t *token,
+    void (*embed_back)(struct backend *backend, float *dw, const float *dy, const int32_t *token,
                        size_t T, size_t V, size_t D);
-    void (*add)(struct backend *b, float *y, const float *x, size_t n); /* y += x, n values */
+    void (*add)(struct backend *backend, float *y, const float *x, size_t n); /* y += x, n values */
     /* kernels/wkv.h. work: wkv_back_work(...) bytes, for at least this number of sequences and of
      * rows a sequence. */
-    void (*wkv_back)(struct backend *b, const struct wkv_back *a, void *work);
-    size_t (*wkv_back_work)(const struct backend *b, size_t n_seqs, size_t max_rows, size_t heads,
-                            size_t head_dim);
+    void (*wkv_back)(struct backend *backend, const struct wkv_back *back, void *work);
+    size_t (*wkv_back_work)(const struct backend *backend, size_t n_seqs, size_t max_rows,
+                            size_t heads, size_t head_dim);
     /* kernels/mixing.h */
-    void (*shift_back)(struct backend *b, const struct shift_back *a);
-    void (*squash_back)(struct backend *b, const struct squash_back *a);
-    void (*heads_out_back)(struct backend *b, const struct heads_out_back *a);
-    void (*removal_back)(struct backend *b, const struct removal_back *a);
+    void (*shift_back)(struct backend *backend, const struct shift_back *back);
+    void (*squash_back)(struct backend *backend, const struct squash_back *back);
+    void (*heads_out_back)(struct backend *backend, const struct heads_out_back *back);
+    void (*removal_back)(struct backend *backend, const struct removal_back *back);
     /* loss[t] = weight[t] * CE_t. logits[T, V] become the gradient of the sum of losses. A row of
      * weight 0 gives zeros. */
-    void (*cross_entropy)(struct backend *b, float *logits, const int32_t *target,
+    void (*cross_entropy)(struct backend *backend, float *logits, const int32_t *target,
                           const float *weight, size_t T, size_t V, double *loss);
     /* Sum of x_i^2; waits. work: SQUARES_PARTS doubles of the back end. */
-    double (*squares)(struct backend *b, const float *x, size_t n, double *work);
-    void (*adamw)(struct backend *b, float *w, float *m, float *v, const float *g, size_t n,
-                  const struct adamw *a);
+    double (*squares)(struct backend *backend, const float *x, size_t n, double *work);
+    void (*adamw)(struct backend *backend, float *w, float *m, float *value, const float *grad,
+                  size_t n, const struct adamw *a);
 };
 
 /* The gradients beside a table of operations. Only programs that call this function contain the

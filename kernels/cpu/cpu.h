@@ -47,15 +47,15 @@ extern const struct train_ops OWN_CPU(train);
 /* matmul in two steps, on the calling thread: pack_rows packs rows once, packed_product multiplies
  * them by many parts of a matrix. packed: packed_bytes(...) bytes, 64-byte aligned. x must stay
  * valid until the last product. */
-size_t OWN_CPU(packed_bytes)(const struct mat *w, size_t T);
+size_t OWN_CPU(packed_bytes)(const struct mat *weight, size_t T);
 /* The largest packed_bytes of any dtype, for a matrix of K columns. */
 size_t OWN_CPU(packed_most)(size_t T, size_t K);
-void OWN_CPU(pack_rows)(void *packed, const float *x, const struct mat *w, size_t T);
+void OWN_CPU(pack_rows)(void *packed, const float *x, const struct mat *weight, size_t T);
 /* y[T, n] (row stride ldy) = columns first..first+n of x W^T. `first` is a multiple of PANEL. T is
  * the T of pack_rows. */
-void OWN_CPU(packed_product)(float *y, size_t ldy, void *packed, const struct mat *w, size_t T,
+void OWN_CPU(packed_product)(float *y, size_t ldy, void *packed, const struct mat *weight, size_t T,
                              size_t first, size_t n);
 /* attention-dense.c: attention where attn.dense is not 0. */
-void CPU(attention_dense)(struct backend *b, const struct attn *a, void *work);
-size_t CPU(attention_dense_work)(const struct backend *b, size_t T, size_t max_slots,
+void CPU(attention_dense)(struct backend *backend, const struct attn *attention, void *work);
+size_t CPU(attention_dense_work)(const struct backend *backend, size_t T, size_t max_slots,
                                  size_t head_dim, size_t dense);

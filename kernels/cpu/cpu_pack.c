@@ -22,9 +22,9 @@ static const struct format *const formats[DTYPES] = {
 
 const struct format *CPU(format_of)(enum dtype dtype) { return formats[dtype]; }
 
-const char *CPU(refuses)(const struct backend *b, enum dtype dtype, size_t cols)
+const char *CPU(refuses)(const struct backend *backend, enum dtype dtype, size_t cols)
 {
-    (void)b;
+    (void)backend;
     if (!formats[dtype])
         return "that format is for a GPU: use --device cuda, or --quant int8";
     return dtype_refuses(dtype, cols);
@@ -38,21 +38,21 @@ struct pack {
 static void pack_panels(void *ctx, size_t begin, size_t end, size_t worker)
 {
     (void)worker;
-    const struct pack *p = ctx;
-    const struct format *f = CPU(format_of)(p->m->dtype);
-    size_t N = p->m->rows, K = p->m->cols, bytes = f->panel_bytes(K);
+    const struct pack *pack = ctx;
+    const struct format *format = CPU(format_of)(pack->m->dtype);
+    size_t N = pack->m->rows, K = pack->m->cols, bytes = format->panel_bytes(K);
     float *scratch = mem_aligned(PANEL * K * sizeof *scratch);
     for (size_t i = begin; i < end; i++) {
         size_t first = i * PANEL, count = N - first < PANEL ? N - first : PANEL;
-        f->pack_panel((char *)p->m->data + i * bytes, p->s, first, count, scratch);
+        format->pack_panel((char *)pack->m->data + i * bytes, pack->s, first, count, scratch);
     }
     free(scratch);
 }
 
-static void pack(struct backend *b, struct mat *m, const struct mat_source *s)
+static void pack(struct backend *backend, struct mat *weight, const struct mat_source *source)
 {
-    struct pack p = {m, s};
-    pool_run(b->pool, (m->rows + PANEL - 1) / PANEL, 1, pack_panels, &p);
+    struct pack p = {weight, source};
+    pool_run(backend->pool, (weight->rows + PANEL - 1) / PANEL, 1, pack_panels, &p);
 }
 
 size_t CPU(mat_bytes)(size_t rows, size_t cols, enum dtype dtype)
@@ -60,39 +60,43 @@ size_t CPU(mat_bytes)(size_t rows, size_t cols, enum dtype dtype)
     return (rows + PANEL - 1) / PANEL * CPU(format_of)(dtype)->panel_bytes(cols);
 }
 
-int CPU(mat_make)(struct backend *b, struct mat *m, const struct mat_source *s, enum dtype dtype)
+int CPU(mat_make)(struct backend *backend, struct mat *weight, const struct mat_source *mat_source,
+                  enum dtype dtype)
 {
-    assert(!CPU(refuses)(b, dtype, s->cols));
-    void *data = host_alloc(b, CPU(mat_bytes)(s->rows, s->cols, dtype), MEMORY_WEIGHTS);
+    assert(!CPU(refuses)(backend, dtype, mat_source->cols));
+    void *data = host_alloc(backend, CPU(mat_bytes)(mat_source->rows, mat_source->cols, dtype),
+                            MEMORY_WEIGHTS);
     if (!data)
         return -1;
-    *m = (struct mat){data, dtype, s->rows, s->cols};
-    struct mat_source source = *s;
-    struct codes q;
+    *weight = (struct mat){data, dtype, mat_source->rows, mat_source->cols};
+    struct mat_source source = *mat_source;
+    struct codes codes;
     void *made = NULL;
-    if (dtype_info[dtype].block && !(s->q && s->q->dtype == dtype)) {
-        made = quant_make(&q, s, dtype, b->pool); /* the whole matrix shares the scales of scales */
-        source.q = &q;
+    if (dtype_info[dtype].block && !(mat_source->q && mat_source->q->dtype == dtype)) {
+        made = quant_make(&codes, mat_source, dtype,
+                          backend->pool); /* the whole matrix shares the scales of scales */
+        source.q = &codes;
     }
-    pack(b, m, &source);
+    pack(backend, weight, &source);
     free(made);
     return 0;
 }
 
-void CPU(mat_free)(struct backend *b, struct mat *m)
+void CPU(mat_free)(struct backend *backend, struct mat *weight)
 {
-    host_free(b, m->data);
-    m->data = NULL;
+    host_free(backend, weight->data);
+    weight->data = NULL;
 }
 
-void CPU(embed)(struct backend *b, act *y, const struct mat *w, const int32_t *token, size_t T)
+void CPU(embed)(struct backend *backend, act *y, const struct mat *weight, const int32_t *token,
+                size_t T)
 {
-    (void)b;
-    const struct format *f = CPU(format_of)(w->dtype);
-    size_t bytes = f->panel_bytes(w->cols);
-    for (size_t t = 0; t < T; t++) {
-        size_t row = (size_t)token[t];
-        const char *panel = (const char *)w->data + row / PANEL * bytes;
-        f->row((float *)y + t * w->cols, panel, row % PANEL, w->cols);
+    (void)backend;
+    const struct format *format = CPU(format_of)(weight->dtype);
+    size_t bytes = format->panel_bytes(weight->cols);
+    for (size_t at = 0; at < T; at++) {
+        size_t row = (size_t)token[at];
+        const char *panel = (const char *)weight->data + row / PANEL * bytes;
+        format->row((float *)y + at * weight->cols, panel, row % PANEL, weight->cols);
     }
 }

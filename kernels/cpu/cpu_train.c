@@ -19,61 +19,65 @@ enum { BESIDE = 8 };
 
 /* y_d = x_d s g_d, s = (mean x^2 + eps)^(-1/2): dx_d = s g_d dy_d - x_d s^3 mean_j(g_j dy_j x_j).
  * This computes s and the factor of x_d. */
-INLINE void factors_of(const struct norm_back *a, size_t t, const int rows)
+INLINE void factors_of(const struct norm_back *back, size_t row, const int rows)
 {
-    const float *x = a->x + t * a->D, *dy = a->dy + t * a->D;
+    const float *x = back->x + row * back->D, *dy = back->dy + row * back->D;
     double squares[BESIDE] = {0}, dot[BESIDE] = {0};
-    for (size_t d = 0; d < a->D; d++)
+    for (size_t column = 0; column < back->D; column++)
         for (int i = 0; i < rows; i++) {
-            size_t at = (size_t)i * a->D + d;
+            size_t at = (size_t)i * back->D + column;
             squares[i] += (double)x[at] * x[at];
-            dot[i] += (double)a->g[d] * dy[at] * x[at];
+            dot[i] += (double)back->g[column] * dy[at] * x[at];
         }
     for (size_t i = 0; i < (size_t)rows; i++) {
-        double s = 1 / sqrt(squares[i] / (double)a->D + a->eps);
-        a->scale[t + i] = (float)s;
-        a->pull[t + i] = (float)(s * s * s * dot[i] / (double)a->D);
+        double scale = 1 / sqrt(squares[i] / (double)back->D + back->eps);
+        back->scale[row + i] = (float)scale;
+        back->pull[row + i] = (float)(scale * scale * scale * dot[i] / (double)back->D);
     }
 }
 
 static void norm_factors(void *ctx, size_t begin, size_t end, size_t worker)
 {
     (void)worker;
-    const struct norm_back *a = ctx;
-    size_t t = begin * BESIDE, last = end * BESIDE < a->T ? end * BESIDE : a->T;
-    for (; t + BESIDE <= last; t += BESIDE)
-        factors_of(a, t, BESIDE);
-    for (; t < last; t++)
-        factors_of(a, t, 1);
+    const struct norm_back *back = ctx;
+    size_t row = begin * BESIDE, last = end * BESIDE < back->T ? end * BESIDE : back->T;
+    for (; row + BESIDE <= last; row += BESIDE)
+        factors_of(back, row, BESIDE);
+    for (; row < last; row++)
+        factors_of(back, row, 1);
 }
 
 static void norm_columns(void *ctx, size_t begin, size_t end, size_t worker)
 {
     (void)worker;
-    const struct norm_back *a = ctx;
-    const size_t first = span_begin(begin, a->D), last = span_begin(end, a->D);
-    for (size_t t = 0; t < a->T; t++)
-        for (size_t d = first; d < last; d++)
-            a->dg[d] += a->dy[t * a->D + d] * a->x[t * a->D + d] * a->scale[t];
+    const struct norm_back *back = ctx;
+    const size_t first = span_begin(begin, back->D), last = span_begin(end, back->D);
+    for (size_t row = 0; row < back->T; row++)
+        for (size_t column = first; column < last; column++)
+            back->dg[column] += back->dy[row * back->D + column] * back->x[row * back->D + column] *
+                                back->scale[row];
 }
 
 static void norm_rows(void *ctx, size_t begin, size_t end, size_t worker)
 {
     (void)worker;
-    const struct norm_back *a = ctx;
-    for (size_t t = begin; t < end; t++)
-        for (size_t d = t * a->D; d < (t + 1) * a->D; d++)
-            a->dx[d] += a->scale[t] * a->g[d - t * a->D] * a->dy[d] - a->pull[t] * a->x[d];
+    const struct norm_back *back = ctx;
+    for (size_t row = begin; row < end; row++)
+        for (size_t column = row * back->D; column < (row + 1) * back->D; column++)
+            back->dx[column] += back->scale[row] * back->g[column - row * back->D] *
+                                    back->dy[column] -
+                                back->pull[row] * back->x[column];
 }
 
-void CPU(rmsnorm_back)(struct backend *b, float *dx, float *dg, const float *dy, const float *x,
-                       const float *g, size_t T, size_t D, double eps, float *work)
+void CPU(rmsnorm_back)(struct backend *backend, float *dx, float *dg, const float *dy,
+                       const float *x, const float *grad, size_t T, size_t D, double eps,
+                       float *work)
 {
-    struct norm_back a = {dx, dg, work, work + T, dy, x, g, T, D, eps};
-    pool_run(b->pool, (T + BESIDE - 1) / BESIDE, 1, norm_factors, &a);
+    struct norm_back back = {dx, dg, work, work + T, dy, x, grad, T, D, eps};
+    pool_run(backend->pool, (T + BESIDE - 1) / BESIDE, 1, norm_factors, &back);
     if (dg)
-        pool_run(b->pool, spans(D), 1, norm_columns, &a);
-    pool_run(b->pool, T, 8, norm_rows, &a);
+        pool_run(backend->pool, spans(D), 1, norm_columns, &back);
+    pool_run(backend->pool, T, 8, norm_rows, &back);
 }
 
 struct gate_back {
@@ -86,26 +90,26 @@ struct gate_back {
 static void gate_part(void *ctx, size_t begin, size_t end, size_t worker)
 {
     (void)worker;
-    const struct gate_back *a = ctx;
-    size_t i = span_begin(begin, a->n), last = span_begin(end, a->n);
+    const struct gate_back *back = ctx;
+    size_t i = span_begin(begin, back->n), last = span_begin(end, back->n);
     for (; i + LANES <= last; i += LANES) {
-        vec g = load(a->gate + i), u = load(a->up + i), dy = load(a->dy + i);
-        vec s = 1.0f / (1.0f + vexp(-g));
-        put(a->dgate + i, dy * u * s * (1.0f + g * (1.0f - s)));
-        put(a->dup + i, dy * g * s);
+        vec gate = load(back->gate + i), up = load(back->up + i), dy = load(back->dy + i);
+        vec share = 1.0f / (1.0f + vexp(-gate));
+        put(back->dgate + i, dy * up * share * (1.0f + gate * (1.0f - share)));
+        put(back->dup + i, dy * gate * share);
     }
     for (; i < last; i++) {
-        float g = a->gate[i], u = a->up[i], dy = a->dy[i], s = 1 / (1 + expf(-g));
-        a->dgate[i] = dy * u * s * (1 + g * (1 - s));
-        a->dup[i] = dy * g * s;
+        float gate = back->gate[i], up = back->up[i], dy = back->dy[i],
+        share = 1 / (1 + expf(-gate)); back->dgate[i] = dy * up * share * (1 + gate * (1 - share));
+        back->dup[i] = dy * gate * share;
     }
 }
 
-void CPU(swiglu_back)(struct backend *b, float *dgate, float *dup, const float *dy,
+void CPU(swiglu_back)(struct backend *backend, float *dgate, float *dup, const float *dy,
                       const float *gate, const float *up, size_t n)
 {
-    struct gate_back a = {dgate, dup, dy, gate, up, n};
-    pool_run(b->pool, spans(n), 4096 / SPAN, gate_part, &a);
+    struct gate_back back = {dgate, dup, dy, gate, up, n};
+    pool_run(backend->pool, spans(n), 4096 / SPAN, gate_part, &back);
 }
 
 struct entropy {
@@ -119,38 +123,38 @@ struct entropy {
 static void entropy_rows(void *ctx, size_t begin, size_t end, size_t worker)
 {
     (void)worker;
-    const struct entropy *a = ctx;
-    for (size_t t = begin; t < end; t++) {
-        float *l = a->logits + t * a->V, weight = a->weight[t];
-        a->loss[t] = 0;
+    const struct entropy *entropy = ctx;
+    for (size_t row = begin; row < end; row++) {
+        float *logits = entropy->logits + row * entropy->V, weight = entropy->weight[row];
+        entropy->loss[row] = 0;
         if (weight == 0) {
-            memset(l, 0, a->V * sizeof *l);
+            memset(logits, 0, entropy->V * sizeof *logits);
             continue;
         }
-        float max = max_of(l, a->V), at = l[a->target[t]];
+        float max = max_of(logits, entropy->V), at = logits[entropy->target[row]];
         vecd sum = {0};
-        size_t v = 0;
-        for (; v + LANES <= a->V; v += LANES) {
-            vec e = vexp(load(l + v) - max);
-            put(l + v, e);
+        size_t id = 0;
+        for (; id + LANES <= entropy->V; id += LANES) {
+            vec e = vexp(load(logits + id) - max);
+            put(logits + id, e);
             sum += __builtin_convertvector(e, vecd);
         }
         double total = sum_lanes(sum);
-        for (; v < a->V; v++)
-            total += l[v] = expf(l[v] - max);
-        a->loss[t] = weight * (log(total) + max - at);
+        for (; id < entropy->V; id++)
+            total += logits[id] = expf(logits[id] - max);
+        entropy->loss[row] = weight * (log(total) + max - at);
         float scale = (float)(weight / total);
-        for (v = 0; v < a->V; v++)
-            l[v] *= scale;
-        l[a->target[t]] -= weight;
+        for (id = 0; id < entropy->V; id++)
+            logits[id] *= scale;
+        logits[entropy->target[row]] -= weight;
     }
 }
 
-void CPU(cross_entropy)(struct backend *b, float *logits, const int32_t *target,
+void CPU(cross_entropy)(struct backend *backend, float *logits, const int32_t *target,
                         const float *weight, size_t T, size_t V, double *loss)
 {
-    struct entropy a = {logits, target, weight, V, loss};
-    pool_run(b->pool, T, 4, entropy_rows, &a);
+    struct entropy entropy = {logits, target, weight, V, loss};
+    pool_run(backend->pool, T, 4, entropy_rows, &entropy);
 }
 
 struct spreading {
@@ -163,19 +167,21 @@ struct spreading {
 static void spread_rows(void *ctx, size_t begin, size_t end, size_t worker)
 {
     (void)worker;
-    const struct spreading *a = ctx;
-    for (size_t t = begin; t < end; t++)
-        if (a->place[t] < 0)
-            memset(a->y + t * a->D, 0, a->D * sizeof *a->y);
+    const struct spreading *spreading = ctx;
+    for (size_t row = begin; row < end; row++)
+        if (spreading->place[row] < 0)
+            memset(spreading->y + row * spreading->D, 0, spreading->D * sizeof *spreading->y);
         else
-            memcpy(a->y + t * a->D, a->x + (size_t)a->place[t] * a->D, a->D * sizeof *a->y);
+            memcpy(spreading->y + row * spreading->D,
+                   spreading->x + (size_t)spreading->place[row] * spreading->D,
+                   spreading->D * sizeof *spreading->y);
 }
 
-void CPU(spread)(struct backend *b, float *y, const float *x, const int32_t *place, size_t T,
+void CPU(spread)(struct backend *backend, float *y, const float *x, const int32_t *place, size_t T,
                  size_t D)
 {
-    struct spreading a = {y, x, place, D};
-    pool_run(b->pool, T, grain(D), spread_rows, &a);
+    struct spreading spreading = {y, x, place, D};
+    pool_run(backend->pool, T, grain(D), spread_rows, &spreading);
 }
 
 struct embedding_back {
@@ -188,19 +194,20 @@ struct embedding_back {
 static void embed_columns(void *ctx, size_t begin, size_t end, size_t worker)
 {
     (void)worker;
-    const struct embedding_back *a = ctx;
-    const size_t first = span_begin(begin, a->D), last = span_begin(end, a->D);
-    for (size_t t = 0; t < a->T; t++)
-        for (size_t d = first; d < last; d++)
-            a->dw[(size_t)a->token[t] * a->D + d] += a->dy[t * a->D + d];
+    const struct embedding_back *back = ctx;
+    const size_t first = span_begin(begin, back->D), last = span_begin(end, back->D);
+    for (size_t row = 0; row < back->T; row++)
+        for (size_t column = first; column < last; column++)
+            back->dw[(size_t)back->token[row] * back->D + column] +=
+                back->dy[row * back->D + column];
 }
 
-void CPU(embed_back)(struct backend *b, float *dw, const float *dy, const int32_t *token, size_t T,
-                     size_t V, size_t D)
+void CPU(embed_back)(struct backend *backend, float *dw, const float *dy, const int32_t *token,
+                     size_t T, size_t V, size_t D)
 {
-    struct embedding_back a = {dw, dy, token, T, D};
+    struct embedding_back back = {dw, dy, token, T, D};
     (void)V;
-    pool_run(b->pool, spans(D), grain(T * SPAN), embed_columns, &a);
+    pool_run(backend->pool, spans(D), grain(T * SPAN), embed_columns, &back);
 }
 
 struct addition {
@@ -212,16 +219,16 @@ struct addition {
 static void add_part(void *ctx, size_t begin, size_t end, size_t worker)
 {
     (void)worker;
-    const struct addition *a = ctx;
-    const size_t last = span_begin(end, a->n);
-    for (size_t i = span_begin(begin, a->n); i < last; i++)
-        a->y[i] += a->x[i];
+    const struct addition *addition = ctx;
+    const size_t last = span_begin(end, addition->n);
+    for (size_t i = span_begin(begin, addition->n); i < last; i++)
+        addition->y[i] += addition->x[i];
 }
 
-void CPU(add)(struct backend *b, float *y, const float *x, size_t n)
+void CPU(add)(struct backend *backend, float *y, const float *x, size_t n)
 {
-    struct addition a = {y, x, n};
-    pool_run(b->pool, spans(n), grain(SPAN), add_part, &a);
+    struct addition addition = {y, x, n};
+    pool_run(backend->pool, spans(n), grain(SPAN), add_part, &addition);
 }
 
 struct squares_sum {
@@ -233,17 +240,17 @@ struct squares_sum {
 static void square_parts(void *ctx, size_t begin, size_t end, size_t worker)
 {
     (void)worker;
-    const struct squares_sum *a = ctx;
+    const struct squares_sum *sum = ctx;
     for (size_t part = begin; part < end; part++) {
-        size_t first = a->n * part / SQUARES_PARTS, last = a->n * (part + 1) / SQUARES_PARTS;
-        a->part[part] = sum_squares(a->x + first, last - first);
+        size_t first = sum->n * part / SQUARES_PARTS, last = sum->n * (part + 1) / SQUARES_PARTS;
+        sum->part[part] = sum_squares(sum->x + first, last - first);
     }
 }
 
-double CPU(squares)(struct backend *b, const float *x, size_t n, double *work)
+double CPU(squares)(struct backend *backend, const float *x, size_t n, double *work)
 {
-    struct squares_sum a = {x, n, work};
-    pool_run(b->pool, SQUARES_PARTS, grain(n / SQUARES_PARTS), square_parts, &a);
+    struct squares_sum sum = {x, n, work};
+    pool_run(backend->pool, SQUARES_PARTS, grain(n / SQUARES_PARTS), square_parts, &sum);
     double all = 0;
     for (size_t i = 0; i < SQUARES_PARTS; i++)
         all += work[i];
@@ -260,23 +267,25 @@ struct update {
 static void adamw_part(void *ctx, size_t begin, size_t end, size_t worker)
 {
     (void)worker;
-    const struct update *a = ctx;
-    const size_t last = span_begin(end, a->n);
-    for (size_t i = span_begin(begin, a->n); i < last; i++) {
-        float g = a->g[i] * a->scale;
-        float m = a->m[i] = a->beta1 * a->m[i] + (1 - a->beta1) * g;
-        float v = a->v[i] = a->beta2 * a->v[i] + (1 - a->beta2) * g * g;
-        a->w[i] = a->w[i] * a->keep - a->rate * m / (sqrtf(v) * a->fix2 + a->eps);
+    const struct update *update = ctx;
+    const size_t last = span_begin(end, update->n);
+    for (size_t i = span_begin(begin, update->n); i < last; i++) {
+        float g = update->g[i] * update->scale;
+        float m = update->m[i] = update->beta1 * update->m[i] + (1 - update->beta1) * g;
+        float v = update->v[i] = update->beta2 * update->v[i] + (1 - update->beta2) * g * g;
+        update->w[i] = update->w[i] * update->keep -
+                       update->rate * m / (sqrtf(v) * update->fix2 + update->eps);
     }
 }
 
-void CPU(adamw)(struct backend *b, float *w, float *m, float *v, const float *g, size_t n,
-                const struct adamw *o)
+void CPU(adamw)(struct backend *backend, float *w, float *m, float *value, const float *grad,
+                size_t n, const struct adamw *o)
 {
     double fix1 = 1 - pow(o->beta1, (double)o->step), fix2 = 1 - pow(o->beta2, (double)o->step);
-    struct update a = {.w = w, .m = m, .v = v, .g = g, .n = n, .beta1 = (float)o->beta1,
-                       .beta2 = (float)o->beta2, .scale = (float)o->grad_scale,
-                       .rate = (float)(o->rate / fix1), .eps = (float)o->eps,
-                       .keep = (float)(1 - o->rate * o->decay), .fix2 = (float)(1 / sqrt(fix2))};
-    pool_run(b->pool, spans(n), 1024 / SPAN, adamw_part, &a);
+    struct update update = {.w = w, .m = m, .v = value, .g = grad, .n = n, .beta1 = (float)o->beta1,
+                            .beta2 = (float)o->beta2, .scale = (float)o->grad_scale,
+                            .rate = (float)(o->rate / fix1), .eps = (float)o->eps,
+                            .keep = (float)(1 - o->rate * o->decay),
+                            .fix2 = (float)(1 / sqrt(fix2))};
+    pool_run(backend->pool, spans(n), 1024 / SPAN, adamw_part, &update);
 }

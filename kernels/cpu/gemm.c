@@ -59,14 +59,14 @@ static size_t words_of(size_t K, int bf16)
 }
 
 /* The first row of a strip; strips differ by at most one row. */
-static size_t first_row(const struct strips *s, size_t strip)
+static size_t first_row(const struct strips *strips, size_t strip)
 {
-    return s->rows * strip / s->count;
+    return strips->rows * strip / strips->count;
 }
 
-static size_t rows_of(const struct strips *s, size_t strip)
+static size_t rows_of(const struct strips *strips, size_t strip)
 {
-    return first_row(s, strip + 1) - first_row(s, strip);
+    return first_row(strips, strip + 1) - first_row(strips, strip);
 }
 
 /* ---- packing ---- */
@@ -103,13 +103,13 @@ INLINE vecu words_along(const float *x, size_t n, const int bf16)
 
 /* One word, k or the pair (k, k + 1), of LANES rows that lie side by side. The next strip reads
  * `width` values further on, so these are prefetched. */
-INLINE vecu words_across(const struct strips *s, size_t row, size_t word, const int width,
+INLINE vecu words_across(const struct strips *strips, size_t row, size_t word, const int width,
                          const int bf16)
 {
-    const size_t k = bf16 && PAIRED ? 2 * word : word, n = rest_after(s->rows, row);
-    if (k >= s->K)
+    const size_t k = bf16 && PAIRED ? 2 * word : word, n = rest_after(strips->rows, row);
+    if (k >= strips->K)
         return (vecu){0};
-    const float *x = n ? s->of.x + row + k * s->of.step : s->of.x;
+    const float *x = n ? strips->of.x + row + k * strips->of.step : strips->of.x;
     vec even = values_at(x, n);
     __builtin_prefetch(x + width + LANES - 1);
     if (!bf16)
@@ -117,9 +117,9 @@ INLINE vecu words_across(const struct strips *s, size_t row, size_t word, const 
     if (!PAIRED)
         return bf16_round(even);
     vecu low = __builtin_convertvector(bf16_narrow(even), vecu);
-    if (k + 1 >= s->K)
+    if (k + 1 >= strips->K)
         return low;
-    x += n ? s->of.step : 0;
+    x += n ? strips->of.step : 0;
     vec odd = values_at(x, n);
     __builtin_prefetch(x + width + LANES - 1);
     return low | __builtin_convertvector(bf16_narrow(odd), vecu) << 16;
@@ -127,67 +127,68 @@ INLINE vecu words_across(const struct strips *s, size_t row, size_t word, const 
 
 /* Lanes g.. of one word of a strip of `width` rows. A copy of constant size compiles to a few
  * moves. */
-INLINE void put_words(uint32_t *out, vecu v, const int g, const int width)
+INLINE void put_words(uint32_t *out, vecu turned, const int lane, const int width)
 {
-    if (width - g >= LANES)
-        memcpy(out + g, &v, sizeof v);
+    if (width - lane >= LANES)
+        memcpy(out + lane, &turned, sizeof turned);
     else
-        memcpy(out + g, &v, (size_t)(width % LANES) * sizeof *out);
+        memcpy(out + lane, &turned, (size_t)(width % LANES) * sizeof *out);
 }
 
 /* Packs a strip of rows that are contiguous along k: transposes squares. */
-INLINE void pack_along(const struct strips *s, size_t strip, const int width, const int bf16)
+INLINE void pack_along(const struct strips *strips, size_t strip, const int width, const int bf16)
 {
-    const size_t first = first_row(s, strip), rows = rows_of(s, strip);
+    const size_t first = first_row(strips, strip), rows = rows_of(strips, strip);
     const size_t values = bf16 && PAIRED ? 2 : 1;
-    for (int g = 0; g < width; g += LANES)
-        for (size_t w = 0; w < s->words; w += LANES) {
-            uint32_t *out = s->to + (strip * s->words + w) * (size_t)width;
-            vecu v[LANES];
+    for (int lane = 0; lane < width; lane += LANES)
+        for (size_t w = 0; w < strips->words; w += LANES) {
+            uint32_t *out = strips->to + (strip * strips->words + w) * (size_t)width;
+            vecu turned[LANES];
             for (size_t i = 0; i < LANES; i++) {
-                size_t row = (size_t)g + i, at = (first + row) * s->of.row + w * values;
-                size_t n = row < rows ? rest_after(s->K, w * values) : 0;
-                v[i] = n ? words_along(s->of.x + at, n, bf16) : (vecu){0};
+                size_t row = (size_t)lane + i, at = (first + row) * strips->of.row + w * values;
+                size_t n = row < rows ? rest_after(strips->K, w * values) : 0;
+                turned[i] = n ? words_along(strips->of.x + at, n, bf16) : (vecu){0};
             }
-            transpose(v);
-            for (size_t i = 0, n = order_min(LANES, s->words - w); i < n; i++, out += width)
-                put_words(out, v[i], g, width);
+            transpose(turned);
+            for (size_t i = 0, n = order_min(LANES, strips->words - w); i < n; i++, out += width)
+                put_words(out, turned[i], lane, width);
         }
 }
 
 /* Packs words begin..end of all strips of rows that lie side by side. */
-INLINE void pack_across(const struct strips *s, size_t begin, size_t end, const int width,
+INLINE void pack_across(const struct strips *strips, size_t begin, size_t end, const int width,
                         const int bf16)
 {
-    for (size_t i = 0; i < s->count; i++) {
-        uint32_t *out = s->to + (i * s->words + begin) * (size_t)width;
+    for (size_t i = 0; i < strips->count; i++) {
+        uint32_t *out = strips->to + (i * strips->words + begin) * (size_t)width;
         for (size_t w = begin; w < end; w++, out += width)
-            for (int g = 0; g < width; g += LANES)
-                put_words(out, words_across(s, first_row(s, i) + (size_t)g, w, width, bf16), g,
-                          width);
+            for (int lane = 0; lane < width; lane += LANES)
+                put_words(out,
+                          words_across(strips, first_row(strips, i) + (size_t)lane, w, width, bf16),
+                          lane, width);
     }
 }
 
-INLINE void pack_as(const struct strips *s, size_t begin, size_t end, const int width,
+INLINE void pack_as(const struct strips *strips, size_t begin, size_t end, const int width,
                     const int bf16)
 {
     for (size_t i = begin; i < end; i++)
-        if (s->of.step == 1)
-            pack_along(s, i, width, bf16);
+        if (strips->of.step == 1)
+            pack_along(strips, i, width, bf16);
         else
-            pack_across(s, i * LINE, order_min(s->words, (i + 1) * LINE), width, bf16);
+            pack_across(strips, i * LINE, order_min(strips->words, (i + 1) * LINE), width, bf16);
 }
 
 /* Packs a strip as tiles, from rows that are contiguous along k: they already have that order. */
-static void tiles_along(const struct strips *s, size_t strip)
+static void tiles_along(const struct strips *strips, size_t strip)
 {
-    const size_t first = first_row(s, strip), rows = rows_of(s, strip);
-    for (size_t w = 0; w < s->words; w += LINE)
+    const size_t first = first_row(strips, strip), rows = rows_of(strips, strip);
+    for (size_t w = 0; w < strips->words; w += LINE)
         for (size_t i = 0; i < TILED_ROWS; i++) {
-            uint32_t *out = s->to + (strip * s->words + w) * TILED_ROWS + i * LINE;
-            const float *x = s->of.x + (first + i) * s->of.row;
+            uint32_t *out = strips->to + (strip * strips->words + w) * TILED_ROWS + i * LINE;
+            const float *x = strips->of.x + (first + i) * strips->of.row;
             for (size_t c = w; c < w + LINE; c += LANES, out += LANES) {
-                size_t n = i < rows ? rest_after(s->K, 2 * c) : 0;
+                size_t n = i < rows ? rest_after(strips->K, 2 * c) : 0;
                 put_bits(out, n ? words_along(x + 2 * c, n, 1) : (vecu){0});
             }
         }
@@ -195,62 +196,65 @@ static void tiles_along(const struct strips *s, size_t strip)
 
 /* Packs words w..w+LINE of all strips as tiles, from rows that lie side by side: transposes
  * squares. */
-static void tiles_across(const struct strips *s, size_t w)
+static void tiles_across(const struct strips *strips, size_t w)
 {
-    for (size_t strip = 0; strip < s->count; strip++) {
-        uint32_t *tile = s->to + (strip * s->words + w) * TILED_ROWS;
+    for (size_t strip = 0; strip < strips->count; strip++) {
+        uint32_t *tile = strips->to + (strip * strips->words + w) * TILED_ROWS;
         for (size_t row = 0; row < TILED_ROWS; row += LANES)
-            for (size_t c = 0; c < LINE; c += LANES) {
-                vecu v[LANES];
+            for (size_t column = 0; column < LINE; column += LANES) {
+                vecu turned[LANES];
                 for (size_t i = 0; i < LANES; i++)
-                    v[i] = words_across(s, first_row(s, strip) + row, w + c + i, TILED_ROWS, 1);
-                transpose(v);
+                    turned[i] = words_across(strips, first_row(strips, strip) + row, w + column + i,
+                                             TILED_ROWS, 1);
+                transpose(turned);
                 for (size_t i = 0; i < LANES; i++)
-                    put_bits(tile + (row + i) * LINE + c, v[i]);
+                    put_bits(tile + (row + i) * LINE + column, turned[i]);
             }
     }
 }
 
-static void pack_tiles(const struct strips *s, size_t begin, size_t end)
+static void pack_tiles(const struct strips *strips, size_t begin, size_t end)
 {
     for (size_t i = begin; i < end; i++)
-        if (s->of.step == 1)
-            tiles_along(s, i);
+        if (strips->of.step == 1)
+            tiles_along(strips, i);
         else
-            tiles_across(s, i * LINE);
+            tiles_across(strips, i * LINE);
 }
 
 /* A part is a strip, or LINE words of all strips, so that adjacent memory is read together. */
 static void pack_part(void *ctx, size_t begin, size_t end, size_t worker)
 {
     (void)worker;
-    const struct strips *s = ctx;
-    if (s->tiles)
-        pack_tiles(s, begin, end);
-    else if (s->width == PANEL && s->bf16)
-        pack_as(s, begin, end, PANEL, 1);
-    else if (s->width == PANEL)
-        pack_as(s, begin, end, PANEL, 0);
-    else if (s->bf16)
-        pack_as(s, begin, end, TILE_ROWS, 1);
+    const struct strips *strips = ctx;
+    if (strips->tiles)
+        pack_tiles(strips, begin, end);
+    else if (strips->width == PANEL && strips->bf16)
+        pack_as(strips, begin, end, PANEL, 1);
+    else if (strips->width == PANEL)
+        pack_as(strips, begin, end, PANEL, 0);
+    else if (strips->bf16)
+        pack_as(strips, begin, end, TILE_ROWS, 1);
     else
-        pack_as(s, begin, end, TILE_ROWS, 0);
+        pack_as(strips, begin, end, TILE_ROWS, 0);
 }
 
-static void pack(struct backend *b, struct strips *s)
+static void pack(struct backend *backend, struct strips *strips)
 {
-    assert(s->of.step == 1 || s->of.row == 1);
-    if (s->of.step == 1)
-        pool_run(b->pool, s->count, grain((size_t)s->width * s->K), pack_part, s);
+    assert(strips->of.step == 1 || strips->of.row == 1);
+    if (strips->of.step == 1)
+        pool_run(backend->pool, strips->count, grain((size_t)strips->width * strips->K), pack_part,
+                 strips);
     else
-        pool_run(b->pool, (s->words + LINE - 1) / LINE, grain(2 * LINE * s->rows), pack_part, s);
+        pool_run(backend->pool, (strips->words + LINE - 1) / LINE, grain(2 * LINE * strips->rows),
+                 pack_part, strips);
 }
 
 /* ---- products ---- */
 
 /* sums[rows, PANEL] = or += n words of a strip of a times the same words of a strip of b. */
-INLINE void tile_words(const int rows, const int pairs, float *sums, const uint32_t *a,
-                       const uint32_t *b, size_t n, int more)
+INLINE void tile_words(const int rows, const int pairs, float *sums, const uint32_t *left,
+                       const uint32_t *right, size_t n, int more)
 {
     vec sum[TILE_ROWS][2];
     for (int i = 0; i < rows; i++)
@@ -259,10 +263,10 @@ INLINE void tile_words(const int rows, const int pairs, float *sums, const uint3
         sum[i][0] = load(sums + i * PANEL);
         sum[i][1] = load(sums + i * PANEL + LANES);
     }
-    for (; n > 0; n--, a += TILE_ROWS, b += PANEL) {
-        vecu lo = load_bits(b), hi = load_bits(b + LANES);
+    for (; n > 0; n--, left += TILE_ROWS, right += PANEL) {
+        vecu lo = load_bits(right), hi = load_bits(right + LANES);
         for (int i = 0; i < rows; i++) {
-            vecu x = splat_bits(a[i]);
+            vecu x = splat_bits(left[i]);
             sum[i][0] = pairs ? dot_bf16(sum[i][0], lo, x) : sum[i][0] + (vec)x * (vec)lo;
             sum[i][1] = pairs ? dot_bf16(sum[i][1], hi, x) : sum[i][1] + (vec)x * (vec)hi;
         }
@@ -325,34 +329,36 @@ static void store_tile(const struct gemm_call *j, size_t strip, size_t panel, co
 static void multiply_strips(const struct gemm_call *j, size_t i, size_t count, size_t panel,
                             size_t w, size_t n, float *sums)
 {
-    const struct strips *s = &j->a;
-    const uint32_t *a = s->to + (i * s->words + w) * (size_t)s->width;
-    const uint32_t *b = j->b.to + (panel * s->words + w) * PANEL;
-    if (s->tiles)
-        tiled_strips(sums, a, count > 1 ? a + s->words * TILED_ROWS : NULL, b, n, w > 0);
-    else if (s->bf16 && BF16_DOT)
-        tile_pairs(rows_of(s, i), sums, a, b, n, w > 0);
+    const struct strips *strips = &j->a;
+    const uint32_t *left = strips->to + (i * strips->words + w) * (size_t)strips->width;
+    const uint32_t *right = j->b.to + (panel * strips->words + w) * PANEL;
+    if (strips->tiles)
+        tiled_strips(sums, left, count > 1 ? left + strips->words * TILED_ROWS : NULL, right, n,
+                     w > 0);
+    else if (strips->bf16 && BF16_DOT)
+        tile_pairs(rows_of(strips, i), sums, left, right, n, w > 0);
     else
-        tile_floats(rows_of(s, i), sums, a, b, n, w > 0);
+        tile_floats(rows_of(strips, i), sums, left, right, n, w > 0);
 }
 
 static void one_cell(const struct gemm_call *j, size_t chunk, size_t panel)
 {
     _Alignas(64) float all[CELL_STRIPS * MOST_ROWS * PANEL];
-    const struct strips *a = &j->a;
-    const size_t begin = a->count * chunk / j->chunks, end = a->count * (chunk + 1) / j->chunks;
-    const size_t unit = a->tiles ? LINE : 1, words = a->words / unit;
-    const size_t steps = up(a->words, j->cut->step) / j->cut->step + !words;
-    for (size_t s = 0; s < steps; s++) {
-        size_t w = words * s / steps * unit, n = words * (s + 1) / steps * unit - w, count;
+    const struct strips *strips = &j->a;
+    const size_t begin = strips->count * chunk / j->chunks,
+    end = strips->count * (chunk + 1) / j->chunks;
+    const size_t unit = strips->tiles ? LINE : 1, words = strips->words / unit;
+    const size_t steps = up(strips->words, j->cut->step) / j->cut->step + !words;
+    for (size_t step = 0; step < steps; step++) {
+        size_t w = words * step / steps * unit, n = words * (step + 1) / steps * unit - w, count;
         for (size_t i = begin; i < end; i += count) {
-            float *sums = all + (i - begin) * (size_t)a->width * PANEL;
+            float *sums = all + (i - begin) * (size_t)strips->width * PANEL;
             count = order_min(j->cut->at_once, end - i);
-            for (size_t k = 0; k < count && s + 1 == steps; k++)
+            for (size_t k = 0; k < count && step + 1 == steps; k++)
                 fetch_tile(j, i + k, panel);
             multiply_strips(j, i, count, panel, w, n, sums);
-            for (size_t k = 0; k < count && s + 1 == steps; k++)
-                store_tile(j, i + k, panel, sums + k * (size_t)a->width * PANEL);
+            for (size_t k = 0; k < count && step + 1 == steps; k++)
+                store_tile(j, i + k, panel, sums + k * (size_t)strips->width * PANEL);
         }
     }
 }
@@ -369,11 +375,11 @@ static void cells(void *ctx, size_t begin, size_t end, size_t worker)
         tiled_end();
 }
 
-static struct strips strips_of(const struct gemm *g, struct factor of, size_t rows, int width,
+static struct strips strips_of(const struct gemm *gemm, struct factor of, size_t rows, int width,
                                void *to)
 {
-    int bf16 = g->dtype == DTYPE_BF16;
-    return (struct strips){.of = of, .rows = rows, .K = g->K, .words = words_of(g->K, bf16),
+    int bf16 = gemm->dtype == DTYPE_BF16;
+    return (struct strips){.of = of, .rows = rows, .K = gemm->K, .words = words_of(gemm->K, bf16),
                            .count = up(rows, (size_t)width) / (size_t)width, .width = width,
                            .bf16 = bf16, .to = to};
 }
@@ -394,43 +400,43 @@ static size_t strips_bytes(size_t rows, size_t width, size_t K, enum dtype dtype
     return memory_rounded(up(rows, width) * words_of(K, dtype == DTYPE_BF16) * sizeof(uint32_t));
 }
 
-static void multiply(struct backend *b, struct gemm_call *j)
+static void multiply(struct backend *backend, struct gemm_call *j)
 {
     size_t strip = (size_t)j->a.width * j->a.words * sizeof(uint32_t) + 1;
     size_t most = order_min(CELL_STRIPS, j->cut->cell / strip + 1);
     j->chunks = (j->a.count + most - 1) / most;
-    pool_run(b->pool, j->chunks * j->b.count, grain(most * strip * PANEL), cells, j);
+    pool_run(backend->pool, j->chunks * j->b.count, grain(most * strip * PANEL), cells, j);
 }
 
-void OWN_CPU(gemm)(struct backend *b, const struct gemm *g, size_t n, void *work)
+void OWN_CPU(gemm)(struct backend *backend, const struct gemm *product, size_t n, void *work)
 {
     struct gemm_call last = {0};
     size_t beside = 0;
     for (size_t i = 0; i < n; i++) {
-        size_t rows = (size_t)cutting_of(g[i].dtype)->rows;
-        size_t bytes = strips_bytes(g[i].M, rows, g[i].K, g[i].dtype);
+        size_t rows = (size_t)cutting_of(product[i].dtype)->rows;
+        size_t bytes = strips_bytes(product[i].M, rows, product[i].K, product[i].dtype);
         beside = bytes > beside ? bytes : beside;
     }
-    for (; n > 0; n--, g++) {
-        struct gemm_call j = {.g = g, .cut = cutting_of(g->dtype)};
-        j.a = strips_of(g, g->a, g->M, j.cut->rows, work);
+    for (; n > 0; n--, product++) {
+        struct gemm_call j = {.g = product, .cut = cutting_of(product->dtype)};
+        j.a = strips_of(product, product->a, product->M, j.cut->rows, work);
         j.a.tiles = j.cut == &by_tiles;
-        j.b = strips_of(g, g->b, g->N, PANEL, (char *)work + beside);
+        j.b = strips_of(product, product->b, product->N, PANEL, (char *)work + beside);
         if (!j.a.count || !j.b.count)
             continue;
         if (!same(&j.a, &last.a))
-            pack(b, &j.a);
+            pack(backend, &j.a);
         if (!same(&j.b, &last.b))
-            pack(b, &j.b);
-        multiply(b, &j);
+            pack(backend, &j.b);
+        multiply(backend, &j);
         last = j;
     }
 }
 
 /* The larger work of both dtypes. */
-size_t OWN_CPU(gemm_work)(const struct backend *b, size_t M, size_t N, size_t K)
+size_t OWN_CPU(gemm_work)(const struct backend *backend, size_t M, size_t N, size_t K)
 {
-    (void)b;
+    (void)backend;
     size_t most = 0;
     for (int bf16 = 0; bf16 < 2; bf16++) {
         enum dtype dtype = bf16 ? DTYPE_BF16 : DTYPE_F32;

@@ -24,8 +24,7 @@ struct head_part {
     int32_t id, best_id, next_id, bad;
 };
 
-/* Sums for the comparison with xu over the same ids: sum e^(l-max) (l-l'), the maximum of l', sum
- * e^(l'-max'). */
+/* Sums for the comparison with xu over the same ids: e^(l-max) (l-l'), max l', e^(l'-max'). */
 struct contrast {
     double cross, sum;
     float max, unused;
@@ -62,8 +61,7 @@ size_t OWN_CPU(head_work)(const struct backend *b, size_t R, size_t D, size_t V,
            R * chunks * (sizeof(struct head_part) + sizeof(struct contrast));
 }
 
-/* The lowest id whose logit is `value`; -1: none. Searches from the end, so that the lowest
- * remains. */
+/* The lowest id whose logit is `value`; -1: none. Searches from the end: the lowest remains. */
 static int32_t find(const float *l, size_t n, float value)
 {
     vecu id = splat_bits(INT32_MAX);
@@ -96,32 +94,32 @@ INLINE void top_add(struct top *t, vec x)
 }
 
 /* Finds the two best logits. Returns 1 if a logit is not finite. */
-static int top_two(const float *l, size_t n, struct head_part *p)
+static int top_two(const float *logits, size_t n, struct head_part *part)
 {
     vec low = splat(-INFINITY);
-    struct top t[2] = {{low, low, {0}}, {low, low, {0}}};
-    size_t v = 0, k = 4 * LANES;
-    for (; v + 2 * LANES <= n; v += 2 * LANES) {
-        top_add(&t[0], load(l + v));
-        top_add(&t[1], load(l + v + LANES));
+    struct top top[2] = {{low, low, {0}}, {low, low, {0}}};
+    size_t at = 0, k = 4 * LANES;
+    for (; at + 2 * LANES <= n; at += 2 * LANES) {
+        top_add(&top[0], load(logits + at));
+        top_add(&top[1], load(logits + at + LANES));
     }
     float left[6 * LANES];
-    put(left, t[0].one);
-    put(left + LANES, t[0].two);
-    put(left + 2 * LANES, t[1].one);
-    put(left + 3 * LANES, t[1].two);
-    int bad = !(sum_lanes(__builtin_convertvector(t[0].finite + t[1].finite, vecd)) == 0);
-    for (; v < n; v++) {
-        left[k++] = l[v];
-        bad |= !isfinite(l[v]);
+    put(left, top[0].one);
+    put(left + LANES, top[0].two);
+    put(left + 2 * LANES, top[1].one);
+    put(left + 3 * LANES, top[1].two);
+    int bad = !(sum_lanes(__builtin_convertvector(top[0].finite + top[1].finite, vecd)) == 0);
+    for (; at < n; at++) {
+        left[k++] = logits[at];
+        bad |= !isfinite(logits[at]);
     }
     float one = -INFINITY, two = -INFINITY;
     for (size_t i = 0; i < k; i++) {
         two = left[i] > one ? one : left[i] > two ? left[i] : two;
         one = left[i] > one ? left[i] : one;
     }
-    p->best = one;
-    p->next = two;
+    part->best = one;
+    part->next = two;
     return bad;
 }
 
@@ -149,27 +147,27 @@ static void race(const struct head_query *q, size_t r, size_t first, const float
 }
 
 /* The best noisy score of a chunk. The best logit goes first, because few other ids can beat it
- * then. The noise that an id needs to win is known only for noise in double; with other kinds every
- * id is scored. */
-static void race_all(const struct head_query *q, size_t r, size_t first, const float *l, size_t n,
-                     struct head_part *p)
+ * then. The noise that an id needs to win is known only in double; else every id is scored. */
+static void race_all(const struct head_query *query, size_t row, size_t first, const float *logits,
+                     size_t n, struct head_part *part)
 {
-    race(q, r, first, l, (size_t)p->best_id, p);
-    struct bar bar = bar_at(p->score, q->temperature);
-    size_t v = 0;
-    for (; v + LANES <= n && q->gumbel == GUMBEL_F64; v += LANES) {
-        const vecu ids = q->ids ? load_bits(q->ids + first + v) : count_from((uint32_t)(first + v));
-        vecu bits = rng_lanes(q->seed, q->keys[r], ids);
-        veci may = may_win(&bar, load(l + v), bits);
+    race(query, row, first, logits, (size_t)part->best_id, part);
+    struct bar bar = bar_at(part->score, query->temperature);
+    size_t at = 0;
+    for (; at + LANES <= n && query->gumbel == GUMBEL_F64; at += LANES) {
+        const vecu ids = query->ids ? load_bits(query->ids + first + at)
+                                    : count_from((uint32_t)(first + at));
+        vecu bits = rng_lanes(query->seed, query->keys[row], ids);
+        veci may = may_win(&bar, load(logits + at), bits);
         if (!any_of(may))
             continue;
         for (size_t i = 0; i < LANES; i++)
             if (may[i])
-                race(q, r, first, l, v + i, p);
-        bar = bar_at(p->score, q->temperature);
+                race(query, row, first, logits, at + i, part);
+        bar = bar_at(part->score, query->temperature);
     }
-    for (; v < n; v++)
-        race(q, r, first, l, v, p);
+    for (; at < n; at++)
+        race(query, row, first, logits, at, part);
 }
 
 /* The chosen id: the best logit, or the best noisy score if the temperature is not 0. */
@@ -185,27 +183,27 @@ static void choose(const struct head_query *q, size_t r, size_t first, const flo
     p->chosen = p->id < 0 ? -INFINITY : l[p->id];
 }
 
-/* Sums for the softmax over the ids that are not quiet, relative to p->max. l is padded with -inf
- * to a multiple of GROUP vectors. A group is summed in float, the groups in double. */
-static void sums(const float *l, size_t n, struct head_part *p)
+/* Sums for the softmax over the ids that are not quiet, relative to part->max. l is padded with
+ * -inf to a multiple of GROUP vectors. A group is summed in float, the groups in double. */
+static void sums(const float *logits, size_t n, struct head_part *part)
 {
-    p->sum = p->weighted = 0;
-    if (p->max == -INFINITY)
+    part->sum = part->weighted = 0;
+    if (part->max == -INFINITY)
         return;
     vecd sum = {0}, weighted = {0};
-    for (size_t v = 0; v < n; v += GROUP * LANES) {
+    for (size_t at = 0; at < n; at += GROUP * LANES) {
         vec few = {0}, heavy = {0};
-        for (size_t g = 0; g < GROUP * LANES; g += LANES) {
+        for (size_t group = 0; group < GROUP * LANES; group += LANES) {
             /* clamped where e^d is 0: d may be -inf, and 0 * d would be NaN */
-            vec d = vmax(splat(-100), load(l + v + g) - p->max), e = vexp(d);
+            vec below = vmax(splat(-100), load(logits + at + group) - part->max), e = vexp(below);
             few += e;
-            heavy += e * d;
+            heavy += e * below;
         }
         sum += __builtin_convertvector(few, vecd);
         weighted += __builtin_convertvector(heavy, vecd);
     }
-    p->sum = sum_lanes(sum);
-    p->weighted = sum_lanes(weighted);
+    part->sum = sum_lanes(sum);
+    part->weighted = sum_lanes(weighted);
 }
 
 /* Sets listed ids of the chunk to -inf. Returns their number. */
@@ -220,56 +218,57 @@ static size_t silence(float *l, size_t first, size_t n, const int32_t *ids, size
     return found;
 }
 
-static void reduce(const struct head_job *j, size_t r, size_t chunk, float *l, size_t n)
+static void reduce(const struct head_job *j, size_t row, size_t chunk, float *logits, size_t n)
 {
-    const struct head_query *q = j->q;
-    struct head_part *p = &j->parts[r * j->chunks + chunk];
+    const struct head_query *query = j->q;
+    struct head_part *part = &j->parts[row * j->chunks + chunk];
     size_t first = chunk * CHUNK;
-    *p = (struct head_part){.target = -INFINITY};
-    for (size_t v = n; v % (GROUP * LANES); v++)
-        l[v] = -INFINITY;
-    p->bad = top_two(l, n, p); /* before the bans: a banned NaN counts as bad too */
-    if (silence(l, first, n, q->ban, q->n_ban))
-        top_two(l, n, p);
+    *part = (struct head_part){.target = -INFINITY};
+    for (size_t at = n; at % (GROUP * LANES); at++)
+        logits[at] = -INFINITY;
+    part->bad = top_two(logits, n, part); /* before the bans: a banned NaN counts as bad too */
+    if (silence(logits, first, n, query->ban, query->n_ban))
+        top_two(logits, n, part);
     if (j->logits)
-        memcpy(j->logits + r * j->w->rows + first, l, n * sizeof *l);
-    top_ids(l, n, p);
-    choose(q, r, first, l, n, p);
-    p->max = p->best;
-    if (silence(l, first, n, q->quiet, q->n_quiet))
-        p->max = max_of(l, n);
-    sums(l, n, p);
-    if (q->target && (size_t)q->target[r] >= first && (size_t)q->target[r] < first + n)
-        p->target = l[(size_t)q->target[r] - first];
-    if (p->id >= 0) /* a quiet id stays chosen but has probability 0 */
-        p->chosen = l[p->id];
-    p->id += p->id < 0 ? 0 : (int32_t)first;
-    p->best_id += p->best_id < 0 ? 0 : (int32_t)first;
-    p->next_id += p->next_id < 0 ? 0 : (int32_t)first;
+        memcpy(j->logits + row * j->w->rows + first, logits, n * sizeof *logits);
+    top_ids(logits, n, part);
+    choose(query, row, first, logits, n, part);
+    part->max = part->best;
+    if (silence(logits, first, n, query->quiet, query->n_quiet))
+        part->max = max_of(logits, n);
+    sums(logits, n, part);
+    if (query->target && (size_t)query->target[row] >= first &&
+        (size_t)query->target[row] < first + n)
+        part->target = logits[(size_t)query->target[row] - first];
+    if (part->id >= 0) /* a quiet id stays chosen but has probability 0 */
+        part->chosen = logits[part->id];
+    part->id += part->id < 0 ? 0 : (int32_t)first;
+    part->best_id += part->best_id < 0 ? 0 : (int32_t)first;
+    part->next_id += part->next_id < 0 ? 0 : (int32_t)first;
 }
 
 /* Compares both rows of a chunk: l as reduce() left it, u as computed. */
-static void contrast_row(const struct head_job *j, size_t r, size_t chunk, const float *l, float *u,
-                         size_t n)
+static void contrast_row(const struct head_job *j, size_t row, size_t chunk, const float *logits,
+                         float *bare, size_t n)
 {
-    const struct head_query *q = j->q;
-    float max = j->parts[r * j->chunks + chunk].max;
-    struct contrast *c = &j->contrasts[r * j->chunks + chunk];
+    const struct head_query *query = j->q;
+    float max = j->parts[row * j->chunks + chunk].max;
+    struct contrast *both = &j->contrasts[row * j->chunks + chunk];
     struct head_part was = {0};
     vecd cross = {0};
-    for (size_t v = n; v % (GROUP * LANES); v++)
-        u[v] = -INFINITY;
-    silence(u, chunk * CHUNK, n, q->ban, q->n_ban);
-    silence(u, chunk * CHUNK, n, q->quiet, q->n_quiet);
-    was.max = max_of(u, n);
-    sums(u, n, &was);
-    for (size_t v = 0; v < n; v += LANES) {
-        vec now = load(l + v), apart = now - load(u + v);
+    for (size_t at = n; at % (GROUP * LANES); at++)
+        bare[at] = -INFINITY;
+    silence(bare, chunk * CHUNK, n, query->ban, query->n_ban);
+    silence(bare, chunk * CHUNK, n, query->quiet, query->n_quiet);
+    was.max = max_of(bare, n);
+    sums(bare, n, &was);
+    for (size_t at = 0; at < n; at += LANES) {
+        vec now = load(logits + at), apart = now - load(bare + at);
         veci some = now > splat(-INFINITY);
         vec e = vexp(vmax(splat(-100), now - max));
         cross += __builtin_convertvector(pick(some, e * apart, splat(0)), vecd);
     }
-    *c = (struct contrast){sum_lanes(cross), was.sum, was.max, 0};
+    *both = (struct contrast){sum_lanes(cross), was.sum, was.max, 0};
 }
 
 /* l = u + (1 + scale) (c - u), with c in l. */
@@ -379,28 +378,28 @@ static void offer(struct head_part *p, float value, int32_t id)
     }
 }
 
-static void merge(const struct head_job *j, size_t r, struct head_row *out)
+static void merge(const struct head_job *j, size_t row, struct head_row *out)
 {
     struct head_part all = {
         .max = -INFINITY, .id = -1, .best_id = -1, .next_id = -1, .target = -INFINITY};
-    const struct head_part *parts = j->parts + r * j->chunks;
-    for (size_t c = 0; c < j->chunks; c++)
-        all.max = parts[c].max > all.max ? parts[c].max : all.max;
-    for (size_t c = 0; c < j->chunks; c++) {
-        const struct head_part *p = &parts[c];
-        all.bad |= p->bad;
-        offer(&all, p->best, p->best_id);
-        offer(&all, p->next, p->next_id);
-        if (p->id >= 0 && (all.id < 0 || p->score > all.score)) {
-            all.id = p->id;
-            all.score = p->score;
-            all.chosen = p->chosen;
+    const struct head_part *parts = j->parts + row * j->chunks;
+    for (size_t chunk = 0; chunk < j->chunks; chunk++)
+        all.max = parts[chunk].max > all.max ? parts[chunk].max : all.max;
+    for (size_t chunk = 0; chunk < j->chunks; chunk++) {
+        const struct head_part *part = &parts[chunk];
+        all.bad |= part->bad;
+        offer(&all, part->best, part->best_id);
+        offer(&all, part->next, part->next_id);
+        if (part->id >= 0 && (all.id < 0 || part->score > all.score)) {
+            all.id = part->id;
+            all.score = part->score;
+            all.chosen = part->chosen;
         }
-        all.target = p->target > all.target ? p->target : all.target;
-        if (p->max > -INFINITY) {
-            double shift = (double)p->max - all.max, scale = exp(shift);
-            all.sum += scale * p->sum;
-            all.weighted += scale * (p->weighted + shift * p->sum);
+        all.target = part->target > all.target ? part->target : all.target;
+        if (part->max > -INFINITY) {
+            double shift = (double)part->max - all.max, scale = exp(shift);
+            all.sum += scale * part->sum;
+            all.weighted += scale * (part->weighted + shift * part->sum);
         }
     }
     double lse = (double)all.max + log(all.sum), next = all.next;
@@ -420,24 +419,24 @@ static void merge(const struct head_job *j, size_t r, struct head_row *out)
 }
 
 /* sum p (l - l') - (lse - lse'). */
-static float divergence(const struct head_job *j, size_t r)
+static float divergence(const struct head_job *j, size_t row)
 {
-    const struct head_part *p = j->parts + r * j->chunks;
-    const struct contrast *c = j->contrasts + r * j->chunks;
+    const struct head_part *part = j->parts + row * j->chunks;
+    const struct contrast *both = j->contrasts + row * j->chunks;
     double sum = 0, was = 0, cross = 0;
     float max = -INFINITY, was_max = -INFINITY;
     for (size_t i = 0; i < j->chunks; i++) {
-        max = p[i].max > max ? p[i].max : max;
-        was_max = c[i].max > was_max ? c[i].max : was_max;
+        max = part[i].max > max ? part[i].max : max;
+        was_max = both[i].max > was_max ? both[i].max : was_max;
     }
     for (size_t i = 0; i < j->chunks; i++) {
-        double scale = p[i].max > -INFINITY ? exp((double)p[i].max - max) : 0;
-        sum += scale * p[i].sum;
-        cross += scale > 0 ? scale * c[i].cross : 0;
-        was += c[i].max > -INFINITY ? exp((double)c[i].max - was_max) * c[i].sum : 0;
+        double scale = part[i].max > -INFINITY ? exp((double)part[i].max - max) : 0;
+        sum += scale * part[i].sum;
+        cross += scale > 0 ? scale * both[i].cross : 0;
+        was += both[i].max > -INFINITY ? exp((double)both[i].max - was_max) * both[i].sum : 0;
     }
-    double d = cross / sum - (max + log(sum)) + (was_max + log(was));
-    return (float)(d > 0 ? d : 0 * d); /* rounding may give a value below 0; NaN stays NaN */
+    double kl = cross / sum - (max + log(sum)) + (was_max + log(was));
+    return (float)(kl > 0 ? kl : 0 * kl); /* rounding may give a value below 0; NaN stays NaN */
 }
 
 struct draws {
@@ -470,30 +469,32 @@ static void draw_all(struct backend *b, const struct head_job *j, const struct h
     free(d.ids);
 }
 
-void OWN_CPU(head)(struct backend *b, const struct mat *w, const act *x, const act *xu, size_t R,
-                   const struct head_query *q, struct head_row *out, float *logits, void *work)
+void OWN_CPU(head)(struct backend *backend, const struct mat *weight, const act *x, const act *xu,
+                   size_t rows, const struct head_query *query, struct head_row *out, float *logits,
+                   void *work)
 {
-    const int draws = sample_needs_logits(q, w->rows);
-    struct head_query first = *q;
-    first.temperature = draws ? 0 : q->temperature;
-    struct head_job j = {.w = w, .x = x, .xu = xu, .R = R, .q = &first, .logits = logits,
-                         .chunks = (w->rows + CHUNK - 1) / CHUNK, .tiles = work};
-    size_t packed =
-        packed_all(R, OWN_CPU(packed_bytes)(w, ROWS), OWN_CPU(packed_bytes)(w, R % ROWS));
-    j.x_packed = (char *)work + tile_bytes(b, R, j.chunks, q->dense ? 1 + (xu != NULL) : 0);
+    const int draws = sample_needs_logits(query, weight->rows);
+    struct head_query first = *query;
+    first.temperature = draws ? 0 : query->temperature;
+    struct head_job j = {.w = weight, .x = x, .xu = xu, .R = rows, .q = &first, .logits = logits,
+                         .chunks = (weight->rows + CHUNK - 1) / CHUNK, .tiles = work};
+    size_t packed = packed_all(rows, OWN_CPU(packed_bytes)(weight, ROWS),
+                               OWN_CPU(packed_bytes)(weight, rows % ROWS));
+    j.x_packed = (char *)work +
+                 tile_bytes(backend, rows, j.chunks, query->dense ? 1 + (xu != NULL) : 0);
     j.xu_packed = j.x_packed + packed;
     j.parts = (struct head_part *)(void *)(j.xu_packed + packed);
-    j.contrasts = (struct contrast *)(void *)(j.parts + R * j.chunks);
+    j.contrasts = (struct contrast *)(void *)(j.parts + rows * j.chunks);
     pack_x(&j, j.x_packed, x);
     if (xu)
         pack_x(&j, j.xu_packed, xu);
-    pool_run(b->pool, j.chunks, 1, q->dense ? dense_logits : chunk_part, &j);
-    if (q->dense)
-        pool_run(b->pool, j.chunks, 1, dense_answers, &j);
-    for (size_t r = 0; r < R; r++)
-        merge(&j, r, &out[r]);
-    for (size_t r = 0; r < R && q->divergence; r++)
-        out[r].divergence = divergence(&j, r);
-    if (draws || q->tops)
-        draw_all(b, &j, q, out);
+    pool_run(backend->pool, j.chunks, 1, query->dense ? dense_logits : chunk_part, &j);
+    if (query->dense)
+        pool_run(backend->pool, j.chunks, 1, dense_answers, &j);
+    for (size_t row = 0; row < rows; row++)
+        merge(&j, row, &out[row]);
+    for (size_t row = 0; row < rows && query->divergence; row++)
+        out[row].divergence = divergence(&j, row);
+    if (draws || query->tops)
+        draw_all(backend, &j, query, out);
 }

@@ -66,14 +66,14 @@ INLINE vec vexp(vec x)
     vec y = vmin(splat(88.0f), vmax(splat(-88.1f), x));
     vec shifted = y * 1.44269504088896341f + 12582912.0f; /* n in the lowest bits */
     vec n = shifted - 12582912.0f;
-    vec r = y - n * 0.693359375f;
-    r = r - n * -2.12194440e-4f;
-    vec p = r * 1.9875691500e-4f + 1.3981999507e-3f;
-    p = p * r + 8.3334519073e-3f;
-    p = p * r + 4.1665795894e-2f;
-    p = p * r + 1.6666665459e-1f;
-    p = p * r + 5.0000001201e-1f;
-    p = p * r * r + r + 1.0f;
+    vec rest = y - n * 0.693359375f;
+    rest = rest - n * -2.12194440e-4f;
+    vec sum = rest * 1.9875691500e-4f + 1.3981999507e-3f;
+    sum = sum * rest + 8.3334519073e-3f;
+    sum = sum * rest + 4.1665795894e-2f;
+    sum = sum * rest + 1.6666665459e-1f;
+    sum = sum * rest + 5.0000001201e-1f;
+    sum = sum * rest * rest + rest + 1.0f;
     vecu power = ((vecu)shifted + 127) << 23;
-    return p * (vec)power;
+    return sum * (vec)power;
 }

@@ -30,190 +30,192 @@ static size_t cut(size_t n, size_t size) { return (n + size - 1) / size; }
 static size_t panels(size_t n) { return cut(n, PANEL); }
 
 /* Bytes of each of the blocks in which T rows are cut. */
-static size_t block_bytes(const struct format *f, size_t T, size_t K)
+static size_t block_bytes(const struct format *format, size_t T, size_t K)
 {
-    size_t n = cut(T, f->rows_most);
-    return !n ? 0 : cut(cut(T, n), TILE_ROWS) * f->block_bytes(K);
+    size_t n = cut(T, format->rows_most);
+    return !n ? 0 : cut(cut(T, n), TILE_ROWS) * format->block_bytes(K);
 }
 
-static struct matmul_call call_of(const struct mat *w, const float *x, size_t T, void *work)
+static struct matmul_call call_of(const struct mat *weight, const float *x, size_t T, void *work)
 {
-    const struct format *f = CPU(format_of)(w->dtype);
-    return (struct matmul_call){.format = f, .x = x, .blocks = work, .T = T, .K = w->cols,
-                                .n_blocks = cut(T, f->rows_most),
-                                .here = cut(T, f->rows_most),
-                                .block_bytes = block_bytes(f, T, w->cols),
-                                .panel_bytes = f->panel_bytes(w->cols)};
+    const struct format *format = CPU(format_of)(weight->dtype);
+    return (struct matmul_call){.format = format, .x = x, .blocks = work, .T = T, .K = weight->cols,
+                                .n_blocks = cut(T, format->rows_most),
+                                .here = cut(T, format->rows_most),
+                                .block_bytes = block_bytes(format, T, weight->cols),
+                                .panel_bytes = format->panel_bytes(weight->cols)};
 }
 
 static size_t rows_bytes(size_t T, size_t K) { return memory_rounded(T * K * sizeof(float)); }
 
 /* The same for rows that may need normalizing; they go into work before the blocks. */
-static struct matmul_call call_in(struct backend *b, const struct mat *w, struct input in, size_t T,
-                                  void *work)
+static struct matmul_call call_in(struct backend *backend, const struct mat *weight,
+                                  struct input in, size_t T, void *work)
 {
     const float *x = in.x;
     if (in.gain) {
-        CPU(rmsnorm)(b, work, in.x, NULL, in.gain, T, w->cols, in.eps);
+        CPU(rmsnorm)(backend, work, in.x, NULL, in.gain, T, weight->cols, in.eps);
         x = work;
     }
-    return call_of(w, x, T, (char *)work + rows_bytes(T, w->cols));
+    return call_of(weight, x, T, (char *)work + rows_bytes(T, weight->cols));
 }
 
 /* The first row of a block; blocks differ by at most one row. */
-static size_t row_of(const struct matmul_call *c, size_t block)
+static size_t row_of(const struct matmul_call *call, size_t block)
 {
-    return c->T * block / c->n_blocks;
+    return call->T * block / call->n_blocks;
 }
 
 static void pack_blocks(void *ctx, size_t begin, size_t end, size_t worker)
 {
     (void)worker;
-    const struct matmul_call *c = ctx;
+    const struct matmul_call *call = ctx;
     for (size_t i = begin; i < end; i++) {
-        size_t row = row_of(c, i);
-        c->format->pack_rows(c->blocks + i * c->block_bytes, c->x + row * c->K, c->K,
-                             row_of(c, i + 1) - row, c->K);
+        size_t row = row_of(call, i);
+        call->format->pack_rows(call->blocks + i * call->block_bytes, call->x + row * call->K,
+                                call->K, row_of(call, i + 1) - row, call->K);
     }
 }
 
 /* The memory that tile (panel, block) prefetches. With one block, or so many that weights hardly
  * count: a place further down the stream. Otherwise its share of the next panel, so that memory is
  * busy while later blocks use a panel that is already in the cache. */
-static struct ahead next_of(const struct matmul_call *c, const char *panel, size_t block)
+static struct ahead next_of(const struct matmul_call *call, const char *panel, size_t block)
 {
     enum { FEW = 8 };
-    if (c->here == 1 || c->here > FEW)
-        return (struct ahead){panel + c->format->distance, c->panel_bytes};
-    size_t share = c->panel_bytes / c->here;
-    return (struct ahead){panel + c->panel_bytes + (block - c->first) * share, share};
+    if (call->here == 1 || call->here > FEW)
+        return (struct ahead){panel + call->format->distance, call->panel_bytes};
+    size_t share = call->panel_bytes / call->here;
+    return (struct ahead){panel + call->panel_bytes + (block - call->first) * share, share};
 }
 
-static void multiply(float *sums, const struct matmul_call *c, const struct mat *w, size_t panel,
-                     size_t block)
+static void multiply(float *sums, const struct matmul_call *call, const struct mat *weight,
+                     size_t panel, size_t block)
 {
-    const char *data = (const char *)w->data + panel * c->panel_bytes;
-    const char *x = c->blocks + block * c->block_bytes;
-    size_t rows = row_of(c, block + 1) - row_of(c, block);
-    c->format->tile(sums, x, rows, data, c->K, next_of(c, data, block));
+    const char *data = (const char *)weight->data + panel * call->panel_bytes;
+    const char *x = call->blocks + block * call->block_bytes;
+    size_t rows = row_of(call, block + 1) - row_of(call, block);
+    call->format->tile(sums, x, rows, data, call->K, next_of(call, data, block));
 }
 
-static void one_tile(const struct matmul_call *c, const struct product *p, size_t panel,
+static void one_tile(const struct matmul_call *call, const struct product *product, size_t panel,
                      size_t block)
 {
     _Alignas(64) float sums[ROWS_MOST * PANEL], up[ROWS_MOST * PANEL];
-    size_t row = row_of(c, block), rows = row_of(c, block + 1) - row, N = p->w->rows;
-    size_t first = panel * PANEL, cols = N - first < PANEL ? N - first : PANEL;
-    multiply(sums, c, p->w, panel, block);
-    if (c->up) {
-        multiply(up, c, c->up, panel, block);
+    size_t row = row_of(call, block), rows = row_of(call, block + 1) - row, all = product->w->rows;
+    size_t first = panel * PANEL, cols = all - first < PANEL ? all - first : PANEL;
+    multiply(sums, call, product->w, panel, block);
+    if (call->up) {
+        multiply(up, call, call->up, panel, block);
         for (size_t j = 0; j < rows * PANEL; j += LANES)
             put(sums + j, silu(load(sums + j)) * load(up + j));
     }
     for (size_t i = 0; i < rows; i++)
-        store_row((float *)p->y + (row + i) * N + first, sums + i * PANEL, cols, p->add);
+        store_row((float *)product->y + (row + i) * all + first, sums + i * PANEL, cols,
+                  product->add);
 }
 
 static void tiles(void *ctx, size_t begin, size_t end, size_t worker)
 {
     (void)worker;
-    const struct matmul_call *c = ctx;
+    const struct matmul_call *call = ctx;
     for (size_t i = begin; i < end; i++) {
-        const struct product *p = c->products;
-        size_t panel = i / c->here;
-        for (; panel >= panels(p->w->rows); p++)
-            panel -= panels(p->w->rows);
-        one_tile(c, p, panel, c->first + i % c->here);
+        const struct product *product = call->products;
+        size_t panel = i / call->here;
+        for (; panel >= panels(product->w->rows); product++)
+            panel -= panels(product->w->rows);
+        one_tile(call, product, panel, call->first + i % call->here);
     }
 }
 
 /* A chunk fits a second cache, or has so many rows that reading the weights again for each chunk
  * hardly costs time. */
-static size_t chunks_of(const struct matmul_call *c)
+static size_t chunks_of(const struct matmul_call *call)
 {
     enum { BYTES = 1 << 20, ROWS = 128 };
-    size_t by_bytes = cut(c->n_blocks * c->block_bytes, BYTES), by_rows = c->T / ROWS;
+    size_t by_bytes = cut(call->n_blocks * call->block_bytes, BYTES), by_rows = call->T / ROWS;
     size_t n = by_bytes < by_rows ? by_bytes : by_rows;
-    return n < 1 ? 1 : n < c->n_blocks ? n : c->n_blocks;
+    return n < 1 ? 1 : n < call->n_blocks ? n : call->n_blocks;
 }
 
-static void run(struct backend *b, struct matmul_call *c, size_t all_panels)
+static void run(struct backend *backend, struct matmul_call *call, size_t all_panels)
 {
-    size_t rows = c->T / c->n_blocks, chunks = chunks_of(c);
-    pool_run(b->pool, c->n_blocks, grain(rows * c->K), pack_blocks, c);
+    size_t rows = call->T / call->n_blocks, chunks = chunks_of(call);
+    pool_run(backend->pool, call->n_blocks, grain(rows * call->K), pack_blocks, call);
     for (size_t i = 0; i < chunks; i++) {
-        c->first = c->n_blocks * i / chunks;
-        c->here = c->n_blocks * (i + 1) / chunks - c->first;
-        pool_run(b->pool, all_panels * c->here, grain(rows * c->K * PANEL), tiles, c);
+        call->first = call->n_blocks * i / chunks;
+        call->here = call->n_blocks * (i + 1) / chunks - call->first;
+        pool_run(backend->pool, all_panels * call->here, grain(rows * call->K * PANEL), tiles,
+                 call);
     }
 }
 
-void CPU(matmul)(struct backend *b, const struct product *p, size_t n, struct input in, size_t T,
-                 void *work)
+void CPU(matmul)(struct backend *backend, const struct product *product, size_t n, struct input in,
+                 size_t T, void *work)
 {
-    struct matmul_call c = call_in(b, p[0].w, in, T, work);
+    struct matmul_call call = call_in(backend, product[0].w, in, T, work);
     size_t all = 0;
-    c.products = p;
+    call.products = product;
     for (size_t i = 0; i < n; i++)
-        all += panels(p[i].w->rows);
+        all += panels(product[i].w->rows);
     if (T)
-        run(b, &c, all);
+        run(backend, &call, all);
 }
 
-void CPU(gated)(struct backend *b, act *y, struct input in, const struct mat *gate,
+void CPU(gated)(struct backend *backend, act *y, struct input in, const struct mat *gate,
                 const struct mat *up, size_t T, void *work)
 {
-    struct product p = {gate, y, 0};
-    struct matmul_call c = call_in(b, gate, in, T, work);
-    c.products = &p;
-    c.up = up;
+    struct product product = {gate, y, 0};
+    struct matmul_call call = call_in(backend, gate, in, T, work);
+    call.products = &product;
+    call.up = up;
     if (T)
-        run(b, &c, panels(gate->rows));
+        run(backend, &call, panels(gate->rows));
 }
 
-size_t CPU(matmul_work)(const struct backend *b, size_t T, size_t K, size_t N)
+size_t CPU(matmul_work)(const struct backend *backend, size_t T, size_t K, size_t N)
 {
-    (void)b;
+    (void)backend;
     return rows_bytes(T, K) + CPU(packed_most)(T, K) + host_qkv_bytes(T, N);
 }
 
-static size_t blocks_bytes(const struct format *f, size_t T, size_t K)
+static size_t blocks_bytes(const struct format *format, size_t T, size_t K)
 {
-    return cut(T, f->rows_most) * block_bytes(f, T, K);
+    return cut(T, format->rows_most) * block_bytes(format, T, K);
 }
 
 size_t CPU(packed_most)(size_t T, size_t K)
 {
     size_t most = 0;
     for (int d = 0; d < DTYPES; d++) {
-        const struct format *f = CPU(format_of)((enum dtype)d);
-        size_t bytes = f ? blocks_bytes(f, T, K) : 0;
+        const struct format *format = CPU(format_of)((enum dtype)d);
+        size_t bytes = format ? blocks_bytes(format, T, K) : 0;
         most = bytes > most ? bytes : most;
     }
     return most;
 }
 
-size_t CPU(packed_bytes)(const struct mat *w, size_t T)
+size_t CPU(packed_bytes)(const struct mat *weight, size_t T)
 {
-    return blocks_bytes(CPU(format_of)(w->dtype), T, w->cols);
+    return blocks_bytes(CPU(format_of)(weight->dtype), T, weight->cols);
 }
 
-void CPU(pack_rows)(void *packed, const float *x, const struct mat *w, size_t T)
+void CPU(pack_rows)(void *packed, const float *x, const struct mat *weight, size_t T)
 {
-    struct matmul_call c = call_of(w, x, T, packed);
-    pack_blocks(&c, 0, c.n_blocks, 0);
+    struct matmul_call call = call_of(weight, x, T, packed);
+    pack_blocks(&call, 0, call.n_blocks, 0);
 }
 
-void CPU(packed_product)(float *y, size_t ldy, void *packed, const struct mat *w, size_t T,
+void CPU(packed_product)(float *y, size_t ldy, void *packed, const struct mat *weight, size_t T,
                          size_t first, size_t n)
 {
-    struct matmul_call c = call_of(w, NULL, T, packed);
+    struct matmul_call call = call_of(weight, NULL, T, packed);
     _Alignas(64) float sums[ROWS_MOST * PANEL];
     for (size_t j = 0; j < n; j += PANEL)
-        for (size_t i = 0; i < c.n_blocks; i++) {
-            multiply(sums, &c, w, (first + j) / PANEL, i);
-            for (size_t row = row_of(&c, i), r = row; r < row_of(&c, i + 1); r++)
-                store_row(y + r * ldy + j, sums + (r - row) * PANEL, n - j < PANEL ? n - j : PANEL,
-                          0);
+        for (size_t i = 0; i < call.n_blocks; i++) {
+            multiply(sums, &call, weight, (first + j) / PANEL, i);
+            for (size_t row = row_of(&call, i), at = row; at < row_of(&call, i + 1); at++)
+                store_row(y + at * ldy + j, sums + (at - row) * PANEL,
+                          n - j < PANEL ? n - j : PANEL, 0);
         }
 }

@@ -12,13 +12,13 @@ struct philox {
     vecw c0, c1, c2, c3;
 };
 
-INLINE void philox_round(struct philox *p, uint32_t k0, uint32_t k1)
+INLINE void philox_round(struct philox *philox, uint32_t k0, uint32_t k1)
 {
-    vecw a = mul_low(p->c0, 0xD2511F53u - (vecw){0}), b = mul_low(p->c2, 0xCD9E8D57u - (vecw){0});
-    p->c0 = b >> 32 ^ p->c1 ^ k0;
-    p->c2 = a >> 32 ^ p->c3 ^ k1;
-    p->c1 = b;
-    p->c3 = a;
+    vecw a = mul_low(philox->c0, 0xD2511F53u - (vecw){0}),
+    b = mul_low(philox->c2, 0xCD9E8D57u - (vecw){0}); philox->c0 = b >> 32 ^ philox->c1 ^ k0;
+    philox->c2 = a >> 32 ^ philox->c3 ^ k1;
+    philox->c1 = b;
+    philox->c3 = a;
 }
 
 /* first, first + 1, ... */
@@ -29,9 +29,9 @@ INLINE vecu count_from(uint32_t first)
 }
 
 /* The upper 32 bits of rng_at(seed, a, b): lib/base/rng.c, lane by lane. */
-INLINE vecu rng_lanes(uint64_t seed, uint64_t a, vecu b)
+INLINE vecu rng_lanes(uint64_t seed, uint64_t low, vecu b)
 {
-    struct philox even = {a - (vecw){0}, (a >> 32) - (vecw){0}, (vecw)b, {0}}, odd = even;
+    struct philox even = {low - (vecw){0}, (low >> 32) - (vecw){0}, (vecw)b, {0}}, odd = even;
     odd.c2 >>= 32;
     uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
     for (int i = 0; i < 10; i++) {

@@ -42,24 +42,24 @@ INLINE void tile_store(float *c, vec lo, vec hi, size_t cols, int add)
         c[j] = add ? c[j] + row[j] : row[j];
 }
 
-INLINE void tile_rows(const int rows, const int pairs, const struct tile *t)
+INLINE void tile_rows(const int rows, const int pairs, const struct tile *tile)
 {
     vec sum[TILE_ROWS][2];
     for (int i = 0; i < rows; i++)
         sum[i][0] = sum[i][1] = (vec){0};
-    const char *a = t->a, *m = t->m;
-    const size_t size = sizeof(uint32_t), a_row = t->a_row * size;
-    const size_t a_k = t->a_k * size, m_k = t->m_k * size;
-    for (size_t k = t->K; k > 0; k--) {
-        vecu lo = load_bits(m), hi = load_bits(m + LANES * size);
+    const char *left = tile->a, *right = tile->m;
+    const size_t size = sizeof(uint32_t), a_row = tile->a_row * size;
+    const size_t a_k = tile->a_k * size, m_k = tile->m_k * size;
+    for (size_t k = tile->K; k > 0; k--) {
+        vecu lo = load_bits(right), hi = load_bits(right + LANES * size);
         for (int i = 0; i < rows; i++) {
-            vecu x = splat_bits(word(a + (size_t)i * a_row));
+            vecu x = splat_bits(word(left + (size_t)i * a_row));
             sum[i][0] = pairs ? dot_bf16(sum[i][0], lo, x) : sum[i][0] + (vec)x * (vec)lo;
             sum[i][1] = pairs ? dot_bf16(sum[i][1], hi, x) : sum[i][1] + (vec)x * (vec)hi;
         }
-        a += a_k;
-        m += m_k;
+        left += a_k;
+        right += m_k;
     }
     for (int i = 0; i < rows; i++)
-        tile_store(t->c + (size_t)i * t->ldc, sum[i][0], sum[i][1], t->cols, t->add);
+        tile_store(tile->c + (size_t)i * tile->ldc, sum[i][0], sum[i][1], tile->cols, tile->add);
 }

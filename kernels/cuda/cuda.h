@@ -13,10 +13,10 @@
 
 C_BEGIN
 
-/* The entry point: the only symbol that the shared object exports. Fills b->ops, device, name,
- * address and level for device `index` (-1: the best that is not busy). -1: EXIT_NO_DEVICE with the
- * reason: no driver, a driver too old, no device, or none that this build has code for. */
-int crossover_cuda_open(struct backend *b, int index, struct err *e);
+/* The entry point: the only symbol that the shared object exports. Fills backend->ops, device,
+ * name, address and level for device `index` (-1: the best that is not busy). -1: EXIT_NO_DEVICE
+ * with the reason: no driver, a driver too old, no device, or none that this build has code for. */
+int crossover_cuda_open(struct backend *backend, int index, struct err *e);
 extern const struct ops cuda_ops;
 
 /* The slots that are filled, of struct ops, mixing_ops (MIXING_SLOTS) and train_ops. */
@@ -47,24 +47,26 @@ struct qkv_made {
     const act *q, *k, *v;
     size_t ld;
 };
-void cuda_rotate_store(struct backend *b, const struct qkv *a, const struct qkv_made *m, size_t T);
+void cuda_rotate_store(struct backend *backend, const struct qkv *qkv, const struct qkv_made *made,
+                       size_t T);
 /* y[T, F] = silu(gate) * up; gate and up [T, F] with row stride ld. */
-void cuda_swiglu_rows(struct backend *b, act *y, const act *gate, const act *up, size_t ld,
+void cuda_swiglu_rows(struct backend *backend, act *y, const act *gate, const act *up, size_t ld,
                       size_t T, size_t F);
 
 /* heads.cu: the part of qkv after three products where there are biases or norms of heads. k, v:
  * [T, K*E] of `act`, not in the cache. */
-void cuda_head_rows(struct backend *b, const struct qkv *a, const act *k, const act *v, size_t T);
+void cuda_head_rows(struct backend *backend, const struct qkv *qkv, const act *k, const act *v,
+                    size_t T);
 
 /* product.cu; product.h has the kernels that it chooses from */
 /* y[T, n] (fp32, row stride n) = x[T, K] times rows first..first+n of W, for the head. work:
  * matmul_work(T, K, n). */
-void cuda_logits(struct backend *b, float *y, const struct mat *w, size_t first, size_t n,
-                 const act *x, size_t T, void *work);
+void cuda_logits(struct backend *backend, float *y, const struct mat *weight, size_t first,
+                 size_t n, const act *x, size_t T, void *work);
 
 /* attention.cu */
 /* Makes the counters of splits (kernels/cuda/attention), all 0 between two kernels. */
-void cuda_attention_open(struct backend *b);
-void cuda_attention_close(struct backend *b);
+void cuda_attention_open(struct backend *backend);
+void cuda_attention_close(struct backend *backend);
 
 C_END

@@ -4,7 +4,7 @@
 
 #include "kernels/order/candidate.h"
 
-HOST_DEVICE double order_confidence(const struct candidate *c)
+HOST_DEVICE double order_confidence(const struct candidate *candidate)
 {
-    return c->confidence;
+    return candidate->confidence;
 }

@@ -5,7 +5,7 @@
 
 #include "kernels/order/candidate.h"
 
-HOST_DEVICE double order_entropy(const struct candidate *c)
+HOST_DEVICE double order_entropy(const struct candidate *candidate)
 {
-    return c->confidence > 0 ? -(double)c->answer->entropy : -HUGE_VAL;
+    return candidate->confidence > 0 ? -(double)candidate->answer->entropy : -HUGE_VAL;
 }

@@ -4,7 +4,7 @@
 
 #include "kernels/order/candidate.h"
 
-HOST_DEVICE double order_left_to_right(const struct candidate *c)
+HOST_DEVICE double order_left_to_right(const struct candidate *candidate)
 {
-    return c->confidence > 0 ? 0 : -HUGE_VAL;
+    return candidate->confidence > 0 ? 0 : -HUGE_VAL;
 }

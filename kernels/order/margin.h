@@ -5,9 +5,9 @@
 
 #include "kernels/order/candidate.h"
 
-HOST_DEVICE double order_margin(const struct candidate *c)
+HOST_DEVICE double order_margin(const struct candidate *candidate)
 {
-    const struct head_row *a = c->answer;
-    const float best = (float)exp(a->best_log_prob); /* a float like the other: ties stay ties */
-    return c->confidence > 0 ? (double)best - (double)a->runner_up_prob : -HUGE_VAL;
+    const struct head_row *row = candidate->answer;
+    const float best = (float)exp(row->best_log_prob); /* a float like the other: ties stay ties */
+    return candidate->confidence > 0 ? (double)best - (double)row->runner_up_prob : -HUGE_VAL;
 }

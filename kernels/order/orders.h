@@ -26,9 +26,9 @@ enum order { ORDERS(ORDER_ENUMERATOR) ORDER_COUNT };
 
 #define ORDER_CASE(ENUM, name) \
     case ORDER_##ENUM: return order_##name(c);
-HOST_DEVICE double order_score(enum order o, const struct candidate *c)
+HOST_DEVICE double order_score(enum order order, const struct candidate *c)
 {
-    switch (o) {
+    switch (order) {
         ORDERS(ORDER_CASE)
     case ORDER_COUNT: break;
     }

@@ -3,7 +3,7 @@
 
 #include "kernels/order/candidate.h"
 
-HOST_DEVICE double order_random(const struct candidate *c)
+HOST_DEVICE double order_random(const struct candidate *candidate)
 {
-    return philox_unit(philox_at(c->seed, c->key, 0));
+    return philox_unit(philox_at(candidate->seed, candidate->key, 0));
 }

@@ -15,332 +15,346 @@
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
 
-static const char *refuses(const struct backend *b, enum dtype dtype, size_t cols)
+static const char *refuses(const struct backend *backend, enum dtype dtype, size_t cols)
 {
-    (void)b;
+    (void)backend;
     return dtype_refuses(dtype, cols);
 }
 
 static void norm_row(float *y, const float *x, const float *gain, size_t D, double eps)
 {
     double sum = 0;
-    for (size_t d = 0; d < D; d++)
-        sum += (double)x[d] * x[d];
+    for (size_t column = 0; column < D; column++)
+        sum += (double)x[column] * x[column];
     double scale = 1 / sqrt(sum / (double)D + eps);
-    for (size_t d = 0; d < D; d++)
-        y[d] = gain ? (float)(x[d] * scale) * gain[d] : x[d];
+    for (size_t column = 0; column < D; column++)
+        y[column] = gain ? (float)(x[column] * scale) * gain[column] : x[column];
 }
 
-static void rmsnorm(struct backend *b, act *y, const act *x, const int32_t *row, const float *gain,
-                    size_t T, size_t D, double eps)
+static void rmsnorm(struct backend *backend, act *y, const act *x, const int32_t *row,
+                    const float *gain, size_t T, size_t D, double eps)
 {
-    (void)b;
+    (void)backend;
     const float *from = x;
-    for (size_t t = 0; t < T; t++)
-        norm_row((float *)y + t * D, from + (row ? (size_t)row[t] : t) * D, gain, D, eps);
+    for (size_t at = 0; at < T; at++)
+        norm_row((float *)y + at * D, from + (row ? (size_t)row[at] : at) * D, gain, D, eps);
 }
 
 /* The rows that a product reads; with a gain they are normalized into `work`. */
-static const float *rows_of(struct backend *b, struct input in, size_t T, size_t K, float *work)
+static const float *rows_of(struct backend *backend, struct input in, size_t T, size_t K,
+                            float *work)
 {
     if (!in.gain)
         return in.x;
-    rmsnorm(b, work, in.x, NULL, in.gain, T, K, in.eps);
+    rmsnorm(backend, work, in.x, NULL, in.gain, T, K, in.eps);
     return work;
 }
 
-static void matmul_one(float *y, const float *x, const struct mat *w, size_t T, int add)
+static void matmul_one(float *y, const float *x, const struct mat *weight, size_t T, int add)
 {
-    double *sum = mem_alloc(w->rows * sizeof *sum);
-    for (size_t t = 0; t < T; t++) {
-        ref_outputs(sum, x + t * w->cols, w);
-        for (size_t n = 0; n < w->rows; n++) {
-            float *out = &y[t * w->rows + n];
+    double *sum = mem_alloc(weight->rows * sizeof *sum);
+    for (size_t row = 0; row < T; row++) {
+        ref_outputs(sum, x + row * weight->cols, weight);
+        for (size_t n = 0; n < weight->rows; n++) {
+            float *out = &y[row * weight->rows + n];
             *out = (float)(add ? *out + sum[n] : sum[n]);
         }
     }
     free(sum);
 }
 
-static void matmul(struct backend *b, const struct product *p, size_t n, struct input in, size_t T,
-                   void *work)
+static void matmul(struct backend *backend, const struct product *product, size_t n,
+                   struct input in, size_t T, void *work)
 {
-    const float *x = rows_of(b, in, T, p[0].w->cols, work);
+    const float *x = rows_of(backend, in, T, product[0].w->cols, work);
     for (size_t i = 0; i < n; i++)
-        matmul_one(p[i].y, x, p[i].w, T, p[i].add);
+        matmul_one(product[i].y, x, product[i].w, T, product[i].add);
 }
 
 /* Floats of normalized rows, and the second factor of a gate or the work of qkv. */
-static size_t matmul_work(const struct backend *b, size_t T, size_t K, size_t N)
+static size_t matmul_work(const struct backend *backend, size_t T, size_t K, size_t N)
 {
-    (void)b;
+    (void)backend;
     return T * (K + N) * sizeof(float) + host_qkv_bytes(T, N);
 }
 
-static void rope_table(struct backend *b, float *table, const int32_t *pos, const float *inv_freq,
-                       float scale, size_t T, size_t E)
+static void rope_table(struct backend *backend, float *table, const int32_t *pos,
+                       const float *inv_freq, float scale, size_t T, size_t E)
 {
-    (void)b;
-    for (size_t t = 0; t < T; t++)
+    (void)backend;
+    for (size_t row = 0; row < T; row++)
         for (size_t j = 0; j < E / 2; j++) {
-            float angle = (float)pos[t] * inv_freq[j];
-            table[t * E + j] = (float)(cos((double)angle) * (double)scale);
-            table[t * E + E / 2 + j] = (float)(sin((double)angle) * (double)scale);
+            float angle = (float)pos[row] * inv_freq[j];
+            table[row * E + j] = (float)(cos((double)angle) * (double)scale);
+            table[row * E + E / 2 + j] = (float)(sin((double)angle) * (double)scale);
         }
 }
 
-static void rope(struct backend *b, float *x, const float *table, size_t T, size_t heads, size_t E,
-                 int sign)
+static void rope(struct backend *backend, float *x, const float *table, size_t T, size_t heads,
+                 size_t E, int sign)
 {
-    (void)b;
-    for (size_t t = 0; t < T; t++)
-        for (size_t h = 0; h < heads; h++)
+    (void)backend;
+    for (size_t row = 0; row < T; row++)
+        for (size_t head = 0; head < heads; head++)
             for (size_t j = 0; j < E / 2; j++) {
-                float *p = x + (t * heads + h) * E + j, *q = p + E / 2;
-                double c = table[t * E + j], s = sign * (double)table[t * E + E / 2 + j];
-                double u = *p, v = *q;
-                *p = (float)(u * c - v * s);
-                *q = (float)(v * c + u * s);
+                float *p = x + (row * heads + head) * E + j, *query = p + E / 2;
+                double given = table[row * E + j], s = sign * (double)table[row * E + E / 2 + j];
+                double bare = *p, v = *query;
+                *p = (float)(bare * given - v * s);
+                *query = (float)(v * given + bare * s);
             }
 }
 
-static void store(struct backend *b, void *cache, enum dtype dtype, const float *x,
+static void store(struct backend *backend, void *cache, enum dtype dtype, const float *x,
                   const int32_t *slot, size_t T, size_t n)
 {
-    (void)b;
+    (void)backend;
     float *floats = cache;
     uint16_t *halves = cache;
-    for (size_t t = 0; t < T; t++)
-        for (size_t i = 0, to = (slot ? (size_t)slot[t] : t) * n; i < n; i++)
+    for (size_t row = 0; row < T; row++)
+        for (size_t i = 0, to = (slot ? (size_t)slot[row] : row) * n; i < n; i++)
             if (dtype == DTYPE_F32)
-                floats[to + i] = x[t * n + i];
+                floats[to + i] = x[row * n + i];
             else
-                halves[to + i] = bf16_of(x[t * n + i]);
+                halves[to + i] = bf16_of(x[row * n + i]);
 }
 
-static void qkv(struct backend *b, const struct qkv *a, size_t T, void *work)
+static void qkv(struct backend *backend, const struct qkv *a, size_t T, void *work)
 {
-    host_qkv(b, a, T, work, store);
+    host_qkv(backend, a, T, work, store);
 }
 
-static double cached(const struct attn *a, const void *cache, size_t i)
+static double cached(const struct attn *attention, const void *cache, size_t i)
 {
-    return a->kv.dtype == DTYPE_F32 ? (double)((const float *)cache)[i]
-                                    : (double)bf16_float(((const uint16_t *)cache)[i]);
+    return attention->kv.dtype == DTYPE_F32 ? (double)((const float *)cache)[i]
+                                            : (double)bf16_float(((const uint16_t *)cache)[i]);
 }
 
 /* The last position that a row at `pos` may see. */
-static int32_t last_seen(const struct attn *a, int32_t pos)
+static int32_t last_seen(const struct attn *attention, int32_t pos)
 {
-    if (a->mask == MASK_FULL)
+    if (attention->mask == MASK_FULL)
         return INT32_MAX;
-    if (a->mask == MASK_CAUSAL)
+    if (attention->mask == MASK_CAUSAL)
         return pos;
-    int32_t block = (int32_t)a->mask_block;
+    int32_t block = (int32_t)attention->mask_block;
     return (pos / block + 1) * block - 1;
 }
 
 /* The first position that a row at `pos` may see; without a window all are seen. */
-static int32_t first_seen(const struct attn *a, int32_t pos)
+static int32_t first_seen(const struct attn *attention, int32_t pos)
 {
-    return a->window ? pos - (int32_t)a->window + 1 : INT32_MIN;
+    return attention->window ? pos - (int32_t)attention->window + 1 : INT32_MIN;
 }
 
-static void attend_row(const struct attn *a, const struct attn_seq *s, size_t row, size_t h,
-                       double *p)
+static void attend_row(const struct attn *attention, const struct attn_seq *sequence, size_t row,
+                       size_t head, double *share)
 {
-    size_t E = a->head_dim, stride = a->kv_heads * E, kh = h / (a->heads / a->kv_heads);
-    size_t n_slots = (size_t)s->n_slots;
-    const int32_t *slots = a->slots + s->slot_begin, *slot_pos = a->slot_pos + s->slot_begin;
-    const float *q = (const float *)a->q + (row * a->heads + h) * E;
-    float *y = (float *)a->y + (row * a->heads + h) * E;
-    int32_t last = last_seen(a, a->pos[row]), first = first_seen(a, a->pos[row]);
-    double max = -INFINITY, sum = 0;
+    size_t E = attention->head_dim, stride = attention->kv_heads * E,
+           kh = head / (attention->heads / attention->kv_heads);
+    size_t n_slots = (size_t)sequence->n_slots;
+    const int32_t *slots = attention->slots + sequence->slot_begin,
+                  *slot_pos = attention->slot_pos + sequence->slot_begin;
+    const float *query = (const float *)attention->q + (row * attention->heads + head) * E;
+    float *y = (float *)attention->y + (row * attention->heads + head) * E;
+    int32_t last = last_seen(attention, attention->pos[row]),
+    first = first_seen(attention, attention->pos[row]); double max = -INFINITY, sum = 0;
     for (size_t j = 0; j < n_slots; j++) {
         int seen = slot_pos[j] <= last && slot_pos[j] >= first;
         double score = 0;
         for (size_t e = 0; e < E; e++)
-            score += q[e] * cached(a, a->kv.k, (size_t)slots[j] * stride + kh * E + e);
-        p[j] = seen ? score / sqrt((double)E) : -INFINITY;
-        max = fmax(max, p[j]);
+            score += query[e] *
+                     cached(attention, attention->kv.k, (size_t)slots[j] * stride + kh * E + e);
+        share[j] = seen ? score / sqrt((double)E) : -INFINITY;
+        max = fmax(max, share[j]);
     }
     for (size_t j = 0; j < n_slots; j++)
-        sum += p[j] = max == -INFINITY ? 0 : exp(p[j] - max);
+        sum += share[j] = max == -INFINITY ? 0 : exp(share[j] - max);
     for (size_t e = 0; e < E; e++) {
         double out = 0;
         for (size_t j = 0; j < n_slots; j++)
-            out += p[j] * cached(a, a->kv.v, (size_t)slots[j] * stride + kh * E + e);
+            out += share[j] *
+                   cached(attention, attention->kv.v, (size_t)slots[j] * stride + kh * E + e);
         y[e] = (float)(sum > 0 ? out / sum : 0);
     }
 }
 
 /* work: one row of probabilities in double. */
-static size_t attention_work(const struct backend *b, size_t T, size_t n_seqs, size_t max_slots,
-                             size_t heads, size_t kv_heads, size_t head_dim, size_t dense)
+static size_t attention_work(const struct backend *backend, size_t T, size_t n_seqs,
+                             size_t max_slots, size_t heads, size_t kv_heads, size_t head_dim,
+                             size_t dense)
 {
-    (void)b, (void)T, (void)n_seqs, (void)heads, (void)kv_heads, (void)head_dim, (void)dense;
+    (void)backend, (void)T, (void)n_seqs, (void)heads, (void)kv_heads, (void)head_dim, (void)dense;
     return max_slots * sizeof(double);
 }
 
-static void attention(struct backend *b, const struct attn *a, void *work)
+static void attention(struct backend *backend, const struct attn *attn, void *work)
 {
-    (void)b;
-    for (const struct attn_seq *s = a->seqs; s < a->seqs + a->n_seqs; s++)
-        for (int32_t row = s->row_begin; row < s->row_begin + s->rows; row++)
-            for (size_t h = 0; h < a->heads; h++)
-                attend_row(a, s, (size_t)row, h, work);
+    (void)backend;
+    for (const struct attn_seq *sequence = attn->seqs; sequence < attn->seqs + attn->n_seqs;
+         sequence++)
+        for (int32_t row = sequence->row_begin; row < sequence->row_begin + sequence->rows; row++)
+            for (size_t head = 0; head < attn->heads; head++)
+                attend_row(attn, sequence, (size_t)row, head, work);
 }
 
-static void swiglu(struct backend *b, act *y, const act *gate, const act *up, size_t n)
+static void swiglu(struct backend *backend, act *y, const act *gate, const act *up, size_t n)
 {
-    (void)b;
+    (void)backend;
     for (size_t i = 0; i < n; i++) {
         double g = ((const float *)gate)[i];
         ((float *)y)[i] = (float)(g / (1 + exp(-g)) * ((const float *)up)[i]);
     }
 }
 
-static void gated(struct backend *b, act *y, struct input in, const struct mat *gate,
+static void gated(struct backend *backend, act *y, struct input in, const struct mat *gate,
                   const struct mat *up, size_t T, void *work)
 {
-    const float *x = rows_of(b, in, T, gate->cols, work);
+    const float *x = rows_of(backend, in, T, gate->cols, work);
     float *second = (float *)work + T * gate->cols;
     matmul_one(y, x, gate, T, 0);
     matmul_one(second, x, up, T, 0);
-    swiglu(b, y, y, second, T * gate->rows);
+    swiglu(backend, y, y, second, T * gate->rows);
 }
 
 /* ---- the head, in the order of LLaDA's published sampler (github.com/ML-GSAI/LLaDA) ---- */
 
 /* Fills l[V] with guided logits. Returns 1 if a logit is not finite; bans are applied after that
  * check. */
-static int row_logits(const struct mat *w, const float *x, const float *xu,
-                      const struct head_query *q, float *l)
+static int row_logits(const struct mat *weight, const float *x, const float *xu,
+                      const struct head_query *query, float *logits)
 {
     int bad = 0;
-    double *c = mem_alloc(2 * w->rows * sizeof *c), *u = c + w->rows;
-    ref_outputs(c, x, w);
+    double *given = mem_alloc(2 * weight->rows * sizeof *given), *bare = given + weight->rows;
+    ref_outputs(given, x, weight);
     if (xu)
-        ref_outputs(u, xu, w);
-    for (size_t v = 0; v < w->rows; v++) {
-        l[v] = (float)(xu ? u[v] + (1 + q->cfg_scale) * (c[v] - u[v]) : c[v]);
-        bad |= !isfinite(l[v]);
+        ref_outputs(bare, xu, weight);
+    for (size_t id = 0; id < weight->rows; id++) {
+        logits[id] = (float)(xu ? bare[id] + (1 + query->cfg_scale) * (given[id] - bare[id])
+                                : given[id]);
+        bad |= !isfinite(logits[id]);
     }
-    for (size_t i = 0; i < q->n_ban; i++)
-        l[q->ban[i]] = -INFINITY;
-    free(c);
+    for (size_t i = 0; i < query->n_ban; i++)
+        logits[query->ban[i]] = -INFINITY;
+    free(given);
     return bad;
 }
 
-static void choose(const struct head_query *q, size_t r, const float *l, size_t V,
+static void choose(const struct head_query *query, size_t row, const float *logits, size_t V,
                    struct head_row *out)
 {
     double best = -INFINITY;
     int32_t top = -1, next = -1;
     out->id = -1;
-    for (size_t v = 0; v < V; v++) {
-        double score = l[v];
-        if (q->temperature > 0)
-            score = gumbel_score(q->gumbel, l[v], q->temperature,
-                                 rng_at(q->seed, q->keys[r], (uint64_t)sample_id(q, (int32_t)v)));
-        if (l[v] > -INFINITY && (out->id < 0 || score > best)) {
+    for (size_t id = 0; id < V; id++) {
+        double score = logits[id];
+        if (query->temperature > 0)
+            score = gumbel_score(
+                query->gumbel, logits[id], query->temperature,
+                rng_at(query->seed, query->keys[row], (uint64_t)sample_id(query, (int32_t)id)));
+        if (logits[id] > -INFINITY && (out->id < 0 || score > best)) {
             best = score;
-            out->id = (int32_t)v;
+            out->id = (int32_t)id;
         }
-        if (top < 0 || l[v] > l[top]) {
+        if (top < 0 || logits[id] > logits[top]) {
             next = top;
-            top = (int32_t)v;
-        } else if (next < 0 || l[v] > l[next]) {
-            next = (int32_t)v;
+            top = (int32_t)id;
+        } else if (next < 0 || logits[id] > logits[next]) {
+            next = (int32_t)id;
         }
     }
     out->runner_up = next;
-    out->gap = next < 0 ? INFINITY : l[top] - l[next];
+    out->gap = next < 0 ? INFINITY : logits[top] - logits[next];
     out->bad |= out->id < 0;
 }
 
-static double log_softmax(const struct head_query *q, const float *l, double lse, int32_t id)
+static double log_softmax(const struct head_query *query, const float *logits, double lse,
+                          int32_t id)
 {
-    return sample_is_quiet(q, id) ? -INFINITY : (double)l[id] - lse;
+    return sample_is_quiet(query, id) ? -INFINITY : (double)logits[id] - lse;
 }
 
-static void measure_row(const struct head_query *q, size_t r, const float *l, size_t V,
+static void measure_row(const struct head_query *query, size_t row, const float *logits, size_t V,
                         struct head_row *out)
 {
     double max = -INFINITY, sum = 0, weighted = 0;
-    for (size_t v = 0; v < V; v++)
-        if (!sample_is_quiet(q, (int32_t)v) && l[v] > max)
-            max = l[v];
-    for (size_t v = 0; v < V; v++)
-        if (!sample_is_quiet(q, (int32_t)v) && l[v] > -INFINITY) {
-            double e = exp(l[v] - max);
+    for (size_t id = 0; id < V; id++)
+        if (!sample_is_quiet(query, (int32_t)id) && logits[id] > max)
+            max = logits[id];
+    for (size_t id = 0; id < V; id++)
+        if (!sample_is_quiet(query, (int32_t)id) && logits[id] > -INFINITY) {
+            double e = exp(logits[id] - max);
             sum += e;
-            weighted += e * (l[v] - max);
+            weighted += e * (logits[id] - max);
         }
     double lse = max + log(sum);
     out->entropy = (float)(log(sum) - weighted / sum);
-    out->log_prob = out->id < 0 ? 0 : log_softmax(q, l, lse, out->id);
+    out->log_prob = out->id < 0 ? 0 : log_softmax(query, logits, lse, out->id);
     out->prob = (float)exp(out->log_prob);
     out->best_log_prob = sum > 0 ? max - lse : -INFINITY;
     out->runner_up_prob =
-        out->runner_up < 0 ? 0 : (float)exp(log_softmax(q, l, lse, out->runner_up));
-    out->target_log_prob = q->target ? log_softmax(q, l, lse, q->target[r]) : 0;
+        out->runner_up < 0 ? 0 : (float)exp(log_softmax(query, logits, lse, out->runner_up));
+    out->target_log_prob = query->target ? log_softmax(query, logits, lse, query->target[row]) : 0;
 }
 
-static double log_sum(const struct head_query *q, const float *l, size_t V)
+static double log_sum(const struct head_query *query, const float *logits, size_t V)
 {
     double max = -INFINITY, sum = 0;
-    for (size_t v = 0; v < V; v++)
-        if (!sample_is_quiet(q, (int32_t)v) && l[v] > max)
-            max = l[v];
-    for (size_t v = 0; v < V; v++)
-        sum += sample_is_quiet(q, (int32_t)v) ? 0 : exp(l[v] - max);
+    for (size_t id = 0; id < V; id++)
+        if (!sample_is_quiet(query, (int32_t)id) && logits[id] > max)
+            max = logits[id];
+    for (size_t id = 0; id < V; id++)
+        sum += sample_is_quiet(query, (int32_t)id) ? 0 : exp(logits[id] - max);
     return max + log(sum);
 }
 
 /* sum p (log p - log p'), with the logits l' in `before`. */
-static double divergence(const struct head_query *q, const float *l, const float *before, size_t V)
+static double divergence(const struct head_query *query, const float *logits, const float *before,
+                         size_t V)
 {
-    double now = log_sum(q, l, V), was = log_sum(q, before, V), sum = 0;
-    for (size_t v = 0; v < V; v++)
-        if (!sample_is_quiet(q, (int32_t)v) && l[v] > -INFINITY)
-            sum += exp(l[v] - now) * ((l[v] - now) - (before[v] - was));
+    double now = log_sum(query, logits, V), was = log_sum(query, before, V), sum = 0;
+    for (size_t id = 0; id < V; id++)
+        if (!sample_is_quiet(query, (int32_t)id) && logits[id] > -INFINITY)
+            sum += exp(logits[id] - now) * ((logits[id] - now) - (before[id] - was));
     return sum > 0 ? sum : 0 * sum; /* rounding may give a value below 0; NaN stays NaN */
 }
 
 /* A row of logits, and a row to compare it with. */
-static size_t head_work(const struct backend *b, size_t R, size_t D, size_t V, size_t dense)
+static size_t head_work(const struct backend *backend, size_t rows, size_t D, size_t V,
+                        size_t dense)
 {
-    (void)b, (void)R, (void)D, (void)dense;
+    (void)backend, (void)rows, (void)D, (void)dense;
     return 2 * V * sizeof(float);
 }
 
-static void head(struct backend *b, const struct mat *w, const act *x, const act *xu, size_t R,
-                 const struct head_query *q, struct head_row *out, float *logits, void *work)
+static void head(struct backend *backend, const struct mat *weight, const act *x, const act *xu,
+                 size_t rows, const struct head_query *query, struct head_row *out, float *logits,
+                 void *work)
 {
-    (void)b;
-    size_t V = w->rows, D = w->cols;
-    const float *c = x, *u = xu;
-    const int draws = sample_needs_logits(q, V);
-    struct head_query first = *q;
+    (void)backend;
+    size_t V = weight->rows, D = weight->cols;
+    const float *given = x, *bare = xu;
+    const int draws = sample_needs_logits(query, V);
+    struct head_query first = *query;
     int32_t *ids = mem_alloc(V * sizeof *ids);
-    first.temperature = draws ? 0 : q->temperature;
-    for (size_t r = 0; r < R; r++) {
-        float *l = logits ? logits + r * V : work, *before = (float *)work + V;
-        out[r] = (struct head_row){0};
-        out[r].bad = row_logits(w, c + r * D, u && !q->divergence ? u + r * D : NULL, q, l);
-        choose(&first, r, l, V, &out[r]);
-        measure_row(q, r, l, V, &out[r]);
-        if (q->divergence) {
-            row_logits(w, u + r * D, NULL, q, before);
-            out[r].divergence = (float)divergence(q, l, before, V);
+    first.temperature = draws ? 0 : query->temperature;
+    for (size_t row = 0; row < rows; row++) {
+        float *own = logits ? logits + row * V : work, *before = (float *)work + V;
+        out[row] = (struct head_row){0};
+        out[row].bad = row_logits(weight, given + row * D,
+                                  bare && !query->divergence ? bare + row * D : NULL, query, own);
+        choose(&first, row, own, V, &out[row]);
+        measure_row(query, row, own, V, &out[row]);
+        if (query->divergence) {
+            row_logits(weight, bare + row * D, NULL, query, before);
+            out[row].divergence = (float)divergence(query, own, before, V);
         }
         if (draws)
-            sample_row(l, V, q, r, &out[r], ids);
-        if (q->tops && !out[r].bad)
-            sample_tops(l, V, &q->tops[r]);
-        out[r].id = sample_id(q, out[r].id);
-        out[r].runner_up = sample_id(q, out[r].runner_up);
+            sample_row(own, V, query, row, &out[row], ids);
+        if (query->tops && !out[row].bad)
+            sample_tops(own, V, &query->tops[row]);
+        out[row].id = sample_id(query, out[row].id);
+        out[row].runner_up = sample_id(query, out[row].runner_up);
     }
     free(ids);
 }

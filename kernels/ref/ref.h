@@ -14,7 +14,7 @@ REF_DECLARE(mat_bytes)
 REF_DECLARE(mat_free)
 REF_DECLARE(embed)
 /* y[N] = W x for one row x[K], in double. For INT8 the terms are floats: exact by definition. */
-void ref_outputs(double *y, const float *x, const struct mat *w);
+void ref_outputs(double *y, const float *x, const struct mat *weight);
 
 /* ref_wkv.c, ref_wkv-back.c, ref_mixing.c, ref_mixing-back.c */
 #define REF_DECLARE_MIXING(slot) OPS_DECLARE(mixing_ops, slot, ref_##slot)

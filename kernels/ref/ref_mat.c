@@ -20,20 +20,20 @@ struct ref_format {
     /* the value of a code with its scale */
     float (*value)(float code, float scale);
     /* y[N] = the products of x[K] (not rounded) with w */
-    void (*outputs)(double *y, const float *x, const struct mat *w);
+    void (*outputs)(double *y, const float *x, const struct mat *weight);
 };
 
-static const float *scales_of(const struct mat *w)
+static const float *scales_of(const struct mat *weight)
 {
-    return (const float *)w->data + w->rows * w->cols;
+    return (const float *)weight->data + weight->rows * weight->cols;
 }
 
 /* x[n] rounded to bf16, or for F16 to fp16. The caller frees it. */
-static float *rounded(const float *x, size_t n, enum dtype d)
+static float *rounded(const float *x, size_t n, enum dtype dtype)
 {
     float *near = mem_alloc(n * sizeof *near);
     for (size_t k = 0; k < n; k++)
-        near[k] = d == DTYPE_F16 ? f16_float(f16_of(x[k])) : bf16_float(bf16_of(x[k]));
+        near[k] = dtype == DTYPE_F16 ? f16_float(f16_of(x[k])) : bf16_float(bf16_of(x[k]));
     return near;
 }
 
@@ -51,15 +51,15 @@ static float int8_code(const void *codes, size_t i) { return ((const int8_t *)co
 
 static float int8_value(float code, float scale) { return code * (scale / INT8_TOP); }
 
-static void int8_outputs(double *y, const float *x, const struct mat *w)
+static void int8_outputs(double *y, const float *x, const struct mat *weight)
 {
-    size_t K = w->cols, n_outliers;
-    const float *value = w->data, *scale = scales_of(w);
+    size_t K = weight->cols, n_outliers;
+    const float *value = weight->data, *scale = scales_of(weight);
     int8_t *code = mem_alloc(K);
     uint32_t *outlier = mem_alloc(K * sizeof *outlier);
-    float limit = quant_outlier(w->dtype);
+    float limit = quant_outlier(weight->dtype);
     float step = quant_int8_row(x, K, limit, code, outlier, &n_outliers) / INT8_TOP;
-    for (size_t n = 0; n < w->rows; n++) {
+    for (size_t n = 0; n < weight->rows; n++) {
         const float *row = value + n * K;
         float wstep = scale[n] / INT8_TOP;
         int64_t sum = 0;
@@ -104,13 +104,14 @@ static double block_output(const float *x, const float *code, const float *absma
     return y;
 }
 
-static void block_outputs(double *y, const float *x, const struct mat *w)
+static void block_outputs(double *y, const float *x, const struct mat *weight)
 {
-    size_t K = w->cols;
-    float *near = rounded(x, K, w->dtype);
-    for (size_t n = 0; n < w->rows; n++)
-        y[n] = block_output(near, (const float *)w->data + n * K,
-                            scales_of(w) + n * (K / QUANT_BLOCK), quant_levels_bf16(w->dtype), K);
+    size_t K = weight->cols;
+    float *near = rounded(x, K, weight->dtype);
+    for (size_t n = 0; n < weight->rows; n++)
+        y[n] = block_output(near, (const float *)weight->data + n * K,
+                            scales_of(weight) + n * (K / QUANT_BLOCK),
+                            quant_levels_bf16(weight->dtype), K);
     free(near);
 }
 
@@ -123,12 +124,12 @@ static float fp8_code(const void *codes, size_t i)
 
 static float fp8_value(float code, float scale) { return code * (scale / FP8_TOP); }
 
-static void fp8_outputs(double *y, const float *x, const struct mat *w)
+static void fp8_outputs(double *y, const float *x, const struct mat *weight)
 {
-    size_t K = w->cols;
-    float *near = rounded(x, K, w->dtype);
-    for (size_t n = 0; n < w->rows; n++)
-        y[n] = dot(near, (const float *)w->data + n * K, K) * (scales_of(w)[n] / FP8_TOP);
+    size_t K = weight->cols;
+    float *near = rounded(x, K, weight->dtype);
+    for (size_t n = 0; n < weight->rows; n++)
+        y[n] = dot(near, (const float *)weight->data + n * K, K) * (scales_of(weight)[n] / FP8_TOP);
     free(near);
 }
 
@@ -141,26 +142,27 @@ static float q4_output(const int8_t *x, const float *step, const float *code, co
 {
     float y = 0;
     for (size_t k = 0; k < K; k += QUANT_BLOCK) {
-        size_t b = k / QUANT_BLOCK;
+        size_t block = k / QUANT_BLOCK;
         int32_t sum = 0;
         for (size_t i = k; i < k + QUANT_BLOCK; i++)
             sum += x[i] * ((int32_t)code[i] - 8);
-        float scale = step[b] * (absmax[b] / 8);
+        float scale = step[block] * (absmax[block] / 8);
         y += (float)sum * scale;
     }
     return y;
 }
 
-static void q4_outputs(double *y, const float *x, const struct mat *w)
+static void q4_outputs(double *y, const float *x, const struct mat *weight)
 {
-    size_t K = w->cols, blocks = K / QUANT_BLOCK;
+    size_t K = weight->cols, blocks = K / QUANT_BLOCK;
     int8_t *code = mem_alloc(K);
     float *step = mem_alloc(blocks * sizeof *step);
-    for (size_t b = 0; b < blocks; b++)
-        step[b] = quant_int8(x + b * QUANT_BLOCK, QUANT_BLOCK, code + b * QUANT_BLOCK) / INT8_TOP;
-    for (size_t n = 0; n < w->rows; n++)
-        y[n] = (double)q4_output(code, step, (const float *)w->data + n * K,
-                                 scales_of(w) + n * blocks, K);
+    for (size_t block = 0; block < blocks; block++)
+        step[block] = quant_int8(x + block * QUANT_BLOCK, QUANT_BLOCK, code + block * QUANT_BLOCK) /
+                      INT8_TOP;
+    for (size_t n = 0; n < weight->rows; n++)
+        y[n] = (double)q4_output(code, step, (const float *)weight->data + n * K,
+                                 scales_of(weight) + n * blocks, K);
     free(code), free(step);
 }
 
@@ -176,19 +178,19 @@ static const struct ref_format formats[DTYPES] = {
 
 /* ---- any format ---- */
 
-static void from_codes(float *data, const struct codes *q, size_t rows, size_t cols)
+static void from_codes(float *data, const struct codes *codes, size_t rows, size_t cols)
 {
-    size_t n = rows * cols, scales = dtype_scales(q->dtype, rows, cols);
+    size_t n = rows * cols, scales = dtype_scales(codes->dtype, rows, cols);
     for (size_t i = 0; i < n; i++)
-        data[i] = formats[q->dtype].code(q->code, i);
+        data[i] = formats[codes->dtype].code(codes->code, i);
     for (size_t i = 0; i < scales; i++)
-        data[n + i] = dtype_info[q->dtype].block ? quant_absmax_at(q, i) : q->scale[i];
+        data[n + i] = dtype_info[codes->dtype].block ? quant_absmax_at(codes, i) : codes->scale[i];
 }
 
-static void from_floats(float *data, const struct mat_source *s, enum dtype dtype)
+static void from_floats(float *data, const struct mat_source *source, enum dtype dtype)
 {
-    size_t n = s->rows * s->cols;
-    s->floats(s, 0, s->rows, data);
+    size_t n = source->rows * source->cols;
+    source->floats(source, 0, source->rows, data);
     for (size_t i = 0; dtype != DTYPE_F32 && i < n; i++)
         data[i] = dtype == DTYPE_F16 ? f16_float(f16_of(data[i])) : bf16_float(bf16_of(data[i]));
 }
@@ -198,57 +200,60 @@ size_t ref_mat_bytes(size_t rows, size_t cols, enum dtype dtype)
     return (rows * cols + dtype_scales(dtype, rows, cols)) * sizeof(float);
 }
 
-int ref_mat_make(struct backend *b, struct mat *m, const struct mat_source *s, enum dtype dtype)
+int ref_mat_make(struct backend *backend, struct mat *weight, const struct mat_source *source,
+                 enum dtype dtype)
 {
-    assert(!dtype_refuses(dtype, s->cols));
-    float *data = host_alloc(b, ref_mat_bytes(s->rows, s->cols, dtype), MEMORY_WEIGHTS);
+    assert(!dtype_refuses(dtype, source->cols));
+    float *data = host_alloc(backend, ref_mat_bytes(source->rows, source->cols, dtype),
+                             MEMORY_WEIGHTS);
     if (!data)
         return -1;
-    *m = (struct mat){data, dtype, s->rows, s->cols};
+    *weight = (struct mat){data, dtype, source->rows, source->cols};
     if (!dtype_info[dtype].quantized) {
-        from_floats(data, s, dtype);
+        from_floats(data, source, dtype);
         return 0;
     }
     struct codes made;
-    int ready = s->q && s->q->dtype == dtype;
-    void *block = ready ? NULL : quant_make(&made, s, dtype, b->pool);
-    from_codes(data, ready ? s->q : &made, s->rows, s->cols);
-    if (s->odd && !finite_floats(data, s->rows * s->cols))
-        finite_mark(s);
+    int ready = source->q && source->q->dtype == dtype;
+    void *block = ready ? NULL : quant_make(&made, source, dtype, backend->pool);
+    from_codes(data, ready ? source->q : &made, source->rows, source->cols);
+    if (source->odd && !finite_floats(data, source->rows * source->cols))
+        finite_mark(source);
     free(block);
     return 0;
 }
 
-void ref_mat_free(struct backend *b, struct mat *m)
+void ref_mat_free(struct backend *backend, struct mat *weight)
 {
-    host_free(b, m->data);
-    m->data = NULL;
+    host_free(backend, weight->data);
+    weight->data = NULL;
 }
 
-void ref_embed(struct backend *b, act *y, const struct mat *w, const int32_t *token, size_t T)
+void ref_embed(struct backend *backend, act *y, const struct mat *weight, const int32_t *token,
+               size_t T)
 {
-    (void)b;
-    size_t K = w->cols, N = w->rows, all = dtype_scales(w->dtype, N, K);
-    const struct ref_format *f = &formats[w->dtype];
-    for (size_t t = 0; t < T; t++)
+    (void)backend;
+    size_t K = weight->cols, N = weight->rows, all = dtype_scales(weight->dtype, N, K);
+    const struct ref_format *format = &formats[weight->dtype];
+    for (size_t row = 0; row < T; row++)
         for (size_t k = 0; k < K; k++) {
-            size_t i = (size_t)token[t] * K + k;
-            float value = ((const float *)w->data)[i];
-            ((float *)y)[t * K + k] =
-                all ? f->value(value, scales_of(w)[i / (N * K / all)]) : value;
+            size_t i = (size_t)token[row] * K + k;
+            float value = ((const float *)weight->data)[i];
+            ((float *)y)[row * K + k] =
+                all ? format->value(value, scales_of(weight)[i / (N * K / all)]) : value;
         }
 }
 
-void ref_outputs(double *y, const float *x, const struct mat *w)
+void ref_outputs(double *y, const float *x, const struct mat *weight)
 {
-    size_t K = w->cols;
-    if (formats[w->dtype].outputs) {
-        formats[w->dtype].outputs(y, x, w);
+    size_t K = weight->cols;
+    if (formats[weight->dtype].outputs) {
+        formats[weight->dtype].outputs(y, x, weight);
         return;
     }
-    int rounds = w->dtype == DTYPE_BF16 || w->dtype == DTYPE_F16;
-    float *near = rounds ? rounded(x, K, w->dtype) : NULL;
-    for (size_t n = 0; n < w->rows; n++)
-        y[n] = dot(near ? near : x, (const float *)w->data + n * K, K);
+    int rounds = weight->dtype == DTYPE_BF16 || weight->dtype == DTYPE_F16;
+    float *near = rounds ? rounded(x, K, weight->dtype) : NULL;
+    for (size_t n = 0; n < weight->rows; n++)
+        y[n] = dot(near ? near : x, (const float *)weight->data + n * K, K);
     free(near);
 }

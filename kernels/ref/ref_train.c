@@ -14,48 +14,51 @@ static double factor(const struct factor *f, size_t i, size_t k, enum dtype dtyp
     return dtype == DTYPE_BF16 ? bf16_float(bf16_of(x)) : x;
 }
 
-static void gemm(struct backend *b, const struct gemm *g, size_t n, void *work)
+static void gemm(struct backend *backend, const struct gemm *product, size_t n, void *work)
 {
-    (void)b, (void)work;
-    for (; n > 0; n--, g++)
-        for (size_t i = 0; i < g->M; i++)
-            for (size_t j = 0; j < g->N; j++) {
-                double sum = g->plus ? g->plus[i * g->ldc + j] : 0;
-                for (size_t k = 0; k < g->K; k++)
-                    sum += factor(&g->a, i, k, g->dtype) * factor(&g->b, j, k, g->dtype);
-                g->c[i * g->ldc + j] = (float)sum;
+    (void)backend, (void)work;
+    for (; n > 0; n--, product++)
+        for (size_t i = 0; i < product->M; i++)
+            for (size_t j = 0; j < product->N; j++) {
+                double sum = product->plus ? product->plus[i * product->ldc + j] : 0;
+                for (size_t k = 0; k < product->K; k++)
+                    sum += factor(&product->a, i, k, product->dtype) *
+                           factor(&product->b, j, k, product->dtype);
+                product->c[i * product->ldc + j] = (float)sum;
             }
 }
 
-static size_t gemm_work(const struct backend *b, size_t M, size_t N, size_t K)
+static size_t gemm_work(const struct backend *backend, size_t M, size_t N, size_t K)
 {
-    (void)b, (void)M, (void)N, (void)K;
+    (void)backend, (void)M, (void)N, (void)K;
     return 0;
 }
 
-static void rmsnorm_back(struct backend *b, float *dx, float *dg, const float *dy, const float *x,
-                         const float *g, size_t T, size_t D, double eps, float *work)
+static void rmsnorm_back(struct backend *backend, float *dx, float *dg, const float *dy,
+                         const float *x, const float *gain, size_t T, size_t D, double eps,
+                         float *work)
 {
-    (void)b, (void)work;
-    for (size_t t = 0; t < T; t++, dx += D, dy += D, x += D) {
+    (void)backend, (void)work;
+    for (size_t row = 0; row < T; row++, dx += D, dy += D, x += D) {
         double squares = 0, dot = 0;
-        for (size_t d = 0; d < D; d++) {
-            squares += (double)x[d] * x[d];
-            dot += (double)g[d] * dy[d] * x[d];
+        for (size_t column = 0; column < D; column++) {
+            squares += (double)x[column] * x[column];
+            dot += (double)gain[column] * dy[column] * x[column];
         }
-        double s = 1 / sqrt(squares / (double)D + eps);
-        for (size_t d = 0; d < D; d++) {
-            dx[d] = (float)(dx[d] + s * g[d] * dy[d] - x[d] * s * s * s * dot / (double)D);
+        double scale = 1 / sqrt(squares / (double)D + eps);
+        for (size_t column = 0; column < D; column++) {
+            dx[column] = (float)(dx[column] + scale * gain[column] * dy[column] -
+                                 x[column] * scale * scale * scale * dot / (double)D);
             if (dg)
-                dg[d] = (float)(dg[d] + (double)dy[d] * x[d] * s);
+                dg[column] = (float)(dg[column] + (double)dy[column] * x[column] * scale);
         }
     }
 }
 
-static void swiglu_back(struct backend *b, float *dgate, float *dup, const float *dy,
+static void swiglu_back(struct backend *backend, float *dgate, float *dup, const float *dy,
                         const float *gate, const float *up, size_t n)
 {
-    (void)b;
+    (void)backend;
     for (size_t i = 0; i < n; i++) {
         double g = gate[i], u = up[i], d = dy[i], s = 1 / (1 + exp(-g));
         dgate[i] = (float)(d * u * s * (1 + g * (1 - s)));
@@ -64,9 +67,9 @@ static void swiglu_back(struct backend *b, float *dgate, float *dup, const float
 }
 
 /* 1 if a row at `pos` sees key `key` of its sequence. */
-static int seen(const struct attn_back *a, int32_t pos, int32_t key)
+static int seen(const struct attn_back *back, int32_t pos, int32_t key)
 {
-    return !a->causal || (key <= pos && (!a->window || key > pos - (int32_t)a->window));
+    return !back->causal || (key <= pos && (!back->window || key > pos - (int32_t)back->window));
 }
 
 static double dot_of(const float *x, const float *y, size_t n)
@@ -86,130 +89,132 @@ struct key_head {
 };
 
 /* Row `row`, query head h: dS = P (dP - sum P dP) / sqrt(E). */
-static void one_query(const struct attn_back *a, const struct key_head *y, size_t row, size_t h)
+static void one_query(const struct attn_back *back, const struct key_head *head, size_t row,
+                      size_t query_head)
 {
-    const size_t at = (row * a->heads + h) * y->E;
-    const float *q = a->q + at, *dy = a->dy + at;
-    const double scale = 1 / sqrt((double)y->E);
+    const size_t at = (row * back->heads + query_head) * head->E;
+    const float *query = back->q + at, *dy = back->dy + at;
+    const double scale = 1 / sqrt((double)head->E);
     double max = -INFINITY, sum = 0, pull = 0;
-    for (size_t j = 0; j < y->n; j++) {
-        y->p[j] = seen(a, a->pos[row], (int32_t)j) ? scale * dot_of(q, y->k + j * y->stride, y->E)
-                                                   : -INFINITY;
-        max = fmax(max, y->p[j]);
+    for (size_t j = 0; j < head->n; j++) {
+        head->p[j] = seen(back, back->pos[row], (int32_t)j)
+                         ? scale * dot_of(query, head->k + j * head->stride, head->E)
+                         : -INFINITY;
+        max = fmax(max, head->p[j]);
     }
-    for (size_t j = 0; j < y->n; j++)
-        sum += y->p[j] = max == -INFINITY ? 0 : exp(y->p[j] - max);
-    for (size_t j = 0; j < y->n; j++) {
-        y->p[j] /= sum > 0 ? sum : 1;
-        pull += y->p[j] * dot_of(dy, y->v + j * y->stride, y->E);
+    for (size_t j = 0; j < head->n; j++)
+        sum += head->p[j] = max == -INFINITY ? 0 : exp(head->p[j] - max);
+    for (size_t j = 0; j < head->n; j++) {
+        head->p[j] /= sum > 0 ? sum : 1;
+        pull += head->p[j] * dot_of(dy, head->v + j * head->stride, head->E);
     }
-    memset(y->dq, 0, y->E * sizeof *y->dq);
-    for (size_t j = 0; j < y->n; j++) {
-        double ds = y->p[j] * (dot_of(dy, y->v + j * y->stride, y->E) - pull) * scale;
-        for (size_t e = 0; e < y->E; e++) {
-            y->dv[j * y->E + e] += y->p[j] * dy[e];
-            y->dk[j * y->E + e] += ds * q[e];
-            y->dq[e] += ds * y->k[j * y->stride + e];
+    memset(head->dq, 0, head->E * sizeof *head->dq);
+    for (size_t j = 0; j < head->n; j++) {
+        double ds = head->p[j] * (dot_of(dy, head->v + j * head->stride, head->E) - pull) * scale;
+        for (size_t e = 0; e < head->E; e++) {
+            head->dv[j * head->E + e] += head->p[j] * dy[e];
+            head->dk[j * head->E + e] += ds * query[e];
+            head->dq[e] += ds * head->k[j * head->stride + e];
         }
     }
-    for (size_t e = 0; e < y->E; e++)
-        a->dq[at + e] = (float)y->dq[e];
+    for (size_t e = 0; e < head->E; e++)
+        back->dq[at + e] = (float)head->dq[e];
 }
 
-static void key_head(const struct attn_back *a, const struct attn_seq *s, size_t kh)
+static void key_head(const struct attn_back *back, const struct attn_seq *sequence, size_t kh)
 {
-    const size_t n = (size_t)s->n_slots, E = a->head_dim, stride = a->kv_heads * E;
-    const size_t at = (size_t)s->slot_begin * stride + kh * E, group = a->heads / a->kv_heads;
-    double *room = mem_zero(2 * n * E + n + E, sizeof *room);
-    const struct key_head y = {a->k + at, a->v + at, n, E, stride, room, room + n * E,
-                               room + 2 * n * E, room + 2 * n * E + n};
-    for (int32_t row = s->row_begin; row < s->row_begin + s->rows; row++)
-        for (size_t h = kh * group; h < (kh + 1) * group; h++)
-            one_query(a, &y, (size_t)row, h);
+    const size_t n = (size_t)sequence->n_slots, E = back->head_dim, stride = back->kv_heads * E;
+    const size_t at = (size_t)sequence->slot_begin * stride + kh * E,
+    group = back->heads / back->kv_heads; double *room = mem_zero(2 * n * E + n + E, sizeof *room);
+    const struct key_head head = {back->k + at, back->v + at, n, E, stride, room, room + n * E,
+                                  room + 2 * n * E, room + 2 * n * E + n};
+    for (int32_t row = sequence->row_begin; row < sequence->row_begin + sequence->rows; row++)
+        for (size_t query_head = kh * group; query_head < (kh + 1) * group; query_head++)
+            one_query(back, &head, (size_t)row, query_head);
     for (size_t j = 0; j < n; j++)
         for (size_t e = 0; e < E; e++) {
-            a->dk[at + j * stride + e] = (float)y.dk[j * E + e];
-            a->dv[at + j * stride + e] = (float)y.dv[j * E + e];
+            back->dk[at + j * stride + e] = (float)head.dk[j * E + e];
+            back->dv[at + j * stride + e] = (float)head.dv[j * E + e];
         }
     free(room);
 }
 
-static void attention_back(struct backend *b, const struct attn_back *a, float *work)
+static void attention_back(struct backend *backend, const struct attn_back *back, float *work)
 {
-    (void)b, (void)work;
-    for (size_t s = 0; s < a->n_seqs; s++)
-        for (size_t kh = 0; kh < a->kv_heads; kh++)
-            key_head(a, &a->seqs[s], kh);
+    (void)backend, (void)work;
+    for (size_t sequence = 0; sequence < back->n_seqs; sequence++)
+        for (size_t kh = 0; kh < back->kv_heads; kh++)
+            key_head(back, &back->seqs[sequence], kh);
 }
 
-static size_t attention_back_work(const struct backend *b, size_t rows, size_t len, size_t heads,
-                                  size_t head_dim)
+static size_t attention_back_work(const struct backend *backend, size_t rows, size_t len,
+                                  size_t heads, size_t head_dim)
 {
-    (void)b, (void)rows, (void)len, (void)heads, (void)head_dim;
+    (void)backend, (void)rows, (void)len, (void)heads, (void)head_dim;
     return 0;
 }
 
-static void spread(struct backend *b, float *y, const float *x, const int32_t *place, size_t T,
-                   size_t D)
+static void spread(struct backend *backend, float *y, const float *x, const int32_t *place,
+                   size_t T, size_t D)
 {
-    (void)b;
-    for (size_t t = 0; t < T; t++)
-        for (size_t d = 0; d < D; d++)
-            y[t * D + d] = place[t] < 0 ? 0 : x[(size_t)place[t] * D + d];
+    (void)backend;
+    for (size_t row = 0; row < T; row++)
+        for (size_t column = 0; column < D; column++)
+            y[row * D + column] = place[row] < 0 ? 0 : x[(size_t)place[row] * D + column];
 }
 
-static void embed_back(struct backend *b, float *dw, const float *dy, const int32_t *token,
+static void embed_back(struct backend *backend, float *dw, const float *dy, const int32_t *token,
                        size_t T, size_t V, size_t D)
 {
-    (void)b, (void)V;
-    for (size_t t = 0; t < T; t++)
-        for (size_t d = 0; d < D; d++)
-            dw[(size_t)token[t] * D + d] += dy[t * D + d];
+    (void)backend, (void)V;
+    for (size_t row = 0; row < T; row++)
+        for (size_t column = 0; column < D; column++)
+            dw[(size_t)token[row] * D + column] += dy[row * D + column];
 }
 
-static void add(struct backend *b, float *y, const float *x, size_t n)
+static void add(struct backend *backend, float *y, const float *x, size_t n)
 {
-    (void)b;
+    (void)backend;
     for (size_t i = 0; i < n; i++)
         y[i] += x[i];
 }
 
-static void cross_entropy(struct backend *b, float *logits, const int32_t *target,
+static void cross_entropy(struct backend *backend, float *logits, const int32_t *target,
                           const float *weight, size_t T, size_t V, double *loss)
 {
-    (void)b;
-    for (size_t t = 0; t < T; t++, logits += V) {
-        double max = -INFINITY, sum = 0, w = weight[t];
-        for (size_t v = 0; v < V; v++)
-            max = fmax(max, logits[v]);
-        for (size_t v = 0; v < V; v++)
-            sum += exp(logits[v] - max);
-        loss[t] = w != 0 ? w * (max + log(sum) - logits[target[t]]) : 0;
-        for (size_t v = 0; v < V; v++) {
-            double p = exp(logits[v] - max) / sum;
-            logits[v] = (float)(w != 0 ? w * (p - ((size_t)target[t] == v)) : 0);
+    (void)backend;
+    for (size_t row = 0; row < T; row++, logits += V) {
+        double max = -INFINITY, sum = 0, w = weight[row];
+        for (size_t id = 0; id < V; id++)
+            max = fmax(max, logits[id]);
+        for (size_t id = 0; id < V; id++)
+            sum += exp(logits[id] - max);
+        loss[row] = w != 0 ? w * (max + log(sum) - logits[target[row]]) : 0;
+        for (size_t id = 0; id < V; id++) {
+            double share = exp(logits[id] - max) / sum;
+            logits[id] = (float)(w != 0 ? w * (share - ((size_t)target[row] == id)) : 0);
         }
     }
 }
 
-static double squares(struct backend *b, const float *x, size_t n, double *work)
+static double squares(struct backend *backend, const float *x, size_t n, double *work)
 {
-    (void)b, (void)work;
+    (void)backend, (void)work;
     return dot_of(x, x, n);
 }
 
-static void adamw(struct backend *b, float *w, float *m, float *v, const float *g, size_t n,
-                  const struct adamw *a)
+static void adamw(struct backend *backend, float *w, float *m, float *value, const float *grad,
+                  size_t n, const struct adamw *a)
 {
-    (void)b;
+    (void)backend;
     const double fix1 = 1 - pow(a->beta1, (double)a->step);
     const double fix2 = 1 - pow(a->beta2, (double)a->step);
     for (size_t i = 0; i < n; i++) {
-        double d = g[i] * a->grad_scale;
+        double d = grad[i] * a->grad_scale;
         m[i] = (float)(a->beta1 * m[i] + (1 - a->beta1) * d);
-        v[i] = (float)(a->beta2 * v[i] + (1 - a->beta2) * d * d);
+        value[i] = (float)(a->beta2 * value[i] + (1 - a->beta2) * d * d);
         w[i] = (float)(w[i] * (1 - a->rate * a->decay) -
-                       a->rate * (m[i] / fix1) / (sqrt(v[i] / fix2) + a->eps));
+                       a->rate * (m[i] / fix1) / (sqrt(value[i] / fix2) + a->eps));
     }
 }
 

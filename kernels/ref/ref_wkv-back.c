@@ -8,113 +8,115 @@ struct sums {
     double *g, *x, *q, *dv, *du;
 };
 
-static void back6(const struct wkv_back *a, const struct token *p, const double *S,
+static void back6(const struct wkv_back *back, const struct token *token, const double *state,
                   const struct sums *sum)
 {
-    const struct wkv_rows *in = &a->in;
-    size_t E = in->head_dim, at = p->at;
-    const float *v = in->v + at, *d = a->dy + at;
+    const struct wkv_rows *in = &back->in;
+    size_t E = in->head_dim, at = token->at;
+    const float *value = in->v + at, *dy = back->dy + at;
     for (size_t i = 0; i < E; i++) {
-        double r = in->r[at + i], k = in->k[at + i], u = in->u[p->head + i];
+        double receptance = in->r[at + i], k = in->k[at + i], bonus = in->u[token->head + i];
         double decay = exp((double)in->w[at + i]), dr = 0, dk = 0, dw = 0;
         for (size_t j = 0; j < E; j++) {
-            double s = S[i * E + j], *g = &sum->g[i * E + j], of_kv = *g + u * r * d[j];
-            dr += d[j] * (s + u * k * v[j]);
-            dk += of_kv * v[j];
-            dw += decay * *g * s;
+            double entry = state[i * E + j], *grad = &sum->g[i * E + j],
+                   of_kv = *grad + bonus * receptance * dy[j];
+            dr += dy[j] * (entry + bonus * k * value[j]);
+            dk += of_kv * value[j];
+            dw += decay * *grad * entry;
             sum->dv[j] += of_kv * k;
-            sum->du[i] += r * d[j] * k * v[j];
-            *g = decay * *g + r * d[j];
+            sum->du[i] += receptance * dy[j] * k * value[j];
+            *grad = decay * *grad + receptance * dy[j];
         }
-        a->dr[at + i] = (float)dr;
-        a->dk[at + i] = (float)dk;
-        a->dw[at + i] = (float)dw;
+        back->dr[at + i] = (float)dr;
+        back->dk[at + i] = (float)dk;
+        back->dw[at + i] = (float)dw;
     }
 }
 
-static void back7(const struct wkv_back *a, const struct token *p, const double *S,
+static void back7(const struct wkv_back *back, const struct token *token, const double *state,
                   const double *next, const struct sums *sum)
 {
-    const struct wkv_rows *in = &a->in;
-    size_t E = in->head_dim, at = p->at;
-    const float *v = in->v + at, *d = a->dy + at;
-    removed(p, S, sum->x);
+    const struct wkv_rows *in = &back->in;
+    size_t E = in->head_dim, at = token->at;
+    const float *value = in->v + at, *dy = back->dy + at;
+    removed(token, state, sum->x);
     memset(sum->q, 0, E * sizeof *sum->q);
     for (size_t i = 0; i < E; i++)
         for (size_t j = 0; j < E; j++) {
-            sum->g[i * E + j] += (double)in->r[at + i] * d[j];
+            sum->g[i * E + j] += (double)in->r[at + i] * dy[j];
             sum->q[j] += sum->g[i * E + j] * in->b[at + i];
         }
     for (size_t i = 0; i < E; i++) {
         double decay = exp((double)in->w[at + i]), dr = 0, dk = 0, dw = 0, da = 0, db = 0;
         for (size_t j = 0; j < E; j++) {
-            double s = S[i * E + j], *g = &sum->g[i * E + j];
-            dr += next[i * E + j] * d[j];
-            dk += *g * v[j];
-            db += *g * sum->x[j];
-            da += s * sum->q[j];
-            dw += decay * *g * s;
-            sum->dv[j] += *g * in->k[at + i];
-            *g = decay * *g + in->a[at + i] * sum->q[j];
+            double entry = state[i * E + j], *grad = &sum->g[i * E + j];
+            dr += next[i * E + j] * dy[j];
+            dk += *grad * value[j];
+            db += *grad * sum->x[j];
+            da += entry * sum->q[j];
+            dw += decay * *grad * entry;
+            sum->dv[j] += *grad * in->k[at + i];
+            *grad = decay * *grad + in->a[at + i] * sum->q[j];
         }
-        a->dr[at + i] = (float)dr;
-        a->dk[at + i] = (float)dk;
-        a->dw[at + i] = (float)dw;
-        a->da[at + i] = (float)da;
-        a->db[at + i] = (float)db;
+        back->dr[at + i] = (float)dr;
+        back->dk[at + i] = (float)dk;
+        back->dw[at + i] = (float)dw;
+        back->da[at + i] = (float)da;
+        back->db[at + i] = (float)db;
     }
 }
 
 /* states[rows + 1, E, E]: before each row, and behind the last. */
-static void all_states(const struct wkv_rows *in, size_t s, size_t h, double *states, double *x)
+static void all_states(const struct wkv_rows *in, size_t sequence, size_t head, double *states,
+                       double *x)
 {
     size_t E = in->head_dim;
-    for (size_t t = 0; t < (size_t)in->seqs[s].rows; t++, states += E * E) {
-        struct token p = token_at(in, first_row(in, s) + t, h);
-        removed(&p, states, x);
-        state_step(&p, states, x, states + E * E);
+    for (size_t row = 0; row < (size_t)in->seqs[sequence].rows; row++, states += E * E) {
+        struct token token = token_at(in, first_row(in, sequence) + row, head);
+        removed(&token, states, x);
+        state_step(&token, states, x, states + E * E);
     }
 }
 
 /* Work: the states of a sequence; g; x, q, dv and du. */
-size_t ref_wkv_back_work(const struct backend *b, size_t n_seqs, size_t max_rows, size_t heads,
-                         size_t head_dim)
+size_t ref_wkv_back_work(const struct backend *backend, size_t n_seqs, size_t max_rows,
+                         size_t heads, size_t head_dim)
 {
-    (void)b, (void)n_seqs, (void)heads;
+    (void)backend, (void)n_seqs, (void)heads;
     return ((max_rows + 2) * head_dim + 4) * head_dim * sizeof(double);
 }
 
-static void head_back(const struct wkv_back *a, size_t s, size_t h, double *work)
+static void head_back(const struct wkv_back *back, size_t sequence, size_t head, double *work)
 {
-    const struct wkv_rows *in = &a->in;
-    size_t E = in->head_dim, at = (s * in->heads + h) * E * E;
+    const struct wkv_rows *in = &back->in;
+    size_t E = in->head_dim, at = (sequence * in->heads + head) * E * E;
     struct sums sum = {work, work + E * E, work + E * E + E, work + E * E + 2 * E,
                        work + E * E + 3 * E};
     double *states = work + E * E + 4 * E;
-    widen(states, a->state ? a->state + at : NULL, E * E);
-    widen(sum.g, a->dstate ? a->dstate + at : NULL, E * E);
+    widen(states, back->state ? back->state + at : NULL, E * E);
+    widen(sum.g, back->dstate ? back->dstate + at : NULL, E * E);
     memset(sum.du, 0, E * sizeof *sum.du);
-    all_states(in, s, h, states, sum.x);
-    for (size_t t = (size_t)in->seqs[s].rows; t-- > 0;) {
-        struct token p = token_at(in, first_row(in, s) + t, h);
-        const double *S = states + t * E * E;
+    all_states(in, sequence, head, states, sum.x);
+    for (size_t row = (size_t)in->seqs[sequence].rows; row-- > 0;) {
+        struct token token = token_at(in, first_row(in, sequence) + row, head);
+        const double *state = states + row * E * E;
         memset(sum.dv, 0, E * sizeof *sum.dv);
         if (in->a)
-            back7(a, &p, S, S + E * E, &sum);
+            back7(back, &token, state, state + E * E, &sum);
         else
-            back6(a, &p, S, &sum);
-        narrow(a->dv + p.at, sum.dv, E);
+            back6(back, &token, state, &sum);
+        narrow(back->dv + token.at, sum.dv, E);
     }
-    if (a->dstate)
-        narrow(a->dstate + at, sum.g, E * E);
-    for (size_t i = 0; a->du && !in->a && i < E; i++)
-        a->du[h * E + i] = (float)(a->du[h * E + i] + sum.du[i]);
+    if (back->dstate)
+        narrow(back->dstate + at, sum.g, E * E);
+    for (size_t i = 0; back->du && !in->a && i < E; i++)
+        back->du[head * E + i] = (float)(back->du[head * E + i] + sum.du[i]);
 }
 
-void ref_wkv_back(struct backend *b, const struct wkv_back *a, void *work)
+void ref_wkv_back(struct backend *backend, const struct wkv_back *back, void *work)
 {
-    (void)b;
-    for (size_t s = 0; s < a->in.n_seqs; s++)
-        for (size_t h = 0; h < a->in.heads; h++)
-            head_back(a, s, h, work);
+    (void)backend;
+    for (size_t sequence = 0; sequence < back->in.n_seqs; sequence++)
+        for (size_t head = 0; head < back->in.heads; head++)
+            head_back(back, sequence, head, work);
 }

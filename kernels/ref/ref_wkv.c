@@ -3,44 +3,44 @@
 #include "kernels/ref/ref_wkv.h"
 
 /* y[E] of the token. RWKV 6 reads the state before it, RWKV 7 the state behind it. */
-static void output(const struct token *p, const double *before, const double *behind, float *y)
+static void output(const struct token *token, const double *before, const double *behind, float *y)
 {
-    const struct wkv_rows *in = p->in;
-    size_t E = in->head_dim, at = p->at;
-    const double *S = in->a ? behind : before;
+    const struct wkv_rows *in = token->in;
+    size_t E = in->head_dim, at = token->at;
+    const double *state = in->a ? behind : before;
     for (size_t j = 0; j < E; j++) {
         double sum = 0;
         for (size_t i = 0; i < E; i++)
-            sum += in->r[at + i] * (S[i * E + j] + bonus(p, i) * in->v[at + j]);
+            sum += in->r[at + i] * (state[i * E + j] + bonus(token, i) * in->v[at + j]);
         y[j] = (float)sum;
     }
 }
 
 /* Two states and x. */
-size_t ref_wkv_work(const struct backend *b, size_t n_seqs, size_t max_rows, size_t heads,
+size_t ref_wkv_work(const struct backend *backend, size_t n_seqs, size_t max_rows, size_t heads,
                     size_t head_dim)
 {
-    (void)b, (void)n_seqs, (void)max_rows, (void)heads;
+    (void)backend, (void)n_seqs, (void)max_rows, (void)heads;
     return (2 * head_dim + 1) * head_dim * sizeof(double);
 }
 
-void ref_wkv(struct backend *b, const struct wkv *a, void *work)
+void ref_wkv(struct backend *backend, const struct wkv *wkv, void *work)
 {
-    (void)b;
-    const struct wkv_rows *in = &a->in;
+    (void)backend;
+    const struct wkv_rows *in = &wkv->in;
     size_t E = in->head_dim;
     double *before = work, *behind = before + E * E, *x = behind + E * E;
-    for (size_t s = 0; s < in->n_seqs; s++)
-        for (size_t h = 0; h < in->heads; h++) {
-            size_t own = a->at ? (size_t)a->at[s] : s;
-            float *state = a->state + (own * in->heads + h) * E * E;
+    for (size_t sequence = 0; sequence < in->n_seqs; sequence++)
+        for (size_t head = 0; head < in->heads; head++) {
+            size_t own = wkv->at ? (size_t)wkv->at[sequence] : sequence;
+            float *state = wkv->state + (own * in->heads + head) * E * E;
             widen(behind, state, E * E);
-            for (size_t t = 0; t < (size_t)in->seqs[s].rows; t++) {
-                struct token p = token_at(in, first_row(in, s) + t, h);
+            for (size_t row = 0; row < (size_t)in->seqs[sequence].rows; row++) {
+                struct token token = token_at(in, first_row(in, sequence) + row, head);
                 memcpy(before, behind, E * E * sizeof *before);
-                removed(&p, before, x);
-                state_step(&p, before, x, behind);
-                output(&p, before, behind, a->y + p.at);
+                removed(&token, before, x);
+                state_step(&token, before, x, behind);
+                output(&token, before, behind, wkv->y + token.at);
             }
             narrow(state, behind, E * E);
         }

@@ -12,34 +12,35 @@ struct token {
     size_t at, head;
 };
 
-static inline struct token token_at(const struct wkv_rows *in, size_t row, size_t h)
+static inline struct token token_at(const struct wkv_rows *in, size_t row, size_t head)
 {
-    return (struct token){in, (row * in->heads + h) * in->head_dim, h * in->head_dim};
+    return (struct token){in, (row * in->heads + head) * in->head_dim, head * in->head_dim};
 }
 
-static inline double bonus(const struct token *p, size_t i)
+static inline double bonus(const struct token *token, size_t i)
 {
-    return p->in->u ? (double)p->in->u[p->head + i] * p->in->k[p->at + i] : 0;
+    return token->in->u ? (double)token->in->u[token->head + i] * token->in->k[token->at + i] : 0;
 }
 
 /* x[E] = a^T S, zeros for RWKV 6. */
-static inline void removed(const struct token *p, const double *S, double *x)
+static inline void removed(const struct token *token, const double *state, double *x)
 {
-    size_t E = p->in->head_dim;
+    size_t E = token->in->head_dim;
     memset(x, 0, E * sizeof *x);
-    for (size_t i = 0; p->in->a && i < E; i++)
+    for (size_t i = 0; token->in->a && i < E; i++)
         for (size_t j = 0; j < E; j++)
-            x[j] += p->in->a[p->at + i] * S[i * E + j];
+            x[j] += token->in->a[token->at + i] * state[i * E + j];
 }
 
 /* next[E, E] = the state behind the token; next may be S. */
-static inline void state_step(const struct token *p, const double *S, const double *x, double *next)
+static inline void state_step(const struct token *token, const double *state, const double *x,
+                              double *next)
 {
-    const struct wkv_rows *in = p->in;
-    size_t E = in->head_dim, at = p->at;
+    const struct wkv_rows *in = token->in;
+    size_t E = in->head_dim, at = token->at;
     for (size_t i = 0; i < E; i++)
         for (size_t j = 0; j < E; j++)
-            next[i * E + j] = exp((double)in->w[at + i]) * S[i * E + j] +
+            next[i * E + j] = exp((double)in->w[at + i]) * state[i * E + j] +
                               (double)in->k[at + i] * in->v[at + j] +
                               (in->b ? in->b[at + i] * x[j] : 0);
 }

@@ -18,43 +18,43 @@
 enum { CREDITS = 4 };
 
 /* (1 + credit)^weight; 1 for a token without credit. */
-HOST_DEVICE double unmask_credit_of(const struct slot_kept *s, int32_t id, double weight)
+HOST_DEVICE double unmask_credit_of(const struct slot_kept *kept, int32_t id, double weight)
 {
     for (int i = 0; i < CREDITS; i++)
-        if (s->value[i] > 0 && s->id[i] == id)
-            return pow(1 + (double)s->value[i], weight);
+        if (kept->value[i] > 0 && kept->id[i] == id)
+            return pow(1 + (double)kept->value[i], weight);
     return 1;
 }
 
-HOST_DEVICE void unmask_credit_give(struct slot_kept *s, int32_t id, double decay, double gift)
+HOST_DEVICE void unmask_credit_give(struct slot_kept *kept, int32_t id, double decay, double gift)
 {
     int at = -1, least = 0;
     for (int i = 0; i < CREDITS; i++) {
-        s->value[i] = (float)(decay * (double)s->value[i]);
-        if (s->value[i] > 0 && s->id[i] == id)
+        kept->value[i] = (float)(decay * (double)kept->value[i]);
+        if (kept->value[i] > 0 && kept->id[i] == id)
             at = i;
-        if (s->value[i] < s->value[least])
+        if (kept->value[i] < kept->value[least])
             least = i;
     }
-    if (at < 0 && gift > (double)s->value[least]) {
+    if (at < 0 && gift > (double)kept->value[least]) {
         at = least;
-        s->id[at] = id;
-        s->value[at] = 0;
+        kept->id[at] = id;
+        kept->value[at] = 0;
     }
     if (at >= 0)
-        s->value[at] = (float)((double)s->value[at] + gift);
+        kept->value[at] = (float)((double)kept->value[at] + gift);
 }
 
 /* The probability of the second best token is computed from the gap of the logits: as exact as the
  * best one, and never larger. */
-HOST_DEVICE struct reading unmask_credit(const struct head_row *a, struct slot_kept *s,
+HOST_DEVICE struct reading unmask_credit(const struct head_row *row, struct slot_kept *kept,
                                          double weight, double decay, double power)
 {
-    double p = exp(a->log_prob), q = a->runner_up_prob > 0 ? p * exp(-(double)a->gap) : 0;
-    unmask_credit_give(s, a->id, decay, p > 0 ? pow(p, power) : 0);
-    double first = p * unmask_credit_of(s, a->id, weight);
-    double second = q * unmask_credit_of(s, a->runner_up, weight);
+    double p = exp(row->log_prob), q = row->runner_up_prob > 0 ? p * exp(-(double)row->gap) : 0;
+    unmask_credit_give(kept, row->id, decay, p > 0 ? pow(p, power) : 0);
+    double first = p * unmask_credit_of(kept, row->id, weight);
+    double second = q * unmask_credit_of(kept, row->runner_up, weight);
     double all = 1 + (first - p) + (second - q);
-    const struct reading best = {a->id, first / all}, other = {a->runner_up, second / all};
+    const struct reading best = {row->id, first / all}, other = {row->runner_up, second / all};
     return second > first ? other : best;
 }

@@ -13,39 +13,39 @@
 
 #include "kernels/unmask/offers.h"
 
-HOST_DEVICE int32_t unmask_d2f_block(const struct offers *o, size_t k)
+HOST_DEVICE int32_t unmask_d2f_block(const struct offers *offers, size_t k)
 {
-    return (offers_slot(o, k) + o->shift) / o->slots;
+    return (offers_slot(offers, k) + offers->shift) / offers->slots;
 }
 
 /* 1: answer pick[j] is the best of its block. */
-HOST_DEVICE int unmask_d2f_leads(const struct offers *o, size_t j)
+HOST_DEVICE int unmask_d2f_leads(const struct offers *offers, size_t j)
 {
-    const int32_t block = unmask_d2f_block(o, (size_t)o->pick[j]);
+    const int32_t block = unmask_d2f_block(offers, (size_t)offers->pick[j]);
     for (size_t i = 0; i < j; i++)
-        if (unmask_d2f_block(o, (size_t)o->pick[i]) == block)
+        if (unmask_d2f_block(offers, (size_t)offers->pick[i]) == block)
             return 0;
     return 1;
 }
 
-HOST_DEVICE int unmask_d2f_ready(const struct offers *o, int32_t block, double ready)
+HOST_DEVICE int unmask_d2f_ready(const struct offers *offers, int32_t block, double ready)
 {
-    const int32_t end = block * o->slots - o->shift; /* of the block before */
-    const int32_t begin = end > o->slots ? end - o->slots : 0;
+    const int32_t end = block * offers->slots - offers->shift; /* of the block before */
+    const int32_t begin = end > offers->slots ? end - offers->slots : 0;
     int32_t masks = 0;
-    for (size_t k = 0; k < o->n; k++)
-        masks += unmask_d2f_block(o, k) == block - 1;
-    return block == o->block || (double)(end - begin - masks) / (end - begin) >= ready;
+    for (size_t k = 0; k < offers->n; k++)
+        masks += unmask_d2f_block(offers, k) == block - 1;
+    return block == offers->block || (double)(end - begin - masks) / (end - begin) >= ready;
 }
 
-HOST_DEVICE size_t unmask_d2f(const struct offers *o, double threshold, double ready)
+HOST_DEVICE size_t unmask_d2f(const struct offers *offers, double threshold, double ready)
 {
     size_t taken = 0;
-    for (size_t j = 0; j < o->n; j++) {
-        const int32_t block = unmask_d2f_block(o, (size_t)o->pick[j]);
-        if (offers_confidence(o, j) > threshold ||
-            (unmask_d2f_leads(o, j) && unmask_d2f_ready(o, block, ready)))
-            offers_swap(o, j, taken++);
+    for (size_t j = 0; j < offers->n; j++) {
+        const int32_t block = unmask_d2f_block(offers, (size_t)offers->pick[j]);
+        if (offers_confidence(offers, j) > threshold ||
+            (unmask_d2f_leads(offers, j) && unmask_d2f_ready(offers, block, ready)))
+            offers_swap(offers, j, taken++);
     }
     return taken;
 }

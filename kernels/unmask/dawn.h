@@ -28,48 +28,48 @@ enum { DAWN_INDUCED, DAWN_STATE };
 enum dawn_state { DAWN_OUT, DAWN_SURE, DAWN_LED, DAWN_BOTH, DAWN_NODE };
 
 /* 1: the slot of answer i depends on that of answer j. */
-HOST_DEVICE int unmask_dawn_depends(const struct linked *m, const int32_t *asked, size_t i,
+HOST_DEVICE int unmask_dawn_depends(const struct linked *linked, const int32_t *asked, size_t i,
                                     size_t j, double sink, double edge)
 {
-    const int32_t row = m->row_of[asked[i]], key = m->row_of[asked[j]];
-    const int32_t first = m->row_of[m->first];
-    return row != key && !((double)m->mean[key] > sink) &&
-           (double)m->map[(size_t)row * m->stride + (size_t)(key - first)] >= edge;
+    const int32_t row = linked->row_of[asked[i]], key = linked->row_of[asked[j]];
+    const int32_t first = linked->row_of[linked->first];
+    return row != key && !((double)linked->mean[key] > sink) &&
+           (double)linked->map[(size_t)row * linked->stride + (size_t)(key - first)] >= edge;
 }
 
-HOST_DEVICE int32_t *unmask_dawn_state(const struct offers *o, size_t k)
+HOST_DEVICE int32_t *unmask_dawn_state(const struct offers *offers, size_t k)
 {
-    return &offers_kept(o, k)->id[DAWN_STATE];
+    return &offers_kept(offers, k)->id[DAWN_STATE];
 }
 
-HOST_DEVICE size_t unmask_dawn(const struct offers *o, double threshold, double sink, double edge,
-                               double induce, double low)
+HOST_DEVICE size_t unmask_dawn(const struct offers *offers, double threshold, double sink,
+                               double edge, double induce, double low)
 {
     size_t taken = 0;
-    for (size_t k = 0; k < o->n; k++) {
-        const int sure = o->confidence[k] >= threshold;
-        const int led = o->confidence[k] >= induce && offers_kept(o, k)->id[DAWN_INDUCED];
-        *unmask_dawn_state(o, k) = sure && led                  ? DAWN_BOTH
-                                   : sure                       ? DAWN_SURE
-                                   : led                        ? DAWN_LED
-                                   : o->confidence[k] >= low    ? DAWN_NODE
-                                                                : DAWN_OUT;
+    for (size_t k = 0; k < offers->n; k++) {
+        const int sure = offers->confidence[k] >= threshold;
+        const int led = offers->confidence[k] >= induce && offers_kept(offers, k)->id[DAWN_INDUCED];
+        *unmask_dawn_state(offers, k) = sure && led                  ? DAWN_BOTH
+                                        : sure                       ? DAWN_SURE
+                                        : led                        ? DAWN_LED
+                                        : offers->confidence[k] >= low    ? DAWN_NODE
+                                                                          : DAWN_OUT;
     }
-    for (size_t k = 0; k < o->n; k++)
-        for (size_t j = 0; j < o->n && *unmask_dawn_state(o, k) == DAWN_NODE; j++)
-            if (*unmask_dawn_state(o, j) == DAWN_BOTH &&
-                unmask_dawn_depends(&o->links, o->asked, k, j, sink, edge))
-                *unmask_dawn_state(o, k) = DAWN_OUT;
-    for (size_t j = 0; j < o->n; j++) { /* best first */
-        const size_t k = (size_t)o->pick[j];
-        const int32_t state = *unmask_dawn_state(o, k);
-        for (size_t i = 0; i < o->n && state == DAWN_NODE; i++)
-            if (i != k && *unmask_dawn_state(o, i) == DAWN_NODE &&
-                (unmask_dawn_depends(&o->links, o->asked, k, i, sink, edge) ||
-                 unmask_dawn_depends(&o->links, o->asked, i, k, sink, edge)))
-                *unmask_dawn_state(o, i) = DAWN_OUT;
+    for (size_t k = 0; k < offers->n; k++)
+        for (size_t j = 0; j < offers->n && *unmask_dawn_state(offers, k) == DAWN_NODE; j++)
+            if (*unmask_dawn_state(offers, j) == DAWN_BOTH &&
+                unmask_dawn_depends(&offers->links, offers->asked, k, j, sink, edge))
+                *unmask_dawn_state(offers, k) = DAWN_OUT;
+    for (size_t j = 0; j < offers->n; j++) { /* best first */
+        const size_t k = (size_t)offers->pick[j];
+        const int32_t state = *unmask_dawn_state(offers, k);
+        for (size_t i = 0; i < offers->n && state == DAWN_NODE; i++)
+            if (i != k && *unmask_dawn_state(offers, i) == DAWN_NODE &&
+                (unmask_dawn_depends(&offers->links, offers->asked, k, i, sink, edge) ||
+                 unmask_dawn_depends(&offers->links, offers->asked, i, k, sink, edge)))
+                *unmask_dawn_state(offers, i) = DAWN_OUT;
         if (state != DAWN_OUT)
-            offers_swap(o, j, taken++);
+            offers_swap(offers, j, taken++);
     }
-    return taken ? taken : o->n > 0;
+    return taken ? taken : offers->n > 0;
 }

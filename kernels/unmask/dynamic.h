@@ -7,15 +7,17 @@
 
 #include "kernels/unmask/offers.h"
 
-HOST_DEVICE size_t unmask_dynamic(const struct offers *o, double threshold)
+HOST_DEVICE size_t unmask_dynamic(const struct offers *offers, double threshold)
 {
-    size_t least = o->step + 1 < o->steps && o->budget < o->n ? o->budget : o->n, sure = 0;
-    for (size_t k = 0; k < o->n; k++)
-        sure += o->confidence[k] > threshold;
+    size_t least = offers->step + 1 < offers->steps && offers->budget < offers->n ? offers->budget
+                                                                                  : offers->n,
+           sure = 0;
+    for (size_t k = 0; k < offers->n; k++)
+        sure += offers->confidence[k] > threshold;
     if (sure < least)
         return least;
-    for (size_t j = 0, taken = 0; j < o->n; j++)
-        if (offers_confidence(o, j) > threshold)
-            offers_swap(o, j, taken++);
+    for (size_t j = 0, taken = 0; j < offers->n; j++)
+        if (offers_confidence(offers, j) > threshold)
+            offers_swap(offers, j, taken++);
     return sure;
 }

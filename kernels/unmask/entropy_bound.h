@@ -7,12 +7,12 @@
 
 #include "kernels/unmask/offers.h"
 
-HOST_DEVICE size_t unmask_entropy_bound(const struct offers *o, double bound)
+HOST_DEVICE size_t unmask_entropy_bound(const struct offers *offers, double bound)
 {
     double sum = 0, most = 0;
     size_t j = 0;
-    while (j < o->n) {
-        double h = (double)o->answer[o->pick[j]].entropy;
+    while (j < offers->n) {
+        double h = (double)offers->answer[offers->pick[j]].entropy;
         sum += h;
         most = h > most ? h : most;
         if (j > 0 && !(sum - most <= bound))

@@ -6,10 +6,10 @@
 
 #include "kernels/unmask/offers.h"
 
-HOST_DEVICE size_t unmask_factor(const struct offers *o, double factor)
+HOST_DEVICE size_t unmask_factor(const struct offers *offers, double factor)
 {
-    size_t j = o->n > 0;
-    while (j < o->n && !(offers_confidence(o, j) < 1 - factor / (double)(j + 2)))
+    size_t j = offers->n > 0;
+    while (j < offers->n && !(offers_confidence(offers, j) < 1 - factor / (double)(j + 2)))
         j++;
     return j;
 }

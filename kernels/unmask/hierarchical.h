@@ -8,24 +8,26 @@
 #include "kernels/unmask/offers.h"
 
 /* 1 if no answer in the run of masks around answer k is more confident; among equals the first. */
-HOST_DEVICE int unmask_leads_run(const struct offers *o, size_t k)
+HOST_DEVICE int unmask_leads_run(const struct offers *offers, size_t k)
 {
-    for (size_t i = k; i > 0 && offers_slot(o, i) == offers_slot(o, i - 1) + 1; i--)
-        if (o->confidence[i - 1] >= o->confidence[k])
+    for (size_t i = k; i > 0 && offers_slot(offers, i) == offers_slot(offers, i - 1) + 1; i--)
+        if (offers->confidence[i - 1] >= offers->confidence[k])
             return 0;
-    for (size_t i = k + 1; i < o->n && offers_slot(o, i) == offers_slot(o, i - 1) + 1; i++)
-        if (o->confidence[i] > o->confidence[k])
+    for (size_t i = k + 1;
+         i < offers->n && offers_slot(offers, i) == offers_slot(offers, i - 1) + 1; i++)
+        if (offers->confidence[i] > offers->confidence[k])
             return 0;
     return 1;
 }
 
-HOST_DEVICE size_t unmask_hierarchical(const struct offers *o, double upper, double lower)
+HOST_DEVICE size_t unmask_hierarchical(const struct offers *offers, double upper, double lower)
 {
     size_t taken = 0;
-    for (size_t j = 0; j < o->n; j++) {
-        size_t k = (size_t)o->pick[j];
-        if (o->confidence[k] > upper || (o->confidence[k] > lower && unmask_leads_run(o, k)))
-            offers_swap(o, j, taken++);
+    for (size_t j = 0; j < offers->n; j++) {
+        size_t k = (size_t)offers->pick[j];
+        if (offers->confidence[k] > upper ||
+            (offers->confidence[k] > lower && unmask_leads_run(offers, k)))
+            offers_swap(offers, j, taken++);
     }
-    return taken ? taken : o->n > 0;
+    return taken ? taken : offers->n > 0;
 }

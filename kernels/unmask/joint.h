@@ -16,18 +16,19 @@
 /* Memory of a canvas: passes over the block without a mask. */
 enum { JOINT_FULL };
 
-HOST_DEVICE size_t unmask_joint(const struct offers *o, double threshold, double edit, double most)
+HOST_DEVICE size_t unmask_joint(const struct offers *offers, double threshold, double edit,
+                                double most)
 {
     size_t taken = 0;
-    for (size_t j = 0; j < o->n; j++)
-        if (offers_confidence(o, j) > threshold)
-            offers_swap(o, j, taken++);
-    for (size_t k = o->n; k < o->n + o->m; k++)
-        if (o->answer[k].id != o->token[o->asked[k]] && o->confidence[k] > edit)
-            o->back[(*o->backs)++] = (int32_t)k;
-    o->kept[JOINT_FULL] = o->step == 0 ? 0 : o->kept[JOINT_FULL];
-    if (o->n == 0)
-        o->kept[JOINT_FULL]++;
-    *o->done = o->n == 0 && (*o->backs == 0 || o->kept[JOINT_FULL] >= most);
-    return taken ? taken : o->n > 0;
+    for (size_t j = 0; j < offers->n; j++)
+        if (offers_confidence(offers, j) > threshold)
+            offers_swap(offers, j, taken++);
+    for (size_t k = offers->n; k < offers->n + offers->m; k++)
+        if (offers->answer[k].id != offers->token[offers->asked[k]] && offers->confidence[k] > edit)
+            offers->back[(*offers->backs)++] = (int32_t)k;
+    offers->kept[JOINT_FULL] = offers->step == 0 ? 0 : offers->kept[JOINT_FULL];
+    if (offers->n == 0)
+        offers->kept[JOINT_FULL]++;
+    *offers->done = offers->n == 0 && (*offers->backs == 0 || offers->kept[JOINT_FULL] >= most);
+    return taken ? taken : offers->n > 0;
 }

@@ -18,25 +18,25 @@
 enum { KLASS_ANSWER, KLASS_PASS, KLASS_RUN };
 
 /* The answer that pass number `pass` - 1 gave about a slot; -1: none. */
-HOST_DEVICE int32_t unmask_klass_before(const struct slot_kept *s, int32_t pass)
+HOST_DEVICE int32_t unmask_klass_before(const struct slot_kept *kept, int32_t pass)
 {
-    return s->id[KLASS_PASS] == pass ? s->id[KLASS_ANSWER] - 1 : -1;
+    return kept->id[KLASS_PASS] == pass ? kept->id[KLASS_ANSWER] - 1 : -1;
 }
 
 /* Records that pass number `pass` gave answer w about a slot, and whether it was stable. */
-HOST_DEVICE void unmask_klass_note(struct slot_kept *s, size_t w, int32_t pass, int stable)
+HOST_DEVICE void unmask_klass_note(struct slot_kept *kept, size_t w, int32_t pass, int stable)
 {
-    s->id[KLASS_RUN] = stable ? s->id[KLASS_RUN] + 1 : 0;
-    s->id[KLASS_ANSWER] = (int32_t)w + 1;
-    s->id[KLASS_PASS] = pass + 1;
+    kept->id[KLASS_RUN] = stable ? kept->id[KLASS_RUN] + 1 : 0;
+    kept->id[KLASS_ANSWER] = (int32_t)w + 1;
+    kept->id[KLASS_PASS] = pass + 1;
 }
 
-HOST_DEVICE size_t unmask_klass(const struct offers *o, double sure, double history)
+HOST_DEVICE size_t unmask_klass(const struct offers *offers, double sure, double history)
 {
     size_t taken = 0;
-    for (size_t j = 0; j < o->n; j++)
-        if (offers_confidence(o, j) > sure &&
-            offers_kept(o, (size_t)o->pick[j])->id[KLASS_RUN] >= history)
-            offers_swap(o, j, taken++);
-    return taken ? taken : o->n > 0;
+    for (size_t j = 0; j < offers->n; j++)
+        if (offers_confidence(offers, j) > sure &&
+            offers_kept(offers, (size_t)offers->pick[j])->id[KLASS_RUN] >= history)
+            offers_swap(offers, j, taken++);
+    return taken ? taken : offers->n > 0;
 }

@@ -31,14 +31,14 @@ HOST_DEVICE double unmask_less_drift(const struct head_top *now, const struct sl
 {
     double sum = 0, p_left = 1, q_left = 1;
     for (int i = 0; i < HEAD_TOPS; i++) {
-        double p = (double)now->prob[i], q = 0, alone = (double)before->value[i];
+        double chance = (double)now->prob[i], other = 0, alone = (double)before->value[i];
         for (int j = 0; j < HEAD_TOPS; j++) {
-            q = before->id[j] == now->id[i] + 1 ? (double)before->value[j] : q;
+            other = before->id[j] == now->id[i] + 1 ? (double)before->value[j] : other;
             alone = now->id[j] + 1 == before->id[i] ? 0 : alone;
         }
-        sum += unmask_less_term(p, (p + q) / 2) + unmask_less_term(q, (p + q) / 2) +
-               unmask_less_term(alone, alone / 2);
-        p_left -= p;
+        sum += unmask_less_term(chance, (chance + other) / 2) +
+               unmask_less_term(other, (chance + other) / 2) + unmask_less_term(alone, alone / 2);
+        p_left -= chance;
         q_left -= (double)before->value[i];
     }
     p_left = p_left > 0 ? p_left : 0;
@@ -48,27 +48,27 @@ HOST_DEVICE double unmask_less_drift(const struct head_top *now, const struct sl
 }
 
 /* Records the best tokens of a slot. first: its block has had no step before. */
-HOST_DEVICE void unmask_less_note(struct slot_kept *s, const struct head_top *now, int first,
+HOST_DEVICE void unmask_less_note(struct slot_kept *kept, const struct head_top *now, int first,
                                   double drift, double history)
 {
-    const int same = !first && s->id[0] == now->id[0] + 1;
-    s->id[LESS_STABLE] =
-        same && s->id[LESS_RUN] >= history && unmask_less_drift(now, s) <= drift;
-    s->id[LESS_RUN] = same ? s->id[LESS_RUN] + 1 : 1;
+    const int same = !first && kept->id[0] == now->id[0] + 1;
+    kept->id[LESS_STABLE] =
+        same && kept->id[LESS_RUN] >= history && unmask_less_drift(now, kept) <= drift;
+    kept->id[LESS_RUN] = same ? kept->id[LESS_RUN] + 1 : 1;
     for (int i = 0; i < HEAD_TOPS; i++) {
-        s->id[i] = now->id[i] + 1;
-        s->value[i] = now->prob[i];
+        kept->id[i] = now->id[i] + 1;
+        kept->value[i] = now->prob[i];
     }
 }
 
-HOST_DEVICE size_t unmask_less(const struct offers *o, double sure)
+HOST_DEVICE size_t unmask_less(const struct offers *offers, double sure)
 {
-    size_t taken = 0, least = unmask_schedule(o);
-    if (o->step + 1 >= o->steps)
-        return o->n;
-    for (size_t j = 0; j < o->n; j++)
-        if (offers_confidence(o, j) >= sure &&
-            offers_kept(o, (size_t)o->pick[j])->id[LESS_STABLE])
-            offers_swap(o, j, taken++);
-    return taken ? taken : least ? least : o->n > 0;
+    size_t taken = 0, least = unmask_schedule(offers);
+    if (offers->step + 1 >= offers->steps)
+        return offers->n;
+    for (size_t j = 0; j < offers->n; j++)
+        if (offers_confidence(offers, j) >= sure &&
+            offers_kept(offers, (size_t)offers->pick[j])->id[LESS_STABLE])
+            offers_swap(offers, j, taken++);
+    return taken ? taken : least ? least : offers->n > 0;
 }

@@ -10,30 +10,30 @@
 #include "kernels/unmask/offers.h"
 
 /* 1: an answer of at least the threshold is near answer k. Masked slots are in slot order. */
-HOST_DEVICE int unmask_localleap_near(const struct offers *o, size_t k, double threshold,
+HOST_DEVICE int unmask_localleap_near(const struct offers *offers, size_t k, double threshold,
                                       double radius)
 {
-    const int32_t slot = offers_slot(o, k);
+    const int32_t slot = offers_slot(offers, k);
     size_t from = k, to = k;
-    while (from > 0 && slot - offers_slot(o, from - 1) <= radius)
+    while (from > 0 && slot - offers_slot(offers, from - 1) <= radius)
         from--;
-    while (to + 1 < o->n && offers_slot(o, to + 1) - slot <= radius)
+    while (to + 1 < offers->n && offers_slot(offers, to + 1) - slot <= radius)
         to++;
     for (size_t i = from; i <= to; i++)
-        if (o->confidence[i] >= threshold)
+        if (offers->confidence[i] >= threshold)
             return 1;
     return 0;
 }
 
-HOST_DEVICE size_t unmask_localleap(const struct offers *o, double threshold, double relaxed,
+HOST_DEVICE size_t unmask_localleap(const struct offers *offers, double threshold, double relaxed,
                                     double radius)
 {
     size_t taken = 0;
-    for (size_t j = 0; j < o->n; j++) {
-        const size_t k = (size_t)o->pick[j];
-        const int near = unmask_localleap_near(o, k, threshold, radius);
-        if (j == 0 || o->confidence[k] >= (near ? relaxed : threshold))
-            offers_swap(o, j, taken++);
+    for (size_t j = 0; j < offers->n; j++) {
+        const size_t k = (size_t)offers->pick[j];
+        const int near = unmask_localleap_near(offers, k, threshold, radius);
+        if (j == 0 || offers->confidence[k] >= (near ? relaxed : threshold))
+            offers_swap(offers, j, taken++);
     }
     return taken;
 }

@@ -67,56 +67,56 @@ struct offers {
 };
 
 /* The confidence of the j-th best answer. */
-HOST_DEVICE double offers_confidence(const struct offers *o, size_t j)
+HOST_DEVICE double offers_confidence(const struct offers *offers, size_t j)
 {
-    return o->confidence[o->pick[j]];
+    return offers->confidence[offers->pick[j]];
 }
 
 /* The slot of answer k, from the end of the prompt. */
-HOST_DEVICE int32_t offers_slot(const struct offers *o, size_t k)
+HOST_DEVICE int32_t offers_slot(const struct offers *offers, size_t k)
 {
-    return o->asked[k] - o->first;
+    return offers->asked[k] - offers->first;
 }
 
 /* The rule's memory of that slot. */
-HOST_DEVICE struct slot_kept *offers_kept(const struct offers *o, size_t k)
+HOST_DEVICE struct slot_kept *offers_kept(const struct offers *offers, size_t k)
 {
-    return &o->slot[o->asked[k]];
+    return &offers->slot[offers->asked[k]];
 }
 
 /* Moves the j-th best answer to place k. */
-HOST_DEVICE void offers_swap(const struct offers *o, size_t j, size_t k)
+HOST_DEVICE void offers_swap(const struct offers *offers, size_t j, size_t k)
 {
-    int32_t was = o->pick[k];
-    o->pick[k] = o->pick[j];
-    o->pick[j] = was;
+    int32_t was = offers->pick[k];
+    offers->pick[k] = offers->pick[j];
+    offers->pick[j] = was;
 }
 
 /* The current probability of the id at index k, minus the first value in the rule's memory of its
  * slot. */
-HOST_DEVICE double offers_rise(const struct offers *o, size_t k)
+HOST_DEVICE double offers_rise(const struct offers *offers, size_t k)
 {
-    return o->confidence[k] - (o->slot ? (double)offers_kept(o, k)->value[0] : 0);
+    return offers->confidence[k] - (offers->slot ? (double)offers_kept(offers, k)->value[0] : 0);
 }
 
 /* Masks again the `count` <= m ids of the block whose probability rose least; among equals the
  * first. */
-HOST_DEVICE void offers_mask_again(const struct offers *o, size_t count)
+HOST_DEVICE void offers_mask_again(const struct offers *offers, size_t count)
 {
     double last = -HUGE_VAL;
-    size_t at = 0, end = o->n + o->m;
+    size_t at = 0, end = offers->n + offers->m;
     for (size_t j = 0; j < count; j++) {
         double least = 0;
         size_t next = end;
-        for (size_t k = o->n; k < end; k++) {
-            double rise = offers_rise(o, k);
+        for (size_t k = offers->n; k < end; k++) {
+            double rise = offers_rise(offers, k);
             int is_left = rise > last || (rise == last && k > at);
             if (is_left && (next == end || rise < least)) {
                 least = rise;
                 next = k;
             }
         }
-        o->back[(*o->backs)++] = (int32_t)next;
+        offers->back[(*offers->backs)++] = (int32_t)next;
         last = least;
         at = next;
     }

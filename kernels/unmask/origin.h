@@ -6,16 +6,16 @@
 #include "kernels/unmask/offers.h"
 #include "lib/base/philox.h"
 
-HOST_DEVICE size_t unmask_origin(const struct offers *o)
+HOST_DEVICE size_t unmask_origin(const struct offers *offers)
 {
-    const double step = (1 - 1e-3) / o->steps, share = step / (1 - step * o->step);
+    const double step = (1 - 1e-3) / offers->steps, share = step / (1 - step * offers->step);
     size_t taken = 0;
-    if (o->step + 1 >= o->steps)
-        return o->n;
-    for (size_t j = 0; j < o->n; j++) {
-        uint64_t slot = (uint64_t)offers_slot(o, (size_t)o->pick[j]);
-        if (philox_unit(philox_at(o->key, slot, 0)) < share)
-            offers_swap(o, j, taken++);
+    if (offers->step + 1 >= offers->steps)
+        return offers->n;
+    for (size_t j = 0; j < offers->n; j++) {
+        uint64_t slot = (uint64_t)offers_slot(offers, (size_t)offers->pick[j]);
+        if (philox_unit(philox_at(offers->key, slot, 0)) < share)
+            offers_swap(offers, j, taken++);
     }
     return taken;
 }

@@ -7,12 +7,12 @@
 
 #include "kernels/unmask/schedule.h"
 
-HOST_DEVICE size_t unmask_prophet(const struct offers *o, double gap)
+HOST_DEVICE size_t unmask_prophet(const struct offers *offers, double gap)
 {
     double sum = 0;
-    int32_t third = o->steps > 0 ? 3 * o->step / o->steps : 0;
-    for (size_t k = 0; k < o->n; k++)
-        sum += (double)o->answer[k].gap;
-    int settled = sum >= (double)o->n * gap * (3 - third) / 3;
-    return settled ? o->n : unmask_schedule(o);
+    int32_t third = offers->steps > 0 ? 3 * offers->step / offers->steps : 0;
+    for (size_t k = 0; k < offers->n; k++)
+        sum += (double)offers->answer[k].gap;
+    int settled = sum >= (double)offers->n * gap * (3 - third) / 3;
+    return settled ? offers->n : unmask_schedule(offers);
 }

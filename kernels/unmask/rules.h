@@ -181,12 +181,13 @@ struct unmask_params {
 
 /* The id and the confidence that the rule reads from an answer, before ranking; on a device one
  * thread per answer. s: the rule's memory of the slot, or NULL. */
-HOST_DEVICE struct reading unmask_read(enum unmask rule, const struct unmask_params *p,
-                                       const struct head_row *a, struct slot_kept *s)
+HOST_DEVICE struct reading unmask_read(enum unmask rule, const struct unmask_params *params,
+                                       const struct head_row *row, struct slot_kept *kept)
 {
     if (rule == UNMASK_CREDIT)
-        return unmask_credit(a, s, p->credit_weight, p->credit_decay, p->credit_power);
-    const struct reading plain = {a->id, exp(a->log_prob)};
+        return unmask_credit(row, kept, params->credit_weight, params->credit_decay,
+                             params->credit_power);
+    const struct reading plain = {row->id, exp(row->log_prob)};
     return plain;
 }
 

@@ -28,45 +28,45 @@
 enum { S2D2_DRAFT };
 
 /* The number of neighbouring masks from the first one on. Masked slots are in slot order. */
-HOST_DEVICE size_t unmask_s2d2_run(const struct offers *o)
+HOST_DEVICE size_t unmask_s2d2_run(const struct offers *offers)
 {
-    size_t run = o->n > 0;
-    while (run < o->n && offers_slot(o, run) == offers_slot(o, run - 1) + 1)
+    size_t run = offers->n > 0;
+    while (run < offers->n && offers_slot(offers, run) == offers_slot(offers, run - 1) + 1)
         run++;
     return run;
 }
 
-HOST_DEVICE size_t unmask_s2d2_draft(const struct offers *o, double threshold, double span)
+HOST_DEVICE size_t unmask_s2d2_draft(const struct offers *offers, double threshold, double span)
 {
-    const size_t run = unmask_s2d2_run(o);
+    const size_t run = unmask_s2d2_run(offers);
     const int checks = (double)run >= span;
     size_t taken = 0;
-    for (size_t k = 0; k < o->n; k++)
-        offers_kept(o, k)->id[S2D2_DRAFT] = checks ? 1 + (k >= run) : 0;
+    for (size_t k = 0; k < offers->n; k++)
+        offers_kept(offers, k)->id[S2D2_DRAFT] = checks ? 1 + (k >= run) : 0;
     if (checks)
-        return o->n;
-    for (size_t j = 0; j < o->n; j++)
-        if (offers_confidence(o, j) > threshold)
-            offers_swap(o, j, taken++);
-    taken = taken ? taken : o->n > 0;
-    *o->done = taken == o->n;
+        return offers->n;
+    for (size_t j = 0; j < offers->n; j++)
+        if (offers_confidence(offers, j) > threshold)
+            offers_swap(offers, j, taken++);
+    taken = taken ? taken : offers->n > 0;
+    *offers->done = taken == offers->n;
     return taken;
 }
 
-HOST_DEVICE size_t unmask_s2d2(const struct offers *o, double threshold, double span)
+HOST_DEVICE size_t unmask_s2d2(const struct offers *offers, double threshold, double span)
 {
     int agrees = 1;
-    if (o->n > 0)
-        return unmask_s2d2_draft(o, threshold, span);
-    *o->done = 1;
-    for (size_t k = 0; k < o->m; k++) {
-        int32_t *draft = &offers_kept(o, k)->id[S2D2_DRAFT];
-        const int same = o->answer[k].id == o->token[o->asked[k]];
+    if (offers->n > 0)
+        return unmask_s2d2_draft(offers, threshold, span);
+    *offers->done = 1;
+    for (size_t k = 0; k < offers->m; k++) {
+        int32_t *draft = &offers_kept(offers, k)->id[S2D2_DRAFT];
+        const int same = offers->answer[k].id == offers->token[offers->asked[k]];
         const int is_checked = *draft == 1 && agrees;
         if (*draft && !is_checked)
-            *o->done = 0;
+            *offers->done = 0;
         if (*draft && !(is_checked && same))
-            o->back[(*o->backs)++] = is_checked ? (int32_t)k : ~(int32_t)k;
+            offers->back[(*offers->backs)++] = is_checked ? (int32_t)k : ~(int32_t)k;
         agrees &= !is_checked || same;
         *draft = 0;
     }

@@ -23,40 +23,41 @@ enum { SABER_SUM, SABER_SLOTS };
 enum { SABER_NOW, SABER_THEN };
 
 /* Records that the answer at index k is committed. */
-HOST_DEVICE void unmask_saber_note(const struct offers *o, size_t k)
+HOST_DEVICE void unmask_saber_note(const struct offers *offers, size_t k)
 {
-    struct slot_kept *s = offers_kept(o, k);
-    o->kept[SABER_SLOTS] += !s->id[0];
-    o->kept[SABER_SUM] -= (double)s->value[SABER_THEN];
-    s->id[0] = 1;
-    s->value[SABER_NOW] = s->value[SABER_THEN] = (float)o->confidence[k];
-    o->kept[SABER_SUM] += (double)s->value[SABER_THEN];
+    struct slot_kept *kept = offers_kept(offers, k);
+    offers->kept[SABER_SLOTS] += !kept->id[0];
+    offers->kept[SABER_SUM] -= (double)kept->value[SABER_THEN];
+    kept->id[0] = 1;
+    kept->value[SABER_NOW] = kept->value[SABER_THEN] = (float)offers->confidence[k];
+    offers->kept[SABER_SUM] += (double)kept->value[SABER_THEN];
 }
 
-HOST_DEVICE size_t unmask_saber_take(const struct offers *o, double bottom, size_t least)
+HOST_DEVICE size_t unmask_saber_take(const struct offers *offers, double bottom, size_t least)
 {
-    double slots = o->kept[SABER_SLOTS], mean = slots > 0 ? o->kept[SABER_SUM] / slots : 1;
+    double slots = offers->kept[SABER_SLOTS],
+           mean = slots > 0 ? offers->kept[SABER_SUM] / slots : 1;
     double above = mean > bottom ? mean : bottom;
     size_t sure = 0, taken = 0;
-    for (size_t k = 0; k < o->n; k++)
-        sure += o->confidence[k] > above;
+    for (size_t k = 0; k < offers->n; k++)
+        sure += offers->confidence[k] > above;
     if (sure < least)
-        return least < o->n ? least : o->n;
-    for (size_t j = 0; j < o->n; j++)
-        if (offers_confidence(o, j) > above)
-            offers_swap(o, j, taken++);
+        return least < offers->n ? least : offers->n;
+    for (size_t j = 0; j < offers->n; j++)
+        if (offers_confidence(offers, j) > above)
+            offers_swap(offers, j, taken++);
     return taken;
 }
 
-HOST_DEVICE size_t unmask_saber(const struct offers *o, double bottom, size_t least)
+HOST_DEVICE size_t unmask_saber(const struct offers *offers, double bottom, size_t least)
 {
-    size_t taken = unmask_saber_take(o, bottom, least), back = (taken + 7) / 8;
+    size_t taken = unmask_saber_take(offers, bottom, least), back = (taken + 7) / 8;
     for (size_t j = 0; j < taken; j++)
-        unmask_saber_note(o, (size_t)o->pick[j]);
+        unmask_saber_note(offers, (size_t)offers->pick[j]);
     back = back < least / 2 ? least / 2 : back;
     back = back < taken ? back : taken > 0 ? taken - 1 : 0;
-    offers_mask_again(o, back < o->m ? back : o->m);
-    for (size_t k = o->n; k < o->n + o->m; k++)
-        offers_kept(o, k)->value[SABER_NOW] = (float)o->confidence[k];
+    offers_mask_again(offers, back < offers->m ? back : offers->m);
+    for (size_t k = offers->n; k < offers->n + offers->m; k++)
+        offers_kept(offers, k)->value[SABER_NOW] = (float)offers->confidence[k];
     return taken;
 }

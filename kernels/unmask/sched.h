@@ -19,23 +19,24 @@
 /* Memory of a slot: its best token of the last step, plus 1. */
 enum { SCHED_BEST };
 
-HOST_DEVICE double unmask_sched_bound(const struct offers *o, double high, double low, double rate)
+HOST_DEVICE double unmask_sched_bound(const struct offers *offers, double high, double low,
+                                      double rate)
 {
     const double pi = 3.141592653589793;
-    const double t = o->steps > 1 ? (double)o->step / (o->steps - 1) : 1;
+    const double t = offers->steps > 1 ? (double)offers->step / (offers->steps - 1) : 1;
     return low + (high - low) * (rate > 0 ? exp(-rate * t) : (1 + cos(pi * t)) / 2);
 }
 
-HOST_DEVICE size_t unmask_sched(const struct offers *o, double high, double low, double rate)
+HOST_DEVICE size_t unmask_sched(const struct offers *offers, double high, double low, double rate)
 {
     double sum = 0;
-    int same = o->step > 0;
-    for (size_t k = 0; k < o->n; k++) {
-        struct slot_kept *s = offers_kept(o, k);
-        same &= s->id[SCHED_BEST] == o->answer[k].id + 1;
-        s->id[SCHED_BEST] = o->answer[k].id + 1;
-        sum += (double)o->answer[k].gap;
+    int same = offers->step > 0;
+    for (size_t k = 0; k < offers->n; k++) {
+        struct slot_kept *kept = offers_kept(offers, k);
+        same &= kept->id[SCHED_BEST] == offers->answer[k].id + 1;
+        kept->id[SCHED_BEST] = offers->answer[k].id + 1;
+        sum += (double)offers->answer[k].gap;
     }
-    const double bound = unmask_sched_bound(o, high, low, rate);
-    return same && sum >= (double)o->n * bound ? o->n : unmask_schedule(o);
+    const double bound = unmask_sched_bound(offers, high, low, rate);
+    return same && sum >= (double)offers->n * bound ? offers->n : unmask_schedule(offers);
 }

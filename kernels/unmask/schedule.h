@@ -4,7 +4,7 @@
 
 #include "kernels/unmask/offers.h"
 
-HOST_DEVICE size_t unmask_schedule(const struct offers *o)
+HOST_DEVICE size_t unmask_schedule(const struct offers *offers)
 {
-    return o->budget < o->n ? o->budget : o->n;
+    return offers->budget < offers->n ? offers->budget : offers->n;
 }

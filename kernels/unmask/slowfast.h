@@ -18,39 +18,39 @@ enum { SLOWFAST_PASSES = 8 };
 
 /* Moves the answers about slots from .. end-1 above `sure` to the front, or the best of these
  * slots. Returns their number. */
-HOST_DEVICE size_t unmask_slowfast_take(const struct offers *o, double from, double end,
+HOST_DEVICE size_t unmask_slowfast_take(const struct offers *offers, double from, double end,
                                         double sure)
 {
-    size_t taken = 0, best = o->n;
-    for (size_t j = 0; j < o->n; j++) {
-        size_t k = (size_t)o->pick[j];
-        double slot = offers_slot(o, k);
+    size_t taken = 0, best = offers->n;
+    for (size_t j = 0; j < offers->n; j++) {
+        size_t k = (size_t)offers->pick[j];
+        double slot = offers_slot(offers, k);
         if (slot < from || slot >= end)
             continue;
-        best = best == o->n ? j : best;
-        if (o->confidence[k] > sure)
-            offers_swap(o, j, taken++);
+        best = best == offers->n ? j : best;
+        if (offers->confidence[k] > sure)
+            offers_swap(offers, j, taken++);
     }
-    if (!taken && best < o->n)
-        offers_swap(o, best, taken++);
+    if (!taken && best < offers->n)
+        offers_swap(offers, best, taken++);
     return taken;
 }
 
 /* The slot behind the last answer, from the start on, above `reach`. */
-HOST_DEVICE double unmask_slowfast_horizon(const struct offers *o, double start, double reach)
+HOST_DEVICE double unmask_slowfast_horizon(const struct offers *offers, double start, double reach)
 {
     double horizon = start + 1;
-    for (size_t k = 0; k < o->n; k++)
-        if (offers_slot(o, k) >= start && o->confidence[k] > reach)
-            horizon = offers_slot(o, k) + 1;
+    for (size_t k = 0; k < offers->n; k++)
+        if (offers_slot(offers, k) >= start && offers->confidence[k] > reach)
+            horizon = offers_slot(offers, k) + 1;
     return horizon;
 }
 
 /* A slow pass measures a horizon, and may fix the span. */
-HOST_DEVICE void unmask_slowfast_look(const struct offers *o, double reach)
+HOST_DEVICE void unmask_slowfast_look(const struct offers *offers, double reach)
 {
-    double *kept = o->kept, was = kept[SLOWFAST_HORIZON];
-    double horizon = unmask_slowfast_horizon(o, kept[SLOWFAST_START], reach);
+    double *kept = offers->kept, was = kept[SLOWFAST_HORIZON];
+    double horizon = unmask_slowfast_horizon(offers, kept[SLOWFAST_START], reach);
     double half = (horizon - was) / 2; /* standard deviation of two values */
     kept[SLOWFAST_HORIZON] = horizon;
     kept[SLOWFAST_SLOW]++;
@@ -58,27 +58,27 @@ HOST_DEVICE void unmask_slowfast_look(const struct offers *o, double reach)
         kept[SLOWFAST_END] = floor((horizon + was) / 2);
 }
 
-HOST_DEVICE void unmask_slowfast_begin(const struct offers *o, double start)
+HOST_DEVICE void unmask_slowfast_begin(const struct offers *offers, double start)
 {
-    o->kept[SLOWFAST_START] = start;
-    o->kept[SLOWFAST_END] = o->kept[SLOWFAST_HORIZON] = o->kept[SLOWFAST_SLOW] = 0;
+    offers->kept[SLOWFAST_START] = start;
+    offers->kept[SLOWFAST_END] = offers->kept[SLOWFAST_HORIZON] = offers->kept[SLOWFAST_SLOW] = 0;
 }
 
-HOST_DEVICE size_t unmask_slowfast(const struct offers *o, double reach, double sure)
+HOST_DEVICE size_t unmask_slowfast(const struct offers *offers, double reach, double sure)
 {
-    double *kept = o->kept;
+    double *kept = offers->kept;
     size_t taken = 0;
-    if (o->n == 0)
+    if (offers->n == 0)
         return 0;
-    if (o->step == 0)
-        unmask_slowfast_begin(o, offers_slot(o, 0));
+    if (offers->step == 0)
+        unmask_slowfast_begin(offers, offers_slot(offers, 0));
     if (kept[SLOWFAST_END] > 0)
-        taken = unmask_slowfast_take(o, kept[SLOWFAST_START], kept[SLOWFAST_END], sure);
+        taken = unmask_slowfast_take(offers, kept[SLOWFAST_START], kept[SLOWFAST_END], sure);
     if (taken)
         return taken;
     if (kept[SLOWFAST_END] > 0)
-        unmask_slowfast_begin(o, kept[SLOWFAST_END]);
-    unmask_slowfast_look(o, reach);
-    taken = unmask_slowfast_take(o, kept[SLOWFAST_START], HUGE_VAL, HUGE_VAL);
+        unmask_slowfast_begin(offers, kept[SLOWFAST_END]);
+    unmask_slowfast_look(offers, reach);
+    taken = unmask_slowfast_take(offers, kept[SLOWFAST_START], HUGE_VAL, HUGE_VAL);
     return taken ? taken : 1;
 }

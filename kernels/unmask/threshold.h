@@ -9,13 +9,15 @@
 
 #include "kernels/unmask/offers.h"
 
-HOST_DEVICE size_t unmask_threshold(const struct offers *o, double threshold, double decay)
+HOST_DEVICE size_t unmask_threshold(const struct offers *offers, double threshold, double decay)
 {
     size_t taken = 0;
-    if (decay > 0 && (int64_t)o->n < o->slots)
-        threshold *= fma(-decay, ((double)o->slots - (double)o->n) / (o->slots + o->ahead), 1.0);
-    for (size_t j = 0; j < o->n; j++)
-        if (offers_confidence(o, j) >= threshold)
-            offers_swap(o, j, taken++);
-    return taken ? taken : o->n > 0;
+    if (decay > 0 && (int64_t)offers->n < offers->slots)
+        threshold *= fma(
+            -decay, ((double)offers->slots - (double)offers->n) / (offers->slots + offers->ahead),
+            1.0);
+    for (size_t j = 0; j < offers->n; j++)
+        if (offers_confidence(offers, j) >= threshold)
+            offers_swap(offers, j, taken++);
+    return taken ? taken : offers->n > 0;
 }

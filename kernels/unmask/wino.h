@@ -14,24 +14,24 @@
 
 enum { WINO_FIRST = 30 }; /* tokens that the pass before a block's first one counts as taken */
 
-HOST_DEVICE size_t unmask_wino_draft(const struct offers *o, double draft)
+HOST_DEVICE size_t unmask_wino_draft(const struct offers *offers, double draft)
 {
-    size_t most = 7 * o->n / 10, taken = 0;
+    size_t most = 7 * offers->n / 10, taken = 0;
     most = most < 5 ? 5 : most > 20 ? 20 : most;
-    for (size_t j = 0; j < o->n && taken < most; j++)
-        if (offers_confidence(o, j) > draft)
-            offers_swap(o, j, taken++);
-    return taken ? taken : o->n > 0;
+    for (size_t j = 0; j < offers->n && taken < most; j++)
+        if (offers_confidence(offers, j) > draft)
+            offers_swap(offers, j, taken++);
+    return taken ? taken : offers->n > 0;
 }
 
-HOST_DEVICE size_t unmask_wino(const struct offers *o, double draft, double verify)
+HOST_DEVICE size_t unmask_wino(const struct offers *offers, double draft, double verify)
 {
-    size_t before = o->step ? (size_t)o->kept[0] : (size_t)WINO_FIRST, low = 0;
-    size_t taken = unmask_wino_draft(o, draft);
-    for (size_t k = o->n; k < o->n + o->m; k++)
-        low += o->confidence[k] < verify;
+    size_t before = offers->step ? (size_t)offers->kept[0] : (size_t)WINO_FIRST, low = 0;
+    size_t taken = unmask_wino_draft(offers, draft);
+    for (size_t k = offers->n; k < offers->n + offers->m; k++)
+        low += offers->confidence[k] < verify;
     if (taken > 1 && before > 0)
-        offers_mask_again(o, low < before ? low : before - 1);
-    o->kept[0] = (double)taken;
+        offers_mask_again(offers, low < before ? low : before - 1);
+    offers->kept[0] = (double)taken;
     return taken;
 }

@@ -15,33 +15,38 @@
 enum { VALUES = TMM_BYTES / 2, THREE = 3 };
 
 /* Packs values k.. of a row tile, one step, in as many parts as the format has. */
-static void pack_step(const struct amx_rows *r, size_t tile, const float *x, size_t k)
+static void pack_step(const struct amx_rows *amx_rows, size_t tile, const float *x, size_t k)
 {
     float rest[TMM_ROWS * VALUES] = {0};
-    const size_t rows = amx_height(r, tile), n = r->K - k < VALUES ? r->K - k : VALUES;
-    char *out = OWN_CPU(amx_at)(r, tile, k / VALUES);
+    const size_t rows = amx_height(amx_rows, tile),
+                 n = amx_rows->K - k < VALUES ? amx_rows->K - k : VALUES;
+    char *out = OWN_CPU(amx_at)(amx_rows, tile, k / VALUES);
     for (size_t i = 0; i < rows; i++)
-        memcpy(rest + i * VALUES, x + (tile * TMM_ROWS + i) * r->K + k, n * sizeof *rest);
-    for (size_t p = 0; p < r->f->parts; p++, out += r->height * TMM_BYTES) {
-        CPU(pack_pairs)(out, rest, VALUES, r->height, VALUES);
+        memcpy(rest + i * VALUES, x + (tile * TMM_ROWS + i) * amx_rows->K + k, n * sizeof *rest);
+    for (size_t which = 0; which < amx_rows->f->parts;
+         which++, out += amx_rows->height * TMM_BYTES) {
+        CPU(pack_pairs)(out, rest, VALUES, amx_rows->height, VALUES);
         const uint16_t *part = (const uint16_t *)(const void *)out;
-        for (size_t i = 0; i < rows * VALUES && p + 1 < r->f->parts; i++) {
+        for (size_t i = 0; i < rows * VALUES && which + 1 < amx_rows->f->parts; i++) {
             float left = rest[i] - bf16_float(part[i]);
             rest[i] = left - left == 0 ? left : 0; /* an infinity or NaN has no further part */
         }
     }
 }
 
-void OWN_CPU(amx_pack)(const struct amx_rows *r, size_t tile, const float *x)
+void OWN_CPU(amx_pack)(const struct amx_rows *rows, size_t tile, const float *x)
 {
-    const size_t whole = amx_height(r, tile) == r->height && r->f->parts == 1 ? r->K / VALUES : 0;
-    for (size_t s = 0; s < whole; s += r->stage) {
-        size_t n = whole - s < r->stage ? whole - s : r->stage;
-        CPU(pack_pairs)(OWN_CPU(amx_at)(r, tile, s), x + tile * TMM_ROWS * r->K + s * VALUES, r->K,
-                        r->height, n * VALUES);
+    const size_t whole = amx_height(rows, tile) == rows->height && rows->f->parts == 1
+                             ? rows->K / VALUES
+                             : 0;
+    for (size_t step = 0; step < whole; step += rows->stage) {
+        size_t n = whole - step < rows->stage ? whole - step : rows->stage;
+        CPU(pack_pairs)(OWN_CPU(amx_at)(rows, tile, step),
+                        x + tile * TMM_ROWS * rows->K + step * VALUES, rows->K, rows->height,
+                        n * VALUES);
     }
-    for (size_t k = whole * VALUES; k < r->K; k += VALUES)
-        pack_step(r, tile, x, k);
+    for (size_t k = whole * VALUES; k < rows->K; k += VALUES)
+        pack_step(rows, tile, x, k);
 }
 
 const void *OWN_CPU(amx_padded)(struct amx_room *room, const void *at, size_t there, size_t n)
@@ -53,9 +58,10 @@ const void *OWN_CPU(amx_padded)(struct amx_room *room, const void *at, size_t th
     return room->weights;
 }
 
-static const void *weights(struct amx_room *room, const void *panel, size_t K, size_t s, size_t n)
+static const void *weights(struct amx_room *room, const void *panel, size_t K, size_t step,
+                           size_t n)
 {
-    size_t bytes = (K + 1) / 2 * PANEL * sizeof(uint32_t), first = s * AMX_STEP;
+    size_t bytes = (K + 1) / 2 * PANEL * sizeof(uint32_t), first = step * AMX_STEP;
     return OWN_CPU(amx_padded)(room, (const char *)panel + first, bytes - first, n);
 }
 

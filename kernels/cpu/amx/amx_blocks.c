@@ -10,10 +10,11 @@
 
 enum { VALUES = TMM_BYTES / 2, STEPS = QUANT_BLOCK / VALUES /* STEPS: of a block */ };
 
-static const void *weights(struct amx_room *room, const void *panel, size_t K, size_t s, size_t n)
+static const void *weights(struct amx_room *room, const void *panel, size_t K, size_t step,
+                           size_t n)
 {
-    CPU(blocks_widen)(room->weights, panel, s * VALUES, n * VALUES, K);
-    CPU(blocks_absmax)(room->absmax, panel, s / STEPS, n / STEPS, K);
+    CPU(blocks_widen)(room->weights, panel, step * VALUES, n * VALUES, K);
+    CPU(blocks_absmax)(room->absmax, panel, step / STEPS, n / STEPS, K);
     return room->weights;
 }
 
@@ -22,24 +23,24 @@ static void add_block(float *sums, const float *more, const float *absmax, size_
 {
     const vec a[] = {load(absmax), load(absmax + LANES)};
     for (size_t i = 0; i < rows; i++, sums += PANEL, more += PANEL)
-        for (size_t h = 0; h < 2; h++) {
-            vec was = fresh ? (vec){0} : load(sums + h * LANES);
-            put(sums + h * LANES, was + a[h] * load(more + h * LANES));
+        for (size_t half = 0; half < 2; half++) {
+            vec was = fresh ? (vec){0} : load(sums + half * LANES);
+            put(sums + half * LANES, was + a[half] * load(more + half * LANES));
         }
 }
 
 INLINE void multiply_tiles(const int two, const struct amx_block *of)
 {
     const struct amx_block k = *of; /* as in amx_multiply() */
-    for (size_t s = 0; s < k.steps; s += STEPS) {
+    for (size_t step = 0; step < k.steps; step += STEPS) {
         amx_zero(two);
-        for (size_t i = s; i < s + STEPS; i++) {
+        for (size_t i = step; i < step + STEPS; i++) {
             amx_fetch(&k, i);
             amx_step(0, two, 1, &k, i);
         }
         amx_store(two, k.scratch);
-        add_block(k.sums, k.scratch, k.absmax + s / STEPS * PANEL, k.height * (two ? 2 : 1),
-                  k.fresh && !s);
+        add_block(k.sums, k.scratch, k.absmax + step / STEPS * PANEL, k.height * (two ? 2 : 1),
+                  k.fresh && !step);
     }
 }
 

@@ -18,10 +18,11 @@ struct side {
 
 enum { VALUES = TMM_BYTES };
 
-INLINE void pack_limited(const struct amx_rows *r, size_t tile, const float *x, const float limit)
+INLINE void pack_limited(const struct amx_rows *amx_rows, size_t tile, const float *x,
+                         const float limit)
 {
-    const size_t rows = amx_height(r, tile), K = r->K;
-    struct side *side = (struct side *)(void *)amx_side(r, tile);
+    const size_t rows = amx_height(amx_rows, tile), K = amx_rows->K;
+    struct side *side = (struct side *)(void *)amx_side(amx_rows, tile);
     int outliers = 0;
     float scale[TMM_ROWS];
     x += tile * TMM_ROWS * K;
@@ -34,28 +35,29 @@ INLINE void pack_limited(const struct amx_rows *r, size_t tile, const float *x, 
         side->n_outliers = CPU(int8_outliers)(side->outlier, x, K, rows, K, limit);
     for (size_t k = 0; k < K; k += VALUES) {
         size_t n = K - k < VALUES ? K - k : VALUES;
-        int8_t *out = (int8_t *)OWN_CPU(amx_at)(r, tile, k / VALUES);
-        if (n < VALUES || rows < r->height)
-            memset(out, 0, r->height * VALUES);
+        int8_t *out = (int8_t *)OWN_CPU(amx_at)(amx_rows, tile, k / VALUES);
+        if (n < VALUES || rows < amx_rows->height)
+            memset(out, 0, amx_rows->height * VALUES);
         for (size_t i = 0; i < rows; i++)
             CPU(int8_codes)(out + i * VALUES, x + i * K + k, n, scale[i], limit);
     }
 }
 
-static void pack(const struct amx_rows *r, size_t tile, const float *x)
+static void pack(const struct amx_rows *rows, size_t tile, const float *x)
 {
-    pack_limited(r, tile, x, INT8_OUTLIER);
+    pack_limited(rows, tile, x, INT8_OUTLIER);
 }
 
-static void pack_vector(const struct amx_rows *r, size_t tile, const float *x)
+static void pack_vector(const struct amx_rows *rows, size_t tile, const float *x)
 {
-    pack_limited(r, tile, x, INFINITY);
+    pack_limited(rows, tile, x, INFINITY);
 }
 
-static const void *weights(struct amx_room *room, const void *panel, size_t K, size_t s, size_t n)
+static const void *weights(struct amx_room *room, const void *panel, size_t K, size_t step,
+                           size_t n)
 {
     const char *codes = (const char *)panel + PANEL * (sizeof(float) + sizeof(int32_t));
-    size_t bytes = (K + 3) / 4 * PANEL * sizeof(uint32_t), first = s * AMX_STEP;
+    size_t bytes = (K + 3) / 4 * PANEL * sizeof(uint32_t), first = step * AMX_STEP;
     return OWN_CPU(amx_padded)(room, codes + first, bytes - first, n);
 }
 
@@ -67,17 +69,17 @@ static void multiply(const struct amx_block *k)
         amx_multiply(1, 0, 1, k);
 }
 
-static void finish(float *sums, const struct amx_rows *r, size_t tile, const void *panel)
+static void finish(float *sums, const struct amx_rows *rows, size_t tile, const void *panel)
 {
-    const struct side *side = (const struct side *)(const void *)amx_side(r, tile);
+    const struct side *side = (const struct side *)(const void *)amx_side(rows, tile);
     const float *step = panel;
-    for (size_t i = 0; i < amx_height(r, tile); i++)
+    for (size_t i = 0; i < amx_height(rows, tile); i++)
         for (size_t j = 0; j < PANEL; j += LANES) {
             vec scale = load(step + j) * side->step[i];
             float *y = sums + i * PANEL + j;
             put(y, __builtin_convertvector((veci)load_bits(y), vec) * scale);
         }
-    CPU(int8_add)(sums, side->outlier, side->n_outliers, side->x, r->K, panel);
+    CPU(int8_add)(sums, side->outlier, side->n_outliers, side->x, rows->K, panel);
 }
 
 #define INT8_FORMAT(packs)                                                                      \

@@ -84,30 +84,31 @@ struct amx_format {
     size_t side_bytes;   /* a row tile has side_bytes + K * side_value_bytes bytes of other data */
     size_t side_value_bytes;
     /* Packs row tile `tile` of x[T, K]. */
-    void (*pack)(const struct amx_rows *r, size_t tile, const float *x);
+    void (*pack)(const struct amx_rows *rows, size_t tile, const float *x);
     /* Weights of n steps of a panel from step s on; they lie in the panel or in the room. */
-    const void *(*weights)(struct amx_room *room, const void *panel, size_t K, size_t s, size_t n);
+    const void *(*weights)(struct amx_room *room, const void *panel, size_t K, size_t step,
+                           size_t n);
     void (*multiply)(const struct amx_block *k);
     /* Turns sums[rows, PANEL] of a row tile into values. NULL: they are values. */
-    void (*finish)(float *sums, const struct amx_rows *r, size_t tile, const void *panel);
+    void (*finish)(float *sums, const struct amx_rows *rows, size_t tile, const void *panel);
 };
 extern const struct amx_format OWN_CPU(amx_bf16), OWN_CPU(amx_bf16_f32);
 extern const struct amx_format OWN_CPU(amx_int8), OWN_CPU(amx_int8_vector), OWN_CPU(amx_blocks);
 
 /* The place of a row tile's step in packed rows; the steps of a stage follow each other. */
-char *OWN_CPU(amx_at)(const struct amx_rows *r, size_t tile, size_t step);
+char *OWN_CPU(amx_at)(const struct amx_rows *rows, size_t tile, size_t step);
 /* The number of rows of a tile without padding. */
-INLINE size_t amx_height(const struct amx_rows *r, size_t tile)
+INLINE size_t amx_height(const struct amx_rows *rows, size_t tile)
 {
-    size_t left = r->T - tile * TMM_ROWS;
+    size_t left = rows->T - tile * TMM_ROWS;
     return left < TMM_ROWS ? left : TMM_ROWS;
 }
-INLINE char *amx_side(const struct amx_rows *r, size_t tile)
+INLINE char *amx_side(const struct amx_rows *rows, size_t tile)
 {
-    return r->side + tile * (r->f->side_bytes + r->K * r->f->side_value_bytes);
+    return rows->side + tile * (rows->f->side_bytes + rows->K * rows->f->side_value_bytes);
 }
 /* `multiply` and `pack` for pairs of bf16; used for blocks too. */
-void OWN_CPU(amx_pack)(const struct amx_rows *r, size_t tile, const float *x);
+void OWN_CPU(amx_pack)(const struct amx_rows *rows, size_t tile, const float *x);
 /* Copies the end of a panel where it is shorter than n steps, padded with zeros: `there` bytes from
  * `at` on. */
 const void *OWN_CPU(amx_padded)(struct amx_room *room, const void *at, size_t there, size_t n);
@@ -119,8 +120,8 @@ enum { AMX_STEP = TMM_ROWS * PANEL * 4 /* bytes of a step's weights */ };
 /* Tiles of A and C have `height` rows from here to tmm_release(). */
 INLINE void amx_begin(size_t height)
 {
-    const struct tmm_config c = tmm_shape(height, LANES * 4);
-    tmm_configure(&c);
+    const struct tmm_config config = tmm_shape(height, LANES * 4);
+    tmm_configure(&config);
 }
 
 INLINE void amx_zero(const int two)
@@ -159,14 +160,14 @@ INLINE void amx_store(const int two, float *sums)
 INLINE void amx_step(const int bytes, const int two, const size_t parts, const struct amx_block *k,
                      size_t step)
 {
-    const char *b = k->b + step * AMX_STEP;
+    const char *words = k->b + step * AMX_STEP;
     const size_t at = step * k->step_bytes, part = k->height * TMM_BYTES;
-    tmm_load(6, b, PANEL * 4);
-    tmm_load(7, b + LANES * 4, PANEL * 4);
-    for (size_t p = 0; p < parts; p++) {
-        tmm_load(4, k->a + at + p * part, TMM_BYTES);
+    tmm_load(6, words, PANEL * 4);
+    tmm_load(7, words + LANES * 4, PANEL * 4);
+    for (size_t part_at = 0; part_at < parts; part_at++) {
+        tmm_load(4, k->a + at + part_at * part, TMM_BYTES);
         if (two)
-            tmm_load(5, k->a_next + at + p * part, TMM_BYTES);
+            tmm_load(5, k->a_next + at + part_at * part, TMM_BYTES);
         if (bytes) {
             tmm_int8(0, 4, 6);
             tmm_int8(1, 4, 7);
@@ -204,9 +205,9 @@ INLINE void amx_multiply(const int bytes, const int two, const size_t parts,
         amx_zero(two);
     else
         amx_load(two, k.sums);
-    for (size_t s = 0; s < k.steps; s++) {
-        amx_fetch(&k, s);
-        amx_step(bytes, two, parts, &k, s);
+    for (size_t step = 0; step < k.steps; step++) {
+        amx_fetch(&k, step);
+        amx_step(bytes, two, parts, &k, step);
     }
     amx_store(two, k.sums);
 }

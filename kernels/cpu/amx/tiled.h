@@ -27,13 +27,14 @@ INLINE void tiled_pad(uint32_t *out, size_t height, size_t width, const uint32_t
         memcpy(out + i * width, from + i * ld, n * sizeof *out);
 }
 
-INLINE void tiled_step(const int two, const uint32_t *a, size_t lda, const uint32_t *m, size_t ldm)
+INLINE void tiled_step(const int two, const uint32_t *left, size_t lda, const uint32_t *right,
+                       size_t ldm)
 {
-    tmm_load(6, m, ldm * 4);
-    tmm_load(7, m + LANES, ldm * 4);
-    tmm_load(4, a, lda * 4);
+    tmm_load(6, right, ldm * 4);
+    tmm_load(7, right + LANES, ldm * 4);
+    tmm_load(4, left, lda * 4);
     if (two)
-        tmm_load(5, a + TMM_ROWS * lda, lda * 4);
+        tmm_load(5, left + TMM_ROWS * lda, lda * 4);
     tmm_bf16(0, 4, 6);
     tmm_bf16(1, 4, 7);
     if (two) {
@@ -43,27 +44,27 @@ INLINE void tiled_step(const int two, const uint32_t *a, size_t lda, const uint3
 }
 
 INLINE void tiled_rows(const int two, size_t cols, size_t K, float *out, size_t ldo,
-                       const uint32_t *a, size_t lda, const uint32_t *m, size_t ldm)
+                       const uint32_t *left, size_t lda, const uint32_t *right, size_t ldm)
 {
     enum { STEP = TMM_BYTES / 4 };
     const size_t whole = K / STEP * STEP, rest = K - whole;
     _Alignas(64) uint32_t a_rest[2 * TMM_ROWS * STEP], m_rest[STEP * PANEL];
     if (rest)
-        tiled_pad(a_rest, two ? 2 * TMM_ROWS : TMM_ROWS, STEP, a + whole, lda,
+        tiled_pad(a_rest, two ? 2 * TMM_ROWS : TMM_ROWS, STEP, left + whole, lda,
                   two ? 2 * TMM_ROWS : TMM_ROWS, rest);
-    for (size_t c = 0; c < cols; c += PANEL) {
+    for (size_t column = 0; column < cols; column += PANEL) {
         amx_zero(two);
         for (size_t k = 0; k < whole; k += STEP)
-            tiled_step(two, a + k, lda, m + k * ldm + c, ldm);
+            tiled_step(two, left + k, lda, right + k * ldm + column, ldm);
         if (rest) {
-            tiled_pad(m_rest, STEP, PANEL, m + whole * ldm + c, ldm, rest, PANEL);
+            tiled_pad(m_rest, STEP, PANEL, right + whole * ldm + column, ldm, rest, PANEL);
             tiled_step(two, a_rest, STEP, m_rest, PANEL);
         }
-        tmm_store(0, out + c, ldo * 4);
-        tmm_store(1, out + c + LANES, ldo * 4);
+        tmm_store(0, out + column, ldo * 4);
+        tmm_store(1, out + column + LANES, ldo * 4);
         if (two) {
-            tmm_store(2, out + TMM_ROWS * ldo + c, ldo * 4);
-            tmm_store(3, out + TMM_ROWS * ldo + c + LANES, ldo * 4);
+            tmm_store(2, out + TMM_ROWS * ldo + column, ldo * 4);
+            tmm_store(3, out + TMM_ROWS * ldo + column + LANES, ldo * 4);
         }
     }
 }
@@ -71,20 +72,20 @@ INLINE void tiled_rows(const int two, size_t cols, size_t K, float *out, size_t 
 /* out[rows, cols] = a[rows, K] m[K, cols] over words of two bf16. rows: 16 or 32, whole tiles.
  * cols: a multiple of PANEL. */
 INLINE void tiled_product(size_t rows, size_t cols, size_t K, float *out, size_t ldo,
-                          const uint32_t *a, size_t lda, const uint32_t *m, size_t ldm)
+                          const uint32_t *left, size_t lda, const uint32_t *right, size_t ldm)
 {
     if (rows > TMM_ROWS)
-        tiled_rows(1, cols, K, out, ldo, a, lda, m, ldm);
+        tiled_rows(1, cols, K, out, ldo, left, lda, right, ldm);
     else
-        tiled_rows(0, cols, K, out, ldo, a, lda, m, ldm);
+        tiled_rows(0, cols, K, out, ldo, left, lda, right, ldm);
 }
 
 /* sums[16, PANEL] = a b, or += when `more` is 1, over whole tiles of K. a lies tile by tile.
  * a_next: the next 16 rows, whose sums follow, or NULL. b: [words][PANEL]. */
-INLINE void tiled_strips(float *sums, const uint32_t *a, const uint32_t *a_next, const uint32_t *b,
-                         size_t words, int more)
+INLINE void tiled_strips(float *sums, const uint32_t *left, const uint32_t *a_next,
+                         const uint32_t *b, size_t words, int more)
 {
-    const struct amx_block k = {.sums = sums, .fresh = !more, .a = (const char *)a,
+    const struct amx_block k = {.sums = sums, .fresh = !more, .a = (const char *)left,
                                 .a_next = (const char *)a_next, .height = TMM_ROWS,
                                 .step_bytes = TMM_ROWS * TMM_BYTES, .b = (const char *)b,
                                 .steps = words * 4 / TMM_BYTES};

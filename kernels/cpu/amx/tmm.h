@@ -19,9 +19,9 @@
 enum { TMM_CHUNK = 16, TMM_GROUP = 256, TMM_NEAR = 1 << 20 };
 
 /* Tiles belong to a thread. All instructions below need a configuration made by the same thread. */
-static inline void tmm_configure(const struct tmm_config *c)
+static inline void tmm_configure(const struct tmm_config *config)
 {
-    __asm__ volatile("ldtilecfg %0" : : "m"(*c) : "memory");
+    __asm__ volatile("ldtilecfg %0" : : "m"(*config) : "memory");
 }
 
 /* Drops tiles and configuration, so a thread switch need not save their 8 KB. */

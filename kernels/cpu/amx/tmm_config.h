@@ -18,10 +18,10 @@ _Static_assert(sizeof(struct tmm_config) == 64, "as the processor reads it");
 /* Sums 0..3 [rows, width bytes], activations 4 and 5 [rows, 64], weights 6 and 7 [16, width]. */
 static inline struct tmm_config tmm_shape(size_t rows, size_t width)
 {
-    struct tmm_config c = {.palette = 1};
+    struct tmm_config config = {.palette = 1};
     for (int t = 0; t < TMM_TILES; t++) {
-        c.rows[t] = (uint8_t)(t < 6 ? rows : TMM_ROWS);
-        c.bytes[t] = (uint16_t)(t == 4 || t == 5 ? TMM_BYTES : width);
+        config.rows[t] = (uint8_t)(t < 6 ? rows : TMM_ROWS);
+        config.bytes[t] = (uint16_t)(t == 4 || t == 5 ? TMM_BYTES : width);
     }
-    return c;
+    return config;
 }

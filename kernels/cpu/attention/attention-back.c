@@ -97,7 +97,7 @@ struct scratch {
     int half;
 };
 
-static int by_tiles(const struct scratch *w) { return TILED && w->half; }
+static int by_tiles(const struct scratch *scratch) { return TILED && scratch->half; }
 
 static size_t back_floats(size_t n, size_t E)
 {
@@ -105,219 +105,236 @@ static size_t back_floats(size_t n, size_t E)
            (TILED ? (padded(n) + BEHIND) * padded(n) : 0) + 2 * padded(n) + 64;
 }
 
-size_t OWN_CPU(attention_back_work)(const struct backend *b, size_t rows, size_t len, size_t heads,
-                                    size_t head_dim)
+size_t OWN_CPU(attention_back_work)(const struct backend *backend, size_t rows, size_t len,
+                                    size_t heads, size_t head_dim)
 {
     (void)rows, (void)heads;
-    return pool_threads(b->pool) * back_floats(len, head_dim);
+    return pool_threads(backend->pool) * back_floats(len, head_dim);
 }
 
 static struct scratch cut(float *base, size_t rows, size_t n, size_t E, int half)
 {
     size_t most = rows > n ? rows : n;
-    struct scratch w = {.np = padded(n), .Ep = padded(E), .rows = rows, .n = n, .most = most,
-                        .half = half};
-    struct head *heads[] = {&w.k, &w.q, &w.dy};
-    w.kt = (uint32_t *)(void *)base;
-    w.vt = w.kt + E * w.np;
-    base += 2 * E * w.np;
-    for (int i = 0; i < 3; i++, base += 2 * (most + BEHIND) * w.Ep) {
+    struct scratch scratch = {.np = padded(n), .Ep = padded(E), .rows = rows, .n = n, .most = most,
+                              .half = half};
+    struct head *heads[] = {&scratch.k, &scratch.q, &scratch.dy};
+    scratch.kt = (uint32_t *)(void *)base;
+    scratch.vt = scratch.kt + E * scratch.np;
+    base += 2 * E * scratch.np;
+    for (int i = 0; i < 3; i++, base += 2 * (most + BEHIND) * scratch.Ep) {
         heads[i]->x = base;
-        heads[i]->along = half ? base + most * w.Ep : base;
-        heads[i]->across = half ? base + most * w.Ep + most * w.Ep / 2 : base;
+        heads[i]->along = half ? base + most * scratch.Ep : base;
+        heads[i]->across = half ? base + most * scratch.Ep + most * scratch.Ep / 2 : base;
     }
-    w.p = base;
-    w.dp = w.p + most * w.np;
-    w.pairs = (uint32_t *)(void *)(w.dp + most * w.np);
-    w.turned = w.pairs + (most + BEHIND) * w.np;
-    w.sees = (int32_t *)(void *)(w.turned + (TILED ? (padded(most) + BEHIND) * padded(most) : 0));
-    w.hidden = w.sees + padded(most);
-    return w;
+    scratch.p = base;
+    scratch.dp = scratch.p + most * scratch.np;
+    scratch.pairs = (uint32_t *)(void *)(scratch.dp + most * scratch.np);
+    scratch.turned = scratch.pairs + (most + BEHIND) * scratch.np;
+    scratch.sees = (int32_t *)(void *)(scratch.turned +
+                                       (TILED ? (padded(most) + BEHIND) * padded(most) : 0));
+    scratch.hidden = scratch.sees + padded(most);
+    return scratch;
 }
 
 /* The outputs of a product that are needed, or the terms of its sums that are not zero. */
 enum span { SEEN_OUTPUTS, SEEN_KEYS, SEEING_ROWS };
 
-static size_t first_seeing(const struct scratch *w, size_t key)
+static size_t first_seeing(const struct scratch *scratch, size_t key)
 {
     size_t row = 0;
-    while (row < w->rows && (size_t)w->sees[row] <= key)
+    while (row < scratch->rows && (size_t)scratch->sees[row] <= key)
         row++;
     return row;
 }
 
 /* One or two tiles of 16 rows; a_k is 1. */
-static void tile_tiles(size_t rows, const struct tile *t)
+static void tile_tiles(size_t rows, const struct tile *tile)
 {
     _Alignas(64) float sums[AT_ONCE * PANEL];
-    tiled_product(rows, PANEL, t->K, sums, PANEL, t->a, t->a_row, t->m, t->m_k);
+    tiled_product(rows, PANEL, tile->K, sums, PANEL, tile->a, tile->a_row, tile->m, tile->m_k);
     for (size_t i = 0; i < rows; i++)
-        tile_store(t->c + i * t->ldc, load(sums + i * PANEL), load(sums + i * PANEL + LANES),
-                   t->cols, t->add);
+        tile_store(tile->c + i * tile->ldc, load(sums + i * PANEL), load(sums + i * PANEL + LANES),
+                   tile->cols, tile->add);
 }
 
-/* c[M, N] (+)= a[M, K] m[K, N] with the strides and pointers of `t`. Columns are the outer loop, so
- * a panel of m stays in the first cache for all rows. */
-static void product(const struct scratch *w, enum span span, size_t M, size_t N, size_t K,
-                    struct tile t)
+/* c[M, N] (+)= a[M, K] m[K, N] with the strides and pointers of `tile`. Columns are the outer loop,
+ * so a panel of m stays in the first cache for all rows. */
+static void product(const struct scratch *scratch, enum span span, size_t height, size_t width,
+                    size_t K, struct tile tile)
 {
-    const struct tile all = t;
-    const size_t of = w->half ? 2 : 1; /* elements in a word */
-    const size_t most = by_tiles(w) ? AT_ONCE : TILE_ROWS;
-    for (size_t j = 0; j < N; j += PANEL)
-        for (size_t i = 0; i < M; i += most) {
-            size_t rows = M - i < most ? M - i : most, to = K;
-            size_t from = span == SEEING_ROWS ? first_seeing(w, i) / of : 0;
+    const struct tile all = tile;
+    const size_t of = scratch->half ? 2 : 1; /* elements in a word */
+    const size_t most = by_tiles(scratch) ? AT_ONCE : TILE_ROWS;
+    for (size_t j = 0; j < width; j += PANEL)
+        for (size_t i = 0; i < height; i += most) {
+            size_t rows = height - i < most ? height - i : most, to = K;
+            size_t from = span == SEEING_ROWS ? first_seeing(scratch, i) / of : 0;
             if (span == SEEN_KEYS)
-                to = (size_t)w->sees[i + rows - 1];
-            if (span == SEEN_OUTPUTS && j >= (size_t)w->sees[i + rows - 1])
+                to = (size_t)scratch->sees[i + rows - 1];
+            if (span == SEEN_OUTPUTS && j >= (size_t)scratch->sees[i + rows - 1])
                 continue;
-            t.a = word_at(all.a, i * t.a_row + from * t.a_k);
-            t.m = word_at(all.m, from * t.m_k + j);
-            t.c = all.c + i * t.ldc + j;
-            t.K = (to + of - 1) / of - from;
-            t.cols = N - j < PANEL ? N - j : PANEL;
-            (by_tiles(w) ? tile_tiles : w->half ? tile_pairs : tile_floats)(rows, &t);
+            tile.a = word_at(all.a, i * tile.a_row + from * tile.a_k);
+            tile.m = word_at(all.m, from * tile.m_k + j);
+            tile.c = all.c + i * tile.ldc + j;
+            tile.K = (to + of - 1) / of - from;
+            tile.cols = width - j < PANEL ? width - j : PANEL;
+            (by_tiles(scratch) ? tile_tiles
+             : scratch->half   ? tile_pairs
+                               : tile_floats)(rows, &tile);
         }
 }
 
 /* Loads one head of x (row stride `stride`). */
-static void load_head(const struct scratch *w, const struct head *h, const float *x, size_t stride,
-                      size_t rows, size_t E)
+static void load_head(const struct scratch *scratch, const struct head *head, const float *x,
+                      size_t stride, size_t rows, size_t E)
 {
-    memset(h->x, 0, rows * w->Ep * sizeof *x);
-    for (size_t t = 0; t < rows; t++)
-        memcpy(h->x + t * w->Ep, x + t * stride, E * sizeof *x);
-    if (!w->half)
+    memset(head->x, 0, rows * scratch->Ep * sizeof *x);
+    for (size_t row = 0; row < rows; row++)
+        memcpy(head->x + row * scratch->Ep, x + row * stride, E * sizeof *x);
+    if (!scratch->half)
         return;
-    uint32_t *along = (uint32_t *)(void *)(h->x + w->most * w->Ep);
-    pair_along(along, h->x, rows, w->Ep);
-    pair_across(along + w->most * w->Ep / 2, h->x, rows, w->Ep);
+    uint32_t *along = (uint32_t *)(void *)(head->x + scratch->most * scratch->Ep);
+    pair_along(along, head->x, rows, scratch->Ep);
+    pair_across(along + scratch->most * scratch->Ep / 2, head->x, rows, scratch->Ep);
 }
 
 /* out[words of E, n'] = the keys (elements along their rows), transposed, zero-padded. */
-static void turn_head(const struct scratch *w, uint32_t *out, const struct head *h, size_t E)
+static void turn_head(const struct scratch *scratch, uint32_t *out, const struct head *head,
+                      size_t E)
 {
-    size_t words = w->half ? (E + 1) / 2 : E, row = w->half ? w->Ep / 2 : w->Ep;
-    memset(out, 0, words * w->np * sizeof *out);
-    for (size_t t = 0; t < w->n; t++)
+    size_t words = scratch->half ? (E + 1) / 2 : E,
+           row = scratch->half ? scratch->Ep / 2 : scratch->Ep;
+    memset(out, 0, words * scratch->np * sizeof *out);
+    for (size_t at = 0; at < scratch->n; at++)
         for (size_t e = 0; e < words; e++)
-            out[e * w->np + t] = word(word_at(h->along, t * row + e));
+            out[e * scratch->np + at] = word(word_at(head->along, at * row + e));
 }
 
 /* P of the rows; zeros for keys that a row does not see. */
-static void probabilities(const struct scratch *w, size_t E)
+static void probabilities(const struct scratch *scratch, size_t E)
 {
-    product(w, SEEN_OUTPUTS, w->rows, w->np, E,
-            (struct tile){.a = w->q.along, .a_row = w->half ? w->Ep / 2 : w->Ep, .a_k = 1,
-                          .m = w->kt, .m_k = w->np, .c = w->p, .ldc = w->np});
-    for (size_t i = 0; i < w->rows; i++) {
-        size_t n = (size_t)w->sees[i], whole = (n + LANES - 1) / LANES * LANES;
-        for (int32_t j = 0; j < w->hidden[i]; j++)
-            w->p[i * w->np + (size_t)j] = -INFINITY;
-        softmax_row(w->p + i * w->np, n, (float)(1 / sqrt((double)E)));
-        memset(w->p + i * w->np + whole, 0, (w->np - whole) * sizeof *w->p);
+    product(scratch, SEEN_OUTPUTS, scratch->rows, scratch->np, E,
+            (struct tile){.a = scratch->q.along,
+                          .a_row = scratch->half ? scratch->Ep / 2 : scratch->Ep, .a_k = 1,
+                          .m = scratch->kt, .m_k = scratch->np, .c = scratch->p,
+                          .ldc = scratch->np});
+    for (size_t i = 0; i < scratch->rows; i++) {
+        size_t n = (size_t)scratch->sees[i], whole = (n + LANES - 1) / LANES * LANES;
+        for (int32_t j = 0; j < scratch->hidden[i]; j++)
+            scratch->p[i * scratch->np + (size_t)j] = -INFINITY;
+        softmax_row(scratch->p + i * scratch->np, n, (float)(1 / sqrt((double)E)));
+        memset(scratch->p + i * scratch->np + whole, 0, (scratch->np - whole) * sizeof *scratch->p);
     }
 }
 
 /* Writes dS over dP, from row i on. Several rows are summed side by side, so that the additions of
  * one sum need not wait for another's. */
-INLINE void softmax_back(const struct scratch *w, size_t i, const int rows, size_t E)
+INLINE void softmax_back(const struct scratch *scratch, size_t i, const int rows, size_t E)
 {
-    const size_t np = w->np, n = (size_t)w->sees[i + (size_t)rows - 1];
+    const size_t np = scratch->np, n = (size_t)scratch->sees[i + (size_t)rows - 1];
     const float scale = (float)(1 / sqrt((double)E));
-    const float *p = w->p + i * np;
-    float *dp = w->dp + i * np;
+    const float *share = scratch->p + i * np;
+    float *dp = scratch->dp + i * np;
     double dot[(int)TILE_ROWS > TOGETHER ? (int)TILE_ROWS : TOGETHER] = {0};
     for (size_t j = 0; j < n; j++)
-        for (int r = 0; r < rows; r++)
-            dot[r] += (double)p[(size_t)r * np + j] * dp[(size_t)r * np + j];
-    for (int r = 0; r < rows; r++, p += np, dp += np) {
+        for (int row = 0; row < rows; row++)
+            dot[row] += (double)share[(size_t)row * np + j] * dp[(size_t)row * np + j];
+    for (int row = 0; row < rows; row++, share += np, dp += np) {
         for (size_t j = 0; j < n; j++)
-            dp[j] = p[j] * (dp[j] - (float)dot[r]) * scale;
+            dp[j] = share[j] * (dp[j] - (float)dot[row]) * scale;
         memset(dp + n, 0, (np - n) * sizeof *dp);
     }
 }
 
 /* Rows run in the groups of dP's tiles: keys that one row of a group sees are computed for the
  * whole group. */
-static void scores_back(const struct scratch *w, size_t E)
+static void scores_back(const struct scratch *scratch, size_t E)
 {
     size_t i = 0;
-    for (; by_tiles(w) && i + TOGETHER <= w->rows; i += TOGETHER)
-        softmax_back(w, i, TOGETHER, E);
-    for (; !by_tiles(w) && i + TILE_ROWS <= w->rows; i += TILE_ROWS)
-        softmax_back(w, i, TILE_ROWS, E);
-    for (; i < w->rows; i++)
-        softmax_back(w, i, 1, E);
+    for (; by_tiles(scratch) && i + TOGETHER <= scratch->rows; i += TOGETHER)
+        softmax_back(scratch, i, TOGETHER, E);
+    for (; !by_tiles(scratch) && i + TILE_ROWS <= scratch->rows; i += TILE_ROWS)
+        softmax_back(scratch, i, TILE_ROWS, E);
+    for (; i < scratch->rows; i++)
+        softmax_back(scratch, i, 1, E);
 }
 
 /* Words of the pairs of all rows, in whole vectors. */
-static size_t turned_row(const struct scratch *w) { return up((w->rows + 1) / 2, LANES); }
+static size_t turned_row(const struct scratch *scratch)
+{
+    return up((scratch->rows + 1) / 2, LANES);
+}
 
 /* turned[n', rows'] = the pairs transposed, zeros behind the last row. */
-static void turn_pairs(const struct scratch *w)
+static void turn_pairs(const struct scratch *scratch)
 {
-    const size_t rows = (w->rows + 1) / 2, ld = turned_row(w);
+    const size_t rows = (scratch->rows + 1) / 2, ld = turned_row(scratch);
     for (size_t i = 0; i < rows; i += LANES)
-        for (size_t j = 0; j < w->np; j += LANES) {
+        for (size_t j = 0; j < scratch->np; j += LANES) {
             vecu v[LANES];
-            for (size_t r = 0; r < LANES; r++)
-                v[r] = i + r < rows ? load_bits(w->pairs + (i + r) * w->np + j) : (vecu){0};
+            for (size_t row = 0; row < LANES; row++)
+                v[row] = i + row < rows ? load_bits(scratch->pairs + (i + row) * scratch->np + j)
+                                        : (vecu){0};
             transpose(v);
-            for (size_t r = 0; r < LANES; r++)
-                put_bits(w->turned + (j + r) * ld + i, v[r]);
+            for (size_t row = 0; row < LANES; row++)
+                put_bits(scratch->turned + (j + row) * ld + i, v[row]);
         }
 }
 
 /* P or dS transposed, as first factor of products over rows: words across rows. */
-static struct tile across(const struct scratch *w, const float *p)
+static struct tile across(const struct scratch *scratch, const float *p)
 {
-    if (!w->half)
-        return (struct tile){.a = p, .a_row = 1, .a_k = w->np};
-    pair_across(w->pairs, p, w->rows, w->np);
+    if (!scratch->half)
+        return (struct tile){.a = p, .a_row = 1, .a_k = scratch->np};
+    pair_across(scratch->pairs, p, scratch->rows, scratch->np);
     if (!TILED)
-        return (struct tile){.a = w->pairs, .a_row = 1, .a_k = w->np};
-    turn_pairs(w);
-    return (struct tile){.a = w->turned, .a_row = turned_row(w), .a_k = 1};
+        return (struct tile){.a = scratch->pairs, .a_row = 1, .a_k = scratch->np};
+    turn_pairs(scratch);
+    return (struct tile){.a = scratch->turned, .a_row = turned_row(scratch), .a_k = 1};
 }
 
 /* P or dS as first factor of products over keys: words along keys. */
-static struct tile along(const struct scratch *w, const float *p)
+static struct tile along(const struct scratch *scratch, const float *p)
 {
-    if (!w->half)
-        return (struct tile){.a = p, .a_row = w->np, .a_k = 1};
-    pair_along(w->pairs, p, w->rows, w->np);
-    return (struct tile){.a = w->pairs, .a_row = w->np / 2, .a_k = 1};
+    if (!scratch->half)
+        return (struct tile){.a = p, .a_row = scratch->np, .a_k = 1};
+    pair_along(scratch->pairs, p, scratch->rows, scratch->np);
+    return (struct tile){.a = scratch->pairs, .a_row = scratch->np / 2, .a_k = 1};
 }
 
 /* m[, E] of a head as second factor; c has row stride ldc. */
-static struct tile by(struct tile a, const struct scratch *w, const void *m, float *c, size_t ldc,
-                      int add)
+static struct tile by(struct tile tile, const struct scratch *scratch, const void *m, float *c,
+                      size_t ldc, int add)
 {
-    a.m = m, a.m_k = w->Ep, a.c = c, a.ldc = ldc, a.add = add;
-    return a;
+    tile.m = m, tile.m_k = scratch->Ep, tile.c = c, tile.ldc = ldc, tile.add = add;
+    return tile;
 }
 
 /* Query head h of a sequence. The first query head of a key head overwrites dk and dv. */
-static void one_head(const struct attn_back *a, const struct attn_seq *s, size_t h, int first,
-                     const struct scratch *w)
+static void one_head(const struct attn_back *back, const struct attn_seq *sequence, size_t head,
+                     int first, const struct scratch *scratch)
 {
-    size_t E = a->head_dim, HE = a->heads * E, KE = a->kv_heads * E, n = w->n, rows = w->rows;
-    size_t kh = h / (a->heads / a->kv_heads), at = (size_t)s->row_begin * HE + h * E;
-    size_t kat = (size_t)s->slot_begin * KE + kh * E, of = w->half ? 2 : 1;
-    load_head(w, &w->q, a->q + at, HE, rows, E);
-    load_head(w, &w->dy, a->dy + at, HE, rows, E);
-    probabilities(w, E);
-    product(w, SEEING_ROWS, n, E, rows,
-            by(across(w, w->p), w, w->dy.across, a->dv + kat, KE, !first));
-    product(w, SEEN_OUTPUTS, rows, w->np, E,
-            (struct tile){.a = w->dy.along, .a_row = w->Ep / of, .a_k = 1, .m = w->vt,
-                          .m_k = w->np, .c = w->dp, .ldc = w->np});
-    scores_back(w, E);
-    product(w, SEEN_KEYS, rows, E, n, by(along(w, w->dp), w, w->k.across, a->dq + at, HE, 0));
-    product(w, SEEING_ROWS, n, E, rows,
-            by(across(w, w->dp), w, w->q.across, a->dk + kat, KE, !first));
+    size_t E = back->head_dim, HE = back->heads * E, KE = back->kv_heads * E, n = scratch->n,
+    rows = scratch->rows;
+    size_t kh = head / (back->heads / back->kv_heads),
+           at = (size_t)sequence->row_begin * HE + head * E;
+    size_t kat = (size_t)sequence->slot_begin * KE + kh * E, of = scratch->half ? 2 : 1;
+    load_head(scratch, &scratch->q, back->q + at, HE, rows, E);
+    load_head(scratch, &scratch->dy, back->dy + at, HE, rows, E);
+    probabilities(scratch, E);
+    product(
+        scratch, SEEING_ROWS, n, E, rows,
+        by(across(scratch, scratch->p), scratch, scratch->dy.across, back->dv + kat, KE, !first));
+    product(scratch, SEEN_OUTPUTS, rows, scratch->np, E,
+            (struct tile){.a = scratch->dy.along, .a_row = scratch->Ep / of, .a_k = 1,
+                          .m = scratch->vt, .m_k = scratch->np, .c = scratch->dp,
+                          .ldc = scratch->np});
+    scores_back(scratch, E);
+    product(scratch, SEEN_KEYS, rows, E, n,
+            by(along(scratch, scratch->dp), scratch, scratch->k.across, back->dq + at, HE, 0));
+    product(
+        scratch, SEEING_ROWS, n, E, rows,
+        by(across(scratch, scratch->dp), scratch, scratch->q.across, back->dk + kat, KE, !first));
 }
 
 struct attn_back_job {
@@ -325,38 +342,40 @@ struct attn_back_job {
     float *work;
 };
 
-static void key_head(const struct attn_back *a, const struct attn_seq *s, size_t kh, float *work)
+static void key_head(const struct attn_back *back, const struct attn_seq *sequence, size_t kh,
+                     float *work)
 {
-    size_t n = (size_t)s->n_slots, E = a->head_dim, KE = a->kv_heads * E;
-    size_t group = a->heads / a->kv_heads, at = (size_t)s->slot_begin * KE + kh * E;
-    struct scratch w = cut(work, (size_t)s->rows, n, E, PAIRED && a->half);
-    for (size_t i = 0; i < w.rows; i++) {
-        w.sees[i] = a->causal ? a->pos[(size_t)s->row_begin + i] + 1 : s->n_slots;
-        w.hidden[i] = a->window ? w.sees[i] - (int32_t)a->window : 0;
+    size_t n = (size_t)sequence->n_slots, E = back->head_dim, KE = back->kv_heads * E;
+    size_t group = back->heads / back->kv_heads, at = (size_t)sequence->slot_begin * KE + kh * E;
+    struct scratch scratch = cut(work, (size_t)sequence->rows, n, E, PAIRED && back->half);
+    for (size_t i = 0; i < scratch.rows; i++) {
+        scratch.sees[i] = back->causal ? back->pos[(size_t)sequence->row_begin + i] + 1
+                                       : sequence->n_slots;
+        scratch.hidden[i] = back->window ? scratch.sees[i] - (int32_t)back->window : 0;
     }
-    load_head(&w, &w.k, a->v + at, KE, n, E);
-    turn_head(&w, w.vt, &w.k, E);
-    load_head(&w, &w.k, a->k + at, KE, n, E);
-    turn_head(&w, w.kt, &w.k, E);
-    for (size_t h = 0; h < group; h++)
-        one_head(a, s, kh * group + h, h == 0, &w);
+    load_head(&scratch, &scratch.k, back->v + at, KE, n, E);
+    turn_head(&scratch, scratch.vt, &scratch.k, E);
+    load_head(&scratch, &scratch.k, back->k + at, KE, n, E);
+    turn_head(&scratch, scratch.kt, &scratch.k, E);
+    for (size_t head = 0; head < group; head++)
+        one_head(back, sequence, kh * group + head, head == 0, &scratch);
 }
 
 static void key_heads(void *ctx, size_t begin, size_t end, size_t worker)
 {
     const struct attn_back_job *job = ctx;
-    const struct attn_back *a = job->a;
-    float *work = job->work + worker * back_floats(a->max_slots, a->head_dim);
-    if (a->half)
+    const struct attn_back *back = job->a;
+    float *work = job->work + worker * back_floats(back->max_slots, back->head_dim);
+    if (back->half)
         tiled_begin();
     for (size_t i = begin; i < end; i++)
-        key_head(a, &a->seqs[i / a->kv_heads], i % a->kv_heads, work);
-    if (a->half)
+        key_head(back, &back->seqs[i / back->kv_heads], i % back->kv_heads, work);
+    if (back->half)
         tiled_end();
 }
 
-void OWN_CPU(attention_back)(struct backend *b, const struct attn_back *a, float *work)
+void OWN_CPU(attention_back)(struct backend *backend, const struct attn_back *back, float *work)
 {
-    struct attn_back_job job = {a, work};
-    pool_run(b->pool, a->n_seqs * a->kv_heads, 1, key_heads, &job);
+    struct attn_back_job job = {back, work};
+    pool_run(backend->pool, back->n_seqs * back->kv_heads, 1, key_heads, &job);
 }

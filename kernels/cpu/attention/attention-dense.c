@@ -29,26 +29,27 @@ static size_t scores_bytes(size_t T, size_t max_slots, size_t dense)
     return memory_rounded(dense * T * up(max_slots, LANES) * sizeof(float));
 }
 
-static struct dense_room room_of(const struct attn *a, void *work)
+static struct dense_room room_of(const struct attn *attention, void *work)
 {
-    struct dense_room r = {.row = up(a->max_slots, LANES),
-                           .keys = memory_rounded(a->max_slots * a->head_dim * sizeof(float))};
-    char *at = (char *)work + scores_bytes(a->T, a->max_slots, a->dense);
-    r.head = a->T * r.row;
-    r.scores = work;
-    r.k = (float *)(void *)at;
-    r.v = (float *)(void *)(at + r.keys);
-    r.rest = at + 2 * r.keys;
-    return r;
+    struct dense_room room = {
+        .row = up(attention->max_slots, LANES),
+        .keys = memory_rounded(attention->max_slots * attention->head_dim * sizeof(float))};
+    char *at = (char *)work + scores_bytes(attention->T, attention->max_slots, attention->dense);
+    room.head = attention->T * room.row;
+    room.scores = work;
+    room.k = (float *)(void *)at;
+    room.v = (float *)(void *)(at + room.keys);
+    room.rest = at + 2 * room.keys;
+    return room;
 }
 
-size_t CPU(attention_dense_work)(const struct backend *b, size_t T, size_t max_slots,
+size_t CPU(attention_dense_work)(const struct backend *backend, size_t T, size_t max_slots,
                                  size_t head_dim, size_t dense)
 {
     return scores_bytes(T, max_slots, dense) +
            2 * memory_rounded(max_slots * head_dim * sizeof(float)) +
-           order_max(CPU(gemm_work)(b, T, max_slots, head_dim),
-                  CPU(gemm_work)(b, T, head_dim, max_slots));
+           order_max(CPU(gemm_work)(backend, T, max_slots, head_dim),
+                  CPU(gemm_work)(backend, T, head_dim, max_slots));
 }
 
 /* ---- one sequence, one head ---- */
@@ -63,84 +64,89 @@ struct turn {
 
 static void fetch_part(void *ctx, size_t begin, size_t end, size_t worker)
 {
-    const struct turn *t = ctx;
-    const struct attn *a = t->a;
-    const size_t E = a->head_dim;
+    const struct turn *turn = ctx;
+    const struct attn *attention = turn->a;
+    const size_t E = attention->head_dim;
     (void)worker;
     for (size_t j = begin; j < end; j++) {
-        size_t slot = (size_t)a->slots[(size_t)t->s->slot_begin + j];
-        size_t at = (slot * a->kv_heads + t->kh) * E;
-        for (size_t e = 0; e < E && a->kv.dtype == DTYPE_BF16; e++) {
-            t->room.k[j * E + e] = bf16_float(((const uint16_t *)a->kv.k)[at + e]);
-            t->room.v[j * E + e] = bf16_float(((const uint16_t *)a->kv.v)[at + e]);
+        size_t slot = (size_t)attention->slots[(size_t)turn->s->slot_begin + j];
+        size_t at = (slot * attention->kv_heads + turn->kh) * E;
+        for (size_t e = 0; e < E && attention->kv.dtype == DTYPE_BF16; e++) {
+            turn->room.k[j * E + e] = bf16_float(((const uint16_t *)attention->kv.k)[at + e]);
+            turn->room.v[j * E + e] = bf16_float(((const uint16_t *)attention->kv.v)[at + e]);
         }
-        if (a->kv.dtype == DTYPE_F32) {
-            memcpy(t->room.k + j * E, (const float *)a->kv.k + at, E * sizeof(float));
-            memcpy(t->room.v + j * E, (const float *)a->kv.v + at, E * sizeof(float));
+        if (attention->kv.dtype == DTYPE_F32) {
+            memcpy(turn->room.k + j * E, (const float *)attention->kv.k + at, E * sizeof(float));
+            memcpy(turn->room.v + j * E, (const float *)attention->kv.v + at, E * sizeof(float));
         }
     }
 }
 
 /* The last position that a row at `pos` may see. */
-static int32_t last_seen(const struct attn *a, int32_t pos)
+static int32_t last_seen(const struct attn *attention, int32_t pos)
 {
-    int32_t block = (int32_t)a->mask_block;
-    return a->mask == MASK_FULL     ? INT32_MAX
-           : a->mask == MASK_CAUSAL ? pos
-                                    : (pos / block + 1) * block - 1;
+    int32_t block = (int32_t)attention->mask_block;
+    return attention->mask == MASK_FULL     ? INT32_MAX
+           : attention->mask == MASK_CAUSAL ? pos
+                                            : (pos / block + 1) * block - 1;
 }
 
 static void softmax_part(void *ctx, size_t begin, size_t end, size_t worker)
 {
-    const struct turn *t = ctx;
-    const struct attn *a = t->a;
-    const int32_t *slot_pos = a->slot_pos + t->s->slot_begin;
-    const float scale = (float)(1 / sqrt((double)a->head_dim));
+    const struct turn *turn = ctx;
+    const struct attn *attention = turn->a;
+    const int32_t *slot_pos = attention->slot_pos + turn->s->slot_begin;
+    const float scale = (float)(1 / sqrt((double)attention->head_dim));
     (void)worker;
     for (size_t i = begin; i < end; i++) {
-        float *p = t->scores + i * t->room.row;
-        int32_t last = last_seen(a, a->pos[(size_t)t->s->row_begin + i]), n = t->s->n_slots;
-        int32_t first = a->window ? last - (int32_t)a->window + 1 : INT32_MIN;
+        float *score = turn->scores + i * turn->room.row;
+        int32_t last = last_seen(attention, attention->pos[(size_t)turn->s->row_begin + i]),
+                n = turn->s->n_slots;
+        int32_t first = attention->window ? last - (int32_t)attention->window + 1 : INT32_MIN;
         int odd = 0;
         for (int32_t j = 0; j < n; j++) {
-            p[j] = slot_pos[j] <= last && slot_pos[j] >= first ? p[j] : -INFINITY;
-            odd |= p[j] != p[j];
+            score[j] = slot_pos[j] <= last && slot_pos[j] >= first ? score[j] : -INFINITY;
+            odd |= score[j] != score[j];
         }
-        softmax_row(p, (size_t)n, scale);
+        softmax_row(score, (size_t)n, scale);
         for (int32_t j = 0; j < n && odd; j++) /* a maximum may skip NaN */
-            p[j] = NAN;
+            score[j] = NAN;
     }
 }
 
-static void one_turn(struct backend *b, struct turn *t)
+static void one_turn(struct backend *backend, struct turn *turn)
 {
-    const struct attn *a = t->a;
-    const size_t E = a->head_dim, rows = (size_t)t->s->rows, S = (size_t)t->s->n_slots;
-    const size_t first = ((size_t)t->s->row_begin * a->heads + t->head) * E, HE = a->heads * E;
-    const enum dtype dtype = BF16_DOT && a->half ? DTYPE_BF16 : DTYPE_F32;
-    const struct gemm scores = {.M = rows, .N = S, .K = E, .ldc = t->room.row, .dtype = dtype,
-                                .a = {(const float *)a->q + first, HE, 1},
-                                .b = {t->room.k, E, 1}, .c = t->scores};
-    const struct gemm values = {.M = rows, .N = E, .K = S, .ldc = HE, .dtype = dtype,
-                                .a = {t->scores, t->room.row, 1},
-                                .b = {t->room.v, 1, E}, .c = (float *)a->y + first};
-    CPU(gemm)(b, &scores, 1, t->room.rest);
-    pool_run(b->pool, rows, grain(16 * S), softmax_part, t);
-    CPU(gemm)(b, &values, 1, t->room.rest);
+    const struct attn *attention = turn->a;
+    const size_t E = attention->head_dim, rows = (size_t)turn->s->rows,
+                 slots = (size_t)turn->s->n_slots;
+    const size_t first = ((size_t)turn->s->row_begin * attention->heads + turn->head) * E,
+                 HE = attention->heads * E;
+    const enum dtype dtype = BF16_DOT && attention->half ? DTYPE_BF16 : DTYPE_F32;
+    const struct gemm scores = {.M = rows, .N = slots, .K = E, .ldc = turn->room.row,
+                                .dtype = dtype, .a = {(const float *)attention->q + first, HE, 1},
+                                .b = {turn->room.k, E, 1}, .c = turn->scores};
+    const struct gemm values = {.M = rows, .N = E, .K = slots, .ldc = HE, .dtype = dtype,
+                                .a = {turn->scores, turn->room.row, 1},
+                                .b = {turn->room.v, 1, E}, .c = (float *)attention->y + first};
+    CPU(gemm)(backend, &scores, 1, turn->room.rest);
+    pool_run(backend->pool, rows, grain(16 * slots), softmax_part, turn);
+    CPU(gemm)(backend, &values, 1, turn->room.rest);
 }
 
-void CPU(attention_dense)(struct backend *b, const struct attn *a, void *work)
+void CPU(attention_dense)(struct backend *backend, const struct attn *attention, void *work)
 {
-    const struct dense_room room = room_of(a, work);
-    const size_t group = a->heads / a->kv_heads;
-    for (size_t head = 0; head < a->heads; head++)
-        for (size_t s = 0; s < a->n_seqs; s++) {
-            const struct attn_seq *q = &a->seqs[s];
-            struct turn t = {.a = a, .s = q, .head = head, .kh = head / group, .room = room};
-            t.scores = room.scores + head % a->dense * room.head +
-                       (size_t)q->row_begin * room.row;
-            if (head % group == 0 || a->n_seqs > 1)
-                pool_run(b->pool, (size_t)q->n_slots, grain(2 * a->head_dim), fetch_part, &t);
-            one_turn(b, &t);
+    const struct dense_room room = room_of(attention, work);
+    const size_t group = attention->heads / attention->kv_heads;
+    for (size_t head = 0; head < attention->heads; head++)
+        for (size_t sequence = 0; sequence < attention->n_seqs; sequence++) {
+            const struct attn_seq *own = &attention->seqs[sequence];
+            struct turn turn = {
+                .a = attention, .s = own, .head = head, .kh = head / group, .room = room};
+            turn.scores = room.scores + head % attention->dense * room.head +
+                          (size_t)own->row_begin * room.row;
+            if (head % group == 0 || attention->n_seqs > 1)
+                pool_run(backend->pool, (size_t)own->n_slots, grain(2 * attention->head_dim),
+                         fetch_part, &turn);
+            one_turn(backend, &turn);
         }
 }

@@ -38,71 +38,72 @@ struct panel {
 
 /* out[rows, regs * LANES] = a[rows, K] m[K, regs * LANES]; rows are lda, ldm, ldo words apart. */
 INLINE void tile(const int rows, const int regs, const int pairs, float *out, size_t ldo,
-                 const uint32_t *a, size_t lda, const uint32_t *m, size_t ldm, size_t K)
+                 const uint32_t *left, size_t lda, const uint32_t *right, size_t ldm, size_t K)
 {
     vec sum[ROWS * WIDE];
     for (int i = 0; i < rows * regs; i++)
         sum[i] = (vec){0};
     for (size_t k = 0; k < K; k++) {
-        for (int r = 0; r < rows; r++) {
+        for (int row = 0; row < rows; row++) {
             uint32_t word;
-            memcpy(&word, a + (size_t)r * lda + k, sizeof word);
+            memcpy(&word, left + (size_t)row * lda + k, sizeof word);
             vecu x = splat_bits(word);
-            for (int g = 0; g < regs; g++) {
-                vecu y = load_bits(m + g * LANES);
-                vec *s = &sum[r * regs + g];
-                *s = pairs ? dot_bf16(*s, x, y) : *s + (vec)x * (vec)y;
+            for (int lane = 0; lane < regs; lane++) {
+                vecu y = load_bits(right + lane * LANES);
+                vec *sums = &sum[row * regs + lane];
+                *sums = pairs ? dot_bf16(*sums, x, y) : *sums + (vec)x * (vec)y;
             }
         }
-        m += ldm;
+        right += ldm;
     }
-    for (int r = 0; r < rows; r++)
-        for (int g = 0; g < regs; g++)
-            put(out + (size_t)r * ldo + g * LANES, sum[r * regs + g]);
+    for (int row = 0; row < rows; row++)
+        for (int lane = 0; lane < regs; lane++)
+            put(out + (size_t)row * ldo + lane * LANES, sum[row * regs + lane]);
 }
 
 /* out[rows, cols] = a[rows, K] m[K, cols] in whole tiles, so both have idle rows or columns. Few
  * rows use wide tiles where the columns allow it. */
 INLINE void product(const int pairs, size_t rows, size_t cols, size_t K, float *out, size_t ldo,
-                    const uint32_t *a, size_t lda, const uint32_t *m, size_t ldm)
+                    const uint32_t *left, size_t lda, const uint32_t *right, size_t ldm)
 {
     if (TILED && pairs) {
-        tiled_product(rows, cols, K, out, ldo, a, lda, m, ldm);
+        tiled_product(rows, cols, K, out, ldo, left, lda, right, ldm);
         return;
     }
     if (rows <= FEW && cols % KEYS == 0) {
-        for (size_t c = 0; c < cols; c += KEYS)
-            tile(FEW, WIDE, pairs, out + c, ldo, a, lda, m + c, ldm, K);
+        for (size_t column = 0; column < cols; column += KEYS)
+            tile(FEW, WIDE, pairs, out + column, ldo, left, lda, right + column, ldm, K);
         return;
     }
-    for (size_t c = 0; c < cols; c += 2 * LANES)
-        for (size_t r = 0; r < rows; r += ROWS)
-            tile(ROWS, 2, pairs, out + r * ldo + c, ldo, a + r * lda, lda, m + c, ldm, K);
+    for (size_t column = 0; column < cols; column += 2 * LANES)
+        for (size_t row = 0; row < rows; row += ROWS)
+            tile(ROWS, 2, pairs, out + row * ldo + column, ldo, left + row * lda, lda,
+                 right + column, ldm, K);
 }
 
 /* The largest score (or the sum) of each of LANES rows, from vectors of their lanes. */
-INLINE vec row_largest(vecu v[LANES])
+INLINE vec row_largest(vecu turned[LANES])
 {
-    transpose(v);
-    vec most = (vec)v[0];
+    transpose(turned);
+    vec most = (vec)turned[0];
     for (int i = 1; i < LANES; i++)
-        most = vmax((vec)v[i], most);
+        most = vmax((vec)turned[i], most);
     return most;
 }
 
-INLINE void row_sums(vecu v[LANES], double *out)
+INLINE void row_sums(vecu turned[LANES], double *out)
 {
-    transpose(v);
+    transpose(turned);
     vecd sum = {0};
     for (int i = 0; i < LANES; i++)
-        sum += __builtin_convertvector((vec)v[i], vecd);
+        sum += __builtin_convertvector((vec)turned[i], vecd);
     memcpy(out, &sum, sizeof sum);
 }
 
 /* The first position that a query may see, from the last one. */
-static int32_t first_seen(const struct attn *a, int32_t last)
+static int32_t first_seen(const struct attn *attention, int32_t last)
 {
-    return a->window ? last - (int32_t)a->window + 1 : INT32_MIN;
+    return attention->window ? last - (int32_t)attention->window + 1 : INT32_MIN;
 }
 
 /* Sets the scores of keys that the query may not see to -inf. */
@@ -122,29 +123,29 @@ static void hide(float *scores, const int32_t *slot_pos, size_t n, int32_t first
 INLINE void probabilities(const int pairs, float *scores, size_t rows, size_t n, float *max,
                           double *sum)
 {
-    vecu v[LANES];
-    for (size_t r = 0; r < LANES; r++) {
+    vecu turned[LANES];
+    for (size_t row = 0; row < LANES; row++) {
         vec most = splat(-INFINITY);
-        for (size_t j = 0; r < rows && j < n; j += LANES)
-            most = vmax(load(scores + r * STRIDE + j), most);
-        v[r] = (vecu)most;
+        for (size_t j = 0; row < rows && j < n; j += LANES)
+            most = vmax(load(scores + row * STRIDE + j), most);
+        turned[row] = (vecu)most;
     }
-    put(max, row_largest(v));
-    for (size_t r = 0; r < LANES; r++) {
-        float *s = scores + r * STRIDE, base = max[r] == -INFINITY ? 0 : max[r];
+    put(max, row_largest(turned));
+    for (size_t row = 0; row < LANES; row++) {
+        float *score = scores + row * STRIDE, base = max[row] == -INFINITY ? 0 : max[row];
         vec total = {0};
-        for (size_t j = 0; r < rows && j < n; j += LANES) {
-            vec p = vexp(load(s + j) - base);
-            vech half = bf16_narrow(p);
-            total += p;
+        for (size_t j = 0; row < rows && j < n; j += LANES) {
+            vec share = vexp(load(score + j) - base);
+            vech half = bf16_narrow(share);
+            total += share;
             if (pairs)
-                memcpy(s + j / 2, &half, sizeof half);
+                memcpy(score + j / 2, &half, sizeof half);
             else
-                put(s + j, p);
+                put(score + j, share);
         }
-        v[r] = (vecu)total;
+        turned[row] = (vecu)total;
     }
-    row_sums(v, sum);
+    row_sums(turned, sum);
 }
 
 /* Keys and values of a chunk: `n` entries of the list from `first` on. */
@@ -157,81 +158,82 @@ struct key_chunk {
 };
 
 /* Prefetches the data of `heads` key heads in slots first .. first + n - 1, in a row. */
-static void read_ahead(const struct side *d, const void *cache, size_t heads, size_t first,
+static void read_ahead(const struct side *side, const void *cache, size_t heads, size_t first,
                        size_t n)
 {
-    const size_t size = dtype_value_bytes(d->a->kv.dtype), row = d->a->head_dim * size;
+    const size_t size = dtype_value_bytes(side->a->kv.dtype), row = side->a->head_dim * size;
     for (size_t j = first; heads > 1 && j < first + n; j++) {
-        size_t at = ((size_t)d->slots[j] * d->a->kv_heads + d->kh) * row;
+        size_t at = ((size_t)side->slots[j] * side->a->kv_heads + side->kh) * row;
         for (size_t end = at + heads * row; at < end; at += LINE * sizeof(uint32_t))
             (void)*(const volatile char *)((const char *)cache + at);
     }
 }
 
-INLINE void scores_of(const int pairs, const struct key_chunk *c, const struct panel *p,
+INLINE void scores_of(const int pairs, const struct key_chunk *chunk, const struct panel *panel,
                       float *scores)
 {
-    struct side d = *c->d;
-    const size_t words = words_of(d.a->head_dim, pairs), kh = d.kh, each = p->count / p->heads;
-    for (size_t j = 0; j < c->n; j += KEYS) {
-        const uint32_t *keys = c->room_k + (c->shared ? j * words : 0);
-        const size_t n = c->n - j < KEYS ? c->n - j : KEYS;
-        if (!c->shared)
-            read_ahead(c->d, d.a->kv.k, p->heads, c->first + j, n);
-        for (size_t h = 0; h < p->heads; h++) {
-            d.kh = kh + h;
-            if (!c->shared)
-                CPU(fetch_keys)(&d, c->first + j, n, c->room_k);
-            product(pairs, each, KEYS, words, scores + h * each * STRIDE + j, STRIDE,
-                    p->q + h * each * words, words, keys, KEYS);
+    struct side side = *chunk->d;
+    const size_t words = words_of(side.a->head_dim, pairs), kh = side.kh,
+    each = panel->count / panel->heads;
+    for (size_t j = 0; j < chunk->n; j += KEYS) {
+        const uint32_t *keys = chunk->room_k + (chunk->shared ? j * words : 0);
+        const size_t n = chunk->n - j < KEYS ? chunk->n - j : KEYS;
+        if (!chunk->shared)
+            read_ahead(chunk->d, side.a->kv.k, panel->heads, chunk->first + j, n);
+        for (size_t head = 0; head < panel->heads; head++) {
+            side.kh = kh + head;
+            if (!chunk->shared)
+                CPU(fetch_keys)(&side, chunk->first + j, n, chunk->room_k);
+            product(pairs, each, KEYS, words, scores + head * each * STRIDE + j, STRIDE,
+                    panel->q + head * each * words, words, keys, KEYS);
         }
     }
 }
 
 /* y[count, E'] = the values weighted by the probabilities in `scores`. */
-INLINE void read_values(const int pairs, const struct key_chunk *c, const struct panel *p,
+INLINE void read_values(const int pairs, const struct key_chunk *chunk, const struct panel *panel,
                         const float *scores, float *y)
 {
-    struct side d = *c->d;
-    const size_t E = wide(d.a->head_dim), kh = d.kh, each = p->count / p->heads;
-    struct words values = c->values;
-    if (!c->shared)
-        read_ahead(c->d, d.a->kv.v, p->heads, c->first, c->n);
-    for (size_t h = 0; h < p->heads; h++) {
-        d.kh = kh + h;
-        if (!c->shared)
-            values = CPU(fetch_values)(&d, c->first, c->n, c->room_v);
-        product(pairs, each, E, pairs ? (c->n + 1) / 2 : c->n, y + h * each * E, E,
-                (const uint32_t *)(const void *)(scores + h * each * STRIDE), STRIDE, values.at,
+    struct side side = *chunk->d;
+    const size_t E = wide(side.a->head_dim), kh = side.kh, each = panel->count / panel->heads;
+    struct words values = chunk->values;
+    if (!chunk->shared)
+        read_ahead(chunk->d, side.a->kv.v, panel->heads, chunk->first, chunk->n);
+    for (size_t head = 0; head < panel->heads; head++) {
+        side.kh = kh + head;
+        if (!chunk->shared)
+            values = CPU(fetch_values)(&side, chunk->first, chunk->n, chunk->room_v);
+        product(pairs, each, E, pairs ? (chunk->n + 1) / 2 : chunk->n, y + head * each * E, E,
+                (const uint32_t *)(const void *)(scores + head * each * STRIDE), STRIDE, values.at,
                 values.row);
     }
 }
 
 /* Computes the part of panel p for a chunk. */
-INLINE void panel_part(const int pairs, const struct key_chunk *c, const struct panel *p,
+INLINE void panel_part(const int pairs, const struct key_chunk *chunk, const struct panel *panel,
                        int hidden, float *scores, const struct attn_part *part)
 {
-    const struct side *d = c->d;
-    const size_t n = c->n, whole = up(n, LANES);
-    scores_of(pairs, c, p, scores);
-    for (size_t i = 0; i < p->count; i++) {
+    const struct side *side = chunk->d;
+    const size_t n = chunk->n, whole = up(n, LANES);
+    scores_of(pairs, chunk, panel, scores);
+    for (size_t i = 0; i < panel->count; i++) {
         if (hidden)
-            hide(scores + i * STRIDE, d->slot_pos + c->first, n, first_seen(d->a, p->last[i]),
-                 p->last[i]);
+            hide(scores + i * STRIDE, side->slot_pos + chunk->first, n,
+                 first_seen(side->a, panel->last[i]), panel->last[i]);
         for (size_t j = n; j < whole; j++)
             scores[i * STRIDE + j] = -INFINITY;
     }
-    for (size_t i = 0; i < p->count; i += LANES)
-        probabilities(pairs, scores + i * STRIDE, p->count - i, whole, part->max + i,
+    for (size_t i = 0; i < panel->count; i += LANES)
+        probabilities(pairs, scores + i * STRIDE, panel->count - i, whole, part->max + i,
                       part->sum + i);
-    read_values(pairs, c, p, scores, part->y);
+    read_values(pairs, chunk, panel, scores, part->y);
 }
 
-static void run_part(const struct key_chunk *c, const struct panel *p, int hidden, float *scores,
-                     const struct attn_part *part)
+static void run_part(const struct key_chunk *chunk, const struct panel *panel, int hidden,
+                     float *scores, const struct attn_part *part)
 {
-    if (BF16_DOT && c->d->pairs)
-        panel_part(1, c, p, hidden, scores, part);
+    if (BF16_DOT && chunk->d->pairs)
+        panel_part(1, chunk, panel, hidden, scores, part);
     else
-        panel_part(0, c, p, hidden, scores, part);
+        panel_part(0, chunk, panel, hidden, scores, part);
 }

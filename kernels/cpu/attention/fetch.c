@@ -7,10 +7,10 @@
 #include "kernels/cpu/vectors/transpose.h"
 
 /* Element 0 of this head's row of `cache` at a slot. */
-static const void *cache_row(const struct side *d, const void *cache, int32_t slot)
+static const void *cache_row(const struct side *side, const void *cache, int32_t slot)
 {
-    size_t at = ((size_t)slot * d->a->kv_heads + d->kh) * d->a->head_dim;
-    return (const char *)cache + at * dtype_value_bytes(d->a->kv.dtype);
+    size_t at = ((size_t)slot * side->a->kv_heads + side->kh) * side->a->head_dim;
+    return (const char *)cache + at * dtype_value_bytes(side->a->kv.dtype);
 }
 
 /* LANES values from e on of a cached row, as floats; zeros beyond the head. */
@@ -30,53 +30,53 @@ INLINE vec load_values(enum dtype dtype, const void *row, size_t E, size_t e)
 /* The form of the words: floats, floats rounded to pairs, stored pairs of bf16. */
 enum { FLOATS, ROUNDED, STORED };
 
-static int source(const struct side *d)
+static int source(const struct side *side)
 {
-    return !d->pairs ? FLOATS : d->a->kv.dtype == DTYPE_F32 ? ROUNDED : STORED;
+    return !side->pairs ? FLOATS : side->a->kv.dtype == DTYPE_F32 ? ROUNDED : STORED;
 }
 
 /* Transposes LANES keys, or the n that exist: out[words of E, KEYS]. Stored pairs of bf16 are not
  * changed. */
-INLINE void turn_keys(const int from, const struct side *d, uint32_t *out, const int32_t *slots,
+INLINE void turn_keys(const int from, const struct side *side, uint32_t *out, const int32_t *slots,
                       size_t n)
 {
-    const struct attn *a = d->a;
-    const enum dtype dtype = from == ROUNDED ? DTYPE_F32 : a->kv.dtype;
-    const size_t E = a->head_dim, step = from == STORED ? 2 * LANES : LANES;
+    const struct attn *attention = side->a;
+    const enum dtype dtype = from == ROUNDED ? DTYPE_F32 : attention->kv.dtype;
+    const size_t E = attention->head_dim, step = from == STORED ? 2 * LANES : LANES;
     for (size_t e = 0; e < E; e += step) {
-        vecu v[LANES + 1];
-        v[LANES] = (vecu){0};
+        vecu turned[LANES + 1];
+        turned[LANES] = (vecu){0};
         for (size_t j = 0; j < LANES; j++) { /* idle lanes repeat a key; their scores are not
                                               * read */
-            const void *row = cache_row(d, a->kv.k, slots[j < n ? j : 0]);
-            v[j] = from == STORED ? load_words(row, 2 * E, e / 2)
-                                  : (vecu)load_values(dtype, row, E, e);
+            const void *row = cache_row(side, attention->kv.k, slots[j < n ? j : 0]);
+            turned[j] = from == STORED ? load_words(row, 2 * E, e / 2)
+                                       : (vecu)load_values(dtype, row, E, e);
         }
-        transpose(v);
+        transpose(turned);
         if (from == STORED)
             for (size_t w = 0; w < LANES && e + 2 * w < E; w++)
-                put_bits(out + (e / 2 + w) * KEYS, v[w]);
+                put_bits(out + (e / 2 + w) * KEYS, turned[w]);
         else if (from == ROUNDED)
             for (size_t i = 0; i < LANES && e + i < E; i += 2)
-                put_bits(out + (e + i) / 2 * KEYS, bf16_pairs((vec)v[i], (vec)v[i + 1]));
+                put_bits(out + (e + i) / 2 * KEYS, bf16_pairs((vec)turned[i], (vec)turned[i + 1]));
         else
             for (size_t i = 0; i < LANES && e + i < E; i++)
-                put_bits(out + (e + i) * KEYS, v[i]);
+                put_bits(out + (e + i) * KEYS, turned[i]);
     }
 }
 
-void CPU(fetch_keys)(const struct side *d, size_t first, size_t n, uint32_t *out)
+void CPU(fetch_keys)(const struct side *side, size_t first, size_t n, uint32_t *out)
 {
-    size_t block = words_of(d->a->head_dim, d->pairs) * KEYS;
+    size_t block = words_of(side->a->head_dim, side->pairs) * KEYS;
     for (size_t j = 0; j < n; j += LANES) {
         uint32_t *to = out + j / KEYS * block + j % KEYS;
-        const int32_t *slots = d->slots + first + j;
-        if (source(d) == FLOATS)
-            turn_keys(FLOATS, d, to, slots, n - j);
-        else if (source(d) == ROUNDED)
-            turn_keys(ROUNDED, d, to, slots, n - j);
+        const int32_t *slots = side->slots + first + j;
+        if (source(side) == FLOATS)
+            turn_keys(FLOATS, side, to, slots, n - j);
+        else if (source(side) == ROUNDED)
+            turn_keys(ROUNDED, side, to, slots, n - j);
         else
-            turn_keys(STORED, d, to, slots, n - j);
+            turn_keys(STORED, side, to, slots, n - j);
     }
 }
 
@@ -89,10 +89,11 @@ static int in_order(const int32_t *slots, size_t n)
 }
 
 /* A row of E' words: values converted to floats. */
-static void copy_floats(const struct attn *a, uint32_t *out, const void *row)
+static void copy_floats(const struct attn *attention, uint32_t *out, const void *row)
 {
-    for (size_t e = 0; e < wide(a->head_dim); e += LANES)
-        put(((float *)(void *)out) + e, load_values(a->kv.dtype, row, a->head_dim, e));
+    for (size_t e = 0; e < wide(attention->head_dim); e += LANES)
+        put(((float *)(void *)out) + e,
+            load_values(attention->kv.dtype, row, attention->head_dim, e));
 }
 
 /* A row of E' words: pairs of two rows of floats; the second row may be missing. */
@@ -116,20 +117,20 @@ static void zip_pairs(size_t E, uint32_t *out, const void *even, const void *odd
     }
 }
 
-struct words CPU(fetch_values)(const struct side *d, size_t first, size_t n, uint32_t *copy)
+struct words CPU(fetch_values)(const struct side *side, size_t first, size_t n, uint32_t *copy)
 {
-    const struct attn *a = d->a;
-    const int32_t *slots = d->slots + first;
-    size_t E = a->head_dim;
-    if (!d->pairs && a->kv.dtype == DTYPE_F32 && E == wide(E) && in_order(slots, n))
-        return (struct words){cache_row(d, a->kv.v, slots[0]), a->kv_heads * E};
+    const struct attn *attention = side->a;
+    const int32_t *slots = side->slots + first;
+    size_t E = attention->head_dim;
+    if (!side->pairs && attention->kv.dtype == DTYPE_F32 && E == wide(E) && in_order(slots, n))
+        return (struct words){cache_row(side, attention->kv.v, slots[0]), attention->kv_heads * E};
     uint32_t *out = copy;
-    for (size_t j = 0; j < n; j += d->pairs ? 2 : 1, out += wide(E)) {
-        const void *even = cache_row(d, a->kv.v, slots[j]);
-        const void *odd = j + 1 < n ? cache_row(d, a->kv.v, slots[j + 1]) : NULL;
-        if (source(d) == FLOATS)
-            copy_floats(a, out, even);
-        else if (source(d) == ROUNDED)
+    for (size_t j = 0; j < n; j += side->pairs ? 2 : 1, out += wide(E)) {
+        const void *even = cache_row(side, attention->kv.v, slots[j]);
+        const void *odd = j + 1 < n ? cache_row(side, attention->kv.v, slots[j + 1]) : NULL;
+        if (source(side) == FLOATS)
+            copy_floats(attention, out, even);
+        else if (source(side) == ROUNDED)
             round_pairs(E, out, even, odd);
         else
             zip_pairs(E, out, even, odd);

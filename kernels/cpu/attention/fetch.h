@@ -43,6 +43,6 @@ INLINE vecu load_words(const void *row, size_t bytes, size_t w)
 
 /* Keys first..first+n of the list in blocks of KEYS, one lane a key: out[n / KEYS, words of E,
  * KEYS]. Lanes of the last block beyond key n are unspecified. */
-void CPU(fetch_keys)(const struct side *d, size_t first, size_t n, uint32_t *out);
+void CPU(fetch_keys)(const struct side *side, size_t first, size_t n, uint32_t *out);
 /* Values first..first+n: in place, or copied to copy[n, E'] (pairs: half as many rows). */
-struct words CPU(fetch_values)(const struct side *d, size_t first, size_t n, uint32_t *copy);
+struct words CPU(fetch_values)(const struct side *side, size_t first, size_t n, uint32_t *copy);

@@ -32,7 +32,7 @@ struct format {
     size_t (*block_bytes)(size_t K); /* of TILE_ROWS rows of a packed block, multiple of 64 */
     /* Packs outputs first..first+count (count <= PANEL) of the matrix; the rest of the panel is
      * zeros. scratch: PANEL * K floats. scratch, panels and blocks are 64-byte aligned. */
-    void (*pack_panel)(void *panel, const struct mat_source *s, size_t first, size_t count,
+    void (*pack_panel)(void *panel, const struct mat_source *source, size_t first, size_t count,
                        float *scratch);
     /* Packs 1..rows_most rows of x, ldx floats apart. `tile` must get the same `rows`. */
     void (*pack_rows)(void *block, const float *x, size_t ldx, size_t rows, size_t K);

@@ -35,24 +35,25 @@ static void pack_values(uint32_t *panel, size_t j, size_t k0, const uint16_t *w,
         *out = w[n - 1];
 }
 
-static void pack_panel(void *panel, const struct mat_source *s, size_t first, size_t count,
+static void pack_panel(void *panel, const struct mat_source *source, size_t first, size_t count,
                        float *scratch)
 {
-    size_t K = s->cols;
+    size_t K = source->cols;
     if (count < PANEL)
         memset(panel, 0, panel_bytes(K));
-    const float *floats = s->f32 ? s->f32 + first * K : scratch;
-    if (!s->bf16 && !s->f32)
-        s->floats(s, first, count, scratch);
-    if (s->bf16 && s->odd && !finite_bf16(s->bf16 + first * K, count * K))
-        finite_mark(s);
+    const float *floats = source->f32 ? source->f32 + first * K : scratch;
+    if (!source->bf16 && !source->f32)
+        source->floats(source, first, count, scratch);
+    if (source->bf16 && source->odd && !finite_bf16(source->bf16 + first * K, count * K))
+        finite_mark(source);
     for (size_t k = 0; k < K; k += CHUNK)
         for (size_t j = 0; j < count; j++) {
             size_t n = K - k < CHUNK ? K - k : CHUNK;
             uint16_t rounded[CHUNK];
-            for (size_t i = 0; i < n && !s->bf16; i++)
+            for (size_t i = 0; i < n && !source->bf16; i++)
                 rounded[i] = bf16_of(floats[j * K + k + i]);
-            pack_values(panel, j, k, s->bf16 ? s->bf16 + (first + j) * K + k : rounded, n);
+            pack_values(panel, j, k, source->bf16 ? source->bf16 + (first + j) * K + k : rounded,
+                        n);
         }
 }
 
@@ -130,15 +131,15 @@ INLINE void pairs_rows(const int rows, float *out, const uint32_t *x, const uint
     vec sum[TILE_ROWS][2];
     for (int i = 0; i < rows; i++)
         sum[i][0] = sum[i][1] = (vec){0};
-    for (size_t p = 0; p < n; p++, w += PANEL) {
+    for (size_t pair = 0; pair < n; pair++, w += PANEL) {
         fetch_ahead(next.at);
         next.at += share;
-        const uint32_t *from = x + line_at(p, (size_t)rows);
+        const uint32_t *from = x + line_at(pair, (size_t)rows);
         vecu lo = load_bits(w), hi = load_bits(w + LANES);
         for (int i = 0; i < rows; i++) {
-            vecu v = splat_bits(from[i * LINE]);
-            sum[i][0] = dot_bf16(sum[i][0], lo, v);
-            sum[i][1] = dot_bf16(sum[i][1], hi, v);
+            vecu value = splat_bits(from[i * LINE]);
+            sum[i][0] = dot_bf16(sum[i][0], lo, value);
+            sum[i][1] = dot_bf16(sum[i][1], hi, value);
         }
     }
     store_sums(rows, out, sum);
@@ -151,17 +152,17 @@ INLINE void floats_rows(const int rows, float *out, const float *x, const uint32
     vec sum[TILE_ROWS][2];
     for (int i = 0; i < rows; i++)
         sum[i][0] = sum[i][1] = (vec){0};
-    for (size_t p = 0; p < n; p++, w += PANEL) {
+    for (size_t pair = 0; pair < n; pair++, w += PANEL) {
         fetch_ahead(next.at);
         next.at += share;
-        const float *from = x + line_at(2 * p, (size_t)rows);
+        const float *from = x + line_at(2 * pair, (size_t)rows);
         for (int odd = 0; odd < 2; odd++) {
             vecu lo = load_bits(w), hi = load_bits(w + LANES);
             vec w_lo = odd ? odd_of(lo) : even_of(lo), w_hi = odd ? odd_of(hi) : even_of(hi);
             for (int i = 0; i < rows; i++) {
-                vec v = splat(from[i * LINE + odd]);
-                sum[i][0] += v * w_lo;
-                sum[i][1] += v * w_hi;
+                vec value = splat(from[i * LINE + odd]);
+                sum[i][0] += value * w_lo;
+                sum[i][1] += value * w_hi;
             }
         }
     }

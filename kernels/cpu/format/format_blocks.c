@@ -58,7 +58,7 @@ static size_t panel_bytes(int coded, size_t K)
 static size_t panel_bytes_coded(size_t K) { return panel_bytes(1, K); }
 static size_t panel_bytes_plain(size_t K) { return panel_bytes(0, K); }
 
-INLINE int is_coded(const struct header *h) { return h->dtype == DTYPE_NF4; }
+INLINE int is_coded(const struct header *header) { return header->dtype == DTYPE_NF4; }
 
 static size_t block_bytes(size_t K) { return CPU(format_bf16).block_bytes(K); }
 
@@ -73,61 +73,62 @@ static void put_codes(uint8_t *group, size_t j, const uint8_t *code)
     }
 }
 
-static void pack_absmax(void *panel, size_t j, const struct codes *q, size_t row, size_t K)
+static void pack_absmax(void *panel, size_t j, const struct codes *codes, size_t row, size_t K)
 {
-    struct header *h = panel;
+    struct header *header = panel;
     float *scale = (float *)(void *)((char *)panel + HEADER);
     uint8_t *absmax = (uint8_t *)panel + absmax_at(1, K);
     size_t first = row * blocks(K), end = first + blocks(K);
-    for (size_t b = 0; !is_coded(h) && b < blocks(K); b++)
-        scale[b * PANEL + j] = q->scale[first + b];
-    if (!is_coded(h))
+    for (size_t block = 0; !is_coded(header) && block < blocks(K); block++)
+        scale[block * PANEL + j] = codes->scale[first + block];
+    if (!is_coded(header))
         return;
-    h->past[j] = (int32_t)(first % QUANT_SUPER);
-    for (size_t s = first / QUANT_SUPER; s * QUANT_SUPER < end; s++)
-        scale[(s - first / QUANT_SUPER) * PANEL + j] = q->scale[s];
-    for (size_t b = 0; b < blocks(K); b++)
-        absmax[b * PANEL + j] = q->absmax[first + b];
+    header->past[j] = (int32_t)(first % QUANT_SUPER);
+    for (size_t super = first / QUANT_SUPER; super * QUANT_SUPER < end; super++)
+        scale[(super - first / QUANT_SUPER) * PANEL + j] = codes->scale[super];
+    for (size_t block = 0; block < blocks(K); block++)
+        absmax[block * PANEL + j] = codes->absmax[first + block];
 }
 
-static void pack_output(void *panel, size_t j, const struct codes *q, size_t row, size_t K)
+static void pack_output(void *panel, size_t j, const struct codes *codes, size_t row, size_t K)
 {
     size_t at = codes_at(is_coded(panel), K);
     uint8_t *group = (uint8_t *)panel + at;
-    const uint8_t *code = (const uint8_t *)q->code + row * K / 2;
-    pack_absmax(panel, j, q, row, K);
-    for (size_t g = 0; g < K / GROUP; g++, group += GROUP / 2 * PANEL, code += GROUP / 2)
+    const uint8_t *code = (const uint8_t *)codes->code + row * K / 2;
+    pack_absmax(panel, j, codes, row, K);
+    for (size_t which = 0; which < K / GROUP;
+         which++, group += GROUP / 2 * PANEL, code += GROUP / 2)
         put_codes(group, j, code);
 }
 
 /* From codes only: where absmax are codes they depend on the whole matrix (quant_make). */
-static void pack_panel(void *panel, const struct mat_source *s, size_t first, size_t count,
+static void pack_panel(void *panel, const struct mat_source *source, size_t first, size_t count,
                        float *scratch)
 {
     (void)scratch;
-    size_t K = s->cols;
-    assert(s->q && dtype_info[s->q->dtype].block);
-    struct header *h = panel;
-    int coded = s->q->dtype == DTYPE_NF4;
+    size_t K = source->cols;
+    assert(source->q && dtype_info[source->q->dtype].block);
+    struct header *header = panel;
+    int coded = source->q->dtype == DTYPE_NF4;
     memset(panel, 0, panel_bytes(coded, K));
-    h->offset = s->q->offset;
-    h->dtype = s->q->dtype;
+    header->offset = source->q->offset;
+    header->dtype = source->q->dtype;
     for (size_t j = 0; j < count; j++)
-        pack_output(panel, j, s->q, first + j, K);
+        pack_output(panel, j, source->q, first + j, K);
 }
 
 /* Tile t of a block has rows first..first_row(rows, t + 1). */
-static size_t first_row(size_t rows, size_t t)
+static size_t first_row(size_t rows, size_t tile)
 {
-    return rows * t / ((rows + TILE_ROWS - 1) / TILE_ROWS);
+    return rows * tile / ((rows + TILE_ROWS - 1) / TILE_ROWS);
 }
 
 /* Puts the tiles side by side in every block of K, so that tile_many() reads one stream. */
 static void pack_rows(void *block, const float *x, size_t ldx, size_t rows, size_t K)
 {
     for (size_t k = 0; k < K; k += QUANT_BLOCK)
-        for (size_t t = 0, i = 0, n; i < rows; i += n, t++) {
-            n = first_row(rows, t + 1) - i;
+        for (size_t tile = 0, i = 0, n; i < rows; i += n, tile++) {
+            n = first_row(rows, tile + 1) - i;
             CPU(format_bf16).pack_rows(block, x + i * ldx + k, ldx, n, QUANT_BLOCK);
             block = (uint32_t *)block + n * BLOCK_X;
         }
@@ -136,17 +137,17 @@ static void pack_rows(void *block, const float *x, size_t ldx, size_t rows, size
 /* The absmax of block `at` of LANES outputs from j on. */
 INLINE vec absmax_of(const void *panel, size_t at, size_t j, size_t K)
 {
-    const struct header *h = panel;
+    const struct header *header = panel;
     const float *scale = (const float *)(const void *)((const char *)panel + HEADER);
-    if (!is_coded(h))
+    if (!is_coded(header))
         return load(scale + at * PANEL + j);
     const uint8_t *code = (const uint8_t *)panel + absmax_at(1, K) + at * PANEL + j;
     veci past;
-    memcpy(&past, h->past + j, sizeof past);
+    memcpy(&past, header->past + j, sizeof past);
     scale += at / QUANT_SUPER * PANEL + j;
     veci next = past + (int32_t)(at % QUANT_SUPER) >= QUANT_SUPER;
     vec map = dynamic_map(dynamic_level, code);
-    return pick(next, load(scale + PANEL), load(scale)) * map + h->offset;
+    return pick(next, load(scale + PANEL), load(scale)) * map + header->offset;
 }
 
 void CPU(blocks_absmax)(float *out, const void *panel, size_t first, size_t n, size_t K)
@@ -158,9 +159,9 @@ void CPU(blocks_absmax)(float *out, const void *panel, size_t first, size_t n, s
 
 void CPU(blocks_widen)(uint32_t *pairs, const void *panel, size_t k, size_t n, size_t K)
 {
-    const struct header *h = panel;
-    const level_table table = level_look(quant_levels_bf16(h->dtype));
-    const char *at = (const char *)panel + codes_at(is_coded(h), K);
+    const struct header *header = panel;
+    const level_table table = level_look(quant_levels_bf16(header->dtype));
+    const char *at = (const char *)panel + codes_at(is_coded(header), K);
     const uint32_t *codes = (const uint32_t *)(const void *)at;
     codes += k / GROUP * PANEL;
     for (; n; n -= GROUP, codes += PANEL, pairs += GROUP / 2 * PANEL)
@@ -190,12 +191,13 @@ INLINE void add_pair(const int rows, vec sum[][2], vecu lo, vecu hi, const uint3
 }
 
 /* sum += the products of pairs n and n + 1 of a group. Two pairs share lookups. */
-INLINE void add_pairs(const int rows, const int n, vec sum[][2], level_table t, const char *codes,
-                      const uint32_t *x)
+INLINE void add_pairs(const int rows, const int n, vec sum[][2], level_table levels,
+                      const char *codes, const uint32_t *x)
 {
     vecu lo = load_bits(codes), hi = load_bits(codes + LANES * 4);
-    add_pair(rows, sum, level_pairs(t, lo, n), level_pairs(t, hi, n), x + n * PAIR);
-    add_pair(rows, sum, level_pairs(t, lo, n + 1), level_pairs(t, hi, n + 1), x + (n + 1) * PAIR);
+    add_pair(rows, sum, level_pairs(levels, lo, n), level_pairs(levels, hi, n), x + n * PAIR);
+    add_pair(rows, sum, level_pairs(levels, lo, n + 1), level_pairs(levels, hi, n + 1),
+             x + (n + 1) * PAIR);
 }
 
 /* out += absmax * sum */
@@ -218,40 +220,41 @@ INLINE void tile_blocks(const int rows, const size_t depth, float *out, const ui
     const char *codes = (const char *)panel + codes_at(is_coded(header), K) + at * next;
     ahead.at += at * GROUPS * ahead.bytes;
     vec sum[2][TILE_ROWS][2];
-    for (size_t d = 0; d < depth; d++)
+    for (size_t level = 0; level < depth; level++)
         for (int i = 0; i < rows; i++)
-            sum[d][i][0] = sum[d][i][1] = (vec){0};
-    for (size_t g = 0; g < GROUPS; g++, codes += PANEL * 4) {
-        const uint32_t *x = block + at * next_x + line_at(g * GROUP_X, (size_t)rows);
-        for (size_t d = 0; d < depth; d++)
-            add_pairs(rows, 0, sum[d], table, codes + d * next, x + d * next_x);
-        for (size_t d = 0; d < depth; d++) {
-            add_pairs(rows, 2, sum[d], table, codes + d * next, x + d * next_x);
+            sum[level][i][0] = sum[level][i][1] = (vec){0};
+    for (size_t group = 0; group < GROUPS; group++, codes += PANEL * 4) {
+        const uint32_t *x = block + at * next_x + line_at(group * GROUP_X, (size_t)rows);
+        for (size_t level = 0; level < depth; level++)
+            add_pairs(rows, 0, sum[level], table, codes + level * next, x + level * next_x);
+        for (size_t level = 0; level < depth; level++) {
+            add_pairs(rows, 2, sum[level], table, codes + level * next, x + level * next_x);
             fetch_ahead(ahead.at);
             ahead.at += ahead.bytes;
         }
     }
-    for (size_t d = 0; d < depth; d++)
-        add_scaled(rows, out, sum[d], absmax_of(panel, at + d, 0, K),
-                   absmax_of(panel, at + d, LANES, K));
+    for (size_t level = 0; level < depth; level++)
+        add_scaled(rows, out, sum[level], absmax_of(panel, at + level, 0, K),
+                   absmax_of(panel, at + level, LANES, K));
 }
 
 /* Looks up block b as words in the order in which add_pair() multiplies them: pairs [K/2][PANEL],
  * or floats [K][PANEL] with k + 1 before an even k. (Pairs would do for both, but six rows leave no
  * register for the mask of odd_of().) */
-static void look_up(uint32_t *words, const void *panel, size_t b, size_t K)
+static void look_up(uint32_t *words, const void *panel, size_t block, size_t K)
 {
     if (BF16_DOT) {
-        CPU(blocks_widen)(words, panel, b * QUANT_BLOCK, QUANT_BLOCK, K);
+        CPU(blocks_widen)(words, panel, block * QUANT_BLOCK, QUANT_BLOCK, K);
         return;
     }
-    const struct header *h = panel;
-    const level_table t = level_look(quant_levels_bf16(h->dtype));
-    const char *codes = (const char *)panel + codes_at(is_coded(h), K) + b * GROUPS * PANEL * 4;
-    for (size_t g = 0; g < GROUPS; g++, words += GROUP * PANEL, codes += PANEL * 4)
+    const struct header *header = panel;
+    const level_table levels = level_look(quant_levels_bf16(header->dtype));
+    const char *codes = (const char *)panel + codes_at(is_coded(header), K) +
+                        block * GROUPS * PANEL * 4;
+    for (size_t group = 0; group < GROUPS; group++, words += GROUP * PANEL, codes += PANEL * 4)
         for (size_t j = 0; j < PANEL; j += LANES)
             for (int i = 0; i < GROUP / 2; i++) {
-                vecu pairs = level_pairs(t, load_bits(codes + j * 4), i);
+                vecu pairs = level_pairs(levels, load_bits(codes + j * 4), i);
                 put_bits(words + 2 * i * PANEL + j, (vecu)odd_of(pairs));
                 put_bits(words + (2 * i + 1) * PANEL + j, (vecu)even_of(pairs));
             }
@@ -268,13 +271,15 @@ INLINE void add_block(const int rows, float *out, const uint32_t *x, const uint3
     for (int i = 0; i < rows; i++)
         sum[i][0] = sum[i][1] = (vec){0};
     for (size_t n = 0; n < BLOCK_X; n += round_words(rows))
-        for (size_t p = 0; p < round_words(rows); p++, words += PANEL) {
-            const uint32_t *from = x + line_at((n + p) ^ (PAIR - 1), (size_t)rows);
+        for (size_t pair = 0; pair < round_words(rows); pair++, words += PANEL) {
+            const uint32_t *from = x + line_at((n + pair) ^ (PAIR - 1), (size_t)rows);
             vecu lo = load_bits(words), hi = load_bits(words + LANES);
             for (int i = 0; i < rows; i++) {
-                vecu v = splat_bits(from[i * LINE]);
-                sum[i][0] = BF16_DOT ? dot_bf16(sum[i][0], lo, v) : sum[i][0] + (vec)lo * (vec)v;
-                sum[i][1] = BF16_DOT ? dot_bf16(sum[i][1], hi, v) : sum[i][1] + (vec)hi * (vec)v;
+                vecu value = splat_bits(from[i * LINE]);
+                sum[i][0] = BF16_DOT ? dot_bf16(sum[i][0], lo, value)
+                                     : sum[i][0] + (vec)lo * (vec)value;
+                sum[i][1] = BF16_DOT ? dot_bf16(sum[i][1], hi, value)
+                                     : sum[i][1] + (vec)hi * (vec)value;
             }
         }
     add_scaled(rows, out, sum, load(absmax), load(absmax + LANES));
@@ -286,13 +291,13 @@ static void tile_many(float *out, const uint32_t *x, size_t rows, const void *pa
 {
     _Alignas(64) uint32_t words[BLOCK_X * PANEL];
     _Alignas(64) float absmax[PANEL];
-    for (size_t b = 0; b < blocks(K); b++) {
-        for (size_t g = 0; g < GROUPS; g++, share.at += share.bytes)
+    for (size_t block = 0; block < blocks(K); block++) {
+        for (size_t group = 0; group < GROUPS; group++, share.at += share.bytes)
             fetch_ahead(share.at);
-        look_up(words, panel, b, K);
-        CPU(blocks_absmax)(absmax, panel, b, 1, K);
-        for (size_t t = 0, i = 0, count; i < rows; i += count, t++) {
-            count = first_row(rows, t + 1) - i;
+        look_up(words, panel, block, K);
+        CPU(blocks_absmax)(absmax, panel, block, 1, K);
+        for (size_t tile = 0, i = 0, count; i < rows; i += count, tile++) {
+            count = first_row(rows, tile + 1) - i;
 #define KERNEL(n) add_block(n, out + i * PANEL, x, words, absmax)
             WITH_ROWS(count, KERNEL)
 #undef KERNEL
@@ -336,22 +341,22 @@ static void tile(float *out, const void *block, size_t rows, const void *panel, 
 }
 
 /* The absmax of block b of output j, as in quant_floats(). */
-static float absmax_alone(const void *panel, size_t b, size_t j, size_t K)
+static float absmax_alone(const void *panel, size_t block, size_t j, size_t K)
 {
-    const struct header *h = panel;
+    const struct header *header = panel;
     const float *scale = (const float *)(const void *)((const char *)panel + HEADER);
-    if (!is_coded(h))
-        return scale[b * PANEL + j];
+    if (!is_coded(header))
+        return scale[block * PANEL + j];
     const uint8_t *code = (const uint8_t *)panel + absmax_at(1, K);
-    size_t s = (b + (size_t)h->past[j]) / QUANT_SUPER;
-    return quant_absmax_unfold(code[b * PANEL + j], scale[s * PANEL + j], h->offset);
+    size_t super = (block + (size_t)header->past[j]) / QUANT_SUPER;
+    return quant_absmax_unfold(code[block * PANEL + j], scale[super * PANEL + j], header->offset);
 }
 
 static void row(float *out, const void *panel, size_t j, size_t K)
 {
-    const struct header *h = panel;
-    const float *level = quant_levels(h->dtype);
-    const char *at = (const char *)panel + codes_at(is_coded(h), K);
+    const struct header *header = panel;
+    const float *level = quant_levels(header->dtype);
+    const char *at = (const char *)panel + codes_at(is_coded(header), K);
     const uint8_t *codes = (const uint8_t *)at + j / LANES * LANES * 4;
     for (size_t k = 0; k < K; k++) {
         size_t nibble = nibble_at(j % LANES, k % GROUP);

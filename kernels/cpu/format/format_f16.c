@@ -9,21 +9,21 @@
 
 static size_t panel_bytes(size_t K) { return (K * PANEL * sizeof(uint16_t) + 63) / 64 * 64; }
 
-static void pack_panel(void *panel, const struct mat_source *s, size_t first, size_t count,
+static void pack_panel(void *panel, const struct mat_source *source, size_t first, size_t count,
                        float *scratch)
 {
     enum { STEP = 32 }; /* columns at a time: the lines being written stay in the first cache */
     uint16_t *out = panel;
-    const float *w = s->f32 ? s->f32 + first * s->cols : scratch;
-    if (!s->f32)
-        s->floats(s, first, count, scratch);
+    const float *w = source->f32 ? source->f32 + first * source->cols : scratch;
+    if (!source->f32)
+        source->floats(source, first, count, scratch);
     if (count < PANEL)
-        memset(panel, 0, panel_bytes(s->cols));
-    for (size_t k0 = 0; k0 < s->cols; k0 += STEP) {
-        size_t k1 = s->cols - k0 < STEP ? s->cols : k0 + STEP;
+        memset(panel, 0, panel_bytes(source->cols));
+    for (size_t k0 = 0; k0 < source->cols; k0 += STEP) {
+        size_t k1 = source->cols - k0 < STEP ? source->cols : k0 + STEP;
         for (size_t j = 0; j < count; j++)
             for (size_t k = k0; k < k1; k++)
-                out[k * PANEL + j] = f16_of(w[j * s->cols + k]);
+                out[k * PANEL + j] = f16_of(w[j * source->cols + k]);
     }
 }
 
@@ -61,9 +61,9 @@ INLINE vec load_half(const uint16_t *p)
     vech h;
     memcpy(&h, p, sizeof h);
     vecu u = __builtin_convertvector(h, vecu), size = u & 0x7fff;
-    vec v = (vec)(size << 13) * 0x1p112f;
+    vec value = (vec)(size << 13) * 0x1p112f;
     vecu odd = (vecu)(size >= 0x7c00) & 0x7f800000u;
-    return (vec)((vecu)v | odd | (u & 0x8000) << 16);
+    return (vec)((vecu)value | odd | (u & 0x8000) << 16);
 }
 
 #define WEIGHT uint16_t

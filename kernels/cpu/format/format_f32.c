@@ -5,19 +5,19 @@
 
 static size_t panel_bytes(size_t K) { return K * PANEL * sizeof(float); }
 
-static void pack_panel(void *panel, const struct mat_source *s, size_t first, size_t count,
+static void pack_panel(void *panel, const struct mat_source *source, size_t first, size_t count,
                        float *scratch)
 {
     enum { STEP = 16 }; /* columns at a time: the lines being written stay in the first cache */
     float *out = panel;
-    const float *w = s->f32 ? s->f32 + first * s->cols : scratch;
-    if (!s->f32)
-        s->floats(s, first, count, scratch);
-    for (size_t k0 = 0; k0 < s->cols; k0 += STEP) {
-        size_t k1 = s->cols - k0 < STEP ? s->cols : k0 + STEP;
+    const float *w = source->f32 ? source->f32 + first * source->cols : scratch;
+    if (!source->f32)
+        source->floats(source, first, count, scratch);
+    for (size_t k0 = 0; k0 < source->cols; k0 += STEP) {
+        size_t k1 = source->cols - k0 < STEP ? source->cols : k0 + STEP;
         for (size_t j = 0; j < count; j++)
             for (size_t k = k0; k < k1; k++)
-                out[k * PANEL + j] = w[j * s->cols + k];
+                out[k * PANEL + j] = w[j * source->cols + k];
         for (size_t k = k0; k < k1; k++)
             memset(out + k * PANEL + count, 0, (PANEL - count) * sizeof *out);
     }

@@ -44,14 +44,14 @@ static size_t block_bytes(size_t K)
     return rounded(HEADER + words_bytes(K) + K * sizeof(struct outlier));
 }
 
-static const uint32_t *words_of(const struct int8_block *b)
+static const uint32_t *words_of(const struct int8_block *block)
 {
-    return (const uint32_t *)(const void *)((const char *)b + HEADER);
+    return (const uint32_t *)(const void *)((const char *)block + HEADER);
 }
 
-static struct outlier *outliers_of(const struct int8_block *b, size_t K)
+static struct outlier *outliers_of(const struct int8_block *block, size_t K)
 {
-    return (struct outlier *)((uintptr_t)b + HEADER + words_bytes(K));
+    return (struct outlier *)((uintptr_t)block + HEADER + words_bytes(K));
 }
 
 static int8_t *codes_of(void *panel)
@@ -80,20 +80,20 @@ static void pack_output(void *panel, size_t j, const int8_t *code, float scale, 
     start[j] = (int32_t)(0u - (uint32_t)INT8_BIAS * (uint32_t)sum);
 }
 
-static void pack_panel(void *panel, const struct mat_source *s, size_t first, size_t count,
+static void pack_panel(void *panel, const struct mat_source *source, size_t first, size_t count,
                        float *scratch)
 {
-    size_t K = s->cols;
+    size_t K = source->cols;
     memset(panel, 0, panel_bytes(K));
-    if (s->q && (s->q->dtype == DTYPE_INT8 || s->q->dtype == DTYPE_INT8_VECTOR)) {
-        const int8_t *code = s->q->code;
+    if (source->q && (source->q->dtype == DTYPE_INT8 || source->q->dtype == DTYPE_INT8_VECTOR)) {
+        const int8_t *code = source->q->code;
         for (size_t j = 0; j < count; j++)
-            pack_output(panel, j, code + (first + j) * K, s->q->scale[first + j], K);
+            pack_output(panel, j, code + (first + j) * K, source->q->scale[first + j], K);
         return;
     }
     int8_t *code = (int8_t *)(scratch + K);
     for (size_t j = 0; j < count; j++) {
-        s->floats(s, first + j, 1, scratch);
+        source->floats(source, first + j, 1, scratch);
         float scale = quant_int8(scratch, K, code);
         pack_output(panel, j, code, scale, K);
     }
@@ -109,7 +109,7 @@ INLINE vec load_some(const float *x, size_t n)
     return load(padded);
 }
 
-INLINE vec magnitude(vec v) { return (vec)((vecu)v & 0x7fffffffu); }
+INLINE vec magnitude(vec value) { return (vec)((vecu)value & 0x7fffffffu); }
 
 INLINE uint32_t bits_of(float x)
 {
@@ -164,12 +164,12 @@ size_t CPU(int8_outliers)(struct outlier *list, const float *x, size_t ldx, size
 typedef int8_t bytes __attribute__((vector_size(LANES)));
 
 /* quant_int8_row() of quant.h for LANES values. */
-INLINE bytes coded(vec v, vec up, float limit)
+INLINE bytes coded(vec value, vec up, float limit)
 {
-    v = pick(magnitude(v) < limit, v, (vec){0});
+    value = pick(magnitude(value) < limit, value, (vec){0});
     /* rounds to nearest, ties to even: above 1.5 * 2^23 floats are integers */
-    v = (v * up + 12582912.0f) - 12582912.0f;
-    return __builtin_convertvector(__builtin_convertvector(v, veci), bytes);
+    value = (value * up + 12582912.0f) - 12582912.0f;
+    return __builtin_convertvector(__builtin_convertvector(value, veci), bytes);
 }
 
 INLINE vec up_of(float scale) { return splat(scale > 0 ? INT8_TOP / scale : 0); }
@@ -187,22 +187,22 @@ void CPU(int8_codes)(int8_t *code, const float *x, size_t n, float scale, float 
 }
 
 /* Writes the codes of LANES values into n words that are `next` apart. */
-INLINE void pack_lanes(uint32_t *words, size_t next, vec v, vec up, float limit, size_t n)
+INLINE void pack_lanes(uint32_t *words, size_t next, vec value, vec up, float limit, size_t n)
 {
     union {
         bytes all;
         int8_t each[LANES];
-    } code = {coded(v, up, limit)};
+    } code = {coded(value, up, limit)};
     for (size_t i = 0; i < n && i < LANES / INT8_STEP; i++)
         int8_words(words + i * next, code.each + INT8_STEP * i);
 }
 
-INLINE void pack_row(struct int8_block *b, size_t i, float scale, size_t K, const float limit)
+INLINE void pack_row(struct int8_block *block, size_t i, float scale, size_t K, const float limit)
 {
-    const float *x = b->x + i * b->ldx;
-    uint32_t *words = (uint32_t *)(uintptr_t)words_of(b) + i * INT8_WORDS;
-    const size_t next = b->rows * INT8_WORDS, whole = K / LANES * LANES;
-    b->step[i] = scale / 127;
+    const float *x = block->x + i * block->ldx;
+    uint32_t *words = (uint32_t *)(uintptr_t)words_of(block) + i * INT8_WORDS;
+    const size_t next = block->rows * INT8_WORDS, whole = K / LANES * LANES;
+    block->step[i] = scale / 127;
     vec up = up_of(scale);
     for (size_t k = 0; k < whole; k += LANES, words += LANES / INT8_STEP * next)
         pack_lanes(words, next, load(x + k), up, limit, LANES / INT8_STEP);
@@ -252,35 +252,35 @@ void CPU(int8_add)(float *out, const struct outlier *list, size_t n, const float
 {
     const float *step = panel;
     int8_t *codes = codes_of((void *)(uintptr_t)panel);
-    for (size_t o = 0; o < n; o++) {
-        size_t k = list[o].k;
+    for (size_t at = 0; at < n; at++) {
+        size_t k = list[at].k;
         vec w[2];
-        for (int h = 0; h < 2; h++) {
-            veci code = codes_at(step_at(codes, k) + h * LANES * INT8_STEP, k);
-            w[h] = __builtin_convertvector(code, vec) * load(step + h * LANES);
+        for (int half = 0; half < 2; half++) {
+            veci code = codes_at(step_at(codes, k) + half * LANES * INT8_STEP, k);
+            w[half] = __builtin_convertvector(code, vec) * load(step + half * LANES);
         }
-        for (uint32_t left = list[o].rows; left; left &= left - 1) {
+        for (uint32_t left = list[at].rows; left; left &= left - 1) {
             size_t i = (size_t)__builtin_ctz(left);
-            float v = x[i * ldx + k], *y = out + i * PANEL;
-            put(y, load(y) + w[0] * v);
-            put(y + LANES, load(y + LANES) + w[1] * v);
+            float value = x[i * ldx + k], *y = out + i * PANEL;
+            put(y, load(y) + w[0] * value);
+            put(y + LANES, load(y + LANES) + w[1] * value);
         }
     }
 }
 
-INLINE void tile_rows(const int rows, float *out, const struct int8_block *b, const void *panel,
+INLINE void tile_rows(const int rows, float *out, const struct int8_block *block, const void *panel,
                       size_t K, struct ahead ahead)
 {
     const float *step = panel;
     const char *codes = (const char *)panel + PANEL * (sizeof(float) + sizeof(int32_t));
-    const uint32_t *x = words_of(b);
-    const size_t next = b->rows * INT8_WORDS, share = ahead.bytes / quads(K);
+    const uint32_t *x = words_of(block);
+    const size_t next = block->rows * INT8_WORDS, share = ahead.bytes / quads(K);
     veci sum[TILE_ROWS][2];
     for (int i = 0; i < rows; i++)
-        for (int h = 0; h < 2; h++)
-            sum[i][h] = (veci)load_bits(step + PANEL + h * LANES);
-    for (size_t q = quads(K); q > 0; q--) {
-        for (int s = 0; s < STEPS; s++, codes += PANEL * INT8_STEP, x += next) {
+        for (int half = 0; half < 2; half++)
+            sum[i][half] = (veci)load_bits(step + PANEL + half * LANES);
+    for (size_t quad = quads(K); quad > 0; quad--) {
+        for (int step_at = 0; step_at < STEPS; step_at++, codes += PANEL * INT8_STEP, x += next) {
             int8_weights lo = int8_load(codes), hi = int8_load(codes + LANES * INT8_STEP);
             for (int i = 0; i < rows; i++) {
                 sum[i][0] = dot_int8(sum[i][0], lo, x + i * INT8_WORDS);
@@ -291,9 +291,9 @@ INLINE void tile_rows(const int rows, float *out, const struct int8_block *b, co
         ahead.at += share;
     }
     for (int i = 0; i < rows; i++)
-        for (int h = 0; h < 2; h++) {
-            vec scale = load(step + h * LANES) * b->step[i];
-            put(out + i * PANEL + h * LANES, __builtin_convertvector(sum[i][h], vec) * scale);
+        for (int half = 0; half < 2; half++) {
+            vec scale = load(step + half * LANES) * block->step[i];
+            put(out + i * PANEL + half * LANES, __builtin_convertvector(sum[i][half], vec) * scale);
         }
 }
 

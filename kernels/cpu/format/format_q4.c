@@ -31,14 +31,14 @@ static size_t block_bytes(size_t K)
     return up(2 * steps_bytes(K) + K * TILE_ROWS * Q4_WORDS, 64);
 }
 
-static void pack_output(void *panel, size_t j, const struct codes *q, size_t row, size_t K)
+static void pack_output(void *panel, size_t j, const struct codes *codes, size_t row, size_t K)
 {
     float *step = (float *)panel + j;
     uint8_t *out = (uint8_t *)panel + blocks(K) * PANEL * sizeof(float) + 4 * j;
-    const uint8_t *code = (const uint8_t *)q->code + row * K / 2;
-    for (size_t b = 0; b < blocks(K); b++)
-        step[b * PANEL] = q->scale[row * blocks(K) + b] / 8;
-    for (size_t g = 0; g < K / GROUP; g++, out += 4 * PANEL, code += GROUP / 2)
+    const uint8_t *code = (const uint8_t *)codes->code + row * K / 2;
+    for (size_t at_block = 0; at_block < blocks(K); at_block++)
+        step[at_block * PANEL] = codes->scale[row * blocks(K) + at_block] / 8;
+    for (size_t group = 0; group < K / GROUP; group++, out += 4 * PANEL, code += GROUP / 2)
         for (size_t i = 0; i < GROUP / 2; i += 2) { /* the first code of a byte is its high half */
             uint8_t low = code[i / 2], high = code[i / 2 + 2];
             out[i] = (uint8_t)(low >> 4 | (high & 0xf0));
@@ -46,14 +46,14 @@ static void pack_output(void *panel, size_t j, const struct codes *q, size_t row
         }
 }
 
-static void pack_panel(void *panel, const struct mat_source *s, size_t first, size_t count,
+static void pack_panel(void *panel, const struct mat_source *source, size_t first, size_t count,
                        float *scratch)
 {
     (void)scratch;
-    assert(s->q && s->q->dtype == DTYPE_Q4);
-    memset(panel, 0, panel_bytes(s->cols));
+    assert(source->q && source->q->dtype == DTYPE_Q4);
+    memset(panel, 0, panel_bytes(source->cols));
     for (size_t j = 0; j < count; j++)
-        pack_output(panel, j, s->q, first + j, s->cols);
+        pack_output(panel, j, source->q, first + j, source->cols);
 }
 
 /* The scale of a block of 64 values: max |x|, or NaN if a value is infinite or NaN. Magnitudes
@@ -66,8 +66,8 @@ INLINE float scale_of(const float *x)
         veci size = (veci)load(x + k) & 0x7fffffff;
         top = (veci)pick(size > top, (vec)size, (vec)top);
     }
-    for (size_t l = 0; l < LANES; l++)
-        most = top[l] > most ? top[l] : most;
+    for (size_t lane = 0; lane < LANES; lane++)
+        most = top[lane] > most ? top[lane] : most;
     float scale;
     memcpy(&scale, &most, sizeof scale);
     return quant_scale(isfinite(scale) ? scale : NAN);
@@ -85,16 +85,16 @@ INLINE float pack_values(uint32_t *words, size_t next, uint32_t *start, const fl
     veci sum = {0};
     for (size_t k = 0; scale > 0 && k < QUANT_BLOCK; k += LANES) {
         /* rounds to nearest, ties to even: above 1.5 * 2^23 floats are integers */
-        vec v = (load(x + k) * up + 12582912.0f) - 12582912.0f;
-        veci whole = __builtin_convertvector(v, veci);
-        bytes c = __builtin_convertvector(whole, bytes);
-        memcpy(code + k, &c, sizeof c);
+        vec value = (load(x + k) * up + 12582912.0f) - 12582912.0f;
+        veci whole = __builtin_convertvector(value, veci);
+        bytes narrow = __builtin_convertvector(whole, bytes);
+        memcpy(code + k, &narrow, sizeof narrow);
         sum += whole;
     }
-    for (size_t l = 0; l < LANES; l++)
-        half[l % 4 / 2] += sum[l];
-    for (size_t q = 0; q < QUADS; q++)
-        q4_words(words + q * next, code + 4 * q);
+    for (size_t lane = 0; lane < LANES; lane++)
+        half[lane % 4 / 2] += sum[lane];
+    for (size_t quad = 0; quad < QUADS; quad++)
+        q4_words(words + quad * next, code + 4 * quad);
     *start = q4_start(-8 * half[0], -8 * half[1]);
     return scale;
 }
@@ -105,9 +105,10 @@ static void pack_rows(void *block, const float *x, size_t ldx, size_t rows, size
     uint32_t *start = (uint32_t *)(void *)((char *)block + steps_bytes(K));
     uint32_t *words = (uint32_t *)(void *)((char *)block + 2 * steps_bytes(K));
     const size_t next = rows * Q4_WORDS;
-    for (size_t b = 0; b < blocks(K); b++, words += QUADS * next, x += QUANT_BLOCK)
+    for (size_t at_block = 0; at_block < blocks(K);
+         at_block++, words += QUADS * next, x += QUANT_BLOCK)
         for (size_t i = 0; i < rows; i++) {
-            size_t at = b * TILE_ROWS + i;
+            size_t at = at_block * TILE_ROWS + i;
             step[at] = pack_values(words + i * Q4_WORDS, next, &start[at], x + i * ldx) / INT8_TOP;
         }
 }
@@ -138,13 +139,14 @@ INLINE void tile_rows(const int rows, float *out, const void *block, const void 
     const size_t share = ahead.bytes / (K / GROUP + blocks(K)); /* a block has steps and GROUPS */
     for (int i = 0; i < 2 * rows; i++)
         put(out + i * LANES, (vec){0});
-    for (size_t b = 0; b < blocks(K); b++, step += PANEL, start += TILE_ROWS, x_step += TILE_ROWS) {
+    for (size_t at_block = 0; at_block < blocks(K);
+         at_block++, step += PANEL, start += TILE_ROWS, x_step += TILE_ROWS) {
         veci sum[TILE_ROWS][2];
         for (int i = 0; i < rows; i++)
             sum[i][0] = sum[i][1] = (veci)splat_bits(start[i]);
         fetch_ahead(ahead.at);
         ahead.at += share;
-        for (int g = 0; g < GROUPS; g++, codes += PANEL * 4, x += 2 * next) {
+        for (int part = 0; part < GROUPS; part++, codes += PANEL * 4, x += 2 * next) {
             vecu lo = load_bits(codes), hi = load_bits(codes + LANES * 4);
             add_quad(rows, sum, lo, hi, x);
             add_quad(rows, sum, lo >> 4, hi >> 4, x + next);

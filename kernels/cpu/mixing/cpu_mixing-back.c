@@ -6,23 +6,24 @@
 #include "kernels/cpu/mixing/cpu_mixing.h"
 
 /* Columns d .. d + n - 1 of row t. old: the row before it, or zeros. */
-static void shift_row_back(const struct shift_back *a, size_t t, size_t d, size_t n,
+static void shift_row_back(const struct shift_back *back, size_t row, size_t column, size_t n,
                            const float *old, int is_first)
 {
-    const struct shift *f = a->of;
-    const size_t at = t * f->D + d;
-    for (size_t i = 0; i < f->n; i++)
+    const struct shift *shift = back->of;
+    const size_t at = row * shift->D + column;
+    for (size_t i = 0; i < shift->n; i++)
         for (size_t j = 0; j < n; j++) {
-            const float g = a->d[i][at + j];
-            const float m = f->share[i][d + j] + (f->more[i] ? f->more[i][at + j] : 0);
-            const float dm = g * (old[j] - f->x[at + j]);
-            a->dx[at + j] += g * (1 - m);
+            const float grad = back->d[i][at + j];
+            const float mix = shift->share[i][column + j] +
+                              (shift->more[i] ? shift->more[i][at + j] : 0);
+            const float dm = grad * (old[j] - shift->x[at + j]);
+            back->dx[at + j] += grad * (1 - mix);
             if (!is_first)
-                a->dx[at - f->D + j] += g * m;
-            if (a->dshare[i])
-                a->dshare[i][d + j] += dm;
-            if (f->more[i])
-                a->d[i][at + j] = dm;
+                back->dx[at - shift->D + j] += grad * mix;
+            if (back->dshare[i])
+                back->dshare[i][column + j] += dm;
+            if (shift->more[i])
+                back->d[i][at + j] = dm;
         }
 }
 
@@ -30,24 +31,26 @@ static void shift_columns_back(void *ctx, size_t begin, size_t end, size_t worke
 {
     (void)worker;
     static const float zeros[MIXING_COLUMNS];
-    const struct shift_back *a = ctx;
-    const struct shift *f = a->of;
-    for (size_t s = 0; s < f->n_seqs; s++) {
-        const size_t first = (size_t)f->seqs[s].row_begin, rows = (size_t)f->seqs[s].rows;
-        for (size_t c = begin; c < end; c++) {
-            const size_t d = c * MIXING_COLUMNS, n = mixing_columns(f->D, c);
-            for (size_t t = first; t < first + rows; t++)
-                shift_row_back(a, t, d, n, t > first ? f->x + (t - 1) * f->D + d : zeros,
-                               t == first);
+    const struct shift_back *back = ctx;
+    const struct shift *shift = back->of;
+    for (size_t sequence = 0; sequence < shift->n_seqs; sequence++) {
+        const size_t first = (size_t)shift->seqs[sequence].row_begin,
+        rows = (size_t)shift->seqs[sequence].rows;
+        for (size_t block = begin; block < end; block++) {
+            const size_t column = block * MIXING_COLUMNS, n = mixing_columns(shift->D, block);
+            for (size_t row = first; row < first + rows; row++)
+                shift_row_back(back, row, column, n,
+                               row > first ? shift->x + (row - 1) * shift->D + column : zeros,
+                               row == first);
         }
     }
 }
 
-void CPU(shift_back)(struct backend *b, const struct shift_back *a)
+void CPU(shift_back)(struct backend *backend, const struct shift_back *back)
 {
-    const struct shift *f = a->of;
-    pool_run(b->pool, mixing_blocks(f->D), grain(MIXING_COLUMNS * f->T * f->n),
-             shift_columns_back, (void *)(uintptr_t)a);
+    const struct shift *shift = back->of;
+    pool_run(backend->pool, mixing_blocks(shift->D), grain(MIXING_COLUMNS * shift->T * shift->n),
+             shift_columns_back, (void *)(uintptr_t)back);
 }
 
 /* df/dx at f(x) = y. */
@@ -64,139 +67,141 @@ INLINE float slope(float y, enum squash_by by)
 static void squash_columns_back(void *ctx, size_t begin, size_t end, size_t worker)
 {
     (void)worker;
-    const struct squash_back *a = ctx;
-    for (size_t c = begin; c < end; c++) {
-        const size_t first = c * MIXING_COLUMNS, last = first + mixing_columns(a->n, c);
-        for (size_t t = 0; t < a->T; t++)
+    const struct squash_back *back = ctx;
+    for (size_t block = begin; block < end; block++) {
+        const size_t first = block * MIXING_COLUMNS, last = first + mixing_columns(back->n, block);
+        for (size_t row = 0; row < back->T; row++)
             for (size_t i = first; i < last; i++) {
-                const float d = a->d[t * a->n + i] *= slope(a->y[t * a->n + i], a->by);
-                if (a->dbase)
-                    a->dbase[i] += d;
+                const float d = back->d[row * back->n + i] *= slope(back->y[row * back->n + i],
+                                                                    back->by);
+                if (back->dbase)
+                    back->dbase[i] += d;
             }
     }
 }
 
-void CPU(squash_back)(struct backend *b, const struct squash_back *a)
+void CPU(squash_back)(struct backend *backend, const struct squash_back *back)
 {
-    pool_run(b->pool, mixing_blocks(a->n), grain(4 * MIXING_COLUMNS * a->T), squash_columns_back,
-             (void *)(uintptr_t)a);
+    pool_run(backend->pool, mixing_blocks(back->n), grain(4 * MIXING_COLUMNS * back->T),
+             squash_columns_back, (void *)(uintptr_t)back);
 }
 
 /* y = n gate(g), n = gain x + bias + c v, x = (o - mean) scale: with dx = gain dn,
  * do = scale (dx - mean(dx) - x mean(dx x)). */
-static void out_head_back(const struct heads_out_back *a, size_t at, size_t column)
+static void out_head_back(const struct heads_out_back *back, size_t at, size_t column)
 {
-    const struct heads_out *f = a->of;
-    const size_t E = f->head_dim;
-    const struct head_norm norm = mixing_norm(f->o + at, E);
-    const float c = mixing_bonus(f, at, column);
+    const struct heads_out *heads = back->of;
+    const size_t E = heads->head_dim;
+    const struct head_norm norm = mixing_norm(heads->o + at, E);
+    const float bonus = mixing_bonus(heads, at, column);
     double sum = 0, dot = 0;
     for (size_t e = 0; e < E; e++) {
-        const float x = (f->o[at + e] - norm.mean) * norm.scale, g = f->gate[at + e];
-        const float n = f->gain[column + e] * x + f->bias[column + e] +
-                        (f->weight ? c * f->v[at + e] : 0);
-        const float s = f->weight ? 1 : 1 / (1 + expf(-g)), dy = a->dy[at + e];
-        const float dn = dy * (f->weight ? g : g * s);
-        a->dgate[at + e] = dy * n * (f->weight ? 1 : s * (1 + g * (1 - s)));
-        a->dy[at + e] = dn;
-        if (a->dgain) {
-            a->dgain[column + e] += dn * x;
-            a->dbias[column + e] += dn;
+        const float x = (heads->o[at + e] - norm.mean) * norm.scale, gate = heads->gate[at + e];
+        const float n = heads->gain[column + e] * x + heads->bias[column + e] +
+                        (heads->weight ? bonus * heads->v[at + e] : 0);
+        const float slope = heads->weight ? 1 : 1 / (1 + expf(-gate)), dy = back->dy[at + e];
+        const float dn = dy * (heads->weight ? gate : gate * slope);
+        back->dgate[at + e] = dy * n * (heads->weight ? 1 : slope * (1 + gate * (1 - slope)));
+        back->dy[at + e] = dn;
+        if (back->dgain) {
+            back->dgain[column + e] += dn * x;
+            back->dbias[column + e] += dn;
         }
-        sum += (double)dn * f->gain[column + e];
-        dot += (double)dn * f->gain[column + e] * x;
+        sum += (double)dn * heads->gain[column + e];
+        dot += (double)dn * heads->gain[column + e] * x;
     }
     for (size_t e = 0; e < E; e++) {
-        const float x = (f->o[at + e] - norm.mean) * norm.scale;
-        const float dx = a->dy[at + e] * f->gain[column + e];
+        const float x = (heads->o[at + e] - norm.mean) * norm.scale;
+        const float dx = back->dy[at + e] * heads->gain[column + e];
         const float pull = (float)(sum / (double)E) + x * (float)(dot / (double)E);
-        a->d_o[at + e] = norm.scale * (dx - pull);
+        back->d_o[at + e] = norm.scale * (dx - pull);
     }
 }
 
 static void out_heads_back(void *ctx, size_t begin, size_t end, size_t worker)
 {
     (void)worker;
-    const struct heads_out_back *a = ctx;
-    const size_t E = a->of->head_dim, HE = a->of->heads * E;
-    for (size_t h = begin; h < end; h++)
-        for (size_t t = 0; t < a->of->T; t++)
-            out_head_back(a, t * HE + h * E, h * E);
+    const struct heads_out_back *back = ctx;
+    const size_t E = back->of->head_dim, HE = back->of->heads * E;
+    for (size_t head = begin; head < end; head++)
+        for (size_t row = 0; row < back->of->T; row++)
+            out_head_back(back, row * HE + head * E, head * E);
 }
 
-void CPU(heads_out_back)(struct backend *b, const struct heads_out_back *a)
+void CPU(heads_out_back)(struct backend *backend, const struct heads_out_back *back)
 {
-    pool_run(b->pool, a->of->heads, grain(32 * a->of->head_dim * a->of->T), out_heads_back,
-             (void *)(uintptr_t)a);
+    pool_run(backend->pool, back->of->heads, grain(32 * back->of->head_dim * back->of->T),
+             out_heads_back, (void *)(uintptr_t)back);
 }
 
 /* The bonus c v, c = sum r k weight: with dc = sum dn v,
  * dr = dc k weight, dk = dc r weight, dv = dn c. */
-static void bonus_back(const struct removal_back *a, size_t at, size_t column)
+static void bonus_back(const struct removal_back *back, size_t at, size_t column)
 {
-    const size_t E = a->of->head_dim;
-    const float *r = a->r + at, *k = a->k + at, *v = a->v + at, *dn = a->dn + at;
-    const float *weight = a->weight + column;
-    double c = 0, dc = 0;
+    const size_t E = back->of->head_dim;
+    const float *receptance = back->r + at, *k = back->k + at, *value = back->v + at,
+    *dn = back->dn + at; const float *weight = back->weight + column;
+    double sum = 0, dc = 0;
     for (size_t e = 0; e < E; e++) {
-        c += (double)r[e] * k[e] * weight[e];
-        dc += (double)dn[e] * v[e];
+        sum += (double)receptance[e] * k[e] * weight[e];
+        dc += (double)dn[e] * value[e];
     }
-    const float by = (float)c, d = (float)dc;
+    const float by = (float)sum, change = (float)dc;
     for (size_t e = 0; e < E; e++) {
-        a->dr[at + e] += d * k[e] * weight[e];
-        a->dk[at + e] += d * r[e] * weight[e];
-        a->dv[at + e] += dn[e] * by;
-        if (a->dweight)
-            a->dweight[column + e] += d * r[e] * k[e];
+        back->dr[at + e] += change * k[e] * weight[e];
+        back->dk[at + e] += change * receptance[e] * weight[e];
+        back->dv[at + e] += dn[e] * by;
+        if (back->dweight)
+            back->dweight[column + e] += change * receptance[e] * k[e];
     }
 }
 
 /* kappa = u / |u|, u = k scale: du = (dkappa - kappa (kappa dkappa)) / |u|. */
-static void removal_head_back(const struct removal_back *a, size_t at, size_t column)
+static void removal_head_back(const struct removal_back *back, size_t at, size_t column)
 {
-    const struct removal *f = a->of;
-    const size_t E = f->head_dim;
-    const float *k = f->k + at, *rate = f->rate + at, *scale = f->scale + column;
+    const struct removal *removal = back->of;
+    const size_t E = removal->head_dim;
+    const float *k = removal->k + at, *rate = removal->rate + at, *scale = removal->scale + column;
     const float inverse = mixing_inverse(k, scale, E);
     double dot = 0;
     for (size_t e = 0; e < E; e++)
-        dot += (double)(k[e] * scale[e] * inverse) * (a->db[at + e] * rate[e] - a->da[at + e]);
+        dot += (double)(k[e] * scale[e] * inverse) *
+               (back->db[at + e] * rate[e] - back->da[at + e]);
     for (size_t e = 0; e < E; e++) {
-        const float kappa = k[e] * scale[e] * inverse, by = f->key_rate[column + e];
-        const float dkappa = a->db[at + e] * rate[e] - a->da[at + e], dk = a->dk[at + e];
+        const float kappa = k[e] * scale[e] * inverse, by = removal->key_rate[column + e];
+        const float dkappa = back->db[at + e] * rate[e] - back->da[at + e], dk = back->dk[at + e];
         const float du = (dkappa - kappa * (float)dot) * inverse;
-        a->drate[at + e] = a->db[at + e] * kappa + dk * k[e] * by;
-        if (a->dscale) {
-            a->dscale[column + e] += du * k[e];
-            a->dkey_rate[column + e] += dk * k[e] * (rate[e] - 1);
+        back->drate[at + e] = back->db[at + e] * kappa + dk * k[e] * by;
+        if (back->dscale) {
+            back->dscale[column + e] += du * k[e];
+            back->dkey_rate[column + e] += dk * k[e] * (rate[e] - 1);
         }
-        a->dk[at + e] = du * scale[e] + dk * (1 + (rate[e] - 1) * by);
+        back->dk[at + e] = du * scale[e] + dk * (1 + (rate[e] - 1) * by);
     }
-    for (size_t e = at; !f->first && a->dfirst && e < at + E; e++)
-        a->dv[e] += a->dfirst[e];
-    for (size_t e = at; f->first && e < at + E; e++) {
-        const float dv = a->dv[e];
-        a->dshare[e] = dv * (f->first[e] - f->v[e]);
-        a->dfirst[e] += dv * f->share[e];
-        a->dv[e] = dv * (1 - f->share[e]);
+    for (size_t e = at; !removal->first && back->dfirst && e < at + E; e++)
+        back->dv[e] += back->dfirst[e];
+    for (size_t e = at; removal->first && e < at + E; e++) {
+        const float dv = back->dv[e];
+        back->dshare[e] = dv * (removal->first[e] - removal->v[e]);
+        back->dfirst[e] += dv * removal->share[e];
+        back->dv[e] = dv * (1 - removal->share[e]);
     }
 }
 
 static void removal_heads_back(void *ctx, size_t begin, size_t end, size_t worker)
 {
     (void)worker;
-    const struct removal_back *a = ctx;
-    const size_t E = a->of->head_dim, HE = a->of->heads * E;
-    for (size_t h = begin; h < end; h++)
-        for (size_t t = 0; t < a->of->T; t++) {
-            bonus_back(a, t * HE + h * E, h * E);
-            removal_head_back(a, t * HE + h * E, h * E);
+    const struct removal_back *back = ctx;
+    const size_t E = back->of->head_dim, HE = back->of->heads * E;
+    for (size_t head = begin; head < end; head++)
+        for (size_t row = 0; row < back->of->T; row++) {
+            bonus_back(back, row * HE + head * E, head * E);
+            removal_head_back(back, row * HE + head * E, head * E);
         }
 }
 
-void CPU(removal_back)(struct backend *b, const struct removal_back *a)
+void CPU(removal_back)(struct backend *backend, const struct removal_back *back)
 {
-    pool_run(b->pool, a->of->heads, grain(64 * a->of->head_dim * a->of->T), removal_heads_back,
-             (void *)(uintptr_t)a);
+    pool_run(backend->pool, back->of->heads, grain(64 * back->of->head_dim * back->of->T),
+             removal_heads_back, (void *)(uintptr_t)back);
 }

@@ -12,46 +12,48 @@
 /* ---- the shift ---- */
 
 /* Row t. old: the row before it; NULL: zeros. */
-static void shift_row(const struct shift *a, size_t t, const float *old)
+static void shift_row(const struct shift *shift, size_t row, const float *old)
 {
-    const size_t at = t * a->D;
-    for (size_t d = 0; d < a->D; d += LANES) {
-        const size_t k = order_min(LANES, a->D - d);
-        const vec now = some_in(a->x + at + d, k);
-        const vec far = (old ? some_in(old + d, k) : (vec){0}) - now;
-        for (size_t i = 0; i < a->n; i++) {
-            vec m = some_in(a->share[i] + d, k);
-            if (a->more[i])
-                m += some_in(a->more[i] + at + d, k);
-            some_out(a->to[i] + at + d, k, now + far * m);
+    const size_t at = row * shift->D;
+    for (size_t column = 0; column < shift->D; column += LANES) {
+        const size_t k = order_min(LANES, shift->D - column);
+        const vec now = some_in(shift->x + at + column, k);
+        const vec far = (old ? some_in(old + column, k) : (vec){0}) - now;
+        for (size_t i = 0; i < shift->n; i++) {
+            vec m = some_in(shift->share[i] + column, k);
+            if (shift->more[i])
+                m += some_in(shift->more[i] + at + column, k);
+            some_out(shift->to[i] + at + column, k, now + far * m);
         }
     }
 }
 
-static float *last_of(const struct shift *a, size_t s)
+static float *last_of(const struct shift *shift, size_t sequence)
 {
-    return a->last ? a->last + (size_t)a->at[s] * a->D : NULL;
+    return shift->last ? shift->last + (size_t)shift->at[sequence] * shift->D : NULL;
 }
 
 static void shift_rows(void *ctx, size_t begin, size_t end, size_t worker)
 {
     (void)worker;
-    const struct shift *a = ctx;
-    for (size_t s = 0; s < a->n_seqs; s++) {
-        const size_t first = (size_t)a->seqs[s].row_begin, rows = (size_t)a->seqs[s].rows;
-        const size_t to = order_min(end, first + rows);
-        for (size_t t = begin > first ? begin : first; t < to; t++)
-            shift_row(a, t, t > first ? a->x + (t - 1) * a->D : last_of(a, s));
+    const struct shift *shift = ctx;
+    for (size_t sequence = 0; sequence < shift->n_seqs; sequence++) {
+        const size_t first = (size_t)shift->seqs[sequence].row_begin,
+        rows = (size_t)shift->seqs[sequence].rows; const size_t to = order_min(end, first + rows);
+        for (size_t row = begin > first ? begin : first; row < to; row++)
+            shift_row(shift, row,
+                      row > first ? shift->x + (row - 1) * shift->D : last_of(shift, sequence));
     }
 }
 
-void CPU(shift)(struct backend *b, const struct shift *a)
+void CPU(shift)(struct backend *backend, const struct shift *a)
 {
-    pool_run(b->pool, a->T, grain(2 * a->D * a->n), shift_rows, (void *)(uintptr_t)a);
-    for (size_t s = 0; s < a->n_seqs && a->last && a->keep; s++) {
-        const size_t first = (size_t)a->seqs[s].row_begin, rows = (size_t)a->seqs[s].rows;
+    pool_run(backend->pool, a->T, grain(2 * a->D * a->n), shift_rows, (void *)(uintptr_t)a);
+    for (size_t sequence = 0; sequence < a->n_seqs && a->last && a->keep; sequence++) {
+        const size_t first = (size_t)a->seqs[sequence].row_begin,
+        rows = (size_t)a->seqs[sequence].rows;
         if (rows)
-            memcpy(last_of(a, s), a->x + (first + rows - 1) * a->D, a->D * sizeof *a->last);
+            memcpy(last_of(a, sequence), a->x + (first + rows - 1) * a->D, a->D * sizeof *a->last);
     }
 }
 
@@ -67,33 +69,33 @@ INLINE vec bent(vec x, const int by)
     return by == SQUASH_DECAY7 ? s * -SQUASH_SLOWEST : s;
 }
 
-INLINE void bend_rows(const struct squash *a, size_t begin, size_t end, const int by)
+INLINE void bend_rows(const struct squash *squash, size_t begin, size_t end, const int by)
 {
-    for (size_t t = begin; t < end; t++)
-        for (size_t i = 0; i < a->n; i += LANES) {
-            const size_t k = order_min(LANES, a->n - i);
-            vec x = some_in(a->x + t * a->n + i, k);
-            if (a->base)
-                x += some_in(a->base + i, k);
-            some_out(a->x + t * a->n + i, k, bent(x, by));
+    for (size_t row = begin; row < end; row++)
+        for (size_t i = 0; i < squash->n; i += LANES) {
+            const size_t k = order_min(LANES, squash->n - i);
+            vec x = some_in(squash->x + row * squash->n + i, k);
+            if (squash->base)
+                x += some_in(squash->base + i, k);
+            some_out(squash->x + row * squash->n + i, k, bent(x, by));
         }
 }
 
 static void squash_rows(void *ctx, size_t begin, size_t end, size_t worker)
 {
     (void)worker;
-    const struct squash *a = ctx;
-    switch (a->by) {
-    case SQUASH_TANH: bend_rows(a, begin, end, SQUASH_TANH); break;
-    case SQUASH_LOGISTIC: bend_rows(a, begin, end, SQUASH_LOGISTIC); break;
-    case SQUASH_DECAY6: bend_rows(a, begin, end, SQUASH_DECAY6); break;
-    default: bend_rows(a, begin, end, SQUASH_DECAY7); break;
+    const struct squash *squash = ctx;
+    switch (squash->by) {
+    case SQUASH_TANH: bend_rows(squash, begin, end, SQUASH_TANH); break;
+    case SQUASH_LOGISTIC: bend_rows(squash, begin, end, SQUASH_LOGISTIC); break;
+    case SQUASH_DECAY6: bend_rows(squash, begin, end, SQUASH_DECAY6); break;
+    default: bend_rows(squash, begin, end, SQUASH_DECAY7); break;
     }
 }
 
-void CPU(squash)(struct backend *b, const struct squash *a)
+void CPU(squash)(struct backend *backend, const struct squash *a)
 {
-    pool_run(b->pool, a->T, grain(8 * a->n), squash_rows, (void *)(uintptr_t)a);
+    pool_run(backend->pool, a->T, grain(8 * a->n), squash_rows, (void *)(uintptr_t)a);
 }
 
 /* ---- heads ---- */
@@ -101,51 +103,54 @@ void CPU(squash)(struct backend *b, const struct squash *a)
 static void removal_heads(void *ctx, size_t begin, size_t end, size_t worker)
 {
     (void)worker;
-    const struct removal *a = ctx;
-    const size_t E = a->head_dim;
+    const struct removal *removal = ctx;
+    const size_t E = removal->head_dim;
     for (size_t at = begin * E; at < end * E; at += E) {
-        const size_t column = at % (a->heads * E);
-        const float *scale = a->scale + column, *key_rate = a->key_rate + column;
-        const float inverse = mixing_inverse(a->k + at, scale, E);
+        const size_t column = at % (removal->heads * E);
+        const float *scale = removal->scale + column, *key_rate = removal->key_rate + column;
+        const float inverse = mixing_inverse(removal->k + at, scale, E);
         for (size_t e = 0; e < E; e++) {
-            const float k = a->k[at + e], v = a->v[at + e], rate = a->rate[at + e];
-            const float kappa = k * scale[e] * inverse;
-            a->a[at + e] = -kappa;
-            a->b[at + e] = kappa * rate;
-            a->to_k[at + e] = k * (1 + (rate - 1) * key_rate[e]);
-            a->to_v[at + e] = a->first ? v + (a->first[at + e] - v) * a->share[at + e] : v;
+            const float k = removal->k[at + e], value = removal->v[at + e],
+            rate = removal->rate[at + e]; const float kappa = k * scale[e] * inverse;
+            removal->a[at + e] = -kappa;
+            removal->b[at + e] = kappa * rate;
+            removal->to_k[at + e] = k * (1 + (rate - 1) * key_rate[e]);
+            removal->to_v[at + e] = removal->first ? value + (removal->first[at + e] - value) *
+                                                                 removal->share[at + e]
+                                                   : value;
         }
     }
 }
 
-void CPU(removal)(struct backend *b, const struct removal *a)
+void CPU(removal)(struct backend *backend, const struct removal *a)
 {
-    pool_run(b->pool, a->T * a->heads, grain(8 * a->head_dim), removal_heads,
+    pool_run(backend->pool, a->T * a->heads, grain(8 * a->head_dim), removal_heads,
              (void *)(uintptr_t)a);
 }
 
 static void out_heads(void *ctx, size_t begin, size_t end, size_t worker)
 {
     (void)worker;
-    const struct heads_out *a = ctx;
-    const size_t E = a->head_dim;
+    const struct heads_out *heads = ctx;
+    const size_t E = heads->head_dim;
     for (size_t at = begin * E; at < end * E; at += E) {
-        const size_t column = at % (a->heads * E);
-        const struct head_norm n = mixing_norm(a->o + at, E);
-        const float c = mixing_bonus(a, at, column);
+        const size_t column = at % (heads->heads * E);
+        const struct head_norm n = mixing_norm(heads->o + at, E);
+        const float bonus = mixing_bonus(heads, at, column);
         for (size_t e = 0; e < E; e += LANES) {
             const size_t k = order_min(LANES, E - e);
-            vec g = some_in(a->gate + at + e, k), y = some_in(a->o + at + e, k);
-            y = (y - n.mean) * n.scale * some_in(a->gain + column + e, k);
-            y += some_in(a->bias + column + e, k);
-            if (a->weight)
-                y += some_in(a->v + at + e, k) * c;
-            some_out(a->y + at + e, k, y * (a->weight ? g : g * logistic(g)));
+            vec gate = some_in(heads->gate + at + e, k), y = some_in(heads->o + at + e, k);
+            y = (y - n.mean) * n.scale * some_in(heads->gain + column + e, k);
+            y += some_in(heads->bias + column + e, k);
+            if (heads->weight)
+                y += some_in(heads->v + at + e, k) * bonus;
+            some_out(heads->y + at + e, k, y * (heads->weight ? gate : gate * logistic(gate)));
         }
     }
 }
 
-void CPU(heads_out)(struct backend *b, const struct heads_out *a)
+void CPU(heads_out)(struct backend *backend, const struct heads_out *heads)
 {
-    pool_run(b->pool, a->T * a->heads, grain(16 * a->head_dim), out_heads, (void *)(uintptr_t)a);
+    pool_run(backend->pool, heads->T * heads->heads, grain(16 * heads->head_dim), out_heads,
+             (void *)(uintptr_t)heads);
 }

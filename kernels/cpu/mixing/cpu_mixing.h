@@ -51,23 +51,23 @@ struct head_norm {
     float mean, scale;
 };
 
-INLINE struct head_norm mixing_norm(const float *o, size_t E)
+INLINE struct head_norm mixing_norm(const float *out, size_t E)
 {
     const size_t whole = E / LANES * LANES;
     vec all = {0}, far = {0};
     for (size_t e = 0; e < whole; e += LANES)
-        all += load(o + e);
+        all += load(out + e);
     double sum = lanes_sum(all);
     for (size_t e = whole; e < E; e++)
-        sum += o[e];
+        sum += out[e];
     const double mean = sum / (double)E;
     for (size_t e = 0; e < whole; e += LANES) {
-        const vec x = load(o + e) - (float)mean;
+        const vec x = load(out + e) - (float)mean;
         far += x * x;
     }
     double squares = lanes_sum(far);
     for (size_t e = whole; e < E; e++)
-        squares += (o[e] - mean) * (o[e] - mean);
+        squares += (out[e] - mean) * (out[e] - mean);
     return (struct head_norm){(float)mean, (float)(1 / sqrt(squares / (double)E + HEADS_EPS))};
 }
 
@@ -85,10 +85,11 @@ INLINE double mixing_sum(const float *x, const float *y, const float *z, size_t 
 }
 
 /* sum_e r k weight; 0 if there is no bonus. */
-INLINE float mixing_bonus(const struct heads_out *a, size_t at, size_t column)
+INLINE float mixing_bonus(const struct heads_out *heads, size_t at, size_t column)
 {
-    return a->weight ? (float)mixing_sum(a->r + at, a->k + at, a->weight + column, a->head_dim)
-                     : 0;
+    return heads->weight ? (float)mixing_sum(heads->r + at, heads->k + at, heads->weight + column,
+                                             heads->head_dim)
+                         : 0;
 }
 
 /* 1 / |k * scale| of a head. */

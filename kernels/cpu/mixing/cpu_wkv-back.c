@@ -47,31 +47,33 @@ static size_t worker_floats(size_t rows, size_t E)
 }
 
 /* The floats of each worker; then du of every sequence. */
-size_t CPU(wkv_back_work)(const struct backend *b, size_t n_seqs, size_t max_rows, size_t heads,
-                          size_t head_dim)
+size_t CPU(wkv_back_work)(const struct backend *backend, size_t n_seqs, size_t max_rows,
+                          size_t heads, size_t head_dim)
 {
-    return (pool_threads(b->pool) * worker_floats(max_rows, head_dim) + n_seqs * heads * head_dim) *
+    return (pool_threads(backend->pool) * worker_floats(max_rows, head_dim) +
+            n_seqs * heads * head_dim) *
            sizeof(float);
 }
 
 static struct grads cut(float *at, size_t rows, size_t E)
 {
     const size_t width = wkv_width(E), chunks = wkv_chunks(rows), some = TOKENS * width;
-    struct grads g = {.states = at};
-    g.g = g.states + (chunks + 1) * width * width;
-    g.turned = g.g + width * width;
-    g.values_turned = g.turned + width * width;
-    g.xs = g.values_turned + width * PAIR_ROW;
-    g.dy = g.xs + chunks * some;
-    float **each[] = {&g.dz, &g.dv, &g.dr, &g.da, &g.dw, &g.after, &g.dkeys};
+    struct grads grads = {.states = at};
+    grads.g = grads.states + (chunks + 1) * width * width;
+    grads.turned = grads.g + width * width;
+    grads.values_turned = grads.turned + width * width;
+    grads.xs = grads.values_turned + width * PAIR_ROW;
+    grads.dy = grads.xs + chunks * some;
+    float **each[] = {&grads.dz, &grads.dv,    &grads.dr,   &grads.da,
+                      &grads.dw, &grads.after, &grads.dkeys};
     for (size_t i = 0; i < sizeof each / sizeof *each; i++)
-        *each[i] = g.dy + (i + 1) * some;
-    g.before = g.dkeys + 2 * some;
-    g.dread = g.before + some + width;
-    g.dsolve = g.dread + TOKENS * PAIR_ROW;
-    g.sum = g.dsolve + TOKENS * PAIR_ROW;
-    g.du = g.sum + width;
-    return g;
+        *each[i] = grads.dy + (i + 1) * some;
+    grads.before = grads.dkeys + 2 * some;
+    grads.dread = grads.before + some + width;
+    grads.dsolve = grads.dread + TOKENS * PAIR_ROW;
+    grads.sum = grads.dsolve + TOKENS * PAIR_ROW;
+    grads.du = grads.sum + width;
+    return grads;
 }
 
 static void tile_floats(size_t rows, const struct tile *t)
@@ -81,21 +83,21 @@ static void tile_floats(size_t rows, const struct tile *t)
 #undef KERNEL
 }
 
-/* c[M, N] (+)= a[M, K] m[K, N] with the strides and pointers of `t`. Tiles differ by at most one
+/* c[M, N] (+)= a[M, K] m[K, N] with the strides and pointers of `tile`. Tiles differ by at most one
  * row. */
-static void product(size_t M, size_t N, size_t K, struct tile t)
+static void product(size_t M, size_t N, size_t K, struct tile tile)
 {
-    const struct tile all = t;
+    const struct tile all = tile;
     const size_t tiles = (M + TILE_ROWS - 1) / TILE_ROWS;
-    t.K = K;
+    tile.K = K;
     for (size_t j = 0; j < N; j += PANEL)
         for (size_t i = 0; i < tiles; i++) {
             size_t first = M * i / tiles;
-            t.a = word_at(all.a, first * t.a_row);
-            t.m = word_at(all.m, j);
-            t.c = all.c + first * t.ldc + j;
-            t.cols = N - j < PANEL ? N - j : PANEL;
-            tile_floats(M * (i + 1) / tiles - first, &t);
+            tile.a = word_at(all.a, first * tile.a_row);
+            tile.m = word_at(all.m, j);
+            tile.c = all.c + first * tile.ldc + j;
+            tile.cols = N - j < PANEL ? N - j : PANEL;
+            tile_floats(M * (i + 1) / tiles - first, &tile);
         }
 }
 
@@ -114,202 +116,210 @@ static void turn(float *to, const float *from, size_t m, size_t n)
 }
 
 /* c[M, width] (+)= a m; rows have the width of a chunk's. */
-static void add_rows(const struct wkv_chunk *c, float *to, size_t M, const float *a, size_t a_row,
-                     size_t a_k, const float *m, size_t K, int add)
+static void add_rows(const struct wkv_chunk *chunk, float *to, size_t M, const float *a,
+                     size_t a_row, size_t a_k, const float *pairs, size_t K, int add)
 {
-    product(M, c->width, K,
-            (struct tile){.a = a, .a_row = a_row, .a_k = a_k, .m = m, .m_k = c->width, .c = to,
-                          .ldc = c->width, .add = add});
+    product(M, chunk->width, K,
+            (struct tile){.a = a, .a_row = a_row, .a_k = a_k, .m = pairs, .m_k = chunk->width,
+                          .c = to, .ldc = chunk->width, .add = add});
 }
 
 /* Computes dz and dv. */
-static void values_back(struct wkv_chunk *c, const struct grads *g)
+static void values_back(struct wkv_chunk *chunk, const struct grads *grads)
 {
-    const size_t width = c->width;
-    add_rows(c, g->dv, TOKENS, c->read, 1, PAIR_ROW, g->dy, TOKENS, 0);
-    add_rows(c, g->dv, TOKENS, c->moved, width, 1, g->g, c->E, 1);
-    if (!c->removes)
+    const size_t width = chunk->width;
+    add_rows(chunk, grads->dv, TOKENS, chunk->read, 1, PAIR_ROW, grads->dy, TOKENS, 0);
+    add_rows(chunk, grads->dv, TOKENS, chunk->moved, width, 1, grads->g, chunk->E, 1);
+    if (!chunk->removes)
         return;
-    add_rows(c, g->dz, TOKENS, c->read + TOKENS, 1, PAIR_ROW, g->dy, TOKENS, 0);
-    add_rows(c, g->dz, TOKENS, c->moved + TOKENS * width, width, 1, g->g, c->E, 1);
-    for (size_t q = TOKENS - 1; q-- > 0;)
+    add_rows(chunk, grads->dz, TOKENS, chunk->read + TOKENS, 1, PAIR_ROW, grads->dy, TOKENS, 0);
+    add_rows(chunk, grads->dz, TOKENS, chunk->moved + TOKENS * width, width, 1, grads->g, chunk->E,
+             1);
+    for (size_t token = TOKENS - 1; token-- > 0;)
         for (size_t e = 0; e < width; e += LANES) {
-            vec sum = load(g->dz + q * width + e);
-            for (size_t t = q + 1; t < TOKENS; t++)
-                sum += load(g->dz + t * width + e) * c->solve[t * PAIR_ROW + TOKENS + q];
-            put(g->dz + q * width + e, sum);
+            vec sum = load(grads->dz + token * width + e);
+            for (size_t later = token + 1; later < TOKENS; later++)
+                sum += load(grads->dz + later * width + e) *
+                       chunk->solve[later * PAIR_ROW + TOKENS + token];
+            put(grads->dz + token * width + e, sum);
         }
-    add_rows(c, g->dv, TOKENS, c->solve, 1, PAIR_ROW, g->dz, TOKENS, 1);
+    add_rows(chunk, grads->dv, TOKENS, chunk->solve, 1, PAIR_ROW, grads->dz, TOKENS, 1);
 }
 
 /* Computes dA of all pairs, including those that do not exist, and d~r, d~a, d~k, d~b. */
-static void outer_back(struct wkv_chunk *c, const struct grads *g, const float *S)
+static void outer_back(struct wkv_chunk *chunk, const struct grads *grads, const float *state)
 {
-    const size_t width = c->width;
-    const struct tile pair = {.a_row = width, .a_k = 1, .m = g->values_turned, .m_k = PAIR_ROW,
+    const size_t width = chunk->width;
+    const struct tile pair = {.a_row = width, .a_k = 1, .m = grads->values_turned, .m_k = PAIR_ROW,
                               .ldc = PAIR_ROW};
-    struct tile t = pair;
-    turn(g->values_turned, c->values, PAIR_ROW, width);
-    turn(g->turned, S, width, width);
-    t.a = g->dy, t.c = g->dread;
-    product(TOKENS, c->pairs, c->E, t);
-    add_rows(c, g->dr, TOKENS, g->dy, width, 1, g->turned, c->E, 0);
-    if (c->removes) {
-        t.a = g->dz, t.c = g->dsolve;
-        product(TOKENS, c->pairs, c->E, t);
-        add_rows(c, g->da, TOKENS, g->dz, width, 1, g->turned, c->E, 0);
+    struct tile tile = pair;
+    turn(grads->values_turned, chunk->values, PAIR_ROW, width);
+    turn(grads->turned, state, width, width);
+    tile.a = grads->dy, tile.c = grads->dread;
+    product(TOKENS, chunk->pairs, chunk->E, tile);
+    add_rows(chunk, grads->dr, TOKENS, grads->dy, width, 1, grads->turned, chunk->E, 0);
+    if (chunk->removes) {
+        tile.a = grads->dz, tile.c = grads->dsolve;
+        product(TOKENS, chunk->pairs, chunk->E, tile);
+        add_rows(chunk, grads->da, TOKENS, grads->dz, width, 1, grads->turned, chunk->E, 0);
     }
-    turn(g->turned, g->g, width, width);
-    add_rows(c, g->dkeys, c->pairs, c->values, width, 1, g->turned, c->E, 0);
+    turn(grads->turned, grads->g, width, width);
+    add_rows(chunk, grads->dkeys, chunk->pairs, chunk->values, width, 1, grads->turned, chunk->E,
+             0);
 }
 
-static void decays_around(const struct wkv_chunk *c, const struct grads *g)
+static void decays_around(const struct wkv_chunk *chunk, const struct grads *grads)
 {
-    const size_t width = c->width;
+    const size_t width = chunk->width;
     for (size_t e = 0; e < width; e += LANES) {
         vec before = splat(1), after = splat(1);
-        for (size_t t = 0; t < TOKENS; t++) {
-            const size_t at = t * width + e, last = (TOKENS - 1 - t) * width + e;
-            put(g->before + at, before);
-            put(g->after + last, after);
-            before = wkv_both(before, load(c->decay + at));
-            after = wkv_both(after, load(c->decay + last));
+        for (size_t token = 0; token < TOKENS; token++) {
+            const size_t at = token * width + e, last = (TOKENS - 1 - token) * width + e;
+            put(grads->before + at, before);
+            put(grads->after + last, after);
+            before = wkv_both(before, load(chunk->decay + at));
+            after = wkv_both(after, load(chunk->decay + last));
         }
-        put(g->before + TOKENS * width + e, before);
+        put(grads->before + TOKENS * width + e, before);
     }
 }
 
 /* d[t] = d[t] * scale + sum_q m_tq key_q D(q, t'], with t' = t or t - 1, for one or two keys. */
-INLINE void left_back(const struct wkv_chunk *c, float *d, const float *scale, const float *m,
-                      size_t t, const int removes, const int own)
+INLINE void left_back(const struct wkv_chunk *chunk, float *change, const float *scale,
+                      const float *pairs, size_t token, const int removes, const int own)
 {
-    const size_t width = c->width, end = own ? t + 1 : t;
-    m += t * PAIR_ROW;
+    const size_t width = chunk->width, end = own ? token + 1 : token;
+    pairs += token * PAIR_ROW;
     for (size_t e = 0; e < width; e += LANES) {
         vec sum = {0};
-        for (size_t q = 0; q < end; q++) {
-            const float *k = c->keys + q * width + e;
-            sum = sum * load(c->decay + q * width + e) + load(k) * m[q];
+        for (size_t earlier = 0; earlier < end; earlier++) {
+            const float *k = chunk->keys + earlier * width + e;
+            sum = sum * load(chunk->decay + earlier * width + e) + load(k) * pairs[earlier];
             if (removes)
-                sum += load(k + TOKENS * width) * m[TOKENS + q];
+                sum += load(k + TOKENS * width) * pairs[TOKENS + earlier];
         }
-        put(d + t * width + e, load(d + t * width + e) * load(scale + t * width + e) + sum);
+        put(change + token * width + e,
+            load(change + token * width + e) * load(scale + token * width + e) + sum);
     }
 }
 
 /* d[q] = d[q] after_q + the sum of r and a over the tokens behind q. m, solve: columns of q. */
-INLINE void key_back(const struct wkv_chunk *c, float *d, const float *after, const float *read,
-                     const float *solve, size_t q, const int removes)
+INLINE void key_back(const struct wkv_chunk *chunk, float *change, const float *after,
+                     const float *read, const float *solve, size_t token, const int removes)
 {
-    const size_t width = c->width;
+    const size_t width = chunk->width;
     for (size_t e = 0; e < width; e += LANES) {
         vec sum = {0};
-        for (size_t t = TOKENS; t-- > q + 1;) {
-            const size_t at = t * width + e;
-            vec r = load(c->r + at) * read[t * PAIR_ROW], decay = load(c->decay + at);
+        for (size_t later = TOKENS; later-- > token + 1;) {
+            const size_t at = later * width + e;
+            vec receptance = load(chunk->r + at) * read[later * PAIR_ROW],
+            decay = load(chunk->decay + at);
             if (removes)
-                sum = (sum + r) * decay + load(c->a + at) * solve[t * PAIR_ROW];
+                sum = (sum + receptance) * decay + load(chunk->a + at) * solve[later * PAIR_ROW];
             else
-                sum = sum * decay + r;
+                sum = sum * decay + receptance;
         }
         if (removes)
-            sum += load(c->r + q * width + e) * read[q * PAIR_ROW];
-        put(d + q * width + e, load(d + q * width + e) * load(after + q * width + e) + sum);
+            sum += load(chunk->r + token * width + e) * read[token * PAIR_ROW];
+        put(change + token * width + e,
+            load(change + token * width + e) * load(after + token * width + e) + sum);
     }
 }
 
-static void rows_back6(const struct wkv_chunk *c, const struct grads *g)
+static void rows_back6(const struct wkv_chunk *chunk, const struct grads *grads)
 {
-    for (size_t t = 0; t < TOKENS; t++) {
-        left_back(c, g->dr, g->before, g->dread, t, 0, 0);
-        key_back(c, g->dkeys, g->after, g->dread + t, NULL, t, 0);
+    for (size_t token = 0; token < TOKENS; token++) {
+        left_back(chunk, grads->dr, grads->before, grads->dread, token, 0, 0);
+        key_back(chunk, grads->dkeys, grads->after, grads->dread + token, NULL, token, 0);
     }
 }
 
-static void rows_back7(const struct wkv_chunk *c, const struct grads *g)
+static void rows_back7(const struct wkv_chunk *chunk, const struct grads *grads)
 {
-    for (size_t t = 0; t < TOKENS; t++) {
-        left_back(c, g->dr, g->before + c->width, g->dread, t, 1, 1);
-        left_back(c, g->da, g->before, g->dsolve, t, 1, 0);
-        key_back(c, g->dkeys, g->after, g->dread + t, g->dsolve + t, t, 1);
-        key_back(c, g->dkeys + TOKENS * c->width, g->after, g->dread + TOKENS + t,
-                 g->dsolve + TOKENS + t, t, 1);
+    for (size_t token = 0; token < TOKENS; token++) {
+        left_back(chunk, grads->dr, grads->before + chunk->width, grads->dread, token, 1, 1);
+        left_back(chunk, grads->da, grads->before, grads->dsolve, token, 1, 0);
+        key_back(chunk, grads->dkeys, grads->after, grads->dread + token, grads->dsolve + token,
+                 token, 1);
+        key_back(chunk, grads->dkeys + TOKENS * chunk->width, grads->after,
+                 grads->dread + TOKENS + token, grads->dsolve + TOKENS + token, token, 1);
     }
 }
 
 /* sum[i] = sum_j dS'_ij S'_ij. */
-static void border_sums(const struct wkv_chunk *c, const struct grads *g, const float *next)
+static void border_sums(const struct wkv_chunk *chunk, const struct grads *grads, const float *next)
 {
-    const size_t width = c->width;
+    const size_t width = chunk->width;
     for (size_t i = 0; i < width; i += LANES) {
         vec v[LANES];
         for (size_t k = 0; k < LANES; k++) {
             v[k] = (vec){0};
             for (size_t j = 0; j < width; j += LANES)
-                v[k] += load(g->g + (i + k) * width + j) * load(next + (i + k) * width + j);
+                v[k] += load(grads->g + (i + k) * width + j) * load(next + (i + k) * width + j);
         }
-        put(g->sum + i, add_lanes(v));
+        put(grads->sum + i, add_lanes(v));
     }
 }
 
 /* dw, from the other gradients without the bonus. */
-static void decays_back(const struct wkv_chunk *c, const struct grads *g)
+static void decays_back(const struct wkv_chunk *chunk, const struct grads *grads)
 {
-    const size_t width = c->width, n = TOKENS * width;
+    const size_t width = chunk->width, n = TOKENS * width;
     for (size_t e = 0; e < width; e += LANES) {
-        vec sum = load(g->sum + e);
+        vec sum = load(grads->sum + e);
         for (size_t at = n - width + e; at < n; at -= width) {
-            vec reads = load(c->r + at) * load(g->dr + at);
-            sum -= load(c->keys + at) * load(g->dkeys + at);
-            if (c->removes)
-                sum += reads - load(c->keys + n + at) * load(g->dkeys + n + at);
-            put(g->dw + at, sum);
-            sum += c->removes ? load(c->a + at) * load(g->da + at) : reads;
+            vec reads = load(chunk->r + at) * load(grads->dr + at);
+            sum -= load(chunk->keys + at) * load(grads->dkeys + at);
+            if (chunk->removes)
+                sum += reads - load(chunk->keys + n + at) * load(grads->dkeys + n + at);
+            put(grads->dw + at, sum);
+            sum += chunk->removes ? load(chunk->a + at) * load(grads->da + at) : reads;
         }
     }
 }
 
 /* Gradients of the bonus of RWKV 6: y_t += (sum_i r_i u_i k_i) v_t. */
-static void bonus_back(const struct wkv_chunk *c, const struct grads *g)
+static void bonus_back(const struct wkv_chunk *chunk, const struct grads *grads)
 {
-    for (size_t t = 0; t < TOKENS; t++)
-        for (size_t e = 0; e < c->width; e += LANES) {
-            const size_t at = t * c->width + e;
-            const float own = g->dread[t * PAIR_ROW + t];
-            vec u = load(c->bonus + e), r = load(c->r + at), k = load(c->keys + at);
-            put(g->dr + at, load(g->dr + at) + u * k * own);
-            put(g->dkeys + at, load(g->dkeys + at) + u * r * own);
-            put(g->du + e, load(g->du + e) + r * k * own);
+    for (size_t token = 0; token < TOKENS; token++)
+        for (size_t e = 0; e < chunk->width; e += LANES) {
+            const size_t at = token * chunk->width + e;
+            const float own = grads->dread[token * PAIR_ROW + token];
+            vec u = load(chunk->bonus + e), r = load(chunk->r + at), k = load(chunk->keys + at);
+            put(grads->dr + at, load(grads->dr + at) + u * k * own);
+            put(grads->dkeys + at, load(grads->dkeys + at) + u * r * own);
+            put(grads->du + e, load(grads->du + e) + r * k * own);
         }
 }
 
 /* dS. */
-static void state_back(struct wkv_chunk *c, const struct grads *g)
+static void state_back(struct wkv_chunk *chunk, const struct grads *grads)
 {
-    const size_t width = c->width;
-    for (size_t i = 0; i < c->E; i++)
+    const size_t width = chunk->width;
+    for (size_t i = 0; i < chunk->E; i++)
         for (size_t j = 0; j < width; j += LANES)
-            put(g->g + i * width + j, load(g->g + i * width + j) * c->whole[i]);
-    add_rows(c, g->g, c->E, c->left, 1, width, g->dy, TOKENS, 1);
-    if (c->removes)
-        add_rows(c, g->g, c->E, c->left + TOKENS * width, 1, width, g->dz, TOKENS, 1);
+            put(grads->g + i * width + j, load(grads->g + i * width + j) * chunk->whole[i]);
+    add_rows(chunk, grads->g, chunk->E, chunk->left, 1, width, grads->dy, TOKENS, 1);
+    if (chunk->removes)
+        add_rows(chunk, grads->g, chunk->E, chunk->left + TOKENS * width, 1, width, grads->dz,
+                 TOKENS, 1);
 }
 
-static void chunk_back(struct wkv_chunk *c, const struct grads *g, const float *S)
+static void chunk_back(struct wkv_chunk *chunk, const struct grads *grads, const float *state)
 {
-    CPU(wkv_chunk_scores)(c);
-    values_back(c, g);
-    outer_back(c, g, S);
-    decays_around(c, g);
-    if (c->removes)
-        rows_back7(c, g);
+    CPU(wkv_chunk_scores)(chunk);
+    values_back(chunk, grads);
+    outer_back(chunk, grads, state);
+    decays_around(chunk, grads);
+    if (chunk->removes)
+        rows_back7(chunk, grads);
     else
-        rows_back6(c, g);
-    border_sums(c, g, S + c->width * c->width);
-    decays_back(c, g);
-    if (!c->removes)
-        bonus_back(c, g);
-    state_back(c, g);
+        rows_back6(chunk, grads);
+    border_sums(chunk, grads, state + chunk->width * chunk->width);
+    decays_back(chunk, grads);
+    if (!chunk->removes)
+        bonus_back(chunk, grads);
+    state_back(chunk, grads);
 }
 
 /* ---- heads ---- */
@@ -320,81 +330,85 @@ struct wkv_back_job {
 };
 
 /* Computes the states at the borders of chunks, and x. */
-static void forward(struct wkv_chunk *c, const struct grads *g, const struct wkv_rows *in,
-                    size_t seq, size_t h)
+static void forward(struct wkv_chunk *chunk, const struct grads *grads, const struct wkv_rows *in,
+                    size_t seq, size_t head)
 {
     const size_t first = (size_t)in->seqs[seq].row_begin, rows = (size_t)in->seqs[seq].rows;
-    const size_t width = c->width;
+    const size_t width = chunk->width;
     for (size_t i = 0; i < wkv_chunks(rows); i++) {
         size_t left = rows - i * TOKENS;
-        float *next = g->states + (i + 1) * width * width;
-        c->last = i + 1 == wkv_chunks(rows);
-        CPU(wkv_chunk_load)(c, in, first + i * TOKENS, left < TOKENS ? left : TOKENS, h);
-        CPU(wkv_chunk_scores)(c);
-        if (c->removes) {
-            CPU(wkv_chunk_solve)(c, next - width * width);
-            memcpy(g->xs + i * TOKENS * width, c->values + TOKENS * width,
+        float *next = grads->states + (i + 1) * width * width;
+        chunk->last = i + 1 == wkv_chunks(rows);
+        CPU(wkv_chunk_load)(chunk, in, first + i * TOKENS, left < TOKENS ? left : TOKENS, head);
+        CPU(wkv_chunk_scores)(chunk);
+        if (chunk->removes) {
+            CPU(wkv_chunk_solve)(chunk, next - width * width);
+            memcpy(grads->xs + i * TOKENS * width, chunk->values + TOKENS * width,
                    TOKENS * width * sizeof *next);
         }
         memcpy(next, next - width * width, width * width * sizeof *next);
-        CPU(wkv_chunk_carry)(c, next);
+        CPU(wkv_chunk_carry)(chunk, next);
     }
 }
 
 /* Writes the gradients of a chunk's rows to their arrays. */
-static void put_rows(const struct wkv_back *a, const struct wkv_chunk *c, const struct grads *g,
-                     size_t row, size_t h)
+static void put_rows(const struct wkv_back *back, const struct wkv_chunk *chunk,
+                     const struct grads *grads, size_t row, size_t head)
 {
-    const size_t stride = a->in.heads * c->E, at = row * stride + h * c->E, width = c->width;
-    wkv_rows_out(a->dr + at, stride, g->dr, width, c->tokens, c->E);
-    wkv_rows_out(a->dw + at, stride, g->dw, width, c->tokens, c->E);
-    wkv_rows_out(a->dk + at, stride, g->dkeys, width, c->tokens, c->E);
-    wkv_rows_out(a->dv + at, stride, g->dv, width, c->tokens, c->E);
-    if (!c->removes)
+    const size_t stride = back->in.heads * chunk->E, at = row * stride + head * chunk->E,
+                 width = chunk->width;
+    wkv_rows_out(back->dr + at, stride, grads->dr, width, chunk->tokens, chunk->E);
+    wkv_rows_out(back->dw + at, stride, grads->dw, width, chunk->tokens, chunk->E);
+    wkv_rows_out(back->dk + at, stride, grads->dkeys, width, chunk->tokens, chunk->E);
+    wkv_rows_out(back->dv + at, stride, grads->dv, width, chunk->tokens, chunk->E);
+    if (!chunk->removes)
         return;
-    wkv_rows_out(a->da + at, stride, g->da, width, c->tokens, c->E);
-    wkv_rows_out(a->db + at, stride, g->dkeys + TOKENS * width, width, c->tokens, c->E);
+    wkv_rows_out(back->da + at, stride, grads->da, width, chunk->tokens, chunk->E);
+    wkv_rows_out(back->db + at, stride, grads->dkeys + TOKENS * width, width, chunk->tokens,
+                 chunk->E);
 }
 
-static void backward(struct wkv_chunk *c, const struct grads *g, const struct wkv_back *a,
-                     size_t seq, size_t h)
+static void backward(struct wkv_chunk *chunk, const struct grads *grads,
+                     const struct wkv_back *back, size_t seq, size_t head)
 {
-    const struct attn_seq *s = &a->in.seqs[seq];
-    const size_t stride = a->in.heads * c->E, width = c->width, some = TOKENS * width;
-    c->last = 1; /* the next chunk lies before this one */
-    for (size_t i = wkv_chunks((size_t)s->rows); i-- > 0;) {
-        size_t row = (size_t)s->row_begin + i * TOKENS, left = (size_t)s->rows - i * TOKENS;
-        CPU(wkv_chunk_load)(c, &a->in, row, left < TOKENS ? left : TOKENS, h);
-        memset(g->dy, 0, some * sizeof(float));
-        wkv_rows_in(g->dy, width, a->dy + row * stride + h * c->E, stride, c->tokens, c->E);
-        if (c->removes)
-            memcpy(c->values + some, g->xs + i * some, some * sizeof(float));
-        chunk_back(c, g, g->states + i * width * width);
-        put_rows(a, c, g, row, h);
+    const struct attn_seq *sequence = &back->in.seqs[seq];
+    const size_t stride = back->in.heads * chunk->E, width = chunk->width, some = TOKENS * width;
+    chunk->last = 1; /* the next chunk lies before this one */
+    for (size_t i = wkv_chunks((size_t)sequence->rows); i-- > 0;) {
+        size_t row = (size_t)sequence->row_begin + i * TOKENS,
+               left = (size_t)sequence->rows - i * TOKENS;
+        CPU(wkv_chunk_load)(chunk, &back->in, row, left < TOKENS ? left : TOKENS, head);
+        memset(grads->dy, 0, some * sizeof(float));
+        wkv_rows_in(grads->dy, width, back->dy + row * stride + head * chunk->E, stride,
+                    chunk->tokens, chunk->E);
+        if (chunk->removes)
+            memcpy(chunk->values + some, grads->xs + i * some, some * sizeof(float));
+        chunk_back(chunk, grads, grads->states + i * width * width);
+        put_rows(back, chunk, grads, row, head);
     }
 }
 
-static void one_head(const struct wkv_back_job *j, size_t seq, size_t h, float *work)
+static void one_head(const struct wkv_back_job *j, size_t seq, size_t head, float *work)
 {
-    const struct wkv_back *a = j->a;
-    const size_t E = a->in.head_dim, at = (seq * a->in.heads + h) * E * E;
-    struct wkv_chunk c = CPU(wkv_chunk_cut)(&a->in, work);
-    struct grads g = cut(work + CPU(wkv_chunk_floats)(E), a->in.max_rows, E);
-    const size_t width = c.width;
-    memset(g.states, 0, width * width * sizeof(float));
-    memset(g.g, 0, width * width * sizeof(float));
-    memset(g.du, 0, width * sizeof(float));
-    if (!c.removes) /* for RWKV 7 they are transposed with the others */
-        memset(c.values + TOKENS * width, 0, TOKENS * width * sizeof(float));
-    if (a->state)
-        wkv_rows_in(g.states, width, a->state + at, E, E, E);
-    if (a->dstate)
-        wkv_rows_in(g.g, width, a->dstate + at, E, E, E);
-    forward(&c, &g, &a->in, seq, h);
-    backward(&c, &g, a, seq, h);
-    if (a->dstate)
-        wkv_rows_out(a->dstate + at, E, g.g, width, E, E);
-    memcpy(j->du + (seq * a->in.heads + h) * E, g.du, E * sizeof(float));
+    const struct wkv_back *back = j->a;
+    const size_t E = back->in.head_dim, at = (seq * back->in.heads + head) * E * E;
+    struct wkv_chunk chunk = CPU(wkv_chunk_cut)(&back->in, work);
+    struct grads grads = cut(work + CPU(wkv_chunk_floats)(E), back->in.max_rows, E);
+    const size_t width = chunk.width;
+    memset(grads.states, 0, width * width * sizeof(float));
+    memset(grads.g, 0, width * width * sizeof(float));
+    memset(grads.du, 0, width * sizeof(float));
+    if (!chunk.removes) /* for RWKV 7 they are transposed with the others */
+        memset(chunk.values + TOKENS * width, 0, TOKENS * width * sizeof(float));
+    if (back->state)
+        wkv_rows_in(grads.states, width, back->state + at, E, E, E);
+    if (back->dstate)
+        wkv_rows_in(grads.g, width, back->dstate + at, E, E, E);
+    forward(&chunk, &grads, &back->in, seq, head);
+    backward(&chunk, &grads, back, seq, head);
+    if (back->dstate)
+        wkv_rows_out(back->dstate + at, E, grads.g, width, E, E);
+    memcpy(j->du + (seq * back->in.heads + head) * E, grads.du, E * sizeof(float));
 }
 
 static void some_heads(void *ctx, size_t begin, size_t end, size_t worker)
@@ -406,14 +420,14 @@ static void some_heads(void *ctx, size_t begin, size_t end, size_t worker)
         one_head(j, i / in->heads, i % in->heads, work);
 }
 
-void CPU(wkv_back)(struct backend *b, const struct wkv_back *a, void *work)
+void CPU(wkv_back)(struct backend *backend, const struct wkv_back *back, void *work)
 {
-    const size_t E = a->in.head_dim, HE = a->in.heads * E;
-    struct wkv_back_job j = {a, work, NULL};
-    j.du = j.work + pool_threads(b->pool) * worker_floats(a->in.max_rows, E);
-    pool_run(b->pool, a->in.n_seqs * a->in.heads, grain(16 * E * E * a->in.max_rows), some_heads,
-             &j);
-    for (size_t s = 0; a->du && !a->in.a && s < a->in.n_seqs; s++)
+    const size_t E = back->in.head_dim, HE = back->in.heads * E;
+    struct wkv_back_job j = {back, work, NULL};
+    j.du = j.work + pool_threads(backend->pool) * worker_floats(back->in.max_rows, E);
+    pool_run(backend->pool, back->in.n_seqs * back->in.heads, grain(16 * E * E * back->in.max_rows),
+             some_heads, &j);
+    for (size_t sequence = 0; back->du && !back->in.a && sequence < back->in.n_seqs; sequence++)
         for (size_t i = 0; i < HE; i++)
-            a->du[i] += j.du[s * HE + i];
+            back->du[i] += j.du[sequence * HE + i];
 }

@@ -33,82 +33,82 @@ static float *take(float **at, size_t floats)
 struct wkv_chunk CPU(wkv_chunk_cut)(const struct wkv_rows *in, float *at)
 {
     const size_t width = wkv_width(in->head_dim), rows = TOKENS * width;
-    struct wkv_chunk c = {.E = in->head_dim, .width = width, .removes = !!in->a};
-    c.pairs = c.removes ? 2 * TOKENS : TOKENS;
-    c.r = take(&at, rows);
-    c.a = take(&at, rows);
-    c.keys = take(&at, 2 * rows);
-    c.values = take(&at, 2 * rows);
-    c.decay = take(&at, rows);
-    c.bonus = take(&at, width);
-    c.left = take(&at, 2 * rows);
-    c.moved = take(&at, 2 * rows);
-    c.near = take(&at, SUB * width);
-    c.step = take(&at, width);
-    c.borders = take(&at, BORDERS * width);
-    c.whole = take(&at, width);
-    c.read = take(&at, TOKENS * PAIR_ROW);
-    c.solve = take(&at, TOKENS * PAIR_ROW);
-    return c;
+    struct wkv_chunk chunk = {.E = in->head_dim, .width = width, .removes = !!in->a};
+    chunk.pairs = chunk.removes ? 2 * TOKENS : TOKENS;
+    chunk.r = take(&at, rows);
+    chunk.a = take(&at, rows);
+    chunk.keys = take(&at, 2 * rows);
+    chunk.values = take(&at, 2 * rows);
+    chunk.decay = take(&at, rows);
+    chunk.bonus = take(&at, width);
+    chunk.left = take(&at, 2 * rows);
+    chunk.moved = take(&at, 2 * rows);
+    chunk.near = take(&at, SUB * width);
+    chunk.step = take(&at, width);
+    chunk.borders = take(&at, BORDERS * width);
+    chunk.whole = take(&at, width);
+    chunk.read = take(&at, TOKENS * PAIR_ROW);
+    chunk.solve = take(&at, TOKENS * PAIR_ROW);
+    return chunk;
 }
 
-void CPU(wkv_chunk_fetch)(struct wkv_chunk *c, size_t rows)
+void CPU(wkv_chunk_fetch)(struct wkv_chunk *chunk, size_t rows)
 {
-    for (; rows > 0 && c->fetched < c->tokens; rows--) {
-        const float *row = c->next[c->source] + c->fetched * c->stride;
-        for (size_t e = 0; e < c->E; e += LINE)
+    for (; rows > 0 && chunk->fetched < chunk->tokens; rows--) {
+        const float *row = chunk->next[chunk->source] + chunk->fetched * chunk->stride;
+        for (size_t e = 0; e < chunk->E; e += LINE)
             __builtin_prefetch(row + e, 0, 2);
-        if (++c->source == c->sources)
-            c->source = 0, c->fetched++;
+        if (++chunk->source == chunk->sources)
+            chunk->source = 0, chunk->fetched++;
     }
 }
 
-static void load_rows(struct wkv_chunk *c, float *to, const float *from)
+static void load_rows(struct wkv_chunk *chunk, float *to, const float *from)
 {
-    wkv_rows_in(to, c->width, from, c->stride, c->tokens, c->E);
-    c->next[c->sources++] = from + TOKENS * c->stride;
+    wkv_rows_in(to, chunk->width, from, chunk->stride, chunk->tokens, chunk->E);
+    chunk->next[chunk->sources++] = from + TOKENS * chunk->stride;
 }
 
-void CPU(wkv_chunk_load)(struct wkv_chunk *c, const struct wkv_rows *in, size_t row, size_t n,
-                         size_t h)
+void CPU(wkv_chunk_load)(struct wkv_chunk *chunk, const struct wkv_rows *in, size_t row, size_t n,
+                         size_t head)
 {
-    const size_t at = (row * in->heads + h) * c->E;
-    c->stride = in->heads * c->E;
-    c->tokens = n;
-    c->sources = c->source = 0;
-    c->fetched = c->last ? n : 0;
-    load_rows(c, c->r, in->r + at);
-    load_rows(c, c->keys, in->k + at);
-    load_rows(c, c->values, in->v + at);
-    load_rows(c, c->decay, in->w + at);
-    for (size_t i = 0; i < n * c->width; i += LANES)
-        put(c->decay + i, vexp(load(c->decay + i)));
-    if (c->removes) {
-        load_rows(c, c->a, in->a + at);
-        load_rows(c, c->keys + TOKENS * c->width, in->b + at);
+    const size_t at = (row * in->heads + head) * chunk->E;
+    chunk->stride = in->heads * chunk->E;
+    chunk->tokens = n;
+    chunk->sources = chunk->source = 0;
+    chunk->fetched = chunk->last ? n : 0;
+    load_rows(chunk, chunk->r, in->r + at);
+    load_rows(chunk, chunk->keys, in->k + at);
+    load_rows(chunk, chunk->values, in->v + at);
+    load_rows(chunk, chunk->decay, in->w + at);
+    for (size_t i = 0; i < n * chunk->width; i += LANES)
+        put(chunk->decay + i, vexp(load(chunk->decay + i)));
+    if (chunk->removes) {
+        load_rows(chunk, chunk->a, in->a + at);
+        load_rows(chunk, chunk->keys + TOKENS * chunk->width, in->b + at);
     } else {
-        wkv_rows_in(c->bonus, c->width, in->u + h * c->E, 0, 1, c->E);
+        wkv_rows_in(chunk->bonus, chunk->width, in->u + head * chunk->E, 0, 1, chunk->E);
     }
 }
 
 /* Fills the tokens behind the last with zeros that do not decay. */
-static void pad(struct wkv_chunk *c)
+static void pad(struct wkv_chunk *chunk)
 {
-    const size_t width = c->width, n = c->tokens * width, left = TOKENS * width - n;
-    float *rows[] = {c->r, c->a, c->keys, c->keys + TOKENS * width, c->values};
+    const size_t width = chunk->width, n = chunk->tokens * width, left = TOKENS * width - n;
+    float *rows[] = {chunk->r, chunk->a, chunk->keys, chunk->keys + TOKENS * width, chunk->values};
     for (size_t i = 0; left && i < sizeof rows / sizeof *rows; i++)
         memset(rows[i] + n, 0, left * sizeof(float));
     for (size_t i = n; i < n + left; i++)
-        c->decay[i] = 1;
+        chunk->decay[i] = 1;
 }
 
-static void clear(struct wkv_chunk *c)
+static void clear(struct wkv_chunk *chunk)
 {
-    for (size_t e = 0; e < c->width; e++)
-        c->borders[e] = 1;
-    memset(c->read, 0, TOKENS * PAIR_ROW * sizeof(float));
-    memset(c->solve, 0, TOKENS * PAIR_ROW * sizeof(float));
-    c->cleared = 1;
+    for (size_t e = 0; e < chunk->width; e++)
+        chunk->borders[e] = 1;
+    memset(chunk->read, 0, TOKENS * PAIR_ROW * sizeof(float));
+    memset(chunk->solve, 0, TOKENS * PAIR_ROW * sizeof(float));
+    chunk->cleared = 1;
 }
 
 /* ---- products of token pairs ----
@@ -141,75 +141,76 @@ INLINE vec faded(vec x)
 /* Makes the `near` and `left` rows of the sub-chunk at token t. step: the decay of the whole
  * sub-chunk. borders: the decay up to its start, then up to its end; the last entry is that of the
  * chunk. */
-INLINE void rows_within(struct wkv_chunk *c, const struct side *s, size_t t, const enum reads reads)
+INLINE void rows_within(struct wkv_chunk *chunk, const struct side *side, size_t token,
+                        const enum reads reads)
 {
-    const size_t width = c->width;
-    const float *rows = s->rows + t * width, *decay = c->decay + t * width;
-    float *left = s->left + t * width, *border = c->borders + t / SUB * width;
+    const size_t width = chunk->width;
+    const float *rows = side->rows + token * width, *decay = chunk->decay + token * width;
+    float *left = side->left + token * width, *border = chunk->borders + token / SUB * width;
     for (size_t e = 0; e < width; e += LANES) {
         const vec first = load(border + e);
-        vec d = splat(1);
+        vec product = splat(1);
         for (size_t i = 0; i < SUB; i++) {
             const size_t at = i * width + e;
-            const vec next = wkv_both(d, load(decay + at));
-            const vec x = load(rows + at) * (reads == LEAVING ? next : d);
-            put(c->near + at, x);
+            const vec next = wkv_both(product, load(decay + at));
+            const vec x = load(rows + at) * (reads == LEAVING ? next : product);
+            put(chunk->near + at, x);
             put(left + at, x * first);
-            d = next;
+            product = next;
         }
-        put(c->step + e, d);
-        put(border + width + e, wkv_both(first, d));
+        put(chunk->step + e, product);
+        put(border + width + e, wkv_both(first, product));
     }
 }
 
 /* Makes the sub-chunk's keys as they leave it. */
-static void keys_within(struct wkv_chunk *c, size_t first)
+static void keys_within(struct wkv_chunk *chunk, size_t first)
 {
-    const size_t width = c->width;
-    const float *keys = c->keys + first * width, *decay = c->decay + first % TOKENS * width;
-    float *moved = c->moved + first * width;
+    const size_t width = chunk->width;
+    const float *keys = chunk->keys + first * width, *decay = chunk->decay + first % TOKENS * width;
+    float *moved = chunk->moved + first * width;
     for (size_t e = 0; e < width; e += LANES) {
-        vec d = splat(1);
+        vec product = splat(1);
         for (size_t i = SUB; i-- > 0;) {
             const size_t at = i * width + e;
-            put(moved + at, load(keys + at) * d);
-            d = wkv_both(d, load(decay + at));
+            put(moved + at, load(keys + at) * product);
+            product = wkv_both(product, load(decay + at));
         }
     }
 }
 
 /* Channels e and on of token i of a sub-chunk, and the keys up to its own. */
-INLINE void token_within(const size_t i, vec *sum, vec *key, vec x, vec decay, vec own, vec u,
+INLINE void token_within(const size_t i, vec *sum, vec *key, vec x, vec decay, vec own, vec bonus,
                          const enum reads reads)
 {
     sum += i * (i + 1) / 2;
-    for (size_t q = 0; q < i; q++) {
-        const vec was = key[q];
-        key[q] *= decay;
-        sum[q] += x * (reads == LEAVING ? key[q] : was);
+    for (size_t earlier = 0; earlier < i; earlier++) {
+        const vec was = key[earlier];
+        key[earlier] *= decay;
+        sum[earlier] += x * (reads == LEAVING ? key[earlier] : was);
     }
     if (reads != COMING)
-        sum[i] += x * (reads == BONUS ? own * u : own);
+        sum[i] += x * (reads == BONUS ? own * bonus : own);
     key[i] = own;
 }
 
 /* The pairs of its rows with its own keys, from `first` on. */
-INLINE void pairs_within(const struct wkv_chunk *c, const struct side *s, size_t first, size_t t,
-                         const enum reads reads)
+INLINE void pairs_within(const struct wkv_chunk *chunk, const struct side *side, size_t first,
+                         size_t token, const enum reads reads)
 {
-    const size_t width = c->width;
-    const float *x = s->rows + t * width, *keys = c->keys + first * width;
-    const float *decay = c->decay + t * width;
-    float *to = s->pairs + t * PAIR_ROW + first, sums[SUMS];
+    const size_t width = chunk->width;
+    const float *x = side->rows + token * width, *keys = chunk->keys + first * width;
+    const float *decay = chunk->decay + token * width;
+    float *to = side->pairs + token * PAIR_ROW + first, sums[SUMS];
     vec sum[SUMS];
     for (int i = 0; i < SUMS; i++)
         sum[i] = (vec){0};
     for (size_t e = 0; e < width; e += LANES) {
-        const vec u = reads == BONUS ? load(c->bonus + e) : (vec){0};
+        const vec bonus = reads == BONUS ? load(chunk->bonus + e) : (vec){0};
         vec key[SUB];
 #define TOKEN(i)                                                                                   \
     token_within(i, sum, key, load(x + i * width + e), load(decay + i * width + e),                \
-                 load(keys + i * width + e), u, reads)
+                 load(keys + i * width + e), bonus, reads)
         _Static_assert(SUB == 4, "a line for each token");
         TOKEN(0), TOKEN(1), TOKEN(2), TOKEN(3);
 #undef TOKEN
@@ -217,18 +218,18 @@ INLINE void pairs_within(const struct wkv_chunk *c, const struct side *s, size_t
     for (int i = 0; i < SUMS; i += LANES)
         put(sums + i, add_lanes(sum + i));
     for (int i = 0; i < SUB; i++)
-        for (int q = 0; q <= i; q++)
-            to[i * PAIR_ROW + q] = sums[i * (i + 1) / 2 + q];
+        for (int row = 0; row <= i; row++)
+            to[i * PAIR_ROW + row] = sums[i * (i + 1) / 2 + row];
 }
 
 /* The pairs of its rows with KEYS keys of earlier tokens, from `first` on; r then moves these keys
  * on. */
-INLINE void pairs_before(const struct wkv_chunk *c, const struct side *s, size_t first, size_t t,
-                         const enum reads reads)
+INLINE void pairs_before(const struct wkv_chunk *chunk, const struct side *side, size_t first,
+                         size_t token, const enum reads reads)
 {
-    const size_t width = c->width;
-    float *keys = c->moved + first * width, *to = s->pairs + t * PAIR_ROW + first, sums[LANES];
-    vec sum[LANES];
+    const size_t width = chunk->width;
+    float *keys = chunk->moved + first * width, *to = side->pairs + token * PAIR_ROW + first,
+    sums[LANES]; vec sum[LANES];
     for (int i = 0; i < LANES; i++)
         sum[i] = (vec){0};
     for (size_t e = 0; e < width; e += LANES) {
@@ -237,9 +238,9 @@ INLINE void pairs_before(const struct wkv_chunk *c, const struct side *s, size_t
             key[j] = load(keys + j * width + e);
         for (size_t i = 0; i < SUB; i++)
             for (size_t j = 0; j < KEYS; j++)
-                sum[i * KEYS + j] += load(c->near + i * width + e) * key[j];
+                sum[i * KEYS + j] += load(chunk->near + i * width + e) * key[j];
         for (size_t j = 0; reads != COMING && j < KEYS; j++)
-            put(keys + j * width + e, faded(key[j] * load(c->step + e)));
+            put(keys + j * width + e, faded(key[j] * load(chunk->step + e)));
     }
     put(sums, add_lanes(sum));
     for (int i = 0; i < SUB; i++)
@@ -248,33 +249,34 @@ INLINE void pairs_before(const struct wkv_chunk *c, const struct side *s, size_t
 }
 
 /* All pairs of r or of a for the sub-chunk at token t; r runs last and moves the keys. */
-INLINE void sub_scores(struct wkv_chunk *c, const struct side *s, size_t t, const enum reads reads)
+INLINE void sub_scores(struct wkv_chunk *chunk, const struct side *side, size_t token,
+                       const enum reads reads)
 {
-    rows_within(c, s, t, reads);
-    for (size_t kind = 0; kind < c->pairs; kind += TOKENS) {
-        pairs_within(c, s, kind + t, t, reads);
-        for (size_t q = 0; q < t; q += KEYS) {
-            pairs_before(c, s, kind + q, t, reads);
-            CPU(wkv_chunk_fetch)(c, KEYS);
+    rows_within(chunk, side, token, reads);
+    for (size_t kind = 0; kind < chunk->pairs; kind += TOKENS) {
+        pairs_within(chunk, side, kind + token, token, reads);
+        for (size_t earlier = 0; earlier < token; earlier += KEYS) {
+            pairs_before(chunk, side, kind + earlier, token, reads);
+            CPU(wkv_chunk_fetch)(chunk, KEYS);
         }
         if (reads != COMING)
-            keys_within(c, kind + t);
+            keys_within(chunk, kind + token);
     }
 }
 
-void CPU(wkv_chunk_scores)(struct wkv_chunk *c)
+void CPU(wkv_chunk_scores)(struct wkv_chunk *chunk)
 {
-    const struct side r = {c->r, c->left, c->read};
-    const struct side a = {c->a, c->left + TOKENS * c->width, c->solve};
-    pad(c);
-    if (!c->cleared) /* where a token comes before the key, the entry is always zero */
-        clear(c);
-    for (size_t t = 0; t < TOKENS; t += SUB) {
-        if (c->removes) {
-            sub_scores(c, &a, t, COMING);
-            sub_scores(c, &r, t, LEAVING);
+    const struct side receptance = {chunk->r, chunk->left, chunk->read};
+    const struct side removal = {chunk->a, chunk->left + TOKENS * chunk->width, chunk->solve};
+    pad(chunk);
+    if (!chunk->cleared) /* where a token comes before the key, the entry is always zero */
+        clear(chunk);
+    for (size_t token = 0; token < TOKENS; token += SUB) {
+        if (chunk->removes) {
+            sub_scores(chunk, &removal, token, COMING);
+            sub_scores(chunk, &receptance, token, LEAVING);
         } else {
-            sub_scores(c, &r, t, BONUS);
+            sub_scores(chunk, &receptance, token, BONUS);
         }
     }
 }
@@ -282,9 +284,9 @@ void CPU(wkv_chunk_scores)(struct wkv_chunk *c)
 /* ---- states and values ---- */
 
 /* Rows of the tile that begins at row t of M; tiles differ by at most one row. */
-INLINE size_t tile_of(size_t M, size_t t)
+INLINE size_t tile_of(size_t M, size_t token)
 {
-    const size_t left = M - t, tiles = (left + TILE_ROWS - 1) / TILE_ROWS;
+    const size_t left = M - token, tiles = (left + TILE_ROWS - 1) / TILE_ROWS;
     return tiles ? left / tiles : 0;
 }
 
@@ -303,33 +305,35 @@ INLINE void add_product(const int rows, vec (*sum)[2], const float *a, size_t a_
 
 /* sum: for tokens from t on and value channels from j on, the terms from the state, from the values
  * of all tokens up to each, and from the first n_x x. */
-INLINE void read_tile(const int rows, vec (*sum)[2], const struct wkv_chunk *c, const float *left,
-                      const float *pairs, const float *S, size_t t, size_t j, size_t n_x)
+INLINE void read_tile(const int rows, vec (*sum)[2], const struct wkv_chunk *chunk,
+                      const float *left, const float *pairs, const float *state, size_t token,
+                      size_t j, size_t n_x)
 {
-    const size_t width = c->width;
-    const float *v = c->values + j;
+    const size_t width = chunk->width;
+    const float *value = chunk->values + j;
     for (int i = 0; i < rows; i++)
         sum[i][0] = sum[i][1] = (vec){0};
-    pairs += t * PAIR_ROW;
-    add_product(rows, sum, left + t * width, width, S + j, width, c->E);
-    add_product(rows, sum, pairs, PAIR_ROW, v, width, t + (size_t)rows);
-    add_product(rows, sum, pairs + TOKENS, PAIR_ROW, v + TOKENS * width, width, n_x);
+    pairs += token * PAIR_ROW;
+    add_product(rows, sum, left + token * width, width, state + j, width, chunk->E);
+    add_product(rows, sum, pairs, PAIR_ROW, value, width, token + (size_t)rows);
+    add_product(rows, sum, pairs + TOKENS, PAIR_ROW, value + TOKENS * width, width, n_x);
 }
 
 /* x of tokens from t on. The loop over panels is inside, because the compiler unrolls an inner loop
  * early enough to keep all sums in registers. */
-INLINE void solve_rows(const int rows, struct wkv_chunk *c, const float *S, size_t t)
+INLINE void solve_rows(const int rows, struct wkv_chunk *chunk, const float *state, size_t token)
 {
-    const size_t width = c->width;
-    const float *solve = c->solve + t * PAIR_ROW + TOKENS + t;
+    const size_t width = chunk->width;
+    const float *solve = chunk->solve + token * PAIR_ROW + TOKENS + token;
     for (size_t j = 0; j < width; j += PANEL) {
-        float *x = c->values + (TOKENS + t) * width + j;
+        float *x = chunk->values + (TOKENS + token) * width + j;
         vec sum[TILE_ROWS][2];
-        read_tile(rows, sum, c, c->left + TOKENS * width, c->solve, S, t, j, t);
-        for (int q = 0; q < rows; q++)
-            for (int i = q + 1; i < rows; i++) {
-                sum[i][0] += sum[q][0] * solve[i * PAIR_ROW + q];
-                sum[i][1] += sum[q][1] * solve[i * PAIR_ROW + q];
+        read_tile(rows, sum, chunk, chunk->left + TOKENS * width, chunk->solve, state, token, j,
+                  token);
+        for (int row = 0; row < rows; row++)
+            for (int i = row + 1; i < rows; i++) {
+                sum[i][0] += sum[row][0] * solve[i * PAIR_ROW + row];
+                sum[i][1] += sum[row][1] * solve[i * PAIR_ROW + row];
             }
         for (int i = 0; i < rows; i++) {
             put(x + (size_t)i * width, sum[i][0]);
@@ -348,16 +352,17 @@ void CPU(wkv_chunk_solve)(struct wkv_chunk *c, const float *S)
 }
 
 /* y of tokens from t on, in whole panels. */
-INLINE void y_rows(const int rows, struct wkv_chunk *c, const float *S, size_t t, float *y,
-                   size_t stride)
+INLINE void y_rows(const int rows, struct wkv_chunk *chunk, const float *state, size_t token,
+                   float *y, size_t stride)
 {
-    for (size_t j = 0; j < c->width; j += PANEL) {
+    for (size_t j = 0; j < chunk->width; j += PANEL) {
         vec sum[TILE_ROWS][2];
-        CPU(wkv_chunk_fetch)(c, AHEAD);
-        read_tile(rows, sum, c, c->left, c->read, S, t, j, c->removes ? t + (size_t)rows : 0);
+        CPU(wkv_chunk_fetch)(chunk, AHEAD);
+        read_tile(rows, sum, chunk, chunk->left, chunk->read, state, token, j,
+                  chunk->removes ? token + (size_t)rows : 0);
         for (int i = 0; i < rows; i++) {
-            put(y + (t + (size_t)i) * stride + j, sum[i][0]);
-            put(y + (t + (size_t)i) * stride + j + LANES, sum[i][1]);
+            put(y + (token + (size_t)i) * stride + j, sum[i][0]);
+            put(y + (token + (size_t)i) * stride + j + LANES, sum[i][1]);
         }
     }
 }
@@ -377,26 +382,27 @@ void CPU(wkv_chunk_read)(struct wkv_chunk *c, const float *S, float *y)
 }
 
 /* Rows i.. of S, PANEL columns: decayed, plus the terms of the tokens. */
-INLINE void carry_rows(const int rows, const struct wkv_chunk *c, float *S, size_t i)
+INLINE void carry_rows(const int rows, const struct wkv_chunk *chunk, float *state, size_t i)
 {
-    const size_t width = c->width;
-    const float *whole = c->whole + i, *k = c->moved + i, *v = c->values;
+    const size_t width = chunk->width;
+    const float *whole = chunk->whole + i, *k = chunk->moved + i, *value = chunk->values;
     for (size_t j = 0; j < width; j += PANEL) {
         vec sum[TILE_ROWS][2];
-        for (int m = 0; m < rows; m++) {
-            sum[m][0] = load(S + (size_t)m * width + j) * whole[m];
-            sum[m][1] = load(S + (size_t)m * width + j + LANES) * whole[m];
+        for (int row = 0; row < rows; row++) {
+            sum[row][0] = load(state + (size_t)row * width + j) * whole[row];
+            sum[row][1] = load(state + (size_t)row * width + j + LANES) * whole[row];
         }
-        for (size_t q = 0; q < c->pairs; q++) {
-            vec lo = load(v + q * width + j), hi = load(v + q * width + j + LANES);
-            for (int m = 0; m < rows; m++) {
-                sum[m][0] += lo * k[q * width + (size_t)m];
-                sum[m][1] += hi * k[q * width + (size_t)m];
+        for (size_t earlier = 0; earlier < chunk->pairs; earlier++) {
+            vec lo = load(value + earlier * width + j),
+            hi = load(value + earlier * width + j + LANES);
+            for (int row = 0; row < rows; row++) {
+                sum[row][0] += lo * k[earlier * width + (size_t)row];
+                sum[row][1] += hi * k[earlier * width + (size_t)row];
             }
         }
-        for (int m = 0; m < rows; m++) {
-            put(S + (size_t)m * width + j, sum[m][0]);
-            put(S + (size_t)m * width + j + LANES, sum[m][1]);
+        for (int row = 0; row < rows; row++) {
+            put(state + (size_t)row * width + j, sum[row][0]);
+            put(state + (size_t)row * width + j + LANES, sum[row][1]);
         }
     }
 }

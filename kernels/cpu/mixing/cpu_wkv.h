@@ -36,20 +36,20 @@ struct wkv_chunk {
 size_t CPU(wkv_chunk_floats)(size_t E);
 struct wkv_chunk CPU(wkv_chunk_cut)(const struct wkv_rows *in, float *at);
 /* Loads tokens row .. row + n - 1 of head h. */
-void CPU(wkv_chunk_load)(struct wkv_chunk *c, const struct wkv_rows *in, size_t row, size_t n,
-                         size_t h);
+void CPU(wkv_chunk_load)(struct wkv_chunk *chunk, const struct wkv_rows *in, size_t row, size_t n,
+                         size_t head);
 /* Prefetches rows of the next chunk into the second cache, because rows of a head lie too far apart
  * for the processor to prefetch. A few at a time while this chunk is computed: a processor allows
  * only so many reads in flight, then it waits. */
-void CPU(wkv_chunk_fetch)(struct wkv_chunk *c, size_t rows);
+void CPU(wkv_chunk_fetch)(struct wkv_chunk *chunk, size_t rows);
 /* Pads the chunk to TOKENS; then computes left, moved, whole, read and solve. */
-void CPU(wkv_chunk_scores)(struct wkv_chunk *c);
+void CPU(wkv_chunk_scores)(struct wkv_chunk *chunk);
 /* x of all tokens; S[width, width]: the state before the chunk. */
-void CPU(wkv_chunk_solve)(struct wkv_chunk *c, const float *S);
+void CPU(wkv_chunk_solve)(struct wkv_chunk *chunk, const float *state);
 /* y of its tokens in rows of all heads. Overwrites a's part of left. */
-void CPU(wkv_chunk_read)(struct wkv_chunk *c, const float *S, float *y);
+void CPU(wkv_chunk_read)(struct wkv_chunk *chunk, const float *state, float *y);
 /* Replaces S by the state behind the chunk. */
-void CPU(wkv_chunk_carry)(struct wkv_chunk *c, float *S);
+void CPU(wkv_chunk_carry)(struct wkv_chunk *chunk, float *state);
 
 INLINE size_t wkv_width(size_t E) { return (E + PANEL - 1) / PANEL * PANEL; }
 
@@ -66,7 +66,7 @@ INLINE void wkv_rows_in(float *to, size_t wide, const float *from, size_t stride
                         size_t n)
 {
     const size_t whole = n / PANEL * PANEL;
-    for (size_t t = 0; t < rows; t++, to += wide, from += stride) {
+    for (size_t token = 0; token < rows; token++, to += wide, from += stride) {
         for (size_t e = 0; e < whole; e += PANEL) {
             vec lo = load(from + e), hi = load(from + e + LANES);
             put(to + e, lo);
@@ -81,6 +81,6 @@ INLINE void wkv_rows_in(float *to, size_t wide, const float *from, size_t stride
 INLINE void wkv_rows_out(float *to, size_t stride, const float *from, size_t wide, size_t rows,
                          size_t n)
 {
-    for (size_t t = 0; t < rows; t++)
-        memcpy(to + t * stride, from + t * wide, n * sizeof *to);
+    for (size_t token = 0; token < rows; token++)
+        memcpy(to + token * stride, from + token * wide, n * sizeof *to);
 }

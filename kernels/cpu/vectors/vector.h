@@ -35,10 +35,10 @@ INLINE vecu load_bits(const void *p)
 INLINE void put(float *p, vec v) { memcpy(p, &v, sizeof v); }
 INLINE void put_bits(void *p, vecu v) { memcpy(p, &v, sizeof v); }
 
-INLINE vec load_bf16(const uint16_t *p)
+INLINE vec load_bf16(const uint16_t *from)
 {
     vech h;
-    memcpy(&h, p, sizeof h);
+    memcpy(&h, from, sizeof h);
     vecu u = __builtin_convertvector(h, vecu) << 16;
     return (vec)u;
 }
@@ -47,10 +47,10 @@ INLINE vec splat(float x) { return x - (vec){0}; /* exact for every x, also -0 a
 INLINE vecu splat_bits(uint32_t x) { return x - (vecu){0}; }
 
 /* Prefetches PANEL words at p. */
-INLINE void fetch_ahead(const char *p)
+INLINE void fetch_ahead(const char *at)
 {
     for (size_t i = 0; i < PANEL; i += LINE)
-        __builtin_prefetch(p + i * sizeof(uint32_t));
+        __builtin_prefetch(at + i * sizeof(uint32_t));
 }
 
 /* Lane by lane: mask ? a : b. A lane of the mask is all ones or all zeros. */

@@ -4,5 +4,5 @@
 #include "kernels/ops.h"
 
 /* Made at open, freed at close. */
-void event_open(struct backend *b);
-void event_close(struct backend *b);
+void event_open(struct backend *backend);
+void event_close(struct backend *backend);

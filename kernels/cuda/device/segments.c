@@ -42,12 +42,12 @@ struct segments {
     size_t n, room;
 };
 
-struct segments *segments_new(struct memory *m, struct segment_source source)
+struct segments *segments_new(struct memory *memory, struct segment_source source)
 {
-    struct segments *s = mem_zero(1, sizeof *s);
-    s->memory = m;
-    s->source = source;
-    return s;
+    struct segments *segments = mem_zero(1, sizeof *segments);
+    segments->memory = memory;
+    segments->source = source;
+    return segments;
 }
 
 static size_t rounded_up(size_t n, size_t to)
@@ -56,12 +56,12 @@ static size_t rounded_up(size_t n, size_t to)
 }
 
 /* The index at which a block of this address is, or would be. */
-static size_t place_of(const struct segments *s, uintptr_t at)
+static size_t place_of(const struct segments *segments, uintptr_t at)
 {
-    size_t low = 0, high = s->n;
+    size_t low = 0, high = segments->n;
     while (low < high) {
         size_t middle = (low + high) / 2;
-        if (s->block[middle].at < at)
+        if (segments->block[middle].at < at)
             low = middle + 1;
         else
             high = middle;
@@ -69,77 +69,78 @@ static size_t place_of(const struct segments *s, uintptr_t at)
     return low;
 }
 
-static void insert(struct segments *s, size_t i, struct segment_block b)
+static void insert(struct segments *segments, size_t i, struct segment_block block)
 {
-    MEM_GROW(s->block, s->n, s->room);
-    memmove(&s->block[i + 1], &s->block[i], (s->n - i) * sizeof b);
-    s->block[i] = b;
-    s->n++;
+    MEM_GROW(segments->block, segments->n, segments->room);
+    memmove(&segments->block[i + 1], &segments->block[i], (segments->n - i) * sizeof block);
+    segments->block[i] = block;
+    segments->n++;
 }
 
-static void drop(struct segments *s, size_t i)
+static void drop(struct segments *segments, size_t i)
 {
-    s->n--;
-    memmove(&s->block[i], &s->block[i + 1], (s->n - i) * sizeof *s->block);
+    segments->n--;
+    memmove(&segments->block[i], &segments->block[i + 1],
+            (segments->n - i) * sizeof *segments->block);
 }
 
 /* Merges block i + 1 into block i. */
-static void merge(struct segments *s, size_t i)
+static void merge(struct segments *segments, size_t i)
 {
-    s->block[i].bytes += s->block[i + 1].bytes;
-    drop(s, i + 1);
+    segments->block[i].bytes += segments->block[i + 1].bytes;
+    drop(segments, i + 1);
 }
 
 /* 1 if block i is a whole free segment. */
-static int is_idle_segment(const struct segments *s, size_t i)
+static int is_idle_segment(const struct segments *segments, size_t i)
 {
-    return !s->block[i].used && s->block[i].begins &&
-           (i + 1 == s->n || s->block[i + 1].begins);
+    return !segments->block[i].used && segments->block[i].begins &&
+           (i + 1 == segments->n || segments->block[i + 1].begins);
 }
 
-static void raise_peaks(struct memory *m)
+static void raise_peaks(struct memory *memory)
 {
-    assert(m->requested <= m->allocated && m->allocated <= m->reserved);
-    if (m->requested > m->requested_peak)
-        m->requested_peak = m->requested;
-    if (m->allocated > m->allocated_peak)
-        m->allocated_peak = m->allocated;
-    if (m->reserved > m->reserved_peak)
-        m->reserved_peak = m->reserved;
+    assert(memory->requested <= memory->allocated && memory->allocated <= memory->reserved);
+    if (memory->requested > memory->requested_peak)
+        memory->requested_peak = memory->requested;
+    if (memory->allocated > memory->allocated_peak)
+        memory->allocated_peak = memory->allocated;
+    if (memory->reserved > memory->reserved_peak)
+        memory->reserved_peak = memory->reserved;
 }
 
-static void give_segment(struct segments *s, size_t i)
+static void give_segment(struct segments *segments, size_t i)
 {
-    struct segment_block b = s->block[i];
-    drop(s, i);
-    s->memory->reserved -= b.bytes;
-    s->source.give(s->source.ctx, (void *)b.at, b.bytes);
+    struct segment_block block = segments->block[i];
+    drop(segments, i);
+    segments->memory->reserved -= block.bytes;
+    segments->source.give(segments->source.ctx, (void *)block.at, block.bytes);
 }
 
-void segments_trim(struct segments *s)
+void segments_trim(struct segments *segments)
 {
-    for (size_t i = s->n; i-- > 0;)
-        if (is_idle_segment(s, i))
-            give_segment(s, i);
+    for (size_t i = segments->n; i-- > 0;)
+        if (is_idle_segment(segments, i))
+            give_segment(segments, i);
 }
 
-size_t segments_cached(const struct segments *s)
+size_t segments_cached(const struct segments *segments)
 {
     size_t sum = 0;
-    for (size_t i = 0; i < s->n; i++)
-        if (is_idle_segment(s, i))
-            sum += s->block[i].bytes;
+    for (size_t i = 0; i < segments->n; i++)
+        if (is_idle_segment(segments, i))
+            sum += segments->block[i].bytes;
     return sum;
 }
 
-/* The smallest free block that is large enough, among equals the first; s->n: none. */
-static size_t best_fit(const struct segments *s, size_t bytes, int small)
+/* The smallest free block that is large enough, among equals the first; segments->n: none. */
+static size_t best_fit(const struct segments *segments, size_t bytes, int small)
 {
-    size_t best = s->n;
-    for (size_t i = 0; i < s->n; i++) {
-        const struct segment_block *b = &s->block[i];
-        if (!b->used && b->small == small && b->bytes >= bytes &&
-            (best == s->n || b->bytes < s->block[best].bytes))
+    size_t best = segments->n;
+    for (size_t i = 0; i < segments->n; i++) {
+        const struct segment_block *block = &segments->block[i];
+        if (!block->used && block->small == small && block->bytes >= bytes &&
+            (best == segments->n || block->bytes < segments->block[best].bytes))
             best = i;
     }
     return best;
@@ -152,110 +153,110 @@ static size_t segment_bytes(size_t bytes)
     return bytes < MEDIUM_BELOW ? MEDIUM_SEGMENT : rounded_up(bytes, LARGE_GRAIN);
 }
 
-static void *get_segment(struct segments *s, size_t bytes)
+static void *get_segment(struct segments *segments, size_t bytes)
 {
-    const struct memory *m = s->memory;
-    if (m->cap && (bytes > m->cap || m->reserved > m->cap - bytes))
+    const struct memory *memory = segments->memory;
+    if (memory->cap && (bytes > memory->cap || memory->reserved > memory->cap - bytes))
         return NULL;
-    return s->source.get(s->source.ctx, bytes);
+    return segments->source.get(segments->source.ctx, bytes);
 }
 
-/* Adds a new segment as one free block. Returns its index; s->n: there is no memory. */
-static size_t add_segment(struct segments *s, size_t bytes, int small)
+/* Adds a new segment as one free block. Returns its index; segments->n: there is no memory. */
+static size_t add_segment(struct segments *segments, size_t bytes, int small)
 {
-    void *p = get_segment(s, bytes);
-    if (!p && segments_cached(s)) {
-        segments_trim(s);
-        p = get_segment(s, bytes);
+    void *room = get_segment(segments, bytes);
+    if (!room && segments_cached(segments)) {
+        segments_trim(segments);
+        room = get_segment(segments, bytes);
     }
-    if (!p)
-        return s->n;
-    assert((uintptr_t)p % SEGMENT_GRAIN == 0);
-    size_t i = place_of(s, (uintptr_t)p);
-    insert(s, i, (struct segment_block){.at = (uintptr_t)p, .bytes = bytes, .begins = 1,
-                                        .small = (unsigned char)small});
-    s->memory->reserved += bytes;
+    if (!room)
+        return segments->n;
+    assert((uintptr_t)room % SEGMENT_GRAIN == 0);
+    size_t i = place_of(segments, (uintptr_t)room);
+    insert(segments, i, (struct segment_block){.at = (uintptr_t)room, .bytes = bytes, .begins = 1,
+                                               .small = (unsigned char)small});
+    segments->memory->reserved += bytes;
     return i;
 }
 
 /* Splits a free block when the rest is large enough to keep. */
-static void split(struct segments *s, size_t i, size_t bytes)
+static void split(struct segments *segments, size_t i, size_t bytes)
 {
-    struct segment_block rest = s->block[i];
+    struct segment_block rest = segments->block[i];
     rest.at += bytes;
     rest.bytes -= bytes;
     rest.begins = 0;
     if (rest.small ? rest.bytes < SEGMENT_GRAIN : rest.bytes <= SMALL_MOST)
         return;
-    s->block[i].bytes = bytes;
-    insert(s, i + 1, rest);
+    segments->block[i].bytes = bytes;
+    insert(segments, i + 1, rest);
 }
 
-void *segments_alloc(struct segments *s, size_t bytes, enum memory_kind kind)
+void *segments_alloc(struct segments *segments, size_t bytes, enum memory_kind kind)
 {
     if (bytes > SIZE_MAX - LARGE_GRAIN)
         return NULL;
     size_t wanted = rounded_up(bytes ? bytes : 1, SEGMENT_GRAIN);
-    int small = wanted <= SMALL_MOST, direct = s->memory->direct;
-    size_t i = direct ? s->n : best_fit(s, wanted, small);
-    if (i == s->n)
-        i = add_segment(s, direct ? wanted : segment_bytes(wanted), small);
-    if (i == s->n)
+    int small = wanted <= SMALL_MOST, direct = segments->memory->direct;
+    size_t i = direct ? segments->n : best_fit(segments, wanted, small);
+    if (i == segments->n)
+        i = add_segment(segments, direct ? wanted : segment_bytes(wanted), small);
+    if (i == segments->n)
         return NULL;
-    split(s, i, wanted);
-    struct segment_block *b = &s->block[i];
-    b->used = 1;
-    b->requested = bytes;
-    b->kind = kind;
-    s->memory->calls++;
-    s->memory->requested += bytes;
-    s->memory->allocated += b->bytes;
-    s->memory->kind[kind] += b->bytes;
-    raise_peaks(s->memory);
-    return (void *)b->at;
+    split(segments, i, wanted);
+    struct segment_block *block = &segments->block[i];
+    block->used = 1;
+    block->requested = bytes;
+    block->kind = kind;
+    segments->memory->calls++;
+    segments->memory->requested += bytes;
+    segments->memory->allocated += block->bytes;
+    segments->memory->kind[kind] += block->bytes;
+    raise_peaks(segments->memory);
+    return (void *)block->at;
 }
 
 /* The index of a block in use. */
-static size_t find(const struct segments *s, const void *p)
+static size_t find(const struct segments *segments, const void *room)
 {
-    size_t i = place_of(s, (uintptr_t)p);
-    assert(i < s->n && s->block[i].at == (uintptr_t)p && s->block[i].used);
+    size_t i = place_of(segments, (uintptr_t)room);
+    assert(i < segments->n && segments->block[i].at == (uintptr_t)room && segments->block[i].used);
     return i;
 }
 
-size_t segments_size(const struct segments *s, const void *p)
+size_t segments_size(const struct segments *segments, const void *room)
 {
-    return s->block[find(s, p)].requested;
+    return segments->block[find(segments, room)].requested;
 }
 
-enum memory_kind segments_free(struct segments *s, void *p)
+enum memory_kind segments_free(struct segments *segments, void *room)
 {
-    size_t i = find(s, p);
-    struct segment_block *b = &s->block[i];
-    enum memory_kind kind = b->kind;
-    s->memory->requested -= b->requested;
-    s->memory->allocated -= b->bytes;
-    s->memory->kind[kind] -= b->bytes;
-    b->used = 0;
-    if (i + 1 < s->n && !b[1].used && !b[1].begins)
-        merge(s, i);
-    if (i > 0 && !b->begins && !b[-1].used)
-        merge(s, i - 1);
-    if (s->memory->direct && is_idle_segment(s, i))
-        give_segment(s, i);
+    size_t i = find(segments, room);
+    struct segment_block *block = &segments->block[i];
+    enum memory_kind kind = block->kind;
+    segments->memory->requested -= block->requested;
+    segments->memory->allocated -= block->bytes;
+    segments->memory->kind[kind] -= block->bytes;
+    block->used = 0;
+    if (i + 1 < segments->n && !block[1].used && !block[1].begins)
+        merge(segments, i);
+    if (i > 0 && !block->begins && !block[-1].used)
+        merge(segments, i - 1);
+    if (segments->memory->direct && is_idle_segment(segments, i))
+        give_segment(segments, i);
     return kind;
 }
 
-void segments_delete(struct segments *s)
+void segments_delete(struct segments *segments)
 {
-    if (!s)
+    if (!segments)
         return;
-    while (s->n) {
-        size_t last = s->n - 1;
-        while (!s->block[last].begins)
-            merge(s, --last);
-        give_segment(s, last);
+    while (segments->n) {
+        size_t last = segments->n - 1;
+        while (!segments->block[last].begins)
+            merge(segments, --last);
+        give_segment(segments, last);
     }
-    free(s->block);
-    free(s);
+    free(segments->block);
+    free(segments);
 }

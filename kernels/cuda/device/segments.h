@@ -26,19 +26,20 @@ struct segment_source {
     void *ctx;
 };
 
-/* Counts in *m, whose cap limits m->reserved. m stays the caller's and must outlive the result. */
-struct segments *segments_new(struct memory *m, struct segment_source source);
+/* Counts in *memory, whose cap limits memory->reserved. m stays the caller's and must outlive the
+ * result. */
+struct segments *segments_new(struct memory *memory, struct segment_source source);
 /* NULL: neither the cache nor the system nor the cap has room. */
-void *segments_alloc(struct segments *s, size_t bytes, enum memory_kind kind);
+void *segments_alloc(struct segments *segments, size_t bytes, enum memory_kind kind);
 /* Frees p, which came from segments_alloc; returns its kind. */
-enum memory_kind segments_free(struct segments *s, void *p);
+enum memory_kind segments_free(struct segments *segments, void *room);
 /* Bytes that were requested for p. */
-size_t segments_size(const struct segments *s, const void *p);
+size_t segments_size(const struct segments *segments, const void *room);
 /* Returns segments without a used block to the source. */
-void segments_trim(struct segments *s);
+void segments_trim(struct segments *segments);
 /* Bytes that segments_trim would return. */
-size_t segments_cached(const struct segments *s);
+size_t segments_cached(const struct segments *segments);
 /* Returns everything, used blocks included. */
-void segments_delete(struct segments *s);
+void segments_delete(struct segments *segments);
 
 C_END

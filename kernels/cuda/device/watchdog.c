@@ -50,91 +50,94 @@ struct watchdog *watchdog_new(int seconds)
     pthread_condattr_t steady;
     if (!seconds)
         return NULL;
-    struct watchdog *w = mem_zero(1, sizeof *w);
-    w->seconds = seconds;
-    pthread_mutex_init(&w->lock, NULL);
+    struct watchdog *watchdog = mem_zero(1, sizeof *watchdog);
+    watchdog->seconds = seconds;
+    pthread_mutex_init(&watchdog->lock, NULL);
     pthread_condattr_init(&steady);
     pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);
-    pthread_cond_init(&w->wake, &steady);
+    pthread_cond_init(&watchdog->wake, &steady);
     pthread_condattr_destroy(&steady);
-    return w;
+    return watchdog;
 }
 
-const char *watchdog_wait(struct watchdog *w, const char *what)
+const char *watchdog_wait(struct watchdog *watchdog, const char *what)
 {
-    if (!w)
+    if (!watchdog)
         return NULL;
-    const char *before = atomic_load_explicit(&w->what, memory_order_relaxed);
-    uint_fast64_t changes = atomic_load_explicit(&w->changes, memory_order_relaxed);
-    atomic_store_explicit(&w->changes, changes + 1, memory_order_relaxed); /* this thread is the
-                                                                            * only writer */
-    atomic_store_explicit(&w->what, what, memory_order_release);
+    const char *before = atomic_load_explicit(&watchdog->what, memory_order_relaxed);
+    uint_fast64_t changes = atomic_load_explicit(&watchdog->changes, memory_order_relaxed);
+    atomic_store_explicit(&watchdog->changes, changes + 1,
+                          memory_order_relaxed); /* this thread is the
+                                                                                   * only writer */
+    atomic_store_explicit(&watchdog->what, what, memory_order_release);
     return before;
 }
 
-int watchdog_look(struct watchdog *w)
+int watchdog_look(struct watchdog *watchdog)
 {
-    const char *what = atomic_load_explicit(&w->what, memory_order_acquire);
-    uint_fast64_t changes = atomic_load_explicit(&w->changes, memory_order_relaxed);
-    int same = what && changes == w->seen;
-    if (!same && w->lasted > w->longest)
-        w->longest = w->lasted;
-    w->lasted = same ? w->lasted + 1 : 0;
-    w->seen = changes;
-    return w->lasted >= w->seconds && w->lasted / PATIENCE >= w->longest ? w->lasted : 0;
+    const char *what = atomic_load_explicit(&watchdog->what, memory_order_acquire);
+    uint_fast64_t changes = atomic_load_explicit(&watchdog->changes, memory_order_relaxed);
+    int same = what && changes == watchdog->seen;
+    if (!same && watchdog->lasted > watchdog->longest)
+        watchdog->longest = watchdog->lasted;
+    watchdog->lasted = same ? watchdog->lasted + 1 : 0;
+    watchdog->seen = changes;
+    return watchdog->lasted >= watchdog->seconds && watchdog->lasted / PATIENCE >= watchdog->longest
+               ? watchdog->lasted
+               : 0;
 }
 
 /* Waits a second, or less if the watchdog is stopped. */
-static void sleep_a_second(struct watchdog *w)
+static void sleep_a_second(struct watchdog *watchdog)
 {
     struct timespec until;
     int status = 0;
     clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec++;
-    while (!w->stop && status != ETIMEDOUT)
-        status = pthread_cond_timedwait(&w->wake, &w->lock, &until);
+    while (!watchdog->stop && status != ETIMEDOUT)
+        status = pthread_cond_timedwait(&watchdog->wake, &watchdog->lock, &until);
 }
 
 static void *watch_main(void *ctx)
 {
-    struct watchdog *w = ctx;
+    struct watchdog *watchdog = ctx;
     char text[320];
-    pthread_mutex_lock(&w->lock);
-    for (int lasted = 0; !w->stop; lasted = watchdog_look(w)) {
+    pthread_mutex_lock(&watchdog->lock);
+    for (int lasted = 0; !watchdog->stop; lasted = watchdog_look(watchdog)) {
         if (lasted) {
-            const char *what = atomic_load_explicit(&w->what, memory_order_relaxed);
+            const char *what = atomic_load_explicit(&watchdog->what, memory_order_relaxed);
             snprintf(text, sizeof text, "%s: the device has not answered for %d s: it is lost, or "
                      "a kernel does not end; see nvidia-smi and the system's log, and run again "
                      "(CROSSOVER_WATCHDOG_S=N sets the limit to N seconds; 0: no limit)",
                      what ? what : "wait", lasted);
             err_machine(__FILE__, __LINE__, text);
         }
-        sleep_a_second(w);
+        sleep_a_second(watchdog);
     }
-    pthread_mutex_unlock(&w->lock);
+    pthread_mutex_unlock(&watchdog->lock);
     return NULL;
 }
 
-void watchdog_start(struct watchdog *w)
+void watchdog_start(struct watchdog *watchdog)
 {
-    if (!w)
+    if (!watchdog)
         return;
-    if (pthread_create(&w->thread, NULL, watch_main, w))
+    if (pthread_create(&watchdog->thread, NULL, watch_main, watchdog))
         err_machine(__FILE__, __LINE__, "cannot create a thread");
-    w->started = 1;
+    watchdog->started = 1;
 }
 
-void watchdog_free(struct watchdog *w)
+void watchdog_free(struct watchdog *watchdog)
 {
-    if (!w)
+    if (!watchdog)
         return;
-    pthread_mutex_lock(&w->lock);
-    w->stop = 1;
-    pthread_cond_signal(&w->wake);
-    pthread_mutex_unlock(&w->lock);
-    if (w->started)
-        pthread_join(w->thread, NULL);
-    pthread_cond_destroy(&w->wake);
-    pthread_mutex_destroy(&w->lock);
-    free(w);
+    pthread_mutex_lock(&watchdog->lock);
+    watchdog->stop = 1;
+    pthread_cond_signal(&watchdog->wake);
+    pthread_mutex_unlock(&watchdog->lock);
+    if (watchdog->started)
+        pthread_join(watchdog->thread, NULL);
+    pthread_cond_destroy(&watchdog->wake);
+    pthread_mutex_destroy(&watchdog->lock);
+    free(watchdog);
 }

@@ -20,14 +20,14 @@ int watchdog_seconds(const char *text);
 struct watchdog;
 /* NULL for 0 seconds: no watchdog. All functions below accept NULL. */
 struct watchdog *watchdog_new(int seconds);
-void watchdog_start(struct watchdog *w); /* the thread */
-void watchdog_free(struct watchdog *w);
+void watchdog_start(struct watchdog *watchdog); /* the thread */
+void watchdog_free(struct watchdog *watchdog);
 
 /* Reports that `what` is waited for; NULL: the wait is over. Returns the earlier value, so waits
  * can nest. Only one thread at a time may call it. */
-const char *watchdog_wait(struct watchdog *w, const char *what);
+const char *watchdog_wait(struct watchdog *watchdog, const char *what);
 
 /* Called by the thread each second. Returns the seconds of a wait beyond its limit; else 0. */
-int watchdog_look(struct watchdog *w);
+int watchdog_look(struct watchdog *watchdog);
 
 C_END

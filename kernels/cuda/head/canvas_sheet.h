@@ -26,13 +26,13 @@ HOST_DEVICE size_t sheet_bytes(size_t capacity)
 /* The arrays inside `shared`, the widest values first, so that each is aligned. */
 HOST_DEVICE struct sheet sheet_of(unsigned char *shared, size_t capacity)
 {
-    struct sheet s;
-    s.state = (struct canvas_state *)(void *)shared;
-    s.bits = (uint64_t *)(void *)(s.state + 1);
-    s.confidence = (double *)(void *)(s.bits + capacity);
-    s.id = (int32_t *)(void *)(s.confidence + capacity);
-    s.pick = s.id + capacity;
-    s.sum = (int *)(void *)(s.pick + capacity);
-    s.votes = s.sum + SUMS;
-    return s;
+    struct sheet sheet;
+    sheet.state = (struct canvas_state *)(void *)shared;
+    sheet.bits = (uint64_t *)(void *)(sheet.state + 1);
+    sheet.confidence = (double *)(void *)(sheet.bits + capacity);
+    sheet.id = (int32_t *)(void *)(sheet.confidence + capacity);
+    sheet.pick = sheet.id + capacity;
+    sheet.sum = (int *)(void *)(sheet.pick + capacity);
+    sheet.votes = sheet.sum + SUMS;
+    return sheet;
 }

@@ -17,24 +17,24 @@ struct head_plan {
 };
 
 /* Pieces of n ids. */
-HOST_DEVICE size_t head_pieces(const struct head_plan *p, size_t n)
+HOST_DEVICE size_t head_pieces(const struct head_plan *plan, size_t n)
 {
-    return (n + HEAD_LANES * p->each - 1) / (HEAD_LANES * p->each);
+    return (n + HEAD_LANES * plan->each - 1) / (HEAD_LANES * plan->each);
 }
 
 /* sms: multiprocessors. Few rows are cut finely, so that every multiprocessor has warps to run.
  * With many rows a warp takes more ids, which spreads the cost of ending a piece. dense: one chunk
  * with all logits. */
-HOST_DEVICE struct head_plan head_plan_of(size_t R, size_t V, int guided, size_t dense, int sms)
+HOST_DEVICE struct head_plan head_plan_of(size_t rows, size_t V, int guided, size_t dense, int sms)
 {
-    struct head_plan p = {0, HEAD_MANY};
-    if (R * head_pieces(&p, V) < 8 * (size_t)sms)
-        p.each = HEAD_FEW;
-    size_t piece = HEAD_LANES * p.each;
-    size_t most = HEAD_SCRATCH / (sizeof(float) * (guided ? 2 : 1) * R) / piece * piece;
+    struct head_plan plan = {0, HEAD_MANY};
+    if (rows * head_pieces(&plan, V) < 8 * (size_t)sms)
+        plan.each = HEAD_FEW;
+    size_t piece = HEAD_LANES * plan.each;
+    size_t most = HEAD_SCRATCH / (sizeof(float) * (guided ? 2 : 1) * rows) / piece * piece;
     size_t chunks = dense ? 1 : (V + (most ? most : piece) - 1) / (most ? most : piece);
-    p.chunk = layout_up((V + chunks - 1) / chunks, piece);
-    return p;
+    plan.chunk = layout_up((V + chunks - 1) / chunks, piece);
+    return plan;
 }
 
 /* Offsets of the parts of the scratch in bytes: logits [R, chunk] at 0, those of xu at `twin`,
@@ -42,31 +42,31 @@ HOST_DEVICE struct head_plan head_plan_of(size_t R, size_t V, int guided, size_t
 struct head_scratch {
     size_t twin, states, product;
 };
-HOST_DEVICE struct head_scratch head_scratch_of(const struct head_plan *p, size_t R, size_t V,
+HOST_DEVICE struct head_scratch head_scratch_of(const struct head_plan *plan, size_t rows, size_t V,
                                                 int guided, size_t state)
 {
-    size_t logits = layout_up(R * p->chunk * sizeof(float), 256);
-    struct head_scratch s;
-    s.twin = logits;
-    s.states = guided ? 2 * logits : logits;
-    s.product = s.states + layout_up(R * head_pieces(p, V) * state, 256);
-    return s;
+    size_t logits = layout_up(rows * plan->chunk * sizeof(float), 256);
+    struct head_scratch scratch;
+    scratch.twin = logits;
+    scratch.states = guided ? 2 * logits : logits;
+    scratch.product = scratch.states + layout_up(rows * head_pieces(plan, V) * state, 256);
+    return scratch;
 }
 
 C_BEGIN
 
 /* cuda_head and its work by a given plan. Every plan gives the same answers except for the rounding
  * of sums. */
-void cuda_head_by(struct backend *b, const struct head_plan *plan, const struct mat *w,
-                  const act *x, const act *xu, size_t R, const struct head_query *q,
+void cuda_head_by(struct backend *backend, const struct head_plan *plan, const struct mat *weight,
+                  const act *x, const act *xu, size_t rows, const struct head_query *query,
                   struct head_row *out, float *logits, void *work);
-size_t cuda_head_by_work(const struct backend *b, const struct head_plan *plan, size_t R, size_t D,
-                         size_t V, int guided);
+size_t cuda_head_by_work(const struct backend *backend, const struct head_plan *plan, size_t rows,
+                         size_t D, size_t V, int guided);
 /* draw.cu: sample_row of kernels/sample.h for R rows. */
-void cuda_head_draw(struct backend *b, const float *logits, size_t R, size_t V,
-                    const struct head_query *q, struct head_row *out);
+void cuda_head_draw(struct backend *backend, const float *logits, size_t rows, size_t V,
+                    const struct head_query *query, struct head_row *out);
 /* draw.cu: sample_tops for the rows of R that are not bad. */
-void cuda_head_tops(struct backend *b, const float *logits, size_t R, size_t V,
+void cuda_head_tops(struct backend *backend, const float *logits, size_t rows, size_t V,
                     const struct head_row *out, struct head_top *tops);
 
 C_END

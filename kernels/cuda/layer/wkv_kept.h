@@ -15,7 +15,7 @@ struct wkv_kept {
 C_BEGIN
 
 /* state: [n_seqs, H, E, E] before the first rows; NULL: zeros. */
-void cuda_wkv_keep(struct backend *b, const struct wkv_rows *in, const float *state,
+void cuda_wkv_keep(struct backend *backend, const struct wkv_rows *in, const float *state,
                    const struct wkv_kept *to);
 
 C_END

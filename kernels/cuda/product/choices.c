@@ -26,96 +26,96 @@ char *choices_path(const char *device, size_t version)
     char *path = NULL;
     if (folder && !file_make_folder(folder, &e)) {
         path = mem_format("%s/gemm-%s-%zu.tsv", folder, device, version);
-        for (char *p = path + strlen(folder) + 1; *p; p++)
-            *p = *p == ' ' || *p == '/' ? '_' : *p;
+        for (char *at = path + strlen(folder) + 1; *at; at++)
+            *at = *at == ' ' || *at == '/' ? '_' : *at;
     }
     free(folder);
     return path;
 }
 
-struct gemm_choice *choices_find(const struct choices *c, const uint64_t key[CHOICE_KEY])
+struct gemm_choice *choices_find(const struct choices *choices, const uint64_t key[CHOICE_KEY])
 {
-    for (size_t i = 0; i < c->n; i++)
-        if (!memcmp(c->at[i].key, key, sizeof c->at[i].key))
-            return &c->at[i];
+    for (size_t i = 0; i < choices->n; i++)
+        if (!memcmp(choices->at[i].key, key, sizeof choices->at[i].key))
+            return &choices->at[i];
     return NULL;
 }
 
-struct gemm_choice *choices_add(struct choices *c, const uint64_t key[CHOICE_KEY])
+struct gemm_choice *choices_add(struct choices *choices, const uint64_t key[CHOICE_KEY])
 {
-    if (c->n == c->room) {
-        c->room = c->room ? 2 * c->room : 16;
-        c->at = mem_resize(c->at, c->room, sizeof *c->at);
+    if (choices->n == choices->room) {
+        choices->room = choices->room ? 2 * choices->room : 16;
+        choices->at = mem_resize(choices->at, choices->room, sizeof *choices->at);
     }
-    struct gemm_choice *new = &c->at[c->n++];
+    struct gemm_choice *new = &choices->at[choices->n++];
     memset(new, 0, sizeof *new);
     memcpy(new->key, key, sizeof new->key);
     return new;
 }
 
-uint64_t choices_hash(const struct gemm_choice *c)
+uint64_t choices_hash(const struct gemm_choice *choice)
 {
-    const uint64_t h = hash64_fnv(HASH64_FNV, c->key, sizeof c->key);
-    return hash64_fnv(h, c->algo, sizeof c->algo);
+    const uint64_t h = hash64_fnv(HASH64_FNV, choice->key, sizeof choice->key);
+    return hash64_fnv(h, choice->algo, sizeof choice->algo);
 }
 
-void choices_free(struct choices *c)
+void choices_free(struct choices *choices)
 {
-    free(c->at);
-    memset(c, 0, sizeof *c);
+    free(choices->at);
+    memset(choices, 0, sizeof *choices);
 }
 
 /* Reads one number and the character behind it. -1: the text is different. */
 static int number(const char **at, int base, char behind, uint64_t *value)
 {
     static const char digits[] = "0123456789abcdef";
-    const char *p = *at, *digit;
-    uint64_t v = 0, most = UINT64_MAX / (uint64_t)base;
-    for (; *p && (digit = strchr(digits, *p)) && digit - digits < base; p++) {
-        if (v > most)
+    const char *cursor = *at, *digit;
+    uint64_t number_read = 0, most = UINT64_MAX / (uint64_t)base;
+    for (; *cursor && (digit = strchr(digits, *cursor)) && digit - digits < base; cursor++) {
+        if (number_read > most)
             return -1;
-        v = v * (uint64_t)base + (uint64_t)(digit - digits);
+        number_read = number_read * (uint64_t)base + (uint64_t)(digit - digits);
     }
-    if (p == *at || *p != behind)
+    if (cursor == *at || *cursor != behind)
         return -1;
-    *at = p + 1;
-    *value = v;
+    *at = cursor + 1;
+    *value = number_read;
     return 0;
 }
 
-static int line(const char **at, struct gemm_choice *c)
+static int line(const char **at, struct gemm_choice *choice)
 {
     for (int i = 0; i < CHOICE_KEY; i++)
-        if (number(at, 10, '\t', &c->key[i]))
+        if (number(at, 10, '\t', &choice->key[i]))
             return -1;
     for (int i = 0; i < CHOICE_WORDS; i++)
-        if (number(at, 16, i + 1 < CHOICE_WORDS ? '\t' : '\n', &c->algo[i]))
+        if (number(at, 16, i + 1 < CHOICE_WORDS ? '\t' : '\n', &choice->algo[i]))
             return -1;
     return 0;
 }
 
-static int lines(struct choices *c, const char *text)
+static int lines(struct choices *choices, const char *text)
 {
     while (*text) {
         struct gemm_choice read;
         if (line(&text, &read))
             return -1;
-        if (!choices_find(c, read.key))
-            memcpy(choices_add(c, read.key)->algo, read.algo, sizeof read.algo);
+        if (!choices_find(choices, read.key))
+            memcpy(choices_add(choices, read.key)->algo, read.algo, sizeof read.algo);
     }
     return 0;
 }
 
-int choices_read(struct choices *c, const char *path, const char *library, struct err *e)
+int choices_read(struct choices *choices, const char *path, const char *library, struct err *e)
 {
     struct buf text = {0};
-    size_t before = c->n, n = strlen(library);
+    size_t before = choices->n, n = strlen(library);
     if (!file_exists(path))
         return 0;
     int bad = file_read(path, FILE_MOST, &text, e);
     if (!bad && (!text.data || strlen(text.data) != text.len || strncmp(text.data, library, n) ||
-                 text.data[n] != '\n' || lines(c, text.data + n + 1))) {
-        c->n = before;
+                 text.data[n] != '\n' || lines(choices, text.data + n + 1))) {
+        choices->n = before;
         bad = err_set(e, EXIT_BAD_DATA, "%s: expected choices of algorithms for %s without "
                       "broken lines; delete the file to choose again", path, library);
     }
@@ -123,15 +123,15 @@ int choices_read(struct choices *c, const char *path, const char *library, struc
     return bad;
 }
 
-void choices_write(const struct choices *c, const char *path, const char *library)
+void choices_write(const struct choices *choices, const char *path, const char *library)
 {
     struct out out;
     struct err e = {0};
     if (out_open(&out, path, &e))
         return;
     fprintf(out.f, "%s\n", library);
-    for (size_t i = 0; i < c->n; i++) {
-        const struct gemm_choice *one = &c->at[i];
+    for (size_t i = 0; i < choices->n; i++) {
+        const struct gemm_choice *one = &choices->at[i];
         if (one->state != 0 && one->state != 2)
             continue;
         for (int k = 0; k < CHOICE_KEY; k++)

@@ -37,18 +37,18 @@ struct choices {
 char *choices_path(const char *device, size_t version);
 
 /* NULL: the table has no such key. */
-struct gemm_choice *choices_find(const struct choices *c, const uint64_t key[CHOICE_KEY]);
+struct gemm_choice *choices_find(const struct choices *choices, const uint64_t key[CHOICE_KEY]);
 /* Adds an entry, zero except for the key. The pointer is valid until the next one is added. */
-struct gemm_choice *choices_add(struct choices *c, const uint64_t key[CHOICE_KEY]);
-void choices_free(struct choices *c);
+struct gemm_choice *choices_add(struct choices *choices, const uint64_t key[CHOICE_KEY]);
+void choices_free(struct choices *choices);
 
 /* A hash of key and algorithm. */
-uint64_t choices_hash(const struct gemm_choice *c);
+uint64_t choices_hash(const struct gemm_choice *choice);
 
 /* Adds the lines of a file; a missing file has none. -1: EXIT_BAD_DATA if it has another form or is
  * another library's; then nothing is added. */
-int choices_read(struct choices *c, const char *path, const char *library, struct err *e);
+int choices_read(struct choices *choices, const char *path, const char *library, struct err *e);
 /* Writes all entries to a temporary file and renames it. A failure is ignored. */
-void choices_write(const struct choices *c, const char *path, const char *library);
+void choices_write(const struct choices *choices, const char *path, const char *library);
 
 C_END

@@ -33,7 +33,8 @@ HOST_DEVICE int widens(enum dtype dtype)
 }
 
 /* widen.cu: to[rows, K] = the rows of w, widened. K: a multiple of 8. */
-void widen(const struct backend *b, void *to, const struct product_job *j, const struct operand *w);
+void widen(const struct backend *backend, void *to, const struct product_job *j,
+           const struct operand *operand);
 
 /* Bytes of a widened value, and of the value of x for it. */
 HOST_DEVICE uint32_t widened_value(enum dtype dtype)
@@ -126,8 +127,9 @@ HOST_DEVICE size_t slice_work(enum dtype dtype, size_t T, size_t K, size_t N)
 /* Bytes from matrix i to the next one. */
 HOST_DEVICE ptrdiff_t step_to_next(const struct product_job *j, uint32_t i)
 {
-    const struct operand *w = &j->w[i], *next = &j->w[i + 1];
-    return next->code - w->code + ((ptrdiff_t)next->begin - w->begin) * (ptrdiff_t)j->stride;
+    const struct operand *operand = &j->w[i], *next = &j->w[i + 1];
+    return next->code - operand->code +
+           ((ptrdiff_t)next->begin - operand->begin) * (ptrdiff_t)j->stride;
 }
 
 /* 1 if gate and up, or q, k and v, have equal sizes and equal distances in memory: they are one
@@ -152,8 +154,8 @@ struct blocks_place {
 HOST_DEVICE struct blocks_place blocks_place(size_t first, size_t u)
 {
     size_t value = first + u * BLOCKS_UNIT;
-    struct blocks_place p = {value / 2, value / QUANT_BLOCK, value / QUANT_BLOCK / QUANT_SUPER};
-    return p;
+    struct blocks_place place = {value / 2, value / QUANT_BLOCK, value / QUANT_BLOCK / QUANT_SUPER};
+    return place;
 }
 
 /* The code of value i of a unit, from its four bytes as a word; the first code of a byte is in the

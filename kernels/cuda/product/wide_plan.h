@@ -37,13 +37,13 @@ HOST_DEVICE int wide_takes(enum dtype dtype, size_t T, size_t K)
 HOST_DEVICE struct wide_plan wide_plan_of(uint32_t T, uint32_t K, uint32_t tiles, uint32_t sms,
                                           uint32_t cluster)
 {
-    struct wide_plan p;
-    p.tokens = T <= 128 ? 128 : T <= 192 ? 192 : WIDE_MOST;
-    p.units = plan_up(K, WIDE_UNIT);
-    p.cluster = cluster;
-    p.all = plan_up(tiles, cluster * WIDE_ROWS / TILE_ROWS) * p.units;
-    p.clusters = plan_least(p.all, cluster < sms ? sms / cluster : 1);
-    return p;
+    struct wide_plan plan;
+    plan.tokens = T <= 128 ? 128 : T <= 192 ? 192 : WIDE_MOST;
+    plan.units = plan_up(K, WIDE_UNIT);
+    plan.cluster = cluster;
+    plan.all = plan_up(tiles, cluster * WIDE_ROWS / TILE_ROWS) * plan.units;
+    plan.clusters = plan_least(plan.all, cluster < sms ? sms / cluster : 1);
+    return plan;
 }
 
 HOST_DEVICE struct wide_plan wide_plan(const struct product_job *j, uint32_t sms, uint32_t cluster)
@@ -52,39 +52,41 @@ HOST_DEVICE struct wide_plan wide_plan(const struct product_job *j, uint32_t sms
 }
 
 /* The first unit of cluster c; of cluster p.clusters: the number of all units. */
-HOST_DEVICE uint32_t wide_first(const struct wide_plan *p, uint32_t c)
+HOST_DEVICE uint32_t wide_first(const struct wide_plan *plan, uint32_t c)
 {
-    return (uint32_t)((uint64_t)c * p->all / p->clusters);
+    return (uint32_t)((uint64_t)c * plan->all / plan->clusters);
 }
 
 /* The cluster that has a unit. */
-HOST_DEVICE uint32_t wide_owner(const struct wide_plan *p, uint32_t unit)
+HOST_DEVICE uint32_t wide_owner(const struct wide_plan *plan, uint32_t unit)
 {
-    return (uint32_t)((((uint64_t)unit + 1) * p->clusters - 1) / p->all);
+    return (uint32_t)((((uint64_t)unit + 1) * plan->clusters - 1) / plan->all);
 }
 
 /* x as wide.cu reads it, the image: for each 16 values of K as the matrix units take them,
  * tokens / 8 times 2 squares of 8 rows by 8 values. Beyond T and K it is zero. */
-HOST_DEVICE size_t wide_image_bytes(const struct wide_plan *p)
+HOST_DEVICE size_t wide_image_bytes(const struct wide_plan *plan)
 {
-    return (size_t)p->tokens * p->units * WIDE_UNIT * 2;
+    return (size_t)plan->tokens * plan->units * WIDE_UNIT * 2;
 }
 
 /* The number of parts that the sums of a tile have, and the most of any tile. */
-HOST_DEVICE uint32_t wide_parts(const struct wide_plan *p, uint32_t tile)
+HOST_DEVICE uint32_t wide_parts(const struct wide_plan *plan, uint32_t tile)
 {
-    return wide_owner(p, (tile + 1) * p->units - 1) - wide_owner(p, tile * p->units) + 1;
+    return wide_owner(plan, (tile + 1) * plan->units - 1) - wide_owner(plan, tile * plan->units) +
+           1;
 }
 
-HOST_DEVICE uint32_t wide_parts_most(const struct wide_plan *p)
+HOST_DEVICE uint32_t wide_parts_most(const struct wide_plan *plan)
 {
-    return plan_least(p->units, (p->units - 1) / (p->all / p->clusters) + 2);
+    return plan_least(plan->units, (plan->units - 1) / (plan->all / plan->clusters) + 2);
 }
 
 /* The image, then sums[part][T][columns]. */
-HOST_DEVICE size_t wide_work(const struct wide_plan *p, size_t T, size_t columns)
+HOST_DEVICE size_t wide_work(const struct wide_plan *plan, size_t T, size_t columns)
 {
-    return layout_up(wide_image_bytes(p), 256) + wide_parts_most(p) * T * columns * sizeof(float);
+    return layout_up(wide_image_bytes(plan), 256) +
+           wide_parts_most(plan) * T * columns * sizeof(float);
 }
 
 /* Bytes for up to T rows of any jobs with N outputs in all. A job with fewer outputs may have more
@@ -96,7 +98,7 @@ HOST_DEVICE size_t wide_work_most(enum dtype dtype, size_t T, size_t K, size_t N
     T = T < WIDE_MOST ? T : (size_t)WIDE_MOST;
     if (!cluster || !wide_takes(dtype, T, K))
         return 0;
-    const struct wide_plan p = wide_plan_of((uint32_t)T, (uint32_t)K, 1, sms, cluster);
-    const size_t some = 2 * ((size_t)sms * WIDE_ROWS + N), all = p.units * N;
-    return layout_up(wide_image_bytes(&p), 256) + T * (some < all ? some : all) * sizeof(float);
+    const struct wide_plan plan = wide_plan_of((uint32_t)T, (uint32_t)K, 1, sms, cluster);
+    const size_t some = 2 * ((size_t)sms * WIDE_ROWS + N), all = plan.units * N;
+    return layout_up(wide_image_bytes(&plan), 256) + T * (some < all ? some : all) * sizeof(float);
 }

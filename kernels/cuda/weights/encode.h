@@ -15,14 +15,14 @@ struct mat_chunk {
 
 /* Writes a chunk to its place in the matrix `data` of that format. For NF4 it writes only codes,
  * and the largest |w| of each block to absmax[rows * cols / 64]. */
-void encode_chunk(struct backend *b, unsigned char *data, const struct layout *at,
-                  enum dtype dtype, const struct mat_chunk *c, float *absmax);
+void encode_chunk(struct backend *backend, unsigned char *data, const struct layout *at,
+                  enum dtype dtype, const struct mat_chunk *chunk, float *absmax);
 
 /* The second quantization of NF4: writes codes and scales of absmax[blocks], and the offset, to
  * their places in `data`. offset: quant_absmax_mean of all of them. */
-void encode_absmax(struct backend *b, unsigned char *data, const struct layout *at,
+void encode_absmax(struct backend *backend, unsigned char *data, const struct layout *at,
                    const float *absmax, size_t blocks, float offset);
 
 /* out[n] = weights first .. first+n of a random matrix, drawn from `table` on the device. */
-void encode_draw(struct backend *b, float *out, const struct draw *d, const float *table,
+void encode_draw(struct backend *backend, float *out, const struct draw *draw, const float *table,
                  size_t first, size_t n);

@@ -66,8 +66,8 @@ FORMAT_FUNCTION struct format_row format_row(enum dtype dtype)
     struct format_row row = {0, 0, X_STRAIGHT, 0, 0, 0, 0, 0, 0, 0};
 #define FORMAT_ROW(id, ...)                                                                        \
     case DTYPE_##id: {                                                                             \
-        const struct format_row r = {__VA_ARGS__};                                                 \
-        row = r;                                                                                   \
+        const struct format_row own = {__VA_ARGS__};                                               \
+        row = own;                                                                                 \
     } break;
     switch (dtype) {
         EXACT_FORMATS(FORMAT_ROW)

@@ -49,12 +49,12 @@ static inline struct layout layout_of(enum dtype dtype, size_t rows, size_t cols
     size_t absmax = dtype_part_bytes(dtype, PART_ABSMAX, rows, cols);
     size_t scale = dtype_part_bytes(dtype, PART_SCALE, rows, cols);
     size_t offset = dtype_part_bytes(dtype, PART_OFFSET, rows, cols), values;
-    struct layout l;
-    l.stride = layout_stride(dtype, cols);
-    values = rows * l.stride * layout_value(dtype);
-    l.absmax = layout_up(values, 256);
-    l.scale = layout_up(l.absmax + absmax, 256);
-    l.offset = layout_up(l.scale + scale, 256);
-    l.bytes = offset ? l.offset + offset : scale ? l.scale + scale : values;
-    return l;
+    struct layout layout;
+    layout.stride = layout_stride(dtype, cols);
+    values = rows * layout.stride * layout_value(dtype);
+    layout.absmax = layout_up(values, 256);
+    layout.scale = layout_up(layout.absmax + absmax, 256);
+    layout.offset = layout_up(layout.scale + scale, 256);
+    layout.bytes = offset ? layout.offset + offset : scale ? layout.scale + scale : values;
+    return layout;
 }

@@ -101,27 +101,27 @@ HOST_DEVICE uint32_t job_tiles(const struct product_job *j)
 
 HOST_DEVICE struct weight_tile tile_at(const struct product_job *j, uint32_t i)
 {
-    struct weight_tile t;
-    t.section = i < j->tile_end[0] ? 0 : i < j->tile_end[1] ? 1 : 2;
-    i -= t.section ? j->tile_end[t.section - 1] : 0;
-    t.matrix[0] = t.matrix[1] = t.section;
+    struct weight_tile tile;
+    tile.section = i < j->tile_end[0] ? 0 : i < j->tile_end[1] ? 1 : 2;
+    i -= tile.section ? j->tile_end[tile.section - 1] : 0;
+    tile.matrix[0] = tile.matrix[1] = tile.section;
     if (j->kind == JOB_GATED) {
-        t.matrix[1] = 1;
-        t.row[0] = t.row[1] = i * HALF;
-        t.count[0] = t.count[1] = tile_count(j->w[0].rows, i * HALF);
-    } else if (j->kind == JOB_QKV && t.section < 2) {
+        tile.matrix[1] = 1;
+        tile.row[0] = tile.row[1] = i * HALF;
+        tile.count[0] = tile.count[1] = tile_count(j->w[0].rows, i * HALF);
+    } else if (j->kind == JOB_QKV && tile.section < 2) {
         uint32_t half = j->head_dim / 2, per_head = plan_up(half, HALF);
         uint32_t in_head = i % per_head * HALF;
-        t.row[0] = i / per_head * j->head_dim + in_head;
-        t.row[1] = t.row[0] + half;
-        t.count[0] = t.count[1] = tile_count(half, in_head);
+        tile.row[0] = i / per_head * j->head_dim + in_head;
+        tile.row[1] = tile.row[0] + half;
+        tile.count[0] = tile.count[1] = tile_count(half, in_head);
     } else {
-        t.row[0] = i * TILE_ROWS;
-        t.row[1] = t.row[0] + HALF;
-        t.count[0] = tile_count(j->w[t.section].rows, t.row[0]);
-        t.count[1] = tile_count(j->w[t.section].rows, t.row[1]);
+        tile.row[0] = i * TILE_ROWS;
+        tile.row[1] = tile.row[0] + HALF;
+        tile.count[0] = tile_count(j->w[tile.section].rows, tile.row[0]);
+        tile.count[1] = tile_count(j->w[tile.section].rows, tile.row[1]);
     }
-    return t;
+    return tile;
 }
 
 /* ---- rows of weights, cut along K ----
@@ -190,18 +190,18 @@ struct gemv_room {
 };
 HOST_DEVICE struct gemv_room gemv_room(enum dtype dtype, uint32_t T, uint32_t K, uint32_t warps)
 {
-    struct gemv_room r;
+    struct gemv_room room;
     uint32_t stride = x_stride(dtype, job_groups(dtype, K)), coded = (uint32_t)x_coded(dtype);
-    r.table = 0;
-    r.x = format_row(dtype).tables;
-    r.coded = r.x + T * stride; /* INT8: also x in bf16 */
-    r.step = r.coded + (coded ? T * plan_up(K, 8) * 16 : 0);
-    r.marks = r.step + (coded ? GEMV_ROWS * 4 : 0);
-    r.near = r.marks + (coded ? T * marks_words(K) * 4 : 0);
-    r.sums = r.near + (coded ? 2 * T * NEAR * TILE_ROWS : 0); /* two, as of the sums */
-    r.scratch = r.sums + 2 * warps * TILE_ROWS * GEMV_ROWS * 4; /* used in turn */
-    r.bytes = r.scratch + 2 * GEMV_WARPS * 4;
-    return r;
+    room.table = 0;
+    room.x = format_row(dtype).tables;
+    room.coded = room.x + T * stride; /* INT8: also x in bf16 */
+    room.step = room.coded + (coded ? T * plan_up(K, 8) * 16 : 0);
+    room.marks = room.step + (coded ? GEMV_ROWS * 4 : 0);
+    room.near = room.marks + (coded ? T * marks_words(K) * 4 : 0);
+    room.sums = room.near + (coded ? 2 * T * NEAR * TILE_ROWS : 0); /* two, as of the sums */
+    room.scratch = room.sums + 2 * warps * TILE_ROWS * GEMV_ROWS * 4; /* used in turn */
+    room.bytes = room.scratch + 2 * GEMV_WARPS * 4;
+    return room;
 }
 
 struct gemv_plan {
@@ -230,24 +230,24 @@ HOST_DEVICE uint32_t gemv_warps(uint32_t groups)
 
 HOST_DEVICE struct gemv_plan gemv_plan(const struct product_job *j, uint32_t sms, size_t shared_max)
 {
-    struct gemv_plan p;
-    p.groups = job_groups(j->dtype, j->K);
-    p.warps = gemv_warps(p.groups);
-    size_t need = (size_t)j->T * x_stride(j->dtype, p.groups) * 4; /* in a wide type, so that it
-                                                                    * cannot overflow */
+    struct gemv_plan plan;
+    plan.groups = job_groups(j->dtype, j->K);
+    plan.warps = gemv_warps(plan.groups);
+    size_t need = (size_t)j->T * x_stride(j->dtype, plan.groups) * 4; /* in a wide type, so that it
+                                                                       * cannot overflow */
     uint32_t bytes = j->T <= format_row(j->dtype).few && need < (1u << 24)
-                         ? gemv_room(j->dtype, j->T, j->K, p.warps).bytes
+                         ? gemv_room(j->dtype, j->T, j->K, plan.warps).bytes
                          : 1u << 24;
     uint32_t most = (uint32_t)((shared_max + 1024) / (bytes + 1024)); /* blocks on one SM */
     uint32_t tiles = job_tiles(j), best = 2;
     uint32_t limit = format_row(j->dtype).resident;
-    p.fits = most >= 2;
+    plan.fits = most >= 2;
     for (uint32_t per = 3; per <= plan_least(most, limit); per++)
         if (plan_rounds(tiles, per * sms) * (float)per <
             plan_rounds(tiles, best * sms) * (float)best)
             best = per;
-    p.blocks = plan_least(tiles, best * sms);
-    return p;
+    plan.blocks = plan_least(tiles, best * sms);
+    return plan;
 }
 
 /* ---- some rows: a warp computes a tile over a part of K; a second kernel adds the parts ---- */
@@ -295,30 +295,30 @@ HOST_DEVICE uint32_t skinny_splits_most(uint32_t T, uint32_t columns, uint32_t l
 HOST_DEVICE struct skinny_plan skinny_plan(const struct product_job *j, uint32_t sms,
                                            size_t shared_max)
 {
-    struct skinny_plan p;
+    struct skinny_plan plan;
     uint32_t all = job_groups(j->dtype, j->K), slab;
-    p.rows = j->T <= 8 ? 8 : j->T <= 16 ? 16 : j->T <= 32 ? 32 : 64;
-    while ((slab = skinny_slab(j->dtype, p.rows, shared_max)) == 0 ||
-           (p.rows > 8 &&
-            (size_t)plan_up(all, slab) * p.rows * j->columns * 4 > 2 * SUMS_MOST))
-        p.rows /= 2;
-    uint32_t T = plan_least(j->T, p.rows), least = plan_up(all, slab);
+    plan.rows = j->T <= 8 ? 8 : j->T <= 16 ? 16 : j->T <= 32 ? 32 : 64;
+    while ((slab = skinny_slab(j->dtype, plan.rows, shared_max)) == 0 ||
+           (plan.rows > 8 &&
+            (size_t)plan_up(all, slab) * plan.rows * j->columns * 4 > 2 * SUMS_MOST))
+        plan.rows /= 2;
+    uint32_t T = plan_least(j->T, plan.rows), least = plan_up(all, slab);
     uint32_t most = skinny_splits_most(T, j->columns, least), tiles = job_tiles(j);
     float best = 0;
-    p.groups = p.splits = 0;
+    plan.groups = plan.splits = 0;
     for (uint32_t groups = plan_least(slab, all); groups >= 1; groups--) {
         uint32_t splits = plan_up(all, groups);
         float cost = skinny_cost(j, T, tiles, sms, groups, splits);
-        if (splits <= most && (p.groups == 0 || cost < best)) {
+        if (splits <= most && (plan.groups == 0 || cost < best)) {
             best = cost;
-            p.groups = groups;
-            p.splits = splits;
+            plan.groups = groups;
+            plan.splits = splits;
         }
     }
-    p.crews = sms / p.splits ? sms / p.splits : 1;
-    p.crews = plan_least(p.crews, tiles);
-    p.shared = format_row(j->dtype).tables + p.rows * x_stride(j->dtype, p.groups);
-    return p;
+    plan.crews = sms / plan.splits ? sms / plan.splits : 1;
+    plan.crews = plan_least(plan.crews, tiles);
+    plan.shared = format_row(j->dtype).tables + plan.rows * x_stride(j->dtype, plan.groups);
+    return plan;
 }
 
 /* The most bytes for the sums of any plan for up to T rows. */
@@ -349,29 +349,29 @@ HOST_DEVICE uint32_t job_value_bytes(const struct product_job *j, uint32_t i)
 /* Rows first .. first+count of x. */
 HOST_DEVICE struct product_job job_rows(const struct product_job *j, uint32_t first, uint32_t count)
 {
-    struct product_job s = *j;
-    s.T = count;
+    struct product_job job = *j;
+    job.T = count;
     for (uint32_t i = 0; i < MATRICES; i++)
-        if (s.y[i] && (j->kind != JOB_QKV || i == 0 || !j->slot))
-            s.y[i] = (uint8_t *)s.y[i] + (size_t)first * s.ldy[i] * job_value_bytes(j, i);
-    s.table = j->table ? j->table + (size_t)first * j->head_dim : j->table;
-    s.slot = j->slot ? j->slot + first : j->slot;
-    return s;
+        if (job.y[i] && (j->kind != JOB_QKV || i == 0 || !j->slot))
+            job.y[i] = (uint8_t *)job.y[i] + (size_t)first * job.ldy[i] * job_value_bytes(j, i);
+    job.table = j->table ? j->table + (size_t)first * j->head_dim : j->table;
+    job.slot = j->slot ? j->slot + first : j->slot;
+    return job;
 }
 
 /* Only rows first .. first+count of matrix i (JOB_GATED: of both); for q and k whole heads. */
 HOST_DEVICE struct product_job job_slice(const struct product_job *j, uint32_t i, uint32_t first,
                                          uint32_t count)
 {
-    struct product_job s = *j;
+    struct product_job job = *j;
     for (uint32_t m = 0; m < j->n; m++) {
         int taken = m == i || j->kind == JOB_GATED;
-        s.w[m].begin += taken ? first : 0;
-        s.w[m].rows = taken ? count : 0;
+        job.w[m].begin += taken ? first : 0;
+        job.w[m].rows = taken ? count : 0;
     }
-    s.y[i] = (uint8_t *)s.y[i] + (size_t)first * job_value_bytes(j, i);
-    job_settle(&s);
-    return s;
+    job.y[i] = (uint8_t *)job.y[i] + (size_t)first * job_value_bytes(j, i);
+    job_settle(&job);
+    return job;
 }
 
 /* Rows of x that are processed at a time when there are many. WORK_MOST keeps their copies below
