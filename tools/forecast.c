@@ -231,8 +231,8 @@ static int write_along(struct forecast *forecast, struct err *e)
             if (rec_write(&forecast->out, "forecast", along_point(&forecast->along, k, steps.v[i]),
                           e))
                 return -1;
-        json_t *x = along_crossover(&forecast->along, k);
-        if (x && rec_write(&forecast->out, "forecast", x, e))
+        json_t *crossover = along_crossover(&forecast->along, k);
+        if (crossover && rec_write(&forecast->out, "forecast", crossover, e))
             return -1;
     }
     return sweeps ? 0 : err_set(e, EXIT_BAD_DATA, "--along-steps: expected e2e_ns records of two "

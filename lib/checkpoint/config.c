@@ -113,15 +113,19 @@ int config_read_layers(struct config *config, size_t layers)
 
 size_t config_parameters(const struct config *config)
 {
-    size_t q = config->heads * config->head_dim, kv = config->kv_heads * config->head_dim;
-    size_t layer = 2 * config->width + 2 * q * config->width + 2 * kv * config->width, feeds = 0;
+    size_t queries = config->heads * config->head_dim, kv = config->kv_heads * config->head_dim;
+    size_t layer = 2 * config->width + 2 * queries * config->width + 2 * kv * config->width,
+    feeds = 0;
     for (size_t number = 0; number < config->layers; number++)
         feeds += config_mixes(config, number) ? mixture_parameters(config)
                                               : 3 * config_ffn(config, number) * config->width;
-    layer += config->chains ? (q + 2 * kv) * config->width : 0; /* the other half of its inputs */
-    layer += (config->qkv_bias ? q + 2 * kv : 0) + (config->qk_norm ? 2 * config->head_dim : 0);
+    layer += config->chains ? (queries + 2 * kv) * config->width
+                            : 0; /* the other half of its inputs */
+    layer += (config->qkv_bias ? queries + 2 * kv : 0) +
+             (config->qk_norm ? 2 * config->head_dim : 0);
     layer += mixer_parameters(config);
-    layer += config->latents ? config->width + 2 * q * config->width + 2 * kv * config->width : 0;
+    layer += config->latents ? config->width + 2 * queries * config->width + 2 * kv * config->width
+                             : 0;
     const size_t own = config->taps   ? (size_t)config->embeds
                        : config->tied ? 1
                                       : 2; /* embedding and head */

@@ -13,24 +13,24 @@ static double density(const struct suffix *suffix, int32_t distance)
     return suffix->scale / root_two_pi * exp(-x * x / 2);
 }
 
-/* A random number in [0, 1) for position p in the passes of the block. */
-static double draw(const struct cache_view *view, uint64_t seed, int32_t p)
+/* A random number in [0, 1) for position place in the passes of the block. */
+static double draw(const struct cache_view *view, uint64_t seed, int32_t place)
 {
     const struct canvas_state *canvas = view->canvas;
     uint64_t block = rng_at(seed, canvas->key, (uint64_t)canvas->block);
-    return rng_unit(rng_at(block, (uint64_t)p, 0));
+    return rng_unit(rng_at(block, (uint64_t)place, 0));
 }
 
 int suffix_keeps(const struct suffix *suffix, const struct cache_view *view, uint64_t seed,
-                 int32_t p)
+                 int32_t place)
 {
-    int32_t distance = p - view->end + 1;
+    int32_t distance = place - view->end + 1;
     if (distance <= 0 || suffix->kind == SUFFIX_ALL)
         return 1;
     switch (suffix->kind) {
-    case SUFFIX_WINDOW: return distance <= suffix->window || p == view->canvas->len - 1;
+    case SUFFIX_WINDOW: return distance <= suffix->window || place == view->canvas->len - 1;
     case SUFFIX_DROPOUT:
-        return distance <= suffix->window && draw(view, seed, p) < density(suffix, distance);
+        return distance <= suffix->window && draw(view, seed, place) < density(suffix, distance);
     case SUFFIX_ALL:
     case SUFFIX_GROW:
     case SUFFIX_COUNT: break;

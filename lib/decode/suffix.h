@@ -20,10 +20,10 @@ struct suffix {
     int32_t window;      /* slots */
     double sigma, scale; /* end of the window in standard deviations; factor of the density */
 };
-/* 1: position p of a canvas exists while the block of the view is filled. Draws depend on seed, the
- * key of the canvas, the block and p. */
+/* 1: position place of a canvas exists while the block of the view is filled. Draws depend on seed,
+ * the key of the canvas, the block and place. */
 int suffix_keeps(const struct suffix *suffix, const struct cache_view *view, uint64_t seed,
-                 int32_t p);
+                 int32_t place);
 /* Keeps only existing positions in both lists of *part. Returns the number of positions after the
  * block that are read: among part->key, or with kept 0 (no cache) among part->row. */
 int32_t suffix_filter(const struct suffix *suffix, const struct cache_view *view, uint64_t seed,

@@ -36,13 +36,13 @@ static void describe(const struct cache_view *view, struct cache_part *part)
         all = is_due(canvas->passes, parameters->response_refresh);
     size_t slots = (size_t)(canvas->len - canvas->prompt),
            some = cache_share(parameters->update, slots);
-    size_t a = count_alike(canvas->passes, parameters->prompt_refresh);
-    size_t b = count_alike(canvas->passes, parameters->response_refresh);
+    size_t prompt_passes = count_alike(canvas->passes, parameters->prompt_refresh);
+    size_t response_passes = count_alike(canvas->passes, parameters->response_refresh);
     part->n_rows = cache_list(part->row, prompt ? 0 : canvas->prompt, canvas->len);
     part->n_keys = cache_list(part->key, 0, canvas->len);
     part->n = prompt ? (size_t)canvas->prompt : 0;
     part->take = all ? part->n_rows : part->n + (some ? some : 1);
-    part->passes = a < b ? a : b;
+    part->passes = prompt_passes < response_passes ? prompt_passes : response_passes;
 }
 
 const struct cache_policy cache_features = {

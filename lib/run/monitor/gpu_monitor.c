@@ -195,11 +195,11 @@ int gpu_monitor_layers(const struct gpu_monitor *monitor, const struct memory *m
     return process < 0 ? -1 : memory->reserved <= (size_t)process;
 }
 
-void gpu_monitor_put_memory(const struct gpu_monitor *monitor, const struct memory *m,
+void gpu_monitor_put_memory(const struct gpu_monitor *monitor, const struct memory *host,
                             json_t *memory)
 {
     int64_t process = find_process_peak(monitor);
-    int holds = gpu_monitor_layers(monitor, m);
+    int holds = gpu_monitor_layers(monitor, host);
     set_known(memory, "device_peak_bytes",
               monitor->gpu ? largest(monitor->begin.used_bytes, monitor->end.used_bytes,
                                      monitor->seen.used_peak_bytes)
