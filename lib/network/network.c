@@ -339,9 +339,19 @@ static uint64_t identity_of(const struct network *n)
     for (size_t layer = 0; layer < n->config.layers; layer++)
         h = hash64_fnv(h, n->layer[layer].expert,
                        EXPERTS_PARTS * n->config.experts * sizeof(struct mat));
-    const void *const others[] = {n->embed.data, n->head.data, n->norm, n->inv_freq};
+    const void *const others[] = {n->embed.data, n->head.data, n->norm, n->inv_freq,
+                                  n->fuse.data, n->fuse_norm, n->ids};
     const enum dtype dtypes[] = {n->embed.dtype, n->head.dtype, n->kv_dtype, n->backend->act};
     return hash64_fnv(hash64_fnv(h, others, sizeof others), dtypes, sizeof dtypes);
+}
+
+void network_lend(struct network *n, const struct network *from)
+{
+    if (!role_has(&n->config, ROLE_EMBED, 0))
+        n->embed = from->embed;
+    if (!role_has(&n->config, ROLE_HEAD, 0))
+        n->head = from->head;
+    n->identity = identity_of(n);
 }
 
 int network_load(struct network *n, struct backend *backend, const struct checkpoint *model,

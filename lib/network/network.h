@@ -113,6 +113,9 @@ int network_check(const struct network *n, struct err *e);
  * a record. */
 int network_load(struct network *n, struct backend *backend, const struct checkpoint *model,
                  const struct precision *precision, struct err *e);
+/* Gives a copy *n of a drafter the embedding and head of the model that it drafts for, where it has
+ * none, and the identity that goes with them. The copy is not freed. */
+void network_lend(struct network *n, const struct network *from);
 /* Makes the matrices of a part anew in format dtype (QUANT_NONE: by dtype), from the checkpoint
  * that was loaded, which must not be packed. -1: as network_load; the network can then only be
  * freed. */

@@ -178,6 +178,18 @@ static void test_same(const struct models *m, size_t texts, uint64_t seed, const
        (long long)y.drafted, (long long)y.passes, (long long)y.plain_passes);
 }
 
+/* Recorded passes of a drafter belong to the model whose embedding they read. */
+static void test_lent(const struct models *m)
+{
+    struct network a = m->chain, b = m->chain, c = m->chain;
+    network_lend(&a, &m->own);
+    network_lend(&b, &m->other);
+    network_lend(&c, &m->own);
+    ok(a.embed.data == m->own.embed.data && a.head.data == m->chain.head.data &&
+           a.identity != b.identity && a.identity == c.identity,
+       "a lent embedding, another network");
+}
+
 /* ---- how many guesses are right ---- */
 
 static struct generation write_one(const struct network *n, const struct autoregress *how,
@@ -534,6 +546,7 @@ int main(void)
         test_same(&m, host ? texts : 30, 13, "DFlash alone", &m.reader);
         test_same(&m, host ? texts : 30, 14, "EAGLE-3 alone", &m.chain);
         if (host) {
+            test_lent(&m);
             test_all_right(&m);
             test_guesses_of(&m);
             test_full(&m);

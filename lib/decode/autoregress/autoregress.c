@@ -412,8 +412,7 @@ void autoregress(const struct network *n, const struct autoregress *how,
     run.trace = trace;
     if (run.drafter.n && run.drafter.n->config.taps) {
         run.lent = *run.drafter.n;
-        run.lent.embed = run.lent.config.embeds ? run.lent.embed : n->embed;
-        run.lent.head = run.lent.config.chains ? run.lent.head : n->head;
+        network_lend(&run.lent, n);
         run.drafter.n = &run.lent;
     }
     generation_batch_begin(trace);
