@@ -2,6 +2,7 @@
 . tests/house/tap.sh
 
 clean "functions, files and lines keep to their budgets" tests/house/budgets . over
+clean "long functions have words for names" tests/house/letters .
 clean "no tabs, unfinished work, back-end switches, headers read twice or mutable state" \
     tests/house/source .
 
@@ -139,5 +140,27 @@ for fault in 'tab.c:1: tab' 'cuda/tab.cu:1: tab' 'emulate/blank.cc:1: blank' \
     'bare.h: no #pragma once' 'state.c:1: mutable' 'state.c:2: mutable' \
     'state.c:3: mutable' 'inner.c:3: mutable'; do
     caught "$fault" "planted: $fault" tests/house/source "$scratch"
+done
+
+rm -rf "$scratch"/*
+mkdir -p "$scratch"/{tools,lib,kernels}
+long() # HEAD DECLARATION: a function of 16 lines with this head and declaration
+{
+    printf '/* a note: https://example.org/a */\n%s\n{\n%s\n' "$1" "$2"
+    seq 12 | sed 's/.*/    use(&);/'
+    printf '}\n'
+}
+{ long 'static int words(const struct buf *text, int n, struct err *e)' \
+    '    double x = 1, y[2] = {1, 2}; /* char *s; */'
+  printf 'int brief(char *s)\n{\n    return *s;\n}\n'; } | plant lib/base/words.c
+clean "words, numbers x and y, and short functions pass" tests/house/letters "$scratch"
+long 'int head(const struct buf *b)' '    int n = 0;' | plant lib/base/head.c
+long 'int second(int n)' '    size_t at = f(n, 2), s = 0;' | plant tools/second.c
+long 'int loop(int n)' '    for (size_t t = 0; t < n; t++)' | plant kernels/loop.c
+long 'void CPU(level)(float *out, int r)' '    int n = 0;' | plant kernels/cpu/level.c
+long 'int object(int n)' '    struct point x = {0};' | plant lib/stat/object.h
+for fault in 'head.c:2: head: "b"' 'second.c:2: second: "s"' 'loop.c:2: loop: "t"' \
+    'level.c:2: level: "r"' 'object.h:2: object: "x"'; do
+    caught "$fault" "planted: $fault" tests/house/letters "$scratch"
 done
 finish

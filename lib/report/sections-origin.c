@@ -174,12 +174,12 @@ static void put_commands(struct page *page, const struct runset *set)
     static const char *const kinds[] = {"parent", "meta"};
     json_t *seen = json_object();
     for (size_t k = 0; k < 2; k++) {
-        size_t i, w;
+        size_t i, wall;
         const json_t *record, *word;
         json_array_foreach(runset_kind(set, kinds[k]), i, record) {
             struct buf text = {0};
-            json_array_foreach(json_object_get(record, "argv"), w, word)
-                buf_format(&text, "%s%s", w ? " " : "", sections_dash(json_string_value(word)));
+            json_array_foreach(json_object_get(record, "argv"), wall, word)
+                buf_format(&text, "%s%s", wall ? " " : "", sections_dash(json_string_value(word)));
             if (text.len && !json_object_get(seen, text.data) &&
                 json_object_size(seen) < MAX_COMMANDS)
                 page_code(page, text.data);

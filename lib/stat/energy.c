@@ -53,13 +53,14 @@ size_t energy_samples(enum energy_metric metric, const struct batches *batches,
                       struct launch_sample *samples, const char **why)
 {
     size_t used = 0;
-    const char *missing = "no timed batches", *w;
+    const char *missing = "no timed batches", *why_not;
     for (size_t i = 0, end; i < batches->n; i = end) {
-        end = launch_at(batches, i, &w);
-        if (!w && metric == ENERGY_NET_TOKEN && isnan(batches_get(batches, BATCHES_IDLE_W, i)))
-            w = "no idle baseline";
-        missing = w ? w : missing;
-        for (size_t k = i; k < end && !w; k++, used++)
+        end = launch_at(batches, i, &why_not);
+        if (!why_not && metric == ENERGY_NET_TOKEN &&
+            isnan(batches_get(batches, BATCHES_IDLE_W, i)))
+            why_not = "no idle baseline";
+        missing = why_not ? why_not : missing;
+        for (size_t k = i; k < end && !why_not; k++, used++)
             if (samples)
                 samples[used] = sample_of(metric, batches, k);
     }

@@ -297,11 +297,11 @@ static void count_pairs(struct learn *learn)
     raised_to_heap(learn);
 }
 
-/* Joins left+right to id in word w, left to right, and moves the counts of the neighbours. */
-static void join_in_word(struct learn *learn, size_t w, int32_t left, int32_t right, int32_t id,
-                         size_t join)
+/* Joins left+right to id in word number, left to right, and moves the counts of the neighbours. */
+static void join_in_word(struct learn *learn, size_t number, int32_t left, int32_t right,
+                         int32_t id, size_t join)
 {
-    struct word *word = &learn->words[w];
+    struct word *word = &learn->words[number];
     int32_t *symbols = learn->symbols + word->at;
     size_t n = word->n, to = 0;
     for (size_t i = 0; i < n; i++) {
@@ -311,11 +311,11 @@ static void join_in_word(struct learn *learn, size_t w, int32_t left, int32_t ri
         }
         if (to > 0) {
             pair_of(learn, symbols[to - 1], left)->count -= word->count;
-            raise_pair(learn, symbols[to - 1], id, w, join);
+            raise_pair(learn, symbols[to - 1], id, number, join);
         }
         if (i + 2 < n) {
             pair_of(learn, right, symbols[i + 2])->count -= word->count;
-            raise_pair(learn, id, symbols[i + 2], w, join);
+            raise_pair(learn, id, symbols[i + 2], number, join);
         }
         symbols[to++] = id;
         i++;

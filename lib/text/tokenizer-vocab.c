@@ -172,13 +172,13 @@ static int merge_parts(const json_t *j, struct buf *buffer, const char **right)
         *space = 0;
         *right = space + 1;
     } else {
-        const char *x = tokenizer_text(json_array_get(j, 0));
-        const char *y = tokenizer_text(json_array_get(j, 1));
-        if (json_array_size(j) != 2 || !x || !y)
+        const char *first = tokenizer_text(json_array_get(j, 0));
+        const char *second = tokenizer_text(json_array_get(j, 1));
+        if (json_array_size(j) != 2 || !first || !second)
             return -1;
-        buf_put(buffer, x, strlen(x) + 1);
+        buf_put(buffer, first, strlen(first) + 1);
         size_t at = buffer->len;
-        buf_text(buffer, y);
+        buf_text(buffer, second);
         *right = buffer->data + at;
     }
     return *buffer->data && **right ? 0 : -1;

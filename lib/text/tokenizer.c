@@ -419,7 +419,7 @@ static void show(const struct tokenizer *tokenizer, size_t id, char text[64])
 int tokenizer_differs(const struct tokenizer *one, const struct tokenizer *other,
                       char what[TOKENIZER_DIFFERS])
 {
-    char x[64], y[64];
+    char own[64], others[64];
     if (!strcmp(one->hash, other->hash))
         return 0;
     if (one->pieces.n != other->pieces.n)
@@ -427,9 +427,9 @@ int tokenizer_differs(const struct tokenizer *one, const struct tokenizer *other
                         other->pieces.n) > 0;
     for (size_t id = 0; id < one->pieces.n; id++)
         if (!same_piece(one, other, id)) {
-            show(one, id, x);
-            show(other, id, y);
-            return snprintf(what, TOKENIZER_DIFFERS, "id %zu is %s, not %s", id, x, y) > 0;
+            show(one, id, own);
+            show(other, id, others);
+            return snprintf(what, TOKENIZER_DIFFERS, "id %zu is %s, not %s", id, own, others) > 0;
         }
     return 0;
 }

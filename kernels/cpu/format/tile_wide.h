@@ -24,9 +24,9 @@ INLINE void tile_rows(const int rows, float *out, const float *x, const WEIGHT *
         const float *from = x + line_at(k, (size_t)rows);
         vec lo = WIDEN(w), hi = WIDEN(w + LANES);
         for (int i = 0; i < rows; i++) {
-            vec v = splat(from[i * LINE]);
-            sum[i][0] += v * lo;
-            sum[i][1] += v * hi;
+            vec value = splat(from[i * LINE]);
+            sum[i][0] += value * lo;
+            sum[i][1] += value * hi;
         }
     }
     for (int i = 0; i < rows; i++) {

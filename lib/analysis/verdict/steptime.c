@@ -146,9 +146,10 @@ static int sort(struct split *split, const json_t *records, const struct roof *r
             continue;
         struct answers *answers = find(split, record);
         if (!source_same_machine(split->v[0].first, record)) {
-            const char *x = source_machine(split->v[0].first), *y = source_machine(record);
+            const char *first = source_machine(split->v[0].first), *second = source_machine(record);
             return err_set(e, EXIT_BAD_DATA, "--split: expected answers of one machine, got those "
-                           "of %s and of %s", x ? x : "an unknown one", y ? y : "an unknown one");
+                           "of %s and of %s", first ? first : "an unknown one",
+                           second ? second : "an unknown one");
         }
         if (timing_is_tainted(record))
             answers->tainted++;

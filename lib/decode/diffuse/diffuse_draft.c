@@ -178,8 +178,8 @@ static void draft_step(struct diffuse_run *run, size_t lane)
     loop.rows.wanted = draft->wanted;
     loop.rows.key = draft->key;
     advance_ask(&loop, 0);
-    for (int32_t w = 0; w < canvas->wanted; w++)
-        draft->known[w] = draft->answer[draft->place[draft->asked[w] - first]];
+    for (int32_t wanted = 0; wanted < canvas->wanted; wanted++)
+        draft->known[wanted] = draft->answer[draft->place[draft->asked[wanted] - first]];
     host_advance_canvases(run->n->backend, &loop);
 }
 

@@ -130,23 +130,23 @@ static struct jinja_value multiply(struct jinja_run *run, struct jinja_value lef
     return jinja_text_value(&text);
 }
 
-/* Division rounds down, and a remainder has the sign of y, as in Python. */
+/* Division rounds down, and a remainder has the sign of other, as in Python. */
 static struct jinja_value compute(struct jinja_run *run, enum jinja_node_kind kind,
                                   struct jinja_value left, struct jinja_value right)
 {
-    int64_t x = left.as.number, y = right.as.number, result = 0;
-    int64_t rest = y == 0 || y == -1 ? 0 : x % y;
-    int below = rest != 0 && (rest < 0) != (y < 0);
-    if ((kind == JINJA_FLOOR || kind == JINJA_MODULO) && y == 0)
+    int64_t one = left.as.number, other = right.as.number, result = 0;
+    int64_t rest = other == 0 || other == -1 ? 0 : one % other;
+    int below = rest != 0 && (rest < 0) != (other < 0);
+    if ((kind == JINJA_FLOOR || kind == JINJA_MODULO) && other == 0)
         jinja_fail(run->w, "a division by 0");
-    else if (kind == JINJA_FLOOR && y != -1)
-        result = x / y - below;
+    else if (kind == JINJA_FLOOR && other != -1)
+        result = one / other - below;
     else if (kind == JINJA_MODULO)
-        result = rest + (below ? y : 0);
-    else if (kind == JINJA_FLOOR ? __builtin_sub_overflow(0, x, &result)
-             : kind == JINJA_ADD ? __builtin_add_overflow(x, y, &result)
-             : kind == JINJA_SUBTRACT ? __builtin_sub_overflow(x, y, &result)
-             : __builtin_mul_overflow(x, y, &result))
+        result = rest + (below ? other : 0);
+    else if (kind == JINJA_FLOOR ? __builtin_sub_overflow(0, one, &result)
+             : kind == JINJA_ADD ? __builtin_add_overflow(one, other, &result)
+             : kind == JINJA_SUBTRACT ? __builtin_sub_overflow(one, other, &result)
+             : __builtin_mul_overflow(one, other, &result))
         jinja_fail(run->w, "a number of more than 64 bits");
     return jinja_number(result);
 }

@@ -150,9 +150,11 @@ static value absolute(struct jinja_run *run, const struct jinja_asked *asked)
 static value replace(struct jinja_run *run, const struct jinja_asked *asked)
 {
     struct jinja_text text = {.w = run->w};
-    value x = jinja_replace(run, jinja_words(run->w, asked->x), jinja_words(run->w, asked->a[0]),
-                            jinja_words(run->w, asked->a[1]), jinja_integer(run, asked->a[2], -1));
-    jinja_put(&text, x.as.string);
+    value subject = jinja_replace(run, jinja_words(run->w, asked->x),
+                                  jinja_words(run->w, asked->a[0]),
+                                  jinja_words(run->w, asked->a[1]),
+                                  jinja_integer(run, asked->a[2], -1));
+    jinja_put(&text, subject.as.string);
     return jinja_plain_value(&text);
 }
 
@@ -163,21 +165,21 @@ static value safe(struct jinja_run *run, const struct jinja_asked *asked)
     return jinja_text_value(&text);
 }
 
-value jinja_follow(struct jinja_run *run, value x, value path)
+value jinja_follow(struct jinja_run *run, value subject, value path)
 {
     jinja_spend(run->w, 1);
     jinja_spend_on(run->w, path);
     if (jinja_is_number(path))
-        return jinja_item(run, x, path);
+        return jinja_item(run, subject, path);
     const struct jinja_string *string = jinja_words(run->w, path);
     for (size_t begin = 0, end; begin <= string->n && !run->w->failed; begin = end + 1) {
         const char *dot = memchr(string->bytes + begin, '.', string->n - begin);
         end = dot ? (size_t)(dot - string->bytes) : string->n;
         if (end > begin && string->bytes[begin] >= '0' && string->bytes[begin] <= '9')
             jinja_fail(run->w, "a number in a path: not supported");
-        x = jinja_item(run, x, jinja_string(jinja_part(run->w, string, begin, end)));
+        subject = jinja_item(run, subject, jinja_string(jinja_part(run->w, string, begin, end)));
     }
-    return x;
+    return subject;
 }
 
 static value join(struct jinja_run *run, const struct jinja_asked *asked)
@@ -223,10 +225,11 @@ static const struct jinja_string *inner(struct jinja_run *run, const struct jinj
     return all->v[at].value.as.string;
 }
 
-/* The list that map, select and similar filters go through. It is empty if x counts as false. */
-static value passed(struct jinja_run *run, value x)
+/* The list that map, select and similar filters go through. It is empty if subject counts as
+ * false. */
+static value passed(struct jinja_run *run, value subject)
 {
-    return jinja_true(x) ? jinja_members(run->w, x) : jinja_list(run->w, JINJA_LIST);
+    return jinja_true(subject) ? jinja_members(run->w, subject) : jinja_list(run->w, JINJA_LIST);
 }
 
 static value map(struct jinja_run *run, const struct jinja_asked *asked)
@@ -312,21 +315,21 @@ static const struct {
     {"rejectattr", NULL, choose, REJECT | BY_ATTRIBUTE},
 };
 
-value jinja_apply_filter(struct jinja_run *run, const struct jinja_string *name, value x,
+value jinja_apply_filter(struct jinja_run *run, const struct jinja_string *name, value subject,
                          const struct jinja_arguments *arguments)
 {
     jinja_spend(run->w, 1);
-    jinja_spend_on(run->w, x);
+    jinja_spend_on(run->w, subject);
     for (size_t i = 0; i < sizeof filters / sizeof *filters; i++) {
         if (!jinja_is(name, filters[i].name))
             continue;
-        struct jinja_asked asked = {.x = x, .all = arguments, .how = filters[i].how};
+        struct jinja_asked asked = {.x = subject, .all = arguments, .how = filters[i].how};
         if (filters[i].arguments)
             jinja_bind(run, name, arguments, filters[i].arguments, asked.a);
-        return run->w->failed ? x : filters[i].apply(run, &asked);
+        return run->w->failed ? subject : filters[i].apply(run, &asked);
     }
     jinja_fail(run->w, "the filter %.*s: not supported", JINJA_SHOWN(name));
-    return x;
+    return subject;
 }
 
 /* ---- tests ---- */
@@ -350,69 +353,70 @@ static const struct {
     {"le", AT_MOST}, {"<=", AT_MOST}, {"in", IN},
 };
 
-/* The remainder of x / n: 0, or a number with the sign of x. */
-static int64_t remainder_of(struct jinja_run *run, value x, value n)
+/* The remainder of subject / n: 0, or a number with the sign of subject. */
+static int64_t remainder_of(struct jinja_run *run, value subject, value n)
 {
-    if (!jinja_is_number(x) || !jinja_is_number(n) || n.as.number <= 0) {
-        jinja_fail(run->w, "a remainder of %s", jinja_kind_name(x.kind));
+    if (!jinja_is_number(subject) || !jinja_is_number(n) || n.as.number <= 0) {
+        jinja_fail(run->w, "a remainder of %s", jinja_kind_name(subject.kind));
         return 0;
     }
-    return x.as.number % n.as.number;
+    return subject.as.number % n.as.number;
 }
 
-static int test_alone(struct jinja_run *run, enum test test, value x)
+static int test_alone(struct jinja_run *run, enum test test, value subject)
 {
-    int has_members = x.kind == JINJA_STRING || jinja_is_list(x) || x.kind == JINJA_DICT ||
-                      x.kind == JINJA_UNDEFINED || x.kind == JINJA_GENERATOR;
+    int has_members = subject.kind == JINJA_STRING || jinja_is_list(subject) ||
+                      subject.kind == JINJA_DICT || subject.kind == JINJA_UNDEFINED ||
+                      subject.kind == JINJA_GENERATOR;
     switch (test) {
     case DEFINED:
-        return x.kind != JINJA_UNDEFINED;
+        return subject.kind != JINJA_UNDEFINED;
     case UNDEFINED:
-        return x.kind == JINJA_UNDEFINED;
+        return subject.kind == JINJA_UNDEFINED;
     case NONE:
-        return x.kind == JINJA_NONE;
+        return subject.kind == JINJA_NONE;
     case STRING:
-        return x.kind == JINJA_STRING;
+        return subject.kind == JINJA_STRING;
     case MAPPING:
-        return x.kind == JINJA_DICT;
+        return subject.kind == JINJA_DICT;
     case ITERABLE:
         return has_members;
     case SEQUENCE:
-        return has_members && x.kind != JINJA_GENERATOR;
+        return has_members && subject.kind != JINJA_GENERATOR;
     case NUMBER:
-        return jinja_is_number(x);
+        return jinja_is_number(subject);
     case INTEGER:
-        return x.kind == JINJA_NUMBER;
+        return subject.kind == JINJA_NUMBER;
     case BOOLEAN:
-        return x.kind == JINJA_BOOL;
+        return subject.kind == JINJA_BOOL;
     case TRUE:
-        return x.kind == JINJA_BOOL && x.as.number;
+        return subject.kind == JINJA_BOOL && subject.as.number;
     case FALSE:
-        return x.kind == JINJA_BOOL && !x.as.number;
+        return subject.kind == JINJA_BOOL && !subject.as.number;
     case CALLABLE:
-        return x.kind == JINJA_MACRO;
+        return subject.kind == JINJA_MACRO;
     case ODD:
     case EVEN:
-        return (remainder_of(run, x, jinja_number(2)) != 0) == (test == ODD);
+        return (remainder_of(run, subject, jinja_number(2)) != 0) == (test == ODD);
     default:
         return 0; /* FLOAT: there are none */
     }
 }
 
-static int test_pair(struct jinja_run *run, enum test test, value x, value y)
+static int test_pair(struct jinja_run *run, enum test test, value subject, value y)
 {
     if (test == DIVISIBLE)
-        return remainder_of(run, x, y) == 0;
+        return remainder_of(run, subject, y) == 0;
     if (test == EQUAL || test == UNEQUAL)
-        return jinja_equal(run->w, x, y) == (test == EQUAL);
+        return jinja_equal(run->w, subject, y) == (test == EQUAL);
     if (test == IN)
-        return jinja_contains(run->w, y, x);
-    int order = jinja_order(run->w, x, y);
+        return jinja_contains(run->w, y, subject);
+    int order = jinja_order(run->w, subject, y);
     return test == GREATER ? order > 0 : test == AT_LEAST ? order >= 0
            : test == LESS ? order < 0 : order <= 0;
 }
 
-int jinja_apply_test(struct jinja_run *run, const struct jinja_string *name, value x,
+int jinja_apply_test(struct jinja_run *run, const struct jinja_string *name, value subject,
                      const struct jinja_arguments *arguments)
 {
     jinja_spend(run->w, 1);
@@ -423,8 +427,8 @@ int jinja_apply_test(struct jinja_run *run, const struct jinja_string *name, val
             jinja_fail(run->w, "the test %.*s with %zu arguments", JINJA_SHOWN(name), arguments->n);
             return 0;
         }
-        return arguments->n ? test_pair(run, tests[i].test, x, arguments->v[0].value)
-                            : test_alone(run, tests[i].test, x);
+        return arguments->n ? test_pair(run, tests[i].test, subject, arguments->v[0].value)
+                            : test_alone(run, tests[i].test, subject);
     }
     jinja_fail(run->w, "the test %.*s: not supported", JINJA_SHOWN(name));
     return 0;

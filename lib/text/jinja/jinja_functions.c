@@ -66,7 +66,7 @@ static void new_line(struct jinja_text *text, int indent, int depth)
 }
 
 typedef const struct jinja_json_form *json_form;
-static void put_json(struct jinja_text *text, value x, json_form form, int depth);
+static void put_json(struct jinja_text *text, value subject, json_form form, int depth);
 
 static void put_key(struct jinja_text *text, value key, json_form form)
 {
@@ -80,10 +80,10 @@ static void put_key(struct jinja_text *text, value key, json_form form)
         jinja_put_word(text, ": ");
 }
 
-static void put_members(struct jinja_text *text, value x, json_form form, int depth)
+static void put_members(struct jinja_text *text, value subject, json_form form, int depth)
 {
-    int is_dict = x.kind == JINJA_DICT;
-    size_t n = is_dict ? x.as.dict->n : x.as.list->n;
+    int is_dict = subject.kind == JINJA_DICT;
+    size_t n = is_dict ? subject.as.dict->n : subject.as.list->n;
     jinja_put_word(text, is_dict ? "{" : "[");
     for (size_t i = 0; i < n && !text->w->failed; i++) {
         if (i && form->after_item)
@@ -92,34 +92,35 @@ static void put_members(struct jinja_text *text, value x, json_form form, int de
             jinja_put_word(text, form->indent < 0 ? ", " : ",");
         new_line(text, form->indent, depth + 1);
         if (is_dict)
-            put_key(text, x.as.dict->v[i].key, form);
-        put_json(text, is_dict ? x.as.dict->v[i].value : x.as.list->v[i], form, depth + 1);
+            put_key(text, subject.as.dict->v[i].key, form);
+        put_json(text, is_dict ? subject.as.dict->v[i].value : subject.as.list->v[i], form,
+                 depth + 1);
     }
     if (n)
         new_line(text, form->indent, depth);
     jinja_put_word(text, is_dict ? "}" : "]");
 }
 
-static void put_json(struct jinja_text *text, value x, json_form form, int depth)
+static void put_json(struct jinja_text *text, value subject, json_form form, int depth)
 {
-    if (x.kind == JINJA_STRING)
-        put_json_string(text, x.as.string, form->ascii);
-    else if (x.kind == JINJA_NUMBER)
-        jinja_put_value(text, x);
-    else if (x.kind == JINJA_BOOL)
-        jinja_put_word(text, x.as.number ? "true" : "false");
-    else if (x.kind == JINJA_NONE)
+    if (subject.kind == JINJA_STRING)
+        put_json_string(text, subject.as.string, form->ascii);
+    else if (subject.kind == JINJA_NUMBER)
+        jinja_put_value(text, subject);
+    else if (subject.kind == JINJA_BOOL)
+        jinja_put_word(text, subject.as.number ? "true" : "false");
+    else if (subject.kind == JINJA_NONE)
         jinja_put_word(text, "null");
-    else if (x.kind == JINJA_DICT || jinja_is_list(x))
-        put_members(text, x, form, depth);
+    else if (subject.kind == JINJA_DICT || jinja_is_list(subject))
+        put_members(text, subject, form, depth);
     else
-        jinja_fail(text->w, "%s as JSON", jinja_kind_name(x.kind));
+        jinja_fail(text->w, "%s as JSON", jinja_kind_name(subject.kind));
 }
 
-value jinja_to_json(struct jinja_run *run, value x, struct jinja_json_form form)
+value jinja_to_json(struct jinja_run *run, value subject, struct jinja_json_form form)
 {
     struct jinja_text text = {.w = run->w};
-    put_json(&text, x, &form, 0);
+    put_json(&text, subject, &form, 0);
     return jinja_plain_value(&text);
 }
 
@@ -151,13 +152,14 @@ static value gather(struct jinja_run *run, const struct jinja_arguments *argumen
 {
     value all = jinja_dict(run->w, kind);
     for (size_t i = 0; i < arguments->n; i++) {
-        value x = arguments->v[i].value;
+        value subject = arguments->v[i].value;
         if (arguments->v[i].name)
-            jinja_set(run->w, all, jinja_string(arguments->v[i].name), x);
-        else if (x.kind != JINJA_DICT)
-            jinja_fail(run->w, "a mapping of %s: not supported", jinja_kind_name(x.kind));
-        for (size_t k = 0; !arguments->v[i].name && x.kind == JINJA_DICT && k < x.as.dict->n; k++)
-            jinja_set(run->w, all, x.as.dict->v[k].key, x.as.dict->v[k].value);
+            jinja_set(run->w, all, jinja_string(arguments->v[i].name), subject);
+        else if (subject.kind != JINJA_DICT)
+            jinja_fail(run->w, "a mapping of %s: not supported", jinja_kind_name(subject.kind));
+        for (size_t k = 0;
+             !arguments->v[i].name && subject.kind == JINJA_DICT && k < subject.as.dict->n; k++)
+            jinja_set(run->w, all, subject.as.dict->v[k].key, subject.as.dict->v[k].value);
     }
     return all;
 }

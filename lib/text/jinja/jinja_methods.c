@@ -14,13 +14,13 @@ typedef struct jinja_value value;
 enum { LEFT = 1, RIGHT = 2 };
 
 /* The string in an argument; standard: where there is none. */
-static words string_of(struct jinja_run *run, value x, words standard)
+static words string_of(struct jinja_run *run, value subject, words standard)
 {
-    if (x.kind == JINJA_ABSENT || x.kind == JINJA_NONE)
+    if (subject.kind == JINJA_ABSENT || subject.kind == JINJA_NONE)
         return standard;
-    if (x.kind != JINJA_STRING)
-        jinja_fail(run->w, "expected a string, got %s", jinja_kind_name(x.kind));
-    return x.kind == JINJA_STRING ? x.as.string : jinja_own(run->w, "", 0);
+    if (subject.kind != JINJA_STRING)
+        jinja_fail(run->w, "expected a string, got %s", jinja_kind_name(subject.kind));
+    return subject.kind == JINJA_STRING ? subject.as.string : jinja_own(run->w, "", 0);
 }
 
 /* ---- texts ---- */
@@ -421,29 +421,29 @@ static const struct method {
     {JINJA_LIST, "remove", NULL, refuse_change, 0},
 };
 
-static const struct method *method_of(value x, words name)
+static const struct method *method_of(value subject, words name)
 {
     for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
-        if (methods[i].kind == x.kind && jinja_is(name, methods[i].name))
+        if (methods[i].kind == subject.kind && jinja_is(name, methods[i].name))
             return &methods[i];
     return NULL;
 }
 
-int jinja_is_method(value x, words name)
+int jinja_is_method(value subject, words name)
 {
-    return name && method_of(x, name) != NULL;
+    return name && method_of(subject, name) != NULL;
 }
 
-value jinja_call_method(struct jinja_run *run, words name, value x,
+value jinja_call_method(struct jinja_run *run, words name, value subject,
                         const struct jinja_arguments *arguments)
 {
-    const struct method *known = method_of(x, name);
-    struct jinja_asked asked = {.x = x, .all = arguments, .how = known ? known->how : 0};
-    jinja_spend_on(run->w, x);
+    const struct method *known = method_of(subject, name);
+    struct jinja_asked asked = {.x = subject, .all = arguments, .how = known ? known->how : 0};
+    jinja_spend_on(run->w, subject);
     if (!known)
         jinja_fail(run->w, "the method %.*s of %s: not supported", JINJA_SHOWN(name),
-                   jinja_kind_name(x.kind));
+                   jinja_kind_name(subject.kind));
     else if (known->arguments)
         jinja_bind(run, name, arguments, known->arguments, asked.a);
-    return run->w->failed ? x : known->call(run, &asked);
+    return run->w->failed ? subject : known->call(run, &asked);
 }

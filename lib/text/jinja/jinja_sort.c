@@ -12,16 +12,18 @@ struct keyed {
     value key, item;
 };
 
-/* The key by which x is sorted: x itself, or the member at the path `attribute`. */
-static value key_of(struct jinja_run *run, value x, value attribute, int cases)
+/* The key by which subject is sorted: subject itself, or the member at the path `attribute`. */
+static value key_of(struct jinja_run *run, value subject, value attribute, int cases)
 {
     if (attribute.kind != JINJA_ABSENT && attribute.kind != JINJA_NONE) {
         if (attribute.kind == JINJA_STRING &&
             memchr(attribute.as.string->bytes, ',', attribute.as.string->n))
             jinja_fail(run->w, "an order by several attributes: not supported");
-        x = jinja_follow(run, x, attribute);
+        subject = jinja_follow(run, subject, attribute);
     }
-    return x.kind == JINJA_STRING && !cases ? jinja_change_case(run, x.as.string, JINJA_LOWER) : x;
+    return subject.kind == JINJA_STRING && !cases
+               ? jinja_change_case(run, subject.as.string, JINJA_LOWER)
+               : subject;
 }
 
 static struct keyed *keyed_members(struct jinja_run *run, const struct jinja_list *list,

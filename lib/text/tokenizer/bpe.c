@@ -186,8 +186,8 @@ static size_t merge_short(const struct bpe *bpe, int32_t *id, uint32_t *rank, si
     for (;;) {
         uint32_t low = NO_RANK; /* rank and place in one number: no branch to predict */
         for (uint32_t i = 0; i + 1 < n; i++) {
-            uint32_t x = rank[i] << PLACE_BITS | i;
-            low = x < low ? x : low;
+            uint32_t found = rank[i] << PLACE_BITS | i;
+            low = found < low ? found : low;
         }
         if (low >> PLACE_BITS >= TOKEN_RANK_LIMIT)
             return n;
