@@ -213,7 +213,7 @@ static void put_head(struct buf *text, const struct svg_about *about, int width,
                      "<svg width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" role=\"img\"\n"
                      " aria-labelledby=\"%s-title\" aria-describedby=\"%s-desc\"\n"
                      " xmlns=\"http://www.w3.org/2000/svg\""
-                  " xmlns:xlink=\"http://www.w3.org/1999/xlink\">\n<title id=\"%s-title\">",
+                     " xmlns:xlink=\"http://www.w3.org/1999/xlink\">\n<title id=\"%s-title\">",
                width, height, width, height, about->id, about->id, about->id);
     put_escaped(text, about->title);
     buf_format(text, "</title>\n<desc id=\"%s-desc\">", about->id);

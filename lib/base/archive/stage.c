@@ -324,10 +324,10 @@ static int choose_member(struct chain *chain, struct stage *stage, int scan)
     int found = next_member(chain, stage, &seen, &name);
     if (found == 0)
         return chain->member ? err_set(&chain->err, EXIT_BAD_DATA,
-                                    "%s: none of the %lld members matches '%s'", chain->path,
-                                    (long long)seen, chain->member)
-                          : err_set(&chain->err, EXIT_BAD_DATA,
-                                    "%s: no regular file in the archive", chain->path);
+                                       "%s: none of the %lld members matches '%s'", chain->path,
+                                       (long long)seen, chain->member)
+                             : err_set(&chain->err, EXIT_BAD_DATA,
+                                       "%s: no regular file in the archive", chain->path);
     if (found < 0)
         return -1;
     free(chain->name);
