@@ -394,11 +394,11 @@ struct ops {
      * row NULL: row t, and y may be x. */
     void (*rmsnorm)(struct backend *backend, act *y, const act *x, const int32_t *row,
                     const float *gain, size_t T, size_t D, double eps);
-    /* Answers q for R rows x[R, D] in one streaming pass over the vocabulary.
+    /* Answers the query for the rows x[rows, D] in one streaming pass over the vocabulary.
      * xu: with cfg_scale the unconditional rows, with divergence the rows to compare with; else
-     * NULL. logits[R, V] receives the logits after guidance and bans; it may be NULL if
-     * sample_needs_logits(q, V) is 0 and query->tops is NULL. work: head_work(..., dense) bytes;
-     * dense is 0 if head_query.dense is 0, else 1 without xu and 2 with xu. */
+     * NULL. logits[rows, V] receives the logits after guidance and bans; it may be NULL if
+     * sample_needs_logits(query, V) is 0 and query->tops is NULL. work: head_work(..., dense)
+     * bytes; dense is 0 if head_query.dense is 0, else 1 without xu and 2 with xu. */
     void (*head)(struct backend *backend, const struct mat *weight, const act *x, const act *xu,
                  size_t rows, const struct head_query *query, struct head_row *out, float *logits,
                  void *work);

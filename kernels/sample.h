@@ -46,7 +46,7 @@ HOST_DEVICE int sample_is_quiet(const struct head_query *query, int32_t id)
     return 0;
 }
 
-/* Draws *out again, which a query without noise has answered from these logits[V], for row r of q.
+/* Draws *out again, which a query without noise has answered from these logits[V], for one row.
  * At temperature 0 the id stays, and only its measures change. Else the id has the best score
  * (gumbel.h) among the ids that stay: the noise of an id does not depend on the others, so a filter
  * that removes none changes nothing. Ties go to the lowest id. query->keys: of the host; NULL at

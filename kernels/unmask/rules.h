@@ -191,7 +191,7 @@ HOST_DEVICE struct reading unmask_read(enum unmask rule, const struct unmask_par
     return plain;
 }
 
-/* The number of the first entries of o->pick that become final. */
+/* The number of the first entries of pick that become final. */
 HOST_DEVICE size_t unmask_count(enum unmask rule, const struct unmask_params *p,
                                 const struct offers *o)
 {

@@ -169,7 +169,7 @@ static void futex(struct gate *gate, int operation, unsigned value)
 static void await(const struct pool *pool, struct gate *gate, unsigned value)
 {
     unsigned now;
-    POOL_AWAIT(g, value);
+    POOL_AWAIT(gate, value);
     if (spin(pool, gate, value))
         return;
     atomic_store(&gate->asleep, 1);
@@ -204,7 +204,7 @@ static void send_below(struct pool *pool, size_t worker, unsigned loop, const st
 {
     size_t first = first_below(pool, worker), end = first_below(pool, worker + 1);
     for (size_t i = first; i < end; i++) {
-        POOL_TOUCH(&p->seats[i].go);
+        POOL_TOUCH(&pool->seats[i].go);
         pool->seats[i].loop = *j;
         atomic_store(&pool->seats[i].go.word, loop);
     }

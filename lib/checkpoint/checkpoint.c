@@ -53,7 +53,7 @@ static int find_codes(struct checkpoint *model, const char *name, enum dtype dty
     return bad;
 }
 
-/* The part of a tensor with the rows of q, k and v that belongs to role role. Its name is that of
+/* The part of a tensor with the rows of q, k and v that belongs to the role. Its name is that of
  * the second naming, in which each has a tensor of its own. */
 static const struct tensor *cut_piece(struct checkpoint *model, const struct tensor *all,
                                       enum role role, size_t layer)

@@ -23,7 +23,7 @@
 
 #include "lib/setting/words.h"
 
-/* budget[0..steps-1] for masked masked positions; sums to masked. Steps with a budget of 0 come
+/* budget[0..steps-1] for `masked` positions; sums to it. Steps with a budget of 0 come
  * last: there are some if steps > masked, or if the formula of `rounded` or `timesteps` gives 0.
  * With `idles` these keep their places. */
 void pace_budget(enum pace pace, size_t masked, size_t steps, int idles, size_t *budget);

@@ -13,7 +13,7 @@ static double density(const struct suffix *suffix, int32_t distance)
     return suffix->scale / root_two_pi * exp(-x * x / 2);
 }
 
-/* A random number in [0, 1) for position place in the passes of the block. */
+/* A random number in [0, 1) for a position in the passes of the block. */
 static double draw(const struct cache_view *view, uint64_t seed, int32_t place)
 {
     const struct canvas_state *canvas = view->canvas;

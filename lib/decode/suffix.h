@@ -20,7 +20,7 @@ struct suffix {
     int32_t window;      /* slots */
     double sigma, scale; /* end of the window in standard deviations; factor of the density */
 };
-/* 1: position place of a canvas exists while the block of the view is filled. Draws depend on seed,
+/* 1: the position of a canvas exists while the block of the view is filled. Draws depend on seed,
  * the key of the canvas, the block and place. */
 int suffix_keeps(const struct suffix *suffix, const struct cache_view *view, uint64_t seed,
                  int32_t place);

@@ -22,5 +22,5 @@
  * table. -1: EXIT_NO_INPUT, EXIT_BAD_DATA. */
 int published_check(struct backtest *k, const char *path, struct err *e);
 /* An array of claim_verdict records, one for each row; the caller's reference. NULL: *e, as above,
- * and for a baseline that is no row. k->stated is 1 for every share. */
+ * and for a baseline that is no row. stated is 1 for every share. */
 json_t *published_judge(struct backtest *k, const char *path, struct err *e);

@@ -166,9 +166,9 @@ struct interval stat_quantile(double *x, size_t n, double share, double level)
     assert(share > 0 && share < 1 && level > 0 && level < 1);
     sort(x, n);
     interval.value = interpolate(x, n, share);
-    /* Ranks lower..u (1-based) hold the quantile when lower <= B < upper: coverage P(B <= u-1) -
-     * P(B <= l-1). Equal tails first; where one end is clipped by the sample, the other gives
-     * way. */
+    /* Ranks lower..upper (1-based) hold the quantile when lower <= B < upper: coverage
+     * P(B < upper) - P(B < lower). Equal tails first; where one end is clipped by the sample, the
+     * other gives way. */
     double count = (double)n, tail = (1 - level) / 2;
     double lower = binomial_rank(tail, count, share),
            upper = binomial_rank(1 - tail, count, share) + 1;

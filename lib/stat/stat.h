@@ -23,7 +23,7 @@ struct interval stat_t(const double *x, size_t n, double level);
 /* The same of log x: the geometric mean and an interval above zero. If a value is not above zero:
  * the mean without an interval. Equal values give exactly that value. x becomes its logarithms. */
 struct interval stat_log_t(double *x, size_t n, double level);
-/* Quantile chance of Student's t; df INFINITY: of the normal distribution. */
+/* Quantile `chance` of Student's t; df INFINITY: of the normal distribution. */
 double stat_t_quantile(double chance, double df);
 double stat_t_outside(double t, double df);  /* P(|T| > |t|) */
 /* Least-squares slope of x against 0..n-1 and its standard error. */

@@ -58,7 +58,7 @@ static int scan_close(struct scan *n, int byte)
     return n->depth == 0;
 }
 
-/* Returns how to go on at byte byte: 0 take it, 1 take it and end, 2 end before it. */
+/* Returns how to go on at `byte`: 0 take it, 1 take it and end, 2 end before it. */
 static int scan_byte(struct scan *n, int byte)
 {
     if (n->quoted)

@@ -152,7 +152,7 @@ void documents_fill_next_token(const struct documents *documents, int64_t step, 
     }
 }
 
-/* Length in tokens of the document in row row of a step, at most `most`. */
+/* Length in tokens of the document in one row of a step, at most `most`. */
 static size_t length_of(const struct documents *documents, int64_t step, size_t row, size_t most)
 {
     size_t doc = draw_below(documents, step, row, documents->n),

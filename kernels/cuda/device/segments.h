@@ -26,7 +26,7 @@ struct segment_source {
     void *ctx;
 };
 
-/* Counts in *memory, whose cap limits memory->reserved. m stays the caller's and must outlive the
+/* Counts in *memory, whose cap limits memory->reserved. It stays the caller's and must outlive the
  * result. */
 struct segments *segments_new(struct memory *memory, struct segment_source source);
 /* NULL: neither the cache nor the system nor the cap has room. */

@@ -139,7 +139,7 @@ static void improve(const struct mix_unit *unit, size_t *chosen, size_t n, doubl
         chosen[at] = to;
 }
 
-/* Puts every unit in format format, or in the next larger one that fits the unit. */
+/* Puts every unit in one format, or in the next larger one that fits the unit. */
 static void choose_uniform(const struct mix_unit *unit, size_t *chosen, size_t n, size_t format)
 {
     for (size_t i = 0; i < n; i++)

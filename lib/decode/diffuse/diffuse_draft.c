@@ -91,7 +91,7 @@ size_t diffuse_draft_steps(const struct diffuse_run *run, const struct canvas_st
 
 /* ---- the slots of the cache ---- */
 
-/* The version of position place after the first `lanes` lanes of a canvas. */
+/* The version of a position after the first `lanes` lanes of a canvas. */
 static int32_t version_of(const struct diffuse_run *run, const struct canvas_state *canvas,
                           size_t lanes, int32_t place)
 {

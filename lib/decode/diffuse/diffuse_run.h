@@ -129,7 +129,7 @@ void diffuse_draft_guess(struct diffuse_run *run, size_t each);
 /* Notes the contents of the cache for a draft: those after the described pass of the lane
  * before. */
 void diffuse_draft_inherit(struct diffuse_run *run, size_t lane);
-/* The slot of position place as a lane sees it in the described pass. */
+/* The slot of a position as a lane sees it in the described pass. */
 int32_t diffuse_slot(const struct diffuse_run *run, size_t lane, int32_t place);
 
 /* The query of a pass to the head, without its arrays. */

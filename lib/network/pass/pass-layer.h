@@ -4,7 +4,7 @@
 
 #include "lib/network/pass.h"
 
-/* Row row of x[T, width]. */
+/* A row of x[T, width]. */
 static inline act *pass_row_at(const struct network *n, act *x, size_t row, size_t width)
 {
     return (char *)x + row * width * dtype_value_bytes(n->backend->act);

@@ -57,7 +57,7 @@ void bpe_init(struct bpe *bpe, const struct pieces *pieces, size_t n_merges);
 /* Adds a rule, in order of rank. -1: the pair has one already. */
 int bpe_add(struct bpe *bpe, int32_t left, int32_t right, int32_t merged);
 /* After the last rule: fills `first` and marks PIECE_WHOLE in piece (the same array as
- * bpe->pieces->piece); `all`: every piece is whole (ignore_merges). */
+ * bpe->pieces->v); `all`: every piece is whole (ignore_merges). */
 void bpe_finish(struct bpe *bpe, struct piece *piece, int all);
 void bpe_free(struct bpe *bpe);
 int32_t bpe_find(const struct bpe *bpe, const char *text, size_t n); /* -1: no such piece */

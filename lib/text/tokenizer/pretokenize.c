@@ -42,7 +42,7 @@ const char pretokenize_punctuation[] =
     "\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}\\x{24B6}-\\x{24E9}\\x{1F130}-\\x{1F149}"                    \
     "\\x{1F150}-\\x{1F169}\\x{1F170}-\\x{1F189}\\x{B2}\\x{B3}\\x{B9}\\x{BC}-\\x{BE}"
 
-/* Rewrites the escape at escape (two bytes). -1: the engines differ, and there is no rewriting. */
+/* Rewrites an escape (two bytes). -1: the engines differ, and there is no rewriting. */
 static int rewrite_escape(const char *escape, int in_set, struct buf *out)
 {
     if (escape[1] == 's')

@@ -84,7 +84,7 @@ static void gelu_back(const float *x, float *dx, size_t n)
 
 /* ---- norm with shift and scale ---- */
 
-/* Norm of from [n * tokens, D]. Shift [D] and scale [D] of sample b begin at mod + b * stride. */
+/* Norm of `from` [n * tokens, D]. Shift [D] and scale [D] of sample b begin at mod + b * stride. */
 static void norm(const struct dit *dit, struct dit_norm *dit_norm, const float *from,
                  const float *mod, size_t stride, size_t n)
 {
