@@ -496,5 +496,5 @@ HOST_DEVICE void canvas_settle(const struct canvas_loop *loop, struct canvas_sta
 C_BEGIN
 /* On the host: writes wanted, uncond, key, asked and target of part i for the next pass, and
  * canvas.wanted, held and stalled. The host also does the first pass, on its own copies. */
-void advance_ask(const struct canvas_loop *l, size_t i);
+void advance_ask(const struct canvas_loop *loop, size_t i);
 C_END

@@ -148,15 +148,15 @@ static int open_server(struct endpoint *endpoint, struct err *e)
 /* The members of the meta record. */
 static json_t *meta_of(const struct endpoint *endpoint)
 {
-    json_t *metric = json_pack("{s:{s:s, s:s, s:s}, s:s?, s:s, s:I, s:I}", "endpoint", "url",
-                               endpoint->a->url, "served", endpoint->served.model, "stack",
-                               endpoint->served.stack, "tokenizer_sha256",
-                               endpoint->tokenizer ? tokenizer_hash(endpoint->tokenizer) : NULL,
-                               "prompts_sha256", endpoint->asked.in.sha256, "prompts",
-                               (json_int_t)endpoint->asked.n, "launch",
-                               (json_int_t)endpoint->a->launch);
-    assert(metric);
-    return metric;
+    json_t *meta = json_pack("{s:{s:s, s:s, s:s}, s:s?, s:s, s:I, s:I}", "endpoint", "url",
+                             endpoint->a->url, "served", endpoint->served.model, "stack",
+                             endpoint->served.stack, "tokenizer_sha256",
+                             endpoint->tokenizer ? tokenizer_hash(endpoint->tokenizer) : NULL,
+                             "prompts_sha256", endpoint->asked.in.sha256, "prompts",
+                             (json_int_t)endpoint->asked.n, "launch",
+                             (json_int_t)endpoint->a->launch);
+    assert(meta);
+    return meta;
 }
 
 /* ---- a load ---- */

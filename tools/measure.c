@@ -93,46 +93,46 @@ static int take(void *ctx, const json_t *record, struct err *e)
         return -1;
     if (roof_take(&measure->roof, record) || strcmp(kind, "generation"))
         return 0;
-    struct measurement *cell = find(measure, record, e);
-    enum timing_class class = cell ? measurement_take(cell, record, measure->a.verify,
-                                                      &measure->work, e)
+    struct measurement *point = find(measure, record, e);
+    enum timing_class class = point ? measurement_take(point, record, measure->a.verify,
+                                                       &measure->work, e)
                                    : TIMING_BAD;
     measure->seen.failed += class == TIMING_FAILED;
     return class == TIMING_BAD ? -1 : 1;
 }
 
-static void warn(struct measure *measure, const struct measurement *cell)
+static void warn(struct measure *measure, const struct measurement *point)
 {
-    const char *name = rec_text(cell->about, "config");
-    name = name ? name : about_point(cell->about);
-    if (cell->is_steady == 0 && ++measure->drifting <= POINTS_NAMED)
+    const char *name = rec_text(point->about, "config");
+    name = name ? name : about_point(point->about);
+    if (point->is_steady == 0 && ++measure->drifting <= POINTS_NAMED)
         log_warn(&measure->log, "W021", "%s: latency drifts in a launch; give more --warmup", name);
-    if (cell->warmed == 0 && ++measure->cold <= POINTS_NAMED)
+    if (point->warmed == 0 && ++measure->cold <= POINTS_NAMED)
         log_warn(&measure->log, "W024",
                  "%s: a warm-up ended before its times were steady; give more "
                  "--warmup-most", name);
-    if (cell->is_disturbed)
+    if (point->is_disturbed)
         log_warn(&measure->log, "W025",
                  "%s: other work disturbed every timed batch, so values have "
                  "no intervals; end the other work and measure again", name);
-    if (measurement_has(cell, ENERGY) && energy_agrees(&cell->basis) == 0)
+    if (measurement_has(point, ENERGY) && energy_agrees(&point->basis) == 0)
         log_warn(&measure->log, "W023",
                  "%s: power readings and energy counter are %.1f %% apart; trust "
-                 "neither", name, fabs(cell->basis.integral - 1) * 100);
-    size_t ids = json_object_size(cell->outputs);
+                 "neither", name, fabs(point->basis.integral - 1) * 100);
+    size_t ids = json_object_size(point->outputs);
     int drawn = json_is_true(
-        json_object_get(cell->about, "weights_random")); /* any answer is fine */
-    if (measure->a.verify && !drawn && cell->distinct_ratio * (double)ids < 1.5 && ids > 3)
+        json_object_get(point->about, "weights_random")); /* any answer is fine */
+    if (measure->a.verify && !drawn && point->distinct_ratio * (double)ids < 1.5 && ids > 3)
         log_warn(&measure->log, "W026",
                  "%s: all %zu prompts have the same answer: is the prompt read?", name, ids);
-    if (measure->a.verify && cell->repeat_ratio < 0.9)
+    if (measure->a.verify && point->repeat_ratio < 0.9)
         log_warn(&measure->log, "W027", "%s: repeats take %.2f of the time of the first answers: "
-                 "something is cached between them", name, cell->repeat_ratio);
-    if (cell->differs && !about_is_drawn(cell->about))
+                 "something is cached between them", name, point->repeat_ratio);
+    if (point->differs && !about_is_drawn(point->about))
         log_warn(&measure->log, "W022", "%s: repeats of one prompt gave different tokens", name);
-    if (cell->partial)
+    if (point->partial)
         log_note(&measure->log, "%s: %lld answers of batches that were not full are left out", name,
-                 (long long)cell->partial);
+                 (long long)point->partial);
 }
 
 static void warn_of_more(const struct measure *measure)
@@ -147,23 +147,23 @@ static void warn_of_more(const struct measure *measure)
                  measure->cold - POINTS_NAMED);
 }
 
-static int write_one(struct measure *measure, struct measurement *cell, struct err *e)
+static int write_one(struct measure *measure, struct measurement *point, struct err *e)
 {
     json_t *j[METRICS];
     int bad = 0;
-    measurement_finish(cell, &measure->roof, &measure->idle, &measure->work);
+    measurement_finish(point, &measure->roof, &measure->idle, &measure->work);
     for (int metric = 0; metric < METRICS; metric++) {
-        j[metric] = measurement_metric(cell, (enum metric)metric, measure->a.verify,
+        j[metric] = measurement_metric(point, (enum metric)metric, measure->a.verify,
                                        &measure->work);
         if (measure->a.stopped)
             json_object_set_new(j[metric], "stop_reason", json_string(measure->a.stopped));
     }
     for (int metric = 0; metric < METRICS; metric++)
         bad |= rec_write(&measure->out, "metric", j[metric], e);
-    json_t *times = measurement_times(cell);
+    json_t *times = measurement_times(point);
     if (times)
         bad |= rec_write(&measure->out, "times", times, e);
-    warn(measure, cell);
+    warn(measure, point);
     return bad;
 }
 

@@ -26,7 +26,7 @@ void about_identify(json_t *record, const char *axis);
 /* -1 (EXIT_BAD_DATA): a setting of the record differs. */
 int about_check(const json_t *about, const json_t *record, struct err *e);
 /* Order of rows in a report: model, batch, length, value along the axis, label, identity. */
-int about_order(const json_t *a, const json_t *b);
+int about_order(const json_t *first, const json_t *second);
 
 /* Identity of the point: `point`, or the label `config` in records without it; NULL: neither. */
 const char *about_point(const json_t *record);

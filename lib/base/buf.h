@@ -21,4 +21,4 @@ void buf_char(struct buf *text, char c);
 void buf_replaced(struct buf *text, const char *bytes, const char *old, const char *by);
 void buf_format(struct buf *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void buf_clear(struct buf *text); /* length 0, memory kept */
-void buf_free(struct buf *text);  /* frees the memory; *b becomes all zero */
+void buf_free(struct buf *text);  /* frees the memory; *text becomes all zero */

@@ -59,7 +59,7 @@ struct err_witness {
  * object with its own err.c calls err_share to use the place of the program that loaded it (NULL:
  * it keeps its own). */
 struct err_witness **err_witness(void);
-void err_share(struct err_witness **place);
+void err_share(struct err_witness **other);
 
 /* The code for a call that failed with errno: EXIT_INTERNAL when memory is short, else
  * `otherwise`. */

@@ -95,9 +95,9 @@ int file_is_regular(const char *path)
 int file_in_memory(const char *path)
 {
     static const unsigned long kinds[] = {0x01021994, 0x858458f6}; /* tmpfs, ramfs: statfs(2) */
-    struct statfs system;
-    return !statfs(path, &system) &&
-           ((unsigned long)system.f_type == kinds[0] || (unsigned long)system.f_type == kinds[1]);
+    struct statfs mount;
+    return !statfs(path, &mount) &&
+           ((unsigned long)mount.f_type == kinds[0] || (unsigned long)mount.f_type == kinds[1]);
 }
 
 int file_make_folder(const char *path, struct err *e)

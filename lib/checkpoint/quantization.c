@@ -18,11 +18,11 @@ const char *quantization_name(enum dtype dtype)
                                          : "none";
 }
 
-int quantization_named(const char *name, enum dtype *q)
+int quantization_named(const char *name, enum dtype *dtype)
 {
-    enum dtype d = dtype_named(name);
-    *q = strcmp(name, "none") ? d : QUANT_NONE;
-    return *q == QUANT_NONE || (d != DTYPES && dtype_info[d].quantized) ? 0 : -1;
+    enum dtype named = dtype_named(name);
+    *dtype = strcmp(name, "none") ? named : QUANT_NONE;
+    return *dtype == QUANT_NONE || (named != DTYPES && dtype_info[named].quantized) ? 0 : -1;
 }
 
 enum part quantization_part(const struct config *config, enum role role)
@@ -43,19 +43,19 @@ const char *quantization_part_name(enum part part)
     return names[part];
 }
 
-enum dtype quantization_dtype(enum dtype q, const struct config *config, enum role role,
+enum dtype quantization_dtype(enum dtype dtype, const struct config *config, enum role role,
                               size_t layer, enum dtype dense)
 {
     enum part part = quantization_part(config, role);
     if (role == ROLE_ROUTER) /* fp32 on every back end, because it decides */
         return DTYPE_F32;
-    if (q == QUANT_NONE || part == LAYER_PARTS)
+    if (dtype == QUANT_NONE || part == LAYER_PARTS)
         return dense;
-    if (q != QUANT_MIXED)
-        return part == PART_HEAD ? dtype_info[q].head : q;
-    enum dtype d =
+    if (dtype != QUANT_MIXED)
+        return part == PART_HEAD ? dtype_info[dtype].head : dtype;
+    enum dtype mixed =
         (enum dtype)config->mix[part == PART_HEAD ? 0 : role_layer(config, role, layer)][part];
-    return d == QUANT_NONE ? dense : d;
+    return mixed == QUANT_NONE ? dense : mixed;
 }
 
 /* Checks that the matrix of a role fits its format in each layer. */

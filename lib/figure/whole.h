@@ -8,4 +8,4 @@
 /* Reads a file of this format ("svg", "png", "pdf") to its end: the checksums of a PNG, the table
  * of a PDF, the end tag of an SVG. -1 (EXIT_IO): a part is missing; `output` names the file in the
  * message. */
-int whole_check(const char *format, const char *output, const struct buf *figure, struct err *e);
+int whole_check(const char *format, const char *output, const struct buf *text, struct err *e);

@@ -11,7 +11,7 @@
 
 struct band { json_t *errors; }; /* check records; owned; begins as zeroes */
 /* Keeps a record of forecast_check() about a measurement; ignores others. */
-void band_take(struct band *band, const json_t *check);
+void band_take(struct band *band, const json_t *record);
 void band_free(struct band *band);
 
 /* Sets lo and hi of record[key], a forecast by data sheet, from the errors of `metric` in such

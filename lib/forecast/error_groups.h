@@ -14,7 +14,7 @@ struct error_groups { /* begins as zeroes */
     json_t *errors;   /* name of a group -> array of its errors; owned */
 };
 /* Keeps the error of a check record; ignores others, crossovers, and checks without a forecast. */
-void error_groups_take(struct error_groups *groups, const json_t *check);
+void error_groups_take(struct error_groups *groups, const json_t *record);
 void error_groups_free(struct error_groups *groups);
 
 /* An array of forecast records (what: errors), one for each group: n, and the median, the smallest

@@ -76,7 +76,7 @@ void offload_time(struct offload *offload);
  * into the slot of its number, for at most two seconds. */
 double offload_rate(struct backend *backend, struct store *store, size_t n, size_t bytes,
                     unsigned char *const slot[2]);
-void offload_close(struct offload *offload); /* o may be NULL */
+void offload_close(struct offload *offload); /* may be NULL */
 
 /* The steps of a pass. offload NULL: nothing is offloaded. l: every layer, in order. keep: rows of
  * the layer have changed in its slot. */

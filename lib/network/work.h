@@ -102,7 +102,7 @@ struct work {
 };
 /* NULL: no memory. Free it with work_free. */
 struct work *work_make(const struct network *n, const struct work_size *size);
-void work_free(struct work *work, const struct network *n); /* w may be NULL */
+void work_free(struct work *work, const struct network *n); /* work may be NULL */
 /* The experts that layers of passes have read, since work_make or work_forget_experts; 0 without
  * experts. Waits. */
 double work_experts(const struct work *work, const struct network *n);

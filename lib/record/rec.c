@@ -112,12 +112,12 @@ static json_t *meta_fields(const struct common *common, const char *tool, int ar
     json_t *words = json_array();
     for (int i = 0; i < argc; i++)
         must(json_array_append_new(words, text_member(argv[i])));
-    json_t *metric = json_pack("{s:s, s:s, s:s, s:o, s:I, s:s, s:o}", "tool", tool, "version",
-                               version_text, "commit", version_commit, "argv", words, "seed",
-                               (json_int_t)common->seed, "start", start, "machine",
-                               machine_describe());
-    must(!metric);
-    return metric;
+    json_t *meta = json_pack("{s:s, s:s, s:s, s:o, s:I, s:s, s:o}", "tool", tool, "version",
+                             version_text, "commit", version_commit, "argv", words, "seed",
+                             (json_int_t)common->seed, "start", start, "machine",
+                             machine_describe());
+    must(!meta);
+    return meta;
 }
 
 int rec_open(struct rec_writer *writer, const struct common *common, const char *tool, int argc,
@@ -131,23 +131,23 @@ int rec_open_work(struct rec_writer *writer, const struct common *common,
                   json_t *extra, struct err *e)
 {
     *writer = (struct rec_writer){.run = common->run, .no_meta = common->no_meta};
-    json_t *name = json_string(common->run), *metric = NULL;
+    json_t *name = json_string(common->run), *meta = NULL;
     json_decref(name);
     if (name && !common->no_meta) {
-        metric = meta_fields(common, tool, argc, argv);
-        must(extra && json_object_update(metric, extra));
-        metric = envelope(writer, "meta", metric);
+        meta = meta_fields(common, tool, argc, argv);
+        must(extra && json_object_update(meta, extra));
+        meta = envelope(writer, "meta", meta);
     }
     json_decref(extra);
     int bad = !name  ? err_set(e, EXIT_BAD_USAGE, "--run: expected UTF-8")
-              : wish ? resume_open(&writer->work, &writer->out, common, metric, wish, e)
+              : wish ? resume_open(&writer->work, &writer->out, common, meta, wish, e)
                      : out_open(&writer->out, common->output, e);
     if (!bad) {
         writer->hash = hash_new();
-        if (!resume_goes_on(writer->work) && metric && (bad = write_record(writer, metric, e)))
+        if (!resume_goes_on(writer->work) && meta && (bad = write_record(writer, meta, e)))
             rec_abandon(writer);
     }
-    json_decref(metric);
+    json_decref(meta);
     return bad;
 }
 

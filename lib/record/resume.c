@@ -87,16 +87,16 @@ static int is_talk(const char *word)
 /* The members of a meta record that identify the work. The caller's. */
 static json_t *work_of(const json_t *meta)
 {
-    json_t *metric = json_copy((json_t *)(uintptr_t)meta), *words = json_array();
+    json_t *work = json_copy((json_t *)(uintptr_t)meta), *words = json_array();
     const json_t *argv = json_object_get(meta, "argv");
     for (size_t i = 1; i < json_array_size(argv); i++) { /* 0: path of the program */
         json_t *word = json_array_get(argv, i);
         if (!json_is_string(word) || !is_talk(json_string_value(word)))
             json_array_append(words, word);
     }
-    json_object_set_new(metric, "argv", words);
-    json_object_del(metric, "start");
-    return metric;
+    json_object_set_new(work, "argv", words);
+    json_object_del(work, "start");
+    return work;
 }
 
 /* Appends the names of the members that differ, "argv, commit". */

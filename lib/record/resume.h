@@ -38,7 +38,7 @@ struct resume_wish {
 struct resume; /* one work file, open for this process alone */
 
 /* Opens the output and finds the records to keep. *resume NULL: there is no work file. */
-int resume_open(struct resume **resume, struct out *out, const struct common *common,
+int resume_open(struct resume **to, struct out *out, const struct common *common,
                 const json_t *meta, const struct resume_wish *wish, struct err *e);
 void resume_free(struct resume *resume);
 /* resume_free when the work file is no longer needed. Returns the path of its sums, to be removed

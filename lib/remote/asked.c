@@ -110,13 +110,13 @@ char *asked_body(const struct asked_prompt *prompt, const struct asked_how *how,
 char *asked_text(const struct asked_prompt *prompt)
 {
     const char *text = rec_text(prompt->record, "text");
-    const json_t *list = json_object_get(prompt->record, "messages"), *metric;
+    const json_t *list = json_object_get(prompt->record, "messages"), *message;
     struct buf all = {0};
     size_t i;
     if (text)
         return mem_text(text);
-    json_array_foreach(list, i, metric) {
-        const char *content = rec_text(metric, "content");
+    json_array_foreach(list, i, message) {
+        const char *content = rec_text(message, "content");
         buf_format(&all, "%s%s", i ? "\n\n" : "", content ? content : "");
     }
     return all.data;

@@ -56,11 +56,11 @@ static struct window window_of(const json_t *lines, int warmup)
     const json_t *line;
     size_t i;
     json_array_foreach(lines, i, line) {
-        const json_t *metric = json_object_get(line, "metadata");
+        const json_t *metadata = json_object_get(line, "metadata");
         if (is_warmup(line) != warmup)
             continue;
-        window.from = fmin(window.from, rec_number(metric, "request_start_ns"));
-        window.to = fmax(window.to, rec_number(metric, "request_end_ns"));
+        window.from = fmin(window.from, rec_number(metadata, "request_start_ns"));
+        window.to = fmax(window.to, rec_number(metadata, "request_end_ns"));
     }
     return window;
 }

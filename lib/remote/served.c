@@ -34,11 +34,11 @@ static int ask(struct http *http, const char *path, double seconds, json_t **obj
 /* The only model of the list. The caller frees. */
 static char *only_model(const json_t *models, struct err *e)
 {
-    const json_t *list = json_object_get(models, "data"), *metric;
+    const json_t *list = json_object_get(models, "data"), *entry;
     struct buf names = {0};
     size_t i;
-    json_array_foreach(list, i, metric) {
-        const char *id = rec_text(metric, "id");
+    json_array_foreach(list, i, entry) {
+        const char *id = rec_text(entry, "id");
         buf_format(&names, "%s%s", names.len ? ", " : "", id ? id : "?");
     }
     const char *only = rec_text(json_array_get(list, 0), "id");

@@ -74,17 +74,17 @@ const json_t *claims_equal_quality(const struct runset *set, size_t k)
     return NULL;
 }
 
-void claims_margin(struct buf *text, const json_t *x)
+void claims_margin(struct buf *text, const json_t *claim)
 {
-    const char *task = rec_text(x, "task"), *metric = rec_text(x, "quality_metric");
-    double margin = rec_number(x, "margin");
+    const char *task = rec_text(claim, "task"), *metric = rec_text(claim, "quality_metric");
+    double margin = rec_number(claim, "margin");
     int is_share = metric && !strncmp(metric, "accuracy", strlen("accuracy"));
     buf_text(text, metric ? display_metric_name(metric) : "quality");
     buf_format(text, "%s%s", task ? " on " : "", task ? task : "");
     if (isnan(margin))
         return;
     buf_text(text, " within ");
-    if (json_is_true(json_object_get(x, "margin_relative")) || is_share)
+    if (json_is_true(json_object_get(claim, "margin_relative")) || is_share)
         buf_format(text, "%.3g %s", 100 * margin, is_share ? "points" : "%");
     else
         display_digits(text, margin);

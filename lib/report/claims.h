@@ -22,4 +22,4 @@ int claims_are_of_processor(const struct runset *set);
 /* The k-th claim X_q of the primary analysis, one for each task; NULL: none. Borrowed. */
 const json_t *claims_equal_quality(const struct runset *set, size_t k);
 /* Appends "accuracy on sum within 5 points", the metric and margin of an X_q. */
-void claims_margin(struct buf *text, const json_t *equal_quality);
+void claims_margin(struct buf *text, const json_t *claim);

@@ -23,15 +23,15 @@ static void put_fact(struct page *page, const char *what, struct buf *value)
 
 static void put_machine(struct page *page, const struct runset *set)
 {
-    const json_t *metric = runset_machine(set);
-    const char *gpu = rec_text(metric, "gpu"), *print = rec_text(metric, "fingerprint");
-    char *cpu = metric ? processor_name(metric) : NULL;
+    const json_t *machine = runset_machine(set);
+    const char *gpu = rec_text(machine, "gpu"), *print = rec_text(machine, "fingerprint");
+    char *cpu = machine ? processor_name(machine) : NULL;
     struct buf text = {0};
-    if (metric)
+    if (machine)
         buf_format(&text, "%s%s%s, %lld cores, %.1f GiB of memory, %s%s%s", sections_dash(cpu),
-                   gpu ? ", " : "", gpu ? gpu : "", (long long)rec_int(metric, "cores", 0),
-                   rec_number(metric, "memory_bytes") / (1024.0 * 1024 * 1024),
-                   sections_dash(rec_text(metric, "kernel")), print ? ", id " : "",
+                   gpu ? ", " : "", gpu ? gpu : "", (long long)rec_int(machine, "cores", 0),
+                   rec_number(machine, "memory_bytes") / (1024.0 * 1024 * 1024),
+                   sections_dash(rec_text(machine, "kernel")), print ? ", id " : "",
                    print ? print : "");
     put_fact(page, "Machine", &text);
     free(cpu);

@@ -17,17 +17,17 @@ enum { MAX_COMMANDS = 60, MAX_ERRORS = 12 };
 
 /* ---- machine and models ---- */
 
-static void put_machine(struct page *page, const json_t *metric, int measured)
+static void put_machine(struct page *page, const json_t *machine, int measured)
 {
-    const char *gpu = rec_text(metric, "gpu");
-    char *cpu = processor_name(metric);
+    const char *gpu = rec_text(machine, "gpu");
+    char *cpu = processor_name(machine);
     page_item(page, "%s %s: %s%s%s, %lld cores, %.1f GiB memory, %s, compiler %s.",
-              measured ? "Machine" : "Analysed on machine", rec_text(metric, "fingerprint"),
+              measured ? "Machine" : "Analysed on machine", rec_text(machine, "fingerprint"),
               sections_dash(cpu), gpu ? ", " : "", gpu ? gpu : "",
-              (long long)rec_int(metric, "cores", 0),
-              rec_number(metric, "memory_bytes") / (1024.0 * 1024 * 1024),
-              sections_dash(rec_text(metric, "kernel")),
-              sections_dash(rec_text(metric, "compiler")));
+              (long long)rec_int(machine, "cores", 0),
+              rec_number(machine, "memory_bytes") / (1024.0 * 1024 * 1024),
+              sections_dash(rec_text(machine, "kernel")),
+              sections_dash(rec_text(machine, "compiler")));
     free(cpu);
 }
 
@@ -41,12 +41,12 @@ void sections_machines(struct page *page, const struct runset *set)
         size_t i;
         const json_t *record;
         json_array_foreach(runset_kind(set, kinds[k % 2]), i, record) {
-            const json_t *metric = json_object_get(record, "machine");
-            const char *print = rec_text(metric, "fingerprint");
+            const json_t *machine = json_object_get(record, "machine");
+            const char *print = rec_text(machine, "fingerprint");
             if (!print || runset_measures(record) != (k < 2) || json_object_get(seen, print))
                 continue;
             json_object_set_new(seen, print, json_true());
-            put_machine(page, metric, k < 2 || !measured);
+            put_machine(page, machine, k < 2 || !measured);
             measured += k < 2;
         }
     }

@@ -40,7 +40,7 @@ void sections_outcomes(struct page *page, const struct runset *set);
 /* Files, hashes, commands. output: path of the page, for links. */
 void sections_origin(struct page *page, const struct runset *set, const char *output);
 
-const char *sections_dash(const char *text); /* s; NULL or "": a dash */
+const char *sections_dash(const char *text); /* text; NULL or "": a dash */
 /* Puts the text, or a dash if it is empty; frees the text. */
 void sections_cell(struct page *page, struct buf *text);
 /* Appends a ratio (none 1) or a difference (none 0) as a change: "-53 [-54, -52] %"; NaN:

@@ -192,32 +192,32 @@ static json_t *meta_extra(const struct session *session, struct err *e)
         json_decref(about);
         return NULL;
     }
-    json_t *metric = json_object(), *backend = json_object();
-    json_object_set_new(metric, "checkpoint", about);
+    json_t *meta = json_object(), *backend = json_object();
+    json_object_set_new(meta, "checkpoint", about);
     if (companion)
-        json_object_set_new(metric, "draft_model", companion);
+        json_object_set_new(meta, "draft_model", companion);
     if (session->job->options) /* as the arguments are: they are part of the work */
-        json_object_set_new(metric, "options", json_deep_copy(session->job->options));
+        json_object_set_new(meta, "options", json_deep_copy(session->job->options));
     if (session->job->args->engine.level)
-        json_object_set_new(metric, "level", json_string(session->job->args->engine.level));
-    json_object_set_new(metric, "tokenizer_sha256",
+        json_object_set_new(meta, "level", json_string(session->job->args->engine.level));
+    json_object_set_new(meta, "tokenizer_sha256",
                         session->tokenizer ? json_string(tokenizer_hash(session->tokenizer))
                                            : json_null());
-    json_object_set_new(metric, "prompts_sha256", json_string(session->prompts.in.sha256));
+    json_object_set_new(meta, "prompts_sha256", json_string(session->prompts.in.sha256));
     if (session->latents.file.n)
-        json_object_set_new(metric, "latent_file", json_string(session->latents.file.sha256));
-    rec_set_int(metric, "prompts", (int64_t)session->prompts.n);
-    json_object_set_new(metric, "chat", json_string(session->chat));
+        json_object_set_new(meta, "latent_file", json_string(session->latents.file.sha256));
+    rec_set_int(meta, "prompts", (int64_t)session->prompts.n);
+    json_object_set_new(meta, "chat", json_string(session->chat));
     json_object_set_new(backend, "name", json_string(session->backend->ops->name));
     json_object_set_new(backend, "isa", json_string(session->backend->level));
     json_object_set_new(backend, "library",
                         *session->backend->library ? json_string(session->backend->library)
                                                    : json_null());
     rec_set_int(backend, "threads", (int64_t)pool_threads(session->backend->pool));
-    json_object_set_new(metric, "backend", backend);
-    rec_set_int(metric, "launch", session->job->plan->launch);
-    put_environment(metric);
-    return metric;
+    json_object_set_new(meta, "backend", backend);
+    rec_set_int(meta, "launch", session->job->plan->launch);
+    put_environment(meta);
+    return meta;
 }
 
 /* Otherwise a missing library would look like a slow device. */

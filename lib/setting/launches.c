@@ -219,11 +219,11 @@ static json_t *points_of(const struct launches *launches, size_t system)
 /* A point without round and bridge. The caller's reference. */
 static json_t *strip_place(const json_t *point)
 {
-    json_t *part = json_deep_copy(point);
-    must(!part);
-    json_object_del(part, "round");
-    json_object_del(part, "bridge");
-    return part;
+    json_t *bare = json_deep_copy(point);
+    must(!bare);
+    json_object_del(bare, "round");
+    json_object_del(bare, "bridge");
+    return bare;
 }
 
 static int holds(const json_t *points, const json_t *point)
@@ -244,10 +244,10 @@ static json_t *old_points(const json_t *previous, const char *system)
         if (strcmp(json_string_value(json_object_get(launch, "system")), system))
             continue;
         for (size_t k = 0; k < json_array_size(points); k++) {
-            json_t *part = strip_place(json_array_get(points, k));
-            if (!holds(all, part))
-                must(json_array_append(all, part));
-            json_decref(part);
+            json_t *bare = strip_place(json_array_get(points, k));
+            if (!holds(all, bare))
+                must(json_array_append(all, bare));
+            json_decref(bare);
         }
     }
     return all;

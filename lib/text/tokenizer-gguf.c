@@ -217,9 +217,9 @@ static const struct way *find_way(const struct keys *k)
     return NULL;
 }
 
-json_t *tokenizer_of_gguf(const json_t *all, const char *path, struct err *e)
+json_t *tokenizer_of_gguf(const json_t *keys, const char *path, struct err *e)
 {
-    struct keys k = {.all = all, .path = path, .e = e};
+    struct keys k = {.all = keys, .path = path, .e = e};
     k.tokens = key(&k, "tokens");
     k.types = key(&k, "token_type");
     k.n = json_array_size(k.tokens);

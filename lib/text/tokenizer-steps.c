@@ -68,10 +68,10 @@ static int load_split(const struct tokenizer_load *load, const json_t *j)
     static const enum pretokenize_how inverted[] = {
         PRETOKENIZE_ISOLATED, PRETOKENIZE_CONTIGUOUS, PRETOKENIZE_WITH_NEXT,
         PRETOKENIZE_WITH_PREVIOUS, PRETOKENIZE_KEPT};
-    const json_t *part = json_object_get(j, "pattern");
-    const char *literal = tokenizer_string_of(part);
+    const json_t *pattern = json_object_get(j, "pattern");
+    const char *literal = tokenizer_string_of(pattern);
     struct buf text = {0};
-    struct pretokenize_rule rule = {.pattern = tokenizer_text(json_object_get(part, "Regex"))};
+    struct pretokenize_rule rule = {.pattern = tokenizer_text(json_object_get(pattern, "Regex"))};
     if ((!rule.pattern && !literal) || behavior_of(j, "", &rule.how))
         return tokenizer_refuse(load, "pre_tokenizer", j);
     if (tokenizer_has(j, "invert"))

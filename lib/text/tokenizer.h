@@ -54,7 +54,7 @@ void tokenizer_decode(const struct tokenizer *tokenizer, const int32_t *ids, siz
 /* Id of an exact piece or added token; -1: none. */
 int32_t tokenizer_id(const struct tokenizer *tokenizer, const char *piece);
 int tokenizer_is_special(const struct tokenizer *tokenizer, int32_t id);
-/* 1: an id has different tokens in a and b, or is in only one; `what` has a message. */
+/* 1: an id has different tokens in both, or is in only one; `what` has a message. */
 enum { TOKENIZER_DIFFERS = 256 };
 int tokenizer_differs(const struct tokenizer *one, const struct tokenizer *other,
                       char what[TOKENIZER_DIFFERS]);

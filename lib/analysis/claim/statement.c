@@ -9,9 +9,9 @@
 #include "lib/analysis/words/display.h"
 #include "lib/record/rec.h"
 
-json_t *statement_task(const char *text)
+json_t *statement_task(const char *task)
 {
-    return text ? json_string(text) : json_null();
+    return task ? json_string(task) : json_null();
 }
 
 json_t *statement_add(json_t *list, const char *name, const char *of, int primary, int decided)

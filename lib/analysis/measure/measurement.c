@@ -25,10 +25,10 @@ _Static_assert((int)MEMORY_METRICS == (int)TIMING_MEMORY, "as the records have i
 
 /* ---- records in ---- */
 
-void measurement_open(struct measurement *cell, const json_t *record)
+void measurement_open(struct measurement *point, const json_t *record)
 {
-    *cell = (struct measurement){.about = about_carried(record), .outputs = json_object(),
-                                 .warmed = -1};
+    *point = (struct measurement){.about = about_carried(record), .outputs = json_object(),
+                                  .warmed = -1};
 }
 
 static void push(struct measurement_series *series, int64_t launch, double value, double weight)
@@ -62,7 +62,7 @@ static void make_room(struct measurement_work *work, size_t n)
 }
 
 /* Takes the emissions of an answer; cuts them at the stop id. */
-static void push_answer(struct measurement *one, struct measurement_work *work,
+static void push_answer(struct measurement *point, struct measurement_work *work,
                         struct samples_answer *answer)
 {
     struct timing *times = &work->timing;
@@ -76,34 +76,34 @@ static void push_answer(struct measurement *one, struct measurement_work *work,
     answer->longest_gap = NAN;
     for (size_t i = 0; i < gaps; i++)
         answer->longest_gap = fmax(answer->longest_gap, gap[i] * tokens[i]);
-    samples_add(&one->samples, answer, gap, tokens, gaps);
+    samples_add(&point->samples, answer, gap, tokens, gaps);
 }
 
-static void push_memory(struct measurement *one, const struct timing *times)
+static void push_memory(struct measurement *point, const struct timing *times)
 {
     for (int i = 0; i < TIMING_MEMORY; i++) {
         if (!times->partial || metrics[MEMORY + i].any_batch)
-            push_peak(&one->of[MEMORY + i], times->launch, times->memory[i]);
-        if (!one->memory_reason[i] && times->memory_reason[i])
-            one->memory_reason[i] = mem_text(times->memory_reason[i]);
+            push_peak(&point->of[MEMORY + i], times->launch, times->memory[i]);
+        if (!point->memory_reason[i] && times->memory_reason[i])
+            point->memory_reason[i] = mem_text(times->memory_reason[i]);
     }
 }
 
 /* Takes the timed record in work->timing. */
-static void take_timed(struct measurement *one, struct measurement_work *work)
+static void take_timed(struct measurement *point, struct measurement_work *work)
 {
     const struct timing *times = &work->timing;
     double steps = times->denoise_steps > 0 ? times->denoise_steps : NAN;
-    push_memory(one, times);
+    push_memory(point, times);
     if (times->partial) {
-        one->partial++;
+        point->partial++;
         return;
     }
-    one->timed++;
+    point->timed++;
     if (times->warmup_steady >= 0)
-        one->warmed = times->warmup_steady && one->warmed;
-    if (!one->energy_reason && times->energy_reason)
-        one->energy_reason = mem_text(times->energy_reason);
+        point->warmed = times->warmup_steady && point->warmed;
+    if (!point->energy_reason && times->energy_reason)
+        point->energy_reason = mem_text(times->energy_reason);
     struct samples_answer answer = {
         .launch = times->launch, .round = times->round, .seq = times->seq, .e2e = times->e2e_ns,
         .ttft = times->tokens_to_eos > 0 ? times->ttft_ns : NAN,
@@ -112,10 +112,10 @@ static void take_timed(struct measurement *one, struct measurement_work *work)
         .to_eos = times->tokens_to_eos, .words = times->text_words, .steps = steps,
         .rows = times->rows > 0 ? times->rows : NAN, .committed = times->committed_tokens,
         .canvas = steps > 0 ? times->canvas_positions : NAN};
-    push_answer(one, work, &answer);
+    push_answer(point, work, &answer);
     const double good = samples_is_good(&answer, &work->limits);
-    one->unjudged |= isnan(good) && samples_are_limited(&work->limits);
-    batches_add(&one->batches, &(struct batches_one){{
+    point->unjudged |= isnan(good) && samples_are_limited(&work->limits);
+    batches_add(&point->batches, &(struct batches_one){{
         [BATCHES_LAUNCH] = (double)times->launch, [BATCHES_ROUND] = (double)times->round,
         [BATCHES_ID] = (double)times->batch_id, [BATCHES_NS] = times->batch_ns,
         [BATCHES_TO_EOS] = times->tokens_to_eos, [BATCHES_SLOTS] = times->new_tokens,
@@ -128,11 +128,11 @@ static void take_timed(struct measurement *one, struct measurement_work *work)
         [BATCHES_PREFILL_BYTES] = times->prefill_bytes, [BATCHES_PREFILL_NS] = times->prefill_ns}});
 }
 
-static void note_repeat(struct measurement *one, int differs, const struct timing *times)
+static void note_repeat(struct measurement *point, int differs, const struct timing *times)
 {
-    one->repeated |= differs >= 0;
-    one->differs |= differs > 0;
-    push(times->round == 0 ? &one->first : &one->again, times->launch, times->e2e_ns, 1);
+    point->repeated |= differs >= 0;
+    point->differs |= differs > 0;
+    push(times->round == 0 ? &point->first : &point->again, times->launch, times->e2e_ns, 1);
 }
 
 static double median_of(const struct measurement_series *series, struct measurement_work *work)
@@ -158,95 +158,94 @@ static double distinct_of(const json_t *outputs)
     return n > 0 ? distinct / n : NAN;
 }
 
-static struct measurement *disturbed_of(struct measurement *one, const json_t *record)
+static struct measurement *disturbed_of(struct measurement *point, const json_t *record)
 {
-    if (!one->disturbed) {
-        one->disturbed = mem_zero(1, sizeof *one->disturbed);
-        measurement_open(one->disturbed, record);
+    if (!point->disturbed) {
+        point->disturbed = mem_zero(1, sizeof *point->disturbed);
+        measurement_open(point->disturbed, record);
     }
-    return one->disturbed;
+    return point->disturbed;
 }
 
-enum timing_class measurement_take(struct measurement *one, const json_t *record, int verify,
+enum timing_class measurement_take(struct measurement *point, const json_t *record, int verify,
                                    struct measurement_work *work, struct err *e)
 {
     enum timing_class class = timing_read(&work->timing, record, e);
     int has_numbers = class == TIMING_TIMED || class == TIMING_TAINTED;
     if (has_numbers && verify && timing_verify(&work->timing, record, e))
         class = TIMING_BAD;
-    one->cold += class == TIMING_COLD;
-    one->warmup += class == TIMING_WARMUP;
-    one->tainted += class == TIMING_TAINTED;
-    one->oom += class == TIMING_OOM;
-    one->failed += class == TIMING_FAILED;
+    point->cold += class == TIMING_COLD;
+    point->warmup += class == TIMING_WARMUP;
+    point->tainted += class == TIMING_TAINTED;
+    point->oom += class == TIMING_OOM;
+    point->failed += class == TIMING_FAILED;
     if (has_numbers && class != TIMING_BAD && verify)
-        note_repeat(one, timing_repeats(&work->timing, one->outputs, record), &work->timing);
+        note_repeat(point, timing_repeats(&work->timing, point->outputs, record), &work->timing);
     if ((class == TIMING_TIMED || class == TIMING_TAINTED) && !work->timing.partial)
-        cells_add(&one->cells, &work->timing, record, class == TIMING_TAINTED);
+        cells_add(&point->cells, &work->timing, record, class == TIMING_TAINTED);
     if (class == TIMING_TIMED)
-        take_timed(one, work);
+        take_timed(point, work);
     if (class == TIMING_TAINTED)
-        take_timed(disturbed_of(one, record), work);
+        take_timed(disturbed_of(point, record), work);
     return class;
 }
 
 /* ---- the numbers ---- */
 
 /* Samples of a metric over batches into out (NULL: only counted). Returns how many; -1: none. */
-static int64_t of_batches(const struct measurement *one, enum metric key, struct launch_sample *out)
+static int64_t batched(const struct measurement *point, enum metric key, struct launch_sample *out)
 {
-    const struct batches *batches = &one->batches;
+    const struct batches *batches = &point->batches;
     const char *why;
     switch (key) {
     case OUTPUT_RATE: return (int64_t)batches_rates(batches, BATCHES_TO_EOS, out);
     case SLOT_RATE: return (int64_t)batches_rates(batches, BATCHES_SLOTS, out);
     case REQUEST_RATE: return (int64_t)batches_rates(batches, BATCHES_REQUESTS, out);
-    case GOODPUT: return one->unjudged ? 0 : (int64_t)batches_rates(batches, BATCHES_GOOD, out);
+    case GOODPUT: return point->unjudged ? 0 : (int64_t)batches_rates(batches, BATCHES_GOOD, out);
     case TEXT_RATE: return (int64_t)batches_rates(batches, BATCHES_TEXT, out);
     case POWER_CAP: return (int64_t)batches_capped(batches, out);
     case FLOPS_RATE: return (int64_t)batches_shares(batches, SHARE_FLOPS, 1, out);
     case BYTES_RATE: return (int64_t)batches_shares(batches, SHARE_BYTES, 1, out);
-    case MFU: return (int64_t)batches_shares(batches, SHARE_FLOPS, one->roof.flops_per_s, out);
-    case MBU: return (int64_t)batches_shares(batches, SHARE_BYTES, one->roof.bytes_per_s, out);
+    case MFU: return (int64_t)batches_shares(batches, SHARE_FLOPS, point->roof.flops_per_s, out);
+    case MBU: return (int64_t)batches_shares(batches, SHARE_BYTES, point->roof.bytes_per_s, out);
     case PREFILL_MFU:
-        return (int64_t)batches_shares(batches, SHARE_PREFILL_FLOPS, one->roof.flops_per_s, out);
+        return (int64_t)batches_shares(batches, SHARE_PREFILL_FLOPS, point->roof.flops_per_s, out);
     case DECODE_MBU:
-        return (int64_t)batches_shares(batches, SHARE_DECODE_BYTES, one->roof.bytes_per_s, out);
+        return (int64_t)batches_shares(batches, SHARE_DECODE_BYTES, point->roof.bytes_per_s, out);
     default:
-        return key < ENERGY || key >= MEMORY
-                   ? -1
-                   : (int64_t)energy_samples((enum energy_metric)(key - ENERGY), batches, out,
-                                             &why);
+        if (key < ENERGY || key >= MEMORY)
+            return -1;
+        return (int64_t)energy_samples((enum energy_metric)(key - ENERGY), batches, out, &why);
     }
 }
 
-static size_t count(const struct measurement *one, enum metric key)
+static size_t count(const struct measurement *point, enum metric key)
 {
-    int64_t n = samples_has(key) ? (int64_t)samples_of(&one->samples, key, NULL)
-                                 : of_batches(one, key, NULL);
-    return n < 0 ? one->of[key].n : (size_t)n;
+    int64_t n = samples_has(key) ? (int64_t)samples_of(&point->samples, key, NULL)
+                                 : batched(point, key, NULL);
+    return n < 0 ? point->of[key].n : (size_t)n;
 }
 
-int measurement_has(const struct measurement *one, enum metric key)
+int measurement_has(const struct measurement *point, enum metric key)
 {
-    return count(one, key) > 0;
+    return count(point, key) > 0;
 }
 
 /* The samples of a metric; the caller may sort them. Valid until the next call. */
-static struct measurement_series *fill_series(struct measurement *one, enum metric key,
-                                         struct measurement_work *work)
+static struct measurement_series *fill_series(struct measurement *point, enum metric key,
+                                              struct measurement_work *work)
 {
     struct measurement_series *series = &work->series;
-    series->n = count(one, key);
+    series->n = count(point, key);
     if (series->n > series->cap) {
         series->cap = series->n;
         free(series->s);
         series->s = mem_zero(series->cap, sizeof *series->s);
     }
     if (samples_has(key))
-        samples_of(&one->samples, key, series->s);
-    else if (of_batches(one, key, series->s) < 0)
-        return &one->of[key];
+        samples_of(&point->samples, key, series->s);
+    else if (batched(point, key, series->s) < 0)
+        return &point->of[key];
     return series;
 }
 
@@ -263,9 +262,9 @@ static struct launch_summary summarize(struct measurement_series *series, enum m
 }
 
 /* The value of a metric alone. */
-static double typical_value(struct measurement *one, enum metric key, struct measurement_work *work)
+static double typical(struct measurement *point, enum metric key, struct measurement_work *work)
 {
-    struct measurement_series *series = fill_series(one, key, work);
+    struct measurement_series *series = fill_series(point, key, work);
     struct launch_value *launch = NULL;
     double v = series->n ? summarize(series, key, &launch, work).at.value : NAN;
     free(launch);
@@ -273,24 +272,25 @@ static double typical_value(struct measurement *one, enum metric key, struct mea
 }
 
 /* Sets joules and shares of the roofline, from the batches. */
-static void finish_batches(struct measurement *one, const struct roof *roof,
+static void finish_batches(struct measurement *point, const struct roof *roof,
                            const struct idle *idle)
 {
-    const char *model = rec_text(one->about, "model"),
-    *device = rec_text(one->about, "device_name"); int64_t before = -1;
+    const char *model = rec_text(point->about, "model"),
+               *device = rec_text(point->about, "device_name");
+    int64_t before = -1;
     double watts = NAN;
-    one->roof = roof_find(roof, one->about);
-    batches_finish(&one->batches);
-    for (size_t i = 0; i < one->batches.n; i++) {
-        int64_t launch = batches_launch(&one->batches, i);
+    point->roof = roof_find(roof, point->about);
+    batches_finish(&point->batches);
+    for (size_t i = 0; i < point->batches.n; i++) {
+        int64_t launch = batches_launch(&point->batches, i);
         if (launch != before)
             watts = idle_watts(idle, model, device, launch);
-        batches_add_idle(&one->batches, watts);
+        batches_add_idle(&point->batches, watts);
         before = launch;
     }
-    for (int metric = 0; metric < ENERGY_METRICS; metric++)
-        energy_samples((enum energy_metric)metric, &one->batches, NULL, &one->no_energy[metric]);
-    one->basis = energy_basis(&one->batches);
+    for (int i = 0; i < ENERGY_METRICS; i++)
+        energy_samples((enum energy_metric)i, &point->batches, NULL, &point->no_energy[i]);
+    point->basis = energy_basis(&point->batches);
 }
 
 /* If no record is clean, own and own->disturbed change places. Counts, outputs and cells stay in
@@ -318,20 +318,20 @@ static void take_disturbed(struct measurement *own)
     other->cells = none;
 }
 
-void measurement_finish(struct measurement *one, const struct roof *roof, const struct idle *idle,
+void measurement_finish(struct measurement *point, const struct roof *roof, const struct idle *idle,
                         struct measurement_work *work)
 {
-    take_disturbed(one);
-    one->repeat_ratio = median_of(&one->again, work) / median_of(&one->first, work);
-    one->distinct_ratio = distinct_of(one->outputs);
-    finish_batches(one, roof, idle);
-    struct launch_turn *turns = mem_zero(one->samples.n, sizeof *turns);
-    samples_turns(&one->samples, turns);
-    make_room(work, 2 * one->samples.n);
-    one->is_steady = launch_turns_steady(turns, one->samples.n, LEVEL, work->work);
+    take_disturbed(point);
+    point->repeat_ratio = median_of(&point->again, work) / median_of(&point->first, work);
+    point->distinct_ratio = distinct_of(point->outputs);
+    finish_batches(point, roof, idle);
+    struct launch_turn *turns = mem_zero(point->samples.n, sizeof *turns);
+    samples_turns(&point->samples, turns);
+    make_room(work, 2 * point->samples.n);
+    point->is_steady = launch_turns_steady(turns, point->samples.n, LEVEL, work->work);
     free(turns);
     for (size_t i = 0; i < WORKS; i++)
-        one->work[i] = typical_value(one, works[i], work);
+        point->work[i] = typical(point, works[i], work);
 }
 
 /* ---- metric records out ---- */
@@ -350,18 +350,18 @@ static void put_percentiles(struct measurement_work *work, json_t *j, enum launc
     }
 }
 
-static void put_values(struct measurement_work *work, struct measurement *one, enum metric key,
+static void put_values(struct measurement_work *work, struct measurement *point, enum metric key,
                        json_t *j)
 {
     const struct metric_row *row = &metrics[key];
-    struct measurement_series *series = fill_series(one, key, work);
-    size_t requests = series->n < (size_t)one->timed ? series->n : (size_t)one->timed;
+    struct measurement_series *series = fill_series(point, key, work);
+    size_t requests = series->n < (size_t)point->timed ? series->n : (size_t)point->timed;
     struct launch_value *launch;
     struct launch_summary summary = summarize(series, key, &launch, work);
     rec_set_number(j, "value", summary.at.value, "nothing to divide by");
-    const char *why = one->is_disturbed ? "the machine was disturbed" : summary.reason;
-    rec_set_number(j, "lo", one->is_disturbed ? (double)NAN : summary.at.lo, why);
-    rec_set_number(j, "hi", one->is_disturbed ? (double)NAN : summary.at.hi, why);
+    const char *why = point->is_disturbed ? "the machine was disturbed" : summary.reason;
+    rec_set_number(j, "lo", point->is_disturbed ? (double)NAN : summary.at.lo, why);
+    rec_set_number(j, "hi", point->is_disturbed ? (double)NAN : summary.at.hi, why);
     json_object_set_new(j, "level", json_real(LEVEL));
     rec_set_int(j, "n", (int64_t)summary.n);
     rec_set_int(j, "launches", (int64_t)summary.launches);
@@ -381,26 +381,26 @@ static void put_values(struct measurement_work *work, struct measurement *one, e
     json_object_set_new(j, "launch_values", list);
 }
 
-static const char *why_missing(const struct measurement *one, enum metric key)
+static const char *why_missing(const struct measurement *point, enum metric key)
 {
     int share = key >= MFU && key <= DECODE_MBU, energy = key >= ENERGY && key < MEMORY;
     int memory = key >= MEMORY && key < MEMORY + MEMORY_METRICS;
-    return memory && one->memory_reason[key - MEMORY] ? one->memory_reason[key - MEMORY]
-           : !one->timed && one->oom                  ? "oom"
-           : !one->timed && one->partial              ? "no full batch"
-           : !one->timed                            ? "no timed records"
-           : key == GOODPUT && one->unjudged          ? "times of tokens are not known"
-           : share && one->roof.why                 ? one->roof.why
-           : energy && one->energy_reason           ? one->energy_reason
-           : energy                               ? one->no_energy[key - ENERGY]
-                                                  : metrics[key].missing;
+    return memory && point->memory_reason[key - MEMORY] ? point->memory_reason[key - MEMORY]
+           : !point->timed && point->oom       ? "oom"
+           : !point->timed && point->partial   ? "no full batch"
+           : !point->timed                     ? "no timed records"
+           : key == GOODPUT && point->unjudged ? "times of tokens are not known"
+           : share && point->roof.why          ? point->roof.why
+           : energy && point->energy_reason    ? point->energy_reason
+           : energy                            ? point->no_energy[key - ENERGY]
+                                               : metrics[key].missing;
 }
 
 /* Sets the members that say how the joules were measured. */
-static void describe_energy(const struct measurement *one, json_t *j)
+static void describe_energy(const struct measurement *point, json_t *j)
 {
-    const struct energy_basis *basis = &one->basis;
-    int whole = one->batches.n && batches_get(&one->batches, BATCHES_WHOLE, 0) > 0;
+    const struct energy_basis *basis = &point->basis;
+    int whole = point->batches.n && batches_get(&point->batches, BATCHES_WHOLE, 0) > 0;
     json_object_set_new(j, "label", json_string(
         whole ? "CPU package energy, RAPL, excludes memory, board and supply"
               : "GPU board energy, NVML, excludes host"));
@@ -411,84 +411,84 @@ static void describe_energy(const struct measurement *one, json_t *j)
     rec_set_flag(j, "power_agrees", energy_agrees(basis), "no power readings");
 }
 
-static void set_counts(const struct measurement *one, json_t *j)
+static void set_counts(const struct measurement *point, json_t *j)
 {
-    rec_set_int(j, "cold", one->cold);
-    rec_set_int(j, "warmup", one->warmup);
-    rec_set_int(j, "timed", one->timed);
-    rec_set_int(j, "partial", one->partial);
-    rec_set_int(j, "failed", one->failed);
-    rec_set_int(j, "oom", one->oom);
-    rec_set_int(j, "tainted", one->tainted);
+    rec_set_int(j, "cold", point->cold);
+    rec_set_int(j, "warmup", point->warmup);
+    rec_set_int(j, "timed", point->timed);
+    rec_set_int(j, "partial", point->partial);
+    rec_set_int(j, "failed", point->failed);
+    rec_set_int(j, "oom", point->oom);
+    rec_set_int(j, "tainted", point->tainted);
 }
 
-json_t *measurement_metric(struct measurement *one, enum metric key, int verify,
+json_t *measurement_metric(struct measurement *point, enum metric key, int verify,
                            struct measurement_work *work)
 {
     const struct metric_row *row = &metrics[key];
     int is_energy = key >= ENERGY && key < ENERGY + ENERGY_METRICS;
-    json_t *j = json_copy(one->about);
+    json_t *j = json_copy(point->about);
     json_object_set_new(j, "metric", json_string(row->name));
     json_object_set_new(j, "unit", json_string(row->unit));
     json_object_set_new(j, "direction", json_string(row->direction));
-    if (measurement_has(one, key)) {
-        put_values(work, one, key, j);
+    if (measurement_has(point, key)) {
+        put_values(work, point, key, j);
         if (is_energy)
-            describe_energy(one, j);
+            describe_energy(point, j);
         for (int i = 0; key == GOODPUT && i < SAMPLES_LIMITS; i++)
             rec_set_number(j, i ? "itl_limit_ns" : "ttft_limit_ns",
                            work->limits.ns[i] > 0 ? work->limits.ns[i] : (double)NAN, "none");
     } else {
         json_object_set_new(j, "value", json_null());
-        json_object_set_new(j, "value_reason", json_string(why_missing(one, key)));
+        json_object_set_new(j, "value_reason", json_string(why_missing(point, key)));
         json_object_set_new(j, "lo", json_null());
         json_object_set_new(j, "hi", json_null());
         rec_set_int(j, "n", 0);
         rec_set_int(j, "launches", 0);
     }
     for (size_t i = 0; i < WORKS; i++)
-        rec_set_number(j, metrics[works[i]].name, one->work[i], why_missing(one, works[i]));
-    rec_set_flag(j, "steady", one->is_steady, "n<8");
-    rec_set_flag(j, "warmup_steady", one->warmed, "no warm-up");
-    json_object_set_new(j, "disturbed", json_boolean(one->is_disturbed));
+        rec_set_number(j, metrics[works[i]].name, point->work[i], why_missing(point, works[i]));
+    rec_set_flag(j, "steady", point->is_steady, "n<8");
+    rec_set_flag(j, "warmup_steady", point->warmed, "no warm-up");
+    json_object_set_new(j, "disturbed", json_boolean(point->is_disturbed));
     if (verify) {
-        rec_set_flag(j, "deterministic", one->repeated ? !one->differs : -1, "no repeats");
-        rec_set_number(j, "repeat_ratio", one->repeat_ratio, "no repeats");
-        rec_set_number(j, "distinct_ratio", one->distinct_ratio, "no answers");
+        rec_set_flag(j, "deterministic", point->repeated ? !point->differs : -1, "no repeats");
+        rec_set_number(j, "repeat_ratio", point->repeat_ratio, "no repeats");
+        rec_set_number(j, "distinct_ratio", point->distinct_ratio, "no answers");
     }
-    set_counts(one, j);
+    set_counts(point, j);
     json_object_set_new(j, "stop_reason", json_null());
-    json_object_set_new(j, "status", json_string(one->oom && !one->timed ? "oom" : "ok"));
+    json_object_set_new(j, "status", json_string(point->oom && !point->timed ? "oom" : "ok"));
     return j;
 }
 
-json_t *measurement_times(struct measurement *one)
+json_t *measurement_times(struct measurement *point)
 {
-    if (!one->cells.n)
+    if (!point->cells.n)
         return NULL;
-    json_t *j = json_copy(one->about);
-    cells_put(&one->cells, j);
+    json_t *j = json_copy(point->about);
+    cells_put(&point->cells, j);
     return j;
 }
 
-void measurement_free(struct measurement *one)
+void measurement_free(struct measurement *point)
 {
     for (int metric = 0; metric < METRICS; metric++)
-        free(one->of[metric].s);
+        free(point->of[metric].s);
     for (int i = 0; i < MEMORY_METRICS; i++)
-        free(one->memory_reason[i]);
-    free(one->energy_reason);
-    if (one->disturbed) {
-        measurement_free(one->disturbed);
-        free(one->disturbed);
+        free(point->memory_reason[i]);
+    free(point->energy_reason);
+    if (point->disturbed) {
+        measurement_free(point->disturbed);
+        free(point->disturbed);
     }
-    free(one->first.s);
-    free(one->again.s);
-    cells_free(&one->cells);
-    samples_free(&one->samples);
-    batches_free(&one->batches);
-    json_decref(one->about);
-    json_decref(one->outputs);
+    free(point->first.s);
+    free(point->again.s);
+    cells_free(&point->cells);
+    samples_free(&point->samples);
+    batches_free(&point->batches);
+    json_decref(point->about);
+    json_decref(point->outputs);
 }
 
 void measurement_work_free(struct measurement_work *work)

@@ -53,19 +53,19 @@ struct measurement_work { /* scratch for any number of measurements; begins as z
     size_t room;
 };
 
-void measurement_open(struct measurement *cell, const json_t *record);
+void measurement_open(struct measurement *point, const json_t *record);
 /* Takes a generation record of the point (about_check). TIMING_BAD: *e filled (EXIT_BAD_DATA).
  * verify: also refuses memory numbers that do not add up, and compares repeats. */
-enum timing_class measurement_take(struct measurement *cell, const json_t *record, int verify,
+enum timing_class measurement_take(struct measurement *point, const json_t *record, int verify,
                                    struct measurement_work *work, struct err *e);
 /* To be called after the last record: sets shares of the roofline, joules and rates. */
-void measurement_finish(struct measurement *cell, const struct roof *roof, const struct idle *idle,
+void measurement_finish(struct measurement *point, const struct roof *roof, const struct idle *idle,
                         struct measurement_work *work);
 /* The members of the `times` record (cells.h); the caller's reference. NULL: no timed answer. */
-json_t *measurement_times(struct measurement *cell);
-int measurement_has(const struct measurement *cell, enum metric key); /* 1: it has values */
+json_t *measurement_times(struct measurement *point);
+int measurement_has(const struct measurement *point, enum metric key); /* 1: it has values */
 /* The members of a metric record; the caller's reference. */
-json_t *measurement_metric(struct measurement *cell, enum metric key, int verify,
+json_t *measurement_metric(struct measurement *point, enum metric key, int verify,
                            struct measurement_work *work);
-void measurement_free(struct measurement *cell);
+void measurement_free(struct measurement *point);
 void measurement_work_free(struct measurement_work *work);

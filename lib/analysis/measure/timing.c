@@ -185,11 +185,11 @@ static int read_gpu(struct timing *timing, const json_t *gpu, struct err *e)
     return set_energy(timing, "gpu", begin, end, e);
 }
 
-static int read_memory(struct timing *timing, const json_t *metric, struct err *e)
+static int read_memory(struct timing *timing, const json_t *record, struct err *e)
 {
     for (int i = 0; i < TIMING_MEMORY; i++) {
-        timing->memory_reason[i] = rec_text(metric, memory_reasons[i]);
-        if (number(metric, timing_memory_names[i], 0, TIME_LIMIT, &timing->memory[i], e))
+        timing->memory_reason[i] = rec_text(record, memory_reasons[i]);
+        if (number(record, timing_memory_names[i], 0, TIME_LIMIT, &timing->memory[i], e))
             return -1;
     }
     return 0;

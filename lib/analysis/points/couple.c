@@ -95,12 +95,12 @@ static int is_bytes(const char *metric)
     return n > m && !strcmp(metric + n - m, "_bytes");
 }
 
-void couple_put(json_t *j, const struct couple_cost *cost, const struct contrast_goal *goal)
+void couple_put(json_t *record, const struct couple_cost *cost, const struct contrast_goal *goal)
 {
-    rec_set_number(j, "base_value", cost->base, "not measured, or disturbed");
-    rec_set_number(j, "config_value", cost->value, "not measured, or disturbed");
+    rec_set_number(record, "base_value", cost->base, "not measured, or disturbed");
+    rec_set_number(record, "config_value", cost->value, "not measured, or disturbed");
     if (is_bytes(cost->metric))
-        rec_set_number(j, "value", cost->value / cost->base, "the base has none");
+        rec_set_number(record, "value", cost->value / cost->base, "the base has none");
     else
-        contrast_put(j, &cost->ratio, cost->holm, goal);
+        contrast_put(record, &cost->ratio, cost->holm, goal);
 }

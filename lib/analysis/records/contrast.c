@@ -80,18 +80,18 @@ static void put_launches(json_t *j, const struct ratio *ratio, const struct cont
     rec_set_text(j, "stop_reason", why);
 }
 
-void contrast_put(json_t *j, const struct ratio *ratio, double holm,
+void contrast_put(json_t *record, const struct ratio *ratio, double holm,
                   const struct contrast_goal *goal)
 {
-    const char *metric = rec_text(j, "metric");
-    rec_set_number(j, "value", ratio->value, ratio->reason);
-    rec_set_number(j, "lo", ratio->lo, ratio->reason);
-    rec_set_number(j, "hi", ratio->hi, ratio->reason);
-    json_object_set_new(j, "level", json_real(ratio->level));
-    json_object_set_new(j, "method", json_string(ratio->method));
-    json_object_set_new(j, "verdict", json_string(verdict_of(metric ? metric : "", ratio)));
-    json_object_set_new(j, "zone", json_real(RATIO_ZONE));
-    rec_set_number(j, "p", ratio->p, ratio->reason);
-    rec_set_number(j, "p_holm", holm, ratio->reason);
-    put_launches(j, ratio, goal);
+    const char *metric = rec_text(record, "metric");
+    rec_set_number(record, "value", ratio->value, ratio->reason);
+    rec_set_number(record, "lo", ratio->lo, ratio->reason);
+    rec_set_number(record, "hi", ratio->hi, ratio->reason);
+    json_object_set_new(record, "level", json_real(ratio->level));
+    json_object_set_new(record, "method", json_string(ratio->method));
+    json_object_set_new(record, "verdict", json_string(verdict_of(metric ? metric : "", ratio)));
+    json_object_set_new(record, "zone", json_real(RATIO_ZONE));
+    rec_set_number(record, "p", ratio->p, ratio->reason);
+    rec_set_number(record, "p_holm", holm, ratio->reason);
+    put_launches(record, ratio, goal);
 }

@@ -411,9 +411,9 @@ const json_t *runset_machine(const struct runset *set)
         size_t i;
         const json_t *record;
         json_array_foreach(runset_kind(set, kinds[k]), i, record) {
-            const json_t *metric = json_object_get(record, "machine");
-            if (metric && runset_measures(record))
-                return metric;
+            const json_t *machine = json_object_get(record, "machine");
+            if (machine && runset_measures(record))
+                return machine;
         }
     }
     return runset_meta(set, "machine");

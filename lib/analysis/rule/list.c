@@ -63,13 +63,13 @@ static size_t place_of(const json_t *list, const json_t *text)
 }
 
 /* 1: both have the same members. */
-static int is_permutation(const json_t *array, const json_t *b)
+static int is_permutation(const json_t *a, const json_t *b)
 {
     json_t *left = json_copy((json_t *)(uintptr_t)b);
     size_t i;
     const json_t *value;
-    int same = json_array_size(array) == json_array_size(b);
-    json_array_foreach(array, i, value)
+    int same = json_array_size(a) == json_array_size(b);
+    json_array_foreach(a, i, value)
         same = same && !json_array_remove(left, place_of(left, value));
     json_decref(left);
     return same;
@@ -132,15 +132,15 @@ int rule_list(struct rule *rule, const char *answer, const char *response, const
 /* ---- squares ---- */
 
 /* 1: every text of the one is in the other, and every one of the other in the one. */
-static int same_set(const json_t *array, const json_t *b)
+static int same_set(const json_t *a, const json_t *b)
 {
     size_t i;
     const json_t *value;
     int same = 1;
-    json_array_foreach(array, i, value)
+    json_array_foreach(a, i, value)
         same = same && place_of(b, value) < json_array_size(b);
     json_array_foreach(b, i, value)
-        same = same && place_of(array, value) < json_array_size(array);
+        same = same && place_of(a, value) < json_array_size(a);
     return same;
 }
 

@@ -21,7 +21,7 @@ struct scores {
     int random;       /* 1: random weights, so there is no value */
 };
 
-/* Adds a text to its prompt; id NULL: a prompt of its own. v.texts is ignored. */
+/* Adds a text to its prompt; id NULL: a prompt of its own. score.texts is ignored. */
 void scores_keep(struct scores *scores, const char *id, struct score score);
 /* Writes MODE_ppl = exp(nats / tokens), MODE_bits_per_byte = nats / bytes / ln 2 and, with a judge,
  * the diversity metrics. */

@@ -48,15 +48,15 @@ static const char *over_of(const json_t *record)
     return over ? over : "steps";
 }
 
-double verdict_at(const json_t *record)
+double verdict_at(const json_t *crossover)
 {
-    double at = rec_number(record, "at");
-    return isnan(at) ? rec_number(record, "steps") : at;
+    double at = rec_number(crossover, "at");
+    return isnan(at) ? rec_number(crossover, "steps") : at;
 }
 
-const char *verdict_unit(const json_t *record, int is_long)
+const char *verdict_unit(const json_t *crossover, int is_long)
 {
-    const char *over = over_of(record);
+    const char *over = over_of(crossover);
     return !is_long                 ? over
            : !strcmp(over, "steps")  ? "denoising steps"
            : !strcmp(over, "passes") ? "denoising passes"
@@ -70,21 +70,21 @@ static void range_of(const struct runset *set, const json_t *record, double *lea
 {
     const char *series = rec_text(record, "series"), *point;
     size_t i;
-    json_t *part;
+    json_t *entry;
     *least = *most = (double)NAN;
     const json_t *list = json_object_get(record, "points");
-    json_array_foreach(list ? list : json_object_get(record, "cells"), i, part) {
-        *least = fmin(*least, rec_number(part, "at"));
-        *most = fmax(*most, rec_number(part, "at"));
+    json_array_foreach(list ? list : json_object_get(record, "cells"), i, entry) {
+        *least = fmin(*least, rec_number(entry, "at"));
+        *most = fmax(*most, rec_number(entry, "at"));
     }
     if (!isnan(*least) || !series)
         return;
-    json_object_foreach(set->configs, point, part) {
-        const char *of = rec_text(part, "series");
+    json_object_foreach(set->configs, point, entry) {
+        const char *of = rec_text(entry, "series");
         if (!of || strcmp(of, series))
             continue;
-        *least = fmin(*least, rec_number(part, over_of(record)));
-        *most = fmax(*most, rec_number(part, over_of(record)));
+        *least = fmin(*least, rec_number(entry, over_of(record)));
+        *most = fmax(*most, rec_number(entry, over_of(record)));
     }
 }
 
@@ -129,14 +129,14 @@ void verdict_place(struct buf *text, const struct runset *set, const json_t *cro
     buf_free(&hi);
 }
 
-void verdict_values(struct buf *text, const json_t *record)
+void verdict_values(struct buf *text, const json_t *crossover)
 {
-    const char *axis = rec_text(record, "axis");
-    const json_t *pair = json_object_get(record, "bracket_values");
+    const char *axis = rec_text(crossover, "axis");
+    const json_t *pair = json_object_get(crossover, "bracket_values");
     struct buf ends[2] = {{0}, {0}};
     for (size_t i = 0; i < 2; i++)
         about_value(&ends[i], json_array_get(pair, i));
-    if (axis && strcmp(axis, over_of(record)) && (ends[0].len || ends[1].len)) {
+    if (axis && strcmp(axis, over_of(crossover)) && (ends[0].len || ends[1].len)) {
         if (ends[0].len && ends[1].len && strcmp(ends[0].data, ends[1].data))
             buf_format(text, " (%s %s to %s)", axis, ends[0].data, ends[1].data);
         else

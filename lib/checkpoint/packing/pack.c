@@ -369,13 +369,13 @@ int pack_along(const struct checkpoint *model, const char *folder, struct err *e
 struct pack_role pack_sum(const struct pack_role role[ROLE_COUNT])
 {
     struct pack_role all = {0};
-    for (int number = 0; number < ROLE_COUNT; number++) {
-        all.tensors += role[number].tensors;
-        all.values += role[number].values;
-        all.source_bytes += role[number].source_bytes;
-        all.packed_bytes += role[number].packed_bytes;
-        all.error += role[number].error;
-        all.power += role[number].power;
+    for (int i = 0; i < ROLE_COUNT; i++) {
+        all.tensors += role[i].tensors;
+        all.values += role[i].values;
+        all.source_bytes += role[i].source_bytes;
+        all.packed_bytes += role[i].packed_bytes;
+        all.error += role[i].error;
+        all.power += role[i].power;
     }
     return all;
 }

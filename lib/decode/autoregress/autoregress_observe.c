@@ -7,7 +7,7 @@
 
 #include "lib/base/mem.h"
 
-/* Reports the text of a seat, which took the first of the answers a[]. */
+/* Reports the text of a seat, which took the first of the answers row[]. */
 static void report(const struct autoregress_run *run, size_t seat, const struct text_state *now,
                    const struct head_row *row, int64_t ns)
 {

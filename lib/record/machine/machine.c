@@ -94,27 +94,27 @@ json_t *machine_describe_below(const char *root)
     (void)uname(&system);
     char *kernel = mem_format("%s %s %s", system.sysname, system.release, system.machine);
     long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-    json_t *metric = processor_describe(root);
+    json_t *machine = processor_describe(root);
     json_t *rest = json_pack("{s:I, s:I, s:s, s:s, s:o}", "cores",
                              (json_int_t)sysconf(_SC_NPROCESSORS_ONLN), "memory_bytes",
                              (json_int_t)pages * page, "kernel", kernel, "compiler", __VERSION__,
                              "gpu", gpus());
     free(kernel);
     json_t *version = driver();
-    int bad = !metric || !rest || json_object_update(metric, rest);
+    int bad = !machine || !rest || json_object_update(machine, rest);
     json_decref(rest);
     if (!bad && json_is_string(version)) /* so machines without a driver keep their fingerprints */
-        json_object_set(metric, "driver", version);
-    char *text = bad ? NULL : json_dumps(metric, JSON_COMPACT | JSON_SORT_KEYS);
+        json_object_set(machine, "driver", version);
+    char *text = bad ? NULL : json_dumps(machine, JSON_COMPACT | JSON_SORT_KEYS);
     if (!text)
         err_machine(__FILE__, __LINE__, "cannot describe the machine (out of memory)");
     char hex[65];
     hash_bytes(text, strlen(text), hex);
     free(text);
     hex[12] = 0;
-    json_object_set_new(metric, "driver", version);
-    json_object_set_new(metric, "fingerprint", json_string(hex));
-    return metric;
+    json_object_set_new(machine, "driver", version);
+    json_object_set_new(machine, "fingerprint", json_string(hex));
+    return machine;
 }
 
 json_t *machine_describe(void)

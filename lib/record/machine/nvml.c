@@ -209,23 +209,23 @@ static void read_processes(struct nvml *n, struct nvml_state *out)
 
 void nvml_glance(struct nvml *n, struct nvml_state *out)
 {
-    unsigned number;
-    unsigned long long large;
+    unsigned reading;
+    unsigned long long wide;
     *out = (struct nvml_state){-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
     if (!n)
         return;
     if (n->energy &&
-        !n->energy(n->gpu, &large)) /* first, close to the caller's reading of the clock */
-        out->energy_mj = (int64_t)large;
-    if (n->clock && !n->clock(n->gpu, SM_CLOCK, &number))
-        out->sm_mhz = number;
-    if (n->clock && !n->clock(n->gpu, MEMORY_CLOCK, &number))
-        out->memory_mhz = number;
+        !n->energy(n->gpu, &wide)) /* first, close to the caller's reading of the clock */
+        out->energy_mj = (int64_t)wide;
+    if (n->clock && !n->clock(n->gpu, SM_CLOCK, &reading))
+        out->sm_mhz = reading;
+    if (n->clock && !n->clock(n->gpu, MEMORY_CLOCK, &reading))
+        out->memory_mhz = reading;
     out->power_mw = read_power(n);
-    if (n->temperature && !n->temperature(n->gpu, 0, &number))
-        out->temperature_c = number;
-    if (n->reasons && !n->reasons(n->gpu, &large))
-        out->reasons = (int64_t)large;
+    if (n->temperature && !n->temperature(n->gpu, 0, &reading))
+        out->temperature_c = reading;
+    if (n->reasons && !n->reasons(n->gpu, &wide))
+        out->reasons = (int64_t)wide;
     read_memory(n, out);
 }
 

@@ -198,7 +198,7 @@ json_t *processor_describe(const char *root)
             step = number(find_value(all, stepping)), variant = number(text_in(all, "CPU variant"));
     char *known = words ? flags_of(words) : NULL, *caches = caches_of(root);
     step += step >= 0 && variant > 0 ? 16 * variant : 0;
-    json_t *part = json_pack(
+    json_t *processor = json_pack(
         "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "cpu", text_of(find_value(all, name)),
         "cpu_vendor", text_of(maker), "cpu_family", number_of(of), "cpu_model", number_of(is),
         "cpu_stepping", number_of(step), "cpu_flags", text_of(known), "cpu_caches", text_of(caches),
@@ -206,14 +206,14 @@ json_t *processor_describe(const char *root)
     free(known);
     free(caches);
     json_decref(all);
-    return part;
+    return processor;
 }
 
-char *processor_name(const json_t *metric)
+char *processor_name(const json_t *machine)
 {
-    const char *cpu = text_in(metric, "cpu"), *kind = text_in(metric, "microarchitecture");
-    const json_t *family = json_object_get(metric, "cpu_family"),
-                 *model = json_object_get(metric, "cpu_model");
+    const char *cpu = text_in(machine, "cpu"), *kind = text_in(machine, "microarchitecture");
+    const json_t *family = json_object_get(machine, "cpu_family"),
+                 *model = json_object_get(machine, "cpu_model");
     if (!cpu)
         return kind ? mem_text(kind) : NULL;
     if (kind)

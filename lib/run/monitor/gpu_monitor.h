@@ -48,5 +48,5 @@ void gpu_monitor_put(const struct gpu_monitor *monitor, json_t *record);
  * counts only touched pages. 0: they are not. -1: the memory of this process is unknown. */
 int gpu_monitor_layers(const struct gpu_monitor *monitor, const struct memory *memory);
 /* Sets device_peak_bytes, process_peak_bytes and layers_hold of a memory object. */
-void gpu_monitor_put_memory(const struct gpu_monitor *monitor, const struct memory *m,
+void gpu_monitor_put_memory(const struct gpu_monitor *monitor, const struct memory *host,
                             json_t *memory);

@@ -56,27 +56,27 @@ int64_t jinja_integer(struct jinja_run *run, struct jinja_value value, int64_t s
 void jinja_run(struct jinja_work *work, const struct jinja_node *all, const json_t *variables,
                struct jinja_text *out);
 struct jinja_value jinja_evaluate(struct jinja_run *run, const struct jinja_node *node);
-/* x.name, x[key]; undefined: there is none. */
+/* value.name, value[key]; undefined: there is none. */
 struct jinja_value jinja_attribute(struct jinja_run *run, struct jinja_value value,
                                    const struct jinja_string *name);
 struct jinja_value jinja_item(struct jinja_run *run, struct jinja_value value,
                               struct jinja_value key);
-/* x[a:b:c]; ABSENT: left out. */
+/* value[a:b:c], with a, b, c in given[]; ABSENT: left out. */
 struct jinja_value jinja_slice(struct jinja_run *run, struct jinja_value value,
                                const struct jinja_value given[3]);
 
 /* A filter, test, method or function by its name; refused if it is not known. */
 struct jinja_value jinja_apply_filter(struct jinja_run *run, const struct jinja_string *name,
-                                      struct jinja_value value,
+                                      struct jinja_value x,
                                       const struct jinja_arguments *arguments);
 int jinja_apply_test(struct jinja_run *run, const struct jinja_string *name,
-                     struct jinja_value value, const struct jinja_arguments *arguments);
+                     struct jinja_value x, const struct jinja_arguments *arguments);
 struct jinja_value jinja_call_method(struct jinja_run *run, const struct jinja_string *name,
-                                     struct jinja_value value,
+                                     struct jinja_value x,
                                      const struct jinja_arguments *arguments);
 struct jinja_value jinja_call_function(struct jinja_run *run, const struct jinja_string *name,
                                        const struct jinja_arguments *arguments);
-int jinja_is_method(struct jinja_value value, const struct jinja_string *name); /* 1: x has it */
+int jinja_is_method(struct jinja_value x, const struct jinja_string *name); /* 1: x has it */
 int jinja_is_function(const struct jinja_string *name);
 
 /* Texts, for filters and methods alike. */
@@ -95,7 +95,7 @@ void jinja_put_escaped(struct jinja_text *to, const struct jinja_string *text);
 struct jinja_value jinja_format(struct jinja_run *run, const struct jinja_asked *asked);
 struct jinja_value jinja_items(struct jinja_run *run, struct jinja_value dict);
 /* x.a.b or x[0]: the path of map(attribute=...) and selectattr. */
-struct jinja_value jinja_follow(struct jinja_run *run, struct jinja_value value,
+struct jinja_value jinja_follow(struct jinja_run *run, struct jinja_value x,
                                 struct jinja_value path);
 struct jinja_value jinja_sort(struct jinja_run *run, const struct jinja_asked *asked);
 struct jinja_value jinja_sort_dict(struct jinja_run *run, const struct jinja_asked *asked);
@@ -106,5 +106,5 @@ struct jinja_json_form {
     int indent; /* < 0: on one line */
     int ascii;  /* 1: other characters become \uXXXX */
 };
-struct jinja_value jinja_to_json(struct jinja_run *run, struct jinja_value value,
+struct jinja_value jinja_to_json(struct jinja_run *run, struct jinja_value x,
                                  struct jinja_json_form form);

@@ -15,15 +15,15 @@ static uint32_t code_of(unsigned b)
     return b == 173 ? 323 : b;
 }
 
-int alphabet_byte(uint32_t c)
+int alphabet_byte(uint32_t code)
 {
-    if ((c >= 33 && c <= 126) || (c >= 161 && c <= 255 && c != 173))
-        return (int)c;
-    if (c >= 256 && c <= 288)
-        return (int)c - 256;
-    if (c >= 289 && c <= 322)
-        return (int)c - 289 + 127;
-    return c == 323 ? 173 : -1;
+    if ((code >= 33 && code <= 126) || (code >= 161 && code <= 255 && code != 173))
+        return (int)code;
+    if (code >= 256 && code <= 288)
+        return (int)code - 256;
+    if (code >= 289 && code <= 322)
+        return (int)code - 289 + 127;
+    return code == 323 ? 173 : -1;
 }
 
 int alphabet_bytes(const char *piece, size_t n, struct buf *out)

@@ -235,11 +235,11 @@ void dit_predict(struct dit *dit, const float *x, const double *t, size_t n, flo
     dit_forward(dit, x, t, n, v);
 }
 
-double dit_loss(struct dit *dit, const float *latents, size_t n, uint64_t seed, uint64_t draw_at,
+double dit_loss(struct dit *dit, const float *latents, size_t n, uint64_t seed, uint64_t draw,
                 int gradients)
 {
     size_t each = dit->s.tokens * dit->s.values, all = n * each;
-    struct rng rng = {seed, draw_at, 0};
+    struct rng rng = {seed, draw, 0};
     for (size_t text = 0; text < n; text++) {
         /* one time in each n-th part of 0..1, so that a batch covers the interval */
         dit->times[text] = ((double)text + rng_uniform(&rng)) / (double)n;
