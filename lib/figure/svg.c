@@ -117,14 +117,14 @@ static size_t rewrite(struct svg_rewrite *svg_rewrite, const char *text, size_t 
         return (size_t)len;
     }
     for (size_t i = 0; i < sizeof rewrites / sizeof *rewrites; i++) {
-        size_t number = strlen(rewrites[i].from);
-        if (number > n || strncmp(text, rewrites[i].from, number))
+        size_t length = strlen(rewrites[i].from);
+        if (length > n || strncmp(text, rewrites[i].from, length))
             continue;
         const char *to = rewrites[i].to, *id = strstr(to, "%s");
         buf_put(&svg_rewrite->out, to, id ? (size_t)(id - to) : strlen(to));
         if (id)
             buf_format(&svg_rewrite->out, "%s%s", svg_rewrite->about->id, id + 2);
-        return number;
+        return length;
     }
     return 0;
 }

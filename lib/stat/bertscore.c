@@ -24,27 +24,27 @@ static double dot(const float *x, const float *y, size_t d)
     return sum;
 }
 
-struct bertscore bertscore_of(const float *x, size_t n, const float *y, size_t m_y, size_t width,
+struct bertscore bertscore_of(const float *x, size_t n, const float *y, size_t n_y, size_t width,
                               double *work)
 {
     struct bertscore bertscore = {0, 0, 0};
-    if (n < 3 || m_y < 3)
+    if (n < 3 || n_y < 3)
         return bertscore;
-    for (size_t j = 0; j < m_y; j++)
+    for (size_t j = 0; j < n_y; j++)
         work[j] = -INFINITY;
     for (size_t i = 0; i < n; i++) {
         double best = -INFINITY;
-        for (size_t j = 0; j < m_y; j++) {
+        for (size_t j = 0; j < n_y; j++) {
             double likeness = dot(x + i * width, y + j * width, width);
             best = likeness > best ? likeness : best;
             work[j] = likeness > work[j] ? likeness : work[j];
         }
         bertscore.precision += i && i + 1 < n ? best : 0;
     }
-    for (size_t j = 1; j + 1 < m_y; j++)
+    for (size_t j = 1; j + 1 < n_y; j++)
         bertscore.recall += work[j];
     bertscore.precision /= (double)(n - 2);
-    bertscore.recall /= (double)(m_y - 2);
+    bertscore.recall /= (double)(n_y - 2);
     double sum = bertscore.precision + bertscore.recall;
     bertscore.f1 = sum > 0 || sum < 0 ? 2 * bertscore.precision * bertscore.recall / sum : 0;
     return bertscore;

@@ -30,14 +30,14 @@ static size_t lay_out(struct parameters *parameters)
 {
     size_t n = 0;
     for (size_t layer = 0; layer < parameters->c.layers; layer++)
-        for (int part = 0; part < ROLE_COUNT; part++) {
-            enum role role = (enum role)part;
+        for (int which = 0; which < ROLE_COUNT; which++) {
+            enum role role = (enum role)which;
             if (layer && !role_per_layer(role)) {
-                parameters->at[layer][part] = parameters->at[0][part];
+                parameters->at[layer][which] = parameters->at[0][which];
                 continue;
             }
             int shared = role == ROLE_HEAD && parameters->c.tied;
-            parameters->at[layer][part] = shared ? parameters->at[0][ROLE_EMBED] : n;
+            parameters->at[layer][which] = shared ? parameters->at[0][ROLE_EMBED] : n;
             n += shared ? 0 : value_count(&parameters->c, role);
         }
     return n;
@@ -103,12 +103,12 @@ static void draw(struct parameters *parameters, uint64_t seed)
 {
     float *all = mem_zero(parameters->n, sizeof *all);
     for (size_t layer = 0; layer < parameters->c.layers; layer++)
-        for (int part = 0; part < ROLE_COUNT; part++) {
-            enum role role = (enum role)part;
+        for (int which = 0; which < ROLE_COUNT; which++) {
+            enum role role = (enum role)which;
             if ((layer && !role_per_layer(role)) || (role == ROLE_HEAD && parameters->c.tied))
                 continue;
-            float *w = all + parameters->at[layer][part];
-            struct rng rng = {seed, (uint64_t)part << 32 | layer, 0};
+            float *w = all + parameters->at[layer][which];
+            struct rng rng = {seed, (uint64_t)which << 32 | layer, 0};
             double std = start_std(&parameters->c, role);
             for (size_t i = 0; i < value_count(&parameters->c, role); i++)
                 w[i] = (float)(role_is_vector(role) ? start_value(&parameters->c, role, layer, i)
@@ -158,8 +158,8 @@ static int read_values(struct parameters *parameters, const struct network *n)
 {
     const struct ops *ops = parameters->b->ops;
     size_t most = 0, rows, cols;
-    for (int part = 0; part < ROLE_COUNT; part++) {
-        role_shape(&parameters->c, (enum role)part, &rows, &cols);
+    for (int which = 0; which < ROLE_COUNT; which++) {
+        role_shape(&parameters->c, (enum role)which, &rows, &cols);
         most = rows > most ? rows : most;
     }
     int32_t *ids = mem_alloc(most * sizeof *ids);
@@ -168,10 +168,10 @@ static int read_values(struct parameters *parameters, const struct network *n)
         ids[i] = (int32_t)i;
     if (there)
         ops->write(parameters->b, there, ids, most * sizeof *ids);
-    for (int part = 0; there && part < ROLE_COUNT; part++)
-        for (size_t layer = 0; layer < role_layers(&parameters->c, (enum role)part); layer++)
-            network_values(n, (enum role)part, layer, there,
-                           parameters_values(parameters, (enum role)part, layer));
+    for (int which = 0; there && which < ROLE_COUNT; which++)
+        for (size_t layer = 0; layer < role_layers(&parameters->c, (enum role)which); layer++)
+            network_values(n, (enum role)which, layer, there,
+                           parameters_values(parameters, (enum role)which, layer));
     ops->free(parameters->b, there);
     free(ids);
     return there ? 0 : -1;
@@ -233,12 +233,12 @@ float *parameters_gradients(struct parameters *parameters, enum role role, size_
 void parameters_clear_gradients(struct parameters *parameters)
 {
     for (size_t layer = 0; layer < parameters->c.layers; layer++)
-        for (int part = 0; part < ROLE_COUNT; part++) {
-            enum role role = (enum role)part;
+        for (int which = 0; which < ROLE_COUNT; which++) {
+            enum role role = (enum role)which;
             int sums = role_is_vector(role) || !role_per_layer(role);
             if (sums && (!layer || role_per_layer(role)))
                 parameters->b->ops->clear(
-                    parameters->b, parameters->g + parameters->at[layer][part],
+                    parameters->b, parameters->g + parameters->at[layer][which],
                     value_count(&parameters->c, role) * sizeof *parameters->g);
         }
 }
@@ -249,10 +249,10 @@ static size_t run_end(const struct parameters *parameters, size_t at, int *vecto
 {
     size_t end = at;
     for (size_t layer = 0; layer < parameters->c.layers; layer++)
-        for (int part = 0; part < ROLE_COUNT; part++) {
-            enum role role = (enum role)part;
+        for (int which = 0; which < ROLE_COUNT; which++) {
+            enum role role = (enum role)which;
             const size_t n = value_count(&parameters->c, role);
-            if (parameters->at[layer][part] != end || !n || (layer && !role_per_layer(role)))
+            if (parameters->at[layer][which] != end || !n || (layer && !role_per_layer(role)))
                 continue;
             if (end == at)
                 *vectors = role_is_vector(role);

@@ -51,9 +51,9 @@ static void set_names(struct dataset *dataset, const char *path)
     static const char *const packed[] = {".gz", ".bz2", ".xz", ".zst"};
     size_t n = strlen(dataset->stem);
     for (size_t i = 0; i < sizeof packed / sizeof *packed; i++) {
-        size_t ending = strlen(packed[i]);
-        if (n > ending && !strcmp(dataset->stem + n - ending, packed[i]))
-            dataset->stem[n -= ending] = 0;
+        size_t length = strlen(packed[i]);
+        if (n > length && !strcmp(dataset->stem + n - length, packed[i]))
+            dataset->stem[n -= length] = 0;
     }
     char *dot = strrchr(dataset->stem, '.');
     if (!dot || dot == dataset->stem)
