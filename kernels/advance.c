@@ -111,7 +111,7 @@ static void commit(const struct canvas_loop *loop, struct canvas_state *canvas, 
 {
     rank_answers(loop, canvas, w0, ranking);
     size_t backs,
-    takes = canvas_takes(loop, canvas, w0, ranking->confidence, ranking->pick, &backs);
+           takes = canvas_takes(loop, canvas, w0, ranking->confidence, ranking->pick, &backs);
     for (size_t k = 0; k < takes; k++) {
         int32_t at = ranking->pick[k];
         loop->token[loop->asked[w0 + (size_t)at]] = ranking->id[at];

@@ -196,7 +196,7 @@ static void add_rows(void *ctx, size_t begin, size_t end, size_t worker)
     for (size_t i = begin; i < end; i++) {
         float *to = addition->sum + (addition->row ? (size_t)addition->row[i] : i) * addition->D;
         const float *from = addition->out + i * addition->D,
-        part = addition->part ? addition->part[i] : 1;
+                    part = addition->part ? addition->part[i] : 1;
         for (size_t column = 0; column < addition->D; column++)
             to[column] += part * from[column];
     }

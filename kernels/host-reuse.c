@@ -68,7 +68,7 @@ static double drift_row(const struct drift *drift, size_t row)
     double dot = 0, now = 0, was = 0;
     for (size_t i = 0; i < drift->n; i++) {
         float x = drift->bias ? values[i] + drift->bias[i] : values[i],
-        y = host_value(drift->kept, drift->dtype, at + i);
+              y = host_value(drift->kept, drift->dtype, at + i);
         if (drift->dtype == DTYPE_F32) {
             ((float *)drift->kept)[at + i] = x;
         } else {

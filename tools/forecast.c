@@ -112,7 +112,7 @@ static int write_machine(struct forecast *forecast, const struct hardware *hardw
     for (size_t layer = 0; layer < length.n; layer++)
         for (size_t k = 0; k < batch.n; k++) {
             int64_t tokens = length.v[layer],
-            block = forecast->a.block ? forecast->a.block : tokens;
+                    block = forecast->a.block ? forecast->a.block : tokens;
             struct forecast_batch forecast_batch = {.batch = (size_t)batch.v[k],
                                                     .prompt = (size_t)forecast->a.prompt,
                                                     .length = (size_t)tokens,

@@ -265,7 +265,7 @@ static int run_point(struct endpoint *endpoint, const struct settings *point, in
                      struct err *e)
 {
     const size_t n = endpoint->asked.n,
-    warmups = endpoint->a->warmup < (int64_t)n ? (size_t)endpoint->a->warmup : n;
+                 warmups = endpoint->a->warmup < (int64_t)n ? (size_t)endpoint->a->warmup : n;
     struct remote_place at = {
         .point = point, .model = endpoint->name, .stack = endpoint->served.stack,
         .conditions = endpoint->conditions,

@@ -254,7 +254,8 @@ static int write_all(struct pareto *run, struct err *e)
 static int write_scaling(struct pareto *run, struct err *e)
 {
     json_t *list = scaling_records(&run->points, &run->costs, !strcmp(run->a.rival, "fastest")),
-    *record; size_t i;
+           *record;
+    size_t i;
     int bad = 0;
     json_array_foreach(list, i, record)
         bad = bad || rec_write(&run->out, "crossover", json_incref(record), e);

@@ -254,7 +254,7 @@ static void fit_batch(struct prior_training *training, struct posterior *posteri
     const struct posterior_fit fit = {(size_t)training->a->vi_steps, training->a->vi_rate,
                                       rng_derive((uint64_t)training->a->common.seed, "latents")};
     size_t left = (size_t)training->a->count - training->n,
-    take = batch->seqs < left ? batch->seqs : left;
+           take = batch->seqs < left ? batch->seqs : left;
     for (size_t text = 0; text < batch->seqs; text++)
         keys[text] = training->n + text;
     posterior_start(posterior, fit.seed, keys, batch->seqs);

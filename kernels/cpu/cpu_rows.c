@@ -81,7 +81,8 @@ static void rope_head(float *first, const float *cosines, size_t half, float sig
     size_t j = 0;
     for (; j + LANES <= half; j += LANES) {
         vec left = load(first + j), right = load(second + j), cosine = load(cosines + j),
-        sine = sign * load(sines + j); put(first + j, left * cosine - right * sine);
+            sine = sign * load(sines + j);
+        put(first + j, left * cosine - right * sine);
         put(second + j, right * cosine + left * sine);
     }
     for (; j < half; j++) {

@@ -100,7 +100,8 @@ static void gate_part(void *ctx, size_t begin, size_t end, size_t worker)
     }
     for (; i < last; i++) {
         float gate = back->gate[i], up = back->up[i], dy = back->dy[i],
-        share = 1 / (1 + expf(-gate)); back->dgate[i] = dy * up * share * (1 + gate * (1 - share));
+              share = 1 / (1 + expf(-gate));
+        back->dgate[i] = dy * up * share * (1 + gate * (1 - share));
         back->dup[i] = dy * gate * share;
     }
 }

@@ -346,7 +346,7 @@ static void one_cell(const struct gemm_call *j, size_t chunk, size_t panel)
     _Alignas(64) float all[CELL_STRIPS * MOST_ROWS * PANEL];
     const struct strips *strips = &j->a;
     const size_t begin = strips->count * chunk / j->chunks,
-    end = strips->count * (chunk + 1) / j->chunks;
+                 end = strips->count * (chunk + 1) / j->chunks;
     const size_t unit = strips->tiles ? LINE : 1, words = strips->words / unit;
     const size_t steps = up(strips->words, j->cut->step) / j->cut->step + !words;
     for (size_t step = 0; step < steps; step++) {

@@ -15,7 +15,8 @@ struct philox {
 INLINE void philox_round(struct philox *philox, uint32_t k0, uint32_t k1)
 {
     vecw a = mul_low(philox->c0, 0xD2511F53u - (vecw){0}),
-    b = mul_low(philox->c2, 0xCD9E8D57u - (vecw){0}); philox->c0 = b >> 32 ^ philox->c1 ^ k0;
+         b = mul_low(philox->c2, 0xCD9E8D57u - (vecw){0});
+    philox->c0 = b >> 32 ^ philox->c1 ^ k0;
     philox->c2 = a >> 32 ^ philox->c3 ^ k1;
     philox->c1 = b;
     philox->c3 = a;

@@ -158,7 +158,8 @@ static void attend_row(const struct attn *attention, const struct attn_seq *sequ
     const float *query = (const float *)attention->q + (row * attention->heads + head) * E;
     float *y = (float *)attention->y + (row * attention->heads + head) * E;
     int32_t last = last_seen(attention, attention->pos[row]),
-    first = first_seen(attention, attention->pos[row]); double max = -INFINITY, sum = 0;
+            first = first_seen(attention, attention->pos[row]);
+    double max = -INFINITY, sum = 0;
     for (size_t j = 0; j < n_slots; j++) {
         int seen = slot_pos[j] <= last && slot_pos[j] >= first;
         double score = 0;

@@ -43,7 +43,7 @@ void ref_squash(struct backend *backend, const struct squash *squash)
     (void)backend;
     for (size_t i = 0; i < squash->T * squash->n; i++) {
         double x = (double)squash->x[i] + (squash->base ? squash->base[i % squash->n] : 0),
-        y = tanh(x);
+               y = tanh(x);
         if (squash->by == SQUASH_LOGISTIC)
             y = logistic(x);
         else if (squash->by == SQUASH_DECAY6)

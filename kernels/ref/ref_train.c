@@ -125,7 +125,8 @@ static void key_head(const struct attn_back *back, const struct attn_seq *sequen
 {
     const size_t n = (size_t)sequence->n_slots, E = back->head_dim, stride = back->kv_heads * E;
     const size_t at = (size_t)sequence->slot_begin * stride + kh * E,
-    group = back->heads / back->kv_heads; double *room = mem_zero(2 * n * E + n + E, sizeof *room);
+                 group = back->heads / back->kv_heads;
+    double *room = mem_zero(2 * n * E + n + E, sizeof *room);
     const struct key_head head = {back->k + at, back->v + at, n, E, stride, room, room + n * E,
                                   room + 2 * n * E, room + 2 * n * E + n};
     for (int32_t row = sequence->row_begin; row < sequence->row_begin + sequence->rows; row++)

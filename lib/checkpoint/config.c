@@ -115,7 +115,7 @@ size_t config_parameters(const struct config *config)
 {
     size_t queries = config->heads * config->head_dim, kv = config->kv_heads * config->head_dim;
     size_t layer = 2 * config->width + 2 * queries * config->width + 2 * kv * config->width,
-    feeds = 0;
+           feeds = 0;
     for (size_t number = 0; number < config->layers; number++)
         feeds += config_mixes(config, number) ? mixture_parameters(config)
                                               : 3 * config_ffn(config, number) * config->width;

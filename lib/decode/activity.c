@@ -20,7 +20,7 @@ static void add_squares(void *ctx, size_t layer, const act *heads, const act *hi
     const struct config *config = hearing->config;
     const float *y = heads, *h = hidden;
     double *head = hearing->to->mean.head + layer * config->heads,
-    *unit = hearing->to->mean.unit + layer * config->ffn;
+           *unit = hearing->to->mean.unit + layer * config->ffn;
     for (size_t t = 0; t < T; t++) {
         for (size_t i = 0; i < config->heads * config->head_dim; i++, y++)
             head[i / config->head_dim] += (double)*y * *y;

@@ -51,7 +51,8 @@ static struct forecast_known known_value(const struct fraction_point *point, con
                                          const char *metric, double value)
 {
     const char *device = rec_text(point->about, "device_name"),
-    *host = source_machine(point->about); return (struct forecast_known){"measurement", name,
+               *host = source_machine(point->about);
+    return (struct forecast_known){"measurement", name,
                                    device ? device : host ? host : "this program on a host",
                                    metric, "all_slots", value, NULL};
 }

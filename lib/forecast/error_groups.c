@@ -43,7 +43,8 @@ void error_groups_take(struct error_groups *groups, const json_t *record)
         !rec_text(record, "source"))
         return;
     char *source = source_of(record), *model = model_of(record),
-    *name = mem_format("%s\n%s", source, model); if (!groups->records) {
+         *name = mem_format("%s\n%s", source, model);
+    if (!groups->records) {
         groups->records = json_object();
         groups->errors = json_object();
     }

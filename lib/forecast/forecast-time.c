@@ -30,7 +30,8 @@ static void add_pass(struct forecast_time *time, const struct cost_model *model,
     cost_experts(model, &all);
     struct cost cost = cost_of(model, &all);
     double by_flops = 1e9 * cost.flops / reach->flops_per_s,
-    by_bytes = 1e9 * cost.bytes / reach->bytes_per_s; double ns = fmax(by_flops, by_bytes);
+           by_bytes = 1e9 * cost.bytes / reach->bytes_per_s;
+    double ns = fmax(by_flops, by_bytes);
     time->ns += ns;
     time->first_ns = time->passes > 0 ? time->first_ns : ns;
     time->memory_ns += by_bytes > by_flops ? ns : 0;

@@ -221,9 +221,11 @@ double solver_bound(const struct solver *solver, const struct denoiser *denoiser
         sum += 0.5 * ((double)x0[j] * x0[j] + log(2 * pi));
     for (size_t i = 0; i < draws; i++) {
         double begin = place(solver, i, draws + 1), part = place(solver, i + 1, draws + 1) - begin,
-        more = 0; struct rng noise = {solver->seed, i, 0};
+               more = 0;
+        struct rng noise = {solver->seed, i, 0};
         double at = begin + part * rng_uniform(&noise), alpha = solver_alpha(at),
-        sigma = solver_s(at); for (size_t j = 0; j < n; j++)
+               sigma = solver_s(at);
+        for (size_t j = 0; j < n; j++)
             x[j] = (float)(alpha * x0[j] + sigma * rng_normal(&noise));
         denoiser->predict(denoiser->ctx, x, at, rows, width, found);
         for (size_t j = 0; j < n; j++) {

@@ -21,7 +21,8 @@ static size_t scratch(const struct network *n, const struct work_size *size)
     struct backend *backend = n->backend;
     const struct ops *ops = backend->ops;
     size_t T = size->rows, D = config->width, HE = config->heads * config->head_dim,
-    rows = tile(n, size); size_t F = config_ffn_most(config);
+           rows = tile(n, size);
+    size_t F = config_ffn_most(config);
     size_t scores = size->how.scores < config->heads ? size->how.scores : config->heads;
     size_t logits = size->how.dense_head * (size->guided || size->compared ? 2 : 1);
     size_t slots = order_max(size->slots, config->latents);
@@ -93,7 +94,7 @@ static size_t head(const struct network *n, const struct work_size *size)
 static size_t mixing(const struct config *config, size_t T)
 {
     size_t wide = array(4 * T * config->width),
-    heads = array(4 * T * config->heads * config->head_dim);
+           heads = array(4 * T * config->heads * config->head_dim);
     if (config->mixer == MIXER_RWKV6)
         return 6 * wide + array(4 * 5 * T * config->rank) + 4 * heads;
     return config->mixer == MIXER_RWKV7 ? 7 * wide + array(4 * T * config->rank) + 8 * heads : 0;
@@ -102,19 +103,19 @@ static size_t mixing(const struct config *config, size_t T)
 static size_t activations(const struct network *n, const struct work_size *size)
 {
     const struct config *config = &n->config;
-    size_t width = dtype_value_bytes(n->backend->act), T = size->rows, D = config->width;
+    size_t bytes = dtype_value_bytes(n->backend->act), T = size->rows, D = config->width;
     size_t HE = config->heads * config->head_dim, KE = config->kv_heads * config->head_dim;
-    size_t own = size->sifted ? dtype_value_bytes(n->kv_dtype) : size->cached ? 0 : width;
-    size_t ffn = width * tile(n, size) * config_ffn(config, 0),
-           gate = width * tile(n, size) * config_ffn_most(config);
-    size_t normed = config->experts ? array(width * tile(n, size) * D) + array(sizeof(int32_t)) : 0;
-    size_t stream = array(width * T * D) + 2 * array(width * T * HE) + array(gate) + normed +
+    size_t own = size->sifted ? dtype_value_bytes(n->kv_dtype) : size->cached ? 0 : bytes;
+    size_t ffn = bytes * tile(n, size) * config_ffn(config, 0),
+           gate = bytes * tile(n, size) * config_ffn_most(config);
+    size_t normed = config->experts ? array(bytes * tile(n, size) * D) + array(sizeof(int32_t)) : 0;
+    size_t stream = array(bytes * T * D) + 2 * array(bytes * T * HE) + array(gate) + normed +
                     array(size->how.unfused * ffn) + 2 * array(own * T * KE) +
                     array(4 * T * config->head_dim) +
                     (config_leaves_unrotated(config) ? array(4 * T * config->head_dim) : 0);
-    size_t chosen = array(width * size->chosen * T * D) + 4 * array(4 * size->chosen * T);
-    size_t fed = array(width * size->taps * T * D) + array(width * size->fed * T * D) +
-                 array(width * (size->fed > 0) * T * D) + array(2 * width * size->chained * T * D);
+    size_t chosen = array(bytes * size->chosen * T * D) + 4 * array(4 * size->chosen * T);
+    size_t fed = array(bytes * size->taps * T * D) + array(bytes * size->fed * T * D) +
+                 array(bytes * (size->fed > 0) * T * D) + array(2 * bytes * size->chained * T * D);
     return index_arrays(size) + stream + chosen + fed + head(n, size) + mixing(config, T) +
            array(order_max(scratch(n, size), mixing_scratch(n, size)));
 }

@@ -89,7 +89,7 @@ static size_t scratch_bytes(const struct network *n, const struct work_size *siz
     struct backend *backend = n->backend;
     const struct ops *ops = backend->ops;
     size_t T = size->rows, D = config->width, HE = config->heads * config->head_dim,
-    tile = work_tile(n, size);
+           tile = work_tile(n, size);
     size_t most = ops->attention_work(backend, T, size->seqs,
                                       order_max(size->slots, config->latents), config->heads,
                                       config->kv_heads, config->head_dim, work_scores(n, size));
@@ -138,7 +138,7 @@ static size_t cut_all(struct work *work, const struct network *n, unsigned char 
     const struct config *config = &n->config;
     const struct work_size *size = &work->size;
     const size_t bytes = dtype_value_bytes(n->backend->act), D = config->width,
-    E = config->head_dim;
+                 E = config->head_dim;
     const size_t T = size->rows, wanted = size->wanted, taken = size->chosen * T;
     const size_t fresh = size->cached && !size->sifted ? 0 : T * config->kv_heads * E;
     const enum dtype kept = size->sifted ? n->kv_dtype : n->backend->act;

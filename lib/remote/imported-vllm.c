@@ -13,7 +13,7 @@
 static json_t *about_of(const struct imported *imported, const json_t *object)
 {
     const double rate = rec_number(object, "request_rate"),
-    most = rec_number(object, "max_concurrency");
+                 most = rec_number(object, "max_concurrency");
     const char *backend = rec_text(object, "backend"), *type = rec_text(object, "endpoint_type");
     static const char *const names[] = {"max_concurrency", "burstiness"};
     const int open = rate > 0;

@@ -49,7 +49,8 @@ static void put_ratio(struct page *page, const struct runset *set, const char *p
             !rec_is(claim, "key", "throughput"))
             record = claim;
     double value = rec_number(record, "value"), lo = rec_number(record, "lo"),
-    hi = rec_number(record, "hi"); if (isnan(lo) || isnan(hi) || claims_times_are_null(set))
+           hi = rec_number(record, "hi");
+    if (isnan(lo) || isnan(hi) || claims_times_are_null(set))
         value = (double)NAN;
     page_value(page, value, lo, hi, NULL);
 }

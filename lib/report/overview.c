@@ -53,7 +53,8 @@ static void put_card(struct page *page, const json_t *record)
     const char *unit = rec_text(record, "unit"), *why = rec_text(record, "value_reason");
     const char *title = rec_text(record, "title"), *note = rec_text(record, "note");
     double value = rec_number(record, "value"), lo = rec_number(record, "lo"),
-    hi = rec_number(record, "hi"); struct buf number = {0}, interval = {0};
+           hi = rec_number(record, "hi");
+    struct buf number = {0}, interval = {0};
     if (isnan(value)) {
         buf_text(&number, "unknown");
     } else {

@@ -71,7 +71,8 @@ static void put_judge(struct page *page, const struct runset *set)
 void sections_data(struct page *page, const struct runset *set)
 {
     const json_t *prompts = runset_kind(set, "prompt"), *workloads = runset_kind(set, "workload"),
-    *record; static const char *const said[] = {"warning", "text", "training_text"};
+                 *record;
+    static const char *const said[] = {"warning", "text", "training_text"};
     size_t i;
     page_section(page, "prompts", "Prompts and judge");
     json_array_foreach(workloads, i, record)

@@ -156,7 +156,8 @@ void documents_fill_next_token(const struct documents *documents, int64_t step, 
 static size_t length_of(const struct documents *documents, int64_t step, size_t row, size_t most)
 {
     size_t doc = draw_below(documents, step, row, documents->n),
-    n = documents->begin[doc + 1] - documents->begin[doc]; return n < most ? n : most;
+           n = documents->begin[doc + 1] - documents->begin[doc];
+    return n < most ? n : most;
 }
 
 /* The last token of a row has no target: it is EOS, or the document was cut there. */
@@ -201,7 +202,8 @@ static size_t fill_row(const struct documents *documents, size_t doc, enum row_k
                        size_t place, size_t len, int32_t *out)
 {
     size_t n = documents->begin[doc + 1] - documents->begin[doc],
-    first = documents->answer[doc] - documents->begin[doc]; for (size_t i = 0; i < len; i++)
+           first = documents->answer[doc] - documents->begin[doc];
+    for (size_t i = 0; i < len; i++)
         out[i] = i < n ? documents->all.v[documents->begin[doc] + i] : (int32_t)documents->eos;
     if (kind == ROW_WHOLE)
         return 0;
@@ -222,8 +224,10 @@ static struct span choose_block(const struct config *config, size_t first, size_
                               int32_t *last)
 {
     const size_t B = config->attends_block,
-    from = config->attends_from_end ? first : first - first % B; const size_t n = (len - from) / B,
-    begin = from + (n ? lot % n : 0) * B; const size_t shift = (B - begin % B) % B;
+                 from = config->attends_from_end ? first : first - first % B;
+    const size_t n = (len - from) / B,
+                 begin = from + (n ? lot % n : 0) * B;
+    const size_t shift = (B - begin % B) % B;
     for (size_t i = 0; i < len; i++) {
         const int prompt = config->attends_prompt && i < from;
         const size_t end = prompt ? from : ((i + shift) / B + 1) * B - shift;

@@ -315,7 +315,7 @@ static void one_head(const struct attn_back *back, const struct attn_seq *sequen
                      int first, const struct scratch *scratch)
 {
     size_t E = back->head_dim, HE = back->heads * E, KE = back->kv_heads * E, n = scratch->n,
-    rows = scratch->rows;
+           rows = scratch->rows;
     size_t kh = head / (back->heads / back->kv_heads),
            at = (size_t)sequence->row_begin * HE + head * E;
     size_t kat = (size_t)sequence->slot_begin * KE + kh * E, of = scratch->half ? 2 : 1;

@@ -329,10 +329,12 @@ static size_t panel_heads(const struct attn *attention, size_t queries, size_t c
 static void attention_tiled(struct backend *backend, const struct attn *attention, void *work)
 {
     size_t group = attention->heads / attention->kv_heads, E = attention->head_dim, rows = 0,
-    slots = 0, pairs = 0; size_t threads = pool_threads(backend->pool);
+           slots = 0, pairs = 0;
+    size_t threads = pool_threads(backend->pool);
     for (size_t sequence = 0; sequence < attention->n_seqs; sequence++) {
         size_t own = (size_t)attention->seqs[sequence].rows,
-        n = (size_t)attention->seqs[sequence].n_slots; rows = own > rows ? own : rows;
+               n = (size_t)attention->seqs[sequence].n_slots;
+        rows = own > rows ? own : rows;
         slots = n > slots ? n : slots;
         pairs += own * n;
     }

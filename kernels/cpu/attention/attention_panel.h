@@ -174,7 +174,7 @@ INLINE void scores_of(const int pairs, const struct key_chunk *chunk, const stru
 {
     struct side side = *chunk->d;
     const size_t words = words_of(side.a->head_dim, pairs), kh = side.kh,
-    each = panel->count / panel->heads;
+                 each = panel->count / panel->heads;
     for (size_t j = 0; j < chunk->n; j += KEYS) {
         const uint32_t *keys = chunk->room_k + (chunk->shared ? j * words : 0);
         const size_t n = chunk->n - j < KEYS ? chunk->n - j : KEYS;

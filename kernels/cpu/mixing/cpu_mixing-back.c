@@ -35,7 +35,7 @@ static void shift_columns_back(void *ctx, size_t begin, size_t end, size_t worke
     const struct shift *shift = back->of;
     for (size_t sequence = 0; sequence < shift->n_seqs; sequence++) {
         const size_t first = (size_t)shift->seqs[sequence].row_begin,
-        rows = (size_t)shift->seqs[sequence].rows;
+                     rows = (size_t)shift->seqs[sequence].rows;
         for (size_t block = begin; block < end; block++) {
             const size_t column = block * MIXING_COLUMNS, n = mixing_columns(shift->D, block);
             for (size_t row = first; row < first + rows; row++)
@@ -140,7 +140,8 @@ static void bonus_back(const struct removal_back *back, size_t at, size_t column
 {
     const size_t E = back->of->head_dim;
     const float *receptance = back->r + at, *k = back->k + at, *value = back->v + at,
-    *dn = back->dn + at; const float *weight = back->weight + column;
+                *dn = back->dn + at;
+    const float *weight = back->weight + column;
     double sum = 0, dc = 0;
     for (size_t e = 0; e < E; e++) {
         sum += (double)receptance[e] * k[e] * weight[e];

@@ -39,7 +39,8 @@ static void shift_rows(void *ctx, size_t begin, size_t end, size_t worker)
     const struct shift *shift = ctx;
     for (size_t sequence = 0; sequence < shift->n_seqs; sequence++) {
         const size_t first = (size_t)shift->seqs[sequence].row_begin,
-        rows = (size_t)shift->seqs[sequence].rows; const size_t to = order_min(end, first + rows);
+                     rows = (size_t)shift->seqs[sequence].rows;
+        const size_t to = order_min(end, first + rows);
         for (size_t row = begin > first ? begin : first; row < to; row++)
             shift_row(shift, row,
                       row > first ? shift->x + (row - 1) * shift->D : last_of(shift, sequence));
@@ -51,7 +52,7 @@ void CPU(shift)(struct backend *backend, const struct shift *a)
     pool_run(backend->pool, a->T, grain(2 * a->D * a->n), shift_rows, (void *)(uintptr_t)a);
     for (size_t sequence = 0; sequence < a->n_seqs && a->last && a->keep; sequence++) {
         const size_t first = (size_t)a->seqs[sequence].row_begin,
-        rows = (size_t)a->seqs[sequence].rows;
+                     rows = (size_t)a->seqs[sequence].rows;
         if (rows)
             memcpy(last_of(a, sequence), a->x + (first + rows - 1) * a->D, a->D * sizeof *a->last);
     }
@@ -111,7 +112,8 @@ static void removal_heads(void *ctx, size_t begin, size_t end, size_t worker)
         const float inverse = mixing_inverse(removal->k + at, scale, E);
         for (size_t e = 0; e < E; e++) {
             const float k = removal->k[at + e], value = removal->v[at + e],
-            rate = removal->rate[at + e]; const float kappa = k * scale[e] * inverse;
+                        rate = removal->rate[at + e];
+            const float kappa = k * scale[e] * inverse;
             removal->a[at + e] = -kappa;
             removal->b[at + e] = kappa * rate;
             removal->to_k[at + e] = k * (1 + (rate - 1) * key_rate[e]);

@@ -213,7 +213,7 @@ INLINE void key_back(const struct wkv_chunk *chunk, float *change, const float *
         for (size_t later = TOKENS; later-- > token + 1;) {
             const size_t at = later * width + e;
             vec receptance = load(chunk->r + at) * read[later * PAIR_ROW],
-            decay = load(chunk->decay + at);
+                decay = load(chunk->decay + at);
             if (removes)
                 sum = (sum + receptance) * decay + load(chunk->a + at) * solve[later * PAIR_ROW];
             else

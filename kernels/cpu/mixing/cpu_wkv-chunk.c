@@ -229,7 +229,8 @@ INLINE void pairs_before(const struct wkv_chunk *chunk, const struct side *side,
 {
     const size_t width = chunk->width;
     float *keys = chunk->moved + first * width, *to = side->pairs + token * PAIR_ROW + first,
-    sums[LANES]; vec sum[LANES];
+          sums[LANES];
+    vec sum[LANES];
     for (int i = 0; i < LANES; i++)
         sum[i] = (vec){0};
     for (size_t e = 0; e < width; e += LANES) {
@@ -394,7 +395,7 @@ INLINE void carry_rows(const int rows, const struct wkv_chunk *chunk, float *sta
         }
         for (size_t earlier = 0; earlier < chunk->pairs; earlier++) {
             vec lo = load(value + earlier * width + j),
-            hi = load(value + earlier * width + j + LANES);
+                hi = load(value + earlier * width + j + LANES);
             for (int row = 0; row < rows; row++) {
                 sum[row][0] += lo * k[earlier * width + (size_t)row];
                 sum[row][1] += hi * k[earlier * width + (size_t)row];

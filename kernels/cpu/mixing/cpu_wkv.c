@@ -40,7 +40,7 @@ INLINE void token_columns(const int regs, const int removes, const struct wkv_ch
     float own = 0;
     for (size_t i = 0; i < chunk->E; i++) {
         const float receptance = chunk->r[at + i], k = chunk->keys[at + i],
-        decay = chunk->decay[at + i];
+                    decay = chunk->decay[at + i];
         if (!removes)
             own += receptance * chunk->bonus[i] * k;
         for (int lane = 0; lane < regs; lane++) {
@@ -124,7 +124,8 @@ static void some_rows(const struct wkv *wkv, struct wkv_chunk *chunk, size_t seq
 {
     const struct attn_seq *sequence = &wkv->in.seqs[seq];
     const size_t rows = (size_t)sequence->rows, E = chunk->E,
-    own = wkv->at ? (size_t)wkv->at[seq] : seq; const int by_chunks = chunked(wkv, rows);
+                 own = wkv->at ? (size_t)wkv->at[seq] : seq;
+    const int by_chunks = chunked(wkv, rows);
     for (size_t done = 0; done < rows; done += TOKENS) {
         chunk->last = rows - done <= TOKENS;
         for (size_t head = first; head < last; head++)

@@ -26,7 +26,8 @@ static const json_t *crossover_of(const struct findings *findings, const struct 
 {
     const struct contender *llada = contender_plain(&findings->contenders, 1);
     const char *series = llada ? rec_text(llada->about, "series") : NULL,
-    *task = finding->goal->task; const json_t *record;
+               *task = finding->goal->task;
+    const json_t *record;
     size_t i;
     json_array_foreach(evidence_list(findings->evidence, "crossover"), i, record) {
         const char *metric = rec_text(record, "quality_metric");

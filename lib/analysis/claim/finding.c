@@ -183,7 +183,8 @@ static void take_vanilla(struct findings *findings)
 {
     const struct contenders *contenders = &findings->contenders;
     const struct contender *llama = contender_plain(contenders, 0),
-    *llada = contender_plain(contenders, 1); const struct contender *grown = NULL;
+                           *llada = contender_plain(contenders, 1);
+    const struct contender *grown = NULL;
     for (size_t i = 0; i < contenders->n; i++)
         if (contenders->v[i].is_diffusion && rec_is(contenders->v[i].about, "suffix", "grow") &&
             rec_is(contenders->v[i].about, "cache", "none") &&

@@ -305,8 +305,8 @@ static void take_disturbed(struct measurement *own)
     other->disturbed = NULL;
     own->disturbed = other;
     own->is_disturbed = 1;
-    own->cold = other->cold, own->warmup = other->warmup, own->failed = other->failed,
-    own->oom = other->oom; own->tainted = other->tainted;
+    own->cold = other->cold, own->warmup = other->warmup, own->failed = other->failed;
+    own->oom = other->oom, own->tainted = other->tainted;
     own->repeated = other->repeated, own->differs = other->differs;
     own->first = other->first, own->again = other->again;
     other->first = other->again = (struct measurement_series){0};

@@ -97,7 +97,8 @@ static int brace_fractions(struct buf *text)
         next = strstr(rest, fraction);
         const char *end = next ? next : rest + strlen(rest);
         size_t one = rest < end ? character(rest) : 0,
-        two = rest + one < end ? character(rest + one) : 0; buf_text(&out, fraction);
+               two = rest + one < end ? character(rest + one) : 0;
+        buf_text(&out, fraction);
         if (!one || (*rest != '{' && !two)) {
             buf_free(&out);
             return one ? 0 : -1;

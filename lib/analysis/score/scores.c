@@ -49,8 +49,9 @@ int scores_write(const struct scores *scores, const char *mode, uint64_t seed,
                  struct rec_writer *out, struct err *e)
 {
     double *num = mem_alloc((scores->n + 1) * sizeof *num),
-    *den = mem_alloc((scores->n + 1) * sizeof *den); int judged = !strcmp(mode, "judge"), bad = 0,
-    bytes = 1; char name[48];
+           *den = mem_alloc((scores->n + 1) * sizeof *den);
+    int judged = !strcmp(mode, "judge"), bad = 0, bytes = 1;
+    char name[48];
     for (size_t i = 0; i < scores->n; i++) {
         num[i] = scores->v[i].nats;
         den[i] = scores->v[i].tokens;

@@ -83,8 +83,10 @@ static void add(struct curves *curves, const json_t *record)
     double *to = curves->sum + (at * curves->ids.n + place(&curves->ids, id)) * SUMS;
     if (is_timed(record)) {
         const double eos = rec_number(record, "tokens_to_eos"),
-        all = rec_number(record, "new_tokens"); const double tokens = isnan(eos) ? all : eos,
-        passes = rec_number(record, "passes"); curves->about[at] = record;
+                     all = rec_number(record, "new_tokens");
+        const double tokens = isnan(eos) ? all : eos,
+                     passes = rec_number(record, "passes");
+        curves->about[at] = record;
         if (!(tokens >= 0) || !(passes > 0))
             return;
         to[TOKENS] += tokens;

@@ -166,7 +166,8 @@ static int decides(const json_t *comparisons, const json_t *record)
 static const char *gate_verdict(const json_t *record, double limit)
 {
     const double lo = rec_number(record, "lo"), hi = rec_number(record, "hi"),
-    threshold = 1 + limit / 2; const int is_sure = rec_number(record, "p") < SURE;
+                 threshold = 1 + limit / 2;
+    const int is_sure = rec_number(record, "p") < SURE;
     if (is_sure && lo > threshold)
         return "SLOWER";
     if (isnan(lo) || isnan(hi) || log(hi / lo) / 2 > log(threshold))

@@ -47,7 +47,7 @@ static int parts_of(const json_t *record, const struct roof *roof, double to[SUM
 {
     const struct roof_limit limit = roof_find(roof, record);
     const double flops = rec_number(record, "model_flops"),
-    bytes = rec_number(record, "model_bytes");
+                 bytes = rec_number(record, "model_bytes");
     const double rows = rec_number(record, "rows"), prompt = rec_number(record, "prompt_tokens");
     const double used = (prompt + rec_number(record, "committed_tokens")) / rows;
     const double needed = rows > 0 && isfinite(used) ? fmin(1, used) : (double)NAN;

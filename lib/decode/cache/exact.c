@@ -29,7 +29,7 @@ static void describe(const struct cache_view *view, struct cache_part *part)
 {
     assert(view->mask_block > 0);
     int32_t now = start_of(view, view->begin),
-    end = view->seeds ? now : end_of(view, view->end - 1), first = 0;
+            end = view->seeds ? now : end_of(view, view->end - 1), first = 0;
     while (first < now && view->token[first] != view->mask && !cache_stale(view, first))
         first++;
     first = start_of(view, first < end ? first : end - 1);

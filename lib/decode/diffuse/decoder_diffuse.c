@@ -100,7 +100,8 @@ static void run(const struct network *n, const struct settings *settings,
 static void shorten(struct settings *settings)
 {
     size_t gen = settings_count(settings, "gen_length"),
-    block = settings_count(settings, "block_length"); settings_say(settings, "batch", 1);
+           block = settings_count(settings, "block_length");
+    settings_say(settings, "batch", 1);
     struct settings whole = *settings;
     if (gen % block == 0) {
         settings_say(settings, "steps",

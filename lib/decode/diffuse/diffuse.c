@@ -72,7 +72,7 @@ static struct work_size size_of(const struct diffuse_run *run)
     const struct head_query query = diffuse_query(run->how);
     const size_t tops = unmask_has(run->how->rule, UNMASK_TOPS) != 0;
     size_t shadows = run->batch * run->shadows,
-    rows = (run->guided ? 2 * run->ids : run->ids) + shadows;
+           rows = (run->guided ? 2 * run->ids : run->ids) + shadows;
     struct work_size size = {.rows = rows,
                              .seqs = (run->guided ? 2 * run->lanes : run->lanes) + shadows,
                              .listed = rows + run->ids * run->shadows + shadows * run->shadows,

@@ -207,7 +207,8 @@ static void run_again(struct backprop *backprop, const struct train_batch *in, s
 static void head_loss(struct backprop *backprop)
 {
     size_t scored = backprop->at.scored.n, D = backprop->c.width, V = backprop->c.vocab,
-    most = backprop->logit_rows; for (size_t row = 0; row < scored; row += most) {
+           most = backprop->logit_rows;
+    for (size_t row = 0; row < scored; row += most) {
         size_t n = scored - row < most ? scored - row : most;
         const float *x = backprop->top + row * D;
         float *normed = backprop->final, *dh = backprop->dn, *dx = backprop->dx + row * D;

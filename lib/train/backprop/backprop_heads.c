@@ -43,7 +43,8 @@ void backprop_heads(struct backprop *backprop, struct layer_tape *tape, size_t l
     const struct config *config = &backprop->c;
     const size_t T = backprop->at.all.n, H = config->heads, K = config->kv_heads;
     float *query = config->qk_norm ? tape->raw_q : tape->q,
-    *k = config->qk_norm ? tape->raw_k : tape->k; if (config->qkv_bias) {
+          *k = config->qk_norm ? tape->raw_k : tape->k;
+    if (config->qkv_bias) {
         const struct gemm biases[] = {bias(backprop, query, ROLE_Q_BIAS, layer, who->n),
                                       bias(backprop, k, ROLE_K_BIAS, layer, T),
                                       bias(backprop, tape->v, ROLE_V_BIAS, layer, T)};

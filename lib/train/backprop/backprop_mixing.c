@@ -429,7 +429,8 @@ void backprop_mix_room(struct backprop *backprop,
 size_t backprop_mix_work(const struct backprop *backprop)
 {
     const size_t T = backprop->rows, H = backprop->c.heads, E = backprop->c.head_dim,
-    seqs = backprop->seqs; const struct mixing_ops *ops = backprop->b->ops->mixing;
+                 seqs = backprop->seqs;
+    const struct mixing_ops *ops = backprop->b->ops->mixing;
     size_t forward = states_of(backprop, seqs) * sizeof(float) +
                      ops->wkv_work(backprop->b, seqs, T, H, E);
     size_t back = backprop->train->wkv_back_work(backprop->b, seqs, T, H, E);

@@ -40,7 +40,8 @@ static void cut_layer(struct backprop *backprop, struct layer_tape *tape, size_t
 {
     const struct config *config = &backprop->c;
     size_t T = backprop->rows, D = config->width, HE = config->heads * config->head_dim,
-    KE = config->kv_heads * config->head_dim; tape->x = room(backprop, T * D);
+           KE = config->kv_heads * config->head_dim;
+    tape->x = room(backprop, T * D);
     tape->n1 = input_room(backprop, layer, backprop->tape->n1, T * D);
     tape->mid = room(backprop, T * D);
     tape->n2 = input_room(backprop, layer, backprop->tape->n2, T * D);
@@ -152,7 +153,8 @@ static void cut_all(struct backprop *backprop)
 {
     const struct config *config = &backprop->c;
     size_t T = backprop->rows, D = config->width, E = config->head_dim, HE = config->heads * E,
-    KE = config->kv_heads * E; size_t latents = backprop->seqs * config->latents;
+           KE = config->kv_heads * E;
+    size_t latents = backprop->seqs * config->latents;
     backprop->bytes = backprop->list_bytes = cut_lists(backprop, &backprop->at, backprop->block);
     backprop->inv_freq = room(backprop, E / 2);
     backprop->ones = config->qkv_bias ? room(backprop, T) : NULL;

@@ -91,7 +91,8 @@ static void norm(const struct dit *dit, struct dit_norm *dit_norm, const float *
     size_t D = dit->s.width;
     for (size_t row = 0; row < n * dit->s.tokens; row++) {
         const float *x = from + row * D, *shift = mod + row / dit->s.tokens * stride,
-        *scale = shift + D; double mean = 0, square = 0;
+                    *scale = shift + D;
+        double mean = 0, square = 0;
         for (size_t j = 0; j < D; j++)
             mean += x[j];
         mean /= (double)D;
