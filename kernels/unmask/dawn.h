@@ -49,11 +49,11 @@ HOST_DEVICE size_t unmask_dawn(const struct offers *offers, double threshold, do
     for (size_t k = 0; k < offers->n; k++) {
         const int sure = offers->confidence[k] >= threshold;
         const int led = offers->confidence[k] >= induce && offers_kept(offers, k)->id[DAWN_INDUCED];
-        *unmask_dawn_state(offers, k) = sure && led                  ? DAWN_BOTH
-                                        : sure                       ? DAWN_SURE
-                                        : led                        ? DAWN_LED
-                                        : offers->confidence[k] >= low    ? DAWN_NODE
-                                                                          : DAWN_OUT;
+        *unmask_dawn_state(offers, k) = sure && led                    ? DAWN_BOTH
+                                        : sure                         ? DAWN_SURE
+                                        : led                          ? DAWN_LED
+                                        : offers->confidence[k] >= low ? DAWN_NODE
+                                                                       : DAWN_OUT;
     }
     for (size_t k = 0; k < offers->n; k++)
         for (size_t j = 0; j < offers->n && *unmask_dawn_state(offers, k) == DAWN_NODE; j++)

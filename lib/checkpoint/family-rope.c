@@ -100,7 +100,7 @@ int family_read_rope(struct config *config, const struct family_source *source, 
     const char *type = "default", *member;
     json_t *value;
     const char *type_key = json_has(in.json, "rope_type") ? "rope_type" : "type";
-    int bad = !json_is_object(in.json) ? family_refuse(source, key, "null or an object")
+    int bad = !json_is_object(in.json)      ? family_refuse(source, key, "null or an object")
               : json_has(in.json, type_key) ? json_text(in.json, where, type_key, &type, source->e)
                                             : 0;
     const int yarn = !strcmp(type, "yarn"), llama3 = !strcmp(type, "llama3");

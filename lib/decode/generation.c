@@ -49,7 +49,7 @@ int generation_refuses(const struct config *config, struct err *e)
     if (config->taps)
         return err_set(e, EXIT_BAD_DATA, "%s: it only drafts for another model: expected gen-llama "
                        "-m MODEL --draft %s", config->name, config->name);
-    const enum mask wants = forward                                  ? MASK_CAUSAL
+    const enum mask wants = forward                                        ? MASK_CAUSAL
                             : config->paradigm == PARADIGM_BLOCK_DIFFUSION ? MASK_BLOCK_CAUSAL
                                                                            : MASK_FULL;
     if (config->attends != wants || (wants == MASK_BLOCK_CAUSAL && config->attends_block == 0))

@@ -30,7 +30,7 @@ static void put_label(struct script *script, const char *variable, const char *n
                       const char *unit)
 {
     const int has_parentheses = strchr(name, '(') != NULL;
-    char *text = !*unit          ? mem_text(name)
+    char *text = !*unit            ? mem_text(name)
                  : has_parentheses ? mem_format("%s, %s", name, unit)
                                    : mem_format("%s (%s)", name, unit);
     script_text(script, variable, text);

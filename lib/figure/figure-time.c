@@ -58,9 +58,9 @@ static struct drift_sample *drift_samples(struct figure *figure, const struct ru
         double middle = stat_median(values, to - from);
         for (size_t i = from; i < to; i++)
             out[i] = (struct drift_sample){*clock ? (list[i]->wall_s - first) / 60
-                                            : (double)(list[i] - set->points),
-                                     100 * list[i]->e2e_s / middle,
-                                     (int)config_table_kind(list[i]->about)};
+                                                  : (double)(list[i] - set->points),
+                                           100 * list[i]->e2e_s / middle,
+                                           (int)config_table_kind(list[i]->about)};
     }
     free(values);
     free(list);

@@ -52,7 +52,7 @@ void band_set(const struct band *band, json_t *record, const char *key, const ch
             least = fmin(least, rec_number(error, "ratio"));
             most = fmax(most, rec_number(error, "ratio"));
         }
-    const char *why = isnan(value) ? "no forecast"
+    const char *why = isnan(value)    ? "no forecast"
                       : !band->errors ? "no check: no measured points were given"
                                       : "no forecast of this kind was checked";
     rec_set_number(record, "lo", most > 0 ? value / most : (double)NAN, why);

@@ -195,8 +195,8 @@ json_t *json_at(const json_t *object, const char *path)
     char *key = mem_format("%.*s", (int)n, path);
     int is_place = *key && !key[strspn(key, "0123456789")];
     value = !json_is_array(object) ? json_object_get(object, key)
-        : is_place        ? json_array_get(object, strtoul(key, NULL, 10))
-                          : NULL;
+        : is_place                 ? json_array_get(object, strtoul(key, NULL, 10))
+                                   : NULL;
     free(key);
     return value && path[n] ? json_at(value, path + n + 1) : value;
 }

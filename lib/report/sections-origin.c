@@ -105,7 +105,7 @@ void sections_checks(struct page *page, const struct runset *set)
     const json_t *record;
     json_array_foreach(runset_kind(set, "check"), i, record) {
         page_item(page, "Check %s: %s%s%s", sections_dash(rec_text(record, "check")),
-                  doubts_is_failed(record)                          ? "NOT PASSED"
+                  doubts_is_failed(record)                        ? "NOT PASSED"
                   : json_is_true(json_object_get(record, "pass")) ? "passed"
                                                                   : "done",
                   rec_text(record, "text") ? ": " : ".",

@@ -11,7 +11,7 @@ int fitness_idle(struct session *session, const char *when, struct err *e)
 {
     int wanted = session->loaded && !session_stopped(session) && !rec_lasts(&session->out);
     int64_t ms = session->job->args->idle_ms;
-    json_t *object = !wanted          ? NULL
+    json_t *object = !wanted                ? NULL
                      : session->monitor.gpu ? gpu_monitor_idle(&session->monitor, when, ms)
                      : session->timed       ? host_monitor_idle(&session->host, when, ms)
                                             : NULL;

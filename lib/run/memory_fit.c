@@ -145,9 +145,9 @@ char *memory_fit_explain(const struct memory_fit *fit, const struct job *job,
     return mem_format("a prompt of %zu tokens and %zu to generate need %zu bytes (%zu of weights, "
                       "%zu of cache, %zu of activations) and %s has %zu free of %zu", fit->tokens,
                       fit->extent, estimate_bytes(estimate), estimate->weights, estimate->kv,
-                      estimate->activations, backend->name[0]                  ? backend->name
-                      : job->args->engine.mem_cap ? "--mem-cap"
-                                                  : "this machine",
+                      estimate->activations, backend->name[0] ? backend->name
+                      : job->args->engine.mem_cap             ? "--mem-cap"
+                                                              : "this machine",
                       fit->available, fit->total);
 }
 

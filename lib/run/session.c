@@ -463,7 +463,7 @@ int session_close(struct session *session, int bad, struct err *e)
     if (session->said > REC_BAD_SAID)
         log_error(&session->log, "and %lld more errors like these",
                   (long long)(session->said - REC_BAD_SAID));
-    const char *status = session_stopped(session)                  ? "interrupted"
+    const char *status = session_stopped(session)          ? "interrupted"
                          : session->worst == EXIT_INTERNAL ? "failed"
                                                            : "ok";
     bad = watcher_close(&session->watch, bad ? NULL : status, e) || bad ? -1 : 0;

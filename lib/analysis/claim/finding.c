@@ -114,8 +114,8 @@ static void judge_steps(struct finding *finding, const struct findings *findings
     finding->timed = finding->n_steps ? finding->step[0].c : NULL;
     finding->state = FINDING_UNTESTED;
     finding->reason = !contender_plain(&findings->contenders, 0) ? "no LLaMA was measured"
-                      : !finding->n_steps                       ? "no plain LLaDA was measured"
-                                                                : finding->step[0].good.reason;
+                      : !finding->n_steps                        ? "no plain LLaDA was measured"
+                                                                 : finding->step[0].good.reason;
     if (finding->reason)
         return;
     size_t n = 0;

@@ -386,14 +386,14 @@ static const char *why_missing(const struct measurement *point, enum metric key)
     int share = key >= MFU && key <= DECODE_MBU, energy = key >= ENERGY && key < MEMORY;
     int memory = key >= MEMORY && key < MEMORY + MEMORY_METRICS;
     return memory && point->memory_reason[key - MEMORY] ? point->memory_reason[key - MEMORY]
-           : !point->timed && point->oom       ? "oom"
-           : !point->timed && point->partial   ? "no full batch"
-           : !point->timed                     ? "no timed records"
-           : key == GOODPUT && point->unjudged ? "times of tokens are not known"
-           : share && point->roof.why          ? point->roof.why
-           : energy && point->energy_reason    ? point->energy_reason
-           : energy                            ? point->no_energy[key - ENERGY]
-                                               : metrics[key].missing;
+           : !point->timed && point->oom                ? "oom"
+           : !point->timed && point->partial            ? "no full batch"
+           : !point->timed                              ? "no timed records"
+           : key == GOODPUT && point->unjudged          ? "times of tokens are not known"
+           : share && point->roof.why                   ? point->roof.why
+           : energy && point->energy_reason             ? point->energy_reason
+           : energy                                     ? point->no_energy[key - ENERGY]
+                                                        : metrics[key].missing;
 }
 
 /* Sets the members that say how the joules were measured. */

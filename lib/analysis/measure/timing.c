@@ -64,8 +64,8 @@ static int read_count(const json_t *record, const char *key, int64_t otherwise, 
         return 0;
     return err_set(e, EXIT_BAD_DATA, "%s: expected a whole number from 0, got %s", key,
                    !json_is_integer(value) ? (json_is_real(value) ? "another" : rec_type(value))
-                   : *out < 0          ? "one below"
-                                       : "one above 2^53");
+                   : *out < 0                                     ? "one below"
+                                                                  : "one above 2^53");
 }
 
 /* Reads a list of whole numbers from 0 into timing->list until the next one is read. Returns how
@@ -357,9 +357,9 @@ enum timing_class timing_read(struct timing *timing, const json_t *record, struc
         err_set(e, EXIT_BAD_DATA, "phase: expected cold, warmup or timed, got '%s'", phase);
         return TIMING_BAD;
     }
-    return read_numbers(timing, record, e)  ? TIMING_BAD
-           : timing_is_tainted(record) ? TIMING_TAINTED
-                                       : TIMING_TIMED;
+    return read_numbers(timing, record, e) ? TIMING_BAD
+           : timing_is_tainted(record)     ? TIMING_TAINTED
+                                           : TIMING_TIMED;
 }
 
 /* Checks that the answer has the length of its contract and a stop id where it says so. */

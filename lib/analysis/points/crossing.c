@@ -140,7 +140,7 @@ json_t *crossing_record(const struct crossing *crossing, const struct crossing_s
                         crossing->exists < 0 ? json_null() : json_boolean(crossing->exists));
     json_object_set_new(j, "at", number_or_null(crossing->at));
     json_object_set_new(j, "steps", number_or_null(series->v->work == POINTS_STEPS ? crossing->at
-                                                                             : (double)NAN));
+                                                                                   : (double)NAN));
     crossing_set(j, "lo", crossing->lo, crossing->interval_reason);
     crossing_set(j, "hi", crossing->hi, crossing->interval_reason);
     json_object_set_new(j, "level", json_real(level));
@@ -244,7 +244,7 @@ json_t *crossing_suggest(const struct crossing_series *series, const struct poin
     json_object_set_new(j, "prompts_at_least", json_boolean(advice->at_least));
     rec_set_number(j, "octaves", advice->octaves, why);
     json_object_set_new(j, "reason", json_string(
-        json_array_size(values)  ? "a bracket is open or too wide"
+        json_array_size(values)            ? "a bracket is open or too wide"
         : advice->octaves > advice->wanted ? "the interval of X_q is too wide"
                                            : "nothing to add"));
     return j;

@@ -186,11 +186,12 @@ json_t *meeting_latency(const struct meeting *meeting)
 static const char *no_test(const struct meeting *meeting)
 {
     const struct point *first = meeting_series(meeting).v;
-    return !meeting->n_tests && (first->random || rival_of(meeting)->random) ? "random weights"
-           : !meeting->n_tests                                          ? "no quality on one side"
-           : meeting->board->n < ASGOOD_LEAST                           ? ASGOOD_FEW
-           : isnan(meeting->test[meeting->n_tests - 1].good)                  ? NO_SPREAD
-                                                                              : NULL;
+    const int random = first->random || rival_of(meeting)->random;
+    return !meeting->n_tests && random                       ? "random weights"
+           : !meeting->n_tests                               ? "no quality on one side"
+           : meeting->board->n < ASGOOD_LEAST                ? ASGOOD_FEW
+           : isnan(meeting->test[meeting->n_tests - 1].good) ? NO_SPREAD
+                                                             : NULL;
 }
 
 static json_t *tests_of(const struct meeting *meeting)
@@ -260,7 +261,7 @@ json_t *meeting_quality(const struct meeting *meeting)
                  why         ? (double)NAN
                  : worse > 0 ? meeting->at[worse - 1]
                              : -INFINITY,
-                 why                    ? (double)NAN
+                 why                        ? (double)NAN
                  : first < meeting->n_tests ? meeting->at[first]
                                             : INFINITY,
                  why ? why : "no quality on one side");

@@ -170,7 +170,7 @@ static json_t *cells_of(const struct track *track)
 static const char *few_cells(const struct track *track)
 {
     int spread = track->known > 1 && track->cell[0].x < track->cell[track->known - 1].x;
-    return spread                ? NULL
+    return spread                     ? NULL
            : track->known == track->n ? "one load only"
                                       : track->cell[track->known].ratio.reason;
 }

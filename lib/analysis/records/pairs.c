@@ -272,5 +272,5 @@ double pairs_mean(const struct pairs_point *point, const struct pairs_of *of)
         total += n ? sum / (double)n : 0;
     }
     return prompts && without * 10 <= prompts + without ? exp(total / (double)prompts)
-                                                         : (double)NAN;
+                                                        : (double)NAN;
 }

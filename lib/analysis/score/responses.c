@@ -98,10 +98,10 @@ int responses_take(struct responses *responses, const json_t *record, struct res
     struct response_group *group = timed && wanted && !json_is_null(wanted)
                                        ? find_group(responses, record)
                                        : NULL;
-    int64_t *passed = !timed              ? &responses->not_ok
-                      : !group                ? &responses->none
+    int64_t *passed = !timed                                ? &responses->not_ok
+                      : !group                              ? &responses->none
                       : is_repeat(responses, group, record) ? &responses->repeats
-                                          : NULL;
+                                                            : NULL;
     if (passed) {
         ++*passed;
         return 1;

@@ -21,7 +21,7 @@ static int take_response(void *ctx, const json_t *record, struct err *e)
     for (size_t k = 0; kept && k < scoring->responses.width; k++)
         kept[k] = values[k];
     for (size_t k = 0; k < scoring->metrics; k++) {
-        json_t *value = none       ? NULL
+        json_t *value = none             ? NULL
                         : scoring->whole ? json_integer((json_int_t)values[k])
                                          : json_real(values[k]);
         if (quality_write(&scoring->out, of.group->about, record, scoring->metric[k], "higher",

@@ -136,11 +136,11 @@ struct display_scale display_scale(const char *metric, double typical)
         return size >= 1e9   ? (struct display_scale){1e9, "s"}
                : size >= 1e6 ? (struct display_scale){1e6, "ms"}
                : size >= 1e3 ? (struct display_scale){1e3, "µs"}
-                          : (struct display_scale){1, "ns"};
+                             : (struct display_scale){1, "ns"};
     if (display_ends_with(metric, "_bytes"))
         return size >= 1024.0 * 1024 * 1024 ? (struct display_scale){1024.0 * 1024 * 1024, "GiB"}
                : size >= 1024.0 * 1024      ? (struct display_scale){1024.0 * 1024, "MiB"}
-                                         : (struct display_scale){1024, "KiB"};
+                                            : (struct display_scale){1024, "KiB"};
     if (display_ends_with(metric, "_flops_per_s"))
         return (struct display_scale){1e9, "GFLOP/s"};
     if (!strcmp(metric, "output_bytes_per_s"))

@@ -91,8 +91,8 @@ static ssize_t gzip_pull(struct chain *chain, struct stage *stage, unsigned char
                 return -1;
             if (got == 0)
                 return stage->after ? 0
-                                      : err_set(&chain->err, EXIT_BAD_DATA,
-                                                "%s: the gzip data are cut", chain->path);
+                                    : err_set(&chain->err, EXIT_BAD_DATA,
+                                              "%s: the gzip data are cut", chain->path);
             stage->z.next_in = stage->block;
             stage->z.avail_in = (uInt)got;
         }

@@ -242,7 +242,7 @@ void opt_contain(const struct tool *tool, char **operands)
     if (!gpu)
         (void)restrict_files(tool, operands); /* opt_contain_print() says if it cannot be */
     (void)filter_apply(
-        gpu                         ? FILTER_INTERNET
+        gpu                            ? FILTER_INTERNET
         : tool->needs & NEEDS_NETWORK  ? FILTER_CUTS | FILTER_PROCESSES | FILTER_PROGRAMS
         : tool->needs & NEEDS_PROGRAMS ? FILTER_CUTS | FILTER_SOCKETS
                                        : FILTER_CUTS | FILTER_PROCESSES | FILTER_PROGRAMS |

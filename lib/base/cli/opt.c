@@ -151,7 +151,7 @@ static int build(const struct tool *tool, struct option *lo, char *so, const str
             err_machine(__FILE__, __LINE__, "too many options in the table");
         by_code[n] = option;
         int bare = option->type == OPT_FLAG || option->type == OPT_WORD;
-        int argument = bare                    ? no_argument
+        int argument = bare                         ? no_argument
                        : option->type == OPT_SWITCH ? optional_argument
                                                     : required_argument;
         lo[n] = (struct option){option->name, argument, NULL, FIRST_CODE + n};

@@ -164,7 +164,7 @@ static const size_t *list_of(const struct prune *prune, enum role_along along, s
     const size_t *list = along == ALONG_QUERY ? prune->query + layer * config->heads
                          : along == ALONG_KEY ? prune->key + layer * config->kv_heads
                          : along == ALONG_FFN ? prune->unit + layer * config->ffn
-                                         : NULL;
+                                              : NULL;
     if (list)
         *unit = along == ALONG_FFN ? 1 : config->head_dim;
     return list;

@@ -300,9 +300,9 @@ static void account(const struct autoregress_run *run, size_t seat, const struct
 {
     struct generation *generation = &run->out[run->who[seat]];
     int32_t rows = was->len - run->writer.held[seat] + run->guesses[seat];
-    rows += run->masks                                  ? run->masks[seat]
+    rows += run->masks                                   ? run->masks[seat]
             : run->how->self_draft && run->guesses[seat] ? 1 + run->guesses[seat]
-                                                      : 0;
+                                                         : 0;
     int32_t tokens = now->len - was->len;
     ns -= generation->admit_ns;
     generation_step(generation, ns);

@@ -91,11 +91,11 @@ static void put_energy(const struct gpu_monitor *monitor, json_t *object)
     char few[64];
     snprintf(few, sizeof few, "%lld ticks of the counter: expected %d",
              (long long)seen->energy_ticks, GPU_MONITOR_TICKS);
-    const char *why = !monitor->nvml                        ? "the driver does not tell"
-                      : !monitor->batch_ns                  ? "out of memory"
-                      : seen->energy_ticks < 0           ? "no energy counter"
+    const char *why = !monitor->nvml                           ? "the driver does not tell"
+                      : !monitor->batch_ns                     ? "out of memory"
+                      : seen->energy_ticks < 0                 ? "no energy counter"
                       : seen->energy_ticks < GPU_MONITOR_TICKS ? few
-                                                      : "no tick around the batch";
+                                                               : "no tick around the batch";
     int few_ticks = seen->energy_ticks < GPU_MONITOR_TICKS || !monitor->batch_ns;
     set_real(object, "energy_begin_j", monitor->batch_ns ? seen->energy_begin_j : (double)NAN);
     set_real(object, "energy_end_j", monitor->batch_ns ? seen->energy_end_j : (double)NAN);

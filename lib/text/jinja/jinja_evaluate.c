@@ -143,10 +143,10 @@ static struct jinja_value compute(struct jinja_run *run, enum jinja_node_kind ki
         result = one / other - below;
     else if (kind == JINJA_MODULO)
         result = rest + (below ? other : 0);
-    else if (kind == JINJA_FLOOR ? __builtin_sub_overflow(0, one, &result)
-             : kind == JINJA_ADD ? __builtin_add_overflow(one, other, &result)
+    else if (kind == JINJA_FLOOR      ? __builtin_sub_overflow(0, one, &result)
+             : kind == JINJA_ADD      ? __builtin_add_overflow(one, other, &result)
              : kind == JINJA_SUBTRACT ? __builtin_sub_overflow(one, other, &result)
-             : __builtin_mul_overflow(one, other, &result))
+                                      : __builtin_mul_overflow(one, other, &result))
         jinja_fail(run->w, "a number of more than 64 bits");
     return jinja_number(result);
 }
