@@ -143,7 +143,7 @@ static void read_block(const struct store *store, const struct request *request)
             continue;
         if (n <= 0)
             end_lost(store, __LINE__, "a layer cannot be read back from",
-                 n ? strerror(errno) : "the file ends");
+                     n ? strerror(errno) : "the file ends");
         drop_pages(store, begin + (off_t)done, (size_t)n);
         done += (size_t)n;
     }

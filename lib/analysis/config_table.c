@@ -283,7 +283,7 @@ void config_table_metric(struct config_table *table, const struct runset *set, c
         row->y = read_value(record, "value", "lo", "hi");
         row->disturbed = json_is_true(json_object_get(record, "disturbed"));
         row->oom = isnan(row->y.at) && (rec_int(record, "oom", 0) > 0 ||
-                                          rec_int(runset_config(set, row->point), "oom", 0) > 0);
+                                        rec_int(runset_config(set, row->point), "oom", 0) > 0);
     }
     const char *point;
     json_t *about;

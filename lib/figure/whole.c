@@ -59,10 +59,9 @@ static int is_pdf(const struct buf *text)
     if (strncmp(after, "%%EOF", 5) || at >= text->len)
         return 0;
     const char *list = text->data + at;
-    return !strncmp(list, "xref", 4) || (isdigit((unsigned char)*list) &&
-                                              memmem(list,
-                                                     32 < text->len - at ? 32 : text->len - at,
-                                                     " obj", 4));
+    const size_t near = 32 < text->len - at ? 32 : text->len - at;
+    return !strncmp(list, "xref", 4) ||
+           (isdigit((unsigned char)*list) && memmem(list, near, " obj", 4));
 }
 
 int whole_check(const char *format, const char *output, const struct buf *text, struct err *e)

@@ -218,7 +218,7 @@ json_t *forecast_check_crossover(const struct forecast_place *canvas,
     rec_set_text(record, "llama", text->n.config.name);
     rec_set_number(record, "llama_e2e_ns", ns, NULL);
     return put_reference(record, known, forecast_meeting(&canvas->n, batch, &canvas->reach, ns),
-                "costs more than the autoregressive model at every step count");
+                         "costs more than the autoregressive model at every step count");
 }
 
 static int cache_named(const char *name, enum caching *caching)

@@ -94,6 +94,6 @@ int take_verdict(const struct take *take, const struct log *log, int64_t max_fai
     if (take->failed <= max_failed)
         return EXIT_OK;
     log_error(log, "%lld failed records, %lld allowed by --max-failed", (long long)take->failed,
-             (long long)max_failed);
+              (long long)max_failed);
     return take->unsound || !(take->taken || take->unable) ? EXIT_BAD_DATA : EXIT_FAILED_RECORDS;
 }

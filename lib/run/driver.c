@@ -267,7 +267,7 @@ int driver_run(const struct driver *driver, int argc, char **argv, struct err *e
     }
     int bad = args.schedule ? run_plan_read(&plan, table, given, args.schedule, args.launch, e)
                             : run_plan_cross(&plan, table, given, (size_t)args.repeat,
-                                      (uint64_t)args.common.seed, e);
+                                             (uint64_t)args.common.seed, e);
     if (bad && args.settings)
         err_prefix(e, "with --settings %s", args.settings);
     plan.launch = args.launch;

@@ -95,7 +95,7 @@ static int generate(struct session *run, const struct generation_place *at,
         job->decoder->run(&run->network, at->point, &env, in, n, out, trace);
         bad = watcher_end(&run->watch, e);
         memory_fit_add_idle(&trace->estimate, job, at->point,
-                     run->companion.loaded ? &run->companion.network : NULL);
+                            run->companion.loaded ? &run->companion.network : NULL);
         note_memory(run, trace);
         check_given_back(run);
     } else {

@@ -161,7 +161,7 @@ static void choose_own(const struct chat_source *own, enum chat family, const ch
                                                     strlen(rows[family].text), NULL, NULL) : NULL;
         if (usual && !find_lacking(usual, tokenizer, &why))
             err_set(&to->said, EXIT_OK, "%s: no chat template: the checkpoint has none (a "
-                     "base model?); --chat %s applies one", model, rows[family].name);
+                    "base model?); --chat %s applies one", model, rows[family].name);
         chat_free(usual);
         return;
     }
@@ -172,11 +172,11 @@ static void choose_own(const struct chat_source *own, enum chat family, const ch
     to->unknown = why.code != 0;
     if (to->unknown)
         err_set(&to->said, EXIT_OK, "%s: a chat template that does not run here: %s; prompts go "
-                 "without one: pass --chat none, or --chat NAME for one that is near enough",
-                 own->where, why.text);
+                "without one: pass --chat none, or --chat NAME for one that is near enough",
+                own->where, why.text);
     else if (lacks)
         err_set(&to->said, EXIT_OK, "%s: no chat template: one is there, but tokenizer.json has "
-                 "no special token %s (a base model?)", own->where, lacks);
+                "no special token %s (a base model?)", own->where, lacks);
     else
         err_set(&to->said, EXIT_OK, "%s: chat template of the checkpoint", own->where);
     if (to->unknown || lacks) {

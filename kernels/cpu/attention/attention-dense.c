@@ -49,7 +49,7 @@ size_t CPU(attention_dense_work)(const struct backend *backend, size_t T, size_t
     return scores_bytes(T, max_slots, dense) +
            2 * memory_rounded(max_slots * head_dim * sizeof(float)) +
            order_max(CPU(gemm_work)(backend, T, max_slots, head_dim),
-                  CPU(gemm_work)(backend, T, head_dim, max_slots));
+                     CPU(gemm_work)(backend, T, head_dim, max_slots));
 }
 
 /* ---- one sequence, one head ---- */

@@ -234,8 +234,8 @@ static json_t *record_of(const struct curves *curves, size_t series, const struc
 static void solve(const struct curves *curves, uint64_t seed, size_t draws, json_t *list)
 {
     const size_t points = curves->points.n, width = points + curves->series.n;
-    struct aup_point *point = mem_zero(points, sizeof *point), *work = mem_zero(points,
-                                                                               sizeof *work);
+    struct aup_point *point = mem_zero(points, sizeof *point),
+                     *work = mem_zero(points, sizeof *work);
     struct interval *interval = mem_zero(width, sizeof *interval);
     double *drawn = mem_zero(draws * width, sizeof *drawn), best;
     uint32_t *index = mem_zero(curves->n, sizeof *index);

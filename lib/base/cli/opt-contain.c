@@ -203,8 +203,7 @@ static int restrict_files(const struct tool *tool, char **operands)
     allow_options(&paths, tool);
     for (; *operands; operands++)
         allow_value(&paths, *operands);
-    if (paths
-            .error) { /* else a file would be refused later, without this reason */
+    if (paths.error) { /* else a file would be refused later, without this reason */
         struct err e = {0};
         err_set(&e, paths.error == ENOMEM ? EXIT_INTERNAL : EXIT_NO_INPUT,
                 "cannot look up the files of the command line: %s", strerror(paths.error));
