@@ -61,7 +61,7 @@ static void *load_cuda(struct err *e)
     return object;
 }
 
-/* Lets the CUDA back end fill its part of b. index: a device, or -1 for the best. */
+/* Lets the CUDA back end fill its part of *backend. index: a device, or -1 for the best. */
 static int open_cuda(struct backend *backend, int index, struct err *e)
 {
     int (*door)(struct backend *, int, struct err *);

@@ -76,7 +76,7 @@ extern const struct dtype_info dtype_info[DTYPES];
 
 /* The format with that name; DTYPES: none. */
 enum dtype dtype_named(const char *name);
-/* The reason why a matrix with `cols` columns cannot be stored as d; NULL: it can. */
+/* The reason why a matrix with `cols` columns cannot be stored in this format; NULL: it can. */
 const char *dtype_refuses(enum dtype dtype, size_t cols);
 
 /* The number of scales of a matrix before they are quantized: one a row, or one a block. */

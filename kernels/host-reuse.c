@@ -60,7 +60,7 @@ struct drift_loop {
 };
 
 /* The signed square of the cosine, which sorts like the cosine. The stored values become those of
- * row t. */
+ * the row. */
 static double drift_row(const struct drift *drift, size_t row)
 {
     const float *values = (const float *)drift->v + row * drift->n;

@@ -70,7 +70,7 @@
      LEVEL_UP_16(0, 16, 1e-2),  LEVEL_UP_32(0, 32, 1e-1),   LEVEL_UP_64(0, 64, 1.0),            \
      1.0f}
 
-/* The values of quant_levels(d) and dynamic_level (quant.h), for code that cannot read those
+/* The values of quant_levels(dtype) and dynamic_level (quant.h), for code that cannot read those
  * arrays. */
 HOST_DEVICE float level_of(enum dtype dtype, unsigned code)
 {

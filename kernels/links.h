@@ -25,7 +25,7 @@ struct links {
     float *mean;        /* [T], or NULL */
 };
 
-/* The sequence of row t. */
+/* The sequence of a row. */
 HOST_DEVICE const struct attn_seq *links_seq(const struct links *links, size_t row)
 {
     const struct attn_seq *sequence = links->seqs;

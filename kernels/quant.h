@@ -161,8 +161,8 @@ extern const struct quant_format quant_q4_format;
 
 /* out[count * cols] = the values w' of rows first.. of a quantized matrix. */
 void quant_floats(const struct codes *codes, size_t cols, size_t first, size_t count, float *out);
-/* Quantizes a whole matrix on all threads. The arrays of q lie in one block, which is returned; the
- * caller frees it. */
+/* Quantizes a whole matrix on all threads. The arrays of *codes lie in one block, which is
+ * returned; the caller frees it. */
 void *quant_make(struct codes *codes, const struct mat_source *source, enum dtype dtype,
                  struct pool *pool);
 

@@ -73,7 +73,7 @@ void CPU(rope_table)(struct backend *backend, float *table, const int32_t *pos,
                                                                      * value */
 }
 
-/* Rotates the pairs (p[j], p[j + half]) of one head. */
+/* Rotates the pairs (first[j], first[j + half]) of one head. */
 static void rope_head(float *first, const float *cosines, size_t half, float sign)
 {
     float *second = first + half;

@@ -125,7 +125,7 @@ INLINE vecu words_across(const struct strips *strips, size_t row, size_t word, c
     return low | __builtin_convertvector(bf16_narrow(odd), vecu) << 16;
 }
 
-/* Lanes g.. of one word of a strip of `width` rows. A copy of constant size compiles to a few
+/* Lanes lane.. of one word of a strip of `width` rows. A copy of constant size compiles to a few
  * moves. */
 INLINE void put_words(uint32_t *out, vecu turned, const int lane, const int width)
 {
@@ -252,7 +252,7 @@ static void pack(struct backend *backend, struct strips *strips)
 
 /* ---- products ---- */
 
-/* sums[rows, PANEL] = or += n words of a strip of a times the same words of a strip of b. */
+/* sums[rows, PANEL] = or += n words of a strip of `left` times the same words of `right`. */
 INLINE void tile_words(const int rows, const int pairs, float *sums, const uint32_t *left,
                        const uint32_t *right, size_t n, int more)
 {

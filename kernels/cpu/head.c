@@ -183,8 +183,8 @@ static void choose(const struct head_query *q, size_t r, size_t first, const flo
     p->chosen = p->id < 0 ? -INFINITY : l[p->id];
 }
 
-/* Sums for the softmax over the ids that are not quiet, relative to part->max. l is padded with
- * -inf to a multiple of GROUP vectors. A group is summed in float, the groups in double. */
+/* Sums for the softmax over the ids that are not quiet, relative to part->max. logits are padded
+ * with -inf to a multiple of GROUP vectors. A group is summed in float, the groups in double. */
 static void sums(const float *logits, size_t n, struct head_part *part)
 {
     part->sum = part->weighted = 0;
@@ -194,7 +194,7 @@ static void sums(const float *logits, size_t n, struct head_part *part)
     for (size_t at = 0; at < n; at += GROUP * LANES) {
         vec few = {0}, heavy = {0};
         for (size_t group = 0; group < GROUP * LANES; group += LANES) {
-            /* clamped where e^d is 0: d may be -inf, and 0 * d would be NaN */
+            /* clamped where e is 0: `below` may be -inf, and 0 * -inf would be NaN */
             vec below = vmax(splat(-100), load(logits + at + group) - part->max), e = vexp(below);
             few += e;
             heavy += e * below;
@@ -247,7 +247,7 @@ static void reduce(const struct head_job *j, size_t row, size_t chunk, float *lo
     part->next_id += part->next_id < 0 ? 0 : (int32_t)first;
 }
 
-/* Compares both rows of a chunk: l as reduce() left it, u as computed. */
+/* Compares both rows of a chunk: logits as reduce() left them, bare as computed. */
 static void contrast_row(const struct head_job *j, size_t row, size_t chunk, const float *logits,
                          float *bare, size_t n)
 {

@@ -220,8 +220,8 @@ static void gated(struct backend *backend, act *y, struct input in, const struct
 
 /* ---- the head, in the order of LLaDA's published sampler (github.com/ML-GSAI/LLaDA) ---- */
 
-/* Fills l[V] with guided logits. Returns 1 if a logit is not finite; bans are applied after that
- * check. */
+/* Fills logits[V] with guided logits. Returns 1 if a logit is not finite; bans are applied after
+ * that check. */
 static int row_logits(const struct mat *weight, const float *x, const float *xu,
                       const struct head_query *query, float *logits)
 {

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Row t of a sequence, and the row `before` it. The result may overwrite more. */
+/* A row of a sequence, and the row `before` it. The result may overwrite more. */
 static void shift_row(const struct shift *shift, size_t row, const float *before)
 {
     const size_t at = row * shift->D;

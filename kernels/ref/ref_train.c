@@ -88,7 +88,7 @@ struct key_head {
     double *dk, *dv, *p, *dq;
 };
 
-/* Row `row`, query head h: dS = P (dP - sum P dP) / sqrt(E). */
+/* One row and query head: dS = P (dP - sum P dP) / sqrt(E). */
 static void one_query(const struct attn_back *back, const struct key_head *head, size_t row,
                       size_t query_head)
 {

@@ -22,7 +22,7 @@ static inline double bonus(const struct token *token, size_t i)
     return token->in->u ? (double)token->in->u[token->head + i] * token->in->k[token->at + i] : 0;
 }
 
-/* x[E] = a^T S, zeros for RWKV 6. */
+/* x[E] = a^T state, zeros for RWKV 6. */
 static inline void removed(const struct token *token, const double *state, double *x)
 {
     size_t E = token->in->head_dim;
@@ -32,7 +32,7 @@ static inline void removed(const struct token *token, const double *state, doubl
             x[j] += token->in->a[token->at + i] * state[i * E + j];
 }
 
-/* next[E, E] = the state behind the token; next may be S. */
+/* next[E, E] = the state behind the token; next may be `state`. */
 static inline void state_step(const struct token *token, const double *state, const double *x,
                               double *next)
 {

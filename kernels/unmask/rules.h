@@ -180,7 +180,7 @@ struct unmask_params {
 #undef UNMASK_MEMBER
 
 /* The id and the confidence that the rule reads from an answer, before ranking; on a device one
- * thread per answer. s: the rule's memory of the slot, or NULL. */
+ * thread per answer. kept: the rule's memory of the slot, or NULL. */
 HOST_DEVICE struct reading unmask_read(enum unmask rule, const struct unmask_params *params,
                                        const struct head_row *row, struct slot_kept *kept)
 {

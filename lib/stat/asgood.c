@@ -16,15 +16,15 @@ int asgood_is_shown(double p)
 /* at: the worst quotient of sums that is as good as `rival`; slope: d at / d rival. */
 struct limit { double at, slope; };
 
-static struct limit limit_of(double rival, const struct asgood_kind *k,
+static struct limit limit_of(double rival, const struct asgood_kind *kind,
                              const struct pooled_margin *margin)
 {
-    double sign = k->higher ? -1 : 1;
-    if (k->transform == POOLED_EXPONENTIAL) {
+    double sign = kind->higher ? -1 : 1;
+    if (kind->transform == POOLED_EXPONENTIAL) {
         double by = margin->relative ? margin->by : margin->by * exp(-rival);
         return (struct limit){rival + log1p(sign * by), margin->relative ? 1 : 1 / (1 + sign * by)};
     }
-    double unit = k->transform == POOLED_BITS ? log(2) : 1;
+    double unit = kind->transform == POOLED_BITS ? log(2) : 1;
     if (!margin->relative)
         return (struct limit){rival + sign * margin->by * unit, 1};
     return (struct limit){rival + sign * margin->by * fabs(rival),
@@ -53,9 +53,9 @@ static struct asgood p_values(double t, double df)
 /* Counts are whole numbers, so at its limit the score alone errs 3 times in 100. One prompt less on
  * either side keeps it below 2.5 in 100. */
 static struct asgood score(struct asgood_side own, struct asgood_side rival, size_t n,
-                           const struct asgood_kind *k, const struct pooled_margin *margin)
+                           const struct asgood_kind *kind, const struct pooled_margin *margin)
 {
-    struct proportion_pairs pairs = k->higher ? proportion_count(rival.num, own.num, n)
+    struct proportion_pairs pairs = kind->higher ? proportion_count(rival.num, own.num, n)
                                               : proportion_count(own.num, rival.num, n);
     double by = margin->relative ? margin->by * stat_mean(rival.num, n) : margin->by;
     double z = proportion_above(&pairs, -by), above = pairs.second - pairs.first + pairs.n * by;
@@ -66,16 +66,16 @@ static struct asgood score(struct asgood_side own, struct asgood_side rival, siz
 }
 
 struct asgood asgood_test(struct asgood_side own, struct asgood_side rival, size_t n,
-                          const struct asgood_kind *k, const struct pooled_margin *margin,
+                          const struct asgood_kind *kind, const struct pooled_margin *margin,
                           double *work)
 {
     if (n < ASGOOD_LEAST)
         return (struct asgood){NAN, NAN};
-    if (k->binary)
-        return score(own, rival, n, k, margin);
+    if (kind->binary)
+        return score(own, rival, n, kind, margin);
     double own_value = quotient(own, n), rival_value = quotient(rival, n),
-           sign = k->higher ? 1 : -1;
-    struct limit limit = limit_of(rival_value, k, margin);
+           sign = kind->higher ? 1 : -1;
+    struct limit limit = limit_of(rival_value, kind, margin);
     for (size_t i = 0; i < n; i++)
         work[i] = 0;
     put_parts(own, own_value, n, 1, work);

@@ -157,8 +157,8 @@ static void tile_tiles(size_t rows, const struct tile *tile)
                    tile->cols, tile->add);
 }
 
-/* c[M, N] (+)= a[M, K] m[K, N] with the strides and pointers of `tile`. Columns are the outer loop,
- * so a panel of m stays in the first cache for all rows. */
+/* c[height, width] (+)= a[height, K] m[K, width] with the strides and pointers of `tile`. Columns
+ * are the outer loop, so a panel of m stays in the first cache for all rows. */
 static void product(const struct scratch *scratch, enum span span, size_t height, size_t width,
                     size_t K, struct tile tile)
 {
@@ -310,7 +310,7 @@ static struct tile by(struct tile tile, const struct scratch *scratch, const voi
     return tile;
 }
 
-/* Query head h of a sequence. The first query head of a key head overwrites dk and dv. */
+/* One query head of a sequence. The first query head of a key head overwrites dk and dv. */
 static void one_head(const struct attn_back *back, const struct attn_seq *sequence, size_t head,
                      int first, const struct scratch *scratch)
 {

@@ -209,7 +209,7 @@ INLINE void read_values(const int pairs, const struct key_chunk *chunk, const st
     }
 }
 
-/* Computes the part of panel p for a chunk. */
+/* Computes the part of a panel for a chunk. */
 INLINE void panel_part(const int pairs, const struct key_chunk *chunk, const struct panel *panel,
                        int hidden, float *scores, const struct attn_part *part)
 {

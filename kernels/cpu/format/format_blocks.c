@@ -117,7 +117,7 @@ static void pack_panel(void *panel, const struct mat_source *source, size_t firs
         pack_output(panel, j, source->q, first + j, K);
 }
 
-/* Tile t of a block has rows first..first_row(rows, t + 1). */
+/* The first row of a tile of a block; its end is the first row of the next tile. */
 static size_t first_row(size_t rows, size_t tile)
 {
     return rows * tile / ((rows + TILE_ROWS - 1) / TILE_ROWS);
@@ -238,7 +238,7 @@ INLINE void tile_blocks(const int rows, const size_t depth, float *out, const ui
                    absmax_of(panel, at + level, LANES, K));
 }
 
-/* Looks up block b as words in the order in which add_pair() multiplies them: pairs [K/2][PANEL],
+/* Looks up a block as words in the order in which add_pair() multiplies them: pairs [K/2][PANEL],
  * or floats [K][PANEL] with k + 1 before an even k. (Pairs would do for both, but six rows leave no
  * register for the mask of odd_of().) */
 static void look_up(uint32_t *words, const void *panel, size_t block, size_t K)
@@ -340,7 +340,7 @@ static void tile(float *out, const void *block, size_t rows, const void *panel, 
         fetch_ahead(next.at + i);
 }
 
-/* The absmax of block b of output j, as in quant_floats(). */
+/* The absmax of one block of output j, as in quant_floats(). */
 static float absmax_alone(const void *panel, size_t block, size_t j, size_t K)
 {
     const struct header *header = panel;

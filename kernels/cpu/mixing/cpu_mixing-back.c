@@ -5,7 +5,7 @@
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/mixing/cpu_mixing.h"
 
-/* Columns d .. d + n - 1 of row t. old: the row before it, or zeros. */
+/* Columns column .. column + n - 1 of a row. old: the row before it, or zeros. */
 static void shift_row_back(const struct shift_back *back, size_t row, size_t column, size_t n,
                            const float *old, int is_first)
 {

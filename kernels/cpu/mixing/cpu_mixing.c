@@ -11,7 +11,7 @@
 
 /* ---- the shift ---- */
 
-/* Row t. old: the row before it; NULL: zeros. */
+/* One row. old: the row before it; NULL: zeros. */
 static void shift_row(const struct shift *shift, size_t row, const float *old)
 {
     const size_t at = row * shift->D;

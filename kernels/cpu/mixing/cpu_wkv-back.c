@@ -115,7 +115,7 @@ static void turn(float *to, const float *from, size_t m, size_t n)
         }
 }
 
-/* c[M, width] (+)= a m; rows have the width of a chunk's. */
+/* to[M, width] (+)= a pairs; rows have the width of a chunk's. */
 static void add_rows(const struct wkv_chunk *chunk, float *to, size_t M, const float *a,
                      size_t a_row, size_t a_k, const float *pairs, size_t K, int add)
 {
@@ -184,7 +184,8 @@ static void decays_around(const struct wkv_chunk *chunk, const struct grads *gra
     }
 }
 
-/* d[t] = d[t] * scale + sum_q m_tq key_q D(q, t'], with t' = t or t - 1, for one or two keys. */
+/* With t = token: change[t] = change[t] * scale + sum_q pairs_tq key_q D(q, t'], t' = t or t - 1,
+ * for one or two keys. */
 INLINE void left_back(const struct wkv_chunk *chunk, float *change, const float *scale,
                       const float *pairs, size_t token, const int removes, const int own)
 {
@@ -203,7 +204,8 @@ INLINE void left_back(const struct wkv_chunk *chunk, float *change, const float 
     }
 }
 
-/* d[q] = d[q] after_q + the sum of r and a over the tokens behind q. m, solve: columns of q. */
+/* With q = token: change[q] = change[q] after_q + the sum of r and a over the tokens behind q.
+ * read, solve: columns of q. */
 INLINE void key_back(const struct wkv_chunk *chunk, float *change, const float *after,
                      const float *read, const float *solve, size_t token, const int removes)
 {

@@ -138,7 +138,7 @@ INLINE vec faded(vec x)
     return pick(size < 1e-30f, splat(0), x);
 }
 
-/* Makes the `near` and `left` rows of the sub-chunk at token t. step: the decay of the whole
+/* Makes the `near` and `left` rows of the sub-chunk at `token`. step: the decay of the whole
  * sub-chunk. borders: the decay up to its start, then up to its end; the last entry is that of the
  * chunk. */
 INLINE void rows_within(struct wkv_chunk *chunk, const struct side *side, size_t token,
@@ -249,7 +249,7 @@ INLINE void pairs_before(const struct wkv_chunk *chunk, const struct side *side,
             to[i * PAIR_ROW + j] = sums[i * KEYS + j];
 }
 
-/* All pairs of r or of a for the sub-chunk at token t; r runs last and moves the keys. */
+/* All pairs of r or of a for the sub-chunk at `token`; r runs last and moves the keys. */
 INLINE void sub_scores(struct wkv_chunk *chunk, const struct side *side, size_t token,
                        const enum reads reads)
 {
@@ -284,10 +284,10 @@ void CPU(wkv_chunk_scores)(struct wkv_chunk *chunk)
 
 /* ---- states and values ---- */
 
-/* Rows of the tile that begins at row t of M; tiles differ by at most one row. */
-INLINE size_t tile_of(size_t M, size_t token)
+/* Rows of the tile that begins at `row` of M rows; tiles differ by at most one row. */
+INLINE size_t tile_of(size_t M, size_t row)
 {
-    const size_t left = M - token, tiles = (left + TILE_ROWS - 1) / TILE_ROWS;
+    const size_t left = M - row, tiles = (left + TILE_ROWS - 1) / TILE_ROWS;
     return tiles ? left / tiles : 0;
 }
 
@@ -304,8 +304,8 @@ INLINE void add_product(const int rows, vec (*sum)[2], const float *a, size_t a_
     }
 }
 
-/* sum: for tokens from t on and value channels from j on, the terms from the state, from the values
- * of all tokens up to each, and from the first n_x x. */
+/* sum: for tokens from `token` on and value channels from j on, the terms from the state, from the
+ * values of all tokens up to each, and from the first n_x x. */
 INLINE void read_tile(const int rows, vec (*sum)[2], const struct wkv_chunk *chunk,
                       const float *left, const float *pairs, const float *state, size_t token,
                       size_t j, size_t n_x)
@@ -320,7 +320,7 @@ INLINE void read_tile(const int rows, vec (*sum)[2], const struct wkv_chunk *chu
     add_product(rows, sum, pairs + TOKENS, PAIR_ROW, value + TOKENS * width, width, n_x);
 }
 
-/* x of tokens from t on. The loop over panels is inside, because the compiler unrolls an inner loop
+/* x of tokens from `token` on. The loop over panels is inside: the compiler unrolls an inner loop
  * early enough to keep all sums in registers. */
 INLINE void solve_rows(const int rows, struct wkv_chunk *chunk, const float *state, size_t token)
 {
@@ -352,7 +352,7 @@ void CPU(wkv_chunk_solve)(struct wkv_chunk *c, const float *S)
     }
 }
 
-/* y of tokens from t on, in whole panels. */
+/* y of tokens from `token` on, in whole panels. */
 INLINE void y_rows(const int rows, struct wkv_chunk *chunk, const float *state, size_t token,
                    float *y, size_t stride)
 {
@@ -382,7 +382,7 @@ void CPU(wkv_chunk_read)(struct wkv_chunk *c, const float *S, float *y)
         wkv_rows_out(y, c->stride, to, stride, c->tokens, c->E);
 }
 
-/* Rows i.. of S, PANEL columns: decayed, plus the terms of the tokens. */
+/* Rows i.. of `state`, PANEL columns: decayed, plus the terms of the tokens. */
 INLINE void carry_rows(const int rows, const struct wkv_chunk *chunk, float *state, size_t i)
 {
     const size_t width = chunk->width;

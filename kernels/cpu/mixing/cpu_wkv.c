@@ -23,7 +23,7 @@ static void chunk_step(struct wkv_chunk *chunk, float *state, float *y)
 
 /* ---- the recurrent form ---- */
 
-/* Value channels j .. j + regs * LANES - 1 of token t: y, and the state behind the token. */
+/* Value channels j .. j + regs * LANES - 1 of a token: y, and the state behind the token. */
 INLINE void token_columns(const int regs, const int removes, const struct wkv_chunk *chunk,
                           size_t token, float *state, size_t j, float *y)
 {

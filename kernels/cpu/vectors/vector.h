@@ -46,7 +46,7 @@ INLINE vec load_bf16(const uint16_t *from)
 INLINE vec splat(float x) { return x - (vec){0}; /* exact for every x, also -0 and NaN */ }
 INLINE vecu splat_bits(uint32_t x) { return x - (vecu){0}; }
 
-/* Prefetches PANEL words at p. */
+/* Prefetches PANEL words from `at` on. */
 INLINE void fetch_ahead(const char *at)
 {
     for (size_t i = 0; i < PANEL; i += LINE)

@@ -31,9 +31,9 @@ struct segment_source {
 struct segments *segments_new(struct memory *memory, struct segment_source source);
 /* NULL: neither the cache nor the system nor the cap has room. */
 void *segments_alloc(struct segments *segments, size_t bytes, enum memory_kind kind);
-/* Frees p, which came from segments_alloc; returns its kind. */
+/* Frees `room`, which came from segments_alloc; returns its kind. */
 enum memory_kind segments_free(struct segments *segments, void *room);
-/* Bytes that were requested for p. */
+/* Bytes that were requested for `room`. */
 size_t segments_size(const struct segments *segments, const void *room);
 /* Returns segments without a used block to the source. */
 void segments_trim(struct segments *segments);

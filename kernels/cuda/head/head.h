@@ -62,10 +62,10 @@ void cuda_head_by(struct backend *backend, const struct head_plan *plan, const s
                   struct head_row *out, float *logits, void *work);
 size_t cuda_head_by_work(const struct backend *backend, const struct head_plan *plan, size_t rows,
                          size_t D, size_t V, int guided);
-/* draw.cu: sample_row of kernels/sample.h for R rows. */
+/* draw.cu: sample_row of kernels/sample.h for `rows` rows. */
 void cuda_head_draw(struct backend *backend, const float *logits, size_t rows, size_t V,
                     const struct head_query *query, struct head_row *out);
-/* draw.cu: sample_tops for the rows of R that are not bad. */
+/* draw.cu: sample_tops for the rows that are not bad. */
 void cuda_head_tops(struct backend *backend, const float *logits, size_t rows, size_t V,
                     const struct head_row *out, struct head_top *tops);
 

@@ -32,7 +32,7 @@ HOST_DEVICE int widens(enum dtype dtype)
     return format_row(dtype).widened != 0;
 }
 
-/* widen.cu: to[rows, K] = the rows of w, widened. K: a multiple of 8. */
+/* widen.cu: to[rows, K] = the rows of *operand, widened. K: a multiple of 8. */
 void widen(const struct backend *backend, void *to, const struct product_job *j,
            const struct operand *operand);
 

@@ -51,7 +51,7 @@ HOST_DEVICE struct wide_plan wide_plan(const struct product_job *j, uint32_t sms
     return wide_plan_of(j->T, j->K, job_tiles(j), sms, cluster);
 }
 
-/* The first unit of cluster c; of cluster p.clusters: the number of all units. */
+/* The first unit of cluster c; of cluster plan->clusters: the number of all units. */
 HOST_DEVICE uint32_t wide_first(const struct wide_plan *plan, uint32_t c)
 {
     return (uint32_t)((uint64_t)c * plan->all / plan->clusters);

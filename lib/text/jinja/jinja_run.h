@@ -36,7 +36,7 @@ struct jinja_run {
 void jinja_assign(struct jinja_run *run, const struct jinja_string *name, struct jinja_value value);
 /* A filter, method or function that is asked for. */
 struct jinja_asked {
-    struct jinja_value x; /* what a filter or method is applied to */
+    struct jinja_value subject; /* what a filter or method is applied to */
     struct jinja_value a[JINJA_BOUND_MAX]; /* its arguments by the names in its row of a table */
     const struct jinja_arguments *all;
     int how; /* from the row: which of several that are alike */
@@ -67,16 +67,16 @@ struct jinja_value jinja_slice(struct jinja_run *run, struct jinja_value value,
 
 /* A filter, test, method or function by its name; refused if it is not known. */
 struct jinja_value jinja_apply_filter(struct jinja_run *run, const struct jinja_string *name,
-                                      struct jinja_value x,
+                                      struct jinja_value subject,
                                       const struct jinja_arguments *arguments);
 int jinja_apply_test(struct jinja_run *run, const struct jinja_string *name,
-                     struct jinja_value x, const struct jinja_arguments *arguments);
+                     struct jinja_value subject, const struct jinja_arguments *arguments);
 struct jinja_value jinja_call_method(struct jinja_run *run, const struct jinja_string *name,
-                                     struct jinja_value x,
+                                     struct jinja_value subject,
                                      const struct jinja_arguments *arguments);
 struct jinja_value jinja_call_function(struct jinja_run *run, const struct jinja_string *name,
                                        const struct jinja_arguments *arguments);
-int jinja_is_method(struct jinja_value x, const struct jinja_string *name); /* 1: x has it */
+int jinja_is_method(struct jinja_value subject, const struct jinja_string *name); /* 1: it has it */
 int jinja_is_function(const struct jinja_string *name);
 
 /* Texts, for filters and methods alike. */
@@ -94,8 +94,8 @@ void jinja_put_escaped(struct jinja_text *to, const struct jinja_string *text);
 /* Puts the arguments in the places of "%s" (how 1, the filter) or "{}" (how 0, the method). */
 struct jinja_value jinja_format(struct jinja_run *run, const struct jinja_asked *asked);
 struct jinja_value jinja_items(struct jinja_run *run, struct jinja_value dict);
-/* x.a.b or x[0]: the path of map(attribute=...) and selectattr. */
-struct jinja_value jinja_follow(struct jinja_run *run, struct jinja_value x,
+/* subject.a.b or subject[0]: the path of map(attribute=...) and selectattr. */
+struct jinja_value jinja_follow(struct jinja_run *run, struct jinja_value subject,
                                 struct jinja_value path);
 struct jinja_value jinja_sort(struct jinja_run *run, const struct jinja_asked *asked);
 struct jinja_value jinja_sort_dict(struct jinja_run *run, const struct jinja_asked *asked);
@@ -106,5 +106,5 @@ struct jinja_json_form {
     int indent; /* < 0: on one line */
     int ascii;  /* 1: other characters become \uXXXX */
 };
-struct jinja_value jinja_to_json(struct jinja_run *run, struct jinja_value x,
+struct jinja_value jinja_to_json(struct jinja_run *run, struct jinja_value subject,
                                  struct jinja_json_form form);
