@@ -153,8 +153,9 @@ static int write_none(struct pareto *run, const struct meeting *meeting, const c
     return bad;
 }
 
-/* The rival of this plain LLaMA's model and formats that costs least in pairs with it. The choice
- * makes its cost look lower than it is, and nothing corrects this. */
+/* Among the points with the model and formats of this plain LLaMA: the one that costs least in
+ * pairs with the plain point. The choice makes its cost look lower than it is, and nothing corrects
+ * this. */
 static size_t find_fastest(struct pareto *run, size_t of, size_t plain)
 {
     struct field *field = &run->field;
@@ -337,10 +338,10 @@ static const char notes[] =
     "Crossovers compare with the plain point of LLaMA: every setting that only\n"
     "changes speed, as --lookup, has its default. Without a plain point another one\n"
     "is used. --rival fastest compares with the LLaMA point of the same model and\n"
-    "number formats that costs least (LLaMA at its best, as with --lookup or\n"
-    "--draft), at each batch size and length by itself. It needs costs of pairs with\n"
-    "the plain point. The choice is not corrected for: chance makes the chosen point\n"
-    "look faster than it is.\n"
+    "number formats that costs least: LLaMA at its best, for example with --lookup.\n"
+    "Each batch size and length has its own choice. The costs of a point must be\n"
+    "paired with those of the plain point. The choice is not corrected for: chance\n"
+    "makes the chosen point look faster than it is.\n"
     "The front is found among all points.\n"
     "Costs are ratios to LLaMA over the same undisturbed prompts and launches: of\n"
     "latency from times records, of other costs from launch values. They need five\n"

@@ -1,6 +1,7 @@
-/* margin.h - the slot whose best token leads most over its second best comes first, whichever token
- * was drawn. A slot with two about equally probable tokens waits. Source: Kim et al. 2025, "Train
- * for the Worst, Plan for the Best", arXiv 2502.06768 (top probability margin). */
+/* margin.h - slots are ordered by their margin: the probability of the best token less that of the
+ * second best, whichever token was drawn. The largest margin comes first. A slot with two about
+ * equally probable tokens waits. Source: Kim et al. 2025, "Train for the Worst, Plan for the Best",
+ * arXiv 2502.06768 (top probability margin). */
 #pragma once
 
 #include "kernels/order/candidate.h"

@@ -1,9 +1,9 @@
 /* checkpoint-ids.c - the ids with which the head of a drafter that chains answers (config.chains).
  *
- * The tensor d2t has for each row of the head what to add to the row to get its id; t2d says for
- * each id whether it has a row, which follows from d2t. Ids ascend, as in the files of the authors,
- * so that among equal logits the lowest id wins here as everywhere. A head with rows for all ids
- * may come without both. */
+ * The id of a row of the head is the number of the row plus the value of tensor d2t for it. Tensor
+ * t2d says for each id whether it has a row, which d2t says too. Ids ascend, as in the files of the
+ * authors. So among equal logits the lowest id wins, here as everywhere. A head with rows for all
+ * ids may come without these tensors. */
 #include "lib/checkpoint/checkpoint.h"
 
 #include <stdlib.h>
@@ -59,7 +59,7 @@ int checkpoint_find_ids(struct checkpoint *model, unsigned char *used, struct er
         find(model, 1, "t2d", "BOOL", config->vocab, used, e))
         return -1;
     if (!model->passed[0] && config_answers(config) < config->vocab)
-        return err_set(e, EXIT_BAD_DATA, "%s: tensor d2t is missing: its head has rows for %zu of "
+        return err_set(e, EXIT_BAD_DATA, "%s: tensor d2t is missing: the head has rows for %zu of "
                        "%zu ids", model->folder, config_answers(config), config->vocab);
     return model->passed[0] ? read_ids(model, model->passed[0], e) : 0;
 }

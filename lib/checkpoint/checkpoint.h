@@ -100,8 +100,8 @@ int checkpoint_open_gguf(struct checkpoint *model, const char *path, struct err 
 /* The chat template and the special tokens, as tokenizer_config.json; the caller's. */
 json_t *checkpoint_gguf_chat(const struct checkpoint *model);
 
-/* checkpoint-ids.c. Reads ids and passed, and whether there is an embedding (config.embeds), for a
- * drafter that chains, and marks in used[] the tensors that it knows. -1: EXIT_BAD_DATA. */
+/* checkpoint-ids.c, for a drafter that chains. Reads ids and passed, finds whether there is an
+ * embedding (config.embeds), and marks these tensors in used[]. -1: EXIT_BAD_DATA. */
 int checkpoint_find_ids(struct checkpoint *model, unsigned char *used, struct err *e);
 /* Ids for random weights: evenly spread. */
 void checkpoint_spread_ids(struct checkpoint *model);

@@ -77,11 +77,11 @@ struct config {
     size_t taps, tap[CONFIG_MAX_TAPS]; /* of a drafter: the layers of another model whose outputs
                            * it reads (lib/network/pass/pass-context.c). It uses the embedding and
                            * the head of that model. 0: no drafter */
-    size_t drafts;        /* of a drafter that fills masks: most ids that a pass of it guesses */
+    size_t drafts;        /* of a drafter that fills masks: most ids that one pass guesses */
     int chains;           /* 1: a drafter that guesses one id after another, by a head of its own
                            * (lib/network/pass/pass-chain.c); config_read_layers sets tap[] */
-    int embeds;           /* of such a drafter: 1: it has an embedding of its own, too */
-    size_t answers;       /* of such a drafter: rows of its head (checkpoint.ids); 0: V */
+    int embeds;           /* with chains: 1: the drafter has an embedding of its own */
+    size_t answers;       /* with chains: rows of the head (checkpoint.ids); 0: V */
     size_t window;        /* with MASK_CAUSAL: positions that a row sees; 0: all up to its own */
     enum mixer mixer;
     size_t rank;          /* R of the low-rank parts of RWKV; 0: none */
@@ -134,7 +134,8 @@ size_t config_ffn_most(const struct config *config);
 
 /* The rows of the head: ids that it can answer with. */
 size_t config_answers(const struct config *config);
-/* Sets which of `layers` layers of a model a drafter that chains reads. -1: they are too few. */
+/* Sets tap[]: the layers that a drafter that chains reads, in a model with `layers` layers. -1: the
+ * model has too few. */
 int config_read_layers(struct config *config, size_t layers);
 
 /* Parameters that a forward pass reads (a tied embedding counts once), and all parameters. */

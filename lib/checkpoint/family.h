@@ -126,8 +126,8 @@ struct family {
     const char *architecture; /* its architectures[0], read and written */
     const char *const *aliases; /* other names that are read; NULL last, may be NULL */
     const char *model_type;   /* its model_type, for files without an architecture */
-    const char *key;          /* a key that marks its files, whatever class they name among
-                               * `aliases`; NULL: none */
+    const char *key;          /* a key that only files of this family have; decides where an alias
+                               * belongs to several families. NULL: none */
     const char *const *other_types; /* read beside its architecture; NULL last, may be NULL */
     const struct family_naming *naming[FAMILY_NAMINGS]; /* its own, and one more that it reads */
     /* Defaults for an empty config.json: paradigm, switches, template. Members without a default

@@ -145,8 +145,8 @@ static char *find_folder(const char *name, struct err *e)
     return folder;
 }
 
-/* Other programs add an adapter to the weights beside it or to those that it names, so what runs
- * without it is another model. */
+/* A folder with an adapter is refused. Other programs add the adapter to the weights, so the model
+ * would be another one without it. */
 char *hub_folder(const char *name, struct err *e)
 {
     char *folder = find_folder(name, e);

@@ -9,72 +9,75 @@
 #include "lib/figure/figure.h"
 #include "lib/record/rec.h"
 
-/* NaN: the run does not say it. */
-struct ratio_place {
+/* A ratio with its interval. NaN: the run has none. */
+struct pair_ratio {
     double at, lo, hi;
 };
 
 struct pair_row {
     const json_t *question;
-    struct ratio_place equal, vanilla;
+    struct pair_ratio equal, vanilla;
 };
 
-static struct ratio_place place_of_card(const json_t *r)
+static struct pair_ratio ratio_of_card(const json_t *card)
 {
-    struct ratio_place p = {rec_number(r, "value"), rec_number(r, "lo"), rec_number(r, "hi")};
-    if (!(p.at > 0))
-        return (struct ratio_place){NAN, NAN, NAN};
-    p.lo = p.lo > 0 ? p.lo : p.at;
-    p.hi = p.hi > 0 ? p.hi : p.at;
-    return p;
+    struct pair_ratio ratio = {rec_number(card, "value"), rec_number(card, "lo"),
+                               rec_number(card, "hi")};
+    if (!(ratio.at > 0))
+        return (struct pair_ratio){NAN, NAN, NAN};
+    ratio.lo = ratio.lo > 0 ? ratio.lo : ratio.at;
+    ratio.hi = ratio.hi > 0 ? ratio.hi : ratio.at;
+    return ratio;
 }
 
-static size_t find_rows(const json_t *list, struct pair_row *v)
+static size_t find_rows(const json_t *list, struct pair_row *rows)
 {
-    const struct ratio_place none = {NAN, NAN, NAN};
+    const struct pair_ratio none = {NAN, NAN, NAN};
     size_t n = 0, i;
-    const json_t *r;
-    json_array_foreach(list, i, r) {
-        if (rec_is(r, "name", "question"))
-            v[n++] = (struct pair_row){r, none, none};
-        else if (n && rec_is(r, "key", "time_at_equal_quality"))
-            v[n - 1].equal = place_of_card(r);
-        else if (n && rec_is(r, "key", "vanilla"))
-            v[n - 1].vanilla = place_of_card(r);
+    const json_t *claim;
+    json_array_foreach(list, i, claim) {
+        if (rec_is(claim, "name", "question"))
+            rows[n++] = (struct pair_row){claim, none, none};
+        else if (n && rec_is(claim, "key", "time_at_equal_quality"))
+            rows[n - 1].equal = ratio_of_card(claim);
+        else if (n && rec_is(claim, "key", "vanilla"))
+            rows[n - 1].vanilla = ratio_of_card(claim);
     }
     return n;
 }
 
-static const char *text_or(const json_t *r, const char *key)
+static const char *text_or(const json_t *claim, const char *key)
 {
-    const char *text = rec_text(r, key);
+    const char *text = rec_text(claim, key);
     return text ? text : "?";
 }
 
-/* "llada-demo, llama-demo", with the machine where the runs are of several. The caller frees. */
-static char *name_row(const struct pair_row *v, size_t n, size_t i)
+/* "llada-demo, llama-demo"; with the machine if the runs are of several machines. The caller
+ * frees. */
+static char *name_row(const struct pair_row *rows, size_t n, size_t i)
 {
-    const char *machine = text_or(v[i].question, "hardware");
+    const char *machine = text_or(rows[i].question, "hardware");
     int several = 0;
     for (size_t k = 0; k < n; k++)
-        several |= strcmp(text_or(v[k].question, "hardware"), machine) != 0;
-    return mem_format("%s, %s%s%s", text_or(v[i].question, "diffusion"),
-                      text_or(v[i].question, "autoregressive"), several ? "; " : "",
+        several |= strcmp(text_or(rows[k].question, "hardware"), machine) != 0;
+    return mem_format("%s, %s%s%s", text_or(rows[i].question, "diffusion"),
+                      text_or(rows[i].question, "autoregressive"), several ? "; " : "",
                       several ? machine : "");
 }
 
-static void widen(const struct ratio_place *p, double *lo, double *hi)
+static void widen(const struct pair_ratio *ratio, double *lo, double *hi)
 {
-    *lo = fmin(*lo, p->lo);
-    *hi = fmax(*hi, p->hi);
+    *lo = fmin(*lo, ratio->lo);
+    *hi = fmax(*hi, ratio->hi);
 }
 
-static void put_tip(struct figure *figure, const struct ratio_place *p, double place,
+static void put_tip(struct figure *figure, const struct pair_ratio *ratio, double place,
                     const char *name, const char *what)
 {
-    if (p->at > 0)
-        figure_tip(figure, 1, p->at, place, NULL, "%s, %s: %.3g [%.3g, %.3g] times LLaMA's time",
-                   name, what, p->at, p->lo, p->hi);
+    if (ratio->at > 0)
+        figure_tip(figure, 1, ratio->at, place, NULL,
+                   "%s, %s: %.3g [%.3g, %.3g] times LLaMA's time", name, what, ratio->at,
+                   ratio->lo, ratio->hi);
 }
 
 void figure_pairs(struct figure *figure, const struct runset *set,
@@ -88,7 +91,7 @@ void figure_pairs(struct figure *figure, const struct runset *set,
     double lo = 1, hi = 1;
     script_table(&figure->script, "points", "place equal lo hi one_a_step one_lo one_hi");
     for (size_t i = 0; i < n; i++) {
-        const struct ratio_place *match = &row[i].equal, *plain = &row[i].vanilla;
+        const struct pair_ratio *match = &row[i].equal, *plain = &row[i].vanilla;
         const double place = (double)(n - i);
         name[n - 1 - i] = name_row(row, n, i);
         equal += match->at > 0;
@@ -110,7 +113,7 @@ void figure_pairs(struct figure *figure, const struct runset *set,
                "shown to match (%zu of %zu pairs). Hollow: with one token a step. Bars: 95 %% "
                "intervals. Left of the line the diffusion model is faster.", equal, n);
     if (!n)
-        figure->why = "no claims of a run";
+        figure->why = "no run with claims";
     for (size_t i = 0; i < n; i++)
         free(name[i]);
     free(name);

@@ -82,8 +82,8 @@ struct network {
                               * with smaller intermediate arrays (lib/network/work.h); 0: all. Set
                               * by the caller */
     struct mat embed, head;  /* head.data == embed.data when tied */
-    struct mat fuse;         /* of a drafter (config.taps), else data NULL; then embed and head are
-                              * lent by the model that it drafts for, where it has none */
+    struct mat fuse;         /* of a drafter (config.taps), else data NULL. A drafter without embed
+                              * or head uses those of the model that it drafts for */
     int32_t *ids;            /* [config.answers] of checkpoint, memory of the back end; or NULL */
     float *fuse_norm;        /* [D], or NULL */
     float *norm;             /* [D], memory of the back end */
@@ -113,8 +113,8 @@ int network_check(const struct network *n, struct err *e);
  * a record. */
 int network_load(struct network *n, struct backend *backend, const struct checkpoint *model,
                  const struct precision *precision, struct err *e);
-/* Gives a copy *n of a drafter the embedding and head of the model that it drafts for, where it has
- * none, and the identity that goes with them. The copy is not freed. */
+/* *n is a copy of a drafter, *from the model that it drafts for. If the drafter has no embedding or
+ * head, the copy gets that of the model, and an identity of its own. The copy is not freed. */
 void network_lend(struct network *n, const struct network *from);
 /* Makes the matrices of a part anew in format dtype (QUANT_NONE: by dtype), from the checkpoint
  * that was loaded, which must not be packed. -1: as network_load; the network can then only be

@@ -215,8 +215,9 @@ static int parse(const struct driver *driver, struct job_args *args, const char 
     return first;
 }
 
-/* --draft is there exactly if a point asks for it: else -1 (EXIT_BAD_USAGE). With a schedule it is
- * for the launches that have such a point, and the schedule says how many tokens. */
+/* Without a schedule, --draft must be given exactly if a point asks for it; else -1
+ * (EXIT_BAD_USAGE). With a schedule, a launch without such a point ignores --draft, and the
+ * schedule says how many tokens are drafted. */
 static int check_companion(const struct driver *driver, struct job_args *args,
                            const struct run_plan *plan, struct err *e)
 {

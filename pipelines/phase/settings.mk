@@ -30,8 +30,8 @@ STEPS           ?= 16,32,64,128,256
 GEN_LENGTH      ?= 256
 # tokens of a LLaDA block
 BLOCK_LENGTH    ?= 32
-# 1: the mask of LLaDA has blocks (SDAR, bd3lm). All commands then fill blocks of BLOCK_LENGTH, as
-# other lengths change the mask; such a model has no likelihood bound
+# 1: the mask of LLaDA has blocks (SDAR, bd3lm). Then all commands fill blocks of BLOCK_LENGTH,
+# because another length changes the mask. Such a model has no likelihood bound
 MASK_BLOCKS     ?=
 # work that both models deliver: answer (to the end of the text), fixed (exactly GEN_LENGTH tokens),
 # or answer,fixed

@@ -250,7 +250,7 @@ drafts() {
     changed "draft_vocab_size: expected" 'del(.draft_vocab_size)'
     changed "unknown key" '.parallel_drafting = true'
     changed 'architectures: expected one of' '.architectures = ["Eagle3Speculator"]'
-    planted "tensor d2t is missing: its head has rows for 165 of 264 ids" '"d2t"' '"d3t"'
+    planted "tensor d2t is missing: the head has rows for 165 of 264 ids" '"d2t"' '"d3t"'
     planted "tensor d2t: dtype expected I64, got U64" '"I64"' '"U64"'
     "$MAKE_CHECKPOINT" --layers 6 "$T/short"
     run "$BIN/gen-llama" -m "$T/short" --draft "$T/drafter" --no-meta "$T/prompts"

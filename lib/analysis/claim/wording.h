@@ -34,8 +34,8 @@ const char *wording_reason(const char *reason);
 /* The ranking record of the goal's metric and task, else of its metric over all tasks; NULL: the
  * order was not judged. */
 const json_t *wording_ranking(const struct evidence *evidence, const struct goal *goal);
-/* Its verdict on the two points of the answer, "HOLDS"; on all points, where it has no verdict on
- * these two; NULL: no record. Borrowed. */
+/* The verdict of this record on the two points of the answer, for example "HOLDS". A record without
+ * one gives its verdict on all points. NULL: there is no record. Borrowed. */
 const char *wording_order(const struct evidence *evidence, const struct finding *finding);
 /* Why the self-test did not pass; NULL: it passed, or there is none. Static. */
 const char *wording_selftest(enum selftest is);

@@ -5,8 +5,8 @@
  * with the same number of tokens a step. Each of its cells has the ratio of the cost to that of the
  * autoregressive point with the same device, batch size, length, contract and number format. The
  * crossover is where the log of the ratio, made monotone and linear in log2 of the load, is zero.
- * Nothing is extrapolated. The autoregressive point is the plain one, or the one of its model and
- * formats that costs least in pairs with it (`fastest`). */
+ * Nothing is extrapolated. The autoregressive point is the plain one. With `fastest` it is the
+ * point of the same model and formats that costs least in pairs with the plain one. */
 #pragma once
 
 #include <jansson.h>

@@ -76,8 +76,9 @@ static void draft(struct autoregress_run *run, size_t passes)
 }
 
 /* Lists the outputs of the model that the rows of the drafter's first pass read. A row has the id
- * at a place and the outputs at the place before it; so all ids of a text have a row, the last one
- * too. Rows of guesses had states of the drafter: those that were accepted come again. */
+ * at a place and the outputs at the place before it. So every id of a text has a row, the last one
+ * too. Accepted guesses are read again, because their first rows had states of the drafter, not
+ * outputs of the model. */
 static void hear_all(struct autoregress_run *run)
 {
     const struct reader *reader = &run->writer;

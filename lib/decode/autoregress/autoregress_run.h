@@ -47,8 +47,8 @@ struct autoregress_run {
     size_t *who, admitted;     /* [seats]; number of inputs that have or had a seat */
     struct reader writer;      /* the model; its ids are the texts */
     struct reader drafter;     /* the draft model; n NULL: none */
-    struct network lent;       /* of a drafter with config.taps: with the writer's embedding and
-                                * head, where it has none; n of `drafter` */
+    struct network lent;       /* n of `drafter`, if the drafter has config.taps: a copy that uses
+                                * the writer's embedding and head where it has none */
     /* Guesses (autoregress_draft.c). */
     size_t most;               /* most guesses of a text in a pass; 0: no guesses */
     int32_t *guess;            /* [seats, most] */
