@@ -90,20 +90,20 @@ static struct scores *find_group(struct scorer *scorer, const char *key, json_t 
 static json_t *start_quality(const struct scores *scores, const json_t *record, const char *metric,
                              double value, const char *reason, const char *direction)
 {
-    json_t *question = quality_of(scores->about, record, metric, direction);
-    rec_set_number(question, "value", value, reason);
-    return question;
+    json_t *quality = quality_of(scores->about, record, metric, direction);
+    rec_set_number(quality, "value", value, reason);
+    return quality;
 }
 
 /* Sets the counts of scored tokens and bytes, ppl and bits per byte. */
-static void set_rates(json_t *question, const struct score *score)
+static void set_rates(json_t *quality, const struct score *score)
 {
     double bits = score->nats / (score->bytes * 0.6931471805599453);
-    rec_set_int(question, "scored_tokens", (int64_t)score->tokens);
-    rec_set_number(question, "scored_bytes", score->bytes > 0 ? score->bytes : (double)NAN,
+    rec_set_int(quality, "scored_tokens", (int64_t)score->tokens);
+    rec_set_number(quality, "scored_bytes", score->bytes > 0 ? score->bytes : (double)NAN,
                    "no text");
-    rec_set_number(question, "ppl", exp(score->nats / score->tokens), "no tokens scored");
-    rec_set_number(question, "bits_per_byte", score->bytes > 0 ? bits : (double)NAN, "no text");
+    rec_set_number(quality, "ppl", exp(score->nats / score->tokens), "no tokens scored");
+    rec_set_number(quality, "bits_per_byte", score->bytes > 0 ? bits : (double)NAN, "no text");
 }
 
 /* ---- judge ---- */
@@ -187,10 +187,10 @@ static int judge_text(struct scorer *scorer, const json_t *record, struct scores
         measure_variety(&ids, first, &score);
         score.nats = empty ? (double)NAN : rec_as_written(likelihood.nats);
         score.tokens = (double)likelihood.scored;
-        json_t *question = start_quality(scores, record, "judge_nll_nats", score.nats, "empty text",
-                                         "lower");
-        set_rates(question, &score);
-        bad = rec_write(&scorer->out, "quality", question, e);
+        json_t *quality = start_quality(scores, record, "judge_nll_nats", score.nats, "empty text",
+                                        "lower");
+        set_rates(quality, &score);
+        bad = rec_write(&scorer->out, "quality", quality, e);
     }
     for (int i = 0; i < DIVERSITY_METRICS && !bad; i++)
         bad = rec_write(&scorer->out, "quality",
@@ -224,9 +224,9 @@ static int judge(struct scorer *scorer, const json_t *record, struct err *e)
     text = text ? text : rec_text(record, "text");
     if (random_weights(scorer, record)) {
         scores->random = 1;
-        json_t *question = start_quality(scores, record, "judge_nll_nats", NAN, "random weights",
-                                         "lower");
-        return rec_write(&scorer->out, "quality", question, e) ? -1 : 1;
+        json_t *quality = start_quality(scores, record, "judge_nll_nats", NAN, "random weights",
+                                        "lower");
+        return rec_write(&scorer->out, "quality", quality, e) ? -1 : 1;
     }
     if (!text)
         return err_set(e, EXIT_BAD_DATA, "text: expected a text, got none");
@@ -329,14 +329,14 @@ static int score_given(struct scorer *scorer, const json_t *record, const struct
     else
         score = (struct score){.nats = rec_as_written(likelihood.nats),
                                .tokens = (double)likelihood.scored, .bytes = (double)text->bytes};
-    json_t *question = start_quality(scores, record, metric, score.nats, "random weights", "lower");
-    set_rates(question, &score);
+    json_t *quality = start_quality(scores, record, metric, score.nats, "random weights", "lower");
+    set_rates(quality, &score);
     if (strcmp(scorer->a.mode, "nll"))
-        rec_set_number(question, "value_se", scores->random ? (double)NAN : likelihood.se,
+        rec_set_number(quality, "value_se", scores->random ? (double)NAN : likelihood.se,
                        "one sample");
     if (!scores->random)
         scores_keep(scores, rec_text(record, "id"), score);
-    return rec_write(&scorer->out, "quality", question, e);
+    return rec_write(&scorer->out, "quality", quality, e);
 }
 
 static int score_text(struct scorer *scorer, const json_t *record, struct err *e)

@@ -315,24 +315,24 @@ void config_table_pareto(struct config_table *table, const struct runset *set, c
         const json_t *on = json_object_get(record, "on_front");
         row->on_front = json_is_boolean(on) ? json_is_true(on) : class && strcmp(class, "off");
         const json_t *metric = runset_find(set, "metric", row->point, cost);
-        const json_t *question = runset_find(set, "quality", row->point, quality);
+        const json_t *found = runset_find(set, "quality", row->point, quality);
         row->disturbed = json_is_true(json_object_get(metric, "disturbed"));
         row->x.record = metric ? metric : record;
-        row->y.record = question ? question : record;
+        row->y.record = found ? found : record;
     }
-    for (int k = 0; k < 2 && !table->n;
-         k++) { /* no front: the points alone; a cost may be a quality */
+    /* no front: the points alone; a cost may be a quality */
+    for (int k = 0; k < 2 && !table->n; k++) {
         json_array_foreach(runset_kind(set, k ? "quality" : "metric"), i, record) {
             const char *point = about_point(record);
-            const json_t *question = point && rec_is(record, "metric", cost)
-                                  ? runset_find(set, "quality", point, quality)
-                                  : NULL;
-            struct config_row *row = question ? add_row(table, set, record) : NULL;
+            const json_t *found = point && rec_is(record, "metric", cost)
+                                      ? runset_find(set, "quality", point, quality)
+                                      : NULL;
+            struct config_row *row = found ? add_row(table, set, record) : NULL;
             if (!row)
                 continue;
             row->x = read_value(record, "value", "lo", "hi");
             row->disturbed = json_is_true(json_object_get(record, "disturbed"));
-            row->y = read_value(question, "value", "lo", "hi");
+            row->y = read_value(found, "value", "lo", "hi");
         }
     }
     finish(table, set);

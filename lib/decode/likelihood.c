@@ -268,11 +268,11 @@ int likelihood_kstep(const struct network *n, const int32_t *ids, size_t count, 
 
 int likelihood_kept(struct rec_writer *writer, const json_t *of, struct likelihood *out)
 {
-    const json_t *question = rec_kept_of(writer, "quality", of);
-    double nats = question ? rec_number(question, "value") : (double)NAN;
+    const json_t *quality = rec_kept_of(writer, "quality", of);
+    double nats = quality ? rec_number(quality, "value") : (double)NAN;
     if (isnan(nats))
         return 0;
-    *out = (struct likelihood){.nats = nats, .se = rec_number(question, "value_se"),
-                               .scored = (size_t)rec_int(question, "scored_tokens", 0)};
+    *out = (struct likelihood){.nats = nats, .se = rec_number(quality, "value_se"),
+                               .scored = (size_t)rec_int(quality, "scored_tokens", 0)};
     return 1;
 }

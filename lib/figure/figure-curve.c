@@ -179,15 +179,15 @@ static void put_crossovers(struct script *out, const struct runset *set,
     double at[MAX_PANELS], lo[MAX_PANELS], hi[MAX_PANELS];
     for (int panel = 0; panel < n; panel++) {
         at[panel] = lo[panel] = hi[panel] = (double)NAN;
-        const json_t *question = shown_crossover(set, panels->like[panel], quality);
-        if (!question)
+        const json_t *crossover = shown_crossover(set, panels->like[panel], quality);
+        if (!crossover)
             continue;
-        const char *series = rec_text(question, "series"), *over = rec_text(question, "over");
-        at[panel] = cost_at(table, series, over, verdict_at(question));
-        lo[panel] = rec_text(question, "lo_censored")
+        const char *series = rec_text(crossover, "series"), *over = rec_text(crossover, "over");
+        at[panel] = cost_at(table, series, over, verdict_at(crossover));
+        lo[panel] = rec_text(crossover, "lo_censored")
                         ? 0 /* from the left edge */
-                        : cost_at(table, series, over, rec_number(question, "lo"));
-        hi[panel] = cost_at(table, series, over, rec_number(question, "hi"));
+                        : cost_at(table, series, over, rec_number(crossover, "lo"));
+        hi[panel] = cost_at(table, series, over, rec_number(crossover, "hi"));
     }
     script_numbers(out, "cross_at", at, n);
     script_numbers(out, "cross_lo", lo, n);

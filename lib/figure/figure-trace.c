@@ -101,7 +101,7 @@ static void take_commits(struct figure *figure, struct trace_panel *panel, const
                  *sure = json_object_get(record, "confidences");
     for (size_t i = 0; i < json_array_size(slots); i++) {
         int64_t slot = slot_at(slots, i, panel);
-        const json_t *cell = json_array_get(sure, i);
+        const json_t *value = json_array_get(sure, i);
         if (slot < 0) {
             figure->script.skipped++;
             continue;
@@ -109,11 +109,11 @@ static void take_commits(struct figure *figure, struct trace_panel *panel, const
         put_span(figure, panel, slot, pass - 1); /* the id changed without a mask between */
         panel->since[slot] = pass;
         panel->tokens++;
-        panel->confidence[slot] = json_is_number(cell) ? json_number_value(cell) : (double)NAN;
-        if (!json_is_number(cell))
+        panel->confidence[slot] = json_is_number(value) ? json_number_value(value) : (double)NAN;
+        if (!json_is_number(value))
             continue;
         MEM_GROW(panel->all, panel->n, panel->cap);
-        panel->all[panel->n++] = json_number_value(cell);
+        panel->all[panel->n++] = json_number_value(value);
     }
 }
 

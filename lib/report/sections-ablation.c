@@ -30,12 +30,12 @@ static void put_qualities(struct page *page, const json_t *record)
 {
     struct buf text = {0};
     size_t i;
-    const json_t *question;
-    json_array_foreach(json_object_get(record, "qualities"), i, question) {
-        const char *metric = rec_text(question, "metric");
+    const json_t *quality;
+    json_array_foreach(json_object_get(record, "qualities"), i, quality) {
+        const char *metric = rec_text(quality, "metric");
         buf_format(&text, "%s%s ", i ? "; " : "", metric ? metric : "");
-        sections_change(&text, rec_number(question, "value"), rec_number(question, "lo"),
-                        rec_number(question, "hi"), neutral_value(question));
+        sections_change(&text, rec_number(quality, "value"), rec_number(quality, "lo"),
+                        rec_number(quality, "hi"), neutral_value(quality));
     }
     sections_cell(page, &text);
 }
@@ -44,10 +44,10 @@ static void put_claims(struct page *page, const json_t *record)
 {
     struct buf text = {0};
     size_t i;
-    const json_t *cell;
-    json_array_foreach(json_object_get(record, "claims"), i, cell)
-        buf_format(&text, "%s%s %s", i ? "; " : "", sections_dash(rec_text(cell, "row")),
-                   sections_dash(rec_text(cell, "outcome")));
+    const json_t *claim;
+    json_array_foreach(json_object_get(record, "claims"), i, claim)
+        buf_format(&text, "%s%s %s", i ? "; " : "", sections_dash(rec_text(claim, "row")),
+                   sections_dash(rec_text(claim, "outcome")));
     sections_cell(page, &text);
 }
 
@@ -75,26 +75,26 @@ static void put_option(struct page *page, const json_t *record)
 }
 
 /* A claim about one system, with the measured effect. */
-static void put_claim(struct page *page, const json_t *record, const json_t *cell)
+static void put_claim(struct page *page, const json_t *record, const json_t *claim)
 {
     struct buf text = {0};
-    const char *metric = rec_text(cell, "metric"), *why = rec_text(cell, "outcome_reason");
-    double most = rec_number(cell, "most"), least = rec_number(cell, "least");
-    double bound = isnan(most) ? least : most, none = neutral_value(cell);
-    page_cell(page, sections_dash(rec_text(cell, "row")));
-    page_cell(page, sections_dash(rec_text(cell, "text")));
+    const char *metric = rec_text(claim, "metric"), *why = rec_text(claim, "outcome_reason");
+    double most = rec_number(claim, "most"), least = rec_number(claim, "least");
+    double bound = isnan(most) ? least : most, none = neutral_value(claim);
+    page_cell(page, sections_dash(rec_text(claim, "row")));
+    page_cell(page, sections_dash(rec_text(claim, "text")));
     page_cell(page, sections_dash(rec_text(record, "arch")));
     page_cell(page, sections_dash(rec_text(record, "option")));
     buf_format(&text, "%s %s ", sections_dash(metric), isnan(most) ? "at least" : "at most");
-    if (rec_text(cell, "effect"))
+    if (rec_text(claim, "effect"))
         sections_change(&text, bound, NAN, NAN, none);
     else /* not measured, so not known whether it is a ratio */
         display_digits(&text, bound);
     sections_cell(page, &text);
-    sections_change(&text, rec_number(cell, "value"), rec_number(cell, "lo"),
-                    rec_number(cell, "hi"), none);
+    sections_change(&text, rec_number(claim, "value"), rec_number(claim, "lo"),
+                    rec_number(claim, "hi"), none);
     sections_cell(page, &text);
-    buf_format(&text, "%s%s%s", sections_dash(rec_text(cell, "outcome")), why ? ": " : "",
+    buf_format(&text, "%s%s%s", sections_dash(rec_text(claim, "outcome")), why ? ": " : "",
                why ? why : "");
     sections_cell(page, &text);
 }
@@ -105,7 +105,7 @@ static void put_all_claims(struct page *page, const json_t *list)
         {"Row", NULL}, {"Claim", NULL}, {"System", NULL}, {"Option", NULL},
         {"Claimed bound", NULL}, {"Measured [95 %]", NULL}, {"Outcome", NULL}};
     size_t i, k;
-    const json_t *record, *cell;
+    const json_t *record, *claim;
     page_table_folded(page, "Claims one by one",
                       "Rows are those of data/requirements.tsv. Held: the whole interval is within "
                       "the bound. Not held: the whole interval is outside. Undecided: the interval "
@@ -113,8 +113,8 @@ static void put_all_claims(struct page *page, const json_t *list)
                       "value decides.",
                       sizeof columns / sizeof *columns, columns);
     json_array_foreach(list, i, record)
-        json_array_foreach(json_object_get(record, "claims"), k, cell)
-            put_claim(page, record, cell);
+        json_array_foreach(json_object_get(record, "claims"), k, claim)
+            put_claim(page, record, claim);
     page_table_end(page);
 }
 

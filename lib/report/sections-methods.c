@@ -37,10 +37,10 @@ static void put_published(struct page *page, const json_t *method)
 {
     struct buf text = {0};
     size_t i;
-    const json_t *cell;
-    json_array_foreach(json_object_get(method, "published"), i, cell) {
-        const char *on = rec_text(cell, "on"), *counting = rec_text(cell, "counting");
-        buf_format(&text, "%s%.3g times", i ? "; " : "", rec_number(cell, "speedup"));
+    const json_t *speedup;
+    json_array_foreach(json_object_get(method, "published"), i, speedup) {
+        const char *on = rec_text(speedup, "on"), *counting = rec_text(speedup, "counting");
+        buf_format(&text, "%s%.3g times", i ? "; " : "", rec_number(speedup, "speedup"));
         if (on)
             buf_format(&text, ", %s", on);
         if (counting)

@@ -31,34 +31,34 @@ static int same_text(const json_t *a, const json_t *b, const char *key)
 
 static const json_t *find_like(const json_t *list, const json_t *like)
 {
-    const json_t *cell;
+    const json_t *claim;
     size_t i;
-    json_array_foreach(list, i, cell)
-        if (same_text(cell, like, "name") && same_text(cell, like, "key") &&
-            same_text(cell, like, "task") && same_text(cell, like, "quality_metric"))
-            return cell;
+    json_array_foreach(list, i, claim)
+        if (same_text(claim, like, "name") && same_text(claim, like, "key") &&
+            same_text(claim, like, "task") && same_text(claim, like, "quality_metric"))
+            return claim;
     return NULL;
 }
 
 static const json_t *find_named(const json_t *list, const char *name)
 {
-    const json_t *cell;
+    const json_t *claim;
     size_t i;
-    json_array_foreach(list, i, cell)
-        if (rec_is(cell, "name", name))
-            return cell;
+    json_array_foreach(list, i, claim)
+        if (rec_is(claim, "name", name))
+            return claim;
     return NULL;
 }
 
 /* 1: both have hashes of answers, and all common ones are equal. */
 static int are_answers_same(const json_t *was, const json_t *now)
 {
-    const json_t *cell;
+    const json_t *claim;
     size_t i;
     int n = 0;
-    json_array_foreach(was, i, cell) {
-        const json_t *like = rec_is(cell, "name", "answers") ? find_like(now, cell) : NULL;
-        if (like && !same_text(cell, like, "sha256"))
+    json_array_foreach(was, i, claim) {
+        const json_t *like = rec_is(claim, "name", "answers") ? find_like(now, claim) : NULL;
+        if (like && !same_text(claim, like, "sha256"))
             return 0;
         n += like != NULL;
     }
@@ -69,10 +69,10 @@ static int are_answers_same(const json_t *was, const json_t *now)
 
 struct number { double v, lo, hi; }; /* lo, hi NaN: no interval */
 
-static struct number number_of(const json_t *cell)
+static struct number number_of(const json_t *claim)
 {
-    return (struct number){rec_number(cell, "value"), rec_number(cell, "lo"),
-                           rec_number(cell, "hi")};
+    return (struct number){rec_number(claim, "value"), rec_number(claim, "lo"),
+                           rec_number(claim, "hi")};
 }
 
 /* 0: the value is outside its own interval, so it was altered. */
@@ -247,16 +247,16 @@ static int compare_marks(const json_t *was, const json_t *now)
                                            : -1;
 }
 
-static int is_compared(const json_t *cell)
+static int is_compared(const json_t *claim)
 {
-    const char *name = rec_text(cell, "name"), *key = rec_text(cell, "key");
+    const char *name = rec_text(claim, "name"), *key = rec_text(claim, "key");
     return name && strcmp(name, "question") && strcmp(name, "sure") &&
            !(key && !strcmp(key, "method"));
 }
 
-static int is_time(const json_t *cell)
+static int is_time(const json_t *claim)
 {
-    return rec_text(cell, "clock") && !isnan(rec_number(cell, "value"));
+    return rec_text(claim, "clock") && !isnan(rec_number(claim, "value"));
 }
 
 static int compare(const struct both *both, const json_t *was, const json_t *now)
@@ -276,12 +276,12 @@ static int compare(const struct both *both, const json_t *was, const json_t *now
 /* ---- records ---- */
 
 /* Appends "1.40 [1.31, 1.50]", the text, or the reason of a null. */
-static void put_content(struct buf *buffer, const json_t *cell)
+static void put_content(struct buf *buffer, const json_t *claim)
 {
-    const struct number number = number_of(cell);
-    const char *text = rec_text(cell, "text"), *why = rec_text(cell, "value_reason");
-    const char *mark = rec_text(cell, "sha256");
-    if (!cell)
+    const struct number number = number_of(claim);
+    const char *text = rec_text(claim, "text"), *why = rec_text(claim, "value_reason");
+    const char *mark = rec_text(claim, "sha256");
+    if (!claim)
         buf_text(buffer, "not in this run");
     else if (text || mark)
         buf_format(buffer, "%.300s", text ? text : mark);
@@ -340,23 +340,23 @@ static json_t *summary_of(const struct agreement *agreement)
 json_t *agreement_of(const json_t *was, const json_t *now, struct agreement *sum)
 {
     struct both both = {.same_answers = are_answers_same(was, now)};
-    json_t *list = json_array(), *cell;
+    json_t *list = json_array(), *claim;
     size_t i;
     *sum = (struct agreement){0};
     both.same_machine = same_text(find_named(was, "question"), find_named(now, "question"),
                                   "hardware");
     both.within = both.same_machine ? SAME_MACHINE : OTHER_MACHINE;
-    json_array_foreach((json_t *)(uintptr_t)was, i, cell) {
-        if (!is_compared(cell))
+    json_array_foreach((json_t *)(uintptr_t)was, i, claim) {
+        if (!is_compared(claim))
             continue;
-        const json_t *like = find_like(now, cell);
-        int pass = compare(&both, cell, like);
+        const json_t *like = find_like(now, claim);
+        int pass = compare(&both, claim, like);
         sum->agreed += pass > 0;
         sum->differed += pass == 0;
         sum->skipped += pass < 0;
-        sum->times += is_time(cell);
-        sum->times_compared += is_time(cell) && pass >= 0;
-        json_array_append_new(list, check_of(cell, like, pass));
+        sum->times += is_time(claim);
+        sum->times_compared += is_time(claim) && pass >= 0;
+        json_array_append_new(list, check_of(claim, like, pass));
     }
     json_array_append_new(list, summary_of(sum));
     return list;

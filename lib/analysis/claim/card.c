@@ -72,12 +72,12 @@ static void add_equal_card(json_t *list, const struct findings *findings)
         versus.x = (struct interval){NAN, NAN, NAN};
         versus.verdict = RATIO_UNDECIDED;
     }
-    json_t *cell = statement_add(list, "card", "time_at_equal_quality", 1,
-                                 finding_is_decided(&versus));
-    json_object_set_new(cell, "title", json_string(findings->clock == PAIRS_CPU
+    json_t *claim = statement_add(list, "card", "time_at_equal_quality", 1,
+                                  finding_is_decided(&versus));
+    json_object_set_new(claim, "title", json_string(findings->clock == PAIRS_CPU
         ? "Processor time for an answer of equal quality"
         : "Time for an answer of equal quality"));
-    statement_versus(cell, findings, &versus);
+    statement_versus(claim, findings, &versus);
     if (versus.reason)
         buf_text(&note, wording_reason(versus.reason));
     else {
@@ -91,7 +91,7 @@ static void add_equal_card(json_t *list, const struct findings *findings)
     }
     if (finding)
         put_rest(&note, findings, finding);
-    statement_text(cell, "note", &note);
+    statement_text(claim, "note", &note);
 }
 
 static void add_rate_card(json_t *list, const struct findings *findings)
@@ -101,16 +101,16 @@ static void add_rate_card(json_t *list, const struct findings *findings)
     buf_text(&title, "Tokens a second");
     if (findings->batch > 1)
         buf_format(&title, ", batch %.0f", findings->batch);
-    json_t *cell = statement_add(list, "card", "throughput", 0, finding_is_decided(versus));
-    statement_text(cell, "title", &title);
-    statement_versus(cell, findings, versus);
+    json_t *claim = statement_add(list, "card", "throughput", 0, finding_is_decided(versus));
+    statement_text(claim, "title", &title);
+    statement_versus(claim, findings, versus);
     if (versus->reason)
         buf_text(&note, wording_reason(versus->reason));
     else {
         buf_format(&note, "LLaMA's rate; both write %.0f tokens, LLaDA ", versus->llada->length);
         wording_pace(&note, versus->llada);
     }
-    statement_text(cell, "note", &note);
+    statement_text(claim, "note", &note);
 }
 
 static void add_memory_card(json_t *list, const struct findings *findings)
@@ -118,27 +118,27 @@ static void add_memory_card(json_t *list, const struct findings *findings)
     const struct memory_found *found = &findings->memory;
     const struct interval interval = {found->llada / found->llama, NAN, NAN};
     struct buf note = {0};
-    json_t *cell = statement_add(list, "card", "memory", 0, !found->reason);
-    json_object_set_new(cell, "title", json_string("Peak memory"));
-    json_object_set_new(cell, "task", json_null());
-    statement_interval(cell, &interval, found->reason ? found->reason : "a peak has no interval");
-    json_object_set_new(cell, "unit", json_string("x"));
+    json_t *claim = statement_add(list, "card", "memory", 0, !found->reason);
+    json_object_set_new(claim, "title", json_string("Peak memory"));
+    json_object_set_new(claim, "task", json_null());
+    statement_interval(claim, &interval, found->reason ? found->reason : "a peak has no interval");
+    json_object_set_new(claim, "unit", json_string("x"));
     if (found->reason)
         buf_text(&note, found->reason);
     else {
         buf_text(&note, "LLaMA's peak: ");
         statement_bytes(&note, findings);
     }
-    statement_text(cell, "note", &note);
+    statement_text(claim, "note", &note);
 }
 
 static void add_vanilla_card(json_t *list, const struct findings *findings)
 {
     const struct versus *versus = &findings->vanilla;
     struct buf note = {0};
-    json_t *cell = statement_add(list, "card", "vanilla", 1, finding_is_decided(versus));
-    json_object_set_new(cell, "title", json_string("One token a step, as published"));
-    statement_versus(cell, findings, versus);
+    json_t *claim = statement_add(list, "card", "vanilla", 1, finding_is_decided(versus));
+    json_object_set_new(claim, "title", json_string("One token a step, as published"));
+    statement_versus(claim, findings, versus);
     if (versus->reason)
         buf_text(&note, wording_reason(versus->reason));
     else {
@@ -153,7 +153,7 @@ static void add_vanilla_card(json_t *list, const struct findings *findings)
         buf_text(&note, "; with --suffix grow ");
         wording_times(&note, &findings->grown);
     }
-    statement_text(cell, "note", &note);
+    statement_text(claim, "note", &note);
 }
 
 void card_all(json_t *list, const struct findings *findings)

@@ -42,19 +42,19 @@ static const json_t *crossover_of(const struct findings *findings, const struct 
 static void add_quality_crossing(json_t *list, const struct findings *findings,
                                  const struct finding *finding)
 {
-    json_t *cell = statement_add(list, "crossing", "X_q", 1, finding->state == FINDING_FROM ||
-                                                    finding->state == FINDING_WORSE);
+    const int decided = finding->state == FINDING_FROM || finding->state == FINDING_WORSE;
+    json_t *claim = statement_add(list, "crossing", "X_q", 1, decided);
     const json_t *record = crossover_of(findings, finding, "X_q");
     const double none = NAN;
     const struct interval interval = {finding->at, isnan(finding->at) ? none : finding->below,
                                       finding->at};
     struct buf note = {0};
-    statement_goal(cell, finding->goal);
-    statement_interval(cell, &interval, statement_never(finding));
+    statement_goal(claim, finding->goal);
+    statement_interval(claim, &interval, statement_never(finding));
     if (!isnan(interval.value) && isnan(interval.lo))
-        json_object_set_new(cell, "lo_reason", json_string(every_count));
-    json_object_set_new(cell, "unit", json_string("steps"));
-    rec_set_number(cell, "estimate",
+        json_object_set_new(claim, "lo_reason", json_string(every_count));
+    json_object_set_new(claim, "unit", json_string("steps"));
+    rec_set_number(claim, "estimate",
                    isnan(finding->at) ? (double)NAN : rec_number(record, "estimate"),
                    "not interpolated");
     if (!isnan(finding->at) && !isnan(finding->below))
@@ -62,7 +62,7 @@ static void add_quality_crossing(json_t *list, const struct findings *findings,
                    finding->below, finding->at);
     else
         buf_text(&note, isnan(finding->at) ? statement_never(finding) : every_count);
-    statement_text(cell, "note", &note);
+    statement_text(claim, "note", &note);
 }
 
 static void add_parity_crossing(json_t *list, const struct finding *finding)
@@ -74,16 +74,16 @@ static void add_parity_crossing(json_t *list, const struct finding *finding)
     const struct interval at = {cheap ? finding->at : none, cheap ? finding->below : none,
                                 cheap ? finding->at : none};
     const int decided = cheap || dear || finding->state == FINDING_WORSE;
-    json_t *cell = statement_add(list, "crossing", "X_par", 1, decided);
+    json_t *claim = statement_add(list, "crossing", "X_par", 1, decided);
     const char *why = cheap    ? "LLaDA matches LLaMA and is no slower"
                       : !met   ? statement_never(finding)
                       : !timed ? wording_reason(versus->reason)
                       : dear   ? "LLaDA is slower than LLaMA at the least step count that matches"
                                : "at the least step count that matches, no model is shown faster";
-    statement_goal(cell, finding->goal);
-    statement_interval(cell, &at, cheap ? every_count : why);
-    json_object_set_new(cell, "unit", json_string("steps"));
-    json_object_set_new(cell, "note", json_string(why));
+    statement_goal(claim, finding->goal);
+    statement_interval(claim, &at, cheap ? every_count : why);
+    json_object_set_new(claim, "unit", json_string("steps"));
+    json_object_set_new(claim, "note", json_string(why));
 }
 
 /* Only if the record is by the clock of the answer. */
@@ -96,10 +96,10 @@ static void add_latency_crossing(json_t *list, const struct findings *findings,
         return;
     const struct interval interval = {rec_number(record, "at"), rec_number(record, "lo"),
                                       rec_number(record, "hi")};
-    json_t *cell = statement_add(list, "crossing", "X_lat", 1, !isnan(interval.value));
-    json_object_set_new(cell, "task", statement_task(finding->goal->task));
-    statement_interval(cell, &interval, rec_text(record, "reason"));
-    json_object_set_new(cell, "unit", json_string("steps"));
+    json_t *claim = statement_add(list, "crossing", "X_lat", 1, !isnan(interval.value));
+    json_object_set_new(claim, "task", statement_task(finding->goal->task));
+    statement_interval(claim, &interval, rec_text(record, "reason"));
+    json_object_set_new(claim, "unit", json_string("steps"));
 }
 
 /* ---- every ratio and quality ---- */
@@ -107,25 +107,25 @@ static void add_latency_crossing(json_t *list, const struct findings *findings,
 static void add_quality(json_t *list, const struct finding *finding, const struct tried *tried,
                         int primary, const char *of)
 {
-    json_t *cell = statement_add(list, "quality", of, primary,
-                                 tried->good.shown > 0 || tried->good.is_worse);
-    statement_goal(cell, finding->goal);
-    statement_interval(cell, &tried->good.effect, tried->good.reason);
-    json_object_set_new(cell, "unit",
+    json_t *claim = statement_add(list, "quality", of, primary,
+                                  tried->good.shown > 0 || tried->good.is_worse);
+    statement_goal(claim, finding->goal);
+    statement_interval(claim, &tried->good.effect, tried->good.reason);
+    json_object_set_new(claim, "unit",
                         json_string(tried->good.is_ratio ? "x" : finding->goal->metric));
-    rec_set_flag(cell, "shown", tried->good.shown, tried->good.reason);
-    rec_set_int(cell, "prompts", (int64_t)tried->good.prompts);
-    json_object_set_new(cell, "llada", json_string(tried->c->point));
+    rec_set_flag(claim, "shown", tried->good.shown, tried->good.reason);
+    rec_set_int(claim, "prompts", (int64_t)tried->good.prompts);
+    json_object_set_new(claim, "llada", json_string(tried->c->point));
 }
 
 /* goal NULL: the ratio belongs to no goal and is exploratory. */
 static void add_ratio(json_t *list, const struct findings *findings, const struct versus *versus,
                       const struct goal *goal, const char *of)
 {
-    json_t *cell = statement_add(list, "ratio", of, goal != NULL, finding_is_decided(versus));
-    statement_versus(cell, findings, versus);
+    json_t *claim = statement_add(list, "ratio", of, goal != NULL, finding_is_decided(versus));
+    statement_versus(claim, findings, versus);
     if (goal)
-        json_object_set_new(cell, "quality_metric", json_string(goal->metric));
+        json_object_set_new(claim, "quality_metric", json_string(goal->metric));
 }
 
 static void add_numbers(json_t *list, const struct findings *findings,
@@ -195,13 +195,13 @@ static void add_answers(json_t *list, const struct findings *findings)
         char hex[65];
         if (!json_object_size(of) || json_put(of, JSON_COMPACT | JSON_SORT_KEYS, &text))
             continue;
-        json_t *cell = statement_add(list, "answers", contender->point, 0, 1);
+        json_t *claim = statement_add(list, "answers", contender->point, 0, 1);
         hash_bytes(text.data, text.len, hex);
         buf_free(&text);
-        rec_set_int(cell, "prompts", (int64_t)json_object_size(of));
-        json_object_set_new(cell, "sha256", json_string(hex));
+        rec_set_int(claim, "prompts", (int64_t)json_object_size(of));
+        json_object_set_new(claim, "sha256", json_string(hex));
         char *hardware = hardware_of(contender->about);
-        json_object_set_new(cell, "hardware", json_string(hardware));
+        json_object_set_new(claim, "hardware", json_string(hardware));
         free(hardware);
     }
 }
@@ -216,23 +216,23 @@ static void add_first(json_t *list, const struct findings *findings,
     wording_question(&question, findings);
     const struct contender *ours = contender_plain(&findings->contenders, 1);
     const struct contender *theirs = contender_plain(&findings->contenders, 0);
-    json_t *cell = statement_add(list, "question", NULL, 1, 1);
-    statement_text(cell, "text", &question);
-    rec_set_text(cell, "diffusion", ours ? ours->name : NULL);
-    rec_set_text(cell, "autoregressive", theirs ? theirs->name : NULL);
+    json_t *claim = statement_add(list, "question", NULL, 1, 1);
+    statement_text(claim, "text", &question);
+    rec_set_text(claim, "diffusion", ours ? ours->name : NULL);
+    rec_set_text(claim, "autoregressive", theirs ? theirs->name : NULL);
     wording_machine(&machine, findings->evidence);
-    statement_text(cell, "hardware", &machine);
+    statement_text(claim, "hardware", &machine);
     wording_answer(&answer, findings);
-    cell = statement_add(list, "answer", NULL, 1, wording_is_decided(findings));
-    statement_text(cell, "text", &answer);
+    claim = statement_add(list, "answer", NULL, 1, wording_is_decided(findings));
+    statement_text(claim, "text", &answer);
     for (int i = 0; i < findings->n; i++)
         json_array_append_new(
             tasks, json_string(findings->v[i].goal->task ? findings->v[i].goal->task : ""));
-    json_object_set_new(cell, "tasks", tasks);
-    json_object_set_new(cell, "clock", json_string(statement_clock(findings)));
+    json_object_set_new(claim, "tasks", tasks);
+    json_object_set_new(claim, "clock", json_string(statement_clock(findings)));
     if (plan->contract)
-        json_object_set_new(cell, "contract", json_string(plan->contract));
-    rec_set_int(cell, "batch", (int64_t)plan->batch);
+        json_object_set_new(claim, "contract", json_string(plan->contract));
+    rec_set_int(claim, "batch", (int64_t)plan->batch);
     wording_sure(&sure, findings);
     statement_text(statement_add(list, "sure", NULL, 1, wording_is_decided(findings)), "text",
                    &sure);

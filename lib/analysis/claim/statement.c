@@ -16,28 +16,28 @@ json_t *statement_task(const char *task)
 
 json_t *statement_add(json_t *list, const char *name, const char *of, int primary, int decided)
 {
-    json_t *cell = json_object();
-    json_object_set_new(cell, "name", json_string(name));
+    json_t *claim = json_object();
+    json_object_set_new(claim, "name", json_string(name));
     if (of)
-        json_object_set_new(cell, "key", json_string(of));
-    json_object_set_new(cell, "primary", json_boolean(primary));
-    json_object_set_new(cell, "decided", json_boolean(decided));
-    json_array_append_new(list, cell);
-    return cell;
+        json_object_set_new(claim, "key", json_string(of));
+    json_object_set_new(claim, "primary", json_boolean(primary));
+    json_object_set_new(claim, "decided", json_boolean(decided));
+    json_array_append_new(list, claim);
+    return claim;
 }
 
-void statement_text(json_t *cell, const char *key, struct buf *text)
+void statement_text(json_t *claim, const char *key, struct buf *text)
 {
     if (text->len)
-        json_object_set_new(cell, key, json_string(text->data));
+        json_object_set_new(claim, key, json_string(text->data));
     buf_free(text);
 }
 
-void statement_sentence(json_t *cell, struct buf *text)
+void statement_sentence(json_t *claim, struct buf *text)
 {
     if (text->len && text->data[0] >= 'a' && text->data[0] <= 'z')
         text->data[0] = (char)(text->data[0] - 'a' + 'A');
-    statement_text(cell, "text", text);
+    statement_text(claim, "text", text);
 }
 
 const char *statement_clock(const struct findings *findings)
@@ -48,35 +48,35 @@ const char *statement_clock(const struct findings *findings)
 static const char *const statement_verdicts[] = {[RATIO_SAME] = "SAME", [RATIO_ABOVE] = "SLOWER",
                                        [RATIO_BELOW] = "FASTER", [RATIO_UNDECIDED] = "UNDECIDED"};
 
-void statement_interval(json_t *cell, const struct interval *interval, const char *reason)
+void statement_interval(json_t *claim, const struct interval *interval, const char *reason)
 {
-    rec_set_number(cell, "value", interval->value, reason ? reason : "not measured");
-    rec_set_number(cell, "lo", interval->lo, reason ? reason : "not measured");
-    rec_set_number(cell, "hi", interval->hi, reason ? reason : "not measured");
+    rec_set_number(claim, "value", interval->value, reason ? reason : "not measured");
+    rec_set_number(claim, "lo", interval->lo, reason ? reason : "not measured");
+    rec_set_number(claim, "hi", interval->hi, reason ? reason : "not measured");
 }
 
-void statement_versus(json_t *cell, const struct findings *findings, const struct versus *versus)
+void statement_versus(json_t *claim, const struct findings *findings, const struct versus *versus)
 {
-    json_object_set_new(cell, "task", statement_task(versus->task));
-    json_object_set_new(cell, "clock", json_string(statement_clock(findings)));
-    json_object_set_new(cell, "verdict", json_string(statement_verdicts[versus->verdict]));
-    statement_interval(cell, &versus->x, versus->reason);
-    json_object_set_new(cell, "unit", json_string("x"));
+    json_object_set_new(claim, "task", statement_task(versus->task));
+    json_object_set_new(claim, "clock", json_string(statement_clock(findings)));
+    json_object_set_new(claim, "verdict", json_string(statement_verdicts[versus->verdict]));
+    statement_interval(claim, &versus->x, versus->reason);
+    json_object_set_new(claim, "unit", json_string("x"));
     if (versus->reason)
         return;
-    rec_set_int(cell, "launches", (int64_t)versus->launches);
-    rec_set_int(cell, "prompts", (int64_t)versus->prompts);
-    rec_set_int(cell, "comparisons", (int64_t)versus->comparisons);
-    json_object_set_new(cell, "llada", json_string(versus->llada->point));
-    json_object_set_new(cell, "llama", json_string(versus->llama->point));
+    rec_set_int(claim, "launches", (int64_t)versus->launches);
+    rec_set_int(claim, "prompts", (int64_t)versus->prompts);
+    rec_set_int(claim, "comparisons", (int64_t)versus->comparisons);
+    json_object_set_new(claim, "llada", json_string(versus->llada->point));
+    json_object_set_new(claim, "llama", json_string(versus->llama->point));
 }
 
-void statement_goal(json_t *cell, const struct goal *goal)
+void statement_goal(json_t *claim, const struct goal *goal)
 {
-    json_object_set_new(cell, "task", statement_task(goal->task));
-    json_object_set_new(cell, "quality_metric", json_string(goal->metric));
-    json_object_set_new(cell, "margin", json_real(goal->margin.by));
-    json_object_set_new(cell, "margin_relative", json_boolean(goal->margin.relative));
+    json_object_set_new(claim, "task", statement_task(goal->task));
+    json_object_set_new(claim, "quality_metric", json_string(goal->metric));
+    json_object_set_new(claim, "margin", json_real(goal->margin.by));
+    json_object_set_new(claim, "margin_relative", json_boolean(goal->margin.relative));
 }
 
 const char *statement_never(const struct finding *finding)

@@ -9,14 +9,14 @@
 json_t *statement_add(json_t *list, const char *name, const char *of, int primary, int decided);
 /* Sets a member to the text of the buf, if there is any, and frees the buf. A sentence is the
  * member `text`; its first letter becomes a capital. */
-void statement_text(json_t *cell, const char *key, struct buf *text);
-void statement_sentence(json_t *cell, struct buf *text);
+void statement_text(json_t *claim, const char *key, struct buf *text);
+void statement_sentence(json_t *claim, struct buf *text);
 /* Sets value, lo and hi, or their reason. */
-void statement_interval(json_t *cell, const struct interval *interval, const char *reason);
+void statement_interval(json_t *claim, const struct interval *interval, const char *reason);
 /* Sets task, clock, verdict, interval, launches, prompts and the two points. */
-void statement_versus(json_t *cell, const struct findings *findings, const struct versus *versus);
+void statement_versus(json_t *claim, const struct findings *findings, const struct versus *versus);
 /* Sets task, quality_metric, margin, margin_relative. */
-void statement_goal(json_t *cell, const struct goal *goal);
+void statement_goal(json_t *claim, const struct goal *goal);
 json_t *statement_task(const char *task); /* NULL: null, all prompts; the caller's reference */
 
 const char *statement_clock(const struct findings *findings); /* "cpu", "wall" */

@@ -37,13 +37,13 @@ static double highest_ceiling(const struct roof *roof, const json_t *about, cons
 {
     double best[2] = {NAN, NAN}; /* of the same file; of any */
     size_t i;
-    const json_t *cell;
-    json_array_foreach(roof->list, i, cell) {
-        const char *roof_unit = rec_text(cell, "unit");
-        if (!same_place(cell, about) || (unit && (!roof_unit || strcmp(roof_unit, unit))))
+    const json_t *ceiling;
+    json_array_foreach(roof->list, i, ceiling) {
+        const char *roof_unit = rec_text(ceiling, "unit");
+        if (!same_place(ceiling, about) || (unit && (!roof_unit || strcmp(roof_unit, unit))))
             continue;
-        for (int k = !source_same_file(cell, about); k < 2; k++)
-            best[k] = fmax(best[k], rec_number(cell, key)); /* fmax ignores NaN */
+        for (int k = !source_same_file(ceiling, about); k < 2; k++)
+            best[k] = fmax(best[k], rec_number(ceiling, key)); /* fmax ignores NaN */
     }
     return isnan(best[0]) ? best[1] : best[0];
 }

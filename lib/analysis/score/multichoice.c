@@ -64,12 +64,12 @@ int multichoice_write(struct rec_writer *out, struct scores *scores, const json_
     int bad = 0;
     for (int k = 0; k < NORMS && !bad; k++) {
         hits.variety[k] = answer_of(choices, nats, k) == right;
-        json_t *question = quality_of(scores->about, record, names[is_bound][k], "higher");
-        rec_set_number(question, "value", scores->random ? (double)NAN : hits.variety[k],
+        json_t *quality = quality_of(scores->about, record, names[is_bound][k], "higher");
+        rec_set_number(quality, "value", scores->random ? (double)NAN : hits.variety[k],
                        "random weights");
         if (k == WHOLE)
-            json_object_set(question, "choice_nats", nats);
-        bad = rec_write(out, "quality", question, e);
+            json_object_set(quality, "choice_nats", nats);
+        bad = rec_write(out, "quality", quality, e);
     }
     if (!scores->random)
         scores_keep(scores, rec_text(record, "id"), hits);

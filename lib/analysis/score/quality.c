@@ -17,26 +17,26 @@ static const char *const copied[COPIED] = {"id", "seed", "task", "shots", "copie
 json_t *quality_of(const json_t *about, const json_t *record, const char *metric,
                    const char *direction)
 {
-    json_t *question = json_copy((json_t *)(uintptr_t)about);
+    json_t *quality = json_copy((json_t *)(uintptr_t)about);
     for (size_t i = 0; i < COPIED; i++) {
         json_t *value = json_object_get(record, copied[i]);
         if (value && !json_is_null(value))
-            json_object_set(question, copied[i], value);
+            json_object_set(quality, copied[i], value);
     }
-    json_object_set_new(question, "metric", json_string(metric));
-    json_object_set_new(question, "direction", json_string(direction));
-    return question;
+    json_object_set_new(quality, "metric", json_string(metric));
+    json_object_set_new(quality, "direction", json_string(direction));
+    return quality;
 }
 
 int quality_write(struct rec_writer *writer, const json_t *about, const json_t *record,
                   const char *metric, const char *direction, json_t *value, const char *why,
                   struct err *e)
 {
-    json_t *question = quality_of(about, record, metric, direction);
-    json_object_set_new(question, "value", value ? value : json_null());
+    json_t *quality = quality_of(about, record, metric, direction);
+    json_object_set_new(quality, "value", value ? value : json_null());
     if (!value)
-        json_object_set_new(question, "value_reason", json_string(why));
-    return rec_write(writer, "quality", question, e);
+        json_object_set_new(quality, "value_reason", json_string(why));
+    return rec_write(writer, "quality", quality, e);
 }
 
 json_t *quality_summary(const json_t *about, const char *metric, const char *direction,
@@ -45,17 +45,17 @@ json_t *quality_summary(const json_t *about, const char *metric, const char *dir
 {
     int wide = n > !single;
     const char *narrow = n ? "n<2" : why;
-    json_t *question = json_copy((json_t *)(uintptr_t)about);
-    json_object_set_new(question, "metric", json_string(metric));
-    json_object_set_new(question, "summary", json_true());
-    rec_set_number(question, "value", interval.value, why);
-    rec_set_number(question, "lo", wide ? interval.lo : (double)NAN, narrow);
-    rec_set_number(question, "hi", wide ? interval.hi : (double)NAN, narrow);
-    json_object_set_new(question, "level", json_real(0.95));
-    rec_set_int(question, "n", n);
-    json_object_set_new(question, "method", json_string(method));
-    json_object_set_new(question, "direction", json_string(direction));
-    return question;
+    json_t *quality = json_copy((json_t *)(uintptr_t)about);
+    json_object_set_new(quality, "metric", json_string(metric));
+    json_object_set_new(quality, "summary", json_true());
+    rec_set_number(quality, "value", interval.value, why);
+    rec_set_number(quality, "lo", wide ? interval.lo : (double)NAN, narrow);
+    rec_set_number(quality, "hi", wide ? interval.hi : (double)NAN, narrow);
+    json_object_set_new(quality, "level", json_real(0.95));
+    rec_set_int(quality, "n", n);
+    json_object_set_new(quality, "method", json_string(method));
+    json_object_set_new(quality, "direction", json_string(direction));
+    return quality;
 }
 
 json_t *quality_pooled(const json_t *about, const char *metric, const char *direction,

@@ -38,11 +38,11 @@ static int write_one(const struct scores *scores, const char *metric, const doub
                      uint64_t seed, struct rec_writer *out, struct err *e)
 {
     const char *why = scores->random ? "random weights" : "no text was scored";
-    json_t *question = quality_pooled(scores->about, metric, direction, num, den, scores->n,
-                                      transform, seed, why,
-                                      "pooled, percentile bootstrap of texts");
-    rec_set_int(question, "left_out", scores->left_out);
-    return rec_write(out, "quality", question, e);
+    json_t *quality = quality_pooled(scores->about, metric, direction, num, den, scores->n,
+                                     transform, seed, why,
+                                     "pooled, percentile bootstrap of texts");
+    rec_set_int(quality, "left_out", scores->left_out);
+    return rec_write(out, "quality", quality, e);
 }
 
 int scores_write(const struct scores *scores, const char *mode, uint64_t seed,

@@ -148,16 +148,16 @@ static void judge(json_t *claim, const struct trial *trial)
 static json_t *judge_claims(const struct trial *trial)
 {
     const char *flags = rec_text(trial->option, "flags");
-    json_t *list = json_array(), *cell;
+    json_t *list = json_array(), *claim;
     size_t i;
     if (trial->is_exact && strcmp(trial->name, trial->first) && flags && *flags)
         json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:i}", "row", "0-51", "text",
                                               "no answer changes", "metric", NO_ANSWER, "most", 0));
-    json_array_foreach(json_object_get(trial->option, "claims"), i, cell)
-        if (rec_text(cell, "metric"))
-            json_array_append_new(list, json_deep_copy(cell));
-    json_array_foreach(list, i, cell)
-        judge(cell, trial);
+    json_array_foreach(json_object_get(trial->option, "claims"), i, claim)
+        if (rec_text(claim, "metric"))
+            json_array_append_new(list, json_deep_copy(claim));
+    json_array_foreach(list, i, claim)
+        judge(claim, trial);
     return list;
 }
 
@@ -221,11 +221,11 @@ static json_t *qualities_of(const struct trial *trial)
         const json_t *effect = effect_of(trial, metrics[i]);
         if (!effect)
             continue;
-        json_t *question = json_object();
-        rec_copy(question, "metric", effect, "metric");
-        rec_copy(question, "effect", effect, "effect");
-        copy_interval(question, effect);
-        json_array_append_new(list, question);
+        json_t *quality = json_object();
+        rec_copy(quality, "metric", effect, "metric");
+        rec_copy(quality, "effect", effect, "effect");
+        copy_interval(quality, effect);
+        json_array_append_new(list, quality);
     }
     return list;
 }

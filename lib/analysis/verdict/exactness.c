@@ -192,14 +192,14 @@ static int fail(const struct trial *trial, struct err *e)
 json_t *exactness_judge(const json_t *cases, const json_t *records, struct err *e)
 {
     static const char *const systems[] = {"llada", "llama"};
-    json_t *index = index_of(records), *list = json_array(), *cell;
+    json_t *index = index_of(records), *list = json_array(), *test;
     int bad = 0;
     size_t i;
-    json_array_foreach(cases, i, cell)
+    json_array_foreach(cases, i, test)
         for (size_t which = 0; which < 2 && !bad; which++) {
-            struct trial trial = {.test = cell, .system = systems[which]};
-            if (!rec_text(cell, "case") ||
-                (json_object_get(cell, "systems") && !rec_lists(cell, "systems", trial.system)))
+            struct trial trial = {.test = test, .system = systems[which]};
+            if (!rec_text(test, "case") ||
+                (json_object_get(test, "systems") && !rec_lists(test, "systems", trial.system)))
                 continue;
             trial.base = find_run(index, &trial, "base");
             trial.run = find_run(index, &trial, "run");

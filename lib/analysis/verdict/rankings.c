@@ -292,13 +292,13 @@ json_t *rankings_of(const json_t *qualities)
 {
     json_t *tree = json_object(), *names = json_object(), *list = json_array();
     json_t *metrics = json_array();
-    const json_t *record;
+    const json_t *quality, *name;
     size_t i;
-    json_array_foreach(qualities, i, record)
-        add(tree, names, record);
+    json_array_foreach(qualities, i, quality)
+        add(tree, names, quality);
     put_keys(metrics, tree);
-    json_array_foreach(metrics, i, record) {
-        const char *metric = json_string_value(record);
+    json_array_foreach(metrics, i, name) {
+        const char *metric = json_string_value(name);
         json_t *of = json_object_get(tree, metric);
         struct pooled_kind kind = pooled_of(metric);
         kind.higher = kind.higher < 0 ? !json_object_get(of, "") : kind.higher;

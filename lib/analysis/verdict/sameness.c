@@ -69,7 +69,7 @@ static json_t *judge_model(const json_t *base, const json_t *run, const json_t *
     const char *here = device_in(base, model), *there = rec_text(first, "device");
     const char *dtype = rec_text(first, "dtype");
     const int by_prompt = is_single(base, model), is_other = there && strcmp(here, there);
-    json_t *index = index_of(base, model, by_prompt), *cell = json_object(), *record;
+    json_t *index = index_of(base, model, by_prompt), *check = json_object(), *record;
     size_t i, all = 0, same = 0, ids = 0;
     json_array_foreach(run, i, record)
         if (is_answer(record) && rec_is(record, "model", model)) {
@@ -85,17 +85,17 @@ static json_t *judge_model(const json_t *base, const json_t *run, const json_t *
     char *text = mem_format("%s: %zu of %zu generations identical%s (%s, %s, %zu ids)",
                             arch ? arch : "model", same, all, on, model,
                             dtype ? dtype : "any dtype", ids);
-    json_object_set_new(cell, "check", json_string("ids"));
-    rec_copy(cell, "arch", first, "arch");
-    rec_copy(cell, "model", first, "model");
-    rec_set_int(cell, "records", (int64_t)all);
-    rec_set_int(cell, "identical", (int64_t)same);
-    rec_set_flag(cell, "pass", all && (double)same >= least * (double)all, NULL);
-    json_object_set_new(cell, "text", json_string(text));
+    json_object_set_new(check, "check", json_string("ids"));
+    rec_copy(check, "arch", first, "arch");
+    rec_copy(check, "model", first, "model");
+    rec_set_int(check, "records", (int64_t)all);
+    rec_set_int(check, "identical", (int64_t)same);
+    rec_set_flag(check, "pass", all && (double)same >= least * (double)all, NULL);
+    json_object_set_new(check, "text", json_string(text));
     json_decref(index);
     free(on);
     free(text);
-    return cell;
+    return check;
 }
 
 json_t *sameness_judge(const json_t *base, const json_t *run, double least)
