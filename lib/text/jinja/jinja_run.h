@@ -36,7 +36,7 @@ struct jinja_run {
 void jinja_assign(struct jinja_run *run, const struct jinja_string *name, struct jinja_value value);
 /* A filter, method or function that is asked for. */
 struct jinja_asked {
-    struct jinja_value subject; /* what a filter or method is applied to */
+    struct jinja_value x; /* what a filter or method is applied to */
     struct jinja_value a[JINJA_BOUND_MAX]; /* its arguments by the names in its row of a table */
     const struct jinja_arguments *all;
     int how; /* from the row: which of several that are alike */
