@@ -143,6 +143,10 @@ no_ratio()
     decided false
     pairs HOLDS UNDECIDED
     decided false
+    # a ranking that holds, but of other points
+    jq -c '.verdict = "HOLDS" | .pairs = [{first: "other", second: "another", verdict: "HOLDS"}]' \
+        ranking.json | "$BIN/conclude" --no-meta --quality "$GOALS" run.ndjson - > claims.ndjson
+    decided false
 }
 
 @test "sentences, cards and crossings of a run hold the same numbers" {

@@ -201,11 +201,14 @@ const char *wording_order(const struct evidence *evidence, const struct finding 
     const struct contender *llada = finding->equal.llada, *llama = finding->equal.llama;
     const char *one = llada ? rec_text(llada->about, "config") : NULL;
     const char *other = llama ? rec_text(llama->about, "config") : NULL;
+    const json_t *pairs = json_object_get(record, "pairs");
     size_t i;
-    json_array_foreach(json_object_get(record, "pairs"), i, pair)
-        if (one && other && is_pair(pair, one, other))
+    if (!one || !other || !json_is_array(pairs)) /* records of version 1.0.0 have no pairs */
+        return rec_text(record, "verdict");
+    json_array_foreach(pairs, i, pair)
+        if (is_pair(pair, one, other))
             return rec_text(pair, "verdict");
-    return rec_text(record, "verdict");
+    return "UNDECIDED"; /* these two points were not ranked */
 }
 
 int wording_is_decided(const struct findings *findings)
