@@ -487,8 +487,8 @@ HOST_DEVICE void canvas_settle(const struct canvas_loop *loop, struct canvas_sta
     }
     int full = canvas->block * loop->block_length - canvas->shift >= loop->gen_length;
     canvas_read_on(loop, canvas, full);
-    full |= !unmask_has(loop->rule, UNMASK_REVISES) &&
-            canvas->readable == loop->gen_length; /* the slots behind need not be filled */
+    /* the slots behind need not be filled */
+    full |= !unmask_has(loop->rule, UNMASK_REVISES) && canvas->readable == loop->gen_length;
     if (full || (canvas->met_stop && loop->stop_at_eos))
         canvas->live = 0;
 }

@@ -120,8 +120,8 @@ static void warn(struct measure *measure, const struct measurement *point)
                  "%s: power readings and energy counter are %.1f %% apart; trust "
                  "neither", name, fabs(point->basis.integral - 1) * 100);
     size_t ids = json_object_size(point->outputs);
-    int drawn = json_is_true(
-        json_object_get(point->about, "weights_random")); /* any answer is fine */
+    /* any answer is fine */
+    int drawn = json_is_true(json_object_get(point->about, "weights_random"));
     if (measure->a.verify && !drawn && point->distinct_ratio * (double)ids < 1.5 && ids > 3)
         log_warn(&measure->log, "W026",
                  "%s: all %zu prompts have the same answer: is the prompt read?", name, ids);

@@ -73,8 +73,8 @@ int CPU(mat_make)(struct backend *backend, struct mat *weight, const struct mat_
     struct codes codes;
     void *made = NULL;
     if (dtype_info[dtype].block && !(mat_source->q && mat_source->q->dtype == dtype)) {
-        made = quant_make(&codes, mat_source, dtype,
-                          backend->pool); /* the whole matrix shares the scales of scales */
+        /* the whole matrix shares the scales of scales */
+        made = quant_make(&codes, mat_source, dtype, backend->pool);
         source.q = &codes;
     }
     pack(backend, weight, &source);

@@ -188,8 +188,8 @@ static void find_methods(const struct config_table *table, const struct methods 
                          const struct runset *set, const struct method **method)
 {
     struct places series = {0};
-    const struct method **of = mem_zero(table->n,
-                                        sizeof *of); /* method of a series; NULL: several */
+    /* method of a series; NULL: several */
+    const struct method **of = mem_zero(table->n, sizeof *of);
     size_t *place = mem_zero(table->n, sizeof *place);
     for (size_t i = 0, known = 0; i < table->n; i++, known = series.n) {
         const struct method *is = methods_of(methods, runset_config(set, table->v[i].point));

@@ -16,8 +16,8 @@ int checkpoint_tokenizer(const struct checkpoint *model, struct tokenizer **out,
     if (!model->folder)
         return 0;
     char *path = mem_format("%s/tokenizer.json", model->folder);
-    int none = !model->tokenizer && access(path, F_OK) &&
-               errno == ENOENT; /* loading reports others */
+    /* loading reports others */
+    int none = !model->tokenizer && access(path, F_OK) && errno == ENOENT;
     free(path);
     if (none)
         return 0;

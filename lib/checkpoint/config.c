@@ -119,8 +119,8 @@ size_t config_parameters(const struct config *config)
     for (size_t number = 0; number < config->layers; number++)
         feeds += config_mixes(config, number) ? mixture_parameters(config)
                                               : 3 * config_ffn(config, number) * config->width;
-    layer += config->chains ? (queries + 2 * kv) * config->width
-                            : 0; /* the other half of its inputs */
+    /* the other half of its inputs */
+    layer += config->chains ? (queries + 2 * kv) * config->width : 0;
     layer += (config->qkv_bias ? queries + 2 * kv : 0) +
              (config->qk_norm ? 2 * config->head_dim : 0);
     layer += mixer_parameters(config);
@@ -130,8 +130,8 @@ size_t config_parameters(const struct config *config)
                        : config->tied ? 1
                                       : 2; /* embedding and head */
     const size_t head = config->chains ? config_answers(config) * config->width : 0;
-    const size_t read = config->taps ? (config->taps * config->width + 1) * config->width
-                                     : 0; /* fc, its norm */
+    /* fc, its norm */
+    const size_t read = config->taps ? (config->taps * config->width + 1) * config->width : 0;
     return own * config->vocab * config->width + config->layers * layer + feeds + config->width +
            read + head;
 }

@@ -46,8 +46,8 @@ struct cost_model cost_model_of(const struct network *n)
         /* the first layer's are not read */
         size_t first = role == ROLE_FIRST || role == ROLE_FIRST_DOWN || role == ROLE_FIRST_UP;
         double times = role_layers(config, role) ? (double)(role_layers(config, role) - first) : 0;
-        const int each = role_each(config, role) > 1,
-                  last = is_last_ffn(config, role); /* each: of an expert */
+        /* each: of an expert */
+        const int each = role_each(config, role) > 1, last = is_last_ffn(config, role);
         double *bytes = each ? &model.expert_bytes : &model.block_bytes;
         double of_layer = (each ? (double)config->used : 1) * (is_bias ? 1 : 2) * (double)rows *
                           (double)cols;

@@ -148,8 +148,8 @@ void offload_close(struct offload *offload)
     if (!offload)
         return;
     struct backend *backend = offload->backend;
-    backend->ops->store_close(backend,
-                              offload->store); /* a block may still be on its way into a slot */
+    /* a block may still be on its way into a slot */
+    backend->ops->store_close(backend, offload->store);
     backend->ops->free(backend, offload->block);
     free(offload);
 }

@@ -81,10 +81,10 @@ int rec_open_work(struct rec_writer *writer, const struct common *common,
                   const struct resume_wish *wish, const char *tool, int argc, char **argv,
                   json_t *extra, struct err *e);
 
-int64_t rec_kept_left(
-    const struct rec_writer *writer); /* kept records that are not taken over yet */
-const json_t *rec_kept(
-    const struct rec_writer *writer); /* the next of them, borrowed; NULL: none */
+/* kept records that are not taken over yet */
+int64_t rec_kept_left(const struct rec_writer *writer);
+/* the next of them, borrowed; NULL: none */
+const json_t *rec_kept(const struct rec_writer *writer);
 /* -1: *e says why rec_kept is NULL though records are left: a read error, or a changed file. */
 int rec_fail_kept(const struct rec_writer *writer, struct err *e);
 /* rec_kept, if that is of this kind and has the id of the record `of`; else NULL. */

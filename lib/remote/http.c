@@ -182,8 +182,8 @@ int http_get(struct http *http, const char *path, double seconds, struct buf *bo
         http_stop(http, &exchange, "no answer");
     *status = exchange.status;
     buf_free(&exchange.refusal);
-    const int refused = exchange.status && (exchange.status < 200 ||
-                                            exchange.status > 299); /* that is an answer, too */
+    /* that is an answer, too */
+    const int refused = exchange.status && (exchange.status < 200 || exchange.status > 299);
     if (exchange.why.code && !refused)
         return err_set(e, EXIT_NO_DEVICE, "%s: no %s: %s", http->base,
                        exchange.status ? "whole answer" : "server", exchange.why.text);

@@ -82,8 +82,8 @@ static json_t *record_of(const struct job *job, const struct network *n,
     const struct memory_estimate *estimate = &fit->need;
     const char *level = job->args->engine.level;
     json_t *record = generation_record_about(job, n, at);
-    json_object_del(record,
-                    "point"); /* they depend on hashes of weights, which nothing reads here */
+    /* they depend on hashes of weights, which nothing reads here */
+    json_object_del(record, "point");
     json_object_del(record, "series");
     rec_set_text(record, "level", level);
     json_object_set_new(record, "exact", json_boolean(is_exact(n, estimate, at->point)));

@@ -30,8 +30,8 @@ static int settle_networks(const struct session *session, struct network *n,
 static int estimate_run(const struct session *session, int alone, struct memory_fit *fit)
 {
     struct network n, companion;
-    engine_level(&session->job->args->engine, session->backend, &session->checkpoint,
-                 NULL); /* sets its scratch */
+    /* sets its scratch */
+    engine_level(&session->job->args->engine, session->backend, &session->checkpoint, NULL);
     if (settle_networks(session, &n, &companion, NULL))
         return -1;
     *fit = (alone ? memory_fit_for_longest : memory_fit_for_batches)(

@@ -41,8 +41,8 @@ void batches_add(struct batches *batches, const struct batches_one *request);
 void batches_finish(struct batches *batches);
 /* After batches_finish, once for each batch in order; W. */
 void batches_add_idle(struct batches *batches, double watts);
-double batches_get(const struct batches *batches, enum batches_member of,
-                   size_t i); /* i < batches->n */
+/* i < batches->n */
+double batches_get(const struct batches *batches, enum batches_member of, size_t i);
 int64_t batches_launch(const struct batches *batches, size_t i);
 void batches_free(struct batches *batches);
 

@@ -54,8 +54,8 @@ struct dataset *dataset_open(const char *path, const struct dataset_options *opt
  * turns, are skipped. */
 int dataset_next(struct dataset *dataset, json_t **prompt, struct err *e);
 int dataset_broken(const struct dataset *dataset); /* 1: the input is cut, a table, or too large */
-const json_t *dataset_id(
-    const struct dataset *dataset); /* of the last broken record; NULL; borrowed */
+/* of the last broken record; NULL; borrowed */
+const json_t *dataset_id(const struct dataset *dataset);
 const char *dataset_name(const struct dataset *dataset); /* path or path:member; borrowed */
 const char *dataset_note(const struct dataset *dataset); /* as input_note */
 /* 1: the id of the last prompt is generated: STEM-NUMBER, by its position in the file. */

@@ -336,8 +336,8 @@ void finding_all(struct findings *findings, const struct evidence *evidence,
         return;
     free_goals(findings);
     take_all(findings, plan, PAIRS_CPU);
-    if (count_ratios(findings) < ratios ||
-        !count_ratios(findings)) { /* it does not know more: wall time again */
+    /* it does not know more: wall time again */
+    if (count_ratios(findings) < ratios || !count_ratios(findings)) {
         free_goals(findings);
         take_all(findings, plan, PAIRS_WALL);
     }

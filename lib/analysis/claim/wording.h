@@ -13,8 +13,8 @@ enum { WORDING_MOST = 40 };
  * and task of every goal. */
 int wording_is_decided(const struct findings *findings);
 /* Each function appends. */
-void wording_machine(struct buf *text,
-                     const struct evidence *evidence); /* "AMD EPYC (Zen 3), 2 cores" */
+/* "AMD EPYC (Zen 3), 2 cores" */
+void wording_machine(struct buf *text, const struct evidence *evidence);
 void wording_question(struct buf *text, const struct findings *findings);
 void wording_answer(struct buf *buffer, const struct findings *findings);
 void wording_sure(struct buf *text, const struct findings *findings);

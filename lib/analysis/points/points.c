@@ -110,8 +110,8 @@ static int take_cost(struct points *all, const json_t *record, struct err *e)
                        all->cost_metric);
     if (points_check_cost(record, e))
         return -1;
-    size_t place = find_point(all,
-                              record); /* before other pointers are taken: it may move all->v */
+    /* before other pointers are taken: it may move all->v */
+    size_t place = find_point(all, record);
     struct point *point = &all->v[place];
     if (point->launch)
         return err_set(e, EXIT_BAD_DATA, "a second '%s' record of '%s'", all->cost_metric,

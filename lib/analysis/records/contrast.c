@@ -74,8 +74,8 @@ static void put_launches(json_t *j, const struct ratio *ratio, const struct cont
                             : "the spread is not known");
     rec_set_number(j, "precision", goal->precision, "none");
     rec_set_number(j, "half_width", ratio->half, ratio->reason);
-    int hopeless = ratio->reason &&
-                   strcmp(ratio->reason, LAUNCH_FEW); /* more launches do not help */
+    /* more launches do not help */
+    int hopeless = ratio->reason && strcmp(ratio->reason, LAUNCH_FEW);
     rec_set_int(j, "launches_more", hopeless ? 0 : (int64_t)ratio_more(ratio, goal->precision));
     rec_set_text(j, "stop_reason", why);
 }

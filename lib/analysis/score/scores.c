@@ -14,8 +14,8 @@
 void scores_keep(struct scores *scores, const char *id, struct score score)
 {
     char own[32];
-    snprintf(own, sizeof own, "\n%zu",
-             scores->n); /* no id begins with a line feed and this number */
+    /* no id begins with a line feed and this number */
+    snprintf(own, sizeof own, "\n%zu", scores->n);
     id = id ? id : own;
     size_t at = places_of(&scores->ids, id, strlen(id));
     if (at == scores->n) {

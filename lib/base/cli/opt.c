@@ -58,8 +58,8 @@ static int parse_int(const char *text, int suffix, int64_t *out)
 
 static int in_range(const struct opt *option, double v)
 {
-    return (option->lo == 0 && option->hi == 0) ||
-           (v >= option->lo && v <= option->hi); /* exact: 0, 0 = unbounded */
+    /* exact: 0, 0 = unbounded */
+    return (option->lo == 0 && option->hi == 0) || (v >= option->lo && v <= option->hi);
 }
 
 static int is_choice(const char *choices, const char *text)

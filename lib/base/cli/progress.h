@@ -16,8 +16,8 @@ struct progress {
 };
 void progress_start(struct progress *progress, const struct log *log, const char *when,
                     const char *unit, int64_t total);
-void progress_at(struct progress *progress, int64_t done,
-                 const char *extra); /* extra may be NULL */
+/* extra may be NULL */
+void progress_at(struct progress *progress, int64_t done, const char *extra);
 /* `part`: the share of the current unit that is done. */
 void progress_within(struct progress *progress, int64_t done, double part, const char *extra);
 void progress_end(struct progress *progress); /* clears the line */

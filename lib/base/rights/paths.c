@@ -56,8 +56,8 @@ void paths_allow(struct paths *paths, const char *path, unsigned rights)
     if (!fstat(fd, &info) && !S_ISDIR(info.st_mode))
         allowed &= OF_FILES;
     struct rule rule = {allowed & handled(paths->abi), fd};
-    (void)syscall(ADD_RULE, paths->fd, BELOW_A_PATH, &rule,
-                  0); /* fails for a pipe, which needs no rule */
+    /* fails for a pipe, which needs no rule */
+    (void)syscall(ADD_RULE, paths->fd, BELOW_A_PATH, &rule, 0);
     close(fd);
 }
 

@@ -42,8 +42,8 @@ static void count(const struct autoregress_run *run)
         size_t seat = (size_t)reader->work->host.member[part];
         const struct text_state *state = &reader->host.state[seat];
         int32_t rows = state->len - reader->held[seat];
-        autoregress_count(reader, &extent, rows ? rows : 1,
-                          state->len); /* none: no guess is left */
+        /* none: no guess is left */
+        autoregress_count(reader, &extent, rows ? rows : 1, state->len);
     }
     cost_add(&run->trace->cost, cost_of(&reader->cost_model, &extent));
 }

@@ -44,8 +44,8 @@ static size_t ring_of(const struct thinking *thinking, size_t i)
 
 static struct work_size size_of(const struct thinking *thinking)
 {
-    const int again = !thinking->how->cache ||
-                      thinking->how->refit; /* passes over whole texts repeat */
+    /* passes over whole texts repeat */
+    const int again = !thinking->how->cache || thinking->how->refit;
     struct work_size size = {.seqs = thinking->batch, .wanted = thinking->batch, .cached = 1,
                              .latent = 1, .how = thinking->how->variant};
     for (size_t i = 0; i < thinking->batch; i++) {

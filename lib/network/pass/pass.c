@@ -316,8 +316,8 @@ static void choose_rows(const struct network *n, size_t layer, const struct kv *
     const struct index *index = &work->device;
     struct backend *backend = n->backend;
     const struct cache to = kv_layer(kv, n, layer);
-    const struct product product = {&weights->v, work->q,
-                                    0}; /* queries come later, and are at least as wide */
+    /* queries come later, and are at least as wide */
+    const struct product product = {&weights->v, work->q, 0};
     const struct drift drift = {.v = work->q, .bias = weights->v_bias, .kept = to.v,
                                 .dtype = to.dtype, .slot = index->rows.slot, .pos = index->rows.pos,
                                 .seqs = index->rows.seqs, .part = index->part,

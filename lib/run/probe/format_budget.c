@@ -50,8 +50,8 @@ int format_budget_choose(struct format_budget *budget, struct checkpoint *model,
     budget->units = mem_zero(n, sizeof *budget->units);
     budget->dense_nats = NAN;
     budget->gain = (struct interval){NAN, NAN, NAN};
-    double stays = mix_list(budget->units, model),
-           all = stays; /* stays: bytes that are never quantized */
+    /* stays: bytes that are never quantized */
+    double stays = mix_list(budget->units, model), all = stays;
     for (size_t i = 0; i < n; i++)
         all += budget->units[i].bytes[0];
     budget->limit = budget->bytes > 0 ? (double)budget->bytes : floor(all * budget->share);

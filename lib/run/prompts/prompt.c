@@ -138,8 +138,8 @@ static int from_ids(struct prompt *prompt, const json_t *list, const struct prom
 
 static int check_ids(const struct config *config, struct ids *ids, struct err *e)
 {
-    const int before = config->logit_shift ||
-                       config->seeds; /* the first token is the answer of a row */
+    /* the first token is the answer of a row */
+    const int before = config->logit_shift || config->seeds;
     if (before && !ids->n && config->bos >= 0)
         ids_push(ids, (int32_t)config->bos);
     if (before && !ids->n)

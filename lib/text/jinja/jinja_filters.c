@@ -77,8 +77,8 @@ static value last(struct jinja_run *run, const struct jinja_asked *asked)
     const struct jinja_list *list = jinja_members(run->w, asked->x).as.list;
     if (asked->x.kind == JINJA_GENERATOR)
         jinja_fail(run->w, "last of a generator");
-    if (asked->x.kind == JINJA_STRING &&
-        list->n) { /* an item of the text, which Jinja keeps safe */
+    /* an item of the text, which Jinja keeps safe */
+    if (asked->x.kind == JINJA_STRING && list->n) {
         struct jinja_text text = {.w = run->w, .safe = asked->x.as.string->safe};
         jinja_put(&text, list->v[list->n - 1].as.string);
         return jinja_text_value(&text);

@@ -44,8 +44,8 @@ struct jinja_value jinja_string(const struct jinja_string *string);
 struct jinja_value jinja_text_value(struct jinja_text *text); /* ends the text */
 struct jinja_value jinja_plain_value(struct jinja_text *text); /* the same, never safe */
 struct jinja_value jinja_list(struct jinja_work *work, enum jinja_kind kind); /* LIST or TUPLE */
-struct jinja_value jinja_dict(struct jinja_work *work,
-                              enum jinja_kind kind); /* DICT or NAMESPACE */
+/* DICT or NAMESPACE */
+struct jinja_value jinja_dict(struct jinja_work *work, enum jinja_kind kind);
 void jinja_push(struct jinja_work *work, struct jinja_value list, struct jinja_value member);
 /* Replaces the value of a key that is there. */
 void jinja_set(struct jinja_work *work, struct jinja_value dict, struct jinja_value key,

@@ -280,8 +280,8 @@ static void work_room(struct bpe_work *work, size_t n)
     work->id = mem_resize(work->id, n, sizeof *work->id);
     work->next = mem_resize(work->next, n, sizeof *work->next);
     work->prev = mem_resize(work->prev, n, sizeof *work->prev);
-    work->heap = mem_resize(work->heap, 2 * n,
-                            sizeof *work->heap); /* a merge removes one and adds two */
+    /* a merge removes one and adds two */
+    work->heap = mem_resize(work->heap, 2 * n, sizeof *work->heap);
 }
 
 /* Fills id[] for a character that has no piece; n: symbols before it. Returns their new number. */

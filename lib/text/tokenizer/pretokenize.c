@@ -295,8 +295,8 @@ static int run(const struct pretokenizer *pretokenizer, size_t step, struct pret
     int found = 0;
     while (at <= span.n &&
            (found = find(pretokenize_step, work, span.shadow, span.n, at, matched, e)) == 1) {
-        int counts = matched[0] < matched[1] ||
-                     matched[0] != last_end; /* Oniguruma's rule for empty matches */
+        /* Oniguruma's rule for empty matches */
+        int counts = matched[0] < matched[1] || matched[0] != last_end;
         if (counts && take_match(&cutting, pretokenize_step->rule.how, matched, e))
             return -1;
         at = last_end = matched[1];

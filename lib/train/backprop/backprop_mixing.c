@@ -342,8 +342,8 @@ static void projections_back(struct backprop *backprop, const struct layer_tape 
 {
     const size_t T = backprop->at.all.n;
     float *const *lane = tape->mix.lane, *v = backprop->lane[LANE_V];
-    const int shared = backprop->c.mixer == MIXER_RWKV7 &&
-                       layer; /* with the low-rank part of v_first */
+    /* with the low-rank part of v_first */
+    const int shared = backprop->c.mixer == MIXER_RWKV7 && layer;
     const struct gemm gemm[] = {
         backprop_weights(backprop, backprop->dr, lane[LANE_R], ROLE_Q, layer, T),
         backprop_input(backprop, backprop->lane[LANE_R], backprop->dr, ROLE_Q, layer, T, NULL),
