@@ -343,11 +343,11 @@ template <int N> DEVICE void group_wait(void)
 }
 
 /* The sums may be read from here on, behind group_wait<0>(). */
-template <int N> DEVICE void group_end(float *d)
+template <int N> DEVICE void group_end(float *dy)
 {
 #pragma unroll
     for (int i = 0; i < N / 2; i++)
-        asm volatile("" : "+f"(d[i])::"memory");
+        asm volatile("" : "+f"(dy[i])::"memory");
 }
 
 #define SUMS_1(d, i) "+f"((d)[i])
@@ -392,7 +392,7 @@ GROUP_MULTIPLY(256, 128, "%128", "%129", "%130", "%131", "%132", "%133")
  * with fp32 sums. Each warp has 16 rows, in the lane order of m16n8k16: of d, numbers 4 i .. +3 are
  * columns 8 i .. +7. b lies in shared memory as N / 8 times 2 squares of 8 columns by 8 values of
  * k. Asynchronous: d and a belong to the product until group_wait(). */
-template <int N> DEVICE void group_multiply(float *d, const uint32_t a[4], const void *b, bool add)
+template <int N> DEVICE void group_multiply(float *dy, const uint32_t a[4], const void *b, bool add)
 {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     /* Squares are 128 bytes apart along k, 256 along columns; no swizzle (PTX, matrix descriptor

@@ -140,9 +140,9 @@ static int try_device(int index, struct err *e)
 
 static struct cudaDeviceProp properties(int index)
 {
-    struct cudaDeviceProp p;
-    CHECK(cudaGetDeviceProperties(&p, index));
-    return p;
+    struct cudaDeviceProp cudaDeviceProp;
+    CHECK(cudaGetDeviceProperties(&cudaDeviceProp, index));
+    return cudaDeviceProp;
 }
 
 /* 1 if other processes hold more than a tenth of the memory of this thread's device. */
@@ -191,47 +191,47 @@ static int choose_device(int n, struct err *e)
 
 /* ---- open and close ---- */
 
-static void describe(struct backend *b, int index)
+static void describe(struct backend *backend, int index)
 {
-    struct device *d = device_of(b);
+    struct device *device = device_of(backend);
     int driver = 0;
     CHECK(cudaDriverGetVersion(&driver));
-    d->major = attribute(cudaDevAttrComputeCapabilityMajor, index);
-    d->minor = attribute(cudaDevAttrComputeCapabilityMinor, index);
-    d->sms = attribute(cudaDevAttrMultiProcessorCount, index);
-    d->shared_max = (size_t)attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, index);
-    d->cache = (size_t)attribute(cudaDevAttrL2CacheSize, index);
+    device->major = attribute(cudaDevAttrComputeCapabilityMajor, index);
+    device->minor = attribute(cudaDevAttrComputeCapabilityMinor, index);
+    device->sms = attribute(cudaDevAttrMultiProcessorCount, index);
+    device->shared_max = (size_t)attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, index);
+    device->cache = (size_t)attribute(cudaDevAttrL2CacheSize, index);
     /* graphs can hold such launches since 12.3 */
-    d->overlap = d->major >= 9 && CUDART_VERSION >= 12030 && driver >= 12030;
-    snprintf(b->name, sizeof b->name, "%.63s", properties(index).name);
-    snprintf(b->level, sizeof b->level, "sm_%d%d", d->major, d->minor);
-    CHECK(cudaDeviceGetPCIBusId(b->address, sizeof b->address, index));
-    for (char *c = b->address; *c; c++)
-        *c = (char)tolower((unsigned char)*c);
+    device->overlap = device->major >= 9 && CUDART_VERSION >= 12030 && driver >= 12030;
+    snprintf(backend->name, sizeof backend->name, "%.63s", properties(index).name);
+    snprintf(backend->level, sizeof backend->level, "sm_%d%d", device->major, device->minor);
+    CHECK(cudaDeviceGetPCIBusId(backend->address, sizeof backend->address, index));
+    for (char *letter = backend->address; *letter; letter++)
+        *letter = (char)tolower((unsigned char)*letter);
 }
 
 /* The watchdog starts here: before, a driver may compile code, which can take minutes. */
-static int open_parts(struct backend *b, int patience, struct err *e)
+static int open_parts(struct backend *backend, int patience, struct err *e)
 {
-    struct device *d = device_of(b);
-    d->watch = watchdog_new(patience);
-    watchdog_start(d->watch);
-    CHECK(cudaStreamCreateWithFlags(&d->stream, cudaStreamNonBlocking));
-    d->segments = alloc_open(b);
-    transfer_open(b);
-    graph_open(b);
-    event_open(b);
-    cuda_attention_open(b);
-    wide_open(b);
-    return gemm_open(b, e);
+    struct device *device = device_of(backend);
+    device->watch = watchdog_new(patience);
+    watchdog_start(device->watch);
+    CHECK(cudaStreamCreateWithFlags(&device->stream, cudaStreamNonBlocking));
+    device->segments = alloc_open(backend);
+    transfer_open(backend);
+    graph_open(backend);
+    event_open(backend);
+    cuda_attention_open(backend);
+    wide_open(backend);
+    return gemm_open(backend, e);
 }
 
 /* The linker hides all other symbols of the object. */
-__attribute__((visibility("default"))) int crossover_cuda_open(struct backend *b, int index,
+__attribute__((visibility("default"))) int crossover_cuda_open(struct backend *backend, int index,
                                                                struct err *e)
 {
     int n, patience = watchdog_seconds(getenv("CROSSOVER_WATCHDOG_S"));
-    err_share(b->witness);
+    err_share(backend->witness);
     if (patience < 0)
         return err_set(e, EXIT_BAD_USAGE, "CROSSOVER_WATCHDOG_S: expected seconds (0: never), got "
                        "'%.100s'", getenv("CROSSOVER_WATCHDOG_S"));
@@ -242,28 +242,28 @@ __attribute__((visibility("default"))) int crossover_cuda_open(struct backend *b
                        n - 1);
     if (index >= 0 ? try_device(index, e) : (index = choose_device(n, e)) < 0)
         return -1;
-    b->ops = &cuda_ops;
-    b->device = mem_zero(1, sizeof(struct device));
-    describe(b, index);
-    if (open_parts(b, patience, e)) {
-        cuda_close(b);
+    backend->ops = &cuda_ops;
+    backend->device = mem_zero(1, sizeof(struct device));
+    describe(backend, index);
+    if (open_parts(backend, patience, e)) {
+        cuda_close(backend);
         return -1;
     }
     return 0;
 }
 
-void cuda_close(struct backend *b)
+void cuda_close(struct backend *backend)
 {
-    struct device *d = device_of(b);
-    runtime_wait(b, "close");
-    gemm_close(b);
-    cuda_attention_close(b);
-    event_close(b);
-    graph_close(b);
-    transfer_close(b);
-    segments_delete(d->segments);
-    CHECK(cudaStreamDestroy(d->stream));
-    watchdog_free(d->watch);
-    free(d);
-    b->device = NULL;
+    struct device *device = device_of(backend);
+    runtime_wait(backend, "close");
+    gemm_close(backend);
+    cuda_attention_close(backend);
+    event_close(backend);
+    graph_close(backend);
+    transfer_close(backend);
+    segments_delete(device->segments);
+    CHECK(cudaStreamDestroy(device->stream));
+    watchdog_free(device->watch);
+    free(device);
+    backend->device = NULL;
 }

@@ -13,51 +13,52 @@ static inline int values_wide(const void *p, size_t n, size_t stride, size_t siz
     return (uintptr_t)p % 16 == 0 && n % WIDE == 0 && stride * size % 16 == 0;
 }
 
-template <int N> DEVICE void values_load(float v[N], const float *from)
+template <int N> DEVICE void values_load(float values[N], const float *from)
 {
     if constexpr (N == 1) {
-        v[0] = *from;
+        values[0] = *from;
     } else {
         for (int i = 0; i < N; i += 4) {
             float4 part = *reinterpret_cast<const float4 *>(from + i);
-            v[i] = part.x;
-            v[i + 1] = part.y;
-            v[i + 2] = part.z;
-            v[i + 3] = part.w;
+            values[i] = part.x;
+            values[i + 1] = part.y;
+            values[i + 2] = part.z;
+            values[i + 3] = part.w;
         }
     }
 }
 
-template <int N> DEVICE void values_load(float v[N], const uint16_t *from)
+template <int N> DEVICE void values_load(float values[N], const uint16_t *from)
 {
     if constexpr (N == 1) {
-        v[0] = bf16_float(*from);
+        values[0] = bf16_float(*from);
     } else {
         uint4 part = *reinterpret_cast<const uint4 *>(from);
         const uint32_t word[4] = {part.x, part.y, part.z, part.w};
         for (int i = 0; i < 4; i++) {
-            v[2 * i] = bf16_low(word[i]);
-            v[2 * i + 1] = bf16_high(word[i]);
+            values[2 * i] = bf16_low(word[i]);
+            values[2 * i + 1] = bf16_high(word[i]);
         }
     }
 }
 
-template <int N> DEVICE void values_store(float *to, const float v[N])
+template <int N> DEVICE void values_store(float *to, const float value[N])
 {
     if constexpr (N == 1) {
-        *to = v[0];
+        *to = value[0];
     } else {
         for (int i = 0; i < N; i += 4)
-            *reinterpret_cast<float4 *>(to + i) = make_float4(v[i], v[i + 1], v[i + 2], v[i + 3]);
+            *reinterpret_cast<float4 *>(to + i) = make_float4(value[i], value[i + 1], value[i + 2],
+                                                              value[i + 3]);
     }
 }
 
-template <int N> DEVICE void values_store(uint16_t *to, const float v[N])
+template <int N> DEVICE void values_store(uint16_t *to, const float value[N])
 {
     if constexpr (N == 1)
-        *to = bf16_of(v[0]);
+        *to = bf16_of(value[0]);
     else
         *reinterpret_cast<uint4 *>(to) =
-            make_uint4(bf16_pair(v[0], v[1]), bf16_pair(v[2], v[3]), bf16_pair(v[4], v[5]),
-                       bf16_pair(v[6], v[7]));
+            make_uint4(bf16_pair(value[0], value[1]), bf16_pair(value[2], value[3]),
+                       bf16_pair(value[4], value[5]), bf16_pair(value[6], value[7]));
 }

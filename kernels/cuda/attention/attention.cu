@@ -13,82 +13,87 @@
 #include "kernels/cuda/cuda.h"
 
 /* Without memory for the counters lists of few queries are not split. */
-void cuda_attention_open(struct backend *b)
+void cuda_attention_open(struct backend *backend)
 {
-    struct device *d = device_of(b);
-    size_t bytes = split_lists_most(d->sms) * sizeof *d->arrived;
-    if (!CHECK_MEMORY(cudaMalloc((void **)&d->arrived, bytes))) {
-        d->arrived = NULL;
+    struct device *device = device_of(backend);
+    size_t bytes = split_lists_most(device->sms) * sizeof *device->arrived;
+    if (!CHECK_MEMORY(cudaMalloc((void **)&device->arrived, bytes))) {
+        device->arrived = NULL;
         return;
     }
-    CHECK(cudaMemset(d->arrived, 0, bytes));
+    CHECK(cudaMemset(device->arrived, 0, bytes));
     CHECK(cudaDeviceSynchronize()); /* the stream does not wait for it */
 }
 
-void cuda_attention_close(struct backend *b)
+void cuda_attention_close(struct backend *backend)
 {
-    CHECK(cudaFree(device_of(b)->arrived));
+    CHECK(cudaFree(device_of(backend)->arrived));
 }
 
 template <bool FULL>
-static void attention_many(struct backend *b, const struct tile_job *j,
-                           const struct attention_plan *p)
+static void attention_many(struct backend *backend, const struct tile_job *j,
+                           const struct attention_plan *plan)
 {
-    if (p->padded == 64)
-        p->queries == 64 ? tile_launch<tile_shape<64, 1, 4, 2, FULL>>(b, j, p)
-                         : tile_launch<tile_shape<64, 2, 4, 2, FULL>>(b, j, p);
-    else if (p->queries == 64)
-        tile_launch<tile_shape<128, 1, 4, 1, FULL>>(b, j, p);
+    if (plan->padded == 64)
+        plan->queries == 64 ? tile_launch<tile_shape<64, 1, 4, 2, FULL>>(backend, j, plan)
+                            : tile_launch<tile_shape<64, 2, 4, 2, FULL>>(backend, j, plan);
+    else if (plan->queries == 64)
+        tile_launch<tile_shape<128, 1, 4, 1, FULL>>(backend, j, plan);
     else
-        p->stages == 2 ? tile_launch<tile_shape<128, 2, 4, 2, FULL>>(b, j, p)
-                       : tile_launch<tile_shape<128, 2, 4, 1, FULL>>(b, j, p);
+        plan->stages == 2 ? tile_launch<tile_shape<128, 2, 4, 2, FULL>>(backend, j, plan)
+                          : tile_launch<tile_shape<128, 2, 4, 1, FULL>>(backend, j, plan);
 }
 
 /* 16-byte copies need chunks that begin and end with a head. */
-static bool tiles_take(const struct backend *b, const struct attn *a)
+static bool tiles_take(const struct backend *backend, const struct attn *attention)
 {
-    uintptr_t addresses = (uintptr_t)a->q | (uintptr_t)a->y | (uintptr_t)a->kv.k |
-                          (uintptr_t)a->kv.v;
-    return b->act == DTYPE_BF16 && a->kv.dtype == DTYPE_BF16 && a->head_dim % TILE_CHUNK == 0 &&
-           a->head_dim <= TILE_E_MAX && addresses % 16 == 0 && !a->window;
+    uintptr_t addresses = (uintptr_t)attention->q | (uintptr_t)attention->y |
+                          (uintptr_t)attention->kv.k | (uintptr_t)attention->kv.v;
+    return backend->act == DTYPE_BF16 && attention->kv.dtype == DTYPE_BF16 &&
+           attention->head_dim % TILE_CHUNK == 0 && attention->head_dim <= TILE_E_MAX &&
+           addresses % 16 == 0 && !attention->window;
 }
 
-void cuda_attention(struct backend *b, const struct attn *a, void *work)
+void cuda_attention(struct backend *backend, const struct attn *attention, void *work)
 {
     struct range here("attention");
-    if (!a->T || !a->n_seqs)
+    if (!attention->T || !attention->n_seqs)
         return;
-    assert(a->heads % a->kv_heads == 0 && a->n_seqs * a->max_rows >= a->T);
-    if (a->dense) {
-        attention_dense(b, a, work);
-        return;
-    }
-    if (!tiles_take(b, a)) {
-        attention_exact(b, a);
+    assert(attention->heads % attention->kv_heads == 0 &&
+           attention->n_seqs * attention->max_rows >= attention->T);
+    if (attention->dense) {
+        attention_dense(backend, attention, work);
         return;
     }
-    const struct device *d = device_of(b);
-    struct attention_plan p = attention_plan_of(a->max_rows, a->n_seqs, a->max_slots, a->heads,
-                                                a->kv_heads, a->head_dim, a->mask, d->sms,
-                                                d->shared_max);
-    if (split_joins(p.queries) && !d->arrived)
-        p.splits = 1;
-    struct tile_job j = {*a, (float)(M_LOG2E / sqrt((double)a->head_dim)), p.tiles, p.splits,
-                         (float *)work, d->arrived};
-    if (p.queries <= 32)
-        attention_few(b, &j, &p);
+    if (!tiles_take(backend, attention)) {
+        attention_exact(backend, attention);
+        return;
+    }
+    const struct device *device = device_of(backend);
+    struct attention_plan plan = attention_plan_of(attention->max_rows, attention->n_seqs,
+                                                   attention->max_slots, attention->heads,
+                                                   attention->kv_heads, attention->head_dim,
+                                                   attention->mask, device->sms,
+                                                   device->shared_max);
+    if (split_joins(plan.queries) && !device->arrived)
+        plan.splits = 1;
+    struct tile_job j = {*attention, (float)(M_LOG2E / sqrt((double)attention->head_dim)),
+                         plan.tiles, plan.splits, (float *)work, device->arrived};
+    if (plan.queries <= 32)
+        attention_few(backend, &j, &plan);
     else
-        p.full ? attention_many<true>(b, &j, &p) : attention_many<false>(b, &j, &p);
-    if (p.splits > 1 && !split_joins(p.queries))
-        attention_few_combine(b, &j, &p);
+        plan.full ? attention_many<true>(backend, &j, &plan)
+                  : attention_many<false>(backend, &j, &plan);
+    if (plan.splits > 1 && !split_joins(plan.queries))
+        attention_few_combine(backend, &j, &plan);
 }
 
-size_t cuda_attention_work(const struct backend *b, size_t T, size_t n_seqs, size_t max_slots,
+size_t cuda_attention_work(const struct backend *backend, size_t T, size_t n_seqs, size_t max_slots,
                            size_t heads, size_t kv_heads, size_t head_dim, size_t dense)
 {
     (void)n_seqs, (void)kv_heads;
     if (dense)
         return attention_dense_work(T, max_slots, dense);
-    size_t parts = parts_most(T, max_slots, heads, device_of(b)->sms);
+    size_t parts = parts_most(T, max_slots, heads, device_of(backend)->sms);
     return parts * (head_dim + 2) * sizeof(float);
 }

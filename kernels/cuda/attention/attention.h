@@ -6,13 +6,14 @@
 
 /* attention_few.cu: at most 32 queries a sequence; also sums the parts that the splits of a list
  * leave in j->part. */
-void attention_few(struct backend *b, const struct tile_job *j, const struct attention_plan *p);
-void attention_few_combine(struct backend *b, const struct tile_job *j,
-                           const struct attention_plan *p);
+void attention_few(struct backend *backend, const struct tile_job *j,
+                   const struct attention_plan *plan);
+void attention_few_combine(struct backend *backend, const struct tile_job *j,
+                           const struct attention_plan *plan);
 
 /* attention_exact.cu: fp32, for any head dim up to 256 and any format of activations and cache. */
-void attention_exact(struct backend *b, const struct attn *a);
+void attention_exact(struct backend *backend, const struct attn *attention);
 
 /* attention_dense.cu: for attn.dense. */
-void attention_dense(struct backend *b, const struct attn *a, void *work);
+void attention_dense(struct backend *backend, const struct attn *attention, void *work);
 size_t attention_dense_work(size_t T, size_t max_slots, size_t dense);

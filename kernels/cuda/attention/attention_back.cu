@@ -40,34 +40,34 @@ HOST_DEVICE size_t odd(size_t E)
 }
 
 /* A row at `pos` sees keys first..last - 1 of n. */
-DEVICE int sees_first(const struct attn_back &a, int32_t pos)
+DEVICE int sees_first(const struct attn_back &back, int32_t pos)
 {
-    return a.causal && a.window ? max(0, pos - (int32_t)a.window + 1) : 0;
+    return back.causal && back.window ? max(0, pos - (int32_t)back.window + 1) : 0;
 }
 
-DEVICE int sees_last(const struct attn_back &a, int32_t pos, int n)
+DEVICE int sees_last(const struct attn_back &back, int32_t pos, int n)
 {
-    return a.causal ? min(n, pos + 1) : n;
+    return back.causal ? min(n, pos + 1) : n;
 }
 
 /* Loads key head kh of keys first.. of a sequence as rows of odd(E) floats; zeros beyond the
  * last. */
 template <int WARPS>
-DEVICE void fetch_keys(float *to, const float *from, const struct attn_back &a,
-                       const struct attn_seq &s, size_t kh, int first)
+DEVICE void fetch_keys(float *to, const float *from, const struct attn_back &back,
+                       const struct attn_seq &sequence, size_t kh, int first)
 {
-    const size_t E = a.head_dim, row = odd(E);
+    const size_t E = back.head_dim, row = odd(E);
     for (int k = (int)(threadIdx.x / WARP); k < KEYS; k += WARPS)
         for (size_t e = threadIdx.x % WARP; e < E; e += WARP) {
-            const size_t key = (size_t)(s.slot_begin + first + k);
+            const size_t key = (size_t)(sequence.slot_begin + first + k);
             to[(size_t)k * row + e] =
-                first + k < s.n_slots ? from[(key * a.kv_heads + kh) * E + e] : 0.0f;
+                first + k < sequence.n_slots ? from[(key * back.kv_heads + kh) * E + e] : 0.0f;
         }
 }
 
 /* Scores and dP of `N` queries (rows of E floats at q and dy) with this lane's key. */
 template <int N>
-DEVICE void score(float s[N], float d[N], const float *q, const float *dy, const float *key,
+DEVICE void score(float s[N], float d[N], const float *query, const float *dy, const float *key,
                   const float *value, size_t E)
 {
 #pragma unroll
@@ -77,7 +77,7 @@ DEVICE void score(float s[N], float d[N], const float *q, const float *dy, const
         const float k = key[e], v = value[e];
 #pragma unroll
         for (int i = 0; i < N; i++) {
-            s[i] = fmaf(q[(size_t)i * E + e], k, s[i]);
+            s[i] = fmaf(query[(size_t)i * E + e], k, s[i]);
             d[i] = fmaf(dy[(size_t)i * E + e], v, d[i]);
         }
     }
@@ -90,13 +90,13 @@ struct row_shared {
 };
 HOST_DEVICE struct row_shared row_shared_of(size_t E)
 {
-    struct row_shared s;
-    s.dy = ROW_QUERIES * E;
-    s.keys = 2 * s.dy;
-    s.values = s.keys + KEYS * odd(E);
-    s.ds = s.values + KEYS * odd(E);
-    s.end = s.ds + ROW_QUERIES * KEYS;
-    return s;
+    struct row_shared shared;
+    shared.dy = ROW_QUERIES * E;
+    shared.keys = 2 * shared.dy;
+    shared.values = shared.keys + KEYS * odd(E);
+    shared.ds = shared.values + KEYS * odd(E);
+    shared.end = shared.ds + ROW_QUERIES * KEYS;
+    return shared;
 }
 
 /* Block (kh, tile, sequence) owns dq and the stats of 16 queries of a key head; warp w owns four of
@@ -108,10 +108,10 @@ static __global__ void __launch_bounds__(ROW_THREADS) rows_back(struct back_job 
     SHARED(float, shared);
     let_next_start();
     wait_for_inputs();
-    const struct attn_back &a = j.a;
-    const struct attn_seq s = a.seqs[blockIdx.z];
-    const size_t E = a.head_dim, kh = blockIdx.x, group = a.heads / a.kv_heads;
-    const int first = (int)blockIdx.y * ROW_QUERIES, queries = s.rows * (int)group;
+    const struct attn_back &back = j.a;
+    const struct attn_seq sequence = back.seqs[blockIdx.z];
+    const size_t E = back.head_dim, kh = blockIdx.x, group = back.heads / back.kv_heads;
+    const int first = (int)blockIdx.y * ROW_QUERIES, queries = sequence.rows * (int)group;
     const int lane = (int)(threadIdx.x % WARP), warp = (int)(threadIdx.x / WARP) * ROW_EACH;
     if (first >= queries)
         return;
@@ -125,23 +125,25 @@ static __global__ void __launch_bounds__(ROW_THREADS) rows_back(struct back_job 
 #pragma unroll
     for (int i = 0; i < ROW_EACH; i++) {
         const int query = min(first + warp + i, queries - 1);
-        head[i] = query_head((size_t)s.row_begin, (size_t)query, kh, a.heads, group);
-        low[i] = sees_first(a, a.pos[head[i] / a.heads]);
-        high[i] = sees_last(a, a.pos[head[i] / a.heads], s.n_slots);
+        head[i] = query_head((size_t)sequence.row_begin, (size_t)query, kh, back.heads, group);
+        low[i] = sees_first(back, back.pos[head[i] / back.heads]);
+        high[i] = sees_last(back, back.pos[head[i] / back.heads], sequence.n_slots);
         most[i] = -INFINITY;
         for (size_t e = (size_t)lane; e < E; e += WARP) {
-            shared[(size_t)(warp + i) * E + e] = a.q[head[i] * E + e];
-            shared[at.dy + (size_t)(warp + i) * E + e] = a.dy[head[i] * E + e];
+            shared[(size_t)(warp + i) * E + e] = back.q[head[i] * E + e];
+            shared[at.dy + (size_t)(warp + i) * E + e] = back.dy[head[i] * E + e];
         }
     }
     const int last = min(first + ROW_QUERIES, queries) - 1;
-    const int begin = sees_first(a, a.pos[s.row_begin + first / (int)group]) / KEYS * KEYS;
-    const int end = sees_last(a, a.pos[s.row_begin + last / (int)group], s.n_slots);
+    const int begin = sees_first(back, back.pos[sequence.row_begin + first / (int)group]) / KEYS *
+                      KEYS;
+    const int end = sees_last(back, back.pos[sequence.row_begin + last / (int)group],
+                              sequence.n_slots);
     for (int turn = 0; turn < 2; turn++) {
         for (int chunk = begin; chunk < end; chunk += KEYS) {
             __syncthreads();
-            fetch_keys<ROW_WARPS>(shared + at.keys, a.k, a, s, kh, chunk);
-            fetch_keys<ROW_WARPS>(shared + at.values, a.v, a, s, kh, chunk);
+            fetch_keys<ROW_WARPS>(shared + at.keys, back.k, back, sequence, kh, chunk);
+            fetch_keys<ROW_WARPS>(shared + at.values, back.v, back, sequence, kh, chunk);
             __syncthreads();
             float x[ROW_EACH], d[ROW_EACH];
             const size_t mine = (size_t)lane * odd(E);
@@ -189,7 +191,7 @@ static __global__ void __launch_bounds__(ROW_THREADS) rows_back(struct back_job 
 #pragma unroll
         for (int v = 0; v < VALUES; v++)
             if (lane + v * WARP < (int)E)
-                a.dq[head[i] * E + (size_t)(lane + v * WARP)] = dq[i][v];
+                back.dq[head[i] * E + (size_t)(lane + v * WARP)] = dq[i][v];
     }
 }
 
@@ -200,50 +202,51 @@ struct key_shared {
 };
 HOST_DEVICE struct key_shared key_shared_of(size_t E)
 {
-    struct key_shared s;
-    s.values = KEYS * odd(E);
-    s.q = 2 * s.values;
-    s.dy = s.q + KEY_QUERIES * E;
-    s.p = s.dy + KEY_QUERIES * E;
-    s.ds = s.p + KEY_QUERIES * KEYS;
-    s.end = s.ds + KEY_QUERIES * KEYS;
-    return s;
+    struct key_shared shared;
+    shared.values = KEYS * odd(E);
+    shared.q = 2 * shared.values;
+    shared.dy = shared.q + KEY_QUERIES * E;
+    shared.p = shared.dy + KEY_QUERIES * E;
+    shared.ds = shared.p + KEY_QUERIES * KEYS;
+    shared.end = shared.ds + KEY_QUERIES * KEYS;
+    return shared;
 }
 
 /* Loads queries first.. of the key head as rows of E floats; zeros beyond the last. */
-DEVICE void fetch_queries(float *q, float *dy, const struct attn_back &a, const struct attn_seq &s,
-                          size_t kh, int first, int queries)
+DEVICE void fetch_queries(float *query, float *dy, const struct attn_back &back,
+                          const struct attn_seq &sequence, size_t kh, int first, int queries)
 {
-    const size_t E = a.head_dim, group = a.heads / a.kv_heads;
+    const size_t E = back.head_dim, group = back.heads / back.kv_heads;
     for (int i = (int)(threadIdx.x / WARP); i < KEY_QUERIES; i += KEY_WARPS) {
         const bool real = first + i < queries;
-        const size_t head = query_head((size_t)s.row_begin, (size_t)(real ? first + i : 0), kh,
-                                       a.heads, group);
+        const size_t head = query_head((size_t)sequence.row_begin, (size_t)(real ? first + i : 0),
+                                       kh, back.heads, group);
         for (size_t e = threadIdx.x % WARP; e < E; e += WARP) {
-            q[(size_t)i * E + e] = real ? a.q[head * E + e] : 0.0f;
-            dy[(size_t)i * E + e] = real ? a.dy[head * E + e] : 0.0f;
+            query[(size_t)i * E + e] = real ? back.q[head * E + e] : 0.0f;
+            dy[(size_t)i * E + e] = real ? back.dy[head * E + e] : 0.0f;
         }
     }
 }
 
 /* P and dS of four queries of this warp, from `first` on, with this lane's key. */
-DEVICE void probabilities(float *p, float *ds, const struct back_job &j, const struct attn_seq &s,
-                          size_t kh, int first, int queries, int key, const float x[KEY_EACH],
-                          const float d[KEY_EACH])
+DEVICE void probabilities(float *p, float *ds, const struct back_job &j,
+                          const struct attn_seq &sequence, size_t kh, int first, int queries,
+                          int key, const float x[KEY_EACH], const float d[KEY_EACH])
 {
-    const struct attn_back &a = j.a;
-    const size_t group = a.heads / a.kv_heads;
+    const struct attn_back &back = j.a;
+    const size_t group = back.heads / back.kv_heads;
 #pragma unroll
     for (int i = 0; i < KEY_EACH; i++) {
         const bool real = first + i < queries;
-        const size_t head = query_head((size_t)s.row_begin, (size_t)(real ? first + i : 0), kh,
-                                       a.heads, group);
-        const struct stats t = j.stats[head];
-        const int32_t pos = a.pos[head / a.heads];
-        const bool seen = real && key >= sees_first(a, pos) && key < sees_last(a, pos, s.n_slots);
-        const float own = seen ? expf(x[i] * j.scale - t.most) * t.inverse : 0.0f;
+        const size_t head = query_head((size_t)sequence.row_begin, (size_t)(real ? first + i : 0),
+                                       kh, back.heads, group);
+        const struct stats stats = j.stats[head];
+        const int32_t pos = back.pos[head / back.heads];
+        const bool seen = real && key >= sees_first(back, pos) &&
+                          key < sees_last(back, pos, sequence.n_slots);
+        const float own = seen ? expf(x[i] * j.scale - stats.most) * stats.inverse : 0.0f;
         p[i * KEYS] = own;
-        ds[i * KEYS] = own * (d[i] - t.pull) * j.scale;
+        ds[i * KEYS] = own * (d[i] - stats.pull) * j.scale;
     }
 }
 
@@ -256,32 +259,33 @@ static __global__ void __launch_bounds__(KEY_THREADS) keys_back(struct back_job 
     SHARED(float, shared);
     let_next_start();
     wait_for_inputs();
-    const struct attn_back &a = j.a;
-    const struct attn_seq s = a.seqs[blockIdx.z];
-    const size_t E = a.head_dim, kh = blockIdx.x, group = a.heads / a.kv_heads;
-    const int key = (int)blockIdx.y * KEYS, queries = s.rows * (int)group;
+    const struct attn_back &back = j.a;
+    const struct attn_seq sequence = back.seqs[blockIdx.z];
+    const size_t E = back.head_dim, kh = blockIdx.x, group = back.heads / back.kv_heads;
+    const int key = (int)blockIdx.y * KEYS, queries = sequence.rows * (int)group;
     const int lane = (int)(threadIdx.x % WARP), warp = (int)(threadIdx.x / WARP) * KEY_EACH;
-    if (key >= s.n_slots)
+    if (key >= sequence.n_slots)
         return;
     const struct key_shared at = key_shared_of(E);
     const size_t mine = (size_t)lane * odd(E), own = (size_t)warp * E;
     float dk[KEY_EACH][VALUES] = {}, dv[KEY_EACH][VALUES] = {};
-    fetch_keys<KEY_WARPS>(shared, a.k, a, s, kh, key);
-    fetch_keys<KEY_WARPS>(shared + at.values, a.v, a, s, kh, key);
+    fetch_keys<KEY_WARPS>(shared, back.k, back, sequence, kh, key);
+    fetch_keys<KEY_WARPS>(shared + at.values, back.v, back, sequence, kh, key);
     for (int first = 0; first < queries; first += KEY_QUERIES) {
         const int last = min(first + KEY_QUERIES, queries) - 1;
-        const int begin = sees_first(a, a.pos[s.row_begin + first / (int)group]);
-        const int end = sees_last(a, a.pos[s.row_begin + last / (int)group], s.n_slots);
+        const int begin = sees_first(back, back.pos[sequence.row_begin + first / (int)group]);
+        const int end = sees_last(back, back.pos[sequence.row_begin + last / (int)group],
+                                  sequence.n_slots);
         if (end <= key || begin >= key + KEYS)
             continue; /* no query of the tile sees these keys */
         __syncthreads();
-        fetch_queries(shared + at.q, shared + at.dy, a, s, kh, first, queries);
+        fetch_queries(shared + at.q, shared + at.dy, back, sequence, kh, first, queries);
         __syncthreads();
         float x[KEY_EACH], d[KEY_EACH];
         score<KEY_EACH>(x, d, shared + at.q + own, shared + at.dy + own, shared + mine,
                         shared + at.values + mine, E);
         probabilities(shared + at.p + warp * KEYS + lane, shared + at.ds + warp * KEYS + lane, j,
-                      s, kh, first + warp, queries, key + lane, x, d);
+                      sequence, kh, first + warp, queries, key + lane, x, d);
         __syncthreads();
         for (int i = 0; i < KEY_QUERIES; i++)
 #pragma unroll
@@ -301,34 +305,35 @@ static __global__ void __launch_bounds__(KEY_THREADS) keys_back(struct back_job 
 #pragma unroll
         for (int v = 0; v < VALUES; v++) {
             const size_t e = (size_t)(lane + v * WARP);
-            const size_t to = (size_t)(s.slot_begin + key + warp + k);
-            if (key + warp + k >= s.n_slots || e >= E)
+            const size_t to = (size_t)(sequence.slot_begin + key + warp + k);
+            if (key + warp + k >= sequence.n_slots || e >= E)
                 continue;
-            a.dk[(to * a.kv_heads + kh) * E + e] = dk[k][v];
-            a.dv[(to * a.kv_heads + kh) * E + e] = dv[k][v];
+            back.dk[(to * back.kv_heads + kh) * E + e] = dk[k][v];
+            back.dv[(to * back.kv_heads + kh) * E + e] = dv[k][v];
         }
 }
 
 /* ---- the operation ---- */
 
-void cuda_attention_back(struct backend *b, const struct attn_back *a, float *work)
+void cuda_attention_back(struct backend *backend, const struct attn_back *back, float *work)
 {
     struct range here("attention_back");
-    const size_t E = a->head_dim, group = a->heads / a->kv_heads;
-    const struct back_job j = {*a, (struct stats *)work, (float)(1 / sqrt((double)E))};
-    const dim3 rows((unsigned)a->kv_heads, blocks_of(a->max_slots * group, ROW_QUERIES),
-                    (unsigned)a->n_seqs);
-    const dim3 keys((unsigned)a->kv_heads, blocks_of(a->max_slots, KEYS), (unsigned)a->n_seqs);
-    assert(E <= ATTENTION_BACK_CUDA_MOST && rows.y < 65536 && a->n_seqs < 65536);
-    launch(b, E <= 32 ? rows_back<1> : E <= 64 ? rows_back<2> : rows_back<4>, rows,
+    const size_t E = back->head_dim, group = back->heads / back->kv_heads;
+    const struct back_job j = {*back, (struct stats *)work, (float)(1 / sqrt((double)E))};
+    const dim3 rows((unsigned)back->kv_heads, blocks_of(back->max_slots * group, ROW_QUERIES),
+                    (unsigned)back->n_seqs);
+    const dim3 keys((unsigned)back->kv_heads, blocks_of(back->max_slots, KEYS),
+                    (unsigned)back->n_seqs);
+    assert(E <= ATTENTION_BACK_CUDA_MOST && rows.y < 65536 && back->n_seqs < 65536);
+    launch(backend, E <= 32 ? rows_back<1> : E <= 64 ? rows_back<2> : rows_back<4>, rows,
            dim3(ROW_THREADS), row_shared_of(E).end * sizeof(float), j);
-    launch(b, E <= 32 ? keys_back<1> : E <= 64 ? keys_back<2> : keys_back<4>, keys,
+    launch(backend, E <= 32 ? keys_back<1> : E <= 64 ? keys_back<2> : keys_back<4>, keys,
            dim3(KEY_THREADS), key_shared_of(E).end * sizeof(float), j);
 }
 
-size_t cuda_attention_back_work(const struct backend *b, size_t rows, size_t len, size_t heads,
-                                size_t head_dim)
+size_t cuda_attention_back_work(const struct backend *backend, size_t rows, size_t len,
+                                size_t heads, size_t head_dim)
 {
-    (void)b, (void)len, (void)head_dim;
+    (void)backend, (void)len, (void)head_dim;
     return rows * heads * sizeof(struct stats) / sizeof(float);
 }

@@ -54,16 +54,16 @@ DEVICE void dense_step(float sum[4], const uint16_t *x, const uint16_t *w)
     }
 }
 
-DEVICE float *dense_row(const struct dense_job *j, size_t h, size_t row)
+DEVICE float *dense_row(const struct dense_job *j, size_t head, size_t row)
 {
-    return j->scores + (h * j->a.T + row) * j->a.max_slots;
+    return j->scores + (head * j->a.T + row) * j->a.max_slots;
 }
 
 /* Value e of key head kh of the key at index `at` of a list. */
-DEVICE float dense_cached(const struct dense_job *j, const struct attn_seq *s, const void *cache,
-                          size_t kh, int at, int e)
+DEVICE float dense_cached(const struct dense_job *j, const struct attn_seq *sequence,
+                          const void *cache, size_t kh, int at, int e)
 {
-    size_t slot = (size_t)j->a.slots[s->slot_begin + at];
+    size_t slot = (size_t)j->a.slots[sequence->slot_begin + at];
     size_t i = (slot * j->a.kv_heads + kh) * j->a.head_dim + (size_t)e;
     return j->a.kv.dtype == DTYPE_F32 ? ((const float *)cache)[i]
                                       : bf16_float(((const uint16_t *)cache)[i]);
@@ -78,33 +78,33 @@ __global__ void __launch_bounds__(DENSE_WARPS *WARP) dense_product(struct dense_
     let_next_start();
     wait_for_inputs();
     A *w = x + DENSE_TILE * DENSE_STRIDE;
-    struct attn_seq s = j.a.seqs[blockIdx.z / j.heads];
-    size_t h = blockIdx.z % j.heads, head = j.first + h, kh = head / (j.a.heads / j.a.kv_heads);
+    struct attn_seq sequence = j.a.seqs[blockIdx.z / j.heads];
+    size_t at = blockIdx.z % j.heads, head = j.first + at, kh = head / (j.a.heads / j.a.kv_heads);
     int E = (int)j.a.head_dim, row0 = (int)blockIdx.y * DENSE_TILE;
-    int column0 = (int)blockIdx.x * DENSE_TILE, columns = VALUES ? E : s.n_slots;
-    int K = VALUES ? s.n_slots : E;
-    if (row0 >= s.rows || column0 >= columns)
+    int column0 = (int)blockIdx.x * DENSE_TILE, columns = VALUES ? E : sequence.n_slots;
+    int K = VALUES ? sequence.n_slots : E;
+    if (row0 >= sequence.rows || column0 >= columns)
         return;
     float sum[DENSE_TILE / 8][4] = {};
     for (int k0 = 0; k0 < K; k0 += DENSE_K) {
         __syncthreads();
         for (int i = (int)threadIdx.x; i < DENSE_TILE * DENSE_K; i += DENSE_WARPS * WARP) {
             int r = i / DENSE_K, k = i % DENSE_K;
-            float v = 0;
-            if (row0 + r < s.rows && k0 + k < K) {
-                size_t row = (size_t)(s.row_begin + row0 + r);
-                v = VALUES ? dense_row(&j, h, row)[k0 + k]
-                           : act_float(((const A *)j.a.q)[(row * j.a.heads + head) * (size_t)E +
-                                                          (size_t)(k0 + k)]);
+            float value = 0;
+            if (row0 + r < sequence.rows && k0 + k < K) {
+                size_t row = (size_t)(sequence.row_begin + row0 + r);
+                value = VALUES ? dense_row(&j, at, row)[k0 + k]
+                               : act_float(((const A *)j.a.q)[(row * j.a.heads + head) * (size_t)E +
+                                                              (size_t)(k0 + k)]);
             }
-            act_put(&x[r * DENSE_STRIDE + k], v);
+            act_put(&x[r * DENSE_STRIDE + k], value);
             r = VALUES ? i % DENSE_TILE : r; /* neighbouring threads read neighbouring values */
             k = VALUES ? i / DENSE_TILE : k;
-            v = 0;
+            value = 0;
             if (column0 + r < columns && k0 + k < K)
-                v = VALUES ? dense_cached(&j, &s, j.a.kv.v, kh, k0 + k, column0 + r)
-                           : dense_cached(&j, &s, j.a.kv.k, kh, column0 + r, k0 + k);
-            act_put(&w[r * DENSE_STRIDE + k], v);
+                value = VALUES ? dense_cached(&j, &sequence, j.a.kv.v, kh, k0 + k, column0 + r)
+                               : dense_cached(&j, &sequence, j.a.kv.k, kh, column0 + r, k0 + k);
+            act_put(&w[r * DENSE_STRIDE + k], value);
         }
         __syncthreads();
 #pragma unroll
@@ -117,14 +117,14 @@ __global__ void __launch_bounds__(DENSE_WARPS *WARP) dense_product(struct dense_
         for (int i = 0; i < 4; i++) {
             int r = row0 + warp_id() * 16 + lane_id() / 4 + i / 2 * 8;
             int column = column0 + n * 8 + lane_id() % 4 * 2 + i % 2;
-            if (r >= s.rows || column >= columns)
+            if (r >= sequence.rows || column >= columns)
                 continue;
-            size_t row = (size_t)(s.row_begin + r);
+            size_t row = (size_t)(sequence.row_begin + r);
             if (VALUES)
                 act_put((A *)j.a.y + (row * j.a.heads + head) * (size_t)E + (size_t)column,
                         sum[n][i]);
             else
-                dense_row(&j, h, row)[column] = sum[n][i];
+                dense_row(&j, at, row)[column] = sum[n][i];
         }
 }
 
@@ -136,58 +136,61 @@ static __global__ void __launch_bounds__(DENSE_WARPS *WARP) dense_softmax(struct
 {
     let_next_start();
     wait_for_inputs();
-    struct attn_seq s = j.a.seqs[blockIdx.z];
+    struct attn_seq sequence = j.a.seqs[blockIdx.z];
     int r = (int)blockIdx.x * DENSE_WARPS + warp_id();
-    if (r >= s.rows)
+    if (r >= sequence.rows)
         return;
-    size_t row = (size_t)(s.row_begin + r);
+    size_t row = (size_t)(sequence.row_begin + r);
     float *p = dense_row(&j, blockIdx.y, row), max = -INFINITY, sum = 0;
     int32_t last = mask_last(j.a.mask, j.a.mask_block, j.a.pos[row]);
     int32_t before = mask_before(j.a.window, last);
-    for (int k = lane_id(); k < s.n_slots; k += WARP) {
-        int32_t pos = j.a.slot_pos[s.slot_begin + k];
+    for (int k = lane_id(); k < sequence.n_slots; k += WARP) {
+        int32_t pos = j.a.slot_pos[sequence.slot_begin + k];
         p[k] = pos <= last && pos > before ? p[k] * j.scale : -INFINITY;
         max = fmaxf(max, p[k]);
     }
     max = warp_max(max);
     float base = max == -INFINITY ? 0.0f : max;
-    for (int k = lane_id(); k < s.n_slots; k += WARP) {
+    for (int k = lane_id(); k < sequence.n_slots; k += WARP) {
         p[k] = expf(p[k] - base);
         sum += p[k];
     }
     sum = warp_sum(sum);
     float inverse = sum == 0 ? 0.0f : 1.0f / sum;
-    for (int k = lane_id(); k < s.n_slots; k += WARP)
+    for (int k = lane_id(); k < sequence.n_slots; k += WARP)
         p[k] *= inverse;
 }
 
 /* ---- the operation ---- */
 
-template <class A> static void dense_turn(struct backend *b, const struct dense_job *j)
+template <class A> static void dense_turn(struct backend *backend, const struct dense_job *j)
 {
-    const struct attn *a = &j->a;
+    const struct attn *attention = &j->a;
     const size_t shared = 2 * DENSE_TILE * DENSE_STRIDE * sizeof(A);
-    unsigned rows = (unsigned)ceil_div(a->max_rows, DENSE_TILE);
-    unsigned lists = (unsigned)(a->n_seqs * j->heads);
-    assert(rows < 65536 && lists < 65536 && j->heads < 65536 && a->n_seqs < 65536);
-    launch(b, dense_product<A, false>,
-           dim3((unsigned)ceil_div(a->max_slots, DENSE_TILE), rows, lists),
+    unsigned rows = (unsigned)ceil_div(attention->max_rows, DENSE_TILE);
+    unsigned lists = (unsigned)(attention->n_seqs * j->heads);
+    assert(rows < 65536 && lists < 65536 && j->heads < 65536 && attention->n_seqs < 65536);
+    launch(backend, dense_product<A, false>,
+           dim3((unsigned)ceil_div(attention->max_slots, DENSE_TILE), rows, lists),
            dim3(DENSE_WARPS * WARP), shared, *j);
-    launch(b, dense_softmax,
-           dim3((unsigned)ceil_div(a->max_rows, DENSE_WARPS), (unsigned)j->heads,
-                (unsigned)a->n_seqs),
+    launch(backend, dense_softmax,
+           dim3((unsigned)ceil_div(attention->max_rows, DENSE_WARPS), (unsigned)j->heads,
+                (unsigned)attention->n_seqs),
            dim3(DENSE_WARPS * WARP), 0, *j);
-    launch(b, dense_product<A, true>,
-           dim3((unsigned)ceil_div(a->head_dim, DENSE_TILE), rows, lists),
+    launch(backend, dense_product<A, true>,
+           dim3((unsigned)ceil_div(attention->head_dim, DENSE_TILE), rows, lists),
            dim3(DENSE_WARPS * WARP), shared, *j);
 }
 
-void attention_dense(struct backend *b, const struct attn *a, void *work)
+void attention_dense(struct backend *backend, const struct attn *attention, void *work)
 {
-    struct dense_job j = {*a, (float *)work, 0, 0, (float)(1 / sqrt((double)a->head_dim))};
-    for (; j.first < a->heads; j.first += j.heads) {
-        j.heads = a->heads - j.first < a->dense ? a->heads - j.first : a->dense;
-        b->act == DTYPE_F32 ? dense_turn<float>(b, &j) : dense_turn<uint16_t>(b, &j);
+    struct dense_job j = {*attention, (float *)work, 0, 0,
+                          (float)(1 / sqrt((double)attention->head_dim))};
+    for (; j.first < attention->heads; j.first += j.heads) {
+        j.heads = attention->heads - j.first < attention->dense ? attention->heads - j.first
+                                                                : attention->dense;
+        backend->act == DTYPE_F32 ? dense_turn<float>(backend, &j)
+                                  : dense_turn<uint16_t>(backend, &j);
     }
 }
 

@@ -21,13 +21,13 @@ struct exact_shared {
 };
 HOST_DEVICE struct exact_shared exact_shared_of(size_t E)
 {
-    struct exact_shared s;
-    s.row = E + 1 - E % 2;
-    s.keys = EXACT_BLOCK * E;
-    s.values = s.keys + WARP * s.row;
-    s.probabilities = s.values + WARP * E;
-    s.end = s.probabilities + EXACT_BLOCK * WARP;
-    return s;
+    struct exact_shared shared;
+    shared.row = E + 1 - E % 2;
+    shared.keys = EXACT_BLOCK * E;
+    shared.values = shared.keys + WARP * shared.row;
+    shared.probabilities = shared.values + WARP * E;
+    shared.end = shared.probabilities + EXACT_BLOCK * WARP;
+    return shared;
 }
 
 DEVICE float cached(const void *cache, enum dtype dtype, size_t i)
@@ -38,15 +38,16 @@ DEVICE float cached(const void *cache, enum dtype dtype, size_t i)
 
 /* Loads key head kh of keys first.. of a list as rows of floats; zeros beyond its end. Warp w loads
  * rows w, w + 4, ... */
-DEVICE void exact_fetch(float *to, size_t row, const void *cache, const struct attn *a,
-                        const struct attn_seq *s, size_t kh, int first)
+DEVICE void exact_fetch(float *to, size_t row, const void *cache, const struct attn *attention,
+                        const struct attn_seq *sequence, size_t kh, int first)
 {
-    size_t E = a->head_dim;
+    size_t E = attention->head_dim;
     for (unsigned k = threadIdx.x / WARP; k < WARP; k += EXACT_WARPS) {
-        bool real = first + (int)k < s->n_slots;
-        size_t slot = real ? (size_t)a->slots[s->slot_begin + first + (int)k] : 0;
+        bool real = first + (int)k < sequence->n_slots;
+        size_t slot = real ? (size_t)attention->slots[sequence->slot_begin + first + (int)k] : 0;
         for (size_t e = threadIdx.x % WARP; e < E; e += WARP)
-            to[k * row + e] = real ? cached(cache, a->kv.dtype, (slot * a->kv_heads + kh) * E + e)
+            to[k * row + e] = real ? cached(cache, attention->kv.dtype,
+                                            (slot * attention->kv_heads + kh) * E + e)
                                    : 0.0f;
     }
 }
@@ -66,14 +67,15 @@ DEVICE float exact_softmax(float *p, float score, float *max, double *sum)
 /* Block (kh, tile, sequence) owns y of 16 queries of a key head; warp w owns four of them, lane l
  * their columns l, l + 32, ... (VALUES of them). */
 template <class A, int VALUES>
-__global__ void __launch_bounds__(EXACT_WARPS *WARP) attend_exact(struct attn a, float scale)
+__global__ void __launch_bounds__(EXACT_WARPS *WARP)
+    attend_exact(struct attn attention, float scale)
 {
     SHARED(float, shared);
     let_next_start();
     wait_for_inputs();
-    struct attn_seq s = a.seqs[blockIdx.z];
-    size_t E = a.head_dim, kh = blockIdx.x, group = a.heads / a.kv_heads;
-    int first = (int)blockIdx.y * EXACT_BLOCK, queries = s.rows * (int)group;
+    struct attn_seq sequence = attention.seqs[blockIdx.z];
+    size_t E = attention.head_dim, kh = blockIdx.x, group = attention.heads / attention.kv_heads;
+    int first = (int)blockIdx.y * EXACT_BLOCK, queries = sequence.rows * (int)group;
     if (first >= queries)
         return;
     int lane = (int)(threadIdx.x % WARP), warp = (int)(threadIdx.x / WARP);
@@ -89,30 +91,31 @@ __global__ void __launch_bounds__(EXACT_WARPS *WARP) attend_exact(struct attn a,
     for (int i = 0; i < EXACT_QUERIES; i++) {
         int query = first + warp * EXACT_QUERIES + i;
         real[i] = query < queries;
-        head[i] = query_head((size_t)s.row_begin, (size_t)min(query, queries - 1), kh, a.heads,
-                             group);
-        last[i] = mask_last(a.mask, a.mask_block, a.pos[head[i] / a.heads]);
-        before[i] = mask_before(a.window, last[i]);
+        head[i] = query_head((size_t)sequence.row_begin, (size_t)min(query, queries - 1), kh,
+                             attention.heads, group);
+        last[i] = mask_last(attention.mask, attention.mask_block,
+                            attention.pos[head[i] / attention.heads]);
+        before[i] = mask_before(attention.window, last[i]);
         top[i] = -INFINITY;
         sum[i] = 0;
         for (size_t e = (size_t)lane; e < E; e += WARP)
-            q[(size_t)i * E + e] = act_float(((const A *)a.q)[head[i] * E + e]);
+            q[(size_t)i * E + e] = act_float(((const A *)attention.q)[head[i] * E + e]);
 #pragma unroll
         for (int v = 0; v < VALUES; v++)
             y[i][v] = 0;
     }
     for (int i = 0; i < EXACT_BLOCK; i++) {
-        int row = s.row_begin + min(first + i, queries - 1) / (int)group;
-        most = max(most, mask_last(a.mask, a.mask_block, a.pos[row]));
+        int row = sequence.row_begin + min(first + i, queries - 1) / (int)group;
+        most = max(most, mask_last(attention.mask, attention.mask_block, attention.pos[row]));
     }
-    for (int chunk = 0; chunk < s.n_slots; chunk += WARP) {
-        bool listed = chunk + lane < s.n_slots;
-        int32_t pos = listed ? a.slot_pos[s.slot_begin + chunk + lane] : INT32_MAX;
+    for (int chunk = 0; chunk < sequence.n_slots; chunk += WARP) {
+        bool listed = chunk + lane < sequence.n_slots;
+        int32_t pos = listed ? attention.slot_pos[sequence.slot_begin + chunk + lane] : INT32_MAX;
         if (!__any_sync(EVERY_LANE, listed && pos <= most))
             continue;
         __syncthreads();
-        exact_fetch(shared + at.keys, at.row, a.kv.k, &a, &s, kh, chunk);
-        exact_fetch(values, E, a.kv.v, &a, &s, kh, chunk);
+        exact_fetch(shared + at.keys, at.row, attention.kv.k, &attention, &sequence, kh, chunk);
+        exact_fetch(values, E, attention.kv.v, &attention, &sequence, kh, chunk);
         __syncthreads();
         float score[EXACT_QUERIES] = {0};
         const float *key = shared + at.keys + (size_t)lane * at.row;
@@ -146,28 +149,30 @@ __global__ void __launch_bounds__(EXACT_WARPS *WARP) attend_exact(struct attn a,
 #pragma unroll
         for (int v = 0; v < VALUES; v++)
             if (real[i] && lane + v * WARP < (int)E)
-                act_put((A *)a.y + head[i] * E + (size_t)(lane + v * WARP), y[i][v] * inverse);
+                act_put((A *)attention.y + head[i] * E + (size_t)(lane + v * WARP),
+                        y[i][v] * inverse);
     }
 }
 
-template <class A> static void exact_launch(struct backend *b, const struct attn *a)
+template <class A> static void exact_launch(struct backend *backend, const struct attn *attention)
 {
-    size_t E = a->head_dim, queries = a->max_rows * (a->heads / a->kv_heads);
+    size_t E = attention->head_dim,
+    queries = attention->max_rows * (attention->heads / attention->kv_heads);
     void (*kernel)(struct attn, float) = E <= 32    ? attend_exact<A, 1>
                                          : E <= 64  ? attend_exact<A, 2>
                                          : E <= 128 ? attend_exact<A, 4>
                                                     : attend_exact<A, 8>;
-    dim3 grid((unsigned)a->kv_heads, (unsigned)ceil_div(queries, EXACT_BLOCK),
-              (unsigned)a->n_seqs);
+    dim3 grid((unsigned)attention->kv_heads, (unsigned)ceil_div(queries, EXACT_BLOCK),
+              (unsigned)attention->n_seqs);
     assert(E <= 256 && grid.y < 65536 && grid.z < 65536);
-    launch(b, kernel, grid, dim3(EXACT_WARPS * WARP), exact_shared_of(E).end * sizeof(float), *a,
-           (float)(1 / sqrt((double)E)));
+    launch(backend, kernel, grid, dim3(EXACT_WARPS * WARP), exact_shared_of(E).end * sizeof(float),
+           *attention, (float)(1 / sqrt((double)E)));
 }
 
-void attention_exact(struct backend *b, const struct attn *a)
+void attention_exact(struct backend *backend, const struct attn *attention)
 {
-    if (b->act == DTYPE_F32)
-        exact_launch<float>(b, a);
+    if (backend->act == DTYPE_F32)
+        exact_launch<float>(backend, attention);
     else
-        exact_launch<uint16_t>(b, a);
+        exact_launch<uint16_t>(backend, attention);
 }

@@ -17,27 +17,28 @@ combine_parts(struct tile_job j, int queries)
     let_next_start();
     wait_for_inputs();
     size_t query = (size_t)blockIdx.x * COMBINE_WARPS + threadIdx.x / WARP;
-    struct attn_seq s = j.a.seqs[blockIdx.y];
-    int used = split_count(s.n_slots, j.splits, queries);
-    if (used > 1 && query < (size_t)s.rows * j.a.heads)
-        combine_query(&j, (size_t)s.row_begin * j.a.heads + query, used);
+    struct attn_seq sequence = j.a.seqs[blockIdx.y];
+    int used = split_count(sequence.n_slots, j.splits, queries);
+    if (used > 1 && query < (size_t)sequence.rows * j.a.heads)
+        combine_query(&j, (size_t)sequence.row_begin * j.a.heads + query, used);
 }
 
-void attention_few_combine(struct backend *b, const struct tile_job *j,
-                           const struct attention_plan *p)
+void attention_few_combine(struct backend *backend, const struct tile_job *j,
+                           const struct attention_plan *plan)
 {
     dim3 grid((unsigned)ceil_div(j->a.max_rows * j->a.heads, COMBINE_WARPS),
               (unsigned)j->a.n_seqs);
-    launch(b, combine_parts, grid, dim3(COMBINE_WARPS * WARP), 0, *j, p->queries);
+    launch(backend, combine_parts, grid, dim3(COMBINE_WARPS * WARP), 0, *j, plan->queries);
 }
 
-void attention_few(struct backend *b, const struct tile_job *j, const struct attention_plan *p)
+void attention_few(struct backend *backend, const struct tile_job *j,
+                   const struct attention_plan *plan)
 {
-    assert(p->stages == 2 && p->queries <= 32);
-    if (p->padded == 64)
-        p->queries == 16 ? tile_launch<tile_shape<64, 1, 1, 2>>(b, j, p)
-                         : tile_launch<tile_shape<64, 2, 1, 2>>(b, j, p);
+    assert(plan->stages == 2 && plan->queries <= 32);
+    if (plan->padded == 64)
+        plan->queries == 16 ? tile_launch<tile_shape<64, 1, 1, 2>>(backend, j, plan)
+                            : tile_launch<tile_shape<64, 2, 1, 2>>(backend, j, plan);
     else
-        p->queries == 16 ? tile_launch<tile_shape<128, 1, 1, 2>>(b, j, p)
-                         : tile_launch<tile_shape<128, 2, 1, 2>>(b, j, p);
+        plan->queries == 16 ? tile_launch<tile_shape<128, 1, 1, 2>>(backend, j, plan)
+                            : tile_launch<tile_shape<128, 2, 1, 2>>(backend, j, plan);
 }

@@ -131,13 +131,13 @@ struct tile_shared {
 };
 HOST_DEVICE struct tile_shared tile_shared_of(int padded, int queries, int stages)
 {
-    struct tile_shared s;
-    s.keys = queries * padded;
-    s.values = s.keys + stages * TILE_KEYS * padded;
-    s.last = s.values + stages * TILE_KEYS * padded;
-    s.side = s.last + 2 * queries;
-    s.end = s.side + SIDE_VALUES;
-    return s;
+    struct tile_shared shared;
+    shared.keys = queries * padded;
+    shared.values = shared.keys + stages * TILE_KEYS * padded;
+    shared.last = shared.values + stages * TILE_KEYS * padded;
+    shared.side = shared.last + 2 * queries;
+    shared.end = shared.side + SIDE_VALUES;
+    return shared;
 }
 
 /* ---- the plan ---- */
@@ -160,16 +160,16 @@ HOST_DEVICE struct attention_plan attention_plan_of(size_t max_rows, size_t n_se
                                                     enum mask mask, int sms, size_t shared_max)
 {
     size_t most = max_rows * (heads / kv_heads), sides = n_seqs * kv_heads;
-    struct attention_plan p;
-    p.padded = head_dim <= 64 ? 64 : 128;
-    p.queries = most <= 16 ? 16 : most <= 32 ? 32
-                : ceil_div(most, 128) * sides >= (size_t)sms ? 128 : 64;
-    p.stages = tile_stages(p.padded, p.queries, shared_max);
-    p.tiles = (int)ceil_div(most, (size_t)p.queries);
-    size_t splits = (size_t)(sms * TILE_RESIDENT(p.queries)) / (sides * (size_t)p.tiles);
-    p.splits = split_count((int32_t)max_slots, (int)splits, p.queries);
-    p.full = mask == MASK_FULL && head_dim == (size_t)p.padded;
-    return p;
+    struct attention_plan plan;
+    plan.padded = head_dim <= 64 ? 64 : 128;
+    plan.queries = most <= 16 ? 16 : most <= 32 ? 32
+                   : ceil_div(most, 128) * sides >= (size_t)sms ? 128 : 64;
+    plan.stages = tile_stages(plan.padded, plan.queries, shared_max);
+    plan.tiles = (int)ceil_div(most, (size_t)plan.queries);
+    size_t splits = (size_t)(sms * TILE_RESIDENT(plan.queries)) / (sides * (size_t)plan.tiles);
+    plan.splits = split_count((int32_t)max_slots, (int)splits, plan.queries);
+    plan.full = mask == MASK_FULL && head_dim == (size_t)plan.padded;
+    return plan;
 }
 
 /* ---- parts ---- */
@@ -192,9 +192,9 @@ HOST_DEVICE size_t split_lists_most(int sms)
 
 /* work = y[splits, T*H, E], then (maximum, sum)[splits, T*H], all fp32; maxima in units of log 2.
  * The index of query_head q in split s: */
-HOST_DEVICE size_t part_at(size_t s, size_t q, size_t T, size_t heads)
+HOST_DEVICE size_t part_at(size_t split, size_t q, size_t T, size_t heads)
 {
-    return s * T * heads + q;
+    return split * T * heads + q;
 }
 
 /* Floats before the maxima. */

@@ -88,9 +88,9 @@ template <class S> DEVICE int warp_first_key(void)
 }
 
 /* The query of the block that this lane holds as row `half` of row tile m. */
-template <class S> DEVICE int lane_query(int m, int half)
+template <class S> DEVICE int lane_query(int tile, int half)
 {
-    return warp_first_query<S>() + m * TILE_ROWS + half * 8 + lane_id() / 4;
+    return warp_first_query<S>() + tile * TILE_ROWS + half * 8 + lane_id() / 4;
 }
 
 /* Orders copies and reads of the warps that share key tiles. */
@@ -104,9 +104,9 @@ template <class S> DEVICE void tile_barrier(void)
 
 /* ---- the part of a block, and its keys ---- */
 
-DEVICE int32_t row_last(const struct tile_job *j, const struct tile_side *d, int query)
+DEVICE int32_t row_last(const struct tile_job *j, const struct tile_side *side, int query)
 {
-    int row = d->row_begin + (d->first + query) / d->group;
+    int row = side->row_begin + (side->first + query) / side->group;
     return mask_last(j->a.mask, j->a.mask_block, j->a.pos[row]);
 }
 
@@ -130,36 +130,36 @@ DEVICE void find_limits(const struct tile_job *j, int row_begin, int first, int 
 /* Fills d, which lies in shared memory because registers are short. false: the block has nothing to
  * do, because the grid is sized for the host's upper bounds. The last tiles of queries come first:
  * with a causal mask they take longest. */
-template <class S> DEVICE bool tile_side_of(struct tile_side *d, const struct tile_job *j)
+template <class S> DEVICE bool tile_side_of(struct tile_side *side, const struct tile_job *j)
 {
-    struct attn_seq s = j->a.seqs[blockIdx.z];
+    struct attn_seq sequence = j->a.seqs[blockIdx.z];
     int group = (int)(j->a.heads / j->a.kv_heads), split = (int)blockIdx.y % j->splits;
     int first = (j->tiles - 1 - (int)blockIdx.y / j->splits) * S::QUERIES;
-    int count = min(s.rows * group - first, S::QUERIES);
-    int used = split_count(s.n_slots, j->splits, S::QUERIES);
+    int count = min(sequence.rows * group - first, S::QUERIES);
+    int used = split_count(sequence.n_slots, j->splits, S::QUERIES);
     if (count <= 0 || split >= used)
         return false;
     if (warp_id() == 0) {
         int32_t least = INT32_MAX, most = INT32_MIN;
         if (!S::FULL)
-            find_limits(j, s.row_begin, first, count, group, &least, &most);
+            find_limits(j, sequence.row_begin, first, count, group, &least, &most);
         if (lane_id() == 0)
-            *d = {j->a.slots + s.slot_begin,
-                  j->a.slot_pos + s.slot_begin,
-                  s.row_begin,
-                  s.n_slots,
-                  least,
-                  most,
-                  first,
-                  count,
-                  split_begin(s.n_slots, used, split),
-                  split_begin(s.n_slots, used, split + 1),
-                  split,
-                  used,
-                  (int)blockIdx.x,
-                  group,
-                  0,
-                  j->a.mask == MASK_FULL};
+            *side = {j->a.slots + sequence.slot_begin,
+                     j->a.slot_pos + sequence.slot_begin,
+                     sequence.row_begin,
+                     sequence.n_slots,
+                     least,
+                     most,
+                     first,
+                     count,
+                     split_begin(sequence.n_slots, used, split),
+                     split_begin(sequence.n_slots, used, split + 1),
+                     split,
+                     used,
+                     (int)blockIdx.x,
+                     group,
+                     0,
+                     j->a.mask == MASK_FULL};
     }
     __syncthreads();
     return true;
@@ -167,42 +167,42 @@ template <class S> DEVICE bool tile_side_of(struct tile_side *d, const struct ti
 
 /* Fills seen and whole for the next 32 key tiles, by the keys of this warp. Warps that share keys
  * compute the same sets. */
-template <class S> DEVICE void tile_look(struct tile_walk *w, const struct tile_side *d)
+template <class S> DEVICE void tile_look(struct tile_walk *walk, const struct tile_side *side)
 {
-    int n = min(w->end - w->window, WARP), lane = lane_id();
-    w->whole = 0;
+    int n = min(walk->end - walk->window, WARP), lane = lane_id();
+    walk->whole = 0;
 #pragma unroll 4
     for (int i = 0; i < n; i++) {
         bool some = false, every = true;
         for (int k = 0; k < S::KEYS; k += WARP) {
-            int key = (w->window + i) * TILE_KEYS + warp_first_key<S>() + k + lane % S::KEYS;
-            bool real = key < w->n_slots;
-            int32_t pos = real && !d->all ? __ldg(d->slot_pos + key) : INT32_MIN;
-            some |= real && pos <= d->most;
-            every &= real && pos <= d->least;
+            int key = (walk->window + i) * TILE_KEYS + warp_first_key<S>() + k + lane % S::KEYS;
+            bool real = key < walk->n_slots;
+            int32_t pos = real && !side->all ? __ldg(side->slot_pos + key) : INT32_MIN;
+            some |= real && pos <= side->most;
+            every &= real && pos <= side->least;
         }
-        w->seen |= (unsigned)(__any_sync(EVERY_LANE, some) != 0) << i;
-        w->whole |= (unsigned)(__all_sync(EVERY_LANE, every) != 0) << i;
+        walk->seen |= (unsigned)(__any_sync(EVERY_LANE, some) != 0) << i;
+        walk->whole |= (unsigned)(__all_sync(EVERY_LANE, every) != 0) << i;
     }
 }
 
 /* The next key tile to compute. Returns 2 * tile, or 2 * tile + 1 if every query sees every key of
  * the tile, or -1 if no tile is left. */
-template <class S> DEVICE int tile_next(struct tile_walk *w, const struct tile_side *d)
+template <class S> DEVICE int tile_next(struct tile_walk *walk, const struct tile_side *side)
 {
     if constexpr (S::FULL) {
-        int tile = w->window++;
-        return tile < w->end ? tile * 2 + (int)((tile + 1) * TILE_KEYS <= w->n_slots) : -1;
+        int tile = walk->window++;
+        return tile < walk->end ? tile * 2 + (int)((tile + 1) * TILE_KEYS <= walk->n_slots) : -1;
     } else {
-        while (!w->seen) {
-            if (w->end - w->window <= WARP)
+        while (!walk->seen) {
+            if (walk->end - walk->window <= WARP)
                 return -1;
-            w->window += WARP;
-            tile_look<S>(w, d);
+            walk->window += WARP;
+            tile_look<S>(walk, side);
         }
-        int i = __ffs((int)w->seen) - 1;
-        w->seen &= w->seen - 1;
-        return (w->window + i) * 2 + (int)(w->whole >> i & 1);
+        int i = __ffs((int)walk->seen) - 1;
+        walk->seen &= walk->seen - 1;
+        return (walk->window + i) * 2 + (int)(walk->whole >> i & 1);
     }
 }
 
@@ -218,13 +218,13 @@ struct tile_lane {
 };
 
 template <class S>
-DEVICE struct tile_lane tile_lane_of(const struct tile_job *j, const struct tile_side *d)
+DEVICE struct tile_lane tile_lane_of(const struct tile_job *j, const struct tile_side *side)
 {
     constexpr int CHUNKS = S::E / TILE_CHUNK;
     int row = warp_id() * COPY_ROWS + lane_id() / CHUNKS, c = lane_id() % CHUNKS;
     int E = (int)j->a.head_dim;
     bool padding = !S::FULL && c * TILE_CHUNK >= E;
-    size_t first = (size_t)((d->kh * E + (padding ? 0 : c * TILE_CHUNK)) * 2);
+    size_t first = (size_t)((side->kh * E + (padding ? 0 : c * TILE_CHUNK)) * 2);
     return {(uintptr_t)j->a.kv.k + first, (uintptr_t)j->a.kv.v - (uintptr_t)j->a.kv.k,
             (uint32_t)(j->a.kv_heads * j->a.head_dim * 2), padding ? INT32_MAX / 2 : row,
             tile_at(row, c, S::E)};
@@ -232,38 +232,38 @@ DEVICE struct tile_lane tile_lane_of(const struct tile_job *j, const struct tile
 
 /* A warp copies 16 rows of a key tile. Returns the slot of row l % 16 of these; l is the lane.
  * `next` is a result of tile_next(). */
-DEVICE int32_t tile_slot(const struct tile_walk *w, const struct tile_side *d, int next)
+DEVICE int32_t tile_slot(const struct tile_walk *walk, const struct tile_side *side, int next)
 {
     int key = next / 2 * TILE_KEYS + warp_id() * COPY_ROWS + lane_id() % COPY_ROWS;
-    return next >= 0 && key < w->n_slots ? __ldg(d->slots + key) : 0;
+    return next >= 0 && key < walk->n_slots ? __ldg(side->slots + key) : 0;
 }
 
-/* Copies 16 rows of keys (away = 0) or of values (away = l->to_v). Keys beyond the list and the
+/* Copies 16 rows of keys (away = 0) or of values (away = lane->to_v). Keys beyond the list and the
  * padding of the head become zeros: their probabilities are 0, but 0 times the old contents could
  * be NaN. There is no branch, so that copies and products of a key tile mix. */
 template <class S>
-DEVICE void tile_copy(uint16_t *to, uintptr_t away, const struct tile_lane *l,
-                      const struct tile_walk *w, int next, int32_t kept)
+DEVICE void tile_copy(uint16_t *to, uintptr_t away, const struct tile_lane *lane,
+                      const struct tile_walk *walk, int next, int32_t kept)
 {
     constexpr int CHUNKS = S::E / TILE_CHUNK, ROWS = WARP / CHUNKS;
-    int left = next < 0 ? 0 : w->n_slots - next / 2 * TILE_KEYS - l->row;
+    int left = next < 0 ? 0 : walk->n_slots - next / 2 * TILE_KEYS - lane->row;
 #pragma unroll
     for (int i = 0; i < COPY_ROWS / ROWS; i++) {
         uint32_t slot = (uint32_t)__shfl_sync(EVERY_LANE, kept, i * ROWS + lane_id() / CHUNKS);
-        copy_async(to + tile_down(l->place, i * ROWS, S::E),
-                   (const void *)(l->k + (size_t)slot * l->stride + away), i * ROWS < left);
+        copy_async(to + tile_down(lane->place, i * ROWS, S::E),
+                   (const void *)(lane->k + (size_t)slot * lane->stride + away), i * ROWS < left);
     }
     copy_async_close();
 }
 
 /* Copies the queries of the block. Thread t copies chunk t % CHUNKS of every ROWS-th row. */
 template <class S>
-DEVICE void tile_copy_queries(uint16_t *to, const struct tile_job *j, const struct tile_side *d)
+DEVICE void tile_copy_queries(uint16_t *to, const struct tile_job *j, const struct tile_side *side)
 {
     constexpr int CHUNKS = S::E / TILE_CHUNK, ROWS = TILE_THREADS / CHUNKS;
-    const int E = (int)j->a.head_dim, c = (int)threadIdx.x % CHUNKS, count = d->count;
-    const size_t row_begin = (size_t)d->row_begin, kh = (size_t)d->kh, heads = j->a.heads;
-    const uint32_t group = (uint32_t)d->group, first = (uint32_t)d->first;
+    const int E = (int)j->a.head_dim, c = (int)threadIdx.x % CHUNKS, count = side->count;
+    const size_t row_begin = (size_t)side->row_begin, kh = (size_t)side->kh, heads = j->a.heads;
+    const uint32_t group = (uint32_t)side->group, first = (uint32_t)side->first;
     const uint16_t *q = (const uint16_t *)j->a.q + c * TILE_CHUNK;
 #pragma unroll 4
     for (int row = (int)threadIdx.x / CHUNKS; row < S::QUERIES; row += ROWS) {
@@ -283,9 +283,9 @@ template <class S> struct tile_queries {
 };
 
 /* Loads columns 16 step .. 16 step + 15 of row tile m. */
-template <class S> DEVICE void load_queries(uint32_t r[4], const uint16_t *q, int m, int step)
+template <class S> DEVICE void load_queries(uint32_t r[4], const uint16_t *q, int tile, int step)
 {
-    int row = warp_first_query<S>() + m * TILE_ROWS + lane_id() % 16;
+    int row = warp_first_query<S>() + tile * TILE_ROWS + lane_id() % 16;
     load_matrices(r, q + tile_right(tile_at(row, lane_id() / 16, S::E), step * 2));
 }
 
@@ -296,27 +296,27 @@ DEVICE void tile_scores(float (&s)[S::M][S::KEYS / 8][4], const uint16_t *q,
     int lane = lane_id(), row = warp_first_key<S>() + lane % 8 + lane / 16 * 8;
     int place = tile_at(row, lane / 8 % 2, S::E);
 #pragma unroll
-    for (int m = 0; m < S::M; m++)
+    for (int tile = 0; tile < S::M; tile++)
 #pragma unroll
         for (int n = 0; n < S::KEYS / 8; n++)
 #pragma unroll
             for (int i = 0; i < 4; i++)
-                s[m][n][i] = 0;
+                s[tile][n][i] = 0;
 #pragma unroll
     for (int step = 0; step < S::E / 16; step++) {
         uint32_t a[S::M][4], b[4];
 #pragma unroll
-        for (int m = 0; m < S::M; m++)
+        for (int tile = 0; tile < S::M; tile++)
             if constexpr (S::M > 1)
-                load_queries<S>(a[m], q, m, step);
+                load_queries<S>(a[tile], q, tile, step);
 #pragma unroll
         for (int n = 0; n < S::KEYS / 8; n += 2) {
             load_matrices(b, keys + tile_right(place, step * 2) + n * 8 * S::E);
 #pragma unroll
-            for (int m = 0; m < S::M; m++) {
-                const uint32_t *x = S::M > 1 ? a[m] : held.kept[S::M > 1 ? 0 : step];
-                multiply_bf16(s[m][n], x, b);
-                multiply_bf16(s[m][n + 1], x, b + 2);
+            for (int tile = 0; tile < S::M; tile++) {
+                const uint32_t *x = S::M > 1 ? a[tile] : held.kept[S::M > 1 ? 0 : step];
+                multiply_bf16(s[tile][n], x, b);
+                multiply_bf16(s[tile][n + 1], x, b + 2);
             }
         }
     }
@@ -326,21 +326,21 @@ DEVICE void tile_scores(float (&s)[S::M][S::KEYS / 8][4], const uint16_t *q,
  * Bit 2 i of hidden[m] is set for key column i of row g, bit 2 i + 1 for row g + 8. It runs before
  * the scores are computed, while registers are free for the positions. */
 template <class S>
-DEVICE void tile_find_hidden(uint32_t (&hidden)[S::M], const struct tile_side *d, int tile,
+DEVICE void tile_find_hidden(uint32_t (&hidden)[S::M], const struct tile_side *side, int tile,
                              const int32_t *last)
 {
     int key = tile * TILE_KEYS + warp_first_key<S>() + lane_id() % 4 * 2;
 #pragma unroll
-    for (int m = 0; m < S::M; m++) {
-        int32_t first = last[lane_query<S>(m, 0)], second = last[lane_query<S>(m, 1)];
-        hidden[m] = 0;
+    for (int at_tile = 0; at_tile < S::M; at_tile++) {
+        int32_t first = last[lane_query<S>(at_tile, 0)], second = last[lane_query<S>(at_tile, 1)];
+        hidden[at_tile] = 0;
 #pragma unroll 4
         for (int i = 0; i < S::KEYS / 4; i++) {
             int k = key + i / 2 * 8 + i % 2;
-            bool real = k < d->n_slots;
-            int32_t pos = real && !d->all ? __ldg(d->slot_pos + k) : INT32_MIN;
-            hidden[m] |= (uint32_t)(!real || pos > first) << 2 * i;
-            hidden[m] |= (uint32_t)(!real || pos > second) << (2 * i + 1);
+            bool real = k < side->n_slots;
+            int32_t pos = real && !side->all ? __ldg(side->slot_pos + k) : INT32_MIN;
+            hidden[at_tile] |= (uint32_t)(!real || pos > first) << 2 * i;
+            hidden[at_tile] |= (uint32_t)(!real || pos > second) << (2 * i + 1);
         }
     }
 }
@@ -350,60 +350,61 @@ template <class S>
 DEVICE void tile_hide(float (&s)[S::M][S::KEYS / 8][4], const uint32_t (&hidden)[S::M])
 {
 #pragma unroll
-    for (int m = 0; m < S::M; m++)
+    for (int tile = 0; tile < S::M; tile++)
 #pragma unroll
         for (int i = 0; i < S::KEYS / 2; i++)
-            if (hidden[m] >> i & 1)
-                s[m][i / 4][i % 2 * 2 + i / 2 % 2] = -INFINITY;
+            if (hidden[tile] >> i & 1)
+                s[tile][i / 4][i % 2 * 2 + i / 2 % 2] = -INFINITY;
 }
 
 /* Sets the scores of keys beyond the list to -inf. A full mask hides no other keys. */
 template <class S>
-DEVICE void tile_hide_tail(float (&s)[S::M][S::KEYS / 8][4], const struct tile_walk *w, int tile)
+DEVICE void tile_hide_tail(float (&s)[S::M][S::KEYS / 8][4], const struct tile_walk *walk, int tile)
 {
-    int left = w->n_slots - tile * TILE_KEYS - warp_first_key<S>() - lane_id() % 4 * 2;
+    int left = walk->n_slots - tile * TILE_KEYS - warp_first_key<S>() - lane_id() % 4 * 2;
 #pragma unroll
-    for (int m = 0; m < S::M; m++)
+    for (int at_tile = 0; at_tile < S::M; at_tile++)
 #pragma unroll
         for (int i = 0; i < S::KEYS / 2; i++)
             if (i / 4 * 8 + i % 2 >= left)
-                s[m][i / 4][i % 4] = -INFINITY;
+                s[at_tile][i / 4][i % 4] = -INFINITY;
 }
 
 /* Raises the base of each row whose largest c s is more than BASE_LAG above it, and rescales the
  * sum and y of the row. Four lanes hold a row and agree on its maximum. Rows that keep their base
  * are multiplied by 1, which is exact: so the bits of a row do not depend on other rows. */
 template <class S>
-DEVICE void tile_raise(struct tile_sums<S> &t, const float (&s)[S::M][S::KEYS / 8][4], float scale)
+DEVICE void tile_raise(struct tile_sums<S> &sums, const float (&s)[S::M][S::KEYS / 8][4],
+                       float scale)
 {
     float most[S::M * 2];
     bool far = false;
 #pragma unroll
     for (int i = 0; i < S::M * 2; i++) {
-        int m = i / 2, half = i % 2;
-        most[i] = fmaxf(s[m][0][2 * half], s[m][0][2 * half + 1]);
+        int tile = i / 2, half = i % 2;
+        most[i] = fmaxf(s[tile][0][2 * half], s[tile][0][2 * half + 1]);
 #pragma unroll
         for (int n = 1; n < S::KEYS / 8; n++)
-            most[i] = fmaxf(most[i], fmaxf(s[m][n][2 * half], s[m][n][2 * half + 1]));
-        far |= fmaf(most[i], scale, -t.base[m][half]) > BASE_LAG;
+            most[i] = fmaxf(most[i], fmaxf(s[tile][n][2 * half], s[tile][n][2 * half + 1]));
+        far |= fmaf(most[i], scale, -sums.base[tile][half]) > BASE_LAG;
     }
     if (!__any_sync(EVERY_LANE, far))
         return;
 #pragma unroll
     for (int i = 0; i < S::M * 2; i++) {
-        int m = i / 2, half = i % 2;
-        float old = t.base[m][half], keep = 1;
+        int tile = i / 2, half = i % 2;
+        float old = sums.base[tile][half], keep = 1;
         most[i] = fmaxf(most[i], __shfl_xor_sync(EVERY_LANE, most[i], 1));
         most[i] = fmaxf(most[i], __shfl_xor_sync(EVERY_LANE, most[i], 2));
         if (fmaf(most[i], scale, -old) > BASE_LAG) {
-            t.base[m][half] = most[i] * scale;
-            keep = exp2_flush(old - t.base[m][half]);
+            sums.base[tile][half] = most[i] * scale;
+            keep = exp2_flush(old - sums.base[tile][half]);
         }
-        t.sum[m][half] *= keep;
+        sums.sum[tile][half] *= keep;
 #pragma unroll
         for (int n = 0; n < S::COLS; n++) {
-            t.y[m][n][2 * half] *= keep;
-            t.y[m][n][2 * half + 1] *= keep;
+            sums.y[tile][n][2 * half] *= keep;
+            sums.y[tile][n][2 * half + 1] *= keep;
         }
     }
 }
@@ -411,43 +412,43 @@ DEVICE void tile_raise(struct tile_sums<S> &t, const float (&s)[S::M][S::KEYS / 
 /* Turns 16 columns of scores into probabilities, in the layout of the left factor of a product, and
  * adds them to the sums. bases[]: the bases of the rows, with 0 in place of -inf. */
 template <class S>
-DEVICE void tile_softmax(uint32_t (&p)[S::M][4], struct tile_sums<S> &t,
+DEVICE void tile_softmax(uint32_t (&p)[S::M][4], struct tile_sums<S> &sums,
                          const float (&s)[S::M][S::KEYS / 8][4], const float (&bases)[S::M][2],
                          float scale, int step)
 {
 #pragma unroll
     for (int i = 0; i < S::M * 4; i++) {
-        int m = i / 4, half = i % 2;
-        const float *pair = s[m][step * 2 + i % 4 / 2] + 2 * half;
-        float low = exp2_flush(fmaf(pair[0], scale, -bases[m][half]));
-        float high = exp2_flush(fmaf(pair[1], scale, -bases[m][half]));
-        p[m][i % 4] = bf16_pair(low, high);
-        t.sum[m][half] += low + high;
+        int tile = i / 4, half = i % 2;
+        const float *pair = s[tile][step * 2 + i % 4 / 2] + 2 * half;
+        float low = exp2_flush(fmaf(pair[0], scale, -bases[tile][half]));
+        float high = exp2_flush(fmaf(pair[1], scale, -bases[tile][half]));
+        p[tile][i % 4] = bf16_pair(low, high);
+        sums.sum[tile][half] += low + high;
     }
 }
 
 /* y += p v, where p are the probabilities of scores s. It goes by 16 keys, so that exponentials and
  * products mix and the registers of used scores become free. */
 template <class S>
-DEVICE void tile_values(struct tile_sums<S> &t, const float (&s)[S::M][S::KEYS / 8][4], float scale,
-                        const uint16_t *values)
+DEVICE void tile_values(struct tile_sums<S> &sums, const float (&s)[S::M][S::KEYS / 8][4],
+                        float scale, const uint16_t *values)
 {
     int place = tile_at(warp_first_key<S>() + lane_id() % 16, lane_id() / 16, S::E);
     float bases[S::M][2];
 #pragma unroll
     for (int i = 0; i < S::M * 2; i++)
-        bases[i / 2][i % 2] = t.base[i / 2][i % 2] == -INFINITY ? 0.0f : t.base[i / 2][i % 2];
+        bases[i / 2][i % 2] = sums.base[i / 2][i % 2] == -INFINITY ? 0.0f : sums.base[i / 2][i % 2];
 #pragma unroll
     for (int step = 0; step < S::KEYS / 16; step++) {
         uint32_t p[S::M][4], b[4];
-        tile_softmax<S>(p, t, s, bases, scale, step);
+        tile_softmax<S>(p, sums, s, bases, scale, step);
 #pragma unroll
         for (int n = 0; n < S::COLS; n += 2) {
             load_matrices_turned(b, values + tile_right(place, n) + step * 16 * S::E);
 #pragma unroll
-            for (int m = 0; m < S::M; m++) {
-                multiply_bf16(t.y[m][n], p[m], b);
-                multiply_bf16(t.y[m][n + 1], p[m], b + 2);
+            for (int tile = 0; tile < S::M; tile++) {
+                multiply_bf16(sums.y[tile][n], p[tile], b);
+                multiply_bf16(sums.y[tile][n + 1], p[tile], b + 2);
             }
         }
     }

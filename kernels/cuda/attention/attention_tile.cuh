@@ -38,27 +38,28 @@
 /* Merges warps that shared queries: each takes y of N of the column tiles over all warps, and the
  * maxima and sums. `room`: the place of keys and values; `rows`: the place of the queries. */
 template <class S, int N>
-DEVICE void tile_merge(float (&y)[S::M][N][4], struct tile_sums<S> &t, float4 *room, float2 *rows)
+DEVICE void tile_merge(float (&y)[S::M][N][4], struct tile_sums<S> &sums, float4 *room,
+                       float2 *rows)
 {
     int lane = lane_id(), warp = warp_id();
     __syncthreads();
 #pragma unroll
     for (int i = 0; i < S::M * S::COLS; i++) {
-        const float *z = t.y[i / S::COLS][i % S::COLS];
+        const float *z = sums.y[i / S::COLS][i % S::COLS];
         room[(warp * S::M * S::COLS + i) * WARP + lane] = make_float4(z[0], z[1], z[2], z[3]);
     }
 #pragma unroll
     for (int i = 0; i < S::M * 2; i++)
         if (lane % 4 == 0)
             rows[warp * S::QUERIES + lane_query<S>(i / 2, i % 2)] =
-                make_float2(t.base[i / 2][i % 2], t.sum[i / 2][i % 2]);
+                make_float2(sums.base[i / 2][i % 2], sums.sum[i / 2][i % 2]);
     __syncthreads();
 #pragma unroll
-    for (int m = 0; m < S::M; m++) {
+    for (int at_tile = 0; at_tile < S::M; at_tile++) {
         float weight[2][S::WARPS_N];
 #pragma unroll
         for (int half = 0; half < 2; half++) {
-            const float2 *row = rows + lane_query<S>(m, half);
+            const float2 *row = rows + lane_query<S>(at_tile, half);
             float most = -INFINITY, sum = 0;
             for (int w = 0; w < S::WARPS_N; w++)
                 most = fmaxf(most, row[w * S::QUERIES].x);
@@ -68,13 +69,13 @@ DEVICE void tile_merge(float (&y)[S::M][N][4], struct tile_sums<S> &t, float4 *r
                 weight[half][w] = exp2_flush(row[w * S::QUERIES].x - base);
                 sum += weight[half][w] * row[w * S::QUERIES].y;
             }
-            t.base[m][half] = most;
-            t.sum[m][half] = sum;
+            sums.base[at_tile][half] = most;
+            sums.sum[at_tile][half] = sum;
         }
 #pragma unroll
         for (int n = 0; n < N; n++) {
-            int tile = m * S::COLS + warp * N + n;
-            float *z = y[m][n];
+            int tile = at_tile * S::COLS + warp * N + n;
+            float *z = y[at_tile][n];
             z[0] = z[1] = z[2] = z[3] = 0;
 #pragma unroll
             for (int w = 0; w < S::WARPS_N; w++) {
@@ -104,73 +105,73 @@ DEVICE void put_pair(uint16_t *y, int col, int E, const float *z, const float *n
 
 /* Writes N column tiles from `tile` on of the warp's rows: y, or the part of a split. */
 template <class S, int N>
-DEVICE void tile_put(const struct tile_job *j, const struct tile_side *d,
-                     const float (&y)[S::M][N][4], const struct tile_sums<S> &t, int tile)
+DEVICE void tile_put(const struct tile_job *j, const struct tile_side *side,
+                     const float (&y)[S::M][N][4], const struct tile_sums<S> &tile_sums, int tile)
 {
     int E = (int)j->a.head_dim, column = lane_id() % 4 * 2;
     float *sums = j->part + part_sums((size_t)j->splits, j->a.T, j->a.heads, j->a.head_dim);
 #pragma unroll
     for (int i = 0; i < S::M * 2; i++) {
-        int m = i / 2, half = i % 2, query = lane_query<S>(m, half);
-        bool valid = query < d->count;
-        float sum = t.sum[m][half], inverse = sum == 0 ? 0.0f : 1.0f / sum;
-        size_t head = query_head((size_t)d->row_begin, (size_t)(d->first + query), (size_t)d->kh,
-                                 j->a.heads, (size_t)d->group);
-        if (d->used == 1) {
+        int at_tile = i / 2, half = i % 2, query = lane_query<S>(at_tile, half);
+        bool valid = query < side->count;
+        float sum = tile_sums.sum[at_tile][half], inverse = sum == 0 ? 0.0f : 1.0f / sum;
+        size_t head = query_head((size_t)side->row_begin, (size_t)(side->first + query),
+                                 (size_t)side->kh, j->a.heads, (size_t)side->group);
+        if (side->used == 1) {
             uint16_t *row = (uint16_t *)j->a.y + head * (size_t)E;
 #pragma unroll
             for (int n = 0; n < N; n += 2)
-                put_pair(row, (tile + n) * 8, E, y[m][n] + 2 * half, y[m][n + 1] + 2 * half,
-                         inverse, valid);
+                put_pair(row, (tile + n) * 8, E, y[at_tile][n] + 2 * half,
+                         y[at_tile][n + 1] + 2 * half, inverse, valid);
         } else if (valid) {
-            size_t at = part_at((size_t)d->split, head, j->a.T, j->a.heads);
+            size_t at = part_at((size_t)side->split, head, j->a.T, j->a.heads);
             float *row = j->part + at * (size_t)E;
 #pragma unroll
             for (int n = 0; n < N; n++)
                 if ((tile + n) * 8 < E)
                     *(float2 *)(row + (tile + n) * 8 + column) =
-                        make_float2(y[m][n][2 * half], y[m][n][2 * half + 1]);
+                        make_float2(y[at_tile][n][2 * half], y[at_tile][n][2 * half + 1]);
             if (tile == 0 && column == 0)
-                *(float2 *)(sums + 2 * at) = make_float2(t.base[m][half], sum);
+                *(float2 *)(sums + 2 * at) = make_float2(tile_sums.base[at_tile][half], sum);
         }
     }
 }
 
 /* The last block of a split list combines the parts. */
-DEVICE void tile_join(const struct tile_job *j, struct tile_side *d)
+DEVICE void tile_join(const struct tile_job *j, struct tile_side *side)
 {
     unsigned *arrived = j->arrived + blockIdx.z * gridDim.x + blockIdx.x;
-    if (d->used == 1 || !last_to_arrive(arrived, d->used, &d->joins))
+    if (side->used == 1 || !last_to_arrive(arrived, side->used, &side->joins))
         return;
-    for (int i = warp_id(); i < d->count; i += TILE_WARPS)
-        combine_query(j, query_head((size_t)d->row_begin, (size_t)(d->first + i), (size_t)d->kh,
-                                    j->a.heads, (size_t)d->group), d->used);
+    for (int i = warp_id(); i < side->count; i += TILE_WARPS)
+        combine_query(j, query_head((size_t)side->row_begin, (size_t)(side->first + i),
+                                    (size_t)side->kh, j->a.heads, (size_t)side->group), side->used);
 }
 
 /* ---- the kernel ---- */
 
 template <class S>
-DEVICE void tile_begin(struct tile_sums<S> &t, int32_t *last, const struct tile_job *j,
-                       const struct tile_side *d)
+DEVICE void tile_begin(struct tile_sums<S> &sums, int32_t *last, const struct tile_job *j,
+                       const struct tile_side *side)
 {
     for (int i = (int)threadIdx.x; i < (S::FULL ? 0 : S::QUERIES); i += TILE_THREADS)
-        last[i] = row_last(j, d, min(i, d->count - 1));
+        last[i] = row_last(j, side, min(i, side->count - 1));
 #pragma unroll
-    for (int m = 0; m < S::M; m++) {
-        t.base[m][0] = t.base[m][1] = -INFINITY;
-        t.sum[m][0] = t.sum[m][1] = 0;
+    for (int tile = 0; tile < S::M; tile++) {
+        sums.base[tile][0] = sums.base[tile][1] = -INFINITY;
+        sums.sum[tile][0] = sums.sum[tile][1] = 0;
 #pragma unroll
         for (int n = 0; n < S::COLS; n++)
-            t.y[m][n][0] = t.y[m][n][1] = t.y[m][n][2] = t.y[m][n][3] = 0;
+            sums.y[tile][n][0] = sums.y[tile][n][1] = sums.y[tile][n][2] = sums.y[tile][n][3] = 0;
     }
 }
 
 /* Adds sums over the quads. */
-template <class S> DEVICE void tile_end(struct tile_sums<S> &t)
+template <class S> DEVICE void tile_end(struct tile_sums<S> &sums)
 {
 #pragma unroll
     for (int i = 0; i < S::M * 2; i++) {
-        float *sum = &t.sum[i / 2][i % 2];
+        float *sum = &sums.sum[i / 2][i % 2];
         *sum += __shfl_xor_sync(EVERY_LANE, *sum, 1);
         *sum += __shfl_xor_sync(EVERY_LANE, *sum, 2);
     }
@@ -189,18 +190,19 @@ __global__ void __launch_bounds__(TILE_THREADS, TILE_RESIDENT(S::QUERIES))
     const struct tile_shared at = tile_shared_of(S::E, S::QUERIES, S::STAGES);
     uint16_t *keys = q + at.keys, *values = q + at.values;
     int32_t *last = (int32_t *)(q + at.last);
-    struct tile_side *d = (struct tile_side *)(q + at.side);
-    if (!tile_side_of<S>(d, &j))
+    struct tile_side *side = (struct tile_side *)(q + at.side);
+    if (!tile_side_of<S>(side, &j))
         return;
-    struct tile_walk walk = {S::FULL ? d->begin : d->begin - WARP, d->end, d->n_slots, 0, 0};
-    const struct tile_lane lane = tile_lane_of<S>(&j, d);
+    struct tile_walk walk = {S::FULL ? side->begin : side->begin - WARP, side->end, side->n_slots,
+                             0, 0};
+    const struct tile_lane lane = tile_lane_of<S>(&j, side);
     int next[S::STAGES];
     int32_t slot[S::STAGES];
-    tile_copy_queries<S>(q, &j, d);
+    tile_copy_queries<S>(q, &j, side);
 #pragma unroll
     for (int i = 0; i < S::STAGES; i++) {
-        next[i] = tile_next<S>(&walk, d);
-        slot[i] = tile_slot(&walk, d, next[i]);
+        next[i] = tile_next<S>(&walk, side);
+        slot[i] = tile_slot(&walk, side, next[i]);
     }
 #pragma unroll
     for (int i = 0; i < (S::PAIRED ? 1 : S::STAGES); i++) {
@@ -208,8 +210,8 @@ __global__ void __launch_bounds__(TILE_THREADS, TILE_RESIDENT(S::QUERIES))
         if (S::PAIRED || i + 1 < S::STAGES)
             tile_copy<S>(values + i * S::TILE, lane.to_v, &lane, &walk, next[i], slot[i]);
     }
-    struct tile_sums<S> t;
-    tile_begin<S>(t, last, &j, d);
+    struct tile_sums<S> sums;
+    tile_begin<S>(sums, last, &j, side);
     copy_async_wait<S::PAIRED ? 2 : 2 * S::STAGES - 1>();
     __syncthreads();
     struct tile_queries<S> held;
@@ -225,15 +227,15 @@ __global__ void __launch_bounds__(TILE_THREADS, TILE_RESIDENT(S::QUERIES))
         tile_barrier<S>();
         if (!S::PAIRED)
             tile_copy<S>(values + free * S::TILE, lane.to_v, &lane, &walk, next[end], slot[end]);
-        int after = tile_next<S>(&walk, d);
-        int32_t after_slot = tile_slot(&walk, d, after);
+        int after = tile_next<S>(&walk, side);
+        int32_t after_slot = tile_slot(&walk, side, after);
         uint32_t hidden[S::M] = {0};
         if (!S::FULL && next[0] % 2 == 0)
-            tile_find_hidden<S>(hidden, d, next[0] / 2, last);
+            tile_find_hidden<S>(hidden, side, next[0] / 2, last);
         tile_scores<S>(s, q, held, keys + stage * S::TILE);
         if (next[0] % 2 == 0)
             S::FULL ? tile_hide_tail<S>(s, &walk, next[0] / 2) : tile_hide<S>(s, hidden);
-        tile_raise<S>(t, s, j.scale);
+        tile_raise<S>(sums, s, j.scale);
         if (S::PAIRED) {
             tile_copy<S>(keys + free * S::TILE, 0, &lane, &walk, next[end], slot[end]);
             tile_copy<S>(values + free * S::TILE, lane.to_v, &lane, &walk, next[end], slot[end]);
@@ -242,7 +244,7 @@ __global__ void __launch_bounds__(TILE_THREADS, TILE_RESIDENT(S::QUERIES))
             tile_barrier<S>();
             tile_copy<S>(keys + stage * S::TILE, 0, &lane, &walk, after, after_slot);
         }
-        tile_values<S>(t, s, j.scale, values + stage * S::TILE);
+        tile_values<S>(sums, s, j.scale, values + stage * S::TILE);
 #pragma unroll
         for (int k = 0; k + 1 < S::STAGES; k++) {
             next[k] = next[k + 1];
@@ -252,25 +254,27 @@ __global__ void __launch_bounds__(TILE_THREADS, TILE_RESIDENT(S::QUERIES))
         slot[S::STAGES - 1] = after_slot;
     }
     copy_async_wait<0>();
-    tile_end<S>(t);
+    tile_end<S>(sums);
     if constexpr (S::WARPS_N == 1) {
-        tile_put<S, S::COLS>(&j, d, t.y, t, 0);
+        tile_put<S, S::COLS>(&j, side, sums.y, sums, 0);
     } else {
         float y[S::M][S::COLS / S::WARPS_N][4];
-        tile_merge<S, S::COLS / S::WARPS_N>(y, t, (float4 *)keys, (float2 *)q);
-        tile_put<S, S::COLS / S::WARPS_N>(&j, d, y, t, warp_id() * (S::COLS / S::WARPS_N));
+        tile_merge<S, S::COLS / S::WARPS_N>(y, sums, (float4 *)keys, (float2 *)q);
+        tile_put<S, S::COLS / S::WARPS_N>(&j, side, y, sums, warp_id() * (S::COLS / S::WARPS_N));
     }
     if (split_joins(S::QUERIES))
-        tile_join(&j, d);
+        tile_join(&j, side);
 }
 
 template <class S>
-void tile_launch(struct backend *b, const struct tile_job *j, const struct attention_plan *p)
+void tile_launch(struct backend *backend, const struct tile_job *j,
+                 const struct attention_plan *plan)
 {
-    dim3 grid((unsigned)j->a.kv_heads, (unsigned)(p->tiles * p->splits), (unsigned)j->a.n_seqs);
+    dim3 grid((unsigned)j->a.kv_heads, (unsigned)(plan->tiles * plan->splits),
+              (unsigned)j->a.n_seqs);
     size_t shared = (size_t)tile_shared_of(S::E, S::QUERIES, S::STAGES).end;
     /* The speed of many rows depends on the blocks per SM (H100, 1024 rows: 72 us with all memory
      * as shared memory, 114 us with SHARED_PART); the speed of few rows on the arrival of keys. */
-    launch_in(b, S::WARPS_N == 1 ? SHARED_ALL : SHARED_PART, attend_tiles<S>, grid,
+    launch_in(backend, S::WARPS_N == 1 ? SHARED_ALL : SHARED_PART, attend_tiles<S>, grid,
               dim3(TILE_THREADS), shared * sizeof(uint16_t), *j);
 }

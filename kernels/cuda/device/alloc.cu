@@ -12,12 +12,12 @@
 
 static void *get_segment(void *ctx, size_t bytes)
 {
-    const struct device *d = (const struct device *)ctx;
+    const struct device *device = (const struct device *)ctx;
     void *p = NULL;
-    waiting here(d, "alloc");
+    waiting here(device, "alloc");
     if (!CHECK_MEMORY(cudaMalloc(&p, bytes)))
         return NULL;
-    block_given(d->stream, p, bytes);
+    block_given(device->stream, p, bytes);
     return p;
 }
 
@@ -28,60 +28,60 @@ static void give_segment(void *ctx, void *p, size_t bytes)
     CHECK(cudaFree(p));
 }
 
-struct segments *alloc_open(struct backend *b)
+struct segments *alloc_open(struct backend *backend)
 {
-    struct segment_source source = {get_segment, give_segment, b->device};
-    return segments_new(&b->memory, source);
+    struct segment_source source = {get_segment, give_segment, backend->device};
+    return segments_new(&backend->memory, source);
 }
 
-void *cuda_alloc(struct backend *b, size_t bytes, enum memory_kind kind)
+void *cuda_alloc(struct backend *backend, size_t bytes, enum memory_kind kind)
 {
-    struct device *d = device_of(b);
-    assert(!graph_recording(b));
-    void *p = segments_alloc(d->segments, bytes, kind);
+    struct device *device = device_of(backend);
+    assert(!graph_recording(backend));
+    void *p = segments_alloc(device->segments, bytes, kind);
     if (!p)
         return NULL;
-    block_taken(device_stream(b), p, bytes);
-    CHECK(cudaMemsetAsync(p, 0, bytes, device_stream(b)));
+    block_taken(device_stream(backend), p, bytes);
+    CHECK(cudaMemsetAsync(p, 0, bytes, device_stream(backend)));
     return p;
 }
 
 /* Work in flight may still use the block: its next user comes later on the same stream. */
-static void give_block(struct backend *b, void *p)
+static void give_block(struct backend *backend, void *p)
 {
-    struct device *d = device_of(b);
-    assert(!graph_recording(b));
-    block_given(device_stream(b), p, segments_size(d->segments, p));
-    segments_free(d->segments, p);
+    struct device *device = device_of(backend);
+    assert(!graph_recording(backend));
+    block_given(device_stream(backend), p, segments_size(device->segments, p));
+    segments_free(device->segments, p);
 }
 
-void cuda_free(struct backend *b, void *p)
+void cuda_free(struct backend *backend, void *p)
 {
     if (!p)
         return;
-    give_block(b, p);
-    graph_drop(b);
+    give_block(backend, p);
+    graph_drop(backend);
 }
 
 /* Waits for work in flight, as cudaFree does. */
-void cuda_trim(struct backend *b)
+void cuda_trim(struct backend *backend)
 {
-    assert(!graph_recording(b));
-    segments_trim(device_of(b)->segments);
+    assert(!graph_recording(backend));
+    segments_trim(device_of(backend)->segments);
 }
 
-void alloc_return(struct backend *b, void *p)
+void alloc_return(struct backend *backend, void *p)
 {
-    give_block(b, p);
-    cuda_trim(b);
+    give_block(backend, p);
+    cuda_trim(backend);
 }
 
-void cuda_room(struct backend *b, size_t *available, size_t *total)
+void cuda_room(struct backend *backend, size_t *available, size_t *total)
 {
-    const struct memory *m = &b->memory;
-    size_t cached = segments_cached(device_of(b)->segments);
+    const struct memory *memory = &backend->memory;
+    size_t cached = segments_cached(device_of(backend)->segments);
     CHECK(cudaMemGetInfo(available, total));
     *available += cached;
-    if (m->cap && *available > m->cap - (m->reserved - cached))
-        *available = m->cap - (m->reserved - cached);
+    if (memory->cap && *available > memory->cap - (memory->reserved - cached))
+        *available = memory->cap - (memory->reserved - cached);
 }

@@ -45,64 +45,64 @@ static void swap(cudaEvent_t *a, cudaEvent_t *b)
 
 /* Records several events on an idle device. The event between the two closest readings of the clock
  * becomes the base. */
-static void tie(struct backend *b)
+static void tie(struct backend *backend)
 {
-    struct events *m = device_of(b)->events;
+    struct events *events = device_of(backend)->events;
     int64_t closest = INT64_MAX, begin = 0;
     for (int i = 0; i < TIES; i++) {
         int64_t before = clock_ns();
-        CHECK(cudaEventRecord(m->spare, device_stream(b)));
-        runtime_wait_event(b, m->spare, "event");
+        CHECK(cudaEventRecord(events->spare, device_stream(backend)));
+        runtime_wait_event(backend, events->spare, "event");
         int64_t apart = clock_ns() - before;
         if (apart < closest) {
             closest = apart;
             begin = before;
-            swap(&m->best, &m->spare);
+            swap(&events->best, &events->spare);
         }
     }
-    if (closest > m->apart_ns + (begin - m->tied_ns) / DRIFT)
+    if (closest > events->apart_ns + (begin - events->tied_ns) / DRIFT)
         return;
-    swap(&m->base, &m->best);
-    m->base_ns = begin + closest / 2;
-    m->tied_ns = begin;
-    m->apart_ns = closest;
+    swap(&events->base, &events->best);
+    events->base_ns = begin + closest / 2;
+    events->tied_ns = begin;
+    events->apart_ns = closest;
 }
 
-void event_open(struct backend *b)
+void event_open(struct backend *backend)
 {
-    struct events *m = (struct events *)mem_zero(1, sizeof *m);
+    struct events *events = (struct events *)mem_zero(1, sizeof *events);
     for (size_t i = 0; i < EVENTS; i++)
-        CHECK(cudaEventCreate(&m->event[i]));
-    CHECK(cudaEventCreate(&m->base));
-    CHECK(cudaEventCreate(&m->spare));
-    CHECK(cudaEventCreate(&m->best));
-    m->apart_ns = INT64_MAX / 2; /* no tie yet: any is better */
-    device_of(b)->events = m;
-    tie(b);
+        CHECK(cudaEventCreate(&events->event[i]));
+    CHECK(cudaEventCreate(&events->base));
+    CHECK(cudaEventCreate(&events->spare));
+    CHECK(cudaEventCreate(&events->best));
+    events->apart_ns = INT64_MAX / 2; /* no tie yet: any is better */
+    device_of(backend)->events = events;
+    tie(backend);
 }
 
-void event_close(struct backend *b)
+void event_close(struct backend *backend)
 {
-    struct events *m = device_of(b)->events;
+    struct events *events = device_of(backend)->events;
     for (size_t i = 0; i < EVENTS; i++)
-        CHECK(cudaEventDestroy(m->event[i]));
-    CHECK(cudaEventDestroy(m->base));
-    CHECK(cudaEventDestroy(m->spare));
-    CHECK(cudaEventDestroy(m->best));
-    free(m);
+        CHECK(cudaEventDestroy(events->event[i]));
+    CHECK(cudaEventDestroy(events->base));
+    CHECK(cudaEventDestroy(events->spare));
+    CHECK(cudaEventDestroy(events->best));
+    free(events);
 }
 
-int64_t cuda_event_record(struct backend *b)
+int64_t cuda_event_record(struct backend *backend)
 {
-    struct events *m = device_of(b)->events;
-    CHECK(cudaEventRecord(m->event[m->next % EVENTS], device_stream(b)));
-    return m->next++;
+    struct events *events = device_of(backend)->events;
+    CHECK(cudaEventRecord(events->event[events->next % EVENTS], device_stream(backend)));
+    return events->next++;
 }
 
 /* 1 if the device has finished all its work. */
-static int is_idle(struct backend *b)
+static int is_idle(struct backend *backend)
 {
-    cudaError_t status = cudaStreamQuery(device_stream(b));
+    cudaError_t status = cudaStreamQuery(device_stream(backend));
     if (status == cudaErrorNotReady) {
         (void)cudaGetLastError(); /* cudaErrorNotReady is an answer, not an error to keep */
         return 0;
@@ -111,20 +111,20 @@ static int is_idle(struct backend *b)
     return 1;
 }
 
-int64_t cuda_event_wait(struct backend *b, int64_t number)
+int64_t cuda_event_wait(struct backend *backend, int64_t number)
 {
-    struct events *m = device_of(b)->events;
-    cudaEvent_t *event = &m->event[number % EVENTS];
+    struct events *events = device_of(backend)->events;
+    cudaEvent_t *event = &events->event[number % EVENTS];
     float ms = 0;
-    assert(number >= m->asked && number < m->next && m->next - number <= EVENTS);
-    runtime_wait_event(b, *event, "event");
-    CHECK(cudaEventElapsedTime(&ms, m->base, *event));
-    int64_t now = clock_ns(), at = m->base_ns + (int64_t)((double)ms * 1e6);
-    at = at > now ? now : at < m->base_ns ? m->base_ns : at;
-    swap(&m->base, event);
-    m->base_ns = at;
-    m->asked = number + 1;
-    if (m->asked == m->next && now - m->tied_ns > TIE_AGAIN_NS && is_idle(b))
-        tie(b);
+    assert(number >= events->asked && number < events->next && events->next - number <= EVENTS);
+    runtime_wait_event(backend, *event, "event");
+    CHECK(cudaEventElapsedTime(&ms, events->base, *event));
+    int64_t now = clock_ns(), at = events->base_ns + (int64_t)((double)ms * 1e6);
+    at = at > now ? now : at < events->base_ns ? events->base_ns : at;
+    swap(&events->base, event);
+    events->base_ns = at;
+    events->asked = number + 1;
+    if (events->asked == events->next && now - events->tied_ns > TIE_AGAIN_NS && is_idle(backend))
+        tie(backend);
     return at;
 }

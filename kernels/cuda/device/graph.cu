@@ -33,67 +33,68 @@ struct graphs {
     int recording;
 };
 
-void graph_open(struct backend *b)
+void graph_open(struct backend *backend)
 {
-    device_of(b)->graphs = (struct graphs *)mem_zero(1, sizeof(struct graphs));
+    device_of(backend)->graphs = (struct graphs *)mem_zero(1, sizeof(struct graphs));
 }
 
 /* Waits first: the device may still run a record. */
-void graph_drop(struct backend *b)
+void graph_drop(struct backend *backend)
 {
-    struct graphs *g = device_of(b)->graphs;
-    if (g->n)
-        runtime_wait(b, "run");
-    for (; g->n; g->n--) {
-        struct record *r = &g->record[g->n - 1];
-        if (r->run)
-            CHECK(cudaGraphExecDestroy(r->run));
-        free(r->key);
+    struct graphs *graphs = device_of(backend)->graphs;
+    if (graphs->n)
+        runtime_wait(backend, "run");
+    for (; graphs->n; graphs->n--) {
+        struct record *record = &graphs->record[graphs->n - 1];
+        if (record->run)
+            CHECK(cudaGraphExecDestroy(record->run));
+        free(record->key);
     }
 }
 
-void graph_close(struct backend *b)
+void graph_close(struct backend *backend)
 {
-    graph_drop(b);
-    free(device_of(b)->graphs->record);
-    free(device_of(b)->graphs);
+    graph_drop(backend);
+    free(device_of(backend)->graphs->record);
+    free(device_of(backend)->graphs);
 }
 
-int graph_recording(const struct backend *b)
+int graph_recording(const struct backend *backend)
 {
-    return device_of(b)->graphs->recording;
+    return device_of(backend)->graphs->recording;
 }
 
 /* The record of a key, or a new one; *known tells which. */
-static struct record *record_of(struct graphs *g, const void *key, size_t bytes, int *known)
+static struct record *record_of(struct graphs *graphs, const void *key, size_t bytes, int *known)
 {
     uint64_t hash = hash64_fnv(HASH64_FNV, key, bytes);
     *known = 1;
-    for (size_t i = 0; i < g->n; i++) {
-        struct record *r = &g->record[i];
-        if (r->hash == hash && r->bytes == bytes && !memcmp(r->key, key, bytes))
-            return r;
+    for (size_t i = 0; i < graphs->n; i++) {
+        struct record *record = &graphs->record[i];
+        if (record->hash == hash && record->bytes == bytes && !memcmp(record->key, key, bytes))
+            return record;
     }
     *known = 0;
-    if (g->n == g->room) {
-        g->room = g->room ? 2 * g->room : 16;
-        g->record = (struct record *)mem_resize(g->record, g->room, sizeof *g->record);
+    if (graphs->n == graphs->room) {
+        graphs->room = graphs->room ? 2 * graphs->room : 16;
+        graphs->record = (struct record *)mem_resize(graphs->record, graphs->room,
+                                                     sizeof *graphs->record);
     }
-    g->record[g->n] = {memcpy(mem_alloc(bytes), key, bytes), bytes, hash, NULL, 0};
-    return &g->record[g->n++];
+    graphs->record[graphs->n] = {memcpy(mem_alloc(bytes), key, bytes), bytes, hash, NULL, 0};
+    return &graphs->record[graphs->n++];
 }
 
 /* Records the step without running it. NULL: no memory. */
-static cudaGraphExec_t record_step(struct backend *b, void (*step)(void *ctx), void *ctx)
+static cudaGraphExec_t record_step(struct backend *backend, void (*step)(void *ctx), void *ctx)
 {
-    struct device *d = device_of(b);
+    struct device *device = device_of(backend);
     cudaGraph_t graph = NULL;
     cudaGraphExec_t run = NULL;
-    CHECK(cudaStreamBeginCapture(device_stream(b), cudaStreamCaptureModeThreadLocal));
-    d->graphs->recording = 1;
+    CHECK(cudaStreamBeginCapture(device_stream(backend), cudaStreamCaptureModeThreadLocal));
+    device->graphs->recording = 1;
     step(ctx);
-    d->graphs->recording = 0;
-    if (!CHECK_MEMORY(cudaStreamEndCapture(device_stream(b), &graph)))
+    device->graphs->recording = 0;
+    if (!CHECK_MEMORY(cudaStreamEndCapture(device_stream(backend), &graph)))
         return NULL;
     if (!CHECK_MEMORY(cudaGraphInstantiateWithFlags(&run, graph, 0)))
         run = NULL;
@@ -101,68 +102,71 @@ static cudaGraphExec_t record_step(struct backend *b, void (*step)(void *ctx), v
     return run;
 }
 
-static void refuse(struct record *r)
+static void refuse(struct record *record)
 {
-    if (r->run)
-        CHECK(cudaGraphExecDestroy(r->run));
-    r->run = NULL;
-    r->refused = 1;
+    if (record->run)
+        CHECK(cudaGraphExecDestroy(record->run));
+    record->run = NULL;
+    record->refused = 1;
 }
 
 /* 1: there is a record, made now if needed. 0: there is no memory for one. */
-static int recorded(struct backend *b, struct record *r, void (*step)(void *ctx), void *ctx)
+static int recorded(struct backend *backend, struct record *record, void (*step)(void *ctx),
+                    void *ctx)
 {
-    if (!r->run && !r->refused)
-        r->run = record_step(b, step, ctx);
-    if (!r->run)
-        r->refused = 1;
-    return !r->refused;
+    if (!record->run && !record->refused)
+        record->run = record_step(backend, step, ctx);
+    if (!record->run)
+        record->refused = 1;
+    return !record->refused;
 }
 
 /* 1: the record was launched. */
-static int replay(struct backend *b, struct record *r, void (*step)(void *ctx), void *ctx)
+static int replay(struct backend *backend, struct record *record, void (*step)(void *ctx),
+                  void *ctx)
 {
-    waiting here(device_of(b), "run");
-    if (!recorded(b, r, step, ctx))
+    waiting here(device_of(backend), "run");
+    if (!recorded(backend, record, step, ctx))
         return 0;
-    if (CHECK_MEMORY(cudaGraphLaunch(r->run, device_stream(b))))
+    if (CHECK_MEMORY(cudaGraphLaunch(record->run, device_stream(backend))))
         return 1;
-    refuse(r);
+    refuse(record);
     return 0;
 }
 
-void cuda_run(struct backend *b, const void *key, size_t key_bytes, void (*step)(void *ctx),
+void cuda_run(struct backend *backend, const void *key, size_t key_bytes, void (*step)(void *ctx),
               void *ctx)
 {
-    struct graphs *g = device_of(b)->graphs;
+    struct graphs *graphs = device_of(backend)->graphs;
     struct range pass("pass");
     int known;
-    assert(!g->recording);
-    if (b->unrecorded) {
+    assert(!graphs->recording);
+    if (backend->unrecorded) {
         step(ctx);
         return;
     }
-    struct record *r = record_of(g, key, key_bytes, &known);
-    if (!known || !replay(b, r, step, ctx))
+    struct record *record = record_of(graphs, key, key_bytes, &known);
+    if (!known || !replay(backend, record, step, ctx))
         step(ctx);
 }
 
 /* Also uploads the record to the device, so that only a launch remains. */
-void cuda_prepare(struct backend *b, const void *key, size_t key_bytes, void (*step)(void *ctx),
-                  void *ctx)
+void cuda_prepare(struct backend *backend, const void *key, size_t key_bytes,
+                  void (*step)(void *ctx), void *ctx)
 {
-    struct device *d = device_of(b);
+    struct device *device = device_of(backend);
     struct range pass("prepare");
     int known;
-    assert(!d->graphs->recording);
-    if (b->unrecorded) { /* the first run of a kernel does its one-time work */
+    assert(!device->graphs->recording);
+    if (backend->unrecorded) { /* the first run of a kernel does its one-time work */
         step(ctx);
         return;
     }
-    struct record *r = record_of(d->graphs, key, key_bytes, &known);
+    struct record *record = record_of(device->graphs, key, key_bytes, &known);
     if (!known)
         step(ctx);
-    waiting here(d, "prepare");
-    if (recorded(b, r, step, ctx) && !CHECK_MEMORY(cudaGraphUpload(r->run, device_stream(b))))
-        refuse(r);
+    waiting here(device, "prepare");
+    if (recorded(backend, record, step, ctx) &&
+        !CHECK_MEMORY(cudaGraphUpload(record->run, device_stream(backend))))
+        refuse(record);
 }

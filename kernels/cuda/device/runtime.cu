@@ -37,14 +37,14 @@ int runtime_check_memory(cudaError_t status, const char *call, const char *file,
     return 1;
 }
 
-void runtime_wait(const struct backend *b, const char *what)
+void runtime_wait(const struct backend *backend, const char *what)
 {
-    waiting here(device_of(b), what);
-    CHECK(cudaStreamSynchronize(device_stream(b)));
+    waiting here(device_of(backend), what);
+    CHECK(cudaStreamSynchronize(device_stream(backend)));
 }
 
-void runtime_wait_event(const struct backend *b, cudaEvent_t event, const char *what)
+void runtime_wait_event(const struct backend *backend, cudaEvent_t event, const char *what)
 {
-    waiting here(device_of(b), what);
+    waiting here(device_of(backend), what);
     CHECK(cudaEventSynchronize(event));
 }

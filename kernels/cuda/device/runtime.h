@@ -15,7 +15,8 @@
  * (layer/rows.cu). All other work of the stream comes behind the sum, because device_stream() puts
  * the sum first. */
 struct later {
-    void (*add)(const struct backend *b, void *y, const void *product, size_t n); /* NULL: none */
+    void (*add)(const struct backend *backend, void *y, const void *product,
+                size_t n); /* NULL: none */
     void *y;
     const void *product;
     size_t n;
@@ -42,25 +43,25 @@ struct device {
     unsigned wide;                  /* blocks of a cluster of wide.cu; 0: it does not run here */
 };
 
-static inline struct device *device_of(const struct backend *b)
+static inline struct device *device_of(const struct backend *backend)
 {
-    return (struct device *)b->device;
+    return (struct device *)backend->device;
 }
 
 /* Puts the sum that waits into the stream, if there is one. */
-static inline void device_settle(const struct backend *b)
+static inline void device_settle(const struct backend *backend)
 {
-    const struct later l = device_of(b)->later;
-    device_of(b)->later.add = nullptr;
-    if (l.add)
-        l.add(b, l.y, l.product, l.n);
+    const struct later later = device_of(backend)->later;
+    device_of(backend)->later.add = nullptr;
+    if (later.add)
+        later.add(backend, later.y, later.product, later.n);
 }
 
 /* The stream, for work that may read or write anything. */
-static inline cudaStream_t device_stream(const struct backend *b)
+static inline cudaStream_t device_stream(const struct backend *backend)
 {
-    device_settle(b);
-    return device_of(b)->stream;
+    device_settle(backend);
+    return device_of(backend)->stream;
 }
 
 /* Ends the process if a call failed: exit 70, with file, line, call and the driver's message. */
@@ -75,8 +76,8 @@ struct waiting {
     struct watchdog *watch;
     const char *before;
 
-    waiting(const struct device *d, const char *what)
-        : watch(d->watch), before(watchdog_wait(watch, what))
+    waiting(const struct device *device, const char *what)
+        : watch(device->watch), before(watchdog_wait(watch, what))
     {
     }
     ~waiting()
@@ -88,8 +89,8 @@ struct waiting {
 };
 
 /* Wait until all work of the device is done, or all work before the event. */
-void runtime_wait(const struct backend *b, const char *what);
-void runtime_wait_event(const struct backend *b, cudaEvent_t event, const char *what);
+void runtime_wait(const struct backend *backend, const char *what);
+void runtime_wait_event(const struct backend *backend, cudaEvent_t event, const char *what);
 
 /* The number of blocks for n things, `each` of them a block. */
 static inline unsigned blocks_of(size_t n, size_t each)
@@ -101,27 +102,27 @@ static inline unsigned blocks_of(size_t n, size_t each)
  * Opts into more than 48 KB of shared memory. part: SHARED_ALL for kernels whose blocks otherwise
  * find no room beside each other. Waits when the device's queue is full. */
 template <class... P, class... A>
-void launch_clusters(const struct backend *b, int part, unsigned cluster, void (*kernel)(P...),
-                     dim3 grid, dim3 block, size_t shared, A... args)
+void launch_clusters(const struct backend *backend, int part, unsigned cluster,
+                     void (*kernel)(P...), dim3 grid, dim3 block, size_t shared, A... args)
 {
-    struct device *d = device_of(b);
-    cudaStream_t stream = device_stream(b);
-    waiting here(d, "launch");
-    bool overlap = d->overlap && !d->in_turn;
+    struct device *device = device_of(backend);
+    cudaStream_t stream = device_stream(backend);
+    waiting here(device, "launch");
+    bool overlap = device->overlap && !device->in_turn;
     CHECK(start_kernel(kernel, grid, block, shared, stream, overlap, part, cluster, args...));
-    d->in_turn = 0;
+    device->in_turn = 0;
 }
 
 template <class... P, class... A>
-void launch_in(const struct backend *b, int part, void (*kernel)(P...), dim3 grid, dim3 block,
+void launch_in(const struct backend *backend, int part, void (*kernel)(P...), dim3 grid, dim3 block,
                size_t shared, A... args)
 {
-    launch_clusters(b, part, 1, kernel, grid, block, shared, args...);
+    launch_clusters(backend, part, 1, kernel, grid, block, shared, args...);
 }
 
 template <class... P, class... A>
-void launch(const struct backend *b, void (*kernel)(P...), dim3 grid, dim3 block, size_t shared,
-            A... args)
+void launch(const struct backend *backend, void (*kernel)(P...), dim3 grid, dim3 block,
+            size_t shared, A... args)
 {
-    launch_in(b, SHARED_PART, kernel, grid, block, shared, args...);
+    launch_in(backend, SHARED_PART, kernel, grid, block, shared, args...);
 }

@@ -23,79 +23,81 @@ struct store {
 };
 
 /* 0: no more host memory can be pinned. */
-static int get_blocks(struct store *s, size_t blocks)
+static int get_blocks(struct store *store, size_t blocks)
 {
-    s->block = (void **)mem_zero(blocks, sizeof *s->block);
-    for (; s->blocks < blocks; s->blocks++)
-        if (!CHECK_MEMORY(cudaMallocHost(&s->block[s->blocks], s->bytes)))
+    store->block = (void **)mem_zero(blocks, sizeof *store->block);
+    for (; store->blocks < blocks; store->blocks++)
+        if (!CHECK_MEMORY(cudaMallocHost(&store->block[store->blocks], store->bytes)))
             return 0;
     return 1;
 }
 
-struct store *cuda_store_open(struct backend *b, const char *folder, size_t blocks, size_t bytes,
-                              struct err *e)
+struct store *cuda_store_open(struct backend *backend, const char *folder, size_t blocks,
+                              size_t bytes, struct err *e)
 {
     (void)folder;
-    struct store *s = (struct store *)mem_zero(1, sizeof *s);
-    s->bytes = bytes;
-    CHECK(cudaStreamCreateWithFlags(&s->stream, cudaStreamNonBlocking));
+    struct store *store = (struct store *)mem_zero(1, sizeof *store);
+    store->bytes = bytes;
+    CHECK(cudaStreamCreateWithFlags(&store->stream, cudaStreamNonBlocking));
     for (size_t i = 0; i < STORE_DEPTH; i++) {
-        CHECK(cudaEventCreateWithFlags(&s->asked[i], cudaEventDisableTiming));
-        CHECK(cudaEventCreateWithFlags(&s->there[i], cudaEventDisableTiming));
+        CHECK(cudaEventCreateWithFlags(&store->asked[i], cudaEventDisableTiming));
+        CHECK(cudaEventCreateWithFlags(&store->there[i], cudaEventDisableTiming));
     }
-    if (get_blocks(s, blocks))
-        return s;
+    if (get_blocks(store, blocks))
+        return store;
     err_set(e, EXIT_FAILED_RECORDS, "cannot pin %zu bytes of host memory for layers: only %zu "
-            "could be pinned (see ulimit -l)", blocks * bytes, s->blocks * bytes);
-    cuda_store_close(b, s);
+            "could be pinned (see ulimit -l)", blocks * bytes, store->blocks * bytes);
+    cuda_store_close(backend, store);
     return NULL;
 }
 
-void cuda_store_close(struct backend *b, struct store *s)
+void cuda_store_close(struct backend *backend, struct store *store)
 {
-    if (!s)
+    if (!store)
         return;
-    runtime_wait(b, "stage"); /* the staged blocks have arrived */
-    graph_drop(b);
-    for (size_t i = 0; i < s->blocks; i++)
-        CHECK(cudaFreeHost(s->block[i]));
+    runtime_wait(backend, "stage"); /* the staged blocks have arrived */
+    graph_drop(backend);
+    for (size_t i = 0; i < store->blocks; i++)
+        CHECK(cudaFreeHost(store->block[i]));
     for (size_t i = 0; i < STORE_DEPTH; i++) {
-        CHECK(cudaEventDestroy(s->asked[i]));
-        CHECK(cudaEventDestroy(s->there[i]));
+        CHECK(cudaEventDestroy(store->asked[i]));
+        CHECK(cudaEventDestroy(store->there[i]));
     }
-    CHECK(cudaStreamDestroy(s->stream));
-    free(s->block);
-    free(s);
+    CHECK(cudaStreamDestroy(store->stream));
+    free(store->block);
+    free(store);
 }
 
-int cuda_store_put(struct backend *b, struct store *s, size_t block, size_t at, const void *from,
-                   size_t bytes, struct err *e)
+int cuda_store_put(struct backend *backend, struct store *store, size_t block, size_t at,
+                   const void *from, size_t bytes, struct err *e)
 {
     (void)e;
-    assert(at % STORE_GRAIN == 0 && bytes <= s->bytes && at <= s->bytes - bytes);
-    cuda_read(b, (unsigned char *)s->block[block] + at, from, bytes);
+    assert(at % STORE_GRAIN == 0 && bytes <= store->bytes && at <= store->bytes - bytes);
+    cuda_read(backend, (unsigned char *)store->block[block] + at, from, bytes);
     return 0;
 }
 
-void cuda_stage(struct backend *b, struct store *s, size_t block, void *to)
+void cuda_stage(struct backend *backend, struct store *store, size_t block, void *to)
 {
-    struct device *d = device_of(b);
-    waiting here(d, "stage");
-    assert(s->staged - s->arrived < STORE_DEPTH);
-    size_t i = s->staged++ % STORE_DEPTH;
-    CHECK(cudaEventRecord(s->asked[i], device_stream(b)));
-    CHECK(cudaStreamWaitEvent(s->stream, s->asked[i], 0));
-    CHECK(cudaMemcpyAsync(to, s->block[block], s->bytes, cudaMemcpyHostToDevice, s->stream));
-    CHECK(cudaEventRecord(s->there[i], s->stream));
+    struct device *device = device_of(backend);
+    waiting here(device, "stage");
+    assert(store->staged - store->arrived < STORE_DEPTH);
+    size_t i = store->staged++ % STORE_DEPTH;
+    CHECK(cudaEventRecord(store->asked[i], device_stream(backend)));
+    CHECK(cudaStreamWaitEvent(store->stream, store->asked[i], 0));
+    CHECK(cudaMemcpyAsync(to, store->block[block], store->bytes, cudaMemcpyHostToDevice,
+                          store->stream));
+    CHECK(cudaEventRecord(store->there[i], store->stream));
 }
 
 /* The copied data are weights, which a kernel may read before it waits for the kernel ahead. */
-void cuda_arrive(struct backend *b, struct store *s)
+void cuda_arrive(struct backend *backend, struct store *store)
 {
-    struct device *d = device_of(b);
-    assert(s->arrived < s->staged);
-    CHECK(cudaStreamWaitEvent(device_stream(b), s->there[s->arrived++ % STORE_DEPTH], 0));
-    d->in_turn = 1;
+    struct device *device = device_of(backend);
+    assert(store->arrived < store->staged);
+    CHECK(cudaStreamWaitEvent(device_stream(backend), store->there[store->arrived++ % STORE_DEPTH],
+                              0));
+    device->in_turn = 1;
 }
 
 enum { ROW_THREADS = 128 };
@@ -103,26 +105,26 @@ enum { ROW_THREADS = 128 };
 /* Block (t, i) owns row t of array i: `words` words of type W. */
 template <class W>
 static __global__ void __launch_bounds__(ROW_THREADS)
-write_rows(unsigned char *to, const unsigned char *from, struct store_rows r, size_t words)
+write_rows(unsigned char *to, const unsigned char *from, struct store_rows rows, size_t words)
 {
     let_next_start();
     wait_for_inputs();
-    size_t row = r.slot ? (size_t)r.slot[blockIdx.x] : blockIdx.x;
-    size_t at = row * r.bytes + (blockIdx.y ? r.second : 0);
+    size_t row = rows.slot ? (size_t)rows.slot[blockIdx.x] : blockIdx.x;
+    size_t at = row * rows.bytes + (blockIdx.y ? rows.second : 0);
     for (size_t i = threadIdx.x; i < words; i += ROW_THREADS)
         ((W *)(to + at))[i] = ((const W *)(from + at))[i];
 }
 
-void cuda_store_rows(struct backend *b, struct store *s, size_t block, const void *from,
-                     const struct store_rows *r)
+void cuda_store_rows(struct backend *backend, struct store *store, size_t block, const void *from,
+                     const struct store_rows *rows)
 {
     struct range here("store_rows");
-    unsigned char *to = (unsigned char *)s->block[block];
-    dim3 grid((unsigned)r->T, 2);
-    if (!(r->bytes % sizeof(uint4)))
-        launch(b, write_rows<uint4>, grid, dim3(ROW_THREADS), 0, to, (const unsigned char *)from,
-               *r, r->bytes / sizeof(uint4));
+    unsigned char *to = (unsigned char *)store->block[block];
+    dim3 grid((unsigned)rows->T, 2);
+    if (!(rows->bytes % sizeof(uint4)))
+        launch(backend, write_rows<uint4>, grid, dim3(ROW_THREADS), 0, to,
+               (const unsigned char *)from, *rows, rows->bytes / sizeof(uint4));
     else
-        launch(b, write_rows<uint16_t>, grid, dim3(ROW_THREADS), 0, to,
-               (const unsigned char *)from, *r, r->bytes / sizeof(uint16_t));
+        launch(backend, write_rows<uint16_t>, grid, dim3(ROW_THREADS), 0, to,
+               (const unsigned char *)from, *rows, rows->bytes / sizeof(uint16_t));
 }

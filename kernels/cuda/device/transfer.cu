@@ -40,75 +40,76 @@ static void *pinned(size_t bytes)
     return CHECK_MEMORY(cudaMallocHost(&p, bytes)) ? p : NULL;
 }
 
-static void give_chunks(struct staging *s)
+static void give_chunks(struct staging *staging)
 {
     for (size_t i = 0; i < CHUNKS; i++)
-        if (s->chunk[i])
-            CHECK(cudaFreeHost(s->chunk[i]));
-    memset(s->chunk, 0, sizeof s->chunk);
+        if (staging->chunk[i])
+            CHECK(cudaFreeHost(staging->chunk[i]));
+    memset(staging->chunk, 0, sizeof staging->chunk);
 }
 
 /* All chunks of `bytes`, or none. */
-static int get_chunks(struct staging *s, size_t bytes)
+static int get_chunks(struct staging *staging, size_t bytes)
 {
-    s->bytes = bytes;
+    staging->bytes = bytes;
     for (size_t i = 0; i < CHUNKS; i++)
-        if (!(s->chunk[i] = (unsigned char *)pinned(bytes))) {
-            give_chunks(s);
+        if (!(staging->chunk[i] = (unsigned char *)pinned(bytes))) {
+            give_chunks(staging);
             return 0;
         }
     return 1;
 }
 
-void transfer_open(struct backend *b)
+void transfer_open(struct backend *backend)
 {
-    struct staging *s = (struct staging *)mem_zero(1, sizeof *s);
+    struct staging *staging = (struct staging *)mem_zero(1, sizeof *staging);
     size_t bytes = CHUNK_MOST;
-    while (!get_chunks(s, bytes))
+    while (!get_chunks(staging, bytes))
         if ((bytes /= 2) < CHUNK_LEAST)
             err_machine(__FILE__, __LINE__, "cannot pin memory of the host (see ulimit -l)");
     for (size_t i = 0; i < CHUNKS; i++)
-        CHECK(cudaEventCreateWithFlags(&s->copied[i], cudaEventDisableTiming));
-    device_of(b)->staging = s;
+        CHECK(cudaEventCreateWithFlags(&staging->copied[i], cudaEventDisableTiming));
+    device_of(backend)->staging = staging;
 }
 
-void transfer_close(struct backend *b)
+void transfer_close(struct backend *backend)
 {
-    struct staging *s = device_of(b)->staging;
-    give_chunks(s);
+    struct staging *staging = device_of(backend)->staging;
+    give_chunks(staging);
     for (size_t i = 0; i < CHUNKS; i++)
-        CHECK(cudaEventDestroy(s->copied[i]));
-    free(s);
+        CHECK(cudaEventDestroy(staging->copied[i]));
+    free(staging);
 }
 
 /* Goes to the next chunk, and waits until it may be filled. */
-static void turn(struct backend *b)
+static void turn(struct backend *backend)
 {
-    struct staging *s = device_of(b)->staging;
-    CHECK(cudaEventRecord(s->copied[s->current], device_stream(b)));
-    s->current = (s->current + 1) % CHUNKS;
-    s->used = 0;
-    runtime_wait_event(b, s->copied[s->current], "write"); /* returns at once if none was
-                                                            * recorded */
+    struct staging *staging = device_of(backend)->staging;
+    CHECK(cudaEventRecord(staging->copied[staging->current], device_stream(backend)));
+    staging->current = (staging->current + 1) % CHUNKS;
+    staging->used = 0;
+    runtime_wait_event(backend, staging->copied[staging->current],
+                       "write"); /* returns at once if none was
+                                                                              * recorded */
 }
 
 /* Room for at least `least` bytes in the current chunk, or in a new one; *room: the bytes there. */
-static unsigned char *place(struct backend *b, size_t least, size_t *room)
+static unsigned char *place(struct backend *backend, size_t least, size_t *room)
 {
-    struct staging *s = device_of(b)->staging;
-    if (s->bytes - s->used < least)
-        turn(b);
-    *room = s->bytes - s->used;
-    return s->chunk[s->current] + s->used;
+    struct staging *staging = device_of(backend)->staging;
+    if (staging->bytes - staging->used < least)
+        turn(backend);
+    *room = staging->bytes - staging->used;
+    return staging->chunk[staging->current] + staging->used;
 }
 
 /* Sends the bytes that were written at place(). */
-static void send(struct backend *b, void *to, size_t bytes)
+static void send(struct backend *backend, void *to, size_t bytes)
 {
-    struct staging *s = device_of(b)->staging;
-    CHECK(cudaMemcpyAsync(to, s->chunk[s->current] + s->used, bytes, cudaMemcpyHostToDevice,
-                          device_stream(b)));
-    s->used += (bytes + CHUNK_GRAIN - 1) / CHUNK_GRAIN * CHUNK_GRAIN;
+    struct staging *staging = device_of(backend)->staging;
+    CHECK(cudaMemcpyAsync(to, staging->chunk[staging->current] + staging->used, bytes,
+                          cudaMemcpyHostToDevice, device_stream(backend)));
+    staging->used += (bytes + CHUNK_GRAIN - 1) / CHUNK_GRAIN * CHUNK_GRAIN;
 }
 
 struct filling {
@@ -121,40 +122,41 @@ struct filling {
 static void fill_part(void *ctx, size_t begin, size_t end, size_t worker)
 {
     (void)worker;
-    const struct filling *f = (const struct filling *)ctx;
-    f->make(f->ctx, f->first + begin, end - begin, f->chunk + begin * f->stride);
+    const struct filling *filling = (const struct filling *)ctx;
+    filling->make(filling->ctx, filling->first + begin, end - begin,
+                  filling->chunk + begin * filling->stride);
 }
 
 /* A row larger than a chunk is made in its own memory. */
-static void upload_long_rows(struct backend *b, unsigned char *to, size_t stride, size_t rows,
+static void upload_long_rows(struct backend *backend, unsigned char *to, size_t stride, size_t rows,
                              row_maker *make, void *ctx)
 {
     void *row = mem_alloc(stride);
     for (size_t i = 0; i < rows; i++) {
         make(ctx, i, 1, row);
-        transfer_upload(b, to + i * stride, row, stride);
+        transfer_upload(backend, to + i * stride, row, stride);
     }
     free(row);
 }
 
-void transfer_upload_made(struct backend *b, void *to, size_t stride, size_t rows, row_maker *make,
-                        void *ctx)
+void transfer_upload_made(struct backend *backend, void *to, size_t stride, size_t rows,
+                          row_maker *make, void *ctx)
 {
     unsigned char *out = (unsigned char *)to;
     if (!stride || !rows)
         return;
-    if (stride > device_of(b)->staging->bytes) {
-        upload_long_rows(b, out, stride, rows, make, ctx);
+    if (stride > device_of(backend)->staging->bytes) {
+        upload_long_rows(backend, out, stride, rows, make, ctx);
         return;
     }
     size_t grain = stride < PIECE ? PIECE / stride : 1;
     for (size_t first = 0, count; first < rows; first += count) {
         size_t left = rows - first, room;
         size_t least = left < grain ? left : grain;
-        struct filling f = {make, ctx, place(b, least * stride, &room), first, stride};
+        struct filling filling = {make, ctx, place(backend, least * stride, &room), first, stride};
         count = room / stride < left ? room / stride : left;
-        pool_run(b->pool, count, grain, fill_part, &f);
-        send(b, out + first * stride, count * stride);
+        pool_run(backend->pool, count, grain, fill_part, &filling);
+        send(backend, out + first * stride, count * stride);
     }
 }
 
@@ -163,9 +165,9 @@ static void make_bytes(void *ctx, size_t first, size_t count, void *out)
     memcpy(out, (const unsigned char *)ctx + first, count);
 }
 
-void transfer_upload(struct backend *b, void *to, const void *from, size_t bytes)
+void transfer_upload(struct backend *backend, void *to, const void *from, size_t bytes)
 {
-    transfer_upload_made(b, to, 1, bytes, make_bytes, (void *)from);
+    transfer_upload_made(backend, to, 1, bytes, make_bytes, (void *)from);
 }
 
 struct padded {
@@ -177,64 +179,66 @@ struct padded {
 
 static void make_padded(void *ctx, size_t first, size_t count, void *out)
 {
-    const struct padded *p = (const struct padded *)ctx;
+    const struct padded *padded = (const struct padded *)ctx;
     unsigned char *row = (unsigned char *)out;
-    for (size_t i = 0; i < count; i++, row += p->stride) {
-        memcpy(row, p->from + (first + i) * p->row_bytes, p->row_bytes);
-        memset(row + p->row_bytes, 0, p->stride - p->row_bytes);
+    for (size_t i = 0; i < count; i++, row += padded->stride) {
+        memcpy(row, padded->from + (first + i) * padded->row_bytes, padded->row_bytes);
+        memset(row + padded->row_bytes, 0, padded->stride - padded->row_bytes);
     }
-    if (p->look)
-        p->look(p->ctx, p->from + first * p->row_bytes, count * p->row_bytes);
+    if (padded->look)
+        padded->look(padded->ctx, padded->from + first * padded->row_bytes,
+                     count * padded->row_bytes);
 }
 
-void transfer_upload_rows(struct backend *b, void *to, size_t stride, const void *from,
+void transfer_upload_rows(struct backend *backend, void *to, size_t stride, const void *from,
                         size_t row_bytes, size_t rows, row_looker *look, void *ctx)
 {
     assert(row_bytes <= stride);
-    struct padded p = {(const unsigned char *)from, row_bytes, stride, look, ctx};
+    struct padded padded = {(const unsigned char *)from, row_bytes, stride, look, ctx};
     if (row_bytes == stride && !look)
-        transfer_upload(b, to, from, stride * rows);
+        transfer_upload(backend, to, from, stride * rows);
     else
-        transfer_upload_made(b, to, stride, rows, make_padded, &p);
+        transfer_upload_made(backend, to, stride, rows, make_padded, &padded);
 }
 
-void cuda_write(struct backend *b, void *to, const void *from, size_t bytes)
+void cuda_write(struct backend *backend, void *to, const void *from, size_t bytes)
 {
-    transfer_upload(b, to, from, bytes);
+    transfer_upload(backend, to, from, bytes);
 }
 
-void cuda_read(struct backend *b, void *to, const void *from, size_t bytes)
+void cuda_read(struct backend *backend, void *to, const void *from, size_t bytes)
 {
-    waiting here(device_of(b), "read"); /* the copy may wait too, because `to` is not pinned */
-    CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, device_stream(b)));
-    CHECK(cudaStreamSynchronize(device_stream(b)));
+    waiting here(device_of(backend),
+                 "read"); /* the copy may wait too, because `to` is not pinned */
+    CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, device_stream(backend)));
+    CHECK(cudaStreamSynchronize(device_stream(backend)));
 }
 
-void cuda_copy(struct backend *b, void *to, const void *from, size_t bytes)
+void cuda_copy(struct backend *backend, void *to, const void *from, size_t bytes)
 {
-    CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, device_stream(b)));
+    CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, device_stream(backend)));
 }
 
-void cuda_clear(struct backend *b, void *p, size_t bytes)
+void cuda_clear(struct backend *backend, void *p, size_t bytes)
 {
-    CHECK(cudaMemsetAsync(p, 0, bytes, device_stream(b)));
+    CHECK(cudaMemsetAsync(p, 0, bytes, device_stream(backend)));
 }
 
-void *cuda_mirror(struct backend *b, size_t bytes)
+void *cuda_mirror(struct backend *backend, size_t bytes)
 {
-    (void)b;
+    (void)backend;
     return pinned(bytes ? bytes : 1);
 }
 
-void cuda_mirror_free(struct backend *b, void *p)
+void cuda_mirror_free(struct backend *backend, void *p)
 {
     if (!p)
         return;
-    runtime_wait(b, "fetch"); /* a fetch may still be in flight */
+    runtime_wait(backend, "fetch"); /* a fetch may still be in flight */
     CHECK(cudaFreeHost(p));
 }
 
-void cuda_fetch(struct backend *b, void *mirror, const void *from, size_t bytes)
+void cuda_fetch(struct backend *backend, void *mirror, const void *from, size_t bytes)
 {
-    CHECK(cudaMemcpyAsync(mirror, from, bytes, cudaMemcpyDeviceToHost, device_stream(b)));
+    CHECK(cudaMemcpyAsync(mirror, from, bytes, cudaMemcpyDeviceToHost, device_stream(backend)));
 }

@@ -84,8 +84,8 @@ grouped_tiles(struct product_job all, struct group groups, const void *x, uint32
     const uint32_t unit = group_x_bytes(D) / 16, tiles = job_tiles(&j);
     const struct weight_walk walk = {step, tiles, 0, 1, K};
     uint32_t tile = blockIdx.y + threadIdx.x / WARP * gridDim.y;
-    struct stream<D> s;
-    stream_start<D>(&s, j, walk, tile);
+    struct stream<D> stream;
+    stream_start<D>(&stream, j, walk, tile);
     Sum *sums = reinterpret_cast<Sum *>(shared + JOB_ROOM) +
                 threadIdx.x / WARP * TURN * NT * TILE_ROWS;
     uint8_t *room = shared + room_before(TURN * NT, blockDim.x / WARP);
@@ -105,7 +105,7 @@ grouped_tiles(struct product_job all, struct group groups, const void *x, uint32
             }
 #pragma unroll 1
             for (uint32_t group = from; group < to; group++)
-                stream_step<D, NT>(&s, &state, sum, j, walk, view, from);
+                stream_step<D, NT>(&stream, &state, sum, j, walk, view, from);
         }
         if (tile < tiles)
             finish_sums<NT>(j, tile_at(&j, tile), coded, sum, sums);
@@ -117,62 +117,65 @@ grouped_tiles(struct product_job all, struct group groups, const void *x, uint32
 struct spread {
     uint32_t crews, warps;
 };
-static struct spread spread_tiles(const struct backend *b, const struct product_job *j,
-                                  const struct group *g)
+static struct spread spread_tiles(const struct backend *backend, const struct product_job *j,
+                                  const struct group *group)
 {
-    const uint32_t sms = (uint32_t)device_of(b)->sms, tiles = job_tiles(j);
-    const uint32_t busy = plan_least(g->n, j->T);
+    const uint32_t sms = (uint32_t)device_of(backend)->sms, tiles = job_tiles(j);
+    const uint32_t busy = plan_least(group->n, j->T);
     const uint32_t warps = tiles * busy < sms * GROUPED_WARPS ? FEW_WARPS : GROUPED_WARPS;
     return {plan_least(plan_up(2 * sms, busy), plan_up(tiles, warps)), warps};
 }
 
 /* Groups of K that fit into shared memory together with the rows. */
-static uint32_t slab_groups(const struct backend *b, enum dtype dtype, uint32_t rows)
+static uint32_t slab_groups(const struct backend *backend, enum dtype dtype, uint32_t rows)
 {
-    return skinny_slab(dtype, rows, device_of(b)->shared_max - room_before(rows, GROUPED_WARPS));
+    return skinny_slab(dtype, rows,
+                       device_of(backend)->shared_max - room_before(rows, GROUPED_WARPS));
 }
 
 template <enum dtype D, int NT>
-static void start_rows(const struct backend *b, const struct product_job *j, const struct group *g,
-                       const void *x, uint32_t ldx, const struct coded_rows *coded)
+static void start_rows(const struct backend *backend, const struct product_job *j,
+                       const struct group *group, const void *x, uint32_t ldx,
+                       const struct coded_rows *coded)
 {
     typename format<D>::Tables tables;
     const uint32_t rows = TURN * NT;
-    const uint32_t part = plan_least(slab_groups(b, D, rows), job_groups(D, j->K));
-    const struct spread s = spread_tiles(b, j, g);
+    const uint32_t part = plan_least(slab_groups(backend, D, rows), job_groups(D, j->K));
+    const struct spread spread = spread_tiles(backend, j, group);
     tables_fill(&tables);
-    launch(b, grouped_tiles<D, NT>, dim3(plan_up(g->most, rows), s.crews, g->n),
-           dim3(s.warps * WARP),
-           room_before(rows, s.warps) + format_row(D).tables + rows * x_stride(D, part), *j, *g, x,
-           ldx, *coded, part, tables);
+    launch(backend, grouped_tiles<D, NT>, dim3(plan_up(group->most, rows), spread.crews, group->n),
+           dim3(spread.warps * WARP),
+           room_before(rows, spread.warps) + format_row(D).tables + rows * x_stride(D, part), *j,
+           *group, x, ldx, *coded, part, tables);
 }
 
 /* Rows of a block: about twice as many as a group has in the mean, so that most groups are one
  * block, but not so many that all of K no longer fits: rows would then be staged for every tile.
  * The sums of 64 rows and the tables of block formats do not fit into registers together. */
-static uint32_t rows_of_block(const struct backend *b, const struct product_job *j,
-                              const struct group *g)
+static uint32_t rows_of_block(const struct backend *backend, const struct product_job *j,
+                              const struct group *group)
 {
     static const uint32_t sizes[] = {8, 32, 64};
     uint32_t most = format_row(j->dtype).tables ? 1 : 2, i = 0;
-    uint32_t wanted = plan_least(2 * plan_up(j->T, g->n), g->most);
+    uint32_t wanted = plan_least(2 * plan_up(j->T, group->n), group->most);
     while (i < most && sizes[i] < wanted &&
-           slab_groups(b, j->dtype, sizes[i + 1]) >= job_groups(j->dtype, j->K))
+           slab_groups(backend, j->dtype, sizes[i + 1]) >= job_groups(j->dtype, j->K))
         i++;
     return sizes[i];
 }
 
 template <enum dtype D>
-static void start(const struct backend *b, const struct product_job *j, const struct group *g,
-                  const void *x, uint32_t ldx, const struct coded_rows *coded)
+static void start(const struct backend *backend, const struct product_job *j,
+                  const struct group *group, const void *x, uint32_t ldx,
+                  const struct coded_rows *coded)
 {
-    uint32_t rows = rows_of_block(b, j, g);
+    uint32_t rows = rows_of_block(backend, j, group);
     if (rows == 8)
-        start_rows<D, 1>(b, j, g, x, ldx, coded);
+        start_rows<D, 1>(backend, j, group, x, ldx, coded);
     else if (rows == 32)
-        start_rows<D, 4>(b, j, g, x, ldx, coded);
+        start_rows<D, 4>(backend, j, group, x, ldx, coded);
     else if constexpr (format_row(D).tables == 0)
-        start_rows<D, 8>(b, j, g, x, ldx, coded);
+        start_rows<D, 8>(backend, j, group, x, ldx, coded);
 }
 
 void grouped(const struct backend *b, const struct product_job *j, const struct group *g,
@@ -185,10 +188,10 @@ void grouped(const struct backend *b, const struct product_job *j, const struct 
         return;
     }
     if (x_coded(j->dtype)) {
-        struct coding c = coding_at(work, j->T, j->K);
-        coded = coding_make(b, &c, j->dtype, x, j->T, j->K);
-        x = c.code;
-        ldx = c.codes;
+        struct coding coding = coding_at(work, j->T, j->K);
+        coded = coding_make(b, &coding, j->dtype, x, j->T, j->K);
+        x = coding.code;
+        ldx = coding.codes;
     }
     switch (j->dtype) {
 #define START(id, ...)                                                                             \

@@ -19,8 +19,9 @@ struct mixture {
 };
 
 /* route.cu: fills logits, chosen, share, place, begin and row. */
-void route(const struct backend *b, const struct experts *a, const struct mixture *m, size_t T);
+void route(const struct backend *backend, const struct experts *experts,
+           const struct mixture *mixture, size_t T);
 /* grouped.cu: runs a job whose rows x lie in groups, at least one row in all. work: the bytes of
  * coding_at(j->T, j->K) for bf16 rows. */
-void grouped(const struct backend *b, const struct product_job *j, const struct group *g,
+void grouped(const struct backend *backend, const struct product_job *j, const struct group *group,
              const void *x, void *work);

@@ -22,23 +22,23 @@ router_logits(float *y, const A *x, const float *w, uint32_t T, uint32_t n, uint
         return;
 #pragma unroll 8 /* 8 loads in flight */
     for (uint32_t k = lane; k < D; k += WARP) {
-        float v = w[(size_t)e * D + k];
+        float value = w[(size_t)e * D + k];
 #pragma unroll
-        for (uint32_t t = 0; t < ROUTE_ROWS; t++)
-            if (t < rows)
-                sum[t] = fmaf(v, act_float(x[(size_t)(first + t) * D + k]), sum[t]);
+        for (uint32_t row = 0; row < ROUTE_ROWS; row++)
+            if (row < rows)
+                sum[row] = fmaf(value, act_float(x[(size_t)(first + row) * D + k]), sum[row]);
     }
 #pragma unroll
-    for (uint32_t t = 0; t < ROUTE_ROWS; t++) {
-        float all = warp_sum(sum[t]);
-        if (lane == t && t < rows)
-            y[(size_t)(first + t) * n + e] = all;
+    for (uint32_t row = 0; row < ROUTE_ROWS; row++) {
+        float all = warp_sum(sum[row]);
+        if (lane == row && row < rows)
+            y[(size_t)(first + row) * n + e] = all;
     }
 }
 
 /* Chooses the experts with the largest v; among equals the lowest number. Returns bit i for each
  * chosen expert 32 i + lane. A NaN ranks lowest. Experts with a bit in `out` are not chosen. */
-DEVICE uint32_t choose(const float v[A_LANE], uint32_t n, uint32_t used, uint32_t out)
+DEVICE uint32_t choose(const float value[A_LANE], uint32_t n, uint32_t used, uint32_t out)
 {
     uint32_t taken = out, lane = threadIdx.x % WARP;
     for (uint32_t k = 0; k < used; k++) {
@@ -47,14 +47,14 @@ DEVICE uint32_t choose(const float v[A_LANE], uint32_t n, uint32_t used, uint32_
 #pragma unroll
         for (uint32_t i = 0; i < A_LANE; i++) {
             uint32_t e = WARP * i + lane;
-            if (e < n && !(taken >> i & 1) && (which == NONE || v[i] > best)) {
-                best = v[i] == v[i] ? v[i] : -INFINITY;
+            if (e < n && !(taken >> i & 1) && (which == NONE || value[i] > best)) {
+                best = value[i] == value[i] ? value[i] : -INFINITY;
                 which = e;
             }
         }
         float top = warp_max(best);
         which = warp_fold(best == top ? which : (uint32_t)NONE,
-                          [](uint32_t a, uint32_t c) { return a < c ? a : c; });
+                          [](uint32_t at, uint32_t count) { return at < count ? at : count; });
         if (which % WARP == lane)
             taken |= 1u << which / WARP;
     }
@@ -62,7 +62,7 @@ DEVICE uint32_t choose(const float v[A_LANE], uint32_t n, uint32_t used, uint32_
 }
 
 /* The largest v of the `count` experts from `from` on without `but`. *which: its number. */
-DEVICE float best_of(const float v[A_LANE], uint32_t from, uint32_t count, uint32_t but,
+DEVICE float best_of(const float value[A_LANE], uint32_t from, uint32_t count, uint32_t but,
                      uint32_t *which)
 {
     float best = -INFINITY;
@@ -70,14 +70,14 @@ DEVICE float best_of(const float v[A_LANE], uint32_t from, uint32_t count, uint3
 #pragma unroll
     for (uint32_t i = 0; i < A_LANE; i++) {
         uint32_t e = WARP * i + threadIdx.x % WARP;
-        if (e - from < count && e != but && v[i] > best) {
-            best = v[i];
+        if (e - from < count && e != but && value[i] > best) {
+            best = value[i];
             mine = e;
         }
     }
     float top = warp_max(best);
     *which = warp_fold(best == top ? mine : (uint32_t)NONE,
-                       [](uint32_t a, uint32_t c) { return a < c ? a : c; });
+                       [](uint32_t at, uint32_t c) { return at < c ? at : c; });
     return top;
 }
 
@@ -90,21 +90,21 @@ struct routing {
 
 /* Returns bit i for each expert 32 i + lane of a group that the row does not use. Lane g has the
  * score of group g. */
-DEVICE uint32_t leave_out(const float v[A_LANE], uint32_t n, struct routing r)
+DEVICE uint32_t leave_out(const float value[A_LANE], uint32_t n, struct routing routing)
 {
-    const uint32_t lane = threadIdx.x % WARP, each = n / r.groups;
+    const uint32_t lane = threadIdx.x % WARP, each = n / routing.groups;
     uint32_t which, other, out = 0;
     float score = -INFINITY;
-    bool waits = lane < r.groups;
-    for (uint32_t g = 0; g < r.groups; g++) {
-        float sum = best_of(v, g * each, each, NONE, &which);
-        sum += best_of(v, g * each, each, which, &other);
+    bool waits = lane < routing.groups;
+    for (uint32_t g = 0; g < routing.groups; g++) {
+        float sum = best_of(value, g * each, each, NONE, &which);
+        sum += best_of(value, g * each, each, which, &other);
         score = lane == g ? sum : score;
     }
-    for (uint32_t k = 0; k < r.groups_used; k++) {
+    for (uint32_t k = 0; k < routing.groups_used; k++) {
         float top = warp_max(waits ? score : -INFINITY);
         which = warp_fold(waits && score == top ? lane : (uint32_t)NONE,
-                          [](uint32_t a, uint32_t c) { return a < c ? a : c; });
+                          [](uint32_t at, uint32_t count) { return at < count ? at : count; });
         waits = waits && lane != which;
     }
     const uint32_t unused = __ballot_sync(EVERY_LANE, waits);
@@ -119,31 +119,31 @@ DEVICE uint32_t leave_out(const float v[A_LANE], uint32_t n, struct routing r)
 /* The choice of a row by softmax or by sigmoids, as of choose(). v: logits, which change; p: then
  * the shares. */
 template <bool BIASED>
-DEVICE uint32_t choose_by(float v[A_LANE], float p[A_LANE], uint32_t n, uint32_t used,
-                          struct routing r)
+DEVICE uint32_t choose_by(float values[A_LANE], float shares[A_LANE], uint32_t n, uint32_t used,
+                          struct routing routing)
 {
     const uint32_t lane = threadIdx.x % WARP;
     float top = -INFINITY, sum = 0;
     uint32_t taken;
     for (uint32_t i = 0; i < A_LANE; i++)
-        top = fmaxf(top, v[i]);
+        top = fmaxf(top, values[i]);
     top = BIASED ? 0 : warp_max(top);
 #pragma unroll
     for (uint32_t i = 0; i < A_LANE; i++) {
         const bool there = WARP * i + lane < n;
-        p[i] = BIASED ? 1 / (1 + expf(-v[i])) : there ? expf(v[i] - top) : 0;
+        shares[i] = BIASED ? 1 / (1 + expf(-values[i])) : there ? expf(values[i] - top) : 0;
         if (BIASED && there)
-            v[i] = p[i] + r.bias[WARP * i + lane];
+            values[i] = shares[i] + routing.bias[WARP * i + lane];
     }
-    taken = choose(v, n, used, BIASED ? leave_out(v, n, r) : 0);
+    taken = choose(values, n, used, BIASED ? leave_out(values, n, routing) : 0);
 #pragma unroll
     for (uint32_t i = 0; i < A_LANE; i++)
-        sum += !BIASED || (taken >> i & 1) ? p[i] : 0;
+        sum += !BIASED || (taken >> i & 1) ? shares[i] : 0;
     sum = warp_sum(sum);
-    const float by = BIASED ? r.scale / (used > 1 ? sum + 1e-20f : 1) : 1;
+    const float by = BIASED ? routing.scale / (used > 1 ? sum + 1e-20f : 1) : 1;
 #pragma unroll
     for (uint32_t i = 0; i < A_LANE; i++)
-        p[i] = BIASED ? p[i] * by : p[i] / sum;
+        shares[i] = BIASED ? shares[i] * by : shares[i] / sum;
     return taken;
 }
 
@@ -151,18 +151,18 @@ DEVICE uint32_t choose_by(float v[A_LANE], float p[A_LANE], uint32_t n, uint32_t
 template <bool BIASED>
 static __global__ void __launch_bounds__(ROUTE_WARPS *WARP)
 choose_experts(int32_t *chosen, float *share, const float *logits, uint32_t T, uint32_t n,
-               uint32_t used, struct routing r)
+               uint32_t used, struct routing routing)
 {
-    uint32_t t = blockIdx.x * ROUTE_WARPS + threadIdx.x / WARP, lane = threadIdx.x % WARP;
-    float v[A_LANE], p[A_LANE];
+    uint32_t row = blockIdx.x * ROUTE_WARPS + threadIdx.x / WARP, lane = threadIdx.x % WARP;
+    float values[A_LANE], shares[A_LANE];
     let_next_start();
     wait_for_inputs();
-    if (t >= T)
+    if (row >= T)
         return;
 #pragma unroll
     for (uint32_t i = 0; i < A_LANE; i++)
-        v[i] = WARP * i + lane < n ? logits[(size_t)t * n + WARP * i + lane] : -INFINITY;
-    uint32_t taken = choose_by<BIASED>(v, p, n, used, r), at = t * used;
+        values[i] = WARP * i + lane < n ? logits[(size_t)row * n + WARP * i + lane] : -INFINITY;
+    uint32_t taken = choose_by<BIASED>(values, shares, n, used, routing), at = row * used;
 #pragma unroll
     for (uint32_t i = 0; i < A_LANE; i++) {
         bool mine = taken >> i & 1;
@@ -170,7 +170,7 @@ choose_experts(int32_t *chosen, float *share, const float *logits, uint32_t T, u
         uint32_t to = at + (uint32_t)__popc(votes & ((1u << lane) - 1));
         if (mine) {
             chosen[to] = (int32_t)(WARP * i + lane);
-            share[to] = p[i];
+            share[to] = shares[i];
         }
         at += (uint32_t)__popc(votes);
     }
@@ -190,7 +190,7 @@ DEVICE void load_experts(uint32_t of[AT_ONCE], const int32_t *chosen, uint32_t b
 /* Block e finds where the pairs of expert e begin, and puts them there, rows ascending. Its warps
  * have equal parts of the pairs: each counts in its part, then writes behind the earlier warps. */
 static __global__ void __launch_bounds__(ROUTE_WARPS *WARP)
-sort_pairs(struct mixture m, int32_t *active, uint32_t pairs, uint32_t used)
+sort_pairs(struct mixture mixture, int32_t *active, uint32_t pairs, uint32_t used)
 {
     SHARED(uint32_t, belows);
     uint32_t *const counts = belows + ROUTE_WARPS;
@@ -201,7 +201,7 @@ sort_pairs(struct mixture m, int32_t *active, uint32_t pairs, uint32_t used)
     let_next_start();
     wait_for_inputs();
     for (uint32_t base = first; base < end; base += AT_ONCE * WARP) {
-        load_experts(of, m.chosen, base, end);
+        load_experts(of, mixture.chosen, base, end);
 #pragma unroll
         for (uint32_t i = 0; i < AT_ONCE; i++) {
             below += (uint32_t)__popc(__ballot_sync(EVERY_LANE, of[i] < e));
@@ -217,24 +217,24 @@ sort_pairs(struct mixture m, int32_t *active, uint32_t pairs, uint32_t used)
         all += counts[w];
     }
     if (threadIdx.x == 0) {
-        m.begin[e] = (int32_t)below;
+        mixture.begin[e] = (int32_t)below;
         if (e == gridDim.x - 1)
-            m.begin[e + 1] = (int32_t)pairs;
+            mixture.begin[e + 1] = (int32_t)pairs;
         if (all)
             atomicAdd(active, 1);
     }
     for (uint32_t w = 0; w < warp; w++)
         below += counts[w];
     for (uint32_t base = first; count && base < end; base += AT_ONCE * WARP) {
-        load_experts(of, m.chosen, base, end);
+        load_experts(of, mixture.chosen, base, end);
 #pragma unroll
         for (uint32_t i = 0; i < AT_ONCE; i++) {
             uint32_t at = base + i * WARP + lane;
             uint32_t votes = __ballot_sync(EVERY_LANE, of[i] == e);
             uint32_t to = below + (uint32_t)__popc(votes & ((1u << lane) - 1));
             if (of[i] == e) {
-                m.row[to] = (int32_t)(at / used);
-                m.place[at] = (int32_t)to;
+                mixture.row[to] = (int32_t)(at / used);
+                mixture.place[at] = (int32_t)to;
             }
             below += (uint32_t)__popc(votes);
         }
@@ -242,25 +242,29 @@ sort_pairs(struct mixture m, int32_t *active, uint32_t pairs, uint32_t used)
 }
 
 template <class A>
-static void start_logits(const struct backend *b, const struct experts *a, float *y, size_t T)
+static void start_logits(const struct backend *backend, const struct experts *experts, float *y,
+                         size_t T)
 {
-    const uint32_t n = (uint32_t)a->n, D = (uint32_t)a->router->cols;
-    launch(b, router_logits<A>, dim3(blocks_of(n, ROUTE_WARPS), blocks_of(T, ROUTE_ROWS)),
-           dim3(ROUTE_WARPS * WARP), 0, y, static_cast<const A *>(a->x),
-           static_cast<const float *>(a->router->data), (uint32_t)T, n, D);
+    const uint32_t n = (uint32_t)experts->n, D = (uint32_t)experts->router->cols;
+    launch(backend, router_logits<A>, dim3(blocks_of(n, ROUTE_WARPS), blocks_of(T, ROUTE_ROWS)),
+           dim3(ROUTE_WARPS * WARP), 0, y, static_cast<const A *>(experts->x),
+           static_cast<const float *>(experts->router->data), (uint32_t)T, n, D);
 }
 
-void route(const struct backend *b, const struct experts *a, const struct mixture *m, size_t T)
+void route(const struct backend *backend, const struct experts *experts,
+           const struct mixture *mixture, size_t T)
 {
-    const uint32_t n = (uint32_t)a->n, used = (uint32_t)a->used;
-    if (b->act == DTYPE_F32)
-        start_logits<float>(b, a, m->logits, T);
+    const uint32_t n = (uint32_t)experts->n, used = (uint32_t)experts->used;
+    if (backend->act == DTYPE_F32)
+        start_logits<float>(backend, experts, mixture->logits, T);
     else
-        start_logits<uint16_t>(b, a, m->logits, T);
-    const struct routing r = {a->bias, (uint32_t)a->groups, (uint32_t)a->groups_used, a->scale};
-    launch(b, a->bias ? choose_experts<true> : choose_experts<false>,
-           dim3(blocks_of(T, ROUTE_WARPS)), dim3(ROUTE_WARPS * WARP), 0, m->chosen, m->share,
-           m->logits, (uint32_t)T, n, used, r);
-    launch(b, sort_pairs, dim3(n), dim3(ROUTE_WARPS * WARP), 2 * ROUTE_WARPS * sizeof(uint32_t), *m,
-           a->active, (uint32_t)(T * used), used);
+        start_logits<uint16_t>(backend, experts, mixture->logits, T);
+    const struct routing routing = {experts->bias, (uint32_t)experts->groups,
+                                    (uint32_t)experts->groups_used, experts->scale};
+    launch(backend, experts->bias ? choose_experts<true> : choose_experts<false>,
+           dim3(blocks_of(T, ROUTE_WARPS)), dim3(ROUTE_WARPS * WARP), 0, mixture->chosen,
+           mixture->share, mixture->logits, (uint32_t)T, n, used, routing);
+    launch(backend, sort_pairs, dim3(n), dim3(ROUTE_WARPS * WARP),
+           2 * ROUTE_WARPS * sizeof(uint32_t), *mixture, experts->active, (uint32_t)(T * used),
+           used);
 }

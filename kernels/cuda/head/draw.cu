@@ -30,38 +30,39 @@ DEVICE uint32_t ordered(float x)
     return bits >> 31 ? ~bits : bits | 0x80000000u;
 }
 
-DEVICE bool stays(const struct drawing *d, size_t v)
+DEVICE bool stays(const struct drawing *drawing, size_t id)
 {
-    uint32_t value = ordered(d->l[v]);
-    return value > d->value || (value == d->value && v < d->id);
+    uint32_t value = ordered(drawing->l[id]);
+    return value > drawing->value || (value == drawing->value && id < drawing->id);
 }
 
-DEVICE double mass(const struct drawing *d, float logit)
+DEVICE double mass(const struct drawing *drawing, float logit)
 {
-    return exp(((double)logit - d->max) / d->divisor);
+    return exp(((double)logit - drawing->max) / drawing->divisor);
 }
 
 /* Joins the threads' values by f, in a fixed tree; the result goes to every thread. */
-template <class F> DEVICE double joined(const struct drawing *d, double mine, F f)
+template <class F> DEVICE double joined(const struct drawing *drawing, double mine, F f)
 {
     __syncthreads();
-    d->shared[threadIdx.x] = mine;
+    drawing->shared[threadIdx.x] = mine;
     __syncthreads();
     for (uint32_t half = DRAW_THREADS / 2; half > 0; half /= 2) {
         if (threadIdx.x < half)
-            d->shared[threadIdx.x] = f(d->shared[threadIdx.x], d->shared[threadIdx.x + half]);
+            drawing->shared[threadIdx.x] = f(drawing->shared[threadIdx.x],
+                                             drawing->shared[threadIdx.x + half]);
         __syncthreads();
     }
-    return d->shared[0];
+    return drawing->shared[0];
 }
 
 /* The sum of f(id) over all ids. */
-template <class F> DEVICE double total(const struct drawing *d, F f)
+template <class F> DEVICE double total(const struct drawing *drawing, F f)
 {
     double sum = 0;
-    for (size_t v = threadIdx.x; v < d->V; v += DRAW_THREADS)
-        sum += f(v);
-    return joined(d, sum, [](double a, double b) { return a + b; });
+    for (size_t id = threadIdx.x; id < drawing->V; id += DRAW_THREADS)
+        sum += f(id);
+    return joined(drawing, sum, [](double a, double b) { return a + b; });
 }
 
 /* The last number up to `most` for which f is true. f(0) is true, and behind a false one all are
@@ -79,7 +80,7 @@ template <class F> DEVICE uint32_t last(uint32_t most, F f)
 DEVICE void keep_top_k(struct drawing *d, size_t k)
 {
     const uint32_t value = last(UINT32_MAX, [=](uint32_t x) {
-        return total(d, [=](size_t v) { return ordered(d->l[v]) >= x ? 1.0 : 0.0; }) >= (double)k;
+        return total(d, [=](size_t id) { return ordered(d->l[id]) >= x ? 1.0 : 0.0; }) >= (double)k;
     });
     if (value > d->value) {
         d->value = value;
@@ -91,15 +92,17 @@ DEVICE void keep_top_k(struct drawing *d, size_t k)
 DEVICE void keep_top_p(struct drawing *d, double p)
 {
     auto held = [=](uint32_t x) { /* the mass from x on */
-        return total(d, [=](size_t v) {
-            return stays(d, v) && ordered(d->l[v]) >= x ? mass(d, d->l[v]) : 0.0;
+        return total(d, [=](size_t token) {
+            return stays(d, token) && ordered(d->l[token]) >= x ? mass(d, d->l[token]) : 0.0;
         });
     };
     const double want = p * held(0);
     const uint32_t x = last(UINT32_MAX, [=](uint32_t y) { return held(y) >= want; });
     const double above = x == UINT32_MAX ? 0 : held(x + 1);
     auto equal = [=](size_t below) {
-        return total(d, [=](size_t v) { return v < below && ordered(d->l[v]) == x ? 1.0 : 0.0; });
+        return total(d, [=](size_t token) {
+            return token < below && ordered(d->l[token]) == x ? 1.0 : 0.0;
+        });
     };
     const double all = equal(d->V), of_all = held(x) - above;
     double kept = 1;
@@ -111,14 +114,14 @@ DEVICE void keep_top_p(struct drawing *d, double p)
 }
 
 /* The id with the best score; NOBODY: none. */
-DEVICE int32_t draw(const struct drawing *d, const struct noise *noise)
+DEVICE int32_t draw(const struct drawing *drawing, const struct noise *noise)
 {
     SHARED(struct racer, all);
     struct racer mine = noise_nobody();
-    for (size_t v = threadIdx.x; v < d->V; v += DRAW_THREADS) {
-        if (!(d->l[v] > -INFINITY) || !stays(d, v))
+    for (size_t id = threadIdx.x; id < drawing->V; id += DRAW_THREADS) {
+        if (!(drawing->l[id] > -INFINITY) || !stays(drawing, id))
             continue;
-        struct racer next = noise_racer(noise, d->l[v], (int32_t)v);
+        struct racer next = noise_racer(noise, drawing->l[id], (int32_t)id);
         if (noise_ahead(noise, &next, &mine))
             mine = next;
     }
@@ -139,17 +142,17 @@ DEVICE void measure(const struct drawing *d, double scale, const struct head_que
                     struct head_row *out)
 {
     double most = -INFINITY;
-    for (size_t v = threadIdx.x; v < d->V; v += DRAW_THREADS)
-        if (stays(d, v) && !sample_is_quiet(q, (int32_t)v))
-            most = fmax(most, (double)d->l[v]);
+    for (size_t id = threadIdx.x; id < d->V; id += DRAW_THREADS)
+        if (stays(d, id) && !sample_is_quiet(q, (int32_t)id))
+            most = fmax(most, (double)d->l[id]);
     const double max = joined(d, most, [](double a, double b) { return fmax(a, b); });
-    auto apart = [=](size_t v) { return scale * ((double)d->l[v] - max); };
-    auto counts = [=](size_t v) {
-        return stays(d, v) && d->l[v] > -INFINITY && !sample_is_quiet(q, (int32_t)v);
+    auto apart = [=](size_t id) { return scale * ((double)d->l[id] - max); };
+    auto counts = [=](size_t id) {
+        return stays(d, id) && d->l[id] > -INFINITY && !sample_is_quiet(q, (int32_t)id);
     };
-    const double sum = total(d, [=](size_t v) { return counts(v) ? exp(apart(v)) : 0.0; });
+    const double sum = total(d, [=](size_t id) { return counts(id) ? exp(apart(id)) : 0.0; });
     const double weighted =
-        total(d, [=](size_t v) { return counts(v) ? exp(apart(v)) * apart(v) : 0.0; });
+        total(d, [=](size_t id) { return counts(id) ? exp(apart(id)) * apart(id) : 0.0; });
     if (threadIdx.x > 0)
         return;
     const int32_t next = out->runner_up;
@@ -163,43 +166,43 @@ DEVICE void measure(const struct drawing *d, double scale, const struct head_que
 
 /* Block r draws for row r. */
 static __global__ void __launch_bounds__(DRAW_THREADS)
-draw_row(const float *logits, size_t V, const struct head_query q, struct head_row *out)
+draw_row(const float *logits, size_t V, const struct head_query query, struct head_row *out)
 {
     SHARED(double, shared);
     let_next_start();
     wait_for_inputs();
-    const size_t r = blockIdx.x;
-    struct drawing d = {logits + r * V, V, 0, sample_divisor(&q), 0, V, shared};
-    const struct noise noise = noise_of(&q, r);
-    if (out[r].bad)
+    const size_t row = blockIdx.x;
+    struct drawing drawing = {logits + row * V, V, 0, sample_divisor(&query), 0, V, shared};
+    const struct noise noise = noise_of(&query, row);
+    if (out[row].bad)
         return;
-    d.max = (double)d.l[out[r].id]; /* the best logit, as the query had no noise */
-    const bool by_mass = q.top_p > 0 && q.top_p < 1;
-    if (by_mass && q.top_p_of_all)
-        keep_top_p(&d, q.top_p);
-    if (q.top_k > 0 && q.top_k < V)
-        keep_top_k(&d, q.top_k);
-    if (by_mass && !q.top_p_of_all)
-        keep_top_p(&d, q.top_p);
-    const int32_t id = q.temperature > 0 ? draw(&d, &noise) : out[r].id;
+    drawing.max = (double)drawing.l[out[row].id]; /* the best logit, as the query had no noise */
+    const bool by_mass = query.top_p > 0 && query.top_p < 1;
+    if (by_mass && query.top_p_of_all)
+        keep_top_p(&drawing, query.top_p);
+    if (query.top_k > 0 && query.top_k < V)
+        keep_top_k(&drawing, query.top_k);
+    if (by_mass && !query.top_p_of_all)
+        keep_top_p(&drawing, query.top_p);
+    const int32_t id = query.temperature > 0 ? draw(&drawing, &noise) : out[row].id;
     if (threadIdx.x == 0)
-        out[r].id = id;
+        out[row].id = id;
     __syncthreads();
-    if (!q.drawn) {
-        d.value = 0;
-        d.id = V;
+    if (!query.drawn) {
+        drawing.value = 0;
+        drawing.id = V;
     }
-    measure(&d, q.drawn ? 1 / d.divisor : 1, &q, &out[r]);
+    measure(&drawing, query.drawn ? 1 / drawing.divisor : 1, &query, &out[row]);
 }
 
-void cuda_head_draw(struct backend *b, const float *logits, size_t R, size_t V,
-                    const struct head_query *q, struct head_row *out)
+void cuda_head_draw(struct backend *backend, const float *logits, size_t rows, size_t V,
+                    const struct head_query *query, struct head_row *out)
 {
-    launch(b, draw_row, dim3((unsigned)R), dim3(DRAW_THREADS),
+    launch(backend, draw_row, dim3((unsigned)rows), dim3(DRAW_THREADS),
            DRAW_THREADS * sizeof(struct racer) > DRAW_THREADS * sizeof(double)
                ? DRAW_THREADS * sizeof(struct racer)
                : DRAW_THREADS * sizeof(double),
-           logits, V, *q, out);
+           logits, V, *query, out);
 }
 
 /* ---- the most likely ids ---- */
@@ -234,27 +237,27 @@ top_row(const float *logits, size_t V, const struct head_row *out, struct head_t
     SHARED(double, shared);
     let_next_start();
     wait_for_inputs();
-    const size_t r = blockIdx.x;
-    struct drawing d = {logits + r * V, V, 0, 1, 0, V, shared};
+    const size_t row = blockIdx.x;
+    struct drawing d = {logits + row * V, V, 0, 1, 0, V, shared};
     int32_t best = NOBODY;
-    if (out[r].bad)
+    if (out[row].bad)
         return;
     for (int i = 0; i < HEAD_TOPS; i++) {
         best = (size_t)i < V ? next_best(&d, best) : NOBODY;
         d.max = i == 0 ? (double)d.l[best] : d.max;
         if (threadIdx.x == 0)
-            tops[r].id[i] = (size_t)i < V ? best : -1;
+            tops[row].id[i] = (size_t)i < V ? best : -1;
     }
-    const double sum = total(&d, [=](size_t v) { return mass(&d, d.l[v]); });
+    const double sum = total(&d, [=](size_t token) { return mass(&d, d.l[token]); });
     for (int i = (int)threadIdx.x; i < HEAD_TOPS; i += DRAW_THREADS) {
-        const int32_t id = tops[r].id[i];
-        tops[r].prob[i] = id < 0 ? 0.0f : (float)(mass(&d, d.l[id]) / sum);
+        const int32_t id = tops[row].id[i];
+        tops[row].prob[i] = id < 0 ? 0.0f : (float)(mass(&d, d.l[id]) / sum);
     }
 }
 
-void cuda_head_tops(struct backend *b, const float *logits, size_t R, size_t V,
+void cuda_head_tops(struct backend *backend, const float *logits, size_t rows, size_t V,
                     const struct head_row *out, struct head_top *tops)
 {
-    launch(b, top_row, dim3((unsigned)R), dim3(DRAW_THREADS), DRAW_THREADS * sizeof(double),
-           logits, V, out, tops);
+    launch(backend, top_row, dim3((unsigned)rows), dim3(DRAW_THREADS),
+           DRAW_THREADS * sizeof(double), logits, V, out, tops);
 }

@@ -39,10 +39,10 @@ struct noise {
     const int32_t *ids; /* of head_query */
 };
 
-DEVICE struct noise noise_of(const struct head_query *q, size_t r)
+DEVICE struct noise noise_of(const struct head_query *query, size_t row)
 {
-    struct noise n = {q->temperature, (float)q->temperature, q->seed,
-                      q->temperature > 0 ? q->keys[r] : 0, q->gumbel, q->ids};
+    struct noise n = {query->temperature, (float)query->temperature, query->seed,
+                      query->temperature > 0 ? query->keys[row] : 0, query->gumbel, query->ids};
     return n;
 }
 
@@ -83,9 +83,9 @@ DEVICE float gumbel_top(uint64_t bits)
     return 22.180710f - 0.69314718f * log2_near((float)~(uint32_t)(bits >> 32));
 }
 
-DEVICE double noise_score(const struct noise *n, const struct racer *a)
+DEVICE double noise_score(const struct noise *n, const struct racer *racer)
 {
-    return __dadd_rn((double)a->logit, __dmul_rn(n->t, gumbel(noise_bits(n, a->id))));
+    return __dadd_rn((double)racer->logit, __dmul_rn(n->t, gumbel(noise_bits(n, racer->id))));
 }
 
 DEVICE float noise_slack(const struct noise *n, float logit)
@@ -96,23 +96,23 @@ DEVICE float noise_slack(const struct noise *n, float logit)
 DEVICE struct racer noise_racer(const struct noise *n, float logit, int32_t id)
 {
     uint64_t bits = noise_bits(n, id);
-    struct racer a = {logit,
-                      n->kind == GUMBEL_F64 ? logit + n->near_t * gumbel_near(bits)
-                                            : (float)gumbel_score(n->kind, logit, n->t, bits),
-                      id};
-    return a;
+    struct racer racer = {logit,
+                          n->kind == GUMBEL_F64 ? logit + n->near_t * gumbel_near(bits)
+                                                : (float)gumbel_score(n->kind, logit, n->t, bits),
+                          id};
+    return racer;
 }
 
 DEVICE struct racer noise_nobody(void)
 {
-    struct racer a = {-INFINITY, -INFINITY, NOBODY};
-    return a;
+    struct racer racer = {-INFINITY, -INFINITY, NOBODY};
+    return racer;
 }
 
 /* A lower bound of the score. */
-DEVICE float noise_low(const struct noise *n, const struct racer *a)
+DEVICE float noise_low(const struct noise *n, const struct racer *racer)
 {
-    return a->near - noise_slack(n, a->logit);
+    return racer->near - noise_slack(n, racer->logit);
 }
 
 /* false: the score of this id is below `bar` for any lower half of its bits. */

@@ -40,9 +40,9 @@ template <int N> struct piece {
     int32_t lane;
 };
 
-template <int N> DEVICE int32_t place(const struct piece<N> *p, int k)
+template <int N> DEVICE int32_t place(const struct piece<N> *part, int k)
 {
-    return k * WARP + p->lane;
+    return k * WARP + part->lane;
 }
 
 DEVICE int32_t lowest_of_warp(int32_t id)
@@ -52,85 +52,85 @@ DEVICE int32_t lowest_of_warp(int32_t id)
 
 /* Reads the piece. twin: logits of xu for guidance, or NULL. */
 template <int N>
-DEVICE void read(struct piece<N> *p, const float *logits, const float *twin, double guide)
+DEVICE void read(struct piece<N> *part, const float *logits, const float *twin, double guide)
 {
 #pragma unroll
     for (int k = 0; k < N; k++)
-        p->x[k] = place(p, k) < p->n ? logits[place(p, k)] : -INFINITY;
+        part->x[k] = place(part, k) < part->n ? logits[place(part, k)] : -INFINITY;
     if (!twin)
         return;
 #pragma unroll
     for (int k = 0; k < N; k++)
-        if (place(p, k) < p->n) {
-            double u = (double)twin[place(p, k)];
-            p->x[k] = (float)__dadd_rn(u, __dmul_rn(guide, (double)p->x[k] - u));
+        if (place(part, k) < part->n) {
+            double u = (double)twin[place(part, k)];
+            part->x[k] = (float)__dadd_rn(u, __dmul_rn(guide, (double)part->x[k] - u));
         }
 }
 
 /* true if a logit of the warp is not finite. */
-template <int N> DEVICE bool odd(const struct piece<N> *p)
+template <int N> DEVICE bool odd(const struct piece<N> *part)
 {
     bool any = false;
 #pragma unroll
     for (int k = 0; k < N; k++)
-        any |= place(p, k) < p->n && !(fabsf(p->x[k]) < INFINITY);
+        any |= place(part, k) < part->n && !(fabsf(part->x[k]) < INFINITY);
     return __any_sync(EVERY_LANE, any);
 }
 
 /* Sets listed ids to -inf. Returns true if there were any. */
-template <int N> DEVICE bool silence(struct piece<N> *p, const int32_t *ids, size_t count)
+template <int N> DEVICE bool silence(struct piece<N> *part, const int32_t *ids, size_t count)
 {
     bool any = false;
     for (size_t i = 0; i < count; i++) {
-        int32_t at = ids[i] - p->first;
-        if (at < 0 || at >= p->n)
+        int32_t at = ids[i] - part->first;
+        if (at < 0 || at >= part->n)
             continue;
         any = true;
 #pragma unroll
         for (int k = 0; k < N; k++)
-            p->x[k] = place(p, k) == at ? -INFINITY : p->x[k];
+            part->x[k] = place(part, k) == at ? -INFINITY : part->x[k];
     }
     return any;
 }
 
 /* Writes the logits for the caller. A NaN counts as -inf from here on. */
-template <int N> DEVICE void keep(struct piece<N> *p, float *kept)
+template <int N> DEVICE void keep(struct piece<N> *part, float *kept)
 {
 #pragma unroll
     for (int k = 0; k < N; k++) {
-        if (kept && place(p, k) < p->n)
-            kept[place(p, k)] = p->x[k];
-        p->x[k] = fmaxf(p->x[k], -INFINITY);
+        if (kept && place(part, k) < part->n)
+            kept[place(part, k)] = part->x[k];
+        part->x[k] = fmaxf(part->x[k], -INFINITY);
     }
 }
 
-template <int N> DEVICE float max_of(const struct piece<N> *p)
+template <int N> DEVICE float max_of(const struct piece<N> *part)
 {
     float max = -INFINITY;
 #pragma unroll
     for (int k = 0; k < N; k++)
-        max = fmaxf(max, p->x[k]);
+        max = fmaxf(max, part->x[k]);
     return max;
 }
 
 /* The lane's lowest place other than `except` that holds `value`; NOBODY: none. */
-template <int N> DEVICE int32_t find(const struct piece<N> *p, float value, int32_t except)
+template <int N> DEVICE int32_t find(const struct piece<N> *part, float value, int32_t except)
 {
     int32_t found = NOBODY;
 #pragma unroll
     for (int k = N - 1; k >= 0; k--)
-        if (p->x[k] == value && place(p, k) < p->n && place(p, k) != except)
-            found = place(p, k);
+        if (part->x[k] == value && place(part, k) < part->n && place(part, k) != except)
+            found = place(part, k);
     return found;
 }
 
 /* The lane's x[k], for a k that is not a constant. */
-template <int N> DEVICE float pick(const struct piece<N> *p, int k)
+template <int N> DEVICE float pick(const struct piece<N> *part, int k)
 {
-    float x = p->x[0];
+    float x = part->x[0];
 #pragma unroll
     for (int i = 1; i < N; i++)
-        x = i == k ? p->x[i] : x;
+        x = i == k ? part->x[i] : x;
     return x;
 }
 
@@ -138,45 +138,45 @@ template <int N> DEVICE float pick(const struct piece<N> *p, int k)
 
 /* Best and second best of the warp; *mine: the place of the lane's own best. Finds the values
  * first, then their places. */
-template <int N> DEVICE struct top top_of(const struct piece<N> *p, int32_t *mine)
+template <int N> DEVICE struct top top_of(const struct piece<N> *part, int32_t *mine)
 {
     float one = -INFINITY, two = -INFINITY;
 #pragma unroll
     for (int k = 0; k < N; k++) {
-        two = fmaxf(fminf(p->x[k], one), two);
-        one = fmaxf(p->x[k], one);
+        two = fmaxf(fminf(part->x[k], one), two);
+        one = fmaxf(part->x[k], one);
     }
-    *mine = find(p, one, NOBODY);
-    struct top t;
-    t.best = warp_max(one);
-    int32_t best = lowest_of_warp(one == t.best ? *mine : NOBODY);
-    t.next = warp_max(*mine == best ? two : one);
-    int32_t next = lowest_of_warp(find(p, t.next, best));
-    t.best_id = p->first + best; /* exists, because no piece is empty */
-    t.next_id = next == NOBODY ? NOBODY : p->first + next;
-    return t;
+    *mine = find(part, one, NOBODY);
+    struct top top;
+    top.best = warp_max(one);
+    int32_t best = lowest_of_warp(one == top.best ? *mine : NOBODY);
+    top.next = warp_max(*mine == best ? two : one);
+    int32_t next = lowest_of_warp(find(part, top.next, best));
+    top.best_id = part->first + best; /* exists, because no piece is empty */
+    top.next_id = next == NOBODY ? NOBODY : part->first + next;
+    return top;
 }
 
 /* The winner under noise. Each lane starts from its best logit, at place `mine`. The best of these
  * is the bar: an id that cannot reach it needs no logarithms. */
 template <int N>
-DEVICE struct racer race(const struct piece<N> *p, const struct noise *noise, int32_t mine)
+DEVICE struct racer race(const struct piece<N> *part, const struct noise *noise, int32_t mine)
 {
     struct racer ahead = noise_nobody();
-    float best = mine == NOBODY ? -INFINITY : pick(p, mine / WARP);
+    float best = mine == NOBODY ? -INFINITY : pick(part, mine / WARP);
     if (best > -INFINITY)
-        ahead = noise_racer(noise, best, p->first + mine);
+        ahead = noise_racer(noise, best, part->first + mine);
     float bar = warp_max(ahead.id == NOBODY ? -INFINITY : noise_low(noise, &ahead));
     uint32_t open = 0; /* bit k: x[k] may win */
 #pragma unroll
     for (int k = 0; k < N; k++) {
-        uint64_t bits = noise_bits(noise, p->first + min(place(p, k), p->n - 1));
-        if (p->x[k] > -INFINITY && noise_may_reach(noise, p->x[k], bits, bar))
+        uint64_t bits = noise_bits(noise, part->first + min(place(part, k), part->n - 1));
+        if (part->x[k] > -INFINITY && noise_may_reach(noise, part->x[k], bits, bar))
             open |= 1u << k;
     }
     for (; open; open &= open - 1) {
         int k = __ffs((int)open) - 1;
-        struct racer next = noise_racer(noise, pick(p, k), p->first + place(p, k));
+        struct racer next = noise_racer(noise, pick(part, k), part->first + place(part, k));
         if (noise_ahead(noise, &next, &ahead))
             ahead = next;
     }
@@ -192,42 +192,43 @@ DEVICE struct racer race(const struct piece<N> *p, const struct noise *noise, in
     return ahead;
 }
 
-/* The sums of s, relative to s->max. */
-template <int N> DEVICE void sums_of(const struct piece<N> *p, struct state *s)
+/* The sums of state, relative to state->max. */
+template <int N> DEVICE void sums_of(const struct piece<N> *part, struct state *state)
 {
     float equal = 0, below = 0, weighted = 0;
 #pragma unroll
     for (int k = 0; k < N; k++) {
         /* clamped where e^d is 0: d may be -inf or NaN, and 0 * d would be NaN */
-        float d = fmaxf(p->x[k] - s->max, -200.0f), e = exp2_near(1.44269504f * d);
-        bool most = p->x[k] == s->max && s->max > -INFINITY;
+        float d = fmaxf(part->x[k] - state->max, -200.0f), e = exp2_near(1.44269504f * d);
+        bool most = part->x[k] == state->max && state->max > -INFINITY;
         equal += most ? 1.0f : 0.0f;
         below += most ? 0.0f : e;
         weighted += e * d;
     }
-    s->equal = warp_sum(equal);
-    s->below = warp_sum(below);
-    s->weighted = warp_sum(weighted);
+    state->equal = warp_sum(equal);
+    state->below = warp_sum(below);
+    state->weighted = warp_sum(weighted);
 }
 
 /* The comparison of both rows: p as sums_of() has it, `was` the piece of the other row. */
 template <int N>
-DEVICE struct contrast contrast_of(const struct piece<N> *p, const struct piece<N> *was, float max)
+DEVICE struct contrast contrast_of(const struct piece<N> *part, const struct piece<N> *was,
+                                   float max)
 {
-    struct contrast c = {0, warp_max(max_of(was)), 0};
+    struct contrast contrast = {0, warp_max(max_of(was)), 0};
 #pragma unroll
     for (int k = 0; k < N; k++) {
-        float e = exp2_near(1.44269504f * fmaxf(p->x[k] - max, -200.0f));
-        c.cross += p->x[k] > -INFINITY ? e * (p->x[k] - was->x[k]) : 0;
-        c.sum += exp2_near(1.44269504f * fmaxf(was->x[k] - c.max, -200.0f));
+        float e = exp2_near(1.44269504f * fmaxf(part->x[k] - max, -200.0f));
+        contrast.cross += part->x[k] > -INFINITY ? e * (part->x[k] - was->x[k]) : 0;
+        contrast.sum += exp2_near(1.44269504f * fmaxf(was->x[k] - contrast.max, -200.0f));
     }
-    c.cross = warp_sum(c.cross);
-    c.sum = warp_sum(c.sum);
-    return c;
+    contrast.cross = warp_sum(contrast.cross);
+    contrast.sum = warp_sum(contrast.sum);
+    return contrast;
 }
 
 /* The logit of a target at a place in this piece. */
-template <int N> DEVICE float logit_at(const struct piece<N> *p, int32_t at)
+template <int N> DEVICE float logit_at(const struct piece<N> *part, int32_t at)
 {
-    return __shfl_sync(EVERY_LANE, pick(p, at / WARP), at % WARP);
+    return __shfl_sync(EVERY_LANE, pick(part, at / WARP), at % WARP);
 }

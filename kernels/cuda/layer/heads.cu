@@ -33,9 +33,9 @@ DEVICE float head_scale(const A *x, const float *bias, size_t half, float eps)
 {
     float sum = 0;
     for (size_t j = threadIdx.x % WARP; j < half; j += WARP) {
-        float u = biased(x[j], bias, j), v = biased(x[j + half], bias, j + half);
-        sum += u * u;
-        sum += v * v;
+        float up = biased(x[j], bias, j), value = biased(x[j + half], bias, j + half);
+        sum += up * up;
+        sum += value * value;
     }
     return 1 / sqrtf(warp_sum(sum) / (float)(2 * half) + eps);
 }
@@ -47,70 +47,74 @@ DEVICE void turn_head(C *to, const A *x, const float *bias, const float *gain, c
 {
     float scale = gain ? head_scale(x, bias, half, eps) : 1;
     for (size_t j = threadIdx.x % WARP; j < half; j += WARP) {
-        float u = biased(x[j], bias, j), v = biased(x[j + half], bias, j + half);
+        float up = biased(x[j], bias, j), value = biased(x[j + half], bias, j + half);
         if (gain) {
-            u = act_rounded<A>(act_rounded<A>(u * scale) * gain[j]);
-            v = act_rounded<A>(act_rounded<A>(v * scale) * gain[j + half]);
+            up = act_rounded<A>(act_rounded<A>(up * scale) * gain[j]);
+            value = act_rounded<A>(act_rounded<A>(value * scale) * gain[j + half]);
         }
-        act_put(to + j, act_rounded<A>(u * table[j] - v * table[half + j]));
-        act_put(to + j + half, act_rounded<A>(v * table[j] + u * table[half + j]));
+        act_put(to + j, act_rounded<A>(up * table[j] - value * table[half + j]));
+        act_put(to + j + half, act_rounded<A>(value * table[j] + up * table[half + j]));
     }
 }
 
 /* Block (t, i) owns heads 8 i .. of row t, counted over q, k and v. */
 template <class A, class C>
-static __global__ void __launch_bounds__(HEAD_WARPS *WARP) head_rows(struct heads<A, C> r)
+static __global__ void __launch_bounds__(HEAD_WARPS *WARP) head_rows(struct heads<A, C> heads)
 {
     let_next_start();
     wait_for_inputs();
-    size_t t = blockIdx.x, h = (size_t)blockIdx.y * HEAD_WARPS + threadIdx.x / WARP;
-    size_t E = 2 * r.half, at = (r.slot ? (size_t)r.slot[t] : t) * r.kv;
-    const float *table = r.table + t * E, *none = nullptr;
-    if (h < r.n) {
-        A *q = r.q + (t * r.n + h) * E;
-        turn_head(q, q, r.bias[0] ? r.bias[0] + h * E : none, r.gain[0], table, r.half, r.eps);
-    } else if (h < r.n + r.kv) {
-        h -= r.n;
-        turn_head(r.key + (at + h) * E, r.k + (t * r.kv + h) * E,
-                  r.bias[1] ? r.bias[1] + h * E : none, r.gain[1], table, r.half, r.eps);
-    } else if (h < r.n + 2 * r.kv) {
-        h -= r.n + r.kv;
-        const A *v = r.v + (t * r.kv + h) * E;
+    size_t row = blockIdx.x, head = (size_t)blockIdx.y * HEAD_WARPS + threadIdx.x / WARP;
+    size_t E = 2 * heads.half, at = (heads.slot ? (size_t)heads.slot[row] : row) * heads.kv;
+    const float *table = heads.table + row * E, *none = nullptr;
+    if (head < heads.n) {
+        A *q = heads.q + (row * heads.n + head) * E;
+        turn_head(q, q, heads.bias[0] ? heads.bias[0] + head * E : none, heads.gain[0], table,
+                  heads.half, heads.eps);
+    } else if (head < heads.n + heads.kv) {
+        head -= heads.n;
+        turn_head(heads.key + (at + head) * E, heads.k + (row * heads.kv + head) * E,
+                  heads.bias[1] ? heads.bias[1] + head * E : none, heads.gain[1], table, heads.half,
+                  heads.eps);
+    } else if (head < heads.n + 2 * heads.kv) {
+        head -= heads.n + heads.kv;
+        const A *values = heads.v + (row * heads.kv + head) * E;
         for (size_t j = threadIdx.x % WARP; j < E; j += WARP)
-            act_put(r.value + (at + h) * E + j,
-                    biased(v[j], r.bias[2] ? r.bias[2] + h * E : none, j));
+            act_put(heads.value + (at + head) * E + j,
+                    biased(values[j], heads.bias[2] ? heads.bias[2] + head * E : none, j));
     }
 }
 
 template <class A, class C>
-static void head_rows_as(struct backend *b, const struct qkv *a, const act *k, const act *v,
+static void head_rows_as(struct backend *backend, const struct qkv *qkv, const act *k, const act *v,
                          size_t T)
 {
-    struct heads<A, C> r = {{a->bias[0], a->bias[1], a->bias[2]},
-                            {a->head_gain[0], a->head_gain[1]},
-                            a->table,
-                            (A *)a->q,
-                            (const A *)k,
-                            (const A *)v,
-                            (C *)a->to.k,
-                            (C *)a->to.v,
-                            a->slot,
-                            a->heads,
-                            a->kv_heads,
-                            a->head_dim / 2,
-                            (float)a->in.eps};
-    launch(b, head_rows<A, C>, dim3((unsigned)T, blocks_of(r.n + 2 * r.kv, HEAD_WARPS)),
-           dim3(HEAD_WARPS * WARP), 0, r);
+    struct heads<A, C> heads = {{qkv->bias[0], qkv->bias[1], qkv->bias[2]},
+                                {qkv->head_gain[0], qkv->head_gain[1]},
+                                qkv->table,
+                                (A *)qkv->q,
+                                (const A *)k,
+                                (const A *)v,
+                                (C *)qkv->to.k,
+                                (C *)qkv->to.v,
+                                qkv->slot,
+                                qkv->heads,
+                                qkv->kv_heads,
+                                qkv->head_dim / 2,
+                                (float)qkv->in.eps};
+    launch(backend, head_rows<A, C>,
+           dim3((unsigned)T, blocks_of(heads.n + 2 * heads.kv, HEAD_WARPS)),
+           dim3(HEAD_WARPS * WARP), 0, heads);
 }
 
-void cuda_head_rows(struct backend *b, const struct qkv *a, const act *k, const act *v, size_t T)
+void cuda_head_rows(struct backend *backend, const struct qkv *qkv, const act *k, const act *v,
+                    size_t T)
 {
-    if (b->act == DTYPE_F32 && a->to.dtype == DTYPE_F32)
-        head_rows_as<float, float>(b, a, k, v, T);
-    else if (b->act == DTYPE_F32)
-        head_rows_as<float, uint16_t>(b, a, k, v, T);
-    else if (a->to.dtype == DTYPE_F32)
-        head_rows_as<uint16_t, float>(b, a, k, v, T);
+    if (backend->act == DTYPE_F32 && qkv->to.dtype == DTYPE_F32)
+        head_rows_as<float, float>(backend, qkv, k, v, T);
+    else if (backend->act == DTYPE_F32)
+        head_rows_as<float, uint16_t>(backend, qkv, k, v, T);
+    else if (qkv->to.dtype == DTYPE_F32)
+        head_rows_as<uint16_t, float>(backend, qkv, k, v, T);
     else
-        head_rows_as<uint16_t, uint16_t>(b, a, k, v, T);
+        head_rows_as<uint16_t, uint16_t>(backend, qkv, k, v, T);
 }

@@ -22,10 +22,12 @@ DEVICE struct softmax joined(struct softmax a, struct softmax b)
     return {max, a.sum * expf(a.max - max) + b.sum * expf(b.max - max)};
 }
 
-template <class A> DEVICE float score(const struct links *l, size_t t, size_t h, size_t k)
+template <class A> DEVICE float score(const struct links *links, size_t row, size_t head, size_t k)
 {
-    const size_t E = l->head_dim, at = (k * l->kv_heads + h / (l->heads / l->kv_heads)) * E;
-    const A *q = (const A *)l->q + (t * l->heads + h) * E, *key = (const A *)l->kv.k + at;
+    const size_t E = links->head_dim,
+                 at = (k * links->kv_heads + head / (links->heads / links->kv_heads)) * E;
+    const A *q = (const A *)links->q + (row * links->heads + head) * E,
+            *key = (const A *)links->kv.k + at;
     float dot = 0, x, y;
     for (size_t e = 0; e < E; e++) {
         values_load<1>(&x, q + e);
@@ -37,20 +39,20 @@ template <class A> DEVICE float score(const struct links *l, size_t t, size_t h,
 
 /* Block t owns row t. */
 template <class A>
-static __global__ void __launch_bounds__(LINK_THREADS) link_row(const struct links l)
+static __global__ void __launch_bounds__(LINK_THREADS) link_row(const struct links links)
 {
     SHARED(struct softmax, all);
     let_next_start();
     wait_for_inputs();
-    const size_t t = blockIdx.x;
-    const struct attn_seq s = *links_seq(&l, t);
-    float *map = l.map + t * l.stride;
-    for (int32_t j = (int32_t)threadIdx.x; j < s.rows && !l.add; j += LINK_THREADS)
+    const size_t row = blockIdx.x;
+    const struct attn_seq sequence = *links_seq(&links, row);
+    float *map = links.map + row * links.stride;
+    for (int32_t j = (int32_t)threadIdx.x; j < sequence.rows && !links.add; j += LINK_THREADS)
         map[j] = 0;
-    for (size_t h = 0; h < l.heads; h++) {
+    for (size_t head = 0; head < links.heads; head++) {
         struct softmax mine = {-INFINITY, 0};
-        for (int32_t j = (int32_t)threadIdx.x; j < s.rows; j += LINK_THREADS)
-            mine = joined(mine, {score<A>(&l, t, h, (size_t)(s.row_begin + j)), 1});
+        for (int32_t j = (int32_t)threadIdx.x; j < sequence.rows; j += LINK_THREADS)
+            mine = joined(mine, {score<A>(&links, row, head, (size_t)(sequence.row_begin + j)), 1});
         __syncthreads();
         all[threadIdx.x] = mine;
         __syncthreads();
@@ -59,33 +61,37 @@ static __global__ void __launch_bounds__(LINK_THREADS) link_row(const struct lin
                 all[threadIdx.x] = joined(all[threadIdx.x], all[threadIdx.x + half]);
             __syncthreads();
         }
-        const float part = (float)(l.share / (double)l.heads) / all[0].sum;
-        for (int32_t j = (int32_t)threadIdx.x; j < s.rows; j += LINK_THREADS)
-            map[j] += part * expf(score<A>(&l, t, h, (size_t)(s.row_begin + j)) - all[0].max);
+        const float part = (float)(links.share / (double)links.heads) / all[0].sum;
+        for (int32_t j = (int32_t)threadIdx.x; j < sequence.rows; j += LINK_THREADS)
+            map[j] += part * expf(score<A>(&links, row, head, (size_t)(sequence.row_begin + j)) -
+                                  all[0].max);
     }
 }
 
 /* Thread t owns the mean of row t. */
-static __global__ void __launch_bounds__(LINK_THREADS) average_row(const struct links l)
+static __global__ void __launch_bounds__(LINK_THREADS) average_row(const struct links links)
 {
     let_next_start();
     wait_for_inputs();
-    const size_t t = (size_t)blockIdx.x * LINK_THREADS + threadIdx.x;
-    if (t >= l.T)
+    const size_t at = (size_t)blockIdx.x * LINK_THREADS + threadIdx.x;
+    if (at >= links.T)
         return;
-    const struct attn_seq s = *links_seq(&l, t);
+    const struct attn_seq sequence = *links_seq(&links, at);
     double sum = 0;
-    for (size_t row = (size_t)s.row_begin; row < (size_t)(s.row_begin + s.rows); row++)
-        sum += (double)l.map[row * l.stride + t - (size_t)s.row_begin];
-    l.mean[t] = (float)(sum / s.rows);
+    for (size_t row = (size_t)sequence.row_begin;
+         row < (size_t)(sequence.row_begin + sequence.rows); row++)
+        sum += (double)links.map[row * links.stride + at - (size_t)sequence.row_begin];
+    links.mean[at] = (float)(sum / sequence.rows);
 }
 
-void cuda_links(struct backend *b, const struct links *l)
+void cuda_links(struct backend *backend, const struct links *links)
 {
     struct range here("links");
-    assert(l->kv.dtype == b->act);
-    launch(b, b->act == DTYPE_F32 ? link_row<float> : link_row<uint16_t>, dim3((unsigned)l->T),
-           dim3(LINK_THREADS), LINK_THREADS * sizeof(struct softmax), *l);
-    if (l->mean)
-        launch(b, average_row, dim3(blocks_of(l->T, LINK_THREADS)), dim3(LINK_THREADS), 0, *l);
+    assert(links->kv.dtype == backend->act);
+    launch(backend, backend->act == DTYPE_F32 ? link_row<float> : link_row<uint16_t>,
+           dim3((unsigned)links->T), dim3(LINK_THREADS), LINK_THREADS * sizeof(struct softmax),
+           *links);
+    if (links->mean)
+        launch(backend, average_row, dim3(blocks_of(links->T, LINK_THREADS)), dim3(LINK_THREADS), 0,
+               *links);
 }

@@ -10,25 +10,27 @@ enum { THREADS = 256, HEAD_WARPS = THREADS / WARP };
 
 /* Thread d of block (i, seq) owns column d of the sequence, row by row, with the row before in a
  * register. */
-static __global__ void __launch_bounds__(THREADS) shift_columns(struct shift a)
+static __global__ void __launch_bounds__(THREADS) shift_columns(struct shift shift)
 {
     let_next_start();
     wait_for_inputs();
-    const struct attn_seq s = a.seqs[blockIdx.y];
-    const size_t d = (size_t)blockIdx.x * THREADS + threadIdx.x;
-    if (d >= a.D)
+    const struct attn_seq sequence = shift.seqs[blockIdx.y];
+    const size_t column = (size_t)blockIdx.x * THREADS + threadIdx.x;
+    if (column >= shift.D)
         return;
-    float *last = a.last ? a.last + (size_t)a.at[blockIdx.y] * a.D + d : NULL;
+    float *last = shift.last ? shift.last + (size_t)shift.at[blockIdx.y] * shift.D + column : NULL;
     float old = last ? *last : 0.0f;
-    for (size_t t = (size_t)s.row_begin, end = t + (size_t)s.rows; t < end; t++) {
-        const float x = a.x[t * a.D + d];
-        for (size_t i = 0; i < a.n; i++) {
-            const float m = a.share[i][d] + (a.more[i] ? a.more[i][t * a.D + d] : 0.0f);
-            a.to[i][t * a.D + d] = fmaf(old - x, m, x);
+    for (size_t row = (size_t)sequence.row_begin, end = row + (size_t)sequence.rows; row < end;
+         row++) {
+        const float x = shift.x[row * shift.D + column];
+        for (size_t i = 0; i < shift.n; i++) {
+            const float m = shift.share[i][column] +
+                            (shift.more[i] ? shift.more[i][row * shift.D + column] : 0.0f);
+            shift.to[i][row * shift.D + column] = fmaf(old - x, m, x);
         }
         old = x;
     }
-    if (last && a.keep)
+    if (last && shift.keep)
         *last = old;
 }
 
@@ -38,18 +40,18 @@ DEVICE float logistic(float x)
 }
 
 /* Thread i owns value i. */
-static __global__ void __launch_bounds__(THREADS) squash_values(struct squash a)
+static __global__ void __launch_bounds__(THREADS) squash_values(struct squash squash)
 {
     let_next_start();
     wait_for_inputs();
     const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
-    if (i >= a.T * a.n)
+    if (i >= squash.T * squash.n)
         return;
-    const float x = a.x[i] + (a.base ? a.base[i % a.n] : 0.0f);
-    a.x[i] = a.by == SQUASH_TANH       ? tanhf(x)
-             : a.by == SQUASH_LOGISTIC ? logistic(x)
-             : a.by == SQUASH_DECAY6   ? -expf(x)
-                                       : -SQUASH_SLOWEST * logistic(x);
+    const float x = squash.x[i] + (squash.base ? squash.base[i % squash.n] : 0.0f);
+    squash.x[i] = squash.by == SQUASH_TANH       ? tanhf(x)
+                  : squash.by == SQUASH_LOGISTIC ? logistic(x)
+                  : squash.by == SQUASH_DECAY6   ? -expf(x)
+                                                 : -SQUASH_SLOWEST * logistic(x);
 }
 
 /* The first value of this warp's head in a row; n behind the last head. */
@@ -60,77 +62,85 @@ DEVICE size_t head_here(size_t n, size_t E)
 }
 
 /* Warp w of block i owns head HEAD_WARPS i + w of the rows' heads. */
-static __global__ void __launch_bounds__(THREADS) removal_heads(struct removal a)
+static __global__ void __launch_bounds__(THREADS) removal_heads(struct removal removal)
 {
     let_next_start();
     wait_for_inputs();
-    const size_t E = a.head_dim, HE = a.heads * E, at = head_here(a.T * HE, E), column = at % HE;
-    if (at == a.T * HE)
+    const size_t E = removal.head_dim, HE = removal.heads * E, at = head_here(removal.T * HE, E),
+    column = at % HE;
+    if (at == removal.T * HE)
         return;
     float squares = 0;
     for (size_t e = threadIdx.x % WARP; e < E; e += WARP) {
-        const float u = a.k[at + e] * a.scale[column + e];
-        squares = fmaf(u, u, squares);
+        const float up = removal.k[at + e] * removal.scale[column + e];
+        squares = fmaf(up, up, squares);
     }
     const float inverse = 1.0f / fmaxf(sqrtf(warp_sum(squares)), REMOVAL_LEAST);
     for (size_t e = threadIdx.x % WARP; e < E; e += WARP) {
-        const float k = a.k[at + e], v = a.v[at + e], rate = a.rate[at + e];
-        const float kappa = k * a.scale[column + e] * inverse;
-        a.a[at + e] = -kappa;
-        a.b[at + e] = kappa * rate;
-        a.to_k[at + e] = k * fmaf(rate - 1.0f, a.key_rate[column + e], 1.0f);
-        a.to_v[at + e] = a.first ? fmaf(a.first[at + e] - v, a.share[at + e], v) : v;
+        const float k = removal.k[at + e], value = removal.v[at + e], rate = removal.rate[at + e];
+        const float kappa = k * removal.scale[column + e] * inverse;
+        removal.a[at + e] = -kappa;
+        removal.b[at + e] = kappa * rate;
+        removal.to_k[at + e] = k * fmaf(rate - 1.0f, removal.key_rate[column + e], 1.0f);
+        removal.to_v[at + e] = removal.first ? fmaf(removal.first[at + e] - value,
+                                                    removal.share[at + e], value)
+                                             : value;
     }
 }
 
 /* Warp w of block i owns head HEAD_WARPS i + w of the rows' heads. */
-static __global__ void __launch_bounds__(THREADS) out_heads(struct heads_out a)
+static __global__ void __launch_bounds__(THREADS) out_heads(struct heads_out heads)
 {
     let_next_start();
     wait_for_inputs();
-    const size_t E = a.head_dim, HE = a.heads * E, at = head_here(a.T * HE, E), column = at % HE;
-    if (at == a.T * HE)
+    const size_t E = heads.head_dim, HE = heads.heads * E, at = head_here(heads.T * HE, E),
+    column = at % HE;
+    if (at == heads.T * HE)
         return;
-    const bool adds = a.weight != NULL;
+    const bool adds = heads.weight != NULL;
     float sum = 0, squares = 0, bonus = 0;
     for (size_t e = threadIdx.x % WARP; e < E; e += WARP) {
-        sum += a.o[at + e];
+        sum += heads.o[at + e];
         if (adds)
-            bonus = fmaf(a.r[at + e] * a.k[at + e], a.weight[column + e], bonus);
+            bonus = fmaf(heads.r[at + e] * heads.k[at + e], heads.weight[column + e], bonus);
     }
     const float mean = warp_sum(sum) / (float)E;
     for (size_t e = threadIdx.x % WARP; e < E; e += WARP) {
-        const float far = a.o[at + e] - mean;
+        const float far = heads.o[at + e] - mean;
         squares = fmaf(far, far, squares);
     }
     const float scale = 1.0f / sqrtf(warp_sum(squares) / (float)E + (float)HEADS_EPS);
     bonus = warp_sum(bonus);
     for (size_t e = threadIdx.x % WARP; e < E; e += WARP) {
-        const float g = a.gate[at + e];
-        float y = fmaf((a.o[at + e] - mean) * scale, a.gain[column + e], a.bias[column + e]);
+        const float gate = heads.gate[at + e];
+        float y = fmaf((heads.o[at + e] - mean) * scale, heads.gain[column + e],
+                       heads.bias[column + e]);
         if (adds)
-            y = fmaf(bonus, a.v[at + e], y);
-        a.y[at + e] = y * (adds ? g : g * logistic(g));
+            y = fmaf(bonus, heads.v[at + e], y);
+        heads.y[at + e] = y * (adds ? gate : gate * logistic(gate));
     }
 }
 
-void cuda_shift(struct backend *b, const struct shift *a)
+void cuda_shift(struct backend *backend, const struct shift *shift)
 {
-    launch(b, shift_columns, dim3(blocks_of(a->D, THREADS), (unsigned)a->n_seqs), dim3(THREADS), 0,
-           *a);
+    launch(backend, shift_columns, dim3(blocks_of(shift->D, THREADS), (unsigned)shift->n_seqs),
+           dim3(THREADS), 0, *shift);
 }
 
-void cuda_squash(struct backend *b, const struct squash *a)
+void cuda_squash(struct backend *backend, const struct squash *squash)
 {
-    launch(b, squash_values, dim3(blocks_of(a->T * a->n, THREADS)), dim3(THREADS), 0, *a);
+    launch(backend, squash_values, dim3(blocks_of(squash->T * squash->n, THREADS)), dim3(THREADS),
+           0, *squash);
 }
 
-void cuda_removal(struct backend *b, const struct removal *a)
+void cuda_removal(struct backend *backend, const struct removal *removal)
 {
-    launch(b, removal_heads, dim3(blocks_of(a->T * a->heads, HEAD_WARPS)), dim3(THREADS), 0, *a);
+    launch(backend, removal_heads, dim3(blocks_of(removal->T * removal->heads, HEAD_WARPS)),
+           dim3(THREADS), 0, *removal);
 }
 
-void cuda_heads_out(struct backend *b, const struct heads_out *a)
+void cuda_heads_out(struct backend *backend, const struct heads_out *heads)
 {
-    launch(b, out_heads, dim3(blocks_of(a->T * a->heads, HEAD_WARPS)), dim3(THREADS), 0, *a);
+    launch(backend, out_heads, dim3(blocks_of(heads->T * heads->heads, HEAD_WARPS)), dim3(THREADS),
+           0, *heads);
 }

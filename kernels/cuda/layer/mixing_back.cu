@@ -23,65 +23,67 @@ static __global__ void __launch_bounds__(THREADS) shift_columns_back(struct shif
 {
     let_next_start();
     wait_for_inputs();
-    const struct attn_seq s = j.of.seqs[blockIdx.y];
-    const size_t d = (size_t)blockIdx.x * THREADS + threadIdx.x, D = j.of.D;
-    if (d >= D)
+    const struct attn_seq sequence = j.of.seqs[blockIdx.y];
+    const size_t column = (size_t)blockIdx.x * THREADS + threadIdx.x, D = j.of.D;
+    if (column >= D)
         return;
-    const size_t first = (size_t)s.row_begin, end = first + (size_t)s.rows;
+    const size_t first = (size_t)sequence.row_begin, end = first + (size_t)sequence.rows;
     float old = 0, before = 0; /* x of the row before, and its gradient so far */
-    for (size_t t = first; t < end; t++) {
-        const float x = j.of.x[t * D + d];
-        float own = j.dx[t * D + d];
+    for (size_t row = first; row < end; row++) {
+        const float x = j.of.x[row * D + column];
+        float own = j.dx[row * D + column];
         for (size_t i = 0; i < j.of.n; i++) {
-            const float g = j.d[i][t * D + d];
-            const float m = j.of.share[i][d] + (j.of.more[i] ? j.of.more[i][t * D + d] : 0.0f);
-            own = fmaf(g, 1.0f - m, own);
-            before = fmaf(g, m, before);
+            const float gate = j.d[i][row * D + column];
+            const float m = j.of.share[i][column] +
+                            (j.of.more[i] ? j.of.more[i][row * D + column] : 0.0f);
+            own = fmaf(gate, 1.0f - m, own);
+            before = fmaf(gate, m, before);
             if (j.of.more[i])
-                j.d[i][t * D + d] = g * (old - x);
+                j.d[i][row * D + column] = gate * (old - x);
         }
-        if (t > first)
-            j.dx[(t - 1) * D + d] = before;
+        if (row > first)
+            j.dx[(row - 1) * D + column] = before;
         before = own;
         old = x;
     }
     if (end > first)
-        j.dx[(end - 1) * D + d] = before;
+        j.dx[(end - 1) * D + column] = before;
 }
 
-void cuda_shift_back(struct backend *b, const struct shift_back *a)
+void cuda_shift_back(struct backend *backend, const struct shift_back *back)
 {
-    const struct shift *f = a->of;
-    struct shift_job j = {*f, {}, a->dx};
-    for (size_t i = 0; i < f->n; i++) {
-        assert(!a->dshare[i]);
-        j.d[i] = a->d[i];
+    const struct shift *shift = back->of;
+    struct shift_job j = {*shift, {}, back->dx};
+    for (size_t i = 0; i < shift->n; i++) {
+        assert(!back->dshare[i]);
+        j.d[i] = back->d[i];
     }
-    launch(b, shift_columns_back, dim3(blocks_of(f->D, THREADS), (unsigned)f->n_seqs),
+    launch(backend, shift_columns_back, dim3(blocks_of(shift->D, THREADS), (unsigned)shift->n_seqs),
            dim3(THREADS), 0, j);
 }
 
 /* ---- functions of low-rank parts ---- */
 
 /* Thread i owns value i. */
-static __global__ void __launch_bounds__(THREADS) squash_values_back(struct squash_back a)
+static __global__ void __launch_bounds__(THREADS) squash_values_back(struct squash_back back)
 {
     let_next_start();
     wait_for_inputs();
     const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
-    if (i >= a.T * a.n)
+    if (i >= back.T * back.n)
         return;
-    const float y = a.y[i];
-    a.d[i] *= a.by == SQUASH_TANH       ? 1.0f - y * y
-              : a.by == SQUASH_LOGISTIC ? y * (1.0f - y)
-              : a.by == SQUASH_DECAY6   ? y
-                                        : y * (1.0f + y / SQUASH_SLOWEST);
+    const float y = back.y[i];
+    back.d[i] *= back.by == SQUASH_TANH       ? 1.0f - y * y
+                 : back.by == SQUASH_LOGISTIC ? y * (1.0f - y)
+                 : back.by == SQUASH_DECAY6   ? y
+                                              : y * (1.0f + y / SQUASH_SLOWEST);
 }
 
-void cuda_squash_back(struct backend *b, const struct squash_back *a)
+void cuda_squash_back(struct backend *backend, const struct squash_back *back)
 {
-    assert(!a->dbase);
-    launch(b, squash_values_back, dim3(blocks_of(a->T * a->n, THREADS)), dim3(THREADS), 0, *a);
+    assert(!back->dbase);
+    launch(backend, squash_values_back, dim3(blocks_of(back->T * back->n, THREADS)), dim3(THREADS),
+           0, *back);
 }
 
 /* ---- heads ---- */
@@ -105,50 +107,51 @@ static __global__ void __launch_bounds__(THREADS) out_heads_back(struct out_job 
 {
     let_next_start();
     wait_for_inputs();
-    const struct heads_out &f = j.of;
-    const size_t E = f.head_dim, HE = f.heads * E, at = head_here(f.T * HE, E), column = at % HE;
-    const unsigned lane = threadIdx.x % WARP;
-    if (at == f.T * HE)
+    const struct heads_out &heads = j.of;
+    const size_t E = heads.head_dim, HE = heads.heads * E, at = head_here(heads.T * HE, E),
+    column = at % HE; const unsigned lane = threadIdx.x % WARP;
+    if (at == heads.T * HE)
         return;
-    const bool adds = f.weight != NULL;
+    const bool adds = heads.weight != NULL;
     float sum = 0, squares = 0, bonus = 0, pull = 0, dot = 0;
     for (size_t e = lane; e < E; e += WARP) {
-        sum += f.o[at + e];
+        sum += heads.o[at + e];
         if (adds)
-            bonus = fmaf(f.r[at + e] * f.k[at + e], f.weight[column + e], bonus);
+            bonus = fmaf(heads.r[at + e] * heads.k[at + e], heads.weight[column + e], bonus);
     }
     const float mean = warp_sum(sum) / (float)E;
     for (size_t e = lane; e < E; e += WARP) {
-        const float far = f.o[at + e] - mean;
+        const float far = heads.o[at + e] - mean;
         squares = fmaf(far, far, squares);
     }
     const float scale = 1.0f / sqrtf(warp_sum(squares) / (float)E + (float)HEADS_EPS);
     bonus = warp_sum(bonus);
     for (size_t e = lane; e < E; e += WARP) {
-        const float x = (f.o[at + e] - mean) * scale, g = f.gate[at + e], dy = j.dy[at + e];
-        float n = fmaf(x, f.gain[column + e], f.bias[column + e]);
+        const float x = (heads.o[at + e] - mean) * scale, gate = heads.gate[at + e],
+        dy = j.dy[at + e]; float n = fmaf(x, heads.gain[column + e], heads.bias[column + e]);
         if (adds)
-            n = fmaf(bonus, f.v[at + e], n);
-        const float s = adds ? 1.0f : 1.0f / (1.0f + expf(-g)), dn = dy * (adds ? g : g * s);
-        j.dgate[at + e] = dy * n * (adds ? 1.0f : s * (1.0f + g * (1.0f - s)));
+            n = fmaf(bonus, heads.v[at + e], n);
+        const float s = adds ? 1.0f : 1.0f / (1.0f + expf(-gate)),
+                    dn = dy * (adds ? gate : gate * s);
+        j.dgate[at + e] = dy * n * (adds ? 1.0f : s * (1.0f + gate * (1.0f - s)));
         j.dy[at + e] = dn;
-        pull += dn * f.gain[column + e];
-        dot = fmaf(dn * f.gain[column + e], x, dot);
+        pull += dn * heads.gain[column + e];
+        dot = fmaf(dn * heads.gain[column + e], x, dot);
     }
     pull = warp_sum(pull) / (float)E;
     dot = warp_sum(dot) / (float)E;
     for (size_t e = lane; e < E; e += WARP) { /* reads back its own dy */
-        const float x = (f.o[at + e] - mean) * scale;
-        j.d_o[at + e] = scale * (j.dy[at + e] * f.gain[column + e] - pull - x * dot);
+        const float x = (heads.o[at + e] - mean) * scale;
+        j.d_o[at + e] = scale * (j.dy[at + e] * heads.gain[column + e] - pull - x * dot);
     }
 }
 
-void cuda_heads_out_back(struct backend *b, const struct heads_out_back *a)
+void cuda_heads_out_back(struct backend *backend, const struct heads_out_back *back)
 {
-    const struct out_job j = {*a->of, a->dy, a->d_o, a->dgate};
-    assert(!a->dgain && !a->dbias);
-    launch(b, out_heads_back, dim3(blocks_of(j.of.T * j.of.heads, HEAD_WARPS)), dim3(THREADS), 0,
-           j);
+    const struct out_job j = {*back->of, back->dy, back->d_o, back->dgate};
+    assert(!back->dgain && !back->dbias);
+    launch(backend, out_heads_back, dim3(blocks_of(j.of.T * j.of.heads, HEAD_WARPS)), dim3(THREADS),
+           0, j);
 }
 
 struct removal_job {
@@ -162,19 +165,19 @@ static __global__ void __launch_bounds__(THREADS) removal_heads_back(struct remo
 {
     let_next_start();
     wait_for_inputs();
-    const struct removal &f = j.of;
-    const struct removal_back &a = j.a;
-    const size_t E = f.head_dim, HE = f.heads * E, at = head_here(f.T * HE, E), column = at % HE;
-    const unsigned lane = threadIdx.x % WARP;
-    if (at == f.T * HE)
+    const struct removal &removal = j.of;
+    const struct removal_back &back = j.a;
+    const size_t E = removal.head_dim, HE = removal.heads * E, at = head_here(removal.T * HE, E),
+    column = at % HE; const unsigned lane = threadIdx.x % WARP;
+    if (at == removal.T * HE)
         return;
     float c = 0, dc = 0, squares = 0, dot = 0;
     for (size_t e = lane; e < E; e += WARP) {
-        const float u = f.k[at + e] * f.scale[column + e];
-        c = fmaf(a.r[at + e] * a.k[at + e], a.weight[column + e], c);
-        dc = fmaf(a.dn[at + e], a.v[at + e], dc);
-        squares = fmaf(u, u, squares);
-        dot = fmaf(u, fmaf(a.db[at + e], f.rate[at + e], -a.da[at + e]), dot);
+        const float up = removal.k[at + e] * removal.scale[column + e];
+        c = fmaf(back.r[at + e] * back.k[at + e], back.weight[column + e], c);
+        dc = fmaf(back.dn[at + e], back.v[at + e], dc);
+        squares = fmaf(up, up, squares);
+        dot = fmaf(up, fmaf(back.db[at + e], removal.rate[at + e], -back.da[at + e]), dot);
     }
     c = warp_sum(c);
     dc = warp_sum(dc);
@@ -182,28 +185,28 @@ static __global__ void __launch_bounds__(THREADS) removal_heads_back(struct remo
     dot = warp_sum(dot) * inverse;
     for (size_t e = lane; e < E; e += WARP) {
         const size_t i = at + e;
-        const float k = f.k[i], rate = f.rate[i], scale = f.scale[column + e];
-        const float by = f.key_rate[column + e], weight = a.weight[column + e];
-        const float kappa = k * scale * inverse, dkappa = fmaf(a.db[i], rate, -a.da[i]);
+        const float k = removal.k[i], rate = removal.rate[i], scale = removal.scale[column + e];
+        const float by = removal.key_rate[column + e], weight = back.weight[column + e];
+        const float kappa = k * scale * inverse, dkappa = fmaf(back.db[i], rate, -back.da[i]);
         const float du = (dkappa - kappa * dot) * inverse;
-        const float dk = a.dk[i] + dc * a.r[i] * weight, dv = fmaf(a.dn[i], c, a.dv[i]);
-        a.dr[i] += dc * a.k[i] * weight;
-        a.drate[i] = a.db[i] * kappa + dk * k * by;
-        a.dk[i] = du * scale + dk * fmaf(rate - 1.0f, by, 1.0f);
-        if (f.first) {
-            a.dshare[i] = dv * (f.first[i] - f.v[i]);
-            a.dfirst[i] += dv * f.share[i];
-            a.dv[i] = dv * (1.0f - f.share[i]);
+        const float dk = back.dk[i] + dc * back.r[i] * weight, dv = fmaf(back.dn[i], c, back.dv[i]);
+        back.dr[i] += dc * back.k[i] * weight;
+        back.drate[i] = back.db[i] * kappa + dk * k * by;
+        back.dk[i] = du * scale + dk * fmaf(rate - 1.0f, by, 1.0f);
+        if (removal.first) {
+            back.dshare[i] = dv * (removal.first[i] - removal.v[i]);
+            back.dfirst[i] += dv * removal.share[i];
+            back.dv[i] = dv * (1.0f - removal.share[i]);
         } else {
-            a.dv[i] = dv + (a.dfirst ? a.dfirst[i] : 0.0f);
+            back.dv[i] = dv + (back.dfirst ? back.dfirst[i] : 0.0f);
         }
     }
 }
 
-void cuda_removal_back(struct backend *b, const struct removal_back *a)
+void cuda_removal_back(struct backend *backend, const struct removal_back *back)
 {
-    const struct removal_job j = {*a->of, *a};
-    assert(!a->dscale && !a->dkey_rate && !a->dweight);
-    launch(b, removal_heads_back, dim3(blocks_of(j.of.T * j.of.heads, HEAD_WARPS)), dim3(THREADS),
-           0, j);
+    const struct removal_job j = {*back->of, *back};
+    assert(!back->dscale && !back->dkey_rate && !back->dweight);
+    launch(backend, removal_heads_back, dim3(blocks_of(j.of.T * j.of.heads, HEAD_WARPS)),
+           dim3(THREADS), 0, j);
 }

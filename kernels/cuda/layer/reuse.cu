@@ -27,26 +27,26 @@ DEVICE uint32_t ordered_key(float x)
  * values, which it replaces. A: type of activations; C: type of cached values. */
 template <class A, class C, int N>
 static __global__ void __launch_bounds__(SCORE_WARPS *WARP)
-score_drift(struct drift d, uint32_t *key)
+score_drift(struct drift drift, uint32_t *key)
 {
     let_next_start();
     wait_for_inputs();
-    struct attn_seq s = d.seqs[blockIdx.y];
-    struct share c = d.part[blockIdx.y];
+    struct attn_seq sequence = drift.seqs[blockIdx.y];
+    struct share share = drift.part[blockIdx.y];
     int j = (int)(blockIdx.x * SCORE_WARPS + threadIdx.x / WARP);
-    if (j >= s.rows)
+    if (j >= sequence.rows)
         return;
-    size_t t = (size_t)(s.row_begin + j), first = threadIdx.x % WARP * N;
-    const A *v = (const A *)d.v + t * d.n;
-    C *kept = (C *)d.kept + (size_t)d.slot[t] * d.n;
+    size_t row = (size_t)(sequence.row_begin + j), first = threadIdx.x % WARP * N;
+    const A *values = (const A *)drift.v + row * drift.n;
+    C *kept = (C *)drift.kept + (size_t)drift.slot[row] * drift.n;
     float x[N], y[N], bias[N], dot = 0, now = 0, was = 0;
-    for (size_t i = first; i < d.n; i += WARP * N) {
-        values_load<N>(x, v + i);
+    for (size_t i = first; i < drift.n; i += WARP * N) {
+        values_load<N>(x, values + i);
         values_load<N>(y, kept + i);
-        if (d.bias)
-            values_load<N>(bias, d.bias + i);
+        if (drift.bias)
+            values_load<N>(bias, drift.bias + i);
         for (int k = 0; k < N; k++) {
-            x[k] = act_rounded<C>(act_rounded<A>(d.bias ? x[k] + bias[k] : x[k]));
+            x[k] = act_rounded<C>(act_rounded<A>(drift.bias ? x[k] + bias[k] : x[k]));
             dot = fmaf(x[k], y[k], dot);
             now = fmaf(x[k], x[k], now);
             was = fmaf(y[k], y[k], was);
@@ -58,20 +58,20 @@ score_drift(struct drift d, uint32_t *key)
     was = warp_sum(was);
     double both = (double)now * was;
     float score = both == 0 ? 0.0f : (float)((double)dot * fabs((double)dot) / both);
-    bool apart = j >= c.first && j < c.first + c.n;
+    bool apart = j >= share.first && j < share.first + share.n;
     if (threadIdx.x % WARP == 0)
-        key[t] = apart ? KEY_FIRST : ordered_key(score);
+        key[row] = apart ? KEY_FIRST : ordered_key(score);
 }
 
 template <class A, class C>
-static void score_drift_as(struct backend *b, const struct drift *d, uint32_t *key)
+static void score_drift_as(struct backend *backend, const struct drift *drift, uint32_t *key)
 {
-    dim3 grid(blocks_of(d->max_rows, SCORE_WARPS), (unsigned)d->n_seqs);
-    int wide = values_wide(d->v, d->n, d->n, sizeof(A)) &&
-               values_wide(d->kept, d->n, d->n, sizeof(C)) &&
-               values_wide(d->bias, d->n, d->n, sizeof(float));
-    launch(b, wide ? score_drift<A, C, WIDE> : score_drift<A, C, 1>, grid,
-           dim3(SCORE_WARPS * WARP), 0, *d, key);
+    dim3 grid(blocks_of(drift->max_rows, SCORE_WARPS), (unsigned)drift->n_seqs);
+    int wide = values_wide(drift->v, drift->n, drift->n, sizeof(A)) &&
+               values_wide(drift->kept, drift->n, drift->n, sizeof(C)) &&
+               values_wide(drift->bias, drift->n, drift->n, sizeof(float));
+    launch(backend, wide ? score_drift<A, C, WIDE> : score_drift<A, C, 1>, grid,
+           dim3(SCORE_WARPS * WARP), 0, *drift, key);
 }
 
 /* ---- the rows of the lowest keys ---- */
@@ -105,21 +105,21 @@ take_rows(const uint32_t *key, const struct attn_seq *seqs, const struct share *
     SHARED(int, shared);
     let_next_start();
     wait_for_inputs();
-    struct attn_seq s = seqs[blockIdx.x];
-    struct share c = part[blockIdx.x];
-    int out = at_rows ? s.row_begin : c.out, seen = 0, taken = 0, equal, all;
-    key += s.row_begin;
-    uint32_t cut = cut_of(key, s.rows, c.take, &equal, (float *)shared);
-    for (int first = 0; first < s.rows; first += TAKE_THREADS) {
+    struct attn_seq sequence = seqs[blockIdx.x];
+    struct share share = part[blockIdx.x];
+    int out = at_rows ? sequence.row_begin : share.out, seen = 0, taken = 0, equal, all;
+    key += sequence.row_begin;
+    uint32_t cut = cut_of(key, sequence.rows, share.take, &equal, (float *)shared);
+    for (int first = 0; first < sequence.rows; first += TAKE_THREADS) {
         int j = first + (int)threadIdx.x;
-        uint32_t mine = j < s.rows ? key[j] : KEY_NEVER;
-        bool same = j < s.rows && mine == cut;
+        uint32_t mine = j < sequence.rows ? key[j] : KEY_NEVER;
+        bool same = j < sequence.rows && mine == cut;
         int rank = seen + block_below(same, &all, shared);
         seen += all;
-        bool yes = c.take > 0 && j < s.rows && (mine < cut || (same && rank < equal));
+        bool yes = share.take > 0 && j < sequence.rows && (mine < cut || (same && rank < equal));
         int at = out + taken + block_below(yes, &all, shared);
         taken += all;
-        int row = s.row_begin + j;
+        int row = sequence.row_begin + j;
         if (yes) {
             to.row[at] = row;
             if (to.slot)
@@ -127,49 +127,50 @@ take_rows(const uint32_t *key, const struct attn_seq *seqs, const struct share *
             if (to.pos)
                 to.pos[at] = pos[row];
         }
-        if (to.place && j < s.rows)
+        if (to.place && j < sequence.rows)
             to.place[row] = yes ? at : -1;
     }
 }
 
-static void take(struct backend *b, const uint32_t *key, const struct attn_seq *seqs,
+static void take(struct backend *backend, const uint32_t *key, const struct attn_seq *seqs,
                  const struct share *part, size_t n_seqs, const int32_t *slot, const int32_t *pos,
                  struct chosen to, bool at_rows)
 {
-    launch(b, take_rows, dim3((unsigned)n_seqs), dim3(TAKE_THREADS),
+    launch(backend, take_rows, dim3((unsigned)n_seqs), dim3(TAKE_THREADS),
            TAKE_THREADS / WARP * sizeof(float), key, seqs, part, slot, pos, to, at_rows);
 }
 
-void cuda_choose(struct backend *b, const struct drift *d, void *work)
+void cuda_choose(struct backend *backend, const struct drift *drift, void *work)
 {
     struct range here("choose");
     uint32_t *key = (uint32_t *)work;
-    if (b->act == DTYPE_F32)
-        d->dtype == DTYPE_F32 ? score_drift_as<float, float>(b, d, key)
-                              : score_drift_as<float, uint16_t>(b, d, key);
+    if (backend->act == DTYPE_F32)
+        drift->dtype == DTYPE_F32 ? score_drift_as<float, float>(backend, drift, key)
+                                  : score_drift_as<float, uint16_t>(backend, drift, key);
     else
-        d->dtype == DTYPE_F32 ? score_drift_as<uint16_t, float>(b, d, key)
-                              : score_drift_as<uint16_t, uint16_t>(b, d, key);
-    take(b, key, d->seqs, d->part, d->n_seqs, d->slot, d->pos, d->to, false);
+        drift->dtype == DTYPE_F32 ? score_drift_as<uint16_t, float>(backend, drift, key)
+                                  : score_drift_as<uint16_t, uint16_t>(backend, drift, key);
+    take(backend, key, drift->seqs, drift->part, drift->n_seqs, drift->slot, drift->pos, drift->to,
+         false);
 }
 
 /* ---- settle ---- */
 
 /* Thread (t, i) owns N values of row t of x, and of its stored outputs. */
 template <class A, int N>
-static __global__ void __launch_bounds__(VALUE_THREADS) settle_rows(struct outputs o)
+static __global__ void __launch_bounds__(VALUE_THREADS) settle_rows(struct outputs outputs)
 {
     let_next_start();
     wait_for_inputs();
-    size_t t = blockIdx.x, i = ((size_t)blockIdx.y * VALUE_THREADS + threadIdx.x) * N;
-    if (i >= o.D)
+    size_t row = blockIdx.x, i = ((size_t)blockIdx.y * VALUE_THREADS + threadIdx.x) * N;
+    if (i >= outputs.D)
         return;
-    int place = o.place ? o.place[t] : (int)t;
-    A *x = (A *)o.x + t * o.D + i, *kept = (A *)o.kept + (size_t)o.slot[t] * o.D + i;
-    float was[N], with[N], added[N];
-    values_load<N>(was, x);
+    int place = outputs.place ? outputs.place[row] : (int)row;
+    A *x = (A *)outputs.x + row * outputs.D + i,
+    *kept = (A *)outputs.kept + (size_t)outputs.slot[row] * outputs.D + i; float was[N], with[N],
+    added[N]; values_load<N>(was, x);
     if (place >= 0) {
-        values_load<N>(with, (const A *)o.sum + (size_t)place * o.D + i);
+        values_load<N>(with, (const A *)outputs.sum + (size_t)place * outputs.D + i);
         for (int k = 0; k < N; k++)
             added[k] = with[k] - was[k];
         values_store<N>(kept, added);
@@ -181,20 +182,22 @@ static __global__ void __launch_bounds__(VALUE_THREADS) settle_rows(struct outpu
     values_store<N>(x, with);
 }
 
-template <class A> static void settle_as(struct backend *b, const struct outputs *o)
+template <class A> static void settle_as(struct backend *backend, const struct outputs *outputs)
 {
-    int wide = values_wide(o->x, o->D, o->D, sizeof(A)) &&
-               values_wide(o->sum, o->D, o->D, sizeof(A)) &&
-               values_wide(o->kept, o->D, o->D, sizeof(A));
+    int wide = values_wide(outputs->x, outputs->D, outputs->D, sizeof(A)) &&
+               values_wide(outputs->sum, outputs->D, outputs->D, sizeof(A)) &&
+               values_wide(outputs->kept, outputs->D, outputs->D, sizeof(A));
     size_t each = wide ? WIDE : 1;
-    launch(b, wide ? settle_rows<A, WIDE> : settle_rows<A, 1>,
-           dim3((unsigned)o->T, blocks_of(o->D / each, VALUE_THREADS)), dim3(VALUE_THREADS), 0, *o);
+    launch(backend, wide ? settle_rows<A, WIDE> : settle_rows<A, 1>,
+           dim3((unsigned)outputs->T, blocks_of(outputs->D / each, VALUE_THREADS)),
+           dim3(VALUE_THREADS), 0, *outputs);
 }
 
-void cuda_settle(struct backend *b, const struct outputs *o)
+void cuda_settle(struct backend *backend, const struct outputs *outputs)
 {
     struct range here("settle");
-    b->act == DTYPE_F32 ? settle_as<float>(b, o) : settle_as<uint16_t>(b, o);
+    backend->act == DTYPE_F32 ? settle_as<float>(backend, outputs)
+                              : settle_as<uint16_t>(backend, outputs);
 }
 
 /* ---- sift ---- */
@@ -202,114 +205,115 @@ void cuda_settle(struct backend *b, const struct outputs *o)
 /* Thread (i, seq) owns asked[seq, i]: the sum of value i of a key head over the queries of the
  * block's rows that read it. */
 template <class A>
-static __global__ void __launch_bounds__(VALUE_THREADS) add_queries(struct sift s, float *asked)
+static __global__ void __launch_bounds__(VALUE_THREADS) add_queries(struct sift sift, float *asked)
 {
     let_next_start();
     wait_for_inputs();
-    size_t E = s.head_dim, KE = s.kv_heads * E, group = s.heads / s.kv_heads;
+    size_t E = sift.head_dim, KE = sift.kv_heads * E, group = sift.heads / sift.kv_heads;
     size_t i = (size_t)blockIdx.x * VALUE_THREADS + threadIdx.x;
     if (i >= KE)
         return;
-    struct share c = s.part[blockIdx.y];
-    size_t first = (size_t)(s.seqs[blockIdx.y].row_begin + c.first);
+    struct share share = sift.part[blockIdx.y];
+    size_t first = (size_t)(sift.seqs[blockIdx.y].row_begin + share.first);
     float sum = 0;
-    for (size_t t = first; t < first + (size_t)c.n; t++)
-        for (size_t h = i / E * group; h < (i / E + 1) * group; h++)
-            sum += act_float(((const A *)s.q)[(t * s.heads + h) * E + i % E]);
+    for (size_t row = first; row < first + (size_t)share.n; row++)
+        for (size_t head = i / E * group; head < (i / E + 1) * group; head++)
+            sum += act_float(((const A *)sift.q)[(row * sift.heads + head) * E + i % E]);
     asked[blockIdx.y * KE + i] = sum;
 }
 
 /* Warp w of block (i, seq) owns the score of row SCORE_WARPS i + w of the sequence. */
 template <class C>
 static __global__ void __launch_bounds__(SCORE_WARPS *WARP)
-score_keys(struct sift s, const float *asked, float *score)
+score_keys(struct sift sift, const float *asked, float *score)
 {
     let_next_start();
     wait_for_inputs();
-    struct attn_seq q = s.seqs[blockIdx.y];
+    struct attn_seq sequence = sift.seqs[blockIdx.y];
     int j = (int)(blockIdx.x * SCORE_WARPS + threadIdx.x / WARP);
-    if (j >= q.rows)
+    if (j >= sequence.rows)
         return;
-    size_t KE = s.kv_heads * s.head_dim, t = (size_t)(q.row_begin + j);
-    const C *k = (const C *)s.from.k + t * KE;
+    size_t KE = sift.kv_heads * sift.head_dim, row = (size_t)(sequence.row_begin + j);
+    const C *k = (const C *)sift.from.k + row * KE;
     const float *wanted = asked + blockIdx.y * KE;
     float sum = 0;
     for (size_t i = threadIdx.x % WARP; i < KE; i += WARP)
         sum = fmaf(wanted[i], act_float(k[i]), sum);
     sum = warp_sum(sum);
     if (threadIdx.x % WARP == 0)
-        score[t] = sum;
+        score[row] = sum;
 }
 
 /* Thread (j, seq) owns the key of row j of the sequence: the largest score of the row and its
  * neighbours outside the block, turned so that the largest is lowest. */
 static __global__ void __launch_bounds__(VALUE_THREADS)
-pool_scores(struct sift s, const float *score, uint32_t *key)
+pool_scores(struct sift sift, const float *score, uint32_t *key)
 {
     let_next_start();
     wait_for_inputs();
-    struct attn_seq q = s.seqs[blockIdx.y];
-    struct share c = s.part[blockIdx.y];
-    int j = (int)(blockIdx.x * VALUE_THREADS + threadIdx.x), end = c.first + c.n;
-    if (j >= q.rows)
+    struct attn_seq sequence = sift.seqs[blockIdx.y];
+    struct share share = sift.part[blockIdx.y];
+    int j = (int)(blockIdx.x * VALUE_THREADS + threadIdx.x), end = share.first + share.n;
+    if (j >= sequence.rows)
         return;
-    score += q.row_begin;
-    int before = j == end ? c.first - 1 : j - 1, behind = j + 1 == c.first ? end : j + 1;
+    score += sequence.row_begin;
+    int before = j == end ? share.first - 1 : j - 1, behind = j + 1 == share.first ? end : j + 1;
     float most = score[j];
     if (before >= 0)
         most = fmaxf(most, score[before]);
-    if (behind < q.rows)
+    if (behind < sequence.rows)
         most = fmaxf(most, score[behind]);
-    key[q.row_begin + j] = j >= c.first && j < end ? KEY_NEVER : ordered_key(-most);
+    key[sequence.row_begin + j] = j >= share.first && j < end ? KEY_NEVER : ordered_key(-most);
 }
 
 /* Thread (j, seq, i) copies word i of the key and of the value of the j-th listed row. */
 template <class W>
 static __global__ void __launch_bounds__(VALUE_THREADS)
-copy_chosen(struct sift s, const int32_t *row, size_t words)
+copy_chosen(struct sift sift, const int32_t *row, size_t words)
 {
     let_next_start();
     wait_for_inputs();
-    struct share c = s.part[blockIdx.y];
+    struct share share = sift.part[blockIdx.y];
     size_t i = (size_t)blockIdx.z * VALUE_THREADS + threadIdx.x;
-    if ((int)blockIdx.x >= c.take || i >= words)
+    if ((int)blockIdx.x >= share.take || i >= words)
         return;
-    size_t from = (size_t)row[s.seqs[blockIdx.y].row_begin + (int)blockIdx.x] * words + i;
-    size_t to = (size_t)(c.out + (int)blockIdx.x) * words + i;
-    ((W *)s.to.k)[to] = ((const W *)s.from.k)[from];
-    ((W *)s.to.v)[to] = ((const W *)s.from.v)[from];
+    size_t from = (size_t)row[sift.seqs[blockIdx.y].row_begin + (int)blockIdx.x] * words + i;
+    size_t to = (size_t)(share.out + (int)blockIdx.x) * words + i;
+    ((W *)sift.to.k)[to] = ((const W *)sift.from.k)[from];
+    ((W *)sift.to.v)[to] = ((const W *)sift.from.v)[from];
 }
 
 template <class W>
-static void copy_as(struct backend *b, const struct sift *s, const int32_t *row, size_t bytes)
+static void copy_as(struct backend *backend, const struct sift *sift, const int32_t *row,
+                    size_t bytes)
 {
     size_t words = bytes / sizeof(W);
-    launch(b, copy_chosen<W>,
-           dim3((unsigned)s->max_rows, (unsigned)s->n_seqs, blocks_of(words, VALUE_THREADS)),
-           dim3(VALUE_THREADS), 0, *s, row, words);
+    launch(backend, copy_chosen<W>,
+           dim3((unsigned)sift->max_rows, (unsigned)sift->n_seqs, blocks_of(words, VALUE_THREADS)),
+           dim3(VALUE_THREADS), 0, *sift, row, words);
 }
 
-void cuda_sift(struct backend *b, const struct sift *s, void *work)
+void cuda_sift(struct backend *backend, const struct sift *sift, void *work)
 {
     struct range here("sift");
-    size_t KE = s->kv_heads * s->head_dim, bytes = KE * dtype_value_bytes(s->to.dtype);
-    float *asked = (float *)work, *score = asked + s->n_seqs * KE;
-    uint32_t *key = (uint32_t *)(score + s->T);
-    int32_t *row = (int32_t *)(key + s->T);
-    unsigned n = (unsigned)s->n_seqs;
-    assert(s->from.dtype == s->to.dtype);
-    launch(b, b->act == DTYPE_F32 ? add_queries<float> : add_queries<uint16_t>,
-           dim3(blocks_of(KE, VALUE_THREADS), n), dim3(VALUE_THREADS), 0, *s, asked);
-    launch(b, s->to.dtype == DTYPE_F32 ? score_keys<float> : score_keys<uint16_t>,
-           dim3(blocks_of(s->max_rows, SCORE_WARPS), n), dim3(SCORE_WARPS * WARP), 0, *s,
+    size_t KE = sift->kv_heads * sift->head_dim, bytes = KE * dtype_value_bytes(sift->to.dtype);
+    float *asked = (float *)work, *score = asked + sift->n_seqs * KE;
+    uint32_t *key = (uint32_t *)(score + sift->T);
+    int32_t *row = (int32_t *)(key + sift->T);
+    unsigned n = (unsigned)sift->n_seqs;
+    assert(sift->from.dtype == sift->to.dtype);
+    launch(backend, backend->act == DTYPE_F32 ? add_queries<float> : add_queries<uint16_t>,
+           dim3(blocks_of(KE, VALUE_THREADS), n), dim3(VALUE_THREADS), 0, *sift, asked);
+    launch(backend, sift->to.dtype == DTYPE_F32 ? score_keys<float> : score_keys<uint16_t>,
+           dim3(blocks_of(sift->max_rows, SCORE_WARPS), n), dim3(SCORE_WARPS * WARP), 0, *sift,
            (const float *)asked, score);
-    launch(b, pool_scores, dim3(blocks_of(s->max_rows, VALUE_THREADS), n), dim3(VALUE_THREADS), 0,
-           *s, (const float *)score, key);
+    launch(backend, pool_scores, dim3(blocks_of(sift->max_rows, VALUE_THREADS), n),
+           dim3(VALUE_THREADS), 0, *sift, (const float *)score, key);
     struct chosen to = {row, NULL, NULL, NULL};
-    take(b, key, s->seqs, s->part, s->n_seqs, NULL, NULL, to, true);
+    take(backend, key, sift->seqs, sift->part, sift->n_seqs, NULL, NULL, to, true);
     if (bytes % sizeof(uint4) == 0) /* slots begin at multiples of their size, so wide copies are
                                      * aligned */
-        copy_as<uint4>(b, s, row, bytes);
+        copy_as<uint4>(backend, sift, row, bytes);
     else
-        copy_as<uint16_t>(b, s, row, bytes);
+        copy_as<uint16_t>(backend, sift, row, bytes);
 }

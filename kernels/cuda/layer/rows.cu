@@ -21,30 +21,30 @@ copy_rows(W *y, const W *from, size_t stride, const int32_t *row, size_t words)
 {
     let_next_start();
     wait_for_inputs();
-    size_t t = blockIdx.x, i = (size_t)blockIdx.y * ROW_THREADS + threadIdx.x;
+    size_t at = blockIdx.x, i = (size_t)blockIdx.y * ROW_THREADS + threadIdx.x;
     if (i < words)
-        y[t * words + i] = from[(row ? (size_t)row[t] : t) * stride + i];
+        y[at * words + i] = from[(row ? (size_t)row[at] : at) * stride + i];
 }
 
 template <class W>
-static void launch_copy(struct backend *b, void *y, const void *from, size_t stride_bytes,
+static void launch_copy(struct backend *backend, void *y, const void *from, size_t stride_bytes,
                         const int32_t *row, size_t T, size_t row_bytes)
 {
     size_t words = row_bytes / sizeof(W);
-    launch(b, copy_rows<W>, dim3((unsigned)T, blocks_of(words, ROW_THREADS)), dim3(ROW_THREADS), 0,
-           (W *)y, (const W *)from, stride_bytes / sizeof(W), row, words);
+    launch(backend, copy_rows<W>, dim3((unsigned)T, blocks_of(words, ROW_THREADS)),
+           dim3(ROW_THREADS), 0, (W *)y, (const W *)from, stride_bytes / sizeof(W), row, words);
 }
 
 /* y[T] = rows of values of `value` bytes, copied as bytes. */
-static void copy(struct backend *b, void *y, const void *from, size_t stride, const int32_t *row,
-                 size_t T, size_t n, size_t value)
+static void copy(struct backend *backend, void *y, const void *from, size_t stride,
+                 const int32_t *row, size_t T, size_t n, size_t value)
 {
     if (values_wide(y, n, n, value) && values_wide(from, n, stride, value))
-        launch_copy<uint4>(b, y, from, stride * value, row, T, n * value);
+        launch_copy<uint4>(backend, y, from, stride * value, row, T, n * value);
     else if (value == sizeof(float))
-        launch_copy<float>(b, y, from, stride * value, row, T, n * value);
+        launch_copy<float>(backend, y, from, stride * value, row, T, n * value);
     else
-        launch_copy<uint16_t>(b, y, from, stride * value, row, T, n * value);
+        launch_copy<uint16_t>(backend, y, from, stride * value, row, T, n * value);
 }
 
 /* ---- the embedding ---- */
@@ -68,18 +68,18 @@ embed_rows(A *y, const unsigned char *data, struct layout at, const int32_t *tok
 {
     let_next_start();
     wait_for_inputs();
-    size_t t = blockIdx.x, k = (size_t)blockIdx.y * ROW_THREADS + threadIdx.x;
+    size_t row = blockIdx.x, k = (size_t)blockIdx.y * ROW_THREADS + threadIdx.x;
     if (k < cols)
-        act_put(&y[t * cols + k], element<D>(data, &at, (size_t)token[t], k));
+        act_put(&y[row * cols + k], element<D>(data, &at, (size_t)token[row], k));
 }
 
 template <class A, enum dtype D>
-static void launch_embed(struct backend *b, act *y, const struct mat *w, const int32_t *token,
-                         size_t T)
+static void launch_embed(struct backend *backend, act *y, const struct mat *weight,
+                         const int32_t *token, size_t T)
 {
-    launch(b, embed_rows<A, D>, dim3((unsigned)T, blocks_of(w->cols, ROW_THREADS)),
-           dim3(ROW_THREADS), 0, (A *)y, (const unsigned char *)w->data,
-           layout_of(w->dtype, w->rows, w->cols), token, w->cols);
+    launch(backend, embed_rows<A, D>, dim3((unsigned)T, blocks_of(weight->cols, ROW_THREADS)),
+           dim3(ROW_THREADS), 0, (A *)y, (const unsigned char *)weight->data,
+           layout_of(weight->dtype, weight->rows, weight->cols), token, weight->cols);
 }
 
 template <class A>
@@ -98,18 +98,19 @@ static void embed_as(struct backend *b, act *y, const struct mat *w, const int32
     }
 }
 
-void cuda_embed(struct backend *b, act *y, const struct mat *w, const int32_t *token, size_t T)
+void cuda_embed(struct backend *backend, act *y, const struct mat *weight, const int32_t *token,
+                size_t T)
 {
-    int half = w->dtype == DTYPE_BF16 || w->dtype == DTYPE_BF16_F32;
-    size_t stride = layout_stride(w->dtype, w->cols);
-    if (b->act == DTYPE_F32 && w->dtype == DTYPE_F32)
-        copy(b, y, w->data, stride, token, T, w->cols, sizeof(float));
-    else if (b->act == DTYPE_BF16 && half)
-        copy(b, y, w->data, stride, token, T, w->cols, sizeof(uint16_t));
-    else if (b->act == DTYPE_F32)
-        embed_as<float>(b, y, w, token, T);
+    int half = weight->dtype == DTYPE_BF16 || weight->dtype == DTYPE_BF16_F32;
+    size_t stride = layout_stride(weight->dtype, weight->cols);
+    if (backend->act == DTYPE_F32 && weight->dtype == DTYPE_F32)
+        copy(backend, y, weight->data, stride, token, T, weight->cols, sizeof(float));
+    else if (backend->act == DTYPE_BF16 && half)
+        copy(backend, y, weight->data, stride, token, T, weight->cols, sizeof(uint16_t));
+    else if (backend->act == DTYPE_F32)
+        embed_as<float>(backend, y, weight, token, T);
     else
-        embed_as<uint16_t>(b, y, w, token, T);
+        embed_as<uint16_t>(backend, y, weight, token, T);
 }
 
 /* ---- rotation ---- */
@@ -130,11 +131,11 @@ rope_angles(float *table, const int32_t *pos, const float *inv_freq, float scale
     row[half + j] = (float)(sin((double)angle) * (double)scale);
 }
 
-void cuda_rope_table(struct backend *b, float *table, const int32_t *pos, const float *inv_freq,
-                     float scale, size_t T, size_t E)
+void cuda_rope_table(struct backend *backend, float *table, const int32_t *pos,
+                     const float *inv_freq, float scale, size_t T, size_t E)
 {
-    launch(b, rope_angles, dim3(blocks_of(T * (E / 2), ROW_THREADS)), dim3(ROW_THREADS), 0, table,
-           pos, inv_freq, scale, (unsigned)T, (unsigned)(E / 2));
+    launch(backend, rope_angles, dim3(blocks_of(T * (E / 2), ROW_THREADS)), dim3(ROW_THREADS), 0,
+           table, pos, inv_freq, scale, (unsigned)T, (unsigned)(E / 2));
 }
 
 /* Arguments of rotate_rows. A: type of activations; C: type of cached values. */
@@ -153,14 +154,14 @@ template <class A, class C> struct rotation {
 template <int N, class A, class C>
 DEVICE void rotate(C *to, const A *from, const float *table, size_t half)
 {
-    float u[N], v[N], c[N], s[N], low[N], high[N];
-    values_load<N>(u, from);
-    values_load<N>(v, from + half);
+    float up[N], values[N], c[N], s[N], low[N], high[N];
+    values_load<N>(up, from);
+    values_load<N>(values, from + half);
     values_load<N>(c, table);
     values_load<N>(s, table + half);
     for (int i = 0; i < N; i++) {
-        low[i] = u[i] * c[i] - v[i] * s[i];
-        high[i] = v[i] * c[i] + u[i] * s[i];
+        low[i] = up[i] * c[i] - values[i] * s[i];
+        high[i] = values[i] * c[i] + up[i] * s[i];
     }
     values_store<N>(to, low);
     values_store<N>(to + half, high);
@@ -169,76 +170,79 @@ DEVICE void rotate(C *to, const A *from, const float *table, size_t half)
 /* Thread (t, i) rotates N neighbouring pairs of row t, first of q and then of k, or copies N values
  * of v. */
 template <class A, class C, int N>
-static __global__ void __launch_bounds__(ROW_THREADS) rotate_rows(struct rotation<A, C> r)
+static __global__ void __launch_bounds__(ROW_THREADS) rotate_rows(struct rotation<A, C> rotation)
 {
     let_next_start();
     wait_for_inputs();
-    size_t t = blockIdx.x, i = ((size_t)blockIdx.y * ROW_THREADS + threadIdx.x) * N;
-    size_t q = r.heads * r.half, k = r.kv_heads * r.half, at = r.slot ? (size_t)r.slot[t] : t;
-    C *key = r.key + at * 2 * k;
-    const float *table = r.table + t * 2 * r.half;
+    size_t row = blockIdx.x, i = ((size_t)blockIdx.y * ROW_THREADS + threadIdx.x) * N;
+    size_t q = rotation.heads * rotation.half, k = rotation.kv_heads * rotation.half,
+    at = rotation.slot ? (size_t)rotation.slot[row] : row; C *key = rotation.key + at * 2 * k;
+    const float *table = rotation.table + row * 2 * rotation.half;
     if (i < q) {
-        size_t place = i / r.half * 2 * r.half + i % r.half;
-        rotate<N>(r.q + t * 2 * q + place, r.from + t * r.from_ld + place, table + i % r.half,
-                  r.half);
+        size_t place = i / rotation.half * 2 * rotation.half + i % rotation.half;
+        rotate<N>(rotation.q + row * 2 * q + place, rotation.from + row * rotation.from_ld + place,
+                  table + i % rotation.half, rotation.half);
     } else if (i < q + k) {
         i -= q;
-        size_t place = i / r.half * 2 * r.half + i % r.half;
-        if (r.k)
-            rotate<N>(key + place, r.k + t * r.ld + place, table + i % r.half, r.half);
+        size_t place = i / rotation.half * 2 * rotation.half + i % rotation.half;
+        if (rotation.k)
+            rotate<N>(key + place, rotation.k + row * rotation.ld + place,
+                      table + i % rotation.half, rotation.half);
         else
-            rotate<N>(key + place, key + place, table + i % r.half, r.half);
-    } else if (r.v && i < q + 3 * k) {
-        float v[N];
+            rotate<N>(key + place, key + place, table + i % rotation.half, rotation.half);
+    } else if (rotation.v && i < q + 3 * k) {
+        float values[N];
         i -= q + k;
-        values_load<N>(v, r.v + t * r.ld + i);
-        values_store<N>(r.value + at * 2 * k + i, v);
+        values_load<N>(values, rotation.v + row * rotation.ld + i);
+        values_store<N>(rotation.value + at * 2 * k + i, values);
     }
 }
 
 template <class A, class C>
-static void rotate_as(struct backend *b, const struct qkv *a, const struct qkv_made *m, size_t T)
+static void rotate_as(struct backend *backend, const struct qkv *qkv, const struct qkv_made *made,
+                      size_t T)
 {
-    size_t width = a->heads * a->head_dim;
-    struct rotation<A, C> r = {a->table,
-                               (A *)a->q,
-                               (const A *)(m->q ? m->q : a->q),
-                               (const A *)m->k,
-                               (const A *)m->v,
-                               m->q ? m->ld : width,
-                               m->ld,
-                               (C *)a->to.k,
-                               (C *)a->to.v,
-                               a->slot,
-                               a->heads,
-                               a->kv_heads,
-                               a->head_dim / 2};
-    size_t n = (r.heads + (r.v ? 3 : 1) * r.kv_heads) * r.half;
-    int wide = values_wide(r.table, r.half, r.half, sizeof(float)) &&
-               values_wide(r.q, r.half, r.half, sizeof(A)) &&
-               values_wide(r.from, r.half, r.from_ld, sizeof(A)) &&
-               values_wide(r.k, r.half, r.ld, sizeof(A)) &&
-               values_wide(r.v, r.half, r.ld, sizeof(A)) &&
-               values_wide(r.key, r.half, r.half, sizeof(C)) &&
-               values_wide(r.value, r.half, r.half, sizeof(C));
+    size_t width = qkv->heads * qkv->head_dim;
+    struct rotation<A, C> rotation = {qkv->table,
+                                      (A *)qkv->q,
+                                      (const A *)(made->q ? made->q : qkv->q),
+                                      (const A *)made->k,
+                                      (const A *)made->v,
+                                      made->q ? made->ld : width,
+                                      made->ld,
+                                      (C *)qkv->to.k,
+                                      (C *)qkv->to.v,
+                                      qkv->slot,
+                                      qkv->heads,
+                                      qkv->kv_heads,
+                                      qkv->head_dim / 2};
+    size_t n = (rotation.heads + (rotation.v ? 3 : 1) * rotation.kv_heads) * rotation.half;
+    int wide = values_wide(rotation.table, rotation.half, rotation.half, sizeof(float)) &&
+               values_wide(rotation.q, rotation.half, rotation.half, sizeof(A)) &&
+               values_wide(rotation.from, rotation.half, rotation.from_ld, sizeof(A)) &&
+               values_wide(rotation.k, rotation.half, rotation.ld, sizeof(A)) &&
+               values_wide(rotation.v, rotation.half, rotation.ld, sizeof(A)) &&
+               values_wide(rotation.key, rotation.half, rotation.half, sizeof(C)) &&
+               values_wide(rotation.value, rotation.half, rotation.half, sizeof(C));
     if (wide)
-        launch(b, rotate_rows<A, C, WIDE>, dim3((unsigned)T, blocks_of(n / WIDE, ROW_THREADS)),
-               dim3(ROW_THREADS), 0, r);
+        launch(backend, rotate_rows<A, C, WIDE>,
+               dim3((unsigned)T, blocks_of(n / WIDE, ROW_THREADS)), dim3(ROW_THREADS), 0, rotation);
     else
-        launch(b, rotate_rows<A, C, 1>, dim3((unsigned)T, blocks_of(n, ROW_THREADS)),
-               dim3(ROW_THREADS), 0, r);
+        launch(backend, rotate_rows<A, C, 1>, dim3((unsigned)T, blocks_of(n, ROW_THREADS)),
+               dim3(ROW_THREADS), 0, rotation);
 }
 
-void cuda_rotate_store(struct backend *b, const struct qkv *a, const struct qkv_made *m, size_t T)
+void cuda_rotate_store(struct backend *backend, const struct qkv *qkv, const struct qkv_made *made,
+                       size_t T)
 {
-    if (b->act == DTYPE_F32 && a->to.dtype == DTYPE_F32)
-        rotate_as<float, float>(b, a, m, T);
-    else if (b->act == DTYPE_F32)
-        rotate_as<float, uint16_t>(b, a, m, T);
-    else if (a->to.dtype == DTYPE_F32)
-        rotate_as<uint16_t, float>(b, a, m, T);
+    if (backend->act == DTYPE_F32 && qkv->to.dtype == DTYPE_F32)
+        rotate_as<float, float>(backend, qkv, made, T);
+    else if (backend->act == DTYPE_F32)
+        rotate_as<float, uint16_t>(backend, qkv, made, T);
+    else if (qkv->to.dtype == DTYPE_F32)
+        rotate_as<uint16_t, float>(backend, qkv, made, T);
     else
-        rotate_as<uint16_t, uint16_t>(b, a, m, T);
+        rotate_as<uint16_t, uint16_t>(backend, qkv, made, T);
 }
 
 /* ---- norm ---- */
@@ -251,31 +255,31 @@ static __global__ void __launch_bounds__(NORM_THREADS)
 norm_rows(A *y, A *x, const A *plus, const int32_t *row, const float *gain, size_t D, float eps)
 {
     SHARED(float, shared);
-    float v[N], g[N], sum = 0;
+    float values[N], g[N], sum = 0;
     let_next_start();
-    size_t t = blockIdx.x, first = threadIdx.x * N, step = (size_t)blockDim.x * N;
+    size_t at = blockIdx.x, first = threadIdx.x * N, step = (size_t)blockDim.x * N;
     for (size_t k = first; k < D; k += step)
         prefetch(gain + k); /* a weight: may be prefetched before the inputs are ready */
     wait_for_inputs();
-    A *from = x + (row ? (size_t)row[t] : t) * D;
+    A *from = x + (row ? (size_t)row[at] : at) * D;
     for (size_t k = first; k < D; k += step) {
-        values_load<N>(v, from + k);
+        values_load<N>(values, from + k);
         if (ADDS) {
-            values_load<N>(g, plus + t * D + k);
+            values_load<N>(g, plus + at * D + k);
             for (int i = 0; i < N; i++)
-                v[i] = act_rounded<A>(v[i] + g[i]);
-            values_store<N>(from + k, v);
+                values[i] = act_rounded<A>(values[i] + g[i]);
+            values_store<N>(from + k, values);
         }
         for (int i = 0; i < N; i++)
-            sum += v[i] * v[i];
+            sum += values[i] * values[i];
     }
     float scale = 1 / sqrtf(block_sum(sum, shared) / (float)D + eps);
     for (size_t k = first; k < D; k += step) {
-        values_load<N>(v, from + k);
+        values_load<N>(values, from + k);
         values_load<N>(g, gain + k);
         for (int i = 0; i < N; i++)
-            v[i] = act_rounded<A>(v[i] * scale) * g[i];
-        values_store<N>(y + t * D + k, v);
+            values[i] = act_rounded<A>(values[i] * scale) * g[i];
+        values_store<N>(y + at * D + k, values);
     }
 }
 
@@ -290,22 +294,23 @@ static unsigned norm_threads(size_t n)
 /* The product whose sum with x waits, if the norm of x can take it along: y does not overlap it, or
  * each of its values is where a thread writes y after it has read it. Then nothing waits any more.
  * NULL: there is none. */
-static const uint16_t *take_later(struct backend *b, const void *y, const void *x, size_t T,
+static const uint16_t *take_later(struct backend *backend, const void *y, const void *x, size_t T,
                                   size_t D)
 {
-    struct later *l = &device_of(b)->later;
-    const uint16_t *plus = static_cast<const uint16_t *>(l->product);
+    struct later *later = &device_of(backend)->later;
+    const uint16_t *plus = static_cast<const uint16_t *>(later->product);
     const uint16_t *to = static_cast<const uint16_t *>(y);
     int apart = to == plus || to + T * D <= plus || plus + T * D <= to;
-    if (!l->add || l->y != x || l->n != T * D || !apart || !values_wide(plus, D, D, sizeof *plus))
+    if (!later->add || later->y != x || later->n != T * D || !apart ||
+        !values_wide(plus, D, D, sizeof *plus))
         return nullptr;
-    l->add = nullptr;
+    later->add = nullptr;
     return plus;
 }
 
 template <class A>
-static void norm_as(struct backend *b, A *y, A *x, const int32_t *row, const float *gain, size_t T,
-                    size_t D, float eps)
+static void norm_as(struct backend *backend, A *y, A *x, const int32_t *row, const float *gain,
+                    size_t T, size_t D, float eps)
 {
     int wide = values_wide(y, D, D, sizeof(A)) && values_wide(x, D, D, sizeof(A)) &&
                values_wide(gain, D, D, sizeof(float));
@@ -313,36 +318,37 @@ static void norm_as(struct backend *b, A *y, A *x, const int32_t *row, const flo
     size_t shared = threads / WARP * sizeof(float);
     const A *plus = nullptr;
     if constexpr (sizeof(A) == sizeof(uint16_t)) /* sums of floats do not wait */
-        if (wide && !row && (plus = take_later(b, y, x, T, D))) {
-            launch(b, norm_rows<A, WIDE, true>, dim3((unsigned)T), dim3(threads), shared, y, x,
-                   plus, row, gain, D, eps);
+        if (wide && !row && (plus = take_later(backend, y, x, T, D))) {
+            launch(backend, norm_rows<A, WIDE, true>, dim3((unsigned)T), dim3(threads), shared, y,
+                   x, plus, row, gain, D, eps);
             return;
         }
     if (wide)
-        launch(b, norm_rows<A, WIDE, false>, dim3((unsigned)T), dim3(threads), shared, y, x, plus,
-               row, gain, D, eps);
+        launch(backend, norm_rows<A, WIDE, false>, dim3((unsigned)T), dim3(threads), shared, y, x,
+               plus, row, gain, D, eps);
     else
-        launch(b, norm_rows<A, 1, false>, dim3((unsigned)T), dim3(threads), shared, y, x, plus, row,
-               gain, D, eps);
+        launch(backend, norm_rows<A, 1, false>, dim3((unsigned)T), dim3(threads), shared, y, x,
+               plus, row, gain, D, eps);
 }
 
-void cuda_rmsnorm(struct backend *b, act *y, const act *x, const int32_t *row, const float *gain,
-                  size_t T, size_t D, double eps)
+void cuda_rmsnorm(struct backend *backend, act *y, const act *x, const int32_t *row,
+                  const float *gain, size_t T, size_t D, double eps)
 {
     if (!gain)
-        copy(b, y, x, D, row, T, D, b->act == DTYPE_F32 ? sizeof(float) : sizeof(uint16_t));
-    else if (b->act == DTYPE_F32)
-        norm_as(b, (float *)y, (float *)x, row, gain, T, D, (float)eps);
+        copy(backend, y, x, D, row, T, D,
+             backend->act == DTYPE_F32 ? sizeof(float) : sizeof(uint16_t));
+    else if (backend->act == DTYPE_F32)
+        norm_as(backend, (float *)y, (float *)x, row, gain, T, D, (float)eps);
     else
-        norm_as(b, (uint16_t *)y, (uint16_t *)x, row, gain, T, D, (float)eps);
+        norm_as(backend, (uint16_t *)y, (uint16_t *)x, row, gain, T, D, (float)eps);
 }
 
 /* ---- gate ---- */
 
 /* silu(g) * u, as in finish.cuh for few rows. */
-template <class A> DEVICE float gate_one(float g, float u)
+template <class A> DEVICE float gate_one(float g, float up)
 {
-    return act_rounded<A>(g / (1 + expf(-g))) * u; /* bf16 models round silu(g) too */
+    return act_rounded<A>(g / (1 + expf(-g))) * up; /* bf16 models round silu(g) too */
 }
 
 /* Thread (t, i) writes y[t, i..i+N). */
@@ -352,48 +358,48 @@ gate_rows(A *y, const A *gate, const A *up, size_t ld, size_t F)
 {
     let_next_start();
     wait_for_inputs();
-    size_t t = blockIdx.x, i = ((size_t)blockIdx.y * ROW_THREADS + threadIdx.x) * N;
+    size_t row = blockIdx.x, i = ((size_t)blockIdx.y * ROW_THREADS + threadIdx.x) * N;
     float g[N], u[N];
     if (i >= F)
         return;
-    values_load<N>(g, gate + t * ld + i);
-    values_load<N>(u, up + t * ld + i);
+    values_load<N>(g, gate + row * ld + i);
+    values_load<N>(u, up + row * ld + i);
     for (int j = 0; j < N; j++)
         g[j] = gate_one<A>(g[j], u[j]);
-    values_store<N>(y + t * F + i, g);
+    values_store<N>(y + row * F + i, g);
 }
 
 template <class A>
-static void gate_as(struct backend *b, A *y, const A *gate, const A *up, size_t ld, size_t T,
+static void gate_as(struct backend *backend, A *y, const A *gate, const A *up, size_t ld, size_t T,
                     size_t F)
 {
     if (values_wide(y, F, F, sizeof(A)) && values_wide(gate, F, ld, sizeof(A)) &&
         values_wide(up, F, ld, sizeof(A)))
-        launch(b, gate_rows<A, WIDE>, dim3((unsigned)T, blocks_of(F / WIDE, ROW_THREADS)),
+        launch(backend, gate_rows<A, WIDE>, dim3((unsigned)T, blocks_of(F / WIDE, ROW_THREADS)),
                dim3(ROW_THREADS), 0, y, gate, up, ld, F);
     else
-        launch(b, gate_rows<A, 1>, dim3((unsigned)T, blocks_of(F, ROW_THREADS)), dim3(ROW_THREADS),
-               0, y, gate, up, ld, F);
+        launch(backend, gate_rows<A, 1>, dim3((unsigned)T, blocks_of(F, ROW_THREADS)),
+               dim3(ROW_THREADS), 0, y, gate, up, ld, F);
 }
 
-void cuda_swiglu_rows(struct backend *b, act *y, const act *gate, const act *up, size_t ld,
+void cuda_swiglu_rows(struct backend *backend, act *y, const act *gate, const act *up, size_t ld,
                       size_t T, size_t F)
 {
-    if (b->act == DTYPE_F32)
-        gate_as(b, (float *)y, (const float *)gate, (const float *)up, ld, T, F);
+    if (backend->act == DTYPE_F32)
+        gate_as(backend, (float *)y, (const float *)gate, (const float *)up, ld, T, F);
     else
-        gate_as(b, (uint16_t *)y, (const uint16_t *)gate, (const uint16_t *)up, ld, T, F);
+        gate_as(backend, (uint16_t *)y, (const uint16_t *)gate, (const uint16_t *)up, ld, T, F);
 }
 
-void cuda_swiglu(struct backend *b, act *y, const act *gate, const act *up, size_t n)
+void cuda_swiglu(struct backend *backend, act *y, const act *gate, const act *up, size_t n)
 {
     enum { PIECE = 1 << 18 }; /* values of a piece; a piece is a row of the grid, so that all fit
                                * its first axis */
-    size_t whole = n / PIECE * PIECE, at = whole * (b->act == DTYPE_F32 ? 4 : 2);
+    size_t whole = n / PIECE * PIECE, at = whole * (backend->act == DTYPE_F32 ? 4 : 2);
     struct range here("swiglu");
     if (whole)
-        cuda_swiglu_rows(b, y, gate, up, PIECE, n / PIECE, PIECE);
+        cuda_swiglu_rows(backend, y, gate, up, PIECE, n / PIECE, PIECE);
     if (n > whole)
-        cuda_swiglu_rows(b, (char *)y + at, (const char *)gate + at, (const char *)up + at,
+        cuda_swiglu_rows(backend, (char *)y + at, (const char *)gate + at, (const char *)up + at,
                          n - whole, 1, n - whole);
 }

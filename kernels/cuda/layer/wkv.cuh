@@ -27,35 +27,36 @@ struct wkv_place {
 
 DEVICE struct wkv_place place_here(const struct wkv_rows &in, const int32_t *at)
 {
-    struct attn_seq s = in.seqs[blockIdx.y];
+    struct attn_seq sequence = in.seqs[blockIdx.y];
     size_t E = in.head_dim, own = at ? (size_t)at[blockIdx.y] : blockIdx.y;
-    return {blockIdx.y, blockIdx.x, E, (size_t)s.row_begin, (size_t)s.rows, in.heads * E,
-            (own * in.heads + blockIdx.x) * E * E};
+    return {blockIdx.y, blockIdx.x, E, (size_t)sequence.row_begin, (size_t)sequence.rows,
+            in.heads * E, (own * in.heads + blockIdx.x) * E * E};
 }
 
 /* The number of tokens from `first` on, at most `most`. */
-DEVICE size_t tokens_from(const struct wkv_place &p, size_t first, size_t most)
+DEVICE size_t tokens_from(const struct wkv_place &place, size_t first, size_t most)
 {
-    return p.rows - first < most ? p.rows - first : most;
+    return place.rows - first < most ? place.rows - first : most;
 }
 
 /* Loads tokens first .. first + n - 1 of the sequence; zeros behind them. */
 template <bool SEVEN>
-DEVICE void chunk_load(struct wkv_tokens *c, const struct wkv_rows &in, const struct wkv_place &p,
-                       size_t first, size_t n)
+DEVICE void chunk_load(struct wkv_tokens *tokens, const struct wkv_rows &in,
+                       const struct wkv_place &place, size_t first, size_t n)
 {
     for (unsigned i = threadIdx.x; i < C * N; i += THREADS) {
-        size_t t = i / N, e = i % N, at = (p.first + first + t) * p.stride + p.head * p.E + e;
-        bool there = t < n && e < p.E;
-        c->r[i] = there ? in.r[at] : 0.0f;
-        c->keys[i] = there ? in.k[at] : 0.0f;
-        c->values[i] = there ? in.v[at] : 0.0f;
-        c->decay[i] = there ? expf(in.w[at]) : 1.0f;
+        size_t row = i / N, e = i % N,
+               at = (place.first + first + row) * place.stride + place.head * place.E + e;
+        bool there = row < n && e < place.E;
+        tokens->r[i] = there ? in.r[at] : 0.0f;
+        tokens->keys[i] = there ? in.k[at] : 0.0f;
+        tokens->values[i] = there ? in.v[at] : 0.0f;
+        tokens->decay[i] = there ? expf(in.w[at]) : 1.0f;
         if (SEVEN) {
-            c->a[i] = there ? in.a[at] : 0.0f;
-            c->keys[C * N + i] = there ? in.b[at] : 0.0f;
-        } else if (t == 0) {
-            c->bonus[e] = e < p.E ? in.u[p.head * p.E + e] : 0.0f;
+            tokens->a[i] = there ? in.a[at] : 0.0f;
+            tokens->keys[C * N + i] = there ? in.b[at] : 0.0f;
+        } else if (row == 0) {
+            tokens->bonus[e] = e < place.E ? in.u[place.head * place.E + e] : 0.0f;
         }
     }
 }
@@ -68,30 +69,31 @@ DEVICE float half_sum(float x)
 
 /* Half warp q takes token q as the earlier one of all pairs, with four key channels a lane. k is
  * its key, decayed on the way to t. column: in read and solve, 0 for k and C for b. */
-template <bool SEVEN> DEVICE void chunk_scores(struct wkv_tokens *c, unsigned column)
+template <bool SEVEN> DEVICE void chunk_scores(struct wkv_tokens *tokens, unsigned column)
 {
-    const unsigned q = threadIdx.x / ACROSS, lane = threadIdx.x % ACROSS;
+    const unsigned earlier = threadIdx.x / ACROSS, lane = threadIdx.x % ACROSS;
     float k[4] = {0, 0, 0, 0};
-    for (unsigned t = 0; t < C; t++) {
+    for (unsigned token = 0; token < C; token++) {
         float of_a = 0, of_r = 0;
         for (unsigned i = 0; i < 4; i++) {
-            unsigned e = lane * 4 + i, at = t * N + e;
-            float before = k[i], own = c->keys[column * N + at];
-            k[i] = t == q ? own : before * c->decay[at];
+            unsigned e = lane * 4 + i, at = token * N + e;
+            float before = k[i], own = tokens->keys[column * N + at];
+            k[i] = token == earlier ? own : before * tokens->decay[at];
             if (SEVEN) {
-                of_a = fmaf(c->a[at], before, of_a);
-                of_r = fmaf(c->r[at], k[i], of_r);
+                of_a = fmaf(tokens->a[at], before, of_a);
+                of_r = fmaf(tokens->r[at], k[i], of_r);
             } else {
-                of_r = fmaf(c->r[at], t == q ? own * c->bonus[e] : before, of_r);
+                of_r = fmaf(tokens->r[at], token == earlier ? own * tokens->bonus[e] : before,
+                            of_r);
             }
         }
         of_r = half_sum(of_r);
         if (SEVEN)
             of_a = half_sum(of_a);
         if (lane == 0) {
-            c->read[t * PAIR_ROW + column + q] = of_r;
+            tokens->read[token * PAIR_ROW + column + earlier] = of_r;
             if (SEVEN)
-                c->solve[t * PAIR_ROW + column + q] = of_a;
+                tokens->solve[token * PAIR_ROW + column + earlier] = of_a;
         }
     }
 }
@@ -103,8 +105,8 @@ DEVICE void add_product(float sum[TOKENS_EACH], const float *a, unsigned wide, c
     const unsigned i = threadIdx.x % N, first = threadIdx.x / N * TOKENS_EACH;
     for (unsigned k = 0; k < K; k++) {
         float y = x[k * N + i];
-        for (unsigned m = 0; m < TOKENS_EACH; m++)
-            sum[m] = fmaf(a[(first + m) * wide + k], y, sum[m]);
+        for (unsigned tile = 0; tile < TOKENS_EACH; tile++)
+            sum[tile] = fmaf(a[(first + tile) * wide + k], y, sum[tile]);
     }
 }
 
@@ -113,15 +115,16 @@ DEVICE void add_outer(float *s, const float *whole, const float *left, const flo
 {
     const unsigned i = threadIdx.x % N, first = threadIdx.x / N * ROWS_EACH;
     float sum[ROWS_EACH];
-    for (unsigned m = 0; m < ROWS_EACH; m++)
-        sum[m] = whole ? s[(first + m) * N + i] * whole[first + m] : s[(first + m) * N + i];
-    for (unsigned q = 0; q < K; q++) {
-        float y = x[q * N + i];
-        for (unsigned m = 0; m < ROWS_EACH; m++)
-            sum[m] = fmaf(left[q * N + first + m], y, sum[m]);
+    for (unsigned tile = 0; tile < ROWS_EACH; tile++)
+        sum[tile] = whole ? s[(first + tile) * N + i] * whole[first + tile]
+                          : s[(first + tile) * N + i];
+    for (unsigned earlier = 0; earlier < K; earlier++) {
+        float y = x[earlier * N + i];
+        for (unsigned tile = 0; tile < ROWS_EACH; tile++)
+            sum[tile] = fmaf(left[earlier * N + first + tile], y, sum[tile]);
     }
-    for (unsigned m = 0; m < ROWS_EACH; m++)
-        s[(first + m) * N + i] = sum[m];
+    for (unsigned tile = 0; tile < ROWS_EACH; tile++)
+        s[(first + tile) * N + i] = sum[tile];
 }
 
 /* Loads s[N, N] from a state, or zeros; and stores it. */

@@ -29,107 +29,110 @@ struct wkv_back_call {
     float *du; /* [n_seqs * H, N] */
 };
 
-template <bool SEVEN> DEVICE void load(struct wkv_back_room *m, const struct wkv_back_call &j,
-                                       const struct wkv_place &p, size_t first)
+template <bool SEVEN> DEVICE void load(struct wkv_back_room *room, const struct wkv_back_call &j,
+                                       const struct wkv_place &place, size_t first)
 {
-    const size_t n = tokens_from(p, first, C);
-    const size_t head = p.seq * j.a.in.heads + p.head, number = first / C;
+    const size_t n = tokens_from(place, first, C);
+    const size_t head = place.seq * j.a.in.heads + place.head, number = first / C;
     const float *state = j.kept.states + (head * (j.kept.chunks + 1) + number) * N * N;
     const float *x = j.kept.xs + (head * j.kept.chunks + number) * C * N;
-    chunk_load<SEVEN>(&m->c, j.a.in, p, first, n);
+    chunk_load<SEVEN>(&room->c, j.a.in, place, first, n);
     for (unsigned i = threadIdx.x; i < N * N; i += THREADS)
-        m->s[i] = state[i];
+        room->s[i] = state[i];
     for (unsigned i = threadIdx.x; i < C * N; i += THREADS) {
-        size_t t = i / N, e = i % N, at = (p.first + first + t) * p.stride + p.head * p.E + e;
-        m->dy[i] = t < n && e < p.E ? j.a.dy[at] : 0.0f;
+        size_t row = i / N, e = i % N,
+               at = (place.first + first + row) * place.stride + place.head * place.E + e;
+        room->dy[i] = row < n && e < place.E ? j.a.dy[at] : 0.0f;
         if (SEVEN)
-            m->c.values[C * N + i] = x[i];
+            room->c.values[C * N + i] = x[i];
     }
 }
 
 /* Thread (0, i) computes before; thread (1, i) computes after. */
-DEVICE void decays(struct wkv_back_room *m)
+DEVICE void decays(struct wkv_back_room *room)
 {
-    const unsigned i = threadIdx.x % N, g = threadIdx.x / N;
+    const unsigned i = threadIdx.x % N, group = threadIdx.x / N;
     float decay = 1;
-    for (unsigned t = 0; g == 0 && t < C; t++) {
-        m->before[t * N + i] = decay;
-        decay *= m->c.decay[t * N + i];
+    for (unsigned token = 0; group == 0 && token < C; token++) {
+        room->before[token * N + i] = decay;
+        decay *= room->c.decay[token * N + i];
     }
-    if (g == 0)
-        m->before[C * N + i] = decay;
-    for (unsigned t = C; g == 1 && t-- > 0;) {
-        m->after[t * N + i] = decay;
-        decay *= m->c.decay[t * N + i];
+    if (group == 0)
+        room->before[C * N + i] = decay;
+    for (unsigned token = C; group == 1 && token-- > 0;) {
+        room->after[token * N + i] = decay;
+        decay *= room->c.decay[token * N + i];
     }
 }
 
 /* sum[q] += sum_t m[t, q] x[t, i] + sum_e keys[q, e] after[q, e] dS'[e, i] for the tokens q of this
  * thread; without keys only the first sum. */
-DEVICE void add_values(float sum[TOKENS_EACH], const struct wkv_back_room *r, const float *m,
+DEVICE void add_values(float sum[TOKENS_EACH], const struct wkv_back_room *room, const float *m,
                        const float *x, const float *keys)
 {
     const unsigned i = threadIdx.x % N, first = threadIdx.x / N * TOKENS_EACH;
-    for (unsigned t = 0; t < C; t++)
-        for (unsigned q = 0; q < TOKENS_EACH; q++)
-            sum[q] = fmaf(m[t * PAIR_ROW + first + q], x[t * N + i], sum[q]);
+    for (unsigned token = 0; token < C; token++)
+        for (unsigned earlier = 0; earlier < TOKENS_EACH; earlier++)
+            sum[earlier] = fmaf(m[token * PAIR_ROW + first + earlier], x[token * N + i],
+                                sum[earlier]);
     for (unsigned e = 0; keys && e < N; e++)
-        for (unsigned q = 0; q < TOKENS_EACH; q++) {
-            unsigned at = (first + q) * N + e;
-            sum[q] = fmaf(keys[at] * r->after[at], r->g[e * N + i], sum[q]);
+        for (unsigned earlier = 0; earlier < TOKENS_EACH; earlier++) {
+            unsigned at = (first + earlier) * N + e;
+            sum[earlier] = fmaf(keys[at] * room->after[at], room->g[e * N + i], sum[earlier]);
         }
 }
 
 /* dz. Thread (0, i) does the substitution. */
-DEVICE void solve_back(struct wkv_back_room *m)
+DEVICE void solve_back(struct wkv_back_room *room)
 {
-    const unsigned i = threadIdx.x % N, g = threadIdx.x / N;
+    const unsigned i = threadIdx.x % N, group = threadIdx.x / N;
     float sum[TOKENS_EACH] = {};
-    add_values(sum, m, m->c.read + C, m->dy, m->c.keys + C * N);
-    for (unsigned q = 0; q < TOKENS_EACH; q++)
-        m->dz[(g * TOKENS_EACH + q) * N + i] = sum[q];
+    add_values(sum, room, room->c.read + C, room->dy, room->c.keys + C * N);
+    for (unsigned earlier = 0; earlier < TOKENS_EACH; earlier++)
+        room->dz[(group * TOKENS_EACH + earlier) * N + i] = sum[earlier];
     __syncthreads();
-    for (unsigned q = C; g == 0 && q-- > 0;) {
-        float own = m->dz[q * N + i];
-        for (unsigned t = q + 1; t < C; t++)
-            own = fmaf(m->c.solve[t * PAIR_ROW + C + q], m->dz[t * N + i], own);
-        m->dz[q * N + i] = own;
+    for (unsigned earlier = C; group == 0 && earlier-- > 0;) {
+        float own = room->dz[earlier * N + i];
+        for (unsigned token = earlier + 1; token < C; token++)
+            own = fmaf(room->c.solve[token * PAIR_ROW + C + earlier], room->dz[token * N + i], own);
+        room->dz[earlier * N + i] = own;
     }
     __syncthreads();
 }
 
 template <bool SEVEN>
-DEVICE void values_back(struct wkv_back_room *m, float *dv, const struct wkv_place &p, size_t n)
+DEVICE void values_back(struct wkv_back_room *room, float *dv, const struct wkv_place &place,
+                        size_t n)
 {
     const unsigned i = threadIdx.x % N, first = threadIdx.x / N * TOKENS_EACH;
     float sum[TOKENS_EACH] = {};
-    add_values(sum, m, m->c.read, m->dy, m->c.keys);
+    add_values(sum, room, room->c.read, room->dy, room->c.keys);
     if (SEVEN)
-        add_values(sum, m, m->c.solve, m->dz, NULL);
-    for (unsigned q = 0; q < TOKENS_EACH; q++)
-        if (first + q < n && i < p.E)
-            dv[(first + q) * p.stride + i] = sum[q];
+        add_values(sum, room, room->c.solve, room->dz, NULL);
+    for (unsigned earlier = 0; earlier < TOKENS_EACH; earlier++)
+        if (first + earlier < n && i < place.E)
+            dv[(first + earlier) * place.stride + i] = sum[earlier];
 }
 
 /* Thread (t, q) owns dA of that pair: sum_j left[t, j] values[q, j] for v and, if SEVEN, for x. */
-template <bool SEVEN> DEVICE void pairs_back(struct wkv_back_room *m)
+template <bool SEVEN> DEVICE void pairs_back(struct wkv_back_room *room)
 {
-    const unsigned t = threadIdx.x / C, q = threadIdx.x % C;
+    const unsigned token = threadIdx.x / C, earlier = threadIdx.x % C;
     static_assert(THREADS == C * C, "a thread a pair");
     float of_y[2] = {0, 0}, of_z[2] = {0, 0};
     for (unsigned k = 0; k < N; k++) {
-        unsigned j = (k + q) % N;
+        unsigned j = (k + earlier) % N;
         for (unsigned x = 0; x < (SEVEN ? 2 : 1); x++) {
-            float v = m->c.values[(x * C + q) * N + j];
-            of_y[x] = fmaf(m->dy[t * N + j], v, of_y[x]);
+            float value = room->c.values[(x * C + earlier) * N + j];
+            of_y[x] = fmaf(room->dy[token * N + j], value, of_y[x]);
             if (SEVEN)
-                of_z[x] = fmaf(m->dz[t * N + j], v, of_z[x]);
+                of_z[x] = fmaf(room->dz[token * N + j], value, of_z[x]);
         }
     }
     for (unsigned x = 0; x < (SEVEN ? 2 : 1); x++) {
-        m->dread[t * PAIR_ROW + x * C + q] = of_y[x];
+        room->dread[token * PAIR_ROW + x * C + earlier] = of_y[x];
         if (SEVEN)
-            m->dsolve[t * PAIR_ROW + x * C + q] = of_z[x];
+            room->dsolve[token * PAIR_ROW + x * C + earlier] = of_z[x];
     }
 }
 
@@ -137,89 +140,92 @@ template <bool SEVEN> DEVICE void pairs_back(struct wkv_back_room *m)
 DEVICE void by_row(float sum[TOKENS_EACH], const float *rows, const float *matrix)
 {
     const unsigned i = threadIdx.x % N, first = threadIdx.x / N * TOKENS_EACH;
-    for (unsigned t = 0; t < TOKENS_EACH; t++)
-        sum[t] = 0;
+    for (unsigned token = 0; token < TOKENS_EACH; token++)
+        sum[token] = 0;
     for (unsigned k = 0; k < N; k++) {
         unsigned j = (k + i) % N;
         float y = matrix[i * N + j];
-        for (unsigned t = 0; t < TOKENS_EACH; t++)
-            sum[t] = fmaf(rows[(first + t) * N + j], y, sum[t]);
+        for (unsigned token = 0; token < TOKENS_EACH; token++)
+            sum[token] = fmaf(rows[(first + token) * N + j], y, sum[token]);
     }
 }
 
 /* sum_q m_tq key_q D(q, t'] over q < end, for one or two keys. */
 template <bool SEVEN>
-DEVICE float of_keys(const struct wkv_tokens *c, const float *m, unsigned end, unsigned i)
+DEVICE float of_keys(const struct wkv_tokens *tokens, const float *m, unsigned end, unsigned i)
 {
     float sum = 0;
-    for (unsigned q = 0; q < end; q++) {
-        sum = fmaf(m[q], c->keys[q * N + i], sum * c->decay[q * N + i]);
+    for (unsigned earlier = 0; earlier < end; earlier++) {
+        sum = fmaf(m[earlier], tokens->keys[earlier * N + i], sum * tokens->decay[earlier * N + i]);
         if (SEVEN)
-            sum = fmaf(m[C + q], c->keys[(C + q) * N + i], sum);
+            sum = fmaf(m[C + earlier], tokens->keys[(C + earlier) * N + i], sum);
     }
     return sum;
 }
 
 /* The sum over r and a of the tokens from q on. column: C for b. */
 template <bool SEVEN>
-DEVICE float of_left(const struct wkv_back_room *m, unsigned q, unsigned column, unsigned i)
+DEVICE float of_left(const struct wkv_back_room *room, unsigned earlier, unsigned column,
+                     unsigned i)
 {
-    const struct wkv_tokens *c = &m->c;
-    const float *read = m->dread + column + q, *solve = m->dsolve + column + q;
+    const struct wkv_tokens *tokens = &room->c;
+    const float *read = room->dread + column + earlier, *solve = room->dsolve + column + earlier;
     float sum = 0;
-    for (unsigned t = C; t-- > q + 1;) {
-        float r = c->r[t * N + i], decay = c->decay[t * N + i];
+    for (unsigned token = C; token-- > earlier + 1;) {
+        float r = tokens->r[token * N + i], decay = tokens->decay[token * N + i];
         if (SEVEN)
-            sum = fmaf(fmaf(r, read[t * PAIR_ROW], sum), decay,
-                       c->a[t * N + i] * solve[t * PAIR_ROW]);
+            sum = fmaf(fmaf(r, read[token * PAIR_ROW], sum), decay,
+                       tokens->a[token * N + i] * solve[token * PAIR_ROW]);
         else
-            sum = fmaf(r, read[t * PAIR_ROW], sum * decay);
+            sum = fmaf(r, read[token * PAIR_ROW], sum * decay);
     }
-    return SEVEN ? fmaf(c->r[q * N + i], read[q * PAIR_ROW], sum) : sum;
+    return SEVEN ? fmaf(tokens->r[earlier * N + i], read[earlier * PAIR_ROW], sum) : sum;
 }
 
 /* Gradients of r, a, k and b. Returns this thread's part of the gradient of u_i. to: row of the
  * first token in the gradient arrays. */
-template <bool SEVEN> DEVICE float rows_back(struct wkv_back_room *m, const struct wkv_back &a,
-                                             size_t to, const struct wkv_place &p, size_t n)
+template <bool SEVEN> DEVICE float rows_back(struct wkv_back_room *room,
+                                             const struct wkv_back &back, size_t to,
+                                             const struct wkv_place &place, size_t n)
 {
-    const struct wkv_tokens *c = &m->c;
+    const struct wkv_tokens *tokens = &room->c;
     const unsigned i = threadIdx.x % N, first = threadIdx.x / N * TOKENS_EACH;
     float dr[TOKENS_EACH], da[TOKENS_EACH], dk[TOKENS_EACH], db[TOKENS_EACH], du = 0;
-    by_row(dr, m->dy, m->s);
-    by_row(dk, c->values, m->g);
+    by_row(dr, room->dy, room->s);
+    by_row(dk, tokens->values, room->g);
     if (SEVEN) {
-        by_row(da, m->dz, m->s);
-        by_row(db, c->values + C * N, m->g);
+        by_row(da, room->dz, room->s);
+        by_row(db, tokens->values + C * N, room->g);
     }
 #pragma unroll
     for (unsigned x = 0; x < TOKENS_EACH; x++) {
-        const unsigned t = first + x, at = t * N + i;
-        const float *before = m->before + at;
-        dr[x] = fmaf(dr[x], SEVEN ? before[N] : before[0],
-                     of_keys<SEVEN>(c, m->dread + t * PAIR_ROW, SEVEN ? t + 1 : t, i));
-        dk[x] = fmaf(dk[x], m->after[at], of_left<SEVEN>(m, t, 0, i));
-        float read = c->r[at] * dr[x], key = c->keys[at] * dk[x];
+        const unsigned token = first + x, at = token * N + i;
+        const float *before = room->before + at;
+        dr[x] = fmaf(
+            dr[x], SEVEN ? before[N] : before[0],
+            of_keys<SEVEN>(tokens, room->dread + token * PAIR_ROW, SEVEN ? token + 1 : token, i));
+        dk[x] = fmaf(dk[x], room->after[at], of_left<SEVEN>(room, token, 0, i));
+        float read = tokens->r[at] * dr[x], key = tokens->keys[at] * dk[x];
         if (SEVEN) {
             da[x] = fmaf(da[x], before[0],
-                         of_keys<SEVEN>(c, m->dsolve + t * PAIR_ROW, t, i));
-            db[x] = fmaf(db[x], m->after[at], of_left<SEVEN>(m, t, C, i));
-            m->own[at] = read - key - c->keys[C * N + at] * db[x];
-            m->last[at] = c->a[at] * da[x];
+                         of_keys<SEVEN>(tokens, room->dsolve + token * PAIR_ROW, token, i));
+            db[x] = fmaf(db[x], room->after[at], of_left<SEVEN>(room, token, C, i));
+            room->own[at] = read - key - tokens->keys[C * N + at] * db[x];
+            room->last[at] = tokens->a[at] * da[x];
         } else {
-            const float own = m->dread[t * PAIR_ROW + t];
-            m->own[at] = -key;
-            m->last[at] = read;
-            dr[x] = fmaf(c->bonus[i] * c->keys[at], own, dr[x]);
-            dk[x] = fmaf(c->bonus[i] * c->r[at], own, dk[x]);
-            du = fmaf(c->r[at] * c->keys[at], own, du);
+            const float own = room->dread[token * PAIR_ROW + token];
+            room->own[at] = -key;
+            room->last[at] = read;
+            dr[x] = fmaf(tokens->bonus[i] * tokens->keys[at], own, dr[x]);
+            dk[x] = fmaf(tokens->bonus[i] * tokens->r[at], own, dk[x]);
+            du = fmaf(tokens->r[at] * tokens->keys[at], own, du);
         }
-        if (t < n && i < p.E) {
-            a.dr[to + t * p.stride + i] = dr[x];
-            a.dk[to + t * p.stride + i] = dk[x];
+        if (token < n && i < place.E) {
+            back.dr[to + token * place.stride + i] = dr[x];
+            back.dk[to + token * place.stride + i] = dk[x];
             if (SEVEN) {
-                a.da[to + t * p.stride + i] = da[x];
-                a.db[to + t * p.stride + i] = db[x];
+                back.da[to + token * place.stride + i] = da[x];
+                back.db[to + token * place.stride + i] = db[x];
             }
         }
     }
@@ -227,42 +233,42 @@ template <bool SEVEN> DEVICE float rows_back(struct wkv_back_room *m, const stru
 }
 
 /* sums[g, i] = sum_j dS'_ij S'_ij over a part of the columns. */
-DEVICE void border_sums(struct wkv_back_room *m, const float *next)
+DEVICE void border_sums(struct wkv_back_room *room, const float *next)
 {
-    const unsigned i = threadIdx.x % N, g = threadIdx.x / N;
+    const unsigned i = threadIdx.x % N, group = threadIdx.x / N;
     float sum = 0;
     for (unsigned k = 0; k < ROWS_EACH; k++) {
-        unsigned j = g * ROWS_EACH + (k + i) % ROWS_EACH;
-        sum = fmaf(m->g[i * N + j], next[i * N + j], sum);
+        unsigned j = group * ROWS_EACH + (k + i) % ROWS_EACH;
+        sum = fmaf(room->g[i * N + j], next[i * N + j], sum);
     }
-    m->sums[g * N + i] = sum;
+    room->sums[group * N + i] = sum;
 }
 
 /* dw, by thread (0, i). */
-DEVICE void decays_back(const struct wkv_back_room *m, float *dw, const struct wkv_place &p,
+DEVICE void decays_back(const struct wkv_back_room *room, float *dw, const struct wkv_place &place,
                         size_t n)
 {
     const unsigned i = threadIdx.x;
     if (i >= N)
         return;
     float sum = 0;
-    for (unsigned g = 0; g < GROUPS; g++)
-        sum += m->sums[g * N + i];
-    for (unsigned t = C; t-- > 0;) {
-        sum += m->own[t * N + i];
-        if (t < n && i < p.E)
-            dw[t * p.stride + i] = sum;
-        sum += m->last[t * N + i];
+    for (unsigned group = 0; group < GROUPS; group++)
+        sum += room->sums[group * N + i];
+    for (unsigned token = C; token-- > 0;) {
+        sum += room->own[token * N + i];
+        if (token < n && i < place.E)
+            dw[token * place.stride + i] = sum;
+        sum += room->last[token * N + i];
     }
 }
 
 /* Scales r and a as they multiply the state. */
-template <bool SEVEN> DEVICE void scale_left(struct wkv_back_room *m)
+template <bool SEVEN> DEVICE void scale_left(struct wkv_back_room *room)
 {
     for (unsigned i = threadIdx.x; i < C * N; i += THREADS) {
-        m->c.r[i] *= m->before[SEVEN ? i + N : i];
+        room->c.r[i] *= room->before[SEVEN ? i + N : i];
         if (SEVEN)
-            m->c.a[i] *= m->before[i];
+            room->c.a[i] *= room->before[i];
     }
 }
 
@@ -271,43 +277,43 @@ static __global__ void __launch_bounds__(THREADS) wkv_chunks_back(struct wkv_bac
 {
     let_next_start();
     wait_for_inputs();
-    SHARED(struct wkv_back_room, m);
-    const struct wkv_place p = place_here(j.a.in, NULL);
-    const size_t head = p.seq * j.a.in.heads + p.head;
+    SHARED(struct wkv_back_room, room);
+    const struct wkv_place place = place_here(j.a.in, NULL);
+    const size_t head = place.seq * j.a.in.heads + place.head;
     float du = 0;
-    state_load(m->g, j.a.dstate ? j.a.dstate + p.state : NULL, p.E);
-    for (size_t number = (p.rows + C - 1) / C; number-- > 0;) {
-        const size_t first = number * C, n = tokens_from(p, first, C);
-        const size_t to = (p.first + first) * p.stride + p.head * p.E;
-        load<SEVEN>(m, j, p, first);
+    state_load(room->g, j.a.dstate ? j.a.dstate + place.state : NULL, place.E);
+    for (size_t number = (place.rows + C - 1) / C; number-- > 0;) {
+        const size_t first = number * C, n = tokens_from(place, first, C);
+        const size_t to = (place.first + first) * place.stride + place.head * place.E;
+        load<SEVEN>(room, j, place, first);
         __syncthreads();
-        decays(m);
-        chunk_scores<SEVEN>(&m->c, 0);
+        decays(room);
+        chunk_scores<SEVEN>(&room->c, 0);
         if (SEVEN)
-            chunk_scores<SEVEN>(&m->c, C);
-        border_sums(m, j.kept.states + (head * (j.kept.chunks + 1) + number + 1) * N * N);
+            chunk_scores<SEVEN>(&room->c, C);
+        border_sums(room, j.kept.states + (head * (j.kept.chunks + 1) + number + 1) * N * N);
         __syncthreads();
         if (SEVEN)
-            solve_back(m);
-        values_back<SEVEN>(m, j.a.dv + to, p, n);
-        pairs_back<SEVEN>(m);
+            solve_back(room);
+        values_back<SEVEN>(room, j.a.dv + to, place, n);
+        pairs_back<SEVEN>(room);
         __syncthreads();
-        du += rows_back<SEVEN>(m, j.a, to, p, n);
+        du += rows_back<SEVEN>(room, j.a, to, place, n);
         __syncthreads();
-        decays_back(m, j.a.dw + to, p, n);
-        scale_left<SEVEN>(m);
+        decays_back(room, j.a.dw + to, place, n);
+        scale_left<SEVEN>(room);
         __syncthreads();
-        add_outer(m->g, m->before + C * N, m->c.r, m->dy, C);
+        add_outer(room->g, room->before + C * N, room->c.r, room->dy, C);
         if (SEVEN)
-            add_outer(m->g, NULL, m->c.a, m->dz, C);
+            add_outer(room->g, NULL, room->c.a, room->dz, C);
         __syncthreads();
     }
-    m->sums[threadIdx.x] = du;
+    room->sums[threadIdx.x] = du;
     __syncthreads();
     if (j.a.dstate)
-        state_store(j.a.dstate + p.state, m->g, p.E);
-    for (unsigned g = 1; threadIdx.x < N && g < GROUPS; g++)
-        du += m->sums[g * N + threadIdx.x];
+        state_store(j.a.dstate + place.state, room->g, place.E);
+    for (unsigned group = 1; threadIdx.x < N && group < GROUPS; group++)
+        du += room->sums[group * N + threadIdx.x];
     if (threadIdx.x < N)
         j.du[head * N + threadIdx.x] = du;
 }
@@ -317,13 +323,13 @@ static __global__ void __launch_bounds__(N) wkv_add_bonus(struct wkv_back_call j
 {
     let_next_start();
     wait_for_inputs();
-    const size_t E = j.a.in.head_dim, H = j.a.in.heads, h = blockIdx.x, i = threadIdx.x;
+    const size_t E = j.a.in.head_dim, H = j.a.in.heads, head = blockIdx.x, i = threadIdx.x;
     if (i >= E)
         return;
-    float sum = j.a.du[h * E + i];
-    for (size_t s = 0; s < j.a.in.n_seqs; s++)
-        sum += j.du[(s * H + h) * N + i];
-    j.a.du[h * E + i] = sum;
+    float sum = j.a.du[head * E + i];
+    for (size_t sequence = 0; sequence < j.a.in.n_seqs; sequence++)
+        sum += j.du[(sequence * H + head) * N + i];
+    j.a.du[head * E + i] = sum;
 }
 
 static size_t states_floats(size_t heads, size_t chunks)
@@ -331,27 +337,27 @@ static size_t states_floats(size_t heads, size_t chunks)
     return heads * (chunks + 1) * N * N;
 }
 
-size_t cuda_wkv_back_work(const struct backend *b, size_t n_seqs, size_t max_rows, size_t heads,
-                          size_t head_dim)
+size_t cuda_wkv_back_work(const struct backend *backend, size_t n_seqs, size_t max_rows,
+                          size_t heads, size_t head_dim)
 {
     size_t all = n_seqs * heads, chunks = wkv_chunks(max_rows);
-    (void)b, (void)head_dim;
+    (void)backend, (void)head_dim;
     return (states_floats(all, chunks) + all * chunks * C * N + all * N) * sizeof(float);
 }
 
-void cuda_wkv_back(struct backend *b, const struct wkv_back *a, void *work)
+void cuda_wkv_back(struct backend *backend, const struct wkv_back *back, void *work)
 {
     struct range here("wkv_back");
-    const struct wkv_rows *in = &a->in;
+    const struct wkv_rows *in = &back->in;
     const size_t all = in->n_seqs * in->heads, chunks = wkv_chunks(in->max_rows);
-    struct wkv_back_call j = {*a, {(float *)work, NULL, chunks}, NULL};
+    struct wkv_back_call j = {*back, {(float *)work, NULL, chunks}, NULL};
     j.kept.xs = j.kept.states + states_floats(all, chunks);
     j.du = j.kept.xs + all * chunks * C * N;
     assert(in->head_dim <= N);
-    cuda_wkv_keep(b, in, a->state, &j.kept);
-    launch(b, in->a ? wkv_chunks_back<true> : wkv_chunks_back<false>,
+    cuda_wkv_keep(backend, in, back->state, &j.kept);
+    launch(backend, in->a ? wkv_chunks_back<true> : wkv_chunks_back<false>,
            dim3((unsigned)in->heads, (unsigned)in->n_seqs), dim3(THREADS),
            sizeof(struct wkv_back_room), j);
-    if (!in->a && a->du)
-        launch(b, wkv_add_bonus, dim3((unsigned)in->heads), dim3(N), 0, j);
+    if (!in->a && back->du)
+        launch(backend, wkv_add_bonus, dim3((unsigned)in->heads), dim3(N), 0, j);
 }

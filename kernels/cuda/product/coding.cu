@@ -14,29 +14,30 @@ encode_all(const uint16_t *x, uint32_t K, float limit, int8_t *code, uint32_t co
     SHARED(float, shared);
     let_next_start();
     wait_for_inputs();
-    size_t t = blockIdx.x;
-    encode_row<KEPT>(x + t * K, K, limit, code + t * codes, codes, step + t,
-                     marks + t * marks_words(K), shared);
+    size_t row = blockIdx.x;
+    encode_row<KEPT>(x + row * K, K, limit, code + row * codes, codes, step + row,
+                     marks + row * marks_words(K), shared);
 }
 
 struct coding coding_at(void *work, size_t T, size_t K)
 {
-    struct coding c;
+    struct coding coding;
     uint8_t *at = static_cast<uint8_t *>(work);
-    c.codes = (uint32_t)layout_up(K, 16);
-    size_t step = layout_up(T * c.codes, 256), marks = step + layout_up(T * sizeof(float), 256);
-    c.code = static_cast<int8_t *>(work);
-    c.step = reinterpret_cast<float *>(at + step);
-    c.marks = reinterpret_cast<uint32_t *>(at + marks);
-    c.bytes = marks + layout_up(T * marks_words((uint32_t)K) * sizeof(uint32_t), 256);
-    return c;
+    coding.codes = (uint32_t)layout_up(K, 16);
+    size_t step = layout_up(T * coding.codes, 256),
+    marks = step + layout_up(T * sizeof(float), 256); coding.code = static_cast<int8_t *>(work);
+    coding.step = reinterpret_cast<float *>(at + step);
+    coding.marks = reinterpret_cast<uint32_t *>(at + marks);
+    coding.bytes = marks + layout_up(T * marks_words((uint32_t)K) * sizeof(uint32_t), 256);
+    return coding;
 }
 
-struct coded_rows coding_make(const struct backend *b, const struct coding *c, enum dtype dtype,
-                              const void *x, size_t T, size_t K)
+struct coded_rows coding_make(const struct backend *backend, const struct coding *coding,
+                              enum dtype dtype, const void *x, size_t T, size_t K)
 {
     const uint16_t *rows = static_cast<const uint16_t *>(x);
-    launch(b, encode_all, dim3((unsigned)T), dim3(THREADS), THREADS / WARP * sizeof(float), rows,
-           (uint32_t)K, quant_outlier(dtype), c->code, c->codes, c->step, c->marks);
-    return {rows, c->step, c->marks, (uint32_t)K, nullptr};
+    launch(backend, encode_all, dim3((unsigned)T), dim3(THREADS), THREADS / WARP * sizeof(float),
+           rows, (uint32_t)K, quant_outlier(dtype), coding->code, coding->codes, coding->step,
+           coding->marks);
+    return {rows, coding->step, coding->marks, (uint32_t)K, nullptr};
 }

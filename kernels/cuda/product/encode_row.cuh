@@ -117,11 +117,11 @@ DEVICE void encode_row(const uint16_t *x, uint32_t K, float limit, int8_t *code,
     top = block_max(top, shared);
     float up = quant_up(top, INT8_TOP);
     auto put = [&](uint32_t u, uint4 unit) {
-        struct unit_codes c = unit_encode(unit, limit, up);
+        struct unit_codes unit_codes = unit_encode(unit, limit, up);
         if (8 * u < codes)
-            *reinterpret_cast<uint2 *>(code + 8 * u) = c.code;
+            *reinterpret_cast<uint2 *>(code + 8 * u) = unit_codes.code;
         if (u < marked)
-            bits[u] = c.marks;
+            bits[u] = unit_codes.marks;
     };
 #pragma unroll
     for (uint32_t i = 0; i < KEPT; i++)
@@ -153,34 +153,34 @@ DEVICE void outlier_add(float value[2], const float step[2], float x, float firs
 /* Adds the first n > 0 outliers k to both values, in order, each operation rounded. All loads come
  * first and without a condition, so that they wait for memory together. */
 template <int MANY>
-DEVICE void outliers_add(float value[2], const struct coded_pair &w, const uint16_t *x,
+DEVICE void outliers_add(float value[2], const struct coded_pair &pair, const uint16_t *x,
                          const uint32_t k[MANY], uint32_t n)
 {
     float at[MANY], code[MANY][2];
 #pragma unroll
     for (uint32_t i = 0; i < MANY; i++) {
         at[i] = bf16_float(x[k[i]]);
-        code[i][0] = w.code[0][k[i]];
-        code[i][1] = w.code[1][k[i]];
+        code[i][0] = pair.code[0][k[i]];
+        code[i][1] = pair.code[1][k[i]];
     }
 #pragma unroll
     for (uint32_t i = 0; i < MANY; i++)
         if (i == 0 || i < n)
-            outlier_add(value, w.step, at[i], code[i][0], code[i][1]);
+            outlier_add(value, pair.step, at[i], code[i][0], code[i][1]);
 }
 
 /* The same for the n first of the list, whose codes are near. */
-DEVICE void outliers_near(float value[2], const struct coded_pair &w, const uint16_t *x,
+DEVICE void outliers_near(float value[2], const struct coded_pair &pair, const uint16_t *x,
                           const uint32_t *k, uint32_t n)
 {
 #pragma unroll 4
     for (uint32_t o = 0; o < n; o++)
-        outlier_add(value, w.step, bf16_float(x[k[o]]), w.near[o * TILE_ROWS],
-                    w.near[o * TILE_ROWS + HALF]);
+        outlier_add(value, pair.step, bf16_float(x[k[o]]), pair.near[o * TILE_ROWS],
+                    pair.near[o * TILE_ROWS + HALF]);
 }
 
 /* Adds the outliers behind the list. */
-DEVICE void outliers_beyond(float value[2], const struct coded_pair &w, const uint16_t *x,
+DEVICE void outliers_beyond(float value[2], const struct coded_pair &pair, const uint16_t *x,
                             const uint32_t *marks, uint32_t words)
 {
     uint32_t last = marks[MARKS_LISTED - 1], word = last / 32;
@@ -188,7 +188,7 @@ DEVICE void outliers_beyond(float value[2], const struct coded_pair &w, const ui
     for (;; bits = marks[MARKS_BITS + word]) {
         for (; bits; bits &= bits - 1) {
             const uint32_t k[1] = {word * 32 + (uint32_t)__ffs((int)bits) - 1};
-            outliers_add<1>(value, w, x, k, 1);
+            outliers_add<1>(value, pair, x, k, 1);
         }
         if (++word == words)
             return;
@@ -198,24 +198,24 @@ DEVICE void outliers_beyond(float value[2], const struct coded_pair &w, const ui
 /* The outputs of two rows of weights for row t: the scaled sums, plus their outliers one by one, k
  * ascending, MANY loaded at a time. */
 template <int MANY>
-DEVICE void int8_values(float value[2], const struct coded_pair &w, const int32_t sum[2],
-                        const struct coded_rows &r, uint32_t t, uint32_t K)
+DEVICE void int8_values(float value[2], const struct coded_pair &pair, const int32_t sum[2],
+                        const struct coded_rows &rows, uint32_t row, uint32_t K)
 {
-    const uint32_t *marks = r.marks + (size_t)t * marks_words(K);
-    const uint16_t *x = r.x + (size_t)t * r.ldx;
+    const uint32_t *marks = rows.marks + (size_t)row * marks_words(K);
+    const uint16_t *x = rows.x + (size_t)row * rows.ldx;
     for (int h = 0; h < 2; h++)
-        value[h] = __fmul_rn((float)sum[h], __fmul_rn(r.step[t], w.step[h]));
+        value[h] = __fmul_rn((float)sum[h], __fmul_rn(rows.step[row], pair.step[h]));
     uint32_t n = marks[MARKS_LISTED], listed = min(n, (uint32_t)MARKS_LISTED);
-    uint32_t near = w.near ? min(n, (uint32_t)NEAR) : 0;
-    outliers_near(value, w, x, marks, near);
+    uint32_t near = pair.near ? min(n, (uint32_t)NEAR) : 0;
+    outliers_near(value, pair, x, marks, near);
 #pragma unroll 1
     for (uint32_t o = near; o < listed; o += MANY) {
         uint32_t k[MANY];
 #pragma unroll
         for (uint32_t i = 0; i < MANY; i++)
             k[i] = marks[min(o + i, listed - 1)];
-        outliers_add<MANY>(value, w, x, k, listed - o);
+        outliers_add<MANY>(value, pair, x, k, listed - o);
     }
     if (n > listed)
-        outliers_beyond(value, w, x, marks, plan_up(K, 32));
+        outliers_beyond(value, pair, x, marks, plan_up(K, 32));
 }

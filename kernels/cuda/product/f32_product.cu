@@ -15,31 +15,31 @@ template <class W> struct word_of {
     enum { N = 16 / sizeof(W) };
 };
 
-DEVICE void word_floats(float v[4], const float *, uint4 w)
+DEVICE void word_floats(float values[4], const float *, uint4 w)
 {
-    v[0] = __uint_as_float(w.x);
-    v[1] = __uint_as_float(w.y);
-    v[2] = __uint_as_float(w.z);
-    v[3] = __uint_as_float(w.w);
+    values[0] = __uint_as_float(w.x);
+    values[1] = __uint_as_float(w.y);
+    values[2] = __uint_as_float(w.z);
+    values[3] = __uint_as_float(w.w);
 }
 
-DEVICE void word_floats(float v[8], const uint16_t *, uint4 w)
+DEVICE void word_floats(float values[8], const uint16_t *, uint4 w)
 {
     const uint32_t pair[4] = {w.x, w.y, w.z, w.w};
 #pragma unroll
     for (int i = 0; i < 4; i++) {
-        v[2 * i] = bf16_low(pair[i]);
-        v[2 * i + 1] = bf16_high(pair[i]);
+        values[2 * i] = bf16_low(pair[i]);
+        values[2 * i + 1] = bf16_high(pair[i]);
     }
 }
 
-DEVICE void word_floats(float v[8], const half16 *, uint4 w)
+DEVICE void word_floats(float values[8], const half16 *, uint4 w)
 {
     const uint32_t pair[4] = {w.x, w.y, w.z, w.w};
 #pragma unroll
     for (int i = 0; i < 4; i++) {
-        v[2 * i] = f16_float((uint16_t)pair[i]);
-        v[2 * i + 1] = f16_float((uint16_t)(pair[i] >> 16));
+        values[2 * i] = f16_float((uint16_t)pair[i]);
+        values[2 * i + 1] = f16_float((uint16_t)(pair[i] >> 16));
     }
 }
 
@@ -80,19 +80,19 @@ template <class W> struct two_rows {
 
 template <class W> DEVICE struct two_rows<W> rows_at(const struct product_job &j, uint32_t pair)
 {
-    struct two_rows<W> r = {{nullptr, nullptr}, {0, 0}};
+    struct two_rows<W> rows = {{nullptr, nullptr}, {0, 0}};
     if (pair / HALF >= job_tiles(&j))
-        return r;
+        return rows;
     struct weight_tile tile = tile_at(&j, pair / HALF);
 #pragma unroll
     for (int h = 0; h < 2; h++)
         if (pair % HALF < tile.count[h]) {
-            const struct operand &m = j.w[tile.matrix[h]];
-            size_t row = m.begin + tile.row[h] + pair % HALF;
-            r.row[h] = reinterpret_cast<const W *>(m.code + row * j.stride);
-            r.K[h] = j.K;
+            const struct operand &operand = j.w[tile.matrix[h]];
+            size_t row = operand.begin + tile.row[h] + pair % HALF;
+            rows.row[h] = reinterpret_cast<const W *>(operand.code + row * j.stride);
+            rows.K[h] = j.K;
         }
-    return r;
+    return rows;
 }
 
 /* sum[h][t] += one word of row h times x. */
@@ -107,21 +107,21 @@ DEVICE void multiply_word(float sum[2][T], uint4 a, uint4 b, const float *x, uin
     for (int t = 0; t < T; t++)
 #pragma unroll
         for (uint32_t i = 0; i < N; i += 4) {
-            float4 v = *reinterpret_cast<const float4 *>(x + (uint32_t)t * ld + i);
-            sum[0][t] = fmaf(va[i], v.x, sum[0][t]);
-            sum[0][t] = fmaf(va[i + 1], v.y, sum[0][t]);
-            sum[0][t] = fmaf(va[i + 2], v.z, sum[0][t]);
-            sum[0][t] = fmaf(va[i + 3], v.w, sum[0][t]);
-            sum[1][t] = fmaf(vb[i], v.x, sum[1][t]);
-            sum[1][t] = fmaf(vb[i + 1], v.y, sum[1][t]);
-            sum[1][t] = fmaf(vb[i + 2], v.z, sum[1][t]);
-            sum[1][t] = fmaf(vb[i + 3], v.w, sum[1][t]);
+            float4 value = *reinterpret_cast<const float4 *>(x + (uint32_t)t * ld + i);
+            sum[0][t] = fmaf(va[i], value.x, sum[0][t]);
+            sum[0][t] = fmaf(va[i + 1], value.y, sum[0][t]);
+            sum[0][t] = fmaf(va[i + 2], value.z, sum[0][t]);
+            sum[0][t] = fmaf(va[i + 3], value.w, sum[0][t]);
+            sum[1][t] = fmaf(vb[i], value.x, sum[1][t]);
+            sum[1][t] = fmaf(vb[i + 1], value.y, sum[1][t]);
+            sum[1][t] = fmaf(vb[i + 2], value.z, sum[1][t]);
+            sum[1][t] = fmaf(vb[i + 3], value.w, sum[1][t]);
         }
 }
 
 /* A part of K from k on: sum[h][t] over `n` values; shared memory has x from there on. */
 template <class W, int T>
-DEVICE void multiply_rows(float sum[2][T], const struct two_rows<W> &r, uint32_t k, uint32_t n,
+DEVICE void multiply_rows(float sum[2][T], const struct two_rows<W> &rows, uint32_t k, uint32_t n,
                           const float *x, uint32_t ld)
 {
     const uint32_t N = word_of<W>::N, lane = threadIdx.x % WARP, first = k / N;
@@ -130,8 +130,8 @@ DEVICE void multiply_rows(float sum[2][T], const struct two_rows<W> &r, uint32_t
 #pragma unroll
     for (uint32_t u = 0; u < AHEAD; u++) {
         uint32_t at = u * WARP + lane;
-        a[u] = row_word(r.row[0], first + at, at < words ? r.K[0] : 0);
-        b[u] = row_word(r.row[1], first + at, at < words ? r.K[1] : 0);
+        a[u] = row_word(rows.row[0], first + at, at < words ? rows.K[0] : 0);
+        b[u] = row_word(rows.row[1], first + at, at < words ? rows.K[1] : 0);
     }
     for (uint32_t base = 0; base < words; base += AHEAD * WARP)
 #pragma unroll
@@ -139,8 +139,8 @@ DEVICE void multiply_rows(float sum[2][T], const struct two_rows<W> &r, uint32_t
             uint32_t at = base + u * WARP + lane, next = at + AHEAD * WARP;
             if (at < words)
                 multiply_word<W, T>(sum, a[u], b[u], x + at * N, ld);
-            a[u] = row_word(r.row[0], first + next, next < words ? r.K[0] : 0);
-            b[u] = row_word(r.row[1], first + next, next < words ? r.K[1] : 0);
+            a[u] = row_word(rows.row[0], first + next, next < words ? rows.K[0] : 0);
+            b[u] = row_word(rows.row[1], first + next, next < words ? rows.K[1] : 0);
         }
 }
 
@@ -161,73 +161,75 @@ exact_pairs(struct product_job j, const float *x, uint32_t part, struct group gr
         if (first >= j.T)
             return;
     }
-    struct two_rows<W> r = rows_at<W>(j, pair);
+    struct two_rows<W> two_rows = rows_at<W>(j, pair);
 #pragma unroll
     for (int h = 0; h < 2; h++)
-        if (threadIdx.x % WARP * word_of<W>::N < r.K[h])
-            prefetch(r.row[h] + threadIdx.x % WARP * word_of<W>::N);
+        if (threadIdx.x % WARP * word_of<W>::N < two_rows.K[h])
+            prefetch(two_rows.row[h] + threadIdx.x % WARP * word_of<W>::N);
     wait_for_inputs();
     uint32_t rows = min(j.T - first, (uint32_t)T);
     float sum[2][T] = {};
     for (uint32_t k = 0; k < j.K; k += part) {
         uint32_t n = min(j.K - k, part), ld = plan_up(n, 8) * 8;
-        for (uint32_t t = 0; t < T; t++)
+        for (uint32_t row = 0; row < T; row++)
             for (uint32_t i = threadIdx.x; i < ld; i += blockDim.x)
-                shared[t * ld + i] =
-                    i < n && t < rows
-                        ? met(static_cast<const W *>(nullptr), x[(size_t)(first + t) * j.K + k + i])
-                        : 0;
+                shared[row * ld + i] = i < n && row < rows
+                                           ? met(static_cast<const W *>(nullptr),
+                                                 x[(size_t)(first + row) * j.K + k + i])
+                                           : 0;
         __syncthreads();
-        multiply_rows<W, T>(sum, r, k, n, shared, ld);
+        multiply_rows<W, T>(sum, two_rows, k, n, shared, ld);
         __syncthreads();
     }
     struct weight_tile tile = tile_at(&j, min(pair / HALF, job_tiles(&j) - 1));
     const struct coded_rows none = {};
 #pragma unroll
-    for (uint32_t t = 0; t < T; t++) {
-        float a = warp_sum(sum[0][t]), b = warp_sum(sum[1][t]);
-        if (threadIdx.x % WARP == t && t < rows && pair / HALF < job_tiles(&j))
-            finish_pair<float, 1>(j, tile, pair % HALF, first + t, none, a, b);
+    for (uint32_t row = 0; row < T; row++) {
+        float a = warp_sum(sum[0][row]), b = warp_sum(sum[1][row]);
+        if (threadIdx.x % WARP == row && row < rows && pair / HALF < job_tiles(&j))
+            finish_pair<float, 1>(j, tile, pair % HALF, first + row, none, a, b);
     }
 }
 
 template <class W, int T, bool GROUPED>
-static void start(const struct backend *b, const struct product_job *j, const float *x,
-                  const struct group *g)
+static void start(const struct backend *backend, const struct product_job *j, const float *x,
+                  const struct group *group)
 {
-    uint32_t most = (uint32_t)(device_of(b)->shared_max / 2 / (T * sizeof(float)) / 8 * 8);
+    uint32_t most = (uint32_t)(device_of(backend)->shared_max / 2 / (T * sizeof(float)) / 8 * 8);
     uint32_t part = plan_least(plan_up(j->K, 8) * 8, most);
-    launch(b, exact_pairs<W, T, GROUPED>,
-           dim3(plan_up(job_tiles(j) * HALF, WARPS), plan_up(g->most, T), g->n ? g->n : 1),
-           dim3(WARPS * WARP), part * T * sizeof(float), *j, x, part, *g);
+    launch(
+        backend, exact_pairs<W, T, GROUPED>,
+        dim3(plan_up(job_tiles(j) * HALF, WARPS), plan_up(group->most, T), group->n ? group->n : 1),
+        dim3(WARPS * WARP), part * T * sizeof(float), *j, x, part, *group);
 }
 
-template <class W> static void start_rows(const struct backend *b, const struct product_job *j,
-                                          const float *x, const struct group *g)
+template <class W> static void start_rows(const struct backend *backend,
+                                          const struct product_job *j, const float *x,
+                                          const struct group *group)
 {
-    if (g->n > 0)
-        start<W, PAIR_ROWS, true>(b, j, x, g);
+    if (group->n > 0)
+        start<W, PAIR_ROWS, true>(backend, j, x, group);
     else if (j->T == 1)
-        start<W, 1, false>(b, j, x, g);
+        start<W, 1, false>(backend, j, x, group);
     else if (j->T == 2)
-        start<W, 2, false>(b, j, x, g);
+        start<W, 2, false>(backend, j, x, group);
     else
-        start<W, PAIR_ROWS, false>(b, j, x, g);
+        start<W, PAIR_ROWS, false>(backend, j, x, group);
 }
 
-void f32_product_grouped(const struct backend *b, const struct product_job *j, const float *x,
-                         const struct group *g)
+void f32_product_grouped(const struct backend *backend, const struct product_job *j, const float *x,
+                         const struct group *group)
 {
     if (j->dtype == DTYPE_F32)
-        start_rows<float>(b, j, x, g);
+        start_rows<float>(backend, j, x, group);
     else if (j->dtype == DTYPE_F16)
-        start_rows<half16>(b, j, x, g);
+        start_rows<half16>(backend, j, x, group);
     else
-        start_rows<uint16_t>(b, j, x, g);
+        start_rows<uint16_t>(backend, j, x, group);
 }
 
-void f32_product(const struct backend *b, const struct product_job *j, const float *x)
+void f32_product(const struct backend *backend, const struct product_job *j, const float *x)
 {
     const struct group all = {nullptr, nullptr, 0, j->T};
-    f32_product_grouped(b, j, x, &all);
+    f32_product_grouped(backend, j, x, &all);
 }

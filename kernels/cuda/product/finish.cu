@@ -21,11 +21,11 @@ static uint32_t rows_together(const struct product_job *j)
 
 /* The number of parts of the sums of tile `number`: the same for all, or those of wide.cu
  * (plan.clusters > 0). */
-DEVICE uint32_t parts_of(const struct wide_plan &p, uint32_t splits, uint32_t number)
+DEVICE uint32_t parts_of(const struct wide_plan &plan, uint32_t splits, uint32_t number)
 {
-    if (!p.clusters)
+    if (!plan.clusters)
         return splits;
-    return wide_parts(&p, number / (p.cluster * WIDE_ROWS / TILE_ROWS));
+    return wide_parts(&plan, number / (plan.cluster * WIDE_ROWS / TILE_ROWS));
 }
 
 /* Eight threads finish the pairs of a tile for ROWS rows of x from t on, the next eight for the
@@ -41,14 +41,14 @@ finish_sums(struct product_job j, struct coded_rows rows, const Sum *sums, uint3
     wait_for_inputs();
     uint32_t i = threadIdx.x % HALF, at_once = THREADS / HALF / together;
     uint32_t number = blockIdx.x * at_once + threadIdx.x / HALF / together;
-    uint32_t t = (blockIdx.y * together + threadIdx.x / HALF % together) * ROWS;
-    if (number >= job_tiles(&j) || t >= j.T)
+    uint32_t row = (blockIdx.y * together + threadIdx.x / HALF % together) * ROWS;
+    if (number >= job_tiles(&j) || row >= j.T)
         return;
     struct weight_tile tile = tile_at(&j, number);
     const uint32_t parts = parts_of(plan, splits, number);
     const Sum *from[2];
     for (int h = 0; h < 2; h++)
-        from[h] = sums + (size_t)t * j.columns + j.w[tile.matrix[h]].column + tile.row[h] + i;
+        from[h] = sums + (size_t)row * j.columns + j.w[tile.matrix[h]].column + tile.row[h] + i;
     Sum sum[ROWS][2] = {};
     for (uint32_t s = 0; s < parts; s += PARTS) {
         Sum part[ROWS][PARTS][2]; /* all loads first, so that they wait for the cache together */
@@ -57,7 +57,7 @@ finish_sums(struct product_job j, struct coded_rows rows, const Sum *sums, uint3
 #pragma unroll
             for (uint32_t k = 0; k < PARTS; k++)
                 for (int h = 0; h < 2; h++)
-                    part[r][k][h] = s + k < parts && t + r < j.T && i < tile.count[h]
+                    part[r][k][h] = s + k < parts && row + r < j.T && i < tile.count[h]
                                         ? from[h][((size_t)(s + k) * j.T + r) * j.columns]
                                         : 0;
 #pragma unroll
@@ -69,40 +69,40 @@ finish_sums(struct product_job j, struct coded_rows rows, const Sum *sums, uint3
     }
 #pragma unroll
     for (uint32_t r = 0; r < ROWS; r++)
-        if (t + r < j.T)
-            finish_pair<A, 8>(j, tile, i, t + r, rows, sum[r][0], sum[r][1]);
+        if (row + r < j.T)
+            finish_pair<A, 8>(j, tile, i, row + r, rows, sum[r][0], sum[r][1]);
 }
 
 template <class A, class Sum, int ROWS>
-static void start(const struct backend *b, const struct product_job *j,
+static void start(const struct backend *backend, const struct product_job *j,
                   const struct coded_rows *rows, const void *sums, uint32_t splits,
                   const struct wide_plan *plan)
 {
     uint32_t together = rows_together(j), at_once = THREADS / HALF / together;
     dim3 grid(plan_up(job_tiles(j), at_once), plan_up(j->T, together * ROWS));
-    launch(b, finish_sums<A, Sum, ROWS>, grid, dim3(THREADS), 0, *j, *rows,
+    launch(backend, finish_sums<A, Sum, ROWS>, grid, dim3(THREADS), 0, *j, *rows,
            static_cast<const Sum *>(sums), splits, *plan, together);
 }
 
-void finish(const struct backend *b, const struct product_job *j, const struct coded_rows *rows,
-            const void *sums, uint32_t splits)
+void finish(const struct backend *backend, const struct product_job *j,
+            const struct coded_rows *rows, const void *sums, uint32_t splits)
 {
     const struct wide_plan none = {};
     if (x_coded(j->dtype))
-        start<uint16_t, int32_t, 1>(b, j, rows, sums, splits, &none);
+        start<uint16_t, int32_t, 1>(backend, j, rows, sums, splits, &none);
     else if (dtype_info[j->dtype].unit == UNIT_F32)
-        start<float, float, 1>(b, j, rows, sums, splits, &none);
+        start<float, float, 1>(backend, j, rows, sums, splits, &none);
     else if (j->T >= MANY_ROWS)
-        start<uint16_t, float, ROWS_A_THREAD>(b, j, rows, sums, splits, &none);
+        start<uint16_t, float, ROWS_A_THREAD>(backend, j, rows, sums, splits, &none);
     else
-        start<uint16_t, float, 1>(b, j, rows, sums, splits, &none);
+        start<uint16_t, float, 1>(backend, j, rows, sums, splits, &none);
 }
 
-void finish_parts(const struct backend *b, const struct product_job *j, const float *sums,
+void finish_parts(const struct backend *backend, const struct product_job *j, const float *sums,
                   const struct wide_plan *plan)
 {
     const struct coded_rows none = {};
-    start<uint16_t, float, ROWS_A_THREAD>(b, j, &none, sums, 0, plan);
+    start<uint16_t, float, ROWS_A_THREAD>(backend, j, &none, sums, 0, plan);
 }
 
 /* Thread i adds values N i .. of a product, which is already rounded, to y. */
@@ -123,19 +123,19 @@ add_values(uint16_t *y, const uint16_t *product, size_t n)
     values_store<N>(y + i, sum);
 }
 
-static void add_now(const struct backend *b, void *y, const void *product, size_t n)
+static void add_now(const struct backend *backend, void *y, const void *product, size_t n)
 {
     uint16_t *to = static_cast<uint16_t *>(y);
     const uint16_t *from = static_cast<const uint16_t *>(product);
     if (values_wide(to, n, n, sizeof *to) && values_wide(from, n, n, sizeof *from))
-        launch(b, add_values<WIDE>, dim3(blocks_of(n / WIDE, THREADS)), dim3(THREADS), 0, to, from,
-               n);
+        launch(backend, add_values<WIDE>, dim3(blocks_of(n / WIDE, THREADS)), dim3(THREADS), 0, to,
+               from, n);
     else
-        launch(b, add_values<1>, dim3(blocks_of(n, THREADS)), dim3(THREADS), 0, to, from, n);
+        launch(backend, add_values<1>, dim3(blocks_of(n, THREADS)), dim3(THREADS), 0, to, from, n);
 }
 
-void finish_add(const struct backend *b, void *y, const void *product, size_t n)
+void finish_add(const struct backend *backend, void *y, const void *product, size_t n)
 {
-    device_settle(b);
-    device_of(b)->later = {add_now, y, product, n};
+    device_settle(backend);
+    device_of(backend)->later = {add_now, y, product, n};
 }

@@ -12,30 +12,32 @@ DEVICE void sum_values(float value[2], const struct product_job &j, const struct
 {
 #pragma unroll
     for (int h = 0; h < 2; h++) {
-        const struct operand &m = j.w[tile.matrix[h]];
+        const struct operand &operand = j.w[tile.matrix[h]];
         bool scaled = j.dtype == DTYPE_FP8 && i < tile.count[h];
-        value[h] = scaled ? __fmul_rn(sum[h], m.scale[m.begin + tile.row[h] + i] / FP8_TOP)
-                          : sum[h];
+        value[h] = scaled
+                       ? __fmul_rn(sum[h], operand.scale[operand.begin + tile.row[h] + i] / FP8_TOP)
+                       : sum[h];
     }
 }
 
 template <int MANY>
 DEVICE void sum_values(float value[2], const struct product_job &j, const struct weight_tile &tile,
-                       uint32_t i, const struct coded_rows &r, uint32_t t, const int32_t sum[2])
+                       uint32_t i, const struct coded_rows &rows, uint32_t token,
+                       const int32_t sum[2])
 {
     if (i >= tile.count[0])
         return;
     const bool both = i < tile.count[1]; /* the second row of a last tile may be missing */
-    struct coded_pair w;
-    w.near = r.near ? r.near + (size_t)t * NEAR * TILE_ROWS + i : nullptr;
+    struct coded_pair pair;
+    pair.near = rows.near ? rows.near + (size_t)token * NEAR * TILE_ROWS + i : nullptr;
 #pragma unroll
     for (int h = 0; h < 2; h++) {
-        const struct operand &m = j.w[both && h ? tile.matrix[1] : tile.matrix[0]];
-        size_t row = m.begin + (both && h ? tile.row[1] : tile.row[0]) + i;
-        w.code[h] = reinterpret_cast<const int8_t *>(m.code) + row * j.stride;
-        w.step[h] = m.scale[row] / INT8_TOP;
+        const struct operand &operand = j.w[both && h ? tile.matrix[1] : tile.matrix[0]];
+        size_t row = operand.begin + (both && h ? tile.row[1] : tile.row[0]) + i;
+        pair.code[h] = reinterpret_cast<const int8_t *>(operand.code) + row * j.stride;
+        pair.step[h] = operand.scale[row] / INT8_TOP;
     }
-    int8_values<MANY>(value, w, sum, r, t, j.K);
+    int8_values<MANY>(value, pair, sum, rows, token, j.K);
 }
 
 template <class A> DEVICE A *row_of(const struct product_job &j, uint32_t i, uint32_t row)
@@ -43,28 +45,29 @@ template <class A> DEVICE A *row_of(const struct product_job &j, uint32_t i, uin
     return static_cast<A *>(j.y[i]) + (size_t)row * j.ldy[i];
 }
 
-DEVICE void cache_put(const struct product_job &j, uint32_t i, uint32_t t, uint32_t at, float value)
+DEVICE void cache_put(const struct product_job &j, uint32_t i, uint32_t row, uint32_t at,
+                      float value)
 {
-    uint32_t slot = j.slot ? (uint32_t)j.slot[t] : t;
+    uint32_t slot = j.slot ? (uint32_t)j.slot[row] : row;
     if (j.cache_f32)
         row_of<float>(j, i, slot)[at] = value;
     else
         row_of<uint16_t>(j, i, slot)[at] = bf16_of(value);
 }
 
-template <class A> DEVICE void finish_one(const struct product_job &j, uint32_t i, uint32_t t,
+template <class A> DEVICE void finish_one(const struct product_job &j, uint32_t i, uint32_t token,
                                           uint32_t row, float value)
 {
     if (j.kind == JOB_FLOATS) {
-        row_of<float>(j, i, t)[row] = value;
+        row_of<float>(j, i, token)[row] = value;
         return;
     }
     value = act_rounded<A>(value);
     if (j.kind == JOB_QKV) {
-        cache_put(j, i, t, row, value);
+        cache_put(j, i, token, row, value);
         return;
     }
-    A *y = row_of<A>(j, i, t) + row;
+    A *y = row_of<A>(j, i, token) + row;
     act_put(y, j.add[i] ? act_float(*y) + value : value);
 }
 
@@ -76,47 +79,47 @@ template <class A> DEVICE float gated_value(float gate, float up)
 
 template <class A>
 DEVICE void finish_rotated(const struct product_job &j, const struct weight_tile &tile, uint32_t i,
-                           uint32_t t, float u, float v)
+                           uint32_t row, float u, float value)
 {
     uint32_t half = j.head_dim / 2, at = (tile.row[0] + i) % j.head_dim;
-    float c = j.table[(size_t)t * j.head_dim + at], s = j.table[(size_t)t * j.head_dim + half + at];
-    u = act_rounded<A>(u);
-    v = act_rounded<A>(v);
-    const float turned[2] = {act_rounded<A>(u * c - v * s), act_rounded<A>(v * c + u * s)};
+    float c = j.table[(size_t)row * j.head_dim + at],
+    s = j.table[(size_t)row * j.head_dim + half + at]; u = act_rounded<A>(u);
+    value = act_rounded<A>(value);
+    const float turned[2] = {act_rounded<A>(u * c - value * s), act_rounded<A>(value * c + u * s)};
 #pragma unroll
     for (int h = 0; h < 2; h++)
         if (tile.section == 0)
-            act_put(row_of<A>(j, 0, t) + tile.row[h] + i, turned[h]);
+            act_put(row_of<A>(j, 0, row) + tile.row[h] + i, turned[h]);
         else
-            cache_put(j, 1, t, tile.row[h] + i, turned[h]);
+            cache_put(j, 1, row, tile.row[h] + i, turned[h]);
 }
 
 /* Finishes the products of rows i of both halves, for row t of x. */
 template <class A>
 DEVICE void finish_values(const struct product_job &j, const struct weight_tile &tile, uint32_t i,
-                          uint32_t t, const float value[2])
+                          uint32_t row, const float value[2])
 {
     if (j.kind == JOB_GATED) {
         if (i < tile.count[0])
-            act_put(row_of<A>(j, 0, t) + tile.row[0] + i, gated_value<A>(value[0], value[1]));
+            act_put(row_of<A>(j, 0, row) + tile.row[0] + i, gated_value<A>(value[0], value[1]));
     } else if (j.kind == JOB_QKV && tile.section < 2) {
         if (i < tile.count[0])
-            finish_rotated<A>(j, tile, i, t, value[0], value[1]);
+            finish_rotated<A>(j, tile, i, row, value[0], value[1]);
     } else {
         if (i < tile.count[0])
-            finish_one<A>(j, tile.section, t, tile.row[0] + i, value[0]);
+            finish_one<A>(j, tile.section, row, tile.row[0] + i, value[0]);
         if (i < tile.count[1])
-            finish_one<A>(j, tile.section, t, tile.row[1] + i, value[1]);
+            finish_one<A>(j, tile.section, row, tile.row[1] + i, value[1]);
     }
 }
 
 /* The same for their sums. MANY: outliers that are loaded at a time, in registers. */
 template <class A, int MANY, class Sum>
 DEVICE void finish_pair(const struct product_job &j, const struct weight_tile &tile, uint32_t i,
-                        uint32_t t, const struct coded_rows &r, Sum first, Sum second)
+                        uint32_t row, const struct coded_rows &rows, Sum first, Sum second)
 {
     float value[2] = {0, 0};
     const Sum sum[2] = {first, second};
-    sum_values<MANY>(value, j, tile, i, r, t, sum);
-    finish_values<A>(j, tile, i, t, value);
+    sum_values<MANY>(value, j, tile, i, rows, row, sum);
+    finish_values<A>(j, tile, i, row, value);
 }

@@ -36,12 +36,12 @@ list_outliers(struct coded_rows rows, struct outlier_lists lists, uint32_t T, ui
 {
     let_next_start();
     wait_for_inputs();
-    uint32_t t = blockIdx.x * LIST_WARPS + threadIdx.x / WARP, lane = threadIdx.x % WARP;
-    if (t >= T)
+    uint32_t row = blockIdx.x * LIST_WARPS + threadIdx.x / WARP, lane = threadIdx.x % WARP;
+    if (row >= T)
         return;
-    const uint32_t *marks = rows.marks + (size_t)t * marks_words(K) + MARKS_BITS;
-    const uint16_t *x = rows.x + (size_t)t * rows.ldx;
-    uint32_t *first = lists.at + (size_t)t * lists.words, *entry = first + lists.slabs + 1;
+    const uint32_t *marks = rows.marks + (size_t)row * marks_words(K) + MARKS_BITS;
+    const uint16_t *x = rows.x + (size_t)row * rows.ldx;
+    uint32_t *first = lists.at + (size_t)row * lists.words, *entry = first + lists.slabs + 1;
     uint32_t room = lists.words - lists.slabs - 1, n = 0;
     for (uint32_t word = lane; word - lane < plan_up(K, WARP); word += WARP) {
         uint32_t bits = word < plan_up(K, WARP) ? marks[word] : 0, count = (uint32_t)__popc(bits);
@@ -81,11 +81,12 @@ DEVICE struct lane_row lane_row(const struct product_job &j, uint32_t block)
     r.i = lane % HALF;
     r.exists = at < job_tiles(&j) && r.i < (r.half ? r.tile.count[1] : r.tile.count[0]);
     bool second = r.exists && r.half;
-    const struct operand &w = j.w[second ? r.tile.matrix[1] : r.tile.matrix[0]];
+    const struct operand &operand = j.w[second ? r.tile.matrix[1] : r.tile.matrix[0]];
     uint32_t row = (second ? r.tile.row[1] : r.tile.row[0]) + (r.exists ? r.i : 0);
-    r.column = w.column + row;
-    r.code = reinterpret_cast<const int8_t *>(w.code) + (size_t)(w.begin + row) * j.stride;
-    r.step = w.scale[w.begin + row] / INT8_TOP;
+    r.column = operand.column + row;
+    r.code = reinterpret_cast<const int8_t *>(operand.code) +
+             (size_t)(operand.begin + row) * j.stride;
+    r.step = operand.scale[operand.begin + row] / INT8_TOP;
     return r;
 }
 
@@ -95,12 +96,12 @@ DEVICE void stage_lane_rows(int8_t *to, uint32_t stride, const int8_t *own, uint
                             uint32_t n)
 {
     uint32_t lane = threadIdx.x % WARP;
-    for (uint32_t l = threadIdx.x / WARP; l < WARP; l += blockDim.x / WARP) {
+    for (uint32_t layer = threadIdx.x / WARP; layer < WARP; layer += blockDim.x / WARP) {
         unsigned long long row =
-            __shfl_sync(EVERY_LANE, reinterpret_cast<unsigned long long>(own), (int)l);
+            __shfl_sync(EVERY_LANE, reinterpret_cast<unsigned long long>(own), (int)layer);
         const int8_t *code = reinterpret_cast<const int8_t *>(row) + from;
         for (uint32_t k = 4 * lane; k < n; k += 4 * WARP)
-            copy_async_word(to + l * stride + k, code + k);
+            copy_async_word(to + layer * stride + k, code + k);
     }
     copy_async_close();
 }
@@ -135,9 +136,9 @@ DEVICE float searched_added(float y, const struct slab_view &slab, float step, c
                             float limit)
 {
     for (uint32_t k = 0; k < slab.n; k++) {
-        float v = bf16_float(x[k]);
-        if (!(fabsf(v) < limit))
-            y = __fadd_rn(y, __fmul_rn(v, __fmul_rn((float)slab.code[k], step)));
+        float value = bf16_float(x[k]);
+        if (!(fabsf(value) < limit))
+            y = __fadd_rn(y, __fmul_rn(value, __fmul_rn((float)slab.code[k], step)));
     }
     return y;
 }
@@ -148,26 +149,26 @@ struct row_part {
     uint32_t n, entry;
 };
 
-DEVICE struct row_part row_part(const struct outlier_lists &lists, uint32_t t, uint32_t s)
+DEVICE struct row_part row_part(const struct outlier_lists &lists, uint32_t row, uint32_t s)
 {
-    const uint32_t *first = lists.at + (size_t)t * lists.words;
-    struct row_part p = {first + lists.slabs + 1 + first[s], first[s + 1] - first[s], 0};
+    const uint32_t *first = lists.at + (size_t)row * lists.words;
+    struct row_part part = {first + lists.slabs + 1 + first[s], first[s + 1] - first[s], 0};
     if (first[0] == CROWDED)
-        p.n = CROWDED;
-    else if (threadIdx.x % WARP < p.n)
-        p.entry = p.at[threadIdx.x % WARP];
-    return p;
+        part.n = CROWDED;
+    else if (threadIdx.x % WARP < part.n)
+        part.entry = part.at[threadIdx.x % WARP];
+    return part;
 }
 
 /* y and the outliers of a part, 32 at a time. */
-DEVICE float part_added(float y, const struct slab_view &slab, float step, struct row_part p)
+DEVICE float part_added(float y, const struct slab_view &slab, float step, struct row_part part)
 {
     uint32_t lane = threadIdx.x % WARP;
-    for (uint32_t o = 0; o < p.n; o += WARP) {
-        slab.list[lane] = p.entry;
+    for (uint32_t o = 0; o < part.n; o += WARP) {
+        slab.list[lane] = part.entry;
         __syncwarp();
-        y = listed_added(y, slab, step, min(p.n - o, (uint32_t)WARP));
-        p.entry = o + WARP + lane < p.n ? p.at[o + WARP + lane] : 0;
+        y = listed_added(y, slab, step, min(part.n - o, (uint32_t)WARP));
+        part.entry = o + WARP + lane < part.n ? part.at[o + WARP + lane] : 0;
         __syncwarp();
     }
     return y;
@@ -176,41 +177,41 @@ DEVICE float part_added(float y, const struct slab_view &slab, float step, struc
 /* The values of a lane's row of W for rows t and t+1 of x (the last one of them twice if t+1 is
  * `end`), after the outliers of a slab. Between slabs they lie in place of their sums. */
 DEVICE void two_values(float y[2], const struct product_job &j, const struct coded_rows &rows,
-                       const struct outlier_lists &lists, const struct lane_row &w,
-                       const struct slab_view &slab, int32_t *sums, uint32_t t, uint32_t end)
+                       const struct outlier_lists &lists, const struct lane_row &lane_row,
+                       const struct slab_view &slab, int32_t *sums, uint32_t token, uint32_t end)
 {
     struct row_part part[2];
     int32_t sum[2];
-    const uint32_t row[2] = {t, min(t + 1, end - 1)};
+    const uint32_t row[2] = {token, min(token + 1, end - 1)};
 #pragma unroll
     for (int e = 0; e < 2; e++) {
         part[e] = row_part(lists, row[e], slab.s);
-        sum[e] = w.exists ? sums[(size_t)row[e] * j.columns + w.column] : 0;
+        sum[e] = lane_row.exists ? sums[(size_t)row[e] * j.columns + lane_row.column] : 0;
     }
 #pragma unroll
     for (int e = 0; e < 2; e++) {
         y[e] = slab.s ? __int_as_float(sum[e])
-                      : __fmul_rn((float)sum[e], __fmul_rn(rows.step[row[e]], w.step));
+                      : __fmul_rn((float)sum[e], __fmul_rn(rows.step[row[e]], lane_row.step));
         if (part[e].n == CROWDED)
-            y[e] = searched_added(y[e], slab, w.step,
+            y[e] = searched_added(y[e], slab, lane_row.step,
                                   rows.x + (size_t)row[e] * rows.ldx + slab.from,
                                   quant_outlier(j.dtype));
         else
-            y[e] = part_added(y[e], slab, w.step, part[e]);
-        if (slab.s + 1 < lists.slabs && w.exists)
-            sums[(size_t)row[e] * j.columns + w.column] = __float_as_int(y[e]);
+            y[e] = part_added(y[e], slab, lane_row.step, part[e]);
+        if (slab.s + 1 < lists.slabs && lane_row.exists)
+            sums[(size_t)row[e] * j.columns + lane_row.column] = __float_as_int(y[e]);
     }
 }
 
 /* Writes these values; lanes of the first halves write those for row t, the others for t+1. */
-DEVICE void two_finished(const struct product_job &j, const struct lane_row &w, const float y[2],
-                         uint32_t t, uint32_t end)
+DEVICE void two_finished(const struct product_job &j, const struct lane_row &row, const float y[2],
+                         uint32_t token, uint32_t end)
 {
-    float other = __shfl_xor_sync(EVERY_LANE, w.half ? y[0] : y[1], HALF);
-    const float value[2] = {w.half ? other : y[0], w.half ? y[1] : other};
-    int tile_exists = __shfl_sync(EVERY_LANE, (int)w.exists, (int)(threadIdx.x & TILE_ROWS));
-    if (tile_exists && t + w.half < end)
-        finish_values<uint16_t>(j, w.tile, w.i, t + w.half, value);
+    float other = __shfl_xor_sync(EVERY_LANE, row.half ? y[0] : y[1], HALF);
+    const float value[2] = {row.half ? other : y[0], row.half ? y[1] : other};
+    int tile_exists = __shfl_sync(EVERY_LANE, (int)row.exists, (int)(threadIdx.x & TILE_ROWS));
+    if (tile_exists && token + row.half < end)
+        finish_values<uint16_t>(j, row.tile, row.i, token + row.half, value);
 }
 
 /* Block i finishes 32 rows of W, those of i / splits, for part i % splits of the rows of x. */
@@ -223,22 +224,22 @@ finish_tiles(struct product_job j, struct coded_rows rows, struct outlier_lists 
     const uint32_t warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
     const uint32_t each = plan_up(j.T, splits), begin = blockIdx.x % splits * each;
     const uint32_t end = min(begin + each, j.T), stride = lists.slab + SLAB_PAD;
-    const struct lane_row w = lane_row(j, blockIdx.x / splits);
+    const struct lane_row row = lane_row(j, blockIdx.x / splits);
     int8_t *staged = reinterpret_cast<int8_t *>(shared + blockDim.x * sizeof(uint32_t));
     uint32_t *list = reinterpret_cast<uint32_t *>(shared) + warp * WARP;
     for (uint32_t s = 0, from = 0; s < lists.slabs; s++, from += lists.slab) {
         const struct slab_view slab = {staged + threadIdx.x % WARP * stride, list, s, from,
                                        min(lists.slab, j.K - from)};
-        stage_lane_rows(staged, stride, w.code, from, min(lists.slab, j.stride - from));
+        stage_lane_rows(staged, stride, row.code, from, min(lists.slab, j.stride - from));
         if (s == 0)
             wait_for_inputs();
         copy_async_wait<0>();
         __syncthreads();
-        for (uint32_t t = begin + 2 * warp; t < end; t += 2 * warps) {
+        for (uint32_t token = begin + 2 * warp; token < end; token += 2 * warps) {
             float y[2];
-            two_values(y, j, rows, lists, w, slab, sums, t, end);
+            two_values(y, j, rows, lists, row, slab, sums, token, end);
             if (s + 1 == lists.slabs)
-                two_finished(j, w, y, t, end);
+                two_finished(j, row, y, token, end);
         }
         __syncthreads();
     }
@@ -272,22 +273,22 @@ static uint32_t splits_of(const struct product_job *j, uint32_t blocks, uint32_t
     return splits ? splits : 1;
 }
 
-void finish_int8(const struct backend *b, const struct product_job *j, const struct coding *c,
-                 const struct coded_rows *rows, int32_t *sums)
+void finish_int8(const struct backend *backend, const struct product_job *j,
+                 const struct coding *coding, const struct coded_rows *rows, int32_t *sums)
 {
-    const struct device *d = device_of(b);
-    uint32_t slab = slab_of(j, d->shared_max);
+    const struct device *device = device_of(backend);
+    uint32_t slab = slab_of(j, device->shared_max);
     if (slab == 0) {
-        finish(b, j, rows, sums, 1);
+        finish(backend, j, rows, sums, 1);
         return;
     }
     uint32_t threads = threads_of(slab), blocks = plan_up(job_tiles(j), TILES);
-    uint32_t slots = (uint32_t)d->sms * (threads == THREADS ? 2 : 1);
+    uint32_t slots = (uint32_t)device->sms * (threads == THREADS ? 2 : 1);
     uint32_t splits = splits_of(j, blocks, slots);
-    struct outlier_lists lists = {reinterpret_cast<uint32_t *>(c->code), c->codes / 4, slab,
-                                  plan_up(j->K, slab)};
-    launch_in(b, SHARED_ALL, list_outliers, dim3(plan_up(j->T, LIST_WARPS)),
+    struct outlier_lists lists = {reinterpret_cast<uint32_t *>(coding->code), coding->codes / 4,
+                                  slab, plan_up(j->K, slab)};
+    launch_in(backend, SHARED_ALL, list_outliers, dim3(plan_up(j->T, LIST_WARPS)),
               dim3(LIST_WARPS * WARP), 0, *rows, lists, j->T, j->K);
-    launch_in(b, SHARED_ALL, finish_tiles, dim3(blocks * splits), dim3(threads),
+    launch_in(backend, SHARED_ALL, finish_tiles, dim3(blocks * splits), dim3(threads),
               shared_of(slab, threads), *j, *rows, lists, sums, splits);
 }

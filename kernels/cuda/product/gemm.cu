@@ -92,56 +92,58 @@ static int is_float(enum gemm_job::gemm_type type)
 }
 
 /* Describes one of `batch` matrices that lie `step` values apart. */
-static void layout_batch(const struct library *l, cublasLtMatrixLayout_t m, int32_t batch,
+static void layout_batch(const struct library *library, cublasLtMatrixLayout_t m, int32_t batch,
                          int64_t step)
 {
-    LIBRARY(l->MatrixLayoutSetAttribute(m, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &batch,
-                                        sizeof batch));
-    LIBRARY(l->MatrixLayoutSetAttribute(m, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &step,
-                                        sizeof step));
+    LIBRARY(library->MatrixLayoutSetAttribute(m, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &batch,
+                                              sizeof batch));
+    LIBRARY(library->MatrixLayoutSetAttribute(m, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &step,
+                                              sizeof step));
 }
 
-static void problem_make(struct problem *p, const struct library *l, const struct gemm_job *j)
+static void problem_make(struct problem *problem, const struct library *library,
+                         const struct gemm_job *j)
 {
     int exact = j->type == gemm_job::GEMM_S8;
     cudaDataType_t in = value_type(j->type, 0), out = value_type(j->type, 1);
     cublasOperation_t turned = CUBLAS_OP_T;
-    LIBRARY(l->MatmulDescCreate(&p->what, compute_type(j->type),
-                                exact ? CUDA_R_32I : CUDA_R_32F));
-    LIBRARY(l->MatmulDescSetAttribute(p->what, CUBLASLT_MATMUL_DESC_TRANSA, &turned,
-                                      sizeof turned));
-    LIBRARY(l->MatrixLayoutCreate(&p->w, in, j->K, j->N, (int64_t)j->ldw));
-    LIBRARY(l->MatrixLayoutCreate(&p->x, in, j->K, j->T, (int64_t)j->ldx));
-    LIBRARY(l->MatrixLayoutCreate(&p->y, out, j->N, j->T, (int64_t)j->ldy));
+    LIBRARY(library->MatmulDescCreate(&problem->what, compute_type(j->type),
+                                      exact ? CUDA_R_32I : CUDA_R_32F));
+    LIBRARY(library->MatmulDescSetAttribute(problem->what, CUBLASLT_MATMUL_DESC_TRANSA, &turned,
+                                            sizeof turned));
+    LIBRARY(library->MatrixLayoutCreate(&problem->w, in, j->K, j->N, (int64_t)j->ldw));
+    LIBRARY(library->MatrixLayoutCreate(&problem->x, in, j->K, j->T, (int64_t)j->ldx));
+    LIBRARY(library->MatrixLayoutCreate(&problem->y, out, j->N, j->T, (int64_t)j->ldy));
     if (j->batch > 1) {
-        layout_batch(l, p->w, (int32_t)j->batch, (int64_t)j->step);
-        layout_batch(l, p->x, (int32_t)j->batch, 0);
-        layout_batch(l, p->y, (int32_t)j->batch, (int64_t)j->N);
+        layout_batch(library, problem->w, (int32_t)j->batch, (int64_t)j->step);
+        layout_batch(library, problem->x, (int32_t)j->batch, 0);
+        layout_batch(library, problem->y, (int32_t)j->batch, (int64_t)j->N);
     }
-    p->one_s32 = 1;
-    p->add_s32 = j->add != 0;
-    p->one = 1;
-    p->add = j->add ? 1.0f : 0.0f;
-    p->alpha = exact ? static_cast<const void *>(&p->one_s32) : &p->one;
-    p->beta = exact ? static_cast<const void *>(&p->add_s32) : &p->add;
+    problem->one_s32 = 1;
+    problem->add_s32 = j->add != 0;
+    problem->one = 1;
+    problem->add = j->add ? 1.0f : 0.0f;
+    problem->alpha = exact ? static_cast<const void *>(&problem->one_s32) : &problem->one;
+    problem->beta = exact ? static_cast<const void *>(&problem->add_s32) : &problem->add;
 }
 
-static void problem_free(struct problem *p, const struct library *l)
+static void problem_free(struct problem *problem, const struct library *library)
 {
-    LIBRARY(l->MatrixLayoutDestroy(p->y));
-    LIBRARY(l->MatrixLayoutDestroy(p->x));
-    LIBRARY(l->MatrixLayoutDestroy(p->w));
-    LIBRARY(l->MatmulDescDestroy(p->what));
+    LIBRARY(library->MatrixLayoutDestroy(problem->y));
+    LIBRARY(library->MatrixLayoutDestroy(problem->x));
+    LIBRARY(library->MatrixLayoutDestroy(problem->w));
+    LIBRARY(library->MatmulDescDestroy(problem->what));
 }
 
-static cublasStatus_t problem_run(const struct backend *b, const struct problem *p,
+static cublasStatus_t problem_run(const struct backend *backend, const struct problem *problem,
                                   const struct gemm_job *j, void *y,
                                   const cublasLtMatmulAlgo_t *algo)
 {
-    const struct products *g = device_of(b)->gemm;
-    return g->lib.Matmul(g->handle, p->what, p->alpha, j->w, p->w, j->x, p->x, p->beta, y, p->y, y,
-                         p->y, algo, g->workspace, g->workspace ? workspace_bytes : 0,
-                         device_stream(b));
+    const struct products *products = device_of(backend)->gemm;
+    return products->lib.Matmul(products->handle, problem->what, problem->alpha, j->w, problem->w,
+                                j->x, problem->x, problem->beta, y, problem->y, y, problem->y, algo,
+                                products->workspace, products->workspace ? workspace_bytes : 0,
+                                device_stream(backend));
 }
 
 /* ---- choice of an algorithm ---- */
@@ -172,28 +174,29 @@ static void key_of(uint64_t key[CHOICE_KEY], const struct gemm_job *j)
 }
 
 /* 1 if results repeat: not if parts are added in the order in which blocks end. */
-static int repeats(const struct library *l, const cublasLtMatmulAlgo_t *algo)
+static int repeats(const struct library *library, const cublasLtMatmulAlgo_t *algo)
 {
     uint32_t scheme = CUBLASLT_REDUCTION_SCHEME_INPLACE;
     size_t written;
-    return l->MatmulAlgoConfigGetAttribute(algo, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, &scheme,
-                                           sizeof scheme, &written) == CUBLAS_STATUS_SUCCESS &&
+    return library->MatmulAlgoConfigGetAttribute(algo, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME,
+                                                 &scheme, sizeof scheme,
+                                                 &written) == CUBLAS_STATUS_SUCCESS &&
            (scheme == CUBLASLT_REDUCTION_SCHEME_NONE ||
             scheme == CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
 }
 
 /* Fills found[PROPOSALS] with the library's proposals, best guess first. Returns their number. */
-static int propose(const struct products *g, const struct problem *p, const struct gemm_job *j,
-                   cublasLtMatmulHeuristicResult_t *found)
+static int propose(const struct products *products, const struct problem *problem,
+                   const struct gemm_job *j, cublasLtMatmulHeuristicResult_t *found)
 {
-    const struct library *l = &g->lib;
+    const struct library *library = &products->lib;
     cublasLtMatmulPreference_t wish;
     uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE; /* or no reduction at all */
-    size_t bytes = g->workspace ? workspace_bytes : 0;
+    size_t bytes = products->workspace ? workspace_bytes : 0;
     uint32_t align[3] = {alignment(j->w), alignment(j->x), alignment(j->y)};
-    LIBRARY(l->MatmulPreferenceCreate(&wish));
+    LIBRARY(library->MatmulPreferenceCreate(&wish));
     auto set = [&](cublasLtMatmulPreferenceAttributes_t what, const void *value, size_t size) {
-        LIBRARY(l->MatmulPreferenceSetAttribute(wish, what, value, size));
+        LIBRARY(library->MatmulPreferenceSetAttribute(wish, what, value, size));
     };
     set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &schemes, sizeof schemes);
     set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &bytes, sizeof bytes);
@@ -202,100 +205,106 @@ static int propose(const struct products *g, const struct problem *p, const stru
     set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &align[2], sizeof align[2]);
     set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &align[2], sizeof align[2]);
     int n = 0, kept = 0;
-    if (l->MatmulAlgoGetHeuristic(g->handle, p->what, p->w, p->x, p->y, p->y, wish, PROPOSALS,
-                                  found, &n) != CUBLAS_STATUS_SUCCESS)
+    if (library->MatmulAlgoGetHeuristic(products->handle, problem->what, problem->w, problem->x,
+                                        problem->y, problem->y, wish, PROPOSALS, found,
+                                        &n) != CUBLAS_STATUS_SUCCESS)
         n = 0;
     for (int i = 0; i < n; i++)
-        if (found[i].state == CUBLAS_STATUS_SUCCESS && repeats(l, &found[i].algo))
+        if (found[i].state == CUBLAS_STATUS_SUCCESS && repeats(library, &found[i].algo))
             found[kept++] = found[i];
-    LIBRARY(l->MatmulPreferenceDestroy(wish));
+    LIBRARY(library->MatmulPreferenceDestroy(wish));
     return kept;
 }
 
 static_assert(sizeof(cublasLtMatmulAlgo_t) == CHOICE_WORDS * sizeof(uint64_t), "as in the file");
 
 /* 1 if the library takes an algorithm that it did not propose for this problem. */
-static int is_valid(const struct products *g, const struct problem *p,
+static int is_valid(const struct products *products, const struct problem *problem,
                     const cublasLtMatmulAlgo_t *algo)
 {
     cublasLtMatmulHeuristicResult_t result;
-    return g->lib.MatmulAlgoCheck(g->handle, p->what, p->w, p->x, p->y, p->y, algo, &result) ==
-               CUBLAS_STATUS_SUCCESS &&
-           result.workspaceSize <= (g->workspace ? workspace_bytes : 0) && repeats(&g->lib, algo);
+    return products->lib.MatmulAlgoCheck(products->handle, problem->what, problem->w, problem->x,
+                                         problem->y, problem->y, algo,
+                                         &result) == CUBLAS_STATUS_SUCCESS &&
+           result.workspaceSize <= (products->workspace ? workspace_bytes : 0) &&
+           repeats(&products->lib, algo);
 }
 
 /* 1 if a choice that was made elsewhere is valid for this problem too. */
-static int still_good(const struct products *g, const struct problem *p,
-                      const struct gemm_choice *c)
+static int still_good(const struct products *products, const struct problem *problem,
+                      const struct gemm_choice *choice)
 {
     cublasLtMatmulAlgo_t algo;
-    memcpy(&algo, c->algo, sizeof algo);
-    return is_valid(g, p, &algo);
+    memcpy(&algo, choice->algo, sizeof algo);
+    return is_valid(products, problem, &algo);
 }
 
 /* 1 if a product may leave multiprocessors idle. */
-static int is_small(const struct backend *b, const struct gemm_job *j)
+static int is_small(const struct backend *backend, const struct gemm_job *j)
 {
     size_t batch = j->batch > 1 ? j->batch : 1;
     return blocks_of(j->T, LIBRARY_TILE) * blocks_of(j->N, LIBRARY_TILE) * batch <
-           (size_t)WAVES * device_of(b)->sms;
+           (size_t)WAVES * device_of(backend)->sms;
 }
 
 /* Adds the first proposals with K in parts, whose sums are added in order, behind the n of `found`.
  * Returns the number of all. */
-static int add_splits(const struct products *g, const struct problem *p,
+static int add_splits(const struct products *products, const struct problem *problem,
                       cublasLtMatmulHeuristicResult_t *found, int n)
 {
-    const struct library *l = &g->lib;
+    const struct library *library = &products->lib;
     const uint32_t scheme = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
     int all = n;
     for (int i = 0; i < n && i < PARTS_FIRST; i++)
         for (int32_t parts = PARTS_LEAST; parts <= LIBRARY_PARTS; parts++) {
             found[all] = found[i];
             cublasLtMatmulAlgo_t *algo = &found[all].algo;
-            all += l->MatmulAlgoConfigSetAttribute(algo, CUBLASLT_ALGO_CONFIG_SPLITK_NUM, &parts,
-                                                   sizeof parts) == CUBLAS_STATUS_SUCCESS &&
-                   l->MatmulAlgoConfigSetAttribute(algo, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME,
-                                                   &scheme, sizeof scheme) ==
+            all += library->MatmulAlgoConfigSetAttribute(algo, CUBLASLT_ALGO_CONFIG_SPLITK_NUM,
+                                                         &parts,
+                                                         sizeof parts) == CUBLAS_STATUS_SUCCESS &&
+                   library->MatmulAlgoConfigSetAttribute(algo,
+                                                         CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME,
+                                                         &scheme, sizeof scheme) ==
                        CUBLAS_STATUS_SUCCESS &&
-                   is_valid(g, p, algo);
+                   is_valid(products, problem, algo);
         }
     return all;
 }
 
 /* Settles a new choice, or one from the file, without running anything. */
-static void guess(const struct products *g, struct gemm_choice *c, const struct gemm_job *j)
+static void guess(const struct products *products, struct gemm_choice *choice,
+                  const struct gemm_job *j)
 {
-    struct problem p;
+    struct problem problem;
     cublasLtMatmulHeuristicResult_t found[PROPOSALS];
     static const uint64_t none[CHOICE_WORDS] = {0};
-    problem_make(&p, &g->lib, j);
-    if (memcmp(c->algo, none, sizeof none) != 0 && still_good(g, &p, c)) {
-        c->state = 2;
+    problem_make(&problem, &products->lib, j);
+    if (memcmp(choice->algo, none, sizeof none) != 0 && still_good(products, &problem, choice)) {
+        choice->state = 2;
     } else {
-        c->state = propose(g, &p, j, found) > 0 ? 1 : -1;
-        if (c->state == 1)
-            memcpy(c->algo, &found[0].algo, sizeof c->algo);
+        choice->state = propose(products, &problem, j, found) > 0 ? 1 : -1;
+        if (choice->state == 1)
+            memcpy(choice->algo, &found[0].algo, sizeof choice->algo);
     }
-    c->rows = j->T;
-    problem_free(&p, &g->lib);
+    choice->rows = j->T;
+    problem_free(&problem, &products->lib);
 }
 
 /* Fits the choice to this number of rows: if it was made with others and does not suit, it becomes
  * the library's first proposal. */
-static void suit_rows(const struct products *g, const struct problem *p, struct gemm_choice *c,
-                      const struct gemm_job *j)
+static void suit_rows(const struct products *products, const struct problem *problem,
+                      struct gemm_choice *choice, const struct gemm_job *j)
 {
     cublasLtMatmulHeuristicResult_t found[PROPOSALS];
-    if (c->rows == j->T)
+    if (choice->rows == j->T)
         return;
-    if (!still_good(g, p, c) && propose(g, p, j, found) > 0) {
-        if (memcmp(c->algo, &found[0].algo, sizeof c->algo))
-            c->used = 0;
-        memcpy(c->algo, &found[0].algo, sizeof c->algo);
-        c->state = 3;
+    if (!still_good(products, problem, choice) && propose(products, problem, j, found) > 0) {
+        if (memcmp(choice->algo, &found[0].algo, sizeof choice->algo))
+            choice->used = 0;
+        memcpy(choice->algo, &found[0].algo, sizeof choice->algo);
+        choice->state = 3;
     }
-    c->rows = j->T;
+    choice->rows = j->T;
 }
 
 /* A run of one of the candidates, for pick.h. */
@@ -309,152 +318,157 @@ struct trial {
 
 static int trial_run(void *ctx, size_t i)
 {
-    const struct trial *t = static_cast<const struct trial *>(ctx);
-    return problem_run(t->b, t->p, t->j, t->y, &t->found[i].algo) == CUBLAS_STATUS_SUCCESS ? 0 : -1;
+    const struct trial *trial = static_cast<const struct trial *>(ctx);
+    return problem_run(trial->b, trial->p, trial->j, trial->y, &trial->found[i].algo) ==
+                   CUBLAS_STATUS_SUCCESS
+               ? 0
+               : -1;
 }
 
 /* Times every candidate and keeps the fastest. If none can run, the library does not take this
  * shape. room: `zeros` bytes for pick.h, then y. */
-static void tune_in(const struct backend *b, struct gemm_choice *c, const struct gemm_job *j,
-                    uint8_t *room, size_t zeros)
+static void tune_in(const struct backend *backend, struct gemm_choice *choice,
+                    const struct gemm_job *j, uint8_t *room, size_t zeros)
 {
-    const struct products *g = device_of(b)->gemm;
-    struct problem p;
+    const struct products *products = device_of(backend)->gemm;
+    struct problem problem;
     cublasLtMatmulHeuristicResult_t found[CANDIDATES];
-    problem_make(&p, &g->lib, j);
-    int n = propose(g, &p, j, found);
-    if (is_small(b, j))
-        n = add_splits(g, &p, found, n);
-    struct trial trial = {b, &p, j, room + zeros, found};
+    problem_make(&problem, &products->lib, j);
+    int n = propose(products, &problem, j, found);
+    if (is_small(backend, j))
+        n = add_splits(products, &problem, found, n);
+    struct trial trial = {backend, &problem, j, room + zeros, found};
     const struct pick ways = {(size_t)n, trial_run, &trial};
-    size_t best = pick_fastest(b, &ways, zeros ? room : nullptr);
-    c->rows = j->T;
-    c->state = best < ways.n ? 2 : -1;
-    if (c->state == 2)
-        memcpy(c->algo, &found[best].algo, sizeof c->algo);
-    problem_free(&p, &g->lib);
+    size_t best = pick_fastest(backend, &ways, zeros ? room : nullptr);
+    choice->rows = j->T;
+    choice->state = best < ways.n ? 2 : -1;
+    if (choice->state == 2)
+        memcpy(choice->algo, &found[best].algo, sizeof choice->algo);
+    problem_free(&problem, &products->lib);
 }
 
 /* Where memory is short, candidates are timed with weights that may be in the second cache; where
  * it has no room even for a y, the guess stays. */
-static void tune(const struct backend *b, struct gemm_choice *c, const struct gemm_job *j)
+static void tune(const struct backend *backend, struct gemm_choice *choice,
+                 const struct gemm_job *j)
 {
-    struct backend *counted = const_cast<struct backend *>(b);
-    size_t y = j->T * j->ldy * (j->type == gemm_job::GEMM_BF16 ? 2 : 4), zeros = pick_bytes(b);
-    void *room = cuda_alloc(counted, zeros + y, MEMORY_ACTIVATIONS);
+    struct backend *counted = const_cast<struct backend *>(backend);
+    size_t y = j->T * j->ldy * (j->type == gemm_job::GEMM_BF16 ? 2 : 4),
+    zeros = pick_bytes(backend); void *room = cuda_alloc(counted, zeros + y, MEMORY_ACTIVATIONS);
     if (!room)
         room = cuda_alloc(counted, y, MEMORY_ACTIVATIONS), zeros = 0;
     if (!room) {
-        c->state = 3;
+        choice->state = 3;
         return;
     }
-    tune_in(b, c, j, static_cast<uint8_t *>(room), zeros);
+    tune_in(backend, choice, j, static_cast<uint8_t *>(room), zeros);
     alloc_return(counted, room);
 }
 
 /* Called after each timing, so that a process that is stopped loses nothing. Entries that another
  * process wrote meanwhile are kept. */
-static void keep_choices(struct products *g, const char *library)
+static void keep_choices(struct products *products, const char *library)
 {
     struct err ignored = {};
-    if (!g->path || (choices_read(&g->choices, g->path, library, &ignored) && g->is_named))
+    if (!products->path ||
+        (choices_read(&products->choices, products->path, library, &ignored) && products->is_named))
         return;
-    choices_write(&g->choices, g->path, library);
+    choices_write(&products->choices, products->path, library);
 }
 
 /* The settled choice, timed if that is possible now. */
-static struct gemm_choice *choice_of(const struct backend *b, const struct gemm_job *j)
+static struct gemm_choice *choice_of(const struct backend *backend, const struct gemm_job *j)
 {
-    struct products *g = device_of(b)->gemm;
+    struct products *products = device_of(backend)->gemm;
     uint64_t key[CHOICE_KEY];
     key_of(key, j);
-    struct gemm_choice *c = choices_find(&g->choices, key);
-    if (!c)
-        c = choices_add(&g->choices, key);
-    if (c->state == 0)
-        guess(g, c, j);
-    if (c->state == 1 && !graph_recording(b)) {
-        tune(b, c, j);
-        keep_choices(g, b->library);
-        c = choices_find(&g->choices, key); /* the table may have moved in memory */
+    struct gemm_choice *choice = choices_find(&products->choices, key);
+    if (!choice)
+        choice = choices_add(&products->choices, key);
+    if (choice->state == 0)
+        guess(products, choice, j);
+    if (choice->state == 1 && !graph_recording(backend)) {
+        tune(backend, choice, j);
+        keep_choices(products, backend->library);
+        choice = choices_find(&products->choices, key); /* the table may have moved in memory */
     }
-    return c;
+    return choice;
 }
 
 /* ---- the functions of gemm.h ---- */
 
 /* Called before the first choice, so that all choices know the size of the work space. */
-static void take_workspace(struct backend *b)
+static void take_workspace(struct backend *backend)
 {
-    struct products *g = device_of(b)->gemm;
-    if (g->workspace || g->refused || graph_recording(b))
+    struct products *products = device_of(backend)->gemm;
+    if (products->workspace || products->refused || graph_recording(backend))
         return;
-    g->workspace = cuda_alloc(b, workspace_bytes, MEMORY_ACTIVATIONS);
-    g->refused = !g->workspace;
+    products->workspace = cuda_alloc(backend, workspace_bytes, MEMORY_ACTIVATIONS);
+    products->refused = !products->workspace;
 }
 
-int gemm_takes(const struct backend *b, const struct gemm_job *j)
+int gemm_takes(const struct backend *backend, const struct gemm_job *j)
 {
     size_t grain = j->type == gemm_job::GEMM_S8 ? 16 : is_float(j->type) ? 1 : 8;
-    if (!device_of(b)->gemm || j->ldx % grain || j->ldw % grain)
+    if (!device_of(backend)->gemm || j->ldx % grain || j->ldw % grain)
         return 0;
     if (j->type == gemm_job::GEMM_S8 && (j->K % 16 || j->N % 16))
         return 0;
     if (grain > 1 && (alignment(j->x) < 16 || alignment(j->w) < 16 || j->step % grain))
         return 0;
-    waiting here(device_of(b), "matmul"); /* as launch() does */
-    take_workspace(const_cast<struct backend *>(b));
-    return choice_of(b, j)->state > 0;
+    waiting here(device_of(backend), "matmul"); /* as launch() does */
+    take_workspace(const_cast<struct backend *>(backend));
+    return choice_of(backend, j)->state > 0;
 }
 
-void gemm(struct backend *b, const struct gemm_job *j)
+void gemm(struct backend *backend, const struct gemm_job *j)
 {
-    struct problem p;
+    struct problem problem;
     cublasLtMatmulAlgo_t algo;
-    waiting here(device_of(b), "matmul"); /* as launch() does */
-    struct gemm_choice *c = choice_of(b, j);
-    assert(c->state > 0); /* gemm_takes returned 1 */
-    problem_make(&p, &device_of(b)->gemm->lib, j);
-    suit_rows(device_of(b)->gemm, &p, c, j);
-    if (!c->used++)
-        b->library_choices += choices_hash(c);
-    memcpy(&algo, c->algo, sizeof algo);
-    LIBRARY(problem_run(b, &p, j, j->y, &algo));
-    problem_free(&p, &device_of(b)->gemm->lib);
+    waiting here(device_of(backend), "matmul"); /* as launch() does */
+    struct gemm_choice *choice = choice_of(backend, j);
+    assert(choice->state > 0); /* gemm_takes returned 1 */
+    problem_make(&problem, &device_of(backend)->gemm->lib, j);
+    suit_rows(device_of(backend)->gemm, &problem, choice, j);
+    if (!choice->used++)
+        backend->library_choices += choices_hash(choice);
+    memcpy(&algo, choice->algo, sizeof algo);
+    LIBRARY(problem_run(backend, &problem, j, j->y, &algo));
+    problem_free(&problem, &device_of(backend)->gemm->lib);
 }
 
-int gemm_open(struct backend *b, struct err *e)
+int gemm_open(struct backend *backend, struct err *e)
 {
     const char *named = getenv("CROSSOVER_GEMM_CHOICES");
-    struct device *d = device_of(b);
-    struct products *g = static_cast<struct products *>(mem_zero(1, sizeof *g));
+    struct device *device = device_of(backend);
+    struct products *products = static_cast<struct products *>(mem_zero(1, sizeof *products));
     struct err ignored = {};
-    d->gemm = nullptr;
-    if (library_open(&g->lib)) {
-        free(g);
+    device->gemm = nullptr;
+    if (library_open(&products->lib)) {
+        free(products);
         return 0;
     }
-    LIBRARY(g->lib.Create(&g->handle));
-    d->gemm = g;
-    size_t version = g->lib.GetVersion();
-    snprintf(b->library, sizeof b->library, "cuBLASLt %zu", version);
-    g->is_named = named && *named;
-    g->path = g->is_named ? mem_text(named) : choices_path(b->name, version);
-    if (!g->path || !choices_read(&g->choices, g->path, b->library,
-                                  g->is_named ? e : &ignored))
+    LIBRARY(products->lib.Create(&products->handle));
+    device->gemm = products;
+    size_t version = products->lib.GetVersion();
+    snprintf(backend->library, sizeof backend->library, "cuBLASLt %zu", version);
+    products->is_named = named && *named;
+    products->path = products->is_named ? mem_text(named) : choices_path(backend->name, version);
+    if (!products->path || !choices_read(&products->choices, products->path, backend->library,
+                                         products->is_named ? e : &ignored))
         return 0;
-    return g->is_named ? err_prefix(e, "CROSSOVER_GEMM_CHOICES") : 0;
+    return products->is_named ? err_prefix(e, "CROSSOVER_GEMM_CHOICES") : 0;
 }
 
-void gemm_close(struct backend *b)
+void gemm_close(struct backend *backend)
 {
-    struct products *g = device_of(b)->gemm;
-    if (!g)
+    struct products *products = device_of(backend)->gemm;
+    if (!products)
         return;
-    cuda_free(b, g->workspace);
-    LIBRARY(g->lib.Destroy(g->handle));
-    choices_free(&g->choices);
-    free(g->path);
-    free(g);
-    device_of(b)->gemm = nullptr;
+    cuda_free(backend, products->workspace);
+    LIBRARY(products->lib.Destroy(products->handle));
+    choices_free(&products->choices);
+    free(products->path);
+    free(products);
+    device_of(backend)->gemm = nullptr;
 }

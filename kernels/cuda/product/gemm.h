@@ -23,12 +23,12 @@ struct gemm_job {
 };
 /* 1: the library takes this shape with these addresses; 0: use another kernel. The contents of x
  * and W do not matter yet, but they are read: a new shape is timed here. */
-int gemm_takes(const struct backend *b, const struct gemm_job *j);
+int gemm_takes(const struct backend *backend, const struct gemm_job *j);
 /* Runs a job for which gemm_takes returned 1. */
-void gemm(struct backend *b, const struct gemm_job *j);
+void gemm(struct backend *backend, const struct gemm_job *j);
 
 /* Made at open, freed at close. Choices are read from CROSSOVER_GEMM_CHOICES=FILE, and new ones
  * written there; if it is not set, from the user's cache (choices.h). -1: EXIT_BAD_DATA, FILE is
  * not a file of choices of this library. */
-int gemm_open(struct backend *b, struct err *e);
-void gemm_close(struct backend *b);
+int gemm_open(struct backend *backend, struct err *e);
+void gemm_close(struct backend *backend);

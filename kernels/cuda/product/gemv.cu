@@ -23,20 +23,20 @@ DEVICE struct coded_rows stage_all(uint8_t *shared, const struct gemv_room &room
     const uint32_t at = x_coded(D) ? room.coded : room.x;
     const uint32_t row_bytes = x_coded(D) ? ldx * 2 : stride;
     const uint32_t units = x_coded(D) ? ldx / 8 : bytes / 16;
-    for (uint32_t t = 0; t < j.T; t++)
-        stage_row<D>(shared + at + t * row_bytes, in.x + (size_t)t * j.K, j.K, units);
+    for (uint32_t row = 0; row < j.T; row++)
+        stage_row<D>(shared + at + row * row_bytes, in.x + (size_t)row * j.K, j.K, units);
     copy_async_close();
     copy_async_wait<0>();
-    for (uint32_t t = 0; in.gain && t < j.T; t++) {
-        float *scratch = reinterpret_cast<float *>(shared + room.scratch) + t % 2 * GEMV_WARPS;
-        norm_row<D>(shared + at + t * row_bytes, j.K, units, in, scratch);
+    for (uint32_t row = 0; in.gain && row < j.T; row++) {
+        float *scratch = reinterpret_cast<float *>(shared + room.scratch) + row % 2 * GEMV_WARPS;
+        norm_row<D>(shared + at + row * row_bytes, j.K, units, in, scratch);
     }
     __syncthreads();
-    for (uint32_t t = 0; x_coded(D) && t < j.T; t++) {
-        float *scratch = reinterpret_cast<float *>(shared + room.scratch) + t % 2 * GEMV_WARPS;
-        int8_t *code = reinterpret_cast<int8_t *>(shared + room.x + t * stride);
-        encode_row<1>(coded + t * ldx, ldx, quant_outlier(D), code, bytes, step + t,
-                      marks + t * words, scratch);
+    for (uint32_t row = 0; x_coded(D) && row < j.T; row++) {
+        float *scratch = reinterpret_cast<float *>(shared + room.scratch) + row % 2 * GEMV_WARPS;
+        int8_t *code = reinterpret_cast<int8_t *>(shared + room.x + row * stride);
+        encode_row<1>(coded + row * ldx, ldx, quant_outlier(D), code, bytes, step + row,
+                      marks + row * words, scratch);
     }
     return {coded, step, marks, ldx, nullptr};
 }
@@ -44,10 +44,10 @@ DEVICE struct coded_rows stage_all(uint8_t *shared, const struct gemv_room &room
 /* Writes this warp's sums to to[row of the tile][GEMV_ROWS]. */
 template <class Sum> DEVICE void put_sums(Sum *to, const Sum sum[4])
 {
-    uint32_t g = threadIdx.x % WARP / 4, t = threadIdx.x % 4 * 2;
+    uint32_t g = threadIdx.x % WARP / 4, row = threadIdx.x % 4 * 2;
 #pragma unroll
     for (uint32_t i = 0; i < 4; i++)
-        to[(g + i / 2 * HALF) * GEMV_ROWS + t + i % 2] = sum[i];
+        to[(g + i / 2 * HALF) * GEMV_ROWS + row + i % 2] = sum[i];
 }
 
 /* Called by the whole block: brings the tile's codes of the first NEAR outliers of each row of x
@@ -60,11 +60,12 @@ DEVICE void near_codes(int8_t *to, const struct product_job &j, const struct wei
     bool second = row >= HALF;
     if (i >= (second ? tile.count[1] : tile.count[0]))
         return;
-    const struct operand &m = j.w[second ? tile.matrix[1] : tile.matrix[0]];
-    const uint8_t *code =
-        m.code + (size_t)(m.begin + (second ? tile.row[1] : tile.row[0]) + i) * j.stride;
-    for (uint32_t t = 0; t < j.T; t++, to += NEAR * TILE_ROWS) {
-        const uint32_t *k = rows.marks + t * marks_words(j.K);
+    const struct operand &operand = j.w[second ? tile.matrix[1] : tile.matrix[0]];
+    const uint8_t *code = operand.code +
+                          (size_t)(operand.begin + (second ? tile.row[1] : tile.row[0]) + i) *
+                              j.stride;
+    for (uint32_t token = 0; token < j.T; token++, to += NEAR * TILE_ROWS) {
+        const uint32_t *k = rows.marks + token * marks_words(j.K);
         uint32_t n = min(k[MARKS_LISTED], (uint32_t)NEAR);
         for (uint32_t o = threadIdx.x / TILE_ROWS; o < n; o += AT_ONCE * step) {
             uint8_t found[AT_ONCE]; /* all loads first */
@@ -84,16 +85,16 @@ template <class Sum>
 DEVICE void finish_tile(const struct product_job &j, const struct weight_tile &tile,
                         const struct coded_rows &rows, const Sum *sums, uint32_t warps)
 {
-    uint32_t i = threadIdx.x % HALF, t = threadIdx.x / HALF;
-    if (t >= j.T)
+    uint32_t i = threadIdx.x % HALF, row = threadIdx.x / HALF;
+    if (row >= j.T)
         return;
     Sum first = 0, second = 0;
     for (uint32_t w = 0; w < warps; w++) {
-        const Sum *from = sums + w * TILE_ROWS * GEMV_ROWS + t;
+        const Sum *from = sums + w * TILE_ROWS * GEMV_ROWS + row;
         first += from[i * GEMV_ROWS];
         second += from[(i + HALF) * GEMV_ROWS];
     }
-    finish_pair<uint16_t, 1>(j, tile, i, t, rows, first, second);
+    finish_pair<uint16_t, 1>(j, tile, i, row, rows, first, second);
 }
 
 /* Prefetches the scales of a tile's rows, where a row has one. */
@@ -101,10 +102,12 @@ template <enum dtype D> DEVICE void scale_prefetch(const struct product_job &j, 
 {
     if (format<D>::TOP == 0 || threadIdx.x > 1 || tile >= job_tiles(&j))
         return;
-    struct weight_tile t = tile_at(&j, tile);
-    const struct operand &m = j.w[threadIdx.x ? t.matrix[1] : t.matrix[0]];
-    if (threadIdx.x ? t.count[1] : t.count[0])
-        prefetch(m.scale + m.begin + (threadIdx.x ? t.row[1] : t.row[0]));
+    struct weight_tile weight_tile = tile_at(&j, tile);
+    const struct operand &operand =
+        j.w[threadIdx.x ? weight_tile.matrix[1] : weight_tile.matrix[0]];
+    if (threadIdx.x ? weight_tile.count[1] : weight_tile.count[0])
+        prefetch(operand.scale + operand.begin +
+                 (threadIdx.x ? weight_tile.row[1] : weight_tile.row[0]));
 }
 
 /* Block i computes tiles i, i + gridDim.x ..; its warp w adds groups w, w + warps .. of K. */
@@ -118,8 +121,8 @@ gemv_tiles(struct product_job j, struct bf16_input in, struct gemv_room room, ui
     let_next_start();
     const uint32_t warps = blockDim.x / WARP, warp = threadIdx.x / WARP;
     const struct weight_walk walk = {gridDim.x, job_tiles(&j), warp, warps, groups};
-    struct stream<D> s;
-    stream_start<D>(&s, j, walk, blockIdx.x);
+    struct stream<D> stream;
+    stream_start<D>(&stream, j, walk, blockIdx.x);
     scale_prefetch<D>(j, blockIdx.x);
     gain_prefetch(in.gain, j.K);
     format<D>::prepare(shared + room.table, tables);
@@ -127,15 +130,15 @@ gemv_tiles(struct product_job j, struct bf16_input in, struct gemv_room room, ui
     struct coded_rows rows = stage_all<D>(shared, room, j, in, groups);
     __syncthreads();
     typename format<D>::State state = format<D>::start(shared + room.table);
-    const struct x_view x = x_lane(shared + room.x, x_stride(D, groups), j.T);
+    const struct x_view view = x_lane(shared + room.x, x_stride(D, groups), j.T);
     Sum *sums = reinterpret_cast<Sum *>(shared + room.sums);
     uint32_t turn = 0;
     for (uint32_t tile = blockIdx.x; tile < walk.tiles; tile += gridDim.x) {
         Sum sum[1][4] = {{0, 0, 0, 0}};
         scale_prefetch<D>(j, tile + gridDim.x);
 #pragma unroll 1
-        while (s.at.tile == tile && s.at.group < groups) /* no other counter: registers */
-            stream_step<D, 1>(&s, &state, sum, j, walk, x, 0);
+        while (stream.at.tile == tile && stream.at.group < groups) /* no other counter: registers */
+            stream_step<D, 1>(&stream, &state, sum, j, walk, view, 0);
         Sum *here = sums + turn * warps * TILE_ROWS * GEMV_ROWS;
         put_sums(here + warp * TILE_ROWS * GEMV_ROWS, sum[0]);
         struct weight_tile done = tile_at(&j, tile);
@@ -152,22 +155,22 @@ gemv_tiles(struct product_job j, struct bf16_input in, struct gemv_room room, ui
 }
 
 template <enum dtype D>
-static void start(const struct backend *b, const struct product_job *j, const struct bf16_input *in,
-                  const struct gemv_plan *p)
+static void start(const struct backend *backend, const struct product_job *j,
+                  const struct bf16_input *in, const struct gemv_plan *plan)
 {
     if constexpr (format_row(D).few > 0) { /* else gemv_plan() never fits: no kernel is needed */
-        struct gemv_room room = gemv_room(D, j->T, j->K, p->warps);
+        struct gemv_room room = gemv_room(D, j->T, j->K, plan->warps);
         typename format<D>::Tables tables;
         tables_fill(&tables);
-        launch(b, gemv_tiles<D>, dim3(p->blocks), dim3(p->warps * WARP), room.bytes, *j, *in, room,
-               p->groups, tables);
+        launch(backend, gemv_tiles<D>, dim3(plan->blocks), dim3(plan->warps * WARP), room.bytes, *j,
+               *in, room, plan->groups, tables);
     }
 }
 
 int gemv(const struct backend *b, const struct product_job *j, const struct bf16_input *in)
 {
-    const struct device *d = device_of(b);
-    struct gemv_plan p = gemv_plan(j, (uint32_t)d->sms, d->shared_max);
+    const struct device *device = device_of(b);
+    struct gemv_plan p = gemv_plan(j, (uint32_t)device->sms, device->shared_max);
     if (!p.fits)
         return 0;
     switch (j->dtype) {

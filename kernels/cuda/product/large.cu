@@ -17,9 +17,9 @@
 #include "kernels/cuda/product/slices.h"
 
 /* The library's type for matrices of floats. */
-static enum gemm_job::gemm_type f32_type(const struct backend *b)
+static enum gemm_job::gemm_type f32_type(const struct backend *backend)
 {
-    return b->tf32 ? gemm_job::GEMM_TF32 : gemm_job::GEMM_F32;
+    return backend->tf32 ? gemm_job::GEMM_TF32 : gemm_job::GEMM_F32;
 }
 
 static size_t value_bytes(enum gemm_job::gemm_type type)
@@ -36,23 +36,23 @@ static struct gemm_job gemm_of(const struct product_job *j, uint32_t i,
                                enum gemm_job::gemm_type type, const void *x, size_t ldx, void *y,
                                size_t ldy)
 {
-    const struct operand *w = &j->w[i];
-    return {y, x, w->code + (size_t)w->begin * j->stride, type, j->T, w->rows, j->K, ldy, ldx,
-            j->stride / value_bytes(type), 0, 0, 0};
+    const struct operand *operand = &j->w[i];
+    return {y, x, operand->code + (size_t)operand->begin * j->stride, type, j->T, operand->rows,
+            j->K, ldy, ldx, j->stride / value_bytes(type), 0, 0, 0};
 }
 
-static int takes_all(struct backend *b, const struct gemm_job *g, uint32_t n)
+static int takes_all(struct backend *backend, const struct gemm_job *job, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
-        if (!gemm_takes(b, &g[i]))
+        if (!gemm_takes(backend, &job[i]))
             return 0;
     return 1;
 }
 
-static void gemm_all(struct backend *b, const struct gemm_job *g, uint32_t n)
+static void gemm_all(struct backend *backend, const struct gemm_job *job, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
-        gemm(b, &g[i]);
+        gemm(backend, &job[i]);
 }
 
 /* 1 if the product of k or v can be written directly into the cache. */
@@ -62,33 +62,35 @@ static int stored(const struct product_job *j)
 }
 
 /* The part of qkv after its three products: see cuda_rotate_store. */
-static void rotate_store(struct backend *b, const struct product_job *j, const struct qkv_made *m)
+static void rotate_store(struct backend *backend, const struct product_job *j,
+                         const struct qkv_made *made)
 {
-    struct qkv a = {};
-    a.table = j->table;
-    a.q = j->y[0];
-    a.to.k = j->y[1];
-    a.to.v = j->y[2];
-    a.to.dtype = j->cache_f32 ? DTYPE_F32 : DTYPE_BF16;
-    a.slot = j->slot;
-    a.heads = j->w[0].rows / j->head_dim;
-    a.kv_heads = j->w[1].rows / j->head_dim;
-    a.head_dim = j->head_dim;
-    cuda_rotate_store(b, &a, m, j->T);
+    struct qkv qkv = {};
+    qkv.table = j->table;
+    qkv.q = j->y[0];
+    qkv.to.k = j->y[1];
+    qkv.to.v = j->y[2];
+    qkv.to.dtype = j->cache_f32 ? DTYPE_F32 : DTYPE_BF16;
+    qkv.slot = j->slot;
+    qkv.heads = j->w[0].rows / j->head_dim;
+    qkv.kv_heads = j->w[1].rows / j->head_dim;
+    qkv.head_dim = j->head_dim;
+    cuda_rotate_store(backend, &qkv, made, j->T);
 }
 
 /* Finishes products that lie in `work`. */
-static void settle_aside(struct backend *b, const struct product_job *j, void *const out[MATRICES])
+static void settle_aside(struct backend *backend, const struct product_job *j,
+                         void *const out[MATRICES])
 {
     const struct qkv_made there = {nullptr, nullptr, nullptr, j->w[1].rows};
     const struct qkv_made aside = {nullptr, out[1], out[2], j->w[1].rows};
     if (j->kind == JOB_GATED)
-        cuda_swiglu_rows(b, j->y[0], out[0], out[1], j->w[0].rows, j->T, j->w[0].rows);
+        cuda_swiglu_rows(backend, j->y[0], out[0], out[1], j->w[0].rows, j->T, j->w[0].rows);
     if (j->kind == JOB_QKV)
-        rotate_store(b, j, stored(j) ? &there : &aside);
+        rotate_store(backend, j, stored(j) ? &there : &aside);
     for (uint32_t i = 0; j->kind == JOB_ROWS && i < j->n; i++)
         if (out[i] != j->y[i])
-            finish_add(b, j->y[i], out[i], (size_t)j->T * j->w[i].rows);
+            finish_add(backend, j->y[i], out[i], (size_t)j->T * j->w[i].rows);
 }
 
 /* 1 if product i goes to `work` first. */
@@ -104,104 +106,107 @@ static struct gemm_job batch_of(const struct product_job *j, enum gemm_job::gemm
 {
     ptrdiff_t step = step_to_next(j, 0);
     uint32_t first = step < 0 ? j->n - 1 : 0;
-    struct gemm_job g = gemm_of(j, first, type, x, ldx, y, j->columns);
-    g.batch = j->n;
-    g.step = (size_t)(step < 0 ? -step : step) / value_bytes(type);
+    struct gemm_job job = gemm_of(j, first, type, x, ldx, y, j->columns);
+    job.batch = j->n;
+    job.step = (size_t)(step < 0 ? -step : step) / value_bytes(type);
     for (uint32_t i = 0; i < j->n; i++)
         at[i] = first ? first - i : i;
-    return g;
+    return job;
 }
 
 /* All matrices as one batch, with outputs side by side in `work`, [T, columns], in the order of
  * their addresses: several hundred rows then give every multiprocessor a tile. */
-static int large_batch(struct backend *b, const struct product_job *j, const void *x, void *work)
+static int large_batch(struct backend *backend, const struct product_job *j, const void *x,
+                       void *work)
 {
-    enum gemm_job::gemm_type type = j->dtype == DTYPE_F32 ? f32_type(b) : gemm_job::GEMM_BF16;
+    enum gemm_job::gemm_type type = j->dtype == DTYPE_F32 ? f32_type(backend) : gemm_job::GEMM_BF16;
     size_t N = j->w[0].rows;
     uint32_t at[MATRICES];
-    struct gemm_job g = batch_of(j, type, x, j->K, work, at);
-    if (!gemm_takes(b, &g))
+    struct gemm_job job = batch_of(j, type, x, j->K, work, at);
+    if (!gemm_takes(backend, &job))
         return 0;
-    gemm(b, &g);
+    gemm(backend, &job);
     const uint8_t *part[MATRICES];
     for (uint32_t i = 0; i < j->n; i++)
         part[i] = static_cast<uint8_t *>(work) + at[i] * N * value_bytes(type);
     if (j->kind == JOB_GATED) {
-        cuda_swiglu_rows(b, j->y[0], part[0], part[1], j->columns, j->T, N);
+        cuda_swiglu_rows(backend, j->y[0], part[0], part[1], j->columns, j->T, N);
         return 1;
     }
-    const struct qkv_made m = {part[0], part[1], part[2], j->columns};
-    rotate_store(b, j, &m);
+    const struct qkv_made made = {part[0], part[1], part[2], j->columns};
+    rotate_store(backend, j, &made);
     return 1;
 }
 
 /* For weights in the format of the activations. */
-static int large_straight(struct backend *b, const struct product_job *j, const void *x, void *work)
+static int large_straight(struct backend *backend, const struct product_job *j, const void *x,
+                          void *work)
 {
-    enum gemm_job::gemm_type type = j->dtype == DTYPE_F32     ? f32_type(b)
+    enum gemm_job::gemm_type type = j->dtype == DTYPE_F32     ? f32_type(backend)
                                     : j->kind == JOB_FLOATS ? gemm_job::GEMM_BF16_F32
                                                             : gemm_job::GEMM_BF16;
-    if (is_batch(j) && large_batch(b, j, x, work))
+    if (is_batch(j) && large_batch(backend, j, x, work))
         return 1;
     size_t act_bytes = j->dtype == DTYPE_F32 ? 4 : 2;
     uint8_t *free_at = static_cast<uint8_t *>(work);
     void *out[MATRICES];
-    struct gemm_job g[MATRICES];
+    struct gemm_job job[MATRICES];
     for (uint32_t i = 0; i < j->n; i++) {
         int aside = goes_aside(j, i);
         out[i] = aside ? free_at : j->y[i];
         free_at += aside ? layout_up((size_t)j->T * j->w[i].rows * act_bytes, 256) : 0;
-        g[i] = gemm_of(j, i, type, x, j->K, out[i], aside ? j->w[i].rows : j->ldy[i]);
-        g[i].add = j->add[i] && !aside;
+        job[i] = gemm_of(j, i, type, x, j->K, out[i], aside ? j->w[i].rows : j->ldy[i]);
+        job[i].add = j->add[i] && !aside;
     }
-    if (!takes_all(b, g, j->n))
+    if (!takes_all(backend, job, j->n))
         return 0;
-    gemm_all(b, g, j->n);
-    settle_aside(b, j, out);
+    gemm_all(backend, job, j->n);
+    settle_aside(backend, j, out);
     return 1;
 }
 
 /* The sums of a job of INT8, one call or one for each matrix. Their places go into `done`. 0: the
  * library does not take them. */
-static int int8_gemms(struct backend *b, const struct product_job *j, const struct coding *c,
-                      int32_t *sums, struct gemm_job g[MATRICES], uint32_t *n,
-                      struct product_job *done)
+static int int8_gemms(struct backend *backend, const struct product_job *j,
+                      const struct coding *coding, int32_t *sums, struct gemm_job job[MATRICES],
+                      uint32_t *n, struct product_job *done)
 {
     uint32_t at[MATRICES];
     *done = *j;
     if (is_batch(j)) {
-        g[0] = batch_of(j, gemm_job::GEMM_S8, c->code, c->codes, sums, at);
-        g[0].K = c->codes; /* the tails of both are zeros */
+        job[0] = batch_of(j, gemm_job::GEMM_S8, coding->code, coding->codes, sums, at);
+        job[0].K = coding->codes; /* the tails of both are zeros */
         for (uint32_t i = 0; i < j->n; i++)
             done->w[i].column = at[i] * j->w[0].rows;
         *n = 1;
-        if (takes_all(b, g, 1))
+        if (takes_all(backend, job, 1))
             return 1;
         *done = *j;
     }
     for (*n = 0; *n < j->n; ++*n) {
-        g[*n] = gemm_of(j, *n, gemm_job::GEMM_S8, c->code, c->codes, sums + j->w[*n].column,
-                        j->columns);
-        g[*n].K = c->codes;
+        job[*n] = gemm_of(j, *n, gemm_job::GEMM_S8, coding->code, coding->codes,
+                          sums + j->w[*n].column, j->columns);
+        job[*n].K = coding->codes;
     }
-    return takes_all(b, g, *n);
+    return takes_all(backend, job, *n);
 }
 
-static int large_int8(struct backend *b, const struct product_job *j, const void *x, void *work)
+static int large_int8(struct backend *backend, const struct product_job *j, const void *x,
+                      void *work)
 {
-    struct coding c = coding_at(work, j->T, j->K);
-    int32_t *sums = reinterpret_cast<int32_t *>(static_cast<uint8_t *>(work) + c.bytes);
+    struct coding coding = coding_at(work, j->T, j->K);
+    int32_t *sums = reinterpret_cast<int32_t *>(static_cast<uint8_t *>(work) + coding.bytes);
     struct product_job done;
-    struct gemm_job g[MATRICES];
+    struct gemm_job job[MATRICES];
     uint32_t n;
-    if (!int8_gemms(b, j, &c, sums, g, &n, &done))
+    if (!int8_gemms(backend, j, &coding, sums, job, &n, &done))
         return 0;
-    struct coded_rows rows = coding_make(b, &c, j->dtype, x, j->T, j->K);
-    gemm_all(b, g, n);
+    struct coded_rows rows = coding_make(backend, &coding, j->dtype, x, j->T, j->K);
+    gemm_all(backend, job, n);
     if (j->dtype == DTYPE_INT8)
-        finish_int8(b, &done, &c, &rows, sums);
+        finish_int8(backend, &done, &coding, &rows, sums);
     else
-        finish(b, &done, &rows, sums, 1);
+        finish(backend, &done, &rows, sums, 1);
     return 1;
 }
 
@@ -215,81 +220,86 @@ struct slice {
 };
 
 /* Multiplies a run of rows of x by the slice: its matrices lie behind each other, as one. */
-static struct gemm_job slice_gemm(const struct slice *a, const struct product_job *run,
+static struct gemm_job slice_gemm(const struct slice *slice, const struct product_job *run,
                                   const uint8_t *x)
 {
-    const struct product_job *s = &a->s;
+    const struct product_job *job = &slice->s;
     enum gemm_job::gemm_type type =
-        widened_value(s->dtype) == 2 ? gemm_job::GEMM_BF16_F32 : gemm_job::GEMM_F32;
-    return {a->sums, x, a->w, type, run->T, s->columns, s->K, s->columns, s->K, s->K, 0, 0, 0};
+        widened_value(job->dtype) == 2 ? gemm_job::GEMM_BF16_F32 : gemm_job::GEMM_F32;
+    return {slice->sums, x,      slice->w, type, run->T, job->columns, job->K, job->columns,
+            job->K,      job->K, 0,        0,    0};
 }
 
-static void slice_widen(struct backend *b, const struct slice *a)
+static void slice_widen(struct backend *backend, const struct slice *slice)
 {
-    for (uint32_t i = 0; i < a->s.n; i++)
-        if (a->s.w[i].rows)
-            widen(b, a->w + (size_t)a->s.w[i].column * a->s.K * widened_value(a->s.dtype), &a->s,
-                  &a->s.w[i]);
+    for (uint32_t i = 0; i < slice->s.n; i++)
+        if (slice->s.w[i].rows)
+            widen(backend,
+                  slice->w +
+                      (size_t)slice->s.w[i].column * slice->s.K * widened_value(slice->s.dtype),
+                  &slice->s, &slice->s.w[i]);
 }
 
 /* Multiplies all rows of x by one slice. ask: only asks whether the library takes it. */
-static int large_slice(struct backend *b, const struct slice *a, const void *x, int ask)
+static int large_slice(struct backend *backend, const struct slice *slice, const void *x, int ask)
 {
     const struct coded_rows none = {};
-    uint32_t most = run_rows(&a->s);
+    uint32_t most = run_rows(&slice->s);
     if (!ask)
-        slice_widen(b, a);
-    for (uint32_t t = 0; t < a->s.T; t += most) {
-        struct product_job run = job_rows(&a->s, t, plan_least(most, a->s.T - t));
-        struct gemm_job g = slice_gemm(a, &run, static_cast<const uint8_t *>(x) +
-                                                    (size_t)t * run.K * widened_value(run.dtype));
-        if (ask && !gemm_takes(b, &g))
+        slice_widen(backend, slice);
+    for (uint32_t row = 0; row < slice->s.T; row += most) {
+        struct product_job run = job_rows(&slice->s, row, plan_least(most, slice->s.T - row));
+        struct gemm_job job = slice_gemm(slice, &run, static_cast<const uint8_t *>(x) +
+                                                    (size_t)row * run.K * widened_value(run.dtype));
+        if (ask && !gemm_takes(backend, &job))
             return 0;
         if (ask)
             continue;
-        gemm(b, &g);
-        finish(b, &run, &none, a->sums, 1);
+        gemm(backend, &job);
+        finish(backend, &run, &none, slice->sums, 1);
     }
     return 1;
 }
 
-static int slice_in(struct backend *b, const struct product_job *slice, const void *x, void *work,
-                    int ask)
+static int slice_in(struct backend *backend, const struct product_job *slice, const void *x,
+                    void *work, int ask)
 {
     struct slice a = {*slice, static_cast<uint8_t *>(work), nullptr};
     size_t copy = (size_t)slice->columns * slice->K * widened_value(slice->dtype);
     a.sums = reinterpret_cast<float *>(a.w + layout_up(copy, 256));
-    return large_slice(b, &a, x, ask);
+    return large_slice(backend, &a, x, ask);
 }
 
-static int all_slices(struct backend *b, const struct product_job *j, const void *x, void *work,
-                      int ask)
+static int all_slices(struct backend *backend, const struct product_job *j, const void *x,
+                      void *work, int ask)
 {
     if (slice_whole(j))
-        return slice_in(b, j, x, work, ask);
+        return slice_in(backend, j, x, work, ask);
     for (uint32_t i = 0; i < (j->kind == JOB_GATED ? 1 : j->n); i++) {
         uint32_t rows = j->w[i].rows, most = slice_rows(j, i);
         for (uint32_t first = 0; first < rows; first += most) {
-            struct product_job s = job_slice(j, i, first, plan_least(most, rows - first));
-            if (!slice_in(b, &s, x, work, ask))
+            struct product_job job = job_slice(j, i, first, plan_least(most, rows - first));
+            if (!slice_in(backend, &job, x, work, ask))
                 return 0;
         }
     }
     return 1;
 }
 
-static int large_sliced(struct backend *b, const struct product_job *j, const void *x, void *work)
+static int large_sliced(struct backend *backend, const struct product_job *j, const void *x,
+                        void *work)
 {
-    if (j->K % 8 || !slices_fit(j) || !all_slices(b, j, x, work, 1))
+    if (j->K % 8 || !slices_fit(j) || !all_slices(backend, j, x, work, 1))
         return 0;
-    return all_slices(b, j, x, work, 0);
+    return all_slices(backend, j, x, work, 0);
 }
 
-int large(struct backend *b, const struct product_job *j, const void *x, void *work)
+int large(struct backend *backend, const struct product_job *j, const void *x, void *work)
 {
     if (widens(j->dtype))
-        return large_sliced(b, j, x, work);
-    return x_coded(j->dtype) ? large_int8(b, j, x, work) : large_straight(b, j, x, work);
+        return large_sliced(backend, j, x, work);
+    return x_coded(j->dtype) ? large_int8(backend, j, x, work)
+                             : large_straight(backend, j, x, work);
 }
 
 size_t large_work(enum dtype dtype, size_t T, size_t K, size_t N)

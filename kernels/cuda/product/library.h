@@ -20,4 +20,4 @@ struct library {
 };
 
 /* -1: no library, or one without these functions. It stays loaded. */
-int library_open(struct library *l);
+int library_open(struct library *library);

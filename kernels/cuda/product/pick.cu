@@ -31,37 +31,38 @@ read_all(const uint4 *from, size_t n, uint32_t *never)
         *never = any;
 }
 
-size_t pick_bytes(const struct backend *b)
+size_t pick_bytes(const struct backend *backend)
 {
-    return CACHES * device_of(b)->cache;
+    return CACHES * device_of(backend)->cache;
 }
 
 /* Milliseconds of one run; infinity: it cannot run. */
-static float time_once(const struct backend *b, const struct pick *p, size_t way, const void *zeros,
-                       cudaEvent_t event[2])
+static float time_once(const struct backend *backend, const struct pick *pick, size_t way,
+                       const void *zeros, cudaEvent_t event[2])
 {
-    const struct device *d = device_of(b);
+    const struct device *device = device_of(backend);
     float ms = 0;
     if (zeros)
-        launch(b, read_all, dim3((unsigned)(d->sms * BLOCKS_PER_SM)), dim3(THREADS), 0,
-               static_cast<const uint4 *>(zeros), pick_bytes(b) / sizeof(uint4),
+        launch(backend, read_all, dim3((unsigned)(device->sms * BLOCKS_PER_SM)), dim3(THREADS), 0,
+               static_cast<const uint4 *>(zeros), pick_bytes(backend) / sizeof(uint4),
                static_cast<uint32_t *>(const_cast<void *>(zeros)));
-    CHECK(cudaEventRecord(event[0], device_stream(b)));
-    if (p->run(p->ctx, way))
+    CHECK(cudaEventRecord(event[0], device_stream(backend)));
+    if (pick->run(pick->ctx, way))
         return INFINITY;
-    CHECK(cudaEventRecord(event[1], device_stream(b)));
-    runtime_wait_event(b, event[1], "choose");
+    CHECK(cudaEventRecord(event[1], device_stream(backend)));
+    runtime_wait_event(backend, event[1], "choose");
     CHECK(cudaEventElapsedTime(&ms, event[0], event[1]));
     return ms;
 }
 
 /* Runs every way and keeps the fastest in `best`, in order; returns their number. */
-static size_t first_cut(const struct backend *b, const struct pick *p, const void *zeros,
+static size_t first_cut(const struct backend *backend, const struct pick *pick, const void *zeros,
                         cudaEvent_t event[2], struct entry best[PICK_FINALISTS + 1])
 {
     size_t kept = 0;
-    for (size_t way = 0; way < p->n; way++) {
-        float ms = p->run(p->ctx, way) ? INFINITY : time_once(b, p, way, zeros, event);
+    for (size_t way = 0; way < pick->n; way++) {
+        float ms = pick->run(pick->ctx, way) ? INFINITY
+                                             : time_once(backend, pick, way, zeros, event);
         if (ms == INFINITY)
             continue;
         size_t at = kept;
@@ -73,21 +74,21 @@ static size_t first_cut(const struct backend *b, const struct pick *p, const voi
     return kept;
 }
 
-size_t pick_fastest(const struct backend *b, const struct pick *p, const void *zeros)
+size_t pick_fastest(const struct backend *backend, const struct pick *pick, const void *zeros)
 {
     struct entry best[PICK_FINALISTS + 1];
     float least[PICK_FINALISTS];
     cudaEvent_t event[2];
     CHECK(cudaEventCreate(&event[0]));
     CHECK(cudaEventCreate(&event[1]));
-    size_t n = first_cut(b, p, zeros, event, best), winner = 0;
+    size_t n = first_cut(backend, pick, zeros, event, best), winner = 0;
     for (size_t i = 0; i < n * PICK_ROUNDS; i++) {
-        float ms = time_once(b, p, best[i % n].way, zeros, event);
+        float ms = time_once(backend, pick, best[i % n].way, zeros, event);
         least[i % n] = i < n || ms < least[i % n] ? ms : least[i % n];
     }
     for (size_t i = 1; i < n; i++)
         winner = least[i] < least[winner] ? i : winner;
     CHECK(cudaEventDestroy(event[1]));
     CHECK(cudaEventDestroy(event[0]));
-    return n ? best[winner].way : p->n;
+    return n ? best[winner].way : pick->n;
 }

@@ -11,10 +11,10 @@ struct pick {
 };
 
 /* Bytes of zeros that pick_fastest() needs to empty the second cache. */
-size_t pick_bytes(const struct backend *b);
+size_t pick_bytes(const struct backend *backend);
 
 /* The fastest way; n: none can run. Each way runs twice, the best ones PICK_ROUNDS times more.
  * Before each timed run the second cache is emptied by reading `zeros`, pick_bytes() of them,
  * because a pass finds its weights in memory. zeros NULL: the cache is left as it is. */
 enum { PICK_FINALISTS = 6, PICK_ROUNDS = 5 };
-size_t pick_fastest(const struct backend *b, const struct pick *p, const void *zeros);
+size_t pick_fastest(const struct backend *backend, const struct pick *pick, const void *zeros);

@@ -15,51 +15,52 @@
 
 /* ---- the cases ---- */
 
-static void skinny_all(struct backend *b, const struct product_job *j, const void *x, void *work)
+static void skinny_all(struct backend *backend, const struct product_job *j, const void *x,
+                       void *work)
 {
-    const struct device *d = device_of(b);
+    const struct device *device = device_of(backend);
     struct coded_rows rows = {};
     uint8_t *at = static_cast<uint8_t *>(work);
     const void *read = x;
     size_t ldx = j->K;
     if (x_coded(j->dtype)) {
-        struct coding c = coding_at(at, j->T, j->K);
-        rows = coding_make(b, &c, j->dtype, x, j->T, j->K);
-        read = c.code;
-        ldx = c.codes;
-        at += c.bytes;
+        struct coding coding = coding_at(at, j->T, j->K);
+        rows = coding_make(backend, &coding, j->dtype, x, j->T, j->K);
+        read = coding.code;
+        ldx = coding.codes;
+        at += coding.bytes;
     }
-    struct skinny_plan p = skinny_plan(j, (uint32_t)d->sms, d->shared_max);
-    skinny(b, j, &p, read, ldx, at);
-    finish(b, j, &rows, at, p.splits);
+    struct skinny_plan plan = skinny_plan(j, (uint32_t)device->sms, device->shared_max);
+    skinny(backend, j, &plan, read, ldx, at);
+    finish(backend, j, &rows, at, plan.splits);
 }
 
 /* Most rows that skinny.cu takes in one launch. */
-static uint32_t skinny_rows(const struct backend *b, const struct product_job *j)
+static uint32_t skinny_rows(const struct backend *backend, const struct product_job *j)
 {
-    const struct device *d = device_of(b);
-    return skinny_plan(j, (uint32_t)d->sms, d->shared_max).rows;
+    const struct device *device = device_of(backend);
+    return skinny_plan(j, (uint32_t)device->sms, device->shared_max).rows;
 }
 
-static const void *row_at(const struct product_job *j, const void *x, uint32_t t)
+static const void *row_at(const struct product_job *j, const void *x, uint32_t row)
 {
-    return static_cast<const uint8_t *>(x) + (size_t)t * j->K * (exact_rows(j->dtype) ? 4 : 2);
+    return static_cast<const uint8_t *>(x) + (size_t)row * j->K * (exact_rows(j->dtype) ? 4 : 2);
 }
 
 /* x: normalized rows. */
-static void product_normed(struct backend *b, const struct product_job *j, const void *x,
+static void product_normed(struct backend *backend, const struct product_job *j, const void *x,
                            void *work)
 {
-    if (wide(b, j, x, work) || (j->T > library_above(j->dtype) && large(b, j, x, work)))
+    if (wide(backend, j, x, work) || (j->T > library_above(j->dtype) && large(backend, j, x, work)))
         return;
     if (exact_rows(j->dtype)) {
-        f32_product(b, j, static_cast<const float *>(x));
+        f32_product(backend, j, static_cast<const float *>(x));
         return;
     }
-    uint32_t most = skinny_rows(b, j);
-    for (uint32_t t = 0; t < j->T; t += most) {
-        struct product_job part = job_rows(j, t, plan_least(most, j->T - t));
-        skinny_all(b, &part, row_at(j, x, t), work);
+    uint32_t most = skinny_rows(backend, j);
+    for (uint32_t row = 0; row < j->T; row += most) {
+        struct product_job part = job_rows(j, row, plan_least(most, j->T - row));
+        skinny_all(backend, &part, row_at(j, x, row), work);
     }
 }
 
@@ -69,15 +70,16 @@ static size_t normed_bytes(enum dtype dtype, size_t T, size_t K)
     return layout_up(T * K * (exact_rows(dtype) ? 4 : 2), 256);
 }
 
-static size_t rest_bytes(const struct backend *b, enum dtype dtype, size_t T, size_t K, size_t N)
+static size_t rest_bytes(const struct backend *backend, enum dtype dtype, size_t T, size_t K,
+                         size_t N)
 {
-    const struct device *d = device_of(b);
+    const struct device *device = device_of(backend);
     size_t some = T < SKINNY_ROWS ? T : (size_t)SKINNY_ROWS, own = 0;
     size_t library = large_work(dtype, T, K, N);
     if (!exact_rows(dtype))
-        own = skinny_sums(dtype, some, K, N, d->shared_max) +
+        own = skinny_sums(dtype, some, K, N, device->shared_max) +
               (x_coded(dtype) ? coding_at(nullptr, some, K).bytes : 0);
-    size_t widened = wide_work_most(dtype, T, K, N, (uint32_t)d->sms, d->wide);
+    size_t widened = wide_work_most(dtype, T, K, N, (uint32_t)device->sms, device->wide);
     own = own > widened ? own : widened;
     return own > library ? own : library;
 }
@@ -112,110 +114,111 @@ static uint32_t rows_of_piece(const struct product_job *j, const struct input *i
     return piece_of(j->T, (uint32_t)rows_at_once(j->dtype, j->T, j->K, j->columns), PIECE_GRAIN);
 }
 
-static void product(struct backend *b, struct product_job *j, struct input in, void *work)
+static void product(struct backend *backend, struct product_job *j, struct input in, void *work)
 {
     job_settle(j);
     if (j->T == 0 || job_tiles(j) == 0)
         return;
     const struct bf16_input rows = {static_cast<const uint16_t *>(in.x), in.gain, (float)in.eps};
-    if (!exact_rows(j->dtype) && gemv(b, j, &rows))
+    if (!exact_rows(j->dtype) && gemv(backend, j, &rows))
         return;
     uint32_t most = rows_of_piece(j, &in);
-    for (uint32_t t = 0; t < j->T; t += most) {
-        struct product_job part = job_rows(j, t, plan_least(most, j->T - t));
-        const void *x = row_at(j, in.x, t);
+    for (uint32_t row = 0; row < j->T; row += most) {
+        struct product_job part = job_rows(j, row, plan_least(most, j->T - row));
+        const void *x = row_at(j, in.x, row);
         uint8_t *rest = static_cast<uint8_t *>(work);
         if (in.gain) {
-            cuda_rmsnorm(b, work, x, nullptr, in.gain, part.T, j->K, in.eps);
+            cuda_rmsnorm(backend, work, x, nullptr, in.gain, part.T, j->K, in.eps);
             x = work;
             rest += normed_bytes(j->dtype, part.T, j->K);
         }
-        product_normed(b, &part, x, rest);
+        product_normed(backend, &part, x, rest);
     }
 }
 
 /* ---- the operations ---- */
 
-void cuda_matmul(struct backend *b, const struct product *p, size_t n, struct input in, size_t T,
-                 void *work)
+void cuda_matmul(struct backend *backend, const struct product *p, size_t n, struct input in,
+                 size_t T, void *work)
 {
     struct range here("matmul");
     struct product_job j = job_of(JOB_ROWS, p[0].w, T);
     for (size_t i = 0; i < n; i++)
         job_put(&j, p[i].w, p[i].y, p[i].w->rows, p[i].add);
-    product(b, &j, in, work);
+    product(backend, &j, in, work);
 }
 
-void cuda_gated(struct backend *b, act *y, struct input in, const struct mat *gate,
+void cuda_gated(struct backend *backend, act *y, struct input in, const struct mat *gate,
                 const struct mat *up, size_t T, void *work)
 {
     struct range here("gated");
     struct product_job j = job_of(JOB_GATED, gate, T);
     job_put(&j, gate, y, gate->rows, 0);
     job_put(&j, up, y, gate->rows, 0);
-    product(b, &j, in, work);
+    product(backend, &j, in, work);
 }
 
 /* Bytes of k or v of T rows, in the format of the activations. */
-static size_t aside_bytes(const struct backend *b, size_t T, size_t values)
+static size_t aside_bytes(const struct backend *backend, size_t T, size_t values)
 {
-    return layout_up(T * values * (b->act == DTYPE_F32 ? 4 : 2), 256);
+    return layout_up(T * values * (backend->act == DTYPE_F32 ? 4 : 2), 256);
 }
 
 /* With steps between product and rotation: first the products, with k and v in `work`; then
  * heads.cu. */
-static void qkv_in_steps(struct backend *b, const struct qkv *a, size_t T, void *work)
+static void qkv_in_steps(struct backend *backend, const struct qkv *qkv, size_t T, void *work)
 {
-    uint8_t *k = static_cast<uint8_t *>(work), *v = k + aside_bytes(b, T, a->wk->rows);
-    const struct product p[] = {{a->wq, a->q, 0}, {a->wk, k, 0}, {a->wv, v, 0}};
-    cuda_matmul(b, p, 3, a->in, T, v + aside_bytes(b, T, a->wv->rows));
-    cuda_head_rows(b, a, k, v, T);
+    uint8_t *k = static_cast<uint8_t *>(work), *v = k + aside_bytes(backend, T, qkv->wk->rows);
+    const struct product product[] = {{qkv->wq, qkv->q, 0}, {qkv->wk, k, 0}, {qkv->wv, v, 0}};
+    cuda_matmul(backend, product, 3, qkv->in, T, v + aside_bytes(backend, T, qkv->wv->rows));
+    cuda_head_rows(backend, qkv, k, v, T);
 }
 
-size_t cuda_qkv_work(const struct backend *b, size_t T, size_t D, size_t heads, size_t kv_heads,
-                     size_t head_dim, int steps)
+size_t cuda_qkv_work(const struct backend *backend, size_t T, size_t D, size_t heads,
+                     size_t kv_heads, size_t head_dim, int steps)
 {
-    return cuda_matmul_work(b, T, D, (heads + 2 * kv_heads) * head_dim) +
-           (steps ? 2 * aside_bytes(b, T, kv_heads * head_dim) : 0);
+    return cuda_matmul_work(backend, T, D, (heads + 2 * kv_heads) * head_dim) +
+           (steps ? 2 * aside_bytes(backend, T, kv_heads * head_dim) : 0);
 }
 
-void cuda_qkv(struct backend *b, const struct qkv *a, size_t T, void *work)
+void cuda_qkv(struct backend *backend, const struct qkv *qkv, size_t T, void *work)
 {
     struct range here("qkv");
-    if (a->bias[0] || a->head_gain[0]) {
-        qkv_in_steps(b, a, T, work);
+    if (qkv->bias[0] || qkv->head_gain[0]) {
+        qkv_in_steps(backend, qkv, T, work);
         return;
     }
-    struct product_job j = job_of(JOB_QKV, a->wq, T);
-    job_put(&j, a->wq, a->q, a->wq->rows, 0);
-    job_put(&j, a->wk, a->to.k, a->wk->rows, 0);
-    job_put(&j, a->wv, a->to.v, a->wv->rows, 0);
-    j.table = a->table;
-    j.slot = a->slot;
-    j.head_dim = (uint32_t)a->head_dim;
-    j.cache_f32 = a->to.dtype == DTYPE_F32;
-    product(b, &j, a->in, work);
+    struct product_job j = job_of(JOB_QKV, qkv->wq, T);
+    job_put(&j, qkv->wq, qkv->q, qkv->wq->rows, 0);
+    job_put(&j, qkv->wk, qkv->to.k, qkv->wk->rows, 0);
+    job_put(&j, qkv->wv, qkv->to.v, qkv->wv->rows, 0);
+    j.table = qkv->table;
+    j.slot = qkv->slot;
+    j.head_dim = (uint32_t)qkv->head_dim;
+    j.cache_f32 = qkv->to.dtype == DTYPE_F32;
+    product(backend, &j, qkv->in, work);
 }
 
-void cuda_logits(struct backend *b, float *y, const struct mat *w, size_t first, size_t n,
-                 const act *x, size_t T, void *work)
+void cuda_logits(struct backend *backend, float *y, const struct mat *weight, size_t first,
+                 size_t n, const act *x, size_t T, void *work)
 {
-    struct product_job j = job_of(JOB_FLOATS, w, T);
-    job_put(&j, w, y, n, 0);
+    struct product_job j = job_of(JOB_FLOATS, weight, T);
+    job_put(&j, weight, y, n, 0);
     j.w[0].begin = (uint32_t)first;
     j.w[0].rows = (uint32_t)n;
-    product(b, &j, {x, nullptr, 0}, work);
+    product(backend, &j, {x, nullptr, 0}, work);
 }
 
-size_t cuda_matmul_work(const struct backend *b, size_t T, size_t K, size_t N)
+size_t cuda_matmul_work(const struct backend *backend, size_t T, size_t K, size_t N)
 {
     size_t most = 0;
     for (int i = 0; i < DTYPES; i++) {
-        enum dtype d = static_cast<enum dtype>(i);
-        if (cuda_act_dtype(d) != b->act || !format_row(d).x_bytes)
+        enum dtype dtype = static_cast<enum dtype>(i);
+        if (cuda_act_dtype(dtype) != backend->act || !format_row(dtype).x_bytes)
             continue;
-        size_t rows = rows_at_once(d, T, K, N);
-        size_t bytes = normed_bytes(d, rows, K) + rest_bytes(b, d, widens(d) ? T : rows, K, N);
+        size_t rows = rows_at_once(dtype, T, K, N);
+        size_t bytes = normed_bytes(dtype, rows, K) +
+                       rest_bytes(backend, dtype, widens(dtype) ? T : rows, K, N);
         most = bytes > most ? bytes : most;
     }
     return most;

@@ -17,24 +17,26 @@ static inline int exact_rows(enum dtype dtype)
 }
 
 /* A job without matrices for T rows, with matrices like w; job_settle() after the last job_put. */
-static inline struct product_job job_of(enum job_kind kind, const struct mat *w, size_t T)
+static inline struct product_job job_of(enum job_kind kind, const struct mat *weight, size_t T)
 {
     struct product_job j = {};
-    j.dtype = w->dtype;
+    j.dtype = weight->dtype;
     j.kind = kind;
     j.T = (uint32_t)T;
-    j.K = (uint32_t)w->cols;
-    j.stride = (uint32_t)(layout_stride(w->dtype, w->cols) * layout_value(w->dtype));
+    j.K = (uint32_t)weight->cols;
+    j.stride = (uint32_t)(layout_stride(weight->dtype, weight->cols) * layout_value(weight->dtype));
     return j;
 }
 
 /* Adds matrix w and its outputs; rows of y are ld values apart. */
-static inline void job_put(struct product_job *j, const struct mat *w, void *y, size_t ld, int add)
+static inline void job_put(struct product_job *j, const struct mat *weight, void *y, size_t ld,
+                           int add)
 {
-    struct layout l = layout_of(w->dtype, w->rows, w->cols);
-    const uint8_t *at = static_cast<const uint8_t *>(w->data);
-    j->w[j->n] = {at, at + l.absmax, reinterpret_cast<const float *>(at + l.scale),
-                  reinterpret_cast<const float *>(at + l.offset), 0, (uint32_t)w->rows, 0};
+    struct layout layout = layout_of(weight->dtype, weight->rows, weight->cols);
+    const uint8_t *at = static_cast<const uint8_t *>(weight->data);
+    j->w[j->n] = {at, at + layout.absmax, reinterpret_cast<const float *>(at + layout.scale),
+                  reinterpret_cast<const float *>(at + layout.offset), 0, (uint32_t)weight->rows,
+                  0};
     j->y[j->n] = y;
     j->ldy[j->n] = (uint32_t)ld;
     j->add[j->n++] = add;
@@ -50,47 +52,47 @@ struct coding {
 };
 
 /* gemv.cu: few rows (formats.h) in a single kernel. 0: the shape does not fit. */
-int gemv(const struct backend *b, const struct product_job *j, const struct bf16_input *in);
+int gemv(const struct backend *backend, const struct product_job *j, const struct bf16_input *in);
 
 /* skinny.cu: sums for few rows, in parts over K: sums[split][t][columns], fp32 (INT8: int32).
- * rows: x [T, ldx], bf16, or the codes of INT8. j->T is at most p->rows. */
-void skinny(const struct backend *b, const struct product_job *j, const struct skinny_plan *p,
-            const void *rows, size_t ldx, void *sums);
+ * rows: x [T, ldx], bf16, or the codes of INT8. j->T is at most plan->rows. */
+void skinny(const struct backend *backend, const struct product_job *j,
+            const struct skinny_plan *plan, const void *rows, size_t ldx, void *sums);
 
 /* finish.cu: adds `splits` parts of a job's sums and writes its outputs. */
-void finish(const struct backend *b, const struct product_job *j, const struct coded_rows *rows,
-            const void *sums, uint32_t splits);
+void finish(const struct backend *backend, const struct product_job *j,
+            const struct coded_rows *rows, const void *sums, uint32_t splits);
 /* The same for the parts that wide.cu leaves. */
-void finish_parts(const struct backend *b, const struct product_job *j, const float *sums,
+void finish_parts(const struct backend *backend, const struct product_job *j, const float *sums,
                   const struct wide_plan *plan);
 /* finish_int8.cu: the same for INT8 and one part, without reads of W far apart. Overwrites `sums`
  * and the codes of c. */
-void finish_int8(const struct backend *b, const struct product_job *j, const struct coding *c,
-                 const struct coded_rows *rows, int32_t *sums);
+void finish_int8(const struct backend *backend, const struct product_job *j,
+                 const struct coding *coding, const struct coded_rows *rows, int32_t *sums);
 /* y[n] = bf16(y + product), both bf16. The sum may be done later, in or before the next operation
  * (struct later): product must not change until then. */
-void finish_add(const struct backend *b, void *y, const void *product, size_t n);
+void finish_add(const struct backend *backend, void *y, const void *product, size_t n);
 
 /* f32_product.cu: any number of rows of fp32 with F32, BF16_F32 or F16 weights. */
-void f32_product(const struct backend *b, const struct product_job *j, const float *x);
-void f32_product_grouped(const struct backend *b, const struct product_job *j, const float *x,
-                         const struct group *g);
+void f32_product(const struct backend *backend, const struct product_job *j, const float *x);
+void f32_product_grouped(const struct backend *backend, const struct product_job *j, const float *x,
+                         const struct group *group);
 
 /* large.cu: many rows, by the vendor's library. x: normalized rows, of `act`. 0: the library does
  * not take the shape; nothing was done. */
-int large(struct backend *b, const struct product_job *j, const void *x, void *work);
+int large(struct backend *backend, const struct product_job *j, const void *x, void *work);
 /* Bytes of work that large() needs for T rows. */
 size_t large_work(enum dtype dtype, size_t T, size_t K, size_t N);
 
 /* wide.cu: some hundred rows of x, normalized, by weights that a Hopper widens in registers. 0: not
  * this device or shape; nothing was done. work: wide_work() bytes (wide_plan.h). */
-int wide(const struct backend *b, const struct product_job *j, const void *x, void *work);
+int wide(const struct backend *backend, const struct product_job *j, const void *x, void *work);
 
 /* At open: tries whether wide.cu runs on this device (device.wide). */
-void wide_open(struct backend *b);
+void wide_open(struct backend *backend);
 
 /* coding.cu: the coded rows at `work`. */
 struct coding coding_at(void *work, size_t T, size_t K);
 /* Encodes x[T, K] into c, in the form that products with weights of `dtype` read. */
-struct coded_rows coding_make(const struct backend *b, const struct coding *c, enum dtype dtype,
-                              const void *x, size_t T, size_t K);
+struct coded_rows coding_make(const struct backend *backend, const struct coding *coding,
+                              enum dtype dtype, const void *x, size_t T, size_t K);

@@ -27,9 +27,9 @@ template <int NT, class Sum> DEVICE void put_tile(const struct product_job &j,
         for (uint32_t i = 0; i < NT; i++)
 #pragma unroll
             for (uint32_t e = 0; e < 2; e++) {
-                uint32_t t = 8 * i + 2 * q + e;
-                if (t < j.T)
-                    to[(size_t)t * j.columns] = sum[i][2 * h + e];
+                uint32_t row = 8 * i + 2 * q + e;
+                if (row < j.T)
+                    to[(size_t)row * j.columns] = sum[i][2 * h + e];
             }
     }
 }
@@ -47,45 +47,45 @@ skinny_tiles(struct product_job j, const void *rows, uint32_t ldx, typename form
     const uint32_t from = blockIdx.y * part, to = min(from + part, all);
     const struct weight_walk walk = {gridDim.x * SKINNY_WARPS, job_tiles(&j), from, 1, to};
     uint32_t tile = blockIdx.x + threadIdx.x / WARP * gridDim.x;
-    struct stream<D> s;
-    stream_start<D>(&s, j, walk, tile);
+    struct stream<D> stream;
+    stream_start<D>(&stream, j, walk, tile);
     format<D>::prepare(shared, tables);
     wait_for_inputs();
     uint8_t *slab = shared + format_row(D).tables;
     const uint32_t stride = x_stride(D, part), unit = group_x_bytes(D) / 16;
     stage_slab<D>(slab, stride, rows, ldx, j.T, j.K, from * unit, (to - from) * unit);
     typename format<D>::State state = format<D>::start(shared);
-    const struct x_view x = x_lane(slab, stride, HALF);
+    const struct x_view view = x_lane(slab, stride, HALF);
     sums += (size_t)blockIdx.y * j.T * j.columns;
     for (; tile < walk.tiles; tile += walk.tile_step) {
         Sum sum[NT][4] = {};
 #pragma unroll 1
-        while (s.at.tile == tile && s.at.group < to) /* no other counter: registers */
-            stream_step<D, NT>(&s, &state, sum, j, walk, x, from);
+        while (stream.at.tile == tile && stream.at.group < to) /* no other counter: registers */
+            stream_step<D, NT>(&stream, &state, sum, j, walk, view, from);
         put_tile<NT>(j, tile_at(&j, tile), sums, sum);
     }
 }
 
 template <enum dtype D, int NT>
-static void start_rows(const struct backend *b, const struct product_job *j,
-                       const struct skinny_plan *p, const void *rows, size_t ldx, void *sums)
+static void start_rows(const struct backend *backend, const struct product_job *j,
+                       const struct skinny_plan *plan, const void *rows, size_t ldx, void *sums)
 {
     typename format<D>::Tables tables;
     tables_fill(&tables);
-    launch(b, skinny_tiles<D, NT>, dim3(p->crews, p->splits), dim3(SKINNY_WARPS * WARP), p->shared,
-           *j, rows, (uint32_t)ldx, static_cast<typename format<D>::Sum *>(sums), p->groups,
-           job_groups(D, j->K), tables);
+    launch(backend, skinny_tiles<D, NT>, dim3(plan->crews, plan->splits), dim3(SKINNY_WARPS * WARP),
+           plan->shared, *j, rows, (uint32_t)ldx, static_cast<typename format<D>::Sum *>(sums),
+           plan->groups, job_groups(D, j->K), tables);
 }
 
 template <enum dtype D>
-static void start(const struct backend *b, const struct product_job *j, const struct skinny_plan *p,
-                  const void *rows, size_t ldx, void *sums)
+static void start(const struct backend *backend, const struct product_job *j,
+                  const struct skinny_plan *plan, const void *rows, size_t ldx, void *sums)
 {
-    switch (p->rows) {
-    case 8: start_rows<D, 1>(b, j, p, rows, ldx, sums); break;
-    case 16: start_rows<D, 2>(b, j, p, rows, ldx, sums); break;
-    case 32: start_rows<D, 4>(b, j, p, rows, ldx, sums); break;
-    default: start_rows<D, 8>(b, j, p, rows, ldx, sums); break;
+    switch (plan->rows) {
+    case 8: start_rows<D, 1>(backend, j, plan, rows, ldx, sums); break;
+    case 16: start_rows<D, 2>(backend, j, plan, rows, ldx, sums); break;
+    case 32: start_rows<D, 4>(backend, j, plan, rows, ldx, sums); break;
+    default: start_rows<D, 8>(backend, j, plan, rows, ldx, sums); break;
     }
 }
 

@@ -101,17 +101,17 @@ DEVICE void stage_slab(uint8_t *to, uint32_t stride, const void *rows, uint32_t 
 {
 #pragma unroll 1 /* the first weights occupy the registers */
     for (uint32_t i = threadIdx.x; i < T * n; i += blockDim.x) {
-        uint32_t t = i / n, u = i % n, word = first + u;
-        uint8_t *at = to + t * stride + 16 * x_place(D, u);
+        uint32_t row = i / n, u = i % n, word = first + u;
+        uint8_t *at = to + row * stride + 16 * x_place(D, u);
         if (x_coded(D))
-            copy_async(at, static_cast<const int8_t *>(rows) + (size_t)t * ldx + 16 * word,
+            copy_async(at, static_cast<const int8_t *>(rows) + (size_t)row * ldx + 16 * word,
                        16 * word < ldx);
         else if (K % 8 == 0)
-            copy_async(at, static_cast<const uint16_t *>(rows) + (size_t)t * ldx + 8 * word,
+            copy_async(at, static_cast<const uint16_t *>(rows) + (size_t)row * ldx + 8 * word,
                        8 * word < K);
         else
             *reinterpret_cast<uint4 *>(at) =
-                x_unit(static_cast<const uint16_t *>(rows) + (size_t)t * ldx, word, K);
+                x_unit(static_cast<const uint16_t *>(rows) + (size_t)row * ldx, word, K);
     }
     copy_async_close();
     copy_async_wait<0>();

@@ -36,31 +36,31 @@ template <int SIDE> struct held {
 
 /* Before columns k .. of rows `first`... Memory is contiguous along k, or along the rows. */
 template <int SIDE>
-DEVICE struct held<SIDE> begin_at(const struct side &s, unsigned first, unsigned k)
+DEVICE struct held<SIDE> begin_at(const struct side &side, unsigned first, unsigned k)
 {
-    const bool along = s.f.step == 1;
+    const bool along = side.f.step == 1;
     const unsigned r = along ? threadIdx.x / DEPTH : threadIdx.x % SIDE;
     const unsigned c = along ? threadIdx.x % DEPTH : threadIdx.x / SIDE;
-    struct held<SIDE> h;
-    h.row = r;
-    h.column = c;
-    h.rows_on = along ? THREADS / DEPTH : 0;
-    h.columns_on = along ? 0 : THREADS / SIDE;
-    h.from = s.f.x + (first + r) * s.f.row + (k + c) * s.f.step;
-    h.jump = h.rows_on * s.f.row + h.columns_on * s.f.step;
-    return h;
+    struct held<SIDE> held;
+    held.row = r;
+    held.column = c;
+    held.rows_on = along ? THREADS / DEPTH : 0;
+    held.columns_on = along ? 0 : THREADS / SIDE;
+    held.from = side.f.x + (first + r) * side.f.row + (k + c) * side.f.step;
+    held.jump = held.rows_on * side.f.row + held.columns_on * side.f.step;
+    return held;
 }
 
 /* Reads the next columns, of which `rows` and `columns` exist, and goes on. */
 template <int SIDE>
-DEVICE void fetch(struct held<SIDE> *h, const struct side &s, unsigned rows, unsigned columns)
+DEVICE void fetch(struct held<SIDE> *h, const struct side &side, unsigned rows, unsigned columns)
 {
 #pragma unroll
     for (unsigned i = 0; i < held<SIDE>::N; i++) {
         const unsigned row = h->row + i * h->rows_on, column = h->column + i * h->columns_on;
         h->x[i] = row < rows && column < columns ? h->from[i * h->jump] : 0.0f;
     }
-    h->from += DEPTH * s.f.step;
+    h->from += DEPTH * side.f.step;
 }
 
 template <int SIDE> DEVICE void keep(float *to, struct held<SIDE> *h, bool half)
@@ -84,20 +84,20 @@ template <int EACH> DEVICE unsigned own(unsigned thread, unsigned j)
     return j / group * group * ACROSS + thread * group + j % group;
 }
 
-template <int EACH> DEVICE void take(float v[EACH], const float *from, unsigned thread)
+template <int EACH> DEVICE void take(float values[EACH], const float *from, unsigned thread)
 {
     if constexpr (EACH % 4 == 0) {
 #pragma unroll
         for (unsigned j = 0; j < EACH; j += 4) {
             const float4 x = *reinterpret_cast<const float4 *>(from + own<EACH>(thread, j));
-            v[j] = x.x;
-            v[j + 1] = x.y;
-            v[j + 2] = x.z;
-            v[j + 3] = x.w;
+            values[j] = x.x;
+            values[j + 1] = x.y;
+            values[j + 2] = x.z;
+            values[j + 3] = x.w;
         }
     } else {
         for (unsigned j = 0; j < EACH; j++)
-            v[j] = from[own<EACH>(thread, j)];
+            values[j] = from[own<EACH>(thread, j)];
     }
 }
 
@@ -136,14 +136,14 @@ strided_tile(struct side a, struct side b, unsigned K, unsigned depth, float *c,
         fetch<LONG>(&right, b, columns, rest);
 #pragma unroll
         for (unsigned d = 0; d < DEPTH; d++) {
-            float u[DOWN], v[WIDE];
+            float u[DOWN], values[WIDE];
             take<DOWN>(u, now + d * (HIGH + PAD), y);
-            take<WIDE>(v, now + LEFT + d * (LONG + PAD), x);
+            take<WIDE>(values, now + LEFT + d * (LONG + PAD), x);
 #pragma unroll
             for (int i = 0; i < DOWN; i++)
 #pragma unroll
                 for (int j = 0; j < WIDE; j++)
-                    sum[i][j] = fmaf(u[i], v[j], sum[i][j]);
+                    sum[i][j] = fmaf(u[i], values[j], sum[i][j]);
         }
         float *const last = now; /* others may still read it: the next columns go to `next` */
         now = next;
@@ -154,10 +154,10 @@ strided_tile(struct side a, struct side b, unsigned K, unsigned depth, float *c,
     for (int i = 0; i < DOWN; i++)
 #pragma unroll
         for (int j = 0; j < WIDE; j++) {
-            const unsigned m = row + own<DOWN>(y, (unsigned)i);
+            const unsigned tile = row + own<DOWN>(y, (unsigned)i);
             const unsigned n = column + own<WIDE>(x, (unsigned)j);
-            const size_t at = m * ldc + n;
-            if (m < a.rows && n < b.rows)
+            const size_t at = tile * ldc + n;
+            if (tile < a.rows && n < b.rows)
                 c[at] = sum[i][j] + (plus ? plus[at] : 0.0f);
         }
 }
@@ -180,53 +180,55 @@ join_parts(float *c, const float *part, unsigned parts, size_t n, size_t N, cons
 }
 
 template <int DOWN, int WIDE>
-static void start(struct backend *b, const struct gemm *g, unsigned parts, float *work)
+static void start(struct backend *backend, const struct gemm *gemm, unsigned parts, float *work)
 {
     constexpr int HIGH = ACROSS * DOWN, LONG = ACROSS * WIDE;
-    const bool half = g->dtype == DTYPE_BF16;
-    const struct side left = {g->a, (unsigned)g->M, half}, right = {g->b, (unsigned)g->N, half};
-    const unsigned depth = blocks_of(blocks_of(g->K, parts), DEPTH) * DEPTH;
-    parts = g->K ? blocks_of(g->K, depth) : 1;
+    const bool half = gemm->dtype == DTYPE_BF16;
+    const struct side left = {gemm->a, (unsigned)gemm->M, half},
+                      right = {gemm->b, (unsigned)gemm->N, half};
+    const unsigned depth = blocks_of(blocks_of(gemm->K, parts), DEPTH) * DEPTH;
+    parts = gemm->K ? blocks_of(gemm->K, depth) : 1;
     const bool joins = parts > 1;
-    launch(b, strided_tile<DOWN, WIDE>, dim3(blocks_of(g->N, LONG), blocks_of(g->M, HIGH), parts),
-           dim3(THREADS), 2 * DEPTH * (HIGH + LONG + 2 * PAD) * sizeof(float), left, right,
-           (unsigned)g->K, depth, joins ? work : g->c, joins ? nullptr : g->plus,
-           joins ? g->N : g->ldc);
+    launch(backend, strided_tile<DOWN, WIDE>,
+           dim3(blocks_of(gemm->N, LONG), blocks_of(gemm->M, HIGH), parts), dim3(THREADS),
+           2 * DEPTH * (HIGH + LONG + 2 * PAD) * sizeof(float), left, right, (unsigned)gemm->K,
+           depth, joins ? work : gemm->c, joins ? nullptr : gemm->plus,
+           joins ? gemm->N : gemm->ldc);
     if (joins)
-        launch(b, join_parts, dim3(blocks_of(g->M * g->N, THREADS)), dim3(THREADS), 0, g->c, work,
-               parts, g->M * g->N, g->N, g->plus, g->ldc);
+        launch(backend, join_parts, dim3(blocks_of(gemm->M * gemm->N, THREADS)), dim3(THREADS), 0,
+               gemm->c, work, parts, gemm->M * gemm->N, gemm->N, gemm->plus, gemm->ldc);
 }
 
 /* Uses the largest tiles that, with parts of K, leave few multiprocessors idle, or the smallest. */
-static void start_fitting(struct backend *b, const struct gemm *g, float *work)
+static void start_fitting(struct backend *backend, const struct gemm *gemm, float *work)
 {
-    const size_t sms = (size_t)device_of(b)->sms, enough = sms * 3 / 4, most = g->K / PART_LEAST;
-    const bool narrow = g->N <= ACROSS * TALL;
-    const size_t tiles = (size_t)blocks_of(g->M, ACROSS * TALL) *
-                         blocks_of(g->N, ACROSS * (narrow ? TALL : BROAD));
+    const size_t sms = (size_t)device_of(backend)->sms, enough = sms * 3 / 4,
+    most = gemm->K / PART_LEAST; const bool narrow = gemm->N <= ACROSS * TALL;
+    const size_t tiles = (size_t)blocks_of(gemm->M, ACROSS * TALL) *
+                         blocks_of(gemm->N, ACROSS * (narrow ? TALL : BROAD));
     const size_t wanted = tiles < enough ? BLOCKS * sms / tiles : 1;
     const size_t parts = wanted < most ? wanted : most ? most : 1;
     if (tiles * parts >= enough && narrow)
-        start<TALL, TALL>(b, g, (unsigned)parts, work);
+        start<TALL, TALL>(backend, gemm, (unsigned)parts, work);
     else if (tiles * parts >= enough)
-        start<TALL, BROAD>(b, g, (unsigned)parts, work);
-    else if ((size_t)blocks_of(g->M, 32) * blocks_of(g->N, 32) >= sms)
-        start<2, 2>(b, g, 1, work);
+        start<TALL, BROAD>(backend, gemm, (unsigned)parts, work);
+    else if ((size_t)blocks_of(gemm->M, 32) * blocks_of(gemm->N, 32) >= sms)
+        start<2, 2>(backend, gemm, 1, work);
     else
-        start<1, 1>(b, g, 1, work);
+        start<1, 1>(backend, gemm, 1, work);
 }
 
-void cuda_gemm(struct backend *b, const struct gemm *g, size_t n, void *work)
+void cuda_gemm(struct backend *backend, const struct gemm *gemm, size_t n, void *work)
 {
     struct range here("gemm");
-    for (; n > 0; n--, g++)
-        if (g->M && g->N)
-            start_fitting(b, g, (float *)work);
+    for (; n > 0; n--, gemm++)
+        if (gemm->M && gemm->N)
+            start_fitting(backend, gemm, (float *)work);
 }
 
 /* Room for the parts of any shape: with parts there are at most BLOCKS * sms tiles. */
-size_t cuda_gemm_work(const struct backend *b, size_t M, size_t N, size_t K)
+size_t cuda_gemm_work(const struct backend *backend, size_t M, size_t N, size_t K)
 {
     (void)M, (void)N;
-    return K < 2 * PART_LEAST ? 0 : (size_t)device_of(b)->sms * BLOCKS * TILE * sizeof(float);
+    return K < 2 * PART_LEAST ? 0 : (size_t)device_of(backend)->sms * BLOCKS * TILE * sizeof(float);
 }

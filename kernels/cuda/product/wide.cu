@@ -37,13 +37,14 @@ template <> struct wide_format<DTYPE_FP8> {
 
     DEVICE void prepare(uint8_t *) {}
 
-    DEVICE void load(piece *p, const struct product_job &j, const struct lane_rows &r, uint32_t k)
+    DEVICE void load(piece *p, const struct product_job &j, const struct lane_rows &rows,
+                     uint32_t k)
     {
 #pragma unroll
         for (uint32_t h = 0; h < 2; h++)
 #pragma unroll
             for (uint32_t c = 0; c < 2; c++)
-                p->code[h][c] = load_once_if(r.at[h] + k + c * 64, r.is[h] && k < j.K);
+                p->code[h][c] = load_once_if(rows.at[h] + k + c * 64, rows.is[h] && k < j.K);
     }
 
     /* The fragments of stage s of a piece. */
@@ -53,10 +54,10 @@ template <> struct wide_format<DTYPE_FP8> {
             {p.code[0][s].x, p.code[0][s].y, p.code[0][s].z, p.code[0][s].w},
             {p.code[1][s].x, p.code[1][s].y, p.code[1][s].z, p.code[1][s].w}};
 #pragma unroll
-        for (uint32_t m = 0; m < STEPS; m++)
+        for (uint32_t tile = 0; tile < STEPS; tile++)
 #pragma unroll
             for (uint32_t i = 0; i < 4; i++)
-                a[m][i] = format<DTYPE_FP8>::pair(word[i % 2][m], i < 2 ? 0x1404 : 0x3424);
+                a[tile][i] = format<DTYPE_FP8>::pair(word[i % 2][tile], i < 2 ? 0x1404 : 0x3424);
     }
 };
 
@@ -80,23 +81,24 @@ template <enum dtype D> struct wide_blocks {
             to[LEVELS + i] = dynamic_level_of(i);
     }
 
-    DEVICE void load(piece *p, const struct product_job &j, const struct lane_rows &r, uint32_t k)
+    DEVICE void load(piece *p, const struct product_job &j, const struct lane_rows &rows,
+                     uint32_t k)
     {
 #pragma unroll
         for (uint32_t h = 0; h < 2; h++) {
-            bool is = r.is[h] && k < j.K;
-            p->code[h] = load_once_if(r.at[h] + k / 2, is);
+            bool is = rows.is[h] && k < j.K;
+            p->code[h] = load_once_if(rows.at[h] + k / 2, is);
             p->scale[h] = p->offset[h] = 0;
             p->absmax[h] = 0;
             if (!is)
                 continue;
-            const struct operand &w = j.w[r.matrix[h]];
-            size_t block = (size_t)r.row[h] * (j.K / QUANT_BLOCK) + k / QUANT_BLOCK +
+            const struct operand &operand = j.w[rows.matrix[h]];
+            size_t block = (size_t)rows.row[h] * (j.K / QUANT_BLOCK) + k / QUANT_BLOCK +
                            threadIdx.x % 4 / 2;
-            p->scale[h] = w.scale[D == DTYPE_NF4 ? block / QUANT_SUPER : block];
+            p->scale[h] = operand.scale[D == DTYPE_NF4 ? block / QUANT_SUPER : block];
             if (D == DTYPE_NF4) {
-                p->absmax[h] = w.absmax[block];
-                p->offset[h] = *w.offset;
+                p->absmax[h] = operand.absmax[block];
+                p->offset[h] = *operand.offset;
             }
         }
     }
@@ -112,12 +114,12 @@ template <enum dtype D> struct wide_blocks {
                 absmax = __fadd_rn(p.offset[h], __fmul_rn(dynamic[p.absmax[h]], absmax));
             const uint32_t word[2] = {s ? p.code[h].z : p.code[h].x, s ? p.code[h].w : p.code[h].y};
 #pragma unroll
-            for (uint32_t m = 0; m < STEPS; m++)
+            for (uint32_t tile = 0; tile < STEPS; tile++)
 #pragma unroll
                 for (uint32_t i = 0; i < 2; i++) {
-                    uint32_t byte = word[m / 2] >> (m % 2 * 16 + i * 8);
-                    a[m][2 * i + h] = bf16_pair(level[(byte >> 4 & 15) * WARP] * absmax,
-                                                level[(byte & 15) * WARP] * absmax);
+                    uint32_t byte = word[tile / 2] >> (tile % 2 * 16 + i * 8);
+                    a[tile][2 * i + h] = bf16_pair(level[(byte >> 4 & 15) * WARP] * absmax,
+                                                   level[(byte & 15) * WARP] * absmax);
                 }
         }
     }
@@ -136,23 +138,23 @@ template <> struct wide_format<DTYPE_FP4> : wide_blocks<DTYPE_FP4> {
  * four of them, two for each half. Neighbours write the steps of one chunk, which lie in the same
  * sectors of x. */
 static __global__ void __launch_bounds__(IMAGE_THREADS)
-image_rows(uint4 *image, const uint16_t *x, uint32_t T, uint32_t K, struct wide_plan p,
+image_rows(uint4 *image, const uint16_t *x, uint32_t T, uint32_t K, struct wide_plan plan,
            uint32_t lane)
 {
     let_next_start();
     wait_for_inputs();
-    uint32_t i = blockIdx.x * IMAGE_THREADS + threadIdx.x, eights = p.tokens / 8;
+    uint32_t i = blockIdx.x * IMAGE_THREADS + threadIdx.x, eights = plan.tokens / 8;
     uint32_t in_eight = i % 8, half = i / 8 % 2, in_chunk = i / 16 % (lane / 4);
     uint32_t eight = i / 4 / lane % eights, chunk = i / 4 / lane / eights;
-    uint32_t step = chunk * (lane / 4) + in_chunk, t = eight * 8 + in_eight;
-    if (step >= p.units * (WIDE_UNIT / 16))
+    uint32_t step = chunk * (lane / 4) + in_chunk, row = eight * 8 + in_eight;
+    if (step >= plan.units * (WIDE_UNIT / 16))
         return;
     uint32_t k = chunk * 4 * lane + in_chunk * 4 + half * 2, pair[4];
 #pragma unroll
     for (uint32_t q = 0; q < 4; q++)
-        pair[q] = t < T && k + q * lane < K ? *reinterpret_cast<const uint32_t *>(
-                                                  x + (size_t)t * K + k + q * lane)
-                                            : 0;
+        pair[q] = row < T && k + q * lane < K ? *reinterpret_cast<const uint32_t *>(
+                                                  x + (size_t)row * K + k + q * lane)
+                                              : 0;
     image[((step * eights + eight) * 2 + half) * 8 + in_eight] =
         make_uint4(pair[0], pair[1], pair[2], pair[3]);
 }
@@ -160,50 +162,50 @@ image_rows(uint4 *image, const uint16_t *x, uint32_t T, uint32_t K, struct wide_
 /* ---- the kernel ---- */
 
 /* The number of the 16 rows of weights of this warp, in a tile. */
-DEVICE uint32_t tile_of_warp(const struct wide_plan &p, uint32_t tile)
+DEVICE uint32_t tile_of_warp(const struct wide_plan &plan, uint32_t tile)
 {
-    return (tile * p.cluster + blockIdx.x % p.cluster) * (WIDE_ROWS / TILE_ROWS) +
+    return (tile * plan.cluster + blockIdx.x % plan.cluster) * (WIDE_ROWS / TILE_ROWS) +
            threadIdx.x / WARP;
 }
 
 /* The rows of a lane in the tile of a unit. */
-DEVICE struct lane_rows rows_at(const struct product_job &j, const struct wide_plan &p,
+DEVICE struct lane_rows rows_at(const struct product_job &j, const struct wide_plan &plan,
                                 uint32_t unit)
 {
-    struct lane_rows r;
-    uint32_t number = tile_of_warp(p, unit / p.units);
+    struct lane_rows rows;
+    uint32_t number = tile_of_warp(plan, unit / plan.units);
     uint32_t g = threadIdx.x % WARP / 4, q = threadIdx.x % 4;
     bool is = number < job_tiles(&j);
-    const struct weight_tile t = tile_at(&j, is ? number : 0);
+    const struct weight_tile tile = tile_at(&j, is ? number : 0);
 #pragma unroll
     for (uint32_t h = 0; h < 2; h++) {
-        const struct operand &w = j.w[h ? t.matrix[1] : t.matrix[0]];
-        r.is[h] = is && g < (h ? t.count[1] : t.count[0]);
-        r.matrix[h] = h ? t.matrix[1] : t.matrix[0];
-        r.row[h] = w.begin + (h ? t.row[1] : t.row[0]) + g;
-        r.at[h] = w.code + (r.is[h] ? (size_t)r.row[h] * j.stride : 0) + 16 * q;
+        const struct operand &operand = j.w[h ? tile.matrix[1] : tile.matrix[0]];
+        rows.is[h] = is && g < (h ? tile.count[1] : tile.count[0]);
+        rows.matrix[h] = h ? tile.matrix[1] : tile.matrix[0];
+        rows.row[h] = operand.begin + (h ? tile.row[1] : tile.row[0]) + g;
+        rows.at[h] = operand.code + (rows.is[h] ? (size_t)rows.row[h] * j.stride : 0) + 16 * q;
     }
-    return r;
+    return rows;
 }
 
 /* Leaves the sums of a tile as the part of its cluster, for finish.cu. */
 template <int N>
-DEVICE void leave_sums(const struct product_job &j, const struct wide_plan &p,
-                       const struct lane_rows &r, uint32_t tile, const float *sum, float *sums)
+DEVICE void leave_sums(const struct product_job &j, const struct wide_plan &plan,
+                       const struct lane_rows &rows, uint32_t tile, const float *sum, float *sums)
 {
-    const uint32_t part = blockIdx.x / p.cluster - wide_owner(&p, tile * p.units);
+    const uint32_t part = blockIdx.x / plan.cluster - wide_owner(&plan, tile * plan.units);
     const uint32_t first = threadIdx.x % 4 * 2;
     float *to = sums + ((size_t)part * j.T + first) * j.columns;
     size_t at[2];
     for (uint32_t h = 0; h < 2; h++)
-        at[h] = j.w[r.matrix[h]].column + r.row[h] - j.w[r.matrix[h]].begin;
+        at[h] = j.w[rows.matrix[h]].column + rows.row[h] - j.w[rows.matrix[h]].begin;
 #pragma unroll
     for (uint32_t i = 0; i < N / 8; i++)
 #pragma unroll
         for (uint32_t e = 0; e < 2; e++)
 #pragma unroll
             for (uint32_t h = 0; h < 2; h++)
-                if (first + 8 * i + e < j.T && r.is[h])
+                if (first + 8 * i + e < j.T && rows.is[h])
                     to[(size_t)(8 * i + e) * j.columns + at[h]] = sum[4 * i + 2 * h + e];
 }
 
@@ -213,19 +215,19 @@ struct wide_gates {
 };
 
 /* One thread brings its block's part of each stage of x to all blocks of the cluster. */
-DEVICE void bring(const struct wide_plan &p, const uint8_t *image, uint8_t *ring,
+DEVICE void bring(const struct wide_plan &plan, const uint8_t *image, uint8_t *ring,
                   struct wide_gates *gates, uint32_t first, uint32_t end)
 {
-    const uint32_t bytes = p.tokens * WIDE_STAGE * 2, part = bytes / p.cluster;
-    const uint32_t from = blockIdx.x % p.cluster * part;
+    const uint32_t bytes = plan.tokens * WIDE_STAGE * 2, part = bytes / plan.cluster;
+    const uint32_t from = blockIdx.x % plan.cluster * part;
     uint32_t slot = 0, turn = 1; /* the first time round nothing is overwritten */
     for (uint32_t unit = first; unit < end; unit++) {
-        size_t at = unit % p.units;
+        size_t at = unit % plan.units;
         for (uint32_t n = 0; n < UNIT_STAGES; n++) {
             gate_wait(&gates->empty[slot], turn);
             gate_expect(&gates->full[slot], bytes);
             copy_bulk(ring + slot * bytes + from, image + (at * UNIT_STAGES + n) * bytes + from,
-                      part, &gates->full[slot], p.cluster);
+                      part, &gates->full[slot], plan.cluster);
             slot = slot + 1 == WIDE_RING ? 0 : slot + 1;
             turn ^= slot == 0;
         }
@@ -234,27 +236,27 @@ DEVICE void bring(const struct wide_plan &p, const uint8_t *image, uint8_t *ring
 
 /* The sums of two warpgroups over the units of their cluster. */
 template <enum dtype D, int N>
-DEVICE void multiply_units(const struct product_job &j, const struct wide_plan &p,
+DEVICE void multiply_units(const struct product_job &j, const struct wide_plan &plan,
                            const uint8_t *ring, struct wide_gates *gates, const uint8_t *tables,
                            uint32_t first, uint32_t end, float *sums)
 {
     enum { STAGE_BYTES = N * WIDE_STAGE * 2 };
     typedef wide_format<D> F;
-    struct lane_rows rows = rows_at(j, p, first);
+    struct lane_rows rows = rows_at(j, plan, first);
     typename F::piece piece[2];
-    F::load(&piece[0], j, rows, first % p.units * WIDE_UNIT);
-    F::load(&piece[1], j, rows, first % p.units * WIDE_UNIT + PIECE);
+    F::load(&piece[0], j, rows, first % plan.units * WIDE_UNIT);
+    F::load(&piece[1], j, rows, first % plan.units * WIDE_UNIT + PIECE);
     wait_for_inputs();
     float sum[N / 2] = {};
     uint32_t a[2][STEPS][4], slot = 0, turn = 0;
     for (uint32_t unit = first, stop; unit < end; unit = stop) { /* a tile */
-        const uint32_t tile = unit / p.units;
+        const uint32_t tile = unit / plan.units;
         bool add = false;
-        stop = min(end, (tile + 1) * p.units);
+        stop = min(end, (tile + 1) * plan.units);
         for (; unit < stop; unit++) {
-            uint32_t k = (unit + 1) % p.units * WIDE_UNIT; /* of the next unit */
+            uint32_t k = (unit + 1) % plan.units * WIDE_UNIT; /* of the next unit */
             if (k == 0 && unit + 1 < end)
-                rows = rows_at(j, p, unit + 1);
+                rows = rows_at(j, plan, unit + 1);
 #pragma unroll
             for (uint32_t n = 0; n < UNIT_STAGES; n++) {
                 F::fragments(a[n % 2], piece[n / 2], n % 2, tables);
@@ -263,14 +265,14 @@ DEVICE void multiply_units(const struct product_job &j, const struct wide_plan &
                 gate_wait(&gates->full[slot], turn);
                 group_begin();
 #pragma unroll
-                for (uint32_t m = 0; m < STEPS; m++) {
-                    group_multiply<N>(sum, a[n % 2][m], ring + slot * STAGE_BYTES + m * N * 32,
-                                      add);
+                for (uint32_t at_tile = 0; at_tile < STEPS; at_tile++) {
+                    group_multiply<N>(sum, a[n % 2][at_tile],
+                                      ring + slot * STAGE_BYTES + at_tile * N * 32, add);
                     add = true;
                 }
                 group_close();
                 group_wait<1>(); /* the stage before this one */
-                if ((unit != first || n) && threadIdx.x % WARP < p.cluster)
+                if ((unit != first || n) && threadIdx.x % WARP < plan.cluster)
                     gate_arrive(&gates->empty[slot ? slot - 1 : WIDE_RING - 1],
                                 threadIdx.x % WARP);
                 slot = slot + 1 == WIDE_RING ? 0 : slot + 1;
@@ -279,25 +281,25 @@ DEVICE void multiply_units(const struct product_job &j, const struct wide_plan &
         }
         group_wait<0>();
         group_end<N>(sum);
-        leave_sums<N>(j, p, rows_at(j, p, tile * p.units), tile, sum, sums);
+        leave_sums<N>(j, plan, rows_at(j, plan, tile * plan.units), tile, sum, sums);
     }
 }
 
 template <enum dtype D, int N>
 __global__ void __launch_bounds__(WIDE_THREADS, 1)
-wide_rows(struct product_job j, struct wide_plan p, const uint8_t *image, float *sums)
+wide_rows(struct product_job j, struct wide_plan plan, const uint8_t *image, float *sums)
 {
     SHARED(uint8_t, ring);
     struct wide_gates *gates =
         reinterpret_cast<struct wide_gates *>(ring + WIDE_RING * N * WIDE_STAGE * 2);
     uint8_t *tables = reinterpret_cast<uint8_t *>(gates) + GATES_BYTES;
-    const uint32_t first = wide_first(&p, blockIdx.x / p.cluster);
-    const uint32_t end = wide_first(&p, blockIdx.x / p.cluster + 1);
+    const uint32_t first = wide_first(&plan, blockIdx.x / plan.cluster);
+    const uint32_t end = wide_first(&plan, blockIdx.x / plan.cluster + 1);
     let_next_start();
     if (threadIdx.x == 0)
         for (uint32_t i = 0; i < WIDE_RING; i++) {
             gate_make(&gates->full[i], 1);
-            gate_make(&gates->empty[i], p.cluster * WIDE_WARPS);
+            gate_make(&gates->empty[i], plan.cluster * WIDE_WARPS);
         }
     wide_format<D>::prepare(tables);
     gates_made();
@@ -305,12 +307,12 @@ wide_rows(struct product_job j, struct wide_plan p, const uint8_t *image, float 
     cluster_meet();
     if (threadIdx.x < WIDE_WARPS * WARP) {
         registers_more<232>();
-        multiply_units<D, N>(j, p, ring, gates, tables, first, end, sums);
+        multiply_units<D, N>(j, plan, ring, gates, tables, first, end, sums);
     } else {
         registers_less<40>();
         wait_for_inputs();
         if (threadIdx.x == WIDE_WARPS * WARP)
-            bring(p, image, ring, gates, first, end);
+            bring(plan, image, ring, gates, first, end);
         __syncwarp();
     }
     cluster_meet();
@@ -319,45 +321,46 @@ wide_rows(struct product_job j, struct wide_plan p, const uint8_t *image, float 
 /* ---- launches ---- */
 
 template <enum dtype D, int N>
-static void start(const struct backend *b, const struct product_job *j, const struct wide_plan *p,
-                  const uint8_t *image, float *sums)
+static void start(const struct backend *backend, const struct product_job *j,
+                  const struct wide_plan *plan, const uint8_t *image, float *sums)
 {
     size_t shared = WIDE_RING * N * WIDE_STAGE * 2 + GATES_BYTES + wide_format<D>::SHARED_BYTES;
-    launch_clusters(b, SHARED_ALL, p->cluster, wide_rows<D, N>, dim3(p->clusters * p->cluster),
-                    dim3(WIDE_THREADS), shared, *j, *p, image, sums);
+    launch_clusters(backend, SHARED_ALL, plan->cluster, wide_rows<D, N>,
+                    dim3(plan->clusters * plan->cluster), dim3(WIDE_THREADS), shared, *j, *plan,
+                    image, sums);
 }
 
 template <enum dtype D>
-static void start_some(const struct backend *b, const struct product_job *j,
-                       const struct wide_plan *p, const uint8_t *image, float *sums)
+static void start_some(const struct backend *backend, const struct product_job *j,
+                       const struct wide_plan *plan, const uint8_t *image, float *sums)
 {
-    switch (p->tokens) {
-    case 128: start<D, 128>(b, j, p, image, sums); break;
-    case 192: start<D, 192>(b, j, p, image, sums); break;
-    case 256: start<D, 256>(b, j, p, image, sums); break;
+    switch (plan->tokens) {
+    case 128: start<D, 128>(backend, j, plan, image, sums); break;
+    case 192: start<D, 192>(backend, j, plan, image, sums); break;
+    case 256: start<D, 256>(backend, j, plan, image, sums); break;
     default: assert(0);
     }
 }
 
-int wide(const struct backend *b, const struct product_job *j, const void *x, void *work)
+int wide(const struct backend *backend, const struct product_job *j, const void *x, void *work)
 {
-    const struct device *d = device_of(b);
-    if (!d->wide || !wide_takes(j->dtype, j->T, j->K))
+    const struct device *device = device_of(backend);
+    if (!device->wide || !wide_takes(j->dtype, j->T, j->K))
         return 0;
-    const struct wide_plan p = wide_plan(j, (uint32_t)d->sms, d->wide);
+    const struct wide_plan plan = wide_plan(j, (uint32_t)device->sms, device->wide);
     uint8_t *image = static_cast<uint8_t *>(work);
-    float *sums = reinterpret_cast<float *>(image + layout_up(wide_image_bytes(&p), 256));
-    launch(b, image_rows, dim3(blocks_of(wide_image_bytes(&p) / 16, IMAGE_THREADS)),
+    float *sums = reinterpret_cast<float *>(image + layout_up(wide_image_bytes(&plan), 256));
+    launch(backend, image_rows, dim3(blocks_of(wide_image_bytes(&plan) / 16, IMAGE_THREADS)),
            dim3(IMAGE_THREADS), 0, reinterpret_cast<uint4 *>(image),
-           static_cast<const uint16_t *>(x), j->T, j->K, p, format_row(j->dtype).lane);
+           static_cast<const uint16_t *>(x), j->T, j->K, plan, format_row(j->dtype).lane);
     switch (j->dtype) {
-    case DTYPE_FP8: start_some<DTYPE_FP8>(b, j, &p, image, sums); break;
-    case DTYPE_NF4: start_some<DTYPE_NF4>(b, j, &p, image, sums); break;
-    case DTYPE_NF4_F32: start_some<DTYPE_NF4_F32>(b, j, &p, image, sums); break;
-    case DTYPE_FP4: start_some<DTYPE_FP4>(b, j, &p, image, sums); break;
+    case DTYPE_FP8: start_some<DTYPE_FP8>(backend, j, &plan, image, sums); break;
+    case DTYPE_NF4: start_some<DTYPE_NF4>(backend, j, &plan, image, sums); break;
+    case DTYPE_NF4_F32: start_some<DTYPE_NF4_F32>(backend, j, &plan, image, sums); break;
+    case DTYPE_FP4: start_some<DTYPE_FP4>(backend, j, &plan, image, sums); break;
     default: assert(0);
     }
-    finish_parts(b, j, sums, &p);
+    finish_parts(backend, j, sums, &plan);
     return 1;
 }
 
@@ -403,10 +406,10 @@ try_group(const uint8_t *image, int *right)
     bool same = true;
 #pragma unroll
     for (uint32_t i = 0; i < TRIAL_TOKENS / 2; i++) {
-        uint32_t at = row + i % 4 / 2 * 8, t = i / 4 * 8 + 2 * q + i % 2;
+        uint32_t at = row + i % 4 / 2 * 8, token = i / 4 * 8 + 2 * q + i % 2;
         float want = 0;
         for (uint32_t k = 0; k < TRIAL_K; k++)
-            want += trial_value(at, k, 3) * trial_value(t, k, 2);
+            want += trial_value(at, k, 3) * trial_value(token, k, 2);
         same &= sum[i] == want;
     }
     if (__all_sync(EVERY_LANE, same) && threadIdx.x % WARP == 0)
@@ -415,28 +418,28 @@ try_group(const uint8_t *image, int *right)
 
 /* The trial counts correct sums. Without code for sm_90a in this object the kernel does nothing, so
  * the count stays 0. */
-void wide_open(struct backend *b)
+void wide_open(struct backend *backend)
 {
-    struct device *d = device_of(b);
+    struct device *device = device_of(backend);
     uint16_t x[TRIAL_TOKENS * TRIAL_K];
     int right = 0;
     uint8_t *here;
-    if (d->major != 9 || !CHECK_MEMORY(cudaMalloc((void **)&here, sizeof x + sizeof right)))
+    if (device->major != 9 || !CHECK_MEMORY(cudaMalloc((void **)&here, sizeof x + sizeof right)))
         return;
     for (uint32_t i = 0; i < TRIAL_TOKENS * TRIAL_K; i++) {
-        uint32_t t = i / 128 * 8 + i % 64 / 8, k = i / 64 % 2 * 8 + i % 8;
-        const float value = (float)(int)((t * 2 + k * 5) % 7) - 3;
+        uint32_t row = i / 128 * 8 + i % 64 / 8, k = i / 64 % 2 * 8 + i % 8;
+        const float value = (float)(int)((row * 2 + k * 5) % 7) - 3;
         uint32_t bits;
         memcpy(&bits, &value, sizeof bits);
         x[i] = (uint16_t)(bits >> 16);
     }
-    CHECK(cudaMemcpyAsync(here, x, sizeof x, cudaMemcpyHostToDevice, d->stream));
-    CHECK(cudaMemsetAsync(here + sizeof x, 0, sizeof right, d->stream));
-    launch(b, try_group, dim3(1), dim3(4 * WARP), sizeof x + 128, here,
+    CHECK(cudaMemcpyAsync(here, x, sizeof x, cudaMemcpyHostToDevice, device->stream));
+    CHECK(cudaMemsetAsync(here + sizeof x, 0, sizeof right, device->stream));
+    launch(backend, try_group, dim3(1), dim3(4 * WARP), sizeof x + 128, here,
            reinterpret_cast<int *>(here + sizeof x));
     CHECK(cudaMemcpyAsync(&right, here + sizeof x, sizeof right, cudaMemcpyDeviceToHost,
-                          d->stream));
-    runtime_wait(b, "open");
+                          device->stream));
+    runtime_wait(backend, "open");
     CHECK(cudaFree(here));
-    d->wide = right == 4 ? CLUSTER_MOST : 0;
+    device->wide = right == 4 ? CLUSTER_MOST : 0;
 }

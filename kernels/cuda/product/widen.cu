@@ -11,9 +11,9 @@ enum { THREADS = 256, UNITS_AHEAD = 4, BLOCKS_PER_SM = 6 };
 /* BF16_F32: exactly. */
 DEVICE void widen_eight(float *to, const uint8_t *from)
 {
-    float v[WIDE];
-    values_load<WIDE>(v, reinterpret_cast<const uint16_t *>(from));
-    values_store<WIDE>(to, v);
+    float values[WIDE];
+    values_load<WIDE>(values, reinterpret_cast<const uint16_t *>(from));
+    values_store<WIDE>(to, values);
 }
 
 DEVICE void widen_eight(uint16_t *to, const uint8_t *from)
@@ -42,19 +42,19 @@ struct block_read {
 };
 
 template <enum dtype D>
-DEVICE struct block_read block_load(const struct operand &w, size_t first, size_t u)
+DEVICE struct block_read block_load(const struct operand &operand, size_t first, size_t u)
 {
     const struct blocks_place at = blocks_place(first, u);
-    const uint32_t codes = *reinterpret_cast<const uint32_t *>(w.code + at.code);
+    const uint32_t codes = *reinterpret_cast<const uint32_t *>(operand.code + at.code);
     if (D != DTYPE_NF4)
-        return {codes, w.scale[at.block], 0};
-    return {codes, w.scale[at.super], w.absmax[at.block]};
+        return {codes, operand.scale[at.block], 0};
+    return {codes, operand.scale[at.super], operand.absmax[at.block]};
 }
 
 /* Thread i makes units i, i + all threads, .. of n: bf16(level * absmax). */
 template <enum dtype D>
 static __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
-widen_blocks(uint4 *to, struct operand w, size_t first, size_t n)
+widen_blocks(uint4 *to, struct operand operand, size_t first, size_t n)
 {
     SHARED(float, level); /* 16 levels, and 256 of the dynamic map */
     float *dynamic = level + 16;
@@ -66,14 +66,14 @@ widen_blocks(uint4 *to, struct operand w, size_t first, size_t n)
     __syncthreads();
     wait_for_inputs();
     const size_t all = (size_t)gridDim.x * THREADS;
-    const float offset = D == DTYPE_NF4 ? *w.offset : 0;
+    const float offset = D == DTYPE_NF4 ? *operand.offset : 0;
     for (size_t u = (size_t)blockIdx.x * THREADS + threadIdx.x; u < n; u += UNITS_AHEAD * all) {
         struct block_read read[UNITS_AHEAD]; /* all loads first, so that they are in flight
                                               * together */
 #pragma unroll
         for (uint32_t i = 0; i < UNITS_AHEAD; i++)
             if (u + i * all < n)
-                read[i] = block_load<D>(w, first, u + i * all);
+                read[i] = block_load<D>(operand, first, u + i * all);
 #pragma unroll
         for (uint32_t i = 0; i < UNITS_AHEAD; i++) {
             if (u + i * all >= n)
@@ -81,40 +81,41 @@ widen_blocks(uint4 *to, struct operand w, size_t first, size_t n)
             float a = read[i].scale;
             if (D == DTYPE_NF4)
                 a = __fadd_rn(offset, __fmul_rn(dynamic[read[i].absmax], a));
-            float v[BLOCKS_UNIT];
+            float values[BLOCKS_UNIT];
 #pragma unroll
             for (uint32_t k = 0; k < BLOCKS_UNIT; k++)
-                v[k] = level[blocks_code(read[i].codes, k)] * a;
-            values_store<BLOCKS_UNIT>(reinterpret_cast<uint16_t *>(to + u + i * all), v);
+                values[k] = level[blocks_code(read[i].codes, k)] * a;
+            values_store<BLOCKS_UNIT>(reinterpret_cast<uint16_t *>(to + u + i * all), values);
         }
     }
 }
 
 template <enum dtype D>
-static void start_blocks(const struct backend *b, void *to, const struct product_job *j,
-                      const struct operand *w)
+static void start_blocks(const struct backend *backend, void *to, const struct product_job *j,
+                      const struct operand *operand)
 {
-    size_t first = (size_t)w->begin * j->K, n = (size_t)w->rows * j->K / BLOCKS_UNIT;
-    unsigned most = (unsigned)device_of(b)->sms * BLOCKS_PER_SM;
+    size_t first = (size_t)operand->begin * j->K, n = (size_t)operand->rows * j->K / BLOCKS_UNIT;
+    unsigned most = (unsigned)device_of(backend)->sms * BLOCKS_PER_SM;
     unsigned blocks = blocks_of(n, THREADS * UNITS_AHEAD);
-    launch(b, widen_blocks<D>, dim3(blocks < most ? blocks : most), dim3(THREADS),
-           (16 + 256) * sizeof(float), static_cast<uint4 *>(to), *w, first, n);
+    launch(backend, widen_blocks<D>, dim3(blocks < most ? blocks : most), dim3(THREADS),
+           (16 + 256) * sizeof(float), static_cast<uint4 *>(to), *operand, first, n);
 }
 
-void widen(const struct backend *b, void *to, const struct product_job *j, const struct operand *w)
+void widen(const struct backend *backend, void *to, const struct product_job *j,
+           const struct operand *operand)
 {
-    const uint8_t *from = w->code + (size_t)w->begin * j->stride;
-    dim3 grid(w->rows, plan_up(j->K, WIDE * THREADS));
+    const uint8_t *from = operand->code + (size_t)operand->begin * j->stride;
+    dim3 grid(operand->rows, plan_up(j->K, WIDE * THREADS));
     if (j->dtype == DTYPE_NF4)
-        start_blocks<DTYPE_NF4>(b, to, j, w);
+        start_blocks<DTYPE_NF4>(backend, to, j, operand);
     else if (j->dtype == DTYPE_NF4_F32)
-        start_blocks<DTYPE_NF4_F32>(b, to, j, w);
+        start_blocks<DTYPE_NF4_F32>(backend, to, j, operand);
     else if (j->dtype == DTYPE_FP4)
-        start_blocks<DTYPE_FP4>(b, to, j, w);
+        start_blocks<DTYPE_FP4>(backend, to, j, operand);
     else if (j->dtype == DTYPE_FP8)
-        launch(b, widen_rows<uint16_t>, grid, dim3(THREADS), 0, static_cast<uint16_t *>(to), from,
-               j->stride, j->K, 1u);
+        launch(backend, widen_rows<uint16_t>, grid, dim3(THREADS), 0, static_cast<uint16_t *>(to),
+               from, j->stride, j->K, 1u);
     else
-        launch(b, widen_rows<float>, grid, dim3(THREADS), 0, static_cast<float *>(to), from,
+        launch(backend, widen_rows<float>, grid, dim3(THREADS), 0, static_cast<float *>(to), from,
                j->stride, j->K, 2u);
 }

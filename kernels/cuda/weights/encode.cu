@@ -47,32 +47,32 @@ DEVICE uint32_t block_most(uint32_t x, uint32_t *shared)
 /* Thread i converts value i of the chunk: o[row, stride] = v[row, cols]. */
 template <class V, class O>
 static __global__ void __launch_bounds__(ENCODE_THREADS)
-convert(O *o, const V *v, size_t n, size_t cols, size_t stride)
+convert(O *o, const V *values, size_t n, size_t cols, size_t stride)
 {
     let_next_start();
     wait_for_inputs();
     size_t i = (size_t)blockIdx.x * ENCODE_THREADS + threadIdx.x;
     if (i < n)
-        act_put(&o[i / cols * stride + i % cols], act_float(v[i]));
+        act_put(&o[i / cols * stride + i % cols], act_float(values[i]));
 }
 
 /* A block owns a row: its scale and its one-byte codes. */
 template <class V, enum dtype D>
 static __global__ void __launch_bounds__(ENCODE_THREADS)
-encode_bytes(uint8_t *code, float *scale, const V *v, size_t cols, size_t stride)
+encode_bytes(uint8_t *code, float *scale, const V *values, size_t cols, size_t stride)
 {
     SHARED(uint32_t, shared);
     uint32_t most = 0;
     let_next_start();
     wait_for_inputs();
-    v += blockIdx.x * cols;
+    values += blockIdx.x * cols;
     code += blockIdx.x * stride;
     for (size_t k = threadIdx.x; k < cols; k += ENCODE_THREADS)
-        most = max(most, size_bits(act_float(v[k])));
+        most = max(most, size_bits(act_float(values[k])));
     float top = size_of(block_most(most, shared));
     float up = quant_up(top, format<D>::TOP);
     for (size_t k = threadIdx.x; k < cols; k += ENCODE_THREADS) {
-        float x = up > 0 ? __fmul_rn(act_float(v[k]), up) : 0;
+        float x = up > 0 ? __fmul_rn(act_float(values[k]), up) : 0;
         code[k] = up > 0 ? format<D>::code(x) : (uint8_t)0;
     }
     if (threadIdx.x == 0)
@@ -82,7 +82,7 @@ encode_bytes(uint8_t *code, float *scale, const V *v, size_t cols, size_t stride
 /* A warp owns a block of 64 values; a lane owns two of them and their byte. */
 template <class V, enum dtype D>
 static __global__ void __launch_bounds__(ENCODE_THREADS)
-encode_blocks(uint8_t *code, float *absmax, const V *v, size_t blocks)
+encode_blocks(uint8_t *code, float *absmax, const V *values, size_t blocks)
 {
     let_next_start();
     wait_for_inputs();
@@ -90,7 +90,7 @@ encode_blocks(uint8_t *code, float *absmax, const V *v, size_t blocks)
     if (at >= blocks)
         return;
     size_t i = at * WARP + threadIdx.x % WARP;
-    float left = act_float(v[2 * i]), right = act_float(v[2 * i + 1]);
+    float left = act_float(values[2 * i]), right = act_float(values[2 * i + 1]);
     float top = size_of(warp_most(max(size_bits(left), size_bits(right)))), up = quant_up(top, 1);
     left = up > 0 ? __fmul_rn(left, up) : 0;
     right = up > 0 ? __fmul_rn(right, up) : 0;
@@ -129,7 +129,7 @@ encode_supers(uint8_t *code, float *scale, float *kept_offset, const float *absm
 
 /* Thread i draws block first / 8 + i, and writes the part of it in first .. first+n. */
 static __global__ void __launch_bounds__(ENCODE_THREADS)
-draw_values(float *out, struct draw d, const float *table, size_t first, size_t n)
+draw_values(float *out, struct draw draw, const float *table, size_t first, size_t n)
 {
     float drawn[DRAW_BLOCK];
     let_next_start();
@@ -138,7 +138,7 @@ draw_values(float *out, struct draw d, const float *table, size_t first, size_t 
     size_t at = block * DRAW_BLOCK;
     if (at >= first + n)
         return;
-    draw_block(&d, table, block, drawn);
+    draw_block(&draw, table, block, drawn);
     for (int j = 0; j < DRAW_BLOCK; j++)
         if (at + j >= first && at + j < first + n)
             out[at + j - first] = drawn[j];
@@ -148,16 +148,16 @@ draw_values(float *out, struct draw d, const float *table, size_t first, size_t 
 
 /* One-byte codes with one scale a row, or half-byte codes with one scale a block. */
 template <class V, enum dtype D>
-static void start_codes(struct backend *b, unsigned char *code, float *scale, const V *v,
-                        const struct mat_chunk *c, size_t stride)
+static void start_codes(struct backend *backend, unsigned char *code, float *scale, const V *values,
+                        const struct mat_chunk *chunk, size_t stride)
 {
     if constexpr (format<D>::TOP > 0) {
-        launch(b, encode_bytes<V, D>, dim3((unsigned)c->count), dim3(ENCODE_THREADS),
-               ENCODE_THREADS / WARP * sizeof(uint32_t), code, scale, v, c->cols, stride);
+        launch(backend, encode_bytes<V, D>, dim3((unsigned)chunk->count), dim3(ENCODE_THREADS),
+               ENCODE_THREADS / WARP * sizeof(uint32_t), code, scale, values, chunk->cols, stride);
     } else if constexpr (D != DTYPE_BF16) {
-        size_t blocks = c->count * c->cols / QUANT_BLOCK;
-        launch(b, encode_blocks<V, D>, dim3(blocks_of(blocks, ENCODE_THREADS / WARP)),
-               dim3(ENCODE_THREADS), 0, code, scale, v, blocks);
+        size_t blocks = chunk->count * chunk->cols / QUANT_BLOCK;
+        launch(backend, encode_blocks<V, D>, dim3(blocks_of(blocks, ENCODE_THREADS / WARP)),
+               dim3(ENCODE_THREADS), 0, code, scale, values, blocks);
     }
 }
 
@@ -187,28 +187,28 @@ static void encode_values(struct backend *b, unsigned char *data, const struct l
 #undef START
 }
 
-void encode_chunk(struct backend *b, unsigned char *data, const struct layout *at,
-                  enum dtype dtype, const struct mat_chunk *c, float *absmax)
+void encode_chunk(struct backend *backend, unsigned char *data, const struct layout *at,
+                  enum dtype dtype, const struct mat_chunk *chunk, float *absmax)
 {
-    if (c->half)
-        encode_values<uint16_t>(b, data, at, dtype, c, absmax);
+    if (chunk->half)
+        encode_values<uint16_t>(backend, data, at, dtype, chunk, absmax);
     else
-        encode_values<float>(b, data, at, dtype, c, absmax);
+        encode_values<float>(backend, data, at, dtype, chunk, absmax);
 }
 
-void encode_absmax(struct backend *b, unsigned char *data, const struct layout *at,
+void encode_absmax(struct backend *backend, unsigned char *data, const struct layout *at,
                    const float *absmax, size_t blocks, float offset)
 {
     size_t shared = (256 + QUANT_SUPER / WARP) * sizeof(float);
-    launch(b, encode_supers, dim3(blocks_of(blocks, QUANT_SUPER)), dim3(QUANT_SUPER), shared,
+    launch(backend, encode_supers, dim3(blocks_of(blocks, QUANT_SUPER)), dim3(QUANT_SUPER), shared,
            data + at->absmax, (float *)(data + at->scale), (float *)(data + at->offset), absmax,
            blocks, offset);
 }
 
-void encode_draw(struct backend *b, float *out, const struct draw *d, const float *table,
+void encode_draw(struct backend *backend, float *out, const struct draw *draw, const float *table,
                  size_t first, size_t n)
 {
     size_t blocks = (first + n + DRAW_BLOCK - 1) / DRAW_BLOCK - first / DRAW_BLOCK;
-    launch(b, draw_values, dim3(blocks_of(blocks, ENCODE_THREADS)), dim3(ENCODE_THREADS), 0, out,
-           *d, table, first, n);
+    launch(backend, draw_values, dim3(blocks_of(blocks, ENCODE_THREADS)), dim3(ENCODE_THREADS), 0,
+           out, *draw, table, first, n);
 }

@@ -12,12 +12,12 @@ template <enum dtype D> struct level_tables {
     uint16_t level[16];
 };
 
-template <enum dtype D> static inline void tables_fill(struct level_tables<D> *t)
+template <enum dtype D> static inline void tables_fill(struct level_tables<D> *tables)
 {
     for (int i = 0; i < 256; i++)
-        t->dynamic[i] = dynamic_level[i];
+        tables->dynamic[i] = dynamic_level[i];
     for (int i = 0; i < 16; i++)
-        t->level[i] = quant_levels_bf16(D)[i];
+        tables->level[i] = quant_levels_bf16(D)[i];
 }
 
 enum { AHEAD = 4 }; /* absmax values that a lane reads for a group */
@@ -31,18 +31,18 @@ template <> struct absmax_read<1> {
     uint32_t codes, first;
     float scale, next_scale, offset;
 
-    DEVICE absmax_read read(const struct operand &w, uint32_t from, uint32_t n, bool whole)
+    DEVICE absmax_read read(const struct operand &operand, uint32_t from, uint32_t n, bool whole)
     {
         absmax_read m = {0, from, 0, 0, 0};
         if (whole)
-            m.codes = *reinterpret_cast<const uint32_t *>(w.absmax + from);
+            m.codes = *reinterpret_cast<const uint32_t *>(operand.absmax + from);
         else
 #pragma unroll 1
             for (uint32_t i = 0; i < n; i++)
-                m.codes |= (uint32_t)w.absmax[from + i] << 8 * i;
-        m.scale = w.scale[from / QUANT_SUPER];
-        m.next_scale = w.scale[(from + n - 1) / QUANT_SUPER];
-        m.offset = *w.offset;
+                m.codes |= (uint32_t)operand.absmax[from + i] << 8 * i;
+        m.scale = operand.scale[from / QUANT_SUPER];
+        m.next_scale = operand.scale[(from + n - 1) / QUANT_SUPER];
+        m.offset = *operand.offset;
         return m;
     }
 
@@ -58,16 +58,16 @@ template <> struct absmax_read<1> {
 template <> struct absmax_read<0> {
     float absmax[AHEAD];
 
-    DEVICE absmax_read read(const struct operand &w, uint32_t from, uint32_t n, bool whole)
+    DEVICE absmax_read read(const struct operand &operand, uint32_t from, uint32_t n, bool whole)
     {
         absmax_read m = {{0, 0, 0, 0}};
         if (whole) {
-            float4 v = *reinterpret_cast<const float4 *>(w.scale + from);
-            m = {{v.x, v.y, v.z, v.w}};
+            float4 value = *reinterpret_cast<const float4 *>(operand.scale + from);
+            m = {{value.x, value.y, value.z, value.w}};
         } else {
 #pragma unroll
             for (uint32_t i = 0; i < AHEAD; i++)
-                m.absmax[i] = i < n ? w.scale[from + i] : 0;
+                m.absmax[i] = i < n ? operand.scale[from + i] : 0;
         }
         return m;
     }
@@ -125,12 +125,12 @@ template <enum dtype D> struct block_format {
         return {shared, {0, 0, 0, 0}};
     }
 
-    DEVICE Row row(const struct product_job &j, const struct weight_tile &t)
+    DEVICE Row row(const struct product_job &j, const struct weight_tile &tile)
     {
         uint32_t g = threadIdx.x % WARP / 4, h = threadIdx.x % 4 / 2;
-        if (g >= (h ? t.count[1] : t.count[0]))
+        if (g >= (h ? tile.count[1] : tile.count[0]))
             return {0, MATRICES};
-        uint32_t matrix = h ? t.matrix[1] : t.matrix[0], at = h ? t.row[1] : t.row[0];
+        uint32_t matrix = h ? tile.matrix[1] : tile.matrix[0], at = h ? tile.row[1] : tile.row[0];
         return {(j.w[matrix].begin + at + g) * (j.K / QUANT_BLOCK), matrix};
     }
 
@@ -183,7 +183,7 @@ template <enum dtype D> struct block_format {
 
     template <int NT>
     DEVICE void multiply(const State &s, float (*sum)[4], uint4 a, uint4 b, int u,
-                         const struct x_view &x)
+                         const struct x_view &view)
     {
         swap(a);
         swap(b);
@@ -199,8 +199,8 @@ template <enum dtype D> struct block_format {
             for (int i = 0; i < NT; i++) {
                 float d[4] = {0, 0, 0, 0};
                 uint32_t byte = (uint32_t)block * 2 * CHUNK;
-                multiply_pairs(d, pa, pb, x_word(x, i, byte));
-                multiply_pairs(d, pa + 4, pb + 4, x_word(x, i, byte + CHUNK));
+                multiply_pairs(d, pa, pb, x_word(view, i, byte));
+                multiply_pairs(d, pa + 4, pb + 4, x_word(view, i, byte + CHUNK));
                 sum[i][0] = __fmaf_rn(ma, d[0], sum[i][0]);
                 sum[i][1] = __fmaf_rn(ma, d[1], sum[i][1]);
                 sum[i][2] = __fmaf_rn(mb, d[2], sum[i][2]);

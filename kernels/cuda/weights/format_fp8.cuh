@@ -45,7 +45,7 @@ template <> struct format<DTYPE_FP8> : plain_format<float> {
 
     template <int NT>
     DEVICE void multiply(const State &, float (*sum)[4], uint4 a, uint4 b, int,
-                         const struct x_view &x)
+                         const struct x_view &view)
     {
         const uint32_t codes[2][4] = {{a.x, a.y, b.x, b.y}, {a.z, a.w, b.z, b.w}};
 #pragma unroll
@@ -55,7 +55,7 @@ template <> struct format<DTYPE_FP8> : plain_format<float> {
             pairs(pb, codes[half][2], codes[half][3]);
 #pragma unroll
             for (int i = 0; i < NT; i++)
-                multiply_pairs(sum[i], pa, pb, x_word(x, i, half * CHUNK));
+                multiply_pairs(sum[i], pa, pb, x_word(view, i, half * CHUNK));
         }
     }
 };

@@ -20,12 +20,12 @@ template <> struct format<DTYPE_INT8> : plain_format<int32_t> {
 
     template <int NT>
     DEVICE void multiply(const State &, int32_t (*sum)[4], uint4 a, uint4 b, int,
-                         const struct x_view &x)
+                         const struct x_view &view)
     {
         const uint32_t w[2][4] = {{a.x, b.x, a.y, b.y}, {a.z, b.z, a.w, b.w}};
 #pragma unroll
         for (int i = 0; i < NT; i++) {
-            uint4 v = x_word(x, i, 0);
+            uint4 v = x_word(view, i, 0);
             const uint32_t k[2][2] = {{v.x, v.y}, {v.z, v.w}};
             multiply_s8(sum[i], w[0], k[0]);
             multiply_s8(sum[i], w[1], k[1]);

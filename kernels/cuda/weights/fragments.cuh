@@ -15,9 +15,9 @@ struct no_tables {
 };
 
 /* The tables of a format: what a launch of its kernels needs besides the job. */
-static inline void tables_fill(struct no_tables *t)
+static inline void tables_fill(struct no_tables *tables)
 {
-    t->unused = 0;
+    tables->unused = 0;
 }
 
 /* Rows of x in shared memory as a lane reads them: word 0 of row g of this chunk. */
@@ -27,9 +27,9 @@ struct x_view {
 };
 
 /* 16 bytes of row 8i + g. */
-DEVICE uint4 x_word(const struct x_view &x, uint32_t i, uint32_t byte)
+DEVICE uint4 x_word(const struct x_view &view, uint32_t i, uint32_t byte)
 {
-    return *reinterpret_cast<const uint4 *>(x.at + 8 * i * x.stride + byte);
+    return *reinterpret_cast<const uint4 *>(view.at + 8 * i * view.stride + byte);
 }
 
 /* Sums over a warp's part of K: sum[i][0, 1] are row g of the tile by rows 8i + 2q, 8i + 2q + 1 of

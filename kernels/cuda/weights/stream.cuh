@@ -23,40 +23,42 @@ struct weight_walk {
 
 /* Row g of half i of a tile; a lane without such a row reads another one, for sums that are not
  * read. */
-DEVICE const uint8_t *place_row(const struct product_job &j, const struct weight_tile &t, int i)
+DEVICE const uint8_t *place_row(const struct product_job &j, const struct weight_tile &tile, int i)
 {
-    uint32_t g = threadIdx.x % WARP / 4, half = g < t.count[i] ? (uint32_t)i : 0;
-    const struct operand &m = j.w[half ? t.matrix[1] : t.matrix[0]];
-    uint32_t row = (half ? t.row[1] : t.row[0]) + (g < t.count[0] ? g : 0);
-    return m.code + (size_t)(m.begin + row) * j.stride;
+    uint32_t g = threadIdx.x % WARP / 4, half = g < tile.count[i] ? (uint32_t)i : 0;
+    const struct operand &operand = j.w[half ? tile.matrix[1] : tile.matrix[0]];
+    uint32_t row = (half ? tile.row[1] : tile.row[0]) + (g < tile.count[0] ? g : 0);
+    return operand.code + (size_t)(operand.begin + row) * j.stride;
 }
 
-template <enum dtype D> DEVICE void place_tile(struct place<D> *p, const struct product_job &j,
-                                               const struct weight_walk &w, uint32_t tile)
+template <enum dtype D> DEVICE void place_tile(struct place<D> *place, const struct product_job &j,
+                                               const struct weight_walk &walk, uint32_t tile)
 {
-    uint32_t at = threadIdx.x % 4 * 16 + w.from * GROUP;
-    *p = {};
-    struct weight_tile t = {};
-    p->tile = tile;
-    p->group = w.from;
-    if (tile < w.tiles && w.from < w.to) {
-        t = tile_at(&j, tile);
-        p->row[0] = place_row(j, t, 0) + at;
-        p->row[1] = place_row(j, t, 1) + at;
-        p->left = (int32_t)(j.stride - at);
+    uint32_t at = threadIdx.x % 4 * 16 + walk.from * GROUP;
+    *place = {};
+    struct weight_tile weight_tile = {};
+    place->tile = tile;
+    place->group = walk.from;
+    if (tile < walk.tiles && walk.from < walk.to) {
+        weight_tile = tile_at(&j, tile);
+        place->row[0] = place_row(j, weight_tile, 0) + at;
+        place->row[1] = place_row(j, weight_tile, 1) + at;
+        place->left = (int32_t)(j.stride - at);
     }
-    p->known = format<D>::row(j, t);
+    place->known = format<D>::row(j, weight_tile);
 }
 
 template <enum dtype D>
-DEVICE void place_next(struct place<D> *p, const struct product_job &j, const struct weight_walk &w)
+DEVICE void place_next(struct place<D> *place, const struct product_job &j,
+                       const struct weight_walk &walk)
 {
-    p->group += w.every;
-    p->row[0] += w.every * GROUP;
-    p->row[1] += w.every * GROUP;
-    p->left -= (int32_t)(w.every * GROUP);
-    if (p->group >= w.to) /* only here, so that a loop over groups keeps no registers for it */
-        place_tile<D>(p, j, w, here_only(p->tile + w.tile_step));
+    place->group += walk.every;
+    place->row[0] += walk.every * GROUP;
+    place->row[1] += walk.every * GROUP;
+    place->left -= (int32_t)(walk.every * GROUP);
+    if (place->group >=
+        walk.to) /* only here, so that a loop over groups keeps no registers for it */
+        place_tile<D>(place, j, walk, here_only(place->tile + walk.tile_step));
 }
 
 /* Two words of a lane, one of each of its rows. */
@@ -64,18 +66,19 @@ struct words {
     uint4 a, b;
 };
 
-template <enum dtype D> DEVICE struct words place_load(const struct place<D> &p, int u)
+template <enum dtype D> DEVICE struct words place_load(const struct place<D> &place, int u)
 {
-    bool valid = p.left > u * CHUNK;
-    return {load_once_if(p.row[0] + u * CHUNK, valid), load_once_if(p.row[1] + u * CHUNK, valid)};
+    bool valid = place.left > u * CHUNK;
+    return {load_once_if(place.row[0] + u * CHUNK, valid),
+            load_once_if(place.row[1] + u * CHUNK, valid)};
 }
 
 /* Prefetches the lines of a group, one of its 32 lines a lane. */
-template <enum dtype D> DEVICE void place_prefetch(const struct place<D> &p)
+template <enum dtype D> DEVICE void place_prefetch(const struct place<D> &place)
 {
     int q = threadIdx.x % 4, at = (q & 1) * 2 * CHUNK;
-    if (p.left > at)
-        prefetch((q >= 2 ? p.row[1] : p.row[0]) + at);
+    if (place.left > at)
+        prefetch((q >= 2 ? place.row[1] : place.row[0]) + at);
 }
 
 template <enum dtype D> struct stream {
@@ -85,36 +88,38 @@ template <enum dtype D> struct stream {
 };
 
 /* Loads the first group. It reads weights only, so it may stand before wait_for_inputs(). */
-template <enum dtype D> DEVICE void stream_start(struct stream<D> *s, const struct product_job &j,
-                                                 const struct weight_walk &w, uint32_t tile)
+template <enum dtype D> DEVICE void stream_start(struct stream<D> *stream,
+                                                 const struct product_job &j,
+                                                 const struct weight_walk &walk, uint32_t tile)
 {
-    place_tile<D>(&s->at, j, w, tile);
+    place_tile<D>(&stream->at, j, walk, tile);
 #pragma unroll
     for (int u = 0; u < RING; u++)
-        s->ring[u] = place_load(s->at, u);
-    s->more = format<D>::more(j, s->at.known, s->at.group);
-    struct place<D> next = s->at;
-    place_next<D>(&next, j, w);
+        stream->ring[u] = place_load(stream->at, u);
+    stream->more = format<D>::more(j, stream->at.known, stream->at.group);
+    struct place<D> next = stream->at;
+    place_next<D>(&next, j, walk);
     place_prefetch(next);
 }
 
 /* Adds the group at the stream's place to the sums, and moves on. Each used word frees its
  * registers for a word of the next group. x: shared memory, from the row's first group on. */
 template <enum dtype D, int NT>
-DEVICE void stream_step(struct stream<D> *s, typename format<D>::State *state,
+DEVICE void stream_step(struct stream<D> *stream, typename format<D>::State *state,
                         typename format<D>::Sum (*sum)[4], const struct product_job &j,
-                        const struct weight_walk &w, struct x_view x, uint32_t x_first)
+                        const struct weight_walk &walk, struct x_view view, uint32_t x_first)
 {
     const uint32_t chunk = group_x_bytes(D) / RING;
-    x.at += (s->at.group - x_first) * group_x_bytes(D);
-    format<D>::begin(*state, s->more);
-    place_next<D>(&s->at, j, w);
-    s->more = format<D>::more(j, s->at.known, s->at.group);
+    view.at += (stream->at.group - x_first) * group_x_bytes(D);
+    format<D>::begin(*state, stream->more);
+    place_next<D>(&stream->at, j, walk);
+    stream->more = format<D>::more(j, stream->at.known, stream->at.group);
 #pragma unroll
     for (int u = 0; u < RING; u++) {
-        format<D>::template multiply<NT>(*state, sum, s->ring[u].a, s->ring[u].b, u, x);
-        s->ring[u] = place_load(s->at, u);
-        x.at += chunk;
+        format<D>::template multiply<NT>(*state, sum, stream->ring[u].a, stream->ring[u].b, u,
+                                         view);
+        stream->ring[u] = place_load(stream->at, u);
+        view.at += chunk;
     }
 }
 

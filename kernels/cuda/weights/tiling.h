@@ -364,10 +364,10 @@ HOST_DEVICE struct product_job job_slice(const struct product_job *j, uint32_t i
                                          uint32_t count)
 {
     struct product_job job = *j;
-    for (uint32_t m = 0; m < j->n; m++) {
-        int taken = m == i || j->kind == JOB_GATED;
-        job.w[m].begin += taken ? first : 0;
-        job.w[m].rows = taken ? count : 0;
+    for (uint32_t tile = 0; tile < j->n; tile++) {
+        int taken = tile == i || j->kind == JOB_GATED;
+        job.w[tile].begin += taken ? first : 0;
+        job.w[tile].rows = taken ? count : 0;
     }
     job.y[i] = (uint8_t *)job.y[i] + (size_t)first * job_value_bytes(j, i);
     job_settle(&job);
