@@ -41,8 +41,8 @@ CUDA_TRAIN_SLOTS(CUDA_DECLARE_TRAIN)
 
 /* rows.cu */
 /* The part of qkv after the products, where others made them: rotates q and k, and stores k and v
- * in the cache. Products are rows of `act`, ld values apart. q NULL: they are in a->q. k and v
- * NULL: they are in the cache (a->slot NULL, and a->to.dtype is the activations' format). */
+ * in the cache. Products are rows of `act`, ld values apart. q NULL: they are in qkv->q. k and v
+ * NULL: they are in the cache (qkv->slot NULL, and qkv->to.dtype is the activations' format). */
 struct qkv_made {
     const act *q, *k, *v;
     size_t ld;

@@ -135,8 +135,8 @@ int family_continue(struct config *config, const struct config *from, const char
     if (denoises && turn_to_denoiser(config, e))
         return -1;
     snprintf(config->name, sizeof config->name, "%s", name);
-    if (config_denoises(config) && config->family->named &&
-        !config->two_ways) /* which no name says */
+    /* two_ways: no name says it */
+    if (config_denoises(config) && config->family->named && !config->two_ways)
         config->family->named(config);
     if (denoises || config->attends_block == from->attends_block)
         return 0;

@@ -59,5 +59,5 @@ void quantization_close(struct codes *codes);
  *     "head": "int8", "layers": [{"attention": "int8", "ffn": "nf4"}, ...]
  * -1: EXIT_BAD_DATA naming the member. */
 int quantization_read(struct config *into, const json_t *config, const char *path, struct err *e);
-/* the caller's; NULL when c->quant is none */
+/* the caller's; NULL when config->quant is none */
 json_t *quantization_json(const struct config *config);

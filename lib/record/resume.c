@@ -270,8 +270,8 @@ static void write_fatal(struct err_witness *self, int code, const char *where, c
     put(&words, ",\"where\":");
     put_string(&words, where);
     put(&words, ",\"fatal\":true}\n");
-    if (write(fileno(resume->f), words.text, words.n) >
-        0) /* the next process drops it, torn or whole */
+    /* the next process drops it, torn or whole */
+    if (write(fileno(resume->f), words.text, words.n) > 0)
         (void)fsync(fileno(resume->f));
 }
 

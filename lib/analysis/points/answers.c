@@ -169,8 +169,8 @@ struct answers_pair *answers_pairs(const struct answers *answers, const struct p
         const json_t *other = json_object_get(second, prompt);
         const struct answer *answer = &answers->v[json_integer_value(place)];
         const struct answer *match = other ? &answers->v[json_integer_value(other)] : NULL;
-        if (match && !(answer->seed < match->seed) &&
-            !(answer->seed > match->seed)) /* the same seed, or none */
+        /* the same seed, or none */
+        if (match && !(answer->seed < match->seed) && !(answer->seed > match->seed))
             list[(*n)++] = pair_of(prompt, answer, match);
     }
     if (*n)

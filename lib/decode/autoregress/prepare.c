@@ -102,8 +102,8 @@ static void prepare_guesses(struct autoregress_run *run, size_t shortest, size_t
         run->trace->cost = was;
     }
     memset(writer->held, 0, held);
-    if (!drafter->n ||
-        drafter->n->config.drafts) /* what this drafter reads comes from passes over texts */
+    /* a drafter that fills masks reads what passes over texts leave */
+    if (!drafter->n || drafter->n->config.drafts)
         return;
     for (size_t n = 1; n <= 2 * run->seats; n = eighth_more(n))
         prepare_rows(run, drafter, n);

@@ -214,8 +214,8 @@ void nvml_glance(struct nvml *n, struct nvml_state *out)
     *out = (struct nvml_state){-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
     if (!n)
         return;
-    if (n->energy &&
-        !n->energy(n->gpu, &wide)) /* first, close to the caller's reading of the clock */
+    /* first, close to the caller's reading of the clock */
+    if (n->energy && !n->energy(n->gpu, &wide))
         out->energy_mj = (int64_t)wide;
     if (n->clock && !n->clock(n->gpu, SM_CLOCK, &reading))
         out->sm_mhz = reading;

@@ -336,9 +336,8 @@ static int finish(struct dataset *dataset, json_t *out, enum dataset_piece how, 
         id = json_string(made);
         if (id)
             note_made(dataset);
-        else
-            id = json_sprintf("%lld",
-                              (long long)dataset->units); /* a file name that is not UTF-8 */
+        else /* a file name that is not UTF-8 */
+            id = json_sprintf("%lld", (long long)dataset->units);
         free(made);
     }
     if (json_object_set_new(out, "id", id))
