@@ -35,8 +35,8 @@ const char *wording_reason(const char *reason);
  * order was not judged. */
 const json_t *wording_ranking(const struct evidence *evidence, const struct goal *goal);
 /* The verdict of this record on the two points of the answer, for example "HOLDS"; UNDECIDED if the
- * record does not rank these two. A record of version 1.0.0, without pairs, gives its verdict on all
- * points. NULL: there is no record. Borrowed. */
+ * record does not rank these two. A record of version 1.0.0 has no pairs and gives its verdict on
+ * all points. NULL: there is no record. Borrowed. */
 const char *wording_order(const struct evidence *evidence, const struct finding *finding);
 /* Why the self-test did not pass; NULL: it passed, or there is none. Static. */
 const char *wording_selftest(enum selftest is);
