@@ -4,6 +4,7 @@
  *   math     the answer in LaTeX, in Hendrycks' normal form
  *   list, list-shuffle, list-insert, list-remove, list-replace, latin-square, sudoku
  *            ParallelBench's checks of an answer of which several are right
+ *   ifeval   IFEval's checks of instructions, as far as they need no table of nltk
  *   program  the response is put into a program, which must run to its end in a sandbox
  *   choice   scored by likelihood (score-ppl --mode choice), never here
  *

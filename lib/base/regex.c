@@ -12,6 +12,7 @@
 struct regex {
     pcre2_code *code;
     pcre2_match_data *found;
+    int gave_up;
 };
 
 struct regex *regex_new(const char *pattern, struct err *e)
@@ -31,7 +32,7 @@ struct regex *regex_new(const char *pattern, struct err *e)
         return NULL;
     }
     struct regex *regex = mem_zero(1, sizeof *regex);
-    *regex = (struct regex){code, pcre2_match_data_create_from_pattern(code, NULL)};
+    *regex = (struct regex){code, pcre2_match_data_create_from_pattern(code, NULL), 0};
     if (!regex->found)
         err_machine(__FILE__, __LINE__, "no memory for a match");
     return regex;
@@ -53,6 +54,7 @@ int regex_next(struct regex *regex, const char *text, size_t n, int again, struc
     /* The first call checks the text up to its end: a check by each would be quadratic. */
     uint32_t how = (again ? PCRE2_NO_UTF_CHECK : 0) | (empty ? PCRE2_NOTEMPTY_ATSTART : 0);
     int got = pcre2_match(regex->code, (PCRE2_SPTR)text, n, whole->to, how, regex->found, NULL);
+    regex->gave_up = got < 1 && got != PCRE2_ERROR_NOMATCH;
     if (got < 1)
         return 0;
     const PCRE2_SIZE *offset = pcre2_get_ovector_pointer(regex->found);
@@ -64,6 +66,11 @@ int regex_next(struct regex *regex, const char *text, size_t n, int again, struc
         if (offset[2 * i] != PCRE2_UNSET)
             *group = (struct regex_span){offset[2 * i], offset[2 * i + 1]};
     return 1;
+}
+
+int regex_gave_up(const struct regex *regex)
+{
+    return regex->gave_up;
 }
 
 void regex_replace(struct regex *regex, const char *by, struct buf *text)

@@ -1,6 +1,6 @@
 /* regex.h - regular expressions as Python's `re` reads them, by PCRE2: texts are UTF-8, \d and \w
  * know all of Unicode, an empty match may follow another match at once. Patterns come from tables
- * of the program, not from records. */
+ * of the program. One from a record begins with (*LIMIT_MATCH=N), which bounds its steps. */
 #pragma once
 
 #include <stddef.h>
@@ -19,5 +19,7 @@ void regex_free(struct regex *regex);
  * no group; from == to: none. 1; 0: no match is left (or PCRE2's limits are reached). */
 int regex_next(struct regex *regex, const char *text, size_t n, int again, struct regex_span *whole,
                struct regex_span *group);
+/* 1: the last regex_next() stopped at a limit of PCRE2, not at the end of the matches. */
+int regex_gave_up(const struct regex *regex);
 /* Replaces each match in *text by the words `by`. */
 void regex_replace(struct regex *regex, const char *by, struct buf *text);

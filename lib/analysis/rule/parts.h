@@ -14,6 +14,7 @@ struct rule {
     struct regex *find;          /* extract */
     struct regex *edit[RULE_EDITS]; /* extract: what is deleted from both */
     int last, lower, boxed;      /* extract: the last match, case; math: find \boxed */
+    int loose;                   /* ifeval: any of eight texts may follow */
     const char *why;             /* program: no sandbox can be made */
     struct buf one, two;         /* work of the judges */
 };

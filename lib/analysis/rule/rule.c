@@ -3,9 +3,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/analysis/ifeval/ifeval.h"
 #include "lib/analysis/rule/parts.h"
 #include "lib/base/mem.h"
 #include "lib/record/rec.h"
+
+static int ifeval(struct rule *rule, const char *answer, const char *response, const char **why,
+                  struct err *e)
+{
+    return ifeval_judge(rule->loose, answer, response, why, e);
+}
 
 static const struct {
     const char *name;
@@ -15,7 +22,8 @@ static const struct {
              {"program", rule_program},     {"list", rule_list},
              {"list-shuffle", rule_list},   {"list-insert", rule_list},
              {"list-remove", rule_list},    {"list-replace", rule_list},
-             {"latin-square", rule_square}, {"sudoku", rule_sudoku}};
+             {"latin-square", rule_square}, {"sudoku", rule_sudoku},
+             {"ifeval", ifeval}};
 
 /* The way to find an answer that is named so, or the first; NULL: the row has none. */
 static const json_t *find_way(const json_t *rule, const char *name)
@@ -40,6 +48,7 @@ static int open_kind(struct rule *into, const char *find, struct err *e)
                        strcmp(type, "choice") ? "" : "; use score-ppl --mode choice");
     if (find && !way)
         return err_set(e, EXIT_BAD_USAGE, "--find: task %s has no way '%.40s'", name, find);
+    into->loose = way && rec_is(way, "name", "loose");
     into->boxed = way && rec_is(way, "name", "boxed");
     return into->judge == rule_extract   ? rule_extract_open(into, rule, way, e)
            : into->judge == rule_program ? rule_program_open(into, rule, e)
