@@ -239,6 +239,16 @@ static void open_all(struct prep *prep, int argc, char **argv, int first, struct
         err_die(TOOL, e);
 }
 
+/* Says which items the task leaves out, and why. */
+static void say_left_out(struct log *log, const struct task *task)
+{
+    const char *why;
+    json_t *n;
+    json_t *all = task ? (json_t *)(uintptr_t)task_left_out(task) : NULL;
+    json_object_foreach(all, why, n)
+        log_note(log, "%lld items left out: %s", (long long)json_integer_value(n), why);
+}
+
 static int run(const struct args *args, int argc, char **argv, int first)
 {
     struct err e = {0};
@@ -279,6 +289,7 @@ static int run(const struct args *args, int argc, char **argv, int first)
     if (passed_over)
         log_note(&prep.log, "%lld rows skipped: no text, too few turns (--min-turns), not begun by "
                  "the user, or nothing left for a reference", (long long)passed_over);
+    say_left_out(&prep.log, args->data.task);
     if (prep.too_long)
         log_note(&prep.log,
                  "%lld prompts left out: with %lld tokens for the answer they do not fit "

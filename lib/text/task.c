@@ -15,8 +15,10 @@
 #include "lib/setting/tasks.h"
 #include "lib/text/jinja.h"
 
-enum template { PROMPT, SHOT, ANSWER, HEADER, RIGHT, TEMPLATES };
-static const char *const names[TEMPLATES] = {"prompt", "shot", "answer", "header", "right"};
+enum template { PROMPT, SHOT, ANSWER, HEADER, RIGHT, LEAVE_OUT,
+                TEMPLATES };
+static const char *const names[TEMPLATES] = {"prompt", "shot", "answer", "header", "right",
+                                              "leave_out"};
 
 struct task {
     json_t *rows;
@@ -26,6 +28,7 @@ struct task {
     struct jinja *form[TEMPLATES]; /* NULL: the row has none */
     struct regex **clean;          /* patterns of row.clean */
     size_t cleans;
+    json_t *left_out; /* {reason: items} */
     json_t *shown; /* items that every prompt shows */
     int64_t shots;
 };
@@ -97,6 +100,7 @@ struct task *task_open(const char *name, const char *table, int64_t shots, struc
     struct task *task = mem_zero(1, sizeof *task);
     task->name = mem_text(name);
     task->shown = json_array();
+    task->left_out = json_object();
     task->rows = tasks_read(table, e);
     if (task->rows && !choose_row(task, shots, e) && !open_templates(task, e) &&
         (!task->shots || rec_text(task->row, "examples") || !read_shown(task, e)))
@@ -115,6 +119,7 @@ void task_close(struct task *task)
         regex_free(task->clean[i]);
     free(task->clean);
     json_decref(task->shown);
+    json_decref(task->left_out);
     json_decref(task->rows);
     free(task->name);
     free(task);
@@ -299,4 +304,21 @@ int task_fill(const struct task *task, const json_t *item, json_t *out, struct e
     buf_free(&answer);
     buf_free(&text);
     return bad ? -1 : 0;
+}
+
+int task_leaves_out(const struct task *task, const json_t *item, struct err *e)
+{
+    struct buf why = {0};
+    int out = render(task, LEAVE_OUT, item, &why, e);
+    if (!out && why.len) {
+        out = 1;
+        rec_set_int(task->left_out, why.data, rec_int(task->left_out, why.data, 0) + 1);
+    }
+    buf_free(&why);
+    return out;
+}
+
+const json_t *task_left_out(const struct task *task)
+{
+    return task->left_out;
 }

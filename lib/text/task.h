@@ -22,3 +22,6 @@ const char *task_id_field(const struct task *task); /* NULL: the items have no i
 /* Sets task, shots, text or messages, and answer or choices and right_choice. -1: EXIT_BAD_DATA, *e
  * names the field. */
 int task_fill(const struct task *task, const json_t *item, json_t *out, struct err *e);
+/* 1: the row leaves this item out, and its reason is counted; 0: not. -1: EXIT_BAD_DATA. */
+int task_leaves_out(const struct task *task, const json_t *item, struct err *e);
+const json_t *task_left_out(const struct task *task); /* {reason: items so far}; borrowed */

@@ -36,7 +36,7 @@ verdicts()
     run "$BIN/score-exact" -q all
     [[ "$output" == *"use score-ppl --mode choice"* ]]
     [ "$(grep -c '"kind":"error"' <<< "$output")" -eq \
-      "$(jq -s 'map(select(.rule.type | test("choice|^list-|latin"))) | length' \
+      "$(jq -s 'map(select(.rule.type | test("choice|^list-|latin|ifeval"))) | length' \
           "$ROOT/data/tasks.ndjson")" ]
 }
 
@@ -150,6 +150,142 @@ parallelbench-sudoku@1234\n3412\n2143\n4321@1234\n3412\n2143\n4312
 END
     )" = '1 0 1 0 0 1 0 1 0 1 0 answer: expected {"input", "word"} for rule list-replace, '\
 'at most 1000 items 1 0 1 0' ]
+}
+
+# follows [OPTION...] < lines "INSTRUCTION@ARGUMENTS@TEXT", "capitals N RELATION@TEXT" or
+# "first PARAGRAPHS NTH WORD@TEXT": what score-exact says of each
+follows()
+{
+    local capitals='change_case:capital_word_frequency@{"capital_frequency":'
+    local first='length_constraints:nth_paragraph_first_word@{"num_paragraphs":'
+    sed -E -e "s/^capitals (.*) (.* .*)@/$capitals\1,\"capital_relation\":\"\2\"}@/" \
+        -e "s/^first (.) (.) (.*)@/$first\1,\"nth_paragraph\":\2,\"first_word\":\"\3\"}@/" |
+        jq -Rr 'split("@") | "ifeval@" + ({instruction_id_list: [.[0]],
+            kwargs: [.[1] | fromjson? // .]} | tojson) + "@" + .[2]' | verdicts "$@"
+}
+
+@test "IFEval: each instruction, followed and not" {
+    [ "$(follows << 'END'
+keywords:existence@{"keywords":["rock","ISLAND"]}@A Rocky İsland
+keywords:existence@{"keywords":["rock","sea"]}@Rock
+keywords:existence@{"keywords":["P.S"]}@PxS
+keywords:forbidden_words@{"forbidden_words":["rock"]}@rocks, sea_rock
+keywords:forbidden_words@{"forbidden_words":["rock"]}@the ROCK.
+keywords:frequency@{"keyword":" war ","frequency":2,"relation":"at least"}@War, warm
+keywords:frequency@{"keyword":"What?","frequency":2,"relation":"less than"}@wha what
+keywords:letter_frequency@{"letter":"K","let_frequency":3,"let_relation":"at least"}@kKK
+keywords:letter_frequency@{"letter":"o","let_frequency":1,"let_relation":"less than"}@No
+length_constraints:number_words@{"num_words":3,"relation":"less than"}@don't go
+length_constraints:number_words@{"num_words":3,"relation":"at least"}@हि one two-
+length_constraints:number_paragraphs@{"num_paragraphs":2}@***\na\n***\nb\n***
+length_constraints:number_paragraphs@{"num_paragraphs":2}@a\n***\n \n***\nb
+first 2 2 Yes@No\n\n'"YES, no
+first 2 1 no@No\n\n\n\n
+detectable_content:number_placeholders@{"num_placeholders":2}@[a] [[b]
+detectable_content:number_placeholders@{"num_placeholders":1}@[a\n]
+detectable_content:postscript@{"postscript_marker":"P.P.S"}@Bye. p. P.s
+detectable_content:postscript@{"postscript_marker":"P.S."}@Bye. PS.
+detectable_format:number_bullet_lists@{"num_bullets":3}@* a\n ** b\n*\nc\n\n -d
+detectable_format:number_bullet_lists@{"num_bullets":1}@a * b
+detectable_format:constrained_response@{}@So: My answer is maybe. Yes.
+detectable_format:constrained_response@{}@my answer is no.
+detectable_format:number_highlighted_sections@{"num_highlights":2}@*a* **b** * *
+detectable_format:number_highlighted_sections@{"num_highlights":1}@*a\nb* **
+detectable_format:multiple_sections@{"section_spliter":"Day","num_sections":2}@Day 1 a\nDay2
+detectable_format:multiple_sections@{"section_spliter":"Day","num_sections":2}@Day 1 DAY 2
+detectable_format:json_format@{}@```JSON\n{"a": [NaN, -1.5e3, "\ud800"], "a": null}\n```
+detectable_format:json_format@{}@{"a": [1,]}
+detectable_format:title@{}@a <<b> c>>
+detectable_format:title@{}@<<>>>
+combination:two_responses@{}@a ****** b ******
+combination:two_responses@{}@a ****** ****** b
+combination:two_responses@{}@a******a
+combination:repeat_prompt@{"prompt_to_repeat":"Say X. "}@ say x. Then
+combination:repeat_prompt@{"prompt_to_repeat":"Say X."}@OK: say X.
+startend:end_checker@{"end_phrase":"The end."}@It was THE END."
+startend:end_checker@{"end_phrase":"The end."}@The end. Bye
+startend:quotation@{}@ "a" "b"
+startend:quotation@{}@"
+capitals 4 less than@A-B cannot U.S.A. Be A1
+capitals 4 at least@CANNOT. I'M 1 x
+capitals 3 less than@IT'S, OK
+punctuation:no_comma@{}@a， b; c
+punctuation:no_comma@{}@a, b
+punctuation:no_comma@{}@
+END
+    )" = "1 0 1 1 0 1 0 1 0 0 1 1 0 1 0 1 0 1 0 1 0 1 0 1 0 1 0 1 0 1 0 1 0 0 1 0 1 0 1 0 "\
+"1 1 0 1 0 0" ] ||
+        { jq -r '.value // .message' got | paste -sd ' '; false; }
+}
+
+@test "IFEval: all instructions must be followed; loose takes lines and stars away" {
+    local two='["punctuation:no_comma","startend:quotation"],"kwargs":[{},{}]}'
+    two='{"instruction_id_list":'$two
+    local lines='ifeval@'$two'@"a b"
+ifeval@'$two'@"a, b"
+ifeval@'$two'@Sure:\n"a b"
+ifeval@'$two'@*"a b"*'
+    [ "$(verdicts <<< "$lines")" = "1 0 0 0" ]
+    [ "$(verdicts --find loose <<< "$lines")" = "1 0 1 1" ]
+}
+
+@test "IFEval: words in capitals that depend on nltk's sentences have no verdict, others do" {
+    follows << 'END' > said
+capitals 2 at least@IT'S. so
+capitals 1 at least@IT'S. so
+capitals 3 at least@IT'S. so
+END
+    [ "$(< said)" = "the number of words in capitals depends on where nltk ends a sentence 1 0" ]
+}
+
+@test "IFEval: arguments that do not fit are refused, patterns have a bound" {
+    local long start=$SECONDS
+    long=$(head -c 16000 /dev/zero | tr '\0' a)
+    follows << END || true
+keywords:existence@{"keywords":[]}@a
+keywords:existence@{"keywords":"a"}@a
+keywords:existence@{"keywords":[1]}@a
+keywords:existence@{"keywords":["[a-z]"]}@a
+keywords:existence@{"keywords":["(?=a)"]}@a
+keywords:existence@{"keywords":["a++"]}@a
+keywords:existence@{"keywords":["(a"]}@a
+keywords:existence@{"keywords":["\\\\Qa"]}@a
+keywords:frequency@{"keyword":"a","frequency":0,"relation":"at least"}@a
+keywords:frequency@{"keyword":"a","frequency":1e999,"relation":"at least"}@a
+keywords:frequency@{"keyword":"a","frequency":1e300,"relation":"at least"}@a
+keywords:frequency@{"keyword":"a","frequency":"1","relation":"at least"}@a
+keywords:frequency@{"keyword":"a","frequency":1,"relation":"at most"}@a
+keywords:letter_frequency@{"letter":"#","let_frequency":1,"let_relation":"at least"}@a
+first 1 9 a@a
+length_constraints:number_sentences@{"num_sentences":1,"relation":"at least"}@a
+punctuation:no_comma@x@a
+keywords:existence@{"keywords":["a*a*a*x?\$"]}@${long}b
+keywords:existence@{"keywords":["a*"]}@$long$long
+END
+    jq -r '.value // .value_reason // .message' got > said
+    [ "$(grep -c 'expected words\|1 to 32 words\|plain words' said)" -eq 7 ]
+    [ "$(grep -c 'a number above 0' said)" -eq 2 ]
+    [ "$(grep -c 'takes too many steps' said)" -ge 2 ]
+    grep 'missing closing parenthesis' said
+    grep 'kwargs: expected an object' said
+    grep 'less than, or at least' said
+    grep 'a letter from a to z' said
+    grep 'an integer up to num_paragraphs' said
+    grep "length_constraints:number_sentences' is not checked here" said
+    [ $((SECONDS - start)) -lt 20 ]
+}
+
+@test "a row leaves items out, with a count for each reason" {
+    printf '{"key":%d,"prompt":"Say %d.","instruction_id_list":["%s"],"kwargs":[%s]}\n' \
+        1 1 punctuation:no_comma '{"letter":null}' 2 2 length_constraints:number_sentences '{}' \
+        3 3 length_constraints:number_sentences '{}' 4 4 language:response_language '{}' \
+        5 5 keywords:letter_frequency '{"letter":"#"}' > items
+    run --separate-stderr -0 "$BIN/prep-prompts" --no-meta --task ifeval items
+    [ "$(jq -c '[.id, .text, (.answer | fromjson | .kwargs)]' <<< "$output")" = \
+      '["ifeval-1","Say 1.",[{"letter":null}]]' ]
+    [[ "$stderr" == *"2 items left out: length_constraints:number_sentences needs"* ]]
+    [[ "$stderr" == *"1 items left out: language:response_language needs"* ]]
+    [[ "$stderr" == *"1 items left out: keywords:letter_frequency of a sign"* ]]
 }
 
 # own_task: a task whose programs are shell scripts

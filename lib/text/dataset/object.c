@@ -255,8 +255,10 @@ static enum dataset_piece from_prompts(json_t *object, json_t *out, struct err *
 static enum dataset_piece from_item(const struct dataset_options *options, const json_t *object,
                                     json_t *out, struct err *e)
 {
-    if (task_fill(options->task, object, out, e))
-        return DATASET_BROKEN;
+    int left = task_fill(options->task, object, out, e)
+                   ? -1 : task_leaves_out(options->task, object, e);
+    if (left)
+        return left < 0 ? DATASET_BROKEN : DATASET_FRAME;
     json_t *id = dataset_as_text(json_object_get(out, "id"));
     if (id)
         json_object_set_new(out, "id", json_sprintf("%s-%s", rec_text(out, "task"),

@@ -13,7 +13,7 @@ enum dataset_piece {
     DATASET_SKIPPED, /* a row without a prompt */
     DATASET_KEPT,
     DATASET_ALPACA,  /* kept, in the prompt form of Alpaca */
-    DATASET_FRAME,   /* the meta or end of a stream: no row */
+    DATASET_FRAME,   /* no row: the meta or end of a stream, an item that its task leaves out */
     DATASET_END
 };
 
