@@ -157,7 +157,7 @@ __global__ void __launch_bounds__(EXACT_WARPS *WARP)
 template <class A> static void exact_launch(struct backend *backend, const struct attn *attention)
 {
     size_t E = attention->head_dim,
-    queries = attention->max_rows * (attention->heads / attention->kv_heads);
+           queries = attention->max_rows * (attention->heads / attention->kv_heads);
     void (*kernel)(struct attn, float) = E <= 32    ? attend_exact<A, 1>
                                          : E <= 64  ? attend_exact<A, 2>
                                          : E <= 128 ? attend_exact<A, 4>

@@ -29,7 +29,8 @@ static size_t cut(struct mixture *mixture, const struct backend *backend, void *
                   size_t D, size_t F, size_t n, size_t used)
 {
     const size_t act = backend->act == DTYPE_F32 ? sizeof(float) : sizeof(uint16_t),
-    pairs = T * used; uint8_t *const block = static_cast<uint8_t *>(work);
+                 pairs = T * used;
+    uint8_t *const block = static_cast<uint8_t *>(work);
     size_t at = 0;
     auto take = [&](size_t bytes) {
         uint8_t *p = block ? block + at : nullptr;

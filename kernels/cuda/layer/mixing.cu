@@ -67,7 +67,7 @@ static __global__ void __launch_bounds__(THREADS) removal_heads(struct removal r
     let_next_start();
     wait_for_inputs();
     const size_t E = removal.head_dim, HE = removal.heads * E, at = head_here(removal.T * HE, E),
-    column = at % HE;
+                 column = at % HE;
     if (at == removal.T * HE)
         return;
     float squares = 0;
@@ -94,7 +94,7 @@ static __global__ void __launch_bounds__(THREADS) out_heads(struct heads_out hea
     let_next_start();
     wait_for_inputs();
     const size_t E = heads.head_dim, HE = heads.heads * E, at = head_here(heads.T * HE, E),
-    column = at % HE;
+                 column = at % HE;
     if (at == heads.T * HE)
         return;
     const bool adds = heads.weight != NULL;

@@ -109,7 +109,8 @@ static __global__ void __launch_bounds__(THREADS) out_heads_back(struct out_job 
     wait_for_inputs();
     const struct heads_out &heads = j.of;
     const size_t E = heads.head_dim, HE = heads.heads * E, at = head_here(heads.T * HE, E),
-    column = at % HE; const unsigned lane = threadIdx.x % WARP;
+                 column = at % HE;
+    const unsigned lane = threadIdx.x % WARP;
     if (at == heads.T * HE)
         return;
     const bool adds = heads.weight != NULL;
@@ -128,7 +129,8 @@ static __global__ void __launch_bounds__(THREADS) out_heads_back(struct out_job 
     bonus = warp_sum(bonus);
     for (size_t e = lane; e < E; e += WARP) {
         const float x = (heads.o[at + e] - mean) * scale, gate = heads.gate[at + e],
-        dy = j.dy[at + e]; float n = fmaf(x, heads.gain[column + e], heads.bias[column + e]);
+                    dy = j.dy[at + e];
+        float n = fmaf(x, heads.gain[column + e], heads.bias[column + e]);
         if (adds)
             n = fmaf(bonus, heads.v[at + e], n);
         const float s = adds ? 1.0f : 1.0f / (1.0f + expf(-gate)),
@@ -168,7 +170,8 @@ static __global__ void __launch_bounds__(THREADS) removal_heads_back(struct remo
     const struct removal &removal = j.of;
     const struct removal_back &back = j.a;
     const size_t E = removal.head_dim, HE = removal.heads * E, at = head_here(removal.T * HE, E),
-    column = at % HE; const unsigned lane = threadIdx.x % WARP;
+                 column = at % HE;
+    const unsigned lane = threadIdx.x % WARP;
     if (at == removal.T * HE)
         return;
     float c = 0, dc = 0, squares = 0, dot = 0;

@@ -167,8 +167,9 @@ static __global__ void __launch_bounds__(VALUE_THREADS) settle_rows(struct outpu
         return;
     int place = outputs.place ? outputs.place[row] : (int)row;
     A *x = (A *)outputs.x + row * outputs.D + i,
-    *kept = (A *)outputs.kept + (size_t)outputs.slot[row] * outputs.D + i; float was[N], with[N],
-    added[N]; values_load<N>(was, x);
+      *kept = (A *)outputs.kept + (size_t)outputs.slot[row] * outputs.D + i;
+    float was[N], with[N], added[N];
+    values_load<N>(was, x);
     if (place >= 0) {
         values_load<N>(with, (const A *)outputs.sum + (size_t)place * outputs.D + i);
         for (int k = 0; k < N; k++)

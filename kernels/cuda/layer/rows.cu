@@ -176,7 +176,8 @@ static __global__ void __launch_bounds__(ROW_THREADS) rotate_rows(struct rotatio
     wait_for_inputs();
     size_t row = blockIdx.x, i = ((size_t)blockIdx.y * ROW_THREADS + threadIdx.x) * N;
     size_t q = rotation.heads * rotation.half, k = rotation.kv_heads * rotation.half,
-    at = rotation.slot ? (size_t)rotation.slot[row] : row; C *key = rotation.key + at * 2 * k;
+           at = rotation.slot ? (size_t)rotation.slot[row] : row;
+    C *key = rotation.key + at * 2 * k;
     const float *table = rotation.table + row * 2 * rotation.half;
     if (i < q) {
         size_t place = i / rotation.half * 2 * rotation.half + i % rotation.half;

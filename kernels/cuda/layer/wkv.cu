@@ -41,7 +41,8 @@ static __global__ void __launch_bounds__(N) wkv_tokens(struct wkv wkv)
         __syncthreads();
         for (size_t row = 0; row < n; row++) {
             size_t at = (place.first + first + row) * place.stride + place.head * place.E + j,
-            i = row * N + j; float k = there ? in.k[at] : 0.0f;
+                   i = row * N + j;
+            float k = there ? in.k[at] : 0.0f;
             tokens->r[i] = there ? in.r[at] : 0.0f;
             tokens->k[i] = k;
             tokens->decay[i] = there ? expf(in.w[at]) : 1.0f;

@@ -25,7 +25,8 @@ struct coding coding_at(void *work, size_t T, size_t K)
     uint8_t *at = static_cast<uint8_t *>(work);
     coding.codes = (uint32_t)layout_up(K, 16);
     size_t step = layout_up(T * coding.codes, 256),
-    marks = step + layout_up(T * sizeof(float), 256); coding.code = static_cast<int8_t *>(work);
+           marks = step + layout_up(T * sizeof(float), 256);
+    coding.code = static_cast<int8_t *>(work);
     coding.step = reinterpret_cast<float *>(at + step);
     coding.marks = reinterpret_cast<uint32_t *>(at + marks);
     coding.bytes = marks + layout_up(T * marks_words((uint32_t)K) * sizeof(uint32_t), 256);

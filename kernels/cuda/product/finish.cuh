@@ -83,7 +83,8 @@ DEVICE void finish_rotated(const struct product_job &j, const struct weight_tile
 {
     uint32_t half = j.head_dim / 2, at = (tile.row[0] + i) % j.head_dim;
     float c = j.table[(size_t)row * j.head_dim + at],
-    s = j.table[(size_t)row * j.head_dim + half + at]; u = act_rounded<A>(u);
+          s = j.table[(size_t)row * j.head_dim + half + at];
+    u = act_rounded<A>(u);
     value = act_rounded<A>(value);
     const float turned[2] = {act_rounded<A>(u * c - value * s), act_rounded<A>(value * c + u * s)};
 #pragma unroll

@@ -354,7 +354,8 @@ static void tune(const struct backend *backend, struct gemm_choice *choice,
 {
     struct backend *counted = const_cast<struct backend *>(backend);
     size_t y = j->T * j->ldy * (j->type == gemm_job::GEMM_BF16 ? 2 : 4),
-    zeros = pick_bytes(backend); void *room = cuda_alloc(counted, zeros + y, MEMORY_ACTIVATIONS);
+           zeros = pick_bytes(backend);
+    void *room = cuda_alloc(counted, zeros + y, MEMORY_ACTIVATIONS);
     if (!room)
         room = cuda_alloc(counted, y, MEMORY_ACTIVATIONS), zeros = 0;
     if (!room) {

@@ -203,7 +203,8 @@ static void start(struct backend *backend, const struct gemm *gemm, unsigned par
 static void start_fitting(struct backend *backend, const struct gemm *gemm, float *work)
 {
     const size_t sms = (size_t)device_of(backend)->sms, enough = sms * 3 / 4,
-    most = gemm->K / PART_LEAST; const bool narrow = gemm->N <= ACROSS * TALL;
+                 most = gemm->K / PART_LEAST;
+    const bool narrow = gemm->N <= ACROSS * TALL;
     const size_t tiles = (size_t)blocks_of(gemm->M, ACROSS * TALL) *
                          blocks_of(gemm->N, ACROSS * (narrow ? TALL : BROAD));
     const size_t wanted = tiles < enough ? BLOCKS * sms / tiles : 1;
