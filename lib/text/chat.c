@@ -60,9 +60,9 @@ static const char *const controls[] = {
     "<|begin_of_text|>", "<|startoftext|>", "<|start_header_id|>", "<|end_header_id|>",
     "<|eot_id|>", "<|im_start|>", "<|im_end|>"};
 
-const char *chat_name(const struct chat_template *template)
+const char *chat_name(const struct chat_template *chat)
 {
-    return template ? template->name : rows[CHAT_NONE].name;
+    return chat ? chat->name : rows[CHAT_NONE].name;
 }
 
 const char *chat_end(enum chat kind)
@@ -70,13 +70,13 @@ const char *chat_end(enum chat kind)
     return rows[kind].end;
 }
 
-void chat_free(struct chat_template *template)
+void chat_free(struct chat_template *chat)
 {
-    if (template) {
-        jinja_free(template->program);
-        json_decref(template->variables);
+    if (chat) {
+        jinja_free(chat->program);
+        json_decref(chat->variables);
     }
-    free(template);
+    free(chat);
 }
 
 /* NULL: *why has the line and the reason. */
@@ -86,20 +86,20 @@ static struct chat_template *make(const char *name, const char *text, size_t n,
     struct jinja *program = jinja_parse(text, n, why);
     if (!program)
         return NULL;
-    struct chat_template *template = mem_zero(1, sizeof *template);
-    template->name = name;
-    template->program = program;
-    template->variables = json_pack("{s:b,s:n,s:n}", "add_generation_prompt", 1, "tools",
+    struct chat_template *chat = mem_zero(1, sizeof *chat);
+    chat->name = name;
+    chat->program = program;
+    chat->variables = json_pack("{s:b,s:n,s:n}", "add_generation_prompt", 1, "tools",
                                     "documents");
-    json_object_update(template->variables, (json_t *)(uintptr_t)tokens);
-    return template;
+    json_object_update(chat->variables, (json_t *)(uintptr_t)tokens);
+    return chat;
 }
 
-static int render(const struct chat_template *template, const struct chat_message *message,
+static int render(const struct chat_template *chat, const struct chat_message *message,
                   size_t n, struct jinja_written *to, struct err *e)
 {
     *to = (struct jinja_written){{0}, {0}};
-    json_t *list = json_array(), *all = json_copy(template->variables);
+    json_t *list = json_array(), *all = json_copy(chat->variables);
     int bad = 0;
     for (size_t i = 0; i < n && !bad; i++) {
         const char *text[] = {message[i].role, message[i].content};
@@ -114,20 +114,20 @@ static int render(const struct chat_template *template, const struct chat_messag
                                                   text[1]));
     }
     json_object_set_new(all, "messages", list);
-    bad = bad || jinja_render(template->program, all, to, e) ? -1 : 0;
+    bad = bad || jinja_render(chat->program, all, to, e) ? -1 : 0;
     json_decref(all);
     return bad;
 }
 
 /* First control token that the template writes and the tokenizer lacks; NULL: it has all. *why: the
  * template cannot be run for a user's message. */
-static const char *find_lacking(const struct chat_template *template,
+static const char *find_lacking(const struct chat_template *chat,
                                 const struct tokenizer *tokenizer, struct err *why)
 {
     static const struct chat_message user = {"user", "x"};
     struct jinja_written written;
     const char *lacks = NULL;
-    if (!render(template, &user, 1, &written, why) &&
+    if (!render(chat, &user, 1, &written, why) &&
         (!written.given.len || !memchr(written.given.data, 1, written.given.len)))
         err_set(why, EXIT_BAD_DATA, "it does not write the message of a user");
     for (size_t i = 0; !lacks && written.text.len && i < sizeof controls / sizeof *controls; i++)
@@ -227,16 +227,16 @@ static int encode_bare(const struct tokenizer *tokenizer, const struct chat_mess
     return bad;
 }
 
-int chat_encode(const struct chat_template *template, const struct tokenizer *tokenizer,
+int chat_encode(const struct chat_template *chat, const struct tokenizer *tokenizer,
                 const struct chat_message *message, size_t n, int parse_special, struct ids *out,
                 struct err *e)
 {
-    if (!template)
+    if (!chat)
         return encode_bare(tokenizer, message, n, parse_special ? 0 : ENCODE_PLAIN, out, e);
     struct jinja_written written;
-    int bad = render(template, message, n, &written, e);
+    int bad = render(chat, message, n, &written, e);
     if (bad)
-        err_prefix(e, "chat template %s", template->name);
+        err_prefix(e, "chat template %s", chat->name);
     else if (written.text.len)
         bad = tokenizer_encode_marked(tokenizer, written.text.data, written.text.len,
                                       parse_special ? NULL : written.given.data, out, e);

@@ -26,8 +26,8 @@ const char *chat_end(enum chat kind);
 /* A template that is ready to run; NULL: none. */
 struct chat_template;
 /* "llama3"; "own": that of the checkpoint; "none". */
-const char *chat_name(const struct chat_template *template);
-void chat_free(struct chat_template *template);
+const char *chat_name(const struct chat_template *chat);
+void chat_free(struct chat_template *chat);
 
 /* The template of a checkpoint: Jinja, n bytes; NULL: none. All borrowed. */
 struct chat_source {
@@ -57,6 +57,6 @@ struct chat_message { const char *role, *content; };
  * text, unless `parse_special`; without such names the ids are those of the whole text. tokenizer
  * holds the template's tokens (chat_choose). -1: EXIT_BAD_DATA, text that is not UTF-8, or the
  * template refuses the messages. */
-int chat_encode(const struct chat_template *template, const struct tokenizer *tokenizer,
+int chat_encode(const struct chat_template *chat, const struct tokenizer *tokenizer,
                 const struct chat_message *message, size_t n, int parse_special, struct ids *out,
                 struct err *e);
