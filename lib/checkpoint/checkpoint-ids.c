@@ -1,9 +1,9 @@
 /* checkpoint-ids.c - the ids with which the head of a drafter that chains answers (config.chains).
  *
  * The id of a row of the head is the number of the row plus the value of tensor d2t for it. Tensor
- * t2d says for each id whether it has a row, which d2t says too. Ids ascend, as in the files of the
- * authors. So among equal logits the lowest id wins, here as everywhere. A head with rows for all
- * ids may come without these tensors. */
+ * t2d says for each id whether it has a row, which d2t says too: both must agree. Ids ascend, as in
+ * the files of the authors. So among equal logits the lowest id wins, here as everywhere. A head
+ * with rows for all ids may come without these tensors. */
 #include "lib/checkpoint/checkpoint.h"
 
 #include <stdlib.h>
@@ -48,6 +48,23 @@ static int read_ids(struct checkpoint *model, const struct tensor *tensor, struc
     return 0;
 }
 
+/* Two tensors that disagree are damaged, or belong to two drafters. */
+static int compare_ids(const struct checkpoint *model, const struct tensor *tensor, struct err *e)
+{
+    const size_t n = config_answers(&model->config);
+    const unsigned char *has = tensor->data;
+    for (size_t id = 0, row = 0; id < model->config.vocab; id++) {
+        const size_t next = !model->ids ? row : row < n ? (size_t)model->ids[row] : SIZE_MAX;
+        const unsigned char expected = id == next;
+        row += expected;
+        if (has[id] != expected)
+            return err_set(e, EXIT_BAD_DATA, "%s: tensor t2d: value %zu expected %d: by d2t this "
+                           "id has %s; got %d", model->folder, id, expected,
+                           expected ? "a row" : "no row", has[id]);
+    }
+    return 0;
+}
+
 int checkpoint_find_ids(struct checkpoint *model, unsigned char *used, struct err *e)
 {
     struct config *config = &model->config;
@@ -61,7 +78,10 @@ int checkpoint_find_ids(struct checkpoint *model, unsigned char *used, struct er
     if (!model->passed[0] && config_answers(config) < config->vocab)
         return err_set(e, EXIT_BAD_DATA, "%s: tensor d2t is missing: the head has rows for %zu of "
                        "%zu ids", model->folder, config_answers(config), config->vocab);
-    return model->passed[0] ? read_ids(model, model->passed[0], e) : 0;
+    config->translates = model->passed[0] != NULL;
+    if (model->passed[0] && read_ids(model, model->passed[0], e))
+        return -1;
+    return model->passed[1] ? compare_ids(model, model->passed[1], e) : 0;
 }
 
 void checkpoint_spread_ids(struct checkpoint *model)
@@ -69,6 +89,7 @@ void checkpoint_spread_ids(struct checkpoint *model)
     const size_t n = config_answers(&model->config);
     if (n == model->config.vocab)
         return;
+    model->config.translates = 1;
     model->ids = mem_alloc(n * sizeof *model->ids);
     for (size_t i = 0; i < n; i++)
         model->ids[i] = (int32_t)(i * model->config.vocab / n);

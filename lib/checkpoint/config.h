@@ -81,7 +81,8 @@ struct config {
     int chains;           /* 1: a drafter that guesses one id after another, by a head of its own
                            * (lib/network/pass/pass-chain.c); config_read_layers sets tap[] */
     int embeds;           /* with chains: 1: the drafter has an embedding of its own */
-    size_t answers;       /* with chains: rows of the head (checkpoint.ids); 0: V */
+    size_t answers;       /* with chains: rows of the head; 0: V */
+    int translates;       /* with chains: 1: checkpoint.ids says the id of each row of the head */
     size_t window;        /* with MASK_CAUSAL: positions that a row sees; 0: all up to its own */
     enum mixer mixer;
     size_t rank;          /* R of the low-rank parts of RWKV; 0: none */

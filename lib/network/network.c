@@ -247,7 +247,7 @@ static size_t expected(const struct network *n, size_t (*taken)(size_t bytes))
     const struct config *config = &n->config;
     size_t outside = n->wish.layers, sum = taken(config->head_dim / 2 * sizeof(float));
     sum += config_leaves_unrotated(config) ? taken(config->head_dim / 2 * sizeof(float)) : 0;
-    if (config_answers(config) < config->vocab)
+    if (config->translates)
         sum += taken(config_answers(config) * sizeof(int32_t));
     if (outside)
         sum += taken(offload_slots(&n->wish, network_layer_bytes(n)));

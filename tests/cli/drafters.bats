@@ -275,3 +275,43 @@ drafts() {
     says '\x5f\0\0\0\0\0\0\0' "got 95"
     says '\xff\xff\xff\xff\xff\xff\xff\xff' "got -1"
 }
+
+@test "eagle3: two tensors of ids that disagree are refused" {
+    chain --arch llama
+    local weights=$T/drafter/model.safetensors header begin
+    header=$(head -c 8 "$weights" | od -An -t u8)
+    begin=$((8 + header + $(head -c $((8 + header)) "$weights" | tail -c "$header" |
+        jq '.t2d.data_offsets[0]')))
+    cp "$weights" "$T/file"
+    # says ID BYTE WORDS: refused with these words, where t2d has this byte for the id
+    says() {
+        printf "%b" "$2" | dd of="$weights" bs=1 seek=$((begin + $1)) conv=notrunc status=none
+        run "$BIN/gen-llama" -m "$T/model" --draft "$T/drafter" --no-meta "$T/prompts"
+        [ "$status" -eq 65 ] && [[ $output == *"tensor t2d: value $1 expected $3"* ]] ||
+            { echo "$output"; return 1; }
+        cp "$T/file" "$weights"
+    }
+    says 0 '\0' "1: by d2t this id has a row; got 0"
+    says 262 '\1' "0: by d2t this id has no row; got 1"
+    says 0 '\2' "1: by d2t this id has a row; got 2"
+    # a head for all ids may come without d2t
+    "$MAKE_CHECKPOINT" --arch eagle3 --answers 264 --seed 8 "$T/drafter"
+    rm "$T/drafter/tokenizer.json"
+    LC_ALL=C sed -i 's/"d2t"/"d3t"/' "$weights"
+    header=$(head -c 8 "$weights" | od -An -t u8)
+    begin=$((8 + header + $(head -c $((8 + header)) "$weights" | tail -c "$header" |
+        jq '.t2d.data_offsets[0]')))
+    cp "$weights" "$T/file"
+    says 263 '\0' "1: by d2t this id has a row; got 0"
+}
+
+@test "eagle3: the plan has the bytes of the ids, also of a head for all ids" {
+    chain --arch llama
+    for answers in 165 264; do
+        "$MAKE_CHECKPOINT" --arch eagle3 --answers $answers --seed 8 "$T/drafter"
+        rm "$T/drafter/tokenizer.json"
+        gen=("$BIN/gen-llama" -q --no-meta -m "$T/model" --draft "$T/drafter" --max-new 4)
+        "${gen[@]}" --explain "$T/prompts" | jq .weights_bytes > "$T/planned"
+        "${gen[@]}" "$T/prompts" | jq .memory.weights_bytes | sort -u | cmp - "$T/planned"
+    done
+}

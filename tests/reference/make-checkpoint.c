@@ -328,7 +328,7 @@ static void make_chain(struct list *l, const struct options *o, const json_t *va
     add(l, o, "norm.weight", d, 0, values);
     add(l, o, "lm_head.weight", o->answers, d, values);
     if (o->embeds) add(l, o, "embed_tokens.weight", o->vocab, d, values);
-    if (o->answers == o->vocab) return;
+    if (o->answers == o->vocab && o->embeds) return; /* they would say nothing */
     add_whole(l, o, "d2t");
     add_whole(l, o, "t2d");
 }
