@@ -218,6 +218,76 @@ static void test_all_right(const struct models *m)
     }
 }
 
+/* ---- passes before the clock ---- */
+
+/* What the first passes of the drafter that chains were, until the first pass of a text. */
+static struct prepared {
+    const struct network *drafter;
+    const struct ops *own;
+    size_t fused;     /* most outputs of the model that a pass read */
+    int32_t first;    /* first place of a text that had a row */
+    int closed;
+} prepared;
+
+static void note_rows(struct backend *b, act *y, const act *x, const int32_t *row,
+                      const float *gain, size_t rows, size_t width, double eps)
+{
+    if (row && !gain && !prepared.closed && rows > prepared.fused)
+        prepared.fused = rows;
+    prepared.own->rmsnorm(b, y, x, row, gain, rows, width, eps);
+}
+
+static void note_places(struct backend *b, float *table, const int32_t *pos, const float *inv_freq,
+                        float scale, size_t rows, size_t head_dim)
+{
+    for (size_t i = 0; i < rows && inv_freq == prepared.drafter->inv_freq; i++)
+        prepared.first = pos[i] < prepared.first ? pos[i] : prepared.first;
+    prepared.own->rope_table(b, table, pos, inv_freq, scale, rows, head_dim);
+}
+
+static void end_noting(void *ctx)
+{
+    (void)ctx;
+    prepared.closed = 1;
+}
+
+/* Passes of a drafter that chains are run before the clock up to the largest, less an eighth, with
+ * what they read. No pass has a row at a place without a state behind it, though a prompt has one
+ * id only. */
+static void test_prepared(const struct models *m)
+{
+    enum { SEATS = 3, GUESSES = 6 };
+    const size_t most = SEATS * (1 + GUESSES) * m->chain.config.taps;
+    static const int32_t ids[] = {11, 42, 300, 7, 99};
+    struct backend *b = m->own.backend;
+    const struct ops *own = b->ops;
+    struct ops ops = *own;
+    struct generation_input in[SEATS];
+    struct generation g[SEATS];
+    const struct observer observer = {.passed = end_noting};
+    const struct autoregress how = {.max_new = 12, .sample = {0, 0, 1}, .cache = 1,
+                                    .ignore_eos = 1, .draft = &m->chain, .prepare = 1,
+                                    .draft_tokens = GUESSES, .observer = &observer};
+    ops.rmsnorm = note_rows;
+    ops.rope_table = note_places;
+    b->ops = &ops;
+    for (size_t prompt = 1; prompt <= 5; prompt += 4) {
+        struct batch_trace trace = {0};
+        memset(g, 0, sizeof g);
+        prepared = (struct prepared){.drafter = &m->chain, .own = own, .first = INT32_MAX};
+        for (size_t i = 0; i < SEATS; i++)
+            in[i] = (struct generation_input){ids, prompt, 7 + i};
+        autoregress(&m->own, &how, in, SEATS, g, &trace);
+        ok(prepared.closed && prepared.first == 1 &&
+               prepared.fused <= most && 9 * prepared.fused > 8 * most,
+           "prompts of %zu ids: passes of EAGLE-3 before the clock read %zu outputs, later ones "
+           "at most %zu; first place: %d", prompt, prepared.fused, most, prepared.first);
+        for (size_t i = 0; i < SEATS; i++)
+            generation_free(&g[i]);
+    }
+    b->ops = own;
+}
+
 /* The guesses of a model are what it would write itself behind the text so far, whatever it guessed
  * before: passes and right guesses are those of a simulation by its own generations. */
 static void test_guesses_of(const struct models *m)
@@ -549,6 +619,7 @@ int main(void)
             test_lent(&m);
             test_all_right(&m);
             test_guesses_of(&m);
+            test_prepared(&m);
             test_full(&m);
             test_waiting(&m);
             test_distribution(&m);

@@ -33,6 +33,8 @@ static void prepare_tokens(struct reader *reader, int recorded, size_t parts, si
 static void prepare_described(const struct autoregress_run *run, struct reader *reader)
 {
     autoregress_send(run, reader);
+    if (reader->n->config.chains)
+        pass_fuse(reader->n, reader->work, run->writer.work->taps, reader->plan.pass.T);
     pass_run(reader->n, reader->kv, reader->work, &reader->plan.pass);
 }
 
@@ -79,6 +81,20 @@ static void prepare_rows(struct autoregress_run *run, struct reader *reader, siz
     prepare_described(run, reader);
 }
 
+/* Prepares first passes of the drafter. One that chains reads again all guesses that became text,
+ * and the id behind them; these come behind the prompt, because its first id has no row. Another
+ * one reads at most the last guess and the id behind it. */
+static void prepare_drafts(struct autoregress_run *run)
+{
+    const int chains = run->drafter.n->config.chains;
+    const size_t most = run->seats * (chains ? 1 + run->most : 2);
+    grow(run, chains ? 1 + run->most : 1);
+    for (size_t n = 1; n <= most; n = eighth_more(n))
+        prepare_rows(run, &run->drafter, n);
+    grow(run, 1);
+    prepare_rows(run, &run->drafter, run->seats);
+}
+
 /* Prepares passes that verify guesses and passes that make them, per growth of rows by an
  * eighth. */
 static void prepare_guesses(struct autoregress_run *run, size_t shortest, size_t longest)
@@ -105,8 +121,7 @@ static void prepare_guesses(struct autoregress_run *run, size_t shortest, size_t
     /* a drafter that fills masks reads what passes over texts leave */
     if (!drafter->n || drafter->n->config.drafts)
         return;
-    for (size_t n = 1; n <= 2 * run->seats; n = eighth_more(n))
-        prepare_rows(run, drafter, n);
+    prepare_drafts(run);
     for (size_t n = run->seats; n > 0; n--)
         prepare_tokens(drafter, 1, n, shortest + 2, longest + run->how->max_new - 1);
     memset(drafter->held, 0, held);
