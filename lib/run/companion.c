@@ -118,15 +118,29 @@ int companion_settle(const struct companion *companion, const struct job *job,
     return engine_settle(&engine, n, backend, &companion->checkpoint, e);
 }
 
+/* The memory that came into use since *was. */
+static struct memory more_than(const struct memory *was, const struct memory *now)
+{
+    struct memory more = {.requested = now->requested - was->requested,
+                          .allocated = now->allocated - was->allocated,
+                          .reserved = now->reserved - was->reserved};
+    more.kind[MEMORY_WEIGHTS] = now->kind[MEMORY_WEIGHTS] - was->kind[MEMORY_WEIGHTS];
+    return more;
+}
+
 int companion_load(struct companion *companion, const struct job *job, struct backend *backend,
                    struct err *e)
 {
     const struct engine engine = engine_of(job);
+    const struct memory was = backend->memory;
     if (!companion->asked)
         return 0;
     companion->loaded = !engine_load(&engine, &companion->network, backend, &companion->checkpoint,
                                      e);
     companion->act = backend->act;
+    if (backend->ops->trim)
+        backend->ops->trim(backend); /* what loading took beside the weights */
+    companion->memory = more_than(&was, &backend->memory);
     return companion->loaded ? 0 : -1;
 }
 
@@ -161,4 +175,10 @@ const struct network *companion_at(const struct companion *companion, const stru
     const char *setting = job->decoder->companion_setting;
     return companion->loaded && setting && settings_count(point, setting) ? &companion->network
                                                                           : NULL;
+}
+
+const struct memory *companion_idle(const struct companion *companion, const struct job *job,
+                                    const struct settings *point)
+{
+    return companion->loaded && !companion_at(companion, job, point) ? &companion->memory : NULL;
 }

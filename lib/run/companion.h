@@ -11,6 +11,7 @@ struct companion {
     int asked;      /* 1: the options ask for a companion */
     int loaded;     /* 1: its weights are in the memory of the back end */
     enum dtype act; /* format of its activations, once loaded */
+    struct memory memory; /* in use by it, once loaded */
 };
 /* Opens the companion if the options ask for one. A --draft model must be autoregressive, and its
  * ids must mean the same tokens as those of *model with the tokenizer `own` (NULL: none). -1:
@@ -29,6 +30,9 @@ void companion_unload(struct companion *companion);
 int companion_agrees(const struct companion *companion, const struct backend *backend,
                      struct err *e);
 void companion_close(struct companion *companion);
+/* The memory of the companion if it is loaded and the point does not use it, else NULL. */
+const struct memory *companion_idle(const struct companion *companion, const struct job *job,
+                                    const struct settings *point);
 /* The companion if the point uses it, else NULL. */
 const struct network *companion_at(const struct companion *companion, const struct job *job,
                                    const struct settings *point);

@@ -105,7 +105,7 @@ static json_t *record_of(const struct job *job, const struct network *n,
 static void log_fit(const struct log *log, json_t *record, const struct memory_fit *fit,
                     size_t fits)
 {
-    const struct memory_estimate *estimate = &fit->need;
+    const struct memory_estimate *estimate = &fit->held;
     const char *config = rec_text(record, "config");
     if (!fit->batch)
         log_note(log, "%s: no prompt fits its context", config);

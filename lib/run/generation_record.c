@@ -312,10 +312,26 @@ static void set_wait(json_t *record, const struct network *n, const struct batch
         set_known(record, "offload_wait_ns", trace->memory.arrive_ns, !*n->backend->name);
 }
 
+/* The memory of the batch without a companion that was only there for other points. It lay there
+ * all the time, so it is in every peak. */
+static struct memory without_idle(struct memory memory, const struct memory *idle)
+{
+    if (!idle)
+        return memory;
+    memory.kind[MEMORY_WEIGHTS] -= idle->kind[MEMORY_WEIGHTS];
+    memory.requested -= idle->requested;
+    memory.allocated -= idle->allocated;
+    memory.reserved -= idle->reserved;
+    memory.requested_peak -= idle->requested;
+    memory.allocated_peak -= idle->allocated;
+    memory.reserved_peak -= idle->reserved;
+    return memory;
+}
+
 static void set_memory(json_t *record, const struct network *n, const struct generation_place *at,
                        const struct batch_trace *trace, const struct gpu_monitor *monitor)
 {
-    const struct memory *memory = &trace->memory;
+    const struct memory own = without_idle(trace->memory, at->idle), *memory = &own;
     size_t planned = estimate_bytes(&trace->estimate);
     json_t *object = json_object();
     set_size(object, "weights_bytes", memory->kind[MEMORY_WEIGHTS]);
@@ -336,7 +352,7 @@ static void set_memory(json_t *record, const struct network *n, const struct gen
     set_size(object, "load_allocated_peak_bytes", at->load_allocated);
     set_known(object, "load_peak_bytes", at->load_peak, at->load_peak >= 0);
     set_known(object, "huge_page_bytes", n->huge_page_bytes, n->huge_page_bytes >= 0);
-    gpu_monitor_put_memory(monitor, memory, object);
+    gpu_monitor_put_memory(monitor, &trace->memory, at->idle ? at->idle->reserved : 0, object);
     json_object_set_new(record, "memory", object);
 }
 

@@ -25,6 +25,7 @@
 struct generation_place {
     const struct settings *point;
     const struct network *companion; /* the second network, if the point uses one; NULL: none */
+    const struct memory *idle; /* of the second network, if the point does not use it; else NULL */
     const char *phase;        /* cold | warmup | timed */
     int64_t round, seq, batch_id;
     size_t filled;            /* prompts of this batch; the last batch may have fewer */

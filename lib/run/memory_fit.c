@@ -12,8 +12,9 @@
  * (kernels/cuda/device/segments.h): a share, and one hardly used segment of each size. */
 enum { LOST_SHARE = 32, LOST = 22 << 20 };
 
-void memory_fit_add_idle(struct memory_estimate *estimate, const struct job *job,
-                         const struct settings *point, const struct network *companion)
+/* Adds a companion that is in memory at a point that does not use it. */
+static void add_idle(struct memory_estimate *estimate, const struct job *job,
+                     const struct settings *point, const struct network *companion)
 {
     if (!companion || settings_count(point, job->decoder->companion_setting))
         return;
@@ -38,8 +39,9 @@ static struct memory_fit estimate_batch(const struct job *job, const struct netw
                              .passes = job->decoder->passes(point, in, batch)};
     for (size_t i = 0; i < batch; i++)
         fit.tokens = in[i].n > fit.tokens ? in[i].n : fit.tokens;
-    memory_fit_add_idle(&fit.need, job, point, companion);
-    fit.bytes = count_bytes(n->backend, &fit.need);
+    fit.held = fit.need;
+    add_idle(&fit.held, job, point, companion);
+    fit.bytes = count_bytes(n->backend, &fit.held);
     return fit;
 }
 
@@ -141,7 +143,7 @@ struct memory_fit memory_fit_for_longest(const struct job *job, const struct net
 char *memory_fit_explain(const struct memory_fit *fit, const struct job *job,
                          const struct backend *backend)
 {
-    const struct memory_estimate *estimate = &fit->need;
+    const struct memory_estimate *estimate = &fit->held;
     return mem_format("a prompt of %zu tokens and %zu to generate need %zu bytes (%zu of weights, "
                       "%zu of cache, %zu of activations) and %s has %zu free of %zu", fit->tokens,
                       fit->extent, estimate_bytes(estimate), estimate->weights, estimate->kv,
@@ -158,6 +160,6 @@ char *memory_fit_refusal(const struct job *job, const struct network *n,
     const struct backend *backend = n->backend;
     struct memory_fit fit = memory_fit_for_longest(job, n, companion, prompts, n_prompts);
     int loading_says = (backend->name[0] || backend->memory.cap) &&
-                       fit.need.weights > fit.available;
+                       fit.held.weights > fit.available;
     return !fit.lacks || loading_says ? NULL : memory_fit_explain(&fit, job, backend);
 }

@@ -12,7 +12,8 @@ struct memory_fit {      /* of the batch that needs most */
     size_t batch;        /* prompts; 0: there is no batch */
     size_t tokens;       /* of the longest prompt */
     size_t extent;       /* tokens that the answers add at most */
-    struct memory_estimate need;
+    struct memory_estimate need; /* of the point alone */
+    struct memory_estimate held; /* with a companion that is in memory and that it does not use */
     struct passes passes;
     size_t bytes;        /* of device memory; on a host in whole pages */
     size_t available;    /* bytes that are free now, of the device or of --mem-cap */
@@ -22,9 +23,6 @@ struct memory_fit {      /* of the batch that needs most */
 };
 /* Bytes that must be free on a device to allocate `bytes`: blocks leave gaps. */
 size_t memory_fit_on_device(size_t bytes);
-/* Adds a companion that is in memory at a point that does not use it. */
-void memory_fit_add_idle(struct memory_estimate *estimate, const struct job *job,
-                         const struct settings *point, const struct network *companion);
 
 /* How many of n prompts a point puts into one batch: with --admit continuous all of them, of which
  * `batch` run at once. */

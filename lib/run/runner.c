@@ -94,8 +94,6 @@ static int generate(struct session *run, const struct generation_place *at,
             .latents = job->latents};
         job->decoder->run(&run->network, at->point, &env, in, n, out, trace);
         bad = watcher_end(&run->watch, e);
-        memory_fit_add_idle(&trace->estimate, job, at->point,
-                            run->companion.loaded ? &run->companion.network : NULL);
         note_memory(run, trace);
         check_given_back(run);
     } else {
@@ -309,6 +307,7 @@ static int open_active(struct session *run, const struct settings *point, size_t
     *active = (struct active){.prompt = mem_zero(run->prompts.n, sizeof *active->prompt),
                               .at = {.point = point,
                                      .companion = companion_at(&run->companion, run->job, point),
+                                     .idle = companion_idle(&run->companion, run->job, point),
                                      .phase = "timed", .round = (int64_t)round, .steady = -1}};
     if (run->slowdown)
         active->at.slowdown = &run->slowdown[point - run->job->plan->point];

@@ -215,6 +215,26 @@ plan() {
     plan "$T/run" "${LLAMA[@]}" --max-new 3 --draft data/models/judge-demo --draft-tokens 0,3
 }
 
+@test "a draft model that a point does not use is in none of its bytes" {
+    own() { jq -S 'select((.draft_tokens // 0) == 0) | .memory // {weights_bytes, planned_bytes}
+        | del(.load_peak_bytes, .load_allocated_peak_bytes, .huge_page_bytes, .device_peak_bytes,
+              .process_peak_bytes)' "$@"; }
+    guess=(--draft data/models/judge-demo --draft-tokens 0,3)
+    for more in "" --explain; do
+        # shellcheck disable=SC2086
+        "${LLAMA[@]}" --max-new 3 --no-meta -q $more "$T/prompts" > "$T/plain"
+        # shellcheck disable=SC2086
+        "${LLAMA[@]}" --max-new 3 --no-meta -q $more "${guess[@]}" "$T/prompts" > "$T/both"
+        own "$T/plain" > "$T/expected"
+        [ -s "$T/expected" ]
+        own "$T/both" | diff "$T/expected" -
+    done
+    # it is there, so a run must have room for it
+    need=$(jq -s 'map(.planned_bytes) | max' "$T/both")
+    "${LLAMA[@]}" --max-new 3 --no-meta -q --explain "${guess[@]}" --mem-cap $((need / 2)) \
+        "$T/prompts" | jq -se 'length == 2 and all(.fits | not)'
+}
+
 @test "--on-oom plan: the first level that fits, printed and recorded" {
     need() { "${LLAMA[@]}" --no-meta -q --explain "$@" "$T/prompts" | jq .planned_bytes; }
     cap=$((($(need --level mild) + $(need --level moderate)) / 2))

@@ -195,16 +195,22 @@ int gpu_monitor_layers(const struct gpu_monitor *monitor, const struct memory *m
     return process < 0 ? -1 : memory->reserved <= (size_t)process;
 }
 
+static int64_t without(int64_t bytes, size_t idle)
+{
+    return bytes < (int64_t)idle ? bytes : bytes - (int64_t)idle;
+}
+
 void gpu_monitor_put_memory(const struct gpu_monitor *monitor, const struct memory *host,
-                            json_t *memory)
+                            size_t idle, json_t *memory)
 {
     int64_t process = find_process_peak(monitor);
     int holds = gpu_monitor_layers(monitor, host);
     set_known(memory, "device_peak_bytes",
-              monitor->gpu ? largest(monitor->begin.used_bytes, monitor->end.used_bytes,
-                                     monitor->seen.used_peak_bytes)
-                           : process);
-    set_known(memory, "process_peak_bytes", process);
+              without(monitor->gpu ? largest(monitor->begin.used_bytes, monitor->end.used_bytes,
+                                             monitor->seen.used_peak_bytes)
+                                   : process,
+                      idle));
+    set_known(memory, "process_peak_bytes", without(process, idle));
     if (process < 0)
         set_reason(memory, "process_peak_bytes_reason",
                    monitor->gpu ? "the driver does not tell"

@@ -47,6 +47,7 @@ void gpu_monitor_put(const struct gpu_monitor *monitor, json_t *record);
 /* 1: requested <= allocated <= reserved <= process. The last comparison is for GPUs only: a host
  * counts only touched pages. 0: they are not. -1: the memory of this process is unknown. */
 int gpu_monitor_layers(const struct gpu_monitor *monitor, const struct memory *memory);
-/* Sets device_peak_bytes, process_peak_bytes and layers_hold of a memory object. */
+/* Sets device_peak_bytes, process_peak_bytes and layers_hold of a memory object. The peaks are
+ * without the `idle` bytes of a network that the batch did not use. */
 void gpu_monitor_put_memory(const struct gpu_monitor *monitor, const struct memory *host,
-                            json_t *memory);
+                            size_t idle, json_t *memory);
