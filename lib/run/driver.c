@@ -215,9 +215,19 @@ static int parse(const struct driver *driver, struct job_args *args, const char 
     return first;
 }
 
+/* Opens and closes the model of --draft: another launch of the schedule will load it. */
+static int check_draft(const struct job_args *args, struct err *e)
+{
+    struct checkpoint model;
+    if (checkpoint_open_ignoring(&model, args->extras.draft, 0, args->engine.ignore_config, e))
+        return -1;
+    checkpoint_close(&model);
+    return 0;
+}
+
 /* Without a schedule, --draft must be given exactly if a point asks for it; else -1
- * (EXIT_BAD_USAGE). With a schedule, a launch without such a point ignores --draft, and the
- * schedule says how many tokens are drafted. */
+ * (EXIT_BAD_USAGE). With a schedule, a launch without such a point ignores --draft if it can be
+ * opened, and the schedule says how many tokens are drafted. */
 static int check_companion(const struct driver *driver, struct job_args *args,
                            const struct run_plan *plan, struct err *e)
 {
@@ -225,8 +235,11 @@ static int check_companion(const struct driver *driver, struct job_args *args,
     int wanted = 0;
     for (size_t i = 0; setting && i < plan->points; i++)
         wanted |= settings_count(&plan->point[i], setting) > 0;
-    if (args->schedule && !wanted)
+    if (args->schedule && !wanted && args->extras.draft) {
+        if (check_draft(args, e))
+            return -1;
         args->extras.draft = NULL;
+    }
     if (!setting || wanted == (args->extras.draft != NULL))
         return 0;
     return wanted ? err_set(e, EXIT_BAD_USAGE, "%s above 0: expected --draft MODEL beside it",

@@ -217,7 +217,10 @@ ids() { jq -c '[.id, .token_ids]' "$1" | sort; }
 
 @test "with a schedule --draft serves the launches that guess; the schedule says how many tokens" {
     "$BIN/schedule" --systems llama --gen-length 4 --launches 1 --no-meta > "$T/plan"
-    "${GEN[@]}" --draft "$T/no-such-model" --schedule "$T/plan" --launch 0 --warmup 0 "$T/prompts" |
+    run "${GEN[@]}" --draft "$T/no-such-model" --schedule "$T/plan" --launch 0 "$T/prompts"
+    [ "$status" -eq 66 ]
+    [[ $output == *no-such-model* ]]
+    "${GEN[@]}" --draft synth:tiny-llama --schedule "$T/plan" --launch 0 --warmup 0 "$T/prompts" |
         jq -se 'map(select(.kind == "generation")) | length > 0 and
             all(.draft_model == null and .draft_tokens == 0 and (has("draft_arch") | not))'
     jq -c 'if .points then .points += [.points[0] + {draft_tokens: 2}] else . end' "$T/plan" \

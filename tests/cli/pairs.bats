@@ -147,6 +147,19 @@ makes() {
     [ "$status" -ne 0 ] && [[ $output == *"METHODS: eagle3, dflash need DRAFT=MODEL"* ]]
     run makes phase4 "${eagle[@]}" DRAFT=no/such
     [ "$status" -ne 0 ] && [[ $output == *"hf download no/such"* ]]
+    # a drafter that no method uses, or one of another family than that of the method
+    for names in '' lookup; do
+        run makes phase4 "${eagle[@]}" METHODS="$names" DRAFT=AngelSlim/Qwen3-4B_eagle3
+        [ "$status" -ne 0 ]
+        [[ $output == *"(64): no method uses it: expected METHODS= with one of eagle3 dflash"* ]]
+    done
+    for goal in phase4 decoding phase5; do
+        run makes "$goal" "${eagle[@]}" METHODS='lookup dflash' DRAFT=AngelSlim/Qwen3-4B_eagle3
+        [ "$status" -ne 0 ] && [[ $output == *"dflash needs a drafter of family dflash: "* ]] &&
+            [[ $output == *"DRAFT=AngelSlim/Qwen3-4B_eagle3 has family eagle3"* ]] ||
+            { echo "$goal: $output"; return 1; }
+        [ -z "$(find "$T/results" -name '*.plan')" ]
+    done
     makes phase4 "${eagle[@]}" DRAFT=AngelSlim/Qwen3-4B_eagle3 > "$T/log" 2>&1
     jq -se 'map(select(.kind == "generation" and .paradigm == "autoregressive")) |
         (group_by(.id) | all((map(.token_ids) | unique | length) == 1)) and

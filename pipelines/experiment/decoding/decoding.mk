@@ -7,25 +7,43 @@ METHODS_FILE := data/methods.ndjson
 # launches of each method
 DECODING_LAUNCHES ?= $(LAUNCHES)
 
-# The named ones of the file, and the first of each system.
-$(R)/methods.ndjson: $(R)/stamp/methods $(METHODS_FILE) pipelines/experiment/decoding/methods.jq
-	@jq -cn --arg names '$(METHODS)' --arg draft '$(DRAFT)' \
-	    -f pipelines/experiment/decoding/methods.jq $(METHODS_FILE) > $@.tmp
+# A drafter that no method uses would be loaded for nothing.
+ifneq ($(and $(DRAFT),$(runs)),)
+DRAFTED := $(shell jq -r 'select(.drafter).method' $(METHODS_FILE))
+ifeq ($(filter $(DRAFTED),$(METHODS) $(SCALE_METHODS)),)
+$(error DRAFT=$(DRAFT) (64): no method uses it: expected METHODS= with one of $(DRAFTED))
+endif
+endif
+
+# $(call select_methods,NAMES,BASE): the named ones of the file; BASE true: and the first of each
+# system. Guesses of a drafter of another family would be points of no method.
+select_methods = $(if $(DRAFT),family=$$($(BIN)/gen-llama -q --no-meta --explain -m $(LLAMA) \
+        $(GEN_FLAGS) $(LLAMA_FLAGS) --draft $(DRAFT) --draft-tokens 1 \
+        <<< '{"prompt": "a"}' | jq -r .draft_arch) && \
+    )jq -cn --arg names '$(1)' --argjson base $(2) --arg draft '$(DRAFT)' \
+        --arg family "$${family-}" -f pipelines/experiment/decoding/methods.jq $(METHODS_FILE)
+TO_SELECT := pipelines/experiment/decoding/methods.jq $(METHODS_FILE) \
+             $(if $(DRAFT),$(R)/stamp/model-DRAFT $(R)/stamp/model-LLAMA)
+SELECTS   := $(if $(DRAFT),$(BIN)/gen-llama)
+
+$(R)/methods.ndjson: $(R)/stamp/methods $(TO_SELECT) | $(SELECTS)
+	@$(call select_methods,$(METHODS),true) > $@.tmp
 	@mv $@.tmp $@
 
 # Those that any model can run, and those that METHODS names for its drafter.
-$(R)/all-methods.ndjson: $(METHODS_FILE) $(R)/stamp/methods
+$(R)/all-methods.ndjson: $(METHODS_FILE) $(R)/stamp/methods \
+    $(if $(METHODS),$(R)/methods.ndjson)
 	@jq -c --arg names '$(if $(DRAFT),$(METHODS))' 'select(.only == null and (.drafter == null or \
 	    (.method as $$m | $$names | split(" ") | index($$m))))' $< > $@.tmp
 	@mv $@.tmp $@
 
 # Phase 5 has step counts of its own, so the base methods are left out.
-$(R)/scale-methods.ndjson: $(METHODS_FILE) $(R)/stamp/scale-methods
-	@jq -c 'select(.method as $$m | "$(SCALE_METHODS)" | split(" ") | index($$m))' $< > $@.tmp
+$(R)/scale-methods.ndjson: $(R)/stamp/scale-methods $(TO_SELECT) | $(SELECTS)
+	@$(call select_methods,$(SCALE_METHODS),false) > $@.tmp
 	@mv $@.tmp $@
 
 text-$(R)/stamp/methods = $(METHODS)$(DRAFT:%= %)
-text-$(R)/stamp/scale-methods = $(SCALE_METHODS)
+text-$(R)/stamp/scale-methods = $(SCALE_METHODS)$(DRAFT:%= %)
 
 decoding_SYSTEMS  := llada,llama
 decoding_STEPS    := $(GEN_LENGTH)
