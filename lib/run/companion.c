@@ -118,12 +118,15 @@ int companion_settle(const struct companion *companion, const struct job *job,
     return engine_settle(&engine, n, backend, &companion->checkpoint, e);
 }
 
-/* The memory that came into use since *was. */
-static struct memory more_than(const struct memory *was, const struct memory *now)
+/* The memory that came into use since *was. A segment of a device may hold blocks of both networks,
+ * so of what is reserved there only the blocks of this one are its own. */
+static struct memory more_than(const struct memory *was, const struct backend *backend)
 {
+    const struct memory *now = &backend->memory;
     struct memory more = {.requested = now->requested - was->requested,
                           .allocated = now->allocated - was->allocated,
-                          .reserved = now->reserved - was->reserved};
+                          .reserved = *backend->name ? now->allocated - was->allocated
+                                                     : now->reserved - was->reserved};
     more.kind[MEMORY_WEIGHTS] = now->kind[MEMORY_WEIGHTS] - was->kind[MEMORY_WEIGHTS];
     return more;
 }
@@ -138,9 +141,7 @@ int companion_load(struct companion *companion, const struct job *job, struct ba
     companion->loaded = !engine_load(&engine, &companion->network, backend, &companion->checkpoint,
                                      e);
     companion->act = backend->act;
-    if (backend->ops->trim)
-        backend->ops->trim(backend); /* what loading took beside the weights */
-    companion->memory = more_than(&was, &backend->memory);
+    companion->memory = more_than(&was, backend);
     return companion->loaded ? 0 : -1;
 }
 

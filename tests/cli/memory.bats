@@ -235,6 +235,21 @@ plan() {
         "$T/prompts" | jq -se 'length == 2 and all(.fits | not)'
 }
 
+@test "a draft model that a point does not use: on a device, whose segments hold blocks of both" {
+    export CROSSOVER_CUDA="${TESTBIN:-build/tests}/libcrossover-cuda.so"
+    [ -e "$CROSSOVER_CUDA" ] || skip "no C++ compiler, so no emulated device"
+    sed -i 1q "$T/prompts"
+    # device FILE [option...]: the memory of the point without guesses
+    device() {
+        "$BIN/gen-llama" -q --no-meta -m data/models/llama-demo --device cuda --dtype f32 \
+            --max-new 3 "${@:2}" "$T/prompts" | jq 'select(.draft_tokens == 0).memory' > "$1"
+    }
+    device "$T/plain"
+    device "$T/both" --draft data/models/llama-demo --draft-tokens 0,3
+    jq -se '(map([.weights_bytes, .requested_bytes, .allocated_bytes, .planned_bytes]) | unique |
+        length) == 1 and all(.allocated_peak_bytes <= .reserved_peak_bytes)' "$T/plain" "$T/both"
+}
+
 @test "--on-oom plan: the first level that fits, printed and recorded" {
     need() { "${LLAMA[@]}" --no-meta -q --explain "$@" "$T/prompts" | jq .planned_bytes; }
     cap=$((($(need --level mild) + $(need --level moderate)) / 2))
