@@ -12,4 +12,3 @@ STEPS        := 128
 SWEEP        := --unmask dynamic --threshold 0.6,0.75,0.9,1
 METHODS      := lookup
 QUANT_STEPS  := 128
-CAPS_LLADA   := --gen-length 64 --block-length 8 --steps 8

@@ -13,4 +13,3 @@ SWEEP        := --unmask dynamic --threshold 0.6,0.75,0.85,0.95
 SCALE_PER_STEP := 1,2,4
 METHODS      := lookup
 QUANT_STEPS  := 128
-CAPS_LLADA   := --gen-length 64 --block-length 4 --steps 16

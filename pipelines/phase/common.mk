@@ -32,10 +32,14 @@ PROMPT_FILE := human
 QUALITY     := judge_ppl:0.1
 include pipelines/pairs/$(PAIR).mk
 endif
+ifneq ($(filter-out 1,$(MASK_BLOCKS)),)
+$(error MASK_BLOCKS=$(MASK_BLOCKS) (64): expected 1 or nothing)
+endif
 # Number formats are compared by a likelihood bound, which such models do not have.
 ifneq ($(MASK_BLOCKS),)
 LIKELIHOOD_PROMPTS := 0
 QUANTS             :=
+ABLATION_BLOCK      = $(BLOCK_LENGTH)
 endif
 include pipelines/phase/settings.mk
 
@@ -195,10 +199,13 @@ timed_prompts := $(if $(TIMED_PROMPTS),$(R)/timed-prompts.ndjson,$(R)/prompts.nd
 # $(call fitted,STEPS): the latent model is swept along the steps of its fit
 fitted         = $(if $(LTM),--vi-steps $(1))
 # $(call one_block,LENGTH): the block of a command that fills an answer as one block; $(call
-# in_blocks,LENGTH): a length that such blocks divide
+# in_blocks,LENGTH): a length that such blocks divide; $(call blocks_in,LENGTH): their number, as an
+# expression of the shell; $(call steps_in,LENGTH,STEPS): a step count that this number divides
 one_block      = $(if $(MASK_BLOCKS),$(BLOCK_LENGTH),$(1))
-in_blocks      = $(if $(MASK_BLOCKS),$(shell b=$(BLOCK_LENGTH); \
-                     echo $$(( ($(1) + b - 1) / b * b ))),$(1))
+in_blocks      = $(if $(MASK_BLOCKS),$(call multiple,$(BLOCK_LENGTH),$(1)),$(1))
+blocks_in      = $(if $(MASK_BLOCKS),(($(1) - 1) / $(BLOCK_LENGTH) + 1),1)
+steps_in       = $(if $(MASK_BLOCKS),$(call multiple,$(call blocks_in,$(1)),$(2)),$(2))
+multiple       = $(shell echo $$(( ($(2) + $(1) - 1) / $(1) * $(1) )))
 # step counts that make refine-steps has added
 -include $(R)/steps/added.mk
 

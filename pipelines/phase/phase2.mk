@@ -46,7 +46,7 @@ $(BASELINE): $(R)/baseline/agree-%.ndjson: \
 share_FLAGS = $(TIMING) $(SHARE_ROUNDS) $(GEN_LENGTH) $(BLOCK_LENGTH) $(SHARE_STEPS) $(GEN_FLAGS)
 text-$(R)/baseline/share-flags = $(share_FLAGS) / $(LLADA_FLAGS) / $(LLAMA_FLAGS)
 
-SHARE_STEPS = $(firstword $(call split,$(STEPS)))
+SHARE_STEPS := $(call steps_in,$(GEN_LENGTH),$(firstword $(call split,$(STEPS))))
 LLADA_SHARE = --steps $(SHARE_STEPS) --gen-length $(GEN_LENGTH) --block-length $(BLOCK_LENGTH)
 LLAMA_SHARE = --max-new $(GEN_LENGTH) --contract fixed
 SHARE_RUNS := $(R)/baseline/share-llada.ndjson $(R)/baseline/share-llama.ndjson

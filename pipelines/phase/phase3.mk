@@ -6,7 +6,7 @@
 SWEPT       += aa
 aa_SYSTEMS  := llada,llama
 aa_LENGTH   := $(call in_blocks,$(AA_LENGTH))
-aa_STEPS    := $(or $(AA_STEPS),$(aa_LENGTH))
+aa_STEPS    := $(call steps_in,$(aa_LENGTH),$(or $(AA_STEPS),$(aa_LENGTH)))
 aa_BATCH    := 1
 aa_ROUNDS   := $(AA_ROUNDS)
 aa_BLOCK    := $(call one_block,$(AA_LENGTH))

@@ -7,8 +7,8 @@
 # Each length is a sweep, length-N, with every batch size; sweep.mk has the commands.
 SWEPT += $(SCALES)
 # denoising steps for N tokens at each of SCALE_PER_STEP, rounded up, without repeats
-steps_for = $(shell for k in $(call split,$(SCALE_PER_STEP)); do n[($(1)+k-1)/k]=; done; \
-                IFS=,; echo "$${!n[*]}")
+steps_for = $(shell b='$(call blocks_in,$(1))'; for k in $(call split,$(SCALE_PER_STEP)); do \
+                n[(($(1)+k-1)/k+b-1)/b*b]=; done; IFS=,; echo "$${!n[*]}")
 # blocks of the whole answer where BLOCK_LENGTH does not divide it
 block_for = $(shell echo $$(( $(1) % $(BLOCK_LENGTH) ? $(call one_block,$(1)) : $(BLOCK_LENGTH) )))
 define scale_settings

@@ -31,7 +31,8 @@ GEN_LENGTH      ?= 256
 # tokens of a LLaDA block
 BLOCK_LENGTH    ?= 32
 # 1: the mask of LLaDA has blocks (SDAR, bd3lm). Then all commands fill blocks of BLOCK_LENGTH,
-# because another length changes the mask. Such a model has no likelihood bound
+# because another length changes the mask; lengths and step counts of the experiments are rounded
+# up to whole blocks. Such a model has no likelihood bound
 MASK_BLOCKS     ?=
 # work that both models deliver: answer (to the end of the text), fixed (exactly GEN_LENGTH tokens),
 # or answer,fixed
@@ -183,7 +184,7 @@ SHAPE_BATCH   ?= 1,4
 SHAPE_PROMPT  ?= 128
 # tokens to generate
 SHAPE_LENGTH  ?= 128
-# denoising steps to measure
+# denoising steps to measure (with MASK_BLOCKS: in each block)
 SHAPE_STEPS   ?= 1,2,4
 # denoising steps whose time is modelled
 SHAPE_TO      ?= 16,32,64,128

@@ -145,8 +145,9 @@ four() {
     jq -se 'all(.[].claims[]?; (.most == null) != (.least == null))' data/ablation.ndjson
     jq -nr -f pipelines/experiment/ablation/options.jq data/ablation.ndjson > "$T/mk"
     echo '{"id":"p","prompt_ids":[11,42,300,7,99]}' > "$T/prompt"
-    # bad usage (64) is accepted only from options with `needs`
-    jq -r 'select(.from == null) | .option as $o | (if .needs then 64 else 69 end) as $may
+    # bad usage (64) is accepted only from options whose `needs` the demonstration may lack
+    jq -r 'select(.from == null) | .option as $o
+        | (if .needs and .needs != "a mask without blocks" then 64 else 69 end) as $may
         | (.systems // ["llada", "llama"])[] as $s | "\($s) \($may) \($o) \(.flags)"' \
         data/ablation.ndjson > "$T/flags"
     while read -r system may name flags; do

@@ -83,6 +83,28 @@ makes() {
     done
 }
 
+# uneven FILE: each command of a dry run whose blocks do not divide its length, or its steps
+uneven() {
+    sed -e ':a' -e '/\\$/{' -e N -e 's/\\\n//' -e ta -e '}' "$1" | awk '
+        function of(name) {
+            if (!match($0, "(^|[ \t])" name "[ =][0-9,]+"))
+                return ""
+            name = substr($0, RSTART + 1, RLENGTH - 1)
+            sub(/.*[ =]/, "", name)
+            return name
+        }
+        function check(length_, block, steps, n, i, step) {
+            n = split(steps, step, ",")
+            for (i = 1; i <= n; i++)
+                if (length_ % block || step[i] % (length_ / block))
+                    print length_, block, steps
+            checked++
+        }
+        /EXACT_BLOCK=/ { check(of("EXACT_LENGTH"), of("EXACT_BLOCK"), of("EXACT_STEPS")) }
+        /--block-length / { check(of("--gen-length"), of("--block-length"), of("--steps")) }
+        END { if (!checked) print "no command" }'
+}
+
 # Other blocks would be another mask: the ids of such a run are those of another model.
 @test "a model whose mask has blocks: every phase and experiment fills the blocks of the pair" {
     local file pair block
@@ -93,11 +115,30 @@ makes() {
         for model in $(makes -s print-LLADA print-LLAMA print-JUDGE PAIR="$pair"); do
             [ -e "$HF_HOME/hub/models--${model/\//--}" ] || made "$model" --arch sdar
         done
-        makes -n phase2 phase3 phase5 exact caps PAIR="$pair" PROFILE=quick > "$T/dry"
-        grep -oE '(--block-length |EXACT_BLOCK=)[0-9]+' "$T/dry" | sort | uniq -c > "$T/blocks"
-        [ "$(sed -E 's/.*[ =]//' "$T/blocks" | sort -u)" = "$block" ]
-        [ "$(awk '{ n += $1 } END { print n }' "$T/blocks")" -ge 12 ]
+        for profile in quick demo; do
+            local of=$T/results/$pair-$profile at=(PAIR="$pair" PROFILE="$profile")
+            makes -s "$of/ablation/options.mk" "${at[@]}"
+            makes -n phase2 phase3 phase5 exact caps pruning ablation "${at[@]}" > "$T/dry"
+            makes -n shapes "${at[@]}" > "$T/shapes"
+            grep -q 'gen-llada prune-ffn' "$T/dry"
+            [ "$(grep -c 'gen-llada block-8' "$T/dry")" -eq 0 ]
+            grep -ohE '(--block-length |EXACT_BLOCK=)[0-9]+' "$T/dry" "$T/shapes" | sort |
+                uniq -c > "$T/blocks"
+            [ "$(sed -E 's/.*[ =]//' "$T/blocks" | sort -u)" = "$block" ]
+            [ "$(awk '{ n += $1 } END { print n }' "$T/blocks")" -ge 60 ]
+            [ "$(uneven "$T/dry")$(uneven "$T/shapes")" = "" ]
+        done
+        # these settings go on to gen-llada, which refuses the same
+        makes -s "$of"/{aa,shape-none-1,length-32}/schedule.ndjson "${at[@]}" > "$T/log" 2>&1
     done
+    makes -s "$T/results/demo/ablation/options.mk" PROFILE=demo
+    makes -n ablation PROFILE=demo > "$T/dry"
+    grep -q 'gen-llada block-8' "$T/dry"
+    makes -s print-exact_LENGTH print-exact_STEPS PAIR=sdar-4b EXACT_LENGTH=42 > "$T/said"
+    [ "$(paste -sd' ' "$T/said")" = '44 11' ]
+    run makes -s print-exact_LENGTH MASK_BLOCKS=0
+    [ "$status" -ne 0 ]
+    [[ $output == *'MASK_BLOCKS=0 (64): expected 1 or nothing'* ]]
     [ "$(grep -lE '^MASK_BLOCKS' pipelines/pairs/*.mk | wc -l)" -eq 5 ]
     makes "$T/results/sdar-4b-quick/baseline/llada-ref.ndjson" PAIR=sdar-4b PROFILE=quick \
         > "$T/log" 2>&1
@@ -106,6 +147,23 @@ makes() {
         "$T/results/sdar-4b-quick/baseline/llada-ref.ndjson"
     [ "$(makes -s print-baseline_LENGTH PAIR=nemotron-3b PROFILE=quick)" -eq 32 ] # whole blocks
     [ "$(makes -s print-baseline_BLOCK PAIR=llada-8b PROFILE=quick)" -eq 16 ] # no such mask
+}
+
+@test "the experiments run where the mask has blocks: shapes, ablation" {
+    made JetLM/SDAR-4B-Chat --arch sdar --vocab 512
+    made Qwen/Qwen3-4B --arch qwen3 --vocab 512
+    made mistralai/Mistral-7B-v0.3 --arch mistral --layers 3
+    local of=$T/results/sdar-4b-quick at=(PAIR=sdar-4b PROFILE=quick LAUNCHES=1)
+    makes shapes "${at[@]}" SHAPE_FORMATS=none SHAPE_BATCH=1 SHAPE_PROMPT=16 > "$T/log" 2>&1
+    jq -se '[.[] | select(.what == "line")] | length > 0 and
+        all(.measured_steps == [32, 64, 128])' "$of/shapes.ndjson"
+    jq -c 'select(.option | IN("base", "prefix", "block-8"))' data/ablation.ndjson > "$T/options"
+    makes ablation "${at[@]}" OPTIONS_FILE="$T/options" ABLATION_LENGTH=16 ABLATION_STEPS=16 \
+        ABLATION_PROMPTS=10 ABLATION_BATCH=10 > "$T/log" 2>&1
+    jq -se 'map(select(.kind == "generation" and .arch == "sdar")) |
+        (map(.option) | unique) == ["base", "prefix"] and all(.block_length == 4)' \
+        "$of/ablation/answers.ndjson"
+    grep -q 'left out: no record in .*references' "$T/log" # no likelihood bound
 }
 
 @test "make phase4 PAIR=NAME measures the pair: diffusion in blocks against its AR model" {

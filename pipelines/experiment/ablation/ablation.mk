@@ -90,9 +90,10 @@ option_run   = $(BIN)/gen-$(1) -m $(call option_model,$(1),$(2)) $(option_GEN_$(
     --contract answer --batch $(ABLATION_BATCH) --seed $(SEED) $(ABLATION_FLAGS) \
     $(option_FLAGS_$(2))
 # An option that this machine cannot run (69) leaves an empty file; so does a usage error (64) of an
-# option with `needs`.
+# option with `needs`, unless OPTION_FITS decides about it.
 may_lack = || { code=$$$$?; case $$$$code in \
-    69$(if $(option_NEEDS_$(1)),|64)) : > $$@ ;; *) exit $$$$code ;; esac; }
+    69$(if $(filter-out a mask without blocks,$(option_NEEDS_$(1))),|64)) : > $$@ ;; \
+    *) exit $$$$code ;; esac; }
 
 define option_flags
 text-$(A)/flags-$(1) = $(option_FLAGS_$(1)) / $(option_PACK_$(1)) / $(option_SCORE_$(1))
@@ -138,7 +139,10 @@ endef
 backwards = $(if $(1),$(call backwards,$(wordlist 2,$(words $(1)),$(1))) $(firstword $(1)))
 system_of = $(firstword $(subst -, ,$(1)))
 option_of = $(patsubst $(call system_of,$(1))-%,%,$(1))
-OPTION_PAIRS := $(foreach o,$(option_NAMES),\
+# Options that need a mask without blocks are left out where it has blocks (MASK_BLOCKS).
+OPTION_FITS  := $(foreach o,$(option_NAMES),\
+    $(if $(and $(MASK_BLOCKS),$(filter blocks,$(option_NEEDS_$(o)))),,$(o)))
+OPTION_PAIRS := $(foreach o,$(OPTION_FITS),\
     $(foreach s,$(filter $(ABLATION_SYSTEMS),$(option_SYSTEMS_$(o))),$(s)-$(o)))
 # bases other than the first option
 OPTION_BASES := $(sort $(foreach b,$(option_AGAINST),$(if $(filter %-$(b),$(OPTION_PAIRS)),$(b))))

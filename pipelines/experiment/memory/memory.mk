@@ -19,7 +19,8 @@ QUANT_HEARD   ?= 32
 QUANT_CHOICE  ?= --count $(or $(filter-out 0,$(LIKELIHOOD_PROMPTS)),$(PROMPTS))
 
 text-$(R)/quant/settings = \
-    $(QUANT_CHOICE) $(QUANT_STEPS) $(QUANT_LENGTH) $(QUANT_BATCH) $(QUANT_SAMPLES) \
+    $(QUANT_CHOICE) $(QUANT_STEPS) $(QUANT_LENGTH) $(QUANT_BATCH) \
+    $(QUANT_SAMPLES)$(if $(filter 0,$(LIKELIHOOD_PROMPTS)), unscored) \
     $(BLOCK_LENGTH) $(PROMPT_FILE) $(PROMPT_FLAGS) $(SEED) / $(GEN_FLAGS) / $(LLADA_FLAGS) / \
     $(LLAMA_FLAGS) / $(SCORE_FLAGS)
 
@@ -33,8 +34,9 @@ $(R)/quant/questions.ndjson: $(R)/quant/prompts.ndjson
 	@jq -sc 'map(select(.id)) | ((map(select(.answer)) | select(. != [])) // .[:$(QUANT_BATCH)])[]' \
 	    $< > $@.tmp && mv $@.tmp $@
 
+# none where no likelihood is computed (LIKELIHOOD_PROMPTS=0)
 $(R)/quant/references.ndjson: $(R)/quant/prompts.ndjson
-	@jq -c 'select(.reference != null)' $< > $@.tmp && mv $@.tmp $@
+	@jq -c 'select(.reference != null and $(LIKELIHOOD_PROMPTS) > 0)' $< > $@.tmp && mv $@.tmp $@
 
 text-$(R)/quant/mixing = $(QUANT_SHARE) $(QUANT_TEXTS) $(QUANT_HEARD) $(SEED)
 

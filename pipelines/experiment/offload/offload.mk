@@ -11,7 +11,8 @@ CAPS       ?= 8G 6G 4G
 # tokens of the prompt
 CAPS_ROWS  ?= 64
 # options of gen-llada
-CAPS_LLADA ?= --gen-length 64 --block-length $(call one_block,64) --steps 2
+CAPS_LLADA ?= --gen-length $(call in_blocks,64) --block-length $(call one_block,64) \
+    --steps $(call steps_in,64,2)
 # options of gen-llama
 CAPS_LLAMA ?= --max-new 6 --ignore-eos
 # options of both

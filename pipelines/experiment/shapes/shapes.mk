@@ -10,16 +10,20 @@
 
 # file that make measured writes
 MEASURED      ?= data/measured/$(PROFILE)-$(FP).ndjson
+# With MASK_BLOCKS each block is filled in SHAPE_STEPS steps. Their own decoding decides
+# the number of passes, and computes a part of the canvas, so it is replaced.
+shape_STEPS   := $(if $(MASK_BLOCKS),$(shell for k in $(call split,$(SHAPE_STEPS)); do \
+    n[k*$(call blocks_in,$(SHAPE_LENGTH))]=; done; IFS=,; echo "$${!n[*]}"),$(SHAPE_STEPS))
 define shape_settings
 shape-$(1)-$(2)_SYSTEMS  := llada,llama
-shape-$(1)-$(2)_STEPS    := $(SHAPE_STEPS)
+shape-$(1)-$(2)_STEPS    := $(shape_STEPS)
 shape-$(1)-$(2)_CONTRACT := fixed
 shape-$(1)-$(2)_BATCH    := $(2)
-shape-$(1)-$(2)_LENGTH   := $(SHAPE_LENGTH)
+shape-$(1)-$(2)_LENGTH   := $(call in_blocks,$(SHAPE_LENGTH))
 shape-$(1)-$(2)_BLOCK    := $(call one_block,$(SHAPE_LENGTH))
 shape-$(1)-$(2)_LAUNCHES := $(LAUNCHES)
 shape-$(1)-$(2)_PROMPTS  := $(R)/shape-prompts-$(2).ndjson
-shape-$(1)-$(2)_LLADA_FLAGS := --quant $(1)
+shape-$(1)-$(2)_LLADA_FLAGS := --quant $(1)$(if $(MASK_BLOCKS), --unmask schedule --cache none)
 shape-$(1)-$(2)_LLAMA_FLAGS := --quant $(1)
 endef
 $(foreach q,$(SHAPE_FORMATS),$(foreach b,$(call split,$(SHAPE_BATCH)),\
