@@ -17,6 +17,7 @@ struct pair_ratio {
 struct pair_row {
     const json_t *question;
     struct pair_ratio equal, vanilla;
+    int of_cpu; /* 1: ratios of processor time */
 };
 
 static struct pair_ratio ratio_of_card(const json_t *card)
@@ -37,11 +38,14 @@ static size_t find_rows(const json_t *list, struct pair_row *rows)
     const json_t *claim;
     json_array_foreach(list, i, claim) {
         if (rec_is(claim, "name", "question"))
-            rows[n++] = (struct pair_row){claim, none, none};
+            rows[n++] = (struct pair_row){claim, none, none, 0};
         else if (n && rec_is(claim, "key", "time_at_equal_quality"))
             rows[n - 1].equal = ratio_of_card(claim);
         else if (n && rec_is(claim, "key", "vanilla"))
             rows[n - 1].vanilla = ratio_of_card(claim);
+        else
+            continue;
+        rows[n - 1].of_cpu |= rec_is(claim, "clock", "cpu");
     }
     return n;
 }
@@ -52,17 +56,28 @@ static const char *text_or(const json_t *claim, const char *key)
     return text ? text : "?";
 }
 
-/* "llada-demo, llama-demo"; with the machine if the runs are of several machines. The caller
- * frees. */
+static int is_same(const json_t *a, const json_t *b, const char *key)
+{
+    return !strcmp(text_or(a, key), text_or(b, key));
+}
+
+/* "llada-demo, llama-demo"; with the machine if the runs are of several machines, with the run if
+ * another run is of these models and this machine. The caller frees. */
 static char *name_row(const struct pair_row *rows, size_t n, size_t i)
 {
-    const char *machine = text_or(rows[i].question, "hardware");
-    int several = 0;
-    for (size_t k = 0; k < n; k++)
-        several |= strcmp(text_or(rows[k].question, "hardware"), machine) != 0;
-    return mem_format("%s, %s%s%s", text_or(rows[i].question, "diffusion"),
-                      text_or(rows[i].question, "autoregressive"), several ? "; " : "",
-                      several ? machine : "");
+    const json_t *mine = rows[i].question;
+    int several = 0, twice = 0;
+    for (size_t k = 0; k < n; k++) {
+        const json_t *other = rows[k].question;
+        several |= !is_same(other, mine, "hardware");
+        twice |= k != i && is_same(other, mine, "diffusion") && is_same(other, mine, "hardware") &&
+                 is_same(other, mine, "autoregressive");
+    }
+    return mem_format("%s, %s%s%s%s%s%s", text_or(mine, "diffusion"),
+                      text_or(mine, "autoregressive"), several ? "; " : "",
+                      several ? text_or(mine, "hardware") : "", twice ? "; " : "",
+                      twice ? text_or(mine, "run") : "",
+                      rows[i].of_cpu ? "; processor time" : "");
 }
 
 static void widen(const struct pair_ratio *ratio, double *lo, double *hi)

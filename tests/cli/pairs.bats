@@ -166,6 +166,17 @@ uneven() {
     grep -q 'left out: no record in .*references' "$T/log" # no likelihood bound
 }
 
+@test "make over-pairs: runs of the same models have the names of their folders" {
+    local run
+    for run in demo quick; do
+        mkdir -p "$T/results/$run"
+        cp tests/fixtures/claims.ndjson "$T/results/$run/claims.ndjson"
+    done
+    makes over-pairs > "$T/log" 2>&1
+    grep -q 'llada-demo, llama-demo; demo' "$T/results/pairs.gp"
+    grep -q 'llada-demo, llama-demo; quick' "$T/results/pairs.gp"
+}
+
 @test "make phase4 PAIR=NAME measures the pair: diffusion in blocks against its AR model" {
     made JetLM/SDAR-4B-Chat --arch sdar
     made Qwen/Qwen3-4B --arch qwen3

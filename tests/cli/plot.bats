@@ -785,4 +785,9 @@ runs() {
     sed 's/here/there/' one.ndjson > far.ndjson
     draw pairs q.svg two.ndjson far.ndjson # several machines: each row names its own
     grep -q 'c, ar-c; there' q.gp && grep -q 'a, ar-a; here' q.gp
+    # the same models twice: each row names its run, and the time that it is of
+    runs c 2 1.5 3 | jq -c '.run = "demo" | if .key then .clock = "cpu" else . end' > again.ndjson
+    draw pairs r.svg one.ndjson again.ndjson two.ndjson
+    grep -q 'c, ar-c; r[^;]' r.gp && grep -q 'c, ar-c; demo; processor time' r.gp
+    grep -q 'a, ar-a[^;]' r.gp
 }
