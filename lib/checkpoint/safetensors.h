@@ -16,12 +16,13 @@
 
 struct tensors; /* every tensor of a file or a sharded folder; the files stay mapped */
 
-/* Makes model.safetensors of the PyTorch files of a folder, run there. Tensors are cloned because
- * those that share memory cannot be written. */
+/* Makes model.safetensors of the PyTorch files of a folder, run there. Tensors are cloned in rows,
+ * because those that share memory or are transposed cannot be written. */
 #define SAFETENSORS_FROM_PYTORCH                                                                   \
     "python3 -c \"import glob, torch, safetensors.torch as s; t = {}; "                            \
     "[t.update(torch.load(f, 'cpu', weights_only=True)) for f in glob.glob('pytorch_model*.bin')]" \
-    "; s.save_file({k: v.clone() for k, v in t.items()}, 'model.safetensors')\""
+    "; s.save_file({k: v.clone(memory_format=torch.contiguous_format) for k, v in t.items()}, "    \
+    "'model.safetensors')\""
 
 struct tensors *safetensors_open_file(const char *path, struct err *e);
 /* The keys of a file named .gguf (gguf.h); NULL for other sets. */

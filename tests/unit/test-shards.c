@@ -219,6 +219,9 @@ static void test_files(void)
     unlink(files_at("f/pytorch_model.bin"));
     files_put_text(files_at("f/pytorch_model-00001-of-00002.bin"), "x");
     judge("a part of a PyTorch file", EXIT_NO_INPUT, SAFETENSORS_FROM_PYTORCH);
+    /* as a transposed tensor needs it */
+    judge("a command that writes rows", EXIT_NO_INPUT,
+          "v.clone(memory_format=torch.contiguous_format)");
     unlink(files_at("f/pytorch_model-00001-of-00002.bin"));
     files_put_text(files_at("f/x.gguf"), "x");
     judge("a GGUF file", EXIT_NO_INPUT, "GGUF");
