@@ -531,6 +531,13 @@ EOF
     for name in blk.1.ffn_gate_inp blk.1.ffn_up_exps blk.1.attn_q_norm; do
         grep -qa $name.weight m.gguf
     done
+    # their header: 3 dimensions, the columns first, the experts last
+    for dims in 'up 64 40 7' 'down 40 64 7'; do
+        name=blk.1.ffn_${dims%% *}_exps.weight
+        at=$(($(grep -abo $name m.gguf | cut -d: -f1) + ${#name}))
+        [ "$(od -An -tu4 -j$at -N4 m.gguf | tr -d ' ')" = 3 ]
+        [ "$(od -An -tu8 -w24 -j$((at + 4)) -N24 m.gguf | xargs)" = "${dims#* }" ]
+    done
 }
 
 @test "write-gguf: a type that the rows do not fit is refused, and no file is left" {
