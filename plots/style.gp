@@ -32,7 +32,7 @@ hex(rgb) = sprintf('#%06X', rgb)
 # The place of a method in this table gives its colour, shape and dash in every panel and figure.
 # The name of a method is the last word of the series name before a comma. Other series are drawn
 # by their variant.
-methods(kind) = kind == 1 ? ' plain lookup draft self-draft strided ' : ' ' \
+methods(kind) = kind == 1 ? ' plain lookup draft self-draft strided eagle3 dflash ' : ' ' \
     . 'vanilla threshold factor entropy-bound hierarchical prophet credit slowfast ' \
     . 'saber wino klass draft prefix dual prefix-threshold dual-threshold dual-factor ' \
     . 'dual-draft half-steps cosine front vicinity-threshold delayed features ' \

@@ -31,10 +31,11 @@ $(R)/methods.ndjson: $(R)/stamp/methods $(TO_SELECT) | $(SELECTS)
 	@mv $@.tmp $@
 
 # Those that any model can run, and those that METHODS names for its drafter.
+any_model := . as $$row | select(.only == null and \
+    (.drafter == null or ($$names | split(" ") | index($$row.method))))
 $(R)/all-methods.ndjson: $(METHODS_FILE) $(R)/stamp/methods \
     $(if $(METHODS),$(R)/methods.ndjson)
-	@jq -c --arg names '$(if $(DRAFT),$(METHODS))' 'select(.only == null and (.drafter == null or \
-	    (.method as $$m | $$names | split(" ") | index($$m))))' $< > $@.tmp
+	@jq -c --arg names '$(if $(DRAFT),$(METHODS))' '$(any_model)' $< > $@.tmp
 	@mv $@.tmp $@
 
 # Phase 5 has step counts of its own, so the base methods are left out.
