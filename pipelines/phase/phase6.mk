@@ -52,13 +52,15 @@ figures: $(if $(HAS_RECORDS),$(FIGURE_FILES),no-records) ##look draw the figures
 paper: $(if $(HAS_RECORDS),$(DRAWN:%=$(R)/paper/%.pdf),no-records) ##look draw the figures as PDF
 	@echo '$(CURDIR)/$(R)/paper'
 
-# One row for each run on this machine that has an answer. A run has the name of its folder.
+# One row for each run on this machine that has an answer. A run has the name of its folder. The
+# claims go in alone, because the end record of a stream proves that nothing in it was edited.
 CONCLUDED := $(wildcard $(RESULTS)/*/claims.ndjson)
+name_runs := select(.kind == "claim") | .run = (input_filename | split("/")[-2])
 .PHONY: over-pairs
 over-pairs: $(TOOL)-plot ##look draw one figure over all pairs and profiles that have results
 	@[ -n '$(CONCLUDED)' ] || { echo 'no answers in $(RESULTS): make all PAIR=NAME writes them' >&2; \
 	    exit 66; }
-	$(call say,plot pairs)jq -c '.run = (input_filename | split("/")[-2])' $(CONCLUDED) | \
+	$(call say,plot pairs)jq -c '$(name_runs)' $(CONCLUDED) | \
 	    CROSSOVER_SHARE='$(CURDIR)' $(BIN)/plot -q --type pairs - -o $(RESULTS)/pairs.svg
 	@echo '$(CURDIR)/$(RESULTS)/pairs.svg'
 

@@ -168,9 +168,12 @@ uneven() {
 
 @test "make over-pairs: runs of the same models have the names of their folders" {
     local run
-    for run in demo quick; do
+    for run in demo quick; do # streams with an end record, as conclude writes them
         mkdir -p "$T/results/$run"
-        cp tests/fixtures/claims.ndjson "$T/results/$run/claims.ndjson"
+        jq -nc --argjson o "{}" -f tests/fixtures/claims-run.jq |
+            "$BIN/conclude" -q --quality sum:accuracy:0.05,story:judge_ppl:0.1 - \
+                > "$T/results/$run/claims.ndjson"
+        jq -se 'last.kind == "end"' "$T/results/$run/claims.ndjson"
     done
     makes over-pairs > "$T/log" 2>&1
     grep -q 'llada-demo, llama-demo; demo' "$T/results/pairs.gp"
