@@ -49,15 +49,21 @@ drafts() {
         | all(.[1]) and length >= 2 and (map(.[0]) | add) >= 3'
 }
 
-@test "dflash: guesses of the reference, for models of two families, in batches, on every level" {
-    pair --arch llama
+# drafts_everywhere MAKE: the drafter of pair or chain, in all settings of a run
+drafts_everywhere()
+{
+    "$1" --arch llama
     drafts 4 --device cpu
     drafts 7 --device ref --batch 3
     on_levels gen-llama drafts 3
-    pair --arch qwen3 --kv-heads 2 --seed 3
+    "$1" --arch qwen3 --kv-heads 2 --seed 3
     drafts 5 --batch 4
     drafts 5 --batch 2 --admit continuous
     drafts 2 --cache off
+}
+
+@test "dflash: guesses of the reference, for models of two families, in batches, on every level" {
+    drafts_everywhere pair
 }
 
 @test "dflash: a drafter with YaRN" {
@@ -153,14 +159,7 @@ drafts() {
 }
 
 @test "eagle3: guesses of the reference, for models of two families, in batches, on every level" {
-    chain --arch llama
-    drafts 4 --device cpu
-    drafts 7 --device ref --batch 3
-    on_levels gen-llama drafts 3
-    chain --arch qwen3 --kv-heads 2 --seed 3
-    drafts 5 --batch 4
-    drafts 5 --batch 2 --admit continuous
-    drafts 2 --cache off
+    drafts_everywhere chain
 }
 
 @test "eagle3: names of vLLM, the authors' class, an embedding of its own, a head for all ids" {

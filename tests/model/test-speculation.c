@@ -220,7 +220,7 @@ static void test_all_right(const struct models *m)
 
 /* ---- passes before the clock ---- */
 
-/* What the first passes of the drafter that chains were, until the first pass of a text. */
+/* The passes of a chaining drafter before the first pass of a text. */
 static struct prepared {
     const struct network *drafter;
     const struct ops *own;
