@@ -404,9 +404,10 @@ int main(int argc, char **argv)
         {"draws", 0, OPT_INT, &compare.a.draws, 100, 100000, .arg = "N",
          .help = "bootstrap resamples (2000)"},
         {"claims", 0, OPT_TEXT, &judge.claims, .arg = "FILE",
-         .help = "judge the claims of an ablation (data/ablation.ndjson)"},
+         .help = "judge the claims in FILE about an ablation (such as data/ablation.ndjson)"},
         {"exact", 0, OPT_TEXT, &judge.exact, .arg = "FILE",
-         .help = "judge which flags change a token (data/exact.ndjson)"},
+         .help = "judge which flags change a token, by the cases in FILE (such as "
+                 "data/exact.ndjson)"},
         {"stored", 0, OPT_TEXT, &judge.stored, .arg = "FILE",
          .help = "compare the claims of a run with those of a stored run"},
         {"self-test", 0, OPT_REAL, &judge.self_test, 1, 10, .arg = "FACTOR",

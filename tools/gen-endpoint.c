@@ -374,7 +374,7 @@ static const char notes[] =
     {"repeat", 0, OPT_INT, &(a).repeat, 1, 1000000, .arg = "N",                                    \
      .help = "rounds over all prompts (1)"},                                                       \
     {"schedule", 0, OPT_TEXT, &(a).schedule, .arg = "FILE",                                        \
-     .help = "take settings and rounds from a launch record"},                                     \
+     .help = "run launch record K of FILE: settings and rounds"},                                  \
     {"launch", 0, OPT_INT, &(a).launch, 0, 1000000000, .arg = "K",                                 \
      .help = "number of this process and of its launch record (0)"}
 

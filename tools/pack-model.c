@@ -301,11 +301,12 @@ static const char notes[] =
     "alone quantized: as likelihood over the texts of --calibrate (a diffusion model:\n"
     "its bound over --samples masks a text), else as the squared error of its values.\n"
     "Losses are assumed to add up. The choice is greedy, by loss per byte, and is\n"
-    "never expected to be worse than one format for all. With texts no part gets\n"
-    "fewer bits than the largest format that fits for all parts, unless the parts\n"
-    "that pay for others lose less on texts that did not choose them (each half of\n"
-    "the texts chooses for the other). Records of kind `sensitivity` have what was\n"
-    "measured and chosen; `trade_gain` is the expected gain.\n"
+    "never expected to be worse than one format for all. With texts the mix\n"
+    "starts from the largest format that fits for all parts, and gives some parts\n"
+    "more bits. A mix that also gives some parts fewer bits is used only if it loses\n"
+    "less on texts that did not choose it (each half of the texts chooses for the\n"
+    "other). Records of kind `sensitivity` have what was measured and chosen;\n"
+    "`trade_gain` is the expected gain.\n"
     "\n"
     "--prune-heads, --prune-ffn: every layer chooses its own heads and units and\n"
     "loses equally many, because config.json has one number for all layers. With\n"
@@ -444,8 +445,8 @@ static void options(struct opt *out, struct args *args)
         {"prune-score", 0, OPT_CHOICE, &args->score, .choices = PRUNE_SCORES,
          .help = "measure of how much a head or unit matters (activation)"},
         {"calibrate", 0, OPT_TEXT, &args->calibrate, .arg = "FILE",
-         .help = "texts, or prompts with references, on which --budget and --prune-score measure "
-                 "(the first --limit of them)"},
+         .help = "texts, or prompts with references: --budget and --prune-score measure the "
+                 "model on them (on the first --limit of them)"},
         {"samples", 0, OPT_INT, &args->budget.samples, 1, 100000, .arg = "N",
          .help = "with --budget and a diffusion model: masks drawn for each text (8)"},
         {"device", 0, OPT_TEXT, &args->engine.device, .arg = "auto|ref|cpu|cuda[:N]",

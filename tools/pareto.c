@@ -37,7 +37,7 @@ struct pareto {
     struct points points;
     struct field_quality quality[FIELD_QUALITIES];
     size_t n_qualities;
-    struct field field; /* the points at hand */
+    struct field field; /* the points that compete now */
     struct pairs times;
     struct costs costs;
     json_t *told;       /* reason why a crossover does not exist -> how many */
@@ -153,9 +153,8 @@ static int write_none(struct pareto *run, const struct meeting *meeting, const c
     return bad;
 }
 
-/* Among the points with the model and formats of this plain LLaMA: the one that costs least in
- * pairs with the plain point. The choice makes its cost look lower than it is, and nothing corrects
- * this. */
+/* The point that costs least, by pairs with this plain LLaMA point, among those of the same model
+ * and formats. The choice makes its cost look lower than it is, and nothing corrects this. */
 static size_t find_fastest(struct pareto *run, size_t of, size_t plain)
 {
     struct field *field = &run->field;
@@ -169,12 +168,12 @@ static size_t find_fastest(struct pareto *run, size_t of, size_t plain)
         best = isnan(field->cost[best]) || field->cost[i] < field->cost[best] ? i : best;
     }
     if (!paired)
-        log_note(&run->log, "%s: no other LLaMA of its model and formats has pairs with it, so the "
-                 "plain one is the rival", field_point(field, plain)->config);
+        log_note(&run->log, "%s: no other LLaMA point of this model and these formats is paired "
+                 "with it, so this plain point is the rival", field_point(field, plain)->config);
     return best;
 }
 
-/* 1: an earlier rival of this rank stands for the same model and formats. */
+/* 1: an earlier rival of this rank has the same model and formats. */
 static int is_met(const struct field *field, size_t of, size_t rival)
 {
     const int rank = field_rank(field, of, rival);
@@ -185,8 +184,9 @@ static int is_met(const struct field *field, size_t of, size_t rival)
     return 0;
 }
 
-/* Compares a sweep with the rivals of the best rank: plain points, if possible of the same number
- * format. Or with the fastest of each one's model and formats. */
+/* Compares a sweep with its rivals: the plain points of the best rank, which if possible have the
+ * same number format. Under --rival fastest each model and its formats have their fastest point
+ * instead. */
 static int write_sweep(struct pareto *run, struct meeting *meeting, struct err *e)
 {
     const struct field *field = &run->field;
@@ -320,14 +320,15 @@ static const char examples[] =
     "cat *.ndjson | pareto --quality=accuracy --margin=0.01 --suggest\n";
 static const char notes[] =
     "A sweep is the points of a model that differ in one setting, its axis. Its\n"
-    "points are ordered by steps if these are the axis, else by the passes (or rows)\n"
-    "measured; over, at, lo, hi and bracket of a record then count these. If a point\n"
-    "has several sets of prompts, the largest counts.\n"
+    "points are ordered by steps if steps are the axis, else by the measured passes\n"
+    "(or rows). Then at, lo, hi and bracket of a record count passes (or rows), as\n"
+    "`over` says. If a point has several sets of prompts, the largest counts.\n"
     "  front        p_front is the share of draws in which the point is on the front:\n"
     "               `on` from 0.95, `off` to 0.05, else `possible`. Equal points\n"
     "               stay. Qualities have Wilson's interval if answers are right or\n"
     "               wrong, else that of the draws.\n"
-    "  X_lat        where LLaDA costs as much as LLaMA; it is cheaper with less work\n"
+    "  X_lat        the work at which LLaDA costs as much as LLaMA; with less work\n"
+    "               LLaDA is cheaper\n"
     "  X_q          the least work from which on LLaDA is shown to lose less quality\n"
     "               than --margin. Tests run from the most work down, each at\n"
     "               one-sided 2.5 %, until one fails; at least 30 prompts.\n"
@@ -343,13 +344,14 @@ static const char notes[] =
     "paired with those of the plain point. The choice is not corrected for: chance\n"
     "makes the chosen point look faster than it is.\n"
     "The front is found among all points.\n"
-    "Costs are ratios to LLaMA over the same undisturbed prompts and launches: of\n"
-    "latency from times records, of other costs from launch values. They need five\n"
-    "launches and are else null with the reason.\n"
+    "Costs are ratios to LLaMA over the same undisturbed prompts and launches.\n"
+    "Ratios of latency come from times records, ratios of other costs from launch\n"
+    "values. A ratio of fewer than five launches is null with the reason.\n"
     "  X_batch, X_length\n"
     "    the batch size and the length at which a LLaDA setting costs as much as\n"
     "    LLaMA: along batch sizes with all else equal, along lengths with the same\n"
-    "    number of tokens a step. direction: cheaper_up_to it, or cheaper_from it on.\n"
+    "    number of tokens a step. direction: LLaDA is cheaper_up_to this size, or\n"
+    "    cheaper_from it on.\n"
     "Nothing is extrapolated. A crossover outside of the measured range is null, and\n"
     "`censored` names the side. exists is false if it is shown that there is none,\n"
     "null if that is undecided. `bracket` needs no model: the last point below and\n"

@@ -451,7 +451,7 @@ int main(int argc, char **argv)
         TEXT("task-field", 0, &dataset_options->task_field, "NAME",
              "jsonl: field with the kind of task (task)"),
         FLAG("renumber", &dataset_options->renumber,
-             "make ids from the position, even if the data has ids"),
+             "number the prompts by their position, even if the data set has ids"),
         FLAG("skip-broken", &args.skip_broken,
              "leave broken records out: no error records, exit status 0"),
         {"max-bytes", 0, OPT_BYTES, &dataset_options->max_bytes, 1, HUGE_INT, .arg = "BYTES",

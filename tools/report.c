@@ -192,7 +192,7 @@ int main(int argc, char **argv)
         {"remarks", 0, OPT_TEXT, &args.remarks, .arg = "FILE",
          .help = "file of remarks, one a line, for the section on limits"},
         {"embedded", 0, OPT_FLAG, &args.embedded,
-         .help = "the models are the embedded ones: state what they can show"},
+         .help = "say on the page that these are the embedded demonstration models"},
         OPT_COMMON(args.common),
         {0}};
     const struct tool tool = {"report",

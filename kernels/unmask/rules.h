@@ -87,8 +87,8 @@ enum unmask_trait {
               "commit each token whose confidence is at least this; dynamic, joint, d2f, s2d2: "  \
               "above this")                                                                       \
     PARAMETER(factor, REAL, factor, 1, 0, 1000, "1",                                              \
-              "commit the j best tokens while the j-th has a confidence of at least 1 - "         \
-              "factor / (j + 1)")                                                                 \
+              "commit the j best tokens; j is the largest number for which the j-th confidence "  \
+              "is at least 1 - factor / (j + 1)")                                                 \
     PARAMETER(entropy_bound, REAL, entropy_bound, 1, 0, 1000, "0.1",                              \
               "commit tokens while the sum of their entropies, without the largest, is at most "  \
               "this, in nats")                                                                    \
@@ -130,7 +130,8 @@ enum unmask_trait {
     PARAMETER(edit_passes, INT, joint, 1, 1, 1e6, "16",                                           \
               "most passes over a block that has no mask left; such passes only edit")            \
     PARAMETER(relaxed_threshold, REAL, localleap, 1, 0, 1, "0.75",                                \
-              "near a token of at least --threshold, commit tokens of at least this confidence")  \
+              "commit tokens of at least this confidence if they are near a token whose "         \
+              "confidence reaches --threshold")                                                   \
     PARAMETER(leap_radius, INT, localleap, 1, 0, 1e6, "4",                                        \
               "tokens at most this many positions away are near")                                 \
     PARAMETER(open_share, REAL, d2f, 1, 0, 1, "0.1",                                              \

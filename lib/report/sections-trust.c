@@ -160,7 +160,7 @@ static void put_drift(struct page *page, const struct runset *set)
     struct config_table all = {0};
     config_table_metric(&all, set, "e2e_ns");
     if (all.n)
-        page_table_folded(page, "Point by point",
+        page_table_folded(page, "Latency and drift of each point",
                           "End-to-end latency of each point. Steady: no launch drifts over its "
                           "batches. Warm: every launch was steady before its first timed batch. "
                           "Disturbed: answers left out. Minimum and maximum over launches.",
@@ -277,8 +277,8 @@ static void put_machine(struct page *page, const struct runset *set)
                   (long long)fitness.tainted, (long long)fitness.batches);
     if (doubts_cores_moved(&fitness))
         page_item(page,
-                  "With all threads busy, a thread computed %.2f times as fast as a thread "
-                  "alone before some launches, and %.2f times before others. The processors of "
+                  "The speed of a thread among busy threads changed between launches: a thread "
+                  "computed %.2f to %.2f times as fast as a thread alone. The processors of "
                   "this machine sometimes share a core; then work that is bound by arithmetic "
                   "takes longer.",
                   fitness.share_least, fitness.share_most);

@@ -148,12 +148,13 @@ static const char memory_notes[] =
     {"again", 0, OPT_INT, &(g).again, 0, 1000, .arg = "N", .rare = 1,                              \
      .help = "repeat a disturbed timed batch up to N times (0)"},                                  \
     {"schedule", 0, OPT_TEXT, &(g).schedule, .arg = "FILE",                                        \
-     .help = "take settings and rounds from a launch record"},                                     \
+     .help = "run launch record K of FILE: settings and rounds"},                                  \
     {"launch", 0, OPT_INT, &(g).launch, 0, 1000000000, .arg = "K",                                 \
      .help = "number of this process and of its launch record (0)"},                               \
     {"turns", 0, OPT_TEXT, &(g).turns, .arg = "FILE", .rare = 1,                                   \
      .writes = WRITES_IT,                                                                          \
-     .help = "take turns with other processes, prompt by prompt, on the same cores; FILE: new"},   \
+     .help = "take turns with other processes, prompt by prompt, on the same cores; they share "   \
+             "FILE, a new name for each launch"},                                                  \
     {"party", 0, OPT_TEXT, &(g).party, .arg = "K/N", .rare = 1,                                    \
      .help = "number K (0..N-1) of this process among the N that take turns"},                     \
     {"handicap", 0, OPT_INT, &(g).handicap, 0, 1000000, .arg = "N", .rare = 1,                     \
@@ -161,7 +162,8 @@ static const char memory_notes[] =
     {"idle-ms", 0, OPT_INT, &(g).idle_ms, 0, 600000, .arg = "N", .rare = 1,                        \
      .help = "milliseconds to watch the idle device before and after all batches (500)"},          \
     {"self-check", 0, OPT_INT, &(g).selfcheck, 0, 1000000000, .arg = "N", .rare = 1,               \
-     .help = "check every N batches that the device gives the same ids (GPU: 64; CPU: 0)"},        \
+     .help = "after every N batches check that the device still gives the ids that it gave at "    \
+             "first (GPU: 64; CPU: 0)"},                                                           \
     {"force", 0, OPT_FLAG, &(g).force, .rare = 1,                                                  \
      .help = "run timed batches on a GPU that other processes are using"},                         \
     RESUME_OPTION((g).fresh),                                                                      \

@@ -38,11 +38,11 @@ struct engine {
      .help = "accept these unknown keys of config.json, which do not change the network"}
 #define OFFLOAD_OPTIONS(g)                                                                         \
     {"device-map", 0, OPT_TEXT, &(g).device_map, .arg = "all|auto|[first:|last:]N", .rare = 1,     \
-     .help = "layers kept in memory; the others are read from a store in each pass; same "         \
-             "tokens (all; auto: as many as fit)"},                                                \
+     .help = "layers kept in memory; each pass reads the others from a store; tokens do not "      \
+             "change (all; auto: as many as fit)"},                                                \
     {"kv-map", 0, OPT_TEXT, &(g).kv_map, .arg = "all|auto|[first:|last:]N", .rare = 1,             \
-     .help = "layers whose keys and values are kept in memory; same tokens (as --device-map; "     \
-             "auto: as many as fit)"},                                                             \
+     .help = "layers whose keys and values are kept in memory; tokens do not change (as "          \
+             "--device-map; auto: as many as fit)"},                                               \
     {"offload-dir", 0, OPT_TEXT, &(g).offload_dir, .arg = "DIR", .rare = 1,                        \
      .writes = WRITES_SCRATCH,                                                                     \
      .help = "folder for the store of the CPU, a nameless file ($TMPDIR, else /var/tmp)"}

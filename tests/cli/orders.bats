@@ -99,7 +99,7 @@ scores()
         compare --aup > "$T/out" 2> "$T/err"
     conforms "$T/out"
     jq -se 'length == 2 and all(.n == 100 and .unpaired == ["b!", "c!"])' "$T/out"
-    grep -q "b! left out: no prompt has its passes and its accuracy" "$T/err"
+    grep -q "b! left out: no prompt has both a timed answer and an accuracy of this point" "$T/err"
     grep quality "$T/in" | { ! compare --aup 2> "$T/err" > "$T/out"; }
     grep -q "timed generation records" "$T/err"
 }

@@ -90,7 +90,7 @@ crossover() { jq -c --arg n "$1" "select(.name == \$n) | $2"; }
         jq -c "$other" "$T/way" | "$BIN/pareto" --no-meta --rival fastest "$T/in" - \
             > "$T/p" 2> "$T/err"
         [ "$(jq -r 'select(.kind == "crossover") | .llama_point' "$T/p" | sort -u)" = a ]
-        grep -q "no other LLaMA of its model and formats has pairs" "$T/err"
+        grep -q "no other LLaMA point of this model and these formats is paired" "$T/err"
     done
     pareto --rival fastest "$T/in" "$T/way" > "$T/p"
     [ "$(jq -r 'select(.kind == "crossover") | .llama_point' "$T/p" | sort -u)" = 0 ]

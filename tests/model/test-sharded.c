@@ -33,7 +33,7 @@ static void must(int bad, const struct err *e)
     }
 }
 
-/* The tensors first .. first + n - 1 of the whole as a shard, and their lines of the index. */
+/* Writes the tensors first .. first + n - 1 of all as a shard, and their lines of the index. */
 static void write_shard(const struct tensors *all, size_t first, size_t n, int k, FILE *index)
 {
     struct err e = {0};
@@ -49,7 +49,7 @@ static void write_shard(const struct tensors *all, size_t first, size_t n, int k
     free(path);
 }
 
-/* Takes the one file apart. */
+/* Replaces the one file by its shards and their index. */
 static void split(void)
 {
     struct err e = {0};
@@ -119,17 +119,17 @@ static void test_loading(struct backend *b)
     size_t shard = largest_shard(&c, &all);
     int64_t checked = resident_peak() - before;
     ok(before < 0 || checked <= (int64_t)shard + SLACK,
-       "every value looked at: %lld bytes more, a shard has %zu, all have %zu", (long long)checked,
-       shard, all);
+       "checking every value takes %lld bytes; one shard has %zu, all shards %zu",
+       (long long)checked, shard, all);
     must(network_load(&n, b, &c, &(struct precision){.quant = "int8"}, &e), &e);
     size_t weights = network_weight_bytes(&n);
     int64_t loaded = resident_peak() - before;
     ok(before < 0 || loaded <= (int64_t)(weights + shard) + SLACK,
-       "loaded: %lld bytes more, %zu of weights, a shard has %zu", (long long)loaded, weights,
+       "loading takes %lld bytes; the weights have %zu, one shard %zu", (long long)loaded, weights,
        shard);
     ok(weights == network_expected_bytes(&n) && b->memory.requested_peak == b->memory.requested,
-       "nothing else was ever taken of the back end");
-    ok(weights + shard + SLACK < all, "with all of it in memory this would show");
+       "the weights take the estimated bytes; loading takes no other memory of the back end");
+    ok(weights + shard + SLACK < all, "all shards in memory would break the bounds above");
     network_free(&n);
     size_t sum = 0;
     for (size_t i = 0; i < safetensors_count(c.tensors); i++) {

@@ -25,7 +25,7 @@ static void test_small(void)
     static const char *const texts[] = {"ab ab cd cd", "<|mdm_mask|>"};
     struct tokenizer *t = learned(texts, 2, 256 + 3 + 3, "<|bos|>");
     ok(tokenizer_size(t) == 262, "vocab counts everything");
-    /* a+b, c+d and space+c stand twice each; byte order decides */
+    /* a+b, c+d and space+c occur twice each; byte order decides */
     ok(tokenizer_id(t, " c") == 256 && tokenizer_id(t, " cd") == 257 &&
            tokenizer_id(t, "ab") == 258, "ties: the pair first in byte order");
     ok(tokenizer_id(t, special[0]) == 259 && tokenizer_id(t, special[2]) == 261 &&
@@ -35,7 +35,7 @@ static void test_small(void)
     ok(fixture_ids(t, "12", 0, IDS('1' - '!', '2' - '!')), "each digit is a piece");
     ok(fixture_ids(t, "ab", 0, IDS(258)), "no BOS unless asked");
     ok(t->normalizer.n == 1 && t->bpe.n_merges == 3,
-       "NFC; no merge came from a special token's text");
+       "the file asks for NFC; no merge comes from the text of a special token");
     tokenizer_free(t);
     t = learned(texts, 1, 259, NULL);
     ok(tokenizer_size(t) == 259 && fixture_ids(t, "ab", ENCODE_SPECIAL, IDS('a' - '!', 'b' - '!')),
@@ -119,7 +119,8 @@ static void test_naive(void)
         while (next < 264) {
             char *both = naive_join(&v);
             int32_t id = both ? tokenizer_id(t, both) : -1;
-            wrong += id != next && !(id >= 256 && id < next); /* the same text by another pair */
+            /* an earlier id: another pair of pieces has the same text */
+            wrong += id != next && !(id >= 256 && id < next);
             next += id == next;
             joins++;
             if (!both || wrong)
@@ -132,7 +133,7 @@ static void test_naive(void)
         tokenizer_free(t);
         buf_free(&text);
     }
-    ok(wrong == 0 && joins >= 200, "%zu joins as the naive recount has them", joins);
+    ok(wrong == 0 && joins >= 200, "%zu merges are those of the naive recount", joins);
 }
 
 static void make_text(struct rng *r, struct buf *b, size_t n)
@@ -164,7 +165,7 @@ static void test_determinism(void)
         tokenizer_decode(t, ids.v, ids.n, 0, &back);
         nfc_put(texts[0], text[0].len, &want);
         ok(tokenizer_size(t) == 600 && ids.n < text[0].len / 3 && !strcmp(back.data, want.data),
-           "learned, loaded, and round: %zu bytes are %zu ids", text[0].len, ids.n);
+           "%zu bytes become %zu ids, which decode to the same text", text[0].len, ids.n);
         ids_free(&ids);
         buf_free(&back);
         buf_free(&want);

@@ -167,7 +167,7 @@ static int write_effects(const char *const *paths, size_t n, struct rec_writer *
     return bad;
 }
 
-/* The rankings over all records and, where they have several tasks, those of each task. */
+/* The rankings over all records and, if there are several tasks, the rankings of each task. */
 static json_t *rank_tasks(const json_t *records)
 {
     json_t *list = rankings_of(records), *tasks = json_object(), *of, *record;
@@ -212,7 +212,7 @@ static int judge_ranking(const char *const *paths, size_t n, struct rec_writer *
                 : bad;
 }
 
-/* Names the points that an area leaves out, once a task. */
+/* Names the points that the accuracy under parallelism leaves out, once for each task. */
 static void note_unpaired(const json_t *list, const struct log *log)
 {
     const json_t *record, *last = NULL, *name;
@@ -220,8 +220,8 @@ static void note_unpaired(const json_t *list, const struct log *log)
     json_array_foreach(list, i, record) {
         if (!last || !json_equal(json_object_get(last, "task"), json_object_get(record, "task")))
             json_array_foreach(json_object_get(record, "unpaired"), k, name)
-                log_note(log, "%s left out: no prompt has its passes and its accuracy",
-                         json_string_value(name));
+                log_note(log, "%s left out: no prompt has both a timed answer and an accuracy of "
+                         "this point", json_string_value(name));
         last = record;
     }
 }
@@ -236,8 +236,8 @@ static int judge_aup(const struct judge *j, const char *const *paths, size_t n,
     note_unpaired(list, log);
     int bad = write_list(out, "aup", list, e);
     json_decref(records);
-    return none ? err_set(e, EXIT_BAD_DATA, "--aup: expected timed generation records and the "
-                          "accuracy of prompts that all points of a task have, got none")
+    return none ? err_set(e, EXIT_BAD_DATA, "--aup: expected prompts that have timed generation "
+                          "records and an accuracy at every point of their task, got none")
                 : bad;
 }
 

@@ -99,7 +99,7 @@ static void print_help(const struct tool *tool, int all)
     print_options(tool->options, all);
     puts("      --help                the options most used");
     puts("      --help-all            all options and notes; --help-man: as a manual page");
-    puts("      --version             version, Unicode, commit (-v: libraries, too)");
+    puts("      --version             versions of tool and Unicode, commit (-v: libraries)");
     if (!tool->notes)
         return;
     puts("");

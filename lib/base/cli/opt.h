@@ -83,7 +83,8 @@ struct common {
     {"no-meta", 0, OPT_FLAG, &(c).no_meta, .rare = 1,                                              \
      .help = "write no meta and end records (for tests)"},                                         \
     {"sandbox", 0, OPT_CHOICE, &(c).sandbox, .choices = "on|off", .rare = 1,                       \
-     .help = "give up the network, programs and other files before files are read (on)"},          \
+     .help = "before input is read, give up the network, programs, and files that the command "    \
+             "line does not name (on)"},                                                           \
     {"progress", 0, OPT_CHOICE, &(c).progress, .choices = "auto|always|never", .arg = "WHEN",      \
      .help = "show progress on standard error (auto)"},                                            \
     {"quiet", 'q', OPT_FLAG, &(c).quiet, .help = "print errors only"},                             \
