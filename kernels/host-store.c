@@ -1,5 +1,5 @@
-/* host-store.c - a store in a file. A thread of its own loads blocks into memory and writes rows
- * back, while the other threads compute.
+/* host-store.c - the store of offloaded blocks (kernels/ops.h) in a file. A thread of its own loads
+ * blocks into memory and writes rows back, while the other threads compute.
  *
  * The file has no name, so it disappears however the process ends. With direct access a block is
  * read without a copy in the system's file cache, which a control group would count as our memory.
@@ -38,7 +38,7 @@ struct store {
     size_t staged, done, arrived; /* requests so far: made, served, taken by arrive */
     int stop;
     pthread_t server;
-    pthread_mutex_t lock; /* guards the three lines above */
+    pthread_mutex_t lock; /* guards the counters, stop and the ring */
     pthread_cond_t asked, served;
 };
 

@@ -13,8 +13,8 @@ C_BEGIN
 
 /* The slots that ref and cpu fill alike. A block of host_alloc is cleared, 64-byte aligned and
  * counted. Every call is complete when it returns: run calls step, and an event is a time.
- * host-store.c: a store in a file, served by its own thread. host_qkv_work: the work of the
- * products; host_qkv needs no more. */
+ * host-store.c: offloaded blocks in a file, served by its own thread. host_qkv_work: the work of
+ * the products; host_qkv needs no more. */
 #define HOST_SLOTS(X)                                                                              \
     X(alloc) X(free) X(room) X(copy) X(clear) X(mirror) X(mirror_free) X(run) X(event_record)      \
     X(event_wait) X(store_open) X(store_close) X(store_put) X(stage) X(arrive) X(store_rows)       \

@@ -119,8 +119,8 @@ float quant_largest(const float *x, size_t n);
 /* Writes code[n]; returns the scale of the row. A row of zeros has scale 0 and codes 0. */
 float quant_int8(const float *w, size_t n, int8_t *code);
 float quant_fp8(const float *w, size_t n, uint8_t *code);
-/* The same for activations. Outliers (|x| not below `limit`) get code 0; outlier[*n_outliers] are
- * their indices in ascending order (room for n). */
+/* quant_int8() for activations. Outliers (|x| not below `limit`) get code 0; outlier[*n_outliers]
+ * are their indices in ascending order (room for n). */
 float quant_int8_row(const float *x, size_t n, float limit, int8_t *code, uint32_t *outlier,
                      size_t *n_outliers);
 /* Codes of n values (a multiple of 64) in a format of blocks: code[n / 2], and absmax[n / 64] of

@@ -45,6 +45,9 @@ do for [p = 1:panel_count] {
             }
         }
     }
+    # Layers, from the lowest: the passes after a commit in which the slot stays final (light grey);
+    # the pass of the commit (dark grey), and over it the colour of the confidence if that is known;
+    # crosses where a slot is masked again; texts for a pointer.
     if (dumb) {
         # gnuplot 5.4 crashes if all points are missing
         if (panel_again[p] > 0) {

@@ -52,7 +52,7 @@ static inline double mixture_below(double x, double lambda)
     return sum / MIXTURE_MODES;
 }
 
-/* Where the flow takes x from one noise to another. The law is symmetric. */
+/* The point to which the flow takes x, from one noise to another. The law is symmetric. */
 static inline double mixture_flow(double x, double from, double to)
 {
     double want = mixture_below(-fabs(x), from), lo = -40, hi = 0;

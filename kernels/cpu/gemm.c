@@ -9,8 +9,8 @@
  * Both factors are first packed into strips of rows in the order in which the tile reads them,
  * [K][rows], whichever of the two strides is one. BF16 is rounded here. Where the processor
  * multiplies pairs (PAIRED), a word of a strip is a pair (k, k + 1). A cell is a few strips of a,
- * which stay in the second cache, by one strip of b, of which `step` words at a time stay in the
- * first cache; the sums wait in a buffer between steps. Each output is one sum over k in ascending
+ * which stay in the L2 cache, by one strip of b, of which `step` words at a time stay in the
+ * L1 cache; the sums wait in a buffer between steps. Each output is one sum over k in ascending
  * order, whichever thread owns the cell.
  *
  * On level amx (TILED) tiles multiply the pairs (amx/tiled.h). A strip of a has the rows of a tile

@@ -128,7 +128,7 @@ static void tiles(void *ctx, size_t begin, size_t end, size_t worker)
     }
 }
 
-/* A chunk fits a second cache, or has so many rows that reading the weights again for each chunk
+/* A chunk fits the L2 cache, or has so many rows that reading the weights again for each chunk
  * hardly costs time. */
 static size_t chunks_of(const struct matmul_call *call)
 {

@@ -99,7 +99,7 @@ DEVICE float block_sum(float x, float *shared)
     return sum;
 }
 
-/* The same for the largest value. */
+/* block_sum() for the largest value. */
 DEVICE float block_max(float x, float *shared)
 {
     x = warp_max(x);

@@ -20,7 +20,7 @@
 
 enum { SHARED_UNASKED = 48 << 10 }; /* bytes that any kernel may use; a kernel must opt into more */
 /* Percent of an SM's memory that all kernels ask for as shared memory (allow_shared): 132 of 228 KB
- * on Hopper. Loads in flight occupy lines of the rest, the first cache. With all of it as shared
+ * on Hopper. Loads in flight occupy lines of the rest, the L1 cache. With all of it as shared
  * memory these lines are too few (H100, 8B, decoding: 59 % of the memory rate, not 84 %). */
 enum { SHARED_PART = 58, SHARED_ALL = 100 };
 enum { CLUSTER_MOST = 2 }; /* blocks of a cluster that every Hopper can start */
@@ -51,7 +51,7 @@ DEVICE void let_next_start(void)
 
 /* Lets a kernel use so much shared memory. The limit never shrinks, because a recorded graph may
  * hold launches that need more. With `overlap` all kernels use the same division of an SM into
- * shared memory and first cache: an SM must be empty to change it, and then no kernel could start
+ * shared memory and L1 cache: an SM must be empty to change it, and then no kernel could start
  * beside the one before. */
 template <class... P>
 cudaError_t allow_shared(void (*kernel)(P...), size_t shared, bool overlap, int part)
@@ -129,8 +129,8 @@ DEVICE uint32_t shared_address(const void *p)
     return (uint32_t)__cvta_generic_to_shared(p);
 }
 
-/* Loads 16 bytes that this pass reads only once, so they should not evict others from the first
- * cache. The rest of their 256 bytes is needed next; the second cache fetches it at once. */
+/* Loads 16 bytes that this pass reads only once, so they should not evict others from the L1
+ * cache. The rest of their 256 bytes is needed next; the L2 cache fetches it at once. */
 DEVICE uint4 load_once(const void *p)
 {
     uint4 v;
@@ -140,7 +140,7 @@ DEVICE uint4 load_once(const void *p)
     return v;
 }
 
-/* The same if `valid`; else zeros, and p is not read. Without a branch, so that a lane can have
+/* load_once() if `valid`; else zeros, and p is not read. Without a branch, so that a lane can have
  * many loads in a row. */
 DEVICE uint4 load_once_if(const void *p, bool valid)
 {
@@ -159,7 +159,7 @@ DEVICE uint32_t here_only(uint32_t x)
     return x;
 }
 
-/* Prefetches the line at p (any address) into the second cache. */
+/* Prefetches the line at p (any address) into the L2 cache. */
 DEVICE void prefetch(const void *p)
 {
     asm volatile("prefetch.global.L2 [%0];" ::"l"(p));
@@ -455,7 +455,7 @@ DEVICE float exp2_near(float x)
     return y;
 }
 
-/* The same, and 0 below 2^-126: one instruction. */
+/* exp2_near(), but 0 below 2^-126: one instruction. */
 DEVICE float exp2_flush(float x)
 {
     float y;

@@ -47,7 +47,7 @@ void err_die(const char *tool, const struct err *e) __attribute__((noreturn));
 /* The machine failed (no host memory, a broken invariant of the system): prints, and exits with 70
  * by _exit, because the caller may be inside a library that holds its locks. */
 void err_machine(const char *file, int line, const char *what) __attribute__((noreturn));
-/* The same for a file that fails in the middle of work: exits with 74. */
+/* err_machine() for a file that fails in the middle of work: exits with 74. */
 void err_file(const char *file, int line, const char *what) __attribute__((noreturn));
 
 /* A callback before err_machine or err_file ends the process; `where`: "FILE:LINE". Any thread may

@@ -14,8 +14,8 @@ struct out {
 };
 /* -1: EXIT_CANNOT_CREATE; EXIT_BUSY when another process writes it: *e has its id. */
 int out_open(struct out *out, const char *path, struct err *e);
-/* The same, but an existing temporary file keeps its contents: out->f reads them, and writes to its
- * descriptor append. */
+/* out_open(), but an existing temporary file keeps its contents: out->f reads them, and writes to
+ * its descriptor append. */
 int out_open_kept(struct out *out, const char *path, struct err *e);
 /* Flushes, checks, syncs, renames. -1: EXIT_IO, and the temporary file is removed. */
 int out_commit(struct out *out, struct err *e);

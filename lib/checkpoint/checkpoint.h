@@ -36,7 +36,7 @@ struct checkpoint {
 
 /* name: folder, org/name[@rev] in the cache, FILE.gguf, or synth:SHAPE. */
 int checkpoint_open(struct checkpoint *model, const char *name, uint64_t synth_seed, struct err *e);
-/* The same, ignoring the unknown keys "KEY,KEY" of config.json (family.h). */
+/* checkpoint_open() that ignores the unknown keys "KEY,KEY" of config.json (family.h). */
 int checkpoint_open_ignoring(struct checkpoint *model, const char *name, uint64_t synth_seed,
                              const char *keys, struct err *e);
 /* *model = random weights of any shape, as of synth:. */

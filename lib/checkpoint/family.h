@@ -27,7 +27,7 @@ struct family_naming {
     const char *role[ROLE_COUNT];
 };
 extern const struct family_naming family_hugging_face; /* "model.layers.N.self_attn.q_proj..." */
-/* The same without "model.": a model that was saved without its head. */
+/* family_hugging_face without "model.": names in a model that was saved without its head. */
 extern const struct family_naming family_hugging_face_bare;
 
 int family_is_fused(const struct family_naming *n); /* 1: q, k and v are one tensor */
@@ -194,7 +194,8 @@ void family_extras_free(struct family_extras *extras);
  * autoregressive model may have no eos. */
 int family_load(struct config *config, const char *folder, struct family_extras *extras,
                 struct err *e);
-/* The same from the contents of config.json; `path` is for messages and the name of the model. */
+/* family_load() from the contents of config.json; `path` is for messages and the name of the
+ * model. */
 int family_read(struct config *c, const json_t *config, const char *path,
                 struct family_extras *extras, struct err *e);
 /* Writes config.json with the family's keys. -1: 73/74; EXIT_INTERNAL: they cannot express

@@ -46,7 +46,7 @@ void safetensors_close(struct tensors *set);
  * NULL. */
 int safetensors_write(const char *path, const struct tensor *list, size_t n, const json_t *metadata,
                   struct err *e);
-/* The same for data that do not fit in memory: opens the file and writes its header. The caller
- * then writes the bytes of every tensor to out->f, in order, and commits. */
+/* safetensors_write() for data that do not fit in memory: opens the file and writes its header. The
+ * caller then writes the bytes of every tensor to out->f, in order, and commits. */
 int safetensors_begin(struct out *out, const char *path, const struct tensor *list, size_t n,
                   const json_t *metadata, struct err *e);

@@ -1,11 +1,15 @@
 /* tensor-blocks.c - the block formats of GGUF files, widened to floats: a block of 32 or 256 values
- * shares scales. A row is whole blocks.
+ * shares scales. A row is whole blocks. q is the code of a value, d and m are fp16 numbers of the
+ * block, s and t are the scale and the minimum of a group of values:
  *
- *     Q8_0  32 values: d (fp16), q i8[32]                    d q
- *     Q4_0  32: d, 16 bytes, low halves first                d (q - 8)
- *     Q4_1  32: d, m, 16 bytes                               d q + m
- *     Q4_K  256: d, m, 8 pairs of 6-bit scales, 128 bytes    d s q - m t, in groups of 32
- *     Q6_K  256: 128 bytes of low 4 bits, 64 of high 2 bits, s i8[16], d    d s (q - 32), of 16
+ *     format  values  bytes of a block, in order                        value
+ *     Q8_0    32      d, q i8[32]                                       d q
+ *     Q4_0    32      d, 16 bytes of q: low halves, then high halves    d (q - 8)
+ *     Q4_1    32      d, m, 16 bytes of q as in Q4_0                    d q + m
+ *     Q4_K    256     d, m, 12 bytes of s and t (6 bits each),          d s q - m t
+ *                     128 bytes of q; groups of 32
+ *     Q6_K    256     128 bytes (low 4 bits of q), 64 bytes (high       d s (q - 32)
+ *                     2 bits), s i8[16], d; groups of 16
  *
  * Source: github.com/ggml-org/llama.cpp, ggml/src/ggml-quants.c (layouts). */
 #include <assert.h>
@@ -45,8 +49,8 @@ static void decode_q4_1(const unsigned char *b, float *out)
     }
 }
 
-/* Scale (which 0) or minimum (1) of group g: 6 bits; those of groups 4 to 7 keep their upper two
- * bits in the bytes of groups 0 to 3. */
+/* The scale (which 0) or the minimum (which 1) of group g, 6 bits. The bytes of groups 0 to 3 also
+ * hold the upper two bits of groups 4 to 7. */
 static unsigned scale_at(const unsigned char s[12], int g, int which)
 {
     if (g < 4)

@@ -19,7 +19,7 @@ struct series {
 /* Opens a series in a panel (from 1) for row, unless row continues that of `before`. 0: no room. */
 int series_next(struct script *script, struct series *series, const struct config_row *row,
                 const struct config_row *before, double panel, int columns);
-/* The same with a given name. */
+/* Opens a series with a given name. 0: no room. */
 int series_open(struct script *script, struct series *series, const char *name, double kind,
                 double panel, int columns);
 void series_put(struct script *script, const struct series *series);

@@ -36,7 +36,7 @@ struct forecast_known {
 /* A known value beside its forecast. place NULL: no forecast is possible, for the reason `why`. */
 json_t *forecast_check(const struct forecast_place *place, const struct forecast_batch *batch,
                        const struct forecast_known *known, const char *why);
-/* The same for a measured crossover, forecast by forecast_meeting(). */
+/* A measured crossover beside its forecast by forecast_meeting(). */
 json_t *forecast_check_crossover(const struct forecast_place *canvas,
                                  const struct forecast_place *text,
                                  const struct forecast_batch *batch,

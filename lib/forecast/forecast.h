@@ -39,8 +39,8 @@ struct forecast_time forecast_time(const struct network *n, const struct forecas
  * allow; -inf: the fewest steps take longer; +inf: `batch->length` steps take less. */
 double forecast_crossing(const struct network *n, const struct forecast_batch *batch,
                          const struct forecast_reach *reach, double ns);
-/* The same on the line through the fewest and the most steps, as along.h continues measured step
- * counts. NaN: below zero. */
+/* forecast_crossing() on the line through the fewest and the most steps, as along.h continues
+ * measured step counts. NaN: below zero. */
 double forecast_meeting(const struct network *n, const struct forecast_batch *batch,
                         const struct forecast_reach *reach, double ns);
 

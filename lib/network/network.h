@@ -132,7 +132,7 @@ void network_values(const struct network *n, enum role role, size_t layer, const
  * matrix (two slots for all offloaded layers), and 4 bytes a value of norms, biases and the
  * rotation's frequencies. For a settled network. */
 size_t network_expected_bytes(const struct network *n);
-/* The same in host memory, which is handed out in whole pages. */
+/* network_expected_bytes() in host memory, which is handed out in whole pages. */
 size_t network_expected_pages(const struct network *n);
 /* Bytes of a layer in the store, its parts rounded up. For a settled network. */
 size_t network_layer_bytes(const struct network *n);

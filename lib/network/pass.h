@@ -50,8 +50,8 @@ void pass_write(const struct network *n, struct work *work);
  * (config.taps, work.size.fed): of rows feature[row, 0..fed) of from[.., D]. With config.chains
  * these are the states of the rows of the next pass. Calls operations only. */
 void pass_fuse(const struct network *n, const struct work *work, const act *from, size_t rows);
-/* The same, and caches these rows as context of a drafter that fills masks. A row is no token. It
- * has position work.device.rows.pos[row], and its keys and values go to slot
+/* pass_fuse(), then caches these rows as context of a drafter that fills masks. A row is no token.
+ * It has position work.device.rows.pos[row], and its keys and values go to slot
  * work.device.rows.slot[row], in every layer. Calls operations only. */
 void pass_context(const struct network *n, const struct kv *kv, const struct work *work,
                   const act *from, size_t rows);

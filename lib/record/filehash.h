@@ -17,5 +17,5 @@ enum { FILEHASH_LARGE = 64 << 20, FILEHASH_AGE_S = 2 };
  * at least `large` bytes and the cache can be written; -1: EXIT_NO_INPUT, or EXIT_IO (also when the
  * file changed during the read). */
 int filehash(const char *path, size_t large, char hex[65], struct err *e);
-/* The same without the cache: 0 or -1. */
+/* filehash() without the cache: 0 or -1. */
 int filehash_anew(const char *path, size_t large, char hex[65], struct err *e);

@@ -18,7 +18,7 @@
 /* Whole file of at most `limit` bytes. NULL: *e filled (65 with line and column, 66, 74).
  * The result is the caller's reference (json_decref). */
 json_t *json_file(const char *path, size_t limit, struct err *e);
-/* The same from memory; `where` names it in messages. */
+/* json_file() from bytes in memory; `where` names them in messages. */
 json_t *json_bytes(const char *bytes, size_t n, const char *where, struct err *e);
 
 /* json_loadb, strict; integers beyond 64 bits are errors. */

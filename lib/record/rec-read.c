@@ -16,7 +16,7 @@
 #include "lib/record/schema.h"
 
 enum { LINE_MAX_BYTES = 64 << 20, BLOCK = 1 << 16,
-       BAD_MOST = 1000000 }; /* with more broken lines than that, and than records, reading ends */
+       BAD_MOST = 1000000 }; /* more broken lines end the reading, unless more are records */
 
 struct rec_reader {
     struct input **in; /* opened in order; NULL once read */

@@ -1,9 +1,9 @@
 /* rec.h - streams of records: NDJSON in and out, one JSON object a line.
  *
  * Writing: every record begins with `schema`, `kind`, `run`; is one write(2); and is added to the
- * SHA-256 that the closing `end` record has. Reading: strict JSON, lines of at most 64 MiB,
- * CRLF and blank lines accepted, a byte order mark refused. The caller passes
- * unknown kinds and fields through. Texts may hold U+0000 (json_string_length). Numbers are written
+ * SHA-256 that the closing `end` record has. Reading: strict JSON, lines of at most 64 MiB. CRLF
+ * and blank lines are accepted, a byte order mark is refused. The caller passes unknown kinds and
+ * fields through. Texts may hold U+0000 (json_string_length). Numbers are written
  * with 15 significant digits (a float survives exactly).
  *
  *     struct rec_writer w;
@@ -24,8 +24,8 @@
 #include "lib/record/resume.h"
 
 enum {
-    REC_BAD_KEPT = 100, /* broken records of an input that become error records */
-    REC_BAD_SAID = 5,   /* broken records that tools print on standard error */
+    REC_BAD_KEPT = 100, /* broken records of an input that become error records, at most */
+    REC_BAD_SAID = 5,   /* broken records that tools print on standard error, at most */
     REC_ID_BYTES = 4096 /* of the id of a prompt, at most */
 };
 struct rec_writer {
@@ -83,15 +83,15 @@ int rec_open_work(struct rec_writer *writer, const struct common *common,
 
 /* kept records that are not taken over yet */
 int64_t rec_kept_left(const struct rec_writer *writer);
-/* the next of them, borrowed; NULL: none */
+/* the next of these kept records, borrowed; NULL: none */
 const json_t *rec_kept(const struct rec_writer *writer);
 /* -1: *e says why rec_kept is NULL though records are left: a read error, or a changed file. */
 int rec_fail_kept(const struct rec_writer *writer, struct err *e);
-/* rec_kept, if that is of this kind and has the id of the record `of`; else NULL. */
+/* The next kept record, if it has this kind and the id of the record `of`; else NULL. */
 const json_t *rec_kept_of(const struct rec_writer *writer, const char *kind, const json_t *of);
-void rec_keep(struct rec_writer *writer);                /* takes it over, if there is one */
-int rec_drop_kept(struct rec_writer *writer, struct err *e); /* cuts the rest off */
-/* 1: rec_abandon leaves a file that can be resumed. */
+void rec_keep(struct rec_writer *writer);                /* takes over the next kept record */
+int rec_drop_kept(struct rec_writer *writer, struct err *e); /* cuts off those left */
+/* 1: after rec_abandon another process can resume the work. */
 int rec_lasts(const struct rec_writer *writer);
 /* After a batch: syncs the file to disk, at most once a second. */
 int rec_sync(struct rec_writer *writer, struct err *e);
@@ -107,9 +107,9 @@ struct rec_reader; /* one or more inputs, read in order */
  * read, so a missing one is EXIT_NO_INPUT before any output. .gz and .zst inputs are unpacked. */
 struct rec_reader *rec_read_open(const char *const *paths, size_t n, struct err *e);
 /* 1: *record is the next object (caller's reference); 0: end; -1: *e filled ("FILE:LINE: ...").
- * After -1 with EXIT_BAD_DATA the next call reads the next line; after a million broken lines, if
- * these are more than the records, the rest is not read. `meta` and `end` records are returned too.
- * EXIT_BAD_DATA also when the count or SHA-256 of an `end` does not match the lines
+ * After -1 with EXIT_BAD_DATA the next call reads the next line. When there are more than a million
+ * broken lines, and more of them than records, the rest is not read. `meta` and `end` records are
+ * returned too. EXIT_BAD_DATA also when the count or SHA-256 of an `end` does not match the lines
  * since `meta`, or when a `meta` has no `end`: the stream was cut. Each meta ... end is checked on
  * its own, so streams may be concatenated. */
 int rec_read(struct rec_reader *reader, json_t **record, struct err *e);

@@ -50,13 +50,13 @@ int resume_goes_on(const struct resume *resume);  /* 1: records are kept, after 
 int resume_went_on(const struct resume *resume);  /* 1: some were taken over */
 int resume_is_lasting(const struct resume *resume); /* 1: another process may resume */
 int64_t resume_left(const struct resume *resume); /* kept records that are not taken over yet */
-const json_t *resume_next(const struct resume *resume); /* the next of them, borrowed; NULL: none */
+const json_t *resume_next(const struct resume *resume); /* borrowed; NULL: none */
 /* -1: *e says why resume_next is NULL though records are left: a read error, or a changed file. */
 int resume_fail(const struct resume *resume, struct err *e);
-void resume_take(struct resume *resume); /* takes it over */
+void resume_take(struct resume *resume); /* takes over the next kept record */
 /* The next kept record must be this line (with its line feed). Takes it over. */
 int resume_match(struct resume *resume, const struct buf *line, struct err *e);
-int resume_drop(struct resume *resume, struct err *e); /* cuts the rest off */
+int resume_drop(struct resume *resume, struct err *e); /* cuts off those left */
 /* When no kept record is left: *hash (the caller's) becomes the hash of meta and the records that
  * were taken over. Later calls change nothing. -1: the file was changed since resume_open. */
 int resume_hash(struct resume *resume, struct hash **hash, struct err *e);

@@ -1,5 +1,5 @@
-/* sse.c - see sse.h. The bytes may be cut anywhere, also within a line end or a character, so only
- * what is left of a line is kept between two calls. */
+/* sse.c - see sse.h. A call may end anywhere, also within a character or between CR and LF. So
+ * struct sse keeps the unfinished line and the data of the unfinished event until the next call. */
 #include "lib/remote/sse.h"
 
 #include <string.h>

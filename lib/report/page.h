@@ -78,7 +78,7 @@ void page_contents(struct page *page);
  * CSV: numbers in the unit of the record, with their intervals. */
 void page_table(struct page *page, const char *caption, size_t n,
                 const struct page_column *columns);
-/* The same, folded behind the line `summary`; for columns that few readers need. */
+/* page_table(), folded behind the line `summary`; for columns that few readers need. */
 void page_table_folded(struct page *page, const char *summary, const char *caption, size_t n,
                        const struct page_column *columns);
 void page_cell(struct page *page, const char *text);

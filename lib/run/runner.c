@@ -133,7 +133,7 @@ static int run_batch(struct session *run, struct generation_place at,
     int64_t begin = clock_ns();
     at.batch_id = run->batch_id;
     at.seq = run->seq;
-    at.watched = watcher_is_close(run->job);
+    at.watched = watcher_looks_closely(run->job);
     int rc = generate(run, &at, prompt, n, out, &trace, e);
     at.prepare_ns = trace.start_ns - begin;
     *ns = trace.makespan_ns;

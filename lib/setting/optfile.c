@@ -29,7 +29,8 @@ static int put_scalar(struct buf *buffer, const json_t *value)
     return 0;
 }
 
-/* The same for a list of such values, with commas. */
+/* Writes a plain value, or a list of them with commas. -1: no option takes it, or the list is
+ * empty. */
 static int put_value(struct buf *text, const json_t *value)
 {
     size_t n = json_array_size(value);

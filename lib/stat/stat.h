@@ -20,8 +20,9 @@ double stat_median(double *x, size_t n);      /* sorts x; NaN: n = 0 */
 struct interval stat_quantile(double *x, size_t n, double share, double level);
 /* mean +- t_{n-1} sd / sqrt(n), t the two-sided quantile of `level`; lo, hi NaN below 2. */
 struct interval stat_t(const double *x, size_t n, double level);
-/* The same of log x: the geometric mean and an interval above zero. If a value is not above zero:
- * the mean without an interval. Equal values give exactly that value. x becomes its logarithms. */
+/* exp of stat_t() of log x: the geometric mean and an interval above zero. If a value is not above
+ * zero: the mean without an interval. Equal values give exactly that value. x becomes its
+ * logarithms. */
 struct interval stat_log_t(double *x, size_t n, double level);
 /* Quantile `chance` of Student's t; df INFINITY: of the normal distribution. */
 double stat_t_quantile(double chance, double df);

@@ -13,8 +13,8 @@
 
 /* U+2581 stands for the space in vocabularies of SentencePiece. */
 #define TOKENIZER_SPACE "\xE2\x96\x81"
-/* Where the pre-tokenizer Metaspace puts one in front: nowhere; at the beginning of the text;
- * before each text between added tokens. */
+/* Places where the pre-tokenizer Metaspace puts this sign in front: nowhere; at the beginning of
+ * the text; before each text between added tokens. */
 enum metaspace { METASPACE_NONE, METASPACE_NEVER, METASPACE_FIRST, METASPACE_ALWAYS };
 /* Where words by character are cut: nowhere; before spaces after other characters, which changes no
  * id, because no merge crosses such a place; before every space. */

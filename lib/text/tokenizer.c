@@ -64,7 +64,7 @@ struct walk {
     const struct tokenizer *t;
     struct cutter_plain plain;
     const char *text; /* all of it */
-    int at_start;     /* 1: the part at hand begins where the text does */
+    int at_start;     /* 1: the current part begins where the text does */
     struct ids *out;
     struct pretokenize_work split;
     struct bpe_work bpe;

@@ -26,7 +26,7 @@ enum { TOKENIZER_FILE_LIMIT = 128 << 20 }; /* most bytes of a tokenizer.json */
 
 /* folder/tokenizer.json. NULL: 65 / 66. */
 struct tokenizer *tokenizer_load(const char *folder, struct err *e);
-/* The same contents; `path` is for messages. */
+/* tokenizer_load() from the contents of tokenizer.json; `path` is for messages. */
 struct tokenizer *tokenizer_load_json(const json_t *j, const char *path, struct err *e);
 /* The keys of the GGUF file `path` as the contents of tokenizer.json; the caller's. NULL: 65. */
 json_t *tokenizer_of_gguf(const json_t *keys, const char *path, struct err *e);
@@ -39,16 +39,16 @@ enum { ENCODE_SPECIAL = 1, /* apply the post-processor (BOS...) */
 /* Appends to *out. */
 int tokenizer_encode(const struct tokenizer *tokenizer, const char *text, size_t n, int flags,
                      struct ids *out, struct err *e);
-/* The same; marks has a byte for each byte of text. No special token is found over a byte whose
- * mark is 1. marks NULL: all are 0. */
+/* tokenizer_encode() with a mark, 0 or 1, for each byte of text. No special token is found over a
+ * byte whose mark is 1. marks NULL: all are 0. */
 int tokenizer_encode_marked(const struct tokenizer *tokenizer, const char *text, size_t n,
                             const char *marks, struct ids *out, struct err *e);
 /* Appends the bytes of the ids, which may begin and end inside a character. Special
  * tokens are dropped when skip_special. Ids without a piece give nothing. */
 void tokenizer_bytes(const struct tokenizer *tokenizer, const int32_t *ids, size_t n,
                      int skip_special, struct buf *out);
-/* The same as valid UTF-8: incomplete characters become U+FFFD. The tokenizer's decoder may drop
- * the space at the beginning. */
+/* tokenizer_bytes() as valid UTF-8: incomplete characters become U+FFFD. The tokenizer's decoder
+ * may drop the space at the beginning. */
 void tokenizer_decode(const struct tokenizer *tokenizer, const int32_t *ids, size_t n,
                       int skip_special, struct buf *out);
 /* Id of an exact piece or added token; -1: none. */

@@ -13,7 +13,7 @@ int utf8_char(const char *text, size_t n);
 size_t utf8_valid(const char *text, size_t n);
 /* Code point at text and its length; text is valid. */
 uint32_t utf8_read(const char *text, size_t *len);
-/* Where the character begins that ends before text[at]; at > 0, text is valid. */
+/* The beginning of the character that ends before text[at]; at > 0, text is valid. */
 size_t utf8_before(const char *text, size_t at);
 void utf8_put(struct buf *text, uint32_t code);
 /* Bytes of text before an incomplete last character; n: the last one is complete. */
@@ -23,6 +23,6 @@ void utf8_put_lossy(struct buf *text, const char *bytes, size_t n);
 /* Unicode White_Space, and what \w means: letters, marks, digits, connectors, joiners. */
 int utf8_is_space(uint32_t code);
 int utf8_is_word(uint32_t code);
-/* For a character that an older library may lack: an old one of the same class and length; else
- * code itself. So classes are those of version_unicode, whatever the library. */
+/* A character that the oldest supported utf8proc knows, with the class and the length of `code`;
+ * mostly `code` itself. So classes are those of version_unicode with every version of utf8proc. */
 uint32_t utf8_stand_in(uint32_t code);

@@ -46,7 +46,7 @@ void parameters_free(struct parameters *parameters); /* NULL is fine */
 /* A role's values or gradients, rows*cols floats; borrowed, writable. Memory of the back end. */
 float *parameters_values(struct parameters *parameters, enum role role, size_t layer);
 float *parameters_gradients(struct parameters *parameters, enum role role, size_t layer);
-/* The same values in memory of the host: on a device a copy as of this call. Borrowed. */
+/* parameters_values() in memory of the host: on a device a copy as of this call. Borrowed. */
 float *parameters_on_host(struct parameters *parameters, enum role role, size_t layer);
 
 /* From now on passes see rounded values, which take as much memory as the values. -1: EXIT_BAD_DATA

@@ -4,14 +4,14 @@
 # files that are rewritten only when their text changes (settings, checkpoints, the code of a
 # generator), and never because a program was built again.
 
-# Another machine has other results: MACHINE is a hash of what the machine is.
+# MACHINE is a hash of the description of this machine, so each machine has a folder of its own.
 ifndef FP
 FP := $(shell pipelines/bin/machine)
 endif
 RESULTS := results/$(FP)
 
-# A pair names models and a profile, and then settings that replace those of the profile: its file
-# is read before and after that of the profile.
+# The file of a pair names models, a profile, and settings that replace settings of the profile. It
+# is included twice: before the file of the profile, and after it.
 PAIRS := $(sort $(basename $(notdir $(wildcard pipelines/pairs/*.mk))))
 ifneq ($(filter-out $(PAIRS),$(PAIR)),)
 $(error PAIR=$(PAIR) (64): expected one of $(PAIRS) (make pairs lists them))
@@ -35,7 +35,7 @@ endif
 ifneq ($(filter-out 1,$(MASK_BLOCKS)),)
 $(error MASK_BLOCKS=$(MASK_BLOCKS) (64): expected 1 or nothing)
 endif
-# Number formats are compared by a likelihood bound, which such models do not have.
+# Models with a mask of blocks have no likelihood bound, by which number formats are compared.
 ifneq ($(MASK_BLOCKS),)
 LIKELIHOOD_PROMPTS := 0
 QUANTS             :=
@@ -88,14 +88,14 @@ PLAIN = jq -Rr -f pipelines/phase/plain.jq
 stamp = @text=$(call quoted,$(1)); [ -f $@ ] && [ "$$(< $@)" = "$$text" ] || \
     { mkdir -p $(@D); printf '%s\n' "$$text" > $@; }
 
-# $(alone) comes before a command that is timed, $(beside) before a command that would disturb it.
-# With RUN another machine does the work, and its scheduler keeps the order. Failed records do not
-# stop the phases.
+# $(alone) comes before a command that is timed, $(beside) before a command that would disturb a
+# timed one. With RUN other machines do the work, and their scheduler keeps commands apart. Failed
+# records do not stop the phases (pipelines/bin/lenient).
 QUIET  := $(RESULTS)/.quiet
 alone   = pipelines/bin/lenient $(if $(RUN),$(RUN),flock -x $(QUIET))
 beside  = pipelines/bin/lenient flock -s $(QUIET)
-# $(untimed) comes before a generator whose times are not used: with one thread it leaves the other
-# cores to jobs of make -j, with more it needs the machine.
+# $(untimed) comes before a generator whose times are not used. With one thread it runs beside other
+# jobs of make -j, with more threads it runs alone.
 untimed = $(if $(and $(filter --threads=1,$(call joined,$(GEN_FLAGS))),$(if $(RUN),,1)),$(beside),\
               $(alone))
 $(QUIET):
@@ -104,7 +104,7 @@ $(QUIET):
 # $(given) comes before a command whose input may be empty: the output is then empty, too.
 given   = [ -s $< ] || { echo '    left out: no record in $<' >&2; : > $@; exit 0; };
 
-# $(once) comes before these. It keeps the output while the prerequisites hold the same bytes.
+# $(once) comes before all of the above. It keeps an output whose prerequisites hold the same bytes.
 once    = MADE='$@' MADE_OF='$^' pipelines/bin/once
 
 # Before anything is timed, all tools are built and the judge is there.
@@ -113,9 +113,9 @@ PIPE_TOOLS := prep-prompts schedule gen-llada gen-llama $(if $(LTM),gen-ltm) pro
               pareto compare plot report forecast bundle $(if $(BERT),score-bert)
 PIPE       := $(PIPE_TOOLS:%=$(BIN)/%) $(QUIET) $(R)/stamp/judge
 
-# $(TOOL)-NAME is a hash of the code of a tool, without commit and debug lines. It is computed when
-# the tool was linked (seen-NAME), and written only when it changed. (With a recipe of nothing but +
-# make -n sees that, too.)
+# $(TOOL)-NAME is a hash of the code of a tool, without commit and debug lines. The rule of
+# seen-NAME computes the hash after the tool is linked, and writes it only if it differs. The rule
+# of tool-NAME has an empty recipe marked +, so that make -n also sees whether the file changed.
 TOOL := $(R)/stamp/tool
 .PRECIOUS: $(R)/stamp/seen-%
 $(R)/stamp/seen-%: $(BIN)/%
@@ -157,16 +157,17 @@ $(PROMPTS_system): | pipelines/bin/system-text
 
 # ---- which sweeps this call of make needs ----
 
-# Launches are files whose names the schedule of a sweep decides, so make must know the schedule
-# before it can name its targets: launches.mk, which sweep.mk writes, is included. With make -n, and
-# where the goals only look, the file is read as it is, so that nothing is built or written.
+# Each launch is a file, and the schedule of a sweep decides the names of these files. So make must
+# know the schedule before it can name its targets: it includes launches.mk, which sweep.mk writes.
+# With make -n, and with goals that only look, make reads launches.mk as it is, so that nothing is
+# built or written.
 GOALS   := $(or $(MAKECMDGOALS),tools)
 LENGTHS := $(call split,$(SCALE_LENGTHS))
 SCALES  := $(LENGTHS:%=length-%)
 SHAPES  := $(foreach q,$(SHAPE_FORMATS),$(foreach b,$(call split,$(SHAPE_BATCH)),shape-$(q)-$(b)))
 # With TIMED_PROMPTS all prompts are answered once more, untimed; these answers are scored.
 ANSWERED := $(if $(TIMED_PROMPTS),answers)
-# goals that need the whole run, and with PAGE the experiments that it names
+# goals that need the whole run, and the experiments that PAGE names
 whole   := phase1 phase6 phase7 figures paper report bundle replicate results/%
 DECODED := $(if $(filter decoding,$(PAGED)),$(whole))
 ABLATED := outcomes $(if $(filter $(or $(ABLATION),ablation),$(PAGED)),$(whole))
@@ -178,7 +179,7 @@ SWEEPS  := $(sort $(if $(filter $(whole) phase3,$(GOALS)),aa) \
                   $(if $(filter $(DECODED) decoding,$(GOALS)),decoding) \
                   $(if $(filter $(whole) phase5,$(GOALS)),$(SCALES)))
 endif
-# figures of a run without records need nothing: there are none
+# without records there are no figures, so these goals need no sweep
 HAS_RECORDS := $(wildcard $(R)/steps/metrics.ndjson $(R)/shapes.ndjson)
 LOOKS   := $(or $(DRY),$(if $(filter-out $(if $(HAS_RECORDS),,figures paper),$(GOALS)),,looks))
 LISTS   := $(patsubst %,$(R)/%/launches.mk,$(SWEEPS) $(if $(filter steps,$(SWEEPS)),$(ANSWERED)))
@@ -191,16 +192,19 @@ $(foreach s,$(SWEEPS) $(ANSWERED),$(eval $(s)_FILES := $($(s)_NAMES:%=$(R)/$(s)/
 
 # ---- settings of several sweeps ----
 
-# Launches of each model: those of the profile, or as many as make refine has added up to.
+# Launches of each model: the number of the profile, or the larger number that make refine wrote.
 launches_of = $(if $(wildcard $(R)/$(1)/refined),$(shell n=$$(< $(R)/$(1)/refined); \
                   echo $$((n > $(2) ? n : $(2)))),$(2))
 systems       := llada,llama$(if $(LTM),$(,)ltm)
 timed_prompts := $(if $(TIMED_PROMPTS),$(R)/timed-prompts.ndjson,$(R)/prompts.ndjson)
 # $(call fitted,STEPS): the latent model is swept along the steps of its fit
 fitted         = $(if $(LTM),--vi-steps $(1))
-# $(call one_block,LENGTH): the block of a command that fills an answer as one block; $(call
-# in_blocks,LENGTH): a length that such blocks divide; $(call blocks_in,LENGTH): their number, as an
-# expression of the shell; $(call steps_in,LENGTH,STEPS): a step count that this number divides
+# Commands that fill an answer as one block use these four, because with MASK_BLOCKS the length of a
+# block is fixed:
+#   $(call one_block,LENGTH)       the block length
+#   $(call in_blocks,LENGTH)       the answer length, rounded up to whole blocks
+#   $(call blocks_in,LENGTH)       the number of blocks, as an expression of the shell
+#   $(call steps_in,LENGTH,STEPS)  the step count, rounded up to a multiple of the number of blocks
 one_block      = $(if $(MASK_BLOCKS),$(BLOCK_LENGTH),$(1))
 in_blocks      = $(if $(MASK_BLOCKS),$(call multiple,$(BLOCK_LENGTH),$(1)),$(1))
 blocks_in      = $(if $(MASK_BLOCKS),(($(1) - 1) / $(BLOCK_LENGTH) + 1),1)
@@ -212,7 +216,7 @@ multiple       = $(shell echo $$(( ($(2) + $(1) - 1) / $(1) * $(1) )))
 # ---- refusals ----
 
 # Checkpoints of the user need data and a judge of the user. A profile for such checkpoints (OWN :=
-# 1) asks for them before anything runs; with other profiles the page names the embedded parts as
+# 1) refuses to run without them. With other profiles the page calls the embedded data and judge
 # toys.
 OWNED := $(filter-out data/models/% synth:%,$(LLADA) $(LLAMA) $(LTM))
 TOY   := $(strip $(if $(OWNED),$(if $(filter data/corpus/%,$(PROMPT_FILE)),PROMPT_FILE) \

@@ -94,7 +94,8 @@ static double pass_s(struct models *m, const struct shape *s)
     return took;
 }
 
-/* The same; where a peer also does the work of `fields`, the median of several, in turn with it. */
+/* Seconds of a pass. If a peer also does the work of `fields`, the two take turns, and the value is
+ * the median of several passes. */
 static double pass_in_turn_s(struct models *m, const struct shape *s, const json_t *fields)
 {
     static double took[REPEAT_MAX];

@@ -17,7 +17,7 @@
 #include "tests/bench/bench.h"
 #include "tests/bench/command.h"
 
-/* ---- what failed ---- */
+/* ---- failures ---- */
 
 static int has_failed(const struct bench *b, const char *who)
 {

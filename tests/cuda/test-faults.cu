@@ -211,7 +211,7 @@ static void test_door(const char *name, const char *value, const char *expected)
        name, value, expected);
 }
 
-/* The same for one of three devices. */
+/* The entry point, with three devices, one of which is chosen. */
 static void test_choice(int device, const char *expected)
 {
     char text[2048];

@@ -136,7 +136,7 @@ static void test_foreign_file(void)
     free(path);
 }
 
-/* The first guess is the fastest only while its weights are in the second cache. */
+/* The first guess is the fastest only while its weights are in the L2 cache. */
 static void test_cold(void)
 {
     struct world w;

@@ -103,7 +103,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t, const void
                               cudaStream_t);
 
 /* The algorithms of library.cu, for tests. _runs: how often each has run. _ns: the least time of a
- * run; _cold_ns: of a run behind a kernel of ours, which leaves the second cache cold. _parts: 1:
+ * run; _cold_ns: of a run behind a kernel of ours, which leaves the L2 cache cold. _parts: 1:
  * FIRST_GUESS may run in parts of K; the other algorithms never do. */
 namespace emulate {
 enum algorithm { FIRST_GUESS, UNSTEADY, FASTEST, ANY_ADDRESS, ALGORITHMS };

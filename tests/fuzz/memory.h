@@ -25,7 +25,7 @@ static inline void memory_put(size_t i, const char *path, const char *bytes, siz
     memory_files[i] = (struct memory_file){path, bytes, n};
 }
 
-/* The same with a part of an input. */
+/* memory_put() with a part of an input. */
 static inline void memory_put_part(size_t i, const char *path, const struct buf *part)
 {
     memory_put(i, path, part->data ? part->data : "", part->len);

@@ -248,7 +248,7 @@ static inline int tool_one(int (*run)(int, char **), const char *const *options,
     return code;
 }
 
-/* The same of a tool that writes a stream of records. The first byte chooses the options. */
+/* Runs a tool that writes a stream of records. The first byte chooses the options. */
 #define TOOL_STREAM(options, ours, bytes, n)                                                    \
     do {                                                                                        \
         size_t tool_of = sizeof(options) / sizeof *(options);                                   \

@@ -40,7 +40,7 @@ static int support(const float *logits, struct sample s)
     return bits;
 }
 
-/* The same where top-p is of all ids. */
+/* support() where top-p is a share of all ids, not of the top k. */
 static int support_of_all(const float *logits, size_t top_k, double top_p)
 {
     const struct head_query q = {.temperature = 1, .top_k = top_k, .top_p = top_p,

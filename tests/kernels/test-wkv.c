@@ -397,7 +397,7 @@ static void test_backward(struct backend *b, const struct data *want, int states
     free(d);
 }
 
-/* The same bits as one thread; both directions. */
+/* Several threads give the same bits as one thread, in both directions. */
 static void test_threads(const struct ops *ops, const struct shape *s, int kind)
 {
     struct data *one = make(s, kind), *d = mem_alloc(sizeof *d);

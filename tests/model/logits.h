@@ -20,8 +20,8 @@ static inline void logits_of(const struct network *n, float *to)
     work_free(w, n);
 }
 
-/* Those of the model in a folder, quantized while it is loaded (NULL: as it is). -1: it does not
- * load. */
+/* The logits of the model in a folder, quantized while it is loaded (NULL: not quantized). -1: it
+ * does not load. */
 static inline int logits_at(const char *folder, const char *device, const char *quant, float *to,
                             struct err *e)
 {

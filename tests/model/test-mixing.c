@@ -13,7 +13,7 @@ static char folder[] = "/tmp/crossover-test-mixing-XXXXXX";
 
 /* ---- the network ---- */
 
-/* The same, `part` rows a pass. */
+/* out[i] = log p(ids[i + 1] | ids[0..i]) by passes of `part` rows. */
 static void by_network(const struct network *n, const int32_t *ids, size_t part,
                        enum wkv_form form, double *out)
 {

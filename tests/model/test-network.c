@@ -48,7 +48,7 @@ static void plain(const struct network *n, const int32_t *ids, enum mask mask, d
     work_free(w, n);
 }
 
-/* The same with a cache, `step` rows at a time, in slots that run backwards. */
+/* The values of plain() with a cache, `step` rows at a time, in slots that run backwards. */
 static void cached(const struct network *n, const int32_t *ids, int step, double *out)
 {
     struct kv kv;

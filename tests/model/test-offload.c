@@ -254,7 +254,7 @@ static void test_apart(struct backend *b, const char *shape, const char *quant)
     checkpoint_close(&c);
 }
 
-/* Which layers: numbered in order, and each order has as many as were asked for. */
+/* Offloaded layers are numbered in order, and each order has as many as were asked for. */
 static void test_numbers(void)
 {
     int good = 1;

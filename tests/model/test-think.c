@@ -89,7 +89,8 @@ static double by_network(const struct network *n, const float *z, const int32_t 
     return nats;
 }
 
-/* The same by the forward pass of training, with the values read back from the network. */
+/* by_network()'s value from the forward pass of training, with the weights read back from the
+ * network. */
 static double by_training(const struct network *n, const float *z, const int32_t *ids, size_t len)
 {
     struct parameters *p = parameters_read(n);

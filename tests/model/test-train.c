@@ -91,8 +91,9 @@ static void check_role(struct backprop *t, struct backprop *smooth, struct param
     free(u);
 }
 
-/* The same of the latents: of all of them at once, and of those of one sequence, which are in no
- * other's loss. And what is left out for their sake changes no bit of it. */
+/* The gradient of the latents against finite differences, in the loss of a batch and in that of one
+ * sequence: latents of a sequence are in no other's loss. The gradient has the same bits without
+ * the gradients of weights, and for a batch that was computed before. */
 static void check_latents(struct backprop *t, struct backprop *smooth, const struct train_batch *b,
                           const struct config *c)
 {

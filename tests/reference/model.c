@@ -682,7 +682,7 @@ static void feed(const double *const w[3], size_t f, size_t d, double share, con
     free(out);
 }
 
-/* The same with the matrices of expert e. */
+/* feed() with the matrices of expert e. */
 static void feed_expert(const struct model *m, const struct layer *y, size_t e, double share,
                         const double *h, double *x)
 {

@@ -166,7 +166,8 @@ static void test_bound(float *x)
        entropy);
 }
 
-/* Where the flow leads by quantiles is where it leads by many steps, and has the law. */
+/* The flow by quantiles ends where 2000 steps of a solver end, and these ends have the right
+ * width. */
 static void test_end(float *end, float *x)
 {
     const struct solver p = SOLVER_DEFAULTS;

@@ -1,7 +1,7 @@
 /* amx.c - products on tiles: how rows, K and panels are cut (amx_tiles.h), and which thread
  * computes what.
  *
- * Threads own whole panels. Rows are packed once. When the rows of a group exceed the second cache,
+ * Threads own whole panels. Rows are packed once. When the rows of a group exceed the L2 cache,
  * their K is cut into stages, each a loop over all panels, and the sums of a panel wait in
  * `partial` for the next stage. Otherwise sums never leave the thread. Every loop releases its
  * tiles at the end. A matrix of a dtype without tiles goes to the level below. */
@@ -51,7 +51,7 @@ static size_t group_rows(const struct amx_rows *rows)
     return cut(rows->tiles, rows->groups) * TMM_ROWS;
 }
 
-/* 1 if so many row tiles exceed the second cache. */
+/* 1 if so many row tiles exceed the L2 cache. */
 static int too_many(const struct amx_rows *rows, size_t tiles)
 {
     return tiles * rows->step_bytes * cut(rows->steps, TMM_CHUNK) * TMM_CHUNK > TMM_NEAR;

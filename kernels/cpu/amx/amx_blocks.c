@@ -1,5 +1,5 @@
 /* amx_blocks.c - tiles for blocks of 16 levels (kernels/quant.h). The levels of a chunk are
- * expanded to pairs of bf16 in the first cache, once for all rows of a group, and multiplied as in
+ * expanded to pairs of bf16 in the L1 cache, once for all rows of a group, and multiplied as in
  * amx_bf16.c.
  *
  * Each block of 64 values has its own absmax. So a block, which is two steps, has its own sums:

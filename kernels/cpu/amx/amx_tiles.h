@@ -20,14 +20,14 @@
  *            packed tile by tile      +--------+--------+
  *
  * Loops: for each group of rows, for each stage of K (so that this part of the rows stays in the
- * second cache), for each panel, for each chunk of the stage, for each two tiles of rows: load C,
+ * L2 cache), for each panel, for each chunk of the stage, for each two tiles of rows: load C,
  * run the steps of the chunk, store C. Storing and loading sums changes no bit of them, and the
  * rows of a tile do not meet, so a result depends neither on how T and K are cut nor on threads. T
  * <= 16: tiles of A and C have T rows, and the weights are read in one stream.
  *
  * Reasons, in cycles of a core with AMX (a product of full tiles takes 16, loading a tile 8.5 from
  * the nearest cache, about 28 from the second): a step of 2 x 2 tiles has 64 cycles of products, 17
- * of loads from a chunk and 56 of loads of A. With A and B both from the second cache, loads would
+ * of loads from a chunk and 56 of loads of A. With A and B both from the L2 cache, loads would
  * take 112. The sums of a chunk add 4 loads and 4 stores: 110 cycles to its 1024. With one row
  * tile, the 2 KB of weights of a step take 450 cycles at 15 GB/s a core, and two products at most
  * 32: memory decides for every T <= 16. */
@@ -62,7 +62,7 @@ struct amx_block {
     const char *b;       /* weights from the first step on, [16 a step, PANEL] words */
     size_t steps;
     struct ahead next;   /* prefetch as in cpu_format.h, `bytes` a step */
-    int far;             /* 1: prefetch into the second cache */
+    int far;             /* 1: prefetch into the L2 cache */
     const float *absmax; /* for blocks: [steps / 2, PANEL] */
     float *scratch;      /* [32, PANEL] */
 };

@@ -7,7 +7,7 @@
 #include "kernels/cpu/amx/amx_tiles.h"
 
 /* TILED_ROWS: rows of a strip of gemm.c. TILED_STEP: words of K that it multiplies at a time.
- * TILED_NEAR: bytes that stay in the second cache. */
+ * TILED_NEAR: bytes that stay in the L2 cache. */
 enum {
     TILED = 1,
     TILED_ROWS = TMM_ROWS,

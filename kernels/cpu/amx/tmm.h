@@ -14,8 +14,8 @@
 #include "kernels/cpu/amx/tmm_config.h"
 
 /* How a product is cut for the caches of these processors (amx_tiles.h). TMM_CHUNK: steps of a
- * chunk, whose weights take 32 of the 48 KB of the first cache. TMM_GROUP: rows of a group.
- * TMM_NEAR: bytes of its activations that stay in the second cache of 2 MB. */
+ * chunk, whose weights take 32 of the 48 KB of the L1 cache. TMM_GROUP: rows of a group.
+ * TMM_NEAR: bytes of its activations that stay in the L2 cache of 2 MB. */
 enum { TMM_CHUNK = 16, TMM_GROUP = 256, TMM_NEAR = 1 << 20 };
 
 /* Tiles belong to a thread. All instructions below need a configuration made by the same thread. */

@@ -158,7 +158,7 @@ static void tile_tiles(size_t rows, const struct tile *tile)
 }
 
 /* c[height, width] (+)= a[height, K] m[K, width] with the strides and pointers of `tile`. Columns
- * are the outer loop, so a panel of m stays in the first cache for all rows. */
+ * are the outer loop, so a panel of m stays in the L1 cache for all rows. */
 static void product(const struct scratch *scratch, enum span span, size_t height, size_t width,
                     size_t K, struct tile tile)
 {

@@ -106,7 +106,7 @@ static void round_pairs(size_t E, uint32_t *out, const float *even, const float 
     }
 }
 
-/* The same for rows of bf16, two elements of each at a time. */
+/* round_pairs() for rows of bf16, two elements of each at a time. */
 static void zip_pairs(size_t E, uint32_t *out, const void *even, const void *odd)
 {
     for (size_t w = 0; w < wide(E) / 2; w += LANES) {

@@ -9,7 +9,7 @@
 #include "kernels/finite.h"
 #include "kernels/host.h"
 
-enum { CHUNK = 64 }; /* columns packed at a time, so that the lines written stay in the first
+enum { CHUNK = 64 }; /* columns packed at a time, so that the lines written stay in the L1
                       * cache */
 
 static size_t pairs_of(size_t K) { return (K + 1) / 2; }

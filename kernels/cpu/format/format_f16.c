@@ -12,7 +12,7 @@ static size_t panel_bytes(size_t K) { return (K * PANEL * sizeof(uint16_t) + 63)
 static void pack_panel(void *panel, const struct mat_source *source, size_t first, size_t count,
                        float *scratch)
 {
-    enum { STEP = 32 }; /* columns at a time: the lines being written stay in the first cache */
+    enum { STEP = 32 }; /* columns at a time: the lines being written stay in the L1 cache */
     uint16_t *out = panel;
     const float *w = source->f32 ? source->f32 + first * source->cols : scratch;
     if (!source->f32)

@@ -8,7 +8,7 @@
 #include "kernels/cpu/mixing/cpu_wkv.h"
 #include "lib/base/order.h"
 
-enum { TOGETHER = 8 /* heads whose states and rows fit the second cache */ };
+enum { TOGETHER = 8 /* heads whose states and rows fit the L2 cache */ };
 
 /* ---- the chunked form ---- */
 

@@ -38,7 +38,7 @@ struct wkv_chunk CPU(wkv_chunk_cut)(const struct wkv_rows *in, float *at);
 /* Loads tokens row .. row + n - 1 of head h. */
 void CPU(wkv_chunk_load)(struct wkv_chunk *chunk, const struct wkv_rows *in, size_t row, size_t n,
                          size_t head);
-/* Prefetches rows of the next chunk into the second cache, because rows of a head lie too far apart
+/* Prefetches rows of the next chunk into the L2 cache, because rows of a head lie too far apart
  * for the processor to prefetch. A few at a time while this chunk is computed: a processor allows
  * only so many reads in flight, then it waits. */
 void CPU(wkv_chunk_fetch)(struct wkv_chunk *chunk, size_t rows);

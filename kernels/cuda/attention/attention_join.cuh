@@ -1,6 +1,6 @@
 /* attention_join.cuh - combines the parts that the splits of a list leave (attention_plan.h,
  * "parts"), always in the order of the splits. So the bits do not depend on the block that finishes
- * last. Parts are read past the first cache: another multiprocessor wrote them during this
+ * last. Parts are read past the L1 cache: another multiprocessor wrote them during this
  * kernel. */
 #pragma once
 

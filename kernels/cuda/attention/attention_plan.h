@@ -116,7 +116,8 @@ HOST_DEVICE int tile_right(int place, int n)
     return place ^ n * TILE_CHUNK;
 }
 
-/* The same to row r + n, where r % 8 and n % 8 share no bit. */
+/* From place tile_at(r, c) to the place of chunk c of row r + n, where r % 8 and n % 8 share no
+ * bit. */
 HOST_DEVICE int tile_down(int place, int n, int padded)
 {
     return (place ^ n % 8 * TILE_CHUNK) + n * padded;

@@ -27,7 +27,7 @@ struct device {
     int major, minor;               /* compute capability */
     int sms;                        /* multiprocessors */
     size_t shared_max;              /* largest dynamic shared memory of a block, by opting in */
-    size_t cache;                   /* bytes of the second cache */
+    size_t cache;                   /* bytes of the L2 cache */
     cudaStream_t stream;            /* everything runs here, in order; device_stream() has it */
     struct later later;
     int overlap;                    /* 1: a kernel may start before the one ahead is done */
@@ -67,7 +67,7 @@ static inline cudaStream_t device_stream(const struct backend *backend)
 /* Ends the process if a call failed: exit 70, with file, line, call and the driver's message. */
 void runtime_check(cudaError_t status, const char *call, const char *file, int line);
 #define CHECK(call) runtime_check(call, #call, __FILE__, __LINE__)
-/* The same, except that lack of memory is an answer: 1 done, 0 not enough memory. */
+/* runtime_check(), except that lack of memory is an answer: 1 done, 0 not enough memory. */
 int runtime_check_memory(cudaError_t status, const char *call, const char *file, int line);
 #define CHECK_MEMORY(call) runtime_check_memory(call, #call, __FILE__, __LINE__)
 

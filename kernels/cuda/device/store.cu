@@ -1,8 +1,8 @@
-/* store.cu - a store in pinned memory of the host. A stream of its own copies blocks to the device
- * while kernels run. Events order the two streams: a copy waits for the operations called before
- * it, because they may still read the place that it writes; operations that read the block wait for
- * the copy. All of this can be recorded (graph.cu): the copy stream joins a record with its first
- * copy, and has left it when all copies were waited for.
+/* store.cu - the store of offloaded blocks in pinned memory of the host. A stream of its own copies
+ * blocks to the device while kernels run. Events order the two streams: a copy waits for the
+ * operations called before it, because they may still read the place that it writes; operations
+ * that read the block wait for the copy. All of this can be recorded (graph.cu): the copy stream
+ * joins a record with its first copy, and has left it when all copies were waited for.
  *
  * A kernel writes rows back to the memory of the host, because only the device knows which rows. */
 #include <assert.h>

@@ -20,9 +20,9 @@ typedef void row_looker(void *ctx, const void *part, size_t bytes);
 void transfer_upload_rows(struct backend *backend, void *to, size_t stride, const void *from,
                         size_t row_bytes, size_t rows, row_looker *look, void *ctx);
 
-/* The same for rows that are computed: make(ctx, first, count, out) writes all count * stride bytes
- * of rows first.. to out, including the padding, which is not cleared before. Several threads of
- * backend.pool call it at once, each for its own rows. */
+/* transfer_upload_rows() for rows that are computed: make(ctx, first, count, out) writes all
+ * count * stride bytes of rows first.. to out, including the padding, which is not cleared before.
+ * Several threads of backend.pool call it at once, each for its own rows. */
 typedef void row_maker(void *ctx, size_t first, size_t count, void *out);
 void transfer_upload_made(struct backend *backend, void *to, size_t stride, size_t rows,
                           row_maker *make, void *ctx);

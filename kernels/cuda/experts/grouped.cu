@@ -56,7 +56,7 @@ HOST_DEVICE uint32_t room_before(uint32_t rows, uint32_t warps)
 }
 
 /* Block (z, c, g) has rows 8 NT z .. of group g; its warp w computes tiles c + w gridDim.y, then on
- * in steps of all warps. Blocks of the same weights start together and share them in the second
+ * in steps of all warps. Blocks of the same weights start together and share them in the L2
  * cache. part: groups of K in a slab. */
 template <enum dtype D, int NT>
 __global__ void __launch_bounds__(GROUPED_WARPS *WARP)

@@ -53,7 +53,8 @@ struct racer {
     int32_t id;
 };
 
-/* Those of row v of the head. Rows and their ids have one order, so rows stand for ids here. */
+/* The random bits of row v of the head. Rows and their ids have one order, so rows stand for ids
+ * here. */
 DEVICE uint64_t noise_bits(const struct noise *n, int32_t v)
 {
     return philox_at(n->seed, n->key, (uint64_t)(n->ids ? n->ids[v] : v));
@@ -66,7 +67,7 @@ DEVICE double gumbel(uint64_t bits)
     return -log(-log(u));
 }
 
-/* The same in fp32: `near`. */
+/* gumbel() in fp32: `near`. */
 DEVICE float gumbel_near(uint64_t bits)
 {
     uint64_t k = bits >> 11, one = (uint64_t)1 << 53;

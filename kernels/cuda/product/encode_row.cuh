@@ -1,9 +1,10 @@
-/* encode_row.cuh - rows of activations for formats that code x (kernels/quant.h): one block
- * computes codes, scale and outliers of a row; and the values of outputs from their exact sums.
+/* encode_row.cuh - codes the activations of a product (formats that code x, kernels/quant.h), and
+ * computes its outputs from the exact sums. One block codes one row: codes, scale and outliers.
  *
- * The marks of a row are the k of its first outliers, their number, and a bit for each k. Outputs
- * read the list, several outliers at a time; only outliers beyond it are looked for in the bits. So
- * a row may have any number of them. */
+ * k is a column of x. The marks of a row are a list with the k of its first MARKS_LISTED outliers,
+ * the number of all its outliers, and a bit for each k. Outputs read the list, several outliers at
+ * a time. Outliers beyond the list are found by their bits, so a row may have any number of
+ * outliers. */
 #pragma once
 
 #include "kernels/cuda/device.cuh"
@@ -16,7 +17,8 @@ struct coded_rows {
     const float *step;
     const uint32_t *marks; /* [., marks_words(K)] */
     uint32_t ldx;
-    const int8_t *near; /* NULL, or codes of the tile: [rows of x, NEAR, TILE_ROWS] */
+    const int8_t *near; /* [rows of x, NEAR, TILE_ROWS] the weights' codes at the first outliers of
+                         * each row; NULL: not gathered */
 };
 
 /* ---- codes ---- */
@@ -29,7 +31,7 @@ DEVICE uint4 row_unit(const uint16_t *x, uint32_t u, uint32_t K)
     return 8 * u < K ? *reinterpret_cast<const uint4 *>(x + 8 * u) : make_uint4(0, 0, 0, 0);
 }
 
-/* The largest size below the limit, at least `top`. */
+/* max of top and of the |x| of a unit that are below the limit. */
 DEVICE float unit_top(float top, uint4 unit, float limit)
 {
     const uint32_t pair[4] = {unit.x, unit.y, unit.z, unit.w};
@@ -48,8 +50,8 @@ struct unit_codes {
     uint8_t marks;
 };
 
-/* level_round() of a value below 128 as an integer's low byte: the sum that it rounds with has the
- * integer in its lowest bits. */
+/* The low byte of the result is level_round(x) as an integer, for |x| < 128: adding 1.5 * 2^23
+ * rounds x and leaves the integer in the lowest bits of the sum. */
 DEVICE uint32_t low_level(float x)
 {
     return __float_as_uint(__fadd_rn(x, 12582912.0f));
@@ -71,8 +73,8 @@ DEVICE struct unit_codes unit_encode(uint4 unit, float limit, float up)
             (uint8_t)marks};
 }
 
-/* Called by the whole block: completes the marks of a row from its bits. Each thread has some words
- * of bits in a row. shared: one word a warp. */
+/* Called by the whole block: writes the list and the number of outliers of a row, from its bits.
+ * Each thread reads consecutive words of bits. shared: one word a warp. */
 DEVICE void marks_list(uint32_t *marks, uint32_t K, uint32_t *shared)
 {
     const uint32_t *bits = marks + MARKS_BITS;
@@ -136,8 +138,9 @@ DEVICE void encode_row(const uint16_t *x, uint32_t K, float limit, int8_t *code,
 
 /* ---- outputs ---- */
 
-/* The two rows of weights of a lane: codes and steps; `near`, if not NULL: in shared memory, the
- * codes of row 0 for the first NEAR outliers, TILE_ROWS apart; those of row 1 lie HALF behind. */
+/* The two rows of weights of a lane: codes and steps. near: the codes of row 0 at the first NEAR
+ * outliers, TILE_ROWS apart, in shared memory; the codes of row 1 are HALF bytes behind them. NULL:
+ * no such copy. */
 struct coded_pair {
     const int8_t *code[2];
     float step[2];
@@ -150,8 +153,8 @@ DEVICE void outlier_add(float value[2], const float step[2], float x, float firs
     value[1] = __fadd_rn(value[1], __fmul_rn(x, __fmul_rn(second, step[1])));
 }
 
-/* Adds the first n > 0 outliers k to both values, in order, each operation rounded. All loads come
- * first and without a condition, so that they wait for memory together. */
+/* Adds the products of the outliers k[0..n), n > 0, to both values, in order, each operation
+ * rounded. All loads come first and without a condition, so that they wait for memory together. */
 template <int MANY>
 DEVICE void outliers_add(float value[2], const struct coded_pair &pair, const uint16_t *x,
                          const uint32_t k[MANY], uint32_t n)
@@ -169,7 +172,7 @@ DEVICE void outliers_add(float value[2], const struct coded_pair &pair, const ui
             outlier_add(value, pair.step, at[i], code[i][0], code[i][1]);
 }
 
-/* The same for the n first of the list, whose codes are near. */
+/* outliers_add() for the first n outliers, whose codes are in pair.near. */
 DEVICE void outliers_near(float value[2], const struct coded_pair &pair, const uint16_t *x,
                           const uint32_t *k, uint32_t n)
 {
@@ -179,7 +182,7 @@ DEVICE void outliers_near(float value[2], const struct coded_pair &pair, const u
                     pair.near[o * TILE_ROWS + HALF]);
 }
 
-/* Adds the outliers behind the list. */
+/* Adds the outliers that the list has no room for, by their bits. */
 DEVICE void outliers_beyond(float value[2], const struct coded_pair &pair, const uint16_t *x,
                             const uint32_t *marks, uint32_t words)
 {
@@ -195,8 +198,8 @@ DEVICE void outliers_beyond(float value[2], const struct coded_pair &pair, const
     }
 }
 
-/* The outputs of two rows of weights for row t: the scaled sums, plus their outliers one by one, k
- * ascending, MANY loaded at a time. */
+/* The outputs of two rows of weights for one row of x: the scaled sums, plus the products of the
+ * outliers one by one, k ascending. MANY: outliers that are loaded at a time. */
 template <int MANY>
 DEVICE void int8_values(float value[2], const struct coded_pair &pair, const int32_t sum[2],
                         const struct coded_rows &rows, uint32_t row, uint32_t K)

@@ -10,7 +10,7 @@
 enum { THREADS = 256, PARTS_AT_ONCE = 4, MANY_ROWS = 64, ROWS_A_THREAD = 8 };
 
 /* Rows of x that a block finishes together. With INT8 it loads the same rows of weights for their
- * outliers, which are then in the first cache. */
+ * outliers, which are then in the L1 cache. */
 static uint32_t rows_together(const struct product_job *j)
 {
     uint32_t rows = 1;

@@ -114,7 +114,8 @@ DEVICE void finish_values(const struct product_job &j, const struct weight_tile 
     }
 }
 
-/* The same for their sums. MANY: outliers that are loaded at a time, in registers. */
+/* finish_values() from sums instead of products. MANY: outliers that are loaded at a time, in
+ * registers. */
 template <class A, int MANY, class Sum>
 DEVICE void finish_pair(const struct product_job &j, const struct weight_tile &tile, uint32_t i,
                         uint32_t row, const struct coded_rows &rows, Sum first, Sum second)

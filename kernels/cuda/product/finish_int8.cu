@@ -131,7 +131,7 @@ DEVICE float listed_added(float y, const struct slab_view &slab, float step, uin
     return y;
 }
 
-/* The same for a row that is not listed; x: its values in the slab. */
+/* listed_added() for a row whose outliers are not listed; x: its values in the slab. */
 DEVICE float searched_added(float y, const struct slab_view &slab, float step, const uint16_t *x,
                             float limit)
 {

@@ -347,7 +347,7 @@ static void tune_in(const struct backend *backend, struct gemm_choice *choice,
     problem_free(&problem, &products->lib);
 }
 
-/* Where memory is short, candidates are timed with weights that may be in the second cache; where
+/* Where memory is short, candidates are timed with weights that may be in the L2 cache; where
  * it has no room even for a y, the guess stays. */
 static void tune(const struct backend *backend, struct gemm_choice *choice,
                  const struct gemm_job *j)

@@ -3,7 +3,7 @@
  * A block computes whole tiles, and its warps share K; their sums are added in shared memory in a
  * fixed order. The first weights are loaded before wait_for_inputs(), so they arrive while the
  * kernel ahead ends and x is normalized and laid out: 4 KB a warp in flight (stream.cuh), and as
- * much again on its way to the second cache. */
+ * much again on its way to the L2 cache. */
 #include "kernels/cuda/product/finish.cuh"
 #include "kernels/cuda/weights/streamed.cuh"
 #include "kernels/cuda/product/product.h"

@@ -16,7 +16,7 @@ struct entry {
     float ms;
 };
 
-/* Reads n words, so that nothing else stays in the second cache. Clearing them instead would leave
+/* Reads n words, so that nothing else stays in the L2 cache. Clearing them instead would leave
  * lines that the timed kernel must first write back. The words are zeros, so nothing is written. */
 static __global__ void __launch_bounds__(THREADS)
 read_all(const uint4 *from, size_t n, uint32_t *never)

@@ -10,11 +10,11 @@ struct pick {
     void *ctx;
 };
 
-/* Bytes of zeros that pick_fastest() needs to empty the second cache. */
+/* Bytes of zeros that pick_fastest() needs to empty the L2 cache. */
 size_t pick_bytes(const struct backend *backend);
 
 /* The fastest way; n: none can run. Each way runs twice, the best ones PICK_ROUNDS times more.
- * Before each timed run the second cache is emptied by reading `zeros`, pick_bytes() of them,
- * because a pass finds its weights in memory. zeros NULL: the cache is left as it is. */
+ * Before each timed run the L2 cache is emptied by reading pick_bytes() bytes of `zeros`, because
+ * in a pass the weights are not in that cache. zeros NULL: the cache is left as it is. */
 enum { PICK_FINALISTS = 6, PICK_ROUNDS = 5 };
 size_t pick_fastest(const struct backend *backend, const struct pick *pick, const void *zeros);

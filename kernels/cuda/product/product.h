@@ -62,10 +62,10 @@ void skinny(const struct backend *backend, const struct product_job *j,
 /* finish.cu: adds `splits` parts of a job's sums and writes its outputs. */
 void finish(const struct backend *backend, const struct product_job *j,
             const struct coded_rows *rows, const void *sums, uint32_t splits);
-/* The same for the parts that wide.cu leaves. */
+/* finish() for the parts that wide.cu leaves. */
 void finish_parts(const struct backend *backend, const struct product_job *j, const float *sums,
                   const struct wide_plan *plan);
-/* finish_int8.cu: the same for INT8 and one part, without reads of W far apart. Overwrites `sums`
+/* finish_int8.cu: finish() for INT8 and one part, without reads of W far apart. Overwrites `sums`
  * and the codes of c. */
 void finish_int8(const struct backend *backend, const struct product_job *j,
                  const struct coding *coding, const struct coded_rows *rows, int32_t *sums);

@@ -4,7 +4,7 @@
  * x of all rows does not fit into shared memory. So a block holds a part of K of it, a slab, and
  * its warps stream their tiles of that part past it, without a barrier. The sums of the parts go to
  * `work`, and finish.cu adds them in order: few bytes beside the weights, and they stay in the
- * second cache. 16 warps on an SM have 64 KB in flight (stream.cuh). */
+ * L2 cache. 16 warps on an SM have 64 KB in flight (stream.cuh). */
 #include <assert.h>
 
 #include "kernels/cuda/product/finish.cuh"

@@ -13,7 +13,7 @@
 #include "kernels/cuda/weights/tiling.h"
 
 /* A slice is one product of the library, and so large that its tiles of outputs keep every
- * multiprocessor at work: smaller slices would stay in the second cache (a third less traffic), but
+ * multiprocessor at work: smaller slices would stay in the L2 cache (a third less traffic), but
  * with 256 rows 40 MB are 22 tiles for 132 multiprocessors. Slices along K would not have more
  * tiles either. test-slices.c has the tiles of 8B models. The sums of a run take at most SUMS_MOST
  * (tiling.h), its normalized rows NORMED_MOST. */
@@ -43,7 +43,7 @@ HOST_DEVICE uint32_t widened_value(enum dtype dtype)
 }
 
 /* More rows of x than this go to the library, unless wide.cu takes them. Estimated for an H200
- * (4.3 TB/s of memory, 5 TB/s from the second cache, 29 TB/s shared memory in all, 700 TFLOP/s of
+ * (4.3 TB/s of memory, 5 TB/s from the L2 cache, 29 TB/s shared memory in all, 700 TFLOP/s of
  * bf16 by the library), in ps per value of W:
  *     skinny.cu     for each 64 rows: 64 rows of x meet 16 of W in shared memory, 8 bytes a value,
  *                   and NF4 looks up 2 more: 0.28 to 0.34, which hides its 0.5 or 1 byte of memory

@@ -173,7 +173,7 @@ HOST_DEVICE uint32_t x_stride(enum dtype dtype, uint32_t groups)
  * MARKS_LISTED outliers, ascending; the number of all of them; from MARKS_BITS on a bit for each k.
  * 8B models with random weights have some 50 in the inputs of `down`. Multiples of 16 bytes. */
 enum { MARKS_LISTED = 248, MARKS_BITS = MARKS_LISTED + 4 };
-/* The first of them, whose codes gemv.cu brings into shared memory. */
+/* The first outliers of a row, whose codes gemv.cu brings into shared memory. */
 enum { NEAR = 64 };
 HOST_DEVICE uint32_t marks_words(uint32_t K)
 {
@@ -271,7 +271,7 @@ HOST_DEVICE uint32_t skinny_slab(enum dtype dtype, uint32_t rows, size_t shared_
     return room < CHUNK ? 0 : (uint32_t)((room - CHUNK) / group_x_bytes(dtype));
 }
 
-/* The relative time of a plan: rounds, and the sums that are written and read again (in the second
+/* The relative time of a plan: rounds, and the sums that are written and read again (in the L2
  * cache, at about half the price of weights). */
 HOST_DEVICE float skinny_cost(const struct product_job *j, uint32_t T, uint32_t tiles, uint32_t sms,
                               uint32_t groups, uint32_t splits)

@@ -1,7 +1,7 @@
 /* scoring.h - the loop of the tools that score responses: reads generation records, writes the
  * qualities of each response, then the summaries of each configuration.
  *
- * A tool sets the first part of struct scoring, parses its options into it and calls
+ * A tool sets the members above `log` of struct scoring, parses its options into them and calls
  * scoring_run(). */
 #pragma once
 
@@ -20,8 +20,8 @@ struct scoring {
     int whole;         /* 1: these numbers are integers in records */
     void *ctx;         /* first argument of the functions below */
     int (*load)(void *ctx, struct err *e); /* before the output is opened; NULL: nothing to load */
-    /* v[responses.width] of a response whose weights are not random. 1: it has no value, `why` is
-     * set; -1: *e */
+    /* Writes v[responses.width], the numbers of a response. It is not called for answers of random
+     * weights. 1: the response has no value, and `why` says why; -1: *e */
     int (*score)(void *ctx, const json_t *record, const struct response *of, double *v,
                  struct err *e);
     const char *why;

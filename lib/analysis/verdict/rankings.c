@@ -79,7 +79,7 @@ static void add(json_t *tree, json_t *names, const json_t *record)
     buf_free(&prompt);
 }
 
-/* ---- what is common ---- */
+/* ---- places, systems and prompts in common ---- */
 
 struct field { /* of a metric */
     const json_t *places; /* place -> system -> prompt -> sums */

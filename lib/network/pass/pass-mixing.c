@@ -1,6 +1,6 @@
 /* pass-mixing.c - time mixing of RWKV 6 and 7 in a layer, by the formulas of kernels/mixing.h.
  * Rows run in one of the two forms of kernels/wkv.h. The state of a text stays from pass to pass
- * in the slot that its sequence lists, so prefill and decoding are one function. */
+ * in the slot that its sequence lists, so one function does prefill and decoding. */
 #include "kernels/mixing.h"
 #include "kernels/wkv.h"
 #include "lib/network/pass/pass-layer.h"
@@ -110,7 +110,8 @@ static void gates6(const struct mixing *mixing)
     multiply(mixing, mat_of(mixing, ROLE_MIX_GATE), room->lane[LANE_G], room->g);
 }
 
-/* value: of this layer; that of the first layer is v_first of the others. */
+/* value: the values of this layer. The later layers mix those of the first layer (room->first) into
+ * their own. */
 static void gates7(const struct mixing *mixing, float *value)
 {
     const struct config *config = &mixing->n->config;

@@ -7,5 +7,5 @@
  * and `fingerprint`, the first 12 hex digits of the SHA-256 of the others. The caller's
  * reference. */
 json_t *machine_describe(void);
-/* The same, with the processor read from files below `root` (processor.h). */
+/* machine_describe(), with the processor read from files below `root` (processor.h). */
 json_t *machine_describe_below(const char *root);

@@ -39,7 +39,7 @@ struct nvml;
 struct nvml *nvml_open(const char *address, size_t own);
 void nvml_close(struct nvml *n); /* NULL is fine */
 void nvml_read(struct nvml *n, struct nvml_state *out); /* n NULL: all -1 */
-/* The same without processes and errors, which stay -1: fast enough for sampling. */
+/* nvml_read() without processes and errors, which stay -1: fast enough for sampling. */
 void nvml_glance(struct nvml *n, struct nvml_state *out);
 /* The version of the driver, "580.82.07". NULL: none. The caller's. */
 char *nvml_driver(void);

@@ -44,8 +44,9 @@ unsigned host_monitor_taints(const struct host_seen *seen);
 /* Watches the host while this process is idle for ms milliseconds. Returns the members host, fit
  * and reasons of a `fitness` record; the caller's reference. */
 json_t *host_monitor_look(struct host_monitor *monitor, int64_t ms);
-/* The same for energy: returns the members of an `idle` record without launch, model and device;
- * the caller's reference. NULL: no energy counter, or ms is 0. */
+/* Measures the energy while this process is idle for ms milliseconds. Returns the members of an
+ * `idle` record without launch, model and device; the caller's reference. NULL: no energy counter,
+ * or ms is 0. */
 json_t *host_monitor_idle(struct host_monitor *monitor, const char *when, int64_t ms);
 /* Sets `host` of a generation record and appends the taints to its list `tainted`. */
 void host_monitor_put(const struct host_monitor *monitor, json_t *record);

@@ -25,7 +25,7 @@
 
 static const double noise = 0.05;
 
-/* The matrix fits any second-level cache; rows; time limit. */
+/* The matrix fits any L2 cache; rows; time limit. */
 enum { OUTPUTS = 128, INPUTS = 1024, FEW = 1, MANY = 64, FEW_CALLS = 4 };
 enum { ROUNDS = 16, ROUNDS_LEAST = 8, FORMAT_NS = 4000000 };
 

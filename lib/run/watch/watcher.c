@@ -11,7 +11,7 @@
 #include "lib/base/mem.h"
 #include "lib/setting/system.h"
 
-int watcher_is_close(const struct job *job)
+int watcher_looks_closely(const struct job *job)
 {
     const struct job_args *args = job->args;
     return args->trace || args->stream;
@@ -46,7 +46,7 @@ int watcher_check(const struct job *job, struct err *e)
 {
     const struct job_args *args = job->args;
     const char *flag = args->trace ? "--trace" : "--stream";
-    if (!watcher_is_close(job))
+    if (!watcher_looks_closely(job))
         return 0;
     if (args->schedule || args->warmup || args->warmup_most || args->repeat > 1)
         return err_set(e, EXIT_BAD_USAGE, "%s: expected no --schedule, --warmup or --repeat: "
@@ -99,7 +99,7 @@ const struct observer *watcher_begin(struct watcher *watcher, const struct netwo
     watcher->prompt = prompt;
     watcher->out = out;
     watcher->n = count;
-    if (!watcher_is_close(watcher->job))
+    if (!watcher_looks_closely(watcher->job))
         return &watcher->observer;
     json_t *about = generation_record_about(watcher->job, n, at);
     const char *config = rec_text(about, "config");
@@ -119,7 +119,7 @@ const struct observer *watcher_begin(struct watcher *watcher, const struct netwo
 
 int watcher_end(struct watcher *watcher, struct err *e)
 {
-    if (!watcher_is_close(watcher->job))
+    if (!watcher_looks_closely(watcher->job))
         return 0;
     if (watcher->job->args->stream)
         text_stream_end(&watcher->stream);
@@ -136,7 +136,7 @@ int watcher_open(struct watcher *watcher, const struct job *job, const struct co
 {
     const struct job_args *args = job->args;
     *watcher = (struct watcher){
-        .observer = {watcher_is_close(job), show_pass, show_progress, watcher},
+        .observer = {watcher_looks_closely(job), show_pass, show_progress, watcher},
         .job = job,
         .progress = progress,
         .several = prompts > 1 || job->plan->points > 1};

@@ -24,9 +24,10 @@ struct watcher {
     json_t *about; /* config, point and so on for commit records */
 };
 
-/* Checks the options. -1: EXIT_BAD_USAGE. watcher_is_close: 1 if they watch passes closely. */
+/* Checks the options. -1: EXIT_BAD_USAGE. */
 int watcher_check(const struct job *job, struct err *e);
-int watcher_is_close(const struct job *job);
+/* 1: the options ask to watch every pass (`closely` of observer.h). */
+int watcher_looks_closely(const struct job *job);
 /* extra: for the meta record of the trace; borrowed. -1: --stream without a tokenizer
  * (EXIT_BAD_DATA), or the trace cannot be written. */
 int watcher_open(struct watcher *watcher, const struct job *job, const struct config *config,

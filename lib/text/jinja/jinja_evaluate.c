@@ -10,7 +10,7 @@ static struct jinja_value undefined(void)
 
 /* ---- variables ---- */
 
-/* In the scope at hand; around: 1: also in those around it. NULL: none. */
+/* Finds a variable in the current scope, with `around` also in the scopes around it. NULL: none. */
 static struct jinja_variable *find(const struct jinja_run *run, const struct jinja_string *name,
                                    int around)
 {

@@ -1,4 +1,4 @@
-/* jinja_node.c - the tokens at hand and the nodes of a template; see jinja_node.h.
+/* jinja_node.c - reads the tokens and makes the nodes of a template; see jinja_node.h.
  *
  * Depth is limited where a node gets its parts, because the functions that run a template call
  * themselves for each part. */

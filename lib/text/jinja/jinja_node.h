@@ -49,7 +49,7 @@ struct jinja_parser {
     const struct jinja_token *token;
     int depth, loops;
 };
-/* The token at hand; END after a failure, so every loop over tokens ends. */
+/* The current token; END after a failure, so every loop over tokens ends. */
 const struct jinja_token *jinja_peek(const struct jinja_parser *parser);
 void jinja_step(struct jinja_parser *parser);
 int jinja_at_sign(const struct jinja_parser *parser, const char *sign);
@@ -73,11 +73,12 @@ void jinja_leave(struct jinja_parser *parser);
 
 /* jinja_expression.c. choices: 1: also `a if b else c`. */
 struct jinja_node *jinja_expression(struct jinja_parser *parser, int choices);
-/* The same, and a, b without brackets as a tuple. */
+/* jinja_expression(), and also a tuple without brackets: a, b. */
 struct jinja_node *jinja_tuple(struct jinja_parser *parser, int choices);
 /* Names that a loop or set assigns to; attribute: 1: also name.name. */
 struct jinja_node *jinja_target(struct jinja_parser *parser, int attribute);
-/* filter(...) around node, its name at hand; | filter | filter ... around node. */
+/* jinja_filter: filter(...) around node; the current token is its name. jinja_filters: | filter |
+ * filter ... around node. */
 struct jinja_node *jinja_filter(struct jinja_parser *parser, struct jinja_node *node);
 struct jinja_node *jinja_filters(struct jinja_parser *parser, struct jinja_node *node);
 /* (a, b=1): the parameters of a macro. */

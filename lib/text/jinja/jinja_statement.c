@@ -32,7 +32,8 @@ static struct jinja_node *print(struct jinja_parser *parser)
     return node;
 }
 
-/* 1: one of the ends is at hand; it is skipped, except its own words. Returns 1 + its index. */
+/* If the current tag is one of the ends: skips it, except its own words, and returns 1 + its index.
+ * Else 0. */
 static int at_end(struct jinja_parser *parser, const struct ends *ends)
 {
     for (int i = 0; i < 3 && ends->names[i]; i++)
@@ -196,7 +197,7 @@ static const struct {
     {"continue", continue_tag},
 };
 
-/* The tag whose name is at hand. */
+/* Reads the tag whose name is the current token. */
 static struct jinja_node *statement(struct jinja_parser *parser)
 {
     struct jinja_node *node = NULL;

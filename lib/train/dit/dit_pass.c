@@ -12,8 +12,8 @@ static const double pi = 3.14159265358979323846;
 
 /* ---- linear layers ---- */
 
-static void forward(const struct dit *dit, const struct dit_linear *linear, const float *x,
-                    size_t rows, float *y)
+static void linear_forward(const struct dit *dit, const struct dit_linear *linear, const float *x,
+                           size_t rows, float *y)
 {
     const float *bias = dit->w + linear->bias;
     for (size_t row = 0; row < rows; row++)
@@ -24,7 +24,7 @@ static void forward(const struct dit *dit, const struct dit_linear *linear, cons
     train_ops_of(dit->b->ops)->gemm(dit->b, &gemm, 1, dit->work);
 }
 
-/* The gradients of W and bias, and of x unless dx is NULL. */
+/* Sets the gradients of W and bias, and of x unless dx is NULL. */
 static void linear_back(const struct dit *dit, const struct dit_linear *linear, const float *x,
                         size_t rows, const float *dy, float *dx)
 {
@@ -84,7 +84,8 @@ static void gelu_back(const float *x, float *dx, size_t n)
 
 /* ---- norm with shift and scale ---- */
 
-/* Norm of `from` [n * tokens, D]. Shift [D] and scale [D] of sample b begin at mod + b * stride. */
+/* LayerNorm of from[n * tokens, D], then shift and scale. Shift [D] and scale [D] of sample b begin
+ * at mod + b * stride. */
 static void norm(const struct dit *dit, struct dit_norm *dit_norm, const float *from,
                  const float *mod, size_t stride, size_t n)
 {
@@ -108,7 +109,8 @@ static void norm(const struct dit *dit, struct dit_norm *dit_norm, const float *
     }
 }
 
-/* dh += gradient of h, dmod += gradients of shift and scale, from the gradient of norm->in. */
+/* Adds the gradient of the input to dh, and the gradients of shift and scale to dmod. din: the
+ * gradient of the output, norm->in. */
 static void norm_back(const struct dit *dit, const struct dit_norm *norm, const float *din,
                       const float *mod, float *dmod, size_t stride, size_t n, float *dh)
 {
@@ -207,7 +209,7 @@ static void attend(const struct dit *dit, struct dit_tape *tape, size_t n)
     }
 }
 
-/* dqkv from the gradient of the output. */
+/* dqkv = the gradient of qkv; dy: the gradient of the output. */
 static void attend_back(const struct dit *dit, struct dit_tape *tape, size_t n, const float *dy,
                         float *dqkv)
 {
@@ -230,7 +232,8 @@ static void attend_back(const struct dit *dit, struct dit_tape *tape, size_t n, 
 
 /* ---- whole passes ---- */
 
-/* cact = silu(c) of the times. Times are scaled by 1000, as DiT counts steps. */
+/* Sets c of dit.h, the embedding of the times, and cact = silu(c). Times are in 0..1 and are scaled
+ * by 1000, because DiT embeds step numbers up to 1000. */
 static void condition(struct dit *dit, const double *times, size_t n)
 {
     size_t half = DIT_WAVES / 2, D = dit->s.width;
@@ -240,9 +243,9 @@ static void condition(struct dit *dit, const double *times, size_t n)
             dit->waves[b * DIT_WAVES + j] = (float)cos(angle);
             dit->waves[b * DIT_WAVES + half + j] = (float)sin(angle);
         }
-    forward(dit, &dit->time1, dit->waves, n, dit->t1);
+    linear_forward(dit, &dit->time1, dit->waves, n, dit->t1);
     silu(dit->t1, dit->t1act, n * D);
-    forward(dit, &dit->time2, dit->t1act, n, dit->c);
+    linear_forward(dit, &dit->time2, dit->t1act, n, dit->c);
     silu(dit->c, dit->cact, n * D);
 }
 
@@ -251,16 +254,16 @@ static void layer(struct dit *dit, size_t at, size_t n)
     const struct dit_block *block = &dit->block[at];
     struct dit_tape *tape = &dit->tape[at];
     size_t D = dit->s.width, T = n * dit->s.tokens, stride = 6 * D;
-    forward(dit, &block->mod, dit->cact, n, tape->mod);
+    linear_forward(dit, &block->mod, dit->cact, n, tape->mod);
     norm(dit, &tape->norm[0], dit->h, tape->mod, stride, n);
-    forward(dit, &block->qkv, tape->norm[0].in, T, tape->qkv);
+    linear_forward(dit, &block->qkv, tape->norm[0].in, T, tape->qkv);
     attend(dit, tape, n);
-    forward(dit, &block->o, tape->y, T, tape->out[0]);
+    linear_forward(dit, &block->o, tape->y, T, tape->out[0]);
     add_gated(dit, dit->h, tape->out[0], tape->mod + 2 * D, stride, n);
     norm(dit, &tape->norm[1], dit->h, tape->mod + 3 * D, stride, n);
-    forward(dit, &block->up, tape->norm[1].in, T, tape->up);
+    linear_forward(dit, &block->up, tape->norm[1].in, T, tape->up);
     gelu(tape->up, tape->act, T * 4 * D);
-    forward(dit, &block->down, tape->act, T, tape->out[1]);
+    linear_forward(dit, &block->down, tape->act, T, tape->out[1]);
     add_gated(dit, dit->h, tape->out[1], tape->mod + 5 * D, stride, n);
 }
 
@@ -292,14 +295,14 @@ void dit_forward(struct dit *dit, const float *x, const double *times, size_t n,
 {
     size_t D = dit->s.width, tokens = dit->s.tokens, T = n * tokens;
     condition(dit, times, n);
-    forward(dit, &dit->in, x, T, dit->h);
+    linear_forward(dit, &dit->in, x, T, dit->h);
     for (size_t b = 0; b < n; b++)
         add(dit->h + b * tokens * D, 1, dit->w + dit->position, tokens * D);
     for (size_t at = 0; at < dit->s.layers; at++)
         layer(dit, at, n);
-    forward(dit, &dit->mod, dit->cact, n, dit->top_mod);
+    linear_forward(dit, &dit->mod, dit->cact, n, dit->top_mod);
     norm(dit, &dit->top, dit->h, dit->top_mod, 2 * D, n);
-    forward(dit, &dit->out, dit->top.in, T, v);
+    linear_forward(dit, &dit->out, dit->top.in, T, v);
 }
 
 void dit_backward(struct dit *dit, size_t n, const float *dv)
