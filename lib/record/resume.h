@@ -56,7 +56,7 @@ int resume_fail(const struct resume *resume, struct err *e);
 void resume_take(struct resume *resume); /* takes over the next kept record */
 /* The next kept record must be this line (with its line feed). Takes it over. */
 int resume_match(struct resume *resume, const struct buf *line, struct err *e);
-int resume_drop(struct resume *resume, struct err *e); /* cuts off those left */
+int resume_drop(struct resume *resume, struct err *e); /* cuts off the kept records left */
 /* When no kept record is left: *hash (the caller's) becomes the hash of meta and the records that
  * were taken over. Later calls change nothing. -1: the file was changed since resume_open. */
 int resume_hash(struct resume *resume, struct hash **hash, struct err *e);

@@ -23,6 +23,6 @@ void utf8_put_lossy(struct buf *text, const char *bytes, size_t n);
 /* Unicode White_Space, and what \w means: letters, marks, digits, connectors, joiners. */
 int utf8_is_space(uint32_t code);
 int utf8_is_word(uint32_t code);
-/* A character that the oldest supported utf8proc knows, with the class and the length of `code`;
- * mostly `code` itself. So classes are those of version_unicode with every version of utf8proc. */
+/* If `code` is newer than Unicode 14: an older character of the same class and length; else `code`
+ * itself. So classes are those of version_unicode, also with an older utf8proc. */
 uint32_t utf8_stand_in(uint32_t code);

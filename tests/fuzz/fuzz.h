@@ -93,7 +93,7 @@ static inline void fuzz_take(const char *path, size_t most, struct buf *to)
 
 /* ---- the replay ---- */
 
-/* The place of the replay, from which the parent continues after a child that died. */
+/* The input that is being tried. If the child dies, the parent saves this input (fuzz_keep). */
 struct fuzz_place { size_t seed, round; };
 
 /* b[at..at+gone-1] becomes run[0..n-1]. */
