@@ -89,7 +89,7 @@ const json_t *rec_kept(const struct rec_writer *writer);
 int rec_fail_kept(const struct rec_writer *writer, struct err *e);
 /* The next kept record, if it has this kind and the id of the record `of`; else NULL. */
 const json_t *rec_kept_of(const struct rec_writer *writer, const char *kind, const json_t *of);
-void rec_keep(struct rec_writer *writer);                /* takes over the next kept record, if any */
+void rec_keep(struct rec_writer *writer); /* takes over the next kept record, if any */
 int rec_drop_kept(struct rec_writer *writer, struct err *e); /* cuts off the kept records left */
 /* 1: after rec_abandon another process can resume the work. */
 int rec_lasts(const struct rec_writer *writer);
