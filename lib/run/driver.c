@@ -131,12 +131,9 @@ static const char memory_notes[] =
      .help = "alias of --kv-dtype with torch names (float16 is refused)"},                         \
     {"compile", 0, OPT_CHOICE, &(g).engine.graphs, .choices = "on|off", .rare = 1,                 \
      .help = "alias of --graphs"},                                                                 \
-    {.type = OPT_HEADING, .name = "", .help = "Prompts:"},                                         \
-    {"chat", 0, OPT_CHOICE, &(g).chat, .choices = CHAT_CHOICES,                                    \
-     .help = "chat template (auto: the model's own chat_template, or none)"},                 \
+    {.type = OPT_HEADING, .name = "", .help = "Run:"},                                             \
     {"parse-special", 0, OPT_FLAG, &(g).parse_special, .rare = 1,                                  \
      .help = "read names of special tokens in prompts as these tokens"},                           \
-    {.type = OPT_HEADING, .name = "", .help = "Run:"},                                             \
     {"settings", 0, OPT_TEXT, &(g).settings, .arg = "FILE", .rare = 1,                             \
      .help = "options from a JSON object; the command line overrides them"},                       \
     {"warmup", 0, OPT_INT, &(g).warmup, 0, 1000000, .arg = "N",                                    \

@@ -68,9 +68,10 @@ static size_t find_largest_batch(const struct job *job, const struct network *n,
                                  const struct network *companion, const struct settings *point,
                                  const struct promptset *prompts)
 {
-    size_t size = memory_fit_together(point, prompts->n);
-    for (size = size < prompts->n ? size : prompts->n; size; size = size > 1 ? size - size / 2 : 0)
-        if (memory_fit_for_point(job, n, companion, point, prompts->v, prompts->n, size).fits)
+    const size_t all = promptset_at(prompts, point)->n;
+    size_t size = memory_fit_together(point, all);
+    for (size = size < all ? size : all; size; size = size > 1 ? size - size / 2 : 0)
+        if (memory_fit_for_point(job, n, companion, point, prompts, size).fits)
             break;
     return size;
 }
@@ -151,8 +152,8 @@ int explain_write(const struct job *job, const struct network *n, const struct n
         const struct settings *point = &job->plan->point[i];
         int uses = companion && settings_count(point, job->decoder->companion_setting);
         const struct generation_place at = {.point = point, .companion = uses ? companion : NULL};
-        struct memory_fit fit = memory_fit_for_point(job, n, companion, point, prompts->v,
-                                                     prompts->n, prompts->n);
+        struct memory_fit fit = memory_fit_for_point(job, n, companion, point, prompts,
+                                                     prompts->n);
         size_t fits = fit.fits ? fit.batch : find_largest_batch(job, n, companion, point, prompts);
         json_t *record = record_of(job, n, &at, &fit, fits, error);
         log_fit(log, record, &fit, fits);

@@ -81,11 +81,11 @@ static void put_condition(struct buf *text, const char *name, const char *value)
 
 /* Everything else that changes answers or times, such as "chat=llama3 trim=off"; NULL: nothing. The
  * caller's. --mask-block gives the mask other blocks than those that are filled. */
-static char *conditions_of(const struct job *job, const struct network *n)
+static char *conditions_of(const struct job *job, const struct network *n, const char *chat)
 {
     static const char *const orders[] = {"even", "last", "first"};
     const struct job_args *args = job->args;
-    const char *chat = rec_text(job->meta, "chat"), *name;
+    const char *name;
     struct buf text = {0};
     json_t *value;
     if (chat && strcmp(chat, "none"))
@@ -126,7 +126,7 @@ static void set_point(json_t *record, const struct job *job, const struct networ
     const char *given = has_z && settings_is(settings, "z", "file") ? job->latents->file.sha256
                                                                     : NULL;
     rec_set_text(about, "latent_file", given); /* not a setting, but answers depend on it */
-    char *conditions = conditions_of(job, n);
+    char *conditions = conditions_of(job, n, at->chat);
     if (conditions)
         rec_set_text(about, "conditions", conditions);
     free(conditions);

@@ -24,6 +24,7 @@
 /* The place of a generation in its run, and what was measured around its batch. */
 struct generation_place {
     const struct settings *point;
+    const char *chat;         /* the template in use, or "none"; NULL: not known */
     const struct network *companion; /* the second network, if the point uses one; NULL: none */
     const struct memory *idle; /* of the second network, if the point does not use it; else NULL */
     const char *phase;        /* cold | warmup | timed */

@@ -15,14 +15,14 @@ struct job_args {
     struct common common;
     struct engine engine;
     struct decoder_extras extras;
-    const char *chat, *schedule, *trace, *settings, *on_oom, *trim;
+    const char *schedule, *trace, *settings, *on_oom, *trim;
     const char *turns, *party;       /* turns with other processes (turns.h); NULL: alone */
     int64_t handicap;                /* run every N-th pass twice; 0: none */
     int64_t warmup, warmup_most, again, repeat, launch, idle_ms, selfcheck;
     int parse_special, halve, fresh, force, stream, explain;
 };
 #define JOB_DEFAULTS                                                                            \
-    {.common = COMMON_DEFAULTS, .engine = ENGINE_DEFAULTS, .chat = "auto", .repeat = 1,         \
+    {.common = COMMON_DEFAULTS, .engine = ENGINE_DEFAULTS, .repeat = 1, \
      .idle_ms = 500, .selfcheck = -1, .on_oom = "fail", .trim = "batch"}
 
 struct job {

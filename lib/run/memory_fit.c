@@ -69,15 +69,15 @@ static void keep_neediest(struct memory_fit *most, const struct memory_fit *one)
 /* The prompts that fit the context with the tokens that the point adds, *n_inputs of them. The
  * caller's. */
 static struct generation_input *list_inputs(const struct network *n, const struct settings *point,
-                                            const struct prompt *prompt, size_t n_prompts,
-                                            size_t *n_inputs)
+                                            const struct promptset *promptset, size_t *n_inputs)
 {
-    struct generation_input *in = mem_zero(n_prompts, sizeof *in);
+    const struct prompts *prompts = promptset_at(promptset, point);
+    struct generation_input *in = mem_zero(prompts->n, sizeof *in);
     size_t extent = system_extent(point);
     *n_inputs = 0;
-    for (size_t i = 0; i < n_prompts; i++)
-        if (prompt[i].input.n + extent <= n->config.context)
-            in[(*n_inputs)++] = prompt[i].input;
+    for (size_t i = 0; i < prompts->n; i++)
+        if (prompts->v[i].input.n + extent <= n->config.context)
+            in[(*n_inputs)++] = prompts->v[i].input;
     return in;
 }
 
@@ -90,12 +90,12 @@ size_t memory_fit_together(const struct settings *point, size_t n)
 
 struct memory_fit memory_fit_for_point(const struct job *job, const struct network *n,
                                        const struct network *companion,
-                                       const struct settings *point, const struct prompt *prompts,
-                                       size_t n_prompts, size_t at_most)
+                                       const struct settings *point,
+                                       const struct promptset *prompts, size_t at_most)
 {
     struct memory_fit most = {0};
     size_t inputs, size;
-    struct generation_input *in = list_inputs(n, point, prompts, n_prompts, &inputs);
+    struct generation_input *in = list_inputs(n, point, prompts, &inputs);
     size_t together = memory_fit_together(point, inputs);
     together = together < at_most ? together : at_most;
     for (size_t i = 0; i < inputs; i += size) {
@@ -109,12 +109,12 @@ struct memory_fit memory_fit_for_point(const struct job *job, const struct netwo
 
 struct memory_fit memory_fit_for_batches(const struct job *job, const struct network *n,
                                          const struct network *companion,
-                                         const struct prompt *prompts, size_t n_prompts)
+                                         const struct promptset *prompts)
 {
     struct memory_fit most = {0};
     for (size_t i = 0; i < job->plan->points; i++) {
         struct memory_fit one = memory_fit_for_point(job, n, companion, &job->plan->point[i],
-                                                     prompts, n_prompts, n_prompts);
+                                                     prompts, prompts->n);
         keep_neediest(&most, &one);
     }
     return most;
@@ -122,13 +122,13 @@ struct memory_fit memory_fit_for_batches(const struct job *job, const struct net
 
 struct memory_fit memory_fit_for_longest(const struct job *job, const struct network *n,
                                          const struct network *companion,
-                                         const struct prompt *prompts, size_t n_prompts)
+                                         const struct promptset *prompts)
 {
     struct memory_fit most = {0};
     for (size_t i = 0; i < job->plan->points; i++) {
         const struct settings *point = &job->plan->point[i];
         size_t inputs, longest = 0;
-        struct generation_input *in = list_inputs(n, point, prompts, n_prompts, &inputs);
+        struct generation_input *in = list_inputs(n, point, prompts, &inputs);
         for (size_t k = 1; k < inputs; k++)
             longest = in[k].n > in[longest].n ? k : longest;
         if (inputs) {
@@ -154,11 +154,10 @@ char *memory_fit_explain(const struct memory_fit *fit, const struct job *job,
 }
 
 char *memory_fit_refusal(const struct job *job, const struct network *n,
-                         const struct network *companion, const struct prompt *prompts,
-                         size_t n_prompts)
+                         const struct network *companion, const struct promptset *prompts)
 {
     const struct backend *backend = n->backend;
-    struct memory_fit fit = memory_fit_for_longest(job, n, companion, prompts, n_prompts);
+    struct memory_fit fit = memory_fit_for_longest(job, n, companion, prompts);
     int loading_says = (backend->name[0] || backend->memory.cap) &&
                        fit.held.weights > fit.available;
     return !fit.lacks || loading_says ? NULL : memory_fit_explain(&fit, job, backend);

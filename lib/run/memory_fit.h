@@ -6,7 +6,7 @@
 #pragma once
 
 #include "lib/run/job.h"
-#include "lib/run/prompts/prompt.h"
+#include "lib/run/prompts/promptset.h"
 
 struct memory_fit {      /* of the batch that needs most */
     size_t batch;        /* prompts; 0: there is no batch */
@@ -30,21 +30,20 @@ size_t memory_fit_together(const struct settings *point, size_t n);
 /* The fit of the point, whose batches hold the prompts in their order, at most `at_most` each. */
 struct memory_fit memory_fit_for_point(const struct job *job, const struct network *n,
                                        const struct network *companion,
-                                       const struct settings *point, const struct prompt *prompts,
-                                       size_t n_prompts, size_t at_most);
+                                       const struct settings *point,
+                                       const struct promptset *prompts, size_t at_most);
 /* The fit of all points with their batches. */
 struct memory_fit memory_fit_for_batches(const struct job *job, const struct network *n,
                                          const struct network *companion,
-                                         const struct prompt *prompts, size_t n_prompts);
+                                         const struct promptset *prompts);
 /* The fit of all points with batches of one prompt, the longest. */
 struct memory_fit memory_fit_for_longest(const struct job *job, const struct network *n,
                                          const struct network *companion,
-                                         const struct prompt *prompts, size_t n_prompts);
+                                         const struct promptset *prompts);
 /* "a prompt of ... need ... bytes ... and NAME has ... free"; the caller's. */
 char *memory_fit_explain(const struct memory_fit *fit, const struct job *job,
                          const struct backend *backend);
 /* The text of memory_fit_explain if the longest prompt does not fit; the caller's. NULL: it fits,
  * or not even the weights fit, which loading will say (a device, --mem-cap). */
 char *memory_fit_refusal(const struct job *job, const struct network *n,
-                         const struct network *companion, const struct prompt *prompts,
-                         size_t n_prompts);
+                         const struct network *companion, const struct promptset *prompts);

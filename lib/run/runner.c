@@ -44,7 +44,7 @@ static int write_generation(struct session *run, const struct prompt *prompt,
     at->load_allocated = run->load_allocated;
     at->seq = run->seq++;
     at->workload = run->workload;
-    at->prompts = run->prompts.n;
+    at->prompts = promptset_at(&run->prompts, at->point)->n;
     return rec_write(&run->out, "generation",
                      generation_record(run->job, &run->network, run->tokenizer, prompt, at,
                                        generation, trace, &run->monitor),
@@ -277,8 +277,9 @@ static int64_t list_fitting(struct session *run, const struct settings *point, s
     const struct config *config = &run->checkpoint.config;
     size_t extent = system_extent(point), context = config->context;
     int64_t n = 0;
-    for (size_t i = 0; i < run->prompts.n; i++) {
-        const struct prompt *one = &run->prompts.v[i];
+    const struct prompts *prompts = promptset_at(&run->prompts, point);
+    for (size_t i = 0; i < prompts->n; i++) {
+        const struct prompt *one = &prompts->v[i];
         if (one->input.n + extent <= context) {
             prompt[n++] = one;
             continue;
@@ -306,6 +307,7 @@ static int open_active(struct session *run, const struct settings *point, size_t
 {
     *active = (struct active){.prompt = mem_zero(run->prompts.n, sizeof *active->prompt),
                               .at = {.point = point,
+                                     .chat = run->chat[settings_count(point, "chat_template")],
                                      .companion = companion_at(&run->companion, run->job, point),
                                      .idle = companion_idle(&run->companion, run->job, point),
                                      .phase = "timed", .round = (int64_t)round, .steady = -1}};

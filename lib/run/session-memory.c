@@ -35,8 +35,7 @@ static int estimate_run(const struct session *session, int alone, struct memory_
     if (settle_networks(session, &n, &companion, NULL))
         return -1;
     *fit = (alone ? memory_fit_for_longest : memory_fit_for_batches)(
-        session->job, &n, session->companion.asked ? &companion : NULL, session->prompts.v,
-        session->prompts.n);
+        session->job, &n, session->companion.asked ? &companion : NULL, &session->prompts);
     return 0;
 }
 
@@ -46,7 +45,7 @@ void session_foresee(struct session *session)
     if (settle_networks(session, &n, &companion, NULL))
         return;
     char *lacks = memory_fit_refusal(session->job, &n, session->companion.asked ? &companion : NULL,
-                                     session->prompts.v, session->prompts.n);
+                                     &session->prompts);
     if (lacks)
         log_warn(&session->log, "W105",
                  "%s: %s; try a smaller --dtype, --quant or shorter texts, or "
@@ -218,7 +217,7 @@ int session_slowdown(struct session *session, struct err *e)
     for (size_t i = 0; i < plan->points; i++) {
         struct memory_fit fit = memory_fit_for_point(
             session->job, &n, session->companion.asked ? &companion : NULL, &plan->point[i],
-            session->prompts.v, session->prompts.n, session->prompts.n);
+            &session->prompts, session->prompts.n);
         if (fit.batch && slowdown_foresee(&session->slowdown[i], &n, &fit.need, &fit.passes, e))
             return -1;
         if (fit.batch)

@@ -142,29 +142,6 @@ static int open_model(struct session *session, struct err *e)
                : 0;
 }
 
-static int read_prompts(struct session *session, struct err *e)
-{
-    const struct job *job = session->job;
-    struct prompt_encoder encoder;
-    struct chat_choice chat;
-    if (prompt_encoder_make(&encoder, &session->checkpoint, session->tokenizer, job->args->chat,
-                            &chat, e))
-        return -1;
-    session->chat = chat_name(encoder.chat); /* a constant */
-    if (chat.unknown)
-        log_warn(&session->log, "W109", "%s", chat.said.text);
-    else if (*chat.said.text)
-        log_note(&session->log, "%s", chat.said.text);
-    encoder.parse_special = job->args->parse_special;
-    int bad = promptset_read(&session->prompts, job->files, job->n_files, job->args->common.limit,
-                             &encoder, e);
-    chat_free(chat.chosen);
-    if (bad)
-        return -1;
-    memcpy(session->workload, session->prompts.in.sha256, SETTINGS_ID - 1);
-    return 0;
-}
-
 /* Adds the variables of the environment that change answers or times of the libraries below. */
 static void put_environment(json_t *meta)
 {
@@ -180,6 +157,17 @@ static void put_environment(json_t *meta)
     if (json_object_size(set))
         json_object_set(meta, "environment", set);
     json_decref(set);
+}
+
+/* "own,none": the templates of the run. */
+static void put_templates(const struct session *session, json_t *meta)
+{
+    struct buf text = {0};
+    for (size_t i = 0; i < CHAT_WORDS; i++)
+        if (session->chat[i])
+            buf_format(&text, "%s%s", text.len ? "," : "", session->chat[i]);
+    rec_set_text(meta, "chat", text.data);
+    buf_free(&text);
 }
 
 /* The fields of the meta record. NULL: a file of the checkpoint cannot be read. */
@@ -207,7 +195,7 @@ static json_t *meta_extra(const struct session *session, struct err *e)
     if (session->latents.file.n)
         json_object_set_new(meta, "latent_file", json_string(session->latents.file.sha256));
     rec_set_int(meta, "prompts", (int64_t)session->prompts.n);
-    json_object_set_new(meta, "chat", json_string(session->chat));
+    put_templates(session, meta);
     json_object_set_new(backend, "name", json_string(session->backend->ops->name));
     json_object_set_new(backend, "isa", json_string(session->backend->level));
     json_object_set_new(backend, "library",
@@ -281,10 +269,13 @@ static int open_latents(struct session *session, struct err *e)
         return 0;
     if (latent_file_read(file, path, latent_values(&session->checkpoint.config), e))
         return -1;
-    for (size_t i = 0; i < session->prompts.n; i++)
-        if (!latent_file_find(file, session->prompts.v[i].input.key))
-            return err_set(e, EXIT_BAD_DATA, "%s: no latents of prompt '%.200s'", path,
-                           session->prompts.v[i].id);
+    for (size_t chat = 0; chat < CHAT_WORDS; chat++) {
+        const struct prompts *prompts = &session->prompts.by_chat[chat];
+        for (size_t i = 0; i < prompts->n; i++)
+            if (!latent_file_find(file, prompts->v[i].input.key))
+                return err_set(e, EXIT_BAD_DATA, "%s: no latents of prompt '%.200s'", path,
+                               prompts->v[i].id);
+    }
     return 0;
 }
 
@@ -424,7 +415,8 @@ static void share_cores(const struct job_args *args)
 int session_open(struct session *session, struct err *e)
 {
     share_cores(session->job->args);
-    if (check_flags(session->job, e) || open_model(session, e) || read_prompts(session, e) ||
+    if (check_flags(session->job, e) || open_model(session, e) ||
+        session_read_prompts(session, e) ||
         engine_open(&session->job->args->engine, &session->backend, e) ||
         session_settle_memory(session, e))
         return -1;

@@ -25,7 +25,8 @@ struct session {
     struct log log;
     struct checkpoint checkpoint;
     struct tokenizer *tokenizer; /* NULL: none */
-    const char *chat;            /* the chat template in use, or "none" */
+    const char *chat[CHAT_WORDS]; /* by word of --chat: the template in use, or "none"; NULL: no
+                                   * point names the word */
     struct promptset prompts;
     char workload[SETTINGS_ID];  /* identity of the prompts: start of their hash */
     struct backend *backend;
@@ -59,6 +60,8 @@ struct session {
 int session_open(struct session *session, struct err *e);
 /* Writes the records of --explain instead of running; opens only what they need. */
 int session_explain(struct session *session, struct err *e);
+/* Reads the prompts, as each template of the plan writes them (session-prompts.c). */
+int session_read_prompts(struct session *session, struct err *e);
 /* Applies --on-oom, with the device open and nothing loaded (session-memory.c). -1: no device. */
 int session_settle_memory(struct session *session, struct err *e);
 /* If layers are offloaded: predicts and prints the slow-down of each point. -1: the store cannot be

@@ -405,7 +405,8 @@ json_t *settings_said(const struct settings *settings)
 void settings_put(const struct settings *settings, json_t *record)
 {
     for (size_t i = 0; i < settings->table->n; i++)
-        json_object_set_new(record, settings->table->row[i].name, value_json(settings, i));
+        if (!(settings->table->row[i].traits & SETTING_CONDITION))
+            json_object_set_new(record, settings->table->row[i].name, value_json(settings, i));
 }
 
 static void label_row(const struct settings *settings, size_t i, struct buf *out)

@@ -29,7 +29,8 @@ enum setting_traits {
     SETTING_SPEED = 4, /* changes the computation, and so time and memory */
     SETTING_SHOWN = 8, /* labels show it also at its default */
     SETTING_AXIS = 16, /* the first such row that counts is the axis of a point */
-    SETTING_LENGTH = 32 /* most tokens of an answer; one row of each table has this trait */
+    SETTING_LENGTH = 32, /* most tokens of an answer; one row of each table has this trait */
+    SETTING_CONDITION = 64 /* no field of records: `conditions` names the value in use */
 };
 struct setting {
     const char *name;     /* of the record field, "gen_length"; its option is --gen-length */
@@ -136,7 +137,8 @@ void settings_say(struct settings *settings, const char *name, double v);
 /* Gives values to the rows of "row=value row=value" that were not given one. The table must have
  * them and their values. */
 void settings_suppose(struct settings *settings, const char *values);
-/* Sets the field of every row: number, word or boolean; null if it does not count. */
+/* Sets the field of every row but SETTING_CONDITION: number, word or boolean; null if it does not
+ * count. */
 void settings_put(const struct settings *settings, json_t *record);
 /* Appends " steps=16 gen=64": first the rows that are always shown, then axes and rows that are not
  * at their default. */

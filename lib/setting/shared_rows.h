@@ -2,6 +2,7 @@
 #pragma once
 
 #include "lib/setting/settings.h"
+#include "lib/setting/words.h"
 
 /* Traits of a setting that takes a list and changes the answers, or only their time and memory. A
  * setting that changes the answers may change the number of passes, so it has SETTING_SPEED too. */
@@ -55,6 +56,12 @@ enum {
     {.name = "top_p", .type = SETTING_REAL, .lo = 1e-9, .hi = 1, .standard = "1",                  \
      .label = "top_p", .only = where, .also = or_where, .traits = SWEPT_TEXT,                      \
      .help = "sample from the most likely tokens that hold this probability; 1: from all"}
+
+/* The template that prompts go through; orders of systems can flip with it. */
+#define CHAT_ROW                                                                                   \
+    {.name = "chat_template", .type = SETTING_CHOICE, .choices = CHAT_CHOICES, .standard = "auto", \
+     .label = "chat", .traits = SWEPT_TEXT | SETTING_CONDITION, .option = "chat",                  \
+     .help = "chat template; auto: the model's own, or none"}
 
 /* The innermost row of every table. */
 #define BATCH_ROW                                                                                  \

@@ -118,6 +118,7 @@ static const struct setting rows[] = {
      .help = "commit end-of-text and end-of-turn tokens last"},
     CONTRACT_ROW("fixed"),
     ADMIT_ROW,
+    CHAT_ROW,
     BATCH_ROW};
 
 _Static_assert(sizeof rows / sizeof *rows <= SETTINGS_MAX, "SETTINGS_MAX");
@@ -142,6 +143,7 @@ static int check(const struct settings *settings, struct err *e)
 
 static const struct settings_alias aliases[] = {
     {"stop-at-eos", "contract", "answer", 1},
+    {"chat-template", "chat_template", NULL, 1},
     VARIANT_ALIASES,
     {0}};
 

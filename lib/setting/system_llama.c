@@ -28,6 +28,7 @@ static const struct setting rows[] = {
      .help = "draft tokens per pass by the model itself, if it can also fill masks; 0: off"},
     VARIANT_ROWS,
     ADMIT_ROW,
+    CHAT_ROW,
     BATCH_ROW};
 
 static int check(const struct settings *settings, struct err *e)
@@ -48,6 +49,7 @@ static const struct settings_alias aliases[] = {
     {"ignore-eos", "contract", "fixed", 0},
     {"use-kv-cache", "cache", NULL, 1},
     {"max-new", "max_new", NULL, 1},
+    {"chat-template", "chat_template", NULL, 1},
     VARIANT_ALIASES,
     {0}};
 

@@ -41,12 +41,14 @@ static const struct setting rows[] = {
      .help = "form of RWKV time mixing in passes over a text; auto on a CPU: chunks of 16 tokens "
              "for RWKV 6, the recurrence for RWKV 7, where chunks save no multiplications"},
     VARIANT_ROWS,
+    CHAT_ROW,
     BATCH_ROW};
 
 static const struct settings_alias aliases[] = {
     {"ignore-eos", "contract", "fixed", 0},
     {"use-kv-cache", "cache", NULL, 1},
     {"max-new", "max_new", NULL, 1},
+    {"chat-template", "chat_template", NULL, 1},
     VARIANT_ALIASES,
     {0}};
 

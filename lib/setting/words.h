@@ -86,3 +86,11 @@ enum head_rows { HEAD_ROWS_MASKED, HEAD_ROWS_BLOCK, HEAD_ROWS_CANVAS };
 
 #define SOLVERS "ddim|dpmpp2m|edm|adaptive" /* in the order of: */
 enum solver_kind { SOLVER_DDIM, SOLVER_DPMPP2M, SOLVER_EDM, SOLVER_ADAPTIVE };
+
+/* ---- chat templates (lib/text/chat.h) ---- */
+
+#define CHAT_CHOICES "auto|none|llama3|llama3.1|llada|chatml|chatml_bos|qwen2|qwen2.5|smollm2"
+enum chat { /* in the order of CHAT_CHOICES after auto */
+    CHAT_NONE, CHAT_LLAMA3, CHAT_LLAMA31, CHAT_LLADA, CHAT_CHATML, CHAT_CHATML_BOS, CHAT_QWEN2,
+    CHAT_QWEN25, CHAT_SMOLLM2, CHAT_COUNT, CHAT_WORDS
+};

@@ -45,7 +45,7 @@ static const struct row {
                       "{% set messages = messages[1:] %}{% endif %}<|eot_id|>" TURNS},
     [CHAT_LLADA] = {"llada", "<|eot_id|>", "<|startoftext|>" TURNS},
     [CHAT_CHATML] = {"chatml", "<|im_end|>", IM_TURNS},
-    [CHAT_CHATML_BOS] = {"chatml-bos", "<|im_end|>", "<|begin_of_text|>" IM_TURNS},
+    [CHAT_CHATML_BOS] = {"chatml_bos", "<|im_end|>", "<|begin_of_text|>" IM_TURNS},
     [CHAT_QWEN2] = {"qwen2", "<|im_end|>", IM_OTHERWISE("You are a helpful assistant.")},
     [CHAT_QWEN25] = {"qwen2.5", "<|im_end|>",
                      IM_OTHERWISE("You are Qwen, created by Alibaba Cloud. "

@@ -7,19 +7,16 @@
  *     LLaMA 3, LLaDA   BOS, then for each message
  *                      <|start_header_id|>ROLE<|end_header_id|>\n\nCONTENT<|eot_id|>
  *     LLaMA 3.1, 3.2   the same after a fixed system block, with a fixed date
- *     ChatML           <|im_start|>ROLE\nCONTENT<|im_end|>\n; chatml-bos: after LLaMA 3's BOS
+ *     ChatML           <|im_start|>ROLE\nCONTENT<|im_end|>\n; chatml_bos: after LLaMA 3's BOS
  *     Qwen 2, 2.5, SmolLM2   ChatML, with their own system message when none is given */
 #pragma once
 
 #include <jansson.h>
 
 #include "lib/base/err.h"
+#include "lib/setting/words.h"
 #include "lib/text/tokenizer.h"
 
-enum chat { CHAT_NONE, CHAT_LLAMA3, CHAT_LLAMA31, CHAT_LLADA, CHAT_CHATML, CHAT_CHATML_BOS,
-            CHAT_QWEN2, CHAT_QWEN25, CHAT_SMOLLM2, CHAT_COUNT };
-#define CHAT_CHOICES /* of --chat */                                                            \
-    "auto|none|llama3|llama3.1|llada|chatml|chatml-bos|qwen2|qwen2.5|smollm2"
 /* The special token after a content. NULL for CHAT_NONE. */
 const char *chat_end(enum chat kind);
 

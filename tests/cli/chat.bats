@@ -147,3 +147,44 @@ $LLAMA{{ messages | groupby('role') }}"
     config .
     [ "$(fits 31) $(fits 32)" = '1 0' ]
 }
+
+@test "--chat LIST: each point has the prompts that its template writes, in one process" {
+    config '.chat_template = $it' "$LLAMA"
+    echo '{"id":"q","text":"Ho there"}' >> "$T/prompt"
+    fields='select(.kind == "generation") | [.id, .chat, .conditions, .prompt_tokens, .token_ids]'
+    all() { "$BIN/gen-llama" -m "$M" --max-new 6 -q --device cpu "$@" "$T/prompt"; }
+    for chat in auto none llama3.1; do all --chat $chat | jq -c "$fields"; done > "$T/alone"
+    all --chat auto,none,llama3.1 --batch 2 | tee "$T/out" | jq -c "$fields" > "$T/together"
+    cmp "$T/alone" "$T/together"
+    [ "$(sort -u "$T/together" | wc -l)" -eq 6 ]
+    jq -se '.[0].chat == "own,none,llama3.1" and (map(.point // empty) | unique | length == 3)
+        and map(.config // empty | scan("chat=[^ ]*")) == [range(2) | "chat=none"] +
+            [range(2) | "chat=llama3.1"]' "$T/out"
+    conforms "$T/out"
+    jq -nc '{kind: "launch", launch: 0, rounds: 1, points:
+        [{chat_template: "none", max_new: 6}, {chat_template: "llama3.1", max_new: 6}]}' > "$T/plan"
+    all --schedule "$T/plan" --no-meta | jq -c "$fields" | cmp - <(sed 1,2d "$T/alone")
+    jq -nc '("x", "y") | {id: ., text: ., task: "sum", answer: .}' > "$T/prompt"
+    all --chat auto,none --max-new 2,3 | "$BIN/score-exact" | "$BIN/compare" --ranking |
+        jq -se 'map(select(.kind == "ranking"))[0]
+            | .systems | length == 2 and all(contains("chat=") | not)'
+    printf '{"id":"p","text":"Hi"}\n{"id":"q","text":"Ho there"}\n' > "$T/prompt"
+    [ "$(all --chat auto,none --explain --no-meta 2>&1 | jq -c .prompt_tokens | xargs)" = "31 9" ]
+    config .
+    run -64 --separate-stderr all --chat auto,none
+    [[ $stderr = *"two of its words name the template none for this model"* ]]
+}
+
+@test "--chat LIST: a prompt that one template refuses runs under the others" {
+    config '.chat_template = $it' "{% if messages[0].role == 'system' %}{{
+        raise_exception('no') }}{% endif %}$LLAMA"
+    jq -nc '{id: "a", messages: [{role: "system", content: "x"}, {role: "user", content: "Hi"}]},
+            {id: "b", text: "Hi"}' > "$T/prompt"
+    run -1 --separate-stderr "$BIN/gen-llama" -m "$M" --max-new 1 --no-meta -q --chat auto,none \
+        "$T/prompt"
+    jq -se 'map(select(.kind == "error"))
+        | length == 1 and (.[0].message | contains("chat template own: ")
+            and contains("the template says: no"))' <<< "$output"
+    jq -se 'map(select(.kind == "generation") | [.id, .chat, .prompts])
+        == [["b", "own", 1], ["a", "none", 2], ["b", "none", 2]]' <<< "$output"
+}

@@ -109,9 +109,10 @@ riddles()
 }
 
 # The settings that a generator's help lists, and those that a record has: between what ran and what
-# the run was.
+# the run was. Records name the template among their conditions.
 in_help() { sed -n '/^Decoding (/,/^Other names/p' "$1" |
-    sed -nE 's/^ {2,6}(-[a-z], )?--([a-z0-9-]+)(=|\[=).*/\2/p' | tr - _ | sort; }
+    sed -nE 's/^ {2,6}(-[a-z], )?--([a-z0-9-]+)(=|\[=).*/\2/p' | tr - _ |
+    grep -vx chat | sort; }
 in_record()
 {
     jq -r 'keys_unsorted | .[index("threads") + 1:index("weights")][]' "$1" | sort

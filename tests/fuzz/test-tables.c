@@ -30,12 +30,14 @@ static void as_prompts(const char *path)
     struct config c = {.vocab = 1000, .bos = -1, .pad = -1, .mask = 999, .eot = -1, .synth = 1,
                        .paradigm = PARADIGM_MASKED_DIFFUSION, .context = 64};
     struct prompt_encoder encoder = {.config = &c};
+    const struct prompt_encoder *const encoders[CHAT_WORDS] = {&encoder};
     struct promptset s = {0};
-    if (promptset_read(&s, &path, 1, 0, &encoder, &e))
+    if (promptset_read(&s, &path, 1, 0, encoders, &e))
         fuzz_check_refused(&e);
     for (size_t i = 0; i < s.n; i++)
-        for (size_t k = 0; k < s.v[i].input.n; k++)
-            fuzz_check(s.v[i].input.ids[k] >= 0 && s.v[i].input.ids[k] < 999);
+        for (size_t k = 0; k < s.by_chat[0].v[i].input.n; k++)
+            fuzz_check(s.by_chat[0].v[i].input.ids[k] >= 0 &&
+                       s.by_chat[0].v[i].input.ids[k] < 999);
     promptset_free(&s);
 }
 

@@ -77,8 +77,8 @@ static void test_text(void)
           "<|im_start|>assistant\n", "chatml: nothing in front, contents as they are");
     check_named("chatml", talk + 3, 1, "<|im_start|>user\n<|im_end|>\n<|im_start|>assistant\n",
           "chatml, an empty content, no system block");
-    check_named("chatml-bos", talk + 3, 1, "<|begin_of_text|><|im_start|>user\n<|im_end|>\n"
-          "<|im_start|>assistant\n", "chatml-bos");
+    check_named("chatml_bos", talk + 3, 1, "<|begin_of_text|><|im_start|>user\n<|im_end|>\n"
+          "<|im_start|>assistant\n", "chatml_bos");
     check_named("qwen2", talk + 3, 1, "<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n"
           "<|im_start|>user\n<|im_end|>\n<|im_start|>assistant\n",
           "qwen2: a system text of its own");

@@ -153,8 +153,9 @@ static void test_chat(const struct prompt_encoder *none)
     ids_free(&ids);
 }
 
-static void test_set(const struct prompt_encoder *c)
+static void test_set(const struct prompt_encoder *one)
 {
+    const struct prompt_encoder *const c[CHAT_WORDS] = {[1 + CHAT_NONE] = one};
     char *path = mem_format("%s/prompts.ndjson", folder);
     FILE *f = fopen(path, "w");
     fputs("{\"kind\":\"note\",\"about\":\"nothing\"}\n"

@@ -47,6 +47,17 @@ static void name_system(const json_t *record, char id[SETTINGS_ID])
     json_decref(about);
 }
 
+/* The label of a system: config without the template, which is a part of the place. */
+static json_t *label_system(const json_t *record)
+{
+    static const char word[] = " chat=";
+    const char *config = rec_text(record, "config"), *at = config ? strstr(config, word) : NULL;
+    if (!at)
+        return json_incref(json_object_get(record, "config"));
+    const size_t n = strlen(word) + strcspn(at + strlen(word), " ");
+    return json_sprintf("%.*s%s", (int)(at - config), config, at + n);
+}
+
 /* Adds a value; names: system -> label of its points. */
 static void add(json_t *tree, json_t *names, const json_t *record)
 {
@@ -74,7 +85,7 @@ static void add(json_t *tree, json_t *names, const json_t *record)
     json_object_set_new(in, prompt.data, json_pack("[f, f]",
         value + json_number_value(json_array_get(had, 0)),
         weight + json_number_value(json_array_get(had, 1))));
-    json_object_set(names, system, json_object_get(record, "config"));
+    json_object_set_new(names, system, label_system(record));
     buf_free(&place);
     buf_free(&prompt);
 }

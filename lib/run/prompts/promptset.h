@@ -1,16 +1,27 @@
-/* promptset.h - all prompts of a run in memory: they run again at every point and round. */
+/* promptset.h - all prompts of a run in memory: they run again at every point and round. A point
+ * names its chat template, so the prompts are kept as each template of the run writes them. */
 #pragma once
 
 #include "lib/record/prompt_input.h"
 #include "lib/run/prompts/prompt.h"
+#include "lib/setting/settings.h"
 
-struct promptset {
-    struct prompt *v; /* in input order, ids all different */
+struct prompts { /* in input order, ids all different */
+    struct prompt *v;
     size_t n, cap;
+};
+struct promptset {
+    struct prompts by_chat[CHAT_WORDS]; /* by word of --chat; those that no point names are empty */
+    size_t n; /* the most prompts that a template has; one that refuses a prompt has fewer */
     struct prompt_input in;
 };
 
-/* Reads prompts as prompt_input_read() does; those that prompt_make() refuses become faults. */
+/* Reads prompts as prompt_input_read() does, for each encoder (NULL: that word is not used). A
+ * prompt that prompt_make() refuses under a template becomes a fault; the other templates keep
+ * it. */
 int promptset_read(struct promptset *promptset, const char *const *files, size_t n_files,
-                   int64_t limit, const struct prompt_encoder *encoder, struct err *e);
+                   int64_t limit, const struct prompt_encoder *const encoder[CHAT_WORDS],
+                   struct err *e);
+/* The prompts as a point needs them. */
+const struct prompts *promptset_at(const struct promptset *promptset, const struct settings *point);
 void promptset_free(struct promptset *promptset);
