@@ -36,7 +36,7 @@ static const char notes[] =
     "With random weights (synth:) an adaptive rule commits at a meaningless pace.\n"
     "Lists are crossed: every combination of settings is a point, run in this\n"
     "process. --admit continuous: all prompts form one batch, --batch of them at a\n"
-    "time. The times of a prompt count from admit_ns, when it joined the batch.\n";
+    "time. Times of a prompt count from admit_ns, when it joined (or arrived).\n";
 
 int main(int argc, char **argv)
 {

@@ -33,7 +33,8 @@ static const char notes[] =
     "one event; new_tokens / passes is tokens per pass. The clock and model_flops\n"
     "include the guessing. The weights and the cache of --draft stay in memory.\n"
     "--admit continuous: all prompts form one batch, --batch of them at a time. The\n"
-    "times of a prompt count from admit_ns, when it joined the batch.\n";
+    "times of a prompt count from admit_ns, when it joined the batch, or with\n"
+    "--arrival-rate when it came: queue_ns is the wait before it joined.\n";
 
 int main(int argc, char **argv)
 {

@@ -29,6 +29,7 @@ struct autoregress {
     int cache;            /* 1: keep K and V; 0: every pass computes the whole text again */
     int ignore_eos;       /* 1: a stop id does not end the text */
     size_t alive;         /* most texts in a pass; 0: all */
+    int arrivals;         /* 1: inputs come at their due_ns; 0: when there is a seat for them */
     size_t lookup;        /* most guesses of lookup.h per text and pass; 0: none */
     size_t lookup_ngram;  /* >= 1 */
     const struct network *draft; /* makes draft_tokens guesses instead of lookup; NULL: none.
@@ -56,9 +57,11 @@ struct autoregress {
  * kinds: for those, only the shared kernels and choices are prepared.
  *
  * e2e_ns of a text is the end of the pass that made its last token or its stop id. The times of a
- * text that waited count from admit_ns, when its first pass was described. The tokens that one pass
- * adds to a text are one event. The clock includes guessing; the first pass of a text has no
- * guesses. Memory short: out[i].oom for all. */
+ * text that waited count from admit_ns, when its first pass was described; with `arrivals` those of
+ * all texts count from due_ns, so they include the wait for a seat. Then seats may be empty, and
+ * with all of them empty the batch sleeps until the next text comes. The tokens that one pass adds
+ * to a text are one event. The clock includes guessing; the first pass of a text has no guesses.
+ * Memory short: out[i].oom for all. */
 void autoregress(const struct network *n, const struct autoregress *how,
                  const struct generation_input *in, size_t batch, struct generation *out,
                  struct batch_trace *trace);

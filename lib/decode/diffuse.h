@@ -34,6 +34,7 @@ struct diffuse {
     struct cache_params kept;  /* parameters of the cache policy */
     struct suffix suffix;      /* which masks after the block a pass includes */
     size_t alive;         /* most canvases in a pass; 0: all */
+    int arrivals;         /* 1: inputs come at their due_ns; 0: when there is a place for them */
     size_t draft;         /* states of a canvas in a pass: the current one and guesses of the next
                            * ones. 0, 1: only the current one */
     struct variant variant; /* of the passes */
@@ -63,13 +64,16 @@ size_t diffuse_banned(const struct diffuse *how, const struct config *config, in
 size_t diffuse_quiet(const struct diffuse *how, const struct config *config, int32_t *ids);
 
 /* Fills the canvases of `batch` prompts, `alive` of them at a time: when one is finished, the next
- * waiting prompt takes its place, and its times count from admit_ns. Prompts may differ in length:
- * each sequence has positions from 0 and attends only to itself, so there are no padding rows and
- * no result depends on the others. out[i] (zero on entry) belongs to in[i]; the caller frees it. No
- * prompt holds the mask id, and in[i].n + gen_length fits the context. Under a block-causal mask
- * blocks are counted from the first id of the prompt: the first block of the canvas is the rest of
- * the block in which the prompt ends. Or they are counted from the end of the prompt, if the family
- * does so. The last block is whole: slots behind gen_length are filled and not part of the answer.
+ * waiting prompt takes its place, and its times count from admit_ns. With `arrivals` the times of
+ * all prompts count from due_ns, so they include the wait for a place. Then places may be empty,
+ * and with all of them empty the batch sleeps until the next prompt comes. Prompts may differ in
+ * length: each sequence has positions from 0 and attends only to itself, so there are no padding
+ * rows and no result depends on the others. out[i] (zero on entry) belongs to in[i]; the caller
+ * frees it. No prompt holds the mask id, and in[i].n + gen_length fits the context. Under a block-
+ * causal mask blocks are counted from the first id of the prompt: the first block of the canvas is
+ * the rest of the block in which the prompt ends. Or they are counted from the end of the prompt,
+ * if the family does so. The last block is whole: slots behind gen_length are filled and not part
+ * of the answer.
  *
  * The clock begins when ids and activations are in memory and, with `prepare`, each kind of pass
  * that the whole batch can come to has been run once; this does not change the text. Where canvases

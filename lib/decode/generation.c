@@ -19,6 +19,13 @@ static void *room_for(void *p, size_t n, size_t size)
     return n >= FIRST_ROOM && !(n & (n - 1)) ? mem_resize(p, 2 * n, size) : p;
 }
 
+void generation_join(struct generation *generation, const struct generation_input *in,
+                     int arrivals, int64_t now)
+{
+    generation->admit_ns = arrivals ? in->due_ns : now;
+    generation->queue_ns = now - generation->admit_ns;
+}
+
 void generation_emit(struct generation *generation, int64_t ns, int32_t tokens)
 {
     generation->emit_ns = room_for(generation->emit_ns, generation->n_emits,

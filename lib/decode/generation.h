@@ -16,6 +16,7 @@ struct generation_input {
     const int32_t *ids; /* [n], borrowed */
     size_t n;
     uint64_t key;       /* derived from the id of the prompt */
+    int64_t due_ns;     /* when it comes, since the batch began; ascends. 0: it is there then */
 };
 
 struct generation {
@@ -44,8 +45,9 @@ struct generation {
     int64_t remasked_tokens, edited_tokens; /* ids that gave way to a mask; to another id */
     int64_t drafted_tokens;   /* LLaMA: guessed tokens; correct ones */
     int64_t accepted_tokens;
-    int64_t admit_ns;      /* when it joined its batch, since the batch began; all times above
-                             * count from admit_ns */
+    int64_t admit_ns;      /* when it joined its batch or, with arrivals, when it came; since the
+                             * batch began. All times above count from admit_ns */
+    int64_t queue_ns;      /* with arrivals: until it joined its batch; else 0 */
     /* For a latent model (think.h); 0 elsewhere. NaN: nothing was fitted. */
     int64_t vi_ns, decode_ns; /* parts of e2e_ns: fitting; the rest */
     double kl_nats;        /* from the last fitted posterior to the prior */
@@ -73,6 +75,9 @@ struct batch_trace {
 
 /* Starts the clocks of a batch. */
 void generation_batch_begin(struct batch_trace *trace);
+/* Its input joins the batch at `now`, since that began; with arrivals it came before. */
+void generation_join(struct generation *generation, const struct generation_input *in,
+                     int arrivals, int64_t now);
 /* These append an event; ns since the batch began. */
 void generation_emit(struct generation *generation, int64_t ns, int32_t tokens);
 void generation_step(struct generation *generation, int64_t ns);

@@ -4,9 +4,12 @@
 #include "lib/decode/loop.h"
 
 #include <stdlib.h>
+#include <time.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
+
+enum { SLICE_NS = 50 * 1000 * 1000 /* the longest sleep without a look at `stop` */ };
 
 struct in_flight {
     void *copy;   /* copy of the states on the host */
@@ -85,6 +88,8 @@ int loop_run(const struct loop *loop, struct batch_trace *trace)
     size_t most = loop->describe(loop->ctx);
     if (most && loop->prepare && ops->prepare)
         loop->prepare(loop->ctx);
+    if (most && loop->open)
+        most = loop->open(loop->ctx);
     trace->start_cpu_ns = clock_cpu_ns();
     trace->start_ns = ops->event_wait(loop->backend, ops->event_record(loop->backend));
     while (most && !trace->interrupted) {
@@ -95,5 +100,19 @@ int loop_run(const struct loop *loop, struct batch_trace *trace)
     while (ring.n)
         retire(loop, &ring, &copy); /* after an interrupt: no copy may still be written */
     ring_free(loop, &ring);
+    return 0;
+}
+
+int loop_sleep(int64_t due_ns, const volatile sig_atomic_t *stop, struct batch_trace *trace)
+{
+    int64_t left;
+    while ((left = trace->start_ns + due_ns - clock_ns()) > 0) {
+        if (stop && *stop) {
+            trace->interrupted = 1;
+            return -1;
+        }
+        left = left < SLICE_NS ? left : SLICE_NS;
+        nanosleep(&(struct timespec){.tv_nsec = (long)left}, NULL);
+    }
     return 0;
 }

@@ -1,6 +1,6 @@
 /* loop.h - the loop over the passes of a batch, several of them in flight.
  *
- *     describe(), then prepare() if not NULL; then the clock begins
+ *     describe(), then prepare() and open() if not NULL; then the clock begins
  *     until describe() returns 0:
  *         enqueue up to ops.depth passes, each followed by a copy of the states of all parts
  *         when the copy of the oldest pass arrives: settle()
@@ -26,6 +26,9 @@ struct loop {
     /* Prepares (ops.prepare) the passes to come; leaves all state as describe() left it. NULL: the
      * first pass of each kind includes the preparation in its time. */
     void (*prepare)(void *ctx);
+    /* Takes away the inputs that are not there when the clock begins, and describes again. NULL:
+     * all are there. */
+    size_t (*open)(void *ctx);
     /* Enqueues a pass and the step that follows it on the back end. */
     void (*enqueue)(void *ctx);
     /* A pass ended at `now` (since the batch began) with `state`. 1: describe again. */
@@ -35,3 +38,6 @@ struct loop {
 /* Sets start_ns and interrupted. The clock begins when all data are in memory of the back end. -1:
  * no memory for the copies; no pass has run. */
 int loop_run(const struct loop *loop, struct batch_trace *trace);
+/* Sleeps until due_ns since the batch began. If *stop becomes non-zero before, sets interrupted and
+ * returns -1. */
+int loop_sleep(int64_t due_ns, const volatile sig_atomic_t *stop, struct batch_trace *trace);

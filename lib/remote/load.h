@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "lib/remote/arrivals.h"
+#include "lib/stat/arrivals.h"
 #include "lib/remote/http.h"
 #include "lib/remote/reply.h"
 #include "lib/remote/sse.h"

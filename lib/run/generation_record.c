@@ -15,6 +15,7 @@
 #include "lib/run/probe/ceiling.h"
 #include "lib/checkpoint/quantization.h"
 #include "lib/latent/latent_source.h"
+#include "lib/setting/system.h"
 
 static void set_size(json_t *record, const char *key, size_t value)
 {
@@ -221,6 +222,8 @@ static void set_times(json_t *record, const struct job *job, const struct prompt
     rec_set_int(record, "tokenize_ns", prompt->tokenize_ns);
     rec_set_int(record, "prepare_ns", at->prepare_ns);
     set_known(record, "admit_ns", generation->admit_ns, ran);
+    if (system_arrival_rate(at->point) > 0)
+        set_known(record, "queue_ns", generation->queue_ns, ran);
     set_known(record, "e2e_ns", generation->e2e_ns, ran);
     set_known(record, "ttft_ns", generation->n_emits ? generation->emit_ns[0] : 0,
               generation->n_emits > 0);

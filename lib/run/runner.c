@@ -13,6 +13,7 @@
 #include "lib/run/fitness.h"
 #include "lib/run/memory_fit.h"
 #include "lib/run/generation_record.h"
+#include "lib/run/inputs.h"
 #include "lib/run/session.h"
 #include "lib/run/steady.h"
 #include "lib/setting/system.h"
@@ -76,9 +77,7 @@ static int generate(struct session *run, const struct generation_place *at,
 {
     int bad = 0;
     const struct job *job = run->job;
-    struct generation_input *in = mem_zero(n, sizeof *in);
-    for (size_t i = 0; i < n; i++)
-        in[i] = prompt[i]->input;
+    struct generation_input *in = inputs_make(run->job->plan, at, prompt, n);
     if (!strcmp(job->args->trim, "batch"))
         trim(run);
     memory_reset_peak(&run->backend->memory);

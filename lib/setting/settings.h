@@ -66,7 +66,7 @@ struct settings_table {
      * the model; NULL: there is none. */
     int (*check)(const struct settings *point, struct err *e);
 };
-enum { SETTINGS_MAX = 80, SETTINGS_POINTS = 4096, SETTINGS_ID = 13 /* 12 hex digits and NUL */,
+enum { SETTINGS_MAX = 96, SETTINGS_POINTS = 4096, SETTINGS_ID = 13 /* 12 hex digits and NUL */,
        SETTINGS_WORD = 40, SETTINGS_ALIASES = 6 };
 
 struct settings { /* a point */

@@ -20,11 +20,16 @@ enum {
      .standard = default_word, .label = "contract", .traits = SWEPT_TEXT | SETTING_SHOWN,          \
      .help = "answer: stop at the end of the text; fixed: always generate the whole length"}
 
-#define ADMIT_ROW                                                                                  \
+#define ADMIT_ROWS                                                                                 \
     {.name = "admit", .type = SETTING_CHOICE, .choices = "static|continuous",                      \
      .standard = "static", .label = "admit", .traits = SWEPT_SPEED, .rare = 1,                     \
      .help = "static: all prompts of a batch start together; continuous: a prompt joins the "      \
-             "batch when another one ends"}
+             "batch when another one ends"},                                                       \
+    {.name = "arrival_rate", .type = SETTING_REAL, .hi = 1e6, .standard = "0",                     \
+     .unit = "requests/s", .label = "rate", .only = "admit=continuous", .traits = SWEPT_SPEED,     \
+     .rare = 1,                                                                                    \
+     .help = "prompts that come per second, in the mean, at seeded random times; times of "        \
+             "answers count from there; 0: a prompt comes when there is a place for it"}
 
 /* Ablation switches: each leaves out one optimisation, to measure what it saves (struct variant in
  * lib/network). */

@@ -30,6 +30,12 @@ size_t system_extent(const struct settings *point)
     return settings_count(point, system_length(point->table)->name);
 }
 
+double system_arrival_rate(const struct settings *point)
+{
+    size_t row = settings_find(point->table, "arrival_rate");
+    return row < point->table->n && settings_counts(point, row) ? point->v[row] : 0;
+}
+
 const struct settings_table *system_of_record(const json_t *record)
 {
     for (size_t i = 0; systems[i]; i++) {

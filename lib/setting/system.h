@@ -16,3 +16,5 @@ const struct settings_table *system_of_record(const json_t *record);
 const struct setting *system_length(const struct settings_table *table);
 /* Most tokens that a point adds to a prompt: the value of that row. */
 size_t system_extent(const struct settings *point);
+/* Prompts that come per second; 0: they come when there is a place for them. */
+double system_arrival_rate(const struct settings *point);

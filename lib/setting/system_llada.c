@@ -117,7 +117,7 @@ static const struct setting rows[] = {
      .label = "confidence-eos-eot-inf", .traits = SWEPT_TEXT, .rare = 1,
      .help = "commit end-of-text and end-of-turn tokens last"},
     CONTRACT_ROW("fixed"),
-    ADMIT_ROW,
+    ADMIT_ROWS,
     CHAT_ROW,
     BATCH_ROW};
 

@@ -27,7 +27,7 @@ static const struct setting rows[] = {
      .unit = "tokens", .label = "self_draft", .traits = SWEPT_SPEED,
      .help = "draft tokens per pass by the model itself, if it can also fill masks; 0: off"},
     VARIANT_ROWS,
-    ADMIT_ROW,
+    ADMIT_ROWS,
     CHAT_ROW,
     BATCH_ROW};
 

@@ -110,7 +110,7 @@ static void make_prompts(struct generation_input *in, size_t batch, size_t promp
     for (size_t i = 0; i < PROMPT_MAX; i++)
         ids[i] = (int32_t)(3 + i % 256);
     for (size_t i = 0; i < batch; i++)
-        in[i] = (struct generation_input){ids, prompt, i};
+        in[i] = (struct generation_input){ids, prompt, i, 0};
 }
 
 double run_texts(const struct models *m, size_t batch, size_t prompt, size_t tokens,

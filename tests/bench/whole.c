@@ -17,7 +17,7 @@ static int bench_memory(struct models *m, struct err *e)
     struct bench *b = m->bench;
     size_t length = shrunk(m->pair, LENGTH);
     int32_t *ids = mem_zero(length, sizeof *ids);
-    const struct generation_input in = {ids, length, 0};
+    const struct generation_input in = {ids, length, 0, 0};
     const struct diffuse how = {.gen_length = length, .block_length = length, .steps = 1,
                                 .rule = UNMASK_SCHEDULE};
     struct generation out = {0};

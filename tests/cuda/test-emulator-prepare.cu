@@ -77,7 +77,7 @@ static int same_texts(const struct made *a, const struct made *b)
 
 static int32_t ids[LONG];
 static struct generation_input prompts[PROMPTS] = {
-    {ids, 15, 7}, {ids + 5, 23, 8}, {ids + 9, 13, 9}};
+    {ids, 15, 7, 0}, {ids + 5, 23, 8, 0}, {ids + 9, 13, 9, 0}};
 
 static struct made write(const struct network *n, struct autoregress how, size_t batch,
                          int prepare)

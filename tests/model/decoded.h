@@ -12,7 +12,7 @@ enum { PROMPTS = 3 };
 static const int32_t prompt_a[] = {11, 42, 300, 7, 99}, prompt_b[] = {5, 6},
                      prompt_c[] = {200, 201, 202, 203, 204, 205, 206, 207, 208};
 static const struct generation_input prompts[PROMPTS] = {
-    {prompt_a, 5, 77}, {prompt_b, 2, 78}, {prompt_c, 9, 79}};
+    {prompt_a, 5, 77, 0}, {prompt_b, 2, 78, 0}, {prompt_c, 9, 79, 0}};
 
 struct decoded {
     struct backend *b;

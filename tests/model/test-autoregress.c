@@ -10,7 +10,7 @@ enum { LEN = 64, NEW = 12 };
 /* One of the prompts is a single token. */
 static const int32_t single[] = {5};
 static const struct generation_input texts[PROMPTS] = {
-    {prompt_a, 5, 77}, {single, 1, 78}, {prompt_c, 9, 79}};
+    {prompt_a, 5, 77, 0}, {single, 1, 78, 0}, {prompt_c, 9, 79, 0}};
 
 /* Greedy, or with noise at T; x gets prompt and NEW ids. */
 static void naive(const struct network *n, const struct generation_input *in, double T,

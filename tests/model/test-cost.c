@@ -12,7 +12,7 @@
 #include "tests/tap.h"
 
 static const int32_t five[] = {11, 42, 300, 7, 99}, single[] = {5};
-static const struct generation_input prompts[] = {{five, 5, 77}, {single, 1, 78}};
+static const struct generation_input prompts[] = {{five, 5, 77, 0}, {single, 1, 78, 0}};
 
 static int is(struct cost c, double flops, double bytes)
 {

@@ -25,7 +25,8 @@ static void deal_prompts(struct game *g, const struct network *n)
 {
     g->batch = 1 + upto(g, MOST - 1);
     for (size_t i = 0; i < g->batch; i++) {
-        g->in[i] = (struct generation_input){g->ids[i], 1 + upto(g, LONG - 1), rng_next(&g->rng)};
+        g->in[i] = (struct generation_input){g->ids[i], 1 + upto(g, LONG - 1), rng_next(&g->rng),
+                                             0};
         for (size_t k = 0; k < LONG; k++)
             g->ids[i][k] = (int32_t)upto(g, (size_t)n->config.mask - 1);
     }

@@ -61,7 +61,7 @@ static void draw_texts(struct texts *t, struct rng *r, size_t vocab)
         for (size_t k = 0; k < n; k++)
             t->ids[i][k] = k >= period && rng_below(r, 8) ? t->ids[i][k - period]
                                                           : (int32_t)rng_below(r, vocab);
-        t->in[i] = (struct generation_input){t->ids[i], n, rng_next(r)};
+        t->in[i] = (struct generation_input){t->ids[i], n, rng_next(r), 0};
     }
 }
 
@@ -91,6 +91,14 @@ static void draw_guessing(struct autoregress *how, struct rng *r, const struct m
         how->draft_tokens = 1 + rng_below(r, 6);
     }
     how->alive = rng_below(r, 3) ? 0 : 1 + rng_below(r, 3);
+    how->arrivals = how->alive && how->seed & 1;
+}
+
+/* Texts that come while others are written, up to a few passes apart. */
+static void draw_arrivals(struct texts *t, const struct autoregress *how)
+{
+    for (size_t i = 1; i < t->n; i++)
+        t->in[i].due_ns = t->in[i - 1].due_ns + (int64_t)(rng_at(how->seed, i, 0) % 500000);
 }
 
 /* Some ids end a text, so that guesses hold them too. */
@@ -125,7 +133,7 @@ static int same_text(const struct generation *a, const struct generation *b)
 }
 
 struct tally {
-    size_t texts, same, sums, memory, batches, greedy;
+    size_t texts, same, sums, memory, batches, greedy, came, counted;
     int64_t tokens, passes, plain_passes, drafted, accepted;
 };
 
@@ -141,6 +149,7 @@ static void compare_one(struct tally *y, const struct models *m, struct rng *r,
     struct autoregress how = draw_how(r);
     autoregress(&own, &how, t.in, t.n, plain, &other);
     draw_guessing(&how, r, m, only);
+    draw_arrivals(&t, &how);
     autoregress(&own, &how, t.in, t.n, guessed, &trace);
     y->batches++;
     y->memory += (size_t)(memory_as_estimated(&trace) && memory_as_estimated(&other));
@@ -149,6 +158,9 @@ static void compare_one(struct tally *y, const struct models *m, struct rng *r,
         y->texts++;
         y->greedy += how.sample.temperature <= 0;
         y->same += (size_t)same_text(&plain[i], g);
+        y->came += (size_t)how.arrivals;
+        y->counted += (size_t)(how.arrivals && g->admit_ns == t.in[i].due_ns && g->queue_ns >= 0 &&
+                               g->queue_ns < g->e2e_ns);
         y->sums += (size_t)(adds_up(&plain[i], &how) && adds_up(g, &how) &&
                             g->n_steps <= plain[i].n_steps && !plain[i].drafted_tokens);
         y->tokens += (int64_t)g->n;
@@ -173,6 +185,8 @@ static void test_same(const struct models *m, size_t texts, uint64_t seed, const
     ok(y.sums == y.texts && y.memory == y.batches,
        "%s: tokens, events, passes and memory add up: %zu, %zu of %zu batches", what, y.sums,
        y.memory, y.batches);
+    ok(y.came > 0 && y.counted == y.came, "%s: times of %zu of %zu texts that came later count "
+       "from there", what, y.counted, y.came);
     ok(y.accepted > 0 && y.accepted < y.drafted && y.passes < y.plain_passes,
        "%s: %lld of %lld guesses were right; %lld passes, not %lld", what, (long long)y.accepted,
        (long long)y.drafted, (long long)y.passes, (long long)y.plain_passes);
@@ -204,7 +218,7 @@ static struct generation write_one(const struct network *n, const struct autoreg
 static void test_all_right(const struct models *m)
 {
     static const int32_t ids[] = {11, 42, 300, 7, 99};
-    const struct generation_input in = {ids, 5, 77};
+    const struct generation_input in = {ids, 5, 77, 0};
     struct autoregress how = {.max_new = 16, .sample = {0, 0, 1}, .cache = 1, .ignore_eos = 1,
                               .draft = &m->own, .draft_tokens = 4};
     for (int hot = 0; hot < 2; hot++) {
@@ -276,7 +290,7 @@ static void test_prepared(const struct models *m)
         memset(g, 0, sizeof g);
         prepared = (struct prepared){.drafter = &m->chain, .own = own, .first = INT32_MAX};
         for (size_t i = 0; i < SEATS; i++)
-            in[i] = (struct generation_input){ids, prompt, 7 + i};
+            in[i] = (struct generation_input){ids, prompt, 7 + i, 0};
         autoregress(&m->own, &how, in, SEATS, g, &trace);
         ok(prepared.closed && prepared.first == 1 &&
                prepared.fused <= most && 9 * prepared.fused > 8 * most,
@@ -294,7 +308,7 @@ static void test_guesses_of(const struct models *m)
 {
     enum { NEW = 60, GUESSES = 3, PROMPT = 5 };
     int32_t text[PROMPT + NEW] = {11, 42, 300, 7, 99};
-    struct generation_input in = {text, PROMPT, 77};
+    struct generation_input in = {text, PROMPT, 77, 0};
     struct autoregress how = {.max_new = NEW, .sample = {0, 0, 1}, .cache = 1, .ignore_eos = 1};
     struct generation plain = write_one(&m->own, &how, &in);
     memcpy(text + PROMPT, plain.ids, NEW * sizeof *text);
@@ -329,7 +343,7 @@ static void test_full(const struct models *m)
     for (size_t i = 0; i < CONTEXT; i++)
         ids[i] = (int32_t)(i % 7);
     for (size_t max_new = 1; max_new < 4; max_new++) {
-        const struct generation_input in = {ids, CONTEXT - max_new, 5};
+        const struct generation_input in = {ids, CONTEXT - max_new, 5, 0};
         struct autoregress how = {.max_new = max_new, .sample = {0, 0, 1}, .cache = 1,
                                   .ignore_eos = 1, .draft = &m->own, .draft_tokens = 64};
         struct generation g = write_one(&m->own, &how, &in);
@@ -354,7 +368,7 @@ static void test_waiting(const struct models *m)
     struct generation g[5] = {0};
     struct batch_trace trace = {0};
     for (size_t i = 0; i < 5; i++)
-        in[i] = (struct generation_input){ids + i, 6 - i, 70 + i};
+        in[i] = (struct generation_input){ids + i, 6 - i, 70 + i, 0};
     struct autoregress how = {.max_new = 4, .sample = {0, 0, 1}, .cache = 1, .ignore_eos = 1,
                               .alive = 2};
     autoregress(&m->own, &how, in, 5, g, &trace);
@@ -364,6 +378,33 @@ static void test_waiting(const struct models *m)
     ok(g[4].n_steps == 4 && g[4].rows == 2 + 3 && g[4].e2e_ns == g[4].emit_ns[3] &&
            trace.makespan_ns == g[4].admit_ns + g[4].e2e_ns,
        "the clock of one that waited begins when it is admitted, that of the batch does not");
+    for (size_t i = 0; i < 5; i++)
+        generation_free(&g[i]);
+}
+
+/* Three texts come at once, of which one finds no seat; two come much later. */
+static void test_arrivals(const struct models *m)
+{
+    enum { LATE = 50 * 1000 * 1000 };
+    static const int32_t ids[] = {11, 42, 300, 7, 99, 5};
+    static const int64_t due[] = {0, 1, 2, LATE, LATE + 1};
+    struct generation_input in[5];
+    struct generation g[5] = {0};
+    struct batch_trace trace = {0};
+    int counts = 1;
+    for (size_t i = 0; i < 5; i++)
+        in[i] = (struct generation_input){ids + i, 6 - i, 70 + i, due[i]};
+    struct autoregress how = {.max_new = 4, .sample = {0, 0, 1}, .cache = 1, .ignore_eos = 1,
+                              .alive = 2, .arrivals = 1};
+    autoregress(&m->own, &how, in, 5, g, &trace);
+    for (size_t i = 0; i < 5; i++)
+        counts &= g[i].admit_ns == due[i] && g[i].n == 4 && g[i].emit_ns[0] > g[i].queue_ns &&
+                  g[i].e2e_ns == g[i].emit_ns[3];
+    ok(g[1].queue_ns + 1 < g[0].e2e_ns, "a text that comes takes an empty seat after the pass");
+    ok(counts && !g[0].queue_ns && g[1].queue_ns > 0 && g[2].queue_ns + 2 >= g[0].e2e_ns,
+       "times count from the arrival, so they include the wait for a seat");
+    ok(g[2].admit_ns + g[2].e2e_ns < LATE && trace.makespan_ns > LATE && !trace.prefill_ns,
+       "the batch sleeps until the next text comes");
     for (size_t i = 0; i < 5; i++)
         generation_free(&g[i]);
 }
@@ -477,7 +518,7 @@ static double drawn(const struct network *n, const struct autoregress *how,
         struct generation g[ROUND] = {0};
         struct batch_trace trace = {0};
         for (size_t i = 0; i < ROUND; i++)
-            in[i] = (struct generation_input){start, 3, rng_at(1, from + i, 0)};
+            in[i] = (struct generation_input){start, 3, rng_at(1, from + i, 0), 0};
         autoregress(n, how, in, ROUND, g, &trace);
         for (size_t i = 0; i < ROUND; i++) {
             count[(g[i].ids[0] * V + g[i].ids[1]) * V + g[i].ids[2]]++;
@@ -622,6 +663,7 @@ int main(void)
             test_prepared(&m);
             test_full(&m);
             test_waiting(&m);
+        test_arrivals(&m);
             test_distribution(&m);
         }
         network_free(&m.own);

@@ -9,7 +9,7 @@ enum { PROMPTS = 3, NEW = 14, LEN = 64 };
 static const int32_t prompt_a[] = {11, 42, 300, 7, 99}, prompt_b[] = {5},
                      prompt_c[] = {200, 201, 202, 203, 204, 205, 206, 207, 208, 3, 1, 4, 1};
 static const struct generation_input prompts[PROMPTS] = {
-    {prompt_a, 5, 77}, {prompt_b, 1, 78}, {prompt_c, 13, 79}};
+    {prompt_a, 5, 77, 0}, {prompt_b, 1, 78, 0}, {prompt_c, 13, 79, 0}};
 
 static void must(int bad, const struct err *e)
 {

@@ -1,6 +1,6 @@
 /* test-arrivals.c - arrivals of an open loop: exponential gaps of the wanted mean that depend on
  * the seed alone, or even ones. */
-#include "lib/remote/arrivals.h"
+#include "lib/stat/arrivals.h"
 
 #include "tests/tap.h"
 

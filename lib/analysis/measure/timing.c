@@ -195,7 +195,8 @@ static int read_memory(struct timing *timing, const json_t *record, struct err *
     return 0;
 }
 
-/* Reads launch, batch and whether the batch was full. */
+/* Reads launch, batch and whether the batch was full. Where prompts arrive, the load decides how
+ * many run at once, and `batch` is a limit. */
 static int read_place(struct timing *timing, const json_t *record, struct err *e)
 {
     double batch, filled;
@@ -209,7 +210,7 @@ static int read_place(struct timing *timing, const json_t *record, struct err *e
     if (filled > batch)
         return err_set(e, EXIT_BAD_DATA, "batch_filled: expected at most batch, %.16g, got %.16g",
                        batch, filled);
-    timing->partial = filled < batch;
+    timing->partial = filled < batch && !(rec_number(record, "arrival_rate") > 0);
     return 0;
 }
 

@@ -5,7 +5,8 @@
  *     kernels/advance.h appends each answer to its text, or ends the text, and makes the rows of
  *     the next pass, one token each
  *
- * A finished text leaves the batch at the next description, and a waiting one takes its seat. Two
+ * A finished text leaves the batch at the next description, and a waiting one takes its seat. With
+ * arrivals a text that comes while a seat is empty ends the description, too. Two
  * cases describe every pass anew: without a cache each pass reads all tokens; guesses are made on
  * the host. */
 #include "lib/decode/autoregress.h"
@@ -51,11 +52,11 @@ static int filters(const struct autoregress_run *run)
     return sample_needs_logits(&query, run->writer.n->config.vocab);
 }
 
-/* Most prompt ids of a seat: when inputs wait for seats, those of the longest prompt. */
+/* Most prompt ids of a seat: where any input may take it, those of the longest prompt. */
 static size_t prompt_room(const struct autoregress_run *run, size_t seat)
 {
     size_t most = run->in[seat].n;
-    for (size_t i = 0; run->seats < run->batch && i < run->batch; i++)
+    for (size_t i = 0; run->changing && i < run->batch; i++)
         most = run->in[i].n > most ? run->in[i].n : most;
     return most;
 }
@@ -150,24 +151,42 @@ static void seats_make(struct autoregress_run *run)
     }
 }
 
-/* Completes the answer of a seat whose text has ended. */
+/* Completes the answer of a seat whose text has ended, if it had one. */
 static void leave(const struct autoregress_run *run, size_t seat)
 {
     const struct text_state *state = &run->writer.host.state[seat];
+    if (run->who[seat] == run->batch)
+        return;
     struct generation *generation = &run->out[run->who[seat]];
     generation_take(generation, run->writer.host.ids + seat * run->how->max_new,
                     generation->bad ? 0 : (size_t)(state->len - state->prompt));
     generation_close(generation, &run->writer.n->config, state->met_stop);
 }
 
-/* Gives the seats of finished texts to waiting inputs. */
+/* 1: an input can take a seat at `now`, since the batch began. */
+static int comes(const struct autoregress_run *run, int64_t now)
+{
+    return run->admitted < run->batch &&
+           (!run->how->arrivals || run->in[run->admitted].due_ns <= now);
+}
+
+static size_t count_taken(const struct autoregress_run *run)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < run->seats; i++)
+        n += run->writer.host.state[i].live != 0;
+    return n;
+}
+
+/* Gives the empty seats and those of finished texts to waiting inputs. */
 static void change_seats(struct autoregress_run *run)
 {
-    for (size_t i = 0; i < run->seats && run->admitted < run->batch; i++)
+    const int64_t now = clock_ns() - run->trace->start_ns;
+    for (size_t i = 0; i < run->seats && comes(run, now); i++)
         if (!run->writer.host.state[i].live) {
             leave(run, i);
             admit(run, i);
-            run->out[run->who[i]].admit_ns = clock_ns() - run->trace->start_ns;
+            generation_join(&run->out[run->who[i]], &run->in[run->who[i]], run->how->arrivals, now);
         }
 }
 
@@ -267,15 +286,40 @@ static void read_ids(struct autoregress_run *run)
                            run->seats * run->how->max_new * sizeof *reader->host.ids);
 }
 
+static size_t describe_seated(struct autoregress_run *run)
+{
+    size_t most = autoregress_describe(run);
+    return most && (!run->writer.kv || run->answer) ? 1 : most;
+}
+
 static size_t describe(void *ctx)
 {
     struct autoregress_run *run = ctx;
     read_ids(run);
     change_seats(run);
+    if (!count_taken(run) && run->admitted < run->batch) {
+        if (loop_sleep(run->in[run->admitted].due_ns, run->how->stop, run->trace))
+            return 0;
+        change_seats(run);
+    }
     if (run->most)
         autoregress_guess(run);
-    size_t most = autoregress_describe(run);
-    return most && (!run->writer.kv || run->answer) ? 1 : most;
+    return describe_seated(run);
+}
+
+/* Empties the seats of inputs that come later. Until now all seats are taken, to prepare passes of
+ * a full batch. */
+static size_t open_seats(void *ctx)
+{
+    struct autoregress_run *run = ctx;
+    run->admitted = 0;
+    for (size_t i = 0; i < run->seats; i++) {
+        const int there = run->in[i].due_ns <= 0;
+        run->writer.host.state[i].live = there;
+        run->who[i] = there ? i : run->batch;
+        run->admitted += (size_t)there;
+    }
+    return describe_seated(run);
 }
 
 static void enqueue(void *ctx)
@@ -341,7 +385,7 @@ static void count(const struct autoregress_run *run, int64_t ns)
     if (!live)
         return;
     cost_add(&trace->cost, cost_of(&reader->cost_model, &extent));
-    if (reader->kv && run->seats == run->batch && !trace->prefill_ns) {
+    if (reader->kv && !run->changing && !trace->prefill_ns) {
         trace->prefill = trace->cost;
         trace->prefill_ns = ns;
     }
@@ -374,7 +418,7 @@ static int settle(void *ctx, const void *state, int64_t ns)
         autoregress_observe(run, now, ns);
     }
     memcpy(was, now, run->seats * sizeof *now);
-    return ended;
+    return ended || (run->how->arrivals && comes(run, ns) && count_taken(run) < run->seats);
 }
 
 static void finish(struct autoregress_run *run)
@@ -390,6 +434,7 @@ static struct autoregress_run run_of(const struct network *n, const struct autor
 {
     size_t seats = how->alive && how->alive < batch ? how->alive : batch, most = most_of(how);
     return (struct autoregress_run){.how = how, .in = in, .batch = batch, .seats = seats,
+                                    .changing = how->arrivals || seats < batch,
                                     .most = most, .writer.n = n,
                                     .drafter.n = most && !how->lookup && !how->self_draft
                                                      ? how->draft
@@ -424,6 +469,7 @@ void autoregress(const struct network *n, const struct autoregress *how,
                                   .bytes = run.seats * sizeof *run.writer.device.state,
                                   .describe = describe,
                                   .prepare = how->prepare ? autoregress_prepare : NULL,
+                                  .open = how->arrivals ? open_seats : NULL,
                                   .enqueue = enqueue, .settle = settle, .ctx = &run};
         short_of_memory = loop_run(&loop, trace);
     }

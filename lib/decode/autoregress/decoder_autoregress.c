@@ -1,7 +1,8 @@
 /* decoder_autoregress.c - autoregressive decoding as the runner sees it: a point of its settings
  * (lib/setting/system_llama.c) as a struct autoregress.
  *
- * With admit=continuous the batch is all prompts of a round; `batch` of them run at a time. */
+ * With admit=continuous the batch is all prompts of a round; `batch` of them run at a time, at
+ * most. */
 #include "lib/decode/autoregress.h"
 #include "lib/decode/decoder.h"
 #include "lib/setting/system.h"
@@ -16,6 +17,7 @@ static struct autoregress how_of(const struct settings *settings, const struct d
                    settings_number(settings, "top_p")},
         .cache = settings_is(settings, "cache", "on"),
         .alive = settings_count(settings, "batch"),
+        .arrivals = system_arrival_rate(settings) > 0,
         .lookup = settings_count(settings, "lookup"),
         .lookup_ngram = settings_count(settings, "lookup_ngram"),
         .draft_tokens = settings_count(settings, "draft_tokens"),

@@ -177,11 +177,12 @@ void autoregress_prepare(void *ctx)
     else if (!run->most && most > 1)
         prepare_tokens(reader, recorded, run->seats, longest + 1, longest + most - 1);
     for (size_t n = run->seats;
-         !run->most && reader->kv && reader->plan.loop.n_stop && most > 2 && --n > 0;)
+         !run->most && reader->kv && (reader->plan.loop.n_stop || run->how->arrivals) &&
+         most > 2 && --n > 0;)
         prepare_tokens(reader, recorded, n, shortest + 2, longest + most - 1);
     if (run->most)
         prepare_guesses(run, shortest, longest);
-    if (run->seats < run->batch && reader->kv)
+    if (run->changing && reader->kv)
         prepare_joining(run);
     grow(run, 0);
     memset(reader->host.ids, 0, run->seats * most * sizeof *reader->host.ids);

@@ -58,11 +58,11 @@ static size_t length_of(const struct diffuse_run *run, const struct generation_i
     return fills ? len + (m - behind % m) % m : len;
 }
 
-/* Most ids of a place: when inputs wait for places, those of the longest input. */
+/* Most ids of a place: where any input may take it, those of the longest input. */
 static size_t room_of(const struct diffuse_run *run, size_t place)
 {
     size_t most = length_of(run, &run->in[place]);
-    for (size_t i = 0; run->batch < run->inputs && i < run->inputs; i++)
+    for (size_t i = 0; run->changing && i < run->inputs; i++)
         most = length_of(run, &run->in[i]) > most ? length_of(run, &run->in[i]) : most;
     return most;
 }
@@ -130,9 +130,11 @@ static void canvases_make(struct diffuse_run *run)
         run->who[i] = run->admitted++;
 }
 
-/* Completes the answer of a place whose canvas has ended. */
+/* Completes the answer of a place whose canvas has ended, if it had one. */
 static void leave(const struct diffuse_run *run, size_t place)
 {
+    if (run->who[place] == run->inputs)
+        return;
     const struct canvas_state *canvas = &run->host.state[place * run->drafts];
     struct generation *generation = &run->out[run->who[place]];
     generation_take(generation, run->host.token + canvas->first + canvas->prompt,
@@ -140,15 +142,32 @@ static void leave(const struct diffuse_run *run, size_t place)
     generation_close(generation, &run->n->config, 0);
 }
 
-/* Gives the places of finished canvases, whose ids are on the host, to waiting inputs. */
+/* 1: an input can take a place at `now`, since the batch began. */
+static int comes(const struct diffuse_run *run, int64_t now)
+{
+    return run->admitted < run->inputs &&
+           (!run->how->arrivals || run->in[run->admitted].due_ns <= now);
+}
+
+static size_t count_taken(const struct diffuse_run *run)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < run->batch; i++)
+        n += run->host.state[i * run->drafts].live != 0;
+    return n;
+}
+
+/* Gives free places to waiting inputs. Ids of finished canvases are on the host. */
 static void change_places(struct diffuse_run *run)
 {
-    for (size_t i = 0; i < run->batch && run->admitted < run->inputs; i++)
+    const int64_t now = clock_ns() - run->trace->start_ns;
+    for (size_t i = 0; i < run->batch && comes(run, now); i++)
         if (!run->host.state[i].live) {
             leave(run, i);
             run->who[i] = run->admitted++;
-            begin(run, i, (size_t)run->host.state[i].first, &run->in[run->who[i]]);
-            run->out[run->who[i]].admit_ns = clock_ns() - run->trace->start_ns;
+            const struct generation_input *in = &run->in[run->who[i]];
+            begin(run, i, (size_t)run->host.state[i].first, in);
+            generation_join(&run->out[run->who[i]], in, run->how->arrivals, now);
         }
 }
 
@@ -281,6 +300,27 @@ static size_t describe(void *ctx)
     struct diffuse_run *run = ctx;
     read_ids(run);
     change_places(run);
+    if (!count_taken(run) && run->admitted < run->inputs) {
+        if (loop_sleep(run->in[run->admitted].due_ns, run->how->stop, run->trace))
+            return 0;
+        change_places(run);
+    }
+    return diffuse_describe(run);
+}
+
+/* Empties the places of inputs that come later. Until now all were taken, to prepare passes of a
+ * full batch. Beginning again forgets what the cache would have held. */
+static size_t open_places(void *ctx)
+{
+    struct diffuse_run *run = ctx;
+    run->admitted = 0;
+    for (size_t i = 0; i < run->batch; i++) {
+        const int there = run->in[i].due_ns <= 0;
+        begin(run, i, (size_t)run->host.state[i].first, &run->in[i]);
+        run->host.state[i].live = there;
+        run->who[i] = there ? i : run->inputs;
+        run->admitted += (size_t)there;
+    }
     return diffuse_describe(run);
 }
 
@@ -396,6 +436,7 @@ static int settle(void *ctx, const void *state, int64_t ns)
     }
     if (run->drafts == 1)
         memcpy(run->host.state, now, run->batch * sizeof *now);
+    stale |= run->how->arrivals && comes(run, ns) && count_taken(run) < run->batch;
     return stale || !any_live || diffuse_capacity(run, most) < run->plan.loop.capacity;
 }
 
@@ -421,7 +462,8 @@ static struct diffuse_run run_of(const struct network *n, const struct diffuse *
 {
     size_t places = how->alive && how->alive < inputs ? how->alive : inputs;
     return (struct diffuse_run){
-        .n = n, .how = how, .in = in, .inputs = inputs, .batch = places};
+        .n = n, .how = how, .in = in, .inputs = inputs, .batch = places,
+        .changing = how->arrivals || places < inputs};
 }
 
 struct memory_estimate diffuse_estimate(const struct network *n, const struct diffuse *how,
@@ -447,6 +489,7 @@ void diffuse(const struct network *n, const struct diffuse *how,
                                   .observer = how->observer, .state = run.device.state,
                                   .bytes = run.lanes * sizeof *run.device.state,
                                   .describe = describe, .prepare = how->prepare ? prepare : NULL,
+                                  .open = how->arrivals ? open_places : NULL,
                                   .enqueue = enqueue, .settle = settle, .ctx = &run};
         short_of_memory = loop_run(&loop, trace);
     }

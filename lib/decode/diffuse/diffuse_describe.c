@@ -429,7 +429,7 @@ static void prepare_described(struct diffuse_run *run, struct acts *acts)
     memcpy(&acts->plan[acts->n++], &run->plan, sizeof run->plan);
     prepare_pass(run, capacity, recorded);
     memcpy(acts->at, run->host.state, run->lanes * sizeof *acts->at);
-    if (recorded && run->batch > 1 && (!together || run->drafts > 1))
+    if (recorded && run->batch > 1 && (!together || run->drafts > 1 || run->how->arrivals))
         prepare_fewer(run, capacity, acts->at);
 }
 

@@ -52,7 +52,9 @@ struct diffuse_run {
     struct generation *out;
     struct batch_trace *trace;
     size_t inputs, batch;       /* each canvas has one of `batch` places */
-    size_t *who, admitted;      /* [batch] input of each place; inputs that have or had a place */
+    size_t *who, admitted;      /* [batch] input of each place, `inputs`: none; inputs that have or
+                                 * had a place */
+    int changing;               /* 1: a place may get another input than its first one */
     size_t drafts, lanes;       /* lanes of a canvas, consecutive, and of all canvases. The first
                                  * is the state of the canvas, the others are drafts */
     size_t ids;                 /* of all lanes */

@@ -211,7 +211,7 @@ int prompt_make(struct prompt *prompt, json_t *record, const char *where,
         prompt->text = mem_text(json_string_value(text));
     }
     ids.v = mem_resize(ids.v, ids.n, sizeof *ids.v); /* there may be a million prompts */
-    prompt->input = (struct generation_input){ids.v, ids.n, rng_derive(0, prompt->id)};
+    prompt->input = (struct generation_input){ids.v, ids.n, rng_derive(0, prompt->id), 0};
     return 0;
 }
 

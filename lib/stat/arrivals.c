@@ -1,6 +1,6 @@
 /* arrivals.c - see arrivals.h. A gap depends only on the seed and its index, so a load can be
  * repeated, and the time of one request can be computed alone. */
-#include "lib/remote/arrivals.h"
+#include "lib/stat/arrivals.h"
 
 #include <math.h>
 

@@ -1,5 +1,6 @@
-/* arrivals.h - when the requests of an open loop are due: a Poisson process, or evenly. Source:
- * Schroeder, Wierman, Harchol-Balter, "Open versus closed", NSDI'06. */
+/* arrivals.h - when the requests of an open loop are due, to a server or to a batch of our own: a
+ * Poisson process, or evenly. Source: Schroeder, Wierman, Harchol-Balter, "Open versus closed",
+ * NSDI'06. */
 #pragma once
 
 #include <stddef.h>
