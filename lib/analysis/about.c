@@ -281,6 +281,14 @@ int about_is_default(const char *setting, const json_t *value)
     return same;
 }
 
+/* 1: the setting is a size of the load. A load of prompts that arrive needs admit=continuous. */
+static int is_load(const struct setting *row, const json_t *record)
+{
+    return row->traits & SETTING_SHOWN ||
+           (rec_number(record, "arrival_rate") > 0 &&
+            (!strcmp(row->name, "arrival_rate") || !strcmp(row->name, "admit")));
+}
+
 /* 1: a speed-only setting of the table is not at its default in the record. */
 static int departs(const struct settings_table *table, const json_t *record)
 {
@@ -288,7 +296,8 @@ static int departs(const struct settings_table *table, const json_t *record)
     int does = 0;
     for (size_t i = 0; i < table->n; i++) {
         const struct setting *row = &table->row[i];
-        int speed = (row->traits & (SETTING_TEXT | SETTING_SPEED | SETTING_SHOWN)) == SETTING_SPEED;
+        int speed = (row->traits & (SETTING_TEXT | SETTING_SPEED)) == SETTING_SPEED &&
+                    !is_load(row, record);
         does |= speed && json_has(record, row->name) && !agrees(standard, record, row->name);
     }
     json_decref(standard);

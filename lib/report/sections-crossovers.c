@@ -121,9 +121,9 @@ void sections_crossovers(struct page *page, const struct runset *set)
     page_table(page,
                "Crossovers that exist. X_lat: the step count at which LLaDA takes as long as "
                "LLaMA. X_q: the step count from which LLaDA matches LLaMA in quality. X_par: "
-               "both hold. X_batch, X_length: the batch size or length at which both models are "
-               "equally fast. Bracket: the measured points on both sides; a place between them "
-               "is an estimate.",
+               "both hold. X_batch, X_length, X_rate: the batch size, length or rate of "
+               "requests at which both models are equally fast. Bracket: the measured points on "
+               "both sides; a place between them is an estimate.",
                sizeof columns / sizeof *columns, columns);
     json_array_foreach(list, i, record)
         if (json_is_true(json_object_get(record, "exists")))

@@ -79,3 +79,51 @@ llada() {
     [ "$status" -eq 124 ] || [ "$status" -eq 130 ]
     ! grep -q '"kind":"generation"' "$T"/out*
 }
+
+# rates RATE...: metric records of two queues. An answer takes a / (1 - rate / mu), the mean time in
+# a queue with one server, Poisson arrivals and exponential service: LLaDA with a = 10 ms, mu = 12
+# per second, LLaMA with 20 ms, 48. They meet at (20 - 10) / (20 / 12 - 10 / 48) = 6.857 per second.
+rates() {
+    jq -cn '$ARGS.positional[] | tonumber as $rate
+        | ({model: "llada", gen_length: 64, steps: 16, axis: "steps", a: 10, mu: 12,
+            paradigm: "masked_diffusion"},
+           {model: "llama", max_new: 64, steps: null, axis: null, a: 20, mu: 48,
+            paradigm: "autoregressive"})
+        | . + {schema: "crossover/1", kind: "metric", run: "r", metric: "e2e_ns",
+               direction: "lower", batch: 8, contract: "fixed", admit: "continuous",
+               arrival_rate: $rate, series: "s\($rate)", point: "\(.model)\($rate)",
+               config: "\(.model) rate=\($rate)", lo: null, hi: null,
+               value: (.a / (1 - $rate / .mu) * 1e6)}
+        | .value as $v | .model as $m | .launch_values = [range(6) |
+            {launch: ., value: ($v * (0.99 + (if $m == "llada" then . else . * 5 % 7 end) / 250))}]
+        | del(.a, .mu)' --args "$@"
+}
+crossover() { jq -c "select(.name == \"$1\") | $2"; }
+pareto() { "$BIN/pareto" -q --no-meta "$@"; }
+
+@test "the rate of requests up to which LLaDA answers faster is where the queues say" {
+    rates 1 2 4 6 7 8 | pareto > "$T/p"
+    conforms "$T/p"
+    [ "$(crossover X_rate '[.exists, .direction, .bracket, .over, .steps, .batch, .gen_length]' \
+        < "$T/p" | sed 's/\.0//g')" = \
+        '[true,"cheaper_up_to",[6,7],"arrival_rate",16,8,64]' ]
+    [ "$(crossover X_rate '(.at / 6.857 - 1 | fabs) < 0.01 and .lo < .at and .at < .hi' \
+        < "$T/p")" = true ]
+    # a point is compared with LLaMA at its own rate, and a rate alone has no crossover
+    [ "$(crossover X_lat '[.llama_point, .arrival_rate]' < "$T/p" | sort | sed 's/\.0//g' |
+        head -n 2 | tr -d '\n')" = '["llama1",1]["llama2",2]' ]
+    [ "$(rates 4 | pareto | crossover X_rate .)" = "" ]
+    rates 1 2 4 | pareto > "$T/p"
+    [ "$(crossover X_rate '[.exists, .reason]' < "$T/p")" = \
+        '[false,"cheaper than LLaMA at every rate measured"]' ]
+    { rates 2 | jq -c 'select(.model == "llada")'; rates 4 | jq -c 'select(.model == "llama")'; } |
+        "$BIN/pareto" --no-meta 2> "$T/err" > "$T/p"
+    grep -q 'no crossover: LLaMA has arrival rate 4, this one 2' "$T/err"
+}
+
+@test "the plain rival of prompts that arrive joins and leaves a batch, and guesses nothing" {
+    rates 1 2 4 6 7 8 | jq -c 'if .model == "llama" then
+            ., (.lookup = 4 | .point += "g" | .value /= 9 | .launch_values[].value /= 9)
+        else . end' | pareto > "$T/p"
+    [ "$(crossover X_rate '.bracket' < "$T/p" | sed 's/\.0//g')" = '[6,7]' ]
+}

@@ -51,13 +51,15 @@ const char *crossing_obstacle(const struct crossing_series *series)
  * many. */
 static int differ(const struct point *of, const struct point *rival, struct buf *text)
 {
-    static const char *const names[] = {"device", "batch", "length", "contract"};
-    const char *mine[] = {of->device, NULL, NULL, of->contract};
-    const char *theirs[] = {rival->device, NULL, NULL, rival->contract};
-    const double my[] = {0, of->batch, of->length, 0};
-    const double other[] = {0, rival->batch, rival->length, 0};
+    enum { NAMES = 5 };
+    static const char *const names[NAMES] = {"device", "batch", "length", "arrival rate",
+                                             "contract"};
+    const char *mine[NAMES] = {[0] = of->device, [4] = of->contract};
+    const char *theirs[NAMES] = {[0] = rival->device, [4] = rival->contract};
+    const double my[NAMES] = {0, of->batch, of->length, of->rate, 0};
+    const double other[NAMES] = {0, rival->batch, rival->length, rival->rate, 0};
     int n = 0;
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < NAMES; i++) {
         if (mine[i] ? !strcmp(mine[i], theirs[i])
                     : (isnan(my[i]) && isnan(other[i])) || (my[i] >= other[i] && my[i] <= other[i]))
             continue;
@@ -66,7 +68,7 @@ static int differ(const struct point *of, const struct point *rival, struct buf 
             buf_format(text, "%sLLaMA has %s %s, this one %s", before, names[i],
                        *theirs[i] ? theirs[i] : "not said", *mine[i] ? mine[i] : "not said");
         else if (text)
-            buf_format(text, "%sLLaMA has %s %.0f, this one %.0f", before, names[i], other[i],
+            buf_format(text, "%sLLaMA has %s %g, this one %g", before, names[i], other[i],
                        my[i]);
     }
     return n;
@@ -129,6 +131,8 @@ static void set_pair(json_t *j, const struct crossing_series *series, const stru
     for (size_t i = 0; i < sizeof copy / sizeof *copy; i++)
         if (json_object_get(llada->about, copy[i]))
             json_object_set(j, copy[i], json_object_get(llada->about, copy[i]));
+    if (llada->rate > 0)
+        json_object_set_new(j, "arrival_rate", json_real(llada->rate));
 }
 
 json_t *crossing_record(const struct crossing *crossing, const struct crossing_series *series,

@@ -230,6 +230,7 @@ static void fill_settings(struct point *point, const char *axis)
     point->steps = rec_number(point->about, "steps");
     point->batch = rec_number(point->about, "batch");
     point->length = about_length(point->about);
+    point->rate = fmax(rec_number(point->about, "arrival_rate"), 0);
     point->is_diffusion = about_is_diffusion(point->about) == 1;
     point->is_rival = !point->is_diffusion && !about_is_latent(point->about);
     point->is_plain = about_is_plain(point->about);
@@ -249,6 +250,7 @@ static int by_point(const void *a, const void *b)
     o = o ? o : strcmp(x->device, y->device);
     o = o ? o : by_value(x->batch, y->batch);
     o = o ? o : by_value(x->length, y->length);
+    o = o ? o : by_value(x->rate, y->rate);
     o = o ? o : strcmp(x->contract, y->contract);
     o = o ? o : strcmp(x->model, y->model);
     o = o ? o : strcmp(x->axis ? x->axis : "", y->axis ? y->axis : "");
@@ -430,8 +432,8 @@ void points_finish(struct points *points)
 int points_same_group(const struct point *a, const struct point *b)
 {
     return !by_value(a->batch, b->batch) && !by_value(a->length, b->length) &&
-           !strcmp(a->stack, b->stack) && !strcmp(a->device, b->device) &&
-           !strcmp(a->contract, b->contract);
+           !by_value(a->rate, b->rate) && !strcmp(a->stack, b->stack) &&
+           !strcmp(a->device, b->device) && !strcmp(a->contract, b->contract);
 }
 
 int points_same_system(const struct point *a, const struct point *b)

@@ -40,6 +40,7 @@ struct point {
     int random;               /* 1: random weights, so no quality counts */
     int is_plain;             /* about_is_plain() */
     double batch, length, steps, passes, rows; /* NaN: unknown */
+    double rate;              /* prompts that arrive per second; 0: none does */
     enum points_work work; /* the unit of `at`; the same in a series */
     double at;             /* NaN: unknown */
     double cost, cost_lo, cost_hi; /* NaN: none */
@@ -90,11 +91,12 @@ int points_check_quality(const json_t *record, struct err *e);
 /* Adds the point of a generation record, which has settings but no metric. */
 void points_meet(struct points *points, const json_t *record);
 /* Keeps for each point the workload with the most prompts (of equals the first by name), joins
- * points to series and sorts: points by stack, device, batch, length, model, axis, series, work. */
+ * points to series and sorts: points by stack, device, batch, length, rate, contract, model, axis,
+ * series, work. */
 void points_finish(struct points *points);
 /* Sorts the rows; part of points_finish. */
 void points_order(struct points *points);
-/* 1: the same software stack, device, batch size, length and contract. */
+/* 1: the same software stack, device, batch size, length, rate of arrivals and contract. */
 int points_same_group(const struct point *a, const struct point *b);
 /* 1: the same model in the same number formats. */
 int points_same_system(const struct point *a, const struct point *b);

@@ -17,7 +17,14 @@
 #include "lib/stat/crossover.h"
 #include "lib/stat/ratio.h"
 
-enum along { ALONG_BATCH, ALONG_LENGTH };
+enum along { ALONG_BATCH, ALONG_LENGTH, ALONG_RATE, ALONGS };
+static const struct { const char *name, *over, *more, *less; } ways[ALONGS] = {
+    {"X_batch", "batch", "costs more than LLaMA at every batch size measured",
+     "cheaper than LLaMA at every batch size measured"},
+    {"X_length", "gen_length", "costs more than LLaMA at every length measured",
+     "cheaper than LLaMA at every length measured"},
+    {"X_rate", "arrival_rate", "costs more than LLaMA at every rate measured",
+     "cheaper than LLaMA at every rate measured"}};
 
 struct scaling_cell { const struct point *llada, *llama; double x; struct ratio ratio; };
 struct track {
@@ -40,7 +47,7 @@ static void identity(const struct point *point, enum along along, char id[SETTIN
         if (point->steps > 0)
             json_object_set_new(settings, "steps", json_real(point->length / point->steps));
     }
-    settings_id(settings, along == ALONG_BATCH ? "batch" : NULL, id);
+    settings_id(settings, along == ALONG_LENGTH ? NULL : ways[along].over, id);
     json_decref(settings);
 }
 
@@ -83,9 +90,14 @@ static int by_x(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static int is_candidate(const struct point *point)
+static int is_candidate(const struct point *point, enum along along)
 {
-    return point->is_diffusion && !isnan(point->cost);
+    return point->is_diffusion && !isnan(point->cost) && (along != ALONG_RATE || point->rate > 0);
+}
+
+static double load_of(const struct point *point, enum along along)
+{
+    return along == ALONG_BATCH ? point->batch : along == ALONG_RATE ? point->rate : point->length;
 }
 
 /* The track whose first point is point; n 0: point is the first of none. id: track identity of each
@@ -96,7 +108,7 @@ static void find_track(struct track *track, const struct points *all, size_t fir
     track->n = 0;
     for (size_t i = 0; i < all->n; i++) {
         const struct point *point = &all->v[i];
-        if (!is_candidate(point) || strcmp(id[first], id[i]))
+        if (!is_candidate(point, track->along) || strcmp(id[first], id[i]))
             continue;
         const struct point *rival = rival_of(all, point);
         if (!rival)
@@ -105,8 +117,8 @@ static void find_track(struct track *track, const struct points *all, size_t fir
             track->n = 0;
             return;
         }
-        double x = track->along == ALONG_BATCH ? point->batch : point->length;
-        track->cell[track->n++] = (struct scaling_cell){.llada = point, .llama = rival, .x = x};
+        track->cell[track->n++] = (struct scaling_cell){.llada = point, .llama = rival,
+                                                        .x = load_of(point, track->along)};
     }
     qsort(track->cell, track->n, sizeof *track->cell, by_x);
 }
@@ -179,12 +191,7 @@ static const char *few_cells(const struct track *track)
 static const char *reason_of(const struct track *track, double at, size_t draws)
 {
     int cheaper = track->known && track->y[draws * track->known] < 0;
-    static const char *const reasons[2][2] = {
-        {"costs more than LLaMA at every batch size measured", "cheaper than LLaMA at every batch "
-         "size measured"},
-        {"costs more than LLaMA at every length measured", "cheaper than LLaMA at every length "
-         "measured"}};
-    return isinf(at) ? reasons[track->along][cheaper] : NULL;
+    return !isinf(at) ? NULL : cheaper ? ways[track->along].less : ways[track->along].more;
 }
 
 static void set_place(json_t *j, const struct track *track, size_t draws, double level,
@@ -223,16 +230,19 @@ static json_t *record_of(const struct track *track, const struct points *all,
     static const char *const copy[] = {"device", "contract", "dtype", "quant", "unmask", "cache"};
     const struct point *point = track->cell[0].llada;
     double *work = mem_zero(costs->draws + 1, sizeof *work);
-    int batch = track->along == ALONG_BATCH;
-    json_t *j = json_pack("{s:s, s:s, s:s, s:s, s:s}", "name", batch ? "X_batch" : "X_length",
-                          "llada", point->model, "llama", track->cell[0].llama->model, "over",
-                          batch ? "batch" : "gen_length", "cost_metric", all->cost_metric);
+    const int along = track->along, is_length = along == ALONG_LENGTH;
+    json_t *j = json_pack("{s:s, s:s, s:s, s:s, s:s}", "name", ways[along].name, "llada",
+                          point->model, "llama", track->cell[0].llama->model, "over",
+                          ways[along].over, "cost_metric", all->cost_metric);
     for (size_t i = 0; i < sizeof copy / sizeof *copy; i++)
         if (json_object_get(point->about, copy[i]))
             json_object_set(j, copy[i], json_object_get(point->about, copy[i]));
-    rec_set_number(j, "batch", batch ? (double)NAN : point->batch, "what it runs along");
-    rec_set_number(j, "gen_length", batch ? point->length : (double)NAN, "what it runs along");
-    rec_set_number(j, "steps", batch ? point->steps : (double)NAN, "not the same along it");
+    rec_set_number(j, "batch", along == ALONG_BATCH ? (double)NAN : point->batch,
+                   "what it runs along");
+    rec_set_number(j, "gen_length", is_length ? (double)NAN : point->length, "what it runs along");
+    rec_set_number(j, "steps", is_length ? (double)NAN : point->steps, "not the same along it");
+    if (along != ALONG_RATE && point->rate > 0)
+        json_object_set_new(j, "arrival_rate", json_real(point->rate));
     rec_set_number(j, "tokens_per_step", point->length / point->steps, "no schedule of steps");
     if (!few_cells(track))
         json_object_set_new(j, "direction", json_string(track->sign > 0 ? "cheaper_up_to"
@@ -256,13 +266,13 @@ json_t *scaling_records(const struct points *points, const struct costs *costs, 
     json_t *list = json_array();
     struct track *track = mem_zero(1, sizeof *track);
     char(*id)[SETTINGS_ID] = mem_zero(points->n, sizeof *id);
-    for (track->along = ALONG_BATCH; track->along <= ALONG_LENGTH; track->along++) {
+    for (track->along = ALONG_BATCH; track->along < ALONGS; track->along++) {
         for (size_t i = 0; i < points->n; i++)
-            if (is_candidate(&points->v[i]))
+            if (is_candidate(&points->v[i], track->along))
                 identity(&points->v[i], track->along, id[i]);
         for (size_t i = 0; i < points->n; i++) {
             track->n = 0;
-            if (is_candidate(&points->v[i]))
+            if (is_candidate(&points->v[i], track->along))
                 find_track(track, points, i, id);
             if (track->n < 2 || !(track->cell[0].x < track->cell[track->n - 1].x))
                 continue;

@@ -57,12 +57,13 @@ double verdict_at(const json_t *crossover)
 const char *verdict_unit(const json_t *crossover, int is_long)
 {
     const char *over = over_of(crossover);
-    return !is_long                      ? over
-           : !strcmp(over, "steps")      ? "denoising steps"
-           : !strcmp(over, "passes")     ? "denoising passes"
-           : !strcmp(over, "batch")      ? "prompts at once"
-           : !strcmp(over, "gen_length") ? "tokens"
-                                         : "rows computed";
+    return !is_long                        ? over
+           : !strcmp(over, "steps")        ? "denoising steps"
+           : !strcmp(over, "passes")       ? "denoising passes"
+           : !strcmp(over, "batch")        ? "prompts at once"
+           : !strcmp(over, "gen_length")   ? "tokens"
+           : !strcmp(over, "arrival_rate") ? "requests per second"
+                                           : "rows computed";
 }
 
 /* The least and the most measured work of the series. */
