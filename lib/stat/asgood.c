@@ -1,5 +1,5 @@
-/* asgood.c - see asgood.h. A quotient of sums is not a mean over prompts, but near its value it
- * behaves as one: of the parts (num - value * den) / mean den. The t test uses these parts. */
+/* asgood.c - see asgood.h. A quotient of sums is not a mean over prompts. Near its value it behaves
+ * like the mean of the parts (num - value * den) / mean den, so the t test uses these parts. */
 #include "lib/stat/asgood.h"
 
 #include <math.h>
@@ -13,7 +13,7 @@ int asgood_is_shown(double p)
     return p <= LEVEL;
 }
 
-/* at: the worst quotient of sums that is as good as `rival`; slope: d at / d rival. */
+/* at: the worst quotient of sums that is as good as the quotient `rival`; slope: d at / d rival. */
 struct limit { double at, slope; };
 
 static struct limit limit_of(double rival, const struct asgood_kind *kind,
@@ -50,8 +50,8 @@ static struct asgood p_values(double t, double df)
     return (struct asgood){good, 1 - good};
 }
 
-/* Counts are whole numbers, so at its limit the score alone errs 3 times in 100. One prompt less on
- * either side keeps it below 2.5 in 100. */
+/* Counts are whole numbers, so the score statistic alone errs 3 times in 100 when the true loss
+ * equals the margin. One prompt less on either side keeps the error below 2.5 in 100. */
 static struct asgood score(struct asgood_side own, struct asgood_side rival, size_t n,
                            const struct asgood_kind *kind, const struct pooled_margin *margin)
 {

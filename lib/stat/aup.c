@@ -1,5 +1,5 @@
-/* aup.c - see aup.h. Of points with equal tokens per forward the less accurate one is first, so the
- * width between them is zero and their order changes at most which one begins the curve. */
+/* aup.c - see aup.h. If points have equal tokens per forward, the less accurate one comes first.
+ * The width between such points is zero, so their order matters only at the start of the curve. */
 #include "lib/stat/aup.h"
 
 #include <math.h>

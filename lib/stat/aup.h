@@ -4,14 +4,14 @@
  *     AUP = r_1 y_1 + sum over i > 1 of (r_i - r_(i-1)) (y_i w(y_i) + y_(i-1) w(y_(i-1))) / 2
  *     w(y) = min(exp(-3 (1 - y / best)), 1)
  *
- * Points with y < y_1 - 5 do not count. Source: d3LLM (hao-ai-lab; arXiv 2601.07568), section on
- * the metric. It depends on `best`, the best accuracy among all that are compared, so numbers of
- * two tables compare only if they share it. */
+ * Points with y_i < y_1 - 5 do not count. Source: d3LLM (hao-ai-lab; arXiv 2601.07568), section on
+ * the metric. AUP depends on `best`, the best accuracy among all systems that are compared. So
+ * numbers of two tables are comparable only if both tables use the same `best`. */
 #pragma once
 
 #include <stddef.h>
 
 struct aup_point { double per_forward, accuracy; }; /* tokens; percent */
 
-/* Sorts point. NaN: n = 0. */
+/* Returns AUP in tokens per forward pass * percent; NaN if n = 0. best: percent. Sorts point. */
 double aup_of(struct aup_point *point, size_t n, double best);

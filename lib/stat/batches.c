@@ -1,6 +1,6 @@
 /* batches.c - see batches.h. Requests of one batch follow each other in the stream of a generator,
- * so the last batch stays open and takes them. Rows that did not come in order are sorted and
- * merged again. */
+ * so the last batch stays open and takes its further requests. If the requests came in another
+ * order, batches_finish() sorts the rows and merges them again. */
 #include "lib/stat/batches.h"
 
 #include <math.h>
@@ -26,7 +26,7 @@ int64_t batches_launch(const struct batches *batches, size_t i)
     return (int64_t)batches_get(batches, BATCHES_LAUNCH, i);
 }
 
-/* By launch, round and id. */
+/* Orders by launch, round and id. */
 static int compare_places(const double *x, const double *y)
 {
     for (int i = BATCHES_LAUNCH; i <= BATCHES_ID; i++)
@@ -35,8 +35,8 @@ static int compare_places(const double *x, const double *y)
     return 0;
 }
 
-/* Adds `one` to *sum if both are of one batch; returns 1 then. The sums are of whole numbers, so
- * their order does not matter. */
+/* If both are of one batch, adds `one` to *sum and returns 1. All summed values are whole numbers,
+ * so the order of the requests does not change the sums. */
 static int merge(struct batches_one *sum, const struct batches_one *one)
 {
     static const enum batches_member added[] = {BATCHES_TO_EOS, BATCHES_SLOTS, BATCHES_TEXT,
@@ -73,7 +73,7 @@ static int by_batch(const void *a, const void *b)
     return d ? d : (*x > *y) - (*x < *y);
 }
 
-/* 1: sorted, and every batch comes once. */
+/* 1: the rows are sorted, and every batch has one row. */
 static int is_in_order(const struct batches *batches)
 {
     for (size_t i = 1; i < batches->n; i++) {
@@ -130,7 +130,7 @@ static double work_done(const struct batches *batches, enum batches_share share,
     return NAN;
 }
 
-/* The time of the work of work_done(), ns. */
+/* The time in ns in which the work of work_done() was done. */
 static double time_taken(const struct batches *batches, enum batches_share share, size_t i)
 {
     double ns = batches_get(batches, BATCHES_NS, i);

@@ -1,6 +1,6 @@
-/* bertscore.c - see bertscore.h. There are no idf weights and no rescaling, as in the reference
- * implementation by default. Every dot product of two token vectors is computed once and serves
- * both means, precision and recall. */
+/* bertscore.c - see bertscore.h. There are no idf weights and no rescaling: this is the default of
+ * the reference implementation. Each dot product of two token vectors is computed once and used for
+ * both precision and recall. */
 #include "lib/stat/bertscore.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /* bootstrap.c - draws and their percentiles; see bootstrap.h.
  *
- * Draw d has a random stream of its own, so draws may be made in any order. The ends of an interval
- * are order statistics, never interpolated, because a neighbour may be infinite. */
+ * Each draw has its own random stream, so draws may be made in any order. The ends of an interval
+ * are order statistics and are never interpolated, because a neighbouring draw may be infinite. */
 #include "lib/stat/bootstrap.h"
 #include "lib/base/order.h"
 
@@ -51,7 +51,7 @@ struct interval bootstrap_wilson(double hits, double n, double level)
     double mid = (p + zz / (2 * n)) / (1 + zz / n);
     double half = z / (1 + zz / n) * sqrt(p * (1 - p) / n + zz / (4 * n * n));
     interval.value = p;
-    interval.lo = hits <= 0 ? 0 : mid - half; /* exact at 0 and n, where rounding would not be */
+    interval.lo = hits <= 0 ? 0 : mid - half; /* exactly 0 and 1: rounding would miss them */
     interval.hi = hits >= n ? 1 : mid + half;
     return interval;
 }

@@ -1,5 +1,6 @@
-/* bootstrap.h - resampling. Every draw has a number: draw d of a stream (a seed) does not depend on
- * earlier draws or on the number of threads. So every interval repeats bit for bit. */
+/* bootstrap.h - resampling, and intervals from the draws. A stream (a seed) has numbered draws.
+ * Draw d does not depend on earlier draws or on the number of threads, so every interval repeats
+ * bit for bit. */
 #pragma once
 
 #include <stddef.h>
@@ -7,16 +8,17 @@
 
 #include "lib/stat/stat.h"
 
-/* index[n]: numbers from 0 to n - 1, drawn with replacement: draw `draw` of stream `seed`. */
+/* Sets index[n] to draw number `draw` of stream `seed`: numbers from 0 to n - 1, drawn with
+ * replacement. */
 void bootstrap_draw(uint64_t seed, uint64_t draw, size_t n, uint32_t *index);
 
 /* sum[c] = sum over i of rows[index[i]][c], rows[.][width], added in the order of i; index NULL:
  * rows 0..n-1. */
 void bootstrap_sums(const double *rows, size_t width, const uint32_t *index, size_t n, double *sum);
 
-/* The (1 - level) / 2 and (1 + level) / 2 percentiles of the draws, beside `value`. A draw may be
- * -INFINITY or INFINITY (a crossing outside the measured range), and so may an end. NaN draws are
- * left out; with fewer than 40 draws the ends are NaN. Sorts draws.
+/* `value` with the (1 - level) / 2 and (1 + level) / 2 quantiles of the draws as its ends. A draw,
+ * and so an end, may be -INFINITY or INFINITY (a crossing outside the measured range). NaN draws
+ * are left out; if fewer than 40 others remain, the ends are NaN. Sorts draws.
  * Source: Efron and Tibshirani 1993, chapter 13. */
 struct interval bootstrap_interval(double value, double *draws, size_t n, double level);
 

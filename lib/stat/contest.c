@@ -1,7 +1,7 @@
 /* contest.c - fronts and crossovers, measured and in every draw; see contest.h.
  *
- * One function reads the measured curves (draw number `draws`) and those of a draw, so an interval
- * is about the same number as the value beside it. A draw whose crossing lies outside the measured
+ * The measured curves are treated as one more draw, number `draws`, by the same function build().
+ * So a value and its interval are computed alike. A draw whose crossing lies outside the measured
  * steps counts as infinite, not as missing. */
 #include "lib/stat/contest.h"
 
@@ -35,8 +35,8 @@ void contest_front(const struct contest *contest, size_t *draws_on, unsigned cha
     front_mark(contest->cost, contest->good, contest->n, on, order);
 }
 
-/* Adds a point to a curve of n points. A point with the x of the last one is averaged into it, so
- * that each x has one value; *same counts the points averaged there. Returns the new n. */
+/* Adds a point to a curve of n points. If it has the x of the last point, it is averaged into that
+ * point, so that each x has one value; *same counts the averaged points. Returns the new n. */
 static size_t add_point(double *x, double *y, size_t n, double at, double value, double *same)
 {
     if (n && !(at > x[n - 1])) {
@@ -69,7 +69,7 @@ static void build(const struct contest *contest, const struct contest_pair *pair
     }
 }
 
-/* Sets the interval and the shares of draws; sorts draw. */
+/* Sets the interval and the shares of draws of *verdict. Sorts draw. */
 static void judge(struct contest_verdict *verdict, double *draw, size_t n)
 {
     size_t below = 0, above = 0, known = 0;
@@ -122,7 +122,7 @@ void contest_solve(const struct contest *contest, const struct contest_pair *pai
     judge(&result->q, quality, n);
 }
 
-/* Step counts that narrow the bracket of verdict, into out[]. Returns how many. */
+/* Writes the step counts that narrow the bracket of the verdict to out[]. Returns how many. */
 static size_t split_bracket(const struct contest_verdict *verdict, double length, double octaves,
                             double *out, size_t max)
 {

@@ -16,8 +16,8 @@ struct contest {
     const double *good, *good_draw; /* [n], [draws][n]; higher is better; NULL: cost alone */
 };
 
-/* on[i] = 1: point i is on the measured front (front.h); draws_on[i] = in how many draws it is on
- * the front of the draw. order[n] is work. */
+/* Sets on[i] = 1 if point i is on the measured front (front.h), else 0. draws_on[i]: the number of
+ * draws in which point i is on the front of the draw. order[n] is work. */
 void contest_front(const struct contest *contest, size_t *draws_on, unsigned char *on,
                    size_t *order);
 
@@ -25,14 +25,14 @@ void contest_front(const struct contest *contest, size_t *draws_on, unsigned cha
  * point `rival`. The quality to reach is level[d] in draw d and level[draws] as measured. */
 struct contest_pair { size_t from, to, rival; const double *level; };
 
-/* A number of steps, or a ratio, with its percentile interval; +-INFINITY: outside the measured
- * range (censored). below, above: the measured steps on either side; NaN: none. inside, p_below,
- * p_above: shares of draws that are finite, -INFINITY, INFINITY. */
+/* A crossing as a number of steps, with its percentile interval; +-INFINITY: outside the measured
+ * range (censored). below, above: the measured steps on either side of the crossing; NaN: none.
+ * inside, p_below, p_above: shares of draws that are finite, -INFINITY, INFINITY. */
 struct contest_verdict { double at, lo, hi, below, above, inside, p_below, p_above; };
 
 struct contest_result {
     struct contest_verdict lat, q; /* as in parity.h */
-    double residual; /* of the cost: struct crossover_cost */
+    double residual; /* residual and line of struct crossover_cost, as measured */
     int line;        /* 1: the cost is a line in steps */
 };
 
@@ -41,13 +41,14 @@ enum { CONTEST_ADD = 32 };
 struct contest_advice {
     double steps[CONTEST_ADD]; /* ascending: step counts that narrow an open or wide bracket */
     size_t n;
-    double octaves; /* log2(hi / lo) of q, cut to the measured steps; NaN: no interval */
-    double prompts; /* prompts * max(1, octaves / wanted)^2; NaN: no interval */
+    double octaves; /* width of the interval of q within the measured steps, log2(hi / lo); NaN */
+    double prompts; /* measured prompts * max(1, octaves / wanted)^2; NaN: q has no interval */
     double wanted;  /* the width in octaves that is narrow enough */
-    int at_least;   /* the interval is censored: octaves and prompts are lower bounds */
+    int at_least;   /* 1: the interval is censored, so octaves and prompts are lower bounds */
 };
-/* prompts: measured ones; 0: no quality. first, last: measured steps. length: no step count above
- * it is useful; NaN: not known. octaves: the wanted width of brackets and of the interval of q. */
+/* Fills *advice. prompts: the number of measured prompts; 0: no quality. first, last: the least and
+ * the most measured steps. length: the most useful step count; NaN: not known. octaves: the wanted
+ * width of brackets and of the interval of q. */
 void contest_advise(const struct contest_result *result, size_t prompts, double first, double last,
                     double length, double octaves, struct contest_advice *advice);
 

@@ -1,5 +1,5 @@
-/* crossover.c - where monotone curves meet a level; see crossover.h. Quality rises with steps, and
- * so does cost. Both curves are made monotone before they are read, so that one noisy dip makes no
+/* crossover.c - where monotone curves meet a level; see crossover.h. Quality and cost rise with
+ * steps. Both curves are made monotone before a crossing is sought, so that one noisy dip makes no
  * second crossing. */
 #include "lib/stat/crossover.h"
 

@@ -1,6 +1,6 @@
-/* diversity.c - how varied token ids are; see diversity.h. N-grams are counted by sorting, in O(n
- * log n). There is no hash, so there are no collisions, and the sum has the same order whatever the
- * input. */
+/* diversity.c - how varied token ids are; see diversity.h. N-grams are counted by sorting, in
+ * O(n log n). There is no hash, so there are no collisions. Sums are taken in sorted order, so they
+ * do not depend on the order of the ids. */
 #include "lib/stat/diversity.h"
 
 #include <math.h>

@@ -1,6 +1,5 @@
-/* energy.c - joules over launches; see energy.h. launch_at() alone decides which launches count.
- * All numbers follow its choice, so the tokens, joules and seconds of a metric are always those of
- * the same batches. */
+/* energy.c - joules over launches; see energy.h. launch_at() alone decides which launches count, so
+ * the tokens, joules and seconds of a metric always come from the same batches. */
 #include "lib/stat/energy.h"
 
 #include <math.h>
@@ -8,7 +7,8 @@
 static const double LEAST_NS = 10e9, LEAST_TICKS = 100, LEAST_AGREEMENT = 0.05;
 enum { LEAST_WINDOWS = 5 };
 
-/* The end of the launch that begins at batch i. *why: why it does not count; NULL: it counts. */
+/* Returns one past the last batch of the launch that begins at batch i. *why: why the launch does
+ * not count; NULL: it counts. */
 static size_t launch_at(const struct batches *batches, size_t i, const char **why)
 {
     double ns = 0, joule = 0, ticks = 0;

@@ -1,6 +1,6 @@
-/* events.c - latencies from emission times; see events.h. Tokens that become readable together are
- * one emission; they share the gap before it equally. So one formula serves a stream of single
- * tokens and a block of 32. */
+/* events.c - latencies from emission times; see events.h. Tokens that become readable together form
+ * one emission. They share the gap before the emission equally, so a block of 32 tokens is treated
+ * like a stream of single tokens. */
 #include "lib/stat/events.h"
 
 #include <math.h>

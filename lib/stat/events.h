@@ -1,9 +1,10 @@
-/* events.h - latencies inside one answer, from its emissions: at time t[j] (ns) k[j] tokens became
- * readable at once (final, with no gap before them). One formula serves single tokens and blocks.
- * Only tokens up to the first stop id count: padding is not output.
+/* events.h - latencies inside one answer, from its emissions. In emission j, at time t[j] (ns),
+ * k[j] tokens become readable at once: they are final, and so are all positions before them. So one
+ * formula serves single tokens and blocks. Only tokens up to the first stop id count: padding is
+ * not output.
  *
- * Source: MLPerf Endpoints (a time a token that leaves the first emission out); definitions in
- * measure --help. */
+ * Source: MLPerf Endpoints (the time per output token leaves the first emission out); definitions
+ * in measure --help. */
 #pragma once
 
 #include <stddef.h>
@@ -12,10 +13,10 @@
  * new length. */
 size_t events_cut(double *t, double *k, size_t n, double limit);
 
-/* Time per output token: (t_n - t_1) / (sum k - k_1), ns; NaN when all tokens came at once or there
- * are none. */
+/* Time per output token in ns: (t_n - t_1) / (sum k - k_1). NaN if all tokens came at once, or if
+ * there are none. */
 double events_tpot(const double *t, const double *k, size_t n);
 
-/* Gaps between tokens: gap[j-1] = (t_j - t_{j-1}) / k_j, ns, with weight k_j, j = 1..n-1. Returns
- * n - 1 (0 when n = 0). */
+/* Gaps between tokens: gap[j-1] = (t[j] - t[j-1]) / k[j] in ns, weight[j-1] = k[j], for j from 1 to
+ * n-1. Returns n - 1 (0 when n = 0). */
 size_t events_gaps(const double *t, const double *k, size_t n, double *gap, double *weight);

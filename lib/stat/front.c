@@ -1,5 +1,5 @@
 /* front.c - see front.h. Points are sorted by cost, then by quality from the best. A point is on
- * the front if its quality beats that of all cheaper points and equals the best of its own cost. */
+ * the front if its quality beats all cheaper points and no point of its own cost is better. */
 #include "lib/stat/front.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 
 struct plane { const double *cost, *quality; };
 
-/* By cost, then by quality from the best, then by place. */
+/* Orders by cost, then by quality from the best, then by index. */
 static int compare(const void *pa, const void *pb, void *plane)
 {
     const struct plane *p = plane;
@@ -31,7 +31,7 @@ void front_mark(const double *cost, const double *quality, size_t n, unsigned ch
             order[known++] = i;
     }
     qsort_r(order, known, sizeof *order, compare, &plane);
-    size_t best = SIZE_MAX; /* the best point among the cheaper ones */
+    size_t best = SIZE_MAX; /* the point with the best quality so far, the cheapest of equals */
     for (size_t k = 0; k < known; k++) {
         size_t i = order[k];
         int better = best == SIZE_MAX || quality[i] > quality[best];

@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-/* on[i] = 1: point i is on the front; else 0. A point with a NaN is off and dominates nothing. -0
- * equals 0. order[n] is work. Time: O(n log n). */
+/* Sets on[i] to 1 if point i is on the front, else to 0. A point with a NaN is not on the front and
+ * dominates no point. -0 equals 0. order[n] is work. Time: O(n log n). */
 void front_mark(const double *cost, const double *quality, size_t n, unsigned char *on,
                 size_t *order);

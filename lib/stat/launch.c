@@ -1,8 +1,9 @@
-/* launch.c - from values of answers to values of launches to one number; see launch.h.
+/* launch.c - reduces values of answers to one value for each launch, and these to one number; see
+ * launch.h.
  *
  * Values are sorted within a launch before they are summed, so that a permuted stream of records
  * gives the same bits. Answers of one launch are never treated as independent: an interval that
- * does so holds the true value 56 times in 100, not 95. */
+ * treats them so contains the true value 56 times in 100, not 95 times. */
 #include "lib/stat/launch.h"
 
 #include <assert.h>
@@ -12,7 +13,7 @@
 
 static const double LEVEL = 0.95;
 
-/* By value, then by weight. */
+/* Orders by value, then by weight. */
 static int by_value(const void *a, const void *b)
 {
     const struct launch_sample *x = a, *y = b;
@@ -184,9 +185,9 @@ double launch_percentile(enum launch_kind kind, struct launch_sample *sample, si
     return stat_quantile(work, n, q, LEVEL).value;
 }
 
-/* 1: at some place, the mean of the values before it differs from the mean after it by 1 % or more
- * of the median, and beyond noise (Bonferroni over all places). On each side lie at least a quarter
- * of the values and at least 4.
+/* 1: the values shift at some place: the mean before the place differs from the mean after it by
+ * 1 % of the median or more, and by more than noise (Bonferroni over all places). At least a
+ * quarter of the values, and at least 4, lie on each side of the place.
  * Source: Hawkins 1977 (the scan over all places of a shift). */
 static int has_jump(const double *x, size_t n, double level, double median)
 {

@@ -1,6 +1,6 @@
-/* paired.c - see paired.h. Every prompt has the same weight, in however many launches it has pairs.
- * Residuals are taken from the mean of their prompt; else a launch that lacks a slow prompt would
- * look fast. */
+/* paired.c - see paired.h. Every prompt has the same weight, however many of its launches have a
+ * pair. A residual is the distance of a cell from the mean of its prompt. With distances from the
+ * common mean, a launch that lacks a slow prompt would look fast. */
 #include "lib/stat/paired.h"
 
 #include <math.h>
@@ -26,7 +26,7 @@ static int is_time(double x)
     return x > 0 && isfinite(x);
 }
 
-/* Sets logs. Returns how many launches count. */
+/* Sets table->d, and pairs and left_out of *paired. Returns how many launches count. */
 static size_t take_logs(struct table *table, const struct paired_cells *cells,
                         struct paired *paired)
 {
@@ -73,9 +73,10 @@ static double take_means(struct table *table, struct paired *paired)
     return paired->prompts ? total / (double)paired->prompts : (double)NAN;
 }
 
-/* The variance of the mean between launches, with its degrees of freedom; sets part. If launches
- * lack prompts, the residuals of the others are too small by more than n / (n - 1): `own` corrects
- * that, and df counts launches by their number of cells. */
+/* Returns the part of the variance of the mean that comes from launches, and its degrees of freedom
+ * *df; sets table->part. A launch with many cells pulls the prompt means toward itself, so its
+ * residuals are too small: `own` corrects this for launches of unequal size. df weights each launch
+ * by its number of cells. */
 static double by_launch(struct table *table, const struct paired *paired, double *df)
 {
     double squares = 0, second = 0, fourth = 0, n = (double)paired->ratio.launches;
@@ -108,7 +109,8 @@ static double by_prompt(const struct table *table, const struct paired *paired, 
     return n > 1 ? squares / (n * (n - 1)) : 0;
 }
 
-/* The variance from the noise of cells, which the other two variances both contain. */
+/* The part of the variance that comes from the noise of cells. by_launch() and by_prompt() both
+ * contain it. */
 static double by_cell(const struct table *table, const struct paired *paired)
 {
     const double launches = (double)paired->ratio.launches, prompts = (double)paired->prompts;

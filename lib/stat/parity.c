@@ -1,7 +1,7 @@
 /* parity.c - see parity.h.
  *
- * Between two points quality is linear in log2 steps, and cost is linear in steps: quality
- * grows with each doubling of the computation, cost with each pass. */
+ * Between two points quality is taken as linear in log2 steps, and cost as linear in steps, because
+ * quality grows with each doubling of the computation and cost with each pass. */
 #include "lib/stat/parity.h"
 
 #include <math.h>

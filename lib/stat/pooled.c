@@ -1,8 +1,8 @@
 /* pooled.c - qualities of a set of prompts; see pooled.h.
  *
- * A perplexity is exp(sum of nats / sum of tokens) over all prompts, not a mean of perplexities; so
- * both sums are kept until the end. Every draw uses the same prompts for all points, because
- * differences on the same texts are compared. */
+ * A perplexity is exp(sum of nats / sum of tokens) over all prompts, not a mean of perplexities. So
+ * both sums are kept until the end. Every draw uses the same prompts for all points, because points
+ * are compared on the same texts. */
 #include "lib/stat/pooled.h"
 
 #include <math.h>
@@ -82,8 +82,8 @@ double pooled_scale(double value, enum pooled_transform transform, int higher)
     return higher ? s : -s;
 }
 
-/* rows[n][width]: for each prompt num of all points, then den of all points unless every weight is
- * 1. Returns width. */
+/* Fills rows[n][width]: for each prompt, num of all points, then den of all points. If every weight
+ * is 1, den is left out. Returns width. */
 static size_t lay_rows(const double *num, const double *den, const unsigned char *has,
                        size_t points, size_t n, double *rows)
 {

@@ -1,6 +1,6 @@
-/* proportion.c - see proportion.h. A score interval holds every difference that a test of the same
- * level does not reject. The test statistic falls as the assumed difference grows, so each end is
- * found by bisection. */
+/* proportion.c - see proportion.h. A score interval contains every difference that a test of the
+ * same level does not reject. The test statistic falls as the assumed difference grows, so each end
+ * is found by bisection. */
 #include "lib/stat/proportion.h"
 
 #include <math.h>
@@ -26,7 +26,8 @@ double proportion_mcnemar(const struct proportion_pairs *pairs)
     return fmin(1, 2 * tail);
 }
 
-/* only_first: the maximum-likelihood probability that only the first is right, given d. */
+/* only_first: the maximum-likelihood probability that only the first is right, if the difference is
+ * d. It is the larger root of a x^2 + b x + c = 0. Source: Tango 1998. */
 double proportion_above(const struct proportion_pairs *pairs, double d)
 {
     double a = 2 * pairs->n,

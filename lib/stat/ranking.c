@@ -1,6 +1,6 @@
-/* ranking.c - see ranking.h. For k places, a pair of systems adds to tau the mean of s_a s_b over
- * the pairs of places, s = -1, 0, 1 the order of the two. This is linear in each s, so the least
- * and the largest value are found where every undecided s is -1 or 1. */
+/* ranking.c - see ranking.h. s_a is the order of a pair of systems in place a: 1, -1, or 0 if both
+ * are equal. The pair adds to tau the mean of s_a s_b over all pairs (a, b) of the k places. This
+ * is linear in each s, so tau is least and largest where every undecided s is -1 or 1. */
 #include "lib/stat/ranking.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@ static struct asgood_side side_of(const struct ranking *ranking, size_t system, 
     return (struct asgood_side){ranking->num + at, ranking->den + at};
 }
 
-/* 1: system i measured better than j, -1: worse, 0: equal. */
+/* 1: the measured quality of system i is better than that of j, -1: worse, 0: equal. */
 static int order_of(const struct ranking *ranking, size_t i, size_t j, size_t place)
 {
     struct asgood_side a = side_of(ranking, i, place), b = side_of(ranking, j, place);
@@ -35,13 +35,15 @@ static int shown_of(const struct ranking *ranking, size_t i, size_t j, size_t pl
     return (asgood.good <= p) - (asgood.worse <= p); /* NaN: 0 */
 }
 
-/* The share of a pair of systems in tau: sum of the s and of their squares over k places. */
+/* What a pair of systems adds to tau. sum, squares: sum of s and of s^2 over the k places. */
 static double share(double sum, double squares, double k)
 {
     return (sum * sum - squares) / (k * (k - 1));
 }
 
-/* *lo, *hi: the share of a pair that is decided in `decided` of k places, with the sum `sum`. */
+/* *lo, *hi: the least and the largest share() of a pair that is decided in `decided` of k places,
+ * with the sum `sum` of the decided s. far, near: the largest and the least |sum| over all k
+ * places, if each of the `free` undecided s is -1 or 1. */
 static void bounds(double sum, double decided, double k, double *lo, double *hi)
 {
     double free = k - decided, far = fabs(sum) + free, near = fabs(sum) - free;
@@ -76,7 +78,7 @@ struct ranking_found ranking_find(const struct ranking *ranking, double level, s
             found.hi += hi;
             found.flips += fabs(known) < decided;
         }
-    found.tau /= pairs; /* of whole sums, so that a clear order gives 1 exactly */
+    found.tau /= pairs; /* divided at the end, so that a clear order gives exactly 1 */
     found.lo /= pairs;
     found.hi /= pairs;
     return found;

@@ -1,6 +1,5 @@
 /* ratio.c - see ratio.h. Paired and independent launches both give a mean log ratio, its standard
- * error and its degrees of freedom. One function makes the interval and p from these three
- * numbers. */
+ * error and its degrees of freedom. judge() makes the interval and p from these three numbers. */
 #include "lib/stat/ratio.h"
 
 #include <math.h>
@@ -31,7 +30,8 @@ static int logs(const struct launch_value *value, size_t n, double *out)
     return 1;
 }
 
-/* The mean, its standard error and degrees of freedom, from x (paired) or from x and y. */
+/* The standard error of mean y - mean x for independent samples, and its degrees of freedom by
+ * Welch and Satterthwaite. */
 static void welch(const double *x, size_t n, const double *y, size_t m, double *se, double *df)
 {
     double u = pow(stat_sd(x, n), 2) / (double)n, v = pow(stat_sd(y, m), 2) / (double)m;
@@ -158,7 +158,8 @@ void ratio_holm(const double *p_value, size_t n, double *adjusted, size_t *order
     }
 }
 
-/* Bonferroni: the chance that any of n intervals misses is at most the sum of their chances. */
+/* Bonferroni: the chance that any of n intervals misses its value is at most the sum of the n
+ * single chances. */
 double ratio_level(double level, size_t n)
 {
     return n > 1 ? 1 - (1 - level) / (double)n : level;

@@ -1,8 +1,8 @@
 /* stat.c - sums, intervals and lines; see stat.h.
  *
  * One special function gives all intervals: the regularised incomplete beta I_x(a, b). Student's
- * distribution and the binomial distribution (for ranks of order statistics) are values of it, so
- * both are exact at any n without tables. */
+ * distribution and the binomial distribution (for ranks of order statistics) are computed from it,
+ * so both are exact at any n without tables. */
 #include "lib/stat/stat.h"
 #include "lib/base/order.h"
 
@@ -49,7 +49,7 @@ static double interpolate(const double *x, size_t n, double q)
     return x[i] + (place - (double)i) * (x[i + 1] - x[i]);
 }
 
-/* qsort, unless x is sorted already. */
+/* Sorts x; skips qsort() if x is sorted already. */
 static void sort(double *x, size_t n)
 {
     size_t i = 1;
@@ -94,7 +94,7 @@ static double beta_fraction(double alpha, double beta, double x)
     return product;
 }
 
-/* I_x(a, b), a and b > 0. */
+/* The regularised incomplete beta I_x(a, b), a and b > 0. */
 static double beta_inc(double a, double b, double x)
 {
     if (x <= 0 || x >= 1)
@@ -105,7 +105,7 @@ static double beta_inc(double a, double b, double x)
     return 1 - front * beta_fraction(b, a, 1 - x) / b;
 }
 
-/* P(T > t), t >= 0, of Student's distribution. */
+/* P(T > t), t >= 0, for T with Student's distribution. */
 static double t_tail(double t, double df)
 {
     if (isinf(df))
@@ -136,7 +136,7 @@ double stat_t_outside(double t, double df)
     return fmin(1, 2 * t_tail(fabs(t), df));
 }
 
-/* P(B <= k) for B binomial(n, q). */
+/* P(B <= k) for a binomial B with n trials of chance q. */
 static double binomial_below(double k, double n, double q)
 {
     if (k < 0)
@@ -144,7 +144,7 @@ static double binomial_below(double k, double n, double q)
     return k >= n ? 1 : beta_inc(n - k, k + 1, 1 - q);
 }
 
-/* Smallest k in 0..n with P(B <= k) >= p. */
+/* The smallest k in 0..n with P(B <= k) >= p, for B as in binomial_below(). */
 static double binomial_rank(double p, double n, double q)
 {
     double lo = 0, hi = n;
@@ -166,9 +166,10 @@ struct interval stat_quantile(double *x, size_t n, double share, double level)
     assert(share > 0 && share < 1 && level > 0 && level < 1);
     sort(x, n);
     interval.value = interpolate(x, n, share);
-    /* Ranks lower..upper (1-based) hold the quantile when lower <= B < upper: coverage
-     * P(B < upper) - P(B < lower). Equal tails first; where one end is clipped by the sample, the
-     * other gives way. */
+    /* B: how many of the n values lie below the quantile, binomial(n, share). The values of ranks
+     * lower..upper (from 1) enclose the quantile if lower <= B < upper. So the interval holds with
+     * probability P(B < upper) - P(B < lower). Both tails are equal at first. If an end lies
+     * outside the sample it is cut, and the other end moves until `level` is reached. */
     double count = (double)n, tail = (1 - level) / 2;
     double lower = binomial_rank(tail, count, share),
            upper = binomial_rank(1 - tail, count, share) + 1;
@@ -253,8 +254,9 @@ static int compare_rays(const void *a, const void *b)
     return (x->weight > y->weight) - (x->weight < y->weight);
 }
 
-/* The line of least absolute deviations among those through point i: its slope is the median of
- * the slopes to the other points, each weighted by its distance in x. NaN: no other x. */
+/* The slope of the line of least absolute deviations among all lines through point i: the median of
+ * the slopes to the other points, each weighted by its distance in x. NaN: all points have the x of
+ * point i. */
 static double best_slope(const double *x, const double *y, size_t n, size_t i)
 {
     struct ray ray[LINE_MAX_POINTS];
@@ -296,7 +298,7 @@ void stat_line(const double *x, const double *y, size_t n, double *at_zero, doub
 
 void stat_isotonic(double *y, size_t n, double *work)
 {
-    double *weight = work, *end = work + n; /* of block k: weight, one past its last point */
+    double *weight = work, *end = work + n; /* of each block: its weight, one past its last point */
     size_t blocks = 0;
     for (size_t i = 0; i < n; i++) {
         y[blocks] = y[i];
@@ -311,7 +313,8 @@ void stat_isotonic(double *y, size_t n, double *work)
             blocks--;
         }
     }
-    for (size_t i = n; i-- > 0;) { /* backwards: block k never lies after point i */
+    /* Backwards, because y[k] holds the value of block k, which begins at point k or later. */
+    for (size_t i = n; i-- > 0;) {
         if (blocks > 1 && (double)i < end[blocks - 2])
             blocks--;
         y[i] = y[blocks - 1];

@@ -1,14 +1,15 @@
-/* together.c - see together.h. A draw moves each log ratio by normal weights of launches and
- * prompts, the same weights for all systems, times the parts of these launches and prompts in its
- * mean. Launch parts and prompt parts both hold the noise of cells; so the sum is scaled to the
- * standard error that counts this noise once. */
+/* together.c - see together.h. A draw gives each launch and each prompt a normal weight, the same
+ * for all systems. It moves the log ratio of a system by the sum of weight * part, where part is
+ * what the launch or prompt adds to the mean of that system. Launch parts and prompt parts both
+ * contain the noise of cells. So the parts are scaled to the standard error of paired.h, which
+ * counts this noise once. */
 #include "lib/stat/together.h"
 
 #include <math.h>
 
 #include "lib/base/rng.h"
 
-static const double MANY = 200; /* degrees of freedom; from here on normal */
+static const double MANY = 200; /* degrees of freedom; above this Student's t counts as normal */
 
 size_t together_work(const struct together *together)
 {
@@ -31,8 +32,9 @@ static double log_ratio(const struct paired_cells *cells, size_t layer, size_t p
     return a > 0 && b > 0 && isfinite(a) && isfinite(b) ? log(b / a) : (double)NAN;
 }
 
-/* part[launches + prompts]: the parts of launches and prompts in the mean; their squares sum to the
- * variance. Launches that paired_ratio() left out have too few pairs to matter here. */
+/* Sets part[launches + prompts]: what each launch and each prompt adds to the mean log ratio. The
+ * squares of the parts sum to the variance. Launches that paired_ratio() leaves out have too few
+ * pairs to matter here. */
 static void take_parts(const struct paired_cells *cells, const struct paired *paired, double *part)
 {
     double mean = log(paired->ratio.value), n = (double)paired->ratio.launches,
@@ -60,7 +62,7 @@ static void take_parts(const struct paired_cells *cells, const struct paired *pa
         part[k] *= squares > 0 ? paired->se / sqrt(squares) : 0;
 }
 
-/* 1 / sqrt(chi-square / df). */
+/* Draws 1 / sqrt(chi-square / df), which turns a normal draw into Student's t. */
 static double draw_scale(struct rng *rng, double df)
 {
     double square = 0;
@@ -86,7 +88,7 @@ static void draw_one(const struct together *together, const struct paired *ratio
     }
 }
 
-/* The base: ratio 1 to itself, no spread. */
+/* Sets the ratio of the base to itself: 1, without spread, if `any` system has an interval. */
 static void set_base(struct paired *ratio, size_t base, int any)
 {
     struct ratio *r = &ratio[base].ratio;

@@ -1,5 +1,5 @@
 /* trend.c - see trend.h. All sums are of deviations from the means, so that large offsets do not
- * cancel digits. A slope needs two different x, its interval three points. */
+ * cancel digits. A slope needs two different x; the interval of a slope needs three points. */
 #include "lib/stat/trend.h"
 
 #include <math.h>
