@@ -1,6 +1,6 @@
-/* about.c - see about.h. The identity of a point is made of all settings that count. Two records
- * are of one point exactly if these are equal. The label and the workload of a record describe its
- * point; they are not part of the identity. */
+/* about.c - see about.h. The identity of a point is made from all settings that have an effect. Two
+ * records belong to one point exactly if these settings are equal. The label and the workload of a
+ * record describe its point and are not part of the identity. */
 #include "lib/analysis/about.h"
 
 #include <math.h>
@@ -120,7 +120,7 @@ static int agrees(const json_t *a, const json_t *b, const char *key)
     return x == y || json_equal(x, y);
 }
 
-/* The first key in which they differ, or NULL. */
+/* The first key in which both records differ, or NULL. */
 static const char *first_differing(const json_t *a, const json_t *b, const char *const *keys)
 {
     while (*keys && agrees(a, b, *keys))
@@ -240,7 +240,7 @@ const char *about_axis_name(const char *axis)
     return axis && strcmp(axis, "steps") ? axis : "denoising steps";
 }
 
-/* The fields of a table's settings by default. The caller's reference. */
+/* The record fields of a table's settings when all have their defaults. The caller's reference. */
 static json_t *defaults_of(const struct settings_table *table)
 {
     const struct settings point = settings_default(table);
@@ -281,7 +281,8 @@ int about_is_default(const char *setting, const json_t *value)
     return same;
 }
 
-/* 1: the setting is a size of the load. A load of prompts that arrive needs admit=continuous. */
+/* 1: the setting is a size of the load and not a choice of the decoder: a size of the experiment,
+ * or the arrival rate and admit=continuous, which arriving prompts need. */
 static int is_load(const struct setting *row, const json_t *record)
 {
     return row->traits & SETTING_SHOWN ||
@@ -289,7 +290,7 @@ static int is_load(const struct setting *row, const json_t *record)
             (!strcmp(row->name, "arrival_rate") || !strcmp(row->name, "admit")));
 }
 
-/* 1: a speed-only setting of the table is not at its default in the record. */
+/* 1: a setting of the table that changes only speed is not at its default in the record. */
 static int departs(const struct settings_table *table, const json_t *record)
 {
     json_t *standard = defaults_of(table);

@@ -1,7 +1,7 @@
-/* config_table.c - see config_table.h. The key of a configuration is the identity of its point; all
- * else comes from the records that carry it. A name holds only the settings that tell the series of
- * the table apart, and no defaults: of two series that differ in a setting, one is not at its
- * default. */
+/* config_table.c - see config_table.h. The key of a configuration is the identity of its point. All
+ * other fields come from the records with this identity. A name contains only settings in which
+ * series of the table differ, and no defaults: if two series differ in a setting, one of them is
+ * not at the default. */
 #include "lib/analysis/config_table.h"
 
 #include <math.h>
@@ -28,7 +28,7 @@ enum config_kind config_table_kind(const json_t *record)
 
 /* ---- rows ---- */
 
-/* A number of the record, or else of its configuration. */
+/* The number `key` of the record, or of its configuration if the record has none. */
 static double either_number(const json_t *record, const json_t *about, const char *key)
 {
     double v = rec_number(record, key);
@@ -89,8 +89,8 @@ static int compare_numbers(double a, double b)
 
 /* ---- names ---- */
 
-/* 1: rows of one model, size and contract, so that they are compared. A row without a length
- * matches any length. */
+/* Orders rows by model, contract and batch. Rows that are equal in these are compared with each
+ * other, if their lengths are equal or one of them has no length. */
 static int compare_places(const struct config_row *a, const struct config_row *b)
 {
     int d = strcmp(a->model, b->model);
@@ -106,9 +106,11 @@ static int by_place(const void *pa, const void *pb)
     return d ? d : compare_numbers(a->length, b->length); /* NaN: last */
 }
 
-/* Values of a setting, which is not the axis, in rows that are compared: the first value, its
- * series, and whether there are other values and other series. If there are both, two rows of
- * different series have different values: (v, s), (w, s) and (v, t) contain such a pair, too. */
+/* The values of each setting, the axis excepted, in rows that are compared. All four are objects by
+ * setting. value, series: the value of the first row and its series. values: true if another row
+ * has another value. several: true if another row is of another series. If both are true, two rows
+ * of different series have different values. For example, (value, series) pairs (v, s), (w, s),
+ * (v, t) contain (w, s) and (v, t). */
 struct spread { json_t *value, *series, *values, *several; };
 
 static void add_to_spread(struct spread *spread, const struct config_row *row,
@@ -133,7 +135,8 @@ static void add_to_spread(struct spread *spread, const struct config_row *row,
     json_decref(settings);
 }
 
-/* Adds to `keys` the settings that tell apart rows[0..n-1] and `others`, which are compared. */
+/* Adds to `keys` the settings in which series of rows[0..n-1] and others[0..more-1] differ. All
+ * these rows are compared with each other. */
 static void add_telling(json_t *keys, const struct config_row *const *rows, size_t n,
                         const struct config_row *const *others, size_t more,
                         const struct runset *set)
@@ -152,8 +155,8 @@ static void add_telling(json_t *keys, const struct config_row *const *rows, size
     json_decref(spread.several);
 }
 
-/* {model: {setting: true}}: the settings that tell apart compared rows of different sweeps of a
- * model anywhere in the table. So the rows of a model have the same kind of name at every size. */
+/* {model: {setting: true}}: the settings in which compared rows of different sweeps of the model
+ * differ, anywhere in the table. So the names of a model have the same settings at every size. */
 static json_t *find_telling(const struct config_table *table, const struct runset *set)
 {
     json_t *models = json_object();
@@ -182,8 +185,8 @@ static json_t *find_telling(const struct config_table *table, const struct runse
     return models;
 }
 
-/* method[i] = the method of all rows of the series of table->v[i]; NULL: none, or the first method
- * of the system. */
+/* Sets method[i] to the method that all rows of the series of table->v[i] have. NULL: no method,
+ * several, or the first method of the system, which needs no name. */
 static void find_methods(const struct config_table *table, const struct methods *methods,
                          const struct runset *set, const struct method **method)
 {
@@ -203,7 +206,7 @@ static void find_methods(const struct config_table *table, const struct methods 
     free(place);
 }
 
-/* Appends " cache=dual" for each key that is not at its default. */
+/* Appends " cache=dual" for each setting in `keys` that is not at its default. */
 static void put_settings(struct buf *text, const struct config_row *row, const json_t *keys,
                          const struct runset *set)
 {
@@ -320,7 +323,8 @@ void config_table_pareto(struct config_table *table, const struct runset *set, c
         row->x.record = metric ? metric : record;
         row->y.record = found ? found : record;
     }
-    /* no front: the points alone; a cost may be a quality */
+    /* Without front records the rows come from metric records. If no metric has the name `cost`,
+     * it is the name of a quality. */
     for (int k = 0; k < 2 && !table->n; k++) {
         json_array_foreach(runset_kind(set, k ? "quality" : "metric"), i, record) {
             const char *point = about_point(record);

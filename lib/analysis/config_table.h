@@ -1,34 +1,34 @@
-/* config_table.h - the configurations of a run as a list of points, for plots and tables. */
+/* config_table.h - the configurations of a run as a list of rows, for plots and tables. */
 #pragma once
 
 #include "lib/analysis/records/runset.h"
 
 enum config_kind { CONFIG_DIFFUSION, CONFIG_AUTOREGRESSIVE, CONFIG_OTHER /* also latent */ };
 
-struct value { /* NaN: not known */
+struct value { /* a number `at` with its interval; NaN: not known */
     double at, lo, hi;
-    const json_t *record; /* borrowed; NULL: none */
+    const json_t *record; /* where the number comes from; borrowed; NULL: none */
 };
 
 struct config_row {
-    const char *point;          /* identity; borrowed from the runset, as all texts but two */
+    const char *point;          /* identity; borrowed from the runset, as all but name and along */
     const char *config, *model; /* label of the point; name of the model */
     const char *series;         /* identity of its sweep */
     const char *contract;       /* "answer", "fixed"; "": unknown */
     const char *axis;           /* the setting that the sweep varies; NULL: none */
-    char *name;                 /* model and method of the series ("llada-demo wino"), else model
-                                   and the settings, unless default, that differ between series
-                                   of the model at one size ("llada-demo cache=dual") */
+    char *name;                 /* model and method of the series ("llada-demo wino"); without a
+                                   method, model and the settings that are not default and differ
+                                   between series of the model ("llada-demo cache=dual"); owned */
     int is_method;              /* 1: the name has a method, which implies the value on the axis */
-    char *along;                /* value along the axis: "16", "0.9"; "" */
+    char *along;                /* value along the axis as text: "16", "0.9"; "": none; owned */
     enum config_kind kind;
     double batch, length;       /* NaN: not known */
     double value;               /* along the axis; NaN: not a number */
-    double steps, passes, rows; /* requested; measured; NaN: unknown, or autoregressive */
+    double steps, passes, rows; /* steps as requested, the others as measured; NaN: unknown */
     struct value x, y;
-    int disturbed; /* 1: the machine was disturbed during its times */
-    int oom;      /* 1: it ran out of memory and has no value */
-    int on_front; /* 1: on the front, by its front record */
+    int disturbed; /* 1: the machine was disturbed while the times were measured */
+    int oom;      /* 1: the configuration ran out of memory and has no value */
+    int on_front; /* 1: the front record says that the point is on the front */
 };
 
 struct config_table {
@@ -36,16 +36,18 @@ struct config_table {
     size_t n, cap;
 };
 
-/* Every configuration with its value of one metric in y; configurations that ran out of memory have
- * oom set. Axis and series come from the records if they have them, as front records do. Sorted by
- * contract, batch, kind, length, name, series, work. */
+/* Each config_table_*() of these three fills the table and sorts it by contract, batch, kind,
+ * length, name, series, work. Axis and series of a row come from its record if the record has them,
+ * else from the settings of the point. */
+/* Every configuration with its value of one metric in y. Configurations that ran out of memory have
+ * oom set. */
 void config_table_metric(struct config_table *table, const struct runset *set, const char *metric);
-/* The configurations that have both: x = metric `cost`, or the summary of a quality of that name,
- * y = summary of quality `quality`. Front records for this pair, if any, tell which are on the
- * front. Same order. */
+/* The configurations that have both numbers: x = metric `cost`, or the summary of a quality with
+ * this name; y = summary of quality `quality`. If there are front records of this pair, the rows
+ * are made from them, and on_front is set. */
 void config_table_pareto(struct config_table *table, const struct runset *set, const char *cost,
                          const char *quality);
-/* Every configuration, without values. Same order. */
+/* Every configuration, without values. */
 void config_table_all(struct config_table *table, const struct runset *set);
 void config_table_free(struct config_table *table);
 
@@ -54,16 +56,17 @@ void config_table_keep(struct config_table *table,
                        int (*keep)(const struct config_row *, const void *), const void *ctx);
 
 enum config_field { CONFIG_BATCH, CONFIG_LENGTH, CONFIG_VALUE };
-/* out[max] = the distinct finite values, ascending. Returns their number, at most max. */
+/* Writes the distinct values of a field that are not NaN, ascending, to out[max]. Returns how many,
+ * at most max. */
 int config_table_values(const struct config_table *table, enum config_field field, double *out,
                         int max);
-/* The most frequent value, of equals the smallest; NaN: no row. */
+/* The most frequent value of a field; if several are as frequent, the smallest. NaN: no value. */
 double config_table_usual(const struct config_table *table, enum config_field field);
-/* The computation of a row in the unit `over` of a crossover: "steps", "passes", "rows". NULL:
- * steps if they are the axis; the value along the axis for latent models (steps of a fit); else
- * passes. NaN: unknown. */
+/* The computation of a row in the unit `over` of a crossover: "steps", "passes", "rows". over NULL:
+ * steps, if steps are the axis; the value along the axis, if the kind is CONFIG_OTHER (a latent
+ * model: steps of a fit); else passes. NaN: unknown. */
 double config_table_work(const struct config_row *row, const char *over);
-/* 1: both are of one series. */
+/* 1: both rows belong to one series. */
 int config_table_together(const struct config_row *a, const struct config_row *b);
 
 enum config_kind config_table_kind(const json_t *record);

@@ -1,6 +1,6 @@
-/* agreement.c - see agreement.h. Every comparison returns 1 agrees, 0 differs, -1 not compared. A
- * value outside its own interval was altered, whatever the other run says. So the numbers in a
- * sentence are read with the intervals after them and compared like ratios. */
+/* agreement.c - see agreement.h. Every comparison returns 1: agrees, 0: differs, -1: not compared.
+ * A value outside its own interval was altered, whatever the other run says. So each number in a
+ * sentence is read together with the interval after it, and compared like a ratio. */
 #include "lib/analysis/claim/agreement.h"
 
 #include <math.h>
@@ -12,8 +12,8 @@
 #include "lib/record/rec.h"
 
 static const double SAME_MACHINE = 1.1, OTHER_MACHINE = 2, MEMORY = 1.02;
-/* Qualities of equal answers. A judge may run on another instruction set than the generator, or
- * than in the other run; its perplexity of one text set then differed by 0.05 %. */
+/* Relative tolerances of qualities of equal answers. The judge may run on another instruction set
+ * in the other run: the perplexity of one set of texts then differed by 0.05 %. */
 static const double SAME_SCORE = 1e-6, SAME_JUDGEMENT = 2e-3;
 
 struct both {
@@ -50,7 +50,7 @@ static const json_t *find_named(const json_t *list, const char *name)
     return NULL;
 }
 
-/* 1: both have hashes of answers, and all common ones are equal. */
+/* 1: both runs have hashes of answers, and all hashes that both have are equal. */
 static int are_answers_same(const json_t *was, const json_t *now)
 {
     const json_t *claim;
@@ -107,7 +107,8 @@ static int agree(const struct number *x, const struct number *y, double factor)
 /* ---- sentences ---- */
 
 enum { NUMBERS = 64 };
-/* A sentence with # in place of each number except step counts, and these numbers. */
+/* A sentence as words and numbers. In `words`, # stands for each number except step counts; these
+ * numbers are in number[n]. */
 struct sentence { struct buf words; struct number number[NUMBERS]; size_t n; };
 
 static int is_step_count(const char *behind)
@@ -122,8 +123,8 @@ static void put_number(struct sentence *sentence, double v)
     buf_char(&sentence->words, '#');
 }
 
-/* Reads "[1.31, 1.50]", the interval of the number before it. Differences in points become shares,
- * which is_near() expects. Returns the text after the interval, or NULL. */
+/* Reads "[1.31, 1.50]", the interval of the last number. Points become shares, because is_near()
+ * expects shares. Returns the text after the interval, or NULL if there is no interval at `at`. */
 static const char *take_interval(struct sentence *sentence, const char *at)
 {
     char *end;
@@ -194,7 +195,8 @@ static int compare_texts(const struct both *both, const json_t *was, const json_
     return same || are_decided(was, now) ? same : -1;
 }
 
-/* A crossing may have no place; it is compared only if both runs decided it. */
+/* Compares two crossings. They are compared only if both runs decided them. Decided crossings
+ * without a place agree with each other. */
 static int compare_places(const struct both *both, const json_t *was, const json_t *now)
 {
     const struct number before = number_of(was), after = number_of(now);

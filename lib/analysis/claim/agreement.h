@@ -1,12 +1,14 @@
-/* agreement.h - compares the claims of two runs, by name, key and task.
+/* agreement.h - compares the claims of two runs. Claims with the same name, key, task and quality
+ * metric are compared; they agree under these rules:
  *
- *   sentences    word by word; step counts must be equal, other numbers agree as ratios do
+ *   sentences    the words and step counts are equal; other numbers agree as ratios do
  *   ratios       each value lies in its own interval; the intervals overlap, or the values differ
- *                by a factor of at most 1.1 (the same kind of machine) or 2 (another)
- *   qualities    the intervals overlap; equal if the token ids are equal
- *   step counts  the brackets overlap; equal if the token ids are equal
- *   memory       within 2 % on the same kind of machine, else not compared
- *   token ids    equal on the same device, instruction set and number formats
+ *                by a factor of at most 1.1 (same kind of machine) or 2 (another machine)
+ *   qualities    the intervals overlap; if the token ids are equal, the values are equal
+ *   step counts  the brackets overlap; if the token ids are equal, the counts are equal
+ *   memory       the values differ by at most 2 %; compared on the same kind of machine only
+ *   token ids    the hashes are equal; compared on the same device, instruction set and number
+ *                formats only
  *
  * A claim that one run lacks or leaves undecided is not compared. */
 #pragma once
@@ -15,11 +17,12 @@
 #include <stdint.h>
 
 struct agreement {
-    int64_t agreed, differed, skipped;  /* claims */
-    int64_t times, times_compared;      /* stored ratios of times; those compared */
+    int64_t agreed, differed, skipped;  /* numbers of claims */
+    int64_t times, times_compared;      /* stored ratios of times; how many were compared */
 };
 
-/* Compares the claims of a stored run with those of another one (arrays of claim records): the
- * fields of a check record for each stored claim that can be compared in principle, then of a
- * summary. The caller's reference. */
+/* Compares the claims `was` of a stored run with the claims `now` of another run (arrays of claim
+ * records). Returns a list with the fields of a check record for each stored claim, then of a
+ * summary. Claims that are never compared (question, certainty, method) have no check record. Sets
+ * *sum. The caller's reference. */
 json_t *agreement_of(const json_t *was, const json_t *now, struct agreement *sum);

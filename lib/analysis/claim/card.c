@@ -1,6 +1,7 @@
-/* card.c - see card.h. A value is followed by its note, so that both read as one phrase: "1.40 ×",
- * "LLaMA's time". A card without a value has the reason as its note. Only a goal that is met has a
- * time at equal quality: the value is that of the first such goal, the note lists the others. */
+/* card.c - see card.h. The page shows the note of a card after its value, so that both read as one
+ * phrase: "1.40 ×", "LLaMA's time". A card without a value has the reason as its note. Only a goal
+ * that is met has a time at equal quality: the card shows the first such goal, and its note lists
+ * the other goals. */
 #include "lib/analysis/claim/card.h"
 
 #include <math.h>
@@ -58,7 +59,7 @@ static void put_rest(struct buf *text, const struct findings *findings, const st
     }
 }
 
-/* The card of the first goal that is met; if none is met, of the first goal. */
+/* Adds the card of the first goal that is met; if none is met, of the first goal. */
 static void add_equal_card(json_t *list, const struct findings *findings)
 {
     const struct finding *finding = findings->n ? &findings->v[0] : NULL;

@@ -1,6 +1,6 @@
 /* conclusion.c - see conclusion.h. Each claim is made from struct findings alone, so no two claims
- * contradict each other. The crossing in quality is the place that the answer names. Parity is the
- * same place, if LLaDA is shown to take no longer than LLaMA there. */
+ * contradict each other. X_q, the crossing in quality, is the step count that the answer names.
+ * X_par, parity, is the same step count, if LLaDA is shown to take no longer than LLaMA there. */
 #include "lib/analysis/claim/conclusion.h"
 
 #include <math.h>
@@ -86,7 +86,7 @@ static void add_parity_crossing(json_t *list, const struct finding *finding)
     json_object_set_new(claim, "note", json_string(why));
 }
 
-/* Only if the record is by the clock of the answer. */
+/* Adds X_lat, but only if its record uses the clock of the answer. */
 static void add_latency_crossing(json_t *list, const struct findings *findings,
                                  const struct finding *finding)
 {
@@ -118,7 +118,7 @@ static void add_quality(json_t *list, const struct finding *finding, const struc
     json_object_set_new(claim, "llada", json_string(tried->c->point));
 }
 
-/* goal NULL: the ratio belongs to no goal and is exploratory. */
+/* Adds a ratio of times. goal NULL: the ratio belongs to no goal and is exploratory. */
 static void add_ratio(json_t *list, const struct findings *findings, const struct versus *versus,
                       const struct goal *goal, const char *of)
 {
@@ -148,7 +148,7 @@ static void add_numbers(json_t *list, const struct findings *findings,
         add_ratio(list, findings, &finding->best, finding->goal, "fastest way");
 }
 
-/* Every LLaDA point against plain LLaMA, exploratory; ratios without a value are left out. */
+/* Adds the exploratory ratio of every LLaDA point to plain LLaMA; skips ratios without a value. */
 static void add_ratios(json_t *list, const struct findings *findings, const char *task)
 {
     const struct contender *llama = contender_plain(&findings->contenders, 0);

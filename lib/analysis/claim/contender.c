@@ -1,6 +1,6 @@
-/* contender.c - see contender.h. A sampler is plain if all its settings are the defaults of the
- * settings table, except sizes and sampling settings; so a new setting needs no change here. Other
- * points are named by their method, or by their changed settings. */
+/* contender.c - see contender.h. A sampler is plain if all its settings have the default of the
+ * settings table; sizes and sampling settings do not count. So a new setting needs no change here.
+ * Other points are named by their method, or by their changed settings. */
 #include "lib/analysis/claim/contender.h"
 
 #include <math.h>
@@ -67,7 +67,7 @@ static void name_one(struct contender *contender, const struct methods *methods)
                                                            : settings_name(contender->about);
 }
 
-/* Appends the value of the axis to the names of methods with several points. */
+/* Appends the value of the axis to each name that several points have. */
 static void tell_apart(struct contenders *contenders)
 {
     char **names = mem_zero(contenders->n + 1, sizeof *names);
@@ -101,7 +101,7 @@ static int compare_contenders(const void *pa, const void *pb)
     return d ? d : strcmp(a->point, b->point);
 }
 
-/* The most frequent length, the largest of equals. */
+/* The most frequent length; if several are as frequent, the largest. */
 static double usual_length(const struct contenders *contenders)
 {
     double best = NAN;

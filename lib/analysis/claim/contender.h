@@ -7,8 +7,8 @@
 struct contender {
     const char *point;    /* borrowed from the evidence */
     const json_t *about;  /* borrowed */
-    char *name;           /* name of the method ("dual-factor"); plain: of the model; owned */
-    int is_diffusion;     /* else autoregressive */
+    char *name;           /* plain: the model; else the method ("dual-factor") or settings; owned */
+    int is_diffusion;     /* 1: diffusion; 0: autoregressive */
     int is_plain;         /* 1: the published sampler: no cache, default rule, no speculation */
     double steps, length; /* NaN: unknown */
 };
@@ -17,9 +17,10 @@ struct contenders {
     size_t n, cap;
 };
 
-/* Finds the contenders; contract NULL: any. Latent models are left out. */
+/* Finds the contenders of this contract (NULL: any) and batch size. If points have several lengths,
+ * only the most frequent length is kept. Latent models are left out. */
 void contender_find(struct contenders *contenders, const struct evidence *evidence,
                     const char *contract, double batch);
 void contender_free(struct contenders *contenders);
-/* The plain contender of a kind with the most steps; NULL: none. */
+/* The plain contender with the most steps, diffusion or autoregressive; NULL: none. */
 const struct contender *contender_plain(const struct contenders *contenders, int is_diffusion);

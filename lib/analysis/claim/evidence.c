@@ -1,5 +1,5 @@
-/* evidence.c - see evidence.h. To save memory, a quality is kept as the sums for its mean, and an
- * answer as its hash. Lists are sorted at the end, so the order of the input does not matter. */
+/* evidence.c - see evidence.h. To save memory, qualities are kept as sums and answers as hashes.
+ * Lists are sorted at the end, so the order of the input does not matter. */
 #include "lib/analysis/claim/evidence.h"
 
 #include <errno.h>
@@ -75,8 +75,8 @@ static void add_answer(struct evidence *evidence, const json_t *record, const ch
         json_object_set_new(of, id, json_string(hex));
 }
 
-/* 1: record replaces the stored record of the metric: it has more answers, or as many and a smaller
- * value. */
+/* 1: the record replaces the stored record of the metric, because it has more samples (`n`), or as
+ * many and a smaller value. */
 static int says_more(const json_t *record, const struct evidence *evidence, const char *point,
                      const char *metric)
 {
@@ -97,7 +97,7 @@ static void add_metric(struct evidence *evidence, const json_t *record, const ch
                             (json_t *)(uintptr_t)record);
 }
 
-/* Adds a record of a kind that tools pass on, unless it came before. */
+/* Adds the record, unless an equal one came before: tools pass records of these kinds on. */
 static void add_once(struct evidence *evidence, const char *kind, const json_t *record)
 {
     const json_t *list = json_object_get(evidence->kinds, kind), *had;
@@ -126,7 +126,7 @@ static int add_record(struct evidence *evidence, const json_t *record, struct er
             add_metric(evidence, record, point);
     }
     if ((!strcmp(kind, "meta") || !strcmp(kind, "parent")) && json_has(record, "machine") &&
-        !rec_is(record, "tool", "gen-endpoint")) /* whose record names the client's machine */
+        !rec_is(record, "tool", "gen-endpoint")) /* it names the machine of the client */
         add_to_list(evidence, "machine", record);
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         if (!strcmp(kind, lists[i]))
@@ -140,7 +140,8 @@ static void note_bad(struct evidence *evidence, const struct err *e)
         memcpy(evidence->first_bad, e->text, sizeof evidence->first_bad);
 }
 
-/* Records of several prompt sets may have the same place; both count, except generations. */
+/* Takes a record. repeats_take() refuses a second, different record in one place. Only a second
+ * generation is bad here: other records of several prompt sets may share a place, and all count. */
 static int take_one(struct evidence *evidence, struct repeats *seen, const json_t *record,
                     struct err *bad)
 {
@@ -153,7 +154,7 @@ static int take_one(struct evidence *evidence, struct repeats *seen, const json_
     return repeats <= 0 && add_record(evidence, record, bad) ? -1 : 1;
 }
 
-/* -1: reading failed, or the checkpoints behind a point differ. */
+/* Reads all records. -1: reading failed, or two records of a point have different checkpoints. */
 static int read_all(struct evidence *evidence, struct rec_reader *in, int64_t limit, struct err *e)
 {
     struct repeats seen = {0};

@@ -1,4 +1,4 @@
-/* evidence.h - the records of a run from which claims are made: times by prompt and launch,
+/* evidence.h - reads the records of a run from which claims are made: times by prompt and launch,
  * qualities by prompt, memory by point, crossovers, self-tests, fitness checks. The order of the
  * records does not matter. */
 #pragma once
@@ -8,12 +8,14 @@
 
 #include "lib/analysis/records/pairs.h"
 
+/* The sums over the answers to a prompt: of values, scored tokens, scored bytes, and the number of
+ * answers. */
 enum { EVIDENCE_VALUES, EVIDENCE_TOKENS, EVIDENCE_BYTES, EVIDENCE_ANSWERS, EVIDENCE_SUMS };
 
 struct evidence {
     struct pairs times;
     json_t *points;   /* point -> settings of its records (about.h) */
-    json_t *quality;  /* point -> metric -> id -> EVIDENCE_SUMS sums over its answers */
+    json_t *quality;  /* point -> metric -> id of a prompt -> array of EVIDENCE_SUMS sums */
     json_t *lower;    /* metric -> true: less is better */
     json_t *graded;   /* metric -> true: some value is neither 0 nor 1 */
     json_t *tasks;    /* id -> task */
@@ -31,12 +33,12 @@ int evidence_load(struct evidence *evidence, const char *const *paths, size_t n,
                   struct err *e);
 void evidence_free(struct evidence *evidence);
 
-/* Borrowed; NULL: none. */
+/* The records of a kind (see `kinds`), and the settings of a point. Borrowed; NULL: none. */
 const json_t *evidence_list(const struct evidence *evidence, const char *kind);
 const json_t *evidence_about(const struct evidence *evidence, const char *point);
 /* The value of a metric of a point; NaN: none. */
 double evidence_metric(const struct evidence *evidence, const char *point, const char *metric);
-/* One of the sums of quality[point][metric][id]. */
+/* Sum number `which` (EVIDENCE_VALUES, ...) of quality[point][metric][id]. */
 double evidence_sum(const json_t *sums, int which);
 /* 1: the prompt belongs to the task (NULL: every prompt does). */
 int evidence_is_of(const struct evidence *evidence, const char *id, const char *task);

@@ -1,6 +1,7 @@
-/* finding.c - see finding.h. All numbers are by one clock, so that no two of them mix kinds of
- * time. If the plan leaves the clock open, wall time is computed first, and processor time only if
- * a goal has no wall time or its self-test failed. */
+/* finding.c - see finding.h. All numbers use one clock, so that wall time and processor time are
+ * never mixed. If the plan leaves the clock open, wall time is tried first. On a CPU, processor
+ * time is used instead if a goal has no ratio of wall times or the self-test of wall time failed,
+ * unless processor time gives fewer ratios. */
 #include "lib/analysis/claim/finding.h"
 
 #include <math.h>
@@ -70,7 +71,8 @@ int finding_is_decided(const struct versus *versus)
     return !versus->reason && versus->verdict != RATIO_UNDECIDED;
 }
 
-/* llada against the fastest LLaMA method, if that is faster than plain LLaMA; else `nothing`. */
+/* llada against the fastest LLaMA method, if that method is faster than plain LLaMA; else
+ * `nothing`. */
 static struct versus compare_with_fastest(const struct findings *findings,
                                           const struct contender *llada, const char *task)
 {
@@ -198,7 +200,8 @@ static void take_vanilla(struct findings *findings)
     findings->grown = grown ? finding_ratio(findings, grown, llama, NULL, 1) : nothing;
 }
 
-/* The plain LLaDA point with the most tokens a step up to per_step; if none, with most steps. */
+/* The plain LLaDA point with the most tokens a step, but at most per_step. If there is none: the
+ * plain point with the most steps. */
 static const struct contender *find_pace(const struct contenders *contenders, double per_step)
 {
     const struct contender *best = NULL;
@@ -220,7 +223,7 @@ static double pace_of(const struct findings *findings)
     return 1;
 }
 
-/* The largest batch size of any point below `limit` and above 1; NaN: none. */
+/* The largest batch size of any point that is below `limit` and above 1; NaN: none. */
 static double next_batch(const struct evidence *evidence, double limit)
 {
     const char *point;
@@ -336,7 +339,7 @@ void finding_all(struct findings *findings, const struct evidence *evidence,
         return;
     free_goals(findings);
     take_all(findings, plan, PAIRS_CPU);
-    /* it does not know more: wall time again */
+    /* Processor time gives fewer ratios, or none: use wall time again. */
     if (count_ratios(findings) < ratios || !count_ratios(findings)) {
         free_goals(findings);
         take_all(findings, plan, PAIRS_WALL);

@@ -1,28 +1,29 @@
-/* finding.h - the numbers behind the answer of a run, each computed once. For each goal: the least
- * step count at which plain LLaDA is shown to match plain LLaMA, its time, and the fastest other
- * method that is shown to match. Further: vanilla decoding, a large batch, memory. All sentences
- * are made from these numbers.
+/* finding.h - computes the numbers behind the answer of a run, each once. For each goal there is
+ * the least step count at which plain LLaDA is shown to match plain LLaMA, the time at that count,
+ * and the fastest other method that is shown to match. Further numbers are about vanilla decoding,
+ * a large batch, and memory. All sentences are made from these numbers.
  *
- * "As good" is a fixed sequence of tests (asgood.h): from the most steps down, each at one-sided
- * 2.5 %, to the first that is not shown. If the fastest of several is selected, tests and
- * intervals are at the level divided by their number (Bonferroni). */
+ * "As good" is shown by a fixed sequence of tests (asgood.h): from the most steps down, each at
+ * one-sided 2.5 %, to the first test that fails. Where the fastest of several methods is selected,
+ * the error rate of each test and interval is divided by the number of methods (Bonferroni). */
 #pragma once
 
 #include "lib/analysis/claim/contender.h"
 #include "lib/analysis/claim/goal.h"
 
-/* Time of LLaDA / time of LLaMA (of a rate: tokens a second of LLaDA / of LLaMA). */
+/* Time of LLaDA / time of LLaMA. In findings.rate: tokens a second of LLaDA / of LLaMA. */
 struct versus {
     struct interval x;        /* NaN: unknown */
     enum ratio_verdict verdict;
     const char *reason;       /* why x is NaN; static */
     const struct contender *llada, *llama; /* NULL: none */
     const char *task;         /* NULL: all prompts */
-    double ns[2];             /* mean times of llada and llama; NaN */
+    double ns[2];             /* mean times of llada and of llama, ns; NaN: unknown */
     size_t launches, prompts;
-    size_t comparisons;       /* intervals that hold together; 0: not compared */
+    size_t comparisons;       /* number of intervals that hold together; 0: not compared */
 };
 
+/* A point and its test against plain LLaMA. */
 struct tried { const struct contender *c; struct good good; };
 
 enum finding_state {
@@ -36,26 +37,27 @@ struct finding {
     struct tried *step; /* plain LLaDA, the most steps first; owned */
     size_t n_steps;
     enum finding_state state;
-    const char *reason;             /* why it is untested; static */
+    const char *reason;             /* why the goal is untested; static */
     double at, below;               /* least step count shown to match; largest not shown; NaN */
-    const struct contender *timed;  /* the point at that count, else with the most steps; NULL */
-    struct versus equal, rival;     /* `timed` against plain LLaMA; against the fastest other */
+    const struct contender *timed;  /* the point with `at` steps, else with the most; NULL: none */
+    struct versus equal, rival;     /* `timed` against plain LLaMA; against a faster LLaMA method */
     struct tried *way; /* other methods of LLaDA; owned */
-    size_t n_ways, n_shown;
-    struct versus best;             /* the fastest method shown to match, against plain LLaMA */
-    int best_of;                    /* its index in `way`; -1: none */
+    size_t n_ways, n_shown;         /* n_shown: how many of `way` are shown to match */
+    struct versus best;             /* the fastest of `way` shown to match, against plain LLaMA */
+    int best_of;                    /* the index of that method in `way`; -1: none */
 };
 
 struct memory_found { const char *metric; double llada, llama; const char *reason; };
 
 struct findings {
     const struct evidence *evidence;
-    struct contenders contenders, batched; /* batched: at the largest common batch */
+    struct contenders contenders, batched; /* batched: at the batch size of `rate` */
     struct finding v[GOALS_MAX];
     int n;
     enum pairs_clock clock;
-    struct versus vanilla, grown, rate; /* vanilla: one token a step; grown: with suffix `grow` */
-    double batch;            /* batch size of `rate`; NaN */
+    struct versus vanilla, grown, rate; /* vanilla: one token a step; grown: with suffix `grow`;
+                                           rate: at the largest batch size that both have */
+    double batch;            /* batch size of `rate`; NaN: none */
     struct memory_found memory;
 };
 
@@ -64,14 +66,14 @@ struct finding_plan {
     int goals;
     const char *contract;
     double batch;
-    int clock; /* a pairs_clock; -1: wall time if undisturbed, else processor time */
+    int clock; /* a pairs_clock; -1: wall time, or on a CPU processor time if wall time fails */
 };
-/* Computes all findings; pointers are borrowed from the evidence and the goals. */
+/* Computes all findings. Their pointers are borrowed from the evidence and the goals. */
 void finding_all(struct findings *findings, const struct evidence *evidence,
                  const struct finding_plan *plan);
 void finding_free(struct findings *findings);
-/* llada / llama by the clock of findings, as one of `of` intervals that hold together; task NULL:
- * all prompts. */
+/* The ratio llada / llama by the clock of the findings. Its interval is one of `of` intervals that
+ * hold together. task NULL: all prompts. */
 struct versus finding_ratio(const struct findings *findings, const struct contender *llada,
                             const struct contender *llama, const char *task, size_t of);
 /* 1: the ratio is known, and its verdict is faster, slower or the same. */
@@ -80,7 +82,8 @@ int finding_is_decided(const struct versus *versus);
 /* ---- the self-test ---- */
 
 enum selftest { SELFTEST_NONE, SELFTEST_PASSED, SELFTEST_DIFFERS, SELFTEST_WIDE, SELFTEST_MISSED };
-/* 1: the record is a self-test by this clock. A record without a metric is by wall time. */
+/* 1: the record is a self-test by this clock. A record without a metric used wall time. */
 int finding_selftest_is(const json_t *check, enum pairs_clock clock);
-/* The worst self-test by the clock. */
+/* The outcome of all self-tests by the clock: the last one that did not pass, else SELFTEST_PASSED.
+ * SELFTEST_NONE: there is no self-test. */
 enum selftest finding_selftest(const struct evidence *evidence, enum pairs_clock clock);

@@ -1,6 +1,6 @@
-/* goal.c - see goal.h. The test and the printed interval use the same sums over the same
- * prompts, so a quality whose interval reaches beyond the margin never passes. The quality of a
- * prompt with several answers is their mean. */
+/* goal.c - see goal.h. The test and the printed interval use the same sums over the same prompts,
+ * so a quality whose interval reaches beyond the margin never passes. If a prompt has several
+ * answers, its quality is their mean. */
 #include "lib/analysis/claim/goal.h"
 
 #include <math.h>
@@ -59,7 +59,7 @@ void goal_free(struct goal *goal, int n)
 
 /* ---- the test ---- */
 
-/* num and den of a point for each common prompt: means over the answers of the prompt. */
+/* num and den (asgood.h) of a point for each common prompt: means over the prompt's answers. */
 struct prompt_sums { double *num, *den; };
 
 static int put_side(const struct goal *goal, const json_t *sums, struct prompt_sums *prompt_sums,
@@ -74,7 +74,8 @@ static int put_side(const struct goal *goal, const json_t *sums, struct prompt_s
     return isfinite(prompt_sums->num[at]) && prompt_sums->den[at] > 0;
 }
 
-/* Sets the common prompts in the order of the records of `base`. Returns how many. */
+/* Sets the sums a of `base` and b of `other` for their common prompts, in the order of the records
+ * of `base`. Returns the number of common prompts. */
 static size_t pair_up(const struct goal *goal, const struct evidence *evidence, const json_t *base,
                       const json_t *other, struct prompt_sums *a, struct prompt_sums *b)
 {

@@ -1,6 +1,6 @@
-/* section.c - see section.h. A section has one or two sentences for each goal, with its metric. If
- * there is nothing to compare, the sentence says so. The title of its figure then names the content
- * of the figure and claims nothing. */
+/* section.c - see section.h. A section has one or two sentences for each goal and names the metric
+ * of the goal. If there is nothing to compare, the sentence says so. Then the title of the figure
+ * names the content of the figure and claims nothing. */
 #include "lib/analysis/claim/section.h"
 
 #include <ctype.h>
@@ -25,7 +25,7 @@ static void put_quality(struct buf *text, const struct goal *goal, const struct 
     free(metric);
 }
 
-/* Appends "Sums", else "All prompts". */
+/* Appends the task as "Sums", or "All prompts" for a goal without a task. */
 static void put_task(struct buf *text, const struct goal *goal)
 {
     const char *task = wording_task(goal);
@@ -209,8 +209,8 @@ static void put_fastest(struct buf *text, const struct findings *findings,
     buf_text(text, "Decoding methods: none is both timed and shown to match LLaMA");
 }
 
-/* Titles of figures, without a full stop. A figure of a section whose sentence has the result
- * names its content. */
+/* Adds the titles of figures, without a full stop. The titles of throughput and memory name the
+ * content, because the sentence of their section has the result. */
 static void add_figures(json_t *list, const struct findings *findings)
 {
     struct buf lead = {0}, ways = {0}, rate = {0}, memory = {0};

@@ -1,4 +1,5 @@
-/* section.h - the sentences of each section of the page, and the title of each figure. */
+/* section.h - adds the claims with the sentences of each section of the page, and with the title of
+ * each figure. */
 #pragma once
 
 #include "lib/analysis/claim/finding.h"

@@ -1,5 +1,5 @@
-/* statement.c - see statement.h. An unknown value is null with its reason, and so are both ends of
- * its interval. Verdicts are those of the ratio: SLOWER means that LLaDA takes longer than
+/* statement.c - see statement.h. An unknown value and both ends of its interval are null with a
+ * reason. A verdict is about the ratio LLaDA / LLaMA: SLOWER means that LLaDA takes longer than
  * LLaMA. */
 #include "lib/analysis/claim/statement.h"
 

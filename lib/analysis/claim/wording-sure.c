@@ -1,6 +1,6 @@
-/* wording-sure.c - the question of a run, and how certain its answer is: machine and date, launches
- * and prompts, the self-test by the clock of the answer, and before how many launches the machine
- * was quiet. */
+/* wording-sure.c - words the question of a run and the certainty of its answer: machine and date,
+ * launches and prompts, the self-test by the clock of the answer, and the number of launches before
+ * which the machine was quiet. */
 #include "lib/analysis/claim/wording.h"
 
 #include <math.h>
@@ -10,7 +10,7 @@
 #include "lib/record/machine/processor.h"
 #include "lib/record/rec.h"
 
-/* The latest generator record with a machine. */
+/* The meta or parent record of the generator that started last; NULL: none names a machine. */
 static const json_t *find_generator(const struct evidence *evidence)
 {
     const json_t *record, *last = NULL;
@@ -109,7 +109,8 @@ static void put_quiet(struct buf *text, const struct evidence *evidence)
         buf_format(text, " The machine was quiet before %zu of %zu launches.", fit, looks);
 }
 
-/* Appends the result of each ranking of a metric of the goals, once. */
+/* Appends the text of the ranking record of each goal. If several goals share a record, its text is
+ * written once. */
 static void put_rankings(struct buf *text, const struct findings *findings)
 {
     for (int i = 0; i < findings->n; i++) {

@@ -1,7 +1,7 @@
-/* wording.c - see wording.h. The answer is composed in full. If it has more than WORDING_MOST
- * words, it is composed again with the next row of `shorter`, which leaves out more parts:
- * first parts that the page repeats, then details, never the step count, the metric or the
- * verdict. */
+/* wording.c - see wording.h. The answer is first composed in full. If it has more than WORDING_MOST
+ * words, it is composed again with the next row of `shorter`, which leaves out more parts. The
+ * first rows leave out parts that the page repeats, later rows details. No row leaves out the step
+ * count, the metric or the verdict. */
 #include "lib/analysis/claim/wording.h"
 
 #include <assert.h>
@@ -13,7 +13,7 @@
 #include "lib/record/rec.h"
 #include "lib/stat/asgood.h"
 
-/* The number of words, separated by spaces. */
+/* The number of words; spaces separate words. */
 static size_t count_words(const char *text)
 {
     size_t n = 0;
@@ -110,7 +110,7 @@ void wording_margin(struct buf *text, const struct goal *goal)
     free(metric);
 }
 
-/* Appends "(accuracy within 5 points)", without a margin "(accuracy)". */
+/* Appends "(accuracy within 5 points)", or "(accuracy)" if has_margin is 0. */
 static void put_quality(struct buf *text, const struct goal *goal, int has_margin)
 {
     char *metric = wording_metric(goal);
@@ -225,7 +225,8 @@ int wording_is_decided(const struct findings *findings)
 
 /* ---- the answer ---- */
 
-/* The parts of an answer; 0 leaves a part out. goals: how many; intervals: of how many goals. */
+/* The parts of an answer; 0 leaves a part out. goals: the number of goals; intervals: the number of
+ * goals that have an interval. */
 struct brevity { int way, machine, goals, intervals, margin, rival; };
 static const struct brevity shorter[] = {
     {1, 1, 8, 8, 1, 1}, {0, 1, 8, 8, 1, 1}, {0, 0, 8, 8, 1, 1}, {0, 0, 8, 1, 1, 1},
@@ -247,7 +248,8 @@ static void put_time_alone(struct buf *text, const struct versus *versus, enum p
         buf_text(text, ", faster or slower undecided");
 }
 
-/* Appends the ratio to the fastest LLaMA, if its verdict is another than that to plain LLaMA. */
+/* Appends the ratio to the fastest LLaMA, if LLaDA is faster than plain LLaMA or the same, and the
+ * verdict against the fastest LLaMA is another one. */
 static void put_rival(struct buf *text, const struct finding *finding, int has_interval)
 {
     const struct versus *versus = &finding->rival;
@@ -261,7 +263,7 @@ static void put_rival(struct buf *text, const struct finding *finding, int has_i
     buf_format(text, " against LLaMA %s", versus->llama->name);
 }
 
-/* 1: the answer may say how the times of this goal compare. A self-test that fails leaves only the
+/* 1: the answer may compare the times of this goal. If a self-test failed, the answer has only the
  * result of the quality test. */
 static int is_timed(const struct finding *finding, const struct findings *findings)
 {
@@ -269,7 +271,7 @@ static int is_timed(const struct finding *finding, const struct findings *findin
            !wording_selftest(finding_selftest(findings->evidence, findings->clock));
 }
 
-/* Appends the time of a goal that is met; has_interval: with its interval. */
+/* Appends the time of a goal that is met. has_interval 1: with the interval of the time. */
 static void put_cost(struct buf *text, const struct finding *finding,
                      const struct findings *findings, const struct brevity *full, int has_interval)
 {
@@ -325,8 +327,8 @@ static void put_next(struct buf *text, const struct finding *finding,
                    finding->state == FINDING_WORSE ? "enough" : "shown to be enough");
 }
 
-/* The reason why nothing is decided, without a full stop; NULL: the answer itself has it. The
- * caller frees. */
+/* The reason why the answer is undecided, without a full stop. NULL: the sentences of the answer
+ * contain the reason. The caller frees. */
 static char *find_obstacle(const struct findings *findings)
 {
     const struct finding *finding = findings->n ? &findings->v[0] : NULL;
@@ -356,7 +358,7 @@ static char *find_obstacle(const struct findings *findings)
     return NULL;
 }
 
-/* The goals in the order of the answer: tested ones first. Returns how many. */
+/* Sets list to the goals in the order of the answer: tested goals first. Returns how many. */
 static int order_goals(const struct findings *findings, const struct finding *list[GOALS_MAX])
 {
     int n = 0;

@@ -1,5 +1,5 @@
-/* wording.h - the findings of a run in plain English. No sentence has a number whose value is
- * null; an undecided sentence has the reason instead. An answer has at most WORDING_MOST words.
+/* wording.h - words the findings of a run in plain English. No sentence contains a number that is
+ * null; an undecided sentence gives the reason instead. An answer has at most WORDING_MOST words.
  * Every quality is named with its metric. */
 #pragma once
 
@@ -8,35 +8,36 @@
 
 enum { WORDING_MOST = 40 };
 
-/* 1: every goal is decided, the self-test passed, and where the order of the points was judged over
- * templates and seeds (ranking records), that of the two points of the answer holds for the metric
- * and task of every goal. */
+/* 1: the answer is decided: every goal is decided, and no self-test failed. If ranking records
+ * exist, the order of the two points of the answer must also hold over templates and seeds, for the
+ * metric and task of every goal. Random weights need only a decided time. Without goals the time of
+ * vanilla decoding must be decided. */
 int wording_is_decided(const struct findings *findings);
-/* Each function appends. */
+/* Each of these functions appends its text. */
 /* "AMD EPYC (Zen 3), 2 cores" */
 void wording_machine(struct buf *text, const struct evidence *evidence);
 void wording_question(struct buf *text, const struct findings *findings);
 void wording_answer(struct buf *buffer, const struct findings *findings);
 void wording_sure(struct buf *text, const struct findings *findings);
 
-/* ---- parts, for notes and sections ---- */
+/* ---- parts of sentences, for notes and sections ---- */
 
 void wording_times(struct buf *text, const struct versus *versus); /* "1.40 times [1.31, 1.50]" */
-/* "takes 1.40 times as long [1.31, 1.50]"; the words depend on clock and verdict. */
+/* "takes 1.40 times as long [1.31, 1.50]". The words depend on the clock and the verdict. */
 void wording_takes(struct buf *text, const struct versus *versus, enum pairs_clock clock);
 void wording_pace(struct buf *text, const struct contender *contender);  /* "8 tokens a step" */
 void wording_margin(struct buf *text, const struct goal *goal);     /* "accuracy within 5 points" */
 const char *wording_task(const struct goal *goal);               /* "sums"; "" for all prompts */
 void wording_llama(struct buf *text, const struct goal *goal); /* "LLaMA on sums (accuracy ...)" */
 char *wording_metric(const struct goal *goal); /* "judge perplexity"; the caller frees */
-/* The reason of a null ratio in words, "other work disturbed the timed launches". Borrowed. */
+/* The reason of a null value in words: "other work disturbed the timed launches". Borrowed. */
 const char *wording_reason(const char *reason);
-/* The ranking record of the goal's metric and task, else of its metric over all tasks; NULL: the
- * order was not judged. */
+/* The ranking record of the metric and task of the goal; if there is none, of its metric over all
+ * tasks. NULL: the order was not judged. */
 const json_t *wording_ranking(const struct evidence *evidence, const struct goal *goal);
-/* The verdict of this record on the two points of the answer, for example "HOLDS"; UNDECIDED if the
- * record does not rank these two. A record of version 1.0.0 has no pairs and gives its verdict on
- * all points. NULL: there is no record. Borrowed. */
+/* The verdict of wording_ranking() on the two points of the answer, for example "HOLDS"; UNDECIDED
+ * if the record does not rank these two. A record of version 1.0.0 has no pairs; then its verdict
+ * on all points is returned. NULL: there is no record. Borrowed. */
 const char *wording_order(const struct evidence *evidence, const struct finding *finding);
 /* Why the self-test did not pass; NULL: it passed, or there is none. Static. */
 const char *wording_selftest(enum selftest is);
