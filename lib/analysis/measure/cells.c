@@ -1,6 +1,6 @@
-/* cells.c - see cells.h. Sums of logarithms are kept in a hash table by launch and prompt. The
- * record is written in the order of the ids, so the order of the input changes at most the last bit
- * of a sum. */
+/* cells.c - see cells.h. A hash table by launch and prompt has the sums of logarithms. The record
+ * is written in the order of the ids, so the order of the input changes at most the last bit of a
+ * sum. */
 #include "lib/analysis/measure/cells.h"
 
 #include <math.h>
@@ -106,7 +106,7 @@ static json_t *mean_of(double log_sum, uint32_t n)
     return n ? json_integer((json_int_t)nearbyint(exp(log_sum / n))) : json_null();
 }
 
-/* One row for each launch. */
+/* Sets e2e_ns and cpu_ns as arrays [launch][prompt], and disturbed_cells. */
 static void put_rows(const struct cells *cells, const struct order *ids, const int64_t *launch,
                      size_t launches, json_t *record)
 {

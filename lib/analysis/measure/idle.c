@@ -1,6 +1,6 @@
 /* idle.c - see idle.h. The list is sorted by watts, so that sums do not depend on the order of the
- * records. A device that other processes used has a higher power than an idle one, so its record is
- * left out. */
+ * records. A record is left out if other processes used the device, because their work raises the
+ * power. */
 #include "lib/analysis/measure/idle.h"
 
 #include <math.h>

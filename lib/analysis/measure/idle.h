@@ -1,5 +1,5 @@
-/* idle.h - idle power of a device with a model loaded, in W, from `idle` records: the mean of the
- * measurements before and after the batches of a launch. */
+/* idle.h - the idle power, in W, of a device with a model loaded, from `idle` records. The idle
+ * power of a launch is the mean of its records, which are measured before and after its batches. */
 #pragma once
 
 #include <jansson.h>
@@ -12,8 +12,10 @@
 struct idle_power { char *model, *device; int64_t launch; double watts; };
 struct idle { struct idle_power *v; size_t n, cap; }; /* begins as zeroes */
 
-/* Takes an idle record; ignores it if other processes used the device. -1: EXIT_BAD_DATA. */
+/* Takes an idle record. Ignores it if other processes used the device, or if it has no power. -1:
+ * EXIT_BAD_DATA. */
 int idle_add(struct idle *idle, const json_t *record, struct err *e);
-/* W; the order of the records changes no bit. NaN: not measured. device NULL: the processor. */
+/* The idle power of a launch in W; NaN: not measured. The order of the records changes no bit.
+ * device NULL: the processor. */
 double idle_watts(const struct idle *idle, const char *model, const char *device, int64_t launch);
 void idle_free(struct idle *idle);

@@ -1,9 +1,9 @@
 /* measurement.c - see measurement.h. A sample is kept with its launch, because metrics are averaged
- * over launches. Batches are merged from their requests at the end. The reason of a null value is
- * that of the records, else of the registry (metrics.h).
+ * over launches. Batches are merged from their requests at the end. The reason of a null value
+ * comes from the records, or from the table of metrics (metrics.h) if the records give none.
  *
- * Records of batches that were disturbed (tainted) are kept apart. They are used only if a point
- * has no others: then values are shown without intervals. */
+ * Records of disturbed (tainted) batches are kept apart. They are used only if the point has no
+ * other records; then values have no intervals. */
 #include "lib/analysis/measure/measurement.h"
 
 #include <math.h>
@@ -18,12 +18,12 @@
 static const double LEVEL = 0.95;
 enum { WORKS = 2 };
 
-/* The work of an answer. It is in every metric record, because it orders the points of a sweep. */
+/* Every metric record has these: they tell the work, which orders the points of a sweep. */
 static const enum metric works[WORKS] = {PASSES, ROWS};
 
 _Static_assert((int)MEMORY_METRICS == (int)TIMING_MEMORY, "as the records have it");
 
-/* ---- records in ---- */
+/* ---- taking records ---- */
 
 void measurement_open(struct measurement *point, const json_t *record)
 {
@@ -39,7 +39,7 @@ static void push(struct measurement_series *series, int64_t launch, double value
     series->s[series->n++] = (struct launch_sample){launch, value, weight};
 }
 
-/* Memory has one sample for each launch: the maximum. The search begins at the last. */
+/* Keeps the maximum of each launch. Searches the last launch first: most records belong to it. */
 static void push_peak(struct measurement_series *series, int64_t launch, double value)
 {
     size_t i = isnan(value) ? 0 : series->n;
@@ -61,7 +61,7 @@ static void make_room(struct measurement_work *work, size_t n)
     work->work = mem_zero(n, sizeof *work->work);
 }
 
-/* Takes the emissions of an answer; cuts them at the stop id. */
+/* Cuts the emissions of an answer at the stop id, and stores the answer with its gaps. */
 static void push_answer(struct measurement *point, struct measurement_work *work,
                         struct samples_answer *answer)
 {
@@ -192,7 +192,7 @@ enum timing_class measurement_take(struct measurement *point, const json_t *reco
 
 /* ---- the numbers ---- */
 
-/* Samples of a metric over batches into out (NULL: only counted). Returns how many; -1: none. */
+/* Writes samples over batches to out (NULL: counts them). Returns how many; -1: no such metric. */
 static int64_t batched(const struct measurement *point, enum metric key, struct launch_sample *out)
 {
     const struct batches *batches = &point->batches;
@@ -253,7 +253,7 @@ static struct measurement_series *fill_series(struct measurement *point, enum me
 static struct launch_summary summarize(struct measurement_series *series, enum metric key,
                                        struct launch_value **values, struct measurement_work *work)
 {
-    size_t launches = 0; /* runs of equal launches: at least their number */
+    size_t launches = 0; /* runs of equal launch numbers: never fewer than there are launches */
     for (size_t i = 0; i < series->n; i++)
         launches += i == 0 || series->s[i].launch != series->s[i - 1].launch;
     *values = mem_zero(launches, sizeof **values);
@@ -293,8 +293,8 @@ static void finish_batches(struct measurement *point, const struct roof *roof,
     point->basis = energy_basis(&point->batches);
 }
 
-/* If no record is clean, own and own->disturbed change places. Counts, outputs and cells stay in
- * own: they are those of all records. */
+/* If no record is clean, swaps own and own->disturbed. Counts, outputs and cells stay in own,
+ * because they are about all records. */
 static void take_disturbed(struct measurement *own)
 {
     struct measurement *other = own->disturbed, clean = *own;
@@ -334,7 +334,7 @@ void measurement_finish(struct measurement *point, const struct roof *roof, cons
         point->work[i] = typical(point, works[i], work);
 }
 
-/* ---- metric records out ---- */
+/* ---- making metric records ---- */
 
 /* Sets each percentile that has enough samples (launch_needed()). Sorts the series. */
 static void put_percentiles(struct measurement_work *work, json_t *j, enum launch_kind kind,

@@ -1,6 +1,6 @@
 /* metrics.c - see metrics.h. A null metric has a reason. The reason "not recorded" is for fields
- * that a generation record may always lack. A new metric needs a row here, an enumerator, and in
- * measurement.c a line that gives its samples. */
+ * that a generation record may lack. A new metric needs a row here, an enumerator, and a line in
+ * measurement.c or samples.c that gives its samples. */
 #include "lib/analysis/measure/metrics.h"
 
 #include <stddef.h>

@@ -17,7 +17,7 @@ enum metric {
 struct metric_row {
     const char *name, *unit, *direction; /* "lower" or "higher" is better */
     enum launch_kind kind;
-    const char *missing; /* the reason of a null; NULL: energy_samples() gives it */
-    int any_batch;       /* 1: also taken from a batch that is not full */
+    const char *missing; /* the reason of a null value; NULL: energy_samples() gives the reason */
+    int any_batch;       /* 1: batches that are not full count too */
 };
 extern const struct metric_row metrics[METRICS];

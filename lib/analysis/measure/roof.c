@@ -1,6 +1,6 @@
-/* roof.c - see roof.h. The largest of several ceilings of one kind counts, because a smaller one
- * was disturbed. Ceilings of the record's own file come before those of other files. Without a
- * ceiling a share is null, with the missing ceiling as reason. */
+/* roof.c - see roof.h. If several ceilings of one kind were measured, the largest counts, because a
+ * smaller one was disturbed. Without a ceiling a share is null, and the reason names the missing
+ * ceiling. */
 #include "lib/analysis/measure/roof.h"
 
 #include <math.h>
@@ -19,8 +19,8 @@ int roof_take(struct roof *roof, const json_t *record)
     return 1;
 }
 
-/* 1: both ran on one device: the same GPU name; on the host the same machine (source.h) and
- * number of threads. */
+/* 1: both ran on one device. On a GPU the names must be equal; on the host the machine (source.h)
+ * and the number of threads. */
 static int same_place(const json_t *ceiling, const json_t *about)
 {
     const char *a = rec_text(ceiling, "device_name"), *b = rec_text(about, "device_name");
@@ -30,12 +30,12 @@ static int same_place(const json_t *ceiling, const json_t *about)
            rec_int(ceiling, "threads", -1) == rec_int(about, "threads", -2);
 }
 
-/* The largest ceiling `key`; unit NULL: of any unit. NaN: none. Ceilings of the record's own file
- * come first: a machine need not be as fast at another time. */
+/* The largest ceiling `key` in this unit (NULL: in any unit). NaN: none. Ceilings from the file of
+ * the record are preferred, because a machine need not be as fast at another time. */
 static double highest_ceiling(const struct roof *roof, const json_t *about, const char *key,
                               const char *unit)
 {
-    double best[2] = {NAN, NAN}; /* of the same file; of any */
+    double best[2] = {NAN, NAN}; /* from the file of the record; from any file */
     size_t i;
     const json_t *ceiling;
     json_array_foreach(roof->list, i, ceiling) {

@@ -1,5 +1,5 @@
-/* roof.h - the ceilings that hold for a configuration: those measured on its device, or with its
- * threads on its processor. */
+/* roof.h - finds the ceilings of arithmetic and memory traffic for a configuration: the ceilings
+ * that were measured on its GPU, or on its processor with its number of threads. */
 #pragma once
 
 #include <jansson.h>
@@ -7,11 +7,12 @@
 struct roof {
     json_t *list; /* roofline records with `ceiling` true; owned; NULL: none */
 };
-/* Keeps a copy of a ceiling record. 1: it was one. */
+/* Keeps a copy of the record and returns 1 if it is a ceiling record; else returns 0. */
 int roof_take(struct roof *roof, const json_t *record);
-/* The ceilings for a record with device_name, threads and flops_unit. Ceilings of the record's own
- * file are preferred, if records are marked (source.h). If the processor has no instruction for
- * flops_unit, the f32 ceiling holds. NaN with why (static): no ceiling. */
+/* The ceilings for a record with device_name, threads and flops_unit. Ceilings from the file of the
+ * record are preferred, if records are marked (source.h). If there is no ceiling in flops_unit (the
+ * processor has no instruction for it), the f32 ceiling holds. NaN with why (static): no
+ * ceiling. */
 struct roof_limit {
     double bytes_per_s, flops_per_s;
     const char *why;

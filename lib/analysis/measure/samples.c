@@ -1,6 +1,6 @@
 /* samples.c - see samples.h. A metric is one number of an answer, or the quotient of two. Numbers
- * are kept, and quotients are computed when they are asked for. A gap counts as many times as its
- * emission has tokens, except for the pauses that a reader sees: there it counts once. */
+ * are kept; quotients are computed in samples_of(). In ITL a gap counts as many times as its
+ * emission has tokens. In VISIBLE_GAP, the pauses that a reader sees, each gap counts once. */
 #include "lib/analysis/measure/samples.h"
 
 #include <math.h>
@@ -9,7 +9,8 @@
 #include "lib/base/mem.h"
 
 #define AT(member) offsetof(struct samples_answer, member)
-/* The number of a metric, and its divisor; 0: none (a launch is not a metric). */
+/* For each metric the offsets of its number and of its divisor in struct samples_answer. 0: none:
+ * the member at offset 0 is `launch`, which is no metric. */
 static const struct { size_t value, by; } places[METRICS] = {
     [E2E] = {AT(e2e), 0}, [TTFT] = {AT(ttft), 0}, [TTFT_COMMIT] = {AT(ttft_commit), 0},
     [TTF_BLOCK] = {AT(ttf_block), 0}, [TPOT] = {AT(tpot), 0}, [LONGEST_GAP] = {AT(longest_gap), 0},
@@ -56,7 +57,7 @@ int samples_has(enum metric metric)
     return places[metric].value || metric == ITL || metric == VISIBLE_GAP;
 }
 
-/* Gaps as samples of ITL, or of the pauses that a reader sees. */
+/* Writes the gaps as samples of ITL or VISIBLE_GAP. */
 static size_t gaps_of(const struct samples *samples, enum metric metric, struct launch_sample *out)
 {
     const struct samples_gap *gap = samples->gap;

@@ -1,5 +1,5 @@
-/* samples.h - the times and counts of each answer of one point, and each gap between two emissions
- * of an answer, until the point is summarized. */
+/* samples.h - stores the times and counts of each answer of one point, and each gap between two
+ * emissions of an answer, until the point is summarized. */
 #pragma once
 
 #include <stddef.h>
@@ -23,24 +23,25 @@ struct samples { /* begins as zeroes */
     size_t n, cap, gaps, cap_gaps;
 };
 
-/* Limits of an answer that counts as good, ns: of its first token, and of its mean time a token
- * after that (tpot; AIPerf calls it ITL). 0: no limit. */
+/* Limits of latency, in ns, that an answer must keep to count as good: for the first token, and for
+ * the mean time of each later token (tpot; AIPerf calls this ITL). 0: no limit. */
 enum { SAMPLES_TTFT, SAMPLES_ITL, SAMPLES_LIMITS };
 struct samples_limits { double ns[SAMPLES_LIMITS]; };
-int samples_are_limited(const struct samples_limits *limits); /* 1: by one limit or more */
-/* 1: within the limits, 0: not; NaN: there are none, or a time that decides is not known. An answer
- * whose tokens came all at once has no time per token: it keeps that limit. An answer without
- * tokens has no first token: it fails the limit on the first token. */
+int samples_are_limited(const struct samples_limits *limits); /* 1: there is a limit */
+/* 1: the answer keeps the limits; 0: it does not; NaN: there are no limits, or a time that decides
+ * is not known. An answer whose tokens came all at once has no time per token and keeps that limit.
+ * An answer without tokens has no first token and fails the limit on the first token. */
 double samples_is_good(const struct samples_answer *answer, const struct samples_limits *limits);
 
 /* Takes an answer and its gaps from events_gaps(): ns per token, and the number of tokens. */
 void samples_add(struct samples *samples, const struct samples_answer *answer,
                  const double *ns_per_token, const double *tokens, size_t gaps);
 
-/* 1: the values of the metric are in a struct samples. */
+/* 1: a struct samples has the values of the metric. */
 int samples_has(enum metric metric);
-/* The values of a metric for launch_summarize(). Returns how many; out NULL: only counted. */
+/* Writes the values of a metric for launch_summarize() to out (NULL: writes nothing). Returns how
+ * many. */
 size_t samples_of(const struct samples *samples, enum metric metric, struct launch_sample *out);
-/* out[n]: the E2E of all answers for launch_turns_steady(). */
+/* Writes the E2E time of all answers for launch_turns_steady() to out[samples->n]. */
 void samples_turns(const struct samples *samples, struct launch_turn *out);
 void samples_free(struct samples *samples);

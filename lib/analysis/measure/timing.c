@@ -1,7 +1,7 @@
-/* timing.c - see timing.h. Every number is checked here once, so that no time of 0, below 0 or of
- * 1e308 reaches a division. A record that contradicts itself is bad as a whole, because nobody can
- * tell which of its numbers is wrong. Nothing is computed: an absent number stays NaN until a
- * metric gives the reason. */
+/* timing.c - see timing.h. Every number is checked here once, so that no later division meets a
+ * time of 0, below 0 or of 1e308. A record that contradicts itself is bad as a whole, because
+ * nobody can tell which of its numbers is wrong. An absent number stays NaN; the metric that needs
+ * it is then null with a reason. */
 #include "lib/analysis/measure/timing.h"
 
 #include <math.h>
@@ -42,7 +42,7 @@ static int number(const json_t *record, const char *key, double lo, double hi, d
     return 0;
 }
 
-/* A count. */
+/* Reads a number that must be whole. */
 static int count(const json_t *record, const char *key, double lo, double hi, double *out,
                  struct err *e)
 {
@@ -53,7 +53,7 @@ static int count(const json_t *record, const char *key, double lo, double hi, do
                : 0;
 }
 
-/* A whole number from 0 to 2^53; `otherwise` when absent. */
+/* Reads a whole number from 0 to 2^53; `otherwise` if it is absent. */
 static int read_count(const json_t *record, const char *key, int64_t otherwise, int64_t *out,
                       struct err *e)
 {
@@ -68,8 +68,8 @@ static int read_count(const json_t *record, const char *key, int64_t otherwise, 
                                                                   : "one above 2^53");
 }
 
-/* Reads a list of whole numbers from 0 into timing->list until the next one is read. Returns how
- * many; -1: it is absent or null; -2: *e filled. */
+/* Reads a list of whole numbers from 0 into timing->list, which is valid until the next list is
+ * read. Returns how many; -1: the list is absent or null; -2: *e filled. */
 static int64_t whole_list(struct timing *timing, const json_t *record, const char *key,
                           struct err *e)
 {
@@ -92,7 +92,7 @@ static int64_t whole_list(struct timing *timing, const json_t *record, const cha
     return (int64_t)i;
 }
 
-/* Makes the lists hold n emissions. */
+/* Makes room for n emissions in emit_ns and emit_tokens. */
 static void make_room(struct timing *timing, size_t n)
 {
     if (n <= timing->cap_emits)
@@ -140,7 +140,7 @@ static int read_work(struct timing *timing, const json_t *record, struct err *e)
            number(record, "prefill_ns", 1, TIME_LIMIT, &timing->prefill_ns, e);
 }
 
-/* Joules of the batch: end - begin of a counter that must not fall. */
+/* Sets the joules of the batch: end - begin of a counter that must not fall. */
 static int set_energy(struct timing *timing, const char *of, double begin, double end,
                       struct err *e)
 {
@@ -151,7 +151,7 @@ static int set_energy(struct timing *timing, const char *of, double begin, doubl
                                 : 0;
 }
 
-/* Joules of the processor packages; their counters tick once a millisecond. */
+/* Reads the joules of the processor packages. Their counters tick once a millisecond. */
 static int read_packages(struct timing *timing, const json_t *host, struct err *e)
 {
     double begin, end, ns;
@@ -214,7 +214,7 @@ static int read_place(struct timing *timing, const json_t *record, struct err *e
     return 0;
 }
 
-/* -1: `key` is later, or more, than `end`. */
+/* Checks that the number `key` is not larger than the number `end`. -1: *e filled. */
 static int not_after(const char *key, double value, const char *end, double limit, struct err *e)
 {
     if (!(value > limit))
@@ -275,8 +275,8 @@ static double words_of(const char *text, size_t n)
     return (double)words;
 }
 
-/* Sets the sizes of the text before the first stop id. A record with only the whole text has it if
- * no token follows a stop id. */
+/* Sets the sizes of the text before the first stop id (text_to_eos). If the record lacks this text,
+ * the whole text serves, provided that no token follows a stop id. */
 static void read_text(struct timing *timing, const json_t *record)
 {
     const json_t *text = json_object_get(record, "text_to_eos");
@@ -363,7 +363,8 @@ enum timing_class timing_read(struct timing *timing, const json_t *record, struc
                                            : TIMING_TIMED;
 }
 
-/* Checks that the answer has the length of its contract and a stop id where it says so. */
+/* Checks that the answer has the length that its contract asks for, and that `stop` says eos if the
+ * answer has a stop id. */
 static int verify_contract(const struct timing *timing, const json_t *record, struct err *e)
 {
     const char *contract = rec_text(record, "contract"), *stop = rec_text(record, "stop");
@@ -398,7 +399,7 @@ int timing_verify(const struct timing *timing, const json_t *record, struct err 
 int timing_repeats(struct timing *timing, json_t *outputs, const json_t *record)
 {
     const json_t *id = json_object_get(record, "id");
-    struct err none = {0}; /* they were read before */
+    struct err none = {0}; /* no error: timing_read() read the ids before */
     int64_t ids = whole_list(timing, record, "token_ids", &none);
     size_t bytes = ids > 0 ? (size_t)ids * sizeof *timing->list : 0;
     const json_t *text = json_object_get(record, "text"); /* another stack sends no ids */

@@ -42,7 +42,8 @@ static int read_ids(struct answer *to, const json_t *list, struct err *e)
     return 0;
 }
 
-/* Sets the pass after which each id can be read: tokens are emitted at the end of a pass. */
+/* Sets the pass after which each id can be read. Tokens are emitted at the end of a pass, so the
+ * pass is the first one that ends at the time of the emission or later. */
 static void read_steps(struct answer *to, const json_t *record)
 {
     const json_t *when = json_object_get(record, "emit_ns"),
@@ -60,7 +61,7 @@ static void read_steps(struct answer *to, const json_t *record)
     }
 }
 
-/* Stores the answer at place `at` of v; at = n appends. */
+/* Stores the answer in v[at]; if at = n, appends it. */
 static int keep_answer(struct answers *answers, size_t at, const json_t *record, const json_t *ids,
                        struct err *e)
 {
@@ -169,7 +170,7 @@ struct answers_pair *answers_pairs(const struct answers *answers, const struct p
         const json_t *other = json_object_get(second, prompt);
         const struct answer *answer = &answers->v[json_integer_value(place)];
         const struct answer *match = other ? &answers->v[json_integer_value(other)] : NULL;
-        /* the same seed, or none */
+        /* both answers have the same seed, or one has none */
         if (match && !(answer->seed < match->seed) && !(answer->seed > match->seed))
             list[(*n)++] = pair_of(prompt, answer, match);
     }

@@ -1,7 +1,7 @@
-/* baseline.c - see baseline.h. A quantization brings other number formats, which the engine
- * chooses, and another model brings its weights. So the first choice is a base with all other
- * settings equal, and the second choice a base that differs only in settings that follow from
- * BY. */
+/* baseline.c - see baseline.h. Another value of BY may change further settings: a quantization
+ * changes number formats, which the engine chooses, and another model has other weights. So the
+ * first choice is a base with all other settings equal. The second choice is a base that differs
+ * only in settings that follow from BY. */
 #include "lib/analysis/points/baseline.h"
 
 #include <stdlib.h>
@@ -25,7 +25,8 @@ static int is_for(const struct follow *follow, const char *by)
     return !follow->by || !strcmp(follow->by, by);
 }
 
-/* The value of --base, else the default of BY; NULL: it has none. The caller frees. */
+/* The value of --base; if that is not given, the default of BY. NULL: BY has no default. The caller
+ * frees. */
 static char *find_usual(const char *by, const char *base)
 {
     struct buf text = {0};
@@ -90,8 +91,8 @@ const struct baseline_side *baseline_side(const struct baseline *baseline,
     return &baseline->side[point - baseline->points->v];
 }
 
-/* For BY "paradigm" or "method": the point of best rank with the same work; for a method also
- * of the same model. */
+/* For BY "paradigm" or "method": the base with the best points_rank(), in the same group and on the
+ * same prompts; for a method also of the same model. */
 static const struct point *find_rival(const struct baseline *baseline, const struct point *of)
 {
     const struct point *best = NULL;
@@ -125,9 +126,9 @@ static const struct point *find_without(const struct baseline *baseline, const s
     return NULL;
 }
 
-/* For BY "stack": the plain autoregressive point of this engine with the same work, and as many
- * prompts at once as the server had requests in flight; best of the same model. The ratio is one of
- * two programs. */
+/* For BY "stack": a plain autoregressive point of this engine with the same prompts, contract and
+ * length, whose batch is as large as the server's number of requests in flight. A point with the
+ * same model name is preferred. The ratio then compares two programs. */
 static const struct point *find_ours(const struct baseline *baseline, const struct point *of)
 {
     const struct point *best = NULL;

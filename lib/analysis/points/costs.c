@@ -1,4 +1,4 @@
-/* costs.c - see costs.h. Launch values are put into a table of one prompt, so that one function
+/* costs.c - see costs.h. Launch values are put into a table with one prompt, so that draw_pair()
  * pairs launches and makes ratios for all costs. */
 #include "lib/analysis/points/costs.h"
 
@@ -10,7 +10,7 @@
 #include "lib/record/rec.h"
 #include "lib/stat/together.h"
 
-/* The clock of `times` records with this metric; PAIRS_CLOCKS: none. */
+/* The clock of `times` records that the metric names; PAIRS_CLOCKS: none, or no such records. */
 static enum pairs_clock clock_of(const struct costs *costs)
 {
     enum pairs_clock k = PAIRS_WALL;
@@ -25,7 +25,7 @@ int costs_by_prompt(const struct costs *costs)
     return clock_of(costs) < PAIRS_CLOCKS;
 }
 
-/* The launch values of a point as a table of one prompt. */
+/* The launch values of a point as a table with one prompt. */
 struct cost_values {
     const char *id, *task;
     struct pairs_point point;

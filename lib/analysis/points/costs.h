@@ -1,7 +1,7 @@
-/* costs.h - ratios of the costs of points, over pairs (lib/stat/paired.h), with draws. Times come
- * from `times` records, by prompt and launch. Any other cost, and times without such records, come
- * from the launch values of the metric records, paired by launch. A disturbed launch, or a single
- * launch, gives no ratio. */
+/* costs.h - ratios of the costs of two points, over pairs (lib/stat/paired.h), with draws. Times
+ * come from `times` records, by prompt and launch. Any other cost, and times without such records,
+ * come from the launch values of the metric records, paired by launch. Launch values give no ratio
+ * if a batch of the point was disturbed. Fewer than LAUNCH_LEAST launches give no ratio. */
 #pragma once
 
 #include <stdint.h>
@@ -13,16 +13,16 @@ struct costs {
     const struct pairs *times;
     const char *metric;      /* the cost */
     const char *task;        /* only prompts of this task; NULL: all */
-    int higher;              /* 1: more is better; the ratio is that of 1 / cost */
-    double level;
+    int higher;              /* 1: more is better; then the ratio is one of 1 / cost */
+    double level;            /* of intervals, 0.95 */
     uint64_t seed;           /* of the draws */
     size_t draws;
 };
 
 /* 1: ratios are over prompts and launches; 0: over launches. */
 int costs_by_prompt(const struct costs *costs);
-/* The ratio other / base; a reason if it has no interval. draw[d * stride]: its logarithm in draw d
- * (NaN without an interval); draw NULL: no draws. Points of the same launches and prompts move
- * together. */
+/* The ratio other / base, with a reason if it has no interval. Sets draw[d * stride] to the
+ * logarithm of the ratio in draw d (NaN without an interval); draw NULL: no draws. Ratios over the
+ * same launches and prompts are correlated in the draws. */
 struct paired costs_ratio(const struct costs *costs, const struct point *base,
                           const struct point *other, double *draw, size_t stride);

@@ -1,6 +1,6 @@
-/* couple.c - see couple.h. A cost that one side lacks has no metric, and is not written: so for
- * processor time when a GPU does the work. A point whose metric record has no wall time counts as
- * not measured by either clock. */
+/* couple.c - see couple.h. A cost without values has no metric and is not written. This happens for
+ * processor time if a GPU does the work. A point whose metric record has no wall time counts as not
+ * measured by either clock. */
 #include "lib/analysis/points/couple.h"
 
 #include <math.h>
@@ -12,7 +12,7 @@
 
 static const struct couple_cost nothing = {NULL, NAN, NAN, RATIO_NOTHING, NAN};
 
-/* The ratio over launches; none if a launch was disturbed. */
+/* The ratio over launches; without a value if a launch was disturbed. */
 static struct ratio launch_ratio(const struct couple *k, const struct launch_value *base, size_t n,
                                  const struct launch_value *point, size_t m, double level)
 {

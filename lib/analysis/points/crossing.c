@@ -1,6 +1,6 @@
 /* crossing.c - see crossing.h. Every record names its axis and its unit, so that a reader need not
- * know how the series was made. A number that does not exist is null with a reason or a side; no
- * value stands in its place. */
+ * know how the series was made. A number that does not exist is null with a reason or a side, never
+ * another number. */
 #include "lib/analysis/points/crossing.h"
 
 #include <math.h>
@@ -47,8 +47,8 @@ const char *crossing_obstacle(const struct crossing_series *series)
     return "all its points do the same work: no computation to read a crossover from";
 }
 
-/* Appends the settings in which `rival` differs from `of` (text NULL: appends nothing). Returns how
- * many. */
+/* Appends the settings in which `rival` differs from `of` (text NULL: appends nothing). Returns the
+ * number of these settings. */
 static int differ(const struct point *of, const struct point *rival, struct buf *text)
 {
     enum { NAMES = 5 };
@@ -92,8 +92,8 @@ char *crossing_no_rival(const struct points *all, const struct point *of)
     return text;
 }
 
-/* The value along the axis of the point measured at `at`; of several points there, that of the
- * first or the last. */
+/* The value along the axis of the point at `at`. If several points are there, `last` selects the
+ * last of them (1) or the first (0). */
 static json_t *value_at(const struct crossing_series *series, double at, int last)
 {
     const json_t *found = NULL;
@@ -209,8 +209,8 @@ json_t *crossing_front(const struct point *point, const struct standing *standin
     return j;
 }
 
-/* Appends the value halfway between the ends of a bracket that is too wide; nothing if there is no
- * bracket or the axis has no numbers. */
+/* If the bracket is wider than `octaves`, appends the value halfway between its ends. Appends
+ * nothing if there is no bracket, or if the values of the axis are no numbers. */
 static void add_between(json_t *values, const struct crossing_series *series,
                         const struct contest_verdict *verdict, double octaves)
 {

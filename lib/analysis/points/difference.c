@@ -1,6 +1,5 @@
-/* difference.c - see difference.h. Arrays are [2][n], base first. The draws of a call are those of
- * every other call with the same seed and prompts, so that effects of several settings can be
- * compared. */
+/* difference.c - see difference.h. Arrays are [2][n], base first. Calls with the same seed and
+ * prompts have the same draws, so that effects of several settings can be compared. */
 #include "lib/analysis/points/difference.h"
 
 #include <math.h>
@@ -16,7 +15,8 @@ static double effect_of(const double pair[2], enum pooled_transform transform)
     return transform == POOLED_EXPONENTIAL ? pair[1] / pair[0] : pair[1] - pair[0];
 }
 
-/* Sets both values and the effect; right and wrong answers need no draws. */
+/* Sets both values and the effect. Right and wrong answers need no draws: difference_find() sets
+ * their interval. */
 static void resample(struct difference *difference, const double *num, const double *den,
                      const unsigned char has[2], const struct difference_how *how)
 {

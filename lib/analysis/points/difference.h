@@ -1,7 +1,7 @@
-/* difference.h - a quality of a point compared with the quality of its base, on the prompts that
- * both answered. The effect is the ratio of perplexities, or the difference of other qualities.
- * Its interval resamples prompts, with the same draw for both; for right and wrong answers it is
- * Tango's score interval. The test for "as good" is asgood_test(). */
+/* difference.h - compares a quality of a point with the quality of its base, on the prompts that
+ * both answered. The effect is the ratio of perplexities, or the difference of other qualities. The
+ * interval of the effect resamples prompts, the same ones for both points. For right and wrong
+ * answers it is Tango's score interval. The test for "as good" is asgood_test(). */
 #pragma once
 
 #include "lib/analysis/points/points.h"
@@ -21,12 +21,13 @@ struct difference {
     struct pooled_margin margin;
     double value[2];               /* of the base, of the point */
     struct interval effect;
-    size_t n, left_out;            /* common prompts; prompts that only one of both has */
+    size_t n, left_out;            /* common prompts; prompts that only one point has */
     int is_binary;                 /* 1: answers are right or wrong */
     struct proportion_pairs pairs; /* of right and wrong answers */
     struct asgood test;
 };
-/* Compares the quality that is made from the metric `source`. 0: no common prompts. */
+/* Compares the quality that is made from the metric `source` (pooled_of()). 0: the points have no
+ * common prompts. */
 int difference_find(struct difference *difference, const struct points *points,
                     const struct point *base, const struct point *point, const char *source,
                     const struct difference_how *how);

@@ -1,6 +1,6 @@
-/* field.c - see field.h. Random streams are named after what is drawn, so that neither the number
- * nor the order of the points changes a draw. Arrays are [draw][point]: a draw is one row, read by
- * the same code as the measured values. */
+/* field.c - see field.h. A random stream has the name of the thing that is drawn ("prompts"), so
+ * that neither the number nor the order of the points changes a draw. Arrays are [draw][point]. A
+ * draw is one row, so the same code reads it and the measured values. */
 #include "lib/analysis/points/field.h"
 
 #include <math.h>
@@ -37,14 +37,15 @@ void field_against(struct field *field, size_t base)
             draw[at * field->n] = unit * exp(draw[at * field->n]);
         paired += isnan(ratio->lo) ? 0 : 1;
     }
-    field->ratio[base] = costs_ratio(field->costs, of, of, NULL, 0); /* 1, or a reason for none */
+    field->ratio[base] = costs_ratio(field->costs, of, of, NULL, 0); /* 1, or NaN with a reason */
     field->cost[base] = paired || !isnan(field->ratio[base].ratio.lo) ? unit : (double)NAN;
     for (size_t at = 0; at < field->draws; at++)
         field->cost_draw[at * field->n + base] = field->cost[base];
 }
 
-/* The base: the plain LLaMA with enough launches, else any such LLaMA, else any point with enough
- * launches. */
+/* The base: the LLaMA with the best points_rank() among those with enough launches (plain ones come
+ * first), else among the others. If there is no LLaMA: a point with enough launches. Returns
+ * field->n if there is none. */
 static size_t base_of(const struct field *field)
 {
     size_t best = field->n;
@@ -63,7 +64,7 @@ static size_t base_of(const struct field *field)
     return best;
 }
 
-/* Sets num and den by prompt, over the prompts that all points with the quality have. */
+/* Sets num, den, has and n of the board, over the prompts that all points with the quality have. */
 static void fill_board(const struct field *field, struct field_board *board)
 {
     const struct pooled_kind *k = &board->quality->is;

@@ -1,6 +1,6 @@
-/* meeting.c - see meeting.h. Tests are made at measured points; between these there is only an
- * estimate. A point without paired times is left out. If the rival has none, every place that needs
- * costs is null. */
+/* meeting.c - see meeting.h. Tests are made at measured points; between measured points there is
+ * only an estimate. A point without paired times is left out. If the rival has no paired times,
+ * every place that needs costs is null. */
 #include "lib/analysis/points/meeting.h"
 
 #include <math.h>
@@ -33,7 +33,7 @@ static struct asgood_side side_of(const struct field_board *board, size_t i)
     return (struct asgood_side){board->num + i * board->n, board->den + i * board->n};
 }
 
-/* Points of equal work share one test: the worse of their p values. */
+/* Adds a test. Points of equal work share one test, with the largest of their p values. */
 static void add_test(struct meeting *meeting, double at, struct asgood asgood)
 {
     if (meeting->n_tests && !(at > meeting->at[meeting->n_tests - 1])) {
@@ -123,7 +123,7 @@ json_t *meeting_none(const struct meeting *meeting, const char *name,
     return record_of(meeting, &crossing, quality);
 }
 
-/* Why no point of the sweep has a ratio to the rival; NULL: one has. */
+/* Why no point of the sweep has a ratio to the rival; NULL: a point has one. */
 static const char *no_ratio(const struct meeting *meeting)
 {
     const struct field *field = meeting->field;
@@ -269,7 +269,8 @@ json_t *meeting_quality(const struct meeting *meeting)
     return j;
 }
 
-/* The ratio of the cost to that of the rival at `at`; of points of equal work the largest. */
+/* The ratio of the sweep's cost to the rival's cost at the work `at`. If several points have this
+ * work, the largest ratio; a ratio without an interval counts as largest. */
 static const struct ratio *ratio_at(const struct meeting *meeting, double at)
 {
     const struct field *field = meeting->field;
@@ -283,7 +284,8 @@ static const struct ratio *ratio_at(const struct meeting *meeting, double at)
     return found;
 }
 
-/* The most measured work up to which, from X_q on, every point is shown to cost no more. */
+/* The most measured work of the points that, from X_q on without a gap, are shown to cost no more
+ * than the rival; NaN: none. */
 static double end_of(const struct meeting *meeting)
 {
     double end = NAN;

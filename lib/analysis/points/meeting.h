@@ -1,11 +1,12 @@
-/* meeting.h - one sweep against one rival: the places where they meet, as `crossover` records.
+/* meeting.h - finds the places where a sweep meets one rival, and writes them as `crossover`
+ * records.
  *
- *     X_lat   the work at which the sweep costs as much as the rival: interpolated between measured
- *             points, from ratios of pairs; `bracket` needs no interpolation
+ *     X_lat   the work at which the sweep costs as much as the rival. It is interpolated between
+ *             measured points, from ratios of pairs; `bracket` has the measured points around it
  *     X_q     the least measured work from which on the sweep is shown to be as good within the
- *             margin (asgood.h). lo..hi holds the true least measured work with 95 %. `estimate`
- *             is the place between measured points where the quality reaches the margin;
- *             est_lo..est_hi holds it with at least 95 % if quality rises with work
+ *             margin (asgood.h). lo..hi contains the true least measured work with 95 %.
+ *             `estimate` is the place between measured points where the quality reaches the margin.
+ *             est_lo..est_hi contains that place with at least 95 %, if quality rises with work
  *     X_par   X_q, if the sweep is shown to cost no more than the rival there
  *
  * If a crossing is undecided, `exists` is null with a reason. */
@@ -20,15 +21,16 @@ struct meeting {
     const struct field_board *board; /* NULL: cost alone */
     struct contest_pair pair;
     struct contest_result found;
-    struct asgood test[CROSSOVER_MAX]; /* of the board's quality; ascending work */
-    double at[CROSSOVER_MAX];
+    struct asgood test[CROSSOVER_MAX]; /* [n_tests]: tests of the board's quality */
+    double at[CROSSOVER_MAX];          /* [n_tests]: the work of each test, ascending */
     size_t n_tests;
     struct asgood_place place;
 };
-/* Sets found, test and place. work[3 * draws + 1] must live as long as meeting. */
+/* Sets found, test and place. work[3 * draws + 1] must stay valid while the meeting is used. */
 void meeting_solve(struct meeting *meeting, double *work);
 
-/* The members of the crossover record; the caller's reference. The last two need a board. */
+/* The members of the crossover records X_lat, X_q and X_par; the caller's reference.
+ * meeting_quality() and meeting_parity() need a board. */
 json_t *meeting_latency(const struct meeting *meeting);
 json_t *meeting_quality(const struct meeting *meeting);
 json_t *meeting_parity(const struct meeting *meeting);

@@ -1,6 +1,6 @@
-/* points-check.c - checks the numbers of a point's records as they come in; see points.h. A cost of
- * 1e308 has no finite square. A number out of range refuses its record, so that later code needs no
- * check of its own. */
+/* points-check.c - checks the numbers of a record before it becomes part of a point; see points.h.
+ * A cost of 1e308, for example, has no finite square. A record with a number out of range is
+ * refused, so that later code needs no checks. */
 #include "lib/analysis/points/points.h"
 
 #include <string.h>
@@ -8,10 +8,11 @@
 #include "lib/record/json.h"
 #include "lib/record/rec.h"
 
-/* Range in which ratios, squares and sums are finite; the largest exact count. */
+/* LEAST..MOST: the range in which ratios, squares and sums are finite. COUNTS: 2^53, the largest
+ * exact count. */
 static const double LEAST = 1e-60, MOST = 1e60, COUNTS = 9007199254740992.0;
 
-/* -1: not a number in range. Absent and null are allowed. */
+/* -1: the member is not a number in range. It may be absent or null. */
 static int check_number(const json_t *record, const char *key, double lo, double hi, struct err *e)
 {
     const json_t *value = json_object_get(record, key);

@@ -1,5 +1,5 @@
-/* points-rows.c - the values of a table of points, prompt by prompt; see points.h. There may be
- * millions of values. They stay where they were stored; their order is a list of indices. */
+/* points-rows.c - sorts and sums the values of a table of points, prompt by prompt; see points.h.
+ * There may be millions of values, so the rows are not moved: their order is a list of indices. */
 #include "lib/analysis/points/points.h"
 
 #include <math.h>
@@ -53,7 +53,7 @@ void points_order(struct points *points)
     qsort_r(points->order, points->n_rows, sizeof *points->order, by_row, points->rows);
 }
 
-/* The first index of the order with at least this metric and point. */
+/* The first index in points->order whose row has this metric and point, or comes after them. */
 static size_t begin_of(const struct points *points, size_t metric, size_t point)
 {
     size_t lo = 0, hi = points->n_rows;
@@ -68,7 +68,8 @@ static size_t begin_of(const struct points *points, size_t metric, size_t point)
     return lo;
 }
 
-/* A prompt counts once, however many of its answers were scored: launches are not prompts. */
+/* A prompt counts once, however many answers to it were scored, because answers of further launches
+ * are no further prompts. */
 void points_pool(const struct points *points, const char *metric, enum pooled_weight weight,
                  size_t from, size_t n, double *num, double *den, unsigned char *there,
                  unsigned char *has)

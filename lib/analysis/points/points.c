@@ -1,6 +1,6 @@
-/* points.c - see points.h. While reading, places are in order of arrival, and each workload of a
- * point is a point of its own. points_finish() joins workloads, sorts points, ids and metrics, and
- * rewrites the places in the rows. */
+/* points.c - see points.h. While records are read, points and ids are in order of arrival, and each
+ * workload of a point is a separate point. points_finish() joins workloads, sorts points and ids,
+ * and rewrites the indices in the rows. */
 #include "lib/analysis/points/points.h"
 
 #include <math.h>
@@ -15,8 +15,8 @@
 
 const char *const points_work_names[] = {"steps", "passes", "rows"};
 
-/* Appends the names of a record's members and which of them are null: records that agree in these
- * carry the same. */
+/* Appends the names of a record's members, and for each whether it is null. A further record of the
+ * point with the same shape has nothing new for `about`. */
 static void put_shape(struct buf *shape, const json_t *record)
 {
     const char *key;
@@ -51,7 +51,8 @@ static void add_about(struct point *point, const json_t *record)
     put_shape(&point->shape, record);
 }
 
-/* The point with the configuration and workload of the record; new if there is none. */
+/* The index of the point with the configuration and workload of the record; adds the point if there
+ * is none. May move points->v. */
 static size_t find_point(struct points *points, const json_t *record)
 {
     buf_clear(&points->text);
@@ -199,8 +200,8 @@ static const char *text_or_empty(const json_t *record, const char *key)
     return text ? text : "";
 }
 
-/* Sets the identity of the sweep along `axis`: that of the records, else made from the settings. A
- * point that has only a label is a series of its own. */
+/* The identity of the sweep along `axis`, from the records; if they have none, made from the
+ * settings. A point that has only a label is the only point of its series. The caller frees. */
 static char *series_of(const struct point *point, const char *axis)
 {
     const char *said = rec_text(point->about, "series"), *own = rec_text(point->about, "axis");
@@ -264,8 +265,8 @@ static int by_text(const void *a, const void *b)
     return strcmp(**(const char **const *)a, **(const char **const *)b);
 }
 
-/* Sorts n items of `size` bytes at base by `order` (which gets pointers to them). Returns the new
- * place of each old place. */
+/* Sorts n items of `size` bytes at base by `order`, which gets pointers to pointers to items.
+ * Returns the new index of each old index; the caller frees. */
 static size_t *sort_places(void *base, size_t n, size_t size,
                            int (*order)(const void *, const void *))
 {
@@ -284,14 +285,16 @@ static size_t *sort_places(void *base, size_t n, size_t size,
     return place;
 }
 
-/* 1: measurement a of a point is preferred to b. */
+/* 1: measurement a of a point is preferred to b: it has more prompts, or as many and its workload
+ * comes first by name. */
 static int is_shown_before(const struct point *a, const struct point *b)
 {
     int64_t n = rec_int(a->about, "prompts", 0), m = rec_int(b->about, "prompts", 0);
     return n != m ? n > m : strcmp(a->workload, b->workload) < 0;
 }
 
-/* Records without a workload belong to the preferred measurement of their point. */
+/* Moves the numbers of `from`, whose records have no workload, to the preferred measurement `to` of
+ * the same point. */
 static void join(struct point *to, struct point *from)
 {
     about_add(to->about, from->about);
@@ -324,7 +327,8 @@ static void free_point(struct point *point)
     free(point->beside_launch);
 }
 
-/* place[i] = the kept point that the rows of point i belong to; n: none. */
+/* Keeps one workload for each point. Sets place[i] to the new index of the kept point to which the
+ * rows of point i belong; if there is none, to the old number of points. */
 static void join_workloads(struct points *points, size_t *place)
 {
     size_t *shown = mem_zero(points->n, sizeof *shown), kept = 0;
@@ -364,8 +368,8 @@ static double work_of(const struct point *point, enum points_work work)
                                    : point->rows;
 }
 
-/* The work that orders a series: the first kind that all its points have and that differs between
- * them. */
+/* The work that orders the series of `of`: the first kind of work that all its points have and that
+ * is not the same for all. */
 static enum points_work order_of(const struct points *points, const struct point *of)
 {
     int steps = of->axis && !strcmp(of->axis, "steps");

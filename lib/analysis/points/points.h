@@ -1,15 +1,16 @@
-/* points.h - metric and quality records as a table: one point for each configuration, with its cost
- * and its quality prompt by prompt. The order of the records does not matter.
+/* points.h - reads metric and quality records into a table: one point for each configuration, with
+ * its cost and its quality prompt by prompt. The order of the records does not matter.
  *
  * Points that differ in one setting, the axis, form a series. A series is ordered by the
- * computation of its points, `at`, so that curves can be read between them:
+ * computation of its points, `at`, so that curves can be read between them. `at` is:
  *
  *     steps     the denoising steps, if steps are the axis
  *     passes    else the denoising passes of an answer, as measured
- *     rows      if passes are the same for all: the positions computed for an answer, as measured
+ *     rows      if all points have the same passes: the positions computed for an answer, as
+ *               measured
  *
- * Other settings do not tell the computation before a run: a threshold of 0.9 with at most 64 steps
- * that took 9 passes is a point of 9 passes. */
+ * No other setting tells the computation before a run. For example, a threshold of 0.9 with at most
+ * 64 steps that took 9 passes is a point of 9 passes. */
 #pragma once
 
 #include <jansson.h>
@@ -29,7 +30,7 @@ struct point {
     const char *id;     /* about_point(); borrowed from `about`, as all texts below */
     const char *config; /* label */
     json_t *about;      /* the settings of its records (about.h); owned */
-    struct buf shape;   /* member names of the record that `about` took last */
+    struct buf shape;   /* member names of the last record that was added to `about` */
     const char *workload;
     char *series;       /* identity of the sweep; owned */
     const char *axis;   /* NULL: none */
@@ -40,61 +41,63 @@ struct point {
     int random;               /* 1: random weights, so no quality counts */
     int is_plain;             /* about_is_plain() */
     double batch, length, steps, passes, rows; /* NaN: unknown */
-    double rate;              /* prompts that arrive per second; 0: none does */
-    enum points_work work; /* the unit of `at`; the same in a series */
+    double rate;              /* prompts that arrive per second; 0: none arrive */
+    enum points_work work; /* the unit of `at`; all points of a series have the same */
     double at;             /* NaN: unknown */
     double cost, cost_lo, cost_hi; /* NaN: none */
     struct launch_value *launch; /* values of the cost, ascending by launch; owned */
     size_t n_launch;
     int is_disturbed;            /* 1: a timed batch of its cost was disturbed */
-    double beside;               /* the metric `beside`, NaN: none; its launch values, owned */
-    struct launch_value *beside_launch;
+    double beside;               /* value of the metric points->beside; NaN: none */
+    struct launch_value *beside_launch; /* [n_beside]: its values by launch; owned */
     size_t n_beside;
     int64_t dropped;    /* quality records without a number */
 };
 
 struct point_row { /* the value of one prompt */
-    double value, tokens, bytes; /* tokens, bytes NaN: unknown */
-    double copies;               /* generations with this answer */
-    uint32_t point, metric, id;  /* places in v, metrics, ids */
+    double value, tokens, bytes; /* tokens, bytes: scored ones; NaN: unknown */
+    double copies;               /* number of generations with this answer */
+    uint32_t point, metric, id;  /* indices in points->v, metrics, ids */
 };
 
 struct points {
-    const char *cost_metric; /* set by the caller before the first record, as the next three */
-    const char *beside;      /* another metric whose launch values are kept; NULL */
+    /* The caller sets the first four members before the first record. */
+    const char *cost_metric;
+    const char *beside;      /* another metric whose launch values are kept; NULL: none */
     const char *task;        /* only qualities of this task; NULL: all */
-    const char *axis;        /* the axis of all series; NULL: that of each point */
-    int cost_higher;         /* from the records: 1 when more is better */
+    const char *axis;        /* the axis of all series; NULL: each point names its axis */
+    int cost_higher;         /* from the records: 1: more is better */
     struct point *v;
     size_t n, cap;
     struct point_row *rows;
     size_t n_rows, cap_rows;
     uint32_t *order;         /* [n_rows], after points_finish: rows by metric, point, id, value */
-    struct places ids;       /* rows have them, after points_finish, in the order of their texts */
-    const char **metrics;    /* names; direction of each: 1 more is better, -1 unknown */
-    int *higher;
-    unsigned char *binary;   /* of each: all its values are 0 or 1, right or wrong */
+    struct places ids;       /* ids of prompts; after points_finish, row.id is in text order */
+    const char **metrics;    /* [n_metrics]: names */
+    int *higher;             /* [n_metrics]: 1: more is better; 0: less; -1: unknown */
+    unsigned char *binary;   /* [n_metrics]: 1: all values are 0 or 1 (wrong or right) */
     size_t n_metrics, cap_metrics, cap_higher, cap_binary;
-    struct places index;      /* point and workload: the place in v, before points_finish */
+    struct places index;      /* point and workload -> place in v, before points_finish */
     struct buf text;
-    int64_t dropped;          /* rows whose value is null */
-    size_t set_aside;         /* measurements of a point on fewer prompts than another of it */
+    int64_t dropped;          /* records whose value is null */
+    size_t set_aside;         /* measurements that another one of their point, with more prompts,
+                                 replaces */
 };
 
-/* Takes a `metric` record of cost_metric or a per-prompt `quality` record. 1 taken, 0 another, -1
- * malformed (EXIT_BAD_DATA). */
+/* Takes a `metric` record of cost_metric or a per-prompt `quality` record. 1: taken; 0: a record of
+ * another kind or metric; -1: malformed (EXIT_BAD_DATA). */
 int points_take(struct points *points, const json_t *record, struct err *e);
-/* Checks the numbers of a metric or quality record: their range, and lo <= hi. -1: EXIT_BAD_DATA,
- * with the member. */
+/* Checks the numbers of a metric or quality record: their range, and lo <= hi. -1: EXIT_BAD_DATA;
+ * the message names the member. */
 int points_check_cost(const json_t *record, struct err *e);
 int points_check_quality(const json_t *record, struct err *e);
 /* Adds the point of a generation record, which has settings but no metric. */
 void points_meet(struct points *points, const json_t *record);
-/* Keeps for each point the workload with the most prompts (of equals the first by name), joins
- * points to series and sorts: points by stack, device, batch, length, rate, contract, model, axis,
- * series, work. */
+/* To be called after the last record. Keeps for each point the workload with the most prompts (on a
+ * tie the first by name) and joins points to series. Sorts points by stack, device, batch, length,
+ * rate, contract, model, axis, series, work. */
 void points_finish(struct points *points);
-/* Sorts the rows; part of points_finish. */
+/* Sets points->order; part of points_finish(). */
 void points_order(struct points *points);
 /* 1: the same software stack, device, batch size, length, rate of arrivals and contract. */
 int points_same_group(const struct point *a, const struct point *b);
@@ -102,23 +105,24 @@ int points_same_group(const struct point *a, const struct point *b);
 int points_same_system(const struct point *a, const struct point *b);
 /* 1: the same series. The points of a series are adjacent. */
 int points_same_series(const struct point *a, const struct point *b);
-/* How well `rival` suits as the rival of `of`; 0 is best: plain points first, then those of the
- * same number format. */
+/* How well `rival` suits as the rival of `of`, from 0 (best) to POINTS_RANKS - 1. Plain points come
+ * before others; among equals, points with the number formats of `of` come first. */
 enum { POINTS_RANKS = 4 };
 int points_rank(const struct point *of, const struct point *rival);
-/* The value of its axis; NULL: none. Borrowed. */
+/* The value of the point along its axis; NULL: none. Borrowed. */
 const json_t *points_value(const struct point *point);
 
-/* The place of a metric in `metrics`; n_metrics: not there. */
+/* The index of a metric in `metrics`; n_metrics: no row has this metric. */
 size_t points_metric(const struct points *points, const char *name);
 
 /* 1: every value of the metric is 0 or 1 (right or wrong). */
 int points_is_binary(const struct points *points, const char *metric);
 
-/* Sums the rows of a metric of points from..from+n-1 into num, den, there [n][ids.n] and has[n],
- * all zero before. num / den is the mean over the answers of a prompt, weighted by copies; den is 1
- * (POOLED_BY_PROMPT) or the mean weight of an answer. Rows without the weight and points of random
- * weights are left out. */
+/* Sums the rows of a metric for points from..from+n-1. Fills num, den and there, all [n][ids.n],
+ * and has[n]; all must be zero before. num is the mean value over the answers to a prompt, weighted
+ * by copies. den is 1 (POOLED_BY_PROMPT) or the mean weight (tokens, bytes) of these answers.
+ * there: 1: the point has the prompt. has: 1: the point has the metric. Rows without the weight,
+ * and points of random weights, are left out. */
 void points_pool(const struct points *points, const char *metric, enum pooled_weight weight,
                  size_t from, size_t n, double *num, double *den, unsigned char *there,
                  unsigned char *has);

@@ -1,6 +1,6 @@
-/* scaling.c - see scaling.h. A track is found by the settings of its points without those along
- * which it runs. The direction is that of the measured ratios, from the least load to the most, and
- * the same in every draw: so an interval is about one crossing. */
+/* scaling.c - see scaling.h. The points of a track have equal settings, except the settings that
+ * change along it. The direction is the one in which the measured ratio changes from the least load
+ * to the most. It is the same in every draw, so that an interval is about one crossing. */
 #include "lib/analysis/points/scaling.h"
 
 #include <math.h>
@@ -31,8 +31,8 @@ struct track {
     enum along along;
     struct scaling_cell cell[CROSSOVER_MAX];
     size_t n;
-    size_t known;  /* cells with a ratio; they come first */
-    double *y;   /* [draws + 1][known] log ratios; the last row as measured */
+    size_t known;  /* number of cells with a ratio; these come first */
+    double *y;   /* [draws + 1][known]: log ratios; the last row as measured */
     double sign; /* 1: the ratio rises with the load; -1: it falls */
 };
 
@@ -64,7 +64,8 @@ static const struct point *rival_of(const struct points *all, const struct point
     return best;
 }
 
-/* The rival of its model and formats that costs least in pairs with it; else itself. */
+/* The point of the model and formats of `plain` that costs least in pairs with `plain`; `plain` if
+ * no other costs less. */
 static const struct point *fastest_of(const struct points *all, const struct costs *costs,
                                       const struct point *plain)
 {
@@ -100,8 +101,8 @@ static double load_of(const struct point *point, enum along along)
     return along == ALONG_BATCH ? point->batch : along == ALONG_RATE ? point->rate : point->length;
 }
 
-/* The track whose first point is point; n 0: point is the first of none. id: track identity of each
- * point. */
+/* Finds the track whose first point is all->v[first]. Sets track->n to 0 if that point is not the
+ * first of a track, or if the track is too long. id: the track identity of each point. */
 static void find_track(struct track *track, const struct points *all, size_t first,
                        char (*const id)[SETTINGS_ID])
 {
@@ -178,7 +179,7 @@ static json_t *cells_of(const struct track *track)
     return list;
 }
 
-/* Why there are fewer than two cells with a ratio; NULL: there are two. */
+/* Why there are fewer than two loads with a ratio; NULL: there are two. */
 static const char *few_cells(const struct track *track)
 {
     int spread = track->known > 1 && track->cell[0].x < track->cell[track->known - 1].x;
@@ -187,7 +188,7 @@ static const char *few_cells(const struct track *track)
                                       : track->cell[track->known].ratio.reason;
 }
 
-/* Why there is no crossing within the measured range; NULL: there is. */
+/* Why there is no crossing within the measured range; NULL: there is one. */
 static const char *reason_of(const struct track *track, double at, size_t draws)
 {
     int cheaper = track->known && track->y[draws * track->known] < 0;
