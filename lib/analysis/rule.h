@@ -1,14 +1,15 @@
-/* rule.h - the rule of a task (lib/setting/tasks.h): is a response right?
+/* rule.h - judges whether a response is right, by the rule of its task (lib/setting/tasks.h):
  *
- *   extract  a pattern finds the answer, then both are edited and compared (lm-eval's filters)
- *   math     the answer in LaTeX, in Hendrycks' normal form
+ *   extract  a pattern finds the answer in the response; then both answers are edited and compared
+ *            (the filters of lm-eval)
+ *   math     answers in LaTeX are compared in the normal form of Hendrycks
  *   list, list-shuffle, list-insert, list-remove, list-replace, latin-square, sudoku
- *            ParallelBench's checks of an answer of which several are right
- *   ifeval   IFEval's checks of instructions, as far as they need no table of nltk
+ *            the checks of ParallelBench, for tasks of which several answers are right
+ *   ifeval   the checks of instructions of IFEval that need no table of nltk
  *   program  the response is put into a program, which must run to its end in a sandbox
- *   choice   scored by likelihood (score-ppl --mode choice), never here
+ *   choice   is scored by likelihood (score-ppl --mode choice) and refused here
  *
- * "stop" of the row ends a response before the rule sees it. */
+ * A text in the member "stop" of the task's row ends a response before the rule judges it. */
 #pragma once
 
 #include <jansson.h>
@@ -18,8 +19,9 @@
 enum { RULE_NONE = 2 }; /* no verdict */
 
 struct rule;
-/* row: borrowed. find: which of the row's ways to find an answer; NULL: its first one. NULL:
- * EXIT_BAD_DATA (a wrong row), EXIT_BAD_USAGE (it has no such way). */
+/* Opens the rule of a task. row: the row of the task; borrowed. find: the name of one of the row's
+ * ways to find an answer; NULL: the first way. Returns NULL with EXIT_BAD_DATA (a wrong row) or
+ * EXIT_BAD_USAGE (the row has no such way). */
 struct rule *rule_open(const json_t *row, const char *find, struct err *e);
 void rule_close(struct rule *rule);
 /* 1: right; 0: wrong; RULE_NONE: *why (static) says why there is no verdict; -1: EXIT_BAD_DATA, the

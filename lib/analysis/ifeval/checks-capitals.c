@@ -1,16 +1,18 @@
-/* checks-capitals.c - words in capitals, counted as nltk's word_tokenize cuts them. Only the cuts
- * between letters matter: a mark that is a word of its own has no capitals, and becomes a space.
+/* checks-capitals.c - counts words in capitals, cut as nltk's word_tokenize cuts them. Only cuts
+ * between letters matter. A mark that nltk makes a separate word has no capitals, so it becomes a
+ * space here.
  *
- * nltk ends sentences by a trained table, which this project does not have. An end can only cut a
- * point from the word before it, and so add words (IT'S. is one, IT and 'S are two). So the words
- * are counted twice: with no end but that of the text, and with an end at every point where one is
- * possible. If both counts say the same, that is the verdict; else there is none. */
+ * nltk finds the ends of sentences with a trained table, which this project does not have. The end
+ * of a sentence can only cut a point from the word before it and so add words (IT'S. is one word,
+ * IT and 'S are two). So words are counted twice: with a sentence that ends only at the end of the
+ * text, and with an end at every point where one is possible. If both counts give the same verdict,
+ * it holds; else there is no verdict. */
 #include <string.h>
 
 #include "lib/analysis/ifeval/checks.h"
 #include "lib/text/utf8.h"
 
-/* ---- steps: each replaces the text ---- */
+/* ---- steps of the tokenizer: each rewrites the text ---- */
 
 static void swap(struct buf *text, struct buf *by)
 {
@@ -19,7 +21,7 @@ static void swap(struct buf *text, struct buf *by)
     *by = (struct buf){0};
 }
 
-/* Marks become spaces, the first that fits at each place. */
+/* Replaces each mark by a space. If several marks fit at a place, the first in the list counts. */
 static void space_out(struct buf *text, const char *const *marks)
 {
     struct buf out = {0};
@@ -33,11 +35,12 @@ static void space_out(struct buf *text, const char *const *marks)
     swap(text, &out);
 }
 
-/* Python has two engines of patterns, with two kinds of words: `regex`, which nltk uses, counts
- * marks and joiners as letters; `re`, which cuts pairs, does not. */
+/* Which characters belong to a word. Python has two engines of patterns that differ in this:
+ * `regex`, which nltk uses, counts combining marks and joiners as letters; `re`, which cuts pairs
+ * such as CANNOT, does not. */
 typedef int word_kind(uint32_t code);
 
-/* 1: a word may go on at at[0]; the end of the text counts as none. */
+/* 1: the character at `at` belongs to a word. 0: it does not, or the text ends here. */
 static int is_word_at(const char *at, word_kind *kind)
 {
     size_t len;
@@ -49,8 +52,8 @@ static int is_word_before(const char *text, size_t at, word_kind *kind)
     return at && is_word_at(text + utf8_before(text, at), kind);
 }
 
-/* Bytes at `at` that are the word in any case; 0: another text. As Python compares: i is also the
- * dotted and dotless one, s the long one. */
+/* The number of bytes at `at` that are the word in any case; 0: the text there is another one.
+ * Compares as Python does: i also matches the dotted capital and the dotless i, s the long s. */
 static size_t same_word(const char *at, const char *word)
 {
     const char *begin = at;
@@ -66,7 +69,7 @@ static size_t same_word(const char *at, const char *word)
     return (size_t)(at - begin);
 }
 
-/* An apostrophe that opens a word is cut from it, unless an ending ('s, 're) follows. */
+/* Cuts an apostrophe that opens a word from this word, unless an ending ('s, 're) follows. */
 static void cut_opening(struct buf *text)
 {
     static const char *const endings[] = {"re", "ve", "ll", "m", "t", "s", "d", "n"};
@@ -94,7 +97,8 @@ static int is_digit_at(const char *at)
     return *at && python_is_digit(utf8_read(at, &len));
 }
 
-/* Commas and colons, unless a digit follows. The character behind one is not looked at again. */
+/* Replaces commas and colons by spaces, unless a digit follows. The character after such a mark is
+ * copied without a check, because the pattern of nltk consumes it. */
 static void cut_commas(struct buf *text)
 {
     struct buf out = {0};
@@ -108,7 +112,7 @@ static void cut_commas(struct buf *text)
     swap(text, &out);
 }
 
-/* Two points or more. */
+/* Replaces a run of two or more points by a space. */
 static void cut_points(struct buf *text)
 {
     struct buf out = {0};
@@ -120,7 +124,8 @@ static void cut_points(struct buf *text)
     swap(text, &out);
 }
 
-/* Cuts, before a space and behind a letter that is no apostrophe, the longest of the endings. */
+/* Puts a space before an ending; the first one in the list that fits counts. No apostrophe may
+ * stand before the ending, and no space unless behind_space. */
 static void cut_endings(struct buf *text, const char *const *endings, int behind_space)
 {
     struct buf out = {0};
@@ -139,7 +144,8 @@ static void cut_endings(struct buf *text, const char *const *endings, int behind
     swap(text, &out);
 }
 
-/* White space of `regex` (without the separators of ASCII) becomes one space. */
+/* Replaces each run of white space by one space, and puts a space before the text. White space is
+ * the one of `regex`, without the separators of ASCII. */
 static void join_space(struct buf *text)
 {
     struct buf out = {0};
@@ -159,7 +165,8 @@ static int is_space_at(const char *at)
     return *at && python_is_space(utf8_read(at, &len));
 }
 
-/* Words like CANNOT become two. first: a space must stand before, else the edge of a word. */
+/* Cuts words like CANNOT into two. first 1: a space must stand before the word; 0: the edge of a
+ * word is enough. last 1: white space must follow the word. */
 static void cut_pair(struct buf *text, const char *one, const char *two, size_t first, int last)
 {
     struct buf out = {0};
@@ -187,7 +194,8 @@ static void cut_pair(struct buf *text, const char *one, const char *two, size_t 
 
 /* ---- ends of sentences ---- */
 
-/* Length of a mark that may stand between the last point of a sentence and its end; 0: none. */
+/* The length of the mark at `at`, if this mark may stand between the last point of a sentence and
+ * the end of the sentence; else 0. */
 static size_t closer(const char *at)
 {
     static const char *const marks[] = {"»", "”", "’"};
@@ -197,7 +205,8 @@ static size_t closer(const char *at)
     return *at && strchr("])}>\"' ", *at) ? 1 : 0;
 }
 
-/* 1: the point ends the text: marks follow, then white space. A quote behind a space opens. */
+/* 1: a point before `at` ends the text: only closing marks and white space follow. A quote after a
+ * space opens a new sentence. */
 static int ends_text(const char *at)
 {
     for (size_t n; (n = closer(at)); at += n)
@@ -206,7 +215,8 @@ static int ends_text(const char *at)
     return python_is_blank(python_piece(at));
 }
 
-/* Points that end a sentence become spaces: the last one, or all that can. */
+/* Replaces points that end a sentence by spaces. all 0: only the last point of the text; 1: every
+ * point that can end a sentence. */
 static void cut_ends(struct buf *text, int all)
 {
     size_t last = text->len;
@@ -244,7 +254,7 @@ static void cut(struct buf *text, int all)
     cut_points(text);
     cut_endings(text, lone, 1);
     space_out(text, behind);
-    buf_char(text, ' '); /* join_space() puts the one before the text */
+    buf_char(text, ' '); /* join_space() puts the space before the text */
     space_out(text, quotes);
     join_space(text);
     cut_endings(text, one, 0);

@@ -1,13 +1,14 @@
-/* checks-json.c - is a text JSON, as Python's json.loads reads it? It takes NaN and Infinity, names
- * that come twice, half a surrogate pair, and no integer of more than 4,300 digits. */
+/* checks-json.c - checks whether Python's json.loads would read a text as JSON. It accepts NaN and
+ * Infinity, a name that comes twice, and half a surrogate pair. It refuses an integer of more than
+ * 4,300 digits. */
 #include <ctype.h>
 #include <string.h>
 
 #include "lib/analysis/ifeval/checks.h"
 
-enum { DEEPEST = 900, MOST_DIGITS = 4300 }; /* Python gives up near 1,000 */
+enum { DEEPEST = 900, MOST_DIGITS = 4300 }; /* DEEPEST: Python gives up at a depth near 1,000 */
 
-struct reader { const char *at; int depth; }; /* a text that ends in NUL */
+struct reader { const char *at; int depth; }; /* at: the rest of a text that ends in NUL */
 
 static int value(struct reader *reader);
 
@@ -76,7 +77,7 @@ static int number(struct reader *reader)
     return real || whole <= MOST_DIGITS;
 }
 
-/* Members of a list or an object, after its first sign. */
+/* Reads the members of a list, or of an object (named 1), after the opening bracket. */
 static int members(struct reader *reader, const char *close, int named)
 {
     int fits = reader->depth++ < DEEPEST;

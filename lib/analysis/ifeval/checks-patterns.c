@@ -1,6 +1,7 @@
-/* checks-patterns.c - the checks of rule "ifeval" that take words of the item for a pattern, as the
- * public code does: "." is any character. Words are translated for PCRE2; syntax that the two could
- * read in different ways is refused by name. */
+/* checks-patterns.c - the checks of rule "ifeval" that use words of the item as a pattern, as the
+ * public code does: "." stands for any character. Words are translated from Python's syntax to that
+ * of PCRE2. Syntax that PCRE2 could read in another way is refused; the message names the
+ * argument. */
 #include <string.h>
 
 #include "lib/analysis/ifeval/checks.h"
@@ -13,19 +14,21 @@ enum {
     REPEATS_IN = 16384 /* bytes of a text in which a pattern may repeat something */
 };
 
-/* Python's \s and \w. PCRE2 lacks the separators of ASCII, and from 10.43 on has other words. */
+/* Python's \s and \w. The \s of PCRE2 lacks the separators of ASCII, and its \w has other
+ * characters from version 10.43 on. */
 #define SPACE "[\\t-\\r\\x1c-\\x20\\x{85}\\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}"             \
               "\\x{2029}\\x{202f}\\x{205f}\\x{3000}]"
 #define WORD "[\\p{L}\\p{N}_]"
 #define EDGE "(?:(?<=" WORD ")(?!" WORD ")|(?<!" WORD ")(?=" WORD "))"
-#define STEPS "(*LIMIT_MATCH=20000)" /* from each place of the text */
+#define STEPS "(*LIMIT_MATCH=20000)" /* most steps of the matcher from each place of the text */
 
 struct pattern {
     struct buf text;
     int groups, repeats;
 };
 
-/* Appends a character that stands for itself. Some have more forms in Python than in PCRE2. */
+/* Appends a character that stands for itself. If any_case, some characters match more forms in
+ * Python than in PCRE2; these become a class. */
 static void put_plain(struct buf *out, const char *at, size_t len, int any_case)
 {
     static const char *const forms[] = {"iIİı", "\u0390\u1fd3", "\u03b0\u1fe3", "ﬅﬆ"};
@@ -44,10 +47,10 @@ static int is_sign(char c)
     return c && strchr("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~ ", c) != NULL;
 }
 
-/* Appends a pattern of Python. 0: it has syntax that is not translated. */
+/* Appends the translation of a Python pattern. 0: it has syntax that is not translated. */
 static int translate(struct pattern *pattern, const char *text, int any_case)
 {
-    enum { NOTHING, ONE, REPEATED } before = NOTHING; /* what a repetition would apply to */
+    enum { NOTHING, ONE, REPEATED } before = NOTHING; /* the item that a repetition applies to */
     for (size_t len; *text; text += len) {
         utf8_read(text, &len);
         if (*text == '*' || *text == '+' || *text == '?') {
@@ -95,7 +98,8 @@ static int count(const struct asked *asked, const struct pattern *pattern, struc
     return gives_up ? RULE_NONE : 0;
 }
 
-/* Counts the matches of before + words + behind. *groups: groups of the words; NULL: not asked. */
+/* Counts the matches of the pattern before + words + behind. *groups: the number of groups in the
+ * words; groups may be NULL. */
 static int count_of(const struct asked *asked, const char *name, const char *before,
                     struct piece words, const char *behind, int any_case, struct piece text,
                     double *n, int *groups)
@@ -121,7 +125,7 @@ static int count_of(const struct asked *asked, const char *name, const char *bef
 
 /* ---- keywords ---- */
 
-/* wanted: 1: each of the words must be there, 0: none of them may. */
+/* wanted 1: the text must have each word of the argument; 0: it must have none of them. */
 static int check_words(const struct asked *asked, const char *name, const char *edge, int wanted)
 {
     const json_t *list = json_object_get(asked->arguments, name), *word;
@@ -162,9 +166,9 @@ int checks_frequency(const struct asked *asked)
     return bad ? bad : checks_amount(asked, n, "frequency", "relation");
 }
 
-/* ---- others ---- */
+/* ---- sections and postscripts ---- */
 
-/* Python's split returns each group of its pattern, too. */
+/* Python's re.split() returns the text of each group too, so each match adds 1 + groups pieces. */
 int checks_sections(const struct asked *asked)
 {
     const char *word;
@@ -190,7 +194,7 @@ static size_t past_space(const char *text)
     return *text && python_is_space(utf8_read(text, &len)) ? len : 0;
 }
 
-/* "p.s." (two: "p.p.s") with white space behind a "p.". */
+/* 1: the text has "p.s." (two 1: "p.p.s"); one white space may follow each "p.". */
 static int has_mark(const char *text, int two)
 {
     for (const char *at = text; (at = strstr(at, "p.")); at++) {

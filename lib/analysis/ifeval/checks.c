@@ -1,5 +1,5 @@
-/* checks.c - see checks.h: the checks of letters, words and format. Each walks the text once, where
- * a pattern would go back. */
+/* checks.c - see checks.h. This file has the checks of letters, words and format. Each check goes
+ * through the text once; the patterns of the public code could backtrack. */
 #include "lib/analysis/ifeval/checks.h"
 
 #include <math.h>
@@ -41,16 +41,16 @@ int checks_amount(const struct asked *asked, double n, const char *name, const c
     return strcmp(how, "less than") ? n >= number : n < number;
 }
 
-/* ---- pieces ---- */
+/* ---- pieces of a text ---- */
 
-/* Where `word` begins in the text; NULL: nowhere. */
+/* The first place of `word` in the text; NULL: there is none. */
 static const char *find(struct piece text, const char *word)
 {
     return memmem(text.at, text.n, word, strlen(word));
 }
 
-/* Cuts the text at its first `mark`: the piece before it, and *rest behind it. *more = 0: there is
- * no mark. */
+/* Cuts *rest at its first `mark`. Returns the piece before the mark and sets *rest to the text
+ * after it. If there is no mark, returns the whole text and sets *more to 0. */
 static struct piece cut(struct piece *rest, const char *mark, int *more)
 {
     const char *at = find(*rest, mark);
@@ -115,7 +115,8 @@ int checks_number_paragraphs(const struct asked *asked)
     return n == wanted;
 }
 
-/* The word up to its first punctuation mark, each letter made small alone. */
+/* Appends the word up to its first punctuation mark. As in the public code each letter is made
+ * small on its own, so a sigma at the end of the word does not become a final one. */
 static void put_first(struct piece word, struct buf *out)
 {
     word = python_strip_of(word, '\'', 0);
@@ -171,8 +172,9 @@ int checks_placeholders(const struct asked *asked)
     return n >= wanted;
 }
 
-/* Lines that begin with `mark`, after white space that may hold lines. single: the character
- * behind the mark is there, and no mark; it may be the end of the line. */
+/* The number of lines that begin with `mark`, after white space that may contain whole lines.
+ * single 1: another character must follow the mark that is no mark; it may be the end of the
+ * line. */
 static double marked_lines(struct piece text, char mark, int single)
 {
     const char *at = text.at, *end = at + text.n;
@@ -204,7 +206,8 @@ int checks_constrained(const struct asked *asked)
            find(asked->text, "My answer is maybe.");
 }
 
-/* Texts in a line between two marks of `width` stars that are not blank. */
+/* The number of texts in one line that stand between two marks of `width` stars and are not
+ * blank. */
 static double highlights(struct piece text, size_t width)
 {
     const char *at = text.at, *end = at + text.n;
@@ -231,7 +234,7 @@ int checks_highlights(const struct asked *asked)
     return highlights(asked->text, 1) + highlights(asked->text, 2) >= wanted;
 }
 
-/* From the first "<<" of a line to its last ">>" there is more than brackets. */
+/* 1: in some line, the text from the first "<<" to the last ">>" has more than brackets. */
 int checks_title(const struct asked *asked)
 {
     const char *at = asked->text.at, *end = at + asked->text.n;
@@ -263,7 +266,7 @@ int checks_two_responses(const struct asked *asked)
     return n == 2 && !is_same(kept[0], kept[1]);
 }
 
-/* 1: the small letters of `text` have those of `part` at their start or end. */
+/* 1: `text` starts (end 0) or ends (end 1) with `part`, if all letters are made small. */
 static int has_at(struct piece text, struct piece part, int end)
 {
     struct buf all = {0}, small = {0};

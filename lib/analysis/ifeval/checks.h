@@ -1,6 +1,7 @@
-/* checks.h - the checks of rule "ifeval": does a text follow an instruction? Each returns 1, 0,
- * RULE_NONE (*why), or -1: EXIT_BAD_DATA, the arguments do not fit. Source: lm-eval 0.4.13, ifeval,
- * and nltk 3.10.4, which cuts words: what counts, not how it is written. */
+/* checks.h - the checks of rule "ifeval": does a text follow an instruction? Each check returns 1:
+ * yes; 0: no; RULE_NONE: no verdict, *why says why; -1: the arguments of the instruction do not fit
+ * (EXIT_BAD_DATA). Source of the rules, not of the code: lm-eval 0.4.13 (ifeval) and nltk 3.10.4,
+ * which cuts words. */
 #pragma once
 
 #include <jansson.h>
@@ -9,8 +10,8 @@
 #include "lib/analysis/ifeval/python.h"
 
 struct asked {
-    const char *id;        /* of the instruction */
-    const json_t *arguments;
+    const char *id;        /* name of the instruction */
+    const json_t *arguments; /* its member of kwargs */
     struct piece text;
     const char **why;
     struct err *e;
@@ -18,11 +19,14 @@ struct asked {
 
 /* ---- arguments ---- */
 
-/* A number above 0 (the public code draws a missing one at random), a text that is not empty. */
+/* Reads an argument: a number above 0, or a text that is not empty. 0: read; -1: missing or wrong.
+ * (The public code draws a missing argument at random.) */
 int checks_number(const struct asked *asked, const char *name, double *number);
 int checks_text(const struct asked *asked, const char *name, const char **text);
-/* 1: n is less than, or at least, the number `name`, as the argument `relation` says. */
+/* Compares n with the argument `name`: 1 if the argument `relation` ("less than", "at least")
+ * holds, else 0; -1: an argument is wrong. */
 int checks_amount(const struct asked *asked, double n, const char *name, const char *relation);
+/* Fills the error for a wrong argument; returns -1. */
 int checks_refuse(const struct asked *asked, const char *name, const char *expected);
 
 /* ---- letters and words ---- */

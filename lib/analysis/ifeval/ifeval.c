@@ -1,7 +1,7 @@
-/* ifeval.c - rule "ifeval": a response is right if it follows every instruction of its item, as the
- * public code checks them. The answer is {"instruction_id_list": [...], "kwargs": [...]}. Way
- * "loose": an instruction is followed if any of eight texts follows it: with and without first
- * line, last line, and asterisks. */
+/* ifeval.c - rule "ifeval": a response is right if it follows every instruction of its item. The
+ * checks are those of the public code (checks.h). The answer of an item is {"instruction_id_list":
+ * [...], "kwargs": [...]}. In the way "loose", an instruction is followed if any of eight texts
+ * follows it: the response with and without its first line, its last line, and its asterisks. */
 #include "lib/analysis/ifeval/ifeval.h"
 
 #include <stdlib.h>
@@ -49,7 +49,7 @@ static char *without_stars(const char *text)
     return out.data;
 }
 
-/* The text without its first or last line, or both, stripped. */
+/* The text without its first line (first 1), its last line (last 1), or both, stripped. */
 static char *without_lines(const char *text, int first, int last)
 {
     const char *from = first ? strchr(text, '\n') : text, *to = text + strlen(text);
@@ -95,7 +95,8 @@ static int follows(struct asked *asked, char **texts, size_t n)
     return verdict;
 }
 
-/* All instructions: one that is not followed decides, whatever has no verdict. */
+/* The verdict on all instructions. If one is not followed, the response is wrong, even if another
+ * instruction has no verdict. */
 static int follows_all(const json_t *ids, const json_t *arguments, char **texts, size_t n,
                        const char **why, struct err *e)
 {

@@ -1,6 +1,7 @@
-/* python.c - see python.h. utf8proc knows the categories and the simple case of a character. Python
- * adds Unicode's Other_Uppercase and Other_Lowercase, and two rules of lower(): a dotted capital I
- * becomes two characters, and a capital sigma at the end of a word becomes a final one. */
+/* python.c - see python.h. utf8proc has the category and the simple lower case of a character.
+ * Python also uses Unicode's Other_Uppercase and Other_Lowercase. Two rules of lower() are special:
+ * a dotted capital I becomes two characters, and a capital sigma at the end of a word becomes a
+ * final sigma. */
 #include "lib/analysis/ifeval/python.h"
 
 #include <string.h>
@@ -13,7 +14,7 @@ struct range { uint32_t from, to; };
 enum { DOTTED_I = 0x130, DOT_ABOVE = 0x307 };
 enum { SIGMA = 0x3A3, FINAL_SIGMA = 0x3C2, SMALL_SIGMA = 0x3C3 };
 
-/* Characters of other categories than Lu that are capitals: numerals, letters in circles. */
+/* Other_Uppercase: capitals that are not of category Lu: numerals, letters in circles. */
 static const struct range other_upper[] = {
     {0x2160, 0x216F}, {0x24B6, 0x24CF}, {0x1F130, 0x1F149}, {0x1F150, 0x1F169}, {0x1F170, 0x1F189}};
 
@@ -52,7 +53,7 @@ struct piece python_piece(const char *text)
     return (struct piece){text, strlen(text)};
 }
 
-/* Unlike Unicode's White_Space it has the four separators of ASCII. */
+/* Python counts the four separators of ASCII as white space; Unicode's White_Space does not. */
 int python_is_space(uint32_t code)
 {
     return (code >= 0x1C && code <= 0x1F) || utf8_is_space(code);
@@ -142,7 +143,7 @@ struct piece python_next_word(struct piece *at)
 
 /* ---- lower ---- */
 
-/* Unicode's Case_Ignorable: a character that a word may have inside. */
+/* Unicode's Case_Ignorable: characters that the rule for a final sigma skips. */
 static int is_ignored(uint32_t code)
 {
     utf8proc_category_t kind = category(code);

@@ -1,6 +1,6 @@
-/* contrast.c - see contrast.h. A contrast record lists one value per launch. A null value is not a
- * launch. The other values are sorted, so that their order in the record does not change any
- * interval. */
+/* contrast.c - see contrast.h. The member `launch_values` of a metric record has one value for each
+ * launch. A null value is left out. The other values are sorted, so that their order in the record
+ * does not change any interval. */
 #include "lib/analysis/records/contrast.h"
 
 #include <math.h>
@@ -47,7 +47,7 @@ struct ratio contrast_ratio(const json_t *base, const json_t *record)
     return ratio;
 }
 
-/* The verdict word: FASTER and SLOWER for times, LESS and MORE for other costs. */
+/* The verdict word: FASTER and SLOWER for times and rates, LESS and MORE for other costs. */
 static const char *verdict_of(const char *metric, const struct ratio *ratio)
 {
     int rate = strstr(metric, "_per_s") != NULL, time = strstr(metric, "_ns") != NULL;
@@ -60,7 +60,8 @@ static const char *verdict_of(const char *metric, const struct ratio *ratio)
     return "UNDECIDED";
 }
 
-/* Sets two numbers of launches: enough to decide, and enough to reach the goal. */
+/* Sets two numbers of launches: launches_to_decide for a verdict, launches_more for the wanted
+ * precision. */
 static void put_launches(json_t *j, const struct ratio *ratio, const struct contrast_goal *goal)
 {
     size_t decide = ratio_deciding(ratio, RATIO_ZONE);
@@ -74,7 +75,7 @@ static void put_launches(json_t *j, const struct ratio *ratio, const struct cont
                             : "the spread is not known");
     rec_set_number(j, "precision", goal->precision, "none");
     rec_set_number(j, "half_width", ratio->half, ratio->reason);
-    /* more launches do not help */
+    /* Any reason but too few launches stays, however many launches follow. */
     int hopeless = ratio->reason && strcmp(ratio->reason, LAUNCH_FEW);
     rec_set_int(j, "launches_more", hopeless ? 0 : (int64_t)ratio_more(ratio, goal->precision));
     rec_set_text(j, "stop_reason", why);

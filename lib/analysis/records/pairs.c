@@ -1,6 +1,6 @@
 /* pairs.c - see pairs.h. A table of several points covers all launches and prompts that any of them
- * has. A cell that a point lacks is NaN, so callers need no list of missing cells. Texts are
- * borrowed from the records, which are kept. */
+ * has. A cell that a point lacks is NaN, so callers need no list of missing cells. The records are
+ * kept, because the texts are borrowed from them. */
 #include "lib/analysis/records/pairs.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@
 
 const char *const pairs_clocks[PAIRS_CLOCKS] = {"e2e_ns", "cpu_ns"};
 
-/* ---- records in ---- */
+/* ---- reading records ---- */
 
 static int read_names(struct pairs_point *point, const json_t *record, struct err *e)
 {
@@ -140,7 +140,7 @@ static int is_of_task(const struct pairs_of *of, const char *task)
     return !of->task || (task && !strcmp(task, of->task));
 }
 
-/* The ids of the task in any of the points, ascending. */
+/* The prompt ids that any of the points has and that belong to the task, ascending. */
 static const char **ids_of(const struct pairs_point *const *point, size_t n,
                            const struct pairs_of *of, size_t *count)
 {
@@ -161,7 +161,7 @@ static const char **ids_of(const struct pairs_point *const *point, size_t n,
     return ids;
 }
 
-/* 1: the points have launch numbers in common (a single point: always). */
+/* 1: the points have launch numbers in common, or there is a single point. */
 static int share_numbers(const struct pairs_point *const *point, size_t n)
 {
     for (size_t k = 1; k < n; k++)
@@ -172,7 +172,8 @@ static int share_numbers(const struct pairs_point *const *point, size_t n)
     return n < 2;
 }
 
-/* 1: the i-th launches of all points are neighbours in the schedule (numbers one apart). */
+/* 1: the i-th launches of all points are neighbours in the schedule: their numbers are at most one
+ * apart. */
 static int are_neighbours(const struct pairs_point *const *point, size_t n)
 {
     for (size_t k = 1; k < n; k++) {
@@ -186,7 +187,8 @@ static int are_neighbours(const struct pairs_point *const *point, size_t n)
     return 1;
 }
 
-/* The launch numbers of the rows of the table, ascending. The caller frees. */
+/* The launch numbers of the rows of the table, ascending; by_rank 1: the ranks 0, 1, ... instead.
+ * The caller frees. */
 static int64_t *rows_of(const struct pairs_point *const *point, size_t n, int by_rank,
                         size_t *count)
 {

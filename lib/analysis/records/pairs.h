@@ -1,13 +1,14 @@
-/* pairs.h - `times` records as tables, and the ratio of the times of two points over the prompts
- * and launches that both have (lib/stat/paired.h). Every ratio of times in this project is made
- * here.
+/* pairs.h - reads `times` records into tables, and computes the ratio of the times of two points
+ * over the prompts and launches that both have (lib/stat/paired.h). Every ratio of times in this
+ * project is made here.
  *
- *     pairs_take(&p, record, &e)                               for each record of the input
- *     pairs_ratio(&p, llama, llada, &of)                       value, interval or reason
+ *     pairs_take(&pairs, record, &e)                           for each record of the input
+ *     llama = pairs_find(&pairs, point)                        the times of a point
+ *     pairs_ratio(llama, llada, &of, 0.95)                     value, interval or reason
  *
- * Launches of two points are paired if they have the same number: that of their pair. If no number
- * is common, launches that are neighbours in the schedule are paired (numbers one apart, equally
- * many on both sides). */
+ * Launches of two points are paired if they have the same launch number. If the points have no
+ * number in common, but equally many launches, the launches are paired in order, provided that the
+ * numbers of each pair are one apart: such launches are neighbours in the schedule. */
 #pragma once
 
 #include <jansson.h>
@@ -29,23 +30,25 @@ struct pairs_point {
 };
 struct pairs { struct pairs_point *v; size_t n, cap; }; /* begins as zeroes */
 
-/* 1: taken; 0: another kind; -1: malformed, or a point that came before (EXIT_BAD_DATA). */
+/* 1: taken; 0: a record of another kind; -1: malformed, or a second record of its point and
+ * workload (EXIT_BAD_DATA). */
 int pairs_take(struct pairs *pairs, const json_t *record, struct err *e);
-/* The times of a point (about_point()); of several workloads that with most prompts. NULL: none. */
+/* The times of a point (about_point()). If it has several workloads, the one with most prompts
+ * counts. NULL: none. */
 const struct pairs_point *pairs_find(const struct pairs *pairs, const char *point);
 
-/* The cells to use: one clock, and the prompts of a task (NULL: all). */
+/* Which cells to use: one clock, and the prompts of one task (NULL: all). */
 struct pairs_of { enum pairs_clock clock; const char *task; };
 
-/* The cells of n points over all prompts and launches that any of them has, aligned:
- * [n][launches][prompts], ns; NaN: no time. The caller frees it. *launches 0: no launches are
- * paired. */
+/* The cells of n points, aligned over all prompts and launches that any of them has:
+ * [n][launches][prompts], ns; NaN: no time. The caller frees the table. NULL and *launches 0: no
+ * launches can be paired. */
 double *pairs_table(const struct pairs_point *const *point, size_t n, const struct pairs_of *of,
                     size_t *launches, size_t *prompts);
-/* other / base; either may be NULL: no times. */
+/* The ratio other / base with its interval of this level. base and other may be NULL: no times. */
 struct paired pairs_ratio(const struct pairs_point *base, const struct pairs_point *other,
                           const struct pairs_of *of, double level);
-/* The geometric mean over prompts of a point's times, each the geometric mean over launches; ns.
- * NaN: no times, or more than a tenth of the prompts have none. */
+/* The mean time of a point in ns: the geometric mean over prompts of the geometric mean over
+ * launches. NaN: no times, or more than a tenth of the prompts have no time. */
 double pairs_mean(const struct pairs_point *point, const struct pairs_of *of);
 void pairs_free(struct pairs *pairs);

@@ -1,6 +1,6 @@
-/* runset.c - see runset.h. The files are read once. The kind of a record decides what is kept;
- * kinds that no reader needs are counted and dropped. Which of several measurements of a point is
- * shown is decided at the end, so the order of the files does not matter. */
+/* runset.c - see runset.h. The files are read once. The kind of a record decides which parts of it
+ * are kept; kinds that no reader needs are counted and dropped. If a point was measured several
+ * times, choose() selects one measurement at the end, so the order of the files does not matter. */
 #include "lib/analysis/records/runset.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 #include "lib/record/rec.h"
 #include "lib/record/repeats.h"
 
-enum { SOURCES_MAX = 1000 }; /* kinds of prompts that are counted apart */
+enum { SOURCES_MAX = 1000 }; /* most pairs of source and task whose prompts are counted */
 
 static const char *const kept[] = {"metric", "quality", "front",    "crossover", "suggest",
                                    "meta",   "parent",  "error",    "roofline",
@@ -50,7 +50,7 @@ static json_t *about_config(struct runset *set, const json_t *record)
     return about;
 }
 
-/* RFC 3339 UTC, "2026-11-20T10:13:00Z" -> Unix seconds; NaN. */
+/* The Unix time in seconds of an RFC 3339 time in UTC, "2026-11-20T10:13:00Z"; NaN: unreadable. */
 static double wall_time(const char *text)
 {
     struct tm tm = {0};
@@ -58,7 +58,7 @@ static double wall_time(const char *text)
     return end ? (double)timegm(&tm) : (double)NAN;
 }
 
-/* The one stored copy of a text. */
+/* The text as it is stored in set->texts, where each text is stored once; "" for NULL. */
 static const char *text_once(struct runset *set, const char *text)
 {
     if (!text)
@@ -133,8 +133,8 @@ static void add_prompt(struct runset *set, const json_t *record)
                                               "n", 1));
 }
 
-/* Tools pass these records on, so a record may come several times. The copy with most members is
- * kept. */
+/* Adds a fitness record. Tools pass these records on, so a record may come several times. The copy
+ * with most members is kept. */
 static void add_fitness(struct runset *set, json_t *record)
 {
     static const char *const keys[] = {"launch", "fit", "host", "text"};
@@ -154,7 +154,7 @@ static void add_fitness(struct runset *set, json_t *record)
         json_array_set(list, place, record);
 }
 
-/* 1: a record of a kind that tools pass on, and it came before. */
+/* 1: tools pass records of this kind on, and an equal record came before. Notes the record. */
 static int note_content(struct runset *set, const char *kind, const json_t *record)
 {
     size_t met = set->met.n;
@@ -164,8 +164,8 @@ static int note_content(struct runset *set, const char *kind, const json_t *reco
     return places_of(&set->met, (const char *)&content, sizeof content) < met;
 }
 
-/* Records of another software stack are kept apart from all others, so that no table or figure of
- * ours can hold them by mistake. */
+/* Adds a record of another software stack to its separate list, so that no table or figure of this
+ * engine can contain it by mistake. */
 static void add_foreign(struct runset *set, json_t *record)
 {
     const char *kind = rec_kind(record);
@@ -211,8 +211,8 @@ static void add_record(struct runset *set, json_t *record)
         }
 }
 
-/* 1: the record counts. A generation at the place of another one does not; of metrics and qualities
- * the preferred one is chosen at the end. */
+/* 1: the record counts. A repeated record does not count, nor does a generation at the place of a
+ * different one. Different metrics or qualities may share a place: choose() selects one. */
 static int is_new(struct runset *set, struct repeats *seen, const json_t *record, struct err *line)
 {
     int64_t before = seen->dropped;
@@ -265,7 +265,8 @@ static int load_source(struct runset *set, struct repeats *seen, const char *pat
     return got < 0 && e->code ? -1 : 0;
 }
 
-/* 1: a is preferred to b: more prompts, then more answers, then the first workload. */
+/* 1: record a is preferred to b: it has more prompts; on a tie more answers; then the first
+ * workload by name. */
 static int is_shown_before(const json_t *a, const json_t *b)
 {
     static const char *const counts[] = {"prompts", "timed", "n"};

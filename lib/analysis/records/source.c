@@ -1,6 +1,6 @@
-/* source.c - see source.h. The marks are members that no record has. A machine is its name
- * with its fingerprint: two machines may have one name, and machines with different processors
- * share a fingerprint in older records. */
+/* source.c - see source.h. The marks are members whose names begin with a space, so no record of a
+ * stream has them. A mark of a machine has its name and its fingerprint: two machines may have one
+ * name, and in older records machines with different processors share a fingerprint. */
 #include "lib/analysis/records/source.h"
 
 #include <stdlib.h>

@@ -1,6 +1,7 @@
-/* extract.c - an answer found by a pattern, in the steps of lm-eval: the first or last match,
- * without white space around it ("[invalid]" where there is none); then the patterns of `ignore`
- * are deleted from it and from the answer, letters become small, and both must be equal. */
+/* extract.c - judges an answer that a pattern finds, in the steps of lm-eval. The first or the last
+ * match counts, without white space around it; if there is no match, the text is "[invalid]". Then
+ * the patterns of `ignore` are deleted from the match and from the right answer, letters become
+ * small if `lower` is set, and both must be equal. */
 #include <ctype.h>
 #include <string.h>
 

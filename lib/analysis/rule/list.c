@@ -1,7 +1,7 @@
-/* list.c - ParallelBench's checks of lists, Latin squares and sudokus (its form that is not
- * strict). Source: github.com/furiosa-ai/ParallelBench, dataset/parallel_bench/metrics.py: what
- * counts, not how it is written. An answer is a list, or {"input": [...], "word": "..."} for tasks
- * of which several lists are right. */
+/* list.c - judges lists, Latin squares and sudokus by the checks of ParallelBench (the variant that
+ * is not strict). An answer is a list, or {"input": [...], "word": "..."} for tasks of which
+ * several lists are right. Source of the rules, not of the code:
+ * github.com/furiosa-ai/ParallelBench, dataset/parallel_bench/metrics.py. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,11 +10,11 @@
 #include "lib/base/mem.h"
 #include "lib/record/rec.h"
 
-enum { LIST_MOST = 1000 }; /* of an answer: each item is looked for among all others */
+enum { LIST_MOST = 1000 }; /* most items of an answer: the checks take n^2 comparisons */
 
 /* ---- texts ---- */
 
-/* Moves *text and *n past the bytes of `set` on both sides. */
+/* Removes the bytes of `set` from both ends of the text. */
 static void strip(const char **text, size_t *n, const char *set)
 {
     while (*n && strchr(set, **text))
@@ -25,8 +25,8 @@ static void strip(const char **text, size_t *n, const char *set)
 
 static const char blank[] = " \t\n\r\v\f";
 
-/* Appends the pieces of text[0..n-1] between `cut`; without `set` around them. Pieces of white
- * space are left out if skip. */
+/* The pieces of text[0..n-1], which is split at `cut`. The bytes of `set` are removed from both
+ * ends of each piece. If skip, pieces of white space alone are left out. */
 static json_t *pieces(const char *text, size_t n, char cut, const char *set, int skip)
 {
     json_t *list = json_array();
@@ -43,7 +43,7 @@ static json_t *pieces(const char *text, size_t n, char cut, const char *set, int
     return list;
 }
 
-/* The list in a text: after the last "[", up to the next "]". */
+/* The list in a text: the items after the last "[", up to the next "]". */
 static json_t *parse_list(const char *text)
 {
     const char *open = strrchr(text, '[');
@@ -53,7 +53,7 @@ static json_t *parse_list(const char *text)
 
 /* ---- lists ---- */
 
-/* The place of a text in a list; its length: it is not there. */
+/* The index of a text in a list; the length of the list if the text is not in it. */
 static size_t place_of(const json_t *list, const json_t *text)
 {
     size_t i = 0;
@@ -62,7 +62,7 @@ static size_t place_of(const json_t *list, const json_t *text)
     return i;
 }
 
-/* 1: both have the same members. */
+/* 1: both lists have the same members, in any order. */
 static int is_permutation(const json_t *a, const json_t *b)
 {
     json_t *left = json_copy((json_t *)(uintptr_t)b);
@@ -75,7 +75,7 @@ static int is_permutation(const json_t *a, const json_t *b)
     return same;
 }
 
-/* 1: `longer` without one text that `shorter` lacks is `shorter`. */
+/* 1: `longer` becomes `shorter` if one text that `shorter` lacks is removed. Changes `longer`. */
 static int lacks_one(json_t *longer, const json_t *shorter)
 {
     const json_t *lost = NULL, *value;
@@ -90,7 +90,7 @@ static int lacks_one(json_t *longer, const json_t *shorter)
            json_equal(longer, shorter);
 }
 
-/* got: a list; may be changed, as `wanted` may. */
+/* 1: the list `got` is right for this type of rule. May change `got` and `wanted`. */
 static int list_is_right(const char *type, json_t *got, json_t *wanted, json_t *word)
 {
     size_t at = word ? place_of(got, word) : 0;
@@ -131,7 +131,7 @@ int rule_list(struct rule *rule, const char *answer, const char *response, const
 
 /* ---- squares ---- */
 
-/* 1: every text of the one is in the other, and every one of the other in the one. */
+/* 1: every text of a is in b, and every text of b is in a. */
 static int same_set(const json_t *a, const json_t *b)
 {
     size_t i;
@@ -144,7 +144,7 @@ static int same_set(const json_t *a, const json_t *b)
     return same;
 }
 
-/* The first n lines whose cells are the symbols. */
+/* The first n lines in which the set of cells equals the symbols, as lists of cells. */
 static json_t *square_rows(const char *text, const json_t *symbols, size_t n)
 {
     json_t *rows = json_array(), *lines = pieces(text, strlen(text), '\n', blank, 1);
@@ -205,7 +205,7 @@ int rule_sudoku(struct rule *rule, const char *answer, const char *response, con
     int rows = 0;
     (void)why;
     (void)e;
-    buf_clear(&rule->one); /* the lines with four digits, without all else */
+    buf_clear(&rule->one); /* the digits of all lines that have exactly four */
     for (const char *line = response; *line; line += strcspn(line, "\n"), line += *line == '\n') {
         size_t n = 0;
         for (const char *at = line; *at && *at != '\n'; at++)

@@ -1,7 +1,7 @@
-/* math.c - answers in LaTeX, compared in the normal form of Hendrycks et al. 2021 (arXiv
- * 2103.03874) as lm-eval's hendrycks_math applies it, with its odd cases: a text that the form
- * cannot take (a fraction at the end without its parts, two units, a/b with other than whole
- * numbers) makes both texts be compared as they are. */
+/* math.c - compares answers in LaTeX in the normal form of Hendrycks et al. 2021 (arXiv
+ * 2103.03874), as hendrycks_math of lm-eval applies it. Some texts have no normal form: a fraction
+ * without parts at the end, two units, a/b where a or b is no whole number. If one of the two texts
+ * has none, both are compared as they are; lm-eval does the same. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +39,7 @@ static int cut_unit(struct buf *text)
     return 0;
 }
 
-/* "k=5" -> "5": the one name before the one "=" has at most two letters. */
+/* "k=5" -> "5", if there is one "=" and the name before it has at most two characters. */
 static void cut_name(struct buf *text)
 {
     char *at = strchr(text->data, '=');
@@ -50,7 +50,7 @@ static void cut_name(struct buf *text)
         set(text, at + 1, strlen(at + 1));
 }
 
-/* Bytes of the character at text. */
+/* The number of bytes of the character at `text`; 0 at the end of the text. */
 static size_t character(const char *text)
 {
     size_t n = *text != 0;
@@ -59,7 +59,7 @@ static size_t character(const char *text)
     return n;
 }
 
-/* "\sqrt3" -> "\sqrt{3}". -1: nothing follows a root. */
+/* "\sqrt3" -> "\sqrt{3}". -1: nothing, or another root, follows a root. */
 static int brace_roots(struct buf *text)
 {
     static const char root[] = "\\sqrt";
@@ -83,8 +83,8 @@ static int brace_roots(struct buf *text)
     return -bad;
 }
 
-/* "\frac12" -> "\frac{1}{2}", "\frac1{72}" -> "\frac{1}{72}". A part of one letter leaves the whole
- * text as it was. -1: nothing follows. */
+/* "\frac12" -> "\frac{1}{2}", "\frac1{72}" -> "\frac{1}{72}". If only one character follows a
+ * fraction, the whole text stays as it was. -1: nothing follows a fraction. */
 static int brace_fractions(struct buf *text)
 {
     static const char fraction[] = "\\frac";
@@ -116,7 +116,7 @@ static int brace_fractions(struct buf *text)
     return 0;
 }
 
-/* 1: a whole number as Python reads it; *plain: as Python writes it. */
+/* 1: Python's int() reads the text as a whole number. *plain 1: Python would also write it so. */
 static int is_whole(const char *text, size_t n, int *plain)
 {
     size_t i = n && (*text == '-' || *text == '+'), digits = i;
@@ -128,7 +128,7 @@ static int is_whole(const char *text, size_t n, int *plain)
     return n > digits;
 }
 
-/* "2/3" -> "\frac{2}{3}". -1: parts that are no whole numbers. */
+/* "2/3" -> "\frac{2}{3}". -1: a part is no whole number. */
 static int turn_slash(struct buf *buffer)
 {
     char *at = strchr(buffer->data, '/');
@@ -146,7 +146,7 @@ static int turn_slash(struct buf *buffer)
     return 0;
 }
 
-/* -1: the form cannot take the text. */
+/* Brings the text into the normal form. -1: it has none. */
 static int normalize(struct buf *buffer)
 {
     static const char *const edits[][2] = {
@@ -177,9 +177,9 @@ static int normalize(struct buf *buffer)
     return turn_slash(buffer);
 }
 
-/* ---- finding ---- */
+/* ---- finding the answer in a response ---- */
 
-/* The content of the last \boxed{...}. 0: none. */
+/* Sets out to the content of the last \boxed{...} and returns 1; 0: there is none. */
 static int last_boxed(const char *text, struct buf *out)
 {
     static const char *const names[] = {"\\boxed", "\\fbox"};
@@ -205,7 +205,8 @@ static int last_boxed(const char *text, struct buf *out)
     return 1;
 }
 
-/* The text between the first and the last "$"; with fewer than two, the whole text. */
+/* Sets out to the text between the first and the last "$"; to the whole text if there are fewer
+ * than two "$". */
 static void between_dollars(const char *text, struct buf *out)
 {
     const char *first = strchr(text, '$'), *last = strrchr(text, '$');

@@ -1,4 +1,4 @@
-/* parts.h - the kinds of rules; private to rule.h. */
+/* parts.h - the kinds of rules and what they share. Only files of lib/analysis/rule/ include it. */
 #pragma once
 
 #include "lib/analysis/rule.h"
@@ -11,16 +11,17 @@ struct rule {
     const json_t *row;
     int (*judge)(struct rule *rule, const char *answer, const char *response, const char **why,
                  struct err *e);
-    struct regex *find;          /* extract */
-    struct regex *edit[RULE_EDITS]; /* extract: what is deleted from both */
-    int last, lower, boxed;      /* extract: the last match, case; math: find \boxed */
-    int loose;                   /* ifeval: any of eight texts may follow */
-    const char *why;             /* program: no sandbox can be made */
-    struct buf one, two;         /* work of the judges */
+    struct regex *find;          /* extract: finds the answer in the response */
+    struct regex *edit[RULE_EDITS]; /* extract: these texts are deleted from both answers */
+    int last, lower, boxed;      /* extract: 1: the last match counts; 1: letters become small;
+                                    math: 1: the answer is in \boxed */
+    int loose;                   /* ifeval: 1: one of eight variants of the text must follow */
+    const char *why;             /* program: why there is no sandbox; NULL: there is one */
+    struct buf one, two;         /* scratch of the judges */
 };
 
-/* Each sets its members of *into from row.rule and the chosen member of rule.find (NULL: it has
- * none). -1: EXIT_BAD_DATA. */
+/* Each sets the members of its kind from row.rule (`rule`) and from the chosen member of rule.find
+ * (`find`; NULL: the rule has none). -1: EXIT_BAD_DATA. */
 int rule_extract_open(struct rule *into, const json_t *rule, const json_t *find, struct err *e);
 int rule_program_open(struct rule *r, const json_t *rule, struct err *e);
 
@@ -31,7 +32,7 @@ int rule_math(struct rule *rule, const char *answer, const char *response, const
 int rule_program(struct rule *judge, const char *answer, const char *response, const char **why,
                  struct err *e);
 int rule_list(struct rule *rule, const char *answer, const char *response, const char **why,
-              struct err *e); /* and its five variants, by rule.type */
+              struct err *e); /* list and the four list-*; rule.type says which */
 int rule_square(struct rule *rule, const char *answer, const char *response, const char **why,
                 struct err *e);
 int rule_sudoku(struct rule *rule, const char *answer, const char *response, const char **why,

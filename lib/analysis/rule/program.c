@@ -1,6 +1,7 @@
-/* program.c - the answer of a task is a program with a hole for the response. It is right if the
- * program runs to its end: the interpreter then prints a proof, the hash of the program. An early
- * exit prints none. A response that wants to cheat can compute the hash: nothing prevents that. */
+/* program.c - judges a response by running it. The answer of a task is a program with a hole for
+ * the response. The response is right if the program runs to its end: then the interpreter prints a
+ * proof, the hash of the program. A program that exits early prints no proof. A response that wants
+ * to cheat can compute the hash; nothing prevents this. */
 #include <string.h>
 
 #include "lib/analysis/rule/parts.h"
@@ -33,7 +34,7 @@ int rule_program_open(struct rule *r, const json_t *rule, struct err *e)
     return 0;
 }
 
-/* out = text with `by` in place of the hole. 0: it has none. */
+/* Sets out to the text with `by` in place of the hole. Returns 1; 0: the text has no hole. */
 static int fill(const char *text, const char *at_hole, const char *by, struct buf *out)
 {
     buf_clear(out);

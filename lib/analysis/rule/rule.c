@@ -1,5 +1,5 @@
-/* rule.c - see rule.h: the table of rules, and what they have in common. A response is cut at its
- * stops here, so that no rule has to know of them. */
+/* rule.c - see rule.h. This file has the table of rules and the code that they share. It cuts a
+ * response at the stops of its task, so that no rule has to know the stops. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,7 +25,7 @@ static const struct {
              {"latin-square", rule_square}, {"sudoku", rule_sudoku},
              {"ifeval", ifeval}};
 
-/* The way to find an answer that is named so, or the first; NULL: the row has none. */
+/* The way to find an answer with this name; name NULL: the first way. NULL: the rule has none. */
 static const json_t *find_way(const json_t *rule, const char *name)
 {
     size_t i;

@@ -1,6 +1,6 @@
-/* contestant.c - see contestant.h. A meta record describes the checkpoint with the hashes of
- * its files. Other records have only the name of the model, which a user may have changed; so
- * hashes are compared where they are known. */
+/* contestant.c - see contestant.h. A meta record describes the checkpoint with the hashes of its
+ * files. Other records have only the name of the model. A user may have changed this name, so
+ * hashes are compared too where they are known. */
 #include "lib/analysis/score/contestant.h"
 
 #include <string.h>

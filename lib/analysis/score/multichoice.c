@@ -1,5 +1,5 @@
-/* multichoice.c - see multichoice.h. The answers of a question are kept as members of `variety`,
- * one for each metric: 1 where it is right. */
+/* multichoice.c - see multichoice.h. The member `variety` of struct score has one number for each
+ * metric here: 1 if the answer is right by this metric, else 0. */
 #include "lib/analysis/score/multichoice.h"
 
 #include <math.h>
@@ -39,7 +39,7 @@ static double length_of(const char *choice, int norm)
     return norm == WHOLE ? 1 : n;
 }
 
-/* The place of the answer by a norm; the first of equal ones. */
+/* The index of the choice with the least nats by this norm; on a tie the first. */
 static size_t answer_of(const json_t *choices, const json_t *nats, int norm)
 {
     double least = INFINITY;
@@ -83,7 +83,7 @@ int multichoice_sum(struct rec_writer *out, const struct scores *scores, int is_
     for (int k = 0; k < NORMS && !bad; k++) {
         double hits = 0;
         for (size_t i = 0; i < scores->n; i++)
-            hits += scores->v[i].variety[k] / scores->v[i].texts[k]; /* the mean of repeats */
+            hits += scores->v[i].variety[k] / scores->v[i].texts[k]; /* mean if a prompt repeats */
         bad = rec_write(out, "quality",
                         quality_summary(scores->about, names[is_bound][k], "higher",
                                         bootstrap_wilson(hits, (double)scores->n, 0.95),

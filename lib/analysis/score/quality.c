@@ -1,6 +1,6 @@
-/* quality.c - see quality.h. A quality record carries its point and workload, so that it is joined
- * with the metrics of the same measurement only. An interval that needs more texts is null with the
- * reason. */
+/* quality.c - see quality.h. A quality record has its point and workload, so that it is joined only
+ * with metrics of the same measurement. If there are too few texts for an interval, its ends are
+ * null with a reason. */
 #include "lib/analysis/score/quality.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@
 
 enum { DRAWS = 2000, COPIED = 5 };
 
-/* Members of the scored record; `about` does not have them. */
+/* Members that are copied from the scored record, because `about` does not have them. */
 static const char *const copied[COPIED] = {"id", "seed", "task", "shots", "copies"};
 
 json_t *quality_of(const json_t *about, const json_t *record, const char *metric,

@@ -1,6 +1,6 @@
-/* responses.c - see responses.h. Groups keep the order in which they came until the end, so that
- * their places stay valid. Responses of random weights are counted and not scored: a wrong answer
- * of random weights tells nothing. */
+/* responses.c - see responses.h. Groups stay in the order of arrival until responses_finish(), so
+ * that their places in `index` stay valid. Responses of random weights are counted and not scored,
+ * because their wrong answers tell nothing. */
 #include "lib/analysis/score/responses.h"
 
 #include <math.h>
@@ -37,7 +37,8 @@ static void make_id_key(struct responses *responses, const json_t *record)
     json_put(json_object_get(record, "id"), JSON_ENCODE_ANY, &responses->key);
 }
 
-/* 1: this id and seed were scored in the group before (another round of the same prompt). */
+/* 1: this id and seed were scored in the group before: the record is a further round of a
+ * prompt. */
 static int is_repeat(struct responses *responses, struct response_group *group,
                      const json_t *record)
 {
@@ -66,7 +67,7 @@ static void note_prompt(struct responses *responses, struct response_group *grou
     group->times = (uint32_t)rec_int(record, "copies", 1);
 }
 
-/* Checks the members that a quality record copies from its answer. */
+/* Checks the members that a quality record copies from the generation record. */
 static int check_copied(const json_t *record, struct err *e)
 {
     const json_t *task = json_object_get(record, "task"), *seed = json_object_get(record, "seed"),
@@ -153,10 +154,10 @@ static int compare_about(const void *a, const void *b)
                        ((const struct response_group *)b)->about);
 }
 
-/* Replaces the rows of each prompt by their mean; a single row stays as it is, bit for bit. */
+/* Replaces the rows of each prompt by their mean. A single row stays as it is, bit for bit. */
 static void average_repeats(const struct responses *responses, struct response_group *group)
 {
-    uint32_t *row = mem_zero(responses->ids.n, sizeof *row); /* [prompt]: its row + 1 */
+    uint32_t *row = mem_zero(responses->ids.n, sizeof *row); /* [prompt]: row + 1; 0: none yet */
     double *times = mem_zero(group->n, sizeof *times);
     size_t n = 0;
     for (size_t i = 0; i < group->n; i++) {

@@ -1,6 +1,6 @@
-/* scores.c - see scores.h. A perplexity is exp(sum of nats / sum of tokens). The same nats divided
- * by bytes are bits per byte. Every draw of prompts serves all metrics, so that they move
- * together. */
+/* scores.c - see scores.h. A perplexity is exp(sum of nats / sum of tokens); bits per byte use the
+ * same nats and divide by bytes. All metrics are computed from the same draws of prompts, so their
+ * draws are correlated like the metrics. */
 #include "lib/analysis/score/scores.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@
 void scores_keep(struct scores *scores, const char *id, struct score score)
 {
     char own[32];
-    /* no id begins with a line feed and this number */
+    /* A key that no id of a record equals. */
     snprintf(own, sizeof own, "\n%zu", scores->n);
     id = id ? id : own;
     size_t at = places_of(&scores->ids, id, strlen(id));

@@ -1,5 +1,6 @@
-/* scoring.c - see scoring.h. The input is opened before a model is loaded, and the output after it,
- * so that a wrong file name costs no time and a failed load leaves no empty output. */
+/* scoring.c - see scoring.h. The input is opened before a model is loaded, so that a wrong file
+ * name costs no time. The output is opened after the load, so that a failed load leaves no empty
+ * output. */
 #include "lib/analysis/score/scoring.h"
 
 #include <assert.h>

@@ -1,8 +1,8 @@
-/* scoring.h - the loop of the tools that score responses: reads generation records, writes the
- * qualities of each response, then the summaries of each configuration.
+/* scoring.h - the main loop of the tools that score responses. It reads generation records, writes
+ * the qualities of each response, then the summaries of each configuration.
  *
- * A tool sets the members above `log` of struct scoring, parses its options into them and calls
- * scoring_run(). */
+ * A tool sets the members of struct scoring that stand before `log`, partly from its options, and
+ * calls scoring_run(). */
 #pragma once
 
 #include "lib/analysis/score/responses.h"
@@ -19,14 +19,15 @@ struct scoring {
     size_t metrics;
     int whole;         /* 1: these numbers are integers in records */
     void *ctx;         /* first argument of the functions below */
-    int (*load)(void *ctx, struct err *e); /* before the output is opened; NULL: nothing to load */
-    /* Writes v[responses.width], the numbers of a response. It is not called for answers of random
-     * weights. 1: the response has no value, and `why` says why; -1: *e */
+    int (*load)(void *ctx, struct err *e); /* called before the output is opened; NULL: none */
+    /* Sets v[responses.width], the numbers of a response. It is not called for answers of random
+     * weights. 1: the response has no value, for the reason `why`; -1: *e */
     int (*score)(void *ctx, const json_t *record, const struct response *of, double *v,
                  struct err *e);
     const char *why;
-    int (*summarize)(void *ctx, size_t group, struct err *e); /* writes to `out`. -1: *e */
-    struct responses responses; /* `wanted`, `width` (at most SCORING_WIDTH) and `also` */
+    /* Writes the summaries of responses.group[group] to `out`. -1: *e */
+    int (*summarize)(void *ctx, size_t group, struct err *e);
+    struct responses responses; /* the tool sets wanted, width (at most SCORING_WIDTH) and also */
     struct common common;
     int64_t max_failed;
 
@@ -36,9 +37,10 @@ struct scoring {
     struct progress progress;
 };
 
-/* Returns the exit code of the tool; -1: *e. Operands are argv[first..argc-1]. */
+/* Runs the tool and returns its exit code; -1: *e. The input files are argv[first..argc-1]. */
 int scoring_run(struct scoring *scoring, const char *tool, int argc, char **argv, int first,
                 struct err *e);
-/* Writes a summary for each metric: a mean over texts, from responses_sums(). -1: *e. */
+/* Writes a summary of each metric by responses_mean(), from the sums of responses_sums(). -1:
+ * *e. */
 int scoring_means(struct scoring *scoring, const struct response_group *group, const double *sums,
                   struct err *e);
