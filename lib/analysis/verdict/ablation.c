@@ -3,8 +3,8 @@
  *     metric   system -> option -> metric -> record
  *     effect   system -> base -> option -> metric -> record
  *
- * The last record of a key counts. Quality metrics of latent models begin with elbo_; a claim names
- * them without it. */
+ * If a key has several records, the last one counts. Quality metrics of latent models begin with
+ * elbo_; a claim names these metrics without elbo_. */
 #include "lib/analysis/verdict/ablation.h"
 
 #include <math.h>
@@ -17,10 +17,11 @@
 
 static const char NO_ANSWER[] = "differing_answers_ratio";
 
-/* One option on one system. Members are borrowed; metric, other and effect may be empty. */
+/* One option on one system. Members are borrowed. metric, other and effect are objects by metric,
+ * or NULL: the metric records of the option, those of its base, and the comparison records. */
 struct trial {
     const json_t *option;
-    const char *name, *first; /* of this option, and of the first one */
+    const char *name, *first; /* names of this option and of the first option */
     json_t *metric, *other, *effect;
     int is_exact;
 };
@@ -144,7 +145,8 @@ static void judge(json_t *claim, const struct trial *trial)
         set_outcome(claim, "undecided", "the interval contains the bound");
 }
 
-/* All claims of the option. If the option is exact, the first claim is that no answer changes. */
+/* A list of all claims of the option, judged. If the option is exact, the first claim says that no
+ * answer changes. */
 static json_t *judge_claims(const struct trial *trial)
 {
     const char *flags = rec_text(trial->option, "flags");
@@ -183,7 +185,7 @@ static void put_answers(json_t *record, const struct trial *trial)
                         isnan(share * n) ? json_null() : json_integer(llround(share * n)));
 }
 
-/* Sets the model, the device and the launches of the run, or the reason why there is none. */
+/* Sets the model, the device and the launches of the run, or the reason why there is no run. */
 static void put_run(json_t *record, const struct trial *trial)
 {
     const json_t *time = json_object_get(trial->metric, "e2e_ns");
@@ -248,8 +250,8 @@ static json_t *record_of(const struct trial *trial, const char *arch)
     return record;
 }
 
-/* The records of an option on a system. If the option is for another device than that of the run,
- * there are none. */
+/* Finds the records of an option on a system. If the option is for one device and the run was on
+ * another, the trial has no records of the option. */
 static struct trial find_trial(const json_t *option, const char *first, json_t *metrics,
                                json_t *effects)
 {

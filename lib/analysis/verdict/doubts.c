@@ -1,7 +1,8 @@
 /* doubts.c - see doubts.h. A disturbed batch is run again, so a few disturbed batches raise no
- * doubt. More than a tenth of the launches or batches is a doubt, because the quiet ones were
- * selected. The test calls one in twenty steady points drifting, so more than a quarter is a doubt.
- * Points outside the headline raise no doubt. */
+ * doubt. If more than a tenth of the launches or batches were disturbed, the quiet ones are a
+ * selection, which is a doubt. The test for drift calls one in twenty steady points drifting, so
+ * only more than a quarter of the points is a doubt. Points that do not compete with the headline
+ * raise no doubt. */
 #include "lib/analysis/verdict/doubts.h"
 
 #include <math.h>
@@ -29,7 +30,7 @@ int doubts_is_failed(const json_t *check)
                                        is_not(check, "handicap", "FOUND");
 }
 
-/* Counts what `measure --verify` found in the answers of a point. */
+/* Counts the results of `measure --verify` for the answers of a point. */
 static void count_answers(struct doubts_fitness *fitness, const json_t *record)
 {
     double prompts = rec_number(record, "prompts");

@@ -1,6 +1,5 @@
-/* effects.c - see effects.h. The base of a ratio is 1 and the base of a difference is 0, because
- * the values of a samples record are effects already. One value has no interval, unless it is a
- * count. */
+/* effects.c - see effects.h. The values of a samples record are effects already, so the base value
+ * of a ratio is 1 and of a difference 0. A single value has no interval, unless it is a count. */
 #include "lib/analysis/verdict/effects.h"
 
 #include <math.h>

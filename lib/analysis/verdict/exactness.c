@@ -1,7 +1,7 @@
-/* exactness.c - see exactness.h. Generations are indexed by case, system and role. In a run each
- * prompt has the ids of its answer, or null if the answer failed or occurs twice. The member
- * `shows` of a case names fields that its generations must have: true means any value but 0, other
- * values must be equal. */
+/* exactness.c - see exactness.h. Generations are indexed by case, system and role. For each run the
+ * ids of each prompt's answer are kept, or null if the answer failed or occurs twice. The member
+ * `shows` of a case names fields that its generations must have. The value true asks for any value
+ * but 0; any other value must be equal. */
 #include "lib/analysis/verdict/exactness.h"
 
 #include <stdlib.h>
@@ -58,7 +58,7 @@ static json_t *find_run(const json_t *index, const struct trial *trial, const ch
 
 /* ---- ids ---- */
 
-/* {id: token_ids or null}; the caller's reference. */
+/* {id of the prompt: token_ids or null}; the caller's reference. */
 static json_t *answers_of(const json_t *generations)
 {
     json_t *answers = json_object(), *generation;
@@ -77,7 +77,7 @@ static json_t *answers_of(const json_t *generations)
     return answers;
 }
 
-/* The number of places at which two lists differ; a place of only one list counts. */
+/* The number of positions at which two lists differ. A position that only one list has counts. */
 static int64_t count_differing(const json_t *a, const json_t *b)
 {
     const size_t n = json_array_size(a), m = json_array_size(b), all = n > m ? n : m;
@@ -113,7 +113,7 @@ static struct ids_difference difference_of(const struct trial *trial)
     return difference;
 }
 
-/* ---- did the flags take effect? ---- */
+/* ---- whether the flags took effect ---- */
 
 static int is_shown(const json_t *value, const json_t *wanted)
 {

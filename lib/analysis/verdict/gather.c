@@ -1,5 +1,6 @@
-/* gather.c - see gather.h. Verdicts need all records at once: claims are looked up by option and
- * metric, stored claims by name. Such files have hundreds of records, so an array is enough. */
+/* gather.c - see gather.h. Verdicts need all records at once, because claims are looked up by
+ * option and metric, and stored claims by name. Such files have hundreds of records, so an array is
+ * enough. */
 #include "lib/analysis/verdict/gather.h"
 
 #include <string.h>
@@ -16,7 +17,7 @@ static int is_wanted(const json_t *record, const char *const *kinds)
     return 0;
 }
 
-/* Sets *e: no record of these kinds, such as "claim" or "metric or comparison". -1. */
+/* Fills *e: there is no record of these kinds, for example "metric or comparison". Returns -1. */
 static int set_missing(struct err *e, const char *const *kinds, const char *path)
 {
     struct buf text = {0};
@@ -27,7 +28,7 @@ static int set_missing(struct err *e, const char *const *kinds, const char *path
     return -1;
 }
 
-/* 0: read to the end. -1: the medium failed. */
+/* Reads all records. 0: read to the end; -1: the file could not be read further. */
 static int read_all(struct rec_reader *in, const char *const *kinds, struct source *source,
                     json_t *list, struct err *unsound, struct err *e)
 {

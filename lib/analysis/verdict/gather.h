@@ -1,4 +1,4 @@
-/* gather.h - all records of some kinds, from files that fit in memory. */
+/* gather.h - reads all records of some kinds from files into memory. */
 #pragma once
 
 #include <jansson.h>
@@ -6,14 +6,14 @@
 
 #include "lib/base/err.h"
 
-/* Whether records carry the marks of their machine and file (lib/analysis/records/source.h). Marked
- * records are copies for reading: their marks are no fields of a stream. */
+/* GATHER_MARKED: each record is marked with its machine and file (lib/analysis/records/source.h).
+ * Marked records must not be written to a stream, because the marks are no fields of records. */
 enum gather { GATHER_PLAIN, GATHER_MARKED };
 
 /* Reads paths[0..n-1] (n = 0 or "-": standard input) and returns an array of the records whose kind
- * is in `kinds` (ends with NULL), in the order of the files. Lines without a record are left out.
- * *unsound: the first such line, or the first stream that was cut or changed after it was written
- * ("FILE:LINE: ..."); code 0 if there is none. NULL: *e; no record of these kinds (EXIT_BAD_DATA),
- * or an unreadable file. The caller's reference. */
+ * is in `kinds` (ends with NULL), in the order of the files. The caller's reference. Lines without
+ * a record are left out. *unsound reports the first of these lines, or the first stream that was
+ * cut or changed after it was written ("FILE:LINE: ..."); its code is 0 if there is none. Returns
+ * NULL with *e if there is no record of these kinds (EXIT_BAD_DATA) or a file is unreadable. */
 json_t *gather_records(const char *const *paths, size_t n, const char *const *kinds,
                        enum gather marks, struct err *unsound, struct err *e);

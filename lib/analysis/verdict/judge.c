@@ -1,5 +1,5 @@
-/* judge.c - see judge.h. Each mode reads all records of some kinds, passes them to the module that
- * judges them, and writes its verdicts. These records are few, so they are all held in memory. */
+/* judge.c - see judge.h. Each mode reads all records of some kinds into memory, because there are
+ * few. It passes the records to a module that judges them, and writes the verdicts. */
 #include "lib/analysis/verdict/judge.h"
 
 #include <stdlib.h>
@@ -45,7 +45,8 @@ static json_t *gather_file(const char *path, const char *kind, const struct log 
     return gather(&path, 1, kinds, log, e);
 }
 
-/* Writes each element of `list` as a record; steals it. NULL: *e is filled already. */
+/* Writes each element of `list` as a record and releases the list. list NULL: returns -1, *e is
+ * filled already. */
 static int write_list(struct rec_writer *out, const char *kind, json_t *list, struct err *e)
 {
     json_t *record;
@@ -104,7 +105,7 @@ static int judge_self_test(const struct judge *j, const char *const *paths, size
     return bad;
 }
 
-/* How many checks have this verdict. */
+/* The number of checks with this verdict. */
 static size_t count_verdicts(const json_t *checks, const char *verdict)
 {
     const json_t *record;
@@ -167,7 +168,8 @@ static int write_effects(const char *const *paths, size_t n, struct rec_writer *
     return bad;
 }
 
-/* The rankings over all records and, if there are several tasks, the rankings of each task. */
+/* A list of the rankings over all records and, if there are several tasks, over the records of each
+ * task. */
 static json_t *rank_tasks(const json_t *records)
 {
     json_t *list = rankings_of(records), *tasks = json_object(), *of, *record;
@@ -212,7 +214,7 @@ static int judge_ranking(const char *const *paths, size_t n, struct rec_writer *
                 : bad;
 }
 
-/* Names the points that the accuracy under parallelism leaves out, once for each task. */
+/* Prints the points that are left out of the accuracy under parallelism, once for each task. */
 static void note_unpaired(const json_t *list, const struct log *log)
 {
     const json_t *record, *last = NULL, *name;
@@ -241,7 +243,7 @@ static int judge_aup(const struct judge *j, const char *const *paths, size_t n,
                 : bad;
 }
 
-/* Prints a line of the table. */
+/* Prints the parts of the time of a step as one line. */
 static void note_split(const json_t *record, const struct log *log)
 {
     const long long tainted = rec_int(record, "tainted", 0);

@@ -1,25 +1,33 @@
-/* judge.h - the modes of compare that judge existing records: claims about options, the self-test,
- * a gate against slower builds, flags that must not change a token, a stored run, the order of
- * points over templates and seeds, accuracy under parallelism, parts of
- * the time of a step. */
+/* judge.h - runs the modes of compare that judge existing records: claims about options, the
+ * self-test, a gate against slower builds, flags that must not change a token, a stored run, the
+ * order of points over templates and seeds, accuracy under parallelism, and the parts of the time
+ * of a step. */
 #pragma once
 
 #include "lib/base/cli/log.h"
 #include "lib/record/rec.h"
 
-/* Exactly one of these is set; NULL or 0: not set. */
+/* Exactly one of the modes is set; NULL or 0: not set. The input is:
+ *   claims               metric and comparison records (ablation.h)
+ *   exact                generation records (exactness.h)
+ *   stored               claim records of another run (agreement.h)
+ *   self_test, gate      comparison records (selftest.h)
+ *   same_ids             generation records; the first file is the base (sameness.h)
+ *   samples              samples records (effects.h)
+ *   ranking              quality records (rankings.h)
+ *   aup                  generation and quality records (parallelism.h)
+ *   split                generation and roofline records (steptime.h) */
 struct judge {
-    const char *claims; /* file of option records: metric and comparison records in (ablation.h) */
-    const char *exact;  /* file of exact_case records: generation records in (exactness.h) */
-    const char *stored; /* file of claim records: claim records of another run in (agreement.h) */
-    double self_test;   /* factor of the slow twin: comparison records in (selftest.h) */
-    double gate;        /* a slow-down, 0.02: comparison records in (selftest.h) */
-    double same_ids;    /* the least share of equal answers: generation records in, the first file
-                         * is the base (sameness.h) */
-    int samples;        /* samples records in (effects.h) */
-    int ranking;        /* quality records in (rankings.h) */
-    int aup;            /* generation and quality records in (parallelism.h) */
-    int split;          /* generation and roofline records in (steptime.h) */
+    const char *claims; /* file of option records */
+    const char *exact;  /* file of exact_case records */
+    const char *stored; /* file of claim records */
+    double self_test;   /* how much slower the slow twin is: a factor, 1.05 */
+    double gate;        /* a share of time: 0.02 finds builds that are 2 % slower */
+    double same_ids;    /* the least share of equal answers, 0 to 1 */
+    int samples;
+    int ranking;
+    int aup;
+    int split;
     uint64_t seed;      /* of the draws of aup and split */
     size_t draws;
 };
@@ -29,7 +37,7 @@ int judge_count(const struct judge *j); /* how many modes are set */
  * returns an exit code, or -1 with *e.
  *     stored   0: the runs agree; 1: they differ; 69: no time could be compared
  *     gate     0: nothing is slower; 1: something is slower; 69: something is undecided
- *     same_ids 0: all checks passed; 1: a check failed
+ *     same_ids 0: all checks passed; 1: a check failed, or there is none
  *     others   0 */
 int judge_run(const struct judge *j, const char *const *paths, size_t n, struct rec_writer *out,
               const struct log *log, struct err *e);

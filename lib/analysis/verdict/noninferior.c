@@ -1,6 +1,6 @@
-/* noninferior.c - see noninferior.h. Both p values give one number z: by how many standard
- * errors the effect is better than the margin. z grows as the square root of the number of
- * prompts, so it also gives the number of prompts that would decide. */
+/* noninferior.c - see noninferior.h. z is the number of standard errors by which the effect is
+ * better than the margin; the two p values of the test give z. It grows as the square root of the
+ * number of prompts, so it also tells how many prompts would decide. */
 #include "lib/analysis/verdict/noninferior.h"
 
 #include <math.h>
@@ -14,9 +14,10 @@ static double find_quantile(double p)
     return stat_t_quantile(p, INFINITY);
 }
 
-/* asgood.c moves z by one prompt towards the margin on both sides, so the p values are those of
- * z - correction (good) and z + correction (worse). z grows as s = sqrt(prompts / n), and the
- * correction shrinks as 1 / s. A verdict needs |z| s - correction / s = 1.96; solved for s. */
+/* The number of prompts that would decide. asgood.c moves z by one prompt towards the margin on
+ * both sides, so test.good is the p of z - correction, and test.worse the p of z + correction. With
+ * s = sqrt(prompts / n), z grows as s and the correction shrinks as 1 / s. A verdict needs
+ * |z| s - correction / s = 1.96 (`want`). This equation is solved for s. */
 static double count_prompts(struct asgood test, size_t n)
 {
     double good = find_quantile(1 - test.good), worse = find_quantile(1 - test.worse);

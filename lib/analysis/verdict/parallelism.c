@@ -1,5 +1,5 @@
-/* parallelism.c - see parallelism.h. The records of a task are summed by point and prompt: tokens,
- * passes, right answers, answers. Several answers to a prompt count as the share of right ones. */
+/* parallelism.c - see parallelism.h. Tokens, passes, right answers and answers are summed by point
+ * and prompt. If a prompt has several answers, it counts with its share of right answers. */
 #include "lib/analysis/verdict/parallelism.h"
 
 #include <math.h>
@@ -19,13 +19,13 @@ enum { TOKENS, PASSES, RIGHT, ANSWERS, SUMS };
 
 enum { UNPAIRED = -1 }; /* the series of a point that has no prompt with tokens and accuracy */
 
-struct curves { /* of a task */
+struct curves { /* the curves of one task */
     const char *task;     /* "": records without a task */
     struct places points, ids, series;
-    const json_t **about; /* [points]: a generation record of each */
-    ptrdiff_t *of;        /* [points]: its series; UNPAIRED: it does not count */
+    const json_t **about; /* [points]: a generation record of each point */
+    ptrdiff_t *of;        /* [points]: place of its series; UNPAIRED: the point does not count */
     double *sum;          /* [points][ids][SUMS] */
-    size_t n;             /* prompts that all points have; they come first */
+    size_t n;             /* number of prompts that all points have; these come first in sum */
 };
 
 /* ---- records ---- */
@@ -54,7 +54,7 @@ static size_t place(struct places *places, const char *text)
     return places_of(places, text, strlen(text));
 }
 
-/* Names points, prompts and series. */
+/* Finds the points and prompts of the task, and makes room for their sums. */
 static void meet(struct curves *curves, const json_t *records)
 {
     const json_t *record;
@@ -105,7 +105,7 @@ static int has_pair(const struct curves *curves, size_t point, size_t id)
     return s[PASSES] > 0 && s[ANSWERS] > 0;
 }
 
-/* Leaves out the points without any pair, which would leave no prompt in common. */
+/* Leaves out points without any pair, because with them no prompt would be common to all points. */
 static void drop_unpaired(struct curves *curves)
 {
     for (size_t point = 0; point < curves->points.n; point++) {
@@ -117,7 +117,7 @@ static void drop_unpaired(struct curves *curves)
     }
 }
 
-/* Moves the prompts that every point has to the front; none if no point has a pair. */
+/* Moves the prompts that every counting point has to the front of sum, and sets curves->n. */
 static void keep_common(struct curves *curves)
 {
     const size_t ids = curves->ids.n;
@@ -138,8 +138,8 @@ static void keep_common(struct curves *curves)
 
 /* ---- numbers ---- */
 
-/* Fills point[at] for the points that count, over the prompts index[n]. NULL: each prompt once.
- * Returns the best accuracy. */
+/* Fills point[at] for the points that count, over the prompts index[n] (NULL: each prompt once).
+ * Returns the best accuracy in percent. */
 static double find_points(const struct curves *curves, const uint32_t *index,
                           struct aup_point *point)
 {
@@ -170,7 +170,7 @@ static double area(const struct curves *curves, size_t series, const struct aup_
     return aup_of(work, n, best);
 }
 
-/* One column of draws[draws][width], with the measured value. */
+/* The interval of column `at` of draws[n][width], around the measured value. */
 static struct interval interval_of(const double *draws, size_t n, size_t width, size_t at,
                                    double value)
 {
@@ -253,7 +253,7 @@ static void solve(const struct curves *curves, uint64_t seed, size_t draws, json
                                   i < points ? point[i].per_forward
                                              : area(curves, i - points, point, best, work));
     for (size_t series = 0; series < curves->series.n; series++)
-        if (!isnan(interval[points + series].value)) /* some point of it counts */
+        if (!isnan(interval[points + series].value)) /* a point of the series counts */
             json_array_append_new(list, record_of(curves, series, point, interval, best));
     free(point);
     free(work);

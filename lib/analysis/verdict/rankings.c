@@ -1,7 +1,7 @@
-/* rankings.c - see rankings.h. Values are sorted into metric -> place -> system -> prompt -> [sum
- * of values, sum of weights]; a prompt is a task and an id in it. Systems, places and prompts that
- * are common to all become an array. An answer that is not drawn is the same under every seed, so
- * its place has none at first. */
+/* rankings.c - see rankings.h. Values are summed in a tree of objects: metric -> place -> system ->
+ * prompt -> [sum of values, sum of weights]. A prompt is a task and an id. The systems, and the
+ * places and prompts that all of them have, become an array. An answer that is not drawn is the
+ * same under every seed. So its place has no seed at first, and spread() copies it to all seeds. */
 #include "lib/analysis/verdict/rankings.h"
 
 #include <math.h>
@@ -23,7 +23,7 @@ static const double LEVEL = 0.95;
 
 static const char SEED[] = " seed=";
 
-/* "chat=own shots=5 seed=1". */
+/* Appends the name of the record's place: "chat=own shots=5 seed=1". */
 static void name_place(struct buf *text, const json_t *record)
 {
     const char *conditions = rec_text(record, "conditions");
@@ -47,7 +47,8 @@ static void name_system(const json_t *record, char id[SETTINGS_ID])
     json_decref(about);
 }
 
-/* The label of a system: config without the template, which is a part of the place. */
+/* The label of a system: `config` without the template, because the template is part of the
+ * place. */
 static json_t *label_system(const json_t *record)
 {
     static const char word[] = " chat=";
@@ -58,7 +59,7 @@ static json_t *label_system(const json_t *record)
     return json_sprintf("%.*s%s", (int)(at - config), config, at + n);
 }
 
-/* Adds a value; names: system -> label of its points. */
+/* Adds the value of a quality record to the tree. names: system -> label of its points. */
 static void add(json_t *tree, json_t *names, const json_t *record)
 {
     const char *metric = rec_text(record, "metric"), *id = rec_text(record, "id");
@@ -79,7 +80,7 @@ static void add(json_t *tree, json_t *names, const json_t *record)
     name_system(record, system);
     json_t *in = json_within(tree, metric);
     if (rec_is(record, "direction", "lower"))
-        json_object_set_new(in, "", json_true()); /* no place has this name */
+        json_object_set_new(in, "", json_true()); /* less is better; no place has the name "" */
     in = json_within(json_within(in, place.data), system);
     const json_t *had = json_object_get(in, prompt.data);
     json_object_set_new(in, prompt.data, json_pack("[f, f]",
@@ -92,12 +93,13 @@ static void add(json_t *tree, json_t *names, const json_t *record)
 
 /* ---- places, systems and prompts in common ---- */
 
-struct field { /* of a metric */
+struct field { /* the values of one metric */
     const json_t *places; /* place -> system -> prompt -> sums */
-    json_t *systems, *at, *ids; /* names in the order of the array; owned */
+    json_t *systems, *at, *ids; /* names of systems, common places, common prompts, in the order
+                                   of the array; owned */
 };
 
-/* Appends the keys of an object in the order of their text. */
+/* Appends the keys of an object, sorted, to the list. Leaves out the key "". */
 static void put_keys(json_t *list, const json_t *object)
 {
     size_t n = 0;
@@ -123,7 +125,8 @@ static const json_t *sums_of(const struct field *field, const char *place, const
     return json_object_get(json_object_get(field->places, place), system);
 }
 
-/* Adds the systems of a place without a seed to the same places with seeds, which replace it. */
+/* Copies the systems of each place without a seed to the places that differ from it only by a seed,
+ * then removes the place without a seed. */
 static void spread(json_t *places)
 {
     json_t *all = json_array();
@@ -172,7 +175,7 @@ static void find_common(struct field *field)
     json_decref(ids);
 }
 
-/* Fills the arrays; a share of right answers of several counts as their mean. */
+/* Fills num and den. If a prompt has several answers, the mean of their values counts. */
 static struct ranking fill(const struct field *field, const struct pooled_kind *kind, double *num,
                            double *den)
 {
@@ -201,7 +204,7 @@ static struct ranking fill(const struct field *field, const struct pooled_kind *
 
 /* ---- the record ---- */
 
-/* The places in which the pair has this order. */
+/* The places in which the pair is shown to have this order (1 or -1). */
 static json_t *places_with(const struct field *field, const signed char *shown, int order)
 {
     json_t *list = json_array();
@@ -230,7 +233,7 @@ static json_t *flips_of(const struct field *field, const signed char *shown, con
     return list;
 }
 
-/* The verdict on each pair alone. */
+/* A list with the verdict on each pair of systems. */
 static json_t *pairs_of(const struct field *field, const signed char *shown, const json_t *names)
 {
     json_t *list = json_array();

@@ -1,11 +1,12 @@
-/* rankings.h - is the order of the points of a run the same for all prompt templates, numbers of
- * examples and seeds (lib/stat/ranking.h)? A place is the conditions (template), shots and seed of
- * a record. Points that differ only in conditions are one system in several places. */
+/* rankings.h - judges whether the order of the points of a run is the same for all prompt
+ * templates, numbers of examples and seeds (lib/stat/ranking.h). A place is the conditions
+ * (template), shots and seed of a record. Points that differ only in conditions are one system in
+ * several places. */
 #pragma once
 
 #include <jansson.h>
 
 /* A list with the members of a ranking record for each metric of the quality records (borrowed)
- * that has two systems and two places; the caller's reference. A place counts if every system was
- * scored there; a prompt if every system answered it in all these places. */
+ * that has at least two systems and two places; the caller's reference. A place counts if every
+ * system was scored there. A prompt counts if every system answered it in all places that count. */
 json_t *rankings_of(const json_t *qualities);

@@ -1,6 +1,6 @@
-/* sameness.c - see sameness.h. An answer is found by point and prompt. The label of a point may
- * name a device or a format in which two runs differ on purpose, so a base of one point is searched
- * by prompt alone. */
+/* sameness.c - see sameness.h. An answer of the base is found by model, point and prompt. The label
+ * of a point may name a device or a format in which the two runs differ on purpose. So if the model
+ * has only one point in the base, its answers are found by prompt alone. */
 #include "lib/analysis/verdict/sameness.h"
 
 #include <stdlib.h>
@@ -23,7 +23,7 @@ static char *key_of(const json_t *record, int by_prompt)
                       rec_text(record, "id"));
 }
 
-/* 1: all answers of the model are of one point. */
+/* 1: all answers of the model belong to one point. */
 static int is_single(const json_t *base, const char *model)
 {
     const json_t *record, *first = NULL;
@@ -39,7 +39,7 @@ static int is_single(const json_t *base, const char *model)
     return 1;
 }
 
-/* {key: token ids} of the answers of a model. */
+/* {key_of(): token ids} for the answers of a model. */
 static json_t *index_of(const json_t *base, const char *model, int by_prompt)
 {
     json_t *index = json_object(), *record;

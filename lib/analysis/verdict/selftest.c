@@ -1,6 +1,7 @@
 /* selftest.c - see selftest.h. The verdicts SAME and SLOWER come from compare (lib/stat/ratio.h).
- * They are paired by clock and model here, and become a sentence. Processor time comes before
- * elapsed time, and models are in the order of their architecture. */
+ * This file pairs the verdicts of twin and slow twin by clock and model, and makes a sentence of
+ * them. Checks by processor time come before checks by elapsed time; models are in the order of
+ * their architecture. */
 #include "lib/analysis/verdict/selftest.h"
 
 #include <math.h>
@@ -12,7 +13,7 @@
 #include "lib/record/rec.h"
 
 static const char WALL[] = "e2e_ns", CPU[] = "cpu_ns";
-static const double SURE = 0.001; /* p of a slow-down: one false alarm in 2,000 equal builds */
+static const double SURE = 0.001; /* largest p: one false alarm in 2,000 equal builds */
 
 static int is_wall(const json_t *record)
 {
@@ -65,7 +66,7 @@ static void put_rounded(struct buf *buffer, double v)
     free(text);
 }
 
-/* Appends "ratio 1.005 [0.99, 1.02] over 12 launches", or why there is none. */
+/* Appends "ratio 1.005 [0.99, 1.02] over 12 launches", or why there is no ratio or interval. */
 static void put_ratio(struct buf *text, const json_t *twin)
 {
     const double value = rec_number(twin, "value"), lo = rec_number(twin, "lo");
@@ -101,7 +102,7 @@ static void put_sentence(json_t *check, const json_t *twin, double factor)
     buf_free(&text);
 }
 
-/* The first word of the config of a comparison: the name of the model. */
+/* The name of the model: the first word of `config` of a comparison. */
 static json_t *name_of(const json_t *record)
 {
     const char *config = rec_text(record, "config"), *end = config ? strchr(config, ' ') : NULL;
@@ -150,7 +151,8 @@ json_t *selftest_judge(const json_t *comparisons, double factor)
 
 /* ---- the gate ---- */
 
-/* 1: record is the time that decides: processor time if it was recorded, else elapsed time. */
+/* 1: the record is a ratio of the time that decides: processor time if any comparison has it, else
+ * elapsed time. */
 static int decides(const json_t *comparisons, const json_t *record)
 {
     const json_t *other;
@@ -161,8 +163,8 @@ static int decides(const json_t *comparisons, const json_t *record)
     return rec_is(record, "effect", "ratio") && rec_is(record, "metric", is_cpu_known ? CPU : WALL);
 }
 
-/* The threshold lies halfway between equal and too slow, so both errors have the same margin. A
- * wide interval decides only if all of it is above the threshold. */
+/* The threshold lies halfway between equal and too slow, so false alarms and missed slow-downs have
+ * the same margin. A wide interval decides only if all of it is above the threshold. */
 static const char *gate_verdict(const json_t *record, double limit)
 {
     const double lo = rec_number(record, "lo"), hi = rec_number(record, "hi"),

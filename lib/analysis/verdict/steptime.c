@@ -1,7 +1,7 @@
-/* steptime.c - see steptime.h. The parts of each answer are summed over the answers of a prompt,
- * then over the prompts of a point, and divided by the sum of their times. If a ceiling was
- * measured too low, the share of the system is negative. `sum_percent` counts it as 0, so it is
- * then above 100 and shows by how much. */
+/* steptime.c - see steptime.h. The parts of all answers of a point are summed and divided by the
+ * sum of their times. If a ceiling was measured too low, the share of the system is negative.
+ * `sum_percent` counts a negative share as 0, so the excess over 100 shows the error of the
+ * ceiling. */
 #include "lib/analysis/verdict/steptime.h"
 
 #include <math.h>
@@ -22,14 +22,14 @@ static const double LEVEL = 0.95;
 
 enum { NEEDED, FURTHER, TIME, PASSES, SUMS };
 
-struct answers { /* of a point */
-    const json_t *first;
-    struct places ids; /* of v */
-    double *v;         /* [n][SUMS], for each prompt */
+struct answers { /* the answers of one point */
+    const json_t *first; /* its first record; borrowed */
+    struct places ids; /* id of each prompt: its place in v */
+    double *v;         /* [n][SUMS]: sums over the answers to each prompt */
     size_t n, cap;
-    int64_t tainted;   /* disturbed answers, which are not in v */
+    int64_t tainted;   /* number of disturbed answers, which are not in v */
 };
-struct split { /* of points */
+struct split { /* all points */
     struct answers *v;
     size_t n, cap;
 };
@@ -42,7 +42,7 @@ static int is_used(const json_t *record)
            !(phase && strcmp(phase, "timed")) && rec_int(record, "batch", 1) == 1;
 }
 
-/* The parts of an answer. 0: something is not known. */
+/* Sets to[] to the parts of an answer (ns; PASSES: a number). 0: one of them is not known. */
 static int parts_of(const json_t *record, const struct roof *roof, double to[SUMS])
 {
     const struct roof_limit limit = roof_find(roof, record);
@@ -61,7 +61,8 @@ static int parts_of(const json_t *record, const struct roof *roof, double to[SUM
 
 /* ---- shares ---- */
 
-/* share[0..2]: architecture, algorithm, system in percent, over the answers index[n]. */
+/* Sets share[0..2] to architecture, algorithm and system in percent, over the prompts index[n]
+ * (NULL: each once). Returns the time of a step in ns. */
 static double shares_of(const struct answers *answers, const uint32_t *index, double share[3])
 {
     double sum[SUMS];
@@ -116,7 +117,7 @@ static struct answers *find(struct split *split, const json_t *record)
     return &split->v[split->n++];
 }
 
-/* Adds an answer to its prompt; one without an id is a prompt of its own. */
+/* Adds an answer to its prompt. An answer without an id is a new prompt. */
 static void add(struct answers *answers, const json_t *record, const double parts[SUMS])
 {
     const json_t *id = json_object_get(record, "id");
@@ -135,7 +136,7 @@ static void add(struct answers *answers, const json_t *record, const double part
         to[k] += parts[k];
 }
 
-/* Sorts the answers into points. -1: they are of several machines. */
+/* Sorts the answers into points. -1: the answers come from several machines. */
 static int sort(struct split *split, const json_t *records, const struct roof *roof, struct err *e)
 {
     const json_t *record;

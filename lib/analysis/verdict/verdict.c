@@ -1,6 +1,6 @@
 /* verdict.c - see verdict.h. A crossover that does not exist is a result like any other, and a
- * bound is never written like a value. The range of a crossover is that of its own series: steps
- * measured in other series do not widen it. */
+ * bound is never written like a value. The measured range of a crossover is the range of its
+ * series; steps measured in other series do not widen it. */
 #include "lib/analysis/verdict/verdict.h"
 
 #include <math.h>

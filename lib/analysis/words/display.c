@@ -1,6 +1,6 @@
-/* display.c - see display.h. One table has the English name of each metric; units follow from the
- * suffix of the name. Texts of records are cleaned before they are printed, because a terminal or a
- * page could obey what they contain. */
+/* display.c - see display.h. One table has the English name of each metric. The suffix of a name
+ * gives the unit. Texts of records are cleaned before they are printed, because a terminal or a
+ * page could obey control characters in them. */
 #include "lib/analysis/words/display.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* display.h - numbers and texts of records, formatted for people. */
+/* display.h - formats numbers and texts of records for people. */
 #pragma once
 
 #include <stddef.h>
@@ -22,14 +22,16 @@ struct display_scale {
  * value. */
 struct display_scale display_scale(const char *metric, double typical);
 
-/* Appends "12.3 ms"; "-" for NaN. */
+/* Appends "12.3 ms"; an en dash for a value that is not finite. */
 void display_value(struct buf *text, const char *metric, double value);
 /* Appends "12.3 [11.9, 12.8] ms"; without the bracket if an end is NaN. */
 void display_interval(struct buf *text, const char *metric, double value, double lo, double hi);
-/* Appends v with three or more significant digits, without an exponent where that is readable. */
+/* Appends v with three significant digits, at most three decimals, and all digits before the point.
+ * Uses an exponent below 0.001 and from 10^7 on. An en dash if v is not finite. */
 void display_digits(struct buf *text, double v);
 
-/* "end-to-end latency" for e2e_ns, ...; an unknown name is returned as it is. Borrowed. */
+/* The English name of a metric: "end-to-end latency" for e2e_ns. An unknown name is returned as it
+ * is. Borrowed. */
 const char *display_metric_name(const char *metric);
-/* 1: less is better, by the record's `direction`, else by the name. */
+/* 1: less is better. The `direction` of the record decides; if that is NULL, the name. */
 int display_lower_is_better(const char *metric, const char *direction);
