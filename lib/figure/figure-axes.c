@@ -1,6 +1,6 @@
-/* figure-axes.c - see figure-axes.h. Values are divided in place and noted for the caption. A
- * row that reaches a script can be drawn on both axes; a logarithmic axis has no zero and no
- * negative value. */
+/* figure-axes.c - see figure-axes.h. Values are divided in place and noted for the caption. Rows
+ * that cannot be drawn are removed from the table: a logarithmic axis has no zero and no negative
+ * value. */
 #include "lib/figure/figure-axes.h"
 
 #include <math.h>
@@ -12,7 +12,7 @@
 #include "lib/base/mem.h"
 #include "lib/record/rec.h"
 
-/* Scales a cell. 0: it cannot be drawn. */
+/* Scales the values of a row. 0: the row cannot be drawn. */
 static int scale_cell(const struct config_row *row, const void *ctx)
 {
     const struct axes *axes = ctx;
@@ -53,7 +53,7 @@ void figure_axes_load(struct axes *axes, struct figure *figure, const struct run
     const char *quality = figure_quality(set, request),
                *cost = request->cost ? request->cost : "e2e_ns";
     config_table_pareto(table, set, cost, quality);
-    double typical = (double)NAN; /* the smallest: then no tick has many decimals */
+    double typical = (double)NAN; /* the smallest cost, so that no tick has many decimals */
     for (size_t i = 0; i < table->n; i++)
         typical = fmin(typical, table->v[i].x.at);
     struct display_scale cs = display_scale(cost, typical), qs = display_scale(quality, 1);

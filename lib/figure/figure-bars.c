@@ -1,8 +1,8 @@
-/* figure-bars.c - throughput as bars: a group for each batch size, a bar for each point of a
- * sweep.
+/* figure-bars.c - draws throughput as bars, with a group for each batch size and a bar for each
+ * point of a sweep.
  *
- * The same setting at several batch sizes has one name and one colour. Its bars are one index
- * of the datablock, so rows are sorted again: the table is sorted by batch first. */
+ * A setting has one name and one colour at all batch sizes. The bars of a setting are one index of
+ * the datablock. The table is sorted by batch first, so its rows are sorted again here. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 
 enum { MAX_SERIES = 48 };
 
-/* The place of a batch size among those of the figure, from 1. */
+/* The position of a batch size among the batch sizes of the figure, from 1. */
 static double place_of(const double *batches, int n, double batch)
 {
     int i = 0;
@@ -41,7 +41,8 @@ static int compare_bars(const void *pa, const void *pb)
     return d ? d : (a->batch > b->batch) - (a->batch < b->batch);
 }
 
-/* The text of a bar. Its place is (batch, number of the series). */
+/* Sets the text of a bar. `place` is the position of the batch size, `series` the number of the
+ * bar. */
 static void put_tip(struct figure *figure, const struct config_row *k, double place, int series)
 {
     const double at[2] = {series, 0};
@@ -90,7 +91,8 @@ static void put_bars(struct figure *figure, const struct config_table *table, co
         free(names[i]);
 }
 
-/* Takes the rate of all positions under contract `fixed`, else that of the text alone. Returns the
+/* Fills the table with the rate of all generated tokens (*slots 1), or, if there is none under a
+ * contract other than `answer`, with the rate of the tokens of the text (*slots 0). Returns the
  * contract. */
 static const char *load_rows(struct config_table *table, const struct runset *set,
                         const struct figure_request *request, int *slots)

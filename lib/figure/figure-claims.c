@@ -1,6 +1,6 @@
-/* figure-claims.c - published speeds against the limits of their cards: the share of the roofline
- * that a claim reaches, and its rate. A claim to the right of 1 would be beyond the limits. Claims
- * without a share are counted in the caption. */
+/* figure-claims.c - draws published speeds against the limits of their cards: for each claim, its
+ * rate against the share of the roofline that it reaches. A claim to the right of 1 would be beyond
+ * the limits. The caption counts the claims without a share. */
 #include <math.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@ static int kind_of(const json_t *record)
     return rec_is(record, "paradigm", "autoregressive");
 }
 
-/* Writes the points of a kind; returns their number. */
+/* Writes the points of a kind of model (1: autoregressive). Returns their number. */
 static int put_kind(struct figure *figure, const json_t *list, int kind, double *lo, double *hi)
 {
     size_t i;

@@ -1,4 +1,4 @@
-/* figure-curve.c - quality against latency: a panel for each contract and batch size.
+/* figure-curve.c - draws quality against latency, with a panel for each contract and batch size.
  *
  * The points of a series differ in one setting, so a diffusion model is a curve and an
  * autoregressive model is a point. A panel has the points of one contract, batch size and length.
@@ -19,8 +19,8 @@ enum { MAX_PANELS = 12 };
 
 struct panels {
     const struct config_row *like[MAX_PANELS]; /* the first row of each panel */
-    int n, others; /* rows of other lengths, or beyond the last panel */
-    int alone;     /* panels that would hold a single point */
+    int n, others; /* others: rows of other lengths, or beyond the last panel */
+    int alone;     /* number of panels left out, because they would have a single point */
 };
 
 static int is_like(const struct config_row *a, const struct config_row *b)
@@ -64,7 +64,7 @@ static int is_alone(const struct config_table *table, size_t i)
     return 1;
 }
 
-/* Rows of a contract are adjacent, so its length is searched once. */
+/* Finds the panels. Rows of a contract are adjacent, so its usual length is searched once. */
 static void find_panels(struct panels *panels, const struct config_table *table)
 {
     double length = (double)NAN;
@@ -82,16 +82,16 @@ static void find_panels(struct panels *panels, const struct config_table *table)
     }
 }
 
-/* 1: the row is better than `level`; NaN: there is none yet. */
+/* 1: the quality of the row is better than `level`, or level is NaN (no row yet). */
 static int is_better(const struct config_row *k, double level, const char *quality)
 {
     const int lower = display_lower_is_better(quality, rec_text(k->y.record, "direction"));
     return isnan(level) || (lower ? k->y.at < level : k->y.at > level);
 }
 
-/* The front of each panel is one index: its members by cost, then a point at the right edge with
- * the quality of the last member. Resampling decides which points are members. By its measured
- * value a member may be worse than a cheaper one: the line leaves such a member out. */
+/* Writes the front of each panel as one index: its members by cost, then a point at the right edge
+ * with the quality of the last member. Resampling decides which points are members, so a member may
+ * have a worse measured value than a cheaper member. The line leaves such members out. */
 static void put_front(struct script *script, const struct config_table *table,
                       const struct panels *panels, const char *quality)
 {
@@ -127,7 +127,7 @@ static void put_front(struct script *script, const struct config_table *table,
     script_table_end(script);
 }
 
-/* The cost at a place of a measured curve, linear between neighbours. over: the unit of `at`. */
+/* The cost at work `at` of a measured curve, linear between neighbours. over: the unit of `at`. */
 static double cost_at(const struct config_table *table, const char *series, const char *over,
                       double at)
 {
@@ -153,7 +153,7 @@ static double cost_at(const struct config_table *table, const char *series, cons
     return below->x.at + share * (above->x.at - below->x.at);
 }
 
-/* The X_q that a panel shows: the first that exists; NULL: there is none. */
+/* The crossover X_q that a panel shows: the first one that exists; NULL: there is none. */
 static const json_t *shown_crossover(const struct runset *set, const struct config_row *like,
                                      const char *quality)
 {
@@ -194,7 +194,7 @@ static void put_crossovers(struct script *out, const struct runset *set,
     script_numbers(out, "cross_hi", hi, n);
 }
 
-/* Cost and quality of LLaMA in each panel, for the reference lines and bands. */
+/* Sets cost and quality of LLaMA in each panel, for the reference lines and bands. */
 static void put_guides(struct script *script, const struct config_table *table,
                        const struct panels *panels)
 {
@@ -238,8 +238,9 @@ static void put_ranges(struct script *script, const struct config_table *table,
     script_numbers(script, "panel_hi", hi, n);
 }
 
-/* Labels with the value along the axis, one index a panel. gnuplot 5.4 crashes if all labels are
- * missing, so a point without an axis has an empty label. So has a method, which the key names. */
+/* Writes the labels, which are the values along the axis, with one index for each panel. gnuplot
+ * 5.4 crashes if all labels are missing, so a point without an axis has an empty label. A method
+ * has an empty label too, because the key names it. */
 static void put_labels(struct script *script, const struct config_table *table,
                        const struct panels *panels)
 {
@@ -257,7 +258,7 @@ static void put_labels(struct script *script, const struct config_table *table,
     script_table_end(script);
 }
 
-/* The share of draws in which the point is on the front, a column of the table; NaN: unknown. */
+/* The share of draws in which the point is on the front, by its front record; NaN: unknown. */
 static double front_share(const struct runset *set, const struct config_row *k, const char *cost,
                           const char *quality)
 {

@@ -1,8 +1,9 @@
-/* figure-grid.c - heat maps: memory by batch size and length, and the latency of LLaDA relative to
- * LLaMA.
+/* figure-grid.c - draws heat maps: memory by batch size and length, and the latency of LLaDA
+ * relative to LLaMA.
  *
- * Text and text colour of a cell are chosen here, because gnuplot's string expressions treat
- * missing cells differently in matrix and in column input; plots/heat.gp only places them. */
+ * The text and the text colour of a cell are chosen here, and plots/heat.gp only places the texts.
+ * The reason is that gnuplot's string expressions treat missing cells differently in matrix input
+ * and in column input. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,8 +15,8 @@
 #include "lib/analysis/words/display.h"
 #include "lib/record/rec.h"
 
-/* Only texts inside cells have the colours WHITE and DARK: in dark mode cells keep their
- * colours, and so must these texts (svg.c replaces other colours). */
+/* WHITE and DARK are used only for texts inside cells. In dark mode cells keep their colours, so
+ * these texts must keep theirs; svg.c replaces all other colours of texts. */
 enum { MAX_SIDE = 16, MAX_MODELS = 8, WHITE = 0xFEFEFE, DARK = 0x181818 };
 enum mark { PLAIN, OOM, PARITY };
 
@@ -61,13 +62,13 @@ static void grid_range(const struct grid *grid, double *lo, double *hi)
                 *lo = fmin(*lo, grid->value[panel][row][k]);
                 *hi = fmax(*hi, grid->value[panel][row][k]);
             }
-    if (*lo > *hi) /* every cell is out of memory */
+    if (*lo > *hi) /* no cell has a value: all are out of memory */
         *lo = *hi = 0;
     double far = fmax(fmax(fabs(*lo), fabs(*hi)), 1);
     if (grid->diverging) {
         *hi = far;
         *lo = -far;
-    } else if (*hi - *lo < 1) { /* a scale of two or more: small differences look small */
+    } else if (*hi - *lo < 1) { /* at least a factor of two, so small differences look small */
         double middle = (*hi + *lo) / 2;
         *lo = middle - 0.5;
         *hi = middle + 0.5;
@@ -81,7 +82,7 @@ static double text_colour(const struct grid *grid, double value, double lo, doub
     return light ? WHITE : DARK;
 }
 
-/* "llada-demo; batch size 4; answer length (tokens) 64: 11.2 MiB" */
+/* Sets the text of a cell: "llada-demo; batch size 4; answer length (tokens) 64: 11.2 MiB". */
 static void put_tip(struct figure *figure, const struct grid *grid, int place, int row, int k)
 {
     const double corner[2] = {k + 1.5, row + 1.5};
@@ -174,8 +175,8 @@ const char *figure_memory_metric(const struct runset *set, const struct figure_r
     return names[0];
 }
 
-/* Puts the largest value of the points of a sweep; out of memory counts as larger than any
- * value. */
+/* Puts a value into a cell, unless the cell has a larger one: a cell shows the largest value of the
+ * points of a sweep. Out of memory counts as larger than any value. */
 static void put_memory_cell(struct figure *figure, struct grid *grid, int panel, int row, int k,
                             struct config_row *config_row, const char *metric)
 {
@@ -303,9 +304,10 @@ static int is_named(const struct config_row *row, const void *name)
     return !strcmp(row->name, name);
 }
 
-/* Sets the panels: one if there is a single batch size or length, else one for each value along the
- * axis. If steps are the axis, each panel has one number of tokens a step instead, because step
- * counts differ with the length. */
+/* Sets the panels of the ratio. If there is a single batch size or length (by_steps), there is one
+ * panel with the values of the axis as columns. Else there is one panel for each value along the
+ * axis; for steps, one for each number of tokens a step, because step counts differ with the
+ * length. */
 static void ratio_layout(struct grid *grid, const char *axis, const double *steps, int n_steps,
                          const double *batches, int n_batches, const double *lengths, int n_lengths,
                          int by_steps)

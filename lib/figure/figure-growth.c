@@ -1,6 +1,6 @@
-/* figure-growth.c - memory beyond the weights against the length of the answer, with two fits:
- * a power of the length (its exponent) and a line (bytes a token). If a sweep has several
- * points at one size, the point with the most memory counts, because it must fit. */
+/* figure-growth.c - draws memory beyond the weights against the length of the answer. Two laws are
+ * fitted: a power of the length (its exponent) and a line (bytes a token). If a sweep has several
+ * points at one size, the point with the most memory counts, because it must fit the device. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +35,7 @@ static int is_beyond(const struct config_row *row, const void *ctx)
     return !row->oom && row->length > 0 && gnuplot_drawable(row->y.at, 1);
 }
 
-/* Sets *growth to the rows of one curve, which begins at row i. Returns the row after them. */
+/* Sets *growth to the rows of the curve that begins at row i. Returns one past its last row. */
 static size_t gather_curve(const struct config_table *table, size_t i, struct growth *growth)
 {
     const struct config_row *first = &table->v[i];
@@ -56,9 +56,9 @@ static size_t gather_curve(const struct config_table *table, size_t i, struct gr
 }
 
 struct laws {
-    struct trend power, line; /* fits of the logarithms; of the values */
+    struct trend power, line; /* power: fit of the logarithms; line: fit of the values */
     int straight; /* 1: the line fits better, or there are only two lengths */
-    size_t lengths;
+    size_t lengths; /* number of lengths */
 };
 
 static struct laws laws_of(const struct growth *growth)

@@ -1,6 +1,7 @@
-/* figure-methods.c - decoding methods side by side: the speed-up over the base of the model and the
- * change of the accuracy, each with its interval. A second mark shows the published speed-up of the
- * method, which was measured with another model on another machine. */
+/* figure-methods.c - draws decoding methods side by side: the speed-up over the base of LLaDA and
+ * the change of the accuracy from the base of the model, each with its interval. A second mark
+ * shows the published speed-up of the method, which was measured with another model on another
+ * machine. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,10 +12,10 @@
 
 struct method_row {
     const char *name;
-    int kind;                 /* 0 LLaDA, 1 LLaMA; selects the colour */
+    int kind;                 /* 0: LLaDA, 1: LLaMA; selects the colour */
     double speed, lo, hi;     /* speed / speed of the LLaDA base, also for LLaMA */
-    double effect, down, up;  /* accuracy, points; NaN */
-    double published;         /* speed-up over the published base; NaN */
+    double effect, down, up;  /* change of the accuracy and its interval, points; NaN: unknown */
+    double published;         /* speed-up over the published base; NaN: unknown */
 };
 
 static int is_ratio(const json_t *record)
@@ -41,7 +42,7 @@ static double published_speedup(const struct runset *set, const char *name)
     return most;
 }
 
-/* The comparison of the accuracies of the two points of `like`; NULL: none. */
+/* The comparison record of the accuracies of the two points that `like` compares; NULL: none. */
 static const json_t *find_effect(const json_t *list, const json_t *like)
 {
     size_t i;
@@ -54,8 +55,8 @@ static const json_t *find_effect(const json_t *list, const json_t *like)
     return NULL;
 }
 
-/* The time of an answer at the base of a system. If no method is compared with LLaMA, the time
- * of its only point. NaN: unknown. */
+/* The time of an answer at the base of LLaDA (llama 0) or LLaMA (1), ns. If no LLaMA method was
+ * compared, the time of the only LLaMA point. NaN: unknown. */
 static double base_time(const struct runset *set, int llama)
 {
     size_t i;
@@ -69,7 +70,8 @@ static double base_time(const struct runset *set, int llama)
     return NAN;
 }
 
-/* The name of the base in its comparisons. If LLaMA has none, its only point is a plain one. */
+/* The name of the base in the comparison records. If LLaMA has no such record, its only point is a
+ * plain one. */
 static const char *base_name(const struct runset *set, int llama)
 {
     size_t i;
@@ -107,7 +109,7 @@ static int compare_speed(const void *pa, const void *pb)
     return d ? d : strcmp(a->name, b->name);
 }
 
-/* The rows, the slowest first. The caller frees. */
+/* The rows of the figure, the slowest first: bases and compared methods. The caller frees. */
 static struct method_row *find_rows(struct figure *figure, const struct runset *set, size_t *n)
 {
     const json_t *list = runset_kind(set, "comparison"), *record;

@@ -1,6 +1,7 @@
-/* figure-pairs.c - several pairs of models, a row each: LLaDA's time as a multiple of LLaMA's for
- * an answer of equal quality, and with one token a step. The records are the claims of several
- * runs, one run after the other; the claim `question` begins a run and names its models. */
+/* figure-pairs.c - draws a row for each of several pairs of models: LLaDA's time as a multiple of
+ * LLaMA's time, for an answer of equal quality and with one token a step. The records are the
+ * claims of several runs, one run after the other. The claim `question` begins a run and names its
+ * models. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +10,7 @@
 #include "lib/figure/figure.h"
 #include "lib/record/rec.h"
 
-/* A ratio with its interval. NaN: the run has none. */
+/* A ratio with its interval. NaN: the run has no such ratio. */
 struct pair_ratio {
     double at, lo, hi;
 };
@@ -61,8 +62,8 @@ static int is_same(const json_t *a, const json_t *b, const char *key)
     return !strcmp(text_or(a, key), text_or(b, key));
 }
 
-/* "llada-demo, llama-demo"; with the machine if the runs are of several machines, with the run if
- * another run is of these models and this machine. The caller frees. */
+/* The name of a row: "llada-demo, llama-demo". The machine is added if the runs are from several
+ * machines; the run is added if another run has the same models and machine. The caller frees. */
 static char *name_row(const struct pair_row *rows, size_t n, size_t i)
 {
     const json_t *mine = rows[i].question;

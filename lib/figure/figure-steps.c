@@ -1,7 +1,7 @@
-/* figure-steps.c - latency and quality against the steps or passes of a sweep.
+/* figure-steps.c - draws latency and quality against the steps or passes of a sweep.
  *
  * All points have one batch size, one length and one contract. The autoregressive model has no
- * steps to vary: it is a horizontal line with its interval. */
+ * steps, so it is a horizontal line with its interval. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,7 @@ static int keep_size(const struct config_row *row, const void *ctx)
            (isnan(size->length) || figure_same(row->length, size->length));
 }
 
-/* The value of each launch, drawn behind the summary to show the spread. */
+/* Writes the value of each launch, which is drawn behind the summary to show the spread. */
 static void put_launches(struct script *script, const struct config_table *table, double divide)
 {
     script_table(script, "launches", "work cost kind");
@@ -40,8 +40,8 @@ static void put_launches(struct script *script, const struct config_table *table
     script_table_end(script);
 }
 
-/* Labels for sweeps whose axis is not the x axis of the figure: the value along their axis. The key
- * names methods. */
+/* Writes labels for sweeps whose axis is not the x axis of the figure: the values along their axis.
+ * Methods have no label, because the key names them. */
 static void put_values(struct script *script, const struct config_table *table)
 {
     script_table(script, "labels", "work cost quality kind text");
@@ -59,7 +59,7 @@ static void put_values(struct script *script, const struct config_table *table)
     script_number(script, "labels", labels);
 }
 
-/* The text of a point, in both panels. The autoregressive model is a line and has no text. */
+/* Sets the text of a point in both panels. The autoregressive model is a line and has no text. */
 static void put_tip(struct figure *figure, const struct axes *axes, const struct config_row *k)
 {
     if (k->kind == CONFIG_AUTOREGRESSIVE)
@@ -70,7 +70,7 @@ static void put_tip(struct figure *figure, const struct axes *axes, const struct
     free(text);
 }
 
-/* Cost and quality of LLaMA, for the reference lines and bands. */
+/* Sets cost and quality of LLaMA, for the reference lines and bands. */
 static void put_guide(struct script *script, const struct config_table *table)
 {
     const struct value none = {(double)NAN, (double)NAN, (double)NAN, NULL};
@@ -100,7 +100,8 @@ static void put_range(struct script *script, const struct config_table *table)
     script_number(script, "cost_hi", hi);
 }
 
-/* The batch size and length of the request, else the smallest batch and the usual length. */
+/* The batch size and length of the request. If the request has none: the smallest batch size and
+ * the most frequent length. */
 static struct sweep_size choose_size(const struct config_table *table,
                                      const struct figure_request *request)
 {
@@ -120,7 +121,7 @@ static int keep_none(const struct config_row *row, const void *ctx)
     return 0;
 }
 
-/* Drops all rows if the sweeps have a single place along the x axis. */
+/* Removes all rows if the points of the sweeps have only one value on the x axis. */
 static void keep_curves(struct figure *figure, struct config_table *table)
 {
     double least = (double)NAN, most = (double)NAN;
@@ -149,7 +150,7 @@ void figure_steps(struct figure *figure, const struct runset *set,
     config_table_keep(&table, keep_size, &size);
     keep_curves(figure, &table);
     struct series series = {0};
-    int judged = 0, measured = 0; /* measured: 1: the axis of a sweep is not steps */
+    int judged = 0, measured = 0; /* 1: a sweep has quality; has another axis */
     script_table(out, "points", "work cost cost_lo cost_hi quality quality_lo quality_hi disturbed "
                                 "config");
     for (size_t i = 0; i < table.n; i++) {

@@ -1,7 +1,7 @@
-/* figure-time.c - figures over time or work: drift of the machine, roofline.
+/* figure-time.c - draws the drift of the machine over time, and the roofline.
  *
- * A stream may hold a million points. They are thinned evenly, without randomness, so that the
- * figure stays small and the same input gives the same figure. */
+ * A stream may have a million answers. The drift figure shows every k-th of them, without
+ * randomness, so that the figure stays small and the same input gives the same figure. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +30,8 @@ static int compare_points(const void *a, const void *b)
     return d ? d : (x > y) - (x < y);
 }
 
-/* The latency of each timed generation in percent of the median of its configuration. */
+/* The latency of each timed generation in percent of the median of its configuration. *count: how
+ * many; *clock 1: all have a start time. The caller frees. */
 static struct drift_sample *drift_samples(struct figure *figure, const struct runset *set,
                                           size_t *count, int *clock)
 {
@@ -68,7 +69,7 @@ static struct drift_sample *drift_samples(struct figure *figure, const struct ru
     return out;
 }
 
-/* Medians of equal stretches of the run, a line for each kind of model. */
+/* Writes the medians over equal stretches of the run, a line for each kind of model. */
 static void put_trend(struct figure *figure, const struct drift_sample *sample, size_t n,
                       double span)
 {
@@ -142,7 +143,8 @@ void figure_drift(struct figure *figure, const struct runset *set,
 
 enum { MAX_ROOFS = 8, MAX_NAMES = 12 /* more names would overlap */, KERNEL = 3 };
 
-/* The ceilings measured with the most threads: one for each unit of arithmetic. */
+/* The ceilings that were measured with the most threads, one for each unit of arithmetic, in
+ * GFLOP/s and GB/s. */
 struct roofs {
     double flops[MAX_ROOFS], bytes[MAX_ROOFS];
     const char *unit[MAX_ROOFS];
@@ -171,7 +173,8 @@ static void find_roofs(struct roofs *roofs, const json_t *records)
     }
 }
 
-/* The place of a configuration, from its measured operations and bytes a second. 0: unknown. */
+/* Sets *x to the FLOP per byte and *y to the FLOP a second of a configuration, as measured. 0: they
+ * are unknown or cannot be drawn. */
 static int config_point(const struct runset *set, const char *point, double *x, double *y)
 {
     double flops = rec_number(runset_find(set, "metric", point, "model_flops_per_s"), "value");
@@ -181,8 +184,8 @@ static int config_point(const struct runset *set, const char *point, double *x, 
     return !isnan(*x) && gnuplot_drawable(*x, 1) && gnuplot_drawable(*y, 1);
 }
 
-/* 1: no earlier configuration has this kind and batch. Only such a point has a name, because
- * points of one batch are close together. */
+/* 1: no earlier configuration has the kind and batch of configuration i. Only such a point gets a
+ * name, because points of one batch are close together. */
 static int is_first(const struct config_table *all, size_t i)
 {
     for (size_t k = 0; k < i; k++)
@@ -213,7 +216,7 @@ static void put_configs(struct figure *figure, const struct config_table *all,
     }
 }
 
-/* The name beside a point: "" for kernels, and for models if there are many. */
+/* The name beside a point. It is "" for kernels, and for all points if there are too many names. */
 static const char *point_name(const json_t *record, int named)
 {
     const char *name = rec_text(record, "name");

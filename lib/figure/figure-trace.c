@@ -1,9 +1,9 @@
-/* figure-trace.c - one answer from pass to pass: the slots that each pass commits, and the
- * confidence of the model. Each panel is a configuration that answered the same prompt; all panels
+/* figure-trace.c - draws one answer from pass to pass: the slots that each pass commits, and the
+ * confidence of the model. Each panel is a configuration that answered the same prompt. All panels
  * have the same axes.
  *
- * A slot is final over spans of passes: from its commit to the pass that masks it again, or to the
- * last pass. Only final slots are drawn; masked slots show the background. */
+ * A slot is final from the pass that commits it to the pass before it is masked again, or to the
+ * last pass. Such a span of passes is drawn as one row; masked slots show the background. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,12 +21,12 @@ struct trace_panel {
     const char *point, *config; /* borrowed */
     int64_t slots, block, passes, tokens;
     int64_t *since;             /* [slots] the pass that committed the slot; 0: masked */
-    double *confidence;         /* [slots] of that commit; NaN: unknown */
-    double *all;                /* the confidences of all commits */
+    double *confidence;         /* [slots] confidence in that pass; NaN: unknown */
+    double *all;                /* [n] the confidences of all commits */
     size_t n, cap;
     struct reopened { double slot, pass; } *again;
     size_t n_again, cap_again;
-    int place, tips; /* number of the panel, from 1; texts for a pointer so far */
+    int place, tips; /* number of the panel, from 1; number of its texts for a pointer so far */
 };
 
 /* ---- records ---- */
@@ -37,8 +37,8 @@ static int is_drawable(const json_t *record)
     return about_point(record) && slots > 0 && slots <= MOST && pass > 0 && pass <= MOST;
 }
 
-/* Finds the answer (*id, or the first) and its panels, in the order of the records. Returns how
- * many panels. */
+/* Finds the answer (of prompt *id, or the first answer; sets *id) and its panels, in the order of
+ * the records. Returns the number of panels. */
 static int find_panels(const json_t *records, const char **id, struct trace_panel *list)
 {
     size_t i;
@@ -73,7 +73,7 @@ static void put_tip(struct figure *figure, const struct trace_panel *panel, int6
     free(sure);
 }
 
-/* Ends the span of a slot at pass `last`. */
+/* Ends the span of a slot at pass `last` and writes it. Does nothing if the slot is masked. */
 static void put_span(struct figure *figure, struct trace_panel *panel, int64_t slot, int64_t last)
 {
     if (!panel->since[slot])
@@ -106,7 +106,7 @@ static void take_commits(struct figure *figure, struct trace_panel *panel, const
             figure->script.skipped++;
             continue;
         }
-        put_span(figure, panel, slot, pass - 1); /* the id changed without a mask between */
+        put_span(figure, panel, slot, pass - 1); /* a new id may come without a mask before it */
         panel->since[slot] = pass;
         panel->tokens++;
         panel->confidence[slot] = json_is_number(value) ? json_number_value(value) : (double)NAN;
@@ -133,7 +133,8 @@ static void take_masked(struct figure *figure, struct trace_panel *panel, const 
     }
 }
 
-/* Writes the rows of a panel. A pass number that does not rise belongs to another run. */
+/* Writes the rows of a panel. Skips a record whose pass number does not rise, because it belongs to
+ * another run. */
 static void put_panel(struct figure *figure, struct trace_panel *panel, const json_t *records,
                       const char *id)
 {
@@ -182,8 +183,8 @@ static int has_word(const char *text, const char *word, size_t n)
     return 0;
 }
 
-/* The words of a panel's label that all panels have (wanted 1) or do not have (wanted 0). If
- * there are none, the whole label. The caller frees. */
+/* The words of panel k's label that all labels have (wanted 1) or that not all have (wanted 0). If
+ * there are no such words, the whole label. The caller frees. */
 static char *words_of(const struct trace_panel *list, int n, int k, int wanted)
 {
     struct buf text = {0};

@@ -1,6 +1,6 @@
-/* figure-training.c - a training run: loss, gradient norm, tokens a second and memory against the
- * tokens seen. Each quantity has a panel, each model a line. A record may lack a quantity: older
- * records have no memory, the training of a prior has no tokens. */
+/* figure-training.c - draws a training run: loss, gradient norm, tokens a second and memory against
+ * the tokens seen. Each quantity has a panel, and each model a line. A record may lack a quantity:
+ * older records have no memory, and the training of a prior has no tokens. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 enum { MAX_MODELS = 8, BINS = 300 };
 enum quantity { LOSS, NORM, SPEED, RESIDENT, ALLOCATED, HELD, QUANTITIES };
 
-/* Sums over equal stretches of the training, for means. */
+/* Sums over equal stretches of the training, from which the drawn means are made. */
 struct lane {
     const char *model;
     double kind;
@@ -30,7 +30,8 @@ static struct lane *lane_of(struct lane *list, int *n, const struct run_loss *lo
     return &list[(*n)++];
 }
 
-/* Sets drawn[quantity] to 1 if a record has it. Returns the number of models. */
+/* Sums the records into lanes. Sets drawn[quantity] to 1 if a record has the quantity. Returns the
+ * number of models. */
 static int fill_lanes(struct figure *figure, const struct runset *set, struct lane *list,
                       int *drawn)
 {
@@ -61,7 +62,7 @@ static int fill_lanes(struct figure *figure, const struct runset *set, struct la
     return n;
 }
 
-/* Texts of one stretch in the panel of each drawn quantity. */
+/* Sets the texts of one stretch in the panel of each drawn quantity. */
 static void put_tips(struct figure *figure, const struct lane *lane, int bin, const int *drawn)
 {
     static const char *const names[] = {"loss", "gradient norm", "tokens/s", "MB resident"};
@@ -94,14 +95,14 @@ static void put_lanes(struct figure *figure, const struct lane *list, int n, con
                            lane->sum[RESIDENT][bin] / lane->count[RESIDENT][bin],
                            lane->sum[ALLOCATED][bin] / lane->count[ALLOCATED][bin],
                            lane->sum[HELD][bin] / lane->count[HELD][bin]);
-                if (means++ % 8 == 0) /* more would overlap for a pointer */
+                if (means++ % 8 == 0) /* more texts would overlap under a pointer */
                     put_tips(figure, lane, bin, drawn);
             }
     }
     script_table_end(out);
 }
 
-/* Lists the panels: the column of the table and the label of the axis. */
+/* Lists the panels: for each its column in the table and the label of its axis. */
 static void put_panels(struct script *out, const int *drawn)
 {
     static const char *const labels[ALLOCATED] = {"loss (nats per token)", "gradient norm",

@@ -1,6 +1,6 @@
-/* figure.c - see figure.h: the table of figures, and the sentences that all captions share. Every
- * drawn value passes through figure_scale(), which notes its number of answers and launches and the
- * method of its interval, so that the caption describes exactly the drawn values. */
+/* figure.c - see figure.h. This file has the table of figures and the sentences that all captions
+ * share. Every drawn value passes through figure_scale(), which notes its number of answers and
+ * launches and the method of its interval. So the caption describes exactly the drawn values. */
 #include "lib/figure/figure.h"
 
 #include <math.h>
@@ -75,7 +75,7 @@ void figure_put_value(struct buf *text, const char *metric, const struct value *
                      value->hi * divide);
 }
 
-/* "16 steps", "1 step", "threshold 0.9": a point of a sweep. The caller frees. */
+/* The name of a point of a sweep: "16 steps", "1 step", "threshold 0.9". The caller frees. */
 static char *point_name(const struct config_row *row)
 {
     int steps = row->axis && !strcmp(row->axis, "steps");
@@ -222,7 +222,7 @@ static void note_device(json_t *on, const json_t *record)
         json_object_set_new(on, "", json_true());
 }
 
-/* Names the devices that the records name; if they name none, those of the machine. */
+/* Adds the devices that the records name; if they name none, the devices of the machine. */
 static void say_machine(struct figure *figure, const struct runset *set)
 {
     json_t *on = json_object(), *value;

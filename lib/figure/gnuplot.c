@@ -1,7 +1,7 @@
 /* gnuplot.c - see gnuplot.h. The C code selects the values and never draws; the .gp code draws and
- * never selects. gnuplot does not report a failed write: a full disk leaves half a figure and exit
- * status 0. So it writes into memory, the figure is checked (whole.h), and then the file is
- * written. */
+ * never selects. gnuplot does not report a failed write: on a full disk it leaves half a figure and
+ * exits with 0. So gnuplot writes into memory, whole.h checks the figure, and only then this module
+ * writes the file. */
 #include "lib/figure/gnuplot.h"
 
 #include <errno.h>
@@ -79,10 +79,10 @@ int gnuplot_script(struct buf *out, const struct script *script, const char *typ
 /* ---- running ---- */
 
 struct drawing {
-    const char *script, *output, *format; /* output NULL: as the script says */
+    const char *script, *output, *format; /* output NULL: the one in the script */
     const char *type;
-    double width_cm; /* 0: as the script says */
-    const char *before; /* commands before the script; "": none */
+    double width_cm; /* 0: the width in the script */
+    const char *before; /* commands that run before the script; "": none */
 };
 
 /* Reads a pipe to its end and keeps at most 64 KiB. */
@@ -95,7 +95,8 @@ static void read_all(int fd, struct buf *text)
             buf_char(text, chunk[i]);
 }
 
-/* Appends the messages on one line, without warnings: one about empty data ends no gnuplot. */
+/* Appends the messages of gnuplot on one line, without its warnings, which are no reason of a
+ * failure. */
 static void put_faults(struct buf *to, const struct buf *say)
 {
     const char *line = say->data ? say->data : "";
@@ -108,7 +109,7 @@ static void put_faults(struct buf *to, const struct buf *say)
     }
 }
 
-/* The signal that ended gnuplot, or the gnuplot of a shell script; 0: none did. */
+/* The signal that ended gnuplot, also if `gnuplot` is a shell script that ran it; 0: no signal. */
 static int find_signal(int status)
 {
     enum { SHELL = 128 };
@@ -132,7 +133,7 @@ static void set_failed(int status, const struct drawing *drawing, const struct b
     buf_free(&faults);
 }
 
-/* Runs a script. gnuplot inherits the standard output. */
+/* Runs a script; gnuplot writes to the standard output of this process. -1: *e. */
 static int run(const struct drawing *drawing, struct err *e)
 {
     const char *script_path = drawing->script, *output = drawing->output;
@@ -176,7 +177,8 @@ static int run(const struct drawing *drawing, struct err *e)
     return failed || status ? -1 : 0;
 }
 
-/* Opens a file in memory for this process and gnuplot. Returns its descriptor, which keeps it. */
+/* Makes a file in memory that this process and gnuplot can open by `path`, with the content `holds`
+ * (NULL: empty). Returns its descriptor; the file exists until the caller closes it. */
 static int open_memory(char path[32], const struct buf *holds)
 {
     int fd = memfd_create("figure", 0);
@@ -204,8 +206,9 @@ int gnuplot_text(const struct buf *script, const char *type, struct buf *text, s
     return bad;
 }
 
-/* cairo writes the time of day into a PDF, but the same data must give the same bytes. From
- * cairo 1.18 on the date is compressed and stays, so two PDFs of the same data differ. */
+/* Overwrites the date in a PDF, because the same data must give the same bytes and cairo writes the
+ * time of day. From cairo 1.18 on the date is compressed and cannot be found, so two PDFs of the
+ * same data differ. */
 static void fix_pdf_date(struct buf *text)
 {
     static const char key[] = "/CreationDate (D:", date[] = "20000101000000";
@@ -224,9 +227,9 @@ static const char *format_of(const char *output)
     return formats[i];
 }
 
-/* Draws an SVG once more: it has no checksum, and lines of one length can be missing unseen.
- * Another write comes first, so that the same fault meets another part of the figure. -1: they
- * differ. */
+/* Draws an SVG once more and compares, because an SVG has no checksum and a missing line leaves no
+ * trace. A further write comes first, so that the same fault would hit another part of the figure.
+ * -1: the two figures differ. */
 static int check_again(const struct drawing *first, const char *output, const struct buf *figure,
                        struct err *e)
 {

@@ -1,6 +1,6 @@
 /* script.c - see script.h. Columns are separated by tabs, so a label may contain spaces. Double
- * quotes become single quotes, because gnuplot's data reader cannot escape them. Each row is
- * written for gnuplot and into the table by one call, so both agree. */
+ * quotes in labels become single quotes, because gnuplot's data reader cannot escape double quotes.
+ * script_row() writes each row for gnuplot and into the table, so both agree. */
 #include "lib/figure/script.h"
 
 #include <math.h>
@@ -33,8 +33,8 @@ void script_exact(struct buf *buffer, const char *text)
     buf_char(buffer, '\'');
 }
 
-/* A cleaned text of at most `max` characters. "]]>" is changed, because gnuplot copies it into SVG,
- * where XML forbids it. The caller frees. */
+/* A cleaned text of at most `max` characters. "]]>" is changed, because gnuplot would copy it into
+ * an SVG, where XML forbids it. The caller frees. */
 static char *copy_drawable(const char *text, size_t max)
 {
     char *clean = display_cleaned(text, max);
@@ -74,8 +74,8 @@ void script_numbers(struct script *script, const char *name, const double *v, in
     buf_text(&script->settings, "]\n");
 }
 
-/* One assignment for each text: gnuplot cuts a list of values at a semicolon, even inside
- * quotes. */
+/* Writes one assignment for each text, because gnuplot cuts a list of values at a semicolon, even
+ * inside quotes. */
 void script_texts(struct script *script, const char *name, const char *const *v, int n)
 {
     buf_format(&script->settings, "array %s[%d]\n", name, n > 0 ? n : 1);

@@ -1,7 +1,7 @@
-/* script.h - the settings and data of a figure for gnuplot, and the same data as a table.
+/* script.h - writes the settings and data of a figure for gnuplot, and the same data as a table.
  *
  * gnuplot executes backticks and $(...) in double quotes. So all texts of records go through this
- * module, which cleans them (display.h) and puts them into single quotes.
+ * module, which cleans the texts (display.h) and puts them into single quotes.
  *
  *     struct script s = {0};
  *     script_number(&s, "y_log", 1);
@@ -17,37 +17,40 @@
 enum { SCRIPT_PANELS = 16 };
 
 struct script {
-    struct buf settings, data; /* variables; datablocks */
-    struct buf table;          /* the same data as tab-separated text */
-    int64_t points, skipped;          /* rows written; rows left out, which cannot be drawn */
-    int rows, block;                  /* open table: rows so far; 1: the next row needs a gap */
+    struct buf settings, data; /* settings: variables; data: datablocks */
+    struct buf table;          /* the data as tab-separated text */
+    int64_t points, skipped;          /* rows written; values left out that cannot be drawn */
+    int rows, block;                  /* rows of the open index; block 1: a gap comes next */
     struct buf tips[SCRIPT_PANELS];   /* rows of $tips by panel */
 };
 
-/* name = value; NaN is allowed. */
+/* Sets the variable `name`. The value may be NaN. */
 void script_number(struct script *script, const char *name, double value);
 void script_text(struct script *script, const char *name, const char *value);
-/* array name[max(n, 1)]. */
+/* Sets the array name[max(n, 1)], because gnuplot has no array without elements. */
 void script_numbers(struct script *script, const char *name, const double *v, int n);
 void script_texts(struct script *script, const char *name, const char *const *v, int n);
 
-/* Opens datablock $name with these column names (space-separated). */
+/* Opens datablock $name. columns: the names of its columns, separated by spaces. */
 void script_table(struct script *script, const char *name, const char *columns);
-/* One row. types: 'n' a double (NaN: missing), 't' a const char *. The first column is a number. */
+/* Writes a row. types: a letter for each column: 'n': double (NaN: missing), 't': const char *. The
+ * first column must be a number. */
 void script_row(struct script *script, const char *types, ...);
-/* Begins the next index of the table. An index without rows gets a row of missing values. */
+/* Begins the next index of the table. If the index before it has no rows, writes a row of missing
+ * values there. */
 void script_next(struct script *script, int columns);
 void script_table_end(struct script *script);
-/* The text that a pointer shows at (x, y) of a panel (from 1). box: the opposite corner of a
- * mark with an area; NULL: a point. The .gp file of the figure defines the units of x and y. */
+/* Sets the text that a pointer shows at (x, y) of a panel (from 1). box: the opposite corner of a
+ * mark with an area; NULL: the mark is a point. The .gp file of the figure defines the units of x
+ * and y. */
 void script_tip(struct script *script, int panel, double x, double y, const double box[2],
                 const char *text);
-/* Writes these texts: datablock $tips with an index for each panel (x y x2 y2 text), and array
- * tip_count. The table of the figure has the same values, so it has no tips. */
+/* Writes the texts of script_tip(): datablock $tips with an index for each panel (x y x2 y2 text),
+ * and the array tip_count. They are not in the table, which has the same values as data. */
 void script_tips_end(struct script *script);
 void script_free(struct script *script);
 
 /* Appends the text in single quotes, where gnuplot expands nothing. An apostrophe becomes a
- * string of its own, joined by dots: doubled apostrophes, as in the manual, break the script if
- * two follow each other or one comes first. */
+ * separate string, joined by dots. gnuplot's manual doubles apostrophes instead, but that breaks
+ * the script if two follow each other or one comes first. */
 void script_exact(struct buf *buffer, const char *text);

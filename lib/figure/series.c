@@ -1,5 +1,6 @@
 /* series.c - see series.h. The variant of a name is its number among the names of its kind, in the
- * order in which they first occur. So it is the same in every panel, and a name looks the same. */
+ * order in which the names first occur. The variant is the same in every panel, so a name looks the
+ * same in all of them. */
 #include "lib/figure/series.h"
 
 #include <string.h>

@@ -2,9 +2,9 @@
  * So the SVG is read line by line, and only the inside of tags is rewritten.
  *
  * The script places an invisible label at each value that a pointer can show. gnuplot writes a
- * group with the text and the place of the label, which becomes a circle. A box has two labels:
- * its first corner has the text "[", and the k-th such corner belongs to the k-th text after
- * them. */
+ * group with the text and the place of the label; here this group becomes a circle. A box has two
+ * labels, one at each corner. The label of the first corner has the text "[". All first corners
+ * come before the texts of boxes; the k-th corner belongs to the k-th text. */
 #include "lib/figure/svg.h"
 
 #include <stdio.h>
@@ -13,14 +13,14 @@
 
 #include "lib/base/mem.h"
 
-static const double REACH = 7; /* pixels around a mark */
+static const double REACH = 7; /* a pointer this near to a mark, in pixels, shows its text */
 
 struct corner { double x, y; };
 
 struct svg_rewrite {
     const struct svg_about *about;
-    struct buf out, tips, text; /* text: of the label whose place is on the next line */
-    struct corner *corner;      /* first corners of boxes */
+    struct buf out, tips, text; /* text: text of the label whose place is on the next line */
+    struct corner *corner;      /* [corners]: first corners of boxes; `used` of them have a text */
     size_t corners, cap, used;
     int layers;
     int labelled; /* 1: the next line has the place of the label */
@@ -39,7 +39,7 @@ static void put_escaped(struct buf *text, const char *bytes)
 
 /* ---- marks ---- */
 
-/* 1: the line begins a label; keeps the text. */
+/* 1: the line begins a label. Stores the text of the label. */
 static int take_label(struct svg_rewrite *rewrite, const char *line, size_t n)
 {
     static const char open[] = "gnuplot_svg.showHypertext(evt,'", close[] = "')\" onmouseout=";
@@ -91,7 +91,7 @@ static void take_place(struct svg_rewrite *rewrite, const char *line, size_t n)
 
 /* ---- tags ---- */
 
-/* Replacements inside a tag; %s: the id. */
+/* Replacements inside a tag; %s stands for the id of the figure. */
 static const struct rewrite {
     const char *from, *to;
 } rewrites[] = {
@@ -105,8 +105,8 @@ static const struct rewrite {
     {"'black'", "'#202020'"},
 };
 
-/* Writes the replacement of the beginning of `text`. Returns the length of the replaced text; 0:
- * none. */
+/* If a replacement fits at the beginning of `text`, writes it and returns the length of the
+ * replaced text; else returns 0. */
 static size_t rewrite(struct svg_rewrite *svg_rewrite, const char *text, size_t n)
 {
     int red, green, blue, len = 0;
@@ -142,7 +142,7 @@ static void put_line(struct svg_rewrite *svg_rewrite, const char *line, size_t n
     buf_char(&svg_rewrite->out, '\n');
 }
 
-/* 1: the line ends an empty group, which is removed. */
+/* If the line ends an empty group, removes the group from `text` and returns 1. */
 static int drop_empty(struct buf *text, const char *line, size_t n)
 {
     if (n != 4 || memcmp(line, "</g>", 4) || text->len < 2)
@@ -179,7 +179,7 @@ static void take_line(struct svg_rewrite *rewrite, const char *line, size_t n)
         put_line(rewrite, line, n);
 }
 
-/* ---- the whole ---- */
+/* ---- the whole file ---- */
 
 /* The colours of style.gp, and their replacements in dark mode. */
 static const struct ink {
@@ -221,7 +221,8 @@ static void put_head(struct buf *text, const struct svg_about *about, int width,
     buf_text(text, "</desc>\n");
 }
 
-/* Takes the lines of the figure, without gnuplot's filters for boxed text, which no figure has. */
+/* Takes the lines of the figure. Leaves out gnuplot's filters for boxed text, because no figure has
+ * boxed text. */
 static void take_lines(struct svg_rewrite *rewrite, const char *text)
 {
     int filter = 0;

@@ -1,6 +1,6 @@
-/* whole.c - see whole.h. A PNG has a checksum for each chunk, and a PDF has the place of each
- * object, so no gap escapes. An SVG has neither: only its end is checked here, and gnuplot.c draws
- * it twice. */
+/* whole.c - see whole.h. A PNG has a checksum for each chunk. The end of a PDF has the place of its
+ * table of objects, and a gap before the table makes this place wrong. An SVG has neither, so only
+ * its end is checked here, and gnuplot.c draws it twice. */
 #include "lib/figure/whole.h"
 
 #include <ctype.h>
@@ -44,7 +44,7 @@ static int is_png(const struct buf *text)
     return 0;
 }
 
-/* The place that the end of the file names has a list of the places of objects. */
+/* 1: the end of the file names a place (startxref), and the table of objects begins there. */
 static int is_pdf(const struct buf *text)
 {
     enum { TAIL = 1024 };
