@@ -138,7 +138,7 @@ int about_check(const json_t *about, const json_t *record, struct err *e)
         for (size_t i = 0; !key && i < systems[d]->n; i++)
             if (!agrees(about, record, systems[d]->row[i].name))
                 key = systems[d]->row[i].name;
-    return key ? err_set(e, EXIT_BAD_DATA, "%s: config '%s' has two values of it", key,
+    return key ? err_set(e, EXIT_BAD_DATA, "%s: config '%s' has two values of this setting", key,
                          rec_text(about, "config"))
                : 0;
 }

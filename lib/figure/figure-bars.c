@@ -128,7 +128,7 @@ void figure_throughput(struct figure *figure, const struct runset *set,
     script_text(&figure->script, "rate_label", slots ? "tokens per second, all slots"
                                                      : "tokens per second, to the end of the text");
     figure_say(figure,
-               "Tokens per second of the device by batch size, for answers of %s. Counted are "
+               "Tokens per second of the device by batch size, for answers of %s. The rates count "
                "%s. Bars start at zero.",
                what, slots ? "all generated tokens" : "tokens before the end of the text");
     free(what);

@@ -42,7 +42,7 @@ struct versus finding_ratio(const struct findings *findings, const struct conten
                                                                 llada->point)
                                                    : NULL;
     if (!text_times || !canvas_times) {
-        versus.reason = !llama ? "no LLaMA was measured" : !llada ? "no such LLaDA was measured"
+        versus.reason = !llama ? "no LLaMA was measured" : !llada ? "no plain LLaDA was measured"
                                                                   : "not timed";
         return versus;
     }

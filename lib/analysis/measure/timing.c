@@ -376,8 +376,8 @@ static int verify_contract(const struct timing *timing, const json_t *record, st
                        "%s, stop %s), got %.16g", length, contract, stop ? stop : "null",
                        timing->new_tokens);
     if (stop && !ended && (timing->stop_tokens > 0 || timing->tokens_to_eos < timing->new_tokens))
-        return err_set(e, EXIT_BAD_DATA, "stop: expected eos, as stop_tokens or tokens_to_eos tell "
-                       "of a stop id, got %s", stop);
+        return err_set(e, EXIT_BAD_DATA, "stop: expected eos, because stop_tokens or tokens_to_eos "
+                       "show a stop id, got %s", stop);
     return 0;
 }
 

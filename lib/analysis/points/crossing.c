@@ -43,8 +43,8 @@ const char *crossing_obstacle(const struct crossing_series *series)
         return NULL;
     for (size_t i = 0; i < series->n; i++)
         if (isnan(series->v[i].passes) && isnan(series->v[i].rows))
-            return "the passes of its points were not measured";
-    return "all its points do the same work: no computation to read a crossover from";
+            return "the passes of the points were not measured";
+    return "all points of the series do the same work, so no order gives a crossover";
 }
 
 /* Appends the settings in which `rival` differs from `of` (text NULL: appends nothing). Returns the
@@ -66,7 +66,7 @@ static int differ(const struct point *of, const struct point *rival, struct buf 
         const char *before = n++ ? "; " : "";
         if (text && mine[i])
             buf_format(text, "%sLLaMA has %s %s, this one %s", before, names[i],
-                       *theirs[i] ? theirs[i] : "not said", *mine[i] ? mine[i] : "not said");
+                       *theirs[i] ? theirs[i] : "unknown", *mine[i] ? mine[i] : "unknown");
         else if (text)
             buf_format(text, "%sLLaMA has %s %g, this one %g", before, names[i], other[i],
                        my[i]);

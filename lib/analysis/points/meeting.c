@@ -174,7 +174,7 @@ json_t *meeting_latency(const struct meeting *meeting)
                                              "cheaper than LLaMA at every step count measured",
                                              "cheaper than LLaMA at every point measured");
         crossing.reason = sure ? crossing.reason
-                               : "undecided: the interval reaches into what was measured";
+                               : "undecided: the interval reaches into the measured range";
     }
     json_t *j = record_of(meeting, &crossing, NULL);
     set_estimate(j, crossing.at, crossing.lo, crossing.hi, crossing.interval_reason);
@@ -304,8 +304,8 @@ static void decide_parity(const struct meeting *meeting, struct crossing *crossi
     crossing->reason = crossing->exists > 0 ? NULL
                        : isnan(ratio->lo)   ? ratio->reason
                        : crossing->exists < 0
-                           ? "undecided: where it is as good its cost may be more or less "
-                             "than LLaMA's"
+                           ? "undecided: where LLaDA is as good as LLaMA, LLaDA may cost more or "
+                             "less"
                            : choose_words(meeting, "as good only at more steps than are as cheap",
                                           "as good only with more work than is as cheap");
     if (crossing->exists <= 0) {

@@ -239,9 +239,10 @@ static json_t *record_of(const struct track *track, const struct points *all,
         if (json_object_get(point->about, copy[i]))
             json_object_set(j, copy[i], json_object_get(point->about, copy[i]));
     rec_set_number(j, "batch", along == ALONG_BATCH ? (double)NAN : point->batch,
-                   "what it runs along");
-    rec_set_number(j, "gen_length", is_length ? (double)NAN : point->length, "what it runs along");
-    rec_set_number(j, "steps", is_length ? (double)NAN : point->steps, "not the same along it");
+                   "differs between cells");
+    rec_set_number(j, "gen_length", is_length ? (double)NAN : point->length,
+                   "differs between cells");
+    rec_set_number(j, "steps", is_length ? (double)NAN : point->steps, "differs between cells");
     if (along != ALONG_RATE && point->rate > 0)
         json_object_set_new(j, "arrival_rate", json_real(point->rate));
     rec_set_number(j, "tokens_per_step", point->length / point->steps, "no schedule of steps");

@@ -29,7 +29,7 @@ static int read_names(struct pairs_point *point, const json_t *record, struct er
         point->id[i] = json_string_value(json_array_get(ids, i));
         point->task[i] = json_string_value(json_array_get(tasks, i));
         if (!point->id[i] || (i && strcmp(point->id[i - 1], point->id[i]) >= 0))
-            return err_set(e, EXIT_BAD_DATA, "ids[%zu]: expected a text behind the one before", i);
+            return err_set(e, EXIT_BAD_DATA, "ids[%zu]: expected texts in ascending order", i);
     }
     return 0;
 }

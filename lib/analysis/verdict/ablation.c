@@ -133,7 +133,7 @@ static void judge(json_t *claim, const struct trial *trial)
         set_outcome(claim, "not applicable",
                     fabs(value_of(trial->other, metric)) > 0 ||
                             isnan(value_of(trial->other, metric))
-                        ? "it was not measured"
+                        ? "the metric was not measured"
                         : "the base has a value of 0");
     else if (isnan(lo))
         set_outcome(claim, "undecided", "too few values for an interval");

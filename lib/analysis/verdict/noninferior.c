@@ -41,5 +41,5 @@ void noninferior_put(json_t *record, const struct pooled_margin *margin, struct 
     rec_set_flag(record, "noninferior", why ? -1 : shown, why ? why : "undecided");
     rec_set_number(record, "p_noninferior", test.good, why);
     rec_set_number(record, "prompts_to_decide", is_open && prompts < MOST ? prompts : (double)NAN,
-                   why ? why : is_open ? "more than can be told" : "decided");
+                   why ? why : is_open ? "more than 10 million prompts" : "decided");
 }

@@ -32,7 +32,7 @@ static const struct {
     {"tokens_to_eos", "tokens to EOS"},
     {"position_efficiency_ratio", "committed / computed positions"},
     {"energy_j_per_token", "joules per token"},
-    {"energy_net_j_per_token", "joules per token, less the idle device's"},
+    {"energy_net_j_per_token", "joules per token, less idle power"},
     {"energy_j_per_request", "joules per answer"},
     {"power_mean_w", "mean power of the board (W)"},
     {"power_cap_ratio", "time under the power cap"},
