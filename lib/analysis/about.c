@@ -262,7 +262,7 @@ json_t *about_default(const char *setting)
     for (const struct engine_fact *fact = engine_facts; fact->name; fact++)
         if (!strcmp(setting, fact->name))
             return fact->standard ? json_loads(fact->standard, JSON_DECODE_ANY, NULL) : NULL;
-    return strcmp(setting, "prior") ? NULL : json_string("normal"); /* of score-ppl */
+    return strcmp(setting, "prior") ? NULL : json_string("normal"); /* score-ppl has no table */
 }
 
 int about_is_default(const char *setting, const json_t *value)

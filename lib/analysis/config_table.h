@@ -36,9 +36,9 @@ struct config_table {
     size_t n, cap;
 };
 
-/* Each config_table_*() of these three fills the table and sorts it by contract, batch, kind,
- * length, name, series, work. Axis and series of a row come from its record if the record has them,
- * else from the settings of the point. */
+/* config_table_metric(), config_table_pareto() and config_table_all() fill a table and sort it by
+ * contract, batch, kind, length, name, series, work. Axis and series of a row come from its record
+ * if the record has them, else from the settings of the point. */
 /* Every configuration with its value of one metric in y. Configurations that ran out of memory have
  * oom set. */
 void config_table_metric(struct config_table *table, const struct runset *set, const char *metric);

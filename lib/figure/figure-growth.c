@@ -92,7 +92,7 @@ static void say_laws(struct figure *figure, const struct config_row *row, const 
     buf_free(&text);
 }
 
-/* "llada-demo, batch 4: n^0.98, 12.3 KiB/token". The caller frees. */
+/* The name of a curve: "llada-demo, batch 4: n^0.98, 12.3 KiB/token". The caller frees. */
 static char *short_name(const struct config_row *row, const struct laws *laws)
 {
     struct buf text = {0};

@@ -18,7 +18,7 @@ double crossover_rise(const double *x, const double *y, size_t n);
  * isotonic fit, linear between points. */
 struct crossover_cost {
     int line;        /* 1: a, b hold; 0: isotonic fit */
-    double a, b;     /* unit of a: that of the cost; of b: cost a step */
+    double a, b;     /* a in the unit of the cost, b in this unit a step */
     double residual; /* largest |cost - (a + b * steps)| / cost; NaN below 3 points */
     size_t n;
     double steps[CROSSOVER_MAX], cost[CROSSOVER_MAX]; /* the points; fitted when line is 0 */

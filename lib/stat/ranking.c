@@ -35,7 +35,7 @@ static int shown_of(const struct ranking *ranking, size_t i, size_t j, size_t pl
     return (asgood.good <= p) - (asgood.worse <= p); /* NaN: 0 */
 }
 
-/* What a pair of systems adds to tau. sum, squares: sum of s and of s^2 over the k places. */
+/* The term of one pair of systems in tau. sum, squares: sum of s and of s^2 over the k places. */
 static double share(double sum, double squares, double k)
 {
     return (sum * sum - squares) / (k * (k - 1));

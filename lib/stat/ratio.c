@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdint.h>
 
-static const double AIM = 0.8; /* of the goal: a rule that aims at the goal itself stops by luck */
+static const double AIM = 0.8; /* share of the goal to aim at: aiming at 1 would stop by luck */
 
 static int are_pairs(const struct launch_value *a, size_t n_a, const struct launch_value *b,
                      size_t n_b)

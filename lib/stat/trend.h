@@ -3,8 +3,8 @@
 
 #include <stddef.h>
 
-/* The line y = at + slope x; [lo, hi] is the interval of the slope. Units: `at` that of y, the
- * others y / x. */
+/* The line y = at + slope x; [lo, hi] is the interval of the slope. `at` has the unit of y; slope,
+ * lo and hi have the unit of y / x. */
 struct trend { double at, slope, lo, hi; };
 
 /* slope = sum (x - mean x)(y - mean y) / sum (x - mean x)^2; the interval by Student's t with n - 2

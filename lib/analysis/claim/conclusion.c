@@ -206,7 +206,7 @@ static void add_answers(json_t *list, const struct findings *findings)
     }
 }
 
-/* ---- all ---- */
+/* ---- all claims ---- */
 
 static void add_first(json_t *list, const struct findings *findings,
                       const struct finding_plan *plan)

@@ -14,7 +14,7 @@
 #include "lib/setting/methods.h"
 #include "lib/setting/system.h"
 
-/* ---- plain ---- */
+/* ---- plain samplers ---- */
 
 /* 1: a size of the experiment or a sampling setting, not part of the sampler. */
 static int is_own(const struct setting *row)
@@ -90,7 +90,7 @@ static void tell_apart(struct contenders *contenders)
     free(names);
 }
 
-/* ---- choice ---- */
+/* ---- choice of contenders ---- */
 
 static int compare_contenders(const void *pa, const void *pb)
 {

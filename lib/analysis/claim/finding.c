@@ -179,7 +179,7 @@ static void finding_of(struct finding *finding, const struct findings *findings,
     take_ways(finding, findings);
 }
 
-/* ---- beside the goals ---- */
+/* ---- findings without a goal ---- */
 
 static void take_vanilla(struct findings *findings)
 {
@@ -284,7 +284,7 @@ static void take_memory(struct findings *findings)
     }
 }
 
-/* ---- all ---- */
+/* ---- all findings ---- */
 
 static void take_all(struct findings *findings, const struct finding_plan *plan,
                      enum pairs_clock clock)

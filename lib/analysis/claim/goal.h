@@ -20,7 +20,7 @@ struct goal {
 int goal_parse(const char *text, struct goal goal[GOALS_MAX], struct err *e);
 void goal_free(struct goal *goal, int n);
 
-/* The quality of a point against that of its base. */
+/* The quality of a point, tested against the quality of its base. */
 struct good {
     struct interval effect; /* a difference (shares) or a ratio (perplexities), level 1 - 2 alpha */
     double value, base;     /* quality of the point and of its base, same prompts; NaN: unknown */

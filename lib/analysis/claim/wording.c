@@ -22,7 +22,7 @@ static size_t count_words(const char *text)
     return n;
 }
 
-/* ---- parts ---- */
+/* ---- parts of sentences ---- */
 
 static int decimals(double x)
 {
@@ -160,7 +160,7 @@ const char *wording_selftest(enum selftest is)
                                    : NULL;
 }
 
-/* ---- decided or not ---- */
+/* ---- whether the answer is decided ---- */
 
 static int goal_is_decided(const struct finding *finding)
 {

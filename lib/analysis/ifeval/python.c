@@ -141,7 +141,7 @@ struct piece python_next_word(struct piece *at)
     return word;
 }
 
-/* ---- lower ---- */
+/* ---- lower case ---- */
 
 /* Unicode's Case_Ignorable: characters that the rule for a final sigma skips. */
 static int is_ignored(uint32_t code)

@@ -18,7 +18,7 @@
 static const double LEVEL = 0.95;
 enum { WORKS = 2 };
 
-/* Every metric record has these: they tell the work, which orders the points of a sweep. */
+/* These metrics tell the work of an answer. Every metric record has them, to order a sweep. */
 static const enum metric works[WORKS] = {PASSES, ROWS};
 
 _Static_assert((int)MEMORY_METRICS == (int)TIMING_MEMORY, "as the records have it");

@@ -19,7 +19,7 @@ struct samples_answer { /* NaN: not known */
 struct samples_gap { double ns, tokens; }; /* ns per token; the number of tokens is its weight */
 struct samples { /* begins as zeroes */
     struct samples_answer *answer; /* [n]; owned */
-    struct samples_gap *gap;       /* [gaps]: those of answer 0, of answer 1, ...; owned */
+    struct samples_gap *gap;       /* [gaps]: the gaps of answer 0, of answer 1, ...; owned */
     size_t n, cap, gaps, cap_gaps;
 };
 

@@ -12,7 +12,7 @@ enum { TIMING_MEMORY = 8 };
 enum timing_class {
     TIMING_BAD = -1,
     TIMING_TIMED,   /* ok, timed, not tainted */
-    TIMING_TAINTED, /* ok, timed, but disturbed; only these two classes have numbers */
+    TIMING_TAINTED, /* ok, timed, but disturbed; only TIMED and TAINTED records have numbers */
     TIMING_COLD, TIMING_WARMUP,
     TIMING_OOM,     /* out of memory, or the batch was halved, in any phase: a result */
     TIMING_FAILED   /* any other status: timeout, interrupted */

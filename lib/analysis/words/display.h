@@ -8,7 +8,7 @@
 /* Appends `bytes` (NULL: nothing), with control characters, bidirectional overrides and characters
  * that XML forbids replaced by U+FFFD, cut after `max` characters with an ellipsis. */
 void display_clean(struct buf *text, const char *bytes, size_t max);
-/* What display_clean() appends, as a new string; the caller frees. */
+/* The text that display_clean() would append, as a new string; the caller frees. */
 char *display_cleaned(const char *text, size_t max);
 
 /* 1: the name of the metric has this suffix (_bytes, _per_s, ...). */
