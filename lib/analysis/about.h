@@ -49,7 +49,7 @@ int about_is_latent(const json_t *record);
  * draws start with noise. */
 int about_is_drawn(const json_t *record);
 /* 1: every setting that changes only speed has its default, so there is no speculative decoding and
- * no continuous batching. Sizes of the experiment (batch) do not count. */
+ * no continuous batching. Sizes of the load (batch, arrival rate) do not count. */
 int about_is_plain(const json_t *record);
 /* The largest number of tokens of an answer: the setting with SETTING_LENGTH; NaN: unknown. */
 double about_length(const json_t *record);

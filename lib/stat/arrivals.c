@@ -1,5 +1,5 @@
 /* arrivals.c - see arrivals.h. A gap depends only on the seed and its index, so a load can be
- * repeated, and the time of one request can be computed alone. */
+ * repeated. An exponential gap is -ln(1 - u) / rate, u uniform in [0, 1). */
 #include "lib/stat/arrivals.h"
 
 #include <math.h>

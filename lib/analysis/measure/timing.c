@@ -195,8 +195,8 @@ static int read_memory(struct timing *timing, const json_t *record, struct err *
     return 0;
 }
 
-/* Reads launch, batch and whether the batch was full. Where prompts arrive, the load decides how
- * many run at once, and `batch` is a limit. */
+/* Reads launch, batch and whether the batch was full. If prompts arrive one by one, the load
+ * decides how many run at once, and `batch` is only a limit, so no batch counts as partial. */
 static int read_place(struct timing *timing, const json_t *record, struct err *e)
 {
     double batch, filled;
