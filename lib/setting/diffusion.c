@@ -1,6 +1,6 @@
 /* diffusion.c - see diffusion.h. Each check_*() tests one group of constraints and stops at the
- * first that is broken. Messages name settings as people write them, with the values they got.
- * Names and traits of cache policies come from the list of lib/setting/words.h. */
+ * first broken constraint. A message names the settings as options do, and their values. The names
+ * and traits of cache policies come from the list in lib/setting/words.h. */
 #include "lib/setting/diffusion.h"
 
 int diffusion_is_even(enum unmask rule, double block_decay)
@@ -77,7 +77,7 @@ static int check_rule(const struct diffusion *diffusion, struct err *e)
     return 0;
 }
 
-/* Rules with shadow rows. */
+/* Constraints on rules with shadow rows. */
 static int check_shadows(const struct diffusion *diffusion, struct err *e)
 {
     if (!unmask_has(diffusion->rule, UNMASK_SHADOWS))
@@ -92,7 +92,7 @@ static int check_shadows(const struct diffusion *diffusion, struct err *e)
     return 0;
 }
 
-/* Rules that use the attention between rows. */
+/* Constraints on rules that use the attention between rows. */
 static int check_links(const struct diffusion *diffusion, struct err *e)
 {
     if (unmask_has(diffusion->rule, UNMASK_LINKED) &&
@@ -103,7 +103,7 @@ static int check_links(const struct diffusion *diffusion, struct err *e)
     return 0;
 }
 
-/* Rules that compare answers with those of the pass before. */
+/* Constraints on rules that compare the answers of a pass with the answers of the pass before. */
 static int check_compared(const struct diffusion *diffusion, struct err *e)
 {
     if (!unmask_has(diffusion->rule, UNMASK_COMPARES))
@@ -118,7 +118,8 @@ static int check_compared(const struct diffusion *diffusion, struct err *e)
     return 0;
 }
 
-/* Drafted steps need a step that the answers alone decide, and a cache of positions. */
+/* Constraints on drafted steps. The answers of a pass alone must decide what a step commits, and
+ * the cache must not work inside the layers. */
 static int check_drafts(const struct diffusion *diffusion, struct err *e)
 {
     if (diffusion->draft <= 1)
@@ -134,8 +135,8 @@ static int check_drafts(const struct diffusion *diffusion, struct err *e)
     return 0;
 }
 
-/* A waiting prompt takes the place of a canvas that leaves the batch; the passes that it will take
- * are unknown. */
+/* With --admit continuous, a waiting prompt takes the place of a canvas that leaves the batch. How
+ * many passes this prompt will take is unknown, so steps cannot be drafted. */
 static int check_admit(const struct diffusion *diffusion, struct err *e)
 {
     return diffusion->alive && diffusion->draft > 1
@@ -144,7 +145,7 @@ static int check_admit(const struct diffusion *diffusion, struct err *e)
                : 0;
 }
 
-/* Policies that work inside the layers see the whole canvas. */
+/* Cache policies that work inside the layers need the whole canvas in every pass. */
 static int check_layers(const struct diffusion *diffusion, struct err *e)
 {
     if (diffusion_cache_has(diffusion->cache, CACHE_IN_LAYERS) && diffusion->suffix != SUFFIX_ALL)

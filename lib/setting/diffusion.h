@@ -1,5 +1,6 @@
-/* diffusion.h - constraints among the settings of masked diffusion. They need no model, so a
- * schedule is refused before one is loaded. diffuse_check() adds the constraints on the model. */
+/* diffusion.h - constraints among the settings of masked diffusion. The checks here need no model,
+ * so a wrong schedule is refused before a model is loaded. diffuse_check() (lib/decode/diffuse.h)
+ * checks the constraints on the model. */
 #pragma once
 
 #include "kernels/order/orders.h"
@@ -16,18 +17,20 @@ struct diffusion {
     enum unmask rule;
     enum caching cache;
     enum suffix_kind suffix;
-    size_t alive, draft;
+    size_t alive, draft; /* alive: most canvases in a pass, 0: all canvases of the batch; draft:
+                          * --draft-steps */
 };
 /* 0, or -1 with EXIT_BAD_USAGE naming the constraint that *diffusion breaks. */
 int diffusion_check(const struct diffusion *diffusion, struct err *e);
 
 /* 1: all blocks have the same steps. */
 int diffusion_is_even(enum unmask rule, double block_decay);
-/* Name of a cache policy; 1: it has one of the traits (enum cache_trait). */
-const char *diffusion_cache_name(enum caching cache);
+const char *diffusion_cache_name(enum caching cache); /* the word of --cache */
+/* 1: the cache policy has one or more of the traits (enum cache_trait, combined with |). */
 int diffusion_cache_has(enum caching cache, int traits);
 
-/* Values of a point that come from two settings: the order (--remasking and --order); the most
- * canvases in a pass, 0: all (--admit and --batch). */
+/* Two values of a point that depend on two settings each. diffusion_order: the order of commits,
+ * from --remasking and --order. diffusion_alive: struct diffusion.alive, from --admit and
+ * --batch. */
 enum order diffusion_order(const struct settings *settings);
 size_t diffusion_alive(const struct settings *settings);

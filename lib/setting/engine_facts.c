@@ -1,6 +1,6 @@
-/* engine_facts.c - see engine_facts.h. A fact with a default is off unless a run asks for it: a
- * record that lacks the fact has the default. A record that lacks one of the other facts does not
- * tell it. */
+/* engine_facts.c - see engine_facts.h. A fact with a default is off unless a run asks for it, so a
+ * record without the fact has the default. If a record lacks a fact that has no default, the fact
+ * is unknown. */
 #include "lib/setting/engine_facts.h"
 
 #include <stddef.h>

@@ -1,9 +1,10 @@
-/* engine_facts.h - where and how precisely a model ran: fields of records that belong to the
- * identity of a point and are not settings of a decoder. lib/run/engine.c writes them. */
+/* engine_facts.h - names the record fields that say where and how precisely a model ran (device,
+ * dtype, threads, ...). They are no settings of a decoder, but part of the identity of a point.
+ * lib/run/engine.c writes these fields. */
 #pragma once
 
 struct engine_fact {
     const char *name;
-    const char *standard; /* its value where a record has none, as JSON; NULL: unknown there */
+    const char *standard; /* JSON value for a record without this field; NULL: unknown then */
 };
 extern const struct engine_fact engine_facts[]; /* name NULL last */

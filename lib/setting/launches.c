@@ -1,5 +1,5 @@
-/* launches.c - see launches.h. Every random choice is a function of (seed, launch number, round),
- * so extending a schedule changes no launch that it already holds. */
+/* launches.c - see launches.h. The order of the points is a function of (seed, launch number,
+ * round), so extending a schedule changes no launch that the schedule already holds. */
 #include "lib/setting/launches.h"
 
 #include <assert.h>
@@ -34,13 +34,13 @@ static int same_words(const char *a, const char *b)
     return a == b || (a && b && !strcmp(a, b));
 }
 
-/* 1: two rows take the same values; their defaults may differ. */
+/* 1: two rows have the same type and choices; their defaults may differ. */
 static int alike(const struct setting *a, const struct setting *b)
 {
     return a->type == b->type && same_words(a->choices, b->choices);
 }
 
-/* 1: all tables with a row of this name have the same values for it. */
+/* 1: the rows of this name in all tables are alike. */
 static int is_shared(const struct setting *setting)
 {
     int shared = 1;
@@ -52,7 +52,7 @@ static int is_shared(const struct setting *setting)
     return shared;
 }
 
-/* 1: the option of the row was made for an earlier table. */
+/* 1: an earlier table than systems[d] has made the option of this row. */
 static int was_said(size_t d, const struct setting *setting)
 {
     for (size_t i = 0; i < d; i++)
@@ -61,7 +61,8 @@ static int was_said(size_t d, const struct setting *setting)
     return 0;
 }
 
-/* The other option of a row whose option is not its name: --max-new. */
+/* The alias of a row whose option differs from its name: "max-new" for max_new, whose option is
+ * gen-length. The table must have this alias. */
 static const char *alias_of(const struct settings_table *table, const char *row)
 {
     const struct settings_alias *alias = table->alias;
@@ -90,7 +91,7 @@ size_t launches_options(struct launches_given *given, struct opt **options,
             if (!is_shared(&table->row[i]))
                 kept->name = settings_texts_keep(texts,
                                                  mem_format("%s-%s", table->system, to->name));
-            if (table->row[i].option) { /* it may be the option of a row of another system */
+            if (table->row[i].option) { /* a row of another system may have this name */
                 kept->name = alias_of(table, table->row[i].name);
                 kept->rare = 1;
             }
@@ -100,8 +101,8 @@ size_t launches_options(struct launches_given *given, struct opt **options,
     return n;
 }
 
-/* Texts of the rows of systems[d]: an option that tables share was parsed into the first of
- * them. */
+/* given[] = the texts of the rows of systems[d]. The text of a shared option was stored for the
+ * first table that has the row. */
 static void gather(const struct launches_given *launches_given, size_t d, const char **given)
 {
     const struct settings_table *table = systems[d];
@@ -114,7 +115,7 @@ static void gather(const struct launches_given *launches_given, size_t d, const 
     }
 }
 
-/* The list given as the length of some system, or NULL. */
+/* The list given for the length of the first system that has one, or NULL. */
 static const char *length_of(const struct launches_given *given)
 {
     for (size_t d = 0; systems[d]; d++)
@@ -134,7 +135,7 @@ static void add_point(struct launches *launches, size_t system, const struct set
     launches->point[system][launches->points[system]++] = *point;
 }
 
-/* Appends the points of a system's methods that are not there yet. */
+/* Appends the points of a system's methods, except points that launches->point[] already has. */
 static int add_methods(struct launches *launches, size_t system, const struct methods *methods,
                        const char *const *given, struct err *e)
 {
@@ -216,7 +217,7 @@ static json_t *points_of(const struct launches *launches, size_t system)
 
 /* ---- an earlier schedule ---- */
 
-/* A point without round and bridge. The caller's reference. */
+/* A copy of a point without its members round and bridge. The caller's reference. */
 static json_t *strip_place(const json_t *point)
 {
     json_t *bare = json_deep_copy(point);
@@ -307,9 +308,9 @@ static void add_bridge(const struct launches *launches, json_t *run, const json_
     free(order);
 }
 
-/* Sets the points of new launches: the new points of each system and a bridge of old ones. A system
- * without new points repeats all its old ones, for comparison with the other systems. 0: no system
- * has a new point. */
+/* Sets the points of new launches: the new points of each system, and two old points as a bridge. A
+ * system without new points repeats all its old points, for comparison with the other systems.
+ * Returns 0 if no system has a new point. */
 static int points_to_run(const struct launches *launches, const json_t *previous,
                          json_t *points[LAUNCHES_SYSTEMS])
 {

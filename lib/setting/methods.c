@@ -1,6 +1,6 @@
-/* methods.c - see methods.h. Records do not carry the name of their method; it is found from their
- * settings. A point belongs to a method if its free settings (methods.h) and the settings of the
- * method together give the point. */
+/* methods.c - see methods.h. A record does not hold the name of its method: the method is found
+ * from the settings of the record. A point belongs to a method if the free settings (methods.h) of
+ * the point and the settings of the method together give the point. */
 #include "lib/setting/methods.h"
 
 #include <stdlib.h>
@@ -115,7 +115,7 @@ void methods_free(struct methods *methods)
     *methods = (struct methods){0};
 }
 
-/* ---- which method is it ---- */
+/* ---- the method of a record ---- */
 
 static int agrees(const json_t *a, const json_t *b)
 {
@@ -152,7 +152,7 @@ static int makes_record(const struct methods *methods, const struct method *of,
     return is;
 }
 
-/* 1: the guesses of the record came from a model of the family that the method needs. */
+/* 1: the draft model of the record is of the family that the method needs, or it needs none. */
 static int has_drafter(const struct method *of, const json_t *record)
 {
     const char *needs = rec_text(of->record, "drafter"), *has = rec_text(record, "draft_arch");

@@ -1,12 +1,13 @@
 /* methods.h - decoding methods as data: a name, the settings that make the method, its source and
- * its published results. A record belongs to a method if its settings are those of the method.
+ * its published results. A record belongs to a method if it has the settings of the method.
  *
  *     {"kind":"method", "method":"dual + factor", "system":"llada",
  *      "settings":{"cache":"dual", "unmask":"factor"}, "source":"...", "published":[...]}
  *
- * A method with a member `drafter` needs a --draft model of this family. A setting that a method
- * does not name is free if labels always show it (length, block, batch,
- * contract) or no method of the file names it; otherwise it has its default. */
+ * A method with a member `drafter` needs a --draft model of the family that this member names.
+ * A setting that a method does not name is free (may have any value) in two cases: labels always
+ * show it (length, block, batch, contract), or no method of this system in the file names it.
+ * Otherwise the setting must have its default. */
 #pragma once
 
 #include <jansson.h>
@@ -33,7 +34,7 @@ void methods_gather(struct methods *methods, const json_t *records);
 void methods_free(struct methods *methods);
 /* The method of a record that has the fields of its system's table, or NULL. */
 const struct method *methods_of(const struct methods *methods, const json_t *record);
-/* 1: the first method of its system, with which others are compared. of NULL: 0. */
+/* 1: `of` is the first method of its system; other methods are compared with it. of NULL: 0. */
 int methods_is_base(const struct methods *methods, const struct method *of);
 /* *point = the method at all combinations of the lists in given[] (settings_cross); the caller's to
  * free. -1: EXIT_BAD_USAGE. */

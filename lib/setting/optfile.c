@@ -1,6 +1,6 @@
-/* optfile.c - see optfile.h. A value becomes the text that the command line would hold and is
- * parsed like it, so a file allows the same values and gives the same errors. The file is not
- * trusted: it must be small, strict JSON, one level deep. */
+/* optfile.c - see optfile.h. A value is turned into the text that the command line would hold, and
+ * this text is parsed. So a file allows the same values as the command line and gives the same
+ * errors. The file is not trusted: it must be small, strict JSON, one level deep. */
 #include "lib/setting/optfile.h"
 
 #include <ctype.h>
@@ -29,8 +29,8 @@ static int put_scalar(struct buf *buffer, const json_t *value)
     return 0;
 }
 
-/* Writes a plain value, or a list of them with commas. -1: no option takes it, or the list is
- * empty. */
+/* Writes a plain value, or a list of plain values with commas. -1: no option takes such a value, or
+ * the list is empty. */
 static int put_value(struct buf *text, const json_t *value)
 {
     size_t n = json_array_size(value);

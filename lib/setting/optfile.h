@@ -11,10 +11,11 @@
 #include "lib/setting/settings.h"
 
 struct optfile { /* all zero at first */
-    json_t *object;              /* content of the file; NULL: none was read */
+    json_t *object;              /* content of the file; NULL: no file was read */
     struct settings_texts texts; /* values of the options */
 };
-/* Sets the options of tool (opt_set). Parse the command line again so that it overrides the file.
+/* Sets the options of tool (opt_set). Parse the command line again after this call, so that its
+ * options override those of the file.
  * -1: EXIT_NO_INPUT, EXIT_IO, EXIT_BAD_DATA (an unknown option, with the nearest name; an invalid
  * value; the member "settings"). */
 int optfile_read(struct optfile *file, const struct tool *tool, const char *path, struct err *e);

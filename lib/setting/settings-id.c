@@ -1,6 +1,6 @@
-/* settings-id.c - the identity of a point or series: a hash of a JSON object whose members are in
- * the order of their names, so that neither the order of a table nor that of the command line is
- * part of it. */
+/* settings-id.c - computes the identity of a point or series: a hash of a JSON object. Its members
+ * are sorted by name, so that the order of a table or of the command line does not change the
+ * hash. */
 #include "lib/setting/settings.h"
 
 #include <stdio.h>

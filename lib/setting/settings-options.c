@@ -1,5 +1,5 @@
-/* settings-options.c - see settings.h. Each row of the table is an option of a tool: its name, the
- * form of its value, and its help with the default and with the setting that it is for. */
+/* settings-options.c - see settings.h. Makes an option of a tool from each row of a table: its
+ * name, the form of its value, and its help with the default and the condition `only`. */
 #include "lib/setting/settings.h"
 
 #include <assert.h>

@@ -1,8 +1,8 @@
 /* settings.c - see settings.h. Everything is derived from the rows of one table, and every value is
- * a double: parsing, crossing, comparing and writing are then one loop each, whatever the type.
+ * a double. So parsing, crossing, comparing and writing are one loop each for all types.
  *
- * A row that follows another one ("block_length" has the value of "gen_length" until it is given)
- * is filled after all rows that were given. */
+ * A row may follow another row: "block_length" has the value of "gen_length" unless it is given.
+ * Such rows are filled after all rows that were given. */
 #include "lib/setting/settings.h"
 
 #include <assert.h>
@@ -133,7 +133,8 @@ int settings_is(const struct settings *settings, const char *name, const char *w
     return (int)settings->v[i] == place;
 }
 
-/* A condition of a row; a row that names itself counts by its own value. */
+/* 1: the condition `only` of a row holds. A condition on another row fails if that row does not
+ * count. A condition on the row itself tests its value alone. */
 static int holds(const struct settings *settings, size_t row, const char *only)
 {
     char name[SETTINGS_WORD], word[SETTINGS_WORD];
@@ -160,8 +161,9 @@ static int is_said(const struct settings *settings, size_t row)
     return settings->said[row];
 }
 
-/* Rows whose default is another row, and that were not given, take its value. Chains are followed
- * to their end: without a circle they are not longer than the table. */
+/* Each row that was not given and whose default is another row takes the value of that row. Such
+ * rows may form a chain, which is followed to its end: without a circle it is not longer than the
+ * table. */
 static void follow(struct settings *settings)
 {
     int moved = 1;
@@ -193,7 +195,7 @@ struct list {
     size_t n;
 };
 
-/* Writes the values that a row takes. */
+/* Writes the values that a row allows, for a message. */
 static void expected_of(const struct setting *setting, char what[EXPECTED])
 {
     char lo[PLAIN_NUMBER], hi[PLAIN_NUMBER];
@@ -218,7 +220,8 @@ static const char *hint_of(const struct setting *setting, const char *word, size
     return near_hint(&near, "", hint);
 }
 
-/* Quotes the whole text; wrong[0..n) is the part that is not a value. */
+/* Sets *e: the message quotes the whole text `given`; wrong[0..n) is the part that is not a
+ * value. */
 static int bad_option(const struct setting *setting, const char *given, const char *wrong, size_t n,
                       struct err *e)
 {

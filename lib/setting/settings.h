@@ -1,11 +1,11 @@
 /* settings.h - the settings of a generator as data. One table gives the options and their help, the
  * points of a schedule, the fields of records, the label and the identity of a point.
  *
- * A *point* is a value for every row of a table. Values are doubles whatever the type: integers
- * below 2^53 are exact, a choice is the place of its word in `choices`, a flag is 0 or 1.
+ * A *point* is a value for every row of a table. All values are doubles: integers below 2^53 are
+ * exact, a choice is the place of its word in `choices` (from 0), a flag is 0 or 1.
  *
- * A row counts only if its `only` or `also` holds ("unmask=threshold", "a=x|y", "n>0"). Otherwise
- * it has no effect: it is null in records, and not part of label and identity.
+ * A row counts only if its condition `only` or `also` holds ("unmask=threshold", "a=x|y", "n>0").
+ * Otherwise the row has no effect: it is null in records, and not part of label and identity.
  *
  *     const char *given[SETTINGS_MAX] = {0};                  texts of the command line
  *     n = settings_options(&table, given, options, &texts);
@@ -30,27 +30,28 @@ enum setting_traits {
     SETTING_SHOWN = 8, /* labels show it also at its default */
     SETTING_AXIS = 16, /* the first such row that counts is the axis of a point */
     SETTING_LENGTH = 32, /* most tokens of an answer; one row of each table has this trait */
-    SETTING_CONDITION = 64 /* no field of records: `conditions` names the value in use */
+    SETTING_CONDITION = 64 /* has no field in records; their field `conditions` has the value */
 };
 struct setting {
-    const char *name;     /* of the record field, "gen_length"; its option is --gen-length */
-    char letter;          /* of the short option, or 0 */
+    const char *name;     /* name of the record field: "gen_length" */
+    char letter;          /* letter of the short option, or 0 */
     enum setting_type type;
     double lo, hi;        /* range of numbers, inclusive */
     const char *choices;  /* "a|b|c" */
     const char *standard; /* the default as the text of an option, or the name of another row
                            * whose value is the default */
     const char *unit;     /* "tokens", "steps"; NULL: a pure number */
-    const char *label;    /* in labels: "gen" in "gen=64"; of a flag the whole text */
-    const char *only;     /* NULL: counts everywhere */
+    const char *label;    /* name in labels: "gen" in "gen=64"; a flag that is on has no "=" */
+    const char *only;     /* condition (see above); NULL: the row always counts */
     unsigned traits;
-    const char *help;     /* without the default, which is added */
-    const char *option;   /* of the option, "gen-length"; NULL: the name with '-' for '_' */
+    const char *help;     /* without the default, which settings_options adds */
+    const char *option;   /* name of the option: "gen-length"; NULL: `name` with '-' for '_' */
     int rare;             /* 1: not in --help (struct opt) */
-    const char *also;     /* counts also where this holds; may name the row itself. NULL: not */
+    const char *also;     /* the row also counts where this condition holds; it may test the row
+                           * itself. NULL: none */
 };
-/* Another option for a row. With the word of a choice it takes no value: --stop-at-eos for
- * --contract answer. word NULL: it takes a value, as the row's own option does. */
+/* Another option for a row. word NULL: the alias takes a value, as the row's own option does. Else
+ * the alias takes no value and sets this word: --stop-at-eos for --contract answer. */
 struct settings_alias {
     const char *option, *row, *word;
     int rare; /* 1: not in --help */
@@ -61,9 +62,9 @@ struct settings_table {
     const char *system; /* in schedules: "llada", "llama" */
     const struct setting *row;
     size_t n;           /* <= SETTINGS_MAX */
-    const struct settings_alias *alias; /* option NULL last; NULL: none */
-    /* 0, or -1 with EXIT_BAD_USAGE naming the constraint that settings of a point break, whatever
-     * the model; NULL: there is none. */
+    const struct settings_alias *alias; /* ends with option NULL; NULL: no aliases */
+    /* Checks the constraints among the settings of a point that need no model. -1: EXIT_BAD_USAGE
+     * with the broken constraint. NULL: there are no constraints. */
     int (*check)(const struct settings *point, struct err *e);
 };
 enum { SETTINGS_MAX = 96, SETTINGS_POINTS = 4096, SETTINGS_ID = 13 /* 12 hex digits and NUL */,
@@ -77,9 +78,9 @@ struct settings { /* a point */
 
 /* ---- rows ---- */
 
-/* The row of a field name, or of an option name with '-' for '_'; table->n: none. */
+/* The row of this name, where '-' in `name` may stand for '_'; table->n: there is none. */
 size_t settings_find(const struct settings_table *table, const char *name);
-/* The row whose value is the default of row i; n: its default is a value of its own. */
+/* The row whose value is the default of row i; table->n: row i has a default of its own. */
 size_t settings_followed(const struct settings_table *table, size_t i);
 /* "gen-length": the option of a row, without its dashes. */
 void settings_option(const struct setting *setting, char name[SETTINGS_WORD]);
@@ -92,11 +93,11 @@ struct settings_texts {
 void settings_texts_free(struct settings_texts *texts);
 /* Keeps a text (stolen) and returns it. */
 char *settings_texts_keep(struct settings_texts *texts, char *text);
-/* Appends one option for each row, with its default in the help. Parsing sets given[i] to the text
- * for row i. Returns their number; options must have room for n rows. */
+/* Writes one option for each row, with its default in the help. Parsing sets given[i] to the text
+ * for row i. Returns the number of options, table->n, for which options[] must have room. */
 size_t settings_options(const struct settings_table *table, const char **given, struct opt *options,
                         struct settings_texts *texts);
-/* Appends the options of the table's aliases, at most SETTINGS_ALIASES. Returns their number. */
+/* Writes the options of the table's aliases, at most SETTINGS_ALIASES. Returns their number. */
 size_t settings_alias_options(const struct settings_table *table, const char **given,
                               struct opt *options, struct settings_texts *texts);
 
@@ -109,22 +110,26 @@ double settings_number(const struct settings *settings, const char *name);
 size_t settings_count(const struct settings *settings, const char *name); /* of an integer row */
 /* word = the word of a choice row, cut to SETTINGS_WORD. */
 void settings_word(const struct settings *settings, size_t row, char word[SETTINGS_WORD]);
+/* 1: the choice row `name` has the value `word`, which must be one of its choices. */
 int settings_is(const struct settings *settings, const char *name, const char *word);
 /* 1: the row counts at this point. */
 int settings_counts(const struct settings *settings, size_t row);
 
 /* *point = all combinations of the lists in given[] (NULL: the default), the last row innermost;
  * the caller's to free. Combinations that differ only in rows that do not count are one point. -1:
- * EXIT_BAD_USAGE with the option, the expected values and the text. */
+ * EXIT_BAD_USAGE: a list is invalid (the message has the option, the expected values and the text),
+ * or there are more than SETTINGS_POINTS combinations. */
 int settings_cross(const struct settings_table *table, const char *const *given,
                    struct settings **point, size_t *n, struct err *e);
 /* Calls table->check, if there is one. */
 int settings_check(const struct settings *settings, struct err *e);
-/* 1: the same point: all rows that count are equal, given or not. */
+/* 1: a and b are the same point: the same rows count in both and have equal values. Whether a value
+ * was given (`said`) makes no difference. */
 int settings_same(const struct settings *a, const struct settings *b);
-/* Overwrites rows of *settings by the members of object ("steps": 16; words and booleans as in
- * records; null: the default); then rows whose default is another row get its value. Ignores other
- * members. -1: EXIT_BAD_DATA with `where` and the member. */
+/* Overwrites rows of *settings by the members of object: {"steps": 16, ...}, with words and
+ * booleans as in records; null sets the default. Then each row that was not given and whose default
+ * is another row takes the value of that row. Ignores members that are no row. -1: EXIT_BAD_DATA
+ * with `where` and the member. */
 int settings_read(struct settings *settings, const json_t *object, const char *where,
                   struct err *e);
 
@@ -134,16 +139,16 @@ int settings_read(struct settings *settings, const json_t *object, const char *w
 json_t *settings_said(const struct settings *settings);
 /* Gives a value to a row, which the table must have. */
 void settings_say(struct settings *settings, const char *name, double v);
-/* Gives values to the rows of "row=value row=value" that were not given one. The table must have
- * them and their values. */
+/* values: "row=value row=value". Sets each of these rows, unless the row was given a value. The
+ * table must have these rows, and the values must be valid. */
 void settings_suppose(struct settings *settings, const char *values);
-/* Sets the field of every row but SETTING_CONDITION: number, word or boolean; null if it does not
- * count. */
+/* Sets the field of every row without SETTING_CONDITION: a number, word or boolean; null if the row
+ * does not count. */
 void settings_put(const struct settings *settings, json_t *record);
-/* Appends " steps=16 gen=64": first the rows that are always shown, then axes and rows that are not
- * at their default. */
+/* Appends " steps=16 gen=64": first the rows with SETTING_SHOWN, then the rows with SETTING_AXIS
+ * and the rows that differ from their default. Rows that do not count are left out. */
 void settings_label(const struct settings *settings, struct buf *out);
-/* Name of the point's axis, or NULL. */
+/* Name of the point's axis (SETTING_AXIS), or NULL. */
 const char *settings_axis(const struct settings *settings);
 /* id = the first 12 hex digits of the SHA-256 of the object `about`, with members sorted by name
  * and without null members and the member `without` (may be NULL). */

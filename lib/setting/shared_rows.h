@@ -4,17 +4,19 @@
 #include "lib/setting/settings.h"
 #include "lib/setting/words.h"
 
-/* Traits of a setting that takes a list and changes the answers, or only their time and memory. A
- * setting that changes the answers may change the number of passes, so it has SETTING_SPEED too. */
+/* Traits of a setting that takes a list. SWEPT_TEXT: the setting changes the answers; then it may
+ * also change the number of passes, so it has SETTING_SPEED too. SWEPT_SPEED: the setting changes
+ * only time and memory. */
 enum {
     SWEPT_TEXT = SETTING_SWEPT | SETTING_TEXT | SETTING_SPEED,
     SWEPT_SPEED = SETTING_SWEPT | SETTING_SPEED,
-    LIMIT = 1 << 20 /* of counts */
+    LIMIT = 1 << 20 /* largest value of a count */
 };
 
-/* The length that a generator must deliver. `answer`: the clock of an answer ends, and the answer
- * leaves the batch, at the end of the text. `fixed`: always the whole length. Systems are compared
- * under one contract: an early end is an advantage of the text, not of the system. */
+/* The length that a generator must deliver. `answer`: at the end of the text, the clock of an
+ * answer stops and the answer leaves the batch. `fixed`: every answer has the whole length. Systems
+ * are compared under one contract, because an answer that ends early is faster by its text, not by
+ * its system. */
 #define CONTRACT_ROW(default_word)                                                                 \
     {.name = "contract", .type = SETTING_CHOICE, .choices = "answer|fixed",                        \
      .standard = default_word, .label = "contract", .traits = SWEPT_TEXT | SETTING_SHOWN,          \
@@ -48,12 +50,13 @@ enum {
      .standard = "streamed", .label = "head", .traits = SWEPT_SPEED, .rare = 1,                    \
      .help = "streamed: reduce logits as they come; dense: write all logits to memory first"}
 
-/* Names of these switches in other programs; in the aliases of every table. */
+/* Names of the rows in VARIANT_ROWS in other programs, for the aliases of a table. */
 #define VARIANT_ALIASES                                                                            \
     {"enable-flash-attention", "attention", "tiled", 1},                                           \
     {"enable-attention-slicing", "attention", "sliced", 1}
 
-/* The tokens that may be drawn; the rows count where `where` or `or_where` holds. */
+/* Rows that limit the tokens that may be drawn. They count where the condition `where` or
+ * `or_where` holds; where NULL: always. */
 #define FILTER_ROWS(where, or_where)                                                               \
     {.name = "top_k", .type = SETTING_INT, .hi = 1 << 24, .standard = "0", .unit = "tokens",       \
      .label = "top_k", .only = where, .also = or_where, .traits = SWEPT_TEXT,                      \
@@ -62,19 +65,20 @@ enum {
      .label = "top_p", .only = where, .also = or_where, .traits = SWEPT_TEXT,                      \
      .help = "sample from the most likely tokens that hold this probability; 1: from all"}
 
-/* The template that prompts go through; orders of systems can flip with it. */
+/* The chat template of the prompts. It is a setting because the better of two systems can change
+ * with the template. */
 #define CHAT_ROW                                                                                   \
     {.name = "chat_template", .type = SETTING_CHOICE, .choices = CHAT_CHOICES, .standard = "auto", \
      .label = "chat", .traits = SWEPT_TEXT | SETTING_CONDITION, .option = "chat",                  \
      .help = "chat template; auto: the model's own, or none"}
 
-/* The innermost row of every table. */
+/* The last row of a table: the innermost loop when lists are crossed. */
 #define BATCH_ROW                                                                                  \
     {.name = "batch", .type = SETTING_INT, .lo = 1, .hi = LIMIT, .standard = "1",                  \
      .unit = "prompts", .label = "batch", .traits = SWEPT_SPEED | SETTING_SHOWN,                   \
      .help = "prompts generated together"}
 
-/* The rows of an autoregressive generator. */
+/* Rows of generators that write from left to right. */
 #define MAX_NEW_ROW                                                                                \
     {.name = "max_new", .letter = 'n', .type = SETTING_INT, .lo = 1, .hi = LIMIT,                  \
      .standard = "128", .unit = "tokens", .label = "max_new",                                      \

@@ -1,5 +1,6 @@
-/* system.c - see system.h. The order of the list is that of the options of `schedule`. If two
- * tables have a row of the same name, the first counts: a record with max_new belongs to llama. */
+/* system.c - see system.h. The tool `schedule` has its options in the order of this list. If two
+ * tables have a row of the same name, the first table counts: a record with max_new belongs to
+ * llama. */
 #include "lib/setting/system.h"
 
 #include <assert.h>

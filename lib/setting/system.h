@@ -1,6 +1,7 @@
-/* system.h - the settings of every generator. A system is a way of generating as schedules and
- * records name it ("llada"); lib/decode has a decoder for each, but for `endpoint`, which is
- * another program. This list is all that a reader of records needs: it links no decoder. */
+/* system.h - the settings of every generator. A system is a way of generating, with the name that
+ * schedules and records give it ("llada"). lib/decode has a decoder for each system except
+ * `endpoint`, which is a server of another program. Tools that read records need only this list, so
+ * they link no decoder. */
 #pragma once
 
 #include "lib/setting/settings.h"
@@ -9,12 +10,12 @@ extern const struct settings_table system_llama, system_llada, system_ltm, syste
 extern const struct settings_table *const systems[]; /* all of them, NULL last */
 /* The table of that name, or NULL. */
 const struct settings_table *system_named(const char *name);
-/* The first table whose length setting (as max_new) the record has, or NULL. The tables of llama,
- * ltm and endpoint share the name max_new: their records give that of llama. */
+/* The first table whose length setting (for example max_new) the record has, or NULL. The tables of
+ * llama, ltm and endpoint share the name max_new: for their records the result is &system_llama. */
 const struct settings_table *system_of_record(const json_t *record);
 /* The row with SETTING_LENGTH; every table has one. */
 const struct setting *system_length(const struct settings_table *table);
-/* Most tokens that a point adds to a prompt: the value of that row. */
+/* Most tokens that a point adds to a prompt: the value of the row of system_length. */
 size_t system_extent(const struct settings *point);
 /* Prompts that come per second; 0: they come when there is a place for them. */
 double system_arrival_rate(const struct settings *point);

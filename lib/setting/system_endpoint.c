@@ -1,6 +1,6 @@
 /* system_endpoint.c - the settings of a request to a server of another software stack
- * (gen-endpoint). The decoding of the server has no settings here. There are only the members of a
- * request, and the load, which decides how long a request waits for others. */
+ * (gen-endpoint). How the server decodes is not set here. The rows are the members of a request and
+ * the load, which decides how long a request waits for other requests. */
 #include "lib/setting/shared_rows.h"
 #include "lib/setting/system.h"
 

@@ -1,7 +1,7 @@
 /* system_llada.c - the settings of masked diffusion (gen-llada).
  *
- * The words of order, unmask, pace, cache and suffix, and the rows of the parameters of rules and
- * cache policies, come from their lists: the place of a word is its enumerator. */
+ * Lists of other headers give the words of order, unmask, pace, cache and suffix, and the rows of
+ * the parameters of rules and cache policies. The place of a word is its enumerator. */
 #include "kernels/advance.h"
 #include "kernels/gumbel.h"
 #include "lib/setting/words.h"
@@ -9,7 +9,7 @@
 #include "lib/setting/shared_rows.h"
 #include "lib/setting/system.h"
 
-/* "|a|b|c", of which the first character is skipped. */
+/* A list gives "|a|b|c". CHOICES() skips the first character. */
 #define WORD(ENUM, name) "|" #name
 #define RULE_WORD(ENUM, name, traits, taken) WORD(ENUM, name)
 #define POLICY_WORD(ENUM, name, traits) WORD(ENUM, name)

@@ -1,10 +1,10 @@
 /* system_llama.c - the settings of autoregressive decoding (gen-llama). Sampling changes the text.
- * Guesses (of lookup, a draft model, the model itself) change the speed alone: a guess counts only
- * if the model decodes the same token. */
+ * Guessed tokens (by lookup, a draft model or the model itself) change only the speed: a guess is
+ * kept only if the model decodes the same token. */
 #include "lib/setting/shared_rows.h"
 #include "lib/setting/system.h"
 
-enum { GUESSES = 64 /* tokens guessed for a text in one pass, at most */ };
+enum { GUESSES = 64 /* most tokens guessed for a text in one pass */ };
 
 static const struct setting rows[] = {
     MAX_NEW_ROW,

@@ -1,6 +1,6 @@
-/* system_ltm.c - the settings of the latent thought model (gen-ltm). The steps of its fit take the
- * place of denoising steps: more of them take longer, and may give a better answer. Settings of a
- * fit count only where the latents are fitted (z=posterior). */
+/* system_ltm.c - the settings of the latent thought model (gen-ltm). The fit of its latents has
+ * steps, which correspond to denoising steps: more steps take longer and may give a better answer.
+ * The settings of a fit count only where the latents are fitted (z=posterior). */
 #include "lib/setting/words.h"
 #include "lib/setting/shared_rows.h"
 #include "lib/setting/system.h"

@@ -10,7 +10,8 @@
 enum cache_trait {
     CACHE_OUTPUTS = 1, /* keeps outputs of layers, and passes may compute chosen rows */
     CACHE_SIFTS = 2,   /* keeps chosen keys and values, in slots of its own */
-    CACHE_IN_LAYERS = CACHE_OUTPUTS | CACHE_SIFTS /* either: it works inside the layers */
+    CACHE_IN_LAYERS = CACHE_OUTPUTS | CACHE_SIFTS /* a policy with one of them works inside the
+                                                   * layers */
 };
 /* POLICY(enumerator, name, traits) */
 #define CACHE_POLICIES(POLICY)                \
@@ -77,20 +78,21 @@ enum pace { PACES(PACE_ENUMERATOR) PACE_COUNT };
 
 /* ---- rows of the output layer ---- */
 
-/* The rows whose logits a pass computes: those that can be committed; or, as other samplers do, as
- * many as a block has slots, or as the canvas has ids. The answers that are used are the same. */
-#define HEAD_ROWS_CHOICES "masked|block|canvas" /* in the order of: */
+/* The rows whose logits a pass computes. MASKED: only rows that can be committed. BLOCK: as many
+ * rows as a block has slots. CANVAS: as many rows as the canvas has ids. Other samplers compute
+ * BLOCK or CANVAS; the answers that are used are the same, only the cost differs. */
+#define HEAD_ROWS_CHOICES "masked|block|canvas" /* in the order of enum head_rows */
 enum head_rows { HEAD_ROWS_MASKED, HEAD_ROWS_BLOCK, HEAD_ROWS_CANVAS };
 
 /* ---- solvers of the latent prior ---- */
 
-#define SOLVERS "ddim|dpmpp2m|edm|adaptive" /* in the order of: */
+#define SOLVERS "ddim|dpmpp2m|edm|adaptive" /* in the order of enum solver_kind */
 enum solver_kind { SOLVER_DDIM, SOLVER_DPMPP2M, SOLVER_EDM, SOLVER_ADAPTIVE };
 
 /* ---- chat templates (lib/text/chat.h) ---- */
 
 #define CHAT_CHOICES "auto|none|llama3|llama3.1|llada|chatml|chatml_bos|qwen2|qwen2.5|smollm2"
-enum chat { /* in the order of CHAT_CHOICES after auto */
+enum chat { /* in the order of CHAT_CHOICES after auto; CHAT_WORDS: all words, auto too */
     CHAT_NONE, CHAT_LLAMA3, CHAT_LLAMA31, CHAT_LLADA, CHAT_CHATML, CHAT_CHATML_BOS, CHAT_QWEN2,
     CHAT_QWEN25, CHAT_SMOLLM2, CHAT_COUNT, CHAT_WORDS
 };
