@@ -3,12 +3,14 @@
 
 #include "lib/base/err.h"
 
-/* "dir" (wins when it exists) or "org/name[@rev]" -> folder with config.json. Root: $HF_HUB_CACHE,
- * else $HUGGINGFACE_HUB_CACHE, $HF_HOME/hub, $XDG_CACHE_HOME/huggingface/hub, or
- * ~/.cache/huggingface/hub. NULL: EXIT_NO_INPUT with the `hf download` line to run, or
- * EXIT_BAD_DATA, a folder with an adapter. The caller frees. Never downloads. */
+/* The folder of a checkpoint; the caller frees. name: the folder itself, or "org/name[@rev]" in the
+ * cache; an existing folder wins. Root of the cache: $HF_HUB_CACHE, else $HUGGINGFACE_HUB_CACHE,
+ * $HF_HOME/hub, $XDG_CACHE_HOME/huggingface/hub, or ~/.cache/huggingface/hub. Never downloads.
+ * NULL: EXIT_NO_INPUT with the `hf download` line to run; EXIT_BAD_DATA: the folder has an
+ * adapter. */
 char *hub_folder(const char *name, struct err *e);
-/* 1: a link of the folder points inside it, or from a snapshot of the cache to its blobs. */
+/* 1: the link `path` in `folder` points into the folder; or the folder is a snapshot of the cache,
+ * and the link points to the blobs of the cache. */
 int hub_contains(const char *folder, const char *path);
 /* The name of a model for records: "a/llada-demo/" -> "llada-demo"; a snapshot of the cache -> the
  * name of its repository. Folders of different names give different names. */

@@ -1,5 +1,5 @@
-/* provenance.h - origin.json beside packed weights: the files they were made from and the steps, so
- * that anybody can make them again and compare.
+/* provenance.h - writes, reads and checks origin.json beside packed weights. origin.json states the
+ * source files and the steps of packing, so that anybody can pack again and compare.
  *
  *     {"model": NAME, "files": [{"name", "bytes", "sha256"}, ...], "quant": "none",
  *      "pruning": null, or {"score", "heads_share", "ffn_share", "calibration": [{path, sha256}],
@@ -13,23 +13,25 @@
 
 #define PROVENANCE "origin.json"
 
-/* origin.json of a checkpoint that is packed as `quant`; described: checkpoint_describe of the
- * source (borrowed). The caller's. */
+/* The contents of origin.json for a checkpoint that is packed as `quant`; the caller's. described:
+ * checkpoint_describe() of the source (borrowed). */
 json_t *provenance_make(const json_t *described, const char *quant);
-/* Adds the pruning of a network `config`; calibration: rec_inputs of the texts, stolen, or NULL. */
+/* Adds the pruning. config: the network before pruning. calibration: rec_inputs of the calibration
+ * texts, stolen, or NULL. */
 void provenance_prune(json_t *origin, const struct config *config, const struct prune *prune,
                       const char *score, double heads, double ffn, json_t *calibration);
 int provenance_write(const json_t *origin, const char *folder, struct err *e);
 
-/* folder/origin.json, with `quant` a text and `files` a list. NULL: EXIT_NO_INPUT,
- * EXIT_BAD_DATA. */
+/* Reads folder/origin.json (the caller's) and checks that `quant` is a text and `files` a list.
+ * NULL: EXIT_NO_INPUT, EXIT_BAD_DATA. */
 json_t *provenance_read(const char *folder, struct err *e);
-int provenance_is_pruned(const json_t *origin); /* 1: it has a pruning */
-/* Reads the pruning of a network `config` into *prune, the caller's (prune_free): 1; 0: it has
- * none. -1: EXIT_BAD_DATA, it does not fit this network. */
+int provenance_is_pruned(const json_t *origin); /* 1: origin has a pruning */
+/* Reads the pruning into *prune, which the caller frees (prune_free). config: the network before
+ * pruning. Returns 1; 0 if origin has no pruning. -1 (EXIT_BAD_DATA): the pruning does not fit this
+ * network. */
 int provenance_pruning(const json_t *origin, const struct config *config, struct prune *prune,
                        struct err *e);
-/* Hashes the files of `source`. -1 (EXIT_BAD_DATA): they are not the files it was made from. */
+/* Hashes the files of `source`. -1 (EXIT_BAD_DATA): they are not the files that origin lists. */
 int provenance_verify(const json_t *origin, const struct checkpoint *source, struct err *e);
 /* Compares a packed checkpoint with `folder`, where its source was packed again. -1
  * (EXIT_BAD_DATA): a file differs or is missing. */
