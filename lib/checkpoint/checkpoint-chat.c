@@ -1,8 +1,9 @@
 /* checkpoint-chat.c - finds the chat template of a checkpoint: chat_template.jinja, else
  * chat_template of tokenizer_config.json, else chat_template.json.
  *
- * A file has one template or a list of named templates, of which "default" is for plain
- * conversations. A value of another type does not refuse the model: a warning reports it. */
+ * A file has one template or a list of named templates; the template named "default" is for plain
+ * conversations. A value of another type does not stop the model: source.fault becomes a
+ * warning. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +14,7 @@
 
 enum { FILE_MAX_BYTES = 16 << 20, TOKEN_MAX_BYTES = 256 };
 
-/* Sets chat->path. 0: there is no such file. */
+/* Sets chat->path to folder/name. 0: this file does not exist. */
 static int find(struct checkpoint_chat *chat, const char *folder, const char *name)
 {
     free(chat->path);
@@ -27,7 +28,8 @@ static void take(struct checkpoint_chat *chat, const json_t *text)
     chat->source.n = json_string_length(text);
 }
 
-/* Takes a text or a list of {name, template}. 0: there is no template and no fault. */
+/* Takes the member chat_template: a text, or a list of {name, template}. Returns 0 if there is no
+ * such member; 1 if a template or a fault was set. */
 static int take_member(struct checkpoint_chat *chat, const json_t *object)
 {
     const json_t *value = json_object_get(object, "chat_template"), *one, *text = NULL;
@@ -50,7 +52,8 @@ static int take_member(struct checkpoint_chat *chat, const json_t *object)
     return 1;
 }
 
-/* {"bos_token": "TEXT", ...}: in the file, a token is a text or {"content": "TEXT"}. */
+/* Returns {"bos_token": "TEXT", ...}. In tokenizer_config.json a token is a text or
+ * {"content": "TEXT"}. */
 static json_t *tokens_of(const json_t *object)
 {
     json_t *tokens = json_object(), *value;

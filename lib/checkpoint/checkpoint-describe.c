@@ -2,8 +2,8 @@
  * meta records; warnings and notes for standard error.
  *
  * The Hugging Face cache names its large blobs by their SHA-256, and other hashes are cached
- * (lib/record/filehash.h), so a start does not read 16 GB. The record has the source of each
- * hash. */
+ * (lib/record/filehash.h), so a start does not read 16 GB. The member sha256_from of the record
+ * states where each hash comes from. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

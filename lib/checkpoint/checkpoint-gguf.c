@@ -1,10 +1,10 @@
-/* checkpoint-gguf.c - opens a GGUF file: its keys as the config.json of the family, so that one
- * reader checks both layouts.
+/* checkpoint-gguf.c - opens a GGUF file. Its keys are turned into the config.json of the family, so
+ * that one reader checks both layouts.
  *
- * The converter stores the rows of q and k of LLaMA and LLaDA in pairs: row 2i + s of a head is row
- * s E/2 + i of the original, since its rotation turns neighbours. Source: conversion/ and
- * gguf-py/gguf/constants.py of github.com/ggml-org/llama.cpp. A rotation that is rescaled
- * (rope.scaling, rope_freqs.weight of LLaMA 3.1) is refused. */
+ * In the GGUF files of LLaMA and LLaDA the rows of q and k are in pairs: row 2i + s (s = 0, 1) of a
+ * head is row s E/2 + i of the original, because the rotation of llama.cpp turns neighbouring
+ * values. Source: conversion/ and gguf-py/gguf/constants.py of github.com/ggml-org/llama.cpp. A
+ * rescaled rotation (rope.scaling, rope_freqs.weight of LLaMA 3.1) is refused. */
 #include "lib/checkpoint/checkpoint.h"
 
 #include <stdio.h>
@@ -44,7 +44,8 @@ static const struct arch {
     {"qwen3", "qwen3", 0}, {"llada", "llada", 1},     {"dream", "dream", 0},
 };
 
-/* Keys behind "ARCH.", and what config.json calls them: Hugging Face, LLaDA. NULL: no key. */
+/* Keys that follow "ARCH." in the file, and the keys of config.json: `usual` for Hugging Face,
+ * `llada` for LLaDA. NULL: config.json has no such key. */
 static const struct name {
     const char *key, *usual, *llada;
 } names[] = {
@@ -76,8 +77,8 @@ static const struct arch *find_arch(const char *name)
     return NULL;
 }
 
-/* Copies the keys of the architecture. Another key is refused, since it may change the network;
- * rope.scaling.type may be none. */
+/* Copies the keys "ARCH.*" to config. A key that is not in names[] is refused, because it may
+ * change the network; but rope.scaling.type may be "none". */
 static int take_keys(json_t *config, const json_t *meta, const struct arch *arch, const char *path,
                      struct err *e)
 {
@@ -125,7 +126,7 @@ static void take_ids(json_t *config, const json_t *meta)
     json_decref(eos);
 }
 
-/* The config.json that the file was made of; the caller's. NULL: refused. */
+/* The config.json that corresponds to the file; the caller's. NULL: the file is refused. */
 static json_t *config_of(const struct checkpoint *model, const struct arch *arch, const char *path,
                          struct err *e)
 {
@@ -150,7 +151,7 @@ static json_t *config_of(const struct checkpoint *model, const struct arch *arch
     return NULL;
 }
 
-/* -1: the file has another mask than its family. */
+/* -1: attention.causal of the file contradicts the mask of its family. */
 static int check_causal(const struct config *config, const json_t *meta, const struct arch *arch,
                         const char *path, struct err *e)
 {
@@ -164,7 +165,7 @@ static int check_causal(const struct config *config, const json_t *meta, const s
     return e->code ? -1 : 0;
 }
 
-/* -1: the file rotates a part of a head, or has heads of two sizes. */
+/* -1: the file rotates only a part of a head, or heads of values and of keys differ in size. */
 static int check_heads(const struct config *config, const json_t *meta, const struct arch *arch,
                        const char *path, struct err *e)
 {

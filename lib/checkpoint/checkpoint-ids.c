@@ -1,9 +1,9 @@
-/* checkpoint-ids.c - the ids with which the head of a drafter that chains answers (config.chains).
+/* checkpoint-ids.c - reads which ids the head of a drafter with config.chains can answer with.
  *
- * The id of a row of the head is the number of the row plus the value of tensor d2t for it. Tensor
- * t2d says for each id whether it has a row, which d2t says too: both must agree. Ids ascend, as in
- * the files of the authors. So among equal logits the lowest id wins, here as everywhere. A head
- * with rows for all ids may come without these tensors. */
+ * Row r of the head stands for the id r + d2t[r]. Tensor t2d states for each id whether it has a
+ * row; both tensors must agree. The ids must ascend, as they do in the authors' files: then the
+ * lowest id wins among equal logits, as in all heads. A head with rows for all ids may come without
+ * these tensors. */
 #include "lib/checkpoint/checkpoint.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 #include "lib/base/mem.h"
 
-/* The tensor, if it is there, as number i of those passed on. -1: another shape or dtype. */
+/* passed[i] = the tensor `name`, if the file has it. -1: it has another shape or dtype. */
 static int find(struct checkpoint *model, size_t i, const char *name, const char *dtype, size_t n,
                 unsigned char *used, struct err *e)
 {
@@ -48,7 +48,7 @@ static int read_ids(struct checkpoint *model, const struct tensor *tensor, struc
     return 0;
 }
 
-/* Two tensors that disagree are damaged, or belong to two drafters. */
+/* -1: t2d and d2t disagree. Then one is damaged, or they belong to two drafters. */
 static int compare_ids(const struct checkpoint *model, const struct tensor *tensor, struct err *e)
 {
     const size_t n = config_answers(&model->config);

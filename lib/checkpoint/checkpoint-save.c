@@ -1,6 +1,6 @@
-/* checkpoint-save.c - writes a checkpoint in its family's own names.
+/* checkpoint-save.c - writes a checkpoint with the tensor names of its family.
  *
- * The weights come first and config.json last, so a folder with a config is complete. */
+ * The weights are written first and config.json last, so a folder with config.json is complete. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,7 +30,8 @@ static void narrow(unsigned char *to, const float *from, size_t n, int bf16)
     }
 }
 
-/* Adds a tensor: name, shape, and a copy of the values; the list owns them. */
+/* Fills an entry of the list: name, shape, and a copy of the values; the list owns name and
+ * copy. */
 static void add_tensor(struct tensor *tensor, const struct config *config, enum role role,
                        size_t layer, const char *dtype, const float *values)
 {

@@ -1,7 +1,7 @@
-/* checkpoint-tokenizer.c - opens the tokenizer beside the weights and checks that they fit.
+/* checkpoint-tokenizer.c - opens the tokenizer beside the weights and checks that its ids fit.
  *
  * tokenizer.json may be missing. A tokenizer with ids outside the embedding is refused, because a
- * prompt would read outside it. */
+ * prompt with such an id would read memory outside the embedding. */
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -16,7 +16,7 @@ int checkpoint_tokenizer(const struct checkpoint *model, struct tokenizer **out,
     if (!model->folder)
         return 0;
     char *path = mem_format("%s/tokenizer.json", model->folder);
-    /* loading reports others */
+    /* tokenizer_load() reports other errors than ENOENT */
     int none = !model->tokenizer && access(path, F_OK) && errno == ENOENT;
     free(path);
     if (none)

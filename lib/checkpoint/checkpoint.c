@@ -37,7 +37,7 @@ static int check_tensor(const struct checkpoint *model, const struct tensor *ten
     return 0;
 }
 
-/* Finds the codes of a quantized role; a tied head is the embedding and not stored again. */
+/* Opens the codes of a quantized role. A tied head is the embedding, which is stored once. */
 static int find_codes(struct checkpoint *model, const char *name, enum dtype dtype, enum role role,
                       size_t layer, unsigned char *used, struct err *e)
 {
@@ -53,8 +53,8 @@ static int find_codes(struct checkpoint *model, const char *name, enum dtype dty
     return bad;
 }
 
-/* The part of a tensor with the rows of q, k and v that belongs to the role. Its name is that of
- * the second naming, in which each has a tensor of its own. */
+/* Cuts the rows of one role out of a tensor that holds the rows of q, k and v. The second naming of
+ * the family, in which each role has a tensor, names the result. */
 static const struct tensor *cut_piece(struct checkpoint *model, const struct tensor *all,
                                       enum role role, size_t layer)
 {
@@ -94,7 +94,7 @@ static int find_piece(struct checkpoint *model, const char *name, enum role role
     return 0;
 }
 
-/* Finds the tensor of a role; a tied head is the embedding, stored once or twice. */
+/* Finds the tensor of a role. A tied head may be stored too; then it must equal the embedding. */
 static int find_role(struct checkpoint *model, const struct family_naming *names, enum role role,
                      size_t layer, unsigned char *used, struct err *e)
 {
@@ -127,7 +127,7 @@ static int find_role(struct checkpoint *model, const struct family_naming *names
     return 0;
 }
 
-/* 1: a buffer that follows from the config: of the rotation, of the causal mask. */
+/* 1: a buffer of the rotation or of the causal mask, whose values follow from the config. */
 static int is_buffer(const char *name)
 {
     static const char *const tails[] = {"rotary_emb.inv_freq", "rotary_emb.original_inv_freq",
@@ -158,7 +158,7 @@ static int is_zero_bias(const struct checkpoint *model, const struct tensor *ten
     return zeros == tensor->bytes && weight && used[weight - safetensors_at(model->tensors, 0)];
 }
 
-/* The naming of the files, by the q of their first layer; else the family's own. */
+/* The naming that has a tensor for q of the first layer; if none has, the family's first naming. */
 static const struct family_naming *find_naming(const struct checkpoint *model)
 {
     const struct family_naming *const *n = model->config.family->naming;
@@ -198,7 +198,7 @@ static int find_roles(struct checkpoint *model, struct err *e)
     return bad;
 }
 
-/* Ids that only the added tokens of tokenizer.json state: of a turn's end, and of the mask. */
+/* Sets eot or mask if `text` is this token. Only the added tokens of tokenizer.json state them. */
 static void take_token(struct config *config, const char *text, json_int_t id)
 {
     if (!text || id < 0 || (size_t)id >= config->vocab)
@@ -240,7 +240,7 @@ static int read_tokens(struct config *config, const char *folder, struct err *e)
     return bad;
 }
 
-/* Opens folder, config, tensors, roles, in this order: cheap checks come first. */
+/* Opens folder, config, tensors, roles in this order, so that cheap checks come first. */
 static int open_files(struct checkpoint *model, const char *name, struct err *e)
 {
     if (gguf_is(name) && file_is_regular(name))
@@ -254,7 +254,7 @@ static int open_files(struct checkpoint *model, const char *name, struct err *e)
                                                    : read_tokens(&model->config, model->folder, e);
 }
 
-/* Sets the seeds of the matrices of synth:; a tied head has that of the embedding. */
+/* Sets the seeds of all matrices of synth:. A tied head has the seed of the embedding. */
 static void draw_all(struct checkpoint *model, uint64_t seed)
 {
     model->config.synth_seed = seed;
@@ -306,8 +306,8 @@ static const struct codes *codes_of(const struct checkpoint *model, enum role ro
     return codes && codes->scale ? codes : NULL;
 }
 
-/* The place in the file of value s E/2 + i of a head, where s is 0 or 1. In pairs it is 2i + s.
- * Where only the first R values are rotated, the file has these in halves of R/2. */
+/* The place in the file of value `at` = s E/2 + i of a head, s = 0, 1. In pairs (checkpoint-gguf.c)
+ * it is 2i + s. If only the first R values are rotated, the file has them in two halves of R/2. */
 static size_t place_of_value(const struct checkpoint *model, size_t at)
 {
     const size_t half = model->config.head_dim / 2, turned = model->config.rope_dims / 2;
@@ -317,7 +317,7 @@ static size_t place_of_value(const struct checkpoint *model, size_t at)
     return i < turned ? s * turned + i : 2 * turned + s * (half - turned) + i - turned;
 }
 
-/* The rows of q or k, or their gains, in the order of the rotation. */
+/* out = rows of q or k, or values of their gains, in the order that the rotation here needs. */
 static void turn_rows(const struct checkpoint *model, const struct tensor *tensor, size_t first,
                       size_t count, float *out)
 {
@@ -329,8 +329,8 @@ static void turn_rows(const struct checkpoint *model, const struct tensor *tenso
     }
 }
 
-/* 1: values of heads have another order in the file (checkpoint-gguf.c, or a partial rotation).
- * Codes have the order of the rotation. */
+/* 1: the file has the values of heads in another order than the rotation here: pairs of GGUF, or a
+ * partial rotation. Codes already have the order of the rotation. */
 static int is_turned(const struct checkpoint *model, enum role of)
 {
     const int partial = model->config.rope_dims < model->config.head_dim;
@@ -338,7 +338,7 @@ static int is_turned(const struct checkpoint *model, enum role of)
                                         : (of == ROLE_Q_NORM || of == ROLE_K_NORM) && partial;
 }
 
-/* Rows first..first+count of a role. */
+/* out[count, cols] = rows first..first+count-1 of a tensor of a role. */
 static void read_rows(const struct checkpoint *model, enum role role, size_t layer, size_t first,
                       size_t count, float *out)
 {
@@ -379,7 +379,7 @@ const struct tensor *checkpoint_tensor(const struct checkpoint *model, enum role
     return model->role ? model->role[place(model, role, layer)] : NULL;
 }
 
-/* The stored values if they can be read in place; NULL: unaligned. */
+/* The stored values if they can be read in place; NULL: not bf16, or not aligned. */
 static const uint16_t *in_place(const struct tensor *tensor)
 {
     if (!tensor || strcmp(tensor->dtype, "BF16") || (uintptr_t)tensor->data % _Alignof(uint16_t))
@@ -399,7 +399,7 @@ struct mat_source checkpoint_source(const struct weight *of)
     return source;
 }
 
-/* A chunk of values, the first of them number `at` of its tensor. */
+/* Checks n values of a tensor; v[0] is its value number `at`. *zero = 0 if a value is not 0. */
 static int check_chunk(const struct checkpoint *model, const struct tensor *tensor, const float *v,
                        size_t n, size_t at, int *zero, struct err *e)
 {

@@ -1,7 +1,7 @@
-/* config.c - parameter counts and rotary frequencies of a shape.
+/* config.c - computes parameter counts and rotary frequencies of a shape.
  *
- * The frequencies are computed in fp32, in the same steps as in the training of the published
- * models: the weights depend on their last bits. */
+ * The frequencies are computed in fp32, in the same steps as when the published models were
+ * trained, because the weights depend on the last bits of the frequencies. */
 #include "lib/checkpoint/config.h"
 
 #include <math.h>
@@ -78,7 +78,7 @@ size_t config_state(const struct config *config)
     return config->heads * config->head_dim * config->head_dim + config->width;
 }
 
-/* Parameters of a layer's mixer without r, k, v and o. */
+/* Number of parameters of a layer's mixer without r, k, v and o. */
 static size_t mixer_parameters(const struct config *config)
 {
     size_t D = config->width, q = config->heads * config->head_dim, low = config->rank * (D + q);
@@ -87,7 +87,7 @@ static size_t mixer_parameters(const struct config *config)
     return config->mixer == MIXER_RWKV7 ? 6 * D + 8 * q + 4 * low : 0;
 }
 
-/* Parameters of a layer's experts and their router. */
+/* Number of parameters of a layer's experts and their router. */
 static size_t mixture_parameters(const struct config *config)
 {
     return 3 * (config->experts * config->ffn + config->shared) * config->width +
@@ -99,8 +99,9 @@ size_t config_answers(const struct config *config)
     return config->answers ? config->answers : config->vocab;
 }
 
-/* The inputs of layers 2, n / 2 and n - 3 are the outputs of those before. Source: SafeAILab/EAGLE,
- * modeling_llama_kv.py; the three differ from 7 layers on. */
+/* With n layers the drafter reads the inputs of layers 2, n / 2 and n - 3, counted from 0. These
+ * are the outputs of layers 1, n / 2 - 1 and n - 4, which differ if n >= 7. Source:
+ * SafeAILab/EAGLE, modeling_llama_kv.py. */
 int config_read_layers(struct config *config, size_t layers)
 {
     if (layers < 7)
@@ -119,7 +120,7 @@ size_t config_parameters(const struct config *config)
     for (size_t number = 0; number < config->layers; number++)
         feeds += config_mixes(config, number) ? mixture_parameters(config)
                                               : 3 * config_ffn(config, number) * config->width;
-    /* the other half of its inputs */
+    /* with chains, q, k and v have 2 D columns (role.h) */
     layer += config->chains ? (queries + 2 * kv) * config->width : 0;
     layer += (config->qkv_bias ? queries + 2 * kv : 0) +
              (config->qk_norm ? 2 * config->head_dim : 0);
@@ -130,21 +131,23 @@ size_t config_parameters(const struct config *config)
                        : config->tied ? 1
                                       : 2; /* embedding and head */
     const size_t head = config->chains ? config_answers(config) * config->width : 0;
-    /* fc, its norm */
+    /* ROLE_FUSE and ROLE_FUSE_NORM */
     const size_t read = config->taps ? (config->taps * config->width + 1) * config->width : 0;
     return own * config->vocab * config->width + config->layers * layer + feeds + config->width +
            read + head;
 }
 
-/* The index of the frequency that makes `turns` turns over the original context; not always a whole
- * number. */
+/* The index j, not always a whole number, of the frequency that makes `turns` turns over the
+ * original context: theta^(-2j/E) * context = 2 pi turns. */
 static double place_of(const struct config *config, double turns)
 {
     return (double)config->head_dim * log(config->rope_original_context / (turns * 2 * M_PI)) /
            (2 * log(config->rope_theta));
 }
 
-/* f_j with YaRN. The bounds are whole indices, in double; the blend is in fp32. */
+/* Frequency j with YaRN; wave_length = theta^(2j/E). Frequencies before index `first` are kept,
+ * those after index `last` are divided by the factor, those between are blended. The two indices
+ * are whole numbers, computed in double; the blend is in fp32. */
 static float stretch(const struct config *config, size_t j, float wave_length)
 {
     double first = fmax(floor(place_of(config, config->rope_high_freq)), 0);

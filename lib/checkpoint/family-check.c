@@ -1,6 +1,6 @@
 /* family-check.c - functions that the readers of config.json share: a refusal that names file, key,
- * expected and actual value, and a check of keys that must have a certain value. This file calls no
- * other file of the room. */
+ * expected and actual value, and a check of keys that must have a certain value. All readers may
+ * call this file, because it calls no other file of the room. */
 #include "lib/checkpoint/family.h"
 
 #include <stdlib.h>
@@ -27,7 +27,7 @@ int family_refuse(const struct family_source *source, const char *key, const cha
     return -1;
 }
 
-/* 1: two JSON values are equal; 1 equals 1.0. */
+/* 1: two JSON values are equal. Numbers are compared by value, so 1 equals 1.0. */
 static int same_value(const json_t *a, const json_t *b)
 {
     if (json_is_number(a) && json_is_number(b))

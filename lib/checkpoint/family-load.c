@@ -1,10 +1,10 @@
 /* family-load.c - reads config.json by the tables of its family.
  *
- * architectures[0] selects the family, because different layouts share a model_type; model_type
- * selects it where no architecture is given. A key that only one family has goes before both. Then
- * every key must be one of these: a row of `numbers` or `fixed`, a key that the code below or the
- * family reads, a key that changes no result, null, or a key that the caller ignores by name. Other
- * keys are refused. */
+ * architectures[0] selects the family, because different layouts share a model_type. If the file
+ * states no architecture, model_type selects the family. Families with a key of their own
+ * (family.key) are tried first. Then every key of the file must be one of these: a row of `numbers`
+ * or `fixed`, a key that the code below or `finish` reads, a key that changes no result, a key with
+ * the value null, or a key that the caller ignores by name. Other keys are refused. */
 #include "lib/checkpoint/family.h"
 
 #include <stdlib.h>
@@ -33,7 +33,7 @@ static const char *const harmless[] = {
     "torchscript", "use_bfloat16", "tf_legacy_loss", "gradient_checkpointing", "prefix",
     "chunk_size_feed_forward", "pruned_heads", "cross_attention_hidden_size",
     "tie_encoder_decoder", "decoder_start_token_id", "sep_token_id",
-    /* how to generate: set by flags of the generators instead */
+    /* keys that say how to generate: here options of the generators say this */
     "max_length", "min_length", "max_new_tokens", "do_sample", "early_stopping", "num_beams",
     "num_beam_groups", "diversity_penalty", "temperature", "top_k", "top_p", "typical_p",
     "repetition_penalty", "length_penalty", "no_repeat_ngram_size",
@@ -79,7 +79,7 @@ static void add_name(struct buf *list, const char *between, const char *key)
     buf_format(list, "%s%s", list->len ? between : "", key);
 }
 
-/* Refuses unknown keys, as many as fit one message: each may change the network. */
+/* Refuses unknown keys, because each may change the network. The message has as many as fit. */
 static int refuse_unknown(const struct family_source *source, const struct buf *keys)
 {
     struct buf values = {0};
@@ -103,7 +103,7 @@ static int refuse_unknown(const struct family_source *source, const struct buf *
     return -1;
 }
 
-/* Refuses to ignore a key that is read. */
+/* Refuses --ignore-config for a key that is read. */
 static int refuse_ignoring(const struct family_source *source, const char *key)
 {
     return err_set(source->e, EXIT_BAD_USAGE,
@@ -171,7 +171,7 @@ static int read_id(const struct config *config, const struct family_source *sour
                                        : 0;
 }
 
-/* Early conversions of LLaMA write -1 for none. */
+/* Reads pad_token_id. In early conversions of LLaMA -1 means that there is no padding. */
 static int read_pad(struct config *config, const struct family_source *source)
 {
     const json_t *value = json_object_get(source->json, "pad_token_id");
@@ -181,7 +181,7 @@ static int read_pad(struct config *config, const struct family_source *source)
     return 0;
 }
 
-/* One id, or a list of them; replaces the ids read before. */
+/* Reads eos_token_id, one id or a list of ids. The new ids replace those read before. */
 static int read_eos(struct config *config, const struct family_source *source)
 {
     const json_t *value = json_object_get(source->json, "eos_token_id");
@@ -217,7 +217,7 @@ static const char *key_of(const struct family *family, size_t offset)
     return k->key;
 }
 
-/* Computes head counts and sizes that follow from others, and checks that they fit. */
+/* Sets kv_heads and head_dim where the file has none, and checks that the sizes fit together. */
 static int settle_shape(struct config *config, const struct family_source *source)
 {
     const char *heads_key = key_of(config->family, FAMILY_AT(heads));
@@ -246,7 +246,7 @@ static int settle_shape(struct config *config, const struct family_source *sourc
     return 0;
 }
 
-/* Reads norm, rotation, tied head: required where the family has no default. */
+/* Reads norm, rotation and tied head. A key is required if the family has no default for it. */
 static int read_block(struct config *config, const struct family_source *source)
 {
     const char *tied = config->family->tied_key;
@@ -261,7 +261,7 @@ static int read_block(struct config *config, const struct family_source *source)
     if ((config->tied < 0 || json_has(source->json, tied)) &&
         json_flag(source->json, source->path, tied, &config->tied, source->e))
         return -1;
-    config->rope_yarn = 0; /* that of the family's start is for `synth:` shapes */
+    config->rope_yarn = 0; /* rope_yarn of family->start is only for shapes of synth: */
     if (family_read_rope(config, source, "rope_scaling") ||
         family_read_rope(config, source, "rope_parameters") ||
         (config->rope_theta <= 0 && json_number(source->json, source->path, "rope_theta", 1, 1e12,
@@ -288,7 +288,7 @@ static int check_layer_types(const struct family_source *source)
                : 0;
 }
 
-/* "\"llama\", \"llada\"": one member of every family. */
+/* text = one of "llama", "llada", ...: the model_type (types 1) or architecture of each family. */
 static void list_families(char *text, size_t bytes, int types)
 {
     size_t n = 0;
@@ -306,7 +306,7 @@ static int has_architecture(const struct family *family, const char *architectur
                             family_lists(family->aliases, architecture));
 }
 
-/* The family of the file. NULL: refused. */
+/* The family of the file. NULL: the file is refused. */
 static const struct family *find_family(const struct family_source *source)
 {
     const json_t *list = json_object_get(source->json, "architectures");
@@ -318,7 +318,7 @@ static const struct family *find_family(const struct family_source *source)
         return NULL;
     while (family_at(n))
         n++;
-    for (size_t i = 0; i < 2 * n; i++) { /* those with such a key first */
+    for (size_t i = 0; i < 2 * n; i++) { /* i < n: only families whose own key is in the file */
         const struct family *family = family_at(i % n);
         if (i < n && !(family->key && json_has(source->json, family->key)))
             continue;
@@ -364,7 +364,7 @@ static int load_family(struct config *config, const struct family_source *source
     return quantization_read(config, source->json, source->path, source->e);
 }
 
-/* Reads the eos list of generation_config.json, which takes precedence in generation. */
+/* Reads bos, pad and eos of generation_config.json. They replace the ids of config.json. */
 static int load_generation(struct config *config, const char *folder, struct err *e)
 {
     char *path = mem_format("%s/generation_config.json", folder);
@@ -389,7 +389,8 @@ void family_extras_free(struct family_extras *extras)
     extras->harmless = extras->ignored = NULL;
 }
 
-/* A denoiser stops at an eos. */
+/* Sets the eos of the authors' code if the files state none. -1: a denoiser has no eos; it needs
+ * one, because its answers end there. */
 static int check_eos(struct config *config, const struct family_source *source)
 {
     const int64_t authors = config->family->eos_id;

@@ -1,6 +1,6 @@
-/* family-rope.c - reads how positions rotate: rope_scaling or rope_parameters of config.json, with
- * the types default, llama3, yarn and linear. Keys that belong to no type are refused: they would
- * change the frequencies, or the size of the scores. */
+/* family-rope.c - reads the rotation of positions: rope_scaling or rope_parameters of config.json,
+ * with the types default, llama3, yarn and linear. Keys that belong to none of these types are
+ * refused, because they would change the frequencies or the size of the scores. */
 #include "lib/checkpoint/family.h"
 
 #include <math.h>
@@ -10,7 +10,7 @@
 #include "lib/base/mem.h"
 #include "lib/record/json.h"
 
-/* Type llama3; `in` is the object. */
+/* Reads type llama3; `in` is the object rope_scaling or rope_parameters. */
 static int read_llama3(struct config *config, const struct family_source *in)
 {
     const char *const o = "original_max_position_embeddings";
@@ -39,8 +39,9 @@ static double grown(double factor, double scale)
     return factor > 1 ? 0.1 * scale * log(factor) + 1 : 1;
 }
 
-/* The attention factor of yarn. Where the file has none, it is 0.1 ln(factor) + 1; of two scales,
- * the quotient. Source: Peng et al. 2023, section 3.4; the keys as transformers reads them. */
+/* Reads the attention factor of yarn. If the file does not state it, with g(m) = 0.1 m ln(factor)
+ * + 1 it is g(mscale) / g(mscale_all_dim) if both keys are there, else g(1). Source: Peng et al.
+ * 2023 (arXiv 2309.00071), section 3.4; the keys as transformers reads them. */
 static int read_attention(struct config *config, const struct family_source *in)
 {
     double scale, scale_all;
@@ -55,8 +56,8 @@ static int read_attention(struct config *config, const struct family_source *in)
                                       : family_refuse(in, "attention_factor", "0.001 or more");
 }
 
-/* Type yarn. Two readings of yarn are published. They agree if factor = max_position_embeddings /
- * original_max_position_embeddings. */
+/* Reads type yarn. Two published readers use these keys in different ways. They agree if factor =
+ * max_position_embeddings / original_max_position_embeddings, so other files are refused. */
 static int read_yarn(struct config *config, const struct family_source *in)
 {
     static const struct family_fixed fixed[] = {{"truncate", "true", KEY_READ}, {0}};

@@ -1,6 +1,6 @@
-/* family-save.c - writes config.json by the same tables that family-load.c reads, so that this
- * project and the publishers' code read the same network. A shape that the keys of the family
- * cannot express is refused before a file is written. */
+/* family-save.c - writes config.json by the tables with which family-load.c reads it, so that this
+ * project and the publishers' code read the same network from it. A shape that the keys of the
+ * family cannot express is refused before a file is written. */
 #include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>
@@ -49,7 +49,7 @@ static size_t number_of(const struct config *config, const struct family_number 
     return v;
 }
 
-/* 1: an optional key that is needed here: head_dim, where H E is not D. */
+/* 1: this optional key must be written: head_dim, if H E is not D. */
 static int must_say(const struct config *config, const struct family_number *k)
 {
     return k->offset == FAMILY_AT(head_dim) && config->width != config->heads * config->head_dim;

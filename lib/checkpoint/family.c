@@ -1,6 +1,6 @@
 /* family.c - the table of families, and the names and keys of the Hugging Face layout, which
- * several of them share. family-load.c reads config.json by these tables, family-save.c writes
- * it. */
+ * several families share. family-load.c reads config.json by these tables, family-save.c writes
+ * config.json by them. */
 #include "lib/checkpoint/family.h"
 
 #include <stdio.h>
@@ -135,7 +135,7 @@ int family_continue(struct config *config, const struct config *from, const char
     if (denoises && turn_to_denoiser(config, e))
         return -1;
     snprintf(config->name, sizeof config->name, "%s", name);
-    /* two_ways: no name says it */
+    /* with two_ways, `finish` has set the mask, and named() would overwrite it */
     if (config_denoises(config) && config->family->named && !config->two_ways)
         config->family->named(config);
     if (denoises || config->attends_block == from->attends_block)

@@ -1,6 +1,6 @@
-/* gguf.c - reads the header of a GGUF file; see gguf.h. Every number of the file is hostile: a
- * length is compared with the bytes that are left before it is used, products are checked, and what
- * is kept is limited. */
+/* gguf.c - reads the header of a GGUF file; see gguf.h. No number of the file is trusted: a length
+ * is compared with the bytes that are left before it is used, products are checked for overflow,
+ * and the kept items are limited. */
 #include "lib/checkpoint/gguf.h"
 
 #include <stdlib.h>
@@ -60,7 +60,7 @@ static const char *take_text(struct gguf_reader *reader, size_t *n)
     return (const char *)take(reader, bytes);
 }
 
-/* A name as a C string, the caller's. NULL: refused. */
+/* Reads a name as a C string, the caller's. NULL: the name is refused. */
 static char *take_name(struct gguf_reader *reader, const char *what)
 {
     size_t n, at = reader->at;
@@ -75,7 +75,7 @@ static char *take_name(struct gguf_reader *reader, const char *what)
     return NULL;
 }
 
-/* A number as JSON; null: JSON has no such number. */
+/* A number or boolean as JSON; null if JSON cannot hold it: infinite, NaN, or 2^63 and more. */
 static json_t *scalar(const unsigned char *at, uint64_t type)
 {
     const size_t bytes = type_bytes[type];
@@ -107,7 +107,7 @@ static json_t *take_value(struct gguf_reader *reader, uint64_t type)
     if (!text && !at)
         return NULL;
     json_t *j = text ? json_stringn(text, n) : scalar(at, type);
-    return j ? j : json_null(); /* text that is not UTF-8 */
+    return j ? j : json_null(); /* null for a text that is not UTF-8 */
 }
 
 static int refuse_type(const struct gguf_reader *reader, const char *key, uint64_t type)
@@ -117,7 +117,7 @@ static int refuse_type(const struct gguf_reader *reader, const char *key, uint64
                    (unsigned long long)type);
 }
 
-/* An array; its items are kept if it is one of the tokenizer. */
+/* Reads an array. *out = its items if the key is one of the tokenizer, else null. */
 static int take_array(struct gguf_reader *reader, const char *key, json_t **out)
 {
     uint64_t type, count;
@@ -166,7 +166,7 @@ static int take_key(struct gguf_reader *reader, json_t *meta)
     return bad ? -1 : 0;
 }
 
-/* Name, shape, format, bytes and offset (into the data) of a tensor. */
+/* Reads name, shape, format and offset (into the data) of a tensor, and computes its bytes. */
 static int take_tensor(struct gguf_reader *reader, struct tensor *tensor, uint64_t *offset)
 {
     uint64_t rank, size, id;

@@ -40,7 +40,8 @@ static char *cache_root(void)
     return root;
 }
 
-/* "org/name" or "name", no part empty or made of dots. */
+/* 1: "org/name" or "name" as the hub allows it: no part is empty or begins with a dot, no "..", no
+ * "--". */
 static int is_repository(const char *text)
 {
     const char *slash = strchr(text, '/');
@@ -74,7 +75,7 @@ static char *commit_of(const char *repository, const char *revision)
     return commit ? commit : mem_text(revision);
 }
 
-/* -1: a link of the snapshot is broken; *e names the first. */
+/* -1: a link of the snapshot is broken; *e names the first broken link. */
 static int check_complete(const char *folder, const char *repository, struct err *e)
 {
     DIR *open = opendir(folder);
@@ -92,7 +93,7 @@ static int check_complete(const char *folder, const char *repository, struct err
     return bad;
 }
 
-/* The snapshot of a repository in the cache; NULL with *e. */
+/* The folder of the snapshot of a repository in the cache, the caller's; NULL: *e is set. */
 static char *snapshot(const char *root, const char *repository, const char *revision,
                       struct err *e)
 {
@@ -145,8 +146,8 @@ static char *find_folder(const char *name, struct err *e)
     return folder;
 }
 
-/* A folder with an adapter is refused. Other programs add the adapter to the weights, so the model
- * would be another one without it. */
+/* A folder with an adapter is refused. Other programs add the adapter to the weights; this program
+ * would ignore it, and so run a different model. */
 char *hub_folder(const char *name, struct err *e)
 {
     char *folder = find_folder(name, e);
@@ -198,8 +199,9 @@ int hub_contains(const char *folder, const char *path)
 
 /* ---- names of models ---- */
 
-/* name = the text with bytes that need quoting as %XX, because the name is part of `config` in
- * records. A text that does not fit is cut and ends in its hash: two texts never get one name. */
+/* name = the text, with %XX for bytes that need quoting, because the name is part of `config` in
+ * records. A text that does not fit is cut, and its hash is appended, so that two texts never get
+ * the same name. */
 static void write_name(const char *text, char name[HUB_NAME])
 {
     enum { KEPT = 50, DIGITS = 12 };

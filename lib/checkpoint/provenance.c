@@ -1,6 +1,6 @@
-/* provenance.c - see provenance.h. The file that is read may be anybody's: its indices are used
- * only after a check that they ascend and lie within the network. It lists the removed parts,
- * because they are fewer than those that stay. */
+/* provenance.c - see provenance.h. An origin.json may come from anybody, so its indices are used
+ * only after a check that they ascend and lie within the network. The file lists the removed parts,
+ * because they are fewer than the kept parts. */
 #include "lib/checkpoint/provenance.h"
 
 #include <stdlib.h>
@@ -29,7 +29,7 @@ json_t *provenance_make(const json_t *described, const char *quant)
                      files, "quant", quant, "pruning");
 }
 
-/* 0..n-1 without kept[], which ascends. */
+/* A list of the numbers 0..n-1 that are not in kept[], which ascends. */
 static json_t *list_removed(const size_t *kept, size_t n_kept, size_t n)
 {
     json_t *list = json_array();
@@ -99,8 +99,9 @@ static int refuse(const char *key, size_t layer, const char *why, struct err *e)
     return err_set(e, EXIT_BAD_DATA, PROVENANCE ": pruning of layer %zu: %s: %s", layer, key, why);
 }
 
-/* *kept = 0..n-1 without the list of that name, for one of `layers`; *n_kept is how many, the
- * same in all layers. */
+/* Reads the list `key` of layer `number`: row `number` of (*kept)[layers, *n_kept] = the numbers
+ * 0..n-1 that are not in the list. The first layer allocates *kept and sets *n_kept, which must be
+ * the same in all layers. */
 static int read_kept(const json_t *layer, const char *key, size_t number, size_t layers, size_t n,
                      size_t **kept, size_t *n_kept, struct err *e)
 {
@@ -124,7 +125,8 @@ static int read_kept(const json_t *layer, const char *key, size_t number, size_t
     return 0;
 }
 
-/* Each group keeps as many query heads, and those of the key heads that are kept. */
+/* -1: groups keep different numbers of query heads, or a kept query head reads a removed key
+ * head. */
 static int check_groups(const struct config *config, const struct prune *prune, struct err *e)
 {
     size_t group = config->heads / config->kv_heads, H = prune->config.heads,
@@ -170,7 +172,7 @@ int provenance_pruning(const json_t *origin, const struct config *config, struct
     return -1;
 }
 
-/* The SHA-256 that a list of files has for a name, or NULL. */
+/* The SHA-256 of the file `name` in a list of files, or NULL. */
 static const char *find_hash(const json_t *files, const char *name)
 {
     size_t i;

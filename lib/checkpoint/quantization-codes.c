@@ -1,7 +1,7 @@
-/* quantization-codes.c - the tensors of a quantized matrix in a packed checkpoint.
+/* quantization-codes.c - opens the tensors of a quantized matrix in a packed checkpoint.
  *
  * Each tensor is checked before a code is used. Scales are copied, because they may be unaligned in
- * the file, and checked for NaN. */
+ * the file, and must be finite. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,8 @@
 #include "lib/checkpoint/quantization.h"
 #include "lib/checkpoint/role.h"
 
-/* One part of a matrix; its name is the caller's; rank 0: there is none. */
+/* The tensor of one part of a matrix; its name is the caller's. Rank 0: the format has no such
+ * part. */
 static struct tensor part(const char *name, enum dtype dtype, enum codes_part kind, size_t rows,
                           size_t cols)
 {
@@ -37,7 +38,7 @@ size_t quantization_parts(struct tensor list[PARTS], const char *name, enum dtyp
     return n;
 }
 
-/* Finds the stored tensor of the expected shape and marks it as used. NULL: *e filled. */
+/* Finds the stored tensor, checks dtype and shape, and marks it as used. NULL: *e is set. */
 static const struct tensor *take_part(const struct tensors *set, const char *folder,
                                       const struct tensor *want, unsigned char *used,
                                       struct err *e)
@@ -60,7 +61,7 @@ static const struct tensor *take_part(const struct tensors *set, const char *fol
     return tensor;
 }
 
-/* Copies fp32 values. NULL: one is NaN or below `least`; *e filled. */
+/* Copies the fp32 values of a tensor. NULL: a value is not finite or below `least`; *e is set. */
 static float *take_floats(const struct tensor *tensor, const char *folder, float least,
                           struct err *e)
 {
@@ -77,7 +78,7 @@ static float *take_floats(const struct tensor *tensor, const char *folder, float
     return v;
 }
 
-/* Stores one part of the file in codes. */
+/* Sets the member of *codes for one part. */
 static int open_part(struct codes *codes, enum codes_part kind, const struct tensor *tensor,
                      const char *folder, struct err *e)
 {

@@ -1,7 +1,7 @@
-/* quantization.c - the roles that a quantization covers, and its member in config.json.
+/* quantization.c - which roles a quantization covers, and the member `quantization` of config.json.
  *
- * The member contains everything that a reader must know, including block sizes. A file with other
- * values is not ours and is refused. */
+ * The member states everything that a reader must know, including block sizes. A file with other
+ * values was not written by pack-model and is refused. */
 #include "lib/checkpoint/quantization.h"
 
 #include <stdlib.h>
@@ -47,7 +47,7 @@ enum dtype quantization_dtype(enum dtype dtype, const struct config *config, enu
                               size_t layer, enum dtype dense)
 {
     enum part part = quantization_part(config, role);
-    if (role == ROLE_ROUTER) /* fp32 on every back end, because it decides */
+    if (role == ROLE_ROUTER) /* fp32 on every back end: rounding could change the chosen experts */
         return DTYPE_F32;
     if (dtype == QUANT_NONE || part == LAYER_PARTS)
         return dense;
@@ -95,7 +95,7 @@ int quantization_resolve(const struct config *config, enum dtype asked, enum dty
 
 /* ---- config.json ---- */
 
-/* Name of the format of a part. */
+/* The name of the format of a part, as JSON. */
 static json_t *mix_name(const struct config *config, size_t layer, enum part part)
 {
     return json_string(quantization_name((enum dtype)config->mix[layer][part]));
@@ -153,7 +153,8 @@ static int read_texts(struct config *config, const json_t *object, const char *w
                    where, dtype);
 }
 
-/* Reads the format in a member of `object`. Not every format suits the head. */
+/* Reads the format of a part from the member of `object` with its name. The head allows only
+ * formats that dtype_info[].head names. */
 static int read_part(struct config *config, const json_t *object, const char *where, size_t layer,
                      enum part part, struct err *e)
 {
@@ -170,7 +171,7 @@ static int read_part(struct config *config, const json_t *object, const char *wh
     return 0;
 }
 
-/* Reads head and layers of a mix, with one entry per layer of the network. */
+/* Reads the members head and layers; layers must have one entry for each layer of the network. */
 static int read_mix(struct config *config, const json_t *object, const char *where, struct err *e)
 {
     const json_t *layers = json_object_get(object, "layers");
@@ -189,7 +190,7 @@ static int read_mix(struct config *config, const json_t *object, const char *whe
     return bad ? -1 : 0;
 }
 
-/* Refuses the formats of other tools, by name. */
+/* Refuses weights quantized by other tools; *e names the tool's method. */
 static int refuse_foreign(const json_t *config, const char *path, struct err *e)
 {
     const json_t *mlx = json_object_get(config, "quantization");

@@ -3,14 +3,15 @@
  * name in the families. */
 #include "lib/checkpoint/role.h"
 
-enum kind { MATRIX, GAIN, BIAS, TERM /* a vector of a mixer */ };
+/* BIAS: bias of q, k or v. TERM: a vector of a mixer, or the bias of a router. */
+enum kind { MATRIX, GAIN, BIAS, TERM };
 enum { SIX = 1 << MIXER_RWKV6, SEVEN = 1 << MIXER_RWKV7 };
 struct row {
     const char *name;
     int per_layer;
     enum kind kind;
     enum role_along rows, cols;
-    int mixers; /* 1 << enum mixer for each mixer that has it; 0: it belongs to no mixer */
+    int mixers; /* 1 << enum mixer for each mixer that has the role; 0: a role of no mixer */
 };
 static const struct row table[ROLE_COUNT] = {
     [ROLE_EMBED] = {"embed", 0, MATRIX, ALONG_VOCAB, ALONG_WIDTH, 0},
@@ -106,7 +107,7 @@ int role_per_layer(enum role role)
     return table[role].per_layer;
 }
 
-/* 1: a role of a mixture of experts, which the first layers may lack. */
+/* 1: a role of a mixture of experts, which the first config.dense layers lack. */
 static int is_mixed(enum role role)
 {
     return role == ROLE_GATE || role == ROLE_UP || role == ROLE_DOWN || role == ROLE_ROUTER_BIAS ||

@@ -1,10 +1,10 @@
 /* safetensors-header.c - parses and checks the JSON header of a file; see safetensors-header.h.
  *
- * The JSON parser refuses repeated names, bad UTF-8 and text behind the object (json.h). Checked
- * here: fields, ranges, and that the tensors cover the data.
+ * The JSON parser refuses repeated names, bad UTF-8 and text behind the object (json.h). This file
+ * checks fields and ranges, and that the tensors cover the data.
  *
- * Source: huggingface/safetensors README "Format", and stricter rules of this project: no
- * unknown field, no empty name, rank and dimensions bounded. */
+ * Source: huggingface/safetensors README "Format". Stricter rules of this project: no unknown
+ * field, no empty name, rank and dimensions are bounded. */
 #include "lib/checkpoint/safetensors-header.h"
 
 #include <stdint.h>
@@ -17,7 +17,7 @@
 
 #define INTEGER_MAX ((INT64_C(1) << 48) - 1)
 
-/* Arguments of all functions: the place in messages, and the data part of the file. */
+/* Arguments of all functions. where: the file, for messages; data: the data part of the file. */
 struct header {
     const char *where;
     const unsigned char *data;
@@ -105,7 +105,7 @@ static int check_metadata(const struct header *header, const json_t *metadata)
                          header->where) : 0;
 }
 
-/* By offset; an empty tensor comes before another one at the same offset. */
+/* For qsort: by offset; at the same offset an empty tensor comes first. */
 static int compare_place(const void *a, const void *b)
 {
     const struct tensor *x = a, *y = b;
@@ -114,7 +114,7 @@ static int compare_place(const void *a, const void *b)
     return (x->bytes > y->bytes) - (x->bytes < y->bytes);
 }
 
-/* Checks that tensors cover the data: first at 0, each after the one before, last at the end. */
+/* Sorts the tensors by offset and checks that they cover the data without hole or overlap. */
 static int prove_cover(const struct header *header, struct tensor *list, size_t count)
 {
     size_t at = 0;
@@ -153,7 +153,8 @@ static int take_all(const struct header *header, const json_t *all, struct tenso
     return prove_cover(header, list, *count);
 }
 
-/* 1: the text may hold too many values for the memory of a parser. Strings count, too. */
+/* 1: the text may hold more than HEADER_MAX_VALUES values. This counts ',', '[' and '{' before
+ * parsing, also those inside strings. */
 static int has_too_many_values(const char *text, size_t n)
 {
     size_t values = 0;

@@ -1,7 +1,7 @@
 /* safetensors-write.c - writes files that the strict reader accepts.
  *
- * The header depends only on names, shapes and dtypes. Spaces pad it to a multiple of 8, as in
- * other writers, to align the data. */
+ * The header depends only on names, shapes, dtypes and metadata. Spaces pad it to a multiple of 8
+ * bytes, as other writers do, to align the data. */
 #include <stdlib.h>
 #include <string.h>
 

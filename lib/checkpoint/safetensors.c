@@ -1,8 +1,8 @@
-/* safetensors.c - opens and checks files and folders of tensors; an index and its shards are
+/* safetensors.c - opens and checks files and folders of tensors. An index and its shards are
  * compared tensor by tensor.
  *
  * A file is opened once: fstat gives its size, the header is read and checked, the data are mapped.
- * Reading a mapping of a truncated file gives zeros or kills the process, so the exact size is
+ * Reading a mapping of a truncated file gives zeros or kills the process. So the exact size is
  * checked here, and again in safetensors_unchanged on the same descriptor. */
 #include "lib/checkpoint/safetensors.h"
 
@@ -34,7 +34,7 @@ struct file {
 struct tensors {
     struct file *files;
     size_t n_files, cap_files;
-    struct tensor *list;          /* files in order of opening, each in order of its data */
+    struct tensor *list;          /* [count] by file in order of opening, then by offset */
     size_t *file_of;              /* [count] index into files */
     size_t count;
     const struct tensor **sorted; /* [count] by name */
@@ -57,7 +57,7 @@ static int read_all(int fd, void *to, size_t n, off_t at)
         if (got < 0 && errno == EINTR)
             continue;
         if (got <= 0) {
-            errno = got ? errno : ESTALE; /* shorter than the size by fstat: it changed */
+            errno = got ? errno : ESTALE; /* the file is shorter than fstat said: it changed */
             return -1;
         }
         cursor += got;
@@ -67,7 +67,7 @@ static int read_all(int fd, void *to, size_t n, off_t at)
     return 0;
 }
 
-/* The probable format of a file that is not safetensors. */
+/* The probable format of a file that is not safetensors, for messages. */
 static const char *guess_format(const unsigned char b[8])
 {
     return !memcmp(b, "GGUF", 4)       ? " (this is a GGUF file; name it FILE.gguf)"
@@ -101,7 +101,7 @@ static int read_header(const struct file *of, char **text, size_t *n, struct err
     return 0;
 }
 
-/* Size, time and mapping of an open descriptor. */
+/* Sets size, mtime and map of a file with an open descriptor. */
 static int map_file(struct file *of, struct err *e)
 {
     struct stat st;
@@ -121,7 +121,7 @@ static int map_file(struct file *of, struct err *e)
     return 0;
 }
 
-/* The tensors of a mapped file, as of safetensors_header_parse; *metadata: keys of a GGUF file. */
+/* Lists the tensors of a mapped file; *metadata = the keys, if it is a GGUF file. */
 static int list_tensors(const struct file *file, struct tensor **list, size_t *count,
                         json_t **metadata, struct err *e)
 {
@@ -136,7 +136,7 @@ static int list_tensors(const struct file *file, struct tensor **list, size_t *c
     return bad ? -1 : 0;
 }
 
-/* Takes over fd. Adds the file and its tensors. */
+/* Adds a file and its tensors. The set owns fd from now on, also after an error. */
 static int add_file(struct tensors *set, int fd, const char *path, struct err *e)
 {
     MEM_GROW(set->files, set->n_files, set->cap_files);
@@ -168,7 +168,7 @@ static const struct file *file_of(const struct tensors *set, const struct tensor
     return &set->files[set->file_of[tensor - set->list]];
 }
 
-/* Sorts the names; a name in two files is an error. */
+/* Fills set->sorted. -1: two files have a tensor of the same name. */
 static int sort_names(struct tensors *set, struct err *e)
 {
     set->sorted = mem_alloc(set->count * sizeof *set->sorted);
@@ -239,8 +239,8 @@ static int add_shard(struct tensors *set, const char *folder, const char *name, 
     return bad ? -1 : 0;
 }
 
-/* Splits "model-00001-of-00004.safetensors"; 0: not of that form. *prefix is the length before the
- * first number. */
+/* Parses a name like "model-00001-of-00004.safetensors": *part = 1, *parts = 4, *prefix = length of
+ * "model". Returns 0 if the name has another form. */
 static int series_parse(const char *name, size_t *prefix, unsigned *part, unsigned *parts)
 {
     static const char tail[] = "-00000-of-00000.safetensors";
@@ -257,7 +257,8 @@ static int series_parse(const char *name, size_t *prefix, unsigned *part, unsign
     return 1;
 }
 
-/* Checks that the shards are a complete series N-of-M, and that the folder has no other member. */
+/* Checks that the shards are a complete series N-of-M, and that the folder has no other shard of
+ * this series. */
 static int check_series(const json_t *shards, const char *folder, const char *index, struct err *e)
 {
     const char *first = json_object_iter_key(json_object_iter((json_t *)shards)), *name;
@@ -287,7 +288,7 @@ static int check_series(const json_t *shards, const char *folder, const char *in
     return bad;
 }
 
-/* The set of shard names, as an object {name: null} in order of first mention. */
+/* The names of the shards as an object {name: null}, in the order of the index. */
 static json_t *shard_names(const json_t *map, const char *index, struct err *e)
 {
     json_t *names = json_object(), *value;
@@ -316,8 +317,8 @@ static void add_note(struct tensors *set, char *text)
     free(text);
 }
 
-/* Checks that every tensor is in the shard that the index names. A name only in the index is noted:
- * if the network needed the tensor, its role would report it. */
+/* Checks that every tensor is in the shard that the index names. A name without a tensor is only
+ * noted: if the network needs this tensor, checkpoint_open refuses the model. */
 static int check_map(struct tensors *set, const json_t *map, const char *index, struct err *e)
 {
     const char *name, *first = NULL;
@@ -343,14 +344,14 @@ static int check_map(struct tensors *set, const json_t *map, const char *index, 
     return 0;
 }
 
-/* total_size is a hint for downloads, and exporters write wrong values: a difference is only
- * noted. */
+/* Notes a wrong metadata.total_size. It is no error: total_size is a hint for downloads, and some
+ * exporters write a wrong value. */
 static void note_total(struct tensors *set, const json_t *index, const char *path)
 {
     const json_t *said = json_object_get(json_object_get(index, "metadata"), "total_size");
     size_t sum = 0;
     for (size_t i = 0; i < set->count; i++)
-        sum += set->list[i].bytes; /* cannot wrap: each is inside a mapped file */
+        sum += set->list[i].bytes; /* cannot overflow: each tensor is inside a mapped file */
     if (json_is_number(said) && json_number_value(said) == (double)sum)
         return;
     char *got = said ? json_dumps(said, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;

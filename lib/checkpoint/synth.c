@@ -1,5 +1,6 @@
-/* synth.c - shapes from the tables of the families, and the table of normal quantiles for random
- * weights. kernels/draw.h picks an entry as a function of (seed, role, layer, index) alone. */
+/* synth.c - see synth.h. Shapes come from the tables of the families. Random weights come from a
+ * table of normal quantiles: kernels/draw.h chooses the entry of a weight as a function of (seed,
+ * role, layer, index). */
 #include "lib/checkpoint/synth.h"
 
 #include <math.h>
@@ -81,8 +82,8 @@ int synth_config(struct config *config, const char *name, struct err *e)
     return -1;
 }
 
-/* x with P(X <= x) = p for p > 1/2, by Newton's method from x0 below it: the distribution function
- * is concave there, so no step overshoots. */
+/* The p-quantile of the standard normal distribution for p > 1/2, by Newton's method from x >= 0
+ * below the quantile. The distribution function is concave there, so no step overshoots. */
 static double quantile_from(double x, double p)
 {
     for (int i = 0; i < 8; i++)

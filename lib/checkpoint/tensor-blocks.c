@@ -1,6 +1,6 @@
-/* tensor-blocks.c - the block formats of GGUF files, widened to floats: a block of 32 or 256 values
- * shares scales. A row is whole blocks. q is the code of a value, d and m are fp16 numbers of the
- * block, s and t are the scale and the minimum of a group of values:
+/* tensor-blocks.c - widens the block formats of GGUF files to fp32. A block has 32 or 256 values
+ * that share scales; a row consists of whole blocks. q is the code of a value; d and m are fp16
+ * numbers of the block; s and t are the scale and the minimum of a group of values:
  *
  *     format  values  bytes of a block, in order                        value
  *     Q8_0    32      d, q i8[32]                                       d q
@@ -82,7 +82,7 @@ static void decode_q6_k(const unsigned char *b, float *out)
     }
 }
 
-/* id: the number of the format in a file. */
+/* id: the number of the format in a GGUF file. F32, F16 and BF16 have blocks of one value. */
 static const struct block {
     const char *name;
     uint32_t id;

@@ -1,5 +1,5 @@
-/* tensor.c - one tensor of a file; see tensor.h. A header is not trusted until its sizes are
- * checked here. Values are copied, because the file does not align them. */
+/* tensor.c - see tensor.h. The sizes in a header are not trusted until this file has checked them.
+ * Values are copied, because the file does not align them. */
 #include "lib/checkpoint/tensor.h"
 
 #include <stdint.h>
