@@ -1,15 +1,16 @@
 /* dflash.c - DFlash (Chen, Liang, Liu 2026, arXiv 2602.06036): a block diffusion model that drafts
- * for an autoregressive one. Its block is that of Qwen3, whatever model it drafts for. It reads the
- * outputs of some layers of that model and uses its embedding and its head
- * (lib/network/pass/pass-context.c); one pass fills a block of masks behind the text.
+ * for an autoregressive target model. The drafter has the block of Qwen3 for every target. It reads
+ * the outputs of some layers of the target, and uses the embedding and the head of the target
+ * (lib/network/pass/pass-context.c). One pass fills a block of masks behind the text.
  *
- * Confirmed in dflash/model.py of z-lab/dflash: class, tensors fc and hidden_norm, dflash_config,
- * which layers are read (target_layer_ids, from 0), positions, and that rows of a block see all. In
- * the last output of a model their library includes the final norm; so a drafter of the last
- * layer is refused. Also refused, by name: sliding windows (causal there), and the scale of
- * embeddings and logits, soft caps, convolutions and the selector of DFlash 2.
+ * dflash/model.py of z-lab/dflash confirms: class, tensors fc and hidden_norm, dflash_config, the
+ * layers that are read (target_layer_ids, counted from 0), positions, and that the rows of a block
+ * see all keys. In that library the last output of a model includes the final norm, so a drafter
+ * that reads the last layer is refused. Also refused, by name: sliding windows (which are causal in
+ * that code), and the scale of embeddings and logits, soft caps, convolutions and the selector of
+ * DFlash 2.
  *
- * Shapes: tiny-dflash is ours, for models of width 64 and 512 ids. */
+ * Shapes: tiny-dflash is made by this project, for targets of width 64 and 512 ids. */
 #include "lib/checkpoint/family.h"
 
 #include <stdlib.h>
@@ -32,9 +33,9 @@ static const struct family_shape shapes[] = {
     {0},
 };
 
-enum { BLOCK = 16 /* where no key says it */ };
+enum { BLOCK = 16 /* block length if no key states it */ };
 
-/* The layers, in ascending order. */
+/* Reads the layers of the target, which must ascend. */
 static int read_taps(struct config *config, const struct family_source *source)
 {
     const json_t *list = json_object_get(source->json, "target_layer_ids"), *value;
@@ -52,7 +53,7 @@ static int read_taps(struct config *config, const struct family_source *source)
                : 0;
 }
 
-/* `own` may state the block, too. */
+/* Reads the block length from `own` (dflash_config) or, if it has none, from config.json. */
 static int read_block(struct config *config, const struct family_source *source,
                       const struct family_source *own)
 {
@@ -65,7 +66,7 @@ static int read_block(struct config *config, const struct family_source *source,
     return 0;
 }
 
-/* `in` is dflash_config. */
+/* Reads the object dflash_config; `in` has this object. */
 static int read_own(struct config *config, const struct family_source *source,
                     const struct family_source *in)
 {
@@ -89,7 +90,7 @@ static int finish(struct config *config, const struct family_source *source)
         return family_refuse(source, "dflash_config", "an object");
     char *where = mem_format("%s: dflash_config", source->path);
     const struct family_source in = {own, where, source->e};
-    config->tied = 0; /* the head is that of the other model */
+    config->tied = 0; /* the drafter uses the head of the target model */
     int bad = read_own(config, source, &in);
     free(where);
     return bad;

@@ -1,20 +1,24 @@
-/* eagle3.c - EAGLE-3 (Li, Wei, Zhang, Zhang 2025, arXiv 2503.01840): a layer that drafts for an
- * autoregressive model, one id after another. It reads outputs of three layers of that model
- * (lib/network/pass/pass-chain.c). Its head answers with the ids that are frequent in texts.
+/* eagle3.c - EAGLE-3 (Li, Wei, Zhang, Zhang 2025, arXiv 2503.01840): a drafter of one layer for an
+ * autoregressive target model, which guesses one id after another. It reads the outputs of three
+ * layers of the target (lib/network/pass/pass-chain.c). Its head answers only with ids that are
+ * frequent in texts.
  *
- * Confirmed in eagle/model/cnets.py, modeling_llama_kv.py and traineagle3/ of SafeAILab/EAGLE, in
- * llama_eagle3.py of vLLM and of SGLang, and in eagle3.cpp of llama.cpp: tensors; that q, k and v
- * read the normed embedding, then the normed state; that the state is added to attention as it is,
- * before its norm; that the next state is the output of the layer before `norm`; that d2t holds
- * what to add to a row of lm_head to get its id; that an embedding of its own goes before that of
- * the model. The model has n layers: the drafter reads the inputs of layers 2, n/2 and n - 3,
- * counted from 0.
+ * These sources confirm the facts below: eagle/model/cnets.py, modeling_llama_kv.py and
+ * traineagle3/ of SafeAILab/EAGLE, llama_eagle3.py of vLLM and of SGLang, eagle3.cpp of llama.cpp.
+ *   - the names of the tensors
+ *   - q, k and v read the normed embedding and, behind it, the normed state
+ *   - the state itself, without the norm, is added to the output of attention
+ *   - the next state is the output of the layer, before ROLE_NORM
+ *   - the id of a row of lm_head is the number of the row plus its value in d2t
+ *   - a drafter with an embedding of its own uses it instead of the target's
+ *   - in a target of n layers the drafter reads the inputs of layers 2, n/2 and n - 3, from 0
  *
- * Refused, by name: numbers of other layers, because vLLM counts inputs of layers where SGLang
- * counts outputs; norm_before_residual and norm_before_fc (speculators), biases, several layers, a
- * head that is tied or lent. The authors draft trees; here a draft is a chain.
+ * Refused, by name: other numbers of layers, because vLLM counts inputs of layers and SGLang counts
+ * outputs; norm_before_residual and norm_before_fc (speculators); biases; several layers; a head
+ * that is tied, or taken from the target. The authors draft trees; here a draft is a chain.
  *
- * Shapes: tiny-eagle3 is ours, for models of width 64, 512 ids and 7 layers or more. */
+ * Shapes: tiny-eagle3 is made by this project, for targets of width 64, 512 ids and at least 7
+ * layers. */
 #include "lib/checkpoint/family.h"
 
 #include <string.h>
@@ -70,7 +74,8 @@ static const struct family_shape shapes[] = {
     }
 static const struct family_naming authors = EAGLE3("midlayer."), numbered = EAGLE3("layers.0.");
 
-/* The keys of layers may only say that there are such layers. */
+/* -1: a key states which layers of the target are read. eagle_config may only say that layers are
+ * read (use_aux_hidden_state). */
 static int check_layers(const struct family_source *source)
 {
     static const char expected[] = "none: engines count these layers in different ways";

@@ -1,14 +1,15 @@
 /* illada.c - iLLaDA 8B Base and Instruct (Nie et al. 2026, arXiv 2606.25331): the block and the
- * tensor names of LLaMA 3 8B. Each row sees all others; logits are at their own positions.
+ * tensor names of LLaMA 3 8B. Each row sees all rows; the answer for a position is the output at
+ * this position.
  *
- * Confirmed: class ILLaDAForCausalLM, names of keys and tensors, the rotation, the norm and the
- * full mask in a public copy of the authors' modeling_illada.py (ByteDance 2025); the type, the
- * mask <[MASK]> = 5 in the tokenizer alone, the tied head, 8 heads of keys and the context in
- * public programs that read the released files; sizes in the model card; "mask_id=5 with LLaDA's
- * inference code" in README.md of ML-GSAI/LLaDA. Not seen: config.json, so there are no
- * defaults; eps and theta of the shape, which change no time; the chat template; var_generate
- * (--suffix grow is near it). LayerNorm in place of RMSNorm (layer_norm_eps) and biases are
- * refused. */
+ * A public copy of the authors' modeling_illada.py (ByteDance 2025) confirms: class
+ * ILLaDAForCausalLM, names of keys and tensors, the rotation, the norm, the full mask. Public
+ * programs that read the released files confirm: the type, the mask <[MASK]> = 5 (which only the
+ * tokenizer states), the tied head, 8 key heads, the context. The model card confirms the sizes.
+ * README.md of ML-GSAI/LLaDA says "mask_id=5 with LLaDA's inference code".
+ * Not seen: config.json, so the family has no defaults; eps and theta of the shape, which do not
+ * change the speed; the chat template; var_generate (--suffix grow is close to it). LayerNorm in
+ * place of RMSNorm (layer_norm_eps) and biases are refused. */
 #include "lib/checkpoint/family.h"
 
 static const struct family_fixed fixed[] = {
@@ -19,7 +20,7 @@ static const struct family_fixed fixed[] = {
     {0},
 };
 
-/* Settings of training. */
+/* Keys that concern training only. */
 static const char *const ignored[] = {"resid_pdrop", "embd_pdrop", "attn_pdrop", NULL};
 
 static const struct family_shape shapes[] = {

@@ -1,16 +1,18 @@
 /* llada.c - LLaDA 8B Base, Instruct and 1.5 (Nie et al. 2025, arXiv 2502.09992): LLaMA's block with
- * the keys and names of OLMo. Each row sees all others; logits are at their own positions.
+ * the keys and names of OLMo. Each row sees all rows; the answer for a position is the output at
+ * this position.
  *
- * Re-exports give the tensors LLaMA's names; both are read. Shapes: the published config.json, and
- * the paper's appendix for llada-1b. llada3.2-1b has the network of llama3.2-1b, and small-llada
- * that of small-llama: a difference in speed then comes from the way of generating.
+ * Re-exported checkpoints have LLaMA's names of tensors; both namings are read. Shapes: the
+ * published config.json; the paper's appendix for llada-1b. llada3.2-1b has the network of
+ * llama3.2-1b, and small-llada has the network of small-llama, so that a difference in speed comes
+ * only from the way of generating.
  *
- * D2F-LLaDA (Wang et al. 2025, arXiv 2508.09192) is LLaDA under a mask of its own: the prompt is
- * one block, and blocks of 32 follow, each of which sees those before. A model whose name has "D2F"
- * gets this mask, others by --mask-block. Confirmed: create_full_block_attention_mask() and
- * block_size in D2F-eval/eval_llada.py and its .sh of zhijie-group/Discrete-Diffusion-Forcing,
- * the same mask in D2F-train/utils/loss.py. Its weights are published as a LoRA, which is not read:
- * it must be merged into LLaDA's before. */
+ * D2F-LLaDA (Wang et al. 2025, arXiv 2508.09192) is LLaDA with another mask: the prompt is one
+ * block, blocks of 32 follow, and each block sees the blocks before it. A model whose name contains
+ * "D2F" gets this mask; other models get it with --mask-block. Confirmed in
+ * zhijie-group/Discrete-Diffusion-Forcing: create_full_block_attention_mask() and block_size in
+ * D2F-eval/eval_llada.py and its .sh, the same mask in D2F-train/utils/loss.py. The weights of D2F
+ * are published as a LoRA, which is not read: merge it into LLaDA first. */
 #include "lib/checkpoint/family.h"
 
 #include <string.h>
@@ -35,8 +37,9 @@ static const struct family_naming names = {
     },
 };
 
-/* An embedding longer than the vocabulary would give ids without tokens. head_dim is our own key:
- * in a network with pruned heads (prune.h) H E is less than D, and the publishers' code divides. */
+/* embedding_size must equal vocab_size: a longer embedding would give ids without tokens. head_dim
+ * is a key of this project: in a network with pruned heads (prune.h) H E is less than D, but the
+ * publishers' code computes E as D / H. */
 static const struct family_number numbers[] = {
     {"d_model", FAMILY_AT(width), 1, FAMILY_WIDTH_MAX, KEY_REQUIRED},
     {"n_layers", FAMILY_AT(layers), 1, 1024, KEY_REQUIRED},
@@ -69,7 +72,7 @@ static const struct family_fixed fixed[] = {
     {0},
 };
 
-/* Settings of training and initialisation. */
+/* Keys that concern training and initialisation only. */
 static const char *const ignored[] = {
     "residual_dropout", "embedding_dropout", "flash_attention", "precision", "init_device",
     "init_fn", "init_std", "init_cutoff_factor", "alibi_bias_max",
@@ -99,7 +102,7 @@ static int finish(struct config *config, const struct family_source *source)
             return -1;
         config->ffn = config->width * (size_t)ratio;
     }
-    /* The Hugging Face wrapper's own key; the network obeys weight_tying. */
+    /* Only the Hugging Face wrapper reads this key. The network obeys weight_tying. */
     if (json_has(source->json, "tie_word_embeddings") &&
         json_flag(source->json, source->path, "tie_word_embeddings", &tied, source->e))
         return -1;

@@ -1,29 +1,30 @@
 /* llada2.c - LLaDA2.0 and LLaDA2.1 (mini 16B, flash 100B; Bie et al. 2025, arXiv 2512.15745, and
- * 2026, arXiv 2602.08676), and Ling 2.0, the autoregressive model with the same block. Norms of
- * heads; half of each head is rotated; q, k and v in one tensor; after dense first layers a mixture
- * of experts with a shared one, routed by sigmoids in groups (kernels/experts.h). LLaDA2 fills
- * blocks of 32 from the first id, which end in whole blocks; answers are at their own positions.
+ * 2026, arXiv 2602.08676), and Ling 2.0, the autoregressive model with the same block. The block:
+ * heads have norms; half of each head is rotated; one tensor holds q, k and v; the first layers are
+ * dense, the others have a mixture of experts with a shared expert, routed by sigmoids in groups
+ * (kernels/experts.h). LLaDA2 fills blocks of 32, counted from the first id; the last block is
+ * whole; the answer for a position is the output at this position.
  *
- * Confirmed: class, names of tensors, router, rotation, defaults of keys and both samplers in
- * copies of the authors' modeling_llada2_moe.py and its configuration (ZHZisZZ/dllm, dFactory and
- * dInfer of inclusionAI); config.json of mini and flash in dFactory (configs/model_configs; type
+ * Copies of the authors' modeling_llada2_moe.py and its configuration (ZHZisZZ/dllm, dFactory and
+ * dInfer of inclusionAI) confirm: class, names of tensors, router, rotation, defaults of keys, both
+ * samplers. dFactory has config.json of mini and flash (configs/model_configs; type
  * llada2_moe_veomni). A loader test of another program has the values of the released mini: the
- * context 32768, the type llada2_moe. If there is no key for it, heads have norms, as in dInfer
- * and SGLang. Mask 156895, eos 156892 and blocks of 32 are defaults of the authors' generate(), in
- * no file; a mask token <|mask|> in the tokenizer, or other blocks (--mask-block), go first.
- * LLaDA2.1 has the files of 2.0: only its name tells that it edits tokens
- * (kernels/unmask/joint.h), or the type llada21_moe, which dllm writes. Its class has no eos: where
- * the files say none and 156892 is no id, the padding is one, as in the released files. Ling:
- * class, tensors and router in models/modeling_bailing_moe_v2.py of inclusionAI/Ling-V2, sizes of
- * mini in the configuration of NVIDIA NeMo. Its released config.json was not seen, so both known
- * types are read.
+ * context 32768, the type llada2_moe. Without the key use_qk_norm heads have norms, as in dInfer
+ * and SGLang. Mask 156895, eos 156892 and blocks of 32 are defaults of the authors' generate() and
+ * in no file; a token <|mask|> of the tokenizer and --mask-block override them. LLaDA2.1 has the
+ * files of 2.0, but edits tokens (kernels/unmask/joint.h); it is known by its name, or by the type
+ * llada21_moe, which dllm writes. The class has no eos: if the files state none and 156892 is not
+ * in the vocabulary, the padding is the eos, as in the released files. For Ling,
+ * models/modeling_bailing_moe_v2.py of inclusionAI/Ling-V2 confirms class, tensors and router, and
+ * the configuration of NVIDIA NeMo the sizes of mini. The released config.json of Ling was not
+ * seen, so both known types are read.
  *
- * Refused: biases (where a file does not say use_bias, by their tensors), other
- * routers, layers that predict further tokens, rescaled rotations, stacked experts (of dFactory;
- * its moe_convertor.py --mode split makes the released form). LLaDA2.2, whose experts are chosen
- * for blocks and which writes DELETE and SPLIT: by its name, by expert_capacity (read from the
- * released files by tools/convert-llada2-fast.py of github.com/Akicou/diffuse-cpp), and by the ids
- * of both tokens (keys of SGLang). */
+ * Refused: biases (by their tensors, if the file has no key use_bias), other routers, layers that
+ * predict further tokens, rescaled rotations, stacked experts (of dFactory; its moe_convertor.py
+ * --mode split makes the released form). Also refused: LLaDA2.2, which chooses experts for blocks
+ * and writes DELETE and SPLIT. It is known by its name, by the key expert_capacity (which
+ * tools/convert-llada2-fast.py of github.com/Akicou/diffuse-cpp reads from the released files), or
+ * by the keys delete_token_id and split_token_id (of SGLang). */
 #include "lib/checkpoint/family.h"
 
 #include <string.h>
@@ -100,7 +101,7 @@ static const struct family_fixed fixed[] = {
     {0},
 };
 
-/* Settings of training, and keys of the window, which is not used. */
+/* Keys that concern training only, and keys of the sliding window, which is not used. */
 static const char *const ignored[] = {
     "embedding_dropout", "output_dropout", "output_router_logits", "max_window_layers",
     "sliding_window", "mtp_loss_scaling_factor", NULL,
@@ -126,8 +127,8 @@ static int check_layers(const struct config *config, const struct family_source 
                                "at most the experts of topk_group groups");
 }
 
-/* *to = the share of a head that is rotated, if the file says it: transformers 5 writes it among
- * rope_parameters. */
+/* *to = the share of a head that is rotated, if the file states it: in partial_rotary_factor, which
+ * transformers 5 writes inside rope_parameters. */
 static int read_share(const struct family_source *source, double *to)
 {
     static const char key[] = "partial_rotary_factor";
@@ -182,7 +183,8 @@ static int finish(struct config *config, const struct family_source *source)
     return check_layers(config, source);
 }
 
-/* The default of the share in Ling's class was not seen. */
+/* A file of Ling must state the share of a head that is rotated, because the default in Ling's
+ * class was not seen. */
 static int finish_ling(struct config *config, const struct family_source *source)
 {
     double share = 0;
@@ -241,7 +243,8 @@ static const char *const other_ling_types[] = {"bailing_moe", NULL};
 
 static void name_llada2(struct config *config);
 static int finish_llada2(struct config *config, const struct family_source *source);
-/* The family of the names with "LLaDA2.1" in them, and of the type llada21_moe. */
+/* The family of models whose name contains "LLaDA2.1" or "llada2.1", and of the type
+ * llada21_moe. */
 static const struct family llada21 =
     LLADA2("llada2.1", "unmask=joint threshold=0.95 edit_threshold=0.9 confidence_of=drawn",
            .named = name_llada2);

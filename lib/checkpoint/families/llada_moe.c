@@ -1,18 +1,19 @@
 /* llada_moe.c - LLaDA-MoE 7B-A1B Base and Instruct (Zhu et al. 2025, arXiv 2509.24389): LLaMA's
- * block with norms of heads and, in place of its feed-forward, a mixture of experts
- * (kernels/experts.h). Each row sees all others; logits are at their own positions.
+ * block with norms of heads and a mixture of experts (kernels/experts.h) in place of the
+ * feed-forward. Each row sees all rows; the answer for a position is the output at this position.
  *
- * Confirmed in a public copy of the authors' modeling_lladamoe.py and its configuration (ZHZisZZ,
- * dllm-trainer): class, names of keys and tensors, the router's softmax over all experts in fp32,
- * weights that are never divided by their sum (norm_topk_prob is not read), a shared expert where
- * its size is not null, no shift. Its type is lladamoe; the released files have llada. Confirmed in
- * public programs that read the released files: 16 layers of 64 experts of 1024, 8 for each row, no
- * shared expert, theta 50000, context 8192, the mask <|mask|> = 156895 in the tokenizer alone, eos
- * and pad 156892. The vocabulary of the shape gives the 7.36 B parameters of the model card. The
- * eps of the shape is not confirmed; it does not change the time.
+ * A public copy of the authors' modeling_lladamoe.py and its configuration (ZHZisZZ, dllm-trainer)
+ * confirms: class, names of keys and tensors, the router's softmax over all experts in fp32,
+ * weights of experts that are never divided by their sum (norm_topk_prob is not read), a shared
+ * expert if its size is not null, answers that are not shifted. The type in this copy is lladamoe;
+ * the released files have llada. Public programs that read the released files confirm: 16 layers,
+ * 64 experts of F 1024 in each, 8 for each row, no shared expert, theta 50000, context 8192, the
+ * mask <|mask|> = 156895 (which only the tokenizer states), eos and pad 156892. The vocabulary of
+ * the shape gives the 7.36 B parameters of the model card. The eps of the shape is not confirmed;
+ * it does not change the speed.
  *
- * Not built, and refused: dense layers between the others (moe_layer_freq 0), a bias in the choice
- * of experts, clipped q, k and v. No released file has them. */
+ * Not built, and refused: some dense layers (moe_layer_freq 0), a bias in the choice of experts,
+ * clipped q, k and v. No released file has these. */
 #include "lib/checkpoint/family.h"
 
 #include "kernels/experts.h"
@@ -66,7 +67,7 @@ static const struct family_fixed fixed[] = {
     {0},
 };
 
-/* Settings of training, and keys that the authors' code does not read. */
+/* Keys that concern training only, and keys that the authors' code does not read. */
 static const char *const ignored[] = {
     "norm_topk_prob", "dense_intermediate_size", "router_aux_loss_coef", "output_router_logits",
     "routed_scaling_factor", "router_num_group", "router_topk_group", NULL,

@@ -1,28 +1,30 @@
 /* llama.c - LLaMA 2 and 3, TinyLlama, SmolLM2, Seed-Coder and other models with LlamaForCausalLM:
- * the block without switches, left to right; and families that differ in a switch.
+ * the block without switches, written left to right. This file also has the families that differ
+ * from it in a switch.
  *
- * mistral has a window of attention: the key sliding_window, 4096 where the key is missing, none
- * where it is null. smollm3 does not rotate the heads of some layers: the list no_rope_layers, else
- * every no_rope_layer_interval-th layer. Confirmed for both: keys, defaults and tensors in
- * models/mistral and models/smollm3 of github.com/huggingface/transformers (2026).
- * ministral3 is the text model of Ministral 3, saved without its image encoder; its rotation is
- * YaRN, whose attention factor is 1, and queries grow from position 16384 on, where the context
- * therefore ends here. Confirmed: class, tensors and the factor of queries in modular_ministral3.py
- * of transformers, keys in public copies of its configuration. Refused: the released class
- * Mistral3ForConditionalGeneration, which has an image encoder and often fp8 weights.
+ * mistral has a window of attention, from the key sliding_window: 4096 if the key is missing, no
+ * window if it is null. smollm3 does not rotate the heads of some layers: those with 0 in the list
+ * no_rope_layers; without the list, every no_rope_layer_interval-th layer. models/mistral and
+ * models/smollm3 of github.com/huggingface/transformers (2026) confirm keys, defaults and tensors.
+ * ministral3 is the text model of Ministral 3, saved without its image encoder. Its rotation is
+ * YaRN with the attention factor 1. The authors' queries grow from position 16384 on; this is not
+ * built, so the context ends there. Confirmed: class, tensors and the factor of queries in
+ * modular_ministral3.py of transformers, keys in public copies of its configuration. Refused: the
+ * released class Mistral3ForConditionalGeneration, which has an image encoder and often fp8
+ * weights.
  *
  * Shapes: Grattafiori et al. 2024 (Llama 3) and the published config.json files; mistral-7b is
- * v0.3; small-llama and tiny-* are ours.
+ * v0.3; small-llama and tiny-* are made by this project.
  *
- * a2d_llama is LLaMA's layout with A2DLlamaLMHeadModel (FAMILY_A2D; confirmed there:
- * a2d/models/llama/modeling_llama.py, convert.py). No released checkpoint of it was seen.
+ * a2d_llama is LLaMA's layout with the class A2DLlamaLMHeadModel (FAMILY_A2D; confirmed in dllm:
+ * a2d/models/llama/modeling_llama.py, convert.py). No released checkpoint of this class was seen.
  *
- * stable_diffcoder is Stable-DiffCoder 8B (Fan et al. 2026, arXiv 2601.15892), a denoiser made of
- * Seed-Coder, whose class is LLaMA's: blocks of 4 from the first id, the last one cut at the end of
- * the answer, and the probability of the model as confidence. Confirmed: class, sampler, mask 5 and
- * threshold 0.95 in a public copy of its modeling file; keys and sizes in the configuration of
- * Diffulex; the mask token <[MASK_TOKEN]> in notes of users. The README of the authors sets no
- * threshold (--unmask schedule). */
+ * stable_diffcoder is Stable-DiffCoder 8B (Fan et al. 2026, arXiv 2601.15892), a denoiser made from
+ * Seed-Coder, with LLaMA's block. It fills blocks of 4, counted from the first id; the last block
+ * is cut at the end of the answer; the confidence is the probability of the model. Confirmed:
+ * class, sampler, mask 5 and threshold 0.95 in a public copy of its modeling file; keys and sizes
+ * in the configuration of Diffulex; the mask token <[MASK_TOKEN]> in notes of users. The README of
+ * the authors sets no threshold (--unmask schedule). */
 #include "lib/checkpoint/family.h"
 
 #include "lib/record/json.h"
@@ -72,10 +74,11 @@ static const struct family_shape smollm3_shapes[] = {
     {0},
 };
 
-/* The spelling of early conversions; and models saved without a head, which is then tied. */
+/* LLaMAForCausalLM: early conversions. LlamaModel: models saved without a head; these have a tied
+ * head. */
 static const char *const aliases[] = {"LLaMAForCausalLM", "LlamaModel", NULL};
 
-/* Version 3.1 introduced rescaled frequencies and its chat template. */
+/* Rescaled frequencies mean LLaMA 3.1 or later, which has another chat template than LLaMA 3. */
 static int finish(struct config *config, const struct family_source *source)
 {
     (void)source;
@@ -159,7 +162,7 @@ static const struct family_shape stable_shapes[] = {
     {0},
 };
 
-/* start_members: those in which the families differ. */
+/* start_members: the members of `start` in which the families differ. */
 #define LLAMA(its_name, class, type, start_members, ...)                                           \
     {.name = its_name, .architecture = class, .model_type = type,                                  \
      .naming = {&family_hugging_face, &family_hugging_face_bare},                                  \

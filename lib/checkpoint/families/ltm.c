@@ -1,19 +1,20 @@
 /* ltm.c - the latent thought model (Kong et al. 2025, arXiv 2502.01567): a decoder with a short
- * window. Each layer also reads n latent vectors z_l of the whole text:
+ * window of attention. Layer l also reads n latent vectors z_l, which belong to the whole text:
  *
  *     x += MIX(norm x);  x += CA(norm x; keys and values of z_l);  x += SwiGLU(norm x)
  *
- * z ~ N(0, I) has no encoder: gradients fit it to a text (lib/train/posterior.h). CA rotates the
- * query by its row's position and the key of vector j by j * floor(context / n).
+ * MIX mixes tokens, CA is cross-attention to the latents. z ~ N(0, I) has no encoder: gradients fit
+ * z to a text (lib/train/posterior.h). CA rotates the query by the position of its row, and the key
+ * of vector j by the position j * floor(context / n).
  *
- * No checkpoint was published; this layout is our own, in the style of Hugging Face. The key
- * `mixer` says how a layer mixes tokens: attention in a window (swa, as in the paper, with the key
- * sliding_window), or the time mixing of RWKV 6 or 7 (kernels/mixing.h), whose state has a fixed
- * size, with the rank of its low-rank parts in low_rank_dim. The projections of r, k, v and out
- * have the names of q, k, v and o.
- * The authors' code rotates neighbouring values (2j, 2j+1), ours rotates (j, j + E/2): the same
- * network with the rows of q and k in another order. ltm-l: the paper's largest; tiny-ltm is
- * ours. */
+ * No checkpoint was published. The layout here is made by this project, in the style of Hugging
+ * Face. The key `mixer` says what MIX is: attention in a window ("swa", as in the paper; the key
+ * sliding_window has the window), or the time mixing of RWKV 6 or 7 (kernels/mixing.h), whose state
+ * has a fixed size; then the key low_rank_dim has the rank of its low-rank parts, and the
+ * projections of r, k, v and out have the names of q, k, v and o.
+ * The authors' code rotates neighbouring values (2j, 2j+1); this program rotates (j, j + E/2). That
+ * is the same network with the rows of q and k in another order. ltm-l is the paper's largest
+ * model; tiny-ltm is made by this project. */
 #include "lib/checkpoint/family.h"
 
 #include <string.h>
@@ -51,7 +52,8 @@ static const struct family_shape shapes[] = {
 static const enum mixer mixers[] = {MIXER_ATTENTION, MIXER_ATTENTION, MIXER_RWKV6,
                                     MIXER_RWKV7,     MIXER_RWKV6,     MIXER_RWKV7};
 
-/* The mixer, and keys that only one mixer has. */
+/* The key of the mixer; the key that only swa has; the key that only RWKV has. The code uses this
+ * order. */
 static const char *const finished[] = {"mixer", "sliding_window", "low_rank_dim", NULL};
 
 static int read_mixer(struct config *config, const struct family_source *source)

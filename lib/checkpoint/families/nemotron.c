@@ -1,10 +1,10 @@
 /* nemotron.c - Nemotron-Labs-Diffusion 3B Base and Instruct (Fu et al. 2026), text only: the block
- * of Ministral 3 under other names. One checkpoint writes in three ways: left to right (gen-llama);
- * left to right with guesses that it makes itself, as it fills masks (gen-llama --self-draft); and
- * block by block (gen-llada). There blocks, of 32 unless --block-length says otherwise, are counted
- * from the end of the prompt. Finished blocks have causal attention, the current block has full
- * attention. The first token of a block is predicted at the row before the block, other tokens at
- * their own rows.
+ * of Ministral 3 with other names of tensors. One checkpoint writes in three ways: left to right
+ * (gen-llama); left to right with guesses that it makes itself by filling masks (gen-llama
+ * --self-draft); and block by block (gen-llada). For gen-llada, blocks of 32 (or of --block-length)
+ * are counted from the end of the prompt. Finished blocks have causal attention, the current block
+ * has full attention. The first token of a block is predicted at the row before the block, other
+ * tokens at their own rows.
  *
  * Public copies of the authors' modeling_nemotron_labs_diffusion.py, its configuration and
  * modeling_ministral.py (the 8B and 3B releases) confirm: class, keys and defaults, names of
@@ -13,10 +13,10 @@
  * (YaRN factor: Base 0.25, Instruct 16). The attention factor of YaRN is exactly 1 (mscale =
  * mscale_all_dim).
  *
- * Not built: the scaling of queries from position 16384 (llama_4_scaling_beta); the adapter
- * linear_spec_lora; drafts in several passes. So the context ends at 16384. The adapter would
- * change only guesses. Refused: dlm_paradigm other than "bidirectional", biases, windows, vision
- * models (another class). */
+ * Not built: the scaling of queries from position 16384 on (llama_4_scaling_beta), so the context
+ * ends at 16384; the adapter linear_spec_lora, which would change only guesses; drafts in several
+ * passes. Refused: dlm_paradigm other than "bidirectional", biases, windows, vision models (another
+ * class). */
 #include "lib/checkpoint/family.h"
 
 static const struct family_naming names = {
@@ -52,7 +52,7 @@ static const struct family_fixed fixed[] = {
     {0},
 };
 
-/* Settings of training. */
+/* Keys that concern training only. */
 static const char *const ignored[] = {
     "ar_loss_weight", "dlm_loss_weight", "dp_varying_mask_ratio", NULL};
 

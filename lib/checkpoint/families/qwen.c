@@ -1,34 +1,37 @@
-/* qwen.c - Qwen2, Qwen2.5, Qwen3, and the denoisers that were made from them. Qwen2 (Yang et al.
- * 2024, arXiv 2412.15115) is LLaMA's block with a bias on q, k and v, which no key of config.json
- * states. Qwen3 (Yang et al. 2025, arXiv 2505.09388) has instead an RMSNorm on the q and k of each
- * head before the rotation, and heads of 128 at every width. The denoisers have the tensors and
- * keys of the model that they came from:
+/* qwen.c - Qwen2, Qwen2.5, Qwen3, and the denoisers that were made from these models. Qwen2 (Yang
+ * et al. 2024, arXiv 2412.15115) is LLaMA's block with a bias on q, k and v, which no key of
+ * config.json states. Qwen3 (Yang et al. 2025, arXiv 2505.09388) has no bias, but an RMSNorm on the
+ * q and k of each head before the rotation, and heads of 128 at every width. A denoiser has the
+ * tensors and keys of the model from which it was made:
  *
- *   a2d-qwen2, a2d-qwen3  FAMILY_A2D. Confirmed: class, type and full mask in a2d/models/, tensors
- *     in convert.py, blocks from the end of the prompt and `rounded` in core/samplers/ of
- *     ZHZisZZ/dllm; the mask 151669 and the ids in public notes on the released files
- *   sdar   SDAR (Cheng et al. 2025, arXiv 2510.06303): blocks from the first id, which end in
- *     whole blocks; the block in which the prompt ends is filled first. Confirmed: class and block
- *     in training/model/SDAR-4B-Chat/modeling_sdar.py, sampler and its defaults in generate.py of
- *     JetAstra/SDAR. The length of a block, 4, is in no released file (it is block_size in those
- *     of training/model): other lengths end the model's name (-b64). A model with I-DLM in its
- *     name is Introspective Diffusion (Yu et al. 2026, arXiv 2604.11035). It is causal and its
- *     answers are shifted, so gen-llama runs it.
- *     Confirmed: class and keys in training/model/Qwen3-8B-b3-allmasked, the passes of --self-draft
- *     in inference/sglang/.../idlm_blockN.py of a copy of I-DLM (github.com/thuEcstasy/I-DLM)
- *   dream  Dream, Dream-Coder (Ye et al. 2025, arXiv 2508.15487) and DiffuCoder (arXiv
- *     2506.20639), of Qwen2.5: full mask, answers shifted by one. Confirmed: class and bias in
- *     dream/model/modeling_dream.py, keys in configuration_dream.py, samplers in
- *     generation_utils.py of NVlabs/Fast-dLLM; options in README.md of DreamLM/Dream. Its
- *     sample_tokens() applies top-p before top-k, and measures what they keep also at temperature 0
- *   fast-dllm-v2  Fast-dLLM v2 (Wu et al. 2025, arXiv 2509.26328), of Qwen2.5: blocks of bd_size
- *     from the first id, filled in parts of 8, answers shifted by one; the first token of a whole
- *     block comes of the block before. Confirmed: class, bias, mask and sampler in public copies
- *     of its modeling.py, the default threshold in v2/run_chatbot.py of NVlabs/Fast-dLLM. That
- *     code loses a prompt of exactly bd_size ids; here it is read
+ *   a2d-qwen2, a2d-qwen3: see FAMILY_A2D. Confirmed in ZHZisZZ/dllm: class, type and full mask in
+ *     a2d/models/, tensors in convert.py, blocks from the end of the prompt and the pace `rounded`
+ *     in core/samplers/. Public notes on the released files have the mask 151669 and the other ids.
+ *   sdar: SDAR (Cheng et al. 2025, arXiv 2510.06303). Blocks are counted from the first id; the
+ *     last block is whole; the block in which the prompt ends is filled first. Confirmed in
+ *     JetAstra/SDAR: class and block in training/model/SDAR-4B-Chat/modeling_sdar.py, sampler and
+ *     its defaults in generate.py. No released file states the block length 4 (files of
+ *     training/model have it as block_size). A model with another block length has a name that ends
+ *     with this length (-b64). A model with I-DLM in its name is Introspective Diffusion (Yu et al.
+ *     2026, arXiv 2604.11035): this model is causal and its answers are shifted by one, so
+ *     gen-llama runs it. Confirmed in a copy of I-DLM (github.com/thuEcstasy/I-DLM): class and keys
+ *     in training/model/Qwen3-8B-b3-allmasked, the passes of --self-draft in
+ *     inference/sglang/.../idlm_blockN.py.
+ *   dream: Dream, Dream-Coder (Ye et al. 2025, arXiv 2508.15487) and DiffuCoder (arXiv 2506.20639),
+ *     made from Qwen2.5: full mask, answers shifted by one. Confirmed in NVlabs/Fast-dLLM: class
+ *     and bias in dream/model/modeling_dream.py, keys in configuration_dream.py, samplers in
+ *     generation_utils.py. README.md of DreamLM/Dream has the options. sample_tokens() of Dream
+ *     applies top-p before top-k. It computes confidences from the probabilities that these two
+ *     keep, at temperature 0 too.
+ *   fast-dllm-v2: Fast-dLLM v2 (Wu et al. 2025, arXiv 2509.26328), made from Qwen2.5: blocks of
+ *     bd_size, counted from the first id, filled in parts of 8, answers shifted by one; the first
+ *     token of a whole block is predicted from the block before. Confirmed: class, bias, mask and
+ *     sampler in public copies of its modeling.py, the default threshold in v2/run_chatbot.py of
+ *     NVlabs/Fast-dLLM. The authors' code loses a prompt of exactly bd_size ids; this program does
+ *     not.
  *
- * Shapes: the published config.json; tiny-* are ours. Sizes of sdar-4b are those of Qwen3-4B, of
- * fast-dllm-v2-1.5b those of Qwen2.5-1.5B, of dream-7b those of Qwen2.5-7B. */
+ * Shapes: the published config.json; tiny-* are made by this project. sdar-4b has the sizes of
+ * Qwen3-4B, fast-dllm-v2-1.5b of Qwen2.5-1.5B, dream-7b of Qwen2.5-7B. */
 #include "lib/checkpoint/family.h"
 
 #include <stdlib.h>
@@ -50,7 +53,7 @@ static const struct family_fixed fixed_3[] = {
     {0},
 };
 
-/* Keys of the sliding window, which is not used; and of training. */
+/* Keys of the sliding window, which is not used, and keys that concern training only. */
 static const char *const ignored[] = {
     "sliding_window", "max_window_layers", "ep_size", "micro_forward", "skip_checkpoint",
     "use_deepep", "fuse_cross_entropy", "debug", "conplemenrary_mask", "complementary_mask", NULL};
@@ -118,7 +121,7 @@ static const struct family_number fast_dllm_numbers[] = {
 
 enum { BLOCK_MOST = 1 << 20 };
 
-/* 64 of "SDAR-4B-Chat-b64"; 0: the name says nothing. */
+/* The block length at the end of the name: 64 in "SDAR-4B-Chat-b64"; 0: the name states none. */
 static size_t named_block(const struct config *config)
 {
     const char *mark = strrchr(config->name, '-');
@@ -137,9 +140,9 @@ static void name_sdar(struct config *config)
 
 static const char *const sdar_finished[] = {"block_size", NULL};
 
-/* Released files have no block_size; those that the authors train from have, and in them it is the
- * block of the mask. A name that says a length goes first: -b64 is trained from files that say 4.
- * block_size of I-DLM is one of training. */
+/* Released files have no block_size. Files from which the authors train have it: the block of the
+ * mask. A length in the name goes first, because -b64 is trained from files that state 4. In files
+ * of I-DLM block_size concerns only training, so it is not used. */
 static int finish_sdar(struct config *config, const struct family_source *source)
 {
     int64_t block;
@@ -157,7 +160,7 @@ static int finish_sdar(struct config *config, const struct family_source *source
     return 0;
 }
 
-/* start_members: those in which the families differ. */
+/* start_members: the members of `start` in which the families differ. */
 #define QWEN(its_numbers, version, its_name, class, type, start_members, ...)                      \
     {.name = its_name, .architecture = class, .model_type = type,                                  \
      .naming = {&family_hugging_face},                                                             \

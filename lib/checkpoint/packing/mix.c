@@ -1,5 +1,5 @@
 /* mix.c - see mix.h. There are few units (two per layer) and few formats, so every step tries all
- * changes. Invariant: the bytes of the choice never exceed the budget. */
+ * possible changes. Invariant: the bytes of the choice never exceed the budget. */
 #include "lib/checkpoint/packing/mix.h"
 
 #include <math.h>
@@ -17,7 +17,7 @@ size_t mix_count(const struct config *config)
     return 2 * config->layers + 1;
 }
 
-/* Bytes of a matrix as it is stored in a format. */
+/* Bytes of a matrix as stored in a format; INFINITY: the format does not fit the matrix. */
 static double stored_bytes(enum dtype dtype, size_t rows, size_t cols)
 {
     double sum = 0;
@@ -28,7 +28,7 @@ static double stored_bytes(enum dtype dtype, size_t rows, size_t cols)
     return sum;
 }
 
-/* 1: this matrix is one of the unit's own. */
+/* 1: the matrix of this role belongs to the unit. A tied head is not stored, so it does not. */
 static int is_of(const struct mix_unit *unit, const struct config *config, enum role role)
 {
     return quantization_part(config, role) == unit->part && role_has(config, role, unit->layer) &&
@@ -114,7 +114,8 @@ static double loss_of(const struct mix_unit *unit, const size_t *chosen, size_t 
     return sum;
 }
 
-/* Finds the best change within `room` bytes: unit *at to format *to. 0: none fits. */
+/* Finds the change that saves the most loss per byte within `room` more bytes: unit *at gets format
+ * *to. 0: no change fits. */
 static int best_change(const struct mix_unit *unit, const size_t *chosen, size_t n, double room,
                        size_t *at, size_t *to)
 {
@@ -139,7 +140,7 @@ static void improve(const struct mix_unit *unit, size_t *chosen, size_t n, doubl
         chosen[at] = to;
 }
 
-/* Puts every unit in one format, or in the next larger one that fits the unit. */
+/* Gives every unit this format, or the next larger format that fits the unit. */
 static void choose_uniform(const struct mix_unit *unit, size_t *chosen, size_t n, size_t format)
 {
     for (size_t i = 0; i < n; i++)
@@ -147,7 +148,8 @@ static void choose_uniform(const struct mix_unit *unit, size_t *chosen, size_t n
             chosen[i]--;
 }
 
-/* The result with the least loss from `starts` uniform choices that fit, largest first. */
+/* Improves each of the first `starts` uniform choices that fit, in order from the largest format,
+ * and stores the result with the least loss in units[]. */
 static double choose(struct mix_unit *units, size_t n, double budget, size_t starts)
 {
     size_t *trial = mem_zero(n, sizeof *trial);

@@ -1,8 +1,8 @@
 /* pack.c - writes a checkpoint with pruned and quantized matrices.
  *
  * The header of the new file depends only on shapes, so it is written first. Then each matrix is
- * read, quantized, compared with its codes, written and freed. A tensor that is not quantized is
- * copied, or its kept rows or columns are. */
+ * read, quantized, compared with its codes, written and freed. Of a tensor that is not quantized,
+ * the kept rows or columns are copied. */
 #include "lib/checkpoint/packing/pack.h"
 
 #include <errno.h>
@@ -26,7 +26,7 @@ struct packing {
     struct pool *pool;
     struct pack_role *role;
     struct out out;
-    struct tensor *list; /* of the new file, in its order */
+    struct tensor *list; /* tensors of the new file, in the order of the file */
     size_t n;
 };
 
@@ -45,9 +45,9 @@ static size_t value_bytes(const struct packing *packing, enum role role,
     return tensor->bytes / (rows * cols);
 }
 
-/* ---- the list ---- */
+/* ---- list of the new tensors ---- */
 
-/* Lists the new tensors of a role, and counts them. */
+/* Lists the new tensors of a role in a layer, and adds to the statistics of the role. */
 static void list_role(struct packing *packing, enum role role, size_t layer)
 {
     const struct tensor *tensor = checkpoint_tensor(packing->c, role, layer);
@@ -90,7 +90,7 @@ static void list_all(struct packing *packing)
         }
 }
 
-/* ---- one matrix ---- */
+/* ---- quantizing a matrix ---- */
 
 struct comparison {
     const struct mat_source *s;
@@ -116,8 +116,8 @@ static void compare_rows(void *ctx, size_t begin, size_t end, size_t worker)
     free(w);
 }
 
-/* Adds the matrix to the sums of its role, rows in order, so that threads do not matter. -1: a
- * value is not finite. */
+/* Adds the error and power of a matrix to the sums of its role. The sums are added row by row in a
+ * fixed order, so they do not depend on threads. -1: a value is not finite. */
 static int compare_matrix(const struct weight *weight, const struct mat_source *source,
                           const struct codes *codes, struct pool *pool, struct pack_role *sum,
                           struct err *e)
@@ -164,14 +164,14 @@ static void write_codes(struct packing *packing, const struct codes *codes,
                     dtype_part_bytes(codes->dtype, (enum codes_part)i, source->rows, source->cols));
 }
 
-/* ---- the kept rows and columns of a matrix ---- */
+/* ---- kept rows and columns of a matrix ---- */
 
 struct kept {
     struct weight from;
     struct prune_cut cut;
 };
 
-/* mat_source.floats of the kept part. */
+/* A mat_source.floats() that reads rows of the kept part of a matrix. */
 static void kept_floats(const struct mat_source *source, size_t first, size_t count, float *out)
 {
     const struct kept *k = source->ctx;
@@ -257,7 +257,7 @@ static int write_data(struct packing *packing, struct err *e)
 static int write_tensors(struct packing *packing, const char *folder, struct err *e)
 {
     json_t *metadata = packing->quant == QUANT_NONE
-                           ? json_pack("{s:s}", "format", "pt") /* what transformers looks for */
+                           ? json_pack("{s:s}", "format", "pt") /* transformers requires it */
                            : json_pack("{s:s}", "quantization", quantization_name(packing->quant));
     char *path = mem_format("%s/model.safetensors", folder);
     int bad = safetensors_begin(&packing->out, path, packing->list, packing->n, metadata, e);

@@ -1,5 +1,5 @@
-/* pack_record.c - see pack_record.h. A number without a value is null with the reason: a loss in a
- * format that the part cannot have, or the error of values that were not quantized. */
+/* pack_record.c - see pack_record.h. A number that does not exist is null with a reason: the loss
+ * in a format that the part cannot have, or the error of values that were not quantized. */
 #include "lib/checkpoint/packing/pack_record.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 #include "lib/checkpoint/quantization.h"
 #include "lib/record/rec.h"
 
-/* The loss of a part in a format. */
+/* Sets the member `name` to the loss of a unit in format number f of mix_format[]. */
 static void set_loss(json_t *j, const char *name, const struct mix_unit *unit, size_t f)
 {
     double loss = isfinite(unit->bytes[f]) ? unit->loss[f] : (double)NAN;
@@ -47,7 +47,7 @@ static json_t *role_members(const struct checkpoint *model, enum dtype q,
     return j;
 }
 
-/* The format of a role; of a role that was copied, the format of its file. */
+/* The name of the format of a role. If the role was copied: the dtype of its tensor in the file. */
 static const char *role_dtype(const struct checkpoint *model, const struct pack_role *role,
                               enum role r)
 {

@@ -1,6 +1,6 @@
-/* prune-score.c - how much heads and hidden units matter; see prune.h. Every matrix is read once, a
- * row at a time, and its squares are added up in double, rows in order: the same scores on every
- * machine, whatever the number of threads. */
+/* prune-score.c - computes the scores of heads and hidden units; see prune.h. Every matrix is read
+ * once, a row at a time, and its squares are added up in double in the order of the rows. So the
+ * scores are the same on every machine and for any number of threads. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@ enum prune_score prune_score_named(const char *name)
     return (enum prune_score)i;
 }
 
-/* The sum of squares of each row of a matrix, or with `columns` of each column; the caller's. */
+/* The sum of squares of each row of a matrix, or of each column if `columns`; the caller's. */
 static double *squares(const struct checkpoint *model, enum role role, size_t layer, int columns)
 {
     const struct weight weight = {model, role, layer};

@@ -1,6 +1,6 @@
-/* prune.c - see prune.h: how much goes, which parts stay, and where they are in each tensor. The
- * place follows only from the meaning of the tensor's rows and columns (role.h). Scores are in
- * prune-score.c. */
+/* prune.c - see prune.h. Computes the sizes after pruning, chooses the parts that stay, and finds
+ * their rows and columns in each tensor, from the meaning of the tensor's rows and columns
+ * (role.h). Scores are in prune-score.c. */
 #include "lib/checkpoint/packing/prune.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@
 
 #include "lib/base/mem.h"
 
-static const double ROUNDING = 1e-9; /* so that 0.3 of 10 is 3 in doubles */
+static const double ROUNDING = 1e-9; /* allowance for rounding, so that 0.3 of 10 is 3 */
 enum { UNIT = 64, UNITS_LEAST = 8 };
 
 /* ---- sizes after pruning ---- */
@@ -70,7 +70,7 @@ int prune_settle(struct prune *prune, const struct config *config, double heads,
     return 0;
 }
 
-/* ---- which ---- */
+/* ---- choice of the kept heads and units ---- */
 
 struct candidate {
     double score;
@@ -90,7 +90,7 @@ static int by_index(const void *pa, const void *pb)
     return (a->i > b->i) - (a->i < b->i);
 }
 
-/* out[keep] = base + the indices of the best of score[n], ascending. */
+/* out[keep] = base + the indices of the `keep` highest of score[n], ascending. */
 static void keep_best(const double *score, size_t n, size_t keep, size_t base, size_t *out)
 {
     struct candidate *candidate = mem_alloc(n * sizeof *candidate);
@@ -156,7 +156,8 @@ void prune_values_free(struct prune_values *values)
 
 /* ---- kept parts of a tensor ---- */
 
-/* The list for a dimension, and the number of values per entry. */
+/* The list of kept entries for a dimension in a layer, or NULL. *unit = rows or columns per
+ * entry. */
 static const size_t *list_of(const struct prune *prune, enum role_along along, size_t layer,
                              size_t *unit)
 {
