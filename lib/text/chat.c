@@ -1,9 +1,9 @@
-/* chat.c - the table of chat templates, the choice of one, and messages into ids.
+/* chat.c - the table of chat templates, the choice of a template, and the ids of messages.
  *
- * A template is rendered to one text, in which each byte knows whether it is from a message.
- * Special tokens count only where no byte is. The date in the system block of LLaMA 3.1 is a
- * constant, and so is the date of a checkpoint's own template, because prompts of different days
- * could not be compared otherwise. */
+ * A template is rendered to one text, and each byte is marked if it comes from a message. A special
+ * token counts only if none of its bytes is marked. The date in the system block of LLaMA 3.1 is a
+ * constant, and so is the date that a checkpoint's own template gets (jinja.h), because otherwise
+ * prompts of different days could not be compared. */
 #include "lib/text/chat.h"
 
 #include <stdio.h>
@@ -17,7 +17,7 @@
 struct chat_template {
     const char *name;
     struct jinja *program;
-    json_t *variables; /* all but the messages */
+    json_t *variables; /* all variables of the template except `messages` */
 };
 
 #define HEADER(role) "<|start_header_id|>" role "<|end_header_id|>\n\n"
@@ -32,9 +32,9 @@ struct chat_template {
     "<|im_end|>\n{% endif %}" IM_TURNS
 #define HAS_SYSTEM "messages and messages[0].role == 'system'"
 static const struct row {
-    const char *name; /* of --chat */
+    const char *name; /* word of --chat */
     const char *end;  /* token after a content */
-    const char *text;
+    const char *text; /* the template, in Jinja */
 } rows[CHAT_COUNT] = {
     [CHAT_NONE] = {"none", NULL, NULL},
     [CHAT_LLAMA3] = {"llama3", "<|eot_id|>", "<|begin_of_text|>" TURNS},
@@ -54,8 +54,8 @@ static const struct row {
                       IM_OTHERWISE("You are a helpful AI assistant named SmolLM, trained by "
                                    "Hugging Face")},
 };
-/* Tokens that begin and end turns: a base model of the same family lacks some. Other names between
- * bars may be ordinary text, as <|user|> is for Zephyr. */
+/* Tokens that begin and end turns. The tokenizer of a base model may lack some of them. Other names
+ * in <|...|> are not checked, because they may be ordinary text, as <|user|> is for Zephyr. */
 static const char *const controls[] = {
     "<|begin_of_text|>", "<|startoftext|>", "<|start_header_id|>", "<|end_header_id|>",
     "<|eot_id|>", "<|im_start|>", "<|im_end|>"};
@@ -79,7 +79,7 @@ void chat_free(struct chat_template *chat)
     free(chat);
 }
 
-/* NULL: *why has the line and the reason. */
+/* Parses a template. NULL: *why has the line and the reason. */
 static struct chat_template *make(const char *name, const char *text, size_t n,
                                   const json_t *tokens, struct err *why)
 {
@@ -119,8 +119,8 @@ static int render(const struct chat_template *chat, const struct chat_message *m
     return bad;
 }
 
-/* First control token that the template writes and the tokenizer lacks; NULL: it has all. *why: the
- * template cannot be run for a user's message. */
+/* The first control token that the template writes and the tokenizer lacks; NULL: none. Sets *why
+ * if the template cannot be run for a user's message. */
 static const char *find_lacking(const struct chat_template *chat,
                                 const struct tokenizer *tokenizer, struct err *why)
 {
@@ -150,7 +150,7 @@ static int refuse_name(const char *name, struct err *e)
     return err_set(e, EXIT_BAD_USAGE, "--chat: expected %s, got \"%s\"", list, name);
 }
 
-/* --chat auto, with the message about it. */
+/* Chooses for --chat auto, and writes the message about the choice to to->said. */
 static void choose_own(const struct chat_source *own, enum chat family, const char *model,
                        const struct tokenizer *tokenizer, struct chat_choice *to)
 {
@@ -215,7 +215,7 @@ int chat_choose(const char *name, const struct chat_source *own, enum chat famil
     return refuse_name(name, e);
 }
 
-/* Without a template: the contents, a line feed between. */
+/* Appends the ids of the contents without a template, with a line feed between two contents. */
 static int encode_bare(const struct tokenizer *tokenizer, const struct chat_message *message,
                        size_t n, int flags, struct ids *out, struct err *e)
 {

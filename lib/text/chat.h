@@ -1,14 +1,15 @@
-/* chat.h - chat templates: they turn messages into one prompt. A template contains BOS, so the
+/* chat.h - chat templates turn messages into one prompt. A template contains BOS, so the
  * tokenizer's post-processor is not used.
  *
- * The template of a checkpoint is run (jinja.h). For checkpoints without one there are these, named
- * after the models that publish their like:
+ * A checkpoint's own template is run (jinja.h). For checkpoints without a template this module has
+ * its own templates, named after the models that publish similar ones:
  *
- *     LLaMA 3, LLaDA   BOS, then for each message
+ *     llama3, llada    BOS, then for each message
  *                      <|start_header_id|>ROLE<|end_header_id|>\n\nCONTENT<|eot_id|>
- *     LLaMA 3.1, 3.2   the same after a fixed system block, with a fixed date
- *     ChatML           <|im_start|>ROLE\nCONTENT<|im_end|>\n; chatml_bos: after LLaMA 3's BOS
- *     Qwen 2, 2.5, SmolLM2   ChatML, with their own system message when none is given */
+ *     llama3.1         llama3 with a fixed system block behind BOS, with a fixed date
+ *     chatml           <|im_start|>ROLE\nCONTENT<|im_end|>\n for each message
+ *     chatml_bos       BOS of LLaMA 3, then chatml
+ *     qwen2, qwen2.5, smollm2   chatml with the model's system message if the messages have none */
 #pragma once
 
 #include <jansson.h>
@@ -17,43 +18,43 @@
 #include "lib/setting/words.h"
 #include "lib/text/tokenizer.h"
 
-/* The special token after a content. NULL for CHAT_NONE. */
+/* The special token that ends a message in this template; NULL for CHAT_NONE. */
 const char *chat_end(enum chat kind);
 
-/* A template that is ready to run; NULL: none. */
+/* A template that is ready to run. A NULL pointer stands for no template. */
 struct chat_template;
-/* "llama3"; "own": that of the checkpoint; "none". */
+/* The name for records: "llama3", ...; "own": the template of the checkpoint; "none" for NULL. */
 const char *chat_name(const struct chat_template *chat);
 void chat_free(struct chat_template *chat);
 
-/* The template of a checkpoint: Jinja, n bytes; NULL: none. All borrowed. */
+/* The template of a checkpoint. All members are borrowed. */
 struct chat_source {
-    const char *text;
+    const char *text;     /* Jinja, n bytes; NULL: the checkpoint has no template */
     size_t n;
     const json_t *tokens; /* {"bos_token": "TEXT", ...}; NULL: none */
     const char *where;    /* the file, for messages */
-    const char *fault;    /* why the value is not a template; "": it is one, or there is none */
+    const char *fault;    /* why the value in the file is not a template; "": no fault */
 };
 struct chat_choice {
-    struct chat_template *chosen; /* owned */
-    int unknown;     /* 1: the checkpoint has a template that does not run here: a warning */
-    struct err said; /* its text: a message for standard error; "": none */
+    struct chat_template *chosen; /* owned; NULL: no template */
+    int unknown;     /* 1: the checkpoint has a template that does not run here: warn with `said` */
+    struct err said; /* said.text: a message for standard error; "": no message */
 };
-/* --chat NAME -> template. auto: the template of the checkpoint; none when it has none, when it
- * cannot be run for a message of a user, or when the tokenizer lacks its tokens. family: the
- * template to recommend when the checkpoint has none; `model` names the checkpoint in messages. -1:
- * unknown name (EXIT_BAD_USAGE), or the tokenizer lacks the named template's tokens
- * (EXIT_BAD_DATA). */
+/* Chooses the template of --chat `name`. auto: the template of the checkpoint; no template if the
+ * checkpoint has none, if its template cannot be run for a user's message, or if the tokenizer
+ * lacks its tokens. family: the template that `said` recommends if the checkpoint has none. model:
+ * name of the checkpoint, for messages. -1: EXIT_BAD_USAGE: unknown name; EXIT_BAD_DATA: the
+ * tokenizer lacks the tokens of the named template. */
 int chat_choose(const char *name, const struct chat_source *own, enum chat family,
                 const char *model, const struct tokenizer *tokenizer, struct chat_choice *out,
                 struct err *e);
 
 struct chat_message { const char *role, *content; };
-/* Appends the ids of the template for these messages, with add_generation_prompt. NULL: the
- * contents, a line feed between. A special token's name inside a role or a content is ordinary
- * text, unless `parse_special`; without such names the ids are those of the whole text. tokenizer
- * holds the template's tokens (chat_choose). -1: EXIT_BAD_DATA, text that is not UTF-8, or the
- * template refuses the messages. */
+/* Appends to *out the ids of the text that the template writes for these messages, with
+ * add_generation_prompt. chat NULL: the ids of the contents, with a line feed between two. A
+ * special token's name inside a role or a content is ordinary text, unless `parse_special`. The
+ * tokenizer must have the template's tokens (chat_choose checks this). -1 (EXIT_BAD_DATA): a text
+ * is not UTF-8, or the template refuses the messages. */
 int chat_encode(const struct chat_template *chat, const struct tokenizer *tokenizer,
                 const struct chat_message *message, size_t n, int parse_special, struct ids *out,
                 struct err *e);

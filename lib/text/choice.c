@@ -1,6 +1,6 @@
-/* choice.c - see choice.h. A group collects up to 2 x count records, then is sorted and cut to
- * count: O(log count) per record. The largest key that is left is the upper bound for later
- * records. */
+/* choice.c - see choice.h. A group collects up to 2 x count records (at least 64), then it is
+ * sorted and cut to `count`: O(log count) per record. The largest key that is left is the upper
+ * bound for later records. */
 #include "lib/text/choice.h"
 
 #include <stdlib.h>
@@ -13,8 +13,8 @@ struct choice_group {
     char *task;
     struct choice_item *v;
     size_t n, cap;
-    size_t count; /* records to choose */
-    uint64_t bound;
+    size_t count;   /* records to choose */
+    uint64_t bound; /* a record with a larger key cannot be chosen */
 };
 
 static int by_order(const void *a, const void *b)
@@ -58,8 +58,8 @@ static struct choice_group *add_group(struct choice *choice, char *task, size_t 
     return &choice->groups[choice->n_groups++];
 }
 
-/* *n = the number from 1 to 999999999 at the start of text. Returns its end; NULL: there is
- * none. */
+/* *n = the number from 1 to 999999999 at the start of text. Returns the end of its digits; NULL:
+ * there is no such number. */
 static const char *read_count(const char *text, size_t *n)
 {
     size_t digits = strspn(text, "0123456789");

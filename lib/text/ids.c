@@ -1,6 +1,4 @@
-/* ids.c - a growing list of token ids; see ids.h.
- *
- * Capacity doubles, so n pushes cost O(n); {0} is an empty list. */
+/* ids.c - see ids.h. The capacity doubles when the list is full, so n pushes cost O(n). */
 #include "lib/text/ids.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* ids.h - a growing list of token ids. */
+/* ids.h - a list of token ids that grows. */
 #pragma once
 
 #include <stddef.h>

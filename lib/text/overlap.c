@@ -1,9 +1,9 @@
 /* overlap.c - see overlap.h.
  *
- * An n-gram is identified by the number of its first n - 1 characters and its last character, which
- * together form a key into the n-grams of the reference. So each order costs one step per place of
- * either text, and a place whose shorter n-gram is not in the reference drops out. Words become
- * numbers. Tables compare keys, so hash collisions do no harm. */
+ * The n-grams of the reference are numbered. The key of an n-gram is the number of the (n-1)-gram
+ * of its first n - 1 characters, and its last character. So each n costs one step per place of
+ * either text, and a place of the text whose (n-1)-gram is not in the reference is dropped. Words
+ * are numbered too. Tables compare keys, so hash collisions do not change a result. */
 #include "lib/text/overlap.h"
 
 #include <ctype.h>
@@ -19,8 +19,8 @@
 
 /* ---- characters ---- */
 
-/* A text without white space; gram: for each place the number of its n-gram among those of the
- * reference. */
+/* The characters of a text without white space. gram[i]: the number of the n-gram that begins at
+ * place i, among the n-grams of the reference. */
 struct chars {
     uint32_t *code, *gram; /* [n] */
     size_t n;
@@ -42,12 +42,13 @@ static struct chars chars_of(const char *text)
     return chars;
 }
 
-/* The n-grams of the reference, by the n-gram of their first n - 1 characters and the last
- * character. left: its count there minus its count in the other text so far. */
-struct gram { uint64_t made_of; uint32_t number, left; }; /* made_of 0: nothing */
-struct grams { struct gram *slot; size_t slots; };        /* a power of two */
+/* A hash table of the n-grams of the reference. made_of: the key (see above), 0: a free slot. left:
+ * count of the n-gram in the reference minus its count in the other text so far, at least 0. */
+struct gram { uint64_t made_of; uint32_t number, left; };
+struct grams { struct gram *slot; size_t slots; }; /* slots: a power of two */
 
-/* The slot of the n-gram of these parts, or the free slot for it. */
+/* The slot of the n-gram with (n-1)-gram number `begin` and last character `code`, or the free slot
+ * for it. */
 static struct gram *find(const struct grams *grams, uint32_t begin, uint32_t code)
 {
     uint64_t made_of = (uint64_t)begin << 32 | (code + 1);
@@ -57,7 +58,8 @@ static struct gram *find(const struct grams *grams, uint32_t begin, uint32_t cod
     return &grams->slot[i];
 }
 
-/* Extends the n-grams of the reference from `order` - 1 to `order` characters. */
+/* Fills the table with the n-grams of n = `order` characters; wanted->gram must have the numbers
+ * for n - 1, and gets the numbers for n. */
 static void lengthen(struct grams *grams, struct chars *wanted, size_t order)
 {
     uint32_t met = 0;
@@ -72,8 +74,9 @@ static void lengthen(struct grams *grams, struct chars *wanted, size_t order)
     }
 }
 
-/* Number of common n-grams, each counted as often as in the text that has fewer. at[*n]: places of
- * the text whose shorter n-gram is in the reference; keeps those whose longer one is, too. */
+/* Number of common n-grams of n = `order` characters; an n-gram counts as often as in the text that
+ * has it less often. at[*n]: places of the text whose (n-1)-gram is in the reference; the function
+ * keeps only places whose n-gram is in the reference. */
 static size_t in_both(const struct grams *grams, struct chars *text, size_t order, uint32_t *at,
                       size_t *n)
 {
@@ -135,8 +138,8 @@ double overlap_chrf(const double grams[OVERLAP_GRAMS])
 
 /* ---- words ---- */
 
-/* Writes the words, each ended by a NUL. It reserves space first: a lower-case character may have
- * three bytes where the upper-case one has two. */
+/* Writes the words of a text, each ended by a NUL. The function reserves all space first; a
+ * lower-case character may have three bytes although the upper-case one has two. */
 typedef void cut_fn(const char *text, struct buf *words);
 
 static void put(struct buf *words, int c)
@@ -163,7 +166,7 @@ static void cut_ascii(const char *text, struct buf *words)
     end_word(words);
 }
 
-/* Ends a run of letters and digits that began at `from`; drops an article. */
+/* Ends a run of letters and digits that began at `from`. Drops the run if it is an article. */
 static void end_run(struct buf *words, size_t from)
 {
     static const char *const articles[] = {"a", "an", "the"};
@@ -204,7 +207,8 @@ static void cut_squad(const char *text, struct buf *words)
     end_word(words);
 }
 
-/* Two texts as numbers of words: equal words have equal numbers, below `met`. */
+/* Two texts as lists of word numbers: equal words have equal numbers. met: the number of different
+ * words. */
 struct pair {
     uint32_t *v[2];
     size_t n[2], met;
@@ -218,7 +222,7 @@ static size_t count_words(const struct buf *words)
     return n;
 }
 
-/* words[2]: the two texts, cut. */
+/* Numbers the words of two texts; words[k]: the words of text k, each ended by a NUL. */
 static void number(struct pair *pair, const struct buf words[2])
 {
     struct places met = {0};
@@ -252,7 +256,7 @@ static int read_pair(struct pair *pair, cut_fn *cut, const char *text, const cha
                          "%zu", OVERLAP_WORDS, most);
 }
 
-/* F1 from the number of common words; frees the pair. */
+/* F1 from the number `both` of common words; frees the pair. */
 static double finish(struct pair *pair, size_t both)
 {
     free(pair->v[0]);
@@ -260,10 +264,10 @@ static double finish(struct pair *pair, size_t both)
     return both ? 2 * (double)both / (double)(pair->n[0] + pair->n[1]) : 0;
 }
 
-/* The next row in the table of the longest common subsequence, 64 columns per word: a 0 in `row`
- * means that the length rises there. match: columns with the word of this row; cleared.
- * Source: Hyyro 2004 (Bit-parallel LCS-length computation revisited), after Crochemore et al.
- * 2001. */
+/* Computes the next row in the table of the longest common subsequence (LCS), with 64 columns in
+ * each of n uint64_t. A 0 bit in `row` means that the length rises at this column. match: 1 bits at
+ * the columns that have the word of this row; the function clears them. Source: Hyyro 2004
+ * (Bit-parallel LCS-length computation revisited), after Crochemore et al. 2001. */
 static void next_row(uint64_t *row, uint64_t *match, size_t n)
 {
     uint64_t carry = 0;
@@ -280,8 +284,10 @@ static size_t subsequence(const struct pair *pair)
 {
     size_t n = pair->n[0], words = n / 64 + 1, longest = 0;
     uint64_t *row = mem_alloc(words * sizeof *row), *match = mem_zero(words, sizeof *match);
-    uint32_t *last = mem_zero(pair->met, sizeof *last); /* place of a word in the text, plus 1 */
-    uint32_t *before = mem_alloc(n * sizeof *before); /* of each place: that before */
+    /* The places of each word of text 0 form a list. last[w]: 1 + the last place of word w, 0: no
+     * place. before[i]: 1 + the place before place i with the same word, 0: none. */
+    uint32_t *last = mem_zero(pair->met, sizeof *last);
+    uint32_t *before = mem_alloc(n * sizeof *before);
     memset(row, 0xFF, words * sizeof *row);
     for (size_t i = 0; i < n; i++) {
         before[i] = last[pair->v[0][i]];

@@ -1,8 +1,9 @@
-/* split.c - JSON texts out of a stream by counting brackets; see split.h.
+/* split.c - cuts JSON texts out of a stream by counting brackets; see split.h.
  *
- * Only quotes, backslashes and brackets are examined. Where valid JSON cannot continue (a raw
- * newline in a string, a bracket of the wrong kind, a '{' that follows neither ':' nor ',' nor
- * '['), the text ends: the parser will refuse it, and the next object can be found. */
+ * Only quotes, backslashes and brackets are examined. A text ends also where valid JSON cannot
+ * continue: at a raw newline in a string, at a bracket of the wrong kind, at a '{' that follows
+ * neither ':' nor ',' nor '['. The parser will refuse such a text, and the next object can be
+ * found. */
 #include "lib/text/split.h"
 
 #include <string.h>
@@ -10,7 +11,7 @@
 enum { MAX_DEPTH = 2048 };
 
 struct scan {
-    char open[MAX_DEPTH]; /* brackets that wait for their end */
+    char open[MAX_DEPTH]; /* brackets that are still open */
     size_t depth;
     int quoted, escaped;
     int last; /* last byte that is not white space, outside strings */
@@ -33,7 +34,8 @@ static int next_byte(struct split *split, int64_t *line)
     return byte;
 }
 
-/* One byte of a string. 1: the text is over (a raw newline cannot be inside). */
+/* Reads one byte of a string. 1: the text is over: at the end of a string outside brackets, or at a
+ * raw newline, which no string may contain. */
 static int scan_quoted(struct scan *n, int byte)
 {
     if (n->escaped)
@@ -58,14 +60,15 @@ static int scan_close(struct scan *n, int byte)
     return n->depth == 0;
 }
 
-/* Returns how to go on at `byte`: 0 take it, 1 take it and end, 2 end before it. */
+/* Returns what to do with `byte`: 0: append it to the text; 1: append it and end the text; 2: end
+ * the text before it. */
 static int scan_byte(struct scan *n, int byte)
 {
     if (n->quoted)
         return scan_quoted(n, byte);
     int before = n->last, closed = 0;
     if (is_space(byte))
-        return n->depth == 0 ? 2 : 0; /* a bare word is over */
+        return n->depth == 0 ? 2 : 0; /* outside brackets, white space ends a bare word */
     n->last = byte;
     if (byte == '"')
         n->quoted = 1;

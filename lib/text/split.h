@@ -1,6 +1,6 @@
-/* split.h - cuts a stream into JSON texts without parsing: an array of objects, NDJSON and
+/* split.h - cuts a stream into JSON texts without parsing. An array of objects, NDJSON and
  * concatenated objects all give one object at a time, in constant memory. A broken object does not
- * affect the next one. */
+ * affect the next object. */
 #pragma once
 
 #include <stdint.h>
@@ -14,8 +14,9 @@ struct split {
     size_t limit;    /* bytes of one object */
     int64_t line;    /* line where the last object began, from 1 */
     int64_t at;      /* line of the reading position */
-    int started, depth_array;
+    int started, depth_array; /* 1: the first byte was read; arrays that are open around objects */
 };
 void split_start(struct split *split, FILE *file, size_t limit);
-/* 1: *text holds the next object's text; 0: end; -1: over the limit or cut at the end (65). */
+/* Returns 1: *text holds the text of the next object; 0: the stream ends. -1 (EXIT_BAD_DATA): the
+ * object is longer than the limit, or the stream ends inside it. */
 int split_next(struct split *split, struct buf *text, struct err *e);

@@ -1,6 +1,6 @@
 /* task.c - see task.h. Templates are Jinja, as in the harnesses that made the tasks known, so that
- * a row can be held against theirs letter by letter. A field that an item lacks is an error: Jinja
- * would write nothing in its place. */
+ * a row can be compared with the template of a harness letter by letter. A field that an item lacks
+ * is an error, because Jinja would write nothing in its place. */
 #include "lib/text/task.h"
 
 #include <stdlib.h>
@@ -22,14 +22,14 @@ static const char *const names[TEMPLATES] = {"prompt", "shot", "answer", "header
 
 struct task {
     json_t *rows;
-    const json_t *row; /* of rows */
+    const json_t *row; /* the task's row in `rows` */
     char *name;
     const char *part;
-    struct jinja *form[TEMPLATES]; /* NULL: the row has none */
+    struct jinja *form[TEMPLATES]; /* NULL: the row has no such template */
     struct regex **clean;          /* patterns of row.clean */
     size_t cleans;
-    json_t *left_out; /* {reason: items} */
-    json_t *shown; /* items that every prompt shows */
+    json_t *left_out; /* {reason: number of items} */
+    json_t *shown; /* items that every prompt shows as examples */
     int64_t shots;
 };
 
@@ -178,7 +178,8 @@ static int check_fields(const struct task *task, const json_t *item, struct err 
     return 0;
 }
 
-/* The choices of an item, cleaned: a path, or the choices themselves. The caller's. */
+/* The choices of an item, cleaned; the caller's. row.choices is the path of the choices in the
+ * item, or a list of choices for all items. */
 static json_t *choices_of(const struct task *task, const json_t *item)
 {
     const json_t *given = json_object_get(task->row, "choices"), *value;
@@ -195,7 +196,8 @@ static json_t *choices_of(const struct task *task, const json_t *item)
     return out;
 }
 
-/* Number of the right choice from `right`. -1: it is none of them. */
+/* *at = the number of the right choice, which the template `right` writes. -1: it is no number of a
+ * choice. */
 static int right_of(const struct task *task, const json_t *item, const json_t *choices, size_t *at,
                     struct err *e)
 {
@@ -223,7 +225,8 @@ static int put_question(const struct task *task, const json_t *item, struct buf 
     return 0;
 }
 
-/* The answer of an example, as it is shown. */
+/* Appends the answer of an example, as prompts show it: by the template `shot`, or the right
+ * choice. */
 static int put_shown(const struct task *task, const json_t *item, struct buf *to, struct err *e)
 {
     if (task->form[SHOT])
@@ -237,7 +240,7 @@ static int put_shown(const struct task *task, const json_t *item, struct buf *to
     return bad;
 }
 
-/* Takes the text as a message of a role. */
+/* Appends the text as a message of a role, and clears the text. */
 static void say(json_t *messages, const char *role, struct buf *text)
 {
     json_array_append_new(messages, json_pack("{s:s, s:s}", "role", role, "content",
@@ -245,7 +248,7 @@ static void say(json_t *messages, const char *role, struct buf *text)
     buf_clear(text);
 }
 
-/* Examples and question: as one text, or as turns in `messages`. */
+/* Writes header, examples and question: as one text, or as turns in `messages`. */
 static int put_prompt(const struct task *task, const json_t *item, struct buf *text,
                       json_t *messages, struct err *e)
 {

@@ -1,6 +1,7 @@
-/* tokenizer-around.c - the post-processor of tokenizer.json: ids that are put around a text.
+/* tokenizer-around.c - reads the post-processor of tokenizer.json: ids that are put before and
+ * behind a text.
  *
- * Only what concerns one text is read; templates for pairs of texts are not. */
+ * Only templates for one text are read, not those for pairs of texts. */
 #include <string.h>
 
 #include "lib/text/tokenizer-load.h"
@@ -23,7 +24,8 @@ static int template_token(const struct tokenizer_load *load, const json_t *speci
     return 0;
 }
 
-/* "single": ids before and after the one Sequence A. The ids of an earlier template stay inside. */
+/* Reads "single": ids before and after its only Sequence, which is A. The ids of an earlier
+ * template stay nearer to the text. */
 static int load_template(const struct tokenizer_load *load, const json_t *j)
 {
     const json_t *single = json_object_get(j, "single");
@@ -49,7 +51,7 @@ static int load_template(const struct tokenizer_load *load, const json_t *j)
     return bad;
 }
 
-/* RoBERTa's and BERT's: "cls": [text, id] in front, "sep" behind. */
+/* Reads RobertaProcessing or BertProcessing: "cls": [text, id] goes before a text, "sep" behind. */
 static int load_pair(const struct tokenizer_load *load, const json_t *j)
 {
     static const char *const keys[] = {"cls", "sep"};

@@ -1,10 +1,10 @@
-/* tokenizer-gguf.c - the tokenizer in the keys of a GGUF file, as the tokenizer.json that it was
- * made of.
+/* tokenizer-gguf.c - makes a tokenizer.json from the tokenizer in the keys of a GGUF file.
  *
- * gpt2: byte-level merges; tokenizer.ggml.pre names how words are cut. llama: SentencePiece's,
- * whose merges follow from the scores of the pieces: each way to cut a piece into two is a merge,
- * the best score first, as in convert_slow_tokenizer.py of github.com/huggingface/transformers.
- * Source of the names: src/llama-vocab.cpp of github.com/ggml-org/llama.cpp. */
+ * Model gpt2: byte-level merges; the key tokenizer.ggml.pre names how words are cut. Model llama:
+ * SentencePiece, which has scores of pieces instead of merges. Each way to cut a piece into two
+ * pieces is a merge, and the merge with the best score of its result comes first, as in
+ * convert_slow_tokenizer.py of github.com/huggingface/transformers. Source of the names:
+ * src/llama-vocab.cpp of github.com/ggml-org/llama.cpp. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 
 #define KEY "tokenizer.ggml."
 enum { TYPE_NORMAL = 1, TYPE_UNKNOWN, TYPE_CONTROL, TYPE_USER, TYPE_UNUSED,
-       PIECE_MOST = 256 /* bytes of a piece that is merged: a bound of the work */ };
+       PIECE_MOST = 256 /* longer pieces, in bytes, get no merges: this limits the work */ };
 
 struct keys {
     const json_t *all, *tokens, *types;
@@ -28,7 +28,9 @@ struct keys {
 #define WORDS "[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|"
 #define REST "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 #define ENDINGS "(?i:'s|'t|'re|'ve|'m|'ll|'d)|"
-/* pattern NULL: that of ByteLevel. whole: ignore_merges. */
+/* Ways to cut words, by the name in tokenizer.ggml.pre. pattern NULL: the pattern of ByteLevel.
+ * digits: each digit is a word. nfc: the text is normalized. whole: ignore_merges. bos: default of
+ * add_bos_token. */
 static const struct way {
     const char *name, *pattern;
     int digits, nfc, whole, bos;
@@ -48,14 +50,14 @@ static const json_t *key(const struct keys *k, const char *name)
     return json_object_get(k->all, full);
 }
 
-/* The boolean key, or what it is when it is not there. */
+/* The value of a boolean key; `otherwise` if the key is absent. */
 static int flag(const struct keys *k, const char *name, int otherwise)
 {
     const json_t *value = key(k, name);
     return json_is_boolean(value) ? json_is_true(value) : otherwise;
 }
 
-/* The text of the token whose id is in the key, and the id; NULL: none. */
+/* The text of the token whose id is the value of the key, or NULL; *id = the id, or -1. */
 static const char *token_of(const struct keys *k, const char *name, json_int_t *id)
 {
     const json_t *value = key(k, name);
@@ -68,8 +70,8 @@ static int type_of(const struct keys *k, size_t i)
     return k->types ? (int)json_integer_value(json_array_get(k->types, i)) : TYPE_NORMAL;
 }
 
-/* The pieces and their ids; adds to `added` those that are cut out of a text before it is split.
- * NULL: refused. */
+/* An object of pieces and their ids. Appends to `added` the tokens that are cut out of a text
+ * before the text is split. NULL: the tokens are refused. */
 static json_t *vocab_of(const struct keys *k, json_t *added)
 {
     json_t *vocab = json_object();
@@ -112,7 +114,8 @@ static int by_score(const void *a, const void *b)
     return (x->right > y->right) - (x->right < y->right);
 }
 
-/* More merges than TOKEN_RANK_LIMIT are not collected: the loader refuses them. */
+/* The merges of SentencePiece, ordered by score. Stops at TOKEN_RANK_LIMIT merges, because the
+ * loader refuses more. */
 static json_t *merges_by_score(const struct keys *k, const json_t *vocab)
 {
     const json_t *scores = key(k, "scores");
@@ -125,7 +128,7 @@ static json_t *merges_by_score(const struct keys *k, const json_t *vocab)
         for (char *at = text; *at && *++at;) {
             const char kept = *at;
             if (((unsigned char)kept & 0xc0) == 0x80)
-                continue; /* inside a character */
+                continue; /* not the first byte of a character */
             const json_t *right = json_object_get(vocab, at);
             *at = 0;
             const json_t *left = right ? json_object_get(vocab, text) : NULL;

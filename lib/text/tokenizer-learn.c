@@ -1,9 +1,9 @@
 /* tokenizer-learn.c - learns a byte-level BPE tokenizer from texts.
  *
- * Words are counted once. Then the most frequent pair of neighbouring pieces is merged, repeatedly.
- * Each pair has its count and its words, so a merge visits only these words. The heap is lazy: an
- * entry with an old count is put back with the true one. Ties go to the pair whose (left, right)
- * bytes come first, so the result depends only on the texts.
+ * Words are counted once. Then the most frequent pair of neighbouring pieces is merged, again and
+ * again. Each pair has its count and its words, so a merge visits only these words. The heap is
+ * lazy: an entry with an old count is put back with the true count. On ties the pair whose (left,
+ * right) bytes come first is merged, so the result depends only on the texts.
  * Source: Sennrich, Haddow, Birch, "Neural machine translation of rare words with subword units",
  * ACL 2016, algorithm 1. */
 #include <jansson.h>
@@ -20,14 +20,14 @@
 #include "lib/text/utf8.h"
 
 struct word {
-    size_t at, n; /* its bytes, later its symbols, in the pools */
+    size_t at, n; /* place in learn.bytes; later place and number of its ids in learn.symbols */
     int64_t count;
     uint64_t hash;
 };
 struct pair {
     int32_t left, right;
     int64_t count;
-    uint32_t *words; /* owned: words that have, or had, the pair; a word may be there twice */
+    uint32_t *words; /* [n] owned: words that have, or had, the pair; may list a word twice */
     size_t n, cap;
     size_t touched; /* number of the last merge that raised the count */
 };
@@ -65,7 +65,7 @@ static uint64_t hash_text(const char *text, size_t n)
     return h ^ h >> 29;
 }
 
-/* A table twice as large; hash_of(learn, i) is the hash of item i of n. */
+/* Doubles a hash table and enters n items again. hash_of(learn, i): the hash of item i. */
 static void grow_table(const struct learn *learn, uint32_t **table, size_t *mask, size_t n,
                        uint64_t (*hash_of)(const struct learn *, size_t))
 {
@@ -137,7 +137,7 @@ static int count_words(struct learn *learn, const char *const *texts, size_t n,
 
 /* ---- pieces and pairs ---- */
 
-/* Id of left+right: new, or old if another merge made the same text. */
+/* The id of the piece left+right. If an earlier merge made the same text, this is its id. */
 static int32_t join_pieces(struct learn *learn, int32_t left, int32_t right)
 {
     const struct piece first = learn->pieces[left], second = learn->pieces[right];
@@ -157,8 +157,8 @@ static int32_t join_pieces(struct learn *learn, int32_t left, int32_t right)
     return (int32_t)learn->n_pieces - 1;
 }
 
-/* Adds the 256 bytes in the order of their characters, as in published files; symbols become their
- * ids. */
+/* Makes a piece of each byte, in the order of their characters (alphabet.h), as in published files.
+ * learn->symbols = the ids of all bytes of the words. */
 static void start_pieces(struct learn *learn)
 {
     int32_t id_of[256];
@@ -278,7 +278,7 @@ static int64_t best_pair(struct learn *learn)
     return -1;
 }
 
-/* ---- joins ---- */
+/* ---- merges ---- */
 
 static void raised_to_heap(struct learn *learn)
 {
@@ -297,7 +297,8 @@ static void count_pairs(struct learn *learn)
     raised_to_heap(learn);
 }
 
-/* Joins left+right to id in word number, left to right, and moves the counts of the neighbours. */
+/* Replaces each left, right in a word by id, from left to right. Corrects the counts of the pairs
+ * with the neighbours. */
 static void join_in_word(struct learn *learn, size_t number, int32_t left, int32_t right,
                          int32_t id, size_t join)
 {
@@ -369,7 +370,7 @@ static void learn_free(struct learn *learn)
     buf_free(&learn->piece_bytes);
 }
 
-/* ---- the file ---- */
+/* ---- tokenizer.json ---- */
 
 static const char *spell(const struct learn *learn, int32_t id, struct buf *text)
 {
@@ -421,7 +422,7 @@ static json_t *file_json(const struct learn *learn, const char *const *special, 
                      "decoder", tokenizer_byte_level(), "model", model_json(learn));
 }
 
-/* Checks that special tokens are unique and not empty, and that bos is one. */
+/* Checks that special tokens are unique and not empty, and that bos is one of them. */
 static int check_special(const char *const *special, size_t n, const char *bos, struct err *e)
 {
     int found = !bos;

@@ -1,6 +1,6 @@
-/* tokenizer-load.c - tokenizer.json into a struct tokenizer.
+/* tokenizer-load.c - reads tokenizer.json into a struct tokenizer.
  *
- * truncation and padding are not read: Hugging Face sets them per call. */
+ * The members truncation and padding are not read, because Hugging Face sets them per call. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* tokenizer-parts.h - the struct tokenizer; private to lib/text/tokenizer*.c.
+/* tokenizer-parts.h - struct tokenizer; private to lib/text/tokenizer*.c. The way of a text:
  *
  *     text -> cutter (added tokens) -> normalize -> pretokenize (words) -> bpe (ids) */
 #pragma once
@@ -13,11 +13,13 @@
 
 /* U+2581 stands for the space in vocabularies of SentencePiece. */
 #define TOKENIZER_SPACE "\xE2\x96\x81"
-/* Places where the pre-tokenizer Metaspace puts this sign in front: nowhere; at the beginning of
- * the text; before each text between added tokens. */
+/* Where the pre-tokenizer Metaspace adds a TOKENIZER_SPACE. NONE: the tokenizer has no Metaspace.
+ * NEVER: nowhere. FIRST: at the beginning of the text. ALWAYS: at the beginning of each part
+ * between added tokens. FIRST and ALWAYS add none before a space. */
 enum metaspace { METASPACE_NONE, METASPACE_NEVER, METASPACE_FIRST, METASPACE_ALWAYS };
-/* Where words by character are cut: nowhere; before spaces after other characters, which changes no
- * id, because no merge crosses such a place; before every space. */
+/* Where texts are cut into words before merging, if merging begins with characters. WHOLE: nowhere.
+ * SAFE: before a space that follows another character; this changes no id, because no merge crosses
+ * such a place. SPACES: before every space. */
 enum tokenizer_cuts { TOKENIZER_WHOLE, TOKENIZER_SAFE, TOKENIZER_SPACES };
 struct tokenizer {
     struct pieces pieces;
@@ -27,26 +29,28 @@ struct tokenizer {
     enum metaspace metaspace;
     enum tokenizer_cuts cuts;
     struct {
-        int spaces;     /* 1: U+2581 is a space */
-        int bytes;      /* 1: pieces with PIECE_BYTE are bytes */
-        int strip;      /* 1: a text loses one space at its beginning */
-        int bare_first; /* 1: the first piece loses its spaces */
+        int spaces;     /* 1: U+2581 becomes a space */
+        int bytes;      /* 1: a piece with PIECE_BYTE becomes the byte that it names */
+        int strip;      /* 1: one space at the beginning of the text is removed */
+        int bare_first; /* 1: the spaces of the first piece are removed */
     } decoder;
     struct added *added;
     size_t n_added;
-    struct cutter raw, normal; /* added tokens that are cut out before and after normalizing */
-    struct ids front, back;    /* ids that the post-processor adds */
-    char hash[65];
+    struct cutter raw, normal; /* find added tokens: raw before, normal after normalizing */
+    struct ids front, back;    /* ids that the post-processor puts before and behind a text */
+    char hash[65];             /* SHA-256 of tokenizer.json, 64 hex digits */
 };
-/* Fills raw and normal from the added tokens. */
+/* Fills the cutters raw and normal from the added tokens. */
 void tokenizer_cutters(struct tokenizer *tokenizer);
-/* Calls word() for each word between the added tokens, the units of merging. */
+/* Calls word() for each word of the parts between added tokens. Merges stay inside a word. */
 int tokenizer_words(const struct tokenizer *tokenizer, const char *text, size_t n,
                     pretokenize_word *word, void *ctx, struct err *e);
 
-/* The contents of tokenizer.json as this project writes it; the caller's references. bos: special
- * token to put before a text, with its id, or NULL. */
+/* Members of tokenizer.json as this project writes them; the caller's references.
+ * tokenizer_byte_level: a ByteLevel step. tokenizer_template: a post-processor that puts the
+ * special token bos, with this id, before a text; bos NULL: a post-processor that adds nothing. */
 json_t *tokenizer_byte_level(void);
 json_t *tokenizer_template(const char *bos, int64_t id);
-/* Writes folder/tokenizer.json. j NULL: a text was not UTF-8. -1: 65, 73, 74. */
+/* Writes folder/tokenizer.json. -1: EXIT_BAD_DATA: j is NULL, because a text was not UTF-8;
+ * EXIT_CANNOT_CREATE, EXIT_BUSY, EXIT_IO. */
 int tokenizer_save(const char *folder, json_t *j, struct err *e);

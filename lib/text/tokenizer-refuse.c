@@ -1,12 +1,11 @@
-/* tokenizer-refuse.c - values of tokenizer.json, and messages about those that are refused.
+/* tokenizer-refuse.c - reads values of tokenizer.json, and writes messages about refused values.
  *
- * An unknown setting that could change ids is refused, and the message prints it. */
+ * An unknown setting that could change ids is refused, and the message prints the setting. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/text/tokenizer-load.h"
 
-/* "path: what: not supported: {...}" */
 int tokenizer_refuse(const struct tokenizer_load *load, const char *what, const json_t *j)
 {
     char *text = j ? json_dumps(j, JSON_COMPACT | JSON_ENCODE_ANY | JSON_ENSURE_ASCII) : NULL;
@@ -31,21 +30,18 @@ int tokenizer_is_id(const json_t *j)
            json_integer_value(j) < TOKEN_ID_LIMIT;
 }
 
-/* "type" of a part, "" when it has none. */
 const char *tokenizer_type(const json_t *j)
 {
     const char *type = json_string_value(json_object_get(j, "type"));
     return type ? type : "";
 }
 
-/* The text; NULL: no text, or one with a NUL, where C strings would end. */
 const char *tokenizer_text(const json_t *j)
 {
     const char *text = json_string_value(j);
     return text && strlen(text) == json_string_length(j) ? text : NULL;
 }
 
-/* 1: the member exists and is not null, false, 0 or "". */
 int tokenizer_has(const json_t *j, const char *key)
 {
     const json_t *value = json_object_get(j, key);

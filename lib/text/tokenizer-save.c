@@ -1,6 +1,6 @@
-/* tokenizer-save.c - writes tokenizer.json, also as a copy of another model's file. Pieces and ids
- * stay, because the weights depend on them. Special tokens may be added behind them, and the
- * post-processor, which puts ids in front of a text, may become that of the new model. */
+/* tokenizer-save.c - writes tokenizer.json, also as a changed copy of another model's file. A copy
+ * keeps all pieces and ids, because the weights depend on them. It may get new special tokens with
+ * larger ids, and another post-processor, which puts ids before a text. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>

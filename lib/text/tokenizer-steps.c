@@ -1,6 +1,6 @@
-/* tokenizer-steps.c - normalizer, pre-tokenizer and decoder of tokenizer.json.
+/* tokenizer-steps.c - reads normalizer, pre-tokenizer and decoder of tokenizer.json.
  *
- * A step that could change ids and is not known is refused, and the message prints it. */
+ * An unknown step is refused, because it could change ids; the message prints the step. */
 #include <string.h>
 
 #include "lib/text/tokenizer-load.h"
@@ -39,11 +39,11 @@ int tokenizer_load_normalizer(const struct tokenizer_load *load, const json_t *j
 
 /* ---- pre-tokenizer ---- */
 
-/* Reads "behavior" into *how. -1: unknown. */
+/* Reads "behavior" into *how; absent: its default. -1: the behaviour is unknown. */
 static int behavior_of(const json_t *j, const char *absent, enum pretokenize_how *how)
 {
     static const char *const names[] = {"Isolated", "Contiguous", "MergedWithPrevious",
-                                        "MergedWithNext", "Removed"}; /* as pretokenize_how */
+                                        "MergedWithNext", "Removed"}; /* order of the enum */
     const json_t *given = json_object_get(j, "behavior");
     const char *name = given ? json_string_value(given) : absent;
     for (int i = 0; name && i < (int)(sizeof names / sizeof *names); i++)
@@ -54,15 +54,16 @@ static int behavior_of(const json_t *j, const char *absent, enum pretokenize_how
     return -1;
 }
 
-/* A pattern that matches just this text. */
+/* Writes a pattern that matches exactly this text. */
 static void put_literal(const char *text, struct buf *to)
 {
     for (size_t len; *text; text += len)
         buf_format(to, "\\x{%X}", (unsigned)utf8_read(text, &len));
 }
 
-/* "invert" swaps the roles of matches and gaps: a gap then joins the match before or after it. A
- * match that joins the gap on its other side gives the same pieces. */
+/* Reads a Split. "invert" swaps the roles of matches and of the text between them: the text between
+ * then joins the match before or after it. The code lets the match join the text on the other side
+ * instead, which gives the same pieces. */
 static int load_split(const struct tokenizer_load *load, const json_t *j)
 {
     static const enum pretokenize_how inverted[] = {
@@ -84,7 +85,7 @@ static int load_split(const struct tokenizer_load *load, const json_t *j)
     return bad;
 }
 
-/* last: 1: no later step reads the byte alphabet. */
+/* Reads a ByteLevel step. last 1: no later step reads the byte alphabet. */
 static int load_byte_level(const struct tokenizer_load *load, const json_t *j, int last)
 {
     int prefix = !json_object_get(j, "add_prefix_space") || tokenizer_has(j, "add_prefix_space");
@@ -117,17 +118,18 @@ static int load_step(const struct tokenizer_load *load, const json_t *j, int las
     return pretokenize_add(&load->t->split, rule, load->path, load->e);
 }
 
-/* 1: U+2581 is what stands for a space. */
+/* 1: the step uses U+2581 in place of a space. */
 static int replaces_space(const json_t *j)
 {
     const json_t *by = json_object_get(j, "replacement");
     return !by || (json_is_string(by) && !strcmp(json_string_value(by), TOKENIZER_SPACE));
 }
 
-/* Reads "prepend_scheme" and its older form; METASPACE_NONE: unknown, or they disagree. */
+/* Reads "prepend_scheme" and its older form "add_prefix_space". METASPACE_NONE: the value is
+ * unknown, or the two keys disagree. */
 static enum metaspace scheme_of(const json_t *j)
 {
-    static const char *const names[] = {"", "never", "first", "always"}; /* as enum metaspace */
+    static const char *const names[] = {"", "never", "first", "always"}; /* order of the enum */
     const json_t *prefix = json_object_get(j, "add_prefix_space");
     const json_t *given = json_object_get(j, "prepend_scheme");
     int is_off = json_is_false(prefix);
@@ -179,7 +181,8 @@ int tokenizer_load_pre_tokenizer(const struct tokenizer_load *load, const json_t
 
 /* ---- decoder ---- */
 
-/* A member of SentencePiece's list, in this order; *seen: those before it. */
+/* Reads a decoder of SentencePiece. They must come in the order of the enum; *seen: the decoders
+ * that came before. */
 static int load_decoding(const struct tokenizer_load *load, const json_t *j, unsigned *seen)
 {
     enum { REPLACE = 1, BYTES = 2, FUSE = 4, STRIP = 8, METASPACE = 16 };
@@ -198,7 +201,7 @@ static int load_decoding(const struct tokenizer_load *load, const json_t *j, uns
         what = STRIP;
     else if (!strcmp(type, "Metaspace") && !*seen && replaces_space(j) && scheme_of(j))
         what = METASPACE;
-    if (what <= *seen) /* unknown, twice, or in another order */
+    if (what <= *seen) /* the decoder is unknown, comes twice, or in another order */
         return tokenizer_refuse(load, "decoder", j);
     *seen |= what;
     load->t->decoder.spaces |= what == REPLACE || what == METASPACE;
@@ -211,7 +214,8 @@ static int load_decoding(const struct tokenizer_load *load, const json_t *j, uns
     return 0;
 }
 
-/* ByteLevel, alone or as the only member of a Sequence; or the list of SentencePiece. */
+/* The decoder must be ByteLevel (alone, or the only member of a Sequence) or a list of decoders of
+ * SentencePiece. */
 int tokenizer_load_decoder(const struct tokenizer_load *load, const json_t *j)
 {
     const json_t *list = json_object_get(j, "decoders");

@@ -1,7 +1,7 @@
-/* tokenizer-vocab.c - vocabulary, added tokens and merges of tokenizer.json.
+/* tokenizer-vocab.c - reads vocabulary, added tokens and merges of tokenizer.json.
  *
- * The vocabulary and the added tokens must fill 0..largest id of the vocabulary without gap or
- * clash; larger ids are added tokens, with gaps allowed, as in published files. */
+ * Every id from 0 to the largest id of the vocabulary must belong to exactly one piece or added
+ * token. Larger ids are added tokens; there may be gaps between them, as in published files. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -51,7 +51,8 @@ static int load_added(const struct tokenizer_load *load, const json_t *list)
     return 0;
 }
 
-/* Size of the id table and of the text of all pieces; checks every id of the vocabulary. */
+/* Checks every id of the vocabulary and allocates the table of pieces. *n_vocab = largest id of the
+ * vocabulary + 1. */
 static int measure_pieces(const struct tokenizer_load *load, size_t *n_vocab)
 {
     struct pieces *pieces = &load->t->pieces;
@@ -75,14 +76,15 @@ static int measure_pieces(const struct tokenizer_load *load, size_t *n_vocab)
     return 0;
 }
 
-/* 1: the text names a byte, as "<0x0A>". */
+/* 1: the text names a byte, like "<0x0A>". */
 static int names_byte(const char *text)
 {
     return strlen(text) == 6 && !memcmp(text, "<0x", 3) && isxdigit((unsigned char)text[3]) &&
            isxdigit((unsigned char)text[4]) && text[5] == '>';
 }
 
-/* Appends the bytes that a piece stands for. -1: a byte-level piece has others. */
+/* Appends the bytes that a piece stands for. -1: a byte-level piece has a character that is not in
+ * the byte alphabet. */
 static int put_piece(const struct tokenizer_load *load, const char *piece, struct buf *to)
 {
     if (!load->by_character)
@@ -159,7 +161,8 @@ static int32_t vocab_id(const struct tokenizer_load *load, const char *piece)
     return id ? (int32_t)json_integer_value(id) : -1;
 }
 
-/* Writes the two parts of a merge to buffer, each ended by a NUL. -1: not two. */
+/* Writes the two parts of a merge to buffer, each ended by a NUL; *right = the second part. -1: the
+ * merge does not have two parts. */
 static int merge_parts(const json_t *j, struct buf *buffer, const char **right)
 {
     const char *text = tokenizer_text(j);
@@ -228,7 +231,8 @@ static int load_merges(const struct tokenizer_load *load, const json_t *list)
     return bad;
 }
 
-/* Reads the settings for characters or bytes without a piece. */
+/* Reads unk_token, fuse_unk and byte_fallback: what becomes of characters or bytes without a
+ * piece. */
 static int load_fallback(const struct tokenizer_load *load, const json_t *model)
 {
     struct bpe *bpe = &load->t->bpe;
@@ -267,7 +271,7 @@ static int has_inner_space(const char *text, size_t n)
     return 0;
 }
 
-/* Words may be cut before spaces where no merge crosses such a place. */
+/* Sets cuts: TOKENIZER_SAFE if no merge crosses the place before a space, else TOKENIZER_WHOLE. */
 static void find_cuts(struct tokenizer *tokenizer, int ignore_merges)
 {
     int safe = !ignore_merges &&

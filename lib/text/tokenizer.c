@@ -58,13 +58,13 @@ const struct ids *tokenizer_before(const struct tokenizer *tokenizer)
     return &tokenizer->front;
 }
 
-/* One walk over a text. Marks are a byte for each byte of text; no special token is found over a
- * byte whose mark is 1 (tokenizer_encode_marked). */
+/* The state of one walk over a text. A mark is a byte for a byte of text; no special token is found
+ * over a byte whose mark is 1 (tokenizer_encode_marked). */
 struct walk {
     const struct tokenizer *t;
     struct cutter_plain plain;
-    const char *text; /* all of it */
-    int at_start;     /* 1: the current part begins where the text does */
+    const char *text; /* not used */
+    int at_start;     /* 1: the current part begins at the beginning of the text */
     struct ids *out;
     struct pretokenize_work split;
     struct bpe_work bpe;
@@ -77,7 +77,8 @@ struct part {
     size_t n;
 };
 
-/* The part as Metaspace leaves it: U+2581 for spaces, perhaps one in front. */
+/* The part after the pre-tokenizer Metaspace: U+2581 in place of spaces, and perhaps one U+2581 in
+ * front. */
 static struct part spaced(struct walk *k, struct part part)
 {
     const size_t len = strlen(TOKENIZER_SPACE);
@@ -104,7 +105,8 @@ static int add_words(struct walk *k, struct part part, struct err *e)
     return pretokenize_run(&k->t->split, &k->split, part.s, part.n, e);
 }
 
-/* Pushes the tokens that cutter finds; between() gets the rest. */
+/* Pushes the ids of the tokens that the cutter finds, and calls between() for each part between
+ * them. */
 static int cut_up(struct walk *k, const struct cutter *cutter, struct part part,
                   int (*between)(struct walk *, struct part, struct err *), struct err *e)
 {
@@ -130,8 +132,9 @@ static int cut_up(struct walk *k, const struct cutter *cutter, struct part part,
     return 0;
 }
 
-/* The marks of the normalized part, n bytes: each run of equally marked bytes is normalized alone,
- * and its result gets the same mark. If the lengths do not add up to n, all bytes are marked. */
+/* The marks of the normalized part, n bytes. Each run of equally marked bytes is normalized alone,
+ * and its result gets the mark of the run. If the lengths of the results do not add up to n, all n
+ * bytes are marked. */
 static const char *marks_after(struct walk *k, struct part part, size_t n)
 {
     struct buf *text = &k->marks, work[2] = {{0}, {0}};
@@ -159,7 +162,7 @@ static int normalize(struct walk *k, struct part part, struct err *e)
 {
     struct part to = part;
     to.s = normalize_run(&k->t->normalizer, k->normal, part.s, &to.n);
-    if (!k->t->normal.n || !to.n) { /* no tokens to look for */
+    if (!k->t->normal.n || !to.n) { /* there are no added tokens to find after normalizing */
         to.marks = NULL;
         return to.n ? add_words(k, to, e) : 0;
     }
@@ -197,7 +200,7 @@ int tokenizer_words(const struct tokenizer *tokenizer, const char *text, size_t 
     return bad;
 }
 
-/* The first U+2581; NULL: none. Faster than memmem for the short parts of a text. */
+/* The first U+2581; NULL: none. This is faster than memmem() for short texts. */
 static const char *find_space(const char *text, size_t n)
 {
     const char *end = text + n, *at;
@@ -207,7 +210,7 @@ static const char *find_space(const char *text, size_t n)
     return NULL;
 }
 
-/* Length of the word at text up to its next cut, at U+2581 as `cuts` says. */
+/* Length of the word that text begins with: up to the next U+2581 where `cuts` allows a cut. */
 static size_t find_cut(enum tokenizer_cuts cuts, const char *text, size_t n)
 {
     const size_t len = strlen(TOKENIZER_SPACE);
@@ -279,7 +282,7 @@ static int byte_of(const struct tokenizer *tokenizer, const struct piece *piece)
     return (int)byte;
 }
 
-/* Appends the text of a piece that names no byte. spaces: 0: they are dropped. */
+/* Appends the text of a piece that names no byte. spaces 0: its spaces are dropped. */
 static void put_piece(const struct tokenizer *tokenizer, const struct piece *piece, int spaces,
                       struct buf *out)
 {
@@ -317,8 +320,8 @@ void tokenizer_bytes(const struct tokenizer *tokenizer, const int32_t *ids, size
     }
 }
 
-/* Appends the bytes of pieces that name bytes, as the decoder ByteFallback does: all of them, or
- * U+FFFD for each when they are not valid UTF-8. */
+/* Appends the bytes of a run of pieces that name bytes, as the decoder ByteFallback does: all bytes
+ * if they are valid UTF-8, else U+FFFD for each byte. */
 static void put_run(struct buf *run, struct buf *out)
 {
     int valid = !run->len || utf8_valid(run->data, run->len) == run->len;
@@ -329,7 +332,7 @@ static void put_run(struct buf *run, struct buf *out)
     buf_clear(run);
 }
 
-/* The decoders of SentencePiece. */
+/* Runs the decoders of SentencePiece. */
 static void decode_pieces(const struct tokenizer *tokenizer, const int32_t *ids, size_t n,
                           int skip_special, struct buf *out)
 {
@@ -366,7 +369,8 @@ void tokenizer_decode(const struct tokenizer *tokenizer, const int32_t *ids, siz
     buf_free(&bytes);
 }
 
-/* Added tokens by their text; vocabulary by the file's spelling ("\u0120the") or by plain bytes. */
+/* Finds an added token by its text, and a piece of the vocabulary by its spelling in the file
+ * ("\u0120the") or by its bytes. */
 int32_t tokenizer_id(const struct tokenizer *tokenizer, const char *piece)
 {
     size_t n = strlen(piece);
@@ -405,7 +409,7 @@ static int same_piece(const struct tokenizer *a, const struct tokenizer *b, size
            !memcmp(a->pieces.bytes.data + x->at, b->pieces.bytes.data + y->at, x->len);
 }
 
-/* "'word'" as far as it can be shown. */
+/* Writes the text of an id in quotes, at most 50 bytes; '?' for bytes that cannot be shown. */
 static void show(const struct tokenizer *tokenizer, size_t id, char text[64])
 {
     const struct piece *piece = &tokenizer->pieces.v[id];

@@ -1,8 +1,9 @@
-# utf8-newer.awk - the rows of utf8-newer.c out of two files of the Unicode character database:
+# utf8-newer.awk - makes the rows of utf8-newer.c from two files of the Unicode character database:
 #     awk -f utf8-newer.awk DerivedAge.txt UnicodeData.txt
-# A character assigned after OLD and up to NEW gets the nearest one of its category and of its
-# length in UTF-8 that is not newer than OLD; punctuation one that is newer than Unicode 8 (AFTER),
-# because that is where the pre-tokenizer Punctuation draws its line.
+# A character assigned after version OLD and up to version NEW gets a stand-in: the nearest
+# character of the same category and length in UTF-8 that is not newer than OLD. The stand-in of
+# punctuation must also be newer than Unicode 8 (AFTER), because the pre-tokenizer Punctuation
+# counts only punctuation of Unicode 8.
 BEGIN { FS = ";"; OLD = 14; NEW = 16; AFTER = 8 }
 function number(hex,   i, n) {
     for (i = 1; i <= length(hex); i++)

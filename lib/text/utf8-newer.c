@@ -2,10 +2,11 @@
  * older tables.
  *
  * A stand-in is the nearest character of Unicode 14 with the same general category and the same
- * length in UTF-8. So a pattern matches a text with stand-ins where it would match the text itself
- * with tables of Unicode 16, those of Oniguruma in Hugging Face's tokenizers 0.23. With newer
- * tables nothing changes. Invariant: rows ascend and do not overlap. Source: Unicode character
- * database, DerivedAge.txt and UnicodeData.txt through utf8-newer.awk. */
+ * length in UTF-8. So a pattern that matches a text with stand-ins gives the matches that tables of
+ * Unicode 16 would give for the text itself. Hugging Face's tokenizers 0.23 have Unicode 16 (their
+ * Oniguruma). With newer tables than Unicode 14 the matches are the same. Invariant: rows ascend
+ * and do not overlap. Source: Unicode character database, DerivedAge.txt and UnicodeData.txt
+ * through utf8-newer.awk. */
 #include "lib/text/utf8.h"
 
 static const struct row {
@@ -143,8 +144,8 @@ uint32_t utf8_stand_in(uint32_t code)
 {
     size_t low = 0, high = sizeof rows / sizeof *rows;
     if (code > 0x31EF && code < 0x105C0 && (code < 0xA7CB || code > 0xA7DC))
-        return code; /* Han and Hangul, quickly: no row is there */
-    while (low < high) { /* rows before low end before code, those from high on begin after it */
+        return code; /* a shortcut for Han and Hangul: no row is in this range */
+    while (low < high) { /* rows before `low` end below code, rows from `high` on begin above it */
         size_t middle = (low + high) / 2;
         if (code > rows[middle].last)
             low = middle + 1;

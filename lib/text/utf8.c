@@ -1,7 +1,8 @@
-/* utf8.c - characters of UTF-8 texts; see utf8.h.
+/* utf8.c - see utf8.h.
  *
  * Validity follows the ranges of Unicode's table 3-7 (no overlong form, no surrogate, nothing above
- * U+10FFFF). Classes come from utf8proc; newer characters have the class of their stand-ins. */
+ * U+10FFFF). Classes come from utf8proc; a character newer than Unicode 14 has the class of its
+ * stand-in. */
 #include "lib/text/utf8.h"
 
 #include <string.h>
@@ -20,13 +21,13 @@ int utf8_char(const char *text, size_t n)
     if (!more)
         return -1;
     if (first == 0xE0)
-        lo = 0xA0; /* shorter forms exist */
+        lo = 0xA0; /* below: overlong forms */
     if (first == 0xED)
-        hi = 0x9F; /* surrogates */
+        hi = 0x9F; /* above: surrogates */
     if (first == 0xF0)
-        lo = 0x90;
+        lo = 0x90; /* below: overlong forms */
     if (first == 0xF4)
-        hi = 0x8F; /* above U+10FFFF */
+        hi = 0x8F; /* above: more than U+10FFFF */
     for (int i = 1; i <= more; i++) {
         if ((size_t)i >= n || bytes[i] < lo || bytes[i] > hi)
             return -i;
@@ -57,7 +58,7 @@ size_t utf8_whole(const char *text, size_t n)
 {
     for (size_t k = 1; k <= 3 && k <= n; k++) {
         unsigned char c = (unsigned char)text[n - k];
-        if (c >= 0xC0) /* where a character begins */
+        if (c >= 0xC0) /* the first byte of a character */
             return utf8_char(text + n - k, k) == -(int)k ? n - k : n;
         if (c < 0x80)
             return n;

@@ -1,7 +1,7 @@
 /* wordpiece.c - see wordpiece.h.
  *
- * The vocabulary maps pieces to ids; a piece inside a word begins with "##", as in the files. A
- * word of more than 100 characters, or one that no pieces cover, becomes one [UNK]. */
+ * The vocabulary maps pieces to ids. A piece that does not begin a word has "##" in front, as in
+ * the files. A word becomes one [UNK] if it has more than 100 characters or no pieces cover it. */
 #include "lib/text/wordpiece.h"
 
 #include <jansson.h>
@@ -16,13 +16,13 @@
 #include "lib/text/utf8.h"
 
 enum { FILE_LIMIT = 64 << 20, WORD_CHARACTERS = 100, ID_LIMIT = 1 << 24 };
-static const char inside[] = "##"; /* before a piece inside a word */
+static const char inside[] = "##"; /* in front of a piece that does not begin a word */
 
 struct wordpiece {
     json_t *vocab; /* piece -> id */
-    int lower, bare; /* lower-cased; without accents */
-    int32_t begin, end, unknown;
-    size_t size;
+    int lower, bare; /* 1: texts are lower-cased; 1: accents are removed */
+    int32_t begin, end, unknown; /* ids of [CLS], [SEP] and [UNK] */
+    size_t size;                 /* largest id + 1 */
 };
 
 /* ---- the files ---- */
@@ -63,7 +63,7 @@ static int is_text(const json_t *object, const char *key, const char *wanted)
     return got && !strcmp(got, wanted);
 }
 
-/* strip_accents; its default is lower-casing. */
+/* Sets lower and bare; strip: strip_accents of the file, whose default is `lower`. */
 static void set_case(struct wordpiece *wordpiece, int lower, const json_t *strip)
 {
     wordpiece->lower = lower;
@@ -96,7 +96,7 @@ static int read_json(struct wordpiece *wordpiece, const char *path, const json_t
     return check(wordpiece, path, e);
 }
 
-/* A piece a line; its number is its id. */
+/* Reads vocab.txt: one piece a line; the id of a piece is the number of its line, from 0. */
 static int read_lines(struct wordpiece *wordpiece, const char *path, struct err *e)
 {
     struct buf text = {0};
@@ -174,7 +174,7 @@ static int is_punctuation(uint32_t c)
     return k >= UTF8PROC_CATEGORY_PC && k <= UTF8PROC_CATEGORY_PO;
 }
 
-/* 1: control, format, private, unassigned: the character is removed. */
+/* 1: control, format, private or unassigned characters, and U+FFFD, which are removed. */
 static int is_other(uint32_t c)
 {
     utf8proc_category_t k = utf8proc_category((utf8proc_int32_t)c);
@@ -182,7 +182,7 @@ static int is_other(uint32_t c)
            (k >= UTF8PROC_CATEGORY_CC && k <= UTF8PROC_CATEGORY_CO);
 }
 
-/* CJK ideographs, written without spaces; not kana, not hangul. */
+/* 1: CJK ideographs, which are written without spaces; kana and hangul are not among them. */
 static int is_chinese(uint32_t c)
 {
     static const uint32_t range[][2] = {{0x4E00, 0x9FFF}, {0x3400, 0x4DBF}, {0x20000, 0x2A6DF},
@@ -196,7 +196,8 @@ static int is_chinese(uint32_t c)
 
 /* ---- words ---- */
 
-/* Length of the longest piece at the start of text[0..n-1], or 0. */
+/* Length in bytes of the longest piece that text[0..n-1] begins with, or 0. first 1: the text
+ * begins a word. */
 static size_t find_longest(const struct wordpiece *wordpiece, const char *text, size_t n, int first,
                            int32_t *id)
 {

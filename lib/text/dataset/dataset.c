@@ -1,8 +1,8 @@
-/* dataset.c - prompts from files; see dataset.h for the formats.
+/* dataset.c - reads prompts from files; see dataset.h for the formats.
  *
  * One loop: the next unit (a JSON text or a paragraph) is cut from the stream, turned into an
- * object {id?, text, ...}, and finished with id and source. A generated id has the number of
- * its unit, so it does not depend on the choice of records. A table (by its name) is refused: its
+ * object {id?, text, ...}, and gets its id and source. A generated id has the number of the unit,
+ * so it does not depend on the choice of records. A file named as a table is refused, because its
  * rows would become lines of paragraphs. */
 #include "lib/text/dataset.h"
 
@@ -181,7 +181,8 @@ static size_t cut_at(const char *text, size_t n, int64_t words)
 
 /* ---- text formats ---- */
 
-/* Appends one line without its end to dataset->unit. 1, 0 at the end, -1 over the limit. */
+/* Appends one line without its line end to dataset->unit. Returns 1; 0 at the end of the input; -1
+ * if the line is longer than the limit. */
 static int add_line(struct dataset *dataset)
 {
     FILE *file = input_file(dataset->in);
@@ -293,14 +294,14 @@ static enum dataset_piece from_paragraph(struct dataset *dataset, json_t *out, s
     return bad ? DATASET_BROKEN : DATASET_KEPT;
 }
 
-/* ---- all ---- */
+/* ---- units of all formats ---- */
 
-/* 1: JSON, by the first byte that is not white space. */
+/* 1: the input is JSON, judged by the first byte that is not white space. */
 static int looks_json(struct dataset *dataset)
 {
     FILE *file = input_file(dataset->in);
     int byte = getc(file), bom = byte == 0xef;
-    if (bom) { /* 3 bytes, of which ungetc can return only one, so a mark is dropped here */
+    if (bom) { /* dropped here: the mark has 3 bytes, and ungetc can return only one */
         (void)getc(file);
         (void)getc(file);
         byte = getc(file);
@@ -324,7 +325,7 @@ static int reads_json(struct dataset *dataset)
     return looks_json(dataset);
 }
 
-/* id and source. */
+/* Sets the members id and source. */
 static int finish(struct dataset *dataset, json_t *out, enum dataset_piece how, struct err *e)
 {
     json_t *given = json_object_get(out, "id"), *id = dataset_as_text(given);
@@ -380,7 +381,7 @@ int dataset_next(struct dataset *dataset, json_t **prompt, struct err *e)
 {
     *prompt = NULL;
     while (!dataset->done) {
-        json_t *out = json_pack("{s:n}", "id"); /* the first member */
+        json_t *out = json_pack("{s:n}", "id"); /* makes id the first member */
         struct err why = {0};
         enum dataset_piece piece = unit(dataset, out, &why);
         if (piece == DATASET_KEPT) {

@@ -1,6 +1,6 @@
-/* object.c - ShareGPT conversations, JSON lines and prompt records as prompts; see dataset.h.
- * Fields are taken as they are and never trimmed: a prompt leaves the pipeline byte for byte as it
- * came in. */
+/* object.c - turns ShareGPT conversations, JSON lines, prompt records and items of tasks into
+ * prompts; see dataset.h. Texts are never trimmed or changed, so that a prompt has the bytes of the
+ * data set. */
 #include "lib/text/dataset/object.h"
 
 #include <stdint.h>
@@ -17,7 +17,7 @@ int dataset_is_blank(char c)
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-/* ---- members of the result ---- */
+/* ---- members of objects ---- */
 
 static void put(json_t *to, const char *key, json_t *value)
 {
@@ -43,7 +43,7 @@ static int is_empty(const json_t *text)
     return !bytes || !*bytes;
 }
 
-/* The first of `names` ("|" between) that object has, or NULL. */
+/* The value of the first of `names` ("a|b|c") that object has and that is not null, or NULL. */
 static json_t *first_of(const json_t *object, const char *names)
 {
     char name[64];
@@ -59,7 +59,6 @@ static json_t *first_of(const json_t *object, const char *names)
     return NULL;
 }
 
-/* A number or a text as a text; NULL: neither. The caller's reference. */
 json_t *dataset_as_text(json_t *value)
 {
     if (json_is_string(value))
@@ -74,7 +73,7 @@ json_t *dataset_as_text(json_t *value)
 
 /* ---- JSON formats ---- */
 
-/* Text of a turn of a conversation; *speaker: its speaker. */
+/* The text of turn i of a conversation, or NULL. *speaker = who speaks, or NULL. */
 static json_t *turn(const json_t *turns, size_t i, const char **speaker)
 {
     const json_t *t = json_array_get(turns, i);
@@ -121,13 +120,15 @@ static const char ALPACA[] =
     "context. Write a response that appropriately completes the request.\n\n"
     "### Instruction:\n%s\n\n### Input:\n%s\n\n### Response:";
 
-/* 1: a row with an instruction and an answer; its `text`, if any, contains both. */
+/* 1: a row with an instruction and an answer. Its member `text`, if any, contains both of them, so
+ * it is not the prompt. */
 static int is_instruction(const json_t *object)
 {
     return first_of(object, "instruction") && first_of(object, "output|response");
 }
 
-/* GSM8K: the answer stands after "####" at the end of the worked solution. */
+/* Sets the answer. In GSM8K the answer follows "####" at the end of the worked solution, which then
+ * becomes the reference. */
 static void put_answer(json_t *out, json_t *answer)
 {
     const char *text = json_string_value(answer), *mark = text ? strstr(text, "####") : NULL;
@@ -146,7 +147,7 @@ static void put_answer(json_t *out, json_t *answer)
     (void)dataset_put(out, "answer", number, n);
 }
 
-/* The instruction object and its input in Alpaca's prompt form. */
+/* Sets text to an instruction and its input in Alpaca's prompt form. */
 static void put_alpaca(json_t *out, const json_t *object, const json_t *input)
 {
     const char *instruction = json_string_value(json_object_get(object, "instruction"));
@@ -188,7 +189,7 @@ static enum dataset_piece from_jsonl(const struct dataset_options *options, json
     return empty ? DATASET_SKIPPED : joins ? DATASET_ALPACA : DATASET_KEPT;
 }
 
-/* Ids of a prompt: integers from 0 to 2^31 - 1, at most 10 million of them. */
+/* Checks prompt_ids: at most 10 million integers from 0 to 2^31 - 1. */
 static int check_ids(const json_t *ids, struct err *e)
 {
     size_t n = json_array_size(ids);
@@ -204,7 +205,8 @@ static int check_ids(const json_t *ids, struct err *e)
     return 0;
 }
 
-/* Moves the assistant's last message, if any, to the reference. */
+/* If the last message is by the assistant: removes it, and makes it the reference if there is
+ * none. */
 static int cut_answer(json_t *out, struct err *e)
 {
     json_t *messages = json_object_get(out, "messages");
@@ -240,7 +242,7 @@ static enum dataset_piece from_prompts(json_t *object, json_t *out, struct err *
         return -1;
     if (!ids && !text && !json_is_array(first_of(object, "messages")))
         return err_set(e, EXIT_BAD_DATA, "expected one of text, prompt_ids, messages");
-    json_object_del(object, "id"); /* out has it */
+    json_object_del(object, "id"); /* `out` already has the id */
     if (json_object_update(out, object))
         err_machine(__FILE__, __LINE__, "out of memory");
     json_object_del(out, "schema");
@@ -251,7 +253,8 @@ static enum dataset_piece from_prompts(json_t *object, json_t *out, struct err *
     return cut_answer(out, e) ? DATASET_BROKEN : DATASET_KEPT;
 }
 
-/* An item of a task. Its id has the task's name in front: ids of several tasks stay different. */
+/* Makes a prompt of an item of a task. The task's name is put before the id, so that ids of several
+ * tasks differ. */
 static enum dataset_piece from_item(const struct dataset_options *options, const json_t *object,
                                     json_t *out, struct err *e)
 {
@@ -282,7 +285,7 @@ static const char *json_format(const struct dataset_options *options, const json
 enum dataset_piece dataset_from_json(const struct dataset_options *options, const char **format,
                                      const char *bytes, size_t n, json_t *out, struct err *e)
 {
-    json_error_t je = {.text = "a NUL byte"}; /* jansson takes it for the end of the text */
+    json_error_t je = {.text = "a NUL byte"}; /* jansson would take a NUL for the end of the text */
     json_t *object = memchr(bytes, 0, n) ? NULL : json_loadb(bytes, n, JSON_REJECT_DUPLICATES, &je);
     enum dataset_piece piece;
     if (!json_is_object(object)) {

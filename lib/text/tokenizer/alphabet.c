@@ -1,7 +1,7 @@
-/* alphabet.c - bytes as printable characters and back; see alphabet.h.
+/* alphabet.c - maps bytes to printable characters and back; see alphabet.h.
  *
- * The 188 bytes that are printable in Latin-1 map to themselves; the other 68 map to U+0100 and
- * following, in the order of their values. */
+ * The 188 bytes that are printable in Latin-1 map to themselves; the other 68 bytes map to U+0100,
+ * U+0101, ... in the order of their values. */
 #include "lib/text/tokenizer/alphabet.h"
 
 #include "lib/text/utf8.h"

@@ -8,7 +8,9 @@
 
 #include "lib/base/buf.h"
 
-int alphabet_byte(uint32_t code); /* -1: not in it */
-/* Appends the bytes of a piece. -1: a character is not in the alphabet. */
+int alphabet_byte(uint32_t code); /* the byte of a character; -1: it is not in the alphabet */
+/* Appends the bytes of a piece, whose text has n bytes. -1: a character is not in the alphabet;
+ * nothing is appended. */
 int alphabet_bytes(const char *piece, size_t n, struct buf *out);
+/* Appends the characters of n bytes. */
 void alphabet_piece(const char *bytes, size_t n, struct buf *out);

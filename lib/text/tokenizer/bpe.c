@@ -1,9 +1,9 @@
 /* bpe.c - byte-pair merges of words into ids; see bpe.h.
  *
  * Rule: merge the neighbouring pair of lowest rank, the leftmost on a tie, until no pair has a
- * merge. Most words are pieces themselves: one look-up finds them, because bpe_finish has merged
- * every piece once. A short word is scanned for its best pair. A long word has a linked list and a
- * heap of (rank, place), so a million equal letters cost n log n. */
+ * merge. Most words are pieces themselves: one look-up finds their id, because bpe_finish has
+ * merged every piece once. A short word is scanned for its pair of lowest rank. A long word has a
+ * linked list and a heap of (rank, place), so n equal letters cost O(n log n). */
 #include "lib/text/tokenizer/bpe.h"
 
 #include <stdlib.h>
@@ -43,9 +43,9 @@ static size_t table_size(size_t n)
     return size;
 }
 
-/* Most look-ups find nothing, and the tables do not fit in the near caches. A sieve does: it has a
- * bit for each hash that was added, and SIEVE_BITS to 2*SIEVE_BITS for each of n. It is wrong only
- * when it says yes. */
+/* Most look-ups find nothing, and the tables do not fit in the L1 and L2 caches. A sieve is small
+ * enough: it has SIEVE_BITS to 2*SIEVE_BITS bits for each of n entries, and the bit of each added
+ * hash is 1. A bit that is 0 proves that the entry is absent; a 1 proves nothing. */
 static void sieve_init(struct bpe_sieve *sieve, size_t n)
 {
     size_t size = 64;
@@ -143,7 +143,7 @@ static uint32_t rank_of(const struct bpe *bpe, int32_t left, int32_t right)
     if (found == NO_PAIR)
         return NO_RANK;
     uint32_t rank = (uint32_t)found & (TOKEN_RANK_LIMIT - 1);
-    __builtin_prefetch(&bpe->merged[rank]); /* most merges that are found are done later */
+    __builtin_prefetch(&bpe->merged[rank]); /* most pairs found here are merged later */
     return rank;
 }
 
@@ -179,12 +179,12 @@ void bpe_work_free(struct bpe_work *work)
     *work = (struct bpe_work){0};
 }
 
-/* Merges n <= SHORT_WORD symbols in id; rank[0..n-2]: ranks of their pairs. Returns how many are
- * left. */
+/* Merges n <= SHORT_WORD symbols in id[]; rank[0..n-2]: ranks of their pairs. Returns the number of
+ * symbols that are left. */
 static size_t merge_short(const struct bpe *bpe, int32_t *id, uint32_t *rank, size_t n)
 {
     for (;;) {
-        uint32_t low = NO_RANK; /* rank and place in one number: no branch to predict */
+        uint32_t low = NO_RANK; /* rank and place in one number, so that no branch is needed */
         for (uint32_t i = 0; i + 1 < n; i++) {
             uint32_t found = rank[i] << PLACE_BITS | i;
             low = found < low ? found : low;
@@ -225,7 +225,7 @@ static void heap_push(uint64_t *heap, size_t *n, uint64_t x)
     heap[i] = x;
 }
 
-/* Adds a pair that has a merge to the heap, as rank << 32 | place of its left symbol. */
+/* If the pair at place `left` has a merge: adds rank << 32 | left to the heap. */
 static void offer(const struct bpe *bpe, const struct bpe_work *work, int32_t left, size_t *n)
 {
     if (left < 0 || work->next[left] < 0)
@@ -245,8 +245,9 @@ static void join(const struct bpe *bpe, const struct bpe_work *work, int32_t lef
         work->prev[after] = left;
 }
 
-/* Merges n symbols in work->id. An entry of the heap is stale if its pair has changed; its rank
- * then differs, because the new pair has a longer text. */
+/* Merges n symbols in work->id. An entry of the heap is out of date if the pair at its place has
+ * changed. Then the rank of the new pair differs from the entry's rank, because the new pair has a
+ * longer text, and the entry is skipped. */
 static void merge_long(const struct bpe *bpe, const struct bpe_work *work, size_t n)
 {
     size_t heap_n = 0;
@@ -280,11 +281,12 @@ static void work_room(struct bpe_work *work, size_t n)
     work->id = mem_resize(work->id, n, sizeof *work->id);
     work->next = mem_resize(work->next, n, sizeof *work->next);
     work->prev = mem_resize(work->prev, n, sizeof *work->prev);
-    /* a merge removes one and adds two */
+    /* a merge removes one entry of the heap and adds at most two */
     work->heap = mem_resize(work->heap, 2 * n, sizeof *work->heap);
 }
 
-/* Fills id[] for a character that has no piece; n: symbols before it. Returns their new number. */
+/* Appends to id[0..n-1] the symbols for a character that has no piece. Returns the new number of
+ * symbols. */
 static size_t replace_character(const struct bpe *bpe, const char *text, size_t len, int32_t *id,
                                 size_t n)
 {
@@ -296,8 +298,8 @@ static size_t replace_character(const struct bpe *bpe, const char *text, size_t 
     return n;
 }
 
-/* Fills id[] with what merging begins with. Returns their number: n for bytes that all have a
- * piece, and *replaced is 0. */
+/* Fills id[] with the symbols with which merging begins, and returns their number. *replaced = 0 if
+ * each byte is one symbol with a piece of its own; then their number is n. */
 static size_t symbols(const struct bpe *bpe, const char *text, size_t n, int32_t *id, int *replaced)
 {
     size_t len, k = 0;

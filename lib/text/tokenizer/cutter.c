@@ -1,8 +1,9 @@
 /* cutter.c - finds added tokens; see cutter.h.
  *
- * A trie of bytes: at each place where a token can begin, the longest match is taken. Rules of
- * Hugging Face's AddedVocabulary: single_word requires no word character on either side; lstrip and
- * rstrip include the white space next to the token. */
+ * The tokens are in a trie of bytes. At each place where a token can begin, the longest match is
+ * taken. Rules of Hugging Face's AddedVocabulary: a token with single_word must have no word
+ * character on either side; with lstrip or rstrip, a match includes the white space on the left or
+ * right of the token. */
 #include "lib/text/tokenizer/cutter.h"
 
 #include <stdlib.h>
@@ -51,13 +52,13 @@ void cutter_free(struct cutter *cutter)
     *cutter = (struct cutter){0};
 }
 
-/* 1: the n bytes at text[at] are not a special token. */
+/* 1: the n bytes at text[at] are ordinary text, even if they are the text of a special token. */
 static int is_plain(struct cutter_plain plain, size_t at, size_t n)
 {
     return plain.all || (plain.marks && memchr(plain.marks + at, 1, n) != NULL);
 }
 
-/* Longest token that begins at text[at]; its length in *len. -1: none. */
+/* The number of the longest token that begins at text[at]; *len = its length. -1: none. */
 static int32_t longest(const struct cutter *cutter, const char *text, size_t at, size_t n,
                        struct cutter_plain plain, size_t *len)
 {

@@ -8,16 +8,16 @@ struct added {
     char *text; /* owned */
     size_t len;
     int32_t id;
-    int special, normalized, single_word, lstrip, rstrip;
+    int special, normalized, single_word, lstrip, rstrip; /* flags of tokenizer.json (cutter.c) */
 };
 struct cutter_node {
-    int32_t child, sibling, token; /* -1: none */
+    int32_t child, sibling, token; /* numbers of nodes and of a token; -1: none */
     unsigned char byte;
 };
 struct cutter { /* a trie of byte strings */
     struct cutter_node *nodes;
     size_t n, cap;
-    unsigned char starts[256]; /* bytes that some token begins with */
+    unsigned char starts[256]; /* 1: a token begins with this byte */
     const struct added *tokens; /* borrowed */
 };
 struct cut {
@@ -26,11 +26,12 @@ struct cut {
 };
 void cutter_add(struct cutter *cutter, const char *text, size_t n, int32_t token);
 void cutter_free(struct cutter *cutter);
-/* Where special tokens do not count: nowhere; everywhere; over bytes whose mark is 1. */
+/* Where texts of special tokens are ordinary text. */
 struct cutter_plain {
-    int all;
-    const char *marks; /* a byte for each of the text; NULL: none */
+    int all;           /* 1: everywhere */
+    const char *marks; /* a byte for each byte of the text: where a mark is 1; NULL: all are 0 */
 };
-/* First match at or after `from`: leftmost, then longest. 0: none. */
+/* *cut = the first match at or after `from`: the leftmost, and of these the longest. Returns 0 if
+ * there is none. */
 int cutter_next(const struct cutter *cutter, const char *text, size_t n, size_t from,
                 struct cutter_plain plain, struct cut *cut);

@@ -1,10 +1,11 @@
 /* nfc.c - composition to NFC in linear time; see nfc.h.
  *
- * utf8proc has the tables. It reorders combining marks by bubble sort, which is quadratic on a long
- * run, so runs are sorted here and utf8proc only composes. Most of a text cannot change: only spans
- * around characters from U+0300 on are processed. Characters newer than Unicode 9 stay unchanged,
- * as in Hugging Face's tokenizers, whose tables end there. By Unicode's stability policy the rest
- * is equal in every version, so results do not depend on the version of utf8proc. */
+ * utf8proc has the tables. It sorts combining marks by bubble sort, which is quadratic for a long
+ * run, so this file sorts runs and utf8proc only composes. Most of a text cannot change, so only
+ * spans around characters from U+0300 on are processed. Characters newer than Unicode 9 stay
+ * unchanged, as in Hugging Face's tokenizers, whose tables are those of Unicode 9. By Unicode's
+ * stability policy older characters have the same normalization in every version, so results do not
+ * depend on the version of utf8proc. */
 #include "lib/text/tokenizer/nfc.h"
 
 #include <stdlib.h>
@@ -24,9 +25,9 @@ int nfc_may_change(const char *text, size_t n)
     return 0;
 }
 
-/* Characters newer than Unicode 9 that are reordered, decompose or compose today (a row has no
- * older ones that do), and U+11A7: utf8proc 2.8 drops it after a Hangul syllable as a final
- * consonant, but it composes with nothing. */
+/* Ranges with all characters newer than Unicode 9 that current tables reorder, decompose or
+ * compose; the ranges contain no older character of this kind. U+11A7 is here too: utf8proc 2.8
+ * drops it after a Hangul syllable as a final consonant, but it composes with no character. */
 static const uint32_t still[][2] = {
     {0x07FD, 0x07FD},   {0x0897, 0x08D3},   {0x09FE, 0x09FE},   {0x0C3C, 0x0C3C},
     {0x0D3B, 0x0D3C},   {0x0EBA, 0x0EBA},   {0x11A7, 0x11A7},   {0x1715, 0x1715},
@@ -82,7 +83,8 @@ static void sort_run(utf8proc_int32_t *v, size_t n)
     }
 }
 
-/* Canonical order: each run of marks (class not 0) sorted by class, equals kept in order. */
+/* Puts marks into canonical order: each run of marks (class not 0) is sorted by class; marks of
+ * equal class keep their order. */
 static void sort_marks(utf8proc_int32_t *v, size_t n)
 {
     size_t begin = 0;
@@ -94,7 +96,7 @@ static void sort_marks(utf8proc_int32_t *v, size_t n)
         }
 }
 
-enum { STILL = 1 << 30 }; /* added to a code that must not change: its class is then 0 */
+enum { STILL = 1 << 30 }; /* a bit set in a code that must not change, which gives it class 0 */
 
 /* Composes v in place and returns the new length. Codes with STILL separate runs. */
 static size_t compose(utf8proc_int32_t *v, size_t n)
@@ -124,7 +126,7 @@ static void nfc_span(const char *text, size_t n, struct buf *out)
             codes = mem_resize(codes, cap, sizeof *codes);
         }
         utf8proc_int32_t code = (utf8proc_int32_t)utf8_read(text + i, &len);
-        if (code < 0xC0) /* the first that decomposes */
+        if (code < 0xC0) /* U+00C0 is the first character that decomposes */
             codes[count++] = code;
         else if (nfc_stays((uint32_t)code))
             codes[count++] = code | STILL;
@@ -142,8 +144,8 @@ static void nfc_span(const char *text, size_t n, struct buf *out)
     free(codes);
 }
 
-/* 1: a character below U+0300 begins at text[i], or the text ends; it never composes with the text
- * before. */
+/* 1: a character below U+0300 begins at text[i], or the text ends. Such a character never composes
+ * with the text before it. */
 static int is_low(const char *text, size_t n, size_t i)
 {
     return i == n || (unsigned char)text[i] < 0x80 ||

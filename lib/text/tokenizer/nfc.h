@@ -6,9 +6,10 @@
 
 #include "lib/base/buf.h"
 
-/* 0 when the text cannot change under NFC (no byte >= 0xCC). */
+/* 0: NFC does not change the text, because it has no byte >= 0xCC. */
 int nfc_may_change(const char *text, size_t n);
-/* Appends NFC(text); linear for any input. */
+/* Appends NFC(text), in linear time for any input. */
 void nfc_put(const char *text, size_t n, struct buf *out);
-/* 1: the character is too new for the normalization of published tokenizers. */
+/* 1: the character stays unchanged, because published tokenizers normalize by older tables
+ * (nfc.c). */
 int nfc_stays(uint32_t code);

@@ -1,7 +1,7 @@
 /* normalize.c - the steps of a normalizer; see normalize.h.
  *
- * A step that changes nothing copies nothing. Two buffers take turns, so a step never reads what it
- * writes. */
+ * A step that would change nothing is skipped, without a copy. Two buffers take turns, so a step
+ * never writes to the buffer from which it reads. */
 #include "lib/text/tokenizer/normalize.h"
 
 #include <stdlib.h>

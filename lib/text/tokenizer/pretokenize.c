@@ -1,11 +1,11 @@
 /* pretokenize.c - cuts a text into words by patterns; see pretokenize.h.
  *
- * PCRE2 matches with its just-in-time compiler, or with its interpreter where the compiler is
- * missing or its stack is too small; results are the same. The patterns were written for Oniguruma,
- * so constructs with another meaning there are rewritten (\s without U+180E, ^ and $ match at
+ * PCRE2 matches with its just-in-time compiler, or with its interpreter if the compiler is missing
+ * or its stack is too small; results are the same. The patterns were written for Oniguruma.
+ * Constructs that mean something else there are rewritten (\s without U+180E, ^ and $ match at
  * lines, \w includes marks) or refused (sets inside sets, \h). Look-ahead does not see beyond a
- * piece. PCRE2's tables may lack new characters, so patterns match a copy of the text in which
- * utf8_stand_in() replaces these; words are cut from the text itself. */
+ * piece. PCRE2's tables may lack new characters. So patterns match a copy of the text, the shadow,
+ * in which utf8_stand_in() replaces new characters; words are cut from the text itself. */
 #include "lib/text/tokenizer/pretokenize.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
@@ -15,9 +15,10 @@
 #include "lib/text/tokenizer/alphabet.h"
 #include "lib/text/utf8.h"
 
-/* Limits against a pattern that looks far ahead from every place. A match first gets NEAR bytes and
- * NEAR steps; while these do not decide, MORE times as many. Steps that do not decide are counted:
- * a text may use TEXT_STEPS, and BYTE_STEPS for each byte. */
+/* Limits against a pattern that looks far ahead from every place. A match first gets NEAR bytes of
+ * text and NEAR steps; if these do not decide, it is tried again with MORE times as many, and so
+ * on. Steps of tries that do not decide are counted: a text may use TEXT_STEPS, plus BYTE_STEPS for
+ * each byte. MATCH_KIB: memory of a match, in KiB. */
 enum { NEAR = 256, MORE = 4, TEXT_STEPS = 1 << 20, BYTE_STEPS = 64, MATCH_KIB = 1 << 20 };
 
 /* Source: tokenizer.json of https://huggingface.co/GSAI-ML/LLaDA-8B-Instruct, and the pattern of
@@ -30,7 +31,8 @@ const char pretokenize_gpt2[] = "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[
 /* Rust's char::is_numeric of Unicode 17; other patterns follow Unicode 16 (utf8-newer.c). */
 const char pretokenize_digit[] = "[\\p{N}\\x{11DE0}-\\x{11DE9}\\x{16FF4}-\\x{16FF6}]";
 /* ASCII punctuation, and class P of Unicode 8, the version of
- * https://crates.io/crates/unicode_categories: without later members, with the two that left. */
+ * https://crates.io/crates/unicode_categories: characters that joined class P later are excluded,
+ * the two characters that left it later are included. */
 const char pretokenize_punctuation[] =
     "(?![\\x{61D}\\x{9FD}-\\x{A76}\\x{C77}-\\x{C84}\\x{1B4E}\\x{1B4F}\\x{1B7D}-\\x{1B7F}"
     "\\x{2E43}-\\x{2E7F}\\x{10D6E}-\\x{10F89}\\x{113D4}-\\x{1145D}\\x{11660}-\\x{116B9}"
@@ -38,11 +40,11 @@ const char pretokenize_punctuation[] =
     "[!-/:-@\\[-`{-~\\p{P}\\x{166D}\\x{111C9}]";
 
 #define SPACES "\\t-\\r\\x{85}\\p{Z}" /* Unicode White_Space */
-#define WORDS /* Oniguruma's \w: also what is alphabetic among symbols, and six of Latin-1 */ \
+#define WORDS /* Oniguruma's \w: also alphabetic symbols, and six characters of Latin-1 */    \
     "\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}\\x{24B6}-\\x{24E9}\\x{1F130}-\\x{1F149}"                    \
     "\\x{1F150}-\\x{1F169}\\x{1F170}-\\x{1F189}\\x{B2}\\x{B3}\\x{B9}\\x{BC}-\\x{BE}"
 
-/* Rewrites an escape (two bytes). -1: the engines differ, and there is no rewriting. */
+/* Rewrites an escape (two bytes). -1: it means something else to PCRE2 and cannot be rewritten. */
 static int rewrite_escape(const char *escape, int in_set, struct buf *out)
 {
     if (escape[1] == 's')
@@ -60,7 +62,7 @@ static int rewrite_escape(const char *escape, int in_set, struct buf *out)
     return 0;
 }
 
-/* Rewrites a pattern of Oniguruma for PCRE2. -1: not possible. */
+/* Rewrites a pattern of Oniguruma for PCRE2. -1: this is not possible. */
 static int rewrite(const char *pattern, struct buf *out)
 {
     int in_set = 0;
@@ -145,8 +147,8 @@ void pretokenize_work_free(struct pretokenize_work *work)
     buf_free(&work->bytes);
 }
 
-/* Result of PCRE2 for a match at or after `at` that ends before n. partial: the result is
- * PCRE2_ERROR_PARTIAL if the match needs text after n. */
+/* Runs PCRE2 for a match at or after `at` in text[0..n-1], with at most `steps` steps. Returns the
+ * result of PCRE2. partial 1: the result is PCRE2_ERROR_PARTIAL if the match needs text after n. */
 static int match(const struct pretokenize_step *step, struct pretokenize_work *work,
                  const char *text, size_t n, size_t at, size_t steps, int partial)
 {
@@ -162,7 +164,8 @@ static int match(const struct pretokenize_step *step, struct pretokenize_work *w
     return r;
 }
 
-/* Finds the next match at or after `at`. 1: its begin and end; 0: none; -1: a limit was hit. */
+/* Finds the next match at or after `at`. Returns 1: range = its begin and end; 0: there is none;
+ * -1: a limit was hit. */
 static int find(const struct pretokenize_step *step, struct pretokenize_work *work,
                 const char *text, size_t n, size_t at, size_t range[2], struct err *e)
 {
@@ -190,12 +193,12 @@ static int find(const struct pretokenize_step *step, struct pretokenize_work *wo
 }
 
 struct span {
-    const char *s, *shadow; /* n bytes each; often the same */
+    const char *s, *shadow; /* n bytes each; often the same address */
     size_t n;
 };
 
-/* One piece at one step. Its text before `done` is passed on; [done, last) is a run of adjacent
- * matches (PRETOKENIZE_CONTIGUOUS) that may continue. */
+/* A piece x while one step cuts it. The text before `done` has gone to the next step; [done, last)
+ * is a run of adjacent matches (PRETOKENIZE_CONTIGUOUS) that may continue. */
 struct cutting {
     const struct pretokenizer *p;
     size_t step;
@@ -207,7 +210,7 @@ struct cutting {
 static int run(const struct pretokenizer *pretokenizer, size_t step, struct pretokenize_work *work,
                struct span span, struct err *e);
 
-/* Passes a span to the next step, or to word(); drops empty ones. */
+/* Passes a span to the next step, or to word() after the last step. Drops empty spans. */
 static int give(const struct cutting *cutting, size_t begin, size_t end, struct err *e)
 {
     if (begin == end)
@@ -277,7 +280,8 @@ static int put_word(const struct pretokenizer *pretokenizer, struct pretokenize_
     return work->word(work->ctx, work->bytes.data, work->bytes.len, e);
 }
 
-/* Runs a step and all later ones on span, which is not empty. Recursion depth: number of steps. */
+/* Runs a step and all later steps on a span, which is not empty. The depth of recursion is at most
+ * the number of steps. */
 static int run(const struct pretokenizer *pretokenizer, size_t step, struct pretokenize_work *work,
                struct span span, struct err *e)
 {
@@ -295,18 +299,19 @@ static int run(const struct pretokenizer *pretokenizer, size_t step, struct pret
     int found = 0;
     while (at <= span.n &&
            (found = find(pretokenize_step, work, span.shadow, span.n, at, matched, e)) == 1) {
-        /* Oniguruma's rule for empty matches */
+        /* Oniguruma drops an empty match at the end of the match before */
         int counts = matched[0] < matched[1] || matched[0] != last_end;
         if (counts && take_match(&cutting, pretokenize_step->rule.how, matched, e))
             return -1;
         at = last_end = matched[1];
-        if (matched[0] == matched[1]) /* nothing matched: step over one character */
+        if (matched[0] == matched[1]) /* after an empty match, go on behind the next character */
             at += at < span.n ? (size_t)utf8_char(span.s + at, span.n - at) : 1;
     }
     return found < 0 || take_rest(&cutting, pretokenize_step->rule.how, e) ? -1 : 0;
 }
 
-/* text, or a copy in buffer with stand-ins. All newer characters are from U+0800 on. */
+/* The text itself, or a copy in buffer with stand-ins. All characters with a stand-in have at least
+ * three bytes (U+0800 and above), so shorter characters are skipped. */
 static const char *shadow_of(const char *text, size_t n, struct buf *buffer)
 {
     size_t done = 0, len;
