@@ -1,6 +1,6 @@
 /* jinja_arguments.c - finds the arguments of a call by place or by name; see jinja_run.h.
  *
- * An argument that nothing asks for is an error, because it would change the result in Python. */
+ * An argument that fits no parameter is an error, because it would change the result in Python. */
 #include "lib/text/jinja/jinja_run.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* jinja_evaluate.c - computes expressions; see jinja_run.h.
  *
- * Signs mean what they mean in Python for numbers without a point, strings and lists. */
+ * Operators on whole numbers, strings and lists work as in Python. */
 #include "lib/text/jinja/jinja_run.h"
 
 static struct jinja_value undefined(void)
@@ -10,7 +10,7 @@ static struct jinja_value undefined(void)
 
 /* ---- variables ---- */
 
-/* Finds a variable in the current scope, with `around` also in the scopes around it. NULL: none. */
+/* Finds a variable in the current scope and, if `around`, in the scopes around it. NULL: none. */
 static struct jinja_variable *find(const struct jinja_run *run, const struct jinja_string *name,
                                    int around)
 {
@@ -130,7 +130,8 @@ static struct jinja_value multiply(struct jinja_run *run, struct jinja_value lef
     return jinja_text_value(&text);
 }
 
-/* Division rounds down, and a remainder has the sign of other, as in Python. */
+/* Computes with two numbers. As in Python, division rounds down, and a remainder has the sign of
+ * the divisor. */
 static struct jinja_value compute(struct jinja_run *run, enum jinja_node_kind kind,
                                   struct jinja_value left, struct jinja_value right)
 {
@@ -235,7 +236,7 @@ static struct jinja_value make_dict(struct jinja_run *run, const struct jinja_no
 static struct jinja_value variable(struct jinja_run *run, const struct jinja_node *node)
 {
     const struct jinja_value *found = look_up(run, node->name);
-    if (!found && jinja_is_function(node->name)) /* as in: strftime_now is defined */
+    if (!found && jinja_is_function(node->name)) /* for "strftime_now is defined" */
         return (struct jinja_value){JINJA_MACRO, {.macro = NULL}};
     return found ? *found : jinja_undefined(node->name);
 }
@@ -266,7 +267,7 @@ static struct jinja_value choose(struct jinja_run *run, const struct jinja_node 
                      : undefined();
 }
 
-/* Operators of two sides, of which `and` and `or` may not need the second. */
+/* Computes an operator with two operands. `and` and `or` compute the second one only if needed. */
 static struct jinja_value both_sides(struct jinja_run *run, const struct jinja_node *node)
 {
     struct jinja_value left = jinja_evaluate(run, node->a), right;

@@ -1,8 +1,9 @@
 /* jinja_expression.c - parses expressions; see jinja_node.h.
  *
- * From weak to strong, as in Jinja: if else; or; and; not; comparisons; + -; ~; * / // %; power;
- * signs; then calls, attributes, items, filters and tests. Filters and tests are looked up when
- * they run, because a template names many in branches that a plain conversation never takes. */
+ * Operators from weak to strong, as in Jinja: if else; or; and; not; comparisons; + -; ~; * / // %;
+ * power; signs; then calls, attributes, items, filters and tests. Filters and tests are looked up
+ * only when they run, because a template names many in branches that a plain conversation never
+ * takes. */
 #include "lib/text/jinja/jinja_node.h"
 
 enum { LEVEL_NOT = 2, LEVEL_COMPARE = 3, LEVELS = 8 };
@@ -32,7 +33,7 @@ static struct jinja_node *named(struct jinja_parser *parser, enum jinja_node_kin
 
 /* ---- lists of values ---- */
 
-/* Parses (a, b, name=c) from its bracket on. */
+/* Parses the arguments of a call with their brackets: (a, b, name=c). */
 static void arguments(struct jinja_parser *parser, struct jinja_node *around)
 {
     struct jinja_node **end = &around->list;
@@ -135,7 +136,7 @@ static struct jinja_node *in_brackets(struct jinja_parser *parser)
 
 /* ---- single values ---- */
 
-/* Neighbouring strings are joined into one. */
+/* Parses a string. Neighbouring strings are joined into one. */
 static struct jinja_node *string(struct jinja_parser *parser)
 {
     const struct jinja_string *s = jinja_peek(parser)->text;
@@ -188,7 +189,7 @@ static struct jinja_node *primary(struct jinja_parser *parser)
     return constant(parser, jinja_none());
 }
 
-/* Parses [a] or [a:b:c] behind the first bracket. */
+/* Parses the rest of [a] or [a:b:c] after the opening bracket. */
 static struct jinja_node *item(struct jinja_parser *parser, struct jinja_node *of)
 {
     struct jinja_node *node = jinja_node(parser, JINJA_SLICE, of, NULL), **end = &node->list;
@@ -257,7 +258,7 @@ struct jinja_node *jinja_filters(struct jinja_parser *parser, struct jinja_node 
     return node;
 }
 
-/* The argument of a test without brackets: is divisibleby 3. */
+/* 1: the current token begins an argument of a test without brackets: 3 in "is divisibleby 3". */
 static int has_bare_argument(const struct jinja_parser *parser)
 {
     const struct jinja_token *token = jinja_peek(parser);
@@ -326,7 +327,7 @@ static const struct jinja_string *comparison_sign(struct jinja_parser *parser)
         return NULL;
     for (int i = 0; i <= outside; i++)
         jinja_step(parser);
-    return token->text; /* "not": not in */
+    return token->text; /* "not" stands for "not in" */
 }
 
 static struct jinja_node *comparison(struct jinja_parser *parser)
@@ -354,8 +355,8 @@ static struct jinja_node *negation(struct jinja_parser *parser)
     return jinja_node(parser, JINJA_NOT, inner, NULL);
 }
 
-/* Skips the next token if it is an operator of this level, and returns its kind; JINJA_CONST: it is
- * none. */
+/* If the current token is an operator of this level: skips it and returns its kind. Else returns
+ * JINJA_CONST. */
 static enum jinja_node_kind operator_at(struct jinja_parser *parser, int level)
 {
     if (level < LEVEL_NOT)

@@ -1,7 +1,7 @@
 /* jinja_filters.c - filters and tests; see jinja_run.h.
  *
- * A filter that is not in the table is refused by its name. map, select and their kin call other
- * filters and tests with the arguments after the first. */
+ * A filter that is not in the table is refused by its name. map, select, reject, selectattr and
+ * rejectattr call another filter or test, and pass their further arguments to it. */
 #include "lib/text/jinja/jinja_run.h"
 
 #include <stdlib.h>
@@ -64,7 +64,7 @@ static value standard(struct jinja_run *run, const struct jinja_asked *asked)
 
 static value first(struct jinja_run *run, const struct jinja_asked *asked)
 {
-    if (asked->x.kind == JINJA_GENERATOR && asked->x.as.list->n) { /* the others stay */
+    if (asked->x.kind == JINJA_GENERATOR && asked->x.as.list->n) { /* the other members stay */
         asked->x.as.list->n--;
         return *asked->x.as.list->v++;
     }
@@ -77,7 +77,7 @@ static value last(struct jinja_run *run, const struct jinja_asked *asked)
     const struct jinja_list *list = jinja_members(run->w, asked->x).as.list;
     if (asked->x.kind == JINJA_GENERATOR)
         jinja_fail(run->w, "last of a generator");
-    /* an item of the text, which Jinja keeps safe */
+    /* the last character of a string, which Jinja keeps safe */
     if (asked->x.kind == JINJA_STRING && list->n) {
         struct jinja_text text = {.w = run->w, .safe = asked->x.as.string->safe};
         jinja_put(&text, list->v[list->n - 1].as.string);
@@ -91,7 +91,8 @@ static value to_list(struct jinja_run *run, const struct jinja_asked *asked)
     return jinja_members(run->w, asked->x);
 }
 
-/* The list as what Python makes its members one by one: always true, and without a length. */
+/* Turns a list into a generator: in Python it gives its members one by one, counts as true, and has
+ * no length. */
 static value generator(value list)
 {
     list.kind = JINJA_GENERATOR;
@@ -116,7 +117,7 @@ static value items(struct jinja_run *run, const struct jinja_asked *asked)
     return generator(jinja_items(run, asked->x));
 }
 
-/* Digits with a sign; a text that is not a number becomes a[0], or 0. */
+/* The filter int: reads digits with a sign. A text without digits becomes a[0], by default 0. */
 static value to_int(struct jinja_run *run, const struct jinja_asked *asked)
 {
     char digits[20] = "", *end;
@@ -201,7 +202,7 @@ static value unique(struct jinja_run *run, const struct jinja_asked *asked)
     const struct jinja_list *list = jinja_members(run->w, asked->x).as.list;
     value to = jinja_list(run->w, JINJA_LIST);
     for (size_t i = 0; i < list->n && !run->w->failed; i++) {
-        if (list->v[i].kind == JINJA_STRING) /* Jinja does not tell their cases apart */
+        if (list->v[i].kind == JINJA_STRING) /* Jinja ignores upper and lower case here */
             jinja_fail(run->w, "unique of strings: not supported");
         if (!jinja_contains(run->w, to, list->v[i]))
             jinja_push(run->w, to, list->v[i]);
@@ -209,9 +210,9 @@ static value unique(struct jinja_run *run, const struct jinja_asked *asked)
     return generator(to);
 }
 
-/* ---- filters that call others ---- */
+/* ---- filters that call other filters or tests ---- */
 
-/* The name in the first argument; its own arguments, those after it. */
+/* Returns argument `at`, the name of a filter or test. *to = its arguments: those after `at`. */
 static const struct jinja_string *inner(struct jinja_run *run, const struct jinja_arguments *all,
                                         size_t at, struct jinja_arguments *to)
 {
@@ -225,7 +226,7 @@ static const struct jinja_string *inner(struct jinja_run *run, const struct jinj
     return all->v[at].value.as.string;
 }
 
-/* The list that map, select and similar filters go through. It is empty if subject counts as
+/* The members that map, select and similar filters visit: an empty list if subject counts as
  * false. */
 static value passed(struct jinja_run *run, value subject)
 {
@@ -255,7 +256,8 @@ static value map(struct jinja_run *run, const struct jinja_asked *asked)
 
 enum { REJECT, SELECT, BY_ATTRIBUTE };
 
-/* Members that pass a test, or that do not; BY_ATTRIBUTE: the test is for an attribute. */
+/* The members that pass a test (SELECT), or that do not (REJECT). BY_ATTRIBUTE: the test applies to
+ * an attribute of the member. */
 static value choose(struct jinja_run *run, const struct jinja_asked *jinja_asked)
 {
     int by_attribute = jinja_asked->how & BY_ATTRIBUTE, wanted = jinja_asked->how & SELECT;
@@ -278,7 +280,7 @@ static value choose(struct jinja_run *run, const struct jinja_asked *jinja_asked
 }
 
 static const struct {
-    const char *name, *arguments; /* NULL: any */
+    const char *name, *arguments; /* arguments: for jinja_bind; NULL: the filter reads them */
     filter *apply;
     int how;
 } filters[] = {
@@ -336,7 +338,7 @@ value jinja_apply_filter(struct jinja_run *run, const struct jinja_string *name,
 
 enum test {
     DEFINED, UNDEFINED, NONE, STRING, MAPPING, ITERABLE, SEQUENCE, NUMBER, INTEGER, FLOAT, BOOLEAN,
-    TRUE, FALSE, CALLABLE, ODD, EVEN, ONE_SIDED, /* those below have an argument */
+    TRUE, FALSE, CALLABLE, ODD, EVEN, ONE_SIDED, /* tests after ONE_SIDED have an argument */
     DIVISIBLE, EQUAL, UNEQUAL, GREATER, AT_LEAST, LESS, AT_MOST, IN
 };
 static const struct {
@@ -399,7 +401,7 @@ static int test_alone(struct jinja_run *run, enum test test, value subject)
     case EVEN:
         return (remainder_of(run, subject, jinja_number(2)) != 0) == (test == ODD);
     default:
-        return 0; /* FLOAT: there are none */
+        return 0; /* FLOAT: no value is a float */
     }
 }
 

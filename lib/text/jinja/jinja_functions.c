@@ -1,7 +1,7 @@
 /* jinja_functions.c - functions that a template may call, and values as JSON; see jinja_run.h.
  *
- * strftime_now formats one fixed day: see lib/text/jinja.h. JSON is that of transformers' tojson:
- * characters beyond ASCII stay, unless ensure_ascii is set. */
+ * strftime_now formats one fixed day: see lib/text/jinja.h. JSON is written as by tojson of
+ * transformers: characters beyond ASCII stay, unless ensure_ascii is set. */
 #include "lib/text/jinja/jinja_run.h"
 
 #include <stdio.h>
@@ -15,8 +15,8 @@ enum { RANGE_MAX = 100000, DATE_MAX = 128 };
 
 /* ---- JSON ---- */
 
-/* The escape sequence of JSON for the character at string->bytes[i] of len bytes, written to
- * `form`. NULL: JSON has the character itself. */
+/* The escape sequence of JSON for the character at string->bytes[i], which has len bytes. form:
+ * memory for the sequence. NULL: the character is not escaped. */
 static const char *escaped(const struct jinja_string *string, size_t i, size_t len, int ascii,
                            char form[16])
 {
@@ -146,7 +146,8 @@ static value range(struct jinja_run *run, const struct jinja_asked *asked)
     return list;
 }
 
-/* A namespace or mapping of the named arguments, and of the members of a mapping before them. */
+/* A namespace or mapping of the named arguments, and of the members of mappings that are given
+ * without a name. */
 static value gather(struct jinja_run *run, const struct jinja_arguments *arguments,
                     enum jinja_kind kind)
 {
@@ -208,7 +209,7 @@ static value strftime_now(struct jinja_run *run, const struct jinja_asked *asked
 }
 
 static const struct function {
-    const char *name, *arguments; /* NULL: any */
+    const char *name, *arguments; /* arguments: for jinja_bind; NULL: `call` reads them */
     value (*call)(struct jinja_run *run, const struct jinja_asked *asked); /* NULL: not supported */
 } functions[] = {
     {"range", "start ?stop step", range},

@@ -53,7 +53,7 @@ struct jinja_value jinja_attribute(struct jinja_run *run, struct jinja_value val
     return found ? *found : absent_from(run, value, name);
 }
 
-/* Byte of the character `at`; at the end: string->n. */
+/* Index of the first byte of character number `at`; string->n if there are not more characters. */
 static size_t byte_of(struct jinja_run *run, const struct jinja_string *string, size_t at)
 {
     size_t i = 0, len;
@@ -91,7 +91,8 @@ struct jinja_value jinja_item(struct jinja_run *run, struct jinja_value value,
     return absent_from(run, value, key.kind == JINJA_STRING ? key.as.string : NULL);
 }
 
-/* A bound of a slice, within low..high; negative ones count from the end n. */
+/* A bound of a slice, limited to low..high. A negative bound counts from the end, n. absent: the
+ * bound if none is given. */
 static int64_t bound(struct jinja_run *run, struct jinja_value value, int64_t n, int64_t absent,
                      int64_t low, int64_t high)
 {

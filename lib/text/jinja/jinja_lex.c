@@ -2,7 +2,7 @@
  *
  * White space around tags is removed as by Jinja with trim_blocks and lstrip_blocks: the line feed
  * after a tag or comment, blanks between the beginning of a line and a tag or comment, and all
- * white space where a tag has a minus sign. A plus sign keeps it. */
+ * white space on the side where a tag has a minus sign. A plus sign keeps the white space. */
 #include "lib/text/jinja/jinja_lex.h"
 
 #include <ctype.h>
@@ -15,11 +15,11 @@
 enum { BRACKETS_MAX = 200 };
 struct lexer {
     struct jinja_work *w;
-    struct jinja_string text; /* line feeds only */
+    struct jinja_string text; /* the template; its lines end with line feeds only */
     size_t at;
-    int tag_line;    /* where the tag begins that is read */
-    int line_starts; /* 1: the last token ended with a line feed, or there is none */
-    char open[BRACKETS_MAX];
+    int tag_line;    /* line where the current tag begins */
+    int line_starts; /* 1: the last token ended with a line feed, or there is no token yet */
+    char open[BRACKETS_MAX]; /* for each open bracket: the bracket that closes it */
     size_t depth;
     struct jinja_token *v;
     size_t n, cap;
@@ -59,7 +59,7 @@ static void skip_space(struct lexer *lexer)
     advance(lexer, begin - lexer->at);
 }
 
-/* Begin of the next tag or comment at or after lexer->at; the end of the text: none. */
+/* Place of the next tag or comment at or after lexer->at; the end of the text if there is none. */
 static size_t next_tag(const struct lexer *lexer)
 {
     size_t i = lexer->at;
@@ -70,7 +70,8 @@ static size_t next_tag(const struct lexer *lexer)
     return lexer->text.n;
 }
 
-/* The end of the text [lexer->at, end) without what a tag with this sign removes. */
+/* The end of the text [lexer->at, end) after removing the white space that the tag at `end` removes
+ * before it. kind, sign: second and third character of the tag. */
 static size_t stripped(const struct lexer *lexer, size_t end, char kind, char sign)
 {
     size_t begin = lexer->at, line = end;
@@ -88,7 +89,8 @@ static size_t stripped(const struct lexer *lexer, size_t end, char kind, char si
     return begin == end ? line : end;
 }
 
-/* Skips what belongs to the end of a tag or comment: its sign, its two letters, white space. */
+/* Skips the end of a tag or comment, `letters` bytes, and the white space that the tag removes
+ * after it. sign: the sign in this end, or another character. */
 static void skip_end(struct lexer *lexer, size_t letters, char sign, int is_print)
 {
     advance(lexer, letters);
@@ -116,7 +118,7 @@ static void skip_comment(struct lexer *lexer)
 
 /* ---- words of a tag ---- */
 
-/* Value of up to `n` digits in `base` at lexer->at + from; *used: how many there are. */
+/* The value of up to `n` digits in `base` at lexer->at + from; *used = the number of digits. */
 static uint32_t digits(const struct lexer *lexer, size_t from, size_t n, int base, size_t *used)
 {
     uint32_t value = 0;
@@ -131,8 +133,8 @@ static uint32_t digits(const struct lexer *lexer, size_t from, size_t n, int bas
     return value;
 }
 
-/* Writes what the backslash at lexer->at and the letters after it mean in Python. Returns the
- * number of bytes read. */
+/* Appends the character that the escape at lexer->at (a backslash and letters) means in Python.
+ * Returns the number of bytes of the escape. */
 static size_t put_escape(struct lexer *lexer, struct buf *to)
 {
     static const char letters[] = "nrtabfv\\'\"", meant[] = "\n\r\t\a\b\f\v\\'\"";
@@ -151,7 +153,7 @@ static size_t put_escape(struct lexer *lexer, struct buf *to)
         return used + (wanted ? 2 : 1);
     } else if (letter == 'N') {
         jinja_fail(lexer->w, "\\N: not supported");
-    } else if (letter != '\n') { /* unknown ones stay */
+    } else if (letter != '\n') { /* the backslash of an unknown escape stays */
         buf_char(to, '\\');
         return 1;
     }
@@ -211,7 +213,7 @@ static void read_name(struct lexer *lexer)
     advance(lexer, n);
 }
 
-/* Notes an opened bracket, or checks that a closing one has its partner. */
+/* Stores an opening bracket, or checks that a closing bracket closes the last open one. */
 static void match_bracket(struct lexer *lexer, char letter)
 {
     static const char opening[] = "([{", closing[] = ")]}";
@@ -240,7 +242,7 @@ static void read_sign(struct lexer *lexer)
     advance(lexer, n);
 }
 
-/* 1: the tag ends at lexer->at, and is skipped. */
+/* If the tag ends at lexer->at: skips its end and returns 1. Else returns 0. */
 static int ends_here(struct lexer *lexer, char letter)
 {
     char sign = peek(lexer, 0);
@@ -285,7 +287,7 @@ static void read_tag(struct lexer *lexer)
         read_words(lexer, kind == '{' ? '}' : '%');
 }
 
-/* A copy with line feeds for all ends of lines, without the last one. */
+/* A copy of the template in which all lines end with a line feed. The last line feed is removed. */
 static struct jinja_string plain_lines(struct jinja_work *work, const char *text, size_t n)
 {
     char *to = jinja_alloc(work, n + 1);

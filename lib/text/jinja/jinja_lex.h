@@ -6,12 +6,12 @@
 enum jinja_token_kind {
     JINJA_TOKEN_END, JINJA_TOKEN_DATA, JINJA_TOKEN_PRINT, JINJA_TOKEN_TAG, JINJA_TOKEN_CLOSE,
     JINJA_TOKEN_NAME, JINJA_TOKEN_NUMBER, JINJA_TOKEN_STRING, JINJA_TOKEN_SIGN
-}; /* PRINT and TAG: two braces, or brace and percent; CLOSE ends both */
+}; /* PRINT: two opening braces; TAG: brace and percent; CLOSE: the end of a PRINT or TAG */
 struct jinja_token {
     enum jinja_token_kind kind;
     int line;
     const struct jinja_string *text; /* of DATA, NAME, STRING (without quotes), SIGN */
-    int64_t number;
+    int64_t number;                  /* of NUMBER */
 };
-/* Tokens of a template (valid UTF-8), ended by one of kind END; free() them. */
+/* Tokens of a template (valid UTF-8). The last token has kind END. The caller frees the array. */
 struct jinja_token *jinja_lex(struct jinja_work *work, const char *text, size_t n);

@@ -1,7 +1,7 @@
 /* jinja_methods.c - methods of strings, mappings and lists; see jinja_run.h.
  *
- * They do what Python's and Jinja's do. Letters beyond ASCII change case only where both Unicode
- * tables agree on one letter; others are refused. */
+ * Methods work as in Python and Jinja. A letter beyond ASCII changes case only where the Unicode
+ * tables of Python and of utf8proc agree on one letter; other letters are refused. */
 #include "lib/text/jinja/jinja_run.h"
 
 #include <string.h>
@@ -13,7 +13,8 @@ typedef const struct jinja_string *words;
 typedef struct jinja_value value;
 enum { LEFT = 1, RIGHT = 2 };
 
-/* The string in an argument; standard: where there is none. */
+/* The string in an argument; `standard` if the argument is ABSENT or NONE. Fails for other
+ * values. */
 static words string_of(struct jinja_run *run, value subject, words standard)
 {
     if (subject.kind == JINJA_ABSENT || subject.kind == JINJA_NONE)
@@ -102,7 +103,7 @@ value jinja_format(struct jinja_run *run, const struct jinja_asked *asked)
         char letter = bytes->bytes[i], next = i + 1 < bytes->n ? bytes->bytes[i + 1] : ' ';
         if (asked->how ? letter != '%' : letter != '{' && letter != '}')
             continue;
-        jinja_put_part(&text, bytes, done, i + (next == letter)); /* twice: itself */
+        jinja_put_part(&text, bytes, done, i + (next == letter)); /* a doubled sign: writes one */
         done = ++i + 1;
         if (next == letter)
             continue;
@@ -119,7 +120,7 @@ value jinja_format(struct jinja_run *run, const struct jinja_asked *asked)
     return jinja_plain_value(&text);
 }
 
-/* The character in another case; itself if it has none. */
+/* The character in upper or lower case; the character itself if it has no case. */
 static uint32_t recase(struct jinja_run *run, uint32_t code, int upper)
 {
     uint32_t high = (uint32_t)utf8proc_toupper((utf8proc_int32_t)code);
@@ -182,7 +183,7 @@ static void push_part(struct jinja_run *run, value list, words text, size_t begi
     jinja_push(run->w, list, jinja_string(jinja_part(run->w, text, begin, end)));
 }
 
-/* Between runs of white space; after `most` cuts, the rest. */
+/* The words between runs of white space; after `most` cuts, the rest of the text. */
 static value split_at_space(struct jinja_run *run, words text, int64_t most)
 {
     value list = jinja_list(run->w, JINJA_LIST);
@@ -217,7 +218,7 @@ static value split(struct jinja_run *run, const struct jinja_asked *asked)
     return list;
 }
 
-/* Byte of the last `part` in text; text->n + 1: none. */
+/* Index of the first byte of the last `part` in text; text->n + 1: there is none. */
 static size_t find_last(struct jinja_run *run, words text, words part)
 {
     size_t after = text->n < part->n ? 0 : text->n - part->n + 1;
@@ -264,7 +265,8 @@ static value splitlines(struct jinja_run *run, const struct jinja_asked *asked)
     return list;
 }
 
-/* at_end: 1: the end of text is compared, not its beginning. part: a string, or a tuple of them. */
+/* 1: the text begins (at_end 1: ends) with part. part: a string, or a tuple of strings, of which
+ * one must fit. */
 static int has_at(struct jinja_run *run, words text, value part, int at_end)
 {
     if (part.kind == JINJA_TUPLE) {
@@ -292,7 +294,7 @@ static value remove_end(struct jinja_run *run, const struct jinja_asked *asked)
         jinja_part(run->w, text, asked->how ? 0 : cut, text->n - (asked->how ? cut : 0)));
 }
 
-/* Place of a character, of the byte where a part is found; -1: nowhere. */
+/* The number of the character that begins at byte `at`; -1 if at > text->n: nothing was found. */
 static value place_of(words text, size_t at)
 {
     if (at > text->n)
@@ -382,7 +384,7 @@ static value refuse_change(struct jinja_run *run, const struct jinja_asked *aske
 
 static const struct method {
     enum jinja_kind kind;
-    const char *name, *arguments; /* NULL: any */
+    const char *name, *arguments; /* arguments: for jinja_bind; NULL: `call` reads them */
     value (*call)(struct jinja_run *run, const struct jinja_asked *asked);
     int how;
 } methods[] = {

@@ -1,7 +1,7 @@
 /* jinja_node.c - reads the tokens and makes the nodes of a template; see jinja_node.h.
  *
- * Depth is limited where a node gets its parts, because the functions that run a template call
- * themselves for each part. */
+ * The depth of nodes is limited when a node gets its parts, because the functions that run a
+ * template are recursive over the parts. */
 #include "lib/text/jinja/jinja_node.h"
 
 const struct jinja_token *jinja_peek(const struct jinja_parser *parser)
@@ -12,7 +12,7 @@ const struct jinja_token *jinja_peek(const struct jinja_parser *parser)
 
 void jinja_step(struct jinja_parser *parser)
 {
-    parser->w->line = parser->token->line; /* a node has the line of its last word */
+    parser->w->line = parser->token->line; /* so that a node gets the line of its last token */
     if (parser->token->kind != JINJA_TOKEN_END)
         parser->token++;
 }

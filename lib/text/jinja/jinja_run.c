@@ -1,7 +1,7 @@
 /* jinja_run.c - runs the statements of a template; see jinja_run.h.
  *
- * A loop, macro, block of set and generation tag has a scope of its own: what is set inside is not
- * seen outside. An if has none. A macro sees the scope in which it is defined. */
+ * A loop, a macro, the body of a set and a generation tag have a scope of their own: a variable set
+ * inside is not seen outside. An if has no scope. A macro sees the scope in which it is defined. */
 #include "lib/text/jinja/jinja_run.h"
 
 #include <string.h>
@@ -18,7 +18,7 @@ static struct jinja_scope *open_scope(struct jinja_run *run, struct jinja_scope 
     return before;
 }
 
-/* Assigns the value to a name, or its members to several names. */
+/* Assigns the value to a name or to a member of a namespace, or its members to several names. */
 static void assign_to(struct jinja_run *run, const struct jinja_node *target,
                       struct jinja_value value)
 {
@@ -41,7 +41,7 @@ static void assign_to(struct jinja_run *run, const struct jinja_node *target,
     }
 }
 
-/* The text that a body writes, in a scope of its own. */
+/* Runs a body in a scope of its own, and returns the text that the body writes. */
 static struct jinja_value text_of(struct jinja_run *run, const struct jinja_node *list)
 {
     struct jinja_text text = {.w = run->w};
@@ -51,8 +51,8 @@ static struct jinja_value text_of(struct jinja_run *run, const struct jinja_node
     return jinja_plain_value(&text);
 }
 
-/* Applies a chain of filters to value, which takes the place of the innermost node
- * (JINJA_CONST). */
+/* Applies a chain of filters to value. The value replaces the innermost node of the chain, which is
+ * a JINJA_CONST. */
 static struct jinja_value apply_filters(struct jinja_run *run, const struct jinja_node *chain,
                                         struct jinja_value value)
 {
@@ -120,7 +120,7 @@ static enum flow run_loop(struct jinja_run *run, const struct jinja_node *node,
     }
     if (!loop->items->n) {
         open_scope(run, before);
-        flow = run_all(run, node->other, out); /* a break there leaves the loop around */
+        flow = run_all(run, node->other, out); /* a break in it leaves the loop around this one */
         run->scope = before;
         return flow;
     }

@@ -1,8 +1,8 @@
 /* jinja_sort.c - the filters that order members: sort, dictsort, min, max; see jinja_run.h.
  *
- * As in Jinja, texts are compared without their case unless case_sensitive is set, members that
+ * As in Jinja, upper and lower case compare equal unless case_sensitive is set, members that
  * compare equal keep their order, and members of two kinds are refused. Each comparison is a step,
- * so a long list ends at the limit of steps. */
+ * so sorting a very long list fails at the limit of steps. */
 #include "lib/text/jinja/jinja_run.h"
 
 #include <string.h>
@@ -12,7 +12,8 @@ struct keyed {
     value key, item;
 };
 
-/* The key by which subject is sorted: subject itself, or the member at the path `attribute`. */
+/* The key by which subject is sorted: subject itself, or its member at the path `attribute`. A
+ * string is turned into lower case unless `cases`. */
 static value key_of(struct jinja_run *run, value subject, value attribute, int cases)
 {
     if (attribute.kind != JINJA_ABSENT && attribute.kind != JINJA_NONE) {
@@ -35,7 +36,8 @@ static struct keyed *keyed_members(struct jinja_run *run, const struct jinja_lis
     return all;
 }
 
-/* < 0, 0, > 0. Python compares the keys of sort as members of lists: equal ones need no order. */
+/* < 0, 0 or > 0: a is less, equal or greater. in_lists 1: Python compares the keys of sort as
+ * members of lists, so equal keys compare as 0 even if their kind has no order. */
 static int order_of(struct jinja_run *run, value a, value b, int in_lists)
 {
     jinja_spend(run->w, 1);

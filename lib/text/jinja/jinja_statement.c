@@ -32,8 +32,8 @@ static struct jinja_node *print(struct jinja_parser *parser)
     return node;
 }
 
-/* If the current tag is one of the ends: skips it, except its own words, and returns 1 + its index.
- * Else 0. */
+/* If the current tag is one of the ends: skips its name and returns 1 + its index in `ends`. Else
+ * returns 0. */
 static int at_end(struct jinja_parser *parser, const struct ends *ends)
 {
     for (int i = 0; i < 3 && ends->names[i]; i++)
@@ -42,8 +42,8 @@ static int at_end(struct jinja_parser *parser, const struct ends *ends)
     return 0;
 }
 
-/* Reads a body into *list up to one of the tags; returns 1 + the index of that tag. No ends: up to
- * the end of the template. */
+/* Reads a body into *list up to one of the tags `ends`; returns 1 + the index of this tag. Without
+ * ends: reads up to the end of the template and returns 0. */
 static int body(struct jinja_parser *parser, struct jinja_node *around, struct jinja_node **list,
                 struct ends ends)
 {
@@ -115,7 +115,7 @@ static struct jinja_node *for_tag(struct jinja_parser *parser)
     return node;
 }
 
-/* A body that belongs to no loop around it. */
+/* Reads the body of a tag in which break and continue cannot leave a loop around the tag. */
 static struct jinja_node *inner_body(struct jinja_parser *parser, struct jinja_node *node,
                                      const char *end)
 {
@@ -128,7 +128,8 @@ static struct jinja_node *inner_body(struct jinja_parser *parser, struct jinja_n
     return node;
 }
 
-/* A body and the filters that its text goes through, around a place for it. */
+/* A node of this kind with a chain of filters in c, for the text of its body. The innermost node of
+ * the chain is a CONST, which stands for this text. bare 1: the first filter has no "|". */
 static struct jinja_node *filtered(struct jinja_parser *parser, enum jinja_node_kind kind,
                                    struct jinja_node *target, int bare)
 {

@@ -1,6 +1,8 @@
-/* jinja_template.c - a template: parsed once, run for each conversation; see lib/text/jinja.h.
+/* jinja_template.c - parses a template once and runs it for each conversation; see
+ * lib/text/jinja.h.
  *
- * A run has memory of its own and changes no node. */
+ * A run has memory of its own and changes no node, so threads may run one template at the same
+ * time. */
 #include "lib/text/jinja.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* jinja_value.c - values of a template; see jinja_value.h.
  *
- * A list, tuple or mapping knows how deep its members are nested, and the depth is limited where
- * one is made. So the functions that visit members may call themselves. */
+ * A list, tuple or mapping stores how deep its members are nested. This depth is checked when a
+ * member is added, so the functions that visit members may be recursive. */
 #include "lib/text/jinja/jinja_value.h"
 
 #include <stdio.h>
@@ -70,7 +70,7 @@ int jinja_is_number(struct jinja_value value)
     return value.kind == JINJA_NUMBER || value.kind == JINJA_BOOL;
 }
 
-/* The depth of a value around this member. */
+/* The new depth of a list or mapping of depth `depth` that gets this member. */
 static int depth_around(struct jinja_work *work, struct jinja_value member, int depth)
 {
     int inner = jinja_is_list(member) ? member.as.list->depth
@@ -80,7 +80,8 @@ static int depth_around(struct jinja_work *work, struct jinja_value member, int 
     return inner + 1 > depth ? inner + 1 : depth;
 }
 
-/* v with room for one more of `size` bytes after n; twice the room when it is full. */
+/* Returns an array with room for n + 1 elements of `size` bytes: v, or, if v is full, a copy with
+ * twice the room. */
 static void *room(struct jinja_work *work, void *v, size_t n, size_t *cap, size_t size)
 {
     if (n < *cap)
@@ -153,7 +154,7 @@ static struct jinja_value json_string_in(struct jinja_work *work, const char *by
     return jinja_text_value(&text);
 }
 
-/* 1: the member is a role of letters, digits, - and _. */
+/* 1: the member is a role of only letters, digits, - and _. */
 static int is_plain_role(const char *key, const json_t *member)
 {
     const char *role = json_string_value(member);
@@ -357,9 +358,9 @@ struct jinja_value jinja_members(struct jinja_work *work, struct jinja_value val
     return list;
 }
 
-/* ---- as text ---- */
+/* ---- str() and repr() ---- */
 
-/* 1: Python's repr shows the character itself. */
+/* 1: Python's repr() shows the character itself. */
 static int is_printable(uint32_t code)
 {
     utf8proc_category_t kind = utf8proc_category((utf8proc_int32_t)code);

@@ -1,4 +1,4 @@
-/* jinja_value.h - values of a template: made, compared and written as Python does. */
+/* jinja_value.h - values of a template. They are made, compared and written as in Python. */
 #pragma once
 
 #include <jansson.h>
@@ -13,10 +13,10 @@ enum jinja_kind {
 struct jinja_value {
     enum jinja_kind kind;
     union {
-        int64_t number; /* also of a BOOL */
-        const struct jinja_string *string; /* of UNDEFINED: its name, or NULL */
-        struct jinja_list *list;           /* also of a TUPLE, and what a GENERATOR will give */
-        struct jinja_dict *dict;           /* also of a NAMESPACE */
+        int64_t number;                    /* NUMBER, BOOL */
+        const struct jinja_string *string; /* STRING; UNDEFINED: the variable's name, or NULL */
+        struct jinja_list *list;           /* LIST, TUPLE; GENERATOR: members not yet given */
+        struct jinja_dict *dict;           /* DICT, NAMESPACE */
         const struct jinja_macro *macro;
         struct jinja_loop *loop;
     } as;
@@ -24,16 +24,16 @@ struct jinja_value {
 struct jinja_list {
     struct jinja_value *v;
     size_t n, cap;
-    int depth; /* 1 + that of the deepest member */
+    int depth; /* 1 + the depth of the deepest member */
 };
-struct jinja_dict { /* in the order of insertion */
+struct jinja_dict { /* pairs in the order of insertion */
     struct jinja_pair { struct jinja_value key, value; } *v;
     size_t n, cap;
     int depth;
 };
 struct jinja_loop {
     const struct jinja_list *items;
-    size_t at;
+    size_t at; /* index of the current item */
 };
 
 struct jinja_value jinja_undefined(const struct jinja_string *name);
@@ -41,44 +41,49 @@ struct jinja_value jinja_none(void);
 struct jinja_value jinja_bool(int yes);
 struct jinja_value jinja_number(int64_t n);
 struct jinja_value jinja_string(const struct jinja_string *string);
-struct jinja_value jinja_text_value(struct jinja_text *text); /* ends the text */
-struct jinja_value jinja_plain_value(struct jinja_text *text); /* the same, never safe */
-struct jinja_value jinja_list(struct jinja_work *work, enum jinja_kind kind); /* LIST or TUPLE */
-/* DICT or NAMESPACE */
+/* The text as a STRING (jinja_taken). jinja_plain_value: the string is never safe. */
+struct jinja_value jinja_text_value(struct jinja_text *text);
+struct jinja_value jinja_plain_value(struct jinja_text *text);
+/* An empty LIST or TUPLE; an empty DICT or NAMESPACE. */
+struct jinja_value jinja_list(struct jinja_work *work, enum jinja_kind kind);
 struct jinja_value jinja_dict(struct jinja_work *work, enum jinja_kind kind);
+/* Appends a member to a list. */
 void jinja_push(struct jinja_work *work, struct jinja_value list, struct jinja_value member);
-/* Replaces the value of a key that is there. */
+/* Sets the value of a key, and replaces an old value of this key. */
 void jinja_set(struct jinja_work *work, struct jinja_value dict, struct jinja_value key,
                struct jinja_value value);
-/* NULL: no such key. */
+/* The value of a key; NULL: the key is not there. jinja_member: the key is a string. */
 const struct jinja_value *jinja_get(struct jinja_work *work, struct jinja_value dict,
                                     struct jinja_value key);
 const struct jinja_value *jinja_member(struct jinja_work *work, struct jinja_value dict,
                                        const struct jinja_string *key);
-/* Copies a JSON value; given: 1: its strings are marked, except plain roles. */
+/* Copies a JSON value. given 1: its strings are marked, except plain roles (struct jinja_written).
+ * depth: number of values around it. */
 struct jinja_value jinja_json(struct jinja_work *work, const json_t *j, int given, int depth);
 
-/* Spends the steps of reading all bytes of a string, or all members. */
+/* Spends the steps of reading all bytes of a string, or all members of a list or mapping. */
 void jinja_spend_on(struct jinja_work *work, struct jinja_value value);
 
 const char *jinja_kind_name(enum jinja_kind kind); /* "a string" */
-int jinja_is_list(struct jinja_value value); /* LIST or TUPLE */
-int jinja_is_number(struct jinja_value value); /* NUMBER or BOOL */
-int jinja_true(struct jinja_value value);
+int jinja_is_list(struct jinja_value value); /* 1: LIST or TUPLE */
+int jinja_is_number(struct jinja_value value); /* 1: NUMBER or BOOL */
+int jinja_true(struct jinja_value value); /* 1: the value counts as true in Python */
 int jinja_equal(struct jinja_work *work, struct jinja_value left, struct jinja_value right);
-/* < 0, 0, > 0; fails unless both are numbers or both strings. */
+/* < 0, 0 or > 0: left is less, equal or greater. Fails unless both values are numbers or both are
+ * strings. */
 int jinja_order(struct jinja_work *work, struct jinja_value left, struct jinja_value right);
 int jinja_contains(struct jinja_work *work, struct jinja_value all, struct jinja_value one);
-/* Byte of the first `part` in string at or after `from`; string->n + 1: none. */
+/* Index of the first byte of the first `part` in string at or after byte `from`; string->n + 1:
+ * there is none. */
 size_t jinja_find(struct jinja_work *work, const struct jinja_string *string,
                   const struct jinja_string *part, size_t from);
-size_t jinja_characters(const struct jinja_string *string);
-/* Number of members or characters; fails where there are none. */
+size_t jinja_characters(const struct jinja_string *string); /* number of characters */
+/* Number of members or characters. Fails for a value that has neither. */
 size_t jinja_length(struct jinja_work *work, struct jinja_value value);
-/* The members that a loop over value visits, as a list. A generator gives them once, as in
- * Python. */
+/* The members that a loop over value visits, as a list. A generator gives its members only once, as
+ * in Python. */
 struct jinja_value jinja_members(struct jinja_work *work, struct jinja_value value);
-/* Appends str(value); repr(value). */
+/* Appends str(value). */
 void jinja_put_value(struct jinja_text *text, struct jinja_value value);
-/* str(value); a string is itself. */
+/* str(value). For a string: the string itself. */
 const struct jinja_string *jinja_words(struct jinja_work *work, struct jinja_value value);

@@ -1,7 +1,7 @@
 /* jinja_work.c - memory, limits and texts of a template; see jinja_work.h.
  *
- * A failure does not leave the functions that compute: each goes on with harmless values, and the
- * loops over statements and tokens end. So nothing has to be undone. */
+ * After a failure the functions that compute do not stop at once. They go on with harmless values,
+ * and the loops over statements and tokens end. So no function has to undo anything. */
 #include "lib/text/jinja/jinja_work.h"
 
 #include <stdarg.h>
