@@ -1,4 +1,5 @@
-/* ids.c - see ids.h. The capacity doubles when the list is full, so n pushes cost O(n). */
+/* ids.c - see ids.h. The capacity doubles when the list is full, so n pushes cost O(n). A struct of
+ * zeros is an empty list. */
 #include "lib/text/ids.h"
 
 #include <stdlib.h>
