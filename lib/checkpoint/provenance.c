@@ -108,7 +108,8 @@ static int read_kept(const json_t *layer, const char *key, size_t number, size_t
     const json_t *list = json_object_get(layer, key);
     size_t gone = json_array_size(list), at = 0;
     if (!json_is_array(list) || gone >= n || (number && n - gone != *n_kept))
-        return refuse(key, number, "expected a list, as long in all layers, that leaves some", e);
+        return refuse(key, number, "expected a list that is as long in all layers and leaves some "
+                      "parts of the source", e);
     *n_kept = n - gone;
     if (!number)
         *kept = mem_zero(layers * *n_kept, sizeof **kept);
@@ -119,7 +120,7 @@ static int read_kept(const json_t *layer, const char *key, size_t number, size_t
         else if (at < *n_kept)
             (*kept)[number * *n_kept + at++] = i;
         else
-            return refuse(key, number, "expected indices that ascend, below what the source has",
+            return refuse(key, number, "expected ascending indices of parts that the source has",
                           e);
     }
     return 0;
@@ -132,11 +133,12 @@ static int check_groups(const struct config *config, const struct prune *prune, 
     size_t group = config->heads / config->kv_heads, H = prune->config.heads,
            K = prune->config.kv_heads;
     if (H % K)
-        return refuse("query", 0, "expected as many of every group", e);
+        return refuse("query", 0, "expected the same number of heads of every group", e);
     for (size_t layer = 0; layer < config->layers; layer++)
         for (size_t h = 0; h < H; h++)
             if (prune->query[layer * H + h] / group != prune->key[layer * K + h / (H / K)])
-                return refuse("query", layer, "expected as many of every group that is kept", e);
+                return refuse("query", layer, "expected the same number of heads of every group "
+                              "that is kept", e);
     return 0;
 }
 

@@ -395,7 +395,7 @@ static void say_none(const char *folder, struct err *e)
         unsigned part, parts;
         size_t prefix;
         if (n > 5 && !strcmp(entry->d_name + n - 5, ".gguf"))
-            found = " (of a GGUF file give the file itself)";
+            found = " (for a GGUF file, give the path of the file)";
         else if (series_parse(entry->d_name, &prefix, &part, &parts))
             found = " (there are shards without their index: download it too)";
         else if (!*found && !strncmp(entry->d_name, "pytorch_model", 13))

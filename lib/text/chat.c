@@ -172,7 +172,7 @@ static void choose_own(const struct chat_source *own, enum chat family, const ch
     to->unknown = why.code != 0;
     if (to->unknown)
         err_set(&to->said, EXIT_OK, "%s: a chat template that does not run here: %s; prompts go "
-                "without one: pass --chat none, or --chat NAME for one that is near enough",
+                "without one: pass --chat none, or --chat NAME for a similar template",
                 own->where, why.text);
     else if (lacks)
         err_set(&to->said, EXIT_OK, "%s: no chat template: one is there, but tokenizer.json has "

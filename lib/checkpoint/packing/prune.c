@@ -54,8 +54,8 @@ int prune_settle(struct prune *prune, const struct config *config, double heads,
     if (check_share("--prune-heads", heads, e) || check_share("--prune-ffn", ffn, e))
         return -1;
     if (config->latents && heads > 0)
-        return err_set(e, EXIT_BAD_DATA, "%s: --prune-heads: its layers read latents with as many "
-                       "heads again: only --prune-ffn goes", config->name);
+        return err_set(e, EXIT_BAD_DATA, "%s: --prune-heads: layers that read latents have further "
+                       "heads, which cannot be removed: use only --prune-ffn", config->name);
     if (config->experts)
         return err_set(e, EXIT_BAD_DATA, "%s: parts of a mixture of experts cannot be removed: "
                        "expected a model with one feed-forward in each layer", config->name);

@@ -84,7 +84,7 @@ static struct jinja_value call(struct jinja_run *run, const struct jinja_node *n
         return jinja_call_function(run, what->name, &arguments);
     if (what->kind == JINJA_ATTRIBUTE)
         return jinja_call_method(run, what->name, of, &arguments);
-    jinja_fail(run->w, "%s is called", jinja_kind_name(callee.kind));
+    jinja_fail(run->w, "%s cannot be called", jinja_kind_name(callee.kind));
     return undefined();
 }
 

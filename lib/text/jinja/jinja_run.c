@@ -29,7 +29,7 @@ static void assign_to(struct jinja_run *run, const struct jinja_node *target,
         if (space.kind == JINJA_NAMESPACE)
             jinja_set(run->w, space, jinja_string(target->name), value);
         else
-            jinja_fail(run->w, "a member of %s is set", jinja_kind_name(space.kind));
+            jinja_fail(run->w, "a member of %s cannot be set", jinja_kind_name(space.kind));
     } else {
         const struct jinja_list *list = jinja_members(run->w, value).as.list;
         size_t names = 0;
