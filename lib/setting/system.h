@@ -17,5 +17,5 @@ const struct settings_table *system_of_record(const json_t *record);
 const struct setting *system_length(const struct settings_table *table);
 /* Most tokens that a point adds to a prompt: the value of the row of system_length. */
 size_t system_extent(const struct settings *point);
-/* Prompts that come per second; 0: they come when there is a place for them. */
+/* Prompts that arrive per second; 0: a prompt arrives when the batch has a place for it. */
 double system_arrival_rate(const struct settings *point);
