@@ -17,7 +17,7 @@ void buf_reserve(struct buf *text, size_t more); /* room for `more` bytes and th
 void buf_put(struct buf *text, const void *bytes, size_t n);
 void buf_text(struct buf *text, const char *bytes);
 void buf_char(struct buf *text, char c);
-/* Appends bytes with `by` in place of each `old`, which is not empty. */
+/* Appends `bytes` with each `old` replaced by `by`; `old` must not be empty. */
 void buf_replaced(struct buf *text, const char *bytes, const char *old, const char *by);
 void buf_format(struct buf *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void buf_clear(struct buf *text); /* length 0, memory kept */

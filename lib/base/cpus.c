@@ -1,8 +1,8 @@
 /* cpus.c - processors, cores and quotas of this process; see cpus.h.
  *
  * A file that cannot be read counts as absent: without /sys there are as many cores as processors,
- * without control groups there is no quota. Our group and every group above it may have a quota;
- * the smallest one limits us. */
+ * without control groups there is no quota. The group of this process and every group above it may
+ * have a quota; the smallest quota limits the process. */
 #include "lib/base/cpus.h"
 
 #include <math.h>
@@ -13,7 +13,7 @@
 #include "lib/base/cgroup.h"
 #include "lib/base/mem.h"
 
-/* The first number of a file; `otherwise` when there is none. */
+/* Returns the first number of a file, or `otherwise` if there is none. */
 static double number_in(const char *path, double otherwise)
 {
     double v;
@@ -38,7 +38,7 @@ void cpus_find(struct cpus *cpus, const char *topology)
     cpu_set_t allowed;
     *cpus = (struct cpus){0};
     if (sched_getaffinity(0, sizeof allowed, &allowed)) {
-        long online = sysconf(_SC_NPROCESSORS_ONLN); /* a cpu_set_t holds fewer processors */
+        long online = sysconf(_SC_NPROCESSORS_ONLN); /* more processors than a cpu_set_t holds */
         cpus->n = cpus->cores = online > 0 ? (size_t)online : 1;
         return;
     }
@@ -73,7 +73,7 @@ void cpus_keep(size_t n, size_t first)
     for (size_t i = 0; i < n && n < cpus.cores && cpus.core; i++)
         CPU_OR(&kept, &kept, &cpus.core[(first + i) % cpus.cores]);
     if (CPU_COUNT(&kept))
-        sched_setaffinity(0, sizeof kept, &kept); /* refused: any core will do */
+        sched_setaffinity(0, sizeof kept, &kept); /* if refused, all cores stay allowed */
     cpus_free(&cpus);
 }
 

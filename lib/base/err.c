@@ -60,7 +60,7 @@ _Noreturn void err_die(const char *tool, const struct err *e)
     exit(code);
 }
 
-/* Global, like standard error: no caller can hand it to the code that fails. */
+/* The witness is global, like standard error: no caller can hand it to the code that fails. */
 static struct err_witness *own, **place = &own;
 
 struct err_witness **err_witness(void)

@@ -55,13 +55,13 @@ void err_file(const char *file, int line, const char *what) __attribute__((noret
 struct err_witness {
     void (*hear)(struct err_witness *witness, int code, const char *where, const char *what);
 };
-/* The place of the pointer to the process's only witness; the pointer is NULL at first. A shared
- * object with its own err.c calls err_share to use the place of the program that loaded it (NULL:
- * it keeps its own). */
+/* Returns the address of the pointer to the process's only witness; the pointer is NULL at first. A
+ * shared object that contains its own err.c calls err_share() with the address of the program that
+ * loaded it. With NULL it keeps its own address. */
 struct err_witness **err_witness(void);
 void err_share(struct err_witness **other);
 
-/* The code for a call that failed with errno: EXIT_INTERNAL when memory is short, else
+/* Returns the exit code for a call that has just failed: EXIT_INTERNAL if errno is ENOMEM, else
  * `otherwise`. */
 int err_reason(int otherwise);
 

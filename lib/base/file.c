@@ -17,7 +17,8 @@
 
 #include "lib/base/mem.h"
 
-/* All of file, up to one chunk more than `limit`. -1: errno is set. */
+/* Appends `file` to *text; stops when *text has more than `limit` bytes. Returns -1 with errno
+ * set. */
 static int read_stream(FILE *file, size_t limit, struct buf *text)
 {
     enum { CHUNK = 1 << 16 };

@@ -1,7 +1,8 @@
 /* hash.c - SHA-256; see hash.h.
  *
  * libcrypto uses the processor's SHA instructions when there are any: hashing 16 GB of weights then
- * costs seconds. Its older interface is used: a copy of its state is a plain assignment. */
+ * costs seconds. The older interface of libcrypto is used, because an assignment copies its
+ * state. */
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include "lib/base/hash.h"
 

@@ -9,11 +9,13 @@ struct hash; /* a running SHA-256 */
 
 struct hash *hash_new(void);
 void hash_add(struct hash *hash, const void *bytes, size_t n);
-/* Writes 64 hex digits and a NUL of what was added so far; more may be added afterwards. */
+/* Writes the hash of all bytes added so far: 64 hex digits and a NUL. More bytes may be added
+ * afterwards. */
 void hash_hex(const struct hash *hash, char hex[65]);
 void hash_free(struct hash *hash);
 
-/* SHA-256 of a whole file. -1: not readable (EXIT_NO_INPUT) or read error (EXIT_IO). */
+/* Writes the SHA-256 of a whole file. Returns -1: EXIT_NO_INPUT if the file cannot be opened,
+ * EXIT_IO on a read error. */
 int hash_file(const char *path, char hex[65], struct err *e);
 /* SHA-256 of bytes in memory. */
 void hash_bytes(const void *bytes, size_t n, char hex[65]);

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Every bit of h and v moves half of the bits. */
+/* Mixes v into h: a change of any bit of h or v changes about half of the bits of the result. */
 static inline uint64_t hash64_bits(uint64_t h, uint64_t v)
 {
     h = (h ^ v) + 0x9e3779b97f4a7c15u;
@@ -16,7 +16,7 @@ static inline uint64_t hash64_bits(uint64_t h, uint64_t v)
     return h ^ (h >> 31);
 }
 
-/* A hash of text[0..n-1] that starts from h. Machines of the other byte order get other values. */
+/* A hash of text[0..n-1] that starts from h. Its value depends on the byte order of the machine. */
 static inline uint64_t hash64_text(uint64_t h, const char *text, size_t n)
 {
     uint64_t x = 0;
@@ -29,7 +29,8 @@ static inline uint64_t hash64_text(uint64_t h, const char *text, size_t n)
     return hash64_bits(h, x);
 }
 
-/* FNV-1a of n bytes, continued from h. Texts have the same value on all machines. */
+/* FNV-1a of n bytes, continued from h (HASH64_FNV at the start). The value is the same on all
+ * machines. */
 #define HASH64_FNV 0xcbf29ce484222325u
 static inline uint64_t hash64_fnv(uint64_t h, const void *bytes, size_t n)
 {

@@ -1,4 +1,4 @@
-/* linkage.h - C_BEGIN and C_END: names between them are those of C, in CUDA C++ too. */
+/* linkage.h - declarations between C_BEGIN and C_END have C linkage, also in CUDA C++. */
 #pragma once
 
 #ifdef __cplusplus

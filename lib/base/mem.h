@@ -7,8 +7,9 @@
 
 C_BEGIN
 
-/* Like malloc, calloc, realloc, strdup; on failure one line on standard error and exit 70.
- * The result is the caller's to free(). Sizes of 0 give a valid pointer. */
+/* Like malloc, calloc, realloc, strdup, asprintf. If an allocation fails, the process prints one
+ * line on standard error and exits 70. The caller frees the result with free(). A size of 0 gives a
+ * valid pointer. */
 void *mem_alloc(size_t bytes);
 void *mem_zero(size_t count, size_t size);
 void *mem_resize(void *p, size_t count, size_t size);
@@ -18,11 +19,12 @@ char *mem_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Aligned to 64 bytes (a cache line, an AVX-512 vector); freed with free(). Not cleared. */
 void *mem_aligned(size_t bytes);
 
-/* *out = a*b or a+b; -1 when it would wrap. For sizes that come from a file. */
+/* *out = a * b, or a + b. Returns -1 if the result would wrap. For sizes that come from a file. */
 int mem_size_mul(size_t a, size_t b, size_t *out);
 int mem_size_add(size_t a, size_t b, size_t *out);
 
-/* Growable array of any element: makes room for one more. `p`, `n`, `cap` as usual. */
+/* Makes room for one more element in a growable array: memory p, n elements in use, cap elements
+ * allocated. */
 #define MEM_GROW(p, n, cap)                                                                     \
     do {                                                                                        \
         if ((n) >= (cap)) {                                                                     \

@@ -10,16 +10,17 @@
  * A temporary file that a killed process left is overwritten. */
 struct out {
     FILE *f;
-    char *path, *temp; /* both NULL for standard output, temp for a device */
+    char *path, *temp; /* NULL for standard output; for a device or a pipe only temp is NULL */
 };
-/* -1: EXIT_CANNOT_CREATE; EXIT_BUSY when another process writes it: *e has its id. */
+/* Returns -1: EXIT_CANNOT_CREATE, EXIT_IO, or EXIT_BUSY if another process writes this output; *e
+ * has the id of that process if the system tells it. */
 int out_open(struct out *out, const char *path, struct err *e);
 /* out_open(), but an existing temporary file keeps its contents: out->f reads them, and writes to
  * its descriptor append. */
 int out_open_kept(struct out *out, const char *path, struct err *e);
 /* Flushes, checks, syncs, renames. -1: EXIT_IO, and the temporary file is removed. */
 int out_commit(struct out *out, struct err *e);
-/* Opens, writes these bytes and commits. */
+/* Writes n bytes as a whole output: opens it, writes and commits. */
 int out_whole(const char *path, const void *bytes, size_t n, struct err *e);
 /* Removes the temporary file. Safe after a commit. */
 void out_abandon(struct out *out);

@@ -1,4 +1,4 @@
-/* philox.h - the generator behind rng.h, for host and device.
+/* philox.h - the random generator Philox4x32-10 for host and device; rng.h is built on it.
  * Source: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC'11. */
 #pragma once
 
@@ -26,7 +26,7 @@ HOST_DEVICE void philox(const uint32_t counter[4], const uint32_t key[2], uint32
     out[3] = c3;
 }
 
-/* 64 bits at the place (low, high) of stream `seed`: rng_at. */
+/* 64 bits at the place (low, high) of stream `seed`, as rng_at() returns. */
 HOST_DEVICE uint64_t philox_at(uint64_t seed, uint64_t low, uint64_t high)
 {
     const uint32_t counter[4] = {(uint32_t)low, (uint32_t)(low >> 32), (uint32_t)high,
@@ -37,7 +37,7 @@ HOST_DEVICE uint64_t philox_at(uint64_t seed, uint64_t low, uint64_t high)
     return (uint64_t)out[1] << 32 | out[0];
 }
 
-/* A double in [0, 1) with 53 random bits, from 64 random bits: rng_unit. */
+/* A double in [0, 1) with 53 random bits, from 64 random bits, as rng_unit() returns. */
 HOST_DEVICE double philox_unit(uint64_t bits)
 {
     return (double)(bits >> 11) * (1.0 / 9007199254740992.0);

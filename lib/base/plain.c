@@ -10,7 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The length of the character at text and its code point; 0: not well formed (RFC 3629). */
+/* Returns the length of the character at `text` and sets *code to its code point. Returns 0 if the
+ * character is not well formed (RFC 3629). */
 static size_t decode(const unsigned char *text, uint32_t *code)
 {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -45,7 +46,8 @@ size_t plain_next(const char *text, int *shown)
     return n ? n : 1;
 }
 
-/* Length of the printable ASCII at the start of text, which most messages consist of. */
+/* Returns the length of the printable ASCII at the start of a text. Most messages are ASCII, so
+ * this is the fast path of plain_text(). */
 static size_t ascii(const char *text)
 {
     size_t n = 0;

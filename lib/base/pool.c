@@ -7,9 +7,9 @@
  *
  * A lane is a worker's share of the loop. A worker takes half of the rest of its lane, again and
  * again. Then it takes from other lanes in the same way, near neighbours first: a worker that is
- * delayed loses part of its lane to those that are ready. The word of a lane names its loop. If it
- * names the loop before, nobody has taken from the lane yet. It is never older, because the owner
- * updates it in every loop.
+ * delayed loses part of its lane to workers that are ready. The word of a lane holds the number of
+ * a loop. If that is the number of the loop before, nobody has taken from the lane in this loop. It
+ * is never an older number, because the owner of the lane updates the word in every loop.
  *
  * A forward pass starts hundreds of short loops in a row, so a worker spins for a while before it
  * sleeps. On a busy machine a spin takes time from the thread that it waits for: after VAIN spins
@@ -46,7 +46,8 @@ enum { SPIN_NS = 100000, PAUSES = 32, MAX_THREADS = 1024, LINE = 64, ARITY = 4, 
 /* A word for which one thread waits until it has a value. */
 struct gate {
     atomic_uint word, asleep;
-    unsigned vain, skip; /* of the waiting thread: failed spins in a row; waits to sleep at once */
+    unsigned vain, skip; /* of the waiting thread: spins in a row that failed; next waits that sleep
+                          * at once */
 };
 
 struct loop {
@@ -57,9 +58,9 @@ struct loop {
 
 /* The data of a worker: one cache line for each direction of messages, and one for its lane. */
 struct seat {
-    _Alignas(LINE) struct gate go; /* the number of the loop, from above */
+    _Alignas(LINE) struct gate go; /* the number of the loop, written by the parent */
     struct loop loop;              /* the loop, written before the number in `go` */
-    _Alignas(LINE) struct gate back; /* how many reports came from below, over all loops */
+    _Alignas(LINE) struct gate back; /* the number of reports of the children, over all loops */
     _Alignas(LINE) atomic_uint_fast64_t lane; /* loop << 32 | first free index */
 };
 
@@ -83,16 +84,17 @@ struct range {
     size_t first, end;
 };
 
-/* First index of a worker's lane, and end of the lane before. Lanes that are not empty differ by at
- * most one index in length, because the longest lane decides how long the loop takes. */
+/* Returns the first index of a worker's lane, which is the end of the lane before. Lanes that are
+ * not empty differ by at most one index in length, because the longest lane decides how long the
+ * loop takes. */
 static size_t lane_begin(const struct pool *pool, const struct loop *j, size_t worker)
 {
     size_t before = (j->lanes * worker + pool->threads - 1) / pool->threads;
     return j->n * before / j->lanes;
 }
 
-/* Takes half of the rest of a lane, rounded up, or all of it when half is less than a grain. 0:
- * nothing is left. */
+/* Takes half of the rest of a lane, rounded up, or the whole rest if half of it is less than a
+ * grain. Returns 0 if nothing is left. */
 static int take(atomic_uint_fast64_t *lane, struct range all, size_t grain, unsigned loop,
                 struct range *part)
 {
@@ -136,7 +138,7 @@ static inline void relax(void)
 #endif
 }
 
-/* 1 as soon as the gate has the value; 0 after some time without it. */
+/* Spins until the gate has the value. Returns 1 then, or 0 after SPIN_NS without the value. */
 static inline int spin(const struct pool *pool, struct gate *gate, unsigned value)
 {
     if (atomic_load(&gate->word) == value)

@@ -12,9 +12,10 @@
  * touches first lies near the threads that use it in later loops of the same n (NUMA).
  *
  * Cost: a loop of one grain (n <= grain) runs on the caller, in a few nanoseconds. Starting a loop
- * takes 0.2 microseconds on spinning threads that share a core, 0.8 on spinning threads on two
- * cores, and tens on sleeping threads (measured with few threads). For many threads a model says:
- * start and end take about log(threads) steps, without locks (tests/unit/test-pool-steps.c). */
+ * takes 0.2 microseconds on spinning threads that share a core, 0.8 microseconds on spinning
+ * threads on two cores, and tens of microseconds on sleeping threads (measured with few threads).
+ * For many threads a model says: start and end take about log(threads) steps, without locks
+ * (tests/unit/test-pool-steps.c). */
 #pragma once
 
 #include <stddef.h>
@@ -24,10 +25,12 @@
 C_BEGIN
 
 struct pool;
+/* Runs the indices begin .. end - 1. worker: number of the thread, 0 .. threads - 1. */
 typedef void pool_task(void *ctx, size_t begin, size_t end, size_t worker);
 
-/* threads = 0: one for each physical core that the affinity mask and the quotas of our control
- * groups allow. When there are as many threads as such cores, each thread is bound to one. */
+/* Starts a pool. threads 0: one thread for each physical core that the affinity mask and the quotas
+ * of the control groups allow. If there are as many threads as allowed cores, each thread is bound
+ * to one core. */
 struct pool *pool_new(size_t threads);
 size_t pool_threads(const struct pool *pool);
 /* Returns when every index has run. Do not call it from inside a task, or from two threads at

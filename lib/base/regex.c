@@ -51,7 +51,8 @@ int regex_next(struct regex *regex, const char *text, size_t n, int again, struc
                struct regex_span *group)
 {
     int empty = again && whole->from == whole->to;
-    /* The first call checks the text up to its end: a check by each would be quadratic. */
+    /* Only the first call checks that the text is UTF-8: a check in each call would be
+     * quadratic. */
     uint32_t how = (again ? PCRE2_NO_UTF_CHECK : 0) | (empty ? PCRE2_NOTEMPTY_ATSTART : 0);
     int got = pcre2_match(regex->code, (PCRE2_SPTR)text, n, whole->to, how, regex->found, NULL);
     regex->gave_up = got < 1 && got != PCRE2_ERROR_NOMATCH;

@@ -4,7 +4,8 @@
  * known", not a peak of an earlier moment.
  *
  * Free memory is MemAvailable, because the kernel can drop cached files. A container may have less:
- * each control group from ours up to the root may have a limit, which counts in the same way. */
+ * each control group from the group of this process up to the root may have a limit. Inactive files
+ * count as free memory there too. */
 #include "lib/base/resident.h"
 
 #include <fcntl.h>
@@ -35,7 +36,7 @@ int resident_reset(void)
     return close(fd) || bad ? -1 : 0;
 }
 
-/* The number after `name` at the start of a line of the file; -1: none. */
+/* Returns the number after `name` at the start of a line of the file; -1: there is none. */
 static int64_t number_of(const char *path, const char *name)
 {
     char line[256], *end;

@@ -11,12 +11,12 @@ void resident_trim(void);
 int resident_reset(void);
 /* The peak in bytes since the last reset, or since the process began; -1: not known. */
 int64_t resident_peak(void);
-int64_t resident_peak_of(long pid); /* of another process, since its exec */
+int64_t resident_peak_of(long pid); /* the peak of another process, since its exec */
 /* Bytes of anonymous resident memory in huge pages now; -1: not known. The kernel walks all pages:
  * some milliseconds per gigabyte of small pages. */
 int64_t resident_huge(void);
 
 /* available: bytes free without swapping, including the file cache; total: all bytes. Both are of
- * the machine, or of the tightest control group (cgroup v2 or v1) that contains us if that is less.
- * root: prefix of /proc and /sys, "" except in tests. -1: not known. */
+ * the machine, or of the control group of this process (cgroup v2 or v1) that has less. root:
+ * prefix of /proc and /sys, "" except in tests. Returns -1 if the numbers are not known. */
 int resident_room(const char *root, int64_t *available, int64_t *total);

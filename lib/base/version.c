@@ -1,8 +1,8 @@
 /* version.c - which version and which commit this is.
  *
- * The only object that changes with every commit, and the commit lies in a section of its own and
- * of one size: without that section a program is the same bytes as of another commit, and results
- * are not thrown away for a new commit message (pipelines/phase/common.mk). */
+ * Only this object changes with every commit. The commit is in a section of its own, of fixed size.
+ * Without that section, two commits with the same code give the same bytes of a program. So
+ * pipelines/phase/common.mk keeps results if only the commit has changed. */
 #include "lib/base/cli/opt.h"
 
 const char version_unicode[] = "16.0"; /* lib/text/utf8-newer.c */

@@ -21,12 +21,12 @@ static const int64_t DEFAULT_CAP = (int64_t)8 << 30;
 
 struct input {
     struct chain chain;
-    struct stat before; /* of the file, when it was opened */
+    struct stat before; /* state of the file when it was opened */
     int64_t total;      /* bytes handed out */
     FILE *f;
 };
 
-/* ---- the form of the data, by their first bytes ---- */
+/* ---- the form of the data ---- */
 
 enum form { FORM_PLAIN, FORM_GZIP, FORM_BZIP2, FORM_XZ, FORM_ZSTD, FORM_ZIP, FORM_TAR,
             FORM_PARQUET, FORM_ARROW, FORM_UTF16, FORM_GGUF, FORM_OTHER };
@@ -51,7 +51,7 @@ static enum form sniff(const struct stage *stage)
         return FORM_ZIP;
     if (begins(stage, "PAR1", 4) && (stage->head_n == 4 || stage->head[4] < 0x20))
         return FORM_PARQUET;
-    if (begins(stage, "ARROW1", 6) || begins(stage, "\xff\xff\xff\xff", 4)) /* a file, a stream */
+    if (begins(stage, "ARROW1", 6) || begins(stage, "\xff\xff\xff\xff", 4)) /* file or stream */
         return FORM_ARROW;
     if (begins(stage, "\xff\xfe", 2) || begins(stage, "\xfe\xff", 2))
         return FORM_UTF16;
@@ -99,7 +99,7 @@ static int add_unpacker(struct chain *chain, enum form form)
     }
 }
 
-/* Builds the chain. 1: with an archive on top; 0: without; -1. */
+/* Builds the chain. Returns 1 with an archive on top, 0 without one, -1 with chain->err filled. */
 static int build(struct chain *chain, int64_t max_bytes, int scan)
 {
     struct stage *top = &chain->stage[0];

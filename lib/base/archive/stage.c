@@ -202,7 +202,7 @@ void stage_add_gzip(struct chain *chain)
         err_machine(__FILE__, __LINE__, "zlib refused to start");
 }
 
-/* bzip2, xz, zstd. */
+/* Unpacks bzip2, xz or zstd. */
 int stage_add_filter(struct chain *chain, int filter)
 {
     struct stage *stage = add(chain);
@@ -233,7 +233,8 @@ static int drain(struct chain *chain, struct stage *stage)
     return n < 0 ? -1 : 0;
 }
 
-/* Bytes below the archive, counted up to `at + matters`. -1: chain->err. */
+/* Returns the number of bytes in the source below the archive; a source that cannot be measured is
+ * read only until the number reaches `at + matters`. -1: chain->err is filled. */
 static int64_t reach(struct chain *chain, struct stage *stage, int64_t at, int64_t matters)
 {
     struct stat st;
@@ -257,8 +258,8 @@ static int check_tar_end(struct chain *chain, struct stage *stage)
     return end < 0 ? -1 : 0;
 }
 
-/* Moves to the next wanted regular file. 1: found; 0: no more; -1: chain->err. *seen counts
- * entries. */
+/* Moves to the next wanted regular file. Returns 1 if there is one, 0 if not, -1 with chain->err
+ * filled. *seen counts the entries of the archive. */
 static int next_member(struct chain *chain, struct stage *stage, int64_t *seen, const char **name)
 {
     struct archive_entry *entry;
@@ -294,7 +295,7 @@ static int next_member(struct chain *chain, struct stage *stage, int64_t *seen, 
     }
 }
 
-/* Whether a name is that of a data file: 0 no, 1 perhaps (.txt), 2 yes. */
+/* Returns whether the name looks like a data file: 0 no, 1 perhaps (.txt), 2 yes. */
 static int looks_data(const char *name)
 {
     static const char *const ends[] = {".txt", ".json", ".jsonl", ".ndjson", ".raw", ".tokens"};
@@ -316,7 +317,8 @@ static int too_many(struct chain *chain, const char *first, const char *second, 
                    second, best);
 }
 
-/* Moves to the wanted member. scan: checks all members after it, and is then at the end. */
+/* Moves to the wanted member. scan 1: also checks all members after it; the archive is then at its
+ * end. */
 static int choose_member(struct chain *chain, struct stage *stage, int scan)
 {
     int64_t seen = 0;
@@ -351,7 +353,8 @@ static int choose_member(struct chain *chain, struct stage *stage, int scan)
     return found;
 }
 
-/* The member's bytes. If the input cannot be read twice, the members after it are checked here. */
+/* Reads bytes of the member. If the input cannot be read twice, the members after the wanted one
+ * are checked here, at its end. */
 static ssize_t member_pull(struct chain *chain, struct stage *stage, unsigned char *to, size_t n)
 {
     ssize_t got = archive_pull(chain, stage, to, n);

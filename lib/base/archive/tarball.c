@@ -17,7 +17,8 @@
 struct tarball {
     struct chain chain;
     struct archive *a;
-    int64_t total, limit; /* bytes of members; the chain does not count holes of sparse members */
+    int64_t total, limit; /* bytes of members so far, and the most. The chain counts bytes too, but
+                           * not the holes of sparse members */
     char block[1 << 16];
 };
 
@@ -75,7 +76,8 @@ struct tarball *tarball_open(const char *path, int64_t limit, struct err *e)
     return NULL;
 }
 
-/* The next member's entry; NULL: none, or (with *e) the archive is broken. */
+/* Returns the entry of the next member. NULL: there is none or, with *e filled, the archive is
+ * broken. */
 static struct archive_entry *next(struct tarball *tarball, struct err *e)
 {
     struct archive_entry *entry = NULL;

@@ -1,6 +1,6 @@
-/* guard.c - see guard.h. Each case would end the process without a message, or write into a file
- * that nobody named. None can be handled where it occurs: in a signal, or in an allocation of a
- * library. */
+/* guard.c - see guard.h. Without these guards each case would end the process without a message, or
+ * would write into a file that nobody named. The code in which a case occurs cannot handle it: a
+ * case occurs in a signal, or in an allocation of a library. */
 #include "lib/base/cli/guard.h"
 
 #include <fcntl.h>

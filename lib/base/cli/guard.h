@@ -6,5 +6,5 @@
  *   fails and no file opened later becomes standard output;
  * - makes a write beyond the file size limit an error (EFBIG), not a signal;
  * - ends the process with EXIT_IO and one line if a mapped file is cut short while it is read;
- * - ends it with EXIT_INTERNAL if an allocation inside jansson fails, as mem.h does. */
+ * - ends the process with EXIT_INTERNAL if an allocation inside jansson fails, as mem.h does. */
 void guard_start(void);

@@ -1,5 +1,5 @@
-/* libraries.c - see libraries.h. Each library tells its own version, so a shared library that was
- * replaced after the build is seen, and a static build lists the same. */
+/* libraries.c - see libraries.h. Each library reports its own version at run time, so the list is
+ * right if a shared library was replaced after the build. A static build prints the same list. */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "lib/base/cli/libraries.h"
 

@@ -1,5 +1,5 @@
-/* libraries.h - the libraries that a tool is linked with. */
+/* libraries.h - prints the libraries that a tool is linked with. */
 #pragma once
 
-/* Prints a line for each: its name and version. */
+/* Prints one line for each library: its name and version. */
 void libraries_print(void);

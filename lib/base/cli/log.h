@@ -2,16 +2,18 @@
  * control characters are written as \xNN (plain.h). */
 #pragma once
 
-/* Names the tool and the level: 0 errors only, 1 warnings and notes, 2 more. Call once in main. */
+/* The tool that messages name, and the level: 0 prints errors only, 1 also warnings and notes, 2
+ * also the details of log_more(). */
 struct log {
     const char *tool;
     int level;
 };
-/* An error: printed at every level. */
+/* Prints an error, at every level. */
 void log_error(const struct log *log, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void log_note(const struct log *log, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void log_more(const struct log *log, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* A warning: what was found and what to try. `code`, like "W012", never changes. */
+/* Prints a warning, which says what was found and what to try. The `code` of a warning, such as
+ * "W012", never changes. */
 void log_warn(const struct log *log, const char *code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

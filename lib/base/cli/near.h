@@ -6,11 +6,12 @@
 struct near {
     const char *got;
     char name[64];
-    int edits; /* of `name` */
+    int edits; /* from `got` to `name` */
 };
 void near_add(struct near *n, const char *name);
 void near_words(struct near *n, const char *words); /* "a|b|c" */
 
-/* " (did you mean --NAME?)", or "" without one; `mark` stands before the name ("--"). */
+/* Returns " (did you mean --NAME?)", or "" if no name is near; `mark` stands before the name
+ * ("--"). */
 enum { NEAR_HINT = 96 };
 const char *near_hint(const struct near *n, const char *mark, char hint[NEAR_HINT]);

@@ -30,7 +30,8 @@ enum { CAN = 1 };
 #endif
 enum { LINKS_DEEP = 4, LINKS_MOST = 20000 /* entries of folders that are looked at */ };
 
-/* The value of an option that takes a text; "": the tool has no such option, or no value. */
+/* Returns the value of an option that takes a text; "": the tool has no such option, or the option
+ * has no value. */
 static const char *text_of(const struct tool *tool, const char *name)
 {
     for (const struct opt *option = tool->options; option->name; option++)
@@ -42,7 +43,8 @@ static const char *text_of(const struct tool *tool, const char *name)
 
 /* ---- files ---- */
 
-/* Allows what the links of a folder name, down to LINKS_DEEP folders below it. */
+/* Allows to read the targets of the links in a folder and in the folders below it, LINKS_DEEP
+ * levels deep. depth: levels above `folder`; *left: entries that may still be looked at. */
 static void allow_links(struct paths *paths, const char *folder, int depth, int *left)
 {
     DIR *open = opendir(folder);
@@ -61,7 +63,8 @@ static void allow_links(struct paths *paths, const char *folder, int depth, int 
         closedir(open);
 }
 
-/* Allows to read a path; of a folder also what its links name, as in a cache of models. */
+/* Allows to read a path. For a folder it also allows the targets of its links, because a cache of
+ * models consists of links. */
 static void allow_input(struct paths *paths, const char *path)
 {
     int left = LINKS_MOST;
@@ -70,7 +73,7 @@ static void allow_input(struct paths *paths, const char *path)
         allow_links(paths, path, 0, &left);
 }
 
-/* A value, and each part of a list in it, if it is a path. */
+/* Allows to read the path that a value is, and each path in a value that is a list. */
 static void allow_value(struct paths *paths, const char *value)
 {
     char *copy = mem_text(value), *rest = copy;
@@ -81,7 +84,7 @@ static void allow_value(struct paths *paths, const char *value)
     free(copy);
 }
 
-/* Allows to write a file, and to make it: to write in its folder. */
+/* Allows to write a file and to create it, which needs the right to write in its folder. */
 static void allow_output(struct paths *paths, const char *path)
 {
     char *folder = mem_text(path);
@@ -90,7 +93,7 @@ static void allow_output(struct paths *paths, const char *path)
         folder[--n] = 0;
     paths_allow(paths, path, PATHS_WRITE); /* a device, a pipe, or a file behind a link */
     if (strncmp(folder, "/dev/", 5) && strncmp(folder, "/proc/", 6)) {
-        do { /* parents that are missing are made by the tool */
+        do { /* the tool creates missing parents, so it needs the right in one that exists */
             char *slash = strrchr(folder, '/');
             snprintf(slash ? slash + (slash == folder) : folder, 2, "%s", slash ? "" : ".");
         } while (!file_exists(folder));
@@ -120,8 +123,8 @@ static void allow_options(struct paths *paths, const struct tool *tool)
     }
 }
 
-/* Libraries, time zone, processor, data that is shipped; crossover's cache, made if the tool reads
- * models. */
+/* Allows the files that every tool may need: libraries, time zone, processor, shipped data, and
+ * crossover's cache, which is created if the tool reads models. */
 static void allow_system(struct paths *paths, unsigned programs, int models)
 {
     static const char *const read[] = {
@@ -149,7 +152,8 @@ static void allow_system(struct paths *paths, unsigned programs, int models)
     free(cache);
 }
 
-/* A folder of models, which people move to another disk and link at any of these places. */
+/* Allows a cache of models. People move such a folder to another disk and put a link at one of the
+ * places below[], so the targets of links there are allowed too. */
 static void allow_cache(struct paths *paths, const char *folder)
 {
     static const char *const below[] = {"", "/huggingface", "/hub", "/huggingface/hub"};
@@ -157,15 +161,16 @@ static void allow_cache(struct paths *paths, const char *folder)
         char *path = mem_format("%s%s", folder, below[i]);
         int left = LINKS_MOST;
         paths_allow(paths, path, PATHS_READ);
-        allow_links(paths, path, LINKS_DEEP, &left); /* not below: the disk is allowed as a whole */
+        allow_links(paths, path, LINKS_DEEP, &left); /* a target is allowed with all below it */
         free(path);
     }
 }
 
-/* Files and folders that variables name, and the user's cache, where models are. */
+/* Allows the files and folders that variables of the environment name, and the user's cache, which
+ * holds models. */
 static void allow_environment(struct paths *paths, unsigned programs)
 {
-    enum { CACHES = 3 }; /* of which the first name a cache of models */
+    enum { CACHES = 3 }; /* the first CACHES variables name a cache of models */
     static const char *const variables[] = {"HF_", "HUGGINGFACE_", "XDG_CACHE_HOME=", "CROSSOVER_",
                                             "LD_", "FONTCONFIG_", "GNUPLOT_", "SSL_CERT_", "PATH="};
     const size_t n = sizeof variables / sizeof *variables;
@@ -187,7 +192,8 @@ static void allow_environment(struct paths *paths, unsigned programs)
         free(copy);
     }
     free(usual);
-    const char *choices = getenv("CROSSOVER_GEMM_CHOICES"); /* of the GPU's library; may be new */
+    /* a file of choices for the GPU's library, which may not exist yet */
+    const char *choices = getenv("CROSSOVER_GEMM_CHOICES");
     if (choices && *choices)
         allow_output(paths, choices);
 }
@@ -203,7 +209,7 @@ static int restrict_files(const struct tool *tool, char **operands)
     allow_options(&paths, tool);
     for (; *operands; operands++)
         allow_value(&paths, *operands);
-    if (paths.error) { /* else a file would be refused later, without this reason */
+    if (paths.error) { /* without this check the file would be refused later, without the reason */
         struct err e = {0};
         err_set(&e, paths.error == ENOMEM ? EXIT_INTERNAL : EXIT_NO_INPUT,
                 "cannot look up the files of the command line: %s", strerror(paths.error));
@@ -212,7 +218,7 @@ static int restrict_files(const struct tool *tool, char **operands)
     return paths_apply(&paths);
 }
 
-/* ---- all of it ---- */
+/* ---- the limits of a tool ---- */
 
 /* 1: the tool may open a GPU. */
 static int may_use_gpu(const struct tool *tool)
@@ -232,14 +238,14 @@ void opt_contain(const struct tool *tool, char **operands)
     if (!CAN || !*wanted || tool->needs & NEEDS_ALL)
         return;
     if (gpu && !file_exists("/dev/dxg") && !file_exists("/dev/nvidia-uvm"))
-        return; /* the driver makes its devices by a program with rights of its own */
+        return; /* the driver creates its devices by a setuid program, which limits would break */
     if (!strcmp(wanted, "off")) {
         log_note(&log, "--sandbox off: the tool keeps all rights of the user");
         return;
     }
     setrlimit(RLIMIT_CORE, &none); /* a core file is a write that nobody named */
     if (!gpu)
-        (void)restrict_files(tool, operands); /* opt_contain_print() says if it cannot be */
+        (void)restrict_files(tool, operands); /* opt_contain_print() says if it fails */
     (void)filter_apply(
         gpu                            ? FILTER_INTERNET
         : tool->needs & NEEDS_NETWORK  ? FILTER_CUTS | FILTER_PROCESSES | FILTER_PROGRAMS

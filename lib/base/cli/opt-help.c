@@ -9,7 +9,8 @@
 
 enum { WIDTH = 80, HELP_AT = 28 };
 
-/* A value that begins at column n; it breaks after a '|'. Returns the column after it. */
+/* Prints a value from column n on; a line may break after a '|'. Returns the column after the
+ * value. */
 static int print_value(const char *value, int n)
 {
     for (const char *end; *value; value = end) {
@@ -22,7 +23,8 @@ static int print_value(const char *value, int n)
     return n;
 }
 
-/* The length of the word at text, or of its part up to the last '|' within `room` columns. */
+/* Returns the length of the word at `text`. If the word is longer than `room` columns, returns the
+ * length of its part up to the last '|' within them. */
 static int word_length(const char *text, int room)
 {
     int len = (int)strcspn(text, " "), at = len > room ? room : 0;
@@ -31,7 +33,8 @@ static int word_length(const char *text, int room)
     return at ? at : len;
 }
 
-/* The words of text from column n on, in lines of at most WIDTH columns that begin at `indent`. */
+/* Prints the words of a text from column n on. Lines have at most WIDTH columns; later lines begin
+ * at column `indent`. */
 static void print_words(const char *text, int n, int indent)
 {
     while (*text) {
@@ -60,7 +63,7 @@ static void print_option(const struct opt *option)
     print_words(option->help, HELP_AT, HELP_AT);
 }
 
-/* Lines, each after `indent` columns. */
+/* Prints lines, each indented by `indent` columns. */
 static void print_lines(const char *line, int indent)
 {
     while (line && *line) {
@@ -70,7 +73,7 @@ static void print_lines(const char *line, int indent)
     }
 }
 
-/* A heading comes with the first of its options that is shown. */
+/* Prints the options. A heading is printed only when an option of its group is shown. */
 static void print_options(const struct opt *option, int all)
 {
     static const struct opt unnamed = {.type = OPT_HEADING, .help = "Options:"};
@@ -112,7 +115,8 @@ static void print_help(const struct tool *tool, int all)
 
 /* ---- a manual page ---- */
 
-/* Text for troff: a backslash, and a dot or quote that begins a line, are its own signs. */
+/* Prints text for troff. A backslash, a hyphen, and a dot or quote that begins a line have a
+ * special meaning there, so they are escaped. */
 static void man_text(const char *text)
 {
     for (int begins = 1; *text; begins = *text == '\n', text++) {
@@ -171,14 +175,14 @@ static void print_man(const struct tool *tool)
 
 /* ---- completion ---- */
 
-/* "a|b|c" as words. */
+/* Prints "a|b|c" as "a b c". */
 static void words_of(const char *choices)
 {
     for (const char *c = choices; *c; c++)
         putchar(*c == '|' ? ' ' : *c);
 }
 
-/* The words of a value: those of `choices`, or of `arg` where it lists some. */
+/* Prints the words that a value may be: the words of `choices`, or of `arg` if that lists words. */
 static void print_values(const struct opt *option)
 {
     const char *value = option->type == OPT_CHOICE ? option->choices : option->arg;

@@ -19,7 +19,7 @@
 #include "lib/base/file.h"
 #include "lib/base/plain.h"
 
-enum { MAX_OPTIONS = 160, FIRST_CODE = 256, HELPS = 6 /* with the last, empty row */ };
+enum { MAX_OPTIONS = 160, FIRST_CODE = 256, HELPS = 6 /* rows of build(), with the empty one */ };
 
 _Noreturn void opt_usage(const struct tool *tool, const char *format, ...)
 {
@@ -33,7 +33,8 @@ _Noreturn void opt_usage(const struct tool *tool, const char *format, ...)
     err_die(tool->name, &e);
 }
 
-/* An integer, with an optional K/M/G suffix; -1: malformed, or beyond int64. */
+/* Parses an integer; suffix 1: K, M or G may follow. Returns -1 if the text is malformed, or if the
+ * value is beyond int64. */
 static int parse_int(const char *text, int suffix, int64_t *out)
 {
     char *end;
@@ -58,7 +59,7 @@ static int parse_int(const char *text, int suffix, int64_t *out)
 
 static int in_range(const struct opt *option, double v)
 {
-    /* exact: 0, 0 = unbounded */
+    /* lo and hi both 0: any value. They are constants, so == is exact. */
     return (option->lo == 0 && option->hi == 0) || (v >= option->lo && v <= option->hi);
 }
 
@@ -86,7 +87,7 @@ static int set_number(const struct opt *option, const char *text, struct err *e)
     }
     if (bad || !in_range(option, number)) {
         char range[96] = "", lo[PLAIN_NUMBER], hi[PLAIN_NUMBER];
-        if (option->lo != 0 || option->hi != 0) /* exact: see in_range */
+        if (option->lo != 0 || option->hi != 0) /* exact, as in in_range */
             snprintf(range, sizeof range, " from %s to %s", plain_number(lo, option->lo),
                      plain_number(hi, option->hi));
         return err_set(e, EXIT_BAD_USAGE, "--%s: expected %s%s, got '%s'", option->name,
@@ -180,7 +181,7 @@ static const struct opt *find_letter(const struct tool *tool, int letter)
     return NULL;
 }
 
-/* " (did you mean NAME?)" of the option nearest to a name, or "". */
+/* Returns " (did you mean NAME?)" with the option nearest to `name`, or "". */
 static const char *hint_of(const struct tool *tool, const char *name, const char *mark,
                            char hint[NEAR_HINT])
 {
@@ -227,7 +228,7 @@ static void refuse_abbreviation(const struct tool *tool, const char *word, const
         opt_usage(tool, "unknown option '%s' (did you mean --%s?)", word, name);
 }
 
-/* Refuses an empty --output, and one that an operand names too. */
+/* Refuses an --output that is empty, or that is also an operand. */
 static void check_output(const struct tool *tool, char **operands)
 {
     const struct opt *option = tool->options;
@@ -241,7 +242,7 @@ static void check_output(const struct tool *tool, char **operands)
             opt_usage(tool, "%s is both input and output", output);
 }
 
-/* With -v, before or after, also the libraries. */
+/* Prints the version. If -v is anywhere on the command line, also the libraries and the sandbox. */
 static _Noreturn void print_version(const struct tool *tool, char **argv)
 {
     printf("%s (crossover) %s, Unicode %s, commit %s\n", tool->name, version_text, version_unicode,

@@ -5,7 +5,7 @@
  *         {"steps", 's', OPT_INT, &a.steps, .lo = 1, .hi = 65536, .arg = "N", .help = "..."},
  *         OPT_COMMON(a.common),
  *         {0}};
- *     const struct tool t = {"gen-llada", "masked diffusion: prompts in, generations out",
+ *     const struct tool t = {"gen-llada", "masked diffusion: reads prompts, writes generations",
  *                            "gen-llada -m org/model < prompts.ndjson\n", NULL, options};
  *     int first = opt_parse(&t, argc, argv);   // argv[first..argc-1] are the operands
  *
@@ -25,7 +25,7 @@ enum opt_type {
     OPT_TEXT,   /* const char ** */
     OPT_CHOICE, /* const char **: one of `choices` "a|b|c" */
     OPT_BYTES,  /* int64_t *: with suffix K, M, G (powers of 1024), lo..hi */
-    OPT_HEADING /* a line in --help, nothing to parse: `help`; if rare, all of its group is */
+    OPT_HEADING /* no option: `help` is a heading in --help; rare 1: its whole group is rare */
 };
 
 struct opt {
@@ -39,24 +39,24 @@ struct opt {
     const char *help;
     int rare; /* 1: in --help-all, in the manual and in the completion only */
     enum { WRITES_NOTHING, WRITES_IT, WRITES_SCRATCH } writes; /* OPT_TEXT: the value is a path that
-        * the tool writes (see opt_contain); SCRATCH: without a value, in the scratch folder */
+        * the tool writes (see opt_contain); WRITES_SCRATCH: without a value, the scratch folder */
 };
 
 /* Rights that a tool keeps (`needs` of struct tool). */
 enum {
     NEEDS_NOTHING,
     NEEDS_NETWORK = 1,
-    NEEDS_PROGRAMS = 2, /* starts programs of /usr and those in $PATH; they have the same limits */
+    NEEDS_PROGRAMS = 2, /* starts programs in /usr and $PATH, which get the limits of the tool */
     NEEDS_ALL = 4,      /* no limits */
     NEEDS_LATER = 8     /* the tool calls opt_contain() itself, once it knows its files */
 };
 struct tool {
-    const char *name, *about; /* "gen-llada", one sentence: in -> out */
+    const char *name, *about; /* "gen-llada"; one sentence that says what it reads and writes */
     const char *examples;     /* whole lines, each ended by \n; printed first */
     const char *notes;        /* printed last, or NULL; lines of at most 80 columns. The first
                                * paragraph is in --help, the others in --help-all */
     const struct opt *options;
-    unsigned needs; /* rights that it keeps: a sum of NEEDS_ */
+    unsigned needs; /* rights that the tool keeps: a sum of NEEDS_ */
 };
 
 /* Options with the same meaning in every tool. */
@@ -90,14 +90,15 @@ struct common {
     {"quiet", 'q', OPT_FLAG, &(c).quiet, .help = "print errors only"},                             \
     {"verbose", 'v', OPT_FLAG, &(c).verbose, .help = "print more on standard error"}
 
-/* Sets an option as the command line would, for options from a file; a later opt_parse wins. A flag
- * or a word takes on or off. `value` must live as long as the option if it is a text. -1:
- * EXIT_BAD_USAGE, unknown option (names the nearest one) or bad value. */
+/* Sets an option from a file as the command line would set it. A later opt_parse() overrides it.
+ * The value of a flag or a word is "on" or "off". A text is not copied: `value` must live as long
+ * as the option. Returns -1 (EXIT_BAD_USAGE) if the value is bad or the option unknown; the message
+ * then has the nearest known name. */
 int opt_set(const struct tool *tool, const char *name, const char *value, struct err *e);
 
 /* Parses; prints and exits 0 on --help, --help-all, --help-man, --help-completion and --version.
- * Exits 64 with one line on bad usage: the option, the expected values, the value given; also if
- * an operand is the file of --output. Then calls opt_contain().
+ * Exits 64 on bad usage with one line: the option, the expected values, the given value. An operand
+ * that is also the file of --output is bad usage. After parsing it calls opt_contain().
  * Returns the index of the first operand. */
 int opt_parse(const struct tool *tool, int argc, char **argv);
 
@@ -111,25 +112,25 @@ int opt_parse(const struct tool *tool, int argc, char **argv);
  * rights. With a GPU, whose driver needs files and programs that nobody lists, only the network and
  * the attacks of filter.h are refused.
  *
- * Called by opt_parse; by the tool itself with NEEDS_LATER, before its first thread. operands: NULL
- * at the end. */
+ * opt_parse() calls opt_contain(). With NEEDS_LATER the tool itself calls opt_contain(), before it
+ * starts its first thread. `operands` ends with NULL. */
 void opt_contain(const struct tool *tool, char **operands);
-/* Prints what this system can do: for --version -v. */
+/* Prints which limits this system can enforce, for --version -v. */
 void opt_contain_print(void);
 
-/* Prints what `option` names: "--help" (the options most used), "--help-all", "--help-man" (all of
- * it as a manual page), or "--help-completion" (a bash script that completes the options and their
- * values). */
+/* Prints the help that `option` names: "--help" (the options most used), "--help-all", "--help-man"
+ * (all options and notes as a manual page), or "--help-completion" (a bash script that completes
+ * the options and their values). */
 void opt_print(const struct tool *tool, const char *option);
 
-/* "tool: message (try 'tool --help')" and exit 64: for constraints between options. */
+/* Prints "tool: message (try 'tool --help')" and exits 64. For constraints between options. */
 _Noreturn void opt_usage(const struct tool *tool, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Parses "16,32,64" into values[0..n-1] (each lo..hi). Returns n, or -1 (malformed, or more than
- * max). */
+/* Parses "16,32,64" into values[0..n-1], each from lo to hi. Returns n, or -1 if the text is
+ * malformed or has more than `max` values. */
 int opt_list(const char *text, int64_t *values, int max, int64_t lo, int64_t hi);
 
 extern const char version_text[];   /* "1.0.0" */
-extern const char version_unicode[]; /* whose classes of characters tokenizers split by */
+extern const char version_unicode[]; /* version of Unicode whose classes the tokenizers use */
 extern const char version_commit[]; /* git commit, "+" when dirty, "unknown" without git */

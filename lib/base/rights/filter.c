@@ -53,23 +53,24 @@ static const struct refusal refusals[] = {
     {FILTER_PROCESSES, SYS_fork, EPERM},
     {FILTER_PROCESSES, SYS_vfork, EPERM},
 #endif
-    {FILTER_PROCESSES, SYS_clone3, ENOSYS}, /* its flags are out of reach; libraries try clone */
+    {FILTER_PROCESSES, SYS_clone3, ENOSYS}, /* a filter cannot see its flags; clone is tried next */
     {FILTER_PROGRAMS, SYS_execve, EPERM},
     {FILTER_PROGRAMS, SYS_execveat, EPERM},
     {FILTER_SOCKETS, SYS_socket, EPERM},
     {FILTER_CUTS, SYS_truncate, EPERM},
-    {FILTER_ESCAPES, SYS_setsid, EPERM}, /* a tool kills the group */
+    {FILTER_ESCAPES, SYS_setsid, EPERM}, /* at the time limit the tool kills the process group */
     {FILTER_ESCAPES, SYS_setpgid, EPERM},
     {FILTER_ESCAPES, SYS_shmget, EPERM},
     {FILTER_ESCAPES, SYS_memfd_create, EPERM},
 };
 
 #define LOAD(member) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, member))
-#define IS(value) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (value), 0, 1) /* else skips one */
+#define IS(value) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (value), 0, 1) /* if not equal, skips one */
 #define ANSWER(code) BPF_STMT(BPF_RET | BPF_K, (code))
 #define REFUSED(code) (SECCOMP_RET_ERRNO | (code))
 
-/* The low half of args[i]: both machines that are known are little-endian. */
+/* LOAD(args[i]) loads the low half of an argument, because both known machines (x86_64, aarch64)
+ * are little-endian. */
 static const struct sock_filter other_numbers[] = {
     ANSWER(SECCOMP_RET_KILL_PROCESS), LOAD(nr),
     BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x40000000, 0, 1), /* x32: other numbers */

@@ -17,9 +17,9 @@ enum {
     FILTER_LENGTH = 96      /* instructions that a filter has at most */
 };
 
-/* Writes the filter that refuses these groups. Returns its length; 0: the numbers of this
- * machine's system calls are not known here. */
+/* Writes the filter that refuses these groups of calls. Returns the number of its instructions; 0:
+ * the program does not know the numbers of this machine's system calls. */
 unsigned short filter_write(struct sock_filter code[FILTER_LENGTH], unsigned groups);
-/* Puts it in force for all threads of this process and all that it starts. -1: this system has no
- * filter of system calls. */
+/* Applies this filter to all threads of this process and to all processes that it starts. Returns
+ * -1 if this system cannot filter system calls. */
 int filter_apply(unsigned groups);

@@ -50,8 +50,9 @@ const char *sandbox_separate(void)
 struct mount_change { uint64_t set, clear, propagation, userns; };
 enum { READ_ONLY = 1, NO_SUID = 2 }; /* MOUNT_ATTR_RDONLY, MOUNT_ATTR_NOSUID */
 
-/* Makes from appear at the same path below the current folder: a link as a link, all else read
- * only. Missing ones are left out. -1: errno. */
+/* Makes the path `from` appear below the current folder: a link as a link, anything else as a
+ * mount, which is read only if with_change is 1. A missing path is left out. Returns -1 with errno
+ * set. */
 static int show(const char *from, int with_change)
 {
     char target[256];

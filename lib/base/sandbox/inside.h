@@ -1,14 +1,15 @@
-/* inside.h - what happens in the new process of a sandbox, before the program; private to
- * sandbox.h. Functions return NULL, or why they failed (static). */
+/* inside.h - prepares the new process of a sandbox before the program starts; only for sandbox.c.
+ * Functions return NULL, or a static text that says why they failed. */
 #pragma once
 
 #include "lib/base/sandbox.h"
 
-enum { SANDBOX_FILES = 1024 /* that the folder can hold */ };
+enum { SANDBOX_FILES = 1024 /* most files in the folder in memory */ };
 
-/* Network, processes, files and names of its own, from the next fork on. */
+/* Gives the process its own network, processes, files and names, from the next fork on. */
 const char *sandbox_separate(void);
-/* A root with /usr, a few devices and an empty writable folder, which becomes the current one. */
+/* Makes a root with /usr, a few devices and an empty writable folder, which becomes the current
+ * folder. */
 const char *sandbox_furnish(const struct sandbox_limits *limits);
-/* Limits of time, memory and files of this process and those after it. */
+/* Sets the limits of time, memory and files of this process and the processes that it starts. */
 void sandbox_limit(const struct sandbox_limits *limits);

@@ -1,7 +1,8 @@
-/* sandbox.c - see sandbox.h. Three processes: the tool, which reads the output and kills at the
- * limit of time; a helper that enters the namespaces; and the program, the first process of its own
- * namespace, with which everything in it ends. A failure before the program starts comes back
- * through a pipe that the start closes. */
+/* sandbox.c - see sandbox.h. There are three processes: the tool, which reads the output and kills
+ * the others at the time limit; a helper, which enters the namespaces; and the program. The program
+ * is the first process of its namespace, so all processes in the namespace end with it. The reason
+ * of a failure before the start comes back through a pipe, which the start of the program
+ * closes. */
 #include "lib/base/sandbox.h"
 
 #include <fcntl.h>
@@ -26,7 +27,7 @@
 #define SYS_close_range 436
 #endif
 
-enum { TAIL = 32768 /* more than an interpreter buffers to its end */, ARGUMENTS = 64,
+enum { TAIL = 32768 /* more than an interpreter buffers until it ends */, ARGUMENTS = 64,
        CLOSE_AT_EXEC = 4 /* CLOSE_RANGE_CLOEXEC */,
        REFUSED_CALLS = FILTER_PROCESSES | FILTER_SOCKETS | FILTER_ESCAPES };
 static const char path[] = "/usr/bin:/bin";
@@ -37,13 +38,13 @@ struct confined {
     const char *program;
     size_t n;
     const struct sandbox_limits *limits;
-    int out, fault; /* pipes: standard output, the reason of a failure */
+    int out, fault; /* write ends of pipes: standard output; the reason of a failure */
 };
 
 /* In a child: reports why (a static text) and ends. */
 static void fail(const struct confined *j, const char *why)
 {
-    (void)!write(j->fault, &why, sizeof why); /* the tool is the same program: the pointer is its */
+    (void)!write(j->fault, &why, sizeof why); /* a pointer that is valid in the tool, too */
     _exit(127);
 }
 
@@ -54,7 +55,7 @@ static void set_streams(const struct confined *j)
         fail(j, "no sandbox: no standard streams");
 }
 
-/* A file without a name that holds n bytes, at its start. */
+/* Returns the descriptor of a file without a name that holds these n bytes, at its start. */
 static int file_of(const struct confined *j, const void *bytes, size_t n)
 {
     int fd = memfd_create("sandbox", 0);
@@ -95,7 +96,7 @@ static void wrap(const struct confined *j)
 
 /* ---- by namespaces ---- */
 
-/* The program's process. */
+/* Starts the program in the process that enter() forked. */
 static void start(const struct confined *j)
 {
     static const char *const own[] = {"PATH=/usr/bin:/bin", "LC_ALL=C.UTF-8", NULL};
@@ -115,7 +116,7 @@ static void start(const struct confined *j)
     fail(j, "the interpreter cannot be started");
 }
 
-/* The helper's process: ends as the program does. */
+/* Runs in the helper: enters the namespaces, forks, and ends with the status of the program. */
 static void enter(const struct confined *j)
 {
     const char *why = sandbox_separate();
@@ -125,7 +126,7 @@ static void enter(const struct confined *j)
         start(j);
     if (child < 0)
         fail(j, why ? why : "no sandbox: no process");
-    close(j->fault); /* not j->out: the tool reads to the end of this process */
+    close(j->fault); /* j->out stays open: the tool reads until this process ends */
     while (waitpid(child, &status, 0) < 0)
         ;
     if (WIFEXITED(status))
@@ -134,7 +135,7 @@ static void enter(const struct confined *j)
     _exit(127);
 }
 
-/* ---- the tool's side ---- */
+/* ---- the process of the tool ---- */
 
 static int64_t now_ms(void)
 {
@@ -143,7 +144,7 @@ static int64_t now_ms(void)
     return time.tv_sec * 1000 + time.tv_nsec / 1000000;
 }
 
-/* Reads until the end of the output or of the time. Returns 1 at the end of the output. */
+/* Reads until the output ends or `seconds` are over. Returns 1 if the output has ended. */
 static int listen_to(int fd, int seconds, struct buf *tail)
 {
     char bytes[TAIL];
@@ -164,7 +165,7 @@ static int listen_to(int fd, int seconds, struct buf *tail)
     return 0;
 }
 
-/* 1: the sandbox would find the program, too. */
+/* 1: the program is in a folder where the sandbox looks for it. */
 static int is_installed(const char *name)
 {
     static const char *const folders[] = {"/usr/bin", "/bin"};
