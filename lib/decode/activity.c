@@ -1,6 +1,6 @@
-/* activity.c - see activity.h. Adds the squares of the values that a network passes to its hook, in
- * double and in the order of the rows, so that sums are the same with any number of threads.
- * likelihood.c runs the passes; its results are discarded. */
+/* activity.c - see activity.h. A hook of the network adds the squares of the values, in double and
+ * in the order of the rows, so that sums are the same with any number of threads. likelihood.c runs
+ * the passes; the likelihoods are discarded. */
 #include "lib/decode/activity.h"
 
 #include <string.h>
@@ -30,7 +30,7 @@ static void add_squares(void *ctx, size_t layer, const act *heads, const act *hi
     hearing->to->rows += layer ? 0 : (int64_t)T;
 }
 
-/* Runs one text; its likelihood is discarded. */
+/* Runs one text for the hook; the likelihood is discarded. */
 static int run_text(const struct network *n, const struct tokenizer *tokenizer,
                     const json_t *record, uint64_t seed, uint64_t key, struct err *e)
 {

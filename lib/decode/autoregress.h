@@ -1,9 +1,9 @@
 /* autoregress.h - autoregressive decoding (LLaMA): one token per pass, or several with guesses.
  *
- * Guesses (speculative decoding) come from a rule, from a smaller model, or from the model itself,
- * if it also fills masks. One pass runs the last id of a text and the guesses after it, so the
- * model chooses an id after each of them. Guesses are accepted until one differs from the model's
- * choice; this choice is added too.
+ * Guesses (speculative decoding) come from the text (lookup.h), from a smaller model, or from the
+ * model itself if it also fills masks. One pass runs the last id of a text and the guesses after
+ * that id, so the model chooses an id after each of these. Guesses are accepted until one differs
+ * from the model's choice; this choice is added too.
  *
  * The model chooses by argmax, or at a temperature by argmax of logit + T * Gumbel noise. The noise
  * depends only on (seed, key, index of the token). So the ids are those that the model generates
@@ -32,17 +32,19 @@ struct autoregress {
     int arrivals;         /* 1: inputs come at their due_ns; 0: when there is a seat for them */
     size_t lookup;        /* most guesses of lookup.h per text and pass; 0: none */
     size_t lookup_ngram;  /* >= 1 */
-    const struct network *draft; /* makes draft_tokens guesses instead of lookup; NULL: none.
-                                  * Same vocabulary, same back end. With config.taps it reads the
-                                  * model: same width, and no layer from the last on */
-    size_t draft_tokens;         /* of a drafter that fills masks at most config.drafts */
+    const struct network *draft; /* the model that guesses instead of lookup; NULL: none. It has the
+                                  * vocabulary and the back end of the main model. With config.taps
+                                  * it reads layers of the main model, all before the last one, and
+                                  * has the same width */
+    size_t draft_tokens;         /* guesses of `draft` per text and pass; at most config.drafts if
+                                  * `draft` fills masks */
     size_t self_draft;    /* > 0: tokens that the model guesses by filling masks (config.two_ways);
                            * needs a cache. 0: none */
     struct variant variant; /* of the passes */
     int prepare;          /* 1: run each kind of pass once before the clock begins */
     uint64_t seed;
     const volatile sig_atomic_t *stop; /* non-zero: stop after this pass; may be NULL */
-    const struct observer *observer; /* told of each pass; may be NULL */
+    const struct observer *observer; /* called after each pass; may be NULL */
 };
 
 /* Generates `batch` texts, `alive` of them at a time. Prompts may differ in length: each has
@@ -57,14 +59,14 @@ struct autoregress {
  * kinds: for those, only the shared kernels and choices are prepared.
  *
  * e2e_ns of a text is the end of the pass that made its last token or its stop id. The times of a
- * text that waited count from admit_ns, when its first pass was described; with `arrivals` those of
- * all texts count from due_ns, so they include the wait for a seat. Then seats may be empty, and
- * with all of them empty the batch sleeps until the next text comes. The tokens that one pass adds
- * to a text are one event. The clock includes guessing; the first pass of a text has no guesses.
- * Memory short: out[i].oom for all. */
+ * text that waited count from admit_ns, when its first pass was described. With `arrivals` the
+ * times of all texts count from due_ns, so they include the wait for a seat. Seats may then be
+ * empty; if all are empty, the batch sleeps until the next text comes. The tokens that one pass
+ * adds to a text are one event. The clock includes guessing; the first pass of a text has no
+ * guesses. If memory is short, out[i].oom is 1 for every text. */
 void autoregress(const struct network *n, const struct autoregress *how,
                  const struct generation_input *in, size_t batch, struct generation *out,
                  struct batch_trace *trace);
-/* The memory that such a batch needs, from its shapes; only the lengths of the prompts count. */
+/* Estimates the memory of such a batch from shapes; of the prompts only the lengths count. */
 struct memory_estimate autoregress_estimate(const struct network *n, const struct autoregress *how,
                                const struct generation_input *in, size_t batch);

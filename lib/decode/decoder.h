@@ -23,14 +23,14 @@ struct decode_env {
 /* Values of options that only some decoders have; NULL: not given. */
 struct decoder_extras {
     const char *draft;        /* folder of a draft model */
-    int draft_usual;          /* 1: no option says how many tokens it guesses */
+    int draft_usual;          /* 1: no option sets how many tokens the draft model guesses */
     const char *z_file;       /* file with the latents to read */
     int keep_latents;         /* 1: records hold the latents */
 };
 enum { DECODER_EXTRAS = 3 };
 
 /* Two kinds of passes of a batch: `whole`, over whole texts (a prefill, whole canvases), and
- * `most`, a typical pass of all others. */
+ * `most`, a typical one of all other passes. */
 struct passes {
     struct extent whole, most; /* rows, pairs, answers and read slots of a pass */
     double whole_share;        /* share of whole passes; 1: all */
@@ -39,7 +39,7 @@ struct passes {
 struct decoder {
     const char *tool;                    /* "gen-llada" */
     unsigned paradigms;                  /* bits 1 << enum paradigm of the models that it runs */
-    const struct settings_table *table;  /* table->system: its name in schedules */
+    const struct settings_table *table;  /* table->system: name of the decoder in schedules */
     /* 0, or -1 with EXIT_BAD_USAGE if the model lacks what the point needs; NULL: any model will
      * do. Constraints among settings: settings_check(). */
     int (*check)(const struct settings *settings, const struct config *config, struct err *e);
@@ -58,7 +58,8 @@ struct decoder {
     /* Appends the options of this decoder alone, at most DECODER_EXTRAS; returns how many. NULL: it
      * has none. */
     size_t (*extra_options)(struct decoder_extras *to, struct opt *options);
-    const char *companion_setting; /* if above 0, the point uses decode_env.companion; or NULL */
+    const char *companion_setting; /* name of the setting that is above 0 at points which use
+                                    * decode_env.companion; NULL: there is none */
     /* 0, or -1 with EXIT_NO_DEVICE if the back end lacks what the point needs; NULL: any will
      * do. */
     int (*able)(const struct settings *settings, const struct backend *backend, struct err *e);

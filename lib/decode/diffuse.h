@@ -24,11 +24,12 @@ struct diffuse {
     double top_p;
     int drawn;            /* 1: confidences are of the distribution that is drawn from; see
                            * struct head_query */
-    double cfg_scale;     /* 0: off; else logits = u + (1 + w) (c - u); u: with masked prompt */
+    double cfg_scale;     /* 0: off; else logits = u + (1 + cfg_scale) (c - u): c the logits of the
+                           * canvas, u the logits with a masked prompt */
     enum order order;     /* which answers are committed first */
-    double order_temperature; /* 0: the best; else a draw by softmax(score / this) */
-    enum unmask rule;     /* how many are committed; with some a block has `steps` steps, with
-                           * others it ends when it is full */
+    double order_temperature; /* 0: the best answers; else drawn by softmax(score / this) */
+    enum unmask rule;     /* how many answers are committed. With some rules a block has its share
+                           * of `steps`; with the others it ends when it is full */
     struct unmask_params unmask;
     enum caching cache;
     struct cache_params kept;  /* parameters of the cache policy */
@@ -42,47 +43,47 @@ struct diffuse {
     enum gumbel gumbel;   /* kind of the noise */
     enum rounding confidence; /* precision in which confidences are kept */
     int logits_eos_inf;   /* 1: eos is never chosen */
-    int confidence_eos_eot_inf; /* 1: eos and end-of-turn are committed last (diffuse.c, quiet) */
+    int confidence_eos_eot_inf; /* 1: eos and end-of-turn are committed last (diffuse_quiet) */
     int stop_at_eos;      /* 1: stop when the readable prefix holds a stop id */
     int prepare;          /* 1: run each kind of pass once before the clock begins */
     uint64_t seed;
     const volatile sig_atomic_t *stop; /* non-zero: stop after this pass; may be NULL */
-    const struct observer *observer; /* told of each pass; may be NULL */
+    const struct observer *observer; /* called after each pass; may be NULL */
 };
 
 /* 0, or -1 with EXIT_BAD_USAGE naming the constraint that *how breaks. config NULL: the model is
  * not known yet. */
 int diffuse_check(const struct diffuse *how, const struct config *config, struct err *e);
-/* Block length of the mask of these passes: block_length, where the model says so
- * (config.attends_filled), else that of the model. 0: it has no blocks. */
+/* Returns the block length of the mask: how->block_length if the model says so
+ * (config.attends_filled), else config->attends_block. 0: the mask has no blocks. */
 size_t diffuse_mask_block(const struct diffuse *how, const struct config *config);
 /* 1: all blocks have the same number of steps. */
 int diffuse_is_even(const struct diffuse *how);
-/* Ids that are never chosen (ban), and ids whose confidence counts as 0 (quiet); return their
- * number. ids: room for all eos ids of the model and one more. */
+/* diffuse_banned() lists the ids that are never chosen, diffuse_quiet() the ids whose confidence
+ * counts as 0. Both return the number of ids. ids: room for all eos ids of the model and one
+ * more. */
 size_t diffuse_banned(const struct diffuse *how, const struct config *config, int32_t *ids);
 size_t diffuse_quiet(const struct diffuse *how, const struct config *config, int32_t *ids);
 
 /* Fills the canvases of `batch` prompts, `alive` of them at a time: when one is finished, the next
  * waiting prompt takes its place, and its times count from admit_ns. With `arrivals` the times of
- * all prompts count from due_ns, so they include the wait for a place. Then places may be empty,
- * and with all of them empty the batch sleeps until the next prompt comes. Prompts may differ in
- * length: each sequence has positions from 0 and attends only to itself, so there are no padding
- * rows and no result depends on the others. out[i] (zero on entry) belongs to in[i]; the caller
- * frees it. No prompt holds the mask id, and in[i].n + gen_length fits the context. Under a block-
- * causal mask blocks are counted from the first id of the prompt: the first block of the canvas is
- * the rest of the block in which the prompt ends. Or they are counted from the end of the prompt,
- * if the family does so. The last block is whole: slots behind gen_length are filled and not part
- * of the answer.
+ * all prompts count from due_ns, so they include the wait for a place. Places may then be empty; if
+ * all are empty, the batch sleeps until the next prompt comes. Prompts may differ in length: each
+ * sequence has positions from 0 and attends only to itself, so there are no padding rows and no
+ * result depends on the others. out[i] (zero on entry) belongs to in[i]; the caller frees it. No
+ * prompt holds the mask id, and in[i].n + gen_length fits the context. Under a block-causal mask
+ * blocks are counted from the first id of the prompt: the first block of the canvas is the rest of
+ * the block in which the prompt ends. In some families they are counted from the end of the prompt.
+ * The last block is whole: slots behind gen_length are filled and not part of the answer.
  *
  * The clock begins when ids and activations are in memory and, with `prepare`, each kind of pass
  * that the whole batch can come to has been run once; this does not change the text. Where canvases
  * may end at different times, the remaining ones make a pass of a new kind: for it only the shared
  * kernels and choices are prepared, not the recorded graph. The clock ends with the pass that
- * commits the last slot. Memory short: out[i].oom for all. */
+ * commits the last slot. If memory is short, out[i].oom is 1 for every prompt. */
 void diffuse(const struct network *n, const struct diffuse *how,
              const struct generation_input *in, size_t batch, struct generation *out,
              struct batch_trace *trace);
-/* The memory that such a batch needs, from its shapes; only the lengths of the prompts count. */
+/* Estimates the memory of such a batch from shapes; of the prompts only the lengths count. */
 struct memory_estimate diffuse_estimate(const struct network *n, const struct diffuse *how,
                            const struct generation_input *in, size_t batch);

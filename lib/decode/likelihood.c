@@ -58,7 +58,7 @@ static void batch_free(struct batch *batch)
         work_free(batch->work, batch->n);
 }
 
-/* Adds a pass over ids; returns its token array, for masking. */
+/* Adds a pass over ids. Returns the tokens of the pass, so that the caller can mask some. */
 static int32_t *batch_add(struct batch *batch, const int32_t *ids)
 {
     int32_t *token = batch->token + batch->passes * batch->count,
@@ -132,7 +132,7 @@ int likelihood_nll(const struct network *n, const int32_t *ids, size_t count, si
     return bad;
 }
 
-/* Mean and standard error of x[0..n-1]. */
+/* out->nats and out->se = mean and standard error of x[0..n-1]. */
 static void summarize(const double *x, size_t n, struct likelihood *out)
 {
     double sum = 0, squares = 0;
@@ -144,7 +144,7 @@ static void summarize(const double *x, size_t n, struct likelihood *out)
     out->se = n > 1 ? sqrt(squares / (double)(n - 1) / (double)n) : (double)NAN;
 }
 
-/* The first `hide` places of a random permutation of L places, by (seed, key, sample). */
+/* order[0..L-1] = a random permutation of 0 .. L - 1, drawn by (seed, key, sample). */
 static void permute(uint32_t *order, size_t L, uint64_t seed, uint64_t key, uint64_t sample)
 {
     struct rng rng = {.seed = rng_at(seed, key, sample)};
@@ -153,15 +153,16 @@ static void permute(uint32_t *order, size_t L, uint64_t seed, uint64_t key, uint
     rng_shuffle(&rng, order, L);
 }
 
-/* l of sample j: ((round(k + j L/b) - 1) mod L) + 1, k uniform, halves to even as torch.round. */
+/* The number of masked ids in sample j: ((round(k + j L / samples) - 1) mod L) + 1, with k uniform
+ * in 1 .. L. Halves are rounded to even, as torch.round does. */
 static size_t masked_count(size_t k, size_t j, size_t L, size_t samples)
 {
     double place = (double)k + (double)j * (double)L / (double)samples;
     return ((size_t)rint(place) - 1) % L + 1;
 }
 
-/* The bounds are those of a full mask: under a block-causal one the rows of a block would see masks
- * of the blocks before it, which the model was not trained with. */
+/* The bounds hold for a full attention mask. Under a block-causal mask the rows of a block would
+ * see masks in the blocks before it, which the model was not trained with. */
 static int check_denoiser(const struct network *n, size_t first, struct err *e)
 {
     if (n->config.mask < 0)
@@ -214,7 +215,8 @@ int likelihood_elbo(const struct network *n, const int32_t *ids, size_t count, s
     return bad;
 }
 
-/* Scores one permutation: in a pass the groups before one are visible and that one is scored. */
+/* Scores one permutation. Each pass shows the groups before its own group, and scores that
+ * group. */
 static int one_order(struct batch *batch, const int32_t *ids, size_t first, const uint32_t *order,
                      const size_t *group, size_t steps, double *nats, struct err *e)
 {

@@ -1,6 +1,6 @@
 /* likelihood.h - the likelihood of a text under a network.
  *
- * ids[0..n) is prompt and text together; ids[first..n) is scored, given the rest.
+ * ids[0..n) is prompt and text together; ids[first..n) is scored, given the rest. L = n - first.
  *   nll    exact, autoregressive: sum over i of -ln p(ids[i] | ids[<i]).
  *   elbo   masked diffusion: E over l ~ U{1..L} and l masked positions of (L/l) sum_masked -ln p;
  *          an upper bound of -ln p(text), independent of any step count.
@@ -10,7 +10,7 @@
  *          K groups; an upper bound for that sampler, lower for larger K.
  *
  * Never show an nll and a bound in one column without a label. Bounds of latent models are in
- * lib/latent/latent_bound.h. */
+ * lib/latent/latent_bound.h. The functions that score return -1 with *e filled if they cannot. */
 #pragma once
 
 #include <stddef.h>
@@ -34,11 +34,12 @@ int likelihood_nll(const struct network *n, const int32_t *ids, size_t count, si
 int likelihood_elbo(const struct network *n, const int32_t *ids, size_t count, size_t first,
                     size_t samples, uint64_t seed, uint64_t key, struct likelihood *out,
                     struct err *e);
-/* Mean over `orders` permutations of K groups (the remainder goes to the earliest). */
+/* Mean over `orders` permutations in K = `steps` groups; the first L mod K groups have one id
+ * more. */
 int likelihood_kstep(const struct network *n, const int32_t *ids, size_t count, size_t first,
                      size_t steps, size_t orders, uint64_t seed, uint64_t key,
                      struct likelihood *out, struct err *e);
 
-/* 1 and *out: an interrupted run already scored the record `of`, and its quality record is the next
- * one kept (lib/record/resume.h). Else 0. */
+/* Returns 1 and fills *out if an interrupted run already scored the record `of`: its quality record
+ * is then the next kept record (lib/record/resume.h). Else returns 0. */
 int likelihood_kept(struct rec_writer *writer, const json_t *of, struct likelihood *out);

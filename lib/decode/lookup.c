@@ -3,7 +3,7 @@
  * the last place. */
 #include "lib/decode/lookup.h"
 
-/* Number of ids, at most `most`, that agree before `place` and before n. */
+/* Returns how many ids directly before `place` equal the last ids of the text; at most `most`. */
 static size_t count_agreeing(const int32_t *ids, size_t n, size_t place, size_t most)
 {
     size_t same = 0;

@@ -98,7 +98,7 @@ int loop_run(const struct loop *loop, struct batch_trace *trace)
     }
     const void *copy;
     while (ring.n)
-        retire(loop, &ring, &copy); /* after an interrupt: no copy may still be written */
+        retire(loop, &ring, &copy); /* after an interrupt: waits until no copy is being written */
     ring_free(loop, &ring);
     return 0;
 }

@@ -7,8 +7,8 @@
  *         if settle() returns 1, the contents of the passes change: wait for those in flight,
  *         submit none, and describe() again
  *
- * With depth 1, or with an observer that looks closely, this is: describe if needed, run a pass,
- * look. */
+ * With depth 1, or with an observer that looks closely, the loop is: describe() if needed, run one
+ * pass, settle(). */
 #pragma once
 
 #include "lib/decode/generation.h"
@@ -17,9 +17,9 @@
 struct loop {
     struct backend *backend;
     const volatile sig_atomic_t *stop; /* non-zero: stop after the pass; may be NULL */
-    const struct observer *observer;   /* told of each settled pass; may be NULL */
+    const struct observer *observer;   /* called after each settled pass; may be NULL */
     const void *state; /* memory of the back end: the states after a pass, for settle() */
-    size_t bytes;
+    size_t bytes;      /* of `state` */
     /* Describes and sends up to N passes; none is in flight. Returns N, or 0 when all parts are
      * finished. */
     size_t (*describe)(void *ctx);
@@ -31,12 +31,13 @@ struct loop {
     size_t (*open)(void *ctx);
     /* Enqueues a pass and the step that follows it on the back end. */
     void (*enqueue)(void *ctx);
-    /* A pass ended at `now` (since the batch began) with `state`. 1: describe again. */
+    /* Takes the result of a pass that ended at `now`, ns since the batch began: `state`, a copy on
+     * the host. Returns 1 if describe() is needed again. */
     int (*settle)(void *ctx, const void *state, int64_t now);
     void *ctx;
 };
-/* Sets start_ns and interrupted. The clock begins when all data are in memory of the back end. -1:
- * no memory for the copies; no pass has run. */
+/* Runs the loop; sets start_ns, start_cpu_ns and interrupted. The clock begins when all data are in
+ * memory of the back end. Returns -1 if there is no memory for the copies; no pass has run then. */
 int loop_run(const struct loop *loop, struct batch_trace *trace);
 /* Sleeps until due_ns since the batch began. If *stop becomes non-zero before, sets interrupted and
  * returns -1. */

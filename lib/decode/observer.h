@@ -24,6 +24,6 @@ struct observed {
 struct observer {
     int closely;
     void (*changed)(void *ctx, const struct observed *observed); /* only if closely */
-    void (*passed)(void *ctx);                            /* then once, after the pass is counted */
+    void (*passed)(void *ctx); /* once for each pass, after `changed` and after the count */
     void *ctx;
 };

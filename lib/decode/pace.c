@@ -72,14 +72,14 @@ static double weight_of(enum pace pace, size_t i, size_t steps)
     return 1;
 }
 
-/* Time i of 0 .. steps from 1 to eps, as torch.linspace computes it in float. */
+/* Returns time i of the steps + 1 times from 1 to eps, as torch.linspace computes them in float. */
 static float time_at(size_t i, size_t steps)
 {
     const float eps = 1e-3f, step = (eps - 1) / (float)steps;
     return i < (steps + 1) / 2 ? 1 + step * (float)i : eps - step * (float)(steps - i);
 }
 
-/* The share of `left` masks that step i commits: of the noise schedule alpha(t) = 1 - t. */
+/* Returns how many of the `left` masks step i commits, by the noise schedule alpha(t) = 1 - t. */
 static size_t share_of_step(enum pace pace, size_t i, size_t steps, size_t left)
 {
     if (i + 1 == steps)
@@ -131,7 +131,7 @@ void pace_blocks(size_t steps, size_t blocks, size_t most, double decay, size_t 
 {
     size_t alike = (steps + blocks - 1) / blocks;
     double *weight = mem_alloc(blocks * sizeof *weight);
-    for (size_t i = 0; i < blocks; i++) /* the largest is 1 */
+    for (size_t i = 0; i < blocks; i++) /* the largest weight is 1, so none overflows */
         weight[i] = pow(decay, decay > 1 ? (double)i - (double)(blocks - 1) : (double)i);
     apportion(steps, weight, blocks, 1, alike > most ? alike : most, share);
     free(weight);

@@ -1,6 +1,6 @@
-/* scored_text.c - see scored_text.h. Prompt and text are encoded separately and joined, so that the
- * likelihood of a text never depends on how its first letters would merge with the last ones of the
- * prompt. */
+/* scored_text.c - see scored_text.h. scored_text_pair() encodes prompt and text separately and
+ * joins the ids, so that the likelihood of a text never depends on how its first letters would
+ * merge with the last letters of the prompt. */
 #include "lib/decode/scored_text.h"
 
 #include <stdlib.h>

@@ -13,20 +13,21 @@ struct scored_text {
     size_t bytes;   /* bytes of the scored text; 0: no text */
 };
 
-/* Encodes the prompt with the post-processor, then the text without it; *first: the first id of the
- * text, at least 1. */
+/* Encodes the prompt with the post-processor, then the text without it. *first = index of the first
+ * id of the text, at least 1. */
 int scored_text_pair(const struct tokenizer *tokenizer, const char *prompt, const char *text,
                      struct ids *ids, size_t *first, struct err *e);
 
-/* A choice given its question, as lm-eval encodes them: one text with a space between (none after
- * white space), cut where the ids of the question without white space at its end are over. So the
- * first letters of a choice may merge with what stands before them. */
+/* Encodes a question and a choice as lm-eval does: as one text, with a space between unless the
+ * question ends with white space. *first = number of ids of the question without white space at its
+ * end, at least 1. So the first letters of the choice may merge with the end of the question. */
 int scored_text_choice(const struct tokenizer *tokenizer, const char *question, const char *choice,
                        struct ids *ids, size_t *first, struct err *e);
 
-/* From {prompt_ids}, or {text} with the tokenizer's own post-processor: scored from the second id
- * on, or from the first if `all` (a diffusion model needs no start). With `reference`, from {text,
- * reference}: the reference is scored given the text. -1: EXIT_BAD_DATA. */
+/* Reads a record {prompt_ids} or {text}; a text is encoded with the tokenizer's post-processor. Ids
+ * are scored from the second one on, or from the first one if `all` is 1: a diffusion model needs
+ * no start. With reference 1 it reads {text, reference}, and the reference is scored given the
+ * text. Returns -1: EXIT_BAD_DATA. */
 int scored_text_read(struct scored_text *scored_text, const json_t *record,
                      const struct config *config, const struct tokenizer *tokenizer, int all,
                      int reference, struct err *e);

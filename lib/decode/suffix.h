@@ -1,5 +1,5 @@
-/* suffix.h - which masks after the block a pass includes. It filters the positions that a cache
- * policy names: positions left out are neither computed nor read; the others keep their true
+/* suffix.h - decides which masks after the block a pass includes. The positions that a cache policy
+ * names are filtered: positions left out are neither computed nor read; the others keep their true
  * positions. The result is the same in all passes of a block.
  *
  *     all      every slot: the official sampler
@@ -9,8 +9,8 @@
  *     grow     none: the canvas ends with the block, and grows block by block until its text has
  *              ended or gen_length is reached
  *
- * Source: window: "Streaming-dLLM", arXiv 2601.17917; dropout: "DPad", arXiv 2508.14148 (256, 4 and
- * 2 in its code). */
+ * Source: window: "Streaming-dLLM", arXiv 2601.17917; dropout: "DPad", arXiv 2508.14148 (window
+ * 256, sigma 4 and scale 2 in its code). */
 #pragma once
 
 #include "lib/decode/cache/cache.h"

@@ -96,9 +96,9 @@ static struct work_size writer_size(const struct autoregress_run *run)
     return size;
 }
 
-/* The drafter starts when a text has an id after its prompt. One that fills masks fills its whole
- * block, also behind the end of a text. One that chains reads all accepted guesses again, now with
- * outputs of the model. */
+/* The drafter starts when a text has an id after its prompt. A drafter that fills masks fills its
+ * whole block, also behind the end of a text. A drafter that chains reads all accepted guesses
+ * again, now with outputs of the model. */
 static struct work_size drafter_size(const struct autoregress_run *run)
 {
     const struct config *config = run->drafter.n ? &run->drafter.n->config : NULL;
@@ -250,7 +250,7 @@ static int run_make(struct autoregress_run *run)
     if (reader_make(&run->writer, run, &size, !run->how->ignore_eos) ||
         (run->drafter.n && reader_make(&run->drafter, run, &guess, 0)))
         return -1;
-    /* passes of one that fills masks read the writer's head, in the writer's format */
+    /* passes of a drafter that fills masks read the writer's head, in the writer's format */
     if (run->drafter.n == &run->lent && !run->lent.config.chains)
         run->drafter.cost_model.head_bytes = run->writer.cost_model.head_bytes;
     seats_make(run);
@@ -365,8 +365,9 @@ static void account(const struct autoregress_run *run, size_t seat, const struct
         generation_emit(generation, ns, tokens);
 }
 
-/* Counts the work of the pass that is settled now, by the states before it. A finished text was one
- * row of it; a pass in which all texts had finished is after the end of the clock. */
+/* Counts the work of the pass that is settled now, by the states before the pass. A finished text
+ * was one row of the pass. A pass in which all texts had finished is after the end of the clock, so
+ * it is not counted. */
 static void count(const struct autoregress_run *run, int64_t ns)
 {
     const struct reader *reader = &run->writer;

@@ -6,8 +6,8 @@
  * work.taps of the model: the pass that checked the last guesses left them there. The outputs of
  * wrong guesses lie behind them and are not used. One pass of the drafter then fills masks behind
  * the last id; the masks and that id see each other and the context. A block always has all its
- * masks, as in training, however few of its answers are wanted. So the cache of the drafter has
- * room for them behind each text. Source: dflash_generate of github.com/z-lab/dflash. */
+ * masks, as in training, however few answers are wanted. So the cache of the drafter has room for
+ * all masks behind each text. Source: dflash_generate of github.com/z-lab/dflash. */
 #include "lib/decode/autoregress/autoregress_run.h"
 
 /* The text of a seat as the drafter has it. */
@@ -38,7 +38,7 @@ static size_t add_context(struct autoregress_run *run, size_t part, size_t rows)
     return rows;
 }
 
-/* The context of all texts that get guesses. Returns its rows. */
+/* Gives the drafter the context of all texts that get guesses. Returns the number of its rows. */
 static size_t take_context(struct autoregress_run *run)
 {
     const struct reader *w = &run->writer;
@@ -54,7 +54,7 @@ static size_t take_context(struct autoregress_run *run)
     return N;
 }
 
-/* Describes the pass that fills masks. Returns its guesses. */
+/* Describes the pass that fills masks. Returns the number of guesses that it makes. */
 static size_t describe(struct autoregress_run *run, struct extent *extent)
 {
     struct reader *reader = &run->drafter;

@@ -32,8 +32,8 @@ int32_t autoregress_first(const struct reader *reader)
     return reader->n->config.chains != 0;
 }
 
-/* Lists the slots of a text from `listed` on: those of the cache, or its `n` rows from `row` on. A
- * place without a row has no key, so its position is one that no row sees. */
+/* Lists the slots of a text: its slots of the cache, or without a cache its `n` rows from `row` on.
+ * A place without a row has no key, so it gets a position that no row sees. */
 static void list_slots(const struct reader *reader, const struct text_state *state, int32_t n,
                        size_t row)
 {
@@ -70,8 +70,8 @@ static void add_row(struct reader *reader, const struct text_state *state, int32
     rows->slot[row] = state->first_slot + place;
 }
 
-/* Wants the first `count` answers of the last `rows` rows, which are about the ids behind the text:
- * each has the draw that chooses its id. */
+/* Wants the answers to the first `count` of the last `rows` rows. These answers are about the ids
+ * behind the text, and each is drawn with the noise of its id. */
 static void add_wanted(struct reader *reader, const struct text_state *state, int32_t rows,
                        int32_t count)
 {
@@ -116,7 +116,7 @@ void autoregress_add(struct autoregress_run *run, struct reader *reader, size_t 
     add_wanted(reader, &reader->host.state[seat], 1 + guesses + masks, 1 + guesses + masks);
 }
 
-/* For attention all that these rows read counts as position 0, which each of them sees. */
+/* For attention, all keys of the text count as position 0, so that every row sees all of them. */
 void autoregress_add_masks(struct autoregress_run *run, struct reader *reader, size_t seat,
                            int32_t masks, int32_t wanted)
 {

@@ -4,8 +4,9 @@
  * masks (linear_spec_generate of Nemotron-Labs-Diffusion, with drafts of one pass). Where it fills
  * masks from left to right, one pass checks guesses and makes the next ones (I-DLM). The authors
  * accept a guess with probability min(1, p/q) where the temperature is above 0, with argmaxes as
- * guesses, and draw another id from (p - q)+; here a guess is accepted where the model's own draw
- * is the same id, so that the text is the model's at every temperature, and at 0 theirs.
+ * guesses, and draw another id from (p - q)+. Here a guess is accepted where the model's own draw
+ * is the same id, so the text is that of the model alone at every temperature. At temperature 0 it
+ * is also the text of the authors' code.
  *
  * A pass computes answers to the last id of a text and to each guess after it, with the draws that
  * choose the ids at these places. Answers are taken in order while each equals its guess; the first
@@ -42,7 +43,7 @@ static void count(const struct autoregress_run *run)
         size_t seat = (size_t)reader->work->host.member[part];
         const struct text_state *state = &reader->host.state[seat];
         int32_t rows = state->len - reader->held[seat];
-        /* none: no guess is left */
+        /* 0 rows: the drafter has made all guesses of the text, which stays in the pass */
         autoregress_count(reader, &extent, rows ? rows : 1, state->len);
     }
     cost_add(&run->trace->cost, cost_of(&reader->cost_model, &extent));
@@ -93,7 +94,7 @@ static void hear_all(struct autoregress_run *run)
     assert(N == run->drafter.plan.pass.T);
 }
 
-/* Starts the drafter on each text, which ends for it after the most guesses of the text. */
+/* Runs the drafter on the texts. For the drafter a text ends after its most guesses. */
 static void draft_all(struct autoregress_run *run)
 {
     struct reader *reader = &run->drafter;
@@ -147,8 +148,8 @@ static void take_masks(struct autoregress_run *run)
     }
 }
 
-/* The model itself fills masks behind each text, in one pass. Its keys and values of the masks are
- * overwritten by those of the guesses. */
+/* The model itself fills masks behind each text, in one pass. The keys and values of the masks are
+ * later overwritten by those of the guesses. */
 static void fill_masks(struct autoregress_run *run)
 {
     struct reader *reader = &run->writer;
@@ -173,8 +174,8 @@ static void fill_masks(struct autoregress_run *run)
     take_masks(run);
 }
 
-/* Takes the hints of the last pass as guesses, and asks for new ones: masks stand for the id that
- * the pass adds behind its guesses, and those behind it. */
+/* Takes the hints of the last pass as guesses, and asks for new hints by masks. The masks stand for
+ * the ids behind the id that the pass adds after its guesses, and for that id. */
 static void follow_hints(struct autoregress_run *run)
 {
     for (size_t i = 0; i < run->seats; i++) {
@@ -190,7 +191,8 @@ static void follow_hints(struct autoregress_run *run)
     }
 }
 
-/* Keeps the answers of masks, which hold if the text took all guesses before them. */
+/* Keeps the answers to masks as hints. holds 1: the text took all guesses before the masks, so the
+ * answers are about its next ids. */
 static void take_hints(struct autoregress_run *run, size_t seat, int holds,
                        const struct head_row *row)
 {

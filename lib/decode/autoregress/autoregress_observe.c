@@ -1,6 +1,6 @@
-/* autoregress_observe.c - reports the ids that a pass added, to an observer that looks closely
- * (observer.h). A text takes the first answers of its part of the pass, one for each new id. The
- * answers are on the host already with guesses; otherwise they are fetched. */
+/* autoregress_observe.c - reports the ids that a pass added to an observer that looks closely
+ * (observer.h). A text takes the first answers of its part of the pass, one for each new id. With
+ * guesses the answers are on the host already; otherwise they are fetched. */
 #include "lib/decode/autoregress/autoregress_run.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* autoregress_run.h - a batch of texts at work: the data that its files share. Each file
- * calls only the files below it:
+/* autoregress_run.h - the state of a batch of texts at work, which the files of this folder share.
+ * Each file calls only the files below it in this list:
  *   autoregress.c           memory, clock, results of passes
  *   prepare.c               passes before the clock
  *   autoregress_observe.c   reports to an observer
@@ -31,8 +31,9 @@ struct reader {
     struct cost_model cost_model;
     struct kv cache, *kv;      /* kv: the cache, or NULL without one */
     struct work *work;
-    struct texts host, device; /* the states when the last pass was settled */
-    int32_t *held;             /* [seats] first ids of each text that the cache holds */
+    struct texts host, device; /* host: as the last settled pass left them; device: as the back end
+                                * advances them */
+    int32_t *held;             /* [seats] number of ids of each text that the cache holds */
     struct autoregress_plan plan;
     size_t longest;            /* ids of the longest text in the next pass */
 };
@@ -48,25 +49,26 @@ struct autoregress_run {
     int changing;              /* 1: a seat may get another input than its first one */
     struct reader writer;      /* the model; its ids are the texts */
     struct reader drafter;     /* the draft model; n NULL: none */
-    struct network lent;       /* n of `drafter`, if the drafter has config.taps: a copy that uses
-                                * the writer's embedding and head where it has none */
+    struct network lent;       /* drafter.n with config.taps: a copy of the drafter that uses the
+                                * embedding and head of the writer where the drafter has none */
     /* Guesses (autoregress_draft.c). */
     size_t most;               /* most guesses of a text in a pass; 0: no guesses */
     int32_t *guess;            /* [seats, most] */
-    int32_t *guesses;          /* [seats] number in the next pass */
-    int32_t *masks;            /* [seats] masks behind the guesses of the next pass, whose answers
-                                * are hints; NULL: no pass has both (config.drafts_causal) */
-    int32_t *hint, *hints;     /* [seats, most], [seats] the guesses of the pass after it */
+    int32_t *guesses;          /* [seats] number of guesses in the next pass */
+    int32_t *masks;            /* [seats] number of masks behind the guesses in the next pass; the
+                                * answers to masks are hints. NULL: no pass has guesses and masks,
+                                * because the model lacks config.drafts_causal */
+    int32_t *hint, *hints;     /* [seats, most] hints of the last pass, which become guesses of the
+                                * next pass; [seats] their number */
     int32_t *text;             /* scratch: a whole text */
-    /* When the host takes the answers, for guesses: the data read back, and the states that result.
-     * Else answer is NULL. */
-    struct head_row *answer;   /* [seats (1 + most)] */
-    struct text_state *next;   /* [seats] */
+    /* With guesses the host takes the answers. Without guesses both are NULL. */
+    struct head_row *answer;   /* [seats (1 + most)] answers read back from the back end */
+    struct text_state *next;   /* [seats] states after these answers */
 };
 
 /* ---- prepare.c ---- */
 
-/* For struct loop, ctx a struct autoregress_run. */
+/* prepare() of struct loop; ctx is a struct autoregress_run. */
 void autoregress_prepare(void *ctx);
 
 /* ---- autoregress_observe.c ---- */
@@ -89,34 +91,37 @@ void autoregress_fill(struct autoregress_run *run);
 
 /* ---- autoregress_describe.c ---- */
 
-/* Most guesses for a text: a pass adds one more id than it accepts guesses. */
+/* Returns the most guesses for a text in a pass: one less than the ids that may still follow,
+ * because a pass adds one id besides the accepted guesses. */
 size_t autoregress_room(const struct autoregress_run *run, const struct text_state *state);
 
 /* Describes and sends the next pass of the writer, with the current guesses. Returns the most ids
  * that a text may still get. */
 size_t autoregress_describe(struct autoregress_run *run);
-/* Begin a pass of reader; add a text to it: the ids that reader does not hold and
- * guess[0..guesses), with the answers to its last id and to each guess wanted. */
+/* autoregress_begin() begins a pass of the reader. autoregress_add() adds a text to the pass: the
+ * ids that the reader's cache does not hold, and guess[0..guesses). The answers to the last id and
+ * to each guess are wanted. */
 void autoregress_begin(struct reader *reader);
 void autoregress_add(struct autoregress_run *run, struct reader *reader, size_t seat,
                      const int32_t *guess, int32_t guesses);
-/* Adds a text and masks behind it to a pass of reader whose rows fill masks: the ids that the cache
- * does not hold and the masks see each other, and all before them. The answers of the first
+/* Adds a text and masks behind it to a pass of the reader that fills masks. The masks and the ids
+ * that the cache does not hold see each other and all ids before them. The answers to the first
  * `wanted` masks are wanted. */
 void autoregress_add_masks(struct autoregress_run *run, struct reader *reader, size_t seat,
                            int32_t masks, int32_t wanted);
-/* The first place of a text with a row: 1 where a row has the state behind the place before it. */
+/* Returns the first place of a text that has a row: 1 for a drafter that chains, whose rows read
+ * the outputs of the model at the place before; else 0. */
 int32_t autoregress_first(const struct reader *reader);
-/* Lists, as row N of what the drafter reads, the outputs that the model had at a place of the text
- * of part `part` in its last pass. */
+/* Lists outputs that the drafter will read, as row N: the outputs of the model's last pass at a
+ * place of the text in part `part`. */
 void autoregress_hear(const struct autoregress_run *run, size_t part, int32_t place, size_t N);
-/* Completes and sends the pass. */
+/* Completes and sends the pass of the reader. */
 void autoregress_send(const struct autoregress_run *run, struct reader *reader);
-/* Id `place` of a text. */
+/* Returns the id at a place of the text of a seat. */
 int32_t autoregress_id(const struct autoregress_run *run, size_t seat, int32_t place);
 /* Runs the pass that was sent, and the step after it; ctx is a struct reader. */
 void autoregress_step(void *ctx);
-/* Then updates the reader for the next pass of one token per text. */
+/* Call after autoregress_step(): changes the pass into one with a single token per text. */
 void autoregress_step_on(struct reader *reader);
 /* Adds to *extent the rows of a text in a pass: the last `rows` of `len` ids. */
 void autoregress_count(const struct reader *reader, struct extent *extent, int32_t rows,

@@ -45,7 +45,7 @@ static void grow(struct autoregress_run *run, size_t more)
         run->writer.host.state[i].len = run->writer.host.state[i].prompt + (int32_t)more;
 }
 
-/* Without a cache: once for each growth of the rows by an eighth. */
+/* Prepares passes without a cache, one for each growth of the rows by an eighth. */
 static void prepare_growth(struct autoregress_run *run)
 {
     size_t last = run->how->max_new - 1, step;
@@ -81,9 +81,9 @@ static void prepare_rows(struct autoregress_run *run, struct reader *reader, siz
     prepare_described(run, reader);
 }
 
-/* Prepares first passes of the drafter. One that chains reads again all guesses that became text,
- * and the id behind them; these come behind the prompt, because its first id has no row. Another
- * one reads at most the last guess and the id behind it. */
+/* Prepares first passes of the drafter. A drafter that chains reads again all guesses that became
+ * text, and the id behind them; all these ids lie behind the prompt, whose first id has no row. Any
+ * other drafter reads at most the last guess and the id behind it. */
 static void prepare_drafts(struct autoregress_run *run)
 {
     const int chains = run->drafter.n->config.chains;
@@ -118,7 +118,7 @@ static void prepare_guesses(struct autoregress_run *run, size_t shortest, size_t
         run->trace->cost = was;
     }
     memset(writer->held, 0, held);
-    /* a drafter that fills masks reads what passes over texts leave */
+    /* a drafter that fills masks needs outputs of passes over real texts: not prepared */
     if (!drafter->n || drafter->n->config.drafts)
         return;
     prepare_drafts(run);
@@ -126,7 +126,7 @@ static void prepare_guesses(struct autoregress_run *run, size_t shortest, size_t
         prepare_tokens(drafter, 1, n, shortest + 2, longest + run->how->max_new - 1);
     memset(drafter->held, 0, held);
     if (!drafter->n->config.chains)
-        autoregress_guess(run); /* first reads the whole texts */
+        autoregress_guess(run); /* its first pass reads the whole texts */
     for (size_t i = 0; i < run->seats; i++)
         drafter->held[i] = autoregress_first(drafter);
     memset(run->guesses, 0, run->seats * sizeof *run->guesses);
@@ -161,8 +161,8 @@ static void prepare_joining(struct autoregress_run *run)
     memset(reader->held, 0, run->seats * sizeof *reader->held);
 }
 
-/* Each prepared pass advances the states on the device; at the end they are sent again, with the
- * first pass, which has no guesses. */
+/* Each prepared pass advances the states on the device. So at the end the states are sent again,
+ * with the first pass, which has no guesses. */
 void autoregress_prepare(void *ctx)
 {
     struct autoregress_run *run = ctx;

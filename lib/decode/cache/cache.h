@@ -31,8 +31,9 @@ struct cache_view {
     int32_t mask;                      /* the mask id */
     int32_t begin, end;
     int32_t mask_block;                /* block length of a block-causal mask, else 0 */
-    int32_t offset;                    /* position p is in block (p + offset) / mask_block, */
-    int32_t joined;                    /* except that the first positions are one block */
+    int32_t offset;                    /* position p is in block (p + offset) / mask_block */
+    int32_t joined;                    /* the first `joined` positions count as one block, that of
+                                        * position 0 */
     int seeds;                         /* 1: the pass asks about the first slot of its block only,
                                         * and no row of the block is needed */
     int forward;                       /* 1: a row sees the keys up to its own position, where keys
@@ -48,7 +49,8 @@ struct cache_part {
     int32_t *key; /* [n_keys] positions whose keys and values are read, ascending; those of computed
                    * positions are new. Ignored when nothing is kept: then rows read rows */
     size_t n_keys;
-    size_t passes; /* most passes that this serves; SIZE_MAX: all of the block or the canvas */
+    size_t passes; /* most passes that this description serves; SIZE_MAX: all passes of the block or
+                    * of the canvas */
     /* Zero unless the policy sets them: */
     size_t first, n; /* row[first .. first + n - 1] are separate (kernels/reuse.h) */
     size_t take;     /* rows that layers after the first compute; 0: all. With `sifts`: rows whose
@@ -74,22 +76,23 @@ extern const struct cache_policy *const cache_policies[]; /* [CACHE_COUNT] */
 CACHE_POLICIES(CACHE_DECLARATION)
 #undef CACHE_DECLARATION
 
-/* *extent = the extent of a canvas in a pass that `part` describes. */
+/* *extent = the work of a canvas in a pass that `part` describes. */
 void cache_extent(const struct cache_policy *policy, const struct cache_part *part,
                   const struct cache_view *view, struct extent *extent);
 
-/* ---- for policies ---- */
+/* ---- helpers of policies ---- */
 
-/* Lists positions first .. end - 1. Returns their number. */
+/* list = the positions first .. end - 1. Returns their number. */
 size_t cache_list(int32_t *list, int32_t first, int32_t end);
-/* share * n, rounded up. */
+/* Returns share * n, rounded up; at most n. */
 size_t cache_share(double share, size_t n);
-/* Sets rows first .. end - 1 of the canvas, which read the whole canvas. */
+/* Sets the rows of *part to positions first .. end - 1, and the keys to the whole canvas. */
 void cache_span(const struct cache_view *view, struct cache_part *part, int32_t first, int32_t end);
-/* 1: the next pass computes the whole canvas, as one of the first `whole` of its block or by
- * params.refresh. *passes = the number of consecutive passes of the same kind. */
+/* Returns 1 if the next pass computes the whole canvas: it is one of the first `whole` passes of
+ * its block, or due by params.refresh. *passes = the number of consecutive passes of the same
+ * kind. */
 int cache_refreshes(const struct cache_view *view, int32_t whole, size_t *passes);
-/* The position at which key p counts, under `forward`. */
+/* Returns the position that key p counts as under a block-causal mask: see open and joined. */
 int32_t cache_place(const struct cache_view *view, int32_t p);
-/* 1: the kept keys and values of position p are not those of its current token. */
+/* 1: the kept keys and values of position p were not computed from its current token. */
 int cache_stale(const struct cache_view *view, int32_t p);

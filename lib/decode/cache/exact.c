@@ -2,17 +2,17 @@
  * and values are kept, and answers equal those without a cache.
  *
  * A pass computes the blocks of the mask that contain the block of the canvas, and reads the keys
- * and values before them. When a position before was committed after its keys and values were
- * computed, its block of the mask and all later ones are computed again: first the prompt, later
- * the block before. A pass that seeds a block computes only these. Invariant: positions before the
- * computed rows were computed when everything that they see was final. Source: Arriola et al. 2025,
- * "Block Diffusion", arXiv 2503.09573, section 3; Wu et al. 2025, "Fast-dLLM v2", arXiv 2509.26328
- * (block-level cache). */
+ * and values before them. If a position before these blocks was committed after its keys and values
+ * were computed, its block of the mask and all later blocks are computed again: at first the
+ * prompt, later the block before. A pass that seeds a block computes only blocks before that
+ * block. Invariant: positions before the computed rows were computed when everything that they see
+ * was final. Source: Arriola et al. 2025, "Block Diffusion", arXiv 2503.09573, section 3; Wu et al.
+ * 2025, "Fast-dLLM v2", arXiv 2509.26328 (block-level cache). */
 #include "lib/decode/cache/cache.h"
 
 #include <assert.h>
 
-/* The first position of the block of the mask that holds position p. */
+/* Returns the first position of the block of the mask that holds position p. */
 static int32_t start_of(const struct cache_view *view, int32_t p)
 {
     int32_t start = p - (p + view->offset) % view->mask_block;

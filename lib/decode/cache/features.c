@@ -14,7 +14,7 @@
  * share down. */
 #include "lib/decode/cache/cache.h"
 
-/* 1: this pass is due, as each k-th is (k 0: only the first). */
+/* 1: the pass is due. Each k-th pass is; with k 0 only the first. */
 static int is_due(int32_t pass, int32_t k)
 {
     return k ? pass % k == 0 : pass == 0;

@@ -12,7 +12,7 @@
  * (github.com/OpenMOSS/Sparse-dLLM), which rounds the share down. */
 #include "lib/decode/cache/cache.h"
 
-/* Kept slots, then the slots of the block. */
+/* A canvas has its kept slots, then the slots of the block. */
 static size_t slots(const struct cache_params *parameters, size_t len, size_t block_length)
 {
     return cache_share(parameters->keep, len - block_length) + block_length;
@@ -28,7 +28,8 @@ static void describe_whole(const struct cache_view *view, int32_t kept, struct c
     part->passes = (size_t)(view->params.keep_delay - view->canvas->step) + 1;
 }
 
-/* When all are kept: the slots in the order of their positions. */
+/* The keys are slots of the canvas. If all positions are kept, the keys are in the order of the
+ * positions: those before the block, the block, those after it. */
 static void describe_block(const struct cache_view *view, int32_t kept, struct cache_part *part)
 {
     int32_t before = kept < view->begin ? kept : view->begin, block = view->end - view->begin;

@@ -4,7 +4,8 @@
  * of a block change the rest most. The other passes compute the block, vicinity_before positions
  * before it and vicinity_after after it, and read the stored keys and values around them, until a
  * refresh. With a warmup of 1 and no positions around the block this is dual. Source: "dInfer",
- * arXiv 2510.08666 (vicinity KV-cache refresh; 16, 16 and 4 in its code). */
+ * arXiv 2510.08666 (vicinity KV-cache refresh; its code has 16 positions before, 16 after, and a
+ * warmup of 4). */
 #include "lib/decode/cache/cache.h"
 
 static void describe(const struct cache_view *view, struct cache_part *part)

@@ -29,7 +29,7 @@
 #include "lib/network/pass.h"
 #include "lib/setting/diffusion.h"
 
-/* Number of slots that the rule remembers. */
+/* Returns the number of slots about which the rule remembers something: all or none. */
 static size_t slots_kept(const struct diffuse_run *run)
 {
     return unmask_has(run->how->rule, UNMASK_KEEPS) ? run->ids : 0;
@@ -93,7 +93,7 @@ static struct work_size size_of(const struct diffuse_run *run)
     return size;
 }
 
-/* Positions of the first block that belong to the prompt. */
+/* Returns how many positions of the first block belong to the prompt. */
 static size_t shift_of(const struct diffuse_run *run, const struct generation_input *in)
 {
     const struct config *config = &run->n->config;
@@ -171,7 +171,7 @@ static void change_places(struct diffuse_run *run)
         }
 }
 
-/* Slots of canvas i in the cache. */
+/* Returns the number of slots of canvas i in the cache. */
 static size_t slots_of(const struct diffuse_run *run, size_t i)
 {
     const struct diffuse *how = run->how;
@@ -192,7 +192,7 @@ static struct work_size run_count(struct diffuse_run *run)
         run->most = order_max(run->most, length_of(run, &run->in[i]) - run->in[i].n);
     for (size_t i = 0; i < run->batch; i++) {
         run->ids += run->drafts * room_of(run, i);
-        if (unmask_has(how->rule, UNMASK_LINKED)) /* which asks about all ids */
+        if (unmask_has(how->rule, UNMASK_LINKED)) /* such a rule asks about all ids */
             run->most = order_max(run->most, room_of(run, i));
         if (how->head_rows == HEAD_ROWS_CANVAS)
             run->least = order_max(run->least, room_of(run, i));
@@ -335,7 +335,7 @@ static void enqueue(void *ctx)
 
 /* ---- results of a pass ---- */
 
-/* Rows of the lanes of canvas i; counts its drafts. */
+/* Returns the rows of the lanes of canvas i, and counts the drafts of the canvas. */
 static int64_t count_rows(const struct diffuse_run *run, size_t i, struct generation *generation)
 {
     int64_t rows = 0;
@@ -380,8 +380,9 @@ static void account(const struct diffuse_run *run, size_t i, const struct canvas
         generation_emit(generation, ns, now->readable - was->readable);
 }
 
-/* Counts the work of the pass that is settled now, by the states before it. Finished canvases were
- * still in it; a pass in which all had finished is after the end of the clock. */
+/* Counts the work of the pass that is settled now, by the states before the pass. Finished canvases
+ * were still in the pass. A pass in which all had finished is after the end of the clock, so it is
+ * not counted. */
 static void count(const struct diffuse_run *run)
 {
     struct extent extent = {0};
@@ -442,7 +443,7 @@ static int settle(void *ctx, const void *state, int64_t ns)
 
 static void finish(struct diffuse_run *run)
 {
-    const double experts = work_experts(run->work, run->n); /* the passes counted them */
+    const double experts = work_experts(run->work, run->n); /* counted by the passes */
     read_ids(run);
     cost_add(&run->trace->cost, (struct cost){0, experts * run->cost_model.expert_bytes});
     for (size_t i = 0; i < run->batch; i++)
@@ -454,7 +455,7 @@ static void prepare(void *ctx)
 {
     struct diffuse_run *run = ctx;
     diffuse_prepare(run);
-    work_forget_experts(run->work, run->n); /* which preparation read */
+    work_forget_experts(run->work, run->n); /* the experts that the preparation read */
 }
 
 static struct diffuse_run run_of(const struct network *n, const struct diffuse *how,

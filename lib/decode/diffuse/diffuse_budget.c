@@ -1,13 +1,14 @@
-/* diffuse_budget.c - the budget of each step of each block: how many answers the step commits, by
- * the pace. A block whose rule may commit nothing in a step (trait UNMASK_IDLES) goes on behind a
- * budget of 0. */
+/* diffuse_budget.c - makes the budgets: the number of answers that each step of each block commits,
+ * by the pace. With a rule that may commit nothing in a step (trait UNMASK_IDLES), a block
+ * continues after a step with budget 0. */
 #include <stdlib.h>
 
 #include "lib/base/mem.h"
 #include "lib/decode/diffuse/diffuse_run.h"
 #include "lib/setting/diffusion.h"
 
-/* The steps of each block, by --steps and --block-decay; 0 for rules without steps. Caller's. */
+/* Returns the steps of each block, by --steps and --block-decay; 0 for rules without steps. The
+ * array is the caller's. */
 static size_t *divide_steps(const struct diffuse *how)
 {
     size_t blocks = how->gen_length / how->block_length;
@@ -26,7 +27,7 @@ void diffuse_budget_make(const struct diffuse_run *run)
     const int has_steps = unmask_paced(how->rule);
     const int idles = unmask_has(how->rule, UNMASK_IDLES) != 0;
     for (size_t block = 0; block * run->block_steps < run->budgets; block++) {
-        /* a prompt that ends inside a block adds a block: it takes the steps of the last */
+        /* a prompt that ends inside a block adds a block, which has the steps of the last one */
         size_t steps = has_steps ? steps_of[block < last ? block : last] : run->block_steps;
         int32_t *to = run->host.budget + block * run->block_steps;
         pace_budget(has_steps ? how->pace : PACE_UNIFORM, how->block_length, steps, idles, budget);

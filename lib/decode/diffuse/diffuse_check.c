@@ -1,6 +1,6 @@
 /* diffuse_check.c - checks settings against the model, and lists the ids that settings suppress.
  *
- * Neither needs a network: tests call both directly, and a bad setting is refused before any
+ * The functions need no network: tests call them directly, and a bad setting is refused before any
  * pass. */
 #include "lib/decode/diffuse.h"
 #include "lib/setting/diffusion.h"
@@ -78,10 +78,10 @@ int diffuse_check(const struct diffuse *how, const struct config *config, struct
     return check_settings(how, e) || (config && check_mask(how, config, e)) ? -1 : 0;
 }
 
-/* The official options act at two places. logits_eos_inf removes eos before the choice.
- * confidence_eos_eot_inf acts after the choice, on the softmax for the confidence. In the official
- * code it always affects end-of-turn, but eos only at temperature 0, where noised and plain logits
- * are one tensor. A removed answer has confidence 0, so it comes last. */
+/* These two options of the official sampler act at two places. logits_eos_inf removes eos before
+ * the choice. confidence_eos_eot_inf acts after the choice, on the softmax for the confidence. In
+ * the official code it always affects end-of-turn, but eos only at temperature 0, where noised and
+ * plain logits are one tensor. A removed answer has confidence 0, so it comes last. */
 size_t diffuse_banned(const struct diffuse *how, const struct config *config, int32_t *ids)
 {
     size_t n = 0;

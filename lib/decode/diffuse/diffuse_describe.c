@@ -31,7 +31,7 @@ size_t diffuse_capacity(const struct diffuse_run *run, size_t most)
     return capacity > run->least ? capacity : run->least;
 }
 
-/* The choice that layers make among the rows of a part; the slots of the canvas begin at `slot`. */
+/* Adds the choice that layers make among the rows of a part. `slot`: first slot of the canvas. */
 static void add_share(struct diffuse_run *run, int32_t slot, size_t listed)
 {
     struct pass *pass = &run->plan.pass;
@@ -52,9 +52,9 @@ static void add_share(struct diffuse_run *run, int32_t slot, size_t listed)
     }
 }
 
-/* Position k of a canvas is position k + this of the pass, so that a block of the mask begins
- * where the family says: attention counts blocks from position 0. Rotations depend on differences
- * alone. */
+/* Returns an offset: position k of a canvas is position k + offset of the pass. So a block of the
+ * mask begins where the family says, although attention counts blocks from position 0. Rotations
+ * depend on differences of positions alone. */
 static int32_t offset_of(const struct diffuse_run *run, const struct canvas_state *canvas)
 {
     const struct config *config = &run->n->config;
@@ -95,7 +95,7 @@ static struct cache_view view_of(const struct diffuse_run *run, const struct can
     return view;
 }
 
-/* Adds the rows of lane i to the pass. Its twin has a masked prompt. Returns the slots listed. */
+/* Adds the rows of lane i, or of its twin, whose prompt is masked. Returns the slots listed. */
 static size_t add_rows(struct diffuse_run *run, size_t i, int twin, size_t listed)
 {
     const struct canvas_state *canvas = &run->host.state[i];
@@ -143,8 +143,8 @@ static void add_row(struct cache_part *part, int32_t p)
     part->n_rows++;
 }
 
-/* Adds the rows that answer about slots at the position behind them: those of masked slots, and the
- * one of the block's first slot in all passes, so that a description can serve several. */
+/* Adds rows of a model in which the row before a slot answers about it: the rows of masked slots,
+ * and of the block's first slot in all passes, so that a description can serve several passes. */
 static void add_sources(const struct diffuse_run *run, const struct cache_view *view,
                         struct cache_part *part)
 {
@@ -174,7 +174,7 @@ static int32_t ask_policy(struct diffuse_run *run, size_t i)
     return suffix_filter(&run->how->suffix, &view, run->suffix_seed, run->kv != NULL, part);
 }
 
-/* 1: the next passes sift. */
+/* 1: the next passes sift (struct cache_part). */
 static int sifting(struct diffuse_run *run)
 {
     for (size_t i = 0; i < run->batch && run->policy->slots; i++)
@@ -255,7 +255,7 @@ static size_t count_open(const struct diffuse_run *run, const struct canvas_stat
     return n;
 }
 
-/* Adds the slots that a rule may revise. */
+/* Counts the open slots and the slots that a rule may revise. */
 static size_t count_asked(const struct diffuse_run *run, const struct canvas_state *canvas)
 {
     const struct canvas_loop here = diffuse_loop_here(run);
@@ -265,7 +265,7 @@ static size_t count_asked(const struct diffuse_run *run, const struct canvas_sta
     return n + count_open(run, canvas);
 }
 
-/* Answers of the part that needs most. */
+/* Returns the capacity for the part that needs most answers. */
 static size_t capacity_now(const struct diffuse_run *run)
 {
     const struct canvas_loop *loop = &run->plan.loop;
@@ -400,8 +400,8 @@ struct acts {
     int32_t id;         /* the committed id: no mask and no stop id */
     struct diffuse_plan *plan;  /* [n] prepared */
     size_t n, cap;
-    size_t fewest;      /* rows of the last pass that does not repeat */
-    struct canvas_state *at; /* [lanes] as described */
+    size_t fewest;      /* rows of the last prepared pass that does not repeat */
+    struct canvas_state *at; /* [lanes] the states as described */
 };
 
 static int is_prepared(const struct acts *acts, const struct diffuse_plan *plan)
@@ -433,7 +433,7 @@ static void prepare_described(struct diffuse_run *run, struct acts *acts)
         prepare_fewer(run, capacity, acts->at);
 }
 
-/* Simulates a pass: commits as scheduled, or one slot of each canvas. 1: see settle(). */
+/* Simulates a pass: commits as scheduled, or one slot of each canvas. Returns as settle(). */
 static int simulate(struct diffuse_run *run, const struct acts *acts)
 {
     const struct canvas_loop here = diffuse_loop_here(run);
@@ -457,7 +457,7 @@ static int simulate(struct diffuse_run *run, const struct acts *acts)
     return stale || !any_live(run) || diffuse_capacity(run, most) < here.capacity;
 }
 
-/* Prepares the passes of a description, with those in flight when a new one is needed. */
+/* Simulates the passes of a description, and those in flight when a new description is needed. */
 static void simulate_all(struct diffuse_run *run, const struct acts *acts)
 {
     int stale = 0, more = run->n->backend->ops->depth;

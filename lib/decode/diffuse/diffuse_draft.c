@@ -3,11 +3,11 @@
  * A canvas has lanes D_1 .. D_d, states with their own tokens. D_1 is the state of the canvas. D_2
  * is the state after the next step if the answers stay the same, and so on as long as answers are
  * known, up to the first state after the block. One pass answers all lanes, and every lane makes
- * its step T_j = step(D_j) on the back end. If T_j = D_j+1, lane j + 1 started from the right
- * state, and T_j+1 is the state after one more pass. So T_1 always counts, and each next T_j as
- * long as all states before it were predicted right. The canvas continues from the last of these,
- * and its answers make the next drafts. A draw depends on the number of the step, which lanes count
- * as canvases do.
+ * its step T_j = step(D_j) on the back end. If T_j equals D_(j+1), lane j + 1 started from the
+ * right state, and T_(j+1) is the state after one more pass. So T_1 always counts, and each next
+ * T_j counts as long as all states before it were predicted right. The canvas continues from the
+ * last T_j that counts, and the answers of that lane make the next drafts. A draw depends on the
+ * number of the step, which lanes count as canvases do.
  *
  * With a cache each position has one slot per lane, its versions. A lane reads the version that the
  * last lane up to itself computes in this pass, else the kept one. All keys and values of a layer
@@ -70,7 +70,7 @@ void diffuse_draft_read(struct diffuse_run *run)
                        run->plan.pass.R * sizeof *draft->answer);
 }
 
-/* 1: the new state of a lane equals the state of the next one before the pass. */
+/* 1: the new state of a lane equals the state that the next lane had before the pass. */
 static int is_predicted(const struct diffuse_run *run, const struct canvas_state *now, size_t lane)
 {
     const struct canvas_state *is = &now[lane], *next = &run->host.state[lane + 1];
@@ -121,7 +121,7 @@ void diffuse_draft_inherit(struct diffuse_run *run, size_t lane)
 
 /* ---- new drafts ---- */
 
-/* Copies a lane from the one before it. */
+/* Copies a lane from `from`, the lane before it. */
 static void copy_lane(struct diffuse_run *run, struct canvas_state *canvas,
                       const struct canvas_state *from)
 {
@@ -155,7 +155,7 @@ static void place_answers(struct diffuse_run *run, size_t lane)
         run->draft.place[run->host.asked[w] - canvas->first] = (int32_t)w;
 }
 
-/* Sets a lane to the state of the one before it, advanced one step by the known answers. */
+/* Sets a lane to the state of the lane before it, advanced one step by the known answers. */
 static void draft_step(struct diffuse_run *run, size_t lane)
 {
     struct draft *draft = &run->draft;

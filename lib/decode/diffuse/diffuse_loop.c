@@ -1,6 +1,6 @@
-/* diffuse_loop.c - the data for the step after a pass (kernels/advance.h), on arrays of the back
- * end or of the host. With arrays of the host, the host itself can make a step; it does so for
- * drafts and before the clock. */
+/* diffuse_loop.c - fills the data for the step after a pass (kernels/advance.h), with arrays of the
+ * back end or of the host. With arrays of the host, the host itself can make a step; it does so for
+ * drafts, and to prepare passes before the clock. */
 #include "lib/decode/diffuse/diffuse_run.h"
 
 #include <string.h>

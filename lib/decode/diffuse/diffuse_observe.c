@@ -1,8 +1,8 @@
 /* diffuse_observe.c - reports the changes of a pass to an observer that looks closely (observer.h).
  *
- * The back end stores beside the answers the ids that they are for; the step after the pass
- * overwrites them with those of the next pass, so they are copied to the host first. A change is a
- * slot whose id differs before and after, whatever the rule. */
+ * The back end stores, beside the answers, the ids that the answers are for. The step after the
+ * pass overwrites these ids, so they are copied to the host before the pass. A change is a slot
+ * whose id differs before and after the pass, whatever the rule. */
 #include "lib/decode/diffuse/diffuse_run.h"
 
 #include <math.h>
@@ -12,10 +12,10 @@
 #include "lib/base/mem.h"
 
 struct sight {
-    int32_t *before, *asked;  /* [ids] of the canvases; [R] the index of each answer in them */
+    int32_t *before, *asked;  /* [ids] ids before the pass; [R] index in `before` of each answer */
     struct head_row *answer;  /* [R] */
     double *sure;             /* [gen_length] confidence of each answered slot; else NaN */
-    int32_t *slot, *again;    /* [gen_length] and so on: see struct observed */
+    int32_t *slot, *again;    /* [gen_length] each, as confidence; see struct observed */
     double *confidence;
 };
 

@@ -1,15 +1,16 @@
-/* shadow.c - the shadow rows of a block, for rules that need the probability of an id when its slot
- * is hidden (kernels/unmask/wino.h), or the id that would come after all before it (s2d2.h).
+/* shadow.c - adds the shadow rows of a block, for rules that need the probability of an id when its
+ * slot is hidden (kernels/unmask/wino.h), or when its row sees only the ids before it (s2d2.h).
  *
  * A shadow row is a mask at the position of a slot of the block. It reads the keys that the rows of
  * the canvas read, except that slot, and the shadow rows of the block; only shadow rows read shadow
  * rows. A row that checks a draft reads only the keys before it, and itself. Attention takes lists
- * of keys, so each shadow row is a sequence of its own and needs no mask. Their keys and values are
- * stored after those of all canvases. Source: Hong et al. 2025, "Wide-In, Narrow-Out", arXiv
- * 2507.18578, and the attention mask of LLaDA/decoding.py in github.com/Feng-Hong/WINO-DLLM. */
+ * of keys, so each shadow row is a sequence of its own and needs no mask. Keys and values of shadow
+ * rows are stored after those of all canvases. Source: Hong et al. 2025, "Wide-In, Narrow-Out",
+ * arXiv 2507.18578, and the attention mask of LLaDA/decoding.py in
+ * github.com/Feng-Hong/WINO-DLLM. */
 #include "lib/decode/diffuse/diffuse_run.h"
 
-/* 1: rows that check drafts come later, because the block has masks. */
+/* 1: the rule checks drafts, and the block has masks. The rows that check come in a later pass. */
 static int is_drafting(const struct diffuse_run *run, size_t i)
 {
     const struct canvas_state *canvas = &run->host.state[i];
