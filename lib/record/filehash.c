@@ -16,7 +16,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/out.h"
 
-/* Text that is different for each file and each state of it. */
+/* Returns a text that is different for each file and each state of a file. */
 static char *identity(const char *path, const struct stat *info)
 {
     char *real = realpath(path, NULL);
@@ -71,7 +71,7 @@ static int is_settled(const struct stat *info, time_t now)
            now - info->st_mtim.tv_sec > FILEHASH_AGE_S;
 }
 
-/* recalls: 1: a cached hash is accepted. */
+/* recalls 1: a cached hash is accepted. */
 static int find(const char *path, size_t large, int recalls, char hex[65], struct err *e)
 {
     struct stat before, after;

@@ -13,9 +13,9 @@
 
 enum { FILEHASH_LARGE = 64 << 20, FILEHASH_AGE_S = 2 };
 
-/* hex = the SHA-256 of a file. Returns 1: from the cache; 0: computed, and cached if the file has
- * at least `large` bytes and the cache can be written; -1: EXIT_NO_INPUT, or EXIT_IO (also when the
- * file changed during the read). */
+/* hex = the SHA-256 of a file. Returns 1 if it came from the cache. Returns 0 if it was computed;
+ * it is then cached if the file has at least `large` bytes and the cache can be written. Returns
+ * -1: EXIT_NO_INPUT, or EXIT_IO (also if the file changed during the read). */
 int filehash(const char *path, size_t large, char hex[65], struct err *e);
-/* filehash() without the cache: 0 or -1. */
+/* filehash() that does not read the cache, but still writes it. Returns 0 or -1. */
 int filehash_anew(const char *path, size_t large, char hex[65], struct err *e);

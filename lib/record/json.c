@@ -15,7 +15,8 @@
 
 enum { PARSE_FLAGS = JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL };
 
-/* Length of the JSON number that begins at begin; *whole: it has neither fraction nor exponent. */
+/* Returns the length of the JSON number at `begin`. *whole = 1 if the number has neither fraction
+ * nor exponent. */
 static size_t number_length(const char *begin, const char *end, int *whole)
 {
     const char *q = begin;
@@ -25,8 +26,8 @@ static size_t number_length(const char *begin, const char *end, int *whole)
     return (size_t)(q - begin);
 }
 
-/* Copies a JSON text, and writes ".0" after each integer of 19 digits or more (2^63 has 19): only
- * those can be too big, and sizes and ids have fewer digits. */
+/* Copies a JSON text, and writes ".0" after each integer of 19 digits or more (2^63 has 19). Only
+ * such integers can exceed 64 bits; sizes and ids have fewer digits, so they stay integers. */
 static void big_integers_to_reals(const char *bytes, size_t n, struct buf *out)
 {
     const char *at = bytes, *end = bytes + n;

@@ -1,7 +1,7 @@
 /* manifest.c - see manifest.h.
  *
- * Every name is checked when it enters, from a command line or an archive, so no other module has
- * to check it again. Names ascend, so each is unique. */
+ * manifest_add() checks every name, from a command line or an archive, so no other module has to
+ * check names. Names in a manifest must ascend, so each name is unique. */
 #include "lib/record/manifest.h"
 
 #include <stdlib.h>
@@ -87,7 +87,7 @@ void manifest_print(const struct manifest *manifest, struct buf *text)
         buf_format(text, "%s  %s\n", manifest->v[i].hex, manifest->v[i].name);
 }
 
-/* One line, without its end. */
+/* Takes one line, without its end. */
 static int take_line(struct manifest *manifest, char *line, struct err *e)
 {
     int outside = !strncmp(line, OUTSIDE, strlen(OUTSIDE));

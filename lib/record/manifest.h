@@ -1,4 +1,4 @@
-/* manifest.h - the list of the files of a bundle, with their hashes, as `sha256sum -c` reads it.
+/* manifest.h - the list of the files of a bundle and their hashes, in the form of `sha256sum -c`.
  *
  *     # sealed by bundle; sha256sum -c reads it
  *     # outside HEX  PATH          an input of the records that is not in the bundle
@@ -29,13 +29,14 @@ struct manifest {
 
 void manifest_start(struct manifest *manifest);
 void manifest_free(struct manifest *manifest);
-/* -1 (EXIT_BAD_DATA): not a valid name, or MANIFEST_NAME itself. */
+/* Returns -1 (EXIT_BAD_DATA) if the name is not valid, or is MANIFEST_NAME itself. */
 int manifest_check_name(const char *name, struct err *e);
-/* Adds a file with an empty hash. -1: bad name, or more than MANIFEST_FILES files. */
+/* Adds a file with an empty hash. Returns -1 for a bad name, or for more than MANIFEST_FILES
+ * files. */
 int manifest_add(struct manifest *manifest, const char *name, struct err *e);
 /* Sorts the names and drops repeats. */
 void manifest_sort(struct manifest *manifest);
 void manifest_print(const struct manifest *manifest, struct buf *text);
-/* Reads what manifest_print wrote; the parser overwrites `text`. -1 (EXIT_BAD_DATA): not such a
- * text. */
+/* Reads a text that manifest_print() wrote; overwrites `text`. Returns -1 (EXIT_BAD_DATA) if it is
+ * no such text. */
 int manifest_parse(struct manifest *manifest, struct buf *text, struct err *e);

@@ -1,5 +1,5 @@
-/* prompt_input.c - see prompt_input.h. Faults are kept up to a number, so that an input of the
- * wrong kind does not fill memory. */
+/* prompt_input.c - see prompt_input.h. Only the first REC_BAD_KEPT faults are kept, so that an
+ * input of the wrong kind does not fill memory. */
 #include "lib/record/prompt_input.h"
 
 #include <stdlib.h>
@@ -20,7 +20,7 @@ struct prompt_reading {
     size_t taken;
 };
 
-/* The id is stolen. */
+/* Adds a fault, or counts it; the id is stolen. */
 static void add_fault(struct prompt_input *in, const char *where, json_t *id,
                       const struct err *err)
 {
@@ -57,7 +57,7 @@ static void hash_record(struct prompt_reading *reading, const json_t *record)
     hash_add(reading->hash, reading->line.data, reading->line.len);
 }
 
-/* The record is stolen. */
+/* Gives a record to the taker, or makes a fault of it; the record is stolen. */
 static void add_record(struct prompt_reading *reading, json_t *record, const char *where)
 {
     struct err e = {0};

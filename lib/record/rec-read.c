@@ -16,7 +16,7 @@
 #include "lib/record/schema.h"
 
 enum { LINE_MAX_BYTES = 64 << 20, BLOCK = 1 << 16,
-       BAD_MOST = 1000000 }; /* more broken lines end the reading, unless more are records */
+       BAD_MOST = 1000000 }; /* more broken lines end the reading, unless there are more records */
 
 struct rec_reader {
     struct input **in; /* opened in order; NULL once read */
@@ -28,7 +28,7 @@ struct rec_reader {
     char *where;       /* "FILE:LINE", made on request */
     int64_t where_line; /* line in `where`; 0: not made yet */
     int64_t last_line; /* the last line with something in it; 0: none in this file */
-    /* The span from `meta` (or the start of the file) on. */
+    /* About the current span, which begins with a `meta` or at the start of a file: */
     struct hash *hash;
     int64_t records;
     json_t *inputs; /* [{path, sha256}] of the spans that ended well */
@@ -103,7 +103,7 @@ int rec_read_unsound(const struct rec_reader *reader)
     return reader->unsound;
 }
 
-/* Reads more of the file into reader->block. 0: its end, or an error. */
+/* Reads more of the file into reader->block. Returns 0 at the end of the file, or on an error. */
 static int refill(struct rec_reader *reader, struct input *in)
 {
     ssize_t got = input_read(in, reader->block, BLOCK);
@@ -244,8 +244,9 @@ static int finish_file(struct rec_reader *reader, struct err *e)
     return bad;
 }
 
-/* Counts a broken line. -1: too many: a small packed file would keep a tool busy for minutes with
- * lines that are not records. The rest is not read. */
+/* Counts a broken line. Returns -1 if there are too many; the rest of the input is not read then. A
+ * small packed file could otherwise keep a tool busy for minutes with lines that are not
+ * records. */
 static int note_bad(struct rec_reader *reader, struct err *e)
 {
     if (++reader->bad <= BAD_MOST || reader->bad <= reader->good)

@@ -1,8 +1,8 @@
-/* rec.c - records out; see rec.h. Reading is rec-read.c, members are rec-members.c.
+/* rec.c - writes records; see rec.h. rec-read.c reads records; rec-members.c handles members.
  *
  * A record is serialised into one buffer and written by one write(2): `tail -f` shows whole lines,
- * and a killed tool leaves at most one torn line. The SHA-256 in the `end` record is of the
- * lines from `meta` on, each as its bytes and one line feed. */
+ * and a killed tool leaves at most one torn line. The SHA-256 in the `end` record covers the lines
+ * from `meta` on, each as its bytes and one line feed. */
 #include "lib/record/rec.h"
 
 #include <errno.h>
@@ -43,7 +43,7 @@ static int write_all(int fd, const char *bytes, size_t n)
     return 0;
 }
 
-/* Writes a record with its line feed, or takes over the kept one that must be equal. */
+/* Writes a record with its line feed, or takes over the next kept record, which must be equal. */
 static int write_line(struct rec_writer *writer, const struct buf *line, struct err *e)
 {
     int kept = resume_goes_on(writer->work);
@@ -89,7 +89,7 @@ static json_t *envelope(const struct rec_writer *writer, const char *kind, json_
     return record;
 }
 
-/* A text that may not be UTF-8 (a file name): its bytes above 127 then become '?'. */
+/* Returns a text as JSON. In a text that is not UTF-8 (a file name) bytes above 127 become '?'. */
 static json_t *text_member(const char *text)
 {
     json_t *value = json_string(text);

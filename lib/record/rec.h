@@ -1,10 +1,10 @@
-/* rec.h - streams of records: NDJSON in and out, one JSON object a line.
+/* rec.h - reads and writes streams of records: NDJSON, one JSON object a line.
  *
- * Writing: every record begins with `schema`, `kind`, `run`; is one write(2); and is added to the
- * SHA-256 that the closing `end` record has. Reading: strict JSON, lines of at most 64 MiB. CRLF
- * and blank lines are accepted, a byte order mark is refused. The caller passes unknown kinds and
- * fields through. Texts may hold U+0000 (json_string_length). Numbers are written
- * with 15 significant digits (a float survives exactly).
+ * Writing: a record begins with `schema`, `kind`, `run`, and is written by one write(2). The
+ * closing `end` record has the SHA-256 of all records. Numbers have 15 significant digits, so a
+ * float survives exactly. Reading: strict JSON, lines of at most 64 MiB. CRLF and blank lines are
+ * accepted, a byte order mark is refused. The caller passes unknown kinds and fields through. Texts
+ * may hold U+0000 (json_string_length).
  *
  *     struct rec_writer w;
  *     rec_open(&w, &a.common, "measure", argc, argv, &e);
@@ -26,7 +26,7 @@
 enum {
     REC_BAD_KEPT = 100, /* broken records of an input that become error records, at most */
     REC_BAD_SAID = 5,   /* broken records that tools print on standard error, at most */
-    REC_ID_BYTES = 4096 /* of the id of a prompt, at most */
+    REC_ID_BYTES = 4096 /* bytes of the id of a prompt, at most */
 };
 struct rec_writer {
     struct out out;
@@ -36,7 +36,7 @@ struct rec_writer {
     int64_t repeats; /* repeated records of the input that were left out; for `end` */
     int64_t bad;     /* broken records of the input: counted by rec_bad and by the caller */
     int no_meta;
-    int broken; /* a write failed: nothing is written after it */
+    int broken; /* 1: a write failed, so nothing more is written */
     json_t *inputs;  /* rec_read_inputs of the input, for `end`; owned; NULL: none */
     struct resume *work; /* the work file of rec_open_work; NULL: none */
 };
@@ -46,28 +46,32 @@ struct rec_writer {
  * checkpoint, tokenizer and prompt hashes). */
 int rec_open(struct rec_writer *writer, const struct common *common, const char *tool, int argc,
              char **argv, json_t *extra, struct err *e);
-/* Writes {schema, kind, run, members of `fields`}; steals `fields`. A `run` inside fields wins. */
+/* Writes {schema, kind, run, members of `fields`}; steals `fields`. A `run` in fields replaces that
+ * of the writer. */
 int rec_write(struct rec_writer *writer, const char *kind, json_t *fields, struct err *e);
 /* Writes a record of the input unchanged (borrowed). But a `meta` becomes kind "parent" and an
- * `end` is left out, because every stream has its own. */
+ * `end` is left out, because the output has a `meta` and an `end` of its own. */
 int rec_pass(struct rec_writer *writer, const json_t *record, struct err *e);
-/* Writes {"kind":"error", code, message, where, id}; counts it as failed. `where` e.g. "line 12";
- * `id` (borrowed) of the record that failed, NULL: it has none. */
+/* Writes {"kind":"error", code, message, where, id} and counts a failure. `where`: "FILE:LINE" of
+ * the record that failed; `id` (borrowed): its id, or NULL. */
 int rec_error(struct rec_writer *writer, const struct err *what, const char *where,
               const json_t *id, struct err *e);
-/* rec_error for a broken record of the input. After the first REC_BAD_KEPT they are only counted;
- * rec_close writes one error record for these, with their number as `more`. */
+/* rec_error() for a broken record of the input. Only the first REC_BAD_KEPT broken records are
+ * written. The others are counted, and rec_close() writes one error record with that number as
+ * `more`. */
 int rec_bad(struct rec_writer *writer, const struct err *what, const char *where, const json_t *id,
             struct err *e);
-/* rec_error for the error that ends the process, marked "fatal"; resuming drops this record. */
+/* rec_error() for the error that ends the process. The record is marked "fatal"; a process that
+ * resumes the work drops it. */
 int rec_fatal(struct rec_writer *writer, const struct err *what, const char *where, struct err *e);
 /* Writes `end` {records, failed, sha256, status "ok"|"interrupted"|"failed"}, then commits. `end`
- * also has resumed: true if an earlier process wrote a part, and repeats and inputs if any. */
+ * also has resumed: true if an earlier process wrote a part, and repeats and inputs if there are
+ * any. */
 int rec_close(struct rec_writer *writer, const char *status, struct err *e);
 /* Removes an unfinished output file, or keeps it for the next process (rec_lasts). */
 void rec_abandon(struct rec_writer *writer);
 
-/* ---- a stream that an interrupted process may have begun (resume.h) ----
+/* ---- streams that an interrupted process may have begun (resume.h) ----
  *
  * The tool walks through its work from the start, and takes over the records that exist already:
  *
@@ -75,22 +79,23 @@ void rec_abandon(struct rec_writer *writer);
  *     rec_write, rec_error, rec_pass     a record that can: the new one must be equal, byte for
  *                                        byte, and is not written twice */
 
-/* rec_open with a work file; standard output and devices have none. A process that ends in
- * err_machine writes {"kind":"error", ..., "fatal":true} to the file and syncs it. */
+/* rec_open() with a work file; standard output and devices have none. A process that ends in
+ * err_machine() writes {"kind":"error", ..., "fatal":true} to the work file and syncs it. */
 int rec_open_work(struct rec_writer *writer, const struct common *common,
                   const struct resume_wish *wish, const char *tool, int argc, char **argv,
                   json_t *extra, struct err *e);
 
-/* kept records that are not taken over yet */
+/* Returns the number of kept records that are not taken over yet. */
 int64_t rec_kept_left(const struct rec_writer *writer);
-/* the next of these kept records, borrowed; NULL: none */
+/* Returns the next kept record, borrowed. NULL: none is left, or it cannot be read. */
 const json_t *rec_kept(const struct rec_writer *writer);
-/* -1: *e says why rec_kept is NULL though records are left: a read error, or a changed file. */
+/* Returns -1; *e says why rec_kept() is NULL though records are left: a read error, or a file that
+ * changed. */
 int rec_fail_kept(const struct rec_writer *writer, struct err *e);
-/* The next kept record, if it has this kind and the id of the record `of`; else NULL. */
+/* Returns the next kept record if it has this kind and the id of the record `of`; else NULL. */
 const json_t *rec_kept_of(const struct rec_writer *writer, const char *kind, const json_t *of);
 void rec_keep(struct rec_writer *writer); /* takes over the next kept record, if any */
-int rec_drop_kept(struct rec_writer *writer, struct err *e); /* cuts off the kept records left */
+int rec_drop_kept(struct rec_writer *writer, struct err *e); /* cuts the other kept records off */
 /* 1: after rec_abandon another process can resume the work. */
 int rec_lasts(const struct rec_writer *writer);
 /* After a batch: syncs the file to disk, at most once a second. */
@@ -114,8 +119,8 @@ struct rec_reader *rec_read_open(const char *const *paths, size_t n, struct err 
  * its own, so streams may be concatenated. */
 int rec_read(struct rec_reader *reader, json_t **record, struct err *e);
 const char *rec_where(struct rec_reader *reader); /* "FILE:LINE" of the last record; borrowed */
-/* [{path, sha256}] of the streams that were read to their end: the hash in `end`, or the hash of
- * the lines where there is no `meta` and `end`. The caller's reference. */
+/* Returns [{path, sha256}] of the streams that were read to their end. sha256 is the hash in `end`;
+ * without `meta` and `end` it is the hash of the lines. The caller's reference. */
 json_t *rec_read_inputs(const struct rec_reader *reader);
 /* 1: an input was cut or edited (a wrong or missing `end`, or data that stop early). */
 int rec_read_unsound(const struct rec_reader *reader);
@@ -124,7 +129,7 @@ void rec_read_close(struct rec_reader *reader);
 /* ---- members of a record ---- */
 
 const char *rec_kind(const json_t *record);                   /* "" when absent; borrowed */
-int64_t rec_failures(const json_t *record); /* number that an error record stands for; others: 0 */
+int64_t rec_failures(const json_t *record); /* failures that an error record counts; others: 0 */
 const char *rec_type(const json_t *value); /* for messages: "a text", ..., "nothing"; a constant */
 const char *rec_text(const json_t *record, const char *key);  /* NULL when absent or not a string */
 int rec_is(const json_t *record, const char *key, const char *text); /* 1: it is that text */
@@ -135,13 +140,14 @@ void rec_set_number(json_t *record, const char *key, double value, const char *r
 void rec_set_int(json_t *record, const char *key, int64_t value);
 void rec_set_text(json_t *record, const char *key, const char *value); /* NULL: null */
 json_t *rec_int_list(const int32_t *v, size_t n); /* the caller's reference */
-/* 0 or 1; below 0: {key: null, key_reason: reason}. */
+/* {key: false} or {key: true}; if flag is below 0, {key: null, key_reason: reason}. */
 void rec_set_flag(json_t *record, const char *key, int flag, const char *reason);
 /* to[key] = from[member], shared; null if `from` has none. */
 void rec_copy(json_t *to, const char *key, const json_t *from, const char *member);
 /* 1: record[key] is a list that has the text. */
 int rec_lists(const json_t *record, const char *key, const char *text);
-/* A number as it is read back from a record. */
+/* Returns the number that a reader gets if `value` is written to a record. */
 double rec_as_written(double value);
-/* [{path, sha256}]; NULL: one is not a regular file, or n = 0 (standard input). -1: *e. */
+/* *list = [{path, sha256}] of the files; NULL if one is not a regular file, or if n = 0 (standard
+ * input). Returns -1 with *e filled if a file cannot be read. */
 int rec_inputs(const char *const *paths, size_t n, json_t **list, struct err *e);

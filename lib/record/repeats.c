@@ -1,6 +1,6 @@
 /* repeats.c - see repeats.h. Two 64-bit hashes are stored per record: of its place and of its
  * content (content.h). Among a million records the chance that two places have one hash is 3 in
- * 10^8. The contents of two such records differ, so they are refused, never merged. A list per kind
+ * 10^8. Two such records are refused, never merged, because their contents differ. A list per kind
  * names the members that are the place of a record. */
 #include "lib/record/repeats.h"
 
@@ -16,7 +16,7 @@ static const char *const of_generation[] = {"phase", "launch", "round", "seq", "
 static const char *const of_metric[] = {"metric", NULL};
 static const char *const of_quality[] = {"metric", "id", "seed", "summary", NULL};
 
-/* The members that are the place of a record of this kind; NULL: it has none. */
+/* Returns the members that are the place of a record of this kind; NULL: the kind has no place. */
 static const char *const *place_of(const char *kind)
 {
     return !strcmp(kind, "generation") ? of_generation
@@ -36,7 +36,8 @@ static uint64_t hash_place(const json_t *record, const char *const *members)
     return h ? h : 1;
 }
 
-/* The entry of a place in a table of `cap` (a power of two), or the free entry for it. */
+/* Returns the entry of a place in a table of `cap` (a power of two), or the free entry for that
+ * place. */
 static struct repeats_seen *find(struct repeats_seen *seen, size_t cap, uint64_t place)
 {
     size_t i = place & (cap - 1);
@@ -45,7 +46,7 @@ static struct repeats_seen *find(struct repeats_seen *seen, size_t cap, uint64_t
     return &seen[i];
 }
 
-/* Makes room for one more; at most three quarters of the table are in use. */
+/* Makes room for one more entry; at most three quarters of the table are in use. */
 static void make_room(struct repeats *repeats)
 {
     if (4 * (repeats->n + 1) <= 3 * repeats->cap)

@@ -1,9 +1,12 @@
-/* repeats.h - repeated records, in all tools that reduce records: a record equal to an earlier one
- * is left out and counted; a different record in the place of an earlier one is refused.
+/* repeats.h - finds repeated records, for all tools that reduce records. A record equal to an
+ * earlier record is left out and counted. A different record in the place of an earlier record is
+ * refused.
  *
- * The place of a `generation` is its point, workload, phase, launch, round, seq and id; that of a
- * `metric` its point, workload and metric; that of a `quality` these and its id and seed. Other
- * kinds have no place. The point is `point`, or in records without it `config`. */
+ * The place of a record is a set of its members:
+ *     generation   point, workload, phase, launch, round, seq, id
+ *     metric       point, workload, metric
+ *     quality      point, workload, metric, id, seed, summary
+ * Other kinds have no place. In a record without `point`, `config` stands for it. */
 #pragma once
 
 #include <jansson.h>
@@ -17,7 +20,7 @@ struct repeats { /* begins as zeroes */
     size_t n, cap;
     int64_t dropped;           /* repeats that were left out */
 };
-/* 0: new, or its kind has no place; 1: equal to an earlier one; -1 (EXIT_BAD_DATA): a different
- * record has its place. */
+/* Returns 0 if the record is new or its kind has no place; 1 if it is equal to an earlier record;
+ * -1 (EXIT_BAD_DATA) if a different record has its place. */
 int repeats_take(struct repeats *repeats, const json_t *record, struct err *e);
 void repeats_free(struct repeats *repeats);

@@ -71,9 +71,9 @@ static const char *kind_of(const json_t *record)
     return kind ? kind : "";
 }
 
-/* ---- is it the same work? ---- */
+/* ---- comparison of two works ---- */
 
-/* 1: an option that changes messages, not results. */
+/* 1: the word is an option that changes messages, not results. */
 static int is_talk(const char *word)
 {
     static const char *const talk[] = {"--fresh", "-q", "--quiet", "-v", "--verbose",
@@ -84,7 +84,7 @@ static int is_talk(const char *word)
     return 0;
 }
 
-/* The members of a meta record that identify the work. The caller's. */
+/* Returns the members of a meta record that identify the work. The caller's. */
 static json_t *work_of(const json_t *meta)
 {
     json_t *work = json_copy((json_t *)(uintptr_t)meta), *words = json_array();
@@ -122,8 +122,8 @@ struct finding {
     char *fatal;                 /* message of the error that ended the process, or NULL */
 };
 
-/* Adds the record in resume->line to the hash of the lines before it. 1: it matches its sum; 0:
- * there is no sum; -1: *e. */
+/* Adds the record in resume->line to the hash of the lines before it. Returns 1 if the hash is the
+ * sum of the line, 0 if there is no sum, -1 with *e filled if the line was changed. */
 static int prove_line(struct resume *resume, struct hash *proof, const struct finding *finding,
                       struct err *e)
 {
@@ -135,7 +135,8 @@ static int prove_line(struct resume *resume, struct hash *proof, const struct fi
     return same;
 }
 
-/* Parses the record in resume->line. 1: keep it; 0: drop it and the rest; -1: damaged, *e. */
+/* Parses the record in resume->line. Returns 1 to keep it, 0 to drop it and the lines after it, -1
+ * with *e filled if it is damaged. */
 static int check_record(struct resume *resume, struct finding *finding, struct err *e)
 {
     json_t *j = parse(&resume->line);
@@ -201,7 +202,8 @@ static void note_kept(const struct resume *resume, const struct log *log,
              finding->fatal ? finding->fatal : "");
 }
 
-/* Why nothing is kept (the caller's); NULL: the work is the same, and *finding or *e is filled. */
+/* Returns why nothing is kept (the caller's). NULL: the work is the same, and *finding or *e is
+ * filled. */
 static char *compare_work(struct resume *resume, const json_t *meta, const struct resume_wish *wish,
                           struct finding *finding, struct err *e)
 {
@@ -270,7 +272,7 @@ static void write_fatal(struct err_witness *self, int code, const char *where, c
     put(&words, ",\"where\":");
     put_string(&words, where);
     put(&words, ",\"fatal\":true}\n");
-    /* the next process drops it, torn or whole */
+    /* the next process drops this line, torn or whole */
     if (write(fileno(resume->f), words.text, words.n) > 0)
         (void)fsync(fileno(resume->f));
 }

@@ -4,10 +4,10 @@
  * temporary file of the output. The next process with the same work reads these records. It walks
  * through its work from the start, and takes over a record instead of computing it again.
  *
- * Same work: the `meta` records agree in everything but the start time and the options for messages
- * on standard error. A last line without line feed is cut off, and so are an `end` and a fatal
- * error record. A damaged or changed line is EXIT_BAD_DATA: .NAME.tmp.sha256 holds the SHA-256 of
- * the file up to each line. */
+ * Two processes have the same work if their `meta` records agree in everything but the start time,
+ * the path of the program and the options for messages on standard error. A last line without line
+ * feed is cut off, and so are an `end` and a fatal error record. A damaged or changed line is
+ * EXIT_BAD_DATA: .NAME.tmp.sha256 holds the SHA-256 of the file up to each line. */
 #pragma once
 
 #include <jansson.h>
@@ -31,9 +31,9 @@
 
 /* How a tool treats an existing work file. */
 struct resume_wish {
-    const struct log *log; /* gets a note about the kept records, or why there are none */
+    const struct log *log; /* prints how many records are kept, or why none is */
     int fresh;             /* 1: start anew */
-    const char *whole;     /* why one process must write all records; NULL: it need not */
+    const char *whole;     /* why one process must write all records; NULL: several may */
 };
 struct resume; /* one work file, open for this process alone */
 
@@ -41,29 +41,34 @@ struct resume; /* one work file, open for this process alone */
 int resume_open(struct resume **to, struct out *out, const struct common *common,
                 const json_t *meta, const struct resume_wish *wish, struct err *e);
 void resume_free(struct resume *resume);
-/* resume_free when the work file is no longer needed. Returns the path of its sums, to be removed
- * after the output was renamed or removed; the caller's, or NULL. */
+/* resume_free() for a work file that is no longer needed. Returns the path of its sums, or NULL;
+ * the caller frees it, and removes that file after the output was renamed or removed. */
 char *resume_end(struct resume *resume);
 
 /* In the functions below resume may be NULL: no work file, nothing kept. */
-int resume_goes_on(const struct resume *resume);  /* 1: records are kept, after their meta */
-int resume_went_on(const struct resume *resume);  /* 1: some were taken over */
+int resume_goes_on(const struct resume *resume);  /* 1: kept records are left to take over */
+int resume_went_on(const struct resume *resume);  /* 1: some kept records were taken over */
 int resume_is_lasting(const struct resume *resume); /* 1: another process may resume */
 int64_t resume_left(const struct resume *resume); /* kept records that are not taken over yet */
 const json_t *resume_next(const struct resume *resume); /* borrowed; NULL: none */
-/* -1: *e says why resume_next is NULL though records are left: a read error, or a changed file. */
+/* Returns -1; *e says why resume_next() is NULL though records are left: a read error, or a file
+ * that changed. */
 int resume_fail(const struct resume *resume, struct err *e);
 void resume_take(struct resume *resume); /* takes over the next kept record */
-/* The next kept record must be this line (with its line feed). Takes it over. */
+/* Takes over the next kept record, which must be this line (with its line feed). Returns -1 with *e
+ * filled if it is another one. */
 int resume_match(struct resume *resume, const struct buf *line, struct err *e);
-int resume_drop(struct resume *resume, struct err *e); /* cuts off the kept records left */
-/* When no kept record is left: *hash (the caller's) becomes the hash of meta and the records that
- * were taken over. Later calls change nothing. -1: the file was changed since resume_open. */
+int resume_drop(struct resume *resume, struct err *e); /* cuts the other kept records off */
+/* If no kept record is left, *hash (the caller's) becomes the hash of meta and the records that
+ * were taken over. Later calls change nothing. Returns -1 if the file was changed since
+ * resume_open(). */
 int resume_hash(struct resume *resume, struct hash **hash, struct err *e);
-/* Writes the sum of a line before the line: the hash up to its end. */
+/* Writes the sum of the next line, before that line is written. hash: of the file up to the end of
+ * that line. */
 int resume_seal(struct resume *resume, const struct hash *hash, struct err *e);
 /* Syncs the files to disk, at most once a second. */
 int resume_sync(struct resume *resume, struct err *e);
-/* resume_mark: all records so far are good. resume_revert: cuts off the records since the mark. */
+/* resume_mark() says that all records so far are good. resume_revert() cuts off the records since
+ * the last mark. */
 void resume_mark(struct resume *resume);
 void resume_revert(struct resume *resume);

@@ -1,4 +1,4 @@
-/* schema.h - the name of the form that records have (data/record.schema.json). */
+/* schema.h - the name of the schema of records (data/record.schema.json). */
 #pragma once
 
 #define RECORD_SCHEMA "crossover/1"

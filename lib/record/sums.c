@@ -1,5 +1,5 @@
-/* sums.c - sums of lines, at fixed places in their file; see sums.h. All sums have one length, so
- * the number of a line gives the place of its sum. A power failure may leave a sum cut or full of
+/* sums.c - reads and writes sums of lines; see sums.h. All sums have one length, so the number of a
+ * line gives the place of its sum in the file. A power failure may leave a sum cut or full of
  * zeros: such a sum counts as absent. */
 #include "lib/record/sums.h"
 
@@ -30,7 +30,7 @@ void sums_format(const struct hash *hash, char sum[SUMS_BYTES + 1])
     strcpy(sum + SUMS_BYTES - 1, "\n");
 }
 
-/* Reads sum number `number`. 1: it is there, in the form of a sum. */
+/* Reads sum number `number`. Returns 1 if it exists and has the form of a sum. */
 static int read_sum(const struct sums *sums, int64_t number, char sum[SUMS_BYTES + 1])
 {
     const off_t at = (off_t)(number - 1) * SUMS_BYTES;
@@ -39,7 +39,8 @@ static int read_sum(const struct sums *sums, int64_t number, char sum[SUMS_BYTES
            strspn(sum, "0123456789abcdef") == SUMS_BYTES - 1 && sum[SUMS_BYTES - 1] == '\n';
 }
 
-/* 1: the hash is sum number `number`; 0: there is no such sum; -1: it is another one. */
+/* Returns 1 if the hash is equal to sum number `number`, 0 if there is no such sum, -1 if they
+ * differ. */
 static int compare(const struct sums *sums, const struct hash *hash, int64_t number)
 {
     char is[SUMS_BYTES + 1], was[SUMS_BYTES + 1];

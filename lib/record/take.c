@@ -18,7 +18,8 @@ static int is_known(const char *kind)
     return 0;
 }
 
-/* -1 with bad->code: malformed; -1 without: *e filled. */
+/* Takes one record. Returns -1 with *bad filled if the record is refused, or with *e filled if the
+ * output fails. */
 static int take_one(struct take *take, struct repeats *seen, struct rec_writer *out, take_fn *fn,
                     void *ctx, const json_t *record, struct err *bad, struct err *e)
 {

@@ -6,7 +6,7 @@
 #include "lib/base/cli/log.h"
 #include "lib/record/rec.h"
 
-/* An option of all these tools, for their tables. */
+/* The option --max-failed, which all these tools have, for their tables of options. */
 #define TAKE_OPTION(to)                                                                         \
     {"max-failed", 0, OPT_INT, &(to), 0, 1e15, .arg = "N",                                      \
      .help = "exit 0 if at most N records failed (0), else 1; 65: no good record, or input cut", \
@@ -24,16 +24,18 @@ struct take {
                        * begins a run), for tools that read several machines */
     const char *also; /* one more kind that this tool takes; NULL: none */
 };
-/* Takes one record (borrowed). 1: used; 0: not of interest; -1: malformed (*e filled,
- * EXIT_BAD_DATA) or too large for this tool (EXIT_FAILED_RECORDS); any other code ends the tool. */
+/* Takes one record (borrowed). Returns 1 if the record was used, 0 if the tool does not need it, -1
+ * with *e filled: EXIT_BAD_DATA if it is malformed, EXIT_FAILED_RECORDS if it is too large for this
+ * tool; any other code ends the tool. */
 typedef int take_fn(void *ctx, const json_t *record, struct err *e);
 
-/* Reads to the end or until `limit` records (0: all) were used. A malformed one is written to `out`
- * as an error record (rec_bad); the first REC_BAD_SAID of them are also logged, at every log level.
- * -1: nothing more can be read or written, or the checkpoints behind a point differ (weights.h). */
+/* Reads to the end or until `limit` records (0: all) were used. A malformed record is written to
+ * `out` as an error record (rec_bad). The first REC_BAD_SAID of these are also logged, at every log
+ * level. Returns -1 if nothing more can be read or written, or if the checkpoints behind a point
+ * differ (weights.h). */
 int take_all(struct take *take, struct rec_reader *in, struct rec_writer *out,
              const struct log *log, int64_t limit, take_fn *fn, void *ctx, struct err *e);
 
-/* Logs the repeats. Returns the exit code after --max-failed: 0; 1: some records failed; 65: no
- * record is good, or the input was cut or edited. */
+/* Logs the number of repeats. Returns the exit code by --max-failed: 0; 1 if some records failed;
+ * 65 if no record is good, or if the input was cut or edited. */
 int take_verdict(const struct take *take, const struct log *log, int64_t max_failed);

@@ -1,6 +1,6 @@
 /* weights.c - see weights.h. A stream of a generator has one meta record, and all its generations
- * are of that checkpoint. Derived records carry the names of their generations. Records after `end`
- * belong to no meta record. */
+ * come from the checkpoint of that record. Records derived from generations repeat the names of
+ * their weights. Records after `end` belong to no meta record. */
 #include "lib/record/weights.h"
 
 #include <stdlib.h>
@@ -15,7 +15,8 @@ enum { SHOWN = 12 }; /* hex digits of a name, as of a point */
 
 static const char PRIOR[] = "prior.safetensors";
 
-/* 1: answers depend on the file. The index and origin.json only describe other files. */
+/* 1: answers depend on the file. The index and origin.json only describe other files, and the prior
+ * has a field of its own. */
 static int makes_answers(const char *name)
 {
     return strcmp(name, "origin.json") && strcmp(name, "model.safetensors.index.json") &&
@@ -41,7 +42,7 @@ static json_t *name_of_shape(const json_t *checkpoint)
     return name;
 }
 
-/* The name of a described checkpoint; NULL: it has no files and is not random. */
+/* Returns the name of a described checkpoint; NULL if it has no files and is not random. */
 static json_t *name_of_model(const json_t *checkpoint)
 {
     struct buf all = {0};
@@ -114,7 +115,7 @@ static void follow(struct weights *weights, const json_t *record)
     weights_put(weights->maker, weights->maker, 1, 1);
 }
 
-/* 1: answers of the point depend on this part of the maker. */
+/* 1: answers of the record's point depend on this part of the generator's weights. */
 static int is_used(const json_t *record, enum weights_part part)
 {
     return part == WEIGHTS_DRAFT   ? rec_text(record, "draft_model") != NULL
@@ -166,7 +167,8 @@ static int refuse(const json_t *record, enum weights_part part, struct side here
     return -1;
 }
 
-/* *here = the weights that the record or its stream names; name NULL: none. -1: they differ. */
+/* *here = the weights that the record or its stream names; name NULL: neither names any. Returns -1
+ * if the two differ. */
 static int learn(const struct weights *weights, const json_t *record, enum weights_part part,
                  struct side *here, struct rec_reader *in, struct err *e)
 {

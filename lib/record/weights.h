@@ -1,12 +1,12 @@
-/* weights.h - the weights behind a point: the names that generators give them in records, and the
- * check of all tools that reduce records.
+/* weights.h - names the weights behind a point in the records of generators, and checks in all
+ * tools that reduce records that a point has only one set of weights.
  *
  * A generator's meta record has the SHA-256 of each file of its checkpoint. `weights` is the start
  * of the SHA-256 over the names and hashes of the files that make an answer: weights, config,
  * tokenizer, chat template, generation config. Random weights have no files: their shape and seed
  * count. `draft_weights` (--draft) and `prior_weights` (prior.safetensors) exist only at points
- * that use them. The three are part of `point`. Nothing is read or hashed again: the hashes are
- * those of the meta record (filehash.h has their cost).
+ * that use them. The three names are part of `point`. No file is read or hashed again: the hashes
+ * come from the meta record (filehash.h has their cost).
  *
  *     struct weights seen = {0};
  *     while (...) if (weights_check(&seen, record, reader, &e)) ...
@@ -19,10 +19,10 @@
 #include "lib/record/rec.h"
 
 enum weights_part { WEIGHTS_MODEL, WEIGHTS_DRAFT, WEIGHTS_PRIOR, WEIGHTS_PARTS };
-extern const char *const weights_fields[]; /* names of their fields in records; NULL last */
+extern const char *const weights_fields[]; /* the field of each part in records; NULL last */
 
-/* Sets weights, and those of draft_weights and prior_weights that the point uses, by the members
- * `checkpoint` and `draft_model` of a meta record. meta NULL: sets nothing. */
+/* Sets the field `weights`, and the fields `draft_weights` and `prior_weights` if the point uses
+ * them, by the members `checkpoint` and `draft_model` of a meta record. meta NULL: sets nothing. */
 void weights_put(json_t *record, const json_t *meta, int uses_draft, int uses_prior);
 
 /* The points and the stream read so far; begins as zeroes. */
@@ -30,9 +30,10 @@ struct weights {
     json_t *points; /* point -> field -> {name, where, files} */
     json_t *maker;  /* checkpoints and names of the generator whose stream is read; NULL: none */
 };
-/* Takes the next record of `in`. -1 (EXIT_BAD_DATA): the weights of its point differ from an
- * earlier record, or the weights in the record differ from the meta record of its stream. The
- * message has both hashes and both places. A record without named weights is accepted. */
+/* Takes the next record of `in`. Returns -1 (EXIT_BAD_DATA) if the weights of its point differ from
+ * those of an earlier record, or if the weights in the record differ from the meta record of its
+ * stream. The message has both hashes and both places. A record without named weights is
+ * accepted. */
 int weights_check(struct weights *weights, const json_t *record, struct rec_reader *in,
                   struct err *e);
 void weights_free(struct weights *weights);

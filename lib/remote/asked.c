@@ -69,7 +69,7 @@ static int put_messages(json_t *body, const struct asked_prompt *prompt, struct 
     return err_set(e, EXIT_BAD_DATA, "prompt '%.200s': expected text or messages", prompt->id);
 }
 
-/* Sets what the point asks for. */
+/* Sets the members that the settings of the point ask for. */
 static void put_settings(json_t *body, const struct settings *settings)
 {
     const size_t k = settings_count(settings, "top_k");

@@ -28,19 +28,19 @@ int asked_read(struct asked *asked, const char *const *files, size_t n_files, in
 void asked_free(struct asked *asked);
 
 struct asked_how {
-    const struct settings *point; /* of system_endpoint */
+    const struct settings *point; /* settings of system_endpoint */
     const char *model;            /* name on the server */
     uint64_t seed;
-    const json_t *more;           /* members that go over those of ours; NULL: none */
+    const json_t *more;           /* members that replace members of the body; NULL: none */
 };
-/* The body of a request, the caller's; *n its bytes. NULL (EXIT_BAD_DATA): the record has not
- * exactly one form, or one that the API does not take. */
+/* Returns the body of a request, the caller's; *n = its bytes. Returns NULL (EXIT_BAD_DATA) if the
+ * record does not have exactly one form, or has a form that the API does not take. */
 char *asked_body(const struct asked_prompt *prompt, const struct asked_how *how, size_t *n,
                  struct err *e);
 /* "/completions" or "/chat/completions". */
 const char *asked_path(const struct settings *point);
-/* The prompt as text, or NULL (prompt_ids); the caller's. */
+/* Returns the prompt as text, or NULL if it has only prompt_ids; the caller's. */
 char *asked_text(const struct asked_prompt *prompt);
-/* Ids of the prompt, without those of a template; -1: unknown (tokenizer NULL, text that is not
- * UTF-8). */
+/* Returns the number of ids of the prompt, without the ids that a template adds; -1: unknown
+ * (tokenizer NULL, text that is not UTF-8). */
 int64_t asked_tokens(const struct asked_prompt *prompt, const struct tokenizer *tokenizer);

@@ -63,7 +63,8 @@ void http_close(struct http *http)
     curl_global_cleanup();
 }
 
-/* libcurl hands over bytes of the body. Any other number than n * size ends the transfer. */
+/* libcurl calls this function with bytes of the body. A result other than n * size ends the
+ * transfer. */
 static size_t take(char *bytes, size_t size, size_t n, void *ctx)
 {
     struct http_exchange *exchange = ctx;
@@ -131,7 +132,7 @@ static void explain(struct http_exchange *exchange, CURLcode code)
                 exchange->refusal.len ? exchange->refusal.data : "");
 }
 
-/* Ends the exchanges that libcurl has ended. Returns how many. */
+/* Ends the exchanges that libcurl has ended. Returns their number. */
 static int reap(struct http *http)
 {
     int left = 0, n = 0;
@@ -182,7 +183,7 @@ int http_get(struct http *http, const char *path, double seconds, struct buf *bo
         http_stop(http, &exchange, "no answer");
     *status = exchange.status;
     buf_free(&exchange.refusal);
-    /* that is an answer, too */
+    /* a refusal is an answer, too */
     const int refused = exchange.status && (exchange.status < 200 || exchange.status > 299);
     if (exchange.why.code && !refused)
         return err_set(e, EXIT_NO_DEVICE, "%s: no %s: %s", http->base,

@@ -1,5 +1,5 @@
-/* imported-aiperf.c - lines of AIPerf's profile_export.jsonl. A metric is {value, unit}; times of
- * the clock are nanoseconds of the epoch. Source: ai-dynamo/aiperf, docs/tutorials. */
+/* imported-aiperf.c - reads the lines of AIPerf's profile_export.jsonl. A metric is {value, unit};
+ * starts and ends are nanoseconds since the epoch. Source: ai-dynamo/aiperf, docs/tutorials. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +30,7 @@ static double count_of(const json_t *metrics, const char *name)
     return rec_number(json_object_get(metrics, name), "value");
 }
 
-/* The gaps between chunks in ns; the caller frees. */
+/* Returns the gaps between chunks in ns; the caller frees the list. */
 static double *gaps_of(const json_t *metrics, size_t *n)
 {
     const json_t *metric = json_object_get(metrics, "inter_chunk_latency");
@@ -65,7 +65,7 @@ static struct window window_of(const json_t *lines, int warmup)
     return window;
 }
 
-/* Why the request has no answer; "": it has one. The caller frees. */
+/* Returns why the request has no answer; "" if it has one. The caller frees the text. */
 static char *fault_of(const json_t *line)
 {
     const json_t *error = json_object_get(line, "error");
@@ -77,7 +77,7 @@ static char *fault_of(const json_t *line)
                                                                    : "");
 }
 
-/* window: of the timed requests, of those of the warm-up. */
+/* window[0]: span of the timed requests; window[1]: span of the warm-up. */
 static int put_line(struct imported *imported, const json_t *about, const json_t *lines, size_t i,
                     const struct window *window, struct err *e)
 {

@@ -1,5 +1,5 @@
-/* imported-file.c - reads the file of a benchmark and finds its format by its members. A file is
- * read as a whole, because the makespan needs all requests. */
+/* imported-file.c - reads the file of a benchmark, and tells the format by the members of its
+ * objects. A file is read as a whole, because the makespan needs all requests. */
 #include "lib/remote/imported.h"
 
 #include <stdlib.h>
@@ -12,7 +12,8 @@
 
 enum { FILE_MOST = 1 << 30 };
 
-/* The list of the lines as JSON. A broken line goes to take->bad, and the others stay. NULL: *e. */
+/* Returns the lines as a list of JSON objects. A broken line goes to take->bad, and the other lines
+ * stay. Returns NULL with *e filled if take->bad fails. */
 static json_t *read_lines(struct imported *imported, const struct buf *text, struct err *e)
 {
     json_t *list = json_array();

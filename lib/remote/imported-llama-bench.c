@@ -1,6 +1,6 @@
-/* imported-llama-bench.c - tests of llama-bench that generate. Each repetition (`samples_ns`)
- * counts as an answer, and always has all tokens. The clock of llama-bench leaves out tokenizing
- * and sampling. Source: ggml-org/llama.cpp, tools/llama-bench/README.md. */
+/* imported-llama-bench.c - reads the tests of llama-bench that generate. Each repetition
+ * (`samples_ns`) counts as an answer, and always has all tokens. The clock of llama-bench leaves
+ * out tokenizing and sampling. Source: ggml-org/llama.cpp, tools/llama-bench/README.md. */
 #include <math.h>
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
-/* imported-vllm.c - results of `vllm bench serve`. Lists have an entry for each request, also for
- * failed ones (`errors`); times are seconds. Source: vllm-project/vllm,
+/* imported-vllm.c - reads the results of `vllm bench serve`. Lists have an entry for each request,
+ * also for failed requests (`errors`); times are seconds. Source: vllm-project/vllm,
  * vllm/benchmarks/serve.py. */
 #include <math.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "lib/record/rec.h"
 #include "lib/remote/imported.h"
 
-/* The load as settings of ours. */
+/* Returns the load of the benchmark in the names of our settings. */
 static json_t *about_of(const struct imported *imported, const json_t *object)
 {
     const double rate = rec_number(object, "request_rate"),
@@ -34,7 +34,7 @@ static double at(const json_t *object, const char *list, size_t i)
     return imported_at(json_object_get(object, list), i);
 }
 
-/* The gaps of request i in ns; the caller frees. */
+/* Returns the gaps of request i in ns; the caller frees the list. */
 static double *gaps_of(const json_t *object, size_t i, size_t *n)
 {
     const json_t *list = json_array_get(json_object_get(object, "itls"), i);
@@ -45,7 +45,7 @@ static double *gaps_of(const json_t *object, size_t i, size_t *n)
     return v;
 }
 
-/* When the first request began, s; NaN: not recorded. */
+/* Returns when the first request began, in seconds; NaN: not recorded. */
 static double first_start(const json_t *object)
 {
     double least = (double)NAN;

@@ -1,5 +1,6 @@
-/* imported.c - see imported.h: a request of any benchmark as a record. Emissions are taken over
- * only if each is one token, because without texts the tokens of other emissions are not known. */
+/* imported.c - makes the record of a request of any benchmark; see imported.h. Emissions are taken
+ * over only if each is one token, because the tokens of other emissions are not known without their
+ * texts. */
 #include "lib/remote/imported.h"
 
 #include <math.h>
@@ -12,7 +13,7 @@
 #include "lib/setting/settings.h"
 
 static const double NS_LIMIT = 9007199254740992.0; /* 2^53 */
-/* The largest difference between two equal sums of a benchmark, which rounds its times. */
+/* Two equal sums of a benchmark may differ by this share and these ns, because it rounds times. */
 static const double ROUNDING = 1e-6, ROUNDING_NS = 1000;
 
 double imported_number(const json_t *object, const char *key, double scale)
@@ -72,7 +73,8 @@ static int is_possible(double v)
     return isnan(v) || (v >= 0 && v < NS_LIMIT);
 }
 
-/* Sets the emissions, if each is one token: all tokens, or all but one, which ended the text. */
+/* Sets the emissions if each is one token: there are as many emissions as tokens, or one less,
+ * since the token that ended the text has no emission. */
 static void put_emissions(json_t *record, const struct imported_answer *answer)
 {
     const double n = (double)answer->gaps + 1;
@@ -94,7 +96,7 @@ static void put_emissions(json_t *record, const struct imported_answer *answer)
     json_object_set_new(record, "emit_tokens", tokens);
 }
 
-/* When the last emission came; NaN: not known. */
+/* Returns when the last emission came; NaN: not known. */
 static double last_of(const struct imported_answer *answer)
 {
     double last = answer->ttft_ns;
@@ -175,7 +177,7 @@ int imported_put(struct imported *imported, const json_t *about,
     }
     json_t *record = record_of(imported, about, answer);
     imported->seq++;
-    const double e2e = fmax(answer->e2e_ns, last_of(answer)); /* apart by rounding at most */
+    const double e2e = fmax(answer->e2e_ns, last_of(answer)); /* they differ by rounding at most */
     if (!isnan(answer->batch_ns)) {
         rec_set_int(record, "batch_id", answer->round);
         set_ns(record, "batch_ns", fmax(answer->batch_ns, e2e));

@@ -1,12 +1,12 @@
-/* imported.h - records of other benchmarks as generation records of ours: one a request.
+/* imported.h - reads results of other benchmarks as generation records, one for each request.
  *
  *   AIPerf       profile_export.jsonl, a line a request
  *   vLLM         the result of `vllm bench serve --save-result --save-detailed`, one JSON object
  *   llama-bench  -o json or jsonl; a repetition of a test that generates is a record
  *
- * A field that the benchmark does not record is null or absent. Each file is a launch and its
- * requests are one batch, whose makespan is as the benchmark states it, or from the first start to
- * the last end. */
+ * A field that the benchmark does not record is null or absent. Each file is a launch, and the
+ * requests of a file are one batch. The makespan of the batch is what the benchmark states, or the
+ * time from the first start to the last end. */
 #pragma once
 
 #include <jansson.h>
@@ -18,17 +18,19 @@
 struct imported_how { /* facts that a file may lack, from the options; NULL, 0: not given */
     const char *stack, *model;
     int64_t batch;  /* requests in flight */
-    int64_t launch; /* of this file */
+    int64_t launch; /* number of this file */
 };
 struct imported_take {
     void *ctx;
-    int (*record)(void *ctx, json_t *generation, struct err *e); /* stolen */
+    /* Takes a record, which is stolen. */
+    int (*record)(void *ctx, json_t *generation, struct err *e);
     /* Takes a failed request or a broken record. */
     int (*bad)(void *ctx, const struct err *why, const char *where, const json_t *id,
                struct err *e);
 };
-/* *skipped += tests of llama-bench that generate nothing. -1: EXIT_NO_INPUT, EXIT_IO, EXIT_BAD_DATA
- * (none of these formats), or a function of `take` returned -1. */
+/* Reads a file and gives each request to `take`. *skipped += tests of llama-bench that generate
+ * nothing. Returns -1: EXIT_NO_INPUT, EXIT_IO, EXIT_BAD_DATA (none of these formats), or a function
+ * of `take` returned -1. */
 int imported_read(const char *path, const struct imported_how *how,
                   const struct imported_take *take, int64_t *skipped, struct err *e);
 
@@ -47,15 +49,17 @@ struct imported_answer { /* NaN: not known */
     const char *id, *text, *phase; /* text NULL: not known */
     int64_t round;
 };
-/* Writes the record of an answer: the members of `about` (borrowed), then its own. The point is a
- * hash of `about`. An answer with impossible numbers goes to take->bad. */
+/* Makes the record of an answer and gives it to take->record: the members of `about` (borrowed),
+ * then the members of the answer. The point is a hash of `about`. An answer with impossible numbers
+ * goes to take->bad. */
 int imported_put(struct imported *imported, const json_t *about,
                  const struct imported_answer *answer, const char *where, struct err *e);
-/* {model, arch, stack, device, loop, batch} as far as they are known; the caller's reference. */
+/* Returns {model, arch, stack, device, batch}, where they are known; the caller's reference. */
 json_t *imported_about(const struct imported *imported, const char *model, const char *stack,
                        double batch);
-double imported_number(const json_t *object, const char *key, double scale); /* NaN: none */
-double imported_at(const json_t *list, size_t i);                        /* NaN: no number */
+/* Return the member `key` times `scale`, and element i of a list; NaN if that is no number. */
+double imported_number(const json_t *object, const char *key, double scale);
+double imported_at(const json_t *list, size_t i);
 /* about.conditions = the named members of object, which change the times: "n_prompt=0
  * type_k=f16". */
 void imported_conditions(json_t *about, const json_t *object, const char *const *names, size_t n);
@@ -63,6 +67,7 @@ void imported_conditions(json_t *about, const json_t *object, const char *const 
 int imported_is_vllm(const json_t *object);
 int imported_is_aiperf(const json_t *object);
 int imported_is_llama_bench(const json_t *object);
+/* Read a result of vLLM, a test of llama-bench, all lines of AIPerf. */
 int imported_vllm(struct imported *imported, const json_t *object, struct err *e);
 int imported_llama_bench(struct imported *imported, const json_t *test, const char *where,
                          struct err *e);

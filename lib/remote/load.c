@@ -88,8 +88,8 @@ static int has_stopped(const struct load *load)
     return load->how->stop && *load->how->stop;
 }
 
-/* Sends what may be sent now. Returns the milliseconds until the next one is due, LOOK_MS at
- * most. */
+/* Sends the requests that may be sent now. Returns the milliseconds until the next request is due,
+ * LOOK_MS at most. */
 static int64_t send_due(struct load *load)
 {
     while (load->next < load->n && !has_stopped(load)) {
@@ -118,7 +118,7 @@ static void end_done(struct http *http, struct load_request *request, int64_t no
         http_stop(http, &request->x, NULL);
 }
 
-/* Settles requests that are over, and ends those that say nothing for too long. */
+/* Settles requests that are over, and ends requests whose server sends nothing for too long. */
 static void look(struct load *load)
 {
     const int64_t now = clock_ns(), patience = (int64_t)(load->how->patience_s * 1e9);

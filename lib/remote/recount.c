@@ -1,6 +1,6 @@
-/* recount.c - see recount.h. A token belongs to the emission that brought its last byte. The bytes
- * of the ids, added up, give these places. If by the server's count each emission is one token, no
- * place is needed. */
+/* recount.c - see recount.h. A token belongs to the emission that brought its last byte. The
+ * lengths of the ids in bytes, added up, tell that emission. They are not needed if by the server's
+ * count each emission is one token. */
 #include "lib/remote/recount.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 #include "lib/base/mem.h"
 
-/* 1: within the slack. */
+/* 1: a and b differ by at most RECOUNT_SLACK tokens and a tenth of b. */
 static int is_near(int64_t a, int64_t b)
 {
     const int64_t apart = a > b ? a - b : b - a;
@@ -60,7 +60,8 @@ int recount_answer(struct recount *recount, const struct reply *reply,
     else if (tokenizer && reply->new_tokens.is && !is_near(said, recount->retokenized))
         bad = err_set(e, EXIT_BAD_DATA, "usage: the server counts %lld tokens, its text has %lld",
                       (long long)said, (long long)recount->retokenized);
-    /* without a tokenizer: emissions of a token each, and one that has no text */
+    /* Without a tokenizer: one token more than emissions, so each emission is one token and the
+     * ending token has no text. */
     const int with_end = reply->stop && !strcmp(reply->stop, "eos") &&
                          (tokenizer ? said > recount->retokenized : said == (int64_t)reply->n + 1);
     recount->tokens = reply->new_tokens.is ? said - with_end : recount->retokenized;

@@ -1,5 +1,5 @@
-/* recount.h - how many tokens an answer has, when each came, and whether the server's own counts
- * can be true.
+/* recount.h - counts the tokens of an answer, finds when each token came, and checks whether the
+ * server's own counts can be true.
  *
  * The server counts the tokens that it generated, often with the token that ends the text. To check
  * this count the text is encoded again. The two counts may differ for two reasons: the token that
@@ -16,15 +16,17 @@
 
 enum { RECOUNT_SLACK = 2 };
 struct recount {
-    int64_t tokens;      /* of the answer, without the token that ends it. Without a tokenizer
-                          * that token is recognized only if each emission is one token */
+    int64_t tokens;      /* tokens of the answer, without the token that ends it. Without a
+                          * tokenizer the ending token is recognized only if each emission is one
+                          * token */
     int64_t retokenized; /* ids of its text; -1: no tokenizer */
     int32_t *emitted;    /* [reply->n] tokens that each emission completed; NULL: unknown; owned */
 };
-/* tokenizer NULL: no tokenizer. -1 (EXIT_BAD_DATA): the server's count cannot be true, or there is
- * none and no tokenizer. */
+/* Counts the tokens of an answer. tokenizer may be NULL. Returns -1 (EXIT_BAD_DATA) if the server's
+ * count cannot be true, or if there is neither a count nor a tokenizer. */
 int recount_answer(struct recount *recount, const struct reply *reply,
                    const struct tokenizer *tokenizer, struct err *e);
-/* Checks the count of a prompt of `ours` ids (below 0: unknown). least 1: a template adds ids. */
+/* Checks the server's count of a prompt that has `ours` ids (below 0: unknown). least 1: the server
+ * may count more, because a template adds ids. Returns -1 (EXIT_BAD_DATA) if it cannot be true. */
 int recount_prompt(const struct reply *reply, int64_t ours, int least, struct err *e);
 void recount_free(struct recount *recount);

@@ -1,5 +1,5 @@
-/* remote_record.c - see remote_record.h. Fields have the names and the order of those of our own
- * generators (lib/run/generation_record.c). */
+/* remote_record.c - see remote_record.h. Fields have the names and the order of the records of our
+ * own generators (lib/run/generation_record.c). */
 #include "lib/remote/remote_record.h"
 
 #include <math.h>

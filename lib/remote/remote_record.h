@@ -25,9 +25,10 @@ struct remote_place { /* borrowed */
     int64_t batch_ns;
     int64_t warmups;        /* requests of the warm-up */
 };
-/* config, point, series, axis, model, all settings. The caller's reference. */
+/* Returns the members that name what ran: config, point, series, axis, model, all settings. The
+ * caller's reference. */
 json_t *remote_record_about(const struct remote_place *at);
-/* The record of a complete answer, the seq-th of the process; the caller's reference. */
+/* Returns the record of a complete answer, number `seq` of the process; the caller's reference. */
 json_t *remote_record(const struct remote_place *at, const struct asked_prompt *prompt,
                       const struct load_request *request, const struct recount *recount,
                       int64_t seq);

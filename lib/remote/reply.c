@@ -31,7 +31,8 @@ static int take_text(struct reply *reply, const json_t *text, struct err *e)
     return 0;
 }
 
-/* The texts of a delta or message. Some servers send the same reasoning under both names. */
+/* Takes the texts of a delta or message. Some servers send one reasoning under two names, so only
+ * the first of these names counts. */
 static int take_message(struct reply *reply, const json_t *message, struct err *e)
 {
     const json_t *reasoning = json_object_get(message, "reasoning_content");
@@ -112,7 +113,7 @@ static int take_usage(struct reply *reply, const json_t *usage, struct err *e)
                : 0;
 }
 
-/* The message of an error that the server states. */
+/* Sets *e to the message of an error that the server states. Returns -1. */
 static int refused(const struct reply *reply, const json_t *error, struct err *e)
 {
     const char *text = json_is_string(error) ? json_string_value(error)

@@ -14,11 +14,11 @@
 #include "lib/base/buf.h"
 #include "lib/base/err.h"
 
-struct reply_emission { int64_t ns; size_t end; }; /* when; bytes of the text so far */
+struct reply_emission { int64_t ns; size_t end; }; /* when it came; length of the text then */
 struct reply_count { int is; int64_t n; };             /* is 0: the server sent none */
 struct reply { /* begins as zeroes */
     struct buf text;              /* UTF-8 */
-    struct reply_emission *emit;  /* [n], those that added text; owned */
+    struct reply_emission *emit;  /* [n] the events that added text; owned */
     size_t n, cap, events;
     struct reply_count prompt_tokens, new_tokens; /* of "usage" */
     struct reply_count cached_tokens; /* tokens of the prompt that the server did not compute */
@@ -28,6 +28,6 @@ struct reply { /* begins as zeroes */
 /* Takes an event that came at `ns`. -1 (EXIT_BAD_DATA): half a character, not JSON, an error of
  * the server, a member of another type, a stop for another reason, or text after the end. */
 int reply_event(struct reply *reply, const char *data, size_t n, int64_t ns, struct err *e);
-/* -1: the answer is not complete. */
+/* Returns -1 (EXIT_BAD_DATA) if the answer is not complete. */
 int reply_check(const struct reply *reply, struct err *e);
 void reply_free(struct reply *reply);

@@ -1,5 +1,5 @@
-/* served.c - see served.h. Only /models is common to these servers. Without /models the model must
- * be named. Other facts are read from any reply that has them. */
+/* served.c - see served.h. All OpenAI-type servers have /models. If its answer has no list, the
+ * model must be named. /version and /props exist only in some servers. */
 #include "lib/remote/served.h"
 
 #include <jansson.h>
@@ -11,8 +11,8 @@
 #include "lib/record/rec.h"
 #include "lib/text/utf8.h"
 
-/* *object = the object that the server answers, the caller's; NULL: the answer is no object. -1: no
- * answer, or 503 (the server still loads its model). */
+/* *object = the JSON that the server answers, the caller's; NULL: the answer is not JSON. Returns
+ * -1 if there is no answer, or for status 503 (the server still loads its model). */
 static int ask(struct http *http, const char *path, double seconds, json_t **object, struct err *e)
 {
     struct buf body = {0};
@@ -31,7 +31,8 @@ static int ask(struct http *http, const char *path, double seconds, json_t **obj
     return 0;
 }
 
-/* The only model of the list. The caller frees. */
+/* Returns the only model of the list; NULL with *e filled if there is not exactly one. The caller
+ * frees the name. */
 static char *only_model(const json_t *models, struct err *e)
 {
     const json_t *list = json_object_get(models, "data"), *entry;
@@ -52,13 +53,13 @@ static char *only_model(const json_t *models, struct err *e)
 
 enum { SAID = 60 /* bytes of a name or version of a server, at most */ };
 
-/* The first bytes of a name that are kept: whole characters, at most SAID bytes. */
+/* Returns how many bytes of a name are kept: whole characters, at most SAID bytes. */
 static int kept(const char *text)
 {
     return (int)utf8_whole(text, strnlen(text, SAID));
 }
 
-/* "NAME VERSION" as far as the server tells them. The caller frees. */
+/* Returns "NAME VERSION", or "NAME" if the server tells no version. The caller frees the text. */
 static char *stack_of(struct http *http, const json_t *models, double seconds)
 {
     static const struct { const char *path, *key; } says[] = {{"/../version", "version"},

@@ -1,8 +1,8 @@
 /* machine.c - the description of this machine; see machine.h.
  *
- * It comes from the system (/proc, /sys, uname); a missing value is null. The fingerprint tells
- * records of two machines apart, so it contains nothing that changes between two runs on the same
- * machine (load, clocks, free memory). */
+ * The values come from the system (/proc, /sys, uname); a missing value is null. The fingerprint
+ * tells records of two machines apart, so it contains nothing that changes between two runs on the
+ * same machine (load, clocks, free memory). */
 #include "lib/record/machine/machine.h"
 
 #include <ctype.h>
@@ -20,7 +20,7 @@
 #include "lib/record/machine/nvml.h"
 #include "lib/record/machine/processor.h"
 
-/* The value of the first "key : value" line of a file as JSON text, or JSON null. */
+/* Returns the value of the first "key : value" line of a file as a JSON text, or JSON null. */
 static json_t *value_of(const char *path, const char *key)
 {
     FILE *file = fopen(path, "r");
@@ -42,8 +42,9 @@ static json_t *value_of(const char *path, const char *key)
     return out ? out : json_null();
 }
 
-/* "NVIDIA H200, NVIDIA H200": from the driver's folder in /proc, or from its library on systems
- * without that folder (containers, WSL). Null without a driver. */
+/* Returns the names of the GPUs, "NVIDIA H200, NVIDIA H200", from the driver's folder in /proc, or
+ * from the driver's library on systems without that folder (containers, WSL). JSON null without a
+ * driver. */
 static json_t *gpus(void)
 {
     const char *root = "/proc/driver/nvidia/gpus";
@@ -70,7 +71,8 @@ static json_t *gpus(void)
     return out ? out : json_null();
 }
 
-/* "580.82.07": from the kernel module, else from the library; null without a driver. */
+/* Returns the version of the driver, "580.82.07", from the kernel module, else from the driver's
+ * library; JSON null without a driver. */
 static json_t *driver(void)
 {
     FILE *file = fopen("/sys/module/nvidia/version", "r");
@@ -103,7 +105,7 @@ json_t *machine_describe_below(const char *root)
     json_t *version = driver();
     int bad = !machine || !rest || json_object_update(machine, rest);
     json_decref(rest);
-    if (!bad && json_is_string(version)) /* so machines without a driver keep their fingerprints */
+    if (!bad && json_is_string(version)) /* no null: machines without a driver keep fingerprints */
         json_object_set(machine, "driver", version);
     char *text = bad ? NULL : json_dumps(machine, JSON_COMPACT | JSON_SORT_KEYS);
     if (!text)

@@ -3,9 +3,9 @@
 
 #include <jansson.h>
 
-/* The members of processor.h; cores, memory, kernel, compiler, gpu and driver (null without a GPU);
- * and `fingerprint`, the first 12 hex digits of the SHA-256 of the others. The caller's
- * reference. */
+/* Returns the members of processor.h; cores, memory_bytes, kernel, compiler, gpu and driver (null
+ * without a GPU); and `fingerprint`, the first 12 hex digits of the SHA-256 of the other members,
+ * without `driver` if that is null. The caller's reference. */
 json_t *machine_describe(void);
 /* machine_describe(), with the processor read from files below `root` (processor.h). */
 json_t *machine_describe_below(const char *root);

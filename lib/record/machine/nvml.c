@@ -171,7 +171,8 @@ char *nvml_driver(void)
     return text[0] ? mem_text(text) : NULL;
 }
 
-/* The power now; the older call returns the mean of a second on most cards since 2020. */
+/* Returns the power at this moment. The older call, used where this one is missing, returns the
+ * mean of a second on most cards since 2020. */
 static int64_t read_power(struct nvml *n)
 {
     struct field_value value = {.id = POWER_INSTANT};
@@ -193,7 +194,7 @@ static void read_memory(struct nvml *n, struct nvml_state *out)
     }
 }
 
-/* The list holds own and foreign processes. In a container its pids may be those of the host, so
+/* The driver lists own and foreign processes. In a container it may list pids of the host, so
  * foreign processes are counted (all minus own), not recognized by their pids. */
 static void read_processes(struct nvml *n, struct nvml_state *out)
 {

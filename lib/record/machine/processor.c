@@ -17,7 +17,7 @@ static const char *text_in(const json_t *object, const char *key)
     return json_string_value(json_object_get(object, key));
 }
 
-/* Removes blanks at both ends; in place. */
+/* Removes blanks at both ends, in place. Returns the new beginning. */
 static char *trim(char *text)
 {
     char *end = text + strlen(text);
@@ -28,8 +28,9 @@ static char *trim(char *text)
     return text;
 }
 
-/* Key -> text: the first value of each key in the block of the first processor. After it only the
- * name of the board counts, where processors have no names. The caller's reference. */
+/* Returns key -> text: the first value of each key. Reading stops after the block of the first
+ * processor if that has a "model name". Else it goes on, because the name of the board comes later.
+ * The caller's reference. */
 static json_t *cpuinfo_of(const char *root)
 {
     char *path = mem_format("%s/proc/cpuinfo", root), *line = NULL;
@@ -63,7 +64,7 @@ static const char *find_value(const json_t *all, const char *const key[3])
     return text && *text ? text : NULL;
 }
 
-/* A whole number in any base; -1: no number. */
+/* Returns a whole number, which may have a prefix like 0x; -1: no number. */
 static int64_t number(const char *text)
 {
     char *end;

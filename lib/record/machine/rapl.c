@@ -21,10 +21,10 @@
 #include "lib/base/mem.h"
 
 struct package {
-    char *path;         /* of its counter; NULL: an event */
-    int event;          /* descriptor; -1 */
-    double last, range; /* of the counter: microjoules, or units of the event */
-    double unit, joule; /* joules of one; of all since the open */
+    char *path;         /* folder of its powercap counter; NULL: it is read by an event */
+    int event;          /* descriptor of the event; -1: none */
+    double last, range; /* of the counter; in microjoules, or units of the event */
+    double unit, joule; /* joules of one count; joules since rapl_open() */
 };
 
 struct rapl {
@@ -96,7 +96,7 @@ static void forget(struct rapl *rapl)
     rapl->n = 0;
 }
 
-/* Domains of the first level: cores and memory lie below "intel-rapl:0". */
+/* Opens the domains of the first level, "intel-rapl:0". Those below them are cores and memory. */
 static int open_powercap(struct rapl *rapl, const char *sys, struct err *e)
 {
     char *pattern = mem_format("%s/class/powercap/intel-rapl:*", sys);
