@@ -42,7 +42,7 @@ static int same_ids(const struct companion *companion, const struct job *job,
     return bad;
 }
 
-/* A drafter that fills a block guesses all of it, unless an option says otherwise. */
+/* Sets the number of guesses of each point to a whole block of the drafter. */
 static void suppose_block(const struct job *job, const struct config *config)
 {
     for (size_t i = 0; i < job->plan->points; i++) {
@@ -53,7 +53,8 @@ static void suppose_block(const struct job *job, const struct config *config)
     }
 }
 
-/* -1: the drafter does not fit the model that it would read, or a point asks it for too much. */
+/* Checks a drafter that reads another model. Returns -1 if it does not fit that model, or if a
+ * point asks for more guesses than it makes. */
 static int reads(struct companion *companion, const struct job *job, const struct config *of,
                  struct err *e)
 {
@@ -96,7 +97,7 @@ int companion_open(struct companion *companion, const struct job *job,
                           e))
         return -1;
     struct config *config = &companion->checkpoint.config;
-    if (config->taps) /* it has no tokenizer: its ids are those of the embedding that it uses */
+    if (config->taps) /* such a drafter has no tokenizer: its ids are those of the other model */
         return reads(companion, job, &model->config, e) ||
                        (engine.check_finite && checkpoint_check_values(&companion->checkpoint, e))
                    ? -1
@@ -118,8 +119,8 @@ int companion_settle(const struct companion *companion, const struct job *job,
     return engine_settle(&engine, n, backend, &companion->checkpoint, e);
 }
 
-/* The memory that came into use since *was. A segment of a device may hold blocks of both networks,
- * so of what is reserved there only the blocks of this one are its own. */
+/* Returns the memory that came into use since *was. A segment of a device may hold blocks of both
+ * networks, so on a device `reserved` counts only the blocks of the companion. */
 static struct memory more_than(const struct memory *was, const struct backend *backend)
 {
     const struct memory *now = &backend->memory;

@@ -1,6 +1,6 @@
 /* driver.c - see driver.h. The table of options is put together here: the rows of the decoder's
- * settings, each of which may take a list; its aliases and extra options; the flags of the
- * runner. */
+ * settings, each of which may take a list; the aliases of these rows; the extra options of the
+ * decoder; the flags of the runner. */
 #include "lib/run/driver.h"
 
 #include <stdlib.h>
@@ -171,8 +171,8 @@ static const char memory_notes[] =
     {"stream", 0, OPT_FLAG, &(g).stream,                                                           \
      .help = "print the text on standard error as it becomes readable (--batch 1)"}
 
-/* Parses the command line, then --settings, then the command line again, which so overrides the
- * file. Returns the index of the first operand, or -1. */
+/* Parses the command line, then the file of --settings, then the command line again, so that the
+ * command line overrides the file. Returns the index of the first operand, or -1. */
 static int parse_all(const struct tool *tool, const struct job_args *args, struct optfile *file,
                      int argc, char **argv, struct err *e)
 {
@@ -214,7 +214,8 @@ static int parse(const struct driver *driver, struct job_args *args, const char 
     return first;
 }
 
-/* Opens and closes the model of --draft: another launch of the schedule will load it. */
+/* Opens and closes the model of --draft, to refuse a bad model before another launch of the
+ * schedule loads it. */
 static int check_draft(const struct job_args *args, struct err *e)
 {
     struct checkpoint model;
@@ -247,7 +248,7 @@ static int check_companion(const struct driver *driver, struct job_args *args,
                             setting);
 }
 
-/* --z-file is there exactly if a point reads it: else -1 (EXIT_BAD_USAGE). */
+/* Returns -1 (EXIT_BAD_USAGE) if a point reads --z-file but no file is given, or the reverse. */
 static int check_latents(const struct job_args *args, const struct run_plan *plan, struct err *e)
 {
     int wanted = 0;

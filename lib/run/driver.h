@@ -9,7 +9,7 @@
 
 struct driver {
     const struct decoder *decoder;
-    const char *about, *examples, *notes;  /* for --help; notes: those of this decoder */
+    const char *about, *examples, *notes;  /* for --help; notes: only about this decoder */
     const volatile sig_atomic_t *stop;     /* the last signal received, or 0 */
     void (*note_signal)(int);              /* stores its argument in *stop */
 };

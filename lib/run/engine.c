@@ -17,7 +17,7 @@
 #include "lib/run/probe/level_choice.h"
 #include "lib/run/saving.h"
 
-/* Records hold the level that runs; only this note tells why it is not amx. */
+/* Logs why --isa auto does not try amx. Records hold only the level that runs. */
 static void say_level(const struct engine *engine, const struct log *log)
 {
     const char *refused = amx_refused();
@@ -44,7 +44,7 @@ static int check_pruned(const struct engine *engine, const struct checkpoint *mo
                             engine->pruned);
 }
 
-/* The mask of a family whose released files do not say it, by --mask-block. */
+/* Sets the mask of a family whose released files do not state it, by --mask-block. */
 static int settle_blocks(const struct engine *engine, struct config *config, const struct log *log,
                          struct err *e)
 {
@@ -96,7 +96,7 @@ int engine_check_device(const struct engine *engine, struct err *e)
                    engine->device);
 }
 
-/* "avx512, avx2, portable" */
+/* Writes the levels of this machine: "avx512, avx2, portable". */
 static void list_isas(char *text, size_t room)
 {
     size_t n = 0;
@@ -136,7 +136,7 @@ int engine_open(const struct engine *engine, struct backend **backend, struct er
                    refused ? refused : "");
 }
 
-/* The name of a format whose torch name --cache-precision takes. */
+/* Returns our name of a format for a torch name of --cache-precision; other names stay. */
 static const char *find_own_name(const char *name)
 {
     static const char *const names[][2] = {{"bfloat16", "bf16"}, {"float32", "f32"}};
@@ -146,10 +146,10 @@ static const char *find_own_name(const char *name)
     return name;
 }
 
-/* ---- layers outside ---- */
+/* ---- offloaded layers ---- */
 
-/* Reads "[first:|last:]N": the number of layers that stay, and which are outside. -1: other
- * text. */
+/* Reads "[first:|last:]N": *stay = number of layers that stay in memory, *outside = which layers
+ * are offloaded. Returns -1 for another text. */
 static int read_map(const char *text, size_t *stay, enum offload_order *outside)
 {
     char *end;
@@ -192,7 +192,7 @@ int engine_check_memory(const struct engine *engine, struct err *e)
                : 0;
 }
 
-/* chosen: layers outside if the map has no number. */
+/* Returns which layers to offload by a map. chosen: their number if the map has none. */
 static struct offload_wish wish_of(const struct engine *engine, const char *map, size_t chosen,
                                    const struct config *config)
 {
@@ -228,7 +228,7 @@ struct precision engine_precision(const struct engine *engine, const struct conf
     return precision;
 }
 
-/* Rows of a tile by --row-tile or --level; 0: all rows at once. */
+/* Returns the rows of a tile by --row-tile or --level; 0: all rows at once. */
 static size_t row_tile_of(const struct engine *engine)
 {
     enum { EIGHT = 8 }; /* rows aligned for the widest accesses of a device */
@@ -237,8 +237,8 @@ static size_t row_tile_of(const struct engine *engine)
     return (rows + EIGHT - 1) / EIGHT * EIGHT;
 }
 
-/* Appends " --OPTION VALUE" if the level sets the option, and whether another value overrides
- * it. */
+/* If the level sets the option, appends " --OPTION" and the value in force. `said` is the value of
+ * the command line, which overrides the level; NULL: not given. */
 static void put_switch(struct buf *text, const char *option, const char *value, const char *said,
                        const char *in_force)
 {

@@ -1,5 +1,5 @@
-/* engine.h - options that select the model, the device and the formats; every tool that runs a
- * model has them.
+/* engine.h - the options that select the model, the device and the formats, for every tool that
+ * runs a model.
  *
  *     struct args { struct common common; struct engine engine; ... };
  *     struct args a = {.engine = ENGINE_DEFAULTS};
@@ -18,8 +18,8 @@ struct engine {
     const char *graphs, *alloc, *tf32;    /* NULL: default */
     const char *kv_dtype, *quant, *level, *pruned; /* NULL: not given */
     const char *device_map, *kv_map, *offload_dir; /* NULL: not given */
-    size_t offload, offload_kv; /* layers that a map `auto` or a plan offloads; layers of which it
-                                 * offloads only keys and values */
+    size_t offload, offload_kv; /* layers that a map `auto` or a plan offloads; layers whose keys
+                                 * and values alone it offloads */
     int64_t threads, mem_cap, row_tile;   /* row_tile -1: not given */
     int64_t mask_block;                   /* -1: not given */
     int check_finite;
@@ -78,9 +78,9 @@ struct engine {
     {"check-finite", 0, OPT_FLAG, &(g).check_finite, .rare = 1,                                    \
      .help = "read all weights first: refuse NaN and layers of zeros"}
 
-/* Opens -m, or --pruned at a level that uses it, ignoring the keys of --ignore-config. Prints what
- * is unusual about the checkpoint. -1: also EXIT_BAD_DATA, if the checkpoint of --pruned is not
- * pruned. */
+/* Opens the checkpoint of -m, or of --pruned at a level that uses it, ignoring the keys of
+ * --ignore-config. Prints what is unusual about the checkpoint. Returns -1 as
+ * checkpoint_open_ignoring(), and EXIT_BAD_DATA if the checkpoint of --pruned is not pruned. */
 int engine_checkpoint(const struct engine *engine, uint64_t synth_seed, struct checkpoint *model,
                       const struct log *log, struct err *e);
 /* Opens the back end that --device, --isa, --threads, --graphs, --alloc and --tf32 ask for; the
@@ -89,8 +89,8 @@ int engine_checkpoint(const struct engine *engine, uint64_t synth_seed, struct c
 int engine_open(const struct engine *engine, struct backend **backend, struct err *e);
 /* Checks --device alone. -1: EXIT_BAD_USAGE. */
 int engine_check_device(const struct engine *engine, struct err *e);
-/* With --isa auto: level_choice_use for the format that the network multiplies. The back end must
- * not hold matrices yet. */
+/* With --isa auto, chooses the level for the format of the network's matrices (level_choice_use).
+ * The back end must not hold matrices yet. */
 void engine_level(const struct engine *engine, struct backend *backend,
                   const struct checkpoint *model, const struct log *log);
 /* -1 (EXIT_BAD_USAGE): --device-map, --kv-map or --cache-precision has an invalid value. */
@@ -98,8 +98,9 @@ int engine_check_memory(const struct engine *engine, struct err *e);
 /* 1: the map (value of --device-map or --kv-map, or NULL) is auto: free memory decides how many
  * layers stay. */
 int engine_maps_itself(const char *map);
-/* Formats and maps by --dtype, --kv-dtype, --quant, --device-map and --kv-map; those not given, by
- * --level. A packed checkpoint keeps its format at every level. */
+/* Returns formats and maps by --dtype, --kv-dtype, --quant, --device-map and --kv-map. --level
+ * decides about formats whose option is not given. A packed checkpoint keeps its format at every
+ * level. */
 struct precision engine_precision(const struct engine *engine, const struct config *config);
 /* Prints one line: the options that --level has switched on. */
 void engine_say_saving(const struct engine *engine, const struct config *config,
@@ -113,13 +114,13 @@ int engine_load(const struct engine *engine, struct network *n, struct backend *
 
 /* Sets the fields engine_facts[] (lib/setting/engine_facts.h) of a record: the choices that ran,
  * not the options. device_name and library are null on a host. offload_layers is set only if layers
- * are outside, offload_kv_layers only if it differs from offload_layers; graphs, alloc, tf32,
- * row_tile and handicap only if they are not as usual. */
+ * are offloaded, offload_kv_layers only if it differs from offload_layers. graphs, alloc, tf32,
+ * row_tile and handicap are set only if they do not have their defaults. */
 void engine_describe(json_t *record, const struct network *n);
 
 /* Sets library_choices: a digest of the algorithms of the vendor's library that have run in this
- * process, for all shapes, in any order. The field is left out if none ran. It is not part of a
- * point, because each new shape changes it. */
+ * process, for all shapes, in any order. The field is left out if none ran. The field is not part
+ * of a point, because each new shape changes it. */
 void engine_put_choices(json_t *record, const struct backend *backend);
 /* 1: --tf32 on is in effect: the library of this device may round products of this network. */
 int engine_is_tf32(const struct network *n);

@@ -1,6 +1,6 @@
-/* explain.c - see explain.h. The numbers are the estimates of the batches that the run would make:
- * its records repeat them as `planned_bytes`. The error of a quantization is computed by the format
- * itself on normally distributed weights. */
+/* explain.c - see explain.h. The numbers are the estimates of the batches that the run would make.
+ * Records of the run repeat them as `planned_bytes`. The error of a quantization is computed with
+ * the code of the format, on normally distributed weights. */
 #include "lib/run/explain.h"
 
 #include <math.h>
@@ -36,7 +36,8 @@ static int is_exact(const struct network *n, const struct memory_estimate *estim
            is_double(point) && !engine_is_tf32(n);
 }
 
-/* Root of sum (w - w')^2 / sum w^2, w' = w in the format of the blocks; 0: not quantized. */
+/* Returns the root of sum (w - w')^2 / sum w^2, w' = w in the format of the blocks; 0 without
+ * quantization. */
 static double weights_error(const struct network *n)
 {
     enum { ROWS = 64, COLS = 4096 };
@@ -63,7 +64,8 @@ static double weights_error(const struct network *n)
     return sqrt(far / size);
 }
 
-/* The largest batch that fits, halving as --on-oom plan does; 0: not even one prompt. */
+/* Returns the largest batch that fits, found by halving as --on-oom plan does; 0: not even one
+ * prompt fits. */
 static size_t find_largest_batch(const struct job *job, const struct network *n,
                                  const struct network *companion, const struct settings *point,
                                  const struct promptset *prompts)
@@ -83,7 +85,7 @@ static json_t *record_of(const struct job *job, const struct network *n,
     const struct memory_estimate *estimate = &fit->need;
     const char *level = job->args->engine.level;
     json_t *record = generation_record_about(job, n, at);
-    /* they depend on hashes of weights, which nothing reads here */
+    /* point and series depend on hashes of the weights, which --explain does not read */
     json_object_del(record, "point");
     json_object_del(record, "series");
     rec_set_text(record, "level", level);

@@ -1,4 +1,4 @@
-/* explain.h - --explain: the memory that a run needs, before anything is loaded. */
+/* explain.h - --explain: tells the memory that a run needs, before anything is loaded. */
 #pragma once
 
 #include "lib/base/cli/log.h"

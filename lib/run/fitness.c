@@ -1,6 +1,6 @@
-/* fitness.c - see fitness.h. The look is apart from its record, because the processes of a pair
- * look at the same time but measure their cores in turn: that takes processor time, which the
- * others would see. */
+/* fitness.c - see fitness.h. fitness_look() and fitness_write() are two functions, because the
+ * processes of a pair look at the same time, but measure their cores in turn. Measuring takes
+ * processor time, which the other processes would see as a disturbance. */
 #include "lib/run/fitness.h"
 
 #include <math.h>

@@ -35,7 +35,7 @@ static json_t *list64(const int64_t *v, size_t n)
     return array;
 }
 
-/* The label for people. It names options of the engine only if they were given. */
+/* Sets the label for people. The label names options of the engine only if they were given. */
 static void set_config(json_t *record, const struct job *job, const struct network *n,
                        const struct generation_place *at)
 {
@@ -80,8 +80,9 @@ static void put_condition(struct buf *text, const char *name, const char *value)
     buf_format(text, "%s%s=%s", text->len ? " " : "", name, value);
 }
 
-/* Everything else that changes answers or times, such as "chat=llama3 trim=off"; NULL: nothing. The
- * caller's. --mask-block gives the mask other blocks than those that are filled. */
+/* Returns everything else that changes answers or times, such as "chat=llama3 trim=off"; NULL if
+ * there is nothing. The caller's. mask_block: --mask-block gave the mask other blocks than those
+ * that are filled. */
 static char *conditions_of(const struct job *job, const struct network *n, const char *chat)
 {
     static const char *const orders[] = {"even", "last", "first"};
@@ -133,7 +134,7 @@ static void set_point(json_t *record, const struct job *job, const struct networ
     free(conditions);
     settings_id(about, NULL, id);
     settings_id(about, axis, series);
-    if (at->companion) /* which follows from draft_model: no part of the identity */
+    if (at->companion) /* draft_arch follows from draft_model: it is no part of the identity */
         rec_set_text(about, "draft_arch", at->companion->config.family->name);
     rec_set_text(record, "point", id);
     rec_set_text(record, "series", series);
@@ -160,7 +161,7 @@ static void set_prompt(json_t *record, const struct prompt *prompt)
     set_size(record, "prompt_tokens", prompt->input.n);
 }
 
-/* The number of ids that the text has when it is encoded again; some tools count tokens so. */
+/* Sets the number of ids that the text has when it is encoded again; some tools count tokens so. */
 static void set_retokenized(json_t *record, const struct tokenizer *tokenizer,
                             const struct buf *text)
 {
@@ -253,7 +254,7 @@ static void set_times(json_t *record, const struct job *job, const struct prompt
                             : json_null());
 }
 
-/* Only for runs on the CPU. */
+/* Sets the processor time, for runs on the CPU only. */
 static void set_processor_time(json_t *record, const struct network *n,
                                const struct generation *generation, const struct batch_trace *trace)
 {
@@ -263,7 +264,7 @@ static void set_processor_time(json_t *record, const struct network *n,
         rec_set_text(record, "cpu_ns_reason", generation->oom ? "oom" : "a device does the work");
 }
 
-/* Cost and bound of latent thoughts. */
+/* Sets cost and bound of latent thoughts. */
 static void set_latents(json_t *record, const struct generation *generation, enum mixer mixer)
 {
     rec_set_text(record, "mixer", config_mixer_name(mixer));
@@ -280,7 +281,8 @@ static void set_latents(json_t *record, const struct generation *generation, enu
         json_object_set_new(record, "latents", list);
 }
 
-/* The least work of the passes of the batch. Real numbers: counts of a long run exceed 2^53. */
+/* Sets the least work of the passes of the batch, as real numbers: counts of a long run exceed
+ * 2^53. */
 static void set_cost(json_t *record, const struct network *n, const struct batch_trace *trace)
 {
     int ran = trace->cost.flops > 0, split = ran && trace->prefill_ns > 0;
@@ -308,15 +310,15 @@ void generation_record_put_offload(json_t *record, const struct network *n,
                    "not measured: no memory left");
 }
 
-/* Time that the batch waited for offloaded layers. */
+/* Sets the time that the batch waited for offloaded layers. */
 static void set_wait(json_t *record, const struct network *n, const struct batch_trace *trace)
 {
     if (network_offloads(n))
         set_known(record, "offload_wait_ns", trace->memory.arrive_ns, !*n->backend->name);
 }
 
-/* The memory of the batch without a companion that was only there for other points. It lay there
- * all the time, so it is in every peak. */
+/* Returns the memory of the batch without a companion that is in memory only for other points. The
+ * companion was in memory all the time, so every peak contains it. */
 static struct memory without_idle(struct memory memory, const struct memory *idle)
 {
     if (!idle)

@@ -4,12 +4,12 @@
  * engine (device, instruction set, library, formats, threads, layers outside), `conditions` (chat
  * template, reading of special tokens, a mask that the files do not say, order of offloaded layers,
  * variables of the environment).
- * Not in it, each for a reason:
+ * `point` leaves out, each for a reason:
  * - prompts: `workload` is their identity. Seed, launch, rounds, warm-up, turns, repeats: the
  *   design of a measurement, which measure treats as such.
- * - the level that the clock chose and the library in use: `isa` and `library` are in it, so two
- *   choices give two points. The algorithm that the GPU library uses for a shape is chosen by the
- *   clock, too, but once for a device (kernels/cuda/product/choices.h): launches share it.
+ * - that measured times chose the level: `isa` and `library` are part of `point`, so two choices
+ *   give two points. Measured times also choose the algorithm of the GPU library for a shape, but
+ *   only once for a device (kernels/cuda/product/choices.h), so launches share the choice.
  * - version and commit (also CROSSOVER_CUDA, LD_PRELOAD): most commits change no number, and the
  *   meta record names them. The machine: measure compares fingerprints.
  * - --mem-cap, --halve, --on-oom: their effects are in the record. Folders of stores and caches. */
@@ -26,7 +26,7 @@ struct generation_place {
     const struct settings *point;
     const char *chat;         /* the template in use, or "none"; NULL: not known */
     const struct network *companion; /* the second network, if the point uses one; NULL: none */
-    const struct memory *idle; /* of the second network, if the point does not use it; else NULL */
+    const struct memory *idle; /* memory of a second network that the point does not use, or NULL */
     const char *phase;        /* cold | warmup | timed */
     int64_t round, seq, batch_id;
     size_t filled;            /* prompts of this batch; the last batch may have fewer */
@@ -43,14 +43,15 @@ struct generation_place {
     const struct slowdown *slowdown; /* prediction for offloaded layers; NULL: none */
 };
 
-/* Fields that name what runs: config, point, series, axis, model, all settings. The caller's
- * reference. */
+/* Returns the fields that name what runs: config, point, series, axis, model, all settings. The
+ * caller's reference. */
 json_t *generation_record_about(const struct job *job, const struct network *n,
                                 const struct generation_place *at);
 /* Sets the fields of offloaded layers, if there are any. */
 void generation_record_put_offload(json_t *record, const struct network *n,
                                    const struct slowdown *slowdown);
-/* The generation record (caller's reference). tokenizer NULL: text is null with the reason. */
+/* Returns the generation record (caller's reference). tokenizer NULL: text is null with a
+ * reason. */
 json_t *generation_record(const struct job *job, const struct network *n,
                           const struct tokenizer *tokenizer, const struct prompt *prompt,
                           const struct generation_place *at, const struct generation *generation,

@@ -1,5 +1,5 @@
-/* job.h - the task of a generator process: its options, its plan, its prompts. The parts of the
- * runner share it. */
+/* job.h - the task of a generator process: its options, its plan, its prompts. All parts of the
+ * runner read this struct. */
 #pragma once
 
 #include <signal.h>
@@ -16,7 +16,7 @@ struct job_args {
     struct engine engine;
     struct decoder_extras extras;
     const char *schedule, *trace, *settings, *on_oom, *trim;
-    const char *turns, *party;       /* turns with other processes (turns.h); NULL: alone */
+    const char *turns, *party;       /* values of --turns and --party (turns.h); NULL: not given */
     int64_t handicap;                /* run every N-th pass twice; 0: none */
     int64_t warmup, warmup_most, again, repeat, launch, idle_ms, selfcheck;
     int parse_special, halve, fresh, force, stream, explain;
@@ -37,6 +37,6 @@ struct job {
     int argc;
     char **argv;
     int64_t process_ns;                /* clock_ns() when the process began */
-    const volatile sig_atomic_t *stop; /* the signal that came, or 0 */
+    const volatile sig_atomic_t *stop; /* the last signal received, or 0 */
     void (*note_signal)(int);          /* the tool's handler: stores its argument in *stop */
 };

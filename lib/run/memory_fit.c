@@ -1,5 +1,5 @@
 /* memory_fit.c - see memory_fit.h. Estimates of batches are compared with the memory that is free.
- * Libraries may take more memory where there is some. That is left out here, so a refusal is always
+ * Libraries take more memory if there is some. The estimates leave that out, so a refusal is always
  * right. */
 #include "lib/run/memory_fit.h"
 
@@ -8,8 +8,8 @@
 #include "lib/base/mem.h"
 #include "lib/setting/system.h"
 
-/* Bytes that a device may lose between the blocks of its segments
- * (kernels/cuda/device/segments.h): a share, and one hardly used segment of each size. */
+/* Bytes that a device may lose between the blocks of its segments (kernels/cuda/device/segments.h):
+ * a share of the bytes, and one hardly used segment of each size. */
 enum { LOST_SHARE = 32, LOST = 22 << 20 };
 
 /* Adds a companion that is in memory at a point that does not use it. */
@@ -66,8 +66,8 @@ static void keep_neediest(struct memory_fit *most, const struct memory_fit *one)
         *most = *one;
 }
 
-/* The prompts that fit the context with the tokens that the point adds, *n_inputs of them. The
- * caller's. */
+/* Returns the prompts that fit the context with the tokens that the point adds; *n_inputs = their
+ * number. The caller's. */
 static struct generation_input *list_inputs(const struct network *n, const struct settings *point,
                                             const struct promptset *promptset, size_t *n_inputs)
 {

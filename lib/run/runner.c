@@ -52,7 +52,7 @@ static int write_generation(struct session *run, const struct prompt *prompt,
                      e);
 }
 
-/* Otherwise this batch would show the memory of an earlier one. */
+/* Returns freed memory. Otherwise this batch would show the memory of an earlier batch. */
 static void trim(struct session *run)
 {
     if (run->backend->ops->trim)
@@ -153,7 +153,7 @@ static int run_batch(struct session *run, struct generation_place at,
     say_parts(run, n, half);
     at.halved = 1;
     rc = run_batch(run, at, prompt, half, ns, e);
-    at.phase = strcmp(at.phase, "cold") ? at.phase : "warmup"; /* one batch is the first */
+    at.phase = strcmp(at.phase, "cold") ? at.phase : "warmup"; /* only the first batch is cold */
     return rc || session_stopped(run) ? rc : run_batch(run, at, prompt + half, n - half, ns, e);
 }
 
@@ -177,7 +177,7 @@ static int run_undisturbed(struct session *run, struct generation_place at,
     return rc;
 }
 
-/* Takes over the next record of an earlier process. -1: it is not that of `prompt`. */
+/* Takes over the next record of an earlier process. -1: that is not the record of `prompt`. */
 static int take_over(struct session *run, const struct prompt *prompt, struct err *e)
 {
     const json_t *kept = rec_kept(&run->out);
@@ -201,8 +201,8 @@ static int take_over(struct session *run, const struct prompt *prompt, struct er
     return 0;
 }
 
-/* 1: takes over a batch whose records an earlier process has written completely. 0: it has not, and
- * the records that exist are dropped. -1: *e. */
+/* Takes over a batch whose records an earlier process has written completely, and returns 1. If
+ * they are incomplete, drops them and returns 0. -1: *e. */
 static int take_kept_batch(struct session *run, const struct prompt *const *prompt, size_t n,
                            struct err *e)
 {
@@ -212,7 +212,7 @@ static int take_kept_batch(struct session *run, const struct prompt *const *prom
     for (size_t i = 0; i < n; i++)
         if (take_over(run, prompt[i], e))
             return -1;
-    if (run->batch_id == batch_id) /* it held only errors */
+    if (run->batch_id == batch_id) /* the batch held only errors */
         run->batch_id++;
     progress_at(&run->progress, run->seq, NULL);
     return 1;
@@ -321,7 +321,7 @@ static int open_active(struct session *run, const struct settings *point, size_t
                                      : 0;
 }
 
-/* The batches of prompts from..to-1. */
+/* Runs the batches of prompts from..to-1. */
 static int run_batches(struct session *run, const struct active *active, size_t from, size_t to,
                        struct err *e)
 {
@@ -344,8 +344,8 @@ static int run_point(struct session *run, const struct settings *point, size_t r
     return rc;
 }
 
-/* The round of entry i of the plan in its `again`-th repetition. Entries of one point have other
- * rounds in the plan, and a repetition must not meet the rounds of other entries. */
+/* Returns the round of entry i of the plan in repetition `again`. Entries of one point have
+ * different rounds in the plan, and a repetition must not use a round of another entry. */
 static size_t round_of(const struct run_plan *plan, size_t i, size_t again)
 {
     size_t rounds = 1;
@@ -366,12 +366,12 @@ static int run_plan(struct session *run, struct err *e)
     return 0;
 }
 
-/* ---- in turn with other processes ---- */
+/* ---- turns with other processes ---- */
 
 typedef int sleep_until(struct turns *turns, const volatile sig_atomic_t *stop, struct err *e);
 
-/* Sleeps in turns_wait or turns_meet. 1: the turn of this process has come, or all have met; 0: a
- * signal was received; -1: *e. */
+/* Sleeps in turns_wait or turns_meet. Returns 1 if the turn of this process has come or all have
+ * met, 0 if a signal was received, -1: *e. */
 static int rest(struct session *run, sleep_until *until, struct err *e)
 {
     gpu_poll_rest(run->monitor.poll, 1);
@@ -380,7 +380,7 @@ static int rest(struct session *run, sleep_until *until, struct err *e)
     return rc < 0 ? -1 : !rc;
 }
 
-/* Looks at the host while all parties are idle, and writes that in the first turn. Returns as
+/* Looks at the host while all parties are idle, and writes the result in the first turn. Returns as
  * rest(). */
 static int begin(struct session *run, struct err *e)
 {
@@ -396,9 +396,9 @@ static int begin(struct session *run, struct err *e)
     return go;
 }
 
-/* Turns that each party has with a group of prompts. works: the turns in which this party works.
- * Each of its points works once. If another party has more points, points work a second time until
- * the turns are used up, and never a third time. */
+/* Returns the turns that each party has with a group of prompts. *works = the turns in which this
+ * party works. Each of its points works once. If another party has more points, points work a
+ * second time until the turns are used up, and never a third time. */
 static size_t count_turns(const struct run_plan *plan, size_t *works)
 {
     size_t turns = plan->units > plan->points ? plan->units : plan->points;

@@ -5,11 +5,11 @@
  *         all prompts, `batch` at a time         phase "timed"
  *         (--admit continuous: one batch that prompts join when others leave)
  *
- * A batch that does not fit in memory is a result: its records have status oom, and phase 5 plots
- * them. With --halve the batch is tried again as two halves, down to one prompt: for users who want
- * texts, not times. A halved batch keeps its point and has batch_halved; measure counts it as oom,
- * since a smaller batch ran. --halve is off by default because every record but those of the
- * warm-up may be timed. */
+ * A batch that does not fit in memory is a result: its records have status oom, and the plots of
+ * phase 5 show them. With --halve the batch is tried again as two halves, down to one prompt: for
+ * users who want texts, not times. A halved batch keeps its point and has batch_halved; measure
+ * counts it as oom, since a smaller batch ran. --halve is off by default, because every record may
+ * be timed except records of the warm-up. */
 #pragma once
 
 #include "lib/run/job.h"

@@ -1,9 +1,9 @@
 /* saving.c - see saving.h. A level is a row of default values for options; a given option overrides
- * it. Savings that change no bit and cost no time are always on and in no row: attention over tiles
- * of keys (online softmax), and the head over tiles of the vocabulary for the wanted rows only,
- * without a matrix of logits. So `exact` switches nothing on. Row tiles change no bit, but each
- * tile reads the weights again, so only the other levels have them. A pruned checkpoint is another
- * model: the last level runs it if --pruned names one; --on-oom plan never does. */
+ * the row. Savings that change no bit and cost no time are always on and in no row: attention over
+ * tiles of keys (online softmax), and the head over tiles of the vocabulary for the wanted rows
+ * only, without a matrix of logits. So `exact` switches nothing on. Row tiles change no bit, but
+ * each tile reads the weights again, so only the other levels have them. A pruned checkpoint is
+ * another model: the last level runs it if --pruned names one; --on-oom plan never does. */
 #include "lib/run/saving.h"
 
 #include <string.h>

@@ -12,8 +12,8 @@ struct saving {
     size_t row_tile;        /* value of --row-tile */
     int pruned;             /* 1: run the checkpoint of --pruned, if given, instead of -m */
 };
-/* The level of that name; NULL: there is none, or name is NULL. */
+/* Returns the level of that name; NULL: there is none, or name is NULL. */
 const struct saving *saving_named(const char *name);
-/* The level after saving, which needs less memory (saving NULL: the first); NULL: saving is the
- * last. */
+/* Returns the level after `saving`, which needs less memory; the first level if saving is NULL.
+ * NULL: saving is the last level. */
 const struct saving *saving_next(const struct saving *saving);

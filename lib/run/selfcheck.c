@@ -16,7 +16,8 @@ void selfcheck_start(struct selfcheck *selfcheck, int64_t every, const struct ba
                                                                    : 0};
 }
 
-/* 1: *generation holds the generation, to be freed; 0: no memory, or the run was stopped. */
+/* Generates the text of the check; the caller frees *generation. Returns 1, or 0 if there is no
+ * memory or the run was stopped. */
 static int generate(const struct selfcheck *selfcheck, const struct job *job,
                     const struct network *n, struct generation *generation)
 {
@@ -28,7 +29,8 @@ static int generate(const struct selfcheck *selfcheck, const struct job *job,
     return !trace.interrupted && !generation->oom;
 }
 
-/* Runs between batches, so that the memory in their records does not change. */
+/* Generates and keeps the expected ids. Runs between batches, so that it does not change the memory
+ * in the records of batches. */
 static void keep_ids(struct selfcheck *selfcheck, const struct job *job, const struct network *n,
                      struct rec_writer *out)
 {

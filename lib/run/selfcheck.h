@@ -2,7 +2,7 @@
  * alone and outside the clock, is repeated now and then and must give the same ids. A device that
  * fails silently, or a kernel that writes outside its memory, is found this way.
  *
- * It uses the first prompt of the run and its first point, shortened by the decoder. */
+ * The check uses the first prompt and the first point of the run, shortened by the decoder. */
 #pragma once
 
 #include "lib/record/rec.h"
@@ -20,7 +20,7 @@ struct selfcheck {
     size_t n;
 };
 
-/* every < 0: SELFCHECK_EVERY on a device, none on the host. */
+/* every < 0: SELFCHECK_EVERY on a device, no checks on the host. */
 void selfcheck_start(struct selfcheck *selfcheck, int64_t every, const struct backend *backend);
 /* Call before a batch of `point`; prompt: its first prompt. The first call stores point and prompt.
  * The second call, which shows that the run has more batches, generates the expected ids. If that
@@ -32,7 +32,8 @@ void selfcheck_before(struct selfcheck *selfcheck, const struct job *job, const 
  * device cannot be trusted then; records since the last good check are cut from the work file. */
 int selfcheck_after(struct selfcheck *selfcheck, const struct job *job, const struct network *n,
                     struct rec_writer *out, struct err *e);
-/* Call after all batches: checks once more if batches ran since the last check. -1 as above. */
+/* Call after all batches: checks once more if batches ran since the last check. Returns as
+ * selfcheck_after(). */
 int selfcheck_last(struct selfcheck *selfcheck, const struct job *job, const struct network *n,
                    struct rec_writer *out, struct err *e);
 void selfcheck_free(struct selfcheck *selfcheck);

@@ -1,5 +1,5 @@
-/* session-memory.c - the memory of a session before anything is loaded: warns of runs that do not
- * fit, writes --explain, and changes the run with --on-oom so that it fits.
+/* session-memory.c - handles the memory of a session before anything is loaded: warns of runs that
+ * do not fit, writes --explain, and changes the run by --on-oom so that it fits.
  *
  * Order of the changes: first fewer prompts together, down to one (runner.c halves batches); then
  * the levels one after the other (saving.h); then keys and values of some layers are offloaded
@@ -15,7 +15,7 @@
 #include "lib/run/saving.h"
 #include "lib/run/session.h"
 
-/* *n and *companion = the networks that would be loaded. -1: they cannot be. */
+/* *n and *companion = the networks that would be loaded. Returns -1 if they cannot be loaded. */
 static int settle_networks(const struct session *session, struct network *n,
                            struct network *companion, struct err *e)
 {
@@ -25,12 +25,12 @@ static int settle_networks(const struct session *session, struct network *n,
     return engine_settle(&session->job->args->engine, n, session->backend, &session->checkpoint, e);
 }
 
-/* *fit = the memory of the run with the present engine options, with whole batches or each prompt
- * alone. -1: the networks cannot be loaded so. */
+/* *fit = the memory of the run with the present engine options: with whole batches, or with each
+ * prompt `alone`. Returns -1 if the networks cannot be loaded with these options. */
 static int estimate_run(const struct session *session, int alone, struct memory_fit *fit)
 {
     struct network n, companion;
-    /* sets its scratch */
+    /* the level decides how much scratch memory products need */
     engine_level(&session->job->args->engine, session->backend, &session->checkpoint, NULL);
     if (settle_networks(session, &n, &companion, NULL))
         return -1;
@@ -62,11 +62,11 @@ static int fits_with_reserve(const struct memory_fit *fit, const struct backend 
            (backend->name[0] || fit->bytes + fit->bytes / BESIDE_SHARE <= fit->available);
 }
 
-/* *outside = the fewest offloaded layers with which the run fits. 0: it never fits; *outside is 0
- * then. */
+/* *outside = the fewest offloaded layers with which the run fits. Returns 0, and sets *outside to
+ * 0, if the run never fits. */
 static int offload_fewest(struct session *session, size_t *outside, int alone)
 {
-    enum { IN_SLOTS = 2 }; /* these stay in memory, so offloading so few saves nothing */
+    enum { IN_SLOTS = 2 }; /* layers in memory at a time, so offloading so few saves nothing */
     size_t layers = session->checkpoint.config.layers;
     struct memory_fit fit;
     for (*outside = 0; *outside <= layers; *outside += *outside ? 1 : IN_SLOTS + 1)
@@ -77,7 +77,7 @@ static int offload_fewest(struct session *session, size_t *outside, int alone)
 }
 
 /* Offloads keys and values of some layers, or else whole layers, unless the options set these maps.
- * automatic: maps that are not given count as auto. 0: that is not enough. */
+ * automatic 1: maps that are not given count as auto. Returns 0 if that is not enough. */
 static int offload_layers_or_kv(struct session *session, int alone, int automatic)
 {
     struct engine *engine = &session->args.engine;
@@ -120,7 +120,7 @@ static void choose_level(struct session *session, const struct memory_fit *asked
     free(lacks);
 }
 
-/* Settles maps that are auto: so that whole batches fit, or else each prompt alone. */
+/* Settles maps that are auto, so that whole batches fit, or else each prompt alone. */
 static void map_layers(struct session *session)
 {
     const struct engine *engine = &session->args.engine;
@@ -132,7 +132,7 @@ static void map_layers(struct session *session)
                  layers ? "--device-map" : "--kv-map");
 }
 
-/* --on-oom plan. A host has no limit of its own: its free memory is the limit. */
+/* --on-oom plan. A host without --mem-cap has no limit, so its free memory becomes the limit. */
 static void make_room(struct session *session)
 {
     struct backend *backend = session->backend;

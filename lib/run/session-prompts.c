@@ -1,11 +1,11 @@
-/* session-prompts.c - see session.h. Points name chat templates; each is chosen once, and all
- * prompts are encoded by each. */
+/* session-prompts.c - see session.h. Points name chat templates. Each template is chosen once, and
+ * all prompts are encoded by each template. */
 #include <string.h>
 
 #include "lib/run/session.h"
 
-/* Chooses the template that a word of --chat names. -1: there is none; two words must not name the
- * same one, because their points would be the same. */
+/* Chooses the template that a word of --chat names. Returns -1 if there is none, or if another word
+ * names that template too, because the points of the two words would be the same. */
 static int choose_template(struct session *session, const struct settings *point,
                            struct prompt_encoder *encoder, struct chat_choice *choice,
                            struct err *e)

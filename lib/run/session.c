@@ -40,7 +40,7 @@ static int check_points(const struct job *job, const struct config *config, stru
     return bad;
 }
 
-/* Reads --party K/N: this process is party K of N. Without --turns and --party it is alone. */
+/* Reads --party K/N: this process is party K of N. Without --turns and --party N is 1. */
 static int read_party(const struct job_args *args, size_t *party, size_t *parties, struct err *e)
 {
     char end;
@@ -79,7 +79,7 @@ static int check_flags(const struct job *job, struct err *e)
     return 0;
 }
 
-/* A model that this decoder does not run, and which one does. */
+/* Refuses a model that this decoder does not run; the message names the tool that does. */
 static int other_decoder(const struct job *job, const struct checkpoint *model, struct err *e)
 {
     const enum paradigm paradigm = model->config.paradigm;
@@ -101,9 +101,10 @@ static int check_device(const struct session *session, struct err *e)
     return 0;
 }
 
-/* Settings that were not given are those of the model's authors; under a block-causal mask also the
- * length of its blocks, unless the authors fill other ones, and the cache that is exact there. The
- * authors' length goes with the mask of the files, not with that of a name or of --mask-block. */
+/* Sets settings that were not given to those of the model's authors. Under a block-causal mask it
+ * also sets cache=exact, and block_length to the block length of the mask, unless the authors fill
+ * other blocks. If the mask comes from a name or --mask-block and not from the files, the block
+ * length of the mask counts before that of the authors. */
 static void suppose_defaults(const struct job *job, const struct config *config)
 {
     for (size_t i = 0; i < job->plan->points; i++) {
@@ -159,7 +160,7 @@ static void put_environment(json_t *meta)
     json_decref(set);
 }
 
-/* "own,none": the templates of the run. */
+/* Sets `chat`, the templates of the run: "own,none". */
 static void put_templates(const struct session *session, json_t *meta)
 {
     struct buf text = {0};
@@ -170,7 +171,7 @@ static void put_templates(const struct session *session, json_t *meta)
     buf_free(&text);
 }
 
-/* The fields of the meta record. NULL: a file of the checkpoint cannot be read. */
+/* Returns the fields of the meta record. NULL: a file of the checkpoint cannot be read. */
 static json_t *meta_extra(const struct session *session, struct err *e)
 {
     json_t *about = checkpoint_describe(&session->checkpoint, e), *companion = NULL;
@@ -184,7 +185,7 @@ static json_t *meta_extra(const struct session *session, struct err *e)
     json_object_set_new(meta, "checkpoint", about);
     if (companion)
         json_object_set_new(meta, "draft_model", companion);
-    if (session->job->options) /* as the arguments are: they are part of the work */
+    if (session->job->options) /* the file of --settings, part of the work as the arguments are */
         json_object_set_new(meta, "options", json_deep_copy(session->job->options));
     if (session->job->args->engine.level)
         json_object_set_new(meta, "level", json_string(session->job->args->engine.level));
@@ -208,7 +209,7 @@ static json_t *meta_extra(const struct session *session, struct err *e)
     return meta;
 }
 
-/* Otherwise a missing library would look like a slow device. */
+/* Warns of a missing library, which would otherwise look like a slow device. */
 static void warn_library(const struct session *session)
 {
     if (!strncmp(session->backend->ops->name, "cuda", 4) && !*session->backend->library)
@@ -217,7 +218,7 @@ static void warn_library(const struct session *session)
                  "that are several times slower; put libcublasLt.so on LD_LIBRARY_PATH");
 }
 
-/* Loads the weights of all networks or of none. -1: the network holds the bytes that it needs. */
+/* Loads the weights of all networks or of none. On -1 session->network still has its settings. */
 static int load_all(struct session *session, struct err *e)
 {
     const struct engine *engine = &session->job->args->engine;
@@ -235,8 +236,8 @@ static int load_all(struct session *session, struct err *e)
     return -1;
 }
 
-/* Measures the filled store: its speed may differ from the trial. Stores of caches are filled in
- * each pass. */
+/* Predicts again by the speed of the filled store, which may differ from the trial. A store of keys
+ * and values is filled in each pass, so it is not measured. */
 static void settle_slowdown(struct session *session)
 {
     for (size_t i = 0;
@@ -279,7 +280,7 @@ static int open_latents(struct session *session, struct err *e)
     return 0;
 }
 
-/* If the weights do not fit, the run continues and its records say oom. */
+/* Loads the weights. If they do not fit, the run continues and its records say oom. */
 static int load_weights(struct session *session, struct err *e)
 {
     struct err load = {0};
@@ -309,7 +310,7 @@ static int load_weights(struct session *session, struct err *e)
     return 0;
 }
 
-/* Prints the first errors; each is an error record too. */
+/* Prints an error if it is one of the first. Returns the error as its record shows it. */
 static struct err note_failure(struct session *session, const struct err *what, const char *where)
 {
     struct err shown = *what;
@@ -349,7 +350,7 @@ static int write_faults(struct session *session, struct err *e)
 
 static void catch_signals(void (*note)(int))
 {
-    struct sigaction once = {.sa_flags = (int)SA_RESETHAND}; /* a second one ends at once */
+    struct sigaction once = {.sa_flags = (int)SA_RESETHAND}; /* a second signal ends the process */
     once.sa_handler = note;
     sigaction(SIGINT, &once, NULL);
     sigaction(SIGTERM, &once, NULL);
@@ -362,7 +363,7 @@ static int is_timed(const struct job *job)
     return args->schedule || args->warmup || args->repeat > 1;
 }
 
-/* Why all records must come from one process, or NULL: they need not. */
+/* Returns why all records must come from one process; NULL if several may write them. */
 static const char *why_one_process(const struct job *job)
 {
     return is_timed(job)      ? "a launch that is timed is one process"

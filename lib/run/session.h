@@ -33,7 +33,7 @@ struct session {
     struct gpu_monitor monitor;
     struct host_monitor host;
     int timed;                   /* 1: batches are watched, and repeated if disturbed */
-    int64_t batches, again;      /* timed batches so far; repeated batches */
+    int64_t batches, again;      /* timed batches so far; repeats of disturbed batches so far */
     struct network network;
     int loaded;                  /* 0: the weights did not fit, every record is oom */
     int64_t load_peak;           /* peak resident set until loading ended; -1: unknown */
@@ -60,14 +60,16 @@ struct session {
 int session_open(struct session *session, struct err *e);
 /* Writes the records of --explain instead of running; opens only what they need. */
 int session_explain(struct session *session, struct err *e);
-/* Reads the prompts, as each template of the plan writes them (session-prompts.c). */
+/* Reads the prompts as each chat template of the plan writes them (session-prompts.c). */
 int session_read_prompts(struct session *session, struct err *e);
-/* Applies --on-oom, with the device open and nothing loaded (session-memory.c). -1: no device. */
+/* Applies --on-oom and the maps `auto`, with the device open and nothing loaded (session-memory.c).
+ * Returns -1 if there is no device. */
 int session_settle_memory(struct session *session, struct err *e);
-/* If layers are offloaded: predicts and prints the slow-down of each point. -1: the store cannot be
- * opened. */
+/* If layers are offloaded, predicts and prints the slow-down of each point. Returns -1 if the store
+ * cannot be opened. */
 int session_slowdown(struct session *session, struct err *e);
-/* Warns that the run will give oom records, before hours are spent on it. Loading may refuse it. */
+/* Warns if the run will give oom records, before hours are spent on the run. Loading may still end
+ * the run. */
 void session_foresee(struct session *session);
 /* Writes `end` unless `bad`, closes everything. Returns the exit code. */
 int session_close(struct session *session, int bad, struct err *e);

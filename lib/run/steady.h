@@ -1,9 +1,9 @@
 /* steady.h - decides when a warm-up is over: when batch times have stopped falling and are not
  * rising.
  *
- * Given the times of equal batches in order: the better of the last two is at most 2 % below the
- * best before (no more gain) and at most 5 % above it (clocks are not falling). Two are compared so
- * that one disturbed batch does not decide. */
+ * Times of equal batches are given in order. They are steady if the better of the last two is at
+ * most 2 % below the best time before (no more gain) and at most 5 % above it (clocks are not
+ * falling). The rule takes the better of two, so that one disturbed batch does not decide. */
 #pragma once
 
 #include <stddef.h>

@@ -42,7 +42,7 @@ static void futex(_Atomic uint32_t *word, int operation, uint32_t value)
     syscall(SYS_futex, word, operation, value, &limit, NULL, 0);
 }
 
-/* The file, mapped; NULL: *e filled. */
+/* Maps the file. Returns NULL with *e filled if that fails. */
 static struct shared *map_file(const char *path, struct err *e)
 {
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -88,8 +88,8 @@ static void advance(struct shared *shared, uint32_t turn)
         futex(&shared->turn, FUTEX_WAKE, INT32_MAX);
 }
 
-/* The first party that has not joined, or has met the others fewer than `meets` times; `parties`:
- * none. */
+/* Returns the first party that has not joined, or has met the others fewer than `meets` times;
+ * turns->parties if there is none. */
 static size_t first_absent(const struct turns *turns, uint32_t meets)
 {
     const struct shared *shared = turns->shared;
@@ -148,7 +148,7 @@ static int others_sleep(const struct turns *turns)
     return 1;
 }
 
-/* Gives the core to the others until they sleep. It does so at least once: a party that was woken
+/* Gives the core to the other parties until they sleep, and at least once: a party that was woken
  * with this one, and will sleep again, may not have run yet. */
 static void wait_for_quiet(const struct turns *turns)
 {

@@ -23,7 +23,7 @@
 struct package {
     char *path;         /* folder of its powercap counter; NULL: it is read by an event */
     int event;          /* descriptor of the event; -1: none */
-    double last, range; /* of the counter; in microjoules, or units of the event */
+    double last, range; /* last value and range of the counter: microjoules, or counts */
     double unit, joule; /* joules of one count; joules since rapl_open() */
 };
 

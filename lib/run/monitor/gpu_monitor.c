@@ -1,6 +1,6 @@
-/* gpu_monitor.c - see gpu_monitor.h. Values of a record were read by the polling thread while the
- * batch ran. Only values that a batch does not change (processes, errors, memory held) are also
- * read before and after it. */
+/* gpu_monitor.c - see gpu_monitor.h. The polling thread reads the values of a record while the
+ * batch runs. Only values that a batch does not change (processes, errors, memory held) are also
+ * read before and after the batch. */
 #include "lib/run/monitor/gpu_monitor.h"
 
 #include <errno.h>
@@ -84,7 +84,7 @@ static int64_t largest(int64_t a, int64_t b, int64_t c)
     return m > c ? m : c;
 }
 
-/* Energy of the batch in J; NaN: too few ticks of the counter. */
+/* Sets the energy of the batch in J; null if the counter ticked too rarely. */
 static void put_energy(const struct gpu_monitor *monitor, json_t *object)
 {
     const struct gpu_poll_seen *seen = &monitor->seen;
@@ -104,8 +104,8 @@ static void put_energy(const struct gpu_monitor *monitor, json_t *object)
                    few_ticks ? (double)NAN : seen->energy_end_j - seen->energy_begin_j, why);
 }
 
-/* The reasons why a batch is tainted. Without a reading inside the batch, those just before and
- * after count. */
+/* Lists the reasons why a batch is tainted. Without a reading inside the batch, the readings just
+ * before and after it count. */
 static json_t *taints(const struct gpu_monitor *monitor)
 {
     static const struct {
@@ -175,7 +175,7 @@ void gpu_monitor_put(const struct gpu_monitor *monitor, json_t *record)
     json_object_set_new(record, "tainted", taints(monitor));
 }
 
-/* Peak bytes of this process in the batch; on a host its peak resident set. */
+/* Returns the peak bytes of this process in the batch; on a host, its peak resident set. */
 static int64_t find_process_peak(const struct gpu_monitor *monitor)
 {
     return monitor->gpu ? largest(monitor->begin.process_bytes, monitor->end.process_bytes,
@@ -218,8 +218,8 @@ void gpu_monitor_put_memory(const struct gpu_monitor *monitor, const struct memo
     rec_set_flag(memory, "layers_hold", holds, "the driver does not tell what a process holds");
 }
 
-/* Power of the idle GPU: by the energy counter if it ticked before and after, else by the
- * readings. */
+/* Sets the power of the idle GPU: by the energy counter if it ticked before and after the window,
+ * else by the readings of power. */
 static void put_idle(const struct gpu_poll_seen *seen, int64_t ns, json_t *object)
 {
     double counted = (seen->energy_end_j - seen->energy_begin_j) / ((double)ns * 1e-9);

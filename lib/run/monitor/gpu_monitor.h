@@ -1,5 +1,5 @@
-/* gpu_monitor.h - readings of the GPU during each batch, and idle before the first batch and after
- * the last. Without a GPU or its driver's library there are no readings and no cost. */
+/* gpu_monitor.h - reads the GPU during each batch, and while it is idle before the first batch and
+ * after the last one. Without a GPU or its driver's library there are no readings and no cost. */
 #pragma once
 
 #include <jansson.h>
@@ -13,22 +13,22 @@ enum { GPU_MONITOR_PERIOD_NS = 20000000 }; /* between two readings */
 enum { GPU_MONITOR_TICKS = 100 };
 
 struct gpu_monitor {
-    int gpu;                        /* 0: the run is on the host */
+    int gpu;                        /* 1: the run is on a GPU; 0: on the host */
     struct nvml *nvml;              /* NULL: no driver library */
     struct gpu_poll *poll;
     struct rng pause;
     struct nvml_state begin, end;   /* just before and after the batch */
-    struct gpu_poll_seen seen;       /* during it */
+    struct gpu_poll_seen seen;       /* during the batch */
     int64_t batch_ns;               /* time of the batch; 0: it did not fit in memory */
     int resident_reset;             /* 0: the peak resident set was reset before the batch */
-    int64_t resident_peak;          /* of a host, in the batch; -1: unknown */
+    int64_t resident_peak;          /* peak resident set in the batch, for a host; -1: unknown */
 };
-/* address: of the GPU; "": none. own: processes that take turns on it, or 1. seed: for the pauses
- * between batches. */
+/* Opens the GPU. address: its PCI address; "": no GPU. own: number of processes that take turns on
+ * the GPU, or 1. seed: of the pauses between batches. */
 void gpu_monitor_open(struct gpu_monitor *monitor, const char *address, size_t own, uint64_t seed);
 void gpu_monitor_close(struct gpu_monitor *monitor);
 
-/* Number of other processes that are using the GPU; -1: no GPU, or unknown. */
+/* Returns the number of other processes that are using the GPU; -1: no GPU, or unknown. */
 int64_t gpu_monitor_foreign(const struct gpu_monitor *monitor);
 
 /* Call around a batch. gpu_monitor_begin pauses at random, up to 100 ms and up to a tenth of the
@@ -42,12 +42,13 @@ json_t *gpu_monitor_idle(struct gpu_monitor *monitor, const char *when, int64_t 
 
 /* 1: the readings make the batch `tainted`. */
 int gpu_monitor_tainted(const struct gpu_monitor *monitor);
-/* Sets `gpu` and `tainted` of a generation record; gpu null without one. */
+/* Sets `gpu` and `tainted` of a generation record; without a GPU, `gpu` is null. */
 void gpu_monitor_put(const struct gpu_monitor *monitor, json_t *record);
-/* 1: requested <= allocated <= reserved <= process. The last comparison is for GPUs only: a host
- * counts only touched pages. 0: they are not. -1: the memory of this process is unknown. */
+/* Returns 1 if requested <= allocated <= reserved <= process, else 0. The last comparison is for
+ * GPUs only, because a host counts only touched pages of a process. Returns -1 if the memory of
+ * this process is unknown. */
 int gpu_monitor_layers(const struct gpu_monitor *monitor, const struct memory *memory);
-/* Sets device_peak_bytes, process_peak_bytes and layers_hold of a memory object. The peaks are
- * without the `idle` bytes of a network that the batch did not use. */
+/* Sets device_peak_bytes, process_peak_bytes and layers_hold of a memory object. The peaks leave
+ * out the `idle` bytes of a network that the batch did not use. */
 void gpu_monitor_put_memory(const struct gpu_monitor *monitor, const struct memory *host,
                             size_t idle, json_t *memory);

@@ -1,6 +1,6 @@
 /* gpu_poll.c - see gpu_poll.h. The readings are a list in order of time, guarded by one lock, which
- * is never held during a call of the driver. A reading with another energy than the one before is a
- * tick. */
+ * is never held during a call of the driver. A reading with more energy than the reading before is
+ * a tick. */
 #include "lib/run/monitor/gpu_poll.h"
 
 #include <assert.h>
@@ -36,7 +36,7 @@ struct gpu_poll {
     size_t n, cap;
 };
 
-/* Waits at most until `deadline` of CLOCK_MONOTONIC. 0: woken. */
+/* Waits until *c is signalled, at most until `deadline` of CLOCK_MONOTONIC. Returns 0 if woken. */
 static int wait_until(struct gpu_poll *poll, pthread_cond_t *c, int64_t deadline)
 {
     struct timespec time = {deadline / 1000000000, deadline % 1000000000};
@@ -135,7 +135,7 @@ void gpu_poll_rest(struct gpu_poll *poll, int resting)
     pthread_mutex_unlock(&poll->lock);
 }
 
-/* ---- between two moments ---- */
+/* ---- the readings between two moments ---- */
 
 static void widen(int64_t *least, int64_t *most, int64_t v)
 {
@@ -164,8 +164,8 @@ static void take_reading(struct gpu_poll_seen *out, const struct nvml_state *at)
     widen(NULL, &out->foreign, at->foreign);
 }
 
-/* Mean clock and power: a reading counts for the time since the reading before. NaN if readings do
- * not cover the whole time. */
+/* Sets mean clock and power. A reading of power counts for the time since the reading before; the
+ * power is NaN if readings do not cover the whole time. */
 static void take_means(struct gpu_poll_seen *out, const struct gpu_reading *reading, size_t n,
                        int64_t begin, int64_t end)
 {
@@ -191,7 +191,8 @@ static void take_means(struct gpu_poll_seen *out, const struct gpu_reading *read
     }
 }
 
-/* The counter in J at a moment, interpolated between the ticks around it. */
+/* Returns the energy counter in J at a moment, interpolated between the ticks around it; NaN: there
+ * is no tick before or after. */
 static double energy_at(const struct gpu_reading *reading, size_t n, int64_t ns)
 {
     const struct gpu_reading *before = NULL, *after = NULL;

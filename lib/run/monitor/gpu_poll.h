@@ -13,15 +13,16 @@
 #include "lib/record/machine/nvml.h"
 
 struct gpu_poll;
-/* NULL: n is NULL, or no thread can be started. n is borrowed and must outlive the result. */
+/* Starts the thread. Returns NULL if n is NULL or no thread can be started. n is borrowed and must
+ * outlive the result. */
 struct gpu_poll *gpu_poll_start(struct nvml *n, int64_t period_ns);
 void gpu_poll_stop(struct gpu_poll *poll); /* NULL is fine */
-/* resting 1: no readings until the call with 0, while another process is timed on the machine. A
- * reading costs a few milliseconds of a processor. poll NULL is fine. */
+/* resting 1: stops readings until the call with 0. For the time in which another process is timed
+ * on this machine, since a reading costs a few milliseconds of a processor. poll NULL is fine. */
 void gpu_poll_rest(struct gpu_poll *poll, int resting);
 
-/* Readings between two moments. -1 and NaN: there was no reading, or the driver does not report the
- * value. */
+/* Readings between two moments. A value is -1 or NaN if there was no reading, or if the driver does
+ * not report it. */
 struct gpu_poll_seen {
     int64_t samples;                 /* number of readings; -1: no thread */
     int64_t reasons;                 /* union of the bits of all readings (nvml.h) */
@@ -29,7 +30,7 @@ struct gpu_poll_seen {
     int64_t capped;                  /* readings at the power cap */
     int64_t sm_min_mhz, sm_max_mhz, memory_min_mhz, temperature_max_c;
     double sm_mean_mhz;
-    double power_mean_w, power_j;    /* mean over the time; its integral */
+    double power_mean_w, power_j;    /* mean power over the time; integral of the power */
     double energy_begin_j, energy_end_j; /* counter at the two moments */
     int64_t energy_ticks;            /* ticks of the counter between them */
     int64_t used_peak_bytes, reserved_bytes, process_peak_bytes, foreign;

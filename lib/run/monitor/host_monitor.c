@@ -15,12 +15,12 @@
 #include "lib/base/clock.h"
 #include "lib/record/rec.h"
 
-/* A batch is tainted above these shares of its time, if longer than these seconds. */
+/* A batch is tainted if a share of its time is above MOST_ and also longer than these seconds. */
 static const double MOST_PRESSURE = 0.05, LEAST_PRESSURE_S = 0.002;
 static const double MOST_STOLEN = 0.02, MOST_OTHERS = 0.05, LEAST_TICKS_S = 0.045;
-/* Limit on switches per second, used if the system has no pressure counter: the number of switches
- * is not their time. A kernel thread for the pages of a large process may switch in ninety times a
- * second and take 0.2 % of the time. */
+/* Limit on switches per second. It is used only if the system has no pressure counter, because the
+ * number of switches does not tell the lost time: a kernel thread for the pages of a large process
+ * may switch in ninety times a second and take 0.2 % of the time. */
 static const double MOST_PREEMPTED = 50;
 enum { LEAST_PREEMPTED = 10 };
 /* Least ticks of the energy counter for a measurement. */
@@ -40,7 +40,7 @@ static double read_pressure(void)
     return s;
 }
 
-/* The first line: user nice system idle iowait irq softirq steal, in ticks. */
+/* Reads the first line of /proc/stat: user nice system idle iowait irq softirq steal, in ticks. */
 static void read_ticks(struct host_state *to)
 {
     unsigned long long v[8];
@@ -100,7 +100,8 @@ void host_monitor_close(struct host_monitor *monitor)
 void host_monitor_begin(struct host_monitor *monitor)
 {
     read_state(&monitor->begin);
-    monitor->begin.joule = rapl_joules(monitor->rapl); /* last, and first at the end */
+    /* energy is read last here and first at the end, to leave out the other readings */
+    monitor->begin.joule = rapl_joules(monitor->rapl);
 }
 
 void host_monitor_end(struct host_monitor *monitor)
@@ -116,7 +117,7 @@ void host_monitor_end(struct host_monitor *monitor)
         begin->throttled < 0 ? -1 : end.throttled - begin->throttled, begin->joule, end.joule};
 }
 
-/* ---- the verdict ---- */
+/* ---- taints and records ---- */
 
 static int is_above(double share, double most, double passed, double least_s)
 {
@@ -149,7 +150,7 @@ static void append_names(json_t *list, unsigned taints)
             json_array_append_new(list, json_string(names[i]));
 }
 
-/* Energy of the packages in J; NaN: too few ticks of the counter. */
+/* Sets the energy of the packages in J; null if the counter ticked too rarely. */
 static void put_energy(const struct host_monitor *monitor, json_t *object)
 {
     const struct host_seen *seen = &monitor->seen;

@@ -1,8 +1,9 @@
-/* host_monitor.h - the load of the host while a batch ran, so that disturbed times are known: the
- * pressure on the processors (Linux PSI: time in which some task waited for one), time stolen by
- * other guests of the machine, processor time of other processes, involuntary switches of this one,
- * thermal events. Also the energy of its processors, if their counters can be read (rapl.h). For
- * tests, CROSSOVER_SYS names a folder that replaces /sys. */
+/* host_monitor.h - measures the load of the host while a batch runs, so that disturbed times are
+ * known: the pressure on the processors (Linux PSI: time in which some task waited for a
+ * processor), time stolen by other guests of the machine, processor time of other processes,
+ * involuntary switches of this process, thermal events. It also measures the energy of the
+ * processors if their counters can be read (rapl.h). For tests, CROSSOVER_SYS names a folder that
+ * replaces /sys. */
 #pragma once
 
 #include <jansson.h>
@@ -11,12 +12,12 @@
 #include "lib/base/err.h"
 #include "lib/record/machine/rapl.h"
 
-struct host_state { /* seconds since boot, and counts; NaN, -1: unknown */
-    double now, pressure, stolen, busy, own;
+struct host_state { /* totals in seconds, and counts; NaN, -1: unknown */
+    double now, pressure, stolen, busy, own; /* busy: the machine; own: this process */
     double joule; /* energy of the packages since host_monitor_open */
     int64_t preempted, throttled;
 };
-/* Shares of the elapsed time; NaN: unknown. Counts; -1: unknown. */
+/* The load during a batch: shares of its time (NaN: unknown) and counts (-1: unknown). */
 struct host_seen {
     double seconds, pressure, stolen, others;
     int64_t preempted, throttled;

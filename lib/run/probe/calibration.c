@@ -9,7 +9,7 @@
 #include "lib/base/mem.h"
 #include "lib/decode/likelihood.h"
 
-/* 1: read; 0: the record has no text. */
+/* Takes the text of a record. Returns 1, or 0 if the record has no text to score, or -1 with *e. */
 static int take(struct calibration *calibration, const json_t *record,
                 const struct checkpoint *model, const struct tokenizer *tokenizer, struct err *e)
 {
@@ -58,7 +58,7 @@ void calibration_free(struct calibration *calibration)
     free(calibration->tokens);
 }
 
-/* Nats of each text, and their sum per token. */
+/* each = nats of each text; *nats = nats per token of all texts. */
 static int score(const struct calibration *calibration, const struct network *n, double *each,
                  double *nats, struct err *e)
 {
@@ -78,7 +78,7 @@ static int score(const struct calibration *calibration, const struct network *n,
     return 0;
 }
 
-/* Nats that text i loses with unit u in format f. */
+/* Returns the place of the nats that text i loses with unit u in format f. */
 static double *loss_at(const struct calibration *calibration, size_t i, size_t units, size_t u,
                        size_t f)
 {
@@ -129,7 +129,8 @@ int calibration_measure(struct calibration *calibration, struct network *n,
 
 /* ---- the choice ---- */
 
-/* Losses of all units over every second text, from text `half` on. */
+/* Sets the losses of all units over one half of the texts: every second text from text `half`
+ * on. */
 static void sum_half_losses(const struct calibration *calibration, size_t half,
                             struct mix_unit *units, size_t count)
 {

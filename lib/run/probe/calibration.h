@@ -35,14 +35,15 @@ int calibration_read(struct calibration *calibration, const char *const *files, 
                      const struct tokenizer *tokenizer, struct err *e);
 void calibration_free(struct calibration *calibration);
 
-/* Measures the losses of all units: one pass per text, unit and format. n: loaded from `model` and
- * not quantized; it is unchanged afterwards. *dense: nats per token without quantization. -1:
- * *e. */
+/* Measures the losses of all units: scores each text once per unit and format. n: loaded from
+ * `model` and not quantized; it is unchanged afterwards. *dense = nats per token without
+ * quantization. Returns -1 with *e filled. */
 int calibration_measure(struct calibration *calibration, struct network *n,
                         const struct checkpoint *model, struct mix_unit *units, double *dense,
                         struct progress *progress, struct err *e);
-/* Chooses formats by mix_choose if its choice from half of the texts loses less on the other half
- * than that of mix_raise, at 95 %; else by mix_raise. *gain: nats per token that mix_choose saves
- * there, with a two-sided 90 % interval; 0 if both choose the same. Returns their bytes. */
+/* Chooses formats by mix_choose() if its choice from half of the texts loses less on the other half
+ * than the choice of mix_raise(), at 95 %; else by mix_raise(). *gain = nats per token that
+ * mix_choose() saves on the other halves, with a two-sided 90 % interval; 0 if both choose the same
+ * formats. Returns the bytes of the chosen formats. */
 double calibration_choose(const struct calibration *calibration, struct mix_unit *units,
                           size_t count, double budget, struct interval *gain);

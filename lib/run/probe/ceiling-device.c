@@ -1,5 +1,5 @@
-/* ceiling-device.c - the largest rates of a device: the fastest of several large copies, and of
- * several large products for each unit.
+/* ceiling-device.c - measures the largest rates of a device: the fastest of several large copies,
+ * and of several large products for each unit.
  *
  * Sizes grow until one call takes long enough, or memory ends, so small devices are measured too.
  * All values are random. Calls are timed by events of the device; several are enqueued before the
@@ -16,7 +16,7 @@ enum { COPY_LEAST = 1 << 20, SIDE_LEAST = 256, SIDE_MOST = 8192, CALLS = 32, CAL
 static const size_t copy_most = (size_t)2 << 30;
 static const double moment_s = 0.005, most_s = 0.3;
 
-/* Seconds of the fastest of n calls in sequence. */
+/* Returns the seconds of the fastest of n calls in sequence. */
 static double time_quickest(struct backend *backend, void (*call)(const void *ctx), const void *ctx,
                             size_t n)
 {
@@ -35,8 +35,8 @@ static double time_quickest(struct backend *backend, void (*call)(const void *ct
     return (double)best / 1e9;
 }
 
-/* Seconds of one call, after a first call that is not counted; of the fastest of many calls if one
- * takes long enough, or at the `last` size. */
+/* Returns the seconds of one call, after a first call that is not counted. If the call takes long
+ * enough, or at the `last` size, returns the seconds of the fastest of many calls. */
 static double time_call(struct backend *backend, void (*call)(const void *ctx), const void *ctx,
                         int last)
 {
@@ -60,7 +60,7 @@ static void call_copy(const void *ctx)
     copying->backend->ops->copy(copying->backend, copying->to, copying->from, copying->bytes);
 }
 
-/* 0: no memory. */
+/* Returns the seconds of a copy; 0: no memory. */
 static double time_copy(const struct random_values *values, size_t bytes)
 {
     struct backend *backend = values->backend;
@@ -103,7 +103,7 @@ static void call_product(const void *ctx)
                                       multiplying->work);
 }
 
-/* -1: no memory. */
+/* Allocates matrix, input and output of a product. Returns -1 if there is no memory. */
 static int prepare(struct multiplying *multiplying, const struct random_values *values,
                    enum dtype dtype, size_t side)
 {

@@ -17,7 +17,7 @@
 
 enum { LOOPS = 5, TRIES = 3, PASSES = 12, PASSES_AGAIN = 4, READ_PASSES = 10 };
 enum { ROUNDS = 200000, THREADS_MAX = 1024 };
-/* Prefetch 16 KiB ahead of the sums. */
+/* AHEAD: cache lines to prefetch ahead of the sums, 16 KiB. */
 enum { AHEAD = 256, HUGE_PAGE = 2 << 20 };
 
 typedef uint64_t line __attribute__((vector_size(64)));
@@ -37,9 +37,9 @@ static void spin_part(void *ctx, size_t begin, size_t end, size_t worker)
 
 struct ceiling_reader {
     void *block;
-    size_t bytes; /* cache lines */
-    const line *lines;
-    int by_processor;
+    size_t bytes;
+    const line *lines; /* the array as cache lines */
+    int by_processor;  /* 1: rates by processor time */
     unsigned char seed[THREADS_MAX][PEAK_SEED]; /* keeps the sums in use */
 };
 
@@ -59,7 +59,7 @@ static void scan_part(void *ctx, size_t begin, size_t end, size_t worker)
     memcpy(reader->seed[worker], &a, sizeof a);
 }
 
-/* The fastest of several passes, in seconds of the clock. */
+/* Returns the time of the fastest of several passes, in seconds of `clock`. */
 static double time_best(int64_t (*clock)(void), int passes, struct pool *pool, size_t n,
                         pool_task *task, void *ctx)
 {
@@ -124,7 +124,7 @@ static struct spin spin_new(const struct peak *peak, size_t rounds)
     return spin;
 }
 
-/* Operations per second of a loop; NULL: 0. */
+/* Returns the operations per second of a loop; 0 if peak is NULL. */
 static double spin_rate(const struct peak *peak, struct pool *pool, int passes)
 {
     if (!peak)
@@ -212,7 +212,7 @@ void ceiling_lift(struct ceilings *ceilings)
 {
     const struct ceilings own = *ceilings;
     for (int u = 0; u < UNITS; u++) {
-        int by = u; /* the units before it hold its numbers too */
+        int by = u; /* the units before u can hold its numbers, too */
         for (int v = 0; v < u && own.own_per_s[u] > 0; v++)
             by = own.own_per_s[v] > own.own_per_s[by] ? v : by;
         ceilings->by[u] = (enum unit)by;
@@ -241,7 +241,8 @@ int ceiling_measure(struct ceilings *ceilings, struct backend *backend, struct e
     return 0;
 }
 
-/* The rate of the unit's own instruction, if another one sets the ceiling. */
+/* Sets a remark with the rate of the unit's own instruction, for a unit whose ceiling another
+ * instruction sets. */
 static void set_remark(json_t *record, const struct ceilings *ceilings, enum unit unit)
 {
     char remark[160];

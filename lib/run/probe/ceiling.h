@@ -32,29 +32,32 @@ struct ceilings {
 };
 /* Measures the host or device of the back end. -1 (EXIT_NO_DEVICE, EXIT_INTERNAL): no memory. */
 int ceiling_measure(struct ceilings *ceilings, struct backend *backend, struct err *e);
-/* The fields of the roofline record of one unit; the caller's reference. */
+/* Returns the fields of the roofline record of one unit; the caller's reference. */
 json_t *ceiling_record(const struct ceilings *ceilings, const struct backend *backend,
                        enum unit unit);
 
-/* ---- the parts ---- */
+/* ---- parts of a measurement ---- */
 
 enum { CEILING_ARRAY_BYTES = 256 << 20 }; /* more than most last-level caches */
 struct ceiling_reader; /* an array in memory */
 struct ceiling_reader *ceiling_reader_open(size_t bytes, struct err *e); /* NULL: no memory */
-/* Its rates are then those of processor time, as if no other program ran on these processors. */
+/* Makes the rates of a reader count processor time, as if no other program ran on these
+ * processors. */
 void ceiling_reader_by_processor(struct ceiling_reader *reader);
 double ceiling_reader_bytes_per_s(struct ceiling_reader *reader, struct pool *pool);
 void ceiling_reader_close(struct ceiling_reader *reader); /* NULL is fine */
 
-/* While a spread is above 0.1, measures again, up to twice; of each rate the steadiest counts. */
+/* Measures a host. While a spread is above 0.1, measures again, up to twice; the steadiest
+ * measurement of each rate counts. */
 void ceiling_host(struct ceilings *ceilings, struct pool *pool, struct ceiling_reader *reader);
-/* fp32 arithmetic of all threads together divided by that of one thread alone: the median of pairs
- * of passes, within 0.1 s. NaN: one thread, or no loop for this processor. */
+/* Returns the rate of fp32 arithmetic of all threads together divided by the rate of one thread
+ * alone: the median of pairs of passes, within 0.1 s. NaN: one thread, or no loop for this
+ * processor. */
 double ceiling_cores(struct pool *pool);
 /* 1: `cores` is so small that processors share a core, allowing for lower clocks of many
  * threads. */
 int ceiling_shared(double cores, size_t threads);
-/* For messages: ", unsteady" if a spread is above 0.1, else empty. */
+/* Returns ", unsteady" for messages if a spread is above 0.1, else "". */
 const char *ceiling_remark(double spread);
 /* Sets the ceilings from the rates of each unit's own instruction. */
 void ceiling_lift(struct ceilings *ceilings);
@@ -63,6 +66,7 @@ void ceiling_lift(struct ceilings *ceilings);
 void ceiling_again(struct ceilings *ceilings, struct pool *pool, struct ceiling_reader *reader,
                    enum unit unit);
 
-/* Uses the products of the back end (large ones run in the vendor's library; int8 is the whole of
- * LLM.int8()). Changes backend->act. -1: EXIT_NO_DEVICE. */
+/* Measures a device with copies and with the products of the back end. Large products run in the
+ * vendor's library; int8 is the whole of LLM.int8(). Changes backend->act. Returns -1:
+ * EXIT_NO_DEVICE. */
 int ceiling_device(struct ceilings *ceilings, struct backend *backend, struct err *e);

@@ -25,7 +25,8 @@
 
 static const double noise = 0.05;
 
-/* The matrix fits any L2 cache; rows; time limit. */
+/* Size of the matrix, which fits most L2 caches (512 KiB in f32); rows of the two products; calls
+ * with few rows in a round. FORMAT_NS: time limit for a format, after ROUNDS_LEAST rounds. */
 enum { OUTPUTS = 128, INPUTS = 1024, FEW = 1, MANY = 64, FEW_CALLS = 4 };
 enum { ROUNDS = 16, ROUNDS_LEAST = 8, FORMAT_NS = 4000000 };
 
@@ -74,7 +75,8 @@ static void time_round(struct level_time *time, struct trial *trial, struct back
     time_product(&time->many_ns, trial, backend, x, y, MANY);
 }
 
-/* values: of the matrix; the rows are its beginning. -1: no memory. */
+/* Times all levels for a format. values: values of the matrix; the input rows are the first of
+ * them. Returns -1 if there is no memory. */
 static int time_format(struct level_times *times, struct backend *backend, enum dtype dtype,
                        const float *values, float *y)
 {
@@ -121,7 +123,7 @@ static int time_all(struct level_times *times)
 
 /* ---- the file ---- */
 
-/* The version, the processor and the levels that the times are for. The caller frees it. */
+/* Returns the version, the processor and the levels that the times are for; the caller's. */
 static json_t *header_of(const struct level_times *times)
 {
     json_t *cpu = processor_describe(""), *levels = json_array();
@@ -136,7 +138,7 @@ static json_t *header_of(const struct level_times *times)
     return header;
 }
 
-/* The caller's. */
+/* Returns the path of the file for a header; the caller's. */
 static char *path_of(const char *folder, const json_t *header)
 {
     char hex[65], *text = json_dumps(header, JSON_COMPACT);
@@ -145,7 +147,8 @@ static char *path_of(const char *folder, const json_t *header)
     return mem_format("%s/%.16s", folder, hex);
 }
 
-/* The times of a format, few and many rows of each level, as a list. */
+/* Returns the place of entry i of the list of times of a format: for each level first the time with
+ * few rows, then with many. */
 static int64_t *time_at(struct level_times *times, int dtype, size_t i)
 {
     struct level_time *of = &times->of[dtype][i / 2];
@@ -193,7 +196,8 @@ static void write_times(struct level_times *times, const char *path, json_t *hea
     json_decref(j);
 }
 
-/* The descriptor of the locked folder; -1: no lock, or another process holds it too long. */
+/* Returns the descriptor of the locked folder; -1 if there is no lock, or if another process holds
+ * it for too long. */
 static int lock_folder(const char *folder)
 {
     const struct timespec moment = {0, 5000000};
@@ -245,7 +249,8 @@ size_t level_choice_best(const struct level_time *time, size_t n)
     return i;
 }
 
-/* All levels that can run here except the last one: it is for machines that can run no other. */
+/* Lists the levels that can run here, without the last one: that level is for machines that can run
+ * no other. */
 static void list_levels(struct level_times *times)
 {
     const struct ops *ops;

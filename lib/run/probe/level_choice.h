@@ -31,17 +31,17 @@ struct level_times {
 /* Measures times->of for the levels of times. -1: no memory. */
 typedef int level_choice_clock(struct level_times *times);
 
-/* Sets times->of for the levels of times: from the file in `folder` for this processor, this
- * version of the program and these levels, else by `clock`, and then writes the file. An incomplete
- * or invalid file is replaced. folder NULL or not writable: nothing is kept, which is not an error.
- * If several processes start together, one measures and the others wait. Returns 1: from the file;
- * 0: measured; -1: measuring failed. */
+/* Sets times->of for the levels of times. The times come from the file in `folder` for this
+ * processor, this version of the program and these levels. If there is no such file, or it is
+ * invalid, `clock` measures and the file is written. If folder is NULL or not writable, nothing is
+ * kept, which is not an error. If several processes start together, one measures and the others
+ * wait. Returns 1 for times of the file, 0 for measured times, -1 if measuring failed. */
 int level_choice_times(struct level_times *times, const char *folder, level_choice_clock *clock);
 
-/* The first of n levels within 5 % of the fastest, by the geometric mean of both times: a factor
- * has the same weight with few rows as with many. */
+/* Returns the first of n levels whose time is within 5 % of the fastest. The time is the geometric
+ * mean of both times of a level, so a factor has the same weight with few rows as with many. */
 size_t level_choice_best(const struct level_time *time, size_t n);
 
 /* Sets the level of a CPU back end without matrices for a network whose blocks have format `dtype`;
- * other back ends are unchanged. log: prints the choice and its times at level 2; may be NULL. */
+ * other back ends are unchanged. log may be NULL; it prints the choice and the times at level 2. */
 void level_choice_use(struct backend *backend, enum dtype dtype, const struct log *log);

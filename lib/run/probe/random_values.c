@@ -13,7 +13,7 @@
 enum { STRETCH = 4 << 20 /* values drawn before they repeat */ };
 static const double table_std = 0.02; /* of synth_table */
 
-/* n values in host memory, in their format. */
+/* Returns n values in host memory in the format `dtype`; the caller's. */
 static void *stretch(const struct random_values *values, size_t n, enum dtype dtype)
 {
     const struct draw draw = {values->normal, values->seed, 0, 0};

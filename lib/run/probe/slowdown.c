@@ -16,7 +16,8 @@ static int64_t read_clock(struct backend *backend)
 
 /* ---- the store ---- */
 
-/* Returns 0; *rate is not set if there is no memory. */
+/* Measures the rate of a store. *rate is not set if there is no memory. Returns -1 with *e filled
+ * if no store is possible. */
 static int time_store(const struct network *n, double *rate, struct err *e)
 {
     struct backend *backend = n->backend;
@@ -40,9 +41,10 @@ static int time_store(const struct network *n, double *rate, struct err *e)
 
 /* ---- a layer ---- */
 
-/* Least seconds of a pass over the layers, with all rows wanted, since the last layer computes only
- * those whole; 0: no memory. The first pass does the work that is done once. Passes that are short
- * compared with interruptions by other guests are repeated, for a second at most. */
+/* Returns the least seconds of a pass over the layers; 0: no memory. All rows are wanted, because
+ * the last layer computes only wanted rows completely. The first pass does the work that is done
+ * once. Passes that are short compared with interruptions by other guests are repeated, for a
+ * second at most. */
 static double time_pass(const struct network *n, size_t rows)
 {
     int32_t *zero = mem_zero(rows, sizeof *zero);
@@ -69,8 +71,8 @@ static double time_pass(const struct network *n, size_t rows)
     return least;
 }
 
-/* The number of layers that are timed together: more than the caches of a processor hold, so that
- * each comes from memory as in the run, but no more than the run keeps in memory. */
+/* Returns the number of layers that are timed together: more than the caches of a processor hold,
+ * so that each layer comes from memory as in the run, but no more than the run keeps in memory. */
 static size_t count_timed_layers(const struct network *n)
 {
     enum { BEYOND_CACHES = 128 << 20, IN_SLOTS = 2 };
@@ -80,7 +82,8 @@ static size_t count_timed_layers(const struct network *n)
     return wanted < most ? wanted : most;
 }
 
-/* Work of a pass divided by that of its layers alone: in flops or in bytes, whichever is larger. */
+/* Returns the work of a pass divided by the work of its layers alone: the larger of the two ratios
+ * in flops and in bytes. */
 static double rest_of_pass(const struct network *n, struct extent extent)
 {
     const struct cost_model model = cost_model_of(n);
@@ -92,8 +95,9 @@ static double rest_of_pass(const struct network *n, struct extent extent)
     return bytes > flops ? bytes : flops;
 }
 
-/* Times both kinds of passes; 0 slowdown: no memory. Formats are those of the run, since a network
- * with random weights would choose others; a packed checkpoint stays packed. */
+/* Times both kinds of passes; whole_s and most_s stay 0 if there is no memory. The formats of the
+ * run are named, because a network with random weights would choose others; a packed checkpoint
+ * stays packed. */
 static void time_layers(struct slowdown *slowdown, const struct network *n,
                         const struct passes *passes)
 {

@@ -18,9 +18,9 @@ struct contexts { /* all zero: no model, every prompt fits */
     } model[CONTEXTS_MAX];
     size_t n;
 };
-/* names: models as for -m, separated by commas; ignore: value of --ignore-config, or NULL. Weights
- * are not read. -1: a model is missing or broken, or there are too many (EXIT_BAD_USAGE); call
- * contexts_close also then. */
+/* Opens models without their weights. names: models as for -m, separated by commas; ignore: value
+ * of --ignore-config, or NULL. Returns -1 if a model is missing or broken, or if there are too many
+ * (EXIT_BAD_USAGE); call contexts_close() also then. */
 int contexts_open(struct contexts *contexts, const char *names, const char *ignore, struct err *e);
 /* 1: the prompt record (borrowed) with its chat template and `room` tokens fits every model. An
  * invalid prompt does not fit. */

@@ -54,7 +54,7 @@ static int encode_chat(const struct prompt_encoder *encoder, const struct chat_m
                        e);
 }
 
-/* The text of a user, or the messages joined by blank lines, without a template. */
+/* Encodes without a template: the text of a user, or the messages joined by blank lines. */
 static int encode_plain(const struct prompt_encoder *encoder, const char *text, struct ids *out,
                         struct err *e)
 {
@@ -138,7 +138,7 @@ static int from_ids(struct prompt *prompt, const json_t *list, const struct prom
 
 static int check_ids(const struct config *config, struct ids *ids, struct err *e)
 {
-    /* the first token is the answer of a row */
+    /* the row of a prompt token answers with the first new token, so there must be one */
     const int before = config->logit_shift || config->seeds;
     if (before && !ids->n && config->bos >= 0)
         ids_push(ids, (int32_t)config->bos);

@@ -23,9 +23,9 @@ struct prompt_encoder {
     int parse_special; /* 1: names of special tokens in prompts mean the tokens */
 };
 
-/* to = the encoder of a model with the chat template that `chat` names (chat_choose). *choice = the
- * note about that choice, and the template, which is the caller's: chat_free it after the last
- * prompt. tokenizer NULL: the model has none, and chat is auto or none. -1: EXIT_BAD_USAGE,
+/* *to = the encoder of a model with the chat template that `chat` names (chat_choose). *choice =
+ * the note about that choice, and the template, which is the caller's: chat_free() it after the
+ * last prompt. If tokenizer is NULL, chat must be auto or none. Returns -1: EXIT_BAD_USAGE,
  * EXIT_BAD_DATA, or a file of the checkpoint cannot be read. */
 int prompt_encoder_make(struct prompt_encoder *to, const struct checkpoint *model,
                         const struct tokenizer *tokenizer, const char *chat,
@@ -41,10 +41,10 @@ struct prompt {
     int64_t tokenize_ns; /* time to make its ids, chat template included */
 };
 
-/* Makes a prompt of a record (stolen, also on error). -1: EXIT_BAD_DATA for an invalid record (no
- * id, none or several of the three forms, wrong types, an id outside the vocabulary, text without a
- * tokenizer); EXIT_FAILED_RECORDS for a valid prompt that the model cannot answer: it holds the
- * mask id, or is empty for an autoregressive model. */
+/* Makes a prompt of a record (stolen, also on error). Returns -1: EXIT_BAD_DATA for an invalid
+ * record (no id, none or several of the three forms, wrong types, an id outside the vocabulary,
+ * text without a tokenizer); EXIT_FAILED_RECORDS for a valid prompt that the model cannot answer:
+ * it holds the mask id, or it is empty and the model needs a first token. */
 int prompt_make(struct prompt *prompt, json_t *record, const char *where,
                 const struct prompt_encoder *encoder, struct err *e);
 void prompt_free(struct prompt *prompt);

@@ -1,5 +1,5 @@
-/* promptset.c - see promptset.h. The time to make the ids of a prompt belongs to its records, so it
- * is taken here. */
+/* promptset.c - see promptset.h. Records of a prompt hold the time to make its ids, so this file
+ * measures that time. */
 #include "lib/run/prompts/promptset.h"
 
 #include <stdlib.h>

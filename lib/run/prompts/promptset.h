@@ -1,5 +1,5 @@
-/* promptset.h - all prompts of a run in memory: they run again at every point and round. A point
- * names its chat template, so the prompts are kept as each template of the run writes them. */
+/* promptset.h - keeps all prompts of a run in memory, because they run again at every point and
+ * round. A point names its chat template, so the prompts are kept as each template writes them. */
 #pragma once
 
 #include "lib/record/prompt_input.h"
@@ -11,8 +11,8 @@ struct prompts { /* in input order, ids all different */
     size_t n, cap;
 };
 struct promptset {
-    struct prompts by_chat[CHAT_WORDS]; /* by word of --chat; those that no point names are empty */
-    size_t n; /* the most prompts that a template has; one that refuses a prompt has fewer */
+    struct prompts by_chat[CHAT_WORDS]; /* by word of --chat; empty if no point names the word */
+    size_t n; /* the most prompts of a template; a template that refuses a prompt has fewer */
     struct prompt_input in;
 };
 
@@ -22,6 +22,6 @@ struct promptset {
 int promptset_read(struct promptset *promptset, const char *const *files, size_t n_files,
                    int64_t limit, const struct prompt_encoder *const encoder[CHAT_WORDS],
                    struct err *e);
-/* The prompts as a point needs them. */
+/* Returns the prompts as the chat template of a point writes them. */
 const struct prompts *promptset_at(const struct promptset *promptset, const struct settings *point);
 void promptset_free(struct promptset *promptset);

@@ -1,6 +1,6 @@
 /* commits.c - see commits.h. Records are written between two passes, where no caller can take an
- * error. So the first error is kept for commits_check after the batch; nothing is written after
- * it. */
+ * error. So the first error is kept for commits_check() after the batch, and nothing is written
+ * after that error. */
 #include "lib/run/watch/commits.h"
 
 #include <math.h>

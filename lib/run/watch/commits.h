@@ -1,5 +1,5 @@
-/* commits.h - the trace of --trace: one record of kind `commit` for each pass and prompt that
- * changed a slot, in a stream of its own. */
+/* commits.h - writes the trace of --trace: one record of kind `commit` for each pass and prompt
+ * that changed a slot, in a stream of its own. */
 #pragma once
 
 #include <jansson.h>
@@ -13,10 +13,12 @@ struct commits {
     struct err err;      /* the first failed write */
 };
 
-/* Opens the stream at `path`, with the options of the run. extra: for its meta record; borrowed. */
+/* Opens the stream at `path`, with the options of the run. extra: members of its meta record;
+ * borrowed. */
 int commits_open(struct commits *commits, const struct common *of_run, const char *path,
                  const char *tool, int argc, char **argv, json_t *extra, struct err *e);
-/* about: config, point, block_length and slot_count for the record; borrowed. */
+/* Writes a record if the pass changed a slot. about: config, point, block_length, slot_count and
+ * batch_id for the record; borrowed. */
 void commits_put(struct commits *commits, const char *id, json_t *about,
                  const struct observed *observed);
 /* -1: a write has failed; *e = commits->err. */

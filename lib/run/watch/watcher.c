@@ -1,6 +1,6 @@
 /* watcher.c - see watcher.h. Between two passes no caller can take an error, so a failed write is
- * reported at the end of the batch. A pass is shown after it is accounted for: out[] is then up to
- * date. */
+ * reported at the end of the batch. A pass is shown after the decoder has counted it, so out[] is
+ * up to date then. */
 #include "lib/run/watch/watcher.h"
 
 #include <stdio.h>
@@ -128,7 +128,7 @@ int watcher_end(struct watcher *watcher, struct err *e)
     return commits_check(&watcher->commits, e);
 }
 
-/* ---- a session ---- */
+/* ---- opening and closing ---- */
 
 int watcher_open(struct watcher *watcher, const struct job *job, const struct config *config,
                  const struct tokenizer *tokenizer, size_t prompts, struct progress *progress,

@@ -15,7 +15,7 @@ struct watcher {
     struct progress *progress;
     struct commits commits;
     struct text_stream stream;
-    int several; /* 1: several prompts or points, so a stream has headings */
+    int several; /* 1: the run has several prompts or points, so --stream prints headings */
     /* the current batch */
     const struct generation_place *at;
     const struct prompt *const *prompt;
@@ -28,12 +28,13 @@ struct watcher {
 int watcher_check(const struct job *job, struct err *e);
 /* 1: the options ask to watch every pass (`closely` of observer.h). */
 int watcher_looks_closely(const struct job *job);
-/* extra: for the meta record of the trace; borrowed. -1: --stream without a tokenizer
- * (EXIT_BAD_DATA), or the trace cannot be written. */
+/* Opens the trace. extra: members of its meta record; borrowed. Returns -1 for --stream without a
+ * tokenizer (EXIT_BAD_DATA), or if the trace cannot be written. */
 int watcher_open(struct watcher *watcher, const struct job *job, const struct config *config,
                  const struct tokenizer *tokenizer, size_t prompts, struct progress *progress,
                  json_t *extra, struct err *e);
-/* Call around a batch: out[i] belongs to prompt[i] and grows meanwhile. -1: a write failed. */
+/* Call watcher_begin() and watcher_end() around a batch: out[i] belongs to prompt[i] and grows
+ * meanwhile. watcher_end() returns -1 if a write failed. */
 const struct observer *watcher_begin(struct watcher *watcher, const struct network *n,
                                      const struct generation_place *at,
                                      const struct prompt *const *prompt,
