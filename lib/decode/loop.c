@@ -9,7 +9,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 
-enum { SLICE_NS = 50 * 1000 * 1000 /* the longest sleep without a look at `stop` */ };
+enum { SLICE_NS = 50 * 1000 * 1000 /* loop_sleep() reads *stop after at most this time */ };
 
 struct in_flight {
     void *copy;   /* copy of the states on the host */

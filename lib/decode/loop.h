@@ -26,8 +26,8 @@ struct loop {
     /* Prepares (ops.prepare) the passes to come; leaves all state as describe() left it. NULL: the
      * first pass of each kind includes the preparation in its time. */
     void (*prepare)(void *ctx);
-    /* Takes away the inputs that are not there when the clock begins, and describes again. NULL:
-     * all are there. */
+    /* Takes away the inputs that come after the clock begins, and describes again; returns as
+     * describe(). NULL: all inputs are there. */
     size_t (*open)(void *ctx);
     /* Enqueues a pass and the step that follows it on the back end. */
     void (*enqueue)(void *ctx);
@@ -39,6 +39,6 @@ struct loop {
 /* Runs the loop; sets start_ns, start_cpu_ns and interrupted. The clock begins when all data are in
  * memory of the back end. Returns -1 if there is no memory for the copies; no pass has run then. */
 int loop_run(const struct loop *loop, struct batch_trace *trace);
-/* Sleeps until due_ns since the batch began. If *stop becomes non-zero before, sets interrupted and
- * returns -1. */
+/* Sleeps until due_ns, ns since the batch began. If *stop becomes non-zero before that, sets
+ * trace->interrupted and returns -1. */
 int loop_sleep(int64_t due_ns, const volatile sig_atomic_t *stop, struct batch_trace *trace);

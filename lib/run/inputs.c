@@ -1,5 +1,5 @@
-/* inputs.c - see inputs.h. The times of a load are those of lib/stat/arrivals.h, as for requests to
- * a server. */
+/* inputs.c - see inputs.h. lib/stat/arrivals.h gives the times, as it does for requests to a
+ * server. */
 #include "lib/run/inputs.h"
 
 #include <string.h>

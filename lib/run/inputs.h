@@ -1,10 +1,11 @@
-/* inputs.h - the prompts of a batch as a decoder takes them: with the times at which they come. */
+/* inputs.h - makes the inputs of a batch: its prompts, with the times at which they come. */
 #pragma once
 
 #include "lib/run/generation_record.h"
 
-/* [n]; the caller frees. With --arrival-rate the prompts of a timed batch come one by one, the
- * first at once. Warm-up batches begin with all prompts. The times depend on the seed, the launch
- * and the round, and not on the model: both models of a pair get the same load. */
+/* Returns the inputs [n]; the caller frees them. With --arrival-rate the prompts of a timed batch
+ * come one by one, the first at once. Warm-up batches begin with all prompts. The times depend on
+ * the seed, the launch and the round, and not on the model: both models of a pair get the same
+ * load. */
 struct generation_input *inputs_make(const struct run_plan *plan, const struct generation_place *at,
                                      const struct prompt *const *prompt, size_t n);

@@ -52,7 +52,7 @@ static int filters(const struct autoregress_run *run)
     return sample_needs_logits(&query, run->writer.n->config.vocab);
 }
 
-/* Most prompt ids of a seat: where any input may take it, those of the longest prompt. */
+/* Returns the most prompt ids of a seat; if any input may take the seat, those of the longest. */
 static size_t prompt_room(const struct autoregress_run *run, size_t seat)
 {
     size_t most = run->in[seat].n;
@@ -151,7 +151,7 @@ static void seats_make(struct autoregress_run *run)
     }
 }
 
-/* Completes the answer of a seat whose text has ended, if it had one. */
+/* Completes the answer of a seat whose text has ended, if the seat has an input. */
 static void leave(const struct autoregress_run *run, size_t seat)
 {
     const struct text_state *state = &run->writer.host.state[seat];
@@ -163,7 +163,7 @@ static void leave(const struct autoregress_run *run, size_t seat)
     generation_close(generation, &run->writer.n->config, state->met_stop);
 }
 
-/* 1: an input can take a seat at `now`, since the batch began. */
+/* 1: an input waits for a seat at `now`, ns since the batch began. */
 static int comes(const struct autoregress_run *run, int64_t now)
 {
     return run->admitted < run->batch &&
@@ -178,7 +178,7 @@ static size_t count_taken(const struct autoregress_run *run)
     return n;
 }
 
-/* Gives the empty seats and those of finished texts to waiting inputs. */
+/* Gives empty seats, and seats of finished texts, to waiting inputs. */
 static void change_seats(struct autoregress_run *run)
 {
     const int64_t now = clock_ns() - run->trace->start_ns;
@@ -307,7 +307,7 @@ static size_t describe(void *ctx)
     return describe_seated(run);
 }
 
-/* Empties the seats of inputs that come later. Until now all seats are taken, to prepare passes of
+/* Empties the seats of inputs that come later. Until now all seats were taken, to prepare passes of
  * a full batch. */
 static size_t open_seats(void *ctx)
 {

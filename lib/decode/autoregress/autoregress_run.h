@@ -45,7 +45,8 @@ struct autoregress_run {
     struct generation *out;
     struct batch_trace *trace;
     size_t batch, seats;
-    size_t *who, admitted;     /* [seats], `batch`: nobody; inputs that have or had a seat */
+    size_t *who, admitted;     /* [seats] input of each seat, `batch` if it has none; number of
+                                * inputs that have or had a seat */
     int changing;              /* 1: a seat may get another input than its first one */
     struct reader writer;      /* the model; its ids are the texts */
     struct reader drafter;     /* the draft model; n NULL: none */

@@ -1,8 +1,8 @@
 /* decoder_autoregress.c - autoregressive decoding as the runner sees it: a point of its settings
  * (lib/setting/system_llama.c) as a struct autoregress.
  *
- * With admit=continuous the batch is all prompts of a round; `batch` of them run at a time, at
- * most. */
+ * With admit=continuous the batch is all prompts of a round; at most `batch` of these run at a
+ * time. */
 #include "lib/decode/autoregress.h"
 #include "lib/decode/decoder.h"
 #include "lib/setting/system.h"

@@ -58,7 +58,7 @@ static size_t length_of(const struct diffuse_run *run, const struct generation_i
     return fills ? len + (m - behind % m) % m : len;
 }
 
-/* Most ids of a place: where any input may take it, those of the longest input. */
+/* Returns the most ids of a place; if any input may take it, the ids of the longest input. */
 static size_t room_of(const struct diffuse_run *run, size_t place)
 {
     size_t most = length_of(run, &run->in[place]);
@@ -130,7 +130,7 @@ static void canvases_make(struct diffuse_run *run)
         run->who[i] = run->admitted++;
 }
 
-/* Completes the answer of a place whose canvas has ended, if it had one. */
+/* Completes the answer of a place whose canvas has ended, if the place has an input. */
 static void leave(const struct diffuse_run *run, size_t place)
 {
     if (run->who[place] == run->inputs)
@@ -142,7 +142,7 @@ static void leave(const struct diffuse_run *run, size_t place)
     generation_close(generation, &run->n->config, 0);
 }
 
-/* 1: an input can take a place at `now`, since the batch began. */
+/* 1: an input waits for a place at `now`, ns since the batch began. */
 static int comes(const struct diffuse_run *run, int64_t now)
 {
     return run->admitted < run->inputs &&
@@ -157,7 +157,7 @@ static size_t count_taken(const struct diffuse_run *run)
     return n;
 }
 
-/* Gives free places to waiting inputs. Ids of finished canvases are on the host. */
+/* Gives free places to waiting inputs. The ids of finished canvases are on the host. */
 static void change_places(struct diffuse_run *run)
 {
     const int64_t now = clock_ns() - run->trace->start_ns;
@@ -308,8 +308,8 @@ static size_t describe(void *ctx)
     return diffuse_describe(run);
 }
 
-/* Empties the places of inputs that come later. Until now all were taken, to prepare passes of a
- * full batch. Beginning again forgets what the cache would have held. */
+/* Empties the places of inputs that come later. Until now all places were taken, to prepare passes
+ * of a full batch. begin() also forgets what the cache held for these passes. */
 static size_t open_places(void *ctx)
 {
     struct diffuse_run *run = ctx;
@@ -380,9 +380,8 @@ static void account(const struct diffuse_run *run, size_t i, const struct canvas
         generation_emit(generation, ns, now->readable - was->readable);
 }
 
-/* Counts the work of the pass that is settled now, by the states before the pass. Finished canvases
- * were still in the pass. A pass in which all had finished is after the end of the clock, so it is
- * not counted. */
+/* Counts the work of the settled pass, by the states before it. Finished canvases were still in the
+ * pass. A pass in which all had finished came after the end of the clock, so it does not count. */
 static void count(const struct diffuse_run *run)
 {
     struct extent extent = {0};
