@@ -1,4 +1,4 @@
-/* hash64.h - fast 64-bit hashes for tables in memory. They are not cryptographic: callers compare
+/* hash64.h - fast 64-bit hashes for tables in memory, not cryptographic: callers compare
  * the values behind equal hashes, or state the chance of a collision.
  * Source: Steele et al. OOPSLA'14 (SplitMix64); Fowler, Noll, Vo, draft-eastlake-fnv (FNV-1a). */
 #pragma once

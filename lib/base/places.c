@@ -17,7 +17,7 @@ static int is_at(const struct places *places, size_t place, const char *text, si
     return places_text->n == n && !memcmp(places->bytes.data + places_text->from, text, n);
 }
 
-/* The slot of the text, or the free slot for it. */
+/* Returns the slot of the text, or the free slot where the text belongs. */
 static uint32_t *find(const struct places *places, const char *text, size_t n)
 {
     size_t i = hash64_text(0, text, n) & (places->slots - 1);

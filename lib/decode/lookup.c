@@ -1,6 +1,6 @@
 /* lookup.c - see lookup.h. One scan from the end of the text to its start looks at all places
- * before the last id. It keeps the place that agrees longest with the end of the text; ties go to
- * the last place. */
+ * before the last id. The scan keeps the place that agrees longest with the end of the text; ties
+ * go to the last place. */
 #include "lib/decode/lookup.h"
 
 /* Returns how many ids directly before `place` equal the last ids of the text; at most `most`. */

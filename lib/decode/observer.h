@@ -1,5 +1,5 @@
-/* observer.h - callbacks while a batch is generated. They run between two passes and do not change
- * the text.
+/* observer.h - callbacks while a batch is generated. The callbacks run between two passes and
+ * do not change the text.
  *
  * With `closely`, the changes of each pass are copied to the host and the next pass waits for the
  * callback, so times are not those of a normal run. Without it, only the end of each pass is

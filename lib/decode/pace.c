@@ -1,5 +1,5 @@
 /* pace.c - see pace.h. A schedule is a table of budgets, made once per batch and read on
- * host and device. It sums to the block, so no step and no slot is left over. The remainder of
+ * host and device. The budgets sum to the block, so no step and no slot is left over. The rest of
  * equal shares goes to the earliest steps, as in LLaDA's get_num_transfer_tokens, although early
  * steps see the fewest tokens. */
 #include "lib/decode/pace.h"

@@ -226,7 +226,7 @@ static int account(struct rec_reader *reader, const json_t *record, struct err *
     return bad;
 }
 
-/* Ends the current file. -1: it is broken, or its stream has no `end`. */
+/* Ends the current file. Fails if the file is broken or its stream has no `end`. */
 static int finish_file(struct rec_reader *reader, struct err *e)
 {
     struct input *in = reader->in[reader->at];

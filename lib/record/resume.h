@@ -1,7 +1,7 @@
 /* resume.h - the work file of a run, from which a process resumes interrupted work.
  *
  * A tool that opens its output with rec_open_work (rec.h) writes each finished record to the
- * temporary file of the output. The next process with the same work reads these records. It walks
+ * temporary file of the output. The next process with the same work reads these records, walks
  * through its work from the start, and takes over a record instead of computing it again.
  *
  * Two processes have the same work if their `meta` records agree in everything but the start time,

@@ -93,10 +93,10 @@ int engine_check_device(const struct engine *engine, struct err *e);
  * The back end must not hold matrices yet. */
 void engine_level(const struct engine *engine, struct backend *backend,
                   const struct checkpoint *model, const struct log *log);
-/* -1 (EXIT_BAD_USAGE): --device-map, --kv-map or --cache-precision has an invalid value. */
+/* Fails (EXIT_BAD_USAGE) if --device-map, --kv-map or --cache-precision has an invalid value. */
 int engine_check_memory(const struct engine *engine, struct err *e);
-/* 1: the map (value of --device-map or --kv-map, or NULL) is auto: free memory decides how many
- * layers stay. */
+/* Returns 1 if the map (value of --device-map or --kv-map, or NULL) is auto: free memory decides
+ * how many layers stay. */
 int engine_maps_itself(const char *map);
 /* Returns formats and maps by --dtype, --kv-dtype, --quant, --device-map and --kv-map. --level
  * decides about formats whose option is not given. A packed checkpoint keeps its format at every
@@ -105,10 +105,10 @@ struct precision engine_precision(const struct engine *engine, const struct conf
 /* Prints one line: the options that --level has switched on. */
 void engine_say_saving(const struct engine *engine, const struct config *config,
                        const struct log *log);
-/* network_settle with engine_precision. */
+/* Calls network_settle() with the formats and maps of engine_precision(). */
 int engine_settle(const struct engine *engine, struct network *n, struct backend *backend,
                   const struct checkpoint *model, struct err *e);
-/* network_load with engine_precision. */
+/* Calls network_load() with the formats and maps of engine_precision(). */
 int engine_load(const struct engine *engine, struct network *n, struct backend *backend,
                 const struct checkpoint *model, struct err *e);
 

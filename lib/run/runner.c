@@ -243,8 +243,8 @@ static int do_batch(struct session *run, struct generation_place at,
     return 0;
 }
 
-/* Warm-up lets caches, clocks and page tables settle. It repeats the first batch, so that times can
- * be compared. The time of a cold batch is not compared. */
+/* Warm-up lets caches, clocks and page tables settle. The first batch is repeated, so that times
+ * can be compared. The time of a cold batch is not compared. */
 static int warm_up(struct session *run, struct generation_place *at,
                    const struct prompt *const *prompt, size_t n, struct err *e)
 {

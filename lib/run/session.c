@@ -26,7 +26,7 @@ int session_stopped(const struct session *session)
     return session->job->stop && *session->job->stop;
 }
 
-/* config NULL: the model is not known yet. */
+/* If `config` is NULL, the model is not known yet. */
 static int check_points(const struct job *job, const struct config *config, struct err *e)
 {
     const struct decoder *decoder = job->decoder;

@@ -1,7 +1,7 @@
 /* log.c - messages on standard error; see log.h.
  *
- * A message is written in one call, so that lines of tools on one terminal do not mix. It may quote
- * untrusted text, so control characters are escaped in all of it. */
+ * Each message is written in one call, so that lines of tools on one terminal do not mix. A message
+ * may quote untrusted text, so all its control characters are escaped. */
 #include "lib/base/cli/log.h"
 
 #include <stdarg.h>

@@ -1,6 +1,7 @@
 /* opt-contain.c - see opt_contain() in opt.h. The limits are set by Landlock and seccomp, where
  * Linux has them. A tool may read each path that is an operand or the value of an option, so a new
- * option needs no entry here. It may write a path only if the row of the option has `writes`. */
+ * option needs no entry here. A tool may write a path only if the row of the option has
+ * `writes`. */
 #include "lib/base/cli/opt.h"
 
 #include <dirent.h>

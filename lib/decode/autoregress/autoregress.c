@@ -206,7 +206,7 @@ static void loop_make(struct reader *reader, const struct autoregress *how, int 
     loop->n_stop = stops ? generation_stops(&reader->n->config, loop->stop) : 0;
 }
 
-/* -1: memory of the back end short. */
+/* Fails if the back end has too little memory. */
 static int reader_make(struct reader *reader, const struct autoregress_run *run,
                        const struct work_size *size, int stops)
 {
@@ -232,7 +232,7 @@ static void reader_free(struct reader *reader)
         kv_free(reader->kv, reader->n);
 }
 
-/* -1: memory of the back end short. */
+/* Fails if the back end has too little memory. */
 static int run_make(struct autoregress_run *run)
 {
     const struct work_size size = writer_size(run), guess = drafter_size(run);

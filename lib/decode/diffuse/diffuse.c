@@ -232,7 +232,7 @@ static int cache_make(struct diffuse_run *run)
                : 0;
 }
 
-/* -1: memory of the back end short. */
+/* Fails if the back end has too little memory. */
 static int run_make(struct diffuse_run *run, struct memory_estimate *need)
 {
     const struct work_size size = run_count(run);
