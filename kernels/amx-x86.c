@@ -1,5 +1,5 @@
-/* amx-x86.c - amx.h for x86-64. CPUID tells what the processor has, XCR0 what the system saves when
- * it switches threads, and arch_prctl asks Linux for permission. */
+/* amx-x86.c - amx.h for x86-64. CPUID names the abilities of the processor, XCR0 the registers that
+ * the system saves when it switches threads, and arch_prctl asks Linux for permission. */
 #include <cpuid.h>
 #include <stdint.h>
 #include <sys/syscall.h>
@@ -7,7 +7,8 @@
 
 #include "kernels/amx.h"
 
-/* Numbers that are fixed in Linux: ARCH_REQ_XCOMP_PERM, and the state component of the tiles. */
+/* Numbers of the Linux interface: ARCH_REQ_XCOMP_PERM, and the number of the state component that
+ * holds the tiles. */
 enum { ASK_PERMISSION = 0x1023, TILES = 18 };
 
 static int has_osxsave(void)
@@ -16,7 +17,8 @@ static int has_osxsave(void)
     return __get_cpuid(1, &a, &b, &c, &d) && c & bit_OSXSAVE;
 }
 
-/* Extended state that the system saves; bits 17 and 18 are those of AMX. */
+/* The lower half of XCR0: a bit for each state component that the system saves. Bits 17 and 18 are
+ * the components of AMX. */
 static uint32_t kept(void)
 {
     uint32_t low, high;

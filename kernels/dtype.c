@@ -1,5 +1,5 @@
-/* dtype.c - the table of formats, and the sizes and shapes that follow from a row. All sizes of a
- * matrix in bytes, in checkpoints, on devices and in the cost model, come from here, so they cannot
+/* dtype.c - the table of formats, and the sizes and shapes that follow from a row. Checkpoints,
+ * devices and the cost model take the bytes of a matrix from these functions, so their sizes cannot
  * disagree. Invariants: a format has codes exactly when it is quantized; its arrays are in the
  * order of enum codes_part. */
 #include "kernels/dtype.h"

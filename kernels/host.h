@@ -1,6 +1,6 @@
-/* host.h - functions that the back ends in host memory (ref, cpu) share: blocks that know their
- * size, operations that are trivial on a host, and the bf16 format. A function with the name of a
- * slot of kernels/ops.h does what that slot defines. */
+/* host.h - functions that the back ends in host memory (ref, cpu) share: blocks of memory that
+ * store their size, operations that are trivial on a host, and the bf16 format. A function
+ * host_NAME does what the slot NAME of kernels/ops.h defines. */
 #pragma once
 
 #include <stdint.h>
@@ -11,10 +11,11 @@
 
 C_BEGIN
 
-/* The slots that ref and cpu fill alike. A block of host_alloc is cleared, 64-byte aligned and
- * counted. Every call is complete when it returns: run calls step, and an event is a time.
- * host-store.c: offloaded blocks in a file, served by its own thread. host_qkv_work: the work of
- * the products; host_qkv needs no more. */
+/* The slots that ref and cpu fill with the same functions. A block of host_alloc is cleared,
+ * 64-byte aligned and counted in backend.memory. Every operation is complete when it returns, so
+ * run calls the step, and an event is a time. host-store.c keeps offloaded blocks in a file and
+ * serves them by a thread of its own. host_qkv_work returns the work of the products, because
+ * host_qkv needs no more. */
 #define HOST_SLOTS(X)                                                                              \
     X(alloc) X(free) X(room) X(copy) X(clear) X(mirror) X(mirror_free) X(run) X(event_record)      \
     X(event_wait) X(store_open) X(store_close) X(store_put) X(stage) X(arrive) X(store_rows)       \
@@ -29,13 +30,13 @@ HOST_SLOTS(HOST_DECLARE)
 /* cache[slot[t], :] = x[t, :], rows of n values of `dtype` (F32 or BF16). slot NULL: slot t. */
 typedef void host_store(struct backend *backend, void *cache, enum dtype dtype, const float *x,
                         const int32_t *slot, size_t T, size_t n);
-/* ops.qkv, by the other operations of backend->ops and `store`. The first host_qkv_bytes(T, N)
- * bytes of work are its own, the rest is for the products. */
+/* ops.qkv by means of the other operations of backend->ops and `store`. The first host_qkv_bytes(T,
+ * N) bytes of work hold rows of k and v (N = (H + 2K) E), the rest is the work of the products. */
 void host_qkv(struct backend *backend, const struct qkv *qkv, size_t T, void *work,
               host_store *store);
 size_t host_qkv_bytes(size_t T, size_t N);
 
-/* bf16 is the upper half of a float. Rounds to nearest, ties to even; NaN stays NaN. */
+/* x as bf16, which is the upper half of a float. Rounds to nearest, ties to even; NaN stays NaN. */
 static inline uint16_t bf16_of(float x)
 {
     uint32_t u;

@@ -1,5 +1,5 @@
-/* links.h - how much the rows of a sequence attend to each other, for rules that keep dependent
- * slots apart (kernels/unmask/dawn.h).
+/* links.h - measures how much the rows of a sequence attend to each other, for rules that keep
+ * dependent slots apart (kernels/unmask/dawn.h).
  *
  * On the host: host-links.c (ref and cpu); on a device: cuda/layer/links.cu. Source: Luo et al.
  * 2026, "DAWN", arXiv 2602.06953, and attn_avg() in llada/model/modeling_llada.py of
@@ -9,9 +9,10 @@
 #include "kernels/ops.h"
 #include "lib/base/host_device.h"
 
-/* map[t, j] = share * the mean over heads of softmax_j(q_t k_j / sqrt(E)), where row t sees all
- * rows of its sequence, and j counts them from its first. With `add` it is added to map[t, j].
- * mean[t], if wanted: the mean of map[., j] over the rows of the sequence, where j is row t. */
+/* map[t, j] = share * the mean over heads of softmax_j(q_t k_j / sqrt(E)). Row t sees all rows of
+ * its sequence; j is a row of the sequence, counted from its first row. If `add` is 1, the value is
+ * added to map[t, j]. mean[t], unless NULL, is the mean of map[., j] over all rows of the sequence,
+ * where j is the index of row t. */
 struct links {
     const act *q;       /* [T, H*E] rotated */
     struct cache kv;    /* row t is slot t */
@@ -25,7 +26,7 @@ struct links {
     float *mean;        /* [T], or NULL */
 };
 
-/* The sequence of a row. */
+/* The sequence that a row belongs to. */
 HOST_DEVICE const struct attn_seq *links_seq(const struct links *links, size_t row)
 {
     const struct attn_seq *sequence = links->seqs;

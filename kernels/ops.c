@@ -1,6 +1,6 @@
-/* ops.c - the tables of kernels/cpu that this processor can run, best first. Each instruction set
- * is a table compiled from the same sources (kernels/cpu/level.h). The Makefile defines which were
- * built (HAVE_CPU_x); the processor decides which can run. */
+/* ops.c - finds the tables of kernels/cpu that this processor can run, best first. Each instruction
+ * set is a table compiled from the same sources (kernels/cpu/level.h). The Makefile decides which
+ * tables are built (HAVE_CPU_x); the processor decides which of these can run. */
 #include <string.h>
 
 #include "kernels/amx.h"
@@ -40,7 +40,7 @@ static int has_avx2(void)
 }
 #endif
 
-/* Best first, then an empty row. */
+/* Fills out[] with the built tables, best first, then an empty row. */
 static void levels(struct level out[LEVELS_MAX])
 {
     int n = 0;

@@ -1,7 +1,8 @@
-/* peak.h - loops that only multiply and add in registers: the upper limit of one core.
+/* peak.h - loops that only multiply and add in registers. Their speed is the upper limit of one
+ * core.
  *
- * There is one file for each processor family; the Makefile chooses it. Each loop is compiled for
- * its own instruction set and runs only where the processor has that set. */
+ * There is one file of loops for each processor family; the Makefile chooses it. Each loop is
+ * compiled for its own instruction set and runs only where the processor has that set. */
 #pragma once
 
 #include <stddef.h>
@@ -11,20 +12,20 @@
 struct peak {
     enum unit unit;
     const char *isa;   /* for example "AVX-512 BF16" */
-    double operations; /* in one round; a multiplication and an addition count as two */
-    /* seed: PEAK_SEED bytes unknown to the compiler; overwritten by the sums. */
+    double operations; /* operations of one round; a multiplication and an addition count as two */
+    /* seed: PEAK_SEED bytes whose values the compiler does not know; the sums overwrite them. */
     void (*loop)(size_t rounds, unsigned char *seed);
 };
-enum { PEAK_CHAINS = 12 /* sums in flight: more than the latency of an instruction */,
+enum { PEAK_CHAINS = 12 /* sums in flight: more than the cycles that one instruction takes */,
        PEAK_SEED = 64 * PEAK_CHAINS };
 
-/* Loop i of a unit that this processor can run. NULL beyond the last. */
+/* Loop i of the loops for `unit` that this processor can run; NULL beyond the last. */
 const struct peak *peak_at(enum unit unit, size_t i);
-/* The fastest of these loops, by measurement: on some processors the newer instruction is slower.
- * Takes at most a millisecond where there are several. NULL: none. */
+/* The fastest loop for `unit`, by measurement, because on some processors the newer instruction is
+ * slower. The measurement takes at most a millisecond. NULL: the processor can run none. */
 const struct peak *peak_best(enum unit unit);
 
-/* 1: an x86 processor with AVX-VNNI (vpdpbusd for 256-bit vectors). */
+/* 1 on an x86 processor with AVX-VNNI (vpdpbusd for 256-bit vectors). */
 int peak_avx_vnni(void);
 
 /* Defines a loop of STEP(sum, x, y) over PEAK_CHAINS sums of type VEC. TARGET: a target attribute,

@@ -1,22 +1,25 @@
-/* train.h - operations for gradients, in addition to ops.h: those of a pass, and those around time
- * mixing (kernels/mixing.h). Every back end has them. The operations of time mixing give no
- * gradients of vectors (a share, a bonus) on cuda, because latent models are trained on the CPU.
- * Activations are fp32 throughout. Each output has one owner and each sum one order, so a training
- * repeats bit for bit on a device. tests/model/test-train.c compares the gradients of the cpu back
- * end with finite differences; the other back ends are compared with ref, as for all operations. */
+/* train.h - the operations of training, in addition to ops.h: gradients of the operations of a pass
+ * and of those around time mixing (kernels/mixing.h), and the update of weights. Every back end has
+ * them. On cuda the operations around time mixing give no gradients of a layer's own vectors
+ * (shares, biases, gains, the bonus), because latent models are trained on the CPU.
+ *
+ * Activations are fp32 throughout. One thread or block computes each output, and each sum has one
+ * order, so a training repeats bit for bit on a device. tests/model/test-train.c compares the
+ * gradients of the cpu back end with finite differences. The other back ends are compared with ref,
+ * as for all operations. */
 #pragma once
 
 #include "kernels/ops.h"
 
-/* A factor of a product: element (i, k) is x[i * row + k * step]. One of the strides is 1;
- * exchanging the two transposes the factor. */
+/* A factor of a product: element (i, k) is x[i * row + k * step]. One of the strides row and step
+ * is 1; exchanging them transposes the factor. */
 struct factor {
     const float *x;
     size_t row, step;
 };
 
-/* c[M, N] = a b^T, a [M, K], b [N, K]: the products of a linear layer y = x W^T, that is y, and
- * from its gradient dy: dx = dy W and dW = dy^T x.
+/* c[M, N] = a b^T, with a [M, K] and b [N, K]. The products of a linear layer have this form: y = x
+ * W^T, and from the gradient dy of y: dx = dy W and dW = dy^T x.
  *
  * dtype F32: c_ij = sum_k a_ik b_jk. BF16: both factors are rounded to bf16 (to nearest, ties to
  * even); inputs, outputs and sums are fp32, as in mixed precision training with bf16 products
@@ -33,9 +36,9 @@ struct gemm {
     enum dtype dtype;  /* F32 or BF16 */
 };
 
-/* Gradients of attention. Rows from seqs[].row_begin on read the keys from slot_begin on of their
- * sequence: all of them, or (causal) keys 0 .. pos. With a block-causal mask pos is the end of the
- * row's block. */
+/* Gradients of attention. The rows of a sequence (from seqs[].row_begin on) read its keys (from
+ * slot_begin on): all of them, or if `causal` keys 0 .. pos. With a block-causal mask pos is the
+ * end of the row's block. */
 struct attn_back {
     const float *q;      /* [R, H*E], as in the forward pass (rotated) */
     const float *k, *v;  /* [T, K*E], as in the forward pass */
@@ -49,13 +52,14 @@ struct attn_back {
     size_t window; /* > 0, causal: a row sees only the last `window` positions up to its own */
     int half; /* 1: factors of products may be rounded to bf16 */
 };
-#define ATTENTION_BACK_CUDA_MOST 128 /* values of a head, at most, on cuda; the host has no limit */
+#define ATTENTION_BACK_CUDA_MOST 128 /* largest head dim on cuda; the host has no limit */
 
 /* AdamW (Loshchilov & Hutter 2019, Algorithm 2). */
 struct adamw {
     double rate, beta1, beta2, eps, decay; /* decay is decoupled: w -= rate * decay * w */
     double grad_scale;                     /* gradients are first multiplied by this (clipping) */
-    int64_t step;                          /* from 1, for the bias correction */
+    int64_t step;                          /* number of this step, from 1, for the bias
+                                            * correction */
 };
 
 struct wkv_back;   /* kernels/wkv.h */
@@ -67,13 +71,13 @@ struct removal_back;
 enum { SQUARES_PARTS = 64 };
 
 struct train_ops {
-    /* n products c = a b^T one after the other (struct gemm). A factor that equals the previous
-     * product's is prepared once, so the previous product must not write it. work: gemm_work(...)
-     * bytes for the largest M, N and K of the products. */
+    /* Computes n products c = a b^T one after the other (struct gemm). A factor that the previous
+     * product also has is prepared only once, so the previous product must not write it. work:
+     * gemm_work(...) bytes for the largest M, N and K of the products. */
     void (*gemm)(struct backend *backend, const struct gemm *product, size_t n, void *work);
     size_t (*gemm_work)(const struct backend *backend, size_t M, size_t N, size_t K);
-    /* dx[T, D] += gradient of the input of rmsnorm; dg[D] += gradient of the gain; dg NULL: not
-     * wanted. work: 2 T floats. */
+    /* dx[T, D] += gradient of the input x of rmsnorm; dg[D] += gradient of the gain (`grad` is the
+     * gain [D]); dg NULL: not wanted. work: 2 T floats. */
     void (*rmsnorm_back)(struct backend *backend, float *dx, float *dg, const float *dy,
                          const float *x, const float *grad, size_t T, size_t D, double eps,
                          float *work);
@@ -85,8 +89,8 @@ struct train_ops {
     void (*attention_back)(struct backend *backend, const struct attn_back *back, float *work);
     size_t (*attention_back_work)(const struct backend *backend, size_t rows, size_t len,
                                   size_t heads, size_t head_dim);
-    /* y[t, :] = x[place[t], :], or zeros if place[t] < 0: puts rows that were picked (ops.rmsnorm
-     * without a gain) back among all T. y must not overlap x. */
+    /* y[t, :] = x[place[t], :], or zeros if place[t] < 0. This puts rows that ops.rmsnorm without a
+     * gain picked back among all T rows. y must not overlap x. */
     void (*spread)(struct backend *backend, float *y, const float *x, const int32_t *place,
                    size_t T, size_t D);
     /* dw[V, D] += gradient of the matrix of ops.embed: dy[t, :] is added to row token[t], in
@@ -94,28 +98,29 @@ struct train_ops {
     void (*embed_back)(struct backend *backend, float *dw, const float *dy, const int32_t *token,
                        size_t T, size_t V, size_t D);
     void (*add)(struct backend *backend, float *y, const float *x, size_t n); /* y += x, n values */
-    /* kernels/wkv.h. work: wkv_back_work(...) bytes, for at least this number of sequences and of
-     * rows a sequence. */
+    /* Gradients of time mixing: kernels/wkv.h. work: wkv_back_work(...) bytes, for at least this
+     * number of sequences and of rows of one sequence. */
     void (*wkv_back)(struct backend *backend, const struct wkv_back *back, void *work);
     size_t (*wkv_back_work)(const struct backend *backend, size_t n_seqs, size_t max_rows,
                             size_t heads, size_t head_dim);
-    /* kernels/mixing.h */
+    /* Gradients of the operations of their names in kernels/mixing.h. */
     void (*shift_back)(struct backend *backend, const struct shift_back *back);
     void (*squash_back)(struct backend *backend, const struct squash_back *back);
     void (*heads_out_back)(struct backend *backend, const struct heads_out_back *back);
     void (*removal_back)(struct backend *backend, const struct removal_back *back);
-    /* loss[t] = weight[t] * CE_t. logits[T, V] become the gradient of the sum of losses. A row of
-     * weight 0 gives zeros. */
+    /* loss[t] = weight[t] * (log sum_v e^logits[t, v] - logits[t, target[t]]), in nats. logits[T,
+     * V] are overwritten by the gradient of the sum of losses. A row of weight 0 gives zeros. */
     void (*cross_entropy)(struct backend *backend, float *logits, const int32_t *target,
                           const float *weight, size_t T, size_t V, double *loss);
-    /* Sum of x_i^2; waits. work: SQUARES_PARTS doubles of the back end. */
+    /* Returns the sum of x_i^2, and waits for it. work: SQUARES_PARTS doubles in memory of the back
+     * end. */
     double (*squares)(struct backend *backend, const float *x, size_t n, double *work);
     void (*adamw)(struct backend *backend, float *w, float *m, float *value, const float *grad,
                   size_t n, const struct adamw *a);
 };
 
-/* The gradients beside a table of operations. Only programs that call this function contain the
- * gradients of the CPU. */
+/* The training operations that belong to a table of operations. Only programs that call this
+ * function link the gradients of the CPU. */
 C_BEGIN
 const struct train_ops *train_ops_of(const struct ops *ops);
 C_END
