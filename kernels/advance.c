@@ -23,8 +23,8 @@ static struct canvas_state *canvas_of(const struct canvas_loop *loop, size_t i)
     return &loop->canvas[loop->member[i]];
 }
 
-/* Asks about the masked slots before `last`, or about the held ones, in answers w .. end-1. Returns
- * their number. */
+/* Asks about the masked slots before slot `last`, or with `held` about the slots that hold an id,
+ * in answers w .. end-1. Returns the number of these slots. */
 static int32_t ask_slots(const struct canvas_loop *loop, const struct canvas_state *canvas,
                          int32_t last, int held, size_t w, size_t end)
 {
@@ -64,7 +64,7 @@ struct ranking {
         int32_t at;
     } *rank;            /* [capacity] */
     double *confidence; /* [capacity] by answer */
-    int32_t *id;        /* [capacity] the id that each may commit, by answer */
+    int32_t *id;        /* [capacity] by answer: the id that it may commit */
     int32_t *pick;      /* [capacity] */
 };
 
@@ -85,7 +85,7 @@ static int any_bad(const struct head_row *answer, size_t n)
     return bad;
 }
 
-/* Reads the answers from w0 on, and sorts pick[] best first. */
+/* Reads the canvas's answers, which begin at w0, and sorts pick[] best first. */
 static void rank_answers(const struct canvas_loop *loop, const struct canvas_state *canvas,
                          size_t w0, const struct ranking *ranking)
 {
@@ -104,8 +104,8 @@ static void rank_answers(const struct canvas_loop *loop, const struct canvas_sta
         ranking->pick[k] = ranking->rank[k].at;
 }
 
-/* Writes the ids that the rule commits among the answers from w0 on, and masks the ids that it
- * revises. */
+/* Calls the rule with the answers that begin at w0. Writes the ids that the rule commits, and
+ * revises the ids in `backs`: each becomes a mask or another id. */
 static void commit(const struct canvas_loop *loop, struct canvas_state *canvas, size_t w0,
                    const struct ranking *ranking)
 {

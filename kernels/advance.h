@@ -1,13 +1,12 @@
-/* advance.h - advances a loop from the answers of one pass to the rows of the next, on the side
- * where the pass ran: on the host in plain C (advance.c), on a device without the host
- * (cuda/head/advance.cu).
+/* advance.h - makes the rows of the next pass from the answers of a pass. It runs where the pass
+ * ran: on the host in plain C (advance.c), on a device without the host (cuda/head/advance.cu).
  *
  * The host describes the first pass of a loop (struct rows) and the state of each text or canvas.
  * Then it only enqueues `pass, advance, pass, advance...`, fetches a copy of the states behind each
- * pass, and reads the copy while the next pass runs. When something must change (a text has ended
- * and leaves the batch; a canvas needs more rows than the pass has), the host waits, describes a
- * new first pass, and continues. Until then a finished text or canvas stays in the passes: its rows
- * are computed and ignored. */
+ * pass, and reads the copy while the next pass runs. When the rows must change otherwise (a text
+ * has ended and leaves the batch; a canvas needs more rows than the pass has), the host waits,
+ * describes a new first pass, and continues. Until then a finished text or canvas stays in the
+ * passes: its rows are computed and ignored. */
 #pragma once
 
 #include <math.h>
@@ -21,8 +20,8 @@
 
 enum { ADVANCE_STOPS = 33 }; /* ids that end a text: CONFIG_MAX_EOS, and end-of-turn */
 
-/* The precision in which confidences are compared. They are computed in double. Near 1, floats tie
- * where doubles differ, and bf16 has no value between 0.996 and 1. */
+/* The precision in which confidences are compared. Confidences are computed in double, then rounded
+ * to it. Near 1, floats tie where doubles differ, and bf16 has no value between 0.996 and 1. */
 #define ROUNDING_CHOICES "f64|f32|bf16" /* in the order of enum rounding */
 enum rounding { ROUNDING_F64, ROUNDING_F32, ROUNDING_BF16 };
 HOST_DEVICE double rounded_confidence(enum rounding r, double p)
@@ -40,12 +39,12 @@ HOST_DEVICE double rounded_confidence(enum rounding r, double p)
 /* ---- texts: one token a pass (autoregression) ---- */
 
 struct text_state {
-    uint64_t key;             /* key of its random draws */
+    uint64_t key;             /* key of the text's random draws */
     int32_t first_slot;       /* position p is slot first_slot + p of the cache */
     int32_t prompt, len, max; /* ids of the prompt; ids so far; the maximum */
     int32_t last;             /* id len - 1 */
     int32_t live;             /* 0: ended */
-    int32_t met_stop, bad;    /* the reason */
+    int32_t met_stop, bad;    /* why it ended; both 0: `max` ids */
 };
 /* All arrays are memory of the back end. Part i of the pass is the text member[i]. */
 struct text_loop {
@@ -55,13 +54,13 @@ struct text_loop {
     int32_t *out;                  /* [B, max_new] the ids generated so far */
     size_t max_new;
     const struct head_row *answer; /* [parts] answers of this pass */
-    struct rows rows;              /* of the next pass: row i, wanted[i] and sequence i belong to
-                                    * part i */
+    struct rows rows;              /* rows of the next pass: row i, wanted[i] and sequence i belong
+                                    * to part i */
     int32_t stop[ADVANCE_STOPS];
     int32_t n_stop;                /* 0: no id ends a text */
 };
 
-/* The noise key for id number len of a text. */
+/* The noise key for the next id of a text (index len). */
 HOST_DEVICE uint64_t text_key(const struct text_state *t)
 {
     return philox_at(t->key, (uint64_t)(t->len - t->prompt), 0);
@@ -75,7 +74,7 @@ HOST_DEVICE int is_stop(const int32_t *stop, int32_t n, int32_t id)
     return 0;
 }
 
-/* Gives an answer to a text: it becomes the text's next id, or ends the text. */
+/* Takes the answer for a text: its id becomes the text's next id, or ends the text. */
 HOST_DEVICE void text_take(const struct text_loop *l, int32_t member, const struct head_row *a)
 {
     struct text_state *t = &l->text[member];
@@ -92,9 +91,9 @@ HOST_DEVICE void text_take(const struct text_loop *l, int32_t member, const stru
     }
 }
 
-/* Gives part i its answer, and writes its row of the next pass. The slot list of the text
- * (rows.slots from seqs[i].slot_begin on) must list all its slots in order, and slot_pos their
- * positions, from the beginning; a pass reads the first n_slots of them. */
+/* Takes the answer of part i, and writes the row of part i in the next pass. From the first pass
+ * on, rows.slots (from seqs[i].slot_begin) must list all slots of the text in order, and
+ * rows.slot_pos their positions; a pass reads the first n_slots entries. */
 HOST_DEVICE void text_advance(const struct text_loop *l, size_t i)
 {
     const struct text_state *t = &l->text[l->member[i]];
@@ -113,76 +112,76 @@ HOST_DEVICE void text_advance(const struct text_loop *l, size_t i)
 
 struct canvas_state {
     uint64_t key;
-    int32_t first, prompt, len; /* its ids, prompt first, are token[first .. first+len); behind
-                                 * gen_length slots: those that fill the last block of the mask */
-    int32_t block, step;        /* the block being filled, and the steps it has had */
-    int32_t more;               /* blocks behind it that are open too: UNMASK_OPENS */
-    int32_t shift;              /* slots of its first block that hold prompt tokens; < block_length;
-                                 * 0 unless the mask is block-causal */
-    int32_t ahead;              /* slots behind the block that its passes read */
-    int32_t passes;             /* number of its passes so far */
+    int32_t first, prompt, len; /* the canvas is token[first .. first+len): prompt, gen_length
+                                 * slots, and slots that fill the last block of the mask */
+    int32_t block, step;        /* current block, and the number of its steps so far */
+    int32_t more;               /* open blocks behind the current one: UNMASK_OPENS */
+    int32_t shift;              /* prompt tokens in the first block; < block_length; 0 unless the
+                                 * mask is block-causal */
+    int32_t ahead;              /* slots behind the current block that passes read */
+    int32_t passes;             /* number of passes so far */
     int32_t readable;           /* slots before the first one that is not final */
     int32_t live;               /* 0: ended */
-    int32_t bad;                /* the head met NaN */
-    int32_t met_stop;           /* a stop id is among the readable slots */
+    int32_t bad;                /* 1: an answer was bad (NaN) */
+    int32_t met_stop;           /* 1: a stop id is in the readable slots */
     int32_t written;            /* slots to which the last pass gave an id (not the mask) */
     int32_t remasked;           /* slots that the last pass turned back into masks */
     int32_t edited;             /* slots whose id the last pass replaced */
-    int32_t done;               /* 1: the rule has ended the block (only rules that edit do) */
+    int32_t done;               /* 1: the rule has ended the block (UNMASK_EDITS) */
     int32_t wanted;             /* slots that the next pass answers */
-    int32_t held;               /* the last `held` of these hold an id that may be revised */
-    int32_t rows_block, rows_more; /* the blocks for which its rows were described */
-    int32_t stalled;            /* 1: answers of the passes in flight are ignored, because it needs
-                                 * more slots than `capacity`, or rows of another block */
+    int32_t held;               /* how many of the `wanted` slots hold an id; they come last */
+    int32_t rows_block, rows_more; /* block and `more` when the rows were described */
+    int32_t stalled;            /* 1: answers of passes in flight are ignored: the canvas needs more
+                                 * than `capacity` answers, or rows of another block */
     double kept[UNMASK_KEPT];   /* memory of the rule, see struct offers */
 };
 /* All arrays are memory of the back end. Part i of the pass is the canvas member[i]. */
 struct canvas_loop {
-    size_t parts, capacity;        /* R = parts * capacity: answers capacity * i .. belong to part
-                                    * i; those beyond canvas.wanted are ignored */
+    size_t parts, capacity;        /* R = parts * capacity. Part i has answers from capacity * i on;
+                                    * answers beyond canvas.wanted are ignored */
     const int32_t *member;         /* [parts] */
     struct canvas_state *canvas;   /* [B] */
     int32_t *token;                /* [sum of len] ids of all canvases */
-    const int32_t *row_of;         /* [sum of len] the row of this pass for each id; -1: none */
+    const int32_t *row_of;         /* [sum of len] row of each id in the pass; -1: none */
     const int32_t *check_of;       /* [sum of len] the row that checks an id which the rule may
                                     * revise; -1: none. NULL: the rule revises nothing */
     const int32_t *origin;         /* [T] the id that a row reads; -1: its token never changes */
     size_t T;
-    int32_t twin;                  /* CFG: uncond[w] = wanted[w] + twin; 0: no CFG */
-    int32_t compares;              /* 1: uncond[w] = the last pass's answer about the slot of w, or
-                                    * any answer if there is none */
+    int32_t twin;                  /* CFG: rows.uncond[w] = wanted[w] + twin; 0: no CFG */
+    int32_t compares;              /* 1: rows.uncond[w] = index of the last pass's answer about the
+                                    * same slot; 0 if there is none */
     const struct head_row *answer; /* [R] answers of this pass */
     struct rows rows;              /* of the next pass; only token, wanted, uncond, key change */
     int32_t *asked;                /* [R] the id that each answer is about; -1: none */
-    int32_t *target;               /* [R] with check_of: the id in that slot now, as
-                                    * head_query.target */
-    const struct head_top *top;    /* [R] most likely ids of the answers, or NULL: UNMASK_TOPS */
-    const float *map, *mean;       /* of struct linked, or NULL: UNMASK_LINKED */
+    int32_t *target;               /* [R] with check_of: the id in the slot of each answer
+                                    * (head_query.target) */
+    const struct head_top *top;    /* UNMASK_TOPS: [R] most likely ids of each answer; or NULL */
+    const float *map, *mean;       /* UNMASK_LINKED: as in struct linked; or NULL */
     size_t map_stride;
     struct slot_kept *slot;        /* [sum of len] the rule's memory of slots; NULL: none */
     int32_t gen_length, block_length, block_steps;
     const int32_t *budget;         /* [block_steps] budget of each step */
-    int32_t block_pace;            /* places from a block's budgets to those of the next block; 0:
-                                    * all blocks share them */
+    int32_t block_pace;            /* distance in budget[] from a block to the next one; 0: all
+                                    * blocks share one budget */
     int32_t mask;                  /* the mask id */
-    int32_t lag;                   /* 1: the answer about a slot is at the row before its own */
-    int32_t seeds;                 /* block length of the mask, or 0. > 0: where a block begins with
-                                    * a block of the mask, its first pass asks only about slot 0, at
-                                    * the row before. 0: every pass asks about all slots */
-    int32_t from_end;              /* 1: these blocks are counted from the end of the prompt; 0:
+    int32_t lag;                   /* 1: the row before a slot's row answers about it */
+    int32_t seeds;                 /* block length of the mask, or 0. > 0: if a block begins at a
+                                    * block of the mask, its first pass asks only about its first
+                                    * slot, at the row before. 0: every pass asks about all slots */
+    int32_t from_end;              /* 1: blocks of the mask count from the end of the prompt; 0:
                                     * from the first id */
     enum order order;
     enum unmask rule;
-    enum rounding rounding;        /* of confidences */
+    enum rounding rounding;        /* precision of confidences */
     struct unmask_params params;
     uint64_t order_seed;           /* seed of the draws that an order makes */
     double order_temperature;      /* > 0: slots are drawn by softmax(score / this); 0: the best */
-    int32_t per_block;             /* 1: rows serve only the block that they were described for */
+    int32_t per_block;             /* 1: rows serve only the block for which they were described */
     int32_t stop_at_eos;
     int32_t stop[ADVANCE_STOPS], n_stop;
 };
 
-/* The end of the slots that may be committed now, from the canvas's first id. */
+/* The index of the end of the open blocks, counted from the canvas's first id. */
 HOST_DEVICE int32_t canvas_block_end(const struct canvas_loop *l, const struct canvas_state *c)
 {
     int32_t slots = (c->block + 1 + c->more) * l->block_length - c->shift;
@@ -233,28 +232,27 @@ HOST_DEVICE int canvas_open(const struct canvas_loop *l, const struct canvas_sta
     return l->token[c->first + i] == l->mask && l->row_of[c->first + i - canvas_lag(l, c)] >= 0;
 }
 
-/* The first slot whose id the rule asks about. */
+/* The first slot that may hold an id the rule asks about. */
 HOST_DEVICE int32_t canvas_held_begin(const struct canvas_loop *l, const struct canvas_state *c)
 {
     return unmask_has(l->rule, UNMASK_LINKED) ? 0 : canvas_block_begin(l, c);
 }
 
-/* 1 if slot i holds an id that the rule may revise, or asks about, and the pass has a row for
- * it. */
+/* 1 if slot i holds an id that the rule asks about, and the pass has a row that answers. */
 HOST_DEVICE int canvas_held(const struct canvas_loop *l, const struct canvas_state *c, int32_t i)
 {
     return l->check_of && i >= canvas_held_begin(l, c) && l->token[c->first + i] != l->mask &&
            l->check_of[c->first + i - canvas_lag(l, c)] >= 0;
 }
 
-/* The last pass's answer about that id, if the block has had such a pass; else -1. id -1: none. */
+/* The last pass's answer about `id` if the block has had a pass; -1 otherwise, or if id is -1. */
 HOST_DEVICE int32_t canvas_before(const struct canvas_loop *l, const struct canvas_state *c,
                                   int32_t id)
 {
     return id >= 0 && c->step > 0 ? unmask_klass_before(&l->slot[id], c->passes) : -1;
 }
 
-/* The value of rows.uncond for the next answer about that id (-1: none), computed at `row`. */
+/* rows.uncond for the next answer, which is about `id` (-1: none) and computed at `row`. */
 HOST_DEVICE int32_t canvas_beside(const struct canvas_loop *l, const struct canvas_state *c,
                                   int32_t id, int32_t row)
 {
@@ -264,8 +262,8 @@ HOST_DEVICE int32_t canvas_beside(const struct canvas_loop *l, const struct canv
     return before < 0 ? 0 : before;
 }
 
-/* Asks about a slot in answer w of the next pass. held 1: the slot has an id that may be revised.
- * slot -1: the answer is about none, on an arbitrary row. */
+/* Lets answer w of the next pass be about `slot`. held 1: the slot has an id. slot -1: the answer
+ * is about no slot, and comes from an arbitrary row. */
 HOST_DEVICE void canvas_ask(const struct canvas_loop *l, const struct canvas_state *c, size_t w,
                             int32_t slot, int held)
 {
@@ -299,8 +297,8 @@ HOST_DEVICE struct linked canvas_links(const struct canvas_loop *l, const struct
     return links;
 }
 
-/* The probability that a rule compares for the slot of answer w, which has an id: the probability
- * of the answer, or, if the rule masks ids again, of the id in the slot. */
+/* The probability that a rule compares for answer w about a slot with an id: that of the answer if
+ * the rule has UNMASK_EDITS or UNMASK_LINKED, else that of the id in the slot. */
 HOST_DEVICE double canvas_held_confidence(const struct canvas_loop *l, size_t w)
 {
     return unmask_has(l->rule, UNMASK_EDITS | UNMASK_LINKED)
@@ -308,8 +306,8 @@ HOST_DEVICE double canvas_held_confidence(const struct canvas_loop *l, size_t w)
                : exp(l->answer[w].target_log_prob);
 }
 
-/* 1 if the slot of answer w depends on a slot with a known id, and the best token of that slot has
- * at least the threshold. */
+/* 1 if the slot of answer w depends on a slot with a known id whose best token has a probability of
+ * at least the threshold (kernels/unmask/dawn.h). */
 HOST_DEVICE int canvas_induced(const struct canvas_loop *l, const struct canvas_state *c, size_t w)
 {
     const struct linked links = canvas_links(l, c);
@@ -321,7 +319,7 @@ HOST_DEVICE int canvas_induced(const struct canvas_loop *l, const struct canvas_
     return 0;
 }
 
-/* The rule's reading of answer w about a masked slot. */
+/* The rule's reading (struct reading) of answer w about a masked slot. */
 HOST_DEVICE struct reading canvas_read(const struct canvas_loop *loop,
                                        const struct canvas_state *canvas, size_t w)
 {
@@ -342,8 +340,8 @@ HOST_DEVICE struct reading canvas_read(const struct canvas_loop *loop,
     return said;
 }
 
-/* The score that the order gives answer w with that confidence. The best scores with Gumbel noise
- * are a draw without replacement. */
+/* The score that the order gives answer w. With Gumbel noise on the scores, taking the best ones is
+ * a draw without replacement. */
 HOST_DEVICE double canvas_score(const struct canvas_loop *l, size_t w, double confidence)
 {
     const struct candidate c = {&l->answer[w], confidence, l->order_seed, l->rows.key[w]};
@@ -354,14 +352,14 @@ HOST_DEVICE double canvas_score(const struct canvas_loop *l, size_t w, double co
     return score / l->order_temperature - log(-log(u));
 }
 
-/* The budget of that step, which must be below block_steps. */
+/* The budget of the current step; canvas_step() must be below block_steps. */
 HOST_DEVICE int32_t canvas_budget(const struct canvas_loop *l, const struct canvas_state *c)
 {
     return l->budget[c->block * l->block_pace + canvas_step(l, c)];
 }
 
-/* Puts the answers that this step makes final first in pick[] and returns their number. The *backs
- * entries from pick[wanted - held] on are revised. The canvas's answers start at w0. */
+/* Calls the rule. Puts the answers that become final first in pick[], returns their number, and
+ * writes the *backs slots to revise from pick[wanted - held] on. Answers start at w0. */
 HOST_DEVICE size_t canvas_takes(const struct canvas_loop *loop, struct canvas_state *canvas,
                                 size_t w0, const double *confidence, int32_t *pick, size_t *backs)
 {
@@ -395,7 +393,8 @@ HOST_DEVICE size_t canvas_takes(const struct canvas_loop *loop, struct canvas_st
     return unmask_count(loop->rule, &loop->params, &offers);
 }
 
-/* Revises the id of an answer from w0 on, by an entry of offers.back. 1: another id; 0: a mask. */
+/* Revises the slot that an entry of offers.back names (w0: the canvas's first answer). Returns 1 if
+ * it now has another id, 0 if it has a mask. */
 HOST_DEVICE int canvas_revise(const struct canvas_loop *l, size_t w0, int32_t back)
 {
     const size_t w = w0 + (size_t)(back < 0 ? ~back : back);
@@ -404,8 +403,8 @@ HOST_DEVICE int canvas_revise(const struct canvas_loop *l, size_t w0, int32_t ba
     return id != l->mask;
 }
 
-/* 1 if the block has had its last step. masks: the open slots left up to its end. A rule that does
- * not edit takes at most one step a slot, because it masks fewer slots again than it commits. */
+/* 1 if the block has had its last step. masks: masked slots up to its end. A rule that does not
+ * edit needs at most one step a slot, because it commits more slots than it masks again. */
 HOST_DEVICE int canvas_block_done(const struct canvas_loop *l, const struct canvas_state *c,
                                   int32_t masks)
 {
@@ -418,8 +417,8 @@ HOST_DEVICE int canvas_block_done(const struct canvas_loop *l, const struct canv
     return masks == 0 || canvas_step(l, c) == l->block_length;
 }
 
-/* Extends the readable prefix over final slots, or over all slots if `all`. Slots of a block that
- * may be revised are not final. */
+/* Extends the readable prefix over final slots, or over all slots if `all`. If the rule revises,
+ * slots of the current block are not final. */
 HOST_DEVICE void canvas_read_on(const struct canvas_loop *l, struct canvas_state *c, int all)
 {
     const int32_t *slot = l->token + c->first + c->prompt;
@@ -429,7 +428,7 @@ HOST_DEVICE void canvas_read_on(const struct canvas_loop *l, struct canvas_state
         c->met_stop |= is_stop(l->stop, l->n_stop, slot[c->readable++]);
 }
 
-/* The masked slots of block b. */
+/* The number of masked slots of block b; *slots = the number of all its slots. */
 HOST_DEVICE int32_t canvas_masks(const struct canvas_loop *l, const struct canvas_state *c,
                                  int32_t b, int32_t *slots)
 {
@@ -444,7 +443,7 @@ HOST_DEVICE int32_t canvas_masks(const struct canvas_loop *l, const struct canva
     return masks;
 }
 
-/* 1 if an open block has a stop id, and the answer ends there: slots behind it are not needed. */
+/* 1 if an open block has a stop id that ends the answer: slots behind it are not needed. */
 HOST_DEVICE int canvas_stops(const struct canvas_loop *l, const struct canvas_state *c)
 {
     const int32_t end = canvas_block_end(l, c);
@@ -454,8 +453,8 @@ HOST_DEVICE int canvas_stops(const struct canvas_loop *l, const struct canvas_st
     return i < end;
 }
 
-/* Ends the full blocks at the front of the open ones. Then opens a block behind the last if that is
- * full to the share of the rule and none has a stop id, or if the last has ended. */
+/* Ends full blocks at the front of the open ones. Then opens a block behind the last open one, if
+ * that one is filled to open_share and no stop id ends the answer, or if that one has ended. */
 HOST_DEVICE void canvas_open_on(const struct canvas_loop *l, struct canvas_state *c)
 {
     int32_t slots, last = c->block + c->more, masks = canvas_masks(l, c, last, &slots);
@@ -471,8 +470,8 @@ HOST_DEVICE void canvas_open_on(const struct canvas_loop *l, struct canvas_state
     c->more = last > c->block ? last - c->block : 0;
 }
 
-/* Ends the step of a live canvas after its answers are committed: counts the step, and ends the
- * block or the canvas. masks: as above. The caller then asks for the next pass. */
+/* Ends the step of a live canvas after its answers are committed: counts the step, and may end the
+ * block or the canvas. masks: as in canvas_block_done(). The caller then asks for the next pass. */
 HOST_DEVICE void canvas_settle(const struct canvas_loop *loop, struct canvas_state *canvas,
                                int32_t masks)
 {
@@ -487,7 +486,7 @@ HOST_DEVICE void canvas_settle(const struct canvas_loop *loop, struct canvas_sta
     }
     int full = canvas->block * loop->block_length - canvas->shift >= loop->gen_length;
     canvas_read_on(loop, canvas, full);
-    /* the slots behind need not be filled */
+    /* all gen_length slots are final */
     full |= !unmask_has(loop->rule, UNMASK_REVISES) && canvas->readable == loop->gen_length;
     if (full || (canvas->met_stop && loop->stop_at_eos))
         canvas->live = 0;

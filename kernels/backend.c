@@ -1,10 +1,10 @@
 /* backend.c - opens a back end by its name, and closes it.
  *
  * The CUDA back end is a shared object, $CROSSOVER_CUDA or libcrossover-cuda.so, so that one build
- * of the tools runs on machines with a device and on machines without a driver. It is searched
- * beside the program and, after `make install`, in ../lib/crossover. Without a driver it is not
- * loaded: it could only report that there is no device, and constructors of the CUDA runtime would
- * run for nothing. */
+ * of the tools runs on machines with a device and on machines without a driver. The object is
+ * searched beside the program and, after `make install`, in ../lib/crossover. Without a driver it
+ * is not loaded: the object could only report that there is no device, and constructors of the CUDA
+ * runtime would run for nothing. */
 #include <ctype.h>
 #include <dlfcn.h>
 #include <limits.h>
@@ -35,8 +35,9 @@ static int has_driver(struct err *e)
     return 0;
 }
 
-/* Loads the shared object of the CUDA back end, which stays loaded. $CROSSOVER_CUDA may be for
- * another kind of device, so it needs no CUDA driver. NULL: *e has the reason. */
+/* Loads the shared object of the CUDA back end, which stays loaded. An object that $CROSSOVER_CUDA
+ * names may be for another kind of device, so it is loaded without a CUDA driver too. NULL: *e has
+ * the reason. */
 static void *load_cuda(struct err *e)
 {
     static const char *const beside[] = {"", "../lib/crossover/"};
@@ -76,7 +77,7 @@ static int open_cuda(struct backend *backend, int index, struct err *e)
     return door(backend, index, e);
 }
 
-/* "cuda" or "cuda:N" to N, or -1 for any device. -2: another name. */
+/* "cuda:N" gives N, "cuda" gives -1 (any device), another name gives -2. */
 static int cuda_index(const char *device)
 {
     char *end;
@@ -129,8 +130,8 @@ struct backend *backend_open(const char *device, const char *isa, size_t threads
         return NULL;
     }
     backend->pool = pool_new(
-        threads); /* threads start now: a level may have asked Linux for permission
-                                        * before (amx.h) */
+        threads); /* only now, because a level may have asked Linux for permission (amx.h), which
+                   * must happen before threads start */
     return backend;
 }
 

@@ -1,9 +1,9 @@
 /* draw.h - random weights for -m synth:NAME. A weight is a function of (seed, role, layer, index),
  * so a device makes the same weights as the host without a transfer.
  *
- * One Philox block gives eight 16-bit numbers. Each picks one of 65536 equally likely quantiles of
- * a normal distribution. That is normal to more digits than bf16 has, for an eighth of a block per
- * weight. */
+ * One Philox block gives eight 16-bit numbers. Each number picks one of 65536 equally likely
+ * quantiles of a normal distribution. This is finer than bf16, and a weight costs only an eighth of
+ * a block. */
 #pragma once
 
 #include "lib/base/philox.h"
@@ -16,7 +16,7 @@ struct draw {
 };
 
 /* out[8] = weights 8 block .. 8 block + 7 of a matrix, row-major. table: draw.table, or a copy of
- * it that the caller can read. */
+ * that table in memory that the caller can read. */
 HOST_DEVICE void draw_block(const struct draw *draw, const float *table, uint64_t block,
                             float out[DRAW_BLOCK])
 {

@@ -1,9 +1,9 @@
 /* finite.h - checks that stored values are finite, at about the speed of reading them.
  *
- * A value is infinite or NaN when all bits of its exponent are set (e4m3, which has no infinity:
- * all bits but the sign). The sign bit is masked. Adding one to the lowest exponent bit then
- * carries into the sign bit exactly for such values. So one 64-bit word tests two to eight
- * values. */
+ * A value is infinite or NaN if all bits of its exponent are set. (e4m3 has no infinity; it is NaN
+ * if all bits but the sign are set.) The check masks the sign bit and adds one to the lowest tested
+ * bit. The carry reaches the sign bit exactly for values that are not finite. So one 64-bit word
+ * tests two to eight values. */
 #pragma once
 
 #include <stddef.h>
@@ -12,7 +12,8 @@
 
 #include "kernels/ops.h"
 
-/* mask: the tested bits; one: the lowest of them. Both are repeated over the word. */
+/* mask: the tested bits of a value; one: the lowest tested bit. Both are repeated for all values of
+ * the word. */
 static inline int finite_words(const void *values, size_t bytes, uint64_t mask, uint64_t one)
 {
     const unsigned char *at = (const unsigned char *)values;

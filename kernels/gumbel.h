@@ -1,6 +1,7 @@
 /* gumbel.h - the score of an id for drawing from softmax(logits / T): the id with the best score is
- * drawn (Gumbel-max). The kinds differ in the precision of the noise. All turn the same 64 random
- * bits b into the same u, so that they draw the same ids except for rounding.
+ * drawn (Gumbel-max). The kinds differ in the precision of the noise. All kinds turn 64 random bits
+ * b into the same u, except for rounding, so they draw the same ids except for rounding. l is the
+ * logit, T the temperature, g the Gumbel noise.
  *
  *   f64   l + T g, g = -log(-log u) in double, u with 53 bits: exact for every purpose
  *   f32   e^l / (-log u)^T in floats, u = k 2^-24: as in samplers without double. e^l is infinite
@@ -25,7 +26,7 @@
 #define GUMBEL_CHOICES "f64|f32|f32x" /* in the order of enum gumbel */
 enum gumbel { GUMBEL_F64, GUMBEL_F32, GUMBEL_F32X };
 
-/* 0 / 0 or infinity times infinity gives the score 0. */
+/* The score is 0 where the quotient is NaN (0 / 0 or infinity / infinity). */
 HOST_DEVICE float gumbel_score_f32(float logit, float temperature, uint64_t bits)
 {
     float u = (float)(bits >> 40) * 0x1p-24f;
@@ -36,9 +37,10 @@ HOST_DEVICE float gumbel_score_f32(float logit, float temperature, uint64_t bits
 HOST_DEVICE float gumbel_score_f32x(float logit, float temperature, uint64_t bits)
 {
     float v = ((float)~bits + 0.5f) * 0x1p-64f; /* the half matters where few bits are set */
-    float e = v < 1 ? -log1pf(-v) : 17.328680f; /* 25 log 2: the smallest value whose v rounds to
-                                                 * 1 */
-    return fmaf(-temperature, logf(e), logit); /* rounded once, whatever the compiler contracts */
+    float e = v < 1 ? -log1pf(-v) : 17.328680f; /* 25 log 2 = -log(2^-25): v rounds to 1 if 1 - v is
+                                                 * at most 2^-25 */
+    return fmaf(-temperature, logf(e), logit); /* fmaf rounds once, so the result does not depend on
+                                                * the compiler's contractions */
 }
 
 /* The score of one id; temperature > 0. */

@@ -1,22 +1,22 @@
-/* host-experts.c - a mixture of experts on the host: the router's product, then one expert after
- * another on the rows that chose it, gathered, with the gated and plain products of the back end.
- * Work holds the rows of one expert at a time, at most all T. A row does not depend on the rows
- * beside it, and its experts are added in ascending order: the result has the same bits for every
- * T and every number of threads. */
+/* host-experts.c - a mixture of experts on the host (experts.h): the router's product, then one
+ * expert after another. The rows that chose an expert are gathered and multiplied by the gated and
+ * plain products of the back end. `work` holds the rows of one expert at a time, at most all T. A
+ * row does not depend on the rows beside it, and the outputs of its experts are added in ascending
+ * order. So the result has the same bits for every T and every number of threads. */
 #include <assert.h>
 #include <math.h>
 
 #include "kernels/experts.h"
 #include "kernels/host.h"
 
-/* Places in work. A row's choices are pairs (row, expert); their order is by expert. */
+/* Places in work. A pair is a row and one of its experts; pairs are sorted by expert. */
 struct room {
     float *logits;                    /* [T, n] */
-    float *share;                     /* [T, used] p of each pair, in order of rows */
+    float *share;                     /* [T, used] p of each pair, in the order of rows */
     int32_t *chosen;                  /* [T, used] the experts of a row, ascending */
     int32_t *begin;                   /* [n + 1] the first pair of each expert */
     int32_t *row;                     /* [T used] the row of each pair, sorted by expert */
-    float *part;                      /* [T used] its p */
+    float *part;                      /* [T used] p of each pair, sorted by expert */
     float *in, *hidden, *out, *sum;   /* [T, D], [T, F], [T, D], [T, D] */
     void *products;
 };
@@ -28,7 +28,8 @@ static void *take(char *work, size_t *at, size_t count)
     return p;
 }
 
-/* Sets the pointers into `work` and returns the bytes before the products; NULL: only measures. */
+/* Sets the pointers into `work` and returns the number of bytes before room->products. work NULL:
+ * only returns the number. */
 static size_t cut(struct room *room, char *work, size_t T, size_t D, size_t F, size_t n,
                   size_t used)
 {
@@ -69,7 +70,8 @@ struct choice {
 
 enum { LEFT, TAKEN, OUT };
 
-/* Takes the `used` largest values of those that are left. A NaN counts as the smallest value. */
+/* Marks the `used` largest values as TAKEN, among the values whose state is LEFT. A NaN counts as
+ * the smallest value. */
 static void choose(const float *value, size_t n, size_t used, unsigned char *state)
 {
     for (size_t k = 0; k < used; k++) {
@@ -95,7 +97,7 @@ static float sum_best_two(const float *value, size_t n)
     return first + second;
 }
 
-/* Marks the experts of groups that a row does not use as out. */
+/* Marks the experts of the groups that a row does not use as OUT, all others as LEFT. */
 static void choose_groups(const struct experts *experts, const float *value, unsigned char *state)
 {
     const size_t each = experts->n / experts->groups;
@@ -108,7 +110,7 @@ static void choose_groups(const struct experts *experts, const float *value, uns
         state[e] = group[e / each] == TAKEN ? LEFT : OUT;
 }
 
-/* Chooses by softmax. share[e]: p of each expert. */
+/* The router with softmax (experts.h). share[e] = p of expert e. */
 static void choose_plainly(const struct experts *experts, const float *logits, unsigned char *state,
                            float *share)
 {
@@ -124,7 +126,7 @@ static void choose_plainly(const struct experts *experts, const float *logits, u
     choose(logits, experts->n, experts->used, state);
 }
 
-/* Chooses by sigmoids, in groups. */
+/* The router with sigmoids and groups (experts.h). share[e] = p of expert e. */
 static void choose_in_groups(const struct experts *experts, const float *logits,
                              unsigned char *state, float *share)
 {
@@ -171,7 +173,8 @@ static int32_t sort_pairs(const struct room *room, size_t T, size_t n, size_t us
         begin[e + 1] += begin[e];
     }
     for (size_t i = 0; i < T * used; i++) {
-        int32_t place = begin[room->chosen[i]]++; /* the ends become begins again below */
+        int32_t place = begin[room->chosen[i]]++; /* this turns begins into ends; memmove below
+                                                   * restores them */
         room->row[place] = (int32_t)(i / used);
         room->part[place] = room->share[i];
     }

@@ -1,6 +1,6 @@
 /* host-links.c - links.h on the host, for ref and cpu. Threads divide the rows. The scores of a row
- * are computed twice, once for the sum of their exponentials, so that no scratch is needed; sums
- * are doubles in ascending order. */
+ * are computed twice (first for the sum of their exponentials, then for the shares), so that no
+ * scratch is needed. Sums are doubles in ascending order. */
 #include "kernels/links.h"
 
 #include <math.h>

@@ -1,8 +1,8 @@
-/* host-qkv.c - queries, keys and values on the host: three products in one call, the additions of a
- * network (biases, norms of single heads), two rotations, and a copy into the cache where the
- * products cannot write there. Rows to be copied wait in `work`, COPY_ROWS at a time: enough for
- * products at full speed, and little memory. This changes no bits, because a row does not depend on
- * the rows beside it. */
+/* host-qkv.c - queries, keys and values on the host: three products in one call, biases and norms
+ * of heads if the network has them, two rotations, and a copy into the cache if the products cannot
+ * write there themselves. Rows that are copied go through `work`, COPY_ROWS at a time: enough rows
+ * for products at full speed, and little memory. This changes no bits, because a row does not
+ * depend on the rows beside it. */
 #include <assert.h>
 
 #include "kernels/host.h"
@@ -66,7 +66,8 @@ static void project(struct backend *backend, const struct qkv *qkv, size_t first
     backend->ops->rope(backend, k, table, rows, qkv->kv_heads, E, 1);
 }
 
-/* The place of row `first` when slots are rows. */
+/* The address of row `first` in the cache if slots are rows (qkv.slot NULL), else the address of
+ * the cache. */
 static void *row_of(const struct qkv *qkv, void *cache, size_t first)
 {
     size_t value = dtype_value_bytes(qkv->to.dtype);

@@ -1,6 +1,6 @@
-/* host-reuse.c - choosing rows on the host (reuse.h). Sums are doubles in ascending order. Threads
- * divide the rows, and a row's score does not depend on the rows beside it. Choosing among scores
- * is little work and runs sequence by sequence. */
+/* host-reuse.c - the operations of reuse.h on the host. Sums are doubles in ascending order.
+ * Threads divide the rows, and a row's score does not depend on the rows beside it. The choice by
+ * scores is little work and runs sequence by sequence, on one thread. */
 #include "kernels/reuse.h"
 
 #include <assert.h>
@@ -12,7 +12,7 @@
 
 enum { WORTH_A_THREAD = 65536 };
 
-/* Rows of one part of a loop, when each row takes `operations`. */
+/* The number of rows for one part of a loop whose rows take `operations` operations each. */
 static size_t grain(size_t operations)
 {
     return WORTH_A_THREAD / (operations + 1) + 1;
@@ -59,8 +59,8 @@ struct drift_loop {
     double *score; /* [T] */
 };
 
-/* The signed square of the cosine, which sorts like the cosine. The stored values become those of
- * the row. */
+/* Returns the signed square of the cosine, which has the same order as the cosine, and replaces the
+ * stored values by the values of the row. */
 static double drift_row(const struct drift *drift, size_t row)
 {
     const float *values = (const float *)drift->v + row * drift->n;
@@ -148,7 +148,8 @@ void host_settle(struct backend *backend, const struct outputs *outputs)
 
 struct sift_loop {
     const struct sift *s;
-    double *asked; /* [n_seqs, K*E] sums of the block's queries over the heads that share a key */
+    double *asked; /* [n_seqs, K*E] sums of the block's queries over rows, and over the heads that
+                    * share a key head */
     double *score; /* [T] */
 };
 

@@ -1,13 +1,13 @@
 /* host-store.c - the store of offloaded blocks (kernels/ops.h) in a file. A thread of its own loads
  * blocks into memory and writes rows back, while the other threads compute.
  *
- * The file has no name, so it disappears however the process ends. With direct access a block is
- * read without a copy in the system's file cache, which a control group would count as our memory.
- * Where the file system has no direct access, these cached pages are dropped at once.
+ * The file has no name, so it disappears however the process ends. With direct access (O_DIRECT) a
+ * block is read without a copy in the system's file cache, which a control group would count as our
+ * memory. If the file system has no direct access, these cached pages are dropped at once.
  *
  * Requests form a ring and are served in order; staged >= done >= arrived count them. Rows are
  * written in grains, the smallest unit that direct access can write. The grains are marked when the
- * request is made, because slots may change later. */
+ * request is made, because the caller may change rows->slot afterwards. */
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -24,18 +24,19 @@
 enum { PIECE = 4 << 20, AT_ONCE = 64 << 20 };
 
 struct store {
-    int fd, direct; /* direct 1: by direct access */
-    size_t bytes;   /* of one block */
+    int fd, direct; /* direct 1: reads and writes by O_DIRECT */
+    size_t bytes;   /* size of one block */
     char *folder;
     unsigned char *piece; /* [PIECE] aligned buffer of store_put */
     struct request {
         size_t block;
         unsigned char *place;
         int writes;           /* 1: write the marked grains of `place` to the block; 0: read */
-        unsigned char *marks; /* [bytes / STORE_GRAIN] grains to write; cleared by the server; NULL:
-                               * no row was written yet */
+        unsigned char *marks; /* [bytes / STORE_GRAIN] 1: this grain is to be written; the server
+                               * clears them; NULL: no row was written yet */
     } ring[STORE_DEPTH];
-    size_t staged, done, arrived; /* requests so far: made, served, taken by arrive */
+    size_t staged, done, arrived; /* numbers of requests so far that were made, served, and taken by
+                                   * host_arrive() */
     int stop;
     pthread_t server;
     pthread_mutex_t lock; /* guards the counters, stop and the ring */
@@ -44,7 +45,7 @@ struct store {
 
 /* ---- the file ---- */
 
-/* A file of the folder without a name. -1: errno. */
+/* Opens a new file in the folder that has no name. -1: errno is set. */
 static int open_nameless(const char *folder)
 {
     int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
@@ -64,8 +65,8 @@ static int refuse_full(const struct store *store, size_t wanted, struct err *e)
                    "with --offload-dir)", store->folder, wanted, strerror(errno));
 }
 
-/* Reserves the disk space, so that a full disk shows before hours of work. A file system that
- * cannot reserve is trusted. */
+/* Reserves the disk space, so that a full disk is found before hours of work. If the file system
+ * cannot reserve space, only the size is set. */
 static int reserve(const struct store *store, size_t bytes, struct err *e)
 {
     int bad = fallocate(store->fd, 0, 0, (off_t)bytes);
@@ -90,7 +91,8 @@ static int write_all(struct store *store, const unsigned char *from, off_t at, s
     for (size_t done = 0; done < bytes;) {
         ssize_t n = pwrite(store->fd, from + done, bytes - done, at + (off_t)done);
         if (n < 0 && errno == EINVAL && store->direct)
-            set_direct(store, 0); /* the disk has larger sectors */
+            set_direct(store, 0); /* the disk has sectors larger than STORE_GRAIN: go on without
+                                   * direct access */
         else if (n <= 0 && errno != EINTR)
             return -1;
         done += n > 0 ? (size_t)n : 0;
@@ -149,7 +151,7 @@ static void read_block(const struct store *store, const struct request *request)
     }
 }
 
-/* Adjacent grains are written together. */
+/* Writes the marked grains of a block; adjacent grains are written together. */
 static void write_rows(struct store *store, const struct request *request)
 {
     const size_t grains = store->bytes / STORE_GRAIN;
@@ -192,7 +194,7 @@ static void *serve(void *ctx)
     return NULL;
 }
 
-/* Signals go to the main thread. */
+/* Starts the server with all signals blocked, so that signals go to the main thread. */
 static int start_server(struct store *store)
 {
     sigset_t all, before;
@@ -206,7 +208,7 @@ static int start_server(struct store *store)
     return bad;
 }
 
-/* The slot of the next request; no other thread uses it yet. */
+/* Fills the place of the next request in the ring; no other thread uses this place yet. */
 static struct request *next_request(struct store *store, size_t block, const void *place,
                                     int writes)
 {
@@ -238,7 +240,7 @@ void host_arrive(struct backend *backend, struct store *store)
     int64_t begin = clock_ns();
     int written;
     pthread_mutex_lock(&store->lock);
-    do { /* takes the oldest load, and the writes requested before it */
+    do { /* takes the oldest load, and all writes that were requested before that load */
         assert(store->arrived < store->staged);
         while (store->done == store->arrived)
             pthread_cond_wait(&store->served, &store->lock);

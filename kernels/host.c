@@ -1,10 +1,12 @@
-/* host.c - blocks of host memory, each with a 64-byte header that stores size and kind; and copies,
- * order and time, which are simple where operations are complete when they return.
+/* host.c - blocks of host memory, each with a 64-byte header that stores size and kind. Copies,
+ * order and time are also here; they are simple, because operations on a host are complete when
+ * they return.
  *
  * A large block has its own mapping, begins at a huge page and asks for huge pages. NUMA: a page
- * lies on the node that touches it first, so the threads that will use a part touch it: weights
- * when they are packed (pool_run gives a thread the same panels there and in products), other
- * blocks here, so that no page fault falls into a timed pass. */
+ * lies on the node that touches it first, so the threads that will use a part should touch that
+ * part first. Weights are touched when they are packed (pool_run gives a thread the same panels
+ * there and in products). Other blocks are touched here, so that no page fault falls into a timed
+ * pass. */
 #include "kernels/host.h"
 
 #include <stdlib.h>
@@ -20,7 +22,7 @@ struct header {
 };
 enum { HEADER = 64, PAGE = 4096, LARGE = 1 << 20, HUGE_PAGE = 2 << 20 };
 
-/* Bytes that the system gives for a large block of `bytes`. */
+/* Bytes of the mapping for a large block of `bytes`. */
 static size_t mapped(size_t bytes)
 {
     return memory_pages(memory_rounded(bytes)); /* includes the header */
@@ -40,7 +42,7 @@ static unsigned char *map_large(size_t bytes)
     if (before)
         munmap(at, before);
     munmap(at + before + n, HUGE_PAGE - before);
-    madvise(at + before, n, MADV_HUGEPAGE); /* fails where there are no huge pages; that is fine */
+    madvise(at + before, n, MADV_HUGEPAGE); /* a failure only means that there are no huge pages */
     return at + before;
 }
 

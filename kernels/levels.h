@@ -1,14 +1,15 @@
-/* levels.h - the numbers behind codes, for host and device: the 16 levels of NF4, FP4 and Q4, the
- * 256 of the dynamic map for double quantization, e4m3 and fp16 (used as kernels/quant.h defines).
+/* levels.h - the numbers that codes stand for, for host and device: the 16 levels of NF4, FP4 and
+ * Q4, the 256 levels of the dynamic map for double quantization, e4m3 and fp16. kernels/quant.h
+ * defines their use.
  *
- * Source: NF4: arXiv 2305.14314, appendix E, quantiles of N(0, 1) with an exact zero, divided by
+ * Source: NF4: arXiv 2305.14314, appendix E: quantiles of N(0, 1) with an exact zero, divided by
  * the largest. FP4: dDequantizeFP4Tree and dQuantizeFP4 of bitsandbytes: a sign, two bits of
- * exponent (bias 3), one of fraction, divided by 12; only code 1 is 1/16 / 12. e4m3: OCP 8-bit
- * Floating Point Specification (OFP8) 1.0, E4M3: no infinities, one NaN of either sign, numbers up
- * to 448. The dynamic map: for each decade s = 10^-6..1 the midpoints of n = 1, 2, 4, .. 64 equal
- * parts of [0.1, 1], times s; their negatives; 0 and 1. A bound of the parts is a fused
- * multiply-add from the nearer end, and a midpoint is a float sum, as torch.linspace and
- * bitsandbytes compute them. */
+ * exponent (bias 3), one bit of fraction, divided by 12; an exception is code 1, which is 1/16 /
+ * 12. e4m3: OCP 8-bit Floating Point Specification (OFP8) 1.0, E4M3: no infinities, one NaN of
+ * either sign, numbers up to 448. The dynamic map: for each decade s = 10^-6..1 the interval [0.1,
+ * 1] is cut into n = 1, 2, 4, .. 64 equal parts; the levels are their midpoints times s, the
+ * negatives of these, 0 and 1. A bound of a part is computed by a fused multiply-add from the
+ * nearer end, and a midpoint by a float sum, as torch.linspace and bitsandbytes compute them. */
 #pragma once
 
 #include <stdint.h>
@@ -70,8 +71,8 @@
      LEVEL_UP_16(0, 16, 1e-2),  LEVEL_UP_32(0, 32, 1e-1),   LEVEL_UP_64(0, 64, 1.0),            \
      1.0f}
 
-/* The values of quant_levels(dtype) and dynamic_level (quant.h), for code that cannot read those
- * arrays. */
+/* level_of() and dynamic_level_of() return elements of quant_levels(dtype) and of dynamic_level
+ * (quant.h), for device code, which cannot read these arrays of the host. */
 HOST_DEVICE float level_of(enum dtype dtype, unsigned code)
 {
     static const float nf4[16] = NF4_LEVELS, fp4[16] = FP4_LEVELS, q4[16] = Q4_LEVELS;
@@ -84,8 +85,8 @@ HOST_DEVICE float dynamic_level_of(unsigned code)
     return level[code];
 }
 
-/* Index of the level nearest to v among n (a power of two); of two equally near levels the
- * lower. */
+/* The index of the level nearest to v, among n ascending levels (n: a power of two); of two equally
+ * near levels the lower one. */
 HOST_DEVICE unsigned level_nearest(const float *level, unsigned n, float v)
 {
     unsigned at = 0;
@@ -109,14 +110,14 @@ HOST_DEVICE unsigned level_fp4_code(float v)
     return (ascending >> 4 * above & 7) | (v < 0 ? 8 : 0);
 }
 
-/* Rounds to the nearest integer, ties to even, for |x| < 2^22: above 1.5 * 2^23 floats are
- * integers. */
+/* Rounds to the nearest integer, ties to even, for |x| < 2^22. x + 1.5 * 2^23 lies where floats are
+ * integers, so the sum rounds x. */
 HOST_DEVICE float level_round(float x)
 {
     return (x + 12582912.0f) - 12582912.0f;
 }
 
-/* The Q4 code of v in -1..1: of two equally near levels the even code. */
+/* The Q4 code of v in -1..1; of two equally near levels the one with the even code. */
 HOST_DEVICE unsigned level_q4_code(float v)
 {
     int code = (int)level_round(v * 8) + 8;
@@ -132,8 +133,9 @@ HOST_DEVICE unsigned level_code(enum dtype dtype, float v)
                                 : level_nearest(nf4, 16, v);
 }
 
-/* The number of an e4m3 code: sign, 4 bits of exponent (bias 7), 3 of fraction. The same bits read
- * as a float (8 bits of exponent, bias 127) are 2^-120 of it, denormals included. */
+/* The number of an e4m3 code: sign, 4 bits of exponent (bias 7), 3 bits of fraction. Moved to the
+ * place of exponent and fraction of a float (8 bits of exponent, bias 127), the bits read as the
+ * number times 2^-120, subnormal numbers included. */
 HOST_DEVICE float e4m3_value(uint8_t code)
 {
     uint32_t sign = (uint32_t)(code & 0x80) << 24, rest = code & 0x7f;
@@ -143,9 +145,9 @@ HOST_DEVICE float e4m3_value(uint8_t code)
     return rest == 0x7f ? f : f * 0x1p120f;
 }
 
-/* The number of 16 bits of IEEE 754 binary16 (fp16): sign, 5 bits of exponent (bias 15), 10 of
- * fraction. The same bits read as a float are 2^-112 of it, denormals included, infinities and NaN
- * excepted. */
+/* The number of an fp16 code (IEEE 754 binary16): sign, 5 bits of exponent (bias 15), 10 bits of
+ * fraction. Moved to the place of exponent and fraction of a float, the bits read as the number
+ * times 2^-112, subnormal numbers included. Infinities and NaN need an exponent of ones instead. */
 HOST_DEVICE float f16_float(uint16_t code)
 {
     uint32_t sign = (uint32_t)(code & 0x8000) << 16, bits = (uint32_t)(code & 0x7fff) << 13;
@@ -158,7 +160,8 @@ HOST_DEVICE float f16_float(uint16_t code)
     return f;
 }
 
-/* The code of the fp16 number nearest to x, ties to even; infinity from 65520 on; NaN stays NaN. */
+/* The code of the fp16 number nearest to x, ties to even. |x| >= 65520 gives infinity; NaN stays
+ * NaN. */
 HOST_DEVICE uint16_t f16_of(float x)
 {
     uint32_t bits;
@@ -168,7 +171,7 @@ HOST_DEVICE uint16_t f16_of(float x)
         return (uint16_t)(sign | 0x7e00);
     if (size >= 0x477ff000) /* 65520 */
         return (uint16_t)(sign | 0x7c00);
-    if (size < 0x38800000) { /* 2^-14, the least number with a leading one: multiples of 2^-24 */
+    if (size < 0x38800000) { /* below 2^-14 fp16 numbers are subnormal: multiples of 2^-24 */
         float small;
         memcpy(&small, &size, sizeof small);
         return (uint16_t)(sign | (uint32_t)level_round(small * 0x1p24f));
@@ -177,8 +180,8 @@ HOST_DEVICE uint16_t f16_of(float x)
     return (uint16_t)(sign | ((size >> 13) - (112 << 10)));
 }
 
-/* The code of the e4m3 number nearest to x, ties to even; beyond 448, infinities too, that of
- * 448. */
+/* The code of the e4m3 number nearest to x, ties to even. |x| > 448 and infinities give the code of
+ * 448; NaN stays NaN. */
 HOST_DEVICE uint8_t e4m3_of(float x)
 {
     uint32_t bits;
@@ -188,7 +191,7 @@ HOST_DEVICE uint8_t e4m3_of(float x)
         return (uint8_t)(sign | 0x7f);
     if (size >= 0x43e00000) /* 448 */
         return (uint8_t)(sign | 0x7e);
-    if (size < 0x3c800000) /* 2^-6, the least number with a leading one: multiples of 2^-9 */
+    if (size < 0x3c800000) /* below 2^-6 e4m3 numbers are subnormal: multiples of 2^-9 */
         return (uint8_t)(sign | (uint32_t)level_round((x < 0 ? -x : x) * 512));
     size += 0x7ffff + (size >> 20 & 1);
     return (uint8_t)(sign | ((size >> 20) - (120 << 3)));

@@ -1,6 +1,6 @@
 /* memory.c - byte counters that all back ends share (struct memory in ops.h). Invariant: requested
  * <= allocated <= reserved, for current values and peaks, because each block is counted in all
- * three at once, rounded up each time. */
+ * three counters at once, with bytes rounded up from one counter to the next. */
 #include "kernels/ops.h"
 
 size_t memory_rounded(size_t bytes)

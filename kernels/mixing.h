@@ -1,7 +1,8 @@
-/* mixing.h - the operations around time mixing (kernels/wkv.h) in a block of RWKV 6 or 7. Each is
- * one operation, so that intermediate values need not be written and read again: the token shift
- * with all mixtures that projections read; the function inside a low-rank part; the keys that RWKV
- * 7 removes and adds; norm of the heads, bonus and gate. Products of matrices are ops.matmul.
+/* mixing.h - the operations around time mixing (kernels/wkv.h) in a block of RWKV 6 or 7. There are
+ * four: the token shift with all mixtures that projections read (struct shift); the function inside
+ * a low-rank part (squash); the keys that RWKV 7 removes and adds (removal); norm of the heads,
+ * bonus and gate (heads_out). Each is one operation, so that intermediate values need not be
+ * written and read again. Products of matrices are ops.matmul.
  *
  * With x' the row before x in its sequence (zeros before the first), lerp_m(x) = x + (x' - x) * m:
  *
@@ -15,9 +16,10 @@
  *            k *= 1 + (eta - 1) k_a
  *            out = ((GroupNorm(y) + (sum_head r k r_k) v) * s(x_g A) B) W_o
  *
- * s is the logistic function; every w, A, B, m, u belongs to the layer. Everything is fp32 on every
- * back end. Source: Peng et al. 2024, "Eagle and Finch", arXiv 2404.05892, section 4; Peng et al.
- * 2025, "RWKV-7 Goose", arXiv 2503.14456, section 4. */
+ * s is the logistic function. In the formulas every w, A, B, W, m, a_0, v_0, k_k, k_a and r_k is a
+ * weight of the layer. Everything is fp32 on every back end. Source: Peng et al. 2024, "Eagle and
+ * Finch", arXiv 2404.05892, section 4; Peng et al. 2025, "RWKV-7 Goose", arXiv 2503.14456, section
+ * 4. */
 #pragma once
 
 #include "kernels/ops.h"
@@ -29,17 +31,19 @@ enum { MIXING_LANES = 6 }; /* mixtures of a row and the row before it, at most *
 struct shift {
     const float *x;                   /* [T, D] */
     const float *share[MIXING_LANES]; /* [D] */
-    const float *more[MIXING_LANES];  /* [T, D]; all of them or NULL */
+    const float *more[MIXING_LANES];  /* [T, D] for every i, or NULL for every i */
     float *to[MIXING_LANES];          /* [T, D]; may be more_i */
     size_t n;
-    float *last;                      /* [S, D]; NULL: zeros, and no row is kept */
+    float *last;                      /* [., D] the row before each sequence; NULL: this row is
+                                       * zero, and no row is kept */
     const int32_t *at;                /* [n_seqs] the row of `last` of each sequence */
-    int keep;                         /* 1: the sequence's last row is written to `last` */
+    int keep;                         /* 1: the last row of each sequence is written to `last` */
     const struct attn_seq *seqs;      /* [n_seqs]; only row_begin and rows are read */
     size_t n_seqs, T, D;
 };
 
-/* x = f(x + base), in place. The derivative of f can be computed from f alone. */
+/* x = f(x + base), in place. The derivative of each f is a function of the value of f, so gradients
+ * need only the output. */
 enum squash_by {
     SQUASH_TANH,
     SQUASH_LOGISTIC,
@@ -54,26 +58,28 @@ struct squash {
 };
 #define SQUASH_SLOWEST 0.6065306597126334f /* e^{-1/2} */
 
-/* Keys removed and added by RWKV 7. first NULL (the first layer): v is not changed. Rows are H*E
- * values. */
+/* Computes a, b, the new k and the new v of RWKV 7 by the formulas above. first NULL (the first
+ * layer): v is not changed. Rows are H*E values. */
 struct removal {
     const float *k, *v, *rate;       /* [T, H*E]; rate: eta */
-    const float *first, *share;      /* [T, H*E]: v of the first layer, and its share; NULL */
+    const float *first, *share;      /* [T, H*E]: v_first, and the factor s(v_0 + ...) of v_first -
+                                      * v; or NULL */
     const float *scale, *key_rate;   /* [H*E]: k_k, k_a */
     float *to_k, *to_v;              /* [T, H*E]; may be k and v */
     float *a, *b;                    /* [T, H*E] outputs a, b of struct wkv_rows; b may be rate */
     size_t T, heads, head_dim;
 };
-#define REMOVAL_LEAST 1e-12f /* lower limit for the length of a vector */
+#define REMOVAL_LEAST 1e-12f /* lower limit of the length of k * k_k, by which kappa is divided */
 
-/* y = (gain * (o - mean) / sqrt(variance + eps) + bias + bonus) * gate; mean and variance are those
- * of the head. */
+/* y = (gain * (o - mean) / sqrt(variance + HEADS_EPS) + bias + bonus) * gate. mean and variance are
+ * over the E values of a head. */
 struct heads_out {
     const float *o;                  /* [T, H*E] */
     const float *gain, *bias;        /* [H*E] */
     const float *gate;               /* [T, H*E] */
-    const float *r, *k, *v, *weight; /* [T, H*E]; weight [H*E]. bonus = (sum_head r k weight) v, and
-                                      * gate as it is. NULL: no bonus, and silu(gate) */
+    const float *r, *k, *v, *weight; /* r, k, v: [T, H*E]; weight: [H*E]. With them (RWKV 7) bonus =
+                                      * (sum_head r k weight) v. NULL (RWKV 6): no bonus, and
+                                      * silu(gate) in place of gate */
     float *y;                        /* [T, H*E]; may be o */
     size_t T, heads, head_dim;
 };
@@ -84,7 +90,7 @@ struct wkv; /* kernels/wkv.h */
 /* ops.mixing */
 struct mixing_ops {
     /* Time mixing: kernels/wkv.h. work: wkv_work(...) bytes, for at least this number of sequences
-     * and of rows a sequence. */
+     * and of rows of one sequence. */
     void (*wkv)(struct backend *backend, const struct wkv *a, void *work);
     size_t (*wkv_work)(const struct backend *backend, size_t n_seqs, size_t max_rows, size_t heads,
                        size_t head_dim);
@@ -96,19 +102,21 @@ struct mixing_ops {
 };
 #define MIXING_SLOTS(X) X(wkv) X(wkv_work) X(shift) X(squash) X(removal) X(heads_out)
 
-/* ---- gradients. Sequences start with zeros before them. Gradients of the layer's own vectors
- * (those that are added to, [D] or [H*E]) are NULL if not wanted, all of a structure together; on
- * cuda always ---- */
+/* ---- gradients ----
+ *
+ * Sequences start with zeros before them. Pointers to gradients of the layer's own vectors (fields
+ * of shape [D], [n] or [H*E] that are added to) may be NULL if these are not wanted: all of a
+ * structure together. On cuda they are always NULL. */
 
 struct shift_back {
     const struct shift *of; /* the forward call; to and last are not read */
-    float *d[MIXING_LANES]; /* [T, D] gradient of to_i; overwritten by that of more_i, if there is
-                             * one */
+    float *d[MIXING_LANES]; /* [T, D] gradient of to_i; overwritten by the gradient of more_i, if
+                             * there is a more_i */
     float *dx;              /* [T, D] added to */
     float *dshare[MIXING_LANES]; /* [D] added to */
 };
 struct squash_back {
-    float *d;       /* [T, n] gradient of f(x); overwritten by that of x */
+    float *d;       /* [T, n] gradient of f(x); overwritten by the gradient of x */
     const float *y; /* [T, n] f(x) */
     float *dbase;   /* [n] added to; NULL: not wanted */
     size_t T, n;
@@ -116,22 +124,25 @@ struct squash_back {
 };
 struct heads_out_back {
     const struct heads_out *of; /* the forward call; y is not read */
-    float *dy;            /* [T, H*E]; overwritten by the gradient of norm and bonus, before the
-                           * gate */
+    float *dy;            /* [T, H*E] gradient of y; overwritten by the gradient of y / gate, that
+                           * is of norm plus bonus */
     float *d_o, *dgate;   /* [T, H*E] overwritten */
     float *dgain, *dbias; /* [H*E] added to */
 };
-/* The part of bonus and removal in the gradients that time mixing gives. */
+/* Gradients of struct removal and of the bonus of struct heads_out, from the gradients that time
+ * mixing gives. */
 struct removal_back {
     const struct removal *of;
-    const float *r, *k, *v, *weight; /* of the bonus: struct heads_out */
-    const float *dn;                 /* heads_out_back.dy after heads_out_back */
+    const float *r, *k, *v, *weight; /* inputs of the bonus, as in struct heads_out */
+    const float *dn;                 /* heads_out_back.dy as heads_out_back leaves it */
     float *dr;          /* [T, H*E] added to */
-    float *dk, *dv;     /* [T, H*E] gradients of to_k, to_v without the bonus; overwritten by those
-                         * of k and v */
+    float *dk, *dv;     /* [T, H*E] gradients of to_k, to_v without the bonus; overwritten by the
+                         * gradients of k and v */
     const float *da, *db;
     float *drate;       /* [T, H*E] overwritten */
-    float *dfirst, *dshare; /* [T, H*E] added to; overwritten. first NULL: dv += dfirst, the
-                             * gradient from the layers above that read these values; NULL: none */
+    float *dfirst, *dshare; /* [T, H*E]: dfirst is added to, dshare is overwritten. If removal.first
+                             * is NULL, this is the layer whose v is v_first: dfirst is then an
+                             * input, the gradient from the layers above that read v_first, and is
+                             * added to dv; NULL: there is none */
     float *dscale, *dkey_rate, *dweight; /* [H*E] added to */
 };

@@ -1,6 +1,6 @@
-/* peak-arm.c - instructions of arm64 that multiply and add: the fused multiply-add of NEON, which
- * every processor has, and products of bf16 pairs and int8 quadruples, where the hardware
- * capabilities of the kernel (HWCAP) list them. */
+/* peak-arm.c - the loops of peak.h for arm64: the fused multiply-add of NEON, which every processor
+ * has, and products of bf16 pairs and int8 quadruples, which run only if the hardware capabilities
+ * of the Linux kernel (HWCAP) list them. */
 #include <arm_neon.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -16,7 +16,7 @@ PEAK_LOOP(f32_neon, , float32x4_t, vfmaq_f32)
 PEAK_LOOP(bf16_neon, , float32x4_t, BF16_128)
 PEAK_LOOP(int8_neon, , int32x4_t, INT8_128)
 
-/* Bits of the auxiliary vector, fixed in Linux. */
+/* Bits of HWCAP and HWCAP2, as Linux defines them. */
 static const unsigned long has_dotprod = 1ul << 20, has_bf16 = 1ul << 14;
 
 const struct peak *peak_at(enum unit unit, size_t i)

@@ -1,6 +1,6 @@
-/* peak-x86.c - instructions of x86-64 that multiply and add, the widest first in each unit. An
- * attribute compiles each loop for its own instruction set, and it runs only where the processor
- * has that set. So one program measures every machine. */
+/* peak-x86.c - the loops of peak.h for x86-64, the widest instructions first in each unit. An
+ * attribute compiles each loop for its own instruction set, and the loop runs only where the
+ * processor has that set. So one program measures every machine. */
 #include <cpuid.h>
 #include <immintrin.h>
 #include <string.h>
@@ -14,8 +14,8 @@
 #define AVX2        __attribute__((target("avx2,fma")))
 #define SSE2        __attribute__((target("sse2")))
 
-/* Products in assembly: for intrinsics of integers a compiler moved each sum between registers, or
- * to memory and back, in every round. Such a loop does not reach the peak. */
+/* The products are assembly: for integer intrinsics compilers moved each sum between registers, or
+ * to memory and back, in every round, and such a loop does not reach the peak. */
 #define VECTORS(NAME, TARGET, VEC, CODE)                                                         \
     TARGET static inline VEC NAME(VEC sum, VEC x, VEC y)                                         \
     {                                                                                            \
@@ -28,7 +28,8 @@ VECTORS(fma_512, AVX512, __m512, "vfmadd231ps")
 VECTORS(fma_256, AVX2, __m256, "vfmadd231ps")
 VECTORS(int8_vex, AVX2, __m256i, "%{vex%} vpdpbusd")
 
-/* Products of byte pairs, sums of two of these, and the running sum. */
+/* Three instructions: products of bytes added in pairs (16 bits), sums of two such pairs (32 bits),
+ * and the running sum. */
 AVX2 static inline __m256i int8_256(__m256i sum, __m256i x, __m256i y)
 {
     __m256i pairs;
@@ -46,7 +47,7 @@ PEAK_LOOP(int8_avx2, AVX2, __m256i, int8_256)
 PEAK_LOOP(int8_vnni, AVX2, __m256i, int8_vex)
 PEAK_LOOP(f32_sse2, SSE2, __m128, MULADD_128)
 
-/* Full tiles by full tiles. Four sums in flight cover the latency of a product. */
+/* A round multiplies full tiles. Four sums are in flight, to hide the latency of a product. */
 #define AMX_LOOP(NAME, PRODUCT)                                                                  \
     AMX static void NAME(size_t rounds, unsigned char *seed)                                     \
     {                                                                                            \
@@ -76,8 +77,8 @@ AMX_LOOP(bf16_amx, tmm_bf16)
 AMX_LOOP(int8_amx, tmm_int8)
 #define AMX_OPERATIONS(words) (4 * 2.0 * TMM_ROWS * TMM_ROWS * TMM_ROWS * (words))
 
-/* Reads CPUID (leaf 7, subleaf 1: EAX, bit 4): older compilers have no name for it. Where AVX2 may
- * be used, its registers may be too. */
+/* Reads CPUID (leaf 7, subleaf 1: EAX, bit 4), because older compilers have no name for AVX-VNNI.
+ * It uses the registers of AVX2, so the system saves them if AVX2 may be used. */
 int peak_avx_vnni(void)
 {
     unsigned a = 0, b, c, d;

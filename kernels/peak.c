@@ -1,6 +1,6 @@
-/* peak.c - finds the loop that is a processor's peak. Each loop runs a few times for some
- * microseconds, and the fastest run of the fastest loop wins. A later loop must be clearly faster,
- * so that two loops with the same arithmetic do not exchange names from call to call. */
+/* peak.c - finds the fastest loop of a unit (peak.h). Each loop runs a few times for some
+ * microseconds, and its fastest run counts. A later loop must be clearly faster to be chosen, so
+ * that two loops with the same arithmetic do not take turns from call to call. */
 #include "kernels/peak.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@
 
 enum { ROUNDS = 1000, RUNS = 10 };
 
-/* Operations per nanosecond. */
+/* The speed of a loop in operations per nanosecond. */
 static double speed_of(const struct peak *peak)
 {
     unsigned char seed[PEAK_SEED];

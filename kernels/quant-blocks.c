@@ -1,7 +1,10 @@
-/* quant-blocks.c - formats with 16 levels in blocks that share a scale, by their definition in
- * quant.h, in plain fp32. They differ only in the levels, and in whether scales are quantized too.
- * Codes are made row by row. Absmax values are quantized when all are known, because their mean is
- * subtracted; it is summed in order, so threads do not change it. */
+/* quant-blocks.c - the formats whose blocks of values share a scale and have 16 levels (NF4,
+ * NF4_F32, FP4, Q4), by their definition in quant.h, in plain fp32. They differ only in the levels,
+ * and in whether scales are quantized too.
+ *
+ * Codes are made row by row. For NF4 the absmax values (the largest |w| of each block) are
+ * quantized when all are known, because their mean is subtracted. The mean is a sum in order, so
+ * the number of threads does not change it. */
 #include <assert.h>
 #include <math.h>
 
@@ -29,7 +32,8 @@ const uint16_t *quant_levels_bf16(enum dtype dtype)
     return dtype == DTYPE_Q4 ? q4 : dtype == DTYPE_FP4 ? fp4 : nf4;
 }
 
-/* 1 if `top` itself, not only -top, is one of the values. */
+/* 1 if `top` is one of the values of the block w, not only -top. The scale of Q4 has the opposite
+ * sign then. */
 static int reaches(const float *w, float top)
 {
     int found = 0;
@@ -44,7 +48,8 @@ void quant_blocks(enum dtype dtype, const float *w, size_t n, uint8_t *code, flo
     for (size_t block = 0; block < n / QUANT_BLOCK; block++, w += QUANT_BLOCK) {
         float top = quant_largest(w, QUANT_BLOCK);
         float sign = dtype == DTYPE_Q4 && reaches(w, top) ? -1 : 1;
-        float up = quant_up(top, sign); /* 0: zeros, and the codes of a NaN block, become level 0 */
+        float up = quant_up(top, sign); /* up is 0 for a block of zeros or with a NaN: its codes are
+                                         * those of level 0 */
         for (size_t i = 0; i < QUANT_BLOCK; i += 2)
             *code++ = (uint8_t)(level_code(dtype, up != 0 ? w[i] * up : 0) << 4 |
                                 level_code(dtype, up != 0 ? w[i + 1] * up : 0));

@@ -1,5 +1,5 @@
-/* quant-fp8.c - e4m3 with one scale a row, by its definition in quant.h, in plain fp32. Its
- * numbers, their order and rounding are in levels.h, which devices use too. */
+/* quant-fp8.c - the FP8 format (e4m3 with one scale a row) by its definition in quant.h, in plain
+ * fp32. The numbers of e4m3 and their rounding are in levels.h, which devices use too. */
 #include "kernels/quant.h"
 
 float quant_fp8(const float *w, size_t n, uint8_t *code)

@@ -1,6 +1,6 @@
-/* quant-int8.c - LLM.int8() and int8-vector by their definition in quant.h, in plain fp32: rows of
- * weights, and rows of activations without their outliers. Every operation is rounded by itself, so
- * that each back end can make the same codes. */
+/* quant-int8.c - LLM.int8() and int8-vector by their definition in quant.h, in plain fp32: codes of
+ * rows of weights, and of rows of activations without their outliers. Every operation is rounded to
+ * fp32 separately, so that each back end can make the same codes. */
 #include <math.h>
 
 #include "kernels/quant.h"

@@ -1,5 +1,5 @@
-/* quant.c - whole matrices to codes and back, in any format. One thread encodes a row from floats
- * that are made for this row, so a matrix is never in memory as floats. The formats are in
+/* quant.c - quantizes whole matrices and returns their values, in any format. A thread makes the
+ * floats of one row and encodes them, so a matrix is never in memory as floats. The formats are in
  * quant-NAME.c. */
 #include "kernels/quant.h"
 
@@ -21,7 +21,7 @@ float quant_largest(const float *x, size_t n)
     float top = 0;
     for (size_t i = 0; i < n; i++) {
         float a = fabsf(x[i]);
-        top = a > top || a != a ? a : top; /* NaN stays NaN: no value compares greater */
+        top = a > top || a != a ? a : top; /* a NaN stays, because no value compares greater */
     }
     return isfinite(top) ? top : NAN;
 }

@@ -1,9 +1,9 @@
-/* sample.c - see sample.h.
+/* sample.c - draws tokens with top-k and top-p on the host (sample.h).
  *
  * The ids form a max-heap (larger logit first, then lower id). Popping moves the best id to the end
  * of the array, so the j-th most likely id is work[V - 1 - j]. Top-k and top-p only decide how many
- * ids are popped; with a peaked distribution a few of 128 thousand. Without a
- * filter there is no heap. */
+ * ids are popped: with a peaked distribution a few of 128 thousand. Without a filter there is no
+ * heap. */
 #include "kernels/sample.h"
 
 #include "kernels/gumbel.h"
@@ -51,7 +51,7 @@ static struct heap heap_make(const float *logits, size_t V, int32_t *work)
     return heap;
 }
 
-/* The j-th most likely id, j counted from 0 and asked for in ascending order. */
+/* The j-th most likely id, counted from 0. Calls must have ascending j. */
 static int32_t id_of_rank(struct heap *heap, size_t j)
 {
     while (heap->all - heap->n <= j) {
@@ -61,7 +61,7 @@ static int32_t id_of_rank(struct heap *heap, size_t j)
     return heap->v[heap->all - 1 - j];
 }
 
-/* Places that hold top_k ids; ties of the last stay. */
+/* The number of most likely ids that top-k keeps: k, and ids that tie with the last of them. */
 static size_t keep_top_k(struct heap *heap, size_t k)
 {
     if (k == 0 || k >= heap->all)
@@ -72,7 +72,7 @@ static size_t keep_top_k(struct heap *heap, size_t k)
     return k;
 }
 
-/* Places of the first `kept` that hold top_p of their mass. */
+/* The number of most likely ids that hold the share top_p of the mass of the first `kept` ids. */
 static size_t keep_top_p(struct heap *heap, size_t kept, const struct head_query *query)
 {
     if (!(query->top_p > 0 && query->top_p < 1))
@@ -92,7 +92,7 @@ static size_t keep_top_p(struct heap *heap, size_t kept, const struct head_query
     return kept;
 }
 
-/* The id at place j of the drawing. */
+/* The id at place j: by rank if there is a heap, else id j. */
 static int32_t id_at(struct heap *heap, size_t j)
 {
     return heap->v ? id_of_rank(heap, j) : (int32_t)j;

@@ -1,5 +1,6 @@
-/* train.c - finds the gradients of a back end. Those of a device come with its table of operations;
- * those of the CPU are tables of their own, one a level (kernels/cpu/cpu_train_ops.c). */
+/* train.c - finds the training operations of a back end. A device has them in its table of
+ * operations (ops.train). The CPU has a separate table for each level
+ * (kernels/cpu/cpu_train_ops.c), so that a program that does not train need not link them. */
 #include "kernels/train.h"
 
 #include <assert.h>

@@ -1,9 +1,11 @@
-/* wkv.h - time mixing of RWKV: a sequence mixer with one state of fixed size per head, where
- * attention has keys and values that grow with the text. A latent thought model can use it beside
- * or instead of attention in a window.
+/* wkv.h - time mixing of RWKV: a sequence mixer whose state has a fixed size per head, while the
+ * keys and values of attention grow with the text. A latent thought model can use it beside or
+ * instead of attention in a window.
  *
- * A head of E channels keeps S[E, E]: row i is a key channel, column j a value channel. w <= 0 is
- * the logarithm of the decay. A token reads and writes S as follows, for all channels i and j:
+ * A head of E channels keeps a state S[E, E]: row i is a key channel, column j a value channel.
+ * Each token has r (receptance), w <= 0 (the logarithm of the decay), k (key), v (value) and, in
+ * RWKV 7, a and b; u (the bonus of RWKV 6) belongs to the head. A token reads and writes S as
+ * follows, for all channels i and j:
  *
  *   RWKV 6   y_j = sum_i r_i (S_ij + u_i k_i v_j)
  *            S_ij <- e^{w_i} S_ij + k_i v_j
@@ -37,16 +39,16 @@
 #include "kernels/ops.h"
 
 enum {
-    WKV_CHUNK = 16,    /* tokens; among 8, 16 and 32 about the fastest on the CPU (AVX2) */
-    WKV_CUDA_MOST = 64 /* channels of a head, at most, on cuda; the host has no limit */
+    WKV_CHUNK = 16,    /* tokens of a chunk; on the CPU (AVX2) about the fastest of 8, 16 and 32 */
+    WKV_CUDA_MOST = 64 /* most channels of a head on cuda; the host has no limit */
 };
 
-/* AUTO takes the faster form of the back end: chunked where a sequence has WKV_CHUNK rows or more;
- * for RWKV 7 on the host recurrent, because chunks there need nearly as many multiplications and
- * are slightly slower. ref always runs the recurrence. */
+/* WKV_AUTO takes the form that is faster on the back end. The chunked form is taken if a sequence
+ * has WKV_CHUNK rows or more. RWKV 7 on the host is always recurrent, because its chunks need
+ * nearly as many multiplications and are slightly slower. ref always runs the recurrence. */
 enum wkv_form { WKV_AUTO, WKV_RECURRENT, WKV_CHUNKED };
 
-/* Inputs of the operation. Rows are H*E values. */
+/* Inputs of time mixing. A row has H*E values. */
 struct wkv_rows {
     const float *r, *w, *k, *v;  /* [T, H*E] */
     const float *a, *b;          /* [T, H*E]; NULL: RWKV 6 */
@@ -58,24 +60,26 @@ struct wkv_rows {
 
 struct wkv {
     struct wkv_rows in;
-    float *state; /* [n_seqs, H, E, E] before the first row of each sequence; overwritten by the
-                   * state after its last row */
+    float *state; /* [., H, E, E] the state before the first row of each sequence; overwritten by
+                   * the state after the last row of the sequence */
     float *y;     /* [T, H*E]; must not overlap an input */
     enum wkv_form form;
-    const int32_t *at; /* [n_seqs] the index of each sequence's state; NULL: s */
+    const int32_t *at; /* [n_seqs] index in `state` of the state of each sequence; NULL: sequence s
+                        * has state s */
 };
 
 /* Gradients. The backward pass computes forward values again: from the first state the states at
  * the borders of chunks, and the values inside a chunk when its turn comes (gradient
  * checkpointing). So the forward pass stores nothing, and `work` holds one state for every
- * WKV_CHUNK tokens. The gradient of w is a sum of differences; its error is relative to the
- * products r dr and k dk, not to the gradient itself. */
+ * WKV_CHUNK tokens. The gradient of w is a sum of differences, so its rounding error is relative to
+ * the products r dr and k dk, not to the gradient itself. */
 struct wkv_back {
     struct wkv_rows in;
     const float *state; /* [n_seqs, H, E, E] before the first rows; NULL: zeros */
     const float *dy;    /* [T, H*E] */
-    float *dstate; /* [n_seqs, H, E, E] gradient of the last states; overwritten by that of the
-                    * first. NULL: zeros, and not wanted */
+    float *dstate; /* [n_seqs, H, E, E] gradient of the last states; overwritten by the gradient of
+                    * the first states. NULL: the gradient of the last states is zero, and that of
+                    * the first states is not wanted */
     float *dr, *dw, *dk, *dv; /* [T, H*E]; overwritten */
     float *da, *db;           /* [T, H*E]; overwritten; RWKV 7 only */
     float *du;                /* [H*E] added to; RWKV 6 only; NULL: not wanted */

@@ -1,6 +1,6 @@
-/* cpu.h - functions that the files of kernels/cpu share, and that the table in cpu_ops.c lists. A
- * function with the name of a slot of kernels/ops.h, mixing.h or train.h does what that slot
- * defines. CPU() and OWN_CPU(): level.h. */
+/* cpu.h - functions that the files of kernels/cpu share, and that the table in cpu_ops.c lists.
+ * CPU(NAME) and OWN_CPU(NAME) make the names of a level (level.h). A function with the name of a
+ * slot of kernels/ops.h, mixing.h or train.h does what that slot defines. */
 #pragma once
 
 #include "kernels/cpu/level.h"
@@ -11,16 +11,19 @@
 /* A part of a loop with fewer operations costs less than waking a thread for it. */
 enum { WORTH_A_THREAD = 65536 };
 
-/* Elements that make one part of a loop, when each element takes `operations`. */
+/* The number of elements for one part of a loop whose elements take `operations` operations
+ * each. */
 INLINE size_t grain(size_t operations) { return WORTH_A_THREAD / (operations + 1) + 1; }
 
-/* Values that form no rows are divided among threads in spans of whole vectors. Single values then
- * remain only at the end of all values, however the spans are divided. */
+/* Values that form no rows are divided among threads in spans of whole vectors. So only the last
+ * values of all are computed one by one, however the spans are divided, and results do not depend
+ * on the division. */
 enum { SPAN = 64 };
 INLINE size_t spans(size_t n) { return (n + SPAN - 1) / SPAN; }
 INLINE size_t span_begin(size_t span, size_t n) { return span * SPAN < n ? span * SPAN : n; }
 
-/* The slots that the level fills, and those of which the level amx has its own. */
+/* CPU_SLOTS: slots with one function for a level and the levels built on it. OWN_CPU_SLOTS: slots
+ * for which the level amx has a function of its own. */
 #define CPU_SLOTS(X)                                                                               \
     X(refuses) X(mat_make) X(mat_free) X(mat_bytes) X(embed) X(rope_table) X(qkv) X(rope)          \
     X(swiglu) X(rmsnorm)
@@ -44,15 +47,15 @@ OWN_CPU_TRAIN_SLOTS(OWN_CPU_DECLARE_TRAIN)
 extern const struct ops OWN_CPU(ops);
 extern const struct train_ops OWN_CPU(train);
 
-/* matmul in two steps, on the calling thread: pack_rows packs rows once, packed_product multiplies
- * them by many parts of a matrix. packed: packed_bytes(...) bytes, 64-byte aligned. x must stay
- * valid until the last product. */
+/* matmul in two steps, on the calling thread: pack_rows packs the rows x[T, K] once, and
+ * packed_product multiplies them by one part of a matrix after another. packed: packed_bytes(...)
+ * bytes, 64-byte aligned. x must stay valid until the last product. */
 size_t OWN_CPU(packed_bytes)(const struct mat *weight, size_t T);
 /* The largest packed_bytes of any dtype, for a matrix of K columns. */
 size_t OWN_CPU(packed_most)(size_t T, size_t K);
 void OWN_CPU(pack_rows)(void *packed, const float *x, const struct mat *weight, size_t T);
-/* y[T, n] (row stride ldy) = columns first..first+n of x W^T. `first` is a multiple of PANEL. T is
- * the T of pack_rows. */
+/* y[T, n] (row stride ldy) = columns first .. first + n - 1 of x W^T. `first` is a multiple of
+ * PANEL. T is the T of pack_rows. */
 void OWN_CPU(packed_product)(float *y, size_t ldy, void *packed, const struct mat *weight, size_t T,
                              size_t first, size_t n);
 /* attention-dense.c: attention where attn.dense is not 0. */

@@ -1,7 +1,7 @@
 /* cpu_ops.c - the table of operations of one level. Each level has functions with names of its own
- * (CPU(): level.h), so that several levels fit in one program. A level that only replaces products
- * (OWN, amx) takes the others from LEVEL. Memory and order are the same for all levels:
- * HOST_OPS. */
+ * (CPU(): level.h), so that several levels fit in one program. The level amx (OWN) only replaces
+ * products; its other operations are those of the level below (LEVEL). Operations for memory and
+ * order are the same for all levels (HOST_OPS). */
 #include "kernels/cpu/cpu.h"
 #include "kernels/host.h"
 

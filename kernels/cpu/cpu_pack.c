@@ -1,4 +1,4 @@
-/* cpu_pack.c - weight matrices: made from a source, and read back by embeddings.
+/* cpu_pack.c - makes weight matrices from a source, and reads rows of them for embeddings.
  *
  * Threads own whole panels. pool_run gives a thread about the same panels here and in the
  * products, so on a machine with several memory nodes weights lie near the threads that read
@@ -73,7 +73,7 @@ int CPU(mat_make)(struct backend *backend, struct mat *weight, const struct mat_
     struct codes codes;
     void *made = NULL;
     if (dtype_info[dtype].block && !(mat_source->q && mat_source->q->dtype == dtype)) {
-        /* the whole matrix shares the scales of scales */
+        /* scales of scales need the whole matrix, so it is quantized before panels are packed */
         made = quant_make(&codes, mat_source, dtype, backend->pool);
         source.q = &codes;
     }

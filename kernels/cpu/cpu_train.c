@@ -1,6 +1,6 @@
-/* cpu_train.c - gradients (kernels/train.h) and the update of weights on the CPU. Where the
- * gradient of a parameter is a sum over rows, threads divide the columns. Each sum then has one
- * owner and one order, and training repeats bit for bit at any number of threads. */
+/* cpu_train.c - gradients (kernels/train.h) and the update of weights on the CPU. If the gradient
+ * of a parameter is a sum over rows, threads divide the columns. So one thread computes each sum,
+ * in one order, and training repeats bit for bit at any number of threads. */
 #include <math.h>
 
 #include "kernels/cpu/cpu.h"
@@ -13,12 +13,11 @@ struct norm_back {
     double eps;
 };
 
-/* Rows that are summed side by side, so that the additions of one sum need not wait for
- * another's. */
+/* Rows that are summed side by side, because the additions of one sum must wait for each other. */
 enum { BESIDE = 8 };
 
 /* y_d = x_d s g_d, s = (mean x^2 + eps)^(-1/2): dx_d = s g_d dy_d - x_d s^3 mean_j(g_j dy_j x_j).
- * This computes s and the factor of x_d. */
+ * Computes scale = s and pull = the factor of x_d. */
 INLINE void factors_of(const struct norm_back *back, size_t row, const int rows)
 {
     const float *x = back->x + row * back->D, *dy = back->dy + row * back->D;

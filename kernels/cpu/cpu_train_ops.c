@@ -1,5 +1,5 @@
-/* cpu_train_ops.c - the table of gradients of one level (kernels/train.h), apart from cpu_ops.c:
- * programs that do not train leave it out. */
+/* cpu_train_ops.c - the table of training operations of one level (kernels/train.h). It is not in
+ * cpu_ops.c, so that programs that do not train need not link it. */
 #include "kernels/cpu/cpu.h"
 
 #define ROW(slot) .slot = CPU(slot),

@@ -7,15 +7,16 @@
  *            |   ...   |                        |   ...   |
  *
  * Both factors are first packed into strips of rows in the order in which the tile reads them,
- * [K][rows], whichever of the two strides is one. BF16 is rounded here. Where the processor
- * multiplies pairs (PAIRED), a word of a strip is a pair (k, k + 1). A cell is a few strips of a,
- * which stay in the L2 cache, by one strip of b, of which `step` words at a time stay in the
- * L1 cache; the sums wait in a buffer between steps. Each output is one sum over k in ascending
- * order, whichever thread owns the cell.
+ * [K][rows]; one of their two strides may be any number. With dtype BF16 values are rounded here.
+ * If the processor multiplies pairs (PAIRED), a word of a strip is a pair (k, k + 1). A cell is the
+ * product of a few strips of a, which stay in the L2 cache, by one strip of b. It is computed in
+ * steps of `step` words of b, which stay in the L1 cache; between steps the sums are in a buffer.
+ * Each output is one sum over k in ascending order, whichever thread computes the cell.
  *
- * On level amx (TILED) tiles multiply the pairs (amx/tiled.h). A strip of a has the rows of a tile
- * and consists of tiles, [K / 16][rows][16] words. A strip of b already consists of such tiles.
- * Words are padded with zeros to whole tiles. Two strips of a are multiplied at once. */
+ * On level amx (TILED) the pairs are multiplied by tile instructions (amx/tiled.h). A strip of a
+ * then has the rows of a tile and consists of tiles, [words / 16][rows][16] words. A strip of b has
+ * the layout of such tiles in any case. Words are padded with zeros to whole tiles. Two strips of a
+ * are multiplied at once. */
 #include <assert.h>
 
 #include "kernels/cpu/cpu.h"
@@ -28,8 +29,8 @@
 enum { PAIRED = BF16_DOT || TILED, CELL_STRIPS = 16, AHEAD = 128 };
 enum { MOST_ROWS = (int)TILED_ROWS > (int)TILE_ROWS ? (int)TILED_ROWS : (int)TILE_ROWS };
 
-/* The cuts of products of one dtype. rows: of a strip of a; then strips of a multiplied at once,
- * words of K at a time, and bytes of the strips of a in a cell. */
+/* How products of one dtype are cut. rows: rows of a strip of a. at_once: strips of a that are
+ * multiplied at once. step: words of K at a time. cell: bytes of the strips of a in a cell. */
 struct cutting {
     int rows;
     size_t at_once, step, cell;
@@ -39,8 +40,8 @@ static const struct cutting by_tiles = {TILED_ROWS, 2, TILED_STEP, TILED_NEAR};
 
 struct strips {
     struct factor of;
-    size_t rows, K, words, count; /* words: of K; count: number of strips */
-    int width, bf16;              /* width: rows that a strip has space for */
+    size_t rows, K, words, count; /* words: words of K in a row; count: number of strips */
+    int width, bf16;              /* width: rows that a strip has room for */
     int tiles;                    /* 1: a strip is [words / LINE][width][LINE] */
     uint32_t *to;                 /* [count][words][width] */
 };
@@ -49,7 +50,7 @@ struct gemm_call {
     const struct gemm *g;
     const struct cutting *cut;
     struct strips a, b;
-    size_t chunks; /* of the strips of a */
+    size_t chunks; /* groups of strips of a, one for each cell */
 };
 
 static size_t words_of(size_t K, int bf16)
@@ -84,9 +85,9 @@ INLINE vec values_at(const float *x, size_t n)
 
 static size_t rest_after(size_t n, size_t i) { return n > i ? n - i : 0; }
 
-/* LANES words of one row: the values from k on, or pairs of them. About twelve rows are read
- * side by side, more streams than the processor prefetches, so AHEAD values ahead are prefetched
- * here. */
+/* LANES words of one row from the values at x, of which n exist. A word is a value or a pair. About
+ * twelve rows are read side by side. The processor prefetches fewer streams, so values are
+ * prefetched here, AHEAD values before they are read. */
 INLINE vecu words_along(const float *x, size_t n, const int bf16)
 {
     __builtin_prefetch(x + AHEAD);
@@ -101,8 +102,8 @@ INLINE vecu words_along(const float *x, size_t n, const int bf16)
     return load_bits(pairs);
 }
 
-/* One word, k or the pair (k, k + 1), of LANES rows that lie side by side. The next strip reads
- * `width` values further on, so these are prefetched. */
+/* One word (value k, or the pair k, k + 1) of each of LANES rows that lie side by side. The next
+ * strip reads `width` values further on, so that place is prefetched. */
 INLINE vecu words_across(const struct strips *strips, size_t row, size_t word, const int width,
                          const int bf16)
 {
@@ -125,8 +126,8 @@ INLINE vecu words_across(const struct strips *strips, size_t row, size_t word, c
     return low | __builtin_convertvector(bf16_narrow(odd), vecu) << 16;
 }
 
-/* Lanes lane.. of one word of a strip of `width` rows. A copy of constant size compiles to a few
- * moves. */
+/* Writes the words of rows lane .. of a strip of `width` rows. A copy of constant size compiles to
+ * a few moves. */
 INLINE void put_words(uint32_t *out, vecu turned, const int lane, const int width)
 {
     if (width - lane >= LANES)
@@ -135,7 +136,7 @@ INLINE void put_words(uint32_t *out, vecu turned, const int lane, const int widt
         memcpy(out + lane, &turned, (size_t)(width % LANES) * sizeof *out);
 }
 
-/* Packs a strip of rows that are contiguous along k: transposes squares. */
+/* Packs a strip of rows that are contiguous along k, by transposing squares. */
 INLINE void pack_along(const struct strips *strips, size_t strip, const int width, const int bf16)
 {
     const size_t first = first_row(strips, strip), rows = rows_of(strips, strip);
@@ -155,7 +156,7 @@ INLINE void pack_along(const struct strips *strips, size_t strip, const int widt
         }
 }
 
-/* Packs words begin..end of all strips of rows that lie side by side. */
+/* Packs words begin .. end - 1 of all strips, of rows that lie side by side. */
 INLINE void pack_across(const struct strips *strips, size_t begin, size_t end, const int width,
                         const int bf16)
 {
@@ -179,7 +180,7 @@ INLINE void pack_as(const struct strips *strips, size_t begin, size_t end, const
             pack_across(strips, i * LINE, order_min(strips->words, (i + 1) * LINE), width, bf16);
 }
 
-/* Packs a strip as tiles, from rows that are contiguous along k: they already have that order. */
+/* Packs a strip as tiles, from rows that are contiguous along k. Tiles have this order too. */
 static void tiles_along(const struct strips *strips, size_t strip)
 {
     const size_t first = first_row(strips, strip), rows = rows_of(strips, strip);
@@ -194,8 +195,8 @@ static void tiles_along(const struct strips *strips, size_t strip)
         }
 }
 
-/* Packs words w..w+LINE of all strips as tiles, from rows that lie side by side: transposes
- * squares. */
+/* Packs words w .. w + LINE - 1 of all strips as tiles, from rows that lie side by side, by
+ * transposing squares. */
 static void tiles_across(const struct strips *strips, size_t w)
 {
     for (size_t strip = 0; strip < strips->count; strip++) {
@@ -252,7 +253,8 @@ static void pack(struct backend *backend, struct strips *strips)
 
 /* ---- products ---- */
 
-/* sums[rows, PANEL] = or += n words of a strip of `left` times the same words of `right`. */
+/* sums[rows, PANEL] = the products of n words of a strip of a (left) and a strip of b (right); with
+ * `more` they are added to sums. */
 INLINE void tile_words(const int rows, const int pairs, float *sums, const uint32_t *left,
                        const uint32_t *right, size_t n, int more)
 {
@@ -293,7 +295,8 @@ static void tile_pairs(size_t rows, float *sums, const uint32_t *a, const uint32
 #undef KERNEL
 }
 
-/* The index in c and plus of row i of a strip of a, at the start of a strip of b. */
+/* The index in c and plus of row i of a strip of a and the first column of panel `panel` (a strip
+ * of b). */
 static size_t place(const struct gemm_call *j, size_t strip, size_t i, size_t panel)
 {
     return (first_row(&j->a, strip) + i) * j->g->ldc + first_row(&j->b, panel);
@@ -310,7 +313,7 @@ static void fetch_tile(const struct gemm_call *j, size_t strip, size_t panel)
         }
 }
 
-/* Writes c (+ plus) from one tile of sums. */
+/* Writes one tile of c = sums, or sums + plus. */
 static void store_tile(const struct gemm_call *j, size_t strip, size_t panel, const float *sums)
 {
     const size_t cols = rows_of(&j->b, panel);
@@ -325,7 +328,8 @@ static void store_tile(const struct gemm_call *j, size_t strip, size_t panel, co
     }
 }
 
-/* Computes the sums of `count` strips of a from strip i on, by a panel: n words from word w on. */
+/* Computes the sums of `count` strips of a from strip i on by a panel, over n words from word w
+ * on. */
 static void multiply_strips(const struct gemm_call *j, size_t i, size_t count, size_t panel,
                             size_t w, size_t n, float *sums)
 {
@@ -433,7 +437,7 @@ void OWN_CPU(gemm)(struct backend *backend, const struct gemm *product, size_t n
     }
 }
 
-/* The larger work of both dtypes. */
+/* The work of the dtype that needs more. */
 size_t OWN_CPU(gemm_work)(const struct backend *backend, size_t M, size_t N, size_t K)
 {
     (void)backend;

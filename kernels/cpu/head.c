@@ -3,8 +3,8 @@
  * The vocabulary is cut into chunks of CHUNK ids, at any number of threads. The logits of a chunk
  * for ROWS rows exist only in the worker's scratch; one `struct head_part` per (row, chunk) is
  * kept. Parts are merged in chunk order, so the answer has the same bits at every number of
- * threads. With head_query.dense the logits of all chunks and rows are stored before the first is
- * reduced: the same numbers in the same order. */
+ * threads. With head_query.dense all logits are stored before the first chunk is reduced; the
+ * numbers and their order stay the same. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -20,11 +20,11 @@ enum { CHUNK = 1024, ROWS = 10 * TILE_ROWS, GROUP = 4 };
 
 struct head_part {
     double score, sum, weighted, target; /* best noisy score; sum e^(l-max); sum e^(l-max)(l-max) */
-    float max, best, next, chosen;       /* of the softmax; two best logits; logit of `id` */
+    float max, best, next, chosen;       /* max of the softmax; two best logits; logit of `id` */
     int32_t id, best_id, next_id, bad;
 };
 
-/* Sums for the comparison with xu over the same ids: e^(l-max) (l-l'), max l', e^(l'-max'). */
+/* For the divergence from xu (logits l'): cross = sum e^(l-max) (l-l'), sum = sum e^(l'-max). */
 struct contrast {
     double cross, sum;
     float max, unused;
@@ -42,16 +42,16 @@ struct head_job {
     char *x_packed, *xu_packed;
 };
 
-/* Bytes of the tiles of all workers, or (dense) of all chunks. */
+/* Bytes of the tiles of all workers or, if dense, of all chunks. */
 static size_t tile_bytes(const struct backend *b, size_t R, size_t chunks, size_t dense)
 {
     return (dense ? dense * chunks * R : pool_threads(b->pool) * 2 * ROWS) * CHUNK * sizeof(float);
 }
 
-/* Bytes of R packed rows: whole tiles of `most` bytes each, and the remaining rows `rest`. */
+/* Bytes of R packed rows: `most` for each ROWS rows, and `rest` for the remaining rows. */
 static size_t packed_all(size_t R, size_t most, size_t rest) { return R / ROWS * most + rest; }
 
-/* Parts of work: tiles, packed x, packed xu, parts, contrasts. */
+/* work holds tiles, packed x, packed xu, parts and contrasts. */
 size_t OWN_CPU(head_work)(const struct backend *b, size_t R, size_t D, size_t V, size_t dense)
 {
     size_t chunks = (V + CHUNK - 1) / CHUNK;
@@ -61,7 +61,7 @@ size_t OWN_CPU(head_work)(const struct backend *b, size_t R, size_t D, size_t V,
            R * chunks * (sizeof(struct head_part) + sizeof(struct contrast));
 }
 
-/* The lowest id whose logit is `value`; -1: none. Searches from the end: the lowest remains. */
+/* The lowest id whose logit is `value`; -1: none. Searches from the end: the lowest id remains. */
 static int32_t find(const float *l, size_t n, float value)
 {
     vecu id = splat_bits(INT32_MAX);
@@ -81,7 +81,7 @@ static int32_t find_after(const float *l, size_t n, float value, int32_t after)
     return -1;
 }
 
-/* The two largest values so far in each lane, and NaN where a value was not finite. */
+/* Per lane: the two largest values so far; `finite` is NaN if a value was not finite, else 0. */
 struct top {
     vec one, two, finite;
 };
@@ -123,7 +123,7 @@ static int top_two(const float *logits, size_t n, struct head_part *part)
     return bad;
 }
 
-/* Finds their ids, relative to the chunk; among equals the lowest. */
+/* Finds the ids of the two best logits, relative to the chunk; among equals the lowest. */
 static void top_ids(const float *l, size_t n, struct head_part *p)
 {
     p->best_id = find(l, n, p->best);
@@ -131,7 +131,7 @@ static void top_ids(const float *l, size_t n, struct head_part *p)
         p->next == p->best ? find_after(l, n, p->next, p->best_id) : find(l, n, p->next);
 }
 
-/* Takes id v if its noisy score is better, or equal with a lower id. */
+/* Makes v the chosen id if its noisy score is the best so far; among equals the lowest id. */
 static void race(const struct head_query *q, size_t r, size_t first, const float *l, size_t v,
                  struct head_part *p)
 {
@@ -146,8 +146,8 @@ static void race(const struct head_query *q, size_t r, size_t first, const float
     }
 }
 
-/* The best noisy score of a chunk. The best logit goes first, because few other ids can beat it
- * then. The noise that an id needs to win is known only in double; else every id is scored. */
+/* Finds the best noisy score of a chunk. The best logit comes first, because few ids can beat its
+ * score. Only for GUMBEL_F64 can ids be skipped (noise.h); with other noise every id is scored. */
 static void race_all(const struct head_query *query, size_t row, size_t first, const float *logits,
                      size_t n, struct head_part *part)
 {
@@ -170,7 +170,7 @@ static void race_all(const struct head_query *query, size_t row, size_t first, c
         race(query, row, first, logits, at, part);
 }
 
-/* The chosen id: the best logit, or the best noisy score if the temperature is not 0. */
+/* Sets the chosen id: that of the best logit or, at temperature > 0, of the best noisy score. */
 static void choose(const struct head_query *q, size_t r, size_t first, const float *l, size_t n,
                    struct head_part *p)
 {
@@ -206,7 +206,7 @@ static void sums(const float *logits, size_t n, struct head_part *part)
     part->weighted = sum_lanes(weighted);
 }
 
-/* Sets listed ids of the chunk to -inf. Returns their number. */
+/* Sets the logits of listed ids in the chunk to -inf. Returns the number of such ids. */
 static size_t silence(float *l, size_t first, size_t n, const int32_t *ids, size_t count)
 {
     size_t found = 0;
@@ -247,7 +247,7 @@ static void reduce(const struct head_job *j, size_t row, size_t chunk, float *lo
     part->next_id += part->next_id < 0 ? 0 : (int32_t)first;
 }
 
-/* Compares both rows of a chunk: logits as reduce() left them, bare as computed. */
+/* Computes the contrast of a row and a chunk: logits of x as reduce() leaves them, bare of xu. */
 static void contrast_row(const struct head_job *j, size_t row, size_t chunk, const float *logits,
                          float *bare, size_t n)
 {
@@ -271,14 +271,14 @@ static void contrast_row(const struct head_job *j, size_t row, size_t chunk, con
     *both = (struct contrast){sum_lanes(cross), was.sum, was.max, 0};
 }
 
-/* l = u + (1 + scale) (c - u), with c in l. */
+/* l = u + scale (l - u): guidance, with the conditional logits in l. */
 static void guide_row(float *l, const float *u, float scale, size_t n)
 {
     for (size_t v = 0; v < n; v++)
         l[v] = u[v] + scale * (l[v] - u[v]);
 }
 
-/* The place in packed x of the rows from r0 on; r0 is a multiple of ROWS. */
+/* The address in packed x of the rows from r0 on; r0 is a multiple of ROWS. */
 static char *packed_at(const struct head_job *j, char *packed, size_t r0)
 {
     return packed + packed_all(r0, OWN_CPU(packed_bytes)(j->w, ROWS), 0);
@@ -298,7 +298,7 @@ static size_t ids_of(const struct head_job *j, size_t chunk)
     return left < CHUNK ? left : CHUNK;
 }
 
-/* Computes the logits of a chunk for rows r0.., guided; logits of xu go to `guide`. */
+/* Computes logits of a chunk after guidance, for rows from r0 on; logits of xu go to `guide`. */
 static void multiply(const struct head_job *j, size_t chunk, float *tile, float *guide, size_t r0,
                      size_t rows)
 {
@@ -335,7 +335,7 @@ static void chunk_part(void *ctx, size_t begin, size_t end, size_t worker)
         }
 }
 
-/* dense: the logits of a chunk among those of all chunks; the logits of xu follow. */
+/* dense: the address of the logits of a chunk; the logits of xu for this chunk follow. */
 static float *dense_chunk(const struct head_job *j, size_t chunk)
 {
     return j->tiles + (j->xu ? 2 : 1) * chunk * j->R * CHUNK;
@@ -362,7 +362,7 @@ static void dense_answers(void *ctx, size_t begin, size_t end, size_t worker)
     }
 }
 
-/* Puts (value, id) into the pair (best, next) if it is large enough; earlier ids win ties. */
+/* Inserts (value, id) into the two best if it is large enough; earlier ids win ties. */
 static void offer(struct head_part *p, float value, int32_t id)
 {
     if (id < 0)
@@ -418,7 +418,7 @@ static void merge(const struct head_job *j, size_t row, struct head_row *out)
     out->target_log_prob = j->q->target ? all.target - lse : 0;
 }
 
-/* sum p (l - l') - (lse - lse'). */
+/* The divergence of a row: sum p (l - l') - (lse - lse'), with lse = log sum e^l. */
 static float divergence(const struct head_job *j, size_t row)
 {
     const struct head_part *part = j->parts + row * j->chunks;
@@ -459,7 +459,7 @@ static void draw_rows(void *ctx, size_t begin, size_t end, size_t worker)
     }
 }
 
-/* Draws from the logits, which the pass over the vocabulary has stored, and finds the best ids. */
+/* Draws from the stored logits if needed (sample.h), and finds the most likely ids. */
 static void draw_all(struct backend *b, const struct head_job *j, const struct head_query *q,
                      struct head_row *out)
 {

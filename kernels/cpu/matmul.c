@@ -19,17 +19,18 @@
 struct matmul_call {
     const struct format *format;
     const struct product *products;
-    const struct mat *up; /* with products[0] as its gate; or NULL */
+    const struct mat *up; /* the second matrix of gated(), with products[0].w as the gate; or
+                           * NULL */
     const float *x;
     char *blocks;
     size_t T, K, n_blocks, block_bytes, panel_bytes;
-    size_t first, here; /* blocks of the chunk that is computed */
+    size_t first, here; /* first block, and number of blocks, of the current chunk */
 };
 
 static size_t cut(size_t n, size_t size) { return (n + size - 1) / size; }
 static size_t panels(size_t n) { return cut(n, PANEL); }
 
-/* Bytes of each of the blocks in which T rows are cut. */
+/* Bytes of a block, if T rows are cut into blocks of about equal size. */
 static size_t block_bytes(const struct format *format, size_t T, size_t K)
 {
     size_t n = cut(T, format->rows_most);
@@ -48,7 +49,8 @@ static struct matmul_call call_of(const struct mat *weight, const float *x, size
 
 static size_t rows_bytes(size_t T, size_t K) { return memory_rounded(T * K * sizeof(float)); }
 
-/* The same for rows that may need normalizing; they go into work before the blocks. */
+/* call_of() for struct input: rows that need a norm are normalized into `work`, before the
+ * blocks. */
 static struct matmul_call call_in(struct backend *backend, const struct mat *weight,
                                   struct input in, size_t T, void *work)
 {
@@ -77,9 +79,10 @@ static void pack_blocks(void *ctx, size_t begin, size_t end, size_t worker)
     }
 }
 
-/* The memory that tile (panel, block) prefetches. With one block, or so many that weights hardly
- * count: a place further down the stream. Otherwise its share of the next panel, so that memory is
- * busy while later blocks use a panel that is already in the cache. */
+/* The memory that the tile of this panel and block prefetches. With one block, or with so many that
+ * reading weights hardly costs time, it is memory further on in the stream of weights. Else it is
+ * the block's share of the next panel, so that memory is busy while later blocks use a panel that
+ * is already in the cache. */
 static struct ahead next_of(const struct matmul_call *call, const char *panel, size_t block)
 {
     enum { FEW = 8 };
@@ -128,8 +131,8 @@ static void tiles(void *ctx, size_t begin, size_t end, size_t worker)
     }
 }
 
-/* A chunk fits the L2 cache, or has so many rows that reading the weights again for each chunk
- * hardly costs time. */
+/* The number of chunks. A chunk fits the L2 cache, or has so many rows that reading the weights
+ * again for each chunk hardly costs time. */
 static size_t chunks_of(const struct matmul_call *call)
 {
     enum { BYTES = 1 << 20, ROWS = 128 };

@@ -1,13 +1,13 @@
-/* noise.h - finds which of LANES ids may still have the best logit + T * Gumbel noise, so that the
- * noise of the others need not be computed. */
+/* noise.h - finds the ids that may still have the best score logit + T * Gumbel noise, LANES ids at
+ * a time. The noise of all other ids need not be computed. */
 #pragma once
 
 #include <math.h>
 
 #include "kernels/cpu/level.h"
 
-/* The state of Philox: four words, each in the lower halves of its lanes; the upper halves are
- * never read. */
+/* The state of Philox: four words. Each word is the lower half of its 64-bit lanes; the upper
+ * halves are never read. */
 struct philox {
     vecw c0, c1, c2, c3;
 };
@@ -22,14 +22,14 @@ INLINE void philox_round(struct philox *philox, uint32_t k0, uint32_t k1)
     philox->c3 = a;
 }
 
-/* first, first + 1, ... */
+/* The lanes first, first + 1, ... */
 INLINE vecu count_from(uint32_t first)
 {
     static const uint32_t lanes[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
     return load_bits(lanes) + first;
 }
 
-/* The upper 32 bits of rng_at(seed, a, b): lib/base/rng.c, lane by lane. */
+/* The upper 32 bits of rng_at(seed, low, b) of lib/base/rng.c, for each lane of b. */
 INLINE vecu rng_lanes(uint64_t seed, uint64_t low, vecu b)
 {
     struct philox even = {low - (vecw){0}, (low >> 32) - (vecw){0}, (vecw)b, {0}}, odd = even;
@@ -56,9 +56,9 @@ INLINE struct bar bar_at(double best, double temperature)
     return (struct bar){(float)best, (float)(1 / temperature), (float)margin};
 }
 
-/* All ones where l - T log(-log u) > best is possible; h: the upper bits of u. The condition is
- * -log u < e^((l - best) / T) = a, and -log u >= 1 - u >= (2^32 - 1 - h) / 2^32. The last term of
- * `a` lets the very largest u pass at any l. */
+/* All ones in lanes where l - T log(-log u) > best is possible. h: the upper 32 bits of the random
+ * bits that give u. The condition is -log u < e^((l - best) / T) = a, and -log u >= 1 - u >=
+ * (2^32 - 1 - h) / 2^32. The term 1e-30 of `a` lets the largest h pass for any l. */
 INLINE veci may_win(const struct bar *bar, vec l, vecu h)
 {
     vec a = vexp((l - bar->best) * bar->per_t + bar->margin) + 1e-30f;

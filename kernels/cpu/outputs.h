@@ -5,7 +5,7 @@
 
 INLINE vec silu(vec x) { return x / (1.0f + vexp(-x)); }
 
-/* y[n] (+)= sums[n] */
+/* y[n] = sums[n], or y[n] += sums[n] if `add`. */
 INLINE void store_row(float *y, const float *sums, size_t n, int add)
 {
     size_t j = 0;

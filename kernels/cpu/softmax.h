@@ -1,4 +1,4 @@
-/* softmax.h - maximum and softmax of one row: for the head and for training. */
+/* softmax.h - maximum and softmax of one row, for the head, dense attention and training. */
 #pragma once
 
 #include <math.h>

@@ -1,11 +1,13 @@
-/* tile.h - c (+)= a m in registers, for up to TILE_ROWS rows and PANEL columns with any strides. An
- * element is a word: a float, or a pair of bf16 of an even k and the next. */
+/* tile.h - computes c = a m or c += a m with the sums in registers, for up to TILE_ROWS rows and
+ * PANEL columns with any strides. An element is a 32-bit word: a float, or a pair of bf16 (an even
+ * k and k + 1). */
 #pragma once
 
 #include "kernels/cpu/level.h"
 
-/* The places that a tile reads and writes: a(i, k) = a[i*a_row + k*a_k], m(k, j) = m[k*m_k + j],
- * c(i, j) = c[i*ldc + j] for j < cols <= PANEL. Rows of m must be readable for PANEL columns. */
+/* The addresses that a tile reads and writes, with strides in words: a(i, k) = a[i*a_row + k*a_k],
+ * m(k, j) = m[k*m_k + j], c(i, j) = c[i*ldc + j] for j < cols <= PANEL. Rows of m must be readable
+ * for PANEL columns. */
 struct tile {
     const void *a; /* words */
     size_t a_row, a_k;

@@ -1,5 +1,6 @@
-/* candidate.h - the input of an order: the answer about a masked slot. An order is a function of
- * it: larger values become final sooner; among equals the lowest position comes first. */
+/* candidate.h - the input of an order: the answer about one masked slot. An order is a function
+ * that gives a candidate a score. Slots with larger scores become final sooner; among equals the
+ * lowest position comes first. */
 #pragma once
 
 #include <math.h>
@@ -9,6 +10,7 @@
 
 struct candidate {
     const struct head_row *answer;
-    double confidence;  /* exp(log_prob): near 1, floats tie where doubles differ. 0: suppressed */
+    double confidence;  /* exp(log_prob) in double, because near 1 floats tie where doubles differ.
+                         * 0: the token is suppressed (head_query.quiet) */
     uint64_t seed, key; /* for an order that draws */
 };

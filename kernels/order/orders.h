@@ -1,8 +1,6 @@
-/* orders.h - the orders in which the answers of a denoising step are considered. One order is
- * one file in this folder and one row here.
- *
- * All names and choices above are made from these rows (lib/setting/system_llada.c); host and
- * device compile the same source. */
+/* orders.h - the orders in which the answers of a denoising step are considered. An order is one
+ * file in this folder and one row here. Option names and choices are made from these rows
+ * (lib/setting/system_llada.c); host and device compile the same source. */
 #pragma once
 
 #include "kernels/order/confidence.h"
@@ -11,13 +9,13 @@
 #include "kernels/order/margin.h"
 #include "kernels/order/random.h"
 
-/* ORDER(enumerator, name): orders by the network's answers. */
+/* ORDER(enumerator, name): the orders that depend on the network's answers. */
 #define ORDERS_OF_ANSWERS(ORDER) \
     ORDER(CONFIDENCE, confidence) \
     ORDER(MARGIN, margin) \
     ORDER(ENTROPY, entropy) \
     ORDER(LEFT_TO_RIGHT, left_to_right)
-/* And the random order: the official option --remasking random. */
+/* All orders. The random order is LLaDA's option --remasking random. */
 #define ORDERS(ORDER) ORDERS_OF_ANSWERS(ORDER) ORDER(RANDOM, random)
 
 #define ORDER_ENUMERATOR(ENUM, name) ORDER_##ENUM,

@@ -1,6 +1,6 @@
-/* ref.c - the definition of truth: plain loops over row-major matrices, double sums, one thread.
- * All other back ends are tested against this file. It is written to be compared with the formulas
- * of ops.h, and no line is added for speed. */
+/* ref.c - the reference back end: plain loops over row-major matrices, double sums, one thread. Its
+ * results define what is right: all other back ends are tested against this file. Each function
+ * follows a formula of ops.h, and no line is added for speed. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -40,7 +40,8 @@ static void rmsnorm(struct backend *backend, act *y, const act *x, const int32_t
         norm_row((float *)y + at * D, from + (row ? (size_t)row[at] : at) * D, gain, D, eps);
 }
 
-/* The rows that a product reads; with a gain they are normalized into `work`. */
+/* The rows that a product reads: in.x, or with a gain the normalized rows, which are written to
+ * `work`. */
 static const float *rows_of(struct backend *backend, struct input in, size_t T, size_t K,
                             float *work)
 {
@@ -71,7 +72,8 @@ static void matmul(struct backend *backend, const struct product *product, size_
         matmul_one(product[i].y, x, product[i].w, T, product[i].add);
 }
 
-/* Floats of normalized rows, and the second factor of a gate or the work of qkv. */
+/* Bytes of the normalized rows [T, K], the second factor of a gate [T, N], and the rows of
+ * host_qkv. */
 static size_t matmul_work(const struct backend *backend, size_t T, size_t K, size_t N)
 {
     (void)backend;
@@ -141,7 +143,7 @@ static int32_t last_seen(const struct attn *attention, int32_t pos)
     return (pos / block + 1) * block - 1;
 }
 
-/* The first position that a row at `pos` may see; without a window all are seen. */
+/* The first position that a row at `pos` may see; without a window it sees all positions. */
 static int32_t first_seen(const struct attn *attention, int32_t pos)
 {
     return attention->window ? pos - (int32_t)attention->window + 1 : INT32_MIN;
@@ -180,7 +182,7 @@ static void attend_row(const struct attn *attention, const struct attn_seq *sequ
     }
 }
 
-/* work: one row of probabilities in double. */
+/* work holds one row of probabilities in double. */
 static size_t attention_work(const struct backend *backend, size_t T, size_t n_seqs,
                              size_t max_slots, size_t heads, size_t kv_heads, size_t head_dim,
                              size_t dense)
@@ -220,8 +222,8 @@ static void gated(struct backend *backend, act *y, struct input in, const struct
 
 /* ---- the head, in the order of LLaDA's published sampler (github.com/ML-GSAI/LLaDA) ---- */
 
-/* Fills logits[V] with guided logits. Returns 1 if a logit is not finite; bans are applied after
- * that check. */
+/* Fills logits[V] with the logits after guidance and bans. Returns 1 if a logit was not finite
+ * before the bans. */
 static int row_logits(const struct mat *weight, const float *x, const float *xu,
                       const struct head_query *query, float *logits)
 {
@@ -309,7 +311,8 @@ static double log_sum(const struct head_query *query, const float *logits, size_
     return max + log(sum);
 }
 
-/* sum p (log p - log p'), with the logits l' in `before`. */
+/* KL(p || p') = sum p (log p - log p') in nats, where p = softmax(logits) and p' =
+ * softmax(before). */
 static double divergence(const struct head_query *query, const float *logits, const float *before,
                          size_t V)
 {
@@ -320,7 +323,7 @@ static double divergence(const struct head_query *query, const float *logits, co
     return sum > 0 ? sum : 0 * sum; /* rounding may give a value below 0; NaN stays NaN */
 }
 
-/* A row of logits, and a row to compare it with. */
+/* work holds a row of logits, and a row of logits to compare it with. */
 static size_t head_work(const struct backend *backend, size_t rows, size_t D, size_t V,
                         size_t dense)
 {

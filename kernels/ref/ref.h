@@ -1,5 +1,5 @@
-/* ref.h - functions that the files of kernels/ref share. A function with the name of a slot in
- * kernels/ops.h, mixing.h or train.h (ref_shift: shift) does what that slot defines. */
+/* ref.h - functions that the files of kernels/ref share. A function ref_NAME does what the slot
+ * NAME of kernels/ops.h, mixing.h or train.h defines. */
 #pragma once
 
 #include "kernels/mixing.h"
@@ -13,7 +13,8 @@ REF_DECLARE(mat_make)
 REF_DECLARE(mat_bytes)
 REF_DECLARE(mat_free)
 REF_DECLARE(embed)
-/* y[N] = W x for one row x[K], in double. For INT8 the terms are floats: exact by definition. */
+/* y[N] = W x for one row x[K], in double. For INT8 and Q4 the operations are those in fp32 that
+ * kernels/quant.h defines. */
 void ref_outputs(double *y, const float *x, const struct mat *weight);
 
 /* ref_wkv.c, ref_wkv-back.c, ref_mixing.c, ref_mixing-back.c */

@@ -1,8 +1,8 @@
 /* ref_mat.c - matrices of the reference back end. They are stored so that each product can be
- * compared with its definition in kernels/ops.h: as floats [rows, cols], rounded to bf16 or fp16
- * where that is the dtype; or as codes in floats, followed by fp32 scales (one a row; formats of
- * blocks: the absmax [rows, cols / 64]). Each quantized format is one row of formats[] with
- * three functions. */
+ * compared with its definition in kernels/ops.h. Plain formats are stored as floats [rows, cols],
+ * rounded to bf16 or fp16 if that is the dtype. Quantized formats are stored as codes in floats,
+ * followed by fp32 scales: one a row, or for formats of blocks the absmax [rows, cols / 64]. Each
+ * quantized format has one row of formats[] with three functions. */
 #include "kernels/ref/ref.h"
 
 #include <assert.h>
@@ -28,7 +28,7 @@ static const float *scales_of(const struct mat *weight)
     return (const float *)weight->data + weight->rows * weight->cols;
 }
 
-/* x[n] rounded to bf16, or for F16 to fp16. The caller frees it. */
+/* Returns a copy of x[n] rounded to bf16, or for F16 to fp16. The caller frees it. */
 static float *rounded(const float *x, size_t n, enum dtype dtype)
 {
     float *near = mem_alloc(n * sizeof *near);

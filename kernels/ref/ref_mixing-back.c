@@ -5,7 +5,7 @@
 
 #include "kernels/ref/ref.h"
 
-/* *x += d, if x is not NULL. */
+/* x[i] += d, if x is not NULL. */
 static void add(float *x, size_t i, double d)
 {
     if (x)
@@ -54,8 +54,9 @@ void ref_squash_back(struct backend *backend, const struct squash_back *back)
     }
 }
 
-/* y = n gate(g), n = gain x + bias + c v, x = (o - mean) scale: with dx = gain dn,
- * do = scale (dx - mean(dx) - x mean(dx x)). */
+/* The gradients of one head of y = n f(g), where n = gain x + bias + c v, x = (o - mean) scale, c v
+ * is the bonus, and f(g) is g with a bonus, else silu(g). With dn = dy f(g) and dx = gain dn: do =
+ * scale (dx - mean(dx) - x mean(dx x)). */
 static void out_head(const struct heads_out_back *back, size_t at, size_t column)
 {
     const struct heads_out *heads = back->of;
@@ -98,8 +99,8 @@ void ref_heads_out_back(struct backend *backend, const struct heads_out_back *ba
         out_head(back, at, at % HE);
 }
 
-/* The bonus c v, c = sum r k weight: with dc = sum dn v,
- * dr = dc k weight, dk = dc r weight, dv = dn c. */
+/* The gradients of the bonus c v with c = sum r k weight. With dc = sum dn v: dr = dc k weight, dk
+ * = dc r weight, dv = dn c. */
 static void bonus(const struct removal_back *back, size_t at, size_t column)
 {
     const size_t E = back->of->head_dim;
@@ -117,7 +118,8 @@ static void bonus(const struct removal_back *back, size_t at, size_t column)
     }
 }
 
-/* kappa = u / |u|, u = k scale: du = (dkappa - kappa (kappa dkappa)) / |u|. */
+/* The gradients of a, b and to_k. kappa = u / |u| with u = k scale, a = -kappa, b = kappa rate.
+ * With dkappa = db rate - da: du = (dkappa - kappa (kappa dkappa)) / |u|. */
 static void removed(const struct removal_back *back, size_t at, size_t column)
 {
     const struct removal *removal = back->of;
@@ -141,8 +143,8 @@ static void removed(const struct removal_back *back, size_t at, size_t column)
     }
 }
 
-/* Gradient of v + (first - v) share; or in the first layer v itself, with the gradient of its other
- * readers. */
+/* The gradients of to_v = v + (first - v) share. In the first layer to_v is v, and dfirst is the
+ * gradient from the layers above that read this v. */
 static void values(const struct removal_back *back, size_t at)
 {
     const struct removal *removal = back->of;

@@ -1,12 +1,13 @@
-/* ref_mixing.c - the operations around time mixing, in double, line by line as in
- * kernels/mixing.h. All back ends are tested against this file. The CPU's gradients are tested
- * against finite differences of it. */
+/* ref_mixing.c - the operations around time mixing, in double, line by line as in kernels/mixing.h.
+ * The other back ends are tested against this file, and the gradients of the CPU against its finite
+ * differences. */
 #include "kernels/ref/ref.h"
 
 #include <math.h>
 #include <string.h>
 
-/* A row of a sequence, and the row `before` it. The result may overwrite more. */
+/* Shifts one row of a sequence. before: the row before it; NULL: zeros. The result may overwrite
+ * shift->more. */
 static void shift_row(const struct shift *shift, size_t row, const float *before)
 {
     const size_t at = row * shift->D;
@@ -76,7 +77,8 @@ void ref_removal(struct backend *backend, const struct removal *removal)
     }
 }
 
-/* The factor of v in the bonus of the head at `at`. */
+/* The factor of v in the bonus of the head at index `at`; 0 without a bonus. column: its first
+ * column. */
 static double bonus(const struct heads_out *heads, size_t at, size_t column)
 {
     double sum = 0;

@@ -80,15 +80,16 @@ static double dot_of(const float *x, const float *y, size_t n)
     return sum;
 }
 
-/* Data of one key head of a sequence: its keys and values with row stride `stride`, the sums of
- * their gradients, and a row of probabilities. */
+/* Data of one key head of a sequence: its n keys and values with row stride `stride`, the sums of
+ * their gradients dk and dv, a row p of probabilities, and the gradient dq of one query. */
 struct key_head {
     const float *k, *v;
     size_t n, E, stride;
     double *dk, *dv, *p, *dq;
 };
 
-/* One row and query head: dS = P (dP - sum P dP) / sqrt(E). */
+/* The gradients of one row and query head: dS = P (dP - sum P dP) / sqrt(E), with S the scores, P =
+ * softmax(S) and dP = dy v^T. */
 static void one_query(const struct attn_back *back, const struct key_head *head, size_t row,
                       size_t query_head)
 {

@@ -1,9 +1,10 @@
 /* ref_wkv-back.c - gradients of time mixing (struct wkv_back) in double, by the chain rule applied
- * to the lines of ref_wkv.h. They read every state, so every state is stored. */
+ * to the lines of ref_wkv.h. They need the state before every token, so all states are stored. */
 #include "kernels/ref/ref_wkv.h"
 
-/* Sums of one head. g[E, E]: gradient of the state behind a token, then of the state before it. x,
- * q, dv: [E]. du: [E], summed over the tokens. */
+/* Sums of one head. g[E, E]: the gradient of the state behind a token; each token replaces it by
+ * the gradient of the state before the token. x[E]: as in kernels/wkv.h; q[E]: the gradient of x;
+ * dv[E]; du[E]: summed over all tokens. */
 struct sums {
     double *g, *x, *q, *dv, *du;
 };
@@ -66,7 +67,7 @@ static void back7(const struct wkv_back *back, const struct token *token, const 
     }
 }
 
-/* states[rows + 1, E, E]: before each row, and behind the last. */
+/* Fills states[rows + 1, E, E] with the state before each row, and behind the last row. */
 static void all_states(const struct wkv_rows *in, size_t sequence, size_t head, double *states,
                        double *x)
 {
@@ -78,7 +79,7 @@ static void all_states(const struct wkv_rows *in, size_t sequence, size_t head, 
     }
 }
 
-/* Work: the states of a sequence; g; x, q, dv and du. */
+/* work holds the states of a sequence, g, x, q, dv and du. */
 size_t ref_wkv_back_work(const struct backend *backend, size_t n_seqs, size_t max_rows,
                          size_t heads, size_t head_dim)
 {

@@ -1,5 +1,5 @@
-/* ref_wkv.c - time mixing token by token, in double (kernels/wkv.h). RWKV 6 reads the state before
- * a token, RWKV 7 the state behind it. */
+/* ref_wkv.c - time mixing token by token, in double (kernels/wkv.h). The state between two calls is
+ * fp32, as on every back end. */
 #include "kernels/ref/ref_wkv.h"
 
 /* y[E] of the token. RWKV 6 reads the state before it, RWKV 7 the state behind it. */
@@ -16,7 +16,7 @@ static void output(const struct token *token, const double *before, const double
     }
 }
 
-/* Two states and x. */
+/* work holds two states and x. */
 size_t ref_wkv_work(const struct backend *backend, size_t n_seqs, size_t max_rows, size_t heads,
                     size_t head_dim)
 {

@@ -6,7 +6,7 @@
 
 #include "kernels/ref/ref.h"
 
-/* The place of token t of a head in arrays of rows, and the head's u. */
+/* at: the index of a token of a head in arrays of rows. head: the index of the head in u. */
 struct token {
     const struct wkv_rows *in;
     size_t at, head;
@@ -22,7 +22,7 @@ static inline double bonus(const struct token *token, size_t i)
     return token->in->u ? (double)token->in->u[token->head + i] * token->in->k[token->at + i] : 0;
 }
 
-/* x[E] = a^T state, zeros for RWKV 6. */
+/* x[E] = a^T state; zeros for RWKV 6. */
 static inline void removed(const struct token *token, const double *state, double *x)
 {
     size_t E = token->in->head_dim;

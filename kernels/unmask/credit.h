@@ -1,16 +1,17 @@
-/* credit.h - commits a token sooner when it was the best answer in pass after pass. Each pass keeps
- * the share `decay` of a slot's credits and adds p^power to the credit of its best token, which has
- * probability p. A token with credit c then has the logit l + weight ln(1 + c), and the threshold
- * rule uses the softmax of these logits. So the token that is committed may be only the second best
- * of this pass.
+/* credit.h - commits a token sooner when it was the best answer in pass after pass. A slot has a
+ * credit for each token. Each pass multiplies a slot's credits by `decay` and adds p^power to the
+ * credit of the slot's best token, where p is the probability of that token. A token with logit l
+ * and credit c then has the logit l + weight ln(1 + c), and the threshold rule uses the softmax of
+ * these new logits. So the committed token may be only the second best of this pass.
  *
- * Only the logits of the two best tokens are known here. With them the softmax is
+ * Only the logits of the two best tokens are known here. The softmax is computed from the
+ * probabilities p_i of these two:
  *     p_i (1 + c_i)^weight / Z,    Z = 1 + sum over the two of p_i ((1 + c_i)^weight - 1)
- * This is exact when all tokens with credit are among the two. Credits of other tokens are left
- * out: Z is then too small by p_k ((1 + c_k)^weight - 1) for each such token k, and none of them
- * can be committed in this pass. The CREDITS largest ones of a slot are remembered. Source:
- * Wang et al. 2025, "CreditDecoding", arXiv 2510.06133; inclusionAI, dInfer
- * (github.com/inclusionAI/dInfer), CreditThresholdParallelDecoder. */
+ * This is exact if no other token has credit. If token k has credit but is not one of the two, Z is
+ * too small by p_k ((1 + c_k)^weight - 1), and token k cannot be committed in this pass. A slot
+ * remembers its CREDITS largest credits. Source: Wang et al. 2025, "CreditDecoding", arXiv
+ * 2510.06133; inclusionAI, dInfer (github.com/inclusionAI/dInfer),
+ * CreditThresholdParallelDecoder. */
 #pragma once
 
 #include "kernels/unmask/threshold.h"
@@ -45,8 +46,9 @@ HOST_DEVICE void unmask_credit_give(struct slot_kept *kept, int32_t id, double d
         kept->value[at] = (float)((double)kept->value[at] + gift);
 }
 
-/* The probability of the second best token is computed from the gap of the logits: as exact as the
- * best one, and never larger. */
+/* The reading of the answer `row`. The probability of the second best token is computed from the
+ * best one and the gap of the logits in double, so it is as exact as the best one and never
+ * larger. */
 HOST_DEVICE struct reading unmask_credit(const struct head_row *row, struct slot_kept *kept,
                                          double weight, double decay, double power)
 {

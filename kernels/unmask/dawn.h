@@ -1,20 +1,20 @@
-/* dawn.h - commits three kinds of answers: sure ones, answers that depend on something sure, and
+/* dawn.h - commits three kinds of answers: sure answers, answers that depend on a sure slot, and
  * answers that do not depend on each other (DAWN).
  *
- * Slot i depends on slot j if i attends to j by at least `edge`, in the mean over heads and the
- * last layers (kernels/links.h). Nothing depends on a slot to which the canvas attends by more than
- * `sink` on average. The rule commits
+ * Slot i depends on slot j if the attention of i to j is at least `edge`, as a mean over heads and
+ * the last layers (kernels/links.h). Nothing depends on a slot to which the canvas attends by more
+ * than `sink` on average. The rule commits
  *   sure      answers of at least the threshold
  *   induced   answers of at least `induce` whose slot depends on a slot with a known id, up to the
  *             end of the block. The best token of that slot must have at least the threshold; it
  *             may differ from the id
  *   apart     candidates are answers of at least `low` that are neither sure nor induced, and do
  *             not depend on a slot that is both sure and induced. The best candidate is taken. Then
- *             the best other one without a dependence on a taken candidate, in either direction,
- *             is taken. This step repeats
- * or, if there are none, the best answer.
+ *             the best candidate is taken that depends on no taken candidate and on which no taken
+ *             candidate depends, until there is none
+ * If there is no answer of these kinds, the rule commits the best answer.
  *
- * Where a candidate is left out, the authors' code also overwrites the first id of the prompt; this
+ * If a candidate is left out, the authors' code also overwrites the first id of the prompt; this
  * code does not. Source: Luo et al. 2026, "DAWN: Dependency-Aware Fast Inference for Diffusion
  * LLMs", arXiv 2602.06953. Confirmed: get_transfer_index_dawn() in llada/generate.py and
  * select_parallel_tokens_conflict_mis() in llada/gdllm_utils.py of github.com/lizhuo-luo/DAWN. */
@@ -22,12 +22,12 @@
 
 #include "kernels/unmask/offers.h"
 
-/* Memory of a slot. DAWN_INDUCED: 1 if it depends on a known id as above. DAWN_STATE: the kind of
- * its answer in this step. */
+/* Memory of a slot. DAWN_INDUCED: 1 if the slot depends on a known id whose best token has at least
+ * the threshold. DAWN_STATE: the kind of the slot's answer in this step (enum dawn_state). */
 enum { DAWN_INDUCED, DAWN_STATE };
 enum dawn_state { DAWN_OUT, DAWN_SURE, DAWN_LED, DAWN_BOTH, DAWN_NODE };
 
-/* 1: the slot of answer i depends on that of answer j. */
+/* 1: the slot of answer i depends on the slot of answer j. */
 HOST_DEVICE int unmask_dawn_depends(const struct linked *linked, const int32_t *asked, size_t i,
                                     size_t j, double sink, double edge)
 {

@@ -1,7 +1,7 @@
-/* dynamic.h - commits every answer above the threshold, and at least as many of the best as the
- * budget of the step; the last step of a block commits all. Where the authors' code has more slots
- * due than masks left, it also writes over known tokens; here it does not. Source: Cheng et al.
- * 2025, "SDAR", arXiv 2510.06303, and low_confidence_dynamic in generate.py of
+/* dynamic.h - commits every answer above the threshold, or the best answers by the budget of the
+ * step if these are more. The last step of a block commits all answers. If the budget is larger
+ * than the number of masks, the authors' code also writes over known tokens; this code does not.
+ * Source: Cheng et al. 2025, "SDAR", arXiv 2510.06303, and low_confidence_dynamic in generate.py of
  * github.com/JetAstra/SDAR. */
 #pragma once
 

@@ -1,8 +1,8 @@
-/* entropy_bound.h - commits the longest run of best answers whose entropies, without the largest of
- * them, sum to at most the bound. Within the bound, the dependence between tokens drawn at once may
- * be ignored. The first answer is always committed. Source: Ben-Hamu et al. 2025, "Accelerated
- * Sampling from Masked Diffusion Models via Entropy Bounded Unmasking", arXiv 2505.24857, equation
- * 8. */
+/* entropy_bound.h - commits the j best answers, for the largest j with: the sum of their entropies
+ * without the largest one is at most the bound (in nats). Within the bound, the dependence between
+ * tokens that are drawn at once may be ignored. The first answer is always committed. Source:
+ * Ben-Hamu et al. 2025, "Accelerated Sampling from Masked Diffusion Models via Entropy Bounded
+ * Unmasking", arXiv 2505.24857, equation 8. */
 #pragma once
 
 #include "kernels/unmask/offers.h"

@@ -1,7 +1,7 @@
-/* factor.h - with confidences c_1, c_2, ... in order, commits the j best, where j is the longest
- * run with c_j >= 1 - factor / (j + 1). The first is always committed. With factor 1, committing j
- * tokens at once equals committing them one by one. Source: Wu et al. 2025, "Fast-dLLM", arXiv
- * 2505.22618, theorem 1 and its factor decoding. */
+/* factor.h - commits the j best answers. With confidences c_1 >= c_2 >= ..., j is the length of the
+ * longest run from the first on in which c_j >= 1 - factor / (j + 1). The first answer is always
+ * committed. With factor 1, committing j tokens at once equals committing them one by one. Source:
+ * Wu et al. 2025, "Fast-dLLM", arXiv 2505.22618, theorem 1 and its factor decoding. */
 #pragma once
 
 #include "kernels/unmask/offers.h"

@@ -1,5 +1,5 @@
-/* hierarchical.h - commits in each run of neighbouring masks the most confident answer, if it
- * exceeds the lower threshold, and every answer above the upper threshold. Committed tokens lie far
+/* hierarchical.h - commits every answer above the upper threshold, and in each run of neighbouring
+ * masks the most confident answer if it is above the lower threshold. Committed tokens lie far
  * apart and split the runs, so an easy block of n slots takes about log n passes. If no answer
  * exceeds the lower threshold, the best one alone is committed. Source: inclusionAI, dInfer, arXiv
  * 2510.08666, hierarchical decoding. */
@@ -7,7 +7,8 @@
 
 #include "kernels/unmask/offers.h"
 
-/* 1 if no answer in the run of masks around answer k is more confident; among equals the first. */
+/* 1 if answer k is the most confident one in its run of neighbouring masks; among equals the
+ * first. */
 HOST_DEVICE int unmask_leads_run(const struct offers *offers, size_t k)
 {
     for (size_t i = k; i > 0 && offers_slot(offers, i) == offers_slot(offers, i - 1) + 1; i--)

@@ -1,19 +1,19 @@
-/* joint.h - commits every answer above the threshold, and edits ids of the block meanwhile and
- * afterwards.
+/* joint.h - commits every answer above the threshold, and replaces ids of the block while it has
+ * masks and after it is full.
  *
  * Commit: every answer whose confidence is above `threshold`, or the best one if there is none.
- * Edit: the pass also computes the best token for each slot of the block that has an id. If this is
- * another token, with a probability above `edit`, it replaces the id. A block without masks ends
- * after a pass that edits nothing, or after `most` passes that found no mask. Prompts are never
- * edited. With `edit` 1 no id is replaced, but a full block still takes one more pass. Source: Bie
- * et al. 2026, "LLaDA2.1", arXiv 2602.08676, and generate() in modeling_llada2_moe.py of its
- * authors (copy: dllm/pipelines/llada21 of github.com/ZHZisZZ/dllm); joint_threshold.py of SGLang
- * is the same rule. */
+ * Edit: the pass also computes the best token for each slot of the block that has an id. If this
+ * token differs from the id and has a probability above `edit`, it replaces the id. A block without
+ * masks ends after a pass that edits nothing, or after `most` passes that found no mask. Prompts
+ * are never edited. With `edit` 1 no id is replaced, but a full block still takes one more pass.
+ * Source: Bie et al. 2026, "LLaDA2.1", arXiv 2602.08676, and generate() in modeling_llada2_moe.py
+ * of its authors (copy: dllm/pipelines/llada21 of github.com/ZHZisZZ/dllm); joint_threshold.py of
+ * SGLang is the same rule. */
 #pragma once
 
 #include "kernels/unmask/offers.h"
 
-/* Memory of a canvas: passes over the block without a mask. */
+/* Memory of a canvas: the number of passes over the current block that found no mask. */
 enum { JOINT_FULL };
 
 HOST_DEVICE size_t unmask_joint(const struct offers *offers, double threshold, double edit,

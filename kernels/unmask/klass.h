@@ -1,23 +1,23 @@
 /* klass.h - commits the answers that are sure and stable. Sure: confidence above `sure`. Stable: in
- * each of the last `history` passes the divergence KL(now || before) between the distribution at
- * the slot and that of the pass before, in nats, was below a bound. If no answer is sure and
- * stable, the best answer is committed.
+ * each of the last `history` passes, the divergence KL(now || before) was below a bound; now and
+ * before are the distributions at the slot in that pass and in the pass before it, and KL is in
+ * nats. If no answer is sure and stable, the best answer is committed.
  *
- * A slot is compared from the second pass of its block on, because the head does not read it
- * before. The authors compare it from the second pass of the canvas on. They also limit the steps
- * of a block. Here a block ends when it is full, as theirs does with one step a slot. Drawn tokens
- * do not matter: the distributions are compared. Source: Kim et al. 2025, "KLASS: KL-Guided
- * Fast Inference in Masked Diffusion Models", arXiv 2511.05664; github.com/shkim0116/KLASS
- * (conf_threshold, kl_threshold, kl_history_length). */
+ * A slot is compared from the second pass of its block on, because earlier the head does not
+ * compute its answer. The authors compare it from the second pass of the canvas on. They also limit
+ * the steps of a block. Here a block ends when it is full, which equals their code with one step a
+ * slot. Drawn tokens do not matter, because the distributions are compared. Source: Kim et al.
+ * 2025, "KLASS: KL-Guided Fast Inference in Masked Diffusion Models", arXiv 2511.05664;
+ * github.com/shkim0116/KLASS (conf_threshold, kl_threshold, kl_history_length). */
 #pragma once
 
 #include "kernels/unmask/offers.h"
 
-/* Memory of a slot: the index of its last answer, from 1; the number of the next pass; the number
- * of consecutive stable passes. */
+/* Memory of a slot. KLASS_ANSWER: the index of its last answer, plus 1. KLASS_PASS: the number of
+ * that pass, plus 1. KLASS_RUN: the number of consecutive stable passes. */
 enum { KLASS_ANSWER, KLASS_PASS, KLASS_RUN };
 
-/* The answer that pass number `pass` - 1 gave about a slot; -1: none. */
+/* The index of the answer that pass number `pass - 1` gave about a slot; -1: it gave none. */
 HOST_DEVICE int32_t unmask_klass_before(const struct slot_kept *kept, int32_t pass)
 {
     return kept->id[KLASS_PASS] == pass ? kept->id[KLASS_ANSWER] - 1 : -1;

@@ -1,5 +1,5 @@
-/* localleap.h - commits every answer of at least the threshold (an anchor), and near an anchor also
- * answers of at least a lower, relaxed threshold.
+/* localleap.h - commits every answer whose confidence reaches the threshold (an anchor), and near
+ * an anchor also answers that reach a lower, relaxed threshold.
  *
  * An answer is near an anchor if their slots are at most `radius` apart. The best answer is always
  * committed. Source: Kong et al. 2025, "Accelerating Diffusion LLM Inference via Local Determinism
@@ -9,7 +9,7 @@
 
 #include "kernels/unmask/offers.h"
 
-/* 1: an answer of at least the threshold is near answer k. Masked slots are in slot order. */
+/* 1: an anchor is near answer k, or k is an anchor. Answers are in slot order. */
 HOST_DEVICE int unmask_localleap_near(const struct offers *offers, size_t k, double threshold,
                                       double radius)
 {

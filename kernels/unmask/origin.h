@@ -1,6 +1,7 @@
-/* origin.h - commits each answer with probability 1 - s/t, where t falls from 1 to 0.001 in equal
- * steps and s is the next time; the last step commits all. A step may commit nothing. Source: Ye et
- * al. 2025, "Dream 7B", arXiv 2508.15487, and the algorithm `origin` of its generation_utils.py. */
+/* origin.h - commits each answer with probability 1 - s/t, by a seeded draw. The time t falls from
+ * 1 to 0.001 in equal steps; s is the time of the next step. The last step commits all answers;
+ * other steps may commit none. Source: Ye et al. 2025, "Dream 7B", arXiv 2508.15487, and the
+ * algorithm `origin` of its generation_utils.py. */
 #pragma once
 
 #include "kernels/unmask/offers.h"

@@ -1,8 +1,8 @@
-/* prophet.h - commits as many as the schedule says until the answers are settled: once the best
- * logit leads the second best by `gap` on average over the masks, all become final. In the second
- * third of the steps two thirds of the gap are enough, in the last third one third. Source: Li et
- * al. 2025, "Diffusion Language Models Know the Answer Before Decoding", arXiv 2508.19982 (Prophet;
- * thresholds 7.5, 5.0, 2.5). */
+/* prophet.h - commits as many answers as the schedule says until the answers are settled: once the
+ * best logit leads the second best by `gap` on average over the masks, all answers become final. In
+ * the second third of the steps two thirds of the gap are enough, in the last third one third.
+ * Source: Li et al. 2025, "Diffusion Language Models Know the Answer Before Decoding", arXiv
+ * 2508.19982 (Prophet; thresholds 7.5, 5.0, 2.5). */
 #pragma once
 
 #include "kernels/unmask/schedule.h"

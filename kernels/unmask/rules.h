@@ -1,8 +1,8 @@
-/* rules.h - the rules by which answers of a denoising step become final. One rule is one file in
- * this folder, one row here, and one row for each of its parameters.
+/* rules.h - the rules by which answers of a denoising step become final. A rule is one file in this
+ * folder, one row of UNMASK_RULES, and one row of UNMASK_PARAMETERS for each parameter.
  *
- * All names, choices, options and record fields above are made from these rows
- * (lib/setting/system_llada.c); host and device compile the same source. */
+ * Option names, choices and record fields are made from these rows (lib/setting/system_llada.c);
+ * host and device compile the same source. */
 #pragma once
 
 #include "kernels/unmask/credit.h"
@@ -27,28 +27,29 @@
 #include "kernels/unmask/wino.h"
 
 enum unmask_trait {
-    UNMASK_PACED = 1,   /* a block has as many steps as its budget; else it ends when full */
-    UNMASK_KEEPS = 2,   /* the rule has a memory of each slot: offers.slot */
-    UNMASK_REVISES = 4, /* the rule may mask slots of the block again: offers.back */
-    UNMASK_SHADOWS = 8, /* with UNMASK_REVISES: the ids of these slots are checked at shadow rows,
-                         * which do not see them */
-    UNMASK_COMPARES = 16, /* answers have head_row.divergence from the slot's last answer */
-    UNMASK_IDLES = 32,   /* with UNMASK_PACED: a step may commit nothing, and a block has all of its
-                          * steps until it is full */
-    UNMASK_EDITS = 64,   /* with UNMASK_REVISES: the ids of offers.back are replaced by the answers
-                          * about their slots. The rule says when a block is done */
+    UNMASK_PACED = 1,   /* a block ends after the steps of its budget; without this trait it ends
+                         * when it is full */
+    UNMASK_KEEPS = 2,   /* the rule has a memory for each slot: offers.slot */
+    UNMASK_REVISES = 4, /* the rule may turn slots of the block back into masks: offers.back */
+    UNMASK_SHADOWS = 8, /* with UNMASK_REVISES: the ids in the block are checked by shadow rows:
+                         * masks at the same positions that do not see these ids */
+    UNMASK_COMPARES = 16, /* head_row.divergence compares each answer with the slot's last answer */
+    UNMASK_IDLES = 32,   /* with UNMASK_PACED: a step may commit nothing, and a step with budget 0
+                          * does not end a block that has masks */
+    UNMASK_EDITS = 64,   /* with UNMASK_REVISES: the ids in offers.back are replaced by the answers
+                          * about their slots, and the rule sets offers.done when a block is done */
     UNMASK_OPENS = 128,  /* several blocks may be open (canvas_open_on of kernels/advance.h) */
     UNMASK_TOPS = 256,   /* answers come with their most likely ids: canvas_loop.top */
-    UNMASK_LINKED = 1024, /* a pass also returns the attention between rows, and answers about the
-                           * known ids up to the end of the block, which are not masked again */
-    UNMASK_CHECKS = 512  /* with UNMASK_SHADOWS: a full block is a draft. Shadow rows see only the
-                          * ids before them. The canvas is read from left to right up to the first
-                          * mask of the block. ~index in offers.back turns a slot into a mask
-                          * again */
+    UNMASK_LINKED = 1024, /* a pass also returns the attention between its rows (offers.links), and
+                           * answers about the known ids up to the end of the block; known ids are
+                           * not masked again */
+    UNMASK_CHECKS = 512  /* with UNMASK_SHADOWS: a full block is a draft, and shadow rows see only
+                          * the ids before them. Attention is causal up to the first mask of the
+                          * block. ~index in offers.back turns a slot back into a mask */
 };
 
-/* RULE(enumerator, name, traits, call). The call returns how many answers of `o` become final, by
- * the parameters `p`. */
+/* RULE(enumerator, name, traits, call). The call returns how many answers of the offers `o` become
+ * final, with the parameters `p`. */
 #define UNMASK_RULES(RULE)                                             \
     RULE(SCHEDULE, schedule, UNMASK_PACED, unmask_schedule(o))         \
     RULE(THRESHOLD, threshold, 0, unmask_threshold(o, p->threshold, p->threshold_decay)) \
@@ -80,8 +81,8 @@ enum unmask_trait {
          unmask_s2d2(o, p->threshold, p->check_span))                  \
     RULE(DAWN, dawn, UNMASK_KEEPS | UNMASK_LINKED,                     \
          unmask_dawn(o, p->threshold, p->dawn_sink, p->dawn_edge, p->dawn_induce, p->dawn_low))
-/* PARAMETER(name, type INT or REAL, rule|rule, rare, least, most, default, meaning). rare: 1 if
- * only --help-all lists the option. */
+/* PARAMETER(name, type INT or REAL, the rules that read it, rare, least value, most value, default,
+ * help text). rare: 1 if only --help-all lists the option. */
 #define UNMASK_PARAMETERS(PARAMETER)                                                              \
     PARAMETER(threshold, REAL, threshold|dynamic|joint|localleap|d2f|s2d2|dawn, 0, 0, 1, "0.9",   \
               "commit each token whose confidence is at least this; dynamic, joint, d2f, s2d2: "  \
@@ -180,8 +181,8 @@ struct unmask_params {
 };
 #undef UNMASK_MEMBER
 
-/* The id and the confidence that the rule reads from an answer, before ranking; on a device one
- * thread per answer. kept: the rule's memory of the slot, or NULL. */
+/* The id and the confidence that the rule reads from an answer, before the answers are ranked. On a
+ * device one thread reads one answer. kept: the rule's memory of the slot, or NULL. */
 HOST_DEVICE struct reading unmask_read(enum unmask rule, const struct unmask_params *params,
                                        const struct head_row *row, struct slot_kept *kept)
 {
@@ -192,7 +193,7 @@ HOST_DEVICE struct reading unmask_read(enum unmask rule, const struct unmask_par
     return plain;
 }
 
-/* The number of the first entries of pick that become final. */
+/* Calls the rule. Returns how many of the first entries of o->pick become final. */
 HOST_DEVICE size_t unmask_count(enum unmask rule, const struct unmask_params *p,
                                 const struct offers *o)
 {
@@ -206,7 +207,7 @@ HOST_DEVICE size_t unmask_count(enum unmask rule, const struct unmask_params *p,
     return 0;
 }
 
-/* Not 0 if the rule has one of the traits. */
+/* Returns the traits that the rule has, among `traits`; 0: none. */
 HOST_DEVICE int unmask_has(enum unmask rule, int traits)
 {
 #define UNMASK_CASE(ENUM, name, rule_traits, taken) \
@@ -219,7 +220,7 @@ HOST_DEVICE int unmask_has(enum unmask rule, int traits)
     return 0;
 }
 
-/* 1 if a block has as many steps as its budget. */
+/* 1 if a block ends after the steps of its budget (UNMASK_PACED). */
 HOST_DEVICE int unmask_paced(enum unmask rule)
 {
     return unmask_has(rule, UNMASK_PACED) != 0;

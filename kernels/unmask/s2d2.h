@@ -1,30 +1,34 @@
-/* s2d2.h - a block-causal model checks its own drafts as it would write from left to right (S2D2).
+/* s2d2.h - drafts a block in one pass and lets the model check the draft in the next pass, as if it
+ * wrote from left to right (S2D2). It needs a block-causal model.
  *
- * Blocks of one token make a block-causal model autoregressive.
+ * With blocks of one token a block-causal model is autoregressive, and this is the reference of the
+ * check.
  *   draft  a pass fills all masks of the block. The first run is the neighbouring masks from the
  *          first mask on.
  *   check  the next pass has a check row for each slot of the first run: a mask that sees only the
  *          ids before it, drafts included. The check answers with the id that the model writes with
  *          blocks of one token.
- * Drafts become final from the left as long as the check gives the same id. The first other id
- * replaces its draft and becomes final too. All later drafts, also those behind the run, become
- * masks again. So each id is the id of blocks of one token. If the run is shorter than `span`,
- * nothing is checked: the answers above the threshold become final, at least the best one. Their
- * ids may differ from the ids of blocks of one token. A full block is read from left to right.
+ * Drafts become final from the left as long as the check gives the same id. The first id that
+ * differs replaces its draft and becomes final too. All later drafts, also those behind the run,
+ * become masks again. So each final id is the id that blocks of one token give. If the run is
+ * shorter than `span`, nothing is checked: the answers above the threshold become final, at least
+ * the best one. Their ids may differ from the ids of blocks of one token. Within a full block
+ * attention is causal.
  *
- * The authors accept a draft with probability min(1, q/p), with p from the draft and q from the
- * check, and else draw an id from (q - p)+. Here p and q are 1 for the best token, as in
- * their code with top-k 1. Source: Han et al. 2026, "S2D2: Fast Decoding for Diffusion LLMs via
- * Training-Free Self-Speculation", arXiv 2603.25702. Confirmed: SDAR/generate_ssd_policy.py of
- * github.com/phymhan/S2D2 with --draft_ver --cache_ver, do_verify_policy mask_span_length, and as
- * many denoising steps as the block has slots. Its other policies decide by entropies; where p is
- * 1, they too depend only on the length of the run. */
+ * The authors accept a draft with probability min(1, q/p), where p is its probability in the draft
+ * and q in the check; if it is refused, they draw an id from the positive part of q - p. Here p and
+ * q are 1 for the best token, as in their code with top-k 1. Source: Han et al. 2026, "S2D2: Fast
+ * Decoding for Diffusion LLMs via Training-Free Self-Speculation", arXiv 2603.25702. Confirmed:
+ * SDAR/generate_ssd_policy.py of github.com/phymhan/S2D2 with --draft_ver --cache_ver,
+ * do_verify_policy mask_span_length, and as many denoising steps as the block has slots. Other
+ * policies of that code decide by entropies; if p is 1, they too depend only on the length of the
+ * run. */
 #pragma once
 
 #include "kernels/unmask/offers.h"
 
-/* Memory of a slot. 0: no draft; 1: its id is a draft that the next pass checks; 2: a draft behind
- * the run, which is not checked. */
+/* Memory of a slot, id[S2D2_DRAFT]. 0: the slot has no draft. 1: its id is a draft that the next
+ * pass checks. 2: its id is a draft behind the run, which is not checked. */
 enum { S2D2_DRAFT };
 
 /* The number of neighbouring masks from the first one on. Masked slots are in slot order. */

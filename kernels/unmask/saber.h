@@ -1,24 +1,27 @@
-/* saber.h - commits every answer whose confidence is above the mean of the committed answers. Then
- * it masks the ids again that lost most probability.
+/* saber.h - commits every answer whose confidence is above the mean confidence of the committed
+ * answers. Then it turns the ids that lost most probability back into masks.
  *
- * Commit: all answers above the mean of the confidences at which the slots of the canvas were last
- * committed (1 at first), or above `bottom` if that is higher; if these are fewer than `least`, the
- * `least` best. Mask again: among the ids that the block had before this pass, max(least / 2, taken
- * / 8 rounded up), but fewer than were taken, so that a block ends within as many passes as it has
- * slots. These are the ids whose probability fell most since the pass before.
+ * Commit: the bound is the larger of `bottom` and the mean of the confidences at which the slots of
+ * the canvas were last committed (1 at first). All answers above the bound are committed; if they
+ * are fewer than `least`, the `least` best answers. Mask again: among the ids that the block had
+ * before this pass, those whose probability fell most since the pass before become masks. Their
+ * number is max(least / 2, taken / 8 rounded up), where taken is the number of answers committed
+ * now; it is always below taken, so that a block ends within as many passes as it has slots.
  *
- * The authors' code uses the probability of the best token of such a slot; here it is the
- * probability of the id in the slot. Their code also lets a slot compete in the pass that commits
- * it, where it has no earlier pass to compare with; here a slot takes part one pass later. Source:
- * Dong et al. 2025, "Saber", arXiv 2510.18165, and decoding.py of github.com/zhaoyMa/Saber. bottom
- * is an addition: 1, with least 1, commits tokens one by one. */
+ * To find the ids to mask again, the authors' code uses the probability of the slot's best token;
+ * this code uses the probability of the id in the slot. The authors' code also considers a slot in
+ * the pass that commits it, where there is no earlier pass to compare with; here a slot is
+ * considered one pass later. Source: Dong et al. 2025, "Saber", arXiv 2510.18165, and decoding.py
+ * of github.com/zhaoyMa/Saber. `bottom` is an addition of this project: bottom 1 with least 1
+ * commits tokens one by one. */
 #pragma once
 
 #include "kernels/unmask/offers.h"
 
-/* Memory of a canvas: the sum of these confidences, and their number. Memory of a slot: the
- * probability of its id in the last pass, and the confidence at which it was committed; id[0] is 1
- * once it was committed. */
+/* Memory of a canvas: SABER_SUM is the sum of the confidences at which slots were last committed,
+ * SABER_SLOTS the number of these slots. Memory of a slot: SABER_NOW is the probability of its id
+ * in the last pass, SABER_THEN the confidence at which it was last committed; id[0] is 1 once it
+ * was committed. */
 enum { SABER_SUM, SABER_SLOTS };
 enum { SABER_NOW, SABER_THEN };
 

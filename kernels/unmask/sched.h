@@ -1,5 +1,5 @@
-/* sched.h - commits as many answers as the schedule says, until the answers are settled; then it
- * commits all (SchED).
+/* sched.h - commits as many answers as the schedule says until the answers are settled; then it
+ * commits all answers (SchED).
  *
  * From the second step on, all answers become final when two things hold: every mask has the same
  * best token as in the step before, and the mean lead of the best logit over the second best is at
@@ -7,16 +7,16 @@
  *     rate 0   along a cosine: low + (high - low) (1 + cos(pi t)) / 2
  *     rate > 0 exponentially:  low + (high - low) exp(-rate t)
  * The authors also try a straight line, which is not built here. Their code has one block and the
- * steps of Dream (--pace timesteps), in which the first steps may commit nothing. Here each block
- * has its own steps. Source: Mohamed et al. 2025, "Fast-Decoding Diffusion Language Models via
- * Progress-Aware Confidence Schedules", arXiv 2512.02892. Confirmed: dream_sampling/sched.py of
- * github.com/amr-mohamedd/SchED, with the settings of its eval/examples/eval_dream.sh (mean over
- * masks, no change of a best token). */
+ * step budgets of Dream (--pace timesteps), with which the first steps may commit nothing. Here
+ * each block has its own steps. Source: Mohamed et al. 2025, "Fast-Decoding Diffusion Language
+ * Models via Progress-Aware Confidence Schedules", arXiv 2512.02892. Confirmed:
+ * dream_sampling/sched.py of github.com/amr-mohamedd/SchED, with the settings of its
+ * eval/examples/eval_dream.sh (mean over masks, no change of a best token). */
 #pragma once
 
 #include "kernels/unmask/schedule.h"
 
-/* Memory of a slot: its best token of the last step, plus 1. */
+/* Memory of a slot: the best token of the last step, plus 1. */
 enum { SCHED_BEST };
 
 HOST_DEVICE double unmask_sched_bound(const struct offers *offers, double high, double low,

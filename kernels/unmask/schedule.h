@@ -1,4 +1,4 @@
-/* schedule.h - commits as many of the best answers as the budget of the step. Source: Nie et al.
+/* schedule.h - commits the best answers, as many as the budget of the step. Source: Nie et al.
  * 2025, "Large Language Diffusion Models", algorithm 5. */
 #pragma once
 

@@ -1,23 +1,25 @@
 /* slowfast.h - alternates a slow and a fast phase, each over a span of slots. Slow: every pass
  * commits the best answer at or behind the start of the span, and measures a horizon: the slot
  * behind the last answer above `reach`. When two horizons in a row agree (variance below 1), or
- * after 8 passes, the span ends at their mean. Fast: every pass commits the answers of the span
- * above `sure`, or its best one, until the span is full. The next cycle starts there.
+ * after 8 passes, the span ends at the mean of the last two horizons. Fast: every pass commits the
+ * answers of the span above `sure`, or its best answer if there are none, until the span is full.
+ * The next span starts at the end of this one.
  *
- * When only masks before the span are left (the model committed mask ids), the best of them is
+ * If all remaining masks lie before the span (the model may commit the mask id), the best answer is
  * committed. Source: Wei et al. 2025, "Accelerating Diffusion Large Language Models with SlowFast
- * Sampling", arXiv 2506.10848. Its reuse of answers behind the span, which saves rows but no
- * passes, is left out. */
+ * Sampling", arXiv 2506.10848. The paper also reuses answers behind the span, which saves rows but
+ * no passes; this is left out. */
 #pragma once
 
 #include "kernels/unmask/offers.h"
 
-/* Memory of a canvas. SLOWFAST_END 0: the phase is slow and has had SLOWFAST_SLOW passes. */
+/* Memory of a canvas: start and end of the span, the last horizon, and the number of slow passes.
+ * SLOWFAST_END 0: the phase is slow. */
 enum { SLOWFAST_START, SLOWFAST_END, SLOWFAST_HORIZON, SLOWFAST_SLOW };
 enum { SLOWFAST_PASSES = 8 };
 
-/* Moves the answers about slots from .. end-1 above `sure` to the front, or the best of these
- * slots. Returns their number. */
+/* Moves the answers above `sure` about slots from .. end - 1 to the front of pick[]; if there are
+ * none, the best answer about these slots. Returns the number of moved answers. */
 HOST_DEVICE size_t unmask_slowfast_take(const struct offers *offers, double from, double end,
                                         double sure)
 {
@@ -36,7 +38,7 @@ HOST_DEVICE size_t unmask_slowfast_take(const struct offers *offers, double from
     return taken;
 }
 
-/* The slot behind the last answer, from the start on, above `reach`. */
+/* The horizon: the slot behind the last answer above `reach`, among slots from `start` on. */
 HOST_DEVICE double unmask_slowfast_horizon(const struct offers *offers, double start, double reach)
 {
     double horizon = start + 1;

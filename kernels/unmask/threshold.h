@@ -1,11 +1,12 @@
 /* threshold.h - commits every answer whose confidence reaches the threshold, and at least the best
  * one.
  *
- * With decay > 0 the threshold falls while slots become final:
+ * With decay > 0 the threshold falls while slots become final. It is then
  *     threshold * (1 - decay * (1 - r)),  r = masked / all,
- * counted over the slots of the block and the masked slots behind it. fma makes the rounding
- * independent of the compiler. Source: Wu et al. 2025, "Fast-dLLM", arXiv 2505.22618, algorithm 1;
- * the decay: "Streaming-dLLM", arXiv 2601.17917 (context_aware_threshold of its code). */
+ * where r counts the slots of the block and the masked slots behind it in the pass. fma makes the
+ * rounding independent of the compiler. Source: Wu et al. 2025, "Fast-dLLM", arXiv 2505.22618,
+ * algorithm 1; the decay: "Streaming-dLLM", arXiv 2601.17917 (context_aware_threshold of its
+ * code). */
 #pragma once
 
 #include "kernels/unmask/offers.h"

@@ -1,18 +1,20 @@
-/* wino.h - wide in, narrow out: commits many answers, and masks those again that fail a check.
+/* wino.h - commits many answers, and turns the ids that fail a check back into masks (wide in,
+ * narrow out).
  *
- * Draft: every answer above `draft`, or the best one if there is none; at most 7/10 of the masks,
- * but at least 5 and at most 20. Verify, if more than one was taken: among the ids that the block
- * had before this pass, those whose probability is below `verify` are masked again, the lowest
- * first, always fewer than the pass before had taken. That probability is the answer of a shadow
- * row: a mask at the same position that sees the canvas without its own slot, and the other shadow
- * rows. So fewer ids are masked again than came in a pass earlier, and a block ends within as many
- * passes as it has slots. Source: Hong et al. 2025, "Wide-In, Narrow-Out", arXiv 2507.18578, and
- * LLaDA/decoding.py of github.com/Feng-Hong/WINO-DLLM. */
+ * Draft: every answer above `draft`, or the best answer if there is none; at most 7/10 of the
+ * masks, but this limit is at least 5 and at most 20. Verify, if more than one answer was taken:
+ * among the ids that the block had before this pass, those whose probability is below `verify`
+ * become masks again, the lowest first. Their number is always below the number that the pass
+ * before had taken, so a block ends within as many passes as it has slots. The probability for this
+ * check comes from a shadow row: a mask at the position of the id that sees the canvas without the
+ * id, and without the other shadow rows. Source: Hong et al. 2025, "Wide-In, Narrow-Out", arXiv
+ * 2507.18578, and LLaDA/decoding.py of github.com/Feng-Hong/WINO-DLLM. */
 #pragma once
 
 #include "kernels/unmask/offers.h"
 
-enum { WINO_FIRST = 30 }; /* tokens that the pass before a block's first one counts as taken */
+enum { WINO_FIRST = 30 }; /* assumed number of tokens taken by the pass before the first pass of a
+                           * block */
 
 HOST_DEVICE size_t unmask_wino_draft(const struct offers *offers, double draft)
 {

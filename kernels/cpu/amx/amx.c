@@ -1,9 +1,9 @@
-/* amx.c - products on tiles: how rows, K and panels are cut (amx_tiles.h), and which thread
- * computes what.
+/* amx.c - products on tiles (amx_tiles.h): how rows, K and panels are cut, and which thread
+ * computes a part.
  *
- * Threads own whole panels. Rows are packed once. When the rows of a group exceed the L2 cache,
- * their K is cut into stages, each a loop over all panels, and the sums of a panel wait in
- * `partial` for the next stage. Otherwise sums never leave the thread. Every loop releases its
+ * Threads own whole panels. Rows are packed once. If the rows of a group exceed the L2 cache, their
+ * K is cut into stages. Each stage is a loop over all panels, and the sums of a panel are kept in
+ * `partial` for the next stage. Without stages sums never leave the thread. Every loop releases its
  * tiles at the end. A matrix of a dtype without tiles goes to the level below. */
 #include "kernels/cpu/amx/amx_tiles.h"
 
@@ -45,21 +45,21 @@ static size_t values_bytes(const struct amx_rows *rows)
     return rows->tiles * rows->steps * rows->step_bytes;
 }
 
-/* The number of row tiles in the largest group. */
+/* The number of rows in the largest group, in whole tiles. */
 static size_t group_rows(const struct amx_rows *rows)
 {
     return cut(rows->tiles, rows->groups) * TMM_ROWS;
 }
 
-/* 1 if so many row tiles exceed the L2 cache. */
+/* 1 if the values of `tiles` row tiles exceed the L2 cache. */
 static int too_many(const struct amx_rows *rows, size_t tiles)
 {
     return tiles * rows->step_bytes * cut(rows->steps, TMM_CHUNK) * TMM_CHUNK > TMM_NEAR;
 }
 
-/* Steps of a stage: as many chunks as stay in the cache together with the rows of a group; all
- * stages have about the same size. Two row tiles need no stages: the weights are one stream at any
- * K. */
+/* The number of steps of a stage: as many chunks as let the values of a group stay in the L2 cache;
+ * all stages have about the same size. Two row tiles need no stages, because the weights are one
+ * stream at any K. */
 static size_t stage_of(const struct amx_rows *rows)
 {
     size_t tiles = cut(rows->tiles, rows->groups);
@@ -70,7 +70,7 @@ static size_t stage_of(const struct amx_rows *rows)
     return cut(cut(rows->steps, stages), TMM_CHUNK) * TMM_CHUNK;
 }
 
-/* `near` 1: K is cut into stages. */
+/* near 1: K may be cut into stages. */
 static struct amx_rows rows_of(enum dtype dtype, size_t T, size_t K, int near, void *work)
 {
     const struct amx_format *format = formats[dtype];
@@ -101,9 +101,9 @@ char *OWN_CPU(amx_at)(const struct amx_rows *rows, size_t tile, size_t step)
 
 /* ---- a panel ---- */
 
-/* Sets what row tiles (the `nth` pair of n) prefetch while they work on a chunk of `steps` steps. A
- * single pair continues its stream; with several, each prefetches its share of the next chunk, at
- * `then`. */
+/* Sets the memory that the nth pair of row tiles (of n pairs) prefetches while it works on a chunk.
+ * A single pair prefetches further on in its stream of weights. Several pairs each prefetch a share
+ * of the next chunk, at `then`. */
 static void look_ahead(struct amx_block *k, const struct amx_format *format, const char *now,
                        const char *then, size_t nth, size_t n)
 {
@@ -112,7 +112,8 @@ static void look_ahead(struct amx_block *k, const struct amx_format *format, con
     k->next.at = n > 1 ? then + nth * k->steps * k->next.bytes : now + format->distance;
 }
 
-/* sums[rows of the group, PANEL] = or += the products of a stage that starts at step s0. */
+/* Adds the products of the stage that starts at step s0 to sums[rows of the group, PANEL]; s0 = 0
+ * overwrites the sums. */
 static void panel_stage(struct amx_room *room, float *sums, const struct amx_rows *rows,
                         size_t group, size_t s0, const char *panel, size_t panel_bytes)
 {
@@ -138,7 +139,7 @@ static void panel_stage(struct amx_room *room, float *sums, const struct amx_row
     }
 }
 
-/* Turns the sums of a row tile into values. */
+/* Turns the sums of a row tile into outputs, if the format needs it. */
 static void finish(float *sums, const struct amx_rows *rows, size_t tile, const char *panel)
 {
     if (rows->f->finish)
@@ -150,14 +151,16 @@ static void finish(float *sums, const struct amx_rows *rows, size_t tile, const 
 struct amx_job {
     struct amx_rows rows;
     const struct product *products;
-    const struct mat *up; /* with products[0] as its gate; or NULL */
-    size_t panels, panel_bytes; /* panels: of all products; panel_bytes: of each product */
-    size_t group, step; /* the current stage, by its first step */
-    float *partial; /* [panels, rows of a group, PANEL], twice that with `up`; NULL: there is one
-                     * stage */
+    const struct mat *up; /* the second matrix of gated(), with products[0].w as the gate; or
+                           * NULL */
+    size_t panels, panel_bytes; /* panels: number of panels of all products; panel_bytes: bytes of
+                                 * one panel */
+    size_t group, step; /* current group, and first step of the current stage */
+    float *partial; /* [panels, rows of a group, PANEL], and the same again for `up`; NULL: there is
+                     * one stage */
 };
 
-/* The sums of panel i; `up` is 0 or 1. */
+/* The address of the sums of panel i; up 1: of the panel of j->up. */
 static float *sums_of(const struct amx_job *j, struct amx_room *room, size_t i, int up)
 {
     size_t floats = group_rows(&j->rows) * PANEL;
@@ -180,7 +183,7 @@ static void store_tile(const struct amx_job *j, const struct product *product, s
         store_row(y + i * N, sums + i * PANEL, order_min(PANEL, N - first), product->add);
 }
 
-/* Computes panel i of all products. */
+/* Computes panel i, counted over all products, for the current stage. */
 static void one_panel(const struct amx_job *j, struct amx_room *room, size_t i)
 {
     const struct product *product = j->products;
@@ -226,7 +229,7 @@ static void some_tiles(void *ctx, size_t begin, size_t end, size_t worker)
         packing->rows->f->pack(packing->rows, i, packing->x);
 }
 
-/* work: normalized rows, packed rows, `partial`. */
+/* Computes all products. work holds normalized rows, packed rows and `partial`. */
 static void run(struct backend *backend, struct amx_job *j, struct input in, size_t T, void *work)
 {
     const struct mat *weight = j->products[0].w;

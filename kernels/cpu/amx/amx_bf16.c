@@ -1,20 +1,21 @@
-/* amx_bf16.c - tiles of weights as bf16; activations are rounded to bf16, or not (BF16_F32).
+/* amx_bf16.c - products of bf16 weights on tiles. Activations are rounded to bf16 (BF16) or not
+ * (BF16_F32).
  *
- * A panel of format_bf16.c is [K/2][PANEL] pairs: 16 rows of it are a step. Rows of x as pairs,
- * [step][rows][64 bytes], are tiles already. A float is exactly the sum of three bf16: each takes 8
- * of its 24 bits, the highest first. So BF16_F32 is three products with the same weights, and its
- * sums are as exact as those of floats (ops.h), unless a part is below 2^-126 or a weight is
- * infinite.
+ * A panel of format_bf16.c is [K/2][PANEL] pairs; 16 rows of pairs are a step. Rows of x as pairs,
+ * [step][rows][64 bytes], are tiles already. A float is exactly the sum of three bf16: each part
+ * takes 8 of the 24 bits of the fraction, the highest first. So BF16_F32 is three products with the
+ * same weights, and its sums are as exact as sums of products of floats (ops.h), unless a part is
+ * below 2^-126 or a weight is infinite.
  *
- * Sums: an instruction adds 16 products to each of two sums that start at zero, for even and for
- * odd k, k ascending, and adds both to the tile. All operations are fp32, to nearest even, fused,
- * with subnormal inputs and outputs as zeros. */
+ * Order of sums: an instruction adds 16 products to each of two sums that start at zero (one for
+ * even k, one for odd k), k ascending, and adds both sums to the tile. All operations are fp32, to
+ * nearest even, fused, with subnormal inputs and outputs as zeros. */
 #include "kernels/cpu/amx/amx_tiles.h"
 #include "kernels/host.h"
 
 enum { VALUES = TMM_BYTES / 2, THREE = 3 };
 
-/* Packs values k.. of a row tile, one step, in as many parts as the format has. */
+/* Packs one step of a row tile, the values from k on, in as many parts as the format has. */
 static void pack_step(const struct amx_rows *amx_rows, size_t tile, const float *x, size_t k)
 {
     float rest[TMM_ROWS * VALUES] = {0};

@@ -1,14 +1,15 @@
-/* amx_blocks.c - tiles for blocks of 16 levels (kernels/quant.h). The levels of a chunk are
- * expanded to pairs of bf16 in the L1 cache, once for all rows of a group, and multiplied as in
- * amx_bf16.c.
+/* amx_blocks.c - products of weights in blocks of 16 levels (NF4, NF4_F32, FP4; kernels/quant.h) on
+ * tiles. The levels of a chunk are expanded to pairs of bf16 in the L1 cache, once for all rows of
+ * a group, and multiplied as in amx_bf16.c.
  *
- * Each block of 64 values has its own absmax. So a block, which is two steps, has its own sums:
- * they start at zero and, times absmax, are added to the sums of the row in fp32, blocks ascending.
- * In cycles, for 2 x 2 tiles: 128 of products, 72 for four stores, and 64 vectors to add. */
+ * Each block of 64 values has its own absmax. So a block, which is two steps, has sums of its own.
+ * They start at zero; times absmax, they are added to the sums of the row in fp32, blocks
+ * ascending. A block of 2 x 2 tiles takes 128 cycles for products and 72 for four stores, and has
+ * 64 vectors to add. */
 #include "kernels/cpu/amx/amx_tiles.h"
 #include "kernels/quant.h"
 
-enum { VALUES = TMM_BYTES / 2, STEPS = QUANT_BLOCK / VALUES /* STEPS: of a block */ };
+enum { VALUES = TMM_BYTES / 2, STEPS = QUANT_BLOCK / VALUES /* STEPS: steps of a block */ };
 
 static const void *weights(struct amx_room *room, const void *panel, size_t K, size_t step,
                            size_t n)
@@ -18,7 +19,7 @@ static const void *weights(struct amx_room *room, const void *panel, size_t K, s
     return room->weights;
 }
 
-/* sums[rows, PANEL] (+)= absmax[PANEL] * more */
+/* sums[rows, PANEL] += absmax[PANEL] * more[rows, PANEL], or = if fresh */
 static void add_block(float *sums, const float *more, const float *absmax, size_t rows, int fresh)
 {
     const vec a[] = {load(absmax), load(absmax + LANES)};
@@ -31,7 +32,7 @@ static void add_block(float *sums, const float *more, const float *absmax, size_
 
 INLINE void multiply_tiles(const int two, const struct amx_block *of)
 {
-    const struct amx_block k = *of; /* as in amx_multiply() */
+    const struct amx_block k = *of; /* copied to registers, as in amx_multiply() */
     for (size_t step = 0; step < k.steps; step += STEPS) {
         amx_zero(two);
         for (size_t i = step; i < step + STEPS; i++) {

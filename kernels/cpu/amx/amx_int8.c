@@ -1,10 +1,11 @@
-/* amx_int8.c - tiles for LLM.int8() and int8-vector (kernels/quant.h): codes by codes, sums as
- * exact integers.
+/* amx_int8.c - products of LLM.int8() and int8-vector (kernels/quant.h) on tiles: codes of x times
+ * codes of W, with sums that are exact integers.
  *
- * After its scales, a panel of format_int8.c has [K/4][PANEL] groups of four codes: 16 rows of them
- * are a step. Rows of x become codes, [step][rows][64 bytes]. Beside a row tile lie its scales and
- * the columns of its outliers, which stay in x and are added in fp32 afterwards. Compiled without
- * contraction (Makefile), so that the few fp32 operations give the same bits at every level. */
+ * A panel of format_int8.c has scales, then [K/4][PANEL] groups of four codes; 16 rows of groups
+ * are a step. Rows of x become codes, [step][rows][64 bytes]. The data beside a row tile (struct
+ * side) are its scales and the columns of its outliers. The products of outliers are added in fp32
+ * afterwards. Compiled without contraction (Makefile), so that the few fp32 operations give the
+ * same bits at every level. */
 #include "kernels/cpu/amx/amx_tiles.h"
 #include "kernels/quant.h"
 

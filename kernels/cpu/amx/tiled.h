@@ -1,13 +1,13 @@
 /* tiled.h - products of bf16 pairs on tiles (amx_tiles.h) where neither factor is a weight matrix.
- * In attention both factors already are rows of words that tiles can load, so only the remainder of
- * K is packed. gemm.c packs both factors. Sums have the order of amx_bf16.c. Words of zeros, which
- * fill a tile up, change no bit. */
+ * In attention both factors already are rows of words that tiles can load, so only the last words
+ * of K, fewer than a tile, are packed. gemm.c packs both factors. Sums have the order of
+ * amx_bf16.c. A tile is filled up with words of zeros, which change no bit. */
 #pragma once
 
 #include "kernels/cpu/amx/amx_tiles.h"
 
-/* TILED_ROWS: rows of a strip of gemm.c. TILED_STEP: words of K that it multiplies at a time.
- * TILED_NEAR: bytes that stay in the L2 cache. */
+/* Cuts for gemm.c. TILED_ROWS: rows of a strip of a. TILED_STEP: words of K at a time. TILED_NEAR:
+ * bytes of strips that stay in the L2 cache. */
 enum {
     TILED = 1,
     TILED_ROWS = TMM_ROWS,
@@ -18,7 +18,7 @@ enum {
 INLINE void tiled_begin(void) { amx_begin(TMM_ROWS); }
 INLINE void tiled_end(void) { tmm_release(); }
 
-/* out[height, width] = from[rows, n], whose rows are ld words apart; the rest is zeros. */
+/* out[height, width] = from[rows, n], padded with zeros; rows of `from` are ld words apart. */
 INLINE void tiled_pad(uint32_t *out, size_t height, size_t width, const uint32_t *from, size_t ld,
                       size_t rows, size_t n)
 {
@@ -69,8 +69,8 @@ INLINE void tiled_rows(const int two, size_t cols, size_t K, float *out, size_t 
     }
 }
 
-/* out[rows, cols] = a[rows, K] m[K, cols] over words of two bf16. rows: 16 or 32, whole tiles.
- * cols: a multiple of PANEL. */
+/* out[rows, cols] = left[rows, K] right[K, cols], K counted in words of two bf16. rows: 16 or 32.
+ * cols: a multiple of PANEL. Row strides: ldo, lda, ldm words. */
 INLINE void tiled_product(size_t rows, size_t cols, size_t K, float *out, size_t ldo,
                           const uint32_t *left, size_t lda, const uint32_t *right, size_t ldm)
 {
@@ -80,8 +80,9 @@ INLINE void tiled_product(size_t rows, size_t cols, size_t K, float *out, size_t
         tiled_rows(0, cols, K, out, ldo, left, lda, right, ldm);
 }
 
-/* sums[16, PANEL] = a b, or += when `more` is 1, over whole tiles of K. a lies tile by tile.
- * a_next: the next 16 rows, whose sums follow, or NULL. b: [words][PANEL]. */
+/* sums[16, PANEL] = left b, or += if `more` is 1, over `words` words of K, a multiple of a tile.
+ * left: 16 rows, tile by tile. a_next: the next 16 rows, whose sums follow; or NULL. b:
+ * [words][PANEL]. */
 INLINE void tiled_strips(float *sums, const uint32_t *left, const uint32_t *a_next,
                          const uint32_t *b, size_t words, int more)
 {

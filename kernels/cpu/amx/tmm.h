@@ -1,8 +1,8 @@
 /* tmm.h - the eight instructions of AMX that products need, on tiles named by literals 0..7.
  *
- * They are assembly because the compiler's intrinsics do not declare enough: gcc 12 takes the
- * argument of _tile_loadconfig for 8 bytes, so stores into the rest of a configuration may vanish
- * before it is read, and its _tile_loadd may move above stores that it must see. Here the whole
+ * They are assembly, because the intrinsics do not tell the compiler which memory they read. gcc 12
+ * takes the argument of _tile_loadconfig for 8 bytes, so stores into the rest of a configuration
+ * may be removed, and its _tile_loadd may move above stores that it must see. Here the whole
  * configuration is an operand, and each instruction that reads or writes memory declares it.
  *
  * tests/emulate/tmm.h has the same names in plain C, for machines without AMX.
@@ -13,9 +13,9 @@
 
 #include "kernels/cpu/amx/tmm_config.h"
 
-/* How a product is cut for the caches of these processors (amx_tiles.h). TMM_CHUNK: steps of a
- * chunk, whose weights take 32 of the 48 KB of the L1 cache. TMM_GROUP: rows of a group.
- * TMM_NEAR: bytes of its activations that stay in the L2 cache of 2 MB. */
+/* How a product is cut for the caches of processors with AMX (amx_tiles.h). TMM_CHUNK: steps of a
+ * chunk, whose weights take 32 of the 48 KB of the L1 cache. TMM_GROUP: most rows of a group.
+ * TMM_NEAR: bytes of a group's activations that stay in the L2 cache of 2 MB. */
 enum { TMM_CHUNK = 16, TMM_GROUP = 256, TMM_NEAR = 1 << 20 };
 
 /* Tiles belong to a thread. All instructions below need a configuration made by the same thread. */
@@ -24,7 +24,7 @@ static inline void tmm_configure(const struct tmm_config *config)
     __asm__ volatile("ldtilecfg %0" : : "m"(*config) : "memory");
 }
 
-/* Drops tiles and configuration, so a thread switch need not save their 8 KB. */
+/* Releases tiles and configuration, so a thread switch need not save their 8 KB. */
 static inline void tmm_release(void)
 {
     __asm__ volatile("tilerelease" : : : "memory");

@@ -10,7 +10,7 @@ enum { TMM_ROWS = 16, TMM_BYTES = 64, TMM_TILES = 8 };
 struct tmm_config {
     uint8_t palette; /* always 1 */
     uint8_t start_row, zero[14];
-    uint16_t bytes[16]; /* bytes of a row of tile t */
+    uint16_t bytes[16]; /* [t] bytes of a row of tile t */
     uint8_t rows[16];
 };
 _Static_assert(sizeof(struct tmm_config) == 64, "as the processor reads it");

@@ -1,4 +1,4 @@
-/* untiled.h - attention and gemm.c on a level without tiles. */
+/* untiled.h - the names of tiled.h for levels without tiles. The functions are never called. */
 #pragma once
 
 #include "kernels/cpu/level.h"

@@ -4,9 +4,9 @@
  *   dv = P^T dy,  dP = dy v^T,  dS = P (dP - rowsum(P dP)) / sqrt(E),  dq = dS k,  dk = dS^T q
  *
  * With a causal mask the rows of a sequence see a growing number of its keys, with a full mask all
- * keys. Tiles of S and dP that no row sees are skipped, and sums over keys or rows skip zeros.
- * First keys hidden by a window are zeros in P. A thread owns a key head of a sequence and takes
- * its query heads in order. A tile:
+ * keys. Tiles of S and dP that no row sees are skipped, and sums over keys or rows skip terms that
+ * are zero. Keys that a window hides are zeros in P. A thread owns a key head of a sequence and
+ * takes its query heads in order. A product is computed in tiles:
  *
  *            K                    PANEL = 2 registers
  *        a +-----+            m +------+
@@ -15,10 +15,10 @@
  *
  * For each k one row of m is loaded, each a(i, k) is broadcast, and rows x 2 fused multiply-adds
  * run. Every output has one accumulator and k ascends, so the shape of the tile does not change the
- * result. An element is a word: a float or, with attn_back.half where the processor multiplies
- * pairs, a pair of bf16 of an even k and the next. Tiles of level amx multiply pairs of 32 rows at
- * a time (amx/tiled.h). Their rows of a must be contiguous along k, so elements across rows are
- * transposed first. */
+ * result. An element is a word: a float or, with attn_back.half on a processor that multiplies
+ * pairs, a pair of bf16 (an even k and k + 1). The level amx multiplies pairs of 32 rows at a time
+ * by tile instructions (amx/tiled.h). These need rows of a that are contiguous along k, so elements
+ * across rows are transposed first. */
 #include <math.h>
 
 #include "kernels/cpu/cpu.h"
@@ -29,8 +29,9 @@
 
 #include DENSE
 
-/* AT_ONCE: rows of a product by tiles at once. TOGETHER: so many of these make whole groups of P
- * and dP. BEHIND: rows of words that tiles may read behind the last. */
+/* PAIRED: the level can multiply pairs. AT_ONCE: rows that tile instructions multiply at once.
+ * TOGETHER: rows of P and dP in one call of softmax_back() with tile instructions; AT_ONCE is a
+ * multiple. BEHIND: rows of words that tile instructions may read behind the last row. */
 enum { PAIRED = BF16_DOT || TILED, AT_ONCE = 32, TOGETHER = 8, BEHIND = TILED ? AT_ONCE : 1 };
 
 static size_t padded(size_t n) { return (n + PANEL - 1) / PANEL * PANEL; }
@@ -54,7 +55,7 @@ static void tile_pairs(size_t rows, const struct tile *t)
 
 /* ---- words ---- */
 
-/* out[rows, n / 2]: pairs of neighbours in a row of x. n is a multiple of PANEL. */
+/* out[rows, n / 2] = pairs of neighbours in a row of x[rows, n]. n is a multiple of PANEL. */
 static void pair_along(uint32_t *out, const float *x, size_t rows, size_t n)
 {
     for (size_t i = 0; i < rows * n; i += 2 * LANES, out += LANES) {
@@ -63,7 +64,8 @@ static void pair_along(uint32_t *out, const float *x, size_t rows, size_t n)
     }
 }
 
-/* out[rows / 2, n]: pairs of an even row of x and the next row; behind the last row zeros. */
+/* out[rows / 2, n] = pairs of an even row of x[rows, n] and the next row; zeros behind the last
+ * row. */
 static void pair_across(uint32_t *out, const float *x, size_t rows, size_t n)
 {
     for (size_t i = 0; i < rows; i += 2)
@@ -77,16 +79,17 @@ static void pair_across(uint32_t *out, const float *x, size_t rows, size_t n)
 
 /* ---- one key head ---- */
 
-/* One head for some rows, zero-padded, in the two forms that products read: elements along a row,
- * and elements across rows. Both are the floats, or pairs of them. */
+/* Some rows of one head, padded with zeros to E' values, in the two forms that products read:
+ * elements along a row, and elements across rows. Without pairs both forms are x itself. */
 struct head {
     float *x; /* [rows, E'] */
     const void *along, *across;
 };
 
-/* Scratch of one worker: k^T and v^T [E, n'] in words; P and dP [rows, n'], pairs of them, and
- * these transposed [n', rows']; the number of keys that each row sees, and the number of first keys
- * hidden from it. `most`: limit of rows and of keys. */
+/* Scratch of one worker. kt, vt: k^T and v^T [E, n'] in words. k, q, dy: one head. p, dp: P and dP
+ * [rows, n']; pairs: pairs of P or dP; turned: the pairs transposed [n', rows']. sees: the number
+ * of keys that each row sees; hidden: the number of first keys that a window hides from it. np, Ep:
+ * n and E rounded up to whole panels. most: the larger of rows and keys n. */
 struct scratch {
     uint32_t *kt, *vt;
     struct head k, q, dy;
@@ -136,7 +139,8 @@ static struct scratch cut(float *base, size_t rows, size_t n, size_t E, int half
     return scratch;
 }
 
-/* The outputs of a product that are needed, or the terms of its sums that are not zero. */
+/* The part of a product that is computed: outputs for keys that a row sees, sums over keys that a
+ * row sees, or sums over rows that see a key. */
 enum span { SEEN_OUTPUTS, SEEN_KEYS, SEEING_ROWS };
 
 static size_t first_seeing(const struct scratch *scratch, size_t key)
@@ -147,7 +151,7 @@ static size_t first_seeing(const struct scratch *scratch, size_t key)
     return row;
 }
 
-/* One or two tiles of 16 rows; a_k is 1. */
+/* Multiplies one or two tiles of 16 rows by tile instructions; tile->a_k is 1. */
 static void tile_tiles(size_t rows, const struct tile *tile)
 {
     _Alignas(64) float sums[AT_ONCE * PANEL];
@@ -157,8 +161,8 @@ static void tile_tiles(size_t rows, const struct tile *tile)
                    tile->cols, tile->add);
 }
 
-/* c[height, width] (+)= a[height, K] m[K, width] with the strides and pointers of `tile`. Columns
- * are the outer loop, so a panel of m stays in the L1 cache for all rows. */
+/* c[height, width] = a[height, K] m[K, width], or c += if tile.add, with the strides and pointers
+ * of `tile`. Columns are the outer loop, so a panel of m stays in the L1 cache for all rows. */
 static void product(const struct scratch *scratch, enum span span, size_t height, size_t width,
                     size_t K, struct tile tile)
 {
@@ -184,7 +188,7 @@ static void product(const struct scratch *scratch, enum span span, size_t height
         }
 }
 
-/* Loads one head of x (row stride `stride`). */
+/* Fills *head from one head of x, whose rows are `stride` values apart. */
 static void load_head(const struct scratch *scratch, const struct head *head, const float *x,
                       size_t stride, size_t rows, size_t E)
 {
@@ -198,7 +202,8 @@ static void load_head(const struct scratch *scratch, const struct head *head, co
     pair_across(along + scratch->most * scratch->Ep / 2, head->x, rows, scratch->Ep);
 }
 
-/* out[words of E, n'] = the keys (elements along their rows), transposed, zero-padded. */
+/* out[words of E, n'] = the rows of *head (keys or values, elements along rows), transposed and
+ * padded with zeros. */
 static void turn_head(const struct scratch *scratch, uint32_t *out, const struct head *head,
                       size_t E)
 {
@@ -210,7 +215,7 @@ static void turn_head(const struct scratch *scratch, uint32_t *out, const struct
             out[e * scratch->np + at] = word(word_at(head->along, at * row + e));
 }
 
-/* P of the rows; zeros for keys that a row does not see. */
+/* Computes P of all rows; entries of keys that a row does not see are zeros. */
 static void probabilities(const struct scratch *scratch, size_t E)
 {
     product(scratch, SEEN_OUTPUTS, scratch->rows, scratch->np, E,
@@ -227,8 +232,8 @@ static void probabilities(const struct scratch *scratch, size_t E)
     }
 }
 
-/* Writes dS over dP, from row i on. Several rows are summed side by side, so that the additions of
- * one sum need not wait for another's. */
+/* Overwrites dP by dS, for `rows` rows from row i on. Rows are summed side by side, because the
+ * additions of one sum must wait for each other. */
 INLINE void softmax_back(const struct scratch *scratch, size_t i, const int rows, size_t E)
 {
     const size_t np = scratch->np, n = (size_t)scratch->sees[i + (size_t)rows - 1];
@@ -246,8 +251,8 @@ INLINE void softmax_back(const struct scratch *scratch, size_t i, const int rows
     }
 }
 
-/* Rows run in the groups of dP's tiles: keys that one row of a group sees are computed for the
- * whole group. */
+/* Overwrites dP by dS for all rows, in the groups of the tiles of dP: keys that one row of a group
+ * sees are computed for the whole group. */
 static void scores_back(const struct scratch *scratch, size_t E)
 {
     size_t i = 0;
@@ -259,13 +264,13 @@ static void scores_back(const struct scratch *scratch, size_t E)
         softmax_back(scratch, i, 1, E);
 }
 
-/* Words of the pairs of all rows, in whole vectors. */
+/* The length of a row of `turned`: a word for each pair of rows, in whole vectors. */
 static size_t turned_row(const struct scratch *scratch)
 {
     return up((scratch->rows + 1) / 2, LANES);
 }
 
-/* turned[n', rows'] = the pairs transposed, zeros behind the last row. */
+/* turned[n', rows'] = pairs transposed, with zeros behind the last row. */
 static void turn_pairs(const struct scratch *scratch)
 {
     const size_t rows = (scratch->rows + 1) / 2, ld = turned_row(scratch);
@@ -281,7 +286,7 @@ static void turn_pairs(const struct scratch *scratch)
         }
 }
 
-/* P or dS transposed, as first factor of products over rows: words across rows. */
+/* P or dS transposed, as the first factor of products that sum over rows: words across rows. */
 static struct tile across(const struct scratch *scratch, const float *p)
 {
     if (!scratch->half)
@@ -293,7 +298,7 @@ static struct tile across(const struct scratch *scratch, const float *p)
     return (struct tile){.a = scratch->turned, .a_row = turned_row(scratch), .a_k = 1};
 }
 
-/* P or dS as first factor of products over keys: words along keys. */
+/* P or dS as the first factor of products that sum over keys: words along keys. */
 static struct tile along(const struct scratch *scratch, const float *p)
 {
     if (!scratch->half)
@@ -302,7 +307,7 @@ static struct tile along(const struct scratch *scratch, const float *p)
     return (struct tile){.a = scratch->pairs, .a_row = scratch->np / 2, .a_k = 1};
 }
 
-/* m[, E] of a head as second factor; c has row stride ldc. */
+/* Adds the second factor m[., E'] and the output c (row stride ldc) to `tile`. */
 static struct tile by(struct tile tile, const struct scratch *scratch, const void *m, float *c,
                       size_t ldc, int add)
 {

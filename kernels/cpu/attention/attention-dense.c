@@ -1,14 +1,14 @@
 /* attention-dense.c - attention with its scores in memory: for `dense` heads at a time the products
  * of all rows with all keys are stored in work, become probabilities, and multiply the values. It
- * exists to be compared with attention.c, which never stores more than a tile of scores. It is made
- * of existing parts: products (gemm.c) and a softmax of rows.
+ * exists to measure how much memory attention.c saves, which never stores more than a tile of
+ * scores. It uses the products of gemm.c and a softmax of rows.
  *
  *     work:  scores [dense, T, S']: a row uses as many as its sequence has keys; S' is the largest
  *              number of keys, rounded up to whole vectors
  *            keys and values of one sequence and key head as rows of floats, [S, E] each
  *            the work of a product
  *
- * The bits of a row depend only on the row and its key list, not on how many heads are in work. */
+ * The bits of a row depend only on the row and its key list, not on the number of heads in work. */
 #include <math.h>
 
 #include "kernels/cpu/cpu.h"
@@ -18,8 +18,9 @@
 #include "lib/base/order.h"
 
 struct dense_room {
-    size_t row, head; /* floats: row, of a row of scores; head, of the scores of one head */
-    size_t keys;      /* bytes of the keys; the values take the same */
+    size_t row, head; /* in floats: row, the length of a row of scores; head, the scores of one
+                       * head */
+    size_t keys;      /* bytes of the keys; the values take as many */
     float *scores, *k, *v;
     void *rest;
 };
@@ -109,7 +110,8 @@ static void softmax_part(void *ctx, size_t begin, size_t end, size_t worker)
             odd |= score[j] != score[j];
         }
         softmax_row(score, (size_t)n, scale);
-        for (int32_t j = 0; j < n && odd; j++) /* a maximum may skip NaN */
+        for (int32_t j = 0; j < n && odd; j++) /* if a score is NaN the row is NaN; the maximum in
+                                                * softmax_row() may skip NaN */
             score[j] = NAN;
     }
 }

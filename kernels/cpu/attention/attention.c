@@ -10,14 +10,15 @@
  *   queries | q |  x   E   | keys  |   = scores,   |   p   | x  chunk | v |  =  y
  *           +---+          +-------+               +-------+          +---+
  *
- * Chunks are counted from the start of the list. Each makes a part (maximum, sum, y) per query, and
- * parts are merged in order (online softmax). A key that a query may not see adds exact zeros. So
- * the bits of a row depend only on the row and its key list, not on the rows beside it, nor on how
- * threads divide the parts. With attn.dense: attention-dense.c.
+ * Chunks are counted from the start of the list. Each chunk gives a part (maximum, sum, y) per
+ * query, and parts are merged in order (online softmax). A key that a query may not see adds exact
+ * zeros. So the bits of a row depend only on the row and its key list, not on the rows beside it or
+ * on how threads divide the work. attention-dense.c runs instead if attn.dense is set.
  *
- * With few queries a sequence, as in decoding with a cache, the time is that of reading keys. The
- * key heads of a slot lie side by side, and reading all in a row is several times as fast as one
- * by one. So such a panel holds the queries of several key heads and reads their rows first. */
+ * With few queries a sequence, as in decoding with a cache, most of the time is spent on reading
+ * keys. The key heads of a slot lie side by side, and reading them together is several times as
+ * fast as reading one head of all slots after the other. So a panel then holds the queries of
+ * several key heads and first reads the rows of all of them. */
 #include <math.h>
 
 #include "kernels/cpu/attention/attention_panel.h"
@@ -30,7 +31,7 @@ struct scratch {
     struct panel panels[BLOCK];
     uint32_t *keys;   /* [CHUNK / KEYS, words of E, KEYS] */
     uint32_t *values; /* [CHUNK, E'] floats, or pairs */
-    float *scores;    /* [QUERIES, STRIDE], overwritten by the probabilities */
+    float *scores;    /* [QUERIES, STRIDE] scores, then probabilities */
     struct attn_part part;
 };
 
@@ -43,7 +44,7 @@ static size_t worker_floats(size_t E)
     return BLOCK * panel_floats(E) + part_floats(E) + CHUNK * (E + wide(E)) + QUERIES * STRIDE;
 }
 
-/* Floats for the parts of divided keys. Keys are divided among threads if each sequence has few
+/* Floats for the parts when keys are divided among threads. This happens if each sequence has few
  * queries, there are fewer than two tasks a thread, and the tasks do not divide evenly. */
 static size_t split_floats(size_t threads, size_t slots, size_t E)
 {
@@ -117,8 +118,8 @@ static void pack_query(const struct side *side, const float *query, uint32_t *ou
     }
 }
 
-/* Packs queries first .. first + each - 1 of so many key heads. Idle queries, up to a whole tile,
- * are zeros; their results are not read. */
+/* Packs queries first .. first + each - 1 of `heads` key heads. The panel is filled up with queries
+ * of zeros, whose results are not read. */
 static void pack_panel(const struct side *side, struct panel *panel, size_t first, size_t each,
                        size_t heads)
 {
@@ -150,7 +151,8 @@ static void part_clear(const struct attn_part *part, size_t E)
     memset(part->y, 0, QUERIES * wide(E) * sizeof *part->y);
 }
 
-/* all += part, for `rows` queries. A query that saw no key on one side takes the other side. */
+/* Merges *part into *all, for `rows` queries. If a query saw no key in one of them, the result is
+ * the other. */
 static __attribute__((noinline)) void merge(const struct attn_part *all,
                                             const struct attn_part *part, size_t rows, size_t E)
 {
@@ -187,7 +189,8 @@ static void finish(const struct side *side, const struct panel *panel)
 
 /* ---- chunks and tasks ---- */
 
-/* Runs keys first.. of the list for all panels. Parts are merged, or stored in `into`. */
+/* Computes the chunk of keys from `first` on for all panels. The part of a panel is merged into
+ * panel.all, or stored in `into`. */
 static void run_chunk(const struct side *side, struct scratch *scratch, size_t panels, size_t first,
                       const struct attn_part *into)
 {
@@ -229,8 +232,8 @@ static void run_chunk(const struct side *side, struct scratch *scratch, size_t p
 struct attn_job {
     const struct attn *a;
     float *work, *parts;
-    size_t heads;  /* key heads in a block of one panel; else 1 */
-    size_t groups; /* groups of so many heads in a sequence */
+    size_t heads;  /* key heads in a panel */
+    size_t groups; /* groups of `heads` key heads in a sequence */
     size_t blocks; /* blocks of BLOCK panels in the sequence with the most rows */
     size_t chunks; /* chunks of the longest list, when keys are divided */
 };
@@ -259,8 +262,8 @@ static size_t pack_block(const struct attn_job *j, const struct side *side, stru
     return panels;
 }
 
-/* One task: a block of panels of one sequence and key head, or one panel of several key heads; all
- * keys. */
+/* A task is a block of panels of one sequence and key head, or one panel of several key heads, with
+ * all keys. */
 static void blocks_part(void *ctx, size_t begin, size_t end, size_t worker)
 {
     const struct attn_job *j = ctx;
@@ -278,7 +281,7 @@ static void blocks_part(void *ctx, size_t begin, size_t end, size_t worker)
     }
 }
 
-/* One task: one panel and one chunk of keys; its part is stored. */
+/* A task is one panel and one chunk of keys; the part is stored for merge_parts(). */
 static void keys_part(void *ctx, size_t begin, size_t end, size_t worker)
 {
     const struct attn_job *j = ctx;
@@ -310,8 +313,8 @@ static void merge_parts(const struct attn_job *j, size_t sides)
     }
 }
 
-/* The number of key heads in a panel with `queries` of each: as many as fit, but few enough that
- * threads have equal work. */
+/* The number of key heads in a panel, if each has `queries` queries: as many as fit, but so few
+ * that threads have about equal work. */
 static size_t panel_heads(const struct attn *attention, size_t queries, size_t chunks,
                           size_t threads)
 {
@@ -350,7 +353,7 @@ static void attention_tiled(struct backend *backend, const struct attn *attentio
     size_t sides = attention->n_seqs * j.groups;
     int split = keys && sides < 2 * threads && sides % threads;
     size_t tasks = sides * (split ? j.chunks : j.blocks);
-    /* transposing keys costs the same for few queries, about as much as their products */
+    /* with few queries transposing the keys costs about as much as the products */
     size_t products = (few ? 4 : 2) * pairs * attention->heads * E / (tasks ? tasks : 1);
     pool_run(backend->pool, tasks, grain(products), split ? keys_part : blocks_part, &j);
     if (split)

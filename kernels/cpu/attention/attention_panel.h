@@ -1,4 +1,5 @@
-/* attention_panel.h - a panel of attention.c: the results of some queries for a chunk of keys. */
+/* attention_panel.h - computes the results of one panel (up to QUERIES queries) of attention.c for
+ * a chunk of keys. */
 #pragma once
 
 #include <math.h>
@@ -7,9 +8,9 @@
 #include "kernels/cpu/vectors/transpose.h"
 #include DENSE /* tiled_product, if the level has tiles */
 
-/* A product's tile is ROWS x 2 registers, or for few queries FEW x WIDE, unless the level has its
- * own (DENSE). QUERIES is a multiple of LANES. A row of scores is one line longer than a chunk,
- * because rows would otherwise compete for the same cache sets. */
+/* A tile of a product is ROWS x 2 registers, or FEW x WIDE for few queries; a level with tile
+ * instructions has its own product (DENSE). QUERIES is a multiple of LANES. A row of scores is one
+ * cache line longer than a chunk, so that rows do not compete for the same cache sets. */
 enum {
     CHUNK = 256,
     QUERIES = 32,
@@ -27,11 +28,11 @@ struct attn_part {
 };
 
 struct panel {
-    size_t count, heads; /* count: queries; heads: their key heads, each with the same number of
-                          * queries, in turn */
-    size_t at[QUERIES];  /* the start of each query in q and y */
+    size_t count, heads; /* count: number of queries; heads: number of key heads. Each key head has
+                          * count / heads queries, one head after the other */
+    size_t at[QUERIES];  /* index of each query in q and y */
     int32_t *last;       /* [QUERIES] the last position that each query may see */
-    int32_t least, most; /* of last[] */
+    int32_t least, most; /* smallest and largest of last[] */
     uint32_t *q;         /* [QUERIES, words of E], scaled */
     struct attn_part all;
 };
@@ -61,8 +62,8 @@ INLINE void tile(const int rows, const int regs, const int pairs, float *out, si
             put(out + (size_t)row * ldo + lane * LANES, sum[row * regs + lane]);
 }
 
-/* out[rows, cols] = a[rows, K] m[K, cols] in whole tiles, so both have idle rows or columns. Few
- * rows use wide tiles where the columns allow it. */
+/* out[rows, cols] = a[rows, K] m[K, cols], computed in whole tiles, so buffers must have room for
+ * whole tiles. Few rows use wide tiles if cols is a multiple of KEYS. */
 INLINE void product(const int pairs, size_t rows, size_t cols, size_t K, float *out, size_t ldo,
                     const uint32_t *left, size_t lda, const uint32_t *right, size_t ldm)
 {
@@ -81,7 +82,8 @@ INLINE void product(const int pairs, size_t rows, size_t cols, size_t K, float *
                  right + column, ldm, K);
 }
 
-/* The largest score (or the sum) of each of LANES rows, from vectors of their lanes. */
+/* row_largest() and row_sums() return the largest value, or the sum, of each of LANES rows.
+ * turned[i] holds the values of row i, one a lane. */
 INLINE vec row_largest(vecu turned[LANES])
 {
     transpose(turned);
@@ -100,7 +102,7 @@ INLINE void row_sums(vecu turned[LANES], double *out)
     memcpy(out, &sum, sizeof sum);
 }
 
-/* The first position that a query may see, from the last one. */
+/* The first position that a query may see, from the last position that it may see. */
 static int32_t first_seen(const struct attn *attention, int32_t last)
 {
     return attention->window ? last - (int32_t)attention->window + 1 : INT32_MIN;
@@ -118,8 +120,9 @@ static void hide(float *scores, const int32_t *slot_pos, size_t n, int32_t first
         scores[j] = slot_pos[j] >= first && slot_pos[j] <= last ? scores[j] : -INFINITY;
 }
 
-/* Turns LANES rows of scores[n] (n a multiple of LANES) into probabilities e^(s - max), in place,
- * as words. Only the first `rows` count. A lane is summed in float, the lanes in double. */
+/* Turns the scores s of up to LANES rows into e^(s - max), in place, as words. n is a multiple of
+ * LANES; only the first `rows` rows exist. A lane is summed in float, the lanes are added in
+ * double. */
 INLINE void probabilities(const int pairs, float *scores, size_t rows, size_t n, float *max,
                           double *sum)
 {
@@ -154,10 +157,12 @@ struct key_chunk {
     size_t first, n;
     int shared;           /* 1: fetched once for several panels; else each panel fetches its own */
     struct words values;
-    uint32_t *room_k, *room_v; /* of a worker: keys, and values that must be copied */
+    uint32_t *room_k, *room_v; /* memory of the worker for keys, and for values that must be
+                                * copied */
 };
 
-/* Prefetches the data of `heads` key heads in slots first .. first + n - 1, in a row. */
+/* Reads the data of `heads` neighbouring key heads for entries first .. first + n - 1 of the list,
+ * so that they are in the cache when the heads are computed one by one. */
 static void read_ahead(const struct side *side, const void *cache, size_t heads, size_t first,
                        size_t n)
 {
@@ -190,7 +195,7 @@ INLINE void scores_of(const int pairs, const struct key_chunk *chunk, const stru
     }
 }
 
-/* y[count, E'] = the values weighted by the probabilities in `scores`. */
+/* y[count, E'] = the sum of the values, weighted by the probabilities in `scores`. */
 INLINE void read_values(const int pairs, const struct key_chunk *chunk, const struct panel *panel,
                         const float *scores, float *y)
 {
@@ -209,7 +214,7 @@ INLINE void read_values(const int pairs, const struct key_chunk *chunk, const st
     }
 }
 
-/* Computes the part of a panel for a chunk. */
+/* Computes *part: the result of a panel for a chunk. hidden 1: some query may not see some key. */
 INLINE void panel_part(const int pairs, const struct key_chunk *chunk, const struct panel *panel,
                        int hidden, float *scores, const struct attn_part *part)
 {

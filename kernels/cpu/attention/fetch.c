@@ -1,19 +1,20 @@
 /* fetch.c - reads rows of keys and values from the cache in the form that attention.c multiplies.
  * Keys are transposed in squares of LANES x LANES words, so that the scores of LANES keys are one
  * register and a score is a sum in one lane. Values stay row by row, except pairs of bf16. A row is
- * found by its slot: neighbours in the list need not be neighbours in the cache. */
+ * read from its slot, because neighbours in the list need not be neighbours in the cache. */
 #include "kernels/cpu/attention/fetch.h"
 
 #include "kernels/cpu/vectors/transpose.h"
 
-/* Element 0 of this head's row of `cache` at a slot. */
+/* The address of this key head's row in a slot of `cache`. */
 static const void *cache_row(const struct side *side, const void *cache, int32_t slot)
 {
     size_t at = ((size_t)slot * side->a->kv_heads + side->kh) * side->a->head_dim;
     return (const char *)cache + at * dtype_value_bytes(side->a->kv.dtype);
 }
 
-/* LANES values from e on of a cached row, as floats; zeros beyond the head. */
+/* Loads LANES values of a cached row from element e on, as floats; values beyond the head are
+ * zeros. */
 INLINE vec load_values(enum dtype dtype, const void *row, size_t E, size_t e)
 {
     if (dtype == DTYPE_F32)
@@ -27,7 +28,8 @@ INLINE vec load_values(enum dtype dtype, const void *row, size_t E, size_t e)
     return load_bf16(some);
 }
 
-/* The form of the words: floats, floats rounded to pairs, stored pairs of bf16. */
+/* The source of the words: floats, floats that are rounded to pairs of bf16, or stored pairs of
+ * bf16. */
 enum { FLOATS, ROUNDED, STORED };
 
 static int source(const struct side *side)
@@ -35,8 +37,8 @@ static int source(const struct side *side)
     return !side->pairs ? FLOATS : side->a->kv.dtype == DTYPE_F32 ? ROUNDED : STORED;
 }
 
-/* Transposes LANES keys, or the n that exist: out[words of E, KEYS]. Stored pairs of bf16 are not
- * changed. */
+/* Transposes LANES keys, or n if fewer exist, into out[words of E, KEYS]. Stored pairs of bf16 are
+ * copied unchanged. */
 INLINE void turn_keys(const int from, const struct side *side, uint32_t *out, const int32_t *slots,
                       size_t n)
 {
@@ -46,7 +48,7 @@ INLINE void turn_keys(const int from, const struct side *side, uint32_t *out, co
     for (size_t e = 0; e < E; e += step) {
         vecu turned[LANES + 1];
         turned[LANES] = (vecu){0};
-        for (size_t j = 0; j < LANES; j++) { /* idle lanes repeat a key; their scores are not
+        for (size_t j = 0; j < LANES; j++) { /* lanes beyond n repeat a key; their scores are not
                                               * read */
             const void *row = cache_row(side, attention->kv.k, slots[j < n ? j : 0]);
             turned[j] = from == STORED ? load_words(row, 2 * E, e / 2)
@@ -88,7 +90,7 @@ static int in_order(const int32_t *slots, size_t n)
     return !wrong;
 }
 
-/* A row of E' words: values converted to floats. */
+/* Writes a row of E' words: values converted to floats. */
 static void copy_floats(const struct attn *attention, uint32_t *out, const void *row)
 {
     for (size_t e = 0; e < wide(attention->head_dim); e += LANES)
@@ -96,7 +98,7 @@ static void copy_floats(const struct attn *attention, uint32_t *out, const void 
             load_values(attention->kv.dtype, row, attention->head_dim, e));
 }
 
-/* A row of E' words: pairs of two rows of floats; the second row may be missing. */
+/* Writes a row of E' words: pairs from two rows of floats; odd NULL: there is no second row. */
 static void round_pairs(size_t E, uint32_t *out, const float *even, const float *odd)
 {
     for (size_t e = 0; e < wide(E); e += LANES) {

@@ -1,25 +1,25 @@
-/* cpu_format.h - a number format on the CPU: how weights and activations lie in memory, and the
- * tile that multiplies them.
+/* cpu_format.h - the interface of a number format on the CPU: how weights and activations lie in
+ * memory, and the function (tile) that multiplies them.
  *
  * A weight matrix W[N, K] is cut in panels of PANEL outputs; a panel is one block of bytes that a
  * tile reads as one stream. Activations x[T, K] are packed in blocks of TILE_ROWS rows. (A format
- * may take ROWS_MOST: it decodes a panel once for several tiles.) The tile multiplies one block by
- * one panel:
+ * may have blocks of ROWS_MOST rows, to decode a panel once for several tiles.) The tile multiplies
+ * one block by one panel:
  *
  *                 K                        PANEL = 2 registers
  *          block ┌───────┐          panel ┌──────┐
  *      TILE_ROWS │ ..... │ x            K │      │  =  out [rows, PANEL], kept in registers
  *                └───────┘                └──────┘
  *
- * K is any number >= 1; formats pad inside. Every output has one accumulator (or a fixed set), and
- * the order of its sum depends only on K, never on the rows beside it. */
+ * K is any number >= 1; formats pad it. Every output has one accumulator (or a fixed set), and the
+ * order of its sum depends only on K, never on the rows beside it. */
 #pragma once
 
 #include "kernels/cpu/level.h"
 #include "kernels/ops.h"
 
-/* Weights for later tiles: a tile prefetches them while it works, evenly spread over its steps. It
- * is a hint, so any address is allowed. */
+/* Weights of later tiles, which a tile prefetches while it works, evenly spread over its steps. A
+ * prefetch is a hint, so any address is allowed. */
 struct ahead {
     const char *at;
     size_t bytes;
@@ -29,9 +29,9 @@ enum { ROWS_MOST = 48 };
 
 struct format {
     size_t (*panel_bytes)(size_t K); /* multiple of 64 */
-    size_t (*block_bytes)(size_t K); /* of TILE_ROWS rows of a packed block, multiple of 64 */
-    /* Packs outputs first..first+count (count <= PANEL) of the matrix; the rest of the panel is
-     * zeros. scratch: PANEL * K floats. scratch, panels and blocks are 64-byte aligned. */
+    size_t (*block_bytes)(size_t K); /* bytes of TILE_ROWS rows of a packed block, multiple of 64 */
+    /* Packs outputs first .. first + count - 1 of the matrix (count <= PANEL); the rest of the
+     * panel is zeros. scratch: PANEL * K floats. scratch, panels and blocks are 64-byte aligned. */
     void (*pack_panel)(void *panel, const struct mat_source *source, size_t first, size_t count,
                        float *scratch);
     /* Packs 1..rows_most rows of x, ldx floats apart. `tile` must get the same `rows`. */
@@ -41,18 +41,20 @@ struct format {
                  struct ahead next);
     /* out[K] = the values of output j of a panel, for embeddings. */
     void (*row)(float *out, const void *panel, size_t j, size_t K);
-    size_t distance; /* best prefetch distance in bytes beyond a panel's own, with one block */
-    size_t rows_most; /* of a block: TILE_ROWS or ROWS_MOST */
+    size_t distance; /* best prefetch distance in bytes beyond the data of the current panel, with
+                      * one block */
+    size_t rows_most; /* most rows of a block: TILE_ROWS or ROWS_MOST */
 };
 
 extern const struct format CPU(format_f32), CPU(format_bf16), CPU(format_bf16_f32);
 extern const struct format CPU(format_int8), CPU(format_int8_vector), CPU(format_f16);
-/* Blocks of 16 levels, with absmax as codes (NF4) and in fp32 (NF4_F32, FP4); of integers (Q4). */
+/* Formats of blocks: 16 levels with absmax as codes (NF4), 16 levels with absmax in fp32 (NF4_F32,
+ * FP4), and integers (Q4). */
 extern const struct format CPU(format_blocks_coded), CPU(format_blocks), CPU(format_q4);
 
-/* Index of word k of the first row in a block [K/LINE][rows][LINE] of 32-bit words; the other rows
- * follow every LINE words. The lines of all rows lie side by side, so packing writes whole lines
- * and a tile still reads one stream. */
+/* The index of word k of the first row in a block [K/LINE][rows][LINE] of 32-bit words; each
+ * further row is LINE words behind. The lines of all rows lie side by side, so packing writes whole
+ * cache lines and a tile reads one stream. */
 INLINE size_t line_at(size_t k, size_t rows) { return k / LINE * LINE * rows + k % LINE; }
 
 /* Calls KERNEL(n) with the constant n equal to `rows` (1..TILE_ROWS), so that sums stay in
@@ -78,16 +80,19 @@ INLINE size_t line_at(size_t k, size_t rows) { return k / LINE * LINE * rows + k
         ROWS_CASE(12, KERNEL)                                                                      \
     }
 
-/* ---- parts of formats, for products on tiles (amx_tiles.h) ---- */
+/* ---- functions of formats that products on AMX tiles use too (amx_tiles.h) ---- */
 
-/* A block of format_bf16 as pairs: x rounded, [K/2/LINE][rows][LINE], for any number of rows. */
+/* Packs x rounded to bf16 as a block of pairs of format_bf16, [K/2/LINE][rows][LINE], for any
+ * number of rows. */
 void CPU(pack_pairs)(void *block, const float *x, size_t ldx, size_t rows, size_t K);
 
-/* INT8, for a row of activations: its scale without outliers, and the codes of n of its values.
- * *outliers is set to 1 if there are any, else not changed. limit: quant_outlier(). */
+/* INT8, for a row of activations. int8_scale() returns the scale without outliers; *outliers is set
+ * to 1 if there is an outlier, else not changed. int8_codes() writes the codes of n values. limit:
+ * quant_outlier(). */
 float CPU(int8_scale)(const float *x, size_t K, float limit, int *outliers);
 void CPU(int8_codes)(int8_t *code, const float *x, size_t n, float scale, float limit);
-/* The columns in which one of up to 32 rows has an outlier, ascending. list: room for K. */
+/* int8_outliers() lists the columns in which one of up to 32 rows has an outlier, ascending, and
+ * returns their number. list has room for K columns. */
 struct outlier {
     uint32_t k, rows; /* bit i: row i has an outlier in column k */
 };
@@ -97,8 +102,9 @@ size_t CPU(int8_outliers)(struct outlier *list, const float *x, size_t ldx, size
 void CPU(int8_add)(float *out, const struct outlier *list, size_t n, const float *x, size_t ldx,
                    const void *panel);
 
-/* Blocks: the rounded levels of values k..k+n of a panel as pairs of format_bf16, [n/2][PANEL]; k
- * and n are multiples of 8. Second function: out[n, PANEL] = absmax of blocks first..first+n. */
+/* Blocks of 16 levels. blocks_widen() writes the levels, rounded to bf16, of values k .. k + n - 1
+ * of a panel as pairs of format_bf16, [n/2][PANEL]; k and n are multiples of 8. blocks_absmax():
+ * out[n, PANEL] = absmax of blocks first .. first + n - 1. */
 void CPU(blocks_widen)(uint32_t *pairs, const void *panel, size_t k, size_t n, size_t K);
 void CPU(blocks_absmax)(float *out, const void *panel, size_t first, size_t n, size_t K);
 

@@ -1,10 +1,11 @@
-/* format_bf16.c - weights as bf16, activations rounded to bf16 or kept as floats.
+/* format_bf16.c - weights in bf16, with activations rounded to bf16 (BF16) or kept as floats
+ * (BF16_F32).
  *
  * Panel: [K/2][PANEL] pairs: a 32-bit lane holds the values of an even k and of k + 1; K is padded
- * with a zero to an even number. Where the processor multiplies pairs (BF16_DOT), activations are
- * pairs too, block [K/2/LINE][rows][LINE]: one instruction is LANES x 2 products. Elsewhere, and
- * for BF16_F32, the block is floats [K/LINE][rows][LINE], and a pair of weights becomes two floats
- * by a shift and a mask. */
+ * with a zero to an even number. If the processor multiplies pairs (BF16_DOT), activations of BF16
+ * are pairs too: the block is [K/2/LINE][rows][LINE], and one instruction computes LANES x 2
+ * products. Otherwise, and for BF16_F32, the block is floats [K/LINE][rows][LINE], and a pair of
+ * weights becomes two floats by a shift and a mask. */
 #include "kernels/cpu/format/cpu_format.h"
 #include "kernels/finite.h"
 #include "kernels/host.h"
@@ -25,7 +26,7 @@ static size_t block_of(size_t n)
 static size_t floats_bytes(size_t K) { return block_of(K); }
 static size_t pairs_bytes(size_t K) { return block_of(pairs_of(K)); }
 
-/* Values k0..k0+n of output j; k0 is even. */
+/* Packs values k0 .. k0 + n - 1 of output j; k0 is even. */
 static void pack_values(uint32_t *panel, size_t j, size_t k0, const uint16_t *w, size_t n)
 {
     uint32_t *out = panel + k0 / 2 * PANEL + j;

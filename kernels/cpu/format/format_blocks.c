@@ -1,5 +1,5 @@
 /* format_blocks.c - NF4, NF4_F32 and FP4 (kernels/quant.h): blocks of 64 values with 16 levels.
- * Levels are looked up as bf16 pairs right before the dot product; the sum of a block is multiplied
+ * Levels are looked up as bf16 pairs directly before the products; the sum of a block is multiplied
  * by its absmax.
  *
  * panel   1. a header with the format
@@ -10,18 +10,19 @@
  * block   as in format_bf16.c: x rounded to bf16, as pairs where one instruction multiplies them,
  *         else as floats.
  *
- * absmax codes stay codes, because a tile has time to expand them while it waits for memory: 4.2
- * bits a weight are read, not 4.5. Sums of blocks are independent, so with few rows several blocks
- * run at once. They are always added in ascending order. With several blocks of rows, levels and
- * absmax are looked up once for a panel (widen), not once for a tile. */
+ * The absmax of NF4 stay codes in memory, because a tile has time to expand them while it waits for
+ * memory: so 4.2 bits a weight are read, not 4.5. Sums of blocks are independent, so with few rows
+ * several blocks run at once. Their results are always added in ascending order. With more rows
+ * than DIRECT_ROWS, levels and absmax of a block are looked up once for all rows (tile_many), not
+ * once for a tile. */
 #include <assert.h>
 
 #include "kernels/cpu/format/cpu_format.h"
 #include "kernels/quant.h"
 
-/* Block i of the matrix has scale number i / 256. An output's blocks can begin at any i, so two
- * outputs reach their next scale at different blocks. past[j]: blocks of the first scale that lie
- * before output j. */
+/* Block i of the matrix has scale number i / QUANT_SUPER. The first block of an output can have any
+ * i, so two outputs reach their next scale at different blocks. past[j]: the number of blocks with
+ * the first scale of output j that lie before output j. */
 struct header {
     int32_t past[PANEL];
     float offset;
@@ -30,8 +31,8 @@ struct header {
 };
 enum { HEADER = (sizeof(struct header) + 63) / 64 * 64, GROUP = 8 };
 
-/* PAIR: 32-bit words of a row's pair. GROUPS, PAIRS: of a block. GROUP_X, BLOCK_X: words of a row's
- * group and block. */
+/* PAIR: 32-bit words of x for a pair of values of a row. GROUPS, PAIRS: number of groups and pairs
+ * in a block. GROUP_X, BLOCK_X: words of x for a group and a block of a row. */
 enum { PAIR = BF16_DOT ? 1 : 2, GROUPS = QUANT_BLOCK / GROUP, PAIRS = QUANT_BLOCK / 2 };
 enum { GROUP_X = GROUP / 2 * PAIR, BLOCK_X = PAIRS * PAIR };
 
@@ -39,7 +40,7 @@ static size_t rounded(size_t bytes) { return (bytes + 63) / 64 * 64; }
 static size_t blocks(size_t K) { return K / QUANT_BLOCK; }
 static size_t scales(size_t K) { return (blocks(K) + QUANT_SUPER - 1) / QUANT_SUPER + 1; }
 
-/* coded 1: absmax are codes. */
+/* Offset of the absmax in a panel. coded 1: absmax are codes (NF4). */
 static size_t absmax_at(int coded, size_t K)
 {
     return HEADER + (coded ? rounded(scales(K) * PANEL * sizeof(float)) : 0);
@@ -62,8 +63,8 @@ INLINE int is_coded(const struct header *header) { return header->dtype == DTYPE
 
 static size_t block_bytes(size_t K) { return CPU(format_bf16).block_bytes(K); }
 
-/* Sets the eight codes of output j from four bytes of the checkpoint, where the first of a byte is
- * in its high half. group: zeros. */
+/* Sets the eight codes of output j in `group` (zeros before) from four bytes of the checkpoint, in
+ * which the first code of a byte is the high half. */
 static void put_codes(uint8_t *group, size_t j, const uint8_t *code)
 {
     for (size_t k = 0; k < GROUP; k++) {
@@ -101,7 +102,8 @@ static void pack_output(void *panel, size_t j, const struct codes *codes, size_t
         put_codes(group, j, code);
 }
 
-/* From codes only: where absmax are codes they depend on the whole matrix (quant_make). */
+/* Packs a panel from codes. It never quantizes, because absmax codes depend on the whole matrix
+ * (quant_make). */
 static void pack_panel(void *panel, const struct mat_source *source, size_t first, size_t count,
                        float *scratch)
 {
@@ -117,7 +119,7 @@ static void pack_panel(void *panel, const struct mat_source *source, size_t firs
         pack_output(panel, j, source->q, first + j, K);
 }
 
-/* The first row of a tile of a block; its end is the first row of the next tile. */
+/* The first row of tile number `tile` of a block with `rows` rows. */
 static size_t first_row(size_t rows, size_t tile)
 {
     return rows * tile / ((rows + TILE_ROWS - 1) / TILE_ROWS);
@@ -134,7 +136,7 @@ static void pack_rows(void *block, const float *x, size_t ldx, size_t rows, size
         }
 }
 
-/* The absmax of block `at` of LANES outputs from j on. */
+/* The absmax of block `at` (along K) of LANES outputs from output j on. */
 INLINE vec absmax_of(const void *panel, size_t at, size_t j, size_t K)
 {
     const struct header *header = panel;
@@ -200,7 +202,7 @@ INLINE void add_pairs(const int rows, const int n, vec sum[][2], level_table lev
              x + (n + 1) * PAIR);
 }
 
-/* out += absmax * sum */
+/* out[rows, PANEL] += absmax * sum, for the two vectors of a panel. */
 INLINE void add_scaled(const int rows, float *out, vec sum[][2], vec absmax_lo, vec absmax_hi)
 {
     for (int i = 0; i < rows; i++, out += PANEL) {
@@ -209,8 +211,8 @@ INLINE void add_scaled(const int rows, float *out, vec sum[][2], vec absmax_lo, 
     }
 }
 
-/* out += the products of `depth` blocks from block `at` on. Each group of eight prefetches
- * ahead.bytes, at most as far as fetch_ahead reaches. */
+/* out += the products of `depth` blocks from block `at` on. Each group of eight values prefetches
+ * ahead.bytes, at most as many bytes as one fetch_ahead() covers. */
 INLINE void tile_blocks(const int rows, const size_t depth, float *out, const uint32_t *block,
                         const void *panel, level_table table, size_t at, size_t K,
                         struct ahead ahead)
@@ -238,9 +240,9 @@ INLINE void tile_blocks(const int rows, const size_t depth, float *out, const ui
                    absmax_of(panel, at + level, LANES, K));
 }
 
-/* Looks up a block as words in the order in which add_pair() multiplies them: pairs [K/2][PANEL],
- * or floats [K][PANEL] with k + 1 before an even k. (Pairs would do for both, but six rows leave no
- * register for the mask of odd_of().) */
+/* Looks up the levels of a block as words, in the order in which add_pair() multiplies them: pairs
+ * [K/2][PANEL], or floats [K][PANEL] with k + 1 before an even k. (The floats could be stored as
+ * pairs too, but six rows leave no register for the mask of odd_of().) */
 static void look_up(uint32_t *words, const void *panel, size_t block, size_t K)
 {
     if (BF16_DOT) {
@@ -260,10 +262,11 @@ static void look_up(uint32_t *words, const void *panel, size_t block, size_t K)
             }
 }
 
-/* Words of a round of add_block(): with all rows, the sums of two words are in each other's way. */
+/* Words of a round of add_block(): one with TILE_ROWS rows, because two words would need too many
+ * registers. */
 INLINE size_t round_words(int rows) { return rows < TILE_ROWS ? PAIR : 1; }
 
-/* out += absmax * the products of a block of words [BLOCK_X][PANEL]. */
+/* out += absmax * the products of a block, whose levels are words[BLOCK_X][PANEL]. */
 INLINE void add_block(const int rows, float *out, const uint32_t *x, const uint32_t *words,
                       const float *absmax)
 {
@@ -285,7 +288,7 @@ INLINE void add_block(const int rows, float *out, const uint32_t *x, const uint3
     add_scaled(rows, out, sum, load(absmax), load(absmax + LANES));
 }
 
-/* Looks up the levels of a block once for all rows. */
+/* The tile for many rows: looks up the levels of each block once for all rows. */
 static void tile_many(float *out, const uint32_t *x, size_t rows, const void *panel, size_t K,
                       struct ahead share)
 {
@@ -319,7 +322,7 @@ INLINE void tile_few(const int rows, float *out, const uint32_t *x, const void *
         tile_blocks(rows, 1, out, x, panel, table, at, K, share);
 }
 
-/* More rows than this leave no registers for lookups. */
+/* The most rows of tile_few(): more rows leave no registers for lookups. */
 enum { DIRECT_ROWS = TILE_ROWS == 6 ? 2 : TILE_ROWS };
 
 static void tile(float *out, const void *block, size_t rows, const void *panel, size_t K,

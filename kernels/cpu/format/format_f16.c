@@ -1,7 +1,8 @@
-/* format_f16.c - weights as fp16, activations rounded to fp16, products and sums in fp32.
+/* format_f16.c - weights in fp16, activations rounded to fp16, products and sums in fp32.
  *
- * Panel: [K][PANEL] halves. Block and tile as in tile_wide.h, each value of the block rounded to
- * the nearest fp16 number: |x| >= 65520 becomes infinite, as in a model that computes in fp16. */
+ * Panel: [K][PANEL] halves. Block and tile are those of tile_wide.h, with each value of the block
+ * rounded to the nearest fp16 number. |x| >= 65520 becomes infinite, as in a model that computes in
+ * fp16. */
 #include <math.h>
 
 #include "kernels/cpu/format/cpu_format.h"
@@ -27,8 +28,8 @@ static void pack_panel(void *panel, const struct mat_source *source, size_t firs
     }
 }
 
-/* Rounds lanes to fp16, that is to a multiple of the unit in the last place: adds a value that
- * pushes the lower bits out of the float, and subtracts it again. */
+/* Rounds lanes to fp16. Adding 2^13 times the power of two of |x| leaves only the upper 11 bits of
+ * x in the sum; then the number is subtracted again. */
 INLINE vec half_round(vec x)
 {
     const vecu least = splat_bits(0x38800000), most = splat_bits(0x47000000); /* 2^-14, 2^15 */
@@ -55,7 +56,7 @@ static void pack_rows(void *block, const float *x, size_t ldx, size_t rows, size
         }
 }
 
-/* LANES halves as floats: as f16_float(). */
+/* Converts LANES halves to floats, as f16_float() does. */
 INLINE vec load_half(const uint16_t *p)
 {
     vech h;

@@ -1,6 +1,7 @@
-/* format_f32.c - weights and activations as floats.
+/* format_f32.c - weights and activations in fp32.
  *
- * Panel: [K][PANEL]; block and tile as in tile_wide.h. Packing copies values and changes none. */
+ * Panel: [K][PANEL] floats. Block and tile are those of tile_wide.h. Packing copies values and
+ * changes none. */
 #include "kernels/cpu/format/cpu_format.h"
 
 static size_t panel_bytes(size_t K) { return K * PANEL * sizeof(float); }

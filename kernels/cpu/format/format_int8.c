@@ -1,6 +1,6 @@
 /* format_int8.c - LLM.int8() and int8-vector (kernels/quant.h): weights and activations as bytes,
  * sums as exact integers; outliers of the activations are added in fp32 afterwards. The two formats
- * differ only in the outlier bound: the constant `limit` of the functions here.
+ * differ only in the limit of outliers, the argument `limit` of the functions here.
  *
  * panel   step[PANEL] = scale / 127, start[PANEL] = the initial value of a sum, then the codes as
  *         [K/INT8_STEP][PANEL][INT8_STEP]: a load takes consecutive k of LANES outputs.
@@ -8,10 +8,10 @@
  *         words, and the columns in which some row has an outlier. The outliers themselves stay in
  *         x. K is padded with zeros to a multiple of 4.
  *
- * Where the processor multiplies unsigned by signed bytes, activations are stored as code +
- * INT8_BIAS, and a sum starts from -INT8_BIAS * sum of the output's codes, which removes the bias
- * again. Compiled without contraction (Makefile), so that the few fp32 operations give the same
- * bits at every level and in ref. */
+ * If the processor multiplies unsigned by signed bytes, activations are stored as code + INT8_BIAS,
+ * and a sum starts from -INT8_BIAS * (the sum of the output's codes), which removes the bias.
+ * Compiled without contraction (Makefile), so that the few fp32 operations give the same bits at
+ * every level and in ref. */
 #include "kernels/cpu/format/cpu_format.h"
 #include "kernels/quant.h"
 
@@ -24,7 +24,7 @@ struct int8_block {
     /* then words[K/INT8_STEP][rows][INT8_WORDS], outlier[n_outliers] */
 };
 enum { HEADER = (sizeof(struct int8_block) + 63) / 64 * 64 };
-enum { STEPS = 4 / INT8_STEP }; /* of four k, which are PANEL words of a panel */
+enum { STEPS = 4 / INT8_STEP }; /* steps of four values of K, which are PANEL words of a panel */
 
 static size_t quads(size_t K) { return (K + 3) / 4; }
 static size_t rounded(size_t bytes) { return (bytes + 63) / 64 * 64; }
@@ -59,13 +59,13 @@ static int8_t *codes_of(void *panel)
     return (int8_t *)panel + PANEL * (sizeof(float) + sizeof(int32_t));
 }
 
-/* The codes of the step with k. */
+/* The address of the step that contains k. */
 INLINE int8_t *step_at(int8_t *codes, size_t k)
 {
     return codes + k / INT8_STEP * PANEL * INT8_STEP;
 }
 
-/* Puts one output into its place in the panel. */
+/* Writes output j to its place in the panel. */
 static void pack_output(void *panel, size_t j, const int8_t *code, float scale, size_t K)
 {
     float *step = panel;
@@ -76,7 +76,7 @@ static void pack_output(void *panel, size_t j, const int8_t *code, float scale, 
         sum += code[k];
     }
     step[j] = scale / 127;
-    /* unsigned arithmetic: sums may wrap in between and are right at the end */
+    /* unsigned arithmetic: a sum may wrap in between; the final value is right */
     start[j] = (int32_t)(0u - (uint32_t)INT8_BIAS * (uint32_t)sum);
 }
 
@@ -99,7 +99,7 @@ static void pack_panel(void *panel, const struct mat_source *source, size_t firs
     }
 }
 
-/* LANES values from x, zeros from `n` on. */
+/* Loads LANES values from x; values from index n on are zeros. */
 INLINE vec load_some(const float *x, size_t n)
 {
     if (n >= LANES)
@@ -118,8 +118,8 @@ INLINE uint32_t bits_of(float x)
     return bits;
 }
 
-/* max |x| of a row among the values below `limit`, as bits. Magnitudes compare as their bits do,
- * with infinity and NaN on top. */
+/* The largest |x| of a row among the values below `limit`, which is given as bits. Bits of
+ * magnitudes have the order of the magnitudes; infinity and NaN are the largest. */
 static float largest(const float *x, size_t K, uint32_t limit)
 {
     uint32_t top = 0;
@@ -163,11 +163,11 @@ size_t CPU(int8_outliers)(struct outlier *list, const float *x, size_t ldx, size
 
 typedef int8_t bytes __attribute__((vector_size(LANES)));
 
-/* quant_int8_row() of quant.h for LANES values. */
+/* The codes of LANES values, as in quant_int8_row() of quant.h. */
 INLINE bytes coded(vec value, vec up, float limit)
 {
     value = pick(magnitude(value) < limit, value, (vec){0});
-    /* rounds to nearest, ties to even: above 1.5 * 2^23 floats are integers */
+    /* rounds to nearest, ties to even, because floats from 2^23 on are integers */
     value = (value * up + 12582912.0f) - 12582912.0f;
     return __builtin_convertvector(__builtin_convertvector(value, veci), bytes);
 }
@@ -233,7 +233,7 @@ static void pack_rows_vector(void *block, const float *x, size_t ldx, size_t row
     pack_limited(block, x, ldx, rows, K, INFINITY);
 }
 
-/* The codes of LANES outputs for k, at the first output of its step. */
+/* The codes of LANES outputs for k; `step` is the address of the first of them in the step of k. */
 INLINE veci codes_at(const int8_t *step, size_t k)
 {
     vecu word;

@@ -1,5 +1,5 @@
-/* format_q4.c - Q4 (kernels/quant.h): 4-bit integers by activations that are coded as int8, both in
- * blocks of 64. The sum of a block is an exact integer.
+/* format_q4.c - Q4 (kernels/quant.h): products of 4-bit integers and activations that are coded as
+ * int8, both in blocks of 64. The sum of a block is an exact integer.
  *
  * panel   step[K/64][PANEL] = absmax / 8 in fp32, then the codes as [K/8][PANEL] words: byte i of a
  *         word holds k = i of eight in its lower half and k = i + 4 in its upper half.
@@ -7,9 +7,10 @@
  *         of the activations as [K/4][rows] groups of Q4_WORDS 32-bit words.
  *
  * A product multiplies codes q of 0..15, not q - 8, because processors multiply unsigned by signed
- * bytes. So a sum starts from -8 * the sum of the codes of x. A sum then never leaves 16 bits: each
- * of its 32 terms, (q - 8) x or still -8 x, is at most 8 * 127. Compiled without contraction
- * (Makefile), so that the few fp32 operations give the same bits at every level and in ref. */
+ * bytes. So a sum starts from -8 * (the sum of the codes x). A sum never leaves 16 bits: its 32
+ * terms are (q - 8) x if the code is multiplied already, else -8 x, and each is at most 8 * 127.
+ * Compiled without contraction (Makefile), so that the few fp32 operations give the same bits at
+ * every level and in ref. */
 #include <assert.h>
 
 #include "kernels/cpu/format/cpu_format.h"
@@ -56,8 +57,8 @@ static void pack_panel(void *panel, const struct mat_source *source, size_t firs
         pack_output(panel, j, source->q, first + j, source->cols);
 }
 
-/* The scale of a block of 64 values: max |x|, or NaN if a value is infinite or NaN. Magnitudes
- * compare as their bits do; infinity and NaN are the largest. */
+/* The scale of a block of 64 values: the largest |x|, or NaN if a value is infinite or NaN. Bits of
+ * magnitudes have the order of the magnitudes; infinity and NaN are the largest. */
 INLINE float scale_of(const float *x)
 {
     veci top = {0};
@@ -75,7 +76,8 @@ INLINE float scale_of(const float *x)
 
 typedef int8_t bytes __attribute__((vector_size(LANES)));
 
-/* Writes a block of 64 values of a row; returns the scale. next: words between quads. */
+/* Packs a block of 64 values of a row: codes and *start. Returns the scale. next: words from one
+ * group of four codes to the next. */
 INLINE float pack_values(uint32_t *words, size_t next, uint32_t *start, const float *x)
 {
     int8_t code[QUANT_BLOCK] = {0};
@@ -84,7 +86,7 @@ INLINE float pack_values(uint32_t *words, size_t next, uint32_t *start, const fl
     const vec up = splat(scale > 0 ? INT8_TOP / scale : 0);
     veci sum = {0};
     for (size_t k = 0; scale > 0 && k < QUANT_BLOCK; k += LANES) {
-        /* rounds to nearest, ties to even: above 1.5 * 2^23 floats are integers */
+        /* rounds to nearest, ties to even, because floats from 2^23 on are integers */
         vec value = (load(x + k) * up + 12582912.0f) - 12582912.0f;
         veci whole = __builtin_convertvector(value, veci);
         bytes narrow = __builtin_convertvector(whole, bytes);
@@ -121,7 +123,7 @@ INLINE void add_quad(const int rows, veci sum[][2], vecu lo, vecu hi, const uint
     }
 }
 
-/* y += the sum of a block, times its steps */
+/* y += the sum of a block, times the steps of weights and x */
 INLINE void add_scaled(float *y, veci sum, const float *step, float x_step)
 {
     vec scale = load(step) * x_step;

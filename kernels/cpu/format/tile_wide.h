@@ -1,6 +1,6 @@
 /* tile_wide.h - the tile of formats whose weights are multiplied as floats. The including file
- * defines WEIGHT, the element of a panel [K][PANEL], and WIDEN(p), which reads LANES of them as
- * floats.
+ * defines WEIGHT, the type of an element of a panel [K][PANEL], and WIDEN(p), which loads LANES
+ * elements as floats.
  *
  * Block: floats [K/LINE][rows][LINE]. For each k the tile widens one row of the panel (2
  * registers), broadcasts the k-th value of each row, and runs rows x 2 fused multiply-adds. */

@@ -1,11 +1,11 @@
-/* cpu_mixing-back.c - gradients of the operations around time mixing (kernels/mixing.h).
- * Gradients of the layer's own vectors are sums over rows, so a thread owns some columns, or a
- * head, of all rows. Each sum then has one owner and one order, and training repeats bit for bit
- * at any number of threads. */
+/* cpu_mixing-back.c - gradients of the operations around time mixing (kernels/mixing.h). Gradients
+ * of the layer's own vectors are sums over rows, so a thread owns some columns, or a head, of all
+ * rows. So one thread computes each sum, in one order, and training repeats bit for bit at any
+ * number of threads. */
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/mixing/cpu_mixing.h"
 
-/* Columns column .. column + n - 1 of a row. old: the row before it, or zeros. */
+/* Gradients of columns column .. column + n - 1 of a row. old: the row before it, or zeros. */
 static void shift_row_back(const struct shift_back *back, size_t row, size_t column, size_t n,
                            const float *old, int is_first)
 {
@@ -53,7 +53,7 @@ void CPU(shift_back)(struct backend *backend, const struct shift_back *back)
              shift_columns_back, (void *)(uintptr_t)back);
 }
 
-/* df/dx at f(x) = y. */
+/* The derivative of f, from the value y of f. */
 INLINE float slope(float y, enum squash_by by)
 {
     switch (by) {
@@ -86,8 +86,9 @@ void CPU(squash_back)(struct backend *backend, const struct squash_back *back)
              squash_columns_back, (void *)(uintptr_t)back);
 }
 
-/* y = n gate(g), n = gain x + bias + c v, x = (o - mean) scale: with dx = gain dn,
- * do = scale (dx - mean(dx) - x mean(dx x)). */
+/* The gradients of one head of y = n f(g), where n = gain x + bias + c v, x = (o - mean) scale, c v
+ * is the bonus, and f(g) is g with a bonus, else silu(g). With dn = dy f(g) and dx = gain dn: do =
+ * scale (dx - mean(dx) - x mean(dx x)). */
 static void out_head_back(const struct heads_out_back *back, size_t at, size_t column)
 {
     const struct heads_out *heads = back->of;
@@ -134,8 +135,8 @@ void CPU(heads_out_back)(struct backend *backend, const struct heads_out_back *b
              out_heads_back, (void *)(uintptr_t)back);
 }
 
-/* The bonus c v, c = sum r k weight: with dc = sum dn v,
- * dr = dc k weight, dk = dc r weight, dv = dn c. */
+/* The gradients of the bonus c v with c = sum r k weight. With dc = sum dn v: dr = dc k weight, dk
+ * = dc r weight, dv = dn c. */
 static void bonus_back(const struct removal_back *back, size_t at, size_t column)
 {
     const size_t E = back->of->head_dim;
@@ -157,7 +158,8 @@ static void bonus_back(const struct removal_back *back, size_t at, size_t column
     }
 }
 
-/* kappa = u / |u|, u = k scale: du = (dkappa - kappa (kappa dkappa)) / |u|. */
+/* The gradients of a, b, to_k and to_v. kappa = u / |u| with u = k scale, a = -kappa, b = kappa
+ * rate. With dkappa = db rate - da: du = (dkappa - kappa (kappa dkappa)) / |u|. */
 static void removal_head_back(const struct removal_back *back, size_t at, size_t column)
 {
     const struct removal *removal = back->of;

@@ -1,7 +1,7 @@
-/* cpu_mixing.c - the operations around time mixing (kernels/mixing.h). A thread owns some rows,
- * or some heads of rows. No sum crosses two of them, so results do not depend on the number of
- * threads. The end of a row goes through a vector too, so a value does not depend on its place
- * in the row. */
+/* cpu_mixing.c - the operations around time mixing (kernels/mixing.h). A thread owns some rows, or
+ * some heads of rows. A sum is over one head, so results do not depend on the number of threads.
+ * The last values of a row are computed by vectors too, so a result does not depend on its place in
+ * the row. */
 #include "kernels/mixing.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@
 
 /* ---- the shift ---- */
 
-/* One row. old: the row before it; NULL: zeros. */
+/* Shifts one row. old: the row before it; NULL: zeros. */
 static void shift_row(const struct shift *shift, size_t row, const float *old)
 {
     const size_t at = row * shift->D;

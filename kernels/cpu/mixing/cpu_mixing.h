@@ -1,5 +1,5 @@
-/* cpu_mixing.h - parts of rows, and sums over a head, shared by cpu_mixing.c and
- * cpu_mixing-back.c. */
+/* cpu_mixing.h - loads and stores of parts of rows, and sums over a head, shared by cpu_mixing.c
+ * and cpu_mixing-back.c. */
 #pragma once
 
 #include <math.h>
@@ -8,7 +8,7 @@
 #include "kernels/mixing.h"
 #include "lib/base/order.h"
 
-enum { MIXING_COLUMNS = 64 }; /* of one thread, at least */
+enum { MIXING_COLUMNS = 64 }; /* least columns of one thread */
 
 INLINE size_t mixing_blocks(size_t D) { return (D + MIXING_COLUMNS - 1) / MIXING_COLUMNS; }
 
@@ -18,7 +18,7 @@ INLINE size_t mixing_columns(size_t D, size_t c)
     return order_min(MIXING_COLUMNS, D - c * MIXING_COLUMNS);
 }
 
-/* Loads k <= LANES values with zeros behind them; and stores them. */
+/* some_in() loads k <= LANES values with zeros behind them; some_out() stores k values. */
 INLINE vec some_in(const float *p, size_t k)
 {
     vec v = {0};

@@ -1,6 +1,7 @@
 /* cpu_wkv-back.c - gradients of time mixing (struct wkv_back of kernels/wkv.h), one chunk at a
- * time, from the last to the first. dS' is the gradient of the state behind the chunk; ~ marks a
- * factor that is scaled by the decays up to the border of the chunk:
+ * time, from the last to the first. S is the state before the chunk, S' the state behind it, dS and
+ * dS' are their gradients. ~ marks a factor that is scaled by the decays between its token and the
+ * border of the chunk. D and A are defined in kernels/wkv.h.
  *
  *   dz  = (I - A^ab)^-T (A^rb^T dy + ~b dS')                      gradient of x before it is solved
  *   dv  = A^rk^T dy + ~k dS' + A^ak^T dz
@@ -8,11 +9,12 @@
  *   d~r = dy S^T, d~a = dz S^T, d~k = v dS'^T, d~b = x dS'^T
  *   dS  = D(0, C] dS' + ~r^T dy + ~a^T dz
  *
- * r, a, k and b get gradients from the pairs (dA) and from the scaled factors (d~). For a pair,
- * sum_q dA_tq k_q D(q, t] is a polynomial in the decays (Horner). w_t is part of the decay of every
- * pair (q, t') with q < t <= t'. Let G_t = w_1 + .. + w_t, and g_t its gradient: r dr + .. of the
- * factors that decay up to t, minus k dk + .. of those that decay from t on. Then dw_t = g_t + .. +
- * g_C, and g_C also has the products of dS' and S'.
+ * r, a, k and b get gradients from the pairs (dA) and from the scaled factors (d~). For the pairs,
+ * sum_q dA_tq k_q D(q, t] is a polynomial in the decays, which is computed by Horner's scheme. w_t
+ * is part of the decay of every pair (q, t') with q < t <= t'. Let G_t = w_1 + .. + w_t, and g_t
+ * the gradient of G_t. g_t is the sum of r dr and a da of the factors that decay up to t, minus the
+ * sum of k dk and b db of the factors that decay from t on. Then dw_t = g_t + .. + g_C, and g_C
+ * also has the products of dS' and S'.
  *
  * A thread owns a head of a sequence. */
 #include "kernels/cpu/format/cpu_format.h"
@@ -46,7 +48,7 @@ static size_t worker_floats(size_t rows, size_t E)
     return CPU(wkv_chunk_floats)(E) + grads_floats(rows, E);
 }
 
-/* The floats of each worker; then du of every sequence. */
+/* work holds the floats of each worker, then du of every sequence. */
 size_t CPU(wkv_back_work)(const struct backend *backend, size_t n_seqs, size_t max_rows,
                           size_t heads, size_t head_dim)
 {
@@ -83,8 +85,8 @@ static void tile_floats(size_t rows, const struct tile *t)
 #undef KERNEL
 }
 
-/* c[M, N] (+)= a[M, K] m[K, N] with the strides and pointers of `tile`. Tiles differ by at most one
- * row. */
+/* c[M, N] = a[M, K] m[K, N], or c += if tile.add, with the strides and pointers of `tile`. Tiles
+ * differ by at most one row. */
 static void product(size_t M, size_t N, size_t K, struct tile tile)
 {
     const struct tile all = tile;
@@ -115,7 +117,7 @@ static void turn(float *to, const float *from, size_t m, size_t n)
         }
 }
 
-/* to[M, width] (+)= a pairs; rows have the width of a chunk's. */
+/* to[M, width] = a[M, K] pairs[K, width], or += if `add`; width: that of the chunk. */
 static void add_rows(const struct wkv_chunk *chunk, float *to, size_t M, const float *a,
                      size_t a_row, size_t a_k, const float *pairs, size_t K, int add)
 {
@@ -146,7 +148,8 @@ static void values_back(struct wkv_chunk *chunk, const struct grads *grads)
     add_rows(chunk, grads->dv, TOKENS, chunk->solve, 1, PAIR_ROW, grads->dz, TOKENS, 1);
 }
 
-/* Computes dA of all pairs, including those that do not exist, and d~r, d~a, d~k, d~b. */
+/* Computes dA of all pairs of tokens (also of pairs with q > t, which are not read), and d~r, d~a,
+ * d~k, d~b. */
 static void outer_back(struct wkv_chunk *chunk, const struct grads *grads, const float *state)
 {
     const size_t width = chunk->width;
@@ -184,8 +187,8 @@ static void decays_around(const struct wkv_chunk *chunk, const struct grads *gra
     }
 }
 
-/* With t = token: change[t] = change[t] * scale + sum_q pairs_tq key_q D(q, t'], t' = t or t - 1,
- * for one or two keys. */
+/* With t = token: change[t] = change[t] * scale[t] + sum_q pairs_tq key_q D(q, t']. own 1: t' = t
+ * and q = t is included; own 0: t' = t - 1. removes 1: also the sum over b. */
 INLINE void left_back(const struct wkv_chunk *chunk, float *change, const float *scale,
                       const float *pairs, size_t token, const int removes, const int own)
 {
@@ -204,8 +207,8 @@ INLINE void left_back(const struct wkv_chunk *chunk, float *change, const float 
     }
 }
 
-/* With q = token: change[q] = change[q] after_q + the sum of r and a over the tokens behind q.
- * read, solve: columns of q. */
+/* With q = token: change[q] = change[q] * after[q] + the sum over tokens t > q of the terms of r_t
+ * and a_t (for r of RWKV 7 also t = q). read, solve: column q of dA. */
 INLINE void key_back(const struct wkv_chunk *chunk, float *change, const float *after,
                      const float *read, const float *solve, size_t token, const int removes)
 {
@@ -263,7 +266,7 @@ static void border_sums(const struct wkv_chunk *chunk, const struct grads *grads
     }
 }
 
-/* dw, from the other gradients without the bonus. */
+/* Computes dw from the other gradients, before the bonus is added to them. */
 static void decays_back(const struct wkv_chunk *chunk, const struct grads *grads)
 {
     const size_t width = chunk->width, n = TOKENS * width;
@@ -294,7 +297,7 @@ static void bonus_back(const struct wkv_chunk *chunk, const struct grads *grads)
         }
 }
 
-/* dS. */
+/* Replaces dS' in grads->g by dS. */
 static void state_back(struct wkv_chunk *chunk, const struct grads *grads)
 {
     const size_t width = chunk->width;
@@ -375,7 +378,7 @@ static void backward(struct wkv_chunk *chunk, const struct grads *grads,
 {
     const struct attn_seq *sequence = &back->in.seqs[seq];
     const size_t stride = back->in.heads * chunk->E, width = chunk->width, some = TOKENS * width;
-    chunk->last = 1; /* the next chunk lies before this one */
+    chunk->last = 1; /* no prefetch: the next chunk lies before this one */
     for (size_t i = wkv_chunks((size_t)sequence->rows); i-- > 0;) {
         size_t row = (size_t)sequence->row_begin + i * TOKENS,
                left = (size_t)sequence->rows - i * TOKENS;
@@ -400,7 +403,7 @@ static void one_head(const struct wkv_back_job *j, size_t seq, size_t head, floa
     memset(grads.states, 0, width * width * sizeof(float));
     memset(grads.g, 0, width * width * sizeof(float));
     memset(grads.du, 0, width * sizeof(float));
-    if (!chunk.removes) /* for RWKV 7 they are transposed with the others */
+    if (!chunk.removes) /* outer_back() transposes these rows too; RWKV 7 fills them with x */
         memset(chunk.values + TOKENS * width, 0, TOKENS * width * sizeof(float));
     if (back->state)
         wkv_rows_in(grads.states, width, back->state + at, E, E, E);

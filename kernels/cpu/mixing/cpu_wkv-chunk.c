@@ -1,18 +1,19 @@
-/* cpu_wkv-chunk.c - a chunk of tokens of one head: the parts that the forward and the backward
- * pass of the chunked form share, and the forward pass. Lanes are value channels, so states are
- * read and written along rows and no sum crosses lanes. Products of token pairs are sums over
- * key channels. There lanes are key channels: LANES pairs at a time keep one vector of partial
- * sums each in registers, and the lanes of each vector are added at the end. */
+/* cpu_wkv-chunk.c - a chunk of tokens of one head: the parts that the forward and the backward pass
+ * of the chunked form share, and the forward pass. Lanes are value channels, so states are read and
+ * written along rows and no sum crosses lanes. The scores of token pairs (A of kernels/wkv.h) are
+ * sums over key channels, so there lanes are key channels. LANES pairs are computed at a time, each
+ * with one vector of partial sums; the lanes of each vector are added at the end. */
 #include "kernels/cpu/format/cpu_format.h"
 #include "kernels/cpu/mixing/cpu_wkv.h"
 
 enum {
     SUB = 4, /* tokens of a sub-chunk */
     BORDERS = TOKENS / SUB,
-    KEYS = LANES / SUB, /* keys that make LANES pairs with the rows of a sub-chunk */
+    KEYS = LANES / SUB, /* keys that give LANES pairs with the rows of a sub-chunk */
     SUMS = (SUB * (SUB + 1) / 2 + LANES - 1) / LANES * LANES, /* room for the pairs inside a
                                                                * sub-chunk */
-    AHEAD = 3 * LANES / 8 /* rows to prefetch beside a tile: wide lanes make few tiles a chunk */
+    AHEAD = 3 * LANES / 8 /* rows to prefetch beside a tile: more with wide lanes, where a chunk has
+                           * fewer tiles */
 };
 
 /* ---- a chunk's arrays ---- */
@@ -111,36 +112,37 @@ static void clear(struct wkv_chunk *chunk)
     chunk->cleared = 1;
 }
 
-/* ---- products of token pairs ----
+/* ---- scores of token pairs ----
  *
- * Sub-chunks of SUB tokens run one after another (secondary chunking, section 4 of the source of
- * kernels/wkv.h). `near` rows are decayed from the start of their sub-chunk; keys of all earlier
- * tokens are decayed up to there. Their pairs then are plain products, and a key moves on by a
- * whole sub-chunk at once. At the end of the chunk keys are decayed as the state needs them. */
+ * Sub-chunks of SUB tokens run one after another (secondary chunking, section 4 of arXiv
+ * 2312.06635). The `near` rows of a sub-chunk are decayed from its start; the keys of all earlier
+ * tokens are decayed up to this start. So the scores of near rows and earlier keys are plain
+ * products, and afterwards each key is decayed over the whole sub-chunk at once. At the end of the
+ * chunk keys have the decay that the state needs. */
 
 /* The keys that a row reads. */
 enum reads {
-    COMING, /* keys of earlier tokens, as they arrive at its own: a */
-    BONUS,  /* the same, and its own key with u: r of RWKV 6 */
-    LEAVING /* keys up to its own, as they leave it: r of RWKV 7 */
+    COMING, /* a: keys of earlier tokens, before the decay of the row's token */
+    BONUS,  /* r of RWKV 6: as COMING, and the key of the row's token times u */
+    LEAVING /* r of RWKV 7: keys up to the row's token, after its decay */
 };
 
-/* r or a, and the arrays made from it. */
+/* The rows of r or of a, and the arrays that are made from them. */
 struct side {
     const float *rows;
     float *left, *pairs;
 };
 
-/* A decayed key; zero below 1e-30, for the reason given at wkv_both(). */
+/* A decayed key. Values below 1e-30 become zero, for the reason given at wkv_both(). */
 INLINE vec faded(vec x)
 {
     const vec size = (vec)((vecu)x & 0x7fffffffu);
     return pick(size < 1e-30f, splat(0), x);
 }
 
-/* Makes the `near` and `left` rows of the sub-chunk at `token`. step: the decay of the whole
- * sub-chunk. borders: the decay up to its start, then up to its end; the last entry is that of the
- * chunk. */
+/* Makes the `near` and `left` rows of the sub-chunk at `token`. It also sets `step`, the decay of
+ * the whole sub-chunk, and an entry of `borders`, the decay from the start of the chunk up to the
+ * end of the sub-chunk; the last entry is D(0, C]. */
 INLINE void rows_within(struct wkv_chunk *chunk, const struct side *side, size_t token,
                         const enum reads reads)
 {
@@ -163,7 +165,7 @@ INLINE void rows_within(struct wkv_chunk *chunk, const struct side *side, size_t
     }
 }
 
-/* Makes the sub-chunk's keys as they leave it. */
+/* Makes the `moved` keys of the sub-chunk, decayed up to its end. */
 static void keys_within(struct wkv_chunk *chunk, size_t first)
 {
     const size_t width = chunk->width;
@@ -179,7 +181,7 @@ static void keys_within(struct wkv_chunk *chunk, size_t first)
     }
 }
 
-/* Channels e and on of token i of a sub-chunk, and the keys up to its own. */
+/* Adds LANES channels of the scores of token i of a sub-chunk with the keys up to token i. */
 INLINE void token_within(const size_t i, vec *sum, vec *key, vec x, vec decay, vec own, vec bonus,
                          const enum reads reads)
 {
@@ -194,7 +196,7 @@ INLINE void token_within(const size_t i, vec *sum, vec *key, vec x, vec decay, v
     key[i] = own;
 }
 
-/* The pairs of its rows with its own keys, from `first` on. */
+/* The scores of the rows of a sub-chunk with its own keys, from key `first` on. */
 INLINE void pairs_within(const struct wkv_chunk *chunk, const struct side *side, size_t first,
                          size_t token, const enum reads reads)
 {
@@ -222,8 +224,8 @@ INLINE void pairs_within(const struct wkv_chunk *chunk, const struct side *side,
             to[i * PAIR_ROW + row] = sums[i * (i + 1) / 2 + row];
 }
 
-/* The pairs of its rows with KEYS keys of earlier tokens, from `first` on; r then moves these keys
- * on. */
+/* The scores of the rows of a sub-chunk with KEYS keys of earlier tokens, from key `first` on. When
+ * r is computed, these keys are then decayed over the sub-chunk. */
 INLINE void pairs_before(const struct wkv_chunk *chunk, const struct side *side, size_t first,
                          size_t token, const enum reads reads)
 {
@@ -249,7 +251,8 @@ INLINE void pairs_before(const struct wkv_chunk *chunk, const struct side *side,
             to[i * PAIR_ROW + j] = sums[i * KEYS + j];
 }
 
-/* All pairs of r or of a for the sub-chunk at `token`; r runs last and moves the keys. */
+/* All scores of r or of a for the sub-chunk at `token`. r comes last, because it decays the
+ * keys. */
 INLINE void sub_scores(struct wkv_chunk *chunk, const struct side *side, size_t token,
                        const enum reads reads)
 {
@@ -270,7 +273,7 @@ void CPU(wkv_chunk_scores)(struct wkv_chunk *chunk)
     const struct side receptance = {chunk->r, chunk->left, chunk->read};
     const struct side removal = {chunk->a, chunk->left + TOKENS * chunk->width, chunk->solve};
     pad(chunk);
-    if (!chunk->cleared) /* where a token comes before the key, the entry is always zero */
+    if (!chunk->cleared) /* entries whose token is before the key are always zero */
         clear(chunk);
     for (size_t token = 0; token < TOKENS; token += SUB) {
         if (chunk->removes) {
@@ -284,14 +287,15 @@ void CPU(wkv_chunk_scores)(struct wkv_chunk *chunk)
 
 /* ---- states and values ---- */
 
-/* Rows of the tile that begins at `row` of M rows; tiles differ by at most one row. */
+/* The number of rows of the tile that begins at `row`, of M rows; tiles differ by at most one row.
+ * 0: the end. */
 INLINE size_t tile_of(size_t M, size_t row)
 {
     const size_t left = M - row, tiles = (left + TILE_ROWS - 1) / TILE_ROWS;
     return tiles ? left / tiles : 0;
 }
 
-/* sum[rows, PANEL] += a m. Rows of a lie a_row apart, rows of m as in a chunk. */
+/* sum[rows, PANEL] += a[rows, K] m[K, PANEL]. Rows of a are a_row apart, rows of m `width`. */
 INLINE void add_product(const int rows, vec (*sum)[2], const float *a, size_t a_row, const float *m,
                         size_t width, size_t K)
 {
@@ -304,8 +308,8 @@ INLINE void add_product(const int rows, vec (*sum)[2], const float *a, size_t a_
     }
 }
 
-/* sum: for tokens from `token` on and value channels from j on, the terms from the state, from the
- * values of all tokens up to each, and from the first n_x x. */
+/* sum[rows, PANEL] for `rows` tokens from `token` on and value channels from j on: the terms of the
+ * state, of the values of tokens up to the end of this tile, and of the first n_x rows of x. */
 INLINE void read_tile(const int rows, vec (*sum)[2], const struct wkv_chunk *chunk,
                       const float *left, const float *pairs, const float *state, size_t token,
                       size_t j, size_t n_x)
@@ -320,8 +324,8 @@ INLINE void read_tile(const int rows, vec (*sum)[2], const struct wkv_chunk *chu
     add_product(rows, sum, pairs + TOKENS, PAIR_ROW, value + TOKENS * width, width, n_x);
 }
 
-/* x of tokens from `token` on. The loop over panels is inside: the compiler unrolls an inner loop
- * early enough to keep all sums in registers. */
+/* Computes x of `rows` tokens from `token` on. The loop over panels is in this function, because
+ * the compiler then keeps all sums in registers. */
 INLINE void solve_rows(const int rows, struct wkv_chunk *chunk, const float *state, size_t token)
 {
     const size_t width = chunk->width;
@@ -352,7 +356,7 @@ void CPU(wkv_chunk_solve)(struct wkv_chunk *c, const float *S)
     }
 }
 
-/* y of tokens from `token` on, in whole panels. */
+/* Computes y of `rows` tokens from `token` on, in whole panels. */
 INLINE void y_rows(const int rows, struct wkv_chunk *chunk, const float *state, size_t token,
                    float *y, size_t stride)
 {
@@ -371,7 +375,7 @@ INLINE void y_rows(const int rows, struct wkv_chunk *chunk, const float *state, 
 void CPU(wkv_chunk_read)(struct wkv_chunk *c, const float *S, float *y)
 {
     const int whole = c->width == c->E;
-    float *to = whole ? y : c->left + TOKENS * c->width; /* rows that are not read any more */
+    float *to = whole ? y : c->left + TOKENS * c->width; /* these rows are not read any more */
     const size_t stride = whole ? c->stride : c->width;
     for (size_t t = 0, n; (n = tile_of(c->tokens, t)); t += n) {
 #define KERNEL(n) y_rows(n, c, S, t, to, stride)
@@ -382,7 +386,8 @@ void CPU(wkv_chunk_read)(struct wkv_chunk *c, const float *S, float *y)
         wkv_rows_out(y, c->stride, to, stride, c->tokens, c->E);
 }
 
-/* Rows i.. of `state`, PANEL columns: decayed, plus the terms of the tokens. */
+/* Replaces rows i .. i + rows - 1 of the state by the state behind the chunk: the decayed rows,
+ * plus the terms of the tokens. */
 INLINE void carry_rows(const int rows, const struct wkv_chunk *chunk, float *state, size_t i)
 {
     const size_t width = chunk->width;

@@ -1,10 +1,10 @@
 /* cpu_wkv.c - time mixing (kernels/wkv.h) on the CPU. A thread owns one head of one sequence.
  * Lanes are value channels.
  *
- * Cost per token, in multiply-adds on the E^2 state: the chunked form needs 2 (RWKV 7: 4) plus
- * the products of token pairs; the recurrent form needs 3 operations (RWKV 7: 5), the decay
- * included. The chunked form also moves the state through registers only twice a chunk (RWKV 7:
- * three times), the recurrent form once a token. */
+ * Cost per token and value of the state (E^2 values): the chunked form needs 2 multiply-adds (RWKV
+ * 7: 4), and the scores of token pairs; the recurrent form needs 3 operations (RWKV 7: 5), the
+ * decay included. The chunked form also moves the state through registers only twice a chunk (RWKV
+ * 7: three times), the recurrent form once a token. */
 #include "kernels/cpu/mixing/cpu_wkv.h"
 #include "lib/base/order.h"
 
@@ -23,7 +23,8 @@ static void chunk_step(struct wkv_chunk *chunk, float *state, float *y)
 
 /* ---- the recurrent form ---- */
 
-/* Value channels j .. j + regs * LANES - 1 of a token: y, and the state behind the token. */
+/* Computes value channels j .. j + regs * LANES - 1 of y of a token, and of the state behind the
+ * token. */
 INLINE void token_columns(const int regs, const int removes, const struct wkv_chunk *chunk,
                           size_t token, float *state, size_t j, float *y)
 {
@@ -102,7 +103,7 @@ static int chunked(const struct wkv *wkv, size_t rows)
     return wkv->form == WKV_AUTO ? !wkv->in.a && rows >= TOKENS : wkv->form == WKV_CHUNKED;
 }
 
-/* Runs rows row .. row + n - 1 of a head. state: the state of the head. */
+/* Runs rows row .. row + n - 1 of one head, whose state is `state`. */
 static void head_step(const struct wkv *wkv, struct wkv_chunk *chunk, int by_chunks, size_t row,
                       size_t n, size_t head, float *state, float *room)
 {
@@ -117,8 +118,8 @@ static void head_step(const struct wkv *wkv, struct wkv_chunk *chunk, int by_chu
         wkv_rows_out(state, E, matrix, width, E, E);
 }
 
-/* Runs heads first .. last - 1 of a sequence, TOKENS rows of each in turn, so that adjacent memory
- * is read soon after. */
+/* Runs heads first .. last - 1 of a sequence. The heads take turns of TOKENS rows, so that adjacent
+ * memory is read at about the same time. */
 static void some_rows(const struct wkv *wkv, struct wkv_chunk *chunk, size_t seq, size_t first,
                       size_t last, float *room)
 {
