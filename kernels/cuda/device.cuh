@@ -1,7 +1,7 @@
-/* device.cuh - basics of every kernel: bf16 and fp16 values, reductions over a warp and a block.
+/* device.cuh - functions for all kernels: bf16 and fp16 values, reductions over a warp and a block.
  *
  * PLATFORM is kernels/cuda/nvidia.cuh, or tests/emulate/emulate.cuh when the tests compile kernels
- * for the host. All reductions have a fixed order, so a pass repeats bit for bit. */
+ * for the host. All reductions have a fixed order, so that a pass repeats bit for bit. */
 #pragma once
 
 #include PLATFORM
@@ -19,7 +19,7 @@ DEVICE float bf16_float(uint16_t h)
     return __uint_as_float((uint32_t)h << 16);
 }
 
-/* The two halves of a word. */
+/* The two bf16 values in a word, as floats. */
 DEVICE float bf16_low(uint32_t pair)
 {
     return __uint_as_float(pair << 16);
@@ -35,7 +35,8 @@ DEVICE uint16_t bf16_of(float x)
     return (uint16_t)bf16_pair(x, 0.0f);
 }
 
-/* One activation in either format: kernels are templates over A = float or uint16_t (bf16). */
+/* An activation of type A as a float, and stored. Kernels are templates over A = float or uint16_t
+ * (bf16). */
 DEVICE float act_float(float x)
 {
     return x;
@@ -99,7 +100,7 @@ DEVICE float block_sum(float x, float *shared)
     return sum;
 }
 
-/* block_sum() for the largest value. */
+/* The largest x of the block, returned to every thread. shared: as for block_sum(). */
 DEVICE float block_max(float x, float *shared)
 {
     x = warp_max(x);
@@ -111,7 +112,7 @@ DEVICE float block_max(float x, float *shared)
     return x;
 }
 
-/* The sum of x over the lanes below. */
+/* The sum of x over the lanes below this one in the warp. */
 DEVICE uint32_t lanes_below(uint32_t x)
 {
     uint32_t lane = threadIdx.x % WARP, sum = x;
@@ -122,8 +123,8 @@ DEVICE uint32_t lanes_below(uint32_t x)
     return sum - x;
 }
 
-/* The number of threads below this one in the block with yes; *all: the number in the whole block.
- * shared: as for block_sum. */
+/* The number of threads with yes below this one in the block. *all = their number in the whole
+ * block. shared: as for block_sum(). */
 DEVICE int block_below(bool yes, int *all, int *shared)
 {
     unsigned votes = __ballot_sync(EVERY_LANE, yes), lane = threadIdx.x % WARP;

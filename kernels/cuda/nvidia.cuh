@@ -1,8 +1,8 @@
-/* nvidia.cuh - machine functions: everything in kernels/cuda beyond plain CUDA C++. The tests
- * compile the same kernels for the host with another file in its place, which implements the same
- * functions on the CPU (tests/emulate/emulate.cuh; PLATFORM in the Makefile).
+/* nvidia.cuh - functions for an NVIDIA GPU: everything in kernels/cuda that is not plain CUDA C++.
+ * To compile the kernels for the host, the tests replace this file by tests/emulate/emulate.cuh,
+ * which implements the same functions on the CPU (PLATFORM in the Makefile).
  *
- * Rules for all kernels, so that this works:
+ * Rules for all kernels, so that the host can run them:
  *   - shared memory is dynamic and named by SHARED; there are no __shared__ variables;
  *   - threads of a warp do not run in step: a lane sees what another lane wrote to memory only
  *     after __syncwarp() or __syncthreads();
@@ -18,10 +18,12 @@
 
 #define DEVICE static __device__ __forceinline__
 
-enum { SHARED_UNASKED = 48 << 10 }; /* bytes that any kernel may use; a kernel must opt into more */
-/* Percent of an SM's memory that all kernels ask for as shared memory (allow_shared): 132 of 228 KB
- * on Hopper. Loads in flight occupy lines of the rest, the L1 cache. With all of it as shared
- * memory these lines are too few (H100, 8B, decoding: 59 % of the memory rate, not 84 %). */
+enum { SHARED_UNASKED = 48 << 10 }; /* bytes of shared memory that any kernel may use; a kernel must
+                                     * opt into more */
+/* Percent of an SM's memory that kernels ask for as shared memory (allow_shared). SHARED_PART is
+ * 132 of 228 KB on Hopper. Loads in flight occupy lines of the rest, which is the L1 cache. With
+ * SHARED_ALL these lines are too few (H100, 8B, decoding: 59 % of the memory rate instead of 84
+ * %). */
 enum { SHARED_PART = 58, SHARED_ALL = 100 };
 enum { CLUSTER_MOST = 2 }; /* blocks of a cluster that every Hopper can start */
 
@@ -32,8 +34,8 @@ enum { CLUSTER_MOST = 2 }; /* blocks of a cluster that every Hopper can start */
 
 /* ---- overlap with the next kernel (programmatic dependent launch, sm_90) ---- */
 
-/* Before this call a kernel may read only weights: only behind it are outputs of earlier kernels
- * complete, and their inputs free to overwrite. Every thread of every kernel calls it. */
+/* Before this call a kernel may read only weights. After it the outputs of earlier kernels are
+ * complete, and their inputs may be overwritten. Every thread of every kernel calls it. */
 DEVICE void wait_for_inputs(void)
 {
 #if __CUDA_ARCH__ >= 900
@@ -49,10 +51,10 @@ DEVICE void let_next_start(void)
 #endif
 }
 
-/* Lets a kernel use so much shared memory. The limit never shrinks, because a recorded graph may
- * hold launches that need more. With `overlap` all kernels use the same division of an SM into
- * shared memory and L1 cache: an SM must be empty to change it, and then no kernel could start
- * beside the one before. */
+/* Lets a kernel use `shared` bytes of shared memory. The limit never shrinks, because a recorded
+ * graph may hold launches that need more. With `overlap` all kernels use one division of an SM's
+ * memory into shared memory and L1 cache. To change the division, an SM must be empty, and then a
+ * kernel could not start beside the kernel before. */
 template <class... P>
 cudaError_t allow_shared(void (*kernel)(P...), size_t shared, bool overlap, int part)
 {
@@ -68,9 +70,10 @@ cudaError_t allow_shared(void (*kernel)(P...), size_t shared, bool overlap, int 
     return status;
 }
 
-/* kernel<<<grid, block, shared, stream>>>(args...). With `overlap` it starts as soon as the kernel
- * before allows it (sm_90). Graphs support this since CUDA 12.3; a build with an older version runs
- * without. cluster: number of adjacent blocks that share their shared memory (sm_90). */
+/* kernel<<<grid, block, shared, stream>>>(args...). With `overlap` the kernel starts as soon as the
+ * kernel before allows it (sm_90). Graphs support this since CUDA 12.3; a build with an older
+ * version runs without. cluster: number of adjacent blocks that share their shared memory
+ * (sm_90). */
 template <class... P, class... A>
 cudaError_t start_kernel(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared,
                          cudaStream_t stream, bool overlap, int part, unsigned cluster, A... args)
@@ -119,8 +122,9 @@ struct range {
 
 /* ---- memory ---- */
 
-/* Host function: marks p[bytes] of a segment as in use, or free, for later work on the stream. A
- * GPU needs nothing here; the tests' host build then checks the memory that a kernel touches. */
+/* Host functions: mark p[bytes] of a segment as in use, or as free, for later work on the stream.
+ * They do nothing for a GPU; in the tests' host build they let the memory accesses of kernels be
+ * checked. */
 static inline void block_taken(cudaStream_t, void *, size_t) {}
 static inline void block_given(cudaStream_t, void *, size_t) {}
 
@@ -129,8 +133,8 @@ DEVICE uint32_t shared_address(const void *p)
     return (uint32_t)__cvta_generic_to_shared(p);
 }
 
-/* Loads 16 bytes that this pass reads only once, so they should not evict others from the L1
- * cache. The rest of their 256 bytes is needed next; the L2 cache fetches it at once. */
+/* Loads 16 bytes that this pass reads only once, so they are not kept in the L1 cache. The L2 cache
+ * fetches the whole 256 bytes around them, because the rest is needed next. */
 DEVICE uint4 load_once(const void *p)
 {
     uint4 v;
@@ -140,8 +144,8 @@ DEVICE uint4 load_once(const void *p)
     return v;
 }
 
-/* load_once() if `valid`; else zeros, and p is not read. Without a branch, so that a lane can have
- * many loads in a row. */
+/* load_once() if `valid`; else zeros, and p is not read. It has no branch, so that a lane can have
+ * many loads in flight. */
 DEVICE uint4 load_once_if(const void *p, bool valid)
 {
     uint4 v = {0, 0, 0, 0};
@@ -152,7 +156,8 @@ DEVICE uint4 load_once_if(const void *p, bool valid)
     return v;
 }
 
-/* x, but the compiler does not know that: it cannot compute what follows from x ahead of here. */
+/* Returns x in a way that the compiler cannot see through: so it cannot move computations with x to
+ * a place before this call. */
 DEVICE uint32_t here_only(uint32_t x)
 {
     asm volatile("" : "+r"(x));
@@ -172,8 +177,8 @@ DEVICE void copy_async_word(void *to, const void *from)
                  : "memory");
 }
 
-/* Copies 16 bytes from global to shared memory asynchronously; zeros unless `valid`, and then
- * `from` is not read. Both addresses are multiples of 16. */
+/* Copies 16 bytes from global to shared memory asynchronously. If not `valid`, it writes zeros and
+ * does not read `from`. Both addresses are multiples of 16. */
 DEVICE void copy_async(void *to, const void *from, bool valid)
 {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)),
@@ -197,7 +202,7 @@ template <int N> DEVICE void copy_async_wait(void)
 /* ---- matrix units: fragments in the lane order of the PTX manual ---- */
 
 /* Loads four 8x8 matrices of 16-bit values. Lane i gives the address of row i % 8 of matrix i / 8,
- * a multiple of 16. `_turned` transposes each. */
+ * a multiple of 16. load_matrices_turned() transposes each matrix. */
 DEVICE void load_matrices(uint32_t r[4], const void *row)
 {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -243,8 +248,8 @@ DEVICE void multiply_s8(int32_t d[4], const uint32_t a[4], const uint32_t b[2])
 #define HOPPER(...)
 #endif
 
-/* A gate, 8 bytes of shared memory, has turns 0, 1, 0, .. A turn ends when `count` arrivals and all
- * bytes that they expect have come. */
+/* A gate (mbarrier) is 8 bytes of shared memory. Its turns are numbered 0, 1, 0, 1, ... A turn ends
+ * when `count` threads have arrived and all bytes that they expect have been copied. */
 DEVICE void gate_make(uint64_t *gate, uint32_t count)
 {
     HOPPER(asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(gate)),
@@ -252,17 +257,17 @@ DEVICE void gate_make(uint64_t *gate, uint32_t count)
                         : "memory"));
 }
 
-/* The thread that made gates calls this before the barrier behind which others use them. */
+/* Called by the thread that made gates, before the barrier behind which other threads use them. */
 DEVICE void gates_made(void)
 {
     HOPPER(asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"));
     HOPPER(asm volatile("fence.proxy.async;" ::: "memory"));
 }
 
-/* Arrives at this gate of block `rank` of the cluster. The arrival has the default scope, the
- * block: a release for the cluster would wait for all loads in flight. None is needed, because
- * before it arrives a warp has ended its products (group_wait()), and it wrote nothing that the
- * other block reads. */
+/* Arrives at this gate in block `rank` of the cluster. The arrival has the default scope, the
+ * block, because a release for the cluster would wait for all loads in flight. A release is not
+ * needed: before a warp arrives, it has ended its products (group_wait()), and it wrote nothing
+ * that the other block reads. */
 DEVICE void gate_arrive(uint64_t *gate, uint32_t rank)
 {
     HOPPER(asm volatile("{ .reg .b32 there; mapa.shared::cluster.u32 there, %0, %1;\n"
@@ -272,7 +277,7 @@ DEVICE void gate_arrive(uint64_t *gate, uint32_t rank)
                         : "memory"));
 }
 
-/* Arrives, and makes the gate wait for these bytes of bulk copies too. */
+/* Arrives, and makes the turn wait also for `bytes` bytes of bulk copies. */
 DEVICE void gate_expect(uint64_t *gate, uint32_t bytes)
 {
     HOPPER(asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(
@@ -294,7 +299,7 @@ DEVICE void gate_wait(uint64_t *gate, uint32_t turn)
 }
 
 /* Copies bytes (a multiple of 16, as are the addresses) to the shared memory of all `cluster`
- * blocks; they arrive at a gate of each. */
+ * blocks. In each block the bytes count at the gate of this address. */
 DEVICE void copy_bulk(void *to, const void *from, uint32_t bytes, uint64_t *gate, uint32_t cluster)
 {
     HOPPER(asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
@@ -312,8 +317,8 @@ DEVICE void cluster_meet(void)
                         "barrier.cluster.wait.aligned;" ::: "memory"));
 }
 
-/* Called by all warps of a warpgroup: from here on a thread has N registers, a multiple of 8. The
- * kernel has two branches: one with more, one with less. */
+/* Called by all warps of a warpgroup: from here on each thread has N registers, a multiple of 8. In
+ * a kernel one branch takes more registers, the other gives registers back. */
 template <int N> DEVICE void registers_more(void)
 {
     HOPPER(asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N)));
@@ -324,7 +329,7 @@ template <int N> DEVICE void registers_less(void)
     HOPPER(asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N)));
 }
 
-/* Between other uses of registers and their use by group_multiply(). */
+/* Must stand between other uses of the registers of d and a and group_multiply(). */
 DEVICE void group_begin(void)
 {
     HOPPER(asm volatile("wgmma.fence.sync.aligned;" ::: "memory"));
@@ -342,7 +347,8 @@ template <int N> DEVICE void group_wait(void)
     HOPPER(asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory"));
 }
 
-/* The sums may be read from here on, behind group_wait<0>(). */
+/* Must stand behind group_wait<0>(), before the sums dy are read: it tells the compiler that they
+ * have changed. */
 template <int N> DEVICE void group_end(float *dy)
 {
 #pragma unroll
@@ -373,7 +379,8 @@ template <int N> DEVICE void group_end(float *dy)
     "%120, %121, %122, %123, %124, %125, %126, %127"
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-/* For N columns: its sums, and the names of the operands behind them. */
+/* Defines group_multiply_N for N columns. SUMS: number of sums of a thread; then the names of the
+ * operands behind them. */
 #define GROUP_MULTIPLY(N, SUMS, A0, A1, A2, A3, B, ADD)                                          \
     DEVICE void group_multiply_##N(float *d, const uint32_t a[4], uint64_t b, bool add)          \
     {                                                                                            \
@@ -388,10 +395,11 @@ GROUP_MULTIPLY(192, 96, "%96", "%97", "%98", "%99", "%100", "%101")
 GROUP_MULTIPLY(256, 128, "%128", "%129", "%130", "%131", "%132", "%133")
 #endif
 
-/* d[64, N] += a[64, 16] b[16, N] by a warpgroup (N 128, 192 or 256), or d = without `add`; bf16
- * with fp32 sums. Each warp has 16 rows, in the lane order of m16n8k16: of d, numbers 4 i .. +3 are
- * columns 8 i .. +7. b lies in shared memory as N / 8 times 2 squares of 8 columns by 8 values of
- * k. Asynchronous: d and a belong to the product until group_wait(). */
+/* dy[64, N] += a[64, 16] b[16, N] by a warpgroup, or dy = if not `add`; N is 128, 192 or 256; bf16
+ * with fp32 sums. Each warp has 16 rows, in the lane order of m16n8k16: elements 4 i .. 4 i + 3 of
+ * dy belong to columns 8 i .. 8 i + 7. b lies in shared memory as N / 8 times 2 squares of 8
+ * columns by 8 values of k. The product is asynchronous: dy and a must not be used until
+ * group_wait(). */
 template <int N> DEVICE void group_multiply(float *dy, const uint32_t a[4], const void *b, bool add)
 {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -430,7 +438,8 @@ DEVICE uint32_t bf16_pair(float low, float high)
     return r;
 }
 
-/* The product of both halves of `pair` and `by`, each rounded to bf16; subnormal numbers count. */
+/* The two products of the halves of `pair` and `by`, each rounded to bf16; subnormal numbers are
+ * not flushed to zero. */
 DEVICE uint32_t bf16_times(uint32_t pair, uint32_t by)
 {
     uint32_t r;
@@ -438,8 +447,8 @@ DEVICE uint32_t bf16_times(uint32_t pair, uint32_t by)
     return r;
 }
 
-/* Picks four of the eight bytes low0..low3, high0..high3; each digit of `which` names one. A digit
- * plus 8 gives eight copies of that byte's top bit. */
+/* Picks four of the eight bytes low0..low3, high0..high3. Each hexadecimal digit of `which` names
+ * one byte; a digit plus 8 gives eight copies of the top bit of that byte. */
 DEVICE uint32_t pick_bytes(uint32_t low, uint32_t high, uint32_t which)
 {
     uint32_t r;
@@ -455,7 +464,7 @@ DEVICE float exp2_near(float x)
     return y;
 }
 
-/* exp2_near(), but 0 below 2^-126: one instruction. */
+/* exp2_near() in one instruction; results below 2^-126 are 0. */
 DEVICE float exp2_flush(float x)
 {
     float y;

@@ -1,13 +1,14 @@
 /* attention_join.cuh - combines the parts that the splits of a list leave (attention_plan.h,
- * "parts"), always in the order of the splits. So the bits do not depend on the block that finishes
- * last. Parts are read past the L1 cache: another multiprocessor wrote them during this
+ * "parts"), always in the order of the splits. So the bits do not depend on which block ends last.
+ * Parts are not read through the L1 cache, because another multiprocessor wrote them during this
  * kernel. */
 #pragma once
 
 #include "kernels/cuda/attention/attention_step.cuh"
 
-/* One warp: y of row and head `query` from `used` parts; lane l owns columns 4 l. A lane also
- * weighs every 32nd split, so that parts are read only once. */
+/* A warp computes y of row and head `query` from `used` parts. Lane l owns columns 4 l .. 4 l + 3.
+ * It also computes the weight of every 32nd split, so that maximum and sum of a part are read only
+ * once. */
 DEVICE void combine_query(const struct tile_job *j, size_t query, int used)
 {
     size_t E = j->a.head_dim, step = part_at(1, 0, j->a.T, j->a.heads);
@@ -48,8 +49,9 @@ DEVICE void combine_query(const struct tile_job *j, size_t query, int used)
         *(uint2 *)((uint16_t *)j->a.y + query * E + (size_t)column) = make_uint2(low, high);
 }
 
-/* True, for all threads of the last of `blocks` blocks to arrive at this counter: all that the
- * others wrote before is complete. The counter is 0 before the first and after the last. */
+/* Returns true for all threads of the block that is the last of `blocks` blocks to arrive at this
+ * counter; all that the other blocks wrote before they arrived is then complete. The counter is 0
+ * before the first arrival and after the last. */
 DEVICE bool last_to_arrive(unsigned *arrived, int blocks, int *shared)
 {
     __threadfence();

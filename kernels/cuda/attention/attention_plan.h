@@ -1,16 +1,16 @@
 /* attention_plan.h - how attention is cut into blocks: sizes, splits and addresses, for host and
  * device.
  *
- * The rows of a sequence, times the G = H/K query heads that share a key head, are the queries of
- * that key head: query i is row i / G, head i % G of the group. So keys and values are read once
+ * G = H/K query heads share a key head. The queries of a key head are the rows of a sequence times
+ * these G heads: query i is row i / G, head i % G of the group. So keys and values are read once
  * for the whole group. A block takes a tile of queries of one sequence and key head, and walks over
  * the sequence's list of slots in tiles of TILE_KEYS.
  *
- * Where tiles of queries alone would leave the device idle, the list is split. Split s of n takes
- * the key tiles split_begin(s) .. split_begin(s + 1), and leaves a part (maximum, sum, y) of each
- * query in `work`; parts are combined in order. The host sets the largest number of splits from the
- * bounds in struct attn, because a recorded pass is replayed with other lengths; a sequence uses
- * split_count() of them. So the bits of a row depend on the plan and its own list. */
+ * If the tiles of queries are too few for the device, the list of slots is split over blocks. Split
+ * s takes the key tiles from split_begin(s) up to split_begin(s + 1), and leaves a part (maximum,
+ * sum, y) of each query in `work`; parts are combined in order. The host sets the largest number of
+ * splits from the bounds in struct attn, because a recorded pass is replayed with other lengths; a
+ * sequence uses split_count() of them. So the bits of a row depend on the plan and its own list. */
 #pragma once
 
 #include "kernels/ops.h"
@@ -23,8 +23,9 @@ enum {
     TILE_CHUNK = 8,     /* bf16 values of one 16-byte copy */
     TILE_E_MAX = 128,   /* largest head dim of the tiled kernel */
     SIDE_VALUES = 64,   /* space of a struct tile_side, in bf16 values */
-    SPLIT_TILES = 5,    /* reading a shorter list costs less than combining parts */
-    SPLIT_JOINED = 2,   /* the same, where the last block combines them */
+    SPLIT_TILES = 5,    /* a list of fewer tiles is not split: combining parts would cost more than
+                         * reading it */
+    SPLIT_JOINED = 2,   /* SPLIT_TILES if the last block combines the parts */
     RESIDENT_ROWS = 256 /* most queries in all blocks resident on one multiprocessor */
 };
 
@@ -55,14 +56,14 @@ HOST_DEVICE int32_t mask_last(enum mask mask, size_t mask_block, int32_t pos)
     return (pos / block + 1) * block - 1;
 }
 
-/* The position before the first one that it may see; last: the last one that it may see. */
+/* The position before the first one that a row may see; last: the last position that it may see. */
 HOST_DEVICE int32_t mask_before(size_t window, int32_t last)
 {
     return window ? last - (int32_t)window : INT32_MIN;
 }
 
-/* The place of query i of key head kh in q and y, in heads (times E for values). Divides 32 bits: a
- * division of 64 bits takes a hundred instructions. */
+/* The index of query i of key head kh in q and y, counted in heads (times E: in values). It divides
+ * 32-bit numbers, because a division of 64 bits takes a hundred instructions. */
 HOST_DEVICE size_t query_head(size_t row_begin, size_t i, size_t kh, size_t heads, size_t group)
 {
     uint32_t row = (uint32_t)i / (uint32_t)group, member = (uint32_t)i % (uint32_t)group;
@@ -71,15 +72,15 @@ HOST_DEVICE size_t query_head(size_t row_begin, size_t i, size_t kh, size_t head
 
 /* ---- splits ---- */
 
-/* The fewest key tiles of a split: writing and reading its part (8 bytes a value and query) then
- * costs at most half of reading its keys and values. */
+/* The fewest key tiles of a split. With so many, writing and reading the part (8 bytes a value and
+ * query) costs at most half of reading the keys and values. */
 HOST_DEVICE int split_least(int queries)
 {
     return queries / TILE_ROWS;
 }
 
-/* Parts of few queries are combined by the block that leaves its part last; those of many queries
- * by a kernel, because one block would take long. */
+/* 1 if the block that leaves its part last combines the parts. With more queries a kernel combines
+ * them, because one block would take long. */
 HOST_DEVICE bool split_joins(int queries)
 {
     return queries == TILE_ROWS;
@@ -93,7 +94,7 @@ HOST_DEVICE int split_count(int32_t n, int splits, int queries)
     return tiles < (split_joins(queries) ? SPLIT_JOINED : SPLIT_TILES) || most < 1 ? 1 : most;
 }
 
-/* The first key tile of split s of `used`; for s = used the end. */
+/* The first key tile of split s of `used` splits; s = used gives the end of the list. */
 HOST_DEVICE int split_begin(int32_t n, int used, int s)
 {
     return (int)(ceil_div((size_t)n, TILE_KEYS) * (size_t)s / (size_t)used);
@@ -101,32 +102,31 @@ HOST_DEVICE int split_begin(int32_t n, int used, int s)
 
 /* ---- shared memory of the tiled kernel ---- */
 
-/* The place, in values, of chunk c of row r in a tile with rows of `padded` values. Chunks are
- * permuted within a row, so that the same chunk of eight consecutive rows lies in eight different
- * groups of banks: matrix loads and copies then have no bank conflicts. */
+/* The index in values of chunk c of row r in a tile with rows of `padded` values. Chunks are
+ * permuted within a row, so that chunk c of eight consecutive rows lies in eight different groups
+ * of banks: matrix loads and copies then have no bank conflicts. */
 HOST_DEVICE int tile_at(int r, int c, int padded)
 {
     return r * padded + (c ^ (r % 8)) * TILE_CHUNK;
 }
 
-/* From place tile_at(r, c) to the place of chunk c + n of the same row, where c and n share no bit.
- * One instruction for a constant n, and no table of places in registers. */
+/* From place = tile_at(r, c) to the place of chunk c + n of row r, if c and n share no bit. It is
+ * one instruction for a constant n, and needs no table of places in registers. */
 HOST_DEVICE int tile_right(int place, int n)
 {
     return place ^ n * TILE_CHUNK;
 }
 
-/* From place tile_at(r, c) to the place of chunk c of row r + n, where r % 8 and n % 8 share no
+/* From place = tile_at(r, c) to the place of chunk c of row r + n, if r % 8 and n % 8 share no
  * bit. */
 HOST_DEVICE int tile_down(int place, int n, int padded)
 {
     return (place ^ n % 8 * TILE_CHUNK) + n * padded;
 }
 
-/* Offsets in values: queries at 0, then the stages of keys, those of values, the last position that
- * each query sees, and the block's struct tile_side. After the walk, warps that shared queries
- * exchange their sums in the place of keys and values, and maxima and sums in the place of the
- * queries. */
+/* Offsets in values: queries at 0, then the stages of keys, the stages of values, the last position
+ * that each query sees, and the block's struct tile_side. After the walk, warps that share queries
+ * exchange y in the place of keys and values, and maxima and sums in the place of the queries. */
 struct tile_shared {
     int keys, values, last, side, end;
 };
@@ -143,10 +143,12 @@ HOST_DEVICE struct tile_shared tile_shared_of(int padded, int queries, int stage
 
 /* ---- the plan ---- */
 
-/* Blocks to be resident on one multiprocessor; the compiler limits registers accordingly. */
+/* Number of blocks that shall be resident on one multiprocessor; the compiler limits registers
+ * accordingly. */
 #define TILE_RESIDENT(queries) ((queries) == 16 || (queries) == 64 ? 3 : 2)
 
-/* One stage, where two would leave room for only one block. */
+/* The number of stages: one if two stages would leave room for only one block on a
+ * multiprocessor. */
 HOST_DEVICE int tile_stages(int padded, int queries, size_t shared_max)
 {
     if (padded == 64 || queries <= 32)
@@ -175,8 +177,8 @@ HOST_DEVICE struct attention_plan attention_plan_of(size_t max_rows, size_t n_se
 
 /* ---- parts ---- */
 
-/* The most queries times splits of any pass with at most T rows and max_slots slots: all blocks of
- * a split pass are resident. */
+/* The most queries times splits of any pass with at most T rows and max_slots slots. It is bounded
+ * because all blocks of a split pass are resident. */
 HOST_DEVICE size_t parts_most(size_t T, size_t max_slots, size_t heads, int sms)
 {
     size_t lists = T * heads * ceil_div(max_slots, TILE_KEYS);
@@ -184,21 +186,21 @@ HOST_DEVICE size_t parts_most(size_t T, size_t max_slots, size_t heads, int sms)
     return lists < resident ? lists : resident;
 }
 
-/* The most lists (of a sequence and key head) in a pass that splits them: at least two blocks of
- * each are resident. */
+/* The most lists (one for each sequence and key head) in a pass that splits lists, because at least
+ * two blocks of each list are resident. */
 HOST_DEVICE size_t split_lists_most(int sms)
 {
     return (size_t)(sms * TILE_RESIDENT(TILE_ROWS) / 2);
 }
 
-/* work = y[splits, T*H, E], then (maximum, sum)[splits, T*H], all fp32; maxima in units of log 2.
- * The index of query_head q in split s: */
+/* work holds y[splits, T*H, E], then (maximum, sum)[splits, T*H], all fp32; maxima are base-2
+ * logarithms. part_at() is the index of query_head() q in a split. */
 HOST_DEVICE size_t part_at(size_t split, size_t q, size_t T, size_t heads)
 {
     return split * T * heads + q;
 }
 
-/* Floats before the maxima. */
+/* The number of floats in work before the maxima and sums. */
 HOST_DEVICE size_t part_sums(size_t splits, size_t T, size_t heads, size_t head_dim)
 {
     return splits * T * heads * head_dim;

@@ -11,8 +11,9 @@
 
 enum { TILE_THREADS = TILE_WARPS * WARP, COPY_ROWS = TILE_KEYS / TILE_WARPS };
 
-/* The base of a row (struct tile_sums) may lie below the row's largest c s by this much. With 8,
- * the sum of 2^31 keys stays finite, and y is almost never rescaled after the first key tile. */
+/* The base of a row (struct tile_sums) may be this much below the row's largest c s, where c is
+ * tile_job.scale and s a score. With 8 the sum of 2^31 keys stays finite, and y is almost never
+ * rescaled after the first key tile. */
 #define BASE_LAG 8.0f
 
 /* Arguments of a launch. */
@@ -24,9 +25,9 @@ struct tile_job {
     unsigned *arrived; /* [sequences, key heads]: blocks that left a part (attention_join.cuh) */
 };
 
-/* The shape of a kernel. E_: head dim. M_: row tiles of a warp. WARPS_M: the warps form this many
- * groups, each with queries of its own; the warps of a group divide the keys of each tile. STAGES_:
- * key tiles that memory of the block holds at once. FULL_: attention_plan.full. */
+/* The shape of a kernel. E_: head dim. M_: row tiles of a warp. WARPS_M: number of groups of warps;
+ * each group has queries of its own, and its warps divide the keys of each tile. STAGES_: key tiles
+ * that shared memory holds at once. FULL_: attention_plan.full. */
 template <int E_, int M_, int WARPS_M, int STAGES_, bool FULL_ = false> struct tile_shape {
     static constexpr int E = E_, M = M_, STAGES = STAGES_;
     static constexpr bool FULL = FULL_;
@@ -35,7 +36,7 @@ template <int E_, int M_, int WARPS_M, int STAGES_, bool FULL_ = false> struct t
     static constexpr int KEYS = TILE_KEYS / WARPS_N; /* keys of a warp */
     static constexpr int COLS = E / 8;               /* column tiles of y */
     static constexpr int TILE = TILE_KEYS * E;       /* values of a stage */
-    /* Warps share two stages: then one barrier a key tile is enough. */
+    /* 1: all warps share keys and there are two stages, so one barrier a key tile is enough. */
     static constexpr bool PAIRED = WARPS_N == 1 && STAGES == 2;
 };
 
@@ -43,25 +44,27 @@ template <int E_, int M_, int WARPS_M, int STAGES_, bool FULL_ = false> struct t
 struct tile_side {
     const int32_t *slots, *slot_pos; /* of the sequence */
     int32_t row_begin, n_slots;
-    int32_t least, most; /* each row sees keys up to a last position: the least and the largest */
-    int first, count;    /* queries */
+    int32_t least, most; /* the least and the largest of the last positions that the rows see */
+    int first, count;    /* queries of the block: the first one, and their number */
     int begin, end;      /* key tiles begin .. end - 1 */
     int split, used, kh, group;
-    int joins;           /* 1: the last block of its list to finish; it combines the parts */
+    int joins;           /* 1: this block ends last among the splits of its list, and combines the
+                          * parts */
     bool all;            /* MASK_FULL: slot_pos is not read */
 };
 
-/* The key tiles that a warp still has to compute. Bit i of a set stands for tile window + i. A FULL
- * kernel needs no set: it computes all tiles from window on. */
+/* The key tiles that a warp still has to compute. Bit i of `seen` and `whole` stands for tile
+ * window + i. A FULL kernel needs no bits: it computes all tiles from window on. */
 struct tile_walk {
     int window, end, n_slots;
     unsigned seen;  /* tiles of which some query sees some key */
     unsigned whole; /* tiles of which every query sees every key */
 };
 
-/* The running sums of rows g and g + 8 of each row tile. A key with score s has the weight
- * 2^(c s - base): `sum` adds the weights of this lane's keys, y adds weights times values. The base
- * of a row is the largest c s of an earlier key tile (tile_raise), or -inf before the first key. */
+/* The running sums of rows g and g + 8 of each row tile. A key with score s has the weight 2^(c s -
+ * base). `sum` is the sum of the weights of this lane's keys, y the sum of weights times values.
+ * The base of a row is the largest c s of an earlier key tile (tile_raise), or -inf before the
+ * first key. */
 template <class S> struct tile_sums {
     float y[S::M][S::COLS][4];
     float base[S::M][2], sum[S::M][2];
@@ -127,9 +130,9 @@ DEVICE void find_limits(const struct tile_job *j, int row_begin, int first, int 
     }
 }
 
-/* Fills d, which lies in shared memory because registers are short. false: the block has nothing to
- * do, because the grid is sized for the host's upper bounds. The last tiles of queries come first:
- * with a causal mask they take longest. */
+/* Fills *side, which lies in shared memory because registers are short. Returns false if the block
+ * has nothing to do; this happens because the grid has the size of the host's upper bounds. The
+ * last tiles of queries come first, because with a causal mask they take longest. */
 template <class S> DEVICE bool tile_side_of(struct tile_side *side, const struct tile_job *j)
 {
     struct attn_seq sequence = j->a.seqs[blockIdx.z];
@@ -165,8 +168,8 @@ template <class S> DEVICE bool tile_side_of(struct tile_side *side, const struct
     return true;
 }
 
-/* Fills seen and whole for the next 32 key tiles, by the keys of this warp. Warps that share keys
- * compute the same sets. */
+/* Fills seen and whole for the next 32 key tiles, from the keys of this warp. Warps that share keys
+ * compute equal sets. */
 template <class S> DEVICE void tile_look(struct tile_walk *walk, const struct tile_side *side)
 {
     int n = min(walk->end - walk->window, WARP), lane = lane_id();
@@ -209,12 +212,12 @@ template <class S> DEVICE int tile_next(struct tile_walk *walk, const struct til
 /* ---- copies ---- */
 
 /* The addresses of a lane, which copies one chunk of 16 bytes of each row. Its chunk of a key is at
- * k + slot * stride, that of the value `to_v` bytes behind it. */
+ * k + slot * stride; the chunk of the value is `to_v` bytes behind. */
 struct tile_lane {
     uintptr_t k, to_v;
     uint32_t stride;
     int row;   /* the lane's first row of a key tile; beyond every list for a chunk of padding */
-    int place; /* of that row in a stage, counted in values */
+    int place; /* place of that row in a stage (tile_at()) */
 };
 
 template <class S>
@@ -230,8 +233,8 @@ DEVICE struct tile_lane tile_lane_of(const struct tile_job *j, const struct tile
             tile_at(row, c, S::E)};
 }
 
-/* A warp copies 16 rows of a key tile. Returns the slot of row l % 16 of these; l is the lane.
- * `next` is a result of tile_next(). */
+/* Returns the slot of row lane % 16 of the 16 rows of a key tile that this warp copies. next: a
+ * result of tile_next(). */
 DEVICE int32_t tile_slot(const struct tile_walk *walk, const struct tile_side *side, int next)
 {
     int key = next / 2 * TILE_KEYS + warp_id() * COPY_ROWS + lane_id() % COPY_ROWS;
@@ -240,7 +243,7 @@ DEVICE int32_t tile_slot(const struct tile_walk *walk, const struct tile_side *s
 
 /* Copies 16 rows of keys (away = 0) or of values (away = lane->to_v). Keys beyond the list and the
  * padding of the head become zeros: their probabilities are 0, but 0 times the old contents could
- * be NaN. There is no branch, so that copies and products of a key tile mix. */
+ * be NaN. There is no branch, so that copies and products of a key tile overlap. */
 template <class S>
 DEVICE void tile_copy(uint16_t *to, uintptr_t away, const struct tile_lane *lane,
                       const struct tile_walk *walk, int next, int32_t kept)
@@ -256,7 +259,8 @@ DEVICE void tile_copy(uint16_t *to, uintptr_t away, const struct tile_lane *lane
     copy_async_close();
 }
 
-/* Copies the queries of the block. Thread t copies chunk t % CHUNKS of every ROWS-th row. */
+/* Copies the queries of the block to shared memory. Thread t copies chunk t % CHUNKS of every
+ * ROWS-th row. */
 template <class S>
 DEVICE void tile_copy_queries(uint16_t *to, const struct tile_job *j, const struct tile_side *side)
 {
@@ -276,13 +280,13 @@ DEVICE void tile_copy_queries(uint16_t *to, const struct tile_job *j, const stru
 
 /* ---- one key tile ---- */
 
-/* The queries of a warp in registers, if it has one row tile. With two row tiles they would leave
- * too few registers for y, and load_queries() reads them from shared memory at each step. */
+/* The queries of a warp in registers, if it has one row tile. With two row tiles the queries would
+ * leave too few registers for y, so load_queries() reads them from shared memory at each step. */
 template <class S> struct tile_queries {
     uint32_t kept[S::M == 1 ? S::E / 16 : 1][4];
 };
 
-/* Loads columns 16 step .. 16 step + 15 of row tile m. */
+/* Loads columns 16 step .. 16 step + 15 of row tile `tile`. */
 template <class S> DEVICE void load_queries(uint32_t r[4], const uint16_t *q, int tile, int step)
 {
     int row = warp_first_query<S>() + tile * TILE_ROWS + lane_id() % 16;
@@ -427,8 +431,8 @@ DEVICE void tile_softmax(uint32_t (&p)[S::M][4], struct tile_sums<S> &sums,
     }
 }
 
-/* y += p v, where p are the probabilities of scores s. It goes by 16 keys, so that exponentials and
- * products mix and the registers of used scores become free. */
+/* y += p v, where p are the probabilities of scores s. It takes 16 keys at a time, so that
+ * exponentials and products overlap and the registers of used scores become free. */
 template <class S>
 DEVICE void tile_values(struct tile_sums<S> &sums, const float (&s)[S::M][S::KEYS / 8][4],
                         float scale, const uint16_t *values)

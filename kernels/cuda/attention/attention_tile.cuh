@@ -1,5 +1,5 @@
-/* attention_tile.cuh - attention on the matrix units: one block, one tile of queries
- * (attention_plan.h).
+/* attention_tile.cuh - attention on the matrix units. A block computes one tile of queries
+ * (attention_plan.h):
  *
  *     for each key tile that a query of the block may see:
  *         s = q k^T              16 queries x 8 keys an instruction
@@ -8,23 +8,25 @@
  *         p = 2^(c s - base)     sum += p
  *         y += bf16(p) v
  *
- * Four warps work in one of two ways. Many queries: each warp has its own queries, all share the
- * keys of the tile, and __syncthreads orders the copies. Few queries: each warp has all queries and
- * its own quarter of every key tile, which only this warp copies and reads. It needs only the
- * warp's own barrier, and four chains of copies are in flight instead of one; the sums of the warps
- * are merged in order at the end.
+ * The four warps of a block work in one of two ways. With many queries each warp has its own
+ * queries, all warps share the keys of the tile, and __syncthreads orders the copies. With few
+ * queries each warp has all queries and its own quarter of every key tile, which only this warp
+ * copies and reads. So __syncwarp is enough, and four chains of copies are in flight instead of
+ * one; the sums of the warps are merged in order at the end.
  *
  * Keys and values of the next tiles are copied (copy_async) while one tile is computed. The groups
  * of copies are closed in the order k0 v0 k1 v1 ..., and 2 (stages - 1) may be open at each of the
- * two waits of a step. A buffer is filled again behind the barrier that follows its last read.
- * Warps that share two stages (PAIRED) wait once a step instead, for both copies of the tile.
+ * two waits of a step. A buffer is filled again only behind the barrier that follows its last read.
+ * If warps share keys and there are two stages (PAIRED), they wait only once a step, for both
+ * copies of the tile.
  *
- * Numerics. Scores and sums are fp32. The exponent has base 2: one machine instruction, and c is
- * part of a fused multiply-add. Probabilities are rounded to bf16 for the second product, as in the
- * models' own kernels; their sum is of the unrounded ones, so that roundings average out. They are
- * at most 2^BASE_LAG, and a base that lags changes no relative precision. A base of -inf (no key
- * seen yet) counts as 0 in the exponent, because -inf - -inf would be NaN. Hidden keys have p = 0
- * exactly. NaN is never lost: the maximum skips it, the sum does not.
+ * Numerics. Scores and sums are fp32. Exponentials have base 2, because 2^x is one machine
+ * instruction and c is part of a fused multiply-add. Probabilities are rounded to bf16 for the
+ * second product, as in the models' own kernels; the sum takes the unrounded probabilities, so that
+ * roundings average out. Probabilities are at most 2^BASE_LAG; a base that lags does not change
+ * their relative precision. A base of -inf (no key seen yet) counts as 0 in the exponent, because
+ * -inf - -inf would be NaN. Hidden keys have p = 0 exactly. NaN is never lost: the maximum skips
+ * it, the sum does not.
  *
  * Source: Milakov & Gimelshein 2018, algorithm 3; Dao 2023 (FlashAttention-2), algorithm 1. */
 #pragma once
@@ -35,8 +37,9 @@
 
 /* ---- the result ---- */
 
-/* Merges warps that shared queries: each takes y of N of the column tiles over all warps, and the
- * maxima and sums. `room`: the place of keys and values; `rows`: the place of the queries. */
+/* Merges the sums of warps that share queries. Each warp merges N of the column tiles of y over all
+ * warps, and all maxima and sums. room, rows: shared memory of the keys and values, and of the
+ * queries. */
 template <class S, int N>
 DEVICE void tile_merge(float (&y)[S::M][N][4], struct tile_sums<S> &sums, float4 *room,
                        float2 *rows)
@@ -103,7 +106,8 @@ DEVICE void put_pair(uint16_t *y, int col, int E, const float *z, const float *n
         *(uint2 *)(y + col) = odd ? make_uint2(got, odd_word) : make_uint2(even_word, got);
 }
 
-/* Writes N column tiles from `tile` on of the warp's rows: y, or the part of a split. */
+/* Writes N column tiles, from column tile `tile` on, of the warp's rows: to y, or to the part of a
+ * split. */
 template <class S, int N>
 DEVICE void tile_put(const struct tile_job *j, const struct tile_side *side,
                      const float (&y)[S::M][N][4], const struct tile_sums<S> &tile_sums, int tile)
@@ -137,7 +141,7 @@ DEVICE void tile_put(const struct tile_job *j, const struct tile_side *side,
     }
 }
 
-/* The last block of a split list combines the parts. */
+/* The block that ends last among the splits of a list combines the parts. */
 DEVICE void tile_join(const struct tile_job *j, struct tile_side *side)
 {
     unsigned *arrived = j->arrived + blockIdx.z * gridDim.x + blockIdx.x;
@@ -166,7 +170,7 @@ DEVICE void tile_begin(struct tile_sums<S> &sums, int32_t *last, const struct ti
     }
 }
 
-/* Adds sums over the quads. */
+/* Adds the sums of the four lanes that hold a row. */
 template <class S> DEVICE void tile_end(struct tile_sums<S> &sums)
 {
 #pragma unroll
@@ -177,8 +181,8 @@ template <class S> DEVICE void tile_end(struct tile_sums<S> &sums)
     }
 }
 
-/* Block (kh, tile and split, sequence) owns y, or a part of it, of its tile of queries. A warp owns
- * all columns of its own queries or, where warps share queries, a quarter of the columns. */
+/* Block (kh, tile and split, sequence) owns y, or a part, of its tile of queries. A warp owns all
+ * columns of its own queries or, if warps share queries, a quarter of the columns. */
 template <class S>
 __global__ void __launch_bounds__(TILE_THREADS, TILE_RESIDENT(S::QUERIES))
     attend_tiles(struct tile_job j)
@@ -219,7 +223,8 @@ __global__ void __launch_bounds__(TILE_THREADS, TILE_RESIDENT(S::QUERIES))
 #pragma unroll
         for (int i = 0; i < S::E / 16; i++)
             load_queries<S>(held.kept[i], q, 0, i);
-    /* Warps without queries compute too: no branch, so that copies and products mix. */
+    /* Warps without queries compute too, so that there is no branch and copies and products
+     * overlap. */
     for (int i = 0; next[0] >= 0; i++) {
         float s[S::M][S::KEYS / 8][4];
         int stage = i % S::STAGES, end = S::STAGES - 1, free = (i + end) % S::STAGES;
@@ -273,8 +278,8 @@ void tile_launch(struct backend *backend, const struct tile_job *j,
     dim3 grid((unsigned)j->a.kv_heads, (unsigned)(plan->tiles * plan->splits),
               (unsigned)j->a.n_seqs);
     size_t shared = (size_t)tile_shared_of(S::E, S::QUERIES, S::STAGES).end;
-    /* The speed of many rows depends on the blocks per SM (H100, 1024 rows: 72 us with all memory
-     * as shared memory, 114 us with SHARED_PART); the speed of few rows on the arrival of keys. */
+    /* The speed of many rows depends on the blocks per SM (H100, 1024 rows: 72 us with SHARED_ALL,
+     * 114 us with SHARED_PART). The speed of few rows depends on the arrival of keys. */
     launch_in(backend, S::WARPS_N == 1 ? SHARED_ALL : SHARED_PART, attend_tiles<S>, grid,
               dim3(TILE_THREADS), shared * sizeof(uint16_t), *j);
 }

@@ -1,5 +1,5 @@
-/* alloc.h - the device's memory as segments (segments.h), for open.cu. The operations are in
- * cuda.h. */
+/* alloc.h - makes the allocator of device memory (segments.h), for open.cu. The operations alloc
+ * and free are in cuda.h. */
 #pragma once
 
 #include "kernels/ops.h"
@@ -7,6 +7,7 @@
 /* An allocator over cudaMalloc that counts in backend->memory. Free it with segments_delete(). */
 struct segments *alloc_open(struct backend *backend);
 
-/* cuda_free for a block of cuda_alloc that no recorded pass uses: none is dropped, so it may be
- * called while a pass runs for the first time. Idle segments go back to the system. */
+/* Frees a block of cuda_alloc that no recorded pass uses, and gives idle segments back to the
+ * system. Unlike cuda_free it drops no recorded passes, so it may be called while a pass runs for
+ * the first time. */
 void alloc_return(struct backend *backend, void *p);

@@ -3,6 +3,6 @@
 
 #include "kernels/ops.h"
 
-/* Made at open, freed at close. */
+/* Make the events when the back end is opened, and free them when it is closed. */
 void event_open(struct backend *backend);
 void event_close(struct backend *backend);

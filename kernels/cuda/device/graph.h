@@ -3,11 +3,11 @@
 
 #include "kernels/ops.h"
 
-/* Made at open, freed at close. */
+/* Make the table of records when the back end is opened, and free it when it is closed. */
 void graph_open(struct backend *backend);
 void graph_close(struct backend *backend);
 
 /* 1 while operations are being recorded: no allocation, write or wait is allowed then. */
 int graph_recording(const struct backend *backend);
-/* Drops all records: the memory that they use is gone. */
+/* Drops all records; called when memory that records may use is freed. */
 void graph_drop(struct backend *backend);

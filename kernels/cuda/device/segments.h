@@ -1,6 +1,7 @@
-/* segments.h - a caching allocator. Blocks are cut from segments; a segment stays reserved until
- * the system or the cap refuses another one. requested, allocated and reserved mean the same as in
- * torch (CUDACachingAllocator), so the figures can be compared:
+/* segments.h - a caching allocator. Blocks are cut from segments. A segment stays reserved until
+ * the system or the cap refuses another segment. The rules are those of torch
+ * (CUDACachingAllocator), so requested, allocated and reserved bytes can be compared with those of
+ * torch:
  *
  *   sizes are rounded up to 512 bytes;
  *   requests up to 1 MiB come from segments of 2 MiB, those below 10 MiB from segments of 20 MiB,
@@ -9,8 +10,8 @@
  *   segments, more than 1 MiB in the others;
  *   a freed block is merged with its free neighbours.
  *
- * The caller provides segments by two callbacks, on a device cudaMalloc and cudaFree. The allocator
- * never touches memory of a segment, so addresses may be a device's. */
+ * The caller provides segments by two callbacks (on a device: cudaMalloc and cudaFree). The
+ * allocator never reads or writes memory of a segment, so addresses may be those of a device. */
 #pragma once
 
 #include "kernels/ops.h"
@@ -26,12 +27,13 @@ struct segment_source {
     void *ctx;
 };
 
-/* Counts in *memory, whose cap limits memory->reserved. It stays the caller's and must outlive the
- * result. */
+/* Makes an allocator that counts in *memory; memory->cap limits memory->reserved. *memory belongs
+ * to the caller and must outlive the allocator. */
 struct segments *segments_new(struct memory *memory, struct segment_source source);
-/* NULL: neither the cache nor the system nor the cap has room. */
+/* Returns NULL if no cached block is large enough and the system or the cap allows no other
+ * segment. */
 void *segments_alloc(struct segments *segments, size_t bytes, enum memory_kind kind);
-/* Frees `room`, which came from segments_alloc; returns its kind. */
+/* Frees `room`, a block of segments_alloc. Returns the kind of the block. */
 enum memory_kind segments_free(struct segments *segments, void *room);
 /* Bytes that were requested for `room`. */
 size_t segments_size(const struct segments *segments, const void *room);

@@ -1,4 +1,4 @@
-/* canvas_sheet.h - shared memory of the block that advances a canvas. */
+/* canvas_sheet.h - the layout of shared memory in the block that advances a canvas (advance.cu). */
 #pragma once
 
 #include "kernels/advance.h"
@@ -7,13 +7,14 @@ enum { CANVAS_THREADS = 512 };
 enum { SUM_BAD, SUM_TAKES, SUM_BACKS, SUM_WRITTEN, SUM_MASKS, SUM_EDITED, SUMS };
 
 struct sheet {
-    uint64_t *bits;             /* [capacity] scores of the answers, as ordered whole numbers */
-    double *confidence;         /* [capacity] of the answers */
-    int32_t *id;                /* [capacity] the ids that they may commit */
+    uint64_t *bits;             /* [capacity] scores of the answers, mapped to integers of the same
+                                 * order */
+    double *confidence;         /* [capacity] confidences of the answers */
+    int32_t *id;                /* [capacity] the id that each answer may commit */
     int32_t *pick;              /* [capacity] indices of answers, best first */
-    struct canvas_state *state; /* shared copy, after thread 0 changed it */
-    int *sum;                   /* [SUMS] */
-    int *votes;                 /* [CANVAS_THREADS / 32] */
+    struct canvas_state *state; /* copy of the canvas state, after thread 0 changed it */
+    int *sum;                   /* [SUMS] by SUM_BAD, ... */
+    int *votes;                 /* [CANVAS_THREADS / 32] room for block_below() */
 };
 
 HOST_DEVICE size_t sheet_bytes(size_t capacity)

@@ -1,12 +1,14 @@
-/* noise.cuh - finds the best score = logit + T * Gumbel noise. It computes in fp32 as far as fp32
+/* noise.cuh - finds the best score = logit + T * Gumbel noise. It computes in fp32 as long as fp32
  * can decide, because double logarithms are slow. The result equals that of doubles, ties included.
- * Where the score itself is defined in floats (gumbel.h), all ids compute it.
+ * If the score is defined in floats (GUMBEL_F32, GUMBEL_F32X), it is computed for all ids.
  *
- * With 64 random bits for an id, k = bits >> 11, u = k 2^-53 + 2^-54 rounded to double:
+ * An id has logit x and 64 random bits. With k = bits >> 11 and u = k 2^-53 + 2^-54 rounded to
+ * double:
  *     score = x + T g,  g = -log t,  t = -log u,  in double.
  *
- * Two bounds, both with the margin slack(x) = 4e-5 T + 2^-22 |x| + 1e-37. G = 36.1 is beyond any
- * finite g (the least t except 0 is 2^-52), and library functions are assumed to err by 4 ulps.
+ * There are two bounds, both with the margin slack(x) = 4e-5 T + 2^-22 |x| + 1e-37. G = 36.1 is
+ * larger than any finite g (the least t except 0 is 2^-52). The error of library functions is
+ * assumed to be at most 4 ulps.
  *
  * |near - score| <= slack, for `near` below:
  *     w = 1 - u (for k >= 2^52; there u has 53 bits, so the last bit of 2k + 1 is rounded away,
@@ -22,8 +24,8 @@
  *     log2_near is right to 2^-22 * 32, its argument to 2^-24, and the rest rounds by 2^-24 of at
  *     most 23 each: less than 2e-5 T + 2^-24 |x|. ~h = 0 gives infinity.
  *
- * The rounding of near +- slack itself, 2^-24 (|x| + G T), fits into the spare part of the margin.
- * Comparisons are written so that a NaN (T beyond float) leaves the decision to the doubles. */
+ * The rounding of near +- slack, 2^-24 (|x| + G T), fits into the rest of the margin. Comparisons
+ * are written so that a NaN (T is too large for a float) leaves the decision to the doubles. */
 #pragma once
 
 #include "kernels/cuda/device.cuh"
@@ -36,7 +38,7 @@ struct noise {
     float near_t;  /* temperature in fp32 */
     uint64_t seed, key;
     size_t kind;   /* enum gumbel */
-    const int32_t *ids; /* of head_query */
+    const int32_t *ids; /* head_query.ids */
 };
 
 DEVICE struct noise noise_of(const struct head_query *query, size_t row)
@@ -47,27 +49,27 @@ DEVICE struct noise noise_of(const struct head_query *query, size_t row)
 }
 
 enum { NOBODY = INT32_MAX }; /* an id larger than all others */
-/* An id that may have the best score. */
+/* An id that may have the best score, with its logit and `near` (above). */
 struct racer {
     float logit, near;
     int32_t id;
 };
 
-/* The random bits of row v of the head. Rows and their ids have one order, so rows stand for ids
- * here. */
+/* The random bits of row v of the head matrix. Rows have the order of their ids, so a row number
+ * stands for an id in this file. */
 DEVICE uint64_t noise_bits(const struct noise *n, int32_t v)
 {
     return philox_at(n->seed, n->key, (uint64_t)(n->ids ? n->ids[v] : v));
 }
 
-/* g of 64 random bits. */
+/* The noise g from 64 random bits. */
 DEVICE double gumbel(uint64_t bits)
 {
     double u = philox_unit(bits) + 0x1p-54; /* never 0 */
     return -log(-log(u));
 }
 
-/* gumbel() in fp32: `near`. */
+/* The noise g in fp32, for `near`. */
 DEVICE float gumbel_near(uint64_t bits)
 {
     uint64_t k = bits >> 11, one = (uint64_t)1 << 53;
@@ -78,7 +80,7 @@ DEVICE float gumbel_near(uint64_t bits)
     return -logf(-logf((float)(2 * k + 1) * 0x1p-54f));
 }
 
-/* An upper bound of g, from the upper half of the bits: `top`. */
+/* An upper bound of g from the upper half of the bits, for `top`. */
 DEVICE float gumbel_top(uint64_t bits)
 {
     return 22.180710f - 0.69314718f * log2_near((float)~(uint32_t)(bits >> 32));

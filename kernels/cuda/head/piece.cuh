@@ -1,9 +1,9 @@
 /* piece.cuh - a piece of the vocabulary in the registers of a warp, and its results.
  *
- * A warp holds its piece in registers, so all results of it (best and second best, the draw under
- * noise, the maximum, the sums) are computed there one after another. Choices use total orders
- * (value, then id; noise.cuh), sums a fixed tree, so the same pass gives the same bits. Sums are
- * fp32 within a piece. */
+ * A warp holds its piece in registers and computes all results one after another: best and second
+ * best logit, the draw under noise, the maximum, the sums. Choices use total orders (value, then
+ * id; noise.cuh) and sums a fixed tree, so a repeated pass gives the same bits. Sums are fp32
+ * within a piece. */
 #pragma once
 
 #include "kernels/cuda/head/noise.cuh"
@@ -16,18 +16,18 @@ struct top {
 /* The results of a piece. */
 struct state {
     /* Over the ids that are not quiet: the maximum, the number of logits equal to it, and for the
-     * logits below it the sums of e^(l-max) and of e^(l-max) (l-max). These are separate because
-     * fp32 keeps nothing below 1e-7 beside 1, and the order of two nearly certain answers depends
-     * on that. */
+     * logits below it the sums of e^(l-max) and of e^(l-max) (l-max). `equal` and `below` are
+     * separate, because fp32 loses terms below 1e-7 beside 1, and the order of two nearly certain
+     * answers depends on these terms. */
     float max, equal, below, weighted;
     struct top top;
-    struct racer winner; /* if the temperature is not 0 */
+    struct racer winner; /* best score under noise, if the temperature is not 0 */
     float target;        /* logit of the target; -inf: not in this piece */
     int32_t bad;
 };
 
-/* Sums for the comparison with xu over the same ids: sum e^(l-max) (l-l'), the maximum of l', sum
- * e^(l'-max'). */
+/* Sums for the divergence from xu, whose logits are l', over the ids of state.max: cross = sum
+ * e^(l-max) (l-l'), max = the maximum max' of l', sum = sum e^(l'-max'). */
 struct contrast {
     float cross, max, sum;
 };
@@ -77,7 +77,7 @@ template <int N> DEVICE bool odd(const struct piece<N> *part)
     return __any_sync(EVERY_LANE, any);
 }
 
-/* Sets listed ids to -inf. Returns true if there were any. */
+/* Sets the logits of listed ids to -inf. Returns true if the piece has such an id. */
 template <int N> DEVICE bool silence(struct piece<N> *part, const int32_t *ids, size_t count)
 {
     bool any = false;
@@ -136,8 +136,8 @@ template <int N> DEVICE float pick(const struct piece<N> *part, int k)
 
 /* ---- the results of a piece ---- */
 
-/* Best and second best of the warp; *mine: the place of the lane's own best. Finds the values
- * first, then their places. */
+/* Best and second best logit of the warp. *mine = the place of the lane's own best logit. It finds
+ * the values first, then their places. */
 template <int N> DEVICE struct top top_of(const struct piece<N> *part, int32_t *mine)
 {
     float one = -INFINITY, two = -INFINITY;
@@ -157,8 +157,9 @@ template <int N> DEVICE struct top top_of(const struct piece<N> *part, int32_t *
     return top;
 }
 
-/* The winner under noise. Each lane starts from its best logit, at place `mine`. The best of these
- * is the bar: an id that cannot reach it needs no logarithms. */
+/* The id with the best score under noise. Each lane starts with the score of its best logit, at
+ * place `mine`. The best lower bound of these scores is the bar: for an id that cannot reach it no
+ * logarithms are computed. */
 template <int N>
 DEVICE struct racer race(const struct piece<N> *part, const struct noise *noise, int32_t mine)
 {
@@ -192,13 +193,13 @@ DEVICE struct racer race(const struct piece<N> *part, const struct noise *noise,
     return ahead;
 }
 
-/* The sums of state, relative to state->max. */
+/* Computes equal, below and weighted of *state, relative to state->max. */
 template <int N> DEVICE void sums_of(const struct piece<N> *part, struct state *state)
 {
     float equal = 0, below = 0, weighted = 0;
 #pragma unroll
     for (int k = 0; k < N; k++) {
-        /* clamped where e^d is 0: d may be -inf or NaN, and 0 * d would be NaN */
+        /* d is limited, because it may be -inf or NaN where e^d is 0, and 0 * d would be NaN */
         float d = fmaxf(part->x[k] - state->max, -200.0f), e = exp2_near(1.44269504f * d);
         bool most = part->x[k] == state->max && state->max > -INFINITY;
         equal += most ? 1.0f : 0.0f;
@@ -210,7 +211,7 @@ template <int N> DEVICE void sums_of(const struct piece<N> *part, struct state *
     state->weighted = warp_sum(weighted);
 }
 
-/* The comparison of both rows: p as sums_of() has it, `was` the piece of the other row. */
+/* The contrast of a piece with `was`, the piece of xu for the same ids. max: state.max. */
 template <int N>
 DEVICE struct contrast contrast_of(const struct piece<N> *part, const struct piece<N> *was,
                                    float max)
@@ -227,7 +228,7 @@ DEVICE struct contrast contrast_of(const struct piece<N> *part, const struct pie
     return contrast;
 }
 
-/* The logit of a target at a place in this piece. */
+/* The logit at place `at` of this piece. */
 template <int N> DEVICE float logit_at(const struct piece<N> *part, int32_t at)
 {
     return __shfl_sync(EVERY_LANE, pick(part, at / WARP), at % WARP);

@@ -1,7 +1,8 @@
-/* wkv.cuh - a chunk of tokens of one head in shared memory, shared by wkv.cu and wkv_back.cu. The
- * formulas are in kernels/wkv.h. A block of THREADS threads owns a head of a sequence. Thread (g,
- * i) is i = thread % N, g = thread / N: it owns channel i of C / GROUPS tokens, or column i of N /
- * GROUPS rows of the state. Heads with fewer than N channels are padded with zeros. */
+/* wkv.cuh - a chunk of C tokens of one head in shared memory, for wkv.cu and wkv_back.cu.
+ * kernels/wkv.h has the formulas and defines D and A. A block of THREADS threads owns a head of a
+ * sequence. Thread (g, i) has i = threadIdx.x % N and g = threadIdx.x / N: it owns channel i of C /
+ * GROUPS tokens, or column i of N / GROUPS rows of the state. Heads with fewer than N channels are
+ * padded with zeros. */
 #pragma once
 
 #include "kernels/cuda/device.cuh"
@@ -17,10 +18,10 @@ struct wkv_tokens {
     float values[2 * C * N]; /* v, then x */
     float decay[C * N];      /* e^w; 1 for tokens beyond the last */
     float bonus[N];          /* u */
-    float read[C * PAIR_ROW], solve[C * PAIR_ROW]; /* A^rk, A^rb; A^ak, A^ab */
+    float read[C * PAIR_ROW], solve[C * PAIR_ROW]; /* read: A^rk, A^rb; solve: A^ak, A^ab */
 };
 
-/* The head of this block. at: index of its state, as in struct wkv. */
+/* The place of this block's head in arrays. at: wkv.at of kernels/wkv.h. */
 struct wkv_place {
     size_t seq, head, E, first, rows, stride, state;
 };
@@ -61,14 +62,15 @@ DEVICE void chunk_load(struct wkv_tokens *tokens, const struct wkv_rows &in,
     }
 }
 
-/* The sum over half a warp. */
+/* The sum of x over the 16 lanes of half a warp. */
 DEVICE float half_sum(float x)
 {
     return warp_fold<ACROSS>(x, [](float a, float b) { return a + b; });
 }
 
-/* Half warp q takes token q as the earlier one of all pairs, with four key channels a lane. k is
- * its key, decayed on the way to t. column: in read and solve, 0 for k and C for b. */
+/* Computes read and solve (A) for one kind of keys. Half warp q computes all pairs whose earlier
+ * token is q, with four key channels a lane; k is the key of token q, decayed up to the later
+ * token. column: 0 for k, C for b. */
 template <bool SEVEN> DEVICE void chunk_scores(struct wkv_tokens *tokens, unsigned column)
 {
     const unsigned earlier = threadIdx.x / ACROSS, lane = threadIdx.x % ACROSS;
@@ -98,7 +100,7 @@ template <bool SEVEN> DEVICE void chunk_scores(struct wkv_tokens *tokens, unsign
     }
 }
 
-/* sum[m] += sum_k a[m, k] x[k, i] for this thread's tokens m, and a of `wide` columns. */
+/* sum[m] += sum_k a[m, k] x[k, i] for this thread's tokens m. Rows of a have `wide` values. */
 DEVICE void add_product(float sum[TOKENS_EACH], const float *a, unsigned wide, const float *x,
                         unsigned K)
 {
@@ -110,7 +112,8 @@ DEVICE void add_product(float sum[TOKENS_EACH], const float *a, unsigned wide, c
     }
 }
 
-/* s[row, i] = s[row, i] * whole[row] + sum_q left[q, row] x[q, i] for this thread's rows. */
+/* s[row, i] = s[row, i] * whole[row] + sum_q left[q, row] x[q, i] for this thread's rows; whole
+ * NULL: no factor. */
 DEVICE void add_outer(float *s, const float *whole, const float *left, const float *x, unsigned K)
 {
     const unsigned i = threadIdx.x % N, first = threadIdx.x / N * ROWS_EACH;
@@ -127,7 +130,8 @@ DEVICE void add_outer(float *s, const float *whole, const float *left, const flo
         s[(first + tile) * N + i] = sum[tile];
 }
 
-/* Loads s[N, N] from a state, or zeros; and stores it. */
+/* state_load() loads s[N, N] from a state [E, E], padded with zeros; state NULL: zeros.
+ * state_store() stores it. */
 DEVICE void state_load(float *s, const float *state, size_t E)
 {
     for (unsigned i = threadIdx.x; i < N * N; i += THREADS)

@@ -1,6 +1,6 @@
-/* wkv_kept.h - values of the forward pass of time mixing that are computed again for the
- * gradients, in device memory. Head h of sequence s is head s * H + h. Kept are all states at
- * the borders of chunks and, for RWKV 7, all x. N is WKV_CUDA_MOST. */
+/* wkv_kept.h - values of the forward pass of time mixing that the gradients need, in device memory.
+ * They are computed again before the backward pass: all states at the borders of chunks and, for
+ * RWKV 7, all x. Head h of sequence s is head s * H + h. N is WKV_CUDA_MOST. */
 #pragma once
 
 #include "kernels/wkv.h"
@@ -14,7 +14,7 @@ struct wkv_kept {
 
 C_BEGIN
 
-/* state: [n_seqs, H, E, E] before the first rows; NULL: zeros. */
+/* Computes *to. state: [n_seqs, H, E, E] the states before the first rows; NULL: zeros. */
 void cuda_wkv_keep(struct backend *backend, const struct wkv_rows *in, const float *state,
                    const struct wkv_kept *to);
 
