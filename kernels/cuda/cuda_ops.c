@@ -1,5 +1,5 @@
-/* cuda_ops.c - the table of the CUDA back end. Two passes may be in flight (depth), so the
- * device never waits for the host between them. */
+/* cuda_ops.c - the table of the CUDA back end. Two passes may be in flight (depth), so that the
+ * device never waits for the host between two passes. */
 #include "kernels/cuda/cuda.h"
 
 #define ROW(slot) .slot = cuda_##slot,

@@ -1,8 +1,10 @@
 /* open.cu - chooses a device, checks that it can be used, reads its abilities, and makes the parts
- * of the back end on it. They are made at open and freed in the opposite order at close.
+ * of the back end on it. These parts are made when the back end is opened, and freed in the
+ * opposite order when it is closed.
  *
- * Until a device has done any work, a missing, old or busy device is an ordinary answer (69; the
- * CPU may be used). Afterwards every failure except lack of memory ends the process (runtime.h). */
+ * Until a device has done work, a missing, old or busy device is no failure: the answer is
+ * EXIT_NO_DEVICE (69), and the caller may use the CPU. Afterwards every failure except lack of
+ * memory ends the process (runtime.h). */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,15 +23,15 @@
 
 /* ---- which device ---- */
 
-/* Never launched. All files are compiled for the same list of architectures, so if the object has
- * code for this kernel on a device, it has code for all kernels. */
+/* A kernel that is never launched. All files are compiled for one list of architectures, so if this
+ * object has code for probe() on a device, it has code for all kernels. */
 static __global__ void probe(void)
 {
     wait_for_inputs();
     let_next_start();
 }
 
-/* Errors that only mean that this process cannot use the device now. */
+/* 1 for errors that only mean that this process cannot use the device now. */
 static int is_refusal(cudaError_t status)
 {
     switch (status) {
@@ -117,7 +119,8 @@ static int count_devices(int *n, struct err *e)
     return refuse_all(status, e);
 }
 
-/* Makes `index` the device of this thread, and checks that it works. -1: it does not; *e. */
+/* Makes `index` the device of this thread, and checks that the device works. Returns -1 if it does
+ * not; *e has the reason. */
 static int try_device(int index, struct err *e)
 {
     struct cudaFuncAttributes unused;
@@ -153,7 +156,8 @@ static int is_busy(void)
     return available < total / 10 * 9;
 }
 
-/* The device with the most memory that is not in `passed`; among equals the first. */
+/* The device with the most memory among devices i with passed[i] 0; among equals the first. -1:
+ * none is left. */
 static int largest(int n, const unsigned char *passed)
 {
     int best = -1;
@@ -169,7 +173,8 @@ static int largest(int n, const unsigned char *passed)
 }
 
 /* Makes the largest usable idle device the device of this thread, or the largest busy one if all
- * are busy. Returns its index, or -1: *e has the reason of the largest. */
+ * are busy. Returns the index of the device, or -1 if none can be used; *e then has the reason for
+ * the last device that was tried. */
 static int choose_device(int n, struct err *e)
 {
     unsigned char passed[256];
@@ -201,7 +206,7 @@ static void describe(struct backend *backend, int index)
     device->sms = attribute(cudaDevAttrMultiProcessorCount, index);
     device->shared_max = (size_t)attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, index);
     device->cache = (size_t)attribute(cudaDevAttrL2CacheSize, index);
-    /* graphs can hold such launches since 12.3 */
+    /* graphs can hold overlapping launches since CUDA 12.3 */
     device->overlap = device->major >= 9 && CUDART_VERSION >= 12030 && driver >= 12030;
     snprintf(backend->name, sizeof backend->name, "%.63s", properties(index).name);
     snprintf(backend->level, sizeof backend->level, "sm_%d%d", device->major, device->minor);
@@ -210,7 +215,8 @@ static void describe(struct backend *backend, int index)
         *letter = (char)tolower((unsigned char)*letter);
 }
 
-/* The watchdog starts here: before, a driver may compile code, which can take minutes. */
+/* The watchdog starts here and not earlier, because a driver may compile code first, which can take
+ * minutes. */
 static int open_parts(struct backend *backend, int patience, struct err *e)
 {
     struct device *device = device_of(backend);

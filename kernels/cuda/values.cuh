@@ -1,5 +1,5 @@
-/* values.cuh - N consecutive values of fp32 or bf16 as floats: 8 by 16-byte accesses, at addresses
- * that are multiples of 16, or 1 at any address. */
+/* values.cuh - loads and stores N consecutive values of fp32 or bf16 as floats. N = 8 uses 16-byte
+ * accesses, at addresses that are multiples of 16; N = 1 works at any address. */
 #pragma once
 
 #include "kernels/cuda/device.cuh"

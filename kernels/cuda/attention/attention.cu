@@ -1,10 +1,10 @@
-/* attention.cu - y = softmax(q k^T / sqrt(E) + mask) v: chooses the kernel. bf16 activations and
- * cache run on the matrix units (attention_tile.cuh): few queries a sequence by attention_few.cu,
- * many by attention_many(). fp32 activations, fp32 caches, unusual head dims and windows run in
- * attention_exact.cu.
+/* attention.cu - y = softmax(q k^T / sqrt(E) + mask) v: chooses the kernel. With bf16 activations
+ * and a bf16 cache attention runs on the matrix units (attention_tile.cuh): few queries of a key
+ * head by attention_few.cu, many by attention_many(). attention_exact.cu takes fp32 activations,
+ * fp32 caches, windows, and head dims that the tiles do not take.
  *
- * The shape of a launch comes only from the bounds in struct attn; the device reads rows, lengths
- * and slots. */
+ * The shape of a launch depends only on the bounds in struct attn; the device reads rows, lengths
+ * and slots. So a recorded pass can be replayed with other lengths. */
 #include <assert.h>
 #include <math.h>
 
@@ -12,7 +12,7 @@
 #include "kernels/cuda/attention/attention_tile.cuh"
 #include "kernels/cuda/cuda.h"
 
-/* Without memory for the counters lists of few queries are not split. */
+/* If there is no memory for the counters, lists of up to 16 queries are not split. */
 void cuda_attention_open(struct backend *backend)
 {
     struct device *device = device_of(backend);
@@ -44,7 +44,8 @@ static void attention_many(struct backend *backend, const struct tile_job *j,
                           : tile_launch<tile_shape<128, 2, 4, 1, FULL>>(backend, j, plan);
 }
 
-/* 16-byte copies need chunks that begin and end with a head. */
+/* 1 if the tiled kernel takes this call. Its 16-byte copies need heads of whole chunks and aligned
+ * addresses. */
 static bool tiles_take(const struct backend *backend, const struct attn *attention)
 {
     uintptr_t addresses = (uintptr_t)attention->q | (uintptr_t)attention->y |

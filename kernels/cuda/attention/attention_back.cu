@@ -4,11 +4,12 @@
  *   dS = P (dP - rowsum(P dP)) / sqrt(E),  dq = dS k,  dk = dS^T q,  dv = P^T dy
  *
  * P is never stored but computed again, a tile at a time, from two numbers a query: the maximum of
- * its scores and the inverse of their sum. One kernel owns queries: it computes these numbers,
- * rowsum(P dP) and dq. The next kernel owns keys: it sums dk and dv over the queries in ascending
- * order. So every output has one owner and one order. Keys that no query of a tile sees are
- * skipped. Lanes read rows of an odd length, so that the same column of 32 rows lies in 32 banks.
- * Source: Dao et al. 2022 (arXiv 2205.14135), appendix B. */
+ * its scores, and the inverse of the sum of their exponentials. In the first kernel a block owns
+ * queries: it computes these numbers, rowsum(P dP) and dq. In the second kernel a block owns keys:
+ * it sums dk and dv over the queries in ascending order. So every output has one owner and one
+ * order. Keys that no query of a tile sees are skipped. Rows in shared memory have an odd length,
+ * so that one column of 32 rows lies in 32 banks. Source: Dao et al. 2022 (arXiv 2205.14135),
+ * appendix B. */
 #include <assert.h>
 #include <math.h>
 
@@ -22,7 +23,8 @@ enum { KEYS = WARP, ROW_WARPS = 4, ROW_EACH = 4, ROW_QUERIES = ROW_WARPS * ROW_E
 enum { KEY_WARPS = 8, KEY_EACH = KEYS / KEY_WARPS, KEY_QUERIES = 32 };
 enum { ROW_THREADS = ROW_WARPS * WARP, KEY_THREADS = KEY_WARPS * WARP };
 
-/* Numbers of a query that the key kernel reads. */
+/* Numbers of a query that the second kernel reads: maximum of scores, inverse of the sum, rowsum(P
+ * dP). */
 struct stats {
     float most, inverse, pull;
 };
@@ -50,8 +52,8 @@ DEVICE int sees_last(const struct attn_back &back, int32_t pos, int n)
     return back.causal ? min(n, pos + 1) : n;
 }
 
-/* Loads key head kh of keys first.. of a sequence as rows of odd(E) floats; zeros beyond the
- * last. */
+/* Loads KEYS keys (or values) of key head kh, from key `first` of the sequence on, as rows of
+ * odd(E) floats; zeros beyond the last key. */
 template <int WARPS>
 DEVICE void fetch_keys(float *to, const float *from, const struct attn_back &back,
                        const struct attn_seq &sequence, size_t kh, int first)
@@ -65,7 +67,8 @@ DEVICE void fetch_keys(float *to, const float *from, const struct attn_back &bac
         }
 }
 
-/* Scores and dP of `N` queries (rows of E floats at q and dy) with this lane's key. */
+/* Computes s = q k and dP of N queries (rows of E floats at `query` and `dy`) with this lane's key
+ * and value. */
 template <int N>
 DEVICE void score(float s[N], float d[N], const float *query, const float *dy, const float *key,
                   const float *value, size_t E)
@@ -99,9 +102,10 @@ HOST_DEVICE struct row_shared row_shared_of(size_t E)
     return shared;
 }
 
-/* Block (kh, tile, sequence) owns dq and the stats of 16 queries of a key head; warp w owns four of
- * them. A lane is a key while scores are computed, and columns lane, lane + 32, ... of dq (VALUES
- * of them) while these are summed. The block reads the keys twice. */
+/* Block (kh, tile, sequence) owns dq and the stats of 16 queries of a key head; a warp owns four of
+ * these queries. A lane has one key while scores are computed, and the VALUES columns lane,
+ * lane + 32, ... of dq while these are summed. The block reads the keys twice: first for the stats,
+ * then for dq. */
 template <int VALUES>
 static __global__ void __launch_bounds__(ROW_THREADS) rows_back(struct back_job j)
 {
@@ -212,7 +216,8 @@ HOST_DEVICE struct key_shared key_shared_of(size_t E)
     return shared;
 }
 
-/* Loads queries first.. of the key head as rows of E floats; zeros beyond the last. */
+/* Loads KEY_QUERIES queries of the key head, from query `first` on, as rows of E floats; zeros
+ * beyond the last query. */
 DEVICE void fetch_queries(float *query, float *dy, const struct attn_back &back,
                           const struct attn_seq &sequence, size_t kh, int first, int queries)
 {
@@ -228,7 +233,7 @@ DEVICE void fetch_queries(float *query, float *dy, const struct attn_back &back,
     }
 }
 
-/* P and dS of four queries of this warp, from `first` on, with this lane's key. */
+/* Writes P and dS of the four queries of this warp, from query `first` on, with this lane's key. */
 DEVICE void probabilities(float *p, float *ds, const struct back_job &j,
                           const struct attn_seq &sequence, size_t kh, int first, int queries,
                           int key, const float x[KEY_EACH], const float d[KEY_EACH])
@@ -250,9 +255,9 @@ DEVICE void probabilities(float *p, float *ds, const struct back_job &j,
     }
 }
 
-/* Block (kh, tile, sequence) owns dk and dv of 32 keys. Warp w computes the scores of four of 32
- * queries at a time, with a key a lane. Then it owns four of the keys, and a lane columns lane,
- * lane + 32, ... (VALUES of them). */
+/* Block (kh, tile, sequence) owns dk and dv of 32 keys, and takes 32 queries at a time. A warp
+ * first computes the scores of four of the queries, with one key a lane. Then it sums for four of
+ * the keys, and a lane sums the VALUES columns lane, lane + 32, ... */
 template <int VALUES>
 static __global__ void __launch_bounds__(KEY_THREADS) keys_back(struct back_job j)
 {

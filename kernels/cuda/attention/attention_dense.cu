@@ -1,11 +1,11 @@
-/* attention_dense.cu - attention with its scores in memory, for attn.dense heads at a time:
+/* attention_dense.cu - attention with all scores in memory, for attn.dense heads at a time:
  *
  *     work[h, t, s] = q k^T     then   work = softmax(work)     then   y = work v
  *
- * Each step is a kernel and goes through the memory of the device. It exists to be compared with
- * attention.cu, which never stores more than a tile of scores. With bf16 activations products run
- * on the matrix units, with scores and probabilities stored in fp32; with fp32 activations all is
- * fp32. */
+ * Each step is a kernel whose results go through the memory of the device. The file exists to
+ * measure how much memory attention.cu saves, which never stores more than a tile of scores. With
+ * bf16 activations products run on the matrix units, and scores and probabilities are stored in
+ * fp32; with fp32 activations everything is fp32. */
 #include <assert.h>
 
 #include "kernels/cuda/attention/attention.h"
@@ -13,7 +13,7 @@
 
 enum {
     DENSE_TILE = 64,             /* rows and columns of a block's outputs */
-    DENSE_WARPS = 4,             /* warps of a block, each with 16 of the rows */
+    DENSE_WARPS = 4,             /* warps of a block; each computes 16 of the rows */
     DENSE_K = 32,                /* values summed between two barriers */
     DENSE_STRIDE = DENSE_K + 8   /* length of a row in shared memory */
 };
@@ -21,14 +21,14 @@ enum {
 struct dense_job {
     struct attn a;
     float *scores; /* [heads, T, max_slots] */
-    size_t first, heads; /* the heads of this turn */
+    size_t first, heads; /* heads first .. first + heads - 1 are computed now */
     float scale;
 };
 
 /* ---- products ---- */
 
-/* Outputs (g, 2q), (g, 2q + 1), (g + 8, 2q), (g + 8, 2q + 1) of 16 rows by 8 columns, summed over
- * DENSE_K values; lane = 4g + q. */
+/* Adds the products over DENSE_K values to four outputs of 16 rows by 8 columns: (g, 2q), (g,
+ * 2q + 1), (g + 8, 2q) and (g + 8, 2q + 1), where lane = 4g + q. */
 DEVICE void dense_step(float sum[4], const float *x, const float *w)
 {
     int g = lane_id() / 4, q = lane_id() % 4;
@@ -69,8 +69,8 @@ DEVICE float dense_cached(const struct dense_job *j, const struct attn_seq *sequ
                                       : bf16_float(((const uint16_t *)cache)[i]);
 }
 
-/* Block (column tile, row tile, sequence and head) owns 64 x 64 of the scores or, if VALUES, of
- * y. */
+/* Block (column tile, row tile, sequence and head) owns 64 x 64 outputs: scores or, if VALUES,
+ * values of y. */
 template <class A, bool VALUES>
 __global__ void __launch_bounds__(DENSE_WARPS *WARP) dense_product(struct dense_job j)
 {
@@ -130,8 +130,8 @@ __global__ void __launch_bounds__(DENSE_WARPS *WARP) dense_product(struct dense_
 
 /* ---- probabilities ---- */
 
-/* Warp w of block (i, head, sequence) owns row i * DENSE_WARPS + w of the sequence; zeros if it
- * sees no key. */
+/* Warp w of block (i, head, sequence) owns row i * DENSE_WARPS + w of the sequence. The
+ * probabilities of a row that sees no key are zeros. */
 static __global__ void __launch_bounds__(DENSE_WARPS *WARP) dense_softmax(struct dense_job j)
 {
     let_next_start();

@@ -1,9 +1,9 @@
 /* attention_exact.cu - attention in fp32, for any head dim and any format of activations and cache.
- * It uses plain products and expf in a fixed order: for comparison with the other back ends, and
- * for shapes that the matrix units do not take.
+ * It uses plain products and expf in a fixed order. It serves to compare with the other back ends,
+ * and for shapes that the matrix units do not take.
  *
  * A block walks over its sequence's list in chunks of 32 keys, which it loads into shared memory as
- * floats. A lane is a key while scores are computed and a column of y while values are summed.
+ * floats. A lane has one key while scores are computed, and columns of y while values are summed.
  * Chunks count from the start of the list, and a chunk that a query does not see adds exact zeros,
  * so the bits of a row depend only on the row and its list. Sums of probabilities are fp32 within a
  * chunk and double across chunks. */
@@ -14,8 +14,8 @@
 
 enum { EXACT_WARPS = 4, EXACT_QUERIES = 4, EXACT_BLOCK = EXACT_WARPS * EXACT_QUERIES };
 
-/* Shared memory of a block, as offsets in floats: queries, keys (rows of an odd length, so that
- * lanes which read the same column of 32 rows use 32 banks), values, probabilities. */
+/* Shared memory of a block, as offsets in floats: queries, keys, values, probabilities. Rows of
+ * keys have an odd length, so that lanes that read one column of 32 rows use 32 banks. */
 struct exact_shared {
     size_t row, keys, values, probabilities, end;
 };
@@ -36,8 +36,8 @@ DEVICE float cached(const void *cache, enum dtype dtype, size_t i)
                               : bf16_float(((const uint16_t *)cache)[i]);
 }
 
-/* Loads key head kh of keys first.. of a list as rows of floats; zeros beyond its end. Warp w loads
- * rows w, w + 4, ... */
+/* Loads 32 keys (or values) of key head kh, from key `first` of the list on, as rows of floats;
+ * zeros beyond the end of the list. Warp w loads rows w, w + 4, ... */
 DEVICE void exact_fetch(float *to, size_t row, const void *cache, const struct attn *attention,
                         const struct attn_seq *sequence, size_t kh, int first)
 {
@@ -52,8 +52,8 @@ DEVICE void exact_fetch(float *to, size_t row, const void *cache, const struct a
     }
 }
 
-/* Probabilities of one query over a chunk; this lane's key has `score`. Updates max and sum, and
- * returns the factor for y. */
+/* Computes the probabilities of one query over a chunk; `score` is that of this lane's key. Updates
+ * max and sum, and returns the factor by which y must be multiplied. */
 DEVICE float exact_softmax(float *p, float score, float *max, double *sum)
 {
     float most = fmaxf(*max, warp_max(score));
@@ -64,8 +64,8 @@ DEVICE float exact_softmax(float *p, float score, float *max, double *sum)
     return keep;
 }
 
-/* Block (kh, tile, sequence) owns y of 16 queries of a key head; warp w owns four of them, lane l
- * their columns l, l + 32, ... (VALUES of them). */
+/* Block (kh, tile, sequence) owns y of 16 queries of a key head. A warp owns four of these queries,
+ * lane l their VALUES columns l, l + 32, ... */
 template <class A, int VALUES>
 __global__ void __launch_bounds__(EXACT_WARPS *WARP)
     attend_exact(struct attn attention, float scale)

@@ -1,8 +1,9 @@
 /* attention_few.cu - attention of few queries: a row, or a block of rows, against a long list of
- * slots. The speed at which keys and values arrive decides. So the list is split over blocks until
- * the device is full, and each warp of a block has its own copies in flight (attention_tile.cuh).
- * The last block of a list combines the parts of up to 16 queries (attention_join.cuh), a second
- * small kernel those of more. `work` needs no initial value and may be reused at once. */
+ * slots. Its time depends on how fast keys and values arrive. So the list is split over blocks
+ * until the device is full, and each warp of a block has its own copies in flight
+ * (attention_tile.cuh). With up to 16 queries the block that ends last combines the parts of a list
+ * (attention_join.cuh); with more queries a second small kernel does. `work` needs no initial value
+ * and may be reused at once. */
 #include <assert.h>
 
 #include "kernels/cuda/attention/attention.h"

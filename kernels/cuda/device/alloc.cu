@@ -1,6 +1,7 @@
 /* alloc.cu - device memory: segments (segments.h) from cudaMalloc, counted, cleared in the order of
  * the stream. Invariant: a freed block may be handed out again without waiting, because its next
- * user comes later on the same stream. Recorded passes that used it are dropped (graph.h). */
+ * user comes later on the same stream. All recorded passes are dropped when a block is freed,
+ * because they may use it (graph.h). */
 #include "kernels/cuda/device/alloc.h"
 
 #include <assert.h>
@@ -24,7 +25,7 @@ static void *get_segment(void *ctx, size_t bytes)
 static void give_segment(void *ctx, void *p, size_t bytes)
 {
     (void)bytes;
-    waiting here((const struct device *)ctx, "free"); /* for work in flight */
+    waiting here((const struct device *)ctx, "free"); /* cudaFree waits for work in flight */
     CHECK(cudaFree(p));
 }
 
@@ -46,7 +47,8 @@ void *cuda_alloc(struct backend *backend, size_t bytes, enum memory_kind kind)
     return p;
 }
 
-/* Work in flight may still use the block: its next user comes later on the same stream. */
+/* Frees a block while work in flight may still use it: its next user comes later on the same
+ * stream. */
 static void give_block(struct backend *backend, void *p)
 {
     struct device *device = device_of(backend);

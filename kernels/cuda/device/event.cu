@@ -1,12 +1,12 @@
 /* event.cu - events of the device, timed on the clock of the host.
  *
- * The time between two CUDA events comes from the device's clock as a float of milliseconds, which
- * is exact to nanoseconds only over short times. So each event is measured from the last event that
- * was waited for, the base. The base's time on the host's clock is measured at open and again from
- * time to time: an event recorded on an idle device is done between two readings of the host's
- * clock. This needs an idle device without a pending event, which would lie before the new base. So
- * the two clocks cannot drift apart. A reading that took longer than the possible drift is not
- * used.
+ * CUDA gives the time between two events on the device's clock as a float of milliseconds, which is
+ * exact to nanoseconds only over short times. So each event is measured from the last event that
+ * was waited for, the base. The time of the base on the host's clock is measured when the back end
+ * is opened and again from time to time (tie()), so that the two clocks cannot drift apart: an
+ * event that is recorded on an idle device is done between two readings of the host's clock. The
+ * device must be idle, and no event may be pending, because it would lie before the new base. A
+ * measurement with a larger error than the possible drift is not used.
  *
  * Times never go back, and no event is later than the moment when the wait for it ended. */
 #include <assert.h>
@@ -26,13 +26,13 @@ enum {
 };
 
 struct events {
-    cudaEvent_t event[EVENTS]; /* event i is number i % EVENTS of these */
-    int64_t next;             /* the next event's number */
+    cudaEvent_t event[EVENTS]; /* event number i is event[i % EVENTS] */
+    int64_t next;             /* number of the next event */
     int64_t asked;            /* number of the first event that may still be waited for */
     cudaEvent_t base;         /* done before all events that may still be waited for */
     int64_t base_ns;          /* time of `base` */
     int64_t tied_ns;          /* when base_ns was last set from the host's clock */
-    int64_t apart_ns;         /* time between the two clock readings around it */
+    int64_t apart_ns;         /* time between the two readings of the host's clock at that tie */
     cudaEvent_t spare, best;  /* used by tie() */
 };
 
@@ -76,7 +76,7 @@ void event_open(struct backend *backend)
     CHECK(cudaEventCreate(&events->base));
     CHECK(cudaEventCreate(&events->spare));
     CHECK(cudaEventCreate(&events->best));
-    events->apart_ns = INT64_MAX / 2; /* no tie yet: any is better */
+    events->apart_ns = INT64_MAX / 2; /* no tie yet: every measurement is better */
     device_of(backend)->events = events;
     tie(backend);
 }

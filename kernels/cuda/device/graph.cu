@@ -1,14 +1,14 @@
-/* graph.cu - run: a step that comes again is replayed as a CUDA graph: one call replaces hundreds.
+/* graph.cu - ops.run and ops.prepare: a step that comes again is replayed as a CUDA graph, so that
+ * one call of the driver replaces hundreds.
  *
  * The first time a key comes, the step runs directly, so that kernels and libraries do their
- * one-time work outside a record. The second time it is recorded, and from then on the record is
- * launched. prepare does the first two at once, before a clock starts. The step keeps running
- * directly if the device has no memory for a record, or if the back end shall record none
- * (backend.unrecorded).
+ * one-time work outside a record. The second time the step is recorded, and from then on the record
+ * is launched. prepare runs and records the step at once, before a clock starts. The step always
+ * runs directly if the device has no memory for a record, or if backend.unrecorded is 1.
  *
- * A record holds addresses. So all records are dropped when memory of the device is freed. The
- * records of a batch live as long as its cache and activations; there is one for each kind of
- * pass. */
+ * A record contains addresses, so all records are dropped when memory of the device is freed. The
+ * records of a batch live as long as its cache and activations; there is one record for each kind
+ * of pass. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,7 @@
 struct record {
     void *key;
     size_t bytes;
-    uint64_t hash;       /* of the key */
+    uint64_t hash;       /* hash of the key */
     cudaGraphExec_t run; /* NULL: not recorded */
     int refused;         /* 1: there was no memory for a record */
 };
@@ -38,7 +38,7 @@ void graph_open(struct backend *backend)
     device_of(backend)->graphs = (struct graphs *)mem_zero(1, sizeof(struct graphs));
 }
 
-/* Waits first: the device may still run a record. */
+/* It waits first, because the device may still run a record. */
 void graph_drop(struct backend *backend)
 {
     struct graphs *graphs = device_of(backend)->graphs;
@@ -64,7 +64,7 @@ int graph_recording(const struct backend *backend)
     return device_of(backend)->graphs->recording;
 }
 
-/* The record of a key, or a new one; *known tells which. */
+/* The record of a key. *known = 0 if the record is new. */
 static struct record *record_of(struct graphs *graphs, const void *key, size_t bytes, int *known)
 {
     uint64_t hash = hash64_fnv(HASH64_FNV, key, bytes);
@@ -110,7 +110,7 @@ static void refuse(struct record *record)
     record->refused = 1;
 }
 
-/* 1: there is a record, made now if needed. 0: there is no memory for one. */
+/* Makes the record if there is none. Returns 0 if there is no memory for it. */
 static int recorded(struct backend *backend, struct record *record, void (*step)(void *ctx),
                     void *ctx)
 {
@@ -121,7 +121,7 @@ static int recorded(struct backend *backend, struct record *record, void (*step)
     return !record->refused;
 }
 
-/* 1: the record was launched. */
+/* Launches the record, which is made now if needed. Returns 0 if there is no memory for it. */
 static int replay(struct backend *backend, struct record *record, void (*step)(void *ctx),
                   void *ctx)
 {

@@ -1,6 +1,6 @@
-/* runtime.cu - failing calls of the runtime, and waits (runtime.h). Once a device has done work,
- * every failure except lack of memory ends the process, because later results cannot be trusted.
- * The watchdog watches every wait, so that a hanging device is noticed. */
+/* runtime.cu - checks the results of calls of the CUDA runtime, and waits for the device
+ * (runtime.h). Every failure except lack of memory ends the process, because later results cannot
+ * be trusted. The watchdog watches every wait, so that a device that hangs is noticed. */
 #include "kernels/cuda/device/runtime.h"
 
 #include <stdio.h>

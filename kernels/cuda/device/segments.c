@@ -6,8 +6,8 @@
  * two free blocks of a segment are never neighbours, and requested <= allocated <= reserved.
  *
  * There are a few hundred blocks (the matrices of a model, the arrays of a pass), and a pass
- * allocates none, so a linear search for the best fit costs nothing that matters. With
- * memory.direct a block is a segment, and is returned with it. */
+ * allocates no block, so the time of a linear search for the best fit does not matter. With
+ * memory.direct each block is a segment of its own, which is returned when the block is freed. */
 #include "kernels/cuda/device/segments.h"
 
 #include <assert.h>
@@ -20,7 +20,7 @@ enum {
     MIB = 1 << 20,
     SMALL_MOST = MIB,           /* larger requests never come from small segments */
     SMALL_SEGMENT = 2 * MIB,
-    MEDIUM_BELOW = 10 * MIB,    /* larger requests get their own segments */
+    MEDIUM_BELOW = 10 * MIB,    /* requests of this size or more get segments of their own */
     MEDIUM_SEGMENT = 20 * MIB,
     LARGE_GRAIN = 2 * MIB
 };
@@ -28,8 +28,8 @@ enum {
 struct segment_block {
     uintptr_t at;
     size_t bytes;
-    size_t requested;      /* for a block in use */
-    enum memory_kind kind; /* for a block in use */
+    size_t requested;      /* bytes requested for a block in use */
+    enum memory_kind kind; /* kind of a block in use */
     unsigned char used;
     unsigned char begins;  /* 1: the first block of a segment */
     unsigned char small;   /* 1: in a small segment */
@@ -55,7 +55,7 @@ static size_t rounded_up(size_t n, size_t to)
     return (n + to - 1) / to * to;
 }
 
-/* The index at which a block of this address is, or would be. */
+/* The index of the block at this address, or the index at which it would be inserted. */
 static size_t place_of(const struct segments *segments, uintptr_t at)
 {
     size_t low = 0, high = segments->n;
@@ -91,7 +91,7 @@ static void merge(struct segments *segments, size_t i)
     drop(segments, i + 1);
 }
 
-/* 1 if block i is a whole free segment. */
+/* 1 if block i is free and is a whole segment. */
 static int is_idle_segment(const struct segments *segments, size_t i)
 {
     return !segments->block[i].used && segments->block[i].begins &&
@@ -179,7 +179,7 @@ static size_t add_segment(struct segments *segments, size_t bytes, int small)
     return i;
 }
 
-/* Splits a free block when the rest is large enough to keep. */
+/* Cuts free block i to `bytes` if the rest is large enough to be a block of its own. */
 static void split(struct segments *segments, size_t i, size_t bytes)
 {
     struct segment_block rest = segments->block[i];

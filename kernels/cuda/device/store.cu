@@ -1,10 +1,12 @@
-/* store.cu - the store of offloaded blocks in pinned memory of the host. A stream of its own copies
- * blocks to the device while kernels run. Events order the two streams: a copy waits for the
- * operations called before it, because they may still read the place that it writes; operations
- * that read the block wait for the copy. All of this can be recorded (graph.cu): the copy stream
- * joins a record with its first copy, and has left it when all copies were waited for.
+/* store.cu - the store of offloaded blocks in pinned memory of the host. A second stream copies
+ * blocks to the device while kernels run. Events order the two streams: a copy waits for all
+ * operations called before it, because they may still read the memory that the copy overwrites;
+ * operations that read the block wait for the copy. All of this can be recorded (graph.cu): the
+ * second stream becomes part of a record with its first copy, and is no longer part of it when all
+ * copies were waited for.
  *
- * A kernel writes rows back to the memory of the host, because only the device knows which rows. */
+ * Rows are written back to the memory of the host by a kernel, because only the device knows which
+ * rows these are. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -15,14 +17,15 @@
 #include "lib/base/mem.h"
 
 struct store {
-    void **block; /* [blocks] of `bytes`, allocated one by one, which the system pins more easily */
+    void **block; /* [blocks] of `bytes` each; allocated one by one, because the system pins small
+                   * pieces more easily */
     size_t blocks, bytes;
     cudaStream_t stream;
     cudaEvent_t asked[STORE_DEPTH], there[STORE_DEPTH];
-    size_t staged, arrived; /* copies so far */
+    size_t staged, arrived; /* numbers of copies so far that were begun, and waited for */
 };
 
-/* 0: no more host memory can be pinned. */
+/* Pins the memory of all blocks. Returns 0 if the system pins no more. */
 static int get_blocks(struct store *store, size_t blocks)
 {
     store->block = (void **)mem_zero(blocks, sizeof *store->block);
@@ -55,7 +58,7 @@ void cuda_store_close(struct backend *backend, struct store *store)
 {
     if (!store)
         return;
-    runtime_wait(backend, "stage"); /* the staged blocks have arrived */
+    runtime_wait(backend, "stage"); /* waits until the staged blocks have arrived */
     graph_drop(backend);
     for (size_t i = 0; i < store->blocks; i++)
         CHECK(cudaFreeHost(store->block[i]));
@@ -90,7 +93,8 @@ void cuda_stage(struct backend *backend, struct store *store, size_t block, void
     CHECK(cudaEventRecord(store->there[i], store->stream));
 }
 
-/* The copied data are weights, which a kernel may read before it waits for the kernel ahead. */
+/* in_turn: the copied data are weights, and a kernel may read weights before it waits for the
+ * kernel ahead. */
 void cuda_arrive(struct backend *backend, struct store *store)
 {
     struct device *device = device_of(backend);
@@ -102,7 +106,7 @@ void cuda_arrive(struct backend *backend, struct store *store)
 
 enum { ROW_THREADS = 128 };
 
-/* Block (t, i) owns row t of array i: `words` words of type W. */
+/* Block (t, i) copies row t of array i: `words` words of type W. */
 template <class W>
 static __global__ void __launch_bounds__(ROW_THREADS)
 write_rows(unsigned char *to, const unsigned char *from, struct store_rows rows, size_t words)

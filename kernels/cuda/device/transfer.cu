@@ -3,8 +3,8 @@
  * All data for the device go through a ring of pinned chunks. Small writes fill the current chunk
  * one behind the other. When it is full, an event is recorded behind its last copy, and the chunk
  * is written again only after that event. A large write fills chunk after chunk on all threads
- * while earlier copies are in flight, so the bus is never idle while the threads read faster than
- * it transfers.
+ * while earlier copies are in flight. So the bus is never idle if the threads read faster than the
+ * bus transfers.
  *
  * Everything runs on one stream, so the order of calls is the order on the device. */
 #include "kernels/cuda/device/transfer.h"
@@ -28,12 +28,12 @@ enum {
 
 struct staging {
     unsigned char *chunk[CHUNKS];
-    cudaEvent_t copied[CHUNKS]; /* event: the copies out of the chunk are done */
+    cudaEvent_t copied[CHUNKS]; /* recorded behind the last copy out of the chunk */
     size_t bytes;               /* of each chunk */
     size_t current, used;       /* the chunk being filled, and its used bytes */
 };
 
-/* Pinned memory; NULL: the system has no more. */
+/* Returns pinned memory; NULL: the system pins no more. */
 static void *pinned(size_t bytes)
 {
     void *p = NULL;
@@ -48,7 +48,7 @@ static void give_chunks(struct staging *staging)
     memset(staging->chunk, 0, sizeof staging->chunk);
 }
 
-/* All chunks of `bytes`, or none. */
+/* Pins all chunks with `bytes` bytes each, or none. Returns 0 for none. */
 static int get_chunks(struct staging *staging, size_t bytes)
 {
     staging->bytes = bytes;
@@ -89,11 +89,11 @@ static void turn(struct backend *backend)
     staging->current = (staging->current + 1) % CHUNKS;
     staging->used = 0;
     runtime_wait_event(backend, staging->copied[staging->current],
-                       "write"); /* returns at once if none was
-                                                                              * recorded */
+                       "write"); /* returns at once if the event was never recorded */
 }
 
-/* Room for at least `least` bytes in the current chunk, or in a new one; *room: the bytes there. */
+/* Returns memory for at least `least` bytes, in the current chunk or in the next one. *room = the
+ * free bytes there. */
 static unsigned char *place(struct backend *backend, size_t least, size_t *room)
 {
     struct staging *staging = device_of(backend)->staging;
@@ -127,7 +127,7 @@ static void fill_part(void *ctx, size_t begin, size_t end, size_t worker)
                   filling->chunk + begin * filling->stride);
 }
 
-/* A row larger than a chunk is made in its own memory. */
+/* Uploads rows that are larger than a chunk: each row is made in temporary memory. */
 static void upload_long_rows(struct backend *backend, unsigned char *to, size_t stride, size_t rows,
                              row_maker *make, void *ctx)
 {
@@ -209,7 +209,7 @@ void cuda_write(struct backend *backend, void *to, const void *from, size_t byte
 void cuda_read(struct backend *backend, void *to, const void *from, size_t bytes)
 {
     waiting here(device_of(backend),
-                 "read"); /* the copy may wait too, because `to` is not pinned */
+                 "read"); /* from here on, because the copy may wait too if `to` is not pinned */
     CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, device_stream(backend)));
     CHECK(cudaStreamSynchronize(device_stream(backend)));
 }

@@ -1,9 +1,9 @@
 /* watchdog.c - the thread that checks whether the current wait is the same as one second ago.
  * Starting and ending a wait costs the waiting thread a few plain memory operations.
  *
- * `changes` grows before `what` changes and is read after it, so a reader that sees a new `what`
- * also sees the new `changes`. Two looks that find a wait and the same `changes` have seen the same
- * wait. */
+ * `changes` counts changes of `what`. It grows before `what` changes and is read after `what`, so a
+ * reader that sees a new `what` also sees the new `changes`. So if two looks in a row find a wait
+ * and an equal `changes`, it is one wait. */
 #include "kernels/cuda/device/watchdog.h"
 
 #include <errno.h>
@@ -67,8 +67,8 @@ const char *watchdog_wait(struct watchdog *watchdog, const char *what)
     const char *before = atomic_load_explicit(&watchdog->what, memory_order_relaxed);
     uint_fast64_t changes = atomic_load_explicit(&watchdog->changes, memory_order_relaxed);
     atomic_store_explicit(&watchdog->changes, changes + 1,
-                          memory_order_relaxed); /* this thread is the
-                                                                                   * only writer */
+                          memory_order_relaxed); /* no atomic addition: this thread is the only
+                                                  * writer */
     atomic_store_explicit(&watchdog->what, what, memory_order_release);
     return before;
 }

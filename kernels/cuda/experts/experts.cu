@@ -1,13 +1,13 @@
 /* experts.cu - a mixture of experts (kernels/experts.h): rows are copied in the order of their
- * experts, each expert multiplies its own, and every row adds what its experts gave. Many rows are
- * computed in pieces, so that work stays small. */
+ * experts, each expert multiplies its own rows, and the outputs of a row's experts are added. Many
+ * rows are computed in pieces, so that `work` stays small. */
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/device.cuh"
 #include "kernels/cuda/experts/mixture.h"
 
 enum { THREADS = 256, PIECE_ROWS = 2048 };
 
-/* Thread (t, d) adds the shares of row t's experts to y[t, d], experts ascending. */
+/* Thread (t, d) adds the weighted outputs of row t's experts to y[t, d], experts ascending. */
 template <class A>
 static __global__ void __launch_bounds__(THREADS)
 add_experts(A *y, const A *out, struct mixture mixture, uint32_t used, uint32_t D)
@@ -24,7 +24,8 @@ add_experts(A *y, const A *out, struct mixture mixture, uint32_t used, uint32_t 
     act_put(to, act_float(*to) + act_rounded<A>(sum));
 }
 
-/* Sets the places of T rows in `work`, and returns the bytes. */
+/* Sets the addresses for T rows in `work`, and returns the bytes of all. work NULL: only returns
+ * the bytes. */
 static size_t cut(struct mixture *mixture, const struct backend *backend, void *work, size_t T,
                   size_t D, size_t F, size_t n, size_t used)
 {

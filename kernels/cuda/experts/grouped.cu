@@ -1,9 +1,10 @@
-/* grouped.cu - products of rows in groups, each with matrices of its own, in one launch. Groups are
- * counted on the device, so the grid has blocks for the largest possible group; those without rows
- * end at once, and read no weights.
+/* grouped.cu - products of rows in groups, each group with matrices of its own, in one launch. Only
+ * the device knows the sizes of groups, so the grid has blocks for the largest possible group;
+ * blocks without rows end at once and read no weights.
  *
  * A warp streams its tiles of weights (stream.cuh) past the rows of its block in shared memory: all
- * of K if it fits, else one slab after another. Sums of a tile stay in registers to the end. */
+ * of K if it fits, else one slab after another. The sums of a tile stay in registers until the tile
+ * is complete. */
 #include <assert.h>
 
 #include "kernels/cuda/experts/mixture.h"
@@ -13,7 +14,7 @@
 
 enum { GROUPED_WARPS = 16, FEW_WARPS = 8, TURN = 8 };
 
-/* Rows of a block from `first` on; x is bf16, or the codes of INT8. */
+/* Moves x and *coded on to row `first`. x is bf16, or for INT8 the codes. */
 template <enum dtype D>
 DEVICE void shift_rows(const void **x, uint32_t ldx, struct coded_rows *coded, uint32_t first,
                        uint32_t K)
@@ -27,7 +28,7 @@ DEVICE void shift_rows(const void **x, uint32_t ldx, struct coded_rows *coded, u
 }
 
 /* Writes the outputs of a tile. The sums pass through this warp's part of shared memory, so that
- * one loop can finish them: from registers each pair would need its own copy of the code. */
+ * one loop can finish all pairs; from registers each pair would need a copy of the code. */
 template <int NT, class Sum>
 DEVICE void finish_sums(const struct product_job &j, const struct weight_tile &tile,
                         const struct coded_rows &coded, const Sum (*sum)[4], Sum *mine)
@@ -55,9 +56,9 @@ HOST_DEVICE uint32_t room_before(uint32_t rows, uint32_t warps)
     return JOB_ROOM + warps * rows * TILE_ROWS * (uint32_t)sizeof(float);
 }
 
-/* Block (z, c, g) has rows 8 NT z .. of group g; its warp w computes tiles c + w gridDim.y, then on
- * in steps of all warps. Blocks of the same weights start together and share them in the L2
- * cache. part: groups of K in a slab. */
+/* Block (z, c, g) has the rows of group g from 8 NT z on. Its warp w computes tile c + w gridDim.y
+ * and every further tile in steps of all warps. Blocks with equal weights start together and share
+ * them in the L2 cache. part: groups of K in a slab. */
 template <enum dtype D, int NT>
 __global__ void __launch_bounds__(GROUPED_WARPS *WARP)
 grouped_tiles(struct product_job all, struct group groups, const void *x, uint32_t ldx,
@@ -112,8 +113,9 @@ grouped_tiles(struct product_job all, struct group groups, const void *x, uint32
     }
 }
 
-/* How the tiles of a group are spread: `crews` blocks of `warps` warps. All groups that can have
- * rows together fill the device twice, so a block stages its rows once for many tiles. */
+/* How the tiles of a group are spread: `crews` blocks of `warps` warps. The blocks of all groups
+ * that can have rows fill the device only twice, so that a block stages its rows once for many
+ * tiles. */
 struct spread {
     uint32_t crews, warps;
 };
@@ -126,7 +128,7 @@ static struct spread spread_tiles(const struct backend *backend, const struct pr
     return {plan_least(plan_up(2 * sms, busy), plan_up(tiles, warps)), warps};
 }
 
-/* Groups of K that fit into shared memory together with the rows. */
+/* The number of groups of K for which `rows` rows fit into shared memory. */
 static uint32_t slab_groups(const struct backend *backend, enum dtype dtype, uint32_t rows)
 {
     return skinny_slab(dtype, rows,
@@ -149,9 +151,10 @@ static void start_rows(const struct backend *backend, const struct product_job *
            *group, x, ldx, *coded, part, tables);
 }
 
-/* Rows of a block: about twice as many as a group has in the mean, so that most groups are one
- * block, but not so many that all of K no longer fits: rows would then be staged for every tile.
- * The sums of 64 rows and the tables of block formats do not fit into registers together. */
+/* The number of rows of a block: about twice the mean of a group, so that most groups are one
+ * block, but not so many that K does not fit into shared memory, because rows would then be staged
+ * for every tile. Block formats have at most 32 rows, because with their tables the sums of 64 rows
+ * do not fit into registers. */
 static uint32_t rows_of_block(const struct backend *backend, const struct product_job *j,
                               const struct group *group)
 {

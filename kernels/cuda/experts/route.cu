@@ -1,6 +1,5 @@
-/* route.cu - which experts each row of a mixture uses (kernels/experts.h), and the rows in the
- * order of their experts. Each step has an order of its own that does not depend on time, so a pass
- * repeats bit for bit. */
+/* route.cu - finds the experts of each row of a mixture (kernels/experts.h), and sorts the rows by
+ * expert. The order of every step does not depend on timing, so a pass repeats bit for bit. */
 #include "kernels/cuda/experts/mixture.h"
 
 #include "kernels/cuda/device.cuh"
@@ -8,7 +7,7 @@
 enum { ROUTE_WARPS = 8, ROUTE_ROWS = 4, A_LANE = EXPERTS_MOST / WARP, NONE = EXPERTS_MOST };
 enum { AT_ONCE = 4 }; /* loads of a lane in sort_pairs */
 
-/* Warp (e, c) writes the logits of expert e for rows c ROUTE_ROWS ... */
+/* Warp (e, c) writes the logits of expert e for ROUTE_ROWS rows from c ROUTE_ROWS on. */
 template <class A>
 static __global__ void __launch_bounds__(ROUTE_WARPS *WARP)
 router_logits(float *y, const A *x, const float *w, uint32_t T, uint32_t n, uint32_t D)
@@ -36,8 +35,9 @@ router_logits(float *y, const A *x, const float *w, uint32_t T, uint32_t n, uint
     }
 }
 
-/* Chooses the experts with the largest v; among equals the lowest number. Returns bit i for each
- * chosen expert 32 i + lane. A NaN ranks lowest. Experts with a bit in `out` are not chosen. */
+/* Chooses the `used` experts with the largest value; among equals the lowest number. A NaN ranks
+ * lowest. Experts are bits: bit i of a lane is expert 32 i + lane. Returns the bits of the chosen
+ * experts; experts with a bit in `out` are not chosen. */
 DEVICE uint32_t choose(const float value[A_LANE], uint32_t n, uint32_t used, uint32_t out)
 {
     uint32_t taken = out, lane = threadIdx.x % WARP;
@@ -61,7 +61,8 @@ DEVICE uint32_t choose(const float value[A_LANE], uint32_t n, uint32_t used, uin
     return taken & ~out;
 }
 
-/* The largest v of the `count` experts from `from` on without `but`. *which: its number. */
+/* The largest value of the `count` experts from `from` on, without expert `but`. *which = the
+ * number of its expert. */
 DEVICE float best_of(const float value[A_LANE], uint32_t from, uint32_t count, uint32_t but,
                      uint32_t *which)
 {
@@ -81,15 +82,15 @@ DEVICE float best_of(const float value[A_LANE], uint32_t from, uint32_t count, u
     return top;
 }
 
-/* The router with a bias; bias NULL: the router without a bias. */
+/* Parameters of the router with sigmoids; bias NULL: the router with softmax. */
 struct routing {
     const float *bias;
     uint32_t groups, groups_used;
     float scale;
 };
 
-/* Returns bit i for each expert 32 i + lane of a group that the row does not use. Lane g has the
- * score of group g. */
+/* Returns the bits (as in choose()) of the experts in groups that the row does not use. Lane g
+ * holds the score of group g. */
 DEVICE uint32_t leave_out(const float value[A_LANE], uint32_t n, struct routing routing)
 {
     const uint32_t lane = threadIdx.x % WARP, each = n / routing.groups;
@@ -116,8 +117,8 @@ DEVICE uint32_t leave_out(const float value[A_LANE], uint32_t n, struct routing 
     return out;
 }
 
-/* The choice of a row by softmax or by sigmoids, as of choose(). v: logits, which change; p: then
- * the shares. */
+/* Chooses the experts of a row by softmax or, if BIASED, by sigmoids; returns bits as choose()
+ * does. values: the logits, which are overwritten. shares: output, p of each expert. */
 template <bool BIASED>
 DEVICE uint32_t choose_by(float values[A_LANE], float shares[A_LANE], uint32_t n, uint32_t used,
                           struct routing routing)
@@ -176,7 +177,7 @@ choose_experts(int32_t *chosen, float *share, const float *logits, uint32_t T, u
     }
 }
 
-/* Puts the lanes' values of `pairs` from `base` on into of[]; NONE beyond `end`. All loads wait
+/* of[i] = the expert of pair base + i * WARP + lane, or NONE from `end` on. All loads are in flight
  * together. */
 DEVICE void load_experts(uint32_t of[AT_ONCE], const int32_t *chosen, uint32_t base, uint32_t end)
 {
@@ -187,8 +188,9 @@ DEVICE void load_experts(uint32_t of[AT_ONCE], const int32_t *chosen, uint32_t b
     }
 }
 
-/* Block e finds where the pairs of expert e begin, and puts them there, rows ascending. Its warps
- * have equal parts of the pairs: each counts in its part, then writes behind the earlier warps. */
+/* Block e finds the index of the first pair of expert e among the sorted pairs, and writes its
+ * pairs from there on, rows ascending. Each warp has an equal part of all pairs: it first counts,
+ * then writes behind the pairs of earlier warps. */
 static __global__ void __launch_bounds__(ROUTE_WARPS *WARP)
 sort_pairs(struct mixture mixture, int32_t *active, uint32_t pairs, uint32_t used)
 {

@@ -1,11 +1,11 @@
-/* advance.cu - advance.h on the device, with threads. The results equal those of kernels/advance.c.
+/* advance.cu - advance.h on the device. The results equal those of kernels/advance.c.
  *
  * Texts: one thread per text. Canvases: one block per canvas. Its threads share the work on answers
- * and slots, and thread 0 does the sequential steps, by the functions of advance.h. A separate
+ * and slots; thread 0 does the sequential steps. Both use the functions of advance.h. A separate
  * kernel then writes the tokens of the rows, because a row may read any canvas.
  *
- * Scores are compared n^2 times, and GPUs have few units for doubles, so they are first mapped to
- * whole numbers of the same order. */
+ * For n answers scores are compared n^2 times. GPUs have few units for doubles, so scores are first
+ * mapped to integers of the same order. */
 #include <assert.h>
 #include <string.h>
 
@@ -37,7 +37,7 @@ void cuda_advance_texts(struct backend *backend, const struct text_loop *loop)
 
 /* ---- canvases: work of the whole block ---- */
 
-/* Maps a double to a whole number of the same order; both zeros are equal. */
+/* Maps a double to an integer of the same order; both zeros give the same integer. */
 DEVICE uint64_t ordered_bits(double x)
 {
     uint64_t bits;
@@ -58,8 +58,9 @@ DEVICE bool any_bad(const struct head_row *answer, size_t n, struct sheet sheet)
     return sheet.sum[SUM_BAD];
 }
 
-/* Reads the answers from w0 on. pick[]: their indices, best first, among equals the lowest. Held
- * ids follow, with their current probability. */
+/* Reads the canvas's answers, which begin at w0. Fills pick[] with the indices of answers about
+ * masked slots, best first, among equals the lowest. Answers about slots with an id follow; for
+ * these it only fills confidence[]. */
 DEVICE void sort_answers(const struct canvas_loop *loop, const struct canvas_state *canvas,
                          size_t w0, struct sheet sheet)
 {
@@ -83,8 +84,7 @@ DEVICE void sort_answers(const struct canvas_loop *loop, const struct canvas_sta
     __syncthreads();
 }
 
-/* Writes the ids that the rule commits, and masks over the ids that it revises. Thread 0 calls the
- * rule. */
+/* Writes the ids that the rule commits, and revises the ids in `backs`. Thread 0 calls the rule. */
 DEVICE void commit(const struct canvas_loop *loop, struct canvas_state *canvas, size_t w0,
                    struct sheet sheet)
 {
@@ -112,7 +112,7 @@ DEVICE void commit(const struct canvas_loop *loop, struct canvas_state *canvas, 
     __syncthreads();
 }
 
-/* Adds the number of open slots up to the end of the block to s.sum. */
+/* Adds the number of open slots up to the end of the block to sheet.sum[SUM_MASKS]. */
 DEVICE void count_masks(const struct canvas_loop *loop, const struct canvas_state *canvas,
                         struct sheet sheet)
 {
@@ -124,8 +124,9 @@ DEVICE void count_masks(const struct canvas_loop *loop, const struct canvas_stat
     __syncthreads();
 }
 
-/* Gives answers to the masked slots from `first` up to the end of the block in order, or to the
- * held ones, after the `asked` answers so far. Returns the new number of answers. */
+/* Asks about the masked slots from `first` up to the end of the block in order or, if `held`, about
+ * the slots with an id. The first `asked` answers are taken already. Returns the new number of
+ * answers. */
 DEVICE int ask_slots(const struct canvas_loop *loop, const struct canvas_state *canvas, int first,
                      bool held, size_t w0, int asked, struct sheet sheet)
 {

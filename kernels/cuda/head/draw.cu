@@ -1,9 +1,10 @@
-/* draw.cu - draws answers of the head again, among the ids that top-k and top-p leave; and finds
- * the most likely ids (kernels/sample.h).
+/* draw.cu - draws answers of the head again among the ids that top-k and top-p leave, and finds the
+ * most likely ids: kernels/sample.h on the device.
  *
- * A block has a row. The ids that stay are those above a value, and of those that equal it the
- * lowest. Both bounds are found bit by bit; for each bit the block counts ids once, or sums their
- * masses. Masses are doubles, because the host must keep the same ids. */
+ * A block has one row. The ids that stay are the ids whose logit is above a value, and the lowest
+ * ids whose logit equals the value. This value and the bound of these ids are found bit by bit; for
+ * each bit the block once counts ids, or sums their masses. The mass of an id is e^((logit - max) /
+ * divisor). Masses are doubles, so that the same ids stay as on the host. */
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/device.cuh"
 #include "kernels/cuda/device/runtime.h"
@@ -18,12 +19,12 @@ struct drawing {
     const float *l;
     size_t V;
     double max, divisor; /* of the logits */
-    uint32_t value; /* ids whose ordered logit is larger stay, */
-    size_t id;      /* and those below this id where it is equal */
+    uint32_t value; /* ids whose ordered() logit is larger stay, */
+    size_t id;      /* and ids below `id` whose ordered() logit is equal */
     double *shared; /* [DRAW_THREADS] */
 };
 
-/* Maps a float to a whole number of the same order; both zeros are equal. */
+/* Maps a float to an integer of the same order; both zeros give the same integer. */
 DEVICE uint32_t ordered(float x)
 {
     uint32_t bits = __float_as_uint(x + 0.0f);
@@ -41,7 +42,8 @@ DEVICE double mass(const struct drawing *drawing, float logit)
     return exp(((double)logit - drawing->max) / drawing->divisor);
 }
 
-/* Joins the threads' values by f, in a fixed tree; the result goes to every thread. */
+/* Combines the values `mine` of all threads by f, in a fixed tree. Returns the result to every
+ * thread. */
 template <class F> DEVICE double joined(const struct drawing *drawing, double mine, F f)
 {
     __syncthreads();
@@ -65,8 +67,8 @@ template <class F> DEVICE double total(const struct drawing *drawing, F f)
     return joined(drawing, sum, [](double a, double b) { return a + b; });
 }
 
-/* The last number up to `most` for which f is true. f(0) is true, and behind a false one all are
- * false. */
+/* The largest number up to `most` for which f is true. f(0) must be true, and f must be false for
+ * all numbers above one for which it is false. */
 template <class F> DEVICE uint32_t last(uint32_t most, F f)
 {
     uint32_t x = 0;
@@ -76,7 +78,8 @@ template <class F> DEVICE uint32_t last(uint32_t most, F f)
     return x;
 }
 
-/* Keeps the k most likely ids and those that equal the last, as far as they stay. */
+/* Keeps, of the ids that stay, those among the k most likely ids of all, and ids that tie with the
+ * last of these. */
 DEVICE void keep_top_k(struct drawing *d, size_t k)
 {
     const uint32_t value = last(UINT32_MAX, [=](uint32_t x) {
@@ -137,7 +140,7 @@ DEVICE int32_t draw(const struct drawing *drawing, const struct noise *noise)
     return all[0].id;
 }
 
-/* Writes the measures of softmax(scale * logits) over the ids of d. */
+/* Writes the measures of softmax(scale * logits) over the ids that stay. */
 DEVICE void measure(const struct drawing *d, double scale, const struct head_query *q,
                     struct head_row *out)
 {
@@ -207,8 +210,8 @@ void cuda_head_draw(struct backend *backend, const float *logits, size_t rows, s
 
 /* ---- the most likely ids ---- */
 
-/* The best id behind `last` in the order of the values, lower ids first; NOBODY: none. last NOBODY:
- * of all. */
+/* The next id behind `last` in the order of descending logits, then ascending ids; last NOBODY: the
+ * first id. NOBODY: there is none. */
 DEVICE int32_t next_best(const struct drawing *d, int32_t last)
 {
     SHARED(int32_t, all);
@@ -230,7 +233,7 @@ DEVICE int32_t next_best(const struct drawing *d, int32_t last)
     return all[0];
 }
 
-/* Block r finds the ids of row r. */
+/* Block r finds the most likely ids of row r. */
 static __global__ void __launch_bounds__(DRAW_THREADS)
 top_row(const float *logits, size_t V, const struct head_row *out, struct head_top *tops)
 {

@@ -2,8 +2,8 @@
  *
  * A product writes the logits of a chunk of ids to scratch. `head_reduce` reads them once and
  * leaves one `state` per row and piece of 32 * N ids (piece.cuh). After all chunks, `head_answer`
- * joins the states of a row in a fixed tree, with sums in double. Where a filter chooses among the
- * ids, draw.cu draws again. head.h gives the sizes of chunks and pieces. */
+ * joins the states of a row in a fixed tree, with sums in double. If top-k or top-p filter the ids,
+ * draw.cu draws again. head.h gives the sizes of chunks and pieces. */
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/device/runtime.h"
 #include "kernels/cuda/head/head.h"
@@ -13,19 +13,20 @@
 enum { HEAD_THREADS = 128, HEAD_WARPS = HEAD_THREADS / WARP };
 
 struct reduction {
-    const float *logits, *twin; /* [R, n] of the chunk; twin: logits of xu, or NULL */
-    float *kept;                /* [R, V] for the caller, or NULL */
+    const float *logits, *twin; /* [R, n] logits of the chunk; twin: logits of xu, or NULL */
+    float *kept;                /* [R, V] logits for the caller, or NULL */
     struct state *states;       /* [R, count] */
     struct contrast *contrasts; /* [R, count] */
     size_t V;
-    int32_t first, n;           /* the chunk */
-    uint32_t R, pieces, count;  /* pieces of the chunk; count: of the vocabulary */
+    int32_t first, n;           /* first id and number of ids of the chunk */
+    uint32_t R, pieces, count;  /* R: rows; pieces: number of pieces of the chunk; count: of the
+                                 * vocabulary */
     double guide;               /* 1 + cfg_scale */
     struct head_query q;
 };
 
-/* Warp i reduces piece i % pieces of row i / pieces: states[row, piece]. COMPARES: the twin is a
- * row to compare with, and contrasts[row, piece] are written too. */
+/* Warp i reduces piece i % pieces of row i / pieces: states[row, piece]. COMPARES: twin is a row to
+ * compare with, and contrasts[row, piece] is written too. */
 template <int N, bool COMPARES>
 __global__ void __launch_bounds__(HEAD_THREADS) head_reduce(const struct reduction reduction)
 {
@@ -105,7 +106,7 @@ DEVICE struct whole whole_of(const struct state *state)
     return whole;
 }
 
-/* Rescales a's sums to `max`. */
+/* Rescales the sums of *whole to the larger maximum `max`. */
 DEVICE void raise(struct whole *whole, float max)
 {
     if (whole->max < max) {
@@ -134,7 +135,7 @@ DEVICE void offer(struct top *top, float value, int32_t id)
     }
 }
 
-/* a = the results of the ids of a and b together. */
+/* *a = the results over the ids of *a and b together. */
 DEVICE void join(struct whole *a, struct whole b, const struct noise *noise)
 {
     float max = fmaxf(a->max, b.max);
@@ -182,8 +183,8 @@ DEVICE struct head_row row_of(const struct whole *whole, const struct head_query
     return out;
 }
 
-/* Block r answers for row r. Thread i joins states i, i + HEAD_THREADS...; then a tree joins the
- * threads. */
+/* Block r writes the answer of row r. Thread i joins states i, i + HEAD_THREADS, ...; then the
+ * threads' results are joined in a tree. */
 static __global__ void __launch_bounds__(HEAD_THREADS)
 head_answer(const struct state *states, uint32_t count, const struct head_query query,
             struct head_row *out)
@@ -207,7 +208,8 @@ head_answer(const struct state *states, uint32_t count, const struct head_query 
         out[row] = row_of(&all[0], &query, row);
 }
 
-/* Thread r: the divergence of row r, sum p (l - l') - (lse - lse'). */
+/* Thread r computes the divergence of row r: sum p (l - l') - (lse - lse'), with lse = log sum
+ * e^l. */
 static __global__ void __launch_bounds__(HEAD_THREADS)
 head_diverge(const struct state *states, const struct contrast *contrasts, uint32_t count,
              uint32_t R, struct head_row *out)

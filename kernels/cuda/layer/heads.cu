@@ -1,10 +1,11 @@
-/* heads.cu - the steps of some networks between the products of q, k, v and the rotation, head by
- * head: a bias is added, and each head is normed by itself. Then the head is rotated and stored
+/* heads.cu - the steps that some networks have between the products of q, k, v and the rotation,
+ * head by head: a bias is added, and the head is normalized. Then the head is rotated and stored
  * where attention reads it.
  *
- * A warp owns one head of one row; its lane l owns the pairs l, l + 32 .., which RoPE rotates. So
- * heads stay in place, and only the norm needs a sum: a lane adds its own values in ascending
- * order, then warp_sum. Each value is rounded to `act` between two steps, as models do in bf16. */
+ * A warp owns one head of one row; lane l owns the pairs l, l + 32, ..., which RoPE rotates. So q
+ * may be rotated in place, and only the norm needs a sum: a lane adds its own values in ascending
+ * order, then warp_sum() adds the lanes. Each value is rounded to `act` after each step, as bf16
+ * models do. */
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/device.cuh"
 #include "kernels/cuda/device/runtime.h"
@@ -27,7 +28,7 @@ template <class A> DEVICE float biased(A x, const float *bias, size_t i)
     return bias ? act_rounded<A>(act_float(x) + bias[i]) : act_float(x);
 }
 
-/* The norm's factor for a head, the same in every lane. */
+/* The factor of the norm of a head, returned to every lane. */
 template <class A>
 DEVICE float head_scale(const A *x, const float *bias, size_t half, float eps)
 {
@@ -40,7 +41,7 @@ DEVICE float head_scale(const A *x, const float *bias, size_t half, float eps)
     return 1 / sqrtf(warp_sum(sum) / (float)(2 * half) + eps);
 }
 
-/* One head of q or k; `to` may be x. */
+/* Computes one head of q or k; `to` may be x. */
 template <class A, class C>
 DEVICE void turn_head(C *to, const A *x, const float *bias, const float *gain, const float *table,
                       size_t half, float eps)
@@ -57,7 +58,7 @@ DEVICE void turn_head(C *to, const A *x, const float *bias, const float *gain, c
     }
 }
 
-/* Block (t, i) owns heads 8 i .. of row t, counted over q, k and v. */
+/* Block (t, i) owns heads 8 i .. 8 i + 7 of row t, counted over q, k and v. */
 template <class A, class C>
 static __global__ void __launch_bounds__(HEAD_WARPS *WARP) head_rows(struct heads<A, C> heads)
 {

@@ -1,6 +1,6 @@
-/* links.cu - links.h on the device. A block owns a row of the map; its thread i owns the keys i,
- * i + LINK_THREADS, ... of the row and computes their scores twice, once for the sum of their
- * exponentials. */
+/* links.cu - links.h on the device. A block owns a row of the map; its thread i owns the keys i, i
+ * + LINK_THREADS, ... of the row. It computes their scores twice: first for the sum of their
+ * exponentials, then for the shares. */
 #include <assert.h>
 
 #include "kernels/cuda/cuda.h"
@@ -9,7 +9,7 @@
 
 enum { LINK_THREADS = 128 };
 
-/* The largest score so far, and the sum of exponentials below it. */
+/* The largest score so far, and the sum of e^(score - max). */
 struct softmax {
     float max, sum;
 };

@@ -1,5 +1,5 @@
-/* mixing.cu - the operations around time mixing on the device (kernels/mixing.h). Each is one
- * kernel that reads a row once for all its mixtures. A warp sums over a head. */
+/* mixing.cu - the operations around time mixing on the device (kernels/mixing.h). Each operation is
+ * one kernel; the shift reads a row once for all its mixtures. A warp sums over a head. */
 #include "kernels/mixing.h"
 
 #include "kernels/cuda/cuda.h"
@@ -8,8 +8,8 @@
 
 enum { THREADS = 256, HEAD_WARPS = THREADS / WARP };
 
-/* Thread d of block (i, seq) owns column d of the sequence, row by row, with the row before in a
- * register. */
+/* Thread (d, seq) owns column d of the sequence. It goes row by row and keeps the value of the row
+ * before in a register. */
 static __global__ void __launch_bounds__(THREADS) shift_columns(struct shift shift)
 {
     let_next_start();
@@ -54,7 +54,8 @@ static __global__ void __launch_bounds__(THREADS) squash_values(struct squash sq
                                                  : -SQUASH_SLOWEST * logistic(x);
 }
 
-/* The first value of this warp's head in a row; n behind the last head. */
+/* The index of the first value of this warp's head in all rows, which have n values; n if there is
+ * no such head. */
 DEVICE size_t head_here(size_t n, size_t E)
 {
     const size_t head = (size_t)blockIdx.x * HEAD_WARPS + threadIdx.x / WARP;

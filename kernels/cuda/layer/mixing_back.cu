@@ -1,6 +1,7 @@
-/* mixing_back.cu - gradients of the operations around time mixing on the device (kernels/mixing.h):
- * only gradients of rows. Gradients of a layer's own vectors, which are sums over all rows, are not
- * here. The forward kernels are in mixing.cu; outputs have the same owners as there. */
+/* mixing_back.cu - gradients of the operations around time mixing on the device (kernels/mixing.h).
+ * It has only gradients of rows, no gradients of a layer's own vectors, which are sums over all
+ * rows. The forward kernels are in mixing.cu; threads and warps own the values that they own
+ * there. */
 #include <assert.h>
 
 #include "kernels/cuda/cuda.h"
@@ -17,8 +18,8 @@ struct shift_job {
     float *d[MIXING_LANES], *dx;
 };
 
-/* Thread d of block (i, seq) owns column d of the sequence, row by row. A row's gradient is
- * complete, and written, when the row behind it is done. */
+/* Thread (d, seq) owns column d of the sequence, row by row. The gradient of a row is complete, and
+ * is written, when the row behind it is done. */
 static __global__ void __launch_bounds__(THREADS) shift_columns_back(struct shift_job j)
 {
     let_next_start();
@@ -88,7 +89,8 @@ void cuda_squash_back(struct backend *backend, const struct squash_back *back)
 
 /* ---- heads ---- */
 
-/* The first value of this warp's head in a row; n behind the last head. */
+/* The index of the first value of this warp's head in all rows, which have n values; n if there is
+ * no such head. */
 DEVICE size_t head_here(size_t n, size_t E)
 {
     const size_t head = (size_t)blockIdx.x * HEAD_WARPS + threadIdx.x / WARP;
@@ -100,9 +102,9 @@ struct out_job {
     float *dy, *d_o, *dgate;
 };
 
-/* Warp w of block i owns head HEAD_WARPS i + w of the rows' heads: y = n gate(g),
- * n = gain x + bias + c v, x = (o - mean) scale; do = scale (dx - mean(dx) - x mean(dx x)) with
- * dx = gain dn. */
+/* Warp w of block i owns head HEAD_WARPS i + w of the heads of all rows. y = n f(g), n = gain x +
+ * bias + c v, x = (o - mean) scale; f(g) is g with a bonus c v, else silu(g). With dn = dy f(g) and
+ * dx = gain dn: do = scale (dx - mean(dx) - x mean(dx x)). */
 static __global__ void __launch_bounds__(THREADS) out_heads_back(struct out_job j)
 {
     let_next_start();
@@ -142,7 +144,7 @@ static __global__ void __launch_bounds__(THREADS) out_heads_back(struct out_job 
     }
     pull = warp_sum(pull) / (float)E;
     dot = warp_sum(dot) / (float)E;
-    for (size_t e = lane; e < E; e += WARP) { /* reads back its own dy */
+    for (size_t e = lane; e < E; e += WARP) { /* each lane reads the values of dy that it wrote */
         const float x = (heads.o[at + e] - mean) * scale;
         j.d_o[at + e] = scale * (j.dy[at + e] * heads.gain[column + e] - pull - x * dot);
     }
@@ -161,8 +163,9 @@ struct removal_job {
     struct removal_back a;
 };
 
-/* Warp w of block i owns the same head: the bonus c v, c = sum r k weight, then the removed and
- * added keys, kappa = u / |u|, u = k scale. */
+/* Warp w of block i owns head HEAD_WARPS i + w of the heads of all rows. It computes the gradients
+ * of the bonus c v, c = sum r k weight, then those of a, b, to_k and to_v, with kappa = u / |u|, u
+ * = k scale (formulas: kernels/ref/ref_mixing-back.c). */
 static __global__ void __launch_bounds__(THREADS) removal_heads_back(struct removal_job j)
 {
     let_next_start();

@@ -1,9 +1,9 @@
-/* reuse.cu - choosing rows on the device: reuse.h with threads. Each row gets a whole number, its
- * key; lower keys are chosen first. take_rows finds the take-th lowest key bit by bit, and lists
- * the rows up to it in order.
+/* reuse.cu - the operations of reuse.h on the device. Each row gets an integer, its key; rows with
+ * lower keys are chosen first. take_rows() finds the take-th lowest key bit by bit, and lists the
+ * rows with keys up to it in order.
  *
  * Scores are sums in fp32: a lane adds its own values in ascending order, then warp_sum. The three
- * sums of a cosine are added in the same way, so that equal vectors give equal sums. */
+ * sums of a cosine are added in one order, so that equal vectors give equal sums. */
 #include <assert.h>
 
 #include "kernels/cuda/cuda.h"
@@ -11,10 +11,10 @@
 #include "kernels/cuda/values.cuh"
 
 enum { SCORE_WARPS = 8, TAKE_THREADS = 256, VALUE_THREADS = 256 };
-#define KEY_FIRST 0u          /* chosen before all others; never chosen */
+#define KEY_FIRST 0u          /* KEY_FIRST: chosen before all others. KEY_NEVER: never chosen */
 #define KEY_NEVER 0xffffffffu
 
-/* Maps a float to a whole number between these two, of the same order; NaN comes first. */
+/* Maps a float to an integer between KEY_FIRST and KEY_NEVER of the same order; NaN comes first. */
 DEVICE uint32_t ordered_key(float x)
 {
     uint32_t bits = __float_as_uint(x + 0.0f), key = bits >> 31 ? ~bits : bits | 0x80000000u;
@@ -23,8 +23,8 @@ DEVICE uint32_t ordered_key(float x)
 
 /* ---- choose: the scores ---- */
 
-/* Warp w of block (i, seq) owns row SCORE_WARPS i + w of the sequence: its key, and its stored
- * values, which it replaces. A: type of activations; C: type of cached values. */
+/* Warp w of block (i, seq) owns row SCORE_WARPS i + w of the sequence. It writes the key of the
+ * row, and replaces its stored values. A: type of activations; C: type of cached values. */
 template <class A, class C, int N>
 static __global__ void __launch_bounds__(SCORE_WARPS *WARP)
 score_drift(struct drift drift, uint32_t *key)
@@ -76,7 +76,7 @@ static void score_drift_as(struct backend *backend, const struct drift *drift, u
 
 /* ---- the rows of the lowest keys ---- */
 
-/* The take-th lowest of the n keys; *equal = how many rows with that key are among the `take`
+/* The take-th lowest of the n keys. *equal = the number of rows with this key among the `take`
  * lowest. */
 DEVICE uint32_t cut_of(const uint32_t *key, int n, int take, int *equal, float *shared)
 {
@@ -96,8 +96,9 @@ DEVICE uint32_t cut_of(const uint32_t *key, int n, int take, int *equal, float *
     return cut;
 }
 
-/* Block i owns the list of sequence i: its rows with the lowest keys, from index out on (`at_rows`:
- * from its first row on), and the places of all its rows if they are wanted. */
+/* Block i lists the chosen rows of sequence i, those with the lowest keys, in to.row[] from index
+ * share.out on (at_rows: from the sequence's first row on). If to.place is not NULL, it also writes
+ * the places of all rows of the sequence. */
 static __global__ void __launch_bounds__(TAKE_THREADS)
 take_rows(const uint32_t *key, const struct attn_seq *seqs, const struct share *part,
           const int32_t *slot, const int32_t *pos, struct chosen to, bool at_rows)
@@ -156,7 +157,7 @@ void cuda_choose(struct backend *backend, const struct drift *drift, void *work)
 
 /* ---- settle ---- */
 
-/* Thread (t, i) owns N values of row t of x, and of its stored outputs. */
+/* Thread (t, i) owns N values of row t of x, and the stored outputs of these values. */
 template <class A, int N>
 static __global__ void __launch_bounds__(VALUE_THREADS) settle_rows(struct outputs outputs)
 {
@@ -203,8 +204,8 @@ void cuda_settle(struct backend *backend, const struct outputs *outputs)
 
 /* ---- sift ---- */
 
-/* Thread (i, seq) owns asked[seq, i]: the sum of value i of a key head over the queries of the
- * block's rows that read it. */
+/* Thread (i, seq) owns asked[seq, i]. Value i belongs to a key head; asked is the sum of that value
+ * of the queries over the block's rows and the query heads that read the key head. */
 template <class A>
 static __global__ void __launch_bounds__(VALUE_THREADS) add_queries(struct sift sift, float *asked)
 {
@@ -246,7 +247,7 @@ score_keys(struct sift sift, const float *asked, float *score)
 }
 
 /* Thread (j, seq) owns the key of row j of the sequence: the largest score of the row and its
- * neighbours outside the block, turned so that the largest is lowest. */
+ * neighbours outside the block, negated, so that the largest score has the lowest key. */
 static __global__ void __launch_bounds__(VALUE_THREADS)
 pool_scores(struct sift sift, const float *score, uint32_t *key)
 {
@@ -312,7 +313,7 @@ void cuda_sift(struct backend *backend, const struct sift *sift, void *work)
            dim3(VALUE_THREADS), 0, *sift, (const float *)score, key);
     struct chosen to = {row, NULL, NULL, NULL};
     take(backend, key, sift->seqs, sift->part, sift->n_seqs, NULL, NULL, to, true);
-    if (bytes % sizeof(uint4) == 0) /* slots begin at multiples of their size, so wide copies are
+    if (bytes % sizeof(uint4) == 0) /* a slot begins at a multiple of its size, so wide copies are
                                      * aligned */
         copy_as<uint4>(backend, sift, row, bytes);
     else

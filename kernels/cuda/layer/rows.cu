@@ -1,9 +1,9 @@
 /* rows.cu - operations on each row by itself: embedding, norm, rotation, gate.
  *
- * They mostly move memory. So a thread takes 8 neighbouring values in 16-byte accesses where
- * addresses and widths allow it, and one value elsewhere, with the same arithmetic in the same
- * order per value. Only the norm needs a sum: a thread adds its own values in ascending order, then
- * block_sum. */
+ * These operations mostly move memory. So a thread takes 8 neighbouring values in 16-byte accesses
+ * if addresses and widths allow it, else one value; the arithmetic of a value is equal in both
+ * cases. Only the norm needs a sum: a thread adds its own values in ascending order, then
+ * block_sum() adds the threads. */
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/weights/streamed.cuh"
 #include "kernels/cuda/weights/layout.h"
@@ -14,7 +14,8 @@ enum { ROW_THREADS = 256, NORM_THREADS = 512 };
 
 /* ---- copies of rows ---- */
 
-/* Thread (t, i) copies word i of row row[t] (NULL: t). stride: words between rows of `from`. */
+/* Thread (t, i) copies word i of row row[t] (row NULL: row t). stride: words from one row of `from`
+ * to the next. */
 template <class W>
 static __global__ void __launch_bounds__(ROW_THREADS)
 copy_rows(W *y, const W *from, size_t stride, const int32_t *row, size_t words)
@@ -35,7 +36,7 @@ static void launch_copy(struct backend *backend, void *y, const void *from, size
            dim3(ROW_THREADS), 0, (W *)y, (const W *)from, stride_bytes / sizeof(W), row, words);
 }
 
-/* y[T] = rows of values of `value` bytes, copied as bytes. */
+/* y[t, :] = from[row[t], :], rows of n values of `value` bytes. */
 static void copy(struct backend *backend, void *y, const void *from, size_t stride,
                  const int32_t *row, size_t T, size_t n, size_t value)
 {
@@ -49,7 +50,7 @@ static void copy(struct backend *backend, void *y, const void *from, size_t stri
 
 /* ---- the embedding ---- */
 
-/* Value k of a row. */
+/* Value k of a row of a matrix. */
 template <enum dtype D>
 DEVICE float element(const unsigned char *data, const struct layout *at, size_t row, size_t k)
 {
@@ -150,7 +151,7 @@ template <class A, class C> struct rotation {
     size_t heads, kv_heads, half;
 };
 
-/* Rotates from[j..j+N) and its partner half a head on by row `table`, and writes both to `to`. */
+/* Rotates N pairs (from[j], from[j + half]) by a row of the table, and writes them to `to`. */
 template <int N, class A, class C>
 DEVICE void rotate(C *to, const A *from, const float *table, size_t half)
 {
@@ -248,9 +249,9 @@ void cuda_rotate_store(struct backend *backend, const struct qkv *qkv, const str
 
 /* ---- norm ---- */
 
-/* A block owns row t of y. Its threads take N neighbouring values each, at block-wide strides. y
- * may be x or plus if row is NULL: a thread reads again only values that it will write itself.
- * ADDS: first x += plus, as finish_add() does. */
+/* Block t owns row t of y. Each thread takes N neighbouring values at strides of the whole block. y
+ * may be x or plus if row is NULL, because a thread reads again only values that the thread itself
+ * writes. ADDS: first x += plus, as finish_add() does. */
 template <class A, int N, bool ADDS>
 static __global__ void __launch_bounds__(NORM_THREADS)
 norm_rows(A *y, A *x, const A *plus, const int32_t *row, const float *gain, size_t D, float eps)
@@ -284,7 +285,7 @@ norm_rows(A *y, A *x, const A *plus, const int32_t *row, const float *gain, size
     }
 }
 
-/* Threads for a row of n pieces: whole warps, no more than needed. */
+/* The number of threads for a row of n pieces: whole warps, no more than needed. */
 static unsigned norm_threads(size_t n)
 {
     if (n >= NORM_THREADS)
@@ -292,9 +293,10 @@ static unsigned norm_threads(size_t n)
     return blocks_of(n, WARP) * WARP;
 }
 
-/* The product whose sum with x waits, if the norm of x can take it along: y does not overlap it, or
- * each of its values is where a thread writes y after it has read it. Then nothing waits any more.
- * NULL: there is none. */
+/* Returns the product of the delayed sum (struct later) if the norm of x can compute the sum; the
+ * sum is then no longer delayed. NULL: there is no such sum. The product must not overlap y, or
+ * must be y itself, because a thread writes a value of y only after it has read that value of the
+ * product. */
 static const uint16_t *take_later(struct backend *backend, const void *y, const void *x, size_t T,
                                   size_t D)
 {
@@ -318,7 +320,7 @@ static void norm_as(struct backend *backend, A *y, A *x, const int32_t *row, con
     unsigned threads = norm_threads(wide ? D / WIDE : D);
     size_t shared = threads / WARP * sizeof(float);
     const A *plus = nullptr;
-    if constexpr (sizeof(A) == sizeof(uint16_t)) /* sums of floats do not wait */
+    if constexpr (sizeof(A) == sizeof(uint16_t)) /* sums of floats are never delayed */
         if (wide && !row && (plus = take_later(backend, y, x, T, D))) {
             launch(backend, norm_rows<A, WIDE, true>, dim3((unsigned)T), dim3(threads), shared, y,
                    x, plus, row, gain, D, eps);
@@ -394,8 +396,8 @@ void cuda_swiglu_rows(struct backend *backend, act *y, const act *gate, const ac
 
 void cuda_swiglu(struct backend *backend, act *y, const act *gate, const act *up, size_t n)
 {
-    enum { PIECE = 1 << 18 }; /* values of a piece; a piece is a row of the grid, so that all fit
-                               * its first axis */
+    enum { PIECE = 1 << 18 }; /* values of a piece; pieces are rows of the grid, so that any n fits
+                               * into the limits of the grid */
     size_t whole = n / PIECE * PIECE, at = whole * (backend->act == DTYPE_F32 ? 4 : 2);
     struct range here("swiglu");
     if (whole)

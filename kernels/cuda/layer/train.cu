@@ -1,6 +1,6 @@
-/* train.cu - gradients of operations on each row by itself (kernels/train.h): rotation, norm, gate,
- * embedding, loss; sums of gradients and the update of weights. Each output has one owner and each
- * sum one order, so fits and trainings repeat bit for bit. */
+/* train.cu - training operations on rows (kernels/train.h): gradients of rotation, norm, gate,
+ * embedding and loss; sums of gradients, and the update of weights. One thread or block computes
+ * each output and each sum has one order, so fits and trainings repeat bit for bit. */
 #include <assert.h>
 #include <math.h>
 
@@ -12,7 +12,7 @@ enum { THREADS = 256 };
 
 /* ---- rotation ---- */
 
-/* Thread i owns pair i of all heads of all rows. */
+/* Thread i owns pair i, counted over all heads and rows. */
 static __global__ void __launch_bounds__(THREADS)
 rotate_pairs(float *x, const float *table, size_t pairs, size_t of_row, size_t half, float sign)
 {
@@ -40,8 +40,8 @@ void cuda_rope(struct backend *backend, float *x, const float *table, size_t T, 
 
 /* ---- norm ---- */
 
-/* Block t owns row t: dx_d += s g_d dy_d - x_d s^3 mean_j(g_j dy_j x_j), s = (mean x^2 +
- * eps)^-1/2. scale: NULL, or [T] for s. */
+/* Block t owns row t: dx_d += s g_d dy_d - x_d s^3 mean_j(g_j dy_j x_j), s = (mean x^2 + eps)^-1/2.
+ * `gate` is the gain g. scale: output [T], s of each row; or NULL. */
 static __global__ void __launch_bounds__(THREADS)
 norm_back(float *dx, const float *dy, const float *x, const float *gate, size_t D, float eps,
           float *scale)
@@ -66,8 +66,8 @@ norm_back(float *dx, const float *dy, const float *x, const float *gate, size_t 
         scale[blockIdx.x] = s;
 }
 
-/* A block owns COLUMNS values of dg. A thread sums every SLICES-th row of a column; then one thread
- * a column adds these sums in order. */
+/* A block owns COLUMNS values of dg. A thread sums every SLICES-th row of one column; then one
+ * thread of each column adds these sums in order. */
 enum { COLUMNS = 8, SLICES = THREADS / COLUMNS };
 static __global__ void __launch_bounds__(THREADS)
 gain_back(float *dg, const float *dy, const float *x, const float *scale, size_t T, size_t D)
@@ -126,7 +126,7 @@ void cuda_swiglu_back(struct backend *backend, float *dgate, float *dup, const f
                gate, up, n);
 }
 
-/* ---- rows back to their places ---- */
+/* ---- spread ---- */
 
 /* Thread (t, d) owns y[t, d]. */
 static __global__ void __launch_bounds__(THREADS)
@@ -150,8 +150,8 @@ void cuda_spread(struct backend *backend, float *y, const float *x, const int32_
 
 /* ---- embedding ---- */
 
-/* Block (v, part) owns columns of row v: it finds the rows of dy with token v, THREADS at a time,
- * and adds them in ascending order. */
+/* Block (v, i) owns THREADS columns of row v of dw. It finds the rows of dy with token v, searching
+ * THREADS rows at a time, and adds these rows in ascending order. */
 static __global__ void __launch_bounds__(THREADS)
 embed_rows(float *dw, const float *dy, const int32_t *token, size_t T, size_t D)
 {

@@ -1,6 +1,6 @@
-/* wkv.cu - time mixing on the device (kernels/wkv.h), in both forms. The recurrent form holds a
- * column of the state in the registers of a thread and reads tokens from shared memory, several
- * between two barriers. The chunked form is in wkv.cuh. */
+/* wkv.cu - time mixing on the device (kernels/wkv.h), in both forms. In the recurrent form a thread
+ * holds a column of the state in registers and reads tokens from shared memory, several tokens
+ * between two barriers. The chunked form uses the functions of wkv.cuh. */
 #include "kernels/cuda/layer/wkv_kept.h"
 
 #include <assert.h>
@@ -84,8 +84,8 @@ struct wkv_room {
     float whole[N]; /* D(0, C] */
 };
 
-/* Thread (0, i) scales r and a by the decay before each token, thread (1, i) k and b by the decay
- * after it. */
+/* Thread (0, i) scales r and a of each token by the decay from the start of the chunk, thread (1,
+ * i) scales k and b by the decay up to its end. */
 template <bool SEVEN> DEVICE void scale(struct wkv_room *room)
 {
     struct wkv_tokens *tokens = &room->c;
@@ -108,7 +108,7 @@ template <bool SEVEN> DEVICE void scale(struct wkv_room *room)
     }
 }
 
-/* x of all tokens; a is scaled. Thread (0, i) does the forward substitution. */
+/* Computes x of all tokens, after scale(). Thread (0, i) does the forward substitution. */
 DEVICE void solve(struct wkv_room *room)
 {
     struct wkv_tokens *tokens = &room->c;
@@ -130,7 +130,7 @@ DEVICE void solve(struct wkv_room *room)
     __syncthreads();
 }
 
-/* The outputs of the first n tokens. */
+/* Writes y of the first n tokens. */
 template <bool SEVEN>
 DEVICE void read_out(struct wkv_room *room, float *y, const struct wkv_place &place, size_t n)
 {
@@ -143,7 +143,8 @@ DEVICE void read_out(struct wkv_room *room, float *y, const struct wkv_place &pl
             y[(first + token) * place.stride + place.head * place.E + i] = sum[token];
 }
 
-/* Writes the state before chunk `number`, or behind the last one; and x of a chunk. */
+/* keep_state() stores the state before chunk `number` (or behind the last chunk), keep_x() stores x
+ * of a chunk. */
 DEVICE void keep_state(const struct wkv_room *room, const struct wkv_kept &to, size_t head,
                        size_t number)
 {
@@ -160,7 +161,8 @@ DEVICE void keep_x(const struct wkv_room *room, const struct wkv_kept &to, size_
         x[i] = room->c.values[C * N + i];
 }
 
-/* KEEP: for the gradients, without y; w.state is read (NULL: zeros) and not written. */
+/* KEEP: computes *to for the gradients and no y; wkv.state is read (NULL: zeros) and not
+ * written. */
 template <bool SEVEN, bool KEEP>
 static __global__ void __launch_bounds__(THREADS) wkv_chunks_of(struct wkv wkv, struct wkv_kept to)
 {
@@ -192,7 +194,7 @@ static __global__ void __launch_bounds__(THREADS) wkv_chunks_of(struct wkv wkv, 
         add_outer(room->s, room->whole, room->c.keys, room->c.values, SEVEN ? 2 * C : C);
         __syncthreads();
     }
-    __syncthreads(); /* if there was no chunk */
+    __syncthreads(); /* needed if there was no chunk */
     if (KEEP)
         keep_state(room, to, head, (place.rows + C - 1) / C);
     else

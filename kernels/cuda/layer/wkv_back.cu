@@ -1,9 +1,9 @@
 /* wkv_back.cu - gradients of time mixing on the device, chunk by chunk from the last to the first.
- * The formulas are in kernels/cpu/mixing/cpu_wkv-back.c, the layout in wkv.cuh. States at the
- * borders of chunks, and x, were computed again before (cuda_wkv_keep).
+ * The formulas are in kernels/cpu/mixing/cpu_wkv-back.c, the layout in wkv.cuh. cuda_wkv_keep() has
+ * computed the states at the borders of chunks, and x, again before.
  *
- * Where each lane of a warp sums along a different row of shared memory, each lane begins at
- * another column, so that lanes read from different banks. */
+ * If each lane of a warp sums along a row of its own in shared memory, each lane begins at another
+ * column, so that lanes read from different banks. */
 #include <assert.h>
 
 #include "kernels/cuda/cuda.h"
@@ -15,10 +15,11 @@ struct wkv_back_room {
     float s[N * N], g[N * N]; /* the state before the chunk; dS' */
     struct wkv_tokens c;
     float dy[C * N], dz[C * N];
-    float before[(C + 1) * N], after[C * N]; /* D(0, t-1], and the last row D(0, C]; D(t, C] */
+    float before[(C + 1) * N], after[C * N]; /* before: D(0, t-1], then in the last row D(0, C];
+                                              * after: D(t, C] */
     float dread[C * PAIR_ROW], dsolve[C * PAIR_ROW];
-    float own[C * N];  /* the part of t in the gradient of G_t */
-    float last[C * N]; /* its part in the gradient of G_{t-1} */
+    float own[C * N];  /* the terms of token t in the gradient of G_t */
+    float last[C * N]; /* the terms of token t in the gradient of G_{t-1} */
     float sums[GROUPS * N];
 };
 
@@ -66,7 +67,7 @@ DEVICE void decays(struct wkv_back_room *room)
 }
 
 /* sum[q] += sum_t m[t, q] x[t, i] + sum_e keys[q, e] after[q, e] dS'[e, i] for the tokens q of this
- * thread; without keys only the first sum. */
+ * thread; keys NULL: only the first sum. */
 DEVICE void add_values(float sum[TOKENS_EACH], const struct wkv_back_room *room, const float *m,
                        const float *x, const float *keys)
 {
@@ -82,7 +83,7 @@ DEVICE void add_values(float sum[TOKENS_EACH], const struct wkv_back_room *room,
         }
 }
 
-/* dz. Thread (0, i) does the substitution. */
+/* Computes dz; thread (0, i) does the back substitution. */
 DEVICE void solve_back(struct wkv_back_room *room)
 {
     const unsigned i = threadIdx.x % N, group = threadIdx.x / N;
@@ -114,7 +115,8 @@ DEVICE void values_back(struct wkv_back_room *room, float *dv, const struct wkv_
             dv[(first + earlier) * place.stride + i] = sum[earlier];
 }
 
-/* Thread (t, q) owns dA of that pair: sum_j left[t, j] values[q, j] for v and, if SEVEN, for x. */
+/* Thread (t, q) owns dA of the pair (t, q): sums over j of dy[t, j] and, if SEVEN, of dz[t, j]
+ * times values[q, j], for v and, if SEVEN, for x. */
 template <bool SEVEN> DEVICE void pairs_back(struct wkv_back_room *room)
 {
     const unsigned token = threadIdx.x / C, earlier = threadIdx.x % C;
@@ -150,7 +152,7 @@ DEVICE void by_row(float sum[TOKENS_EACH], const float *rows, const float *matri
     }
 }
 
-/* sum_q m_tq key_q D(q, t'] over q < end, for one or two keys. */
+/* The sum over q < end of m_tq key_q D(q, end - 1], for the keys k and, if SEVEN, also b. */
 template <bool SEVEN>
 DEVICE float of_keys(const struct wkv_tokens *tokens, const float *m, unsigned end, unsigned i)
 {
@@ -163,7 +165,8 @@ DEVICE float of_keys(const struct wkv_tokens *tokens, const float *m, unsigned e
     return sum;
 }
 
-/* The sum over r and a of the tokens from q on. column: C for b. */
+/* For token q = earlier: the sum over later tokens of the terms of r and, if SEVEN, of a (and of r
+ * of q itself). column: 0 for the key k, C for b. */
 template <bool SEVEN>
 DEVICE float of_left(const struct wkv_back_room *room, unsigned earlier, unsigned column,
                      unsigned i)
@@ -182,8 +185,8 @@ DEVICE float of_left(const struct wkv_back_room *room, unsigned earlier, unsigne
     return SEVEN ? fmaf(tokens->r[earlier * N + i], read[earlier * PAIR_ROW], sum) : sum;
 }
 
-/* Gradients of r, a, k and b. Returns this thread's part of the gradient of u_i. to: row of the
- * first token in the gradient arrays. */
+/* Computes the gradients of r, a, k and b. Returns this thread's part of the gradient of u_i. to:
+ * index of the first token in the gradient arrays. */
 template <bool SEVEN> DEVICE float rows_back(struct wkv_back_room *room,
                                              const struct wkv_back &back, size_t to,
                                              const struct wkv_place &place, size_t n)
@@ -244,7 +247,7 @@ DEVICE void border_sums(struct wkv_back_room *room, const float *next)
     room->sums[group * N + i] = sum;
 }
 
-/* dw, by thread (0, i). */
+/* Computes dw; thread (0, i) owns channel i. */
 DEVICE void decays_back(const struct wkv_back_room *room, float *dw, const struct wkv_place &place,
                         size_t n)
 {
@@ -262,7 +265,7 @@ DEVICE void decays_back(const struct wkv_back_room *room, float *dw, const struc
     }
 }
 
-/* Scales r and a as they multiply the state. */
+/* Scales r and a by the decays with which they multiply the state. */
 template <bool SEVEN> DEVICE void scale_left(struct wkv_back_room *room)
 {
     for (unsigned i = threadIdx.x; i < C * N; i += THREADS) {
@@ -318,7 +321,7 @@ static __global__ void __launch_bounds__(THREADS) wkv_chunks_back(struct wkv_bac
         j.du[head * N + threadIdx.x] = du;
 }
 
-/* Thread (h, i) sums the gradients of u over all sequences. */
+/* Thread (h, i) adds the gradients of u_i of head h over all sequences. */
 static __global__ void __launch_bounds__(N) wkv_add_bonus(struct wkv_back_call j)
 {
     let_next_start();

@@ -1,5 +1,6 @@
-/* encode_row.cuh - codes the activations of a product (formats that code x, kernels/quant.h), and
- * computes its outputs from the exact sums. One block codes one row: codes, scale and outliers.
+/* encode_row.cuh - for formats that code x (int8, kernels/quant.h): codes the activations of a
+ * product, and computes the outputs from the exact sums. One block codes one row: codes, scale and
+ * outliers.
  *
  * k is a column of x. The marks of a row are a list with the k of its first MARKS_LISTED outliers,
  * the number of all its outliers, and a bit for each k. Outputs read the list, several outliers at
@@ -17,13 +18,14 @@ struct coded_rows {
     const float *step;
     const uint32_t *marks; /* [., marks_words(K)] */
     uint32_t ldx;
-    const int8_t *near; /* [rows of x, NEAR, TILE_ROWS] the weights' codes at the first outliers of
-                         * each row; NULL: not gathered */
+    const int8_t *near; /* [rows of x, NEAR, TILE_ROWS] codes of a tile's weights at the first
+                         * outliers of each row; NULL: not gathered */
 };
 
 /* ---- codes ---- */
 
-/* Values 8u .. 8u+7 of a row; zeros beyond K. Rows of K % 8 == 0 values are aligned. */
+/* Values 8u .. 8u+7 of a row; zeros beyond K. If K is a multiple of 8, rows are aligned to 16
+ * bytes. */
 DEVICE uint4 row_unit(const uint16_t *x, uint32_t u, uint32_t K)
 {
     if (K % 8)
@@ -31,7 +33,7 @@ DEVICE uint4 row_unit(const uint16_t *x, uint32_t u, uint32_t K)
     return 8 * u < K ? *reinterpret_cast<const uint4 *>(x + 8 * u) : make_uint4(0, 0, 0, 0);
 }
 
-/* max of top and of the |x| of a unit that are below the limit. */
+/* The largest of `top` and of those |x| of a unit that are below the limit. */
 DEVICE float unit_top(float top, uint4 unit, float limit)
 {
     const uint32_t pair[4] = {unit.x, unit.y, unit.z, unit.w};
@@ -138,9 +140,9 @@ DEVICE void encode_row(const uint16_t *x, uint32_t K, float limit, int8_t *code,
 
 /* ---- outputs ---- */
 
-/* The two rows of weights of a lane: codes and steps. near: the codes of row 0 at the first NEAR
- * outliers, TILE_ROWS apart, in shared memory; the codes of row 1 are HALF bytes behind them. NULL:
- * no such copy. */
+/* The two rows of weights of a lane: codes and steps. near: a copy in shared memory of the codes of
+ * row 0 at the first NEAR outliers, TILE_ROWS bytes apart; the codes of row 1 are HALF bytes behind
+ * those of row 0. NULL: there is no copy. */
 struct coded_pair {
     const int8_t *code[2];
     float step[2];
@@ -153,8 +155,8 @@ DEVICE void outlier_add(float value[2], const float step[2], float x, float firs
     value[1] = __fadd_rn(value[1], __fmul_rn(x, __fmul_rn(second, step[1])));
 }
 
-/* Adds the products of the outliers k[0..n), n > 0, to both values, in order, each operation
- * rounded. All loads come first and without a condition, so that they wait for memory together. */
+/* Adds the products of the outliers k[0..n) to both values, in order, each operation rounded; 0 <
+ * n. All loads come first and without a condition, so that they are in flight together. */
 template <int MANY>
 DEVICE void outliers_add(float value[2], const struct coded_pair &pair, const uint16_t *x,
                          const uint32_t k[MANY], uint32_t n)
@@ -182,7 +184,7 @@ DEVICE void outliers_near(float value[2], const struct coded_pair &pair, const u
                     pair.near[o * TILE_ROWS + HALF]);
 }
 
-/* Adds the outliers that the list has no room for, by their bits. */
+/* Adds the products of the outliers behind the list, which are found by their bits. */
 DEVICE void outliers_beyond(float value[2], const struct coded_pair &pair, const uint16_t *x,
                             const uint32_t *marks, uint32_t words)
 {
@@ -198,8 +200,9 @@ DEVICE void outliers_beyond(float value[2], const struct coded_pair &pair, const
     }
 }
 
-/* The outputs of two rows of weights for one row of x: the scaled sums, plus the products of the
- * outliers one by one, k ascending. MANY: outliers that are loaded at a time. */
+/* value[2] = the outputs of two rows of weights for one row of x: the scaled sums, plus the
+ * products of the outliers one by one, k ascending. MANY: number of outliers that are loaded at a
+ * time. */
 template <int MANY>
 DEVICE void int8_values(float value[2], const struct coded_pair &pair, const int32_t sum[2],
                         const struct coded_rows &rows, uint32_t row, uint32_t K)

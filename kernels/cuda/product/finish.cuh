@@ -1,11 +1,12 @@
-/* finish.cuh - writes the two sums of a tile's halves (tiling.h): rounds them to `act` as products,
- * then adds them, gates them, or rotates them and puts them into the cache. */
+/* finish.cuh - turns the two sums of a tile's halves (tiling.h) into outputs: rounds the products
+ * to `act`, then stores or adds them, gates them, or rotates them and puts them into the cache. */
 #pragma once
 
 #include "kernels/cuda/product/encode_row.cuh"
 
-/* The products that the sums of rows i of a tile's halves stand for: sums of an FP8 or INT8 job are
- * scaled by their rows of W. Unspecified for rows that the tile lacks. MANY: see encode_row.cuh. */
+/* value[2] = the products from the sums of rows i of a tile's halves: sums of an FP8 or INT8 job
+ * are scaled by the scales of their rows of W. The values are unspecified for rows that the tile
+ * lacks. MANY: see int8_values() in encode_row.cuh. */
 template <int MANY>
 DEVICE void sum_values(float value[2], const struct product_job &j, const struct weight_tile &tile,
                        uint32_t i, const struct coded_rows &, uint32_t, const float sum[2])
@@ -95,7 +96,7 @@ DEVICE void finish_rotated(const struct product_job &j, const struct weight_tile
             cache_put(j, 1, row, tile.row[h] + i, turned[h]);
 }
 
-/* Finishes the products of rows i of both halves, for row t of x. */
+/* Writes the outputs for the products of rows i of both halves and row `row` of x. */
 template <class A>
 DEVICE void finish_values(const struct product_job &j, const struct weight_tile &tile, uint32_t i,
                           uint32_t row, const float value[2])
@@ -114,8 +115,7 @@ DEVICE void finish_values(const struct product_job &j, const struct weight_tile 
     }
 }
 
-/* finish_values() from sums instead of products. MANY: outliers that are loaded at a time, in
- * registers. */
+/* finish_values() from sums instead of products. MANY: see int8_values(). */
 template <class A, int MANY, class Sum>
 DEVICE void finish_pair(const struct product_job &j, const struct weight_tile &tile, uint32_t i,
                         uint32_t row, const struct coded_rows &rows, Sum first, Sum second)

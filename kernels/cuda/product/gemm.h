@@ -1,11 +1,12 @@
-/* gemm.h - large products by the vendor's library, cuBLASLt, one call each. */
+/* gemm.h - large products by the vendor's library, cuBLASLt, with one call for each product. */
 #pragma once
 
 #include "kernels/cuda/device/runtime.h"
 
 /* y[T, N] (row stride ldy) = x[T, K] (ldx) W[N, K]^T (ldw), plus y if `add`; fp32 sums. batch > 1:
- * `batch` such products of one x. The next W is `step` values on, the next y N values, so that
- * together they are [T, batch * N]. One call then fills a device that one product would not. */
+ * `batch` such products of one x. Matrices W are `step` values apart, outputs y are N values apart,
+ * so that all outputs together are [T, batch * N]. One call of several products fills a device that
+ * one product would not fill. */
 struct gemm_job {
     void *y;
     const void *x, *w;
@@ -21,14 +22,15 @@ struct gemm_job {
     uint32_t batch; /* 0 means 1 */
     size_t step;
 };
-/* 1: the library takes this shape with these addresses; 0: use another kernel. The contents of x
- * and W do not matter yet, but they are read: a new shape is timed here. */
+/* Returns 1 if the library takes this shape with these addresses, 0 if another kernel must be used.
+ * A new shape is timed here, so x and W are read, but their contents do not matter. */
 int gemm_takes(const struct backend *backend, const struct gemm_job *j);
 /* Runs a job for which gemm_takes returned 1. */
 void gemm(struct backend *backend, const struct gemm_job *j);
 
-/* Made at open, freed at close. Choices are read from CROSSOVER_GEMM_CHOICES=FILE, and new ones
- * written there; if it is not set, from the user's cache (choices.h). -1: EXIT_BAD_DATA, FILE is
- * not a file of choices of this library. */
+/* gemm_open() loads the library when the back end is opened, gemm_close() frees its data. Choices
+ * of algorithms are read from CROSSOVER_GEMM_CHOICES=FILE, and new choices are written there; if it
+ * is not set, from the user's cache (choices.h). Returns -1 with EXIT_BAD_DATA if FILE is not a
+ * file of choices of this library. */
 int gemm_open(struct backend *backend, struct err *e);
 void gemm_close(struct backend *backend);

@@ -1,18 +1,21 @@
-/* group.cuh - products in groups: rows begin[g] .. begin[g + 1] of x, with matrices of their own. A
- * block has one group, and finds its rows and matrices where an earlier kernel put them. */
+/* group.cuh - products in groups: group g is rows begin[g] .. begin[g + 1] - 1 of x, with matrices
+ * of its own. A block computes one group, and reads its rows and matrices from arrays in device
+ * memory. */
 #pragma once
 
 #include "kernels/cuda/device.cuh"
 #include "kernels/cuda/weights/tiling.h"
 
 struct group {
-    const uint8_t *const *data; /* [matrices of the job, n] mat.data; all of one layout */
+    const uint8_t *const *data; /* [matrices of the job, n] mat.data of each matrix; all have one
+                                 * layout */
     const int32_t *begin;       /* [n + 1] */
     uint32_t n;                 /* 0: a job without groups */
-    uint32_t most;              /* rows of a group at most */
+    uint32_t most;              /* most rows of a group */
 };
 
-/* Another matrix's part, from its first byte and a matrix of the same layout. */
+/* The address of a part of the matrix at `data`, from the address `part` of that part in a matrix
+ * `like` of the same layout. */
 template <class P> DEVICE const P *group_part(const uint8_t *data, const struct operand &like,
                                               const P *part)
 {
@@ -20,7 +23,8 @@ template <class P> DEVICE const P *group_part(const uint8_t *data, const struct 
                                        (reinterpret_cast<const uint8_t *>(part) - like.code));
 }
 
-/* The part of a job for group g; its matrices are like those of the job. *first: its first row. */
+/* The job for group g: the rows and matrices of the group. *first = its first row. The matrices
+ * have the layout of those of `all`. */
 DEVICE struct product_job group_job(const struct product_job &all, const struct group &groups,
                                     uint32_t g, uint32_t *first)
 {

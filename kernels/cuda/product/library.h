@@ -1,5 +1,5 @@
-/* library.h - the functions of cuBLASLt that gemm.cu calls, found at run time. The tests' host
- * build replaces the library (tests/emulate/library.cu). */
+/* library.h - the functions of cuBLASLt that gemm.cu calls. They are looked up at run time. The
+ * tests' host build replaces the library (tests/emulate/library.cu). */
 #pragma once
 
 #include <cublasLt.h>
@@ -12,12 +12,13 @@
     F(MatmulAlgoGetHeuristic) F(MatmulAlgoCheck) F(MatmulAlgoConfigGetAttribute)               \
     F(MatmulAlgoConfigSetAttribute)
 
-/* Named without "cublasLt". */
+/* Members have the names of the functions without "cublasLt". */
 struct library {
 #define MEMBER(name) decltype(&cublasLt##name) name;
     EACH_FUNCTION(MEMBER)
 #undef MEMBER
 };
 
-/* -1: no library, or one without these functions. It stays loaded. */
+/* Loads the library, which stays loaded. Returns -1 if there is no library, or if it lacks one of
+ * these functions. */
 int library_open(struct library *library);

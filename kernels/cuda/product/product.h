@@ -1,5 +1,5 @@
 /* product.h - the kernels that product.cu chooses from. struct product_job is in tiling.h. Rows of
- * x are bf16 where nothing else is stated. */
+ * x are bf16 if nothing else is stated. */
 #pragma once
 
 #include "kernels/cuda/device/runtime.h"
@@ -10,13 +10,14 @@
 
 struct wide_plan;
 
-/* 1 if such weights multiply fp32 rows of x; 0: bf16 rows. */
+/* 1 if products with weights of `dtype` read fp32 rows of x; 0: bf16 rows. */
 static inline int exact_rows(enum dtype dtype)
 {
     return dtype_info[dtype].unit == UNIT_F32;
 }
 
-/* A job without matrices for T rows, with matrices like w; job_settle() after the last job_put. */
+/* Returns a job for T rows with matrices of the format and columns of `weight`. job_put() adds the
+ * matrices; then job_settle() must be called. */
 static inline struct product_job job_of(enum job_kind kind, const struct mat *weight, size_t T)
 {
     struct product_job j = {};
@@ -28,7 +29,7 @@ static inline struct product_job job_of(enum job_kind kind, const struct mat *we
     return j;
 }
 
-/* Adds matrix w and its outputs; rows of y are ld values apart. */
+/* Adds matrix `weight` and its outputs y, whose rows are ld values apart. */
 static inline void job_put(struct product_job *j, const struct mat *weight, void *y, size_t ld,
                            int add)
 {
@@ -42,20 +43,21 @@ static inline void job_put(struct product_job *j, const struct mat *weight, void
     j->add[j->n++] = add;
 }
 
-/* coding.cu: the place of the coded rows of INT8 in `work`, and their bytes. */
+/* coding.cu: the addresses of the coded rows of INT8 in `work`, and the bytes of all. */
 struct coding {
     int8_t *code;
     float *step;
     uint32_t *marks;
-    uint32_t codes; /* of a row */
+    uint32_t codes; /* codes of a row, K rounded up to 16 */
     size_t bytes;
 };
 
-/* gemv.cu: few rows (formats.h) in a single kernel. 0: the shape does not fit. */
+/* gemv.cu: products for few rows (format_row.few) in a single kernel. Returns 0 if the shape does
+ * not fit; then nothing was done. */
 int gemv(const struct backend *backend, const struct product_job *j, const struct bf16_input *in);
 
-/* skinny.cu: sums for few rows, in parts over K: sums[split][t][columns], fp32 (INT8: int32).
- * rows: x [T, ldx], bf16, or the codes of INT8. j->T is at most plan->rows. */
+/* skinny.cu: sums for some rows, in parts over K: sums[split][t][columns] in fp32 (INT8: int32).
+ * rows: x [T, ldx] in bf16, or for INT8 the codes. j->T is at most plan->rows. */
 void skinny(const struct backend *backend, const struct product_job *j,
             const struct skinny_plan *plan, const void *rows, size_t ldx, void *sums);
 
@@ -65,34 +67,37 @@ void finish(const struct backend *backend, const struct product_job *j,
 /* finish() for the parts that wide.cu leaves. */
 void finish_parts(const struct backend *backend, const struct product_job *j, const float *sums,
                   const struct wide_plan *plan);
-/* finish_int8.cu: finish() for INT8 and one part, without reads of W far apart. Overwrites `sums`
- * and the codes of c. */
+/* finish_int8.cu: finish() for INT8, many rows and one part; it reads W in whole rows. Overwrites
+ * `sums` and coding->code. */
 void finish_int8(const struct backend *backend, const struct product_job *j,
                  const struct coding *coding, const struct coded_rows *rows, int32_t *sums);
-/* y[n] = bf16(y + product), both bf16. The sum may be done later, in or before the next operation
- * (struct later): product must not change until then. */
+/* y[n] = bf16(y + product), both bf16. The sum may be delayed to the next operation (struct later);
+ * until then product must not change. */
 void finish_add(const struct backend *backend, void *y, const void *product, size_t n);
 
-/* f32_product.cu: any number of rows of fp32 with F32, BF16_F32 or F16 weights. */
+/* f32_product.cu: any number of fp32 rows, with F32, BF16_F32 or F16 weights. */
 void f32_product(const struct backend *backend, const struct product_job *j, const float *x);
 void f32_product_grouped(const struct backend *backend, const struct product_job *j, const float *x,
                          const struct group *group);
 
-/* large.cu: many rows, by the vendor's library. x: normalized rows, of `act`. 0: the library does
- * not take the shape; nothing was done. */
+/* large.cu: products for many rows by the vendor's library. x: normalized rows, of `act`. Returns 0
+ * if the library does not take the shape; then nothing was done. */
 int large(struct backend *backend, const struct product_job *j, const void *x, void *work);
 /* Bytes of work that large() needs for T rows. */
 size_t large_work(enum dtype dtype, size_t T, size_t K, size_t N);
 
-/* wide.cu: some hundred rows of x, normalized, by weights that a Hopper widens in registers. 0: not
- * this device or shape; nothing was done. work: wide_work() bytes (wide_plan.h). */
+/* wide.cu: products for some hundred normalized rows, with weights that a Hopper GPU widens in
+ * registers. Returns 0 if the device or shape does not fit; then nothing was done. work:
+ * wide_work() bytes (wide_plan.h). */
 int wide(const struct backend *backend, const struct product_job *j, const void *x, void *work);
 
-/* At open: tries whether wide.cu runs on this device (device.wide). */
+/* Called when the back end is opened: tests whether wide.cu runs on this device, and sets
+ * device.wide. */
 void wide_open(struct backend *backend);
 
-/* coding.cu: the coded rows at `work`. */
+/* coding.cu: the layout of the coded rows of x[T, K] at `work`; work NULL: only `codes` and `bytes`
+ * are valid. */
 struct coding coding_at(void *work, size_t T, size_t K);
-/* Encodes x[T, K] into c, in the form that products with weights of `dtype` read. */
+/* Encodes x[T, K] into `coding`, in the form that products with weights of `dtype` read. */
 struct coded_rows coding_make(const struct backend *backend, const struct coding *coding,
                               enum dtype dtype, const void *x, size_t T, size_t K);

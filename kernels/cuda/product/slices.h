@@ -1,29 +1,33 @@
-/* slices.h - many rows of x by weights that the library cannot read (FP8, blocks, BF16_F32). This
- * file has only index arithmetic and choices, and host tests reach all of it.
+/* slices.h - cuts products of many rows of x with weights that the library cannot read (FP8,
+ * blocks, BF16_F32). This file has only index arithmetic and choices, so that host tests reach all
+ * of it.
  *
  *     for each slice of W:       widened once, into work
  *         for each run of rows:  the library's sums into work, then finished
  *
- * A widened value is bf16 (BF16_F32: a float). For FP8 it is the code's value, which bf16 holds
- * exactly; the scale is applied to the sum. For blocks it is w' of kernels/quant.h, rounded. */
+ * A widened value is bf16 (BF16_F32: a float). For FP8 it is the value of the code, which bf16
+ * holds exactly; the scale is applied to the sum. For blocks it is w' of kernels/quant.h, rounded
+ * to bf16. */
 #pragma once
 
 #include <stddef.h>
 
 #include "kernels/cuda/weights/tiling.h"
 
-/* A slice is one product of the library, and so large that its tiles of outputs keep every
- * multiprocessor at work: smaller slices would stay in the L2 cache (a third less traffic), but
- * with 256 rows 40 MB are 22 tiles for 132 multiprocessors. Slices along K would not have more
- * tiles either. test-slices.c has the tiles of 8B models. The sums of a run take at most SUMS_MOST
- * (tiling.h), its normalized rows NORMED_MOST. */
+/* A slice of W is one product of the library. It is so large that its tiles of outputs keep every
+ * multiprocessor at work. Smaller slices would stay in the L2 cache, which saves a third of the
+ * traffic, but with 256 rows a slice of 40 MB has only 22 tiles for 132 multiprocessors. Slices
+ * along K would not have more tiles. test-slices.c tests the tiles of 8B models. The sums of a run
+ * take at most SUMS_MOST bytes (tiling.h), its normalized rows at most NORMED_MOST bytes. */
 enum { SLICE_BYTES = 128 << 20, NORMED_MOST = 64 << 20 };
-/* RUN_ROWS: most rows of one run; more would make the slices narrow. RUN_LIMIT: limit of a grid.
- * PIECE_GRAIN: pieces are whole tiles of the library's kernels if they are large enough. */
+/* RUN_ROWS: number of rows for which slices are sized; more would make slices narrow. RUN_LIMIT:
+ * most rows of a run, because of the limit of a grid. PIECE_GRAIN: pieces that are large enough are
+ * whole tiles of the library's kernels. */
 enum { RUN_ROWS = 8192, RUN_LIMIT = 32768, PIECE_GRAIN = 128 };
 
-/* Kernels of the library are assumed to make LIBRARY_TILE x LIBRARY_TILE outputs a block. Where a
- * product has too few of them, K is also tried in up to LIBRARY_PARTS parts (gemm.cu). */
+/* A block of the library's kernels is assumed to compute a tile of LIBRARY_TILE x LIBRARY_TILE
+ * outputs. If a product has too few tiles, up to LIBRARY_PARTS parts of K are tried too
+ * (gemm.cu). */
 enum { LIBRARY_TILE = 128, LIBRARY_PARTS = 4 };
 
 /* 1 if such weights are widened for the library. */
@@ -32,11 +36,11 @@ HOST_DEVICE int widens(enum dtype dtype)
     return format_row(dtype).widened != 0;
 }
 
-/* widen.cu: to[rows, K] = the rows of *operand, widened. K: a multiple of 8. */
+/* widen.cu: to[rows, K] = the widened values of the rows of *operand. K is a multiple of 8. */
 void widen(const struct backend *backend, void *to, const struct product_job *j,
            const struct operand *operand);
 
-/* Bytes of a widened value, and of the value of x for it. */
+/* Bytes of a widened value, and of a value of x that it is multiplied with. */
 HOST_DEVICE uint32_t widened_value(enum dtype dtype)
 {
     return format_row(dtype).widened;
@@ -49,16 +53,17 @@ HOST_DEVICE uint32_t widened_value(enum dtype dtype)
  *                   and NF4 looks up 2 more: 0.28 to 0.34, which hides its 0.5 or 1 byte of memory
  *     the library   once: 0.5 or 1 byte read, 2 written and 2 read again, 0.9 to 1.0; T rows are
  *                   0.003 T, which hides the second reading from T = 130 on
- * So two sweeps are cheaper than the library (0.6 and 0.7 to 0.9), and four are not (1.1 and 1.4 to
- * 1.2). Three are equal, and the library's share shrinks as more rows follow. With BF16_F32
- * f32_product.cu reads W for every four rows. F32 needs no widening. */
+ * So two launches of skinny.cu (128 rows) are cheaper than the library: 0.6 and 0.7 compared with
+ * 0.9. Four launches are not: 1.1 and 1.4 compared with 1.2. Three are equal, and the library's
+ * cost for each row falls with more rows. With BF16_F32 f32_product.cu reads W again for every four
+ * rows. F32 needs no widening. */
 HOST_DEVICE uint32_t library_above(enum dtype dtype)
 {
     return format_row(dtype).above;
 }
 
-/* The size of pieces of n things, at most `most`: all of about one size, so that none is small, and
- * in whole grains. */
+/* The size of the pieces into which n items are cut: at most `most`, all of about one size, so that
+ * no piece is small, and whole grains. */
 HOST_DEVICE uint32_t piece_of(uint32_t n, uint32_t most, uint32_t grain)
 {
     if (n <= most)
@@ -85,7 +90,7 @@ HOST_DEVICE int slices_fit(const struct product_job *j)
     return slice_matrices(j) * slice_unit(j) * row <= SLICE_BYTES;
 }
 
-/* Rows of matrix i in a slice; for JOB_GATED as many of both. */
+/* The number of rows of matrix i in a slice; for JOB_GATED of each of both matrices. */
 HOST_DEVICE uint32_t slice_rows(const struct product_job *j, uint32_t i)
 {
     size_t copies = SLICE_BYTES / ((size_t)j->K * widened_value(j->dtype));
@@ -104,7 +109,7 @@ HOST_DEVICE int slice_whole(const struct product_job *j)
     return j->columns * row <= SLICE_BYTES && rows * j->columns * 4 <= SUMS_MOST;
 }
 
-/* Rows of x whose sums with a slice fit. */
+/* The number of rows of x in a run: their sums with the slice fit into SUMS_MOST. */
 HOST_DEVICE uint32_t run_rows(const struct product_job *slice)
 {
     size_t room = SUMS_MOST / 4 / slice->columns;
@@ -146,8 +151,8 @@ HOST_DEVICE int is_batch(const struct product_job *j)
 
 enum { BLOCKS_UNIT = 8 };
 
-/* The place of unit u of the values from `first` on (a multiple of a block) in a matrix: its first
- * byte of codes, its block, and the block's scale. */
+/* The place in a matrix of unit u of the values from `first` on (a multiple of a block): the index
+ * of its first byte of codes, of its block, and of the scale of the block's absmax. */
 struct blocks_place {
     size_t code, block, super;
 };
@@ -158,8 +163,8 @@ HOST_DEVICE struct blocks_place blocks_place(size_t first, size_t u)
     return place;
 }
 
-/* The code of value i of a unit, from its four bytes as a word; the first code of a byte is in the
- * high half. */
+/* The code of value i of a unit. word: the four bytes of codes of the unit; the first code of a
+ * byte is in the high half. */
 HOST_DEVICE uint32_t blocks_code(uint32_t word, uint32_t i)
 {
     return word >> (i / 2 * 8 + (i % 2 ? 0 : 4)) & 15;

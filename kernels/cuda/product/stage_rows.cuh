@@ -1,5 +1,5 @@
 /* stage_rows.cuh - loads rows of x into shared memory, in the order in which the lanes of a product
- * read them (x_place), normalized if the product has a gain. */
+ * read them (x_place), and normalizes them if the product has a gain. */
 #pragma once
 
 #include "kernels/cuda/device.cuh"
@@ -29,7 +29,7 @@ DEVICE float pair_squares(uint32_t pair)
     return bf16_low(pair) * bf16_low(pair) + bf16_high(pair) * bf16_high(pair);
 }
 
-/* Prefetches the gain. It is a weight, so this may stand before wait_for_inputs(). */
+/* Prefetches the gain. The gain is a weight, so this may be called before wait_for_inputs(). */
 DEVICE void gain_prefetch(const float *gain, uint32_t K)
 {
     for (uint32_t k = threadIdx.x * WARP; gain && k < K; k += blockDim.x * WARP)
@@ -45,7 +45,8 @@ DEVICE float4 gain_four(const float *gain, uint32_t k, uint32_t K)
                        k + 2 < K ? gain[k + 2] : 0, k + 3 < K ? gain[k + 3] : 0);
 }
 
-/* The quotient is rounded before the gain, and so is the product. */
+/* Normalizes a pair of bf16. The quotient is rounded before it is multiplied by the gain, and the
+ * product is rounded too. */
 DEVICE uint32_t pair_normed(uint32_t pair, float scale, float low_gain, float high_gain)
 {
     float low = act_rounded<uint16_t>(bf16_low(pair) * scale);
@@ -53,10 +54,10 @@ DEVICE uint32_t pair_normed(uint32_t pair, float scale, float low_gain, float hi
     return bf16_pair(low * low_gain, high * high_gain);
 }
 
-/* Called by the whole block: starts the copies of the `units` words of one row, each to to + 16
- * x_place(D, u). Nothing passes through registers, which hold weights; all words of a thread are
- * in flight at once. The thread itself sees them after copy_async_wait, other threads after a
- * barrier. */
+/* Called by the whole block: starts the copies of the `units` words of 16 bytes of one row; word u
+ * goes to to + 16 x_place(D, u). The copies do not pass through registers, which hold weights, and
+ * all words of a thread are in flight at once. The thread that copied a word sees it after
+ * copy_async_wait(), other threads after a barrier. */
 template <enum dtype D>
 DEVICE void stage_row(uint8_t *to, const uint16_t *row, uint32_t K, uint32_t units)
 {
@@ -70,8 +71,8 @@ DEVICE void stage_row(uint8_t *to, const uint16_t *row, uint32_t K, uint32_t uni
     }
 }
 
-/* Normalizes such a row; a thread takes the words that it copied. shared: one float a warp. A
- * barrier must follow before other threads read. */
+/* Normalizes a row that stage_row() copied; a thread takes the words that it copied. shared: one
+ * float a warp. A barrier must follow before other threads read the row. */
 template <enum dtype D>
 DEVICE void norm_row(uint8_t *to, uint32_t K, uint32_t units, const struct bf16_input &in,
                      float *shared)
@@ -94,7 +95,8 @@ DEVICE void norm_row(uint8_t *to, uint32_t K, uint32_t units, const struct bf16_
     }
 }
 
-/* Loads the slab: words first .. first+n of each row of x; codes for INT8. Zeros beyond K. */
+/* Called by the whole block: loads a slab, that is words first .. first + n - 1 of each of T rows
+ * of x (for INT8 of the codes), with zeros beyond K. */
 template <enum dtype D>
 DEVICE void stage_slab(uint8_t *to, uint32_t stride, const void *rows, uint32_t ldx, uint32_t T,
                        uint32_t K, uint32_t first, uint32_t n)

@@ -1,9 +1,9 @@
 /* encode.cu - converts values to the format of a matrix (encode.h).
  *
- * A code depends only on operations that are exact in any order: the largest of some numbers, and
- * single fp32 operations, each rounded by itself. So the codes equal those that quant.c makes on
- * the host. A NaN or an infinity survives the search for the largest, because the bits of |x| are
- * compared as whole numbers, where they are above all others. */
+ * A code depends only on the largest of some numbers, which has no rounding, and on single fp32
+ * operations, each rounded separately. So the codes equal those that kernels/quant-*.c make on the
+ * host. The search for the largest finds a NaN or an infinity, because the bits of |x| are compared
+ * as integers, where these are above all numbers. */
 #include "kernels/cuda/weights/encode.h"
 
 #include "kernels/cuda/device.cuh"
@@ -19,7 +19,7 @@ DEVICE uint32_t size_bits(float x)
     return __float_as_uint(x) & 0x7fffffffu;
 }
 
-/* The number with these bits; NaN if it is not finite. */
+/* The float with these bits; NaN if it is not finite. */
 DEVICE float size_of(uint32_t bits)
 {
     return __uint_as_float(bits < 0x7f800000u ? bits : 0x7fc00000u);
@@ -30,7 +30,7 @@ DEVICE uint32_t warp_most(uint32_t x)
     return warp_fold(x, [](uint32_t a, uint32_t b) { return max(a, b); });
 }
 
-/* The largest in the block, returned to every thread. shared: ENCODE_THREADS / WARP words. */
+/* The largest x of the block, returned to every thread. shared: ENCODE_THREADS / WARP words. */
 DEVICE uint32_t block_most(uint32_t x, uint32_t *shared)
 {
     x = warp_most(x);
@@ -99,8 +99,8 @@ encode_blocks(uint8_t *code, float *absmax, const V *values, size_t blocks)
         absmax[at] = quant_scale(top);
 }
 
-/* A thread block owns a block of 256 absmax: its scale and their codes; a thread owns one. As
- * encode_super() of quant.c: fmaxf skips NaN. */
+/* A thread block owns 256 absmax that share a scale: it writes the scale and the codes; a thread
+ * owns one absmax. As in encode_super() of quant-blocks.c, fmaxf skips NaN. */
 static __global__ void __launch_bounds__(QUANT_SUPER)
 encode_supers(uint8_t *code, float *scale, float *kept_offset, const float *absmax, size_t n,
               float offset)
@@ -127,7 +127,8 @@ encode_supers(uint8_t *code, float *scale, float *kept_offset, const float *absm
         *kept_offset = offset;
 }
 
-/* Thread i draws block first / 8 + i, and writes the part of it in first .. first+n. */
+/* Thread i draws block first / 8 + i, and writes those of its values whose index is in
+ * first .. first + n - 1. */
 static __global__ void __launch_bounds__(ENCODE_THREADS)
 draw_values(float *out, struct draw draw, const float *table, size_t first, size_t n)
 {

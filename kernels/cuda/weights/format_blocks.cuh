@@ -1,12 +1,13 @@
 /* format_blocks.cuh - blocks of 64 values with 16 levels: NF4, NF4_F32 and FP4 (kernels/quant.h).
  *
- * A byte of two codes becomes a pair of levels by one look-up in a table of the lane's own: 256
- * words a lane, one bank a lane. The sum of 64 values is multiplied by its absmax in fp32. */
+ * A byte of two codes becomes a pair of levels by one look-up. Each lane has a table of its own in
+ * its own bank of shared memory, 256 words. The sum of 64 values is multiplied by their absmax in
+ * fp32. */
 #pragma once
 
 #include "kernels/cuda/weights/fragments.cuh"
 
-/* The levels of D, and the dynamic map, for kernels. */
+/* The levels of format D, and the dynamic map, as an argument of kernels. */
 template <enum dtype D> struct level_tables {
     float dynamic[256];
     uint16_t level[16];
@@ -22,8 +23,8 @@ template <enum dtype D> static inline void tables_fill(struct level_tables<D> *t
 
 enum { AHEAD = 4 }; /* absmax values that a lane reads for a group */
 
-/* Reads absmax first .. first+n of a matrix, n <= AHEAD, in two steps: the load, and the
- * conversion. whole: a row has a multiple of AHEAD of them. */
+/* Reads absmax first .. first + n - 1 of a matrix, n <= AHEAD, in two steps: the load (read) and
+ * the conversion (unfolded). whole: a row has a multiple of AHEAD absmax. */
 template <int CODED> struct absmax_read;
 
 /* absmax as 8-bit codes of the dynamic map. */
@@ -86,11 +87,12 @@ template <enum dtype D> struct block_format {
     typedef absmax_read<D == DTYPE_NF4> More;
     struct Row {
         uint32_t first;  /* index of the first absmax of row g + 8 (q / 2), which this lane reads */
-        uint32_t matrix; /* MATRICES: no such row */
+        uint32_t matrix; /* index of the matrix; MATRICES: there is no such row */
     };
     struct State {
         const uint8_t *shared; /* uint32_t pairs[256][WARP], float dynamic[256] */
-        float absmax[AHEAD];   /* of this lane's Row: blocks 4 (q % 2) .. of the group */
+        float absmax[AHEAD];   /* absmax of this lane's Row, blocks 4 (q % 2) .. 4 (q % 2) + 3 of
+                                * the group */
     };
 
     DEVICE float element(const unsigned char *data, const struct layout *at, size_t row, size_t k)
@@ -113,7 +115,7 @@ template <enum dtype D> struct block_format {
         uint32_t *to = reinterpret_cast<uint32_t *>(shared);
         float *dynamic = reinterpret_cast<float *>(shared + LANES_END);
         for (uint32_t i = threadIdx.x; i < 256 * WARP; i += blockDim.x) {
-            uint32_t c = i / WARP / 2 + i / WARP % 2 * 128; /* see pairs_of */
+            uint32_t c = i / WARP / 2 + i / WARP % 2 * 128; /* the order that pairs_of() needs */
             to[i] = (uint32_t)t.level[c & 15] << 16 | t.level[c >> 4];
         }
         for (uint32_t i = threadIdx.x; i < 256; i += blockDim.x)
@@ -152,8 +154,8 @@ template <enum dtype D> struct block_format {
             s.absmax[i] = More::unfolded(m, i, dynamic);
     }
 
-    /* Lane q read codes of block q / 2 of both rows. It swaps halves with lane q ^ 2, so that it
-     * has 16 codes of either block: of piece 0, 2, 1, 3 for q = 0..3. */
+    /* Lane q has read codes of block q / 2 of both rows. It exchanges halves with lane q ^ 2, so
+     * that it has 16 codes of each block: those of piece 0, 2, 1, 3 for q = 0, 1, 2, 3. */
     DEVICE void swap(uint4 &v)
     {
         bool upper = threadIdx.x & 2;
@@ -162,15 +164,17 @@ template <enum dtype D> struct block_format {
         v = upper ? make_uint4(x, y, v.z, v.w) : make_uint4(v.x, v.y, x, y);
     }
 
-    /* The levels of four bytes of codes, which is most of the work of a product. The address of a
-     * lane's word is two bytes: c % 128, and 4 lane plus the upper bit of c. Two operations give
-     * both for all four bytes; each look-up then takes one more operation and its load. */
+    /* Looks up the levels of four bytes c of codes, which is most of the work of a product. The
+     * address of a lane's word consists of two bytes: c % 128, and 4 * lane plus the upper bit of
+     * c. Two operations compute both bytes for all four c; each look-up then takes one more
+     * operation and the load. */
     DEVICE void pairs_of(const State &s, uint32_t p[4], uint32_t codes)
     {
         uint32_t row = codes & 0x7f7f7f7fu;
         uint32_t in_row = (codes & 0x80808080u) | threadIdx.x % WARP * 0x04040404u;
 #pragma unroll
-        for (uint32_t i = 0; i < 4; i++) /* bytes i of both, and twice the sign of a row: 0 */
+        for (uint32_t i = 0; i < 4; i++) /* byte i of both words; the upper two bytes are copies of
+                                          * the top bit of `row`, which is 0 */
             p[i] = *reinterpret_cast<const uint32_t *>(
                 s.shared + pick_bytes(in_row, row, 0xcc40 + 0x1111 * i));
     }

@@ -1,5 +1,5 @@
-/* format_fp8.cuh - e4m3 weights (kernels/quant.h), converted to bf16 in registers. The whole sum is
- * multiplied by the scale of its row. */
+/* format_fp8.cuh - e4m3 weights (kernels/quant.h), converted to bf16 in registers. finish.cuh
+ * multiplies the whole sum by the scale of its row. */
 #pragma once
 
 #include "kernels/cuda/weights/fragments.cuh"
@@ -18,8 +18,9 @@ template <> struct format<DTYPE_FP8> : plain_format<float> {
         return e4m3_value(data[row * at->stride + k]) * (scale[row] / FP8_TOP);
     }
 
-    /* e4m3 to bf16, exactly: moving exponent and mantissa into place gives value * 2^-120, for
-     * subnormal numbers too. `which`: bytes 0, 1 or 2, 3 of four go to bytes 1 and 3. */
+    /* Converts two e4m3 codes to bf16, exactly: exponent and fraction moved to their place in bf16
+     * give value * 2^-120, for subnormal numbers too. which: the bytes (0 and 1, or 2 and 3) of
+     * `four` that go to bytes 1 and 3. */
     DEVICE uint32_t pair(uint32_t four, uint32_t which)
     {
         uint32_t w = pick_bytes(four, 0, which);

@@ -1,5 +1,5 @@
-/* format_int8.cuh - LLM.int8() and int8-vector (kernels/quant.h): codes of W times codes of x,
- * exact sums. encode_row.cuh applies scales and outliers afterwards. */
+/* format_int8.cuh - LLM.int8() and int8-vector (kernels/quant.h): codes of W times codes of x, with
+ * exact integer sums. encode_row.cuh applies scales and outliers afterwards. */
 #pragma once
 
 #include "kernels/cuda/weights/fragments.cuh"

@@ -1,6 +1,6 @@
-/* formats.h - the numbers of a format that kernels of kernels/cuda need besides its row in
- * dtype_info[]. Each format has a row here, which a kernel for one format folds into constants. The
- * arithmetic of a streamed format is in format_NAME.cuh. */
+/* formats.h - the numbers of a format that kernels/cuda needs besides its row in dtype_info[]. Each
+ * format has a row here; in a kernel for one format these numbers are constants. A streamed format
+ * is one whose weights stream.cuh reads; its arithmetic is in format_NAME.cuh. */
 #pragma once
 
 #include <stdint.h>
@@ -8,7 +8,7 @@
 #include "kernels/dtype.h"
 #include "lib/base/host_device.h"
 
-/* Rows of x that skinny.cu takes in one launch. */
+/* Most rows of x that skinny.cu takes in one launch. */
 enum { SKINNY_ROWS = 64 };
 /* Bytes of the tables of block formats in shared memory (format_blocks.cuh): 256 words for each
  * lane and 256 for all. */
@@ -19,17 +19,17 @@ enum x_order { X_STRAIGHT, X_PAIRS, X_HALVES };
 
 struct format_row {
     uint32_t chunk;      /* values in 64 bytes of a row; 0: only f32_product.cu reads it */
-    uint32_t x_bytes;    /* bytes of x per value: 4 fp32, 2 bf16, 1 codes; 0: a GPU has no such
-                          * format */
+    uint32_t x_bytes;    /* bytes of a value of x: 4 fp32, 2 bf16, 1 codes; 0: kernels/cuda lacks
+                          * this format */
     enum x_order order;
     uint32_t tables;     /* bytes of shared memory for tables */
     uint32_t few;        /* most rows of x that go to gemv.cu, if they fit */
-    uint32_t resident;   /* most blocks of gemv.cu on an SM, limited by registers */
+    uint32_t resident;   /* most blocks of gemv.cu on an SM (registers are the limit) */
     uint32_t widened;    /* bytes of a widened value for the library; 0: it reads the stored
                           * values */
     uint32_t above;      /* more rows of x than this go to the library (slices.h) */
-    uint32_t lane;       /* values of a row in 16 bytes that a lane of wide.cu reads; 0: it does not
-                          * read this format */
+    uint32_t lane;       /* values of a row in the 16 bytes that a lane of wide.cu reads; 0: wide.cu
+                          * does not read this format */
     uint32_t capability; /* required compute capability times 10; 0: any */
 };
 
@@ -46,14 +46,16 @@ struct format_row {
     ROW(NF4,         128, 2, X_HALVES,   LEVELS_SHARED, 8,  2, 2, 2 * SKINNY_ROWS, 32, 0)       \
     ROW(NF4_F32,     128, 2, X_HALVES,   LEVELS_SHARED, 8,  2, 2, 2 * SKINNY_ROWS, 32, 0)       \
     ROW(FP4,         128, 2, X_HALVES,   LEVELS_SHARED, 8,  2, 2, 2 * SKINNY_ROWS, 32, 0)
-#define HOST_FORMATS(ROW) /* of a CPU only: cuda_refuses() them */                              \
+#define HOST_FORMATS(ROW) /* formats of CPUs only: cuda_refuses() rejects them */               \
     ROW(Q4,          0,   0, X_STRAIGHT, 0,             0,  0, 0, 0,               0,  0)
-/* (INT8: every block of gemv.cu codes all rows of x. One kernel that codes them once, and two more
- * for the products, are estimated to be faster from five rows on. BF16 and FP8: skinny.cu is faster
- * from one row on. 128 tokens of LLaMA 3 8B in bf16 take 597 ms on an H200, and 615 ms by gemv.cu;
- * with 8 prompts 638 and 711 ms. In NF4 they take 351 ms, and 336 ms by gemv.cu.) */
-/* (With three blocks on an SM, block formats would spill registers to memory. F16 is for parity, as
- * is f32_product.cu: it never goes to the library.) */
+/* Column few. INT8 has 4, because every block of gemv.cu codes all rows of x; from five rows on it
+ * is estimated to be faster to code the rows once in one kernel and to multiply in two more. BF16
+ * and FP8 have 0, because skinny.cu is faster from one row on. 128 tokens of LLaMA 3 8B in bf16
+ * take 597 ms on an H200, and 615 ms by gemv.cu; with 8 prompts 638 and 711 ms. In NF4 they take
+ * 351 ms, and 336 ms by gemv.cu. */
+/* Column res.: with three blocks on an SM, block formats would spill registers to memory. Column
+ * above: F16 never goes to the library, because F16 and f32_product.cu serve to compare with the
+ * CPU. */
 
 #ifdef __cplusplus
 #define FORMAT_FUNCTION HOST_DEVICE constexpr
@@ -79,7 +81,7 @@ FORMAT_FUNCTION struct format_row format_row(enum dtype dtype)
     return row;
 }
 
-/* 1 if x is coded for products with such weights. */
+/* 1 if x is coded (int8) for products with weights of this format. */
 FORMAT_FUNCTION int x_coded(enum dtype dtype)
 {
     return format_row(dtype).x_bytes == 1;

@@ -1,10 +1,11 @@
 /* fragments.cuh - turns a chunk of weights, 64 bytes of 16 rows, into operands of the matrix units,
  * directly from the registers that the loads filled.
  *
- * The matrix units take k in an order that would scatter a row over its four lanes. But the order
- * of k does not matter to a product, if x has the same order. So lane q of a row keeps the 16 bytes
- * that it read, and x is laid into shared memory to match (x_place): weights never pass through
- * shared memory. In the comments lane = 4g + q, as the PTX manual numbers fragments. */
+ * The matrix units expect an order of k in which each of the four lanes of a row has values from
+ * all over the chunk. But a product does not depend on the order of k, if weights and x have the
+ * same order. So lane q of a row keeps the 16 bytes that it read, and x is put into shared memory
+ * in the matching order (x_place). Weights never pass through shared memory. In comments lane = 4g
+ * + q, as the PTX manual numbers fragments. */
 #pragma once
 
 #include "kernels/cuda/device.cuh"
@@ -14,19 +15,20 @@ struct no_tables {
     char unused;
 };
 
-/* The tables of a format: what a launch of its kernels needs besides the job. */
+/* Fills the tables of a format, an argument of its kernels besides the job. */
 static inline void tables_fill(struct no_tables *tables)
 {
     tables->unused = 0;
 }
 
-/* Rows of x in shared memory as a lane reads them: word 0 of row g of this chunk. */
+/* Rows of x in shared memory as a lane reads them. at: word 0 of row g in this chunk; stride: bytes
+ * between rows. */
 struct x_view {
     const uint8_t *at;
     uint32_t stride;
 };
 
-/* 16 bytes of row 8i + g. */
+/* 16 bytes of row 8i + g, from `byte` on. */
 DEVICE uint4 x_word(const struct x_view &view, uint32_t i, uint32_t byte)
 {
     return *reinterpret_cast<const uint4 *>(view.at + 8 * i * view.stride + byte);
@@ -45,7 +47,7 @@ DEVICE uint4 x_word(const struct x_view &view, uint32_t i, uint32_t byte)
  *                                  of x in -TOP..TOP; TOP 0: other codes (encode.cu). */
 template <enum dtype D> struct format;
 
-/* A format without data beside its codes. */
+/* A format without data besides its codes. */
 template <class S> struct plain_format {
     static constexpr float TOP = 0;
     typedef S Sum;
@@ -72,7 +74,8 @@ template <class S> struct plain_format {
     DEVICE void begin(State &, const More &) {}
 };
 
-/* d += 16 rows of 8 values a lane (4 pairs a row, in order of k) times the word v of x. */
+/* d += 16 rows of weights times the word v of x. A lane has 8 values (4 pairs, in order of k) of
+ * row g in a and of row g + 8 in b. */
 DEVICE void multiply_pairs(float d[4], const uint32_t *a, const uint32_t *b, uint4 v)
 {
     const uint32_t low[4] = {a[0], b[0], a[1], b[1]}, high[4] = {a[2], b[2], a[3], b[3]};

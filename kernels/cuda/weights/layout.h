@@ -1,4 +1,5 @@
-/* layout.h - how a matrix lies in the memory of a device: mat.data is one block,
+/* layout.h - how a matrix lies in the memory of a device. mat.data is one block; N: rows, K:
+ * columns:
  *
  *     F32             float  [N, K]
  *     BF16, BF16_F32  uint16 [N, S]          S = K rounded up to 8, the tail zero
@@ -9,8 +10,8 @@
  *                     float offset
  *     NF4_F32, FP4    uint8  [N, K/2]; float scale[N K/64]
  *
- * in the row-major order of the checkpoint; each part begins at a multiple of 256 bytes. F32 rows
- * are not padded. */
+ * Values have the row-major order of the checkpoint; each part begins at a multiple of 256 bytes.
+ * F32 rows are not padded. */
 #pragma once
 
 #include "kernels/ops.h"
@@ -22,8 +23,8 @@ HOST_DEVICE size_t layout_up(size_t n, size_t to)
     return (n + to - 1) / to * to;
 }
 
-/* Values between the starts of two rows of codes (4 bits: bytes). Rows start at multiples of 16
- * bytes, except F32 and formats of whole blocks, whose bytes are consecutive. */
+/* The distance of two rows of values or codes, in values (4-bit formats: in bytes). Rows start at
+ * multiples of 16 bytes, except in F32 and formats of blocks, whose rows have no gaps. */
 static inline size_t layout_stride(enum dtype dtype, size_t cols)
 {
     const struct dtype_info *i = &dtype_info[dtype];
@@ -32,7 +33,7 @@ static inline size_t layout_stride(enum dtype dtype, size_t cols)
     return layout_up(cols, 16 * 8 / i->bits);
 }
 
-/* Bytes of such a value. */
+/* Bytes of the unit in which layout_stride() counts. */
 static inline size_t layout_value(enum dtype dtype)
 {
     size_t bits = dtype_info[dtype].bits;

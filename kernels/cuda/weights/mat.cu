@@ -1,9 +1,10 @@
 /* mat.cu - makes matrices on the device in the layout of layout.h, from any source of values.
  *
  * Values that the host already has in the right format are sent as they are. All others pass
- * through a chunk of at most CHUNK_BYTES on the device, some rows at a time: sent or drawn there,
- * then converted or quantized. So a matrix needs no more memory than itself and a chunk (for NF4
- * also the largest value of each block, until these are quantized too). */
+ * through a chunk of about CHUNK_BYTES on the device, some rows at a time: they are sent to the
+ * chunk or drawn there, then converted or quantized. So no memory is needed besides the matrix and
+ * a chunk; for NF4 also an array with the largest value of each block, until these values are
+ * quantized too. */
 #include <stdlib.h>
 
 #include "kernels/cuda/cuda.h"
@@ -106,7 +107,8 @@ static void send_codes(const struct making *making)
 
 /* ---- values ---- */
 
-/* The stored values and their size, if they have the format of the matrix; or NULL. */
+/* Returns the stored values if they have the format of the matrix, else NULL. *value = bytes of a
+ * value. */
 static const void *same_format(const struct making *making, size_t *value)
 {
     size_t bits = dtype_info[making->dtype].bits;
@@ -128,7 +130,8 @@ static void make_rows(void *ctx, size_t first, size_t count, void *out)
     piece->s->floats(piece->s, piece->first + first, count, (float *)out);
 }
 
-/* to[count, cols] = rows first..: bf16 if the source has that, else fp32. */
+/* to[count, cols] = rows first .. first + count - 1, in bf16 if the source has bf16, else in
+ * fp32. */
 static void fetch_rows(const struct making *making, void *to, size_t first, size_t count)
 {
     const struct mat_source *source = making->s;
@@ -145,7 +148,7 @@ static void fetch_rows(const struct making *making, void *to, size_t first, size
         transfer_upload_made(making->b, to, source->cols * sizeof(float), count, make_rows, &piece);
 }
 
-/* Rows of that width in a chunk; at least one. */
+/* The number of rows in a chunk; at least one. */
 static size_t chunk_rows(const struct mat_source *source)
 {
     size_t row = source->cols * (source->bf16 ? sizeof(uint16_t) : sizeof(float));
@@ -153,8 +156,8 @@ static size_t chunk_rows(const struct mat_source *source)
     return rows < source->rows ? rows : source->rows;
 }
 
-/* The second quantization of NF4, of the largest values of all blocks. The host computes their
- * mean, a sum in order; the device does the rest. */
+/* The second quantization of NF4, of the largest values of all blocks. The host computes the mean,
+ * because its sum has a fixed order; the device does the rest. */
 static void quantize_absmax(const struct making *making)
 {
     size_t blocks = dtype_scales(making->dtype, making->s->rows, making->s->cols);
@@ -165,7 +168,7 @@ static void quantize_absmax(const struct making *making)
     free(absmax);
 }
 
-/* Makes the matrix through the chunk, which is allocated. */
+/* Makes the matrix through the chunk, which take_scratch() has allocated. */
 static void make_in_chunks(const struct making *making)
 {
     size_t rows = making->s->rows, most = chunk_rows(making->s);
@@ -180,8 +183,8 @@ static void make_in_chunks(const struct making *making)
         quantize_absmax(making);
 }
 
-/* Allocates temporary memory. fp32 rows of an F32 matrix need no chunk: they arrive at their place.
- * -1: no memory. */
+/* Allocates temporary memory. fp32 rows of an F32 matrix need no chunk, because they are sent to
+ * their place. Returns -1 if there is no memory. */
 static int take_scratch(struct making *making)
 {
     const struct mat_source *source = making->s;

@@ -1,28 +1,30 @@
-/* stream.cuh - streams weights: a warp walks over groups of tiles (tiling.h) with the loads of the
- * next group always in flight, also across the ends of tiles.
+/* stream.cuh - streams weights: a warp walks over groups of tiles (tiling.h), and the loads of the
+ * next group are always in flight, also when the next group belongs to the next tile.
  *
- * In flight are 8 loads of 16 bytes a lane, 4 KB a warp. 16 warps on an SM make 64 KB, twice the
+ * A lane has 8 loads of 16 bytes in flight, a warp 4 KB. 16 warps on an SM make 64 KB, twice the
  * amount that 1 us of latency at 4.3 TB/s over 132 SMs needs (33 KB). */
 #pragma once
 
 #include "kernels/cuda/weights/fragments.cuh"
 
-/* The place of a warp: a tile, a group of its rows, and this lane's rows g and g + 8. It moves with
- * the group, so that loads have constant offsets and no registers of their own. */
+/* The place of a warp in its walk: a tile, a group of K, and the addresses of this lane's rows g
+ * and g + 8. The addresses move with the group, so that loads have constant offsets and need no
+ * registers of their own. */
 template <enum dtype D> struct place {
     typename format<D>::Row known;
     uint32_t tile, group;
     const uint8_t *row[2]; /* this lane's first byte of the group */
-    int32_t left;          /* bytes of a row from there on; 0 or less: none */
+    int32_t left;          /* bytes of a row from the address on; 0 or less: none */
 };
 
-/* The places that a warp visits: groups from + every.. below `to`, of tiles in steps. */
+/* The places that a warp visits: groups from, from + every, ... below `to`, of every tile_step-th
+ * tile. */
 struct weight_walk {
     uint32_t tile_step, tiles, from, every, to;
 };
 
-/* Row g of half i of a tile; a lane without such a row reads another one, for sums that are not
- * read. */
+/* The address of row g of half i of a tile. A lane without such a row reads another row, and its
+ * sums are not used. */
 DEVICE const uint8_t *place_row(const struct product_job &j, const struct weight_tile &tile, int i)
 {
     uint32_t g = threadIdx.x % WARP / 4, half = g < tile.count[i] ? (uint32_t)i : 0;
@@ -57,11 +59,11 @@ DEVICE void place_next(struct place<D> *place, const struct product_job &j,
     place->row[1] += walk.every * GROUP;
     place->left -= (int32_t)(walk.every * GROUP);
     if (place->group >=
-        walk.to) /* only here, so that a loop over groups keeps no registers for it */
+        walk.to) /* here_only(): a loop over groups keeps no registers for the next tile */
         place_tile<D>(place, j, walk, here_only(place->tile + walk.tile_step));
 }
 
-/* Two words of a lane, one of each of its rows. */
+/* Two 16-byte words of a lane, one of each of its rows. */
 struct words {
     uint4 a, b;
 };
@@ -73,7 +75,7 @@ template <enum dtype D> DEVICE struct words place_load(const struct place<D> &pl
             load_once_if(place.row[1] + u * CHUNK, valid)};
 }
 
-/* Prefetches the lines of a group, one of its 32 lines a lane. */
+/* Prefetches the 32 cache lines of a group, one a lane. */
 template <enum dtype D> DEVICE void place_prefetch(const struct place<D> &place)
 {
     int q = threadIdx.x % 4, at = (q & 1) * 2 * CHUNK;
@@ -87,7 +89,7 @@ template <enum dtype D> struct stream {
     typename format<D>::More more;
 };
 
-/* Loads the first group. It reads weights only, so it may stand before wait_for_inputs(). */
+/* Loads the first group. It reads only weights, so it may be called before wait_for_inputs(). */
 template <enum dtype D> DEVICE void stream_start(struct stream<D> *stream,
                                                  const struct product_job &j,
                                                  const struct weight_walk &walk, uint32_t tile)
@@ -102,8 +104,9 @@ template <enum dtype D> DEVICE void stream_start(struct stream<D> *stream,
     place_prefetch(next);
 }
 
-/* Adds the group at the stream's place to the sums, and moves on. Each used word frees its
- * registers for a word of the next group. x: shared memory, from the row's first group on. */
+/* Adds the products of the group at the stream's place to the sums, and moves on. The registers of
+ * each used word take a word of the next group. view: x in shared memory, which begins with group
+ * x_first. */
 template <enum dtype D, int NT>
 DEVICE void stream_step(struct stream<D> *stream, typename format<D>::State *state,
                         typename format<D>::Sum (*sum)[4], const struct product_job &j,
@@ -123,8 +126,8 @@ DEVICE void stream_step(struct stream<D> *stream, typename format<D>::State *sta
     }
 }
 
-/* The view of a lane: word 0 of row g, or of the last row. A lane without a row adds into sums that
- * are not read. */
+/* The view of a lane: word 0 of row g, or of the last row if g is beyond it; the sums of such a
+ * lane are not used. */
 DEVICE struct x_view x_lane(const uint8_t *x, uint32_t stride, uint32_t rows)
 {
     uint32_t lane = threadIdx.x % WARP;

@@ -1,11 +1,12 @@
-/* tiling.h - products as jobs: their outputs are cut into tiles, and the tiles are spread over a
- * device. This file has only index arithmetic and choices, and host tests reach all of it.
+/* tiling.h - describes products as jobs, whose outputs are cut into tiles, and spreads the tiles
+ * over a device. This file has only index arithmetic and choices, so that host tests reach all of
+ * it.
  *
- * A tile is 16 rows of weights, as the matrix units take them, in two halves of 8. A lane of a
- * kernel holds row i of both halves. So the two halves hold rows that one output needs together:
- * the gate and the up row of one value; the rows j and j + E/2 of a head, which RoPE turns into
- * each other; or else the next 8 rows. Tiles are numbered over all matrices of a job. Every row
- * of every matrix lies in exactly one tile. */
+ * A tile is 16 rows of weights, as the matrix units take them, in two halves of 8 rows. A lane of a
+ * kernel holds row i of both halves. So the rows i of both halves are rows that one output needs
+ * together: the gate row and the up row of one value, or the rows j and j + E/2 of a head, which
+ * RoPE rotates as a pair. In other jobs the second half has the next 8 rows. Tiles are numbered
+ * over all matrices of a job. Every row of every matrix is in exactly one tile. */
 #pragma once
 
 #include "kernels/cuda/weights/formats.h"
@@ -14,30 +15,31 @@
 enum { HALF = 8, TILE_ROWS = 16, MATRICES = PRODUCTS_MAX };
 
 enum job_kind {
-    JOB_ROWS,   /* y = , or += */
-    JOB_FLOATS, /* y = , in fp32, not rounded */
+    JOB_ROWS,   /* y = products, or y += products */
+    JOB_FLOATS, /* y = products, in fp32, not rounded */
     JOB_GATED,  /* y = silu(gate) * up: matrices gate, up */
     JOB_QKV     /* y = rope(q), cache = rope(k), cache = v: matrices q, k, v */
 };
 
-/* Rows begin .. begin+rows of a matrix in memory (layout.h). */
+/* Rows begin .. begin + rows - 1 of a matrix in memory (layout.h). */
 struct operand {
     const uint8_t *code, *absmax;
     const float *scale, *offset;
     uint32_t begin, rows;
-    uint32_t column; /* of its first row, in the sums of the job */
+    uint32_t column; /* column of its first row in the sums of the job */
 };
 
-/* The products of a call, and the place of each output: y[i] with row stride ldy[i]. */
+/* The products of a call: n matrices, and the place of the outputs of each: y[i] with row stride
+ * ldy[i]. */
 struct product_job {
     enum dtype dtype;
     enum job_kind kind;
     uint32_t T, K, n;
     uint32_t stride;  /* bytes between the starts of two rows of a matrix */
-    uint32_t columns; /* of all matrices */
+    uint32_t columns; /* outputs of all matrices together */
     struct operand w[MATRICES];
-    uint32_t tile_end[MATRICES]; /* number of tiles up to the end of each section; JOB_GATED: one
-                                  * section */
+    uint32_t tile_end[MATRICES]; /* number of tiles up to the end of each section. A section is a
+                                  * matrix; in JOB_GATED both matrices are one section */
     void *y[MATRICES];
     uint32_t ldy[MATRICES];
     int add[MATRICES];
@@ -50,10 +52,11 @@ struct product_job {
 /* The 16 rows of one tile. */
 struct weight_tile {
     uint32_t section;
-    uint32_t matrix[2], row[2], count[2]; /* by half: count (0..8) rows of a matrix from `row` on */
+    uint32_t matrix[2], row[2], count[2]; /* [half] rows row .. row + count - 1 of a matrix, count
+                                           * 0..8 */
 };
 
-/* The number of pieces of `by` in n; the last may be smaller. */
+/* n / by, rounded up. */
 HOST_DEVICE uint32_t plan_up(uint32_t n, uint32_t by)
 {
     return (n + by - 1) / by;
@@ -64,7 +67,7 @@ HOST_DEVICE uint32_t plan_least(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-/* The number of `rows` in the half tile that starts at row `at`. */
+/* The number of rows in the half of a tile that starts at row `at` of `rows`. */
 HOST_DEVICE uint32_t tile_count(uint32_t rows, uint32_t at)
 {
     return at >= rows ? 0 : plan_least(rows - at, HALF);
@@ -126,7 +129,8 @@ HOST_DEVICE struct weight_tile tile_at(const struct product_job *j, uint32_t i)
 
 /* ---- rows of weights, cut along K ----
  *
- * Four lanes read 64 bytes of a row at a time, a chunk, and have four chunks in flight, a group. */
+ * Four lanes together read 64 bytes of a row at a time (a chunk), and have four chunks (a group) in
+ * flight. */
 
 enum { CHUNK = 64, RING = 4, GROUP = CHUNK * RING };
 
@@ -136,8 +140,9 @@ HOST_DEVICE uint32_t chunk_values(enum dtype dtype)
     return format_row(dtype).chunk;
 }
 
-/* The place in shared memory of word `u` (8 bf16; INT8: 16 codes) of a row of x. A lane finds the x
- * for its weights in 16-byte words, and the four lanes of a row read 64 consecutive bytes. */
+/* The place in shared memory of 16-byte word `u` (8 bf16; INT8: 16 codes) of a row of x. The order
+ * is such that a lane reads the x for its weights in 16-byte words, and the four lanes of a row
+ * read 64 consecutive bytes. */
 HOST_DEVICE uint32_t x_place(enum dtype dtype, uint32_t u)
 {
     if (format_row(dtype).order == X_PAIRS) /* lane q has words 2q, 2q + 1 of 8 */
@@ -162,18 +167,19 @@ HOST_DEVICE uint32_t job_groups(enum dtype dtype, uint32_t K)
     return plan_up(K, RING * chunk_values(dtype));
 }
 
-/* Bytes between two rows of x in shared memory: an odd multiple of 64, so that the lanes of two
- * rows use different banks. */
+/* The distance of two rows of x in shared memory in bytes: an odd multiple of 64, so that the lanes
+ * of two rows use different banks. */
 HOST_DEVICE uint32_t x_stride(enum dtype dtype, uint32_t groups)
 {
     return groups * group_x_bytes(dtype) + CHUNK;
 }
 
-/* The outlier marks of a row (kernels/cuda/product/encode_row.cuh), in words: the k of the first
- * MARKS_LISTED outliers, ascending; the number of all of them; from MARKS_BITS on a bit for each k.
- * 8B models with random weights have some 50 in the inputs of `down`. Multiples of 16 bytes. */
+/* The outlier marks of a row (kernels/cuda/product/encode_row.cuh), in 32-bit words: the k of the
+ * first MARKS_LISTED outliers, ascending; then the number of all outliers; from MARKS_BITS on a bit
+ * for each k. 8B models with random weights have about 50 outliers in a row of the input of `down`.
+ * The parts are multiples of 16 bytes. */
 enum { MARKS_LISTED = 248, MARKS_BITS = MARKS_LISTED + 4 };
-/* The first outliers of a row, whose codes gemv.cu brings into shared memory. */
+/* Number of the first outliers of a row whose codes gemv.cu copies to shared memory. */
 enum { NEAR = 64 };
 HOST_DEVICE uint32_t marks_words(uint32_t K)
 {
@@ -182,7 +188,7 @@ HOST_DEVICE uint32_t marks_words(uint32_t K)
 
 /* ---- few rows: a block computes whole tiles, its warps share K ---- */
 
-enum { GEMV_ROWS = 8, GEMV_WARPS = 8 }; /* limits; formats.h has the rows of a format */
+enum { GEMV_ROWS = 8, GEMV_WARPS = 8 }; /* upper limits; format_row.few is the limit of a format */
 
 /* Offsets in the shared memory of gemv.cu, in bytes. */
 struct gemv_room {
@@ -198,8 +204,10 @@ HOST_DEVICE struct gemv_room gemv_room(enum dtype dtype, uint32_t T, uint32_t K,
     room.step = room.coded + (coded ? T * plan_up(K, 8) * 16 : 0);
     room.marks = room.step + (coded ? GEMV_ROWS * 4 : 0);
     room.near = room.marks + (coded ? T * marks_words(K) * 4 : 0);
-    room.sums = room.near + (coded ? 2 * T * NEAR * TILE_ROWS : 0); /* two, as of the sums */
-    room.scratch = room.sums + 2 * warps * TILE_ROWS * GEMV_ROWS * 4; /* used in turn */
+    room.sums = room.near + (coded ? 2 * T * NEAR * TILE_ROWS : 0); /* two buffers, as for the
+                                                                     * sums */
+    room.scratch = room.sums + 2 * warps * TILE_ROWS * GEMV_ROWS * 4; /* two buffers, used in
+                                                                       * turn */
     room.bytes = room.scratch + 2 * GEMV_WARPS * 4;
     return room;
 }
@@ -210,8 +218,9 @@ struct gemv_plan {
     int fits; /* 0: use another kernel */
 };
 
-/* Rounds of n pieces of work on `slots`. Two thirds of all slots have enough loads in flight to
- * fill the memory, so a last round that is not full costs only its data, down to that size. */
+/* The time of n equal pieces of work on `slots` slots, in rounds. Two thirds of the slots have
+ * enough loads in flight for the full memory rate. So a last round that is not full costs its share
+ * of the slots, but at least 0.67. */
 HOST_DEVICE float plan_rounds(uint32_t n, uint32_t slots)
 {
     uint32_t rest = n % slots;
@@ -233,8 +242,8 @@ HOST_DEVICE struct gemv_plan gemv_plan(const struct product_job *j, uint32_t sms
     struct gemv_plan plan;
     plan.groups = job_groups(j->dtype, j->K);
     plan.warps = gemv_warps(plan.groups);
-    size_t need = (size_t)j->T * x_stride(j->dtype, plan.groups) * 4; /* in a wide type, so that it
-                                                                       * cannot overflow */
+    size_t need = (size_t)j->T * x_stride(j->dtype, plan.groups) * 4; /* size_t, so that it cannot
+                                                                       * overflow */
     uint32_t bytes = j->T <= format_row(j->dtype).few && need < (1u << 24)
                          ? gemv_room(j->dtype, j->T, j->K, plan.warps).bytes
                          : 1u << 24;
@@ -263,7 +272,7 @@ struct skinny_plan {
     uint32_t shared;
 };
 
-/* The groups of a part that fit into shared memory beside `rows` rows of x; 0: none. */
+/* The number of groups of K for which `rows` rows of x fit into shared memory; 0: not even one. */
 HOST_DEVICE uint32_t skinny_slab(enum dtype dtype, uint32_t rows, size_t shared_max)
 {
     size_t room = shared_max - format_row(dtype).tables;
@@ -271,8 +280,8 @@ HOST_DEVICE uint32_t skinny_slab(enum dtype dtype, uint32_t rows, size_t shared_
     return room < CHUNK ? 0 : (uint32_t)((room - CHUNK) / group_x_bytes(dtype));
 }
 
-/* The relative time of a plan: rounds, and the sums that are written and read again (in the L2
- * cache, at about half the price of weights). */
+/* The relative time of a plan: rounds, plus the cost of the sums, which are written and read again
+ * (in the L2 cache, at about half the cost of weights). */
 HOST_DEVICE float skinny_cost(const struct product_job *j, uint32_t T, uint32_t tiles, uint32_t sms,
                               uint32_t groups, uint32_t splits)
 {
@@ -283,8 +292,7 @@ HOST_DEVICE float skinny_cost(const struct product_job *j, uint32_t T, uint32_t 
     return rounds / full + sums;
 }
 
-/* The most parts that work has room for (product.cu then takes no more rows at a time than this
- * needs). */
+/* The most parts of K for which the sums of T rows fit into SUMS_MOST, but at least `least`. */
 HOST_DEVICE uint32_t skinny_splits_most(uint32_t T, uint32_t columns, uint32_t least)
 {
     size_t room = SUMS_MOST / ((size_t)T * columns * 4);
@@ -321,7 +329,7 @@ HOST_DEVICE struct skinny_plan skinny_plan(const struct product_job *j, uint32_t
     return plan;
 }
 
-/* The most bytes for the sums of any plan for up to T rows. */
+/* The most bytes that the sums of any skinny plan for up to T rows take. */
 HOST_DEVICE size_t skinny_sums(enum dtype dtype, size_t T, size_t K, size_t columns,
                                size_t shared_max)
 {
@@ -346,7 +354,7 @@ HOST_DEVICE uint32_t job_value_bytes(const struct product_job *j, uint32_t i)
     return j->kind == JOB_QKV && i > 0 && j->cache_f32 ? 4 : 2;
 }
 
-/* Rows first .. first+count of x. */
+/* The job for rows first .. first + count - 1 of x only. */
 HOST_DEVICE struct product_job job_rows(const struct product_job *j, uint32_t first, uint32_t count)
 {
     struct product_job job = *j;
@@ -359,7 +367,8 @@ HOST_DEVICE struct product_job job_rows(const struct product_job *j, uint32_t fi
     return job;
 }
 
-/* Only rows first .. first+count of matrix i (JOB_GATED: of both); for q and k whole heads. */
+/* The job for rows first .. first + count - 1 of matrix i only (JOB_GATED: of both matrices). For q
+ * and k the rows must be whole heads. */
 HOST_DEVICE struct product_job job_slice(const struct product_job *j, uint32_t i, uint32_t first,
                                          uint32_t count)
 {
@@ -374,7 +383,7 @@ HOST_DEVICE struct product_job job_slice(const struct product_job *j, uint32_t i
     return job;
 }
 
-/* Rows of x that are processed at a time when there are many. WORK_MOST keeps their copies below
- * 128 MB. With half of it, gate and up of an 8B model would take 1152 rows at a time, for which the
- * library leaves a fifth of a large card idle; 2048 rows fill it. */
+/* Limits of the rows of x that are computed at a time. WORK_MOST keeps copies of rows below 128 MB.
+ * With a limit of 64 MB, gate and up of an 8B model would take 1152 rows at a time, for which the
+ * library leaves a fifth of a large card idle; 2048 rows fill the card. */
 enum { WORK_MOST = 128 << 20, ROWS_MOST = 2048 };
