@@ -1,7 +1,6 @@
-/* choices.c - the fastest algorithm of the library for each shape, in memory and in a file. The
- * table is short and searched linearly. A file is read as a whole and used only if all of it is
- * valid: with half of a file two processes could choose differently, and their results would differ
- * in bits. */
+/* choices.c - the table of choices.h in memory and in a file. The table is short, so it is searched
+ * linearly. A file is used only if all of it is valid: with a part of a file two processes could
+ * choose differently, and their results would differ in bits. */
 #include "kernels/cuda/product/choices.h"
 
 #include <inttypes.h>
@@ -65,7 +64,7 @@ void choices_free(struct choices *choices)
     memset(choices, 0, sizeof *choices);
 }
 
-/* Reads one number and the character behind it. -1: the text is different. */
+/* Reads a number and the character behind it. Returns -1 if the text is different. */
 static int number(const char **at, int base, char behind, uint64_t *value)
 {
     static const char digits[] = "0123456789abcdef";

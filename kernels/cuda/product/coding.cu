@@ -1,9 +1,10 @@
 /* coding.cu - encodes rows of x for formats that multiply codes by codes (int8). A block encodes a
- * row (encode_row.cuh) into `work`: codes, for the products; steps and outlier marks, for the
- * outputs that are made from the exact sums. */
+ * row (encode_row.cuh) into `work`: codes for the products, and steps and outlier marks with which
+ * the exact sums become outputs. */
 #include "kernels/cuda/product/product.h"
 
-/* KEPT: units of 8 values that a thread keeps, so a row of up to 16,384 values is read once. */
+/* KEPT: units of 8 values that a thread keeps in registers, so that a row of up to 16,384 values is
+ * read only once. */
 enum { THREADS = 256, KEPT = 8 };
 
 /* Block t encodes row t. */

@@ -1,10 +1,10 @@
 /* f32_product.cu - products of fp32 rows with F32, BF16_F32 and F16 weights, in fp32 throughout. It
- * is for parity. It runs at memory speed for up to four rows; more rows read the weights again for
- * every four.
+ * serves to compare results with other back ends. It runs at memory speed for up to four rows; with
+ * more rows the weights are read again for every four rows.
  *
  * A warp owns two rows of W. A lane loads its next eight 16-byte words before it uses the last
- * eight: 4 KB a warp in flight; 16 warps on an SM make 64 KB, twice the amount that 4.3 TB/s
- * needs. */
+ * eight, so a warp has 4 KB in flight. 16 warps on an SM have 64 KB in flight, twice the amount
+ * that 4.3 TB/s needs (stream.cuh). */
 #include "kernels/cuda/product/finish.cuh"
 #include "kernels/cuda/product/product.h"
 
@@ -43,13 +43,13 @@ DEVICE void word_floats(float values[8], const half16 *, uint4 w)
     }
 }
 
-/* A value of x in the precision for such weights. */
+/* A value of x, rounded as products with weights of this type need it: F16 rounds it to fp16. */
 DEVICE float met(const float *, float x) { return x; }
 DEVICE float met(const uint16_t *, float x) { return x; }
 DEVICE float met(const half16 *, float x) { return f16_float(f16_of(x)); }
 
-/* Word u of a row of weights; zeros beyond K. Rows of floats whose length is not a multiple of 16
- * bytes are read value by value. */
+/* Word u (16 bytes) of a row of weights; zeros beyond K. Rows of floats are read value by value if
+ * their length is not a multiple of 16 bytes. */
 DEVICE uint4 row_word(const uint16_t *row, uint32_t u, uint32_t K)
 {
     return u * 8 < K ? load_once(row + u * 8) : make_uint4(0, 0, 0, 0);
@@ -72,7 +72,7 @@ DEVICE uint4 row_word(const float *row, uint32_t u, uint32_t K)
                       k + 3 < K ? __float_as_uint(row[k + 3]) : 0);
 }
 
-/* A warp's two rows of W: rows i of both halves of a tile. */
+/* The two rows of W of a warp: rows i of both halves of a tile. */
 template <class W> struct two_rows {
     const W *row[2];
     uint32_t K[2]; /* 0: the row does not exist */
@@ -95,7 +95,7 @@ template <class W> DEVICE struct two_rows<W> rows_at(const struct product_job &j
     return rows;
 }
 
-/* sum[h][t] += one word of row h times x. */
+/* sum[h][t] += the products of one word of row h of W (a, b) and of row t of x. */
 template <class W, int T>
 DEVICE void multiply_word(float sum[2][T], uint4 a, uint4 b, const float *x, uint32_t ld)
 {
@@ -119,7 +119,8 @@ DEVICE void multiply_word(float sum[2][T], uint4 a, uint4 b, const float *x, uin
         }
 }
 
-/* A part of K from k on: sum[h][t] over `n` values; shared memory has x from there on. */
+/* Adds the products of n values of K, from k on, to sum[h][t]. x: rows of x in shared memory, which
+ * begin at value k. */
 template <class W, int T>
 DEVICE void multiply_rows(float sum[2][T], const struct two_rows<W> &rows, uint32_t k, uint32_t n,
                           const float *x, uint32_t ld)
@@ -144,8 +145,8 @@ DEVICE void multiply_rows(float sum[2][T], const struct two_rows<W> &rows, uint3
         }
 }
 
-/* Warp w of block (i, c, g) computes pair i * WARPS + w for rows c T .. of x, or of group g, with K
- * in parts that fit into shared memory. */
+/* Warp w of block (i, c, g) computes pair i * WARPS + w of rows of W for T rows of x, or of group
+ * g, from row c T on. K is taken in parts that fit into shared memory. */
 template <class W, int T, bool GROUPED>
 __global__ void __launch_bounds__(WARPS *WARP)
 exact_pairs(struct product_job j, const float *x, uint32_t part, struct group groups)

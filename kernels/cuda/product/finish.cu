@@ -1,16 +1,18 @@
-/* finish.cu - the last step where another kernel or the library made a product's sums: adds the
- * parts in order, and turns sums into outputs (finish.cuh); or adds rounded products to y. */
+/* finish.cu - the last step of a product whose sums another kernel or the library has computed:
+ * adds the parts in order, and turns sums into outputs (finish.cuh). It also adds rounded products
+ * to y. */
 #include "kernels/cuda/product/finish.cuh"
 
 #include "kernels/cuda/product/product.h"
 #include "kernels/cuda/product/wide_plan.h"
 #include "kernels/cuda/values.cuh"
 
-/* With at least MANY_ROWS rows of x a thread finishes several, and enough threads are left. */
+/* With at least MANY_ROWS rows of x a thread finishes ROWS_A_THREAD rows; there are still enough
+ * threads. */
 enum { THREADS = 256, PARTS_AT_ONCE = 4, MANY_ROWS = 64, ROWS_A_THREAD = 8 };
 
-/* Rows of x that a block finishes together. With INT8 it loads the same rows of weights for their
- * outliers, which are then in the L1 cache. */
+/* The number of rows of x that a block finishes together. With INT8 their outliers need the same
+ * rows of weights, which are then in the L1 cache. */
 static uint32_t rows_together(const struct product_job *j)
 {
     uint32_t rows = 1;
@@ -19,8 +21,8 @@ static uint32_t rows_together(const struct product_job *j)
     return rows;
 }
 
-/* The number of parts of the sums of tile `number`: the same for all, or those of wide.cu
- * (plan.clusters > 0). */
+/* The number of parts of the sums of tile `number`: `splits` for every tile, or after wide.cu
+ * (plan.clusters > 0) wide_parts(). */
 DEVICE uint32_t parts_of(const struct wide_plan &plan, uint32_t splits, uint32_t number)
 {
     if (!plan.clusters)
@@ -28,9 +30,10 @@ DEVICE uint32_t parts_of(const struct wide_plan &plan, uint32_t splits, uint32_t
     return wide_parts(&plan, number / (plan.cluster * WIDE_ROWS / TILE_ROWS));
 }
 
-/* Eight threads finish the pairs of a tile for ROWS rows of x from t on, the next eight for the
- * next of `together` such sets, and so on for the next tiles. Parts are added in order. A
- * thread computes its addresses once for all of its rows: this takes longer than one sum. */
+/* Eight threads finish the pairs of a tile for ROWS rows of x. The next eight threads take the next
+ * ROWS rows, up to `together` such sets; the threads behind them take the next tiles. Parts are
+ * added in order. A thread computes its addresses once for all of its rows, because this takes
+ * longer than one sum. */
 template <class A, class Sum, int ROWS>
 __global__ void __launch_bounds__(THREADS)
 finish_sums(struct product_job j, struct coded_rows rows, const Sum *sums, uint32_t splits,
@@ -51,7 +54,7 @@ finish_sums(struct product_job j, struct coded_rows rows, const Sum *sums, uint3
         from[h] = sums + (size_t)row * j.columns + j.w[tile.matrix[h]].column + tile.row[h] + i;
     Sum sum[ROWS][2] = {};
     for (uint32_t s = 0; s < parts; s += PARTS) {
-        Sum part[ROWS][PARTS][2]; /* all loads first, so that they wait for the cache together */
+        Sum part[ROWS][PARTS][2]; /* all loads come first, so that they are in flight together */
 #pragma unroll
         for (uint32_t r = 0; r < ROWS; r++)
 #pragma unroll
@@ -105,7 +108,7 @@ void finish_parts(const struct backend *backend, const struct product_job *j, co
     start<uint16_t, float, ROWS_A_THREAD>(backend, j, &none, sums, 0, plan);
 }
 
-/* Thread i adds values N i .. of a product, which is already rounded, to y. */
+/* Thread i adds values N i .. N i + N - 1 of a product, which is already rounded, to y. */
 template <int N>
 static __global__ void __launch_bounds__(THREADS)
 add_values(uint16_t *y, const uint16_t *product, size_t n)

@@ -1,36 +1,41 @@
 /* finish_int8.cu - finish.cu for INT8 and many rows of x. An outlier needs the codes of one k in
- * every row of W; in memory these lie a row apart, and each costs a sector of 32 bytes. So a block
- * copies 32 rows of W into shared memory, a slab of K at a time, and its warps go over rows of x
- * with a row of W in each lane. The operations and their order are those of int8_values().
+ * every row of W. In memory these codes lie a row apart, and each costs a sector of 32 bytes. So a
+ * block copies 32 rows of W into shared memory, a slab of K at a time, and its warps go over the
+ * rows of x with one row of W in each lane. The operations and their order are those of
+ * int8_values().
  *
- * Row by row of x, outliers are first listed in place of the codes, which the sums no longer
- * need. */
+ * First the outliers of each row of x are listed. The list overwrites the codes of x, which the
+ * sums no longer need. */
 #include "kernels/cuda/product/finish.cuh"
 #include "kernels/cuda/product/product.h"
 
-/* Values of K: a slab is a multiple of SLAB_UNIT, which a warp finds in one look at the marks. With
- * SLAB_SMALL two blocks of THREADS run on an SM, and one copies while another adds. From MANY
- * rows on, copies are a small part, and a slab as large as possible saves sums that are stored
- * between slabs. */
+/* Sizes of slabs in values of K. SLAB_UNIT: a slab is a multiple of it; the marks of a unit are one
+ * word a lane. With SLAB_SMALL two blocks of THREADS run on an SM, and one copies while the other
+ * adds. With more than MANY rows copies take little of the time, and a large slab saves stores of
+ * values between slabs. */
 enum { SLAB_UNIT = WARP * WARP, SLAB_SMALL = 3072, SLAB_LARGE = 4096, MANY = 512 };
 enum { THREADS = 512, THREADS_MOST = 1024, LIST_WARPS = 8, TILES = WARP / TILE_ROWS };
-/* Bytes between rows in shared memory beyond a slab: lanes with the same k use different banks. */
+/* Bytes added to the rows of a slab in shared memory, so that lanes that read one k use different
+ * banks. */
 enum { SLAB_PAD = 4 };
-/* Rows of x for which it pays to copy W once more, so that no SM is idle. */
+/* Least rows of x in a part: for fewer rows it does not pay to copy W once more to keep all SMs
+ * busy. */
 enum { SPLIT_LEAST = 128 };
 
-/* The outliers of row t: words at + t words ..: slabs + 1 indices, of the first entry of each slab
- * and the end; then entries, k in its slab (high half) and x in bf16. */
+/* The outliers of row t, from at + t * words on: first slabs + 1 indices (of the first entry of
+ * each slab, and the number of entries), then the entries: k within the slab in the high half, x in
+ * bf16 in the low half. */
 struct outlier_lists {
     uint32_t *at;
     uint32_t words;
-    uint32_t slab, slabs; /* values of a slab, number of slabs */
+    uint32_t slab, slabs; /* values of K in a slab; number of slabs */
 };
 
-/* The first index of a row with more outliers than its words: such a row is searched again. */
+/* In place of the first index: the row has more outliers than its list has room for. Its outliers
+ * are then searched in x. */
 enum : uint32_t { CROWDED = UINT32_MAX };
 
-/* A warp lists a row. */
+/* A warp lists the outliers of one row. */
 static __global__ void __launch_bounds__(LIST_WARPS *WARP)
 list_outliers(struct coded_rows rows, struct outlier_lists lists, uint32_t T, uint32_t K)
 {
@@ -62,8 +67,8 @@ list_outliers(struct coded_rows rows, struct outlier_lists lists, uint32_t T, ui
 
 /* ---- outputs ---- */
 
-/* The row of W of a lane: row i of a half of a tile. A lane without a row works on one of another
- * lane, and stores nothing. */
+/* The row of W of a lane: row i of a half of a tile. A lane without a row works on the row of
+ * another lane, and stores nothing. */
 struct lane_row {
     struct weight_tile tile;
     uint32_t half, i, column;
@@ -90,8 +95,9 @@ DEVICE struct lane_row lane_row(const struct product_job &j, uint32_t block)
     return r;
 }
 
-/* Called by the whole block: copies n bytes from `from` on of the row of each lane; of lane l to
- * to + l stride. They are there after copy_async_wait and a barrier. */
+/* Called by the whole block: copies n bytes, from byte `from` on, of the row of each lane to shared
+ * memory; the row of lane l goes to to + l * stride. The bytes have arrived after copy_async_wait()
+ * and a barrier. */
 DEVICE void stage_lane_rows(int8_t *to, uint32_t stride, const int8_t *own, uint32_t from,
                             uint32_t n)
 {
@@ -108,12 +114,13 @@ DEVICE void stage_lane_rows(int8_t *to, uint32_t stride, const int8_t *own, uint
 
 /* A slab as a lane of a warp sees it. */
 struct slab_view {
-    const int8_t *code; /* of the lane's row */
-    uint32_t *list;     /* [WARP] of the warp */
-    uint32_t s, from, n; /* number of the slab; its values of K: from .. from+n-1 */
+    const int8_t *code; /* codes of the lane's row */
+    uint32_t *list;     /* [WARP] memory of the warp for entries */
+    uint32_t s, from, n; /* s: number of the slab; its values of K are from .. from + n - 1 */
 };
 
-/* y and n outliers of the list. Those behind it are read too, so that all loads come first. */
+/* Returns y plus the products of n outliers of the list. Entries behind the n are read too, so that
+ * all loads can come first. */
 DEVICE float listed_added(float y, const struct slab_view &slab, float step, uint32_t n)
 {
     for (uint32_t o = 0; o < n; o += 4) {
@@ -131,7 +138,7 @@ DEVICE float listed_added(float y, const struct slab_view &slab, float step, uin
     return y;
 }
 
-/* listed_added() for a row whose outliers are not listed; x: its values in the slab. */
+/* listed_added() for a row whose outliers are not listed. x: the values of the row in the slab. */
 DEVICE float searched_added(float y, const struct slab_view &slab, float step, const uint16_t *x,
                             float limit)
 {
@@ -143,7 +150,8 @@ DEVICE float searched_added(float y, const struct slab_view &slab, float step, c
     return y;
 }
 
-/* The outliers of a row of x in a slab; `entry` is that of the lane among the first 32. */
+/* The n outliers of a row of x in a slab; at: their entries. entry: the entry of this lane among
+ * the first 32. */
 struct row_part {
     const uint32_t *at;
     uint32_t n, entry;
@@ -160,7 +168,7 @@ DEVICE struct row_part row_part(const struct outlier_lists &lists, uint32_t row,
     return part;
 }
 
-/* y and the outliers of a part, 32 at a time. */
+/* Returns y plus the products of the outliers of a part, 32 at a time. */
 DEVICE float part_added(float y, const struct slab_view &slab, float step, struct row_part part)
 {
     uint32_t lane = threadIdx.x % WARP;
@@ -174,8 +182,9 @@ DEVICE float part_added(float y, const struct slab_view &slab, float step, struc
     return y;
 }
 
-/* The values of a lane's row of W for rows t and t+1 of x (the last one of them twice if t+1 is
- * `end`), after the outliers of a slab. Between slabs they lie in place of their sums. */
+/* y[2] = the values of a lane's row of W for rows t and t + 1 of x, after the outliers of a slab
+ * are added (if t + 1 is `end`, both are for row t). Between slabs the values are stored in place
+ * of their sums. */
 DEVICE void two_values(float y[2], const struct product_job &j, const struct coded_rows &rows,
                        const struct outlier_lists &lists, const struct lane_row &lane_row,
                        const struct slab_view &slab, int32_t *sums, uint32_t token, uint32_t end)
@@ -203,7 +212,8 @@ DEVICE void two_values(float y[2], const struct product_job &j, const struct cod
     }
 }
 
-/* Writes these values; lanes of the first halves write those for row t, the others for t+1. */
+/* Writes the outputs of two_values(). Lanes of first halves of tiles write row t, the other lanes
+ * row t + 1. */
 DEVICE void two_finished(const struct product_job &j, const struct lane_row &row, const float y[2],
                          uint32_t token, uint32_t end)
 {
@@ -214,7 +224,7 @@ DEVICE void two_finished(const struct product_job &j, const struct lane_row &row
         finish_values<uint16_t>(j, row.tile, row.i, token + row.half, value);
 }
 
-/* Block i finishes 32 rows of W, those of i / splits, for part i % splits of the rows of x. */
+/* Block i finishes the i / splits-th 32 rows of W for part i % splits of the rows of x. */
 static __global__ void __launch_bounds__(THREADS_MOST)
 finish_tiles(struct product_job j, struct coded_rows rows, struct outlier_lists lists,
              int32_t *sums, uint32_t splits)
@@ -257,7 +267,8 @@ static uint32_t threads_of(uint32_t slab)
     return slab > SLAB_SMALL ? (uint32_t)THREADS_MOST : (uint32_t)THREADS;
 }
 
-/* Slabs of about one size. 0: not even the smallest one fits. */
+/* The size of a slab, so that all slabs have about one size. 0: not even the smallest slab fits
+ * into shared memory. */
 static uint32_t slab_of(const struct product_job *j, size_t shared_max)
 {
     uint32_t most = j->T > MANY ? (uint32_t)SLAB_LARGE : (uint32_t)SLAB_SMALL;
@@ -266,7 +277,7 @@ static uint32_t slab_of(const struct product_job *j, size_t shared_max)
     return most ? plan_up(plan_up(j->K, plan_up(j->K, most)), SLAB_UNIT) * SLAB_UNIT : 0;
 }
 
-/* Parts of the rows of x. */
+/* The number of parts into which the rows of x are cut. */
 static uint32_t splits_of(const struct product_job *j, uint32_t blocks, uint32_t slots)
 {
     uint32_t splits = plan_least(slots / blocks, j->T / SPLIT_LEAST);

@@ -1,17 +1,17 @@
-/* gemm.cu - gemm.h by cuBLASLt (library.h). Without the library gemm_takes returns 0, and the own
- * kernels do all the work.
+/* gemm.cu - gemm.h by cuBLASLt (library.h). Without the library gemm_takes returns 0, and the
+ * kernels of kernels/cuda compute all products.
  *
  * The library orders matrices by columns, so it sees y[T, N] = x W^T as y' = W'^T x' with W' [K, N]
- * and x' [K, T]. It proposes algorithms for a shape. Where a shape has few tiles, the first
- * proposals are also tried with K in parts. When a shape first comes, all are timed with the
- * caller's x and W, which are only read, and a temporary y (pick.h); the fastest is kept, also in a
- * file (choices.h). Similar numbers of rows share a choice, so that not every prompt length must be
- * timed. Nothing is timed while operations are recorded: the first run of a pass is always direct.
- * Algorithms whose order of sums is not fixed are not considered, so two processes can differ only
- * by their choice of algorithm.
+ * and x' [K, T]. It proposes algorithms for a shape. If a shape has few tiles, the first proposals
+ * are also tried with K in parts. When a shape first comes, all candidates are timed with the
+ * caller's x and W, which are only read, and a temporary y (pick.h). The fastest one is kept, also
+ * in a file (choices.h). Similar numbers of rows share a choice, so that not every prompt length
+ * must be timed. Nothing is timed while operations are recorded; the first run of a pass is never
+ * recorded. Algorithms whose order of sums is not fixed are not considered, so two processes can
+ * only differ by their choice of algorithm.
  *
- * The work space is one block, counted as activations, allocated when first needed. So is the block
- * for timing, which is freed at once; peaks of memory include it. */
+ * The work space of the library is one block, which is allocated when it is first needed. The block
+ * for timing is freed at once. Both count as activations, so peaks of memory include them. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@
 #include "kernels/cuda/product/slices.h"
 #include "lib/base/mem.h"
 
-/* PROPOSALS: the most that the library is asked for. The first PARTS_FIRST are also tried in
+/* PROPOSALS: most proposals that the library is asked for. The first PARTS_FIRST are also tried in
  * PARTS_LEAST .. LIBRARY_PARTS parts of K, if they would have fewer than WAVES tiles for each
  * multiprocessor. */
 enum { PROPOSALS = 64, PARTS_FIRST = 8, PARTS_LEAST = 2, WAVES = 2 };
@@ -40,12 +40,13 @@ struct products {
     void *workspace;
     int refused; /* 1: there was no memory for the work space */
     struct choices choices;
-    char *path;   /* of the file; NULL: no file */
-    int is_named; /* the file is the user's: that of another library is not overwritten */
+    char *path;   /* path of the file of choices; NULL: there is no file */
+    int is_named; /* 1: the user named the file, so it is not overwritten if it belongs to another
+                   * library */
 };
 
-/* Ends the process if the library fails at a problem that it accepted; reported as a device error,
- * with the driver's message if there is one. */
+/* Ends the process if the library fails at a problem that it accepted. The failure is reported as a
+ * device error, with the driver's message if there is one. */
 static void library_check(cublasStatus_t status, const char *call, const char *file, int line)
 {
     char text[256];
@@ -57,7 +58,7 @@ static void library_check(cublasStatus_t status, const char *call, const char *f
 }
 #define LIBRARY(call) library_check(call, #call, __FILE__, __LINE__)
 
-/* ---- a problem as the library describes it ---- */
+/* ---- descriptions of a product for the library ---- */
 
 struct problem {
     cublasLtMatmulDesc_t what;
@@ -85,13 +86,13 @@ static cublasComputeType_t compute_type(enum gemm_job::gemm_type type)
                                          : CUBLAS_COMPUTE_32F;
 }
 
-/* 1 if all values are floats. */
+/* 1 if x, W and y are fp32. */
 static int is_float(enum gemm_job::gemm_type type)
 {
     return value_type(type, 0) == CUDA_R_32F;
 }
 
-/* Describes one of `batch` matrices that lie `step` values apart. */
+/* Tells the library that m is the first of `batch` matrices that lie `step` values apart. */
 static void layout_batch(const struct library *library, cublasLtMatrixLayout_t m, int32_t batch,
                          int64_t step)
 {
@@ -148,14 +149,15 @@ static cublasStatus_t problem_run(const struct backend *backend, const struct pr
 
 /* ---- choice of an algorithm ---- */
 
-/* The largest power of two up to 256 that divides an address. */
+/* The alignment of an address: the largest power of two up to 256 that divides it. */
 static uint32_t alignment(const void *p)
 {
     uintptr_t lowest = reinterpret_cast<uintptr_t>(p) & (~reinterpret_cast<uintptr_t>(p) + 1);
     return lowest == 0 || lowest > 256 ? 256 : static_cast<uint32_t>(lowest);
 }
 
-/* T rounded up to the next of four steps in each doubling; these rows share a choice. */
+/* T rounded up; all T with one result share a choice. Between two powers of two there are four
+ * results. */
 static uint64_t rows_step(size_t T)
 {
     size_t step = 1;
@@ -173,7 +175,8 @@ static void key_of(uint64_t key[CHOICE_KEY], const struct gemm_job *j)
     memcpy(key, all, sizeof all);
 }
 
-/* 1 if results repeat: not if parts are added in the order in which blocks end. */
+/* 1 if results of the algorithm repeat bit for bit. They do not if parts are added in the order in
+ * which blocks end. */
 static int repeats(const struct library *library, const cublasLtMatmulAlgo_t *algo)
 {
     uint32_t scheme = CUBLASLT_REDUCTION_SCHEME_INPLACE;
@@ -185,13 +188,14 @@ static int repeats(const struct library *library, const cublasLtMatmulAlgo_t *al
             scheme == CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
 }
 
-/* Fills found[PROPOSALS] with the library's proposals, best guess first. Returns their number. */
+/* Fills found[PROPOSALS] with the library's proposals that repeat, in the library's order. Returns
+ * their number. */
 static int propose(const struct products *products, const struct problem *problem,
                    const struct gemm_job *j, cublasLtMatmulHeuristicResult_t *found)
 {
     const struct library *library = &products->lib;
     cublasLtMatmulPreference_t wish;
-    uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE; /* or no reduction at all */
+    uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE; /* no reduction is always allowed */
     size_t bytes = products->workspace ? workspace_bytes : 0;
     uint32_t align[3] = {alignment(j->w), alignment(j->x), alignment(j->y)};
     LIBRARY(library->MatmulPreferenceCreate(&wish));
@@ -230,7 +234,7 @@ static int is_valid(const struct products *products, const struct problem *probl
            repeats(&products->lib, algo);
 }
 
-/* 1 if a choice that was made elsewhere is valid for this problem too. */
+/* 1 if a choice from a file, or for another number of rows, is valid for this problem. */
 static int still_good(const struct products *products, const struct problem *problem,
                       const struct gemm_choice *choice)
 {
@@ -247,8 +251,8 @@ static int is_small(const struct backend *backend, const struct gemm_job *j)
            (size_t)WAVES * device_of(backend)->sms;
 }
 
-/* Adds the first proposals with K in parts, whose sums are added in order, behind the n of `found`.
- * Returns the number of all. */
+/* Appends candidates to the n proposals in `found`: the first proposals with K in parts, whose sums
+ * are added in order. Returns the number of all candidates. */
 static int add_splits(const struct products *products, const struct problem *problem,
                       cublasLtMatmulHeuristicResult_t *found, int n)
 {
@@ -271,7 +275,7 @@ static int add_splits(const struct products *products, const struct problem *pro
     return all;
 }
 
-/* Settles a new choice, or one from the file, without running anything. */
+/* Sets the state of a new choice, or of a choice from the file, without running anything. */
 static void guess(const struct products *products, struct gemm_choice *choice,
                   const struct gemm_job *j)
 {
@@ -290,8 +294,8 @@ static void guess(const struct products *products, struct gemm_choice *choice,
     problem_free(&problem, &products->lib);
 }
 
-/* Fits the choice to this number of rows: if it was made with others and does not suit, it becomes
- * the library's first proposal. */
+/* Checks a choice that was last checked for another number of rows. If it is not valid for this
+ * number, it is replaced by the library's first proposal. */
 static void suit_rows(const struct products *products, const struct problem *problem,
                       struct gemm_choice *choice, const struct gemm_job *j)
 {
@@ -307,7 +311,7 @@ static void suit_rows(const struct products *products, const struct problem *pro
     choice->rows = j->T;
 }
 
-/* A run of one of the candidates, for pick.h. */
+/* The argument of trial_run(), which runs candidate i (pick.h). */
 struct trial {
     const struct backend *b;
     const struct problem *p;
@@ -325,8 +329,8 @@ static int trial_run(void *ctx, size_t i)
                : -1;
 }
 
-/* Times every candidate and keeps the fastest. If none can run, the library does not take this
- * shape. room: `zeros` bytes for pick.h, then y. */
+/* Times every candidate and keeps the fastest one. If none can run, the choice says that the
+ * library does not take this shape. room: `zeros` bytes for pick.h, then y. */
 static void tune_in(const struct backend *backend, struct gemm_choice *choice,
                     const struct gemm_job *j, uint8_t *room, size_t zeros)
 {
@@ -347,8 +351,8 @@ static void tune_in(const struct backend *backend, struct gemm_choice *choice,
     problem_free(&problem, &products->lib);
 }
 
-/* Where memory is short, candidates are timed with weights that may be in the L2 cache; where
- * it has no room even for a y, the guess stays. */
+/* Allocates memory and calls tune_in(). If memory is short, candidates are timed with weights that
+ * may be in the L2 cache; if there is no memory even for y, the library's first proposal stays. */
 static void tune(const struct backend *backend, struct gemm_choice *choice,
                  const struct gemm_job *j)
 {
@@ -366,8 +370,8 @@ static void tune(const struct backend *backend, struct gemm_choice *choice,
     alloc_return(counted, room);
 }
 
-/* Called after each timing, so that a process that is stopped loses nothing. Entries that another
- * process wrote meanwhile are kept. */
+/* Writes the file. It is called after each timing, so that a process that is stopped loses nothing.
+ * Entries that another process has written meanwhile are read first and kept. */
 static void keep_choices(struct products *products, const char *library)
 {
     struct err ignored = {};
@@ -377,7 +381,7 @@ static void keep_choices(struct products *products, const char *library)
     choices_write(&products->choices, products->path, library);
 }
 
-/* The settled choice, timed if that is possible now. */
+/* The choice for a job, timed now if it is not timed and timing is possible. */
 static struct gemm_choice *choice_of(const struct backend *backend, const struct gemm_job *j)
 {
     struct products *products = device_of(backend)->gemm;

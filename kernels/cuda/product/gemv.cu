@@ -1,15 +1,16 @@
-/* gemv.cu - products for few rows (decoding), at memory speed in a single kernel.
+/* gemv.cu - products for few rows (decoding), in a single kernel at memory speed.
  *
- * A block computes whole tiles, and its warps share K; their sums are added in shared memory in a
- * fixed order. The first weights are loaded before wait_for_inputs(), so they arrive while the
- * kernel ahead ends and x is normalized and laid out: 4 KB a warp in flight (stream.cuh), and as
- * much again on its way to the L2 cache. */
+ * A block computes whole tiles, and its warps divide K; the sums of the warps are added in shared
+ * memory in a fixed order. The first weights are loaded before wait_for_inputs(), so they arrive
+ * while the kernel ahead ends and x is normalized and staged. A warp has 4 KB in flight
+ * (stream.cuh), and prefetches 4 KB more into the L2 cache. */
 #include "kernels/cuda/product/finish.cuh"
 #include "kernels/cuda/weights/streamed.cuh"
 #include "kernels/cuda/product/product.h"
 #include "kernels/cuda/weights/stream.cuh"
 
-/* Rows of x in the form of format D: bf16, or for INT8 their codes, with x, steps and marks. */
+/* Stages all rows of x in shared memory in the form that format D needs: bf16, or for INT8 codes,
+ * with x, steps and marks. */
 template <enum dtype D>
 DEVICE struct coded_rows stage_all(uint8_t *shared, const struct gemv_room &room,
                                    const struct product_job &j, const struct bf16_input &in,
@@ -50,8 +51,8 @@ template <class Sum> DEVICE void put_sums(Sum *to, const Sum sum[4])
         to[(g + i / 2 * HALF) * GEMV_ROWS + row + i % 2] = sum[i];
 }
 
-/* Called by the whole block: brings the tile's codes of the first NEAR outliers of each row of x
- * to to[t, NEAR, TILE_ROWS]. A barrier must follow. */
+/* Called by the whole block: copies the tile's codes at the first NEAR outliers of each row of x to
+ * to[t, NEAR, TILE_ROWS]. A barrier must follow. */
 DEVICE void near_codes(int8_t *to, const struct product_job &j, const struct weight_tile &tile,
                        const struct coded_rows &rows)
 {
@@ -68,7 +69,7 @@ DEVICE void near_codes(int8_t *to, const struct product_job &j, const struct wei
         const uint32_t *k = rows.marks + token * marks_words(j.K);
         uint32_t n = min(k[MARKS_LISTED], (uint32_t)NEAR);
         for (uint32_t o = threadIdx.x / TILE_ROWS; o < n; o += AT_ONCE * step) {
-            uint8_t found[AT_ONCE]; /* all loads first */
+            uint8_t found[AT_ONCE]; /* all loads come first: in flight together */
 #pragma unroll
             for (uint32_t a = 0; a < AT_ONCE; a++)
                 found[a] = code[k[min(o + a * step, n - 1)]];
@@ -97,7 +98,7 @@ DEVICE void finish_tile(const struct product_job &j, const struct weight_tile &t
     finish_pair<uint16_t, 1>(j, tile, i, row, rows, first, second);
 }
 
-/* Prefetches the scales of a tile's rows, where a row has one. */
+/* Prefetches the scales of a tile's rows, if the format has one scale a row. */
 template <enum dtype D> DEVICE void scale_prefetch(const struct product_job &j, uint32_t tile)
 {
     if (format<D>::TOP == 0 || threadIdx.x > 1 || tile >= job_tiles(&j))
@@ -110,7 +111,8 @@ template <enum dtype D> DEVICE void scale_prefetch(const struct product_job &j, 
                  (threadIdx.x ? weight_tile.row[1] : weight_tile.row[0]));
 }
 
-/* Block i computes tiles i, i + gridDim.x ..; its warp w adds groups w, w + warps .. of K. */
+/* Block i computes tiles i, i + gridDim.x, ... Its warp w computes groups w, w + warps, ... of
+ * K. */
 template <enum dtype D>
 __global__ void __launch_bounds__(GEMV_WARPS *WARP, format_row(D).resident)
 gemv_tiles(struct product_job j, struct bf16_input in, struct gemv_room room, uint32_t groups,
@@ -137,7 +139,8 @@ gemv_tiles(struct product_job j, struct bf16_input in, struct gemv_room room, ui
         Sum sum[1][4] = {{0, 0, 0, 0}};
         scale_prefetch<D>(j, tile + gridDim.x);
 #pragma unroll 1
-        while (stream.at.tile == tile && stream.at.group < groups) /* no other counter: registers */
+        while (stream.at.tile == tile && stream.at.group < groups) /* no other counter, to save
+                                                                    * registers */
             stream_step<D, 1>(&stream, &state, sum, j, walk, view, 0);
         Sum *here = sums + turn * warps * TILE_ROWS * GEMV_ROWS;
         put_sums(here + warp * TILE_ROWS * GEMV_ROWS, sum[0]);
@@ -150,7 +153,7 @@ gemv_tiles(struct product_job j, struct bf16_input in, struct gemv_room room, ui
         }
         __syncthreads();
         finish_tile(j, done, rows, here, warps);
-        turn ^= 1; /* a late warp still reads the other half; the next barrier frees it */
+        turn ^= 1; /* a slow warp may still read this half; it is free behind the next barrier */
     }
 }
 
@@ -158,7 +161,8 @@ template <enum dtype D>
 static void start(const struct backend *backend, const struct product_job *j,
                   const struct bf16_input *in, const struct gemv_plan *plan)
 {
-    if constexpr (format_row(D).few > 0) { /* else gemv_plan() never fits: no kernel is needed */
+    if constexpr (format_row(D).few > 0) { /* else gemv_plan() never fits, so no kernel is
+                                            * compiled */
         struct gemv_room room = gemv_room(D, j->T, j->K, plan->warps);
         typename format<D>::Tables tables;
         tables_fill(&tables);

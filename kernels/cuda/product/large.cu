@@ -1,12 +1,13 @@
-/* large.cu - products for many rows (prefill, whole canvases): by the library, with own kernels
- * before and after it.
+/* large.cu - products for many rows (prefill, whole canvases) by the library, with kernels of
+ * kernels/cuda before and after it.
  *
- *     F32, BF16          directly (F32 as backend.tf32 allows). Three kinds go through `work`: gate
- *                        and up; k and v with slots; bf16 products to add to y. The latter are
- *                        rounded to bf16 first, and the next norm adds them (struct later)
+ *     F32, BF16          directly (F32 as backend.tf32 allows). Three kinds of products go through
+ *                        `work`: gate and up; k and v with slots; bf16 products that are added to
+ *                        y. The last are rounded to bf16 first; the next norm may add them (struct
+ *                        later)
  *     INT8               codes of x, exact int32 sums, then scales and outliers
  *                        (finish_int8.cu; int8-vector: finish.cu)
- *     all of these       gate and up, and q, k and v of equal width, are one batch of products
+ *     F32, BF16, INT8    gate and up, and q, k and v of equal width, are one batch of products
  *     FP8, 4 bits, ..F32 a slice of W is widened into `work` (widen.cu) for all rows of the call;
  *                        fp32 sums of as many rows as fit, then finish.cu
  *
@@ -16,7 +17,7 @@
 #include "kernels/cuda/product/product.h"
 #include "kernels/cuda/product/slices.h"
 
-/* The library's type for matrices of floats. */
+/* The type of a library call for F32 matrices. */
 static enum gemm_job::gemm_type f32_type(const struct backend *backend)
 {
     return backend->tf32 ? gemm_job::GEMM_TF32 : gemm_job::GEMM_F32;
@@ -61,7 +62,7 @@ static int stored(const struct product_job *j)
     return !j->slot && j->cache_f32 == (j->dtype == DTYPE_F32);
 }
 
-/* The part of qkv after its three products: see cuda_rotate_store. */
+/* The part of qkv after its three products: calls cuda_rotate_store(). */
 static void rotate_store(struct backend *backend, const struct product_job *j,
                          const struct qkv_made *made)
 {
@@ -78,7 +79,7 @@ static void rotate_store(struct backend *backend, const struct product_job *j,
     cuda_rotate_store(backend, &qkv, made, j->T);
 }
 
-/* Finishes products that lie in `work`. */
+/* Finishes products that are in `work`. out[i]: the place of product i. */
 static void settle_aside(struct backend *backend, const struct product_job *j,
                          void *const out[MATRICES])
 {
@@ -93,14 +94,15 @@ static void settle_aside(struct backend *backend, const struct product_job *j,
             finish_add(backend, j->y[i], out[i], (size_t)j->T * j->w[i].rows);
 }
 
-/* 1 if product i goes to `work` first. */
+/* 1 if product i is written to `work` first. */
 static int goes_aside(const struct product_job *j, uint32_t i)
 {
     return j->kind == JOB_GATED || (j->kind == JOB_QKV && i > 0 && !stored(j)) ||
            (j->kind == JOB_ROWS && j->add[i] && j->dtype == DTYPE_BF16);
 }
 
-/* The matrices as one batch: at[i] is the place of product i among the n in order of addresses. */
+/* Describes all matrices as one batch. at[i] = the place of product i among all in order of
+ * addresses. */
 static struct gemm_job batch_of(const struct product_job *j, enum gemm_job::gemm_type type,
                                 const void *x, size_t ldx, void *y, uint32_t at[MATRICES])
 {
@@ -114,8 +116,9 @@ static struct gemm_job batch_of(const struct product_job *j, enum gemm_job::gemm
     return job;
 }
 
-/* All matrices as one batch, with outputs side by side in `work`, [T, columns], in the order of
- * their addresses: several hundred rows then give every multiprocessor a tile. */
+/* Computes all matrices as one batch, so that several hundred rows give every multiprocessor a
+ * tile. Outputs are side by side in `work`, [T, columns], in the order of the matrices' addresses.
+ * Returns 0 if the library does not take the batch. */
 static int large_batch(struct backend *backend, const struct product_job *j, const void *x,
                        void *work)
 {
@@ -138,7 +141,7 @@ static int large_batch(struct backend *backend, const struct product_job *j, con
     return 1;
 }
 
-/* For weights in the format of the activations. */
+/* large() for weights in the format of the activations. */
 static int large_straight(struct backend *backend, const struct product_job *j, const void *x,
                           void *work)
 {
@@ -165,8 +168,8 @@ static int large_straight(struct backend *backend, const struct product_job *j, 
     return 1;
 }
 
-/* The sums of a job of INT8, one call or one for each matrix. Their places go into `done`. 0: the
- * library does not take them. */
+/* Describes the sums of an INT8 job as n calls: one batch, or one call for each matrix. *done = the
+ * job with the columns of these sums. Returns 0 if the library does not take the calls. */
 static int int8_gemms(struct backend *backend, const struct product_job *j,
                       const struct coding *coding, int32_t *sums, struct gemm_job job[MATRICES],
                       uint32_t *n, struct product_job *done)
@@ -175,7 +178,7 @@ static int int8_gemms(struct backend *backend, const struct product_job *j,
     *done = *j;
     if (is_batch(j)) {
         job[0] = batch_of(j, gemm_job::GEMM_S8, coding->code, coding->codes, sums, at);
-        job[0].K = coding->codes; /* the tails of both are zeros */
+        job[0].K = coding->codes; /* beyond K the rows of x and W are zeros */
         for (uint32_t i = 0; i < j->n; i++)
             done->w[i].column = at[i] * j->w[0].rows;
         *n = 1;
@@ -210,16 +213,17 @@ static int large_int8(struct backend *backend, const struct product_job *j, cons
     return 1;
 }
 
-/* ---- weights that are widened: slices outside, rows inside ---- */
+/* ---- weights that are widened: for each slice, all runs of rows ---- */
 
-/* A part of a call: slice `s` of W, widened at `w`, and the place of its sums. */
+/* A slice of W: the job s for its rows, its widened values at w, and memory for its sums. */
 struct slice {
     struct product_job s;
     uint8_t *w;
     float *sums;
 };
 
-/* Multiplies a run of rows of x by the slice: its matrices lie behind each other, as one. */
+/* Describes the product of a run of rows of x and the slice, whose widened matrices lie behind each
+ * other like one matrix. */
 static struct gemm_job slice_gemm(const struct slice *slice, const struct product_job *run,
                                   const uint8_t *x)
 {
@@ -240,7 +244,8 @@ static void slice_widen(struct backend *backend, const struct slice *slice)
                   &slice->s, &slice->s.w[i]);
 }
 
-/* Multiplies all rows of x by one slice. ask: only asks whether the library takes it. */
+/* Multiplies all rows of x by one slice. ask 1: only asks whether the library takes the products.
+ * Returns 0 if it does not. */
 static int large_slice(struct backend *backend, const struct slice *slice, const void *x, int ask)
 {
     const struct coded_rows none = {};
@@ -305,7 +310,7 @@ int large(struct backend *backend, const struct product_job *j, const void *x, v
 size_t large_work(enum dtype dtype, size_t T, size_t K, size_t N)
 {
     size_t tails = 4 * 256;
-    if (T <= library_above(dtype)) /* own kernels only */
+    if (T <= library_above(dtype)) /* the library is not used */
         return 0;
     if (widens(dtype))
         return slice_work(dtype, T, K, N);

@@ -1,6 +1,6 @@
-/* library.cu - loads the functions of cuBLASLt with dlopen, the newest version on the machine.
- * Without it, or with one that lacks a function, the tools run on the kernels of kernels/cuda:
- * loading the back end does not need the library. */
+/* library.cu - loads the functions of cuBLASLt with dlopen, from the newest version that it finds.
+ * If there is no library, or a function is missing, the kernels of kernels/cuda compute all
+ * products; the back end is not linked with the library. */
 #include <dlfcn.h>
 
 #include "kernels/cuda/product/library.h"

@@ -1,6 +1,7 @@
-/* pick.cu - see pick.h. The first run of each way is not timed, because the driver loads a kernel
- * when it first runs. One timed run of each is enough to leave most ways out. The rest run in turn,
- * and the shortest time of each counts: other work on the machine only makes times longer. */
+/* pick.cu - times ways of doing one work (pick.h). The first run of each way is not timed, because
+ * the driver loads a kernel when it first runs. One timed run of each way is enough to leave out
+ * most ways. The others run in turn, and the shortest time of each way counts, because other work
+ * on the machine only makes times longer. */
 #include "kernels/cuda/product/pick.h"
 
 #include <math.h>
@@ -10,14 +11,15 @@
 
 enum { THREADS = 256, BLOCKS_PER_SM = 8, CACHES = 2 };
 
-/* A way's place in the order of the first runs. */
+/* A way and the time of its first timed run. */
 struct entry {
     size_t way;
     float ms;
 };
 
-/* Reads n words, so that nothing else stays in the L2 cache. Clearing them instead would leave
- * lines that the timed kernel must first write back. The words are zeros, so nothing is written. */
+/* Reads n words, so that nothing else stays in the L2 cache. To write them instead would leave
+ * changed lines, which would be written back during the timed kernel. The words are zeros, so
+ * *never is not written; it only keeps the compiler from removing the reads. */
 static __global__ void __launch_bounds__(THREADS)
 read_all(const uint4 *from, size_t n, uint32_t *never)
 {
@@ -36,7 +38,7 @@ size_t pick_bytes(const struct backend *backend)
     return CACHES * device_of(backend)->cache;
 }
 
-/* Milliseconds of one run; infinity: it cannot run. */
+/* The milliseconds of one run of a way; infinity: the way cannot run. */
 static float time_once(const struct backend *backend, const struct pick *pick, size_t way,
                        const void *zeros, cudaEvent_t event[2])
 {
@@ -55,7 +57,8 @@ static float time_once(const struct backend *backend, const struct pick *pick, s
     return ms;
 }
 
-/* Runs every way and keeps the fastest in `best`, in order; returns their number. */
+/* Times every way once and keeps the fastest ways in `best`, in order of time. Returns their
+ * number. */
 static size_t first_cut(const struct backend *backend, const struct pick *pick, const void *zeros,
                         cudaEvent_t event[2], struct entry best[PICK_FINALISTS + 1])
 {

@@ -2,12 +2,12 @@
  *
  *     fp32 rows            f32_product.cu; from some number of rows on the library (library_above)
  *     T <= few             gemv.cu, one kernel, if x fits in shared memory (few: formats.h)
- *     65 .. 256            wide.cu and finish.cu: FP8 and blocks on Hopper (wide_plan.h)
+ *     T = 65 .. 256        FP8 and blocks on Hopper: wide.cu and finish.cu (wide_plan.h)
  *     T <= library_above   skinny.cu and finish.cu, 64 rows at a time
- *     more                 large.cu (the library); without the library as above
+ *     more rows            large.cu (the library); without the library skinny.cu and finish.cu
  *
- * All but gemv.cu read rows that were normalized into `work`. `work` holds: rows, then the work of
- * the chosen kernel. */
+ * If the product has a gain, all kernels except gemv.cu read rows that were normalized into `work`.
+ * work holds these rows, then the work of the chosen kernel. */
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/product/product.h"
 #include "kernels/cuda/product/slices.h"
@@ -47,7 +47,7 @@ static const void *row_at(const struct product_job *j, const void *x, uint32_t r
     return static_cast<const uint8_t *>(x) + (size_t)row * j->K * (exact_rows(j->dtype) ? 4 : 2);
 }
 
-/* x: normalized rows. */
+/* Computes a product of rows x that are normalized already. */
 static void product_normed(struct backend *backend, const struct product_job *j, const void *x,
                            void *work)
 {
@@ -64,7 +64,8 @@ static void product_normed(struct backend *backend, const struct product_job *j,
     }
 }
 
-/* Bytes of `work` for T rows at a time: normalized rows, then the rest. */
+/* Bytes of `work` for T rows at a time: normed_bytes() for the normalized rows, rest_bytes() for
+ * the work of the chosen kernel. */
 static size_t normed_bytes(enum dtype dtype, size_t T, size_t K)
 {
     return layout_up(T * K * (exact_rows(dtype) ? 4 : 2), 256);
@@ -84,7 +85,8 @@ static size_t rest_bytes(const struct backend *backend, enum dtype dtype, size_t
     return own > library ? own : library;
 }
 
-/* Rows of one piece. A limit keeps `work` small, which holds normalized, coded or summed rows. */
+/* The number of rows of one piece if `work` holds rows that are normalized, coded or summed. The
+ * limit keeps `work` small. */
 static size_t rows_at_once(enum dtype dtype, size_t T, size_t K, size_t N)
 {
     size_t row = K * (exact_rows(dtype) ? 4 : 2) + (x_coded(dtype) ? K + K / 8 + 64 : 0);
@@ -100,8 +102,8 @@ static size_t rows_at_once(enum dtype dtype, size_t T, size_t K, size_t N)
     return T < most ? T : most;
 }
 
-/* Rows of a piece. All rows at once if only the library is called, which needs no work, or if work
- * holds only a slice and some sums. */
+/* The number of rows of one piece. All rows are one piece if only the library is called, which
+ * needs no work; as many as RUN_LIMIT are one piece if work holds only a slice and some sums. */
 static uint32_t rows_of_piece(const struct product_job *j, const struct input *in)
 {
     int alone = !in->gain && (j->kind == JOB_ROWS || j->kind == JOB_FLOATS), adds = 0;
@@ -164,8 +166,7 @@ static size_t aside_bytes(const struct backend *backend, size_t T, size_t values
     return layout_up(T * values * (backend->act == DTYPE_F32 ? 4 : 2), 256);
 }
 
-/* With steps between product and rotation: first the products, with k and v in `work`; then
- * heads.cu. */
+/* qkv with biases or norms of heads: first the products, with k and v in `work`, then heads.cu. */
 static void qkv_in_steps(struct backend *backend, const struct qkv *qkv, size_t T, void *work)
 {
     uint8_t *k = static_cast<uint8_t *>(work), *v = k + aside_bytes(backend, T, qkv->wk->rows);

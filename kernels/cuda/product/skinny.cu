@@ -1,10 +1,11 @@
-/* skinny.cu - products for some rows (a batch that decodes, a block that denoises), at memory speed
- * on the matrix units.
+/* skinny.cu - products for some rows (a batch in decoding, a block in denoising), on the matrix
+ * units at memory speed.
  *
- * x of all rows does not fit into shared memory. So a block holds a part of K of it, a slab, and
- * its warps stream their tiles of that part past it, without a barrier. The sums of the parts go to
- * `work`, and finish.cu adds them in order: few bytes beside the weights, and they stay in the
- * L2 cache. 16 warps on an SM have 64 KB in flight (stream.cuh). */
+ * x of all rows does not fit into shared memory. So a block holds a part of K of x (a slab), and
+ * its warps multiply it by that part of K of their tiles of weights, which they stream, without a
+ * barrier. The sums of the parts go to `work`, and finish.cu adds them in order. These sums are few
+ * bytes compared with the weights, and stay in the L2 cache. 16 warps on an SM have 64 KB in flight
+ * (stream.cuh). */
 #include <assert.h>
 
 #include "kernels/cuda/product/finish.cuh"
@@ -12,7 +13,7 @@
 #include "kernels/cuda/product/product.h"
 #include "kernels/cuda/weights/stream.cuh"
 
-/* Writes the sums of a tile to sums[t][columns]: eight rows of W lie side by side. */
+/* Writes the sums of a tile to sums[t][columns]. The sums of eight rows of W lie side by side. */
 template <int NT, class Sum> DEVICE void put_tile(const struct product_job &j,
                                                   const struct weight_tile &tile, Sum *sums,
                                                   const Sum (*sum)[4])
@@ -34,8 +35,8 @@ template <int NT, class Sum> DEVICE void put_tile(const struct product_job &j,
     }
 }
 
-/* Block (c, s) adds part s of K; its warp w computes tiles c + w gridDim.x, then on in steps of all
- * warps. */
+/* Block (c, s) computes part s of K. Its warp w computes tile c + w gridDim.x and every further
+ * tile in steps of all warps. */
 template <enum dtype D, int NT>
 __global__ void __launch_bounds__(SKINNY_WARPS *WARP, 1)
 skinny_tiles(struct product_job j, const void *rows, uint32_t ldx, typename format<D>::Sum *sums,
@@ -60,7 +61,8 @@ skinny_tiles(struct product_job j, const void *rows, uint32_t ldx, typename form
     for (; tile < walk.tiles; tile += walk.tile_step) {
         Sum sum[NT][4] = {};
 #pragma unroll 1
-        while (stream.at.tile == tile && stream.at.group < to) /* no other counter: registers */
+        while (stream.at.tile == tile && stream.at.group < to) /* no other counter, to save
+                                                                * registers */
             stream_step<D, NT>(&stream, &state, sum, j, walk, view, from);
         put_tile<NT>(j, tile_at(&j, tile), sums, sum);
     }

@@ -1,40 +1,42 @@
 /* strided.cu - products of float matrices with any strides, for gradients (struct gemm of train.h).
  *
- * A block computes a tile of outputs, a thread DOWN x WIDE of them. DEPTH columns of both factors
- * at a time lie in shared memory as the threads read them, [DEPTH][rows]; the next columns are on
- * their way in registers meanwhile. Whichever of the strides is one, neighbouring threads read
- * neighbouring values. Every output is one fp32 sum in ascending order of k. Where the tiles are
- * fewer than the multiprocessors, blocks share a tile: each sums a part of K into work, and another
- * kernel adds the parts in order. */
+ * A block computes a tile of outputs, a thread DOWN x WIDE outputs. DEPTH columns of both factors
+ * at a time are in shared memory in the order in which threads read them, [DEPTH][rows]; meanwhile
+ * the next columns are loaded into registers. Neighbouring threads read neighbouring values,
+ * whichever of the two strides is one. Every output is one fp32 sum in ascending order of k. If
+ * there are fewer tiles than multiprocessors, blocks share a tile: each block sums a part of K into
+ * `work`, and a second kernel adds the parts in order. */
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/device.cuh"
 #include "kernels/cuda/device/runtime.h"
 #include "kernels/train.h"
 
 enum { ACROSS = 16, THREADS = ACROSS * ACROSS, DEPTH = 16, PAD = 4 };
-/* PART_LEAST: least depth of a part of K. BLOCKS: most blocks for each multiprocessor that parts
- * and tiles together make. */
+/* PART_LEAST: least depth of a part of K. BLOCKS: most blocks for each multiprocessor, over all
+ * tiles and parts. */
 enum { PART_LEAST = 64, BLOCKS = 2 };
 enum { TALL = 4, BROAD = 8, TILE = ACROSS * TALL * ACROSS * BROAD };
 
-/* A factor and its number of rows; elements beyond them count as zero. */
+/* A factor and its number of rows; rows beyond this number count as zero. */
 struct side {
     struct factor f;
     unsigned rows;
-    bool half; /* 1: rounded to bf16 */
+    bool half; /* 1: values are rounded to bf16 */
 };
 
-/* A thread's values of SIDE rows by DEPTH columns of a factor, on their way. Value i is `rows_on`
- * i rows and `columns_on` i columns behind the first one; one of the two is 0. */
+/* A thread's values of the next SIDE rows by DEPTH columns of a factor, in registers. Value i is i
+ * * rows_on rows and i * columns_on columns behind the first value; one of rows_on and columns_on
+ * is 0. */
 template <int SIDE> struct held {
     enum { N = SIDE * DEPTH / THREADS };
     float x[N];
     const float *from; /* the first value of the next columns */
-    size_t jump;       /* from value to value */
+    size_t jump;       /* distance of two values in memory */
     unsigned row, column, rows_on, columns_on;
 };
 
-/* Before columns k .. of rows `first`... Memory is contiguous along k, or along the rows. */
+/* The values before the first fetch: rows from `first` on and columns from k on. Memory is
+ * contiguous along k or along the rows. */
 template <int SIDE>
 DEVICE struct held<SIDE> begin_at(const struct side &side, unsigned first, unsigned k)
 {
@@ -51,7 +53,8 @@ DEVICE struct held<SIDE> begin_at(const struct side &side, unsigned first, unsig
     return held;
 }
 
-/* Reads the next columns, of which `rows` and `columns` exist, and goes on. */
+/* Loads the values of the next columns, and moves on. `rows` rows and `columns` columns exist;
+ * other values are zeros. */
 template <int SIDE>
 DEVICE void fetch(struct held<SIDE> *h, const struct side &side, unsigned rows, unsigned columns)
 {
@@ -76,8 +79,8 @@ template <int SIDE> DEVICE void keep(float *to, struct held<SIDE> *h, bool half)
         to[first + i * on] = h->x[i];
 }
 
-/* A thread's place of value j of EACH, in a tile of ACROSS * EACH: groups of four neighbours, so
- * that a lane reads 16 bytes beside those of the next lane. */
+/* The index in a tile of ACROSS * EACH of value j of the EACH values of a thread. Values are in
+ * groups of four neighbours, so that the 16 bytes of a lane lie beside those of the next lane. */
 template <int EACH> DEVICE unsigned own(unsigned thread, unsigned j)
 {
     const unsigned group = EACH < 4 ? EACH : 4;
@@ -101,8 +104,8 @@ template <int EACH> DEVICE void take(float values[EACH], const float *from, unsi
     }
 }
 
-/* Block (j, i, part) owns tile (i, j) of the outputs, over columns part * depth .. of the factors.
- * With parts, c is [parts][M, N]. */
+/* Block (j, i, part) owns tile (i, j) of the outputs, summed over `depth` columns of the factors
+ * from part * depth on. With several parts c is [parts][M, N]. */
 template <int DOWN, int WIDE>
 static __global__ void __launch_bounds__(THREADS, BLOCKS)
 strided_tile(struct side a, struct side b, unsigned K, unsigned depth, float *c, const float *plus,
@@ -145,7 +148,8 @@ strided_tile(struct side a, struct side b, unsigned K, unsigned depth, float *c,
                 for (int j = 0; j < WIDE; j++)
                     sum[i][j] = fmaf(u[i], values[j], sum[i][j]);
         }
-        float *const last = now; /* others may still read it: the next columns go to `next` */
+        float *const last = now; /* other threads may still read `now`, so the next columns go to
+                                  * the other buffer */
         now = next;
         next = last;
     }
@@ -162,7 +166,7 @@ strided_tile(struct side a, struct side b, unsigned K, unsigned depth, float *c,
         }
 }
 
-/* Thread i owns output i of n: the sum of its parts, and plus. */
+/* Thread i owns output i of n: it adds the parts of the output, and `plus` if it is not NULL. */
 static __global__ void __launch_bounds__(THREADS)
 join_parts(float *c, const float *part, unsigned parts, size_t n, size_t N, const float *plus,
            size_t ldc)
@@ -227,7 +231,8 @@ void cuda_gemm(struct backend *backend, const struct gemm *gemm, size_t n, void 
             start_fitting(backend, gemm, (float *)work);
 }
 
-/* Room for the parts of any shape: with parts there are at most BLOCKS * sms tiles. */
+/* Bytes for the parts of any shape: if there are several parts, all tiles and parts together are at
+ * most BLOCKS * sms. */
 size_t cuda_gemm_work(const struct backend *backend, size_t M, size_t N, size_t K)
 {
     (void)M, (void)N;

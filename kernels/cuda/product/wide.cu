@@ -1,11 +1,12 @@
-/* wide.cu - some hundred rows of x by FP8 or 4-bit weights, by the matrix units of Hopper
- * (wide_plan.h). They multiply weights from registers by x from shared memory: a lane loads 16
- * bytes of a row of weights, widens them to bf16 and multiplies them. So weights come from the
- * memory of the device once, as codes. Weights and x may take any order of k, if it is the same:
- * the image of x follows the bytes that lanes read (image_rows).
+/* wide.cu - products of some hundred rows of x with FP8 or 4-bit weights on the matrix units of
+ * Hopper (wide_plan.h). These units multiply weights from registers by x from shared memory: a lane
+ * loads 16 bytes of a row of weights, widens them to bf16 and multiplies them. So weights are read
+ * from the memory of the device once, as codes. The order of k does not matter to a product, if
+ * weights and x have one order: the image of x has the order of the bytes that lanes read
+ * (image_rows).
  *
- * Widened values are those of widen.cu. Two warpgroups share a tile, 64 rows of weights each; a
- * thread of a third brings stages of x ahead of their use. */
+ * Widened values are those of widen.cu. Two warpgroups share a tile, with 64 rows of weights each;
+ * one thread of a third warpgroup copies stages of x before they are used. */
 #include <assert.h>
 #include <string.h>
 
@@ -19,14 +20,15 @@ enum { IMAGE_THREADS = 256, GATES_BYTES = 128 };
 
 /* ---- formats: loads of a piece of K (128 values of two rows), and its fragments ---- */
 
-/* The two rows of a lane: addresses of its first bytes; absent rows are not read. */
+/* The two rows of weights of a lane: the addresses of its first bytes. Rows that do not exist are
+ * not read. */
 struct lane_rows {
     const uint8_t *at[2];
-    uint32_t matrix[2], row[2]; /* row: from the start of the matrix in memory */
+    uint32_t matrix[2], row[2]; /* row: index in the matrix in memory */
     bool is[2];
 };
 
-/* Constants of a launch that go into shared memory. */
+/* The functions of a format: tables in shared memory, loads, and fragments. */
 template <enum dtype D> struct wide_format;
 
 template <> struct wide_format<DTYPE_FP8> {
@@ -47,7 +49,7 @@ template <> struct wide_format<DTYPE_FP8> {
                 p->code[h][c] = load_once_if(rows.at[h] + k + c * 64, rows.is[h] && k < j.K);
     }
 
-    /* The fragments of stage s of a piece. */
+    /* Makes the fragments of stage s of a piece. */
     DEVICE void fragments(uint32_t a[STEPS][4], const piece &p, uint32_t s, const uint8_t *)
     {
         const uint32_t word[2][4] = {
@@ -61,8 +63,8 @@ template <> struct wide_format<DTYPE_FP8> {
     }
 };
 
-/* A lane reads 32 codes of each row, which lie in one block of 64. Each lane has its own copy of
- * the levels, in its own bank. */
+/* A lane reads 32 codes of each row, which belong to one block of 64. Each lane has a copy of the
+ * levels of its own, in its own bank of shared memory. */
 template <enum dtype D> struct wide_blocks {
     enum { LEVELS = 16 * WARP, SHARED_BYTES = (LEVELS + 256) * 4 };
     struct piece {
@@ -133,10 +135,10 @@ template <> struct wide_format<DTYPE_FP4> : wide_blocks<DTYPE_FP4> {
 
 /* ---- the image of x ---- */
 
-/* A thread writes 16 bytes of the image: row t, values 8 half .. +7 of step `step` of K. Lane q of
- * a row of weights reads `lane` values from k = 4 lane c + lane q on; step s of that chunk takes
- * four of them, two for each half. Neighbours write the steps of one chunk, which lie in the same
- * sectors of x. */
+/* A thread writes 16 bytes of the image (wide_plan.h): values 8 half .. 8 half + 7 of step `step`
+ * of a row of x. In chunk c, lane q of a row of weights reads `lane` values from k = 4 lane c +
+ * lane q on; a step takes four of these values, two for each half. Neighbouring threads write the
+ * steps of one chunk, because their values lie in the same sectors of x. */
 static __global__ void __launch_bounds__(IMAGE_THREADS)
 image_rows(uint4 *image, const uint16_t *x, uint32_t T, uint32_t K, struct wide_plan plan,
            uint32_t lane)
@@ -161,7 +163,7 @@ image_rows(uint4 *image, const uint16_t *x, uint32_t T, uint32_t K, struct wide_
 
 /* ---- the kernel ---- */
 
-/* The number of the 16 rows of weights of this warp, in a tile. */
+/* The number (tiling.h) of the tile of 16 rows of weights that this warp has in a wide tile. */
 DEVICE uint32_t tile_of_warp(const struct wide_plan &plan, uint32_t tile)
 {
     return (tile * plan.cluster + blockIdx.x % plan.cluster) * (WIDE_ROWS / TILE_ROWS) +
@@ -188,7 +190,7 @@ DEVICE struct lane_rows rows_at(const struct product_job &j, const struct wide_p
     return rows;
 }
 
-/* Leaves the sums of a tile as the part of its cluster, for finish.cu. */
+/* Writes the sums of a tile to memory, as the part of this cluster, for finish.cu. */
 template <int N>
 DEVICE void leave_sums(const struct product_job &j, const struct wide_plan &plan,
                        const struct lane_rows &rows, uint32_t tile, const float *sum, float *sums)
@@ -209,18 +211,21 @@ DEVICE void leave_sums(const struct product_job &j, const struct wide_plan &plan
                     to[(size_t)(8 * i + e) * j.columns + at[h]] = sum[4 * i + 2 * h + e];
 }
 
-/* The gates of a block: full opens when a stage of x is there, empty when it may be overwritten. */
+/* The gates of a block for each stage in the ring: full opens when the stage of x has arrived,
+ * empty when the stage may be overwritten. */
 struct wide_gates {
     uint64_t full[WIDE_RING], empty[WIDE_RING];
 };
 
-/* One thread brings its block's part of each stage of x to all blocks of the cluster. */
+/* Called by one thread: copies this block's part of each stage of x to all blocks of the
+ * cluster. */
 DEVICE void bring(const struct wide_plan &plan, const uint8_t *image, uint8_t *ring,
                   struct wide_gates *gates, uint32_t first, uint32_t end)
 {
     const uint32_t bytes = plan.tokens * WIDE_STAGE * 2, part = bytes / plan.cluster;
     const uint32_t from = blockIdx.x % plan.cluster * part;
-    uint32_t slot = 0, turn = 1; /* the first time round nothing is overwritten */
+    uint32_t slot = 0, turn = 1; /* in the first round nothing is overwritten, so no wait is
+                                  * needed */
     for (uint32_t unit = first; unit < end; unit++) {
         size_t at = unit % plan.units;
         for (uint32_t n = 0; n < UNIT_STAGES; n++) {
@@ -234,7 +239,8 @@ DEVICE void bring(const struct wide_plan &plan, const uint8_t *image, uint8_t *r
     }
 }
 
-/* The sums of two warpgroups over the units of their cluster. */
+/* Called by the two warpgroups that multiply: computes the sums over the units of this cluster, and
+ * writes them. */
 template <enum dtype D, int N>
 DEVICE void multiply_units(const struct product_job &j, const struct wide_plan &plan,
                            const uint8_t *ring, struct wide_gates *gates, const uint8_t *tables,
@@ -249,12 +255,12 @@ DEVICE void multiply_units(const struct product_job &j, const struct wide_plan &
     wait_for_inputs();
     float sum[N / 2] = {};
     uint32_t a[2][STEPS][4], slot = 0, turn = 0;
-    for (uint32_t unit = first, stop; unit < end; unit = stop) { /* a tile */
+    for (uint32_t unit = first, stop; unit < end; unit = stop) { /* one tile a turn */
         const uint32_t tile = unit / plan.units;
         bool add = false;
         stop = min(end, (tile + 1) * plan.units);
         for (; unit < stop; unit++) {
-            uint32_t k = (unit + 1) % plan.units * WIDE_UNIT; /* of the next unit */
+            uint32_t k = (unit + 1) % plan.units * WIDE_UNIT; /* k of the next unit */
             if (k == 0 && unit + 1 < end)
                 rows = rows_at(j, plan, unit + 1);
 #pragma unroll
@@ -271,7 +277,7 @@ DEVICE void multiply_units(const struct product_job &j, const struct wide_plan &
                     add = true;
                 }
                 group_close();
-                group_wait<1>(); /* the stage before this one */
+                group_wait<1>(); /* the products of the stage before this one are done */
                 if ((unit != first || n) && threadIdx.x % WARP < plan.cluster)
                     gate_arrive(&gates->empty[slot ? slot - 1 : WIDE_RING - 1],
                                 threadIdx.x % WARP);
@@ -364,7 +370,7 @@ int wide(const struct backend *backend, const struct product_job *j, const void 
     return 1;
 }
 
-/* ---- the trial ---- */
+/* ---- the test at open ---- */
 
 enum { TRIAL_ROWS = 64, TRIAL_K = 16, TRIAL_TOKENS = 128 };
 
@@ -374,7 +380,8 @@ DEVICE float trial_value(uint32_t row, uint32_t k, uint32_t odd)
     return (float)(int)((row * odd + k * 5) % 7) - 3;
 }
 
-/* One product of a warpgroup, of a tile that came as a bulk copy, against plain sums. */
+/* Compares one product of a warpgroup, of a tile that a bulk copy brought, with plain sums. *right
+ * += the warps whose sums are correct. */
 static __global__ void __launch_bounds__(4 * WARP)
 try_group(const uint8_t *image, int *right)
 {
@@ -416,8 +423,8 @@ try_group(const uint8_t *image, int *right)
         atomicAdd(right, 1);
 }
 
-/* The trial counts correct sums. Without code for sm_90a in this object the kernel does nothing, so
- * the count stays 0. */
+/* try_group() counts warps with correct sums. Without code for sm_90a in this object the bulk copy
+ * and the product do nothing, so the count is not 4. */
 void wide_open(struct backend *backend)
 {
     struct device *device = device_of(backend);

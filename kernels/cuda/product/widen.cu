@@ -1,5 +1,5 @@
-/* widen.cu - converts rows of weights into values that the library reads (slices.h), at the speed
- * of memory: a thread makes eight values at a time, and a warp writes 16-byte stores side by
+/* widen.cu - converts rows of weights to values that the library reads (slices.h), at the speed of
+ * memory: a thread makes eight values at a time, and the 16-byte stores of a warp lie side by
  * side. */
 #include "kernels/cuda/product/product.h"
 #include "kernels/cuda/product/slices.h"
@@ -8,7 +8,7 @@
 
 enum { THREADS = 256, UNITS_AHEAD = 4, BLOCKS_PER_SM = 6 };
 
-/* BF16_F32: exactly. */
+/* Widens eight values: BF16_F32 to floats, FP8 to bf16, both exactly. */
 DEVICE void widen_eight(float *to, const uint8_t *from)
 {
     float values[WIDE];
@@ -21,7 +21,7 @@ DEVICE void widen_eight(uint16_t *to, const uint8_t *from)
     format<DTYPE_FP8>::widen(to, from);
 }
 
-/* Thread (r, k) widens values k .. k+7 of row r; rows of `to` are K values, a multiple of 8. */
+/* Thread (r, k) widens values k .. k + 7 of row r. Rows of `to` have K values, a multiple of 8. */
 template <class To>
 __global__ void __launch_bounds__(THREADS)
 widen_rows(To *to, const uint8_t *from, uint32_t stride, uint32_t K, uint32_t value_bytes)
@@ -51,7 +51,8 @@ DEVICE struct block_read block_load(const struct operand &operand, size_t first,
     return {codes, operand.scale[at.super], operand.absmax[at.block]};
 }
 
-/* Thread i makes units i, i + all threads, .. of n: bf16(level * absmax). */
+/* Thread i makes units i, i + (number of threads), ... of n units; a value is bf16(level *
+ * absmax). */
 template <enum dtype D>
 static __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
 widen_blocks(uint4 *to, struct operand operand, size_t first, size_t n)
@@ -68,7 +69,7 @@ widen_blocks(uint4 *to, struct operand operand, size_t first, size_t n)
     const size_t all = (size_t)gridDim.x * THREADS;
     const float offset = D == DTYPE_NF4 ? *operand.offset : 0;
     for (size_t u = (size_t)blockIdx.x * THREADS + threadIdx.x; u < n; u += UNITS_AHEAD * all) {
-        struct block_read read[UNITS_AHEAD]; /* all loads first, so that they are in flight
+        struct block_read read[UNITS_AHEAD]; /* all loads come first, so that they are in flight
                                               * together */
 #pragma unroll
         for (uint32_t i = 0; i < UNITS_AHEAD; i++)
