@@ -151,7 +151,8 @@ struct canvas_loop {
     int32_t compares;              /* 1: rows.uncond[w] = index of the last pass's answer about the
                                     * same slot; 0 if there is none */
     const struct head_row *answer; /* [R] answers of this pass */
-    struct rows rows;              /* of the next pass; only token, wanted, uncond, key change */
+    struct rows rows;              /* rows of the next pass; only token, wanted, uncond, key
+                                    * change */
     int32_t *asked;                /* [R] the id that each answer is about; -1: none */
     int32_t *target;               /* [R] with check_of: the id in the slot of each answer
                                     * (head_query.target) */
@@ -174,7 +175,7 @@ struct canvas_loop {
     enum unmask rule;
     enum rounding rounding;        /* precision of confidences */
     struct unmask_params params;
-    uint64_t order_seed;           /* seed of the draws that an order makes */
+    uint64_t order_seed;           /* seed of draws of the order */
     double order_temperature;      /* > 0: slots are drawn by softmax(score / this); 0: the best */
     int32_t per_block;             /* 1: rows serve only the block for which they were described */
     int32_t stop_at_eos;

@@ -62,7 +62,7 @@ static void *load_cuda(struct err *e)
     return object;
 }
 
-/* Lets the CUDA back end fill its part of *backend. index: a device, or -1 for the best. */
+/* Loads the CUDA back end, which fills *backend. index: a device, or -1 for the best one. */
 static int open_cuda(struct backend *backend, int index, struct err *e)
 {
     int (*door)(struct backend *, int, struct err *);

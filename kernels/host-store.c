@@ -33,7 +33,7 @@ struct store {
         unsigned char *place;
         int writes;           /* 1: write the marked grains of `place` to the block; 0: read */
         unsigned char *marks; /* [bytes / STORE_GRAIN] 1: this grain is to be written; the server
-                               * clears them; NULL: no row was written yet */
+                               * sets marks to 0 again. NULL: no row was written yet */
     } ring[STORE_DEPTH];
     size_t staged, done, arrived; /* numbers of requests so far that were made, served, and taken by
                                    * host_arrive() */

@@ -16,7 +16,7 @@
 struct links {
     const act *q;       /* [T, H*E] rotated */
     struct cache kv;    /* row t is slot t */
-    const struct attn_seq *seqs; /* their rows are 0..T-1 in ascending order */
+    const struct attn_seq *seqs; /* the rows of all sequences are 0..T-1 in ascending order */
     size_t T;
     size_t heads, kv_heads, head_dim;
     double share;

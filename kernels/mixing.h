@@ -26,8 +26,8 @@
 
 enum { MIXING_LANES = 6 }; /* mixtures of a row and the row before it, at most */
 
-/* to_i[t] = x[t] + (x'[t] - x[t]) * (share_i + more_i[t]), i < n. For the first row of a sequence
- * x' is its row of `last`. */
+/* to_i[t] = x[t] + (x'[t] - x[t]) * (share_i + more_i[t]), i < n. x' is the row before; for the
+ * first row of a sequence it is last[at[seq]]. */
 struct shift {
     const float *x;                   /* [T, D] */
     const float *share[MIXING_LANES]; /* [D] */
@@ -94,7 +94,7 @@ struct mixing_ops {
     void (*wkv)(struct backend *backend, const struct wkv *a, void *work);
     size_t (*wkv_work)(const struct backend *backend, size_t n_seqs, size_t max_rows, size_t heads,
                        size_t head_dim);
-    /* Each computes the structure of its name. */
+    /* Each function computes the outputs of the structure with its name. */
     void (*shift)(struct backend *backend, const struct shift *a);
     void (*squash)(struct backend *backend, const struct squash *a);
     void (*removal)(struct backend *backend, const struct removal *a);

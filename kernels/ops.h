@@ -84,7 +84,7 @@ struct mat_source {
     size_t rows, cols;
     /* out[count, cols] = rows first .. first + count - 1. Several threads call floats() at once. */
     void (*floats)(const struct mat_source *source, size_t first, size_t count, float *out);
-    const void *ctx;       /* for floats() */
+    const void *ctx;       /* data for floats() */
     const float *f32;      /* [rows, cols], or NULL */
     const uint16_t *bf16;  /* [rows, cols], or NULL */
     const struct codes *q; /* quantized values (kernels/quant.h), or NULL */
@@ -234,7 +234,7 @@ struct head_row {
     float prob;        /* probability of id in the distribution that head_query.drawn selects */
     float runner_up_prob;
     float gap;              /* best minus second best logit, without noise */
-    float entropy;          /* of the softmax, nats */
+    float entropy;          /* entropy of the softmax, nats */
     double log_prob;        /* log(prob) in double */
     double best_log_prob;   /* log of the largest probability */
     double target_log_prob; /* log softmax(logits)[target]; 0 without targets */

@@ -48,8 +48,8 @@ void quant_blocks(enum dtype dtype, const float *w, size_t n, uint8_t *code, flo
     for (size_t block = 0; block < n / QUANT_BLOCK; block++, w += QUANT_BLOCK) {
         float top = quant_largest(w, QUANT_BLOCK);
         float sign = dtype == DTYPE_Q4 && reaches(w, top) ? -1 : 1;
-        float up = quant_up(top, sign); /* up is 0 for a block of zeros or with a NaN: its codes are
-                                         * those of level 0 */
+        float up = quant_up(top, sign); /* up is 0 for a block of zeros or with a NaN: then all
+                                         * codes are those of the value 0 */
         for (size_t i = 0; i < QUANT_BLOCK; i += 2)
             *code++ = (uint8_t)(level_code(dtype, up != 0 ? w[i] * up : 0) << 4 |
                                 level_code(dtype, up != 0 ? w[i + 1] * up : 0));

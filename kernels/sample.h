@@ -9,8 +9,8 @@
 
 /* How a token is drawn. */
 struct sample {
-    double temperature; /* 0: argmax. With head_query.drawn the filters then still change the
-                         * probabilities: they are those among the ids that stay */
+    double temperature; /* 0: argmax. With head_query.drawn the probabilities are still those among
+                         * the ids that the filters leave */
     size_t top_k;       /* 0: off. Removes logits below the k-th largest; ties stay */
     double top_p;       /* 1: off. Removes a token when the more likely tokens already hold p of
                          * the mass left by top-k; the most likely token stays */

@@ -253,8 +253,8 @@ static void pack(struct backend *backend, struct strips *strips)
 
 /* ---- products ---- */
 
-/* sums[rows, PANEL] = the products of n words of a strip of a (left) and a strip of b (right); with
- * `more` they are added to sums. */
+/* sums[rows, PANEL] = the products of n words of a strip of a (left) and a strip of b (right), or
+ * += if `more`. */
 INLINE void tile_words(const int rows, const int pairs, float *sums, const uint32_t *left,
                        const uint32_t *right, size_t n, int more)
 {

@@ -51,7 +51,8 @@ struct bar {
 
 INLINE struct bar bar_at(double best, double temperature)
 {
-    /* covers four roundings of `best` to float, and the errors of exp and its argument */
+    /* the margin covers four roundings of `best` to float, and the errors of exp and of its
+     * argument */
     double margin = 1e-3 + 0x1p-22 * fabs(best) / temperature;
     return (struct bar){(float)best, (float)(1 / temperature), (float)margin};
 }

@@ -174,7 +174,7 @@ static int largest(int n, const unsigned char *passed)
 
 /* Makes the largest usable idle device the device of this thread, or the largest busy one if all
  * are busy. Returns the index of the device, or -1 if none can be used; *e then has the reason for
- * the last device that was tried. */
+ * the largest device. */
 static int choose_device(int n, struct err *e)
 {
     unsigned char passed[256];

@@ -12,5 +12,5 @@ struct candidate {
     const struct head_row *answer;
     double confidence;  /* exp(log_prob) in double, because near 1 floats tie where doubles differ.
                          * 0: the token is suppressed (head_query.quiet) */
-    uint64_t seed, key; /* for an order that draws */
+    uint64_t seed, key; /* seed and key of draws, for a random order */
 };

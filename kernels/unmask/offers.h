@@ -61,7 +61,8 @@ struct offers {
     const int32_t *asked;          /* [n + m] for each answer the index in `token` of its slot */
     int32_t first;                 /* index in `token` of the first slot behind the canvas's
                                     * prompt */
-    struct slot_kept *slot;        /* of all canvases, indexed by `asked`; NULL: no memory */
+    struct slot_kept *slot;        /* the rule's memory of all slots, indexed by `asked`; NULL: it
+                                    * has none */
     int32_t block, step;           /* the current block; the number of its steps so far */
     int32_t steps;                 /* steps of the schedule for a block */
     int32_t slots, ahead;          /* slots of a block; masked slots behind the block in the pass */

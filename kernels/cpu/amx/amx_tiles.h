@@ -47,7 +47,7 @@ struct amx_rows {
     size_t height;     /* rows of a tile: T, or 16 with zeros as padding */
     size_t tiles;      /* number of row tiles */
     size_t groups;     /* number of groups; group g begins at row tile tiles * g / groups */
-    size_t steps;      /* of K */
+    size_t steps;      /* number of steps of K */
     size_t stage;      /* steps of a stage; the last one has the rest */
     size_t step_bytes; /* bytes of one step of a row tile, in all parts */
     char *a;           /* [group][stage][tile][step][part][height][64] */
@@ -64,7 +64,7 @@ struct amx_block {
     size_t steps;
     struct ahead next;   /* memory to prefetch (cpu_format.h), `bytes` in each step */
     int far;             /* 1: prefetch into the L2 cache */
-    const float *absmax; /* for blocks: [steps / 2, PANEL] */
+    const float *absmax; /* formats of blocks: absmax [steps / 2, PANEL]; else not used */
     float *scratch;      /* [32, PANEL] */
 };
 

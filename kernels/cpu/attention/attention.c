@@ -151,8 +151,8 @@ static void part_clear(const struct attn_part *part, size_t E)
     memset(part->y, 0, QUERIES * wide(E) * sizeof *part->y);
 }
 
-/* Merges *part into *all, for `rows` queries. If a query saw no key in one of them, the result is
- * the other. */
+/* Merges *part into *all, for `rows` queries. A query that saw no key in *part keeps the values of
+ * *all, and the other way round. */
 static __attribute__((noinline)) void merge(const struct attn_part *all,
                                             const struct attn_part *part, size_t rows, size_t E)
 {

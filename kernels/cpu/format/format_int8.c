@@ -233,7 +233,8 @@ static void pack_rows_vector(void *block, const float *x, size_t ldx, size_t row
     pack_limited(block, x, ldx, rows, K, INFINITY);
 }
 
-/* The codes of LANES outputs for k; `step` is the address of the first of them in the step of k. */
+/* The codes of LANES outputs for k; `step` is the address of the first output in the step that
+ * contains k. */
 INLINE veci codes_at(const int8_t *step, size_t k)
 {
     vecu word;

@@ -29,7 +29,7 @@ struct grads {
     float *turned;            /* [width, width] */
     float *values_turned;     /* [width, PAIR_ROW] */
     float *dy, *dz, *dv;      /* [TOKENS, width] */
-    float *dr, *da, *dw;      /* the same */
+    float *dr, *da, *dw;      /* [TOKENS, width] */
     float *dkeys;             /* [2 TOKENS, width] */
     float *before, *after;    /* [TOKENS + 1, width]: D(0, t-1]; [TOKENS, width]: D(t, C] */
     float *dread, *dsolve;    /* [TOKENS, PAIR_ROW] */
@@ -117,7 +117,7 @@ static void turn(float *to, const float *from, size_t m, size_t n)
         }
 }
 
-/* to[M, width] = a[M, K] pairs[K, width], or += if `add`; width: that of the chunk. */
+/* to[M, width] = a[M, K] pairs[K, width], or += if `add`; width: chunk->width. */
 static void add_rows(const struct wkv_chunk *chunk, float *to, size_t M, const float *a,
                      size_t a_row, size_t a_k, const float *pairs, size_t K, int add)
 {

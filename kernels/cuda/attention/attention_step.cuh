@@ -42,7 +42,7 @@ template <int E_, int M_, int WARPS_M, int STAGES_, bool FULL_ = false> struct t
 
 /* The work of one block, in shared memory. */
 struct tile_side {
-    const int32_t *slots, *slot_pos; /* of the sequence */
+    const int32_t *slots, *slot_pos; /* the sequence's lists of slots and positions */
     int32_t row_begin, n_slots;
     int32_t least, most; /* the least and the largest of the last positions that the rows see */
     int first, count;    /* queries of the block: the first one, and their number */
@@ -105,7 +105,7 @@ template <class S> DEVICE void tile_barrier(void)
         __syncwarp();
 }
 
-/* ---- the part of a block, and its keys ---- */
+/* ---- queries and keys of a block ---- */
 
 DEVICE int32_t row_last(const struct tile_job *j, const struct tile_side *side, int query)
 {

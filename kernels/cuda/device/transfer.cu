@@ -29,8 +29,8 @@ enum {
 struct staging {
     unsigned char *chunk[CHUNKS];
     cudaEvent_t copied[CHUNKS]; /* recorded behind the last copy out of the chunk */
-    size_t bytes;               /* of each chunk */
-    size_t current, used;       /* the chunk being filled, and its used bytes */
+    size_t bytes;               /* bytes of each chunk */
+    size_t current, used;       /* current chunk, and number of its bytes in use */
 };
 
 /* Returns pinned memory; NULL: the system pins no more. */

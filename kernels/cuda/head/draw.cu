@@ -18,7 +18,7 @@ enum { DRAW_THREADS = 256 };
 struct drawing {
     const float *l;
     size_t V;
-    double max, divisor; /* of the logits */
+    double max, divisor; /* largest logit; divisor of the logits */
     uint32_t value; /* ids whose ordered() logit is larger stay, */
     size_t id;      /* and ids below `id` whose ordered() logit is equal */
     double *shared; /* [DRAW_THREADS] */

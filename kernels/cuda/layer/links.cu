@@ -68,7 +68,7 @@ static __global__ void __launch_bounds__(LINK_THREADS) link_row(const struct lin
     }
 }
 
-/* Thread t owns the mean of row t. */
+/* Thread t computes mean[t]. */
 static __global__ void __launch_bounds__(LINK_THREADS) average_row(const struct links links)
 {
     let_next_start();

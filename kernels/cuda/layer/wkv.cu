@@ -18,7 +18,7 @@ enum {
 
 struct tokens {
     float r[BESIDE * N], k[BESIDE * N], decay[BESIDE * N];
-    float a[BESIDE * N]; /* for RWKV 6: u k */
+    float a[BESIDE * N]; /* RWKV 6: u k */
     float b[BESIDE * N];
 };
 

@@ -9,7 +9,7 @@
 struct wkv_kept {
     float *states; /* [n_seqs * H, chunks + 1, N, N] */
     float *xs;     /* [n_seqs * H, chunks, WKV_CHUNK, N] */
-    size_t chunks; /* of the sequence with the most rows */
+    size_t chunks; /* chunks of the sequence with the most rows */
 };
 
 C_BEGIN

@@ -12,7 +12,8 @@
 #include "kernels/cuda/product/stage_rows.cuh"
 #include "kernels/cuda/weights/tiling.h"
 
-/* Rows that int8 products read: row t at x + t ldx (bf16), its step (scale / 127) and its marks. */
+/* Rows for int8 products: row t is at x + t ldx (bf16), step[t] is scale / 127, marks holds the
+ * marks of the rows. */
 struct coded_rows {
     const uint16_t *x;
     const float *step;

@@ -23,8 +23,8 @@ template <class P> DEVICE const P *group_part(const uint8_t *data, const struct 
                                        (reinterpret_cast<const uint8_t *>(part) - like.code));
 }
 
-/* The job for group g: the rows and matrices of the group. *first = its first row. The matrices
- * have the layout of those of `all`. */
+/* The job for group g: the rows and matrices of the group. *first = its first row. The matrices of
+ * all groups have one layout. */
 DEVICE struct product_job group_job(const struct product_job &all, const struct group &groups,
                                     uint32_t g, uint32_t *first)
 {

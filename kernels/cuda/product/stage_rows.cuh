@@ -5,7 +5,7 @@
 #include "kernels/cuda/device.cuh"
 #include "kernels/cuda/weights/tiling.h"
 
-/* bf16 rows and their norm: struct input, for kernels. */
+/* struct input (kernels/ops.h) for bf16 rows, as an argument of kernels. */
 struct bf16_input {
     const uint16_t *x; /* [T, K] */
     const float *gain;

@@ -18,7 +18,7 @@
 enum { STEPS = WIDE_STAGE / 16, UNIT_STAGES = WIDE_UNIT / WIDE_STAGE, PIECE = 2 * WIDE_STAGE };
 enum { IMAGE_THREADS = 256, GATES_BYTES = 128 };
 
-/* ---- formats: loads of a piece of K (128 values of two rows), and its fragments ---- */
+/* ---- formats: loads and fragments of a piece of K, 128 values of two rows ---- */
 
 /* The two rows of weights of a lane: the addresses of its first bytes. Rows that do not exist are
  * not read. */

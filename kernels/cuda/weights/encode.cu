@@ -56,7 +56,7 @@ convert(O *o, const V *values, size_t n, size_t cols, size_t stride)
         act_put(&o[i / cols * stride + i % cols], act_float(values[i]));
 }
 
-/* A block owns a row: its scale and its one-byte codes. */
+/* A block owns a row: it writes the scale and the one-byte codes. */
 template <class V, enum dtype D>
 static __global__ void __launch_bounds__(ENCODE_THREADS)
 encode_bytes(uint8_t *code, float *scale, const V *values, size_t cols, size_t stride)
@@ -79,7 +79,7 @@ encode_bytes(uint8_t *code, float *scale, const V *values, size_t cols, size_t s
         scale[blockIdx.x] = quant_scale(top);
 }
 
-/* A warp owns a block of 64 values; a lane owns two of them and their byte. */
+/* A warp owns a block of 64 values; a lane owns two values and the byte of their codes. */
 template <class V, enum dtype D>
 static __global__ void __launch_bounds__(ENCODE_THREADS)
 encode_blocks(uint8_t *code, float *absmax, const V *values, size_t blocks)

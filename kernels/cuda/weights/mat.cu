@@ -54,7 +54,7 @@ void cuda_mat_free(struct backend *backend, struct mat *weight)
     weight->data = NULL;
 }
 
-/* ---- checks of values that are sent as they lie in the file ---- */
+/* ---- checks of stored values: are they finite? ---- */
 
 static void look_bf16(void *source, const void *part, size_t bytes)
 {

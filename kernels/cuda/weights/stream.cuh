@@ -13,7 +13,8 @@
 template <enum dtype D> struct place {
     typename format<D>::Row known;
     uint32_t tile, group;
-    const uint8_t *row[2]; /* this lane's first byte of the group */
+    const uint8_t *row[2]; /* addresses of this lane's first byte of the group, in rows g and
+                            * g + 8 */
     int32_t left;          /* bytes of a row from the address on; 0 or less: none */
 };
 

@@ -145,10 +145,10 @@ HOST_DEVICE uint32_t chunk_values(enum dtype dtype)
  * read 64 consecutive bytes. */
 HOST_DEVICE uint32_t x_place(enum dtype dtype, uint32_t u)
 {
-    if (format_row(dtype).order == X_PAIRS) /* lane q has words 2q, 2q + 1 of 8 */
+    if (format_row(dtype).order == X_PAIRS) /* of 8 words, lane q has 2q, 2q + 1 */
         return (u & ~7u) + (u & 1) * 4 + (u & 7) / 2;
-    if (format_row(dtype).order == X_HALVES) { /* of 8 words: lanes 0, 2, 1, 3 have words 2i, 2i
-                                                * + 1 */
+    if (format_row(dtype).order == X_HALVES) { /* of 8 words, lanes 0, 2, 1, 3 have the pairs 2i,
+                                                * 2i + 1 for i = 0, 1, 2, 3 */
         uint32_t piece = (u & 7) / 2;
         return (u & ~7u) + (u & 1) * 4 + (piece & 1) * 2 + piece / 2;
     }
@@ -186,7 +186,7 @@ HOST_DEVICE uint32_t marks_words(uint32_t K)
     return MARKS_BITS + plan_up(K, 128) * 4;
 }
 
-/* ---- few rows: a block computes whole tiles, its warps share K ---- */
+/* ---- gemv.cu: few rows; a block computes whole tiles, its warps divide K ---- */
 
 enum { GEMV_ROWS = 8, GEMV_WARPS = 8 }; /* upper limits; format_row.few is the limit of a format */
 
@@ -259,7 +259,7 @@ HOST_DEVICE struct gemv_plan gemv_plan(const struct product_job *j, uint32_t sms
     return plan;
 }
 
-/* ---- some rows: a warp computes a tile over a part of K; a second kernel adds the parts ---- */
+/* ---- skinny.cu: some rows; a warp computes a tile over a part of K ---- */
 
 enum { SKINNY_WARPS = 16, SPLITS_MOST = 16, SLAB_MOST = 136 << 10 };
 #define SUMS_MOST ((size_t)32 << 20)
