@@ -1,7 +1,8 @@
 /* corpus-grammar.c - expands a template recursively; see corpus.h.
  *
  * Text is copied, brackets choose an alternative, braces look up a slot. The article ("a" or "an")
- * is chosen last, when the letter after it is known. Draws depend only on the numbers of *r. */
+ * is chosen last, when the letter after it is known. Only *rng decides the draws, so a seed gives
+ * the same corpus on every machine. */
 #include "lib/train/corpus.h"
 
 #include <assert.h>
@@ -32,7 +33,7 @@ static const char *lookup(const struct expansion *expansion, const char *name, s
 
 static void walk_span(struct expansion *expansion, const char *at, const char *end);
 
-/* {name} or {Name}, without the braces. */
+/* Expands {name} or {Name}; name[0..n) is the text between the braces. */
 static void walk_slot(struct expansion *expansion, const char *name, size_t n)
 {
     char low[32];
@@ -48,7 +49,7 @@ static void walk_slot(struct expansion *expansion, const char *name, size_t n)
         expansion->out->data[start] = (char)toupper((unsigned char)expansion->out->data[start]);
 }
 
-/* The end of the bracket that opens before at; counts its alternatives. */
+/* The closing bracket of the bracket that opens before `at`. *count = its alternatives. */
 static const char *bracket_end(const char *at, int *count)
 {
     int depth = 0;
@@ -60,7 +61,7 @@ static const char *bracket_end(const char *at, int *count)
     }
 }
 
-/* Alternative k of the bracket from at to end. */
+/* Expands alternative k of a bracket; its text is at .. end. */
 static void walk_choice(struct expansion *expansion, const char *at, const char *end, int k)
 {
     int depth = 0;

@@ -1,11 +1,12 @@
 /* corpus-list.c - list tasks: copy a list of words, reverse it, give it in any order, or replace
- * one word. They show what a model loses when it writes several words at once. In three of the four
- * the prompt determines every word. In any order it does not: a word depends on the words chosen
- * before, which a model that writes several words at once does not see.
+ * one word; see corpus.h. List tasks show what a model loses when it writes several words at once.
+ * In the tasks copy, reverse and replace the prompt determines every word. In the task shuffle a
+ * word depends on the words chosen before, which a model that writes several words at once does not
+ * see.
  *     Put lamp for cup: drum, cup, kite.
  *      drum, lamp, kite
- * Tasks: ParallelBench (arXiv 2510.04767). Words: those of the stories. The key of a list is its
- * words in order. */
+ * The tasks are those of ParallelBench (arXiv 2510.04767). The key of a list is its words in
+ * order. */
 #include "lib/train/corpus.h"
 
 #include <string.h>
@@ -19,7 +20,8 @@ static const char *const nouns[] = {
     "bread", "soup", "cake", "cheese", "honey", "corn", "pie", "fish", "rice", "jam", "meat",
     "dog", "cat", "bird", "rabbit", "fox", "goat", "duck", "horse", "mouse", "owl", "lamb", "hen"};
 
-/* n words, the words of the response, and one word that is not in the list. */
+/* Words are indices into nouns[]. word: the n words of the list. said: the words of the response.
+ * out: the word to replace. in: the new word, which is not in the list. */
 struct list {
     int n, word[MOST], said[MOST], out, in;
 };
@@ -52,7 +54,7 @@ static void write_shuffled(struct rng *rng, struct list *list)
     }
 }
 
-/* The word to replace was drawn with the list, which may contain it several times. */
+/* The list may contain the word to replace several times (list_draw). */
 static void write_replaced(struct rng *rng, struct list *list)
 {
     (void)rng;
@@ -71,8 +73,8 @@ static const struct list_task {
     {"replace", "[Put {in} for {out}|Replace {out} by {in}]: {list}.", write_replaced, 1, 0},
 };
 
-/* Draws distinct words and the new word; with `repeats`, about a quarter of the other words become
- * the word to replace. */
+/* Draws distinct words, the word to replace and the new word. repeats 1: about a quarter of the
+ * other words become the word to replace. */
 static struct list list_draw(struct rng *rng, int repeats)
 {
     int order[COUNT(nouns)];

@@ -1,8 +1,9 @@
-/* corpus-story.c - short stories in simple English. The prompt fixes person, object and place; the
- * continuation uses the same facts, so its nouns, pronouns and places must agree with words far
- * before them, and with each other (a hiding place guessed in one sentence is where the object is
- * found in the next). The key of a story is its (name, object, place); the hash of the whole prompt
- * decides its part too. */
+/* corpus-story.c - short stories in simple English; see corpus.h. The prompt fixes person, object
+ * and place, and the continuation uses the same facts. So the nouns, pronouns and places of the
+ * continuation must agree with words far before them, and with each other: a hiding place guessed
+ * in one sentence is where the object is found in the next. The key of a story is its (name,
+ * object, place). The part of a story is decided by the hash of this key and by the hash of the
+ * whole prompt, which must agree. */
 #include "lib/train/corpus.h"
 
 #include <string.h>
@@ -42,7 +43,7 @@ static const char *const jobs[] = {"baker", "farmer", "teacher", "doctor", "pain
 static const char *const parts[] = {"morning", "afternoon", "evening"};
 static const char *const skies[] = {"sunny", "cold", "windy", "warm", "rainy", "gray"};
 
-/* The trouble of an animal, and the cure. */
+/* The trouble of an animal, and the help for it. */
 static const char *const troubles[][2] = {
     {"was hungry", "gave it [a bowl of {food}|some {food}]"},
     {"was cold", "put a warm [cloth|coat] around it"},
@@ -54,7 +55,7 @@ static const char *const troubles[][2] = {
     {"was tied to a tree", "cut the rope with a knife"},
 };
 
-/* Rules: drawn again at each use. */
+/* Slots whose values do not depend on the story. The alternatives are drawn again at each use. */
 static const struct corpus_slot rules[] = {
     {"glad", "[happy|glad|very happy|proud|pleased]"},
     {"sad", "[sad|very sad|worried|unhappy]"},
@@ -88,7 +89,7 @@ static const struct plot plots[] = {
      "{His} {kin} said, \"Let us look {spot}.\" They {went} {to} [together|at once]. There sat a~"
      "{beast} {spot}, and it had the {thing}! When {a} gave it some {food}, the {beast} let the "
      "{obj} go. {He} was {glad}."},
-    /* beasts */
+    /* animals */
     {"{When}, {a} saw a~[small|young|little] {beast} {at}. It {trouble}.",
      "{a} felt sorry for the {beast}, so {he} {cure}. \"I will call you {pet},\" {he} said. "
      "[From then on|After that] {pet} {went} with {a} [every {part}|to school|everywhere]. "
@@ -239,8 +240,8 @@ static void write_story(struct rng *rng, const struct cast *cast, struct corpus_
     buf_free(&to);
 }
 
-/* A prompt without the object or the place could occur in both parts, so the hash of the whole text
- * must select the part too. */
+/* 1: the hash of the prompt selects the held-out part. The key alone does not separate the parts:
+ * equal prompts without the object or the place could have keys of both parts. */
 static int prompt_is_heldout(const struct corpus_record *out)
 {
     uint32_t h = 0;

@@ -1,8 +1,8 @@
-/* corpus-sum.c - worded sums. A scene tells how a number of things changes, one to three times; the
- * reference works out one step per sentence, in the same order:
+/* corpus-sum.c - worded sums; see corpus.h. In a scene a number of things changes one to three
+ * times. The reference has one step of the calculation per sentence, in the same order:
  *     Mia has 12 apples. She finds 7 more and then gives away 5. How many apples does Mia have?
  *      12 + 7 = 19. 19 - 5 = 14. Mia has 14 apples.
- * The key of a sum is its operands (12 + 7 and 7 + 12 have the same key). */
+ * The key of a sum is its operands; 12 + 7 and 7 + 12 have the same key. */
 #include "lib/train/corpus.h"
 
 #include <stdio.h>
@@ -16,7 +16,8 @@ static const char *const items[] = {"apples", "books", "shells", "coins", "stone
                                     "pens", "eggs", "nuts", "cups", "flowers", "buttons",
                                     "plums", "stamps", "balls", "cakes"};
 
-/* more, less: clauses with the number {k}; subject: the words before them. */
+/* more, less: clauses with the number {k}. subject: the words before a clause that begins a
+ * sentence. */
 struct scene {
     const char *start, *subject, *more, *less, *question, *closing;
 };
@@ -34,14 +35,16 @@ static const struct scene scenes[] = {
     {"{a} {keeps} {n} {items} in a [box|bag|basket].", "{he} ", "puts in {k} more",
      "takes out {k}", "How many {items} are left [inside|in it]?", "{r} {items} are left."},
 };
-/* Sentences of one, two or three clauses; {1} is a clause with its subject, {x1} without. */
+/* Sentences of one, two or three clauses. {s1} is clause 1 with its subject; {x2} is clause 2
+ * without a subject. */
 static const char *const tellings[3][2] = {
     {"{S1}.", "Then {s1}."},
     {"{S1} and then {x2}.", "First {s1}. Then {s2}."},
     {"{S1}, {x2} and then {x3}.", "{S1}. Then {s2}. After that {s3}."},
 };
 
-/* Sums of two amounts, without a change. {n} comes before {k} in text and sum. */
+/* Sums and differences of two amounts, in which no amount changes. {n} comes before {k} in the text
+ * and in the calculation. */
 struct number_pair {
     const char *text, *closing;
     char sign;
@@ -63,7 +66,8 @@ struct worded_sum {
     int count, first, change[3], result; /* change < 0: taken away */
 };
 
-/* The key: the operands; when the first two are added, in ascending order. */
+/* Sets t to the operands, and returns how many: the key of the sum. If the second operand is larger
+ * than the first, the two are exchanged, so that 7 + 12 has the key of 12 + 7. */
 static int sum_tuple(const struct worded_sum *sum, int t[4])
 {
     t[0] = sum->first;
@@ -87,7 +91,8 @@ static int draw_below(struct rng *rng, int n)
     return (int)rng_below(rng, (uint64_t)n);
 }
 
-/* First number 2..50, changes 2..20, every intermediate result 1..99, the last at least 2. */
+/* Draws a sum of the part `heldout`: first number 2..50, changes of 2..20 up or down, every
+ * intermediate result in 1..99, the result at least 2. */
 static struct worded_sum sum_draw(struct rng *rng, int heldout)
 {
     for (;;) {
@@ -121,7 +126,7 @@ static struct worded_sum write_pair(struct rng *rng, int heldout, const struct c
     struct worded_sum sum;
     do sum = sum_draw(rng, heldout);
     while (sum.count != 1 || (sum.change[0] < 0) != (pair->sign == '-'));
-    if (pair->sign == '+' && draw_below(rng, 2)) { /* the small number first */
+    if (pair->sign == '+' && draw_below(rng, 2)) { /* the other order has the same key */
         const int first = sum.first;
         sum.first = sum.change[0];
         sum.change[0] = first;

@@ -1,7 +1,7 @@
 /* documents.c - encodes a corpus and fills batches from it; see documents.h.
  *
- * All draws are rng_at(seed, step, place). No state passes from one step to the next, so a resumed
- * training gets the same batches. */
+ * Every draw is rng_at(seed, step, place), where `place` numbers the draws of a step. No state
+ * passes from one step to the next, so a resumed training gets the same batches. */
 #include "lib/train/documents.h"
 
 #include <stdlib.h>
@@ -130,7 +130,8 @@ void documents_hash(const struct documents *documents, char hex[65])
     hash_free(hash);
 }
 
-/* A random number in 0..n-1 for a place of a step; the bias of the remainder is below 1e-13. */
+/* The random number in 0..n-1 of a place of a step. With n below 2^20 the remainder has a bias
+ * below 1e-13. */
 static size_t draw_below(const struct documents *documents, int64_t step, uint64_t place, size_t n)
 {
     return (size_t)(rng_at(documents->seed, (uint64_t)step, place) % n);
@@ -152,7 +153,7 @@ void documents_fill_next_token(const struct documents *documents, int64_t step, 
     }
 }
 
-/* Length in tokens of the document in one row of a step, at most `most`. */
+/* Tokens of the document in sequence `row` of a step, at most `most`. */
 static size_t length_of(const struct documents *documents, int64_t step, size_t row, size_t most)
 {
     size_t doc = draw_below(documents, step, row, documents->n),
@@ -160,7 +161,8 @@ static size_t length_of(const struct documents *documents, int64_t step, size_t 
     return n < most ? n : most;
 }
 
-/* The last token of a row has no target: it is EOS, or the document was cut there. */
+/* The last token of a document has no target, because it is EOS or the document is cut behind
+ * it. */
 void documents_fill_whole(const struct documents *documents, int64_t step, size_t rows,
                           size_t max_len, struct train_batch *batch)
 {
@@ -185,7 +187,8 @@ void documents_fill_whole(const struct documents *documents, int64_t step, size_
     }
 }
 
-/* The tokens of a row that can be masked, see documents.h. */
+/* The tokens of a sequence that can be masked: all, after a random place, the response
+ * (documents.h). */
 enum row_kind { ROW_WHOLE, ROW_CUT, ROW_RESPONSE };
 
 static enum row_kind row_kind(const struct documents *documents, int64_t step, uint64_t place)
@@ -196,8 +199,9 @@ static enum row_kind row_kind(const struct documents *documents, int64_t step, u
                                                      : ROW_RESPONSE;
 }
 
-/* One document as a row of len tokens: prompt, response, padding of EOS. Returns the first token
- * that can be masked; the last eight tokens always can. */
+/* out = a document as a sequence of len tokens: prompt, response, padding of EOS. Returns the first
+ * token that can be masked. The last eight tokens can always be masked. `place` selects the random
+ * place of ROW_CUT. */
 static size_t fill_row(const struct documents *documents, size_t doc, enum row_kind kind,
                        size_t place, size_t len, int32_t *out)
 {
@@ -212,14 +216,15 @@ static size_t fill_row(const struct documents *documents, size_t doc, enum row_k
     return first < len - 8 ? first : len - 8;
 }
 
-/* The tokens of a row that are masked at random. */
+/* Tokens first .. end - 1 of a sequence, which are masked at random. */
 struct span {
     size_t first, end;
 };
 
-/* One of the whole blocks between `first` and len (the rest, if there is none), by a random number;
- * sets the last position that each token sees. Blocks are counted from the first token that can be
- * masked, or from the beginning of the row. */
+/* Selects one of the whole blocks between `first` and len by the random number `lot`, or all tokens
+ * from `first` on if there is no whole block. Sets last[i], the last position that token i sees.
+ * Blocks are counted from `first` if config->attends_from_end is set, else from the beginning of
+ * the sequence. */
 static struct span choose_block(const struct config *config, size_t first, size_t len, size_t lot,
                               int32_t *last)
 {
@@ -236,7 +241,7 @@ static struct span choose_block(const struct config *config, size_t first, size_
     return (struct span){begin > first ? begin : first, begin + B < len ? begin + B : len};
 }
 
-/* Moves targets and weights of a row to the token before. */
+/* Moves targets and weights of a sequence to the token before (logit_shift). */
 static void shift_row(int32_t *target, float *weight, size_t len)
 {
     memmove(target, target + 1, (len - 1) * sizeof *target);

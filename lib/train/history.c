@@ -1,7 +1,7 @@
 /* history.c - see history.h.
  *
  * The lines of the starting checkpoint are copied unchanged. A starting checkpoint without a
- * history becomes one line with rows null, so that no sum is mistaken for the total. */
+ * history becomes one line with rows null, which shows that a sum of the rows is not the total. */
 #include "lib/train/history.h"
 
 #include <jansson.h>

@@ -1,6 +1,7 @@
-/* loader.c - see loader.h. Slots form a ring: the batch of step s is in slot s % n. Threads take
- * steps in order, but no step whose slot holds a batch still in use. Invariant: the batch of step
- * taken - 1 is in use, steps taken .. made - 1 are ready or being filled, made <= taken - 1 + n. */
+/* loader.c - prepares batches in threads; see loader.h. Slots form a ring: the batch of step s is
+ * in slot s % n. Threads take steps in order, and wait while the slot of a step has a batch in use.
+ * Invariant: the batch of step taken - 1 is in use, the batches of steps taken .. made - 1 are
+ * ready or being filled, made <= taken - 1 + n. */
 #include "lib/train/loader.h"
 
 #include <assert.h>
@@ -34,7 +35,8 @@ static struct slot *slot_of(const struct loader *loader, int64_t step)
     return &loader->slot[(size_t)step % loader->n];
 }
 
-/* The batch handed out last stays in use until the next one is asked for. */
+/* 1: no step is left, or the slot of step `made` has the batch that loader_next() returned last,
+ * which stays in use until the next call. */
 static int is_full(const struct loader *loader)
 {
     return loader->made == loader->end || loader->made >= loader->taken - 1 + (int64_t)loader->n;
@@ -61,7 +63,7 @@ static void *make_batches(void *ctx)
     return NULL;
 }
 
-/* Block signals: the main thread handles them. */
+/* The threads start with all signals blocked, because the main thread handles signals. */
 static int start_threads(struct loader *loader, size_t threads)
 {
     sigset_t all, before;

@@ -1,8 +1,8 @@
 /* parameters-seen.c - rounds values to a format, for quantization-aware training; see parameters.h.
  *
- * The functions that pack a model (kernels/quant.h) encode and decode each matrix here, so training
- * computes with exactly the weights of the packed model. Only the codes of one matrix exist at a
- * time. */
+ * Each matrix is encoded and decoded by the functions that pack a model (kernels/quant.h), so
+ * training computes with exactly the weights of the packed model. Only the codes of one matrix
+ * exist at a time. */
 #include <stdlib.h>
 
 #include "kernels/quant.h"
@@ -10,7 +10,7 @@
 #include "lib/checkpoint/role.h"
 #include "lib/train/parameters.h"
 
-/* A tied head is rounded as the embedding. */
+/* The role whose format a role has: a tied head has the format of the embedding. */
 static enum role own_role(const struct parameters *parameters, enum role role)
 {
     return role == ROLE_HEAD && parameters->c.tied ? ROLE_EMBED : role;

@@ -1,8 +1,8 @@
 /* parameters.c - the parameters of a network in training and AdamW; see parameters.h.
  *
- * One flat array per kind (values, gradients, two moments), divided by role and layer, so that
+ * Values, gradients and the two moments are one flat array each, divided by role and layer, so that
  * clipping, updating and saving are single loops. A tied head has the offset of the embedding, so
- * both gradients are added there. */
+ * the gradients of head and embedding are added in one place. */
 #include "lib/train/parameters.h"
 
 #include <math.h>
@@ -45,8 +45,9 @@ static size_t lay_out(struct parameters *parameters)
 
 /* Standard deviation of a role at the start. 1/sqrt(inputs) keeps the scale of activations, so that
  * attention can tell keys apart from the first step on. Projections into the stream are smaller,
- * because 2L of them add up beside the embedding. The head starts with nearly equal logits.
- * Low-rank parts start near zero: the authors use zeros, but here no tensor may be all zeros. */
+ * because the stream is the sum of the embedding and 2L projections. The head starts with nearly
+ * equal logits. Low-rank parts of RWKV start near zero; its authors use zeros, but in this project
+ * no tensor of a checkpoint may be all zeros. */
 static double start_std(const struct config *config, enum role role)
 {
     size_t rows, cols;
@@ -62,9 +63,9 @@ static double start_std(const struct config *config, enum role role)
     return adds ? even / sqrt(2.0 * (double)config->layers) : even;
 }
 
-/* Value i of a vector at the start: gains are 1; vectors of a mixer depend on layer and channel, as
- * in the authors' code. Source: Peng et al. 2024 (arXiv 2404.05892), 2025 (arXiv 2503.14456), and
- * https://github.com/BlinkDL/RWKV-LM. */
+/* Value i of a vector at the start: gains are 1; vectors of RWKV 6 and 7 depend on layer and
+ * channel as in the code of the RWKV authors. Source: Peng et al. 2024 (arXiv 2404.05892), 2025
+ * (arXiv 2503.14456), and https://github.com/BlinkDL/RWKV-LM. */
 static double start_value(const struct config *config, enum role role, size_t layer, size_t i)
 {
     const double deep = config->layers > 1 ? (double)layer / (double)(config->layers - 1) : 0;
@@ -243,8 +244,8 @@ void parameters_clear_gradients(struct parameters *parameters)
         }
 }
 
-/* The end of the run of values from `at` on whose roles are all vectors or all matrices; *vectors
- * tells which. */
+/* The end of the run of values from `at` on that belong to vectors only (*vectors 1) or to matrices
+ * only (*vectors 0). */
 static size_t run_end(const struct parameters *parameters, size_t at, int *vectors)
 {
     size_t end = at;

@@ -26,46 +26,52 @@ struct parameters {
     float *w, *g, *m1, *m2;   /* [n] values, gradients, moments */
     double *work;             /* [SQUARES_PARTS] */
     float *copy;              /* NULL, or [n] on the host: parameters_on_host() */
-    size_t (*at)[ROLE_COUNT]; /* [L] offsets of the per-layer roles; row 0 also of the others */
+    size_t (*at)[ROLE_COUNT]; /* [L] offset of each role in a layer; roles outside the layers have
+                               * the same offset in every row */
     int64_t step;             /* updates done */
-    enum dtype quant; /* format that passes see the values in; QUANT_NONE: unchanged */
-    float *seen;      /* [n] rounded values, for passes */
-    void *block, *seen_block;
+    enum dtype quant; /* format to which the values are rounded for passes; QUANT_NONE: unchanged */
+    float *seen;      /* [n] rounded values, for passes; NULL: passes see w */
+    void *block, *seen_block; /* memory of the back end: w, g, m1, m2 and work; seen */
 };
-/* Values drawn: normal, std 1/sqrt(inputs), projections into the stream divided by sqrt(2L); norms
- * 1. NULL: no memory of the back end. The caller's. */
+/* Parameters with drawn values: normal, std 1/sqrt(inputs), projections into the stream divided by
+ * sqrt(2L); norms 1. Embedding, head and mixers have their own values (parameters.c). NULL: no
+ * memory of the back end. The caller's (parameters_free). */
 struct parameters *parameters_make(const struct config *config, struct backend *backend,
                                    const struct train_ops *ops, uint64_t seed);
-/* The values of a loaded network in fp32, for gradients of its inputs; without room for gradients
- * of the values and moments. NULL: no memory of the back end. The caller's. */
+/* The values of a loaded network in fp32, for gradients of the inputs of the network. g, m1 and m2
+ * do not exist. NULL: no memory of the back end. The caller's (parameters_free). */
 struct parameters *parameters_read(const struct network *n);
-size_t parameters_bytes(const struct config *config);         /* taken by parameters_read */
-size_t parameters_bytes_trained(const struct config *config); /* taken by parameters_make */
+size_t parameters_bytes(const struct config *config);         /* of parameters_read() */
+size_t parameters_bytes_trained(const struct config *config); /* of parameters_make() */
 void parameters_free(struct parameters *parameters); /* NULL is fine */
 
-/* A role's values or gradients, rows*cols floats; borrowed, writable. Memory of the back end. */
+/* The values or gradients of a role in a layer, rows*cols floats in memory of the back end;
+ * borrowed, writable. */
 float *parameters_values(struct parameters *parameters, enum role role, size_t layer);
 float *parameters_gradients(struct parameters *parameters, enum role role, size_t layer);
-/* parameters_values() in memory of the host: on a device a copy as of this call. Borrowed. */
+/* parameters_values() in memory of the host; borrowed. On a device it is a copy, made by this
+ * call. */
 float *parameters_on_host(struct parameters *parameters, enum role role, size_t layer);
 
-/* From now on passes see rounded values, which take as much memory as the values. -1: EXIT_BAD_DATA
- * when a matrix does not fit the format, EXIT_INTERNAL without memory. */
+/* From now on passes see values rounded to `quant`, which take as much memory as the values. Call
+ * parameters_look() before the first pass. -1: EXIT_BAD_DATA (a matrix does not fit the format),
+ * EXIT_INTERNAL (no memory). */
 int parameters_quantize(struct parameters *parameters, enum dtype quant, struct err *e);
-/* Rounds the values for passes; call it after a change of the values and before a pass. */
+/* Rounds the values for passes. Call it after a change of the values and before a pass. */
 void parameters_look(struct parameters *parameters);
-/* A role's values as passes see them; borrowed. */
+/* The values of a role as passes see them: rounded, or parameters_values(). Borrowed. */
 float *parameters_seen(struct parameters *parameters, enum role role, size_t layer);
 /* Zeroes the gradients to which a backward pass adds: vectors and roles outside the layers. The
  * gradients of a layer's matrices are overwritten, not added to. */
 void parameters_clear_gradients(struct parameters *parameters);
 
-/* One AdamW step (beta 0.9, 0.95; eps 1e-8), gradients clipped to global norm `clip`; decay on
- * matrices only. Returns the norm before clipping. */
+/* One AdamW step (beta 0.9, 0.95; eps 1e-8) with the gradient clipped to global norm `clip`. Only
+ * matrices decay. Returns the norm before clipping. */
 double parameters_update(struct parameters *parameters, double rate, double decay, double clip);
 
-/* Values, moments and step as one safetensors file with `note` as metadata. Restoring: -1 with
- * EXIT_BAD_DATA when it belongs to another shape; *note is the caller's reference. */
+/* parameters_save() writes values, moments and step as one safetensors file, with the members of
+ * `note` as metadata. parameters_restore() reads such a file; *note is the caller's reference. -1:
+ * file errors, or EXIT_BAD_DATA: the file belongs to another shape. */
 int parameters_save(const struct parameters *parameters, const char *path, const json_t *note,
                     struct err *e);
 int parameters_restore(struct parameters *parameters, const char *path, json_t **note,

@@ -1,5 +1,5 @@
-/* posterior.c - see posterior.h. Arrays are [L, texts, n, D], so one text has L pieces of n D
- * values; loops over them use piece_at(). */
+/* posterior.c - fits the latents of texts; see posterior.h. Arrays are [L, texts, n, D], so the
+ * values of one text are L pieces of n D values. piece_at() finds a piece. */
 #include "lib/train/posterior.h"
 
 #include <math.h>
@@ -69,7 +69,7 @@ static size_t piece_at(const struct config *config, size_t texts, size_t layer, 
     return (layer * texts + text) * piece(config);
 }
 
-/* The normal numbers of one text, by (seed, key, draw). */
+/* out of one text = normal random numbers, a function of (seed, key, draw). */
 static void draw_text(const struct posterior *posterior, float *out, uint64_t seed, uint64_t key,
                       uint64_t draw, size_t texts, size_t text)
 {
@@ -127,6 +127,7 @@ void posterior_step(struct posterior *posterior, struct backprop *backprop, stru
                 posterior->step[1], n, &how);
 }
 
+/* The learning rate of step i of the fit: a cosine from fit->rate to a tenth of it. */
 static double rate_at(const struct posterior_fit *fit, size_t i)
 {
     double done = fit->steps > 1 ? (double)i / (double)(fit->steps - 1) : 0;
@@ -206,7 +207,8 @@ static struct posterior_bound mean_of(const double *x, size_t n)
         mean, n > 1 ? sqrt(squares / (double)(n - 1) / (double)n) : (double)NAN};
 }
 
-/* -log of the mean of exp(x); its standard error follows from that of the mean. */
+/* -log of the mean of exp(x[0..n-1]); x is overwritten. The standard error is that of the mean,
+ * divided by the mean (first order). */
 static struct posterior_bound log_mean_of(double *x, size_t n)
 {
     double most = -INFINITY;

@@ -1,6 +1,7 @@
-/* ranks-mpi.c - see ranks.h. Rank 0 adds the arrays of the other ranks in order and sends the sum
- * to all, because the order of MPI_Allreduce may change from run to run. No call is checked: by
- * default an MPI error ends all processes. */
+/* ranks-mpi.c - training in MPI processes; see ranks.h. Rank 0 adds the arrays of the other ranks
+ * in order and sends the sum to all ranks, because the order of sums in MPI_Allreduce may change
+ * from run to run. The code checks no MPI call, because by default an MPI error ends all
+ * processes. */
 #include <mpi.h>
 
 #include "lib/train/ranks.h"

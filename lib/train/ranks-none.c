@@ -1,5 +1,5 @@
-/* ranks-none.c - see ranks.h; for a build without MPI. ranks_join() fails, and the other functions
- * do what a single process needs. */
+/* ranks-none.c - the functions of ranks.h in a build without MPI. ranks_join() fails. For a single
+ * process the other functions have nothing to do. */
 #include "lib/train/ranks.h"
 
 int ranks_join(size_t count, struct err *e)

@@ -1,5 +1,5 @@
-/* train_batch.c - memory of a batch; see train_batch.h. The function that fills the batch sets the
- * number and length of its sequences, so one batch serves steps of different lengths. */
+/* train_batch.c - memory of a batch; see train_batch.h. The function that fills a batch sets number
+ * and length of the sequences, so one batch serves steps of different lengths. */
 #include "lib/train/train_batch.h"
 
 #include <stdlib.h>

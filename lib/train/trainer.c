@@ -1,7 +1,7 @@
 /* trainer.c - parameters and their gradients as one object; see trainer.h.
  *
- * The whole state of a training is in the parameters (values, moments, step); backprop.c holds only
- * one batch. So saving the parameters saves the training. */
+ * The whole state of a training is in the parameters (values, moments, step), because struct
+ * backprop has only the activations of one batch. So saving the parameters saves the training. */
 #include "lib/train/trainer.h"
 
 #include <assert.h>
@@ -18,7 +18,8 @@ struct trainer {
     struct parameters *parameters;
     struct backprop *backprop;
     struct trainer_how how; /* parts: at least 1 */
-    float *sum;             /* [n] with parts: sum of the gradients of earlier parts */
+    float *sum;             /* [n] with several parts: sum of the gradients of earlier parts, or the
+                             * argument `work` of how.sum() */
     /* For a latent model. */
     struct posterior posterior;
     struct posterior_fit fit;
@@ -26,7 +27,8 @@ struct trainer {
     uint64_t *keys; /* [seqs] */
 };
 
-static size_t most_seqs(size_t rows) /* of a batch of a latent model */
+/* Most sequences of a batch of a latent model (documents_fill_whole). */
+static size_t most_seqs(size_t rows)
 {
     return rows / TRAINING_ROW_LEAST + 1;
 }
@@ -143,9 +145,10 @@ static size_t count_scored(const struct train_batch *batch)
     return count;
 }
 
-/* The fast loop and the slow step, for the sequences from `first` on, of a batch that scores
- * `count` rows. Draws depend on the step, so a resumed training draws the same numbers. A loss
- * without gradients uses the same draws at every step. */
+/* The fast loop and the slow step (trainer.h) of one part of a batch. first: number of its first
+ * sequence in the batch. count: scored rows of the whole batch. Draws depend on the step, so a
+ * resumed training draws the same numbers. A loss without gradients uses the same draws at every
+ * step. */
 static double latent_loss(struct trainer *trainer, const struct train_batch *batch, size_t first,
                           size_t count, enum backprop_of of)
 {
@@ -169,7 +172,8 @@ static double latent_loss(struct trainer *trainer, const struct train_batch *bat
     return backprop_loss(trainer->backprop, &in, of) + kl / (double)count;
 }
 
-/* One part of a batch; the numbers of sequences of two parts differ by at most 1. */
+/* The loss of one part of a batch. Parts have equal numbers of sequences, or numbers that differ by
+ * one. A part without sequences has loss 0. */
 static double part_loss(struct trainer *trainer, const struct train_batch *batch, size_t part,
                         size_t count, enum backprop_of of)
 {

@@ -4,11 +4,16 @@
  *     double loss = trainer_loss(t, &batch, 1);
  *     trainer_update(t, rate, 0.1, 1.0);
  *
- * Losses: next token (weight 1/count on every scored row, causal mask); masked diffusion (weight
- * 2u/(p L B) on masked rows, see documents.h; full mask); for a latent model -ELBO per token
- * (weight 1 on every scored row). For a latent model a posterior is first fitted to each sequence
- * (the fast loop, posterior.h); the loss and the gradients of the parameters then come from a fresh
- * draw of the posterior (the slow step).
+ * The weights of a batch (documents.h) define the loss:
+ *
+ *     next token        1/count on every scored row, count scored rows; causal mask
+ *     masked diffusion  2u/(p n B) on every masked row: B sequences, n tokens of the sequence can
+ *                       be masked; full or block-causal mask
+ *     latent model      1 on every scored row; the loss is -ELBO per token
+ *
+ * For a latent model a posterior is first fitted to each sequence (the fast loop, posterior.h). The
+ * loss and the gradients of the parameters then come from a fresh draw of the posterior (the slow
+ * step).
  * Source: LLaDA (arXiv 2502.09992) eq. 3; Kong et al. 2025 (arXiv 2502.01567), algorithm 1. */
 #pragma once
 
@@ -24,20 +29,21 @@ struct trainer;
 /* -1 with EXIT_BAD_USAGE: a network of this shape cannot be trained. */
 int trainer_check(const struct config *config, struct err *e);
 
-/* Draws the weights: normal, std 1/sqrt(inputs), projections into the stream divided by sqrt(2L);
- * norms 1; RWKV mixers start as their authors start them. `rows`: most seqs*len of a batch;
- * `products`: F32 or BF16, see backprop.h. Values, gradients and moments are fp32 in both cases.
- * NULL: trainer_check() refuses, memory is short, or a device is to train a latent model, with
- * `sum`, or with heads wider than ATTENTION_BACK_CUDA_MOST. */
+/* A trainer with drawn weights (parameters_make). `rows`: largest seqs*len of a batch. `products`:
+ * F32 or BF16, see backprop.h; values, gradients and moments are fp32 in both cases. The caller's
+ * (trainer_free). NULL: EXIT_BAD_USAGE: trainer_check() refuses, or the back end is a device and
+ * the model is latent, how->sum is set or heads are wider than ATTENTION_BACK_CUDA_MOST;
+ * EXIT_INTERNAL: memory is short. */
 struct trainer *trainer_make(const struct config *config, struct backend *backend, uint64_t seed,
                              size_t rows, enum dtype products, struct err *e);
-/* back: what a pass keeps (backprop.h).
- * parts: number of parts of a batch (0 and 1: no split). A part has whole sequences; no sequence is
- * longer than `longest`. Only the activations of one part exist at a time; loss and gradients are
- * summed part by part.
- * sum: NULL, or this trainer is one of `parts` trainers in separate processes and computes part
- * `me`. sum() must leave in loss and g[n] the sums over all parts, added in the order of their
- * numbers, so that the bits equal those of one trainer that computes all parts. work: n floats. */
+/*   back   the activations that a pass keeps, and its precision (backprop.h)
+ *   parts  number of parts of a batch; 0 and 1: no split. A part has whole sequences; no sequence
+ *          is longer than `longest`. Only the activations of one part exist at a time. Loss and
+ *          gradients are added part by part.
+ *   sum    NULL: this trainer computes all parts. Else this trainer is one of `parts` trainers in
+ *          separate processes and computes part `me`. sum() must leave in *loss and g[n] the sums
+ *          over all parts, added in the order of the numbers of the parts, so that the bits equal
+ *          the bits of one trainer that computes all parts. work: n floats. */
 struct trainer_how {
     struct backprop_how back;
     size_t parts, longest, me;
@@ -46,8 +52,9 @@ struct trainer_how {
 };
 struct trainer *trainer_make_as(const struct config *config, struct backend *backend, uint64_t seed,
                                 size_t rows, const struct trainer_how *how, struct err *e);
-/* Bytes of the back end that a trainer takes: parameters with gradients and moments (and rounded
- * values unless quant is QUANT_NONE); activations with the posteriors of a latent model. */
+/* Bytes that a trainer allocates from the back end. parameters: values, gradients, moments, rounded
+ * values unless quant is QUANT_NONE, and with several parts the sum of the gradients. activations:
+ * also the posteriors of a latent model. */
 struct trainer_need {
     size_t parameters, activations;
 };
@@ -55,19 +62,19 @@ struct trainer_need trainer_need(const struct config *config, struct backend *ba
                                  const struct trainer_how *how, enum dtype quant);
 void trainer_free(struct trainer *trainer);
 
-/* From now on losses and gradients use rounded values. Errors as parameters_quantize, and
+/* From now on losses and gradients use values rounded to `quant`. -1: as parameters_quantize(), or
  * EXIT_BAD_USAGE on a device. */
 int trainer_quantize(struct trainer *trainer, enum dtype quant, struct err *e);
 
 /* Sets how posteriors of a latent model are fitted (default: 16 steps from POSTERIOR_RATE). */
 void trainer_fit(struct trainer *trainer, const struct posterior_fit *how);
-/* Returns the loss; with `gradients` also computes d loss / d parameters. */
+/* Returns the loss of the batch. gradients 1: also computes d loss / d parameters. */
 double trainer_loss(struct trainer *trainer, const struct train_batch *batch, int gradients);
-/* One AdamW step (beta 0.9, 0.95; eps 1e-8), gradients clipped to global norm `clip`; decay on
- * matrices only. Returns the norm before clipping. */
+/* parameters_update(). */
 double trainer_update(struct trainer *trainer, double rate, double decay, double clip);
 int64_t trainer_step(const struct trainer *trainer); /* updates done */
-/* Lets `share` overwrite the state of the trainer: values, moments, step. */
+/* Calls share() for each part of the state: values, moments, step. share() may overwrite the part,
+ * so that all processes begin with equal states. */
 void trainer_share(struct trainer *trainer, void (*share)(void *ctx, void *x, size_t bytes),
                    void *ctx);
 
@@ -75,20 +82,20 @@ void trainer_share(struct trainer *trainer, void (*share)(void *ctx, void *x, si
 struct new_rows {
     size_t first, end;
 };
-/* Copies the weights of another checkpoint of the same shape, of any family: to convert a
- * next-token model to denoising, as LLaDA 2.0 was (method: arXiv 2410.17891), or to add latents,
- * whose weights stay as drawn. The rows `added`, which the checkpoint may lack, begin as the mean
- * of the other rows. -1: EXIT_BAD_DATA. */
+/* Copies the weights of another checkpoint of the same shape, of any family. This converts a
+ * next-token model to denoising, as LLaDA 2.0 was converted (method: arXiv 2410.17891). It also
+ * adds latents to a model; the weights of the attention to latents stay as drawn. The rows `added`,
+ * which the checkpoint may lack, become the mean of the other rows. -1 (EXIT_BAD_DATA): the shapes
+ * differ. */
 int trainer_take(struct trainer *trainer, const struct checkpoint *from,
                  const struct new_rows *added, struct err *e);
 
-/* The values of a role on the host, rows*cols floats; borrowed: parameters_on_host(). */
+/* parameters_on_host(). */
 float *trainer_values(struct trainer *trainer, enum role role, size_t layer);
-/* SHA-256 of all values. */
+/* SHA-256 of all values, in hexadecimal. */
 void trainer_hash(struct trainer *trainer, char hex[65]);
 
-/* Saves weights, moments and step as one safetensors file with `note` (string members) as metadata.
- * Restoring: -1 with EXIT_BAD_DATA when the file has another shape; *note is the caller's. */
+/* parameters_save() and parameters_restore(). */
 int trainer_save(const struct trainer *trainer, const char *path, const json_t *note,
                  struct err *e);
 int trainer_restore(struct trainer *trainer, const char *path, json_t **note, struct err *e);

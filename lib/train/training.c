@@ -1,6 +1,6 @@
-/* training.c - see training.h. A batch is a function of its step (documents.h), so a resumed
- * training sees the batches of an uninterrupted one. The loss of a record is the mean over the
- * steps since the last record. */
+/* training.c - the training loop; see training.h. A batch is a function of its step (documents.h),
+ * so a resumed training gets the batches of an uninterrupted training. The loss of a record is the
+ * mean over the steps since the last record. */
 #include "lib/train/training.h"
 
 #include <math.h>
@@ -29,7 +29,7 @@ static void fill(const void *training, int64_t step, struct train_batch *batch)
     fill_from(t, t->corpus, step, batch);
 }
 
-/* Loss over eight fixed batches of the held-out records; NaN without them. */
+/* Mean loss over eight fixed batches of the held-out records; NaN without held-out records. */
 static double valid_loss(const struct training *training)
 {
     enum { BATCHES = 8 };
@@ -54,14 +54,14 @@ static double rate_at(const struct training_how *how, int64_t step)
     return how->rate * (0.05 + 0.95 * 0.5 * (1 + cos(3.141592653589793 * done)));
 }
 
-/* Sums since the last record. */
+/* Sums over the steps since the last record. */
 struct step_sums {
     double loss, norm;
     int64_t n, tokens, begin_ns, waited_ns; /* waited_ns: total wait for batches at begin_ns */
 };
 
-/* Bytes as planned, as the back end counts them, and the peak resident set since the previous
- * record. */
+/* The member `memory` of a record: bytes as planned, bytes as the back end counts them, and the
+ * peak resident set since the previous record. */
 static json_t *memory_of(const struct training *training)
 {
     struct memory *memory = &training->backend->memory;
@@ -103,7 +103,7 @@ static int write_record(const struct training *training, int64_t step, struct st
     return rec_write(training->records, "train", j, e);
 }
 
-/* One update. */
+/* Runs one update and adds its loss and norm to *sums. -1: a loss or norm is not finite. */
 static int take_step(const struct training *training, int64_t step, struct loader *loader,
                      struct step_sums *sums, struct err *e)
 {

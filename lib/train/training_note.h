@@ -1,5 +1,5 @@
-/* training_note.h - the settings that a saved training state and the resuming command must share:
- * an object of option values by name. Tools add hashes of the files that options name. */
+/* training_note.h - the settings that a saved training state and the resuming command must share,
+ * as an object: name of an option -> value. Tools add the hashes of files that options name. */
 #pragma once
 
 #include <jansson.h>
@@ -7,9 +7,11 @@
 #include "lib/base/cli/opt.h"
 #include "lib/base/err.h"
 
-/* All options that can change results or the next batch. Left out: output paths, messages, threads,
- * and the tool's own list `harmless`, ended by NULL. The caller's. */
+/* The note of a command: all options that can change results or the next batch. It leaves out
+ * output paths, messages, threads, and the list `harmless` of the tool, which ends with NULL. The
+ * caller's reference. */
 json_t *training_note(const struct opt *options, const char *const *harmless);
-/* -1 (EXIT_BAD_DATA) when `its`, the note of the state at `path`, differs from `mine`; the message
- * names the first member that differs. */
+/* Compares `mine`, the note of this command, with `theirs`, the note of the state at `path`. -1
+ * (EXIT_BAD_DATA): a member of `mine` differs or is missing in `theirs`; the message names the
+ * first one. */
 int training_note_check(const json_t *mine, const json_t *theirs, const char *path, struct err *e);

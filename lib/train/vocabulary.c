@@ -1,6 +1,7 @@
-/* vocabulary.c - see vocabulary.h. An id of config.json counts before a token of the usual name,
- * because the weights were trained with it. New tokens stand behind all others; where the embedding
- * has rows without tokens, they take these, as published conversions of Qwen3 do. */
+/* vocabulary.c - the tokenizer of a model in training; see vocabulary.h. An id of config.json has
+ * priority over a token with the usual name, because the weights were trained with this id. A new
+ * token gets the id behind all others. If the embedding has rows without tokens, new tokens get
+ * these rows, as in published conversions of Qwen3. */
 #include "lib/train/vocabulary.h"
 
 #include <string.h>
@@ -10,7 +11,8 @@
 static const char bos_token[] = "<|startoftext|>", eos_token[] = "<|endoftext|>",
                   mask_token[] = "<|mdm_mask|>";
 
-/* Sets the fields that follow from the written tokenizer. -1: it cannot be read. */
+/* Loads the tokenizer from `folder` and sets the fields that follow from it. -1: the tokenizer
+ * cannot be read. */
 static int finish(struct vocabulary *vocabulary, struct config *config, const char *folder,
                   struct err *e)
 {
@@ -43,7 +45,7 @@ int vocabulary_learn(struct vocabulary *vocabulary, struct config *config, const
     return 0;
 }
 
-/* 1: the id begins, ends or fills the texts of the model. */
+/* 1: the id is bos, eos or pad of the model. */
 static int in_use(const struct config *config, int64_t id)
 {
     int use = id == config->bos || id == config->pad;
@@ -52,7 +54,7 @@ static int in_use(const struct config *config, int64_t id)
     return use;
 }
 
-/* The first added token that its authors left unused, by its name; -1: none. */
+/* The id of the first added token whose name says that it is unused; -1: none. */
 static int64_t unused_token(const json_t *tokenizer, const struct config *config)
 {
     static const char *const marks[] = {"reserved", "unused", "[control_", "<SPECIAL_"};
@@ -68,7 +70,8 @@ static int64_t unused_token(const json_t *tokenizer, const struct config *config
     return -1;
 }
 
-/* The name of a mask token: that of the family, or ours, if the tokenizer has only that. */
+/* The name of the mask token: <|mdm_mask|> if the family has no name for it or if the tokenizer has
+ * only <|mdm_mask|>; else the name of the family. */
 static const char *mask_of(const struct family *family, const struct tokenizer *tokenizer)
 {
     const int own = !family->mask_token || (tokenizer_id(tokenizer, family->mask_token) < 0 &&
@@ -76,7 +79,7 @@ static const char *mask_of(const struct family *family, const struct tokenizer *
     return own ? mask_token : family->mask_token;
 }
 
-/* The id of a token, which is added if it is not there. */
+/* The id of a token. If the tokenizer lacks the token, adds it to how->add. */
 static int64_t id_of(struct tokenizer_changes *how, const struct tokenizer *tokenizer,
                      const char *token)
 {
@@ -87,7 +90,7 @@ static int64_t id_of(struct tokenizer_changes *how, const struct tokenizer *toke
     return (int64_t)(tokenizer_size(tokenizer) + how->n_add++);
 }
 
-/* Sets the ids of config, and how the tokenizer changes for them. */
+/* Sets the ids of *config, and in *how the tokens that must be added to the tokenizer. */
 static void choose(struct vocabulary *vocabulary, struct config *config, const struct config *from,
                    const struct tokenizer *tokenizer, const json_t *j,
                    struct tokenizer_changes *how)
@@ -114,7 +117,8 @@ static void choose(struct vocabulary *vocabulary, struct config *config, const s
         vocabulary->added = (struct new_rows){n, n + how->n_add};
 }
 
-/* A text in training begins with one token at most. */
+/* -1: the tokenizer puts several tokens before a text; in training a text begins with at most
+ * one. */
 static int check_before(const struct tokenizer *tokenizer, const struct checkpoint *from,
                         const struct tokenizer_changes *how, struct err *e)
 {

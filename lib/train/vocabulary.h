@@ -1,5 +1,5 @@
-/* vocabulary.h - the tokenizer of a model in training: learned from its texts, or that of the
- * checkpoint that it begins with. */
+/* vocabulary.h - the tokenizer of a model in training. It is learned from the texts of the
+ * training, or taken from the checkpoint with which the training begins. */
 #pragma once
 
 #include "lib/checkpoint/checkpoint.h"
@@ -11,19 +11,22 @@ struct vocabulary {
     int64_t before;        /* the token before a text; -1: none */
 };
 
-/* Both set the ids and the vocabulary of c, and write folder/tokenizer.json; `writes` 0: another
- * process wrote it already. */
+/* vocabulary_learn() and vocabulary_take() set the ids and the vocabulary of *config, and write
+ * folder/tokenizer.json. writes 0: another process wrote this file already. */
 
-/* Learns `vocab` tokens from n texts: among them <|startoftext|>, which a text of a denoiser does
- * not begin with, <|endoftext|> and <|mdm_mask|>. -1: as tokenizer_learn, tokenizer_load. */
+/* Learns `vocab` tokens from n texts, including <|startoftext|>, <|endoftext|> and <|mdm_mask|>. A
+ * text begins with <|startoftext|>, except for a denoiser. -1: as tokenizer_learn(),
+ * tokenizer_load(). */
 int vocabulary_learn(struct vocabulary *vocabulary, struct config *config, const char *folder,
                      const char *const *texts, size_t n, size_t vocab, int writes, struct err *e);
-/* Takes the tokenizer of a checkpoint of any family. Ids keep their meaning. An eos that it lacks
- * is added, and so is the mask token of a denoiser: a token of the family's name or of ours, an
- * unused one (<|reserved_special_token_0|>), or a new one behind the others. same 1: the tokens put
- * before a text stay. same 0: if vocabulary_learn made the vocabulary, these tokens become those
- * of the family of config. A tokenizer that puts several tokens before a text is refused (65). -1:
- * 65, 66, 73, 74. */
+/* Takes the tokenizer of a checkpoint of any family. Ids keep their meaning. If the tokenizer has
+ * no eos, <|endoftext|> is added. The mask token of a denoiser is, in this order: the token with
+ * the name that the family uses, or <|mdm_mask|>; an unused token (<|reserved_special_token_0|>); a
+ * new token behind the others.
+ *
+ * same 1: the tokens that the tokenizer puts before a text stay. same 0: if vocabulary_learn() made
+ * the vocabulary, these tokens become the ones of the family of config. -1: EXIT_BAD_DATA (also a
+ * tokenizer that puts several tokens before a text), EXIT_NO_INPUT, EXIT_CANNOT_CREATE, EXIT_IO. */
 int vocabulary_take(struct vocabulary *vocabulary, struct config *config, const char *folder,
                     const struct checkpoint *from, int same, int writes, struct err *e);
 void vocabulary_free(struct vocabulary *vocabulary);

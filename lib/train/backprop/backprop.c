@@ -1,21 +1,20 @@
 /* backprop.c - the loss of a batch and its gradient, written by hand.
  *
- * The forward pass is that of lib/network and keeps what the backward pass needs; the backward pass
- * mirrors it line by line. In the last layer only the rows with a target are queries: the others
- * affect the loss only as keys and values. Checked against finite differences in
- * tests/model/test-train.c.
+ * The forward pass computes the same formulas as lib/network and keeps the activations that the
+ * backward pass reads. The backward pass mirrors the forward pass line by line. In the last layer
+ * only the rows with a target are queries, because other rows affect the loss only as keys and
+ * values. tests/model/test-train.c checks the gradients against finite differences.
  *
- * When only the gradient of latents is asked for, the products for gradients of weights are left
- * out, and the backward pass ends where the first layer reads its latents, because nothing below
- * depends on them. */
+ * With BACKPROP_LATENTS the products for gradients of weights are left out. The backward pass then
+ * ends where the first layer reads its latents, because nothing below depends on latents. */
 #include <assert.h>
 #include <string.h>
 
 #include "lib/checkpoint/role.h"
 #include "lib/train/backprop/backprop_run.h"
 
-/* A batch in work. key: what decides its operations besides the index arrays, for ops.run; it has
- * no padding. */
+/* The argument of run_both_ways(). key: the key of ops.run. It has everything besides the index
+ * arrays that determines the operations, and no padding. */
 struct batch_run {
     struct backprop *t;
     const struct train_batch *in;
@@ -33,7 +32,7 @@ static size_t latent_bytes(const struct backprop *backprop, const struct train_b
 
 /* ---- query rows ---- */
 
-/* Appends row i of the batch to the query rows; `blocks`: its mask is block-causal. */
+/* Appends row i of the batch to the query rows. blocks 1: the mask is block-causal. */
 static void ask(struct askers *askers, const struct train_batch *in, size_t i, int blocks)
 {
     askers->row[askers->n] = (int32_t)i;
@@ -69,7 +68,7 @@ static void list_rows(struct lists *lists, const struct train_batch *in, int blo
     }
 }
 
-/* The query rows of every sequence, and its latents. */
+/* Lists the latents of the batch and, for every sequence, its query rows with its latents. */
 static void list_latents(const struct backprop *backprop, struct lists *lists,
                          const struct train_batch *in)
 {
@@ -105,6 +104,7 @@ static void send_lists(struct backprop *backprop, const struct train_batch *in)
                         backprop_latent_rows(backprop, in), E);
 }
 
+/* The query rows of this layer. */
 static const struct askers *askers_of(const struct backprop *backprop, size_t layer)
 {
     const struct lists *lists = &backprop->at;
@@ -141,7 +141,8 @@ static void attend(struct backprop *backprop, struct layer_tape *tape, size_t la
     backprop_multiply(backprop, &out, 1);
 }
 
-/* out = x + FFN(x) of this layer; out NULL: computes only what the backward pass reads. */
+/* out = x + FFN(x) of this layer, x = tape->crossed. out NULL: leaves out the last product, which
+ * the backward pass does not read. */
 static void feed(struct backprop *backprop, struct layer_tape *tape, size_t layer, size_t T,
                  float *out)
 {
@@ -168,8 +169,8 @@ static void embed(struct backprop *backprop, const struct train_batch *in)
 static void run_layer(struct backprop *backprop, const struct train_batch *in, size_t layer,
                       float *out)
 {
-    /* When only the latents changed, the results before the first layer's latents are still there,
-     * unless another layer has used their tape since. */
+    /* If only the latents changed since the last pass, the first layer's results before its
+     * attention to latents are still valid, unless a later layer has used the same tape. */
     const int there = !layer && in->again && backprop->how.every == backprop->c.layers;
     if (!there && config_recurs(&backprop->c))
         backprop_mix(backprop, &backprop->tape[layer], layer, askers_of(backprop, layer), in);
@@ -189,9 +190,9 @@ static void run_layers(struct backprop *backprop, const struct train_batch *in)
                   layer + 1 < backprop->c.layers ? backprop->tape[layer + 1].x : backprop->top);
 }
 
-/* Before the backward pass of this layer: when layer is the last layer of a part whose tapes later
- * parts have overwritten, computes the part again from its kept input. The last part is never
- * overwritten. */
+/* Call before the backward pass of this layer. If the layer is the last of a part (`every` layers),
+ * later parts have overwritten the tapes of the part: computes the part again from its kept input.
+ * The last part is never overwritten. */
 static void run_again(struct backprop *backprop, const struct train_batch *in, size_t layer)
 {
     size_t every = backprop->how.every;
@@ -201,9 +202,9 @@ static void run_again(struct backprop *backprop, const struct train_batch *in, s
         run_layer(backprop, in, i, i < layer ? backprop->tape[i + 1].x : NULL);
 }
 
-/* The losses of the scored rows, by blocks of backprop->logit_rows: head, softmax, loss, and the
- * gradient of the block's stream, before the next block overwrites the logits. With a gradient,
- * backprop->dx receives the gradient of the last stream. */
+/* Sets backprop->row_loss and, unless only the loss is wanted, backprop->dx = the gradient of
+ * backprop->top. Blocks of backprop->logit_rows rows run one after another: head, softmax, loss and
+ * gradient of a block come before the next block overwrites the logits. */
 static void head_loss(struct backprop *backprop)
 {
     size_t scored = backprop->at.scored.n, D = backprop->c.width, V = backprop->c.vocab,
@@ -273,7 +274,8 @@ static void attend_back(struct backprop *backprop, const struct layer_tape *tape
 
 /* ---- a batch ---- */
 
-/* Only operations of the back end. */
+/* The forward and backward pass of a struct batch_run. Calls only operations of the back end, so
+ * ops.run may record it. */
 static void run_both_ways(void *ctx)
 {
     const struct batch_run *run = ctx;
@@ -281,7 +283,7 @@ static void run_both_ways(void *ctx)
     const struct train_batch *in = run->in;
     const int latents = backprop->of == BACKPROP_LATENTS;
     const int of_parameters = backprop->of == BACKPROP_PARAMETERS;
-    if (!backprop->at.scored.n) { /* a text of one token: no gradient */
+    if (!backprop->at.scored.n) { /* texts of one token have no target, so gradients are 0 */
         backprop_clear(backprop, backprop->dz, latent_bytes(backprop, in) / sizeof *backprop->dz);
         if (of_parameters)
             backprop_clear(backprop, backprop->parameters->g, backprop->parameters->n);
@@ -309,7 +311,7 @@ static void run_both_ways(void *ctx)
                                     backprop->c.vocab, backprop->c.width);
 }
 
-/* Sends the batch; returns it with the key of its operations. */
+/* Sends the batch to the back end. Returns the argument of run_both_ways(). */
 static struct batch_run ask_of(struct backprop *backprop, const struct train_batch *in,
                                enum backprop_of of)
 {
@@ -345,7 +347,7 @@ double backprop_loss(struct backprop *backprop, const struct train_batch *in, en
     return loss;
 }
 
-/* The first step of a fit, and the later ones, which are replayed. */
+/* Prepares two passes: of the first step of a fit (again 0) and of all later steps (again 1). */
 void backprop_prepare(struct backprop *backprop, struct train_batch *in)
 {
     for (in->again = 0; backprop->b->ops->prepare && in->again < 2; in->again++) {

@@ -2,12 +2,12 @@
  *
  *   q = rope(n(x Wq^T + bq)), k = rope(n(x Wk^T + bk)), v = x Wv^T + bv
  *
- * with a bias, a norm of each head and a rotation only where the network has them (struct qkv of
- * kernels/ops.h). A sum with a bias is a product with a column of ones, in fp32, as is the gradient
- * of the bias: db = dy^T 1. */
+ * n is the norm of each head. Biases, n and rope exist only where the network has them (struct qkv
+ * of kernels/ops.h). A product with a column of ones adds the bias, in fp32; the gradient of the
+ * bias is such a product too: db = dy^T 1. */
 #include "lib/train/backprop/backprop_run.h"
 
-/* The bias in each row of y[n, width]. */
+/* The product that writes the bias into each row of y[n, width]. */
 static struct gemm bias(struct backprop *backprop, float *y, enum role role, size_t layer, size_t n)
 {
     size_t latents, one;
@@ -17,7 +17,7 @@ static struct gemm bias(struct backprop *backprop, float *y, enum role role, siz
                          .ldc = latents, .dtype = DTYPE_F32};
 }
 
-/* Gradient of the bias += dy^T 1. */
+/* The product gradient of the bias += dy^T 1; empty (M 0) with BACKPROP_LATENTS. */
 static struct gemm bias_back(struct backprop *backprop, const float *dy, enum role role,
                              size_t layer, size_t n)
 {
@@ -29,7 +29,7 @@ static struct gemm bias_back(struct backprop *backprop, const float *dy, enum ro
                          .dtype = DTYPE_F32};
 }
 
-/* to = the norm of each of n heads of x. */
+/* to[n, E] = the norm of each head x[n, E]. */
 static void norm_heads(struct backprop *backprop, float *to, const float *x, enum role role,
                        size_t layer, size_t n)
 {
@@ -67,8 +67,8 @@ void backprop_heads(struct backprop *backprop, struct layer_tape *tape, size_t l
     backprop->b->ops->rope(backprop->b, tape->k, backprop->at.all.table, T, K, config->head_dim, 1);
 }
 
-/* The gradient of n heads x before their norm; it takes the place of the rotated heads, which are
- * not read any more. */
+/* to[n, E] = the gradient of the heads x[n, E] before their norm. Returns `to`. The callers pass
+ * the rotated heads as `to`, because the backward pass does not read these heads any more. */
 static float *norm_heads_back(struct backprop *backprop, float *to, const float *dy, const float *x,
                               enum role role, size_t layer, size_t n)
 {

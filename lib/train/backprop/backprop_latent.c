@@ -1,9 +1,9 @@
 /* backprop_latent.c - attention to the latents of a layer, forward and backward; see
  * backprop_run.h.
  *
- * It is attention with a full mask. Keys and values come from z_l instead of the stream; the query
- * rows are those of the layer. z belongs to the batch and is not a parameter. Its gradient:
- * dz_l = dk Wck + dv Wcv. */
+ * This attention has a full mask. Keys and values come from z_l, the latents of layer l, instead of
+ * the stream; the query rows are the query rows of the layer. z is an input of the batch, not a
+ * parameter. The gradient of z is dz_l = dk Wck + dv Wcv. */
 #include "lib/train/backprop/backprop_run.h"
 
 static const float *latents_of(const struct backprop *backprop, size_t layer, size_t n)

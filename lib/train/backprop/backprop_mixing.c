@@ -1,12 +1,12 @@
 /* backprop_mixing.c - time mixing of RWKV 6 and 7, forward and backward, by the equations of
  * kernels/mixing.h; see backprop_run.h. A text begins with the first row of its sequence. Every row
- * goes through the mixer; the query rows are picked before the last product. */
+ * goes through the mixer, because the state of a row depends on all rows before it. Only the last
+ * product is limited to the query rows. */
 #include "kernels/mixing.h"
 #include "kernels/wkv.h"
 #include "lib/train/backprop/backprop_run.h"
 
-/* A low-rank part: y = f(x DOWN^T) UP^T. UP is the role after DOWN, except in the lanes of RWKV
- * 6. */
+/* A low-rank part: y = f(x DOWN^T) UP^T; low = f(x DOWN^T). */
 struct low_rank {
     enum role down, up;
     const float *x;
@@ -44,7 +44,7 @@ static void low_rank(struct backprop *backprop, size_t layer, const struct low_r
     backprop_multiply(backprop, &up, 1);
 }
 
-/* dx from dy; with `adds`, dx += . */
+/* The backward pass of low_rank(): dx = the gradient of rank->x, given dy. adds 1: dx += it. */
 static void low_rank_back(struct backprop *backprop, size_t layer, const struct low_rank *rank,
                           const float *dy, float *dx, int adds)
 {
@@ -98,7 +98,8 @@ static struct low_rank gate_of(const struct layer_tape *tape)
                              tape->mix.low[LANE_G], tape->mix.g, SQUASH_LOGISTIC};
 }
 
-/* RWKV 6: the amount that lane i adds to its share. */
+/* RWKV 6: the low-rank part whose result is added to the share of lane i (more_i of struct
+ * shift). */
 static struct low_rank lerp_of(const struct layer_tape *tape, size_t i)
 {
     return (struct low_rank){(enum role)(ROLE_LERP_DOWN_R + i), (enum role)(ROLE_LERP_UP_R + i),
@@ -267,7 +268,8 @@ void backprop_mix(struct backprop *backprop, struct layer_tape *tape, size_t lay
 
 /* ---- backward ---- */
 
-/* Adds backprop->dw and backprop->dg to the gradients of their lanes. */
+/* Sets the gradients of the lanes W and G, given backprop->dw and backprop->dg, the gradients of
+ * decay and gate. */
 static void gates6_back(struct backprop *backprop, const struct layer_tape *tape, size_t layer)
 {
     const struct low_rank decay = decay_of(tape);
@@ -281,9 +283,9 @@ static void gates6_back(struct backprop *backprop, const struct layer_tape *tape
     backprop_multiply(backprop, gemm, 2);
 }
 
-/* Turns backprop->dr, dk, dv, da, db of time mixing and backprop->dy after the bonus into gradients
- * of the projections, and passes those of the gates to their lanes. The gradient of v reaches its
- * lane last, through the projection. */
+/* Given backprop->dr, dk, dv, da, db from time mixing and backprop->dy after the bonus: sets the
+ * gradients of the projections r, k and v, and the gradients of the lanes W, A, G and (not in the
+ * first layer) V. projections_back() adds to lane V later. */
 static void gates7_back(struct backprop *backprop, const struct layer_tape *tape, size_t layer,
                         const struct wkv_rows *in)
 {
@@ -311,7 +313,8 @@ static void gates7_back(struct backprop *backprop, const struct layer_tape *tape
     }
 }
 
-/* From the gradients of the lanes to the rows, and through the norm to backprop->dx. */
+/* Given the gradients of the lanes, sets backprop->dn, the gradient of the normed rows, and adds
+ * the gradient through the norm to backprop->dx. */
 static void shift_back(struct backprop *backprop, const struct layer_tape *tape, size_t layer,
                        const struct train_batch *in)
 {
@@ -342,7 +345,7 @@ static void projections_back(struct backprop *backprop, const struct layer_tape 
 {
     const size_t T = backprop->at.all.n;
     float *const *lane = tape->mix.lane, *v = backprop->lane[LANE_V];
-    /* with the low-rank part of v_first */
+    /* 1: v holds the gradient from the low-rank part of v_first (gates7_back) */
     const int shared = backprop->c.mixer == MIXER_RWKV7 && layer;
     const struct gemm gemm[] = {
         backprop_weights(backprop, backprop->dr, lane[LANE_R], ROLE_Q, layer, T),

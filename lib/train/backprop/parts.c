@@ -1,6 +1,6 @@
-/* parts.c - operations that all layers use, forward and backward: products, norms, rows that ask;
- * see backprop_run.h. For y = x W^T: dW = dy^T x and dx = dy W. All three go through the strided
- * gemm, so nothing is transposed. */
+/* parts.c - operations that all layers use, forward and backward: products, norms, query rows; see
+ * backprop_run.h. For y = x W^T the gradients are dW = dy^T x and dx = dy W. gemm takes strides, so
+ * no matrix is transposed in memory. */
 #include <assert.h>
 
 #include "lib/checkpoint/role.h"
@@ -93,7 +93,7 @@ void backprop_spread(struct backprop *backprop, float *out, const float *x, size
     backprop->train->spread(backprop->b, out, x, backprop->at.place, backprop->at.all.n, wide);
 }
 
-/* backprop->top is free: it was last read before the backward pass. */
+/* Uses backprop->top as scratch: nothing reads it after head_loss(). */
 void backprop_spread_stream(struct backprop *backprop)
 {
     size_t D = backprop->c.width;

@@ -1,5 +1,5 @@
-/* room.c - the memory of a forward and backward pass; see backprop_run.h. One function
- * measures the block of the back end and cuts it, so that size and layout agree. */
+/* room.c - the memory of a forward and backward pass; see backprop_run.h. cut_all() both measures
+ * the block of the back end and cuts it, so that size and layout agree. */
 #include <stdlib.h>
 
 #include "lib/base/mem.h"
@@ -14,9 +14,9 @@ static float *room(struct backprop *backprop, size_t n)
     return (float *)(void *)at;
 }
 
-/* An array that only gradients of matrices read. Each layer has its own, or, when nobody asks for
- * those gradients, all layers share the array of the first. A mixer that recurs reads it for other
- * gradients too. */
+/* An array of n floats that only gradients of matrices read. Each layer has its own array. If
+ * gradients of parameters are never wanted, all layers share `first`, the array of the first layer.
+ * With time mixing other gradients read such arrays too, so layers never share them. */
 static float *input_room(struct backprop *backprop, size_t layer, float *first, size_t n)
 {
     return layer && backprop->how.latents && !config_recurs(&backprop->c) ? first
@@ -61,9 +61,9 @@ static void cut_layer(struct backprop *backprop, struct layer_tape *tape, size_t
         backprop_mix_tape(backprop, &tape->mix, room);
 }
 
-/* The first `every` layers have tapes; a later one uses the tape of the layer `every` before it.
- * The first layer of each part keeps its own input. With RWKV 7 all layers read the values of the
- * first layer, so these are not shared. */
+/* The first `every` layers have tapes; a later layer uses the tape of the layer `every` before it.
+ * The first layer of each part keeps its own input. With RWKV 7 all layers read v of the first
+ * layer, so no later layer shares that array. */
 static void cut_tape(struct backprop *backprop)
 {
     size_t every = backprop->how.every;
@@ -81,8 +81,8 @@ static void cut_tape(struct backprop *backprop)
     }
 }
 
-/* Bytes of work for the largest of the three products of any matrix; products of the head have the
- * rows of one block. */
+/* Bytes of scratch for the largest of the three products of any matrix. Products of the head have
+ * the rows of one block of logits. */
 static size_t products_work(const struct backprop *backprop)
 {
     size_t most = 0, latents = backprop->seqs * backprop->c.latents,
@@ -119,7 +119,7 @@ static size_t scratch_floats(const struct backprop *backprop)
     return (forward > back ? forward : back) + 2 * T * (config->qk_norm ? config->heads : 1);
 }
 
-/* Cuts count * bytes from the block at *at and advances *at; block NULL: only advances. */
+/* Cuts count * bytes from the block at *at and advances *at. block NULL: only advances *at. */
 static void *part(unsigned char *block, size_t *at, size_t count, size_t bytes)
 {
     void *p = block ? block + *at : NULL;
@@ -127,7 +127,7 @@ static void *part(unsigned char *block, size_t *at, size_t count, size_t bytes)
     return p;
 }
 
-/* Cuts the index arrays from a block; block NULL: only measures. Returns their bytes. */
+/* Cuts the index arrays from a block and returns their bytes. block NULL: only measures. */
 static size_t cut_lists(const struct backprop *backprop, struct lists *lists, unsigned char *block)
 {
     const size_t T = backprop->rows, latents = backprop->seqs * backprop->c.latents;
@@ -148,7 +148,7 @@ static size_t cut_lists(const struct backprop *backprop, struct lists *lists, un
     return at;
 }
 
-/* Cuts the arrays from backprop->block; backprop->block NULL: only measures. */
+/* Cuts all arrays from backprop->block and sets backprop->bytes; block NULL: only measures. */
 static void cut_all(struct backprop *backprop)
 {
     const struct config *config = &backprop->c;
@@ -182,7 +182,8 @@ static void cut_all(struct backprop *backprop)
     backprop->scratch = room(backprop, scratch_floats(backprop));
 }
 
-/* Allocates memory of the host; writes the frequencies of the rotation, and ones if wanted. */
+/* Allocates the memory of the host. Writes the frequencies of the rotation and, if there are
+ * biases, the array of ones. */
 static void make_host(struct backprop *backprop)
 {
     const struct config *config = &backprop->c;

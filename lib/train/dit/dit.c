@@ -1,4 +1,4 @@
-/* dit.c - see dit.h: memory, training and files of a transformer over latents. dit_pass.c computes
+/* dit.c - memory, training and files of a transformer over latents; see dit.h. dit_pass.c computes
  * the passes. */
 #include "lib/train/dit.h"
 
@@ -45,7 +45,7 @@ static void lay_out(struct dit *dit)
     dit->n = at;
 }
 
-/* Cuts the arrays of a pass from `base`; NULL: only counts. Returns the number of floats. */
+/* Cuts the arrays of a pass from `base` and returns their floats. base NULL: only counts. */
 static size_t cut(struct dit *dit, float *base)
 {
     size_t D = dit->s.width, B = dit->batch, T = B * dit->s.tokens, at = 0;
@@ -79,7 +79,8 @@ static size_t cut(struct dit *dit, float *base)
     return at;
 }
 
-/* Bytes of work for the largest product of a linear layer over `rows` rows. */
+/* Bytes of scratch for the products of a linear layer over `rows` rows: y, and the gradients of W
+ * and x. */
 static size_t product_work(const struct dit *dit, size_t rows, size_t in, size_t out)
 {
     const struct train_ops *ops = train_ops_of(dit->b->ops);
@@ -102,6 +103,7 @@ static size_t most_work(const struct dit *dit)
     return most;
 }
 
+/* Draws W: normal, std 1/sqrt(inputs). The bias stays 0. */
 static void draw(const struct dit *dit, const struct dit_linear *linear, uint64_t seed)
 {
     struct rng rng = {seed, linear->w, 0};
@@ -109,7 +111,7 @@ static void draw(const struct dit *dit, const struct dit_linear *linear, uint64_
         dit->w[linear->w + i] = (float)(rng_normal(&rng) / sqrt((double)linear->in));
 }
 
-/* The modulations stay 0, so the gates are 0 too. */
+/* A and F of dit.h (`mod`) stay 0, so the gates a1 and a2 start at 0 (adaLN-Zero). */
 static void draw_all(struct dit *dit, uint64_t seed)
 {
     const struct dit_linear *own[] = {&dit->in, &dit->time1, &dit->time2, &dit->out};
@@ -241,7 +243,7 @@ double dit_loss(struct dit *dit, const float *latents, size_t n, uint64_t seed, 
     size_t each = dit->s.tokens * dit->s.values, all = n * each;
     struct rng rng = {seed, draw, 0};
     for (size_t text = 0; text < n; text++) {
-        /* one time in each n-th part of 0..1, so that a batch covers the interval */
+        /* sample k of n has its time in k/n .. (k + 1)/n, so that a batch covers 0..1 */
         dit->times[text] = ((double)text + rng_uniform(&rng)) / (double)n;
         double alpha = cos(pi * dit->times[text] / 2), sigma = sin(pi * dit->times[text] / 2);
         for (size_t i = text * each; i < (text + 1) * each; i++) {
@@ -314,7 +316,8 @@ double dit_log_deviation(const struct dit *dit)
 
 /* ---- files ---- */
 
-/* The arrays of a file. Every file has the first FILE_ALWAYS, a whole one has all. */
+/* An array of a file. Every file has the first FILE_ALWAYS arrays; a file with whole = 1 has all
+ * FILE_PARTS. */
 struct dit_part {
     const char *name;
     float *data;
@@ -395,7 +398,8 @@ static int read_note(const struct tensors *tensors, const char *path, struct dit
     return bad ? -1 : 0;
 }
 
-/* Checked before anything of that shape is allocated. */
+/* -1: the size of 'average' does not fit the shape. dit_open() calls check_size() before it
+ * allocates arrays of this shape, because the shape in the file may be wrong. */
 static int check_size(const struct tensors *tensors, const char *path,
                       const struct dit_shape *shape, struct err *e)
 {

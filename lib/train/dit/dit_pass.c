@@ -1,8 +1,9 @@
 /* dit_pass.c - a transformer over latents, forward and backward; see dit.h for the equations.
  *
- * The forward pass keeps what the backward pass needs; the backward pass mirrors it line by line.
- * Products use the gemm of the back end. The rest is plain loops, because a text has few latents.
- * Checked against finite differences in tests/model/test-dit.c. */
+ * The forward pass keeps the values that the backward pass reads. The backward pass mirrors the
+ * forward pass line by line. Products use the gemm of the back end. All else is plain loops,
+ * because a text has few latents. tests/model/test-dit.c checks the gradients against finite
+ * differences. */
 #include "lib/train/dit/dit_pass.h"
 
 #include <math.h>
@@ -24,7 +25,7 @@ static void linear_forward(const struct dit *dit, const struct dit_linear *linea
     train_ops_of(dit->b->ops)->gemm(dit->b, &gemm, 1, dit->work);
 }
 
-/* Sets the gradients of W and bias, and of x unless dx is NULL. */
+/* Sets the gradients of W and bias in dit->g, and dx, the gradient of x, unless dx is NULL. */
 static void linear_back(const struct dit *dit, const struct dit_linear *linear, const float *x,
                         size_t rows, const float *dy, float *dx)
 {
@@ -56,7 +57,7 @@ static void silu(const float *x, float *y, size_t n)
         y[i] = (float)(x[i] * sigmoid(x[i]));
 }
 
-/* dx *= silu'(x) */
+/* dx *= silu'(x), with silu'(x) = s (1 + x (1 - s)), s = sigmoid(x). */
 static void silu_back(const float *x, float *dx, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -65,6 +66,7 @@ static void silu_back(const float *x, float *dx, size_t n)
     }
 }
 
+/* The tanh form of GELU. Source: Hendrycks, Gimpel 2016 (arXiv 1606.08415), section 2. */
 static void gelu(const float *x, float *y, size_t n)
 {
     const float a = (float)sqrt(2 / pi);
@@ -84,8 +86,8 @@ static void gelu_back(const float *x, float *dx, size_t n)
 
 /* ---- norm with shift and scale ---- */
 
-/* LayerNorm of from[n * tokens, D], then shift and scale. Shift [D] and scale [D] of sample b begin
- * at mod + b * stride. */
+/* dit_norm->in = hat (1 + scale) + shift, where hat is the LayerNorm of from[n * tokens, D]. Shift
+ * [D] and then scale [D] of sample b begin at mod + b * stride. */
 static void norm(const struct dit *dit, struct dit_norm *dit_norm, const float *from,
                  const float *mod, size_t stride, size_t n)
 {
@@ -109,8 +111,8 @@ static void norm(const struct dit *dit, struct dit_norm *dit_norm, const float *
     }
 }
 
-/* Adds the gradient of the input to dh, and the gradients of shift and scale to dmod. din: the
- * gradient of the output, norm->in. */
+/* Backward pass of norm(), given din, the gradient of norm->in. Adds the gradient of `from` to dh,
+ * and the gradients of shift and scale to dmod. */
 static void norm_back(const struct dit *dit, const struct dit_norm *norm, const float *din,
                       const float *mod, float *dmod, size_t stride, size_t n, float *dh)
 {
@@ -135,7 +137,7 @@ static void norm_back(const struct dit *dit, const struct dit_norm *norm, const 
     }
 }
 
-/* h += gate * out */
+/* h += gate * out, elementwise. The gate [D] of sample b begins at gate + b * stride. */
 static void add_gated(const struct dit *dit, float *h, const float *out, const float *gate,
                       size_t stride, size_t n)
 {
@@ -145,7 +147,7 @@ static void add_gated(const struct dit *dit, float *h, const float *out, const f
             h[row * D + j] += gate[row / dit->s.tokens * stride + j] * out[row * D + j];
 }
 
-/* dout = gate * dh, dgate += dh * out */
+/* Backward pass of add_gated(): dout = gate * dh, dgate += dh * out. */
 static void gated_back(const struct dit *dit, const float *dh, const float *out, const float *gate,
                        float *dgate, size_t stride, size_t n, float *dout)
 {
@@ -160,7 +162,7 @@ static void gated_back(const struct dit *dit, const float *dh, const float *out,
 
 /* ---- attention among the latents of a sample ---- */
 
-/* The values of head h in a row of qkv; which: 0 q, 1 k, 2 v. */
+/* The values of head h in a row of qkv [T, 3D]. which: 0 query, 1 key, 2 value. */
 static float *part(const struct dit *dit, float *qkv, size_t row, size_t h, int which)
 {
     size_t D = dit->s.width;
@@ -175,6 +177,7 @@ static double dot(const float *a, const float *b, size_t n)
     return sum;
 }
 
+/* to += by * x. */
 static void add(float *to, float by, const float *x, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -209,7 +212,7 @@ static void attend(const struct dit *dit, struct dit_tape *tape, size_t n)
     }
 }
 
-/* dqkv = the gradient of qkv; dy: the gradient of the output. */
+/* dqkv = the gradient of tape->qkv, given dy, the gradient of tape->y. */
 static void attend_back(const struct dit *dit, struct dit_tape *tape, size_t n, const float *dy,
                         float *dqkv)
 {
@@ -232,8 +235,8 @@ static void attend_back(const struct dit *dit, struct dit_tape *tape, size_t n, 
 
 /* ---- whole passes ---- */
 
-/* Sets c of dit.h, the embedding of the times, and cact = silu(c). Times are in 0..1 and are scaled
- * by 1000, because DiT embeds step numbers up to 1000. */
+/* Sets dit->c, the embedding c of the times (dit.h), and dit->cact = silu(c). Times are in 0..1;
+ * they are multiplied by 1000, because DiT embeds step numbers up to 1000. */
 static void condition(struct dit *dit, const double *times, size_t n)
 {
     size_t half = DIT_WAVES / 2, D = dit->s.width;
