@@ -1,13 +1,13 @@
-/* cost.c - flops and bytes of passes (cost.h).
+/* cost.c - flops and bytes of passes; see cost.h.
  *
  * Shapes and formats come from the roles, one by one, because a quantized network has several
- * formats, and a settled network that is not loaded has no matrices yet. All results are whole
- * numbers in doubles, exact to 2^53, so costs may be added in any order. */
+ * formats, and a settled network that is not loaded has no matrices yet. Costs are whole numbers in
+ * doubles, exact to 2^53, so they may be added in any order. */
 #include "lib/network/cost.h"
 
 #include <math.h>
 
-/* 1: a matrix of the feed-forward block of the last layer. */
+/* 1: the role is a matrix of the feed-forward block of the last layer. */
 static int is_last_ffn(const struct config *config, enum role role)
 {
     return role_has(config, role, config->layers - 1) &&
@@ -31,7 +31,7 @@ struct cost_model cost_model_of(const struct network *n)
                                .look_pair_flops = 4 * (double)config->heads * E,
                                .output_bytes = 2 * layers * (double)config->width *
                                                (double)dtype_value_bytes(n->backend->act)};
-    if (config_recurs(config)) { /* multiplications and additions of the recurrence, line by line */
+    if (config_recurs(config)) { /* `each`: flops per value of the state (kernels/wkv.h) */
         double each = config->mixer == MIXER_RWKV6 ? 5 : 9;
         model.row_flops = each * layers * (double)config->heads * E * E;
         model.slot_bytes = layers * (double)config_state(config) * sizeof(float);
@@ -41,12 +41,12 @@ struct cost_model cost_model_of(const struct network *n)
         int is_bias = role_is_vector(role) && !role_is_norm(role);
         if (!role_per_layer(role) || role_is_norm(role) || role == ROLE_CROSS_K ||
             role == ROLE_CROSS_V)
-            continue; /* the last two multiply latents, once a text */
+            continue; /* CROSS_K and CROSS_V multiply latents, once a text */
         role_shape(config, role, &rows, &cols);
-        /* the first layer's are not read */
+        /* passes do not read these three matrices in the first layer */
         size_t first = role == ROLE_FIRST || role == ROLE_FIRST_DOWN || role == ROLE_FIRST_UP;
         double times = role_layers(config, role) ? (double)(role_layers(config, role) - first) : 0;
-        /* each: of an expert */
+        /* each 1: a matrix of every expert */
         const int each = role_each(config, role) > 1, last = is_last_ffn(config, role);
         double *bytes = each ? &model.expert_bytes : &model.block_bytes;
         double of_layer = (each ? (double)config->used : 1) * (is_bias ? 1 : 2) * (double)rows *
@@ -98,7 +98,7 @@ struct cost cost_of_context(const struct network *n, double rows)
             sum.bytes += dtype_bytes(
                 quantization_dtype(n->quant, config, roles[i], layer, n->dtype), outs, K);
         }
-    if (config->chains) /* the rest is that of a pass over these rows */
+    if (config->chains) /* pass_fuse() caches nothing; cost_of() has the pass over these rows */
         return sum;
     sum.bytes += 2 * rows * (double)(config->layers * config->kv_heads * config->head_dim *
                                      dtype_value_bytes(n->kv_dtype));
@@ -127,12 +127,12 @@ void cost_look(struct extent *extent, double rows, double keys)
 {
     extent->looked += rows;
     extent->looked_pairs += rows * keys;
-    extent->written += rows / 2; /* half a slot */
+    extent->written += rows / 2; /* values only: half a slot */
 }
 
 void cost_experts(const struct cost_model *model, struct extent *extent)
 {
-    double row = 1 - model->share;
+    double row = 1 - model->share; /* probability that a row does not use an expert */
     extent->experts = (model->experts - model->last_experts) * (1 - pow(row, extent->rows)) +
                       model->last_experts * (1 - pow(row, extent->wanted - extent->compared));
 }

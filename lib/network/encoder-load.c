@@ -1,8 +1,9 @@
-/* encoder-load.c - config.json, tensors and tokenizer of a BERT or RoBERTa checkpoint.
+/* encoder-load.c - loads config.json, tensors and tokenizer of a BERT or RoBERTa checkpoint; see
+ * encoder.h.
  *
- * Tensor names may start with "bert." or "roberta." or neither, and old files call the two vectors
- * of a norm gamma and beta. Each tensor must have the shape that config.json gives. Heads for other
- * tasks in the file are ignored. */
+ * Tensor names may start with "bert." or "roberta.", or have no prefix. Old files call the gain and
+ * bias of a norm gamma and beta. Each tensor must have the shape that config.json gives. Tensors of
+ * heads for other tasks are ignored. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,11 +19,11 @@
 struct load {
     struct encoder *n;
     const char *folder;
-    const char *prefix; /* of all tensor names */
+    const char *prefix; /* of all tensor names: "", "bert." or "roberta." */
     struct err *e;
 };
 
-/* The layers that bert_score 0.3 uses; for other depths the last layer. */
+/* The layer that bert_score 0.3 uses for 12 and 24 layers; for other depths the last layer. */
 static size_t best_layer(const struct encoder *n)
 {
     return n->blocks == 24   ? (n->is_roberta ? 17 : 18)
@@ -84,7 +85,8 @@ static int read_config(struct encoder *n, const json_t *j, const char *path, str
     return 0;
 }
 
-/* The tensor PREFIX+name+"."+end, or with the old end, of this shape. */
+/* The tensor PREFIX+name+"."+end, or else PREFIX+name+"."+old. Its shape must be [rows, cols], or
+ * [rows] if cols is 0. NULL: *load->e. */
 static const struct tensor *find(const struct load *load, const char *name, const char *end,
                                  const char *old, size_t rows, size_t cols)
 {
@@ -125,7 +127,7 @@ static int read_norm(const struct load *load, const char *name, struct encoder_n
     return to->bias ? 0 : -1;
 }
 
-/* Rows of a matrix on demand; ctx is the tensor. */
+/* The function mat_source.floats: rows of the tensor source->ctx as floats. */
 static void rows_of(const struct mat_source *source, size_t first, size_t count, float *out)
 {
     tensor_floats(source->ctx, first * source->cols, count * source->cols, out);

@@ -1,4 +1,4 @@
-/* encoder.c - runs a text through the blocks of an encoder (encoder.h).
+/* encoder.c - runs a text through the blocks of an encoder; see encoder.h.
  *
  * The back end computes products and attention. Operations that it lacks (layer norm, GELU, biases,
  * learned positions) are loops here, over memory that host and back end share. Texts run one at a
@@ -16,7 +16,7 @@
 
 /* ---- text to ids ---- */
 
-/* text without white space at either end; *n: its length. */
+/* The text without white space at either end: returns its start, and sets *n to its length. */
 static const char *trim(const char *text, size_t *n)
 {
     size_t len, end = 0;
@@ -57,7 +57,7 @@ int encoder_ids(const struct encoder *n, const char *text, struct ids *out, stru
 
 /* ---- the blocks ---- */
 
-struct encoder_work { /* for a text of T tokens; x [T, D], the others as a block needs them */
+struct encoder_work { /* for a text of T tokens: x, q, k, v, y [T, D], h [T, F] */
     size_t T;
     float *x, *q, *k, *v, *y, *h;
     int32_t *place;       /* 0..T-1: positions and slots */

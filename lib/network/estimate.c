@@ -1,20 +1,20 @@
-/* estimate.c - memory counted by formula (estimate.h).
+/* estimate.c - memory counted by formula; see estimate.h.
  *
- * The back end tells the scratch of its operations. All else is counted here, separately from the
- * code that allocates it (work.c, kv.c), so that a test can compare the two. */
+ * The back end gives the scratch of its operations. All other memory is counted here, separately
+ * from the code that allocates it (work.c, kv.c), so that a test can compare the two. */
 #include "lib/network/estimate.h"
 
 #include "kernels/mixing.h"
 #include "lib/base/order.h"
 #include "lib/network/kv.h"
 
-/* Rows that a layer's products work on at once. */
+/* Rows that the products of a layer work on at once (work_tile). */
 static size_t tile(const struct network *n, const struct work_size *size)
 {
     return n->row_tile && n->row_tile < size->rows ? n->row_tile : size->rows;
 }
 
-/* The scratch that operations share. */
+/* Bytes of the scratch that operations share. */
 static size_t scratch(const struct network *n, const struct work_size *size)
 {
     const struct config *config = &n->config;
@@ -48,7 +48,7 @@ static size_t scratch(const struct network *n, const struct work_size *size)
     return order_max(most, ops->matmul_work(backend, rows, F, D));
 }
 
-/* The scratch of a time mixing layer. */
+/* Bytes of the scratch of a time mixing layer. */
 static size_t mixing_scratch(const struct network *n, const struct work_size *size)
 {
     const struct config *config = &n->config;
@@ -67,7 +67,8 @@ static size_t array(size_t bytes)
     return (bytes + 255) / 256 * 256;
 }
 
-/* Index arrays: four bytes an entry, except keys of the noise (8), sequences (16) and `extra`. */
+/* Bytes of the index arrays. An entry has 4 bytes, except keys of the noise (8), sequences and
+ * shares (16) and `extra` (1). */
 static size_t index_arrays(const struct work_size *size)
 {
     return array(size->extra) + 3 * array(4 * size->rows) + 2 * array(4 * size->listed) +
@@ -90,7 +91,8 @@ static size_t head(const struct network *n, const struct work_size *size)
            array(4 * size->linked * size->rows);
 }
 
-/* For time mixing: the norm, its mixtures, and the outputs of projections. */
+/* Bytes of struct mixing_room: the norm, the mixtures, the low-rank parts and the outputs of
+ * projections. */
 static size_t mixing(const struct config *config, size_t T)
 {
     size_t wide = array(4 * T * config->width),
@@ -131,7 +133,7 @@ struct memory_estimate estimate_of(const struct network *n, const struct work_si
     size_t half = memory_rounded(values * dtype_value_bytes(n->kv_dtype));
     size_t outputs = config->layers * kv_slots * config->width * dtype_value_bytes(n->backend->act);
     outputs = size->chosen ? memory_rounded(outputs) : 0;
-    size_t state = 0, last = 0; /* a state replaces keys and values */
+    size_t state = 0, last = 0; /* with time mixing: in place of keys and values */
     if (config_recurs(config)) {
         last = memory_rounded(config->layers * kv_slots * config->width * sizeof(float));
         state = memory_rounded(config->layers * kv_slots * (config_state(config) - config->width) *

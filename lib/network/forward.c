@@ -1,4 +1,4 @@
-/* forward.c - a pass from its description to its answers (forward.h).
+/* forward.c - a pass from its description to its answers; see forward.h.
  *
  * The description is copied into the index arrays of the work area, so the caller's arrays are free
  * when forward() returns. The position of each cache slot stays on the host, in kv.pos, for later
@@ -17,7 +17,8 @@ static void copy_ids(int32_t *to, const int32_t *from, size_t n)
         memcpy(to, from, n * sizeof *to);
 }
 
-/* Writes the sequences of forward and, with a cache, their slots with the position of each. */
+/* Writes the sequences of the pass and, with a cache, the slots that they read with the position of
+ * each slot. */
 static void list_seqs(const struct forward *forward, const struct kv *kv, struct work *work,
                       struct pass *pass)
 {

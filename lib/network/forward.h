@@ -3,17 +3,17 @@
 
 #include "lib/network/pass.h"
 
-/* One sequence's part of a pass. Its rows are consecutive in token[] and pos[]. */
+/* The rows of one sequence in a pass. They are consecutive in token[] and pos[]. */
 struct forward_seq {
     size_t rows;
-    const int32_t *slots; /* cache slots that these rows read (their own included) */
+    const int32_t *slots; /* [n_slots] slots of the cache that the rows read, with their own */
     size_t n_slots;
-    size_t latent;        /* the part of kv->latents that they read */
+    size_t latent;        /* number of the text in kv->latents whose latents the rows read */
 };
-/* All pointers are host memory. */
+/* All pointers point to host memory. */
 struct forward {
     const int32_t *token, *pos; /* [T] */
-    const int32_t *slot;        /* [T] the slot for each row's K and V; NULL if kv is NULL */
+    const int32_t *slot;        /* [T] the slot for key and value of each row; NULL without cache */
     const struct forward_seq *seqs;
     size_t n_seqs; /* T = sum of rows */
     enum mask mask;
@@ -22,13 +22,15 @@ struct forward {
     size_t n_wanted;
     const int32_t *uncond;   /* [R] for CFG: the unconditional row of each wanted row, or NULL */
     struct head_query query; /* how the head answers */
-    int again; /* 1: such a pass comes again with this work and this cache, so ops.run may record
-                * it */
+    int again; /* 1: passes of this shape follow with the same work and cache, so ops.run may
+                * record this one */
 };
-/* kv NULL: every row reads all rows of its own sequence (vanilla LLaDA), and nothing is cached.
- * out: [R]. logits: NULL or [R, V]. */
+/* Runs the pass *f and waits for its answers out[R] and, unless logits is NULL, logits[R, V]. kv
+ * NULL: nothing is cached, and the keys of a row are the rows of its own sequence (vanilla
+ * LLaDA). */
 void forward(const struct network *n, struct kv *kv, struct work *work, const struct forward *f,
              struct head_row *out, float *logits);
-/* ops.prepare for such a pass; its results have no meaning. */
+/* Calls ops.prepare for passes of this shape, where the back end has it. The results of the pass
+ * have no meaning. */
 void forward_prepare(const struct network *n, struct kv *kv, struct work *work,
                      const struct forward *forward);

@@ -1,9 +1,8 @@
-/* kv.c - memory of a cache (kv.h).
+/* kv.c - memory of a cache; see kv.h.
  *
- * Keys and values of all layers are one array each, [L, S, K*E], in memory of the back end.
- * Offloaded layers are in blocks of a store: the keys of a layer, then its values. Stored outputs
- * of attention and of the gated layer are [L, S, D] in memory. Only the host knows the position of
- * a slot, and each pass tells it to attention. */
+ * Keys and values of all layers that are not offloaded are one array each, in memory of the back
+ * end. An offloaded layer is a block of a store: the keys of the layer, then its values. Only the
+ * host stores the positions of the slots; each pass sends the positions that attention needs. */
 #include "lib/network/kv.h"
 
 #include <stdlib.h>
@@ -11,7 +10,7 @@
 
 #include "lib/base/mem.h"
 
-/* -1: no memory. */
+/* Allocates kv->last and kv->state of time mixing. -1: no memory. */
 static int make_states(struct kv *kv, const struct network *n)
 {
     const struct config *config = &n->config;
@@ -25,7 +24,7 @@ static int make_states(struct kv *kv, const struct network *n)
     return kv->state ? 0 : -1;
 }
 
-/* Bytes of the keys, or of the values, of the slots of a layer. */
+/* Bytes of the keys of all slots of a layer; the values have the same size. */
 static size_t half_bytes(const struct network *n, size_t slots)
 {
     return slots * n->config.kv_heads * n->config.head_dim * dtype_value_bytes(n->kv_dtype);
@@ -37,7 +36,7 @@ size_t kv_layer_bytes(const struct network *n, size_t slots, size_t *second)
     return 2 * *second;
 }
 
-/* -1: no memory. */
+/* Allocates the layers that are not offloaded. -1: no memory. */
 static int make_inside(struct kv *kv, const struct network *n)
 {
     const struct ops *ops = n->backend->ops;
@@ -51,7 +50,7 @@ static int make_inside(struct kv *kv, const struct network *n)
     return kv->v ? 0 : -1;
 }
 
-/* -1: no memory. */
+/* Opens the store of the offloaded layers. -1: no memory. */
 static int make_outside(struct kv *kv, const struct network *n)
 {
     struct err e = {0};

@@ -1,5 +1,6 @@
-/* latent.c - latents of texts (latent.h). Keys and values lie in one block with all that makes
- * them, so the latents of a text can be exchanged between two passes without allocation. */
+/* latent.c - latents of texts; see latent.h. Keys, values and all arrays that are needed to compute
+ * them are in one block, so the latents of a text can be replaced between two passes without
+ * allocation. */
 #include "lib/network/latent.h"
 
 #include <assert.h>
@@ -16,7 +17,8 @@ static void *cut(struct latents *latents, size_t *at, size_t bytes)
     return p;
 }
 
-/* Sets the pointers into latents->block, and returns its bytes; block NULL: only measures. */
+/* Sets the pointers into latents->block and returns the bytes of the block. block NULL: only
+ * measures. */
 static size_t cut_all(struct latents *latents, const struct network *n)
 {
     const struct config *config = &n->config;
@@ -75,6 +77,7 @@ void latent_free(struct latents *latents, const struct network *n)
     *latents = (struct latents){0};
 }
 
+/* Index of the first key (and value) of a text in this layer. */
 static size_t place(const struct latents *latents, const struct config *config, size_t layer,
                     size_t text)
 {

@@ -1,6 +1,6 @@
-/* network-precision.c - settles the precision of a network before the first weight is read.
- * Matrices, cache and activations follow from the request, the checkpoint and the back end
- * (network.h). */
+/* network-precision.c - settles the precision of a network before the first weight is read; see
+ * network.h. The formats of matrices, cache and activations follow from the request, the checkpoint
+ * and the back end. */
 #include <string.h>
 
 #include "kernels/train.h"
@@ -18,7 +18,8 @@ static int is_cache(enum dtype dtype)
     return dtype_info[dtype].cache;
 }
 
-/* *out = the format with that name, if `takes` accepts it; `otherwise` for auto. */
+/* *out = the format named `name`, if `takes` accepts it; for auto or NULL: `otherwise`. -1
+ * (EXIT_BAD_USAGE): no such format; the message names the option `flag`. */
 static int read_dtype(const char *flag, const char *name, int (*takes)(enum dtype dtype),
                       enum dtype otherwise, enum dtype *out, struct err *e)
 {
@@ -52,9 +53,10 @@ static enum dtype first_dtype(const struct network *n)
     return quantization_dtype(n->quant, &n->config, ROLE_Q, 0, n->dtype);
 }
 
-/* The reason why the back end cannot have the matrix beside the others, or NULL. Activations have
- * one format in all products; a plain embedding takes part in no product, and a router has one of
- * its own (kernels/experts.h). */
+/* The reason why the back end cannot have this matrix beside the others; NULL: it can. All products
+ * must have one format of activations. Two matrices are exempt: an embedding that is not also the
+ * head takes part in no product, and the product of a router has its own format
+ * (kernels/experts.h). */
 static const char *refuses(const struct network *n, enum role role, enum dtype dtype, size_t cols)
 {
     const struct ops *ops = n->backend->ops;
@@ -102,7 +104,8 @@ static int choose_precision(struct network *n, const struct checkpoint *model,
     return 0;
 }
 
-/* -1: the device cannot fit latents of such a network. */
+/* -1 (EXIT_BAD_USAGE): the device cannot compute the gradients of this network that a fit of
+ * latents needs. */
 static int check_latents(const struct network *n, struct err *e)
 {
     const struct config *config = &n->config;

@@ -1,5 +1,5 @@
-/* network.c - loads a network into a back end, and reads it back (network.h). network-precision.c
- * settles the precision before the first weight is read. */
+/* network.c - loads the weights of a network into a back end, and reads them back; see network.h.
+ * network-precision.c settles the precision before. */
 #include "lib/network/network.h"
 
 #include <assert.h>
@@ -36,10 +36,10 @@ static int load_mat(struct network *n, const struct checkpoint *model, enum role
     checkpoint_advise(&w, 0);
     if (bad)
         return short_of_memory(n, role, e);
-    return odd ? checkpoint_check_tensor(model, role, layer, e) : 0; /* reports which value */
+    return odd ? checkpoint_check_tensor(model, role, layer, e) : 0; /* names the value */
 }
 
-/* NULL: no memory. */
+/* A copy of from[count] in memory of the back end. NULL: no memory. */
 static float *put_floats(struct network *n, const float *from, size_t count)
 {
     const struct ops *ops = n->backend->ops;
@@ -49,7 +49,7 @@ static float *put_floats(struct network *n, const float *from, size_t count)
     return to;
 }
 
-/* Loads a gain or a bias; it stays NULL if the network has none. */
+/* Loads a gain or a bias into *out. *out is not set if the layer does not have the role. */
 static int load_vector(struct network *n, const struct checkpoint *model, enum role role,
                        size_t layer, float **out, struct err *e)
 {
@@ -83,7 +83,9 @@ static int load_rope(struct network *n, struct err *e)
                : short_of_memory(n, ROLE_Q, e);
 }
 
-/* The matrices of a layer, in the order in which a store keeps them. */
+/* The matrices of a layer that are not experts, in the order in which a store keeps them. Matrix i
+ * of a layer: these, then the matrices of time mixing (from OF_ALL), then the experts (from
+ * LAYER_MATS): all gates, all ups, all downs. */
 static const enum role layer_roles[] = {ROLE_Q,       ROLE_K,       ROLE_V,       ROLE_O,
                                         ROLE_GATE,    ROLE_UP,      ROLE_DOWN,    ROLE_CROSS_Q,
                                         ROLE_CROSS_K, ROLE_CROSS_V, ROLE_CROSS_O, ROLE_ROUTER,
@@ -91,7 +93,6 @@ static const enum role layer_roles[] = {ROLE_Q,       ROLE_K,       ROLE_V,     
                                         ROLE_DENSE_GATE, ROLE_DENSE_UP, ROLE_DENSE_DOWN};
 enum { OF_ALL = sizeof layer_roles / sizeof *layer_roles, LAYER_MATS = OF_ALL + MIXING_MATRICES };
 
-/* Then come those of time mixing, then gate, up and down of every expert. */
 static size_t count_mats(const struct network *n)
 {
     return LAYER_MATS + EXPERTS_PARTS * n->config.experts;
@@ -104,7 +105,7 @@ static enum role layer_role(const struct network *n, size_t i)
     return i < OF_ALL ? layer_roles[i] : (enum role)(MIXING_MATRIX + i - OF_ALL);
 }
 
-/* The number of matrix i of this layer in its role. */
+/* The number of matrix i of this layer among the tensors of its role. */
 static size_t layer_number(const struct network *n, size_t layer, size_t i)
 {
     const size_t first = role_number(&n->config, layer_role(n, i), layer);
@@ -141,7 +142,7 @@ static int is_outside(const struct network *n, size_t layer)
     return offload_number(&n->wish, n->config.layers, layer) >= 0;
 }
 
-/* Tells the back end where the matrices of the experts of this layer are. */
+/* Writes weights->table: the addresses of the matrices of the experts of this layer. */
 static int put_table(struct network *n, size_t layer, struct err *e)
 {
     struct layer *weights = &n->layer[layer];
@@ -159,7 +160,7 @@ static int put_table(struct network *n, size_t layer, struct err *e)
     return 0;
 }
 
-/* Loads the matrices of this layer, into memory or on their way into the store. */
+/* Loads the matrices of this layer; of an offloaded layer moves each into the store. */
 static int load_mats(struct network *n, const struct checkpoint *model, size_t layer, struct err *e)
 {
     size_t at = 0;
@@ -198,7 +199,8 @@ static int load_vectors(struct network *n, const struct checkpoint *model, size_
                : 0;
 }
 
-/* Runs first, while memory is still free: a matrix on its way into the store takes memory too. */
+/* Loads the offloaded layers. load_all() calls load_outside() first, while memory is still free,
+ * because a matrix needs memory until it is in the store. */
 static int load_outside(struct network *n, const struct checkpoint *model, struct err *e)
 {
     const struct ops *ops = n->backend->ops;
@@ -241,7 +243,8 @@ size_t network_layer_bytes(const struct network *n)
     return most;
 }
 
-/* taken(bytes): the memory that a block of `bytes` bytes takes. */
+/* The sum of taken(bytes) over all blocks of the weights, where taken(bytes) is the memory that a
+ * block of `bytes` bytes takes. */
 static size_t expected(const struct network *n, size_t (*taken)(size_t bytes))
 {
     const struct config *config = &n->config;
@@ -285,8 +288,8 @@ size_t network_expected_pages(const struct network *n)
     return expected(n, pages);
 }
 
-/* -1 (EXIT_BUSY): the weights would fit the device if other processes did not use it. The host is
- * not checked: its file cache gives memory back. */
+/* -1 (EXIT_BUSY): the weights would fit on the device if other processes did not use its memory.
+ * Memory of a host is not checked, because the system can free memory of the file cache. */
 static int check_room(const struct network *n, struct err *e)
 {
     struct backend *backend = n->backend;
@@ -373,7 +376,8 @@ int network_load(struct network *n, struct backend *backend, const struct checkp
     return -1;
 }
 
-/* A matrix by its number in its role, if the network has it. */
+/* The matrix with this number among the tensors of its role. For a role outside the layers: the
+ * head, else the embedding. */
 static struct mat *mat_of(struct network *n, enum role role, size_t number)
 {
     const size_t layer = role_layer(&n->config, role, number);

@@ -1,6 +1,6 @@
-/* offload.c - offloaded layers (offload.h). The two slots lie in one block; the parity of a layer's
- * number is its slot. A store serves requests in order, so rows of a layer are written back before
- * another layer comes into the slot. */
+/* offload.c - offloaded layers; see offload.h. The two slots are in one block. A layer uses the
+ * slot with the parity of its number. A store serves requests in order, so rows of a layer are
+ * written back before another layer is loaded into the slot. */
 #include "lib/network/offload.h"
 
 #include <assert.h>
@@ -37,6 +37,7 @@ size_t offload_part(size_t bytes)
     return (bytes + STORE_GRAIN - 1) / STORE_GRAIN * STORE_GRAIN;
 }
 
+/* The number of slots that are needed: at most two. */
 static size_t slots(const struct offload_wish *wish)
 {
     return wish->layers < 2 ? wish->layers : 2;
@@ -94,6 +95,7 @@ int offload_take(struct offload *offload, size_t layer, struct mat *weight, size
     return bad;
 }
 
+/* The time in ns, after all work of the back end so far. */
 static int64_t now(struct backend *backend)
 {
     return backend->ops->event_wait(backend, backend->ops->event_record(backend));
@@ -120,7 +122,8 @@ static void send_for(const struct offload *offload, size_t number)
     backend->ops->stage(backend, offload->store, number, offload->slot[number % 2]);
 }
 
-/* 1: the next pass waits for layer number 0 itself. */
+/* 1 (on a host): offload_enter() of the next pass waits for number 0. 0 (on a device): this pass
+ * waits for number 0 at its end. */
 static int waits_late(const struct offload *offload)
 {
     return !offload->backend->name[0];
@@ -133,8 +136,8 @@ void offload_start(struct offload *offload)
         offload->backend->ops->arrive(offload->backend, offload->store);
 }
 
-/* First fills both slots once: memory that was never touched takes new pages from the system while
- * it is read into. */
+/* The first call of offload_rate() only fills both slots once: a read into memory that was never
+ * touched is slower, because the system must provide new pages. */
 void offload_time(struct offload *offload)
 {
     offload_rate(offload->backend, offload->store, slots(&offload->wish), offload->bytes,
@@ -148,7 +151,7 @@ void offload_close(struct offload *offload)
     if (!offload)
         return;
     struct backend *backend = offload->backend;
-    /* a block may still be on its way into a slot */
+    /* store_close() comes first, because a block may still be loading into a slot */
     backend->ops->store_close(backend, offload->store);
     backend->ops->free(backend, offload->block);
     free(offload);

@@ -1,7 +1,8 @@
-/* work.c - one block, cut into named shapes (work.h).
+/* work.c - one block of memory, cut into the arrays of struct work; see work.h.
  *
- * The index arrays come first. The host has a twin with the same offsets, so that one copy sends
- * all of them. The same function measures and cuts the block, so that both agree. */
+ * The index arrays come first. The host has an equal block with the same offsets, so that one copy
+ * sends all index arrays. cut_all() both measures and cuts the block, so that size and layout
+ * agree. */
 #include "lib/network/work.h"
 
 #include <stdlib.h>
@@ -58,7 +59,7 @@ size_t work_scores(const struct network *n, const struct work_size *size)
     return size->how.scores < n->config.heads ? size->how.scores : n->config.heads;
 }
 
-/* Matrices of logits that the head stores at once. */
+/* Matrices of logits [R, V] that a dense head stores at once. */
 static size_t work_logits(const struct work_size *size)
 {
     return size->how.dense_head * (1 + (size->guided | size->compared));
@@ -69,7 +70,7 @@ size_t work_tile(const struct network *n, const struct work_size *size)
     return n->row_tile && n->row_tile < size->rows ? n->row_tile : size->rows;
 }
 
-/* The scratch of a time mixing layer. */
+/* Bytes of scratch for a time mixing layer. */
 static size_t mixing_scratch(const struct network *n, const struct work_size *size)
 {
     const struct config *config = &n->config;
@@ -82,7 +83,7 @@ static size_t mixing_scratch(const struct network *n, const struct work_size *si
     return order_max(most, ops->matmul_work(backend, tile, config->rank, order_max(D, HE)));
 }
 
-/* Bytes of work for the operation that needs most. */
+/* Bytes of scratch for the operation that needs most. */
 static size_t scratch_bytes(const struct network *n, const struct work_size *size)
 {
     const struct config *config = &n->config;
@@ -132,7 +133,8 @@ static void arena_mixing(struct arena *k, struct mixing_room *room, const struct
         *wide[i] = arena_take(k, T * HE, sizeof(float));
 }
 
-/* Sets the pointers into `block` and returns the bytes needed; NULL: only measures. */
+/* Sets the pointers of *work into `block` and returns the bytes of the block. block NULL: only
+ * measures. */
 static size_t cut_all(struct work *work, const struct network *n, unsigned char *block)
 {
     const struct config *config = &n->config;
@@ -202,7 +204,7 @@ void work_free(struct work *work, const struct network *n)
     if (!work)
         return;
     n->backend->ops->free(n->backend, work->block);
-    free(work->host.extra); /* the start of the index arrays */
+    free(work->host.extra); /* the first index array: the start of the block of the host */
     free(work);
 }
 

@@ -1,12 +1,12 @@
 /* pass-chain.c - the rows of a drafter that guesses one id after another (config.chains). A row has
- * an id and a state h [D]. At its first layer
+ * an id and a state h [D]. The first layer computes
  *
  *     [q; k; v] = W [rmsnorm(embed(id)); rmsnorm(h)],   x = h + Wo attention,   x += ffn(x)
  *
- * and its answer is about the id behind it. For an id of the text, h = F [h_1; ..; h_n] is made of
- * the outputs of n layers of the model at the place before that id. For a guess, h is the x of the
- * row before. Source: Li, Wei, Zhang, Zhang 2025 (arXiv 2503.01840), and the code of its authors
- * (lib/checkpoint/families/eagle3.c). */
+ * The answer of the row is a guess of the next id. For an id of the text, h = F [h_1; ..; h_n],
+ * where h_i are the outputs of n layers of the model at the place before this id (pass_fuse). For a
+ * guessed id, h is the x of the row before, after all layers. Source: Li, Wei, Zhang, Zhang 2025
+ * (EAGLE-3, arXiv 2503.01840), and the code of its authors (lib/checkpoint/families/eagle3.c). */
 #include "lib/network/pass/pass-layer.h"
 
 void pass_join(const struct network *n, const struct work *work, const struct pass *pass)

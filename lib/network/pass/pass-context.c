@@ -1,13 +1,13 @@
-/* pass-context.c - the context of a drafter that fills masks (pass.h). For the outputs h_1 .. h_n
- * of n layers of another network at a position, and each layer of the drafter,
+/* pass-context.c - the context of a drafter that fills masks; see pass.h. Let h_1 .. h_n be the
+ * outputs of n layers of another network at a position. Each layer of the drafter caches
  *
  *     c = rmsnorm(F [h_1; ..; h_n]),   key = rope(norm(Wk c)),   value = Wv c
  *
- * so the drafter computes no layer for a token of the text, and its own rows see these keys beside
- * their own. Source: Chen, Liang, Liu 2026 (arXiv 2602.06036). */
+ * So the drafter runs no layer for a token of the text. The rows of the drafter see these keys
+ * beside their own keys. Source: Chen, Liang, Liu 2026 (DFlash, arXiv 2602.06036). */
 #include "lib/network/pass/pass-layer.h"
 
-/* Keys and values of this layer; queries come with them and are not used. */
+/* Caches keys and values of this layer. ops.qkv also computes queries, which nothing reads. */
 static void cache_layer(const struct network *n, size_t layer, const struct kv *kv,
                         const struct work *work, size_t rows)
 {

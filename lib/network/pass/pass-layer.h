@@ -4,13 +4,13 @@
 
 #include "lib/network/pass.h"
 
-/* A row of x[T, width]. */
+/* The address of a row of x[T, width]. */
 static inline act *pass_row_at(const struct network *n, act *x, size_t row, size_t width)
 {
     return (char *)x + row * width * dtype_value_bytes(n->backend->act);
 }
 
-/* The number of rows from row on, of T, that products work on at once. */
+/* The number of rows in the tile that starts at `row`, of T rows. */
 static inline size_t pass_rows_at_once(const struct network *n, const struct work *work, size_t row,
                                        size_t T)
 {
@@ -18,7 +18,7 @@ static inline size_t pass_rows_at_once(const struct network *n, const struct wor
     return T - row < most ? T - row : most;
 }
 
-/* y = in W^T, or += , one tile of rows after another; rows of in have K values, rows of y N. */
+/* y[T, N] = in[T, K] W^T, or += with add 1, one tile of rows after another. W [N, K]. */
 static inline void pass_multiply(const struct network *n, const struct work *work,
                                  const struct mat *weight, struct input in, act *y, int add,
                                  size_t T)
@@ -32,14 +32,15 @@ static inline void pass_multiply(const struct network *n, const struct work *wor
     }
 }
 
-/* With config.chains: work.joined = what the first layer reads, and work->x = the states of the
- * rows, which were in work.context; work->x held their embeddings. */
+/* With config.chains: sets work->joined, the input of the first layer, from the embeddings of the
+ * rows (work->x) and their states (work->context). Then work->x = the states. */
 void pass_join(const struct network *n, const struct work *work, const struct pass *pass);
-/* Keeps rows of the stream behind the last layer as states of the next pass. row NULL: row t. */
+/* Stores R rows of x, the stream after the last layer, as states of the next pass (work->context).
+ * row [R]: their numbers in x; NULL: rows 0 .. R - 1. */
 void pass_keep_states(const struct network *n, const struct work *work, const act *x,
                       const int32_t *row, size_t R);
 
-/* x += the time mixing of RWKV 6 or 7 in this layer. The slot that each sequence lists is its
- * text's. */
+/* work->x += the output of time mixing of RWKV 6 or 7 in this layer. The one slot that a sequence
+ * lists has the state of its text. */
 void pass_mix(const struct network *n, size_t layer, const struct kv *kv, const struct work *work,
               const struct pass *pass);

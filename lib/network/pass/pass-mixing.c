@@ -1,6 +1,6 @@
 /* pass-mixing.c - time mixing of RWKV 6 and 7 in a layer, by the formulas of kernels/mixing.h.
  * Rows run in one of the two forms of kernels/wkv.h. The state of a text stays from pass to pass
- * in the slot that its sequence lists, so one function does prefill and decoding. */
+ * in the slot that its sequence lists, so the same function serves prefill and decoding. */
 #include "kernels/mixing.h"
 #include "kernels/wkv.h"
 #include "lib/network/pass/pass-layer.h"
@@ -31,7 +31,7 @@ static void multiply(const struct mixing *mixing, const struct mat *weight, cons
     pass_multiply(mixing->n, mixing->w, weight, (struct input){.x = x}, y, 0, mixing->T);
 }
 
-/* x = f(x + base); base NULL: f(x). */
+/* x[T, wide] = f(x + base), f selected by `by`; base NULL: f(x). */
 static void squash(const struct mixing *mixing, float *x, const float *base, size_t T, size_t wide,
                    enum squash_by by)
 {
@@ -39,7 +39,8 @@ static void squash(const struct mixing *mixing, float *x, const float *base, siz
     mixing->n->backend->ops->mixing->squash(mixing->n->backend, &a);
 }
 
-/* y = f(x DOWN^T) UP^T; UP is the role after DOWN. */
+/* y = f(x DOWN^T) UP^T, f selected by `by` (enum squash_by, or AS_IT_IS). UP is the role after
+ * DOWN. */
 static void low_rank(const struct mixing *mixing, enum role down, const float *x, float *y, int by)
 {
     float *low = mixing->room->low;
@@ -49,7 +50,7 @@ static void low_rank(const struct mixing *mixing, enum role down, const float *x
     multiply(mixing, mat_of(mixing, (enum role)(down + 1)), low, y);
 }
 
-/* y = f(y + vector `role` of the layer). */
+/* y[T, H*E] = f(y + b), where b is the vector `role` of the layer. */
 static void add_and_squash(const struct mixing *mixing, float *y, enum role role, enum squash_by by)
 {
     squash(mixing, y, term_of(mixing, role), mixing->T,
@@ -110,8 +111,8 @@ static void gates6(const struct mixing *mixing)
     multiply(mixing, mat_of(mixing, ROLE_MIX_GATE), room->lane[LANE_G], room->g);
 }
 
-/* value: the values of this layer. The later layers mix those of the first layer (room->first) into
- * their own. */
+/* value [T, H*E]: v of this layer. Layers after the first mix v of the first layer (room->first)
+ * into their own v. */
 static void gates7(const struct mixing *mixing, float *value)
 {
     const struct config *config = &mixing->n->config;

@@ -1,8 +1,8 @@
-/* pass.c - the operations of one pass, in order (pass.h).
+/* pass.c - the operations of one pass, in order; see pass.h.
  *
- * A pass depends only on struct pass and on the index arrays, and allocates and copies nothing
- * while it runs. So a back end may record its operations once and repeat them as long as struct
- * pass stays the same, whatever the index arrays hold. */
+ * The operations depend only on struct pass and read the index arrays. A pass allocates nothing and
+ * exchanges no data with the host while it runs. So a back end may record the operations once and
+ * repeat them as long as struct pass stays the same, whatever values the index arrays have. */
 #include "lib/network/pass.h"
 
 #include <assert.h>
@@ -13,7 +13,7 @@
 #include "lib/network/latent.h"
 #include "lib/network/pass/pass-layer.h"
 
-enum { SLOT_STEP = 256 };
+enum { SLOT_STEP = 256 }; /* see pass_slots() */
 
 /* ---- description ---- */
 
@@ -57,8 +57,8 @@ void pass_write(const struct network *n, struct work *work)
 
 /* ---- a layer ---- */
 
-/* Writes changed keys and values of this layer back, if they are offloaded: rows slot[0..T), or
- * all slots (NULL). */
+/* If keys and values of this layer are offloaded: writes the changed ones back to the store. slot:
+ * the T changed slots; NULL: all slots. */
 static void keep_rows(const struct network *n, size_t layer, const struct kv *kv,
                       const int32_t *slot, size_t T)
 {
@@ -68,15 +68,15 @@ static void keep_rows(const struct network *n, size_t layer, const struct kv *kv
     offload_keep(kv->outside, layer, &rows);
 }
 
-/* The rows that a layer computes: all of the pass, or the chosen ones. */
+/* The rows that a layer computes: all rows of the pass, or the chosen rows. */
 struct layer_rows {
-    act *x; /* [T, D] their residual stream */
+    act *x; /* [T, D] the residual stream of these rows */
     const int32_t *slot, *pos;
     const struct attn_seq *seqs;
     size_t T, max_rows;
 };
 
-/* Queries, keys and values of rows, one tile of rows after another; `to`, `slot` as in struct
+/* Computes queries, keys and values of rows, one tile of rows after another. to, slot: see struct
  * qkv. */
 static void qkv_block(const struct network *n, size_t layer, const struct work *work,
                       const struct layer_rows *rows, struct cache to, const int32_t *slot)
@@ -133,7 +133,7 @@ static void attention_block(const struct network *n, size_t layer, const struct 
     const struct config *config = &n->config;
     struct backend *backend = n->backend;
     const struct rows *device = &work->device.rows;
-    const int own = !kv || pass->sifts; /* keys and values are not cached */
+    const int own = !kv || pass->sifts; /* 1: keys and values go to work->fresh, not to a cache */
     const struct cache to = own ? work->fresh : kv_layer(kv, n, layer);
     const struct attn attn = {.q = work->q, .y = work->y, .kv = to, .half = network_half(n),
                               .pos = rows->pos, .seqs = rows->seqs, .slots = device->slots,
@@ -144,16 +144,15 @@ static void attention_block(const struct network *n, size_t layer, const struct 
                               .mask_block = pass->mask_block, .window = config->window,
                               .dense = work_scores(n, &work->size)};
     qkv_block(n, layer, work, rows, to, own ? NULL : rows->slot);
-    if (!own)
+    if (!own) /* all rows of the pass: choose_rows() has stored the values of all rows */
         keep_rows(n, layer, kv, device->slot,
-                  pass->T); /* and the values of all rows, by which rows were
-                                                         * chosen */
+                  pass->T);
     link_rows(n, layer, work, pass);
     backend->ops->attention(backend, &attn, work->scratch);
     pass_multiply(n, work, &n->layer[layer].o, (struct input){.x = work->y}, rows->x, 1, rows->T);
 }
 
-/* work->gate = silu(in Wgate^T) * (in Wup^T), in one operation or (unfused) three. */
+/* work->gate = silu(in Wgate^T) * (in Wup^T), in one operation or (variant.unfused) in three. */
 static void gate_rows(const struct network *n, size_t layer, const struct work *work,
                       struct input in, size_t rows)
 {
@@ -171,7 +170,7 @@ static void gate_rows(const struct network *n, size_t layer, const struct work *
                          rows * config_ffn(&n->config, layer));
 }
 
-/* x += attention of the rows over their latents. */
+/* work->x += attention of the rows to the latents of their texts. */
 static void cross_block(const struct network *n, size_t layer, const struct kv *kv,
                         const struct work *work, const struct pass *pass)
 {
@@ -193,7 +192,7 @@ static void cross_block(const struct network *n, size_t layer, const struct kv *
     pass_multiply(n, work, &weights->cross_o, (struct input){.x = work->y}, work->x, 1, pass->T);
 }
 
-/* x += the experts of this layer that each row chooses, and the shared one. */
+/* x[T, D] += the outputs of the experts that each row chooses, and of the shared expert. */
 static void experts_block(const struct network *n, size_t layer, const struct work *work, act *x,
                           size_t T)
 {
@@ -258,15 +257,17 @@ static void sift_layer(const struct network *n, size_t layer, const struct kv *k
 }
 
 /* 1: the last feed-forward block runs only on the rows that the head answers. Nothing reads other
- * rows of it, unless outputs are stored or a hook gets them. The result of a row does not depend on
- * the rows beside it (struct variant). Guided passes run it on all rows: their answers are two
- * lists of rows, and two calls would read the matrices twice. */
+ * rows of its output, unless outputs are stored or n->hook reads them. The answers do not change,
+ * because the result of a row does not depend on the rows beside it (struct variant). Guided passes
+ * run the block on all rows: the head answers two lists of rows, and two calls of the block would
+ * read the matrices twice. */
 static int ends_short(const struct network *n, const struct kv *kv, const struct pass *pass)
 {
     return !(kv && kv->attn) && !n->hook && !pass->guided && pass->R < pass->T;
 }
 
-/* Keeps the stream behind this layer, if it is asked for; it is not for the last layer. */
+/* Copies the stream after this layer to work->taps if size.tap[] lists the layer. The last layer
+ * cannot be listed, because after it work->x may miss rows (ends_short). */
 static void tap_layer(const struct network *n, size_t layer, const struct work *work,
                       const struct pass *pass)
 {
@@ -306,8 +307,8 @@ static void whole_layer(const struct network *n, size_t layer, const struct kv *
 
 /* ---- a layer whose outputs are stored ---- */
 
-/* work->rows = the rows of this layer to compute. Values are computed for all rows, to compare
- * them. */
+/* work->rows = the chosen rows, which this layer computes. Values are computed for all rows,
+ * because the choice compares the values of each row with its cached values. */
 static void choose_rows(const struct network *n, size_t layer, const struct kv *kv,
                         const struct work *work, const struct pass *pass)
 {
@@ -316,7 +317,7 @@ static void choose_rows(const struct network *n, size_t layer, const struct kv *
     const struct index *index = &work->device;
     struct backend *backend = n->backend;
     const struct cache to = kv_layer(kv, n, layer);
-    /* queries come later, and are at least as wide */
+    /* work->q can hold the values: queries are computed later and are at least as wide */
     const struct product product = {&weights->v, work->q, 0};
     const struct drift drift = {.v = work->q, .bias = weights->v_bias, .kept = to.v,
                                 .dtype = to.dtype, .slot = index->rows.slot, .pos = index->rows.pos,
@@ -331,14 +332,15 @@ static void choose_rows(const struct network *n, size_t layer, const struct kv *
                              config_rope_scale(config), pass->chosen, config->head_dim);
 }
 
-/* Copies the stream of the computed rows into work->sum; row NULL: all rows. */
+/* work->sum[T, D] = the rows row[T] of the stream work->x; row NULL: all rows. */
 static void gather(const struct network *n, const struct work *work, const int32_t *row, size_t T)
 {
     n->backend->ops->rmsnorm(n->backend, work->sum, work->x, row, NULL, T, n->config.width, 0);
 }
 
-/* Adds the outputs of this layer to work->x: new ones from work->sum, stored ones for the other
- * rows. */
+/* Updates work->x after attention or a feed-forward block. Computed rows come from work->sum, and
+ * their new outputs are stored in `kept`. The other rows add their stored outputs. some 0: all rows
+ * were computed. */
 static void settle(const struct network *n, size_t layer, act *kept, const struct kv *kv,
                    const struct work *work, const struct pass *pass, int some)
 {
@@ -350,8 +352,8 @@ static void settle(const struct network *n, size_t layer, act *kept, const struc
     n->backend->ops->settle(n->backend, &outputs);
 }
 
-/* The first layer computes all rows, as the authors' code of dLLM-Cache does, because its values
- * only show whether the token changed. */
+/* A layer with stored outputs. The first layer computes all rows, as the code of the authors of
+ * dLLM-Cache does, because values of the first layer show only whether the token changed. */
 static void kept_layer(const struct network *n, size_t layer, const struct kv *kv,
                        const struct work *work, const struct pass *pass)
 {
@@ -384,7 +386,7 @@ static void answer(const struct network *n, const struct kv *kv, const struct wo
     const struct ops *ops = backend->ops;
     size_t D = n->config.width;
     double eps = n->config.norm_eps;
-    const int there = ends_short(n, kv, pass); /* work->wanted holds the stream */
+    const int there = ends_short(n, kv, pass); /* 1: the wanted rows are in work->wanted already */
     if (n->config.chains)
         pass_keep_states(n, work, there ? work->wanted : work->x, there ? NULL : rows->wanted,
                          pass->R);
