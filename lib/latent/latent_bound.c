@@ -1,5 +1,6 @@
-/* latent_bound.c - see latent_bound.h. The posterior is fitted to the text that is scored, which
- * makes the bound tight. It stays a bound because the scored draws are not those of the fit. */
+/* latent_bound.c - upper bounds of -ln p(text); see latent_bound.h. The posterior is fitted to the
+ * text that is scored, which makes the bound tight. The result is still a bound, because the draws
+ * of the score are independent of the draws of the fit. */
 #include "lib/latent/latent_bound.h"
 
 #include <math.h>
@@ -34,6 +35,7 @@ static int check(const struct network *n, size_t count, size_t first, struct err
     return 0;
 }
 
+/* -1: no memory of the back end. */
 static int make(struct bound_work *work, const struct network *n, const int32_t *ids, size_t count,
                 size_t samples)
 {

@@ -1,6 +1,6 @@
-/* latent_file.c - see latent_file.h. Texts are stored in the order of their records; a record is
- * checked completely before its text counts. A search compares the keys in order: a batch searches
- * once per text, which costs little beside a pass. */
+/* latent_file.c - latents from a file; see latent_file.h. Texts are stored in the order of their
+ * records. A record is checked completely before its text counts. latent_file_find() compares the
+ * keys one by one; a batch searches once per text, which costs little beside a pass. */
 #include "lib/latent/latent_file.h"
 
 #include <jansson.h>

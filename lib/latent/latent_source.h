@@ -1,5 +1,5 @@
-/* latent_source.h - latents of a run that are not fitted to its prompts: those of a file, and the
- * learned prior that others are drawn from. */
+/* latent_source.h - the sources of latents that a run does not fit to its prompts: a file with
+ * latents, and a learned prior from which latents are drawn. */
 #pragma once
 
 #include "lib/latent/latent_file.h"
@@ -7,7 +7,7 @@
 struct dit; /* lib/train/dit.h */
 
 struct latent_source {
-    struct latent_file file; /* of --z-file, with the latents of all prompts; n 0: no file */
-    struct dit *prior;       /* for points with z=dit; NULL: no point has it */
-    int keep;                /* 1: generations hold the latents that they were written under */
+    struct latent_file file; /* of --z-file, with the latents of all prompts; file.n 0: no file */
+    struct dit *prior;       /* for points with z=dit; NULL: there is no such point */
+    int keep;                /* 1: each generation record gets the latents of its text */
 };

@@ -1,6 +1,6 @@
-/* prior.c - see prior.h. The transformer predicts v at a time t of the cosine schedule. A solver
- * asks for x0 (x without the noise) at a lambda (solver.h): tan(pi t / 2) = e^-lambda, and
- * x0 = alpha x - s v. */
+/* prior.c - draws and bounds with a learned prior; see prior.h. The transformer predicts v at a
+ * time t of the cosine schedule (lib/train/dit.h). A solver needs x0 at a lambda (solver.h):
+ * tan(pi t / 2) = e^-lambda, and x0 = alpha x - s v. */
 #include "lib/latent/prior.h"
 
 #include <math.h>
@@ -32,6 +32,7 @@ struct dit *prior_open(const char *folder, const struct config *config, struct b
     return dit;
 }
 
+/* The function struct denoiser.predict; ctx: the struct dit. */
 static void predict(void *ctx, const float *x, double lambda, size_t rows, size_t width, float *x0)
 {
     static const double pi = 3.14159265358979323846;
@@ -49,7 +50,7 @@ static void predict(void *ctx, const float *x, double lambda, size_t rows, size_
     free(times);
 }
 
-/* Copies by_layer[L, texts, n D] to by_text[texts, L, n D], or back. */
+/* Copies by_layer[L, texts, n D] to by_text[texts, L, n D]; back 1: by_text to by_layer. */
 static void transpose(const struct config *config, float *by_layer, float *by_text, size_t texts,
                       int back)
 {

@@ -12,18 +12,20 @@
 
 #define PRIOR_FILE "prior.safetensors" /* in the folder of the model */
 
-/* Opens the prior in a model's folder, for passes over up to `texts` texts; the caller's
- * (dit_free). NULL: EXIT_NO_INPUT when there is none, EXIT_BAD_DATA when its latents have another
- * shape. */
+/* Opens the prior in the folder of a model, for passes over up to `texts` texts; the caller's
+ * (dit_free). NULL: EXIT_NO_INPUT (there is no prior), EXIT_BAD_DATA (the latents of the prior have
+ * another shape), or as dit_open(). */
 struct dit *prior_open(const char *folder, const struct config *config, struct backend *backend,
                        size_t texts, struct err *e);
-/* Draws latents[L, texts, n, D]; the draw of a text depends only on (seed, its key). */
+/* Draws latents[L, texts, n, D]. The draw of a text depends only on the seed and its key. */
 void prior_draw(struct dit *dit, const struct config *config, const struct solver *how,
                 uint64_t seed, const uint64_t *keys, size_t texts, float *latents);
-/* An upper bound of -log p of the latents z[n, N, Z], not standardized, in nats per sample (mean
- * over the n samples): solver_bound by `draws` draws plus dit_log_deviation. z is overwritten. */
+/* An estimate of an upper bound of -log p(z), in nats per sample, as the mean over the n samples
+ * z[n, N, Z] (not standardized): solver_bound() by `draws` draws, plus dit_log_deviation(). z is
+ * overwritten. */
 double prior_bound(struct dit *dit, float *z, size_t n, size_t draws, uint64_t seed);
 
-/* Gather: out[texts][L n D], each text contiguous, from z[L, texts, n D]. Scatter: the inverse. */
+/* prior_gather(): out[texts, L n D], where the values of a text are contiguous, from
+ * z[L, texts, n D]. prior_scatter(): the inverse. */
 void prior_gather(const struct config *config, const float *z, size_t texts, float *out);
 void prior_scatter(const struct config *config, const float *z, size_t texts, float *out);

@@ -1,9 +1,10 @@
-/* solver.c - see solver.h. All solvers except edm step in lambda, where the linear part of the flow
- * has an exact solution: from lambda_s to lambda_t
+/* solver.c - solvers of the flow; see solver.h. All solvers except edm step in lambda, where the
+ * linear part of the flow has an exact solution. A step from lambda_a to lambda_b is
  *
- *     x_t = s_t / s_s x_s + alpha_t (1 - e^(lambda_s - lambda_t)) D
+ *     x_b = s_b / s_a x_a + alpha_b (1 - e^(lambda_a - lambda_b)) D
  *
- * where D is the prediction, constant along the step. At the end of the grid s is 0 and x is D. */
+ * where D is the prediction of x0, constant along the step. The last step goes from sigma_min to
+ * s = 0, where x is D. Source: Lu et al. 2022 (arXiv 2211.01095), section 4. */
 #include "lib/latent/solver.h"
 
 #include <math.h>
@@ -23,7 +24,8 @@ double solver_s(double lambda)
     return sqrt(1 / (1 + exp(2 * lambda)));
 }
 
-/* A solver at work: x[n] and three arrays of the same size. */
+/* A solver at work: x[n] and three scratch arrays [n], n = rows * width. calls: calls of the
+ * model. */
 struct flow {
     const struct solver *p;
     const struct denoiser *d;
@@ -37,7 +39,7 @@ static void predict(struct flow *flow, const float *x, double lambda, float *x0)
     flow->calls++;
 }
 
-/* to = x after the exact step from lambda a to lambda b with the prediction D. to may be x. */
+/* to = x after the exact step from lambda a to lambda b with the prediction D. `to` may be x. */
 static void step(const struct flow *flow, float *to, const float *x, const float *D, double a,
                  double b)
 {
@@ -46,23 +48,24 @@ static void step(const struct flow *flow, float *to, const float *x, const float
         to[i] = (float)(keep * x[i] + add * D[i]);
 }
 
-/* lambda i of n, uniform from sigma_max to sigma_min. */
+/* Value i of a grid of n values of lambda, uniform in lambda from sigma_max to sigma_min. */
 static double place(const struct solver *solver, size_t i, size_t n)
 {
     double a = -log(solver->sigma_max), b = -log(solver->sigma_min);
     return n > 1 ? a + (b - a) * (double)i / (double)(n - 1) : a;
 }
 
-/* lambda i of n, uniform in the time of the cosine schedule, where tan(pi t / 2) is sigma. The
- * error of a constant prediction is largest at both ends, where this grid is denser. */
+/* Value i of a grid of n values of lambda, uniform in the time t of the cosine schedule, where
+ * sigma = tan(pi t / 2). This grid is denser at both ends, where the error of a constant prediction
+ * is largest. */
 static double place_in_time(const struct solver *solver, size_t i, size_t n)
 {
     double a = atan(solver->sigma_max), b = atan(solver->sigma_min);
     return -log(tan(n > 1 ? a + (b - a) * (double)i / (double)(n - 1) : a));
 }
 
-/* A step of ddim in which fresh noise of standard deviation `fresh` replaces as much of the
- * predicted noise. */
+/* A step of ddim from lambda a to lambda b. Fresh noise of standard deviation `fresh` replaces a
+ * part of the predicted noise; the variance of the sum stays s_b^2. i: number of the step. */
 static void step_fresh(const struct flow *flow, double a, double b, size_t i)
 {
     double alpha_a = solver_alpha(a), s_a = solver_s(a), alpha_b = solver_alpha(b);
@@ -98,7 +101,7 @@ static void dpmpp2m(struct flow *flow)
         predict(flow, flow->x, a, flow->now);
         if (i + 1 == n)
             break;
-        for (size_t j = 0; j < flow->n; j++) /* the grid is uniform: h_before / h is 1 */
+        for (size_t j = 0; j < flow->n; j++) /* all steps have one size: r of the paper is 1 */
             flow->trial[j] = i ? 1.5f * flow->now[j] - 0.5f * flow->before[j] : flow->now[j];
         step(flow, flow->x, flow->x, flow->trial, a, place(flow->p, i + 1, n));
         memcpy(flow->before, flow->now, flow->n * sizeof *flow->x);
@@ -106,7 +109,7 @@ static void dpmpp2m(struct flow *flow)
     memcpy(flow->x, flow->now, flow->n * sizeof *flow->x);
 }
 
-/* flow->now = dx/dsigma = (x - D) / sigma, for x = x0 + sigma noise. */
+/* to = dx/dsigma = (x - D) / sigma, for x = x0 + sigma noise. D is the prediction of x0. */
 static void slope(struct flow *flow, const float *x, double sigma, float *to)
 {
     double lambda = -log(sigma), alpha = solver_alpha(lambda);
@@ -117,14 +120,14 @@ static void slope(struct flow *flow, const float *x, double sigma, float *to)
         to[j] = (float)((x[j] - to[j]) / sigma);
 }
 
-/* n - 1 steps of Heun and a last one of Euler, to sigma 0: 2 n - 1 calls. */
+/* n - 1 steps of Heun, then one step of Euler to sigma 0: 2 n - 1 calls of the model. */
 static void edm(struct flow *flow)
 {
     const struct solver *solver = flow->p;
     size_t n = (solver->evaluations + 1) / 2;
     double top = pow(solver->sigma_max, 1 / solver->rho),
            bottom = pow(solver->sigma_min, 1 / solver->rho);
-    float *at = flow->before; /* the second slope, at x moved by the first */
+    float *at = flow->before; /* the second slope of Heun, at the end of the step */
     for (size_t j = 0; j < flow->n; j++)
         flow->x[j] = (float)(flow->x[j] / solver_alpha(-log(solver->sigma_max)));
     for (size_t i = 0; i < n; i++) {
@@ -143,8 +146,8 @@ static void edm(struct flow *flow)
     }
 }
 
-/* Root mean square of the difference of the two orders in units of the tolerance; x_prev of the
- * rule is `low` of the previous step. */
+/* The root mean square of (high - low), the difference of the steps of order 2 and 1, in units of
+ * the tolerance. prev: `low` of the last accepted step (x_prev of the paper). */
 static double distance(const struct solver *solver, const float *low, const float *high,
                        const float *prev, size_t n)
 {
@@ -157,7 +160,8 @@ static double distance(const struct solver *solver, const float *low, const floa
     return sqrt(sum / (double)n);
 }
 
-/* Solves one row. low[n], prev[n]: scratch. */
+/* Solves one row. low[n], prev[n]: scratch. A step is accepted if the distance E is at most 1; the
+ * next step has 0.9 / sqrt(E) times the size. */
 static void adaptive_row(struct flow *flow, float *low, float *prev)
 {
     const struct solver *solver = flow->p;

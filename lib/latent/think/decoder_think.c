@@ -1,12 +1,12 @@
-/* decoder_think.c - the latent decoder as the runner sees it: a point of its settings
- * (lib/setting/system_ltm.c) as a struct think. */
+/* decoder_think.c - the functions by which a runner calls think() (struct decoder). They turn a
+ * point of the settings in lib/setting/system_ltm.c into a struct think. */
 #include "kernels/wkv.h"
 #include "lib/decode/decoder.h"
 #include "lib/latent/prior.h"
 #include "lib/latent/think.h"
 #include "lib/setting/system.h"
 
-enum { SHORT_TOKENS = 16, SHORT_STEPS = 4 /* of a self-check */ };
+enum { SHORT_TOKENS = 16, SHORT_STEPS = 4 }; /* limits of max_new and vi_steps in a self-check */
 
 static struct solver solver_of(const struct settings *settings)
 {
@@ -18,7 +18,7 @@ static struct solver solver_of(const struct settings *settings)
     return solver;
 }
 
-/* The enum has the order of the words of the setting. */
+/* settings_count() gives the place of the word of --wkv, which must be the value of the enum. */
 _Static_assert(WKV_AUTO == 0 && WKV_RECURRENT == 1 && WKV_CHUNKED == 2, "--wkv");
 
 static struct variant variant_of(const struct settings *settings)
@@ -76,7 +76,7 @@ static struct memory_estimate estimate(const struct network *n, const struct set
     return think_estimate(n, &how, in, batch);
 }
 
-/* One token per text and pass. */
+/* The largest pass after the prompts: one row per text. */
 static struct passes passes(const struct settings *settings, const struct generation_input *in,
                             size_t batch)
 {

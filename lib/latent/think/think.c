@@ -1,13 +1,16 @@
-/* think.c - see think.h.
+/* think.c - decoding of a latent thought model; see think.h.
  *
  *     fit z to the prompts
- *     rows = for each text, up to a window of the ids that the cache does not hold yet (256 ids
- *            with a mixer that recurs)
- *     a pass over the rows (causal, within the window, and all latents); wanted: the last row
- *     append each answer to its text, or end the text; after `refit` ids fit z again and drop the
- *     cache of the text, which was computed with the old z
+ *     until all texts have ended:
+ *         rows = of each text the ids that the cache does not have, at most a window (with time
+ *                mixing 256)
+ *         run a pass over the rows (causal, within the window, with all latents); the head answers
+ *         the last row of each text
+ *         append each answer to its text, or end the text
+ *         after `refit` ids: fit z again, and drop the cache of all texts, which was computed with
+ *         the old z
  *
- * The host describes each pass and takes its answers; a device records passes that repeat. */
+ * The host describes each pass and takes its answers. A device records passes that repeat. */
 #include "lib/latent/think.h"
 
 #include <assert.h>
@@ -20,7 +23,7 @@
 #include "lib/base/rng.h"
 #include "lib/latent/think/think_run.h"
 
-enum { READ_AT_ONCE = 256 };
+enum { READ_AT_ONCE = 256 }; /* most rows of a text in a pass, with time mixing */
 
 static int recurs(const struct thinking *thinking)
 {
@@ -35,6 +38,7 @@ static size_t at_once(const struct thinking *thinking)
 
 /* ---- memory ---- */
 
+/* Slots of text i. */
 static size_t ring_of(const struct thinking *thinking, size_t i)
 {
     return recurs(thinking) ? 1
@@ -44,7 +48,7 @@ static size_t ring_of(const struct thinking *thinking, size_t i)
 
 static struct work_size size_of(const struct thinking *thinking)
 {
-    /* passes over whole texts repeat */
+    /* 1: later passes read whole texts again, so the answers count as rows too */
     const int again = !thinking->how->cache || thinking->how->refit;
     struct work_size size = {.seqs = thinking->batch, .wanted = thinking->batch, .cached = 1,
                              .latent = 1, .how = thinking->how->variant};
@@ -133,7 +137,8 @@ static void unmake(struct thinking *thinking)
 
 /* ---- a pass ---- */
 
-/* Adds rows from..to of text i to the pass, with the slots they see. */
+/* Adds rows from .. to - 1 of text i to the pass, with the slots that they see. Advances *rows and
+ * *listed, the rows and slots of the pass so far. */
 static void add_rows(struct thinking *thinking, size_t i, size_t from, size_t to, size_t *rows,
                      size_t *listed)
 {
@@ -152,8 +157,8 @@ static void add_rows(struct thinking *thinking, size_t i, size_t from, size_t to
     }
 }
 
-/* 1: some prompt has more than a window left. The other texts then wait with their last rows, so
- * that all answers start in one pass and need a refit together, whatever texts are in the batch. */
+/* 1: some text has more rows left than one pass takes. The other texts then wait with their last
+ * rows, so that all answers start in the same pass and are refitted at the same time. */
 static int is_reading(const struct thinking *thinking)
 {
     int reads = 0;
@@ -163,7 +168,8 @@ static int is_reading(const struct thinking *thinking)
     return reads;
 }
 
-/* Describes the next pass over the live texts; a text whose last id is in it gets an answer. */
+/* Describes the next pass over the live texts. A text whose last id is in the pass gets an
+ * answer. */
 static void describe(struct thinking *thinking)
 {
     size_t rows = 0, listed = 0, answers = 0;
@@ -193,6 +199,7 @@ static void describe(struct thinking *thinking)
     thinking->pass.n_wanted = answers;
 }
 
+/* Adds the least work of the last pass to trace->cost. */
 static void count(struct thinking *thinking)
 {
     struct extent extent = {.wanted = (double)thinking->pass.n_wanted};
@@ -208,8 +215,9 @@ static void count(struct thinking *thinking)
     cost_add(&thinking->trace->cost, cost_of(&thinking->cost_model, &extent));
 }
 
-/* Runs the first pass that gives each text a token, before the clock. It leaves its keys and values
- * in slots that are written again before they are read. */
+/* Before the clock starts: prepares passes of the shape in which each text has one row
+ * (forward_prepare). The keys and values of this pass are in slots that are written again before
+ * they are read. */
 static void prepare(struct thinking *thinking)
 {
     for (size_t i = 0; i < thinking->batch; i++)
@@ -222,7 +230,7 @@ static void prepare(struct thinking *thinking)
 
 /* ---- results of a pass ---- */
 
-/* Tells an observer that looks closely the id that a text got. */
+/* Calls the observer with the new id of text i, if observer->closely is set. */
 static void report(const struct thinking *thinking, size_t i, const struct head_row *row,
                    int64_t ns)
 {
@@ -239,7 +247,7 @@ static void report(const struct thinking *thinking, size_t i, const struct head_
         observer->changed(observer->ctx, &seen);
 }
 
-/* Gives text i an answer: its next id, or its end. */
+/* Takes the answer *row of text i: appends the id to the text, or ends the text. */
 static void take(struct thinking *thinking, size_t i, const struct head_row *row, int64_t ns)
 {
     struct thought *thought = &thinking->text[i];
@@ -262,6 +270,7 @@ static void take(struct thinking *thinking, size_t i, const struct head_row *row
     report(thinking, i, row, ns);
 }
 
+/* Books the pass that ended at `ns` in the generations, and takes its answers. */
 static void account(struct thinking *thinking, int64_t ns)
 {
     for (size_t s = 0; s < thinking->pass.n_seqs; s++) {
@@ -304,6 +313,7 @@ static size_t live_texts(const struct thinking *thinking)
     return n;
 }
 
+/* 1: a live text has `refit` ids more than at its last fit. */
 static int is_due(const struct thinking *thinking)
 {
     int due = 0;
@@ -326,7 +336,7 @@ static void write_texts(struct thinking *thinking)
     }
 }
 
-/* The latents of text i, layer by layer. */
+/* The latents [L, n, D] of text i. The caller frees. */
 static float *latents_of(const struct thinking *thinking, size_t i)
 {
     const struct config *config = &thinking->n->config;

@@ -1,5 +1,6 @@
-/* think_fit.c - makes the latents: fitted, drawn, read from a file, or zero; see think_run.h. Each
- * of them is a state of posterior.h: the prior is a posterior of mean 0 and variance 1. */
+/* think_fit.c - makes the latents of a batch: fitted, drawn, read from a file, or zero; see
+ * think_run.h. All sources use the arrays of struct posterior: N(0, I) is a posterior of mean 0 and
+ * variance 1, and other latents are written into its draw z. */
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
@@ -11,12 +12,13 @@
 #include "lib/latent/prior.h"
 #include "lib/latent/think/think_run.h"
 
+/* 1: latents are fitted by at least one step. */
 static int fits(const struct think *how)
 {
     return how->source == THINK_POSTERIOR && how->vi_steps > 0;
 }
 
-/* Ids of the longest text in a fit. */
+/* Number of ids of the longest text in any fit. */
 static size_t fit_rows(const struct think *how, const struct generation_input *in, size_t batch)
 {
     size_t longest = 0;
@@ -27,13 +29,14 @@ static size_t fit_rows(const struct think *how, const struct generation_input *i
 
 /* ---- memory ---- */
 
+/* Adds a block of `bytes` bytes to one kind of memory, and to the reserved bytes. */
 static void add(struct memory_estimate *estimate, size_t *kind, size_t bytes)
 {
     *kind += memory_rounded(bytes);
     estimate->reserved += memory_pages(memory_rounded(bytes));
 }
 
-/* The parameters are fixed, so nothing is kept for their gradients. */
+/* The parameters are fixed, so no activations are kept for their gradients. */
 static struct backprop_how back_of(const struct network *n)
 {
     return (struct backprop_how){.products = network_half(n) ? DTYPE_BF16 : DTYPE_F32,
@@ -47,7 +50,7 @@ struct memory_estimate think_fit_estimate(const struct network *n, const struct 
     size_t rows = batch * fit_rows(how, in, batch);
     add(&estimate, &estimate.activations, posterior_bytes(&n->config, n->backend, batch));
     if (how->source == THINK_DIT && how->latents && how->latents->prior)
-        estimate.activations += dit_bytes(how->latents->prior); /* loaded before the batch */
+        estimate.activations += dit_bytes(how->latents->prior); /* allocated before the batch */
     if (!fits(how))
         return estimate;
     add(&estimate, &estimate.weights, parameters_bytes(&n->config));
@@ -57,8 +60,8 @@ struct memory_estimate think_fit_estimate(const struct network *n, const struct 
     return estimate;
 }
 
-/* Lists the current texts; each token is the target of the one before. Padding after a shorter text
- * has no target, and no row of the text sees it. */
+/* Sets fit.texts to the current texts; each token is the target of the token before it. The padding
+ * behind a shorter text has no target, and the causal mask hides it from the rows of the text. */
 static void list_texts(struct thinking *thinking)
 {
     struct train_batch *batch = &thinking->fit.texts;
@@ -119,9 +122,9 @@ void think_fit_free(struct thinking *thinking)
 
 /* ---- latents ---- */
 
-/* Counts the least operations of a fit. A step is a forward pass and a backward pass to z: twice
- * the products of the rows, three times those of attention, and the latents forward and backward.
- * It reads the values of the network twice. */
+/* Adds the least work of a fit to trace->cost. A step is a forward pass and a backward pass to z.
+ * It takes twice the flops of the products of the rows, three times the flops of attention, and the
+ * products of the latents forward and backward. It reads the values of the network twice. */
 static void count_fit(struct thinking *thinking)
 {
     const struct config *config = &thinking->n->config;
@@ -142,6 +145,7 @@ static void count_fit(struct thinking *thinking)
                                                    steps * 2 * (double)parameters_bytes(config)});
 }
 
+/* THINK_POSTERIOR: fits the posteriors, or (vi_steps 0) only starts them. */
 static void fit_texts(struct thinking *thinking)
 {
     struct fitting *fitting = &thinking->fit;
@@ -160,7 +164,8 @@ static void fit_texts(struct thinking *thinking)
                        POSTERIOR_FRESH + fitting->rounds);
 }
 
-/* Mean 0 and log variance 0; THINK_PRIOR draws from it, THINK_ZERO takes the mean. */
+/* THINK_PRIOR and THINK_ZERO: the state becomes N(0, I). THINK_PRIOR then draws z; for THINK_ZERO
+ * think_fit() uses the mean. */
 static void take_prior(struct thinking *thinking)
 {
     size_t bytes = thinking->batch * latent_values(&thinking->n->config) * sizeof(float);
@@ -171,6 +176,7 @@ static void take_prior(struct thinking *thinking)
                        thinking->fit.keys, thinking->batch, POSTERIOR_FRESH);
 }
 
+/* THINK_DIT: z = draws from the learned prior. */
 static void take_learned(struct thinking *thinking)
 {
     const struct think *how = thinking->how;
@@ -179,6 +185,7 @@ static void take_learned(struct thinking *thinking)
                thinking->fit.state.z);
 }
 
+/* THINK_FILE: z = the latents of the file. */
 static void take_given(struct thinking *thinking)
 {
     const struct config *config = &thinking->n->config;
@@ -194,6 +201,7 @@ static void take_given(struct thinking *thinking)
     free(all);
 }
 
+/* Writes the time, KL and bound of a fit into the generations. */
 static void note_bounds(struct thinking *thinking, int64_t ns)
 {
     const struct fitting *fitting = &thinking->fit;

@@ -1,5 +1,5 @@
 /* think_run.h - a batch of texts at work: the data that think.c (memory, clock, passes) and
- * think_fit.c (latents), which it calls, share. */
+ * think_fit.c (latents) share. think.c calls think_fit.c. */
 #pragma once
 
 #include "lib/latent/think.h"
@@ -10,15 +10,16 @@
 #include "lib/train/posterior.h"
 
 struct thought {           /* a text of the batch */
-    size_t prompt, len, most; /* ids of the prompt; current; maximum */
-    size_t held;           /* first ids whose keys and values the cache holds */
-    size_t fitted;         /* ids at the last fit of z */
-    size_t slot, ring;     /* position p is in slot + p % ring; with a state, ring is 1 */
-    int live, met_stop;
+    size_t prompt, len, most; /* number of ids: of the prompt; now; at most */
+    size_t held;           /* the cache has keys and values of the first `held` ids */
+    size_t fitted;         /* number of ids at the last fit of z */
+    size_t slot, ring;     /* position p is in slot + p % ring; with time mixing, ring is 1 */
+    int live, met_stop;    /* 1: the answer is not complete; 1: it ended at a stop id */
     int32_t *ids;          /* [most] */
 };
 
-/* The fit of z (think_fit.c). Latents that are not fitted use only `state` and `used`. */
+/* The latents of a batch (think_fit.c). values, backprop and texts exist only if latents are
+ * fitted. */
 struct fitting {
     struct posterior state;
     struct parameters *values; /* values of the network in fp32 */
@@ -27,7 +28,7 @@ struct fitting {
     uint64_t *keys;        /* [batch] */
     double *bound;         /* [batch] one-draw estimate of -ELBO */
     uint64_t rounds;       /* fits so far */
-    const float *used;     /* [L, batch, n, D] latents that the layers read; part of state */
+    const float *used;     /* [L, batch, n, D] latents that the layers read: an array of `state` */
 };
 
 struct thinking {
@@ -50,11 +51,11 @@ struct thinking {
     struct forward_seq *seqs;     /* [batch] */
     int32_t *wanted;              /* [batch] */
     uint64_t *key;                /* [batch] */
-    size_t *who;                  /* [batch] text of each answer */
+    size_t *who;                  /* [batch] number of the text of each answer */
     struct head_row *answer;      /* [batch] */
 };
 
-/* Positions up to `pos` that its row attends to; 0 with a mixer that recurs. */
+/* The number of positions that the row at `pos` attends to, with its own; 0 with time mixing. */
 static inline size_t think_seen(const struct thinking *thinking, size_t pos)
 {
     const struct config *config = &thinking->n->config;
