@@ -1,6 +1,6 @@
-/* along.c - see along.h. A sweep is the records of one series and set of prompts. Only a launch
- * that measured every step count of the sweep has a line, so that all lines rest on the same
- * points. */
+/* along.c - lines through the step counts of sweeps; see along.h. A sweep is the records of one
+ * series, set of prompts and machine. Only a launch that measured every step count of the sweep has
+ * a line, so that all lines are fitted to the same points. */
 #include "lib/forecast/along.h"
 
 #include <math.h>
@@ -16,9 +16,10 @@
 #include "lib/stat/ratio.h"
 
 enum { LAUNCHES_MOST = 1024, LENGTH_MOST = 1 << 30 };
-static const double LEVEL = 0.95, ALONG_FAR = 4;
+static const double LEVEL = 0.95, ALONG_FAR = 4; /* of intervals; two octaves as a ratio */
 
-/* The sweep (series, set of prompts and machine) that the record belongs to. */
+/* The sweep (series, set of prompts and machine) to which the record belongs; a new one is
+ * empty. */
 static json_t *sweep_of(struct along *along, const json_t *record)
 {
     const char *machine = source_machine(record);
@@ -59,8 +60,8 @@ void along_free(struct along *along)
     places_free(&along->sweeps);
 }
 
-/* The points of the k-th sweep with two or more points, into of[]. Returns how many; 0: there is no
- * such sweep. */
+/* Sets of[] to the records of sweep k, counting only sweeps with two or more records. Returns the
+ * number of records; 0: there is no such sweep. */
 static size_t find_sweep(const struct along *along, size_t k, const json_t *of[ALONG_STEPS])
 {
     size_t i, n = 0;
@@ -87,6 +88,7 @@ const json_t *along_record(const struct along *along, size_t k)
     return find_sweep(along, k, of) ? of[0] : NULL;
 }
 
+/* The value of this launch in the record; NaN: none. */
 static double of_launch(const json_t *record, int64_t launch)
 {
     size_t i;
@@ -97,13 +99,15 @@ static double of_launch(const json_t *record, int64_t launch)
     return NAN;
 }
 
-/* The lines of the launches, and the largest distance of a point from its line. */
+/* The line a + b steps of each launch. residual: the largest distance of a point from its line, as
+ * a share of the point. */
 struct lines {
     double a[LAUNCHES_MOST], b[LAUNCHES_MOST], residual;
     int64_t launch[LAUNCHES_MOST];
     size_t n;
 };
 
+/* Fits a line to each launch that has a value at all n step counts. */
 static void draw(struct lines *lines, const json_t *const *of, size_t n)
 {
     double x[ALONG_STEPS], y[ALONG_STEPS];
@@ -130,6 +134,7 @@ static void draw(struct lines *lines, const json_t *const *of, size_t n)
     }
 }
 
+/* A forecast record about the sweep of[n], without a value. */
 static json_t *record_of(const char *what, const json_t *const *of, size_t n,
                          const struct lines *lines)
 {
@@ -153,7 +158,8 @@ static json_t *record_of(const char *what, const json_t *const *of, size_t n,
     return record;
 }
 
-/* Sets line_holds, and how far `at` lies outside the measured step counts. */
+/* Sets line_holds, and (beyond_ratio, is_far) how far `steps` is outside the measured step
+ * counts. */
 static void set_trust(json_t *record, double steps)
 {
     double residual = rec_number(record, "residual_ratio"), least = INFINITY, most = 0;
@@ -170,7 +176,8 @@ static void set_trust(json_t *record, double steps)
     json_object_set_new(record, "is_far", json_boolean(beyond > ALONG_FAR));
 }
 
-/* Sets the value with its interval; no interval if a point was disturbed. */
+/* Sets record[key] with its interval. few: the reason why there is no interval; NULL: there is one
+ * unless a point was disturbed. */
 static void set_value(json_t *record, const char *key, const struct interval *interval,
                       const char *few)
 {
@@ -206,7 +213,8 @@ json_t *along_point(const struct along *along, size_t k, int64_t steps)
     return record;
 }
 
-/* The autoregressive record with the same work, a plain one before others. */
+/* The autoregressive record that has the machine and the work of `canvas`; a plain one is
+ * preferred. NULL: none. */
 static const json_t *rival_of(const struct along *along, const json_t *canvas)
 {
     static const char *const alike[] = {"batch", "workload", "dtype", "quant", "device_name",
@@ -228,9 +236,10 @@ static const json_t *rival_of(const struct along *along, const json_t *canvas)
     return other;
 }
 
-/* The crossover as a ratio: where the line of each launch meets the mean rival, over the inverse of
- * where the mean line meets each launch of the rival. So the interval holds the spread of both
- * sides, and what paired launches share cancels. */
+/* The crossover, written as a ratio so that its interval includes the spread of both sides and
+ * cancels what paired launches share. ns: mean time of the rival. Numerator: the step count where
+ * the line of each diffusion launch meets ns. Denominator: the inverse of the step count where the
+ * mean line meets each launch of the rival, divided by its geometric mean. */
 static struct ratio meet(const struct lines *lines, const json_t *rival, double ns)
 {
     struct launch_value *text, meets[LAUNCHES_MOST];

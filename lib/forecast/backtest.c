@@ -1,6 +1,7 @@
-/* backtest.c - see backtest.h. A crossover record names its two points by their settings, because
- * older files hold crossovers beside times without launches. A crossover is skipped when one of its
- * points is missing or belongs to another model. */
+/* backtest.c - compares forecasts with known values; see backtest.h. The two points of a crossover
+ * record are found by their settings, because older files have crossovers beside times without
+ * launches. A crossover is skipped if one of its points is missing or belongs to a model that was
+ * not given. */
 #include "lib/forecast/backtest.h"
 
 #include <math.h>
@@ -38,6 +39,7 @@ int backtest_put(struct backtest *k, json_t *record, const struct forecast_known
     return rec_write(k->out, "forecast", record, e);
 }
 
+/* forecast_check(), then backtest_put(). */
 static int write_check(struct backtest *k, const struct forecast_place *place,
                        const struct forecast_batch *batch, const struct forecast_known *known,
                        const char *why, struct err *e)
@@ -57,7 +59,8 @@ static struct forecast_known known_value(const struct fraction_point *point, con
                                    metric, "all_slots", value, NULL};
 }
 
-/* Sets place and batch of a point on its hardware. -1: not possible, with *why or *e. */
+/* Sets *place and *batch for a measured point on the hardware. -1: not possible; the reason is
+ * *why, or *e if *why is NULL. */
 static int settle_point(const struct backtest *k, const struct fraction_point *point,
                         const struct checkpoint *model, const struct hardware *hardware,
                         struct forecast_place *place, struct forecast_batch *batch,
@@ -80,8 +83,8 @@ static int settle_point(const struct backtest *k, const struct fraction_point *p
     return *why ? -1 : 0;
 }
 
-/* Sets *hardware: the ceilings measured for the point, or (by_sheet) the data sheet of its device.
- * Returns NULL, or why there are none (static). */
+/* Sets *hardware to the ceilings that were measured for the point, or (by_sheet 1) to the data
+ * sheet of its device. Returns NULL, or the reason why there are none, a static string. */
 static const char *choose_ceilings(const struct backtest *k, const struct fraction_point *point,
                                    int by_sheet, struct hardware *hardware)
 {
@@ -97,6 +100,7 @@ static const char *choose_ceilings(const struct backtest *k, const struct fracti
     return limit.why ? limit.why : isnan(limit.flops_per_s) ? "no ceiling" : NULL;
 }
 
+/* Writes the comparison of one measured point. */
 static int check_point(struct backtest *k, const struct checkpoint *model,
                        const struct fraction_point *point, int by_sheet, struct err *e)
 {
@@ -116,7 +120,7 @@ static int check_point(struct backtest *k, const struct checkpoint *model,
     return write_check(k, NULL, NULL, &known, why, e);
 }
 
-/* The checkpoint of the record's model; NULL: it was not given. */
+/* The checkpoint of the model that the record names; NULL: it was not given. */
 static const struct checkpoint *model_of(const struct backtest *k, const json_t *about)
 {
     const char *model = rec_text(about, "model");
@@ -146,6 +150,7 @@ static int check_points(struct backtest *k, struct err *e)
 
 /* ---- crossovers ---- */
 
+/* 1: a and b have equal members `key`; null equals a missing member. */
 static int same(const json_t *a, const json_t *b, const char *key)
 {
     const json_t *x = json_object_get(a, key), *y = json_object_get(b, key);
@@ -176,7 +181,7 @@ void backtest_free(struct backtest *k)
     error_groups_free(&k->groups);
 }
 
-/* Adds the crossovers of the sweeps in the input that did not come as records. */
+/* Adds the crossovers of the sweeps in k->along, except those that were in the input as records. */
 static void take_sweeps(struct backtest *k)
 {
     for (size_t sweep = 0; sweep < along_sweeps(k->along); sweep++) {
@@ -195,7 +200,8 @@ static void take_sweeps(struct backtest *k)
     }
 }
 
-/* The point of the model that belongs to the crossover; NULL: not in the input, or disturbed. */
+/* The point of `model` that belongs to the crossover; NULL: it is not in the input, or was
+ * disturbed. */
 static const struct fraction_point *point_of(const struct backtest *k, const json_t *crossover,
                                              const char *model, int is_canvas)
 {
@@ -216,6 +222,8 @@ static const struct fraction_point *point_of(const struct backtest *k, const jso
     return NULL;
 }
 
+/* Writes the comparison of one measured crossover; skips it if a part of the forecast is
+ * missing. */
 static int check_crossover(struct backtest *k, const json_t *crossover, int by_sheet, struct err *e)
 {
     const char *text_model = rec_text(crossover, "llama");

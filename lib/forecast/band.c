@@ -1,6 +1,7 @@
-/* band.c - see band.h. Errors are kept as records. An error belongs to a forecast if both have
- * equal words in the same members. Errors under measured ceilings tell nothing about forecasts by
- * data sheet, because no program reaches the numbers of a data sheet. */
+/* band.c - band and bias of forecasts; see band.h. Errors are kept as records. The band of a
+ * forecast uses the errors of records that are equal in the members listed in is_alike(). Errors
+ * under measured ceilings say nothing about forecasts by data sheet, because no program reaches the
+ * numbers of a data sheet. */
 #include "lib/forecast/band.h"
 
 #include <math.h>
@@ -31,6 +32,7 @@ void band_free(struct band *band)
 
 /* ---- the band ---- */
 
+/* 1: the error is of a forecast of the same kind as `record`, by data sheet. */
 static int is_alike(const json_t *error, const json_t *record, const char *metric)
 {
     static const char *const same[] = {"paradigm", "flops_unit", "quant", "form"};
@@ -73,9 +75,11 @@ static int is_of(const json_t *error, enum band_group group, int by_sheet)
            rec_is(error, "paradigm", "autoregressive") == (group == BAND_LLAMA);
 }
 
-/* forecast / measured over n errors; spread NaN: a single error. */
+/* Statistics of forecast / measured over n errors: geometric mean, geometric standard deviation
+ * (NaN: n is 1), smallest, largest. */
 struct bias { double ratio, spread, least, most; size_t n; };
 
+/* The bias as a sentence. favours: the model that the forecasts favour; NULL: neither. */
 static char *text_of(enum band_group group, const char *basis, const char *favours,
                      const struct bias *bias)
 {

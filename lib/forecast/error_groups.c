@@ -1,5 +1,5 @@
-/* error_groups.c - see error_groups.h. The name of a group is its source and its model. Groups
- * have the order in which they were met. */
+/* error_groups.c - errors of forecasts in groups; see error_groups.h. The name of a group is the
+ * source of its known values and the model. Groups are in the order of their first records. */
 #include "lib/forecast/error_groups.h"
 
 #include <math.h>
@@ -13,6 +13,7 @@
 /* Characters of the fingerprint that follows the name of a machine, " (0123456789ab)". */
 enum { FINGERPRINT = 15 };
 
+/* The source of the known value in words, without the fingerprint of a machine. */
 static char *source_of(const json_t *record)
 {
     const char *source = rec_text(record, "source");

@@ -1,7 +1,7 @@
-/* forecast-record.c - see forecast-record.h.
+/* forecast-record.c - forecasts as records; see forecast-record.h.
  *
- * Every record says `modelled` and names its shares. A forecast must not be taken for a
- * measurement, wherever its record is copied. */
+ * Every record has the member `modelled` and its shares, so that nobody takes a forecast for a
+ * measurement, wherever the record is copied. */
 #include "lib/forecast/forecast-record.h"
 
 #include <math.h>
@@ -19,6 +19,7 @@ int forecast_is_canvas(const struct network *n)
     return config_denoises(&n->config);
 }
 
+/* The unit of the processor that computes the products of the feed-forward blocks. */
 static enum unit unit_of(const struct network *n)
 {
     return dtype_info[quantization_dtype(n->quant, &n->config, ROLE_GATE, 0, n->dtype)].unit;
@@ -35,6 +36,7 @@ void forecast_place(struct forecast_place *place, const struct hardware *hardwar
 
 /* ---- records ---- */
 
+/* A forecast record of kind `what` about a network on a machine, without a value. */
 static json_t *record_of(const struct forecast_place *place, const char *what)
 {
     const struct network *n = &place->n;
@@ -78,7 +80,7 @@ static void set_batch(json_t *record, const struct network *n, const struct fore
         rec_set_int(record, "block_length", (int64_t)batch->block);
 }
 
-/* Why the batch cannot run there; NULL: it can. */
+/* The reason why the batch, which needs `bytes` bytes, cannot run on the machine; NULL: it can. */
 static const char *obstacle(const struct forecast_place *place, const struct forecast_batch *batch,
                             double bytes)
 {
@@ -165,8 +167,9 @@ json_t *forecast_fit(struct network *n, const struct forecast_batch *batch, cons
     return record;
 }
 
-/* ---- the check ---- */
+/* ---- checks: forecasts beside known values ---- */
 
+/* The value of `metric` in a forecast; NaN: another metric. */
 static double metric_of(const struct forecast_time *time, const struct forecast_batch *batch,
                         const char *metric)
 {
@@ -221,6 +224,7 @@ json_t *forecast_check_crossover(const struct forecast_place *canvas,
                          "costs more than the autoregressive model at every step count");
 }
 
+/* *caching = the policy with this name; NULL: the first policy. -1: no such policy. */
 static int cache_named(const char *name, enum caching *caching)
 {
     for (*caching = 0; name && *caching < CACHE_COUNT; ++*caching)
@@ -230,6 +234,7 @@ static int cache_named(const char *name, enum caching *caching)
     return name ? -1 : 0;
 }
 
+/* The positive integer record[key]; 0: none, or above TOKENS_MOST. */
 static size_t read_count(const json_t *record, const char *key)
 {
     int64_t v = rec_int(record, key, 0);
@@ -243,6 +248,7 @@ static int is_other(const json_t *record, const char *name, const char *usual)
     return word && strcmp(word, usual) != 0;
 }
 
+/* For CACHE_PARAMETERS: batch->kept.name = record["name"], limited to least .. most. */
 #define TAKE(name, type, policies, least, most, ...)                                            \
     if (rec_number(record, #name) >= 0)                                                         \
         batch->kept.name = (CACHE_##type)fmin(fmax(rec_number(record, #name), least), most);

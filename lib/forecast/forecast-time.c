@@ -1,6 +1,7 @@
-/* forecast-time.c - see forecast.h. Every pass of the decoder is priced by itself, in the order in
- * which the decoder makes them. Some passes are bound by memory and others by arithmetic: this
- * decides whether a cache pays. */
+/* forecast-time.c - modelled time and memory of a batch; see forecast.h. Each pass of the decoder
+ * gets its own time, in the order in which the decoder runs them. A sum of costs over all passes
+ * would not do, because some passes are bound by memory and others by arithmetic, and this
+ * difference decides whether a cache saves time. */
 #include "lib/forecast/forecast.h"
 
 #include <math.h>
@@ -39,6 +40,7 @@ static void add_pass(struct forecast_time *time, const struct cost_model *model,
     cost_add(&time->cost, cost);
 }
 
+/* The extent of a pass over `batch` texts, given the extent for one text. */
 static struct extent times(struct extent extent, size_t batch)
 {
     struct extent all = {0};
@@ -46,7 +48,8 @@ static struct extent times(struct extent extent, size_t batch)
     return all;
 }
 
-/* Autoregressive: the prompt, then one token in each pass. */
+/* The time of an autoregressive batch: a pass over the prompts, then passes of one token per
+ * text. */
 static struct forecast_time texts(const struct cost_model *model,
                                   const struct forecast_batch *batch,
                                   const struct forecast_reach *reach)
@@ -63,13 +66,14 @@ static struct forecast_time texts(const struct cost_model *model,
     return time;
 }
 
-/* A canvas whose masks (id 0) are filled from left to right with id 1. */
+/* A model of a canvas for the cache policy: masks (id 0) are filled from left to right with id
+ * 1. */
 struct canvas_walk {
     const struct cache_policy *policy;
     struct canvas_state canvas;
     int32_t *token, *cached; /* [canvas.len] see struct cache_view */
-    struct cache_part part;
-    size_t left; /* passes until the part is computed again */
+    struct cache_part part; /* the rows that the policy computes in a pass */
+    size_t left; /* passes until the policy chooses `part` again */
 };
 
 static struct canvas_walk walk_make(const struct forecast_batch *batch)
@@ -96,6 +100,7 @@ static void walk_free(struct canvas_walk *walk)
     free(walk->part.key);
 }
 
+/* If no pass is left for walk->part: asks the cache policy for the part of the next passes. */
 static void ask_policy(struct canvas_walk *walk, const struct forecast_batch *batch)
 {
     if (walk->left)
@@ -111,7 +116,7 @@ static void ask_policy(struct canvas_walk *walk, const struct forecast_batch *ba
         walk->cached[walk->part.row[j]] = walk->token[walk->part.row[j]];
 }
 
-/* Commits `taken` positions of a block after a pass. */
+/* After a pass: commits the first `taken` of the last `masks` positions of the block. */
 static void walk_on(struct canvas_walk *walk, const struct forecast_batch *batch, size_t masks,
                     size_t taken)
 {
@@ -122,7 +127,8 @@ static void walk_on(struct canvas_walk *walk, const struct forecast_batch *batch
     walk->left--;
 }
 
-/* Diffusion: block after block by the schedule; a step that commits nothing is not run. */
+/* The time of a diffusion batch: the passes of one block after another, by the schedule. A block
+ * ends when it has no mask left. */
 static struct forecast_time time_canvases(const struct cost_model *model,
                                           const struct forecast_batch *batch,
                                           const struct forecast_reach *reach)
@@ -202,6 +208,7 @@ double forecast_meeting(const struct network *n, const struct forecast_batch *ba
     return at > 0 ? at : (double)NAN;
 }
 
+/* Bytes of the weights of a network that is not loaded, without rounding of blocks. */
 static double weights_of(const struct network *n)
 {
     const struct config *config = &n->config;

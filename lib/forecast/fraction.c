@@ -1,6 +1,6 @@
-/* fraction.c - see fraction.h. A point has one record per metric; they are joined by point and
- * prompts. The share that counts is chosen when all records are read, so their order does not
- * matter. */
+/* fraction.c - shares of ceilings from metric records; see fraction.h. A point has one record per
+ * metric; records are joined by point, prompts, device and machine. The share that counts is chosen
+ * after all records are read, so the order of the records does not matter. */
 #include "lib/forecast/fraction.h"
 
 #include <math.h>
@@ -13,6 +13,7 @@
 #include "lib/record/rec.h"
 #include "lib/stat/stat.h"
 
+/* The point of the record; a new one is added. */
 static struct fraction_point *point_of(struct fraction_points *points, const json_t *record)
 {
     const char *point = about_point(record), *device = rec_text(record, "device_name");
@@ -63,7 +64,7 @@ void fraction_free(struct fraction_points *points)
     free(points->v);
 }
 
-/* The share of kind k that the point gives; NaN: none. */
+/* The share of kind k that the point gives (rules in fraction.h); NaN: none. */
 static double fraction_seen_at(const struct fraction_point *point, enum fraction_kind k)
 {
     int is_canvas = about_is_diffusion(point->about), by_memory = point->mbu > point->mfu;
@@ -81,6 +82,7 @@ static int same_machine(const struct fraction_point *a, const struct fraction_po
     return source_same_machine(a->about, b->about);
 }
 
+/* 1: the points come from several machines. */
 static int is_of_several(const struct fraction_points *points)
 {
     size_t i = 1;
@@ -89,6 +91,7 @@ static int is_of_several(const struct fraction_points *points)
     return i < points->n;
 }
 
+/* Sets share k to the median over the points that count, if there is one. */
 static void settle_one(struct fraction *fraction, const struct fraction_points *points,
                        enum unit unit, enum fraction_kind k, const struct fraction_point *without)
 {

@@ -1,7 +1,7 @@
-/* hardware.c - see hardware.h.
+/* hardware.c - reads the table of data sheets; see hardware.h.
  *
- * Every row is checked, because forecasts divide by its numbers. Rows are few and are searched
- * one by one. A unit without a rate of its own has the rate of f32. */
+ * Every row is checked, because forecasts divide by its numbers. The table is small, so a search
+ * compares the rows one by one. A unit without a rate in the table gets the rate of f32. */
 #include "lib/forecast/hardware.h"
 
 #include <math.h>
@@ -17,6 +17,7 @@
 enum { ROWS_MOST = 4096 };
 static const double RATE_MOST = 1e21;
 
+/* Adds a row of the file to the table. -1: EXIT_BAD_DATA. */
 static int take(struct hardware_table *table, const json_t *row, const char *where, struct err *e)
 {
     struct hardware hardware = {.memory_bytes = NAN};

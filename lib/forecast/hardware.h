@@ -1,4 +1,4 @@
-/* hardware.h - ceilings of machines: a table of data sheets, data/hardware.ndjson. */
+/* hardware.h - the ceilings of machines, from a table of data sheets (data/hardware.ndjson). */
 #pragma once
 
 #include <jansson.h>
@@ -8,9 +8,9 @@
 
 struct hardware {
     char name[64];
-    char device[64];            /* name that its driver gives; "": unknown */
+    char device[64];            /* name that the driver gives; "": unknown */
     int is_gpu;
-    double flops_per_s[UNITS];  /* dense; a unit that the processor lacks has the f32 rate */
+    double flops_per_s[UNITS];  /* without sparsity; the f32 rate if the table has no rate */
     double bytes_per_s;
     double memory_bytes;        /* NaN: unknown */
 };
@@ -25,6 +25,6 @@ int hardware_read(struct hardware_table *table, const char *path, struct err *e)
 const struct hardware *hardware_find(const struct hardware_table *table, const char *name);
 /* The machine with this device name; NULL: none, or device is NULL. */
 const struct hardware *hardware_of_device(const struct hardware_table *table, const char *device);
-/* A machine with measured ceilings; every unit has the same rate. */
+/* A machine named "measured", with measured ceilings. Every unit has the same rate. */
 struct hardware hardware_measured(double flops_per_s, double bytes_per_s);
 void hardware_free(struct hardware_table *table);

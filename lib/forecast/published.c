@@ -1,5 +1,6 @@
-/* published.c - see published.h. A publication rarely states everything, so each setting that a row
- * lacks is named in `missing`, and a row without a roofline still gets the bound by bandwidth. */
+/* published.c - published speeds against forecasts; see published.h. A publication rarely states
+ * all settings. So the member `missing` of a verdict lists the settings that a row lacks, and a row
+ * without a roofline is still compared with the bandwidth (`needs`). */
 #include "lib/forecast/published.h"
 
 #include <math.h>
@@ -13,6 +14,7 @@
 
 /* ---- forecasts ---- */
 
+/* The rows of the table; the caller's reference. NULL: *e. */
 static json_t *read_rows(const char *given, struct err *e)
 {
     char *path = given ? mem_text(given) : share_find("data/published.ndjson", e);
@@ -52,7 +54,7 @@ static const struct hardware *hardware_of(const struct backtest *k, const json_t
     return name ? hardware_find(k->table, name) : NULL;
 }
 
-/* The row beside its forecast; the caller's reference. NULL: *e. */
+/* The record of forecast_check() for a row; the caller's reference. NULL: *e. */
 static json_t *forecast_row(const struct backtest *k, const json_t *row, struct err *e)
 {
     const struct forecast_known known = known_of(row);
@@ -93,12 +95,12 @@ int published_check(struct backtest *k, const char *path, struct err *e)
 
 /* ---- verdicts ---- */
 
-/* A row against the limits of its card; NaN: unknown. */
+/* A row compared with the limits of its hardware; NaN: unknown. */
 struct judged {
     double share, needs; /* published.h */
-    double most;         /* tokens that a pass can commit */
+    double most;         /* tokens of a text that a pass can commit */
     double block;        /* length of a block */
-    const char *why;     /* why it is not comparable; NULL: it is */
+    const char *why;     /* why the row is not comparable; NULL: it is comparable */
 };
 
 static int is_autoregressive(const json_t *row)
@@ -106,7 +108,8 @@ static int is_autoregressive(const json_t *row)
     return rec_is(row, "paradigm", "autoregressive");
 }
 
-/* Bytes of a weight; those of 4 bits without their scales, which formats store differently. */
+/* Bytes of a weight; NaN: unknown format. A weight of 4 bits counts without its scales, because
+ * formats store scales differently. */
 static double weight_bytes(const json_t *row)
 {
     static const struct { const char *quant; double bytes; } table[] = {
@@ -119,7 +122,7 @@ static double weight_bytes(const json_t *row)
     return NAN;
 }
 
-/* Tokens a second that the row claims, over the whole batch. */
+/* Tokens a second of the whole batch that the row claims; NaN: the metric does not give them. */
 static double claimed_rate(const json_t *row)
 {
     const double value = rec_number(row, "value");
@@ -128,6 +131,7 @@ static double claimed_rate(const json_t *row)
                ? rec_number(row, "batch") * rec_number(row, "new_tokens") / value * 1e9 : NAN;
 }
 
+/* `needs` of published.h. */
 static double needed_tokens(const struct backtest *k, const json_t *row)
 {
     const struct hardware *hardware = hardware_of(k, row);
@@ -137,7 +141,8 @@ static double needed_tokens(const struct backtest *k, const json_t *row)
                     : NAN;
 }
 
-/* Why a row without a share is not comparable; NULL: it is. check: its forecast. */
+/* The reason why a row without a share is not comparable; NULL: it is. check: the record of
+ * forecast_row(). */
 static const char *find_obstacle(const struct backtest *k, const json_t *row, const json_t *check,
                                  const struct judged *j)
 {
@@ -149,7 +154,8 @@ static const char *find_obstacle(const struct backtest *k, const json_t *row, co
                                                  : rec_text(check, "ratio_reason");
 }
 
-/* check: the forecast of the row at the limits of the card; `why` points into it. */
+/* check: the record of forecast_row() with every share 1. The result's `why` may point into
+ * `check`. */
 static struct judged judge_row(const struct backtest *k, const json_t *row, const json_t *check)
 {
     const char *metric = rec_text(row, "metric");
@@ -167,7 +173,8 @@ static struct judged judge_row(const struct backtest *k, const json_t *row, cons
     return j;
 }
 
-/* Settings that a forecast needs and the publication does not state, each once, in order. */
+/* An array of the settings that a forecast needs and the publication does not state: sorted, each
+ * once. */
 static json_t *list_missing(const struct backtest *k, const json_t *row)
 {
     static const char *const needed[] = {"batch", "prompt_tokens", "new_tokens"};
@@ -220,7 +227,8 @@ static json_t *verdict_of(const struct backtest *k, const json_t *row, const str
     return value;
 }
 
-/* Sets the speed-up over the baseline, and the share of the bandwidth that this reached. */
+/* Sets the speed-up over the row `base`, and baseline_bandwidth_ratio, the share that *j has for
+ * that row. */
 static void set_baseline(json_t *value, const json_t *base, const struct judged *j)
 {
     rec_copy(value, "baseline", base, "name");
@@ -228,7 +236,7 @@ static void set_baseline(json_t *value, const json_t *base, const struct judged 
     set_known(value, "baseline_bandwidth_ratio", j->share);
 }
 
-/* The place of the row with this name; the number of rows: none. */
+/* The index of the row with this name; the number of rows if there is none. */
 static size_t find_row(const json_t *rows, const char *name)
 {
     size_t i = 0;
