@@ -1,5 +1,5 @@
-/* claims.c - see claims.h. If the machine makes one claim about time null, all ratios of times are
- * withheld: they come from the same launches. */
+/* claims.c - finds claims of a run; see claims.h. If one claim about time is null because of the
+ * machine, the page shows no ratio of times, because all ratios come from the same launches. */
 #include "lib/report/claims.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
-/* escape.c - see escape.h. Each format has a table or a rule for every character with a special
- * meaning. Control characters are replaced first, so that a rule sees only text. */
+/* escape.c - escapes texts of records; see escape.h. Each format has a table or a rule for every
+ * character with a special meaning in the format. Control characters are replaced before, so that a
+ * rule sees only text. */
 #include "lib/report/escape.h"
 
 #include <ctype.h>
@@ -10,7 +11,7 @@
 
 struct escape_pair { const char *from, *to; };
 
-/* Copies bytes; a `from` of the table is replaced by its `to`. */
+/* Appends bytes, with each `from` of the table words[] replaced by its `to`. */
 static void replace(struct buf *text, const char *bytes, const struct escape_pair *words)
 {
     char *clean = display_cleaned(bytes, ESCAPE_MAX);
@@ -50,7 +51,8 @@ void escape_latex(struct buf *text, const char *bytes)
     replace(text, bytes, words);
 }
 
-/* Every character that can mean something inside a line, and what can at its start. */
+/* Escapes the characters that can have a meaning anywhere in a line, and at the start of the line
+ * also "-", "+", "=" and "1." or "1)". */
 void escape_markdown(struct buf *text, const char *bytes)
 {
     char *clean = display_cleaned(bytes, ESCAPE_MAX);

@@ -1,6 +1,6 @@
-/* look.c - see look.h. The colours are those of the figures (Okabe-Ito, which colour-blind readers
- * can tell apart, also in grey); figures have their own colours in dark mode. The page of all
- * tables is complete without its script. */
+/* look.c - style sheets and script of the pages; see look.h. The figures have their own colours,
+ * also in dark mode. The page of all tables is complete without its script: the script only sorts,
+ * filters and opens sections. */
 #include "lib/report/look.h"
 
 const char look_style[] =
@@ -70,8 +70,8 @@ const char look_short[] =
     ".first figure{grid-column:1;grid-row:1;margin:0}"
     "@media(max-width:900px){.first{display:block}.cards{display:grid;"
     "grid-template-columns:repeat(auto-fit,minmax(165px,1fr));margin-bottom:12px}}"
-    /* on a phone the figure comes before the cards, so that it is on the first screen; a card
-     * shows two lines of its note, a tap shows the rest */
+    /* On a phone the figure comes before the cards, so that the figure is on the first screen. A
+     * card shows two lines of its note; a tap shows the rest. */
     "@media(max-width:600px){.first{display:flex;flex-direction:column}.first figure{order:-1}"
     ".answer{font-size:16px;line-height:1.2;margin:2px 0 4px}"
     ".sure,.terms{font-size:12px;line-height:1.25;margin-bottom:6px}.terms{margin-bottom:2px}"

@@ -1,6 +1,7 @@
-/* overview-method.c - see overview.h: the experiment in a dozen facts, one row each.
+/* overview-method.c - the table of the section on method: a dozen facts about the experiment, one
+ * row each; see overview.h.
  *
- * A fact that the records lack is left out. The page of all tables has the full tables. */
+ * A fact that the records lack has no row. The page of all tables has the full tables. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +12,7 @@
 #include "lib/report/overview.h"
 #include "lib/report/sections.h"
 
-/* Puts a row unless value is empty; frees value. */
+/* Puts a row with the fact `what`, unless value is empty. Frees value. */
 static void put_fact(struct page *page, const char *what, struct buf *value)
 {
     if (value->len) {
@@ -37,7 +38,7 @@ static void put_machine(struct page *page, const struct runset *set)
     free(cpu);
 }
 
-/* "llada-demo (cpu, bf16); llama-demo (cpu, bf16)". */
+/* Puts "llada-demo (cpu, bf16); llama-demo (cpu, bf16)". */
 static void put_models(struct page *page, const struct runset *set, int embedded)
 {
     struct buf text = {0};

@@ -1,6 +1,6 @@
-/* overview-size.c - see overview.h: throughput by batch and length, and memory. A column is a
- * system: the autoregressive model, LLaDA with a number of tokens a step, or LLaDA with a
- * method. */
+/* overview-size.c - the tables of throughput by batch and length, and of memory; see overview.h. A
+ * system is the autoregressive model, LLaDA with a number of tokens a step, or LLaDA with a method.
+ * The table of throughput has a column for each system, the table of memory has rows for it. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +28,7 @@ static char *system_of(const struct config_row *row)
     return mem_format("%s, %.3g token%s a step", row->model, speed, speed > 1 ? "s" : "");
 }
 
+/* cells: number of points of the system. */
 struct system { char *name; enum config_kind kind; size_t cells; };
 struct systems { struct system v[64]; size_t n; };
 
@@ -39,7 +40,7 @@ static int by_cells(const void *a, const void *b)
     return x->cells != y->cells ? (x->cells > y->cells ? -1 : 1) : strcmp(x->name, y->name);
 }
 
-/* Finds the systems; LLaMA first, then by number of cells. */
+/* Finds the systems and sorts them: LLaMA first, then by number of points. */
 static void find_systems(struct systems *systems, const struct config_table *table)
 {
     for (size_t i = 0; i < table->n; i++) {
@@ -137,7 +138,8 @@ void overview_scale(struct page *page, const struct runset *set)
     close_grid(grid);
 }
 
-/* 1: an earlier system needs the same memory at every batch, within 0.5 %. */
+/* 1: an earlier system needs the same memory as system i at this length, within 0.5 % at every
+ * batch size. */
 static int needs_as_another(const struct size_grid *grid, size_t i, double length)
 {
     const struct config_table *table = &grid->table;
@@ -158,6 +160,7 @@ static int needs_as_another(const struct size_grid *grid, size_t i, double lengt
     return 0;
 }
 
+/* Puts the cells with the parts of memory, and the peak. */
 static void put_layers(struct page *page, const struct runset *set, const struct config_row *row)
 {
     static const char *const layers[] = {"memory_weights_bytes", "memory_kv_bytes",

@@ -1,5 +1,6 @@
-/* overview-time.c - see overview.h: quality and time by steps, and the decoding methods. A ratio of
- * times is shown only with an interval: without one, launches were too few or disturbed. */
+/* overview-time.c - the tables of quality and time by steps, and of decoding methods; see
+ * overview.h. A ratio of times is shown only if it has an interval. It has none if launches were
+ * too few or disturbed. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +19,8 @@ enum { QUALITIES = 3 };
 
 /* ---- ratios ---- */
 
-/* The clock of the ratios: that of the claims, if the comparisons have it. */
+/* The metric of the ratios of times: cpu_ns if the claims use processor time and a comparison has
+ * it; else e2e_ns. */
 static const char *clock_of(const struct runset *set)
 {
     size_t i;
@@ -35,8 +37,9 @@ static const char *ratio_title(const struct runset *set)
                                            : "Processor time / LLaMA’s";
 }
 
-/* Puts the ratio of the point's time to LLaMA's time: from the claim for all tasks by this clock,
- * else from the comparison. Without an interval the cell is empty. */
+/* Puts the ratio of the time of the point to the time of LLaMA. It comes from the claim about all
+ * tasks with the clock of clock_of(), else from `comparison`. Without an interval the cell shows a
+ * dash. */
 static void put_ratio(struct page *page, const struct runset *set, const char *point,
                       const json_t *comparison)
 {
@@ -57,9 +60,11 @@ static void put_ratio(struct page *page, const struct runset *set, const char *p
 
 /* ---- quality and time ---- */
 
+/* The sweep over steps that the table shows. contract NULL: there is none. */
 struct main_sweep { const char *contract, *series; double batch; };
 
-/* The sweep over steps with most points, of the first contract and the smallest batch. */
+/* The sweep over steps with the most points, among the sweeps with the contract of the first row
+ * and the smallest batch. */
 static struct main_sweep find_sweep(const struct config_table *table)
 {
     struct main_sweep sweep = {NULL, NULL, (double)NAN};
@@ -80,13 +85,15 @@ static struct main_sweep find_sweep(const struct config_table *table)
     return sweep;
 }
 
+/* 1: the row has the contract and the batch of the sweep. */
 static int is_beside(const struct config_row *row, const struct main_sweep *sweep)
 {
     return !strcmp(row->contract, sweep->contract) && !(row->batch < sweep->batch) &&
            !(row->batch > sweep->batch);
 }
 
-/* Appends a metric to the columns unless it is there. */
+/* Appends a metric to metrics[n] unless it is listed already or the list is full. Returns the new
+ * n. */
 static size_t add_metric(const char **metrics, size_t n, const char *metric)
 {
     for (size_t i = 0; i < n; i++)
@@ -97,7 +104,8 @@ static size_t add_metric(const char **metrics, size_t n, const char *metric)
     return n;
 }
 
-/* The quality columns: the metrics of the goals, else accuracy and judge perplexity. */
+/* The metrics of the quality columns: those of the claims X_q; without such claims accuracy and
+ * judge perplexity. Returns how many. */
 static size_t find_metrics(const char **metrics, const struct runset *set)
 {
     static const char *const usual[] = {"accuracy", "judge_ppl"};
@@ -112,7 +120,8 @@ static size_t find_metrics(const char **metrics, const struct runset *set)
     return n;
 }
 
-/* Puts "shown", or "shown for sum, not shown for story", by the X_q claims. */
+/* Puts "shown", or "shown for sum, not shown for story": whether `steps` is at least the crossover
+ * of each claim X_q. */
 static void put_shown(struct page *page, const struct runset *set, double steps)
 {
     struct buf text = {0};
@@ -129,6 +138,7 @@ static void put_shown(struct page *page, const struct runset *set, double steps)
     buf_free(&text);
 }
 
+/* Puts the row of one point; n quality columns. */
 static void put_step(struct page *page, const struct runset *set, const struct config_row *row,
                      const char *const *metrics, size_t n)
 {
@@ -166,7 +176,8 @@ static char *caption_of_quality(const struct runset *set)
     return text.data;
 }
 
-/* 1: a row of plain LLaMA (diffusion 0) or of the sweep (diffusion 1). */
+/* 1: the row has contract and batch of the sweep, and is plain LLaMA (diffusion 0) or a point of
+ * the sweep (diffusion 1). */
 static int is_shown(const struct config_row *row, const struct main_sweep *sweep, int diffusion)
 {
     int is = diffusion ? row->series && sweep->series && !strcmp(row->series, sweep->series)
@@ -174,7 +185,8 @@ static int is_shown(const struct config_row *row, const struct main_sweep *sweep
     return is && is_beside(row, sweep);
 }
 
-/* 1: row k of n is among `room` evenly spaced rows, which include the first and the last. */
+/* 1: row k of n is one of the `room` evenly spaced rows that fit, with the first and the last
+ * row. */
 static int is_picked(size_t k, size_t n, size_t room)
 {
     return n <= room || k == 0 || k * (room - 1) / (n - 1) > (k - 1) * (room - 1) / (n - 1);
@@ -226,14 +238,15 @@ void overview_quality(struct page *page, const struct runset *set)
 
 /* ---- decoding methods ---- */
 
+/* A row: a decoding method, or the base of one. */
 struct way {
     const char *model, *name, *point;
-    int is_llama, is_plain; /* is_plain: plain LLaMA, the base of all ratios */
-    double time;
+    int is_llama, is_plain; /* is_plain 1: plain LLaMA, the base of all ratios */
+    double time;            /* e2e_ns */
 };
 struct ways { struct way v[64]; size_t n; };
 
-/* Adds the point of a comparison, or its base. */
+/* Adds the point of a comparison, or (is_base 1) its base, unless it is listed already. */
 static void add_way(struct ways *ways, const struct runset *set, const json_t *record, int is_base,
                     const char *name)
 {
@@ -256,7 +269,8 @@ static int by_time(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Finds every method, its base, and the LLaMA point that LLaDA is compared with. */
+/* Finds every method, the base of each method, and the LLaMA point that LLaDA is compared with.
+ * Sorts them by time. */
 static void find_ways(struct ways *ways, const struct runset *set)
 {
     const json_t *record;
@@ -285,8 +299,9 @@ static double accuracy_of_plain(const struct runset *set, const char *point)
     return (double)NAN;
 }
 
-/* Is the method shown to match LLaMA? From its claim, else from its comparison if that has the
- * margin of the claims. */
+/* Whether a test shows that the method matches LLaMA: "shown", "not shown" or a dash. It comes from
+ * the claim about the point, else from the comparison `accuracy`, if its margin is the margin of
+ * the claims. */
 static const char *shown_of(const struct runset *set, const char *point, const json_t *accuracy)
 {
     double margin = rec_number(accuracy, "margin"), claimed = margin;

@@ -1,6 +1,6 @@
-/* overview.c - see overview.h: the first screen, and the order of the sections. A section is one
- * row of parts[]: a sentence from claims, a figure from the shelf, a table of overview-*.c, and
- * links to the page of all tables. */
+/* overview.c - the first screen of the main page, and the order of its sections; see overview.h. A
+ * section is one row of parts[]: a sentence from claims, a figure (shelf.h), a table of
+ * overview-*.c, and links to the page of all tables. */
 #include "lib/report/overview.h"
 
 #include <math.h>
@@ -15,7 +15,7 @@
 
 struct overview_part {
     const char *key, *title;
-    const char *figures[3]; /* the first one that exists is shown */
+    const char *figures[3]; /* names; the page shows the first figure that exists */
     void (*table)(struct page *page, const struct runset *set); /* NULL: overview_method() */
     struct page_link more[3]; /* links to the page of all tables */
 };
@@ -47,7 +47,8 @@ static void put_digits(struct buf *text, double v)
                v);
 }
 
-/* A card: "1.40 ×" and "[1.31, 1.50]"; a null value has its reason. */
+/* Puts a card with "1.40 ×" and "[1.31, 1.50]", or with "unknown" and the reason of a null
+ * value. */
 static void put_card(struct page *page, const json_t *record)
 {
     const char *unit = rec_text(record, "unit"), *why = rec_text(record, "value_reason");
@@ -87,7 +88,8 @@ static void put_cards(struct page *page, const struct runset *set)
     page_cards_end(page);
 }
 
-/* The title of a figure: the text of its own claim, else of the claim `key`; NULL: none. */
+/* The title of a figure: the text of the claim `figure` with key `name`, else with key `key`; NULL:
+ * none. With the key "lead" only the claim "lead" counts. */
 static const char *message_of(const struct runset *set, const char *name, const char *key)
 {
     const json_t *own = claims_find(set, "figure", name);
@@ -95,7 +97,7 @@ static const char *message_of(const struct runset *set, const char *name, const 
     return record ? claims_text(record) : NULL;
 }
 
-/* Says what the names of the models mean; latent models only if the run has one. */
+/* Explains the names of the models; latent models only if the run has one. */
 static void put_terms(struct page *page, const struct runset *set)
 {
     int has_latent = 0;
@@ -131,7 +133,7 @@ static void put_first_screen(struct page *page, const struct runset *set, const 
 
 /* ---- the sections ---- */
 
-/* Links to sections of the page of all tables; only those that exist. */
+/* Puts the links of a part to sections of the page of all tables that exist. */
 static void put_more(struct page *page, const struct page *tables, const struct overview_part *part)
 {
     struct page_link there[COUNT(part->more)];
@@ -164,7 +166,8 @@ static void put_part(struct page *page, const struct runset *set, const struct o
     put_more(page, overview->tables, part);
 }
 
-/* Points of other engines are named here and shown in all tables only. */
+/* If other engines were measured: names them, and links to the page of all tables, which alone
+ * shows their points. */
 static void put_stacks(struct page *page, const struct runset *set)
 {
     static const struct page_link there = {"tables.html#stacks", "other engines"};

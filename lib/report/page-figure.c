@@ -1,6 +1,6 @@
-/* page-figure.c - see page.h: figures. An SVG that `plot` made is put into the page: it scales with
- * the screen, shows the values of its marks to a pointer, has unique ids and a dark mode. Any other
- * figure is linked. */
+/* page-figure.c - figures of a page; see page.h. An SVG that `plot` made is included in the page,
+ * because it then scales with the screen, shows the values of its marks to a pointer and has a dark
+ * mode; its ids are unique. Any other figure is shown as an image file. */
 #include "lib/report/page.h"
 
 #include <ctype.h>
@@ -12,7 +12,8 @@
 
 static const char plot_class[] = "class=\"figure-ink\""; /* marks an SVG that plot made */
 
-/* 1: a style element of the SVG could load a file. */
+/* 1: a style element of the SVG could load a file. A backslash counts too, because it could hide
+ * the word url. */
 static int is_loading(const char *svg)
 {
     for (const char *c = svg; (c = strcasestr(c, "<style")) != NULL; c++) {
@@ -44,7 +45,8 @@ static int is_active(const char *svg)
     return is_loading(svg);
 }
 
-/* Appends the SVG without its size and its name spaces, which only a file needs. */
+/* Appends the SVG with a class, and without the attributes for size and name spaces, which only a
+ * file needs. */
 static void put_svg(struct buf *text, const char *svg, const char *class)
 {
     static const char *const dropped[] = {"width=", "height=", "xmlns=", "xmlns:xlink="};
@@ -67,6 +69,7 @@ static void put_svg(struct buf *text, const char *svg, const char *class)
     buf_text(text, end);
 }
 
+/* The start of the element <svg> if `plot` made the file and the SVG is not active; else NULL. */
 static const char *drawing_of(const char *svg)
 {
     const char *start = svg ? strstr(svg, "<svg") : NULL;

@@ -1,6 +1,6 @@
-/* page-table.c - see page.h: tables. The cells are kept until the table ends and then written in
- * every format: HTML, Markdown, LaTeX (booktabs), and CSV inside a link. On a narrow screen a wide
- * table scrolls sideways in its own frame. */
+/* page-table.c - tables of a page; see page.h. The cells are stored until the table ends and are
+ * then written in every format: HTML, Markdown, LaTeX (booktabs), and CSV inside a link. On a
+ * narrow screen a wide table scrolls sideways in its own frame. */
 #include "lib/report/page.h"
 
 #include <assert.h>
@@ -12,7 +12,7 @@
 #include "lib/base/mem.h"
 #include "lib/report/escape.h"
 
-enum { LATEX_ROWS = 40 }; /* fit on a page of paper */
+enum { LATEX_ROWS = 40 }; /* rows that fit on a page of paper */
 
 static int is_number(const struct page *page, size_t i)
 {
@@ -183,7 +183,7 @@ static void csv_row(struct buf *text, const struct page *page, const int *wide, 
 static void html_csv(struct page *page)
 {
     struct buf csv = {0};
-    int wide[PAGE_COLUMNS]; /* the column has intervals */
+    int wide[PAGE_COLUMNS]; /* 1: the column has intervals */
     for (size_t i = 0; i < page->n_columns; i++)
         wide[i] = has_interval(page, i);
     csv_head(&csv, page, wide);
@@ -229,7 +229,8 @@ static void latex_row(struct page *page, size_t from, int head)
     buf_text(&page->tex, " \\\\\n");
 }
 
-/* Writes the cells from..to-1 as one float: LaTeX does not break a float between pages. */
+/* Writes the cells from .. to - 1 as one float. A long table has several floats, because LaTeX does
+ * not break a float between pages. */
 static void latex_part(struct page *page, size_t from, size_t to)
 {
     buf_text(&page->tex, "\\begin{table}\n\\centering\\small\n\\caption{");

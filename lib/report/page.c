@@ -1,5 +1,6 @@
-/* page.c - see page.h. One call writes all formats, so that their contents are the same. The
- * security policy of a page allows only our script, by its hash. */
+/* page.c - frame, text and first screen of a page; see page.h. Each call writes all formats, so
+ * that their contents are equal. The security policy of the page of all tables allows only the
+ * script of look.c, by its hash; the main page allows no script. */
 #include "lib/report/page.h"
 
 #include <stdarg.h>
@@ -26,7 +27,8 @@ void page_leave_list(struct page *page)
     page->list = 0;
 }
 
-/* Appends the SHA-256 of the script in base64, as the security policy names it. */
+/* Appends the SHA-256 of the script in base64, in the form of the security policy:
+ * 'sha256-...='. */
 static void put_script_name(struct buf *text)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -81,7 +83,7 @@ void page_begin(struct page *page, enum page_kind kind, const char *title)
     buf_text(&page->tex, "% ");
     escape_latex(&page->tex, title);
     buf_char(&page->tex, '\n');
-    if (kind == PAGE_TABLES) /* follows the main page in the file, which has the packages */
+    if (kind == PAGE_TABLES) /* in the LaTeX file the main page comes first and has the packages */
         return;
     buf_text(&page->tex,
              "% \\usepackage[T1]{fontenc}\\usepackage{booktabs,graphicx}\n"
@@ -139,7 +141,8 @@ void page_free(struct page *page)
     *page = (struct page){0};
 }
 
-/* Marks the place of the links to the sections, which are not known yet. */
+/* Marks the place of the links to the sections; page_end() inserts them, because the sections are
+ * not known yet. */
 void page_contents(struct page *page)
 {
     buf_text(&page->html, "</div>\n<nav aria-label=\"Sections\">");
@@ -211,7 +214,8 @@ void page_code(struct page *page, const char *text)
     buf_text(&page->html, "<p><code>");
     escape_html(&page->html, text);
     buf_text(&page->html, "</code></p>\n");
-    char *clean = display_cleaned(text, TEXT_MAX); /* four spaces: nothing inside is special */
+    /* four spaces begin code in Markdown, so no character needs an escape */
+    char *clean = display_cleaned(text, TEXT_MAX);
     buf_format(&page->md, "    %s\n\n", clean);
     free(clean);
 }
@@ -234,7 +238,7 @@ void page_item(struct page *page, const char *format, ...)
     buf_char(&page->md, '\n');
 }
 
-/* Appends a link to a file beside the page, or to a section of it: FILE#ID. */
+/* Appends a link to a file beside the page (FILE), or to a section of such a file (FILE#ID). */
 static void put_link(struct buf *text, const char *href)
 {
     const char *id = strchr(href, '#');

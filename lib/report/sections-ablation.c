@@ -1,6 +1,6 @@
-/* sections-ablation.c - see sections.h: options and levels of saving, each alone against the base
- * on the same prompts (kind `ablation`). A row shows the cost of an option, its effects, and the
- * outcome of claims about it. */
+/* sections-ablation.c - the section on options and levels of saving (records of kind `ablation`);
+ * see sections.h. Each option alone is compared with the base on the same prompts. A row shows the
+ * cost of an option, its effects, and the outcome of claims about it. */
 #include <math.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "lib/record/rec.h"
 #include "lib/report/sections.h"
 
-/* The value of no change: 0 of a difference, 1 of a ratio. */
+/* The value that means no change: 0 for a difference, 1 for a ratio. */
 static double neutral_value(const json_t *record)
 {
     const char *effect = rec_text(record, "effect");
@@ -74,7 +74,7 @@ static void put_option(struct page *page, const json_t *record)
     put_claims(page, record);
 }
 
-/* A claim about one system, with the measured effect. */
+/* Puts the row of a claim about one option, with the measured effect. */
 static void put_claim(struct page *page, const json_t *record, const json_t *claim)
 {
     struct buf text = {0};
@@ -88,7 +88,7 @@ static void put_claim(struct page *page, const json_t *record, const json_t *cla
     buf_format(&text, "%s %s ", sections_dash(metric), isnan(most) ? "at least" : "at most");
     if (rec_text(claim, "effect"))
         sections_change(&text, bound, NAN, NAN, none);
-    else /* not measured, so not known whether it is a ratio */
+    else /* the effect was not measured, so it is unknown whether the bound is a ratio */
         display_digits(&text, bound);
     sections_cell(page, &text);
     sections_change(&text, rec_number(claim, "value"), rec_number(claim, "lo"),

@@ -1,6 +1,6 @@
-/* sections-compare.c - see sections.h: LLaDA against LLaMA at equal work, costs of quantization,
- * and differences between answers, from comparison records. A row joins the records of one model
- * and setting. Every change has its interval. */
+/* sections-compare.c - sections from comparison records: LLaDA against LLaMA at equal work, costs
+ * of quantization, and differences between answers; see sections.h. A row joins the records of one
+ * model and setting. Every change has its interval. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "lib/report/claims.h"
 #include "lib/report/sections.h"
 
-/* The first comparison of this model and setting in one of the metrics a, b. */
+/* The first comparison with the model and setting of `like`, in metric a or b; NULL: none. */
 static const json_t *find(const json_t *list, const json_t *like, const char *a, const char *b)
 {
     const char *model = rec_text(like, "model"), *setting = rec_text(like, "setting");
@@ -70,7 +70,8 @@ static void put_row(struct page *page, const json_t *list, const json_t *like, i
     free(n);
 }
 
-/* A row for each model and quantization. */
+/* Puts a row for each model and quantization, and ends the table. folded 1: the rows of the folded
+ * table. */
 static void put_rows(struct page *page, const json_t *list, int folded)
 {
     json_t *seen = json_object();
@@ -97,7 +98,7 @@ static const struct compared_system denoised = {0, "LLaDA", "comparisons",
 static const struct compared_system latent = {1, "LTM", "latent",
                                               "Latent thought model against LLaMA"};
 
-/* Opens the section of a system if there is a comparison of it. */
+/* Opens the section of a system if it is not open and the system has a comparison. */
 static void put_section(struct page *page, const struct runset *set,
                         const struct compared_system *who)
 {
@@ -110,8 +111,8 @@ static void put_section(struct page *page, const struct runset *set,
         page_section(page, who->id, who->heading);
 }
 
-/* Ratios of the two systems at points of equal work, with verdicts. Ratios without an interval are
- * counted, not shown. */
+/* Puts the table of ratios of a system to LLaMA at points of equal work, with verdicts. of_text 1:
+ * ratios of text a second; 0: ratios of times. Ratios without an interval are only counted. */
 static void put_ratios(struct page *page, const struct runset *set,
                        const struct compared_system *who, int of_text, const char *caption)
 {
@@ -205,7 +206,7 @@ void sections_comparisons(struct page *page, const struct runset *set)
 
 /* ---- robustness ---- */
 
-/* The comparison of the same two configurations in a metric; NULL: none. */
+/* The comparison of the two configurations of `like` with this metric and effect; NULL: none. */
 static const json_t *find_other(const json_t *list, const json_t *like, const char *metric,
                                 const char *effect)
 {

@@ -1,6 +1,6 @@
-/* sections-crossovers.c - see sections.h: crossovers that exist, reasons of those that do not,
- * and advice on the next measurements. A suggest record without values to measure gives the number
- * of prompts that would narrow its interval. */
+/* sections-crossovers.c - the section on crossovers: the crossovers that exist, the reasons why
+ * others do not exist, and advice on the next measurements; see sections.h. A suggest record lists
+ * values to measure, or the number of prompts that would narrow the interval. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,6 +35,7 @@ static void put_suggestion(struct page *page, const json_t *record)
     buf_free(&text);
 }
 
+/* Puts the measured points on both sides of the crossover: "[8, 16]". */
 static void put_bracket(struct page *page, const json_t *record)
 {
     const json_t *bracket = json_object_get(record, "bracket");
@@ -85,7 +86,8 @@ static void put_crossover(struct page *page, const struct runset *set, const jso
     buf_free(&text);
 }
 
-/* Puts "X_q: as good as LLaMA at no step count measured (12)": each reason once, with its count. */
+/* Puts a list of crossovers that do not exist: each name and reason once, with how often it occurs,
+ * as in "X_q: as good as LLaMA at no step count measured (12)". */
 static void put_missing(struct page *page, const json_t *list)
 {
     json_t *seen = json_object(), *n;

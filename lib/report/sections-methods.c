@@ -1,6 +1,6 @@
-/* sections-methods.c - see sections.h: decoding methods side by side. A row is a method: its costs
- * from metric records of its point, its changes from comparisons with the base of its model, its
- * published speed-ups from data/methods.ndjson. */
+/* sections-methods.c - the section on decoding methods; see sections.h. A row is a method. The
+ * costs come from metric records of its point, the changes from comparisons with the base of its
+ * model, and the published speed-ups from data/methods.ndjson. */
 #include <math.h>
 
 #include "lib/analysis/words/display.h"
@@ -18,7 +18,7 @@ static const json_t *find_method(const struct runset *set, const char *name)
     return NULL;
 }
 
-/* The comparison record of the accuracies of the two points that `like` compares; NULL: none. */
+/* The comparison record about accuracy for the two points that `like` compares; NULL: none. */
 static const json_t *find_accuracy(const struct runset *set, const json_t *like)
 {
     return runset_comparison(set, "method", rec_text(like, "point"), "accuracy");
@@ -49,7 +49,7 @@ static void put_published(struct page *page, const json_t *method)
     sections_cell(page, &text);
 }
 
-/* Puts the costs of a point other than time. */
+/* Puts the costs of a point, except time. */
 static void put_costs(struct page *page, const struct runset *set, const char *point)
 {
     static const char *const costs[] = {"output_tokens_per_s", "tokens_per_step", "passes", "rows",
@@ -66,6 +66,7 @@ static void put_accuracy(struct page *page, const json_t *accuracy, const char *
     sections_cell(page, &text);
 }
 
+/* Puts the cells of the base of a method, after model and name. */
 static void put_base(struct page *page, const struct runset *set, const json_t *like)
 {
     const char *point = rec_text(like, "base_point");
@@ -92,13 +93,15 @@ static void put_method(struct page *page, const struct runset *set, const json_t
     put_published(page, find_method(set, name));
 }
 
+/* 1: the record compares the time of a method with its base, so it gives a row. */
 static int is_row(const json_t *record)
 {
     return rec_is(record, "by", "method") && rec_is(record, "effect", "ratio") &&
            rec_is(record, "metric", "e2e_ns");
 }
 
-/* Names the methods whose whole interval is slower, or less accurate, than their base. */
+/* Writes a sentence with the methods whose whole interval is slower, or less accurate, than the
+ * base. */
 static void say_losers(struct page *page, const struct runset *set)
 {
     struct buf slow = {0}, wrong = {0};
@@ -119,7 +122,7 @@ static void say_losers(struct page *page, const struct runset *set)
     buf_free(&wrong);
 }
 
-/* A row for each base and each method; folded 1: the further columns. */
+/* Puts a row for each base and each method. folded 1: the columns of the folded table. */
 static void put_rows(struct page *page, const struct runset *set, int folded)
 {
     static const char *const points[] = {"base_point", "point"};
@@ -129,7 +132,7 @@ static void put_rows(struct page *page, const struct runset *set, int folded)
     json_t *bases = json_object();
     json_array_foreach(list, i, record) {
         const char *base = rec_text(record, "base_point");
-        int from = !base || json_object_get(bases, base); /* 1: the base is done, or none */
+        int from = !base || json_object_get(bases, base); /* 1: no base, or it has its row */
         for (int k = from; is_row(record) && k < 2; k++) {
             page_cell(page, sections_dash(rec_text(record, "model")));
             page_cell(page, sections_dash(rec_text(record, names[k])));

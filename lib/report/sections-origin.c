@@ -1,6 +1,6 @@
-/* sections-origin.c - see sections.h: machines, models, checks, failures, files and commands, which
- * a reader needs to trust the numbers or to measure them again. Every sentence is a fact of the
- * records. */
+/* sections-origin.c - sections on machines, models, checks, failures, files and commands; see
+ * sections.h. A reader needs them to trust the numbers, or to measure them again. Every sentence is
+ * a fact of the records. */
 #include "lib/report/sections.h"
 
 #include <stdlib.h>
@@ -17,6 +17,7 @@ enum { MAX_COMMANDS = 60, MAX_ERRORS = 12 };
 
 /* ---- machine and models ---- */
 
+/* measured 1: a machine on which numbers were measured; 0: a machine of the analysis. */
 static void put_machine(struct page *page, const json_t *machine, int measured)
 {
     const char *gpu = rec_text(machine, "gpu");
@@ -31,7 +32,8 @@ static void put_machine(struct page *page, const json_t *machine, int measured)
     free(cpu);
 }
 
-/* Each machine once: first those that were measured, then those of the analysis. */
+/* Puts each machine once: first the machines on which numbers were measured, then the machines of
+ * the analysis. */
 void sections_machines(struct page *page, const struct runset *set)
 {
     static const char *const kinds[] = {"meta", "parent"};
@@ -59,7 +61,8 @@ void sections_machines(struct page *page, const struct runset *set)
     json_decref(seen);
 }
 
-/* 1: this configuration (of a scorer) has no device, and another one of the model has. */
+/* 1: this configuration (of a scorer) has no device, and another configuration of the model has
+ * one. */
 static int is_said_elsewhere(const struct runset *set, const json_t *about)
 {
     const char *config, *model = sections_dash(rec_text(about, "model"));
@@ -133,7 +136,7 @@ void sections_outcomes(struct page *page, const struct runset *set)
         const json_t *metric = runset_find(set, "metric", point, "e2e_ns");
         int counted = json_object_get(about, keys[0]) || json_object_get(about, keys[1]) ||
                       json_object_get(about, keys[2]);
-        for (size_t k = 0; k < 3; k++) { /* without generations: the counts of measure */
+        for (size_t k = 0; k < 3; k++) { /* without generation records: counts of e2e_ns records */
             if (!counted && metric)
                 json_object_set_new(about, keys[k], json_integer(rec_int(metric, keys[k], 0)));
             sum[k] += rec_int(about, keys[k], 0);

@@ -1,6 +1,6 @@
-/* sections-stacks.c - see sections.h: points of other engines. They have a section of their own,
- * and its first sentence says why: a ratio across two software stacks is one of two programs, not
- * of two ways of generating text. */
+/* sections-stacks.c - the section on points of other engines; see sections.h. These points have
+ * their own section, because a ratio across two software stacks compares two programs, not two ways
+ * of generating text. The first sentence of the section says so. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +13,7 @@
 
 #define COUNT(list) (sizeof(list) / sizeof *(list))
 
+/* The metric record of a point; NULL: none. */
 static const json_t *find(const json_t *list, const char *point, const char *metric)
 {
     size_t i;
@@ -40,7 +41,7 @@ char *sections_stack_names(const struct runset *set)
     return text.data;
 }
 
-/* A row for each point, a column for each metric. */
+/* Puts a table with a row for each point and a column for each metric. */
 static void put_metrics(struct page *page, const json_t *list)
 {
     static const char *const metrics[] = {"e2e_ns", "ttft_ns", "itl_ns", "output_tokens_per_s",
@@ -88,7 +89,8 @@ static void put_quality(struct page *page, const json_t *list)
     page_table_end(page);
 }
 
-/* Ratios to our LLaMA, each labelled as one of two stacks. */
+/* Puts the ratios of other engines to LLaMA of this program; the head of the column says that a
+ * ratio is across two stacks. */
 static void put_ratios(struct page *page, const json_t *list)
 {
     static const struct page_column columns[] = {

@@ -1,5 +1,5 @@
-/* sections-trust.c - see sections.h: prompts, judge, state of the machine before each launch, drift
- * of the times, and limits of the numbers. These sections say how far the numbers can be trusted.
+/* sections-trust.c - sections that say how far the numbers can be trusted: prompts, judge, state of
+ * the machine before each launch, drift of the times, and limits of the numbers; see sections.h.
  * Each limit is a fact of the records. */
 #include "lib/report/sections.h"
 
@@ -130,7 +130,7 @@ static void put_looks(struct page *page, const struct runset *set)
     page_table_end(page);
 }
 
-/* The least and the largest launch value, and their ratio. */
+/* Puts the smallest and the largest launch value, and their ratio. */
 static void put_range(struct page *page, const json_t *record)
 {
     double least = (double)NAN, most = (double)NAN;
@@ -181,7 +181,7 @@ static void put_drift(struct page *page, const struct runset *set)
     config_table_free(&all);
 }
 
-/* Writes the doubts about this run. */
+/* Puts the doubts about this run (doubts.h) as list items. */
 static void put_doubts(struct page *page, const struct runset *set)
 {
     struct doubts doubts = {0};

@@ -1,7 +1,7 @@
-/* sections.c - see sections.h: tables of metrics, and texts.
+/* sections.c - tables of metrics, and sample texts; see sections.h.
  *
- * A number is printed with its unit and interval, or not at all. A null value has its reason.
- * Columns that do not fit are folded. */
+ * Every number has its unit and, if it is estimated, its interval. A null value shows its reason.
+ * Columns that do not fit into the table are in a folded table below it. */
 #include "lib/report/sections.h"
 
 #include <math.h>
@@ -28,6 +28,7 @@ void sections_cell(struct page *page, struct buf *text)
     buf_free(text);
 }
 
+/* Appends 100 (v - none) with its sign. */
 static void put_share(struct buf *text, double v, double none)
 {
     double p = 100 * (v - none);
@@ -54,10 +55,11 @@ void sections_change(struct buf *text, double value, double lo, double hi, doubl
 /* ---- tables of metrics ---- */
 
 struct shown { /* a column: the value of a metric with its interval, or another field */
-    const char *metric, *field; /* field NULL: the value */
-    const char *name, *title;   /* of the column; NULL: those of the metric */
+    const char *metric, *field; /* field NULL: the value with its interval */
+    const char *name, *title;   /* of the column; NULL: name and title of the metric */
 };
 
+/* 1: some configuration has a number for the column. */
 static int is_any(const struct runset *set, const struct config_table *all, const char *kind,
                   const struct shown *shown)
 {
@@ -79,7 +81,7 @@ static void put_field(struct page *page, const json_t *record, const struct show
     free(key);
 }
 
-/* A table of at most MAX_COLUMNS columns; rows without a value are left out. */
+/* Puts a table of n <= MAX_COLUMNS columns besides the name. Rows without a value are left out. */
 static void put_columns(struct page *page, const struct runset *set, const struct config_table *all,
                         const char *kind, const char *caption, const struct shown *list, size_t n,
                         int folded)
@@ -110,9 +112,9 @@ static void put_columns(struct page *page, const struct runset *set, const struc
 
 struct heading { const char *id, *title; };
 
-/* Tables with a row for each configuration and a column for each metric; rows and columns without a
- * value are left out. Columns from MAX_COLUMNS on are in folded tables. heading NULL: no new
- * section. */
+/* Puts tables with a row for each configuration and a column for each entry of list[n]. Rows and
+ * columns without a value are left out. Columns from MAX_COLUMNS on are in folded tables. heading
+ * NULL: no new section. */
 static void put_shown(struct page *page, const struct runset *set, const struct config_table *all,
                       const char *kind, const struct heading *heading, const char *caption,
                       const struct shown *list, size_t n)
@@ -142,7 +144,7 @@ static void put_metrics(struct page *page, const struct runset *set, const struc
     free(list);
 }
 
-/* Order of the quality columns: accuracy first, diversity last. */
+/* The place of a quality column: accuracy first, then perplexity, then diversity, then others. */
 static size_t rank_of(const char *metric)
 {
     static const char *const first[] = {"accuracy", "judge_ppl", "judge_bits_per_byte",
@@ -150,7 +152,7 @@ static size_t rank_of(const char *metric)
     size_t i = 0;
     while (i < COUNT(first) && strcmp(first[i], metric))
         i++;
-    return strncmp(metric, "accuracy_", strlen("accuracy_")) ? i : 0; /* of a task */
+    return strncmp(metric, "accuracy_", strlen("accuracy_")) ? i : 0; /* accuracy of a task */
 }
 
 static void put_quality(struct page *page, const struct runset *set, const struct config_table *all)
@@ -268,7 +270,7 @@ void sections_tables(struct page *page, const struct runset *set)
     put_shown(page, set, &all, "metric", NULL,
               "Percentiles over answers; a percentile that needs more answers is left out.",
               percentiles, COUNT(percentiles));
-    int same = has_one_tokenizer(set, &all); /* then bytes a second are not needed */
+    int same = has_one_tokenizer(set, &all); /* 1: leaves out the column bytes a second */
     put_metrics(page, set, &all, "metric", &(const struct heading){"throughput", "Throughput"},
                 same ? "Tokens a second. \"To EOS\" counts tokens up to the end of the text; \"all "
                        "slots\" also counts the canvas after it."

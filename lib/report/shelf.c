@@ -1,5 +1,6 @@
-/* shelf.c - see shelf.h. A figure whose caption begins with "No data" is left out. A file beside a
- * figure is linked only if it exists. */
+/* shelf.c - finds the figures of a report and puts them on a page; see shelf.h. A figure whose
+ * caption begins with "No data" is left out. A link to a data file or script is put only if the
+ * file exists. */
 #include "lib/report/shelf.h"
 
 #include <dirent.h>
@@ -42,7 +43,8 @@ static int by_place(const struct dirent **a, const struct dirent **b)
     return x != y ? (x < y ? -1 : 1) : strcmp((*a)->d_name, (*b)->d_name);
 }
 
-/* The content of the file NAME.ENDING, without the last line break; empty: no such file. */
+/* The content of the file folder/NAME + ending, without the last line break; empty: no such
+ * file. */
 static struct buf text_of(const struct shelf *shelf, const char *name, const char *ending)
 {
     char *path = mem_format("%s/%s%s", shelf->folder, name, ending);
@@ -96,7 +98,7 @@ int shelf_has(const struct shelf *shelf, const char *name)
     return 0;
 }
 
-/* The link to the file NAME.ENDING; NULL: no such file. The caller frees. */
+/* The link to the file folder/NAME + ending; NULL: no such file. The caller frees. */
 static char *link_of(const struct shelf *shelf, const char *name, const char *ending)
 {
     char *path = mem_format("%s/%s%s", shelf->folder, name, ending);
@@ -105,7 +107,8 @@ static char *link_of(const struct shelf *shelf, const char *name, const char *en
     return link;
 }
 
-/* The first sentence of a caption. The caller frees. */
+/* The first sentence of a caption, without its period; without a caption the name. The caller
+ * frees. */
 static char *sentence_of(const char *caption, const char *name)
 {
     const char *end = caption ? strstr(caption, ". ") : NULL;
@@ -114,6 +117,7 @@ static char *sentence_of(const char *caption, const char *name)
                                  : mem_text(caption);
 }
 
+/* is_inside 1: the page includes the drawing; 0: it shows the file. */
 static void put(struct page *page, const struct shelf *shelf, const char *name, const char *title,
                 int is_lead, int is_inside)
 {

@@ -76,7 +76,7 @@ static struct memory_estimate estimate(const struct network *n, const struct set
     return think_estimate(n, &how, in, batch);
 }
 
-/* The largest pass after the prompts: one row per text. */
+/* A typical pass (struct passes) has one row and one answer per text. */
 static struct passes passes(const struct settings *settings, const struct generation_input *in,
                             size_t batch)
 {
