@@ -182,7 +182,7 @@ static void set_value(json_t *record, const char *key, const struct interval *in
                       const char *few)
 {
     int disturbed = json_is_true(json_object_get(record, "disturbed"));
-    static const char none[] = "the line of a launch does not reach it";
+    static const char none[] = "the line of a launch has no such point";
     const char *why = disturbed ? "disturbed" : few ? few : none;
     rec_set_number(record, key, interval->value, none);
     rec_set_number(record, "lo", disturbed || few ? (double)NAN : interval->lo, why);

@@ -79,7 +79,7 @@ static int settle_point(const struct backtest *k, const struct fraction_point *p
     if (!*why)
         forecast_prompt(place, batch, point->rows);
     if (!*why && !batch->prompt)
-        *why = "its rows are not those of its settings";
+        *why = "no prompt length gives its number of rows";
     return *why ? -1 : 0;
 }
 

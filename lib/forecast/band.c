@@ -135,7 +135,7 @@ json_t *band_bias(const struct band *band, enum band_group group, int by_sheet)
                                group_names[group], "favours", favours, "text", text);
     free(text);
     rec_set_number(record, "ratio", bias.ratio, NULL);
-    rec_set_number(record, "spread_ratio", bias.spread, "one error alone");
+    rec_set_number(record, "spread_ratio", bias.spread, "only one error");
     rec_set_number(record, "least", bias.least, NULL);
     rec_set_number(record, "most", bias.most, NULL);
     rec_set_int(record, "n", (int64_t)bias.n);

@@ -163,7 +163,7 @@ json_t *forecast_fit(struct network *n, const struct forecast_batch *batch, cons
         json_array_append_new(all, json_integer(gb[i]));
     json_object_set_new(record, "capacity_gb", all);
     rec_set_number(record, "fits_gb", at < sizes ? (double)gb[at] : (double)NAN,
-                   is_long ? "longer than the model's context" : "larger than all of them");
+                   is_long ? "longer than the model's context" : "larger than every capacity_gb");
     return record;
 }
 
@@ -271,10 +271,10 @@ const char *forecast_batch_of(const json_t *record, const struct network *n,
     if (cache_named(rec_text(record, "cache"), &batch->cache))
         return "this program has no such cache policy";
     if (cache_policies[batch->cache]->causal)
-        return "passes under a block-causal mask are not walked through";
+        return "passes under a block-causal mask cannot be forecast";
     if (is_other(record, "suffix", "all") || is_other(record, "pace", "uniform") ||
         fabs(rec_number(record, "block_decay") - 1) > 0)
-        return "passes are walked through for suffix all, pace uniform, block-decay 1";
+        return "only suffix all, pace uniform and block-decay 1 can be forecast";
     CACHE_PARAMETERS(TAKE)
     return diffuse_check(&how, NULL, NULL) ? "its steps are not those of its blocks" : NULL;
 }

@@ -222,7 +222,7 @@ static json_t *verdict_of(const struct backtest *k, const json_t *row, const str
     if (j->why)
         json_object_set_new(value, "verdict_reason", json_string(j->why));
     rec_set_number(value, "roofline_ratio", j->share,
-                   "neither a forecast nor the tokens of a pass");
+                   "no forecast, and the tokens of a pass are unknown");
     set_known(value, "needs_tokens_per_pass", j->needs);
     return value;
 }

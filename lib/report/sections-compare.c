@@ -162,8 +162,8 @@ static void put_all_ratios(struct page *page, const struct runset *set)
 {
     put_ratios(page, set, &denoised, 0,
                "Time of an answer, LLaDA / LLaMA, paired by launch. SAME: the whole interval lies "
-               "within 2 % of 1. UNDECIDED: the interval contains 1 and is wider. p: against a "
-               "ratio of 1, adjusted by Holm for all ratios of one sweep.");
+               "within 2 % of 1. UNDECIDED: the interval contains 1 but is not within 2 % of 1. p: "
+               "against a ratio of 1, adjusted by Holm for all ratios of one sweep.");
     put_ratios(page, set, &denoised, 1,
                "Bytes of text a second (up to the end of the text), LLaDA / LLaMA. The tokenizers "
                "differ, so tokens a second cannot be compared.");
