@@ -2,9 +2,9 @@
  * record. The errors against measurements give the error band (band.h) of other forecasts.
  *
  * A measured point is forecast with the shares (fraction.h) of the other points: once under the
- * ceilings measured on the machine of the point and, if its device is in the hardware table, once
- * from the data sheet. A crossover is forecast in the same two ways. Its measured value is the step
- * count where the line through a sweep (along.h) meets the autoregressive time. */
+ * ceilings measured on the machine of the point and, if the device is in the hardware table, once
+ * from the data sheet. A crossover is forecast in these two ways too. The measured value is the
+ * step count where the line through a sweep (along.h) meets the autoregressive time. */
 #pragma once
 
 #include "lib/forecast/along.h"

@@ -1,4 +1,4 @@
-/* band.h - the errors of forecasts at measured points. They give a band and a bias to other
+/* band.h - the errors of forecasts at measured points. The errors give a band and a bias to other
  * forecasts of the same kind:
  *
  *     error = forecast / measured,  band = [forecast / largest error, forecast / smallest error]

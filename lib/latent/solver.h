@@ -60,7 +60,7 @@ size_t solver_run(const struct solver *solver, const struct denoiser *denoiser, 
  * The expectation of the estimate is the bound. alpha x is the exact prediction if p is N(0, 1), so
  * only the difference of p from N(0, 1) is estimated. Fewer draws make the result less certain but
  * not larger on average. The integral runs from sigma_max to sigma_min; outside, the prediction
- * counts as alpha x. It is the sum over `draws` equal parts in lambda, each with one random lambda,
+ * counts as alpha x. The integral is a sum over `draws` equal parts, each with one random lambda,
  * and one draw of noise for each row, from solver->seed. Source: Kingma et al. 2021 (variational
  * diffusion models, arXiv 2107.00630), eq. 15-18. */
 double solver_bound(const struct solver *solver, const struct denoiser *denoiser, const float *x0,

@@ -3,7 +3,7 @@
 
 #include "lib/network/pass.h"
 
-/* The rows of one sequence in a pass. They are consecutive in token[] and pos[]. */
+/* The rows of one sequence in a pass. These rows are consecutive in token[] and pos[]. */
 struct forward_seq {
     size_t rows;
     const int32_t *slots; /* [n_slots] slots of the cache that the rows read, with their own */

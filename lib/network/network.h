@@ -59,8 +59,8 @@ struct precision {
 };
 
 /* A callback that gets two arrays of each layer of a pass before the next layer overwrites them:
- * `heads`, the outputs of the heads (input of Wo), and `hidden` (input of Wdown). Both are memory
- * of the back end, in the dtype backend->act. The callback serves statistics over passes of
+ * `heads`, the outputs of the heads (input of Wo), and `hidden` (input of Wdown). Both arrays are
+ * memory of the back end, in the dtype backend->act. The callback serves statistics over passes of
  * forward(), not generation. row_tile must be 0. */
 struct layer_hook {
     void (*hear)(void *ctx, size_t layer, const act *heads /* [T, H*E] */,
@@ -69,8 +69,8 @@ struct layer_hook {
 };
 
 /* One pass in `every` runs twice, with the same result. This is a slow-down of known size, to test
- * whether a measurement finds a slow-down. It has no effect on a device that replays recorded
- * passes. passes: passes so far. */
+ * whether a measurement finds a slow-down. A handicap has no effect on a device that replays
+ * recorded passes. passes: passes so far. */
 struct handicap { size_t every, passes; };
 
 struct network {

@@ -1,15 +1,15 @@
 /* offload.h - offloading: layers of a network outside the memory of its back end. The matrices of
- * an offloaded layer are in a store (kernels/ops.h), packed as the back end packs them. They are
+ * an offloaded layer are in a store (kernels/ops.h), packed as the back end packs them, and are
  * loaded into one of two slots while other layers compute. Norms and biases stay in memory. Results
  * do not change by a bit.
  *
- * A cache offloads keys and values of layers to a store of its own, with the same schedule. They
- * are loaded when their layer runs, and the rows that a pass adds are written back from the slot
- * (offload_keep). So at most two offloaded layers of a long context are in memory. Every offloaded
- * byte is read once a pass, whether it belongs to a matrix or to the cache. For this reason keys
- * and values are by default offloaded with the matrices of their layer. struct precision can choose
- * other layers for keys and values (kv_apart). If only keys and values are offloaded, the offloaded
- * bytes can be chosen in smaller steps than whole layers of matrices.
+ * A cache offloads keys and values of layers to a store of its own, with the same schedule. Keys
+ * and values are loaded when their layer runs, and the rows that a pass adds are written back from
+ * the slot (offload_keep). So at most two offloaded layers of a long context are in memory. Every
+ * offloaded byte is read once a pass, whether it belongs to a matrix or to the cache. For this
+ * reason keys and values are by default offloaded with the matrices of their layer. struct
+ * precision can choose other layers for keys and values (kv_apart). If only keys and values are
+ * offloaded, the offloaded bytes can be chosen in smaller steps than whole layers of matrices.
  *
  * Offloaded layers are numbered from 0 in the order of a pass. Even numbers use the first slot, odd
  * numbers the second. So the matrices of a layer are at the same address in every pass, and a pass

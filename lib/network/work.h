@@ -7,10 +7,10 @@
 #include "kernels/reuse.h"
 #include "lib/network/network.h"
 
-/* Forms of a computation that take more memory or time than the usual forms. They exist to measure
- * how much the usual forms save. All 0: the usual forms. Results differ at most in the order of
- * sums (attention, time mixing). On back ends where the result of a row does not depend on the rows
- * beside it (ref, cpu) results do not differ. */
+/* Forms of a computation that take more memory or time than the usual forms. These forms serve to
+ * measure how much the usual forms save. All 0: the usual forms. Results differ at most in the
+ * order of sums (attention, time mixing). On back ends where the result of a row does not depend on
+ * the rows beside it (ref, cpu) results do not differ. */
 struct variant {
     size_t scores;     /* heads whose scores attention stores at once (attn.dense); SIZE_MAX: all;
                         * 0: one tile at a time */
@@ -30,12 +30,12 @@ struct work_size {
     size_t extra;      /* bytes of the caller that are sent with the index arrays */
     size_t cached;     /* 1: passes have a cache; 0: keys and values of a pass are in work.fresh */
     size_t guided;     /* 1: rows with an answer may have unconditional rows (CFG) */
-    size_t compared;   /* 1: answers may be compared with those of the pass before */
+    size_t compared;   /* 1: answers may be compared with the answers of the pass before */
     size_t logits;     /* 1: logits may be asked for */
     size_t linked;     /* 1: passes may measure how much rows attend to each other (pass.links) */
     size_t tops;       /* 1: the most likely ids may be asked for (head_query.tops) */
     size_t chosen;     /* 1: passes may compute only chosen rows; the cache then stores outputs */
-    size_t sifted;     /* 1: passes may cache only a part of their keys and values */
+    size_t sifted;     /* 1: passes may cache only some of the keys and values (pass.sifts) */
     size_t latent;     /* 1: rows read latents too */
     size_t taps, tap[CONFIG_MAX_TAPS]; /* number and list of the layers whose outputs are kept;
                         * the last layer cannot be one of them */

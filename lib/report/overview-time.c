@@ -1,6 +1,6 @@
 /* overview-time.c - the tables of quality and time by steps, and of decoding methods; see
- * overview.h. A ratio of times is shown only if it has an interval. It has none if launches were
- * too few or disturbed. */
+ * overview.h. A ratio of times is shown only if it has an interval. If launches were too few or
+ * disturbed, a ratio has no interval. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,9 +37,9 @@ static const char *ratio_title(const struct runset *set)
                                            : "Processor time / LLaMA’s";
 }
 
-/* Puts the ratio of the time of the point to the time of LLaMA. It comes from the claim about all
- * tasks with the clock of clock_of(), else from `comparison`. Without an interval the cell shows a
- * dash. */
+/* Puts the ratio of the time of the point to the time of LLaMA. The ratio comes from the claim
+ * about all tasks with the clock of clock_of(), else from `comparison`. Without an interval the
+ * cell shows a dash. */
 static void put_ratio(struct page *page, const struct runset *set, const char *point,
                       const json_t *comparison)
 {
@@ -299,9 +299,9 @@ static double accuracy_of_plain(const struct runset *set, const char *point)
     return (double)NAN;
 }
 
-/* Whether a test shows that the method matches LLaMA: "shown", "not shown" or a dash. It comes from
- * the claim about the point, else from the comparison `accuracy`, if its margin is the margin of
- * the claims. */
+/* Whether a test shows that the method matches LLaMA: "shown", "not shown" or a dash. The word
+ * comes from the claim about the point, else from the comparison `accuracy`, if its margin is the
+ * margin of the claims. */
 static const char *shown_of(const struct runset *set, const char *point, const json_t *accuracy)
 {
     double margin = rec_number(accuracy, "margin"), claimed = margin;

@@ -22,13 +22,13 @@
  * with probability p = (1 - 1e-3) t + 1e-3. The batch estimates this mean with t = u^2, u
  * stratified over the sequences, and weight 2u/p in place of 1/p. The expectation does not change.
  * The sum of squared weights is proportional to the integral of dt / (t q(t)), where q is the
- * density that t is drawn from. It falls from ln 1000 (t uniform) to its minimum, 4. Source: LLaDA
- * (arXiv 2502.09992) algorithms 1 and 2.
+ * density that t is drawn from. The sum falls from ln 1000 (t uniform) to its minimum, 4. Source:
+ * LLaDA (arXiv 2502.09992) algorithms 1 and 2.
  *
- * With a block-causal mask only one block of each sequence is masked. It is drawn among the whole
- * blocks of the part that can be masked. The blocks before it keep their tokens, as when the model
- * writes, and the block does not see the blocks behind it. n counts the tokens of this block that
- * can be masked. So a sequence is a sample of the loss of block diffusion, a mean over blocks.
+ * With a block-causal mask only one block of each sequence is masked. The block is drawn among the
+ * whole blocks of the part that can be masked. The blocks before it keep their tokens, as when the
+ * model writes, and the block does not see the blocks behind it. n counts the tokens of this block
+ * that can be masked. So a sequence is a sample of the loss of block diffusion, a mean over blocks.
  * Source: Arriola et al. 2025 (arXiv 2503.09573), equation 8.
  *
  * If the answer about a token is at the place before it (config.logit_shift), target and weight of
@@ -71,7 +71,7 @@ void documents_free(struct documents *documents);
 /* SHA-256 of the tokens, their order and the bounds of the documents. */
 void documents_hash(const struct documents *documents, char hex[65]);
 
-/* The functions below fill *batch, whose arrays hold `rows` entries, for a step. They set
+/* The functions below fill *batch, whose arrays hold `rows` entries, for a step, and set
  * batch->seqs and batch->len. */
 void documents_fill_next_token(const struct documents *documents, int64_t step, size_t rows,
                                size_t len, struct train_batch *batch);

@@ -1,5 +1,5 @@
 /* history.h - the training history of a checkpoint: FOLDER/training.ndjson, one line per training,
- * oldest first. It includes the trainings of the checkpoint from which the training started:
+ * oldest first, including the trainings of the checkpoint from which this training started:
  *     {"model":"llada-demo","arch":"llada","steps":5000,"rows":10240000}
  * `rows` counts the tokens of all forward and backward passes (null: unknown). The sum of `rows`
  * over the lines is the training cost by which two contestants are compared. */

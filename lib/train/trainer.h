@@ -82,9 +82,9 @@ void trainer_share(struct trainer *trainer, void (*share)(void *ctx, void *x, si
 struct new_rows {
     size_t first, end;
 };
-/* Copies the weights of another checkpoint of the same shape, of any family. This converts a
- * next-token model to denoising, as LLaDA 2.0 was converted (method: arXiv 2410.17891). It also
- * adds latents to a model; the weights of the attention to latents stay as drawn. The rows `added`,
+/* Copies the weights of another checkpoint of the same shape, of any family. So a next-token model
+ * is converted to denoising, as LLaDA 2.0 was (method: arXiv 2410.17891), or a model gets latents;
+ * the weights of the attention to latents then stay as drawn. The rows `added`,
  * which the checkpoint may lack, become the mean of the other rows. -1 (EXIT_BAD_DATA): the shapes
  * differ. */
 int trainer_take(struct trainer *trainer, const struct checkpoint *from,

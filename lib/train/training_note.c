@@ -1,6 +1,7 @@
 /* training_note.c - the settings that a saved state depends on; see training_note.h. An option is
  * part of the note unless it is listed as harmless. So an option that nobody listed can only cause
- * the refusal of a state that would fit. It cannot let a state pass that does not fit. */
+ * the refusal of a state that would fit. Such an option cannot let a state pass that does not
+ * fit. */
 #include "lib/train/training_note.h"
 
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 #include "lib/base/cli/opt.h"
 #include "lib/base/err.h"
 
-/* The note of a command: all options that can change results or the next batch. It leaves out
+/* The note of a command: all options that can change results or the next batch. The note leaves out
  * output paths, messages, threads, and the list `harmless` of the tool, which ends with NULL. The
  * caller's reference. */
 json_t *training_note(const struct opt *options, const char *const *harmless);

@@ -1,5 +1,5 @@
-/* vocabulary.h - the tokenizer of a model in training. It is learned from the texts of the
- * training, or taken from the checkpoint with which the training begins. */
+/* vocabulary.h - the tokenizer of a model in training. The tokenizer is learned from the texts of
+ * the training, or taken from the checkpoint with which the training begins. */
 #pragma once
 
 #include "lib/checkpoint/checkpoint.h"

@@ -1,5 +1,5 @@
-/* decoder_think.c - the functions by which a runner calls think() (struct decoder). They turn a
- * point of the settings in lib/setting/system_ltm.c into a struct think. */
+/* decoder_think.c - the functions by which a runner calls think() (struct decoder). A point of the
+ * settings in lib/setting/system_ltm.c becomes a struct think. */
 #include "kernels/wkv.h"
 #include "lib/decode/decoder.h"
 #include "lib/latent/prior.h"

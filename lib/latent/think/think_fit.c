@@ -124,7 +124,7 @@ void think_fit_free(struct thinking *thinking)
 
 /* Adds the least work of a fit to trace->cost. A step is a forward pass and a backward pass to z.
  * It takes twice the flops of the products of the rows, three times the flops of attention, and the
- * products of the latents forward and backward. It reads the values of the network twice. */
+ * products of the latents forward and backward. The values of the network are read twice. */
 static void count_fit(struct thinking *thinking)
 {
     const struct config *config = &thinking->n->config;

@@ -14,7 +14,7 @@ struct thought {           /* a text of the batch */
     size_t held;           /* the cache has keys and values of the first `held` ids */
     size_t fitted;         /* number of ids at the last fit of z */
     size_t slot, ring;     /* position p is in slot + p % ring; with time mixing, ring is 1 */
-    int live, met_stop;    /* 1: the answer is not complete; 1: it ended at a stop id */
+    int live, met_stop;    /* live 1: the answer is not complete; met_stop 1: a stop id ended it */
     int32_t *ids;          /* [most] */
 };
 

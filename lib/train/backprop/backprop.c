@@ -13,8 +13,8 @@
 #include "lib/checkpoint/role.h"
 #include "lib/train/backprop/backprop_run.h"
 
-/* The argument of run_both_ways(). key: the key of ops.run. It has everything besides the index
- * arrays that determines the operations, and no padding. */
+/* The argument of run_both_ways(). key: the key of ops.run. The key has everything besides the
+ * index arrays that determines the operations, and no padding. */
 struct batch_run {
     struct backprop *t;
     const struct train_batch *in;
