@@ -1,8 +1,8 @@
 /* prior.h - latents drawn from a learned prior: a solver turns noise into latents along the flow of
  * a transformer (lib/train/dit.h) that learned the distribution of fitted latents.
  *
- * The prior is trained after the latent thought model, on the posteriors of the training texts. It
- * replaces N(0, I), under which the model was trained.
+ * The prior is trained after the latent thought model, on the posteriors of the training texts, and
+ * replaces N(0, I), with which the model was trained.
  * Source: Lovelace et al. 2023 (arXiv 2212.09462), 4, for the two stages. */
 #pragma once
 

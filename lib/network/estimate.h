@@ -13,12 +13,15 @@
  *
  *     no cache               A 2 T K E
  *     sifting                2 T K E values in the dtype of the cache
- *     guided (CFG), compared A R D; 2 A R D
+ *     guided (CFG)           A R D
+ *     compared               2 A R D
  *     logits                 4 R V
  *     chosen rows            A T D, and 16 T of lists
  *     experts                A N D
  *     unfused                A N F
- *     taps, fed, chained     A T D for each tap; A T D (fed + 1); A 2 T D
+ *     taps                   A T D for each tap
+ *     fed                    A T D (fed + 1)
+ *     chained                A 2 T D
  *     scratch, except on ref 4 h T S with all scores of h heads; 4 R V with a dense head, 8 R V if
  *                            its rows also have unconditional rows
  *

@@ -55,8 +55,8 @@ void pass_write(const struct network *n, struct work *work);
  * the rows of the next pass. */
 void pass_fuse(const struct network *n, const struct work *work, const act *from, size_t rows);
 /* pass_fuse(), then caches the results as context of a drafter that fills masks. Such a row of
- * context is no token. Its position is work.device.rows.pos[row]; its key and value of every layer
- * go to slot work.device.rows.slot[row]. */
+ * context is no token. The position of a row is work.device.rows.pos[row]; key and value of every
+ * layer go to slot work.device.rows.slot[row]. */
 void pass_context(const struct network *n, const struct kv *kv, const struct work *work,
                   const act *from, size_t rows);
 /* Runs all layers and, if rows are wanted, the head. */

@@ -23,7 +23,7 @@ struct loader {
     size_t n, threads;
     pthread_t *thread;
     int64_t end;
-    int64_t taken, made; /* the next step to hand out; the next step to fill */
+    int64_t taken, made; /* the next step of loader_next(); the next step to fill */
     int stop;
     int64_t waited_ns;
     pthread_mutex_t lock; /* protects taken, made, stop and slot[].holds */

@@ -95,7 +95,7 @@ struct backprop {
     float *dzk, *dzv;            /* [seqs*n, K*E] gradients of keys and values of the latents */
     float *ztable;               /* [seqs*n, E] rotation of the keys of the latents */
     unsigned char *block;        /* all memory of the back end */
-    size_t bytes;                /* bytes of `block` that have been handed out */
+    size_t bytes;                /* bytes of `block` that arrays use so far */
     unsigned char *answers;      /* copy of row_loss and dz on the host */
     double *loss;                /* [T] loss of each sequence */
 };
