@@ -155,6 +155,14 @@ ok $? "an unknown method is refused before anything runs"
 again report PROFILE=quick
 [ "$status" -eq 0 ] && ! grep -q '^report .*decoding/' ran
 ok $? "without PAGE the page does not show the experiment"
+again load PROFILE=quick
+[ "$status" -eq 0 ] && grep -q '^schedule .* --admit continuous --arrival-rate 8,32' ran &&
+    grep -q '^measure .* --ttft-limit-ms 500 .*quick/load/launch/llama-' ran &&
+    grep -q '^pareto .*quick/load/metrics.ndjson' ran
+ok $? "make load sweeps rates of arrivals, with limits, and compares the models along them"
+again load PROFILE=quick LOAD_LIMITS='--ttft-limit-ms 100'
+did "make load with other limits repeats no launch" "measure:1 pareto:1"
+
 again report PROFILE=quick PAGE=decoding
 grep -q '^report .*quick/decoding/by-method.ndjson' ran
 ok $? "PAGE=decoding: the page shows the methods"

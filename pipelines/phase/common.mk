@@ -177,6 +177,7 @@ else
 SWEEPS  := $(sort $(if $(filter $(whole) phase3,$(GOALS)),aa) \
                   $(if $(filter $(whole) phase4,$(GOALS)),steps) \
                   $(if $(filter $(DECODED) decoding,$(GOALS)),decoding) \
+                  $(if $(filter load,$(GOALS)),load) \
                   $(if $(filter $(whole) phase5,$(GOALS)),$(SCALES)))
 endif
 # without records there are no figures, so these goals need no sweep
@@ -221,8 +222,8 @@ multiple       = $(shell echo $$(( ($(2) + $(1) - 1) / $(1) * $(1) )))
 OWNED := $(filter-out data/models/% synth:%,$(LLADA) $(LLAMA) $(LTM))
 TOY   := $(strip $(if $(OWNED),$(if $(filter data/corpus/%,$(PROMPT_FILE)),PROMPT_FILE) \
              $(if $(filter data/models/%,$(JUDGE)),JUDGE)))
-runs  := $(filter phase% all refine refine-steps ready decoding ablation robustness quantizations \
-             exact pruning caps release-run $(whole),$(GOALS))
+runs  := $(filter phase% all refine refine-steps ready decoding load ablation robustness \
+             quantizations exact pruning caps release-run $(whole),$(GOALS))
 # Errors that make can find by itself end it before anything runs. The number is the exit status of
 # a tool with this error.
 ABSENT  := $(strip $(if $(and $(PAIR),$(runs)),\

@@ -1,9 +1,11 @@
-# scale.jq - phase 5 as text: the batch size and the length at which the faster model changes, one
-# line for each X_batch and X_length. Inputs: the records of pareto; run with -sr.
-def tenth: . * 10 | round / 10;
+# scale.jq - loads as text: the batch size and the length (phase 5) and the rate of requests (make
+# load) at which the faster model changes, one line for each. Inputs: the records of pareto; run
+# with -sr.
+def tenth: (if . < 1 then 1000 else 10 end) as $by | . * $by | round / $by;
 def end_of($side): .[$side] | if . == null then null else tenth end;
-.[] | select(.kind == "crossover" and (.name == "X_batch" or .name == "X_length"))
+.[] | select(.kind == "crossover" and (.name | . == "X_batch" or . == "X_length" or . == "X_rate"))
 | (if .name == "X_batch" then "batch size, \(.gen_length) tokens"
+   elif .name == "X_rate" then "requests/s, \(.gen_length) tokens, \(.batch) at once"
    else "length, batch \(.batch)" end) as $what
 | (if .tokens_per_step then "\(.tokens_per_step | tenth) a step"
    else "unmask \(.unmask // "schedule"), cache \(.cache // "none")" end) as $how

@@ -10,6 +10,7 @@
 #   NAME_CONTRACT  answer, fixed or both          NAME_WAY       turns or alone, see way (turns)
 #   NAME_SWEEP     more settings to sweep         NAME_LOCK      $(alone) or $(beside) ($(alone))
 #   NAME_ROUNDS    rounds over the prompts (ROUNDS)
+#   NAME_LIMITS    limits of the goodput
 #   NAME_LLADA_FLAGS, NAME_LLAMA_FLAGS, NAME_LTM_FLAGS  options of one generator
 #
 # The files of a sweep, in this order ($* is its NAME):
@@ -116,7 +117,7 @@ $(SWEPT_TIMED:%=$(R)/%/metrics.ndjson): $(R)/%/metrics.ndjson: $$($$*_FILES) $(R
 	@[ -n '$($*_FILES)' ] || { echo 'no launches in $(R)/$*/schedule.ndjson' >&2; exit 65; }
 	$(call say,measure $*)\
 	    $(beside) $(BIN)/measure --verify --stopped "$$(cat $(R)/$*/stopped)" \
-	    $($*_FILES) $(R)/ceilings.ndjson -o $@
+	    $($*_LIMITS) $($*_FILES) $(R)/ceilings.ndjson -o $@
 
 ratio_flags = --by paradigm --cost e2e_ns --precision $(PRECISION) \
     $(if $(MARGIN),--margin $(MARGIN))

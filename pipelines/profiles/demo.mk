@@ -35,6 +35,7 @@ SCALE_LAUNCHES := 5
 SCALE_PROMPTS := 8
 # Tokens that a step commits. Phase 4 measures smaller numbers.
 SCALE_PER_STEP := 4,16
+LOAD_RATES    := 8,16,32,64
 BASELINE_PROMPTS := 4
 BASELINE_LENGTH := 32
 LIKELIHOOD_PROMPTS := 12

@@ -127,3 +127,50 @@ pareto() { "$BIN/pareto" -q --no-meta "$@"; }
         else . end' | pareto > "$T/p"
     [ "$(crossover X_rate '.bracket' < "$T/p" | sed 's/\.0//g')" = '[6,7]' ]
 }
+
+@test "make load as text: latency and good answers by rate, and the rate that still holds" {
+    rates 1 2 4 | jq -c '., (.metric = "requests_per_s" | .value = .arrival_rate),
+        (.metric = "goodput_per_s" | .value = .arrival_rate *
+            (if .model == "llada" and .arrival_rate > 2 then 0.5 else 0.95 end))' > "$T/m"
+    jq -sr -f pipelines/experiment/load/load.jq "$T/m" > "$T/text"
+    grep -qx 'llada steps=16 batch=8, 4 requests/s: 15 ms .* 4 answers/s, 50 % within the limits' \
+        "$T/text"
+    grep -qx 'llada steps=16 batch=8: 90 % within the limits up to 2 requests/s, not at 4' "$T/text"
+    grep -qx 'llama batch=8: 90 % within the limits at every rate measured, up to 4 requests/s' \
+        "$T/text"
+    rates 6 7 | pareto | jq -sr -f pipelines/phase/scale.jq |
+        grep -q '^X_rate (requests/s, 64 tokens, 8 at once, 4 a step): cheaper up to 6\.[89] \['
+}
+
+# curve: generations and metrics of seven loads with a fixed number of requests, 2 prompts, 3 rounds
+curve() {
+    jq -cn '{kind: "meta", tool: "gen-llama", version: "1", commit: "c"},
+        ([1, 2, 4, 8, 16, 32, 64][] as $b | {model: "m", steps: null, batch: $b}
+         | (range(2) as $id | range(3) as $round | . + {kind: "generation", phase: "timed", seed: 1,
+              arrival_rate: 0, id: "p\($id)", prompts: 2, launch: 0, round: $round,
+              token_ids: [$id], batch_ns: 5e11}),
+           . + {kind: "metric", metric: "tpot_ns", p90: (1e7 * $b)},
+           . + {kind: "metric", metric: "output_tokens_per_s", value: (60 * $b)})'
+}
+
+@test "a load with a fixed number of requests, held against the rules of MLPerf Endpoints" {
+    rules() { jq -nr -f pipelines/experiment/load/endpoints.jq; }
+    curve | rules > "$T/text"
+    grep -qx '  2: 120, 50' "$T/text"
+    [ "$(grep -c '^kept: ' "$T/text")" -eq 7 ]
+    [ "$(grep -c '^BROKEN: ' "$T/text")" -eq 0 ]
+    broken() { # FILTER WORDS: the only rule that this change breaks
+        [ "$(curve | jq -c "$1" | rules | grep '^BROKEN' | cut -d : -f 2-)" = " $2" ]
+    }
+    broken 'select(.batch != 64)' '7 to 32 points: 6'
+    broken '.arrival_rate = (.arrival_rate | if . then 3 else . end)' \
+        'a fixed number of requests at work'
+    broken 'if .batch == 8 then .batch_ns = 1e11 else . end' \
+        'steady state of 1200 s, or of 600 s where few requests are at work: 300 s at 8'
+    broken 'select(.batch != 8 or .round != 1 or .id != "p1")' \
+        'whole passes over the data: not at [8]'
+    broken 'if .batch == 8 then .seed = 2 else . end' \
+        'one seed and one build at all points: 1 c'
+    broken 'if .batch == 8 and .id == "p1" then .token_ids = [7] else . end' \
+        'the accuracy of all points is the same: 1 answers differ'
+}
