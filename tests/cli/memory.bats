@@ -182,12 +182,13 @@ plan() {
     "${@:2}" --no-meta -q --explain "$T/prompts" > "$T/plan"
     "${@:2}" --no-meta -q "$T/prompts" > "$1"
     jq -n --slurpfile plan "$T/plan" --slurpfile run "$1" '
-        def near($a; $b): ($a - $b) * ($a - $b) <= $b * $b * 0.0025;
+        def near($a; $b): ($a - $b) * ($a - $b) <= $b * $b * 0.0004; # 2 %
         ($run | group_by(.point)) as $points
         | ($points | length) == ($plan | length)
+          and ($points | map(.[0].config) | unique) == ($plan | map(.config) | unique)
           and all($run[]; .status == "ok" and
               near(.memory.planned_bytes; .memory.allocated_peak_bytes))
-          and all($plan[]; . as $p | $points[] | select(.[0].point == $p.point)
+          and all($plan[]; . as $p | $points[] | select(.[0].config == $p.config)
               | (max_by(.memory.planned_bytes) | .memory) as $m
               | $p.fits and near($p.planned_bytes; $m.allocated_peak_bytes)
                 and near($p.weights_bytes; $m.weights_bytes)
@@ -212,7 +213,29 @@ plan() {
         plan "$T/run" "$BIN/${shape#*:}" -m "synth:${shape%:*}" --device ref --quant int8 --batch 2
     done
     plan "$T/run" "${LLAMA[@]}" --max-new 3 --admit static,continuous --batch 1,2
+    for rate in 0 1000; do # any prompt may take any place
+        for batch in 2 3 5; do
+            plan "$T/run" "${LLAMA[@]}" --max-new 3 --batch $batch --admit continuous \
+                --arrival-rate $rate
+            plan "$T/run" "${LLADA[@]}" --batch $batch --admit continuous --arrival-rate $rate
+        done
+    done
     plan "$T/run" "${LLAMA[@]}" --max-new 3 --draft data/models/judge-demo --draft-tokens 0,3
+}
+
+@test "allocated memory equals the plan: a prompt of 8192 tokens, and 128 prompts at once" {
+    for system in llada llama; do
+        cp -r data/models/$system-demo "$T/$system"
+        sed -E 's/("max_(sequence_length|position_embeddings)": )512/\110000/' \
+            data/models/$system-demo/config.json > "$T/$system/config.json"
+    done
+    jq -cn '{id: "long", prompt_ids: [range(8192) | . * 7 % 1000]}' > "$T/prompts"
+    plan "$T/run" "$BIN/gen-llama" -m "$T/llama" --max-new 2 --ignore-eos
+    plan "$T/run" "$BIN/gen-llada" -m "$T/llada" --gen-length 4 --steps 1
+    jq -cn 'range(128) | {id: "p\(.)", prompt_ids: [range(5 + . % 7)]}' > "$T/prompts"
+    plan "$T/run" "$BIN/gen-llama" -m "$T/llama" --max-new 8 --ignore-eos --batch 128
+    plan "$T/run" "$BIN/gen-llada" -m "$T/llada" --gen-length 8 --steps 2 --batch 128 \
+        --cache none,dual
 }
 
 @test "a draft model that a point does not use is in none of its bytes" {
