@@ -1,10 +1,11 @@
 /* bundle - packs the files of a run into one sealed .tar.gz; verifies and unpacks such an archive.
  *
- * The archive has MANIFEST.sha256, then the files that it names, in its order, and nothing else. So
- * names are checked once, when the manifest is read; a member that is not the next file of the
- * manifest is an error. The inputs that streams of records name (lineage.h) are compared with the
- * files: when a file was altered and the manifest rewritten, the streams made from it still name
- * its old hash. */
+ * The archive has MANIFEST.sha256 first, then the files that the manifest names, in the order of
+ * the manifest, and nothing else. So names are checked once, when the manifest is read. A member
+ * that is not the next file of the manifest is an error.
+ *
+ * Streams of records name the hashes of their inputs (lineage.h). Bundle compares these hashes with
+ * the files, so it finds a file that was altered together with its line of the manifest. */
 #include <archive.h>
 #include <archive_entry.h>
 #include <dirent.h>
@@ -66,8 +67,8 @@ static char *path_of(const struct bundle *bundle, const char *name)
     return *name ? mem_format("%s/%s", bundle->a.folder, name) : mem_text(bundle->a.folder);
 }
 
-/* Adds a file, or every file below a folder. Hidden names are left out: unfinished files have
- * them. */
+/* Adds a file, or every file below a folder. Hidden names are left out, because unfinished files
+ * are hidden. */
 static int add_below(struct bundle *bundle, const char *name, int depth, struct err *e)
 {
     char *path = path_of(bundle, name);
@@ -96,7 +97,7 @@ static int add_below(struct bundle *bundle, const char *name, int depth, struct 
     return bad ? -1 : 0;
 }
 
-/* A callback that takes the bytes of a file while they are hashed. -1: *e. */
+/* A callback that takes the bytes of a file while they are hashed. Returns -1 with *e filled. */
 typedef int sink_fn(void *to, const char *bytes, size_t n, struct err *e);
 
 static int hash_file_to(struct bundle *bundle, const char *path, char hex[65], sink_fn *sink,
@@ -143,7 +144,7 @@ static int look_at(struct bundle *bundle, struct manifest_file *file, struct err
     return bad ? -1 : 0;
 }
 
-/* Notes the inputs of the records that are not in the archive. */
+/* Notes the inputs that records name and the archive does not contain. */
 static void note_outside(struct bundle *bundle)
 {
     const json_t *missing = lineage_missing(bundle->lineage), *one;
@@ -182,7 +183,7 @@ static int to_archive(void *to, const char *bytes, size_t n, struct err *e)
                : archive_failed(archive, "archive", e);
 }
 
-/* Adds a file; -1 also when its bytes differ from those that were hashed before. */
+/* Adds a file. Returns -1 also if its bytes have changed since the manifest was made. */
 static int put_file(struct bundle *bundle, struct archive *archive,
                     const struct manifest_file *file, struct err *e)
 {
@@ -318,7 +319,7 @@ static int check_member(struct bundle *bundle, struct tarball *tarball,
     return bad ? -1 : 0;
 }
 
-/* -1: an input of a stream is neither in the archive nor named as outside. */
+/* Returns -1 if an input of a stream is neither in the archive nor named as outside. */
 static int check_cited(struct bundle *bundle, struct err *e)
 {
     const json_t *missing = lineage_missing(bundle->lineage), *one;

@@ -1,9 +1,11 @@
-/* compare - quality and metric records of points that differ in one setting -> the effect of the
- * setting: paired differences with intervals, ratios with a verdict. Or records and claims about
- * them -> whether the claims hold (lib/analysis/verdict/judge.h).
+/* compare - compares records of points that differ in one setting, BY.
  *
- * The base of a point has the same settings except BY, which has its usual value there. Costs are
- * compared by lib/analysis/points/couple.h, qualities by lib/analysis/points/difference.h. */
+ * From quality and metric records compare computes the effect of the setting: paired differences
+ * with intervals, and ratios with a verdict. From records and claims about them compare judges
+ * whether the claims hold (lib/analysis/verdict/judge.h).
+ *
+ * The base of a point has the point's settings except BY, which has its usual value in the base.
+ * lib/analysis/points/couple.h compares costs, lib/analysis/points/difference.h qualities. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,7 +45,7 @@ struct compare {
     struct points points;
     struct answers answers;
     struct pairs pairs;
-    struct methods methods; /* of --methods; BY is then "method" */
+    struct methods methods; /* methods of --methods; BY is then "method" */
     struct baseline baseline;
 };
 
@@ -83,7 +85,8 @@ static int write_cost(struct compare *compare, const struct couple *k, struct er
     return 0;
 }
 
-/* If the tokenizers differ: the rate in bytes of text. It does not count as a test or a goal. */
+/* Writes the rate in bytes of text if the tokenizers differ, because tokens per second are then not
+ * comparable. This rate does not count as a test or as a goal. */
 static int write_text_rate(struct compare *compare, const struct couple *k, struct err *e)
 {
     const struct contrast_goal goal = {compare->a.precision, compare->a.stopped};
@@ -97,7 +100,7 @@ static int write_text_rate(struct compare *compare, const struct couple *k, stru
     return rec_write(&compare->out, "comparison", j, e);
 }
 
-/* Writes a quality of both, if they have prompts with it in common. */
+/* Writes the comparison of one quality, if both points have it for common prompts. */
 static int compare_quality(struct compare *compare, const struct couple *k, const char *source,
                            struct err *e)
 {
@@ -132,8 +135,8 @@ static int write_disagreement(struct compare *compare, const struct couple *k, c
     return rec_write(&compare->out, "comparison", j, e);
 }
 
-/* The share of ids that differ: sum / sum, with prompts resampled. If no id differs there is no
- * interval, because every draw would be 0. */
+/* The share of ids that differ: differing ids / ids, both summed over prompts, with prompts
+ * resampled. If no id differs there is no interval, because every draw would be 0. */
 static struct interval differing_ids(const struct compare *compare, const double *num,
                                      const double *den, size_t n)
 {
@@ -196,7 +199,7 @@ static const char *usual_text(const struct compare *compare, const char *none)
 }
 
 /* Finds the couples of a point and its base, with their costs. A point without a base gets a
- * warning. Returns how many. */
+ * warning. Returns the number of couples. */
 static size_t find_couples(struct compare *compare, struct couple *couple)
 {
     struct points *points = &compare->points;
@@ -336,7 +339,7 @@ static void check(struct compare *compare, int bad, const struct err *e)
     err_die("compare", e);
 }
 
-/* Writes verdicts about the records that are there. Returns an exit code. */
+/* Writes verdicts about existing records. Returns an exit code. */
 static int judge_all(struct compare *compare, const struct judge *j, int argc, char **argv,
                      int first)
 {
@@ -350,7 +353,7 @@ static int judge_all(struct compare *compare, const struct judge *j, int argc, c
     return code;
 }
 
-/* Writes what the setting costs. Returns an exit code. */
+/* Compares each point with its base and writes the effects. Returns an exit code. */
 static int compare_all(struct compare *compare, int argc, char **argv, int first)
 {
     struct err e = {0};

@@ -1,4 +1,4 @@
-/* conclude - the records of a run in, its claims out: sentences and numbers.
+/* conclude - reads the records of a run and writes its claims: sentences and numbers.
  *
  * Claims compare times that are paired by launch and prompt, and test qualities against a declared
  * margin (lib/analysis/claim). The page, make all and make replicate print these claims. */

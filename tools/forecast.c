@@ -1,8 +1,8 @@
-/* forecast - the shape of a model and a data sheet in; modelled latency, throughput, memory and the
- * crossover on that machine out.
+/* forecast - models latency, throughput, memory and the crossover on a machine from the shape of a
+ * model and the data sheet of the machine.
  *
- * The limits of a data sheet are multiplied by the shares of the limits that this program reached
- * where it was measured (metric records), or by stated shares. --check measures the errors. */
+ * The limits of a data sheet are multiplied by the shares of limits that this program reached in
+ * measured runs (metric records), or by stated shares. --check measures the errors of forecasts. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,8 +40,8 @@ struct forecast {
     struct roof roof;
     struct fraction_points points;
     struct along along;
-    struct rec_reader *in; /* of the operands, while they are read */
-    struct source source; /* the machine of these records */
+    struct rec_reader *in; /* reader of the operands, while they are read */
+    struct source source; /* the machine of the operands' records */
     double stated[FRACTIONS];
     struct checkpoint model[MODELS_MOST];
     size_t n_models;
@@ -124,7 +124,7 @@ static int write_machine(struct forecast *forecast, const struct hardware *hardw
     return 0;
 }
 
-/* Writes the forecasts of all machines, with a band from the errors at measured points. */
+/* Writes the forecasts of all machines, each with a range from the errors at measured points. */
 static int write_grid(struct forecast *forecast, struct err *e)
 {
     char *list = mem_text(forecast->a.hardware), *rest = NULL;
@@ -148,7 +148,7 @@ static int write_grid(struct forecast *forecast, struct err *e)
 
 /* ---- memory that fits ---- */
 
-/* Writes one model at one level: every length and batch size. */
+/* Writes what one model needs at one level of saving, for every length and batch size. */
 static int write_level(struct forecast *forecast, struct network *n, const char *level,
                        const struct values *gb, struct err *e)
 {
@@ -167,8 +167,8 @@ static int write_level(struct forecast *forecast, struct network *n, const char 
     return 0;
 }
 
-/* Writes every model at every level that changes it: for a cache that is bf16 already, level mild
- * equals exact. */
+/* Writes every model at every level of saving that changes something. For a cache in bf16 the level
+ * mild equals exact and is left out. */
 static int write_fits(struct forecast *forecast, struct err *e)
 {
     struct values gb = list_of("fit", forecast->a.fit);

@@ -1,4 +1,4 @@
-/* gen-endpoint - prompt records in, generation records of any OpenAI-type server out.
+/* gen-endpoint - sends prompts to any OpenAI-type server and writes generation records.
  *
  * The server is another software stack, which the records name (`stack`). A comparison with our own
  * generators therefore compares two programs, not only two models. This tool links no kernels: it
@@ -45,11 +45,11 @@ struct endpoint {
     struct http *http;
     struct served served;
     struct tokenizer *tokenizer; /* NULL: none */
-    json_t *more;                /* of --body */
-    char name[HUB_NAME];         /* of the model in records */
-    char *conditions;            /* NULL: none */
+    json_t *more;                /* the members of --body */
+    char name[HUB_NAME];         /* name of the model in records */
+    char *conditions;            /* JSON of --body, a part of the point; NULL: none */
     int64_t process_ns, batch_id, seq, said, sent;
-    int64_t cached;              /* timed answers with a prompt that the server had cached */
+    int64_t cached;              /* timed answers whose prompt was in the server's cache */
     struct progress progress;
     int worst;                   /* exit code */
 };
@@ -64,7 +64,7 @@ static void note_signal(int signal_number)
 
 static void catch_signals(void)
 {
-    struct sigaction once = {.sa_flags = (int)SA_RESETHAND}; /* a second one ends at once */
+    struct sigaction once = {.sa_flags = (int)SA_RESETHAND}; /* a second signal ends at once */
     once.sa_handler = note_signal;
     sigaction(SIGINT, &once, NULL);
     sigaction(SIGTERM, &once, NULL);
@@ -73,7 +73,7 @@ static void catch_signals(void)
 
 /* ---- before the first request ---- */
 
-/* The tokenizer of -m, and the model's name. Weights are not read. */
+/* Opens the tokenizer of -m and finds the model's name. Weights are not read. */
 static int open_model(struct endpoint *endpoint, struct err *e)
 {
     const char *model = endpoint->a->model;
@@ -95,7 +95,7 @@ static int open_model(struct endpoint *endpoint, struct err *e)
     return endpoint->tokenizer ? 0 : -1;
 }
 
-/* Reads --body, which is part of the point: it may change answers and times. */
+/* Reads --body. It is a part of the point, because it may change answers and times. */
 static int read_body(struct endpoint *endpoint, struct err *e)
 {
     const char *text = endpoint->a->body;
@@ -112,7 +112,7 @@ static int read_body(struct endpoint *endpoint, struct err *e)
     return 0;
 }
 
-/* Records are JSON, so these texts must be UTF-8. */
+/* Checks that these options are UTF-8, because they are written to records, which are JSON. */
 static int check_texts(const struct args *args, struct err *e)
 {
     const struct { const char *name, *text; } all[] = {
@@ -166,7 +166,7 @@ static void worse(struct endpoint *endpoint, int code)
     endpoint->worst = code > endpoint->worst ? code : endpoint->worst;
 }
 
-/* A request that failed costs itself. */
+/* Writes an error record for a request that failed; the other requests go on. */
 static int failed(struct endpoint *endpoint, const struct asked_prompt *prompt, struct err *why,
                   struct err *e)
 {

@@ -1,7 +1,7 @@
-/* gen-llama - prompt records in, generation records out, autoregressive with a KV cache (LLaMA).
+/* gen-llama - writes answers to prompts autoregressively, with a KV cache (LLaMA).
  *
- * This file names the decoder; options, points, batches and records are shared by all generators
- * (lib/run/driver.h). */
+ * This file only names the decoder. lib/run/driver.h has what all generators share: options,
+ * points, batches and records. */
 #include "lib/run/driver.h"
 
 static volatile sig_atomic_t stop_signal;

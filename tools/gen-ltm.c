@@ -1,8 +1,8 @@
-/* gen-ltm - prompt records in, generation records out, autoregressive under latent thoughts that
- * are first fitted to the prompt (latent thought model).
+/* gen-ltm - writes answers to prompts with a latent thought model: latents are fitted to the
+ * prompt, then the answer is written autoregressively under these latents.
  *
- * This file names the decoder; options, points, batches and records are shared by all generators
- * (lib/run/driver.h). */
+ * This file only names the decoder. lib/run/driver.h has what all generators share: options,
+ * points, batches and records. */
 #include "lib/latent/think.h"
 #include "lib/run/driver.h"
 

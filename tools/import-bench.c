@@ -1,7 +1,7 @@
-/* import-bench - results of AIPerf, vLLM bench and llama-bench in, generation records out.
+/* import-bench - turns results of AIPerf, vLLM bench and llama-bench into generation records.
  *
- * The records name the software stack, as those of gen-endpoint do. Numbers are taken over as they
- * are. A number that a benchmark does not record is null. */
+ * The records name the software stack, like the records of gen-endpoint. Numbers are copied
+ * unchanged. A number that a benchmark does not record is null. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,7 @@
-/* measure - generation records in, metric records out: one per point, set of prompts and metric.
+/* measure - computes metric records from generation records: one for each point, set of prompts and
+ * metric.
  *
- * Records are sorted into measurements (measurement.h) by their point and workload. Records of two
+ * Records are grouped into measurements (measurement.h) by point and workload. Records of two
  * machines are two experiments and are never merged. */
 #include <math.h>
 #include <stdlib.h>
@@ -35,16 +36,16 @@ struct measure {
     size_t n, cap;
     struct roof roof;
     struct idle idle;
-    json_t *index;          /* point and workload -> place in v */
-    char *machine, *other;  /* fingerprints: of the first stream; of one that differs, or NULL */
-    int has_origin;         /* the meta record of a generator is in the output */
+    json_t *index;          /* text "point\nworkload" -> index in v */
+    char *machine, *other;  /* fingerprint of the first stream; one that differs, or NULL */
+    int has_origin;         /* 1: the output has the meta record of a generator */
     struct measurement_work work;
     struct take seen;
-    size_t drifting, cold; /* points whose times were not steady, in launches and warm-ups */
+    size_t drifting, cold; /* points that drift in a launch; points with too short a warm-up */
 };
 
-/* The measurement of a record, created if it is new. NULL: *e filled; another device or model with
- * the same name makes the whole input unsound. */
+/* Finds or creates the measurement of a record. Returns NULL with *e filled if the record has no
+ * point, or if a point has two devices or models, which makes the whole input unsound. */
 static struct measurement *find(struct measure *measure, const json_t *record, struct err *e)
 {
     const char *point = about_point(record);
@@ -68,8 +69,8 @@ static struct measurement *find(struct measure *measure, const json_t *record, s
     return NULL;
 }
 
-/* measure may run on another machine than the generator. So the meta record of the first
- * generator is copied to the output, where it names the machine of the numbers. */
+/* Copies the meta record of the first generator to the output. measure may run on another machine
+ * than the generator, and this record names the machine of the numbers. */
 static int note_machine(struct measure *measure, const json_t *meta, struct err *e)
 {
     const char *is = rec_text(json_object_get(meta, "machine"), "fingerprint"),
@@ -120,7 +121,7 @@ static void warn(struct measure *measure, const struct measurement *point)
                  "%s: power readings and energy counter are %.1f %% apart; trust "
                  "neither", name, fabs(point->basis.integral - 1) * 100);
     size_t ids = json_object_size(point->outputs);
-    /* any answer is fine */
+    /* random weights may give any answer */
     int drawn = json_is_true(json_object_get(point->about, "weights_random"));
     if (measure->a.verify && !drawn && point->distinct_ratio * (double)ids < 1.5 && ids > 3)
         log_warn(&measure->log, "W026",
@@ -173,7 +174,7 @@ static int by_about(const void *a, const void *b)
     return about_order(x->about, y->about);
 }
 
-/* -1: the input is not one experiment. */
+/* Returns -1 if the input is not one experiment. */
 static int check_input(const struct measure *measure, struct err *e)
 {
     if (measure->other)

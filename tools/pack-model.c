@@ -1,10 +1,12 @@
-/* pack-model - writes a pruned or quantized checkpoint to a new folder, and a record for each kind
- * of matrix: bytes before and after, and how far the values moved. With --budget each part of each
- * layer gets its own format, and a record has its loss in each format.
+/* pack-model - writes a pruned or quantized checkpoint to a new folder.
  *
- * The folder is filled under another name and renamed: it appears complete or not at all. Its
- * origin.json has how the model was made, so --verify-source can make it again in a temporary
- * folder and compare. */
+ * A record for each kind of matrix has the bytes before and after, and the error of the values.
+ * With --budget each part of each layer gets its own format, and a record has the loss of the part
+ * in each format.
+ *
+ * The folder is filled under another name and then renamed, so it appears complete or not at all.
+ * Its origin.json describes how the model was made. --verify-source makes the model again in a
+ * temporary folder and compares. */
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
@@ -25,7 +27,7 @@ struct args {
     struct engine engine;
     struct format_budget budget;
     const char *quant, *out, *calibrate, *score, *verify_source;
-    double heads, ffn; /* shares to remove, below 0: not given */
+    double heads, ffn; /* shares to remove; negative: not given */
 };
 
 struct packer {
@@ -48,7 +50,7 @@ static int has_budget(const struct args *args)
 
 /* ---- the folder ---- */
 
-/* -1 unless the folder is absent or empty. */
+/* Returns -1 unless the folder is absent or empty. */
 static int check_absent(const struct packer *packer, struct err *e)
 {
     if (packer->checkpoint.folder && file_same(packer->a.out, packer->checkpoint.folder))
@@ -73,7 +75,7 @@ static int fill(struct packer *packer, struct err *e)
 
 /* ---- pruning ---- */
 
-/* Records the outputs of heads and units on the CPU: GPU memory cannot be read directly. */
+/* Records the outputs of heads and units, always on the CPU: GPU memory cannot be read directly. */
 static int record_outputs(struct packer *packer, struct activity *activity, struct err *e)
 {
     struct engine engine = packer->a.engine;
@@ -143,7 +145,7 @@ static int make(struct packer *packer, struct err *e)
 
 /* ---- --verify-source ---- */
 
-/* Compares every file of the packed model with the one that was made again. */
+/* Compares every file of the packed model with the file of the model that was made again. */
 static int compare_all(const struct packer *packer, struct err *e)
 {
     struct checkpoint packed;
@@ -154,7 +156,7 @@ static int compare_all(const struct packer *packer, struct err *e)
     return bad ? -1 : 0;
 }
 
-/* Reads the format of a packed model; the mix of a mixed one is in its own config.json. */
+/* Reads the format of a packed model. If it is "mixed", config.json of the model has the mix. */
 static int read_format(struct packer *packer, const char *quant, struct err *e)
 {
     struct config packed;
@@ -207,7 +209,7 @@ static int write_units(struct packer *packer, struct err *e)
     return 0;
 }
 
-/* Writes a record with the shape of the new network, read from its folder, and of the old one. */
+/* Writes a record with the shapes of the new network, read from its folder, and of the source. */
 static int write_prune(struct packer *packer, const struct pack_role *all, struct err *e)
 {
     const struct config *from = &packer->checkpoint.config;
@@ -330,7 +332,7 @@ static void check(struct packer *packer, int bad, const struct err *e)
     err_die("pack-model", e);
 }
 
-/* An error in the command line, or NULL. */
+/* Returns the error in the command line, or NULL. */
 static const char *usage(const struct args *args, int operands)
 {
     const int prunes = args->heads >= 0 || args->ffn >= 0;
@@ -355,7 +357,7 @@ static const char *usage(const struct args *args, int operands)
     return seen && !args->calibrate ? "--prune-score activation needs --calibrate FILE" : NULL;
 }
 
-/* -1: the model cannot run the texts of --calibrate by itself. */
+/* Returns -1 if the model cannot run the texts of --calibrate by itself. */
 static int check_calibration(const struct packer *packer, struct err *e)
 {
     const struct config *config = &packer->checkpoint.config;

@@ -1,4 +1,5 @@
-/* pareto - metric and quality records in; the front, the crossovers and the next points to run out.
+/* pareto - computes the front, the crossovers and the next points to run from metric and quality
+ * records.
  *
  * Points of one device, batch size, length and contract compete with each other (field.h). Every
  * uncertain number is a share or a percentile of one set of draws. A sweep is the series along the
@@ -37,10 +38,10 @@ struct pareto {
     struct points points;
     struct field_quality quality[FIELD_QUALITIES];
     size_t n_qualities;
-    struct field field; /* the points that compete now */
+    struct field field; /* the points that compete with each other in the current step */
     struct pairs times;
     struct costs costs;
-    json_t *told;       /* reason why a crossover does not exist -> how many */
+    json_t *told;       /* reason why a crossover does not exist -> number of such crossovers */
     double *work;       /* [3 * draws + 1] */
 };
 
@@ -102,7 +103,7 @@ static void count_reason(struct pareto *run, const char *name, const json_t *rec
     free(key);
 }
 
-/* Steals the record. */
+/* Writes a crossover record; takes over the reference to j. */
 static int write_crossing(struct pareto *run, json_t *j, struct err *e)
 {
     if (!json_is_false(json_object_get(j, "exists")))
@@ -122,7 +123,7 @@ static int write_suggest(struct pareto *run, const struct meeting *meeting, stru
     return rec_write(&run->out, "suggest", j, e);
 }
 
-/* One sweep against one rival. */
+/* Writes the crossovers of one sweep against one rival. */
 static int write_pair(struct pareto *run, struct meeting *meeting, struct err *e)
 {
     const struct field *field = &run->field;
@@ -153,8 +154,9 @@ static int write_none(struct pareto *run, const struct meeting *meeting, const c
     return bad;
 }
 
-/* The point that costs least, by pairs with this plain LLaMA point, among those of the same model
- * and formats. The choice makes its cost look lower than it is, and nothing corrects this. */
+/* Finds the LLaMA point with the least cost among the points with the model and the formats of
+ * `plain`; costs are paired with those of `plain`. Choosing the least makes the cost of this point
+ * look lower than it is, and nothing corrects this. */
 static size_t find_fastest(struct pareto *run, size_t of, size_t plain)
 {
     struct field *field = &run->field;
@@ -173,7 +175,7 @@ static size_t find_fastest(struct pareto *run, size_t of, size_t plain)
     return best;
 }
 
-/* 1: an earlier rival of this rank has the same model and formats. */
+/* Returns 1 if an earlier rival of equal rank has the model and the formats of this rival. */
 static int is_met(const struct field *field, size_t of, size_t rival)
 {
     const int rank = field_rank(field, of, rival);
@@ -184,9 +186,9 @@ static int is_met(const struct field *field, size_t of, size_t rival)
     return 0;
 }
 
-/* Compares a sweep with its rivals: the plain points of the best rank, which if possible have the
- * same number format. Under --rival fastest each model and its formats have their fastest point
- * instead. */
+/* Compares a sweep with its rivals. A rival is a plain point of the best rank; points with the
+ * number format of the sweep have a better rank. With --rival fastest the fastest point of each
+ * model and its formats is the rival instead. */
 static int write_sweep(struct pareto *run, struct meeting *meeting, struct err *e)
 {
     const struct field *field = &run->field;
@@ -251,7 +253,7 @@ static int write_all(struct pareto *run, struct err *e)
     return bad;
 }
 
-/* Crossovers along batch sizes and along lengths. */
+/* Writes the crossovers along batch sizes and along lengths. */
 static int write_scaling(struct pareto *run, struct err *e)
 {
     json_t *list = scaling_records(&run->points, &run->costs, !strcmp(run->a.rival, "fastest")),
@@ -264,7 +266,8 @@ static int write_scaling(struct pareto *run, struct err *e)
     return bad ? -1 : 0;
 }
 
-/* -1: --axis is a batch size or length, at which points compete, or no point has it. */
+/* Returns -1 if --axis is a batch size or a length, or if no point has this axis. Points compete
+ * only at one batch size and length, so these cannot be an axis. */
 static int check_axis(const struct pareto *run, struct err *e)
 {
     static const char *const sizes[] = {"batch", "gen_length", "max_new"};
@@ -281,7 +284,7 @@ static int check_axis(const struct pareto *run, struct err *e)
                 : 0;
 }
 
-/* Sets the qualities: those of --quality, by default the usual ones that the records have. */
+/* Sets the qualities from --quality, or else the usual qualities that the records have. */
 static int choose_qualities(struct pareto *run, char *list, struct err *e)
 {
     char *rest = NULL;

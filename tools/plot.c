@@ -1,4 +1,4 @@
-/* plot - records in, a figure out, with its script, its data and its caption beside it.
+/* plot - draws a figure from records, and keeps its script, data and caption beside the figure.
  *
  * lib/figure selects the values of a figure by its type; plots/TYPE.gp draws them. The script for
  * gnuplot is kept, so that a user can draw the figure again and change it. */
@@ -21,7 +21,7 @@ struct args {
     int terminal;
 };
 
-/* 363 pixels: a screen of 400 without the margins of a page. */
+/* 363 pixels: the width of a phone's screen (400) without the margins of a page. */
 static const double PHONE_CM = 9.6;
 
 static const char notes[] =
@@ -69,7 +69,7 @@ static int build_script(struct buf *out, const struct args *args, const struct f
     return gnuplot_script(out, &figure->script, parts, output, strtod(args->width, NULL), e);
 }
 
-/* The base name of a path, as an id of XML. The caller frees. */
+/* The base name of a path, made a valid XML id. The caller frees. */
 static char *id_of(const char *path)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
@@ -80,7 +80,7 @@ static char *id_of(const char *path)
     return id;
 }
 
-/* Draws one file from a script; width_cm 0: the width of the script. */
+/* Draws one file from a script. If width_cm is 0, the script's own width is used. */
 static int draw_one(const struct args *args, const struct figure *figure, const char *gp,
                     const char *path, double width_cm, struct err *e)
 {
@@ -96,7 +96,8 @@ static int draw_one(const struct args *args, const struct figure *figure, const 
     return bad;
 }
 
-/* Writes the figure last: if it exists, so do the files beside it. */
+/* Draws a figure and its files. The figure itself is written last: if it exists, the other files
+ * exist too. */
 static int draw_file(const struct args *args, struct figure *figure, struct err *e)
 {
     const char *path = args->common.output;
@@ -179,7 +180,7 @@ static int run(const struct args *args, const struct log *log, const char *const
     return code;
 }
 
-/* "pareto|steps|...": the names of the table. The caller frees. */
+/* The names of all figure types, as "pareto|steps|...". The caller frees. */
 static char *join_types(void)
 {
     struct buf text = {0};

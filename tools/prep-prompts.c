@@ -1,6 +1,8 @@
-/* prep-prompts - data sets in, prompt records out. Formats are defined in lib/text/dataset.h, the
- * choice of prompts in lib/text/choice.h. A broken record costs only itself: it becomes an error
- * record, or is left out (--skip-broken). Both are counted. */
+/* prep-prompts - turns data sets into prompt records. lib/text/dataset.h defines the formats,
+ * lib/text/choice.h chooses prompts.
+ *
+ * A broken record does not end the tool. It becomes an error record, or is left out with
+ * --skip-broken, and is counted. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +25,7 @@
 #include "lib/record/rec.h"
 #include "lib/text/tokenizer.h"
 
-enum { BROKEN_MOST = 1000000 }; /* more broken records end the tool if most are broken */
+enum { BROKEN_MOST = 1000000 }; /* after more broken records the tool ends if most are broken */
 
 struct args {
     struct common common;
@@ -32,23 +34,23 @@ struct args {
     const char *fits; /* models whose context a prompt must fit, with `room` tokens of answer */
     const char *ignore_config;
     int64_t count, room, token_range[2];
-    const char *task, *tasks; /* of --task and --tasks */
+    const char *task, *tasks; /* --task: name of a task; --tasks: file of tasks */
     int64_t shots;
     const char *per_task; /* N, or TASK=N,TASK=N */
-    struct choice choice; /* of --count or --per-task */
+    struct choice choice; /* limits of --count or --per-task */
     int allow_fewer, skip_broken;
 };
 
 struct prep {
     const struct args *args;
-    struct contexts contexts; /* of --fits */
+    struct contexts contexts; /* contexts of the models of --fits */
     int64_t too_long;
     struct log log;
     struct rec_writer out;
     struct tokenizer *tokenizer;
     struct dataset **sets;
     size_t n_sets;
-    struct places ids; /* ids in the data; a data set knows the ids that it generates */
+    struct places ids; /* ids read from the data, without those that a data set generates */
     struct choice choice;
     int64_t read, broken;
     char first_broken[1024]; /* reason of the first broken record */
@@ -63,7 +65,7 @@ static int is_choosing(const struct args *args)
     return args->count || args->per_task;
 }
 
-/* 1: within --tokens (or no such wish), 0: not; -1. */
+/* Returns 1 if the prompt is within --tokens or there is no --tokens, 0 if not, -1 with *e. */
 static int has_length(const struct prep *prep, const json_t *prompt, struct err *e)
 {
     if (!prep->tokenizer)
@@ -86,7 +88,8 @@ static int has_length(const struct prep *prep, const json_t *prompt, struct err 
     return (int64_t)n >= prep->args->token_range[0] && (int64_t)n <= prep->args->token_range[1];
 }
 
-/* Takes a prompt (stolen): writes it, or keeps it as a candidate. -1: fatal, or a broken prompt. */
+/* Writes a prompt, or keeps it as a candidate; takes over the reference. Returns -1 for a broken
+ * prompt or a failed write. */
 static int take(struct prep *prep, json_t *prompt, struct err *e)
 {
     const struct args *args = prep->args;
@@ -109,7 +112,7 @@ static int take(struct prep *prep, json_t *prompt, struct err *e)
     return fits < 0 ? -1 : 0;
 }
 
-/* Writes the chosen ones in the order of the input. */
+/* Writes the chosen prompts in the order of the input. */
 static int write_chosen(struct prep *prep, struct err *e)
 {
     struct choice *choice = &prep->choice;
@@ -122,7 +125,7 @@ static int write_chosen(struct prep *prep, struct err *e)
 
 /* ---- reading ---- */
 
-/* Notes the id of a prompt. -1: it is not new. */
+/* Notes the id of a prompt. Returns -1 if another prompt had this id. */
 static int remember(struct prep *prep, const struct dataset *dataset, const json_t *prompt,
                     struct err *e)
 {
@@ -141,8 +144,8 @@ static int remember(struct prep *prep, const struct dataset *dataset, const json
     return 0;
 }
 
-/* A broken record costs that record. -1: the error record cannot be written, or there are so many
- * that the data set has another format. */
+/* Counts a broken record, and writes an error record unless --skip-broken is given. Returns -1 if
+ * writing fails, or if so many records are broken that the data set must have another format. */
 static int broken(struct prep *prep, const struct dataset *dataset, const json_t *id,
                   const struct err *what, struct err *e)
 {
@@ -193,7 +196,7 @@ static int read_set(struct prep *prep, struct dataset *dataset, struct progress 
     }
 }
 
-/* path, size and SHA-256 of the inputs, for the meta record. Pipes have only a name. */
+/* The path, size and SHA-256 of each input, for the meta record. A pipe has only a name. */
 static json_t *provenance(const struct args *args, char **files, int n, struct err *e)
 {
     json_t *list = json_array();

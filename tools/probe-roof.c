@@ -1,8 +1,8 @@
-/* probe-roof - the most that a processor or a device can do, as roofline records: bytes read, and
- * operations in each number format.
+/* probe-roof - measures the highest rates of a processor or a device, as roofline records: bytes
+ * read, and operations in each number format.
  *
- * These are ceilings that this program's own loops and kernels reach on this machine, not figures
- * from a data sheet: a share of them can be 1. */
+ * This program's own loops and kernels reach these ceilings on this machine. They are not figures
+ * of a data sheet, so a generation can reach a share of 1. */
 #include <stdio.h>
 
 #include "lib/base/cli/log.h"
@@ -54,7 +54,7 @@ static void print_ceilings(const struct ceilings *ceilings, const struct backend
     fputc('\n', stderr);
 }
 
-/* Writes one record; prints its remark, if it has one. */
+/* Writes one record. If the record has a remark, prints the remark. */
 static int write_one(struct rec_writer *out, const struct ceilings *ceilings,
                      const struct backend *backend, enum unit unit, const struct log *log,
                      struct err *e)
@@ -65,7 +65,7 @@ static int write_one(struct rec_writer *out, const struct ceilings *ceilings,
     return rec_write(out, "roofline", record, e);
 }
 
-/* A ceiling that is too low makes every share of it look good. */
+/* Warns of low ceilings: every share of a ceiling that is too low looks good. */
 static void warn_low(const struct log *log, const struct ceilings *ceilings,
                      const struct backend *backend)
 {

@@ -1,9 +1,9 @@
-/* report - all records of a run and its figures -> a main page with the answer, and a page with all
- * tables.
+/* report - writes a main page with the answer and a page with all tables, from all records of a run
+ * and its figures.
  *
- * The main page (lib/report/overview.h) states claims (kind `claim`). The page of all tables comes
- * from the same records (lib/report/sections.h). A section without records is left out. Every
- * number is a number of a record. */
+ * The main page (lib/report/overview.h) states claims (kind `claim`). The page of all tables
+ * (lib/report/sections.h) shows the same records. A section without records is left out. Every
+ * number comes from a record. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,7 +70,7 @@ static void put_gallery(struct page *page, const struct runset *set, const struc
             shelf_link(page, shelf, shelf->names[i]);
 }
 
-/* Adds the sentences of a file, one a line, to the section on limits. */
+/* Adds the lines of a file, one sentence each, to the section on limits. */
 static int put_remarks(struct page *page, const char *path, struct err *e)
 {
     struct buf text = {0};
@@ -127,7 +127,8 @@ static int fill_tables(struct page *page, const struct args *args, const struct 
 
 /* ---- files ---- */
 
-/* The file `name` beside the page; NULL, with an error: it is the page itself. */
+/* The path of the file `name` in the folder of the page. Returns NULL with *e filled if that is the
+ * path of the page itself. */
 static char *path_beside(const char *path, const char *name, struct err *e)
 {
     const char *slash = strrchr(path, '/');
@@ -148,7 +149,7 @@ static int write_beside(const char *path, const char *name, const struct buf *te
     return bad;
 }
 
-/* Every form, each beside the page: "X.html" also has "X.md". */
+/* Writes every form of the page beside each other: "X.html", "X.md" and so on. */
 static int write_all(const char *path, const struct page *front, const struct page *tables,
                      const struct buf *md, const struct buf *tex, struct err *e)
 {

@@ -1,6 +1,7 @@
-/* schedule - settings in, the points and launches of a run out (lib/setting/launches.h). The tool
- * holds no table of its own: its options are the settings of all systems. An earlier schedule is
- * extended by new launches and never changed. */
+/* schedule - writes the points and launches of a run from settings (lib/setting/launches.h).
+ *
+ * The tool has no table of its own: its options are the settings of all systems. An earlier
+ * schedule is extended by new launches and never changed. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,7 +21,7 @@ struct args {
 
 static const char TOOL[] = "schedule";
 
-/* The launch records of an earlier schedule; other kinds are not kept. */
+/* Reads the launch records of an earlier schedule; records of other kinds are dropped. */
 static json_t *read_previous(const char *path, struct err *e)
 {
     json_t *list = json_array(), *record;

@@ -1,6 +1,8 @@
-/* score-bert - generation records with a `reference` in, quality records out: the BERTScore of
- * each response (precision, recall and F1 of the best matches of its tokens, by the vectors of an
- * encoder checkpoint) and a summary for each configuration. */
+/* score-bert - compares responses with references by BERTScore: precision, recall and F1 of the
+ * best matches of tokens, by the vectors of an encoder checkpoint.
+ *
+ * Reads generation records with a `reference`; writes quality records, and a summary for each
+ * configuration. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -22,13 +24,13 @@ struct scorer {
     struct backend *backend;
     struct encoder encoder;
     struct vectors text, wanted;
-    struct vectors *known; /* vectors of references, each for many responses */
+    struct vectors *known; /* vectors of references; a reference belongs to many responses */
     size_t n_known, cap_known, known_bytes;
-    json_t *index;         /* reference -> place in known */
+    json_t *index;         /* reference -> index in known */
     int64_t cut;           /* texts with more tokens than the encoder has positions */
 };
 
-/* The normalized vectors of a text. */
+/* Computes the normalized vectors of a text. */
 static int encode(struct scorer *scorer, const char *text, struct vectors *to, struct err *e)
 {
     const struct encoder *n = &scorer->encoder;
@@ -44,7 +46,7 @@ static int encode(struct scorer *scorer, const char *text, struct vectors *to, s
     return 0;
 }
 
-/* The vectors of a reference, kept up to KNOWN_BYTES. NULL: *e. */
+/* The vectors of a reference, kept while all take less than KNOWN_BYTES. Returns NULL with *e. */
 static const struct vectors *reference(struct scorer *scorer, const char *text, struct err *e)
 {
     const json_t *at = json_object_get(scorer->index, text);
@@ -63,7 +65,7 @@ static const struct vectors *reference(struct scorer *scorer, const char *text, 
     return &scorer->known[scorer->n_known++];
 }
 
-/* The best of several references counts, for each metric by itself. */
+/* Scores a response. With several references each metric takes its best value of all references. */
 static int score(void *ctx, const json_t *record, const struct response *of, double *values,
                  struct err *e)
 {

@@ -1,6 +1,8 @@
-/* score-exact - generation records with an `answer` in, quality records "accuracy" out: 1 if the
- * response has the right answer, else 0, and a summary for each configuration. If there are several
- * tasks, each has its own summary ("accuracy_copy"). A task of data/tasks.ndjson has its own rule.
+/* score-exact - judges whether responses have the right answer: quality records "accuracy".
+ *
+ * Reads generation records with an `answer`. The value is 1 if the response is right, else 0. Each
+ * configuration has a summary; with several tasks each task also has its own ("accuracy_copy"). A
+ * task of data/tasks.ndjson has its own rule.
  *
  * Numbers are compared as texts in a normal form (no thousands separators, no leading zeros, no
  * trailing zeros after the point), so that no answer is ever rounded into another. */
@@ -17,25 +19,25 @@
 #include "lib/setting/tasks.h"
 #include "lib/stat/bootstrap.h"
 
-enum { RIGHT, RULE, TASK, WIDTH, /* kept of each response */ TASKS = 16 };
+enum { RIGHT, RULE, TASK, WIDTH, /* indices of a response's values */ TASKS = 16 };
 
-struct known { const json_t *row; struct rule *rule; }; /* row: of scorer.rows */
+struct known { const json_t *row; struct rule *rule; }; /* row: an element of scorer.rows */
 
 struct scorer {
     struct scoring run;
     const char *match, *find, *table;
-    json_t *rows; /* tasks.h; NULL: not read yet */
+    json_t *rows; /* the table of tasks (tasks.h); NULL: not read yet */
     struct known *known;
     size_t n_known, cap_known;
     int64_t unrun; /* responses without a verdict */
     struct buf answer, found;
     char *task[TASKS]; /* names of the tasks, for the names of metrics; owned */
     size_t tasks;
-    int64_t more_tasks; /* responses of further tasks */
+    int64_t more_tasks; /* responses of tasks after the first TASKS */
 };
 
-/* The length of the number that begins at text[i]; 0: none. A number has digits, commas between
- * groups of three, and at most one point followed by digits. */
+/* The length of the number that begins at text[i], or 0 if there is none. A number has digits,
+ * commas between groups of three, and at most one point, which digits follow. */
 static size_t number_length(const char *text, size_t i)
 {
     size_t n = 0, digits = 0;
@@ -54,7 +56,7 @@ static size_t number_length(const char *text, size_t i)
     return n;
 }
 
-/* The number text[0..n-1] in normal form, after its sign. */
+/* Appends the number text[0..n-1] in normal form. minus: 1 for a negative number. */
 static void normalize(struct buf *out, int minus, const char *text, size_t n)
 {
     size_t start;
@@ -79,8 +81,8 @@ static void normalize(struct buf *out, int minus, const char *text, size_t n)
 }
 
 /* Finds the first or last number of a text. A minus sign is part of the number unless a letter
- * or digit comes before it ("5-3" has 5 and 3). Digits inside a word ("b12") are no number. 0:
- * none. */
+ * or digit comes before the sign ("5-3" has 5 and 3). Digits inside a word ("b12") are no number.
+ * Returns 0 if there is no number. */
 static int find_number(const char *text, int last, struct buf *out)
 {
     int any = 0;
@@ -114,7 +116,7 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* "{b, a}" or "b, a" -> "a,b": the items between commas, sorted. */
+/* Appends the items between commas, sorted: "{b, a}" and "b, a" give "a,b". */
 static void put_items(const char *bytes, struct buf *out)
 {
     struct buf text = {0}, item = {0};
@@ -147,12 +149,12 @@ static void put_items(const char *bytes, struct buf *out)
     buf_free(&text);
 }
 
-/* The rules, as --match names them. */
+/* The rules, with the names that --match has for them. */
 enum way { LAST_NUMBER, FIRST_NUMBER, CONTAINS, EXACT, ANY_ORDER, AUTO, OF_TASK };
 static const char *const rules[] = {"last-number", "first-number", "contains", "exact",
                                     "any-order", "auto", "rule of the task"};
 
-/* The rule for an answer. */
+/* The rule that --match names; for "auto" the rule that fits the answer. */
 static enum way way_for(struct scorer *scorer, const char *answer)
 {
     enum way rule = LAST_NUMBER;
@@ -176,7 +178,8 @@ static int judge_number(struct scorer *scorer, enum way rule, const char *answer
            !strcmp(scorer->answer.data, scorer->found.data);
 }
 
-/* 1: right; 0: wrong; -1: the rule does not fit the answer, *e filled. */
+/* Returns 1 for a right response, 0 for a wrong one, -1 with *e if the rule does not fit the
+ * answer. */
 static int judge(struct scorer *scorer, enum way rule, const char *answer, const char *text,
                  struct err *e)
 {
@@ -192,7 +195,7 @@ static int judge(struct scorer *scorer, enum way rule, const char *answer, const
                : !strcmp(scorer->answer.data, scorer->found.len ? scorer->found.data : "");
 }
 
-/* The place of the task of the record in scorer->task; TASKS: no task, or too many tasks. */
+/* The index in scorer->task of the record's task. TASKS: no task, or too many tasks. */
 static size_t task_of(struct scorer *scorer, const json_t *record)
 {
     const char *task = rec_text(record, "task");
@@ -212,7 +215,8 @@ static size_t task_of(struct scorer *scorer, const json_t *record)
     return i;
 }
 
-/* *rule: that of the record's task, if --match leaves it the choice; else NULL. */
+/* Sets *rule to the rule of the record's task if --match is auto and the task is known, else to
+ * NULL. */
 static int find_rule(struct scorer *scorer, const json_t *record, struct rule **rule, struct err *e)
 {
     const char *task = strcmp(scorer->match, "auto") ? NULL : rec_text(record, "task");
@@ -233,7 +237,7 @@ static int find_rule(struct scorer *scorer, const json_t *record, struct rule **
     return 0;
 }
 
-/* 1: there is no verdict. */
+/* Judges a response. Returns 1 if there is no verdict, -1 with *e on an error. */
 static int match(struct scorer *scorer, const json_t *record, const struct response *of,
                  const char *answer, double *values, struct err *e)
 {
@@ -262,8 +266,8 @@ static int score(void *ctx, const json_t *record, const struct response *of, dou
     return bad;
 }
 
-/* Writes the summary of the responses of a group that belong to a task (TASKS: all responses).
- * A task with all responses has none. */
+/* Writes the summary of one task (TASKS: of all responses) in a group. If a task has all responses
+ * of the group, its summary would repeat the one of the group, so it has none. */
 static int write_summary(struct scorer *scorer, const struct response_group *group,
                          const char *metric, size_t task, struct err *e)
 {
@@ -345,7 +349,7 @@ int main(int argc, char **argv)
         {0}};
     const struct tool tool = {"score-exact", "generation records with answers in, accuracy out",
                               examples, notes, options,
-                              NEEDS_ALL /* namespaces and mounts, for the programs of answers */};
+                              NEEDS_ALL /* programs of answers run in namespaces with mounts */};
     int first = opt_parse(&tool, argc, argv);
     struct err e = {0};
     int code = scoring_run(&scorer.run, tool.name, argc, argv, first, &e);

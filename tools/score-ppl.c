@@ -1,10 +1,11 @@
-/* score-ppl - texts or generations in, quality records out: their probability under a model.
+/* score-ppl - computes the probability of texts or generations under a model, as quality records.
  *
  * Mode judge scores the responses of generation records, given their prompts, with a third
  * autoregressive model, and measures their diversity. Modes nll, elbo, iwae and kstep score given
- * texts with a contestant, choice the choices of a question. Sums are pooled over tokens, never
- * averaged over texts; intervals resample texts. One file because all modes share the reader, the
- * groups and the summary. */
+ * texts with a contestant. Mode choice scores the choices of a question. Sums are pooled over
+ * tokens, never averaged over texts; intervals resample texts.
+ *
+ * One file because all modes share the reader, the groups and the summary. */
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
@@ -54,15 +55,15 @@ struct scorer {
     struct tokenizer *tokenizer;
     struct backend *backend;
     struct network network;
-    struct dit *prior; /* of --prior dit */
+    struct dit *prior; /* learned prior (--prior dit) */
     struct scores *group;
     size_t n, cap;
-    json_t *index;     /* point and workload -> place in group */
+    json_t *index;     /* text "point\nworkload" -> index in group */
     json_t *scored;    /* point, workload and id -> token ids */
     json_t *judged;    /* prompt and response -> nats */
-    char judge[65];    /* hash of the weights of the judge; "": random weights */
+    char judge[65];    /* hash of the judge's weights; "" for random weights */
     json_t *meta;      /* members of the meta record; owned */
-    int64_t contested; /* records of a contestant that is the judge */
+    int64_t contested; /* records whose contestant is also the judge */
     struct progress progress;
     int64_t changed; /* repeats whose tokens differ */
 };
@@ -86,7 +87,7 @@ static struct scores *find_group(struct scorer *scorer, const char *key, json_t 
     return &scorer->group[scorer->n++];
 }
 
-/* A per-text quality record with one value. */
+/* The quality record of one text, with one value. */
 static json_t *start_quality(const struct scores *scores, const json_t *record, const char *metric,
                              double value, const char *reason, const char *direction)
 {
@@ -108,7 +109,7 @@ static void set_rates(json_t *quality, const struct score *score)
 
 /* ---- judge ---- */
 
-/* The settings of the point of a response, and the judge. */
+/* The settings of the response's point, and the judge. */
 static json_t *generation_about(const struct scorer *scorer, const json_t *record)
 {
     json_t *object = about_carried(record);
@@ -126,8 +127,8 @@ static void note_contestant(struct scorer *scorer, const json_t *record)
                  "independent; use another model", scorer->checkpoint.config.name);
 }
 
-/* 1: this point and id, and of drawn answers the seed, were judged before. Counts repeats with
- * other tokens. */
+/* Returns 1 if this point and id (for drawn answers also the seed) was judged before. Counts
+ * repeats whose tokens differ. */
 static int is_repeat(struct scorer *scorer, const json_t *record)
 {
     char *key = mem_format("%s\n%s\n%s\n%.0f", about_point(record), about_workload(record),
@@ -150,8 +151,8 @@ static void measure_variety(const struct ids *ids, size_t first, struct score *s
     free(work);
 }
 
-/* The nats of the response that begins at ids->v[first]. Points often give the same response to a
- * prompt, so the judge reads each pair once. */
+/* Computes the nats of the response, which begins at ids->v[first]. Several points often give one
+ * response to a prompt, so the judge reads each pair of prompt and response once. */
 static int judge_pair(struct scorer *scorer, const json_t *record, const char *prompt,
                       const char *text, const struct ids *ids, size_t first,
                       struct likelihood *likelihood, struct err *e)
@@ -235,13 +236,13 @@ static int judge(struct scorer *scorer, const json_t *record, struct err *e)
 
 /* ---- nll, elbo, iwae, kstep ---- */
 
-/* 1: the likelihoods of the checkpoint are bounds. */
+/* Returns 1 if the checkpoint gives bounds instead of exact likelihoods. */
 static int is_bound(const struct scorer *scorer)
 {
     return config_denoises(&scorer->checkpoint.config);
 }
 
-/* The estimator of --mode, for one text. */
+/* Runs the estimator of --mode on one text. */
 static int estimate(struct scorer *scorer, const json_t *record, const struct scored_text *text,
                     int64_t steps, struct likelihood *likelihood, struct err *e)
 {
@@ -408,8 +409,8 @@ static int take(void *ctx, const json_t *record, struct err *e)
     return got > 0 && rec_sync(&scorer->out, e) ? -1 : got;
 }
 
-/* 1: the mode works with the model. judge, nll: autoregressive models; kstep: diffusion models;
- * iwae: latent models; elbo: diffusion and latent models. */
+/* Returns 1 if the mode works with the model. judge and nll need an autoregressive model, kstep a
+ * diffusion model, iwae a latent model, elbo a diffusion or a latent model. */
 static int mode_goes(const char *mode, const struct config *config)
 {
     if (!strcmp(mode, "choice"))
@@ -456,7 +457,7 @@ static int load(struct scorer *scorer, struct err *e)
     return !strcmp(args->prior, "dit") && !scorer->prior ? -1 : 0;
 }
 
-/* The description of the run, for the meta record. NULL: a file is unreadable. */
+/* The description of the run, for the meta record. Returns NULL if a file is unreadable. */
 static json_t *about_run(struct scorer *scorer, const char *const *files, size_t n, struct err *e)
 {
     json_t *inputs, *checkpoint = checkpoint_describe(&scorer->checkpoint, e);

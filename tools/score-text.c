@@ -1,6 +1,8 @@
-/* score-text - generation records with a `reference` in, quality records out: how far each response
- * agrees with its reference by characters (chrF), by words in order (ROUGE-L) and by words in any
- * order (token F1), and a summary per configuration. */
+/* score-text - compares responses with references by characters (chrF), by words in order (ROUGE-L)
+ * and by words in any order (token F1).
+ *
+ * Reads generation records with a `reference`; writes quality records, and a summary for each
+ * configuration. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -13,7 +15,8 @@
 enum { CHRF, ROUGE_L, TOKEN_F1, METRICS, GRAMS = METRICS, WIDTH = GRAMS + OVERLAP_GRAMS };
 static const char *const names[METRICS] = {"chrf", "rouge_l", "token_f1"};
 
-/* values[WIDTH] = the scores of a response; with several references the best one of each metric. */
+/* Fills values[WIDTH] with the scores of a response. With several references each metric takes its
+ * best value of all references. */
 static int score(void *ctx, const json_t *record, const struct response *of, double *values,
                  struct err *e)
 {
@@ -38,7 +41,7 @@ static int score(void *ctx, const json_t *record, const struct response *of, dou
     return n < 0 ? -1 : 0;
 }
 
-/* chrF of all responses as one text: n-grams are added before they are divided. */
+/* The summary chrf_corpus: n-grams of all responses are added before the division. */
 static json_t *corpus_summary(const struct response_group *group, const double *sums)
 {
     double *chrf = mem_zero(RESPONSES_DRAWS + 1, sizeof *chrf);

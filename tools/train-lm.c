@@ -1,7 +1,7 @@
-/* train-lm - corpus records in, a small checkpoint in the Hugging Face layout and its losses out.
+/* train-lm - trains a small model; writes a checkpoint in the Hugging Face layout and loss records.
  *
  * The state is saved during training. A resumed training computes the same numbers, because a batch
- * is a function of seed and step (lib/train/documents.h). lib/train/training.h is the loop. */
+ * is a function of seed and step (lib/train/documents.h). lib/train/training.h has the loop. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -186,11 +186,11 @@ static void options(struct opt *out, struct args *args)
 
 struct setup {
     const struct args *a;
-    const struct opt *options; /* the table that filled *a */
+    const struct opt *options; /* the table of options that filled *a */
     size_t rank; /* only rank 0 writes */
     struct log log;
     struct config config;
-    struct checkpoint from; /* --init */
+    struct checkpoint from; /* checkpoint of --init or --from */
     struct vocabulary words;
     struct documents corpus, valid;
     struct backend *backend;
@@ -201,13 +201,13 @@ struct setup {
     json_t *note; /* a saved state must have an equal note */
 };
 
-/* Learns the tokenizer, or takes that of --init. */
+/* Learns the tokenizer, or takes the tokenizer of --init or --from. */
 static int make_tokenizer(struct setup *run, char **texts, size_t n, struct err *e)
 {
     const struct args *args = run->a;
     const int writes = !run->rank;
     if (run->rank)
-        ranks_wait(); /* rank 0 makes it */
+        ranks_wait(); /* rank 0 makes the tokenizer */
     int bad = run->from.folder
                   ? vocabulary_take(&run->words, &run->config, args->out, &run->from,
                                     args->from != NULL, writes, e)
@@ -297,7 +297,7 @@ static int open_init(struct setup *run, struct err *e)
     if (!args->from)
         set_shape(&run->config, args);
     memcpy(run->config.name, name, sizeof name);
-    if (!args->from && run->config.family->named) /* it may say what mask the model has */
+    if (!args->from && run->config.family->named) /* the folder's name may say the kind of mask */
         run->config.family->named(&run->config);
     return trainer_check(&run->config, e);
 }
@@ -400,7 +400,7 @@ static int finish(struct setup *run, struct err *e)
 {
     if (run->rank)
         return 0;
-    char *origin = mem_format("%s/" PROVENANCE, run->a->out); /* it describes the old weights */
+    char *origin = mem_format("%s/" PROVENANCE, run->a->out); /* describes the old weights */
     unlink(origin);
     free(origin);
     int64_t times = run->config.latents ? run->a->vi_steps + 1 : 1;
@@ -475,7 +475,7 @@ int main(int argc, char **argv)
                               examples, notes, table, NEEDS_LATER};
     int first = opt_parse(&tool, argc, argv);
     check(&tool, &args, argc - first);
-    if (args.ranks == 1) /* an MPI has files, sockets and programs of its own */
+    if (args.ranks == 1) /* not with MPI, which needs files, sockets and programs of its own */
         opt_contain(&tool, argv + first);
     args.init = args.from ? args.from : args.init;
     args.every = args.every || !args.checkpointing ? args.every : 1;

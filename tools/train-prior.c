@@ -1,14 +1,14 @@
-/* train-prior - a latent thought model and texts in, a learned prior of their latents out
- * (gen-ltm --z dit draws from it), with its loss curve.
+/* train-prior - trains a learned prior of the latents of a latent thought model, from texts; writes
+ * the prior (gen-ltm --z dit draws from it) and loss records.
  *
- * First a posterior is fitted to each of --count documents and one draw of it is kept. Then a
- * transformer learns the distribution of these draws (lib/train/dit.h). Every tenth document is
- * held out: the last record compares the prior with N(0, I) on them, by bounds of
- * KL(q(z|x) || prior).
+ * First a posterior is fitted to each of --count documents, and one draw of the posterior is kept.
+ * Then a transformer learns the distribution of these draws (lib/train/dit.h). Every tenth document
+ * is held out. The last record compares the prior with N(0, I) on the held-out documents, by bounds
+ * of KL(q(z|x) || prior).
  *
- * A resumed run computes the same numbers as an uninterrupted one: OUT.fits holds the draws so far,
- * OUT.state the transformer with its moments and its average, and a batch is a function of seed and
- * step. */
+ * A resumed run computes the same numbers as an uninterrupted one. OUT.fits has the draws that are
+ * finished. OUT.state has the transformer with its moments and its average. A batch is a function
+ * of seed and step. */
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
@@ -97,17 +97,17 @@ static void options(struct opt *out, struct args *args)
 
 struct prior_training {
     const struct args *a;
-    const struct opt *options; /* the table that filled *a */
+    const struct opt *options; /* the table of options that filled *a */
     struct log log;
     struct rec_writer records;
     struct checkpoint model;
     struct backend *backend;
     struct network network;
     struct documents corpus;
-    float *z;            /* [n, L n D] one draw per posterior; the last `held` are held out */
-    double *kl, *log_q;  /* [n] KL to N(0, I); log q of the draw */
+    float *z;            /* [n, layers * latents * width] a draw of each posterior; held-out last */
+    double *kl, *log_q;  /* [n] KL of each posterior to N(0, I); log q of its draw */
     size_t n, held, each;
-    int64_t batches;     /* of documents fitted so far */
+    int64_t batches;     /* batches of documents fitted so far */
     struct dit *prior;
     char *path, *fits, *state;
     json_t *note;        /* saved states must have an equal note */
@@ -117,7 +117,7 @@ struct prior_training {
 
 static int make_note(struct prior_training *training, struct err *e)
 {
-    static const char *const harmless[] = {"model", "limit", NULL}; /* by hash */
+    static const char *const harmless[] = {"model", "limit", NULL}; /* hashes stand for them */
     json_t *about = checkpoint_describe(&training->model, e), *file, *hashes = json_array();
     size_t i;
     char hex[65];
@@ -187,8 +187,8 @@ static int take_fits(struct prior_training *training, const struct tensors *tens
     return 0;
 }
 
-/* Reads the draws of an interrupted run of the same command, if there are any. Without them,
- * removes the state of the prior, which fits no other draws. */
+/* Reads the draws that an interrupted run of the same command saved. If there are none, removes the
+ * state of the prior, because that prior was trained on other draws. */
 static int restore_fits(struct prior_training *training, struct err *e)
 {
     if (!file_exists(training->fits)) {
@@ -393,7 +393,7 @@ static int save(struct prior_training *training, struct err *e)
 
 /* ---- the run ---- */
 
-/* Allocates the draws; reads those of an interrupted run. */
+/* Allocates the draws, and reads the draws of an interrupted run. */
 static int make_room(struct prior_training *training, struct err *e)
 {
     size_t count = (size_t)training->a->count;
@@ -459,11 +459,11 @@ int main(int argc, char **argv)
     int first = opt_parse(&tool, argc, argv);
     if (!args.engine.model || first == argc || args.width % args.heads)
         opt_usage(&tool, "expected -m MODEL, a corpus file, and --heads that divide --width");
-    if (args.max_len > args.rows) /* else no document would fit */
+    if (args.max_len > args.rows) /* a document may be longer than a batch */
         opt_usage(&tool, "expected --max-len <= --rows");
     char *beside = mem_format("%s/" PRIOR_FILE, args.engine.model);
     if (!args.out && file_is_folder(args.engine.model))
-        args.out = beside; /* named before the model is read: opt_contain() allows it */
+        args.out = beside; /* set before the model is read, so that opt_contain() allows it */
     opt_contain(&tool, argv + first);
     struct prior_training training = {.a = &args, .options = table,
                     .log = {tool.name, args.common.quiet ? 0 : 1 + args.common.verbose}};

@@ -1,12 +1,13 @@
-/* write-corpus - a seed in, prompt records with references out: stories and worded sums, or lists.
+/* write-corpus - writes a corpus from a seed: prompt records with references, either stories and
+ * worded sums or lists.
  *
  * All templates and words were written for this project (lib/train/corpus-*.c). A record depends
- * only on the seed, its part and the records before it, so a longer corpus begins with the shorter
- * one.
+ * only on the seed, its part and the earlier records of the part, so a longer corpus begins with
+ * the shorter one.
  *
  * The parts valid and test use keys that train never uses. A record of test is drawn again while
- * its key or its text occurs in valid or earlier in test. For this check valid is drawn once
- * more. */
+ * its key or its text occurs in valid or earlier in test. Valid is drawn once more for this
+ * check. */
 #include <stdio.h>
 #include <string.h>
 
@@ -24,7 +25,7 @@ struct args {
     struct common common;
 };
 
-/* ,"name":"value" with the marks that JSON wants escaped; the corpus is printable ASCII. */
+/* Appends ,"name":"value" with JSON escapes; the corpus is printable ASCII. */
 static void put_field(struct buf *text, const char *name, const char *value)
 {
     buf_format(text, "%s\"%s\":\"", text->len > 1 ? "," : "", name);
@@ -50,7 +51,7 @@ static void put_record(struct buf *text, const char *part, int64_t i,
     buf_text(text, "}\n");
 }
 
-/* seed_word: the random numbers of a part derive from it. */
+/* The parts of a corpus. The random numbers of a part derive from its seed_word. */
 static const struct corpus_part {
     const char *name, *seed_word;
     int heldout;
@@ -74,7 +75,7 @@ static void draw(const struct args *args, const struct corpus_part *part, struct
         corpus_story(rng, part->heldout, record);
 }
 
-/* 1 when the key or the text of record is in `seen`. Adds both to it. */
+/* Returns 1 if `seen` has the key or the text of the record. Adds both to `seen`. */
 static int was_seen(json_t *seen, const struct corpus_record *record)
 {
     const int was = json_object_get(seen, record->key.data) ||
@@ -84,7 +85,7 @@ static int was_seen(json_t *seen, const struct corpus_record *record)
     return was;
 }
 
-/* Calls keep() with n records of a part. seen: keys and texts to avoid, or NULL. */
+/* Calls keep() with each of n records of a part. seen: keys and texts to avoid, or NULL. */
 static void each_record(const struct args *args, const struct corpus_part *part, int64_t n,
                         json_t *seen,
                         void (*keep)(void *ctx, int64_t i, const struct corpus_record *record),
