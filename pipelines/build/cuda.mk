@@ -15,7 +15,7 @@ CUDA_SO    := $(BIN)/libcrossover-cuda.so
 CUDA_FILES := $(wildcard kernels/cuda/*.* kernels/cuda/*/*.*)
 CUDA_SRC   := $(filter %.cu,$(CUDA_FILES))
 CUDA_C     := $(filter %.c,$(CUDA_FILES))
-# the files of the library that the object needs, compiled for a shared object
+# the files of the library that the CUDA object needs, compiled for a shared object
 CUDA_BASE  := $(CUDA_C) $(wildcard kernels/quant*.c) kernels/dtype.c lib/base/buf.c \
               lib/base/cgroup.c lib/base/clock.c lib/base/cpus.c lib/base/err.c lib/base/file.c \
               lib/base/mem.c lib/base/out.c lib/base/plain.c lib/base/pool.c
@@ -40,8 +40,8 @@ CUDA_FLAGS := -std=c++17 -O3 -lineinfo -I. -DPLATFORM=\"kernels/cuda/nvidia.cuh\
     $(CUDA_CODE) $(if $(CUDA_PTX),-gencode arch=compute_$(CUDA_PTX)$(,)code=compute_$(CUDA_PTX)) \
     -Werror all-warnings -Xcompiler -fPIC$(,)-Wall$(,)-Wextra$(,)-Werror$(,)-fvisibility=hidden
 
-# No symbol may be missing, and the machine needs only the C library and libcuda. cuBLASLt is opened
-# at run time, from the toolkit where the system has none.
+# -z defs: no symbol may be missing. The machine needs only the C library and libcuda. cuBLASLt is
+# opened at run time, from the toolkit if the system has none.
 CUDA_RPATH := -Xlinker -rpath$(,)$(CUDA_HOME)/lib64
 CUDA_LINK := -cudart static -Xcompiler -static-libstdc++$(,)-static-libgcc \
     -Xlinker --exclude-libs=ALL$(,)-z$(,)defs $(CUDA_RPATH)
@@ -52,7 +52,7 @@ $(BUILD)/obj/%.o: %.cu $(BUILD)/obj/cuda-flags.txt
 	@mkdir -p $(@D)
 	$(call say,nvcc $<)$(NVCC) $(CUDA_FLAGS) -MMD -MF $(@:.o=.d) -c $< -o $@
 
-# An old dependency on a header that is gone must not stop the build.
+# A dependency file may name a header that was removed; this must not stop the build.
 kernels/cuda/%.h: ;
 kernels/cuda/%.cuh: ;
 
@@ -62,7 +62,7 @@ $(CUDA_SO): $(CUDA_OBJ) $(CUDA_BASE:%.c=$(PIC)/%.o)
 
 tools: $(CUDA_SO)
 
-# The tools look beside themselves, then here.
+# The tools look for the object in their own folder, then in this folder.
 libdir := $(DESTDIR)$(PREFIX)/lib/crossover
 install: install-cuda
 .PHONY: install-cuda

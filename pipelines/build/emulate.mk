@@ -1,11 +1,11 @@
 # emulate.mk - code for other hardware, compiled for this machine so that make test runs it:
 # kernels/cuda without a GPU, and the tiles of kernels/cpu/amx without AMX.
 #
-#   build/tests/tiles.a                 levels amx_LEVEL: tiles in plain C (tests/emulate/tmm.c) on
-#                                       the vectors of that level
-#   build/tests/amx/                    tools that run level amx, each of its instructions a trap
-#   build/tests/libcrossover-cuda.so    the back end on the emulated device (tests/emulate)
-#   build/tests/cuda/test-*             tests of tests/cuda, linked with it
+#   build/tests/tiles.a                 levels amx_LEVEL: tiles in plain C (tests/emulate/tmm.c),
+#                                       with the vector instructions of LEVEL
+#   build/tests/amx/                    tools that run level amx; every AMX instruction is a trap
+#   build/tests/libcrossover-cuda.so    the CUDA back end on the emulated device (tests/emulate)
+#   build/tests/cuda/test-*             tests of tests/cuda, linked with that back end
 TILES := portable $(filter avx512bf16,$(CPU_LEVELS))
 $(foreach l,$(TILES),$(eval CPU_FLAGS_amx_$(l) := $(CPU_FLAGS_$(l))))
 $(foreach l,$(TILES),$(eval $(call cpu_level,amx_$(l),$(l),tests/emulate/tmm.h)))
@@ -17,7 +17,7 @@ $(BUILD)/tests/tiles.a: $(foreach l,$(TILES),$(call level_obj,amx_$(l))) \
 	@rm -f $@.tmp
 	$(call say,ar $@)ar rcs $@.tmp $^ && mv $@.tmp $@
 
-# The tests that compare levels run these too: tests/kernels/levels.h.
+# Tests that compare levels also run the levels amx_LEVEL (tests/kernels/levels.h).
 TILED := amx attention attention-back gemm products quant-products
 TILED := $(TILED:%=$(BUILD)/tests/kernels/test-%)
 $(TILED): $(BUILD)/tests/tiles.a
@@ -26,7 +26,7 @@ $(TILED): private LDLIBS := $(BUILD)/tests/tiles.a $(BUILD)/libcrossover.a $(LDL
 $(TILED:$(BUILD)/%=$(BUILD)/obj/%.o): private ALL_CFLAGS += $(TILES:%=-DHAVE_TILES_%) \
     $(CPU_LEVELS:%=-DHAVE_CPU_%)
 
-# Tools with level amx's own code, its instructions trapping: tests/cli/amx.bats.
+# Tools with the code of level amx, whose instructions trap (tests/cli/amx.bats).
 TRAPPED := $(if $(filter amx,$(CPU_LEVELS)),gen-llada gen-llama train-lm)
 TRAPPED := $(TRAPPED:%=$(BUILD)/tests/amx/%)
 $(BUILD)/tests/amx/%: $(BUILD)/obj/tools/%.o $(BUILD)/obj/tests/emulate/amx_traps.o \
@@ -43,29 +43,28 @@ HAVE_CXX := $(shell command -v $(CXX))
 
 EMULATE  := $(BUILD)/obj/emulate
 EMULATED := $(BUILD)/tests/libcrossover-cuda.so
-# library.cu looks for the vendor's library; tests/emulate has one of its own.
+# library.cu looks for the vendor's library; tests/emulate has its own version of this file.
 EMULATE_SRC := $(filter-out kernels/cuda/product/library.cu,$(CUDA_SRC)) \
                $(wildcard tests/emulate/*.cu tests/emulate/*.cc)
 EMULATE_OBJ  = $(addprefix $(EMULATE)/,$(addsuffix .o,$(basename $(EMULATE_SRC))))
 # Unaligned accesses fault on a GPU, but not on every processor.
 EMULATE_TRAPS := $(if $(SAN),,-fsanitize=alignment -fsanitize-undefined-trap-on-error)
-# The vectors of this machine; above all fmaf is one instruction and no call. Nothing is contracted,
-# so that the numbers are the same without.
+# The vector instructions of this machine, if it has AVX2. They make fmaf one instruction instead of
+# a call. Multiplications and additions are not contracted, so the numbers do not depend on this.
 EMULATE_ISA  = $(eval EMULATE_ISA := $(if $(filter-out $(CPU_KNOWS),avx2 bmi2 f16c fma movbe abm),,\
                    $(CPU_FLAGS_avx2)))$(EMULATE_ISA)
 EMULATE_FLAGS = -std=c++17 -D_GNU_SOURCE -I. -Itests/emulate -O1 -g1 -Wall -Wextra -Werror \
     -Wno-unknown-pragmas -ffp-contract=off -fPIC -fvisibility=hidden \
     -DPLATFORM='"tests/emulate/emulate.cuh"' $(EMULATE_ISA) $(EMULATE_TRAPS) $(SANITIZE) \
     $(if $(filter thread,$(SAN)),-DWATCH_THREADS) -MMD -MP
-# The emulated device and its library take far more time than the kernels, so they are optimized
-# more. ThreadSanitizer watches the kernels and not the emulated device
-# (tests/emulate/sanitizers.h).
+# The emulated device and its library take far more time than the kernels, so they are compiled with
+# -O3. ThreadSanitizer watches the kernels and not the emulated device (tests/emulate/sanitizers.h).
 EMULATE_FLAGS_cc := -O3 $(if $(SAN),,-fno-sanitize=alignment) \
     $(if $(filter thread,$(SAN)),-fno-sanitize=thread)
-# The headers take most of the time of a compilation, so they are compiled once.
+# Headers take most of the time of a compilation, so one precompiled header has them all.
 EMULATE_FIRST := $(EMULATE)/emulated.h
 EMULATE_FLAGS_cu := -include $(EMULATE_FIRST)
-# gcc 12 fails where the header was compiled at another level of optimization.
+# gcc 12 fails if the precompiled header was compiled with another -O level.
 $(EMULATE)/tests/emulate/library.o: private EMULATE_FLAGS_cu := -O3
 
 TEST_CU      := $(call SELECT,$(sort $(wildcard tests/cuda/test-*.cu)))

@@ -1,5 +1,5 @@
-# reference.mk - the float64 implementation that the engine is compared with. It is built from its
-# own files alone: nothing of lib/ or kernels/ is compiled in or linked.
+# reference.mk - builds the float64 implementation that the engine is compared with. It is built
+# from its own files alone: nothing of lib/ or kernels/ is compiled in or linked.
 reference_link = $(CC) -std=c11 -D_GNU_SOURCE -I. $(CFLAGS) $(WARN) $(SANITIZE) $(filter %.c,$^) \
     -o $@.tmp $(shell $(PKG) --libs jansson) -lm && mv $@.tmp $@
 

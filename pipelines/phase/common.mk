@@ -10,8 +10,8 @@ FP := $(shell pipelines/bin/machine)
 endif
 RESULTS := results/$(FP)
 
-# The file of a pair names models, a profile, and settings that replace settings of the profile. It
-# is included twice: before the file of the profile, and after it.
+# The file of a pair names models and a profile, and has settings that replace settings of the
+# profile. The file is therefore included twice: before the file of the profile, and after it.
 PAIRS := $(sort $(basename $(notdir $(wildcard pipelines/pairs/*.mk))))
 ifneq ($(filter-out $(PAIRS),$(PAIR)),)
 $(error PAIR=$(PAIR) (64): expected one of $(PAIRS) (make pairs lists them))
@@ -35,7 +35,7 @@ endif
 ifneq ($(filter-out 1,$(MASK_BLOCKS)),)
 $(error MASK_BLOCKS=$(MASK_BLOCKS) (64): expected 1 or nothing)
 endif
-# Models with a mask of blocks have no likelihood bound, by which number formats are compared.
+# Models with a mask of blocks have no likelihood bound, so no likelihood of prompts is computed.
 ifneq ($(MASK_BLOCKS),)
 LIKELIHOOD_PROMPTS := 0
 QUANTS             :=
@@ -83,7 +83,7 @@ PLAIN = jq -Rr -f pipelines/phase/plain.jq
 
 # ---- recipes ----
 
-# $(call stamp,TEXT): the recipe of a stamp whose name is a pattern. All other stamps are variables
+# $(call stamp,TEXT): the recipe of a stamp whose name is a pattern. Other stamps are variables
 # text-FILE (see the Makefile).
 stamp = @text=$(call quoted,$(1)); [ -f $@ ] && [ "$$(< $@)" = "$$text" ] || \
     { mkdir -p $(@D); printf '%s\n' "$$text" > $@; }
@@ -94,8 +94,8 @@ stamp = @text=$(call quoted,$(1)); [ -f $@ ] && [ "$$(< $@)" = "$$text" ] || \
 QUIET  := $(RESULTS)/.quiet
 alone   = pipelines/bin/lenient $(if $(RUN),$(RUN),flock -x $(QUIET))
 beside  = pipelines/bin/lenient flock -s $(QUIET)
-# $(untimed) comes before a generator whose times are not used. With one thread it runs beside other
-# jobs of make -j, with more threads it runs alone.
+# $(untimed) comes before a generator whose times are not used. A generator with one thread runs
+# beside other jobs of make -j; with more threads it runs alone.
 untimed = $(if $(and $(filter --threads=1,$(call joined,$(GEN_FLAGS))),$(if $(RUN),,1)),$(beside),\
               $(alone))
 $(QUIET):
@@ -104,18 +104,20 @@ $(QUIET):
 # $(given) comes before a command whose input may be empty: the output is then empty, too.
 given   = [ -s $< ] || { echo '    left out: no record in $<' >&2; : > $@; exit 0; };
 
-# $(once) comes before all of the above. It keeps an output whose prerequisites hold the same bytes.
+# $(once) comes before all other prefixes. It keeps an output whose prerequisites have the bytes
+# that they had when the output was made.
 once    = MADE='$@' MADE_OF='$^' pipelines/bin/once
 
-# Before anything is timed, all tools are built and the judge is there.
+# Before anything is timed, all tools must be built and the files of the judge must be there.
 PIPE_TOOLS := prep-prompts schedule gen-llada gen-llama $(if $(LTM),gen-ltm) probe-roof \
               measure score-ppl score-exact score-text \
               pareto compare plot report forecast bundle $(if $(BERT),score-bert)
 PIPE       := $(PIPE_TOOLS:%=$(BIN)/%) $(QUIET) $(R)/stamp/judge
 
 # $(TOOL)-NAME is a hash of the code of a tool, without commit and debug lines. The rule of
-# seen-NAME computes the hash after the tool is linked, and writes it only if it differs. The rule
-# of tool-NAME has an empty recipe marked +, so that make -n also sees whether the file changed.
+# seen-NAME computes the hash after the tool is linked, and writes the file only if the hash
+# differs. The rule of tool-NAME has an empty recipe marked +, so that make -n also sees whether the
+# file changed.
 TOOL := $(R)/stamp/tool
 .PRECIOUS: $(R)/stamp/seen-%
 $(R)/stamp/seen-%: $(BIN)/%
@@ -140,7 +142,7 @@ $(CHECKPOINTS:%=$(R)/stamp/model-%): $(R)/stamp/model-%: | pipelines/bin/checkpo
 	@mkdir -p $(@D)
 	@pipelines/bin/checkpoint '$($*)' > $@.tmp && mv $@.tmp $@
 
-# Only prompts that fit the context of every model together with the longest answer.
+# Takes only prompts that fit the context of every model together with the longest answer.
 PROMPT_FITS = --fits $(LLADA),$(LLAMA)$(LTM:%=,%) --room $(GEN_LENGTH)
 text-$(R)/stamp/prompts = $(PROMPT_FILE) $(PROMPT_CHOICE) $(PROMPT_FLAGS) $(PROMPT_FITS) $(SEED)
 
@@ -149,7 +151,7 @@ $(R)/prompts.ndjson: $(PROMPT_FILE) $(R)/stamp/prompts $(R)/stamp/tool-prep-prom
 	    $(once) pipelines/bin/lenient $(BIN)/prep-prompts --seed $(SEED) \
 	    $(PROMPT_CHOICE) $(PROMPT_FITS) $(PROMPT_FEWER) $(PROMPT_FLAGS) $(PROMPT_FILE) -o $@
 
-# Written once for a machine; remove the file to read the texts again.
+# These texts are read once for a machine. To read them again, remove the file.
 $(PROMPTS_system): | pipelines/bin/system-text
 	@mkdir -p $(@D)
 	$(call say,system-text)pipelines/bin/system-text > $@.tmp
@@ -158,14 +160,14 @@ $(PROMPTS_system): | pipelines/bin/system-text
 # ---- which sweeps this call of make needs ----
 
 # Each launch is a file, and the schedule of a sweep decides the names of these files. So make must
-# know the schedule before it can name its targets: it includes launches.mk, which sweep.mk writes.
-# With make -n, and with goals that only look, make reads launches.mk as it is, so that nothing is
-# built or written.
+# know the schedule before it can name its targets: make includes launches.mk, which sweep.mk
+# writes. With make -n, and with goals that only look, make reads the launches.mk that exists, so
+# that nothing is built or written.
 GOALS   := $(or $(MAKECMDGOALS),tools)
 LENGTHS := $(call split,$(SCALE_LENGTHS))
 SCALES  := $(LENGTHS:%=length-%)
 SHAPES  := $(foreach q,$(SHAPE_FORMATS),$(foreach b,$(call split,$(SHAPE_BATCH)),shape-$(q)-$(b)))
-# With TIMED_PROMPTS all prompts are answered once more, untimed; these answers are scored.
+# With TIMED_PROMPTS all prompts are also answered untimed; only these answers are scored.
 ANSWERED := $(if $(TIMED_PROMPTS),answers)
 # goals that need the whole run, and the experiments that PAGE names
 whole   := phase1 phase6 phase7 figures paper report bundle replicate results/%
@@ -200,8 +202,8 @@ systems       := llada,llama$(if $(LTM),$(,)ltm)
 timed_prompts := $(if $(TIMED_PROMPTS),$(R)/timed-prompts.ndjson,$(R)/prompts.ndjson)
 # $(call fitted,STEPS): the latent model is swept along the steps of its fit
 fitted         = $(if $(LTM),--vi-steps $(1))
-# Commands that fill an answer as one block use these four, because with MASK_BLOCKS the length of a
-# block is fixed:
+# With MASK_BLOCKS the length of a block is fixed. Commands that fill an answer as one block
+# therefore use these four functions:
 #   $(call one_block,LENGTH)       the block length
 #   $(call in_blocks,LENGTH)       the answer length, rounded up to whole blocks
 #   $(call blocks_in,LENGTH)       the number of blocks, as an expression of the shell
@@ -224,8 +226,8 @@ TOY   := $(strip $(if $(OWNED),$(if $(filter data/corpus/%,$(PROMPT_FILE)),PROMP
              $(if $(filter data/models/%,$(JUDGE)),JUDGE)))
 runs  := $(filter phase% all refine refine-steps ready decoding load ablation robustness \
              quantizations exact pruning caps release-run $(whole),$(GOALS))
-# Errors that make can find by itself end it before anything runs. The number is the exit status of
-# a tool with this error.
+# make refuses what it can check by itself before anything runs. The number in a message is the exit
+# status that a tool has for this error.
 ABSENT  := $(strip $(if $(and $(PAIR),$(runs)),\
                $(foreach m,$(sort $(LLADA) $(LLAMA) $(JUDGE) $(DRAFT)),\
                    $(if $(filter here,$(shell pipelines/bin/cached $(m))),,$(m)))))

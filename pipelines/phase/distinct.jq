@@ -1,7 +1,8 @@
-# distinct.jq - selects one of each (point, prompt, answer) of the timed generations without an
-# error; `copies` says how many it stands for. A prompt whose answers are drawn anew in each launch
-# has several. Where the timed prompts are others, $timed is one of their answers, because quality
-# joins times by the workload; the prompts are then those of all parts together.
+# distinct.jq - selects each distinct answer of the timed generations without an error once for its
+# point and prompt; `copies` counts the generations with this answer. If answers are drawn anew in
+# each launch, a prompt has several. If other prompts were timed than scored, $timed is a timed
+# generation. The selected answers then get the workload of $timed, because quality and times are
+# joined by workload, and the number of all prompts.
 reduce (inputs | select(.kind == "generation" and .phase == "timed")
         | select(.status == "ok" or .status == null)) as $g
     ({first: {}, n: {}};

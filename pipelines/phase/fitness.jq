@@ -1,7 +1,8 @@
-# fitness.jq - is this machine quiet enough to measure on? One record from facts given as arguments.
-# $gpu: a line of nvidia-smi, empty without a GPU; $others: a line for each process that computes on
-# it. Bits of the driver say why clocks are lowered: 8 and 128 hardware, 32 and 64 heat. A power cap
-# is normal on these cards and no reason.
+# fitness.jq - judges whether this machine is quiet enough to measure on. Writes one record from
+# facts given as arguments. $gpu: a line of nvidia-smi, empty without a GPU; $others: a line for
+# each process that computes on the GPU. Bits of the driver give the reason for lowered clocks: 8
+# and 128 hardware, 32 and 64 heat. A power cap is normal on these cards and no reason against
+# measuring.
 def number: try tonumber catch null;
 def low_byte: ascii_downcase | explode | .[-2:]
     | map(if . >= 97 then . - 87 else . - 48 end) | .[0] * 16 + .[1];

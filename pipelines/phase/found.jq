@@ -1,5 +1,6 @@
-# found.jq - the outcome of each claim of make ablation, and of all cases of make exact: row, tab,
-# words. Inputs: records of kind ablation and exactness; run with -nr.
+# found.jq - prints the outcome of each claim of make ablation, and of all cases of make exact, as
+# lines: number of the requirement, tab, words. Inputs: records of kind ablation and exactness; run
+# with -nr.
 def percent(none): (. - none) * 1000 | round / 10
     | if . > 0 then "+\(.)" else "\(.)" end;
 def exact: map(select(.claimed and .answers)) | select(. != [])

@@ -1,10 +1,10 @@
-# phase1.mk - design: what this machine is, its limits, whether it is quiet enough to measure on,
-# and the schedules of all sweeps.
+# phase1.mk - phase 1, design: records this machine and its limits, judges whether it is quiet
+# enough to measure on, and makes the schedules of all sweeps.
 
 text-$(R)/stamp/timed = $(TIMED_PROMPTS) $(SCALE_PROMPTS)
 
-# The prompts that are timed in phase 4 and in phase 5: the first ones of each task, as many of each
-# task where there are enough.
+# The prompts that phases 4 and 5 time: the first prompts of each task, as many of each task if
+# there are enough.
 timed_COUNT := $(TIMED_PROMPTS)
 scale_COUNT := $(SCALE_PROMPTS)
 $(R)/timed-prompts.ndjson $(R)/scale-prompts.ndjson: $(R)/%-prompts.ndjson: $(R)/prompts.ndjson \
@@ -12,11 +12,12 @@ $(R)/timed-prompts.ndjson $(R)/scale-prompts.ndjson: $(R)/%-prompts.ndjson: $(R)
 	@jq -sc -f pipelines/phase/first-of-each.jq --argjson count $($*_COUNT) $< > $@.tmp
 	@mv $@.tmp $@
 
-# How quiet the machine is now. Every phase1 looks again, and no file depends on it: load and clocks
-# change by the minute, so each launch looks for itself and watches each of its batches. The
-# processors are watched for a second; of several GPUs it is the first visible one.
+# How quiet the machine is now. Every make phase1 looks again, and no file depends on the result:
+# load and clocks change by the minute, so each launch looks for itself and watches each of its
+# batches. The processors are watched for a second. With several GPUs the first visible one is
+# watched.
 #
-# in_use: processors in use, from two first lines of /proc/stat a second apart
+# in_use: the number of busy processors, from two first lines of /proc/stat a second apart
 in_use   := awk -v hz="$$(getconf CLK_TCK)" \
     '{ now = $$2 + $$3 + $$4 + $$7 + $$8 + $$9 } NR == 2 { printf "%.2f", (now - old) / hz } \
     { old = now }'
@@ -40,13 +41,13 @@ $(R)/fitness.ndjson: pipelines/phase/fitness.jq FORCE | $(QUIET)
 
 text-$(R)/stamp/roof = $(ROOF_FLAGS)
 
-# The limits of the machine, probed on the device of the generators and alone like them: measure
-# divides their work by these.
+# The limits of the machine, probed on the device of the generators and, like them, alone. measure
+# divides the work of the generators by these limits.
 $(R)/ceilings.ndjson: $(R)/stamp/roof $(R)/stamp/tool-probe-roof | $(PIPE)
 	$(call say,probe-roof)\
 	    $(once) $(alone) $(BIN)/probe-roof $(ROOF_FLAGS) -o $@
 
-# The data set, the models and the judge by name and hash, for the page.
+# A record of the data set, the models and the judge by name and hash, for the page.
 text-$(R)/stamp/workload = $(PROFILE) $(LLADA) $(LLAMA) $(LTM) $(JUDGE) / $(TOY) / $(TIMED_PROMPTS)
 
 # the records of the trainings that made the weights of a folder, if it has them

@@ -1,6 +1,6 @@
-# phase2.mk - baselines: what the checkpoints are, whether the devices agree (the first one of
-# BASELINE_DEVICES against the others, on the shortest prompts, with sums in f32), and the share of
-# the machine's limits that both models reach with the settings of the sweeps.
+# phase2.mk - phase 2, baselines: records what the checkpoints are; checks that devices agree (each
+# of BASELINE_DEVICES with the first, on the shortest prompts, with sums in f32); and measures the
+# share of the machine's limits that both models reach with the settings of the sweeps.
 $(R)/baseline/checkpoints.sha256: $(foreach m,LLADA LLAMA JUDGE,$(R)/stamp/model-$(m))
 	@mkdir -p $(@D)
 	@tail -n +1 $^ > $@.tmp && mv $@.tmp $@
@@ -19,7 +19,7 @@ baseline_STEPS  := $(shell b=$(baseline_BLOCK); echo $$(( $(baseline_LENGTH) / b
 baseline_llada   = $(BIN)/gen-llada -m $(BASELINE_LLADA) --gen-length $(baseline_LENGTH) \
     --block-length $(baseline_BLOCK) --steps $(baseline_STEPS) $(LLADA_FLAGS)
 baseline_llama   = $(BIN)/gen-llama -m $(BASELINE_LLAMA) --max-new $(baseline_LENGTH) $(LLAMA_FLAGS)
-# SYSTEM and DEVICE of a stem SYSTEM-DEVICE
+# baseline_of: word 1 or 2 of a stem SYSTEM-DEVICE
 baseline_of     = $(word $(1),$(subst -, ,$*))
 baseline_pairs  = $(foreach s,llada llama,$(1:%=$(s)-%))
 
@@ -31,8 +31,8 @@ $(patsubst %,$(R)/baseline/%.ndjson,$(call baseline_pairs,$(BASELINE_DEVICES))):
 	    $(once) $(alone) $(baseline_$(call baseline_of,1)) --device $(call baseline_of,2) \
 	    --dtype $(BASELINE_DTYPE) $< -o $@
 
-# Compares each other device with the first one. The other device is the base, so all answers of the
-# first one are counted: one that the other device lacks is not identical.
+# Compares each other device with the first one. The other device is the base of compare, so that
+# all answers of the first device count: an answer that the other device lacks is not identical.
 BASELINE := $(patsubst %,$(R)/baseline/agree-%.ndjson,\
                 $(call baseline_pairs,$(wordlist 2,9,$(BASELINE_DEVICES))))
 $(BASELINE): $(R)/baseline/agree-%.ndjson: \

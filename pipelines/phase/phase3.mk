@@ -1,6 +1,7 @@
-# phase3.mk - harness: can it tell equal from different? Each model runs as three parties, in the
-# design of the experiment: itself, a twin, and a slow twin that computes one pass in 19 twice.
-# The twin must come out SAME and the slow twin SLOWER, by processor time and by the wall clock.
+# phase3.mk - phase 3, harness: tests whether the design can tell equal from different. Each model
+# runs as three parties, in the design of the experiment: the model, a twin, and a slow twin that
+# computes one pass in 19 twice. The twin must come out SAME and the slow twin SLOWER, by processor
+# time and by the wall clock.
 #
 # The commands of the schedule are in sweep.mk; those of the launches are here.
 SWEPT       += aa
@@ -13,7 +14,7 @@ aa_BLOCK    := $(call one_block,$(AA_LENGTH))
 aa_CONTRACT := fixed
 aa_LAUNCHES := $(call launches_of,aa,$(AA_LAUNCHES))
 aa_PROMPTS  := $(timed_prompts)
-# More rounds over the prompts take the place of repeats of disturbed batches.
+# The self-test runs more rounds over the prompts instead of repeating disturbed batches.
 aa_TIMING   := $(if $(filter 1,$(AA_ROUNDS)),$(TIMING),\
                    $(subst --again $(AGAIN),--again 0,$(TIMING)))
 aa_PARTIES  := self twin slow
@@ -23,13 +24,13 @@ aa_PARTIES  := self twin slow
 HANDICAP := 19
 SLOWED   := 1.05
 
-# The files of a sweep whose parties are the same model under other names: NAME_PARTIES. A party
-# PARTY has the programs of BIN_PARTY ($(BIN)) and the options FLAGS_PARTY.
+# Sweeps whose parties are one model under several names list them in NAME_PARTIES. PARTY runs the
+# programs of BIN_PARTY (default: $(BIN)) with the options FLAGS_PARTY.
 FLAGS_slow  = --handicap $(HANDICAP)
 party       = -- $(or $(BIN_$(1)),$(BIN))/gen-$(2) -m $($(3)) --schedule $< \
     --launch $$((10\#$(lastword $(subst -, ,$*)))) $(aa_TIMING) --seed $(SEED) \
     $(GEN_FLAGS) $($(3)_FLAGS) $(aa_PROMPTS) -o $(@D)/$*-$(1).ndjson $(FLAGS_$(1))
-# other programs under the same path are another party
+# programs that changed under the same path make another party
 hash_of     = $(if $(1),$(shell cat $(1)/gen-llada $(1)/gen-llama 2>/dev/null | sha256sum))
 party_files = $(foreach p,$($(1)_PARTIES),$(2:%=$(R)/$(1)/launch/%-$(p).ndjson))
 named       = jq -c 'select(.kind == "generation") | .model = "$(1)" | .config += " as=$(1)" | \
@@ -81,8 +82,8 @@ phase3: $(R)/prompts.ndjson $(R)/aa/verdict.ndjson \
 
 # ---- gate ----
 
-# Is this build slower than an older one? Both builds run the same models in turns, in the design of
-# the self-test, so that a busy machine slows both.
+# make gate: is this build slower than an older one? Both builds run the same models in turns, in
+# the design of the self-test, so that a busy machine slows both builds.
 SWEPT += gate
 $(foreach v,SYSTEMS STEPS BATCH ROUNDS LENGTH BLOCK CONTRACT,$(eval gate_$(v) := $(aa_$(v))))
 gate_LAUNCHES := $(AA_LAUNCHES)

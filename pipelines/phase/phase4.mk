@@ -1,7 +1,8 @@
-# phase4.mk - quality against computation: the step sweep, its quality, the front, the crossover.
+# phase4.mk - phase 4, quality against computation: the step sweep, its quality, the front, the
+# crossover.
 #
-# The sweep is called steps: sweep.mk has the commands that generate and measure it, here are its
-# settings and what becomes of its answers.
+# The sweep is called steps. This file has its settings and what is made of its answers; sweep.mk
+# has the commands that generate and measure it.
 SWEPT          += steps $(ANSWERED)
 steps_SYSTEMS  := $(systems)
 steps_STEPS    := $(STEPS)$(STEPS_ADDED:%=,%)
@@ -15,9 +16,9 @@ steps_LAUNCHES := $(call launches_of,steps,$(LAUNCHES))
 steps_PROMPTS  := $(timed_prompts)
 steps_ANSWERS  := $(if $(METHODS)$(LTM),$(R)/steps/exact.ndjson)
 
-# The same points once more with TIMED_PROMPTS: on all prompts, untimed. Generators with one thread
-# leave cores idle, so each launch answers a quarter of the prompts, and with make -j launches run
-# at once. (Each launch loads its model again: more parts would gain less.)
+# With TIMED_PROMPTS the points of the sweep run once more, untimed, on all prompts. A generator
+# with one thread leaves cores idle, so each launch answers a quarter of the prompts, and make -j
+# runs launches at once. (Each launch loads its model again, so more parts would gain less.)
 answers_SYSTEMS  := $(steps_SYSTEMS)
 answers_STEPS    := $(steps_STEPS)
 answers_SWEEP     = $(steps_SWEEP)
@@ -32,7 +33,7 @@ answers_WAY      := alone
 answers_LOCK      = $(untimed)
 answers_TIMING   := --warmup 0 $(if $(FORCE),--force)
 
-# The part of launch $*. (Only patterns name these files, so make would remove them.)
+# The prompts of launch $*. (Only patterns name these files, so make would remove them.)
 .PRECIOUS: $(R)/answers/prompts-%.ndjson
 $(R)/answers/prompts-%.ndjson: $(R)/prompts.ndjson $(R)/answers/settings
 	@awk '/"kind":"prompt"/ && n++ % $(answers_LAUNCHES) == "$*" % $(answers_LAUNCHES)' $< > $@.tmp
@@ -46,23 +47,24 @@ text-$(R)/stamp/likelihood = \
 
 text-$(R)/stamp/pareto = $(PARETO_FLAGS) $(MARGIN) $(SEED)
 
-# The answers that quality is computed from, each distinct answer once: repeats of a greedy answer
-# have the same score.
+# The answers that quality is computed from. Each distinct answer is scored once, because repeats of
+# a greedy answer have the same score.
 QUALITY_OF = $(if $(ANSWERED),$(answers_FILES),$(steps_FILES))
 $(R)/steps/generations.ndjson: $(QUALITY_OF) $(firstword $(steps_FILES)) \
     pipelines/phase/distinct.jq
 	@jq -cn -f pipelines/phase/distinct.jq $(if $(ANSWERED),--slurpfile timed <(grep -m 1 \
 	    '"kind":"generation"' $(firstword $(steps_FILES)))) $(QUALITY_OF) > $@.tmp && mv $@.tmp $@
 
-# Timed and untimed answers must be the same. (Latents are drawn anew in each launch.)
+# Timed and untimed answers must have the same ids, except for latents, which each launch draws
+# anew.
 without_ltm = $(foreach f,$(1),$(if $(findstring /ltm-,$(f)),,$(f)))
 $(R)/answers/passes.ndjson: $(answers_FILES) $(steps_FILES) $(TOOL)-compare
 	@$(BIN)/compare -q --same-ids 1 <(cat $(call without_ltm,$(answers_FILES))) \
 	    $(call without_ltm,$(steps_FILES)) -o $@ || [ $$? -eq 1 ]
 	@jq -r '.text // empty' $@ | $(PLAIN)
 
-# The judge must be a third model, and no smaller than the models it judges; else a warning. (The
-# stamp of a checkpoint is its name and the hashes of its files.)
+# The judge must be a third model, and no smaller than the models that it judges; else there is a
+# warning. (The stamp of a checkpoint is its name and the hashes of its files.)
 small_judge = $(if $(filter %/judge-demo,$(JUDGE)),\
                   $(filter-out data/models/%-demo,$(LLADA) $(LLAMA) $(LTM)))
 judged      = LLADA LLAMA $(if $(LTM),LTM)
@@ -79,8 +81,8 @@ $(R)/judge.words: $(foreach m,JUDGE $(judged),$(R)/stamp/model-$(m))
 	@mv $@.tmp $@
 	@sed 's/^/WARNING: /' $@ | $(PLAIN) >&2
 
-# One answer from pass to pass, by each rule of TRACE_UNMASK. (With random weights it would mean
-# nothing.)
+# Traces one answer from pass to pass, by each rule of TRACE_UNMASK. (With random weights a trace
+# would mean nothing.)
 text-$(R)/stamp/trace = \
     $(TRACE_UNMASK) $(GEN_LENGTH) $(BLOCK_LENGTH) $(SEED) $(GEN_FLAGS) $(LLADA_FLAGS)
 
@@ -102,8 +104,8 @@ $(R)/steps/exact.ndjson: $(R)/steps/generations.ndjson $(TOOL)-score-exact | $(Q
 	$(call say,score-exact)\
 	    $(beside) $(BIN)/score-exact $< -o $@
 
-# How close answers are to the references of the prompts: by n-grams and words, and with BERT=NAME
-# by the vectors of an encoder.
+# Scores how close answers are to the references of the prompts: by n-grams and words, and with
+# BERT=NAME also by the vectors of an encoder.
 $(R)/steps/text.ndjson: $(R)/steps/generations.ndjson $(TOOL)-score-text | $(QUIET)
 	$(call say,score-text)\
 	    $(beside) $(BIN)/score-text $< -o $@
@@ -113,9 +115,9 @@ $(R)/steps/bert.ndjson: $(R)/steps/generations.ndjson $(R)/stamp/model-BERT \
 	$(call say,score-bert)\
 	    $(once) $(beside) $(BIN)/score-bert -m $(BERT) $< -o $@
 
-# Likelihoods of the reference answers: exact for LLaMA; for LLaDA a bound over all orders, and one
-# for each step count; for the latent model a bound by draws that its fit has not seen. Prompts
-# without references have none.
+# Likelihoods of the reference answers. LLaMA has exact ones. LLaDA has a bound over all orders, and
+# a bound for each step count. The latent model has a bound by draws that its fit has not seen.
+# Prompts without references have no likelihood.
 $(R)/likelihood/prompts.ndjson: $(R)/prompts.ndjson $(R)/stamp/likelihood
 	@mkdir -p $(@D)
 	@jq -c 'select(.reference != null)' $< | awk 'NR <= $(LIKELIHOOD_PROMPTS)' > $@.tmp
@@ -135,7 +137,8 @@ $(LIKELIHOOD): $(R)/likelihood/%.ndjson: $(R)/likelihood/prompts.ndjson $(R)/sta
 	    $(given) $(once) $(beside) $(BIN)/score-ppl $(OF) --target reference --seed $(SEED) \
 	    $(SCORE_FLAGS) $< -o $@
 
-# The bound of the latent model is that of whole texts: the difference of two bounds is not a bound.
+# The latent model is scored by the bound of whole texts, because the difference of two bounds is
+# not a bound.
 LATENT_BOUND := $(if $(LTM),$(R)/likelihood/elbo-ltm.ndjson)
 $(R)/likelihood/texts.ndjson: $(R)/likelihood/prompts.ndjson
 	@jq -c '.text += .reference' $< > $@.tmp && mv $@.tmp $@

@@ -1,15 +1,15 @@
-# phase5.mk - scale: batch size by output length at several speeds, equally many tokens from each
-# model, with the quality of the same answers; out of memory is a result. The batch size and the
-# length at which the faster model changes follow from these. Phase 5 also runs what quantization
-# costs and saves (experiment/memory), and how far number formats, batch sizes and instruction sets
-# change answers (experiment/robustness).
+# phase5.mk - phase 5, scale: runs batch sizes and output lengths at several speeds, with equally
+# many tokens from each model, and scores the same answers. Out of memory is a result. From these
+# follow the batch size and the length at which the faster model changes. Phase 5 also runs two
+# experiments: what quantization costs and saves (experiment/memory), and how far number formats,
+# batch sizes and instruction sets change answers (experiment/robustness).
 #
 # Each length is a sweep, length-N, with every batch size; sweep.mk has the commands.
 SWEPT += $(SCALES)
 # denoising steps for N tokens at each of SCALE_PER_STEP, rounded up, without repeats
 steps_for = $(shell b='$(call blocks_in,$(1))'; for k in $(call split,$(SCALE_PER_STEP)); do \
                 n[(($(1)+k-1)/k+b-1)/b*b]=; done; IFS=,; echo "$${!n[*]}")
-# blocks of the whole answer where BLOCK_LENGTH does not divide it
+# the length of a block; if BLOCK_LENGTH does not divide the answer, the answer is one block
 block_for = $(shell echo $$(( $(1) % $(BLOCK_LENGTH) ? $(call one_block,$(1)) : $(BLOCK_LENGTH) )))
 define scale_settings
 length-$(1)_SYSTEMS  := $(if $(SCALE_LTM_STEPS),$(systems),llada,llama)
@@ -27,7 +27,7 @@ $(foreach l,$(LENGTHS),$(eval $(call scale_settings,$(l))))
 
 SCALE := $(SCALES:%=$(R)/%/metrics.ndjson)
 
-# The ratio of the two models at each size; p values are adjusted over all sizes together.
+# The ratio of the two models at each size. p values are adjusted over all sizes together.
 RATIOS := $(R)/ratios.ndjson
 $(RATIOS): $(SCALE) $(R)/stamp/precision $(TOOL)-compare | $(QUIET)
 	$(call say,compare sizes)\

@@ -1,9 +1,9 @@
-# phase6.mk - the figures, each from its own records, and the report.
-# The first word of a figure's name is its type.
+# phase6.mk - phase 6: draws the figures, each from its own records, and writes the report. The
+# first word of a figure's name is its type.
 FIGURES := pareto pareto-scale steps throughput ratio memory growth trace roofline \
            drift training methods
 
-# the names of methods
+# the records of methods, which name them
 NAMED           := $(if $(METHODS),$(R)/methods.ndjson)
 pareto_FROM     := $(R)/pareto.ndjson $(R)/steps/metrics.ndjson $(SCORED) $(NAMED)
 steps_FROM      := $(R)/steps/metrics.ndjson $(SCORED) $(R)/pareto.ndjson $(NAMED)
@@ -34,15 +34,15 @@ draw = $(call say,plot $(@F))\
 $(FIGURES:%=$(R)/figures/%.png): $(R)/figures/%.png: $$($$*_FROM) $(TOOL)-plot $$(figure_plots) \
     | $(QUIET)
 	$(draw)
-# After the PNG file: both leave the figure's script, data and caption beside them.
+# An SVG file is drawn after the PNG file, because both write the figure's script, data and caption.
 $(FIGURES:%=$(R)/figures/%.svg): $(R)/figures/%.svg: $$($$*_FROM) $(TOOL)-plot $$(figure_plots) \
     | $(QUIET) $(R)/figures/%.png
 	$(draw)
 $(FIGURES:%=$(R)/paper/%.pdf): $(R)/paper/%.pdf: $(R)/figures/%.svg
 	$(call draw,--width $(WIDTH))
 
-# Only figures that have records: a training curve needs a checkpoint that was trained here, a trace
-# needs weights that were not drawn. Without a run there is none.
+# Only figures that have records are drawn. A training curve needs a checkpoint that was trained
+# here, a trace needs weights that are not random.
 DRAWN := $(foreach f,$(FIGURES),$(if $($(f)_FROM),$(f)))
 FIGURE_FILES = $(foreach f,$(DRAWN),$(R)/figures/$(f).svg $(R)/figures/$(f).png)
 .PHONY: figures paper report phase6 no-records
@@ -52,8 +52,9 @@ figures: $(if $(HAS_RECORDS),$(FIGURE_FILES),no-records) ##look draw the figures
 paper: $(if $(HAS_RECORDS),$(DRAWN:%=$(R)/paper/%.pdf),no-records) ##look draw the figures as PDF
 	@echo '$(CURDIR)/$(R)/paper'
 
-# One row for each run on this machine that has an answer. A run has the name of its folder. The
-# claims go in alone, because the end record of a stream proves that nothing in it was edited.
+# One row for each run on this machine that has an answer. The name of a run is the name of its
+# folder. Only claim records are passed on: the end record of a stream proves that nothing in it was
+# edited.
 CONCLUDED := $(wildcard $(RESULTS)/*/claims.ndjson)
 name_runs := select(.kind == "claim") | .run = (input_filename | split("/")[-2])
 .PHONY: over-pairs
@@ -64,7 +65,7 @@ over-pairs: $(TOOL)-plot ##look draw one figure over all pairs and profiles that
 	    CROSSOVER_SHARE='$(CURDIR)' $(BIN)/plot -q --type pairs - -o $(RESULTS)/pairs.svg
 	@echo '$(CURDIR)/$(RESULTS)/pairs.svg'
 
-# How quiet the machine was before each launch, and during phase 1.
+# Records of how quiet the machine was before each launch, and during phase 1.
 $(R)/quiet.ndjson: $(foreach s,aa steps $(SCALES),$($(s)_FILES)) \
     | $(if $(filter phase1,$(GOALS)),$(R)/fitness.ndjson)
 	@for f in $^; do launch=$${f#$(R)/}; \
@@ -73,7 +74,7 @@ $(R)/quiet.ndjson: $(foreach s,aa steps $(SCALES),$($(s)_FILES)) \
 	@cat $(R)/fitness.ndjson >> $@.tmp 2>/dev/null || :
 	@mv $@.tmp $@
 
-# The claims of the run, which the page, make all and make replicate print.
+# The claims of the run. The page, make all and make replicate print them.
 text-$(R)/stamp/quality = $(QUALITY) $(CONTRACT)
 
 $(R)/claims.ndjson: $(R)/steps/metrics.ndjson $(R)/steps/generations.ndjson $(SCORED) $(SCALE) \
@@ -89,12 +90,12 @@ TOLD = $(R)/claims.ndjson $(BY_METHOD) $(OPTION_TOLD) $(R)/pareto.ndjson $(R)/sc
        $(R)/steps/ratios.ndjson $(RATIOS) \
        $(R)/aa/verdict.ndjson $(PASSES) $(BASELINE) $(R)/ceilings.ndjson $(R)/quiet.ndjson \
        $(R)/workload.ndjson $(R)/prompts.ndjson $(PEER_TOLD)
-# With the embedded models the page adds what they can show.
+# If the models are the embedded ones, the page says what such models can show.
 EMBEDDED = $(if $(filter data/models/%,$(LLADA) $(LLAMA)),--embedded)
 
 text-$(R)/stamp/page = $(PAGED)
 
-# The forms of the page, all from the same records.
+# All forms of the page are made from the same records.
 PAGES := $(R)/report.html $(R)/tables.html $(R)/report.md $(R)/tables.tex
 FORMAT_report.html := html
 FORMAT_tables.html := tables

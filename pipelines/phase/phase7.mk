@@ -1,6 +1,6 @@
-# phase7.mk - reproducibility: one sealed archive (bundle --verify proves it), and the claims of
-# this run against those of a stored run. Files of the repository are not sealed: the commit names
-# them.
+# phase7.mk - phase 7, reproducibility: seals the run in one archive (bundle --verify checks it),
+# and compares the claims of this run with the claims of a stored run. Files of the repository are
+# not sealed, because the commit names them.
 SEALED = $(filter $(R)/%,$(R)/prompts.ndjson $(foreach s,aa steps $(ANSWERED) $(SCALES), \
     $(R)/$(s)/schedule.ndjson $($(s)_FILES)) \
     $(R)/aa/both.ndjson $(foreach s,steps $(SCALES),$(R)/$(s)/metrics.ndjson) \
@@ -10,7 +10,7 @@ SEALED = $(filter $(R)/%,$(R)/prompts.ndjson $(foreach s,aa steps $(ANSWERED) $(
 $(R)/crossover-$(PROFILE).tar.gz: $(SEALED) $(TOOL)-bundle
 	@$(BIN)/bundle --folder $(R) $(sort $(SEALED:$(R)/%=%)) -o $@
 
-# The claims of a run, for others who repeat it.
+# The claims of a run, stored for others who repeat the run.
 $(R)/stored.ndjson: $(R)/claims.ndjson
 	@grep '"kind":"claim"' $< > $@.tmp && mv $@.tmp $@
 
@@ -31,8 +31,9 @@ release-run: ##develop make all, and store its claims in data/PROFILE
 	@cp $(R)/stored.ndjson $(R)/figures/pareto.svg data/$(PROFILE)/
 	@echo 'stored: data/$(PROFILE)/stored.ndjson, data/$(PROFILE)/pareto.svg'
 
-# refine adds launches, which make knows only when it reads its files again. A profile may replace
-# the phases by another target (ALL), whose result is the file ALL_MAKES.
+# refine adds launches, and make knows new launches only after it reads its files again. So all
+# calls make for each stage. A profile may replace the phases by another target (ALL), whose result
+# is the file ALL_MAKES.
 all: ##run all seven phases, more launches until ratios are precise, the report
 	@$(if $(ALL),:,$(MAKE) --no-print-directory ready)
 	@$(MAKE) --no-print-directory $(or $(ALL),refine)
@@ -40,9 +41,9 @@ all: ##run all seven phases, more launches until ratios are precise, the report
 	@$(if $(ALL),:,jq -r 'select(.name == "answer").text' $(R)/claims.ndjson | $(PLAIN))
 	@echo '$(CURDIR)/$(R)/$(or $(ALL_MAKES),report.html)'
 
-# The launches of each sweep: how many are done, how many are to run, and the time of the latter at
-# the speed of the former. Schedules that exist give the numbers; without a schedule the settings
-# do. $(call planned,SWEEP)
+# make plan: for each sweep the launches that are done, the launches that are to run, and their time
+# at the speed of the finished launches. The schedule gives the numbers, or the settings if there is
+# no schedule yet. $(call planned,SWEEP)
 planned = $$(( $(words $(call split,$($(1)_SYSTEMS))) * $($(1)_LAUNCHES) ))
 renewed = $(if $(call same,$(strip $(text-$(R)/$(1)/settings) $(text-$(R)/$(1)/points)),\
               $(file <$(R)/$(1)/settings) $(file <$(R)/$(1)/points)),,the settings have changed)
@@ -59,7 +60,7 @@ plan: ##look launches that are there, launches to run, and their time
 container-check: ##develop run the Dockerfile in a chroot; needs root and a Debian mirror; minutes
 	@tests/house/container . $(CONTAINER_BASE)
 
-# The outcomes of make ablation and make exact: of this run, or the stored ones.
+# The outcomes of make ablation and make exact, of this run if they exist, else the stored ones.
 FOUND = $(firstword $(wildcard $(R)/ablation/outcomes.ndjson data/demo/outcomes.ndjson)) \
     $(firstword $(wildcard $(R)/latent-ablation/outcomes.ndjson data/demo/latent-outcomes.ndjson)) \
     $(firstword $(wildcard $(R)/exact/exactness.ndjson data/demo/exactness.ndjson))

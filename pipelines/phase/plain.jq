@@ -1,3 +1,3 @@
-# plain.jq - removes control characters, and marks that change the direction of writing, from a line
-# that quotes records, so that a terminal can show it. Run with -Rr.
+# plain.jq - makes a line that quotes records safe for a terminal: replaces control characters, and
+# marks that change the direction of writing. Run with -Rr.
 gsub("[\\p{Cc}\\p{Cf}\\p{Zl}\\p{Zp}]"; "\ufffd")

@@ -1,7 +1,7 @@
-# plan.jq - one line about a sweep: launches planned and done, and the time that the others will
-# take. Inputs are the generations that are there; run with -n and $sweep, $planned (launches by the
-# settings), $plans (launches of the schedule), $done, $renewed (why the schedule is not the one of
-# the settings, or "").
+# plan.jq - prints one line about a sweep: launches planned and done, and the time that the missing
+# launches will take. Inputs are the generations that exist. Run with -n and $sweep, $planned
+# (launches by the settings), $plans (launches of the schedule), $done, $renewed (the reason why the
+# schedule does not have the current settings, or "").
 ($plans | tonumber) as $plans | ($done | tonumber) as $done
 | ([inputs | select(.kind == "generation") | (.batch_ns // .e2e_ns // 0) / (.batch // 1)]
     | add // 0 | . / 1e9) as $seconds

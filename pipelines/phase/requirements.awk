@@ -1,5 +1,6 @@
-# requirements.awk - make requirements as text: reads outcomes (two columns), verdicts (three) and
-# the rows themselves (six), in this order. The outcomes tell a verdict "measured".
+# requirements.awk - prints make requirements as text. Reads outcomes (two columns), verdicts
+# (three) and the requirements themselves (six), in this order. A requirement with the verdict
+# "measured" gets its outcome.
 BEGIN { FS = "\t"; n = split("held,not held,undecided,not applicable", outcome, ",") }
 /^#/ { next }
 NF == 2 {

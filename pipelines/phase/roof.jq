@@ -1,5 +1,5 @@
-# roof.jq - the share of the machine's limits that each model reaches, one line for each model.
-# Inputs: metric records, slurped; run with -r.
+# roof.jq - prints the share of the machine's limits that each model reaches, one line for each
+# model. Inputs: metric records, slurped; run with -r.
 def percent: if .value != null then "\(.value * 1000 | round / 10) %"
     else "? (\(.value_reason // "no reason given"))" end;
 def of($metric): map(select(.metric == $metric))[0];

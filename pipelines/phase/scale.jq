@@ -1,6 +1,6 @@
-# scale.jq - loads as text: the batch size and the length (phase 5) and the rate of requests (make
-# load) at which the faster model changes, one line for each. Inputs: the records of pareto; run
-# with -sr.
+# scale.jq - prints as text at which batch size and length (phase 5) and at which rate of requests
+# (make load) the faster model changes, one line for each crossover. Inputs: the records of pareto;
+# run with -sr.
 def tenth: (if . < 1 then 1000 else 10 end) as $by | . * $by | round / $by;
 def end_of($side): .[$side] | if . == null then null else tenth end;
 .[] | select(.kind == "crossover" and (.name | . == "X_batch" or . == "X_length" or . == "X_rate"))

@@ -1,6 +1,6 @@
-# summary.jq - phase 4 as text: one line for each point (latency, passes where they are not the step
-# count, peak memory, quality or why there is none), then the crossovers. Inputs: the records of
-# metrics, quality and pareto; run with -sr.
+# summary.jq - prints phase 4 as text: one line for each point (latency, passes if they differ from
+# the step count, peak memory, quality or the reason why there is none), then the crossovers.
+# Inputs: the records of metrics, quality and pareto; run with -sr.
 def tenth: if type == "number" then . * 10 | round / 10 else . end;
 def end_of($side): .[$side] | tenth // (if $side == "lo" then "below" else "beyond" end);
 def three: if . == 0 then . else (fabs | log10 | floor) as $e

@@ -24,8 +24,8 @@ SWEPT_TIMED := $(filter-out answers,$(SWEPT_PAIRS))
 
 # ---- schedule ----
 
-# Changed settings make a new schedule. New points are added to the old schedule, whose launches are
-# not repeated.
+# Changed settings make a new schedule. If only points are new, they are added to the old schedule,
+# whose launches are not repeated.
 define schedule_stamps
 text-$(R)/$(1)/settings = $$($(1)_SYSTEMS) $$($(1)_LENGTH) $$($(1)_BLOCK) $$($(1)_LAUNCHES) \
     $$(or $$($(1)_ROUNDS),$$(ROUNDS)) $$(SEED)
@@ -64,15 +64,16 @@ $(SWEPT:%=$(R)/%/launches.mk): $(R)/%/launches.mk: $(R)/%/schedule.ndjson
 
 # ---- launches ----
 
-# turns: the processes of a pair work prompt by prompt, one at a time. alone: one after the other.
+# turns: the processes of a pair work prompt by prompt, one at a time. alone: one process after the
+# other.
 way := $(if $(and $(TURNS),$(if $(RUN),,1)),turns,alone)
 MODEL_llada := LLADA
 MODEL_llama := LLAMA
 MODEL_ltm   := LTM
-# the sweep whose launch is made, and its models
+# sweep: the sweep whose launch is made. parties: its models
 sweep    = $(notdir $(patsubst %/launch,%,$(@D)))
 parties  = $(call split,$($(sweep)_SYSTEMS))
-# $(call draft_of,SWEEP,SYSTEM): the drafter, for sweeps with methods
+# $(call draft_of,SWEEP,SYSTEM): the option --draft, for LLaMA in sweeps with methods
 draft_of = $(if $($(1)_METHODS),$(if $(filter llama,$(2)),$(DRAFT:%= --draft %)))
 # $(call generate,SYSTEM,MODEL): the command of one launch
 generate = $(BIN)/gen-$(1) -m $($(2)) --schedule $(@D)/$(1)-$*.plan --launch $$((10\#$*)) \
@@ -108,7 +109,7 @@ $(R)/%.plan: | $(R)/$$(firstword $$(subst /, ,$$*))/launches.mk
 
 text-$(R)/stamp/precision = $(PRECISION) $(MARGIN)
 
-# why there are no more launches: all of the schedule ran, or a reason of make refine
+# the reason why a sweep has no more launches: all of the schedule ran, or a reason of make refine
 $(SWEPT:%=$(R)/%/stopped): $(R)/%/stopped: $(R)/%/schedule.ndjson
 	@$(once) sh -c 'echo launches > $@'
 

@@ -1,7 +1,7 @@
 # workload.jq - writes one record about the models, the judge and the prompts of a run, for the
-# page. It has the training compute of the models where their folders record it (training.ndjson):
-# rows of text that went through the network and back, those of the initial weights included.
-# Inputs: prompts, slurped.
+# page. The record has the training compute of a model if the model's folder records it
+# (training.ndjson): rows of text that went through the network and back, including the rows of the
+# initial weights. Inputs: prompts, slurped.
 def rows: if length == 0 or any(.[]; .rows == null) then null else map(.rows) | add end;
 def name: sub("/+$"; "") | sub(".*/"; "");
 def millions: "\(. / 1e5 | round / 10) million";

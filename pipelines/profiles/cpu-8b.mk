@@ -15,7 +15,7 @@ ALL_MAKES   := shapes.ndjson
 LAUNCHES    := 5
 WARMUP      := 3
 WARMUP_MOST := 3
-# the memory holds only one model of 16 GB at a time
+# the memory holds only one model of 16 GB at a time, so the models do not take turns
 TURNS       :=
 AGAIN       := 1
 GEN_FLAGS   := --device cpu --dtype bf16

@@ -27,13 +27,13 @@ AA_PRECISION  := 0.01
 AA_LENGTH     := 8
 AA_STEPS      := 1
 AA_ROUNDS     := 19
-# Phase 4 has the faster methods; no sentence on batches or lengths needs them.
+# Phase 4 runs the faster methods. No sentence of the report on batches or lengths needs them.
 SCALE_METHODS :=
 SCALE_LENGTHS := 32,64
 SCALE_BATCH   := 1,8
 SCALE_LAUNCHES := 5
 SCALE_PROMPTS := 8
-# Tokens that a step commits. Phase 4 measures smaller numbers.
+# Tokens that LLaDA commits in a step. Phase 4 measures smaller numbers.
 SCALE_PER_STEP := 4,16
 LOAD_RATES    := 8,16,32,64
 BASELINE_PROMPTS := 4
@@ -54,5 +54,5 @@ LTM           ?= $(if $(filter-out data/models/%,$(LLADA) $(LLAMA)),,data/models
 LTM_STEPS     := 0,2
 # The latent model is left out of phase 5: it does not run in batches.
 SCALE_LTM_STEPS :=
-# The bound of the latent model is tighter without a fit than after a few steps of one.
+# The bound of the latent model is tighter without a fit than after a fit of a few steps.
 LIKELIHOOD_FIT := 0

@@ -7,7 +7,7 @@ BLOCK_LENGTH  := 32
 METHODS       := dual-threshold grow lookup
 LAUNCHES      := 5
 WARMUP        := 3
-# no turns: on an H200 the waiting process took a third of a core and disturbed the other
+# no turns: on an H200 the waiting process took a third of a core and disturbed the running one
 TURNS         :=
 SCALE_LENGTHS := 128,512,1024,2048
 SCALE_BATCH   := 1,4,8,16,32

@@ -2,7 +2,7 @@
 # intervals.
 PROMPT_CHOICE := --per-task 6
 STEPS         := 4,16,64
-# small models gain little from a second thread, and one thread is disturbed less
+# small models gain little from a second thread, and one thread is disturbed less often than two
 GEN_FLAGS     := --threads 1
 GEN_LENGTH    := 64
 BLOCK_LENGTH  := 32
@@ -26,7 +26,7 @@ QUANT_CHOICE  := --per-task 6
 QUANT_STEPS   := 4
 QUANT_SAMPLES := 4
 ABLATION_BATCH := 6
-# the embedded latent thought model, too
+# the embedded latent thought model runs too, if both contestants are embedded models
 LTM           ?= $(if $(filter-out data/models/%,$(LLADA) $(LLAMA)),,data/models/ltm-demo)
 LTM_STEPS     := 0,4
 SCALE_LTM_STEPS := 4

@@ -1,8 +1,8 @@
-# ablation.mk - make ablation: every option of data/ablation.ndjson alone, and every memory level,
-# on both models, against the base (the first line of the file) on the same prompts: memory by kind,
-# latency, throughput, quality with paired intervals, and whether the claims of the file hold.
-# Launches are fresh processes in turn: the base and the options in order, then backwards, and so
-# on. To add an option, add a line to the file.
+# ablation.mk - make ablation: compares every option of data/ablation.ndjson, and every memory
+# level, with the base (the first line of the file), for both models on the same prompts. The
+# results are memory by kind, latency, throughput, quality with paired intervals, and whether the
+# claims of the file hold. Each launch is a fresh process. The launches take turns: the base and the
+# options in order, then in reverse order, and so on. To add an option, add a line to the file.
 #
 # One batch of each launch is timed. The quality comes from ABLATION_PROMPTS untimed answers.
 #
@@ -64,7 +64,8 @@ $(A)/questions.ndjson $(A)/references.ndjson: $(A)/%: $(R)/quant/% \
 $(A)/batch.ndjson: $(A)/questions.ndjson $(A)/settings
 	@sed -n '1,$(ABLATION_BATCH)p' $< > $@.tmp && mv $@.tmp $@
 
-# For a latent model the bound of whole texts is used: the difference of two bounds is not a bound.
+# A latent model is scored by the bound of whole texts, because the difference of two bounds is not
+# a bound.
 $(A)/texts.ndjson: $(A)/references.ndjson
 	@jq -c '.text += .reference' $< > $@.tmp && mv $@.tmp $@
 option_TEXTS_ltm   := texts
@@ -82,15 +83,15 @@ option_MODE_llada   = --mode elbo --samples $(QUANT_SAMPLES)
 option_MODE_llama  := --mode nll
 option_MODEL_llada := LLADA
 option_MODEL_llama := LLAMA
-# the checkpoint: the model itself, or the one that pack-model makes of it
+# the checkpoint of an option: the model itself, or the packed model that pack-model makes of it
 option_model = $(if $(option_PACK_$(2)),$(A)/model/$(1)-$(2),$($(option_MODEL_$(1))))
 option_made  = $(if $(option_PACK_$(2)),$(A)/pack-$(1)-$(2).ndjson) \
     $(A)/flags-$(2) $(R)/stamp/model-$(option_MODEL_$(1))
 option_run   = $(BIN)/gen-$(1) -m $(call option_model,$(1),$(2)) $(option_GEN_$(1)) \
     --contract answer --batch $(ABLATION_BATCH) --seed $(SEED) $(ABLATION_FLAGS) \
     $(option_FLAGS_$(2))
-# An option that this machine cannot run (69) leaves an empty file; so does a usage error (64) of an
-# option with `needs`, unless OPTION_FITS decides about it.
+# If this machine cannot run an option (69), its file is empty. The file is also empty after a usage
+# error (64) of an option with `needs`, unless OPTION_FITS decides about this option.
 may_lack = || { code=$$$$?; case $$$$code in \
     69$(if $(filter-out a mask without blocks,$(option_NEEDS_$(1))),|64)) : > $$@ ;; \
     *) exit $$$$code ;; esac; }
@@ -99,8 +100,8 @@ define option_flags
 text-$(A)/flags-$(1) = $(option_FLAGS_$(1)) / $(option_PACK_$(1)) / $(option_SCORE_$(1))
 endef
 
-# $(call option_rules,SYSTEM,OPTION): its checkpoint, if it needs its own, its answers, its
-# likelihood.
+# $(call option_rules,SYSTEM,OPTION): the rules for the checkpoint of an option (if it needs its
+# own), for its answers and for its likelihood.
 define option_rules
 $(A)/pack-$(1)-$(2).ndjson: $(A)/flags-$(2) \
     $(R)/stamp/model-$(option_MODEL_$(1)) | $(BIN)/pack-model $(QUIET)
@@ -139,12 +140,12 @@ endef
 backwards = $(if $(1),$(call backwards,$(wordlist 2,$(words $(1)),$(1))) $(firstword $(1)))
 system_of = $(firstword $(subst -, ,$(1)))
 option_of = $(patsubst $(call system_of,$(1))-%,%,$(1))
-# Options that need a mask without blocks are left out where it has blocks (MASK_BLOCKS).
+# Options that need a mask without blocks are left out if the mask has blocks (MASK_BLOCKS).
 OPTION_FITS  := $(foreach o,$(option_NAMES),\
     $(if $(and $(MASK_BLOCKS),$(filter blocks,$(option_NEEDS_$(o)))),,$(o)))
 OPTION_PAIRS := $(foreach o,$(OPTION_FITS),\
     $(foreach s,$(filter $(ABLATION_SYSTEMS),$(option_SYSTEMS_$(o))),$(s)-$(o)))
-# bases other than the first option
+# bases of options that are compared with another option than the first one
 OPTION_BASES := $(sort $(foreach b,$(option_AGAINST),$(if $(filter %-$(b),$(OPTION_PAIRS)),$(b))))
 OPTION_BACK  := $(call backwards,$(OPTION_PAIRS))
 OPTION_TURNS := $(if $(option_NAMES),$(shell seq $(ABLATION_LAUNCHES)))
@@ -152,7 +153,7 @@ OPTION_RUNS  := $(foreach n,$(OPTION_TURNS),\
     $(foreach p,$(if $(filter %1 %3 %5 %7 %9,$(n)),$(OPTION_PAIRS),$(OPTION_BACK)),\
         $(A)/run/$(p)-$(n).ndjson))
 OPTION_ANSWERS := $(OPTION_PAIRS:%=$(A)/%.ndjson)
-# An option without flags for score-ppl has the likelihood of the base.
+# An option without flags for score-ppl has the likelihood of the base and is not scored again.
 option_scored = $(option_SCORE_$(1))$(option_PACK_$(1))$(filter $(firstword $(option_NAMES)),$(1))
 OPTION_LIKELIHOOD := $(foreach p,$(OPTION_PAIRS),\
     $(if $(call option_scored,$(call option_of,$(p))),$(A)/likelihood-$(p).ndjson))
@@ -162,8 +163,8 @@ $(foreach p,$(OPTION_PAIRS),\
 $(foreach n,$(OPTION_TURNS),$(foreach p,$(OPTION_PAIRS),\
     $(eval $(call option_launch,$(call system_of,$(p)),$(call option_of,$(p)),$(n)))))
 
-# $(call named_option,KIND,TAIL,POINTS): the name of a file says the option of its records. Timed
-# and untimed answers have different prompts, so they are different points.
+# $(call named_option,KIND,TAIL,POINTS): takes the option of records from the name of their file.
+# Timed and untimed answers have different prompts, so they are different points.
 named_option = jq -c '\
     (input_filename | capture("(llada|llama|ltm)-(?<o>[^/]+?)$(2)[.]ndjson$$").o) as $$o \
     | select(.kind == "$(1)") | .option = $$o | .config += " option=\($$o)" \
@@ -192,14 +193,15 @@ $(A)/comparison.ndjson: $(A)/metrics.ndjson $(A)/exact.ndjson \
 	            --precision $(PRECISION) --seed $(SEED) $(filter %.ndjson,$^); \
 	    done > $@.tmp && mv $@.tmp $@
 
-# latent.mk adds effects that no option of a generator shows.
+# latent.mk adds samples of effects that no option of a generator shows.
 $(A)/outcomes.ndjson: $(A)/metrics.ndjson $(A)/comparison.ndjson \
     $(OPTIONS_FILE) $(TOOL)-compare | $(QUIET)
 	$(call say,compare claims)\
 	    $(beside) $(BIN)/compare --claims $(OPTIONS_FILE) \
 	    $(filter-out $(OPTIONS_FILE),$(filter %.ndjson,$^)) -o $@
 
-# Which model, memory level, batch size and length fit a GPU of which size: planned, not measured.
+# make fits: the models, memory levels, batch sizes and lengths that fit a GPU of each size. The
+# memory is forecast, not measured.
 
 # models
 FIT_MODELS ?= synth:llada-8b,synth:llama3-8b,synth:llada3.2-1b,synth:llama3.2-1b
@@ -212,7 +214,7 @@ $(R)/fits.ndjson: $(R)/stamp/fits $(TOOL)-forecast | $(QUIET)
 	    $(beside) $(BIN)/forecast --fit $(FIT_GB) -m $(FIT_MODELS) --batch 1,4,8,16,32 \
 	    --gen-length 128,512,2048 -o $@
 
-# The options on the page: with PAGE=ablation.
+# The options that the page shows with PAGE=ablation.
 OPTION_TOLD := $(if $(filter $(ABLATED),$(GOALS)),$(A)/outcomes.ndjson) \
                $(if $(filter latent-ablation,$(PAGED)),\
                    $(filter-out $(A)/%,$(R)/latent-ablation/outcomes.ndjson))

@@ -1,5 +1,5 @@
-# fits.jq - make fits as text: for each model, level and length the largest batch that a GPU of each
-# size holds. Inputs: records of kind forecast, what fit; run with -nr.
+# fits.jq - prints make fits as text: for each model, level and length the largest batch that a GPU
+# of each size holds. Inputs: records of kind forecast, what fit; run with -nr.
 [inputs | select(.kind == "forecast" and .what == "fit")]
 | group_by(.model)[] | group_by(-.memory_weights_bytes)[] | group_by(.new_tokens)[]
 | .[0] as $f | . as $all

@@ -1,6 +1,6 @@
-# options.jq - data/ablation.ndjson as variables of make: option_NAMES, and the systems and flags of
-# each option. Options whose effects come from elsewhere are left out. Characters that make or a
-# shell would interpret are an error. Run with -nr.
+# options.jq - turns data/ablation.ndjson into variables of make: option_NAMES, and the systems and
+# flags of each option. Options whose effects other experiments measure are left out. Characters
+# that make or a shell would interpret are an error. Run with -nr.
 def plain: if test("^[A-Za-z0-9 ._:,=+-]*$") then . else
     "data/ablation.ndjson: '\(.)': expected letters, digits and . _ : , = + -\n" | halt_error(65)
     end;

@@ -1,6 +1,6 @@
-# outcomes.jq - make ablation as text: one line for each option and system, its claims below.
-# Answers that changed where none may are an error (exit 5). Inputs: records of kind ablation; run
-# with -nr.
+# outcomes.jq - prints make ablation as text: one line for each option and system, with its claims
+# below. If answers changed where none may change, it fails (exit 5). Inputs: records of kind
+# ablation; run with -nr.
 def two: if type != "number" then "-" elif . == 0 then "0"
     else (1 - (fabs | log10 | floor)) as $n | if $n > 0 then . * pow(10; $n) | round / pow(10; $n)
          else round end end;

@@ -9,9 +9,10 @@
 #   make bench BENCH=tools BENCH_STREAM=10G      how fast the tools read records (in TMPDIR)
 #   make bench BENCH_PEER='COMMAND'              another engine beside ours: data/peers/README.md
 #
-# When llama-bench is on the PATH (and llama-batched-bench, llama-diffusion-cli), it runs on files
-# of the same shapes, in turn with ours: the peer column. No peer is needed; a peer that fails or
-# takes longer than BENCH_LIMIT seconds is named once. gpu-bench.mk does the same on a GPU.
+# If llama-bench is on the PATH (and llama-batched-bench, llama-diffusion-cli), it runs on files of
+# the same shapes, in turn with our programs; its results are the peer column. No peer is needed. A
+# peer that fails or takes longer than BENCH_LIMIT seconds is named once. gpu-bench.mk measures a
+# GPU.
 
 # parts: ceilings, kernels, models, growth, tools, wkv, training, activations, solvers
 BENCH        ?= ceilings,kernels,models,growth,tools
@@ -39,7 +40,7 @@ BENCH_OBJ := $(addprefix $(BUILD)/obj/tests/bench/,bench.o card.o task.o data.o 
 WRITE_OBJ := $(BUILD)/obj/tests/bench/write-checkpoint.o
 GGUF_OBJ  := $(addprefix $(BUILD)/obj/tests/bench/,write-gguf.o ggml-blocks.o)
 
-# An object that turns the clocks of llama.cpp's tools into processor time (LD_PRELOAD).
+# A shared object, loaded by LD_PRELOAD, whose clocks give llama.cpp's tools processor time.
 BENCH_SO   := $(BUILD)/tests/bench/processor-clock.so
 $(BENCH_SO): tests/bench/processor-clock.c $(BUILD)/obj/flags.txt
 	@mkdir -p $(@D)
@@ -53,7 +54,7 @@ $(BENCH_PROG):
 	@mkdir -p $(@D)
 	$(link)
 
-# The files of the peer: SHAPE.TYPE.gguf. Large; make clean removes them.
+# The model files of the peer, SHAPE.TYPE.gguf. They are large; make clean removes them.
 PEER_DIR   := $(BUILD)/peer
 PEER_TYPES := $(patsubst nf4,q4_0,$(patsubst int8,q8_0,$(filter-out fp8,\
                   $(subst $(,), ,$(BENCH_DTYPES)))))
@@ -88,7 +89,7 @@ bench: $(BENCH_NEEDS) ##run limits of this machine, speed of kernels and models 
 	    -o $(BENCH_OUT)/roofline.svg
 	@echo 'Records and picture: $(BENCH_OUT)/bench.ndjson $(BENCH_OUT)/roofline.svg'
 
-# Their tests.
+# Tests of the bench programs.
 $(BUILD)/tests/unit/test-ggml-blocks: $(BUILD)/obj/tests/bench/ggml-blocks.o
 test: $(if $(filter %/bench.bats %/bench-tables.bats %/gpu-parts.bats,$(TEST_SH)),\
           $(BENCH_PROG) $(BENCH_SO))

@@ -1,7 +1,8 @@
 # claims.mk - make claims: verdicts on the speeds that others have published; runs nothing.
 #
-# Each row of data/published.ndjson is held against the limits of its card: forecast with all of its
-# arithmetic and bandwidth, or bandwidth alone where this program has no such shape.
+# Each row of data/published.ndjson is compared with the limits of its card: with a forecast that
+# uses all arithmetic and bandwidth, or with bandwidth alone if this program does not know the
+# shape.
 $(RESULTS)/claims.ndjson: data/published.ndjson data/hardware.ndjson $(TOOL)-forecast | $(QUIET)
 	$(call say,claims)$(BIN)/forecast -q --claims -o $@
 

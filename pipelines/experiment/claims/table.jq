@@ -1,5 +1,5 @@
-# table.jq - the verdicts of forecast --claims as a table in Markdown, and their numbers. Run with
-# -sr.
+# table.jq - prints the verdicts of forecast --claims as a table in Markdown, then counts them. Run
+# with -sr.
 def three: if . == null then "" elif . >= 100 then round else . * 1000 | round / 1000 end;
 def row: "| \(map(tostring) | join(" | ")) |";
 map(select(.kind == "claim_verdict"))

@@ -1,5 +1,5 @@
-# decoding.jq - make decoding as text: the speed of each method relative to the base of its model,
-# and the change in accuracy. Inputs: comparison records by method; run with -rn.
+# decoding.jq - prints make decoding as text: the speed of each method relative to the base of its
+# model, and the change in accuracy. Inputs: comparison records by method; run with -rn.
 def round2: . * 100 | round / 100;
 def sign: if . > 0 then "+\(.)" else "\(.)" end;
 def points: . * 1000 | round / 10 | sign;

@@ -1,13 +1,13 @@
-# decoding.mk - ways of decoding side by side: methods of data/methods.ndjson that any model has,
-# on the prompts of phase 4, one answer at a time to the end of its text, held against the first
-# method of its model. A method is settings, so its points are those of any sweep.
+# decoding.mk - make decoding: compares the methods of data/methods.ndjson that any model has with
+# the first method of their model. They answer the prompts of phase 4, one at a time, to the end of
+# the text. A method is a set of settings, so its points are measured like the points of any sweep.
 #
 #   $(R)/decoding/metrics.ndjson, exact.ndjson -> comparison.ndjson -> figures/methods.svg
 METHODS_FILE := data/methods.ndjson
 # launches of each method
 DECODING_LAUNCHES ?= $(LAUNCHES)
 
-# A drafter that no method uses would be loaded for nothing.
+# make stops if no method uses the drafter of DRAFT, because it would be loaded for nothing.
 ifneq ($(and $(DRAFT),$(runs)),)
 DRAFTED := $(shell jq -r 'select(.drafter).method' $(METHODS_FILE))
 ifeq ($(filter $(DRAFTED),$(METHODS) $(SCALE_METHODS)),)
@@ -15,8 +15,9 @@ $(error DRAFT=$(DRAFT) (64): no method uses it: expected METHODS= with one of $(
 endif
 endif
 
-# $(call select_methods,NAMES,BASE): the named ones of the file; BASE true: and the first of each
-# system. Guesses of a drafter of another family would be points of no method.
+# $(call select_methods,NAMES,BASE): selects the methods of the file that NAMES lists. If BASE is
+# true, also the first method of each system. A method that needs a drafter of another family than
+# DRAFT is an error.
 select_methods = $(if $(DRAFT),family=$$($(BIN)/gen-llama -q --no-meta --explain -m $(LLAMA) \
         $(GEN_FLAGS) $(LLAMA_FLAGS) --draft $(DRAFT) --draft-tokens 1 \
         <<< '{"prompt": "a"}' | jq -r .draft_arch) && \
@@ -30,7 +31,7 @@ $(R)/methods.ndjson: $(R)/stamp/methods $(TO_SELECT) | $(SELECTS)
 	@$(call select_methods,$(METHODS),true) > $@.tmp
 	@mv $@.tmp $@
 
-# Those that any model can run, and those that METHODS names for its drafter.
+# The methods that any model can run, and the methods that METHODS names for its drafter.
 any_model := . as $$row | select(.only == null and \
     (.drafter == null or ($$names | split(" ") | index($$row.method))))
 $(R)/all-methods.ndjson: $(METHODS_FILE) $(R)/stamp/methods \
@@ -74,7 +75,7 @@ $(R)/decoding/exact.ndjson: $(R)/decoding/generations.ndjson $(TOOL)-score-exact
 	$(call say,score-exact of decoding)\
 	    $(beside) $(BIN)/score-exact $< -o $@
 
-# The page tells of all methods where they were run, else of those of phase 4.
+# The page shows all methods if make decoding ran, else the methods of phase 4.
 DECODING := $(R)/decoding/by-method.ndjson $(R)/decoding/ratios.ndjson \
             $(R)/decoding/metrics.ndjson $(R)/all-methods.ndjson
 BY_METHOD = $(if $(filter $(DECODED) decoding,$(GOALS)),$(DECODING),\

@@ -1,5 +1,6 @@
-# methods.jq - selects the methods of a file that $names names, and with $base the first of each
-# system, their base. $draft: the drafter of DRAFT, of family $family; empty: none. Run with -n.
+# methods.jq - selects the methods of a file that $names lists; with $base true also the first
+# method of each system, its base. $draft is the drafter of DRAFT, $family its family (empty without
+# a drafter). Run with -n.
 ($names | split(" ") | map(select(. != ""))) as $wanted
 | [inputs | select(.kind == "method")] as $all
 | ($wanted - ($all | map(.method))) as $unknown

@@ -1,6 +1,6 @@
-# exact.mk - make exact: do options that claim to change no token keep all of them? Every case of
-# data/exact.ndjson is compared with its base, id by id, on EXACT_PROMPTS prompts of each model.
-# make test does the same on a few prompts (tests/cli/exact.bats).
+# exact.mk - make exact: checks that options which claim to change no token change none. Every case
+# of data/exact.ndjson is compared with its base, id by id, on EXACT_PROMPTS prompts of each model.
+# make test does this on a few prompts (tests/cli/exact.bats).
 #
 #   $(R)/exact/prompts.ndjson -> exactness.ndjson
 

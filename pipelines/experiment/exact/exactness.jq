@@ -1,5 +1,5 @@
-# exactness.jq - make exact as text. A changed token of a case that may change none is an error
-# (exit 5), and so is an empty comparison. Inputs: records of kind exactness; run with -nr.
+# exactness.jq - prints make exact as text. It fails (exit 5) if a case that may change no token
+# changed one, or if a comparison is empty. Inputs: records of kind exactness; run with -nr.
 [inputs | select(.kind == "exactness")]
 | (.[] | "\(.arch) \(.case) (\(.flags)): "
     + (if .outcome_reason then .outcome_reason else

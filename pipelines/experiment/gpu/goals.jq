@@ -1,6 +1,6 @@
-# goals.jq - make gpu-goals as text: one line for each goal with the verdict, the goal and the
-# measured value. Inputs: the records of all parts; run with -nr, --slurpfile goals
-# data/gpu-goals.json, and, where there is another engine, --slurpfile peer with its lines.
+# goals.jq - prints make gpu-goals as text: one line for each goal, with the verdict, the goal and
+# the measured value. Inputs: the records of all parts; run with -nr, --slurpfile goals
+# data/gpu-goals.json and, if there is another engine, --slurpfile peer with its lines.
 def left($n): . + " " * ([$n - length, 0] | max);
 def right($n): " " * ([$n - length, 0] | max) + .;
 def round_off: if fabs < 100 then . * 100 | round / 100 else . * 10 | round / 10 end | tostring;

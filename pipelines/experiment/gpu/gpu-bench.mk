@@ -38,13 +38,13 @@ GPU_PEER   ?=
 # more options of the bench
 GPU_BENCH_FLAGS ?=
 
-# The object that was built here, unless the environment names another.
+# The shared object that was built here, unless CROSSOVER_CUDA names another one.
 GPU_OBJECT := $(or $(CROSSOVER_CUDA),$(if $(HAVE_CUDA),$(abspath $(CUDA_SO))))
 GPU_OUR_OBJECT := $(if $(CROSSOVER_CUDA),,$(if $(HAVE_CUDA),$(CUDA_SO)))
 GPU_WITH    = $(if $(GPU_OBJECT),CROSSOVER_CUDA='$(GPU_OBJECT)')
 GPU_OUT     = $(RESULTS)/gpu-bench
 
-# gpu-bench and gpu-check need jq and a device. Without them nothing else is compiled or started.
+# gpu-bench and gpu-check need jq and a device. If one is missing, they compile and start nothing.
 .PHONY: gpu-jq gpu-present
 gpu-jq:
 	@command -v jq > /dev/null || \
@@ -53,18 +53,18 @@ gpu-present: $(BIN)/gen-llama $(GPU_OUR_OBJECT) | gpu-jq
 	@echo '{"id":"p","prompt_ids":[1]}' | $(GPU_WITH) $(BIN)/gen-llama -m synth:tiny-llama \
 	    --device $(GPU_DEVICE) --max-new 1 -q > /dev/null
 
-# Files that hold the measured code, without the commit. For the code of the device these are the
-# sources, because nvcc makes a different file of the same sources each time.
+# The files that a part depends on because they hold the measured code. For the device these are
+# sources, because nvcc makes a different object from the same sources each time.
 GPU_CODE := $(or $(wildcard $(CROSSOVER_CUDA)),$(if $(HAVE_CUDA),$(BUILD)/obj/cuda-flags.txt \
                  $(CUDA_FILES) $(wildcard kernels/*.h lib/base/*.h) $(CUDA_BASE)))
 $(RESULTS)/gpu-%/code: $(ENGINE_OBJ) $(GPU_CODE)
 	@mkdir -p $(@D)
 	@sha256sum $^ | sha256sum > $@.tmp; cmp -s $@.tmp $@ && rm $@.tmp || mv $@.tmp $@
 
-# The recipe of a part: $(gpu_command) writes PART.open.ndjson, which becomes $@. The first
-# prerequisites are the settings and the code; an open file of other settings is dropped. The trap
-# lets a command that was stopped together with make end its records. flock is not a parent of the
-# command, because flock would not wait for it.
+# The recipe of a part: $(gpu_command) writes PART.open.ndjson, which is then renamed to $@. The
+# first prerequisites are the settings and the code; an open file with other settings is removed.
+# The trap lets a command that is stopped together with make write its end record. flock is not the
+# parent of the command, because flock would not wait for the command.
 gpu_open = $(basename $@).open$(suffix $@)
 define gpu_part
 @echo '-- $(notdir $(@D)): $(basename $(@F))'
@@ -79,8 +79,8 @@ define gpu_part
  echo "$(basename $(@F)): $$why" | tee -a $(@D)/failed >&2; exit $$status
 endef
 gpu_limit = timeout --foreground -k 30 $(GPU_LIMIT)
-# $(call gpu_all,FOLDER,TARGET): makes every part it can, one after the other, and leaves in
-# $$status whether all are there. The commands behind it run even when make is stopped.
+# $(call gpu_all,FOLDER,TARGET): makes all parts that can be made, one after the other. $$status is
+# then 0 if all parts exist. The commands after this call run even if make is stopped.
 gpu_all = trap : TERM INT HUP; mkdir -p $(1); : > $(1)/failed; status=0; \
     $(MAKE) -k -j1 --no-print-directory $(2) || status=$$?
 gpu_failed = [ ! -s $(1)/failed ] || { echo 'Not done:'; sed 's/^/  /' $(1)/failed; } >&2
@@ -94,7 +94,7 @@ GPU_NARROW := $(filter-out bf16 f32,$(call split,$(GPU_DTYPES)))
 GPU_WIDE   := $(filter f32,$(call split,$(GPU_DTYPES)))
 GPU_TYPES  := $(filter bf16,$(call split,$(GPU_DTYPES))) $(GPU_NARROW)
 GPU_PASSES := $(filter-out load,$(call split,$(GPU_JOBS)))
-# The first shape's narrow types decode first; the other jobs are a part of their own.
+# The first shape is first decoded in its narrow types; the other jobs are a later part.
 GPU_AFTER  := $(filter after,$(GPU_PASSES))
 GPU_MORE   := $(filter-out after,$(GPU_PASSES))
 
@@ -127,20 +127,20 @@ gpu_flags = $(call gpu_flags_$(or $(filter ceilings kernels load,$(firstword $(1
 $(GPU_OUT)/%.key: FORCE
 	$(call stamp,$(call gpu_flags,$(subst -, ,$*)))
 
-# The program is built before, but a newer program does not make old measurements invalid.
+# The bench program is an order-only prerequisite: a newer one does not make measurements invalid.
 $(GPU_OUT)/%.ndjson: gpu_command = $(GPU_WITH) $(gpu_limit) $(firstword $(BENCH_PROG)) \
     $(call gpu_flags,$(subst -, ,$*)) -o $(gpu_open)
 $(GPU_OUT)/%.ndjson: $(GPU_OUT)/%.key $(GPU_OUT)/code | $(QUIET) $(firstword $(BENCH_PROG)) \
     $(GPU_OUR_OBJECT)
 	$(gpu_part)
 
-# Random weights as a checkpoint, large: make clean removes it.
+# A checkpoint with random weights. It is large; make clean removes it.
 $(BUILD)/checkpoint/%: | $(BUILD)/tests/bench/write-checkpoint
 	$(call say,write-checkpoint $*)$(BUILD)/tests/bench/write-checkpoint --shape $* $@
 $(GPU_OUT)/load.ndjson: | $(filter $(BUILD)/checkpoint/%,$(GPU_MODEL))
 
-# The records of another engine are joined to ours when the goals are printed, so they may come
-# later.
+# The records of another engine are joined to ours only when the goals are printed, so the engine
+# may be measured later.
 $(GPU_OUT)/peer.key: FORCE
 	$(call stamp,$(subst ','\'',$(GPU_PEER)))
 $(GPU_OUT)/peer.json: gpu_command = $(firstword $(BENCH_PROG)) --only peer \
@@ -162,7 +162,7 @@ gpu-goals: $(GPU_OUT)/code | gpu-jq ##look the goals for a GPU beside what make 
 	    -f pipelines/experiment/gpu/goals.jq /dev/null $(wildcard $(GPU_OUT)/*.ndjson) | \
 	    tee $(GPU_OUT)/goals.txt
 
-# Every part has ceilings; one of each is drawn.
+# Every part has records of the ceilings; the figure gets one record of each ceiling.
 gpu_roofs = [inputs | select(.kind == "roofline")] | (map(select(.ceiling)) | unique_by(.unit)[]), \
     (.[] | select(.ceiling | not))
 gpu_picture = jq -nc '$(gpu_roofs)' $(GPU_OUT)/*.ndjson | \

@@ -1,4 +1,4 @@
-# gpu-check.mk - make gpu-check: the CUDA back end on the device that is here, against the CPU.
+# gpu-check.mk - make gpu-check: compares the CUDA back end on this machine's device with the CPU.
 #
 #   make gpu-check                 everything
 #   make gpu-check QUICK=1         fewer prompts, runs and tools
@@ -14,9 +14,10 @@ QUICK     ?=
 # checks to run; sanitize-TOOL: one tool of compute-sanitizer
 GPU_CHECK ?= tests,identity,tolerance,batch,repeat,sanitize
 
-# Tests of tests/cuda run on any device, except those that need the emulated one: its own tests,
-# failing calls, and its library. Those of tests/gpu need a real one. They are links to one
-# program, so that it holds the kernels once; main() of a test is called by the name of the link.
+# Tests of tests/cuda run on any device, except those that need the emulated device: tests of the
+# emulator itself, of failing calls, and of its library. Tests of tests/gpu need a real device. All
+# tests are links to one program, so that the kernels are linked once. The name of the link selects
+# the main() of the test.
 EMULATED_ONLY := $(wildcard tests/cuda/test-emulator*.cu) tests/cuda/test-faults.cu \
                  tests/cuda/test-gemm.cu
 GPU_TEST_CU   := $(filter-out $(EMULATED_ONLY),$(sort $(wildcard tests/cuda/test-*.cu))) \
@@ -25,7 +26,7 @@ GPU_TEST_PROG := $(if $(HAVE_CUDA),$(addprefix $(BUILD)/gpu/,$(notdir $(GPU_TEST
 GPU_CHECK_TOOLS := $(BIN)/gen-llama $(BIN)/gen-llada $(BIN)/gen-ltm $(BIN)/score-ppl
 GPU_CHECK_OUT = $(RESULTS)/gpu-check
 
-# -Xlinker: nvcc would search these libraries for device code.
+# -Xlinker passes these libraries to the linker; nvcc would search them for device code.
 GPU_LDLIBS = $(addprefix -Xlinker ,$(filter -l% -L% -B%,$(subst -Wl$(,),,$(LDLIBS))))
 
 GPU_TEST_NAMES := $(notdir $(GPU_TEST_CU:.cu=))
@@ -50,9 +51,9 @@ $(BUILD)/gpu/programs: $(GPU_TEST_OBJ) $(CUDA_OBJ) $(CUDA_C:%.c=$(PIC)/%.o) \
 $(BUILD)/gpu/test-%: $(BUILD)/gpu/programs
 	@ln -sf programs $@
 
-# sanitize, or sanitize-TOOL: a part for each program, sanitize-TOOL-PROGRAM; where there is nothing
-# to run one part says so. Programs whose kernels fail on purpose, or that have none, are not for
-# these tools.
+# sanitize and sanitize-TOOL become a part for each program, sanitize-TOOL-PROGRAM. If there is
+# nothing to run, one part says so. Programs whose kernels fail on purpose and programs without
+# kernels are left out.
 GPU_SANITIZER  := $(or $(shell command -v compute-sanitizer),$(wildcard \
     $(CUDA_HOME)/bin/compute-sanitizer $(CUDA_HOME)/compute-sanitizer/compute-sanitizer))
 GPU_SANITIZE   := $(if $(QUICK),memcheck synccheck,memcheck racecheck initcheck synccheck)

@@ -1,8 +1,8 @@
 # lease.mk - make lease: packs tests and measurements for a machine with a GPU that has no compiler,
-# make or jq, and that is there for minutes.
+# make or jq and that can be used for minutes only.
 #
 #   make lease PROFILE=gpu-8b CUDA_ARCH=90a        build/lease.tar.xz; no GPU is needed here
-#   tar xJf lease.tar.xz && pipelines/bin/lease    there; results: build/lease/out/lease-out.tar.gz
+#   tar xJf lease.tar.xz && pipelines/bin/lease    there: writes build/lease/out/lease-out.tar.gz
 #   make lease-merge PROFILE=gpu-8b LEASE_OUT=lease-out.tar.gz CARD=h100    here: data/measured
 #
 # pipelines/bin/lease lists the parts. The package has tools with the libraries that such a machine
@@ -39,7 +39,8 @@ lease:
 	@echo 'make lease needs nvcc and CUDA=1' >&2; exit 69
 endif
 
-# Streams of tools are cut, so their meta records become parents, without the paths of that machine.
+# The streams of tools are cut, so their meta records become parent records. The paths of that
+# machine are removed.
 lease_kept = jq -c 'select(.kind != "end") | if .kind == "meta" then {schema, kind: "parent", run, \
     tool, version, commit, seed, start, machine} else . end'
 lease_ceilings = jq -c 'select(.kind == "roofline" and .ceiling)'

@@ -1,6 +1,6 @@
-# latent.jq - what latent.mk measures of the latent thought model besides the options of its
-# generator: samples records (values by turn or text, or one count of bytes) for compare --samples,
-# which computes their means and intervals. Run with -sc.
+# latent.jq - makes samples records of what latent.mk measures besides the options of the generator
+# of the latent thought model. A samples record has values by turn or text, or one count of bytes.
+# compare --samples computes means and intervals of the values. Run with -sc.
 #
 #   wkv6/7_chunked_ratio            a call for each token / the chunked form, over 2,048 tokens
 #   wkv6/7_recurrent_ratio          a call for each token / all tokens in one call
@@ -15,7 +15,7 @@
 #   SOLVER_N_distance               distance of samples after N evaluations from the end of the flow
 #   qat_FORMAT_ratio                perplexity in the format, by the bound, after a training in the
 #                                   format / after an equal training without it
-# a null among the values is an answer that has no such value
+# a null among the values means that an answer has no such value
 def samples($option; $metric): select(length > 0)
     | {schema: "crossover/1", kind: "samples", run: "local", arch: "ltm", option: $option,
        metric: $metric, values: map(values)}
@@ -30,16 +30,16 @@ def wkv($kernel; $form; $ratio; $metric):
 
 def answers($cache): map(select(.kind == "generation" and .phase == "timed" and .cache == $cache
     and .weights_random != true));
-# seconds until the first n tokens were there
+# the nanoseconds until the first n tokens were written
 def reached($n): .step_ns[$n - 1];
 def key: [.id, .round];
 # nanoseconds of a token from share a to share b of an answer
 def pace($a; $b): (.step_ns | length) as $n | ($n * $a | floor) as $i | ($n * $b | floor) as $j
     | (.step_ns[$j - 1] - .step_ns[$i - 1]) / ($j - $i);
-# null: a quarter of the answer has no step
+# null if a quarter of the answer has no step
 def late_early: if (.step_ns | length) < 4 then null else pace(0.75; 1) / pace(0.25; 0.5) end;
 
-# tokens a second of the trainings whose records hold this, turn by turn
+# tokens a second of the trainings with these loaders and this checkpoint_every, turn by turn
 def rates($loaders; $every): map(select(.kind == "train" and .loaders == $loaders and
     .checkpoint_every == $every)) | (map(.step) | max) as $last
     | map(select(.step == $last).tokens_per_s);

@@ -1,8 +1,8 @@
-# latent.mk - make latent-ablation: make ablation for the latent thought model (LTM), and effects
-# that no option of its generator shows: the forms of time mixing; the time of a token along a long
-# answer, with and without a cache; a learned prior of the latents against N(0, I); the error of
-# solvers by evaluations; and training with more threads, with layers computed again, and in other
-# number formats.
+# latent.mk - make latent-ablation: make ablation for the latent thought model (LTM), and five
+# effects that no option of its generator shows: the forms of time mixing; the time of a token along
+# a long answer, with and without a cache; a learned prior of the latents against N(0, I); the error
+# of solvers by number of evaluations; and training with more threads, with layers computed again,
+# and in other number formats.
 
 # repeats of the bench and of the timed trainings
 LATENT_TURNS  ?= 5
@@ -71,7 +71,8 @@ $(LATENT_MIXED): $(LATENT)/drawn-%.ndjson: $(LATENT)/drawn-prompt.ndjson $(LATEN
 	    --contract fixed --repeat $(LATENT_TURNS) --warmup 1 --dtype bf16 --seed $(SEED) \
 	    $(GEN_FLAGS) $< -o $@
 
-# $(call latent_train,FLAGS,FOLDER): trains LTM on from its weights, in a folder that is not reused.
+# $(call latent_train,FLAGS,FOLDER): continues the training of LTM in FOLDER, which is emptied
+# first.
 latent_train = rm -rf $(2); mkdir -p $(2); \
     $(alone) $(BIN)/train-lm --from $(LTM) --vi-steps 1 --rows 512 --min-len 64 --max-len 112 \
     --limit 2000 --warmup 4 --rate 0.0003 --seed $(SEED) $(1) --out $(2) $(LATENT_TEXT) -q -o $@
@@ -96,7 +97,7 @@ $(LATENT_AWARES): $(LATENT)/aware-%.ndjson: $(LATENT_TRAIN) | $(PIPE) $(BIN)/tra
 	    $(call latent_train,--qat $* --steps $(LATENT_AWARE) --report $(LATENT_AWARE),\
 	        $(LATENT)/trained/qat-$*)
 
-# The bound in a format after a training in the format (FORMAT-FORMAT) or without it (none-FORMAT).
+# bound-TRAINED-FORMAT: the bound in FORMAT after a training in TRAINED (none: without a format).
 LATENT_BOUNDS := $(foreach b,none-int8 int8-int8 none-nf4 nf4-nf4,$(LATENT)/bound-$(b).ndjson)
 $(LATENT_BOUNDS): $(LATENT)/bound-%.ndjson: $(LATENT)/texts.ndjson $(LATENT_AWARES) \
     $(R)/stamp/tool-score-ppl | $(PIPE)
@@ -112,9 +113,9 @@ $(LATENT)/elsewhere.ndjson: $(LATENT_ALL) pipelines/experiment/latent/latent.jq 
 	    jq -sc -f pipelines/experiment/latent/latent.jq $(LATENT_ALL) | \
 	    $(beside) $(BIN)/compare --samples -o $@
 
-# The prior is learned in a copy of the model, unless the model has one; the model must be a folder.
-# Under the learned prior and under N(0, I): the bound of given texts, and the judge perplexity of
-# texts generated from nothing.
+# The prior is learned in a copy of the model, unless the model has a prior. The model must be a
+# folder. Two qualities are compared between the learned prior and N(0, I): the bound of given
+# texts, and the judge's perplexity of texts that are generated without a prompt.
 PRIOR_MODEL := $(if $(wildcard $(LTM)/prior.safetensors),$(LTM),$(LATENT)/with-prior)
 PRIOR_MADE  := $(if $(filter $(LTM),$(PRIOR_MODEL)),,$(LATENT)/train-prior.ndjson)
 

@@ -1,8 +1,8 @@
-# memory.mk - cost and savings of quantization, in quality, memory and time: each model as it is and
-# with its matrices in each format of QUANTS, on the same prompts. Likelihoods of the references
-# and answers are compared prompt by prompt. Part of phase 5. make quantizations does the same for
-# QUANTS_ALL, which takes longer: f16 is --dtype f16, mixed is a packed checkpoint with a format for
-# each part of each layer.
+# memory.mk - make quantizations, and a part of phase 5: measures what quantization costs and saves
+# in quality, memory and time. Each model runs unquantized and with its matrices in each format of
+# QUANTS on the same prompts. Likelihoods of the references and answers are compared prompt by
+# prompt. make quantizations does this for QUANTS_ALL, which takes longer: f16 is --dtype f16; mixed
+# is a packed checkpoint with a format for each part of each layer.
 #
 #   $(R)/quant/SYSTEM-QUANT.ndjson, likelihood-SYSTEM-QUANT.ndjson -> comparison.ndjson, time.ndjson
 #                                  of QUANTS_ALL, by option: all.ndjson -> all-comparison, all-time
@@ -29,12 +29,12 @@ $(R)/quant/prompts.ndjson: $(PROMPT_FILE) $(R)/quant/settings $(R)/stamp/tool-pr
 	    $(once) $(BIN)/prep-prompts --seed $$(($(SEED) + 1)) $(QUANT_CHOICE) --allow-fewer \
 	    $(PROMPT_FLAGS) $(PROMPT_FILE) -o $@
 
-# Prompts with a reference answer; without any, one batch, to measure the memory.
+# Prompts with a reference answer. If no prompt has one, a single batch is enough to measure memory.
 $(R)/quant/questions.ndjson: $(R)/quant/prompts.ndjson
 	@jq -sc 'map(select(.id)) | ((map(select(.answer)) | select(. != [])) // .[:$(QUANT_BATCH)])[]' \
 	    $< > $@.tmp && mv $@.tmp $@
 
-# none where no likelihood is computed (LIKELIHOOD_PROMPTS=0)
+# empty if no likelihood is computed (LIKELIHOOD_PROMPTS=0)
 $(R)/quant/references.ndjson: $(R)/quant/prompts.ndjson
 	@jq -c 'select(.reference != null and $(LIKELIHOOD_PROMPTS) > 0)' $< > $@.tmp && mv $@.tmp $@
 
@@ -49,7 +49,7 @@ $(R)/quant/pack-LLADA.ndjson $(R)/quant/pack-LLAMA.ndjson: $(R)/quant/pack-%.ndj
 	    --calibrate $(QUANT_TEXTS) --limit $(QUANT_HEARD) --seed $(SEED) \
 	    --out $(R)/quant/model/$* -o $@
 
-# $(call quant_of,SYSTEM,FORMAT): the flags of a format; quant_made: the files that it needs.
+# $(call quant_of,SYSTEM,FORMAT): the flags of a format. quant_made: the files that a format needs.
 quant_of   = -m $(if $(filter mixed,$(2)),$(R)/quant/model/$(1),$($(1))) \
     $(if $(filter f16,$(2)),--dtype f16,$(if $(filter mixed,$(2)),,--quant $(2)))
 quant_made = $(R)/stamp/model-$(1) $(if $(filter mixed,$(2)),$(R)/quant/pack-$(1).ndjson)
@@ -88,7 +88,7 @@ $(R)/quant/metrics.ndjson: $(quant_RUNS) $(TOOL)-measure | $(QUIET)
 $(R)/quant/exact.ndjson: $(quant_RUNS) $(TOOL)-score-exact | $(QUIET)
 	$(call say,score-exact quant)$(beside) $(BIN)/score-exact $(quant_RUNS) -o $@
 
-# With the answers: how many differ, and where they part.
+# Generations are inputs too: compare counts the answers that differ and finds the first difference.
 $(R)/quant/comparison.ndjson: $(R)/quant/metrics.ndjson $(R)/quant/exact.ndjson \
     $(quant_RUNS:$(R)/quant/%=$(R)/quant/likelihood-%) $(quant_RUNS) $(TOOL)-compare | $(QUIET)
 	$(call say,compare quant)\
@@ -98,8 +98,8 @@ $(R)/quant/time.ndjson: $(R)/quant/metrics.ndjson $(TOOL)-compare | $(QUIET)
 	$(call say,compare time of quant)\
 	    $(beside) $(BIN)/compare --by quant --cost norm_latency_ns_per_token $< -o $@
 
-# The formats of QUANTS_ALL differ in more than the setting quant, so the name of the file becomes
-# an option, and records are compared by option.
+# The formats of QUANTS_ALL differ in more than the setting quant. So the name of the file becomes
+# the option of its records, and records are compared by option.
 quant_ALL := $(foreach q,none $(QUANTS_ALL),$(foreach s,llada llama likelihood-llada \
                  likelihood-llama,$(R)/quant/$(s)-$(q).ndjson))
 $(R)/quant/all.ndjson: $(quant_ALL)

@@ -1,6 +1,6 @@
-# quantizations.jq - make quantizations as text: for each system and format the bytes of weights,
-# the time of a token, perplexity and its change in percent, accuracy; "-" where nothing was
-# measured. Inputs: comparison records; run with -sr.
+# quantizations.jq - prints make quantizations as text: for each system and format the bytes of the
+# weights, the time of a token, the perplexity with its change in percent, and the accuracy; "-" if
+# it was not measured. Inputs: comparison records; run with -sr.
 def digits($n): if . == null then "-" else . * pow(10; $n) | round / pow(10; $n) end;
 map(select(.kind == "comparison" and .by == "option")) | group_by([.arch, .setting])[]
 | (map(select(.effect != "disagreement") | {key: .metric, value: .}) | from_entries) as $m

@@ -1,6 +1,5 @@
-# corpus.mk - the corpus that the embedded models learn, written from fixed seeds and packed so that
-# the same seeds give the same bytes. The packed files are committed; `make corpus` writes them
-# again.
+# corpus.mk - make corpus: writes the corpus that the embedded models learn, from fixed seeds. The
+# files are packed so that equal seeds give equal bytes. The packed files are committed.
 CORPUS_SEED    := 20260101
 CORPUS_TRAIN   := 24000
 CORPUS_VALID   := 2000

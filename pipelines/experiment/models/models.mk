@@ -1,24 +1,29 @@
-# models.mk - trains the embedded models again: a LLaDA-type and a LLaMA-type of one shape on the
-# same text, a larger judge, and a latent thought model. An interrupted training continues.
+# models.mk - make models: trains the embedded models again: a LLaDA-type and a LLaMA-type of one
+# shape on the same text, a larger judge, and a latent thought model. An interrupted training
+# continues.
 #
-# Both begin with the weights of a short training of the LLaMA-type (8.2 million rows), as LLaDA 2.0
-# does, because a masked row teaches less than a row of next tokens. Both then see the same files,
-# and as many rows in all: 70,041,600. 16 % of the drawn rows are stories, 75 % sums, 9 % lists. The
-# LLaDA-type sees them in stages, the LLaMA-type mixed. Its last training has three times the
-# lists, which corrects the mixture of those before.
+# Both contestants begin with the weights of a short training of the LLaMA-type (8.2 million rows),
+# because a masked row teaches less than a row of next tokens; LLaDA 2.0 begins in this way too.
+# Both then see the same files, and as many rows in all: 70,041,600. 16 % of the drawn rows are
+# stories, 75 % sums, 9 % lists. The LLaDA-type sees them in stages, the LLaMA-type mixed. The last
+# training of the LLaMA-type has three times the lists, which corrects the mixture of its earlier
+# trainings.
 #
-# The fourth training of the LLaDA-type brings the arithmetic: in most of its rows the response is
-# given up to a random place (--cut), so that a result is asked for while its operands are seen. In
-# the next two it learns lists in short rows, and the last one restores the sums.
+# The fourth training of the LLaDA-type teaches arithmetic: in most of its rows the response is
+# given up to a random place (--cut), so that the model fills a result while it sees the operands.
+# In the next two trainings the LLaDA-type learns lists in short rows, and the last one restores the
+# sums.
 #
-# The trainings are validated by the valid part of the corpus; settings are chosen by it, too. No
-# training and no choice reads the test part. Rows stand in training.ndjson of each model.
+# The valid part of the corpus gives the validation losses, and settings are chosen by these losses.
+# No training and no choice reads the test part. The rows are counted in training.ndjson of each
+# model.
 #
 # The judge is packed: in nf4 it takes a third of the bytes.
 #
-# `make models TRAIN_PRECISION=bf16` is 1.7 to 2 times as fast where the processor multiplies bf16,
-# and ends at other weights of the same loss. The third training of the LLaMA-type was in bf16. Its
-# last one ran on an H200 in f32, in 80 s: TRAIN_DEVICE=cuda.
+# `make models TRAIN_PRECISION=bf16` is 1.7 to 2 times as fast on a processor that multiplies bf16.
+# It ends at other weights with the same loss. The third training of the LLaMA-type was in bf16. The
+# last training of the LLaMA-type ran on an H200 in f32 (TRAIN_DEVICE=cuda), in 80 s. last one ran
+# on an H200 in f32, in 80 s: TRAIN_DEVICE=cuda.
 TRAIN_PRECISION := f32
 TRAIN_DEVICE := cpu
 TRAIN_TEXT := data/corpus/train.ndjson.gz
@@ -34,7 +39,7 @@ LLADA_AGAIN := --min-len 48 --max-len 96 --oversample sum --times 8 --whole 0.1
 # $(call train,FLAGS,MODEL,LOSS,TEXTS)
 train = $(alone) $(BIN)/train-lm $(1) --precision $(TRAIN_PRECISION) --valid $(VALID_TEXT) \
         --out data/models/$(2) $(4) -o data/models/$(2)/$(3).ndjson && $(call sums,data/models/$(2))
-# what `sha256sum -c SHA256SUMS` checks: $(call sums,FOLDER)
+# $(call sums,FOLDER): writes the SHA256SUMS that `sha256sum -c SHA256SUMS` checks
 sums = cd $(1) && sha256sum config.json tokenizer.json model.safetensors > SHA256SUMS
 
 TRAININGS := train-llama-first train-llada-demo train-llama-second train-llama-third \
@@ -70,7 +75,7 @@ train-llada-demo: train-llama-first
 	    --cut 0.6 \
 	    ,llada-demo,loss,$(TRAIN_TEXT) $(LIST_TEXT))
 
-# The LLaMA-type goes on once the others have begun with it.
+# The LLaMA-type continues only after the LLaDA-type has begun with the weights of the LLaMA-type.
 train-llama-second: train-llada-demo
 	$(call train,$(LLAMA_SHAPE) --seed 21 --init $(LLAMA_DEMO) --steps 3000 --rate 0.001 \
 	    --oversample sum --times 3,llama-demo,loss-second,$(TRAIN_TEXT) $(LIST_TEXT))
@@ -96,9 +101,10 @@ train-judge-demo: $(BIN)/pack-model
 	@mv data/models/judge-whole/judge-demo/loss.ndjson data/models/judge-demo
 	@rm -r data/models/judge-whole
 
-# The latent thought model begins as the LLaMA-type and is given latents, and a window of 48 tokens,
-# so that what is further back reaches a token through layers or latents. A row goes through the
-# network five times a step; few steps of a fit and a low rate keep the posteriors near the prior.
+# The latent thought model begins with the weights of the LLaMA-type. It gets latents and a window
+# of 48 tokens, so that text further back reaches a token only through layers or latents. In a step
+# a row goes through the network five times. Few steps of a fit and a low rate keep the posteriors
+# near the prior.
 train-ltm-demo: train-llama-second
 	@mkdir -p $(LTM_DEMO)
 	$(call train,--arch ltm --kv-heads 2 --ffn 832 --latents 2 --window 48 --seed 41 \

@@ -1,4 +1,4 @@
-# caps-said.jq - make caps as text: one line for each run.
+# caps-said.jq - prints make caps as text: one line for each run.
 def two: . * 100 | round / 100;
 "\(.model) in \(.cap): \(.offload_layers) layers outside; the counters \(.reserved_peak_bytes / 1e9
 | two) GB, the control group \(if .group_peak then "\(.group_peak / 1e9 | two) GB"

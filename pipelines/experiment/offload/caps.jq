@@ -1,5 +1,5 @@
-# caps.jq - a run under a memory limit beside the same run without one: memory by the counters and
-# by the control group, time of the passes, and the predicted slow-down.
+# caps.jq - compares a run under a memory limit ($run) with the run of the whole model ($whole):
+# memory by the counters and by the control group, time of the passes, and the predicted slow-down.
 def passes: map(select(.kind == "generation")) | last;
 ($run | passes) as $r | ($whole | passes) as $w
 | ($r.batch_ns / $w.batch_ns) as $measured

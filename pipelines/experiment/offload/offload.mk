@@ -1,8 +1,9 @@
-# offload.mk - models in less memory than their weights need: each model whole, then under each
-# limit of CAPS (--mem-cap, --device-map auto, nothing quantized), in a control group with an eighth
-# more, so that the group measures the peak and does not limit it. The predicted time is compared
-# with the measured time. make caps PROFILE=cpu-8b runs the 8B shapes (a run draws 16 GB of weights,
-# and writes the layers that do not fit to TMPDIR: --offload-dir).
+# offload.mk - make caps: runs models in less memory than their weights need. Each model runs whole,
+# then under each limit of CAPS (--mem-cap, --device-map auto, nothing quantized). Each run is in a
+# control group whose limit is an eighth higher, so that the group measures the peak and does not
+# limit it. The predicted time is compared with the measured time. make caps PROFILE=cpu-8b runs the
+# 8B shapes: a run draws 16 GB of weights, and writes the layers that do not fit to TMPDIR
+# (--offload-dir).
 #
 #   $(R)/caps/SYSTEM-CAP.ndjson, .group -> $(R)/caps/caps.ndjson
 
@@ -30,7 +31,7 @@ $(R)/caps/prompt.ndjson: $(R)/caps/settings
 	@jq -nc --argjson n $(CAPS_ROWS) '1 as $$p | $(shape_prompt)' > $@.tmp && mv $@.tmp $@
 
 CAPS_RUNS := $(foreach y,LLADA LLAMA,$(foreach c,whole $(CAPS),$(R)/caps/$(y)-$(c).ndjson))
-# SYSTEM and CAP of a stem SYSTEM-CAP; the limit of a run, or nothing if the model is whole
+# caps_of: word 1 or 2 of a stem SYSTEM-CAP. cap: the limit of a run, or nothing for the whole model
 caps_of = $(word $(1),$(subst -, ,$*))
 cap     = $(filter-out whole,$(call caps_of,2))
 $(CAPS_RUNS): $(R)/caps/%.ndjson: $(R)/caps/prompt.ndjson \

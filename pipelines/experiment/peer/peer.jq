@@ -1,4 +1,4 @@
-# peer.jq - the points of another engine, a line each, and their ratios to our LLaMA.
+# peer.jq - prints a line for each point of another engine, and its ratios to our LLaMA.
 def digits: if . == null then "-" elif . < 10 then . * 100 | round / 100 else round end;
 def ms: if . == null then "-" else . / 1e6 | digits end;
 (map(select(.kind == "metric" and .stack)) | group_by(.config)[] |

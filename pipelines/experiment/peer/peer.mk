@@ -1,9 +1,9 @@
-# peer.mk - make peer: another engine, behind an OpenAI-type server, on the prompts of phases 4 and
-# 5.
+# peer.mk - make peer: runs another engine, behind an OpenAI-type server, on the prompts of phases 4
+# and 5.
 #
-# Its software stack differs, and every record says so: the page names it in a section of its own,
-# and the ratios to our LLaMA are those of two programs. The server must run already; make peer
-# neither starts nor warms it, but for the first prompts of each launch.
+# The engine is another software stack, and every record says so. The page shows it in its own
+# section, and its ratios to our LLaMA are ratios of two programs. The server must run already. make
+# peer does not start the server, and warms it only by the first prompts of each launch.
 #
 #   $(PEER)/steps     the load of phase 4: one request at a time
 #   $(PEER)/length-N  the loads of phase 5: as many requests in flight as batches have prompts
@@ -23,7 +23,7 @@ PEER_SWEEPS := steps $(SCALES)
 text-$(R)/stamp/peer = $(URL) $(MODEL) $(PEER_FLAGS) $(GEN_LENGTH) $(CONTRACT) $(LAUNCHES) \
     $(SCALE_BATCH) $(SCALE_LAUNCHES) $(SEED)
 
-# settings of a sweep: those of the phase, with requests in flight for prompts in a batch
+# the settings of a sweep of the phase; --batch is here the number of requests in flight
 peer_steps   := --batch 1 --gen-length $(GEN_LENGTH) --contract $(CONTRACT) --launches $(LAUNCHES)
 peer_length   = --batch $(SCALE_BATCH) --gen-length $(1) --contract fixed \
                 --launches $(SCALE_LAUNCHES)
@@ -35,7 +35,7 @@ $(PEER_SWEEPS:%=$(PEER)/%/schedule.ndjson): $(PEER)/%/schedule.ndjson: $(R)/stam
 	@$(BIN)/schedule -q --systems endpoint --seed $(SEED) \
 	    $(if $(filter steps,$*),$(peer_steps),$(call peer_length,$(*:length-%=%))) -o $@
 
-# A launch that is there already is kept; a server that failed a request does not end the run.
+# A finished launch is kept. If the server failed a request, the run goes on.
 peer_ask = $(BIN)/gen-endpoint --url $(URL) $(MODEL:%=-m %) --warmup 2 --seed $(SEED) $(PEER_FLAGS)
 $(PEER_SWEEPS:%=$(PEER)/%/metrics.ndjson): $(PEER)/%/metrics.ndjson: $(PEER)/%/schedule.ndjson \
     $$(call peer_prompts,$$*) $(TOOL)-gen-endpoint $(TOOL)-measure | $(PIPE)
@@ -46,7 +46,8 @@ $(PEER_SWEEPS:%=$(PEER)/%/metrics.ndjson): $(PEER)/%/metrics.ndjson: $(PEER)/%/s
 	@$(beside) $(BIN)/measure --verify $(PEER_LIMITS) \
 	    $$(jq -r 'select(.kind == "launch") | "$(@D)/launch-\(.launch).ndjson"' $<) -o $@
 
-# The answers to score: each distinct one once, of all prompts where phase 4 times only some.
+# The answers to score, each distinct answer once. If phase 4 times only some prompts, the others
+# are answered here too.
 $(PEER)/answers.ndjson: $(PEER)/steps/metrics.ndjson $(R)/prompts.ndjson
 	$(call say,peer answers)$(if $(TIMED_PROMPTS),$(alone) $(peer_ask) --gen-length $(GEN_LENGTH) \
 	    --contract $(CONTRACT) $(R)/prompts.ndjson -o $@,\
@@ -60,7 +61,7 @@ $(PEER)/judge.ndjson: $(PEER)/answers.ndjson $(R)/stamp/model-JUDGE $(TOOL)-scor
 	$(call say,score-ppl judge of peer)\
 	    $(beside) $(BIN)/score-ppl -q --mode judge -m $(JUDGE) $(SCORE_FLAGS) $< -o $@
 
-# Ratios to our LLaMA, where phases 4 and 5 have measured it.
+# Ratios to our LLaMA, for the measurements of phases 4 and 5 that exist.
 PEER_SCORED := $(PEER)/exact.ndjson $(PEER)/text.ndjson $(PEER)/judge.ndjson
 PEER_OURS   := $(wildcard $(R)/steps/metrics.ndjson $(SCALES:%=$(R)/%/metrics.ndjson))
 $(PEER)/ratios.ndjson: $(PEER_SWEEPS:%=$(PEER)/%/metrics.ndjson) $(PEER_OURS) $(TOOL)-compare

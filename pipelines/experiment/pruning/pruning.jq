@@ -1,5 +1,5 @@
-# pruning.jq - make pruning as text: each pruned model against the model that it was made from.
-# Inputs: prune and comparison records; run with -sr.
+# pruning.jq - prints make pruning as text: each pruned model compared with its source. Inputs:
+# prune and comparison records; run with -sr.
 def round3: . * 1000 | round / 1000;
 def points: . * 1000 | round / 10 | if . > 0 then "+\(.)" else "\(.)" end;
 def interval(f): if .lo == null then "" else " [\(.lo | f), \(.hi | f)]" end;

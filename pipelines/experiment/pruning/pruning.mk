@@ -1,7 +1,8 @@
-# pruning.mk - the cost of pruning: each model without a share of its heads and hidden units, chosen
-# by each score, against the whole model, on the prompts of memory.mk: likelihood of the references
-# and accuracy of the answers (paired by prompt), bytes, tokens a second. With one of the scores the
-# pruned model is trained on for a while. Not part of make all: it makes and runs dozens of models.
+# pruning.mk - make pruning: measures what pruning costs. Each model without a share of its heads
+# and hidden units, chosen by each score, is compared with the whole model on the prompts of
+# memory.mk: likelihood of the references and accuracy of the answers (paired by prompt), bytes,
+# tokens a second. For one of the scores the pruned model is also trained for a while. Not part of
+# make all, because it makes and runs dozens of models.
 #
 #   $(R)/prune/models/NAME/, NAME.ndjson      pack-model (NAME: MODEL-SCORE-SHARE)
 #   $(R)/prune/SYSTEM/NAME.ndjson, likelihood-NAME.ndjson -> comparison.ndjson
@@ -35,8 +36,9 @@ $(R)/prune/questions.ndjson: $(R)/quant/questions.ndjson $(R)/prune/settings
 $(R)/prune/references.ndjson: $(R)/quant/references.ndjson $(R)/prune/settings
 	@sed -n '1,$(PRUNE_PROMPTS)p' $< > $@.tmp && mv $@.tmp $@
 
-# synth:NAME would read as a rule; pack-model then says that random weights cannot be packed. The
-# sides of a pair may be one checkpoint.
+# The colon of synth:NAME would read as a rule, so it becomes a dash; pack-model then says that
+# random weights cannot be packed. If both sides of the pair are one checkpoint, the name has the
+# side.
 prune_side = $(if $(filter $(LLADA),$(LLAMA)),-$(1))
 prune_name = $(subst :,-,$(notdir $(patsubst %/,%,$($(1)))))$(prune_side)-$(2)
 prune_model = $(R)/prune/models/$(call prune_name,$(1),$(2))
@@ -63,7 +65,7 @@ endef
 $(foreach y,LLADA LLAMA,$(foreach s,$(PRUNE_SCORES),$(foreach n,$(PRUNE_SHARES),\
     $(eval $(call prune,$(y),$(s),$(n))))))
 
-# $(call prune_train,SYSTEM,SHARE): its record is that of the model that it began with.
+# $(call prune_train,SYSTEM,SHARE): the record of the trained model is a copy of the pruned model's.
 define prune_train
 $(call prune_model,$(1),activation-$(2)-trained).ndjson: \
     $(call prune_model,$(1),activation-$(2)).ndjson $(R)/prune/training \

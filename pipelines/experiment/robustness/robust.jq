@@ -1,5 +1,5 @@
-# robust.jq - make robustness as text: one line for each comparison. Inputs: comparison records; run
-# with -sr.
+# robust.jq - prints make robustness as text: one line for each comparison. Inputs: comparison
+# records; run with -sr.
 def percent: if type == "number" then "\(. * 1000 | round / 10) %" else "-" end;
 def with_interval: "\(.value | percent) [\(.lo | percent), \(.hi | percent)]";
 map(select(.kind == "comparison" and .metric))

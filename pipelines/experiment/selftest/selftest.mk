@@ -1,6 +1,6 @@
-# selftest.mk - the statistics on simulated experiments whose truth is known: how often an interval
-# holds the truth, how often a difference is found, and how often one is found where there is none.
-# A minute of arithmetic.
+# selftest.mk - make selftest: applies the statistics to simulated experiments whose truth is known.
+# Counts how often an interval holds the truth, how often a true difference is found, and how often
+# a difference is found where there is none. Takes a minute.
 
 # simulated experiments
 REPETITIONS ?= 2000

@@ -1,6 +1,7 @@
-# forecast-check.jq - the errors of forecast --check as a table: for each measured machine and each
-# published source the number of figures and their errors; above 1 the forecast is too slow. Then
-# crossovers, whose ratio above 1 favours LLaDA, and the side to which forecasts err. Run with -sr.
+# forecast-check.jq - prints the errors of forecast --check as a table: for each measured machine
+# and each published source the number of figures and their errors; above 1 the forecast is too
+# slow. Then the crossovers, whose ratio above 1 favours LLaDA, and the side to which forecasts err.
+# Run with -sr.
 def three: if . >= 100 then round else . * 100 | round / 100 end;
 def row: "| \(map(tostring) | join(" | ")) |";
 def place: .source | sub(" \\([0-9a-f]{12}\\)$"; "");

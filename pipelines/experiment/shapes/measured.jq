@@ -1,15 +1,15 @@
 # measured.jq - selects the records of a run that data/measured keeps (slurped): machine and commit
-# once, the limits of the machine, then the metrics, each with its settings, interval and launches:
-# everything that forecast reads (--check, --along-steps).
+# once, the limits of the machine, then the metrics, each with its settings, interval and launches.
+# This is everything that forecast reads (--check, --along-steps).
 #
-# Tools read the result, so meta records become parents: their streams are not complete any more.
-# The machine of a metric is the one that its launches ran on (the parent record of measure);
-# analysis_machine is the one that computed the metric, where that is another.
+# The streams are not complete any more, so their meta records become parent records; tools then
+# accept the result. The machine of a metric is the machine of its launches (the parent record of
+# measure). If another machine computed the metric, analysis_machine names that machine.
 def wanted: ["e2e_ns", "ttft_ns", "tpot_ns", "output_tokens_per_s", "mfu_ratio", "mbu_ratio",
              "prefill_mfu_ratio", "decode_mbu_ratio", "energy_j_per_token", "power_mean_w",
              "memory_weights_bytes", "memory_kv_bytes", "memory_activations_bytes",
              "memory_requested_peak_bytes", "memory_process_peak_bytes"];
-# members of a metric record that are left out: how it was computed, and details of its launches
+# members of a metric record that are left out: how the metric was computed, and launch details
 def unwanted: ["method", "min", "max", "p90", "p95", "p99", "cold", "warmup", "timed", "partial",
                "failed", "oom", "steady", "warmup_steady", "deterministic", "repeat_ratio",
                "distinct_ratio", "status", "prompt", "tokenizer"];

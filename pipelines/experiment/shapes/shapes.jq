@@ -1,4 +1,4 @@
-# shapes.jq - the text of make shapes: the time of a batch at each step count, the step count at
+# shapes.jq - prints make shapes as text: the time of a batch at each step count, the step count at
 # which both models take the same time, and doubts about the line. Inputs: records of kind forecast;
 # run with -r.
 def seconds: if . then . / 1e5 | round / 10000 else "?" end;

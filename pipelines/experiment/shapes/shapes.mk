@@ -1,4 +1,5 @@
-# shapes.mk - make shapes: speed and memory of two shapes with random weights. Quality is null.
+# shapes.mk - make shapes: measures speed and memory of two shapes with random weights. Quality is
+# null.
 #
 # The prompts are token ids, as many prompts as a batch holds. With equal lengths and contract fixed
 # every prompt is the same work, so more prompts would add nothing. Each pass computes the whole
@@ -10,8 +11,8 @@
 
 # file that make measured writes
 MEASURED      ?= data/measured/$(PROFILE)-$(FP).ndjson
-# With MASK_BLOCKS each block is filled in SHAPE_STEPS steps. Their own decoding decides
-# the number of passes, and computes a part of the canvas, so it is replaced.
+# With MASK_BLOCKS each block is filled in SHAPE_STEPS steps. The default decoding of such a model
+# chooses the number of passes and computes only a part of the canvas, so options replace it.
 shape_STEPS   := $(if $(MASK_BLOCKS),$(shell for k in $(call split,$(SHAPE_STEPS)); do \
     n[k*$(call blocks_in,$(SHAPE_LENGTH))]=; done; IFS=,; echo "$${!n[*]}"),$(SHAPE_STEPS))
 define shape_settings
@@ -48,7 +49,7 @@ $(R)/shapes.ndjson: $(SHAPES:%=$(R)/%/metrics.ndjson) $(R)/ceilings.ndjson $(R)/
 shapes: $(R)/shapes.ndjson ##run speed and memory of the 8B shapes (PROFILE=cpu-8b)
 	@jq -r -f pipelines/experiment/shapes/shapes.jq $<
 
-# The records worth keeping, with the machine and the commit.
+# The records that data/measured keeps, with the machine and the commit.
 .PHONY: measured
 measured: $(SHAPES:%=$(R)/%/metrics.ndjson) $(R)/ceilings.ndjson $(R)/shapes.ndjson \
     ##develop store the records of make shapes in data/measured
@@ -57,7 +58,7 @@ measured: $(SHAPES:%=$(R)/%/metrics.ndjson) $(R)/ceilings.ndjson $(R)/shapes.ndj
 	@mv $(MEASURED).tmp $(MEASURED)
 	@echo '$(MEASURED)'
 
-# The errors of forecast against all stored measurements and published numbers; runs nothing.
+# The errors of forecast for all stored measurements and published numbers; runs no model.
 CHECKED := $(wildcard data/measured/*.ndjson)
 $(RESULTS)/forecast-check.ndjson: $(CHECKED) data/published.ndjson data/hardware.ndjson \
     $(TOOL)-forecast | $(QUIET)

@@ -1,4 +1,4 @@
-# twin.mk - make twin FROM=MODEL: a pair that differs in nothing but the way it writes.
+# twin.mk - make twin FROM=MODEL: trains a pair of models that differ only in the way they write.
 #
 # Both sides begin with the weights of MODEL and are trained on as many rows of the same text, with
 # the same options: one from left to right, one as a denoiser in the layout of published conversions
