@@ -1,4 +1,4 @@
-# Makefile - builds the tools, runs the tests, and (pipelines/) the seven phases.
+# Makefile - builds the tools and runs the tests; the makefiles of pipelines/ run the seven phases.
 #
 #   make            the tools, in build/bin
 #   make all        all seven phases and the report     make phase4   one phase
@@ -16,12 +16,11 @@ CPU := $(shell uname -m)
 -include local.mk
 include config.mk
 
-# Values reach shells, so what a call of make sets is checked here, once, before anything runs: all
-# variables of the command line, and settings (NAME ?= VALUE) that come from the environment. Names
-# of files and models may have no spaces either; pipelines/phase/common.mk also checks those that
-# local.mk and profiles set.
-# $(call plain,WHAT,TEXT,MORE): an error where TEXT has characters that the shell or make would
-# interpret. MORE says what to do.
+# Values reach shells. So all values that a call of make sets are checked here, once, before
+# anything runs: the variables of the command line, and settings (NAME ?= VALUE) that come from the
+# environment. Names of files and models may not have spaces either. pipelines/phase/common.mk also
+# checks the names that local.mk and profiles set. $(call plain,WHAT,TEXT,MORE): an error if TEXT
+# has characters that the shell or make would interpret. MORE says what to do.
 hash   := \#
 quote  := '
 SIGNS  := $(quote) " ` \ ; & | < > * ? ! $(hash) $$ ( ) [ ] { }
@@ -41,12 +40,13 @@ NAMES    := LLADA LLAMA LTM JUDGE BERT BASELINE_LLADA BASELINE_LLAMA PROMPT_FILE
 SETTINGS := $(sort TOYS CONTAINER_BASE CROSSOVER_CUDA \
                 $(shell sed -n 's|^\([A-Za-z_]*\) *?=.*|\1|p' Makefile config.mk \
                     $(wildcard pipelines/*/*.mk pipelines/experiment/*/*.mk)))
-# "command", "environment" or another origin
+# the origin of a variable: "command", "environment" or another word
 origin_of = $(firstword $(origin $(1)))
 SET := $(strip $(foreach v,$(.VARIABLES),\
            $(if $(filter command,$(call origin_of,$(v))),$(v))) \
        $(foreach v,$(SETTINGS),$(if $(filter environment,$(call origin_of,$(v))),$(v))))
-# Values are not expanded here: make runs a $(shell) in them. GPU_PEER is a command by its meaning.
+# Values are checked unexpanded, because make would run a $(shell) in them. The value of GPU_PEER is
+# a command and may have such characters.
 COMMANDS := GPU_PEER
 $(foreach v,$(filter $(NAMES),$(SET)),$(call plain,$(v)=,$(value $(v))))
 $(foreach v,$(filter-out $(NAMES) $(COMMANDS),$(SET)),$(if $(call signs,$(value $(v))),\
@@ -64,8 +64,8 @@ SANITIZE_coverage := -fprofile-instr-generate -fcoverage-mapping
 SANITIZE_fuzz   := -fsanitize=fuzzer-no-link$(,)address$(,)undefined -fno-sanitize-recover=all
 SANITIZE := $(SANITIZE_$(SAN))
 WARN    := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror
-# $(call known,FLAGS): those that the compiler and the C library accept for an empty program. All
-# are tried at once; each is tried alone only when that fails.
+# $(call known,FLAGS): the flags that the compiler and the C library accept for an empty program.
+# First all flags are tried together; only if that fails, each flag is tried alone.
 refuses = $(shell printf '\043include <stdio.h>\n' | \
               $(CC) -Werror -O2 -fPIE $(1) -x c -c -o /dev/null - 2>&1 || echo no)
 known   = $(if $(call refuses,$(1)),$(foreach f,$(1),$(if $(call refuses,$(f)),,$(f))),$(1))
@@ -75,20 +75,21 @@ FORTIFY  := -D_FORTIFY_SOURCE=3
 wanted    = $(if $(SAN),,$(FORTIFY)) -fstack-clash-protection $(BRANCHES_$(CPU))
 hardened  = $(if $(SAN),,-U_FORTIFY_SOURCE $(or $(filter $(FORTIFY),$(1)),-D_FORTIFY_SOURCE=2)) \
             -fstack-protector-strong -fPIE $(filter-out $(FORTIFY),$(1))
-# Computed once, when the first rule that compiles needs it.
+# HARDEN is computed once, when the first rule that compiles needs it.
 HARDEN    = $(eval HARDEN := $(call hardened,$(call known,$(wanted))))$(HARDEN)
 # options of the compiler; -g1 has line numbers and links faster than -g
 CFLAGS  ?= -O2 -g1
 ALL_CFLAGS = -std=c11 -D_GNU_SOURCE -I. $(CFLAGS) $(WARN) $(HARDEN) $(SANITIZE) -MMD -MP
 LIBS    := jansson libpcre2-8 libutf8proc libarchive zlib libcrypto
 PKG     := pkg-config $(if $(STATIC),--static)
-# libarchive needs libxml2 (for xar), whose own needs it does not name: ICU, which is C++.
+# libarchive needs libxml2 (for xar). Its pkg-config file does not name what libxml2 needs: ICU,
+# which is C++.
 LDLIBS  := $(if $(STATIC),-Wl$(,)-Bstatic) $(shell $(PKG) --libs $(LIBS) 2>/dev/null) \
            $(if $(STATIC),$(filter-out -lm,$(shell $(PKG) --libs libxml-2.0)) -lstdc++) \
            $(if $(STATIC),-Wl$(,)-Bdynamic) -lm -lpthread -ldl
 LDFLAGS += -pie -Wl,-z,relro,-z,now
 
-# Only one make at a time works in a folder; the makes that it calls belong to it.
+# Only one make at a time works in a folder. The makes that it calls count as the same make.
 READERS := help settings pairs plan style print-%
 WORK    := $(filter-out $(READERS),$(or $(MAKECMDGOALS),tools))
 ifneq ($(filter-out tools install uninstall clean,$(WORK)),)
@@ -102,33 +103,33 @@ $(if $(filter-out 0,$(.SHELLSTATUS)),$(error $(CURDIR): this folder is read-only
 endif
 export CROSSOVER_HELD := $(CURDIR)
 
-# One line for each file that is made; V=1 shows the commands.
+# Prints one line for each file that is made; V=1 prints the commands instead.
 V :=
 say = $(if $(V),,@echo '  $(1)';)
 
-# Without git: the commit that make dist wrote into .commit.
+# COMMIT: from git, or without git from the file .commit that make dist wrote.
 COMMIT := $(or $(shell git describe --always --dirty=+ --abbrev=12 2>/dev/null || \
               grep -v Format .commit 2>/dev/null),unknown)
 
-# lib/ and kernels/ are one archive, and the rooms that know only records are another; kernels/cpu
-# is compiled once for each instruction set. The fastest multiplication is a file for each processor
-# family (kernels/peak.h).
+# lib/ and kernels/ are one archive; the rooms that know only records are a second archive.
+# kernels/cpu is compiled once for each instruction set. The loop that measures the fastest
+# multiplication has a file for each processor family (kernels/peak.h).
 PEAK_x86_64 := x86
 PEAK_aarch64 := arm
 PEAK := $(wildcard kernels/peak-$(or $(PEAK_$(CPU)),other).c)
 AMX  := $(wildcard kernels/amx-$(if $(filter x86_64,$(CPU)),x86,other).c)
-# Training on several processes needs an MPI; MPI= leaves it out.
+# Training on several processes needs an MPI library; MPI= (empty) leaves it out.
 MPI  := $(shell for p in ompi-c mpich; do \
             pkg-config --exists $$p 2>/dev/null && echo $$p && break; done)
-# gen-endpoint needs libcurl, and nothing else does: without it this tool is left out.
+# Only gen-endpoint needs libcurl. Without libcurl this tool is left out.
 CURL := $(shell pkg-config --exists libcurl 2>/dev/null && echo 1)
 LIB_SRC := $(filter-out lib/base/version.c kernels/peak-% kernels/amx-% lib/train/ranks-% \
                $(if $(CURL),,lib/remote/http.c), \
                $(wildcard lib/*/*.c lib/*/*/*.c kernels/*.c)) \
            $(wildcard lib/train/ranks-$(if $(MPI),mpi,none).c) $(PEAK) $(AMX) \
            $(wildcard kernels/ref/*.c kernels/cuda/device/segments.c)
-# The level amx has its own products by tiles and what calls them; everything else is that of a
-# lower level, its base (kernels/cpu/level.h).
+# The level amx has its own matrix products, by tiles. AMX_SRC lists these files and the files that
+# call the products. All other code is that of a lower level, the base (kernels/cpu/level.h).
 AMX_SRC := $(wildcard kernels/cpu/amx/*.c) $(patsubst %,kernels/cpu/%.c,gemm head cpu_ops \
                cpu_train_ops attention/attention attention/attention-back)
 CPU_SRC := $(filter-out kernels/cpu/amx/%,$(wildcard kernels/cpu/*.c kernels/cpu/*/*.c))
@@ -137,7 +138,7 @@ level_obj = $(patsubst kernels/%.c,$(BUILD)/obj/kernels/$(1)/%.o, \
 LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/obj/%.o) \
            $(foreach l,portable $(CPU_LEVELS),$(call level_obj,$(l)))
 TOOLS   := $(filter-out $(if $(CURL),,gen-endpoint),$(patsubst tools/%.c,%,$(wildcard tools/*.c)))
-# Tools that read and write records and run no model: no kernel or decoder is in their archive.
+# Tools that read and write records and run no model. Their archive has no kernel and no decoder.
 RECORD_TOOLS := $(filter bundle compare conclude import-bench measure pareto plot report schedule \
                     score-exact score-text,$(TOOLS))
 RECORD_ROOMS := report figure analysis remote text setting record stat base
@@ -148,15 +149,16 @@ tools: $(TOOLS:%=$(BIN)/%) ##build the tools, in build/bin
 	$(if $(CURL),,@echo 'gen-endpoint is left out: it needs libcurl (Debian:' \
 	    'libcurl4-openssl-dev; ./bootstrap tools installs it)' >&2)
 
-# Keep files that only pattern rules make. (.SECONDARY would do it, too, but then a file that is new
-# enough is made again when one of its prerequisites was checked before.)
+# Keep files that only pattern rules make. (.SECONDARY keeps them too, but then make sometimes makes
+# an up-to-date file again, if one of its prerequisites was checked before.)
 .PRECIOUS: $(BUILD)/obj/%.o $(BIN)/% $(BUILD)/tests/%
 $(BUILD)/obj/%.o: %.c $(BUILD)/obj/flags.txt
 	@mkdir -p $(@D)
 	$(call say,cc $<)$(CC) $(ALL_CFLAGS) -c $< -o $@
 
-# -O3, and contraction into fused multiply-adds, because the results of the kernels are defined with
-# FMA. Level 3 of FORTIFY checks sizes at run time, which these loops do not need.
+# Kernels are compiled with -O3 and with contraction into fused multiply-adds (FMA), because their
+# results are defined with FMA. Level 3 of FORTIFY checks sizes at run time, which these loops do
+# not need.
 CPU_FLAGS       = -O3 -ffp-contract=fast -fno-math-errno -fno-trapping-math -Wno-psabi \
     $(if $(findstring SOURCE=3,$(HARDEN)),-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
 CPU_FLAGS_portable   :=
@@ -167,8 +169,9 @@ CPU_FLAGS_avx512     := -march=x86-64-v4 -mprefer-vector-width=512
 CPU_FLAGS_avx512bf16 := $(CPU_FLAGS_avx512) -mavx512bf16 -mavx512vnni -mavx512vbmi
 CPU_FLAGS_amx        := $(CPU_FLAGS_avx512bf16) -mamx-tile -mamx-bf16 -mamx-int8
 CPU_BASE_amx         := avx512bf16
-# $(call cpu_level,NAME,LEVEL,TMM): the rule of level NAME. LEVEL is NAME, or its base; then TMM has
-# the instructions of its tiles.
+# $(call cpu_level,NAME,LEVEL,TMM): the rule that compiles level NAME. LEVEL is the level whose
+# vector code is used: NAME itself, or the base of NAME. TMM is the file with the tile instructions
+# of NAME.
 define cpu_level
 $(BUILD)/obj/kernels/$(1)/cpu/%.o: kernels/cpu/%.c $(BUILD)/obj/flags.txt
 	@mkdir -p $$(@D)
@@ -177,14 +180,15 @@ $(BUILD)/obj/kernels/$(1)/cpu/%.o: kernels/cpu/%.c $(BUILD)/obj/flags.txt
 	        -DISA='"kernels/cpu/vectors/isa_$(2).h"' \
 	        $(if $(filter-out $(1),$(2)),-DOWN=$(1) -DTMM='"$(3)"' \
 	        -DDENSE='"kernels/cpu/amx/tiled.h"') -c $$< -o $$@
-# int8 sums are exact, and the few fp32 operations after them must be the same at every level.
+# int8 sums are exact. The few fp32 operations after them must round alike at every level, so they
+# are not contracted.
 $(addprefix $(BUILD)/obj/kernels/$(1)/cpu/,format/format_int8.o format/format_q4.o \
     amx/amx_int8.o): \
     private CPU_FLAGS += -ffp-contract=off
 endef
 $(foreach l,portable $(CPU_LEVELS),\
     $(eval $(call cpu_level,$(l),$(or $(CPU_BASE_$(l)),$(l)),kernels/cpu/amx/tmm.h)))
-# Most time of the statistics is in sums of many draws; vectors give the same bits.
+# The statistics spend most time in sums of many draws. Vector instructions give the same bits here.
 $(BUILD)/obj/lib/stat/bootstrap.o: private ALL_CFLAGS += -O3
 # The loops that probe the limits of the machine must not be limited by the compiler.
 $(BUILD)/obj/lib/run/probe/ceiling.o $(BUILD)/obj/kernels/peak-%.o: private ALL_CFLAGS += -O3
@@ -192,7 +196,7 @@ $(BUILD)/obj/kernels/peak-arm.o: private ALL_CFLAGS += -march=armv8.2-a+dotprod+
 $(addprefix $(BUILD)/obj/kernels/,ops.o train.o): $(BUILD)/obj/levels.txt
 $(addprefix $(BUILD)/obj/kernels/,ops.o train.o): private ALL_CFLAGS += $(CPU_LEVELS:%=-DHAVE_CPU_%)
 
-# -isystem: no warnings in the header of MPI.
+# -isystem: the compiler does not warn about the header of MPI.
 ifneq ($(MPI),)
 $(BUILD)/obj/lib/train/ranks-mpi.o: private ALL_CFLAGS += \
     $(patsubst -I%,-isystem %,$(shell pkg-config --cflags-only-I $(MPI)))
@@ -205,13 +209,13 @@ $(BIN)/gen-endpoint: private LDLIBS += $(if $(CURL),$(shell pkg-config --libs li
 text-$(BUILD)/obj/commit.txt = $(COMMIT)
 text-$(BUILD)/obj/flags.txt = $(CC) $(ALL_CFLAGS) $(CPU_FLAGS) \
     $(foreach l,$(CPU_LEVELS_$(CPU)),$(l) $(CPU_FLAGS_$(l)))
-# Other levels: only the table of levels is compiled again, and what it needs in addition.
+# If CPU_LEVELS changes, only the table of levels and the code of new levels are compiled.
 text-$(BUILD)/obj/levels.txt = $(CPU_LEVELS)
 $(BUILD)/obj/lib/base/version.o: private ALL_CFLAGS += -DCOMMIT='"$(COMMIT)"'
 $(BUILD)/obj/lib/base/version.o: $(BUILD)/obj/commit.txt
 
-# Archives and programs are made under another name and renamed, so that an interrupted make leaves
-# none half written (make keeps .PRECIOUS files when it is interrupted).
+# Archives and programs are written under another name and then renamed. make keeps .PRECIOUS files
+# when it is interrupted, and no half-written file may be kept.
 $(BUILD)/libcrossover.a: $(LIB_OBJ)
 $(BUILD)/librecords.a: $(RECORD_OBJ)
 $(BUILD)/libcrossover.a $(BUILD)/librecords.a:
@@ -227,9 +231,9 @@ $(RECORD_TOOLS:%=$(BIN)/%): $(BIN)/%: $(BUILD)/obj/tools/%.o $(BUILD)/librecords
 	@mkdir -p $(@D)
 	$(link)
 
-# Tests in C: tests/{unit,kernels,model,fuzz}/test-*.c are TAP programs, tests/fixtures/*.c helpers
-# of the shell tests. T=word runs only the tests whose path contains it. gold links them in a
-# quarter of the time.
+# Tests in C: tests/{unit,kernels,model,fuzz}/test-*.c are TAP programs, tests/fixtures/*.c are
+# helpers of the shell tests. T=WORD runs only the tests whose path contains WORD. The linker gold
+# links the tests in a quarter of the time.
 $(BUILD)/tests/%: private LDFLAGS += $(if $(SAN),,$(if $(shell command -v ld.gold),-fuse-ld=gold))
 $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(BUILD)/libcrossover.a $(BUILD)/obj/lib/base/version.o
 	@mkdir -p $(@D)
@@ -241,7 +245,7 @@ TEST_IN   := unit kernels model fuzz
 TEST_C    := $(call SELECT,$(sort $(wildcard $(foreach d,$(TEST_IN),tests/$(d)/test-*.c))))
 TEST_SH   := $(call SELECT,$(sort $(wildcard tests/*.sh tests/cli/*.sh tests/cli/*.bats)))
 TEST_PROG := $(TEST_C:%.c=$(BUILD)/%)
-# The loops of these are short: to optimize them takes longer than they do.
+# These tests have short loops: optimizing the code would take longer than the loops do.
 $(foreach d,unit fuzz,$(BUILD)/obj/tests/$(d)/%.o): private ALL_CFLAGS += -O1
 HELPERS   := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fixtures/*.c)) \
              $(if $(wildcard pipelines/build/reference.mk),$(BUILD)/tests/reference \
@@ -253,8 +257,9 @@ test: $(TEST_PROG) $(if $(strip $(TEST_SH)),$(TOOLS:%=$(BIN)/%) $(HELPERS)) \
 	@BUILD='$(BUILD)' BIN='$(abspath $(BIN))' TESTBIN='$(abspath $(BUILD))/tests' \
 	    tests/run $(TEST_PROG) $(TEST_SH)
 
-# Runs the targets of tests/fuzz under clang's libFuzzer, in a build folder of its own (SAN=fuzz),
-# which keeps crashes (finds/TARGET-crash-...) and the inputs that led there (corpus/TARGET).
+# Runs the targets of tests/fuzz under clang's libFuzzer, in a build folder of its own (SAN=fuzz).
+# The folder keeps crashes (finds/TARGET-crash-...) and inputs that reached new code
+# (corpus/TARGET).
 MINUTES   := 30
 FUZZ      := build-sanfuzz
 FUZZED    := $(call SELECT,$(patsubst tests/fuzz/test-%.c,%,$(wildcard tests/fuzz/test-*.c)))
@@ -271,14 +276,15 @@ $(BUILD)/obj/tests/fuzz/search-%.o: tests/fuzz/test-%.c $(BUILD)/obj/flags.txt
 	@mkdir -p $(@D)
 	$(call say,cc $< (search))$(CC) $(ALL_CFLAGS) -DFUZZ_SEARCH -c $< -o $@
 $(BUILD)/tests/fuzz/search-%: private SANITIZE += -fsanitize=fuzzer
-# Readers of these targets are fed with memory (tests/fuzz/memory.h).
+# The readers of these targets get their input from memory, not from files (tests/fuzz/memory.h).
 FED := checkpoint config dataset encoder manifest records settings shards tables tokenizer \
        wordpiece
 $(foreach t,test search,$(FED:%=$(BUILD)/tests/fuzz/$(t)-%)): private LDFLAGS += \
     $(addprefix -Wl$(,)--wrap=,file_read file_exists hub_model_name safetensors_open_folder \
     input_open input_file input_read input_failed input_check input_note input_name input_close)
 
-# In a build folder of its own (SAN=coverage): unit tests, fuzz targets, readers of checkpoints.
+# Measures unit tests, fuzz targets and tests of readers of checkpoints, in a build folder of its
+# own (SAN=coverage).
 COVERAGE  := build-sancoverage
 COVERING  := $(wildcard tests/unit/test-*.c tests/fuzz/test-*.c $(foreach n,tokenizer checkpoint \
                  config chat pack prompt families,tests/model/test-$(n)*.c))
@@ -307,7 +313,7 @@ uninstall: ##build remove the installed files
 	rm -f $(TOOLS:%='$(bindir)'/%) $(TOOLS:%='$(mandir)'/%.1) $(TOOLS:%='$(compdir)'/%)
 	rm -rf '$(datadir)' '$(DESTDIR)$(PREFIX)/lib/crossover'
 
-# Only what is committed; the same commit gives the same bytes.
+# The archive has only committed files; the same commit gives the same bytes.
 VERSION  = $(shell sed -n 's/.*version_text.*"\(.*\)".*/\1/p' lib/base/version.c)
 DIST     = build/crossover-$(VERSION).tar.gz
 .PHONY: dist
@@ -322,7 +328,7 @@ clean: ##build remove everything that was built; results stay
 	rm -rf build build-san build-santhread build-sanfuzz build-sancoverage \
 	    build-aarch64-linux-gnu
 
-# These end quietly when their reader has enough (make help | head): 141 is SIGPIPE.
+# help and settings end quietly if their reader stops early (make help | head); 141 means SIGPIPE.
 enough = || [ $$? -eq 141 ]
 help: ##look print this list
 	@(pipelines/bin/targets Makefile $(PIPELINES) && \
@@ -343,17 +349,18 @@ print-%:
 FORCE:
 
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
-# Settings and stamps come first, then other things to build, the experiments, and the phases, which
-# name files of all of these; last the commands of the sweeps that these have named.
+# The order matters: first settings and stamps; then other things to build, the experiments, and the
+# phases, which use the names of these files; last sweep.mk with the commands of all named sweeps.
 PIPELINES := pipelines/phase/common.mk $(sort $(wildcard pipelines/build/*.mk \
                  pipelines/experiment/*/*.mk)) \
              $(filter-out %/common.mk %/settings.mk %/sweep.mk,$(sort $(wildcard \
                  pipelines/phase/*.mk))) pipelines/phase/sweep.mk
 include $(PIPELINES)
 
-# Stamps. make knows after reading its files whether a text has changed: a stamp that is up to date
-# needs no command, and make -n prints none. (GNU make 4.3 sometimes keeps the line feed at the end
-# of $(file <NAME); without strip everything was then compiled again.)
+# Stamps. While make reads its files, it compares each text with its stamp. So a stamp that is up to
+# date needs no command, and make -n prints none. (GNU make 4.3 sometimes keeps the line feed at the
+# end of $(file <NAME). Without strip every stamp would then differ, and everything be compiled
+# again.)
 within = $(findstring _$(strip $(1))_,_$(strip $(2))_)
 same   = $(and $(call within,$(1),$(2)),$(call within,$(2),$(1)))
 # $(call stamp_rule,FILE,TEXT)

@@ -1,5 +1,5 @@
-# config.mk - settings of the build; make settings prints those of the experiments, too. A file
-# local.mk (not committed) can set any of them for one machine.
+# config.mk - settings of the build. The file local.mk (not committed) can set any of them for one
+# machine. make settings prints these settings and the settings of the experiments.
 
 # C compiler
 CC      ?= cc
@@ -15,7 +15,8 @@ SAN     ?=
 STATIC  ?=
 CPU_LEVELS_x86_64  := amx avx512bf16 avx512 avxvnni avx2
 CPU_LEVELS_aarch64 := neon
-# The flag of /proc/cpuinfo that tells a level; a level without one is always there.
+# The flag in /proc/cpuinfo of a processor that has the level. A level without a flag is always
+# there.
 CPU_FLAG_amx        := amx_tile avx512_bf16
 CPU_FLAG_avx512bf16 := avx512_bf16
 CPU_FLAG_avx512     := avx512vl
@@ -29,7 +30,7 @@ CPU_LACKS   := $(if $(CPU_KNOWS),$(foreach l,$(CPU_LEVELS_$(CPU)),$(if $(filter-
 CPU_LEVELS ?= $(if $(or $(RUN),$(filter lease,$(MAKECMDGOALS))),all,$(filter-out $(CPU_LACKS),\
                   $(CPU_LEVELS_$(CPU))))
 override CPU_LEVELS := $(if $(filter all,$(CPU_LEVELS)),$(CPU_LEVELS_$(CPU)),$(CPU_LEVELS))
-# checkpoints that the user named, as against those that this file names
+# checkpoints that the user named; for the others this file has a default
 GIVEN := $(foreach v,LLADA LLAMA JUDGE,$(if $(filter undefined,$(origin $(v))),,$(v)))
 # LLaDA checkpoint: a folder, a name in the Hugging Face cache, or synth:llada-8b
 LLADA ?= data/models/llada-demo

@@ -1,4 +1,5 @@
-# claims.gp - published speeds: the share of the roofline and the rate; right of the line is beyond.
+# claims.gp - published speeds: the claimed rate against the share of the roofline that it would
+# need. A claim right of the line is beyond the limits of its card.
 eval begin(width_cm > 10 ? 8 : 7)
 array kind_label[2] = ['diffusion', 'autoregressive']
 set logscale xy

@@ -1,4 +1,5 @@
-# drift.gp - drift of the machine: latency relative to the median of the configuration.
+# drift.gp - drift of the machine during a run: each latency relative to the median of its
+# configuration.
 eval begin(width_cm > 10 ? 7 : 6)
 array kind_label[3] = ['LLaDA', 'LLaMA', 'latent thoughts']
 set xlabel x_label

@@ -1,4 +1,5 @@
-# empty.gp - a figure without data prints that, so that a blank page is not read as a result.
+# empty.gp - prints "no data" in a figure without data, so that a blank page is not read as a
+# result.
 eval begin(4)
 unset border; unset tics; unset grid; unset key
 set xrange [0:1]; set yrange [0:1]

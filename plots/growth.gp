@@ -1,4 +1,4 @@
-# growth.gp - memory beyond the weights against the length of the answer, with power laws.
+# growth.gp - memory beyond the weights against the length of the answer, with fitted power laws.
 eval begin((narrow ? 5.6 : 6.6) + 0.43 * series_count)
 set logscale xy 2
 set xlabel 'answer length n (tokens)'
@@ -20,7 +20,7 @@ set key at screen 0.02, char (0.4 + 1.3 * series_count) left top vertical maxrow
 set lmargin 12
 law(k, x) = fit_straight[k] == 1 ? fit_at[k] + fit_slope[k] * x \
     : exp(fit_at[k] + fit_slope[k] * log(x))
-# LLaDA's blue darkens from curve to curve of a sweep; methods look the same in all figures.
+# LLaDA's blue darkens from curve to curve of a sweep; a method has one look in all figures.
 look(k) = series_fill[k]
 mark(k) = is_plain(k) ? 7 : variant(series_kind[k], series_number[k])
 open(k) = is_plain(k) ? 6 : hollow(series_kind[k], series_number[k])

@@ -1,5 +1,5 @@
-# heat.gp - heat maps with a number in each cell, for memory.gp and ratio.gp. Values are
-# logarithms to base 2; a cell without a value is hatched and has the reason.
+# heat.gp - draws heat maps with a number in each cell; memory.gp and ratio.gp set the colours.
+# Values are logarithms to base 2. A cell without a value is hatched and shows the reason.
 columns = narrow ? 1 : (panel_count < 4 ? panel_count : int(ceil(panel_count / 2.0)))
 panel_rows = int(ceil(panel_count / (1.0 * columns)))
 eval begin(panel_rows * (2.6 + 0.85 * (row_count > 3 ? row_count : 3)) + 0.6)

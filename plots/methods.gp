@@ -1,5 +1,5 @@
-# methods.gp - decoding methods: speed-up on the left, change of the accuracy on the right; the
-# fastest is on top.
+# methods.gp - decoding methods, a row each: speed-up on the left, change of the accuracy on the
+# right. The fastest method is on top.
 eval begin(2.2 + 0.42 * method_count)
 longest = 0
 do for [k = 1:method_count] {
@@ -34,7 +34,8 @@ unset logscale x
 unset ytics
 reach = points_hi - points_lo > 2 ? points_hi - points_lo : 2
 set xrange [points_lo - 0.08 * reach:points_hi + 0.08 * reach]
-# ticks at 1, 2 or 5 times a power of ten, with room for five letters each
+# the right axis has ticks at 1, 2 or 5 times a power of ten, with room for five letters at each
+# tick
 tick = 1.16 * reach * 5 / ((0.96 - middle) * key_room)
 tens = 10**floor(log10(tick))
 tick = tens * (tick <= tens ? 1 : (tick <= 2 * tens ? 2 : (tick <= 5 * tens ? 5 : 10)))

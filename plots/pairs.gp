@@ -1,4 +1,4 @@
-# pairs.gp - pairs of models, a row each: how many times LLaMA's time LLaDA takes.
+# pairs.gp - pairs of models, a row each: the time of LLaDA divided by the time of LLaMA.
 eval begin(2.6 + 0.55 * pair_count)
 longest = 0
 do for [k = 1:pair_count] {

@@ -1,5 +1,5 @@
-# pareto.gp - quality against latency, a panel for each contract and batch size; up and to the left
-# is better. A sweep of LLaDA is a curve, LLaMA a crossed point with faint guides.
+# pareto.gp - quality against latency, a panel for each contract and batch size; better is up and to
+# the left. A sweep of LLaDA is a curve, LLaMA a crossed point with faint guides.
 columns = narrow || panel_count == 1 ? 1 : 2
 rows = int(ceil(panel_count / (1.0 * columns)))
 eval key_plan(1, 22)

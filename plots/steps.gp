@@ -1,5 +1,5 @@
-# steps.gp - latency (left) and quality (right, if there is any) against the denoising steps or, if
-# the axis of a sweep is not steps, against the measured passes.
+# steps.gp - latency (left) and quality (right, if records have one) against the denoising steps. If
+# the axis of a sweep is not steps, the horizontal axis has the measured passes.
 panels = judged ? 2 : 1
 eval key_plan(0, 0)
 eval begin((narrow && judged ? 13 : 7.4) + 0.45 * key_rows)

@@ -1,8 +1,7 @@
-# style.gp - the style of all figures; it comes before the file of the figure.
-# Sizes are for a printed column, with letters of 7.5 pt. A model has the same colour in every
-# figure (Okabe-Ito, which colour-blind readers can tell apart, also in grey): LLaDA blue, LLaMA
-# vermillion, latent thought models black. Further sweeps of a model have their own colours, shapes
-# and dashes.
+# style.gp - the style of all figures; gnuplot reads it before the file of the figure. Sizes are for
+# a printed column, with letters of 7.5 pt. A model has one colour in all figures: LLaDA blue, LLaMA
+# vermillion, latent thought models black (Okabe-Ito, which colour-blind readers can tell apart,
+# also in grey). Further sweeps of a model have their own colours, shapes and dashes.
 set encoding utf8
 set datafile separator "\t"
 dumb = (format eq 'dumb')
@@ -12,20 +11,20 @@ grey = '#767676'; faint = '#D9D9D9'
 colour(kind) = kind_colour[int(kind) + 1]
 rgb(kind) = kind == 0 ? 0x0072B2 : (kind == 1 ? 0xD55E00 : (kind == 2 ? 0x202020 : 0x767676))
 point(kind) = kind_point[int(kind) + 1]
-# Shapes of the first, second, ... series of a kind: filled for LLaDA, crossed for LLaMA.
+# Point types of the first, second, ... series of a kind: filled for LLaDA, crossed for LLaMA.
 shapes(kind) = kind == 1 ? '2 3 1 2 3' : (kind == 0 ? '7 5 9 13 11' : '13 9 5 11 7')
 variant(kind, n) = int(word(shapes(kind), int(n - 1) % 5 + 1))
-# The hollow form of a shape: the machine was disturbed while the time was measured.
+# The hollow form of a point type: the machine was disturbed while the time was measured.
 hollow(kind, n) = kind == 1 ? 14 : variant(kind, n) - 1
 hues(kind) = kind == 0 ? '#0072B2 #009E73 #CC79A7 #56B4E9 #7B3FA0 #4D4D4D #8C6D1F #004D43' : \
     (kind == 1 ? '#D55E00 #E69F00 #8A3D00 #A50F15' : '#202020 #8C6D1F #CC79A7 #767676')
-# The first colour is for the plain sweep only; the others repeat after the last one. Those
-# of LLaDA, with all shapes, are used up at 36 and 41.
+# The first colour is for the plain sweep only; the other colours repeat after the last one. For
+# LLaDA numbers 2 to 36 are 7 colours by 5 shapes; 37 to 41 and 42 to 46 have one more colour each.
 hue(kind, n) = n < 2 ? word(hues(kind), 1) : kind == 0 && n > 41 ? '#B30086' : \
     kind == 0 && n > 36 ? '#9BB300' : \
     word(hues(kind), int(n - 2) % (words(hues(kind)) - 1) + 2)
 shade(a, b, t) = int(a + (b - a) * t)
-# Blue from light (t = 0) to LLaDA's own (t = 1), for series that differ in steps.
+# Blue from light (t = 0) to the blue of LLaDA (t = 1), for series that differ in steps.
 blue(t) = 65536 * shade(138, 0, t) + 256 * shade(198, 106, t) + shade(232, 168, t)
 hex(rgb) = sprintf('#%06X', rgb)
 
@@ -44,7 +43,7 @@ last_word(name) = words(head(name)) > 0 ? word(head(name), words(head(name))) : 
 at_char(kind, name) = kind == 2 ? 0 : strstrt(methods(kind), ' ' . last_word(name) . ' ')
 place(kind, name) = at_char(kind, name) < 1 ? 0 : \
     words(substr(methods(kind), 1, at_char(kind, name))) + 1
-# The argument of variant() and hue(): 1 is the plain sweep; up to 46, all look different.
+# The argument of variant() and hue(). 1 is the plain sweep; numbers up to 46 all look different.
 number(kind, name) = place(kind, name) < 1 ? 1 : place(kind, name) + (kind == 0)
 if (!exists('series_count')) series_count = 0
 array series_number[series_count > 0 ? series_count : 1]
@@ -71,7 +70,7 @@ open(k) = hollow(series_kind[k], series_number[k])
 dash(k) = series_kind[k] == 1 ? 1 : (series_number[k] - 1) % 5 + 1
 # Dashes of models in curves over time.
 kind_dash(kind) = kind == 0 ? 1 : (kind == 1 ? 2 : 4)
-# eval begin(height in cm): the terminal and the output file.
+# eval begin(height in cm): sets the terminal and the output file.
 if (!exists('letters')) letters = 'mono'
 begin(h) = dumb ? sprintf("set terminal dumb %s noenhanced size 110,%d", letters, int(3.2 * h)) : \
     (format eq 'svg' ? sprintf("set terminal svg noenhanced size %d,%d " \
@@ -88,8 +87,9 @@ set grid linecolor rgb faint linewidth 0.5 linetype 1
 set title offset 0,-0.6
 set format '%g'
 narrow = width_cm < 10
-# In an SVG a pointer shows the values of marks: plot turns these labels into targets. A mark is
-# for [i = 1:tips(p)] $tips index p - 1 using 1:2:5 @tip; a box has :("[") for its first corner.
+# In an SVG the pointer shows the values of marks. plot puts invisible labels there, which the tool
+# plot turns into targets. A mark is for [i = 1:tips(p)] $tips index p - 1 using 1:2:5 @tip. A box
+# has a second line with :("[") for its first corner.
 tips(p) = format eq 'svg' ? tip_count[p] : 0
 tip = "with labels hypertext point pointtype 7 pointsize 0.1 linecolor rgb '#FF000000'"
 set key noautotitle
@@ -103,10 +103,10 @@ log_tics(axis, lo, hi) = sprintf("set %stics (%.10g); do for [e=%d:%d] {do for [
     . "{tic = m * 10.0**e; if (tic >= %.10g && tic <= %.10g) " \
     . "{set %stics add (sprintf('%%g', tic) tic)}}}", \
     axis, lo / 1e6, int(floor(log10(lo))), int(ceil(log10(hi))), log_steps(lo, hi), lo, hi, axis)
-# A key below the panels, made of labels, because gnuplot's own key is as wide as one panel.
-# eval key_plan(names, letters): sets key_rows for the series and for other entries: their number is
-# names, and the longest of them has so many letters. eval key_series(place, label): puts the series
-# from entry number place on, as labels from number label on.
+# A key below the panels, made of labels, because gnuplot's own key is as wide as one panel. eval
+# key_plan(names, letters): sets key_rows. The key has all series and `names` other entries; the
+# longest of these other entries has `letters` letters. eval key_series(place, label): draws the
+# series from entry `place` of the key on, as labels from number `label` on.
 key_x(i) = (dumb ? 0.08 : 0.06) + (i % key_columns) * 0.94 / key_columns
 key_y(i) = 0.8 + 1.3 * (key_rows - 1 - i / key_columns)
 key_plan(names, letters) = sprintf("key_names = %d; key_letters = %d; ", names, letters) \
@@ -116,7 +116,7 @@ key_plan(names, letters) = sprintf("key_names = %d; key_letters = %d; ", names, 
     . "key_columns = key_columns < 1 ? 1 : (key_columns > 4 ? 4 : key_columns); " \
     . "key_columns = key_columns > key_names && key_names > 0 ? key_names : key_columns; " \
     . "key_rows = int(ceil(key_names / (1.0 * key_columns)))"
-# The number of letters that fit beside each other.
+# The number of letters that fit in one line of the key.
 key_room = width_cm * 5.9
 short(name) = strlen(name) > key_room - 5 ? substr(name, 1, int(key_room) - 6) . '…' : name
 key_series(place, label) = sprintf("key_next = %d; ", place) \

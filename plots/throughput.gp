@@ -1,5 +1,5 @@
-# throughput.gp - tokens per second by batch size, bars from zero. LLaDA's blue darkens with steps.
-# The key beside the bars has one column, so the figure grows with the number of series.
+# throughput.gp - tokens per second by batch size, as bars from zero. LLaDA's blue darkens with
+# steps. The key beside the bars has one column, so the figure grows with the number of series.
 longest = 0
 do for [k = 1:series_count] {
     longest = strlen(series_name[k]) > longest ? strlen(series_name[k]) : longest

@@ -1,5 +1,6 @@
-# trace.gp - an answer from pass to pass: slots across, passes downwards; all panels have the same
-# axes. The text terminal has no areas: a digit is the confidence of a commit in tenths.
+# trace.gp - how an answer is filled, pass by pass: slots across, passes downwards. All panels have
+# the same axes. A text terminal has no areas, so a digit shows the confidence of a commit in
+# tenths.
 across = narrow || dumb ? 1 : panel_count
 down = int(ceil(panel_count / (1.0 * across)))
 tall = pass_count < 12 ? 2.6 : (pass_count < 40 ? 3.6 : (narrow ? 4.4 : 5.6))

@@ -1,5 +1,5 @@
-# training.gp - a training run: loss, gradient norm, tokens a second and memory; a panel for each, a
-# line for each model.
+# training.gp - a training run: loss, gradient norm, tokens a second and memory. Each of the four
+# has a panel, each model a line.
 eval begin(1.6 + (narrow ? 3.0 : 3.4) * panel_count)
 set multiplot layout panel_count, 1 margins char 10, char 2, char 3.4, char 1.6 \
     spacing char 0, char 1.4
