@@ -1,4 +1,4 @@
-/* files.h - a temporary folder of a test below /tmp, and functions that put files there. */
+/* files.h - makes a temporary folder for a test below /tmp, and puts files there. */
 #pragma once
 
 #include <stdio.h>
@@ -20,7 +20,7 @@ static inline void files_begin(void)
         files_fail("cannot be made");
 }
 
-/* Removes it with all that is in it. */
+/* Removes the folder with all its files. */
 static inline void files_end(void)
 {
     char command[64];
@@ -29,7 +29,7 @@ static inline void files_end(void)
         files_fail("cannot be removed");
 }
 
-/* FOLDER/name, valid until the eighth call after it. */
+/* Returns FOLDER/name. The text is valid until the eighth call after this one. */
 static inline char *files_at(const char *name)
 {
     static char names[8][512];
@@ -51,7 +51,7 @@ static inline void files_put_text(const char *path, const char *text)
     files_put(path, text, strlen(text));
 }
 
-/* FOLDER/name with the folders of its name. */
+/* Writes FOLDER/name, and makes the folders in the name. */
 static inline void files_grow(const char *name, const char *text)
 {
     char *path = files_at(name);

@@ -1,7 +1,7 @@
-# layers.sh - the rooms of the house: a file includes only its own room and those below it, what
-# reads records neither includes nor links what runs models, no modules and no files include each
-# other in a circle, no files call each other in one, and a global function bears the name of its
-# module.
+# layers.sh - tests the rooms of the sources. A file includes only its own room and rooms below it.
+# Code that reads records neither includes nor links code that runs models. No modules and no files
+# include each other in a circle, and no files call each other in a circle. The name of a global
+# function begins with the name of its module.
 . tests/house/tap.sh
 
 clean "every include points down, and no modules and no files form a cycle" tests/house/layers .

@@ -1,7 +1,7 @@
 /* mixture.h - a distribution with a known flow, to test the solvers of lib/latent/solver.h
  * (test-solver.c, bench): four Gaussians on a line. The denoised value is the exact posterior mean.
- * The end of the flow of a point is exact too: paths on a line do not cross, and the distribution
- * at one noise level becomes that at another, so a point keeps its quantile. */
+ * The end of the flow of a point is exact too. Paths on a line do not cross, and the distribution
+ * at one noise level becomes the distribution at another level, so a point keeps its quantile. */
 #pragma once
 
 #include <math.h>
@@ -13,14 +13,14 @@
 enum { MIXTURE_MODES = 4 };
 static const double mixture_mode[MIXTURE_MODES] = {-1.35, -0.45, 0.45, 1.35}, mixture_width = 0.12;
 
-/* The variance of a mode at this noise. */
+/* The variance of a mode at noise level lambda. */
 static inline double mixture_spread(double lambda)
 {
     double alpha = solver_alpha(lambda), s = solver_s(lambda);
     return alpha * alpha * mixture_width * mixture_width + s * s;
 }
 
-/* A struct denoiser's; *ctx, a size_t, counts the calls. */
+/* The function of a struct denoiser. *ctx, a size_t, counts the calls. */
 static inline void mixture_predict(void *ctx, const float *x, double lambda, size_t rows, size_t n,
                                    float *x0)
 {
@@ -43,7 +43,8 @@ static inline void mixture_predict(void *ctx, const float *x, double lambda, siz
     }
 }
 
-/* The share of the law at this noise that is below x <= 0, where no digits cancel. */
+/* The share of the distribution below x at noise level lambda, for x <= 0, where no digits cancel.
+ * */
 static inline double mixture_below(double x, double lambda)
 {
     double alpha = solver_alpha(lambda), unit = sqrt(2 * mixture_spread(lambda)), sum = 0;
@@ -52,7 +53,7 @@ static inline double mixture_below(double x, double lambda)
     return sum / MIXTURE_MODES;
 }
 
-/* The point to which the flow takes x, from one noise to another. The law is symmetric. */
+/* The point to which the flow takes x between two noise levels. The distribution is symmetric. */
 static inline double mixture_flow(double x, double from, double to)
 {
     double want = mixture_below(-fabs(x), from), lo = -40, hi = 0;
@@ -63,7 +64,7 @@ static inline double mixture_flow(double x, double from, double to)
     return x < 0 ? lo : -lo;
 }
 
-/* x[n] ~ N(0, 1). */
+/* Fills x[n] with draws from N(0, 1). */
 static inline void mixture_noise(uint64_t seed, float *x, size_t n)
 {
     struct rng rng = {.seed = seed, .stream = 1};
@@ -71,7 +72,7 @@ static inline void mixture_noise(uint64_t seed, float *x, size_t n)
         x[i] = (float)rng_normal(&rng);
 }
 
-/* end[n] = what a solver without error makes of x[n]. */
+/* Fills end[n] with the result that a solver without error has for x[n]. */
 static inline void mixture_end(const struct solver *p, const float *x, size_t n, float *end)
 {
     size_t calls = 0;
@@ -83,8 +84,8 @@ static inline void mixture_end(const struct solver *p, const float *x, size_t n,
     }
 }
 
-/* x[n] from noise by `steps` predictions, each with fresh noise in place of the predicted one, as a
- * public fork samples. room[n]. */
+/* Takes x[n] from noise to samples in `steps` predictions, each with fresh noise in place of the
+ * predicted noise, as a public fork samples. room[n] is work space. */
 static inline void mixture_fresh(uint64_t seed, size_t steps, float *x, float *room, size_t n)
 {
     struct rng rng = {.seed = seed, .stream = 2};
@@ -101,7 +102,7 @@ static inline void mixture_fresh(uint64_t seed, size_t steps, float *x, float *r
     }
 }
 
-/* Deviation of x[n] within the modes. */
+/* The standard deviation of x[n] within the modes. */
 static inline double mixture_deviation(const float *x, size_t n)
 {
     double sum = 0;
@@ -114,7 +115,7 @@ static inline double mixture_deviation(const float *x, size_t n)
     return sqrt(sum / (double)n);
 }
 
-/* How far x[n] is from end[n]: root mean square, with its standard error over the n. */
+/* The distance of x[n] from end[n]: root mean square, with its standard error over the n values. */
 struct mixture_distance {
     double value, error;
 };

@@ -1,5 +1,5 @@
-# names.sh - the code writes and reads the fields of data/record.schema.json; files, functions and
-# options that the documents name exist; and the version is the same everywhere.
+# names.sh - tests that the code writes and reads the fields of data/record.schema.json; that files,
+# functions and options which the documents name exist; and that the version is the same everywhere.
 . tests/house/tap.sh
 
 clean "every field of the code is in data/record.schema.json" tests/house/fields .

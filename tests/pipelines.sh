@@ -1,6 +1,6 @@
-# pipelines.sh - a change makes `make` write the files that depend on it, and no others. The rules
-# run with stand-ins for the tools, in a separate tree.
-# One file because each case begins with the tree that the case before it left.
+# pipelines.sh - tests that a change makes `make` write the files that depend on it, and no others.
+# The rules run with stand-ins for the tools, in a separate tree. One file because each case begins
+# with the tree that the case before it left.
 . tests/house/tap.sh
 
 tree=$scratch/tree
@@ -42,7 +42,7 @@ echo '{}' >"$tree/data/prompts/human.ndjson"
 for f in test test-lists valid train; do echo '{}' | gzip -n >"$tree/data/corpus/$f.ndjson.gz"; done
 cd "$tree" || exit 1
 
-# again ARGUMENTS...: runs make and leaves in $ran the tools that it ran, with their counts.
+# again ARGUMENTS...: runs make and sets $ran to the tools that make ran, with their counts.
 again()
 {
     rm -f ran
@@ -54,7 +54,7 @@ again()
     ran=$(cut -d ' ' -f 1 ran | sort | uniq -c | awk '{ print $2 ":" $1 }' | paste -sd ' ')
 }
 
-# did TEXT WANTED: the last run succeeded and ran exactly these tools.
+# did TEXT WANTED: tests that the last run succeeded and ran exactly the tools WANTED.
 did()
 {
     [ "$status" -eq 0 ] && [ "$ran" = "$2" ]
@@ -87,8 +87,8 @@ ok $? "every answer of the first device is looked for in those of the other"
 again refine BUDGET_MINUTES=2
 [ "$status" -eq 0 ] && [ "$(grep -c '^refined .* before: ' log)" -eq 4 ]
 ok $? "a second refine with the same minutes adds nothing to any sweep"
-# The self-test asks for launches by the whole interval of the clock that needs fewer, at most for
-# as many as there are, and not by a clock without an interval.
+# The self-test asks for launches by the whole interval of the clock that needs fewer launches. It
+# asks for at most as many as there are, and a clock without an interval does not count.
 sed -n '/^most()/,/max. "$1"; }/p' pipelines/bin/refine >most.sh
 twins() # HALF-WIDTH of cpu_ns, the same of e2e_ns
 {
@@ -227,7 +227,8 @@ for given in "TOYS=1" "JUDGE=org/judge PROMPT_FILE=human" "LLADA=synth:llada-1b 
     [ "$status" -eq 0 ]
     ok $? "a profile for own checkpoints runs with $given"
 done
-# refused TEXT PATTERN ARGUMENTS...: make ends before any tool runs, with one line that has PATTERN.
+# refused TEXT PATTERN ARGUMENTS...: tests that make ends before any tool runs, with one line that
+# has PATTERN.
 refused()
 {
     local text=$1 pattern=$2

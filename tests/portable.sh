@@ -1,4 +1,4 @@
-# portable.sh - nothing that is shipped names one machine's folders or holds a secret.
+# portable.sh - tests that no shipped file names folders of one machine or holds a secret.
 . tests/house/tap.sh
 
 clean "no path of a developer's machine, no secret" tests/house/portable .
@@ -20,7 +20,7 @@ for fault in one.c two.sh three.md four.c five.txt six.txt; do
     caught "^$fault:1:" "planted: $fault" tests/house/portable "$scratch"
 done
 
-# The container: what its build does, line by line, as far as it can be done without an engine.
+# The Dockerfile: its lines are checked one by one, as far as this is possible without an engine.
 bases=$(sed -n 's/^ARG [A-Z_]*BASE=//p; s/^#.*--build-arg [A-Z_]*BASE=\([^ ]*\).*/\1/p' Dockerfile)
 ! grep -vE '^(\$BASE|.*:.*[0-9]{8}.*|.*:[0-9]+\.[0-9]+\.[0-9]+-.*)$' <<<"$bases" && [ -n "$bases" ]
 ok $? "the Dockerfile is built on dated images and packages of that day"

@@ -1,4 +1,4 @@
-# quoted.sh - the numbers that the documents quote are those of the records.
+# quoted.sh - tests that the numbers which the documents quote are the numbers of the records.
 . tests/house/tap.sh
 
 clean "the documents say what the records hold" tests/house/quoted .
@@ -6,8 +6,8 @@ clean "the documents say what the records hold" tests/house/quoted .
 pages=(README.md kernels/README.md lib/train/README.md data/measured/README.md)
 cp --parents -r "${pages[@]}" data/measured data/demo "$scratch"
 
-# drift WORDS OTHERS PATTERN TEXT: all pages say something else, and one of them is to be found. One
-# run of the check finds all.
+# drift WORDS OTHERS PATTERN TEXT: changes WORDS to OTHERS in all pages, and expects the check to
+# name PATTERN. One run of the check covers all calls of drift.
 patterns=() texts=()
 drift()
 {

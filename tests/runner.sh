@@ -1,7 +1,8 @@
-# runner.sh - tests/run counts what TAP programs say, and sees what they do not say.
+# runner.sh - tests that tests/run counts the results of TAP programs and notices missing results.
 . tests/house/tap.sh
 
-# says COUNTS STATUS TEXT PROGRAM: the last line and the exit status of tests/run on one program.
+# says COUNTS STATUS TEXT PROGRAM: tests the last line and the exit status of tests/run for a
+# program.
 says()
 {
     local want=$1 status=$2 text=$3 program=$scratch/$4 said got=0

@@ -1,5 +1,5 @@
-# settings.sh - make settings and pipelines/README.md show every setting of the makefiles; make -n,
-# help, settings and plan compile and write nothing.
+# settings.sh - tests that make settings and pipelines/README.md show every setting of the
+# makefiles, and that make -n, help, settings and plan compile and write nothing.
 . tests/house/tap.sh
 
 pipelines/bin/settings >"$scratch/settings"
@@ -19,8 +19,8 @@ pipelines/bin/settings --markdown | diff - "$scratch/page" >"$scratch/diff"
 ok $? "pipelines/README.md has the same settings"
 sed -n '1,10s/^/# /p' "$scratch/diff"
 
-# A caller may ignore SIGPIPE, and then each program reports its failed write. The flags of a make
-# that runs this test name its job server, which is not open here.
+# SIGPIPE must have its default action: if a caller ignores it, each program reports its failed
+# write. MAKEFLAGS of a make that runs this test names a job server that is not open here.
 env -u MAKEFLAGS --default-signal=PIPE make --no-print-directory help 2>"$scratch/said" | true
 [ ! -s "$scratch/said" ] || { sed "s/^/# /" "$scratch/said"; false; }
 ok $? "make help ends quietly when its reader has enough"

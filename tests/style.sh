@@ -1,4 +1,4 @@
-# style.sh - budgets of length and the rules of style that a compiler does not see.
+# style.sh - tests the budgets of length and the rules of style that a compiler does not check.
 . tests/house/tap.sh
 
 clean "functions, files and lines keep to their budgets" tests/house/budgets . over

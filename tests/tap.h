@@ -1,4 +1,4 @@
-/* tap.h - the Test Anything Protocol in a page: a test is a program that says "ok" or "not ok". */
+/* tap.h - the Test Anything Protocol: a test is a program that prints "ok" or "not ok" lines. */
 #pragma once
 
 #include <math.h>
@@ -8,7 +8,7 @@
 
 static int tap_count, tap_failed;
 
-/* Says ok or not ok; the text is printf-like. Returns the condition. */
+/* Prints ok or not ok with a printf-like text. Returns the condition. */
 #define ok(condition, ...)                                                                      \
     ((condition) ? (printf("ok %d - ", ++tap_count), printf(__VA_ARGS__), puts(""), 1)          \
                  : (printf("not ok %d - ", ++tap_count), printf(__VA_ARGS__), puts(""),         \
@@ -16,7 +16,7 @@ static int tap_count, tap_failed;
 
 #define skip(why) printf("ok %d # SKIP %s\n", ++tap_count, why)
 
-/* Last statement of main. */
+/* Prints the number of tests. Last statement of main: returns the exit code. */
 static inline int tap_done(void)
 {
     printf("1..%d\n", tap_count);

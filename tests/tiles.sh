@@ -1,6 +1,6 @@
-# tiles.sh - compilers keep all stores into the configuration of AMX's tiles
-# (kernels/cpu/amx/tmm.h): each that is here, at -O2 and at -O3. On a processor with AMX the
-# instructions run, elsewhere they trap and the trap reads what they would have read.
+# tiles.sh - tests that compilers keep all stores into the configuration of AMX's tiles
+# (kernels/cpu/amx/tmm.h): each installed compiler, at -O2 and at -O3. On a processor with AMX the
+# instructions run. Elsewhere they trap, and the trap handler reads what they would have read.
 . tests/house/tap.sh
 
 if [ "$(uname -m)" != x86_64 ]; then

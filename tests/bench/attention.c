@@ -1,5 +1,5 @@
-/* attention.c - attention at the heads of a network: prompts, canvases, blocks of a canvas beside a
- * cache, texts that grow by a token. */
+/* attention.c - measures attention at the heads of a network, for four kinds of work: prompts,
+ * canvases, blocks of a canvas beside a cache, and texts that grow by a token. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -7,7 +7,7 @@
 #include "tests/bench/bench.h"
 
 struct kase {
-    size_t seqs, rows, keys; /* the rows are the last of the keys */
+    size_t seqs, rows, keys; /* a sequence has `keys` positions; the last `rows` of them are rows */
     enum mask mask;
 };
 static const struct kase kases[] = {
@@ -17,7 +17,7 @@ static const struct kase kases[] = {
 
 struct run {
     struct bench *bench;
-    struct attn attn; /* of the first copy */
+    struct attn attn; /* arguments for the first copy */
     size_t copy_bytes;
     void *work;
 };
@@ -31,7 +31,7 @@ static void call_attention(void *ctx, size_t i)
     r->bench->backend->ops->attention(r->bench->backend, &a, r->work);
 }
 
-/* Sequence i has the i-th c->keys slots. -1: no memory. */
+/* Gives sequence i the i-th c->keys slots. Returns -1 without memory. */
 static int send_lists(struct bench *b, struct attn *a, const struct kase *c)
 {
     size_t S = c->seqs * c->keys, T = c->seqs * c->rows;

@@ -1,7 +1,7 @@
 /* bench - measures the ceilings of this machine or of a device, then kernels and models as
- * fractions of them: roofline records on standard output, a table on standard error. A signal, or
- * an error after the first point, ends the stream with the records so far; its end record has
- * "interrupted" or "failed".
+ * fractions of these ceilings. Writes roofline records on standard output, a table on standard
+ * error. After a signal, or an error after the first point, the stream ends with the records so
+ * far, and its end record has "interrupted" or "failed".
  *
  * A fraction is least time / time. The least time of a product is the larger of operations / peak
  * rate of its number format and bytes / read bandwidth, where bytes are the weights read once, and
@@ -128,8 +128,9 @@ int bench_stopped(const struct bench *b, struct err *e)
     return *b->stop ? err_set(e, 128 + *b->stop, "stopped by signal %d", (int)*b->stop) : 0;
 }
 
-/* Where the back end has no vendor library, its own kernels would give a low ceiling, under which
- * everything looks good. A bf16 ceiling below half of the card's nominal rate is marked. */
+/* Without the vendor's library the back end's own kernels give a low ceiling, under which
+ * everything looks good. A bf16 ceiling below half of the card's nominal rate is therefore marked.
+ * */
 static void set_estimate(const struct bench *b, json_t *r, double reached)
 {
     struct card card;
@@ -157,7 +158,7 @@ static void set_remark(const struct bench *b, json_t *r, int unit, double reache
                                                      "outliers: not what the int8 units can do"));
 }
 
-/* For the host's loops; a device has none. */
+/* The text about the spread of the host's loops; a device has no spread. */
 enum { SPREAD_TEXT = 32 };
 static const char *spread_text(const struct bench *b, double spread, char text[SPREAD_TEXT])
 {
@@ -272,7 +273,7 @@ static int run_ceilings(struct bench *b, struct err *e)
     return bad || put_ceilings(b, &b->roof, e);
 }
 
-/* 1 if a chosen part compares something with the ceilings. */
+/* Returns 1 if a chosen part compares something with the ceilings. */
 static int has_roofs(const struct bench *b)
 {
     return bench_chosen(b->only, "ceilings") || bench_chosen(b->only, "kernels") ||
@@ -464,7 +465,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "bench: %llu points are faster than the limits that were measured beside "
                 "them, so they have no share; run again on a quiet machine\n",
                 (unsigned long long)b.beyond);
-    /* without roofs the peer was all there was to measure */
+    /* without ceilings only the peer was measured, so its failure is the result */
     int failed = b.beyond || (b.peers_failed && !has_roofs(&b));
     json_decref(b.peers_failed);
     ceiling_reader_close(b.reader);

@@ -1,6 +1,6 @@
-/* card.c - card.h by the driver's library. Its functions have kept their names, arguments and
- * attribute numbers since CUDA 4.1. Their prototypes are written here, so no header of the toolkit
- * is needed. */
+/* card.c - reads the nominal rate of a card from the driver's library. The functions of that
+ * library have kept their names, arguments and attribute numbers since CUDA 4.1. Their prototypes
+ * are written here, so no header of the toolkit is needed. */
 #include "tests/bench/card.h"
 
 #include <dlfcn.h>
@@ -8,11 +8,11 @@
 
 enum { CLOCK_RATE = 13 /* kHz, the highest */, MULTIPROCESSOR_COUNT = 16 };
 
-/* Dense bf16 products with fp32 sums, operations of one multiprocessor per cycle. A workstation
- * card of the same capability may have twice as much; the least counts. Source: NVIDIA's white
- * papers on the A100 (312 Tflop/s / 108 / 1.41 GHz), GA102 (RTX 3090: 71 / 82 / 1.695), AD102 (RTX
- * 4090: 165.2 / 128 / 2.52), the H100 (989.4 / 132 / 1.83), and Blackwell (B200: 2250 / 148 / 1.85;
- * RTX 5090: 209.5 / 170 / 2.407). */
+/* Dense bf16 products with fp32 sums: operations of one multiprocessor per cycle. A workstation
+ * card of the same capability may have twice as much; the table has the lower number. Source:
+ * NVIDIA's white papers on the A100 (312 Tflop/s / 108 / 1.41 GHz), GA102 (RTX 3090: 71 / 82 /
+ * 1.695), AD102 (RTX 4090: 165.2 / 128 / 2.52), the H100 (989.4 / 132 / 1.83), and Blackwell (B200:
+ * 2250 / 148 / 1.85; RTX 5090: 209.5 / 170 / 2.407). */
 static const struct {
     const char *level;
     double flops_per_cycle;
@@ -23,7 +23,8 @@ typedef int start_call(unsigned flags);
 typedef int find_call(int *device, const char *address);
 typedef int ask_call(int *value, int attribute, int device);
 
-/* *to = the function `name`. (POSIX lets an object pointer be a function's; ISO C does not.) */
+/* Sets *to to the function `name`. (POSIX allows an object pointer for a function; ISO C does not.)
+ * */
 static int find(void *library, const char *name, void *to)
 {
     void *f = dlsym(library, name);

@@ -1,6 +1,6 @@
 /* command.c - runs another program (command.h). The process is spawned, not forked, because this
- * process may hold gigabytes. Its pipe is read until it ends, with limits of time and bytes. From
- * time to time, by the same clock, it is checked that the process still exists. */
+ * process may hold gigabytes. Its pipe is read until the end, with limits of time and bytes. While
+ * this program waits, it checks at intervals whether the time is over or a signal has arrived. */
 #include "tests/bench/command.h"
 
 #include <errno.h>
@@ -26,8 +26,8 @@ struct child {
     const struct command *command;
     struct command_end *end;
     pid_t pid;
-    int from;       /* its standard output */
-    int64_t until;  /* clock_ns() of its limit */
+    int from;       /* the child's standard output */
+    int64_t until;  /* time by clock_ns() at which the child is ended */
 };
 
 static int start(struct child *c)
@@ -54,7 +54,7 @@ static int start(struct child *c)
     return bad ? -1 : 0;
 }
 
-/* 1: the child must end now; end->how has the reason. */
+/* Returns 1 if the child must end now; end->how then has the reason. */
 static int must_end(struct child *c)
 {
     struct command_end *end = c->end;
@@ -68,7 +68,7 @@ static int must_end(struct child *c)
     return *end->how != 0;
 }
 
-/* Reads until the end of its output, or until it must end. */
+/* Reads the output until it ends, or until the child must end. */
 static void read_output(struct child *c, struct buf *text)
 {
     struct pollfd ready = {.fd = c->from, .events = POLLIN};
@@ -90,7 +90,7 @@ static void read_output(struct child *c, struct buf *text)
     }
 }
 
-/* Its status after it has ended; if end->how is set it is ended first. */
+/* Waits for the child and returns its status. If end->how is set, ends the child first. */
 static int wait_end(struct child *c, struct rusage *took)
 {
     int status = 0;

@@ -1,6 +1,6 @@
-/* ggml-blocks.c - ggml-blocks.h. Scales follow the largest value of a block, as the peer's own
- * quantizer does without an importance matrix. Its search for a better Q6_K scale is left out,
- * because only speed is measured. */
+/* ggml-blocks.c - encodes values in the block layouts of ggml-blocks.h. Scales follow the largest
+ * value of a block, as the peer's own quantizer does without an importance matrix. The quantizer's
+ * search for a better Q6_K scale is left out, because only speed is measured. */
 #include "tests/bench/ggml-blocks.h"
 
 #include <assert.h>
@@ -28,7 +28,7 @@ size_t ggml_block_bytes(enum ggml_type t)
     return 0;
 }
 
-/* To nearest, ties to even; a scale never exceeds the range of a half. */
+/* Rounds to the nearest half, ties to even. A scale never exceeds the range of a half. */
 static uint16_t half_of(float x)
 {
     uint32_t bits;
@@ -81,8 +81,9 @@ static void encode_q4(const float *x, unsigned char *out)
                                      (level(x[i + 16], d, -8, 7) + 8) << 4);
 }
 
-/* The place of value i in a block: halves of 128, in which value 32 k + l shares byte l of the high
- * bits with k = 0..3, and byte l + 32 (k mod 2) of the low bits. */
+/* Puts value i of a Q6_K block. A block has two halves of 128 values. In a half, value 32 k + l
+ * (k = 0..3) shares byte l of the high bits with the other k, and has its low bits in byte
+ * l + 32 (k mod 2). */
 static void put_q6(unsigned char *out, int i, int q)
 {
     int half = i / 128, k = i % 128 / 32, l = i % 32;

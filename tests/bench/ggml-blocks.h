@@ -17,5 +17,5 @@ enum ggml_type { GGML_F32 = 0, GGML_Q4_0 = 2, GGML_Q8_0 = 8, GGML_Q6_K = 14, GGM
 
 size_t ggml_block_values(enum ggml_type t);
 size_t ggml_block_bytes(enum ggml_type t);
-/* out[n / values * bytes]; n is a multiple of the values of a block. */
+/* Fills out[n / values * bytes]. n is a multiple of the values of a block. */
 void ggml_encode(enum ggml_type t, const float *x, size_t n, unsigned char *out);

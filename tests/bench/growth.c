@@ -1,8 +1,9 @@
-/* growth.c - how the time of a pass grows with rows, with the keys that a row reads, and with the
- * batch: points, and a curve through them with the least squares of relative deviations. By rows it
- * is fixed + each x + square x^2, because every row sees every other row; otherwise square is 0.
- * The constant is the cost of the smallest pass (the weights are read once). Points off the curve
- * changed their limit on the way (memory at few rows, arithmetic at many), or were disturbed. */
+/* growth.c - measures how the time of a pass grows with rows, with the keys that a row reads, and
+ * with the batch. Reports points, and a curve through the points with the least squares of relative
+ * deviations. Along rows the curve is fixed + each x + square x^2, because every row sees every
+ * other row; along keys and batch square is 0. `fixed` is the cost of the smallest pass (the
+ * weights are read once). A point off the curve is limited by something else (memory at few rows,
+ * arithmetic at many), or was disturbed. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,13 +18,13 @@ enum { POINTS_MAX = 8, BATCH_KEYS = 64, RUNS = 3 };
 
 struct sweep {
     const char *by;
-    size_t x[POINTS_MAX]; /* up to the first 0 */
+    size_t x[POINTS_MAX]; /* values, up to the first 0 */
 };
 static const struct sweep sweeps[] = {{"rows", {32, 64, 96, 128, 192, 256, 384, 512}},
                                       {"length", {64, 256, 512, 768, 1024, 1536, 2000}},
                                       {"batch", {1, 2, 4, 8, 16, 24, 32}}};
 
-/* One pass: `seqs` sequences of `rows` rows, which are the last of the `keys` keys they read. */
+/* A pass: `seqs` sequences of `keys` keys each, whose last `rows` positions are the rows. */
 struct shape {
     size_t seqs, rows, keys;
 };
@@ -35,7 +36,7 @@ static struct shape shape_of(const char *by, size_t x)
     return strcmp(by, "length") ? (struct shape){x, 1, BATCH_KEYS} : (struct shape){1, 1, x};
 }
 
-/* Index arrays of a pass. */
+/* The index arrays of a pass. */
 struct lists {
     int32_t *slots, *token, *pos, *slot;
     struct forward_seq *seqs;
@@ -68,7 +69,7 @@ static void lists_free(struct lists *l)
     free(l->seqs);
 }
 
-/* The best of `runs` passes in nanoseconds; NaN: no memory. */
+/* Returns the nanoseconds of the best of `runs` passes; NaN: no memory. */
 static double time_pass(const struct network *n, const struct shape *p, size_t runs)
 {
     struct lists l = lists_of(p);
@@ -97,8 +98,8 @@ static double time_pass(const struct network *n, const struct shape *p, size_t r
     return bad ? (double)NAN : (double)best;
 }
 
-/* c[0..terms): least squares of (sum_k c[k] x^k - y) / y, by elimination. x is of 1..2000 or so:
- * powers up to the fourth keep more than enough digits. */
+/* Finds c[0..terms) with the least squares of (sum_k c[k] x^k - y) / y, by elimination. x is about
+ * 1 to 2000, so powers up to the fourth keep more than enough digits. */
 static void fit(const double *x, const double *y, size_t n, int terms, double c[3])
 {
     double m[3][4] = {{0}};

@@ -1,9 +1,9 @@
-/* kernels.c - products and head at the shapes of a network, over rows and dtypes; then
+/* kernels.c - measures products and head at the shapes of a network, over rows and dtypes; then
  * attention (attention.c).
  *
- * Each is timed over many copies, so that weights and keys come from memory, as they do in a
- * network of many layers. Where the last-level cache holds all of them, a part comes from there and
- * a point may pass its ceiling. */
+ * Each operation is timed over many copies, so that weights and keys come from memory, as in a
+ * network of many layers. If the last-level cache holds all copies, a part comes from the cache,
+ * and a point may be above its ceiling. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +13,8 @@
 #include "lib/base/mem.h"
 #include "tests/bench/bench.h"
 
-/* OUTLIER_EVERY: LLM.int8() adds such values of x one by one. The inputs of `down` of an 8B model
- * with random weights have 48 among 14,336. */
+/* LLM.int8() adds outliers of x one by one; one value in OUTLIER_EVERY is made an outlier. The
+ * inputs of `down` of an 8B model with random weights have 48 among 14,336. */
 enum { ROWS_MAX = 512, OUTLIER_EVERY = 299 };
 static const size_t row_counts[] = {1, 8, 32, 128, ROWS_MAX};
 enum { ROW_COUNTS = sizeof row_counts / sizeof *row_counts };
@@ -34,7 +34,7 @@ json_t *kernel_fields(const char *kernel, const struct pair *p, const char *kind
 
 struct product_run {
     struct bench *bench;
-    struct mat *copy, *gate; /* [copies]; gate: of the gated product, else NULL */
+    struct mat *copy, *gate; /* [copies]; gate: the gate matrices of the gated product, else NULL */
     size_t copies, rows;
     act *x, *y;
     void *work;
@@ -57,7 +57,7 @@ static act *rows_of(struct bench *b, size_t width)
     return data_random(b, ROWS_MAX * width, b->backend->act, MEMORY_ACTIVATIONS);
 }
 
-/* Rows that a product reads. */
+/* Makes rows for a product to read. */
 static act *inputs_of(struct bench *b, size_t width)
 {
     enum dtype dtype = b->backend->act;

@@ -1,5 +1,5 @@
 /* models.c - times the two ways of generating, by the generators of lib/decode on networks with
- * random weights. The peer does the same work beside each, in turn with ours.
+ * random weights. The peer does the same work as each job, in turn with our generators.
  *
  *     prefill N     one pass over N tokens, one answer wanted
  *     decode N      N passes of one token from an empty cache
@@ -7,7 +7,7 @@
  *     after         passes of 1 and of 32 tokens after prompts of 128
  *     diffuse       LLaDA's sampler without a cache: 128 slots, blocks of 32, 32 steps
  *
- * Jobs of single passes: passes.c; memory and loading: whole.c. */
+ * passes.c has the jobs of single passes, whole.c those about memory and loading. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +31,7 @@ static const char *const job_kinds[] = {"prefill", "decode", "batch", "after", "
 struct job {
     const char *name;
     enum job_kind kind;
-    size_t prompt, tokens, batch; /* tokens: made by each text in the timed part */
+    size_t prompt, tokens, batch; /* tokens: made for each text in the timed part */
 };
 static const struct job jobs[] = {{"prefill 512", PREFILL, 512, 1, 1},
                                   {"prefill 128", PREFILL, 128, 1, 1},
@@ -53,7 +53,7 @@ void add_pass(struct task *t, const struct models *m, double rows, double pairs,
     task_add(t, &m->bench->roof, least.flops, least.bytes);
 }
 
-/* 1: the first pass, which holds the prompts, is not timed. */
+/* Returns 1 if the first pass, which computes the prompts, is not timed. */
 static int after_prompts(const struct job *j)
 {
     return j->kind == BATCH || j->kind == AFTER;
@@ -79,9 +79,9 @@ static struct task job_task(const struct models *m, const struct job *j, double 
     return t;
 }
 
-/* ---- ours ---- */
+/* ---- our generators ---- */
 
-/* Processor time at the ends of the passes of a batch. */
+/* Processor time at the ends of the first and the last pass of a batch. */
 struct processor {
     int64_t first_ns, last_ns;
 };
@@ -93,7 +93,8 @@ static void note_pass(void *ctx)
     p->first_ns = p->first_ns ? p->first_ns : p->last_ns;
 }
 
-/* Seconds of the passes that count: all, or all but the first, which holds the prompts. */
+/* Returns the seconds of the timed passes: all passes, or all but the first, which has the prompts.
+ * */
 static double passes_s(const struct bench *b, const struct generation *g,
                        const struct batch_trace *trace, const struct processor *p, int after_first)
 {
@@ -157,7 +158,7 @@ static double run_ours(const struct models *m, const struct job *j)
                               : run_texts(m, j->batch, j->prompt, j->tokens, after_prompts(j));
 }
 
-/* ---- the peer's, in turn with ours ---- */
+/* ---- the peer, in turn with our generators ---- */
 
 static char *peer_file(const struct models *m, const struct job *j)
 {
@@ -217,7 +218,8 @@ void set_rates(const struct models *m, json_t *r, double rate, const char *peer,
     }
 }
 
-/* The ratio of each turn, ours to the peer's; where a turn of the peer failed there is none. */
+/* Sets the ratio of our rate to the peer's for each turn. A turn in which the peer failed has none.
+ * */
 static void set_turns(json_t *r, size_t n, const double *took, const double *peer, double tokens)
 {
     json_t *turns = json_array();
@@ -310,7 +312,7 @@ static int run_jobs(struct models *m, struct err *e)
     return bad;
 }
 
-/* Memory comes first: it must not count what the others leave cached. */
+/* Memory is measured first: later jobs leave cached memory, which must not count. */
 static int bench_arch(struct models *m, const char *shape, struct err *e)
 {
     struct err why = {0};

@@ -1,5 +1,5 @@
-/* passes.c - single passes, many behind each other: a full pass over canvases, a block of a canvas
- * beside a cache, and the cost of a decode step beside its pass. */
+/* passes.c - measures single passes, enqueued many behind each other: a full pass over canvases, a
+ * block of a canvas beside a cache, and what a decode step costs in addition to its pass. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,8 +10,9 @@
 
 enum { BLOCK = 32, AFTER = 128, REPEAT_MAX = 1000 };
 
-/* `seqs` sequences of `rows` rows, the last of `keys` positions; the others are cached. Answers are
- * wanted for the last `wanted` rows of each. room: limit of keys in the work area. */
+/* `seqs` sequences of `keys` positions. The last `rows` positions are the rows; the others are
+ * cached. The last `wanted` rows of each sequence get an answer. room: limit of keys in the work
+ * area. */
 struct shape {
     size_t seqs, rows, keys, room, wanted;
     enum mask mask;
@@ -53,7 +54,7 @@ static void describe(struct passes *p, const struct shape *s)
     }
 }
 
-/* -1: no memory. */
+/* Returns -1 without memory. */
 static int passes_make(struct passes *p, const struct shape *s)
 {
     const struct network *n = &p->models->net;
@@ -82,7 +83,7 @@ static int passes_make(struct passes *p, const struct shape *s)
     return 0;
 }
 
-/* Seconds of a pass; NaN: no memory. */
+/* Returns the seconds of a pass; NaN: no memory. */
 static double pass_s(struct models *m, const struct shape *s)
 {
     struct passes p = {.models = m};
@@ -94,8 +95,8 @@ static double pass_s(struct models *m, const struct shape *s)
     return took;
 }
 
-/* Seconds of a pass. If a peer also does the work of `fields`, the two take turns, and the value is
- * the median of several passes. */
+/* Returns the seconds of a pass. If a peer also does the work of `fields`, pass and peer take
+ * turns, and the value is the median of several passes. */
 static double pass_in_turn_s(struct models *m, const struct shape *s, const json_t *fields)
 {
     static double took[REPEAT_MAX];
@@ -157,7 +158,8 @@ static int bench_block(struct models *m, struct err *e)
     return bench_pass(m, &s, work, e);
 }
 
-/* Seconds between decode steps of the generator; NaN: no memory, or a signal arrived. */
+/* Returns the seconds between decode steps of the generator; NaN: no memory, or a signal arrived.
+ * */
 static double step_s(struct models *m, size_t prompt)
 {
     static double spaced[REPEAT_MAX];
@@ -170,11 +172,11 @@ static double step_s(struct models *m, size_t prompt)
     return median_of(spaced, n);
 }
 
-/* Two shares that together hold every gap between kernels: the share of a decode step outside its
- * recorded pass (the pass is one of many behind each other, at the middle length of a text); and
- * the share of the pass beyond the time of copying its bytes. The second is more than gaps (work
- * that does not overlap, bandwidth that is not reached), unless reading alone is faster than
- * copying. */
+/* Writes two shares that together contain every gap between kernels. The first is the share of a
+ * decode step outside its recorded pass (one of many passes behind each other, at the middle length
+ * of a text). The second is the share of the pass beyond the time of copying its bytes. The second
+ * contains more than gaps: work that does not overlap, and bandwidth that is not reached. (If
+ * reading alone is faster than copying, the second may be smaller than the gaps.) */
 static int bench_gap(struct models *m, struct err *e)
 {
     size_t prompt = shrunk(m->pair, AFTER);

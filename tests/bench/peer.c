@@ -1,11 +1,12 @@
-/* peer.c - other engines at the same work. llama.cpp's own tools run in turn with ours: each call
- * is one process and one run after the tool's own warm-up; loading is not in its figure. A peer of
- * the user is a command. It is run once, before ours, and lists its works. Each of them that is
- * also ours is then requested by name, in turn with ours, and the median of these turns counts.
+/* peer.c - runs other engines on the works of our jobs. llama.cpp's own tools run in turn with our
+ * generators: each call is one process and one run after the tool's own warm-up; the tool's figure
+ * does not include loading. A peer of the user is a command. The command runs once, before our
+ * jobs, and lists its works. Each listed work that is also a job of ours is then requested by name,
+ * in turn with our generators, and the median of these turns counts.
  *
- * A peer that crashes, hangs, is missing or prints something else is named once with its failure;
- * it is not run again, and its column stays empty. Records about peers come last: failures as
- * errors, and the lines of --peer-command as kind `peer`. */
+ * A peer that crashes, hangs, is missing or prints something else is named once with its failure.
+ * Such a peer is not run again, and its column stays empty. Records about peers come last: failures
+ * as errors, and the lines of --peer-command as kind `peer`. */
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -42,7 +43,8 @@ static char *run_command(const struct bench *b, const char *line, struct command
 
 /* ---- llama.cpp ---- */
 
-/* With --clock cpu: the assignments before a command that make its clocks processor time. */
+/* With --clock cpu: the assignments before a command that make the command's clocks processor time.
+ * */
 static char *clock_setting(const struct peer *p)
 {
     char self[4096];
@@ -54,8 +56,8 @@ static char *clock_setting(const struct peer *p)
                  : mem_text("");
 }
 
-/* The number that `find` reads from the output of "PROGRAM -m 'FILE' -t THREADS OPTIONS"; NaN:
- * none. A file name with a quote in it is not tried. */
+/* Runs "PROGRAM -m 'FILE' -t THREADS OPTIONS" and returns the number that `find` reads from its
+ * output; NaN if there is none. A file name with a quote in it is not tried. */
 static double run_tool(const struct peer *p, const char *program, const char *options,
                        double (*find)(const char *text))
 {
@@ -80,7 +82,7 @@ static double run_tool(const struct peer *p, const char *program, const char *op
     return rate;
 }
 
-/* A number of the first object of a list, or of a line. */
+/* Returns a number from the first object of a list, or from a line. */
 static double number_of(const char *text, const char *key)
 {
     json_t *j = text ? json_loads(text, JSON_DISABLE_EOF_CHECK, NULL) : NULL;
@@ -99,7 +101,7 @@ static double batch_rate(const char *text)
     return number_of(strchr(text, '{'), "speed_tg");
 }
 
-/* Seconds of all steps, from its log. */
+/* Returns the seconds of all steps from the tool's log. */
 static double diffusion_s(const char *text)
 {
     const char *total = strstr(text, "total time: ");
@@ -133,7 +135,7 @@ double peer_batch(const struct peer *p, size_t batch, size_t prompt, size_t toke
     return run_tool(p, "llama-batched-bench", options, batch_rate);
 }
 
-/* Top-k 1 is the cheapest way of its sampler to choose a token. */
+/* Top-k 1 is the cheapest way of the tool's sampler to choose a token. */
 double peer_diffuse(const struct peer *p, size_t positions, size_t block, size_t steps)
 {
     char options[192];
@@ -162,7 +164,7 @@ static void say_wishes(const struct bench *b)
     setenv("BENCH_CLOCK", b->clock, 1);
 }
 
-/* Adds one line to `told`. -1: it is not a valid line; *why. */
+/* Adds one line to `told`. Returns -1 with *why if the line is not valid. */
 static int take_line(json_t *told, const char *line, size_t n, struct err *why)
 {
     json_t *j = json_loadb(line, n, 0, NULL);
@@ -177,7 +179,7 @@ static int take_line(json_t *told, const char *line, size_t n, struct err *why)
     return json_array_append_new(told, j);
 }
 
-/* The list of its lines, or NULL and *why. */
+/* Returns the list of the lines of a text, or NULL with *why. */
 static json_t *take_lines(const char *text, struct err *why)
 {
     json_t *told = json_array();
@@ -195,8 +197,8 @@ static json_t *take_lines(const char *text, struct err *why)
     return NULL;
 }
 
-/* Runs it now. Returns its lines, or NULL: it failed, and that is recorded. The caller frees
- * them. */
+/* Runs the peer's command and returns its lines; the caller frees them. Returns NULL if the peer
+ * failed, and records the failure. */
 static json_t *listen(struct bench *b)
 {
     struct command_end end;
@@ -215,14 +217,14 @@ void peer_ask(struct bench *b)
     b->told = listen(b);
 }
 
-/* 1 if the line has the same value of `key`, or none. */
+/* Returns 1 if `key` has the same value in the line and the record, or if the line has no `key`. */
 static int agrees(const json_t *line, const json_t *record, const char *key)
 {
     const char *said = rec_text(line, key), *is = rec_text(record, key);
     return !said || (is && !strcmp(said, is));
 }
 
-/* The first of these lines about the work of a record; NULL: none. Borrowed. */
+/* Returns the first line of `told` about the work of a record, borrowed, or NULL. */
 static json_t *line_of(const json_t *told, const json_t *record)
 {
     size_t i;
@@ -234,7 +236,7 @@ static json_t *line_of(const json_t *told, const json_t *record)
     return NULL;
 }
 
-/* The list of that name in a line; made if missing. Borrowed. */
+/* Returns the list of this name in a line, borrowed; makes a missing list. */
 static json_t *list_in(json_t *line, const char *name)
 {
     json_t *list = json_object_get(line, name);
@@ -271,7 +273,8 @@ void peer_turn(struct bench *b, const json_t *record)
     json_decref(told);
 }
 
-/* The median of the turns of a line, which ends them; without turns, its first figure. */
+/* Returns the median of the turns of a line and removes them; without turns, the line's first
+ * figure. */
 static double rate_of(json_t *line)
 {
     json_t *turns = json_object_get(line, "turns");
@@ -302,7 +305,7 @@ const json_t *peer_line(struct bench *b, const json_t *record, double *rate)
 
 /* ---- the records ---- */
 
-/* The line as a record: alone, or joined to a work of ours. */
+/* Writes a line of the peer as a record, alone or joined to the record of our job. */
 static int put_line(struct bench *b, const json_t *line, const json_t *met, struct err *e)
 {
     static const char *const keys[] = {"peer", "work", "model", "dtype"};

@@ -1,4 +1,4 @@
-/* processor-clock.c - a shared object for LD_PRELOAD. Every clock of the program is then the
+/* processor-clock.c - a shared object for LD_PRELOAD that replaces every clock of a program by the
  * processor time of all its threads, divided by CLOCK_THREADS. So a peer measures itself by the
  * clock of `bench --clock cpu`. */
 #include <stdint.h>

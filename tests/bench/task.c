@@ -1,5 +1,5 @@
-/* task.c - the least time of a task under the machine's ceilings, and its share in a measured
- * time; see bench.h. */
+/* task.c - computes the least time of a task under the machine's ceilings, and the share of this
+ * time in a measured time (see bench.h). */
 #include <math.h>
 
 #include "tests/bench/bench.h"
@@ -41,7 +41,7 @@ void task_add(struct task *t, const struct ceilings *c, double operations, doubl
     t->compute_s += compute > memory ? compute : 0;
 }
 
-/* The least time under the present ceilings, where these are higher than at task_add(). */
+/* The least time under the present ceilings, if they are higher now than at task_add(). */
 static double least_now(const struct bench *b, const struct task *t)
 {
     return t->compute_s * fmin(1, t->rate / rate_of(&b->roof, t->unit)) +

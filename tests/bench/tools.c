@@ -1,12 +1,12 @@
-/* tools.c - the speed at which tools without a model read records. Two streams are written,
- * --stream bytes each: generations of eight step counts of a LLaDA and of a LLaMA, as the
- * generators write them except for the numbers, and their qualities. Each tool reads one of them as
- * a process.
+/* tools.c - measures the speed at which tools without a model read records. Two streams of --stream
+ * bytes each are written. One has generations of eight step counts of a LLaDA and of a LLaMA, as
+ * the generators write them except for the numbers; the other has their qualities. Each tool reads
+ * one of the streams as a process.
  *
- * Readers of the same stream in this process show what limits a tool: one only reads bytes, one
- * also hashes them, one makes records of them as all tools do. The time of a tool beyond the last
- * reader is its own work. Processor time counts everywhere, the least of several runs: the tools
- * have one thread, so that is their time on an idle machine. */
+ * Three readers of the same stream in this process show what limits a tool: one only reads bytes,
+ * one also hashes them, one also makes records of them, as all tools do. The time of a tool beyond
+ * the last reader is its own work. Times are processor time, the least of several runs. The tools
+ * have one thread, so this is their time on an idle machine. */
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -23,7 +23,7 @@
 #include "tests/bench/command.h"
 
 enum { POINTS = 9, TOKENS = 128, LAUNCHES = 5, WORDS = 60, BLOCK = 1 << 18 };
-static const double slow_bytes_per_s = 40e6; /* below this a row says why */
+static const double slow_bytes_per_s = 40e6; /* a row below this rate says why */
 
 enum { GENERATIONS, QUALITIES, STREAMS };
 static const struct {
@@ -40,7 +40,7 @@ static const struct {
 struct stream {
     char *path;
     int64_t bytes, records;
-    double took_s[3]; /* of the three readers; each also does the work of the one before */
+    double took_s[3]; /* times of the three readers; each also does the work of the one before */
 };
 static const char *const shares[] = {"read", "hash", "parse", "work"};
 enum { SHARES = sizeof shares / sizeof *shares };
@@ -52,7 +52,7 @@ static size_t steps_of(size_t point)
     return point < POINTS - 1 ? (size_t)1 << point : TOKENS; /* the last one is the LLaMA */
 }
 
-/* The fields that name the point, as in each of its records. */
+/* Puts the fields that name the point; all records of the point have them. */
 static void put_point(struct buf *b, size_t point)
 {
     int llama = point == POINTS - 1;
@@ -71,7 +71,7 @@ static void put_point(struct buf *b, size_t point)
         buf_format(b, "%zu", steps_of(point));
 }
 
-/* name:[from + step, from + 2 step, ...] of n numbers. */
+/* Puts name:[from + step, from + 2 step, ...] with n numbers. */
 static void put_list(struct buf *b, const char *name, size_t n, size_t from, size_t step)
 {
     buf_format(b, ",\"%s\":", name);
@@ -80,7 +80,7 @@ static void put_list(struct buf *b, const char *name, size_t n, size_t from, siz
     buf_char(b, ']');
 }
 
-/* The fields that all generations of a point share: lists as long as real ones. */
+/* Puts the fields that all generations of a point share: lists as long as real ones. */
 static void put_generation(struct buf *b, size_t point)
 {
     static const char *const words[] = {"the", "small", "boat", "went", "over", "a", "cold", "sea"};
@@ -108,7 +108,7 @@ static void put_quality(struct buf *b, size_t point)
     buf_text(b, ",\"metric\":\"accuracy\",\"direction\":\"higher\",\"seed\":0,\"task\":\"made\"");
 }
 
-/* Costs of all points, because qualities alone form no series. */
+/* Writes costs of all points, because qualities alone form no series. */
 static void put_costs(FILE *f, struct stream *s)
 {
     for (size_t p = 0; p < POINTS; p++, s->records++) {
@@ -121,8 +121,8 @@ static void put_costs(FILE *f, struct stream *s)
     }
 }
 
-/* Record i of a stream in the order of prompts, with all points of each; the launch is the
- * prompt's. */
+/* Writes record i of a stream. Records come in the order of prompts, all points of a prompt
+ * together; each prompt is a launch. */
 static void put_record(FILE *f, int kind, size_t i, const struct buf *alike)
 {
     size_t prompt = i / POINTS, took = 1000003 * steps_of(i % POINTS) + prompt * 7919 % 10007;
@@ -219,7 +219,8 @@ static int time_readers(const struct bench *b, struct stream *s, struct err *e)
 
 /* ---- the tools ---- */
 
-/* part[SHARES] of a time. Reader time beyond it is noise, and the own work is then 0. */
+/* Splits a time into part[SHARES]. If the readers take longer than the tool, this is noise, and the
+ * tool's own work is 0. */
 static void share_out(const struct stream *s, double took_s, double *part)
 {
     double before = 0;

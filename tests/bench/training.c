@@ -1,7 +1,7 @@
-/* training.c - savings in a training step: activations of layers that are computed again
- * (--checkpoint-every), logits by blocks of rows (--loss). It reports the bytes asked of the back
- * end and the time of a loss with its gradient, both relative to the step that keeps everything. A
- * ratio shows the worth of one saving without the other.
+/* training.c - measures two savings in a training step: activations of layers that are computed
+ * again (--checkpoint-every), and logits by blocks of rows (--loss). It reports the bytes asked of
+ * the back end and the time of a loss with its gradient, both relative to the step that keeps
+ * everything. Each ratio shows what one saving brings without the other.
  *
  * At the size of a small language model a step takes minutes, so only bytes are reported:
  * bench_activations computes them with the function that also allocates. */
@@ -26,7 +26,7 @@ struct run {
     struct parameters *parameters;
     struct train_batch batch;
     struct backprop *backprop;
-    double bytes, seconds; /* of the first case */
+    double bytes, seconds; /* of the first case, which keeps everything */
 };
 
 static void call(void *ctx, size_t i)
@@ -111,7 +111,7 @@ int bench_training(struct bench *b, const struct pair *p, struct err *e)
     return bad;
 }
 
-/* A latent thought model of 12 layers, 768 wide, with 50,258 tokens. */
+/* The model is a latent thought model of 12 layers, 768 wide, with 50,258 tokens. */
 int bench_activations(struct bench *b, struct err *e)
 {
     struct config c;

@@ -1,8 +1,9 @@
-/* walk.c - how long operations take, on the host and on a device alike.
+/* walk.c - measures how long operations take, in the same way on the host and on a device.
  *
  * Calls are timed by marks, on a device by its own events. Several walks are enqueued before the
- * first one is waited for, so a device always has the next one waiting, and the speed of enqueueing
- * is not measured. A walk is one step of ops.run: from its second time on a device replays it. */
+ * first walk is waited for. So a device always has another walk to do, and the speed of enqueueing
+ * is not measured. A walk is one step of ops.run, which a device records and then replays. The
+ * first two walks do not count. */
 #include <math.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -29,13 +30,13 @@ static void take(void *ctx)
         w->call(w->ctx, i % w->copies);
 }
 
-/* A moment of --clock. */
+/* Sets a mark at the present moment of --clock. */
 static int64_t mark_now(struct bench *b)
 {
     return bench_by_processor(b) ? bench_now_ns(b) : b->backend->ops->event_record(b->backend);
 }
 
-/* Its time in nanoseconds; waits for it. */
+/* Waits for a mark and returns its time in nanoseconds. */
 static int64_t mark_ns(struct bench *b, int64_t mark)
 {
     return bench_by_processor(b) ? mark : b->backend->ops->event_wait(b->backend, mark);
@@ -57,7 +58,8 @@ double walk_once_s(struct bench *b, void (*call)(void *ctx, size_t copy), void *
     return seconds_of(b, &w);
 }
 
-/* took[n]: seconds of n walks behind each other; the first of n + 1 is left out. */
+/* Fills took[n] with the seconds of n walks behind each other. n + 1 walks run; the first is left
+ * out. */
 static void time_walks(struct bench *b, const struct walk *w, uint64_t key, size_t n, double *took)
 {
     int64_t mark[AHEAD + 1];
@@ -73,8 +75,8 @@ static void time_walks(struct bench *b, const struct walk *w, uint64_t key, size
     }
 }
 
-/* Calls of a walk: all copies, again and again until it lasts long enough; fewer if one call takes
- * that long. */
+/* The number of calls of a walk: all copies, repeated until the walk lasts long enough; fewer than
+ * the copies if one call takes that long. */
 static size_t calls_of(double once_s, double point_s, size_t copies)
 {
     double most = point_s / 3 / once_s, least = walk_least_s / once_s;
@@ -83,7 +85,7 @@ static size_t calls_of(double once_s, double point_s, size_t copies)
     return least > (double)copies ? (size_t)(least / (double)copies + 1) * copies : copies;
 }
 
-/* The number of walks to enqueue next; 0: enough. */
+/* The number of walks to enqueue next; 0 if enough walks were timed. */
 static size_t more_walks(double left_s, double each_s, size_t done)
 {
     double fit = each_s > 0 ? left_s / each_s : AHEAD;
@@ -108,7 +110,7 @@ double walk_s(struct bench *b, void (*call)(void *ctx, size_t copy), void *ctx, 
         n += more;
         more = more_walks(b->point_s - (double)(clock_ns() - start) / 1e9, took[n - 1], n);
     }
-    double median = median_of(took, n); /* sorts them */
+    double median = median_of(took, n); /* sorts took[] */
     return (pick == QUICKEST ? took[0] : median) / (double)w.calls;
 }
 

@@ -1,5 +1,5 @@
-/* whole.c - measurements that are not about single passes: the peak memory of a canvas, and the
- * speed of loading weights. */
+/* whole.c - measures what is not about single passes: the peak memory of a canvas, and the speed of
+ * loading weights. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,8 +10,8 @@
 
 enum { LENGTH = 1024 };
 
-/* One pass over prompt and canvas shows the peak: every slot is asked about, and later steps
- * allocate nothing. The back end is new, and this is its first work. */
+/* One pass over prompt and canvas shows the peak, because every slot wants an answer and later
+ * steps allocate nothing. The back end is new, and this pass is its first work. */
 static int bench_memory(struct models *m, struct err *e)
 {
     struct bench *b = m->bench;
@@ -51,12 +51,12 @@ int bench_whole(struct models *m, struct err *e)
 
 /* The result of loading --model. */
 struct load {
-    char model[64]; /* its name */
-    size_t bytes;   /* of its weights, as they lie in the back end */
-    double seconds; /* until they were loaded */
+    char model[64]; /* name of the model */
+    size_t bytes;   /* bytes of its weights in the back end */
+    double seconds; /* time until the weights were loaded */
 };
 
-/* Opens, loads and closes --model. 1: the kind does not fit. -1: *e has the reason. */
+/* Opens, loads and closes --model. Returns 1 if the kind does not fit, -1 with the reason in *e. */
 static int load_once(struct bench *b, const struct kind *k, struct load *l, struct err *e)
 {
     struct checkpoint c = {0};
@@ -91,7 +91,7 @@ int bench_load(struct bench *b, const struct kind *k, struct err *e)
     struct load l = {.model = "synth:"};
     struct err why = {0};
     int bad = b->model ? load_once(b, k, &l, &why) : 0;
-    if (b->model && !bad) /* the first time fills the page cache */
+    if (b->model && !bad) /* the first load fills the page cache and does not count */
         bad = load_once(b, k, &l, &why);
     if (bad)
         return bad > 0 ? 0 : bench_forgive(b, &why, "load", e);

@@ -1,7 +1,7 @@
-/* wkv.c - time mixing of RWKV 6 and 7 (kernels/wkv.h) at the width of a network, in heads of 64
- * channels: token by token, a call each, as a text grows; the recurrent form; the chunked form; and
- * the gradients. Each form is compared with the two sequential ones: a call for each token
- * (sequential_ratio), and the recurrence over all tokens in one call (recurrent_ratio).
+/* wkv.c - measures time mixing of RWKV 6 and 7 (kernels/wkv.h) at the width of a network, in heads
+ * of 64 channels, in four forms: a call for each token, as a text grows; the recurrent form; the
+ * chunked form; and the gradients. Each form is compared with the two sequential forms: a call for
+ * each token (sequential_ratio), and the recurrence over all tokens in one call (recurrent_ratio).
  *
  * The task is the recurrence, whichever form runs: for each element of the state 5 operations for
  * RWKV 6 and 9 for RWKV 7, and three times as many for the gradients. Bytes are the rows, read and
@@ -34,8 +34,8 @@ struct run {
     struct wkv a;
     struct wkv_back back;
     struct attn_seq *each; /* [rows, seqs]: one row of every sequence */
-    size_t heads, rows; /* of a sequence */
-    double took[FORMS]; /* so far */
+    size_t heads, rows; /* heads of the layer; rows of a sequence */
+    double took[FORMS]; /* seconds of the forms measured so far */
     void *work;
 };
 
@@ -65,8 +65,8 @@ static void call_back(void *ctx, size_t i)
     train_ops_of(r->bench->backend->ops)->wkv_back(r->bench->backend, &r->back, r->work);
 }
 
-/* Values as in a trained network: decays of 0.5 to 1, a a unit vector in every head, b a part of
- * it. */
+/* Draws values as in a trained network: decays of 0.5 to 1, a as a unit vector in every head, and b
+ * as a part of a. */
 static void *drawn(struct bench *b, enum inputs what, const float *kappa, size_t n)
 {
     struct rng rng = {.seed = (uint64_t)b->common.seed, .stream = what};
@@ -102,7 +102,7 @@ static void *zeros(struct bench *b, size_t floats)
     return b->backend->ops->alloc(b->backend, floats * sizeof(float), MEMORY_ACTIVATIONS);
 }
 
-/* The lists of sequences: whole ones, then a row of each. */
+/* The lists of sequences: first whole sequences, then one row of each sequence. */
 static struct attn_seq *lists(struct bench *b, const struct kase *c)
 {
     size_t n = c->seqs * (c->rows + 1);

@@ -1,5 +1,5 @@
 /* write-checkpoint - writes a synth: shape as a checkpoint folder in bf16, with its random
- * weights, to measure how fast files of that size are loaded. It has no tokenizer.
+ * weights, to measure how fast files of this size are loaded. The folder has no tokenizer.
  *
  * Tensors are written one after another, so memory must hold only one of them, widened. */
 #include <stdlib.h>
@@ -33,7 +33,7 @@ static void add(struct writing *w, enum role r, size_t layer)
                          .shape = {rows, cols}, .bytes = 2 * rows * cols};
 }
 
-/* Errors are seen when the file is committed. */
+/* Write errors are found when the file is committed. */
 static void write_values(struct writing *w, enum role r, size_t layer)
 {
     size_t rows, cols;
@@ -58,7 +58,7 @@ static void each(struct writing *w, void (*call)(struct writing *w, enum role r,
             call(w, (enum role)r, l);
 }
 
-/* config.json last: a folder with one is whole. */
+/* Writes config.json last: a folder with this file is complete. */
 static int write_folder(struct writing *w, const char *folder, struct err *e)
 {
     char *path = mem_format("%s/model.safetensors", folder);

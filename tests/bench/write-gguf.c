@@ -1,10 +1,11 @@
 /* write-gguf - converts a synth: shape into a GGUF file of the same network, so that the tools of
  * llama.cpp can be timed on it.
  *
- * The weights are those that -m synth:SHAPE draws with seed 0. Types are as its own llama-quantize
- * chooses them: norms are f32; with q4_0 the head is Q6_K (with tied weights the embedding). The
- * vocabulary is made up: one token for each byte, the shape's special tokens, and names for the
- * rest; a prompt of n ASCII characters is n tokens. Source: the GGUF specification, version 3. */
+ * The weights are those that -m synth:SHAPE draws with seed 0. Types are chosen as llama.cpp's own
+ * llama-quantize chooses them: norms are f32; with q4_0 the head is Q6_K (with tied weights the
+ * embedding). The vocabulary is made up: one token for each byte, the shape's special tokens, and
+ * names for the rest; a prompt of n ASCII characters is n tokens. Source: the GGUF specification,
+ * version 3. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +30,7 @@ struct header {
     const char *arch;
 };
 
-struct entry { /* one tensor: of a matrix of experts, all of a layer */
+struct entry { /* one tensor; for a matrix of experts one tensor with all experts of a layer */
     int role;
     size_t layer, rows, cols, each;
     enum ggml_type type;
@@ -54,7 +55,7 @@ static void put_text(struct buf *b, const char *s)
 
 /* ---- metadata ---- */
 
-/* Begins an entry; the architecture goes before a name that begins with a dot. */
+/* Begins an entry. A name that begins with a dot gets the architecture in front. */
 static struct buf *entry(struct header *h, const char *name, uint32_t type)
 {
     char text[64];
@@ -143,7 +144,7 @@ static void tokenizer(struct header *h, const struct config *c)
     entry_text(h, "tokenizer.chat_template", "{{ messages[0]['content'] }}");
 }
 
-/* The number of the whole file's type in its metadata, by ggml type. */
+/* The number that the metadata have for the type of the whole file, by ggml type. */
 static size_t file_type(enum ggml_type t)
 {
     return t == GGML_F32 ? 0 : t == GGML_Q4_0 ? 2 : t == GGML_Q8_0 ? 7 : 32;
@@ -260,7 +261,7 @@ static void directory(const struct gguf *g, struct buf *b)
     }
 }
 
-/* LLaMA 3.1's rescaling in the form of the format: the divisor of each frequency. */
+/* Puts LLaMA 3.1's rescaling of frequencies in the form of GGUF: the divisor of each frequency. */
 static void rope_factors(const struct config *c, float *out)
 {
     struct config plain = *c;
@@ -273,8 +274,9 @@ static void rope_factors(const struct config *c, float *out)
     free(scaled);
 }
 
-/* In LLaMA and LLaDA the peer rotates neighbours (2j, 2j + 1) of a head where we rotate (j, j +
- * E/2), so its rows of Wq and Wk have that order; in families that normalise them it does as we. */
+/* In LLaMA and LLaDA the peer rotates neighbours (2j, 2j + 1) of a head, while we rotate (j, j +
+ * E/2). So the peer's rows of Wq and Wk have another order. In families that normalise queries and
+ * keys the peer rotates as we do. */
 static size_t source_row(const struct config *c, const struct entry *t, size_t row)
 {
     size_t E = c->head_dim, at = row % E;
@@ -295,7 +297,7 @@ static void write_tensor(const struct gguf *g, const struct entry *t)
             checkpoint_floats(g->checkpoint, (enum role)t->role, t->layer * t->each + i, x);
         for (size_t r = 0; r < t->rows; r++) {
             ggml_encode(t->type, x + source_row(c, t, r) * t->cols, t->cols, bytes);
-            fwrite(bytes, 1, row_bytes, g->out); /* errors are seen when the file is committed */
+            fwrite(bytes, 1, row_bytes, g->out); /* errors are found when the file is committed */
         }
     }
     for (size_t i = entry_bytes(t); i < tensor_place(t); i++)

@@ -4,7 +4,7 @@ count=0 failed=0
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-# ok STATUS TEXT: status 0 is good.
+# ok STATUS TEXT: prints the result of a test; status 0 is good.
 ok()
 {
     count=$((count + 1))
@@ -16,14 +16,14 @@ ok()
     fi
 }
 
-# skip TEXT WHY: it was not tried.
+# skip TEXT WHY: prints that a test was not tried.
 skip()
 {
     count=$((count + 1))
     echo "ok $count - $1 # SKIP $2"
 }
 
-# clean TEXT COMMAND...: the command prints nothing and succeeds.
+# clean TEXT COMMAND...: tests that the command prints nothing and succeeds.
 clean()
 {
     local text=$1 said
@@ -34,7 +34,7 @@ clean()
     fi
 }
 
-# caught PATTERN TEXT COMMAND...: the command finds the planted fault and its output names it.
+# caught PATTERN TEXT COMMAND...: tests that the command finds the planted fault and names it.
 caught()
 {
     local pattern=$1 text=$2 said
