@@ -1,4 +1,4 @@
-/* configs.h - config.json files as published, with one key changed at a time. */
+/* configs.h - published config.json files for tests, which change one key at a time. */
 #pragma once
 
 #include <jansson.h>
@@ -36,7 +36,8 @@ static const char llada[] =
     "\"rope_theta\":500000.0,\"scale_logits\":false,\"transformers_version\":\"4.46.3\","
     "\"use_cache\":false,\"vocab_size\":126464,\"weight_tying\":false}";
 
-/* Writes `base` with `key` set to the JSON `value` (NULL: removed) and loads it. */
+/* Sets `key` of `base` to the JSON text `value` (NULL: removes the key), writes and loads the file.
+ * */
 static int load_with(const char *base, const char *key, const char *value, struct config *c,
                      struct err *e)
 {
@@ -52,7 +53,7 @@ static int load_with(const char *base, const char *key, const char *value, struc
 }
 
 struct change {
-    const char *key, *value, *says; /* says NULL: accepted; else part of the message */
+    const char *key, *value, *says; /* says: part of the message; NULL: the file is accepted */
 };
 
 static void try_changes(const char *family, const char *base, const struct change *list)

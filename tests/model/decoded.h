@@ -16,12 +16,13 @@ static const struct generation_input prompts[PROMPTS] = {
 
 struct decoded {
     struct backend *b;
-    struct ops ops; /* b's own, to be changed */
+    struct ops ops; /* a copy of b's table, which tests change */
     struct checkpoint c;
     struct network n;
 };
 
-/* A model of random weights in f32. Ends the program where it does not load. Stays where it is. */
+/* Opens a model with random weights in f32; ends the program if it does not load. *m must not be
+ * moved afterwards. */
 static inline void decoded_open(struct decoded *m, const char *model, const char *device,
                                 const char *level)
 {
@@ -36,7 +37,8 @@ static inline void decoded_open(struct decoded *m, const char *model, const char
     m->b->ops = &m->ops;
 }
 
-/* On one level for all processors that have it: bounds of tests lie between close numbers. */
+/* Opens the model on one level for all processors that have this level, because some tests compare
+ * close numbers. */
 static inline void decoded_open_fast(struct decoded *m, const char *model)
 {
     decoded_open(m, model, "cpu", ops_cpu("avx2") ? "avx2" : "portable");
@@ -49,7 +51,7 @@ static inline void decoded_close(struct decoded *m)
     backend_close(m->b);
 }
 
-/* The only point of options like "gen_length=16 steps=8". */
+/* The point that options like "gen_length=16 steps=8" give; they must give exactly one. */
 static inline struct settings decoded_point(const struct decoder *d, const char *options)
 {
     struct settings *p, one;
@@ -72,9 +74,10 @@ static inline struct settings decoded_point(const struct decoder *d, const char 
     return one;
 }
 
-static size_t decoded_prepared; /* passes */
+static size_t decoded_prepared; /* number of prepared passes */
 
-/* As often as a back end pleases. */
+/* Runs the step once to three times, because a back end may prepare a pass by any number of runs.
+ * */
 static inline void decoded_prepare(struct backend *b, const void *key, size_t key_bytes,
                                    void (*step)(void *ctx), void *ctx)
 {
@@ -83,7 +86,8 @@ static inline void decoded_prepare(struct backend *b, const void *key, size_t ke
         step(ctx);
 }
 
-/* depth: passes under way; above 1 they are prepared before, as on a device. */
+/* Makes the back end act as a device with up to `depth` passes in flight; with a depth above 1
+ * passes are prepared first. */
 static inline void decoded_act(struct ops *own, int depth)
 {
     own->depth = depth;

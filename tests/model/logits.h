@@ -5,7 +5,7 @@
 
 enum { LOGITS_ROWS = 5 };
 
-/* to: [LOGITS_ROWS, V] */
+/* Computes the logits of a fixed text. to: [LOGITS_ROWS, V] */
 static inline void logits_of(const struct network *n, float *to)
 {
     static const int32_t token[LOGITS_ROWS] = {1, 7, 42, 100, 511}, pos[] = {0, 1, 2, 3, 4};
@@ -20,8 +20,8 @@ static inline void logits_of(const struct network *n, float *to)
     work_free(w, n);
 }
 
-/* The logits of the model in a folder, quantized while it is loaded (NULL: not quantized). -1: it
- * does not load. */
+/* Computes the logits of the model in a folder, quantized while it is loaded (quant NULL: not).
+ * Returns -1 if the model does not load. */
 static inline int logits_at(const char *folder, const char *device, const char *quant, float *to,
                             struct err *e)
 {

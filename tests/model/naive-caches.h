@@ -69,17 +69,17 @@ static void rotate(double *x, size_t heads, size_t pos)
         }
 }
 
-/* The kept values of a canvas, position by position. */
+/* The values that a cache keeps for each position of a canvas. */
 struct kept {
     double q[L][LEN][D], k[L][LEN][D], v[L][LEN][D], attn[L][LEN][D], ffn[L][LEN][D];
-    int read[L][LEN]; /* 1: sparse keeps the position */
+    int read[L][LEN]; /* 1: `sparse` keeps the position */
 };
 struct naive {
     const struct weights *w;
     const struct diffuse *how;
     size_t prompt, len;
     int32_t x[LEN];
-    struct kept kept[2]; /* of the canvas and of its twin */
+    struct kept kept[2]; /* kept values of the canvas and of its unconditional twin */
     double logits[2][LEN][V];
     int64_t passes, rows, whole;
 };
@@ -95,7 +95,7 @@ static void project(const struct naive *v, struct kept *k, size_t l, size_t p, c
     rotate(k->k[l][p], v->w->K, p);
 }
 
-/* The output of attention of position p over the positions that `seen` says. */
+/* Adds the attention of position p over the positions with seen[position]. */
 static void attend(const struct naive *v, struct kept *k, size_t l, size_t p, const int *seen)
 {
     double y[D] = {0};
@@ -136,7 +136,8 @@ static size_t taken(const struct naive *v)
     return n ? n : 1;
 }
 
-/* The slots whose new values, which are kept at once, are least like those before. */
+/* Chooses the slots whose new values differ most from the kept ones; keeps the new values at once.
+ * */
 static void choose(const struct naive *v, struct kept *k, size_t l, double x[LEN][D], int *chosen)
 {
     double alike[LEN], n[D], now[D];
@@ -196,9 +197,9 @@ static void sift(const struct naive *v, struct kept *k, size_t l, size_t s, size
 
 struct naive_pass {
     size_t from, to; /* positions of the pass */
-    int some;        /* 1: features compute a part of the slots; a whole prompt stays whole */
+    int some;        /* 1: `features` computes a part of the slots; a whole prompt stays whole */
     int sifts;
-    size_t s, e;     /* the block */
+    size_t s, e;     /* the block: slots s..e-1 */
 };
 
 static void layer(const struct naive *v, struct kept *k, size_t l, const struct naive_pass *p,
@@ -267,7 +268,8 @@ static struct naive_pass pass_of(const struct naive *v, size_t s, size_t e, int 
     return p;
 }
 
-/* The best slots below e become final: `most` of them, or all from the threshold on and one. */
+/* Makes the best masked slots below e final: `most` slots, or (most 0) all slots that reach the
+ * threshold, and at least one. */
 static void commit(struct naive *v, size_t e, size_t most)
 {
     double sure[LEN], w = v->how->cfg_scale;

@@ -1,6 +1,6 @@
-/* naive-mixing.h - RWKV 6 and 7 as mixers of a network: what their papers define, written out token
- * by token in double, for networks of two layers with random weights. Latents are zeros,
- * so layers read nothing from them. */
+/* naive-mixing.h - RWKV 6 and 7 as mixers of a network, by the definitions of their papers. They
+ * are computed token by token in double, for networks of two layers with random weights. Latents
+ * are zeros, so layers read nothing from them. */
 #pragma once
 
 #include <math.h>
@@ -9,7 +9,7 @@
 
 enum { L = 2, D = 64, H = 4, E = 16, R = 32, V = 512, LEN = 45, ROOM = 1 << 15 };
 
-/* Larger weights than networks begin with, so that every part counts. */
+/* Sets larger weights than networks begin with, so that every part affects the result. */
 static void plant(const struct config *c, enum role r, size_t layer, float *v)
 {
     size_t rows, cols;
@@ -43,7 +43,7 @@ static double *take(struct naive *m, size_t n)
     return p;
 }
 
-/* W x, of rows outputs and cols inputs. */
+/* W x; W has `rows` outputs and `cols` inputs. */
 static double *times(struct naive *m, enum role r, size_t l, const double *x, size_t rows,
                      size_t cols)
 {
@@ -71,7 +71,7 @@ static double *norm(struct naive *m, enum role r, size_t l, const double *x)
     return y;
 }
 
-/* UP f(DOWN x), f: 0 nothing, 1 tanh, 2 logistic. */
+/* The low-rank product UP f(DOWN x). f: 0 identity, 1 tanh, 2 logistic. */
 static double *lora(struct naive *m, enum role down, enum role up, size_t l, const double *x,
                     size_t rows, int f)
 {
@@ -201,7 +201,7 @@ static void feed(struct naive *m, size_t l, double *x, size_t ffn)
     add(x, times(m, ROLE_DOWN, l, gate, D, ffn));
 }
 
-/* out[i] = log p(ids[i + 1] | ids[0 .. i]), of len ids. */
+/* Fills out[i] = log p(ids[i + 1] | ids[0..i]) for a text of `len` ids. */
 static void by_definition(struct naive *m, size_t ffn, const int32_t *ids, size_t len, double *out)
 {
     memset(m->S, 0, sizeof m->S);
@@ -257,8 +257,8 @@ static void free_naive(struct naive *m)
     free(m);
 }
 
-/* A drawn network of that shape, saved in the folder and opened from there, and a text for it; ends
- * the program where it cannot be. */
+/* Makes a network of this shape with random weights, saves it in the folder and opens it from
+ * there. Fills ids[] with a text. Ends the program on an error. */
 static void open_mixer(struct checkpoint *c, const char *shape, const char *folder,
                        int32_t ids[LEN])
 {

@@ -1,4 +1,4 @@
-/* planted.h - small checkpoints of random weights, some of which a test replaced. */
+/* planted.h - makes small checkpoints with random weights, some of which a test replaces. */
 #pragma once
 
 #include "lib/base/mem.h"
@@ -11,9 +11,9 @@
 typedef void planted_fn(const struct config *c, enum role r, size_t layer, float *v);
 struct planted {
     const char *shape, *dtype;
-    size_t layers, heads, kv_heads, ffn; /* 0: those of the shape */
+    size_t layers, heads, kv_heads, ffn; /* 0: the number of the shape */
     planted_fn *plant;                   /* may be NULL */
-    struct config config;                /* the rest is planted_save's */
+    struct config config;                /* this and the rest are set by planted_save() */
     float *values;
 };
 
@@ -39,7 +39,7 @@ static void planted_forget(const char *folder)
     free(command);
 }
 
-/* Writes it over the existing file. */
+/* Writes the checkpoint over an existing one. */
 static void planted_save(struct planted p, const char *folder)
 {
     struct err e = {0};

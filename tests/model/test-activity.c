@@ -1,5 +1,5 @@
-/* test-activity.c - activations of a network over texts: mean squares reach the right part; and
- * origin.json, which names what a pruning removed, is checked before it is used. */
+/* test-activity.c - tests that mean squares of a network's activations over texts reach the right
+ * part; and that origin.json, which names what a pruning removed, is checked before it is used. */
 #include "lib/checkpoint/provenance.h"
 #include "lib/decode/activity.h"
 #include "tests/files.h"
@@ -9,7 +9,8 @@ static char source[64];
 
 /* ---- calibration ---- */
 
-/* In the last layer, where nothing follows: unit 5 twice as large, unit 6 and key head 1 silent. */
+/* Changes the last layer, where no layer follows: unit 5 is twice as large, unit 6 and key head 1
+ * are silent. */
 static void plant_loud(const struct config *c, enum role r, size_t layer, float *v)
 {
     if (layer != 1)
@@ -62,7 +63,7 @@ static void test_activity(const char *shape, const char *device, int64_t rows)
     const double *u = a.mean.unit, *v = b.mean.unit, *h = b.mean.head + H;
     ok(!memcmp(u, v, F * sizeof *u) && u[0] > 0, "%s: the layer before is what it was", shape);
     ok(h[0] > 0 && h[1] > 0 && !(h[2] > 0) && !(h[3] > 0), "%s: heads without values", shape);
-    /* what attention puts into the stream has changed with key head 1 */
+    /* the silent key head 1 changes what attention adds to the stream */
     ok(v[F + 5] > 0 && !(v[F + 6] > 0) && v[F + 7] > 0, "%s: a unit that is silent", shape);
     activity_free(&a);
     activity_free(&b);
@@ -138,7 +139,7 @@ static void test_origin(void)
     json_decref(about);
 }
 
-/* Two layers, 4 heads in 2 groups, 160 units. */
+/* Tests one origin.json for a model with two layers, 4 heads in 2 groups and 160 units. */
 static void hostile(const char *removed, const char *says)
 {
     struct prune p;

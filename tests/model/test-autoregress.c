@@ -1,4 +1,5 @@
-/* Autoregressive generation against a naive loop that computes the whole text for every token. */
+/* test-autoregress.c - compares autoregressive generation with a naive loop that computes the whole
+ * text for every token. */
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
 #include "lib/decode/autoregress.h"
@@ -12,7 +13,7 @@ static const int32_t single[] = {5};
 static const struct generation_input texts[PROMPTS] = {
     {prompt_a, 5, 77, 0}, {single, 1, 78, 0}, {prompt_c, 9, 79, 0}};
 
-/* Greedy, or with noise at T; x gets prompt and NEW ids. */
+/* Generates NEW ids, greedily or with noise at temperature T. x gets the prompt and the new ids. */
 static void naive(const struct network *n, const struct generation_input *in, double T,
                   uint64_t seed, int32_t *x)
 {
@@ -85,7 +86,7 @@ static void test_naive(const struct network *n)
     ok(same_as_naive(n, &how), "T = 0.8 without a cache");
     how.cache = 1;
     ok(same_as_naive(n, &how), "T = 0.8 with a cache");
-    how.sample.top_p = 1 - 1e-12; /* through the filters, which keep all that will ever be drawn */
+    how.sample.top_p = 1 - 1e-12; /* uses the filters, which keep everything that can be drawn */
     ok(same_as_naive(n, &how), "filters that remove nothing draw the same tokens");
     how.sample.top_k = 1;
     struct generation g = one(n, &how, 0);

@@ -1,6 +1,6 @@
-/* The cache policies that work inside the layers, features and sparse: against both algorithms in
- * doubles (naive-caches.h); with neutral parameters, against the policies that they then equal; and
- * the memory that they take. */
+/* test-cache-layers.c - tests the cache policies that work inside the layers, features and sparse.
+ * They are compared with both algorithms in doubles (naive-caches.h), and with neutral parameters
+ * with the policies that they then equal. The memory that they take is tested too. */
 #include "tests/model/naive-caches.h"
 
 static int open_model(struct checkpoint *c, size_t heads)
@@ -92,7 +92,7 @@ static struct diffuse case_of(size_t i)
     return d;
 }
 
-/* The first n cases, by a network with `heads` key heads. */
+/* The answers to the first n cases, by a naive network with `heads` key heads. */
 static struct answer *answers_of(size_t heads, size_t n)
 {
     struct answer *a = mem_alloc(n * sizeof *a);
@@ -109,7 +109,7 @@ static struct answer *answers_of(size_t heads, size_t n)
     return a;
 }
 
-/* Returns the memory of the cache. */
+/* Generates answers; returns the memory of the cache. */
 static size_t run_as(const struct network *n, const struct diffuse *d, int32_t ids[][LEN])
 {
     struct generation g[PROMPTS] = {0};
@@ -122,7 +122,8 @@ static size_t run_as(const struct network *n, const struct diffuse *d, int32_t i
     return trace.memory.kind[MEMORY_KV];
 }
 
-/* Nothing is left out: the ids of the policy that it then is. */
+/* With parameters that leave nothing out, a policy gives the ids of the policy that it then equals.
+ * */
 static void test_neutral(const struct network *n)
 {
     int32_t a[PROMPTS][LEN] = {0}, b[PROMPTS][LEN] = {0};
@@ -151,7 +152,7 @@ static void test_neutral(const struct network *n)
     }
 }
 
-/* The first n cases, by a network with `heads` key heads. depth: passes in flight. */
+/* Tests the first n cases with a network of `heads` key heads. depth: passes in flight. */
 static void test_backend(const char *device, const char *level, size_t heads,
                          const struct answer *a, size_t n_cases, int depth)
 {

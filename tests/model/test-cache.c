@@ -1,6 +1,6 @@
-/* The policies of --cache and --suffix: each against its algorithm written out naively, pass by
- * pass, on the prompts of a batch; and the cost of its passes. One file because the naive
- * algorithms share model, prompts and bookkeeping. */
+/* test-cache.c - compares each policy of --cache and --suffix with its algorithm written out
+ * naively, pass by pass, on the prompts of a batch; also compares the cost of the passes. One file
+ * because the naive algorithms share model, prompts and bookkeeping. */
 #include "kernels/advance.h"
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
@@ -10,19 +10,19 @@
 
 enum { LEN = 64 };
 
-/* A canvas and its cache, slot = position. */
+/* A canvas and its cache; the slot of a position has the number of the position. */
 struct naive {
     const struct network *n;
     const struct diffuse *how;
     struct kv kv, twin;
     uint64_t key;
     int32_t x[LEN], block, offset; /* position p is p + offset in the mask */
-    int fresh[LEN]; /* committed in the pass before */
+    int fresh[LEN]; /* 1: committed in the previous pass */
     size_t prompt, len;
     int64_t passes, rows;
 };
 
-/* The named rows of ids x computed, their keys and values kept; the named keys read. */
+/* Computes the rows of x with row[]; they read the keys with key[]. Keeps their keys and values. */
 static void compute(struct naive *v, struct kv *kv, const int32_t *x, const int *row,
                     const int *key, float *logits)
 {
@@ -55,7 +55,7 @@ static void compute(struct naive *v, struct kv *kv, const int32_t *x, const int 
     v->rows += (int64_t)rows;
 }
 
-/* The (guided) logits of the rows. */
+/* The logits of the rows, with guidance if cfg_scale is set. */
 static void look(struct naive *v, const int *row, const int *key, float *logits, float *u)
 {
     size_t V = v->n->config.vocab;
@@ -86,7 +86,7 @@ static int32_t decide(const float *l, size_t V, double *confidence)
     return (int32_t)best;
 }
 
-/* The threshold now; s: the block's first slot. */
+/* The threshold of this pass. s: the block's first slot. */
 static double threshold_at(const struct naive *v, size_t s, const int *key)
 {
     const struct unmask_params *p = &v->how->unmask;
@@ -132,7 +132,7 @@ static int masks(const struct naive *v, size_t from, size_t end)
     return n;
 }
 
-/* Position p behind block [s, e), by the definition of the suffix. */
+/* Returns 1 if position p after block [s, e) exists, by the definition of the suffix. */
 static int exists(const struct naive *v, size_t s, size_t e, size_t p)
 {
     const struct suffix *x = &v->how->suffix;
@@ -140,7 +140,7 @@ static int exists(const struct naive *v, size_t s, size_t e, size_t p)
     const struct cache_view view = {.canvas = &c, .begin = (int32_t)s, .end = (int32_t)e};
     switch (x->kind) {
     case SUFFIX_WINDOW: return p < e + (size_t)x->window || p == v->len - 1;
-    case SUFFIX_DROPOUT: /* the draws are looked at in test-lists.c */
+    case SUFFIX_DROPOUT: /* test-lists.c tests the draws */
         return suffix_keeps(x, &view, rng_derive(v->how->seed, "suffix dropout"), (int32_t)p);
     case SUFFIX_GROW: return p < e;
     case SUFFIX_ALL:
@@ -149,12 +149,12 @@ static int exists(const struct naive *v, size_t s, size_t e, size_t p)
     return 1;
 }
 
-/* 1: position p is computed in pass `pass` of block [s, e), by the definition of the policy. */
+/* Returns 1 if pass `pass` of block [s, e) computes position p, by the definition of the policy. */
 static int computes(const struct naive *v, size_t s, size_t e, int pass, size_t p)
 {
     const struct cache_params *k = &v->how->kept;
     size_t m = v->n->config.attends_block, b = v->how->block_length;
-    size_t in = m ? (s + (size_t)v->offset) % m : 0; /* s is so far inside its block of the mask */
+    size_t in = m ? (s + (size_t)v->offset) % m : 0; /* distance of s from its mask block's start */
     int full = pass == 0 || (k->refresh && pass % k->refresh == 0);
     switch (v->how->cache) {
     case CACHE_PREFIX: return full || p >= s;
@@ -165,9 +165,9 @@ static int computes(const struct naive *v, size_t s, size_t e, int pass, size_t 
     case CACHE_DELAYED:
         return pass < 2 || (k->delayed_refresh && pass % k->delayed_refresh == 0) ||
                v->fresh[p] || v->x[p] == v->n->config.mask;
-    case CACHE_EXACT: /* the block before once more; at first the prompt; m = block_length */
+    case CACHE_EXACT: /* also the block before; at first also the prompt. m = block_length */
         return p < e && (pass || !v->passes ? !v->passes || p + in >= s : p + b + in >= s);
-    case CACHE_FEATURES: /* test-cache-layers.c has those two */
+    case CACHE_FEATURES: /* test-cache-layers.c tests these two */
     case CACHE_SPARSE:
     case CACHE_NONE:
     case CACHE_COUNT: break;
@@ -187,18 +187,18 @@ static void naive_run(struct naive *v, const struct generation_input *in)
     v->offset = c->attends_from_end ? (int32_t)((m - in->n % m) % m) : 0;
     v->len = in->n + d->gen_length;
     while (m && (v->len + (size_t)v->offset) % m)
-        v->len++; /* whole blocks */
+        v->len++; /* up to whole blocks */
     float *logits = mem_zero(2 * LEN * V, sizeof *logits);
     for (size_t i = 0; i < v->len; i++)
         v->x[i] = i < in->n ? in->ids[i] : (int32_t)v->n->config.mask;
     for (size_t end = in->n - shift; end < in->n + d->gen_length; v->block++) {
         size_t s = end > in->n ? end : in->n, e = end += d->block_length;
         e = e < v->len ? e : v->len;
-        size_t own = e < in->n + d->gen_length ? e : in->n + d->gen_length; /* of the answer */
+        size_t own = e < in->n + d->gen_length ? e : in->n + d->gen_length; /* end of the answer */
         for (int pass = 0; masks(v, s, own); pass++) {
             int row[LEN] = {0}, key[LEN] = {0};
             size_t asked = c->seeds && !pass && s % m == 0 ? s + 1 : e;
-            size_t last = asked < e && d->cache == CACHE_EXACT ? s : e; /* a seed needs no more */
+            size_t last = asked < e && d->cache == CACHE_EXACT ? s : e; /* for a seed s is enough */
             for (size_t p = 0; p < v->len; p++) {
                 key[p] = exists(v, s, e, p) && (d->cache != CACHE_EXACT || p < last);
                 row[p] = key[p] && computes(v, s, e, pass, p);
@@ -260,7 +260,7 @@ static void test_policy(const struct network *n, enum caching cache)
     snprintf(what, sizeof what, "%s, refreshed", name);
     same_as_naive(n, &d, what);
     d.rule = UNMASK_THRESHOLD;
-    for (int i = 0; i < 4; i++) { /* canvases fill their blocks at different paces */
+    for (int i = 0; i < 4; i++) { /* canvases of a batch fill their blocks at different paces */
         d.unmask.threshold = (const double[]){0.002, 0.003, 0.0031, 1}[i];
         d.kept.refresh = i % 2 ? 0 : 3;
         snprintf(what, sizeof what, "%s, threshold %g", name, d.unmask.threshold);
@@ -290,7 +290,8 @@ static void test_suffixes(const struct network *n)
         }
 }
 
-/* Runs with *d and *e that give the same ids; how many rows each took. */
+/* Returns 1 if runs with *d and *e give equal ids. rows[]: the number of rows that each run took.
+ * */
 static int same_ids(const struct network *n, const struct diffuse *d, const struct diffuse *e,
                     int64_t rows[2])
 {
@@ -312,7 +313,7 @@ static int same_ids(const struct network *n, const struct diffuse *d, const stru
     return same;
 }
 
-/* At its neutral parameters each method is another one. */
+/* With neutral parameters each method equals another method. */
 static void test_neutral(const struct network *n)
 {
     struct diffuse none = {.gen_length = 24, .block_length = 8, .steps = 12, .prepare = 1,
@@ -338,8 +339,9 @@ static void test_neutral(const struct network *n)
     ok(same_ids(n, &none, &d, rows) && rows[0] == rows[1], "dropout of all: grow");
 }
 
-/* Under a block-causal mask: no cache, by the naive algorithm; the exact one writes the same, for
- * fewer rows, whatever the blocks of canvas and mask are to each other. */
+/* Under a block-causal mask: compares runs without a cache with the naive algorithm. The exact
+ * cache gives the same ids with fewer rows, however the blocks of canvas and mask lie to each
+ * other. */
 static void test_exact(struct network *n)
 {
     static const struct { size_t block, mask; int end, lag, seeds; } list[] = {
@@ -378,8 +380,8 @@ static void test_exact(struct network *n)
     n->config = was;
 }
 
-/* Where finished blocks are read from left to right, what is kept is exact, too, also when a block
- * is filled in parts. */
+/* If finished blocks are read from left to right, the kept keys and values are exact too, also when
+ * a block is filled in parts. */
 static void test_two_ways(struct network *n)
 {
     const struct config was = n->config;
@@ -400,9 +402,10 @@ static void test_two_ways(struct network *n)
     n->config = was;
 }
 
-/* Six prompts, two at a time: each has the answer, steps and rows that it has alone. 1: so it is;
- * *waited: some joined when another one had ended, at another step of its own. With arrivals they
- * come some passes apart; *early: the second one joined before the first one ended. */
+/* Returns 1 if six prompts, run two at a time, each have the answer, steps and rows that they have
+ * alone. *waited: some prompts joined after another one had ended, while the rest of the batch was
+ * at another step. With arrivals prompts come some passes apart; *early: the second prompt joined
+ * before the first one ended. */
 static int joins(const struct network *n, struct diffuse d, int *waited, int *early)
 {
     enum { INPUTS = 2 * PROMPTS };
@@ -480,10 +483,10 @@ int main(void)
 {
     struct decoded m;
     decoded_open_fast(&m, "synth:tiny-llada");
-    m.n.config.attends_prompt = 0; /* the naive run has blocks in the prompt */
+    m.n.config.attends_prompt = 0; /* the naive algorithm also has blocks in the prompt */
     for (int depth = 1; depth <= 3; depth += 2) {
         decoded_act(&m.ops, depth);
-        for (int i = 0; i < CACHE_EXACT; i++) /* that one goes with another mask */
+        for (int i = 0; i < CACHE_EXACT; i++) /* CACHE_EXACT needs another mask */
             test_policy(&m.n, (enum caching)i);
         test_suffixes(&m.n);
         test_neutral(&m.n);

@@ -1,4 +1,4 @@
-/* test-chat.c - the chat templates, byte for byte, and which one is chosen when. */
+/* test-chat.c - tests the chat templates, byte for byte, and the choice of a template. */
 #include "lib/text/chat.h"
 
 #include "tests/model/tokenizer-fixture.h"
@@ -13,14 +13,14 @@ static const struct chat_message talk[] = {
 
 static struct tokenizer *all; /* has the special tokens of every template */
 
-/* The ids of the messages, as text. */
+/* Tests the ids of the messages, shown as text. */
 static void check(const struct chat_template *template, const struct chat_message *m, size_t n,
                   const char *want, const char *what)
 {
     struct buf b = {0};
     struct ids ids = {0};
     struct err e = {0};
-    ids_push(&ids, '>' - '!'); /* appended, not replaced */
+    ids_push(&ids, '>' - '!'); /* chat_encode() must append to these, not replace them */
     int bad = chat_encode(template, all, m, n, 0, &ids, &e);
     tokenizer_decode(all, ids.v, ids.n, 0, &b);
     ok(!bad && b.data[0] == '>' && !strcmp(b.data + 1, want), "%s %s", what, e.text);
@@ -108,7 +108,7 @@ static struct tokenizer *with(const char *bos, int headers)
     return fixture_load(file, NULL);
 }
 
-/* Templates as a publisher might write them; ours, and not copied from any. */
+/* Templates as a publisher might write them. They were written for this project. */
 #define TURNS                                                                                   \
     "{% for turn in messages %}{{ '<|start_header_id|>' + turn['role'] + "                      \
     "\"<|end_header_id|>\\n\\n\" + turn.content | trim + '<|eot_id|>' }}{% endfor %}"
@@ -120,7 +120,7 @@ static struct tokenizer *with(const char *bos, int headers)
     "{% endfor %}"
 #define IM_ASK "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
 
-/* The choice of --chat auto for a template whose bos_token is `bos`. */
+/* The choice of --chat auto for a template, if `bos` is the checkpoint's bos_token. */
 static struct chat_choice judge(const char *text, size_t n, const char *bos)
 {
     json_t *tokens = json_pack("{s:s?,s:s}", "bos_token", bos, "eos_token", "<|eot_id|>");
@@ -133,7 +133,7 @@ static struct chat_choice judge(const char *text, size_t n, const char *bos)
     return c;
 }
 
-/* The template of a checkpoint, run for the messages. */
+/* Tests the template of a checkpoint on the messages. */
 static void check_own(const char *text, const char *bos, const struct chat_message *m, size_t n,
                       const char *want)
 {
@@ -192,7 +192,8 @@ static void test_refused(void)
     free(large);
 }
 
-/* Templates make tokens of roles; a content or an odd role is text all the same. */
+/* Templates make tokens of roles. A content or an unknown role that looks like a token stays text.
+ * */
 static void test_roles(void)
 {
     static const char text[] = "{% for m in messages %}{{ '<|' + m.role + '|>' + m.content }}"
@@ -212,7 +213,7 @@ static void test_roles(void)
     chat_free(c.chosen);
 }
 
-/* A template that refuses some messages is no reason not to run it for others. */
+/* A template that refuses some messages is still run for other messages. */
 static void test_exception(void)
 {
     static const char text[] = "{% if messages[0].role == 'system' %}{{ raise_exception('no system "
@@ -239,8 +240,8 @@ static void choose(const char *name, const struct tokenizer *t, int want_bad)
     chat_free(c.chosen);
 }
 
-/* Choice and message of --chat auto when the checkpoint has no template, has one, or has one whose
- * tokens its vocabulary lacks. */
+/* Tests the choice and the message of --chat auto for a checkpoint without a template, with a
+ * template, and with a template whose tokens the vocabulary lacks. */
 static void choose_own(const char *text, const char *fault, enum chat family,
                        const struct tokenizer *t, const char *want, const char *said)
 {
@@ -285,8 +286,8 @@ static void test_choose(void)
     tokenizer_free(all);
 }
 
-/* Ids of LLaDA's template against ids of its text, pieced together here: the same, unless a content
- * names a special token. */
+/* Compares the ids of LLaDA's template with the ids of the text that this test puts together. They
+ * are equal unless a content names a special token. */
 static void encode(const struct tokenizer *t, const struct chat_message *m, size_t n, int parse,
                    int same, const char *what)
 {
@@ -312,7 +313,8 @@ static void encode(const struct tokenizer *t, const struct chat_message *m, size
     ids_free(&parts);
 }
 
-/* A pattern that takes the line feeds of a header and what follows them for one word or not. */
+/* Tests two patterns: one takes the line feeds of a header and the next text as one word, one not.
+ * */
 static void test_encode(void)
 {
     static const char *const merges[] = {"\u010a \u010a", "H i"};

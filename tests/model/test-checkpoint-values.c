@@ -1,6 +1,6 @@
-/* test-checkpoint-values.c - what a checkpoint holds besides its names: values that are not finite,
- * half precision, rounding to bf16, random weights, the ids of chat tokens, and hashes that the
- * Hugging Face cache gives. */
+/* test-checkpoint-values.c - tests the contents of a checkpoint besides its names: values that are
+ * not finite, half precision, rounding to bf16, random weights, the ids of chat tokens, and hashes
+ * that the Hugging Face cache gives. */
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -24,14 +24,14 @@ static void test_values(void)
     }
 }
 
-/* F16 of all kinds: every bit pattern against ldexp. */
+/* Compares every bit pattern of F16 with ldexp(). */
 static void test_half(void)
 {
     struct config f;
     struct checkpoint c;
     struct err e = {0};
     synth_config(&f, "tiny-llama", &e);
-    f.vocab = 1024; /* 1024 x 64 = every 16-bit pattern once */
+    f.vocab = 1024; /* 1024 x 64 values hold every 16-bit pattern once */
     save(&f, "BF16", 0, 0);
     struct tensors *t = safetensors_open_file(weights_path, &e);
     struct tensor list[32];
@@ -72,7 +72,7 @@ static void test_half(void)
     free(other);
 }
 
-/* bf16 rounds to nearest, ties to even. */
+/* Returns one value; rounding to bf16 is to nearest, ties to even. */
 static const float *one_value(void *ctx, enum role r, size_t layer)
 {
     static const float samples[] = {1.0f, 1.00390625f, 1.01171875f, 1.003907f, -1.00390625f,
@@ -194,7 +194,7 @@ static void test_chat_tokens(void)
            strstr(e.text, "tokenizer.json"),
        "a tokenizer.json that cannot be read is an error: %s", e.text);
     rmdir(path);
-    alarm(20); /* ends this test if a pipe without a writer is waited for */
+    alarm(20); /* ends this program if opening a pipe without a writer blocks */
     e = (struct err){0};
     ok(!mkfifo(path, 0600) && checkpoint_open(&c, folder, 0, &e) == -1 &&
            e.code == EXIT_NO_INPUT && strstr(e.text, "regular file"),
@@ -203,7 +203,7 @@ static void test_chat_tokens(void)
     unlink(path);
 }
 
-/* In the cache a blob is named by its SHA-256, which is then not computed. */
+/* In the cache the name of a blob is its SHA-256, so the hash is not computed. */
 static void test_cache_hash(void)
 {
     static const char hash[] = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";

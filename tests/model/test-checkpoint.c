@@ -1,9 +1,9 @@
-/* test-checkpoint.c - checkpoints that are written and opened again: names and shapes of all
- * families, additions of other programs, a tied head that is stored too. A checkpoint that does not
- * fit its config.json is refused by name. */
+/* test-checkpoint.c - writes checkpoints and opens them again: names and shapes of all families,
+ * additions of other programs, a tied head that is stored too. A checkpoint that does not fit its
+ * config.json is refused by name. */
 #include "tests/model/written.h"
 
-/* 1 if every value of every role reads as it was written. */
+/* Returns 1 if every value of every role reads as it was written. */
 static int all_equal(const struct checkpoint *c)
 {
     int same = 1;
@@ -55,10 +55,10 @@ struct edit {
     const char *drop;         /* tensor left out */
     const char *rename, *to;  /* tensor given another name */
     const char *shape_of;     /* tensor whose two dimensions trade places */
-    const char *cast, *dtype; /* tensor that says another dtype, padded or cut to its size */
+    const char *cast, *dtype; /* tensor with another dtype in the header, cut or padded to fit */
     const char *extra;        /* tensor added */
-    float value;              /* its last value, of four; the others are zero */
-    const char *strip;        /* taken off the front of every name */
+    float value;              /* the last of the four values of `extra`; the others are zero */
+    const char *strip;        /* text removed from the front of every name */
 };
 
 static void rewrite(const struct edit *x)
@@ -105,7 +105,8 @@ static void rewrite(const struct edit *x)
     free(zeros);
 }
 
-/* says NULL: opens; else refused with 65 and each text. */
+/* Opens an edited checkpoint. says NULL: it must open; else it is refused with 65 and both texts.
+ * */
 static void edited(const char *shape, int tied, struct edit x, const char *says, const char *also)
 {
     struct config f;
@@ -165,8 +166,8 @@ static void test_misfits(void)
            "model.norm.weight", "missing");
 }
 
-/* Tensors that exports add and the network does not need: buffers that follow from config.json, and
- * biases that are zero. */
+/* Some exports add tensors that the network does not need: buffers that follow from config.json,
+ * and biases that are zero. */
 static void test_additions(void)
 {
     static const char *const buffers[] = {
@@ -190,7 +191,7 @@ static void test_additions(void)
     edited("tiny-llama", 0, (struct edit){.extra = "bias"}, "\"bias\"", "no place");
 }
 
-/* A LlamaModel: no prefix in the names, no head, unless it is the embedding. */
+/* A LlamaModel has no prefix in its names, and no head unless the head is the embedding. */
 static void test_bare(void)
 {
     struct config f;
@@ -233,7 +234,8 @@ static void test_tied_twice(void)
        "a tied head with values of its own: %s", e.text);
 }
 
-/* C4, and the names of the other family. */
+/* A config.json that does not fit the tensors, and a checkpoint with the names of another family.
+ * */
 static void test_config_against_files(void)
 {
     struct config f;

@@ -1,6 +1,6 @@
-/* test-config-families.c - config.json of LLaDA, Qwen2.5 and Qwen3: each key changed alone. A key
- * is read, refused by name, or ignored because it cannot change a result. test-config.c has LLaMA
- * and everything that all families share. */
+/* test-config-families.c - tests config.json of LLaDA, Qwen2.5 and Qwen3 with each key changed
+ * alone. A key is read, refused by name, or ignored because it cannot change a result.
+ * test-config.c tests LLaMA and what all families share. */
 #include "tests/model/configs.h"
 
 /* Qwen2.5 0.5B and Qwen3 0.6B, as published. */
@@ -77,7 +77,7 @@ static const struct change llada_changes[] = {
     {"clip_qkv", "null", NULL},
     {"rope_scaling", "{\"type\":\"yarn\"}", "not supported"},
     {"head_dim", "128", NULL},
-    {"head_dim", "64", NULL}, /* heads that do not fill the width: pruned */
+    {"head_dim", "64", NULL}, /* heads that do not fill the width: a pruned model */
     {"head_dim", "63", "even"},
     {"quantization_config", "{}", "not supported"},
     {"yarn_factor", "2", "not supported"},

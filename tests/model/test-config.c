@@ -1,5 +1,5 @@
-/* test-config.c - config.json of the LLaMA family: each key changed alone, other published files,
- * unknown keys, and files that are damaged or absent. test-config-families.c has the other
+/* test-config.c - tests config.json of the LLaMA family: each key changed alone, other published
+ * files, unknown keys, and files that are damaged or absent. test-config-families.c tests the other
  * families. */
 #include <sys/stat.h>
 #include <time.h>
@@ -174,13 +174,13 @@ static void test_llama(void)
     try_changes("llama", llama, llama_changes);
 }
 
-/* More of the layouts that are published: keys, ids and defaults of whoever exported them. */
+/* More published layouts: keys, ids and defaults of several exporters. */
 static const struct {
     const char *name, *config, *generation;
     size_t parameters;
     int64_t bos, eos[3];
     size_t n_eos;
-    const char *harmless; /* keys that change no result, in order */
+    const char *harmless; /* ignored keys, because they change no result, in order */
 } published[] = {
     {"SmolLM2 135M Instruct",
      "{\"architectures\":[\"LlamaForCausalLM\"],\"attention_bias\":false,\"attention_dropout\":0.0,"
@@ -258,12 +258,12 @@ static void test_published(void)
     }
 }
 
-/* Unknown keys are ignored if the caller names them, and only those. */
+/* Only the unknown keys that the caller names are ignored. */
 static void test_ignored(void)
 {
     static const char odd[] = ",\"a\":1,\"b.c\":\"x\",\"d\":null,\"a,b.c\":2}";
     static const struct {
-        const char *ignore, *ignored, *says; /* says NULL: loads */
+        const char *ignore, *ignored, *says; /* says: part of the message; NULL: the file loads */
         int code;
     } list[] = {
         {NULL, NULL, "a = 1, b.c = \"x\", a,b.c = 2: unknown key, not supported: if it does not "
@@ -298,7 +298,7 @@ static void test_ignored(void)
     free(plain);
 }
 
-/* Seconds to refuse so many unknown keys. */
+/* Returns the seconds that refusing n unknown keys takes. */
 static double seconds_of_keys(int n)
 {
     struct buf b = {0};
@@ -318,7 +318,8 @@ static double seconds_of_keys(int n)
     return s;
 }
 
-/* Looking for each of them in the list of all costs 64 times as much for 8 times as many. */
+/* Time must not grow with the square of the number of keys, which would be 64 times for 8 times as
+ * many keys. */
 static void test_many_keys(void)
 {
     double one = seconds_of_keys(12500), eight = seconds_of_keys(100000);
@@ -352,7 +353,7 @@ static void test_files(void)
     e = (struct err){0};
     ok(family_load(&c, files_root, NULL, &e) == -1 && e.code == EXIT_NO_INPUT, "absent: %s",
        e.text);
-    alarm(20); /* ends this test if a pipe without a writer is waited for */
+    alarm(20); /* ends this program if opening a pipe without a writer blocks */
     e = (struct err){0};
     ok(!mkfifo(config_path, 0600) && family_load(&c, files_root, NULL, &e) == -1 &&
            e.code == EXIT_NO_INPUT && strstr(e.text, "regular file"), "a pipe: %s", e.text);

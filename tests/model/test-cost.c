@@ -1,12 +1,12 @@
-/* The least cost of passes, against numbers counted by hand.
+/* test-cost.c - compares the least cost of passes with numbers counted by hand.
  *
  * tiny-llama: D 64, L 2, H 4, K 2, E 16, F 160, V 512, in f32. Values of the matrices in the
  * layers:
  *     2 (2 x 64 x 64 + 2 x 64 x 32 + 3 x 64 x 160) = 86016
- * of which the last feed-forward block has 30720. So a row is 110592 flops, a pair 4 x 2 x 64 =
- * 512, an answer 61440 and 2 x 512 x 64 = 65536; the matrices are 344064 bytes, the head 131072, a
- * slot 2 x 2 x 32 x 4 = 512. tiny-llada has K 4: a row is 126976 flops, the matrices 376832 bytes,
- * a slot 1024. */
+ * The last feed-forward block has 30720 of these values. So a row is 110592 flops, a pair of row
+ * and key 4 x 2 x 64 = 512, an answer 61440 and 2 x 512 x 64 = 65536. The matrices are 344064
+ * bytes, the head 131072, a slot 2 x 2 x 32 x 4 = 512. tiny-llada has K 4: a row is 126976 flops,
+ * the matrices 376832 bytes, a slot 1024. */
 #include "lib/decode/autoregress.h"
 #include "lib/decode/diffuse.h"
 #include "tests/tap.h"
@@ -48,7 +48,7 @@ static void test_texts(struct network *n)
     ok(is(t.cost, 1488896, 950272) && !t.prefill_ns, "without a cache: 11 rows, no slots");
 }
 
-/* A text that ends early: passes behind its end, under way when it was seen, do not count. */
+/* A text ends early. Passes after its end that were already in flight do not count. */
 static void test_end(struct network *n)
 {
     struct autoregress how = {.max_new = 12, .sample = {0, 0, 1}, .cache = 1, .ignore_eos = 1};
@@ -71,7 +71,7 @@ static void test_end(struct network *n)
     n->config = was;
 }
 
-/* The first of two texts ends at once: passes under way still hold a row of it. */
+/* The first of two texts ends at once. Passes in flight still have a row of this text. */
 static void test_left(struct network *n, int depth)
 {
     struct autoregress how = {.max_new = 3, .sample = {0, 0, 1}, .cache = 1};
@@ -94,8 +94,9 @@ static void test_left(struct network *n, int depth)
     n->config = was;
 }
 
-/* A model that guesses for itself, two ids a pass: the model reads 5, 3 and 3 rows, of which 1, 3
- * and 3 are answered; the guesses cost passes of 6, 1, 2 and 1 rows, as it had not seen two ids. */
+/* A model that drafts for itself, two ids a pass. The model reads 5, 3 and 3 rows, and 1, 3 and 3
+ * of them are answered. The guesses cost passes of 6, 1, 2 and 1 rows, because the drafter had not
+ * read two of the ids. */
 static void test_guesses(struct network *n)
 {
     struct autoregress how = {.max_new = 7, .sample = {0, 0, 1}, .cache = 1, .ignore_eos = 1,
@@ -128,8 +129,8 @@ static void test_canvases(const struct network *n)
     ok(is(canvases(n, &how, 1), 16945152, 2031616), "with CFG: all twice, read once");
 }
 
-/* Blocks of 4 from the first id of the prompt, the last one whole: 3 slots, 4 and 4, two of them a
- * pass. Rows 0-3 see 4 keys, 4-7 8, 8-11 12, 12-15 16. */
+/* Blocks of 4 count from the first id of the prompt, and the last block is whole. So they have 3, 4
+ * and 4 slots to fill, two a pass. Rows 0-3 see 4 keys, 4-7 8, 8-11 12, 12-15 16. */
 static void test_block_causal(struct network *n)
 {
     struct diffuse how = {.gen_length = 8, .block_length = 4, .steps = 4,
@@ -139,25 +140,26 @@ static void test_block_causal(struct network *n)
     n->config.attends_block = 4;
     ok(is(canvases(n, &how, 1), 96.0 * 126976 + 6 * 160 * 512 + 16 * 126976.0, 6 * 507904.0),
        "block-causal: 6 passes of 16 rows, which see 160 of 256 pairs, 16 answers");
-    how.cache = CACHE_EXACT; /* rows 0-7, 4-7, 4-11, 8-11, 8-15, 12-15 */
+    how.cache = CACHE_EXACT; /* the passes compute rows 0-7, 4-7, 4-11, 8-11, 8-15, 12-15 */
     ok(is(canvases(n, &how, 1), 36.0 * 126976 + 384 * 512 + 16 * 126976.0,
           6 * 507904.0 + 1024 * (72 + 36)),
        "exact: 36 rows, 384 pairs, 72 slots read");
     how = (struct diffuse){.gen_length = 4, .block_length = 4, .rule = UNMASK_S2D2,
                            .unmask = {.check_span = 1}};
-    n->config.attends_cut = 1; /* slots 5 to 7, then slot 8; each is drafted, then checked */
+    n->config.attends_cut = 1; /* slots 5 to 7, then slot 8; each part is drafted, then checked */
     ok(is(canvases(n, &how, 1), 40.0 * 126976 + 213 * 512 + 8 * 126976.0, 4 * 507904.0),
        "s2d2: 4 passes of 9 rows, which see 48, 45, 45 and 45; 3 that check see 21, 1 sees 9");
-    how.cache = CACHE_EXACT; /* rows 0-7, 4-7, 8, 8 */
+    how.cache = CACHE_EXACT; /* the passes compute rows 0-7, 4-7, 8, 8 */
     ok(is(canvases(n, &how, 1), 18.0 * 126976 + 113 * 512 + 8 * 126976.0,
           4 * 507904.0 + 1024 * (64 + 18)),
        "s2d2, exact: 18 rows, 113 pairs, 64 slots read");
     n->config = was;
 }
 
-/* Prompt of 5. features: passes of 13 rows, of 2 chosen of 8, of 8, of 2 chosen of 8; a row that is
- * not chosen is 188416 / 2 + 2 x 64 x 64 flops and a pair of it 256, and the outputs of a row are
- * 1024 bytes. sparse: of a block two passes of 13 rows that keep 5, two of 4 rows on 9 keys. */
+/* The prompt has 5 ids. `features` has four passes: of 13 rows, of 2 chosen from 8, of 8, of 2
+ * chosen from 8. A row that is not chosen costs 188416 / 2 + 2 x 64 x 64 flops, a pair of it 256,
+ * and the outputs of a row are 1024 bytes. `sparse` has for each block two passes of 13 rows that
+ * keep 5, and two of 4 rows on 9 keys. */
 static void test_layers(const struct network *n)
 {
     struct diffuse how = {.gen_length = 8, .block_length = 4, .steps = 4,
@@ -181,7 +183,7 @@ static void test_parts(const struct network *n)
     ok(is(cost_of(&t, &x), 3 * 126976 + 12 * 512, 253952), "no answer, no head: 3 + 4 + 5 pairs");
 }
 
-/* 1: loaded, in f32. */
+/* Loads a model in f32. Returns 1 if it loads. */
 static int load(struct network *n, struct backend *b, const char *name, struct checkpoint *c)
 {
     struct err e = {0};
@@ -190,8 +192,9 @@ static int load(struct network *n, struct backend *b, const char *name, struct c
     return ok(loaded, "%s loads %s", name, e.text);
 }
 
-/* A drafter that reads the model multiplies by the model's head: once here, as one guess fits, and
- * it is wrong. The format of the drafter says nothing about the bytes of that head. */
+/* A drafter that reads the outputs of the model multiplies by the model's head. Here it does so
+ * once, because only one guess fits, and the guess is wrong. The format of the drafter does not
+ * change the bytes of this head. */
 static void test_lent_head(struct backend *b)
 {
     struct checkpoint c, d;
@@ -246,9 +249,9 @@ static void test_biases(struct backend *b)
     }
 }
 
-/* tiny-llada-moe: 7 experts of 40, 3 for each row. Values beside them 2 (4 x 64 x 64 + 7 x 64) =
- * 33664, of an expert 3 x 64 x 40 = 7680. The router of the last layer, 448 values, and its experts
- * are for rows with an answer. */
+/* tiny-llada-moe: 7 experts of 40 hidden units, 3 for each row. Values besides the experts: 2 (4 x
+ * 64 x 64 + 7 x 64) = 33664; of an expert 3 x 64 x 40 = 7680. The router of the last layer (448
+ * values) and its experts are only for rows with an answer. */
 static void test_experts(struct backend *b)
 {
     struct checkpoint c;
@@ -277,10 +280,10 @@ static void test_experts(struct backend *b)
     checkpoint_close(&c);
 }
 
-/* tiny-llada2: a layer with one feed-forward of 72, then two with 12 experts of 40, 3 for each row,
- * and a shared one of 80. Values: attention 3 x 12288, that layer 3 x 64 x 72 = 13824; of a layer
- * with experts the router 768, its bias 12, the shared expert 15360, an expert 7680. The last layer
- * is for rows with an answer. */
+/* tiny-llada2: first a layer with one feed-forward of 72 hidden units, then two layers with 12
+ * experts of 40, 3 for each row, and a shared expert of 80. Values: attention 3 x 12288; the first
+ * feed-forward 3 x 64 x 72 = 13824; of a layer with experts the router 768, its bias 12, the shared
+ * expert 15360, an expert 7680. The last layer is only for rows with an answer. */
 static void test_groups(struct backend *b)
 {
     struct checkpoint c;
@@ -312,13 +315,13 @@ int main(void)
         return tap_done();
     struct ops ops = *b->ops;
     b->ops = &ops;
-    for (ops.depth = 1; ops.depth <= 3; ops.depth += 2) { /* passes under way */
+    for (ops.depth = 1; ops.depth <= 3; ops.depth += 2) { /* passes in flight */
         test_texts(&llama);
         test_end(&llama);
         test_left(&llama, ops.depth);
         test_guesses(&llama);
         test_canvases(&llada);
-        if (ops.depth == 1) /* else passes are under way when a block is full */
+        if (ops.depth == 1) /* with more depth passes are in flight when a block is full */
             test_block_causal(&llada);
     }
     ops.depth = 1;

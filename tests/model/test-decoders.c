@@ -1,5 +1,5 @@
-/* test-decoders.c - the tables of settings of all decoders: each row is sound, its default is one
- * that the decoder accepts, and data/record.schema.json describes the field that it becomes. */
+/* test-decoders.c - tests the tables of settings of all decoders: each row is sound, the decoder
+ * accepts its default, and data/record.schema.json describes the field that the row becomes. */
 #include <string.h>
 
 #include "lib/decode/cache/cache.h"
@@ -10,12 +10,12 @@
 #include "lib/setting/system.h"
 #include "tests/tap.h"
 
-/* In the order of systems[], of which the last has none. */
+/* In the order of systems[]. The last system has no decoder. */
 static const struct decoder *const decoders[] = {&decoder_autoregress, &decoder_diffuse,
                                                  &decoder_think, NULL};
 
-/* The row that `only` names: 1 when it is a choice that has all its words, or an integer that may
- * be 0. */
+/* Returns 1 if the row that `only` names exists: a choice that has all the named words, or an
+ * integer that may be 0. */
 static int only_holds(const struct settings_table *t, const char *only)
 {
     char name[SETTINGS_WORD];
@@ -71,7 +71,7 @@ static void test_defaults(const struct decoder *d, const struct settings_table *
        "%s: so is the short point of a self-check", t->system);
 }
 
-/* The traits of lib/setting/words.h are those of the policies themselves. */
+/* The traits in lib/setting/words.h must equal the traits of the policies themselves. */
 static void test_cache_traits(void)
 {
     int same = 1;
@@ -92,7 +92,7 @@ static int has_type(const json_t *type, const char *name)
     return 0;
 }
 
-/* The first thing that the schema lacks for a row, or NULL. */
+/* Returns the first thing that the schema lacks for a row, or NULL. */
 static const char *lacks(const json_t *properties, const struct setting *r)
 {
     static const char *const types[] = {[SETTING_INT] = "integer", [SETTING_REAL] = "number",
@@ -110,7 +110,7 @@ static const char *lacks(const json_t *properties, const struct setting *r)
 static void test_schema(const json_t *properties, const struct settings_table *t)
 {
     for (size_t i = 0; i < t->n; i++) {
-        if (t->row[i].traits & SETTING_CONDITION) /* a part of `conditions` */
+        if (t->row[i].traits & SETTING_CONDITION) /* this setting is a part of `conditions` */
             continue;
         const char *what = lacks(properties, &t->row[i]);
         ok(!what, "%s: data/record.schema.json describes %s%s%s", t->system, t->row[i].name,
@@ -118,7 +118,7 @@ static void test_schema(const json_t *properties, const struct settings_table *t
     }
 }
 
-/* The check finds what it is for. */
+/* The check must find planted faults. */
 static void test_planted(const json_t *properties)
 {
     struct setting r = {"steps", .type = SETTING_INT};

@@ -1,6 +1,6 @@
-/* The sampler against the official algorithm written out naively: all logits of all positions at
- * every step, including steps that commit nothing. Source: the authors' generate.py
- * (github.com/ML-GSAI/LLaDA). */
+/* test-diffuse.c - compares the sampler with the official algorithm written out naively: all logits
+ * of all positions at every step, including steps that commit nothing. Source: the authors'
+ * generate.py (github.com/ML-GSAI/LLaDA). */
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
 #include "lib/decode/diffuse.h"
@@ -10,7 +10,7 @@
 
 enum { LEN = 80 };
 
-/* Logits of every position of one sequence: [n, V]. */
+/* Computes the logits of every position of one sequence: [n, V]. */
 static void all_logits(const struct network *n, const int32_t *x, size_t len, float *logits)
 {
     int32_t pos[LEN];
@@ -43,7 +43,8 @@ static void guided_logits(const struct network *n, const int32_t *x, size_t prom
     free(u);
 }
 
-/* One position: x0 and its confidence, with the quirks of the two eos options. */
+/* Returns x0 of one position and its confidence, including the special rules of the two eos
+ * options. */
 static int32_t decide(const struct network *n, const struct diffuse *d, float *l, uint64_t key,
                       double *confidence)
 {
@@ -76,7 +77,7 @@ static int32_t decide(const struct network *n, const struct diffuse *d, float *l
     return x0;
 }
 
-/* generate.py for one prompt; x gets the whole sequence. */
+/* Runs generate.py's algorithm for one prompt. x gets the whole sequence. */
 static void official(const struct network *n, const struct diffuse *d,
                      const struct generation_input *in, int32_t *x)
 {
@@ -167,7 +168,8 @@ static void test_official(struct network *n)
     ok(same_as_official(n, &d), "temperature, random remasking and guidance");
 }
 
-/* eos and end-of-turn become ids that this network likes, so that the options have work to do. */
+/* eos and end-of-turn become ids that this network often chooses, so that the options have an
+ * effect. */
 static void test_eos_options(struct network *n)
 {
     struct diffuse d = settings(16, 8, 8);
@@ -203,7 +205,7 @@ static void test_eos_options(struct network *n)
     generation_free(&h);
 }
 
-/* Every rule at its neutral setting is the official sampler with a step a slot. */
+/* Every rule with neutral parameters equals the official sampler with one step a slot. */
 static void test_neutral(const struct network *n)
 {
     const struct {
@@ -236,7 +238,7 @@ static void test_neutral(const struct network *n)
     }
     struct diffuse d = settings(24, 8, 12);
     d.rule = UNMASK_PROPHET;
-    struct generation g = one(n, &d, 0); /* gap 0: settled at once */
+    struct generation g = one(n, &d, 0); /* gap 0: every slot is certain at once */
     ok(g.n == 24 && g.denoise_steps == 3, "prophet, gap 0: a pass a block, %d",
        (int)g.denoise_steps);
     generation_free(&g);
@@ -250,8 +252,8 @@ static void test_neutral(const struct network *n)
     generation_free(&g);
 }
 
-/* Runs with `id` as the mask. Returns how many slots still hold it at the end; *good is cleared
- * when a result is not as it should be. */
+/* Runs with `id` as the mask. Returns how many slots still have it at the end; clears *good if a
+ * result is wrong. */
 static int stays(struct network *n, const struct diffuse *d, int64_t id, int *good)
 {
     int64_t mask = n->config.mask;
@@ -266,8 +268,8 @@ static int stays(struct network *n, const struct diffuse *d, int64_t id, int *go
             emitted += g.emit_tokens[k];
         struct diffuse t = *d;
         t.rule = UNMASK_THRESHOLD;
-        struct generation h = one(n, &t, 0); /* ends, though masks are committed again and again */
-        const struct diffuse wide = settings(64, 32, 16); /* the second block wants more than 32 */
+        struct generation h = one(n, &t, 0); /* ends, though slots get the mask id again and again */
+        const struct diffuse wide = settings(64, 32, 16); /* the second block needs over 32 */
         *good &= emitted == 16 && h.n == 16 && same_as_official(n, d) &&
                  same_as_official(n, &wide);
         generation_free(&h);
@@ -277,7 +279,7 @@ static int stays(struct network *n, const struct diffuse *d, int64_t id, int *go
     return stayed;
 }
 
-/* With another id as the mask, the network now and then answers with that id. Its slot then stays
+/* With another id as the mask, the network sometimes answers with this id. The slot then stays
  * masked and competes again, as in the official code. */
 static void test_mask_generated(struct network *n)
 {

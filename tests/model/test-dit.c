@@ -1,6 +1,6 @@
-/* test-dit.c - the transformer over latents: its gradient against finite differences; its files,
- * and the refusal of broken ones; it learns a distribution (two clusters come out of noise through
- * a solver as two clusters); and its bound of a known distribution. */
+/* test-dit.c - tests the transformer over latents: its gradient against finite differences; its
+ * files, and the refusal of broken ones; that it learns a distribution (a solver turns noise into
+ * two clusters); and its bound of a known distribution. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +33,7 @@ static struct dit *make(const struct dit_shape *s, struct backend *b, size_t bat
     return d;
 }
 
-/* Every path carries signal: gates that are 0 at the start would hide what is behind them. */
+/* Makes every path carry signal: gates that are 0 at the start would hide what follows them. */
 static void enlarge(struct dit *d)
 {
     struct rng r = {.seed = 3};
@@ -42,8 +42,8 @@ static void enlarge(struct dit *d)
         w[i] += (float)(0.2 * rng_normal(&r));
 }
 
-/* In fp32 the difference of two losses has few digits, so each direction moves all values a little:
- * the derivative along it is the gradient's share. */
+/* In fp32 the difference of two losses has few digits. So each test direction moves all values a
+ * little, and the derivative along it is compared with the gradient's part along it. */
 static void test_gradient(struct backend *b)
 {
     struct dit *d = make(&tiny, b, 4);
@@ -93,7 +93,7 @@ static void predict(void *ctx, const float *x, double lambda, size_t rows, size_
         x0[i] = (float)(alpha * x[i] - s * x0[i]);
 }
 
-/* Two clusters: latent 0 is +1 or -1 in all its values, latent 1 the opposite. */
+/* Draws from two clusters: latent 0 is +1 or -1 in all its values, latent 1 is the opposite. */
 static void clusters(float *z, size_t n, const struct dit_shape *s, struct rng *r)
 {
     for (size_t i = 0; i < n; i++) {
@@ -152,7 +152,7 @@ static void test_learning(struct backend *b)
     dit_free(d);
 }
 
-/* One that predicts no v is N(mean, deviation), and its bound the density of that. */
+/* A prior that predicts v = 0 is N(mean, deviation), so its bound is the density of this normal. */
 static void test_bound(struct backend *b)
 {
     enum { N = 4, EACH = 15 };

@@ -1,5 +1,6 @@
-/* Batches of a denoiser (documents_fill_diffusion) with full and block-causal masks: which tokens
- * are masked, what each row sees, where its target is; and the sum of weights, whose mean is 1. */
+/* test-documents.c - tests batches of a denoiser (documents_fill_diffusion) with full and
+ * block-causal masks: which tokens are masked, which keys each row sees, where its target is; and
+ * the sum of weights, whose mean is 1. */
 #include "lib/base/mem.h"
 #include "lib/checkpoint/family.h"
 #include "lib/train/documents.h"
@@ -7,7 +8,7 @@
 
 enum { EOS = 1, MASK, FIRST, DOCS = 7, STEPS = 400, ROWS = 640, LEAST = 40, MOST = 72 };
 
-/* Documents of 20 to 80 tokens, each another id; half of each is the response. */
+/* Documents of 20 to 80 tokens. No id occurs twice. Half of each document is the response. */
 static struct documents made(double whole)
 {
     struct documents l = {.n = DOCS, .bos = -1, .eos = EOS, .mask = MASK, .whole = whole,
@@ -25,7 +26,7 @@ static struct documents made(double whole)
     return l;
 }
 
-/* The text of a row without masks: that of the document which its first token, or target, names. */
+/* The document of a row: its first token, or target, belongs to only one document. */
 static size_t document_of(const struct documents *l, const int32_t *token, const int32_t *target)
 {
     const int32_t first = token[0] == MASK ? target[0] : token[0];
@@ -42,13 +43,13 @@ static int32_t text_at(const struct documents *l, size_t doc, size_t i)
 }
 
 struct seen {
-    int texts, targets, blocks, ascends, starts, prompt; /* 1: as they should be */
-    double weight;                               /* of all steps */
-    size_t masked, before;                       /* tokens; of them at a place below 8 */
+    int texts, targets, blocks, ascends, starts, prompt; /* 1: all rows were right */
+    double weight;                               /* sum over all steps */
+    size_t masked, before;                       /* masked tokens; those at positions below 8 */
 };
 
-/* A row: masked tokens are those with a weight, and all of one block; the row's other tokens are
- * the text. */
+/* Checks a row: the masked tokens are the tokens with a weight, and all are in one block; the other
+ * tokens are the text. */
 static void check_row(struct seen *s, const struct documents *l, const struct config *c,
                       const struct train_batch *b, size_t row)
 {
@@ -59,7 +60,7 @@ static void check_row(struct seen *s, const struct documents *l, const struct co
     int32_t end = -1;
     for (size_t i = 0; i < len; i++) {
         const int masked = token[i] == MASK;
-        const size_t from = i - shift; /* the row that answers */
+        const size_t from = i - shift; /* the row that answers for position i */
         s->texts &= masked || token[i] == text_at(l, doc, i);
         s->targets &= masked ? i >= shift && weight[from] > 0 && target[from] == text_at(l, doc, i)
                              : i < shift || weight[from] == 0;
@@ -116,7 +117,7 @@ int main(void)
         fills(&a2d_qwen3_family, 32, whole);
         fills(&a2d_llama_family, 6, whole);
         fills(&fast_dllm_family, 16, whole);
-        fills(&llada_family, 5, whole); /* as D2F: the prompt is one block */
+        fills(&llada_family, 5, whole); /* as in D2F: the prompt is one block */
     }
     return tap_done();
 }

@@ -1,6 +1,7 @@
-/* Drafted steps change only the number of passes: random prompts, rules, orders, caches, lengths,
- * batches and seeds, each with and without drafts. The weights are random, so answers to drafts are
- * too, but enough drafts are right to test several steps in one pass. */
+/* test-draft.c - tests that drafted steps change only the number of passes: random prompts, rules,
+ * orders, caches, lengths, batches and seeds, each with and without drafts. The weights are random,
+ * and so are the answers to drafts, but enough drafts are right to test several steps in one pass.
+ * */
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
 #include "lib/decode/diffuse.h"
@@ -32,7 +33,7 @@ static void deal_prompts(struct game *g, const struct network *n)
     }
 }
 
-/* Rules whose parameters take now few and now many. */
+/* Draws a rule with parameters that commit sometimes few and sometimes many slots. */
 static void deal_rule(struct game *g)
 {
     static const enum unmask rules[] = {UNMASK_SCHEDULE, UNMASK_SCHEDULE, UNMASK_THRESHOLD,
@@ -99,7 +100,7 @@ static int64_t sum(const int32_t *v, size_t n)
     return s;
 }
 
-/* a: with drafts, b: without. */
+/* Returns 1 if both generations are alike. a: with drafts, b: without. */
 static int alike(const struct generation *a, const struct generation *b)
 {
     return a->n == b->n && !memcmp(a->ids, b->ids, a->n * sizeof *a->ids) &&
@@ -116,7 +117,7 @@ static void play(struct game *g, const struct network *n, struct tally *t)
     struct generation with[MOST] = {0}, without[MOST] = {0};
     struct batch_trace trace = {0}, plain = {0};
     struct diffuse vanilla = g->how;
-    vanilla.draft = upto(g, 1); /* 0 and 1 are one */
+    vanilla.draft = upto(g, 1); /* 0 and 1 mean the same */
     diffuse(n, &g->how, g->in, g->batch, with, &trace);
     diffuse(n, &vanilla, g->in, g->batch, without, &plain);
     int same = trace.memory.kind[MEMORY_KV] == trace.estimate.kv &&
@@ -138,7 +139,7 @@ static void play(struct game *g, const struct network *n, struct tally *t)
     t->cases++;
 }
 
-/* depth 3: as a device, whose passes are prepared and may be several under way. */
+/* depth 3: acts as a device, whose passes are prepared and may be several in flight. */
 static void test_device(const char *name, int depth, int cases, uint64_t seed)
 {
     struct decoded m;
@@ -147,7 +148,7 @@ static void test_device(const char *name, int depth, int cases, uint64_t seed)
     static struct game g;
     struct tally t = {0};
     g.rng = (struct rng){.seed = seed};
-    m.n.config.eos[0] = 17; /* now and then an answer ends early */
+    m.n.config.eos[0] = 17; /* an id that now and then ends an answer early */
     for (int i = 0; i < cases; i++) {
         deal(&g, &m.n);
         play(&g, &m.n, &t);

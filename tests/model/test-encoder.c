@@ -1,12 +1,13 @@
-/* test-encoder.c - encoders against a forward pass written apart from them, in double precision and
- * plain loops over the same weights; and the ids that Hugging Face's tokenizers give. */
+/* test-encoder.c - compares encoders with an independent forward pass over the same weights, in
+ * double precision and plain loops; and tokenizers with the ids that Hugging Face's tokenizers
+ * give. */
 #include "lib/network/encoder.h"
 
 #include "tests/fixtures/encoder.h"
 
 enum { D = ENCODER_D, H = ENCODER_H, F = ENCODER_F, E = D / H };
 
-/* ---- the other implementation ---- */
+/* ---- the independent implementation ---- */
 
 static void layer_norm(double *x, const float *gain, const float *bias, double eps)
 {
@@ -19,7 +20,7 @@ static void layer_norm(double *x, const float *gain, const float *bias, double e
         x[d] = (x[d] - sum / D) / sqrt(square / D + eps) * (double)gain[d] + (double)bias[d];
 }
 
-/* y[rows] = w x + bias: tensors t[0] and t[1]. */
+/* y[rows] = w x + bias; w and bias are the tensors t[0] and t[1]. */
 static void affine(const struct encoder_fixture *t, const double *x, double *y)
 {
     for (size_t r = 0; r < t->rows; r++) {
@@ -96,7 +97,7 @@ static void clear_folder(void)
     }
 }
 
-/* Largest difference of any value of any text. */
+/* Returns the largest difference of any value of any text. */
 static double worst(const struct encoder *n, const struct encoder_fixture *t)
 {
     static const char *const texts[] = {"", "the boat", "A small boat sailed over the sea!",
@@ -153,7 +154,7 @@ static void expect_ids(const struct encoder *n, const char *text, int cut, const
     ids_free(&ids);
 }
 
-/* Figures of transformers 4.46, BertTokenizer and RobertaTokenizer. */
+/* The expected ids come from BertTokenizer and RobertaTokenizer of transformers 4.46. */
 static void test_ids(int roberta)
 {
     struct err e = {0};

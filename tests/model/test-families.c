@@ -1,13 +1,13 @@
-/* test-families.c - the table of families is complete; a saved checkpoint of each shape loads;
- * fields that nothing here computes are refused; RoPE agrees with a definition in double
- * precision. */
+/* test-families.c - tests that the table of families is complete; that a saved checkpoint of each
+ * shape loads; that fields which no code here computes are refused; and that RoPE agrees with a
+ * definition in double precision. */
 #include "lib/checkpoint/family.h"
 #include "lib/checkpoint/synth.h"
 #include "lib/decode/generation.h"
 #include "tests/files.h"
 #include "tests/tap.h"
 
-/* Every row of the table is whole: a name for each tensor that its block has, a shape to try. */
+/* Every row of the table has a name for each tensor that its block has, and a shape to try. */
 static void test_rows(void)
 {
     for (size_t i = 0; family_at(i); i++) {
@@ -29,7 +29,7 @@ static void test_rows(void)
     ok(!family_named("mamba"), "an unknown name is no family");
 }
 
-/* family_save then family_load gives the same struct. */
+/* family_save() and then family_load() must give an equal struct. */
 static void round_trip(const char *shape)
 {
     struct config a, b;
@@ -37,7 +37,7 @@ static void round_trip(const char *shape)
     synth_config(&a, shape, &e);
     int r = family_save(&a, files_root, &e) || family_load(&b, files_root, NULL, &e);
     a.synth = 0;
-    a.eot = b.eot; /* of the tokenizer, not of config.json */
+    a.eot = b.eot; /* comes from the tokenizer, not from config.json */
     memcpy(a.name, b.name, sizeof a.name);
     ok(!r && a.family == b.family && a.paradigm == b.paradigm && a.qkv_bias == b.qkv_bias &&
            a.qk_norm == b.qk_norm && a.attends == b.attends && a.logit_shift == b.logit_shift &&
@@ -206,7 +206,7 @@ static void test_rope(void)
        "llama3: %d as they are, %d blended, %d divided", same, between, divided);
 }
 
-/* A partial rotation: of 16 values 8 turn, at theta^(-2j/8). */
+/* A partial rotation: 8 of 16 values are rotated, at theta^(-2j/8). */
 static void test_partial(void)
 {
     struct config c;
@@ -220,8 +220,9 @@ static void test_partial(void)
     ok(near && c.head_dim == 16, "half of a head turns, half does not");
 }
 
-/* rope_type yarn: with E = 128, theta 1e6, 16384 positions and factor 16 the bounds are the indices
- * 20 and 37 (20.3 and 36.4, computed apart), so 21 frequencies stay, 16 blend, 27 are divided. */
+/* rope_type yarn with E = 128, theta 1e6, 16384 positions and factor 16. The bounds are the indices
+ * 20 and 37 (20.3 and 36.4, computed independently), so 21 frequencies stay, 16 blend, 27 are
+ * divided. */
 static void test_yarn(void)
 {
     struct config c;
@@ -242,7 +243,7 @@ static void test_yarn(void)
        same, between, divided);
 }
 
-/* A number that ends the name is the length of a block. */
+/* A number at the end of the model's name is the length of a block. */
 static void test_named_blocks(void)
 {
     static const struct { const char *name; size_t block; } all[] = {

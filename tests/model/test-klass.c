@@ -1,5 +1,5 @@
-/* unmask klass against its definition written out: the whole distributions of two passes at each
- * masked slot, on the prompts of a batch. */
+/* test-klass.c - compares the rule klass with its definition written out: the whole distributions
+ * of two passes at each masked slot, on the prompts of a batch. */
 #include "lib/base/mem.h"
 #include "lib/decode/diffuse.h"
 #include "lib/network/forward.h"
@@ -9,12 +9,12 @@ enum { LEN = 64, VOCAB = 512 };
 
 struct naive {
     int32_t x[LEN];
-    double p[LEN][VOCAB], was[LEN][VOCAB]; /* of this pass and of the last one */
+    double p[LEN][VOCAB], was[LEN][VOCAB]; /* distributions of this pass and of the last one */
     int run[LEN];
-    int passes, many; /* that committed more than one */
+    int passes, many; /* many: passes that committed more than one slot */
 };
 
-/* p[] of every position. */
+/* Computes p[] of every position. */
 static void look(const struct network *n, struct naive *v, size_t len)
 {
     int32_t pos[LEN];
@@ -56,7 +56,7 @@ static size_t best_of(const struct naive *v, size_t i)
     return best;
 }
 
-/* A step of the block [s, e). Returns how many were committed. */
+/* Runs a step of the block [s, e). Returns how many slots were committed. */
 static int step(struct naive *v, const struct diffuse *d, size_t s, size_t e, int first)
 {
     int taken = 0;
@@ -79,7 +79,8 @@ static int step(struct naive *v, const struct diffuse *d, size_t s, size_t e, in
     return taken ? taken : best > 0;
 }
 
-/* Masks are -1 in x between passes, so that an answer may be the mask id. */
+/* Runs the naive algorithm. Masks are -1 in x between passes, so that an answer may be the mask id.
+ * */
 static void naive_run(const struct network *n, const struct diffuse *d, struct naive *v,
                       const struct generation_input *in)
 {

@@ -1,7 +1,7 @@
-/* test-leak.c - many generations in a row: each takes as many blocks of the back end as the one
- * before and returns all of them, and the memory of the process does not grow. GENERATIONS=10000 in
- * the environment sets the number of each kind (200; a tenth of that on the slow emulated device):
- * make leak. */
+/* test-leak.c - runs many generations in a row. Each takes as many blocks of the back end as the
+ * one before and returns all of them, and the memory of the process does not grow. GENERATIONS in
+ * the environment sets the number of each kind (200, or a tenth of it on the slow emulated device);
+ * make leak sets 10000. */
 #include <malloc.h>
 #include <unistd.h>
 
@@ -16,7 +16,7 @@ static long generations(const struct backend *b)
     return n < LEAST ? LEAST : n;
 }
 
-/* Bytes that the program holds of its allocator. */
+/* The bytes that the program holds from its allocator. */
 static size_t in_use(void)
 {
     struct mallinfo2 m = mallinfo2();
@@ -34,10 +34,10 @@ static void generate(const struct decoder *d, const struct network *n, const str
     generation_free(&out[1]);
 }
 
-/* Returns the bytes that the first generation left allocated: a device keeps the workspace of its
- * library. Its recorded passes are on the heap of the program, one for each form of a pass. Some
- * forms are rare, so the heap is compared between the second half of the generations and the
- * first. */
+/* Runs many generations. Returns the bytes that the first generation left allocated: a device keeps
+ * the workspace of its library. Recorded passes are on the heap of the program, one for each form
+ * of a pass. Some forms are rare, so the heap after the second half of the generations is compared
+ * with the heap after the first half. */
 static size_t many(const struct decoder *d, const struct network *n, const char *options)
 {
     enum { WARM = 10, RECORDS = 16 << 10 };
@@ -83,8 +83,8 @@ static void with(const char *device, const char *shape, const struct decoder *d,
     backend_close(m.b);
 }
 
-/* 1: the emulated device is there (make test builds it where there is a C++ compiler), and is what
- * "cuda" opens from now on. */
+/* Returns 1 if the emulated device is there (make test builds it if there is a C++ compiler).
+ * "cuda" then opens the emulated device. */
 static int emulated(void)
 {
     const char *folder = getenv("TESTBIN");

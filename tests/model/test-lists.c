@@ -1,10 +1,11 @@
-/* The lists that the policies of --cache and --suffix make, on canvases written by hand. */
+/* test-lists.c - tests the lists of rows and keys that the policies of --cache and --suffix make,
+ * on canvases written by hand. */
 #include <math.h>
 
 #include "lib/decode/suffix.h"
 #include "tests/tap.h"
 
-/* "0-3,7 of 0-9, 2": rows, keys, passes. */
+/* Writes a part as text, such as "0-3,7 of 0-9, 2": rows, keys, passes. */
 static void shown(const struct cache_part *a, char text[80])
 {
     size_t at = 0;
@@ -21,8 +22,8 @@ static void shown(const struct cache_part *a, char text[80])
     snprintf(text + at, 80 - at, a->passes == SIZE_MAX ? "" : ", %zu", a->passes);
 }
 
-/* The rows that each policy lists for a canvas of 4 + 12 positions in blocks of 4, at its second
- * block. */
+/* Tests the rows that each policy lists for a canvas of 4 + 12 positions in blocks of 4, at its
+ * second block. */
 static void test_lists(void)
 {
     static const struct {
@@ -72,7 +73,7 @@ static void test_lists(void)
     }
 }
 
-/* How often a slot is there at each distance is the density; draws are the canvas's own. */
+/* How often a slot exists at each distance is the density; each canvas has its own draws. */
 static void test_dropout(void)
 {
     enum { DRAWS = 4000, WINDOW = 32 };

@@ -1,5 +1,6 @@
-/* test-load.c - from a file to matrices: values read in place, at odd addresses and through floats
- * are the same bits; names of precisions; memory as estimated; large blocks of memory. */
+/* test-load.c - tests the way from a file to matrices: values read in place, at odd addresses and
+ * through floats are the same bits; names of precisions; memory as estimated; large blocks of
+ * memory. */
 #include <unistd.h>
 
 #include "lib/base/mem.h"
@@ -56,7 +57,7 @@ static void shift(void)
     free(path);
 }
 
-/* All values of a matrix, as the back end gives them back. */
+/* Returns all values of a matrix, read back from the back end. */
 static float *values_of(struct backend *b, const struct mat *m)
 {
     float *y = mem_alloc(m->rows * m->cols * sizeof *y);
@@ -68,7 +69,8 @@ static float *values_of(struct backend *b, const struct mat *m)
     return y;
 }
 
-/* mat_make from a checkpoint's source, with and without the way through floats. */
+/* Tests that mat_make() gives equal values from a checkpoint's source directly and through floats.
+ * */
 static int same_both_ways(struct backend *b, const struct checkpoint *c, enum role r,
                           enum dtype dtype)
 {
@@ -80,7 +82,7 @@ static int same_both_ways(struct backend *b, const struct checkpoint *c, enum ro
         return 0;
     float *u = values_of(b, &x), *v = values_of(b, &y);
     int same = !memcmp(u, v, x.rows * x.cols * sizeof *u);
-    if (dtype == DTYPE_F32) { /* and they are the file's */
+    if (dtype == DTYPE_F32) { /* then the values must also equal those of the file */
         checkpoint_floats(c, r, 1, v);
         same &= !memcmp(u, v, x.rows * x.cols * sizeof *u);
     }
@@ -135,7 +137,7 @@ static const float *give_spoiled(void *ctx, enum role r, size_t layer)
     return values;
 }
 
-/* A checkpoint whose value number `at` (of layer 1) is that. */
+/* Saves a checkpoint whose value number `at` of a tensor of layer 1 is `value`. */
 static void save_spoiled(const char *dtype, enum role r, size_t at, float value)
 {
     struct err e = {0};
@@ -146,7 +148,8 @@ static void save_spoiled(const char *dtype, enum role r, size_t at, float value)
     checkpoint_close(&c);
 }
 
-/* Loads what save_spoiled wrote. finite: it loads; else the message names the tensor and value. */
+/* Loads the checkpoint of save_spoiled(). finite 1: it must load; else the message must name the
+ * tensor and the value. */
 static int loads(struct backend *b, const struct precision *p, enum role r, size_t at, int finite)
 {
     struct err e = {0};
@@ -168,8 +171,8 @@ static int loads(struct backend *b, const struct precision *p, enum role r, size
     return good;
 }
 
-/* Every role, the ends of a matrix and some place within, in every form that a file and a network
- * have; and the largest values that are numbers. */
+/* Tests every role, at the ends of a matrix and at some place between, in every number format of a
+ * file and a network; and the largest finite values. */
 static void test_spoiled(struct backend *b, const struct precision *p, const char *dtype, int odd)
 {
     static const float values[] = {NAN, INFINITY, -INFINITY};
@@ -177,7 +180,7 @@ static void test_spoiled(struct backend *b, const struct precision *p, const cha
     for (int r = 0; r < ROLE_COUNT; r++) {
         if (r == ROLE_Q_BIAS || r == ROLE_K_BIAS || r == ROLE_V_BIAS || r == ROLE_HEAD ||
             r >= ROLE_CROSS_NORM)
-            continue; /* this family has none, and ties the head */
+            continue; /* this family has no such tensor, and a tied head */
         size_t at = r % 3 == 0 ? 0 : r % 3 == 1 ? (size_t)-1 / 2 : (size_t)977 * (size_t)r;
         save_spoiled(dtype, (enum role)r, at, values[r % 3]);
         if (odd)
@@ -206,7 +209,7 @@ static void test_all_spoiled(struct backend *b)
     test_spoiled(b, &all[1], "BF16", 1);
 }
 
-/* Rows drawn in parts are the rows drawn at once, whole blocks of eight or not. */
+/* Rows drawn in parts equal rows drawn at once, also if the parts are not whole blocks of eight. */
 static void test_drawn(void)
 {
     struct err e = {0};
@@ -230,7 +233,7 @@ static void test_drawn(void)
 struct choice {
     struct precision p;
     enum dtype dense, kv, q, embed;
-    const char *says; /* or the error */
+    const char *says; /* the expected description, or the error */
 };
 
 static void test_precision(struct backend *b, const char *stored)
@@ -296,7 +299,8 @@ static void no_room(struct backend *b, size_t *available, size_t *total)
     *available = *total = 100000;
 }
 
-/* The limits that a back end declares are obeyed: a table that differs from ref's in one entry. */
+/* Limits that a back end declares are obeyed. The table of operations differs from ref's in one
+ * entry. */
 static void test_device(struct backend *b)
 {
     const struct ops *own = b->ops;
@@ -317,21 +321,21 @@ static void test_device(struct backend *b)
        "a format that the device cannot store is refused: %s", e.text);
     ops = *own;
     ops.room = little_room;
-    must(network_load(&n, b, &c, &any, &busy), &busy); /* the host is not asked */
+    must(network_load(&n, b, &c, &any, &busy), &busy); /* the memory of the host is not checked */
     network_free(&n);
     strcpy(b->name, "Test 1000");
     ok(network_load(&n, b, &c, &any, &busy) && busy.code == EXIT_BUSY &&
            strstr(busy.text, "Test 1000 has 100000 free of 1073741824") && !b->memory.allocated,
        "others use the device: %s", busy.text);
     ops.room = no_room;
-    must(network_load(&n, b, &c, &any, &e), &e); /* it will say so itself */
+    must(network_load(&n, b, &c, &any, &e), &e); /* a back end itself finds that memory is short */
     network_free(&n);
     *b->name = 0;
     b->ops = own;
     checkpoint_close(&c);
 }
 
-/* The allocated bytes are exactly those of estimate.h. */
+/* The allocated bytes must be exactly the bytes that estimate.h computes. */
 static void test_estimate(struct backend *b, const char *model, const char *dtype, const char *kv,
                        const char *quant)
 {

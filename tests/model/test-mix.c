@@ -1,5 +1,5 @@
-/* test-mix.c - a format for each part under a budget: the choice against all possible choices; with
- * noisy losses; and with losses measured on a trained model. */
+/* test-mix.c - tests the choice of a format for each part under a budget: against all possible
+ * choices; with noisy losses; and with losses measured on a trained model. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 
 static struct rng rng = {.seed = 31};
 
-/* Units of a network of N / 2 layers: equal sizes, different losses. */
+/* Draws the units of a network of N / 2 layers: equal sizes in each layer, different losses. */
 static void draw(struct mix_unit *u, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -52,7 +52,8 @@ static double sum(const struct mix_unit *u, size_t n, int bytes)
     return s;
 }
 
-/* The loss of one format for all, or of the next of more bytes where it cannot be. */
+/* The loss of one format for all units. A unit that cannot have it gets the next format with more
+ * bytes. */
 static double uniform_loss(const struct mix_unit *u, size_t n, size_t f, double *bytes)
 {
     double loss = 0;
@@ -65,7 +66,7 @@ static double uniform_loss(const struct mix_unit *u, size_t n, size_t f, double 
     return loss;
 }
 
-/* 1: some change to more bytes still fits. */
+/* Returns 1 if some change to a format with more bytes still fits. */
 static int wastes(const struct mix_unit *u, size_t n, double left)
 {
     for (size_t i = 0; i < n; i++)
@@ -75,8 +76,8 @@ static int wastes(const struct mix_unit *u, size_t n, double left)
     return 0;
 }
 
-/* 1: mix_raise keeps to the budget, wastes nothing, and takes bits from no unit of the largest
- * uniform choice that fits. */
+/* Returns 1 if mix_raise() keeps to the budget, leaves no bytes that a change could use, and gives
+ * no unit fewer bits than the largest uniform choice that fits. */
 static int raises(const struct mix_unit *drawn, size_t n, double budget)
 {
     struct mix_unit *u = mem_zero(n, sizeof *u);
@@ -148,7 +149,8 @@ static void ends(void)
 
 enum { PARTS_DRAWN = 9, TEXTS_DRAWN = 24 };
 
-/* Texts of one length that lose what `truth` says and noise; *units: the means over them. */
+/* Draws texts of one length whose losses are `truth` plus noise. *units: the means over the texts.
+ * */
 static void draw_texts(struct calibration *c, const struct mix_unit *truth, double noise,
                        struct mix_unit *units)
 {
@@ -170,9 +172,9 @@ static void draw_texts(struct calibration *c, const struct mix_unit *truth, doub
         }
 }
 
-/* Draws texts 200 times under a budget of int8 for all. Returns in how many draws some unit has
- * nf4; *lost: the mean of the true loss above that of int8 for all; *chosen: in how many draws
- * mix_choose gives some unit nf4. */
+/* Draws texts 200 times under the budget of int8 for all units. Returns the number of draws in
+ * which some unit has nf4. *lost: the mean of the true loss above that of int8 for all. *chosen:
+ * the number of draws in which mix_choose() gives some unit nf4. */
 static int trades(const struct mix_unit *truth, double noise, double *lost, int *chosen)
 {
     int count = 0;

@@ -1,5 +1,6 @@
-/* Gradients of RWKV 6 and 7 networks in fp32 against finite differences of the papers' definitions
- * in double (naive-mixing.h), where the small step that is needed still has precision. */
+/* test-mixing-slopes.c - compares gradients of RWKV 6 and 7 networks in fp32 with finite
+ * differences of the papers' definitions in double (naive-mixing.h), because only double still has
+ * digits at the small steps that are needed. */
 #include <math.h>
 
 #include "lib/train/backprop.h"
@@ -52,7 +53,7 @@ static double nats(struct naive *m, size_t ffn, const int32_t *ids)
     return sum;
 }
 
-/* How the definition's loss changes along u[n], a unit vector of these values. */
+/* The slope of the definition's loss along u[n], a unit vector of the values w. */
 static double slope_along(struct naive *m, size_t ffn, const int32_t *ids, double *w,
                           const double *u, size_t n)
 {
@@ -82,8 +83,8 @@ static void direct(double *u, const float *g, size_t n, struct rng *rng)
 }
 
 /* The largest error of a slope as a share of the gradient: along the gradient, and along random
- * directions, which also show errors across it. A random direction through n values shows e /
- * sqrt(n) of an error of length e. */
+ * directions, which also show errors at right angles to it. A random direction through n values
+ * shows e / sqrt(n) of an error of length e. */
 static double off_role(const struct checkpoint *c, struct naive *m, const int32_t *ids,
                        const struct learner *w, enum role r, size_t l)
 {

@@ -1,6 +1,6 @@
-/* RWKV 6 and 7 as mixers of a network: the papers' definitions (naive-mixing.h) against the network
- * (all rows at once, and one by one, in both forms) and the forward pass of training, on cpu and
- * ref, with weights that went through a checkpoint. */
+/* test-mixing.c - compares RWKV 6 and 7 as mixers of a network with the papers' definitions
+ * (naive-mixing.h): the network (all rows at once, and one by one, in both forms) and the forward
+ * pass of training, on cpu and ref, with weights that were saved and loaded. */
 #include <math.h>
 
 #include "kernels/wkv.h"
@@ -13,7 +13,7 @@ static char folder[] = "/tmp/crossover-test-mixing-XXXXXX";
 
 /* ---- the network ---- */
 
-/* out[i] = log p(ids[i + 1] | ids[0..i]) by passes of `part` rows. */
+/* Fills out[i] = log p(ids[i + 1] | ids[0..i]) by passes of `part` rows. */
 static void by_network(const struct network *n, const int32_t *ids, size_t part,
                        enum wkv_form form, double *out)
 {

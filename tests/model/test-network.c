@@ -1,5 +1,5 @@
-/* The forward pass: cpu agrees with ref; a cache, a batch or a subset of rows does not change
- * results; likelihoods agree with sums made by hand. */
+/* test-network.c - tests the forward pass: cpu agrees with ref; a cache, a batch or a subset of
+ * rows does not change results; likelihoods agree with sums made here. */
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
 #include "lib/decode/likelihood.h"
@@ -21,7 +21,8 @@ static struct network open_network(struct backend *b, const char *name)
     return n;
 }
 
-/* Log-probabilities of the next ids of one sequence, all rows at once and without a cache. */
+/* Computes log-probabilities of the next ids of one sequence, all rows at once and without a cache.
+ * */
 static void plain(const struct network *n, const int32_t *ids, enum mask mask, double *out)
 {
     int32_t pos[T], wanted[T], target[T];
@@ -48,7 +49,7 @@ static void plain(const struct network *n, const int32_t *ids, enum mask mask, d
     work_free(w, n);
 }
 
-/* The values of plain() with a cache, `step` rows at a time, in slots that run backwards. */
+/* Computes the values of plain() with a cache, `step` rows at a time, in slots in reverse order. */
 static void cached(const struct network *n, const int32_t *ids, int step, double *out)
 {
     struct kv kv;
@@ -94,7 +95,7 @@ static double apart(const double *a, const double *b)
     return far;
 }
 
-/* Two copies of the sequence around a shorter one, in one batch. */
+/* Computes them for two copies of the sequence around a shorter one, in one batch. */
 static void batched(const struct network *n, const int32_t *ids, enum mask mask, double *out)
 {
     int32_t token[3 * T], pos[3 * T], wanted[T], target[T];

@@ -1,6 +1,6 @@
-/* Reports to an observer that looks closely: the changes of all passes together are the answer;
- * each confidence is the softmax of a plain pass over the state before; observing does not change
- * the answer, whatever passes are in flight. */
+/* test-observe.c - tests the reports to an observer. The changes of all passes together give the
+ * answer. Each confidence is the softmax of a plain pass over the state before. Observing does not
+ * change the answer, however many passes are in flight. */
 #include "lib/base/mem.h"
 #include "lib/decode/autoregress.h"
 #include "lib/decode/diffuse.h"
@@ -12,14 +12,14 @@ enum { LEN = 80, MOST = 32 };
 struct watcher {
     const struct network *n;
     int32_t mask, before[PROMPTS][MOST]; /* the answers as reported so far */
-    int bad;                      /* something told was not so */
-    double error;                 /* of a confidence, at most */
-    double within;                /* where that is right */
+    int bad;                      /* 1: a report was wrong */
+    double error;                 /* largest error of a confidence */
+    double within;                /* bound of this error */
     size_t commits, reopened, passed, told;
     int64_t passes[PROMPTS];
 };
 
-/* log softmax of row `at` of prompt and answer, of the id `id`. */
+/* log softmax at id `id` in row `at` of prompt and answer. */
 static double log_prob(const struct network *n, const struct generation_input *in,
                        const int32_t *answer, size_t count, size_t at, int32_t id, enum mask mask)
 {
@@ -93,7 +93,7 @@ static struct watcher watcher(const struct network *n, int32_t mask)
     return w;
 }
 
-/* g[]: looked at, h[]: not. */
+/* Compares generations with an observer (g[]) and without one (h[]). */
 static void judge(const struct watcher *w, struct generation *g, struct generation *h,
                   const char *name, int depth)
 {
@@ -130,13 +130,13 @@ static void look_at_canvases(const struct network *n, struct diffuse d, const ch
     d.seed = 5;
     diffuse(n, &d, prompts, PROMPTS, h, &trace);
     d.observer = &o;
-    if (d.draft > 1) /* its later steps saw what the earlier ones committed */
+    if (d.draft > 1) /* later steps of a pass saw the commits of its earlier steps */
         w.within = 1e-3;
     diffuse(n, &d, prompts, PROMPTS, g, &trace);
     judge(&w, g, h, name, n->backend->ops->depth);
 }
 
-/* cache above 1: guesses, too. */
+/* cache above 1: with guesses too. */
 static void look_at_texts(const struct network *n, struct sample sample, int cache,
                           const char *name)
 {
@@ -153,7 +153,7 @@ static void look_at_texts(const struct network *n, struct sample sample, int cac
     judge(&w, g, h, name, n->backend->ops->depth);
 }
 
-/* Without `closely` the passes are told as they come, and nothing else. */
+/* An observer without `closely` gets only the passes, as they come. */
 static void count_only(const struct network *n)
 {
     struct watcher w = watcher(n, (int32_t)n->config.mask);

@@ -1,5 +1,5 @@
-/* test-offload.c - offloaded layers with their keys and values: the same bits for any number of
- * layers anywhere in the network, memory as estimated, messages of a store that cannot be made; and
+/* test-offload.c - tests offloaded layers with their keys and values: the same bits for any number
+ * of layers anywhere in the network, memory as estimated, messages if a store cannot be made; and
  * the store itself. */
 #include <signal.h>
 #include <sys/resource.h>
@@ -40,8 +40,8 @@ static int holds(const unsigned char *p, size_t block, size_t bytes)
     return 1;
 }
 
-/* Blocks larger than what is written at once, the last part of one of them an odd number of bytes;
- * two on their way at a time, and read in any order. */
+/* Blocks are larger than one write, and the last part of one block has an odd number of bytes. Two
+ * blocks are in flight at a time, and they are read in any order. */
 static void test_store(struct backend *b, const char *folder)
 {
     enum { BLOCKS = 3, BYTES = (5 << 20) + 8192, FIRST = 4096, ALL = BYTES - 1000 };
@@ -65,13 +65,13 @@ static void test_store(struct backend *b, const char *folder)
         same &= holds(slot[i % 2], order[i], ALL);
     }
     ok(same && b->memory.arrive_ns > 0, "%s: blocks come back as they were put", b->ops->name);
-    b->ops->stage(b, s, 0, slot[0]); /* nobody waits for it */
+    b->ops->stage(b, s, 0, slot[0]); /* the store is closed while this read is in flight */
     b->ops->store_close(b, s);
     free(room);
 }
 
-/* Rows go back, and nothing but the grains in which they lie; whatever their list says then. What
- * was put before and never staged reads as it was. */
+/* Only the grains of the listed rows are written back, and the list may change after the call.
+ * Bytes that were put but never staged read as they were put. */
 static void test_rows(struct backend *b, const char *folder)
 {
     enum { ROW = 96, SECOND = 3 * 4096, BYTES = 2 * SECOND, FAR = 60, IN_GRAIN = 4096 / ROW };
@@ -105,7 +105,7 @@ static void test_rows(struct backend *b, const char *folder)
     b->ops->stage(b, s, 1, room + BYTES);
     b->ops->arrive(b, s);
     ok(!memcmp(p, room + BYTES, BYTES), "%s: all rows", b->ops->name);
-    b->ops->store_rows(b, s, 0, p, &all); /* nobody waits for it */
+    b->ops->store_rows(b, s, 0, p, &all); /* the store is closed while this write is in flight */
     b->ops->store_close(b, s);
     free(room);
 }
@@ -143,8 +143,9 @@ static struct checkpoint shape_of(const char *name)
     return made;
 }
 
-/* Three passes in a row, since each leaves the slots to the next; with a cache the second and the
- * third continue the first. Bits of the last. 1: the cache has its estimated size. */
+/* Runs three passes in a row, because each leaves the buffers of layers to the next pass. With a
+ * cache the second and third pass continue the first. *out: answers of the last pass. Returns 1 if
+ * the cache has its estimated size. */
 static int answers(const struct network *n, int cached, struct head_row *out)
 {
     struct kv cache;
@@ -187,7 +188,8 @@ static int same_answers(const struct head_row *a, const struct head_row *b)
     return same;
 }
 
-/* Loads with the layers that p offloads; 1: same answers, and memory as estimated, never more. */
+/* Loads with the layers that p offloads. Returns 1 if answers are equal and memory is as estimated,
+ * never more. */
 static int same_outside(struct backend *b, const struct checkpoint *c, struct precision p,
                         int cached, const struct head_row *wanted)
 {
@@ -232,7 +234,7 @@ static void test_same(struct backend *b, const char *shape, const char *quant, i
     checkpoint_close(&c);
 }
 
-/* Keys and values with their own map, which decides how many are offloaded. */
+/* Keys and values have their own map, which decides how many layers of them are offloaded. */
 static void test_apart(struct backend *b, const char *shape, const char *quant)
 {
     struct checkpoint c = shape_of(shape);
@@ -254,7 +256,8 @@ static void test_apart(struct backend *b, const char *shape, const char *quant)
     checkpoint_close(&c);
 }
 
-/* Offloaded layers are numbered in order, and each order has as many as were asked for. */
+/* Offloaded layers are numbered in order, and each way of choosing has as many as were asked for.
+ * */
 static void test_numbers(void)
 {
     int good = 1;
@@ -280,8 +283,8 @@ static void test_numbers(void)
     ok(good, "evenly: every other one");
 }
 
-/* In less memory than either all weights or the whole cache of a long text take: what is at work,
- * two layers, and what a pass works in. */
+/* A long text runs in less memory than all weights or the whole cache take: memory holds two layers
+ * and the work area of a pass. */
 static void test_long(struct backend *b)
 {
     enum { SLOTS = 1200, DEEP = 32 };
@@ -321,8 +324,8 @@ static void test_long(struct backend *b)
     checkpoint_close(&deep);
 }
 
-/* With all weights in memory: of the cache what is at work, two layers; and it is all that a pass
- * reads. */
+/* With all weights in memory, only two layers of the cache are in memory, and a pass reads nothing
+ * but the cache. */
 static void test_long_cache(struct backend *b)
 {
     enum { SLOTS = 1200 };
@@ -344,7 +347,7 @@ static void test_long_cache(struct backend *b)
     checkpoint_close(&c);
 }
 
-/* A folder that is full when the cache is made: there is no run without it, and no answer. */
+/* If the folder is full when the cache is made, there is no run and no answer. */
 static void test_full(struct backend *b)
 {
     struct checkpoint c = shape_of("synth:tiny-llama");
@@ -367,7 +370,8 @@ static void test_full(struct backend *b)
     checkpoint_close(&c);
 }
 
-/* Short of memory, of a folder: an answer each, and nothing is left behind. */
+/* Without enough memory, and without a folder: an error each time, and no file or memory is left.
+ * */
 static void test_failures(struct backend *b)
 {
     struct checkpoint c = shape_of("synth:tiny-llama");
@@ -392,7 +396,7 @@ int main(void)
     for (size_t i = 0; i < 2; i++) {
         struct backend *b = backend_open(devices[i], NULL, 2, 0, &e);
         test_store(b, "/tmp");
-        if (!access("/dev/shm", W_OK)) /* a file system without direct access, on most systems */
+        if (!access("/dev/shm", W_OK)) /* on most systems this file system has no direct access */
             test_store(b, "/dev/shm");
         test_rows(b, "/tmp");
         if (!access("/dev/shm", W_OK))

@@ -1,4 +1,5 @@
-/* The orders of the answers, on answers made by hand, and the names by which users choose them. */
+/* test-order.c - tests the orders of answers, on answers made by hand, and the names by which users
+ * choose orders. */
 #include "kernels/advance.h"
 #include "lib/base/rng.h"
 #include "lib/decode/decoder.h"
@@ -12,7 +13,8 @@ static double score(enum order o, const struct head_row *a, uint64_t key)
     return order_score(o, &c);
 }
 
-/* The answers best first by an order, of equals the lowest: "2013". */
+/* Returns the indices of the answers, best first by an order, the lowest of equals first: "2013".
+ * */
 static const char *ranks(enum order o, const struct head_row answer[N], char text[N + 1])
 {
     for (size_t i = 0; i < N; i++) {

@@ -1,5 +1,5 @@
-/* test-pack.c - a model packed and opened again computes the bits of its source loaded with the
- * same quantization; what does not fit is refused by name. */
+/* test-pack.c - tests that a packed model, opened again, computes the bits of its source loaded
+ * with the same quantization; and that unfit files are refused by name. */
 #include <sys/stat.h>
 
 #include "lib/base/file.h"
@@ -17,7 +17,7 @@ struct giver {
     struct checkpoint synth;
     const struct config *config;
     float *values;
-    float odd; /* the first value of ROLE_UP, when not 0 */
+    float odd; /* if not 0: the first value of ROLE_UP */
 };
 
 /* Random weights, with a row of zeros in ROLE_Q and whole numbers as norms. */
@@ -65,7 +65,7 @@ static int pack(enum dtype q, struct pack_role role[ROLE_COUNT], struct err *e)
     return bad ? -1 : 0;
 }
 
-/* The codes that are stored are those of the source's floats. */
+/* Returns 1 if the stored codes are the codes of the source's floats. */
 static int same_codes(enum dtype q)
 {
     struct checkpoint a, b;
@@ -105,7 +105,7 @@ static void test_same(const char *shape, const char *dtype, int tied, enum dtype
     ok(!pack(q, role, &e), "%s %s%s packs as %s %s", shape, dtype, tied ? " tied" : "", name,
        e.text);
     ok(same_codes(q), "packed codes are those of the source");
-    for (size_t i = 0; i < (q == DTYPE_FP8 ? 1 : 2); i++) { /* which the CPU has not */
+    for (size_t i = 0; i < (q == DTYPE_FP8 ? 1 : 2); i++) { /* the CPU has no fp8 */
         e = (struct err){0};
         memset(x, 1, sizeof x);
         int bad = logits_at(source, devices[i], name, x, &e) ||
@@ -118,7 +118,7 @@ static void test_same(const char *shape, const char *dtype, int tied, enum dtype
         ok(!bad && memcmp(x, y, sizeof x), "%s: not quantized they differ", devices[i]);
     }
     double error = sqrt(role[ROLE_UP].error / role[ROLE_UP].power);
-    /* of Gaussian rows of 64 */
+    /* the error of Gaussian rows of 64 values */
     double expected = q == DTYPE_Q4                   ? 0.0949
                       : dtype_info[q].bits == 8 && q != DTYPE_FP8 ? 0.0062
                       : q == DTYPE_FP8                ? 0.0245
@@ -165,8 +165,8 @@ struct edit {
     const char *name;
     int drop;
     const char *dtype;
-    size_t shape0;   /* not 0: the first dimension, data cut or padded */
-    const float *value; /* the first fp32 value */
+    size_t shape0;   /* if not 0: the first dimension; data are cut or padded */
+    const float *value; /* if not NULL: the first fp32 value */
 };
 
 static void rewrite(const struct edit *x)
@@ -253,7 +253,8 @@ static void test_hostile(void)
     edited(DTYPE_INT8_VECTOR, (struct edit){UP ".scale", .value = &infinity}, "expected finite");
 }
 
-/* Members of `quantization` that pack-model does not write. says NULL: opens. */
+/* Opens a model with members of `quantization` that pack-model does not write. says NULL: it opens.
+ * */
 static void configured(const char *quantization, const char *says)
 {
     struct checkpoint c;
@@ -300,7 +301,7 @@ static void test_config(void)
 
 /* ---- a format for each part ---- */
 
-/* Attention of both layers, feed-forward of both, the head. */
+/* Packs with the five formats of mix: attention of both layers, feed-forward of both, the head. */
 static int pack_mix(const enum dtype mix[5], struct pack_role role[ROLE_COUNT], struct err *e)
 {
     struct checkpoint c;
@@ -315,7 +316,7 @@ static int pack_mix(const enum dtype mix[5], struct pack_role role[ROLE_COUNT], 
     return bad ? -1 : 0;
 }
 
-/* Logits of the mix as network_part makes it of the source. */
+/* Computes the logits of the mix, made from the source by network_part. */
 static int run_parts(const char *device, const enum dtype mix[5], float *logits, size_t *bytes)
 {
     struct err e = {0};

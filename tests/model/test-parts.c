@@ -1,7 +1,7 @@
-/* A batch in parts: one trainer that computes the parts in turn, and one trainer per part summed in
- * the order of their numbers, learn the same bits; the loss equals that of the whole batch up to
- * the order of sums; only the activations of one part exist at a time. Trainers that share are
- * threads here, processes in lib/train/ranks.h. */
+/* test-parts.c - tests a batch in parts. One trainer that computes the parts in turn, and one
+ * trainer per part whose gradients are summed in the order of parts, learn the same bits. The loss
+ * equals that of the whole batch up to the order of sums. Only the activations of one part exist at
+ * a time. Trainers that share a batch are threads here, and processes in lib/train/ranks.h. */
 #include <pthread.h>
 
 #include "tests/model/trained.h"
@@ -14,7 +14,7 @@ static struct config shape(const struct family *f)
     return trained_config(f, MIXER_ATTENTION, 0, WIDTH, 40);
 }
 
-/* The batch of a step: the third has fewer sequences than there are parts. */
+/* Makes the batch of a step. The third batch has fewer sequences than there are parts. */
 static void fill(struct train_batch *b, uint64_t step, int latent)
 {
     struct rng r = {.seed = step};
@@ -28,7 +28,7 @@ static void fill(struct train_batch *b, uint64_t step, int latent)
 }
 
 struct outcome {
-    double loss[STEPS], held; /* held: without a gradient */
+    double loss[STEPS], held; /* held: loss of a batch without a gradient */
     float embed[TRAINED_VOCAB * WIDTH];
 };
 
@@ -51,7 +51,7 @@ static void learn(const struct config *c, const struct trainer_how *how, struct 
     backend_close(be);
 }
 
-/* ---- trainers that share ---- */
+/* ---- trainers that share a batch ---- */
 
 struct meeting {
     pthread_barrier_t here;
@@ -137,7 +137,8 @@ static void check(const struct family *f)
     free(a);
 }
 
-/* Two parts of eight sequences have half the activations, and the memory for a sum is planned. */
+/* Two parts of eight sequences need half of the activations; the memory for a sum is planned too.
+ * */
 static void bytes(void)
 {
     struct backend *be = backend_open("cpu", NULL, 1, 0, NULL);

@@ -1,5 +1,5 @@
-/* Points of the decoders: which ones are refused, where each setting has an effect, and that a
- * decoder runs a point as the inner generator with the same values. */
+/* test-points.c - tests points of the decoders: which points are refused, where each setting has an
+ * effect, and that a decoder runs a point like the inner generator with the same values. */
 #include "lib/decode/autoregress.h"
 #include "lib/decode/decoder.h"
 #include "lib/decode/diffuse.h"

@@ -1,7 +1,7 @@
-/* Posteriors of latents: the estimate is a bound on a model with a known likelihood, and is none
- * when the noise of the fit scores it; the numbers of a text do not depend on other texts; a
- * trained latent model predicts better with the latents of a text than without, or with those of
- * another text. */
+/* test-posterior.c - tests posteriors of latents. The estimate is a bound on a model with a known
+ * likelihood, and is no bound if the noise of the fit also scores it. The numbers of a text do not
+ * depend on other texts. A trained latent model predicts a text better with the latents of this
+ * text than without latents or with the latents of another text. */
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
 #include "lib/train/posterior.h"
@@ -28,7 +28,7 @@ static struct train_batch room_for(size_t seqs, size_t len)
     return b;
 }
 
-/* ---- a likelihood that is known ---- */
+/* ---- a known likelihood ---- */
 
 /* z has two dimensions, so p(x) is an integral over a plane, and there are 81 texts x. */
 enum { LEN = 4, VOCAB = 3, TEXTS = 81, SIDE = 61, POINTS = SIDE * SIDE };
@@ -42,8 +42,9 @@ static void write_text(struct train_batch *b, size_t s, size_t text)
     }
 }
 
-/* log of the integral of p(x|z) N(z; 0, I), by the trapezoidal rule on [-6, 6]^2: of a smooth
- * function that is nothing at the border its error falls faster than any power of the step. */
+/* log of the integral of p(x|z) N(z; 0, I), by the trapezoidal rule on [-6, 6]^2. The function is
+ * smooth and almost 0 at the border, so the error of the rule falls faster than any power of the
+ * step. */
 static double exact(struct backprop *t, struct train_batch *all, size_t text)
 {
     const double step = 12.0 / (SIDE - 1);
@@ -82,12 +83,12 @@ static struct parameters *strong(const struct config *c, struct backend *b)
     struct parameters *p = parameters_make(c, b, train_ops_of(b->ops), 5);
     struct rng r = {.seed = 2};
     for (size_t i = 0; i < p->n; i++)
-        p->w[i] = (float)(1.5 * rng_normal(&r)); /* so that z says much */
+        p->w[i] = (float)(1.5 * rng_normal(&r)); /* large, so that z changes the text much */
     return p;
 }
 
 struct tally {
-    size_t above; /* bounds that exceed the truth by more than four of their errors */
+    size_t above; /* number of bounds above the truth by more than four standard errors */
     double gap;   /* sum of truth - bound */
 };
 
@@ -97,7 +98,7 @@ static void add(struct tally *t, double truth, double bound, double se)
     t->gap += truth - bound;
 }
 
-/* The fit, but with one draw for all its steps, and for its score. */
+/* The fit with one draw of noise for all its steps and also for its score. */
 static double fixed_noise(struct posterior *q, struct backprop *t, struct train_batch *in,
                           const struct posterior_fit *fit, uint64_t key)
 {
@@ -156,7 +157,7 @@ static void test_bound(void)
     backend_close(b);
 }
 
-/* ---- a text's numbers are its own ---- */
+/* ---- the numbers of a text do not depend on other texts ---- */
 
 static void test_alone(void)
 {
@@ -174,7 +175,7 @@ static void test_alone(void)
     for (size_t i = 0; i < SEQS * MOST; i++) {
         all.token[i] = (int32_t)(i * 7 % 20);
         all.target[i] = (int32_t)((i + 1) * 7 % 20);
-        all.weight[i] = i / MOST == 1 && i % MOST >= 6 ? 0 : 1; /* the second ends after six */
+        all.weight[i] = i / MOST == 1 && i % MOST >= 6 ? 0 : 1; /* the second text has six ids */
     }
     memcpy(one.token, all.token + MOST, 6 * sizeof *one.token);
     memcpy(one.target, all.target + MOST, 6 * sizeof *one.target);
@@ -201,7 +202,7 @@ static void test_alone(void)
 
 /* ---- the gain of latents ---- */
 
-/* Texts of a topic: each has half of the words, at random. Two words hardly tell the topic. */
+/* A text has a topic: half of its words, at random. Two words hardly show the topic. */
 enum { WORDS = 32, TOPICS = 16, LONG = 120, MANY = 8 };
 
 static void draw_topics(struct train_batch *b, uint64_t seed)
@@ -239,7 +240,8 @@ static double learned(struct trainer *t, struct train_batch *b, float weight)
     return loss;
 }
 
-/* The loss of texts whose posteriors were fitted, each with its own latents or its neighbour's. */
+/* The loss of texts whose posteriors were fitted, with the text's own latents or its neighbour's.
+ * */
 static void test_shuffled(struct trainer *t, const struct config *c, struct backend *b,
                           struct train_batch *in)
 {

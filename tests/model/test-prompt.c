@@ -1,4 +1,5 @@
-/* Prompt records to ids: forms, refusals, and user text that cannot become a special token. */
+/* test-prompt.c - tests how prompt records become ids: forms, refusals, and user text that must not
+ * become a special token. */
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -108,7 +109,7 @@ static void test_refusals(const struct prompt_encoder *c)
        "... and without BOS cannot start");
 }
 
-/* Template with the special tokens parsed: what the whole text gives when it holds no trick. */
+/* If messages contain no text of special tokens, the ids equal those of the whole text. */
 static void test_chat(const struct prompt_encoder *none)
 {
     static const struct chat_source own = {.fault = ""};

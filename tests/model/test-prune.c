@@ -1,5 +1,5 @@
-/* test-prune.c - structured pruning: how much is removed and which parts, and whether the smaller
- * network computes the right values. */
+/* test-prune.c - tests structured pruning: how much is removed, which parts are removed, and
+ * whether the smaller network computes the right values. */
 #include "lib/base/file.h"
 #include "lib/checkpoint/packing/pack.h"
 #include "tests/files.h"
@@ -9,7 +9,7 @@
 static char source[64], packed[64], again[64];
 static struct pool *pool;
 
-/* Prunes the source as scored into `to`; *kept are the lists. */
+/* Prunes the scored source into `to`. *kept: the lists of kept parts. */
 static int prune_to(const char *to, double heads, double ffn, enum prune_score how,
                     const struct prune_values *activity, enum dtype q, struct prune *kept,
                     struct err *e)
@@ -64,7 +64,7 @@ static void refused(double heads, double ffn, const char *says)
 static void test_sizes(void)
 {
     settled("llada-8b", 0, 0, 32, 32, 12288);
-    settled("llada-8b", 0.3, 0.2, 23, 23, 9856); /* 0.2 x 12288 = 2457.6, multiples of 64 */
+    settled("llada-8b", 0.3, 0.2, 23, 23, 9856); /* 0.2 x 12288 = 2457.6, to a multiple of 64 */
     settled("llada-8b", 0.03, 0.005, 32, 32, 12288);
     settled("llama3-8b", 0.25, 0.5, 24, 8, 7168); /* 1 of 4 of each group is 2 of 8 groups */
     settled("llama3-8b", 0.2, 0, 28, 7, 14336);   /* 1 of 8 groups is nearer than 0 of 4 */
@@ -81,8 +81,8 @@ static void test_sizes(void)
 
 /* ---- scores: a toy ----
  *
- * SwiGLU layers with units of unequal size, and inputs of which a few directions carry nearly all:
- * the better a score knows the output of a unit, the less is lost by removing units. */
+ * SwiGLU layers have units of unequal size, and a few directions of the inputs carry nearly all.
+ * The better a score knows the output of a unit, the less is lost by removing units. */
 
 enum { LAYERS = 6, HIDDEN = 320, CALIBRATION = 256, HELD_OUT = 256 };
 
@@ -98,7 +98,7 @@ static void plant_sizes(const struct config *c, enum role r, size_t layer, float
     }
 }
 
-/* h[F] of input number i of a layer. */
+/* Computes h[F] of input number i of a layer. */
 static void hidden(const struct config *c, const float *gate, const float *up, size_t layer,
                    size_t i, double *h)
 {
@@ -135,7 +135,7 @@ static void toy_free(struct toy *t)
     free(t->down);
 }
 
-/* Squares of the held-out outputs of a layer, and of what the removed units put into them. */
+/* Sums the squares of a layer's held-out outputs, and of the removed units' part in them. */
 static void losses(const struct config *c, const struct toy *t, size_t l, const size_t *kept,
                    size_t n_kept, double *lost, double *all)
 {
@@ -176,7 +176,7 @@ static struct prune_values toy_activity(const struct checkpoint *c)
     return a;
 }
 
-/* Relative error of the outputs when a fifth of the units goes by a score. */
+/* The relative error of the outputs if a fifth of the units is removed by a score. */
 static double toy_error(const struct checkpoint *c, enum prune_score how,
                         const struct prune_values *activity)
 {
@@ -217,8 +217,8 @@ static void test_toy(void)
 
 /* ---- the smaller network ---- */
 
-/* One query head of each group puts nothing out, another one in each layer; so do two units of
- * five. */
+/* One query head of each group has no effect on the output; it is another head in each layer. Two
+ * units of five have no effect either. */
 static int is_idle_head(const struct config *c, size_t layer, size_t h)
 {
     size_t group = c->heads / c->kv_heads;
@@ -241,7 +241,7 @@ static void plant_idle(const struct config *c, enum role r, size_t layer, float 
             v[i] = 0;
 }
 
-/* A whole group, with its key head, does. */
+/* Makes a whole group of heads, with its key head, without effect. */
 static void plant_idle_group(const struct config *c, enum role r, size_t layer, float *v)
 {
     size_t in = c->heads * c->head_dim, group = c->heads / c->kv_heads;
@@ -262,8 +262,8 @@ static int only_idle_went(const struct config *c, const struct prune *p)
     return right;
 }
 
-/* Removing heads and units that add nothing changes nothing: no bit on ref, whose sums are double
- * and in order. On cpu the order of a sum depends on its length. */
+/* Removing heads and units without effect changes no bit on ref, whose sums are double and in
+ * order. On cpu the order of a sum depends on its length. */
 static void same_answers(const char *what)
 {
     enum { N = 5 * 512 };
@@ -330,7 +330,7 @@ static void test_nothing(const char *shape)
     prune_free(&p);
 }
 
-/* Quantized as pruned in one call, or one after the other. */
+/* Pruning and quantizing in one call equals pruning and then quantizing. */
 static void test_quantized(enum dtype q)
 {
     struct prune p = {0}, first = {0}, none = {0};

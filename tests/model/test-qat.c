@@ -1,6 +1,6 @@
-/* Quantization-aware training: a pass computes with the values of the packed model, the gradient is
- * taken there, and the update changes the fp32 values. A model that is trained so loses less when
- * it is packed. */
+/* test-qat.c - tests quantization-aware training: a pass computes with the values of the packed
+ * model, the gradient is taken at these values, and the update changes the fp32 values. A model
+ * trained in this way loses less when it is packed. */
 #include "kernels/quant.h"
 #include "lib/checkpoint/quantization.h"
 #include "tests/model/trained.h"
@@ -8,7 +8,7 @@
 
 enum { WIDTH = 64, FFN = 128 };
 
-/* A row rounded to a format, by the definition of the format and not by the code for matrices. nf4
+/* Rounds a row to a format by the definition of the format, without the code for matrices. nf4
  * quantizes the scales of its blocks over a whole matrix, so nf4-f32 is tested in its place. */
 static void decode_row(enum dtype d, const float *w, size_t n, float *out)
 {
@@ -26,7 +26,7 @@ static void decode_row(enum dtype d, const float *w, size_t n, float *out)
         out[i] = quant_levels(d)[i % 2 ? code[i / 2] & 15 : code[i / 2] >> 4] * top[i / 64];
 }
 
-/* The values of p as they should be seen, in `to`, another set of parameters. */
+/* Writes the values of p as a rounding pass sees them to `to`, another set of parameters. */
 static void decode_all(struct parameters *p, struct parameters *to, enum dtype quant)
 {
     const struct config *c = &p->c;
@@ -46,7 +46,7 @@ static void decode_all(struct parameters *p, struct parameters *to, enum dtype q
         }
 }
 
-/* Loss and gradient of a trainer that rounds are those at the rounded values; its own stay. */
+/* Loss and gradient of a rounding trainer are those at the rounded values; its own values stay. */
 static void straight_through(const struct family *f, int tied, enum dtype quant)
 {
     enum { SEQS = 3, LEN = 11 };
@@ -97,8 +97,9 @@ static void refused(void)
     backend_close(be);
 }
 
-/* Learns one batch by heart, the second half of the steps with or without rounding; the loss of the
- * values as they are packed. (Little is left of it but what rounding does.) */
+/* Trains on one batch until it is known by heart, the second half of the steps with rounding (aware
+ * 1) or without. Returns the loss of the packed values. (What is left of it is mostly the effect of
+ * rounding.) */
 static double packed_loss(struct backend *be, uint64_t seed, enum dtype quant, int aware)
 {
     enum { STEPS = 160, ROUND = 80 };

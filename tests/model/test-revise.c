@@ -1,7 +1,7 @@
-/* Rules that mask tokens again. WINO against its released loop written out naively, every logit of
- * canvas and shadow rows at every step; the records and events of such rules; with every cache, in
- * batches, several passes in flight. Source: LLaDA/decoding.py of
- * github.com/Feng-Hong/WINO-DLLM. */
+/* test-revise.c - tests rules that mask tokens again. WINO is compared with its released loop
+ * written out naively: every logit of canvas and shadow rows at every step. Records and events of
+ * such rules are tested with every cache, in batches, with several passes in flight. Source:
+ * LLaDA/decoding.py of github.com/Feng-Hong/WINO-DLLM. */
 #include <assert.h>
 
 #include "lib/base/mem.h"
@@ -20,14 +20,14 @@ static struct diffuse settings(enum unmask rule)
 
 /* ---- the released loop ---- */
 
-/* A canvas x[len] with shadows of its block, which begins at `block`. */
+/* A canvas x[len] with shadow rows of its block, which begins at `block`. */
 struct canvas {
     int32_t x[LEN];
     size_t len, block;
 };
 
-/* One forward: what each row answers about itself (best id, its probability) in out[], the canvas's
- * rows first, then the shadows; with the probability of the ids of target[]. */
+/* Runs one forward pass. out[]: the best id and its probability of each row, first the canvas's
+ * rows, then the shadow rows; also the probability of the ids of target[]. */
 static void answers(const struct network *n, const struct canvas *c, const int32_t *target,
                     struct head_row *out)
 {
@@ -40,7 +40,7 @@ static void answers(const struct network *n, const struct canvas *c, const int32
         pos[i] = (int32_t)(i < c->len ? i : c->block + i - c->len);
         self[i] = (int32_t)i;
     }
-    for (size_t s = 0; s <= BLOCK; s++) { /* 0: the canvas; else the shadow s - 1 */
+    for (size_t s = 0; s <= BLOCK; s++) { /* 0: the canvas; else shadow row s - 1 */
         seqs[s] = (struct forward_seq){.rows = s ? 1 : c->len, .slots = slots + lists};
         for (size_t i = 0; i < (s ? rows : c->len); i++)
             if (!s || i != c->block + s - 1)
@@ -62,8 +62,8 @@ static void answers(const struct network *n, const struct canvas *c, const int32
     free(slots);
 }
 
-/* The slot of the block of the largest value that is below `below`, or of the least one above, by
- * `sign`; BLOCK: none. */
+/* The slot of the block with left[] that has the largest value (sign 1) or the smallest (sign -1);
+ * BLOCK if no slot is left. */
 static size_t extreme(const double *v, const int *left, int sign)
 {
     size_t best = BLOCK;
@@ -73,7 +73,7 @@ static size_t extreme(const double *v, const int *left, int sign)
     return best;
 }
 
-/* A step of the released loop; *last: tokens that the step before accepted. */
+/* Runs a step of the released loop. *last: the number of tokens that the previous step accepted. */
 static void step(const struct network *n, const struct diffuse *d, struct canvas *c, int *last,
                  int *back)
 {
@@ -169,7 +169,7 @@ static struct generation one(const struct network *n, const struct diffuse *d, s
     return g;
 }
 
-/* Events, counters, batches, by a rule and a cache, where they go together. */
+/* Tests events, counters and batches of a rule with a cache, if they can be combined. */
 static void test_events(const struct network *n, struct diffuse d, const char *name)
 {
     struct generation g[PROMPTS] = {0};
@@ -209,7 +209,7 @@ static void test_rules(const struct network *n)
         d.kept = cache_usual;
         d.unmask.wino_draft = 0.003;
         d.unmask.wino_verify = 0.9;
-        if (!diffuse_check(&d, &n->config, NULL)) /* not with every cache */
+        if (!diffuse_check(&d, &n->config, NULL)) /* wino cannot have every cache */
             test_events(n, d, "wino");
         d.rule = UNMASK_SABER;
         if (diffuse_check(&d, &n->config, NULL))
@@ -221,7 +221,7 @@ static void test_rules(const struct network *n)
     }
 }
 
-/* Rows of a pass: of the canvas, and a block's shadows; the memory is the estimated one. */
+/* The rows of a pass are those of the canvas and of a block's shadows; memory is as estimated. */
 static void test_rows(const struct network *n)
 {
     struct diffuse d = settings(UNMASK_WINO);
@@ -241,8 +241,8 @@ static void test_rows(const struct network *n)
     generation_free(&g);
 }
 
-/* Rules that remember begin with nothing, whatever was prepared and however many passes are under
- * way; *first: what they gave before. */
+/* Rules that remember must begin with an empty memory, whatever was prepared and however many
+ * passes are in flight. *first: the generations of an earlier run. */
 static void test_memory(const struct network *n, struct generation first[2])
 {
     for (int i = 0; i < 2; i++) {

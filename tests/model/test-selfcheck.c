@@ -1,5 +1,6 @@
-/* The self-check: a device that begins to give other ids ends the run with 70 and an error record.
- * Records since the last good check are not kept, and the next process completes the work. */
+/* test-selfcheck.c - tests the self-check: a device that begins to give other ids ends the run with
+ * 70 and an error record. Records since the last good check are not kept, and the next process
+ * completes the work. */
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,9 +14,9 @@
 enum { PROMPTS = 12 };
 
 static char folder[] = "/tmp/test-selfcheck.XXXXXX";
-static int calls, odd_from; /* of run(); from that call on it lies, 0: never */
+static int calls, odd_from; /* calls of run(); from call odd_from on ids are wrong, 0: never */
 
-/* decoder_autoregress that gives other ids from some call on. */
+/* decoder_autoregress, but with other ids from some call on. */
 static void run(const struct network *n, const struct settings *p, const struct decode_env *env,
                 const struct generation_input *in, size_t batch, struct generation *out,
                 struct batch_trace *trace)
@@ -70,7 +71,7 @@ static int generate(const char *output, int64_t every, int from)
     return WEXITSTATUS(status);
 }
 
-/* Generations in a file; *fatal: the message of its fatal record, else "". */
+/* Counts the generations in a file. *fatal: the message of its fatal record, else "". */
 static int count(const char *path, char *fatal, size_t room)
 {
     struct buf b = {0};
@@ -89,17 +90,18 @@ static int count(const char *path, char *fatal, size_t room)
     return n;
 }
 
-/* Calls of run() by a healthy process with a self-check each 2 batches: 1 batch, 2 self-check, 3 4
- * batches, 5 self-check, 6 7 batches, 8 self-check, 9 batch, 10 self-check, the last. */
+/* The calls of run() by a healthy process with a self-check after every 2 batches: 1 batch, 2
+ * self-check, 3 and 4 batches, 5 self-check, 6 and 7 batches, 8 self-check, 9 batch, 10 self-check,
+ * the last. */
 static void test_fall(void)
 {
     static const struct {
-        int from, kept; /* the first odd call; records that are left */
+        int from, kept; /* the first wrong call; records that are kept */
     } row[] = {{2, 12}, {3, 2}, {5, 2}, {6, 6}, {8, 6}, {9, 10}, {10, 10}};
     char *out = mem_format("%s/out", folder), *work = mem_format("%s/.out.tmp", folder);
     char fatal[512];
     for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-        int lies = row[i].from > 2; /* odd from its first time on, it learns what is odd */
+        int lies = row[i].from > 2; /* wrong from the start, the self-check learns wrong ids */
         int code = generate(out, 2, row[i].from);
         int n = count(lies ? work : out, fatal, sizeof fatal);
         ok(code == (lies ? EXIT_INTERNAL : 0), "odd from call %d on: %d", row[i].from, code);

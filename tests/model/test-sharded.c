@@ -1,6 +1,6 @@
-/* test-sharded.c - loading a checkpoint of several shards: beside the weights at most one shard is
- * in memory at a time, and the weights take the estimated bytes. A child process writes the shards,
- * so that its memory does not count. */
+/* test-sharded.c - tests that loading a checkpoint of several shards holds at most one shard in
+ * memory besides the weights, and that the weights take the estimated bytes. A child process writes
+ * the shards, so that its memory does not count. */
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -33,7 +33,7 @@ static void must(int bad, const struct err *e)
     }
 }
 
-/* Writes the tensors first .. first + n - 1 of all as a shard, and their lines of the index. */
+/* Writes the tensors first .. first + n - 1 of `all` as a shard, and their lines of the index. */
 static void write_shard(const struct tensors *all, size_t first, size_t n, int k, FILE *index)
 {
     struct err e = {0};
@@ -49,7 +49,7 @@ static void write_shard(const struct tensors *all, size_t first, size_t n, int k
     free(path);
 }
 
-/* Replaces the one file by its shards and their index. */
+/* Replaces the single file by its shards and their index. */
 static void split(void)
 {
     struct err e = {0};
@@ -71,7 +71,7 @@ static void split(void)
     free(whole);
 }
 
-/* Some 70 MB of F32. */
+/* Writes about 70 MB of F32. */
 static void write_all(void)
 {
     struct err e = {0};

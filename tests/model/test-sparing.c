@@ -1,6 +1,7 @@
-/* How training saves memory. Layers that are computed again give the same bits as layers that were
- * kept, for all gradients and for those of latents alone. Logits by blocks of rows add up to the
- * whole loss. The allocated bytes are the planned ones, and fewer by the sizes of the layers. */
+/* test-sparing.c - tests how training saves memory. Layers that are computed again give the same
+ * bits as layers that were kept, for all gradients and for the gradients of latents alone. Logits
+ * by blocks of rows add up to the whole loss. The allocated bytes are the planned bytes, and fewer
+ * by the sizes of the layers. */
 #include "tests/model/trained.h"
 #include "tests/tap.h"
 
@@ -47,8 +48,9 @@ static void free_outcome(struct outcome *o)
     free(o->dz);
 }
 
-/* Every asks: all gradients; those of latents, as a fit does, of the same batch with other latents.
- * Each is asked twice, with another batch in between: nothing is left of it. */
+/* For each `every` two requests: all gradients, and the gradients of latents alone, as in a fit, of
+ * the same batch with other latents. Each request is made twice with another batch in between, of
+ * which nothing may remain. */
 static void check_every(struct parameters *p, const struct backprop_how *how,
                         const struct train_batch *b, const struct train_batch *other)
 {
@@ -83,8 +85,8 @@ static void check_every(struct parameters *p, const struct backprop_how *how,
     backprop_free(again);
 }
 
-/* Without gradients of matrices, the arrays that only these read are not kept; the bits are the
- * same. */
+/* Without gradients of matrices, arrays that only these gradients read are not kept. The bits are
+ * the same. */
 static void check_latents_alone(struct parameters *p, const struct train_batch *b)
 {
     const struct backprop_how all = {0}, alone = {.latents = 1};
@@ -127,7 +129,7 @@ static size_t padded(size_t floats)
     return (floats * sizeof(float) + 255) / 256 * 256;
 }
 
-/* Bytes of a layer's tape without its input, and of its input. */
+/* The bytes that a layer keeps besides its input, and the bytes of its input. */
 static size_t tape_bytes(const struct config *c, size_t T)
 {
     size_t D = c->width, HE = c->heads * c->head_dim, KE = c->kv_heads * c->head_dim;
@@ -151,7 +153,7 @@ static void bytes(void)
     backend_close(be);
 }
 
-/* The bytes that a trainer takes from the back end are the planned ones. */
+/* The bytes that a trainer takes from the back end must be the planned bytes. */
 static void planned(const struct family *f, enum dtype quant, size_t every, int whole)
 {
     struct backend *be = backend_open("cpu", NULL, 1, 0, NULL);
@@ -171,8 +173,8 @@ static void planned(const struct family *f, enum dtype quant, size_t every, int 
     backend_close(be);
 }
 
-/* Logits of 512 rows at a time against those of all: sums over rows are cut elsewhere, so the last
- * bits may differ, and no more. */
+/* Compares logits of 512 rows at a time with logits of all rows at once. Sums over rows are split
+ * at other places, so only the last bits may differ. */
 static void fused(int tied)
 {
     enum { MANY = 31, ROWS = MANY * LEN * 2 };
@@ -216,7 +218,7 @@ int main(void)
     checkpoints(&llada_family, MIXER_ATTENTION, 1);
     checkpoints(&ltm_family, MIXER_ATTENTION, 0);
     checkpoints(&ltm_family, MIXER_RWKV6, 0);
-    checkpoints(&ltm_family, MIXER_RWKV7, 0); /* whose layers read the values of the first */
+    checkpoints(&ltm_family, MIXER_RWKV7, 0); /* its layers read the values of the first layer */
     bytes();
     planned(&llama_family, QUANT_NONE, 0, 0);
     planned(&llama_family, DTYPE_NF4, 2, 1);

@@ -1,8 +1,8 @@
-/* Guesses do not change texts: with and without them, id for id, over drawn prompts, batches and
- * settings; draws have the distribution of the model; counters, memory, and the lookup rule.
- * SPECULATION_TEXTS sets the number of texts at temperature 0 that are compared with plain
- * decoding, and of as many with draws (200). One file because all are compared with the same
- * plain decoding. */
+/* test-speculation.c - tests that guesses do not change texts: equal ids with and without guesses,
+ * over drawn prompts, batches and settings. Draws have the distribution of the model. Also tests
+ * counters, memory and the lookup rule. SPECULATION_TEXTS sets how many texts at temperature 0 are
+ * compared with plain decoding, and how many with draws (200). One file because all tests compare
+ * with the same plain decoding. */
 #include <stdlib.h>
 
 #include "lib/base/mem.h"
@@ -79,7 +79,7 @@ static struct autoregress draw_how(struct rng *r)
     return how;
 }
 
-/* only: the drafter; NULL: any way to guess. */
+/* Draws a way to guess. only: the drafter to use; NULL: any way. */
 static void draw_guessing(struct autoregress *how, struct rng *r, const struct models *m,
                           const struct network *only)
 {
@@ -101,7 +101,7 @@ static void draw_arrivals(struct texts *t, const struct autoregress *how)
         t->in[i].due_ns = t->in[i - 1].due_ns + (int64_t)(rng_at(how->seed, i, 0) % 500000);
 }
 
-/* Some ids end a text, so that guesses hold them too. */
+/* Makes some ids end a text, so that guesses contain them too. */
 static void draw_stops(struct network *n, struct rng *r)
 {
     n->config.n_eos = CONFIG_MAX_EOS;
@@ -115,7 +115,7 @@ static int memory_as_estimated(const struct batch_trace *t)
            t->memory.kind[MEMORY_ACTIVATIONS] == t->estimate.activations;
 }
 
-/* 1 if four counts of the tokens of a text agree. */
+/* Returns 1 if four counts of the tokens of a text agree. */
 static int adds_up(const struct generation *g, const struct autoregress *how)
 {
     int64_t emitted = 0, met = g->n < how->max_new;
@@ -234,12 +234,12 @@ static void test_all_right(const struct models *m)
 
 /* ---- passes before the clock ---- */
 
-/* The passes of a chaining drafter before the first pass of a text. */
+/* Notes of the passes of a chaining drafter before the first pass of a text. */
 static struct prepared {
     const struct network *drafter;
     const struct ops *own;
-    size_t fused;     /* most outputs of the model that a pass read */
-    int32_t first;    /* first place of a text that had a row */
+    size_t fused;     /* largest number of the model's outputs that a pass read */
+    int32_t first;    /* first position that had a row */
     int closed;
 } prepared;
 
@@ -265,9 +265,9 @@ static void end_noting(void *ctx)
     prepared.closed = 1;
 }
 
-/* Passes of a drafter that chains are run before the clock up to the largest, less an eighth, with
- * what they read. No pass has a row at a place without a state behind it, though a prompt has one
- * id only. */
+/* Passes of a chaining drafter of all sizes, up to the largest less an eighth, run before the clock
+ * starts, with what they read. No pass has a row at a position without a state before it, even if a
+ * prompt has only one id. */
 static void test_prepared(const struct models *m)
 {
     enum { SEATS = 3, GUESSES = 6 };
@@ -302,8 +302,9 @@ static void test_prepared(const struct models *m)
     b->ops = own;
 }
 
-/* The guesses of a model are what it would write itself behind the text so far, whatever it guessed
- * before: passes and right guesses are those of a simulation by its own generations. */
+/* The guesses of a drafting model are what it would write itself after the text so far, whatever it
+ * guessed before. So passes and right guesses equal those of a simulation by the model's own
+ * generations. */
 static void test_guesses_of(const struct models *m)
 {
     enum { NEW = 60, GUESSES = 3, PROMPT = 5 };
@@ -336,7 +337,7 @@ static void test_guesses_of(const struct models *m)
     generation_free(&plain);
 }
 
-/* A prompt that ends where the context does. */
+/* A prompt fills the context up to its end. */
 static void test_full(const struct models *m)
 {
     int32_t ids[CONTEXT];
@@ -359,7 +360,7 @@ static void test_full(const struct models *m)
     }
 }
 
-/* ---- those who wait ---- */
+/* ---- prompts that wait ---- */
 
 static void test_waiting(const struct models *m)
 {
@@ -413,7 +414,7 @@ static void test_arrivals(const struct models *m)
 
 enum { V = 6, DRAWS = 20000, CELLS = V * V * V, ROUND = 500 };
 
-/* A network of V ids: its head is drawn, `bend` away from that of another draw. */
+/* Makes a network of V ids with a drawn head that differs by `bend` from another drawn head. */
 static int few_ids(struct network *n, struct mat *head, double bend)
 {
     float w[V * 256];
@@ -428,7 +429,7 @@ static int few_ids(struct network *n, struct mat *head, double bend)
            (n->head = *head, 1);
 }
 
-/* A head with rows for some of these ids. */
+/* A drafter's head that has rows only for some of these ids. */
 enum { SOME = 4 };
 static int some_ids(struct network *n, struct mat *head)
 {
@@ -448,7 +449,7 @@ static int some_ids(struct network *n, struct mat *head)
     return !b->ops->mat_make(b, head, &source, DTYPE_F32) && (n->head = *head, all.ids != n->ids);
 }
 
-/* p[V] = the distribution of the id behind ids[0..n). */
+/* p[V] = the distribution of the id after ids[0..len). */
 static void next_id(const struct network *n, const int32_t *ids, size_t len, double *p)
 {
     int32_t pos[8], last = (int32_t)len - 1;
@@ -472,8 +473,8 @@ static void next_id(const struct network *n, const int32_t *ids, size_t len, dou
 
 static const int32_t start[] = {3, 1, 4};
 
-/* All the distributions of three ids behind `start`: p[0] of the first, p[1 + a] of the second
- * behind a, p[1 + V + V a + b] of the third behind a and b. */
+/* Computes all distributions of three ids after `start`: p[0] of the first id, p[1 + a] of the
+ * second after a, p[1 + V + V a + b] of the third after a and b. */
 static void tree_of(const struct network *n, double p[1 + V + V * V][V])
 {
     int32_t ids[5] = {start[0], start[1], start[2]};
@@ -488,8 +489,8 @@ static void tree_of(const struct network *n, double p[1 + V + V * V][V])
     }
 }
 
-/* Pearson's statistic of counts against the tree, in standard deviations above its mean; cells that
- * few are expected in are one. */
+/* Pearson's statistic of counts against the tree, in standard deviations above its mean. Cells with
+ * a small expected count are merged into one. */
 static double chi_square(double p[1 + V + V * V][V], const double *count)
 {
     double sum = 0, few = 0, few_count = 0, cells = 0;
@@ -539,7 +540,7 @@ static size_t draw_from(const double *p, struct rng *r)
     return v;
 }
 
-/* A wrong rule: a guess is taken where the model finds it likely enough. */
+/* A wrong rule, which the test must find: a guess is taken if the model finds it likely enough. */
 static double planted(double p[1 + V + V * V][V], double q[1 + V + V * V][V])
 {
     double count[CELLS] = {0};
@@ -556,7 +557,7 @@ static double planted(double p[1 + V + V * V][V], double q[1 + V + V * V][V])
     return chi_square(p, count);
 }
 
-/* The probability that the rule of Leviathan and Chen accepts the second id. */
+/* The probability that the rule of Leviathan and Chen (2023) accepts the second id. */
 static double overlap(double p[1 + V + V * V][V], double q[1 + V + V * V][V])
 {
     double sum = 0;
@@ -603,7 +604,7 @@ static void test_distribution(const struct models *m)
     ok(fabs(z) < LIMIT && accepted > 0 && accepted < drafted,
        "%d draws with a drafter of ids one by one: %.2f sd; %lld of %lld guesses right", DRAWS, z,
        (long long)accepted, (long long)drafted);
-    how.sample.temperature = 50; /* noise decides: the id is one of these SOME of V times */
+    how.sample.temperature = 50; /* nearly uniform: the id is one of the SOME in SOME of V draws */
     drafted = accepted = 0;
     drawn(&own, &how, p, &drafted, &accepted);
     share = (double)SOME / V;
@@ -651,7 +652,7 @@ int main(void)
             return tap_done();
         struct ops ops = *b->ops;
         b->ops = &ops;
-        ops.depth = host ? 3 : 1; /* passes under way */
+        ops.depth = host ? 3 : 1; /* passes in flight */
         ops.prepare = decoded_prepare;
         test_same(&m, host ? texts : 30, 11 + (uint64_t)host, ops.name, NULL);
         test_same(&m, host ? texts : 30, 13, "DFlash alone", &m.reader);

@@ -1,5 +1,6 @@
-/* Generating with a latent model: the network with its cache computes what training computes; a
- * ring of slots, a batch and a cache do not change ids; memory is as planned. */
+/* test-think.c - tests generating with a latent model: the network with its cache computes what
+ * training computes; a ring of slots, a batch and a cache do not change ids; memory is as planned.
+ * */
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
 #include "lib/latent/think/think_run.h"
@@ -50,7 +51,7 @@ static void close_model(struct model *m)
     backend_close(m->b);
 }
 
-/* Large latents: those of synth: are small and would hardly change the text. */
+/* Draws large latents, because the small latents of synth: would hardly change the text. */
 static float *draw_latents(const struct config *c, double size)
 {
     float *z = mem_alloc(latent_values(c) * sizeof *z);
@@ -89,8 +90,8 @@ static double by_network(const struct network *n, const float *z, const int32_t 
     return nats;
 }
 
-/* by_network()'s value from the forward pass of training, with the weights read back from the
- * network. */
+/* Computes by_network()'s value by the forward pass of training, with the weights read back from
+ * the network. */
 static double by_training(const struct network *n, const float *z, const int32_t *ids, size_t len)
 {
     struct parameters *p = parameters_read(n);
@@ -126,7 +127,7 @@ static void test_two_ways(void)
     ok(nats[0] != nats[1] && nats[1] != nats[2], "latents count, and so does the window");
 }
 
-/* A network computes the same on ref and on cpu. */
+/* A network computes equal values on ref and on cpu. */
 static void test_ref(void)
 {
     struct model cpu = open_model("cpu", "f32", 7), ref = open_model("ref", "f32", 7);
@@ -168,7 +169,7 @@ static int same(int32_t a[PROMPTS][NEW], int32_t b[PROMPTS][NEW])
     return !memcmp(a, b, PROMPTS * sizeof a[0]);
 }
 
-/* Every id anew from a pass over all that is there, latents as the prior draws them. */
+/* Computes every id anew, by a pass over the whole text so far. The prior draws the latents. */
 static void naive(const struct network *n, const struct think *how, size_t which,
                   int32_t out[NEW])
 {
@@ -176,7 +177,7 @@ static void naive(const struct network *n, const struct think *how, size_t which
     int32_t ids[LEN], pos[LEN], slot[LEN];
     const struct generation_input *in = &prompts[which];
     const struct config *c = &n->config;
-    const int recurs = config_recurs(c); /* then slot 0 is the text */
+    const int recurs = config_recurs(c); /* then a text has the single slot 0 */
     must(posterior_make(&q, c, n->backend, 1), &(struct err){0});
     posterior_draw(&q, rng_derive(how->seed, "latents"), &in->key, 1, POSTERIOR_FRESH);
     memcpy(ids, in->ids, in->n * sizeof *ids);
@@ -208,8 +209,9 @@ static void naive(const struct network *n, const struct think *how, size_t which
     posterior_free(&q);
 }
 
-/* Prompts of 5, 1 and 13 ids, answers of 14: with a window of 4 the ring of 8 slots goes round, and
- * a prompt is read in four passes; with 6 none of the prompts ends where a pass does. */
+/* Prompts of 5, 1 and 13 ids, answers of 14. With a window of 4 the text goes round the ring of 8
+ * slots, and a prompt is read in four passes. With a window of 6 no prompt ends where a pass ends.
+ * */
 static void test_writing(const char *shape, size_t window)
 {
     struct model m = open_shape(shape, "cpu", "f32", window);

@@ -1,6 +1,6 @@
-/* test-tokenizer-characters.c - tokenizers whose merges begin with characters (SentencePiece):
- * Llama 2, TinyLlama, Mistral, Gemma. The ids and texts are those of Hugging Face's tokenizers
- * 0.23.3, as were those of 100000 random texts under each of sixteen such configurations: no id
+/* test-tokenizer-characters.c - tests tokenizers whose merges begin with characters
+ * (SentencePiece): Llama 2, TinyLlama, Mistral, Gemma. The expected ids and texts come from Hugging
+ * Face's tokenizers 0.23.3. For 100000 random texts under each of sixteen such configurations no id
  * differed. */
 #include "tests/model/tokenizer-fixture.h"
 
@@ -23,7 +23,8 @@ static void put(json_t *vocab, const char *piece)
         json_object_set_new(vocab, piece, json_integer((json_int_t)json_object_size(vocab)));
 }
 
-/* Pieces: three special ones, with `fallback` 256 bytes, characters, and what the merges make. */
+/* Makes a vocabulary: three special pieces, with `fallback` 256 bytes, characters, and merged
+ * pieces. */
 static json_t *model(int fallback, int crosses)
 {
     static const char *const pieces[] = {SP, "a", "b", "c", "d", "\u00e9", "\u4e2d", SP "a", "bc",
@@ -47,7 +48,7 @@ static json_t *model(int fallback, int crosses)
                      1, "byte_fallback", fallback, "vocab", vocab, "merges", list);
 }
 
-/* The parts are JSON texts; takes over `its`. */
+/* Makes a tokenizer.json. The parts are JSON texts; takes over `its`, the model. */
 static json_t *file(json_t *its, const char *normalizer, const char *pre, const char *decoder)
 {
     json_t *all = json_object(), *special = json_array();
@@ -63,7 +64,7 @@ static json_t *file(json_t *its, const char *normalizer, const char *pre, const 
     return all;
 }
 
-/* The ids of a text, and the text of the ids. */
+/* Tests the ids of a text, and the text of these ids. */
 static void check(const char *name, const struct tokenizer *t, const char *text, const int *ids,
                   const char *back)
 {
@@ -156,7 +157,7 @@ static void test_added(void)
     tokenizer_free(t);
 }
 
-/* Bytes that are no text become U+FFFD, one for each; streamed, they stay bytes. */
+/* Bytes that are not UTF-8 become U+FFFD, one for each byte. In a stream they stay bytes. */
 static void test_bytes(void)
 {
     struct tokenizer *t = fixture_load(file(model(1, 0), LEGACY, "null", STRIPS), NULL);
@@ -176,7 +177,7 @@ static void test_bytes(void)
     tokenizer_free(t);
 }
 
-/* Special tokens are not read over marked bytes, normalized ones neither. */
+/* Special tokens are not recognised over marked bytes, normalized special tokens neither. */
 static void test_marks(void)
 {
     json_t *all = file(model(1, 0), LEGACY, "null", STRIPS);

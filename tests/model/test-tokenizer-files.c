@@ -1,5 +1,5 @@
-/* test-tokenizer-files.c - tokenizer.json files that are wrong: each is refused with exit code 65
- * and a message that names the trouble; the parts that do no harm are accepted. */
+/* test-tokenizer-files.c - tests wrong tokenizer.json files: each is refused with exit code 65 and
+ * a message that names the fault. Unknown parts that do no harm are accepted. */
 #include "lib/base/rng.h"
 #include "tests/model/tokenizer-fixture.h"
 
@@ -10,7 +10,7 @@ static json_t *good_file(void)
     return fixture_file(fixture_model(merges, 2, 0, 0), LLADA, 1);
 }
 
-/* The file with `path` ("model.vocab", ...) set to the JSON text, or removed when it is NULL. */
+/* The file with `path` ("model.vocab", ...) set to the JSON text, or removed if `text` is NULL. */
 static json_t *changed(const char *path, const char *text)
 {
     json_t *file = good_file(), *at = file;
@@ -132,7 +132,7 @@ static void test_bad(void)
                   fixture_file(fixture_model(NULL, 0, 0, 0), bad_patterns[i], 0), bad_patterns[i]);
 }
 
-/* Vocabularies of SentencePiece that lack what their settings name. */
+/* SentencePiece vocabularies without a piece that their settings name. */
 static void test_sentencepiece(void)
 {
     static const char metaspace[] =
@@ -181,7 +181,7 @@ static void test_harmless(void)
     }
 }
 
-/* The ids are those of Hugging Face's tokenizers 0.23.3. */
+/* The expected ids come from Hugging Face's tokenizers 0.23.3. */
 static void test_missing_byte(void)
 {
 #define MODEL "{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1,\"ab\":2},\"merges\":[\"a b\"]"
@@ -205,7 +205,7 @@ static void test_missing_byte(void)
 #undef MODEL
 }
 
-/* Any cut and any flipped byte gives an answer, and only exit code 65. */
+/* A file cut anywhere, or with any flipped byte, loads or is refused with exit code 65. */
 static void test_broken_text(void)
 {
     json_t *file = fixture_file(json_loads("{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1,\"ab\":2},"

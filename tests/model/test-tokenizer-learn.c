@@ -1,5 +1,5 @@
-/* test-tokenizer-learn.c - learned merges against a naive recount, the file that is written, and
- * what is refused. */
+/* test-tokenizer-learn.c - compares learned merges with a naive recount; tests the written file and
+ * the refusals. */
 #include "lib/base/file.h"
 #include "lib/base/rng.h"
 #include "lib/text/tokenizer/nfc.h"
@@ -25,7 +25,7 @@ static void test_small(void)
     static const char *const texts[] = {"ab ab cd cd", "<|mdm_mask|>"};
     struct tokenizer *t = learned(texts, 2, 256 + 3 + 3, "<|bos|>");
     ok(tokenizer_size(t) == 262, "vocab counts everything");
-    /* a+b, c+d and space+c occur twice each; byte order decides */
+    /* a+b, c+d and space+c occur twice each, so the order of bytes decides */
     ok(tokenizer_id(t, " c") == 256 && tokenizer_id(t, " cd") == 257 &&
            tokenizer_id(t, "ab") == 258, "ties: the pair first in byte order");
     ok(tokenizer_id(t, special[0]) == 259 && tokenizer_id(t, special[2]) == 261 &&
@@ -43,7 +43,7 @@ static void test_small(void)
     tokenizer_free(t);
 }
 
-/* ---- naive: recount all pairs for every join ---- */
+/* ---- the naive way: recount all pairs for every join ---- */
 
 struct naive { char *part[64][24]; size_t n[64], words; };
 
@@ -65,7 +65,7 @@ static size_t count_pair(const struct naive *v, const char *x, const char *y)
     return count;
 }
 
-/* Joins the best pair and returns its text (owned), or NULL. */
+/* Joins the best pair and returns the joined text, which the caller frees, or NULL. */
 static char *naive_join(struct naive *v)
 {
     size_t best = 0;
@@ -119,7 +119,7 @@ static void test_naive(void)
         while (next < 264) {
             char *both = naive_join(&v);
             int32_t id = both ? tokenizer_id(t, both) : -1;
-            /* an earlier id: another pair of pieces has the same text */
+            /* an earlier id is right too: another pair of pieces has the same text */
             wrong += id != next && !(id >= 256 && id < next);
             next += id == next;
             joins++;

@@ -1,6 +1,6 @@
-/* test-tokenizer-steps.c - pre-tokenizers as models publish them, and characters newer than the
- * tables of the libraries. The words were compared with those of Hugging Face's tokenizers 0.23.3,
- * as were the ids of 200000 random texts under each of these and under NFC: none differed. */
+/* test-tokenizer-steps.c - tests published pre-tokenizers, and characters newer than the tables of
+ * the libraries. The words were compared with those of Hugging Face's tokenizers 0.23.3, and so
+ * were the ids of 200000 random texts under each pre-tokenizer and under NFC. None differed. */
 #include <utf8proc.h>
 
 #include "lib/base/cli/opt.h"
@@ -153,7 +153,7 @@ static void test_refused(void)
 
 /* ---- a whole file ---- */
 
-/* The published file: 17 special tokens that are the first pieces of the vocabulary too. */
+/* The published file of SmolLM2: its first 17 pieces are special tokens too. */
 static void test_smollm2(void)
 {
     static const char *const special[] = {
@@ -197,7 +197,8 @@ static size_t utf8_length(uint32_t code)
     return code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
 }
 
-/* utf8proc knows some of the new characters: what it knows has the stand-in's category. */
+/* utf8proc knows some of the new characters. Their categories must equal those of their stand-ins.
+ * */
 static void test_stand_ins(void)
 {
     size_t n = 0, known = 0, wrong = 0;
@@ -220,7 +221,7 @@ static void test_stand_ins(void)
     ok(!strcmp(version_unicode, "16.0"), "--version says so");
 }
 
-/* New marks keep their place among others, new letters do not compose. */
+/* New combining marks are put in the right order among others; new letters do not compose. */
 static void test_newer_nfc(void)
 {
     static const struct { const char *text, *nfc; } given[] = {
@@ -240,8 +241,8 @@ static void test_newer_nfc(void)
     }
 }
 
-/* Long runs that published patterns take whole; a pattern that looks to the end of the text from
- * every place is stopped after a number of steps in proportion to the text. */
+/* Published patterns take long runs whole. A pattern that reads from every place to the end of the
+ * text is stopped after a number of steps in proportion to the length of the text. */
 static void test_limits(void)
 {
     enum { LONG = 1 << 20 };

@@ -1,4 +1,4 @@
-/* test-tokenizer.c - from text to ids and back: words, merges, added tokens, templates, bytes. */
+/* test-tokenizer.c - tests text to ids and back: words, merges, added tokens, templates, bytes. */
 #include <time.h>
 #include <utf8proc.h>
 
@@ -10,7 +10,7 @@
 
 /* ---- words ---- */
 
-struct cut_case { const char *text, *llada, *llama3, *gpt2; }; /* NULL: as llada's */
+struct cut_case { const char *text, *llada, *llama3, *gpt2; }; /* NULL: equal to llada's */
 
 static const struct cut_case cut_cases[] = {
     {"Hello world", "Hello| world", NULL, NULL},
@@ -109,7 +109,7 @@ static void test_merges(void)
     tokenizer_free(t);
 }
 
-/* The rule, word for word: lowest rank, then leftmost, one at a time. */
+/* The rule of merges written out: lowest rank first, then leftmost, one merge at a time. */
 static size_t merge_naively(const struct tokenizer *t, const char *const *merges, size_t n_merges,
                             char *s, size_t n, int32_t *id)
 {
@@ -312,7 +312,7 @@ static void test_decode_halves(void)
     tokenizer_free(t);
 }
 
-/* Text of random code points, half of them where normalization has work to do. */
+/* Makes text of random code points; half of them are changed by normalization. */
 static void random_text(struct rng *r, struct buf *b)
 {
     static const uint32_t from[] = {0, 0xC0, 0x300, 0x900, 0x1100, 0x1E00, 0xAC00, 0xF900, 0x1D15E};
@@ -322,7 +322,7 @@ static void random_text(struct rng *r, struct buf *b)
         size_t k = rng_below(r, 12);
         uint32_t c = k < 9 ? from[k] + (uint32_t)rng_below(r, count[k]) :
                              (uint32_t)rng_below(r, 0x110000);
-        if ((c < 0xD800 || c > 0xDFFF) && !nfc_stays(c)) /* test_hangul, test_newer */
+        if ((c < 0xD800 || c > 0xDFFF) && !nfc_stays(c)) /* others: test_hangul, test_newer */
             utf8_put(b, c);
     }
 }
@@ -384,7 +384,7 @@ static void test_long_marks(void)
     buf_free(&y);
 }
 
-/* U+11A7 stands before the final consonants of Hangul and is none itself: it stays. */
+/* U+11A7 is just before the final consonants of Hangul but is none itself, so it stays. */
 static void test_hangul(void)
 {
     static const struct {
@@ -433,7 +433,8 @@ static double seconds(const struct tokenizer *t, const char *unit, size_t n)
 #define SLOWER 1
 #endif
 
-/* Doubling the text three times may cost 3 * 3 * 3 times as much; a quadratic way costs 64. */
+/* A text 8 times as long may take 27 times as long; an algorithm of quadratic time takes 64 times.
+ * */
 static void test_time(void)
 {
     static const char *const merges[] = {"l l", "ll ll", "_ _", "\u0120 \u0120", "\u010a \u010a",
@@ -449,7 +450,7 @@ static void test_time(void)
             ok(eight < 27 * one, "%s: 8 x as many of unit %zu cost %.1f x the time",
                nfc ? "llada" : "llama3", i, eight / one);
         }
-        /* A million times the same: a second for each unit, in a plain build. */
+        /* a million copies of one character: at most a second for each, in a plain build */
         static const char *const many[] = {"l", " ", "\n"};
         for (size_t i = 0; i < sizeof many / sizeof *many; i++) {
             double s = seconds(t, many[i], 1000000);
@@ -460,7 +461,7 @@ static void test_time(void)
     }
 }
 
-/* A pattern that tries all ways to cut a run of letters, more than there is time for. */
+/* A pattern that tries all ways to split a run of letters would take too long and is stopped. */
 static void test_patience(void)
 {
     struct err e = {0};

@@ -1,6 +1,7 @@
-/* Gradients against finite differences, for every block and mask and both precisions; saving and
- * resuming gives the same run; new tokens begin as a mean of rows; a few steps lower the loss, and
- * bf16 products lower it as f32 ones do. */
+/* test-train.c - compares gradients with finite differences, for every block and mask and both
+ * precisions. Also tests that saving and resuming gives the same run, that new tokens begin as a
+ * mean of rows, that a few steps lower the loss, and that bf16 products lower it as f32 products
+ * do. */
 #include <unistd.h>
 
 #include "tests/model/trained.h"
@@ -8,8 +9,9 @@
 
 enum { WIDTH = 24, FFN = 40 };
 
-/* Larger weights than at the start of training, so that every path carries signal. A recurrence is
- * steeper than a window: it has smaller ones, and steps that change the loss by little. */
+/* Sets larger weights than at the start of training, so that every path carries signal. A
+ * recurrence is steeper than a window, so its weights are smaller, and its steps change the loss by
+ * little. */
 static void enlarge(struct parameters *p, const struct config *c)
 {
     struct rng r = {.seed = 11};
@@ -26,11 +28,11 @@ static void enlarge(struct parameters *p, const struct config *c)
         }
 }
 
-/* Allowed error of a difference quotient, as a share of the gradient. GroupNorm divides by the
- * spread of twelve values, the norm of a head by the size of six: where that is small, it enlarges
- * the error of rounding to bf16.
- * There is no other cause: in fp32 the same code is held to 1 % here, and in test-mixing-slopes.c
- * to 2e-4 of differences in double, along the gradient and across it. */
+/* The allowed error of a difference quotient, as a share of the gradient. GroupNorm divides by the
+ * spread of twelve values, the norm of a head by the size of six values. If these are small, the
+ * error of rounding to bf16 becomes larger. There is no other cause: in fp32 the same code is held
+ * to 1 % here, and in test-mixing-slopes.c to 2e-4 of differences in double, along the gradient and
+ * across it. */
 static double slack_of(int exact, const struct config *c)
 {
     return exact ? 0.01 : config_recurs(c) ? 0.08 : c->qk_norm ? 0.04 : 0.02;
@@ -42,19 +44,21 @@ static double step_of(const struct config *c)
     return c->qkv_bias || c->qk_norm || config_leaves_unrotated(c) ? 0.2 : 0.66;
 }
 
-/* The gradients of the gains of heads are small sums of large terms of both signs, so their error
- * from rounded factors, as a share of the sum, is larger. */
+/* The gradients of the gains of heads are small sums of large terms of both signs. So their error
+ * from rounded factors is larger as a share of the sum. */
 static double slack_of_role(int exact, const struct config *c, enum role r)
 {
     return slack_of(exact, c) * (!exact && (r == ROLE_Q_NORM || r == ROLE_K_NORM) ? 4 : 1);
 }
 
-/* Directional derivative of each role's gradient: (f(w + h u) - f(w - h u)) / 2h against g.u with
- * u = g / |g|, where the quotient is best conditioned. f is the loss in f32 for both precisions:
- * rounded factors make steps of it, smaller than which no h says anything. A factor rounded to bf16
- * is off by 2^-9 = 0.2 % of itself at most. Sums over many of them stay nearer, but a score of ten,
- * as these weights make, is off by 0.02, and so its probability by 2 %. The error is nearly at a
- * right angle to u: an error of 5 % of a gradient changes its length by 0.1 %. */
+/* Compares the slope (f(w + h u) - f(w - h u)) / 2h with g.u for each role, where u = g / |g|:
+ * along the gradient the quotient is best conditioned. f is the loss in f32 for both precisions,
+ * because with rounded factors the loss has steps, and no small h would measure a slope.
+ *
+ * A factor rounded to bf16 is off by at most 2^-9 = 0.2 % of itself. Sums over many factors are
+ * nearer, but a score of ten, as these weights make, is off by 0.02, and so its probability by 2 %.
+ * The error is nearly at a right angle to u: an error of 5 % of a gradient changes its length by
+ * 0.1 %. */
 static void check_role(struct backprop *t, struct backprop *smooth, struct parameters *p,
                        const struct train_batch *b, enum role r, size_t l)
 {
@@ -91,9 +95,9 @@ static void check_role(struct backprop *t, struct backprop *smooth, struct param
     free(u);
 }
 
-/* The gradient of the latents against finite differences, in the loss of a batch and in that of one
- * sequence: latents of a sequence are in no other's loss. The gradient has the same bits without
- * the gradients of weights, and for a batch that was computed before. */
+/* Compares the gradient of the latents with finite differences, of the loss of a batch and of one
+ * sequence: latents of a sequence affect no other sequence's loss. The gradient has the same bits
+ * without the gradients of weights, and for a batch that was computed before. */
 static void check_latents(struct backprop *t, struct backprop *smooth, const struct train_batch *b,
                           const struct config *c)
 {
@@ -131,14 +135,14 @@ static void check_latents(struct backprop *t, struct backprop *smooth, const str
     free(g);
 }
 
-/* 1 for roles that no pass reads in the first layer. */
+/* Returns 1 for roles that no pass reads in the first layer of RWKV 7. */
 static int is_first_of_7(enum role r)
 {
     return r == ROLE_FIRST || r == ROLE_FIRST_DOWN || r == ROLE_FIRST_UP;
 }
 
-/* The whole gradient of rounded factors beside that of f32: as far off as check_role reasons, and
- * not the same. */
+/* Compares the whole gradient with rounded factors with the gradient in f32: the difference is as
+ * small as check_role() explains, and not zero. */
 static void check_rounding(struct backprop *t, struct backprop *f32, struct parameters *p,
                            const struct train_batch *b)
 {
@@ -167,7 +171,7 @@ static void check_nothing(struct backprop *t, struct parameters *p, struct train
     ok(loss == 0 && sum == 0, "no target, no gradient: %g, %g", loss, sum);
 }
 
-/* The attention factor of YaRN is in the loss, not only in its slope. */
+/* The attention factor of YaRN must be in the loss, not only in its gradient. */
 static void check_scale(struct backprop *t, struct parameters *p, const struct train_batch *b)
 {
     const double scale = p->c.rope_scale, loss = backprop_loss(t, b, 0);
@@ -186,11 +190,11 @@ static void gradients(const struct family *f, enum mixer mixer, int tied, size_t
     const int ref = level && !strcmp(level, "ref");
     struct backend *be = backend_open(ref ? "ref" : "cpu", ref ? NULL : level, 2, 0, NULL);
     struct config c = trained_config(f, mixer, tied, WIDTH, FFN);
-    if (mixer) { /* larger heads, of whose values GroupNorm divides by what they are apart */
+    if (mixer) { /* larger heads: GroupNorm divides by the spread of a head's values */
         c.heads = c.kv_heads = 2;
         c.head_dim = c.rope_dims = WIDTH / 2;
     }
-    if (f == &qwen3_family) { /* YaRN, which also makes the rotated values larger */
+    if (f == &qwen3_family) { /* with YaRN, which also makes the rotated values larger */
         c.rope_yarn = 1;
         c.rope_scale = 1.2;
         c.rope_factor = 4;
@@ -248,8 +252,8 @@ static double final_loss(struct backend *be, uint64_t seed, enum dtype products,
     return sum / (STEPS / 4);
 }
 
-/* bf16 products end where f32 ones do, from the same seed: nearer than f32 comes to itself from
- * another seed. */
+/* From one seed, bf16 products end nearer to f32 products than two f32 trainings from different
+ * seeds end to each other. */
 static void same_curve(void)
 {
     enum { SEEDS = 5 };
@@ -290,7 +294,7 @@ static void refused(void)
     backend_close(be);
 }
 
-/* Weights of a checkpoint with fewer tokens: new rows are the mean of the others. */
+/* From the weights of a checkpoint with fewer tokens: new rows are the mean of the other rows. */
 static void new_tokens(void)
 {
     struct err e = {0};
@@ -372,10 +376,10 @@ int main(void)
     gradients(&llama_family, MIXER_ATTENTION, 0, 3, 11, NULL);
     gradients(&llada_family, MIXER_ATTENTION, 1, 3, 11, NULL);
     gradients(&llada_family, MIXER_ATTENTION, 0, 2, 45, NULL);
-    for (size_t i = 0; ops_cpu_at(i); i++) /* attention in several tiles, of each level */
+    for (size_t i = 0; ops_cpu_at(i); i++) /* attention in several tiles, at each level */
         gradients(&llama_family, MIXER_ATTENTION, 1, 2, 45, ops_cpu_at(i)->level);
     gradients(&ltm_family, MIXER_ATTENTION, 1, 3, 11, NULL);
-    for (size_t i = 0; ops_cpu_at(i); i++) /* fewer latents than rows, a window that binds */
+    for (size_t i = 0; ops_cpu_at(i); i++) /* fewer latents than rows, a window within the text */
         gradients(&ltm_family, MIXER_ATTENTION, 0, 2, 45, ops_cpu_at(i)->level);
     static const struct family *const blocks[] = {&qwen2_family, &qwen3_family, &smollm3_family,
                                                   &a2d_qwen2_family, &sdar_family,

@@ -1,5 +1,5 @@
-/* The unmask rules that remember earlier passes or mask tokens again: pass by pass on confidences
- * made by hand, and Saber as its publication writes it. */
+/* test-unmask-kept.c - tests the unmask rules that remember earlier passes or mask tokens again:
+ * pass by pass on confidences made by hand, and Saber as its publication describes it. */
 #include "kernels/advance.h"
 #include "lib/base/rng.h"
 #include "tests/tap.h"
@@ -19,8 +19,8 @@ static struct head_row answer_of(int32_t id, double p, int32_t second, double q)
                              .log_prob = log(p)};
 }
 
-/* Decay 0.8, power 0.2, weight 0.7, by hand; in the third pass the second best token leads by its
- * credit. */
+/* Decay 0.8, power 0.2, weight 0.7, computed by hand. In the third pass the second best token leads
+ * by its credit. */
 static void test_credit(void)
 {
     struct slot_kept s = {{0}, {0}};
@@ -59,7 +59,7 @@ static void test_credit(void)
     ok(unmask_count(UNMASK_CREDIT, &p, &o) == 2, "credit: then a threshold");
 }
 
-/* A rule that remembers, pass after pass on one canvas. Slots count from 0. */
+/* The state of a rule that remembers, pass after pass on one canvas. Slots count from 0. */
 struct played {
     double kept[UNMASK_KEPT];
     struct slot_kept slot[MOST];
@@ -67,8 +67,8 @@ struct played {
     size_t backs;
 };
 
-/* A pass over the masked slots asked[0..n) and the ids at asked[n..n+m). Returns the slots taken as
- * digits, best first; m->back gets the slots that are masked again. */
+/* Runs a pass over the masked slots asked[0..n) and the filled slots asked[n..n+held). Returns the
+ * taken slots as digits, best first. m->back gets the slots that are masked again. */
 static int pass(struct played *m, enum unmask rule, const struct unmask_params *p,
                 const int32_t *asked, const double *confidence, size_t n, size_t held)
 {
@@ -95,8 +95,8 @@ static int pass(struct played *m, enum unmask rule, const struct unmask_params *
     return slots;
 }
 
-/* joint: ids[k] is in slot k (-1: a mask), and best[k], with that probability, its answer. Returns
- * what the rule takes; *edits: the slots that it edits, as digits. */
+/* Runs the rule joint. Slot k has ids[k] (-1: a mask), its answer is best[k] with probability
+ * sure[k]. Returns what the rule takes. *edits: the slots that the rule edits, as digits. */
 static size_t joint(struct played *m, double most, const int32_t *ids, const int32_t *best,
                     const double *sure, int *edits, int32_t *done)
 {
@@ -189,7 +189,7 @@ static void test_saber(void)
     const double first[] = {0.5, 0.9, 0.3, 0.7, 0.6, 0.1};
     ok(pass(&m, UNMASK_SABER, &p, all, first, 6, 0) == 24 && m.backs == 0,
        "saber: at first the two best");
-    const int32_t then[] = {0, 2, 4, 5, 1, 3}; /* 1 and 3 are held; 3 fell from 0.7 to 0.6 */
+    const int32_t then[] = {0, 2, 4, 5, 1, 3}; /* 1 and 3 have ids; 3 fell from 0.7 to 0.6 */
     const double second[] = {0.85, 0.9, 0.82, 0.1, 0.95, 0.6};
     ok(pass(&m, UNMASK_SABER, &p, then, second, 4, 2) == 315 && m.backs == 1 && m.back[0] == 3,
        "saber: all above the mean 0.8; the slot that fell most is masked again");
@@ -213,11 +213,11 @@ static void test_saber(void)
 
 /* Saber written out from its description: a block of slots, pass after pass. */
 struct saber {
-    int held[MOST], ever[MOST];          /* has an id now; had one */
-    double then[MOST], before[MOST];     /* confidence of its commit; probability a pass ago */
+    int held[MOST], ever[MOST];          /* 1: has an id now; had one before */
+    double then[MOST], before[MOST];     /* confidence of the commit; probability a pass ago */
 };
 
-/* The slot of a set in which v is largest, of equals the first; -1: the set is empty. */
+/* The slot of a set with the largest v, the first of equals; -1 if the set is empty. */
 static int largest(unsigned set, const double *v)
 {
     int best = -1;
@@ -227,8 +227,8 @@ static int largest(unsigned set, const double *v)
     return best;
 }
 
-/* A pass over the block of slots from..to-1 with the confidences now[]: which are committed, and
- * which are masked again. */
+/* Runs a pass over the block of slots from..to-1 with the confidences now[]. *commit: the slots
+ * that are committed; *back: the slots that are masked again. */
 static void saber_pass(struct saber *s, const double *now, int from, int to, double bottom,
                        int least, unsigned *commit, unsigned *back)
 {
@@ -261,9 +261,9 @@ static void saber_pass(struct saber *s, const double *now, int from, int to, dou
     }
 }
 
-/* Two blocks of a canvas on random confidences, coarse so that some are equal: 1 when the rule does
- * what is written out, and ends a block after at most as many passes as it has slots. *again: slots
- * that were masked again. */
+/* Runs two blocks of a canvas on random confidences, coarse so that some are equal. Returns 1 if
+ * the rule does what saber_pass() does, and ends a block after at most as many passes as it has
+ * slots. *again: number of slots that were masked again. */
 static int saber_agrees(struct rng *r, double bottom, int least, int *again)
 {
     const struct unmask_params p = {.saber_floor = bottom, .saber_least = least};
@@ -331,7 +331,8 @@ static void test_wino(void)
        "a pass that takes one token verifies nothing");
 }
 
-/* Four slots, pass after pass; a divergence of 0.02 is not stable, the first pass has none. */
+/* Four slots, pass after pass. A divergence of 0.02 is not stable; the first pass has no
+ * divergence. */
 static void test_klass(void)
 {
     const double confidence[] = {0.95, 0.5, 0.9, 0.99};
@@ -363,7 +364,7 @@ static void test_klass(void)
            unmask_klass_before(&slot[0], 1) < 0, "a slot is compared with the pass before only");
 }
 
-/* Three slots in five steps; the best tokens stay from the second step to the third. */
+/* Three slots in five steps. The best tokens of the third step are those of the second. */
 static void test_sched(void)
 {
     const struct unmask_params p = {.sched_high = 4, .sched_low = 2};
@@ -387,7 +388,7 @@ static void test_sched(void)
        "sched: an exponential falls sooner");
 }
 
-/* Two slots; the best token of the first stays, its distribution moves in the second step. */
+/* Two slots. The best token of the first slot stays; its distribution moves in the second step. */
 static void test_less(void)
 {
     const struct unmask_params p = {.less_sure = 0.6, .less_drift = 0.01, .less_history = 1};
@@ -402,7 +403,7 @@ static void test_less(void)
     const size_t takes[] = {2, 2, 1, 2};
     int good = 1;
     for (o.step = 0; o.step < 4; o.step++) {
-        struct head_top other = {{20 + o.step}, {0.9f}}; /* never the same */
+        struct head_top other = {{20 + o.step}, {0.9f}}; /* a new best token in every step */
         unmask_less_note(&slot[0], said[o.step], o.step == 0, p.less_drift, p.less_history);
         unmask_less_note(&slot[1], &other, o.step == 0, p.less_drift, p.less_history);
         good &= unmask_count(UNMASK_LESS, &p, &o) == takes[o.step];
@@ -418,7 +419,7 @@ static void test_less(void)
        "less: the divergence of two lists, %g", unmask_less_drift(&b, &slot[0]));
 }
 
-/* Slots 3, 4, 6 of a block: the run has two, the check of slot 4 says another id. */
+/* Slots 3, 4, 6 of a block. The run has two slots; the check gives slot 4 another id. */
 static void test_s2d2(void)
 {
     const struct unmask_params p = {.threshold = 0.5, .check_span = 2};
@@ -448,8 +449,8 @@ static void test_s2d2(void)
        "s2d2: a shorter run: the answers above the threshold");
 }
 
-/* Slots 0 and 1 of the canvas have sure ids, 2 to 5 are masks. 2 attends to 1; 4 and 5 to each
- * other; 3 to 0, to which all attend. */
+/* Slots 0 and 1 of the canvas have sure ids, 2 to 5 are masks. Slot 2 attends to 1; 4 and 5 attend
+ * to each other; 3 attends to 0; all attend to 0. */
 static void test_dawn(void)
 {
     enum { N = 6 };

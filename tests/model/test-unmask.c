@@ -1,5 +1,6 @@
-/* The unmask rules that look at one pass, on confidences made by hand; the names by which users
- * choose rules. Rules that remember earlier passes are in test-unmask-kept.c. */
+/* test-unmask.c - tests the unmask rules that use one pass only, on confidences made by hand, and
+ * the names by which users choose rules. test-unmask-kept.c tests rules that remember earlier
+ * passes. */
 #include "kernels/advance.h"
 #include "lib/decode/cache/cache.h"
 #include "lib/decode/decoder.h"
@@ -9,7 +10,7 @@
 
 enum { MOST = 8 };
 
-/* How many of the confidences, which are best first, a rule takes. */
+/* The number of confidences (sorted, best first) that a rule takes. */
 static size_t taken(enum unmask rule, const double *best, size_t n, size_t budget,
                     struct unmask_params p)
 {
@@ -47,7 +48,7 @@ static void test_threshold_rule(void)
     ok(taken(UNMASK_THRESHOLD, s, 0, 1, p) == 0, "threshold: no positions, no commits");
 }
 
-/* SDAR: those above it, or the budget if that is more; the last step takes all. */
+/* SDAR takes all above the threshold, or the budget if that is more. The last step takes all. */
 static void test_dynamic_rule(void)
 {
     const double s[] = {0.95, 0.9, 0.89, 0.2};
@@ -64,7 +65,7 @@ static void test_dynamic_rule(void)
     ok(unmask_count(UNMASK_DYNAMIC, &p, &o) == 4, "dynamic: the last step takes all");
 }
 
-/* Dream: at time t the share 1 - s/t, each by its own draw. */
+/* Dream commits at time t the share 1 - s/t of the slots, each by its own draw. */
 static void test_origin_rule(void)
 {
     int32_t pick[MOST], asked[MOST];
@@ -102,7 +103,7 @@ static void test_threshold_decay(void)
     ok(unmask_count(UNMASK_THRESHOLD, &p, &o) == 1, "decay 0: not at all");
 }
 
-/* LocalLeap: slots 0, 2, 3 and 9; slot 2 is an anchor, so that its neighbours need less. */
+/* LocalLeap on slots 0, 2, 3 and 9. Slot 2 is an anchor, so its neighbours need less confidence. */
 static void test_localleap_rule(void)
 {
     const double s[] = {0.5, 0.95, 0.7, 0.7};
@@ -118,7 +119,7 @@ static void test_localleap_rule(void)
     ok(unmask_count(UNMASK_LOCALLEAP, &p, &o) == 1, "localleap: without an anchor the best one");
 }
 
-/* D2F: blocks of 4 slots; the first has 3 masks left, the second 4. */
+/* D2F with blocks of 4 slots. The first block has 3 masks left, the second 4. */
 static void test_d2f_rule(void)
 {
     const double s[] = {0.2, 0.3, 0.1, 0.4, 0.5, 0.91, 0.6};
@@ -134,7 +135,7 @@ static void test_d2f_rule(void)
     ok(unmask_count(UNMASK_D2F, &p, &o) == 4, "d2f: answers above the threshold stay");
 }
 
-/* D2F: a stop id that ends the answer opens no block, although it stands behind masks. */
+/* D2F: a stop id that ends the answer opens no new block, although masks are before it. */
 static void test_d2f_opens(void)
 {
     int32_t token[] = {9, 5, 9, 9, 9, 9, 9, 9};
@@ -155,7 +156,7 @@ static void test_d2f_opens(void)
     ok(c.more == 1, "d2f: another id does not stop");
 }
 
-/* Where the order is not that of confidence, those that reach the threshold are not the first. */
+/* If the order is not by confidence, slots that reach the threshold may not come first. */
 static void test_threshold_picks(void)
 {
     const double confidence[] = {0.5, 0.95, 0.2, 0.91};
@@ -172,7 +173,7 @@ static void test_threshold_picks(void)
        "threshold: when none does, the first by the order");
 }
 
-/* Thresholds of factor f for the 2nd, 3rd, 4th best: 1 - f/3, 1 - f/4, 1 - f/5. */
+/* The factor rule has the thresholds 1 - f/3, 1 - f/4, 1 - f/5 for the 2nd, 3rd, 4th best. */
 static void test_factor_rule(void)
 {
     struct unmask_params f = {.factor = 1};
@@ -189,7 +190,7 @@ static void test_factor_rule(void)
     ok(taken(UNMASK_FACTOR, all, 0, 1, f) == 0, "factor: no positions, no commits");
 }
 
-/* Entropies of the best first. */
+/* The number of slots that the entropy bound takes. Entropies are sorted, the best first. */
 static size_t bounded(const float *entropy, size_t n, double bound)
 {
     struct head_row answer[MOST] = {{0}};
@@ -205,14 +206,14 @@ static size_t bounded(const float *entropy, size_t n, double bound)
 
 static void test_entropy_bound(void)
 {
-    const float h[] = {0.25f, 0.125f, 0.5f, 1}; /* sums less the largest: 0, 0.125, 0.375, 0.875 */
+    const float h[] = {0.25f, 0.125f, 0.5f, 1}; /* sums without the largest: 0, .125, .375, .875 */
     ok(bounded(h, 4, 0) == 1, "entropy bound 0: one at a time");
     ok(bounded(h, 4, 0.125) == 2, "entropy bound: the bound itself is within");
     ok(bounded(h, 4, 0.5) == 3, "the largest does not count, wherever it stands");
     ok(bounded(h, 4, 0.875) == 4 && bounded(h, 0, 1) == 0, "up to all, and none of none");
 }
 
-/* Slots 0 1 2 . 4 5 are masked. */
+/* Slots 0, 1, 2, 4 and 5 are masked; slot 3 is not. */
 static void test_hierarchical(void)
 {
     const double c[] = {0.7, 0.8, 0.8, 0.3, 0.65};
@@ -257,7 +258,7 @@ static void test_prophet(void)
     ok(unmask_paced(UNMASK_PROPHET), "prophet: else the schedule sets the pace");
 }
 
-/* A rule may read every field of an answer of the head, and its slot. */
+/* A rule may read every field of an answer of the head, and the slot of the answer. */
 static void test_offers(void)
 {
     const struct head_row answer[] = {{.id = 7, .entropy = 0.5f}, {.id = 9, .entropy = 1.5f}};
@@ -272,7 +273,7 @@ static void test_offers(void)
     ok(pick[0] == 0 && pick[1] == 1, "a rule can change the rank of answers");
 }
 
-/* The words of a row of settings, by the table that numbers them. */
+/* The words of a row of settings must be those of the table that numbers them. */
 static void words(const char *row, const char *const *name, size_t n)
 {
     const struct settings_table *t = decoder_diffuse.table;

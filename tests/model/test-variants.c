@@ -1,5 +1,6 @@
-/* Ways to compute the same (struct variant, network.row_tile): on ref and cpu the same bits, except
- * for scores that are summed in another order; and the memory of each, by formula. */
+/* test-variants.c - tests ways to compute the same (struct variant, network.row_tile): on ref and
+ * cpu they give the same bits, except for scores that are summed in another order. Also tests the
+ * memory of each variant by formula. */
 #include "lib/base/mem.h"
 #include "lib/network/estimate.h"
 #include "lib/network/forward.h"
@@ -24,7 +25,7 @@ static struct work_size size_of(struct variant how)
                               .wanted = ROWS, .cached = 1, .how = how};
 }
 
-/* Answers and logits of two sequences through a cache, in batches of `step` ids of each. */
+/* The answers and logits of two sequences through a cache, in batches of `step` ids of each. */
 struct told {
     struct head_row answer[ROWS];
     float *logits; /* [ROWS, V] */
@@ -65,7 +66,7 @@ static struct told run(const struct network *n, struct variant how, size_t row_t
     return t;
 }
 
-/* The largest difference of a logit, against the largest logit. */
+/* The largest difference of a logit, relative to the largest logit. */
 static double apart(const struct network *n, const struct told *x, const struct told *y)
 {
     double far = 0, most = 0;
@@ -93,7 +94,7 @@ static void all(struct backend *b, const char *name, const char *dtype)
     struct network n;
     if (load(&n, b, name, dtype))
         return;
-    /* bf16 rounds probabilities before or after they are divided by their sum */
+    /* bf16 probabilities are rounded before or after they are divided by their sum */
     double tolerance = strcmp(b->ops->name, "ref") ? strcmp(dtype, "bf16") ? 1e-5 : 3e-2 : 0;
     for (int step = T; step > 1; step = step > 9 ? 9 : 1) {
         struct told usual = run(&n, (struct variant){0}, 0, step);
@@ -111,8 +112,8 @@ static void all(struct backend *b, const char *name, const char *dtype)
     network_free(&n);
 }
 
-/* Estimated memory of the variants, at a size where it differs. test-load.c compares the estimate
- * with the allocated bytes. */
+/* The estimated memory of the variants, at a size where the variants differ. test-load.c compares
+ * the estimate with the allocated bytes. */
 static void memory(struct backend *b)
 {
     struct network n;
@@ -139,7 +140,7 @@ static void memory(struct backend *b)
     n.row_tile = 512;
     size_t tiled = estimate_of(&n, &size, 0).activations;
     n.row_tile = 0;
-    /* scratch is shared: what an operation takes shows where it is the neediest */
+    /* operations share scratch memory, so an operation shows only where it needs the most */
     ok(dense >= 4 * k->heads * rows * S && sliced <= dense && sliced >= usual,
        "activations %zu; with all scores %zu, with those of a head %zu", usual, dense, sliced);
     ok(unfused == usual + 4 * rows * k->ffn, "unfused %zu", unfused);

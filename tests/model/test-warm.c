@@ -1,4 +1,4 @@
-/* When a warm-up is over, and when a batch was disturbed: rules on numbers. */
+/* test-warm.c - tests the rules for the end of a warm-up and for a disturbed batch, on numbers. */
 #include <math.h>
 
 #include "lib/run/monitor/host_monitor.h"

@@ -1,4 +1,4 @@
-/* tokenizer-fixture.h - small tokenizer.json files for the tests: 256 bytes, then the pieces that
+/* tokenizer-fixture.h - makes small tokenizer.json files for tests: 256 bytes, then the pieces that
  * the merges make, then the tokens that a test adds. */
 #pragma once
 
@@ -37,7 +37,7 @@ static inline void fixture_end(void)
     free(path);
 }
 
-/* n: how many merges; merges[i] is "left right" in the file's spelling. */
+/* Makes the model part. n: number of merges; merges[i] is "left right" in the file's spelling. */
 static inline json_t *fixture_model(const char *const *merges, size_t n, int as_pairs, int ignore)
 {
     json_t *vocab = json_object(), *list = json_array();
@@ -71,7 +71,7 @@ static inline json_t *fixture_byte_level(int prefix, int pattern)
                      "trim_offsets", 1, "use_regex", pattern);
 }
 
-/* A whole file; takes over `model`. pattern NULL: ByteLevel alone with GPT-2's. */
+/* Makes a whole file; takes over `model`. pattern NULL: ByteLevel alone, with GPT-2's pattern. */
 static inline json_t *fixture_file(json_t *model, const char *pattern, int nfc)
 {
     json_t *pre = fixture_byte_level(0, 1);
@@ -87,7 +87,7 @@ static inline json_t *fixture_file(json_t *model, const char *pattern, int nfc)
                      "post_processor", "decoder", fixture_byte_level(0, 1), "model", model);
 }
 
-/* flags: letters s special, n normalized, w single_word, l lstrip, r rstrip. */
+/* Adds a token. flags: letters s special, n normalized, w single_word, l lstrip, r rstrip. */
 static inline void fixture_added(json_t *file, int id, const char *content, const char *flags)
 {
     json_array_append_new(
@@ -98,7 +98,7 @@ static inline void fixture_added(json_t *file, int id, const char *content, cons
                   "rstrip", strchr(flags, 'r') != NULL));
 }
 
-/* Writes the text and loads it. */
+/* Writes the text to a file and loads the file. */
 static inline struct tokenizer *fixture_load_text(const char *text, size_t n, struct err *e)
 {
     char *path = mem_format("%s/tokenizer.json", fixture_folder);
@@ -109,7 +109,7 @@ static inline struct tokenizer *fixture_load_text(const char *text, size_t n, st
     return tokenizer_load(fixture_folder, e);
 }
 
-/* Writes, loads, and gives the file up. A test that expects success passes e = NULL. */
+/* Writes and loads a file; takes over `file`. A test that expects success passes e = NULL. */
 static inline struct tokenizer *fixture_load(json_t *file, struct err *e)
 {
     struct err mine = {0};
@@ -124,7 +124,7 @@ static inline struct tokenizer *fixture_load(json_t *file, struct err *e)
     return t;
 }
 
-/* A sink of words: puts bars between them. ctx: struct buf. */
+/* Collects words with bars between them. ctx: struct buf. */
 static inline int fixture_bar(void *ctx, const char *s, size_t n, struct err *e)
 {
     struct buf *b = ctx;
@@ -135,7 +135,7 @@ static inline int fixture_bar(void *ctx, const char *s, size_t n, struct err *e)
     return 0;
 }
 
-/* The ids of a text equal the list (ended by -1). Prints the difference. */
+/* Tests that the ids of a text equal the list (ended by -1). Prints the difference. */
 static inline int fixture_ids(const struct tokenizer *t, const char *text, int flags,
                               const int *want)
 {

@@ -7,9 +7,9 @@
 
 enum { TRAINED_VOCAB = 50 };
 
-/* Two layers of four heads; those of keys are shared where the mixer can. A latent family has three
- * latents, and a window of 5 or a mixer that recurs; a mask of blocks has blocks of 5; SmolLM3 does
- * not rotate the heads of the second layer. */
+/* The shape: two layers of four heads; key heads are shared if the mixer can. A latent family has
+ * three latents, and a window of 5 or a mixer that recurs. A mask of blocks has blocks of 5.
+ * SmolLM3 does not rotate the heads of the second layer. */
 static inline struct config trained_config(const struct family *f, enum mixer mixer, int tied,
                                            size_t width, size_t ffn)
 {
@@ -45,8 +45,8 @@ static inline struct config trained_config(const struct family *f, enum mixer mi
                            .window = latent && !mixer ? 5 : 0};
 }
 
-/* Texts and latents of a number; every third row has no target. The first block of a sequence is
- * two shorter. For trained_batch_free. */
+/* Makes texts and latents from a seed. Every third row has no target. The first block of a sequence
+ * is two shorter. Free the batch by trained_batch_free(). */
 static inline struct train_batch trained_batch(const struct config *c, size_t seqs, size_t len,
                                                uint64_t seed)
 {
@@ -75,7 +75,7 @@ static inline void trained_batch_free(struct train_batch *b)
     train_batch_free(b);
 }
 
-/* In place of its texts, those in which nine tokens of ten follow from the one before. */
+/* Replaces the texts by texts in which nine tokens of ten follow from the token before. */
 static inline void trained_chains(struct train_batch *b, struct rng *r)
 {
     const size_t vocab = TRAINED_VOCAB;

@@ -1,5 +1,5 @@
-/* written.h - a checkpoint that is written to a folder with a known value at every place, to be
- * opened again. */
+/* written.h - writes a checkpoint with a known value at every place to a folder, to be opened
+ * again. */
 #pragma once
 
 #include "lib/base/mem.h"
@@ -21,8 +21,8 @@ static void written_begin(void)
 struct source {
     const struct config *config;
     float *values;
-    float nan_at; /* put instead of the first value of ROLE_UP when not 0 */
-    int zero;     /* ROLE_UP is all zeros */
+    float nan_at; /* if not 0: the first value of ROLE_UP */
+    int zero;     /* 1: ROLE_UP is all zeros */
 };
 
 static float value(enum role r, size_t layer, size_t i)
