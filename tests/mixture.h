@@ -43,8 +43,8 @@ static inline void mixture_predict(void *ctx, const float *x, double lambda, siz
     }
 }
 
-/* The share of the distribution below x at noise level lambda, for x <= 0, where no digits cancel.
- * */
+/* The share of the distribution below x at noise level lambda, for x <= 0, where no digits
+ * cancel. */
 static inline double mixture_below(double x, double lambda)
 {
     double alpha = solver_alpha(lambda), unit = sqrt(2 * mixture_spread(lambda)), sum = 0;

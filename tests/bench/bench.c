@@ -129,8 +129,8 @@ int bench_stopped(const struct bench *b, struct err *e)
 }
 
 /* Without the vendor's library the back end's own kernels give a low ceiling, under which
- * everything looks good. A bf16 ceiling below half of the card's nominal rate is therefore marked.
- * */
+ * everything looks good. A bf16 ceiling below half of the card's nominal rate is therefore
+ * marked. */
 static void set_estimate(const struct bench *b, json_t *r, double reached)
 {
     struct card card;

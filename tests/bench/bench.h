@@ -193,8 +193,8 @@ void peer_ask(struct bench *b);
 int peer_tells(const struct bench *b, const json_t *record);
 void peer_turn(struct bench *b, const json_t *record);
 /* Returns the peer's line about the work of a record with our rate, borrowed, or NULL if there is
- * none. The line is then joined to the record. *rate: the median of the peer's turns at this work.
- * */
+ * none. The line is then joined to the record. *rate: the median of the peer's turns at this
+ * work. */
 const json_t *peer_line(struct bench *b, const json_t *record, double *rate);
 /* Writes the peer's lines as `peer` records, and failed peers as errors. */
 int peer_finish(struct bench *b, struct err *e);

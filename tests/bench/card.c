@@ -23,8 +23,8 @@ typedef int start_call(unsigned flags);
 typedef int find_call(int *device, const char *address);
 typedef int ask_call(int *value, int attribute, int device);
 
-/* Sets *to to the function `name`. (POSIX allows an object pointer for a function; ISO C does not.)
- * */
+/* Sets *to to the function `name`. (POSIX allows an object pointer for a function; ISO C does
+ * not.) */
 static int find(void *library, const char *name, void *to)
 {
     void *f = dlsym(library, name);

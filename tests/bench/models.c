@@ -93,8 +93,8 @@ static void note_pass(void *ctx)
     p->first_ns = p->first_ns ? p->first_ns : p->last_ns;
 }
 
-/* Returns the seconds of the timed passes: all passes, or all but the first, which has the prompts.
- * */
+/* Returns the seconds of the timed passes: all passes, or all but the first, which has the
+ * prompts. */
 static double passes_s(const struct bench *b, const struct generation *g,
                        const struct batch_trace *trace, const struct processor *p, int after_first)
 {
@@ -218,8 +218,8 @@ void set_rates(const struct models *m, json_t *r, double rate, const char *peer,
     }
 }
 
-/* Sets the ratio of our rate to the peer's for each turn. A turn in which the peer failed has none.
- * */
+/* Sets the ratio of our rate to the peer's for each turn. A turn in which the peer failed has
+ * none. */
 static void set_turns(json_t *r, size_t n, const double *took, const double *peer, double tokens)
 {
     json_t *turns = json_array();

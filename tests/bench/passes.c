@@ -158,8 +158,8 @@ static int bench_block(struct models *m, struct err *e)
     return bench_pass(m, &s, work, e);
 }
 
-/* Returns the seconds between decode steps of the generator; NaN: no memory, or a signal arrived.
- * */
+/* Returns the seconds between decode steps of the generator; NaN: no memory, or a signal
+ * arrived. */
 static double step_s(struct models *m, size_t prompt)
 {
     static double spaced[REPEAT_MAX];

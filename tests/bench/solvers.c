@@ -2,8 +2,8 @@
  * number of evaluations of the model, on a mixture whose flow is known exactly (tests/mixture.h).
  * Nothing is timed, because the cost of a solver is its evaluations. The row `fresh` is a sampler
  * that replaces the predicted noise by fresh noise at each step, as a public fork does. It does not
- * follow the flow, so only the width of its modes is meaningful. Another --seed gives other noise.
- * */
+ * follow the flow, so only the width of its modes is meaningful. Another --seed gives other
+ * noise. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

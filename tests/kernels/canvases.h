@@ -1,5 +1,5 @@
-/* canvases.h - four canvases with prompts of 0, 2, 4 and 6 tokens in one loop of advance.h, and
- * answers that are made up for them. */
+/* canvases.h - runs four canvases with prompts of 0, 2, 4 and 6 tokens in one loop of advance.h,
+ * with made-up answers. */
 #pragma once
 
 #include "kernels/advance.h"
@@ -18,7 +18,7 @@ struct way {
     int stop, guided, bad;
 };
 
-/* The head's answer about slot s (from the end of the prompt) of canvas i in its pass: made up,
+/* The made-up answer of the head to slot s (from the end of the prompt) of canvas i in its pass,
  * with many equal confidences, mask ids and stop ids. */
 static struct head_row answer_of(const struct way *y, int32_t i, int32_t pass, int32_t s)
 {
@@ -36,8 +36,8 @@ static struct head_row answer_of(const struct way *y, int32_t i, int32_t pass, i
     return a;
 }
 
-/* One canvas alone, in the plainest way: no shared states, no rows, no order except picking the
- * best remaining answer. */
+/* One canvas alone, computed in the plainest way: no shared states, no rows, no order except that
+ * the best remaining answer is picked. */
 struct alone {
     int32_t token[64];
     int32_t prompt, block, step, passes, readable, written;
@@ -45,7 +45,7 @@ struct alone {
     int live, bad, met;
 };
 
-/* All canvases in one loop, and all its arrays. */
+/* All canvases in one loop, with the arrays of the loop. */
 struct together {
     struct canvas_loop l;
     struct canvas_state canvas[CANVASES];
@@ -56,7 +56,7 @@ struct together {
     struct head_row answer[512];
 };
 
-/* The rows of the parts, one after another, and their unconditional rows behind all. */
+/* Lays the rows of the parts one after another, then the unconditional rows of all parts. */
 static void lay_rows(struct together *t, const struct way *y)
 {
     int32_t rows = 0, twins = 0;
@@ -80,7 +80,7 @@ static void lay_rows(struct together *t, const struct way *y)
         advance_ask(&t->l, i);
 }
 
-/* The first pass of the live canvases, with room for all their questions. */
+/* Describes the first pass of the live canvases, with room for all their questions. */
 static void describe(struct together *t, const struct way *y)
 {
     t->l.parts = 0;
@@ -121,7 +121,7 @@ static void begin(struct together *t, struct alone *alone, const struct way *y)
     describe(t, y);
 }
 
-/* Answers where asked; elsewhere answers that must be ignored. */
+/* Fills in the answers to the questions; other places get answers that must be ignored. */
 static void answer_all(struct together *t, const struct way *y)
 {
     for (size_t i = 0; i < t->l.parts; i++) {

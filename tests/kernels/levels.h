@@ -1,5 +1,6 @@
-/* levels.h - every table of the cpu back end that runs here: the levels of this processor, and
- * level amx on emulated tiles (tests/emulate/tmm.h), with the vectors of the level in its name. */
+/* levels.h - lists the tables of the cpu back end that run here: the levels of this processor, and
+ * level amx on emulated tiles (tests/emulate/tmm.h) with the vectors of another level, which its
+ * name has. */
 #pragma once
 
 #include <math.h>
@@ -39,8 +40,9 @@ static inline const struct ops *levels_at(size_t i)
     return i < real ? ops_cpu_at(i) : levels_tiled(i - real);
 }
 
-/* Level amx itself where it cannot run: from here on its instructions trap and are emulated. NULL:
- * it can run, or is not built, or this processor lacks the level below. */
+/* Level amx itself on a processor without AMX: from this call on its instructions trap and are
+ * emulated. Returns NULL if AMX can run, if the level is not built, or if this processor lacks the
+ * level below. */
 static inline const struct ops *levels_trapped(void)
 {
 #ifdef HAVE_TRAPS
@@ -52,7 +54,7 @@ static inline const struct ops *levels_trapped(void)
     return NULL;
 }
 
-/* The table with that name; NULL: it does not run here. */
+/* Returns the table with this name, or NULL if it does not run here. */
 static inline const struct ops *levels_named(const char *level)
 {
     const struct ops *ops;
@@ -62,13 +64,13 @@ static inline const struct ops *levels_named(const char *level)
     return strcmp(level, "amx") ? NULL : levels_trapped();
 }
 
-/* 1 for a table of products on tiles, emulated or not. */
+/* Returns 1 for a table whose products use tiles, emulated or not. */
 static inline int levels_tiles(const struct ops *ops)
 {
     return !strncmp(ops->level, "amx", 3);
 }
 
-/* A back end with only a pool and this table. */
+/* Opens a back end that has only a pool and this table. */
 static inline struct backend *levels_open(const struct ops *ops, size_t threads)
 {
     struct backend *b = mem_zero(1, sizeof *b);
@@ -77,7 +79,7 @@ static inline struct backend *levels_open(const struct ops *ops, size_t threads)
     return b;
 }
 
-/* w[N, K] as the back end keeps it. */
+/* Returns w[N, K] as the back end stores it. */
 static inline struct mat levels_mat(struct backend *b, const float *w, size_t N, size_t K,
                                     enum dtype dtype)
 {
@@ -88,7 +90,7 @@ static inline struct mat levels_mat(struct backend *b, const float *w, size_t N,
     return m;
 }
 
-/* n random values with NaN behind the last, so that reading beyond it shows. */
+/* Returns n random values and a NaN after the last, so that reading beyond it shows. */
 static inline float *levels_draw(struct rng *rng, size_t n)
 {
     float *x = mem_aligned((n + 1) * sizeof *x);
@@ -98,7 +100,7 @@ static inline float *levels_draw(struct rng *rng, size_t n)
     return x;
 }
 
-/* The largest difference, relative to the largest of y; infinite where one is NaN. */
+/* The largest difference, relative to the largest value of y; infinite if a value is NaN. */
 static inline double worst(const float *x, const float *y, size_t n)
 {
     double top = 0, size = 1e-30;

@@ -1,4 +1,4 @@
-/* quantized.h - what the tests of quantized formats share: drawn values, lists of formats. */
+/* quantized.h - shared parts of the tests of quantized formats: drawn values, lists of formats. */
 #pragma once
 
 #include "kernels/quant.h"
@@ -11,7 +11,7 @@ static const enum dtype bytes[] = {DTYPE_INT8, DTYPE_INT8_VECTOR};
 #define EACH(d, list)                                                                           \
     for (const enum dtype *d = (list); d < (list) + sizeof(list) / sizeof *(list); d++)
 
-/* n values, normally distributed. The caller frees. */
+/* Draws n values from a normal distribution. The caller frees. */
 static float *draw(size_t n)
 {
     float *x = mem_aligned(n * sizeof *x);

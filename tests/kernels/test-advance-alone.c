@@ -1,6 +1,6 @@
-/* advance.h on the host against a plain account: canvases that run in one loop must equal each
- * canvas alone. The plain account shares no state among canvases, lays no rows and sorts nothing:
- * it picks the best remaining answer again and again. */
+/* test-advance-alone.c - compares canvases that advance.h runs in one loop on the host with each
+ * canvas alone, computed in the plainest way. The plain way shares no state among canvases, lays no
+ * rows and sorts nothing: it picks the best remaining answer again and again. */
 #include "tests/kernels/canvases.h"
 
 static size_t best_left(const double *score, size_t n, const unsigned char *taken)
@@ -12,7 +12,7 @@ static size_t best_left(const double *score, size_t n, const unsigned char *take
     return best;
 }
 
-/* The plain account of every order. */
+/* The score of an answer by every order, in the plain way. */
 static double score_of(const struct way *y, const struct head_row *a, uint64_t seed, uint64_t key)
 {
     if (y->order == ORDER_RANDOM)
@@ -20,8 +20,8 @@ static double score_of(const struct way *y, const struct head_row *a, uint64_t s
     return exp(a->log_prob);
 }
 
-/* The plain account of every rule; sure: the confidences. A threshold takes all that reach it, and
- * the best. */
+/* Picks answers by every rule, in the plain way. sure: the confidences. A threshold takes all
+ * answers that reach it, and at least the best. */
 static void pick(const struct way *y, const double *score, const double *sure, size_t n,
                  size_t budget, unsigned char *taken)
 {
@@ -42,7 +42,7 @@ static void pick(const struct way *y, const double *score, const double *sure, s
     }
 }
 
-/* Takes the answers to the masked slots before `end`. -1: one is bad. */
+/* Takes the answers to the masked slots before `end`. Returns -1 if an answer is bad. */
 static int alone_commit(const struct way *y, struct alone *c, int32_t i, int32_t end,
                         const int32_t *budget, uint64_t seed)
 {
@@ -114,7 +114,7 @@ static int same_canvas(const struct together *t, const struct alone *a, int32_t 
            c->step == a->step && c->passes == a->passes;
 }
 
-/* 1 if the next questions of part i equal those of its canvas alone, slot by slot. */
+/* Returns 1 if the next questions of part i equal those of its canvas alone, slot by slot. */
 static int same_question(const struct together *t, const struct alone *a, size_t i,
                          const struct way *y)
 {
@@ -130,7 +130,7 @@ static int same_question(const struct together *t, const struct alone *a, size_t
                     (!y->guided || t->uncond[w] == t->wanted[w] + t->l.twin);
             w++;
         }
-    for (; w < end; w++) /* unused answers still have valid rows */
+    for (; w < end; w++) /* unused places for answers must have valid rows too */
         same &= t->asked[w] == -1 && t->wanted[w] >= 0 && (size_t)t->wanted[w] < t->l.T &&
                 (!y->guided || (size_t)t->uncond[w] < t->l.T);
     return same && c->wanted == n && c->stalled == (n > (int32_t)t->l.capacity);

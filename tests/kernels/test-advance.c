@@ -1,6 +1,6 @@
-/* advance.h on the host, against answers that were worked out by hand: texts, canvases, a lack of
- * room, rows that serve one block, and rules that revise or remember.
- * test-advance-alone.c compares canvases of every kind with a plain account. */
+/* test-advance.c - compares advance.h on the host with answers worked out by hand: texts, canvases,
+ * a lack of room, rows that serve one block, and rules that revise or remember.
+ * test-advance-alone.c compares canvases of every kind with a plain computation. */
 #include "tests/kernels/canvases.h"
 
 /* ---- texts ---- */
@@ -68,7 +68,7 @@ static void overflow_case(void)
        "such a pass changes nothing");
 }
 
-/* Rows that serve only their block: a canvas that leaves the block waits for others. */
+/* Rows that serve only one block: a canvas that leaves the block waits for the others. */
 static void per_block_case(void)
 {
     static struct together t;
@@ -81,7 +81,7 @@ static void per_block_case(void)
     struct canvas_state *c = &t.canvas[1];
     for (int block = 0; block < 2; block++) {
         c->rows_block = block;
-        for (int32_t k = 0; k < 256; k++) /* the rows of the block alone */
+        for (int32_t k = 0; k < 256; k++) /* only the slots of the block have rows */
             t.row_of[k] = -1;
         for (int32_t k = 0; k < 3; k++) {
             int32_t id = c->first + c->prompt + 3 * block + k;
@@ -94,7 +94,7 @@ static void per_block_case(void)
            "block %d: its rows are asked", block);
         for (int i = 0; i < 3; i++)
             t.answer[i] = (struct head_row){.id = 20 + 3 * block + i, .log_prob = -1};
-        if (block == 1) { /* a mask id left in an earlier block has no row and is not asked about */
+        if (block == 1) { /* a mask id in an earlier block has no row and gets no question */
             t.token[c->first + c->prompt] = MASK;
             advance_ask(&t.l, 0);
             ok(c->wanted == 3, "slots without a row are not asked about");
@@ -109,7 +109,7 @@ static void per_block_case(void)
     }
 }
 
-/* A rule that revises: 4 slots a block, drafted above 0.6; by hand. */
+/* A rule that revises, with 4 slots a block, drafted above 0.6, worked out by hand. */
 static void revising_case(void)
 {
     static struct together t;
@@ -138,7 +138,7 @@ static void revising_case(void)
         t.answer[i] = (struct head_row){.id = 5, .target_log_prob = log(i == 2 ? 0.1 : 0.95)};
     struct canvas_state was = *c;
     t.answer[3].bad = 1;
-    t.l.capacity = 3; /* too little room: it stalls */
+    t.l.capacity = 3; /* too little room: the canvas stalls */
     advance_ask(&t.l, 0);
     ok(c->stalled && c->wanted == 4 && c->held == 3, "held slots take room too");
     t.l.capacity = 4;
@@ -165,15 +165,15 @@ static void revising_case(void)
            c->live && c->readable == 4 && t.row_token[t.row_of[c->first + c->prompt + 5]] == MASK,
        "the lowest is masked again, fewer than were drafted, and the rows read that");
     t.answer[0] = (struct head_row){.id = MASK, .log_prob = log(0.9)};
-    for (int i = 0; i < 2; i++) { /* the step that fills nothing, and the last one of the block */
+    for (int i = 0; i < 2; i++) { /* the step that fills nothing, and the last step of the block */
         ok(c->live, "step %d of 4", c->step);
         host_advance_canvases(NULL, &t.l);
     }
     ok(!c->live && c->readable == 8 && got[5] == MASK, "a block has no more steps than slots");
 }
 
-/* The prompt ends within a block (3, 4 and 1 slots): readable slots stay, and are not asked about
- * again. */
+/* The prompt ends within a block (3, 4 and 1 slots). Readable slots stay and get no more
+ * questions. */
 static void revising_shift_case(void)
 {
     static struct together t;
@@ -206,7 +206,7 @@ static void revising_shift_case(void)
        "a prompt that ends within a block: %d passes, %d ids gave way", passes, back);
 }
 
-/* The rule's memory belongs to the canvas and comes back unchanged. */
+/* The memory of a rule belongs to its canvas and comes back unchanged. */
 static void kept_case(void)
 {
     static struct together t;
@@ -224,7 +224,7 @@ static void kept_case(void)
        "the rule's memory stays over a pass");
 }
 
-/* A seeded block of six, three steps: its first pass gives the first slot alone. */
+/* A seeded block of six in three steps: its first pass gives only the first slot. */
 static void seeded_case(void)
 {
     static struct together t;
@@ -249,7 +249,7 @@ static void seeded_case(void)
     ok(!c->live && c->readable == 6, "a seeded block has all of its steps");
 }
 
-/* Five masks, three a step: best first, among equals the lowest; by hand. */
+/* Five masks, three a step, worked out by hand: best first, the lowest of equals. */
 static void known_case(void)
 {
     static struct together t;

@@ -1,7 +1,8 @@
-/* products on tiles, beyond the checks of test-products.c and test-quant.c for every level: tiles
- * are used, released, and not touched where the level below serves; many rows in many stages; the
- * head; and the choice of a level. Level amx runs on emulated tiles, and its own code runs where
- * the processor has them or where they trap (tests/emulate/tmm_trap.h). */
+/* test-amx.c - tests products on tiles, beyond what test-products.c and test-quant.c check for
+ * every level. Tiles are used, released, and not touched if the level below computes the product;
+ * many rows in many stages; the head; and the choice of a level. Level amx runs on emulated tiles.
+ * Its own code runs if the processor has tiles or if their instructions trap
+ * (tests/emulate/tmm_trap.h). */
 #include "kernels/amx.h"
 #include "kernels/peak.h"
 #include "lib/base/mem.h"
@@ -14,7 +15,8 @@ static struct rng rng = {.seed = 23};
 
 static float *draw(size_t n) { return levels_draw(&rng, n); }
 
-/* Two matrices in one product and as gate and up, the outputs one after the other in y. */
+/* Multiplies by two matrices in one product, then as gate and up. y gets the outputs one after the
+ * other. */
 static void multiply(struct backend *b, float *y, const float *x, const float *w, const float *u,
                      size_t T, size_t N, size_t K, enum dtype dtype)
 {
@@ -34,7 +36,7 @@ static void multiply(struct backend *b, float *y, const float *x, const float *w
     free(work);
 }
 
-/* The largest difference as a part of the root mean square. */
+/* The largest difference, relative to the root mean square. */
 static double apart(const float *y, const float *z, size_t n)
 {
     double far = 0, size = 0;
@@ -46,7 +48,7 @@ static double apart(const float *y, const float *z, size_t n)
     return far / sqrt(size / (double)n);
 }
 
-/* Groups of rows and stages of K, against ref and against one row at a time. */
+/* Compares groups of rows and stages of K with ref and with one row at a time. */
 static void many(const struct ops *ops, enum dtype dtype, size_t T, size_t N, size_t K)
 {
     const size_t ALL = 3 * T * N;
@@ -76,7 +78,7 @@ static void many(const struct ops *ops, enum dtype dtype, size_t T, size_t N, si
     free(x), free(w), free(u), free(y), free(z), free(one);
 }
 
-/* Products that the level below serves have its bits. */
+/* A product that the level below computes must have the bits of that level. */
 static void below(const struct ops *ops)
 {
     enum { T = 21, N = 50, K = 70 };
@@ -94,7 +96,7 @@ static void below(const struct ops *ops)
     free(x), free(w), free(u), free(y[0]), free(y[1]);
 }
 
-/* The head over several packed lots of rows, guided and not. */
+/* Tests the head over several packed groups of rows, guided and not. */
 static void head(const struct ops *ops, enum dtype dtype, size_t R, int guided)
 {
     enum { V = 1100, D = 128 };
@@ -125,7 +127,7 @@ static void head(const struct ops *ops, enum dtype dtype, size_t R, int guided)
     free(x), free(xu), free(w), free(out[0]), free(out[1]);
 }
 
-/* A float is three bf16: with K = 1 only the products of those remain. */
+/* A float is a sum of three bf16. With K = 1 a product is only the products of these parts. */
 static void parts(const struct ops *ops)
 {
     enum { T = 40 };
@@ -149,7 +151,7 @@ static void all(const struct ops *ops)
     static const enum dtype dtypes[] = {DTYPE_F32,  DTYPE_BF16, DTYPE_BF16_F32,
                                         DTYPE_INT8, DTYPE_NF4,  DTYPE_INT8_VECTOR,
                                         DTYPE_FP4,  DTYPE_F16};
-    int sizes = !strcmp(ops->level, "amx"); /* the real sizes, not the small ones for tests */
+    int sizes = !strcmp(ops->level, "amx"); /* 1: the real sizes of tiles, not the small ones */
     for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
         many(ops, dtypes[i], sizes ? 200 : 150, sizes ? 33 : 70, sizes ? 2112 : 448);
         for (size_t R = 1; R < 200; R += 64)
@@ -159,7 +161,7 @@ static void all(const struct ops *ops)
     parts(ops);
 }
 
-/* The level exists exactly when it is permitted. */
+/* The level exists exactly if the system permits AMX. */
 static void choice(void)
 {
     const struct ops *amx = ops_cpu("amx");
@@ -176,7 +178,7 @@ static void choice(void)
         skip("level amx is not built, or this processor cannot run the level below it");
 }
 
-/* The fastest loop is one of the loops, and no other is much faster. */
+/* The fastest loop must be one of the loops, and no other loop may be much faster. */
 static void peaks(void)
 {
     for (int u = 0; u < UNITS; u++) {

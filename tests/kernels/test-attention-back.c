@@ -1,7 +1,8 @@
-/* The gradients of attention (struct attn_back of kernels/train.h) of every level of the cpu back
- * end against ref: several sequences, fewer rows than keys, causal, full, windowed and
- * block-causal masks, key heads shared by several query heads; in fp32, and with factors rounded to
- * bf16, which level amx multiplies on tiles (test-gemm.c); the same bits at 1, 2 and 3 threads. */
+/* test-attention-back.c - compares the gradients of attention (struct attn_back of kernels/train.h)
+ * of every level of the cpu back end with ref: several sequences, fewer rows than keys, causal,
+ * full, windowed and block-causal masks, key heads shared by several query heads; in fp32, and with
+ * factors rounded to bf16, which level amx multiplies on tiles (test-gemm.c). 1, 2 and 3 threads
+ * must give the same bits. */
 #include "kernels/train.h"
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
@@ -17,8 +18,8 @@ static float *draw(size_t n) { return levels_draw(&rng, n); }
 
 struct heads {
     size_t kv, group, E;
-    int32_t rows[SEQS], slots[SEQS]; /* rows: the last ones of a sequence */
-    int causal; /* 0: a full mask; else the length of blocks that see those before them */
+    int32_t rows[SEQS], slots[SEQS]; /* rows: number of the last keys that are also rows */
+    int causal; /* 0: full mask; else the length of a block, which sees itself and earlier blocks */
     size_t window;
 };
 static const struct heads shapes[] = {
@@ -28,7 +29,7 @@ static const struct heads shapes[] = {
     {2, 2, 16, {37, 5, 1}, {3, 3, 3}, 0, 0},     {1, 2, 20, {130, 8, 0}, {130, 8, 2}, 0, 0},
     {2, 2, 34, {70, 1, 40}, {70, 7, 40}, 32, 0},   {1, 3, 64, {50, 9, 20}, {99, 9, 33}, 5, 0}};
 
-/* The inputs, and dq, dk, dv of one back end, one after another. */
+/* The inputs; and dq, dk, dv of one back end, one after another. */
 struct given {
     struct attn_back a;
     struct attn_seq seqs[SEQS];
@@ -62,7 +63,8 @@ static void prepare(struct given *g, const struct heads *h)
     g->a.causal = h->causal > 0, g->a.window = h->window;
 }
 
-/* out[outs] by a table. The requested work is enough, and its contents do not matter. */
+/* Computes out[outs] by a table; tests that the requested work area is enough and that its contents
+ * do not matter. */
 static int run(const struct ops *ops, size_t threads, struct given *g, int half, float *out)
 {
     struct backend *b = levels_open(ops, threads);

@@ -1,5 +1,6 @@
-/* Attention and the cache of every level of the cpu back end against ref: masks, lists of slots,
- * both dtypes, rounding. A row's bits depend only on the row and its keys. */
+/* test-attention.c - compares attention and the cache of every level of the cpu back end with ref:
+ * masks, lists of slots, both dtypes, rounding. The bits of a row depend only on the row and its
+ * keys. */
 #include "kernels/host.h"
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
@@ -27,7 +28,7 @@ static struct backend *open_level(const char *level, size_t threads)
 
 enum order { IN_ORDER, BACKWARD, HOLES };
 
-/* `rows` last rows of each of n sequences of `slots` keys. */
+/* n sequences of `slots` keys, whose last `rows` keys are also rows. */
 struct shape {
     size_t n, heads, kv_heads, head_dim, rows, slots;
     enum mask mask;
@@ -37,30 +38,30 @@ struct shape {
 static const struct shape shapes[] = {
     {2, 4, 4, 16, 9, 9, MASK_FULL, IN_ORDER, 0},
     {2, 6, 2, 24, 50, 77, MASK_CAUSAL, BACKWARD, 0},
-    {1, 4, 1, 64, 1, 700, MASK_CAUSAL, IN_ORDER, 0}, /* split by keys */
+    {1, 4, 1, 64, 1, 700, MASK_CAUSAL, IN_ORDER, 0}, /* work is split by keys */
     {3, 8, 2, 64, 1, 300, MASK_CAUSAL, HOLES, 0},
     {2, 3, 3, 11, 70, 70, MASK_FULL, HOLES, 0},
     {1, 4, 2, 32, 90, 600, MASK_BLOCK_CAUSAL, IN_ORDER, 0},
     {1, 4, 2, 33, 65, 258, MASK_CAUSAL, IN_ORDER, 0},
     {1, 2, 2, 128, 257, 257, MASK_CAUSAL, IN_ORDER, 0},
     {1, 5, 1, 64, 129, 512, MASK_FULL, BACKWARD, 0},
-    {1, 1, 1, 1, 3, 1, MASK_CAUSAL, IN_ORDER, 0}, /* two rows see nothing */
+    {1, 1, 1, 1, 3, 1, MASK_CAUSAL, IN_ORDER, 0}, /* two rows see no key */
     {2, 4, 2, 24, 77, 77, MASK_CAUSAL, BACKWARD, 7},
-    {1, 4, 1, 64, 1, 700, MASK_CAUSAL, IN_ORDER, 300}, /* a chunk of keys and a half */
-    {1, 4, 2, 33, 300, 600, MASK_CAUSAL, HOLES, 41},   /* most chunks are seen by no row */
+    {1, 4, 1, 64, 1, 700, MASK_CAUSAL, IN_ORDER, 300}, /* one and a half chunks of keys */
+    {1, 4, 2, 33, 300, 600, MASK_CAUSAL, HOLES, 41},   /* no row sees most of the chunks */
     {3, 2, 2, 16, 5, 9, MASK_CAUSAL, IN_ORDER, 1},     /* each row sees itself */
     {1, 12, 4, 64, 1, 1000, MASK_CAUSAL, BACKWARD, 0}, /* several key heads, split by keys */
-    {1, 30, 10, 24, 1, 1000, MASK_CAUSAL, HOLES, 0},   /* a full panel of them, and another one */
+    {1, 30, 10, 24, 1, 1000, MASK_CAUSAL, HOLES, 0},   /* a full panel of heads and one more */
 };
 
-/* Everything that an attention reads, filled. */
+/* The filled inputs of an attention. */
 struct data {
     struct attn a;
     float *q, *y;
     void *k, *v;
     int32_t *pos, *slots, *slot_pos;
     struct attn_seq *seqs;
-    size_t values; /* of y */
+    size_t values; /* number of values of y */
 };
 
 static void *cache_of(size_t n, enum dtype dtype)
@@ -87,7 +88,7 @@ static struct data fill(const struct shape *s, enum dtype dtype, int half)
     d.slots = mem_alloc(S * sizeof *d.slots);
     d.slot_pos = mem_alloc(S * sizeof *d.slot_pos);
     d.seqs = mem_alloc(s->n * sizeof *d.seqs);
-    for (size_t t = 0; t < T; t++) /* with more rows than slots, the first see nothing */
+    for (size_t t = 0; t < T; t++) /* with more rows than slots, the first rows see no key */
         d.pos[t] = (int32_t)s->slots - (int32_t)s->rows + (int32_t)(t % s->rows);
     for (size_t i = 0; i < S; i++) {
         d.slots[i] = (int32_t)(s->order == IN_ORDER ? i : s->order == BACKWARD ? S - 1 - i : 2 * i);
@@ -137,7 +138,8 @@ static float *run(struct backend *b, const struct data *d, const struct shape *s
     return y;
 }
 
-/* With all scores of 1, 2 and all heads at once: near the reference, and the same bits. */
+/* With all scores of 1, of 2 or of all heads in memory at once: near the reference, and the same
+ * bits. */
 static void dense_case(const char *level, const struct shape *s, struct data d, const float *truth)
 {
     const size_t heads[] = {s->heads, 1, 2};
@@ -156,7 +158,7 @@ static void dense_case(const char *level, const struct shape *s, struct data d, 
     free(y[0]), free(y[1]), free(y[2]);
 }
 
-/* 1, 2 and 3 threads against ref and against each other. */
+/* Compares 1, 2 and 3 threads with ref and with each other. */
 static void case_of(const char *level, const struct shape *s, enum dtype dtype, int half)
 {
     struct data d = fill(s, dtype, half);
@@ -180,7 +182,7 @@ static void case_of(const char *level, const struct shape *s, enum dtype dtype, 
     drop(&d);
 }
 
-/* One row, alone and with only the keys that it sees, has the same bits as among others. */
+/* A row alone, with only the keys that it sees, has the bits that it has among other rows. */
 static void row_alone(const char *level, int half)
 {
     const struct shape s = {1, 8, 2, 64, 100, 400, MASK_CAUSAL, IN_ORDER, 0};
@@ -204,7 +206,7 @@ static void row_alone(const char *level, int half)
     drop(&d);
 }
 
-/* The results of qkv, from the operations that it consists of. */
+/* The results of qkv, computed by the operations that qkv combines. */
 enum { QKV_D = 70, QKV_H = 6, QKV_K = 2, QKV_E = 10, QKV_HE = 60, QKV_KE = 20 };
 struct made {
     float *q, *k, *v; /* [T, H*E], [T, K*E] each, k rotated */
@@ -232,7 +234,7 @@ static struct made by_parts(struct backend *b, const struct qkv *a, size_t T, vo
     return m;
 }
 
-/* 1 if row t of x is in slot[t] of the cache, and the other slots are still zero. */
+/* Returns 1 if row t of x is in slot[t] of the cache, and the other slots are still zero. */
 static int kept(const struct qkv *a, const void *cache, const float *x, size_t T, size_t S)
 {
     size_t n = QKV_KE, value = a->to.dtype == DTYPE_F32 ? 4 : 2;
@@ -276,12 +278,12 @@ static void qkv_case(struct backend *b, struct qkv a, size_t T, enum dtype dtype
 
 static void qkv_cases(const char *level)
 {
-    enum { ROWS = 700 }; /* more rows than wait for their slots at a time */
+    enum { ROWS = 700 }; /* more rows than are buffered before they are written to their slots */
     const size_t counts[] = {1, 3, 256, 257, ROWS};
     float *x = draw((size_t)ROWS * QKV_D), *gain = draw(QKV_D), *w = draw(100 * QKV_D);
     float *table = draw((size_t)ROWS * QKV_E);
     x[5] = NAN;
-    for (size_t k = 0; k < QKV_D; k++) /* values too small for a normal number */
+    for (size_t k = 0; k < QKV_D; k++) /* makes results subnormal */
         w[85 * QKV_D + k] *= 1e-39f;
     struct backend *b = open_level(level, 3);
     struct mat m[3];

@@ -1,5 +1,5 @@
-/* The table of formats: names, limits and arrays of a quantized matrix, against numbers worked out
- * by hand and against a quantized matrix. */
+/* test-dtype.c - compares the table of formats (names, limits, arrays of a quantized matrix) with
+ * numbers worked out by hand and with a quantized matrix. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -90,8 +90,8 @@ static void bytes(void)
        "bytes of a value of a cache");
 }
 
-/* A matrix becomes every format that the table calls quantized, and its values come back near the
- * originals. */
+/* A matrix can be made in every format that the table calls quantized, and its values come back
+ * near the originals. */
 static void made(void)
 {
     enum { N = 5, K = 128 };

@@ -1,16 +1,16 @@
-/* Mixtures of experts: ref against plain loops in double, every level of the cpu back end against
- * ref in each format; ties, shares and the count of experts; the same bits for every number of rows
- * and threads. Routers by softmax, and by sigmoids with a bias in groups. */
+/* test-experts.c - tests mixtures of experts: ref against plain loops in double, every level of the
+ * cpu back end against ref in each format; ties, shares and the count of experts; the same bits for
+ * any number of rows and threads. Routers are by softmax, and by sigmoids with a bias in groups. */
 #include "kernels/experts.h"
 #include "kernels/host.h"
 #include "tests/kernels/levels.h"
 #include "tests/tap.h"
 
-static struct rng plain = {.seed = 5}, grouped = {.seed = 6}; /* of layers without, with groups */
+static struct rng plain = {.seed = 5}, grouped = {.seed = 6}; /* grouped: for layers with groups */
 
 struct shape {
     size_t T, D, F, n, used;
-    size_t groups, groups_used; /* 0: by softmax */
+    size_t groups, groups_used; /* 0: the router is a softmax */
 };
 static const struct shape shapes[] = {
     {1, 5, 3, 1, 1, 0, 0},      {3, 33, 17, 7, 3, 0, 0},      {9, 64, 64, 5, 5, 0, 0},
@@ -44,7 +44,8 @@ static void values_free(struct values *v)
     free(v->bias);
 }
 
-/* y += the experts of rows first .. first+T, by a back end; returns the experts that were read. */
+/* Adds the experts of rows first .. first+T to y, by a back end. Returns the number of experts
+ * read. */
 static int32_t run(struct backend *b, const struct values *v, enum dtype dtype, float *y,
                    size_t first, size_t T)
 {
@@ -80,7 +81,7 @@ static double dot(const float *a, const double *x, size_t n)
     return sum;
 }
 
-/* y += p times expert e of x, in double. */
+/* Adds p times expert e of x to y, in double. */
 static void add_expert(const struct values *v, size_t e, double p, const double *x, double *y)
 {
     const struct shape s = v->s;
@@ -94,7 +95,7 @@ static void add_expert(const struct values *v, size_t e, double p, const double 
     free(h);
 }
 
-/* 1: fewer than `count` of n values stand before value i. */
+/* Returns 1 if fewer than `count` of n values rank before value i. */
 static int is_among(const double *p, size_t n, size_t i, size_t count)
 {
     size_t better = 0;
@@ -103,7 +104,7 @@ static int is_among(const double *p, size_t n, size_t i, size_t count)
     return better < count;
 }
 
-/* p[e] = the share of expert e in a row x; 0: it has none. */
+/* p[e] = the share of expert e in row x, or 0 if the row does not use it. */
 static void share(const struct values *v, const double *x, double *p)
 {
     const struct shape s = v->s;
@@ -128,7 +129,7 @@ static void share(const struct values *v, const double *x, double *p)
     free(rank);
 }
 
-/* The definition; returns the experts that any row uses. */
+/* Computes the definition. Returns the number of experts that any row uses. */
 static int32_t define(const struct values *v, float *y)
 {
     const struct shape s = v->s;
@@ -195,7 +196,7 @@ static void test_level(struct backend *b, struct backend *ref, enum dtype dtype,
 }
 
 /* With equal logits a row takes the experts with the lowest numbers, in equal shares. The weights
- * of the others are NaN, so a read of them would show. */
+ * of the other experts are NaN, so that reading them would show. */
 static void test_ties(struct backend *b, size_t groups)
 {
     struct values v = values_draw((struct shape){4, 16, 8, 6, 2, groups, groups ? 1 : 0});

@@ -1,5 +1,5 @@
-/* fp16: every code against its definition; rounding; overflow; and products of every level, whose
- * activations are rounded to fp16 and become infinite beyond its range. */
+/* test-f16.c - tests fp16: every code against its definition; rounding; overflow; and products of
+ * every level, which round activations to fp16; beyond its range they become infinite. */
 #include "kernels/host.h"
 #include "kernels/levels.h"
 #include "lib/base/mem.h"
@@ -9,8 +9,8 @@
 
 static struct rng rng = {.seed = 7};
 
-/* The definition: (-1)^sign 2^(exponent - 15) (1 + fraction / 1024), without the 1 at exponent 0,
- * where the power is that of exponent 1. */
+/* The definition: (-1)^sign 2^(exponent - 15) (1 + fraction / 1024). Exponent 0 has no 1, and the
+ * power of exponent 1. */
 static double defined(int code)
 {
     int exponent = code >> 10 & 31, fraction = code & 1023;
@@ -34,7 +34,7 @@ static void values(void)
     ok(back, "every value has its code, also zeros of both signs");
 }
 
-/* Between all neighbours: below the middle, on it, above it. */
+/* Tests rounding between all neighbours: below the middle, on it, above it. */
 static void rounding(void)
 {
     int good = 1;
@@ -52,7 +52,7 @@ static void rounding(void)
        "NaN stays NaN, tiny values become zero");
 }
 
-/* Weights 1 and one row of x at a time, so that an output is a rounded value of x. */
+/* Multiplies weights 1 by one value at a time, so that an output is a rounded value of x. */
 static void activations(const struct ops *ops)
 {
     enum { K = 37, N = 3 };
@@ -86,7 +86,7 @@ static void activations(const struct ops *ops)
     free(work);
 }
 
-/* Sums are fp32: they exceed 65504, and small terms beside large ones are not lost. */
+/* Sums are fp32: they may exceed 65504, and small terms beside large ones are not lost. */
 static void sums(const struct ops *ops)
 {
     enum { K = 2048 };

@@ -1,4 +1,5 @@
-/* fp8: every e4m3 code against its definition, rounding, and products of the reference. */
+/* test-fp8.c - tests fp8: every e4m3 code against its definition, rounding, and reference
+ * products. */
 #include "kernels/host.h"
 #include "kernels/quant.h"
 #include "lib/base/mem.h"
@@ -15,8 +16,8 @@ static float *draw(size_t n)
     return x;
 }
 
-/* The definition: (-1)^sign 2^(exponent - 7) (1 + fraction / 8), without the 1 at exponent 0, where
- * the power is that of exponent 1. */
+/* The definition: (-1)^sign 2^(exponent - 7) (1 + fraction / 8). Exponent 0 has no 1, and the power
+ * of exponent 1. */
 static double defined(int code)
 {
     int exponent = code >> 3 & 15, fraction = code & 7;
@@ -43,7 +44,7 @@ static void values(void)
        "the least, the largest without a leading one, the least with one, 448 and -1");
 }
 
-/* Between two neighbours: below the middle, on it, above it. */
+/* Tests rounding between two neighbours: below the middle, on it, above it. */
 static int rounds(int low)
 {
     float x = e4m3_value((uint8_t)low), y = e4m3_value((uint8_t)(low + 1)), middle = (x + y) / 2;
@@ -97,7 +98,7 @@ static void rows_of_weights(void)
        "the smallest scale works");
 }
 
-/* Codes of a matrix at any number of threads, and their error for Gaussian values. */
+/* Tests codes of a matrix with any number of threads, and their error for Gaussian values. */
 static void matrices(void)
 {
     enum { ROWS = 500, K = 67 };
@@ -123,7 +124,7 @@ static void matrices(void)
         far += ((double)w[i] - back[i]) * ((double)w[i] - back[i]);
         size += (double)w[i] * w[i];
     }
-    /* steps of 1/8 in [1, 2): 1 / (8 sqrt(12)) of a size whose square is 3 / (2 ln 2) on average */
+    /* in [1, 2) steps are 1/8, so the error is 1 / (8 sqrt(12)); the mean square is 3 / (2 ln 2) */
     double expected = sqrt(2 * log(2) / 3 / 12) / 8;
     ok(fabs(sqrt(far / size) / expected - 1) < 0.1, "error of Gaussian values %.4f, expected %.4f",
        sqrt(far / size), expected);
@@ -157,7 +158,7 @@ static void drop(struct setting *s)
     free(s->block), free(s->w);
 }
 
-/* The product by its formula, in double, of row t with output n. */
+/* The product by its formula, in double: row x with output n. */
 static float product(const struct setting *s, const float *x, size_t n)
 {
     const uint8_t *code = (const uint8_t *)s->q.code + n * s->cols;

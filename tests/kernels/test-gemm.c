@@ -1,7 +1,7 @@
-/* The products of training (struct gemm of kernels/train.h) of every level of the cpu back end
- * against ref: either order of both factors, several products of one factor, added values; the same
- * bits at 1, 2 and 3 threads. Level amx multiplies pairs of bf16 on emulated tiles; its own code
- * runs where the processor has tiles or where they trap. */
+/* test-gemm.c - compares the products of training (struct gemm of kernels/train.h) of every level
+ * of the cpu back end with ref: either order of both factors, several products of one factor, added
+ * values; 1, 2 and 3 threads must give the same bits. Level amx multiplies pairs of bf16 on
+ * emulated tiles. Its own code runs if the processor has tiles or if their instructions trap. */
 #include "kernels/train.h"
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
@@ -16,15 +16,15 @@ static float *draw(size_t n) { return levels_draw(&rng, n); }
 struct shape {
     size_t M, N, K;
 };
-/* The last shapes have several cells, and several lots of words. */
+/* The last shapes have several cells, and several groups of words. */
 static const struct shape shapes[] = {{1, 1, 1},     {1, 33, 7},    {5, 65, 31},  {13, 31, 64},
                                       {25, 96, 100}, {96, 70, 33},  {17, 40, 66}, {200, 129, 65},
                                       {40, 50, 801}, {3, 5, 0},     {0, 7, 9},    {290, 20, 1300},
                                       {33, 9, 2100}};
 
-/* Two products that share a factor, with factors in either order; `plus` is nothing, the output
- * itself or another array. Columns between the rows of c must not change, and the requested work
- * must be enough. */
+/* Compares two products that share a factor with ref, with factors in either order. `plus` is NULL,
+ * the output itself or another array. Columns between the rows of c must not change, and the
+ * requested work area must be enough. */
 static void against_ref(struct backend *b, struct backend *ref, struct shape s, enum dtype dtype)
 {
     size_t ldc = s.N + 3, n = s.M * ldc, room = train_ops_of(b->ops)->gemm_work(b, s.M, s.N, s.K);
@@ -58,7 +58,7 @@ static void against_ref(struct backend *b, struct backend *ref, struct shape s, 
     free(x), free(w), free(v), free(plus), free(c), free(d), free(work);
 }
 
-/* Shapes of training, cut into several cells and lots: the same bits at 1, 2 and 3 threads. */
+/* Shapes of training that are split into several cells: 1, 2 and 3 threads give the same bits. */
 static void same_bits(const struct ops *ops, enum dtype dtype)
 {
     enum { M = 230, N = 70, K = 421 };

@@ -1,5 +1,5 @@
-/* The head's streaming reduction against ref with exact logits: D = 1 and x = 1, so the logits are
- * the weights and every choice must agree to the last id. */
+/* test-head.c - compares the head's streaming reduction with ref on exact logits. D = 1 and x = 1,
+ * so the logits are the weights and every choice must be the same id. */
 #include "kernels/gumbel.h"
 #include "kernels/ops.h"
 #include "kernels/sample.h"
@@ -55,7 +55,8 @@ static double apart(const struct head_row *x, const struct head_row *y)
     return fmax(d, fabs(x->target_log_prob - y->target_log_prob));
 }
 
-/* Against ref with 2 threads, and the same numbers with 1 and 3, and with all logits at once. */
+/* Compares 2 threads with ref; 1 and 3 threads, and all logits at once, must give the same
+ * numbers. */
 static void compare(const char *level, const float *logits, size_t V, const struct head_query *q,
                     const char *what)
 {
@@ -120,7 +121,7 @@ static void noise(const char *level)
     free(logits);
 }
 
-/* 1: the best ids in order, lower ones first among equals, and their share of all. */
+/* Returns 1 if t has the best ids in order, the lowest of equals first, and their share of all. */
 static int are_tops(const struct head_top *t, const float *logits, size_t V)
 {
     double sum = 0;
@@ -164,7 +165,7 @@ static void tops(const char *level)
     ok(good, "%s the most likely ids of a row and their probabilities", level);
 }
 
-/* Few distinct values, so that the best and the second best are often equal. */
+/* Tests few distinct values, so that the best and the second best are often equal. */
 static void ties(const char *level)
 {
     size_t sizes[] = {1, 2, 15, 16, 17, 63, 1024, 1025, 2100};
@@ -190,8 +191,8 @@ static void listed(const char *level)
     float logits[V];
     for (int v = 0; v < V; v++)
         logits[v] = (float)(v * 37 % 101) / 10;
-    logits[7] = logits[1030] = 50; /* best, but banned */
-    logits[8] = 40;                /* chosen, but quiet */
+    logits[7] = logits[1030] = 50; /* the largest, but banned */
+    logits[8] = 40;                /* may be chosen, but is left out of the probabilities */
     struct head_query q = {.ban = ban, .n_ban = 3, .quiet = quiet, .n_quiet = 2};
     compare(level, logits, V, &q, "banned and quiet ids");
     logits[1030] = NAN;
@@ -202,7 +203,8 @@ static void listed(const char *level)
     backend_close(b);
 }
 
-/* A head with rows for some ids answers as one with all rows, where the others are banned. */
+/* A head with rows for some ids gives the answers of a whole head in which the other ids are
+ * banned. */
 static void some_ids(const char *level, size_t gumbel, double temperature)
 {
     enum { V = 3021, FEW = V / 3, EACH = 3 };
@@ -251,7 +253,7 @@ static void subsets(const char *level)
         some_ids(level, gumbel, 1.5);
 }
 
-/* KL(softmax(l) || softmax(l')) without the ids of q's lists. */
+/* KL(softmax(l) || softmax(before)) without the ids of q's lists. */
 static double divergence_of(const float *l, const float *before, int n, const struct head_query *q)
 {
     double sum[2] = {0}, d = 0;

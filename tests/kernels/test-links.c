@@ -1,18 +1,18 @@
-/* links of every level against its definition, written out in doubles: two layers added up, and the
- * means of the columns. */
+/* test-links.c - compares the operation links of every level with its definition in doubles: the
+ * sum of two layers, and the means of the columns. */
 #include "kernels/links.h"
 
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
 #include "tests/tap.h"
 
-/* Three sequences; heads of 5 values, two of which share a key head. */
+/* Three sequences; 4 heads of 5 values; two heads share a key head. */
 enum { SEQS = 3, T = 23, H = 4, K = 2, E = 5, STRIDE = 17 };
 static const struct attn_seq seqs[SEQS] = {{0, 7, 0, 7}, {7, 1, 7, 1}, {8, 15, 8, 15}};
 
 static float q[T * H * E], k[T * K * E];
 
-/* Adds the weights of row t of a sequence to w[], times a half. */
+/* Adds half of the weights of row t of a sequence to w[]. */
 static void add_row(const struct attn_seq *s, int32_t t, double *w)
 {
     for (int h = 0; h < H; h++) {
@@ -38,7 +38,7 @@ static void check(const struct ops *ops)
     double far = 0;
     memset(want, 0, sizeof want);
     for (size_t i = 0; i < T * STRIDE; i++)
-        map[i] = 7; /* which the first layer overwrites */
+        map[i] = 7; /* the first layer must overwrite it */
     for (int layer = 0; layer < 2; layer++) {
         for (size_t i = 0; i < T * H * E; i++)
             q[i] = (float)rng_normal(&rng);

@@ -1,6 +1,6 @@
-/* The operations around time mixing: every level against the reference, in place and not; states
- * listed by index; rows in two calls as in one; gradients against finite differences of the
- * reference. */
+/* test-mixing.c - tests the operations around time mixing: every level against the reference, in
+ * place and not; states listed by index; rows in two calls as in one; gradients against finite
+ * differences of the reference. */
 #include "kernels/mixing.h"
 #include "kernels/train.h"
 #include "lib/base/rng.h"
@@ -10,7 +10,7 @@
 enum { MOST = 40 * 150, SEQS = 3 };
 static struct rng rng = {.seed = 21};
 
-/* H heads of E: D and H*E are the same here. */
+/* H heads of E values. D equals H * E here. */
 struct shape {
     size_t H, E;
     int32_t rows[SEQS];
@@ -147,8 +147,8 @@ static void forward(struct backend *ref, struct backend *cpu, const struct shape
     }
 }
 
-/* The reference against its definition, one value of each formula; and rows one by one against all
- * at once. */
+/* Compares the reference with its definition, one value of each formula; and rows one by one with
+ * all rows at once. */
 static void definition(struct backend *ref)
 {
     struct data *d = make(&shapes[0]), *parts = copy(d);
@@ -180,7 +180,7 @@ static void definition(struct backend *ref)
 
 /* ---- gradients ---- */
 
-/* d loss / d x at one value, against the difference quotient; loss = sum of weight * out. */
+/* Compares d loss / d x at one value with the difference quotient; loss = sum of weight * out. */
 struct slope {
     struct backend *ref;
     struct data *d;
@@ -287,8 +287,8 @@ static void heads_gradients(struct backend *b, struct backend *ref, int way)
     free(g);
 }
 
-/* For to_k, to_v, a, b; and for a bonus that has no effect here, because the gradients dn are
- * zeros. */
+/* Tests the gradients of to_k, to_v, a and b. The bonus has no effect here, because the gradients
+ * dn are zeros. */
 static void removal_gradients(struct backend *b, struct backend *ref, int way)
 {
     struct data *d = make(&shapes[2]), *w = make(&shapes[2]), *g = mem_zero(1, sizeof *g);
@@ -318,8 +318,9 @@ static void removal_gradients(struct backend *b, struct backend *ref, int way)
     free(y);
 }
 
-/* Only the bonus: time mixing gives zeros, so norms are biases. dn is the whole gradient of the
- * output, and the gradients of r, k, v and the weight are those of (sum r k weight) v. */
+/* Tests the bonus alone: time mixing gives zeros, so norms are only biases. dn is the whole
+ * gradient of the output; the gradients of r, k, v and the weight are those of (sum r k weight)
+ * v. */
 static void bonus_gradients(struct backend *b, struct backend *ref)
 {
     struct data *d = make(&shapes[2]), *w = make(&shapes[2]), *g = mem_zero(1, sizeof *g);
@@ -330,7 +331,7 @@ static void bonus_gradients(struct backend *b, struct backend *ref)
     memcpy(g->to[0], w->to[0], sizeof g->to[0]);
     const struct heads_out_back a = {&of, g->to[0], g->x[0], g->x[1], g->vector[0], g->vector[1]};
     train_ops_of(b->ops)->heads_out_back(b, &a);
-    /* k and v do not change: the rate is 1, there is no first layer's v, and nothing is removed. */
+    /* k and v stay: the rate is 1, there is no v of a first layer, and nothing is removed. */
     for (size_t i = 0; i < MOST; i++)
         d->x[6][i] = 1;
     const struct removal as = {.k = d->x[3], .v = d->x[4], .rate = d->x[6],

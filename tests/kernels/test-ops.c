@@ -1,5 +1,5 @@
-/* Every operation of every level of the cpu back end against ref, at odd shapes; and the same bits
- * at 1, 2 and 3 threads. */
+/* test-ops.c - compares every operation of every level of the cpu back end with ref, at odd shapes;
+ * 1, 2 and 3 threads must give the same bits. */
 #include "kernels/ops.h"
 #include "kernels/train.h"
 #include "lib/base/clock.h"
@@ -82,7 +82,7 @@ static void matmul_case(struct backend *b, struct backend *ref, struct shape s, 
     free(x), free(w), free(y), free(z), free(e), free(f);
 }
 
-/* Sums of squares in parts, also with more parts than values. */
+/* Tests sums of squares in parts, also with more parts than values. */
 static void squares_case(struct backend *b)
 {
     double work[SQUARES_PARTS];
@@ -97,7 +97,7 @@ static void squares_case(struct backend *b)
     }
 }
 
-/* Rows by index, in place, and without a gain: the same as one by one. */
+/* rmsnorm of rows by index, in place, and without a gain equals rmsnorm of single rows. */
 static void rows_picked(struct backend *b, const float *x, const float *g, size_t T, size_t D)
 {
     float *all = mem_alloc(T * D * sizeof *all), *y = mem_alloc(T * D * sizeof *y);
@@ -252,7 +252,7 @@ static void head_cases(struct backend *b, struct backend *ref)
     head_case(b, ref, 20, 1300, &q, 0, "Gumbel noise");
 }
 
-/* Equal logits: the lowest id; a NaN: bad; all banned: bad. */
+/* With equal logits the lowest id is chosen. A NaN, or a ban of all ids, is a bad answer. */
 static void head_corners(struct backend *b)
 {
     enum { V = 1500, D = 4 };
@@ -302,7 +302,7 @@ static void all_ops(const char *level, size_t threads)
     backend_close(ref);
 }
 
-/* One product: the same bits at 1, 2 and 3 threads. */
+/* 1, 2 and 3 threads must give the same bits of a product. */
 static void same_bits(const char *level)
 {
     enum { T = 150, N = 200, K = 300 };
@@ -325,8 +325,8 @@ static void same_bits(const char *level)
     free(x), free(w), free(y[0]), free(y[1]), free(y[2]);
 }
 
-/* Operations on values, not rows: vectors leave single values only at the end. With so many values
- * that 3 threads share them, at a count that no vector divides. */
+/* Operations on values, not rows. Vectors leave single values only at the end, so the count is no
+ * multiple of a vector, and large enough for 3 threads to share the values. */
 static void same_values(const char *level)
 {
     enum { T = 21, D = 953, N = T * D };
@@ -350,7 +350,8 @@ static void same_values(const char *level)
     free(in), free(work), free(one[0]), free(one[1]), free(one[2]);
 }
 
-/* Sums with one order: the bits of ref at any number of threads. Some tokens come often. */
+/* Sums with a fixed order have the bits of ref with any number of threads. Some tokens occur
+ * often. */
 static void same_sums(const char *level)
 {
     enum { T = 700, V = 9, D = 201, N = T * D };

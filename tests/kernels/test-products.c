@@ -1,6 +1,6 @@
-/* Products of every level of the cpu back end against ref: several matrices at once, gates, rows
- * normalized first, every source of weights; and the same bits at every number of threads and of
- * rows. */
+/* test-products.c - compares products of every level of the cpu back end with ref: several matrices
+ * at once, gates, rows normalized first, every source of weights; the same bits for any number of
+ * threads and of rows. */
 #include "kernels/host.h"
 #include "kernels/ops.h"
 #include "lib/base/mem.h"
@@ -19,8 +19,8 @@ static void *work_for(struct backend *b, size_t T, size_t K, size_t N)
     return mem_aligned(b->ops->matmul_work(b, T, K, N));
 }
 
-/* Outputs of three matrices of different widths in one call, the second added to the old y; one
- * after another in y[MATRICES]. */
+/* Multiplies by three matrices of different widths in one call. y[MATRICES] gets the outputs; the
+ * second is added to the old values. */
 static void multiply(struct backend *b, float *const y[], const float *x, const float *const w[],
                      const size_t N[], size_t T, size_t K, enum dtype dtype)
 {
@@ -37,8 +37,8 @@ static void multiply(struct backend *b, float *const y[], const float *x, const 
     free(work);
 }
 
-/* The largest |y - z| / bound, where bound = (K + 2) 2^-24 (|start| + sum |x| |w|) is the most that
- * sums of K + 1 terms in fp32 can lose in any order. bf16 operands are the same on both sides. */
+/* The largest |y - z| / bound. bound = (K + 2) 2^-24 (|start| + sum |x| |w|) is the largest error
+ * of a sum of K + 1 terms in fp32 in any order. bf16 operands are equal on both sides. */
 static double excess(const float *y, const float *z, const float *start, const float *x,
                      const float *w, size_t T, size_t N, size_t K)
 {
@@ -154,7 +154,8 @@ static void only_floats(const struct mat_source *s, size_t first, size_t count, 
     memcpy(out, (const float *)s->ctx + first * s->cols, count * s->cols * sizeof *out);
 }
 
-/* Weights that bf16 holds exactly give the same bits as floats, rows on demand or bf16. */
+/* Weights that bf16 holds exactly give the same bits from floats, from rows on demand and from
+ * bf16. */
 static void source_case(struct backend *b, enum dtype dtype)
 {
     enum { T = 3, N = 77, K = 131 };
@@ -181,9 +182,9 @@ static void source_case(struct backend *b, enum dtype dtype)
     free(x), free(w), free(half);
 }
 
-/* K is padded inside: padding must not meet an infinity as 0 * inf, whether it is the last weight
- * of a row or the last value of x. Tiles multiply a float in parts; where bf16 holds it exactly the
- * lower parts are zeros, and an infinite weight then gives NaN (ops.h). */
+/* K is padded inside. Padding must not meet an infinity as 0 * inf, whether the infinity is the
+ * last weight of a row or the last value of x. Tiles multiply a float in parts. If bf16 holds the
+ * float exactly, the lower parts are zeros, and an infinite weight then gives NaN (ops.h). */
 static void padding_case(struct backend *b, enum dtype dtype, int in_x)
 {
     enum { K = 5, N = 3 };
@@ -204,7 +205,8 @@ static void padding_case(struct backend *b, enum dtype dtype, int in_x)
     free(work);
 }
 
-/* Every row of T = 200 again in batches of other sizes, at 1, 2 and 3 threads. */
+/* Every row of T = 200 must have the same bits in batches of other sizes, and with 1, 2, 3
+ * threads. */
 static void same_bits(const struct ops *ops, enum dtype dtype)
 {
     enum { T = 200, N = 200, K = 301 };
@@ -235,7 +237,7 @@ static void same_bits(const struct ops *ops, enum dtype dtype)
     free(x), free(w), free(first), free(y);
 }
 
-/* Rows that are too many for a cache are multiplied in chunks: as rows alone. */
+/* If rows are too many for a cache, they are multiplied in chunks, with the bits of single rows. */
 static void many_rows(const struct ops *ops, enum dtype dtype)
 {
     enum { T = 397, N = 70, K = 2100, FEW = 31 };

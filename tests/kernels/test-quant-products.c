@@ -1,6 +1,6 @@
-/* Products of quantized formats at every level of the cpu back end against ref: ref's bits for
- * int8, and at every level the same bits for any number of threads and of rows. The formats
- * themselves: test-quant.c. */
+/* test-quant-products.c - compares products of quantized formats at every level of the cpu back end
+ * with ref: ref's bits for int8, and at every level the same bits for any number of threads and of
+ * rows. test-quant.c tests the formats themselves. */
 #include "kernels/quant.h"
 #include "kernels/host.h"
 #include "lib/base/mem.h"
@@ -80,7 +80,7 @@ static void bytes_case(const struct ops *ops, enum dtype dtype, struct shape s)
     free(x), free(w), free(start), free(y), free(z);
 }
 
-/* The largest codes alone, in every pattern of signs of four: no partial sum may saturate. */
+/* Tests the largest codes in every pattern of four signs: no partial sum may saturate. */
 static void extremes(const struct ops *ops, enum dtype dtype)
 {
     enum { T = 16, N = 16, K = 64 };
@@ -136,7 +136,7 @@ static void blocks_case(const struct ops *ops, enum dtype dtype, struct shape s)
     free(x), free(w), free(z), free(y[0]), free(y[1]), free(y[2]);
 }
 
-/* A row's bits do not depend on the rows beside it, nor on whether floats or codes were given. */
+/* The bits of a row must not depend on other rows, nor on whether floats or codes were given. */
 static void alone(const struct ops *ops, enum dtype dtype)
 {
     struct shape s = {40, 77, 448}, one = {1, 77, 448};
@@ -193,8 +193,8 @@ static void products(const struct ops *ops)
 {
     static const struct shape any[] = {{1, 1, 1},   {1, 33, 7},    {5, 65, 31},   {13, 31, 64},
                                        {7, 96, 99}, {96, 70, 130}, {40, 129, 1021}};
-    /* 3 and 5 blocks a row put the bounds of double quantization anywhere; 300 blocks are more
-     * than one of them */
+    /* with 3 and 5 blocks a row the bounds of double quantization lie anywhere in a row; 300 blocks
+     * are more than one block of double quantization */
     static const struct shape nibbles[] = {{1, 1, 64},   {3, 200, 192}, {25, 333, 320},
                                            {2, 7, 19200}, {50, 96, 128}, {6, 40, 832}};
     extremes(ops, DTYPE_INT8);

@@ -1,5 +1,5 @@
-/* The quantized formats of a CPU: codes and values by definition. Their products:
- * test-quant-products.c. */
+/* test-quant.c - tests the quantized formats of a CPU: codes and values by definition.
+ * test-quant-products.c tests their products. */
 #include "kernels/quant.h"
 #include "kernels/host.h"
 #include "lib/base/mem.h"
@@ -23,7 +23,7 @@ static void tables(void)
     ok(rounded, "the bf16 levels are the levels rounded");
     ok(ascending && mirrored && dynamic_level[127] == 0 && dynamic_level[255] == 1,
        "the dynamic map ascends, mirrors and holds 0 and 1");
-    /* values of bitsandbytes 0.50.2, create_dynamic_map(signed=True) */
+    /* expected values: bitsandbytes 0.50.2, create_dynamic_map(signed=True) */
     static const struct {
         int at;
         float value;
@@ -58,7 +58,7 @@ static void known_codes(void)
     ok(pairs[0] == 0x78 && pairs[1] == 0x10, "nf4: the nearest level on both sides of a middle");
 }
 
-/* Codes of bitsandbytes 0.50.2, quantize_fp4, on both sides of each of its bounds. */
+/* Compares codes with those of bitsandbytes 0.50.2, quantize_fp4, on both sides of each bound. */
 static void fp4_codes(void)
 {
     static const struct {
@@ -106,7 +106,7 @@ static double rms(const float *x, const float *y, size_t n)
     return sqrt(far / size);
 }
 
-/* Relative error of Gaussian values in rows of 64. */
+/* Tests the relative error of Gaussian values in rows of 64. */
 static void errors(struct pool *pool)
 {
     enum { ROWS = 4000, K = 64 };
@@ -130,7 +130,7 @@ static void errors(struct pool *pool)
     free(w), free(back);
 }
 
-/* Double quantization of absmax[n] by one thread; returns the offset. */
+/* Double quantization of absmax[n] by one thread. Returns the offset. */
 static float fold(float *absmax, size_t n, uint8_t *code, float *scale)
 {
     struct quant_target t = {.block_scale = absmax, .absmax = code, .scale = scale};
@@ -179,7 +179,7 @@ static int all_zero(const float *x, size_t n)
     return all;
 }
 
-/* One row of 64 values of the matrix, to codes and back. */
+/* Quantizes one row of 64 values of a matrix and returns the values of its codes. */
 static void through(enum dtype dtype, const float *w, float *out, struct pool *pool)
 {
     struct mat_source s = mat_floats(w, 1, 64);

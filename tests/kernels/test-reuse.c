@@ -1,11 +1,12 @@
-/* choose, settle and sift of every level against their definition, written out in doubles. */
+/* test-reuse.c - compares the operations choose, settle and sift of every level with their
+ * definition, written out in doubles. */
 #include "kernels/host.h"
 #include "kernels/reuse.h"
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
 #include "tests/tap.h"
 
-/* Three sequences; heads of 6 values, two of which share a key head. */
+/* Three sequences; 4 heads of 6 values; two heads share a key head. */
 enum { SEQS = 3, T = 29, H = 4, K = 2, E = 6, KE = K * E, D = 10, S = 64 };
 static const struct attn_seq seqs[SEQS] = {{0, 9, 0, 9}, {9, 1, 9, 1}, {10, 19, 10, 19}};
 
@@ -17,7 +18,7 @@ static void draw(float *x, size_t n)
         x[i] = (float)rng_normal(&rng);
 }
 
-/* n floats as values of `dtype`. */
+/* Stores n floats as values of `dtype`. */
 static void store(void *to, enum dtype dtype, const float *x, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -33,8 +34,8 @@ static double load(const void *from, enum dtype dtype, size_t i)
                               : (double)bf16_float(((const uint16_t *)from)[i]);
 }
 
-/* Sets taken[] = 1 for `take` more of score[first .. first + n - 1]: the lowest that are not taken
- * yet, among equals the first. */
+/* Sets taken[] = 1 for `take` more of score[first .. first + n - 1]: the lowest scores that are not
+ * taken yet, the first of equals. */
 static void least(const double *score, int first, int n, int take, int *taken)
 {
     for (; take > 0; take--) {
@@ -95,7 +96,7 @@ static void test_choose(struct backend *b, enum dtype dtype, int biased)
     ok(stored, "%s %s choose: new values are kept", b->ops->name, b->ops->level);
 }
 
-/* Many equal scores: the lowest rows. */
+/* Among many equal scores the lowest rows are chosen. */
 static void test_ties(struct backend *b)
 {
     static const struct share part[SEQS] = {{0, 0, 4, 0}, {0, 0, 0, 4}, {5, 2, 5, 4}};

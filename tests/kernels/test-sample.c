@@ -1,4 +1,5 @@
-/* Drawing a token: filters in the order of Hugging Face, ties, and the distribution of draws. */
+/* test-sample.c - tests drawing a token: filters in the order of Hugging Face, ties, and the
+ * distribution of draws. */
 #include "kernels/sample.h"
 #include "lib/base/rng.h"
 #include "tests/tap.h"
@@ -30,7 +31,7 @@ static void count(const float *logits, struct sample s, int *n)
         n[draw(logits, V, &s, 11, key)]++;
 }
 
-/* Which ids were ever drawn, as bits. */
+/* The ids that were ever drawn, as bits. */
 static int support(const float *logits, struct sample s)
 {
     int n[V], bits = 0;
@@ -40,7 +41,7 @@ static int support(const float *logits, struct sample s)
     return bits;
 }
 
-/* support() where top-p is a share of all ids, not of the top k. */
+/* support(), with top-p as a share of all ids, not of the top k. */
 static int support_of_all(const float *logits, size_t top_k, double top_p)
 {
     const struct head_query q = {.temperature = 1, .top_k = top_k, .top_p = top_p,
@@ -76,7 +77,7 @@ static void test_filters(void)
     ok(support(p, (struct sample){1, 0, 0.41}) == 0x0a, "top-p 0.41: one more");
     ok(support(p, (struct sample){1, 0, 0.75}) == 0x0b, "top-p 0.75: of equals the lower id first");
     ok(support(p, (struct sample){1, 0, 1e-9}) == 0x02, "top-p near 0: the best always stays");
-    /* 0.4 / 0.7 = 0.57 after top-k, only 0.4 before: top-p must come second. */
+    /* id 1 has 0.4 / 0.7 = 0.57 after top-k, only 0.4 before, so top-p must come second */
     ok(support(p, (struct sample){1, 2, 0.5}) == 0x02, "top-p works on what top-k left");
     ok(support_of_all(p, 2, 0.5) == 0x0a, "top-p of all: 0.4 is not enough, 0.7 is");
     ok(support_of_all(p, 2, 0.9) == 0x0a, "... top-k then leaves two of four");
@@ -126,8 +127,8 @@ static void test_edges(void)
     ok(equal_draws, "a filter does not change the noise of the ids that it keeps");
 }
 
-/* At T = 0.5 the ids 1 and 3 have 0.16 and 0.09 of 0.275, and 0.64 and 0.36 of what top-k 2 leaves;
- * 0.4 and 0.3 of the model. */
+/* At T = 0.5 ids 1 and 3 have 0.16 / 0.275 and 0.09 / 0.275 of all, and 0.64 and 0.36 of what top-k
+ * 2 leaves. The model itself gives them 0.4 and 0.3. */
 static void test_measures(void)
 {
     const float p[V] = {logf(0.1f), logf(0.4f), logf(0.05f), logf(0.3f), logf(0.1f), logf(0.05f)};
@@ -153,7 +154,7 @@ static void test_measures(void)
     ok(worst < 1e-6, "confidences by the model and by the filter err by %.1e", worst);
 }
 
-/* Measures at temperature 0, in a row whose best id is 1; next: the share of id 3. */
+/* Tests the measures at temperature 0 in a row whose best id is 1. next: the share of id 3. */
 static int measured_as(struct head_query q, double best, double next, double entropy)
 {
     const float p[V] = {logf(0.1f), logf(0.4f), logf(0.05f), logf(0.3f), logf(0.1f), logf(0.05f)};
@@ -166,7 +167,7 @@ static int measured_as(struct head_query q, double best, double next, double ent
            fabs((double)out.entropy - entropy) < 1e-6;
 }
 
-/* Dream: the filters change no choice, but all measures of it. */
+/* In Dream the filters change no greedy choice, but they change all measures of it. */
 static void test_greedy(void)
 {
     const double a = 0.4 / 0.7, two = -a * log(a) - (1 - a) * log(1 - a), best = 0.4 / 0.9;

@@ -1,9 +1,9 @@
-/* test-wkv-long.c - time mixing of RWKV 6 and 7 over a long text, by three forms without a
- * common loop: the recurrent and the chunked form of every level, and a naive form, written out
- * here in double. The naive form is a kind of attention: each token against each earlier token,
- * with keys scaled by the decays between the two; it takes T^2 E steps and no state but the
- * first. With weak decay rounding errors add up over a long way; with strong decay products of
- * decays become zero. */
+/* test-wkv-long.c - compares three forms of time mixing of RWKV 6 and 7 over a long text: the
+ * recurrent and the chunked form of every level, and a naive form, written out here in double. The
+ * three have no common loop. The naive form is a kind of attention: each token reads each earlier
+ * token, whose keys are scaled by the decays between the two. It takes T^2 E steps and has no state
+ * but the first. With weak decay rounding errors add up over a long way; with strong decay products
+ * of decays become zero. */
 #include "kernels/mixing.h"
 #include "kernels/wkv.h"
 #include "lib/base/rng.h"
@@ -13,9 +13,9 @@
 enum { T = 2048, E = 64 };
 enum inputs { R, W, K, V, A, B, INPUTS };
 
-/* A head of a text. */
+/* One head of a text. */
 struct text {
-    int kind; /* 6 or 7 */
+    int kind; /* 6 or 7: the RWKV version */
     float x[INPUTS][T * E], u[E], state[E * E];
 };
 struct result {
@@ -28,7 +28,7 @@ static void fill(struct rng *rng, float *x, size_t n, double scale)
         x[i] = (float)(scale * rng_normal(rng));
 }
 
-/* w = -decay * (0..1); a = -kappa, a unit vector, and b = kappa * (0..1). */
+/* Draws w = -decay * (0..1); a = -kappa, a unit vector; b = kappa * (0..1). */
 static void make(struct text *text, int kind, double decay)
 {
     struct rng rng = {.seed = 17};
@@ -52,8 +52,8 @@ static void make(struct text *text, int kind, double decay)
 
 /* ---- the naive form ---- */
 
-/* keys[q] = k_q and removed[q] = b_q, times the decays from q to now; x[q] = the factor of b_q.
- * Tokens before `first` have decayed to zero. */
+/* keys[q] = k_q and removed[q] = b_q, both times the decays from q to the present token; x[q] = the
+ * factor of b_q. Tokens before `first` have decayed to zero. */
 struct naive {
     const struct text *text;
     double keys[T][E], removed[T][E], x[T][E], start[E]; /* start: the product of the decays of all
@@ -69,7 +69,7 @@ static double score(const float *c, const double *key)
     return sum;
 }
 
-/* y[E] = the result of reading with c the tokens before n and the first state. */
+/* y[E] = what c reads from the tokens before n and from the first state. */
 static void read_tokens(const struct naive *m, const float *c, size_t n, double *y)
 {
     memset(y, 0, E * sizeof *y);
@@ -84,7 +84,7 @@ static void read_tokens(const struct naive *m, const float *c, size_t n, double 
     }
 }
 
-/* Subnormal numbers are slow to compute with and do not change a sum. */
+/* Sets subnormal numbers to zero: they are slow to compute with and do not change a sum. */
 static double decayed(double x, double decay)
 {
     return fabs(x) < 1e-200 ? 0 : x * decay;
@@ -98,7 +98,7 @@ static int is_nothing(const struct naive *m, size_t q)
     return sum == 0;
 }
 
-/* Decays everything before t, and adds t. */
+/* Decays everything before t, then adds t. */
 static void add_token(struct naive *m, size_t t)
 {
     const struct text *text = m->text;
@@ -157,7 +157,7 @@ static void by_attention(const struct text *text, struct result *out)
     free(m);
 }
 
-/* ---- the others ---- */
+/* ---- the recurrent and the chunked form ---- */
 
 static void by_kernel(struct backend *b, const struct text *text, enum wkv_form form,
                       struct result *out)

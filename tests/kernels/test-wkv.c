@@ -1,5 +1,6 @@
-/* Time mixing of RWKV 6 and 7: the reference against sums written out by transitions, its gradients
- * against finite differences, and every level and form against the reference. */
+/* test-wkv.c - tests time mixing of RWKV 6 and 7: the reference against sums written out by
+ * transitions, its gradients against finite differences, and every level and form against the
+ * reference. */
 #include "kernels/mixing.h"
 #include "kernels/train.h"
 #include "kernels/wkv.h"
@@ -11,8 +12,7 @@ enum { MOST = 80, WIDE = 3 * 64, SEQS = 4, STATES = SEQS * 3 * 64 * 64 };
 
 static struct rng rng = {.seed = 11};
 
-/* Lengths of the sequences; and the strength of decay: w = -scale * (0..1). scale < 0: only one w
- * is. */
+/* rows: the lengths of the sequences. decay: the strength of decay, w = -decay * (0..1). */
 struct shape {
     size_t heads, E, n_seqs;
     int32_t rows[SEQS];
@@ -28,12 +28,12 @@ enum { SHAPES = sizeof shapes / sizeof *shapes };
 enum { R, W, K, V, A, B, INPUTS };
 struct data {
     struct shape s;
-    int kind; /* 6 or 7 */
+    int kind; /* 6 or 7: the RWKV version */
     size_t T, H, E;
     struct attn_seq seqs[SEQS];
     float x[INPUTS][MOST * WIDE], u[WIDE], state[STATES];
     float y[MOST * WIDE], after[STATES];
-    float dy[MOST * WIDE], dstate[STATES]; /* weights of outputs: the loss is their sum */
+    float dy[MOST * WIDE], dstate[STATES]; /* the loss is the sum of outputs with these weights */
     float d[INPUTS][MOST * WIDE], du[WIDE], dfirst[STATES];
 };
 
@@ -43,7 +43,7 @@ static void fill(float *x, size_t n, double scale)
         x[i] = (float)(scale * rng_normal(&rng));
 }
 
-/* a = -kappa, a unit vector of each head; b = kappa * (0..1). */
+/* Draws a = -kappa, a unit vector of each head; b = kappa * (0..1). */
 static void fill_removal(struct data *d)
 {
     for (size_t at = 0; at < d->T * d->H; at++) {
@@ -96,7 +96,7 @@ static size_t states_of(const struct data *d)
     return d->s.n_seqs * d->H * d->E * d->E;
 }
 
-/* y and after, from state. */
+/* Computes y and after from state. */
 static void forward(struct backend *b, struct data *d, enum wkv_form form)
 {
     struct wkv a = {.in = rows_of(d), .state = d->after, .y = d->y, .form = form};
@@ -121,9 +121,9 @@ static void backward(struct backend *b, struct data *d, int states)
 
 /* ---- the definition, in double ---- */
 
-/* Head h of a sequence: y and the last state, by the recurrence, or by sums that write out what
- * every token reads of every earlier one: the state that q leaves, carried through the transitions
- * diag(e^w) + b a^T of the tokens between. */
+/* y and the last state of head h of a sequence, by the recurrence, or by sums. The sums write out
+ * what every token reads of every earlier token q: the state that q leaves, carried through the
+ * transitions diag(e^w) + b a^T of the tokens between. */
 struct truth {
     double y[MOST][64], S[64][64];
 };
@@ -190,7 +190,7 @@ static void by_recurrence(const struct data *d, size_t seq, size_t h, struct tru
     }
 }
 
-/* Source q = -1 is the state before the first token. */
+/* Computes the sums. q = -1 stands for the state before the first token. */
 static void by_sums(const struct data *d, size_t seq, size_t h, struct truth *o)
 {
     memset(o, 0, sizeof *o);
@@ -217,7 +217,7 @@ static void by_sums(const struct data *d, size_t seq, size_t h, struct truth *o)
     }
 }
 
-/* The sum of all y and last states, weighed by dy and dstate. */
+/* The sum of all y and last states, weighted by dy and dstate. */
 static double loss(const struct data *d)
 {
     double sum = 0;
@@ -280,7 +280,7 @@ static void test_definition(struct backend *ref, const struct shape *s, int kind
     free(x), free(d);
 }
 
-/* A central difference of fourth order of the exact loss. */
+/* The slope of the exact loss, by a central difference of fourth order. */
 static double slope(const struct data *d, float *x)
 {
     const float was = *x;
@@ -312,7 +312,7 @@ static void test_slopes(struct backend *ref, int kind)
     static const struct shape s = {2, 6, 2, {9, 4}, 1.5};
     static const char *const names[] = {"r", "w", "k", "v", "a", "b"};
     struct data *d = make(&s, kind);
-    for (int i = 0; i < INPUTS; i++) /* whole multiples of a step, so that steps are exact */
+    for (int i = 0; i < INPUTS; i++) /* multiples of a step, so that adding a step is exact */
         for (size_t j = 0; j < d->T * WIDE; j++)
             d->x[i][j] = (float)(rint(d->x[i][j] * 0x1p12) * 0x1p-12);
     for (size_t j = 0; j < WIDE; j++)
@@ -348,7 +348,8 @@ static void test_forward(struct backend *b, const struct data *want, enum wkv_fo
     free(d);
 }
 
-/* Two calls for the first rows and the others of each sequence, the state carried over. */
+/* Computes the first rows of each sequence in one call and the others in another, with the state
+ * carried over. */
 static void test_carry(struct backend *b, const struct data *want)
 {
     struct data *d = mem_alloc(sizeof *d);
@@ -381,7 +382,7 @@ static void test_backward(struct backend *b, const struct data *want, int states
     for (int i = 0; i < (d->kind == 7 ? INPUTS : A); i++)
         if (i != W)
             far = fmax(far, worst(d->d[i], want->d[i], n));
-    for (size_t i = 0; i < n; i++) { /* the products whose differences the gradient of w sums */
+    for (size_t i = 0; i < n; i++) { /* the gradient of w is a sum of differences of these */
         size = fmax(size, fabs((double)want->d[R][i] * d->x[R][i]));
         size = fmax(size, fabs((double)want->d[K][i] * d->x[K][i]));
     }

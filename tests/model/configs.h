@@ -36,8 +36,8 @@ static const char llada[] =
     "\"rope_theta\":500000.0,\"scale_logits\":false,\"transformers_version\":\"4.46.3\","
     "\"use_cache\":false,\"vocab_size\":126464,\"weight_tying\":false}";
 
-/* Sets `key` of `base` to the JSON text `value` (NULL: removes the key), writes and loads the file.
- * */
+/* Sets `key` of `base` to the JSON text `value` (NULL: removes the key), writes and loads the
+ * file. */
 static int load_with(const char *base, const char *key, const char *value, struct config *c,
                      struct err *e)
 {

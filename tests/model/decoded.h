@@ -76,8 +76,8 @@ static inline struct settings decoded_point(const struct decoder *d, const char 
 
 static size_t decoded_prepared; /* number of prepared passes */
 
-/* Runs the step once to three times, because a back end may prepare a pass by any number of runs.
- * */
+/* Runs the step once to three times, because a back end may prepare a pass by any number of
+ * runs. */
 static inline void decoded_prepare(struct backend *b, const void *key, size_t key_bytes,
                                    void (*step)(void *ctx), void *ctx)
 {

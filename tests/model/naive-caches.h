@@ -136,8 +136,8 @@ static size_t taken(const struct naive *v)
     return n ? n : 1;
 }
 
-/* Chooses the slots whose new values differ most from the kept ones; keeps the new values at once.
- * */
+/* Chooses the slots whose new values differ most from the kept ones; keeps the new values at
+ * once. */
 static void choose(const struct naive *v, struct kept *k, size_t l, double x[LEN][D], int *chosen)
 {
     double alike[LEN], n[D], now[D];

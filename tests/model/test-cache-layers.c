@@ -122,8 +122,8 @@ static size_t run_as(const struct network *n, const struct diffuse *d, int32_t i
     return trace.memory.kind[MEMORY_KV];
 }
 
-/* With parameters that leave nothing out, a policy gives the ids of the policy that it then equals.
- * */
+/* With parameters that leave nothing out, a policy gives the ids of the policy that it then
+ * equals. */
 static void test_neutral(const struct network *n)
 {
     int32_t a[PROMPTS][LEN] = {0}, b[PROMPTS][LEN] = {0};

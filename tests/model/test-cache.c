@@ -290,8 +290,8 @@ static void test_suffixes(const struct network *n)
         }
 }
 
-/* Returns 1 if runs with *d and *e give equal ids. rows[]: the number of rows that each run took.
- * */
+/* Returns 1 if runs with *d and *e give equal ids. rows[]: the number of rows that each run
+ * took. */
 static int same_ids(const struct network *n, const struct diffuse *d, const struct diffuse *e,
                     int64_t rows[2])
 {

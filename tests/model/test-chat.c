@@ -192,8 +192,8 @@ static void test_refused(void)
     free(large);
 }
 
-/* Templates make tokens of roles. A content or an unknown role that looks like a token stays text.
- * */
+/* Templates make tokens of roles. A content or an unknown role that looks like a token stays
+ * text. */
 static void test_roles(void)
 {
     static const char text[] = "{% for m in messages %}{{ '<|' + m.role + '|>' + m.content }}"
@@ -313,8 +313,8 @@ static void encode(const struct tokenizer *t, const struct chat_message *m, size
     ids_free(&parts);
 }
 
-/* Tests two patterns: one takes the line feeds of a header and the next text as one word, one not.
- * */
+/* Tests two patterns: one takes the line feeds of a header and the next text as one word, one
+ * not. */
 static void test_encode(void)
 {
     static const char *const merges[] = {"\u010a \u010a", "H i"};

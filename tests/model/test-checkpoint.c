@@ -105,8 +105,8 @@ static void rewrite(const struct edit *x)
     free(zeros);
 }
 
-/* Opens an edited checkpoint. says NULL: it must open; else it is refused with 65 and both texts.
- * */
+/* Opens an edited checkpoint. says NULL: it must open; else it is refused with 65 and both
+ * texts. */
 static void edited(const char *shape, int tied, struct edit x, const char *says, const char *also)
 {
     struct config f;
@@ -234,8 +234,8 @@ static void test_tied_twice(void)
        "a tied head with values of its own: %s", e.text);
 }
 
-/* A config.json that does not fit the tensors, and a checkpoint with the names of another family.
- * */
+/* A config.json that does not fit the tensors, and a checkpoint with the names of another
+ * family. */
 static void test_config_against_files(void)
 {
     struct config f;

@@ -1,7 +1,7 @@
 /* test-draft.c - tests that drafted steps change only the number of passes: random prompts, rules,
  * orders, caches, lengths, batches and seeds, each with and without drafts. The weights are random,
- * and so are the answers to drafts, but enough drafts are right to test several steps in one pass.
- * */
+ * and so are the answers to drafts, but enough drafts are right to test several steps in one
+ * pass. */
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
 #include "lib/decode/diffuse.h"

@@ -79,8 +79,8 @@ static int step(struct naive *v, const struct diffuse *d, size_t s, size_t e, in
     return taken ? taken : best > 0;
 }
 
-/* Runs the naive algorithm. Masks are -1 in x between passes, so that an answer may be the mask id.
- * */
+/* Runs the naive algorithm. Masks are -1 in x between passes, so that an answer may be the mask
+ * id. */
 static void naive_run(const struct network *n, const struct diffuse *d, struct naive *v,
                       const struct generation_input *in)
 {

@@ -69,8 +69,8 @@ static float *values_of(struct backend *b, const struct mat *m)
     return y;
 }
 
-/* Tests that mat_make() gives equal values from a checkpoint's source directly and through floats.
- * */
+/* Tests that mat_make() gives equal values from a checkpoint's source directly and through
+ * floats. */
 static int same_both_ways(struct backend *b, const struct checkpoint *c, enum role r,
                           enum dtype dtype)
 {

@@ -149,8 +149,8 @@ static void ends(void)
 
 enum { PARTS_DRAWN = 9, TEXTS_DRAWN = 24 };
 
-/* Draws texts of one length whose losses are `truth` plus noise. *units: the means over the texts.
- * */
+/* Draws texts of one length whose losses are `truth` plus noise. *units: the means over the
+ * texts. */
 static void draw_texts(struct calibration *c, const struct mix_unit *truth, double noise,
                        struct mix_unit *units)
 {

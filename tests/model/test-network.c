@@ -21,8 +21,8 @@ static struct network open_network(struct backend *b, const char *name)
     return n;
 }
 
-/* Computes log-probabilities of the next ids of one sequence, all rows at once and without a cache.
- * */
+/* Computes log-probabilities of the next ids of one sequence, all rows at once and without a
+ * cache. */
 static void plain(const struct network *n, const int32_t *ids, enum mask mask, double *out)
 {
     int32_t pos[T], wanted[T], target[T];

@@ -256,8 +256,8 @@ static void test_apart(struct backend *b, const char *shape, const char *quant)
     checkpoint_close(&c);
 }
 
-/* Offloaded layers are numbered in order, and each way of choosing has as many as were asked for.
- * */
+/* Offloaded layers are numbered in order, and each way of choosing has as many as were asked
+ * for. */
 static void test_numbers(void)
 {
     int good = 1;
@@ -370,8 +370,8 @@ static void test_full(struct backend *b)
     checkpoint_close(&c);
 }
 
-/* Without enough memory, and without a folder: an error each time, and no file or memory is left.
- * */
+/* Without enough memory, and without a folder: an error each time, and no file or memory is
+ * left. */
 static void test_failures(struct backend *b)
 {
     struct checkpoint c = shape_of("synth:tiny-llama");

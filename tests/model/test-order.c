@@ -13,8 +13,8 @@ static double score(enum order o, const struct head_row *a, uint64_t key)
     return order_score(o, &c);
 }
 
-/* Returns the indices of the answers, best first by an order, the lowest of equals first: "2013".
- * */
+/* Returns the indices of the answers, best first by an order, the lowest of equals first:
+ * "2013". */
 static const char *ranks(enum order o, const struct head_row answer[N], char text[N + 1])
 {
     for (size_t i = 0; i < N; i++) {

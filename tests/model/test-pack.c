@@ -253,8 +253,8 @@ static void test_hostile(void)
     edited(DTYPE_INT8_VECTOR, (struct edit){UP ".scale", .value = &infinity}, "expected finite");
 }
 
-/* Opens a model with members of `quantization` that pack-model does not write. says NULL: it opens.
- * */
+/* Opens a model with members of `quantization` that pack-model does not write. says NULL: it
+ * opens. */
 static void configured(const char *quantization, const char *says)
 {
     struct checkpoint c;

@@ -137,8 +137,8 @@ static void check(const struct family *f)
     free(a);
 }
 
-/* Two parts of eight sequences need half of the activations; the memory for a sum is planned too.
- * */
+/* Two parts of eight sequences need half of the activations; the memory for a sum is planned
+ * too. */
 static void bytes(void)
 {
     struct backend *be = backend_open("cpu", NULL, 1, 0, NULL);

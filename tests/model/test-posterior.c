@@ -240,8 +240,8 @@ static double learned(struct trainer *t, struct train_batch *b, float weight)
     return loss;
 }
 
-/* The loss of texts whose posteriors were fitted, with the text's own latents or its neighbour's.
- * */
+/* The loss of texts whose posteriors were fitted, with the text's own latents or its
+ * neighbour's. */
 static void test_shuffled(struct trainer *t, const struct config *c, struct backend *b,
                           struct train_batch *in)
 {

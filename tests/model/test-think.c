@@ -1,6 +1,6 @@
 /* test-think.c - tests generating with a latent model: the network with its cache computes what
- * training computes; a ring of slots, a batch and a cache do not change ids; memory is as planned.
- * */
+ * training computes; a ring of slots, a batch and a cache do not change ids; memory is as
+ * planned. */
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
 #include "lib/latent/think/think_run.h"
@@ -210,8 +210,8 @@ static void naive(const struct network *n, const struct think *how, size_t which
 }
 
 /* Prompts of 5, 1 and 13 ids, answers of 14. With a window of 4 the text goes round the ring of 8
- * slots, and a prompt is read in four passes. With a window of 6 no prompt ends where a pass ends.
- * */
+ * slots, and a prompt is read in four passes. With a window of 6 no prompt ends where a pass
+ * ends. */
 static void test_writing(const char *shape, size_t window)
 {
     struct model m = open_shape(shape, "cpu", "f32", window);

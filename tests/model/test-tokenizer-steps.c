@@ -197,8 +197,8 @@ static size_t utf8_length(uint32_t code)
     return code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
 }
 
-/* utf8proc knows some of the new characters. Their categories must equal those of their stand-ins.
- * */
+/* utf8proc knows some of the new characters. Their categories must equal those of their
+ * stand-ins. */
 static void test_stand_ins(void)
 {
     size_t n = 0, known = 0, wrong = 0;

@@ -433,8 +433,8 @@ static double seconds(const struct tokenizer *t, const char *unit, size_t n)
 #define SLOWER 1
 #endif
 
-/* A text 8 times as long may take 27 times as long; an algorithm of quadratic time takes 64 times.
- * */
+/* A text 8 times as long may take 27 times as long; an algorithm of quadratic time takes 64
+ * times. */
 static void test_time(void)
 {
     static const char *const merges[] = {"l l", "ll ll", "_ _", "\u0120 \u0120", "\u010a \u010a",

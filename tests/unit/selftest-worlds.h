@@ -1,9 +1,10 @@
-/* selftest-worlds.h - runs of two systems, or of a sweep and its rival, whose truth is known, for
- * test-selftest: launches x prompts cells, as `times` records hold them.
+/* selftest-worlds.h - simulates runs of two systems, or of a sweep and its rival, whose truth is
+ * known, for test-selftest: cells of launches x prompts, as `times` records have them.
  *
  * A pair of launches takes two turns on a machine that may be disturbed: with a period of four
- * turns, over half of the run, or on one side alone. The worlds assume more than the estimators do:
- * launches may have heavy tails, and a prompt may go better in one launch than in another. */
+ * turns, over half of the run, or on one side alone. The simulations assume more than the
+ * estimators do: launches may have heavy tails, and a prompt may be faster in one launch than in
+ * another. */
 #pragma once
 
 #include <jansson.h>
@@ -18,11 +19,11 @@
 
 enum fault {
     SOUND,
-    POOLED,  /* answers taken for independent, as if each were a launch */
-    BLOCKED, /* all launches of A, then all of B */
-    RAW,     /* p values of a grid as if each stood alone */
+    POOLED,  /* answers count as independent, as if each were a launch */
+    BLOCKED, /* all launches of A come first, then all of B */
+    RAW,     /* p values of a grid are not adjusted for each other */
     MEANS,   /* a mean within the margin counts as "as good", without a test */
-    ABBA,    /* A first, B first, ... in turn, not at random */
+    ABBA,    /* A and B begin in turn, not at random */
     KEPT,    /* disturbed cells count */
     FAULTS
 };
@@ -36,13 +37,13 @@ static int holds(double lo, double hi, double truth)
 
 enum { WORLD_LAUNCHES = 12, WORLD_PROMPTS = 20, WORLD_CELLS = WORLD_LAUNCHES * WORLD_PROMPTS };
 
-/* Spreads are those of logarithms. */
+/* Spreads are standard deviations of logarithms. */
 struct world {
     size_t launches;
     double factor; /* time of B / time of A */
-    double prompt; /* spread of that factor over prompts */
-    double launch; /* of a turn */
-    double both;   /* of a prompt within a launch, beside the noise of a cell */
+    double prompt; /* spread of this factor over prompts */
+    double launch; /* spread of a turn */
+    double both;   /* spread of a prompt within a launch, besides the noise of a cell */
     double cell;
     int heavy;     /* turns have heavy tails: t with 3 degrees of freedom */
     double period; /* added to turns 0, 3, 4, 7, ..., subtracted from the others */
@@ -59,7 +60,7 @@ static double tailed(struct rng *r, int heavy)
     return heavy ? z / sqrt(square / 3) : z;
 }
 
-/* The logarithms of a turn's times. */
+/* Draws the logarithms of a turn's times. */
 static void run_turn(struct rng *r, const struct world *w, size_t turn, double *out)
 {
     int loaded = w->load > 0 && turn >= w->launches;
@@ -69,7 +70,7 @@ static void run_turn(struct rng *r, const struct world *w, size_t turn, double *
         out[p] = luck + (loaded ? 3 : 1) * w->cell * rng_normal(r);
 }
 
-/* a, b: [launches][WORLD_PROMPTS], NaN where a time is marked as disturbed. */
+/* Draws a and b, [launches][WORLD_PROMPTS] each; NaN if a time is marked as disturbed. */
 static void run_cells(uint64_t seed, const struct world *w, enum fault fault, double *a, double *b)
 {
     struct rng r = {.seed = rng_derive(seed, "cells")};
@@ -77,7 +78,7 @@ static void run_cells(uint64_t seed, const struct world *w, enum fault fault, do
     for (size_t p = 0; p < WORLD_PROMPTS; p++)
         own[p] = log(w->factor) + w->prompt * rng_normal(&r);
     for (size_t l = 0; l < w->launches; l++) {
-        size_t second = rng_below(&r, 2); /* A's place in the pair */
+        size_t second = rng_below(&r, 2); /* 1: A has the second turn of the pair */
         second = fault == ABBA ? l % 2 : second;
         int blocked = fault == BLOCKED, is_hit = w->hit > 0 && rng_below(&r, 2);
         double *x = a + l * WORLD_PROMPTS, *y = b + l * WORLD_PROMPTS;
@@ -127,7 +128,7 @@ static double few_cover(uint64_t seed, enum fault fault)
     return world_covers(seed, &(struct world){.launches = 5, CROSSED}, fault);
 }
 
-/* The spread is between launches. */
+/* All spread is between launches. */
 static double noisy_covers(uint64_t seed, enum fault fault)
 {
     const struct world w = {.launches = 5, .factor = 1.3, .launch = 0.05, .cell = 0.03};
@@ -181,7 +182,7 @@ static double loaded_differs(uint64_t seed, enum fault fault)
 enum { STEPS = 6, RIVAL = STEPS, POINTS = STEPS + 1, DRAWS = 200, PROMPTS_TESTED = 300 };
 static const double steps[POINTS] = {8, 16, 32, 64, 128, 256, 0};
 
-/* Everything that a meeting reads, as pareto makes it of records. */
+/* Everything that a meeting reads, in the form that pareto makes from records. */
 struct sweep {
     struct point point[POINTS];
     struct points points;
@@ -210,8 +211,8 @@ static void make_points(struct sweep *s, size_t draws)
     s->costs = (struct costs){&s->pairs, "e2e_ns", NULL, 0, 0.95, rng_derive(1, "launches"), draws};
 }
 
-/* truth[i]: the cost of point i. The points of a sweep share the luck of their launches and
- * prompts and have some of their own. */
+/* truth[i]: the cost of point i. The points of a sweep share the random effects of their launches
+ * and prompts, and each has some of its own. */
 static void make_times(struct sweep *s, uint64_t seed, const double *truth, size_t launches,
                        enum fault fault)
 {
@@ -240,7 +241,7 @@ static void make_times(struct sweep *s, uint64_t seed, const double *truth, size
     }
 }
 
-/* A number of a record; censored it is infinite; NaN: null for another reason. */
+/* A number of a record: infinite if it is censored, NaN if it is null for another reason. */
 static double number_of(const json_t *record, const char *key)
 {
     char name[64];
@@ -252,7 +253,7 @@ static double number_of(const json_t *record, const char *key)
                              : (double)NAN;
 }
 
-/* Costs 4 + 2 steps, the rival's is that at 50 steps: X_lat is 50. */
+/* The cost is 4 + 2 * steps, and the rival's is the cost at 50 steps, so X_lat is 50. */
 static double lat_covers(uint64_t seed, size_t launches, enum fault fault)
 {
     static struct sweep s;
@@ -287,7 +288,8 @@ static double lat12_covers(uint64_t seed, enum fault fault)
     return lat_covers(seed, 12, fault);
 }
 
-/* Right or wrong answers. A prompt is hard or easy for all. right[POINTS][PROMPTS_TESTED]. */
+/* Draws right or wrong answers, right[POINTS][PROMPTS_TESTED]. A prompt is hard or easy for all
+ * points. */
 static void answer(uint64_t seed, const double *share, double rival, double *right)
 {
     struct rng r = {.seed = rng_derive(seed, "answers")};
@@ -300,7 +302,7 @@ static void answer(uint64_t seed, const double *share, double rival, double *rig
     }
 }
 
-/* A board of right answers as measured, in every draw the same; margin 5 points. */
+/* Makes a board of right answers as measured, equal in every draw; the margin is 5 points. */
 static void make_board(uint64_t seed, const double *share, struct field_board *b)
 {
     static const struct field_quality quality = {
@@ -370,8 +372,8 @@ static double estimate_covers(uint64_t seed, enum fault fault)
     return held;
 }
 
-/* The sweep is as good from 32 steps on, where it costs exactly as much as the rival. A claim of
- * X_par is therefore luck. */
+/* The sweep is as good from 32 steps on, and there it costs exactly as much as the rival. So X_par
+ * is claimed only by chance. */
 static double parity_claimed(uint64_t seed, enum fault fault)
 {
     static const double share[STEPS] = {0.2, 0.4, 0.97, 0.97, 0.97, 0.97};

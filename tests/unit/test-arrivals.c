@@ -1,5 +1,5 @@
-/* test-arrivals.c - arrivals of an open loop: exponential gaps of the wanted mean that depend on
- * the seed alone, or even ones. */
+/* test-arrivals.c - tests arrivals of an open loop: exponential gaps with the wanted mean that
+ * depend on the seed alone, or even gaps. */
 #include "lib/stat/arrivals.h"
 
 #include "tests/tap.h"
@@ -25,8 +25,8 @@ int main(void)
         before = due;
     }
     ok(!falls && same, "times do not fall, and are a function of the seed and the place");
-    /* exponential: mean and deviation 1 / rate, a share of 1/e above the mean; bounds: 5 standard
-     * errors of 20000 draws */
+    /* exponential gaps have mean and deviation 1 / rate and a share of 1/e above the mean; the
+     * bounds are 5 standard errors of 20000 draws */
     double mean = sum / N, deviation = sqrt(squares / N - mean * mean);
     ok(fabs(mean - 0.02) < 5 * 0.02 / sqrt(N), "mean gap %.5f s of 0.02", mean);
     ok(fabs(deviation - 0.02) < 5 * 0.02 * sqrt(2.0 / N) * 2, "deviation %.5f s", deviation);

@@ -1,4 +1,4 @@
-/* test-asgood.c - the tests behind "as good from so many steps on". */
+/* test-asgood.c - tests the statistics behind "as good from so many steps on". */
 #include <math.h>
 
 #include "lib/stat/asgood.h"
@@ -41,7 +41,7 @@ static void test_shares(void)
        t.good);
 }
 
-/* Against the paired t test of values. */
+/* Compares with the paired t test of values. */
 static void test_values(void)
 {
     double mean = 0, square = 0;

@@ -1,4 +1,4 @@
-/* test-aup.c - accuracy under parallelism against its definition, by hand. */
+/* test-aup.c - compares accuracy under parallelism with its definition, computed by hand. */
 #include <math.h>
 
 #include "lib/stat/aup.h"

@@ -1,5 +1,5 @@
-/* test-clocked.c - choices by measured time, with planted clocks: the instruction set of a format,
- * kept in a file that may be damaged; and the ceiling of a number format. */
+/* test-clocked.c - tests choices by measured time, with planted clocks: the instruction set of a
+ * format, stored in a file that may be damaged; and the ceiling of a number format. */
 #include <dirent.h>
 #include <jansson.h>
 #include <sys/stat.h>
@@ -77,7 +77,7 @@ static const char *question(const char *folder, size_t levels, struct level_time
     return got == 1 && asked == before ? "kept" : got == 0 && asked == before + 1 ? "asked" : "?";
 }
 
-/* The one file of a folder; the caller's; NULL: there is none, or more. */
+/* Returns the only file of a folder, which the caller frees; NULL if there is none, or more. */
 static char *only_file(const char *folder)
 {
     char *path = NULL;
@@ -114,7 +114,7 @@ static void broken(const char *folder, const char *path, const char *bytes, size
        "a file that is %s: measured and written anew", what);
 }
 
-/* The good text with one piece of it in place of another. */
+/* Tests the good text with one piece replaced by another. */
 static void replaced(const char *folder, const char *path, const char *good, const char *old,
                      const char *new, const char *what)
 {
@@ -147,7 +147,7 @@ static void test_texts(const char *folder, const char *path)
     buf_free(&b);
 }
 
-/* A pipe, a device, a folder or nothing where the file should be. */
+/* Tests a pipe, a device, a folder or nothing in the place of the file. */
 static void test_places(const char *folder, const char *path)
 {
     struct level_times t;
@@ -189,7 +189,7 @@ static void test_file(void)
     free(folder);
 }
 
-/* Processes that begin together: one asks, the others wait for its file. */
+/* Of several processes that begin together one measures, and the others wait for its file. */
 static void test_together(void)
 {
     enum { PROCESSES = 4 };
@@ -212,7 +212,8 @@ static void test_together(void)
     free(folder);
 }
 
-/* The clock that tools have: a level of the table, one for each format, and the same again. */
+/* The real clock of the tools gives one level of the table for each format, and the same level
+ * again. */
 static void test_here(void)
 {
     struct err e = {0};

@@ -1,4 +1,4 @@
-/* test-crossover.c - curves whose crossings are known, and the coverage of the intervals. */
+/* test-crossover.c - tests curves whose crossings are known, and the coverage of the intervals. */
 #include "lib/stat/crossover.h"
 
 #include "lib/base/rng.h"
@@ -76,7 +76,7 @@ static void test_parity(void)
     for (int i = 0; i < N; i++) {
         s.cost_steps[i] = s.quality_steps[i] = steps[i];
         s.cost[i] = 2 * steps[i];
-        s.quality[i] = log2(steps[i]); /* 4.5 at 2^4.5 = 22.6 */
+        s.quality[i] = log2(steps[i]); /* the rival's 4.5 is reached at 2^4.5 = 22.6 */
     }
     parity_solve(&s, -1, &p);
     ok(near(p.lat, 50, 1e-12) && near(p.q, exp2(4.5), 1e-12), "X_lat 50, X_q 22.6");
@@ -94,8 +94,8 @@ static void test_parity(void)
     ok(isnan(p.q) && near(p.lat, 20, 1e-12), "no quality: only X_lat");
 }
 
-/* One experiment: quality of prompt k at steps s is 0.5 log2 s + shared noise + own noise, the
- * rival's is 0.5 log2(30) + the same shared noise. Returns 1 when the interval holds 30. */
+/* One experiment. The quality of prompt k at steps s is 0.5 log2 s + shared noise + own noise; the
+ * rival's is 0.5 log2(30) + the shared noise. Returns 1 if the interval holds 30. */
 static int holds(uint64_t seed, double *width)
 {
     enum { PROMPTS = 200, DRAWS = 200, P = N + 1 };

@@ -1,4 +1,4 @@
-/* test-energy.c - joules over launches and their price, against hand-made values. */
+/* test-energy.c - compares joules over launches, and their price, with hand-made values. */
 #include "lib/stat/energy.h"
 
 #include <math.h>
@@ -22,8 +22,8 @@ static struct row row_of(double launch, double id, double ns, double j, double t
         [BATCHES_INTEGRAL_J] = 1, [BATCHES_IDLE_W] = 50}};
 }
 
-/* Launch 1: 12 s, 2400 J, 120 ticks. Launch 2: 11 s, but 99 ticks. Launch 3: 9 s. Launch 4: a batch
- * without its joules. */
+/* Launch 1: 12 s, 2400 J, 120 ticks. Launch 2: 11 s, but 99 ticks. Launch 3: 9 s. Launch 4: one
+ * batch has no joules. */
 static size_t energy_case(struct row *b)
 {
     size_t n = 0;
@@ -52,7 +52,7 @@ static struct batches batches_of(const struct row *b, size_t n)
     return all;
 }
 
-/* energy_samples of these rows, asked twice: how many, and which. */
+/* Calls energy_samples() twice, for the number of samples and for the samples. */
 static size_t samples_of(enum energy_metric f, const struct row *b, size_t n,
                          struct launch_sample *s, const char **why)
 {
@@ -112,7 +112,7 @@ static void test_energy(void)
        "without an idle card there is no net");
 }
 
-/* A counter of the packages. */
+/* A counter of the processor packages. */
 static void test_whole(void)
 {
     struct row b[9];

@@ -1,5 +1,5 @@
-/* test-filehash.c - the hash of a large file is kept as long as the file is the same, and no
- * longer; a damaged cache entry is ignored. */
+/* test-filehash.c - tests that the hash of a large file is remembered until the file changes, and
+ * that a damaged cache entry is ignored. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -13,7 +13,7 @@
 
 static char file[64], small[64], folder[96];
 
-/* Remembered hashes; `break_them` overwrites each with that text. */
+/* Counts remembered hashes. break_them not NULL: overwrites each with this text. */
 static int kept(const char *break_them)
 {
     int n = 0;

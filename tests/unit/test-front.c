@@ -1,11 +1,11 @@
-/* test-front.c - the sweep against the definition, on random points with ties, NaN and -0. */
+/* test-front.c - compares the front with its definition, on random points with ties, NaN and -0. */
 #include "lib/stat/front.h"
 
 #include "lib/base/rng.h"
 #include "lib/stat/contest.h"
 #include "tests/tap.h"
 
-/* a is no worse in both and better in one. */
+/* Returns 1 if a is no worse than b in both values and better in one. */
 static int dominates(const double *c, const double *q, size_t a, size_t b)
 {
     return c[a] <= c[b] && q[a] >= q[b] && (c[a] < c[b] || q[a] > q[b]);

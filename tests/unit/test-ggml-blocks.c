@@ -1,4 +1,4 @@
-/* test-ggml-blocks - blocks of the GGUF types, decoded here by their published formulas. */
+/* test-ggml-blocks.c - tests blocks of the GGUF types, decoded here by their published formulas. */
 #include "tests/bench/ggml-blocks.h"
 
 #include <stdint.h>
@@ -26,7 +26,7 @@ static float at_q4(const unsigned char *b, int i)
     return half_at(b) * (float)(q - 8);
 }
 
-/* dequantize_row_q6_K written for one value: 128 values use 64 low and 32 high bytes, 8 scales. */
+/* dequantize_row_q6_K for one value. 128 values use 64 low and 32 high bytes, and 8 scales. */
 static float at_q6(const unsigned char *b, int i)
 {
     const unsigned char *low = b + i / 128 * 64, *high = b + 128 + i / 128 * 32;
@@ -41,7 +41,7 @@ static float at_q6(const unsigned char *b, int i)
     return half_at(b + 208) * (float)scale[i % 128 / 16] * (float)(q - 32);
 }
 
-/* Root mean square error against that of the values. */
+/* The root mean square error, relative to the root mean square of the values. */
 static double error_of(enum ggml_type t, const float *x, float (*at)(const unsigned char *, int))
 {
     static unsigned char out[4 * N];
@@ -85,7 +85,7 @@ static void test_exact(void)
         x[i] = 0;
     ggml_encode(GGML_Q4_0, x, 32, out);
     ok(half_at(out) == 0 && at_q4(out, 0) == 0, "a block of zeros stays zero");
-    x[0] = 1.00390625f; /* halfway between two bf16: to even */
+    x[0] = 1.00390625f; /* halfway between two bf16: rounds to the even one */
     x[1] = -1.5f;
     ggml_encode(GGML_BF16, x, 2, out);
     ok(out[0] == 0x80 && out[1] == 0x3f && out[2] == 0xc0 && out[3] == 0xbf, "bf16 rounds to even");

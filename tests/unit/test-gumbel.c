@@ -1,5 +1,5 @@
-/* The kinds of noise: whether draws follow the law, how rare an id may be, how large a logit; and
- * what rounding a confidence does to the order of answers. */
+/* test-gumbel.c - tests the kinds of noise: whether draws follow the distribution, how rare an id
+ * may be, how large a logit; and what rounding a confidence does to the order of answers. */
 #include "kernels/advance.h"
 #include "kernels/gumbel.h"
 #include "lib/base/mem.h"
@@ -10,7 +10,7 @@ static const char *const names[] = {"f64", "f32", "f32x"};
 
 /* ---- draws ---- */
 
-/* The id of the best score, of equals the lowest. */
+/* Returns the id with the best score, the lowest of equals. */
 static int32_t draw(size_t kind, const float *logits, int32_t V, double temperature, uint64_t key)
 {
     int32_t best = 0;
@@ -25,7 +25,7 @@ static int32_t draw(size_t kind, const float *logits, int32_t V, double temperat
     return best;
 }
 
-/* Chi-square of draws from a law of Zipf over 2^17 ids, in bins of equal probability. */
+/* Chi-square of draws from a Zipf distribution over 2^17 ids, in bins of equal probability. */
 static void chi_square(size_t kind)
 {
     enum { V = 1 << 17, DRAWS = 160, BINS = 8 };
@@ -34,7 +34,7 @@ static void chi_square(size_t kind)
     double sum = 0, below = 0, expected[BINS] = {0}, chi = 0;
     int count[BINS] = {0};
     for (int v = 0; v < V; v++) {
-        logits[v] = (float)(5 - 1.1 * log(1 + v * 37 % V)); /* the likely ones among the others */
+        logits[v] = (float)(5 - 1.1 * log(1 + v * 37 % V)); /* likely ids between unlikely ones */
         sum += exp((double)logits[v] / 0.9);
     }
     for (int v = 0; v < V; v++) {
@@ -55,9 +55,10 @@ static void chi_square(size_t kind)
 
 /* ---- rare ids ---- */
 
-/* How often an id of probability p is drawn against all others together, over p: the others' E is
- * exponential, so that it is the mean of e^(-E (1 - p) / p) over the id's own. E of some bits comes
- * from the score of logit 0 at temperature 1, and only 1 - u below 40 p counts. */
+/* The share of draws in which an id of probability p wins against all others together, divided by
+ * p. E is the exponential variable of an id (its score is -log E). The others together have an
+ * exponential E too, so the share is the mean of e^(-E (1 - p) / p) over the E of the id. E comes
+ * from the score of logit 0 at temperature 1; only uniform values with 1 - u below 40 p matter. */
 static double share_of(size_t kind, double p)
 {
     enum { STEPS = 400000 };
@@ -120,9 +121,9 @@ static void large(void)
 
 /* ---- confidences ---- */
 
-/* Steps that order 32 answers by confidence, as confident as those of a late step: in how many does
- * rounding put another answer first, and how many pairs tie? Rounding is monotone, so no pair
- * changes its order. */
+/* Simulates steps that order 32 answers by confidence, with confidences as in a late step. Counts
+ * the steps in which rounding puts another answer first, and the pairs that tie. Rounding is
+ * monotone, so no pair changes its order. */
 static void confidences(void)
 {
     enum { STEPS = 2000, ANSWERS = 32 };

@@ -1,4 +1,4 @@
-/* test-hash.c - SHA-256. */
+/* test-hash.c - tests SHA-256 with two published vectors. */
 #include "lib/base/hash.h"
 #include "tests/tap.h"
 

@@ -1,5 +1,5 @@
-/* test-hub.c - a made-up Hugging Face cache: which variable wins, names, revisions, and messages
- * about a missing model. */
+/* test-hub.c - tests look-ups in a made-up Hugging Face cache: which variable wins, names,
+ * revisions, and messages about a missing model. */
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -19,7 +19,7 @@ static void clear_environment(void)
     unsetenv("HOME");
 }
 
-/* A repository "org/name" under root/<where>, with one revision. */
+/* Makes a repository "org/name" with one revision under root/<where>. */
 static void make_cache(const char *where)
 {
     struct err e = {0};

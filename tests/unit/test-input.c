@@ -1,5 +1,5 @@
-/* Inputs: every packing gives the same bytes. An input that is cut, doubled, encrypted, nested or
- * too large is an error that says so. */
+/* test-input.c - tests that every packing gives the same bytes, and that an input that is cut,
+ * doubled, encrypted, nested or too large is an error that says so. */
 #include "lib/base/archive/input.h"
 
 #include <archive.h>
@@ -28,7 +28,7 @@ static void save(const char *name, const void *bytes, size_t n)
     files_put(files_at(name), bytes, n);
 }
 
-/* Reads all of an input. -1 with *e, or 0 with *b. */
+/* Reads all of an input. Returns 0 with *b, or -1 with *e. */
 static int slurp(const char *path, const char *member, int64_t cap, struct buf *b, struct err *e)
 {
     char chunk[1000];
@@ -47,7 +47,7 @@ static int slurp(const char *path, const char *member, int64_t cap, struct buf *
     return bad;
 }
 
-/* 1 when the file gives `want`. */
+/* Returns 1 if the file gives `want`. */
 static int gives(const char *name, const char *member, const char *want)
 {
     struct buf b = {0};
@@ -62,7 +62,7 @@ static int gives(const char *name, const char *member, const char *want)
     return good;
 }
 
-/* 1 when the file is refused with this code and a message that has `words`. */
+/* Returns 1 if the file is refused with this code and a message that has `words`. */
 static int refused(const char *name, const char *member, int64_t cap, int code, const char *words)
 {
     struct buf b = {0};
@@ -79,7 +79,7 @@ static int refused(const char *name, const char *member, int64_t cap, int code, 
 
 struct member {
     const char *name, *bytes;
-    int type; /* 0: regular; else AE_IF... */
+    int type; /* 0: a regular file; else AE_IF... of libarchive */
 };
 
 static void write_member(struct archive *a, const struct member *m)
@@ -284,7 +284,7 @@ static void test_broken_zip(void)
     free(path);
 }
 
-/* The same through a pipe that gives a byte at a time: nothing can be read twice. */
+/* Tests a packing through a pipe that gives a byte at a time, so that nothing can be read twice. */
 static int piped(const char *name, const char *member, const char *want, const char *words)
 {
     int fds[2];
@@ -331,7 +331,7 @@ static void test_pipes(void)
     ok(piped("t.tgz", "*.raw", NULL, "more than one"), "two that match, through a pipe");
 }
 
-/* 1 when all is read and the note is, or is not, there. */
+/* Returns 1 if all is read, and there is a note (note 1) or none. */
 static int noted(const char *name, int note)
 {
     char *path = path_of(name);
@@ -347,7 +347,7 @@ static int noted(const char *name, int note)
     return good;
 }
 
-/* A tar of two members is two headers and two blocks of data, and its end. */
+/* A tar of two members is two headers, two blocks of data, and an end. */
 static void test_tar_end(void)
 {
     struct buf b = {0};

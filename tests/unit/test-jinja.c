@@ -1,5 +1,5 @@
-/* test-jinja.c - templates against the texts that Jinja 3.1 made of them with the settings of
- * transformers; what is refused, and with which words; which bytes are from the messages. */
+/* test-jinja.c - compares templates with the texts that Jinja 3.1 made of them with the settings of
+ * transformers. Also tests refusals and their words, and which bytes come from messages. */
 #include "lib/text/jinja.h"
 
 #include "lib/base/mem.h"
@@ -13,7 +13,7 @@ static json_t *variables(void)
                      "<s>", "eos_token", "</s>", "tools", "documents", "add_generation_prompt", 1);
 }
 
-/* The text that the template writes, or the error message; free() it. */
+/* Returns the text that the template writes, or the error message. The caller frees. */
 static char *result(const char *text, size_t n, int *failed)
 {
     struct err e = {0};
@@ -38,7 +38,7 @@ static void check_all(const struct example *v, size_t n, int refused)
         char *got = result(v[i].text, strlen(v[i].text), &failed);
         int good = failed == refused && (refused ? strstr(got, v[i].want) != NULL
                                                  : !strcmp(got, v[i].want));
-        json_t *shown = json_string(v[i].text); /* on one line */
+        json_t *shown = json_string(v[i].text); /* escaped, so that it fits on one line */
         char *line = json_dumps(shown, JSON_ENCODE_ANY);
         ok(good, "%.80s", line);
         if (!good)
@@ -300,7 +300,7 @@ static void test_refused(void)
     CHECK(list, 1);
 }
 
-/* n times `text`, then `end`, within a second or so. */
+/* Runs a template of `start`, n times `text`, then `end`; it must end within about a second. */
 static void hostile(const char *start, const char *text, size_t n, const char *end,
                     const char *want)
 {
@@ -344,7 +344,7 @@ static void test_hostile(void)
             "{% endfor %}{{ ns.x == ns.x }}", "", 0, "", "steps");
 }
 
-/* Each byte of what is written knows whether it is from a message. */
+/* Each written byte is marked if it comes from a message. */
 static void test_given(void)
 {
     static const struct example list[] = {

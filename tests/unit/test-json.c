@@ -1,4 +1,4 @@
-/* test-json.c - strict parsing, and look-ups that name file, key, range and value. */
+/* test-json.c - tests strict parsing, and look-ups whose errors name file, key, range and value. */
 #include <unistd.h>
 
 #include "lib/base/mem.h"
@@ -15,7 +15,7 @@ static const char *plain(const char *text, size_t n, char out[48])
     return out;
 }
 
-/* Parses text of n bytes; `says` NULL: must be good, else the message must hold it. */
+/* Parses a text of n bytes. says NULL: it must be good; else the message must contain `says`. */
 static void parse(const char *text, size_t n, const char *says)
 {
     struct err e = {0};
@@ -118,7 +118,7 @@ static void test_nul(void)
            !json_strict("\0", 1, NULL), "a NUL byte ends no text of a record");
 }
 
-/* The look-up must fail with code 65 and each of the texts. */
+/* The look-up must fail with code 65 and both texts. */
 #define refuses(call, a, b)                                                                     \
     do {                                                                                        \
         struct err e = {0};                                                                     \
@@ -161,7 +161,7 @@ static void test_members(void)
     json_decref(j);
 }
 
-/* A value that is not an object gives way to an object, which the owner keeps. */
+/* A value that is not an object is replaced by an object, which its owner keeps. */
 static void test_within(void)
 {
     json_t *j = json_pack("{s:b, s:{s:i}}", "flag", 1, "object", "i", 7);

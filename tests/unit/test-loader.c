@@ -1,5 +1,6 @@
-/* Training batches and their order are the same with no thread, one and many, from any first step,
- * with slow fills before quick ones; no more batches are prepared ahead than there is room for. */
+/* test-loader.c - tests that training batches and their order are the same with no thread, one and
+ * many, from any first step, with slow fills before quick ones; and that no more batches are
+ * prepared ahead than there is room for. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <time.h>
@@ -11,11 +12,11 @@
 enum { ROWS = 64, STEPS = 400 };
 
 struct making {
-    _Atomic int64_t made, given; /* batches so far; the one in use */
-    _Atomic int64_t ahead;       /* most that were made before they were wanted */
-    int wild; /* 1: takes as long as chance wants */
+    _Atomic int64_t made, given; /* batches made so far; the batch in use */
+    _Atomic int64_t ahead;       /* largest number of steps that a batch was made ahead */
+    int wild; /* 1: filling a batch takes a random time */
     pthread_t main;
-    _Atomic int others; /* batches that another thread made */
+    _Atomic int others; /* batches that other threads than main made */
 };
 
 static void fill(const void *ctx, int64_t step, struct train_batch *b)
@@ -38,7 +39,8 @@ static void fill(const void *ctx, int64_t step, struct train_batch *b)
     atomic_fetch_add(&m->others, !pthread_equal(pthread_self(), m->main));
 }
 
-/* 1: the loader gives the batches of fill() from step `first` on, each valid until the next. */
+/* Returns 1 if the loader gives the batches of fill() from step `first` on, each valid until the
+ * next. */
 static int follows(int64_t first, int64_t end, size_t threads, struct making *m)
 {
     struct err e = {0};
@@ -88,7 +90,7 @@ int main(void)
     const struct loader_work work = {fill, &m};
     struct loader *l = loader_open(&work, ROWS, 0, STEPS, 3, &e);
     loader_next(l);
-    loader_close(l); /* in the middle of it: nothing hangs */
+    loader_close(l); /* while batches are being made: nothing may hang */
     ok(m.made >= 1 && m.made <= 8, "closed before the end: %lld made", (long long)m.made);
     return tap_done();
 }

@@ -1,6 +1,6 @@
-/* test-overlap.c - agreement of texts against the arithmetic of the definitions: n-grams compared
- * one by one, the whole table of the longest common subsequence, words crossed off a list. Random
- * texts, among them those of few letters (everything matches), of several scripts, long ones. */
+/* test-overlap.c - compares the agreement of texts with the arithmetic of the definitions: n-grams
+ * compared one by one, the whole table of the longest common subsequence, words crossed off a list.
+ * The texts are random: of few letters (everything matches), of several scripts, and long. */
 #include <ctype.h>
 #include <utf8proc.h>
 
@@ -69,7 +69,8 @@ static void read_ascii(struct text *t, const char *s)
     }
 }
 
-/* Punctuation goes, then articles that stand alone become a space, then spaces part words. */
+/* Punctuation is removed, then articles that stand alone become a space, then spaces separate
+ * words. */
 static void read_squad(struct text *t, const char *s)
 {
     struct buf plain = {0}, bare = {0};
@@ -163,7 +164,7 @@ static void make(struct rng *r, size_t kind, size_t most, struct buf *b)
     for (size_t n = rng_below(r, most + 1), word = 0; n > 0; n--) {
         const char *part = kinds[kind].part[rng_below(r, kinds[kind].n)];
         word += strlen(part);
-        if (word > WORD / 2) { /* the table above has an end */
+        if (word > WORD / 2) { /* longer words would not fit the table of the naive algorithm */
             buf_text(b, " ");
             word = 0;
         }

@@ -1,4 +1,5 @@
-/* How the masks of a block are shared among its steps, and steps among blocks. */
+/* test-pace.c - tests how the masks of a block are shared among its steps, and steps among
+ * blocks. */
 #include "lib/decode/pace.h"
 #include "tests/tap.h"
 
@@ -23,7 +24,7 @@ static void test_schedule(void)
     ok(sums, "a schedule always sums to the masks");
 }
 
-/* "1 1 2": for m masks in so many steps. */
+/* Writes the budgets of m masks in so many steps, such as "1 1 2". */
 static const char *budget(enum pace pace, size_t m, size_t steps, char text[80])
 {
     size_t b[32], at = 0;
@@ -43,8 +44,8 @@ static void test_idle_steps(void)
        "steps that commit nothing keep their places for a rule that counts them");
 }
 
-/* Every budget sums to the masks, commits at each step as long as there are masks, and lies within
- * one of the quota of its pace where that is above the minimum. */
+/* Every budget sums to the number of masks, commits at each step as long as there are masks, and
+ * lies within one of the quota of its pace if the quota is above the minimum. */
 static void test_paces(void)
 {
     char text[80];
@@ -54,7 +55,7 @@ static void test_paces(void)
     ok(!strcmp(budget(PACE_FRONT, 16, 8, text), "3 3 2 2 2 2 1 1"), "front: %s", text);
     ok(!strcmp(budget(PACE_FRONT, 5, 1, text), "5"), "front, one step: %s", text);
     ok(!strcmp(budget(PACE_FRONT, 3, 5, text), "1 1 1 0 0"), "more steps than masks: %s", text);
-    /* as torch's floats decide halves and whole numbers */
+    /* halves and whole numbers are rounded as the floats of torch round them */
     ok(!strcmp(budget(PACE_ROUNDED, 32, 9, text), "4 4 3 3 4 3 4 4 3"), "rounded: %s", text);
     ok(!strcmp(budget(PACE_ROUNDED, 28, 8, text), "4 3 4 3 4 3 4 3"), "rounded: %s", text);
     ok(!strcmp(budget(PACE_ROUNDED, 3, 8, text), "1 1 1 0 0 0 0 0"), "idle steps last: %s", text);

@@ -1,4 +1,5 @@
-/* test-paired.c - paired ratios: hand-made tables, and how often the interval holds the truth. */
+/* test-paired.c - tests paired ratios: hand-made tables, and how often the interval holds the
+ * truth. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -46,13 +47,13 @@ static void test_values(void)
         b[i] = a[i] * (i % PROMPTS < 5 ? 2 : 8);
     r = ratio_of_tables(a, b, LAUNCHES, PROMPTS);
     ok(fabs(r.ratio.value - 4) < 1e-12, "the geometric mean over prompts");
-    /* se = sd of log 2, log 8 (five each) over the root of ten */
+    /* se = standard deviation of log 2 and log 8 (five each), over the root of ten */
     double sd = log(2) * sqrt(10.0 / 9);
     ok(fabs(r.se - sd / sqrt(10)) < 1e-12 && fabs(r.df - 9) < 1e-9 && r.ratio.half == 0,
            "prompts that differ widen the interval; launches that agree do not");
 }
 
-/* One side of a slow prompt is missing in one launch: a mean of that launch would be faster. */
+/* A slow prompt lacks one side in one launch. A plain mean of this launch would look faster. */
 static void test_missing(void)
 {
     double a[CELLS], b[CELLS];
@@ -87,7 +88,7 @@ static void test_launches(void)
     ok(isnan(r.ratio.value) && !strcmp(r.ratio.reason, PAIRED_NONE), "no cells: null");
 }
 
-/* Launches that lack prompts count for less than whole ones: so do their degrees of freedom. */
+/* Launches that lack prompts count for less than whole launches, also in the degrees of freedom. */
 static void test_weights(void)
 {
     double a[CELLS], b[CELLS];
@@ -106,7 +107,7 @@ static void test_weights(void)
     ok(x.half * sqrt(LAUNCHES) / x.sd > 1.02 * t, "half of them lack half of their prompts: wider");
 }
 
-/* The interval of one system among nine: each has the level that all hold with 95 %. */
+/* The interval of one of nine systems has the level at which all nine hold together with 95 %. */
 static void test_level(void)
 {
     static const double a[12] = {5, 6, 7, 5, 6, 7, 5, 6, 7, 5, 6, 7};
@@ -127,7 +128,8 @@ static void test_level(void)
            "four launches have none at any level");
 }
 
-/* Crossed effects of launches, prompts and cells, some cells missing on one side. */
+/* Simulates crossed effects of launches, prompts and cells, with some cells missing on one side.
+ * Returns 1 if the interval holds the truth. */
 static int holds(uint64_t seed, double launch_sd, double prompt_sd, double cell_sd)
 {
     double a[CELLS], b[CELLS], prompt[PROMPTS];

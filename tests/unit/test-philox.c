@@ -1,5 +1,5 @@
-/* test-philox.c - the published answers of Philox4x32-10 (Random123's kat_vectors), and the two
- * views of it. */
+/* test-philox.c - compares Philox4x32-10 with its published answers (Random123's kat_vectors), and
+ * tests the two ways to use it. */
 #include <string.h>
 
 #include "lib/base/philox.h"

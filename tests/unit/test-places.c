@@ -1,4 +1,5 @@
-/* test-places.c - texts by number: the same place for the same text, a new one for any other. */
+/* test-places.c - tests places.h, which numbers texts: equal texts get one number, any other text a
+ * new one. */
 #include "lib/base/mem.h"
 #include "lib/base/places.h"
 #include "lib/base/rng.h"

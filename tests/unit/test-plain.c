@@ -1,4 +1,5 @@
-/* plain: characters that stay, characters that become \\xNN, where a text is cut; numbers. */
+/* test-plain.c - tests which characters of a text stay and which become \\xNN, where a text is cut;
+ * and numbers. */
 #include <string.h>
 
 #include "lib/base/plain.h"

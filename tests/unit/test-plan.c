@@ -1,6 +1,6 @@
-/* test-plan.c - the plans of kernels/cuda/weights/tiling.h over thousands of shapes: every row of
- * every matrix lies in one tile, every group of K is walked over once, everything fits, and what
- * matmul sets aside is enough. */
+/* test-plan.c - tests the plans of kernels/cuda/weights/tiling.h over thousands of shapes: every
+ * row of every matrix is in one tile, every group of K is computed once, everything fits, and the
+ * work area of matmul is enough. */
 #include "kernels/cuda/weights/tiling.h"
 
 #include "tests/tap.h"
@@ -33,7 +33,8 @@ static struct product_job any_job(uint32_t most)
     return j;
 }
 
-/* How often each row of the job is owned, by its column among the sums. */
+/* Returns 1 if each row of the job is owned once; rows are counted by their column among the
+ * sums. */
 static int owned_once(const struct product_job *j)
 {
     uint8_t *seen = calloc(j->columns, 1);
@@ -54,7 +55,7 @@ static int owned_once(const struct product_job *j)
     return good;
 }
 
-/* 1 if pairs that must be in one lane are: gate and up, the two halves of a head. */
+/* Returns 1 if pairs that must be in one lane are there: gate and up, the two halves of a head. */
 static int together(const struct product_job *j)
 {
     int good = 1;
@@ -112,7 +113,8 @@ static int skinny_fits(const struct product_job *j, uint32_t cores, size_t most)
            sums <= skinny_sums(j->dtype, j->T, j->K, j->columns, most);
 }
 
-/* A slice of a job's matrices and another make up the whole; y moves along. */
+/* Returns 1 if two slices of a job's matrices make up the whole, and y moves along with the
+ * slice. */
 static int slices_add_up(const struct product_job *j)
 {
     struct product_job given = *j;
@@ -150,8 +152,8 @@ int main(void)
     for (int i = 0; i < 4; i++)
         ok(places_permute(dtypes[i]), "x_place permutes within chunks: format %d", (int)dtypes[i]);
 
-    /* The shapes that matter fill the card: nine tenths of what is resident has work, and adding
-     * up parts costs less than a third. */
+    /* The shapes of 8B models must fill the card: nine tenths of the resident blocks have work, and
+     * adding up parts costs less than a third. */
     static const struct {
         const char *name;
         enum job_kind kind;
@@ -167,7 +169,7 @@ int main(void)
         for (; j.n < 3 && shape[i].rows[j.n]; j.n++)
             j.w[j.n].rows = shape[i].rows[j.n];
         job_settle(&j);
-        struct product_job codes = j; /* of bf16 gemv.cu takes no row */
+        struct product_job codes = j; /* in int8, because gemv.cu takes no row of bf16 */
         codes.dtype = DTYPE_INT8;
         codes.stride = shape[i].K;
         struct gemv_plan p = gemv_plan(&codes, 132, 227 << 10);

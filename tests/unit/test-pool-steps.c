@@ -1,11 +1,10 @@
-/* test-pool-steps.c - the time that a loop takes to begin and to end when every thread has its own
- * processor, counted on a model of such a machine. In the model, threads share cache lines. To read
- * or to write a line takes one unit of time, one thread after the other; everything else takes
- * none.
+/* test-pool-steps.c - counts the time that a loop takes to begin and to end if every thread has its
+ * own processor, on a model of such a machine. In the model, threads share cache lines. Reading or
+ * writing a line takes one unit of time, one thread after the other; everything else takes no time.
  *
- * The pool itself runs, compiled here with its hooks. Its threads run one at a time: always the one
- * whose clock is behind all others. So two processors are enough, and no time is measured. Unlike a
- * real machine, all lines are equally far, and a sleeping thread wakes at once. */
+ * The pool itself runs, compiled here with its hooks. Its threads run one at a time: always the
+ * thread whose clock is behind all others. So two processors are enough, and no time is measured.
+ * Unlike in a real machine, all lines are equally far, and a sleeping thread wakes at once. */
 #include <stdatomic.h>
 #include <stdint.h>
 
@@ -22,7 +21,7 @@ enum state { RUNS, WANTS, WAITS };
 struct actor {
     enum state state;
     uint64_t clock;
-    const void *line;        /* WANTS: to touch it; WAITS: until *word is value */
+    const void *line;        /* WANTS: wants to touch the line; WAITS: until *word is value */
     const atomic_uint *word;
     unsigned value;
     pthread_cond_t turn;
@@ -30,14 +29,14 @@ struct actor {
 static struct {
     pthread_mutex_t lock;
     struct actor actor[MOST];
-    size_t actors, known, running; /* known: those that have a number; the caller is 0 */
+    size_t actors, known, running; /* known: threads that have a number; the caller has 0 */
     struct {
         uintptr_t line;
-        uint64_t free; /* when the last access to it ends */
+        uint64_t free; /* time when the last access to the line ends */
     } lines[LINES];
     int on;
 } model = {.lock = PTHREAD_MUTEX_INITIALIZER};
-static _Thread_local size_t self; /* number + 1; 0: none yet */
+static _Thread_local size_t self; /* number of this thread + 1; 0: it has none yet */
 
 static uint64_t *free_at(const void *address)
 {
@@ -113,7 +112,7 @@ static void model_begin(size_t threads)
     model.on = 1;
 }
 
-/* From here on the threads go as the machine lets them. */
+/* Ends the model: from here on the machine schedules the threads. */
 static void model_end(void)
 {
     pthread_mutex_lock(&model.lock);
@@ -130,8 +129,8 @@ static void count(void *ctx, size_t begin, size_t end, size_t worker)
         ((unsigned char *)ctx)[i]++;
 }
 
-/* Units of time of the last of some loops over `each` indices a thread, by a tree of that arity;
- * 0: an index was not run once in each. */
+/* Returns the units of time of the last of some loops over `each` indices a thread, by a tree of
+ * this arity; 0 if a loop did not run every index once. */
 static uint64_t steps(size_t threads, size_t each, size_t arity)
 {
     unsigned char runs[8 * MOST] = {0};

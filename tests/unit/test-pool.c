@@ -1,5 +1,6 @@
-/* test-pool.c - every index runs once, in lanes that are equally long, however long the workers
- * slept and however few processors there are; the processors that quotas and cores leave us. */
+/* test-pool.c - tests that every index runs once, in lanes of equal length, however long the
+ * workers slept and however few processors there are; and the processors that quotas and cores
+ * leave us. */
 #include <stdatomic.h>
 #include <sched.h>
 #include <signal.h>
@@ -20,7 +21,7 @@ enum { N = 1000, MOST = 128 };
 struct seen {
     size_t n, grain;
     atomic_size_t runs[N], calls[MOST];
-    atomic_int odd; /* a part that is less than half a grain, or by a worker that there is not */
+    atomic_int odd; /* parts shorter than half a grain, or of a worker number that is too large */
 };
 
 static void note(void *ctx, size_t begin, size_t end, size_t worker)
@@ -33,7 +34,7 @@ static void note(void *ctx, size_t begin, size_t end, size_t worker)
         s->runs[i]++;
 }
 
-/* One loop, checked: every index once, in parts that are worth it. */
+/* Runs a loop and returns 1 if it ran every index once, in parts that are not too short. */
 static int loop_good(struct pool *p, size_t n, size_t grain)
 {
     struct seen s = {.n = n, .grain = grain};
@@ -55,19 +56,19 @@ static void test_parts(size_t threads)
         for (size_t g = 0; g < 3; g++)
             good &= loop_good(p, sizes[i], grains[g]);
     ok(good, "%zu threads: every index once, no part below half a grain", threads);
-    usleep(3000); /* the workers sleep now */
+    usleep(3000); /* now the workers sleep */
     good = loop_good(p, N, 1);
-    usleep(150); /* or are just about to */
+    usleep(150); /* now the workers are about to sleep */
     ok(good && loop_good(p, N, 1), "%zu threads: and after a rest", threads);
     pool_free(p);
 }
 
 struct shares {
     size_t lanes;
-    atomic_size_t begun, most; /* lanes that somebody is in; the longest part */
+    atomic_size_t begun, most; /* lanes that a thread has begun; the longest part */
 };
 
-/* No thread finishes before all lanes have begun, so none helps another. */
+/* Waits until all lanes have begun, so that no thread helps another. */
 static void hold_own(void *ctx, size_t begin, size_t end, size_t worker)
 {
     (void)worker;
@@ -81,7 +82,7 @@ static void hold_own(void *ctx, size_t begin, size_t end, size_t worker)
         ;
 }
 
-/* Heads of a decoded token, panels of a matrix: a few grains that do not divide evenly. */
+/* Heads of a decoded token, or panels of a matrix: a few grains that do not divide evenly. */
 static void test_even(void)
 {
     static const struct {
@@ -100,10 +101,10 @@ static void test_even(void)
 }
 
 struct held {
-    atomic_int first, others; /* calls of the worker that is held up, and of the rest */
+    atomic_int first, others; /* indices of the thread that is held up, and of the other threads */
 };
 
-/* The thread that takes index 0 waits until others have done all the rest. */
+/* The thread that takes index 0 waits until other threads have done the rest. */
 static void hold_up(void *ctx, size_t begin, size_t end, size_t worker)
 {
     (void)worker;
@@ -118,7 +119,7 @@ static void hold_up(void *ctx, size_t begin, size_t end, size_t worker)
     }
 }
 
-/* A thread that is held up leaves its lane to the others. */
+/* The lane of a thread that is held up is taken over by other threads. */
 static void test_help(void)
 {
     struct held h = {0};
@@ -168,7 +169,7 @@ static void test_chain(size_t threads, size_t loops)
     pool_free(p);
 }
 
-/* More threads than processors: the same result, and waiting threads do not spin. */
+/* With more threads than processors the result is the same, and waiting threads do not spin. */
 static void test_oversubscribed(void)
 {
     cpu_set_t all, one;
@@ -269,7 +270,7 @@ static void test_cores(void)
     cpus_find(&c, folder);
     ok(c.n >= 1 && c.cores == c.n, "without topology a processor is a core: %zu", c.n);
     cpus_free(&c);
-    for (size_t i = 0; i < CPU_SETSIZE; i++) { /* siblings as some print them: 2i and 2i + 1 */
+    for (size_t i = 0; i < CPU_SETSIZE; i++) { /* siblings 2i and 2i + 1, as some print them */
         char name[64], text[32];
         snprintf(name, sizeof name, "topology/cpu%zu/topology/thread_siblings_list", i);
         snprintf(text, sizeof text, i % 4 < 2 ? "%zu-%zu\n" : "%zu,%zu\n", i / 2 * 2,

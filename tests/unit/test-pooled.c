@@ -1,5 +1,5 @@
-/* test-pooled.c - qualities of a whole set of prompts: ratios of sums, and bootstrap draws with the
- * same bits as a plain sum. */
+/* test-pooled.c - tests qualities of a whole set of prompts: ratios of sums, and bootstrap draws
+ * with the bits of a plain sum. */
 #include "lib/stat/pooled.h"
 
 #include "lib/base/rng.h"
@@ -61,7 +61,7 @@ static void test_pooled_draws(void)
     struct rng r = {.seed = 9};
     int wrong = 0;
     for (int round = 0; round < 80; round++) {
-        int many = round >= 60, right = round % 4 > 1; /* right and wrong answers, or any values */
+        int many = round >= 60, right = round % 4 > 1; /* right: answers, not values */
         size_t n = round < 6 ? (size_t)round
                    : many    ? 1000 + rng_below(&r, MOST - 1000)
                              : 1 + rng_below(&r, FEW);

@@ -1,5 +1,6 @@
-/* How a machine is identified: different processors with the same name are two machines, in records
- * and in the folder of results. A value that the system does not tell is null. */
+/* test-processor.c - tests how a machine is identified: different processors with one name are two
+ * machines, in records and in the folder of results. A value that the system does not give is
+ * null. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +28,7 @@ static void plant(const char *root, const char *path, const char *text)
     free(to);
 }
 
-/* A virtual machine, as /proc/cpuinfo of x86-64 shows the first of its processors. */
+/* Plants a virtual machine: the first processor in /proc/cpuinfo of x86-64. */
 static void plant_x86(const char *root, const char *vendor, int family, int model,
                       const char *flags)
 {
@@ -128,7 +129,7 @@ static void test_others(void)
     json_decref(p);
 }
 
-/* Its fingerprint in records, and the name of its folder; the caller's. */
+/* Returns the machine's fingerprint in records and the name of its folder. The caller frees. */
 static char *prints_of(const char *root)
 {
     char *path = mem_format("%s/%s", tmp, root), line[64] = "";

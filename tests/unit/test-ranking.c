@@ -1,6 +1,6 @@
-/* test-ranking.c - orders of systems over templates and seeds. Simulated answers: a prompt has a
- * difficulty that all systems and places share, and one that it has in a place, so places are not
- * independent. */
+/* test-ranking.c - tests orders of systems over templates and seeds, on simulated answers. A prompt
+ * has a difficulty that all systems and places share, and another one for each place, so places are
+ * not independent. A place is one template, number of examples and seed. */
 #include <math.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@ enum { SYSTEMS = 4, PLACES = 6, MOST = 400, PAIRS = SYSTEMS * (SYSTEMS - 1) / 2 
 static double num[SYSTEMS * PLACES * MOST], den[SYSTEMS * PLACES * MOST], work[2 * MOST];
 static signed char shown[PAIRS * PLACES];
 
-/* Fills num: right answers (binary) or values. skill[system][place]. */
+/* Fills num with right answers (binary) or values, by skill[system][place]. */
 static struct ranking world(uint64_t seed, double skill[SYSTEMS][PLACES], size_t prompts,
                             int binary)
 {
@@ -32,7 +32,7 @@ static struct ranking world(uint64_t seed, double skill[SYSTEMS][PLACES], size_t
     return (struct ranking){SYSTEMS, PLACES, prompts, num, den, {POOLED_PLAIN, 1, binary}};
 }
 
-/* How many of n simulations report a flip. */
+/* Returns how many of n simulations report a flip. */
 static int flips(double skill[SYSTEMS][PLACES], size_t prompts, int binary, int n)
 {
     int found = 0;
@@ -49,12 +49,12 @@ static void test_planted(void)
     for (size_t s = 0; s < SYSTEMS; s++)
         for (size_t c = 0; c < PLACES; c++)
             skill[s][c] = 0.2 * (double)s;
-    skill[0][4] = 1.2; /* in one of six places the worst is better by 0.4 to 1.2 */
+    skill[0][4] = 1.2; /* in one of six places the worst system is the better one by 0.4 to 1.2 */
     ok(flips(skill, 400, 1, 100) == 100, "a planted flip of right answers: 100 of 100 are found");
     ok(flips(skill, 400, 0, 100) == 100, "a planted flip of values: 100 of 100 are found");
 }
 
-/* Without a flip the hardest worlds are those in which systems are equal. */
+/* Without a flip the hardest simulations are those of equal systems. */
 static void test_none(void)
 {
     double equal[SYSTEMS][PLACES] = {{0}}, one[SYSTEMS][PLACES];
@@ -68,7 +68,8 @@ static void test_none(void)
     ok((n = flips(one, 100, 0, 400)) <= 20, "ties beside an order, values: %d of 400", n);
 }
 
-/* tau, counted over all pairs of places and of systems, and that [lo, hi] holds what it says. */
+/* Counts tau over all pairs of places and of systems; tests that [lo, hi] contains the true
+ * mean. */
 static void test_tau(void)
 {
     double skill[SYSTEMS][PLACES], tau = 0;

@@ -1,5 +1,5 @@
-/* Joules of the processor packages, from a tree like /sys: sums, counters that wrap, and every
- * reason for having none. */
+/* test-rapl.c - tests joules of the processor packages, from a tree like /sys: sums, counters that
+ * wrap, and every reason for a missing value. */
 #include "lib/record/machine/rapl.h"
 
 #include <math.h>
@@ -17,7 +17,7 @@
 enum { SELDOM = 100000, OFTEN = 5 };
 static char tree[] = "/tmp/rapl.XXXXXX";
 
-/* tree/FOLDER/NAME holds `text`, all at once. */
+/* Writes `text` to tree/FOLDER/NAME in one step. */
 static void put(const char *folder, const char *name, const char *text)
 {
     char *in = mem_format("%s/%s", tree, folder), *path = mem_format("%s/%s", in, name);
@@ -45,7 +45,7 @@ static int near(double a, double b)
     return fabs(a - b) < 1e-9;
 }
 
-/* 1: there is no counter, and the reason holds `text`. */
+/* Returns 1 if there is no counter, and the reason contains `text`. */
 static int is_refused(const char *text)
 {
     struct err e = {0};
@@ -81,7 +81,7 @@ static void test_sums(void)
     rapl_close(r);
 }
 
-/* Twice around between two questions: seen by the thread in between. */
+/* The counter wraps twice between two readings, and the watching thread sees both. */
 static void test_watch(void)
 {
     struct err e = {0};
@@ -119,7 +119,7 @@ static void test_refused(void)
     ok(is_refused("intel-rapl:*: no package"), "no package");
 }
 
-/* The clock of a processor in the place of its energy, where the kernel lets us have it. */
+/* The clock of a processor stands for its energy, if the kernel lets us read it. */
 static void test_clock(void)
 {
     struct err e = {0};
@@ -139,7 +139,7 @@ static void test_clock(void)
     rapl_close(r);
 }
 
-/* The events of a kernel that does not know them, and files that say nonsense. */
+/* A kernel that does not know these events, and files with nonsense. */
 static void test_events(void)
 {
     const char *power = "bus/event_source/devices/power";

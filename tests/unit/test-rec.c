@@ -1,4 +1,5 @@
-/* Records: written streams can be read and verified; cut or edited streams are found. */
+/* test-rec.c - tests that written streams of records can be read and verified, and that cut or
+ * edited streams are found. */
 #include "lib/base/buf.h"
 #include "lib/base/file.h"
 #include "lib/base/hash.h"
@@ -59,7 +60,8 @@ static char *write_stream(const char *name)
     return path;
 }
 
-/* Reads all; returns the number of records, *bad counts refused lines, *last keeps the message. */
+/* Reads all records. Returns their number; *bad counts refused lines, *last has the last
+ * message. */
 static int read_all(const char *const *paths, size_t n, int *bad, struct err *last)
 {
     struct err e = {0};
@@ -107,7 +109,7 @@ static void test_members(void)
     json_decref(o);
 }
 
-/* The answer of repeats_take about a record of a point; `more`: more members of the record. */
+/* The answer of repeats_take() to a record of a point. more: further members of the record. */
 static int taken(struct repeats *s, const char *more)
 {
     struct err e = {0};

@@ -1,6 +1,6 @@
-/* test-resident.c - the peak of the resident set can be reset, or an error says that the system
- * cannot; huge pages are counted; free memory is the least that the machine and the control groups
- * leave. */
+/* test-resident.c - tests that the peak of the resident set can be reset, or that an error says
+ * that the system cannot; that huge pages are counted; and that free memory is the least that the
+ * machine and the control groups leave. */
 #include "lib/base/resident.h"
 
 #include <sys/stat.h>
@@ -26,7 +26,7 @@ static void fill(size_t bytes)
     munmap(p, bytes);
 }
 
-/* ---- free memory, on a machine made of files ---- */
+/* ---- free memory, of a machine that is made of files ---- */
 
 static void is_room(int64_t available, int64_t total, const char *what)
 {

@@ -1,4 +1,4 @@
-/* test-safetensors.c - the format's rules one by one: files made here, each good or bad for one
+/* test-safetensors.c - tests the rules of the format one by one: files that are good or bad for one
  * reason; cut at every byte; flipped at every bit; 100,000 tensors; written files are read back. */
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -14,7 +14,7 @@
 
 static char path[128]; /* folder/x */
 
-/* A file with this header and `data` bytes after it. */
+/* Makes a file with this header and `data` bytes after it. */
 static void make(struct buf *b, const void *header, size_t n, size_t data)
 {
     buf_clear(b);
@@ -25,7 +25,7 @@ static void make(struct buf *b, const void *header, size_t n, size_t data)
         buf_char(b, (char)(i * 7 + 1));
 }
 
-/* The file in `path` must be good (says NULL), or refused with 65 and a message with `says`. */
+/* Tests that `path` is a good file (says NULL), or is refused with 65 and a message with `says`. */
 static int judge(const char *says, struct err *e)
 {
     *e = (struct err){0};
@@ -326,7 +326,7 @@ static void test_framing(struct buf *b)
     "{\"__metadata__\":{\"format\":\"pt\"},\"a.b\":{\"dtype\":\"F32\",\"shape\":[2,3],"            \
     "\"data_offsets\":[0,24]},\"c\":{\"dtype\":\"BF16\",\"shape\":[2],\"data_offsets\":[24,28]}}"
 
-/* B2: no part of a file passes for the file. */
+/* B2: no part of a file may be accepted as a file. */
 static void test_cuts(struct buf *b)
 {
     int missed = 0;
@@ -343,7 +343,7 @@ static void test_cuts(struct buf *b)
     b->len--;
 }
 
-/* B3: a flipped bit gives a proved set of tensors or code 65. */
+/* B3: a file with a flipped bit gives a valid set of tensors or code 65. */
 static void test_flips(struct buf *b)
 {
     size_t bits = 8 * (8 + sizeof TWO - 1), taken = 0, refused = 0;
@@ -365,7 +365,7 @@ static void test_flips(struct buf *b)
        "%zu single-bit flips: %zu refused, %zu still a proved set", bits, refused, taken);
 }
 
-/* B4: volume. */
+/* B4: a large number of tensors. */
 static void test_volume(struct buf *b)
 {
     struct buf h = {0};

@@ -1,5 +1,6 @@
-/* test-segments.c - the caching allocator of the CUDA back end against a naive model, in an address
- * space that has no memory behind it: it may hand out any address, but touch none. */
+/* test-segments.c - compares the caching allocator of the CUDA back end with a naive model, in an
+ * address space without memory behind it: the allocator may hand out any address, but must not
+ * touch it. */
 #include <stdint.h>
 
 #include "kernels/cuda/device/segments.h"
@@ -7,17 +8,17 @@
 
 enum { MIB = 1 << 20, SEGMENTS = 4096, LIVE = 600, ROUNDS = 60000 };
 
-/* The system: segments one behind the other, now and then with a gap. */
+/* The planted system: segments one behind the other, sometimes with a gap. */
 struct span {
     uintptr_t at;
     size_t bytes;
 };
 struct room {
     struct span segment[SEGMENTS];
-    size_t n, total, limit; /* bytes handed out; at most */
+    size_t n, total, limit; /* segments; bytes handed out; their limit */
     uintptr_t next;
     uint64_t random;
-    int wrong; /* something was given back that was not handed out */
+    int wrong; /* 1: something was given back that was not handed out */
     int refusals;
 };
 
@@ -146,7 +147,8 @@ static void model_compare(struct model *o, const struct memory *m, const struct 
                      (m->cap && m->reserved_peak > m->cap);
 }
 
-/* Phases of growing and of shrinking, so that both many and no blocks are met. */
+/* The number of blocks grows and shrinks in phases, so that there are sometimes many and sometimes
+ * none. */
 static void test_traffic(const char *name, size_t limit, size_t cap, int direct)
 {
     static struct room r;

@@ -1,15 +1,16 @@
-/* test-selftest.c - the statistics on worlds whose truth is known: do intervals hold it as often as
- * they say, are differences found as often as is claimed, is nothing found where nothing is?
+/* test-selftest.c - tests the statistics on simulated experiments whose truth is known: whether
+ * intervals hold the truth as often as they say, whether differences are found as often as is
+ * claimed, and whether nothing is found where there is nothing.
  *
- *     test-selftest               a few repetitions of each claim, as tests; and planted faults
- *                                 break the claims they belong to
+ *     test-selftest               a few repetitions of each claim, as tests; each planted fault
+ *                                 must break its claim
  *     test-selftest 2000 [FAULT [FIRST]]
  *                                 a table; exit 1 when a claim does not hold (make selftest).
  *                                 FIRST: the number of the first repetition (1)
  *
- * A world is launches of log-normal times: what a launch adds is shared by its answers, and the
- * machine may drift over the run. Every number is a function of the repetition, so a table repeats
- * bit for bit. */
+ * An experiment is launches of log-normal times. The effect of a launch is shared by its answers,
+ * and the machine may drift over the run. Every number is a function of the repetition, so a table
+ * repeats bit for bit. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,12 +28,13 @@ static const char *const fault_names[FAULTS] = {"none",  "pooled", "blocked", "r
 
 enum { ANSWERS = 10, MOST = 200 };
 
-/* 1: it happens in this repetition. A claim bounds the share of repetitions in which it does. */
+/* Returns 1 if the event happens in this repetition. A claim bounds the share of such
+ * repetitions. */
 typedef double (*event)(uint64_t seed, enum fault fault);
 
 /* ---- launches ---- */
 
-/* The log of a launch's time: its own luck, and drift (in parts of the whole run, place 0..1). */
+/* The log of a launch's time: its own noise, and drift (relative to the whole run, place 0..1). */
 struct machine { double noise, drift; };
 
 static double launch_log(struct rng *r, const struct machine *m, double place)
@@ -40,7 +42,7 @@ static double launch_log(struct rng *r, const struct machine *m, double place)
     return log(50e6) + m->noise * rng_normal(r) + m->drift * place;
 }
 
-/* n launches of A and of B, A B B A ..., B slower by `factor`. */
+/* Draws n launches of A and of B in the order A B B A ..., with B slower by `factor`. */
 static void run_pair(struct rng *r, const struct machine *m, double factor, size_t n,
                      enum fault fault, struct launch_value *a, struct launch_value *b)
 {
@@ -63,7 +65,7 @@ static struct ratio pair(uint64_t seed, double noise, double drift, double facto
     return ratio_of(a, n, b, n, 0.95, work);
 }
 
-/* Five launches of ten answers, spread alike between and within. */
+/* Five launches of ten answers; the spread between launches equals the spread within. */
 static double time_covers(uint64_t seed, enum fault fault)
 {
     struct rng r = {.seed = rng_derive(seed, "time")};
@@ -106,7 +108,7 @@ static double pairs_cover(uint64_t seed, enum fault fault)
     return holds(r.lo, r.hi, 1.3);
 }
 
-/* Six launches of one, nine of another that is three times as noisy. */
+/* Six launches of A, and nine of B, which is three times as noisy. */
 static double welch_covers(uint64_t seed, enum fault fault)
 {
     struct rng r = {.seed = rng_derive(seed, "welch")};
@@ -127,7 +129,7 @@ static double drift_covers(uint64_t seed, enum fault fault)
     return holds(r.lo, r.hi, 1.3);
 }
 
-/* In percent; the mean over repetitions is the bias. */
+/* The error in percent; its mean over repetitions is the bias. */
 static double drift_bias(uint64_t seed, enum fault fault)
 {
     return 100 * log(pair(seed, 0.01, 0.03, 1.3, 20, fault).value / 1.3);
@@ -189,7 +191,7 @@ static double late_covers(uint64_t seed, enum fault fault)
     return stopped(seed, 0.03);
 }
 
-/* A grid of twelve ratios of which none differs: is anything found? */
+/* A grid of twelve ratios, all equal to 1. Returns 1 if any difference is found. */
 static double grid_finds(uint64_t seed, enum fault fault)
 {
     double p[12], holm[12];
@@ -227,18 +229,18 @@ static double jump_found(uint64_t seed, enum fault fault)
 
 /* ---- crossovers ---- */
 
-/* Right or wrong answers that no curve of the estimator describes: the chance of a right one at
- * each step count. The rival is right with 0.85. A prompt is hard or easy for both. */
+/* The chance of a right answer at each step count, with shapes that no curve of the estimator
+ * describes. The rival is right with rival_share. A prompt is hard or easy for both. */
 enum shape { SATURATES, BENDS, NEAR_ONE, NEVER, SHAPES };
 static const double rival_share[SHAPES] = {0.85, 0.85, 0.97, 0.85};
 static const double shares[SHAPES][STEPS] = {{0.40, 0.70, 0.80, 0.80, 0.80, 0.80},
                                              {0.10, 0.30, 0.799, 0.86, 0.86, 0.86},
                                              {0.80, 0.90, 0.919, 0.95, 0.97, 0.97},
                                              {0.50, 0.60, 0.70, 0.75, 0.78, 0.80}};
-/* With a margin of 5 points the first place that is as good; STEPS: none is. */
+/* The first step count that is as good with a margin of 5 points; STEPS: none is. */
 static const size_t truth[SHAPES] = {STEPS, 3, 3, STEPS};
 
-/* A falsely early X_q, by 300 prompts. */
+/* Returns 1 if X_q is found too early, with 300 prompts. */
 static double falsely_good(uint64_t seed, enum fault fault, enum shape shape)
 {
     static double right[POINTS][PROMPTS_TESTED], one[PROMPTS_TESTED], work[2 * PROMPTS_TESTED];
@@ -253,7 +255,7 @@ static double falsely_good(uint64_t seed, enum fault fault, enum shape shape)
                               (struct asgood_side){right[RIVAL], one}, PROMPTS_TESTED, &kind,
                               &margin, work);
     size_t first = asgood_sequence(test, STEPS).first;
-    for (size_t i = 0; fault == MEANS && i < STEPS; i++) /* as good where the mean is */
+    for (size_t i = 0; fault == MEANS && i < STEPS; i++) /* the fault: compares means, no test */
         if (stat_mean(right[i], PROMPTS_TESTED) >= stat_mean(right[RIVAL], PROMPTS_TESTED) - 0.05) {
             first = i;
             break;
@@ -281,8 +283,8 @@ static double never_good(uint64_t seed, enum fault fault)
     return falsely_good(seed, fault, NEVER);
 }
 
-/* Nine methods, all 1.3 times as slow as the rival, ten launches of twelve prompts, heavy tails of
- * launches (t with 3 degrees of freedom): does the interval of the fastest hold 1.3? */
+/* Nine methods, all 1.3 times as slow as the rival; ten launches of twelve prompts; launches with
+ * heavy tails (t with 3 degrees of freedom). Returns 1 if the interval of the fastest holds 1.3. */
 static double fastest_covers(uint64_t seed, enum fault fault)
 {
     enum { METHODS = 9, LAUNCHES = 10, TEXTS = 12 };
@@ -310,11 +312,11 @@ static double fastest_covers(uint64_t seed, enum fault fault)
 
 static const struct claim {
     const char *what;
-    double lo, hi;  /* where the mean of the event lies */
+    double lo, hi;  /* bounds of the mean of the event */
     event happens;
-    double spread;  /* of one repetition, for fewer of them than 2000 */
-    enum fault fault; /* breaks it; SOUND: none does */
-    uint64_t more;    /* times as many repetitions as 2000; 0 counts as 1 */
+    double spread;  /* standard deviation of one repetition, for runs of fewer than 2000 */
+    enum fault fault; /* the fault that breaks the claim; SOUND: none */
+    uint64_t more;    /* factor of the 2000 repetitions; 0 counts as 1 */
 } claims[] = {
     {"interval of a time holds it, 5 launches", 0.93, 0.97, time_covers, 0.22, POOLED, 0},
     {"interval of a throughput holds it, 5 launches", 0.93, 0.97, rate_covers, 0.22, POOLED, 0},
@@ -358,7 +360,7 @@ static const struct claim {
 };
 enum { CLAIMS = sizeof claims / sizeof *claims };
 
-/* How many, and the number of the first: others are other experiments. */
+/* The number of the first repetition, and how many: other numbers are other experiments. */
 struct trial { uint64_t first, repetitions; };
 
 static double mean_of(const struct claim *c, struct trial t, enum fault fault)
@@ -370,8 +372,8 @@ static double mean_of(const struct claim *c, struct trial t, enum fault fault)
     return sum / (double)repetitions;
 }
 
-/* 1: within the bounds; with fewer repetitions than 2000 these are wider by three standard
- * errors. */
+/* Returns 1 if the mean is within the bounds. With fewer repetitions than 2000 the bounds are wider
+ * by three standard errors. */
 static int is_within(const struct claim *c, double got, uint64_t repetitions)
 {
     double slack = repetitions < 2000 ? 3 * c->spread / sqrt((double)repetitions) : 0;

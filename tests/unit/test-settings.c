@@ -1,5 +1,5 @@
-/* test-settings.c - settings as data, with a table made for this test: lists are crossed, rows
- * without effect change nothing, points are read from schedules, and the identity of a point
+/* test-settings.c - tests settings as data, with a table made for this test: lists are crossed,
+ * rows without effect change nothing, points are read from schedules, and the identity of a point
  * depends on values alone. */
 #include <stdlib.h>
 #include <string.h>

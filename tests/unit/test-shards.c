@@ -1,4 +1,5 @@
-/* test-shards.c - folders of shards: the index, the files and the links between them must agree. */
+/* test-shards.c - tests that the index, the files and the links of a folder of shards must
+ * agree. */
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,7 +15,7 @@ static void link_to(const char *target, const char *link)
         exit(1);
 }
 
-/* A shard with U8 tensors of 4 bytes, named by the letters. */
+/* Writes a shard with U8 tensors of 4 bytes, one for each letter. */
 static void put_shard(const char *to, const char *letters)
 {
     struct err e = {0};
@@ -39,7 +40,7 @@ static void put_shard(const char *to, const char *letters)
 #define TWO "model-00002-of-00002.safetensors"
 #define MAP "\"weight_map\":{\"a\":\"" ONE "\",\"b\":\"" ONE "\",\"c\":\"" TWO "\"}"
 
-/* The good folder: a, b in the first shard, c in the second. */
+/* Makes the good folder: tensors a and b in the first shard, c in the second. */
 static void fresh(void)
 {
     mkdir(files_at("f"), 0755);
@@ -52,7 +53,7 @@ static void fresh(void)
     files_put_text(files_at(INDEX), "{\"metadata\":{\"total_size\":12}," MAP "}");
 }
 
-/* says NULL: opens with n tensors; else `code` and a message with `says`. */
+/* says NULL: the folder must open with n tensors; else `code` and a message with `says`. */
 static void judge(const char *what, int code, const char *says)
 {
     struct err e = {0};
@@ -119,7 +120,7 @@ static void test_total(void)
     }
 }
 
-/* Opens with n tensors, and a note that has each text. */
+/* The folder must open with n tensors, and a note that has both texts. */
 static void judge_note(const char *what, size_t n, const char *says, const char *also)
 {
     struct err e = {0};
@@ -219,7 +220,7 @@ static void test_files(void)
     unlink(files_at("f/pytorch_model.bin"));
     files_put_text(files_at("f/pytorch_model-00001-of-00002.bin"), "x");
     judge("a part of a PyTorch file", EXIT_NO_INPUT, SAFETENSORS_FROM_PYTORCH);
-    /* as a transposed tensor needs it */
+    /* the message has a command for a transposed tensor */
     judge("a command that writes rows", EXIT_NO_INPUT,
           "v.clone(memory_format=torch.contiguous_format)");
     unlink(files_at("f/pytorch_model-00001-of-00002.bin"));
@@ -228,7 +229,7 @@ static void test_files(void)
     unlink(files_at("f/x.gguf"));
 }
 
-/* B7: 24 MB short of a big shard (sparse: costs no disk). */
+/* B7: a big shard lacks 24 MB (the file is sparse and takes no disk). */
 static void test_short_shard(void)
 {
     const size_t n = 64u << 20;

@@ -1,6 +1,6 @@
-/* test-slices.c - kernels/cuda/product/slices.h over thousands of shapes: slices and runs own every
- * row once, fit in what is set aside for them, and are as few as they may be; where the values of
- * NF4 lie; and how many multiprocessors the products of 8B models keep at work. */
+/* test-slices.c - tests kernels/cuda/product/slices.h over thousands of shapes: slices and runs own
+ * every row once, fit in the memory that is set aside for them, and are as few as possible. Also
+ * tests where the values of NF4 lie, and how many multiprocessors the products of 8B models use. */
 #include "kernels/cuda/product/slices.h"
 
 #include "lib/base/pool.h"
@@ -36,7 +36,7 @@ struct seen {
     int slices, fits, runs, whole, once;
 };
 
-/* One slice of the job: its runs, and the room for both. */
+/* Checks one slice of the job: its runs, and the room for both. */
 static void see_slice(struct seen *f, const struct product_job *j, const struct product_job *s)
 {
     size_t copies = layout_up((size_t)s->columns * s->K * widened_value(s->dtype), 256);
@@ -86,7 +86,7 @@ static void test_shapes(void)
     ok(f.once == 0, "up to %d rows are one run", RUN_ROWS);
 }
 
-/* An 8B model's products: the number of slices, and none of them is small. */
+/* Checks the number of slices of an 8B model's products, and that no slice is small. */
 static void test_counts(void)
 {
     static const struct {
@@ -108,7 +108,7 @@ static void test_counts(void)
     }
 }
 
-/* Every value of some rows, by place and code, is that of quant.c. */
+/* Every value of some rows, found by place and code, must be the value of quant.c. */
 static void test_nf4(void)
 {
     enum { ROWS = 300, COLS = 128, FROM = 37 };
@@ -137,8 +137,8 @@ static void test_nf4(void)
 
 /* ---- the products of 8B models on an H100 ---- */
 
-/* OWN_LEAST: own kernels give all parts of K equally many blocks, so some multiprocessors are left
- * over (test-plan.c). */
+/* OWN_LEAST: our kernels give all parts of K equally many blocks, so some multiprocessors stay
+ * without work (test-plan.c). */
 enum { SMS = 132, OWN_LEAST = 120 };
 static const size_t shared_most = 227 << 10;
 
@@ -159,7 +159,7 @@ static const struct shape shapes[] = {
     {"LLaDA head", JOB_FLOATS, 4096, {126464}},
     {"LLaMA head", JOB_FLOATS, 4096, {128256}}};
 
-/* Products that have too few tiles, even with K in parts. dtype DTYPES: bf16 and int8. */
+/* Products that have too few tiles even if K is split. dtype DTYPES: for bf16 and int8. */
 static const struct {
     const char *name;
     enum dtype dtype;
@@ -184,14 +184,14 @@ static struct product_job shape_job(const struct shape *s, enum dtype dtype, uin
     j.stride = (uint32_t)(layout_stride(dtype, s->K) * layout_value(dtype));
     for (; j.n < 3 && s->rows[j.n]; j.n++) {
         j.w[j.n].code = weights;
-        j.w[j.n].begin = j.n * 16384; /* equal distances, as loading gives */
+        j.w[j.n].begin = j.n * 16384; /* equal distances, as loading makes them */
         j.w[j.n].rows = s->rows[j.n];
     }
     job_settle(&j);
     return j;
 }
 
-/* The fewest tiles of a call of the library, with K in parts where that gives more. */
+/* The smallest number of tiles of a library call, with K split if that gives more tiles. */
 static uint32_t library_tiles(const struct product_job *j)
 {
     uint32_t least = UINT32_MAX;
@@ -206,7 +206,7 @@ static uint32_t library_tiles(const struct product_job *j)
     return least;
 }
 
-/* 1 if the product has work for (nearly) all multiprocessors. */
+/* Returns 1 if the product has work for (nearly) all multiprocessors. */
 static int fills(const struct product_job *j)
 {
     struct gemv_plan few = {0};
@@ -220,7 +220,7 @@ static int fills(const struct product_job *j)
     return some.crews * some.splits >= OWN_LEAST;
 }
 
-/* The row of narrow[] for a product; NARROW: none. */
+/* The row of narrow[] for a product; NARROW if there is none. */
 static int narrow_row(const char *name, enum dtype dtype, uint32_t rows)
 {
     int twin = dtype == DTYPE_BF16 || x_coded(dtype), i = 0;

@@ -1,7 +1,7 @@
-/* test-solver.c - the solvers on a mixture of four Gaussians (tests/mixture.h), whose flow is known
- * exactly: how far samples end from the exact end points, and how much wider the modes become. A
- * sampler that draws new noise in place of the predicted one, as a public fork does, must miss the
- * width. */
+/* test-solver.c - tests the solvers on a mixture of four Gaussians (tests/mixture.h), whose flow is
+ * known exactly: how far samples end from the exact end points, and how much wider the modes
+ * become. A sampler that draws new noise in place of the predicted noise, as a public fork does,
+ * must miss the width. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@ enum { ROWS = 4000, SEED = 7 };
 
 static const char *const names[] = {"ddim", "dpmpp2m", "edm", "adaptive"};
 
-/* Samples of a solver; returns the calls a row. */
+/* Draws samples by a solver. Returns the calls of the model for each row. */
 static size_t sample(struct solver p, float *x)
 {
     size_t calls = 0;
@@ -23,14 +23,14 @@ static size_t sample(struct solver p, float *x)
     return solver_run(&p, &d, x, ROWS, 1);
 }
 
-/* Deviation within the modes, as a share of the true one, less 1. */
+/* The standard deviation within the modes, divided by the true one, less 1. */
 static double width_error(const float *x)
 {
     return mixture_deviation(x, ROWS) / mixture_width - 1;
 }
 
-/* The rms distance from the flow's end, how many calls a row it took, and how much wider the modes
- * are than those of the flow's end. */
+/* Returns the rms distance from the flow's end. *calls: calls of the model for each row. *wide: how
+ * much wider the modes are than those of the flow's end. */
 static double error_of(enum solver_kind kind, size_t evaluations, const float *end, float *x,
                        size_t *calls, double *wide)
 {
@@ -45,7 +45,8 @@ static double error_of(enum solver_kind kind, size_t evaluations, const float *e
     return d.value;
 }
 
-/* More evaluations, less error: by at least `order` for twice as many where the error is small. */
+/* More evaluations give less error: for twice as many, by at least a factor of `order` if the error
+ * is small. */
 static void test_convergence(const float *end, float *x)
 {
     static const struct {
@@ -62,9 +63,9 @@ static void test_convergence(const float *end, float *x)
     }
 }
 
-/* The largest error and width of a solver after so many evaluations, as such solvers had on
- * a mixture of four Gaussians elsewhere. A distance is held against it within three of its standard
- * errors; widths are of the same noise as the flow's, and have next to none. */
+/* The largest allowed error and width of a solver after so many evaluations, from such solvers on a
+ * mixture of four Gaussians elsewhere. A distance may exceed its bound by three of its standard
+ * errors. Widths are compared with the flow's for the same noise, so their error is very small. */
 static void test_table(const float *end, float *x)
 {
     static const struct {
@@ -88,7 +89,7 @@ static void test_table(const float *end, float *x)
     }
 }
 
-/* Each row has its own step length: alone it takes the same steps. */
+/* Each row has its own step length, so it takes the same steps alone as among other rows. */
 static void test_adaptive(const float *end, float *x)
 {
     struct solver p = SOLVER_DEFAULTS;
@@ -110,8 +111,8 @@ static void test_adaptive(const float *end, float *x)
        tight);
 }
 
-/* Fresh noise in place of the predicted one at every step (and not by eta): the law is missed, with
- * a thousand steps too. */
+/* Fresh noise in place of the predicted noise at every step (and not by eta) misses the
+ * distribution, even with a thousand steps. */
 static void test_fresh(float *x)
 {
     float *room = mem_alloc(ROWS * sizeof *room);
@@ -130,7 +131,7 @@ static void test_fresh(float *x)
     free(room);
 }
 
-/* A denoiser that shrinks its result: its distribution differs. */
+/* A denoiser that shrinks its result, so that its distribution differs. */
 static void shrunk(void *ctx, const float *x, double lambda, size_t rows, size_t cols, float *x0)
 {
     mixture_predict(ctx, x, lambda, rows, cols, x0);
@@ -138,8 +139,8 @@ static void shrunk(void *ctx, const float *x, double lambda, size_t rows, size_t
         x0[i] *= 0.9f;
 }
 
-/* By the exact denoiser the bound is the entropy of the mixture, with few draws as with many, but
- * for their error; by another one it is above. */
+/* With the exact denoiser the bound is the entropy of the mixture, whether draws are few or many,
+ * up to their error. With another denoiser the bound is higher. */
 static void test_bound(float *x)
 {
     struct solver p = SOLVER_DEFAULTS;

@@ -1,11 +1,11 @@
-/* Splitting: arrays, lines and concatenated objects give the same objects; a broken one is lost
- * alone. */
+/* test-split.c - tests that arrays, lines and concatenated objects give the same objects, and that
+ * a broken object does not affect the others. */
 #include "lib/text/split.h"
 
 #include "lib/base/mem.h"
 #include "tests/tap.h"
 
-/* The texts of a stream with "|" between; "!" for a refused one. The caller frees. */
+/* Returns the texts of a stream with "|" between them, "!" for a refused one. The caller frees. */
 static char *pieces(const char *bytes, size_t limit, int64_t *last_line)
 {
     FILE *f = fmemopen((void *)(uintptr_t)bytes, strlen(bytes) ? strlen(bytes) : 1, "r");

@@ -1,4 +1,5 @@
-/* test-stat.c - sums, intervals, lines, launches, events against published or hand-made values. */
+/* test-stat.c - compares sums, intervals, lines, launches and events with published or hand-made
+ * values. */
 #include "lib/stat/batches.h"
 #include "lib/stat/stat.h"
 
@@ -51,7 +52,7 @@ static void test_t(void)
     ok(near(v.value, 10, 0) && isnan(v.lo) && isnan(v.hi), "one value has no t interval");
 }
 
-/* Ranks of the interval in 1..n. */
+/* Tests the ranks of the interval in 1..n. */
 static int ranks(size_t n, double q, int lo, int hi)
 {
     double *x = malloc(n * sizeof *x);
@@ -109,7 +110,7 @@ static void test_lines(void)
     ok(near(a, 7, 1e-12) && near(b, 3, 1e-12), "the line ignores an outlier");
     int best = 1;
     struct rng r = {.seed = 9};
-    for (int t = 0; t < 50; t++) { /* no line through two points is better */
+    for (int t = 0; t < 50; t++) { /* no line through two of the points may be better */
         double u[12], v[12];
         for (int i = 0; i < 12; i++) {
             u[i] = floor(8 * rng_uniform(&r));
@@ -212,7 +213,7 @@ static void test_launches(void)
     ok(near(r.at.value, 5, 0), "a gap counts once for each of its tokens");
 }
 
-/* Samples of every order. */
+/* Tests samples in every order. */
 static void test_sorting(void)
 {
     enum { N = 3000, SHAPES = 6 };
@@ -232,7 +233,7 @@ static void test_sorting(void)
             organ[5] = 7;
             s[i] = (struct launch_sample){i % 3, organ[shape], 1};
         }
-        for (int times = 0; times < 2; times++) { /* percentiles sort all, the summary by launch */
+        for (int times = 0; times < 2; times++) { /* percentiles sort all, summaries launches */
             (void)launch_percentile(LAUNCH_MEDIAN, s, N, N, 0.9, work);
             for (int i = 1; i < N; i++)
                 good &= s[i - 1].value <= s[i].value;
@@ -274,7 +275,7 @@ static void test_batches(void)
     batches_free(&b);
 }
 
-/* First-token times like these had an interval that began at -521 us. */
+/* First-token times like these once had an interval that began at -521 us. */
 static void test_positive(void)
 {
     struct launch_sample s[10];
@@ -285,7 +286,7 @@ static void test_positive(void)
     struct launch_summary r = launch_summarize(LAUNCH_MEDIAN, s, 5, v, work);
     ok(r.at.lo > 0 && r.at.lo < r.at.value && r.at.value < r.at.hi && !r.reason,
        "times have an interval above 0: %.0f [%.0f, %.0f]", r.at.value, r.at.lo, r.at.hi);
-    /* logs: mean log(100), sd log(2): half the width is t(4) log(2) / sqrt(5) */
+    /* of the logs the mean is log(100), the sd log(2); half the width is t(4) log(2) / sqrt(5) */
     double two = 2 / sqrt(2.5), t = 2.7764451051978;
     for (int i = 0; i < 5; i++)
         s[i] = (struct launch_sample){i, 100 * pow(two, i - 2), 1};
@@ -342,7 +343,7 @@ static void test_ratio(void)
     ok(isnan(r.value) && r.reason, "a ratio without values of the first side is not a number");
 }
 
-/* The A/A test that passed with an interval from 0.09 to 1.95. */
+/* An A/A test once passed with an interval from 0.09 to 1.95; it must not. */
 static void test_wide(void)
 {
     struct launch_value a[5], b[5];
@@ -373,7 +374,7 @@ static void test_steady(void)
     ok(launch_steady(x, 20, 0.95, work) == 0, "a drift is not steady");
     ok(launch_steady(x, 7, 0.95, work) == -1, "seven values are too few to tell");
     double y[80], room[80], slope, se;
-    for (int i = 0; i < 80; i++) /* up at the 20th, and slowly down to where it began */
+    for (int i = 0; i < 80; i++) /* a jump at the 20th, then a slow return to the start */
         y[i] = (i < 20 ? 100 : 108 - 0.1375 * (i - 20)) + 0.2 * rng_normal(&r);
     stat_slope(y, 80, &slope, &se);
     ok(fabs(slope) < 2 * se && launch_steady(y, 80, 0.95, room) == 0,
@@ -382,8 +383,8 @@ static void test_steady(void)
 
 static void test_proportions(void)
 {
-    /* Soft contact lenses, Tango 1998: 44 patients, of whom 1 differs; the others: a maximized
-     * score statistic, solved numerically, and scipy's binomtest. */
+    /* Soft contact lenses, Tango 1998: 44 patients, of whom 1 differs. The other rows: a maximized
+     * score statistic, solved numerically, and binomtest of scipy. */
     static const struct { struct proportion_pairs p; double lo, hi, test; } known[] = {
         {{1, 0, 44, 1, 0}, -0.1180770970, 0.0593932311, 1},
         {{45, 30, 200, 45, 30}, -0.1594653071, 0.0100171402, 0.105342268875},
@@ -401,7 +402,7 @@ static void test_proportions(void)
     p = proportion_count(base, share, 4);
     ok(near(p.first, 0.25, 0) && near(p.second, 0.5, 0) && near(p.at_first, 1, 0) &&
            near(p.at_second, 1, 0), "shares of right answers");
-    /* the same test at a difference that is supposed: Tango 1998, example of non-inferiority */
+    /* the test at a supposed difference: Tango 1998, example of non-inferiority */
     p = known[0].p;
     struct proportion_pairs ten = {10, 0, 440, 10, 0};
     ok(near(proportion_above(&p, known[0].lo), stat_t_quantile(0.975, INFINITY), 1e-6) &&

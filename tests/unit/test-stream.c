@@ -1,12 +1,13 @@
-/* A text that arrives in pieces, cut between any bytes: only whole characters are printed, nothing
- * is lost, and escape sequences of a terminal are printed as text. */
+/* test-stream.c - tests a text that arrives in pieces, cut between any bytes: only whole characters
+ * are printed, nothing is lost, and escape sequences of a terminal are printed as text. */
 #include <string.h>
 
 #include "lib/run/watch/text_stream.h"
 #include "lib/text/utf8.h"
 #include "tests/tap.h"
 
-/* The text in pieces cut at a and b; 1: the output is valid at every cut, and in the end `want`. */
+/* Prints the text in pieces cut at a and b. Returns 1 if the output is valid at every cut, and
+ * `want` in the end. */
 static int says(const char *text, size_t a, size_t b, const char *want)
 {
     struct buf held = {0}, out = {0};

@@ -1,5 +1,5 @@
-/* test-together.c - draws of several ratios: their spread is that of their intervals, and a launch
- * that they share moves them together. */
+/* test-together.c - tests draws of several ratios: their spread is that of their intervals, and a
+ * launch that several ratios share moves them together. */
 #include <math.h>
 
 #include "lib/base/rng.h"
@@ -15,7 +15,7 @@ static double *cell(int i, int l, int p)
     return &cells[(i * L + l) * P + p];
 }
 
-/* Systems 1 and 2 share the luck of their launches and prompts; the last one has no times. */
+/* Systems 1 and 2 share the effects of their launches and prompts; the last system has no times. */
 static void fill(void)
 {
     struct rng r = {.seed = 5};

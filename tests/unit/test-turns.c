@@ -1,5 +1,5 @@
-/* test-turns.c - processes work one at a time in the order of their parties; nobody waits for one
- * that has left or whose process is gone. */
+/* test-turns.c - tests that processes work one at a time in the order of their parties, and that no
+ * process waits for a party that has left or whose process is gone. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -13,8 +13,8 @@ enum how { WHOLE, LEAVES, DIES, LINGERS };
 
 static char path[] = "/tmp/test-turns-XXXXXX";
 
-/* Writes its letter in each turn. LINGERS: and a '.' 1 ms after it. Ends with the code of an
- * error, or 0. */
+/* A party: writes its letter in each turn. LINGERS: also writes a '.' 1 ms later. Ends with the
+ * code of an error, or 0. */
 static int work(size_t party, size_t parties, int to, size_t last, enum how how)
 {
     struct err e = {0};
@@ -35,8 +35,8 @@ static int work(size_t party, size_t parties, int to, size_t last, enum how how)
     return rc ? err_code(&e) : 0;
 }
 
-/* Runs the parties. In turn `last` of the last party, this party ends by `how`. code[]: exit codes
- * of all. */
+/* Runs the parties. In turn `last` the last party ends by `how`. code[]: exit codes of all
+ * parties. */
 static size_t run(size_t parties, size_t last, enum how how, int *code, char text[TEXT])
 {
     int ends[2], status;
@@ -52,7 +52,7 @@ static size_t run(size_t parties, size_t last, enum how how, int *code, char tex
             _exit(work(i, parties, ends[1], last, i + 1 == parties ? how : WHOLE));
     }
     close(ends[1]);
-    if (how == DIES) { /* a zombie is still a process */
+    if (how == DIES) { /* waits, because a zombie is still a process */
         waitpid(pid[parties - 1], &status, 0);
         code[parties - 1] = WEXITSTATUS(status);
     }
@@ -66,8 +66,8 @@ static size_t run(size_t parties, size_t last, enum how how, int *code, char tex
     return n;
 }
 
-/* Writes '-' later than the parties before, meets the others and writes '+'. Party 2 leaves
- * instead. */
+/* Writes '-', each party later than the parties before it, meets the others and writes '+'. Party 2
+ * leaves instead of meeting. */
 static int meet(size_t party, int to)
 {
     struct err e = {0};
@@ -104,7 +104,7 @@ static const char *meet_all(char *text, size_t room)
     return text;
 }
 
-/* Letters that follow each other in the order of the parties, from..to-1. */
+/* Returns 1 if the letters text[from..to-1] follow each other in the order of the parties. */
 static int in_order(const char *text, size_t from, size_t to, size_t parties)
 {
     for (size_t i = from; i < to; i++)
@@ -137,7 +137,7 @@ int main(void)
     ok(n == TURNS + 5 && in_order(text, 0, 10, 2) && text[n - 1] == 'a' && !code[0],
        "a party that has left is passed over");
     n = run(2, 0, LINGERS, code, text);
-    ok(count_of("b.a", text, n) > TURNS / 2, /* all, if the machine never stalls */
+    ok(count_of("b.a", text, n) > TURNS / 2, /* it is all turns if the machine never stalls */
        "a turn begins when the party that passed it sleeps (%d of %d)", count_of("b.a", text, n),
        TURNS - 1);
     n = run(2, 5, DIES, code, text);

@@ -1,6 +1,6 @@
-/* test-wide-plan.c - kernels/cuda/product/wide_plan.h over thousands of shapes: every unit of every
- * tile has one cluster, clusters have equal shares, and the parts of all tiles fit in what is set
- * aside for them. */
+/* test-wide-plan.c - tests kernels/cuda/product/wide_plan.h over thousands of shapes: every unit of
+ * every tile has one cluster, clusters have equal shares, and the parts of all tiles fit in the
+ * memory that is set aside for them. */
 #include "kernels/cuda/product/wide_plan.h"
 
 #include "tests/tap.h"
