@@ -19,7 +19,7 @@ enum { ADDRESSES_CHECKED = 0, THREADS_WATCHED = 1 };
 enum { ADDRESSES_CHECKED = 0, THREADS_WATCHED = 0 };
 #endif
 
-/* An array of the device, for the length of a test. */
+/* An array on the device that lives as long as its test. */
 template <class T> struct array {
     T *p = nullptr;
     size_t n;
@@ -43,7 +43,7 @@ template <class T> struct array {
     }
 };
 
-/* On the default stream, to the end. */
+/* Runs a kernel on the default stream and waits for its end. */
 template <class... P, class... A>
 static void run(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared, A... args)
 {
@@ -51,7 +51,7 @@ static void run(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared, A...
     cudaDeviceSynchronize();
 }
 
-/* 1 if act(), in a child process, does not reach its end and prints `words`. */
+/* Returns 1 if act(), in a child process, does not reach its end and prints `words`. */
 [[maybe_unused]] static int dies(void (*act)(), const char *words)
 {
     int ends[2], status;

@@ -1,5 +1,5 @@
-/* head-fixture.h - questions to the head, answered by the device and by ref. A row of x picks one
- * column of the matrix, so logits are exact and every choice must agree to the last id. */
+/* head-fixture.h - asks the head questions, on the device and on ref. A row of x picks one column
+ * of the matrix, so logits are exact and every choice must be the same id. */
 #pragma once
 
 #include <algorithm>
@@ -87,7 +87,7 @@ static struct head_query query(const struct question &a)
 
 typedef std::vector<struct head_top> bests;
 
-/* tops NULL: not asked for. */
+/* The answers of ref. tops NULL: not asked for. */
 static answers by_ref(struct fixture *f, const struct question &a, values *logits,
                       bests *tops = NULL)
 {
@@ -108,7 +108,7 @@ static answers by_ref(struct fixture *f, const struct question &a, values *logit
     return out;
 }
 
-/* Arrays on the device while a question is asked. */
+/* The arrays on the device while a question is asked. */
 struct desk {
     struct fixture *f;
     std::vector<void *> there;
@@ -128,7 +128,7 @@ template <class E> static E *room(struct desk *d, size_t n)
     return (E *)d->there.back();
 }
 
-/* plan NULL: the one that fits; logits, tops NULL: not asked for. */
+/* The answers of the device. plan NULL: the plan that fits; logits, tops NULL: not asked for. */
 static answers by_cuda(struct fixture *f, const struct question &a, const struct head_plan *plan,
                        values *logits, bests *tops = NULL)
 {
@@ -173,7 +173,7 @@ static answers by_cuda(struct fixture *f, const struct question &a, const struct
 
 /* ---- how far apart they are ---- */
 
-/* Only the id of such a row has a meaning: it has a NaN or +Inf. */
+/* Returns true for a row with a NaN or +Inf: only the id of such an answer has a meaning. */
 static bool senseless(const struct question &a, size_t r)
 {
     for (size_t v = 0; v < a.V; v++) {

@@ -1,4 +1,5 @@
-/* here.h - abilities of the device at hand, for tests that describe one by hand. */
+/* here.h - abilities of the device that runs the tests, for tests that describe a device by
+ * hand. */
 #pragma once
 
 #include "kernels/cuda/device/runtime.h"
@@ -10,14 +11,14 @@ static int attribute_here(enum cudaDeviceAttr name)
     return value;
 }
 
-/* That much shared memory, or as much as there is. */
+/* Returns `bytes`, or the shared memory of this device if it has less. */
 [[maybe_unused]] static size_t shared_here(size_t bytes)
 {
     size_t most = (size_t)attribute_here(cudaDevAttrMaxSharedMemoryPerBlockOptin);
     return bytes < most ? bytes : most;
 }
 
-/* 1 if kernels may overlap the kernel ahead. */
+/* Returns 1 if a kernel may overlap the kernel before it. */
 [[maybe_unused]] static int overlap_here(void)
 {
     return attribute_here(cudaDevAttrComputeCapabilityMajor) >= 9;

@@ -10,7 +10,8 @@ extern "C" {
 #include "kernels/ref/ref.h"
 }
 
-/* A matrix on both sides; the reference's holds the values that the product should read. */
+/* A matrix on both sides. The matrix of the reference holds the values that the product should
+ * read. */
 struct pair {
     struct mat cuda, ref;
 };
@@ -19,15 +20,14 @@ struct pair {
  * at most 2^-7 of the row's largest value, in the unit of near()'s size. */
 enum { ROUNDED_OTHERWISE = 400 };
 
-/* Rows of x, the rows that a product reads (normalized, with a gain), and the same on the
- * device. */
+/* Rows of x; the rows that a product reads (normalized, with a gain); and both on the device. */
 struct call {
     struct fixture *f;
     enum dtype dtype, act;
     int library, gained;
     size_t T, K;
     float *x, *read;
-    double *sizes; /* of the rows that are read: see near() */
+    double *sizes; /* sizes of the rows that are read: see near() */
     struct input in;
     void *x_here, *gain_here;
     size_t work_bytes;
@@ -42,7 +42,7 @@ static struct call call_make(struct fixture *f, enum dtype dtype, size_t T, size
     c.library = device_of(f->cuda)->gemm != NULL;
     c.x = drawn(f, T * K);
     c.read = floats(T * K);
-    for (size_t i = 0; i < T * K; i++) /* some are outliers, also behind a norm */
+    for (size_t i = 0; i < T * K; i++) /* some values are outliers, also after a norm */
         c.read[i] = c.x[i] = kept(c.act, c.x[i] * (i % 29 == 3 ? 40.0f : 0.5f));
     for (size_t t = 0; gain && t < T; t++) {
         double sum = 0;
@@ -78,7 +78,8 @@ static void call_free(struct call *c)
     free(c->x), free(c->read), free(c->sizes);
 }
 
-/* Blocks for the library are rounded as weights: for the reference a matrix in bf16. */
+/* Formats of blocks are rounded to bf16 for the library; the reference then has a matrix in
+ * bf16. */
 static struct pair pair_make(struct call *c, size_t rows)
 {
     float *w = drawn(c->f, rows * c->K);
@@ -121,7 +122,7 @@ static void *work_for(struct call *c, size_t N)
     return p;
 }
 
-/* Frees the work. 1: the guard behind it is unchanged. */
+/* Frees the work area. Returns 1 if the guard after it is unchanged. */
 static int work_kept(struct call *c, void *work)
 {
     unsigned char guard[GUARD_BYTES];
@@ -135,7 +136,7 @@ static int work_kept(struct call *c, void *work)
 
 /* ---- answers ---- */
 
-/* y[T, N] of the reference, not rounded. */
+/* Returns y[T, N] of the reference, not rounded. */
 static double *outputs(const struct call *c, const struct mat *w)
 {
     double *y = (double *)malloc(c->T * w->rows * sizeof *y);
@@ -144,15 +145,17 @@ static double *outputs(const struct call *c, const struct mat *w)
     return y;
 }
 
-/* 1 if y is near `want` (whose parts are as large as `size`). The bound: rounding to act, `steps`
- * times, and fp32 sums. A gain adds the chance that values were rounded the other way. */
+/* Returns 1 if y is near `want`, a sum of parts as large as `size`. The bound covers rounding to
+ * act, `steps` times, and fp32 sums. A gain adds the chance that values were rounded the other
+ * way. */
 static int near(enum dtype act, double want, float got, double size, int steps)
 {
     double bound = (act == DTYPE_F32 ? 2e-6 : 0.004 * steps) * fabs(want) + 2e-5 * size;
     return fabs(want - got) <= bound;
 }
 
-/* For y[T, N], which is the product, added to the old values unless they are NULL. */
+/* Counts wrong values of y[T, N], the product, added to the values of `before` if it is not
+ * NULL. */
 static size_t wrong_values(const struct call *c, const struct mat *w, const float *y,
                            const float *before)
 {

@@ -1,4 +1,4 @@
-/* rows-fixture.h - a device and the reference side by side, and data on the way between them. */
+/* rows-fixture.h - opens a device and the reference side by side, and moves data between them. */
 #pragma once
 
 #include "kernels/cuda/cuda.h"
@@ -36,7 +36,7 @@ static struct fixture fixture_open(void)
 
 static void fixture_close(struct fixture *f)
 {
-    f->cuda->ops->close(f->cuda); /* with what products keep there */
+    f->cuda->ops->close(f->cuda); /* also frees the buffers that products keep */
     ok(f->cuda->memory.allocated == 0, "all memory of the device is given back");
     pool_free(f->cuda->pool);
     pool_free(f->ref->pool);
@@ -57,7 +57,7 @@ static void fixture_close(struct fixture *f)
     return x;
 }
 
-/* x as activations of that format store it. */
+/* Returns x as activations of this format store it. */
 [[maybe_unused]] static float kept(enum dtype act, float x)
 {
     return act == DTYPE_BF16 ? bf16_float(bf16_of(x)) : x;
@@ -77,8 +77,8 @@ static void fixture_close(struct fixture *f)
     return to;
 }
 
-/* n floats as values of `dtype` (F32 or BF16), `before` bytes into a block of the device, which is
- * *block. */
+/* Sends n floats as values of `dtype` (F32 or BF16) into a new block of the device, *block,
+ * `before` bytes from its start. */
 [[maybe_unused]] static void *sent_as(struct fixture *f, enum dtype dtype, const float *x, size_t n,
                                       size_t before, void **block)
 {
@@ -93,7 +93,7 @@ static void fixture_close(struct fixture *f)
     return to;
 }
 
-/* n values of `dtype` from the device, as floats; the caller frees them. */
+/* Reads n values of `dtype` from the device, as floats; the caller frees them. */
 [[maybe_unused]] static float *got_as(struct fixture *f, enum dtype dtype, const void *from,
                                       size_t n)
 {
@@ -109,7 +109,7 @@ static void fixture_close(struct fixture *f)
     return x;
 }
 
-/* The largest |x - y| / (|y| + floor); a NaN in one alone is infinitely far. */
+/* The largest |x - y| / (|y| + least); infinite if only one of both is NaN. */
 [[maybe_unused]] static double farthest(const float *x, const float *y, size_t n, double least)
 {
     double worst = 0;

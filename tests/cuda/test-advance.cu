@@ -1,12 +1,12 @@
-/* Texts and canvases on the device against kernels/advance.c: after every pass, with random
- * answers, all states and all arrays of the next pass are the same. */
+/* test-advance.cu - compares texts and canvases on the device with kernels/advance.c: after every
+ * pass, with random answers, all states and all arrays of the next pass must be the same. */
 #include <vector>
 
 #include "kernels/cuda/head/canvas_sheet.h"
 #include "kernels/host.h"
 #include "tests/cuda/rows-fixture.h"
 
-/* An array on both sides. */
+/* An array on the host and on the device. */
 template <class E> struct both {
     std::vector<E> host;
     E *device;
@@ -17,7 +17,7 @@ template <class E> static E *send(struct fixture *f, struct both<E> *a)
     return a->device = (E *)sent(f, a->host.data(), (a->host.size() + 1) * sizeof(E));
 }
 
-/* Room for one more, which `sent` may read. */
+/* Sizes an array, with room for one more element, which `sent` may read. */
 template <class E> static void size(struct both<E> *a, size_t n, E fill)
 {
     a->host.reserve(n + 1);
@@ -120,7 +120,7 @@ struct setting {
     enum order order;
     int guided, stops;
     int32_t ids; /* answers are 0..ids-1; the mask is 4 */
-    int bad;     /* one of `bad` answers is bad; 0: none */
+    int bad;     /* one of this many answers is bad; 0: none */
     int per_block;
     int lag = 0, seeds = 0; /* as in struct canvas_loop */
 };
@@ -138,7 +138,8 @@ struct game {
     struct canvas_loop l, d;
 };
 
-/* Canvases whose prompts differ in length; those at odd places have rows from their prompt on. */
+/* Lays out canvases with prompts of different length; those with odd numbers have rows only from
+ * the end of the prompt on. */
 static size_t lay_out(struct fixture *f, struct game *g, const struct setting *s)
 {
     struct canvas_state start = {};
@@ -152,7 +153,7 @@ static size_t lay_out(struct fixture *f, struct game *g, const struct setting *s
         c->len = c->prompt + s->gen;
         c->shift = (int32_t)(i % 2) * (s->block / 2); /* the prompt ends within a block */
         c->live = 1;
-        c->kept[0] = (double)i + 0.5; /* of the rule: it must come back */
+        c->kept[0] = (double)i + 0.5; /* memory of the rule, which must come back */
         ids += (size_t)c->len;
     }
     size(&g->token, ids, 0), size(&g->row_of, ids, -1);
@@ -178,7 +179,7 @@ static void plan(struct game *g, const struct setting *s, size_t rows)
     for (size_t i = 0; i < g->row_of.host.size(); i++)
         if (g->row_of.host[i] >= 0)
             g->origin.host[(size_t)g->row_of.host[i]] = (int32_t)i;
-    for (size_t i = 0; i < g->row_of.host.size(); i++) /* other rows, and some have none */
+    for (size_t i = 0; i < g->row_of.host.size(); i++) /* rows of checks; some slots have none */
         g->check_of.host[i] = i % 7 == 6 ? -1 : (int32_t)((i * 5 + 3) % rows);
     const int linked = unmask_has(s->rule, UNMASK_LINKED) != 0;
     if (linked)
@@ -324,7 +325,7 @@ static void every_setting(struct fixture *f)
             int guided = way & 1, stops = way >> 1 ? 2 : 0;
             if (order != ORDER_CONFIDENCE && way != i % 4)
                 continue;
-            /* ids 0..39 hold the mask: it is committed now and then */
+            /* ids 0..39 contain the mask, so it is committed now and then */
             canvases(f, {3, 16, 32, 16, 5, rule, order, guided, stops, 40, 0, 0});
             canvases(f, {1, 1, 3, 1, 1, rule, order, guided, stops, 6, 0, 0});
         }
@@ -333,14 +334,14 @@ static void every_setting(struct fixture *f)
         enum order order = i == UNMASK_SCHEDULE ? ORDER_RANDOM : ORDER_CONFIDENCE;
         canvases(f, {4, 40, 40, 40, 40, rule, order, 1, 1, 5, 0, 0});
         canvases(f, {5, 9, 27, 9, 4, rule, order, 0, 1, 30, 60, 0}); /* bad answers */
-        canvases(f, {3, 10, 36, 12, 3, rule, order, 1, 0, 50, 0, 0}); /* too many from the start */
-        size_t tiles = unmask_has(rule, UNMASK_REVISES) ? 600 : 1100; /* many; some take few */
+        canvases(f, {3, 10, 36, 12, 3, rule, order, 1, 0, 50, 0, 0}); /* too many at once */
+        size_t tiles = unmask_has(rule, UNMASK_REVISES) ? 600 : 1100; /* some passes take few */
         canvases(f, {2, tiles, (int32_t)tiles, (int32_t)tiles, 7, rule, order, 0, 0, 3000, 0, 0});
         canvases(f, {3, 16, 32, 16, 5, rule, order, 1, 0, 40, 0, 1}); /* rows of the first block */
-        if (!unmask_has(rule, UNMASK_LINKED)) /* which needs answers at their own rows */
+        if (!unmask_has(rule, UNMASK_LINKED)) /* a linked rule needs answers at their own rows */
             canvases(f, {3, 16, 32, 16, 5, rule, order, 0, 1, 40, 0, 0, 1, 4}); /* and seeds */
     }
-    /* masks that stay behind crowd a later block */
+    /* masks that stay in earlier blocks take room from a later block */
     canvases(f, {6, 8, 32, 8, 2, UNMASK_SCHEDULE, ORDER_CONFIDENCE, 0, 0, 5, 0, 0});
 }
 

@@ -1,6 +1,6 @@
-/* How attention is cut into blocks (attention_plan.h): addresses in shared memory, splits, and
- * plans for several cards. All of it is arithmetic of the host; test-attention.cu runs the
- * kernels. */
+/* test-attention-plan.cu - tests how attention is split into blocks (attention_plan.h): addresses
+ * in shared memory, splits, and plans for several cards. All of this is arithmetic of the host;
+ * test-attention.cu runs the kernels. */
 #include <stdlib.h>
 
 #include "kernels/cuda/attention/attention_plan.h"

@@ -1,5 +1,6 @@
-/* Attention on the device against the reference: every kernel, mask and plan, lists of slots in any
- * order, rows without keys, splits. test-attention-plan.cu has the arithmetic of plans. */
+/* test-attention.cu - compares attention on the device with the reference: every kernel, mask and
+ * plan, lists of slots in any order, rows without keys, splits. test-attention-plan.cu tests the
+ * arithmetic of plans. */
 #include "kernels/cuda/attention/attention_plan.h"
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/device/runtime.h"
@@ -22,7 +23,7 @@ struct shape {
     size_t shared_max;
 };
 
-/* An attention on the host, and the same with floats for the reference. */
+/* An attention on the host, and its copy with floats for the reference. */
 struct data {
     struct attn a;
     float *q;
@@ -60,8 +61,9 @@ static void shuffle(struct rng *rng, int32_t *x, size_t n)
     }
 }
 
-/* Rows are the last of their sequence: with more rows than keys the first have positions below 0.
- * Odd sequences list their keys in order, as a cache does, the others in any order. */
+/* Fills a sequence. Its rows are its last keys; if it has more rows than keys, the first rows have
+ * positions below 0. Odd sequences list their keys in order, as a cache does, even ones in any
+ * order. */
 static void fill_seq(struct data *d, const struct shape *s, struct rng *rng, size_t i,
                      const int32_t *slot)
 {
@@ -150,7 +152,8 @@ static void *sent(const void *p, size_t bytes)
     return to;
 }
 
-/* The device's answer as floats. Work is full of NaN before, because it must not be read. */
+/* Returns the device's answer as floats. The work area is filled with NaN, because it must not be
+ * read before it is written. */
 static float *run(const struct data *d, const struct shape *s)
 {
     struct device device = {};
@@ -180,9 +183,9 @@ static float *run(const struct data *d, const struct shape *s)
     a.q = all[0], a.y = y, a.kv.k = all[1], a.kv.v = all[2];
     a.pos = (int32_t *)all[3], a.slots = (int32_t *)all[4], a.slot_pos = (int32_t *)all[5];
     a.seqs = (struct attn_seq *)all[6];
-    CHECK(cudaDeviceSynchronize()); /* what was sent is there for every stream */
+    CHECK(cudaDeviceSynchronize()); /* now every stream sees what was sent */
     cuda_attention(&b, &a, work);
-    /* Once more, because the counters of the splits must be 0 again. */
+    /* Runs it once more, because the counters of the splits must be 0 again. */
     CHECK(cudaMemsetAsync(y, 0xff, d->values * value, device.stream));
     cuda_attention(&b, &a, work);
     CHECK(cudaStreamSynchronize(device.stream));
@@ -264,7 +267,7 @@ static void compare(const struct shape *s, uint64_t seed, size_t window = 0, boo
     drop(&d);
 }
 
-/* Every number of rows under every mask; other parameters are random. */
+/* Tests every number of rows under every mask; other parameters are random. */
 static void grid(void)
 {
     static const size_t T[] = {1, 2, 3, 16, 17, 32, 64, 65, 130};
@@ -291,11 +294,11 @@ static void grid(void)
     }
 }
 
-/* Cases that the grid does not reach. */
+/* Tests cases that the grid does not reach. */
 static void corners(void)
 {
     static const struct shape shapes[] = {
-        /* one row on long lists, in many splits; a graph's bounds far above */
+        /* one row on long lists, in many splits; the bounds of a graph are far above */
         {2, {1, 1}, {700, 130}, 1, 4, 128, MASK_CAUSAL, DTYPE_BF16, DTYPE_BF16, 132, 0, 0},
         {1, {1}, {900}, 2, 1, 64, MASK_FULL, DTYPE_BF16, DTYPE_BF16, 8, 3000, 0},
         {1, {1}, {2500}, 1, 1, 64, MASK_CAUSAL, DTYPE_BF16, DTYPE_BF16, 132, 0, 0},
@@ -313,11 +316,11 @@ static void corners(void)
         {1, {100}, {1100}, 1, 1, 64, MASK_BLOCK_CAUSAL, DTYPE_BF16, DTYPE_BF16, 1, 0, 0},
         {2, {1, 2}, {400, 129}, 2, 4, 80, MASK_CAUSAL, DTYPE_BF16, DTYPE_BF16, 132, 0, 0},
         {1, {30}, {700}, 2, 1, 48, MASK_CAUSAL, DTYPE_BF16, DTYPE_BF16, 132, 9, 0},
-        /* rows that see nothing, and a sequence without keys */
+        /* rows that see no key, and a sequence without keys */
         {2, {90, 2}, {30, 0}, 1, 1, 64, MASK_CAUSAL, DTYPE_BF16, DTYPE_BF16, 4, 0, 0},
         {2, {9, 2}, {3, 0}, 1, 1, 64, MASK_CAUSAL, DTYPE_F32, DTYPE_F32, 4, 0, 0},
         {3, {5, 1, 3}, {2, 400, 0}, 2, 2, 128, MASK_CAUSAL, DTYPE_BF16, DTYPE_BF16, 132, 0, 0},
-        /* what only the simple kernel takes */
+        /* shapes that only the simple kernel takes */
         {1, {5}, {70}, 2, 2, 6, MASK_CAUSAL, DTYPE_BF16, DTYPE_BF16, 4, 0, 0},
         {1, {18}, {70}, 1, 2, 256, MASK_CAUSAL, DTYPE_BF16, DTYPE_BF16, 4, 0, 0},
         {1, {5}, {70}, 2, 2, 64, MASK_BLOCK_CAUSAL, DTYPE_BF16, DTYPE_F32, 4, 0, 0},
@@ -328,7 +331,7 @@ static void corners(void)
         compare(&shapes[i], 300 + i);
 }
 
-/* Scores that rise from key tile to key tile, and a full mask without padded heads. */
+/* Tests scores that rise from key tile to key tile, and a full mask without padded heads. */
 static void rising(void)
 {
     static const struct shape shapes[] = {
@@ -358,8 +361,8 @@ static void windows(void)
     }
 }
 
-/* A sequence has the same bits beside other neighbours of other lengths under the same bounds; a
- * recorded pass is replayed in this way too. */
+/* A sequence has the same bits beside other neighbours of other lengths under the same bounds. A
+ * recorded pass is replayed with such other neighbours. */
 static void neighbours(enum dtype act, size_t rows, size_t slots, size_t head_dim)
 {
     size_t few = rows < 7 ? rows : 7, spare = rows < 7 ? 2 : 50;
@@ -381,7 +384,7 @@ static void neighbours(enum dtype act, size_t rows, size_t slots, size_t head_di
     drop(&d);
 }
 
-/* A NaN among the values that a row reads appears in its output, and one beyond its mask does
+/* A NaN among the values that a row reads must appear in its output; a NaN beyond its mask must
  * not. */
 static void poison(enum dtype act, size_t rows, size_t slots)
 {

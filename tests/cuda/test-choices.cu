@@ -1,4 +1,4 @@
-/* test-choices.cu - the file of remembered algorithms: written entries are read again, and an
+/* test-choices.cu - tests the file of remembered algorithms: written entries are read again, and an
  * invalid file is refused and adds nothing. */
 #include <string.h>
 #include <unistd.h>
@@ -17,7 +17,7 @@ static void put(const char *path, const char *text, size_t bytes)
 
 static const char library[] = "cuBLASLt 1";
 
-/* Entries of a file; with an error, none. */
+/* Returns the number of entries of a file; 0 after an error. */
 static size_t read_back(const char *path)
 {
     struct choices c = {};

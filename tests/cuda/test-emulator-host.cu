@@ -1,4 +1,4 @@
-/* test-emulator-host.cu - the emulated device as the host sees it: memory, streams, graphs,
+/* test-emulator-host.cu - tests the emulated device as the host sees it: memory, streams, graphs,
  * overlapping kernels, and failing calls. */
 #include "tests/cuda/emulator-fixture.h"
 
@@ -109,7 +109,8 @@ static void test_streams()
     cudaStreamDestroy(s);
 }
 
-/* A second stream joins a capture by an event of it, and must have been waited for at its end. */
+/* A second stream joins a capture by an event, and the capture must have waited for it at the
+ * end. */
 static void test_two_streams(cudaStream_t s)
 {
     cudaStream_t other;
@@ -172,7 +173,7 @@ static void test_graphs()
     cudaStreamDestroy(s);
 }
 
-/* ---- one kernel beside the one ahead ---- */
+/* ---- kernels that overlap the kernel before them ---- */
 
 static __global__ void slow_add(int *y, const int *x)
 {
@@ -180,7 +181,7 @@ static __global__ void slow_add(int *y, const int *x)
     wait_for_inputs();
     y[blockIdx.x * blockDim.x + threadIdx.x] = x[0] + 1;
 }
-/* y[i] = the sum of x[n], which it reads before it waits when `hasty`. */
+/* y[i] = the sum of x[n]. If hasty, it reads x before it waits for the kernel before it. */
 static __global__ void sum_of(int *y, const int *x, int n, int hasty)
 {
     let_next_start();
@@ -194,7 +195,7 @@ static __global__ void sum_of(int *y, const int *x, int n, int hasty)
     y[blockIdx.x * blockDim.x + threadIdx.x] = sum;
 }
 
-/* The number of wrong results of a chain of three overlapping kernels, with SEEDS seeds. */
+/* Counts wrong results of a chain of three overlapping kernels, over SEEDS seeds. */
 static int wrong_chains(int hasty, bool overlap)
 {
     int wrong = 0;
@@ -248,7 +249,7 @@ static void fails_for_good()
           cudaGetLastError() == cudaErrorIllegalAddress);
 }
 
-/* Runs first: the processes that it starts count their calls from here. */
+/* This test runs first, because the processes that it starts count their calls from here. */
 static void test_failures()
 {
     ok(dies(fails_once, ""), "a call fails when it is told to");

@@ -1,6 +1,6 @@
-/* test-emulator-prepare.cu - no one-time work happens between the start and the end of the clock of
- * a batch: no search for an algorithm, no graph made or uploaded, and where all passes are recorded
- * no kernel launched by itself. */
+/* test-emulator-prepare.cu - tests that no one-time work happens between the start and the end of
+ * the clock of a batch: no search for an algorithm, no graph made or uploaded, and, if all passes
+ * are recorded, no kernel launched by itself. */
 #include "kernels/cuda/device/runtime.h"
 
 #include <stdlib.h>
@@ -28,7 +28,7 @@ static int64_t count_event(struct backend *b)
     return cuda_event_record(b);
 }
 
-/* The one-time work within the clock of the last batch. */
+/* Returns the one-time work that happened within the clock of the last batch. */
 static emulate::deeds in_clock()
 {
     emulate::deeds d = emulate::done;
@@ -106,8 +106,8 @@ static struct made fill(const struct network *n, struct diffuse how, size_t batc
     return m;
 }
 
-/* First prepared, so that no one-time work is left; then not prepared, which must give the same.
- * The peak of the very first batch includes the memory in which algorithms were timed. */
+/* Runs a batch prepared, so that no one-time work is left, then not prepared; both must give the
+ * same. The peak of the very first batch includes the memory in which algorithms were timed. */
 template <class How>
 static void check(const char *what, const struct network *n, How how, size_t batch,
                   struct made (*make)(const struct network *, How, size_t, int), int direct)
@@ -147,7 +147,8 @@ static struct autoregress texts(size_t max_new)
     return how;
 }
 
-/* The second text ends early, the others at different times: fewer and fewer are in the passes. */
+/* The second text ends early, the others at different times, so that passes have fewer and
+ * fewer. */
 static void test_ends(struct network *n)
 {
     struct autoregress how = texts(7);
@@ -162,7 +163,7 @@ static void test_ends(struct network *n)
     made_free(&m);
 }
 
-/* Guesses from the text while the second prompt waits; then those of a model for itself. */
+/* Tests guesses from the text while the second prompt waits, then guesses of a model for itself. */
 static void test_guesses(const struct network *n)
 {
     enum { GUESSED = 2, NEW = 5 };
@@ -209,7 +210,7 @@ static void test_texts(struct backend *b, const char *dtype)
     how.cache = 0;
     check("without a cache", &n, how, PROMPTS, write, 1);
     size_t kept = prompts[0].n;
-    prompts[0].n = LONG; /* the lists of slots grow past a step */
+    prompts[0].n = LONG; /* the lists of slots grow beyond one step of their size */
     check("a long text", &n, texts(9), 1, write, 0);
     prompts[0].n = kept;
     network_free(&n);
@@ -226,7 +227,7 @@ static struct diffuse canvases(size_t length, size_t block, size_t steps)
     return how;
 }
 
-/* The same ids in fewer passes, all of them prepared. */
+/* Drafts give the same ids in fewer passes, which are all prepared. */
 static void test_drafts(struct network *n, enum caching cache)
 {
     struct diffuse how = canvases(8, 8, 8);
@@ -281,8 +282,8 @@ static void test_canvases(struct backend *b, const char *dtype)
     network_free(&n);
 }
 
-/* The host describes what passes compute and how long they go on: prepared like others, and the
- * device writes the same as the processor. */
+/* The host describes what passes compute and when they end. Such passes are prepared like others,
+ * and the device writes the ids of the processor. */
 static void check_described(const char *what, const struct network *n, const struct network *host,
                             struct diffuse how, size_t batch, int direct)
 {
@@ -343,8 +344,8 @@ static void test_described(struct backend *b)
     backend_close(cpu);
 }
 
-/* The canvases end at different times: the smaller passes are recorded as they come, but no
- * algorithm is searched. */
+/* Canvases end at different times. The smaller passes are recorded as they come, but no algorithm
+ * is searched. */
 static void test_fewer(struct backend *b)
 {
     struct network n;
@@ -367,7 +368,7 @@ int main(void)
 {
     struct backend b = {};
     struct err e = {};
-    unsetenv("XDG_CACHE_HOME"); /* no choices of an earlier run */
+    unsetenv("XDG_CACHE_HOME"); /* so that no choices of an earlier run are read */
     unsetenv("HOME");
     b.pool = pool_new(2);
     if (crossover_cuda_open(&b, -1, &e)) {

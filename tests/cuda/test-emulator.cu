@@ -1,12 +1,12 @@
-/* test-emulator.cu - threads of the emulated device: they compute what the PTX manual defines, in
- * any order, and each mistake that the emulator must find is planted here once and found. */
+/* test-emulator.cu - tests the threads of the emulated device. They compute what the PTX manual
+ * defines, in any order. Each mistake that the emulator must find is planted here once. */
 #include "tests/cuda/emulator-fixture.h"
 
 /* ---- threads ---- */
 
 enum { THREADS = 96 };
 
-/* Thread i writes value i and reads the last but i. */
+/* Thread i writes value i and reads the value of its mirror thread. */
 static __global__ void turn_round(int *y, int with_barrier)
 {
     SHARED(int, kept);
@@ -34,7 +34,7 @@ static int seeds_where_it_turns(int with_barrier)
     return right;
 }
 
-/* A shuffle orders lanes, but not memory. */
+/* The mistake: a shuffle orders the lanes of a warp, but not their accesses to memory. */
 static __global__ void lean_on_shuffle(int *y)
 {
     SHARED(int, kept);
@@ -94,8 +94,8 @@ static void test_warps()
     ok(good[4] && good[5], "votes");
 }
 
-/* Each lane: warp_fold over the warp and over each half, and the same by the shuffles that a GPU
- * uses. The operation treats its two operands differently, so their order shows. */
+/* Each lane computes warp_fold over the warp and over each half, and the same by the shuffles that
+ * a GPU uses. The operation treats its two operands differently, so their order shows. */
 static __global__ void fold(float *y)
 {
     wait_for_inputs();
@@ -214,7 +214,8 @@ static void test_mistakes()
 
 /* ---- copies into shared memory ---- */
 
-/* One thread copies 2 x 16 bytes in two groups and waits for all but `left` of them. */
+/* A thread copies 2 x 16 bytes in two groups and waits until at most `left` groups are
+ * unfinished. */
 static __global__ void copies(uint4 *y, const uint4 *x, int left)
 {
     SHARED(uint4, kept);
@@ -246,7 +247,7 @@ static void test_copies()
 
 /* ---- gates and bulk copies ---- */
 
-/* y: before and behind the gate. wait: 0 leaves the copy on its way. */
+/* y gets the values before and after the gate. wait 0: does not wait for the copy. */
 static __global__ void bulk(uint4 *y, const uint4 *x, bool wait)
 {
     SHARED(uint4, kept);
@@ -261,7 +262,7 @@ static __global__ void bulk(uint4 *y, const uint4 *x, bool wait)
     y[1] = kept[1];
 }
 
-/* Each thread passes the gate `turns` times, when both have arrived. */
+/* Each thread passes the gate `turns` times, each time when both threads have arrived. */
 static __global__ void turnstile(unsigned *y, int turns, int arrivals)
 {
     SHARED(uint64_t, gate);
@@ -312,7 +313,8 @@ static void test_gates()
        "a bulk copy of 8 bytes");
 }
 
-/* One product of a warpgroup: d[64, 128] = a[64, 16] b[16, 128], b in shared memory as squares. */
+/* A warpgroup computes one product: d[64, 128] = a[64, 16] b[16, 128], with b in shared memory as
+ * squares. */
 static __global__ void product_of_group(float *d, const uint16_t *a, const uint16_t *b)
 {
     SHARED(uint16_t, squares);
@@ -364,8 +366,8 @@ static void test_group()
 
 /* ---- matrix units ---- */
 
-/* One warp: d[16, 8] = a[16, 16] b[16, 8] in bf16, both row-major in shared memory, whose rows are
- * 48 bytes apart. */
+/* A warp computes d[16, 8] = a[16, 16] b[16, 8] in bf16. Both factors are row-major in shared
+ * memory, with rows 48 bytes apart. */
 static __global__ void product_bf16(float *d, const uint16_t *a, const uint16_t *b)
 {
     SHARED(uint16_t, kept);
@@ -405,7 +407,7 @@ static void test_bf16()
     ok(d.values() == want, "bf16 fragments: rows, rows turned, and their product");
 }
 
-/* One warp: d[16, 8] += a[16, 32] bt[8, 32]^T in int8. */
+/* A warp computes d[16, 8] += a[16, 32] bt[8, 32]^T in int8. */
 static __global__ void product_s8(int32_t *d, const int8_t *a, const int8_t *bt)
 {
     unsigned g = threadIdx.x / 4, j = threadIdx.x % 4;

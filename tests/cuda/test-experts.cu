@@ -1,6 +1,7 @@
-/* test-experts.cu - mixtures of experts on a device against kernels/ref, which has the same rows
- * and matrices: every format, groups without rows and groups of several blocks, K in several slabs,
- * odd shapes; ties; routers with a bias and groups; the count of experts; twice the same bits. */
+/* test-experts.cu - compares mixtures of experts on a device with kernels/ref, on the same rows and
+ * matrices: every format, groups without rows and groups of several blocks, K in several slabs, odd
+ * shapes; ties; routers with a bias and groups; the count of experts. A second run gives the same
+ * bits. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,9 +20,9 @@ struct shape {
 /* A layer on both sides. */
 struct layer {
     struct shape s;
-    struct mat router[2], *mat[2]; /* of cuda, of ref */
+    struct mat router[2], *mat[2]; /* index 0: of cuda, 1: of ref */
     void *table;
-    float *x, *y, *bias[2]; /* of cuda, of ref; NULL without groups */
+    float *x, *y, *bias[2]; /* bias: index 0 of cuda, 1 of ref; NULL without groups */
 };
 
 static void put_mat(struct fixture *f, struct layer *l, size_t i, const float *w, size_t rows,
@@ -102,7 +103,7 @@ static struct experts experts_of(const struct layer *l, int side)
     return a;
 }
 
-/* The reference's sum; *active: the experts that it read. */
+/* The sum of the reference. *active: the number of experts that it read. */
 static float *wanted(struct fixture *f, const struct layer *l, int32_t *active)
 {
     const struct shape s = l->s;
@@ -118,7 +119,7 @@ static float *wanted(struct fixture *f, const struct layer *l, int32_t *active)
 
 enum { GUARD = 256 };
 
-/* The device's; NULL: it wrote behind its work. */
+/* The sum of the device, or NULL if it wrote beyond its work area. */
 static float *got(struct fixture *f, const struct layer *l, int32_t *active)
 {
     const struct shape s = l->s;
@@ -146,14 +147,14 @@ static float *got(struct fixture *f, const struct layer *l, int32_t *active)
     return y;
 }
 
-/* The largest difference by rounding: of outputs and hidden values to act, of hidden values to
- * fp16, and of codes of x. */
+/* The largest difference that rounding makes: of outputs and hidden values to act, of hidden values
+ * to fp16, and of codes of x. */
 static double bound_of(struct fixture *f, enum dtype dtype)
 {
     return f->cuda->act != DTYPE_F32 ? 0.03 : dtype == DTYPE_F16 ? 1e-3 : 1e-5;
 }
 
-/* Many rows are two pieces, and each reads its experts. */
+/* Many rows are computed in two pieces, and each piece reads its experts. */
 static void compare(struct fixture *f, struct shape s, enum dtype dtype, int tied)
 {
     if (dtype_refuses(dtype, s.D) || dtype_refuses(dtype, s.F) ||

@@ -1,6 +1,6 @@
-/* test-faults.cu - every call of the CUDA runtime fails once, on the emulated device: lack of
- * memory is an answer, and every other failure ends the process with 70 and one line. Each try runs
- * in a separate process (EMULATE_FAIL). */
+/* test-faults.cu - makes every call of the CUDA runtime fail once, on the emulated device. Lack of
+ * memory is an ordinary answer; every other failure ends the process with 70 and one line. Each try
+ * runs in a separate process (EMULATE_FAIL). */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -34,7 +34,7 @@ static void run_step(void *ctx)
     launch(s->b, count_up, dim3((N + 63) / 64), dim3(64), 0, s->value, (int)N);
 }
 
-/* Uses every part of the back end. After lack of memory it tries again, once. */
+/* Uses every part of the back end. After lack of memory it tries once more. */
 static int use_everything(struct backend *b)
 {
     static int start[N], back[N];
@@ -98,8 +98,8 @@ static int open_and_use(struct fault_job job)
     return job.use(&b);
 }
 
-/* Runs a job in a process where the n-th call fails with `code`. Returns its exit status; text[]:
- * its message. */
+/* Runs a job in a process in which the n-th call fails with `code`. Returns its exit status; text[]
+ * gets its message. */
 static int try_job(struct fault_job job, int n, int code, char *text, size_t room)
 {
     int pipe_ends[2], status;
@@ -144,7 +144,7 @@ static int has_number(const char *text, int code)
     return strstr(text, number) != NULL;
 }
 
-/* The number of calls when nothing fails. A sticky error shows up to the last of them. */
+/* Returns the number of calls of a run without a failure. A sticky error shows in any of them. */
 static int count_calls(void)
 {
     char text[2048];
@@ -159,8 +159,8 @@ static int count_calls(void)
     return reached;
 }
 
-/* Errors other than lack of memory: 70, and a line that names file, call and error, at whichever
- * call they come; every `stride`-th call is tried. */
+/* Tests errors other than lack of memory: exit status 70, and a line that names file, call and
+ * error, at whichever call they come. Every `stride`-th call is tried. */
 static void test_errors(int code, int sticky, int calls, int stride)
 {
     char text[2048];
@@ -177,8 +177,8 @@ static void test_errors(int code, int sticky, int calls, int stride)
        n - stride);
 }
 
-/* Lack of memory: harmless where memory is requested; elsewhere an error like any other; and a
- * device that cannot be opened for lack of memory does not exist. */
+/* Lack of memory is harmless in calls that request memory, and an error like any other elsewhere. A
+ * device that cannot be opened for lack of memory counts as absent. */
 static void test_want_of_memory(int calls)
 {
     static const char *const asking[] = {"cudaMalloc", "cudaMallocHost", "Instantiate",
@@ -200,7 +200,7 @@ static void test_want_of_memory(int calls)
        "lack of memory: %d times survived, %d times no device", recovered, absent);
 }
 
-/* The entry point, with the emulated machine as the environment describes it. */
+/* Tests the entry point on an emulated machine that the environment variable `name` describes. */
 static void test_door(const char *name, const char *value, const char *expected)
 {
     char text[2048];
@@ -211,7 +211,7 @@ static void test_door(const char *name, const char *value, const char *expected)
        name, value, expected);
 }
 
-/* The entry point, with three devices, one of which is chosen. */
+/* Tests the entry point with three devices, one of which is chosen. */
 static void test_choice(int device, const char *expected)
 {
     char text[2048];
@@ -236,7 +236,7 @@ int main(void)
     char text[2048];
     ok(try_one(0, 0, text, sizeof text) == EXIT_OK && !*text, "without a fault nothing fails");
     int calls = count_calls();
-    /* This error is not sticky: a call whose status is not checked shows. */
+    /* This error is not sticky, so a call whose status is not checked shows. */
     test_errors(cudaErrorUnknown, 0, calls, 1);
     test_errors(cudaErrorIllegalAddress, 1, calls, 7);
     test_errors(cudaErrorECCUncorrectable, 1, calls, 7);

@@ -1,6 +1,6 @@
-/* test-finish.cu - finish_int8.cu against finish.cu: the same bits for every way of finishing, with
- * rows of x that have no outlier, some, or so many that they are not listed, and with one or more
- * slabs of K. Sums are drawn, because no product is needed. */
+/* test-finish.cu - compares finish_int8.cu with finish.cu: the same bits for every way of
+ * finishing, with rows of x that have no outlier, some, or so many that they are not listed, and
+ * with one or more slabs of K. Sums are drawn, because no product is needed. */
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/product/product.h"
 #include "lib/base/mem.h"
@@ -9,7 +9,7 @@
 #include "tests/cuda/here.h"
 #include "tests/tap.h"
 
-enum { E = 20, ROOM = 80 }; /* of a head; most rows of a matrix */
+enum { E = 20, ROOM = 80 }; /* E: values of a head; ROOM: most rows of a matrix */
 
 struct fixture {
     struct backend cuda;
@@ -24,7 +24,7 @@ struct scene {
     struct coded_rows rows;
     void *x, *coded, *table, *slot;
     int32_t *sums;
-    uint8_t *before; /* any y[i] */
+    uint8_t *before; /* bytes that y[i] has before */
     size_t y_bytes;
 };
 
@@ -52,8 +52,9 @@ static void *sent(struct fixture *f, const void *p, size_t bytes)
     return to;
 }
 
-/* Rows by turns without outliers, with some, with more than a warp lists at once, and with nothing
- * else; the first of the last kind has one infinite value and one that is no number. */
+/* Makes four kinds of rows by turns: without outliers, with some, with more than a warp lists at
+ * once, and with outliers only. The first row of the last kind has one infinite value and one
+ * NaN. */
 static void *rows_of_each_kind(struct fixture *f, size_t T, size_t K)
 {
     static const size_t every[] = {0, 29, 5, 1};
@@ -140,7 +141,7 @@ static void scene_free(struct scene *s)
     free(s->sums), free(s->before);
 }
 
-/* Finishes by either kernel; y of all matrices, which the caller frees. */
+/* Finishes by either kernel. Returns y of all matrices, which the caller frees. */
 static uint8_t *finished(struct scene *s, int by_slabs)
 {
     struct backend *b = &s->f->cuda;
@@ -158,7 +159,7 @@ static uint8_t *finished(struct scene *s, int by_slabs)
     return y;
 }
 
-/* Bytes that differ. Two NaN count as equal, because their bits are not defined. */
+/* Counts bytes that differ. Two NaN count as equal, because their bits are not defined. */
 static size_t differing(const struct scene *s, const uint8_t *want, const uint8_t *got)
 {
     size_t wrong = 0;
@@ -190,7 +191,7 @@ static void try_kind(struct fixture *f, enum job_kind kind, size_t T, size_t K, 
     scene_free(&s);
 }
 
-/* Every way of finishing on a device of that size. */
+/* Tests every way of finishing on a device of this size. */
 static void try_shape(struct fixture *f, size_t T, size_t K, size_t shared, int sms)
 {
     struct device *d = device_of(&f->cuda);

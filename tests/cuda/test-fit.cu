@@ -1,6 +1,6 @@
-/* Fitting latents on the device: gradients of whole networks against the reference, with every
- * mixer and texts of unequal length; steps are replayed instead of recorded again, and a fit has
- * the same bits with and without replay. */
+/* test-fit.cu - tests fitting latents on the device: gradients of whole networks against the
+ * reference, with every mixer and texts of unequal length. Steps are replayed instead of recorded
+ * again, and a fit has the same bits with and without replay. */
 extern "C" {
 #include "kernels/train.h"
 #include "lib/network/network.h"
@@ -84,7 +84,7 @@ static size_t values_of(const struct model *m)
     return TEXTS * m->n.config.layers * m->n.config.latents * m->n.config.width;
 }
 
-/* max |x - y| / max |y| */
+/* Returns max |x - y| / max |y|. */
 static double apart(const float *x, const float *y, size_t n)
 {
     double far = 0, most = 0;
@@ -134,7 +134,7 @@ static void count_gemm(struct backend *b, const struct gemm *g, size_t n, void *
     counted->train->gemm(b, g, n, work);
 }
 
-/* A fit, and the number of products that it requested. The caller frees it. */
+/* Fits latents, and counts the products that the fit requested. The caller frees the result. */
 static float *fitted(struct backend *b, const char *shape, size_t window, int prepares)
 {
     static const uint64_t keys[TEXTS] = {7, 8, 9};
@@ -163,14 +163,14 @@ static void replays(struct fixture *f, const char *shape, size_t window)
     float *a = fitted(f->cuda, shape, window, 1);
     const size_t replayed = asked;
     float *b = fitted(f->cuda, shape, window, 0);
-    const size_t third = asked; /* the first step, one that comes again, and its record */
+    const size_t third = asked; /* products of the first step, of a later step, and of its record */
     f->cuda->unrecorded = 1;
     float *c = fitted(f->cuda, shape, window, 0);
     const size_t made = asked;
     f->cuda->unrecorded = 0;
     f->cuda->ops = counted;
     float *want = fitted(f->ref, shape, window, 0);
-    const size_t n = TEXTS * 2 * 64; /* at least: two layers of 64 */
+    const size_t n = TEXTS * 2 * 64; /* two layers of 64, or more */
     ok(replayed == 0 && third > 0 && third < made * 3 / (STEPS - 1),
        "%s: steps of a fit are replayed: %zu products asked for, %zu without preparation, "
        "%zu without records", shape, replayed, third, made);

@@ -1,6 +1,7 @@
-/* test-gemm.cu - kernels/cuda/product/gemm.cu on the emulated library: which algorithm makes a
- * product, when they are timed, and what is stored. The algorithms differ in time and in
- * requirements (tests/emulate/library.cu); the number of runs of each shows what gemm.cu did. */
+/* test-gemm.cu - tests kernels/cuda/product/gemm.cu on the emulated library: which algorithm makes
+ * a product, when algorithms are timed, and what is stored. The algorithms differ in time and in
+ * requirements (tests/emulate/library.cu). The number of runs of each algorithm shows what gemm.cu
+ * did. */
 #include "kernels/cuda/product/gemm.h"
 
 #include <cublasLt.h>
@@ -20,7 +21,7 @@ extern "C" {
 
 using namespace emulate;
 
-enum { N = 48, K = 64, ROWS = 80, TRIES = 2 + PICK_ROUNDS }; /* of each algorithm that is timed */
+enum { N = 48, K = 64, ROWS = 80, TRIES = 2 + PICK_ROUNDS }; /* TRIES: runs of a timed algorithm */
 
 static char folder[] = "/tmp/gemm-XXXXXX";
 
@@ -59,7 +60,7 @@ static void multiply(struct world *w)
     runtime_wait(&w->b, "test");
 }
 
-/* Runs of each algorithm since the last call. */
+/* Returns 1 if the algorithms ran this often since the last call. */
 static int ran(unsigned guess, unsigned fastest, unsigned any)
 {
     int good = algorithm_runs[FIRST_GUESS] == guess && algorithm_runs[FASTEST] == fastest &&
@@ -115,7 +116,7 @@ static void test_timing(void)
     world_close(&w);
 }
 
-/* A file that another version of the library may have left under the same name. */
+/* Another version of the library may have left a file with the same name. */
 static void test_foreign_file(void)
 {
     struct world w;
@@ -153,7 +154,7 @@ static void test_cold(void)
     world_close(&w);
 }
 
-/* Few rows by few columns: K in parts keeps more multiprocessors at work. */
+/* With few rows and few columns, splitting K gives work to more multiprocessors. */
 static void test_parts(void)
 {
     struct world w;
@@ -187,7 +188,7 @@ static uint64_t digest_of(size_t first, size_t second)
     return digest;
 }
 
-/* Two machines with one file choose alike, and their records say so. */
+/* Two machines with one file choose the same algorithms, and their records say so. */
 static void test_named_file(void)
 {
     char *path = mem_format("%s/shared.tsv", folder);
@@ -244,7 +245,7 @@ static void test_recording(void)
     cuda_run(&w.b, "pass", 4, run_job, &w);
     runtime_wait(&w.b, "test");
     ok(ran(TRIES, TRIES + 1, TRIES), "the first run of a pass is a direct one, and times");
-    w.job.N = N / 4; /* as no caller does: a shape first met while recording */
+    w.job.N = N / 4; /* a shape that is first met while recording; no caller does this */
     cuda_run(&w.b, "pass", 4, run_job, &w);
     runtime_wait(&w.b, "test");
     ok(ran(1, 0, 0), "while operations are recorded nothing is timed: the first guess");
@@ -253,7 +254,7 @@ static void test_recording(void)
     world_close(&w);
 }
 
-/* "doesn't fully guarantee algo will run", cublasLt.h says of its proposals. */
+/* cublasLt.h says of its proposals that it "doesn't fully guarantee algo will run". */
 static void test_failing(void)
 {
     struct world w;
@@ -276,9 +277,9 @@ static void test_no_room(void)
 {
     struct world w;
     world_open(&w);
-    multiply(&w); /* the work space is there */
+    multiply(&w); /* allocates the work area */
     memset(algorithm_runs, 0, sizeof algorithm_runs);
-    w.b.memory.direct = 1; /* blocks come from the device, none from freed ones */
+    w.b.memory.direct = 1; /* blocks come from the device, not from freed blocks */
     w.job.K = 24;
     w.b.memory.cap = w.b.memory.reserved + pick_bytes(&w.b);
     multiply(&w);

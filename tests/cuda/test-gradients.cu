@@ -1,13 +1,13 @@
-/* Gradients on the device against the reference: odd shapes and tails, sequences of unequal length,
- * empty ones too, windows, in place and not; every case twice, for the same bits. Values that a
- * case does not write must not change. */
+/* test-gradients.cu - compares gradients on the device with the reference: odd shapes and tails,
+ * sequences of unequal length, also empty ones, windows, in place and not. Every case runs twice
+ * and must give the same bits. Values that a case does not write must not change. */
 #include "kernels/mixing.h"
 #include "kernels/train.h"
 #include "tests/cuda/rows-fixture.h"
 
 enum { ARRAYS = 24, SEQS = 3 };
 
-/* One side of a case: arrays of `wide` values each, ids, sequences, and work. */
+/* One side of a case: arrays of `wide` values each, ids, sequences, and a work area. */
 struct side {
     struct backend *b;
     const struct ops *ops;
@@ -75,7 +75,7 @@ static double apart(const float *got, const float *want, const struct given *g)
     return worst;
 }
 
-/* op(side) on the host and twice on the device, from the same arrays. */
+/* Runs op(side) on the host and twice on the device, from the same arrays, and compares. */
 template <class F>
 static void compare(struct fixture *f, const struct given *g, double most, const char *what, F op)
 {
@@ -167,7 +167,7 @@ static void places(struct fixture *f)
     }
 }
 
-/* Tokens of which one comes often and some never. */
+/* Some of the tokens never occur, and one occurs often. */
 static void embeddings(struct fixture *f)
 {
     static const size_t shapes[][3] = {{1, 1, 1}, {7, 3, 300}, {500, 40, 70}};
@@ -203,7 +203,7 @@ static void updates(struct fixture *f)
     }
 }
 
-/* The losses are doubles: in work. */
+/* Losses are doubles, so they are in the work area. */
 static void losses(struct fixture *f)
 {
     static const size_t ids[] = {1, 3, 257, 1000, 4099};
@@ -218,7 +218,7 @@ static void losses(struct fixture *f)
         g.ids[1] = (int32_t)V - 1;
         compare(f, &g, 3e-6, named("loss over %zu ids", V, 0, 0, 0), [&](const struct side &x) {
             const float zero = 0;
-            const float far_off = 90; /* beyond the range of e^x without the maximum */
+            const float far_off = 90; /* e^x overflows if the maximum is not subtracted */
             x.ops->write(x.b, x.at(0) + V / 2, &far_off, sizeof far_off);
             x.ops->write(x.b, x.at(1) + 2, &zero, sizeof zero);
             train_ops_of(x.ops)->cross_entropy(x.b, x.at(0), x.ids, x.at(1), T, V,
@@ -272,8 +272,8 @@ static void products(struct fixture *f)
 
 struct heads {
     size_t kv, group, E;
-    int32_t rows[SEQS], slots[SEQS]; /* rows: the last ones of a sequence, except in every third */
-    int causal; /* 0: a full mask; else the length of blocks that see those before them */
+    int32_t rows[SEQS], slots[SEQS]; /* rows: the last keys of a sequence, except in every third */
+    int causal; /* 0: full mask; else the length of a block, which sees itself and earlier blocks */
     size_t window;
 };
 
@@ -384,7 +384,7 @@ static void heads_back(struct fixture *f, const struct shape *s, int bonus)
 }
 
 /* way 0: a layer that uses v of the first layer; 1: the first layer, with the gradient of later
- * layers; 2: without. */
+ * layers; 2: neither. */
 static void removals(struct fixture *f, const struct shape *s, int way)
 {
     size_t T;

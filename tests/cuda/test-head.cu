@@ -1,6 +1,6 @@
-/* The device's head against ref: shapes, chunks of the vocabulary, guidance, noise, ties, lists of
- * ids, planted values, repeated and replayed passes. Logits are exact (head-fixture.h), so every
- * choice must agree to the last id. */
+/* test-head.cu - compares the device's head with ref: shapes, chunks of the vocabulary, guidance,
+ * noise, ties, lists of ids, planted values, repeated and replayed passes. Logits are exact
+ * (head-fixture.h), so every choice must be the same id. */
 #include "tests/cuda/head-fixture.h"
 
 static const struct head_plan narrow = {128, HEAD_FEW}, odd = {384, HEAD_FEW},
@@ -38,7 +38,7 @@ static void chunks(struct fixture *f)
     }
 }
 
-/* Rows that are compared with others, and with themselves. */
+/* Divergences of rows from other rows, and from themselves. */
 static void divergences(struct fixture *f)
 {
     for (size_t V : {1, 31, 512, 1300}) {
@@ -77,7 +77,7 @@ static void noise(struct fixture *f)
         }
 }
 
-/* top-k and top-p, with ties at the last id that stays, and measures of what is drawn from. */
+/* Tests top-k and top-p with ties at the last id that stays, and the measures of the kept ids. */
 static void filters(struct fixture *f)
 {
     for (size_t V : {1, 31, 700, 2100})
@@ -109,8 +109,8 @@ static double score_of(const struct question &a, size_t r, const values &logits,
     return gumbel_score(a.gumbel, logits[r * a.V + (size_t)id], a.temperature, bits);
 }
 
-/* Noise in floats: the device's logarithms differ from the host's in the last bit, so a choice may
- * differ, but only for an id whose score is equally good within that error. */
+/* Noise in floats: the device's logarithms differ from the host's in the last bit. So a choice may
+ * differ, but only for an id whose score is equal within this error. */
 static void float_noise(struct fixture *f)
 {
     for (size_t kind : {(size_t)GUMBEL_F32, (size_t)GUMBEL_F32X})
@@ -132,7 +132,7 @@ static void float_noise(struct fixture *f)
             }
 }
 
-/* The best and the second best are often equal, in one piece or in two. */
+/* The best and the second best are often equal, within one chunk or in two. */
 static void ties(struct fixture *f)
 {
     for (size_t V : {2, 64, 129, 1025, 2100}) {
@@ -159,8 +159,8 @@ static void fill(struct question *a, size_t v, float logit)
         a->w[v * a->D + j] = logit;
 }
 
-/* The probability of a nearly certain answer: 1 - prob to four digits, because the order of two
- * such answers needs it. */
+/* The probability of a nearly certain answer must have 1 - prob to four digits, because the order
+ * of two such answers depends on it. */
 static void certain(struct fixture *f)
 {
     for (float lead : {8.0f, 14.0f, 20.0f, 26.0f, 32.0f}) {
@@ -178,7 +178,7 @@ static void lists(struct fixture *f)
     struct question a = ask(4, 1500, 1);
     fill(&a, 7, 500);
     fill(&a, 1030, 500);
-    fill(&a, 8, 400); /* so far above the others that relative to it they vanish */
+    fill(&a, 8, 400); /* so far above the others that their probability is 0 relative to it */
     a.ban = {7, 1030, 0};
     a.quiet = {8, 1400};
     a.target = {7, 8, 9, 1499};
@@ -200,7 +200,7 @@ static void lists(struct fixture *f)
     }
 }
 
-/* A head with rows for some ids. */
+/* A head that has rows for only some ids. */
 static void some_ids(struct fixture *f)
 {
     for (size_t V : {1, 97, 1500})
@@ -215,7 +215,7 @@ static void some_ids(struct fixture *f)
         }
 }
 
-/* A value planted in one column is NaN in rows that take another column times 0. */
+/* A NaN in one column of the matrix is also NaN in rows that multiply this column by 0. */
 static void planted(struct fixture *f)
 {
     for (size_t V : {3, 600, 1300})
@@ -239,7 +239,7 @@ static void planted(struct fixture *f)
     agree(f, a, NULL, "a NaN in the twin of row 0");
 }
 
-/* The same bits twice, beside any other rows, and the same choices by every plan. */
+/* Two runs give the same bits, beside any other rows, and every plan gives the same choices. */
 static void repeats(struct fixture *f)
 {
     struct question a = ask(7, 2100, 2);
@@ -261,7 +261,7 @@ static void repeats(struct fixture *f)
     ok(differ == 0, "another plan: %d other answers", differ);
 }
 
-/* In a record that is replayed: keys, lists and targets are read at each replay. */
+/* A recorded head that is replayed: keys, lists and targets are read at each replay. */
 struct recorded {
     struct backend *b;
     struct mat m;

@@ -1,6 +1,6 @@
-/* Queries, keys and values with biases and norms of single heads, on the device against the
- * reference: every format of the matrices, caches of both kinds, slots listed or not, rows few and
- * many, heads of odd sizes. */
+/* test-heads.cu - compares queries, keys and values with biases and norms of single heads on the
+ * device with the reference: every format of the matrices, caches of both kinds, slots listed or
+ * not, few and many rows, heads of odd sizes. */
 #include "tests/cuda/rows-fixture.h"
 
 struct shape {
@@ -11,7 +11,7 @@ struct how {
     int listed, biases, norms;
 };
 
-/* A matrix on both sides. */
+/* A matrix on the device and on the reference. */
 struct sides {
     struct mat cuda, ref;
 };
@@ -41,7 +41,7 @@ static double stored_far(const float *got, const float *want, const struct how *
     return worst;
 }
 
-/* cosines, then sines, of each row. */
+/* Returns cosines, then sines, of each row. */
 static float *angles(size_t T, size_t E)
 {
     float *table = floats(T * E);
@@ -108,7 +108,7 @@ static void run(struct fixture *f, struct shape s, struct how h)
     float *gk = got_as(f, h.cache, d.to.k, S * KE), *gv = got_as(f, h.cache, d.to.v, S * KE);
     double far[3] = {farthest(gq, q, T * HE, 1), stored_far(gk, k, &h, slot, T, KE),
                      stored_far(gv, v, &h, slot, T, KE)};
-    /* inputs that differ in the last bit may round to neighbours: of fp16, or of a row's codes */
+    /* inputs that differ in the last bit may round to neighbours, of fp16 or of a row's codes */
     int codes = h.dtype == DTYPE_INT8 || h.dtype == DTYPE_INT8_VECTOR;
     double slack = h.dtype == DTYPE_F16 ? 2e-3 : exact ? 2e-5 : codes ? 0.06 : 0.04;
     double stored = h.cache == DTYPE_F32 || !exact ? slack : 0.006;

@@ -1,6 +1,6 @@
-/* test-large.cu - products for many rows against kernels/ref: through the vendor's library (on the
- * emulated device its stand-in) and, where possible, without it; every format and every way of
- * finishing. Added products are rounded before the sum, NF4 weights are rounded where the library
+/* test-large.cu - compares products for many rows with kernels/ref: through the vendor's library
+ * (on the emulated device a stand-in) and, if possible, without it; every format and every way of
+ * finishing. Added products are rounded before the sum, NF4 weights are rounded if the library
  * reads them, and slices of W meet runs of x. One file because all ways are compared by the same
  * functions. */
 #include <stdlib.h>
@@ -10,10 +10,10 @@
 #include "tests/cuda/products-fixture.h"
 
 
-/* ---- one operation each: the number of wrong values ---- */
+/* ---- functions that run one operation and return the number of wrong values ---- */
 
-/* y = or += for two matrices; with the first product alone, where the sum is this back end's, the
- * second rounding by itself. */
+/* y = or += for two matrices. Also runs the first product alone: if this back end makes the sum,
+ * the second rounding is then by itself. */
 static size_t wrong_matmul(struct call *c, size_t first)
 {
     const size_t N[2] = {first, 32};
@@ -48,7 +48,8 @@ static size_t wrong_matmul(struct call *c, size_t first)
     return wrong;
 }
 
-/* Not rounded, from some rows of W, twice. INT8: the reference's bits. */
+/* Logits are not rounded. They are computed from some rows of W, twice. INT8 has the reference's
+ * bits. */
 static size_t wrong_logits(struct call *c)
 {
     const size_t N = 80, first = 16, n = 48;
@@ -114,7 +115,7 @@ static size_t wrong_gated(struct call *c, size_t F, size_t step)
 
 enum { E = 32, H = 4 };
 
-/* The value of column n of rope(product), and its size. */
+/* The value of column n of rope(product), and its size for near(). */
 static double rotated(const double *y, const float *table, size_t n, double *size)
 {
     size_t at = n % E, j = at % (E / 2), low = n - at + j;
@@ -123,7 +124,7 @@ static double rotated(const double *y, const float *table, size_t n, double *siz
     return at < E / 2 ? u * c - v * s : v * c + u * s;
 }
 
-/* Output i against its matrix; slots[t]: where row t lies. */
+/* Compares output i with its matrix. slots[t]: the slot of row t. */
 static size_t wrong_part(const struct call *c, int i, const struct mat *w, const float *got,
                          const float *table, const int32_t *slots, enum dtype kind)
 {
@@ -184,7 +185,7 @@ static size_t wrong_qkv(struct call *c, size_t KH, enum dtype cache, int with_sl
 
 /* ---- weights ---- */
 
-/* out[rows, cols]: what the library is to read of some rows. */
+/* Fills out[rows, cols] with what the library must read of some rows. */
 static void widened_floats(struct fixture *f, enum dtype dtype, const struct mat_source *s,
                            size_t first, size_t rows, float *out)
 {
@@ -200,8 +201,8 @@ static void widened_floats(struct fixture *f, enum dtype dtype, const struct mat
     free(block);
 }
 
-/* To the bit, from rows in the midst of a matrix on; so many that few multiprocessors go round more
- * than once. */
+/* Widened weights must be equal to the bit, also from the middle of a matrix on, and for so many
+ * rows that few multiprocessors work more than one round. */
 static void widened_weights(struct fixture *f, enum dtype dtype)
 {
     enum { ROWS = 300, COLS = 256, FIRST = 37, N = ROWS - FIRST };
@@ -235,7 +236,7 @@ static void widened_weights(struct fixture *f, enum dtype dtype)
 
 enum { PIECES = ROWS_MOST + 16 };
 
-/* Odd numbers of outputs go to the library too, except for INT8. */
+/* The library also gets odd numbers of outputs, except for INT8. */
 static void try_shape(struct fixture *f, enum dtype dtype, size_t T, size_t K, int gain)
 {
     struct call c = call_make(f, dtype, T, K, gain), plain = call_make(f, dtype, T, K, 0);
@@ -251,14 +252,14 @@ static void try_shape(struct fixture *f, enum dtype dtype, size_t T, size_t K, i
     call_free(&c);
 }
 
-/* 1: another format has the same kernels, and only its tables differ. */
+/* Returns 1 if another format has the same kernels and differs only in its tables. */
 static int is_twin(enum dtype d)
 {
     return d == DTYPE_NF4_F32 || d == DTYPE_FP4 || d == DTYPE_INT8_VECTOR;
 }
 
-/* The most rows that a format is tried with. Coded rows come in pieces from ROWS_MOST on;
- * f32_product.cu goes through any number of rows by fours (test-products.cu), skinny.cu by 64. */
+/* The most rows that a format is tried with. From ROWS_MOST on, coded rows come in pieces.
+ * f32_product.cu takes any number of rows by fours (test-products.cu), skinny.cu by 64. */
 static size_t rows_most(enum dtype d, int library)
 {
     int exact = d == DTYPE_F16 || (!library && (d == DTYPE_F32 || d == DTYPE_BF16_F32));
@@ -276,14 +277,14 @@ static void every_format(struct fixture *f, int library)
             try_shape(f, (enum dtype)d, rows[i], i == 0 || i == 2 ? 192 : 64, i % 2 == 0);
 }
 
-/* Gate and up, which are one batch, in both orders of their addresses. */
+/* Gate and up are one batch, in either order of their addresses. */
 static void either_order(struct fixture *f, enum dtype dtype)
 {
     size_t wrong = 0, swapped = 0;
     for (int hole = 0; hole < 2; hole++) {
         struct call c = call_make(f, dtype, 65, 192, 0);
         struct pair low = pair_make(&c, 48), high = pair_make(&c, 48);
-        pair_free(&c, hole ? &low : &high); /* its room is the next one's */
+        pair_free(&c, hole ? &low : &high); /* the next matrix gets its memory */
         struct pair gate = hole ? high : low, up = pair_make(&c, 48);
         swapped += up.cuda.data < gate.cuda.data;
         wrong += gated_apart(&c, &gate, &up, 1);
@@ -293,7 +294,7 @@ static void either_order(struct fixture *f, enum dtype dtype)
        dtype_info[dtype].name, wrong);
 }
 
-/* q, k and v of equal width, which are one batch too. */
+/* q, k and v of equal width are one batch too. */
 static void equal_heads(struct fixture *f)
 {
     static const enum dtype weights[] = {DTYPE_BF16, DTYPE_F32, DTYPE_INT8};
@@ -306,8 +307,9 @@ static void equal_heads(struct fixture *f)
     }
 }
 
-/* x += product, then gate and up of the norm of x. settled: the sum is made before the norm. x and
- * the outputs into got[2]; returns 1 if the norm made the sum, or the wait did, as it should. */
+/* Computes x += product, then gate and up of the norm of x. settled: the sum is made before the
+ * norm. got[2] gets x and the outputs. Returns 1 if the norm (settled: the wait) made the sum, as
+ * it should. */
 static int add_and_norm(struct fixture *f, struct call *c, const struct mat m[3], int settled,
                         float *got[2])
 {
@@ -330,7 +332,7 @@ static int add_and_norm(struct fixture *f, struct call *c, const struct mat m[3]
     return waits && work_kept(c, work);
 }
 
-/* A bf16 sum waits for the norm behind it, with the bits of two operations. */
+/* A bf16 sum waits for the norm that follows, and has the bits of two operations. */
 static void sum_with_norm(struct fixture *f)
 {
     enum { D = 192, F = 48 };
@@ -391,7 +393,7 @@ static void sum_before_others(struct fixture *f)
     call_free(&c);
 }
 
-/* To 10 bits of mantissa, ties away from zero. */
+/* Rounds to 10 bits of mantissa, ties away from zero. */
 static float to_tf32(float x)
 {
     int e;
@@ -399,7 +401,7 @@ static float to_tf32(float x)
     return ldexpf(roundf(ldexpf(half, 11)), e - 11);
 }
 
-/* Values of y[T, N] that are not x W^T: further from it than `share` of the sum of |x w|. */
+/* Counts values of y[T, N] that differ from x W^T by more than `share` of the sum of |x w|. */
 static size_t far_off(const float *y, const float *x, const float *w, size_t T, size_t N, size_t K,
                       double share)
 {
@@ -416,8 +418,8 @@ static size_t far_off(const float *y, const float *x, const float *w, size_t T, 
     return far;
 }
 
-/* fp32 is fp32 unless backend.tf32 allows rounding, and then only many rows are rounded. A device
- * may round or truncate; the emulated one rounds to nearest. */
+/* fp32 products are fp32 unless backend.tf32 allows rounding, and then only many rows are rounded.
+ * A device may round or truncate; the emulated device rounds to nearest. */
 static void rounded_products(struct fixture *f)
 {
     enum { K = 192, N = 48 };
@@ -456,7 +458,7 @@ static void rounded_products(struct fixture *f)
     }
 }
 
-/* So many rows that a slice is not all of W, and the rows are more than one run. */
+/* There are so many rows that a slice is not all of W, and the rows are more than one run. */
 static void slices_and_runs(struct fixture *f)
 {
     enum { T = 8320, K = 8, F = 1024 };
@@ -471,8 +473,8 @@ static void slices_and_runs(struct fixture *f)
     call_free(&c);
 }
 
-/* Weights that a Hopper widens itself: tiles that one block or several blocks sum, and rows and
- * values of K that do not fill the last tile and unit. */
+/* Weights that a Hopper kernel widens itself. One block or several blocks sum a tile; rows and
+ * values of K do not fill the last tile and unit. */
 static void wide_products(struct fixture *f)
 {
     static const enum dtype formats[] = {DTYPE_FP8, DTYPE_NF4, DTYPE_NF4_F32, DTYPE_FP4};

@@ -1,5 +1,5 @@
-/* test-links.cu - attention between rows on the device, against the reference: few rows, and more
- * than a block has threads, in both formats of activations. */
+/* test-links.cu - compares attention between rows on the device with the reference: few rows, and
+ * more rows than a block has threads, in both formats of activations. */
 #include "tests/cuda/rows-fixture.h"
 
 struct shape {

@@ -1,5 +1,5 @@
-/* Matrices on the device: every byte of the block, from every source, against quant.c and layout.h;
- * chunks, and lack of memory. */
+/* test-mat.cu - compares matrices on the device with quant.c and layout.h, every byte of the block,
+ * from every source; tests chunks, and lack of memory. */
 #include "kernels/cuda/device/runtime.h"
 #include "kernels/cuda/weights/layout.h"
 #include "kernels/draw.h"
@@ -112,7 +112,7 @@ static unsigned char *expected(const struct values *v, enum dtype dtype, const s
     return block;
 }
 
-/* 1: the block on the device is as expected, to the last byte of padding. */
+/* Returns 1 if the block on the device is as expected, to the last byte of padding. */
 static int as_expected(struct fixture *f, const struct mat *m, const struct values *v,
                        const struct codes *q)
 {
@@ -154,7 +154,7 @@ static void every_source(struct fixture *f)
         }
 }
 
-/* Rows of zeros, of tiny values, of large values, of NaN and of infinities. */
+/* Tests rows of zeros, of tiny values, of large values, of NaN and of infinities. */
 static void odd_values(struct fixture *f)
 {
     static const float odd[] = {0, 0x1p-130f, 0x1p-121f, 0x1p-119f, 3e38f, NAN, INFINITY, -INFINITY,
@@ -169,7 +169,7 @@ static void odd_values(struct fixture *f)
             v.w[r * COLS + 7 * r] = odd[r];
         if (d == DTYPE_NF4) /* one NaN would make every absmax NaN */
             v.w[5 * COLS + 35] = v.w[6 * COLS + 42] = v.w[7 * COLS + 49] = 1;
-        /* the NaN of host and device have different bits in bf16 */
+        /* in bf16 the NaN of host and device have different bits */
         if (dtype_info[d].bits == 16)
             v.w[5 * COLS + 35] = 1;
         make_from(f, &v, (enum dtype)d, FROM_F32);
@@ -192,7 +192,7 @@ static void nan_in_nf4(struct fixture *f)
     values_free(&v);
 }
 
-/* 1 if making a matrix of the source reports a value that is not finite. */
+/* Returns 1 if making a matrix from the source reports a value that is not finite. */
 static int notices(struct fixture *f, struct mat_source s, enum dtype dtype)
 {
     struct mat m;
@@ -239,7 +239,8 @@ static void not_finite(struct fixture *f)
     ok(spared, "finite values are not reported");
 }
 
-/* More than one chunk, of wide rows; the second of the draws begins in the midst of eight. */
+/* Tests more than one chunk, with wide rows; the second chunk of draws begins within a group of
+ * eight. */
 static void chunks(struct fixture *f)
 {
     static const struct {
@@ -261,7 +262,7 @@ static void chunks(struct fixture *f)
     }
 }
 
-/* At every cap up to the one that is enough, where nothing is reserved yet. */
+/* Tries every memory cap up to the first that is enough, with nothing reserved before. */
 static void short_of_memory(enum dtype dtype, enum way way)
 {
     struct fixture f = fixture_open();

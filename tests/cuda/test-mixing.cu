@@ -1,5 +1,6 @@
-/* The operations around time mixing on the device against the reference: sequences of unequal
- * length, empty ones too, states by index, heads that are no whole warps, in place and not. */
+/* test-mixing.cu - compares the operations around time mixing on the device with the reference:
+ * sequences of unequal length, also empty ones, states by index, heads that are no whole warps, in
+ * place and not. */
 #include "kernels/mixing.h"
 #include "tests/cuda/rows-fixture.h"
 
@@ -11,7 +12,7 @@ struct shape {
 static const struct shape shapes[] = {{2, 64, {7, 1, 13}}, {3, 6, {1, 0, 2}}, {9, 34, {5, 3, 4}}};
 static const int32_t at[SEQS] = {4, 0, 2};
 
-/* All inputs and outputs of a case, as one block here and one on the device. */
+/* All inputs and outputs of a case, as one block on the host and one on the device. */
 struct data {
     size_t T, D, wide, all;
     float *host, *device;
@@ -59,7 +60,8 @@ static double apart(struct fixture *f, struct data *d)
     return far / most;
 }
 
-/* Array 0 is what is read, 1 .. those beside it, ARRAYS the vectors, then more and to. */
+/* Array 0 is x, arrays 1 .. are the values beside it, ARRAYS .. the vectors, then `more` and
+ * `to`. */
 static struct shift shift_of(const struct data *d, bool there, int dynamic, bool states)
 {
     struct shift s = {};

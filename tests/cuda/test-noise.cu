@@ -1,5 +1,5 @@
-/* The bounds of the noise at both ends, around the seam of its two formulas and at random points,
- * and the order built on them; with the logarithms of the device. */
+/* test-noise.cu - tests the bounds of the noise at both ends, around the seam of its two formulas
+ * and at random points, and the order that uses them, with the logarithms of the device. */
 #include <vector>
 
 #include "kernels/cuda/device/runtime.h"
@@ -24,13 +24,13 @@ static std::vector<uint64_t> all_bits(void)
     return bits;
 }
 
-/* An array of the device, a copy of that one. */
+/* Returns a copy of the array on the device. */
 template <class E> static E *sent(const std::vector<E> &from)
 {
     E *to;
     CHECK(cudaMalloc(&to, from.size() * sizeof(E)));
     CHECK(cudaMemcpy(to, from.data(), from.size() * sizeof(E), cudaMemcpyHostToDevice));
-    CHECK(cudaDeviceSynchronize()); /* it is there for every stream */
+    CHECK(cudaDeviceSynchronize()); /* now every stream sees it */
     return to;
 }
 
@@ -40,7 +40,7 @@ template <class E> static void fetch(std::vector<E> *to, E *from)
     CHECK(cudaFree(from));
 }
 
-/* Thread i answers for bits i, i + THREADS, ...: their noise, that of fp32 and its bound. */
+/* Thread i computes for bits i, i + THREADS, ...: the noise, the noise in fp32, and its bound. */
 static __global__ void measure(const uint64_t *bits, int n, double *g, float *near, float *top)
 {
     wait_for_inputs();
@@ -92,8 +92,8 @@ DEVICE struct racer racer(const struct noise *n, float logit, int32_t id, int *o
     return a;
 }
 
-/* Thread i compares racers i, i + THREADS, ... with the next: is the order that of doubles?
- * found[0]: pairs with another order; found[1]: scores beyond their bounds. */
+/* Thread i compares racers i, i + THREADS, ... with the next racer: the order must be that of
+ * doubles. found[0]: pairs with another order; found[1]: scores beyond their bounds. */
 static __global__ void race(double temperature, float spread, int *found)
 {
     wait_for_inputs();
@@ -121,7 +121,8 @@ static void order(double temperature, float spread)
        temperature, (double)spread, found[0], found[1]);
 }
 
-/* One thread: *good = 1 if everyone wins against NOBODY, and NOBODY does not win against itself. */
+/* One thread sets *good = 1 if every racer wins against NOBODY, and NOBODY does not win against
+ * itself. */
 static __global__ void against_nobody(int *good)
 {
     wait_for_inputs();

@@ -1,6 +1,6 @@
-/* test-outliers.cu - outliers of INT8 rows on CUDA: any number of them, by every kernel, gives the
- * reference's bits. Rows have none, as many as gemv.cu brings near, as many as are listed
- * (tiling.h), one more than that, and nothing else. */
+/* test-outliers.cu - tests that outliers of INT8 rows on CUDA, any number of them, by every kernel,
+ * give the reference's bits. Rows have no outlier, as many as gemv.cu keeps in shared memory, as
+ * many as are listed (tiling.h), one more than that, or outliers only. */
 #include "kernels/cuda/weights/tiling.h"
 #include "tests/cuda/rows-fixture.h"
 extern "C" {
@@ -12,7 +12,7 @@ static const size_t many[] = {0,           1,   NEAR, NEAR + 1, MARKS_LISTED, MA
                               MARKS_LISTED + 40, K - 1, K};
 enum { KINDS = sizeof many / sizeof *many };
 
-/* Values below 4, and outliers of 16 to 24, scattered over the row. */
+/* Makes rows with values below 4, and outliers of 16 to 24 scattered over the row. */
 static float *rows_made(struct fixture *f)
 {
     float *x = floats(ROWS * K);

@@ -1,6 +1,6 @@
-/* test-products.cu - products of kernels/cuda against kernels/ref: every format, every way of
- * finishing, row counts on both sides of every choice of kernel, odd shapes. Rows and matrices
- * are the same for both; INT8 has the same bits. The device's size is changed by hand, for other
+/* test-products.cu - compares products of kernels/cuda with kernels/ref: every format, every way of
+ * finishing, row counts on both sides of every choice of kernel, odd shapes. Both get the same rows
+ * and matrices; INT8 has the same bits. The test changes the size of the device, to get other
  * plans. */
 #include "tests/tap.h"
 
@@ -18,7 +18,7 @@ enum { GUARD = 64 }; /* values behind an output that must stay as they are */
 
 struct world {
     struct backend b, ref;
-    struct device *device; /* of b */
+    struct device *device; /* the device of b */
     uint64_t state;
 };
 
@@ -28,7 +28,7 @@ static float draw(struct world *w)
     return (float)(int32_t)(w->state >> 32) * 0x1p-31f;
 }
 
-/* The nearest bf16, ties to even; and back. */
+/* Rounds to the nearest bf16, ties to even. */
 static uint16_t half_of(float x)
 {
     uint32_t bits;
@@ -49,14 +49,14 @@ static float kept(enum dtype act, float x)
     return act == DTYPE_F32 ? x : half_float(half_of(x));
 }
 
-/* It is there on return, for every stream. */
+/* Copies to the device. On return every stream sees the data. */
 static void to_device(void *to, const void *from, size_t bytes)
 {
     CHECK(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice));
     CHECK(cudaDeviceSynchronize());
 }
 
-/* Memory of the device, of `n` values of `size` bytes; NULL: left as it is. */
+/* Allocates memory of the device with a copy of `from` (NULL: not filled). */
 static void *device_copy(const void *from, size_t bytes)
 {
     void *p;
@@ -66,7 +66,7 @@ static void *device_copy(const void *from, size_t bytes)
     return p;
 }
 
-/* Floats as activations. */
+/* Sends floats as activations. */
 static void *device_act(enum dtype act, const float *x, size_t n)
 {
     if (act == DTYPE_F32)
@@ -89,7 +89,7 @@ static void fetch(enum dtype dtype, float *to, const void *from, size_t n)
     free(half);
 }
 
-/* A matrix, once for each back end. */
+/* A matrix, once on each back end. */
 struct pair {
     struct mat cuda, ref;
 };
@@ -151,7 +151,7 @@ static void matrix_free(struct world *w, struct pair *p)
     CHECK(cudaFree(p->cuda.data));
 }
 
-/* Rows of x, and what a product reads: normalized, where there is a gain. */
+/* Rows of x, and what a product reads: the normalized rows if there is a gain. */
 struct rows_in {
     enum dtype act;
     size_t T, K;
@@ -167,7 +167,7 @@ static struct rows_in rows_in(struct world *w, size_t T, size_t K, int with_gain
     float *gain = (float *)malloc(K * sizeof(float));
     for (size_t k = 0; k < K; k++)
         gain[k] = 1 + draw(w) / 2;
-    for (size_t i = 0; i < T * K; i++) /* some are outliers, also behind a norm */
+    for (size_t i = 0; i < T * K; i++) /* some values are outliers, also after a norm */
         r.x[i] = kept(r.act, draw(w) * (i % 29 == 3 ? 40.0f : 1.0f));
     for (size_t t = 0; t < T; t++) {
         double sum = 0;
@@ -194,7 +194,7 @@ static void rows_free(struct rows_in *r)
     free(r->read);
 }
 
-/* y[T, N] of the reference, not rounded. */
+/* Returns y[T, N] of the reference, not rounded. */
 static double *outputs(const struct rows_in *r, const struct mat *m)
 {
     double *y = (double *)malloc(r->T * m->rows * sizeof *y);
@@ -203,15 +203,16 @@ static double *outputs(const struct rows_in *r, const struct mat *m)
     return y;
 }
 
-/* 1 if y is near `want` (whose parts are as large as `size`). The bound: rounding to act, `steps`
- * times, and fp32 sums. A gain adds the chance that a row was rounded the other way. */
+/* Returns 1 if y is near `want`, a sum of parts as large as `size`. The bound covers rounding to
+ * act, `steps` times, and fp32 sums. A gain adds the chance that a row was rounded the other
+ * way. */
 static int near(enum dtype act, double want, float got, double size, int steps)
 {
     double bound = (act == DTYPE_F32 ? 2e-6 : 0.004 * steps) * fabs(want) + 2e-5 * size;
     return fabs(want - got) <= bound || (isnan(want) && isnan(got));
 }
 
-/* Scratch for the products, with a guard behind it. */
+/* Allocates a work area for the products, with a guard after it. */
 static void *work_for(struct world *w, size_t T, size_t K, size_t N, size_t *bytes)
 {
     uint32_t guard[GUARD];
@@ -240,7 +241,7 @@ static double row_size(const struct rows_in *r, size_t t)
     return sum;
 }
 
-/* ---- one operation each: the number of wrong values ---- */
+/* ---- functions that run one operation and return the number of wrong values ---- */
 
 static size_t wrong_matmul(struct world *w, enum dtype dtype, size_t T, size_t K, int gain)
 {
@@ -281,7 +282,8 @@ static size_t wrong_matmul(struct world *w, enum dtype dtype, size_t T, size_t K
     return wrong;
 }
 
-/* Without rounding, from some rows of W; twice, to the same bits. INT8: the reference's bits. */
+/* Logits are not rounded. They are computed from some rows of W, twice, to the same bits. INT8 has
+ * the reference's bits. */
 static size_t wrong_logits(struct world *w, enum dtype dtype, size_t T, size_t K)
 {
     const size_t N = 61, first = 7, n = 50;
@@ -311,7 +313,7 @@ static size_t wrong_logits(struct world *w, enum dtype dtype, size_t T, size_t K
     return wrong;
 }
 
-/* The kernel for few rows: a row alone gives the bits that it gives among others. */
+/* In the kernel for few rows a row alone gives the bits that it gives among others. */
 static size_t wrong_batch(struct world *w, enum dtype dtype, size_t T, size_t K)
 {
     const size_t N = 40;
@@ -366,7 +368,7 @@ static size_t wrong_gated(struct world *w, enum dtype dtype, size_t T, size_t K,
     return wrong;
 }
 
-/* The value of column n of rope(product), and its size. */
+/* The value of column n of rope(product), and its size for near(). */
 static double rotated(const double *y, const float *table, size_t E, size_t n, double *size)
 {
     size_t at = n % E, j = at % (E / 2), low = n - at + j;
@@ -464,7 +466,7 @@ static void try_dtype(struct world *w, enum dtype dtype, const size_t K[3])
     w->device->sms = 1;
     ok(wrong_batch(w, dtype, 7, dtype_info[dtype].block ? 192 : 104) == 0,
        "%s: a row alone gives the bits that it gives among others", dtype_info[dtype].name);
-    /* So little shared memory that few rows run as many rows do. */
+    /* with this little shared memory, few rows take the kernels for many rows */
     w->device->shared_max = dtype_info[dtype].block ? 49152 : 12288;
     try_shape(w, dtype, 3, K[2]);
     try_shape(w, dtype, 8, K[2]);

@@ -1,8 +1,9 @@
-/* Choosing rows on the device against the reference: few rows, and more than a block has threads,
- * wide and odd widths, both formats of activations and of the cache, exact ties. */
+/* test-reuse.cu - compares choosing rows on the device with the reference: few rows, and more rows
+ * than a block has threads, wide and odd widths, both formats of activations and of the cache,
+ * exact ties. */
 #include "tests/cuda/rows-fixture.h"
 
-/* Sequences of a quarter, one, and the rest of the rows. */
+/* Three sequences: a quarter of the rows, one row, and the rest. */
 enum { SEQS = 3 };
 struct shape {
     size_t T, H, K, E, D;
@@ -18,7 +19,7 @@ static void cut(size_t T, struct attn_seq seqs[SEQS])
     seqs[2] = {quarter + 1, rest, quarter + 1, rest};
 }
 
-/* Bytes of the device; freed by `forget`. */
+/* Blocks of device memory, which forget() frees. */
 struct blocks {
     void *p[24];
     size_t n;
@@ -45,7 +46,7 @@ static int32_t *numbers(size_t n)
     return (int32_t *)mem_zero(n, sizeof(int32_t));
 }
 
-/* 1: the n numbers of the device are those of the reference. */
+/* Returns 1 if the n numbers on the device are those of the reference. */
 static int equal(struct fixture *f, const void *device, const int32_t *want, size_t n)
 {
     int32_t *got = numbers(n);

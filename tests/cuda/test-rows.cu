@@ -1,4 +1,5 @@
-/* Rows on the device against the reference: embedding, norm, rotation, gate. */
+/* test-rows.cu - compares rows on the device with the reference: embedding, norm, rotation,
+ * gate. */
 #include "tests/cuda/rows-fixture.h"
 
 static const enum dtype acts[] = {DTYPE_F32, DTYPE_BF16};
@@ -49,7 +50,7 @@ static void embeddings(struct fixture *f)
 
 enum gathering { EACH_ROW, IN_PLACE, GATHERED };
 
-/* y's row of x: both rounding points of activations. */
+/* Computes y's row from x with both rounding points of activations. */
 static void norm_model(enum dtype act, float *y, const float *x, const float *gain, size_t D)
 {
     double sum = 0;
@@ -79,7 +80,7 @@ static void norm(struct fixture *f, enum dtype act, size_t T, size_t D, enum gat
         y = sent_as(f, act, want, T * D, before, &out_block);
     cuda_rmsnorm(f->cuda, y, from, how == GATHERED ? rows : NULL, with_gain ? g : NULL, T, D, 1e-5);
     float *got = got_as(f, act, y, T * D);
-    /* fp32 sums; where they tip a rounding to bf16, up to two of its steps */
+    /* sums are fp32; if they change a rounding to bf16, the error is up to two of its steps */
     double e = farthest(got, want, T * D, 0);
     double least = !with_gain ? 0 : act == DTYPE_F32 ? 2e-6 : 0.016;
     size_t other = 0;
@@ -123,7 +124,7 @@ static void tables(struct fixture *f, size_t T, size_t E)
     cuda_rope_table(f->cuda, y, at, fr, 1.25f, T, E);
     float *got = got_as(f, DTYPE_F32, y, T * E);
     double e = farthest(got, want, T * E, 1e-30);
-    ok(e <= 6e-8, "rope table %zu x %zu: %.1e", T, E, e); /* a rounding of a tie at most */
+    ok(e <= 6e-8, "rope table %zu x %zu: %.1e", T, E, e); /* at most the rounding of a tie */
     cuda_free(f->cuda, at), cuda_free(f->cuda, freq_block), cuda_free(f->cuda, y);
     free(pos), free(freq), free(want), free(got);
 }
@@ -142,7 +143,7 @@ static void rotate_model(float *x, const float *table, size_t heads, size_t E)
         }
 }
 
-/* Keys or values in their slots, where the others are 3. */
+/* Puts keys or values in their slots; the other slots are filled with 3. */
 static float *in_slots(const float *x, const int32_t *slot, size_t T, size_t n, enum dtype cache)
 {
     float *out = floats(2 * T * n);
@@ -157,7 +158,7 @@ static float *in_slots(const float *x, const int32_t *slot, size_t T, size_t n, 
 struct rotated {
     struct heads s;
     enum dtype act, cache;
-    int slots, there; /* with slots; k and v lie in the cache already */
+    int slots, there; /* slots: a list of slots is given; there: k and v are in the cache already */
 };
 
 static void rotate(struct fixture *f, struct rotated r)
@@ -200,7 +201,7 @@ static void rotate(struct fixture *f, struct rotated r)
     float *gk = got_as(f, r.cache, a.to.k, n), *gv = got_as(f, r.cache, a.to.v, n);
     float *wv = in_slots(v, slot, T, KE, r.cache);
     double eq = farthest(gq, q, T * HE, 0.01), ek = farthest(gk, wk, n, 0.01);
-    /* fp32, and a step of bf16 where that tips its rounding */
+    /* errors of fp32; if they change a rounding to bf16, a step of bf16 */
     ok(eq < (r.act == DTYPE_F32 ? 1e-4 : 0.008) && ek < (r.cache == DTYPE_F32 ? 1e-4 : 0.008),
        "rotate %zu rows of %zu/%zu x %zu, %s in %s, way %d%d: %.1e %.1e", T, r.s.H, r.s.K, E,
        dtype_info[r.act].name, dtype_info[r.cache].name, r.slots, r.there, eq, ek);
@@ -247,7 +248,7 @@ static void gate(struct fixture *f, enum dtype act, size_t T, size_t F, size_t l
     double e = farthest(got, want, T * F, 1e-20);
     ok(e < (act == DTYPE_F32 ? 2e-6 : 0.008), "gate %s %zu x %zu of %zu: %.1e",
        dtype_info[act].name, T, F, ld, e);
-    if (ld == 2 * F && T == 1) { /* rows without gaps: the operation of ops.h */
+    if (ld == 2 * F && T == 1) { /* rows without gaps: also tests the operation of ops.h */
         cuda_swiglu(f->cuda, y, x, x + F * value, F);
         float *flat = got_as(f, act, y, F);
         ok(!memcmp(flat, got, F * sizeof *got), "%s %zu values as the rows", dtype_info[act].name,

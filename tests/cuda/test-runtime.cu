@@ -1,5 +1,5 @@
-/* test-runtime.cu - memory, transfers, records and events of the CUDA back end, on a device or the
- * emulated one. */
+/* test-runtime.cu - tests memory, transfers, records and events of the CUDA back end, on a device
+ * or on the emulated device. */
 #include "kernels/cuda/device/runtime.h"
 
 #include <stdlib.h>
@@ -103,7 +103,7 @@ static void test_round_trip(struct backend *b)
         fill(from, n, (uint32_t)i);
         memcpy(kept, from, n);
         cuda_write(b, p, from, n);
-        memset(from, 0, n); /* it may be reused at once */
+        memset(from, 0, n); /* the source may be reused at once */
         cuda_copy(b, twin, p, n);
         cuda_read(b, back, twin, n);
         good &= !memcmp(back, kept, n);
@@ -123,7 +123,7 @@ static void test_small_writes(struct backend *b)
     int *p = (int *)cuda_alloc(b, sizeof value, MEMORY_ACTIVATIONS);
     for (int i = 0; i < N; i++)
         value[i] = i * 7919;
-    for (int i = 0; i < N; i += EACH) { /* with work between, so that they are under way together */
+    for (int i = 0; i < N; i += EACH) { /* with work between, so that several are in flight */
         int n = N - i < EACH ? N - i : EACH;
         cuda_write(b, p + i, value + i, (size_t)n * sizeof *p);
         add_to(b, p + i, n, 1);
@@ -136,7 +136,7 @@ static void test_small_writes(struct backend *b)
     cuda_free(b, p);
 }
 
-/* Row i is full of i * 37 % 251; *ctx is the stride. */
+/* Fills row i with i * 37 % 251. *ctx is the stride. */
 static void make_rows(void *ctx, size_t first, size_t count, void *out)
 {
     size_t stride = *(const size_t *)ctx;
@@ -144,7 +144,7 @@ static void make_rows(void *ctx, size_t first, size_t count, void *out)
         memset((unsigned char *)out + i * stride, (int)((first + i) * 37 % 251), stride);
 }
 
-/* Rows made on the way, into memory between two guards. */
+/* Writes rows that are made during the transfer into memory between two guards. */
 static int made_arrives(struct backend *b, size_t stride, size_t rows)
 {
     size_t bytes = stride * rows, guard = 64;
@@ -222,7 +222,7 @@ static void run_step(void *ctx)
         add_to(s->b, s->value, s->n, s->by);
 }
 
-/* Runs it `times` times under that key; how often the step itself was called. */
+/* Runs the step `times` times under a key. Returns how often the step itself was called. */
 static int run_by(struct step *s, int key, int times)
 {
     s->calls = 0;
@@ -267,7 +267,7 @@ static void test_records(struct backend *b)
     cuda_free(b, s.value);
 }
 
-/* The effect of prepare() on the values is open, but afterwards run() only replays. */
+/* What prepare() does to the values is undefined, but after it run() only replays. */
 static void test_prepare(struct backend *b)
 {
     enum { N = 200 };
@@ -290,14 +290,15 @@ static void test_prepare(struct backend *b)
 
 /* ---- a store ---- */
 
-/* A pass over blocks in two slots, as lib/network/offload.h orders it: each is added to the sum. */
+/* A pass over blocks in two slots, in the order of lib/network/offload.h. Each block is added to a
+ * sum. */
 struct stream_pass {
     struct backend *b;
     struct store *store;
     int *slot[2], *sum, n, blocks;
 };
 
-/* Thread i adds from[i], which it reads as a weight: before it waits. */
+/* Thread i adds from[i], and reads it as a weight, before it waits for the kernel before it. */
 static __global__ void add_weights(int *sum, const int *from, int n)
 {
     let_next_start();
@@ -349,7 +350,7 @@ static void test_store(struct backend *b, int blocks)
     }
     cuda_stage(b, p.store, 0, p.slot[0]);
     cuda_arrive(b, p.store);
-    for (int pass = 1; pass <= 6; pass++) { /* as it is, recorded, replayed */
+    for (int pass = 1; pass <= 6; pass++) { /* direct, recorded, then replayed */
         cuda_run(b, &key, sizeof key, run_blocks, &p);
         cuda_read(b, sums, p.sum, sizeof sums);
         for (int i = 0; i < N; i++)
@@ -380,7 +381,7 @@ struct rows_pass {
     struct store_rows rows;
 };
 
-/* Each block changes whole in its slot; some of its rows are written back. */
+/* All rows of a block change in its slot; only some of them are written back. */
 static void run_rows(void *ctx)
 {
     enum { N = STORE_GRAIN / sizeof(int) };
@@ -399,8 +400,8 @@ static void run_rows(void *ctx)
     cuda_arrive(p->b, p->store);
 }
 
-/* Rows of `bytes`: after some passes, direct, recorded and replayed, the listed rows hold the
- * number of passes, the others their old values. */
+/* After some passes (direct, recorded and replayed) the listed rows of `bytes` hold the number of
+ * passes, and the others their old values. */
 static void test_store_rows(struct backend *b, int blocks, size_t bytes)
 {
     enum { N = STORE_GRAIN / sizeof(int), PASSES = 6, SLOTS = 3 };
@@ -447,7 +448,7 @@ static void test_marks(struct backend *b)
     for (int i = 0; i < PASSES; i++) {
         add_to(b, p, N, 1);
         int64_t event = cuda_event_record(b);
-        int64_t ask = i % 3 ? event : ahead; /* now and then the one before, or none */
+        int64_t ask = i % 3 ? event : ahead; /* sometimes the event before, or none */
         if (ask >= 0) {
             int64_t at = cuda_event_wait(b, ask);
             good &= at >= last && at <= clock_ns();
@@ -461,7 +462,7 @@ static void test_marks(struct backend *b)
         int64_t at = cuda_event_wait(b, cuda_event_record(b));
         ok(at >= last && at > before - 10000000 && at <= clock_ns(), "their clock is the host's%s",
            i ? " after a rest, too" : "");
-        usleep(1100000); /* then the two are compared again */
+        usleep(1100000); /* after this time the two clocks are compared again */
         last = cuda_event_wait(b, cuda_event_record(b));
     }
     cuda_free(b, p);

@@ -1,6 +1,6 @@
-/* Training on the device: losses of a few steps near those of the reference, for next tokens and
- * denoising, in every form of the options; two trainings, a resumed one and one without recorded
- * passes have the same bits; what a device cannot train is refused. */
+/* test-training.cu - tests training on the device: losses of a few steps near those of the
+ * reference, for next tokens and denoising, in every form of the options. Two trainings, a resumed
+ * one and one without recorded passes have the same bits. What a device cannot train is refused. */
 extern "C" {
 #include "lib/train/trainer.h"
 }
@@ -18,7 +18,7 @@ static void must(int bad, const struct err *e)
     }
 }
 
-/* The batch of a step. A denoising batch scores some rows, the last one none. */
+/* Makes the batch of a step. A denoising batch scores some rows, but not the last. */
 static void fill(struct train_batch *b, const struct config *c, int step)
 {
     struct rng r = {(uint64_t)step, 0, 0};
@@ -94,7 +94,7 @@ struct form {
     const char *name;
     struct trainer_how how;
     double most;
-    int same_bits; /* as the plain form */
+    int same_bits; /* 1: has the bits of the plain form */
 };
 
 static void forms(struct fixture *f, const struct checkpoint *c)

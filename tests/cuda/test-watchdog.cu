@@ -1,5 +1,5 @@
-/* test-watchdog.cu - a device that stops answering ends the process (watchdog.h), on a real or
- * the emulated device. The kernel that does not end runs in a process of its own. */
+/* test-watchdog.cu - tests that a device that stops answering ends the process (watchdog.h), on a
+ * real or the emulated device. The kernel that does not end runs in a separate process. */
 #include "kernels/cuda/device/watchdog.h"
 
 #include <string.h>
@@ -27,7 +27,7 @@ static void test_seconds(void)
        "seconds are read");
 }
 
-/* The second at which a wait of `most` seconds exceeds its limit; 0: never. */
+/* Returns the second at which a wait of `most` seconds exceeds its limit; 0: never. */
 static int lost_at(struct watchdog *w, int most)
 {
     for (int i = 1; i <= most; i++)
@@ -82,7 +82,7 @@ static void test_nested(void)
 
 /* ---- a device that does not answer ---- */
 
-/* One thread, which ends when *stop is set; it never is. */
+/* A kernel of one thread that ends when *stop is set; *stop is never set. */
 static __global__ void go_on(const int *stop)
 {
     let_next_start();
@@ -118,7 +118,7 @@ static void by_close(struct state *s)
     cuda_close(&s->b);
 }
 
-/* 69: there is no device. */
+/* Starts the endless kernel and waits by await(). Returns 69 if there is no device. */
 static int hang(void (*await)(struct state *s))
 {
     struct state s = {};

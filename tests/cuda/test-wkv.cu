@@ -1,6 +1,6 @@
-/* Time mixing of RWKV 6 and 7 on the device against the reference: both forms and the gradients,
- * sequences of unequal length, empty ones too, chunks that are not full, heads with fewer channels,
- * strong decay, and with and without states. */
+/* test-wkv.cu - compares time mixing of RWKV 6 and 7 on the device with the reference: both forms
+ * and the gradients, sequences of unequal length, also empty ones, chunks that are not full, heads
+ * with fewer channels, strong decay, and with and without states. */
 #include "kernels/mixing.h"
 #include "kernels/train.h"
 #include "kernels/wkv.h"
@@ -17,7 +17,7 @@ static const struct shape shapes[] = {
 
 enum { R, W, K, V, A, B, INPUTS };
 
-/* The same data here and on the device. */
+/* The same data on the host and on the device. */
 struct both {
     float *host, *device;
     size_t n;
@@ -33,8 +33,8 @@ static struct both both_drawn(struct fixture *f, size_t n)
     return both_of(f, drawn(f, n), n);
 }
 
-/* The largest difference between device and host, relative to `size`, or where that is 0 to the
- * largest of the host; infinite where one is NaN. */
+/* The largest difference between device and host, relative to `size`, or if size is 0 to the
+ * largest value of the host; infinite if a value is NaN. */
 static double apart(struct fixture *f, const struct both *x, double size)
 {
     double far = 0, most = size;
@@ -56,7 +56,7 @@ static void both_free(struct fixture *f, struct both *x)
     free(x->host);
 }
 
-/* Everything of a case; the outputs begin as NaN on both sides. */
+/* All data of a case. The outputs begin as NaN on both sides. */
 struct data {
     size_t T, n, states, most;
     struct both x[INPUTS], d[INPUTS], u, du, state, dstate, y, dy;
@@ -121,7 +121,7 @@ static void forget(struct fixture *f, struct data *d)
     cuda_free(f->cuda, d->seqs_there);
 }
 
-/* The inputs, here or on the device. */
+/* The inputs on the host, or (there) on the device. */
 static struct wkv_rows rows_of(const struct data *d, const struct shape *s, bool seven, bool there)
 {
     const float *x[INPUTS];
@@ -167,7 +167,7 @@ static void backward(struct fixture *f, const struct shape *s, bool seven, bool 
     cuda_wkv_back(f->cuda, &c, there);
     double far = apart(f, &d.du, 0), size = 0;
     far = fmax(far, apart(f, &d.dstate, 0));
-    for (size_t i = 0; i < d.n; i++) /* the products whose differences the gradient of w sums */
+    for (size_t i = 0; i < d.n; i++) /* the gradient of w is a sum of differences of these */
         size = fmax(size, fmax(fabs((double)x[R].host[i] * d.x[R].host[i]),
                                fabs((double)x[K].host[i] * d.x[K].host[i])));
     for (int i = 0; i < (seven ? INPUTS : A); i++)
