@@ -1,6 +1,5 @@
-# agree.bash - loaded by tests: compares the float64 reference and the tools, for a checkpoint
-# $T/model and the prompts $T/prompts.
-# shellcheck shell=bash
+# agree.bash - compares the float64 reference and the tools, for a checkpoint $T/model and the
+# prompts $T/prompts. Tests load this file. shellcheck shell=bash
 
 setup_file() {
     cd "$BATS_TEST_DIRNAME/../.." || exit 1
@@ -15,9 +14,9 @@ setup() {
     make_prompts
 }
 
-CLEAR=0.002 # lead of the best logit; single precision errs by a hundredth of it here
+CLEAR=0.002 # a clear lead of the best logit; single precision errs by a hundredth of it
 
-# make_prompts: four prompts of unequal length, ids below 256
+# make_prompts: writes four prompts of unequal length, with ids below 256
 make_prompts() {
     cat > "$T/prompts" << 'END'
 {"id":"p1","prompt_ids":[72]}
@@ -27,8 +26,8 @@ make_prompts() {
 END
 }
 
-# ask OP FIELDS: one line per prompt: its id and the answer of the reference. The answer is kept for
-# all tests of a file that ask the same of a model made with the same options.
+# ask OP FIELDS: prints the id and the reference's answer for each prompt, one a line. The answer is
+# kept for all tests of a file that ask the same of a model made with the same options.
 ask() {
     local said
     said=$BATS_FILE_TMPDIR/$({ echo "$*"; cat "$T/made" "$T/prompts"; } | sha256sum | head -c 64)
@@ -41,14 +40,14 @@ ask() {
     cat "$said"
 }
 
-# make_model [option...]: the checkpoint $T/model
+# make_model [option...]: makes the checkpoint $T/model
 make_model() {
     rm -rf "$T/model"
     "$MAKE_CHECKPOINT" "$@" "$T/model"
     echo "$*" > "$T/made"
 }
 
-# greedy [option...]: gen-llama's ids are the reference's up to its first unclear step
+# greedy [option...]: tests that gen-llama's ids are the reference's up to its first unclear step
 greedy() {
     ask generate '{"max_new":20}' > "$T/expected"
     "$BIN/gen-llama" -m "$T/model" --max-new 20 --ignore-eos --no-meta "$@" \
@@ -60,7 +59,8 @@ greedy() {
         all(.same) and (map(.n) | add) > 40'
 }
 
-# diffusion GEN BLOCK STEPS CFG [option...]: gen-llada's ids are the reference's where all is clear
+# diffusion GEN BLOCK STEPS CFG [option...]: tests that gen-llada's ids are the reference's if all
+# steps are clear
 diffusion() {
     local gen=$1 block=$2 steps=$3 cfg=$4 ends=false unsure=false
     shift 4
@@ -78,7 +78,8 @@ diffusion() {
                 .ids == $got[.id]] | all and length >= 2'
 }
 
-# likelihood TOLERANCE [option...]: score-ppl --mode nll within that part of the reference
+# likelihood TOLERANCE [option...]: tests that score-ppl --mode nll differs from the reference by at
+# most this share
 likelihood() {
     local tolerance=$1
     shift
@@ -92,28 +93,29 @@ likelihood() {
                 ($q.value - .nll | fabs) < $t * .nll] | all and length == 3'
 }
 
-# on_cuda COMMAND...: COMMAND with --device cuda, the emulated one
+# on_cuda COMMAND...: runs COMMAND with --device cuda on the emulated device
 on_cuda() {
     CROSSOVER_CUDA="${TESTBIN:-build/tests}/libcrossover-cuda.so" "$@" --device cuda
 }
 
-# on_levels TOOL COMMAND...: COMMAND with --isa, for each level that this processor has
+# on_levels TOOL COMMAND...: runs COMMAND with --isa, for each level that this processor has
 on_levels() {
     local isa ran=0 tool=$1
     shift
     for isa in amx avx512bf16 avx512 avxvnni avx2 neon portable; do
         "$BIN/$tool" -m "$T/model" --isa $isa --limit 1 --no-meta "$T/prompts" \
             > "$T/probe" 2> "$T/err" || [ $? -eq 69 ] || return 1
-        [ -s "$T/probe" ] || continue # this processor does not have it
+        [ -s "$T/probe" ] || continue # this processor does not have the level
         "$@" --isa $isa
         ran=$((ran + 1))
     done
     [ $ran -gt 0 ]
 }
 
-# sampled SAMPLER FIELDS [option...]: gen-llada's ids are those of a family's published sampler in
-# the reference, with these fields, where all is clear. A mask id that the network itself writes
-# competes again in gen-llada, as in LLaDA's code; in that of the others it stays or ends the run.
+# sampled SAMPLER FIELDS [option...]: tests that gen-llada's ids are those of a family's published
+# sampler in the reference, with these fields, if all steps are clear. A mask id that the network
+# itself writes competes again in gen-llada, as in LLaDA's code; in the code of other families it
+# stays or ends the run.
 sampled() {
     ask sample "{\"sampler\": \"$1\", \"mask\": 258, ${2#\{}" > "$T/expected"
     shift 2
@@ -126,7 +128,8 @@ sampled() {
                 .ids == $got[.id]] | all and length >= 2'
 }
 
-# refuses WORDS FILTER: config.json changed by the jq filter is refused with these words
+# refuses WORDS FILTER: tests that config.json, changed by the jq filter, is refused with these
+# words
 refuses() {
     cp "$T/model/config.json" "$T/config"
     jq "$2" "$T/config" > "$T/model/config.json"

@@ -1,5 +1,5 @@
-# build.sh - sourced by tests: names REFERENCE, MAKE_CHECKPOINT and MAKE_GGUF, and builds them if
-# make has not.
+# build.sh - sets REFERENCE, MAKE_CHECKPOINT and MAKE_GGUF, and builds these programs if make has
+# not. Tests source this file.
 reference_at=$(realpath -m "$(dirname "${BIN:-build/bin}")/tests")
 if ! [ -x "$reference_at/reference" ] || ! [ -x "$reference_at/make-gguf" ]; then
     reference_at=$BATS_FILE_TMPDIR

@@ -1,6 +1,6 @@
-# by-hand.awk - the network of width 2 with one layer, one head and a feed-forward of 1, written out
-# for given ids: an independent check of the reference itself. Prints one row of logits a position.
-# Variables: causal (0, 1), frequency (radians a position), ids ("0 1 2").
+# by-hand.awk - computes the network of width 2 with one layer, one head and a feed-forward of 1 for
+# given ids: an independent check of the reference itself. Prints the logits of each position as a
+# row. Variables: causal (0, 1), frequency (radians a position), ids ("0 1 2").
 function norm(x, y, out, r) {
     r = 1 / sqrt((x * x + y * y) / 2 + 1e-5)
     out[1] = x * r; out[2] = y * r

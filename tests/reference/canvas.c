@@ -1,5 +1,6 @@
-/* canvas.c - see canvas.h. Besides its ids a sampler says how close its decisions were: the least
- * lead of a chosen id, and the least distance of measures that were compared. */
+/* canvas.c - the shared parts of samplers (canvas.h). A sampler also reports how close its
+ * decisions were: the smallest lead of a chosen id, and the smallest difference of measures that
+ * were compared. */
 #include "tests/reference/canvas.h"
 
 #include <math.h>
@@ -16,9 +17,9 @@ void canvas_note(double *least, double gap)
     if (gap < *least) *least = gap;
 }
 
-/* Dream at temperature 0: sends ids to the end of the row that come after the mass top_p, and those
- * with top_k or more ids above them. Single precision errs less in a mass than in a confidence: its
- * distances count ten times. */
+/* The filters of Dream at temperature 0: sends to the end of the row the ids after the mass top_p,
+ * and the ids with top_k or more ids above them. The error of single precision is smaller in a mass
+ * than in a confidence, so differences of masses count ten times. */
 static void keep(struct canvas *c, double *row)
 {
     const size_t v = c->m->vocab;

@@ -1,8 +1,8 @@
-/* families.c - see families.h. Each sampler follows its authors' code, without a cache: mdlm and
- * bd3lm core/samplers/ of github.com/ZHZisZZ/dllm, sdar generate.py of github.com/JetAstra/SDAR,
- * dream generation_utils.py of Dream, fast modeling.py of Fast-dLLM v2, nemotron
- * modeling_nemotron_labs_diffusion.py, joint modeling_llada2_moe.py of LLaDA2.1, stable
- * modeling_stable_diffcoder.py. Rules that are no family's are in rules.c. */
+/* families.c - the samplers of families.h. Each sampler follows its authors' code, without a cache:
+ * mdlm and bd3lm core/samplers/ of github.com/ZHZisZZ/dllm, sdar generate.py of
+ * github.com/JetAstra/SDAR, dream generation_utils.py of Dream, fast modeling.py of Fast-dLLM v2,
+ * nemotron modeling_nemotron_labs_diffusion.py, joint modeling_llada2_moe.py of LLaDA2.1, stable
+ * modeling_stable_diffcoder.py. rules.c has rules that belong to no family. */
 #include "tests/reference/families.h"
 
 #include <math.h>
@@ -11,8 +11,8 @@
 
 #include "tests/reference/rules.h"
 
-/* dllm's get_num_transfer_tokens with the linear schedule, in the float of torch's tensors: the
- * slots of step i of S when m masks are left. */
+/* dllm's get_num_transfer_tokens with the linear schedule, in the float precision of torch: the
+ * number of slots of step i of S if m masks are left. */
 static size_t transfers(size_t m, size_t i, size_t S)
 {
     const float t = (float)((double)(S - i) / (double)S);
@@ -22,7 +22,7 @@ static size_t transfers(size_t m, size_t i, size_t S)
     return n < (double)m ? (size_t)n : m;
 }
 
-/* mdlm sees the whole canvas, bd3lm what is before the end of the block. */
+/* In mdlm a slot sees the whole canvas, in bd3lm everything before the end of its block. */
 static void run_dllm(struct canvas *c, size_t block, size_t steps, int whole)
 {
     const size_t blocks = (c->gen + block - 1) / block, each = (steps + blocks - 1) / blocks;
@@ -59,7 +59,8 @@ static void run_dream(struct canvas *c, size_t steps)
     }
 }
 
-/* Parts of a block from left to right; then its last row gives the first token of the next. */
+/* Fills the parts of a block from left to right. Then the last row of the block gives the first
+ * token of the next block. */
 static void run_fast(struct canvas *c, size_t block, size_t part, double threshold)
 {
     for (size_t from = c->prompt / block * block; from < c->n; from += block) {
@@ -70,8 +71,9 @@ static void run_fast(struct canvas *c, size_t block, size_t part, double thresho
     }
 }
 
-/* Blocks behind the prompt. All before a block, and its first token, read what is before them; the
- * rows of the block see all of it. The threshold counts as reached where it is equalled. */
+/* Blocks begin after the prompt. The ids before a block and its first token read only what is
+ * before them; the rows of the block see the whole block. A confidence equal to the threshold
+ * reaches it. */
 static void run_nemotron(struct canvas *c, struct model *m, size_t block, double threshold)
 {
     for (size_t from = c->prompt; from < c->n; from += block) {
@@ -84,8 +86,8 @@ static void run_nemotron(struct canvas *c, struct model *m, size_t block, double
     }
 }
 
-/* Puts the choices of slots from..to-1 that hold another id, and are above `edit`, in their places.
- * `before`: the ids that the network read. Returns their number. */
+/* Writes the choices of slots from..to-1 that differ from the id of the slot and are above `edit`.
+ * `before`: the ids that the network read. Returns the number of edits. */
 static size_t edit_slots(struct canvas *c, const long *before, size_t from, size_t to, double edit)
 {
     size_t edits = 0;
@@ -101,8 +103,9 @@ static size_t edit_slots(struct canvas *c, const long *before, size_t from, size
     return edits;
 }
 
-/* LLaDA2.1: masks become tokens, tokens behind the prompt other tokens, until a full block stays.
- * Where tokens and the mask id take turns for ever, the authors' loop has no end; this one has. */
+/* LLaDA2.1: masks become tokens, and tokens after the prompt other tokens, until a full block no
+ * longer changes. If tokens and the mask id take turns for ever, the authors' loop does not end;
+ * this one does. */
 static void run_joint(struct canvas *c, size_t block, double threshold, double edit, size_t most)
 {
     long *before = room(c->n, sizeof *before);
@@ -121,7 +124,7 @@ static void run_joint(struct canvas *c, size_t block, double threshold, double e
     free(before);
 }
 
-/* Stable-DiffCoder: blocks from the first id; the last one ends with the answer. */
+/* Stable-DiffCoder: blocks count from the first id; the last block ends with the answer. */
 static void run_stable(struct canvas *c, size_t block, double threshold)
 {
     for (size_t from = c->prompt / block * block; from < c->n; from += block) {

@@ -1,6 +1,5 @@
-/* make-checkpoint - options in, a tiny checkpoint folder out: random weights in the Hugging Face
- * layout of a family (--arch, see `kinds`), with a byte-level tokenizer, written apart from
- * the engine.
+/* make-checkpoint - writes a tiny checkpoint folder: random weights in the Hugging Face layout of a
+ * family (--arch, see `kinds`), with a byte-level tokenizer. It shares no code with the engine.
  *
  * Every matrix is normal with deviation gain / sqrt(columns); a gain above 1 makes decisions clear
  * (logits a few units apart). --values gives tensors their numbers by name, for hand-made cases.
@@ -18,7 +17,7 @@
 
 enum { BOS = 256, EOS, MASK, EOT, PIECES };
 
-/* A family: its name, the base whose file and tensors it shares, and its differences. */
+/* A family: its name, the base family whose file and tensors it shares, and its differences. */
 struct kind {
     const char *arch, *base, *class, *type, *mask; /* mask: its token in tokenizer.json */
 };
@@ -60,7 +59,7 @@ struct options {
 struct tensor {
     char name[96];
     size_t rows, cols; /* cols = 0: one dimension */
-    const char *dtype; /* "I64" or "BOOL"; NULL: that of the options */
+    const char *dtype; /* "I64" or "BOOL"; NULL: the dtype of the options */
     double *v;
 };
 
@@ -108,7 +107,7 @@ static double normal(uint64_t *state)
     return sqrt(-2 * log(1 - u)) * cos(2 * acos(-1) * v);
 }
 
-/* IEEE half, nearest even. */
+/* Rounds to an IEEE half, to the nearest even. */
 static unsigned half_bits(double v)
 {
     const unsigned sign = signbit(v) ? 0x8000u : 0;
@@ -158,7 +157,7 @@ static void add(struct list *l, const struct options *o, const char *name, long 
     uint64_t state = o->seed * 1000003;
     for (const char *p = name; *p; p++)
         state = (state ^ (unsigned char)*p) * 0x100000001b3u;
-    if (!strcmp(o->kind->arch, "nemotron")) /* random as under the usual name */
+    if (!strcmp(o->kind->arch, "nemotron")) /* its random values come from the usual name */
         snprintf(t->name, sizeof t->name, "%s",
                  !strcmp(name, "lm_head.weight") ? "diffusion_head.weight" : name);
     if (!strcmp(o->kind->arch, "nemotron") && !strncmp(name, "model.", 6))
@@ -174,7 +173,7 @@ static void add(struct list *l, const struct options *o, const char *name, long 
                           : normal(&state) * (embedding ? 1 : o->gain / sqrt((double)cols));
 }
 
-/* The router and the experts of layer i. */
+/* Adds the router and the experts of layer i. */
 static void add_mixture(struct list *l, const struct options *o, long i, const json_t *values)
 {
     static const char *const parts[] = {"gate_proj", "up_proj", "down_proj"};
@@ -193,7 +192,7 @@ static void add_mixture(struct list *l, const struct options *o, long i, const j
     }
 }
 
-/* Gate, up and down, of f values. */
+/* Adds gate, up and down, of f hidden values. */
 static void add_feed(struct list *l, const struct options *o, const char *prefix, long f,
                      const json_t *values)
 {
@@ -205,7 +204,7 @@ static void add_feed(struct list *l, const struct options *o, const char *prefix
     }
 }
 
-/* Layer i of LLaDA2 and Ling. */
+/* Adds layer i of LLaDA2 and Ling. */
 static void add_grouped(struct list *l, const struct options *o, long i, const json_t *values)
 {
     const long d = o->width, e = o->head_dim, q = e * o->heads, qkv = q + 2 * e * o->kv_heads;
@@ -283,7 +282,7 @@ static long count_taps(const struct options *o)
     return n;
 }
 
-/* A drafter has no embedding and no head, and names without "model.". */
+/* Makes a DFlash drafter. It has no embedding and no head, and names without "model.". */
 static void make_drafter(struct list *l, const struct options *o, const json_t *values)
 {
     add(l, o, "fc.weight", o->width, count_taps(o) * o->width, values);
@@ -296,8 +295,8 @@ static void make_drafter(struct list *l, const struct options *o, const json_t *
             memmove(l->t[i].name, l->t[i].name + 6, strlen(l->t[i].name) - 5);
 }
 
-/* Whole numbers: how far the id of a row of the head is from the row, or which ids have a row. Ids
- * are spread unevenly. */
+/* Adds whole numbers (d2t, t2d): how far the id of a row of the head is from the row, or which ids
+ * have a row. Ids are spread unevenly. */
 static void add_whole(struct list *l, const struct options *o, const char *name)
 {
     struct tensor *t = &l->t[l->n];
@@ -312,7 +311,7 @@ static void add_whole(struct list *l, const struct options *o, const char *name)
     }
 }
 
-/* A drafter that guesses one id after another. */
+/* Makes an EAGLE-3 drafter, which guesses one id after another. */
 static void make_chain(struct list *l, const struct options *o, const json_t *values)
 {
     const long d = o->width, q = o->head_dim * o->heads, k = o->head_dim * o->kv_heads;
@@ -328,7 +327,7 @@ static void make_chain(struct list *l, const struct options *o, const json_t *va
     add(l, o, "norm.weight", d, 0, values);
     add(l, o, "lm_head.weight", o->answers, d, values);
     if (o->embeds) add(l, o, "embed_tokens.weight", o->vocab, d, values);
-    if (o->answers == o->vocab && o->embeds) return; /* they would say nothing */
+    if (o->answers == o->vocab && o->embeds) return; /* every id has its row: no list is needed */
     add_whole(l, o, "d2t");
     add_whole(l, o, "t2d");
 }
@@ -361,7 +360,7 @@ static const char *dtype_of(const struct tensor *t, const struct options *o)
     return t->dtype ? t->dtype : o->dtype;
 }
 
-/* Tensors first, first + step, ... of the list as one file. */
+/* Writes the tensors first, first + step, ... of the list to one file. */
 static size_t write_shard(const struct list *l, const struct options *o, const char *name,
                           size_t first, size_t step)
 {
@@ -468,7 +467,7 @@ static json_t *llada_config(const struct options *o)
     return c;
 }
 
-/* The file of a Qwen is LLaMA's but for what the class can do. */
+/* The config.json of a Qwen is LLaMA's, except for what its class can do. */
 static json_t *qwen_config(const struct options *o)
 {
     const int three = !strcmp(o->arch, "qwen3");
@@ -482,7 +481,8 @@ static json_t *qwen_config(const struct options *o)
     return c;
 }
 
-/* LLaMA's, but for the experts. Keys that the authors' code does not read have odd values. */
+/* LLaMA's config.json, except for the experts. Keys that the authors' code does not read have odd
+ * values. */
 static json_t *mixture_config(const struct options *o)
 {
     json_t *c = llama_config(o), *layers = json_array();
@@ -504,7 +504,7 @@ static json_t *mixture_config(const struct options *o)
     return c;
 }
 
-/* LLaMA's, but for the experts and the rotation; the mask is in no file. */
+/* LLaMA's config.json, except for the experts and the rotation; no file names the mask token. */
 static json_t *grouped_config(const struct options *o)
 {
     json_t *c = llama_config(o);
@@ -526,7 +526,7 @@ static json_t *grouped_config(const struct options *o)
     return c;
 }
 
-/* The rotation of Ministral 3 and Nemotron: 256 positions stretched to all. */
+/* Sets the rotation of Ministral 3 and Nemotron: 256 positions are stretched to all positions. */
 static void stretch(const struct options *o, json_t *c)
 {
     json_object_del(c, "rope_theta");
@@ -562,7 +562,7 @@ static void add_dflash(const struct options *o, json_t *c)
                                   json_loads(list, 0, NULL)));
 }
 
-/* Members that differ from the base's config.json. */
+/* Sets the members that differ from the config.json of the base family. */
 static json_t *own_config(const struct options *o, json_t *c)
 {
     json_object_set_new(c, "architectures", json_pack("[s]", o->kind->class));
@@ -600,7 +600,8 @@ static void append_utf8(char *to, unsigned code)
         snprintf(to, 4, "%c%c", (int)(0xc0 | code >> 6), (int)(0x80 | (code & 63)));
 }
 
-/* Pieces 0..255 are the bytes in their printable spelling, then the special tokens; no merges. */
+/* Pieces 0..255 are the bytes in their printable spelling, then come the special tokens. No
+ * merges. */
 static json_t *tokenizer(int which, const char *mask)
 {
     const char *const special[3][PIECES - BOS] = {

@@ -1,7 +1,8 @@
-/* make-gguf FORMAT FOLDER - a checkpoint of make-checkpoint (F32, one file) in, model.gguf beside
- * it out: matrices in FORMAT, the rest in F32. model.safetensors gets the values that the formats
- * stand for, so that a reader of either file must find the same network. Written apart from the
- * engine; the quantizers are crude, since nothing is lost between the two files. */
+/* make-gguf FORMAT FOLDER - converts a checkpoint of make-checkpoint (F32, one file) to model.gguf
+ * in the same folder: matrices in FORMAT, the rest in F32. model.safetensors is rewritten with the
+ * values that the formats stand for, so that a reader of either file must find the same network. It
+ * shares no code with the engine. The quantizers are crude, because nothing is lost between the two
+ * files. */
 #include <jansson.h>
 #include <math.h>
 #include <stdint.h>
@@ -17,7 +18,7 @@ static _Noreturn void stop(const char *what, const char *which)
 
 /* ---- formats: n values to bytes, and the values that the bytes stand for ---- */
 
-/* IEEE half, nearest even; *v becomes its value. */
+/* Rounds to an IEEE half, to the nearest even; *v gets the value of the half. */
 static unsigned to_half(double *v)
 {
     int e = *v == 0 ? -14 : ilogb(*v);
@@ -254,7 +255,8 @@ static void put_config(FILE *f, const char *arch, const json_t *c)
     key_int(f, "tokenizer.ggml", "mask_token_id", json_object_get(c, "mask_token_id"));
 }
 
-/* The pieces of a tokenizer without merges, and unused tokens up to the vocabulary's size. */
+/* Writes the pieces of a tokenizer without merges, and unused tokens up to the size of the
+ * vocabulary. */
 static void put_tokenizer(FILE *f, const json_t *j, size_t vocab)
 {
     const char **text = calloc(vocab, sizeof *text), *piece;
@@ -286,7 +288,7 @@ static void put_tokenizer(FILE *f, const json_t *j, size_t vocab)
     free(text);
 }
 
-/* "model.layers.3.self_attn.q_proj.weight" -> "blk.3.attn_q.weight" */
+/* Renames a tensor: "model.layers.3.self_attn.q_proj.weight" -> "blk.3.attn_q.weight" */
 static void rename_tensor(const char *name, char to[96])
 {
     static const char *const names[][2] = {
@@ -310,7 +312,7 @@ static void rename_tensor(const char *name, char to[96])
 
 struct tensor {
     char name[96];
-    float *v; /* in the bytes of model.safetensors */
+    float *v; /* points into the bytes of model.safetensors */
     size_t rows, cols;
     const struct format *format;
     int paired;
@@ -356,7 +358,7 @@ static size_t bytes_of(const struct tensor *t)
     return t->rows * (t->cols ? t->cols : 1) / t->format->values * t->format->bytes;
 }
 
-/* The rows of a head in pairs: row 2i + s of the file is row s E/2 + i. */
+/* Writes a tensor. The rows of a head are in pairs: row 2i + s of the file is row s E/2 + i. */
 static void put_tensor(FILE *f, const struct tensor *t, size_t head_dim)
 {
     const size_t cols = t->cols ? t->cols : 1, values = t->cols ? t->format->values : 1;

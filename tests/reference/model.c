@@ -1,19 +1,24 @@
-/* model.c - the network as its definition reads. One block is
+/* model.c - computes the network by its definition. One block is
  *     x += O attention(R(Q n1(x)), R(K n1(x)), V n1(x));   x += D (silu(G n2(x)) * U n2(x))
- * with n the root-mean-square norm and R the rotation of pairs (j, j + E/2) by position * f_j.
- * Qwen2 adds a bias to what Q, K and V give; Qwen3 norms each head of Q and K before R. LLaDA-MoE
- * norms them too, and has many G, U, D (experts). With p = softmax(S n2(x)) a row takes the experts
- * with the largest p, each with weight p. LLaDA2 and Ling have s = sigmoid(S n2(x)) and a bias b
- * instead. A row chooses the groups whose two largest s + b have the largest sum, and in them the
- * experts with the largest s + b. The weight of an expert is s / (sum of the taken s), times a
- * factor. Their first layers have one G, U, D, and R turns the pairs (j, j + R/2) of the first R
- * values of a head. A drafter (DFlash) has rows c = n(F [streams of another model]) in place of
- * n1(x) for a text, in every block, and blocks for the rows behind it. A row of an EAGLE-3 drafter
- * has a state h = F [streams] and the id e behind it; [n1(e); n(h)] stands in place of n1(x), and h
- * in place of x. The h of a guess is the x of the row before.
- * The files are read without mapping or proof: they are the test's own.
+ * with n the root-mean-square norm and R the rotation of pairs (j, j + E/2) by position * f_j. Q,
+ * K, V and O are the matrices of attention, G, U and D the gate, up and down matrices, S the
+ * router.
  *
- * One file because a definition is checked in one reading, from its files to its logits. */
+ * Qwen2 adds a bias to the outputs of Q, K and V. Qwen3 norms each head of Q and K before R.
+ * LLaDA-MoE norms heads too, and has many G, U, D (experts). With p = softmax(S n2(x)) a row takes
+ * the experts with the largest p, each with weight p. LLaDA2 and Ling have s = sigmoid(S n2(x)) and
+ * a bias b instead. A row chooses the groups whose two largest s + b have the largest sum, and in
+ * these groups the experts with the largest s + b. The weight of an expert is s / (sum of the taken
+ * s), times a factor. The first layers of LLaDA2 and Ling have one G, U, D, and R turns the pairs
+ * (j, j + R/2) of the first R values of a head.
+ *
+ * A DFlash drafter has, in every block, rows c = n(F [streams of another model]) in place of n1(x)
+ * for the text, and ordinary blocks for the rows after the text. A row of an EAGLE-3 drafter has a
+ * state h = F [streams] and the id e after it; [n1(e); n(h)] stands in place of n1(x), and h in
+ * place of x. The h of a guess is the x of the row before.
+ *
+ * The files are read without checks, because only tests write them. One file because a definition
+ * is checked in one reading, from its files to its logits. */
 #include "tests/reference/model.h"
 
 #include <jansson.h>
@@ -48,14 +53,14 @@ struct shard {
     char name[256];
     unsigned char *bytes;
     json_t *header;
-    size_t data; /* offset of the tensors' bytes */
+    size_t data; /* offset of the tensors' bytes in the file */
 };
 
 struct files {
     const char *folder;
     struct shard shard[64];
     size_t count;
-    json_t *index; /* weight_map, or NULL */
+    json_t *index; /* the member weight_map of the index, or NULL */
 };
 
 static unsigned char *read_all(const char *folder, const char *name, size_t *size)
@@ -141,8 +146,8 @@ static double value_at(const unsigned char *p, const char *dtype, size_t i)
     return x;
 }
 
-/* The tensor as doubles; its shape must be [rows, cols], or [rows] when cols is 0.
- * NULL: no such tensor. */
+/* Returns a tensor as doubles, or NULL if there is none. Its shape must be [rows, cols], or [rows]
+ * if cols is 0. */
 static double *tensor(struct files *f, const char *name, size_t rows, size_t cols)
 {
     const struct shard *s;
@@ -163,7 +168,7 @@ static double *tensor(struct files *f, const char *name, size_t rows, size_t col
     return v;
 }
 
-/* Nemotron's name for what others call by this name. */
+/* Returns Nemotron's name of a tensor that other families call `name`. */
 static const char *renamed(char to[128], const char *name)
 {
     if (!strcmp(name, "lm_head.weight")) return "diffusion_head.weight";
@@ -171,7 +176,8 @@ static const char *renamed(char to[128], const char *name)
     return to;
 }
 
-/* The tensor under the first of two names (printf patterns with the layer's number). */
+/* Returns the tensor with the first of two names that exists (printf patterns with the layer's
+ * number). */
 static double *tensor_either(struct files *f, const char *a, const char *b, size_t layer,
                              size_t rows, size_t cols)
 {
@@ -206,9 +212,9 @@ static size_t count_of(const json_t *j, const char *key, size_t otherwise)
     return (size_t)number(j, key, (double)otherwise);
 }
 
-/* The share of YaRN's f_j that is not divided: from 1, at the index with beta_fast turns over the
- * original length, to 0, at that with beta_slow. Source: arXiv 2309.00071; whole indices as in
- * modeling_rope_utils.py of transformers. */
+/* The share of YaRN's f_j that is not divided. It falls from 1, at the index that makes beta_fast
+ * turns over the original length, to 0, at the index that makes beta_slow. Source: arXiv
+ * 2309.00071; whole indices as in modeling_rope_utils.py of transformers. */
 static double kept_by_yarn(const struct model *m, const json_t *p, double theta, double j)
 {
     const double e = (double)m->head_dim, pi = acos(-1);
@@ -224,7 +230,7 @@ static double kept_by_yarn(const struct model *m, const json_t *p, double theta,
     return 1 - (over < 0 ? 0 : over > 1 ? 1 : over);
 }
 
-/* The factor of cosines and sines. Source: transformers, as above. */
+/* YaRN's factor of cosines and sines. Source: modeling_rope_utils.py of transformers. */
 static double attention_factor(const json_t *p)
 {
     const double factor = number(p, "factor", 1), x = number(p, "mscale", 0);
@@ -232,8 +238,8 @@ static double attention_factor(const json_t *p)
     return number(p, "attention_factor", x > 0 && y > 0 ? (x * ln + 1) / (y * ln + 1) : ln + 1);
 }
 
-/* f_j = theta^(-2j/E), and for rope_type llama3 long wavelengths are stretched by `factor`, short
- * ones kept, those between blended. Source: the LLaMA 3.1 frequency rule. */
+/* Sets f_j = theta^(-2j/E). With rope_type llama3 long wavelengths are stretched by `factor`, short
+ * ones are kept, those between are blended. Source: the LLaMA 3.1 frequency rule. */
 static void set_frequencies(struct model *m, const json_t *config)
 {
     const json_t *p = json_object_get(config, "rope_parameters");
@@ -294,7 +300,7 @@ static void find_unrotated(struct model *m, const json_t *config)
                                     : (i + 1) % interval == 0;
 }
 
-/* The keys of LLaDA2 and Ling. */
+/* Reads the keys of LLaDA2 and Ling. */
 static void read_groups(struct model *m, const json_t *c)
 {
     m->groups = count_of(c, "n_group", 0);
@@ -320,13 +326,13 @@ static void read_taps(struct model *m, const json_t *config)
     m->sees = SEES_ALL;
 }
 
-/* Returns whether the head is the embedding. */
+/* Reads config.json. Returns 1 if the head is the embedding. */
 static int read_config(struct model *m, const char *folder)
 {
     json_t *c = read_json(folder, "config.json");
     if (!c) fail("%s: no config.json", folder);
     const struct kind *kind = kind_of(json_string_value(json_object_get(c, "model_type")));
-    const int hf = !json_object_get(c, "d_model"); /* keys as in LLaMA's file */
+    const int hf = !json_object_get(c, "d_model"); /* 1: the keys of LLaMA's file */
     m->qwen = kind->qwen;
     m->sees = kind->sees;
     m->width = count_of(c, hf ? "hidden_size" : "d_model", 0);
@@ -357,12 +363,12 @@ static int read_config(struct model *m, const char *folder)
     set_frequencies(m, c);
     if (json_object_get(c, "dflash_config")) read_taps(m, c);
     m->answers = count_of(c, "draft_vocab_size", 0);
-    m->taps = m->answers ? 3 : m->taps; /* the model has their numbers */
+    m->taps = m->answers ? 3 : m->taps; /* model_chain() has the numbers of the three layers */
     json_decref(c);
     return is_tied;
 }
 
-/* One part (gate_proj..) of all experts of layer i, one after another. */
+/* Loads one part (gate_proj..) of all experts of layer i, one after another. */
 static double *load_experts(struct model *m, struct files *f, size_t i, const char *part,
                             size_t rows, size_t cols)
 {
@@ -392,7 +398,7 @@ static void load_mixture(struct model *m, struct files *f, size_t i)
 #undef S
 }
 
-/* Rows from..from+rows-1 of a matrix. */
+/* Copies rows from..from+rows-1 of a matrix. */
 static double *cut_rows(const double *all, size_t from, size_t rows, size_t cols)
 {
     double *v = room(rows * cols, sizeof *v);
@@ -400,7 +406,7 @@ static double *cut_rows(const double *all, size_t from, size_t rows, size_t cols
     return v;
 }
 
-/* Layer i of LLaDA2 and Ling. */
+/* Loads layer i of LLaDA2 and Ling. */
 static void load_grouped(struct model *m, struct files *f, size_t i)
 {
 #define L "model.layers.#."
@@ -469,7 +475,7 @@ static void load_layer(struct model *m, struct files *f, size_t i)
 #undef L
 }
 
-/* All tensors of a drafter that guesses one id after another. */
+/* Loads all tensors of an EAGLE-3 drafter, which guesses one id after another. */
 static void load_chain(struct model *m, struct files *f)
 {
 #define M "midlayer."
@@ -497,7 +503,7 @@ static void load_chain(struct model *m, struct files *f)
 #undef L
 }
 
-/* All tensors of another model. */
+/* Loads all tensors of a model that is no EAGLE-3 drafter. */
 static void load_all(struct model *m, struct files *f, int tied)
 {
     if (m->taps) {
@@ -571,7 +577,7 @@ static void product(const double *x, const double *w, size_t n, size_t rows, siz
         }
 }
 
-/* n rows of `width` values each; y may be x. */
+/* Normalizes n rows of `width` values each; y may be x. */
 static void normalize_rows(const double *x, const double *weight, size_t n, size_t width,
                            double eps, double *y)
 {
@@ -591,7 +597,7 @@ static void normalize(const struct model *m, const double *x, const double *weig
     normalize_rows(x, weight, n, m->width, m->eps, y);
 }
 
-/* Bias and norm of a projection to `heads` heads, before it is rotated. */
+/* Applies bias and norm to a projection to `heads` heads, before the rotation. */
 static void finish_heads(const struct model *m, double *x, const double *bias, const double *norm,
                          size_t n, size_t heads)
 {
@@ -616,7 +622,7 @@ static void rotate(const struct model *m, double *x, size_t n, size_t heads)
         }
 }
 
-/* Keys that the row at t sees. */
+/* The number of keys that row t sees. */
 static size_t seen_from(const struct model *m, size_t t, size_t n)
 {
     if (m->sees == SEES_BEFORE) return t + 1;
@@ -627,7 +633,8 @@ static size_t seen_from(const struct model *m, size_t t, size_t n)
     return end < n ? end : n;
 }
 
-/* map: NULL, or [n][n] to which the mean of the heads' weights is added, times `share`. */
+/* Computes attention. map: NULL, or [n][n], to which `share` times the mean of the heads' weights
+ * is added. */
 static void attend(const struct model *m, const double *q, const double *k, const double *v,
                    size_t n, double *map, double share, double *out)
 {
@@ -665,7 +672,7 @@ static void add(double *x, const double *y, size_t n)
         x[i] += y[i];
 }
 
-/* x[d] += share w[2] (silu(w[0] h) * w[1] h) for one row h[d]. */
+/* Adds to x[d] the feed-forward of one row h[d]: share w[2] (silu(w[0] h) * w[1] h). */
 static void feed(const double *const w[3], size_t f, size_t d, double share, const double *h,
                  double *x)
 {
@@ -691,8 +698,8 @@ static void feed_expert(const struct model *m, const struct layer *y, size_t e, 
     feed(w, m->ffn, m->width, share, h, x);
 }
 
-/* 1: fewer than `count` of the n values stand before value i: larger ones, or equal ones that come
- * first. */
+/* Returns 1 if fewer than `count` of the n values rank before value i: larger values, and equal
+ * values with a lower index. */
 static int is_taken(const double *v, size_t n, size_t i, size_t count)
 {
     size_t before = 0;
@@ -701,7 +708,7 @@ static int is_taken(const double *v, size_t n, size_t i, size_t count)
     return before < count;
 }
 
-/* Notes by how much the `count` largest values lead. */
+/* Notes how far the `count` largest values lead over the next. */
 static void note_lead(const struct model *m, const double *v, size_t n, size_t count)
 {
     double least = INFINITY, next = -INFINITY;
@@ -713,7 +720,7 @@ static void note_lead(const struct model *m, const double *v, size_t n, size_t c
     if (m->router_gap && least - next < *m->router_gap) *m->router_gap = least - next;
 }
 
-/* x += the experts of one row by a router in groups, and the shared one. */
+/* Adds to x the experts that a router in groups chooses for a row, and the shared expert. */
 static void grouped(const struct model *m, const struct layer *y, const double *h, double *x)
 {
     const double *const shared[3] = {y->shared[0], y->shared[1], y->shared[2]};
@@ -742,7 +749,7 @@ static void grouped(const struct model *m, const struct layer *y, const double *
     free(score);
 }
 
-/* x += the experts of one row: those that fewer than `used` others exceed, and the shared one. */
+/* Adds to x the experts of a row that fewer than `used` others exceed, and the shared expert. */
 static void mixture(const struct model *m, const struct layer *y, const double *h, double *x)
 {
     const double *const shared[3] = {y->shared[0], y->shared[1], y->shared[2]};
@@ -811,7 +818,7 @@ void model_logits(const struct model *m, const long *ids, size_t n, double *logi
     free(h);
 }
 
-/* Layer y of a drafter: x[rows] behind context[n], which no layer changes. */
+/* Computes layer y of a DFlash drafter: x[rows] after context[n], which no layer changes. */
 static void draft_block(const struct model *m, const struct layer *y, const double *context,
                         size_t n, double *x, size_t rows)
 {
@@ -864,7 +871,7 @@ void model_draft(const struct model *m, const struct model *target, const double
     free(h);
 }
 
-/* x[n] = the layer of a drafter that guesses one id after another, for states[n] and ids[n]. */
+/* Computes x[n], the layer of an EAGLE-3 drafter for states[n] and ids[n]. */
 static void chain_block(const struct model *m, const double *embed, const double *states, size_t n,
                         const long *ids, double *x)
 {
@@ -894,12 +901,12 @@ static void chain_block(const struct model *m, const double *embed, const double
         free(work[i]);
 }
 
-/* Row t has the id at place t + 1 and the streams at place t. */
+/* Row t has the id at position t + 1 and the streams at position t. */
 double model_chain(const struct model *m, const struct model *target, const double *heard, size_t n,
                    const long *ids, size_t most, long *guess)
 {
     const size_t d = m->width, all = n + most, L = target->layers;
-    const size_t before[3] = {2, L / 2, L - 3}; /* it reads the inputs of these layers */
+    const size_t before[3] = {2, L / 2, L - 3}; /* the drafter reads the inputs of these layers */
     double *both = room(3 * n * d, sizeof *both), *states = room(all * d, sizeof *states);
     double *x = room(all * d, sizeof *x), *h = room(d, sizeof *h), least = INFINITY;
     double *logits = room(m->answers, sizeof *logits);

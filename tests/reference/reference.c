@@ -1,13 +1,14 @@
-/* reference - requests (JSON objects) in, a line of JSON out for each, with the id of its request:
- * generation and likelihood of a tiny checkpoint in double precision, apart from the engine.
+/* reference - answers requests (JSON objects) with a line of JSON each, which has the id of its
+ * request: generation and likelihood of a tiny checkpoint in double precision, independent of the
+ * engine.
  *
  *   {"op":"logits","model":DIR,"ids":[...]}                       -> {"logits":[[...]]}
  *   {"op":"generate", ..., "max_new":N, "stop":[ids]}             -> {"ids","gaps"}: greedy; gaps =
  *       best logit minus second best at each step. The stop id is not part of ids.
  *   {"op":"draft", ..., "drafter":DIR, "max_new":N, "guesses":K}
  *                                           -> {"ids","drafted","accepted","passes","min_gap"}: the
- *       same text by passes that check K guesses of a drafter; min_gap: the closest decision of
- *       either model
+ *       text of op generate, by passes that check K guesses of a drafter; min_gap: the smallest
+ *       lead of a decision of either model
  *   {"op":"score", ...}                     -> {"nll","scored_tokens"}: from the second id on
  *   {"op":"masked", ..., "masked":[positions]} -> {"nll"}: sum of -log p(id) at positions that the
  *       network sees as masks
@@ -34,7 +35,7 @@ static long asked(const json_t *request, const char *key, long otherwise)
     return json_is_number(v) ? (long)json_number_value(v) : otherwise;
 }
 
-/* The numbers of an array with room for `more` behind them. */
+/* Returns the numbers of an array, with room for `more` numbers after them. */
 static long *numbers(const json_t *request, const char *key, size_t more, size_t *n)
 {
     const json_t *a = json_object_get(request, key);
@@ -53,7 +54,7 @@ static json_t *array_of(const long *v, size_t n)
     return a;
 }
 
-/* Lowest index of the greatest; *gap: by how much it leads. */
+/* Returns the lowest index of the largest value. *gap: its lead over the next. */
 static size_t best(const double *v, size_t n, double *gap)
 {
     size_t top = 0;
@@ -121,8 +122,8 @@ static double smaller(double a, double b)
     return a < b ? a : b;
 }
 
-/* How many of the `most` guesses behind the first n of ids are right: the first answers of a whole
- * block, or a chain. */
+/* Returns how many of the `most` guesses after the first n of ids are right, counted from the
+ * first. The guesses come from a block filled in one pass, or from a chain. */
 static size_t right_guesses(const struct model *m, struct model *target, const long *ids, size_t n,
                             size_t most, double *min_gap)
 {
@@ -230,15 +231,16 @@ struct diffusion {
     double cfg;
     int logits_eos_inf, confidence_inf;
     long mask, eos, eot;
-    long *x, *bare;             /* [prompt + gen]; bare: the prompt masked too */
+    long *x, *bare;             /* [prompt + gen]; bare: the canvas with the prompt masked too */
     double *logits, *unguided;  /* [prompt + gen][vocab] */
-    double *lead, *confidence;  /* [prompt + gen] of the choice at each position */
+    double *lead, *confidence;  /* [prompt + gen] lead and confidence of the choice at a position */
     long *choice;
     double min_lead, min_confidence;
     json_t *commits;
 };
 
-/* logits = u + (w + 1)(c - u), u from the sequence whose prompt is masked. */
+/* logits = u + (w + 1)(c - u), where u are the logits of the sequence with the prompt masked, c the
+ * others, w is cfg_scale. */
 static void guided_logits(struct diffusion *d)
 {
     const size_t n = d->prompt + d->gen, v = d->m->vocab;
@@ -251,7 +253,7 @@ static void guided_logits(struct diffusion *d)
         d->logits[i] = d->unguided[i] + (d->cfg + 1) * (d->logits[i] - d->unguided[i]);
 }
 
-/* The best token of each position, and its probability at temperature 1. */
+/* Finds the best token of each position, and its probability at temperature 1. */
 static void choose(struct diffusion *d)
 {
     const size_t v = d->m->vocab;
@@ -267,8 +269,9 @@ static void choose(struct diffusion *d)
     }
 }
 
-/* The masked position before `end` of greatest confidence, the lowest on ties; -1: none is left. An
- * earlier block may hold masks still: a mask id can be what the network wrote there. */
+/* Returns the masked position before `end` with the largest confidence, the lowest of equals; -1:
+ * none is left. An earlier block may still have masks, because the network may have written the
+ * mask id there. */
 static long most_sure(const struct diffusion *d, size_t end, const unsigned char *taken)
 {
     long top = -1;
@@ -279,7 +282,7 @@ static long most_sure(const struct diffusion *d, size_t end, const unsigned char
     return top;
 }
 
-/* Writes the `count` most sure positions up to the end of the block. */
+/* Writes the `count` most confident positions up to the end of the block. */
 static void commit(struct diffusion *d, size_t end, size_t count)
 {
     unsigned char *taken = room(d->prompt + d->gen, 1);
@@ -293,7 +296,8 @@ static void commit(struct diffusion *d, size_t end, size_t count)
         json_array_append_new(positions, json_integer((json_int_t)t - (json_int_t)d->prompt));
     }
     const long next = most_sure(d, end, taken);
-    /* Two zeros are equal by rule (a forbidden token), not by chance: no rounding can part them. */
+    /* Two zeros are equal by rule (a forbidden token), not by chance: no rounding can separate
+     * them. */
     if (count && next >= 0 && !(last == 0 && d->confidence[next] == 0)) {
         const double gap = last - d->confidence[next];
         if (gap < d->min_confidence) d->min_confidence = gap;

@@ -1,8 +1,8 @@
-/* rules.c - see rules.h. Each follows the code of its authors, without a cache: localleap
+/* rules.c - the rules of rules.h. Each follows the code of its authors, without a cache: localleap
  * get_transfer_index() of LocalLeap, d2f generate_llada_demo_block.py of D2F, sched
  * dream_sampling/sched.py of SchED, less llada_sampling/llada_less.py of LESS, s2d2
- * SDAR/generate_ssd_policy.py of S2D2, dawn llada/generate.py of DAWN, idlm
- * idlm_blockN.py of I-DLM at temperature 0. */
+ * SDAR/generate_ssd_policy.py of S2D2, dawn llada/generate.py of DAWN, idlm idlm_blockN.py of I-DLM
+ * at temperature 0. */
 #include "tests/reference/rules.h"
 
 #include <math.h>
@@ -10,9 +10,9 @@
 #include <string.h>
 
 enum { TOPS = 8 };
-static const double clear = 0.002; /* a lead that rounding cannot turn */
+static const double clear = 0.002; /* no rounding turns a lead this large */
 
-/* LocalLeap: an answer of at least `threshold` relaxes the bound of those up to `radius` away. */
+/* LocalLeap: an answer of at least `threshold` relaxes the bound of answers up to `radius` away. */
 static void run_localleap(struct canvas *c, size_t block, double threshold, double relaxed,
                           size_t radius)
 {
@@ -49,7 +49,7 @@ struct open {
     int active, complete;
 };
 
-/* One block of a pass: tokens above the threshold, in a complete block at least the best. */
+/* Fills one block in a pass: tokens above the threshold, in a complete block at least the best. */
 static void fill_open(struct canvas *c, struct open *b, double threshold)
 {
     size_t best = c->n, taken = 0;
@@ -80,7 +80,7 @@ static void fill_open(struct canvas *c, struct open *b, double threshold)
     b->left -= taken;
 }
 
-/* D2F: blocks open one after another while those before are still being filled. */
+/* D2F: a block opens while the blocks before it are still being filled. */
 static void run_d2f(struct canvas *c, size_t first, size_t block, double threshold, double add,
                     double ready)
 {
@@ -114,8 +114,8 @@ static float time_at(size_t i, size_t steps)
     return i < (steps + 1) / 2 ? 1 + by * (float)i : 1e-3f - by * (float)(steps - i);
 }
 
-/* 1: the choices of all masks of a block are those in `before`, and their mean lead reaches the
- * bound. */
+/* Returns 1 if the choices of all masks of a block are those in `before`, and their mean lead
+ * reaches the bound. */
 static int settled(struct canvas *c, size_t from, size_t to, size_t lag, long *before, double bound)
 {
     double sum = 0, doubt = INFINITY;
@@ -135,7 +135,7 @@ static int settled(struct canvas *c, size_t from, size_t to, size_t lag, long *b
     return same && mean >= bound;
 }
 
-/* SchED: steps of Dream or equal ones, until the choices stay and lead by a bound that falls. */
+/* SchED: steps of Dream, or equal steps, until the choices stay and lead by a bound that falls. */
 static void run_sched(struct canvas *c, size_t block, size_t steps, const json_t *request)
 {
     const double high = canvas_asked(request, "high", 7.5), low = canvas_asked(request, "low", 2.5);
@@ -166,7 +166,7 @@ static void run_sched(struct canvas *c, size_t block, size_t steps, const json_t
 struct known {
     long id[TOPS];
     double p[TOPS];
-    size_t run; /* steps for which id[0] has been the best; 0: no step */
+    size_t run; /* number of steps for which id[0] has been the best; 0: no step yet */
 };
 
 static struct known tops_of(const double *row, size_t vocab)
@@ -201,7 +201,8 @@ static double half_divergence(const struct known *p, const struct known *q)
     return sum + rest * (log(rest + 1e-12) - log((rest + fmax(other, 0)) / 2 + 1e-12));
 }
 
-/* LESS: commits what is sure, persistent and still, else as many as the schedule says. */
+/* LESS: commits what is confident, persistent and stable; else as many slots as the schedule
+ * says. */
 static void run_less(struct canvas *c, size_t block, size_t steps, const json_t *request)
 {
     const double sure = canvas_asked(request, "sure", 0.75);
@@ -242,9 +243,9 @@ static void run_less(struct canvas *c, size_t block, size_t steps, const json_t 
     free(known);
 }
 
-/* S2D2 with top-k 1: drafts of the first run of masks stay while the model, left to right, writes
- * them too; its first other id takes the place of a draft. A row in front of the first mask sees
- * what is before it, the others all of the block. */
+/* S2D2 with top-k 1: drafts of the first run of masks stay as long as the model, read from left to
+ * right, writes the drafted ids. Its first other id replaces a draft. A row before the first mask
+ * sees only the keys before it; the other rows see the whole block. */
 static void run_s2d2(struct canvas *c, struct model *m, size_t block, double threshold, size_t span)
 {
     for (size_t from = c->prompt / block * block; from < c->n; from += block) {
@@ -268,7 +269,7 @@ static void run_s2d2(struct canvas *c, struct model *m, size_t block, double thr
             for (size_t t = first, same = 1; t < end && same; t++) {
                 const long draft = c->choice[t];
                 const double lead = c->lead[t];
-                model_logits(m, c->x, t + 1, c->logits); /* a mask at t, ids before it */
+                model_logits(m, c->x, t + 1, c->logits); /* a mask at t, the ids before it */
                 canvas_choose(c, t, 0);
                 canvas_note(&c->min_lead, fmin(lead, c->lead[t]));
                 c->x[t] = c->choice[t];
@@ -278,7 +279,7 @@ static void run_s2d2(struct canvas *c, struct model *m, size_t block, double thr
     }
 }
 
-/* 1: row t attends to s by at least `edge`, and the rows do not all attend to s. */
+/* Returns 1 if row t attends to s by at least `edge`, and s is not a sink that all rows attend to. */
 static int depends(struct canvas *c, const double *map, size_t t, size_t s, double sink,
                    double edge)
 {
@@ -291,7 +292,7 @@ static int depends(struct canvas *c, const double *map, size_t t, size_t s, doub
     return mean <= sink && map[t * c->n + s] >= edge;
 }
 
-/* One pass of DAWN over the slots of from .. to-1; their choices are made. */
+/* Runs one pass of DAWN over the slots from .. to-1, whose choices are already computed. */
 static void dawn_pass(struct canvas *c, const double *map, size_t from, size_t to,
                       const json_t *request)
 {
@@ -302,7 +303,7 @@ static void dawn_pass(struct canvas *c, const double *map, size_t from, size_t t
     const double sure = canvas_asked(request, "threshold", 0.9);
     char *conf = room(c->n, 1), *led = room(c->n, 1), *node = room(c->n, 1), *take = room(c->n, 1);
     size_t best = c->n, taken = 0;
-    for (size_t t = 0; t < to; t++) { /* known ids are those of the choices of their rows */
+    for (size_t t = 0; t < to; t++) { /* a known id counts as the choice of its row */
         const double bounds[] = {sure, induce, low};
         for (size_t i = 0; i < (c->x[t] == c->mask ? 3 : 1); i++)
             canvas_note(&c->min_confidence, fabs(c->sure[t] - bounds[i]));
@@ -350,7 +351,7 @@ static void dawn_pass(struct canvas *c, const double *map, size_t from, size_t t
     free(take);
 }
 
-/* DAWN: what is sure, what depends on it, and what does not depend on each other. */
+/* DAWN: commits what is confident, what depends on that, and what does not depend on each other. */
 static void run_dawn(struct canvas *c, struct model *m, size_t block, const json_t *request)
 {
     double *map = room(c->n * c->n, sizeof *map);
@@ -367,8 +368,9 @@ static void run_dawn(struct canvas *c, struct model *m, size_t block, const json
     free(map);
 }
 
-/* I-DLM, left to right: a pass reads the text, guesses, and masks; each of its rows says the id
- * behind it. Guesses are taken while they are said; if all are, the rows of masks give the next. */
+/* I-DLM, left to right: a pass reads the text, the guesses, and masks. Each row gives the id after
+ * it. Guesses are taken as long as the rows agree. If all agree, the rows of masks give the next
+ * guesses. */
 static void run_idlm(struct canvas *c, struct model *m, size_t most)
 {
     long *guess = room(c->n, sizeof *guess), *x = room(c->n, sizeof *x);
