@@ -1,6 +1,6 @@
-/* amx_traps.c - replaces kernels/amx-x86.c: AMX is permitted on any x86-64 processor, because its
- * instructions trap and a handler executes them (trap.h). A tool linked with it runs level amx's
- * own code from end to end wherever the level below runs. */
+/* amx_traps.c - replaces kernels/amx-x86.c. AMX is then permitted on any x86-64 processor, because
+ * its instructions trap and a handler executes them (trap.h). A tool linked with this file runs the
+ * code of level amx from end to end on every processor that has the level below. */
 #include "kernels/amx.h"
 #include "tests/emulate/tmm_trap.h"
 

@@ -1,14 +1,14 @@
-/* block.h - a grid of threads on the CPU, from which emulate.cuh is made.
+/* block.h - runs a grid of threads on the CPU; emulate.cuh is built on it.
  *
  * A thread of a block runs until it must wait for others. Then another thread, drawn at random
  * (EMULATE_SEED), continues: mostly one of its warp, so that some warps are far ahead of others. So
  * the lanes of a warp are never in step, and code that is right in every order here does not rely
- * on an order. A thread gets a fiber when it starts, and a thread that returns hands its fiber on:
- * without waits nothing is switched. Blocks run one by one in random order.
+ * on an order. A thread gets a fiber when it starts, and a thread that returns hands its fiber on,
+ * so that nothing is switched unless a thread waits. Blocks run one by one in random order.
  *
- * A kernel that may overlap the kernel ahead does so: when all threads ahead have allowed it, and
- * before the last block ahead continues, one of its blocks runs up to wait_for_inputs(). Data that
- * it reads before that are not there yet. */
+ * A kernel that may overlap the kernel before it does overlap: when all threads of the earlier
+ * kernel have allowed it, and before its last block continues, one block of the later kernel runs
+ * up to wait_for_inputs(). Data that this block reads before that point are not there yet. */
 #pragma once
 
 #include <functional>
@@ -24,10 +24,10 @@ namespace emulate {
 
 /* Prints one line on standard error, then calls abort(). */
 [[noreturn]] void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* The value of an environment variable, or `otherwise`. */
+/* Returns the value of an environment variable, or `otherwise`. */
 double setting(const char *name, double otherwise);
 
-/* A place in the source; as a default argument: the place of the caller. */
+/* A place in the source. As a default argument it is the place of the caller. */
 struct place {
     const char *file;
     int line;
@@ -46,7 +46,7 @@ struct kernel {
 
 enum { LANES = 32 }; /* threads of a warp */
 
-/* Threads that wait for each other at one call of one place. */
+/* Threads that wait for each other at one call in the source. */
 struct meeting {
     const char *word;
     place at;
@@ -54,7 +54,8 @@ struct meeting {
     uint32_t here; /* the lanes that have arrived; for a block, the number of threads */
 };
 
-/* The last thread of a meeting does this for all: brought[lane], for the lanes of `mask`. */
+/* The last thread of a meeting calls this for all threads: brought[lane], for the lanes of
+ * `mask`. */
 typedef void meeting_work(void *brought[LANES], uint32_t mask);
 
 struct copy {
@@ -77,20 +78,20 @@ struct thread {
     struct block *block;
     struct fiber *fiber; /* NULL: not started */
     uint3 index;
-    unsigned rank; /* in the block; lane rank % LANES of warp rank / LANES */
+    unsigned rank; /* number in the block; lane rank % LANES of warp rank / LANES */
     bool has_inputs, lets_next_start;
     unsigned groups;          /* number of closed copy groups */
-    std::vector<copy> copies; /* requested, not done */
+    std::vector<copy> copies; /* copies that were requested and are not done */
 };
 
 /* Sets of lanes are bits of a word. */
 struct warp {
     struct block *block;
-    unsigned rank; /* in the block */
+    unsigned rank; /* number in the block */
     uint32_t lanes, runnable, stopped; /* stopped: lanes at wait_for_inputs() */
     uint32_t open; /* meetings with a waiting thread */
     struct meeting meetings[LANES];
-    void *brings[LANES]; /* by lane: what it brings to its meeting */
+    void *brings[LANES]; /* for each lane the value that it brings to its meeting */
 };
 
 struct block {
@@ -105,27 +106,27 @@ struct block {
     unsigned turn;  /* the warp that ran last */
     struct meeting of_all;
     struct fiber *outside;     /* runs when no thread can run */
-    bool early;                /* its threads stop at wait_for_inputs() */
+    bool early;                /* 1: its threads stop at wait_for_inputs() */
     size_t returned, letting;  /* threads that have returned; that let the next kernel start */
-    const struct kernel *next; /* kernel to start then, or NULL */
-    struct bulk_copy bulk[BULK_MOST];   /* not done */
+    const struct kernel *next; /* the kernel that may then start, or NULL */
+    struct bulk_copy bulk[BULK_MOST];   /* bulk copies that are not done */
     unsigned n_bulk;
-    char begins, ends;         /* for ThreadSanitizer: places in time */
+    char begins, ends;         /* their addresses mark begin and end for ThreadSanitizer */
     ~block() { free(shared); }
 };
 
 extern struct thread *self; /* the running thread */
 
-/* Runs all blocks of a grid to their end. next: NULL, or the kernel behind it, which may
+/* Runs all blocks of a grid to their end. next: NULL, or the following kernel, which may
  * overlap. */
 void run(const struct kernel &k, const struct kernel *next);
 
-/* Lets another thread run first, or not, at random. */
+/* Lets another thread run first, at random. */
 void pause();
 void wait_for_inputs();
 void let_next_start();
 void barrier(place at);
-/* The lanes of `mask` meet, each with a value; the last one calls `work`, unless NULL. */
+/* The lanes of `mask` meet, each with a value. The last lane calls `work` if it is not NULL. */
 void meet(uint32_t mask, const char *word, place at, void *mine, meeting_work *work);
 
 void copy_later(void *to, const void *from, unsigned bytes); /* from NULL: zeros */

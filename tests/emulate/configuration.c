@@ -1,10 +1,11 @@
-/* configuration.c - does LDTILECFG see the whole configuration that kernels/cpu/amx/tmm.h gives it?
- * tests/tiles.sh builds and runs this at several levels of optimization. Compilers have dropped
- * stores into a configuration whose reader they took for one of 8 bytes; -DLOST plants that fault.
+/* configuration.c - tests whether LDTILECFG sees the whole configuration that kernels/cpu/amx/tmm.h
+ * gives it. tests/tiles.sh builds and runs this program at several levels of optimization. Some
+ * compilers dropped stores into a configuration, because they took its reader for one of 8 bytes;
+ * -DLOST plants this fault.
  *
- * A processor with AMX returns the configuration by STTILECFG. Elsewhere the instruction traps, and
- * the handler reads the 64 bytes where the processor would, and continues behind it. Exit 0: all
- * bytes were seen; 1: not. */
+ * A processor with AMX returns the configuration by STTILECFG. On other processors the instruction
+ * traps, and the handler reads the 64 bytes that the processor would read, and continues after it.
+ * Exit 0: all bytes were seen; 1: some were not. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -103,13 +103,13 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t, const void
                               cudaStream_t);
 
 /* The algorithms of library.cu, for tests. _runs: how often each has run. _ns: the least time of a
- * run; _cold_ns: of a run behind a kernel of ours, which leaves the L2 cache cold. _parts: 1:
- * FIRST_GUESS may run in parts of K; the other algorithms never do. */
+ * run. _cold_ns: the least time after a kernel of ours, which leaves the L2 cache cold. _parts: 1
+ * if FIRST_GUESS may run in parts of K; the other algorithms never do. */
 namespace emulate {
 enum algorithm { FIRST_GUESS, UNSTEADY, FASTEST, ANY_ADDRESS, ALGORITHMS };
 extern unsigned algorithm_runs[ALGORITHMS];
 extern int64_t algorithm_ns[ALGORITHMS], algorithm_cold_ns[ALGORITHMS];
 extern bool algorithm_parts;
 extern unsigned algorithm_parts_runs;
-extern bool algorithm_fails[ALGORITHMS]; /* 1: it is proposed, but fails when it runs */
+extern bool algorithm_fails[ALGORITHMS]; /* 1: the algorithm is proposed, but fails when it runs */
 } // namespace emulate

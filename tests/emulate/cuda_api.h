@@ -11,10 +11,10 @@
  *   EMULATE_DRIVER=n         version of the driver, by cudaDriverGetVersion (12040; 0: none)
  *   EMULATE_CAPABILITY=a.b   compute capability (9.0); below 8.0 there is no code for it
  *   EMULATE_SMS=n            multiprocessors (16)
- *   EMULATE_MEMORY=bytes     of each device (4 GiB)
- *   EMULATE_TAKEN=bytes      of that, used by other processes (0)
+ *   EMULATE_MEMORY=bytes     memory of each device (4 GiB)
+ *   EMULATE_TAKEN=bytes      the part of it that other processes use (0)
  *   EMULATE_SEED=n           seed of the order of threads and blocks (1)
- *   EMULATE_FAIL=n:code      the n-th call of the process, from 1, fails with that CUDA error */
+ *   EMULATE_FAIL=n:code      the n-th call of the process, from 1, fails with this CUDA error */
 #pragma once
 
 #include <stddef.h>

@@ -1,10 +1,10 @@
-/* emulate.cuh - the functions of kernels/cuda/nvidia.cuh, and those of CUDA C++ that kernels use,
- * on the CPU. So the tests run every kernel, under sanitizers, without a GPU.
+/* emulate.cuh - implements the functions of kernels/cuda/nvidia.cuh, and the functions of CUDA C++
+ * that kernels use, on the CPU. So the tests run every kernel, under sanitizers, without a GPU.
  *
- * It is stricter than a GPU: lanes are never in step and kernels do overlap (block.h); memory that
- * was not written is NaN; a copy into shared memory happens only when it is waited for; and these
- * are errors: a barrier that one thread does not reach, an unaligned address, a race
- * (sanitizers.h). */
+ * The emulated device is stricter than a GPU. Lanes are never in step, and kernels do overlap
+ * (block.h). Memory that was not written is NaN. A copy into shared memory happens only when it is
+ * waited for. These are errors: a barrier that one thread does not reach, an unaligned address, a
+ * race (sanitizers.h). */
 #pragma once
 
 #include <math.h>
@@ -91,7 +91,7 @@ DEVICE double max(double a, double b)
 }
 
 namespace emulate {
-/* The bits of one value as those of another type; between sizes the first bytes count. */
+/* The bits of a value as a value of another type; if the sizes differ, the first bytes count. */
 template <class To, class From> To bits_as(From from)
 {
     To to = {};
@@ -132,7 +132,7 @@ DEVICE float __fmaf_rn(float a, float b, float c)
 {
     return fmaf(a, b, c);
 }
-/* These are never contracted: the host build is compiled with -ffp-contract=off. */
+/* These products and sums are never contracted: the host build has -ffp-contract=off. */
 DEVICE float __fmul_rn(float a, float b)
 {
     return a * b;
@@ -226,8 +226,8 @@ DEVICE int __all_sync(uint32_t mask, int yes, WHERE)
     return emulate::ballot(mask, yes, "__all_sync", at) == mask;
 }
 
-/* A shuffle reads lane `from`, within segments of `width` lanes; `lane` and `end` are those of the
- * reader and of its segment. */
+/* A shuffle reads lane `from`, within segments of `width` lanes. `lane` is the reader, `end` the
+ * end of its segment. */
 #define SHUFFLE(word, by, from)                                                                 \
     template <class T> DEVICE T word(uint32_t mask, T x, by, unsigned width = 32, WHERE)        \
     {                                                                                           \
@@ -273,7 +273,7 @@ template <int WIDTH = 32, class T, class Op> DEVICE T warp_fold(T x, Op op, WHER
     return mine.x;
 }
 
-/* Any other thread may run in between. */
+/* Another thread may run before and after an atomic operation. */
 template <class T> DEVICE T atomicAdd(T *p, std::common_type_t<T> x)
 {
     static_assert(std::is_integral<T>::value, "sums of floats have a fixed order here");
@@ -312,7 +312,7 @@ template <class T> inline void check_argument(T *const &p)
     emulate::check_reach(p);
 }
 
-/* There is as much shared memory as a kernel asks for. */
+/* A kernel gets as much shared memory as it asks for. */
 enum { SHARED_PART, SHARED_ALL };
 enum { CLUSTER_MOST = 1 };
 

@@ -7,21 +7,21 @@
 
 struct fiber {
     void (*run)(void);
-    void *at;    /* its stack pointer while it does not run */
+    void *at;    /* the fiber's stack pointer while it does not run */
     void *stack; /* NULL: the stack of the thread that made the first switch */
     size_t bytes;
-    void *fake;  /* AddressSanitizer's */
-    void *trace; /* ThreadSanitizer's */
+    void *fake;  /* state of AddressSanitizer */
+    void *trace; /* state of ThreadSanitizer */
 };
 
-/* Makes *f a fiber that calls run() when it is switched to for the first time; run() never returns.
- * Its stack lives as long as the process. */
+/* Makes *f a fiber. The first switch to it calls run(), which must never return. The stack of a
+ * fiber lives as long as the process. */
 void fiber_make(struct fiber *f, void (*run)(void));
 
 extern struct fiber *fiber_coming; /* the last fiber that was switched to */
 
 /* The core of fiber_switch(): pushes the registers that a function must keep, stores the stack
- * pointer in *mine, and pops those of the other stack. */
+ * pointer in *mine, then pops the registers of the other stack. */
 extern "C" void fiber_swap_stacks(void **mine, void *other) __attribute__((visibility("hidden")));
 void fiber_leave(struct fiber *from, struct fiber *to);
 void fiber_arrive();

@@ -1,6 +1,6 @@
-/* library.cu - cuBLASLt on the CPU, by plain loops. It is as strict as the real library about
- * types, shapes, addresses and work space, and its algorithms differ in their requirements. All
- * give the same bits, so other tests do not depend on which one was the fastest.
+/* library.cu - implements cuBLASLt on the CPU, by plain loops. It is as strict as the real library
+ * about types, shapes, addresses and work space, and its algorithms differ in their requirements.
+ * All algorithms give the same bits, so other tests do not depend on which one was the fastest.
  *
  * UNSTEADY is proposed although the caller's mask forbids its kind, and ends the process when run.
  * Source: cuBLAS 13.0, "Using the cuBLASLt API": cublasLtMatmul (supported types; for int8 T, N
@@ -58,13 +58,13 @@ static cublasLtMatmulAlgo_t algorithm_make(int i)
     return {{magic, (uint64_t)i}};
 }
 
-/* The algorithm; ALGORITHMS: not one of ours. */
+/* Returns the algorithm, or ALGORITHMS if it is none of ours. */
 static int algorithm_of(const cublasLtMatmulAlgo_t *a)
 {
     return a->data[0] == magic && a->data[1] < ALGORITHMS ? (int)a->data[1] : (int)ALGORITHMS;
 }
 
-/* The number of parts of K; 0 or 1: it is whole. */
+/* Returns the number of parts of K; 0 or 1 if K is whole. */
 static uint64_t parts_of(const cublasLtMatmulAlgo_t *a)
 {
     return a->data[2];
@@ -147,8 +147,9 @@ static void put(int32_t *y, int32_t x)
     *y = x;
 }
 
-/* D = A^T B, plus D if `add`, matrices column by column; number `of` of the batch. Computes several
- * sums at a time, each in the order of k, because tuning runs a product twenty times. */
+/* Computes D = A^T B, plus D if `add`; matrices are column by column. of: the number in the batch.
+ * Several sums are computed at a time, each in the order of k, because tuning runs a product twenty
+ * times. */
 template <class Y, class X, class Sum>
 static void multiply(const struct shape &s, const void *A, const void *B, void *D, bool add,
                      int64_t of)
@@ -199,7 +200,7 @@ static uint32_t value_bytes(cudaDataType_t t)
     return t == CUDA_R_8I ? 1 : t == CUDA_R_16BF ? 2 : 4;
 }
 
-/* 0 or 1 of the scale's type; other values are not used here. */
+/* Returns a scale factor of the scale's type, which must be 0 or 1. */
 static int scalar(const struct shape &s, const void *p)
 {
     float f = s.what.scale == CUDA_R_32F ? *static_cast<const float *>(p)
@@ -310,7 +311,7 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
     return CUBLAS_STATUS_SUCCESS;
 }
 
-/* Proposes one that cannot run first, then all that can. */
+/* Proposes first an algorithm that cannot run, then all that can. */
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t what,
                                               cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
                                               cublasLtMatrixLayout_t, cublasLtMatrixLayout_t d,

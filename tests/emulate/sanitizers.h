@@ -1,9 +1,9 @@
-/* sanitizers.h - reports of the emulated device to AddressSanitizer and ThreadSanitizer, or to
- * neither.
+/* sanitizers.h - tells AddressSanitizer or ThreadSanitizer what the emulated device does; without a
+ * sanitizer it does nothing.
  *
- * To ThreadSanitizer every thread of a block is a thread, and only operations that order threads on
- * a GPU order them here: __syncthreads, __syncwarp, atomics, the start and the end of a kernel. So
- * it finds two threads that use a byte of shared or global memory without order, whichever ran
+ * For ThreadSanitizer every thread of a block is a thread, and only operations that order threads
+ * on a GPU order them here: __syncthreads, __syncwarp, atomics, the start and the end of a kernel.
+ * So it finds two threads that use a byte of shared or global memory without order, whichever ran
  * first. */
 #pragma once
 
@@ -22,7 +22,7 @@ enum { ADDRESSES_ARE_WATCHED = 0 };
 /* Switches from one stack to the other. */
 static inline void sanitizer_leave(void **, const void *, size_t) {}
 static inline void sanitizer_arrive(void *, const void **, size_t *) {}
-/* Makes p[bytes] inaccessible; and accessible again. */
+/* Makes p[bytes] inaccessible (close) or accessible again (open). */
 static inline void sanitizer_close(void *, size_t) {}
 static inline void sanitizer_open(void *, size_t) {}
 #endif
@@ -40,7 +40,7 @@ enum { FIBERS_ARE_THREADS = 1 };
 #define sanitizer_learn __tsan_acquire
 #define sanitizer_reads(p, bytes) __tsan_read_range(const_cast<void *>(p), bytes)
 #define sanitizer_writes __tsan_write_range
-/* Marks a function among kernels by which one lane does something for others. */
+/* Marks a function in which one lane does something for other lanes. */
 #define UNWATCHED __attribute__((no_sanitize("thread")))
 #else
 enum { FIBERS_ARE_THREADS = 0 };
@@ -54,11 +54,11 @@ static inline void *sanitizer_thread_now()
     return nullptr;
 }
 static inline void sanitizer_thread_go(void *) {}
-/* Everything that this thread did so far comes before what others do after they learn of it
- * there. */
+/* tell: everything that this thread did so far comes before what another thread does after its
+ * learn() at the same address. */
 static inline void sanitizer_tell(void *) {}
 static inline void sanitizer_learn(void *) {}
-/* Reports such an access by code that is not watched. */
+/* Reports an access that is made by code which is not watched. */
 static inline void sanitizer_reads(const void *, size_t) {}
 static inline void sanitizer_writes(void *, size_t) {}
 #endif

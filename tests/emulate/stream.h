@@ -1,9 +1,10 @@
-/* stream.h - the device behind cuda_api.h: functions that its parts share.
+/* stream.h - shared functions of the parts of the device behind cuda_api.h.
  *
- * Work that was given to a stream waits there. It runs when the host or another stream waits for
- * the stream, for an event behind it, or for the whole device, and never by itself: code that
- * forgets to wait reads the old data. But a stream that waits for others runs every other time as
- * soon as it can: code that does not let it wait for readers finds their data overwritten. */
+ * Work that is given to a stream waits in the stream. It runs when the host or another stream waits
+ * for the stream, for an event behind the work, or for the whole device, and never by itself. So
+ * code that forgets to wait reads old data. But a stream that waits for others runs every second
+ * time as soon as it can. So code that does not make it wait for readers finds their data
+ * overwritten. */
 #pragma once
 
 #include <deque>
@@ -36,15 +37,15 @@ struct CUstream_st {
     size_t last_node;    /* nodes of the graph up to its last one */
     bool spoiled;        /* a call that no graph can hold came during the capture */
     bool joined;         /* a capture of another stream, which waited for all of its work */
-    unsigned waits;      /* for other streams, so far */
+    unsigned waits;      /* number of waits for other streams so far */
 };
 
 namespace emulate {
 
 /* ---- device.cc ---- */
 
-/* Every function of the interface is one call(): only one at a time, and any may be made to fail.
- * body() returns the status. */
+/* Every function of the interface is one call(). Only one runs at a time, and any can be made to
+ * fail. body() returns the status. */
 std::recursive_mutex &lock();
 cudaError_t planted();
 cudaError_t noted(cudaError_t status);
@@ -55,7 +56,7 @@ template <class Body> cudaError_t call(Body body)
     return noted(status ? status : body());
 }
 int device_count();
-int device_index(); /* the current one */
+int device_index(); /* the number of the current device */
 size_t shared_most();
 
 /* ---- stream.cc ---- */
@@ -67,18 +68,19 @@ extern struct deeds {
 } done;
 
 CUstream_st *stream_of(cudaStream_t s); /* the default stream for NULL */
-/* Puts work behind that of the stream, or into the graph that it records. */
+/* Puts work at the end of the stream, or into the graph that the stream records. */
 cudaError_t enqueue(cudaStream_t s, struct work w);
 inline cudaError_t enqueue(cudaStream_t s, std::function<void()> act)
 {
     return enqueue(s, {std::move(act), nullptr});
 }
 cudaError_t start(cudaStream_t s, kernel k);
-/* Run queued work: the first piece, all of a stream, all of the device. */
+/* Run queued work: step() the first piece, drain() all of a stream, drain_all() all of the device. */
 void step(CUstream_st *s);
 void drain(CUstream_st *s);
 void drain_all();
-/* For calls that no graph can hold. true if a stream captures; the capture is then spoiled. */
+/* For calls that no graph can hold. Returns true if a stream captures; the capture is then
+ * spoiled. */
 bool spoils_capture();
 
 /* ---- memory.cc ---- */
@@ -89,7 +91,7 @@ struct awake {
     ~awake();
 };
 void check_reach(const void *p);
-/* From here on in the stream, p[bytes] is accessible, or not any more. */
+/* From this point of the stream on, p[bytes] is accessible (taken) or not any more (given). */
 cudaError_t block_taken(cudaStream_t s, void *p, size_t bytes);
 cudaError_t block_given(cudaStream_t s, void *p, size_t bytes);
 

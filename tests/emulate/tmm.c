@@ -1,4 +1,5 @@
-/* tmm.c - tmm.h in plain C. Built with optimization (Makefile), because tests multiply a lot. */
+/* tmm.c - implements tmm.h in plain C. It is built with optimization, because tests multiply a
+ * lot. */
 #include "tests/emulate/tmm.h"
 
 #include <stdatomic.h>
@@ -69,7 +70,7 @@ void tmm_zero(int t)
     memset(own.tile[t], 0, sizeof own.tile[t]);
 }
 
-/* c[m, n] += a[m, k] b[k, n], in words. */
+/* Checks that the tiles of c[m, n] += a[m, k] b[k, n] fit, in words; counts the product. */
 static void check(int c, int a, int b)
 {
     const struct tmm_config *is = &own.is;
@@ -80,7 +81,7 @@ static void check(int c, int a, int b)
     atomic_fetch_add_explicit(&products, 1, memory_order_relaxed);
 }
 
-/* x, or a zero of its sign when it is subnormal. */
+/* Returns x, or a zero of its sign if x is subnormal. */
 static inline uint32_t flush_bits(uint32_t x)
 {
     return x & 0x7f800000u ? x : x & 0x80000000u;
@@ -95,7 +96,7 @@ static inline float flush(float x)
     return x;
 }
 
-/* The even and the odd values of a row of pairs. */
+/* Splits a row of pairs into its even and its odd values. */
 static void widen(float even[COLUMNS], float odd[COLUMNS], const uint8_t row[TMM_BYTES])
 {
     uint32_t pair[COLUMNS];

@@ -1,5 +1,5 @@
-/* tmm_trap.h - runs level amx's own code on an x86-64 processor without AMX: instructions that trap
- * are executed by the emulation (tmm.h), and so are those right behind them. A trap takes some
+/* tmm_trap.h - runs the code of level amx on an x86-64 processor without AMX. The emulation (tmm.h)
+ * executes each instruction that traps, and AMX instructions directly after it. A trap takes some
  * microseconds. */
 #pragma once
 
@@ -8,7 +8,7 @@
 #include "tests/emulate/tmm.h"
 #include "tests/emulate/trap.h"
 
-/* 1: it was an instruction of AMX. */
+/* Executes an instruction. Returns 1 if it was an instruction of AMX. */
 static inline int tmm_trap_run(const struct trap *t)
 {
     char *at = (char *)(uintptr_t)t->address;

@@ -1,5 +1,5 @@
-/* trap.h - the instructions of AMX on an x86-64 processor without it: they trap (SIGILL), and the
- * handler executes them and continues behind them. A trap takes some microseconds, but the very
+/* trap.h - decodes the instructions of AMX on an x86-64 processor without AMX. They trap (SIGILL);
+ * the handler executes them and continues after them. A trap takes some microseconds, but the very
  * code of level amx runs, with its own sizes. */
 #pragma once
 
@@ -11,16 +11,16 @@
 /* An instruction with a VEX prefix of three bytes, an opcode and ModRM. */
 struct trap {
     unsigned map, prefix, opcode; /* prefix: 0, or 2 for F3, 3 for F2 */
-    unsigned reg, rm, third;      /* operands; third: that of the prefix */
-    int in_memory;                /* rm is memory: */
-    uint64_t address, index;      /* base and displacement; the index, scaled */
+    unsigned reg, rm, third;      /* operands; third: the operand in the prefix */
+    int in_memory;                /* 1: rm is memory, at address + index */
+    uint64_t address, index;      /* base and displacement; index times its scale */
     size_t length;
 };
 
 /* Fills the memory operand of t from ModRM on. */
 static inline void trap_operand(struct trap *t, const unsigned char *at, const greg_t *reg)
 {
-    /* in the order in which instructions number them */
+    /* in the order of the numbers that instructions have for registers */
     static const int registers[16] = {REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP,
                                       REG_RSI, REG_RDI, REG_R8,  REG_R9,  REG_R10, REG_R11,
                                       REG_R12, REG_R13, REG_R14, REG_R15};
@@ -50,7 +50,7 @@ static inline void trap_operand(struct trap *t, const unsigned char *at, const g
     t->length = n;
 }
 
-/* Decodes the instruction of a context. 0: it is of another kind. */
+/* Decodes the instruction of a context. Returns 0 if it is of another kind. */
 static inline int trap_decode(struct trap *t, const ucontext_t *context)
 {
     const greg_t *reg = context->uc_mcontext.gregs;
@@ -70,7 +70,7 @@ static inline int trap_decode(struct trap *t, const ucontext_t *context)
     return 1;
 }
 
-/* Continues behind it. */
+/* Continues after the instruction. */
 static inline void trap_skip(const struct trap *t, ucontext_t *context)
 {
     context->uc_mcontext.gregs[REG_RIP] += (greg_t)t->length;

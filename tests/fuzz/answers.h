@@ -1,5 +1,5 @@
-/* answers.h - seeds of the targets that score answers: made-up answers with the right answer beside
- * them, and answers of a generator. */
+/* answers.h - makes seeds for targets that score answers: made-up answers together with the right
+ * answer, and answers of a generator. */
 #pragma once
 
 #include "tests/fuzz/mutate.h"

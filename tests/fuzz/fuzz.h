@@ -1,4 +1,4 @@
-/* fuzz.h - a target: one reader of foreign bytes, fed with arbitrary bytes.
+/* fuzz.h - runs a target: one reader of foreign bytes that is given arbitrary bytes.
  *
  * A target is a file that defines fuzz_one() and fuzz_seed() and ends with FUZZ_TARGET. fuzz_one()
  * must return for all bytes: no sanitizer reports, no check fails, nothing takes seconds or
@@ -7,7 +7,7 @@
  *     make test T=fuzz/           replays: the seeds, and mutations of them, always the same ones
  *     make fuzz MINUTES=30        searches from the seeds with libFuzzer; T=WORD: some targets
  *     test-archive FILE...        these bytes again
- *     test-archive --seeds DIR    writes the seeds, a file each
+ *     test-archive FILE...        tries the bytes of these files again
  *
  * Records are spoilt member by member (mutate.h), and a tool that reads them runs as a whole
  * (tool.h). */
@@ -31,10 +31,10 @@
 
 /* Defined by the target: */
 static void fuzz_one(const char *bytes, size_t n);
-static int fuzz_seed(size_t i, struct buf *to); /* the i-th into *to, which is empty; 0: no more */
+static int fuzz_seed(size_t i, struct buf *to); /* puts seed i in *to, which is empty; 0: no more */
 
-enum { FUZZ_SECONDS = 10, FUZZ_MIB = 1024, /* of one input; of all */
-       FUZZ_SEEDS = 16 };                  /* at most */
+enum { FUZZ_SECONDS = 10, FUZZ_MIB = 1024, /* limits of one input, and of all inputs */
+       FUZZ_SEEDS = 16 };                  /* most seeds of a target */
 
 /* A condition that must hold for the result of any bytes. */
 #define fuzz_check(condition)                                                                   \
@@ -46,7 +46,7 @@ enum { FUZZ_SECONDS = 10, FUZZ_MIB = 1024, /* of one input; of all */
 
 /* ---- parts of targets ---- */
 
-/* Cuts the part before the next NUL off the front. */
+/* Removes the part before the next NUL from the front, and returns it. */
 static inline struct buf fuzz_part(const char **bytes, size_t *n)
 {
     const char *end = memchr(*bytes, 0, *n);
@@ -58,7 +58,8 @@ static inline struct buf fuzz_part(const char **bytes, size_t *n)
     return part;
 }
 
-/* A file of these bytes without a name in any folder: its path, until the next one. */
+/* Makes a file of these bytes that has no name in any folder. Returns its path, valid until the
+ * next call. */
 static inline const char *fuzz_file(const char *bytes, size_t n)
 {
     static char path[64];
@@ -71,14 +72,14 @@ static inline const char *fuzz_file(const char *bytes, size_t n)
     return path;
 }
 
-/* A part as FOLDER/name; returns FOLDER. */
+/* Writes a part to FOLDER/name; returns FOLDER. */
 static inline const char *fuzz_put(const char *name, const struct buf *part)
 {
     files_put(files_at(name), part->data ? part->data : "", part->len);
     return files_root;
 }
 
-/* A file of the project: its first lines, `most` bytes of them at most. */
+/* Appends the first lines of a file of the project, `most` bytes at most. */
 static inline void fuzz_take(const char *path, size_t most, struct buf *to)
 {
     struct buf all = {0};
@@ -96,7 +97,7 @@ static inline void fuzz_take(const char *path, size_t most, struct buf *to)
 /* The input that is being tried. If the child dies, the parent saves this input (fuzz_keep). */
 struct fuzz_place { size_t seed, round; };
 
-/* b[at..at+gone-1] becomes run[0..n-1]. */
+/* Replaces b[at..at+gone-1] by run[0..n-1]. */
 static inline void fuzz_splice(struct buf *b, size_t at, size_t gone, const char *run, size_t n)
 {
     buf_reserve(b, n);
@@ -129,13 +130,13 @@ static inline void fuzz_mutate(struct buf *b, const struct buf *other, struct rn
     }
 }
 
-/* How the bytes of a replay are spoilt; a target may have another way. */
+/* The way in which the bytes of a replay are spoilt. A target may define another. */
 #ifndef FUZZ_MUTATE
 #define FUZZ_MUTATE fuzz_mutate
 #endif
 static inline void FUZZ_MUTATE(struct buf *b, const struct buf *other, struct rng *r);
 
-/* All seeds, each made once. */
+/* All seeds; each is made only once. */
 struct fuzz_seeds {
     struct buf v[FUZZ_SEEDS];
     size_t n;
@@ -147,7 +148,7 @@ static inline void fuzz_sow(struct fuzz_seeds *s)
         s->n++;
 }
 
-/* *b = the bytes of a place: round 0 of a seed is the seed. */
+/* Sets *b to the input of a place. Round 0 of a seed is the seed itself. */
 static inline void fuzz_bytes(const struct fuzz_seeds *s, const struct fuzz_place *p, struct buf *b)
 {
     struct rng r = {rng_derive(p->seed, "fuzz"), p->round, 0};
@@ -164,7 +165,7 @@ static inline void fuzz_replay(const struct fuzz_seeds *s, struct fuzz_place *at
         for (at->round = 0; at->round <= rounds; at->round++) {
             alarm(FUZZ_SECONDS);
             fuzz_bytes(s, at, &b);
-            char *exact = mem_alloc(b.len); /* so that a byte behind it is seen */
+            char *exact = mem_alloc(b.len); /* exact size, so that reading beyond the end shows */
             memcpy(exact, b.data, b.len);
             fuzz_one(exact, b.len);
             free(exact);
@@ -172,7 +173,7 @@ static inline void fuzz_replay(const struct fuzz_seeds *s, struct fuzz_place *at
     buf_free(&b);
 }
 
-/* The input that a child died of, kept where it can be used again. */
+/* Writes the input that a child died of to a file, so that it can be tried again. */
 static inline void fuzz_keep(const struct fuzz_seeds *s, const struct fuzz_place *at)
 {
     struct buf b = {0};
@@ -186,7 +187,7 @@ static inline void fuzz_keep(const struct fuzz_seeds *s, const struct fuzz_place
     buf_free(&b);
 }
 
-/* All in a child process, so that its end is seen here. */
+/* Tries all inputs in a child process, so that the end of the process shows here. */
 static inline int fuzz_test(const char *name, const struct fuzz_seeds *s, size_t rounds)
 {
     struct fuzz_place *at = mmap(NULL, sizeof *at, PROT_READ | PROT_WRITE,
@@ -236,7 +237,7 @@ static inline int fuzz_main(const char *name, size_t rounds, int argc, char **ar
     return status;
 }
 
-/* Last in a target: its name, and how many mutations of each seed a replay tries. */
+/* The last line of a target: its name, and how many mutations of each seed a replay tries. */
 #ifdef FUZZ_SEARCH
 #define FUZZ_TARGET(name, rounds)                                                               \
     int LLVMFuzzerInitialize(int *argc, char ***argv);                                          \

@@ -1,7 +1,7 @@
-/* memory.h - files in memory, for targets whose reader takes a path: making a file costs more than
- * most readers. The linker sends calls that read whole files, streams of records and data sets
- * here (--wrap, in the Makefile). Paths that no memory_put() named are real ones, except for
- * streams, which are always in memory.
+/* memory.h - keeps files in memory, for targets whose reader takes a path: making a file costs more
+ * time than most readers. The linker sends calls that read whole files, streams of records and data
+ * sets to this file (--wrap, in the Makefile). Paths that no memory_put() named are real files, but
+ * streams are always in memory.
  *
  *     memory_put(0, MEMORY_FOLDER "/config.json", bytes, n);      borrowed until the next call
  *     family_load(&c, MEMORY_FOLDER, NULL, &e); */
@@ -16,7 +16,7 @@
 enum { MEMORY_FILES = 2 };
 
 static struct memory_file {
-    const char *path, *bytes; /* path NULL: none */
+    const char *path, *bytes; /* path NULL: no file */
     size_t n;
 } memory_files[MEMORY_FILES];
 
@@ -68,7 +68,8 @@ int __wrap_file_exists(const char *path)
     return memory_find(path) || (!memory_is(path) && __real_file_exists(path));
 }
 
-/* It asks the system for the real name of a folder; test-hub.c and the target `hub` test it. */
+/* The real function asks the system for the real name of a folder; test-hub.c and the target `hub`
+ * test it. */
 void __wrap_hub_model_name(const char *folder, char name[HUB_NAME]);
 void __wrap_hub_model_name(const char *folder, char name[HUB_NAME])
 {
@@ -77,7 +78,7 @@ void __wrap_hub_model_name(const char *folder, char name[HUB_NAME])
 
 /* ---- weights ---- */
 
-static struct memory_file memory_weights; /* bytes NULL: the folder's own */
+static struct memory_file memory_weights; /* bytes NULL: the weights of the folder */
 
 struct tensors *__real_safetensors_open_folder(const char *folder, struct err *e);
 struct tensors *__wrap_safetensors_open_folder(const char *folder, struct err *e);
@@ -90,9 +91,9 @@ struct tensors *__wrap_safetensors_open_folder(const char *folder, struct err *e
 
 /* ---- streams ---- */
 
-struct memory_stream { /* behind a struct input */
+struct memory_stream { /* what a struct input points to */
     struct memory_file left;
-    FILE *f; /* made on request */
+    FILE *f; /* opened on request */
 };
 
 struct input *__wrap_input_open(const char *path, const char *member, int64_t most, struct err *e);

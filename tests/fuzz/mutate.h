@@ -39,7 +39,7 @@ static inline void mutate_take(const char *path, size_t first, size_t step, size
 
 struct mutate_file { const char *path; size_t step; };
 
-/* Some lines of two of n files, the i-th two. */
+/* Appends some lines of two of n files; i chooses the pair of files. */
 static inline void mutate_take_two(const struct mutate_file *files, size_t n, size_t i,
                                    struct buf *to)
 {
@@ -47,7 +47,7 @@ static inline void mutate_take_two(const struct mutate_file *files, size_t n, si
         mutate_take(files[k].path, 0, files[k].step, 10, to);
 }
 
-/* A value of any type, unexpected in its place. */
+/* Returns a value of any type, which is unexpected in its place. */
 static inline json_t *mutate_value(struct rng *r)
 {
     static const double number[] = {0.5, -0.5, 1e-9, 5e-324, -1e-300, 1e22, 1e308, -1e308, 1.5,
@@ -82,7 +82,7 @@ static inline json_t *mutate_value(struct rng *r)
     }
 }
 
-/* A number near this one; any other value is replaced. */
+/* Returns a number near this one; any other value is replaced. */
 static inline json_t *mutate_near(const json_t *v, struct rng *r)
 {
     static const double by[] = {-1, 0, 0.5, 2, 1e3, 1e-6, 1.0000001, 1e9};
@@ -115,7 +115,7 @@ static inline const char *mutate_key(json_t *o, struct rng *r)
     return json_object_iter_key(at);
 }
 
-/* One member of *o, or of an object or a list inside. */
+/* Changes one member of *o, or of an object or a list inside it. */
 static inline void mutate_member(json_t *o, struct rng *r)
 {
     json_t *v;
@@ -152,7 +152,7 @@ static inline void mutate_put(struct buf *to, json_t *o)
     free(text);
 }
 
-/* One line is spoilt, twice there, gone, elsewhere, or of the other stream. */
+/* Spoils, doubles, removes or moves one line, or replaces it by a line of the other stream. */
 static inline void mutate_line(const struct buf *b, const struct buf *other, struct buf *to,
                                struct rng *r)
 {
@@ -170,7 +170,7 @@ static inline void mutate_line(const struct buf *b, const struct buf *other, str
             buf_put(to, o.v[of].s, o.v[of].n);
         json_t *j = how > 3 && i == at ? json_loadb(l.v[i].s, l.v[i].n, 0, NULL) : NULL;
         if (how > 9 && i == at)
-            buf_put(to, l.v[i].s, l.v[i].n); /* before the changed record */
+            buf_put(to, l.v[i].s, l.v[i].n); /* the unchanged record, before the changed one */
         for (uint64_t left = j ? 1 + rng_below(r, 3) : 0; left; left--)
             mutate_member(j, r);
         if (j)
@@ -183,7 +183,7 @@ static inline void mutate_line(const struct buf *b, const struct buf *other, str
     }
 }
 
-/* Changes one member in all records: removes it, or gives it one value, there or everywhere. */
+/* Changes one member in all records: removes it, or sets it to one value in some or all of them. */
 static inline void mutate_all(const struct buf *b, struct buf *to, struct rng *r)
 {
     static struct mutate_lines l;
@@ -211,7 +211,7 @@ static inline void mutate_all(const struct buf *b, struct buf *to, struct rng *r
     free(key);
 }
 
-/* Spoils the records *b, and now and then their bytes. The first byte chooses options. */
+/* Spoils the records *b, and sometimes their bytes. The first byte chooses options. */
 static inline void mutate_records(struct buf *b, const struct buf *other, struct rng *r)
 {
     if (!rng_below(r, 16)) {

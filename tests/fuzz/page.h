@@ -8,8 +8,8 @@
 
 enum { PAGE_DEPTH = 64, PAGE_NAME = 24 };
 
-/* The text up to the end of a tag that opens here: its quoted values may hold what they like. NULL:
- * it does not end. */
+/* Returns the end of the tag that begins here, or NULL if it does not end. Quoted values may
+ * contain anything. */
 static inline const char *page_tag_end(const char *s)
 {
     char quote = 0;
@@ -20,7 +20,7 @@ static inline const char *page_tag_end(const char *s)
     return *s ? s : NULL;
 }
 
-/* Every tag ends, and those that are opened are closed in their order. */
+/* Checks that every tag ends, and that opened tags are closed in their order. */
 static inline void page_check_html(const char *s)
 {
     static const char *const empty[] = {"meta", "br", "img", "hr", "link", "col", "input"};
@@ -54,7 +54,7 @@ static inline void page_check_html(const char *s)
     fuzz_check(depth == 0);
 }
 
-/* The data in the page are JSON. */
+/* Checks that the data in the page are JSON. */
 static inline void page_check_data(const char *html)
 {
     static const char begin[] = "<script type=\"application/json\"";
@@ -67,7 +67,7 @@ static inline void page_check_data(const char *html)
     }
 }
 
-/* Columns of a line of Markdown; 0: it is no row. */
+/* Returns the number of columns of a line of Markdown; 0 if it is no row. */
 static inline size_t page_columns(const char *line, const char *end)
 {
     size_t bars = 0;
@@ -79,7 +79,7 @@ static inline size_t page_columns(const char *line, const char *end)
     return bars;
 }
 
-/* Rows of a table have as many cells as its head, and no tag of HTML is among the text. */
+/* Checks that rows of a table have as many cells as its head, and that the text has no HTML tag. */
 static inline void page_check_markdown(const char *s)
 {
     size_t before = 0;
@@ -94,7 +94,7 @@ static inline void page_check_markdown(const char *s)
     }
 }
 
-/* Braces are closed, and no text is a command. */
+/* Checks that braces are closed, and that no text is a command. */
 static inline void page_check_latex(const char *s)
 {
     long depth = 0;
@@ -109,7 +109,7 @@ static inline void page_check_latex(const char *s)
     fuzz_check(depth == 0);
 }
 
-/* Rows of a table of data, between tabs, have as many columns as the first of their block. */
+/* Checks that rows of a table with tabs have as many columns as the first row of their block. */
 static inline void page_check_columns(const char *s)
 {
     size_t before = 0;

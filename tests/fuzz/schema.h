@@ -1,5 +1,6 @@
 /* schema.h - checks a record against data/record.schema.json and describes the first error. It
- * knows the keywords of JSON Schema that the file uses, and ends where the file has another. */
+ * knows the keywords of JSON Schema that this file uses, and ends the program at any other
+ * keyword. */
 #pragma once
 
 #include <jansson.h>
@@ -30,8 +31,8 @@ static inline int schema_wrong(struct schema *s, const char *where, const char *
     return -1;
 }
 
-/* Ends the program at a keyword that schema_value does not know, and at a reference to a definition
- * that is not there: both would be without effect. */
+/* Ends the program at a keyword that schema_value() does not know, and at a reference to a
+ * definition that does not exist: both would have no effect. */
 static inline void schema_know(const json_t *all, json_t *of)
 {
     static const char known[] = " $ref type enum pattern minimum maximum minItems required anyOf "
@@ -81,8 +82,8 @@ static inline void schema_close(struct schema *s)
     json_decref(s->all);
 }
 
-/* Members of these names (NULL behind them) are as the input of a tool had them: nothing is asked
- * of them. */
+/* Members with these names (ended by NULL) come unchanged from the input of a tool, so they are not
+ * checked. */
 static inline void schema_release(struct schema *s, const char *const *names)
 {
     const char *kind;
@@ -165,7 +166,7 @@ static inline int schema_any(struct schema *s, const json_t *forms, json_t *v, c
     return schema_wrong(s, where, "fits none of the forms", v);
 }
 
-/* -1: s->wrong says why v is no such value. */
+/* Returns -1 if v does not fit `of`; s->wrong then says why. */
 static int schema_value(struct schema *s, const json_t *of, json_t *v, const char *where)
 {
     const json_t *type = json_object_get(of, "type"), *list = json_object_get(of, "enum");
@@ -201,7 +202,8 @@ static int schema_value(struct schema *s, const json_t *of, json_t *v, const cha
     return json_is_object(v) ? schema_object(s, of, v) : 0;
 }
 
-/* -1: s->wrong describes the error in a record of this kind; a prompt of a user has no kind. */
+/* Returns -1 if a record does not fit its kind; s->wrong then describes the error. A prompt of a
+ * user has no kind. */
 static inline int schema_record(struct schema *s, json_t *record)
 {
     const char *kind = json_string_value(json_object_get(record, "kind"));

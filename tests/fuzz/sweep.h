@@ -1,12 +1,13 @@
-/* sweep.h - a small experiment as records, for the targets that read points: three step counts and
- * a rival at two batch sizes, each with its cost in five launches; at the first also qualities. */
+/* sweep.h - makes the records of a small experiment, for targets that read points: three step
+ * counts and a rival at two batch sizes, each with its cost in five launches. At the first batch
+ * size there are also qualities. */
 #pragma once
 
 #include "lib/base/buf.h"
 
 enum { SWEEP_POINTS = 4, SWEEP_PROMPTS = 3, SWEEP_LAUNCHES = 5 };
 
-/* The members that say which point it is; point 0 is the rival. */
+/* Puts the members that name the point. Point 0 is the rival. */
 static inline void sweep_about(struct buf *to, int point, int batch, const char *kind)
 {
     buf_format(to, "{\"schema\":\"crossover/1\",\"kind\":\"%s\",\"run\":\"r\","

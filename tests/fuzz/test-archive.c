@@ -1,4 +1,4 @@
-/* test-archive.c - packed data and archives: a file is read to its end or refused. */
+/* test-archive.c - feeds packed data and archives: a file is read to its end or refused. */
 #include <archive.h>
 #include <archive_entry.h>
 
@@ -83,7 +83,7 @@ static void member(struct archive *a, const char *name, const char *text, unsign
     archive_entry_free(e);
 }
 
-/* Form and packing, numbers of libarchive; how many members. */
+/* Each seed has a form, a packing (numbers of libarchive) and a number of members. */
 static int fuzz_seed(size_t i, struct buf *to)
 {
     static const struct { int format, filter, members; } all[] = {

@@ -1,4 +1,4 @@
-/* test-checkpoint.c - config.json with weights, trained or packed, in one format or a mix: a
+/* test-checkpoint.c - feeds config.json with weights, trained or packed, in one format or a mix: a
  * checkpoint that opens can be read to its last value. A NUL separates the two files. */
 #include "lib/checkpoint/checkpoint.h"
 #include "lib/checkpoint/packing/pack.h"
@@ -18,7 +18,7 @@ static const float *weights(void *ctx, enum role r, size_t layer)
     return v;
 }
 
-/* folder/config.json, a NUL, folder/model.safetensors. */
+/* Appends folder/config.json, a NUL, and folder/model.safetensors. */
 static void join(const char *folder, struct buf *to)
 {
     static const char *const names[] = {"config.json", "model.safetensors"};
@@ -60,7 +60,7 @@ static int fuzz_seed(size_t i, struct buf *to)
     return 1;
 }
 
-/* Every value that a network would be loaded with. */
+/* Reads every value that a network would load. */
 static void use(const struct checkpoint *c)
 {
     size_t rows, cols, n;

@@ -1,4 +1,4 @@
-/* test-config.c - config.json and generation_config.json: an accepted shape can be computed with,
+/* test-config.c - feeds config.json and generation_config.json: an accepted shape can be computed,
  * and is the same after it was written and read again. A NUL separates the two files. */
 #include "lib/checkpoint/family.h"
 #include "lib/checkpoint/quantization.h"
@@ -13,7 +13,7 @@
     "\"rope_scaling\":{\"rope_type\":\"llama3\",\"factor\":8.0,\"low_freq_factor\":1,"          \
     "\"high_freq_factor\":4,\"original_max_position_embeddings\":64}"
 
-/* Every WRITTEN-th accepted shape is written and read again: files are slow for a search. */
+/* Only every WRITTEN-th accepted shape is written and read again, because files are slow. */
 #ifdef FUZZ_SEARCH
 enum { WRITTEN = 1000 };
 #else
@@ -62,7 +62,7 @@ static void use(struct config *c)
     if (turn++ % WRITTEN)
         return;
     mkdir(files_at("again"), 0700);
-    c->quant = QUANT_NONE; /* pack_checkpoint adds it to what is written */
+    c->quant = QUANT_NONE; /* family_save() does not write it; pack_checkpoint() does */
     if (family_save(c, files_at("again"), &e))
         return;
     fuzz_check(!family_load(&again, files_at("again"), NULL, &e));

@@ -1,5 +1,5 @@
-/* test-encoder.c - config.json of a BERT or RoBERTa checkpoint with valid tensors and tokenizer: an
- * encoder that opens gives finite vectors for a text. */
+/* test-encoder.c - feeds config.json of a BERT or RoBERTa checkpoint whose tensors and tokenizer
+ * are valid: an encoder that opens gives finite vectors for a text. */
 #include "lib/network/encoder.h"
 #include "tests/fixtures/encoder.h"
 #include "tests/fuzz/memory.h"

@@ -1,5 +1,5 @@
-/* test-gguf.c - headers of GGUF files: the tensors lie in the file, and tokenizers of the keys are
- * made or refused. */
+/* test-gguf.c - feeds headers of GGUF files: tensors lie within the file, and the tokenizer of the
+ * keys is made or refused. */
 #include "lib/checkpoint/gguf.h"
 #include "lib/text/tokenizer.h"
 #include "tests/fuzz/fuzz.h"

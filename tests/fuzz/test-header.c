@@ -1,5 +1,5 @@
-/* test-header.c - headers of safetensors files in memory: tensors that are taken cover the data.
- * The first two bytes are the size of the data. test-safetensors.c has whole files. */
+/* test-header.c - feeds headers of safetensors files in memory: accepted tensors cover the data.
+ * The first two bytes are the size of the data. test-safetensors.c tests whole files. */
 #include "lib/checkpoint/safetensors-header.h"
 #include "tests/fuzz/fuzz.h"
 

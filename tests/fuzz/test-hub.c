@@ -1,7 +1,7 @@
-/* test-hub.c - the local cache of checkpoints, with any names, refs, files and links in it: a
- * folder that is found is there, and a link that is accepted ends in the cache. A NUL ends the name
- * that is looked up. Each line after it is an entry: what it is (r: ref, s: snapshot, f: file of
- * the snapshot, l: link in it), its name, a space, and its text or where it leads. */
+/* test-hub.c - feeds the local cache of checkpoints, with any names, refs, files and links: a
+ * folder that is found exists, and an accepted link ends in the cache. A NUL ends the name that is
+ * looked up. Each line after it is an entry: its kind (r: ref, s: snapshot, f: file of the
+ * snapshot, l: link in the snapshot), its name, a space, and its text or the target of the link. */
 #include "lib/base/file.h"
 #include "lib/checkpoint/hub.h"
 #include "tests/fuzz/fuzz.h"
@@ -26,7 +26,7 @@ static int fuzz_seed(size_t i, struct buf *to)
     return 1;
 }
 
-/* The path of an entry, NULL: no name of a file. */
+/* Returns the path of an entry, or NULL if its name is no name of a file. */
 static char *path_of(char what, const char *name)
 {
     static const char *const where[] = {['r'] = HOME "/refs", ['s'] = HOME "/snapshots",
@@ -39,7 +39,7 @@ static char *path_of(char what, const char *name)
     return mem_format("%s/%s/%s", files_root, folder, name);
 }
 
-/* Writes a file that is not there yet, and through no link. */
+/* Writes a file that does not exist yet, and never through a link. */
 static int make_file(const char *path, const char *text)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
@@ -49,7 +49,7 @@ static int make_file(const char *path, const char *text)
     return bad;
 }
 
-/* Makes the entry of a line; its path, NULL: none was made. */
+/* Makes the entry of a line. Returns its path, or NULL if none was made. */
 static char *make_entry(char *line)
 {
     char *space = strchr(line + 1, ' '), *text = space ? space + 1 : line;

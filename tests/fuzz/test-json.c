@@ -1,5 +1,5 @@
-/* test-json.c - JSON texts: those that are taken are the same once they are written and read again.
- * All other readers of JSON come behind this one. */
+/* test-json.c - feeds JSON texts: accepted texts are the same after they are written and read
+ * again. All other readers of JSON use this one. */
 #include "lib/record/json.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -1,5 +1,6 @@
-/* test-manifest.c - lists of files: the manifest of a bundle names only files below one folder and
- * is the same after it was printed and parsed again; and origin.json of a packed model. */
+/* test-manifest.c - feeds lists of files: the manifest of a bundle names only files below one
+ * folder and is the same after it was printed and parsed again; and origin.json of a packed
+ * model. */
 #include "lib/checkpoint/provenance.h"
 #include "lib/record/manifest.h"
 #include "tests/fuzz/memory.h"

@@ -28,9 +28,9 @@ static int fuzz_seed(size_t i, struct buf *to)
     return 1;
 }
 
-/* Outside of data a text of a record is between single quotes, where nothing is expanded, so a
- * backquote elsewhere, but in a comment, is a command. Data end at the first line that begins with
- * EOD. */
+/* Outside of data, texts of a record are between single quotes, where nothing is expanded. A
+ * backquote elsewhere, except in a comment, would be a command. Data end at the first line that
+ * begins with EOD. */
 static void check_script(const char *s)
 {
     int quoted = 0;
@@ -46,7 +46,7 @@ static void check_script(const char *s)
     }
 }
 
-/* A script of any records is one that gnuplot can draw. */
+/* gnuplot must be able to draw the script of any records. */
 static void run_gnuplot(const struct buf *script, const char *type)
 {
     struct err e = {0};
@@ -58,7 +58,7 @@ static void run_gnuplot(const struct buf *script, const char *type)
     fuzz_check(!e.code);
 }
 
-/* drawn: 1: by gnuplot, too. */
+/* Makes a figure. drawn 1: gnuplot draws it too. */
 static void draw(const struct figure_type *t, const struct runset *set,
                  const struct figure_request *q, int drawn)
 {
@@ -85,7 +85,7 @@ static void fuzz_one(const char *bytes, size_t n)
     const char *path = fuzz_file(n ? bytes + 1 : bytes, n ? n - 1 : 0);
     struct runset set;
     struct err e = {0};
-    setenv("CROSSOVER_SHARE", ".", 1); /* has plots/ */
+    setenv("CROSSOVER_SHARE", ".", 1); /* the folder that has plots/ */
     if (runset_load(&set, &path, 1, 0, &e))
         fuzz_check_refused(&e);
     for (const struct figure_type *t = figure_types; t->name && !e.code; t++)

@@ -1,5 +1,5 @@
-/* test-reply.c - bytes of a server as an event stream, cut anywhere: an answer whose emissions add
- * up to its text, or a refusal; and files of other benchmarks as records. */
+/* test-reply.c - feeds bytes of a server as an event stream, cut anywhere: an answer whose
+ * emissions add up to its text, or a refusal; and files of other benchmarks as records. */
 #include "tests/fuzz/fuzz.h"
 
 #include "lib/record/rec.h"
@@ -13,7 +13,7 @@ static int take(void *ctx, const char *data, size_t n, struct err *e)
     return reply_event(r, data, n, (int64_t)r->events, e);
 }
 
-/* The stream at once, and byte by byte: the same answer or the same refusal. */
+/* The stream at once and byte by byte must give the same answer or the same refusal. */
 static void check_reply(const char *bytes, size_t n)
 {
     struct reply a = {0}, b = {0};

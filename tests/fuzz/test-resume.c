@@ -1,6 +1,6 @@
-/* test-resume.c - an arbitrary work file of an interrupted process, with arbitrary sums beside it:
- * a run that continues it ends in a valid stream. A NUL separates the two files; the first byte
- * says whether the sums are those of the work file instead. */
+/* test-resume.c - feeds an arbitrary work file of an interrupted process, with arbitrary sums in a
+ * second file: a run that continues it ends in a valid stream. A NUL separates the two files. The
+ * first byte says whether the sums are replaced by those of the work file. */
 #include "lib/record/rec.h"
 #include "lib/record/sums.h"
 #include "tests/fuzz/fuzz.h"
@@ -22,7 +22,7 @@ static int fuzz_seed(size_t i, struct buf *to)
     return to->len > 0;
 }
 
-/* The sums that a process would have left of these lines. */
+/* Computes the sums that a process would have left for these lines. */
 static void seal(const struct buf *work, struct buf *sums)
 {
     struct hash *h = hash_new();
@@ -38,7 +38,7 @@ static void seal(const struct buf *work, struct buf *sums)
     hash_free(h);
 }
 
-/* Goes through the same work again, as score-exact would. -1: refused. */
+/* Does the work again, as score-exact would. Returns -1 if the work file is refused. */
 static int go_on(const struct common *c, struct err *e)
 {
     static const struct log silent = {.tool = "fuzz", .level = 0};

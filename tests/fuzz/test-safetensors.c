@@ -2,7 +2,7 @@
 #include "lib/checkpoint/safetensors.h"
 #include "tests/fuzz/fuzz.h"
 
-/* u64 N, a header of N bytes, data. */
+/* A seed is u64 N, a header of N bytes, data. */
 static int fuzz_seed(size_t i, struct buf *to)
 {
     static const char *const header[] = {

@@ -1,5 +1,5 @@
-/* test-settings.c - arbitrary settings: lists of an option, members of a schedule's point, files of
- * options, and the schedule that a run extends. The first byte chooses one of these. */
+/* test-settings.c - feeds arbitrary settings: lists of an option, members of a schedule's point,
+ * files of options, and the schedule that a run extends. The first byte chooses the kind. */
 #include "lib/record/json.h"
 #include "lib/record/rec.h"
 #include "lib/setting/launches.h"
@@ -64,7 +64,7 @@ static const struct settings_table *table_of(size_t i)
     return systems[i % n];
 }
 
-/* Lines NAME=LIST, crossed in every table. */
+/* Reads lines NAME=LIST, and crosses the lists in every table. */
 static void as_lists(const char *bytes, size_t n)
 {
     static struct mutate_lines l;
@@ -141,7 +141,7 @@ static void as_options(const char *path)
     settings_texts_free(&texts);
 }
 
-/* The launches of a run before, and two more. */
+/* Reads the launches of an earlier run, and adds two. */
 static void as_schedule(const char *path)
 {
     struct launches_given g = {0};

@@ -1,4 +1,4 @@
-/* test-shards.c - the index of a checkpoint in several files, two of which are there. */
+/* test-shards.c - feeds the index of a checkpoint in several files, of which two exist. */
 #include "lib/checkpoint/safetensors.h"
 #include "tests/fuzz/memory.h"
 
@@ -41,7 +41,7 @@ static void fuzz_one(const char *bytes, size_t n)
     if (!there++) {
         put_shard(ONE, "ab");
         put_shard(TWO, "c");
-        files_put_text(index, ""); /* there must be one */
+        files_put_text(index, ""); /* the file must exist; its bytes come from memory */
     }
     memory_put(0, index, bytes, n);
     struct tensors *t = safetensors_open_folder(files_root, &e);

@@ -1,4 +1,4 @@
-/* test-state.c - train.state, the file that a training goes on from: a state that is taken has all
+/* test-state.c - feeds train.state, from which a training continues: an accepted state has all
  * values, a step, and the settings of the training. */
 #include "lib/checkpoint/family.h"
 #include "lib/train/training_note.h"

@@ -42,7 +42,7 @@ static int fuzz_seed(size_t i, struct buf *to)
     return 1;
 }
 
-/* Encoded and decoded again: the same text, where nothing but bytes was asked for. */
+/* Encodes and decodes a text: ids are in the vocabulary, and the decoded text is valid UTF-8. */
 static void use(const struct tokenizer *t, const char *text, size_t n)
 {
     struct err e = {0};

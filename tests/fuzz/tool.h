@@ -73,7 +73,7 @@ static inline void tool_gave(const volatile void *p)
     if (!tool_holds || !p || !tool_held[i])
         return;
     tool_holds--;
-    for (gap = i; tool_held[i = (i + 1) % TOOL_HELD];) /* those behind move up */
+    for (gap = i; tool_held[i = (i + 1) % TOOL_HELD];) /* later entries move up into the gap */
         if ((i - tool_place(tool_held[i])) % TOOL_HELD >= (i - gap) % TOOL_HELD) {
             tool_held[gap] = tool_held[i];
             gap = i;
@@ -99,7 +99,7 @@ static inline void tool_release(void)
     tool_watched = 0;
     for (size_t i = 0; i < TOOL_HELD && tool_holds; i++)
         while (tool_held[i])
-            free((void *)(uintptr_t)tool_held[i]); /* which takes it from the table */
+            free((void *)(uintptr_t)tool_held[i]); /* free() also removes it from the table */
 }
 #else
 static inline void tool_watch(int watch) { (void)watch; }
@@ -108,7 +108,7 @@ static inline void tool_release(void) { }
 
 /* ---- a run ---- */
 
-/* In place of the one that waits for a medium. */
+/* Replaces fsync(), which would wait for the disk. */
 int fsync(int fd)
 {
     return fd < 0 ? -1 : 0;
@@ -116,7 +116,7 @@ int fsync(int fd)
 
 enum { TOOL_ARGS = 16 };
 
-/* Messages of the tool, as far as there is room. */
+/* Messages of the tool, up to the size of the buffer. */
 static char tool_said[1 << 14];
 
 static inline void tool_check_said(void)
@@ -130,23 +130,23 @@ static inline void tool_check_said(void)
     }
 }
 
-/* Runs it; returns its exit code. */
+/* Runs the tool and returns its exit code. */
 static inline int tool_run(int (*run)(int, char **), int argc, char **argv)
 {
     static FILE *said, *terminal;
-    static char room[BUFSIZ]; /* that the tool does not seem to have made it */
+    static char room[BUFSIZ]; /* static, so that it does not count as memory of the tool */
     if (!said) {
-        tzset(); /* its memory does not belong to the tool */
+        tzset(); /* allocates now, so that its memory does not count as the tool's */
         terminal = stderr;
         said = fmemopen(tool_said, sizeof tool_said, "w");
         setvbuf(said, room, _IOFBF, sizeof room);
     }
     memset(tool_said, 0, sizeof tool_said);
     rewind(said);
-    stderr = said; /* sanitizers know the descriptor alone */
+    stderr = said; /* sanitizers still write to the descriptor */
     int fd = dup(STDIN_FILENO);
     close(fd);
-    setenv("CROSSOVER_SHARE", ".", 1); /* has data/ */
+    setenv("CROSSOVER_SHARE", ".", 1); /* the folder that has data/ */
     tool_why = (struct err){0};
     tool_watch(1);
     if (!setjmp(tool_end)) {
@@ -166,7 +166,8 @@ static inline int tool_run(int (*run)(int, char **), int argc, char **argv)
     return tool_why.code;
 }
 
-/* A value lies between its ends, ends of whatever else do not cross, and a probability is one. */
+/* Checks numbers: a value lies within its interval, other intervals are in order, and a probability
+ * is between 0 and 1. */
 static inline void tool_check_numbers(const json_t *r)
 {
     double v = rec_number(r, "value"), e = fabs(v) / 1e9;
@@ -228,8 +229,8 @@ static inline void tool_check_output(const char *const *ours)
     rec_read_close(in);
 }
 
-/* The tool with these options, NULL-ended, over these records; its output is FOLDER/out, or there
- * is none. Returns its exit code. */
+/* Runs the tool with these options (ended by NULL) over these records. Its output is FOLDER/out, if
+ * there is any. Returns its exit code. */
 static inline int tool_one(int (*run)(int, char **), const char *const *options, const char *bytes,
                     size_t n)
 {

@@ -1,7 +1,7 @@
-# models.sh - sourced by check: the tools on the device and on the CPU.
+# models.sh - runs the tools on the device and on the CPU. check sources this file.
 # shellcheck shell=bash disable=SC2154
 
-# Prints the name of the device; 69 and one line if there is none.
+# Prints the name of the device. Returns 69 with one line if there is none.
 name_of_device()
 {
     echo '{"id":"p","prompt_ids":[1]}' >"$T/probe"
@@ -9,8 +9,8 @@ name_of_device()
         "$T/probe" | jq -r 'select(.kind == "generation").device_name'
 }
 
-# generate TOOL DEVICE DTYPE FLAG...: [id, token_ids] of each prompt, a line each. On
-# failure it prints nothing; no comparison accepts an empty list.
+# generate TOOL DEVICE DTYPE FLAG...: prints [id, token_ids] of each prompt, a line each. On failure
+# it prints nothing, and no comparison accepts an empty list.
 generate()
 {
     local tool=$1 on=$2 dtype=$3
@@ -24,7 +24,8 @@ generate()
         "${PROMPTS_OF:-$T/prompts}" | jq -c 'select(.token_ids) | [.id, .token_ids]' || true
 }
 
-# 0 unless the device refuses such weights (64). A device that fails with them is not skipped.
+# Returns 0 unless the device refuses such weights (64). Any other failure of the device is not
+# skipped.
 has_format()
 {
     local status=0
@@ -41,6 +42,6 @@ find_sanitizer()
     } 2>/dev/null
 }
 
-# Programs that a sanitizer cannot check: kernels of these fail on purpose, or they have no kernels,
-# which the sanitizer reports as a failure.
+# Programs that a sanitizer cannot check: the kernels of some fail on purpose; others have no
+# kernels, which the sanitizer reports as a failure.
 is_planted() { [[ ${1##*/} =~ ^test-(lost|watchdog|choices|attention-plan)$ ]]; }

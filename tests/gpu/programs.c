@@ -1,6 +1,6 @@
-/* programs.c - the tests of a device as one program: the name under which it is called selects a
- * test. The makefile names the tests as TESTS, TEST(test_head) TEST(test_mat) .., and the main() of
- * each is main_test_head. */
+/* programs.c - links the tests of a device to one program. The name under which the program is
+ * called selects a test. The makefile lists the tests as TESTS, TEST(test_head) TEST(test_mat) ..,
+ * and the main() of each is called main_test_head. */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@ TESTS
 #undef TEST
 
 static const struct {
-    const char *name; /* with _ for - */
+    const char *name; /* name of the test, with _ for - */
     int (*run)(int argc, char **argv);
 } tests[] = {
 #define TEST(name) {#name, main_##name},

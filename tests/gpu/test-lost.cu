@@ -1,6 +1,7 @@
-/* test-lost.cu - on a real device: failing kernels end the process with 70 and one line that tells
- * where the error was noticed and that the device is lost to the process. The next process can use
- * it again. Each try is a separate process, forked before the driver is used. */
+/* test-lost.cu - tests on a real device that failing kernels end the process with 70 and one line,
+ * which says where the error was noticed and that the device is lost to the process. The next
+ * process can use the device again. Each try is a separate process, forked before the driver is
+ * used. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -28,7 +29,7 @@ static __global__ void trap(void)
     asm volatile("trap;");
 }
 
-/* Thread 0 writes behind the shared memory that the launch asked for. */
+/* Thread 0 writes beyond the shared memory that the launch asked for. */
 static __global__ void write_shared(uint32_t beyond)
 {
     SHARED(int, room);
@@ -75,7 +76,7 @@ static void record_bad_address(void *b)
     bad_address((struct backend *)b);
 }
 
-/* In a record of operations, when it is replayed. */
+/* Runs the fault in a record of operations, when the record is replayed. */
 static void recorded(struct backend *b)
 {
     for (int i = 0; i < 3; i++)
@@ -97,7 +98,7 @@ static int use(void (*work)(struct backend *b))
     return 0;
 }
 
-/* The exit status of a process that does the work; text: its message. */
+/* Returns the exit status of a process that does the work; text gets its message. */
 static int try_work(void (*work)(struct backend *b), char *text, size_t room)
 {
     int ends[2], status;
@@ -120,7 +121,7 @@ static int try_work(void (*work)(struct backend *b), char *text, size_t room)
     return WEXITSTATUS(status);
 }
 
-/* One line, with every word of the list. */
+/* Returns 1 if the text is one line with every word of the list. */
 static int says(const char *text, const char *const *words)
 {
     const char *end = strchr(text, '\n');

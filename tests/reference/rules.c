@@ -279,7 +279,7 @@ static void run_s2d2(struct canvas *c, struct model *m, size_t block, double thr
     }
 }
 
-/* Returns 1 if row t attends to s by at least `edge`, and s is not a sink that all rows attend to. */
+/* Returns 1 if row t attends to s by at least `edge`, and not all rows attend to s (a sink). */
 static int depends(struct canvas *c, const double *map, size_t t, size_t s, double sink,
                    double edge)
 {
