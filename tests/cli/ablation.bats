@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# Ablation: options against the base, and whether their claims hold; which models fit which memory;
-# plans that change answers.
+# make ablation and make fits: compares options with the base, judges whether their claims hold,
+# shows which models fit which memory, and refuses plans that change answers.
 bats_require_minimum_version 1.5.0
 load conforms
 
@@ -12,15 +12,15 @@ setup() {
     T=$BATS_TEST_TMPDIR
 }
 
-# option NAME EXACT CLAIMS [MORE]
+# option NAME EXACT CLAIMS [MORE]: prints a row of an option
 option() {
     jq -cn --arg o "$1" --argjson exact "$2" --argjson claims "$3" --argjson more "${4:-{\}}" \
         '{schema: "crossover/1", kind: "option", run: "t", option: $o, flags: "--\($o)",
           exact: $exact, text: $o, claims: $claims, systems: ["llada"]} + $more'
 }
 
-# of OPTION MS BYTES RIGHT: five launches of MS, memory of BYTES, 40 answers of which RIGHT are
-# right, each of them with ids of its own option where it is "other".
+# of OPTION MS BYTES RIGHT: five launches that take MS, memory of BYTES, 40 answers of which RIGHT
+# are right. If OPTION is "other", each answer has other ids than the base.
 of() {
     jq -cn --arg o "$1" --argjson ms "$2" --argjson bytes "$3" --argjson right "$4" '
         {schema: "crossover/1", run: "t", option: $o, point: "p\($o)", config: "m \($o)",
@@ -201,7 +201,7 @@ fits() { "$BIN/forecast" -q --no-meta --fit "$@"; }
         (cell("llada-8b"; "aggressive"; 1; 128)
          | (.memory_weights_bytes | near(32 * 218112000 * 4.127 / 8 + 3 * 126464 * 4096))
            and .fits_gb == 6),
-        # 131072 bytes of keys and values a token: 9.1 GB beside 16.06 GB of weights
+        # a token has 131072 bytes of keys and values: 9.1 GB besides 16.06 GB of weights
         (cell("llama3-8b"; "exact"; 32; 2048)
          | (.memory_kv_bytes | near(131072 * (128 + 2048) * 32)) and .fits_gb == 80),
         (map(.level) | unique == ["aggressive", "exact", "mild", "moderate"]),
@@ -269,11 +269,11 @@ fits() { "$BIN/forecast" -q --no-meta --fit "$@"; }
         {kind: "generation", phase: "warmup", id: "p", round: 0, cache: "on", step_ns: [9]},
         {kind: "generation", phase: "timed", id: "d", round: 1, cache: "on", weights_random: true,
          mixer: "rwkv6", step_ns: [range(1; 9) | . * . * 1e6]},
-        # answers of less than 4 steps: beside a longer one, and alone
+        # answers of less than 4 steps: one alone, and one together with a longer answer
         ((1, 3) as $n | {kind: "generation", phase: "timed", id: "s\($n)", round: 1, cache: "none",
                          weights_random: true, mixer: ("rwkv6", "rwkv7"),
                          step_ns: [range(1; $n + 1) | . * 1e6]}),
-        # two turns of trainings: 100 and 200 tokens a second alone, with a loader a tenth more
+        # two turns of trainings: 100 and 200 tokens a second, and a tenth more with a loader
         ((100, 200) as $r | ([0, 0, $r], [1, 0, $r * 1.1], [0, 1, $r * 0.8]) as [$n, $k, $rate]
             | (1, 12) as $step | {kind: "train", loaders: $n, checkpoint_every: $k, step: $step,
                                   tokens_per_s: (if $step == 12 then $rate else 7 end)}),
@@ -283,7 +283,7 @@ fits() { "$BIN/forecast" -q --no-meta --fit "$@"; }
                memory_ratio: $ratio, activations_bytes: 3221225472, weights_bytes: 1073741824}),
         ((0.5, 0.7) as $d | {kind: "solver", solver: "ddim", evaluations: 20, flow_distance: $d}),
         {kind: "solver", solver: "fresh", evaluations: 20, flow_distance: null},
-        # of 10 tokens each: 1 and 3 nats less when it is aware of the format
+        # texts of 10 tokens: training in the format saves 1 and 3 nats
         (("a", "b") as $id | ("none", "int8") as $how
             | {kind: "quality", id: $id, metric: "elbo_nats", quant: "int8", model: "x/qat-\($how)",
                scored_tokens: 10, value: (50 - (if $how == "none" then 0 elif $id == "a" then 1
@@ -322,6 +322,6 @@ fits() { "$BIN/forecast" -q --no-meta --fit "$@"; }
     conforms "$T/outcomes"
     jq -se 'map({(.option): [.claims[].outcome]}) | add ==
         {wkv: ["held", "not held", "not applicable"], "long-answers": ["not held"]}' "$T/outcomes"
-    # make does not run these options
+    # a plan must not run these options
     [ "$(jq -nr -f pipelines/experiment/ablation/options.jq "$T/options" | grep -c NAMES)" -eq 1 ]
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# The engine against the float64 reference of tests/reference, on random checkpoints in every
-# layout: the same ids wherever the decision is clear, the same likelihood.
+# Compares the engine with the float64 reference of tests/reference, on random checkpoints in every
+# layout: the same ids if the decision is clear, the same likelihood.
 
 load ../reference/agree
 
@@ -84,7 +84,8 @@ load ../reference/agree
     ! likelihood 1e-6 --dtype bf16 || false
 }
 
-# another_block FAMILY: the parts that LLaMA's block lacks, in every dtype, layout and back end
+# another_block FAMILY: tests the parts that LLaMA's block lacks, in every dtype, layout and back
+# end
 another_block() {
     local dtype=F32
     for dtype in F32 F16 BF16; do
@@ -211,7 +212,7 @@ coarse() {
 @test "llada: guidance" {
     make_model --arch llada --seed 6
     diffusion 24 8 9 1.5
-    # In this one the network writes the mask id itself; such slots compete again.
+    # With these weights the network writes the mask id itself; such slots compete again.
     grep -qw 258 "$T/expected"
     diffusion 16 16 5 0.5 --batch 3
     diffusion 16 8 16 2 --device ref
@@ -243,12 +244,12 @@ coarse() {
     done
 }
 
-# masked IDS POSITIONS: the reference's nll of the ids at POSITIONS, which are masked
+# masked IDS POSITIONS: prints the reference's nll of the ids at POSITIONS, which are masked
 masked() {
     "$REFERENCE" <<< "{\"op\":\"masked\",\"model\":\"$T/model\",\"ids\":$1,\"masked\":$2}" | jq .nll
 }
 
-# bound METRIC REFERENCE option...: the bound of that reference given the text "ab"
+# bound METRIC REFERENCE option...: prints the bound of REFERENCE given the text "ab"
 bound() {
     local metric=$1 reference=$2
     shift 2
@@ -257,7 +258,7 @@ bound() {
         jq --arg m "$metric" 'select(.metric == $m and .id == "p") | .value'
 }
 
-# near A B TOLERANCE: |A - B| < TOLERANCE * |B|
+# near A B TOLERANCE: tests |A - B| < TOLERANCE * |B|
 near() {
     jq -n -e --argjson a "$1" --argjson b "$2" --argjson t "$3" \
         '($a - $b | fabs) < $t * ($b | fabs)'
@@ -279,7 +280,7 @@ near() {
     near "$(bound elbo_nats cd --mode elbo --samples 4096)" "$expected" 0.01
 }
 
-# in_gguf FORMAT [option...]: the checkpoint $T/model with matrices of that format, and as GGUF
+# in_gguf FORMAT [option...]: makes $T/model with matrices of FORMAT, also as GGUF
 in_gguf() {
     local format=$1
     shift

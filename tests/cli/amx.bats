@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 bats_require_minimum_version 1.5.0
-# Level amx from end to end: the tools with its own code, whose instructions trap where the
-# processor has none (tests/emulate/amx_traps.c). Embedded models give the ids of ref in each
-# format, and training gives the losses of the vector code.
+# Tests level amx from end to end: the tools run its own code. On a processor without AMX the
+# instructions trap (tests/emulate/amx_traps.c). Embedded models give the ids of ref in each format,
+# and training gives the losses of the vector code.
 
 setup() {
     set -o pipefail
@@ -16,12 +16,12 @@ setup() {
         '[inputs | select(.task == "sum")][0] | {id, text}' > "$T/prompts"
 }
 
-# ids FILE: the generated ids, by prompt
+# ids FILE: prints the generated ids, by prompt
 ids() {
     jq -c 'select(.kind == "generation") | [.id, .token_ids]' "$1"
 }
 
-# same TOOL MODEL FORMAT... -- OPTION...: the ids of amx are those of ref, in every FORMAT
+# same TOOL MODEL FORMAT... -- OPTION...: tests that amx gives the ids of ref in every FORMAT
 same() {
     local tool=$1 model=$2 format formats=()
     shift 2

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# bench without times: solvers by evaluations, bytes of a training step.
+# Tests the parts of bench without times: solvers by evaluations, bytes of a training step.
 load conforms
 
 setup() {

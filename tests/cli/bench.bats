@@ -11,7 +11,7 @@ setup() {
     cd "$BATS_TEST_TMPDIR" || exit 1
 }
 
-# Exit status 1: other work slowed a roof, and a point that was faster has no share.
+# Exit status 1 means that other work slowed a ceiling; a point that was faster then has no share.
 run_bench() { "$BENCH/bench" "$@" || [ $? -eq 1 ]; }
 
 @test "ceilings, kernels, models and growth are records under this machine's roofs" {
@@ -23,7 +23,7 @@ run_bench() { "$BENCH/bench" "$@" || [ $? -eq 1 ]; }
     [ "$(jq -s 'map(.kernel // empty) | unique | join(" ")' bench.ndjson)" = \
         '"attention gated head matmul"' ]
     [ "$(jq -s 'map(select(.arch) | .arch) | unique | join(" ")' bench.ndjson)" = '"llada llama"' ]
-    # the curve of growth is as near to its points as its record says
+    # the curve of growth is as close to its points as its record says
     jq -se 'map(select(.kind == "growth")) | map(.by) == ["rows", "length", "batch"] and all(
         . as $g | ([range(.x | length) as $i | ($g.fixed_ns + $g.each_ns * $g.x[$i] +
         $g.square_ns * $g.x[$i] * $g.x[$i]) / $g.took_ns[$i] - 1 | fabs] | max) as $worst |
@@ -103,7 +103,7 @@ EOF
     jq -se 'map(select(.peer)) | length > 3 and
         all((.tokens_per_s / .peer_tokens_per_s / .peer_ratio - 1 | fabs) < 1e-9)' bench.ndjson
     grep -q -- '-t 1 -p 0 -n 128 -r 1 -o json' calls
-    # without the files there are no figures, with one message for each
+    # without the files there are no figures, and one message for each file
     run_bench "${QUICK[@]}" --only models --dtypes bf16 --repeat 1 --threads 1 --peer nowhere \
         -o alone.ndjson 2> said
     jq -se 'map(select(.peer)) | length == 0' alone.ndjson
@@ -116,7 +116,7 @@ EOF
     mkdir bin peer
     cat > bin/llama-bench <<'EOF'
 #!/bin/sh
-# the clock of a process that just began stands near zero
+# the clock of a process that just began must be near zero
 [ "$(date +%s)" -lt 1000 ] && echo '[ { "avg_ts": 12.5 } ]'
 EOF
     chmod +x bin/*
@@ -145,12 +145,12 @@ EOF
         {work: "full 1 x 64, head of 32", peer: "peer", peer_tokens_per_s: 250.5}]' bench.ndjson
     jq -se 'map(select(.peer_tokens_per_s)) | length == 2 and
         all((.tokens_per_s / .peer_tokens_per_s / .peer_ratio - 1 | fabs) < 1e-9)' bench.ndjson
-    # the lines of the peer are kept; a work that was measured here gets the ratio of the rates
+    # the lines of the peer are kept; a work that we measured too gets the ratio of the rates
     jq -se 'map(select(.kind == "roofline" and .peer)) as $ours | map(select(.kind == "peer")) |
         map(.tokens_per_s) == [1, 500, 250.5] and .[0].peer_ratio == null and
         (.[0].peer_ratio_reason | contains("no such work")) and
         .[1].peer_ratio == $ours[0].peer_ratio and .[2].model == "tiny-llada"' bench.ndjson
-    # variables tell the peer the device, the shapes, the formats and the jobs
+    # variables of the environment tell the peer the device, the shapes, the formats and the jobs
     run_bench --only peer --shapes tiny --dtypes bf16 --repeat 1 --threads 1 \
         --jobs prefill,full -o bench.ndjson --peer-command \
         'set -- $BENCH_DEVICE $BENCH_SHAPES $BENCH_DTYPES $BENCH_JOBS $BENCH_THREADS $BENCH_REPEAT
@@ -159,7 +159,7 @@ EOF
 }
 
 @test "a user's peer runs after each of our runs, and the median of its runs counts" {
-    # the peer answers the list and three turns, and fails in the fourth
+    # the peer gives its list and three turns, then fails in the fourth turn
     cat > engine <<'EOF'
 echo "${BENCH_WORK-all} ${BENCH_MODEL-} ${BENCH_DTYPE-} $BENCH_REPEAT" >> asked
 set -- 999 100 300 200
@@ -233,7 +233,7 @@ prefill 128 tiny-llama bf16 1' ]
     [ "$(grep -c '^bench: peer ' said)" -eq 1 ]
     jq -se 'map(select(.peer)) == [] and (map(select(.took_ns)) | length > 0) and
         (.[-1] | .status == "ok" and .failed == 1)' bench.ndjson
-    # a signal to bench ends the peer too, and does not count as its failure
+    # a signal to bench ends the peer too; this does not count as a failure of the peer
     "$BENCH/bench" --only peer --peer-command 'sleep 60' -o told 2> said &
     sleep 0.5
     kill -TERM $!
@@ -298,7 +298,7 @@ bench: peer llama-diffusion-cli of peer/tiny-llada.bf16.gguf: $(:
     [ "$status" -eq 64 ]
 }
 
-# The jobs of passes, of memory and of loading, on the host and on a device alike.
+# Tests the jobs of passes, of memory and of loading, on the host and on a device.
 check_jobs() { # FILE
     conforms "$1"
     [ "$(jq -r 'select(.work) | .work' "$1" | sort)" = "block 32 after 62
@@ -319,7 +319,7 @@ full 8 x 64, head of 32
 full 8 x 64, head of all
 load
 memory of 64 after 64" ]
-    # tokens are rows of a full pass, and their rate is that of its time
+    # the tokens of a full pass are its rows; their rate follows from the time of the pass
     jq -se 'map(select(.rows and .work)) | length == 13 and
         all((.rows * 1e9 / .took_ns / .tokens_per_s - 1 | fabs) < 1e-9)' "$1"
     jq -se 'map(select(.work == "full 8 x 64, head of all"))[0].rows == 512' "$1"
@@ -462,7 +462,7 @@ EOF
     line missed 'bf16, the least ratio to the peer +>= 1 +0\.9 x'
     line 'not measured' 'bf16 weights from page cache .* no checkpoint'
     line 'not measured' 'the same at batch 32 +>= 6000'
-    # launch gaps have a goal; the row that bounds them has none
+    # launch gaps have a goal; the row that bounds them has no goal
     cat >> bench.ndjson <<'EOF'
 {"model":"llama3-8b","dtype":"bf16","work":"decode step and its pass",
 "outside_pass_fraction":0.021,"beyond_bytes_fraction":0.085}

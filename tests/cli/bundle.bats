@@ -28,7 +28,7 @@ fails() { # STATUS WORDS COMMAND...: it ends so, with one line that holds the wo
     [ "$status" -eq "$want" ] && [[ "$output" == *"$words"* ]]
 }
 
-# packed NAME...: members in this order, into bad.tar.gz
+# packed NAME...: packs the members in this order into bad.tar.gz
 packed() { tar -cf - --owner=0 --group=0 "$@" | gzip -n > bad.tar.gz; }
 
 @test "the same files make the same bytes, whatever their times, modes and order" {
@@ -105,7 +105,7 @@ packed() { tar -cf - --owner=0 --group=0 "$@" | gzip -n > bad.tar.gz; }
     [ ! -e x.tar.gz ]
 }
 
-# hostile NAME: a manifest with that name, and a member of it
+# hostile NAME: makes an archive with NAME in the manifest and as a member
 hostile() {
     mkdir -p h/in
     echo evil > h/in/evil

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 bats_require_minimum_version 1.5.0
-# The chat template that a generator applies: that of the checkpoint, in every layout in which
-# templates are published. tests/model/test-chat.c and tests/unit/test-jinja.c check the texts.
+# Tests which chat template a generator applies: the checkpoint's own, in every layout in which
+# templates are published. tests/model/test-chat.c and tests/unit/test-jinja.c test the texts.
 load conforms
 
 setup() {

@@ -11,7 +11,7 @@ setup() {
 
 compare() { "$BIN/compare" --no-meta "$@"; }
 
-# quality CONFIG ID METRIC VALUE [TOKENS]
+# quality CONFIG ID METRIC VALUE [TOKENS]: prints a quality record
 quality() {
     local quant=none
     [[ $1 != *quant=* ]] || quant=${1##*=}
@@ -20,7 +20,7 @@ quality() {
 \"value\":$4,\"scored_tokens\":${5:-null},\"direction\":\"lower\""
 }
 
-# texts N: N prompts of different difficulty; with int8 each costs 0.02 nats a token more
+# texts N: N prompts of different difficulty; with int8 each costs 0.02 nats more for each token
 texts() {
     awk -v n="$1" 'BEGIN {
         for (i = 1; i <= n; i++) {
@@ -32,7 +32,7 @@ texts() {
     done
 }
 
-# field NAME < comparisons: of the perplexity
+# field NAME < comparisons: prints a field of the comparison of the perplexity
 field() { jq -r "select(.metric == \"ppl\") | .$1"; }
 
 near() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a - b < 1e-9 && b - a < 1e-9) }'; }
@@ -88,7 +88,7 @@ near() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a - b < 1e-9 && b - a < 1e-9) }
         done
     done | compare > "$T/out"
     [ "$(jq -c '[.n, .value, .only_base, .only_config]' "$T/out")" = "[20,-0.5,20,0]" ]
-    # as Tango's interval has it for 10 that only the base gets right, of 20; not of 40 or 80
+    # Tango's interval for 20 prompts of which only the base gets 10 right, not for 40 or 80
     [ "$(jq -c '[.lo, .hi | . * 1e3 | round]' "$T/out")" = "[-701,-258]" ]
     # an answer that occurs three times counts three times
     { quality m p accuracy 1; quality "m quant=int8" p accuracy 1 | jq -c '.copies = 3 | .seed = 1'
@@ -96,7 +96,8 @@ near() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a - b < 1e-9 && b - a < 1e-9) }
         jq -e '.n == 1 and .value == -0.25 and .config_value == 0.75'
 }
 
-# right N BOTH BASE INT8: N prompts; BOTH are right in both, BASE and INT8 only in that one
+# right N BOTH BASE INT8: N prompts; BOTH are right in both, BASE only in the base, INT8 only with
+# int8
 right() {
     seq "$1" | jq -c --argjson both "$2" --argjson base "$3" --argjson config "$4" '. as $i
         | {schema: "crossover/1", kind: "quality", run: "r", model: "m", arch: "llama",
@@ -115,7 +116,7 @@ right() {
     jq -e '.lo < -0.3 and .hi > 0' "$T/out"
     [ "$(said < "$T/out")" = '[null,"undecided",0.05,false]' ]
     jq -e '.p_noninferior > 0.8 and .prompts_to_decide > 32' "$T/out"
-    # more prompts with the same shares decide it
+    # more prompts with the same shares decide the comparison
     n=$(jq '.prompts_to_decide / 32 | ceil' "$T/out")
     right $((32 * n)) $((20 * n)) $((6 * n)) $((1 * n)) | compare | jq -e '.noninferior == false
         and .prompts_to_decide == null and .prompts_to_decide_reason == "decided"'
@@ -194,7 +195,7 @@ right() {
     { quality m p1 nll_nats 10 10 | jq -c '.kv_dtype = "f32"'
       quality "m quant=int8" p1 nll_nats 11 10 | jq -c '.kv_dtype = "bf16"'; } > "$T/in"
     [ "$(compare "$T/in" | jq -c '[.setting, .also]')" = '["int8",["kv_dtype"]]' ]
-    # a base of the same formats is the better one
+    # a base of the same formats is preferred
     { cat "$T/in"; quality "m other" p1 nll_nats 12 10 | jq -c '.kv_dtype = "bf16" | .point = "b"'
     } | compare > "$T/out"
     [ "$(jq -c '[.base_point, .also]' "$T/out")" = '["b",[]]' ]
@@ -203,8 +204,8 @@ right() {
     [ "$status" -eq 65 ]
 }
 
-# metric CONFIG PARADIGM BATCH VALUES...: launches of e2e_ns, those of the two paradigms in
-# turn, and the same as times of one prompt
+# metric CONFIG PARADIGM BATCH VALUES...: launches of e2e_ns, and the values as times of one prompt;
+# the launches of the two paradigms take turns
 metric() {
     local config=$1 paradigm=$2 batch=$3
     shift 3
@@ -261,7 +262,7 @@ metric() {
             jq -c '[.metric, .value, .value_reason]' | paste -sd ' '
     }
     [ "$(ratios "$(rows 300)")" = '["e2e_ns",3,null] ["cpu_ns",2,null]' ]
-    # one cell lost: it is lost on both sides, and three prompts are left
+    # a lost cell is lost on both sides, so three prompts are left
     [ "$(ratios "$(rows 300 | jq -c '.[0][2] = null')")" = '["e2e_ns",3,null] ["cpu_ns",2,null]' ]
     # the slow prompt is lost in all launches, so the remaining prompts are a selection
     [ "$(ratios "$(rows 300 | jq -c 'map(.[2] = null)')")" = \
@@ -269,7 +270,7 @@ metric() {
     # two launches lost, four are left: they are too few
     [ "$(ratios "$(rows 300 | jq -c '.[0] |= map(null) | .[3] |= map(null)')")" = \
         '["e2e_ns",null,"disturbed"] ["cpu_ns",2,null]' ]
-    # all launches agree and the prompts do not: no number of launches decides
+    # all launches agree but the prompts do not, so no number of launches decides
     { times base "$(rows 100)" "$(rows 10)"
       times other "$(jq -cn '[range(6)] | map([90, 200, 340])')" "$(rows 20)"; } |
         compare --by model --base base --cost e2e_ns > "$T/apart"
@@ -384,7 +385,7 @@ answer() {
       answer 8 only '[1]'; } > "$T/in"
     compare --by batch "$T/in" > "$T/out"
     conforms "$T/out"
-    # ids: 0 1 2 2 2 0 of 6 6 6 6 8 6
+    # differing ids: 0 1 2 2 2 0, of 6 6 6 6 8 6 ids
     [ "$(jq -r '[.metric, .n, .value * 1e4 | strings // round] | join(" ")' "$T/out" |
         paste -sd ,)" = "differing_answers_ratio 6 6667,differing_ids_ratio 6 1842,\
 first_difference_tokens 4 45000,first_difference_steps 1 30000" ]
@@ -402,7 +403,7 @@ first_difference_tokens 4 45000,first_difference_steps 1 30000" ]
     [ "$(jq -c 'select(.metric == "differing_answers_ratio") | [.n, .value]' "$T/out")" = \
         "[6,0.5]" ]
     tac "$T/in" | compare --by batch | diff - "$T/out"
-    # points of other seeds only say nothing about the setting
+    # points that differ only in the seed say nothing about the setting
     [ -z "$(jq -c 'if .batch == 8 then .seed += 9 else . end' "$T/in" | compare --by batch)" ]
 }
 

@@ -13,7 +13,7 @@ setup()
 
 GOALS=sum:accuracy:0.05,story:judge_ppl:0.1
 
-# state CHANGES ARGUMENTS...: the claims of a synthetic run
+# state CHANGES ARGUMENTS...: makes the claims of a synthetic run
 state()
 {
     local o=$1 made
@@ -27,7 +27,7 @@ state()
         claims.ndjson
 }
 
-# says TEXT: the answer begins with it
+# says TEXT: tests that the answer begins with TEXT
 says()
 {
     jq -r 'select(.name == "answer").text' claims.ndjson | tee answer
@@ -77,7 +77,7 @@ no_ratio()
 
 @test "goals by bytes, by a metric where less is better, and by repeated answers" {
     state '{}'
-    # other JQ-CHANGES QUALITY...: the claims of the same run with other quality records
+    # other JQ-CHANGES QUALITY...: makes the claims of the same run with other quality records
     other()
     {
         jq -c "if .kind == \"quality\" then $1 else . end" run.ndjson |
@@ -98,7 +98,7 @@ no_ratio()
 
 @test "an order of points that flips, or is open, over templates and seeds leaves nothing decided" {
     state '{}'
-    # ranking VERDICT METRIC [TASK]: the claims of the same run with such a record
+    # ranking VERDICT METRIC [TASK]: makes the claims of the same run with such a ranking record
     ranking()
     {
         jq -nc --arg v "$1" --arg m "$2" --arg t "${3-}" '{schema: "crossover/1",
@@ -123,7 +123,8 @@ no_ratio()
     decided true
     ranking UNDECIDED accuracy sum
     decided false
-    # pairs VERDICT VERDICT: such a record of three points, of which the last two make the answer
+    # pairs VERDICT VERDICT: a ranking record of three points, of which the last two are in the
+    # answer
     pairs()
     {
         jq -c --arg first "$1" --arg answer "$2" --slurpfile run run.ndjson '
@@ -155,7 +156,7 @@ no_ratio()
     claim '.key == "X_q" and .task == "story"' '.value == 16 and .lo == 8'
     jq -se '(map(select(.key == "equal quality" and .task == "sum"))[0].value) as $v
         | map(select(.key == "time_at_equal_quality"))[0].value == $v' claims.ndjson
-    # a rate is the inverse of a time, here of 16 times LLaMA's 64 tokens
+    # a rate is the inverse of a time, here 16 times LLaMA's time for 64 tokens
     claim '.name == "card" and .key == "throughput"' '.value > 0.6 and .value < 0.8 and
         .verdict == "SLOWER"'
     claim '.key == "memory" and .name == "card"' '.value > 1.05 and .value < 1.06 and .lo == null'
@@ -172,7 +173,7 @@ no_ratio()
     says ", but 1.11 times ["
     says "] against LLaMA lookup=4"
     decided true
-    # the same within 2 % is not shown to be no slower
+    # SAME within 2 % does not show that a model is no slower
     claim '.name == "ratio" and .key == "equal quality"' '.lo < 1 and 1 < .hi'
     claim '.key == "X_par"' '.value == null and (.decided | not)'
     state '{"pace": 1, "spread": 0.5}' --quality sum:accuracy:0.05
@@ -306,7 +307,7 @@ no_ratio()
 
 # ---- two runs ----
 
-# against STATUS: of then.ndjson and claims.ndjson
+# against STATUS: compares then.ndjson with claims.ndjson
 against()
 {
     run "$BIN/compare" --no-meta --stored then.ndjson claims.ndjson -o checks.ndjson

@@ -1,7 +1,8 @@
 #!/usr/bin/env bats
 bats_require_minimum_version 1.5.0
-# Tools drop rights before they read foreign bytes. tests/fixtures/preload/planted.c is a fault that
-# an attacker uses: it acts as soon as a tool has read the word PLANTED, and reports what worked.
+# Tools drop rights before they read foreign bytes. tests/fixtures/preload/planted.c stands for a
+# reader that an attacker has taken over: it acts as soon as a tool has read PLANTED, and reports
+# what worked.
 
 setup_file()
 {
@@ -48,7 +49,7 @@ teardown()
     [ -z "${VICTIM:-}" ] || kill "$VICTIM" 2> /dev/null || true
 }
 
-# attack TOOL ARGUMENT...: runs the tool with the fault; $won has what worked, one a line.
+# attack TOOL ARGUMENT...: runs the tool with the planted fault; $won lists what worked, one a line
 attack()
 {
     mkdir -p "$FOLDER"
@@ -64,7 +65,8 @@ attack()
         [ "${off:-}" ] || won=$(grep -v 'by a signal$' <<< "$won" || true)
 }
 
-# held TOOL ARGUMENT...: the fault gets nowhere, and the tool ends as without it.
+# held TOOL ARGUMENT...: tests that nothing works for the fault, and that the tool ends as without
+# it
 held()
 {
     attack "$@" || return 1

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# The corpus is a function of its seed, its sums are right, and its three parts share nothing.
+# Tests the corpus: it is a function of its seed, its sums are right, and its parts share nothing.
 
 setup() {
     set -o pipefail
@@ -8,7 +8,7 @@ setup() {
     T=$BATS_TEST_TMPDIR
 }
 
-# field FILE TASK NAME: that field of the records of a task
+# field FILE TASK NAME: prints this field of the records of a task
 field() { jq -r --arg t "$2" --arg f "$3" 'select(.task == $t) | .[$f]' "$1"; }
 
 # Reads "reference <TAB> answer" of sums, works every step out again, prints the operands of each
@@ -62,14 +62,14 @@ recompute() {
     [ -z "$(grep -E 'WRONG|BROKEN' "$T/tuples")" ]
 }
 
-# words LIST: that list of the stories as alternatives of a pattern
+# words LIST: prints this list of the stories as alternatives of a pattern
 words() {
     sed -n "/char \*const $1\[\]/,/;/p" lib/train/corpus-story.c | grep -o '"[^"]*"' | tr -d '"' |
         paste -sd '|'
 }
 
-# triples FILE: (name, object, place) of the stories whose prompts say all three, that of who comes
-# first ("Anna's blue mirror was broken" is not the story of Anna)
+# triples FILE: prints (name, object, place) of the stories whose prompts say all three; the name is
+# that of the first person ("Anna's blue mirror was broken" is not the story of Anna)
 triples() {
     jq -r --arg who "$(words girls)|$(words boys)" --arg what "$(words things)" \
         --arg where "$(words places)" 'select(.task == "story") |
@@ -78,7 +78,7 @@ triples() {
         select(length == 3) | join(" ")' "$1"
 }
 
-# shared FILE FILE: common operands of sums, lists, (name, object, place) and prompts
+# shared FILE FILE: prints common operands of sums, lists, (name, object, place) and prompts
 shared() {
     for f in "$1" "$2"; do
         {

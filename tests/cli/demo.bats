@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
-# The embedded models are worth measuring: both contestants answer sums that they never saw, and the
-# LLaDA-type answers better and writes better with more steps, by a judge that is neither of them.
-# Some points of the stored run of the demo are run again by the rules of make, and everything
-# except times must be the same.
+# Tests that the embedded models are worth measuring. Both contestants answer sums that they never
+# saw. The LLaDA-type answers and writes better with more steps, by a judge that is neither
+# contestant. Some points of the stored run of the demo are run again by the rules of make, and
+# everything except times must be the same.
 
 setup_file() {
     cd "$BATS_TEST_DIRNAME/../.."
@@ -28,7 +28,7 @@ replica() { # GOAL: of the points that are run again
     echo "$output"
     [ "$status" -eq 69 ]
     jq -se 'map(select(.pass == false)) == []' "$D/replicate.ndjson"
-    # on the same kind of machine every id is compared, on another one quality by its intervals
+    # on the same kind of machine every id is compared, on another kind quality by its intervals
     jq -se 'map(select(.pass)) | length >= 3' "$D/replicate.ndjson"
 }
 
@@ -38,7 +38,7 @@ summary() {
            | .$5" "$D/steps/$1.ndjson"
 }
 
-# above A B: A > B as numbers
+# above A B: tests A > B as numbers
 above() {
     echo "$1 > $2"
     awk -v a="$1" -v b="$2" 'BEGIN { exit !(a > b) }'
@@ -80,7 +80,7 @@ above() {
         "$(awk -v h="$(summary judge entropy_nats llama 0 value)" 'BEGIN { print 0.9 * h }')"
 }
 
-# rows MODEL: rows of all trainings of its weights
+# rows MODEL: prints the rows of all trainings of its weights
 rows() { jq -s 'map(.rows) | add' "data/models/$1/training.ndjson"; }
 
 @test "README and the loss records agree on the training rows" {
@@ -108,7 +108,7 @@ rows() { jq -s 'map(.rows) | add' "data/models/$1/training.ndjson"; }
       "$BIN/score-ppl" -q --mode elbo -m data/models/ltm-demo --vi-steps 0 --samples 8 "$D/texts"
     } | jq -se 'map(select(.summary and (.metric | endswith("bits_per_byte"))).value) |
         length == 2 and .[1] > 0.8 * .[0] and .[1] < 1.2 * .[0]' # LLaMA has read its text longer
-    # a row of its training passed through it five times
+    # a row of the latent model's training passed through the model five times
     jq -se 'map(select(.kind == "train").tokens) | max == 420 * 1024' \
         data/models/ltm-demo/loss.ndjson
     jq -se 'map(select(.arch == "ltm").rows) == [420 * 1024 * 5]' \

@@ -13,7 +13,7 @@ setup() {
     unset CROSSOVER_CUDA
 }
 
-# refused CODE TEXT COMMAND...: it ends with CODE, no output, and one line that has TEXT.
+# refused CODE TEXT COMMAND...: tests that COMMAND ends with CODE, no output, and one line with TEXT
 refused() {
     local code=$1 text=$2
     shift 2

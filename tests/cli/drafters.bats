@@ -1,18 +1,19 @@
 #!/usr/bin/env bats
-# Drafters that read the model for which they draft (gen-llama --draft), against the float64
+# Compares drafters that read the model for which they draft (gen-llama --draft) with the float64
 # reference: the text of plain decoding, and the same guesses.
 
 load ../reference/agree
 
-# head_of ROWS ID: values of a head of that many rows, in which only rows for few ids differ from 0;
-# the id of a row by the jq filter ID
+# head_of ROWS ID: prints values of a head of ROWS rows, in which only rows for few ids differ from
+# 0. The jq filter ID computes the id of a row
 head_of() {
     jq -nc "[range($1) as \$r | (\$r | $2) as \$v | range(32) as \$i | if \$v % 33 == 5 then
         (\$v * 12.9898 + \$i * 78.233 | sin * 43758.5453 | . - floor - 0.5) else 0 end]
         | {\"lm_head.weight\": .}"
 }
 
-# pair [option...]: a model of 4 layers, whose answers are among few ids, and the drafter $T/drafter
+# pair [option...]: makes a model of 4 layers, whose answers are among few ids, and a drafter
+# $T/drafter
 pair() {
     head_of 264 . > "$T/values"
     make_model --layers 4 --values "$T/values" "$@"
@@ -21,8 +22,8 @@ pair() {
     rm "$T/drafter/tokenizer.json"
 }
 
-# chain [option...]: a model of 9 layers, and a drafter that guesses one id after another, whose
-# head has rows for 165 ids, spread as those of make-checkpoint
+# chain [option...]: makes a model of 9 layers, and a drafter that guesses one id after another. The
+# drafter's head has rows for 165 ids, spread as make-checkpoint spreads them
 chain() {
     head_of 264 . > "$T/values"
     make_model --layers 9 --values "$T/values" "$@"
@@ -33,8 +34,8 @@ chain() {
     rm "$T/drafter/tokenizer.json"
 }
 
-# drafts GUESSES [option...]: gen-llama writes the reference's text in as many passes, with as many
-# right guesses, where all decisions are clear
+# drafts GUESSES [option...]: tests that gen-llama writes the reference's text in as many passes,
+# with as many right guesses, if all decisions are clear
 drafts() {
     local guesses=$1
     shift
@@ -49,7 +50,7 @@ drafts() {
         | all(.[1]) and length >= 2 and (map(.[0]) | add) >= 3'
 }
 
-# drafts_everywhere MAKE: the drafter of pair or chain, in all settings of a run
+# drafts_everywhere MAKE: tests the drafter of pair or chain in all settings of a run
 drafts_everywhere()
 {
     "$1" --arch llama
@@ -264,7 +265,7 @@ drafts_everywhere()
     header=$(head -c 8 "$weights" | od -An -t u8)
     end=$((8 + header + $(head -c $((8 + header)) "$weights" | tail -c "$header" |
         jq '.d2t.data_offsets[1]')))
-    # says BYTES WORDS: refused with these words, where the last value of d2t has these bytes
+    # says BYTES WORDS: tests the refusal with WORDS if the last value of d2t has these bytes
     says() {
         printf "%b" "$1" | dd of="$weights" bs=1 seek=$((end - 8)) conv=notrunc status=none
         run "$BIN/gen-llama" -m "$T/model" --draft "$T/drafter" --no-meta "$T/prompts"
@@ -282,7 +283,7 @@ drafts_everywhere()
     begin=$((8 + header + $(head -c $((8 + header)) "$weights" | tail -c "$header" |
         jq '.t2d.data_offsets[0]')))
     cp "$weights" "$T/file"
-    # says ID BYTE WORDS: refused with these words, where t2d has this byte for the id
+    # says ID BYTE WORDS: tests the refusal with WORDS if t2d has this byte for the id
     says() {
         printf "%b" "$2" | dd of="$weights" bs=1 seek=$((begin + $1)) conv=notrunc status=none
         run "$BIN/gen-llama" -m "$T/model" --draft "$T/drafter" --no-meta "$T/prompts"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# gen-endpoint: prompts in, generations of a server out. tests/fixtures/server.c is the server; the
-# prompt says how it behaves.
+# Tests gen-endpoint against the server tests/fixtures/server.c. The prompt says how the server
+# behaves.
 bats_require_minimum_version 1.5.0
 load conforms
 load tool
@@ -22,7 +22,7 @@ teardown()
     [ -z "${PID-}" ] || kill "$PID"
 }
 
-# ask OPTIONS... PROMPT...: the records of these prompts; each prompt is its own id
+# ask OPTIONS... PROMPT...: makes the records of these prompts; the text of a prompt is its id
 ask()
 {
     local options=()
@@ -44,7 +44,7 @@ peak()
     exec 9>&-
 }
 
-# of ID FILTER: what the filter makes of the record of that prompt
+# of ID FILTER: prints what the filter makes of the record of prompt ID
 of() { jq -c --arg id "$1" "select(.id == \$id) | $2" out; }
 
 @test "an answer: text, counts of the server and by encoding it again, an emission a token" {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 bats_require_minimum_version 1.5.0
-# Joules: the generators read them from counters of the processor, measure sums them and computes
-# their price. instruments.bats tests the counters of a GPU.
+# Tests joules: the generators read them from counters of the processor, measure sums them and
+# computes their price. instruments.bats tests the counters of a GPU.
 load conforms
 
 setup() {
@@ -55,9 +55,9 @@ package() { # HOST-MEMBERS: one batch of two answers, 0.2 s and 30 J
     batches 1 "{}" 4 | measure | reason power_mean_w "5 batches"
     { batches 1 "{}" 3; batches 2 "{}" 3; } | measure |
         reason power_mean_w "10 s"
-    # empty answers took joules, too, but have no token to count them by
+    # empty answers used energy too, but have no token to divide it by
     batches 1 "{}" | jq -c '.tokens_to_eos = 0' | measure | reason energy_j_per_token "divide"
-    # readings and counter differ: a warning for either sign
+    # readings and counter differ: a warning if the sum is larger, and if it is smaller
     batches 1 "{power_integral_j: 560}" | measure 2> "$T/err" > "$T/m"
     grep -q "W023.*6.7 %" "$T/err"
     [ "$(value energy_j_per_token power_agrees < "$T/m")" = false ]

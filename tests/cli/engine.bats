@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 bats_require_minimum_version 1.5.0
-# The options of device and precision: the same in every tool, written to records; a wrong value is
-# refused with the possible ones.
+# Tests the options of device and precision: they are the same in every tool and are written to
+# records, and a wrong value is refused with the list of possible values.
 
 setup() {
     set -o pipefail
@@ -114,7 +114,7 @@ isas() { # those that run here, from the message that lists them
     "${GEN[@]}" --dtype bf16 --isa "$isa" "$T/prompt" > "$T/named"
     [ "$(jq -c '[.isa, .token_ids]' "$T/now" "$T/again" "$T/named" | sort -u | wc -l)" -eq 1 ]
 
-    # a clock by which the first set is slow for bf16 only, and the others are equal
+    # a planted clock makes the first instruction set slow for bf16 only; the others are equal
     file=$(echo "$XDG_CACHE_HOME"/crossover/levels/*)
     jq -c --arg isa "$first" '.of.levels as $set | .ns |= with_entries(.key as $format |
             .value |= [range(length) as $i | if $format == "bf16" and $i % 2 == 1 and

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# LLaDA2 and Ling against the float64 reference of tests/reference, as families.bats does with the
-# other families: the same ids wherever the decision is clear.
+# Compares LLaDA2 and Ling with the float64 reference of tests/reference, as families.bats does for
+# the other families: the same ids if the decision is clear.
 
 load ../reference/agree
 

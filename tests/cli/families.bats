@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# Families of diffusion models against the float64 reference of tests/reference, on random
-# checkpoints in the layout of each: the same ids wherever the decision is clear.
+# Compares families of diffusion models with the float64 reference of tests/reference, on random
+# checkpoints in the layout of each family: the same ids if the decision is clear.
 
 load ../reference/agree
 
@@ -169,7 +169,7 @@ load ../reference/agree
     make_model --arch dream
     "$BIN/gen-llada" -q -m "$T/model" --gen-length 64 --steps 4,1 --no-meta "$T/prompts" > "$T/got"
     jq -se '[.[] | select(.steps == 1)] | all(.denoise_steps == 1 and .unmask == "origin")' "$T/got"
-    # of 4 x 64 slots: a quarter each step; 5 deviations of a binomial are 35
+    # each step fills a quarter of 4 x 64 slots; 5 standard deviations of the binomial are 35
     jq -se '[.[] | select(.steps == 4)] | [range(4) as $i | [.[].commit_tokens[$i]] | add] |
         add == 256 and all(. > 29 and . < 99)' "$T/got"
 }
@@ -285,7 +285,7 @@ load ../reference/agree
     on_cuda diffusion 16 8 4 1 --dtype f32 --batch 4
 }
 
-# own_guesses [option...]: with guesses of its own the model writes the ids that it writes without
+# own_guesses [option...]: tests that the model writes the same ids with and without its own guesses
 own_guesses() {
     "$BIN/gen-llama" -q -m "$T/model" --ignore-eos --no-meta "$@" "$T/prompts" > "$T/alone"
     for guesses in 1 7,31; do
@@ -401,7 +401,7 @@ own_guesses() {
     [ "$status" -eq 65 ] && [[ $output == *"factor: expected max_position_embeddings /"* ]]
 }
 
-# turns JQ [option...]: greedy with a config.json that the filter changes
+# turns JQ [option...]: runs greedy with a config.json that the filter JQ changes
 turns() {
     jq "$1" "$T/model/config.json" > "$T/new"
     mv "$T/new" "$T/model/config.json"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 bats_require_minimum_version 1.5.0
-# Errors injected into system calls by strace: whatever fails, the exit code says so in one line,
-# the final name is untouched and no temporary file is left.
+# Injects errors into system calls by strace. Whatever fails, there is an exit code and one line
+# that says so, the final name is untouched, and no temporary file is left.
 
 setup_file()
 {
@@ -31,7 +31,7 @@ setup()
     [ ! -e cannot ] || skip "$(cat cannot)"
 }
 
-# The commands to try, one a line; -o FILE is added.
+# The commands to try, one a line; -o FILE is appended.
 commands()
 {
     cat << 'END'
@@ -55,7 +55,7 @@ inject()
     struck=$(grep -c INJECTED "$T/log") || true
 }
 
-# fault CODE WHAT COMMAND...: the injection ends the run with CODE, and nothing is changed;
+# fault CODE WHAT COMMAND...: tests that the injection ends the run with CODE and changes nothing;
 # $kept work files are left.
 fault()
 {
@@ -108,7 +108,8 @@ fault()
     fault 74 "close:error=EIO:when=$((n + 1))" "$BIN/write-corpus" --count 3
 }
 
-# of FILE CALL COMMAND...: the numbers of the calls that name the file (strace -y shows it)
+# of FILE CALL COMMAND...: prints the numbers of the calls that name the file (strace -y shows the
+# name)
 of()
 {
     local file=$1 call=$2
@@ -130,8 +131,8 @@ of()
     fault 74 "read:error=EIO:when=$n" "$BIN/gen-llama" -m llama prompts
 }
 
-# Counts only the calls of the thread that reads and writes the store. The calls of the measurement
-# before it come from other threads.
+# Counts only the calls of the thread that reads and writes the store. Earlier calls, of a
+# measurement, come from other threads.
 @test "a store of layers, or of keys and values, that fails in the middle of a pass" {
     mkdir "$T/spool"
     words=("$BIN/gen-llama" -q -m llama --max-new 30 --ignore-eos --threads 1 --device-map 0

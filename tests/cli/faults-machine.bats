@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 bats_require_minimum_version 1.5.0
-# Faults of the machine: limits of memory, files and stack, locales, a clock that is set back.
+# Tests faults of the machine: limits of memory, files and stack, locales, a clock that is set back.
 
 load faults
 

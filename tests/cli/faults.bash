@@ -1,4 +1,5 @@
-# faults.bash - files of faults.bats and faults-machine.bats: two trained models, prompts, answers.
+# faults.bash - makes files for faults.bats and faults-machine.bats: two trained models, prompts,
+# answers
 setup_file()
 {
     cd "$BATS_TEST_DIRNAME/../.." || exit 1

@@ -16,7 +16,7 @@ setup()
     llada=("$BIN/gen-llada" -m llada --gen-length 8 --steps 4 --threads 1)
 }
 
-# The tools that read records, each with a valid input, one a line.
+# The tools that read records, each with a valid input, one tool a line.
 tools()
 {
     cat << 'END'
@@ -178,7 +178,7 @@ ends() { # CODE PID: how a process that runs beside ends
     [ ! -e "$T/out" ]
 }
 
-# edit FOLDER FILE JQ: a copy of the llama checkpoint with one file changed
+# edit FOLDER FILE JQ: makes a copy of the llama checkpoint with one file changed
 edit()
 {
     rm -rf "$T/$1"
@@ -197,7 +197,7 @@ edit()
     done
 }
 
-# weight NAME VALUE: bytes of the first value of a tensor in $T/odd
+# weight NAME VALUE: sets the bytes of the first value of a tensor in $T/odd
 weight()
 {
     local at file=$T/odd/model.safetensors

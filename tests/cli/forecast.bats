@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# forecast: shapes and data sheets in, modelled figures out. Work is compared with the counts of the
-# generators, times with an ideal machine that does one operation a nanosecond.
+# Tests forecast. Work is compared with the counts of the generators, times with an ideal machine
+# that does one operation a nanosecond.
 load conforms
 
 setup() {
@@ -15,7 +15,7 @@ setup() {
     row small 1e9 1e9 '{memory_bytes: 1e5}' >> "$T/table"
 }
 
-# row NAME FLOPS BYTES [MORE]: a machine
+# row NAME FLOPS BYTES [MORE]: prints a row of a machine
 row() {
     jq -cn --arg n "$1" --argjson f "$2" --argjson b "$3" \
         "{name: \$n, form: \"gpu\", f32_flops_per_s: \$f, bytes_per_s: \$b, memory_bytes: 1e12} +
@@ -28,13 +28,13 @@ tiny() {
         --mfu 1 --mbu 1 "$@"
 }
 
-# sound FILE: every record is as the schema says, and says that it is modelled
+# sound FILE: tests that every record fits the schema and is marked as modelled
 sound() {
     conforms "$1"
     [ "$(jq -s 'length > 0 and all(.[]; .modelled == true)' "$1")" = true ]
 }
 
-# refuses CODE WORDS COMMAND...
+# refuses CODE WORDS COMMAND...: tests a refusal
 refuses() {
     run "${@:3}"
     echo "$output"
@@ -146,13 +146,13 @@ measured() {
     jq -s -e 'map(.source | sub(" .aaaaaaaaaaaa.$"; "")) ==
             ["E (Zen 3), 2 cores", "E (Zen 5), 2 cores"] and
         map(.mfu_ratio) == [0.25, 0.5] and map(.ratio * 1000 | round) == [2000, 500]' "$T/out"
-    # one machine twice: its other points are not used, and the ceilings of its own file hold
+    # one machine in two files: its other points are not used, and each file has its own ceilings
     jq -c 'if .kind == "roofline" then .flops_per_s *= 8 elif .point then .point = "t" else . end' \
         "$T/zen3" > "$T/again"
     forecast --check -m synth:tiny-llada "$T/zen3" "$T/again" "$T/zen5" |
         jq -s -e 'map(select(.against == "measurement")) | map(.mfu_ratio) == [0.25, 0.25, 0.5] and
             map(.ratio * 1000 | round) == [2000, 250, 500]'
-    # and no line of steps goes through points of two machines
+    # no line through step counts uses points of two machines
     sweep 1 2 > "$T/s"
     { jq -c 'select(.kind == "parent")' "$T/zen3"; cat "$T/s"
       jq -c 'select(.kind == "parent")' "$T/zen5"; sweep 4 8; } > "$T/both"
@@ -210,7 +210,7 @@ measured() {
         grep -F "favour LLaDA at every crossover ($(grep -o '[0-9.]*$' <<< "$said") in" > "$T/none"
     "$BIN/forecast" --check data/measured/*.ndjson 2>&1 > "$T/none" | grep "$favour"
     "$BIN/forecast" --hardware h200 data/measured/*.ndjson 2>&1 > "$T/grid" | grep "$favour"
-    # the band of a card is that of the errors of all measured cards
+    # the range of a card comes from the errors of all measured cards
     jq -s -e --slurpfile errors "$T/out" '[$errors[] | select(.against == "measurement" and
             (.hardware | test("^h[12]00")))] as $e |
         def ratios($m; $p): [$e[] | select(.metric == $m and .paradigm == $p) | .ratio];
@@ -226,7 +226,7 @@ measured() {
           .n == 1 and .least == .ratio and .most == .ratio' "$T/out"
 }
 
-# crossing STEPS: a card, measured: a canvas of 8 slots at 4 and 8 steps, a text, equal at STEPS
+# crossing STEPS: a measured card: a canvas of 8 slots at 4 and 8 steps, and a text, equal at STEPS
 crossing() {
     row sheet 4e9 1e9 '{device_name: "Card"}' > "$T/table"
     jq -cn '{schema: "crossover/1", kind: "roofline", run: "r", name: "c", ceiling: true,
@@ -356,7 +356,7 @@ sweep() {
     # 60 ms are 10 steps at two launches, 4 at two, and 6.5 at one
     jq -s -e '.[2] | .llama == "t" and .launches == 5 and .lo < .steps and .hi > .steps and
         (.steps - ((1600 * (60 / (2 | sqrt) - 10) / 5 | log) / 5 | exp) | fabs) < 1e-6' "$T/out"
-    # Off the line, with a tainted point, or one step count alone.
+    # a point off the line, a tainted point, and a single step count
     sweep 1 2 4 | jq -c 'if .steps == 4 then .launch_values[].value *= 1.5 else . end' |
         forecast --along-steps --steps 8 - | tee "$T/off" |
         jq -s -e '.[0].residual_ratio > 0.2 and all(.[]; .line_holds == false)'
@@ -386,7 +386,7 @@ sweep() {
 }
 
 @test "the spread of the launches is in the interval of the crossover" {
-    # width RIVAL: of the interval, with these times of the text
+    # width RIVAL: prints the width of the interval, with these times of the text
     width() {
         sweep 1 2 4 | jq -c --argjson v "$1" 'if .model == "t"
             then .launch_values |= [range(5) as $i | .[$i] | .value *= $v[$i]] else . end' |
@@ -394,7 +394,7 @@ sweep() {
     }
     calm=$(width '[1, 1, 1, 1, 1]')
     [ "$(width '[1.25, 0.8, 1.25, 0.8, 1]')" -gt "$((calm * 12 / 10))" ]
-    # both are slow together: a common factor adds no doubt about the crossover
+    # if both models are slow together, the common factor adds no doubt about the crossover
     [ "$(width '[0.7071, 1.4142, 0.7071, 1.4142, 1]')" -lt "$((calm / 2))" ]
 }
 

@@ -15,7 +15,7 @@ END
     GEN=("$BIN/gen-llada" -m synth:tiny-llada --gen-length 8)
 }
 
-# ids FILE: config, id and token ids of each generation, sorted
+# ids FILE: prints config, id and token ids of each generation, sorted
 ids() { jq -c 'select(.kind == "generation") | [.id, .steps, .token_ids]' "$1" | sort; }
 
 @test "a generation holds settings, result, events, memory" {
@@ -317,7 +317,7 @@ END
             (.config | test("draft_steps=4")))' "$T/out"
 }
 
-# made WORD...: gen-llada of three blocks in 12 steps, with those options
+# made WORD...: runs gen-llada with three blocks in 12 steps and these options
 made() { "$BIN/gen-llada" -q --no-meta -m synth:tiny-llada --gen-length 24 --block-length 8 \
     --steps 12 "$@" "$T/prompts"; }
 
@@ -345,7 +345,7 @@ made() { "$BIN/gen-llada" -q --no-meta -m synth:tiny-llada --gen-length 24 --blo
         .refresh == 0 and .delayed_refresh == null and .suffix == "all" and
         .suffix_window == null and .pace == "uniform" and
         .admit == "static" and .admit_ns == 0)'
-    # the window and the last slot: 4 slots and 1 behind the first block, 4 behind the second
+    # the window and the last slot: 4 slots and 1 after the first block, 4 after the second
     made --suffix window --suffix-window 4 --limit 1 |
         jq -e '.rows == 4 * (3 + 8 + 5) + 4 * (3 + 16 + 5) + 4 * (3 + 24)'
     made --suffix grow --limit 1 | jq -e '.rows == 4 * (11 + 19 + 27)'

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 bats_require_minimum_version 1.5.0
-# gen-llama from outside. The ids themselves are checked in tests/model/test-autoregress.c and
-# agreement.bats.
+# Tests gen-llama from outside. tests/model/test-autoregress.c and agreement.bats test the ids
+# themselves.
 
 setup() {
     set -o pipefail

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 bats_require_minimum_version 1.5.0
-# Latent thought models from outside: training, generating, scoring. The numbers themselves are
-# checked in tests/model/test-think.c and test-posterior.c.
+# Tests latent thought models from outside: training, generating, scoring. tests/model/test-think.c
+# and test-posterior.c test the numbers themselves.
 load conforms
 
 setup_file() {

@@ -31,16 +31,16 @@ setup() {
     [ -e "$CROSSOVER_CUDA" ] || skip "no C++ compiler, so no emulated device"
 }
 
-# gen-ltm of a mixer on a device
+# runs gen-ltm with a mixer on a device
 gen() { "$BIN/gen-ltm" -m "$D/$1" --device "$2" --max-new 3 --ignore-eos --no-meta -q --threads 1 \
     --vi-steps 3 "${@:3}" "$D/prompts"; }
 ids() { jq -c '[.id, .token_ids]' "$@" | sort; }
-# ids, every latent and the gain of the fit, which cannot agree by chance
+# prints ids, every latent and the gain of the fit, which cannot be equal by chance
 whole() { jq -c '[.id, .token_ids, .latents, .kl_nats, .elbo_nats]' "$@" | sort; }
 
-# The same sums in another order: products and softmax in fp32 are off by 1e-6 of themselves, and a
-# step of AdamW, whose length does not depend on the gradient's, hands on what that is of a small
-# gradient. Latents are of the size of 1.
+# The device makes the same sums in another order: products and softmax in fp32 are off by a
+# relative error of 1e-6. The length of a step of AdamW does not depend on the gradient, so a small
+# gradient passes its larger relative error on. Latents are about 1.
 near() {
     jq -se 'group_by(.id) | all(length == 2 and .[0].token_ids == .[1].token_ids and
         (.[0].latents | length) == 2 * 3 * 32 and

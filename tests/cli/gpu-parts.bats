@@ -18,7 +18,8 @@ setup() {
     for f in corpus models; do ln -s "$ROOT/data/$f" data; done
     ln -s "$ROOT/plots" .
     echo 1 > "$T/engine"
-    # a generator that has a device unless $T/absent is there, and answers always the same
+    # stands for a generator: it has a device unless $T/absent exists, and always gives the same
+    # answers
     cat > "$T/bin/gen-llama" << 'END'
 #!/bin/bash
 for prompts; do :; done
@@ -30,7 +31,7 @@ for _ in $(seq "${times:-1}"); do
     jq -c '{id, token_ids: [1, 2, 3], device_name: "none"}' "$prompts"
 done
 END
-    # bench: notes its flags; fails, hangs or is slow where $T/fail or $T/hang names them
+    # stands for bench: notes its flags; fails, hangs or is slow if $T/fail or $T/hang names them
     cat > "$T/bench" << 'END'
 #!/bin/bash
 here=${0%/*}
@@ -72,7 +73,7 @@ SMALL=(GPU_SHAPES=8b,1b GPU_DTYPES=bf16,int8,f32 GPU_JOBS=after,full)
     [ "$(tail -n 1 "$T/calls")" = plot ]
     m "${SMALL[@]}" gpu-bench > said 2>&1
     [ -z "$calls" ]
-    # a part more, other settings, other code
+    # one more part, other settings, other code
     m "${SMALL[@]}" GPU_DTYPES=bf16,int8,nf4,f32 GPU_PARTS=models gpu-bench
     [ "$calls" = "models 8b nf4 after;models 8b nf4 full;models 1b nf4 after,full" ]
     m "${SMALL[@]}" GPU_REPEAT=5 GPU_PARTS=ceilings gpu-bench
@@ -113,11 +114,11 @@ SMALL=(GPU_SHAPES=8b,1b GPU_DTYPES=bf16,int8,f32 GPU_JOBS=after,full)
         BIN="$T/bin" BENCH_PROG="$T/bench" ENGINE_OBJ="$T/engine" CROSSOVER_CUDA="$T/engine" \
         "${SMALL[@]}" GPU_SHAPES=8b gpu-bench > said 2>&1 || status=$?
     [ "$status" -ne 0 ]
-    # make has waited for it, and said what there is
+    # make has waited for the command, and has printed the finished parts
     grep -q 'not measured  LLaMA 3 8B' said
     [ "$(jq -r .note $OUT/gpu-bench/8b-bf16.open.ndjson)" = cut ]
     [ "$(ls $OUT/gpu-bench/*.ndjson | wc -l)" -eq 2 ]
-    # too long for its budget: the others are done
+    # one part takes longer than its budget; the other parts are done
     run --separate-stderr m "${SMALL[@]}" GPU_SHAPES=8b GPU_LIMIT=1 gpu-bench
     [ "$status" -ne 0 ]
     [[ $stderr == *"Not done:"*"8b-bf16: out of time (GPU_LIMIT=1)"* ]]
@@ -163,7 +164,7 @@ END
     m "${SMALL[@]}" GPU_SHAPES=8b GPU_PARTS=models GPU_PEER="echo 'x' >> $T/peers; echo '$line'" \
         gpu-bench > said
     [ "$(cat "$T/peers")" = x ]
-    # one that fails or says nothing of use is named
+    # a peer that fails or prints nothing useful is named
     run --separate-stderr m "${SMALL[@]}" GPU_SHAPES=8b GPU_PARTS=models GPU_PEER='echo {}' \
         gpu-bench
     [[ "$status" -ne 0 && $stderr == *'Not done:'*'peer: ended with 1'* ]]
@@ -199,7 +200,7 @@ END
     c GPU_CHECK=tests,sanitize,repeat > said
     [ ! -s "$T/calls" ]
     grep -qx '10 passed, 0 failed, 0 not run' said
-    # where there is nothing to run that is said, and is no failure
+    # if there is nothing to run, a line says so, and this is no failure
     m GPU_SANITIZER= GPU_TEST_PROG= GPU_CHECK=sanitize QUICK=1 GPU_CHECK_TOOLS= gpu-check > said
     grep -qx 'sanitize: not run here' said
     grep -qx '0 passed, 0 failed, 1 not run' said

@@ -20,7 +20,8 @@ setup() {
     corpus=$BATS_FILE_TMPDIR/corpus
 }
 
-# A step of AdamW hands on what products in another order are off by: 1e-6 of a gradient.
+# Products in another order are off by a relative error of 1e-6; a step of AdamW passes this error
+# on.
 near() {
     jq -se 'group_by(.step) | length == 4 and all(length == 2 and
         (.[0].loss - .[1].loss | fabs) < 1e-4 * .[0].loss and

@@ -34,7 +34,7 @@ setup() {
     LLADA_GEN=("$BIN/gen-llada" -m "$F/llada" --device cuda --gen-length 4 --steps 2 --no-meta -q)
 }
 
-# Random weights choose between near equals: roundings show more than in a model that has learnt.
+# Random weights choose between nearly equal ids, so rounding shows more than in a trained model.
 check() {
     LLAMA="$F/llama" LLADA="$F/llada" LTM="$F/ltm" PROMPTS="$F/prompts" SHARE=0.6 NEAR=0.01 \
         tests/gpu/check --tiny "$@"
@@ -55,7 +55,8 @@ check() {
 }
 
 @test "gpu-check finds planted faults" {
-    # tools that always answer the same, but for their device: otherwise, not at all, noisily
+    # stand-ins that always give the same answers, except on the device: other ones, none, or noisy
+    # ones
     mkdir "$T/bin"
     cat > "$T/bin/tool" << 'EOF'
 #!/bin/bash
@@ -107,7 +108,7 @@ EOF
     [[ "$output" == *"ok 1 - tests: good: 1 assertions"*"not ok 2 - tests: bad"* ]]
     [[ "$output" == *"# not ok 1 - b"* ]]
     command -v compute-sanitizer || [[ "${lines[-1]}" = "1 passed, 2 failed, 1 skipped" ]]
-    # a sanitizer that finds something in one of them
+    # a sanitizer that finds an error in one of the programs
     mkdir "$T/bin"
     printf '#!/bin/sh\necho "=== $*"\ncase "$*" in *bad*) exit 9 ;; esac\n' > \
         "$T/bin/compute-sanitizer"
@@ -285,7 +286,7 @@ EOF
     jq -se 'all(.tf32 == "on" and (.config | contains(" tf32=on")))' "$T/on"
     "${LLADA_GEN[@]}" "${long[@]}" --dtype f32 --tf32 on --explain "$F/prompts" |
         jq -e '.exact == false'
-    # bf16, a processor, and a device without the library have none
+    # bf16, a processor, and a device without the library have no such field
     "${LLADA_GEN[@]}" "${long[@]}" --dtype bf16 --tf32 on "$F/prompts" > "$T/other"
     "${LLADA_GEN[@]}" "${long[@]}" --dtype f32 --tf32 on --device cpu "$F/prompts" >> "$T/other"
     EMULATE_LIBRARY=0 "${LLADA_GEN[@]}" "${long[@]}" --dtype f32 --tf32 on "$F/prompts" \

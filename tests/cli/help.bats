@@ -27,7 +27,7 @@ options()
     [ "$(tools | wc -l)" -ge 14 ]
 }
 
-# too_long HELP: its lines over 80 columns, and the screens that it is too long for
+# too_long HELP: prints its lines over 80 columns, and a line if it has more than 100 lines
 too_long()
 {
     awk 'length > 80 { print FILENAME ": over 80 columns: " $0 }
@@ -49,7 +49,7 @@ too_long()
     [ "$(too_long planted | wc -l)" -eq 2 ]
 }
 
-# riddles MANUAL: helps of options that need the name of the option, or another line, to be read
+# riddles MANUAL: prints helps that need the name of the option, or another line, to be understood
 riddles()
 {
     local words='of|what|who|whose|that|those|than|by|at|and|or|their|its|it|he|his|see|likewise'
@@ -108,8 +108,8 @@ riddles()
     grep -q "rm -f .*gen-llada.1" said
 }
 
-# The settings that a generator's help lists, and those that a record has: between what ran and what
-# the run was. Records name the template among their conditions.
+# Compares the settings that a generator's help lists with the settings in its records. Records have
+# the template among their conditions.
 in_help() { sed -n '/^Decoding (/,/^Other names/p' "$1" |
     sed -nE 's/^ {2,6}(-[a-z], )?--([a-z0-9-]+)(=|\[=).*/\2/p' | tr - _ |
     grep -vx chat | sort; }

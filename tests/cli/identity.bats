@@ -28,10 +28,10 @@ setup() {
 
 point() { jq -r 'select(.kind == "generation") | .point' "$1" | sort -u; }
 
-# lie PROGRAM FILE: the records that the program leaves, without the hash that would show it
+# lie PROGRAM FILE: prints the records that the program leaves, without the hash that would show it
 lie() { jq -c "$1" "$2" | jq -c 'select(.kind != "end" and .kind != "meta")'; }
 
-# sealed PROGRAM FILE: as a stream of their own, whose end fits
+# sealed PROGRAM FILE: makes a complete stream of these records, with a fitting end record
 sealed() {
     local text n
     text=$(jq -c "$1" "$2" | jq -c 'select(.kind != "end")')

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# import-bench: results of AIPerf, vLLM bench and llama-bench in, generation records out.
+# Tests import-bench: results of AIPerf, vLLM bench and llama-bench become generation records.
 bats_require_minimum_version 1.5.0
 load conforms
 load tool

@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 bats_require_minimum_version 1.5.0
-# Readings of a GPU's driver while batches run on it: the emulated device (tests/emulate) with a
-# stand-in for the driver's library (tests/fixtures/preload/nvml.c), which is busy while this
-# process is.
+# Tests readings of a GPU's driver while batches run on the emulated device (tests/emulate). A
+# stand-in for the driver's library (tests/fixtures/preload/nvml.c) is busy while this process is
+# busy.
 load conforms
 
 setup_file() {
@@ -32,15 +32,15 @@ setup() {
     GEN=("$BIN/gen-llama" -m "$F/llama" --device cuda --ignore-eos --no-meta)
 }
 
-# NAME=VALUE... -- FLAGS...: a run with the driver's library. $T/all: its records; $T/out: those of
-# generations; $T/err: what it says.
+# NAME=VALUE... -- FLAGS...: runs with the driver's library. $T/all: its records; $T/out: the
+# generation records; $T/err: the messages.
 driver() {
     local said=()
     while [ "${1---}" != -- ]; do said+=("$1"); shift; done
     env LD_LIBRARY_PATH="$F/driver" "${said[@]}" "${GEN[@]}" --max-new 16 --idle-ms 160 "${@:2}" \
         "$F/prompts" > "$T/all" 2> "$T/err"
     conforms "$T/all"
-    # what the host of this test did is not of the card
+    # disturbances of the host of this test do not belong to the card
     jq -c 'if .tainted then .tainted -= ["cpu_pressure", "cpu_stolen", "other_load", "preempted",
         "cpu_thermal"] else . end' "$T/all" > "$T/card"
     mv "$T/card" "$T/all"
@@ -65,7 +65,7 @@ all() { # FILTER: true of every generation
         .used_peak_bytes == 536870912'
     all '.memory | .device_peak_bytes == 536870912 and .process_peak_bytes == 123456789 and
         .layers_hold'
-    # of batches one after the other energy only grows
+    # from batch to batch the energy only grows
     jq -se '[.[] | .gpu.energy_begin_j, .gpu.energy_end_j] | . == sort' "$T/out"
 }
 

@@ -13,7 +13,7 @@ setup() {
     mkdir -p "$TREE"/{pipelines/bin,results/m/p} "$LEASE"
     cp pipelines/bin/lease "$TREE/pipelines/bin"
     echo '{"id":"p","prompt_ids":[5,6,7]}' > "$TREE/results/m/p/shape-prompts-1.ndjson"
-    # the object of the emulated device; that of a card is found beside the tools
+    # CROSSOVER_CUDA names the emulated device; the object of a card is found beside the tools
     export CROSSOVER_CUDA=$LEASE/bin/libcrossover-cuda.so
     pipelines/bin/pack-lease "$LEASE" "$BIN"/{gen-llama,gen-llada} "$OBJECT" "$(command -v jq)"
 }

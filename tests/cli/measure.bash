@@ -1,15 +1,15 @@
-# measure.bash - the tool and records for it, for the tests of measure and of energy.
+# measure.bash - the tool and its input records, for the tests of measure and of energy.
 # shellcheck shell=bash
 
 measure() { "$BIN/measure" --no-meta "$@"; }
 
-# value METRIC FIELD < metrics
+# value METRIC FIELD < metrics: prints a field of a metric
 value() {
     jq -r --arg m "$1" --arg f "$2" \
         'select(.metric == $m) | .[$f] | if type == "number" then . + 0 else . end'
 }
 
-# one FIELDS...: timed records with these members over the usual ones, each in a place of its own
+# one FIELDS...: makes timed records; each has its own seq and the members of one argument.
 one() {
     local fields all=
     for fields; do

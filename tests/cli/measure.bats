@@ -15,7 +15,7 @@ setup() {
 
 load measure
 
-# The last digits are the machine's.
+# The last digits depend on the machine.
 digits() { sed -E 's/(\.[0-9]{4})[0-9]+/\1/g' "$@"; }
 
 @test "golden stream" {
@@ -241,7 +241,7 @@ END
 }
 
 @test "answers of a batch that is not full are counted aside" {
-    # five prompts in batches of four: four together, one alone and fast
+    # five prompts in batches of four: four together, and a single fast one
     { for id in a b c d; do
           one "{id: \"$id\", batch: 4, batch_filled: 4, batch_id: 1, batch_ns: 2000, e2e_ns: 2000,
                 memory: {weights_bytes: 7, activations_bytes: 40}}"
@@ -254,7 +254,7 @@ END
     [ "$(jq -c 'select(.metric == "e2e_ns") | [.n, .timed, .partial]' "$T/m")" = "[4,4,1]" ]
     [ "$(value memory_activations_bytes value < "$T/m")" = 40 ]
     grep -q "1 answers of batches that were not full" "$T/err"
-    # none is full: no time of that batch, but its weights
+    # no batch is full: no time of a batch counts, but the weights do
     tail -n 1 "$T/in" | measure -q > "$T/m"
     [ "$(value e2e_ns value_reason < "$T/m")" = "no full batch" ]
     [ "$(value memory_weights_bytes value < "$T/m")" = 7 ]
@@ -327,7 +327,7 @@ stream() {
         .[1].analysis_machine == $m[0].machine and
         (map(select(.metric == "e2e_ns")) | length == 1 and (.[0].launch_values | length == 2))' \
         "$T/kept"
-    # measured where it was made: one machine
+    # measured on the machine where the records were made: one machine
     jq -c --slurpfile m "$T/m" 'if .kind == "parent" then .machine = $m[0].machine else . end' \
         "$T/m" | jq -sc -f pipelines/experiment/shapes/measured.jq |
         jq -se 'any(.tool == "measure" and
@@ -357,12 +357,12 @@ stream() {
     { one '{token_ids: [1, 2, 3, 4]}' '{token_ids: [1, 2, 3, 5], round: 1}'; } |
         measure --verify -q > "$T/m"
     [ "$(value e2e_ns deterministic < "$T/m")" = false ]
-    # each launch has a seed of its own, and that is no excuse
+    # other seeds of launches do not explain different tokens
     { one '{token_ids: [1, 2, 3, 4], seed: 1}' '{token_ids: [1, 2, 3, 5], seed: 2, launch: 2}'
     } > "$T/in"
     measure --verify "$T/in" 2>&1 > "$T/m" | grep W022 > /dev/null
     [ "$(value e2e_ns deterministic < "$T/m")" = false ]
-    # where answers are drawn it is what one expects
+    # if answers are drawn, different tokens are expected
     jq -c '.temperature = 0.7' "$T/in" | measure --verify 2> "$T/err" > "$T/m"
     [ "$(value e2e_ns deterministic < "$T/m")" = false ]
     [ ! -s "$T/err" ] || ! grep -q W022 "$T/err"
@@ -380,7 +380,7 @@ stream() {
         jq -c '.token_ids = [(.id[1:] | tonumber), 2, 3, 4]' > "$T/rounds"
     measure --verify "$T/rounds" 2>&1 > "$T/m" | grep 'W027.*0\.50 of the time' > /dev/null
     [ "$(value e2e_ns repeat_ratio < "$T/m") $(value e2e_ns distinct_ratio < "$T/m")" = "0.5 1" ]
-    # another process shares no cache with the first: that it is faster says nothing
+    # another process has no common cache with the first, so a faster repeat says nothing
     jq -c 'if .round == 1 then .round = 0 | .launch = 2 else . end' "$T/rounds" > "$T/launches"
     measure --verify "$T/launches" > "$T/m" 2> "$T/err"
     run ! grep W027 "$T/err"
@@ -458,7 +458,7 @@ WORK='flops_unit: "f32", threads: 2, model_flops: 4000, model_bytes: 3000, prefi
     [ "$(value mbu_ratio direction < "$T/m")" = higher ]
     [ "$(value mbu_ratio unit < "$T/m")" = ratio ]
     [ "$(value mbu_ratio lo_reason < "$T/m")" = "fewer than 5 launches" ]
-    # the order leaves no trace, wherever the ceilings are
+    # the order of records does not matter, wherever the ceilings are
     sort -r "$T/in" | measure > "$T/x"
     sort "$T/in" | measure | cmp - "$T/x"
     cmp "$T/m" "$T/x"

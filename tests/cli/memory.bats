@@ -19,7 +19,7 @@ setup() {
 generations() { jq -c 'select(.kind == "generation")' "$1"; }
 ids() { jq -c 'select(.kind == "generation") | [.id, .batch, .token_ids]' "$1" | sort; }
 
-# refused CODE TEXT COMMAND...: it ends with CODE, no output, and one line that has TEXT.
+# refused CODE TEXT COMMAND...: tests that COMMAND ends with CODE, no output, and one line with TEXT
 refused() {
     run --separate-stderr "${@:3}"
     [ "$status" -eq "$1" ] && [ -z "$output" ] && [ "${#stderr_lines[@]}" -eq 1 ] &&
@@ -176,8 +176,8 @@ END
     grep -q 'W110.* it runs at level moderate (--on-oom plan)' "$T/said"
 }
 
-# plan FILE COMMAND...: what --explain says of each point is what its run takes, kind by kind, and
-# each batch takes what it was planned to, within 5 %.
+# plan FILE COMMAND...: tests that the plan of --explain for each point is what its run takes, kind
+# by kind, and that each batch takes its plan within 5 %.
 plan() {
     "${@:2}" --no-meta -q --explain "$T/prompts" > "$T/plan"
     "${@:2}" --no-meta -q "$T/prompts" > "$1"
@@ -252,7 +252,7 @@ plan() {
         [ -s "$T/expected" ]
         own "$T/both" | diff "$T/expected" -
     done
-    # it is there, so a run must have room for it
+    # the file exists, so a run must have room for it
     need=$(jq -s 'map(.planned_bytes) | max' "$T/both")
     "${LLAMA[@]}" --max-new 3 --no-meta -q --explain "${guess[@]}" --mem-cap $((need / 2)) \
         "$T/prompts" | jq -se 'length == 2 and all(.fits | not)'
@@ -262,7 +262,7 @@ plan() {
     export CROSSOVER_CUDA="${TESTBIN:-build/tests}/libcrossover-cuda.so"
     [ -e "$CROSSOVER_CUDA" ] || skip "no C++ compiler, so no emulated device"
     sed -i 1q "$T/prompts"
-    # device FILE [option...]: the memory of the point without guesses
+    # device FILE [option...]: prints the memory of the point without guesses
     device() {
         "$BIN/gen-llama" -q --no-meta -m data/models/llama-demo --device cuda --dtype f32 \
             --max-new 3 "${@:2}" "$T/prompts" | jq 'select(.draft_tokens == 0).memory' > "$1"

@@ -10,7 +10,7 @@ setup() {
     cd "$BATS_TEST_TMPDIR" || exit 1
 }
 
-# A negated command cannot fail a test: this can.
+# A negated command cannot fail a test in bats; this function can.
 lacks() { if grep "$@"; then return 1; fi; }
 
 # fails CODE WORDS COMMAND...
@@ -69,7 +69,7 @@ ids_of_methods() { # FLAGS...
     three > m
     "$BIN/schedule" --steps 4,16 --gen-length 16 --block-length 8 --batch 1,2 \
         --launches 1 --methods m --no-meta > plan
-    # steps 4 and 16, which is vanilla too; two more methods; each at two batch sizes
+    # steps 4 and 16 (16 is also vanilla), and two more methods; each at two batch sizes
     jq -es 'map(select(.system == "llada"))[0].points
             | length == 8
               and (map(select(.unmask == "factor")) | length == 4 and all(.block_length == 8))
@@ -139,7 +139,7 @@ run_of() {
     grep -q 'dual-factor' f.svg
     [ "$(grep '^[0-9]' f.tsv | cut -f 3 | awk '{ printf "%.2g ", $1 }')" = "1 2 4 8 " ]
     "$BIN/report" -q --format markdown in by-method ratios m -o page.md
-    # the short page: each way against plain LLaMA, the quickest first
+    # the short page compares each method with plain LLaMA, the fastest first
     sed -n '/^## Decoding methods/,/^## /p;/^# All tables/q' page.md > part
     [ "$(grep '^| synth' part | cut -d '|' -f 2 | tr -d ' \n')" = \
         "synth:tiny-llada,dual-factorsynth:tiny-llada,factorsynth:tiny-llama,plain\

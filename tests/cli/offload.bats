@@ -22,15 +22,16 @@ ids() {
     jq -c 'select(.kind == "generation") | [.id, .batch, .cache, .token_ids]' "$1" | sort
 }
 
-# refused CODE TEXT COMMAND...: it ends with CODE, no output, and a last line that has TEXT.
+# refused CODE TEXT COMMAND...: tests that COMMAND ends with CODE, no output, and a last line with
+# TEXT
 refused() {
     run --separate-stderr "${@:3}"
     [ "$status" -eq "$1" ] && [ -z "$output" ] &&
         [[ "${stderr_lines[-1]}" == *"$2"* ]] || { echo "$status: $stderr"; return 1; }
 }
 
-# same COMMAND...: it gives the same tokens with any number of layers outside (4 of 4 at most), and
-# its records say how many those are.
+# same COMMAND...: tests that COMMAND gives the same tokens with any number of offloaded layers (0
+# to 4 of 4), and that its records have this number.
 same() {
     "$@" --no-meta -q "$T/prompts" > "$T/whole"
     jq -se 'all(has("offload_layers") or has("offload_bytes") | not)' "$T/whole"
@@ -69,8 +70,8 @@ same() {
     rmdir "$T/spool"
 }
 
-# planned ALL CAP COMMAND...: in so little memory, ALL bytes short of what it takes in whole, it
-# runs with --device-map auto, within 5 % of its plan, never above the cap.
+# planned ALL CAP COMMAND...: COMMAND is oom under CAP. Tests that with --device-map auto it gives
+# its ids below CAP, within 5 % of a plan below ALL, the bytes that it takes whole.
 planned() {
     run --separate-stderr "${@:3}" --mem-cap "$2" --no-meta -q "$T/prompts"
     [ "$status" -eq 1 ]
@@ -86,7 +87,7 @@ planned() {
         { jq -c '[.offload_layers, .memory]' "$T/out"; return 1; }
 }
 
-# needs COMMAND...: bytes of its largest batch.
+# needs COMMAND...: prints the bytes of its largest batch.
 needs() { "$@" --no-meta -q --explain "$T/prompts" | jq -s 'map(.planned_bytes) | max'; }
 
 @test "--device-map auto: in less memory than the weights take, with the same tokens" {
@@ -135,8 +136,8 @@ needs() { "$@" --no-meta -q --explain "$T/prompts" | jq -s 'map(.planned_bytes) 
     long llada --gen-length 320 --block-length 64 --steps 10 --cache prefix
 }
 
-# apart COMMAND...: the same tokens with keys and values of any layers outside, the matrices inside
-# or not, in the memory that was planned.
+# apart COMMAND...: tests the same tokens with keys and values of any number of layers offloaded,
+# the matrices in memory or not, in the planned memory.
 apart() {
     "$@" --no-meta -q "$T/prompts" > "$T/whole"
     for map in 0 first:2; do
@@ -329,9 +330,8 @@ apart() {
     jq -se 'all(.status == "ok" and .device == "cuda" and .offload_layers >= 3)' "$T/out"
 }
 
-# The group's limit is beyond --mem-cap, so that its peak is a measurement and no limit. The
-# resident set is not asked: it counts pages of shared files too, which the group is not charged
-# for.
+# The group's limit is above --mem-cap, so that its peak is a measurement and no limit. The resident
+# set is not used: it counts pages of shared files too, which the group is not charged for.
 @test "in a control group with less memory than the weights take, a run stays within --mem-cap" {
     [ "$(nm -D "$BIN/gen-llama" | grep -c __asan)" -eq 0 ] || skip "sanitizers take memory"
     cap=190000000

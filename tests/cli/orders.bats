@@ -12,8 +12,8 @@ setup() {
 
 compare() { "$BIN/compare" --no-meta "$@"; }
 
-# scores CHAT SEED BETTER: right answers of three points to 60 prompts; the point BETTER is right
-# most often, the others follow in order
+# scores CHAT SEED BETTER: right answers of three points to 60 prompts. The point BETTER is right
+# most often; the others follow in order
 scores()
 {
     jq -nc --arg chat "$1" --argjson seed "$2" --arg better "$3" '["a", "b", "c"] as $points
@@ -44,7 +44,7 @@ scores()
     jq -c 'if .model == "c" then .temperature = 0 | select(.seed == 1) else . end' "$T/same" |
         compare --ranking > "$T/greedy"
     jq -e '.verdict == "HOLDS" and (.places | length) == 3 and .left_out == 0' "$T/greedy"
-    # 28 prompts in common show nothing; a place without some point does not count
+    # 28 common prompts show nothing; a place that lacks a point does not count
     { jq -c 'select(.id | ltrimstr("p") | tonumber < 28)' "$T/same"; scores "" 4 a |
         jq -c 'select(.model != "c")'; } | compare --ranking > "$T/out"
     jq -e '.verdict == "UNDECIDED" and .tau == 1 and .lo < 1 and .left_out == 1 and
@@ -59,7 +59,7 @@ scores()
     conforms "$T/out"
     jq -se 'map([.task // "all", .verdict]) | sort ==
         [["all", "UNDECIDED"], ["x", "HOLDS"], ["y", "FLIPS"]]' "$T/out"
-    # an id of another task is another prompt
+    # equal ids of two tasks are different prompts
     jq -c '.task = ("x", "y")' "$T/same" | compare --ranking > "$T/out"
     jq -se 'map([.task // "all", .n]) | sort == [["all", 120], ["x", 60], ["y", 60]]' "$T/out"
     scores "" 1 a | { ! compare --ranking 2> "$T/err" > "$T/out"; }
@@ -139,7 +139,7 @@ answers()
 @test "a split of steps counts undisturbed answers by prompt, on one machine" {
     answers "$T/in"
     compare -q --split "$T/in" > "$T/once"
-    # repeats of a prompt are no further prompts
+    # repeats of a prompt do not count as further prompts
     { cat "$T/in"; grep generation "$T/in"; } | compare -q --split > "$T/twice"
     diff "$T/once" "$T/twice"
     jq -c 'select(.id) | .tainted = ["load"] | .e2e_ns *= 100' "$T/in" > "$T/disturbed"

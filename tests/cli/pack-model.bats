@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# pack-model: a checkpoint in, a quantized one in a new folder out.
+# Tests pack-model: it writes a quantized checkpoint to a new folder.
 load conforms
 
 setup() {
@@ -13,7 +13,7 @@ setup() {
 
 pack() { "$BIN/pack-model" --no-meta "$@"; }
 
-# ids FLAGS...: the ids of four answers
+# ids FLAGS...: prints the ids of four answers
 ids() {
     "$BIN/prep-prompts" -q --per-task 2 --seed 1 data/corpus/valid.ndjson.gz |
         "$BIN/gen-llama" -q --no-meta --max-new 24 "$@" | jq -c '[.token_ids, .quant]'
@@ -95,19 +95,19 @@ refused() {
 # texts SEED: worded sums and stories with what follows
 texts() { "$BIN/prep-prompts" -q --per-task 12 --seed "$1" data/corpus/valid.ndjson.gz; }
 
-# nats DIR: id, nats and tokens of the reference of each text of $T/texts
+# nats DIR: prints id, nats and tokens of the reference of each text of $T/texts
 nats() {
     "$BIN/score-ppl" -q --no-meta --mode nll --target reference -m "$1" "$T/texts" |
         jq -c 'select(.metric == "nll_nats" and .id) | [.id, .value, .scored_tokens]'
 }
 
-# apart DIR: mean distance in nats a token from the unquantized model ($T/whole)
+# apart DIR: prints the mean distance in nats a token from the unquantized model ($T/whole)
 apart() {
     nats "$1" | jq -s --slurpfile whole "$T/whole" '($whole | map({key: .[0], value: .[1]}) |
         from_entries) as $of | (map(.[1] - $of[.[0]] | fabs) | add) / (map(.[2]) | add)'
 }
 
-# bytes FILE: packed bytes of all tensors
+# bytes FILE: prints the packed bytes of all tensors
 bytes() { jq -r 'select(.kind == "pack" and .role == "all") | .packed_bytes' "$1"; }
 
 less() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }'; }

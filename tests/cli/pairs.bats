@@ -15,7 +15,7 @@ setup() {
     unset MAKEFLAGS MAKELEVEL HF_HUB_CACHE HUGGINGFACE_HUB_CACHE
 }
 
-# made NAME [option...]: a checkpoint of that name in the cache
+# made NAME [option...]: makes a checkpoint with this name in the cache
 made() {
     local home=$HF_HOME/hub/models--${1/\//--} commit=0123456789abcdef0123456789abcdef01234567
     shift
@@ -24,7 +24,7 @@ made() {
     "$MAKE_CHECKPOINT" "$@" "$home/snapshots/$commit"
 }
 
-# makes TARGET...: without compiling anything
+# makes TARGET...: runs make without compiling anything
 makes() {
     make --no-print-directory BIN="$BIN" BUILD="$(dirname "$BIN")" CUDA=0 RESULTS="$T/results" "$@"
 }
@@ -83,7 +83,7 @@ makes() {
     done
 }
 
-# uneven FILE: each command of a dry run whose blocks do not divide its length, or its steps
+# uneven FILE: prints commands of a dry run whose blocks do not divide the length or the steps
 uneven() {
     sed -e ':a' -e '/\\$/{' -e N -e 's/\\\n//' -e ta -e '}' "$1" | awk '
         function of(name) {
@@ -105,7 +105,7 @@ uneven() {
         END { if (!checked) print "no command" }'
 }
 
-# Other blocks would be another mask: the ids of such a run are those of another model.
+# Other blocks make another mask, so the ids of such a run would be those of another model.
 @test "a model whose mask has blocks: every phase and experiment fills the blocks of the pair" {
     local file pair block
     for file in $(grep -lE '^MASK_BLOCKS +:= 1' pipelines/pairs/*.mk) \

@@ -17,7 +17,8 @@ pareto() { "$BIN/pareto" -q --no-meta "$@"; }
 
 digits() { sed -E 's/(\.[0-9]{4})[0-9]+/\1/g' "$@"; }
 
-# sweep RIVAL_MS PROMPTS [STEPS...]: records of a sweep and its rival; deterministic noise
+# sweep RIVAL_MS PROMPTS [STEPS...]: makes records of a sweep and its rival, with deterministic
+# noise
 sweep() {
     jq -cn --argjson rival "$1" --argjson prompts "$2" --args '
         def about($s): {schema: "crossover/1", run: "r", batch: 1} + (
@@ -84,7 +85,7 @@ crossover() { jq -c --arg n "$1" "select(.name == \$n) | $2"; }
     [ "$(jq -r 'select(.kind == "crossover") | .llama_point' "$T/p" | sort -u)" = a ]
     [ "$(jq -r 'select(.kind == "front") | .point' "$T/p" | sort | paste -sd ' ')" = \
         "0 a s128 s32 s8" ]
-    # the fastest one has the model and the formats of the plain one
+    # the fastest point is chosen among points with the model and the formats of the plain point
     jq -c '.model = "llama"' "$T/guess" > "$T/way"
     for other in '.model = "a"' '.quant = "nf4"' '.dtype = "bf16"' 'del(.launch_values)'; do
         jq -c "$other" "$T/way" | "$BIN/pareto" --no-meta --rival fastest "$T/in" - \
@@ -284,7 +285,7 @@ END
     [ "$(crossover X_q .reason <<< "$output")" = '"no quality on one side"' ]
 }
 
-# The same sweep along a threshold: 64 steps allowed, \$s passes made.
+# The same sweep along a threshold: 64 steps are allowed, \$s passes are made.
 along_threshold() {
     jq -c 'if .arch == "llada" then .threshold = (1 - 1 / .steps) | .passes = .steps | .rows = 9
                | .steps = null | .unmask = "threshold" | .axis = "threshold"
@@ -317,7 +318,7 @@ along_threshold() {
     [ "$(jq -s 'map(select(.kind == "front")) | length' "$T/p")" = 3 ]
     jq -c 'del(.passes, .rows)' "$T/in" | pareto > "$T/p"
     [[ "$(crossover X_lat .reason < "$T/p")" == *"were not measured"* ]]
-    # the same passes, other rows: these order it
+    # the passes are equal, so rows order the points
     jq -c 'if .arch == "llada" then .rows = 100 * .passes | .passes = 9 else . end' "$T/in" |
         pareto > "$T/p"
     [ "$(crossover X_lat '[.over, .bracket]' < "$T/p" | sed 's/\.0//g')" = '["rows",[6400,null]]' ]
@@ -361,8 +362,8 @@ along_threshold() {
     grep -q '3 measurements left out' "$T/err"
 }
 
-# load CONTRACT: LLaDA costs 1 ms a prompt and LLaMA 4 + a quarter of one for a batch; they meet at
-# 16 / 3 prompts.
+# load CONTRACT: for a batch LLaDA takes 1 ms a prompt, LLaMA 4 ms + a quarter of a ms a prompt;
+# they meet at 16 / 3 prompts.
 load() {
     jq -cn '[1, 2, 4, 8, 16][] as $b | (["llada", $b], ["llama", 4 + $b / 4])
         | {schema: "crossover/1", kind: "metric", run: "r", metric: "e2e_ns", direction: "lower",

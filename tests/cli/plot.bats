@@ -14,7 +14,7 @@ setup() {
     command -v gnuplot > /dev/null || skip "no gnuplot here"
 }
 
-# A negated command cannot fail a test: this can.
+# A negated command cannot fail a test in bats; this function can.
 lacks() { if grep "$@"; then return 1; fi; }
 
 # draw TYPE OUT FILES...
@@ -61,7 +61,7 @@ both() {
 }
 
 
-# A training with all members, one without memory, and a training of a prior.
+# Train records: a training with all members, one without memory, and a training of a prior.
 watched() {
     jq -cn 'range(1; 41) as $i | {schema: "crossover/1", kind: "train", run: "r"}
         + ({model: "a", arch: "llada", paradigm: "masked_diffusion", step: $i, tokens: (100 * $i),
@@ -83,10 +83,10 @@ commits() {
         (of("steps=8"; 1; [7]; [1]; []) | .id = "b")'
 }
 
-# numbers FILE TABLE: the rows of a table of a figure
+# numbers FILE TABLE: prints the rows of a table of a figure
 numbers() { sed -n "/^# $2\$/,/^\$/p" "$1" | tail -n +3 | sed '/^$/d'; }
 
-# Positions of marks that are drawn as points.
+# Prints the positions of marks that are drawn as points.
 marks() { grep -o "gpPt[0-9]*' transform='[^']*scale(2[^']*'" "$1" | sort; }
 
 valid_svg() {
@@ -316,7 +316,7 @@ valid_svg() {
     cmp a/pareto.png b/pareto.png
 }
 
-# twice FORMAT: the figure, drawn in two different seconds
+# twice FORMAT: draws the figure in two different seconds
 twice() {
     mkdir -p a b
     draw throughput "a/f.$1" $(records throughput)
@@ -730,14 +730,14 @@ judged() {
 
 @test "many points and many losses: little time, little memory" {
     [ "$(nm -D "$BIN/plot" | grep -c __asan)" -eq 0 ] || skip "sanitizers take memory"
-    # 3000 points in 1500 sweeps of one model: their names are found in one pass
+    # 3000 points in 1500 sweeps of one model: one pass finds their names
     jq -cn 'range(3000) | {schema: "crossover/1", kind: "generation", run: "r", id: "p", seq: .,
         point: "p\(.)", series: "s\(. / 2 | floor)", axis: "steps", config: "c\(.)", model: "m",
         arch: "llada", paradigm: "masked_diffusion", batch: 1, gen_length: 8, block_length: 8,
         steps: (1 + . % 2), threshold: (. / 2 | floor / 2000), cache: "none", remasking: "random",
         device: "cpu", dtype: "f32", quant: "none", e2e_ns: 1000000, status: "ok"}' > points
     (ulimit -t 6; draw drift many.svg points)
-    # a record takes 48 bytes, not the 1.7 kB of the whole of it
+    # a record takes 48 bytes, not the 1.7 kB of its text
     awk 'BEGIN { for (i = 0; i < 150000; i++) printf "{\"schema\":\"crossover/1\",\"kind\":" \
         "\"train\",\"run\":\"r\",\"model\":\"m\",\"arch\":\"llada\",\"step\":%d,\"tokens\":%d," \
         "\"loss\":%.3f,\"rate\":0.1,\"grad_norm\":1.5,\"tokens_per_s\":9}\n", i, 64 * i,

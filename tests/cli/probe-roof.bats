@@ -10,7 +10,7 @@ setup() {
     cd "$T" || exit 1
 }
 
-# shares DEVICE: both generators there, under its ceilings
+# shares DEVICE: runs both generators on the device and compares them with its ceilings
 shares() {
     printf '{"id":"a","prompt_ids":[1,2,3,4,5]}\n{"id":"b","prompt_ids":[7,8,9]}\n' > p.ndjson
     "$BIN/probe-roof" "$@" -o ceilings.ndjson
@@ -78,8 +78,8 @@ shares() {
     [ "$status" -eq 64 ]
 }
 
-# The measured peak depends on the machine code of its loop: one more move in each round, of a
-# register or to memory, and the peak is too low.
+# The measured peak depends on the machine code of its loop: with one more move in each round, of a
+# register or to memory, the peak is too low.
 @test "the loops of peaks multiply and add, and do nothing else" {
     object=${TESTBIN:-$ROOT/build/tests}/../obj/kernels/peak-x86.o
     command -v objdump > /dev/null || skip "no objdump"

@@ -117,7 +117,7 @@ END
     [ "$(jq -r 'select(.kind == "prune").quant' "$T/1.ndjson")" = nf4 ]
 }
 
-# verified CODE WORDS: of $T/small against $T/source
+# verified CODE WORDS: tests the verification of $T/small against $T/source
 verified() {
     refused "$1" "$2" "$BIN/pack-model" --verify-source "$T/source" -m "$T/small" -o "$T/v"
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# Rules that are no family's default, and Stable-DiffCoder, against float64 runs of the samplers of
-# their authors in tests/reference: the same ids in 20 settings each, where the decision is clear.
+# Compares rules that are no family's default, and Stable-DiffCoder, with float64 runs of their
+# authors' samplers in tests/reference: the same ids in 20 settings each, if the decision is clear.
 
 load ../reference/agree
 
@@ -23,7 +23,7 @@ load ../reference/agree
     [ "$status" -eq 64 ]
 }
 
-# opened FIELDS [option...]: `sampled d2f` with thresholds, shares and places of blocks by turns
+# opened FIELDS [option...]: runs `sampled d2f` with several thresholds, shares and places of blocks
 opened() {
     for how in '0.9 0.1 0.95' '0.5 0.5 0.5' '0.3 0 1' '0.4 1 1' '0.6 0.25 0.25'; do
         read -r threshold open ready <<< "$how"
@@ -160,7 +160,7 @@ opened() {
         --unmask less --less-sure 0.2 --less-drift 0.1 --less-history 1
 }
 
-# checked SPAN FIELDS [option...]: `sampled s2d2` that checks runs of SPAN masks or more
+# checked SPAN FIELDS [option...]: runs `sampled s2d2`, which checks runs of SPAN masks or more
 checked() {
     local span=$1 fields=${2#\{}
     shift 2
@@ -201,7 +201,7 @@ checked() {
         "$BIN/gen-llada" -q -m "$T/model" --temperature 0 --gen-length 48 --batch 50 --no-meta \
             "$@" "$T/prompts" | jq -c 'select(.kind == "generation")'
     }
-    # without those in which the network writes its mask, which is then filled again
+    # without texts in which the network writes its mask id, because such a slot is filled again
     write --mask-block 1 --unmask threshold |
         jq -sc 'map(select(.token_ids | index(258) | not)) | .[:200][]' > "$T/alone"
     ids() { jq -c '[.id, .token_ids]' "$1" | sort; }
@@ -227,7 +227,7 @@ checked() {
     refuses_to "expected a model with a block-causal mask" --temperature 0 --gen-length 8
 }
 
-# dawned 'THRESHOLD SINK EDGE INDUCE LOW' FIELDS [option...]: `sampled dawn` with these values
+# dawned 'THRESHOLD SINK EDGE INDUCE LOW' FIELDS [option...]: runs `sampled dawn` with these values
 dawned() {
     local threshold sink edge induce low fields=${2#\{}
     read -r threshold sink edge induce low <<< "$1"
@@ -335,8 +335,8 @@ dawned() {
     done
 }
 
-# strided MOST [option...]: gen-llama with --self-draft MOST has the ids and the passes of I-DLM's
-# decoding, where all is clear
+# strided MOST [option...]: tests that gen-llama with --self-draft MOST has the ids and the passes
+# of I-DLM's decoding, if all decisions are clear
 strided() {
     local most=$1
     shift

@@ -1,12 +1,12 @@
 #!/usr/bin/env bats
-# The pipeline of README.md prints the answer that README.md quotes below it.
+# Tests that the pipeline of README.md prints the answer that README.md quotes below the pipeline.
 
 setup() {
     cd "$BATS_TEST_DIRNAME/../.."
     T="$BATS_TEST_TMPDIR"
 }
 
-# block HEADING: the first block of code below it
+# block HEADING: prints the first block of code below HEADING
 block() {
     awk -v heading="## $1" '$0 == heading { below = 1 } !below { next }
         /^```/ { if (inside) exit; inside = 1; next } inside' README.md

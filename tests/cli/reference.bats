@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# The float64 reference is itself checked: against a network written out by hand in awk, and its
-# sampler against its own logits.
+# Tests the float64 reference itself: against a network written out by hand in awk, and its sampler
+# against its own logits.
 
 setup_file() {
     cd "$BATS_TEST_DIRNAME/../.." || exit 1
@@ -15,7 +15,7 @@ setup() {
 
 ask() { "$REFERENCE" <<< "$1"; }
 
-# hand ARCH [option...]: the checkpoint of tests/reference/by-hand.awk in $T/hand
+# hand ARCH [option...]: makes the checkpoint of tests/reference/by-hand.awk in $T/hand
 hand() {
     local arch=$1 b=model.layers.0. q=self_attn.q_proj k=self_attn.k_proj v=self_attn.v_proj
     shift
@@ -32,7 +32,7 @@ END
         --values "$T/values.json" "$@" "$T/hand"
 }
 
-# same_as_hand CAUSAL FREQUENCY: logits of 0 1 2 1 agree to 1e-8
+# same_as_hand CAUSAL FREQUENCY: tests that the logits of 0 1 2 1 agree to 1e-8
 same_as_hand() {
     ask "{\"op\":\"logits\",\"model\":\"$T/hand\",\"ids\":[0,1,2,1]}" |
         jq -r '.logits[] | map(tostring) | join(" ")' > "$T/got"

@@ -1,10 +1,10 @@
 #!/usr/bin/env bats
-# The page that answers: the first screen in its order, sections of one sentence, one figure and one
+# Tests the main page: the first screen in its order, sections of one sentence, one figure and one
 # short table, and no number that a claim calls null.
 
 load report
 
-# rows FILE: how many rows the longest table of the page has.
+# rows FILE: prints how many rows the longest table of the page has
 rows() { awk '/<tbody>/ { n = 0 } /<tr><th scope="row"/ { n++; if (n > most) most = n }
     END { print most + 0 }' "$1"; }
 
@@ -39,7 +39,7 @@ setup_run() {
     RUN=(metrics more ratios "$F"/plot-{quality,front}.ndjson claims)
 }
 
-# told NAME [KEY]: the text of that claim, as HTML.
+# told NAME [KEY]: prints the text of this claim, as HTML
 told() {
     jq -r --arg key "${2-}" "select(.name == \"$1\" and (.key == \$key or \$key == \"\")) | .text" \
         "$F/claims.ndjson" | head -n 1 | sed "s/&/\&amp;/g; s/'/\&#39;/g"
@@ -58,7 +58,7 @@ told() {
     order+='id="quality"|id="decoding"|id="scale"|id="memory"|id="method"'
     grep -oE "$order" report.html > found
     tr '|' '\n' <<< "$order" | diff - found
-    # the same words in the twin
+    # the Markdown twin has the same words
     grep -q '^\*\*LLaDA needs 8 steps to match LLaMA on sums' report.md
 }
 
@@ -93,7 +93,7 @@ told() {
     [ "$(rows report.html)" -le 12 ]
     [ "$(rows report.html)" -gt 5 ]
     [ "$(rows tables.html)" -gt 12 ]
-    # as good where the claim about equal quality says so
+    # "as good" stands only where the claim about equal quality says so
     grep 'llada-demo, 2 steps' report.html | grep -q '>not shown<'
     grep -q '>shown for sum, not shown for story<' report.html
     grep 'llada-demo, 64 steps' report.html | grep -q '>shown<'
@@ -131,7 +131,7 @@ told() {
     for end in svg tsv gp; do grep -qF "href=\"figures/pareto.$end\"" report.html; done
     [ -z "$(grep -o ' id="[^"]*"' report.html | sort | uniq -d)" ] # no id twice
     grep -q '(figures/pareto.svg)' report.md
-    # the page of tables links all of them, except those that show nothing
+    # the page of tables links all figures, except those that show nothing
     echo 'No data: nothing.' > figures/drift.txt
     report --figures figures "${RUN[@]}"
     [ "$(grep -c '<img loading="lazy"' tables.html)" -eq 5 ]

@@ -59,7 +59,7 @@ load report
     report "${ALL[@]}" fitness
     says 'Before launches, .* a thread computed 0.95 to 1.01 times as fast '
     lacks 'share a core' report.md
-    # the number of cores is a different fact
+    # the number of cores is shown separately
     jq -cn '{schema: "crossover/1", kind: "fitness", run: "r", cores: 3, fit: true, reasons: [],
         text: "machine 1: 3 cores"}' >> fitness
     report "${ALL[@]}" fitness
@@ -81,7 +81,7 @@ load report
     doubted '{distinct_ratio: 0.05, prompts: 20}' 'At [0-9]* of 14 points all prompts have the same'
     doubted '{repeat_ratio: 0.5}' 'At [0-9]* of 14 points repeats take less than 0.9 of the time'
     doubted '{steady: false}' 'Times drift over the batches of [0-9]* of 14 points'
-    # no doubt where this is normal, or may be chance
+    # no doubt if the number is normal, or may be chance
     for fine in '{deterministic: false, temperature: 1}' \
         '{steady: (.steps != 64)}' '{distinct_ratio: 1, repeat_ratio: 1, deterministic: true}'; do
         metrics "$fine" > m
@@ -126,7 +126,7 @@ load report
     want=$(jq -r 'select(.metric == "e2e_ns" and .steps == 64 and .batch == 1) | .value' \
         "$F/plot-metric.ndjson")
     grep -q "<td data-v=\"$want\"" tables.html
-    # the page that answers needs none
+    # the main page needs no such doubt
     lacks -q '<script\|script-src' report.html
 }
 

@@ -1,4 +1,4 @@
-# report.bash - what the tests of the report share: a folder of their own, questions to the page.
+# report.bash - shared parts of the tests of the report: a separate folder, questions to the page.
 # shellcheck shell=bash
 
 setup() {
@@ -13,7 +13,7 @@ setup() {
 }
 
 report() { "$BIN/report" -o report.html "$@"; }
-# A negated command cannot fail a test: this can.
+# A negated command cannot fail a test in bats; this function can.
 lacks() { if grep "$@"; then return 1; fi; }
 # says PATTERN [PAGE]: in the text of the page of all tables, without what is not read.
 says() {

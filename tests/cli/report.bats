@@ -34,7 +34,7 @@ load report
         verdict: "SLOWER", launches: 5, base_value: 1, config_value: 1.25}' > ratio
     report "${ALL[@]}" ratio
     says 'llada 4 *llama *1.25 \[1.12, 1.50\] *SLOWER *0.004 *5'
-    # no verdict without an interval, nor where a claim about time is null
+    # no verdict without an interval, and none if a claim about time is null
     jq -c '.lo = null | .hi = null' ratio > few
     report "${ALL[@]}" few
     lacks -q 'SLOWER' tables.html
@@ -155,7 +155,7 @@ load report
     conforms compared
     report "${ALL[@]}" compared
     grep -q '^## Quantization: costs and savings$' report.md
-    # no wider than other tables: the base of the changes is folded
+    # not wider than other tables: the base of the changes is folded
     [ "$(grep '^| m-demo | nf4' report.md | tr -d '\\')" = "| m-demo | nf4 |\
  4 MiB → 1 MiB | 4 ms → 2 ms | +6.25 [+3.12, +9.38] % | -12.5 [-25, 0] points | 32 / 16 |
 | m-demo | nf4 | 8 → 8.50 | 75 % → 62.5 % |" ]

@@ -31,7 +31,7 @@ setup() {
                --batch 5 -o out)
 }
 
-# A stream without members that differ between runs: times, peak memory, hashes over them.
+# Prints a stream without members that differ between runs: times, peak memory, and hashes of these.
 plain() {
     sed -E 's/"[a-z0-9_]*_ns":(\[[^]]*\]|[^],}]*),?//g; s/,\}/}/g' "$1" |
         jq -c 'del(.start, .argv, .memory, .sha256, .resumed, .host, .tainted, .warmup_steady) |
@@ -48,7 +48,8 @@ sound() { # FILE: the end record fits what is before it
     "$BIN/measure" "$1" > sound.out
 }
 
-# from N BYTES: what a process leaves that was killed after N records and BYTES of another one
+# from N BYTES: makes what a process leaves that was killed after N records and BYTES of the next
+# one
 from() {
     [ whole.sums -nt whole ] || "$SUMS" whole > whole.sums
     head -n $(($1 + 1)) whole > .out.tmp
@@ -160,7 +161,7 @@ same_as_whole() {
     from 5 0
     run -0 --separate-stderr "${LLAMA_GEN[@]}" --no-meta prompts
     [[ $stderr == *"--no-meta" ]]
-    # other verbosity is the same work
+    # another verbosity does not make other work
     "${LLAMA_GEN[@]}" prompts
     mv out whole
     from 5 0
@@ -206,7 +207,7 @@ same_as_whole() {
     [[ $stderr == *"out: line 4 of its work file is damaged"*"--fresh"* ]]
     cmp before .out.tmp
     [ ! -e out ]
-    # whole lines that this run did not write: one twice, one missing
+    # whole lines that this run did not write: a line twice, or a missing line
     for edit in 4p 4d; do
         from 6 0
         sed -i "$edit" .out.tmp

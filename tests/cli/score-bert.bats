@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# score-bert: BERTScore with a tiny encoder; figures of bert_score 0.3.13 with transformers 4.46 on
-# the same weights.
+# Tests score-bert: BERTScore with a tiny encoder, compared with bert_score 0.3.13 and transformers
+# 4.46 on the same weights.
 bats_require_minimum_version 1.5.0
 load conforms
 
@@ -32,13 +32,13 @@ response() {
 
 score() { "$BIN/score-bert" -q --no-meta --threads 1 "$@"; }
 
-# Precision, recall and F1 of each response, in millionths.
+# Prints precision, recall and F1 of each response, in millionths.
 figures() {
     jq -rs 'map(select(.id)) | group_by(.id)[] | [.[1, 2, 0].value * 1e6 | round] | join(" ")' |
         paste -sd ,
 }
 
-# near A B: the same figures, but for a millionth of rounding
+# near A B: tests that the figures are equal within a millionth
 near() {
     awk -v a="$1" -v b="$2" 'BEGIN { n = split(a, x, /[ ,]/); m = split(b, y, /[ ,]/)
         for (i = 1; i <= n; i++) if (x[i] - y[i] > 2 || y[i] - x[i] > 2) exit 1

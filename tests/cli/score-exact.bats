@@ -17,7 +17,7 @@ one() { # FIELDS
              arch: \"llama\", batch: 1, phase: \"timed\", status: \"ok\"} + $1"
 }
 
-# verdict ANSWER TEXT [OPTION...]: 1, 0 or nothing
+# verdict ANSWER TEXT [OPTION...]: prints 1, 0 or nothing
 verdict() {
     local answer=$1 text=$2
     shift 2

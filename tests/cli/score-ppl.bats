@@ -16,7 +16,7 @@ setup() {
     T=$BATS_TEST_TMPDIR
 }
 
-# judged MODEL FILE: quality records on standard output, talk in $T/err
+# judged MODEL FILE: prints quality records; messages go to $T/err
 judged() { "$BIN/score-ppl" --threads 1 --no-meta -m "$1" "$2" 2> "$T/err"; }
 
 @test "each record names the judge and the hash of its weights" {

@@ -19,7 +19,7 @@ response() {
         text: $t}'
 }
 
-# overlap REFERENCE TEXT: the three values, to ten digits
+# overlap REFERENCE TEXT: prints the three values, to ten digits
 overlap() {
     response p "$(jq -n --arg r "$1" '$r')" "$2" | score |
         jq -r 'select(.id).value * 1e10 | round' | paste -sd ' '

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 bats_require_minimum_version 1.5.0
-# Ablation switches: without an optimisation the ids are the same, and records, estimate and memory
-# show the switch. Also row tiles, and the kinds of noise and confidence.
+# Tests ablation switches: without an optimisation the ids are the same, and records, estimate and
+# memory show the switch. Also tests row tiles, and the kinds of noise and confidence.
 load conforms
 
 setup() {
@@ -18,7 +18,8 @@ setup() {
         --batch 4 --no-meta -q)
 }
 
-# same FILE: for each prompt all of its points have the same ids. one_line jq: how many points.
+# same FILE: tests that all points of each of 4 prompts have the same ids; prints the number of
+# points
 same() {
     jq -se 'group_by(.id) | length == 4 and all(map(.token_ids) | unique | length == 1)' "$1"
     jq -s 'map(.point) | unique | length' "$1"

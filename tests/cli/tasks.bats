@@ -12,7 +12,7 @@ setup()
     mkdir -p "$TASKS"
 }
 
-# verdicts [OPTION...] < lines "TASK@ANSWER@TEXT" with \n: what score-exact says of each
+# verdicts [OPTION...] < lines "TASK@ANSWER@TEXT" with \n: prints the verdict of score-exact on each
 verdicts()
 {
     jq -cR 'split("@") | map(gsub("\\\\n"; "\n")) | {kind: "generation", run: "r",
@@ -153,7 +153,7 @@ END
 }
 
 # follows [OPTION...] < lines "INSTRUCTION@ARGUMENTS@TEXT", "capitals N RELATION@TEXT" or
-# "first PARAGRAPHS NTH WORD@TEXT": what score-exact says of each
+# "first PARAGRAPHS NTH WORD@TEXT": prints the verdict of score-exact on each
 follows()
 {
     local capitals='change_case:capital_word_frequency@{"capital_frequency":'
@@ -288,7 +288,7 @@ END
     [[ "$stderr" == *"1 items left out: keywords:letter_frequency of a sign"* ]]
 }
 
-# own_task: a task whose programs are shell scripts
+# own_task: makes a task whose programs are shell scripts
 own_task()
 {
     jq -cn '{schema: "crossover/1", kind: "task", run: "t", name: "sh", rule: {type: "program",

@@ -1,4 +1,4 @@
-# tool.bash - the folder of a test of one tool, and what such tests ask of the tool's output.
+# tool.bash - makes the folder of a test of one tool, and has questions about the tool's output.
 # shellcheck shell=bash
 
 # Sets ROOT and BIN, and goes to the folder of the test.

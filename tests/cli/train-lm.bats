@@ -40,7 +40,7 @@ setup()
     done
 }
 
-# Layers computed again and batches from other threads: the same model in fewer bytes; a
+# Layers are computed again, and other threads make the batches: the same model in fewer bytes. A
 # training may resume with other values of both options.
 @test "--checkpoint-every and --loaders change no bit; records hold what was planned and taken" {
     shape=(--layers 3 --report 2 --rows 192)
@@ -57,12 +57,12 @@ setup()
                     .memory.process_peak_bytes > .memory.allocated_bytes / 2)' "$T/r"
             jq -s 'last.memory.activations_bytes' "$T/r" >> "$T/$arch"
         done
-        # 0, 0, 1, 2, 3 of three layers
+        # --checkpoint-every 0, 0, 1, 2, 3 of three layers
         jq -se '.[0] == .[1] and .[2] < .[3] and .[3] < .[0] and .[4] == .[0]' "$T/$arch"
     done
     "${train[@]}" "${shape[@]}" --out "$T/whole" corpus > "$T/loss"
     stopped "${shape[@]}" --report 4 --checkpoint-every 2 --loaders 2
-    # the same under the aliases
+    # the aliases of the options give the same
     "${train[@]}" "${shape[@]}" --gradient-checkpointing --num-workers 1 --out "$T/m" corpus \
         > "$T/loss"
     cmp "$T/whole/model.safetensors" "$T/m/model.safetensors"
@@ -114,7 +114,7 @@ setup()
         cmp <(jq -c '[.step, .loss, .valid_loss, .grad_norm]' "$T/one") \
             <(jq -c '[.step, .loss, .valid_loss, .grad_norm]' "$T/two")
     done
-    # a state of several processes resumes with one, and the other way round
+    # a state of several processes resumes with one process, and a state of one with several
     n=2
     run -74 ranks "${train[@]}" --out "$T/m" --save 2 --report 4 -o /dev/full corpus
     "${train[@]}" --parts 2 --out "$T/whole" corpus > "$T/loss"
@@ -142,8 +142,8 @@ setup()
     "${train[@]}" --out "$T/m" corpus > "$T/loss"
 }
 
-# stopped ARGS...: a training of six steps that ends after the fourth and leaves its state of the
-# second, because its records cannot be written.
+# stopped ARGS...: a training of six steps that ends after the fourth, because its records cannot be
+# written; it leaves the state of its second step.
 stopped()
 {
     rm -rf "$T/m"

@@ -14,7 +14,7 @@ setup() {
         --gen-length 8 --block-length 8 --no-meta --seed 1 -o "$T/schedule"
 }
 
-# party SYSTEM FLAGS...: the command of one party
+# party SYSTEM FLAGS...: prints the command of one party
 party() {
     local system=$1
     shift

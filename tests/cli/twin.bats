@@ -1,11 +1,11 @@
 #!/usr/bin/env bats
-# A checkpoint of any family trained on, as it writes and as a denoiser (train-lm --from, --arch
-# a2d; make twin). The reference writes what the twins write, as for published checkpoints.
+# Tests training of a checkpoint of any family, in its own way and as a denoiser (train-lm --from,
+# --arch a2d; make twin). The twins write what the reference writes, like published checkpoints.
 bats_require_minimum_version 1.5.0
 
 load ../reference/agree
 
-# train OUT [option...]: three steps from $T/model
+# train OUT [option...]: trains three steps from $T/model
 train() {
     local out=$1
     shift
@@ -15,7 +15,7 @@ train() {
         > "$T/$out.loss"
 }
 
-# twins [option...]: a model made so, and both of its twins; $mask is the mask of the diffusion side
+# twins [option...]: makes a model and both of its twins; $mask is the mask of the denoiser
 twins() {
     make_model "$@"
     train ar
@@ -25,7 +25,7 @@ twins() {
         ["autoregressive", "masked_diffusion"]' "$T/ar.loss" "$T/tiny-mdlm.loss"
 }
 
-# as NAME: this model is asked from now on
+# as NAME: makes NAME the model that the reference is asked about
 as() {
     rm -rf "$T/model"
     cp -r "$T/$1" "$T/model"

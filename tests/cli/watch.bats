@@ -23,8 +23,8 @@ END
 
 ids() { jq -c '[.point, .id, .token_ids]' "$1"; }
 
-# whole TRACE GENERATIONS: the changes put together, pass by pass, are the answers, as many as the
-# generation says; a slot that is not masked again becomes final once
+# whole TRACE GENERATIONS: tests that the changes of all passes together are the answers, as many as
+# the generation says, and that a slot which is not masked again becomes final once
 whole() {
     jq -n -e --slurpfile t "$1" --slurpfile g "$2" '
         all($g[]; . as $g | [$t[] | select(.id == $g.id and .point == $g.point)] as $t
@@ -40,7 +40,8 @@ whole() {
             and all($t[].confidences[]; . > 0 and . <= 1))'
 }
 
-# looked_at COMMAND...: the same ids with --trace and without, and the trace is that of the answers
+# looked_at COMMAND...: tests that the ids are the same with --trace, and that the trace fits the
+# answers
 looked_at() {
     "$@" "$T/prompts" > "$T/plain"
     "$@" --trace "$T/trace" "$T/prompts" > "$T/seen"
@@ -143,7 +144,7 @@ no() { # CODE WORDS COMMAND...
     [ "$(grep -c 'write(2,' "$T/calls")" -gt 5 ]
 }
 
-# in_terminal FILE COMMAND...: what the command writes to a terminal of COLUMNS x LINES
+# in_terminal FILE COMMAND...: prints what the command writes to a terminal of COLUMNS x LINES
 in_terminal() {
     command -v script > /dev/null || skip "no script(1) here: nothing acts as a terminal"
     printf '%q ' "${@:2}" > "$T/command"

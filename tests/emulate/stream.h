@@ -75,7 +75,7 @@ inline cudaError_t enqueue(cudaStream_t s, std::function<void()> act)
     return enqueue(s, {std::move(act), nullptr});
 }
 cudaError_t start(cudaStream_t s, kernel k);
-/* Run queued work: step() the first piece, drain() all of a stream, drain_all() all of the device. */
+/* Run queued work: step() the first piece, drain() all of a stream, drain_all() of the device. */
 void step(CUstream_st *s);
 void drain(CUstream_st *s);
 void drain_all();
