@@ -268,7 +268,7 @@ static int stays(struct network *n, const struct diffuse *d, int64_t id, int *go
             emitted += g.emit_tokens[k];
         struct diffuse t = *d;
         t.rule = UNMASK_THRESHOLD;
-        struct generation h = one(n, &t, 0); /* ends, though the mask id is committed again and again */
+        struct generation h = one(n, &t, 0); /* ends, though the mask id comes again and again */
         const struct diffuse wide = settings(64, 32, 16); /* the second block needs over 32 steps */
         *good &= emitted == 16 && h.n == 16 && same_as_official(n, d) &&
                  same_as_official(n, &wide);
