@@ -103,12 +103,12 @@ static void test_timing(void)
     ok(ran(TRIES, TRIES + 1, TRIES), "the next process times new shapes");
     w.job.batch = 2, w.job.step = N * K, w.job.ldy = 2 * N;
     multiply(&w);
-    ok(ran(TRIES, TRIES + 1, TRIES), "as two products at a time are");
+    ok(ran(TRIES, TRIES + 1, TRIES), "the next process times two products at a time");
     w.job.batch = 0, w.job.ldy = N;
     for (int rounded = 0; rounded < 2; rounded++) {
         w.job.type = rounded ? gemm_job::GEMM_TF32 : gemm_job::GEMM_F32;
         multiply(&w);
-        ok(ran(TRIES, TRIES + 1, TRIES), "and fp32, %s", rounded ? "which tf32 is not" : "too");
+        ok(ran(TRIES, TRIES + 1, TRIES), "the next process times %s", rounded ? "tf32" : "fp32");
     }
     char *path = choices_path(w.b.name, 1);
     ok(!strncmp(path, folder, strlen(folder)) && !access(path, R_OK), "the file is in the folder");

@@ -199,7 +199,7 @@ static void updates(struct fixture *f)
             train_ops_of(x.ops)->adamw(x.b, x.at(0), x.at(1), x.at(2), x.at(3), n, &how);
             train_ops_of(x.ops)->add(x.b, x.at(5), x.at(6), n);
         });
-        ok(fabs(got - want) <= 1e-12 * want, "and the squares of its gradient: %.6g", got);
+        ok(fabs(got - want) <= 1e-12 * want, "the squares of the gradient: %.6g", got);
     }
 }
 
@@ -227,7 +227,7 @@ static void losses(struct fixture *f)
         });
         for (int t = 0; t < T; t++)
             far = fmax(far, fabs(got[t] - want[t]) / (1 + fabs(want[t])));
-        ok(far < 1e-6 && got[2] == 0, "and its value: %.1e; none where the weight is 0", far);
+        ok(far < 1e-6 && got[2] == 0, "the value of the loss: %.1e; 0 where the weight is 0", far);
     }
 }
 

@@ -229,9 +229,9 @@ static void planted(struct fixture *f)
                     snprintf(text, sizeof text, "%f at %zu", (double)what, at);
                     agree(f, a, &narrow, text);
                     a.temperature = 1;
-                    agree(f, a, NULL, "the same, temperature 1");
+                    agree(f, a, NULL, "a planted value, temperature 1");
                     a.ban = {(int32_t)at};
-                    agree(f, a, NULL, "the same, banned");
+                    agree(f, a, NULL, "a planted value, banned");
                 }
     struct question a = ask(2, 300, 1);
     guide(&a, 1);

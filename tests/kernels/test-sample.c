@@ -80,11 +80,11 @@ static void test_filters(void)
     /* id 1 has 0.4 / 0.7 = 0.57 after top-k, only 0.4 before, so top-p must come second */
     ok(support(p, (struct sample){1, 2, 0.5}) == 0x02, "top-p works on what top-k left");
     ok(support_of_all(p, 2, 0.5) == 0x0a, "top-p of all: 0.4 is not enough, 0.7 is");
-    ok(support_of_all(p, 2, 0.9) == 0x0a, "... top-k then leaves two of four");
-    ok(support_of_all(p, 3, 0.75) == 0x0b, "... and none that top-p removed comes back by a tie");
+    ok(support_of_all(p, 2, 0.9) == 0x0a, "top-p of all 0.9: top-k then leaves two of four");
+    ok(support_of_all(p, 3, 0.75) == 0x0b, "a tie brings back no id that top-p removed");
     /* At T = 0.5 the probabilities are squared: 0.16 / 0.2750 = 0.58 for id 1. */
     ok(support(p, (struct sample){0.5, 0, 0.55}) == 0x02, "top-p works on the scaled logits");
-    ok(support(p, (struct sample){1, 0, 0.55}) == 0x0a, "... and at T = 1 keeps more");
+    ok(support(p, (struct sample){1, 0, 0.55}) == 0x0a, "top-p keeps more at T = 1 than at 0.5");
 }
 
 /* The 0.999 quantiles of chi-square are 20.5 (5 degrees), 13.8 (2), 10.8 (1). */
@@ -108,7 +108,7 @@ static void test_edges(void)
     ok(!sample_needs_logits(&greedy, V), "greedy needs no filter");
     const struct head_query measured = {.top_k = 2, .top_p = 0.5, .drawn = 1}, whole = {.drawn = 1};
     ok(sample_needs_logits(&measured, V) && !sample_needs_logits(&whole, V),
-       "... unless it is measured among the ids that stay");
+       "greedy needs a filter if it is measured among the ids that stay");
     int same = draw(equal, V, &tiny, 1, 2) == 0;
     for (uint64_t key = 0; key < 100; key++) {
         same &= draw(l + 1, V - 1, &tiny, 1, key) == 0;
@@ -174,7 +174,8 @@ static void test_greedy(void)
     const double four = -best * log(best) - log(1.0 / 3) / 3 - 2 * log(1.0 / 9) / 9;
     const int32_t quiet = 1;
     ok(measured_as((struct head_query){.top_k = 2}, a, 1 - a, two), "T = 0: share of top-k 2");
-    ok(measured_as((struct head_query){.top_k = 3}, best, 0.3 / 0.9, four), "... with a tie");
+    ok(measured_as((struct head_query){.top_k = 3}, best, 0.3 / 0.9, four),
+       "T = 0: share of top-k 3, a tie");
     ok(measured_as((struct head_query){.top_p = 0.65}, a, 1 - a, two), "T = 0: share of top-p");
     ok(measured_as((struct head_query){.top_k = 1}, 1, 0, 0), "T = 0: one id is sure");
     ok(measured_as((struct head_query){.top_k = 2, .top_p = 0.5}, 1, 0, 0), "top-k, then top-p");

@@ -142,7 +142,7 @@ static void check_own(const char *text, const char *bos, const struct chat_messa
            !strcmp(c.said.text, "there/tokenizer_config.json: chat template of the checkpoint"),
        "the checkpoint's own template runs: %s", c.said.text);
     if (c.chosen)
-        check(c.chosen, m, n, want, "... and writes");
+        check(c.chosen, m, n, want, "the checkpoint's own template writes");
     chat_free(c.chosen);
 }
 
@@ -329,7 +329,7 @@ static void test_encode(void)
                                         {"assistant", "Hi"}, {"user", ""}};
     encode(t, trim, 4, 0, 1, "a talk");
     encode(t, trick, 1, 0, 0, "a content that names a special token");
-    encode(t, trick, 1, 1, 1, "... and means it");
+    encode(t, trick, 1, 1, 1, "a content that names a special token, parsed as one");
     struct ids ids = {0};
     struct chat_template *template = named("llada", t);
     ok(!chat_encode(template, t, trick, 1, 0, &ids, NULL) && ids.n > 3 &&

@@ -125,7 +125,7 @@ static void test_shapes(void)
            c.context == 16384 && c.two_ways, "Nemotron-Labs-Diffusion 3B");
     config_write_left_to_right(&c);
     ok(!config_denoises(&c) && c.logit_shift && c.attends == MASK_CAUSAL &&
-           !generation_refuses(&c, &e), "which also writes left to right: %s", e.text);
+           !generation_refuses(&c, &e), "Nemotron also writes left to right: %s", e.text);
     ok(!synth_config(&c, "llama3-8b", &e) && config_parameters(&c) == 8030261248u, "LLaMA 3 8B");
     ok(!synth_config(&c, "llama3.2-1b", &e) && config_parameters(&c) == 1235814400u,
        "LLaMA 3.2 1B");

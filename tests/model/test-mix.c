@@ -210,7 +210,7 @@ static void texts(void)
     int took = trades(truth, 0.03, &lost, &chosen);
     ok(chosen > 100 && took < 20, "equal parts in noise: %d of 200 take bits from one for another, "
        "%d by the least sum of losses", took, chosen);
-    ok(lost < 2e-4, "which loses %.2g nats in truth", lost);
+    ok(lost < 2e-4, "these mixes lose %.2g nats more than int8 in truth", lost);
     truth[4].loss[1] = 0.05, truth[4].loss[2] = 0.08;
     for (size_t i = 5; i < PARTS_DRAWN; i++)
         truth[i].loss[2] = 2e-4;

@@ -106,7 +106,7 @@ static void test_refusals(const struct prompt_encoder *c)
     prompt_free(&p);
     llama.bos = -1;
     ok(make(&p, "{\"id\":\"a\",\"text\":\"\"}", &ar) == EXIT_FAILED_RECORDS,
-       "... and without BOS cannot start");
+       "LLaMA without BOS cannot start when there is nothing");
 }
 
 /* If messages contain no text of special tokens, the ids equal those of the whole text. */

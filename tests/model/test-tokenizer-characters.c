@@ -122,7 +122,7 @@ static void test_merges(void)
     json_array_clear(json_object_get(whole, "merges"));
     t = fixture_load(file(whole, LEGACY, "null", STRIPS), NULL);
     check("ignore_merges: a whole text that is a piece", t, "abc", IDS(268), "abc");
-    check("... is not looked for in a part", t, "abc abc",
+    check("ignore_merges: a part is not looked for as a piece", t, "abc abc",
           IDS(259, 260, 261, 262, 259, 260, 261, 262), "abc abc");
     tokenizer_free(t);
 }
@@ -136,11 +136,13 @@ static void test_unknown(void)
     tokenizer_free(t);
     json_object_set_new(its, "fuse_unk", json_false());
     t = fixture_load(file(json_incref(its), "null", METASPACE("always", "false"), STRIPS), NULL);
-    check("... or each is", t, "\u00e9\u4e2d\u00f1\n", IDS(3, 8, 9, 0, 0), "\u00e9\u4e2d");
+    check("fuse_unk false: each unknown character is one", t, "\u00e9\u4e2d\u00f1\n",
+          IDS(3, 8, 9, 0, 0), "\u00e9\u4e2d");
     tokenizer_free(t);
     json_object_set_new(its, "unk_token", json_null());
     t = fixture_load(file(its, "null", METASPACE("always", "false"), STRIPS), NULL);
-    check("... or none is", t, "\u00e9\u4e2d\u00f1\na", IDS(3, 8, 9, 4), "\u00e9\u4e2da");
+    check("without unk_token unknown characters are dropped", t, "\u00e9\u4e2d\u00f1\na",
+          IDS(3, 8, 9, 4), "\u00e9\u4e2da");
     tokenizer_free(t);
 }
 

@@ -132,9 +132,9 @@ static void test_joint(void)
     int edits;
     int32_t done;
     ok(joint(&m, 2, (int32_t[]){-1, -1, -1}, (int32_t[]){4, 5, 6}, (double[]){0.3, 0.2, 0.1},
-             &edits, &done) == 1 && !edits && !done, "joint: none is sure, so one");
+             &edits, &done) == 1 && !edits && !done, "joint: no answer is sure, so the best");
     ok(joint(&m, 2, (int32_t[]){4, -1, -1}, (int32_t[]){9, 5, 6}, (double[]){0.6, 0.8, 0.71},
-             &edits, &done) == 2 && edits == 1 && !done, "both that are sure, and an edit beside");
+             &edits, &done) == 2 && edits == 1 && !done, "joint: two sure answers, and an edit");
     ok(!joint(&m, 2, (int32_t[]){9, 5, 6}, (int32_t[]){9, 8, 7}, (double[]){0.9, 0.5, 0.51},
               &edits, &done) && edits == 3 && !done, "a full block is edited above 0.5");
     ok(!joint(&m, 2, (int32_t[]){9, 5, 7}, (int32_t[]){9, 8, 6}, (double[]){0.9, 0.7, 0.6},

@@ -115,7 +115,7 @@ static void test_level(void)
     const double level = ratio_level(0.95, 9);
     ok(fabs(level - (1 - 0.05 / 9)) < 1e-15, "nine share one level");
     ok(fabs(ratio_level(0.95, 1) - 0.95) < 1e-15 && fabs(ratio_level(0.95, 0) - 0.95) < 1e-15,
-           "one has it alone");
+           "one interval alone has 95 %%");
     struct paired alone = at_level(a, b, 12, 1, 0.95), wide = at_level(a, b, 12, 1, level);
     ok(wide.ratio.lo < alone.ratio.lo && alone.ratio.hi < wide.ratio.hi,
            "the interval is wider: %g [%g, %g]", wide.ratio.value, wide.ratio.lo, wide.ratio.hi);
