@@ -414,7 +414,7 @@ int main(int argc, char **argv)
         {"stored", 0, OPT_TEXT, &judge.stored, .arg = "FILE",
          .help = "compare the claims of a run with those of a stored run"},
         {"self-test", 0, OPT_REAL, &judge.self_test, 1, 10, .arg = "FACTOR",
-         .help = "judge the A/A test with this handicap"},
+         .help = "judge the self-test: a twin, and a twin slowed by this factor"},
         {"gate", 0, OPT_REAL, &judge.gate, 1e-4, 10, .arg = "P",
          .help = "exit with 1 if a time grew by P (0.02 is 2 %); see below"},
         {"same-ids", 0, OPT_REAL, &judge.same_ids, 1e-6, 1, .arg = "SHARE", .rare = 1,
@@ -432,7 +432,7 @@ int main(int argc, char **argv)
         TAKE_OPTION(compare.a.max_failed),
         OPT_COMMON(compare.a.common),
         {0}};
-    const struct tool tool = {"compare", "records that differ in one setting in, its cost out",
+    const struct tool tool = {"compare", "compares records that differ in one setting",
                               examples, notes, options, NEEDS_NOTHING};
     int first = opt_parse(&tool, argc, argv);
     struct err e = {0};

@@ -204,7 +204,7 @@ int main(int argc, char **argv)
         {"title", 0, OPT_TEXT, &args.title, .arg = "TEXT",
          .help = "message of the figure: title of the SVG and start of the caption"},
         {"cost", 0, OPT_TEXT, &args.cost, .arg = "METRIC",
-         .help = "cost of pareto, steps and ratio (e2e_ns); of pareto also a quality"},
+         .help = "cost in pareto, steps and ratio (e2e_ns); in pareto it may be a quality"},
         {"quality", 0, OPT_TEXT, &args.quality, .arg = "METRIC",
          .help = "quality of pareto and steps (that of the front, else judge_ppl)"},
         {"metric", 0, OPT_TEXT, &args.metric, .arg = "METRIC",

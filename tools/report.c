@@ -193,7 +193,7 @@ int main(int argc, char **argv)
         {"remarks", 0, OPT_TEXT, &args.remarks, .arg = "FILE",
          .help = "file of remarks, one a line, for the section on limits"},
         {"embedded", 0, OPT_FLAG, &args.embedded,
-         .help = "say on the page that these are the embedded demonstration models"},
+         .help = "say on the page that the models are the embedded demonstration models"},
         OPT_COMMON(args.common),
         {0}};
     const struct tool tool = {"report",

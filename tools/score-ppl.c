@@ -537,8 +537,8 @@ static void options(struct opt *out, struct args *args)
         {"vi-steps", 0, OPT_INT, &args->vi_steps, 0, 65536, .arg = "N",
          .help = "latent model: steps that fit the latents of a text (64)"},
         {"vi-rate", 0, OPT_REAL, &args->vi_rate, 1e-9, 10, .arg = "R",
-         .help = "latent model: learning rate of the first of these steps; the last has a tenth "
-                 "(0.34)"},
+         .help = "latent model: learning rate of the first step of a fit; the last step has "
+                 "a tenth (0.34)"},
         {"prior", 0, OPT_CHOICE, &args->prior, .choices = "normal|dit",
          .help = "latent model, elbo: N(0, I), or the prior that train-prior left in the model's "
                  "folder (normal)"},

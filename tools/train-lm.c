@@ -86,7 +86,7 @@ static size_t shape_options(struct opt *options, struct args *to)
         {"init", 0, OPT_TEXT, &to->init, .arg = "MODEL",
          .help = "start from the weights and tokenizer of this checkpoint, any family"},
         {"from", 0, OPT_TEXT, &to->from, .arg = "MODEL",
-         .help = "as --init, with its family and shape too"},
+         .help = "start from the weights, tokenizer, family and shape of this checkpoint"},
         IGNORE_CONFIG_OPTION(to->ignore_config),
         {"oversample", 0, OPT_TEXT, &to->oversample, .arg = "TASK", .rare = 1,
          .help = "task whose documents are repeated --times times"},
