@@ -163,6 +163,8 @@ CPU_FLAGS       = -O3 -ffp-contract=fast -fno-math-errno -fno-trapping-math -Wno
     $(if $(findstring SOURCE=3,$(HARDEN)),-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
 CPU_FLAGS_portable   :=
 CPU_FLAGS_neon       :=
+CPU_FLAGS_dotprod    := -march=armv8.2-a+dotprod
+CPU_FLAGS_i8mm       := -march=armv8.2-a+dotprod+i8mm
 CPU_FLAGS_avx2       := -march=x86-64-v3 -mtune=generic
 CPU_FLAGS_avxvnni    := $(CPU_FLAGS_avx2) -mavxvnni
 CPU_FLAGS_avx512     := -march=x86-64-v4 -mprefer-vector-width=512
@@ -192,7 +194,7 @@ $(foreach l,portable $(CPU_LEVELS),\
 $(BUILD)/obj/lib/stat/bootstrap.o: private ALL_CFLAGS += -O3
 # The loops that probe the limits of the machine must not be limited by the compiler.
 $(BUILD)/obj/lib/run/probe/ceiling.o $(BUILD)/obj/kernels/peak-%.o: private ALL_CFLAGS += -O3
-$(BUILD)/obj/kernels/peak-arm.o: private ALL_CFLAGS += -march=armv8.2-a+dotprod+bf16
+$(BUILD)/obj/kernels/peak-arm.o: private ALL_CFLAGS += -march=armv8.2-a+dotprod+bf16+i8mm
 $(addprefix $(BUILD)/obj/kernels/,ops.o train.o): $(BUILD)/obj/levels.txt
 $(addprefix $(BUILD)/obj/kernels/,ops.o train.o): private ALL_CFLAGS += $(CPU_LEVELS:%=-DHAVE_CPU_%)
 

@@ -14,7 +14,7 @@ SAN     ?=
 # (Debian: libacl1-dev, liblz4-dev, libzstd-dev, libxml2-dev)
 STATIC  ?=
 CPU_LEVELS_x86_64  := amx avx512bf16 avx512 avxvnni avx2
-CPU_LEVELS_aarch64 := neon
+CPU_LEVELS_aarch64 := i8mm dotprod neon
 # The flag in /proc/cpuinfo of a processor that has the level. A level without a flag is always
 # there.
 CPU_FLAG_amx        := amx_tile avx512_bf16
@@ -22,7 +22,9 @@ CPU_FLAG_avx512bf16 := avx512_bf16
 CPU_FLAG_avx512     := avx512vl
 CPU_FLAG_avxvnni    := avx_vnni avx2
 CPU_FLAG_avx2       := avx2
-CPU_KNOWS   := $(shell grep -m 1 ^flags /proc/cpuinfo)
+CPU_FLAG_i8mm       := i8mm asimddp
+CPU_FLAG_dotprod    := asimddp
+CPU_KNOWS   := $(shell grep -m 1 -e ^flags -e ^Features /proc/cpuinfo)
 CPU_LACKS   := $(if $(CPU_KNOWS),$(foreach l,$(CPU_LEVELS_$(CPU)),$(if $(filter-out $(CPU_KNOWS),\
                    $(CPU_FLAG_$(l))),$(l))))
 # instruction sets that kernels/cpu is compiled for besides the portable C: those of this processor,

@@ -8,7 +8,7 @@
 #include "kernels/peak.h"
 
 extern const struct ops cpu_amx_ops, cpu_avx512bf16_ops, cpu_avx512_ops, cpu_avxvnni_ops,
-    cpu_avx2_ops, cpu_neon_ops, cpu_portable_ops;
+    cpu_avx2_ops, cpu_i8mm_ops, cpu_dotprod_ops, cpu_neon_ops, cpu_portable_ops;
 
 struct level {
     const struct ops *ops;
@@ -58,6 +58,12 @@ static void levels(struct level out[LEVELS_MAX])
 #endif
 #ifdef HAVE_CPU_avx2
     out[n++] = (struct level){&cpu_avx2_ops, has_avx2()};
+#endif
+#ifdef HAVE_CPU_i8mm
+    out[n++] = (struct level){&cpu_i8mm_ops, peak_dotprod() && peak_i8mm()};
+#endif
+#ifdef HAVE_CPU_dotprod
+    out[n++] = (struct level){&cpu_dotprod_ops, peak_dotprod()};
 #endif
 #ifdef HAVE_CPU_neon
     out[n++] = (struct level){&cpu_neon_ops, 1};

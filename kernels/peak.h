@@ -27,6 +27,10 @@ const struct peak *peak_best(enum unit unit);
 
 /* 1 on an x86 processor with AVX-VNNI (vpdpbusd for 256-bit vectors). */
 int peak_avx_vnni(void);
+/* 1: an aarch64 processor with dot products of four bytes (sdot), with matrix products of eight
+ * (smmla). */
+int peak_dotprod(void);
+int peak_i8mm(void);
 
 /* Defines a loop of STEP(sum, x, y) over PEAK_CHAINS sums of type VEC. TARGET: a target attribute,
  * or empty. */

@@ -7,7 +7,8 @@
 #include <string.h>
 
 extern const struct train_ops ref_train, cpu_amx_train, cpu_avx512bf16_train, cpu_avx512_train,
-    cpu_avxvnni_train, cpu_avx2_train, cpu_neon_train, cpu_portable_train;
+    cpu_avxvnni_train, cpu_avx2_train, cpu_i8mm_train, cpu_dotprod_train, cpu_neon_train,
+    cpu_portable_train;
 
 static const struct {
     const char *level; /* ops.level */
@@ -27,6 +28,12 @@ static const struct {
 #endif
 #ifdef HAVE_CPU_avx2
     {"avx2", &cpu_avx2_train},
+#endif
+#ifdef HAVE_CPU_i8mm
+    {"i8mm", &cpu_i8mm_train},
+#endif
+#ifdef HAVE_CPU_dotprod
+    {"dotprod", &cpu_dotprod_train},
 #endif
 #ifdef HAVE_CPU_neon
     {"neon", &cpu_neon_train},

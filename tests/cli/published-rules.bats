@@ -361,7 +361,7 @@ strided() {
         strided $most --batch 1 --device ref
         strided $most --batch 1 --threads 2 --dtype f32
     done
-    for isa in amx avx512bf16 avx512 avxvnni avx2 neon portable; do
+    for isa in amx avx512bf16 avx512 avxvnni avx2 i8mm dotprod neon portable; do
         "$BIN/gen-llama" -q -m "$T/model/I-DLM" --isa $isa --limit 1 --no-meta "$T/prompts" \
             > "$T/probe" 2> "$T/err" || [ $? -eq 69 ]
         if [ -s "$T/probe" ]; then strided 3 --batch 1 --isa $isa; fi

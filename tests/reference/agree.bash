@@ -102,7 +102,7 @@ on_cuda() {
 on_levels() {
     local isa ran=0 tool=$1
     shift
-    for isa in amx avx512bf16 avx512 avxvnni avx2 neon portable; do
+    for isa in amx avx512bf16 avx512 avxvnni avx2 i8mm dotprod neon portable; do
         "$BIN/$tool" -m "$T/model" --isa $isa --limit 1 --no-meta "$T/prompts" \
             > "$T/probe" 2> "$T/err" || [ $? -eq 69 ] || return 1
         [ -s "$T/probe" ] || continue # this processor does not have the level

@@ -80,6 +80,26 @@ INLINE size_t line_at(size_t k, size_t rows) { return k / LINE * LINE * rows + k
         ROWS_CASE(12, KERNEL)                                                                      \
     }
 
+/* ---- int8 and q4 ----
+ *
+ * One instruction of a level takes INT8_ROWS rows. Where it takes two, a register holds the sums of
+ * two rows and of half as many outputs: sum[i] and sum[i + 1] of an even row i are its low and its
+ * high outputs, for both rows. A panel then has INT8_ROWS registers of codes for LANES outputs. */
+
+/* Rows that a tile multiplies: the last pair may lack a row. A block has room for it. */
+INLINE int held(int rows) { return (int)up((size_t)rows, INT8_ROWS); }
+
+/* Changes the sums of single rows into those of pairs, or back. */
+INLINE void pair_sums(const int rows, veci sum[][2])
+{
+    for (int i = 0; INT8_ROWS == 2 && i < rows; i += 2)
+        for (int half = 0; half < 2; half++) {
+            vecw even = (vecw)sum[i][half], odd = (vecw)sum[i + 1][half];
+            sum[i][half] = (veci)(vecw){even[0], odd[0]};
+            sum[i + 1][half] = (veci)(vecw){even[1], odd[1]};
+        }
+}
+
 /* ---- functions of formats that products on AMX tiles use too (amx_tiles.h) ---- */
 
 /* Packs x rounded to bf16 as a block of pairs of format_bf16, [K/2/LINE][rows][LINE], for any

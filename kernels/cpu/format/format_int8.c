@@ -6,7 +6,7 @@
  *         [K/INT8_STEP][PANEL][INT8_STEP]: a load takes consecutive k of LANES outputs.
  * block   a header, the codes of the activations as [K/INT8_STEP][rows] groups of INT8_WORDS 32-bit
  *         words, and the columns in which some row has an outlier. The outliers themselves stay in
- *         x. K is padded with zeros to a multiple of 4.
+ *         x. K is padded with zeros to a multiple of ROUND.
  *
  * If the processor multiplies unsigned by signed bytes, activations are stored as code + INT8_BIAS,
  * and a sum starts from -INT8_BIAS * (the sum of the output's codes), which removes the bias.
@@ -21,22 +21,25 @@ struct int8_block {
     size_t rows;
     size_t n_outliers;
     float step[TILE_ROWS]; /* scale / 127 of the rows */
-    /* then words[K/INT8_STEP][rows][INT8_WORDS], outlier[n_outliers] */
+    /* then words[K/INT8_STEP][held(rows)][INT8_WORDS], outlier[n_outliers] */
 };
 enum { HEADER = (sizeof(struct int8_block) + 63) / 64 * 64 };
-enum { STEPS = 4 / INT8_STEP }; /* steps of four values of K, which are PANEL words of a panel */
+/* A round of the tile takes ROUND values of K, which are STEPS steps. TAKEN values are packed at
+ * once. */
+enum { ROUND = INT8_STEP < 4 ? 4 : INT8_STEP, STEPS = ROUND / INT8_STEP };
+enum { TAKEN = (int)LANES < INT8_STEP ? (int)INT8_STEP : (int)LANES };
 
-static size_t quads(size_t K) { return (K + 3) / 4; }
+static size_t rounds(size_t K) { return (K + ROUND - 1) / ROUND; }
 static size_t rounded(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 static size_t panel_bytes(size_t K)
 {
-    return rounded(PANEL * (sizeof(float) + sizeof(int32_t)) + quads(K) * PANEL * 4);
+    return rounded(PANEL * (sizeof(float) + sizeof(int32_t)) + rounds(K) * PANEL * ROUND);
 }
 
 static size_t words_bytes(size_t K)
 {
-    return rounded(quads(K) * STEPS * TILE_ROWS * INT8_WORDS * sizeof(uint32_t));
+    return rounded(rounds(K) * STEPS * TILE_ROWS * INT8_WORDS * sizeof(uint32_t));
 }
 
 static size_t block_bytes(size_t K)
@@ -186,14 +189,18 @@ void CPU(int8_codes)(int8_t *code, const float *x, size_t n, float scale, float 
         code[k] = c[k % LANES];
 }
 
-/* Writes the codes of LANES values into n words that are `next` apart. */
-INLINE void pack_lanes(uint32_t *words, size_t next, vec value, vec up, float limit, size_t n)
+/* Writes the codes of TAKEN values, zeros after `left` of them, as n steps that are `next` words
+ * apart. */
+INLINE void pack_steps(uint32_t *words, size_t next, const float *x, size_t left, vec up,
+                       float limit, size_t n)
 {
     union {
-        bytes all;
-        int8_t each[LANES];
-    } code = {coded(value, up, limit)};
-    for (size_t i = 0; i < n && i < LANES / INT8_STEP; i++)
+        bytes part[TAKEN / LANES];
+        int8_t each[TAKEN];
+    } code;
+    for (size_t at = 0; at < TAKEN; at += LANES)
+        code.part[at / LANES] = coded(load_some(x + at, left > at ? left - at : 0), up, limit);
+    for (size_t i = 0; i < n && i < TAKEN / INT8_STEP; i++)
         int8_words(words + i * next, code.each + INT8_STEP * i);
 }
 
@@ -201,14 +208,13 @@ INLINE void pack_row(struct int8_block *block, size_t i, float scale, size_t K, 
 {
     const float *x = block->x + i * block->ldx;
     uint32_t *words = (uint32_t *)(uintptr_t)words_of(block) + i * INT8_WORDS;
-    const size_t next = block->rows * INT8_WORDS, whole = K / LANES * LANES;
+    const size_t next = up(block->rows, INT8_ROWS) * INT8_WORDS, whole = K / TAKEN * TAKEN;
     block->step[i] = scale / 127;
     vec up = up_of(scale);
-    for (size_t k = 0; k < whole; k += LANES, words += LANES / INT8_STEP * next)
-        pack_lanes(words, next, load(x + k), up, limit, LANES / INT8_STEP);
+    for (size_t k = 0; k < whole; k += TAKEN, words += TAKEN / INT8_STEP * next)
+        pack_steps(words, next, x + k, TAKEN, up, limit, TAKEN / INT8_STEP);
     if (whole < K)
-        pack_lanes(words, next, load_some(x + whole, K - whole), up, limit,
-                   quads(K - whole) * STEPS);
+        pack_steps(words, next, x + whole, K - whole, up, limit, rounds(K - whole) * STEPS);
 }
 
 INLINE void pack_limited(void *block, const float *x, size_t ldx, size_t rows, size_t K,
@@ -242,10 +248,15 @@ INLINE veci codes_at(const int8_t *step, size_t k)
         vech half;
         memcpy(&half, step, sizeof half);
         word = __builtin_convertvector(half, vecu);
-    } else {
+    } else if (INT8_STEP == 4) {
         word = load_bits(step);
+    } else {
+        uint32_t four[LANES];
+        for (size_t j = 0; j < LANES; j++)
+            memcpy(&four[j], step + j * INT8_STEP + k % INT8_STEP / 4 * 4, sizeof *four);
+        word = load_bits(four);
     }
-    return (veci)(word << (24 - 8 * (uint32_t)(k % INT8_STEP))) >> 24;
+    return (veci)(word << (24 - 8 * (uint32_t)(k % (INT8_STEP < 4 ? INT8_STEP : 4)))) >> 24;
 }
 
 void CPU(int8_add)(float *out, const struct outlier *list, size_t n, const float *x, size_t ldx,
@@ -275,22 +286,24 @@ INLINE void tile_rows(const int rows, float *out, const struct int8_block *block
     const float *step = panel;
     const char *codes = (const char *)panel + PANEL * (sizeof(float) + sizeof(int32_t));
     const uint32_t *x = words_of(block);
-    const size_t next = block->rows * INT8_WORDS, share = ahead.bytes / quads(K);
+    const size_t next = up(block->rows, INT8_ROWS) * INT8_WORDS, share = ahead.bytes / rounds(K);
     veci sum[TILE_ROWS][2];
-    for (int i = 0; i < rows; i++)
+    for (int i = 0; i < held(rows); i++)
         for (int half = 0; half < 2; half++)
             sum[i][half] = (veci)load_bits(step + PANEL + half * LANES);
-    for (size_t quad = quads(K); quad > 0; quad--) {
+    pair_sums(rows, sum);
+    for (size_t round = rounds(K); round > 0; round--) {
         for (int step_at = 0; step_at < STEPS; step_at++, codes += PANEL * INT8_STEP, x += next) {
             int8_weights lo = int8_load(codes), hi = int8_load(codes + LANES * INT8_STEP);
-            for (int i = 0; i < rows; i++) {
-                sum[i][0] = dot_int8(sum[i][0], lo, x + i * INT8_WORDS);
-                sum[i][1] = dot_int8(sum[i][1], hi, x + i * INT8_WORDS);
+            for (int i = 0; i < held(rows); i++) {
+                sum[i][0] = dot_int8(sum[i][0], lo, x, i);
+                sum[i][1] = dot_int8(sum[i][1], hi, x, i);
             }
         }
         fetch_ahead(ahead.at);
         ahead.at += share;
     }
+    pair_sums(rows, sum);
     for (int i = 0; i < rows; i++)
         for (int half = 0; half < 2; half++) {
             vec scale = load(step + half * LANES) * block->step[i];

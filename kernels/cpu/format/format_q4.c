@@ -1,10 +1,10 @@
 /* format_q4.c - Q4 (kernels/quant.h): products of 4-bit integers and activations that are coded as
  * int8, both in blocks of 64. The sum of a block is an exact integer.
  *
- * panel   step[K/64][PANEL] = absmax / 8 in fp32, then the codes as [K/8][PANEL] words: byte i of a
- *         word holds k = i of eight in its lower half and k = i + 4 in its upper half.
+ * panel   step[K/64][PANEL] = absmax / 8 in fp32, then the codes, bytes [K/GROUP][PANEL][Q4_STEP]:
+ *         byte i holds k = i of a group in its lower half and k = i + Q4_STEP in its upper half.
  * block   step[K/64][TILE_ROWS] = scale / 127 of the rows, start[K/64][TILE_ROWS], then the codes
- *         of the activations as [K/4][rows] groups of Q4_WORDS 32-bit words.
+ *         of the activations as [K/Q4_STEP][held(rows)] groups of Q4_WORDS 32-bit words.
  *
  * A product multiplies codes q of 0..15, not q - 8, because processors multiply unsigned by signed
  * bytes. So a sum starts from -8 * (the sum of the codes x). A sum never leaves 16 bits: its 32
@@ -16,7 +16,7 @@
 #include "kernels/cpu/format/cpu_format.h"
 #include "kernels/quant.h"
 
-enum { GROUP = 8, GROUPS = QUANT_BLOCK / GROUP, QUADS = QUANT_BLOCK / 4 };
+enum { GROUP = 2 * Q4_STEP, GROUPS = QUANT_BLOCK / GROUP, STEPS = QUANT_BLOCK / Q4_STEP };
 
 static size_t blocks(size_t K) { return K / QUANT_BLOCK; }
 
@@ -29,19 +29,19 @@ static size_t steps_bytes(size_t K) { return up(blocks(K) * TILE_ROWS * sizeof(f
 
 static size_t block_bytes(size_t K)
 {
-    return up(2 * steps_bytes(K) + K * TILE_ROWS * Q4_WORDS, 64);
+    return up(2 * steps_bytes(K) + K * TILE_ROWS * (Q4_WORDS * 4 / Q4_STEP), 64);
 }
 
 static void pack_output(void *panel, size_t j, const struct codes *codes, size_t row, size_t K)
 {
     float *step = (float *)panel + j;
-    uint8_t *out = (uint8_t *)panel + blocks(K) * PANEL * sizeof(float) + 4 * j;
+    uint8_t *out = (uint8_t *)panel + blocks(K) * PANEL * sizeof(float) + Q4_STEP * j;
     const uint8_t *code = (const uint8_t *)codes->code + row * K / 2;
     for (size_t at_block = 0; at_block < blocks(K); at_block++)
         step[at_block * PANEL] = codes->scale[row * blocks(K) + at_block] / 8;
-    for (size_t group = 0; group < K / GROUP; group++, out += 4 * PANEL, code += GROUP / 2)
+    for (size_t group = 0; group < K / GROUP; group++, out += Q4_STEP * PANEL, code += GROUP / 2)
         for (size_t i = 0; i < GROUP / 2; i += 2) { /* the first code of a byte is its high half */
-            uint8_t low = code[i / 2], high = code[i / 2 + 2];
+            uint8_t low = code[i / 2], high = code[i / 2 + GROUP / 4];
             out[i] = (uint8_t)(low >> 4 | (high & 0xf0));
             out[i + 1] = (uint8_t)((low & 15) | high << 4);
         }
@@ -77,7 +77,7 @@ INLINE float scale_of(const float *x)
 typedef int8_t bytes __attribute__((vector_size(LANES)));
 
 /* Packs a block of 64 values of a row: codes and *start. Returns the scale. next: words from one
- * group of four codes to the next. */
+ * step to the next. */
 INLINE float pack_values(uint32_t *words, size_t next, uint32_t *start, const float *x)
 {
     int8_t code[QUANT_BLOCK] = {0};
@@ -95,8 +95,8 @@ INLINE float pack_values(uint32_t *words, size_t next, uint32_t *start, const fl
     }
     for (size_t lane = 0; lane < LANES; lane++)
         half[lane % 4 / 2] += sum[lane];
-    for (size_t quad = 0; quad < QUADS; quad++)
-        q4_words(words + quad * next, code + 4 * quad);
+    for (size_t step = 0; step < STEPS; step++)
+        q4_words(words + step * next, code + Q4_STEP * step);
     *start = q4_start(-8 * half[0], -8 * half[1]);
     return scale;
 }
@@ -106,20 +106,31 @@ static void pack_rows(void *block, const float *x, size_t ldx, size_t rows, size
     float *step = block;
     uint32_t *start = (uint32_t *)(void *)((char *)block + steps_bytes(K));
     uint32_t *words = (uint32_t *)(void *)((char *)block + 2 * steps_bytes(K));
-    const size_t next = rows * Q4_WORDS;
+    const size_t next = up(rows, INT8_ROWS) * Q4_WORDS;
     for (size_t at_block = 0; at_block < blocks(K);
-         at_block++, words += QUADS * next, x += QUANT_BLOCK)
+         at_block++, words += STEPS * next, x += QUANT_BLOCK)
         for (size_t i = 0; i < rows; i++) {
             size_t at = at_block * TILE_ROWS + i;
             step[at] = pack_values(words + i * Q4_WORDS, next, &start[at], x + i * ldx) / INT8_TOP;
         }
 }
 
-INLINE void add_quad(const int rows, veci sum[][2], vecu lo, vecu hi, const uint32_t *x)
+/* The codes of a group of LANES outputs. */
+typedef uint32_t q4_weights __attribute__((vector_size(LANES * Q4_STEP)));
+
+INLINE q4_weights weights_at(const void *codes)
 {
-    for (int i = 0; i < rows; i++) {
-        sum[i][0] = q4_add(sum[i][0], lo & 0x0f0f0f0fu, x + i * Q4_WORDS);
-        sum[i][1] = q4_add(sum[i][1], hi & 0x0f0f0f0fu, x + i * Q4_WORDS);
+    q4_weights w;
+    memcpy(&w, codes, sizeof w);
+    return w;
+}
+
+INLINE void add_step(const int rows, veci sum[][2], q4_weights lo, q4_weights hi,
+                     const uint32_t *x)
+{
+    for (int i = 0; i < held(rows); i++) {
+        sum[i][0] = q4_add(sum[i][0], lo & 0x0f0f0f0fu, x, i);
+        sum[i][1] = q4_add(sum[i][1], hi & 0x0f0f0f0fu, x, i);
     }
 }
 
@@ -137,24 +148,26 @@ INLINE void tile_rows(const int rows, float *out, const void *block, const void 
     const char *codes = (const char *)panel + blocks(K) * PANEL * sizeof(float);
     const uint32_t *start = (const void *)((const char *)block + steps_bytes(K));
     const uint32_t *x = (const void *)((const char *)block + 2 * steps_bytes(K));
-    const size_t next = (size_t)rows * Q4_WORDS;
+    const size_t next = (size_t)held(rows) * Q4_WORDS;
     const size_t share = ahead.bytes / (K / GROUP + blocks(K)); /* a block has steps and GROUPS */
     for (int i = 0; i < 2 * rows; i++)
         put(out + i * LANES, (vec){0});
     for (size_t at_block = 0; at_block < blocks(K);
          at_block++, step += PANEL, start += TILE_ROWS, x_step += TILE_ROWS) {
         veci sum[TILE_ROWS][2];
-        for (int i = 0; i < rows; i++)
+        for (int i = 0; i < held(rows); i++)
             sum[i][0] = sum[i][1] = (veci)splat_bits(start[i]);
+        pair_sums(rows, sum);
         fetch_ahead(ahead.at);
         ahead.at += share;
-        for (int part = 0; part < GROUPS; part++, codes += PANEL * 4, x += 2 * next) {
-            vecu lo = load_bits(codes), hi = load_bits(codes + LANES * 4);
-            add_quad(rows, sum, lo, hi, x);
-            add_quad(rows, sum, lo >> 4, hi >> 4, x + next);
+        for (int group = 0; group < GROUPS; group++, codes += PANEL * Q4_STEP, x += 2 * next) {
+            q4_weights lo = weights_at(codes), hi = weights_at(codes + LANES * Q4_STEP);
+            add_step(rows, sum, lo, hi, x);
+            add_step(rows, sum, lo >> 4, hi >> 4, x + next);
             fetch_ahead(ahead.at);
             ahead.at += share;
         }
+        pair_sums(rows, sum);
         for (int i = 0; i < rows; i++) {
             add_scaled(out + i * PANEL, sum[i][0], step, x_step[i]);
             add_scaled(out + i * PANEL + LANES, sum[i][1], step + LANES, x_step[i]);
@@ -173,9 +186,9 @@ static void tile(float *out, const void *block, size_t rows, const void *panel, 
 static void row(float *out, const void *panel, size_t j, size_t K)
 {
     const float *step = (const float *)panel + j;
-    const uint8_t *codes = (const uint8_t *)panel + blocks(K) * PANEL * sizeof(float) + 4 * j;
+    const uint8_t *codes = (const uint8_t *)panel + blocks(K) * PANEL * sizeof(float) + Q4_STEP * j;
     for (size_t k = 0; k < K; k++) {
-        int code = codes[k / GROUP * PANEL * 4 + k % 4] >> k % GROUP / 4 * 4 & 15;
+        int code = codes[k / GROUP * PANEL * Q4_STEP + k % Q4_STEP] >> k % GROUP / Q4_STEP * 4 & 15;
         out[k] = (float)(code - 8) * step[k / QUANT_BLOCK * PANEL];
     }
 }

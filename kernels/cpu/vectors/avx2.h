@@ -20,13 +20,7 @@ INLINE level_table level_look(const uint16_t level[16])
     return (level_table){_mm256_broadcastsi128_si256(low), _mm256_broadcastsi128_si256(high)};
 }
 
-/* The place of code k of eight of output j among the nibbles of LANES outputs. Lower nibbles hold
- * k < 4. Within 128 bits the bytes of k = 0, 1 of four outputs come first, then those of k = 2, 3,
- * so that unpacking looked-up bytes gives pairs. */
-INLINE size_t nibble_at(size_t j, size_t k)
-{
-    return 2 * (j / 4 * 16 + k % 4 / 2 * 8 + j % 4 * 2 + k % 2) + k / 4;
-}
+#include "kernels/cpu/vectors/nibbles_bytes.h"
 
 /* The bf16 pairs of the levels for k = 2n, 2n + 1. */
 INLINE vecu level_pairs(level_table t, vecu codes, int n)

@@ -6,7 +6,7 @@
 
 /* A step is four codes of each output. Its activation codes k..k+3 are one 32-bit word of
  * unsigned bytes, code + INT8_BIAS, the form of the first factor of vpdpbusd. */
-enum { INT8_STEP = 4, INT8_WORDS = 1, INT8_BIAS = 128 };
+enum { INT8_STEP = 4, INT8_WORDS = 1, INT8_BIAS = 128, INT8_ROWS = 1 };
 typedef vecu int8_weights;
 
 INLINE void int8_words(uint32_t *out, const int8_t code[INT8_STEP])
@@ -20,7 +20,7 @@ INLINE void int8_words(uint32_t *out, const int8_t code[INT8_STEP])
 INLINE int8_weights int8_load(const void *p) { return load_bits(p); }
 
 /* Q4: four activation codes are one word of signed bytes. */
-enum { Q4_WORDS = 1 };
+enum { Q4_STEP = 4, Q4_WORDS = 1 };
 INLINE void q4_words(uint32_t *out, const int8_t code[4]) { memcpy(out, code, 4); }
 INLINE uint32_t q4_start(int low, int high) { return (uint32_t)(low + high); }
 

@@ -5,7 +5,7 @@
 
 /* A step is INT8_STEP consecutive codes of each output. The activations of a step are INT8_WORDS
  * words of 32 bits: the pair k, k + 1 as int16. */
-enum { INT8_STEP = 2, INT8_WORDS = 1, INT8_BIAS = 0 };
+enum { INT8_STEP = 2, INT8_WORDS = 1, INT8_BIAS = 0, INT8_ROWS = 1 };
 
 typedef int16_t vecs __attribute__((vector_size(LANES * 4)));
 typedef vecs int8_weights;
@@ -25,7 +25,7 @@ INLINE void int8_words(uint32_t *out, const int8_t code[INT8_STEP])
 
 /* Q4: four activation codes are one word of signed bytes. Sums are pairs of int16, of k and k + 1
  * and of k + 2 and k + 3 of every four. */
-enum { Q4_WORDS = 1 };
+enum { Q4_STEP = 4, Q4_WORDS = 1 };
 
 INLINE void q4_words(uint32_t *out, const int8_t code[4]) { memcpy(out, code, 4); }
 

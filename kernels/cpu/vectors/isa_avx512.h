@@ -16,17 +16,17 @@ INLINE int8_weights int8_load(const void *p)
     return (int8_weights)_mm512_cvtepi8_epi16(_mm256_loadu_si256(p));
 }
 
-/* sum += the products of each lane: codes of w times the codes at x. */
-INLINE veci dot_int8(veci sum, int8_weights w, const uint32_t *x)
+/* sum += the products of each lane: codes of w times the codes of a row in x. */
+INLINE veci dot_int8(veci sum, int8_weights w, const uint32_t *x, int row)
 {
-    sum += (veci)_mm512_madd_epi16((__m512i)w, (__m512i)splat_bits(*x));
+    sum += (veci)_mm512_madd_epi16((__m512i)w, (__m512i)splat_bits(x[row]));
     return (veci)settled((vecu)sum);
 }
 
-/* sum += the products of each lane: bytes of w, 0..15, times the codes at x. */
-INLINE veci q4_add(veci sum, vecu w, const uint32_t *x)
+/* sum += the products of each lane: bytes of w, 0..15, times the codes of a row in x. */
+INLINE veci q4_add(veci sum, vecu w, const uint32_t *x, int row)
 {
-    __m512i pairs = _mm512_maddubs_epi16((__m512i)w, (__m512i)splat_bits(*x));
+    __m512i pairs = _mm512_maddubs_epi16((__m512i)w, (__m512i)splat_bits(x[row]));
     return (veci)settled((vecu)_mm512_add_epi16((__m512i)sum, pairs));
 }
 

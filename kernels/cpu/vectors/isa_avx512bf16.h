@@ -19,16 +19,16 @@ INLINE vech bf16_narrow(vec x) { return (vech)_mm512_cvtneps_pbh((__m512)x); }
 
 #include "kernels/cpu/vectors/int8_bytes.h"
 
-/* sum += the products of each lane: codes of w times the codes at x. */
-INLINE veci dot_int8(veci sum, int8_weights w, const uint32_t *x)
+/* sum += the products of each lane: codes of w times the codes of a row in x. */
+INLINE veci dot_int8(veci sum, int8_weights w, const uint32_t *x, int row)
 {
-    return (veci)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)splat_bits(*x), (__m512i)w);
+    return (veci)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)splat_bits(x[row]), (__m512i)w);
 }
 
-/* sum += the products of each lane: bytes of w, 0..15, times the codes at x. */
-INLINE veci q4_add(veci sum, vecu w, const uint32_t *x)
+/* sum += the products of each lane: bytes of w, 0..15, times the codes of a row in x. */
+INLINE veci q4_add(veci sum, vecu w, const uint32_t *x, int row)
 {
-    return (veci)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)w, (__m512i)splat_bits(*x));
+    return (veci)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)w, (__m512i)splat_bits(x[row]));
 }
 
 #include "kernels/cpu/vectors/avx512.h"

@@ -10,16 +10,16 @@ enum { LANES = 8, TILE_ROWS = 6, BF16_DOT = 0 };
 
 #include "kernels/cpu/vectors/int8_bytes.h"
 
-/* sum += the products of each lane: codes of w times the codes at x. */
-INLINE veci dot_int8(veci sum, int8_weights w, const uint32_t *x)
+/* sum += the products of each lane: codes of w times the codes of a row in x. */
+INLINE veci dot_int8(veci sum, int8_weights w, const uint32_t *x, int row)
 {
-    return (veci)_mm256_dpbusd_avx_epi32((__m256i)sum, (__m256i)splat_bits(*x), (__m256i)w);
+    return (veci)_mm256_dpbusd_avx_epi32((__m256i)sum, (__m256i)splat_bits(x[row]), (__m256i)w);
 }
 
-/* sum += the products of each lane: bytes of w, 0..15, times the codes at x. */
-INLINE veci q4_add(veci sum, vecu w, const uint32_t *x)
+/* sum += the products of each lane: bytes of w, 0..15, times the codes of a row in x. */
+INLINE veci q4_add(veci sum, vecu w, const uint32_t *x, int row)
 {
-    return (veci)_mm256_dpbusd_avx_epi32((__m256i)sum, (__m256i)w, (__m256i)splat_bits(*x));
+    return (veci)_mm256_dpbusd_avx_epi32((__m256i)sum, (__m256i)w, (__m256i)splat_bits(x[row]));
 }
 
 #include "kernels/cpu/vectors/avx2.h"

@@ -2,4 +2,6 @@
 #pragma once
 
 enum { LANES = 4, TILE_ROWS = 12, BF16_DOT = 0 };
-#include "kernels/cpu/vectors/four_lanes.h"
+#include "kernels/cpu/vectors/neon.h"
+
+#include "kernels/cpu/vectors/int8_plain.h"
