@@ -28,7 +28,8 @@ struct engine {
     {.device = "auto", .isa = "auto", .dtype = "auto", .graphs = "on", .alloc = "pool",            \
      .tf32 = "off", .row_tile = -1, .mask_block = -1}
 #define ISA_OPTION(to)                                                                             \
-    {"isa", 0, OPT_TEXT, &(to), .arg = "auto|amx|avx512bf16|avx512|avx2|neon|portable", .rare = 1, \
+    {"isa", 0, OPT_TEXT, &(to),                                                                    \
+     .arg = "auto|amx|avx512bf16|avx512|avxvnni|avx2|i8mm|dotprod|neon|portable", .rare = 1,       \
      .help = "instruction set of the CPU back end (auto: the fastest one, by a short trial)"}
 #define THREADS_OPTION(to)                                                                         \
     {"threads", 0, OPT_INT, &(to), 0, 1024, .arg = "N",                                            \
