@@ -63,7 +63,6 @@ const struct ids *tokenizer_before(const struct tokenizer *tokenizer)
 struct walk {
     const struct tokenizer *t;
     struct cutter_plain plain;
-    const char *text; /* not used */
     int at_start;     /* 1: the current part begins at the beginning of the text */
     struct ids *out;
     struct pretokenize_work split;

@@ -132,22 +132,22 @@ struct good goal_test(const struct goal *goal, const struct evidence *evidence, 
                       const char *point, double alpha)
 {
     struct good good = {{NAN, NAN, NAN}, NAN, NAN, 0, 0, -1, 0, "not scored"};
-    const json_t *own = base ? json_object_get(evidence->quality, base) : NULL;
-    const json_t *rival = point ? json_object_get(evidence->quality, point) : NULL;
-    own = json_object_get(own, goal->kind.source);
-    rival = json_object_get(rival, goal->kind.source);
-    size_t most = json_object_size(own) + 1;
+    const json_t *of_base = base ? json_object_get(evidence->quality, base) : NULL;
+    const json_t *of_point = point ? json_object_get(evidence->quality, point) : NULL;
+    of_base = json_object_get(of_base, goal->kind.source);
+    of_point = json_object_get(of_point, goal->kind.source);
+    size_t most = json_object_size(of_base) + 1;
     double *room = mem_zero(4 * most, sizeof *room);
-    struct prompt_sums own_sums = {room, room + most},
-                       rival_sums = {room + 2 * most, room + 3 * most};
-    good.prompts = pair_up(goal, evidence, own, rival, &own_sums, &rival_sums);
+    struct prompt_sums base_sums = {room, room + most},
+                       point_sums = {room + 2 * most, room + 3 * most};
+    good.prompts = pair_up(goal, evidence, of_base, of_point, &base_sums, &point_sums);
     if (is_random(evidence, base) || is_random(evidence, point))
         good.reason = "random weights";
     else if (good.prompts && good.prompts < ASGOOD_LEAST)
         good.reason = ASGOOD_FEW;
     else if (good.prompts)
-        judge(&good, goal, evidence, (struct asgood_side){rival_sums.num, rival_sums.den},
-              (struct asgood_side){own_sums.num, own_sums.den}, good.prompts, alpha);
+        judge(&good, goal, evidence, (struct asgood_side){point_sums.num, point_sums.den},
+              (struct asgood_side){base_sums.num, base_sums.den}, good.prompts, alpha);
     free(room);
     return good;
 }
