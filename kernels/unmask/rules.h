@@ -138,7 +138,8 @@ enum unmask_trait {
     PARAMETER(open_share, REAL, d2f, 1, 0, 1, "0.1",                                              \
               "open a block when this share of the block before has tokens")                      \
     PARAMETER(ready_share, REAL, d2f, 1, 0, 1, "0.95",                                            \
-              "with this share, each pass commits a token of the block")                          \
+              "if this share of the block before has tokens, each pass commits one token of the " \
+              "block or more")                                                                    \
     PARAMETER(sched_high, REAL, sched, 1, 0, 1e6, "7.5",                                          \
               "from the second step on, commit all tokens when the mean gap of the best two "     \
               "logits reaches a bound; the bound falls from this")                                \

@@ -245,7 +245,7 @@ static void put_switch(struct buf *text, const char *option, const char *value, 
     if (!value)
         return;
     if (said)
-        buf_format(text, " --%s %s (said)", option, said);
+        buf_format(text, " --%s %s (given)", option, said);
     else if (in_force)
         buf_format(text, " --%s %s", option, in_force);
     else
@@ -264,7 +264,7 @@ void engine_say_saving(const struct engine *engine, const struct config *config,
     put_switch(&text, "quant", saving->quant, engine->quant, precision.quant);
     if (saving->row_tile)
         buf_format(&text, " --row-tile %zu%s", row_tile_of(engine),
-                   engine->row_tile >= 0 ? " (said)" : "");
+                   engine->row_tile >= 0 ? " (given)" : "");
     if (takes_pruned(engine))
         buf_format(&text, " --pruned %s", engine->pruned);
     log_note(log, "level %s:%s; always on, as it changes no bit: attention and head in tiles",

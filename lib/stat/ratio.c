@@ -51,21 +51,21 @@ static void judge(struct ratio *ratio, double mean, double se, double df)
     ratio->reason = NULL;
 }
 
-struct ratio ratio_of(const struct launch_value *a, size_t n_a, const struct launch_value *b,
-                      size_t n_b, double level, double *work)
+struct ratio ratio_of(const struct launch_value *base, size_t n_a,
+                      const struct launch_value *point, size_t n_b, double level, double *work)
 {
     struct ratio ratio = RATIO_NOTHING;
     ratio.level = level;
     ratio.launches = n_a < n_b ? n_a : n_b;
     double *x = work, *y = work + n_a;
-    ratio.paired = are_pairs(a, n_a, b, n_b);
+    ratio.paired = are_pairs(base, n_a, point, n_b);
     ratio.method = ratio.paired ? "mean log ratio of paired launches, t interval"
                                 : "difference of mean logs of launches, Welch's t interval";
     ratio.reason = "no launches";
     if (!ratio.launches)
         return ratio;
     ratio.reason = "a launch without a value above 0";
-    if (!logs(a, n_a, x) || !logs(b, n_b, y))
+    if (!logs(base, n_a, x) || !logs(point, n_b, y))
         return ratio;
     double mean = stat_mean(y, n_b) - stat_mean(x, n_a), se = NAN, df = NAN;
     if (ratio.paired) {

@@ -41,14 +41,14 @@ struct ratio {
 
 #define RATIO_NOTHING {NAN, NAN, NAN, NAN, NAN, NAN, NAN, 0, 0, NULL, NULL}
 
-/* The ratio b / a. a[n_a]: launch values of system a; b[n_b]: of system b; both ascend by
+/* The ratio b / a. base[n_a]: launch values of system a; point[n_b]: of system b; both ascend by
  * launch. Launches are paired if n_a = n_b and the launch numbers of each pair are equal or differ
  * by one. There is no interval if one side has fewer than LAUNCH_LEAST launches, or if a value is
  * not above zero. work[n_a + n_b].
  *   paired:  log ratio = mean d_i, d_i = log b_i - log a_i, se = sd(d) / sqrt(n), df = n - 1
  *   else:    se^2 = sd_a^2 / n_a + sd_b^2 / n_b, df by Welch and Satterthwaite */
-struct ratio ratio_of(const struct launch_value *a, size_t n_a, const struct launch_value *b,
-                      size_t n_b, double level, double *work);
+struct ratio ratio_of(const struct launch_value *base, size_t n_a,
+                      const struct launch_value *point, size_t n_b, double level, double *work);
 
 /* SAME: the interval lies within [1 / (1 + zone), 1 + zone]. ABOVE, BELOW: the interval lies above
  * or below 1. UNDECIDED: none of these, or no interval. (At 95 %, two systems that differ by

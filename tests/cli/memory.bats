@@ -50,10 +50,10 @@ refused() {
         <(jq -s . "$T/exact") <(jq -s . "$T/mild") <(jq -s . "$T/moderate") \
         <(jq -s . "$T/aggressive") | grep -x true > /dev/null
     "${LLAMA[@]}" --no-meta --level aggressive --quant none "$T/prompts" > "$T/out" 2> "$T/said"
-    grep -qF "level aggressive: --kv-dtype bf16 --quant none (said) --row-tile 512;" "$T/said"
+    grep -qF "level aggressive: --kv-dtype bf16 --quant none (given) --row-tile 512;" "$T/said"
     jq -se 'all(.level == "aggressive" and .quant == "none" and .kv_dtype == "bf16")' "$T/out"
     "${LLAMA[@]}" --no-meta --level mild --row-tile 0 "$T/prompts" > "$T/out" 2> "$T/said"
-    grep -qF " --row-tile 0 (said);" "$T/said"
+    grep -qF " --row-tile 0 (given);" "$T/said"
     refused 64 "got 'moderat' (did you mean moderate?)" "${LLAMA[@]}" --level moderat "$T/prompts"
 }
 

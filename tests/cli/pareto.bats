@@ -138,7 +138,7 @@ crossover() { jq -c --arg n "$1" "select(.name == \$n) | $2"; }
 @test "as good only at a higher cost: exists is false" {
     sweep 100 200 8 16 32 64 128 256 | pareto > "$T/p"
     [ "$(crossover X_par '[.exists, .steps, .reason]' < "$T/p")" = \
-      '[false,null,"as good only at more steps than are as cheap"]' ]
+      '[false,null,"as good as LLaMA only at step counts that cost more"]' ]
     [ "$(crossover X_par '.speedup < 1 and .speedup_hi < 1' < "$T/p")" = true ]
 }
 

@@ -306,8 +306,9 @@ static void decide_parity(const struct meeting *meeting, struct crossing *crossi
                        : crossing->exists < 0
                            ? "undecided: where LLaDA is as good as LLaMA, LLaDA may cost more or "
                              "less"
-                           : choose_words(meeting, "as good only at more steps than are as cheap",
-                                          "as good only with more work than is as cheap");
+                           : choose_words(meeting,
+                                          "as good as LLaMA only at step counts that cost more",
+                                          "as good as LLaMA only with work that costs more");
     if (crossing->exists <= 0) {
         crossing->lo = crossing->hi = NAN;
         crossing->interval_reason = crossing->reason;
