@@ -188,6 +188,30 @@ static void test_guesses(const struct network *n)
     made_free(&guessed);
 }
 
+/* Two prompts come when the first one is at work, of which one waits for a place. Passes of
+ * canvases that begin at different times are of kinds that are recorded when they come
+ * (diffuse.h). */
+template <class How>
+static void test_arrivals(const char *what, const struct network *n, How how,
+                          struct made (*make)(const struct network *, How, size_t, int),
+                          int recorded)
+{
+    how.alive = 2;
+    how.arrivals = 1;
+    prompts[1].due_ns = 1;
+    prompts[2].due_ns = 2;
+    struct made first = make(n, how, PROMPTS, 1);
+    ok(recorded ? first.done.records > 0 && !first.done.questions : nothing(what, first.done, 1),
+       "%s: nothing else is settled in the clock", what);
+    struct made with = make(n, how, PROMPTS, 1), without = make(n, how, PROMPTS, 0);
+    ok(same_texts(&with, &without) && with.g[0].n > 0 && with.g[2].n > 0,
+       "%s: the same as without preparing", what);
+    made_free(&first);
+    made_free(&with);
+    made_free(&without);
+    prompts[1].due_ns = prompts[2].due_ns = 0;
+}
+
 static void test_texts(struct backend *b, const char *dtype)
 {
     struct network n;
@@ -200,6 +224,7 @@ static void test_texts(struct backend *b, const char *dtype)
         return;
     }
     check("one token", &n, texts(1), PROMPTS, write, 0);
+    test_arrivals("texts that come later", &n, texts(5), write, 0);
     test_ends(&n);
     struct autoregress how = texts(4);
     how.sample.temperature = 0.7;
@@ -256,6 +281,7 @@ static void test_canvases(struct backend *b, const char *dtype)
         return;
     }
     check("two blocks", &n, canvases(24, 12, 4), PROMPTS, fill, 0);
+    test_arrivals("canvases that come later", &n, canvases(24, 12, 4), fill, 1);
     struct diffuse how = canvases(24, 12, 4);
     how.cache = CACHE_PREFIX;
     check("two blocks, the prefix kept", &n, how, PROMPTS, fill, 0);
