@@ -118,7 +118,7 @@ struct canvas_state {
     int32_t more;               /* open blocks behind the current one: UNMASK_OPENS */
     int32_t shift;              /* prompt tokens in the first block; < block_length; 0 unless the
                                  * mask is block-causal */
-    int32_t ahead;              /* slots behind the current block that passes read */
+    int32_t ahead;              /* slots after the current block that passes read */
     int32_t passes;             /* number of passes so far */
     int32_t readable;           /* slots before the first one that is not final */
     int32_t live;               /* 0: ended */
@@ -145,8 +145,8 @@ struct canvas_loop {
     const int32_t *row_of;         /* [sum of len] row of each id in the pass; -1: none */
     const int32_t *check_of;       /* [sum of len] the row that checks an id which the rule may
                                     * revise; -1: none. NULL: the rule revises nothing */
-    const int32_t *origin;         /* [T] the id that a row reads; -1: its token never changes */
-    size_t T;
+    const int32_t *origin;         /* [T] index in token[] of row t's id; -1: it never changes */
+    size_t T;                      /* rows of the pass */
     int32_t twin;                  /* CFG: rows.uncond[w] = wanted[w] + twin; 0: no CFG */
     int32_t compares;              /* 1: rows.uncond[w] = index of the last pass's answer about the
                                     * same slot; 0 if there is none */
@@ -162,13 +162,13 @@ struct canvas_loop {
     struct slot_kept *slot;        /* [sum of len] the rule's memory of slots; NULL: none */
     int32_t gen_length, block_length, block_steps;
     const int32_t *budget;         /* [block_steps] budget of each step */
-    int32_t block_pace;            /* distance in budget[] from a block to the next one; 0: all
-                                    * blocks share one budget */
+    int32_t block_pace;            /* distance of blocks in budget[]; 0: blocks share one budget */
     int32_t mask;                  /* the mask id */
     int32_t lag;                   /* 1: the row before a slot's row answers about it */
-    int32_t seeds;                 /* block length of the mask, or 0. > 0: if a block begins at a
-                                    * block of the mask, its first pass asks only about its first
-                                    * slot, at the row before. 0: every pass asks about all slots */
+    int32_t seeds;                 /* block length of the mask, or 0. > 0: if a block starts where
+                                    * a block of the mask starts, the first pass of the block asks
+                                    * only about the block's first slot. The row before that slot
+                                    * answers. 0: every pass asks about all slots */
     int32_t from_end;              /* 1: blocks of the mask count from the end of the prompt; 0:
                                     * from the first id */
     enum order order;
@@ -215,7 +215,7 @@ HOST_DEVICE int canvas_seeds_now(const struct canvas_loop *l, const struct canva
     return canvas_seeded(l, c) && c->step == 0;
 }
 
-/* Rows between the answer about a slot and the later row of the slot: 0 or 1. */
+/* 1: the row before a slot's own row answers about the slot; 0: the slot's own row does. */
 HOST_DEVICE int32_t canvas_lag(const struct canvas_loop *l, const struct canvas_state *c)
 {
     return l->lag || canvas_seeds_now(l, c);
@@ -336,7 +336,7 @@ HOST_DEVICE struct reading canvas_read(const struct canvas_loop *loop,
         slot->id[DAWN_INDUCED] = canvas_induced(loop, canvas, w);
     struct reading said = unmask_read(loop->rule, &loop->params, &loop->answer[w], slot);
     if (said.id == loop->mask && unmask_has(loop->rule, UNMASK_CHECKS))
-        said.id = loop->answer[w].runner_up; /* a draft: only a block without masks is checked */
+        said.id = loop->answer[w].runner_up; /* a draft has no mask: only full blocks are checked */
     said.confidence = rounded_confidence(loop->rounding, said.confidence);
     return said;
 }
@@ -495,6 +495,6 @@ HOST_DEVICE void canvas_settle(const struct canvas_loop *loop, struct canvas_sta
 
 C_BEGIN
 /* On the host: writes wanted, uncond, key, asked and target of part i for the next pass, and
- * canvas.wanted, held and stalled. The host also does the first pass, on its own copies. */
+ * canvas.wanted, held and stalled. For the first pass the host calls it on copies of the arrays. */
 void advance_ask(const struct canvas_loop *loop, size_t i);
 C_END

@@ -1,5 +1,6 @@
-/* claims.c - finds claims of a run; see claims.h. If one claim about time is null because of the
- * machine, the page shows no ratio of times, because all ratios come from the same launches. */
+/* claims.c - finds claims of a run; see claims.h. If one claim about time is null because
+ * launches were disturbed or too few, the page shows no ratio of times: all ratios come from the
+ * same launches. */
 #include "lib/report/claims.h"
 
 #include <math.h>

@@ -25,9 +25,11 @@ struct paired_cells { size_t launches, prompts; const double *base, *other; };
 
 struct paired {
     struct ratio ratio;     /* other / base; ratio.sd and ratio.half are over launches alone */
-    double se, df;          /* of the log ratio, launches and prompts together; NaN */
+    double se, df;          /* of the log ratio, launches and prompts together; NaN if the
+                             * ratio has no value */
     size_t prompts, pairs;  /* prompts with a pair; pairs (cells in which both have a time) */
-    size_t left_out;        /* cells with one time, and pairs of launches that do not count */
+    size_t left_out;        /* cells with one time, and all pairs in launches that do not
+                             * count */
 };
 
 /* A launch counts if at least half of its cells are pairs. Value and interval are NaN if fewer than

@@ -1,6 +1,7 @@
-/* ranking.c - see ranking.h. s_a is the order of a pair of systems in place a: 1, -1, or 0 if both
- * are equal. The pair adds to tau the mean of s_a s_b over all pairs (a, b) of the k places. This
- * is linear in each s, so tau is least and largest where every undecided s is -1 or 1. */
+/* ranking.c - see ranking.h. s_a is the order of two systems in place a: 1, -1, or 0 if both are
+ * equal. These two systems add to tau the mean of s_a s_b over all pairs of places (a, b); the sum
+ * is divided by the number of pairs of systems. The mean is linear in each s, so tau is least and
+ * largest where every undecided s is -1 or 1. */
 #include "lib/stat/ranking.h"
 
 #include <math.h>

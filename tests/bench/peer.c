@@ -43,8 +43,8 @@ static char *run_command(const struct bench *b, const char *line, struct command
 
 /* ---- llama.cpp ---- */
 
-/* With --clock cpu: the assignments before a command that make the command's clocks processor
- * time. */
+/* With --clock cpu: the variables set before a command, so that the command's clocks count
+ * processor time. */
 static char *clock_setting(const struct peer *p)
 {
     char self[4096];

@@ -12,7 +12,8 @@ setup()
     mkdir -p "$TASKS"
 }
 
-# verdicts [OPTION...] < lines "TASK@ANSWER@TEXT" with \n: prints the verdict of score-exact on each
+# verdicts [OPTION...] < lines "TASK@ANSWER@TEXT": prints the verdict of score-exact on each
+# line. In a line, \n stands for a line feed.
 verdicts()
 {
     jq -cR 'split("@") | map(gsub("\\\\n"; "\n")) | {kind: "generation", run: "r",

@@ -1,5 +1,5 @@
 /* test-json.c - feeds JSON texts: accepted texts are the same after they are written and read
- * again. All other readers of JSON use this one. */
+ * again. json_file(), rec-read.c and reply.c use the same strict parser, json_strict(). */
 #include "lib/record/json.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -95,7 +95,8 @@ static double apart(const double *a, const double *b)
     return far;
 }
 
-/* Computes them for two copies of the sequence around a shorter one, in one batch. */
+/* Computes the values of plain() for the second of two copies of the sequence, with a shorter
+ * sequence between them, in one batch. */
 static void batched(const struct network *n, const int32_t *ids, enum mask mask, double *out)
 {
     int32_t token[3 * T], pos[3 * T], wanted[T], target[T];

@@ -1,5 +1,5 @@
 /* test-philox.c - compares Philox4x32-10 with its published answers (Random123's kat_vectors), and
- * tests the two ways to use it. */
+ * tests the functions of philox.h and rng.h that use it. */
 #include <string.h>
 
 #include "lib/base/philox.h"

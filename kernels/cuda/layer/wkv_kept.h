@@ -1,6 +1,7 @@
 /* wkv_kept.h - values of the forward pass of time mixing that the gradients need, in device memory.
  * They are computed again before the backward pass: all states at the borders of chunks and, for
- * RWKV 7, all x. Head h of sequence s is head s * H + h. N is WKV_CUDA_MOST. */
+ * RWKV 7, x_t of every token t (kernels/wkv.h, chunked form). Head h of sequence s is head
+ * s * H + h. N is WKV_CUDA_MOST. */
 #pragma once
 
 #include "kernels/wkv.h"

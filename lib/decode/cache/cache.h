@@ -36,9 +36,9 @@ struct cache_view {
                                         * position 0 */
     int seeds;                         /* 1: the pass asks about the first slot of its block only,
                                         * and no row of the block is needed */
-    int forward;                       /* 1: a row sees the keys up to its own position, where keys
-                                        * open .. open_end - 1 count as being at `open` (a block
-                                        * that sees all of itself; open_end 0: none) */
+    int forward;                       /* 1: a row sees the keys up to its own position. Keys
+                                        * open .. open_end - 1 count as at `open`, so a row of that
+                                        * block sees the whole block; open_end 0: no such block */
     int32_t open, open_end;
     struct cache_params params;
 };
@@ -47,15 +47,18 @@ struct cache_part {
     int32_t *row; /* [n_rows] computed positions, ascending; room for canvas.len */
     size_t n_rows;
     int32_t *key; /* [n_keys] positions whose keys and values are read, ascending; those of computed
-                   * positions are new. Ignored when nothing is kept: then rows read rows */
+                   * positions are new. Ignored when nothing is kept: then each row reads the
+                   * keys and values of the rows of this pass */
     size_t n_keys;
     size_t passes; /* most passes that this description serves; SIZE_MAX: all passes of the block or
                     * of the canvas */
     /* Zero unless the policy sets them: */
-    size_t first, n; /* row[first .. first + n - 1] are separate (kernels/reuse.h) */
+    size_t first, n; /* row[first .. first + n - 1] are set apart (kernels/reuse.h): they are
+                      * always among the `take` rows, but never with `sifts` */
     size_t take;     /* rows that layers after the first compute; 0: all. With `sifts`: rows whose
                       * keys and values are kept, in slots 0 .. take - 1 of the canvas */
-    int sifts;       /* 1: rows read rows, and a part of their keys and values is kept */
+    int sifts;       /* 1: each row reads the keys and values of the rows of this pass, and a
+                      * part of these keys and values is kept */
     int32_t shift;   /* position p has slot p + shift of the canvas; if not 0, key[] are slots */
 };
 struct cache_policy {

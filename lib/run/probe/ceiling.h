@@ -67,6 +67,6 @@ void ceiling_again(struct ceilings *ceilings, struct pool *pool, struct ceiling_
                    enum unit unit);
 
 /* Measures a device with copies and with the products of the back end. Large products run in the
- * vendor's library; int8 is the whole of LLM.int8(). Changes backend->act. Returns -1:
- * EXIT_NO_DEVICE. */
+ * vendor's library. The int8 rate is that of complete LLM.int8() products, with outliers in fp32.
+ * Changes backend->act. Returns -1: EXIT_NO_DEVICE. */
 int ceiling_device(struct ceilings *ceilings, struct backend *backend, struct err *e);
