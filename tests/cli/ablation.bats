@@ -71,7 +71,7 @@ four() {
         {"row": "1-25", "text": "small", "metric": "memory_weights_bytes", "most": 0.6}]'
 }
 
-@test "effects against claims: held, not held, undecided, not applicable" {
+@test "an effect is held, not held, undecided or not applicable beside its claim" {
     four > "$T/options"
     run_of
     outcome() { # OPTION ROW: its outcome
@@ -136,7 +136,7 @@ four() {
     [[ $output == *"error: tokens changed where none may: llada other"* ]]
 }
 
-@test "the claims of the file: rows that exist, flags that both generators take" {
+@test "claims name rows that exist and flags that both generators take" {
     conforms data/ablation.ndjson
     jq -r '.claims[]?.row' data/ablation.ndjson | sort -u > "$T/rows"
     [ "$(wc -l < "$T/rows")" -gt 15 ]
@@ -168,7 +168,7 @@ four() {
     [ "$status" -eq 65 ]
 }
 
-@test "a base is of the same system, prompts and way of scoring" {
+@test "a base has the same system, prompts and way of scoring" {
     { of base 100 1000 30; of lean 98 500 30; } > "$T/both"
     jq -c '., (select(.option == "lean") | .workload = "v" | .point += "v")' "$T/both" > "$T/in"
     run --separate-stderr "$BIN/compare" --no-meta --by option --base base --cost e2e_ns "$T/in"
@@ -256,7 +256,7 @@ fits() { "$BIN/forecast" -q --no-meta --fit "$@"; }
     grep -q '| 2-18 | half | llada | lean | memory.* at most -50.* | held |' page.md
 }
 
-@test "time mixing and long answers: ratios with intervals over turns" {
+@test "time mixing and long answers have ratios with intervals over turns" {
     # three turns of a bench, at two lengths; two rounds of an answer of 256 tokens, 1 ms a token
     # with a cache and i / 16 ms the i-th without
     jq -cn '{kind: "meta"}, ((10, 11, 12) as $x | (128, 512) as $rows | (1, 8) as $seqs

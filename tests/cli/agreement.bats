@@ -4,21 +4,21 @@
 
 load ../reference/agree
 
-@test "llama: greedy ids in each dtype" {
+@test "llama: greedy ids agree with the reference in each dtype" {
     for dtype in F32 F16 BF16; do
         make_model --dtype $dtype
         greedy --device cpu
     done
 }
 
-@test "llama: greedy ids of the ref back end, in batches, and without a cache" {
+@test "llama: greedy ids agree on the ref back end, in batches, and without a cache" {
     make_model --dtype BF16 --kv-heads 2
     greedy --device ref
     greedy --device cpu --batch 4
     greedy --device cpu --batch 3 --cache off
 }
 
-@test "llama: greedy ids of sharded, grouped, tied and scaled checkpoints" {
+@test "llama: greedy ids agree for sharded, grouped, tied and scaled checkpoints" {
     make_model --dtype BF16 --shards 4 --kv-heads 1
     greedy
     make_model --dtype F16 --tied --kv-heads 2 --seed 3
@@ -31,7 +31,7 @@ load ../reference/agree
     greedy
 }
 
-@test "a total_size that is wrong or missing is one warning" {
+@test "a total_size that is wrong or missing gives one warning" {
     make_model --shards 2
     greedy 2> "$T/err"
     ! grep W106 "$T/err" || false
@@ -45,7 +45,7 @@ load ../reference/agree
     grep -q W106 "$T/err"
 }
 
-@test "llama: greedy ids of odd shapes" {
+@test "llama: greedy ids agree for odd shapes" {
     make_model --width 30 --heads 3 --kv-heads 3 --ffn 37 --vocab 271 --layers 3
     greedy --threads 2
     make_model --width 8 --heads 4 --kv-heads 2 --ffn 5 --layers 1 --dtype BF16
@@ -68,7 +68,7 @@ load ../reference/agree
         $got.p2.tokens_to_eos == ($e[1].ids | length)'
 }
 
-@test "llama: likelihood in each dtype and layout" {
+@test "llama: the likelihood agrees in each dtype and layout" {
     for dtype in F32 F16 BF16; do
         make_model --dtype $dtype --kv-heads 2
         likelihood 1e-4
@@ -112,15 +112,15 @@ coarse() {
     ! likelihood 1e-6 --quant nf4 || false
 }
 
-@test "qwen2: biases on q, k and v" {
+@test "qwen2: ids agree with biases on q, k and v" {
     another_block qwen2
 }
 
-@test "qwen3: norms of the heads of q and k, heads of any width" {
+@test "qwen3: ids agree with norms of q and k in each head, at any width of a head" {
     another_block qwen3
 }
 
-@test "mistral: a window of attention, its default, and none" {
+@test "mistral: ids agree with a window of attention, with its default, and without one" {
     another_block mistral
     make_model --arch mistral --kv-heads 2
     with() {
@@ -137,7 +137,7 @@ coarse() {
     [ "$default" != "$(with '.sliding_window = 20')" ]
 }
 
-@test "smollm3: layers without rotation, by interval or by list" {
+@test "smollm3: layers without rotation are named by an interval or by a list" {
     another_block smollm3
     make_model --arch smollm3 --layers 5 --kv-heads 2 --head-dim 12
     for edit in 'del(.no_rope_layer_interval)' '.no_rope_layers = [1, 0, 0, 1, 1]' \
@@ -155,7 +155,7 @@ coarse() {
     [[ $output == *"no_rope_layers: expected 0 or 1 for every layer, got [1,0]"* ]]
 }
 
-@test "llama: config.json of TinyLlama, Llama 2 and SmolLM2; Ministral 3 is refused" {
+@test "llama: config.json of TinyLlama, Llama 2 and SmolLM2 is read; Ministral 3 is refused" {
     make_model --kv-heads 2 --theta 100000 --tied
     jq '. + {rope_interleaved: false, is_llama_config: true, pretraining_tp: 1, pad_token_id: 2,
         "transformers.js_config": {kv_cache_dtype: {q4f16: "float16"}}, attention_dropout: 0,
@@ -168,17 +168,17 @@ coarse() {
     [ "$status" -eq 65 ] && [[ $output == *"architectures: expected one of "* ]]
 }
 
-@test "mistral, smollm3: bf16, int8, nf4" {
+@test "mistral, smollm3: ids agree in bf16, int8 and nf4" {
     coarse mistral
     coarse smollm3
 }
 
-@test "qwen2, qwen3: bf16, int8, nf4" {
+@test "qwen2, qwen3: ids agree in bf16, int8 and nf4" {
     coarse qwen2
     coarse qwen3
 }
 
-@test "qwen2, qwen3, mistral, smollm3: on the emulated CUDA device" {
+@test "qwen2, qwen3, mistral, smollm3: ids agree on the emulated CUDA device" {
     [ -e "${TESTBIN:-build/tests}/libcrossover-cuda.so" ] ||
         skip "no C++ compiler, so no emulated device"
     for family in qwen2 qwen3 mistral smollm3; do
@@ -193,7 +193,7 @@ coarse() {
     done
 }
 
-@test "llada: blocks and steps, with remainders" {
+@test "llada: ids agree over blocks and steps, with remainders" {
     make_model --arch llada
     diffusion 16 16 16 0 --device cpu
     diffusion 24 8 9 0
@@ -203,13 +203,13 @@ coarse() {
     diffusion 8 8 1 0
 }
 
-@test "llada: more steps than masks" {
+@test "llada: ids agree if there are more steps than masks" {
     make_model --arch llada --seed 5
     diffusion 16 8 40 0
     diffusion 6 2 9 0 --batch 2
 }
 
-@test "llada: guidance" {
+@test "llada: ids agree with guidance" {
     make_model --arch llada --seed 6
     diffusion 24 8 9 1.5
     # With these weights the network writes the mask id itself; such slots compete again.
@@ -218,7 +218,7 @@ coarse() {
     diffusion 16 8 16 2 --device ref
 }
 
-@test "llada: in each dtype, sharded, grouped, tied, and under LLaMA's tensor names" {
+@test "llada: ids agree in each dtype, sharded, grouped, tied, and under LLaMA's tensor names" {
     make_model --arch llada --dtype F16 --kv-heads 2
     diffusion 24 8 9 0
     make_model --arch llada --dtype BF16 --shards 4 --seed 7
@@ -231,7 +231,7 @@ coarse() {
     diffusion 20 10 6 0 --threads 2
 }
 
-@test "llada: the EOS options, in networks that write end tokens without being asked" {
+@test "llada: ids agree with the EOS options, in networks that write end tokens unasked" {
     for seed in 19 22; do
         make_model --arch llada --seed $seed
         diffusion 24 24 12 0
@@ -300,7 +300,7 @@ in_gguf() {
     on_levels gen-llama greedy -m "$T/model.gguf"
 }
 
-@test "GGUF: families, tied and untied, by text; LLaDA with its mask" {
+@test "GGUF: tied and untied families, and LLaDA with its mask, give the reference's ids" {
     for family in qwen3 smollm3; do
         in_gguf Q8_0 --arch $family --tied --layers 4
         jq 'del(.no_rope_layer_interval)' "$T/model/config.json" > "$T/new" # 4: GGUF has no key

@@ -9,7 +9,7 @@ setup() {
     cd "$BATS_TEST_TMPDIR" || exit 1
 }
 
-@test "solvers: error against evaluations, of the noise of the seed" {
+@test "solvers: the error falls with the number of evaluations; the seed gives the noise" {
     "$BENCH/bench" --only solvers -o a.ndjson 2> said
     "$BENCH/bench" --only solvers --seed 2 -q -o b.ndjson
     conforms a.ndjson
@@ -28,7 +28,7 @@ setup() {
             5 * ($a.flow_distance_error + $b.flow_distance_error)' a.ndjson
 }
 
-@test "activations: bytes of a training step at the size of a small language model" {
+@test "activations: the bytes of a training step are stated for a small language model" {
     "$BENCH/bench" --only activations -q -o bench.ndjson
     conforms bench.ndjson
     # everything kept: of 4096 rows and 12 layers at least 12 x (11 x 768 + 3 x 2048) values

@@ -38,7 +38,7 @@ run_bench() { "$BENCH/bench" "$@" || [ $? -eq 1 ]; }
         (.flops_per_s * .took_ns / 1e9 - 2 * 64 * 64 * 8 | fabs) < 1e-6' bench.ndjson
 }
 
-@test "time mixing of RWKV: all forms do the same work, and ratios follow from the times" {
+@test "RWKV: all forms of time mixing do the same work, and ratios follow from their times" {
     run_bench "${QUICK[@]}" --only wkv --threads 2 --point 0.001 -o bench.ndjson
     conforms bench.ndjson
     # six cases of RWKV 6 and of 7, four times each; operations counted by hand
@@ -54,7 +54,7 @@ run_bench() { "$BENCH/bench" "$@" || [ $? -eq 1 ]; }
              (.recurrent_ratio * .took_ns / $all - 1 | fabs) < 1e-9))))' bench.ndjson
 }
 
-@test "training: bytes and time with layers computed again and with split logits" {
+@test "training: bytes and time are measured with recomputed layers and with split logits" {
     run_bench --only training --shapes tiny --threads 2 --point 0.001 -o bench.ndjson
     conforms bench.ndjson
     jq -se 'map(select(.work == "train")) | length == 8 and
@@ -110,7 +110,7 @@ EOF
     [ "$(grep -c 'tiny-llama.bf16.gguf: no such file' said)" -eq 1 ]
 }
 
-@test "--clock cpu: times are processor time, also in llama.cpp's tools" {
+@test "--clock cpu: times are processor time, in llama.cpp's tools too" {
     [ "$(nm -D "$BENCH/bench" | grep -c __asan)" -eq 0 ] ||
         skip "AddressSanitizer must be loaded before the library that replaces the clock"
     mkdir bin peer
@@ -273,7 +273,7 @@ bench: peer llama-diffusion-cli of peer/tiny-llada.bf16.gguf: $(:
     [ "$(grep -c 'peer llama-batched-bench: there is no such program' said)" -eq 1 ]
 }
 
-@test "tools over streams: rates, shares, memory, and the limit of a slow tool" {
+@test "tools over streams: rates, shares and memory are measured; a slow tool names its limit" {
     command -v gnuplot > /dev/null || skip "no gnuplot"
     export TMPDIR=$PWD/tmp
     mkdir tmp
@@ -379,7 +379,7 @@ JOBS=after,full,block,gap,memory,load
     jq -se 'map(select(.work)) | length == 1' short.ndjson
 }
 
-@test "without a device: one line, 69, no file" {
+@test "without a device bench prints one line, exits with 69 and writes no file" {
     CROSSOVER_CUDA=$PWD/none.so run "$BENCH/bench" --device cuda -o bench.ndjson
     [ "$status" -eq 69 ]
     [ "${#lines[@]}" -eq 1 ]
@@ -413,7 +413,7 @@ JOBS=after,full,block,gap,memory,load
     done
 }
 
-@test "a signal ends bench: it keeps its records and says that it was interrupted" {
+@test "a signal ends bench; it keeps its records and says that it was interrupted" {
     "$BENCH/bench" "${QUICK[@]}" --only kernels,models --dtypes f32 --threads 1 --point 0.2 \
         -o cut.ndjson 2> said &
     until [ "$(grep -c ' of ' said)" -ge 2 ]; do sleep 0.05; done
@@ -482,7 +482,7 @@ EOF
     [ "$(head -n 1 table)" = 'IN DOUBT: bf16 ceiling: 4 % of it' ]
 }
 
-@test "write-checkpoint: a drawn model as files is the same model" {
+@test "write-checkpoint: the files of a drawn model give the same model" {
     echo '{"id":"p","prompt_ids":[72,5,9]}' > prompt
     bin=${BIN:-$ROOT/build/bin}
     for model in tiny-llama tiny-llada; do
@@ -518,7 +518,7 @@ EOF
     cmp bf16.gguf again.gguf
 }
 
-@test "write-gguf: gen-llama reads Qwen3 as it was drawn; experts are one tensor a layer" {
+@test "write-gguf: gen-llama reads Qwen3 as drawn; the experts of a layer are one tensor" {
     BIN=$(cd "$ROOT" && realpath "${BIN:-build/bin}")
     echo '{"id": "a", "prompt_ids": [5, 6, 7, 8, 9]}' > one
     "$BENCH/write-gguf" --shape tiny-qwen3 --type f32 q.gguf

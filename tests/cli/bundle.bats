@@ -123,7 +123,7 @@ hostile() {
     fails 66 "nothing.here" "$BIN/bundle" --folder run nothing.here -o x
 }
 
-@test "links, other archives, cut ones and bombs are refused" {
+@test "links, other archives, cut archives and decompression bombs are refused" {
     mkdir h
     cd h || exit 1
     printf '%064d  a\n' 0 > MANIFEST.sha256

@@ -41,7 +41,7 @@ LLAMA="{{ bos_token }}{% for m in messages %}{{ '<|start_header_id|>' + m.role +
 IM="{% for m in messages %}{{ '<|im_start|>' + m.role + '\\n' + m.content + '<|im_end|>\\n' }}
 {%- endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
 
-@test "a base model gets the bare prompt, an Instruct its template" {
+@test "a base model gets the prompt without a template, an instruct model its template" {
     [ "$(gen)" = 'none 3' ]
     grep -q 'no chat template: the checkpoint has none .*--chat llama3 applies one' "$T/said"
     config .
@@ -63,7 +63,7 @@ IM="{% for m in messages %}{{ '<|im_start|>' + m.role + '\\n' + m.content + '<|i
     [ "$(gen)" = 'null 1' ]
 }
 
-@test "a fine-tune gets the template it was tuned to, not its family's" {
+@test "a fine-tuned model gets the template of its training, not that of its family" {
     tokens '<|begin_of_text|>' '<|start_header_id|>' '<|end_header_id|>' '<|eot_id|>' \
         '<|im_start|>' '<|im_end|>'
     config '.chat_template = $it' "$IM"
@@ -128,7 +128,7 @@ $LLAMA{{ messages | groupby('role') }}"
     [ "$(gen --chat llama3)" = 'llama3 25' ]
 }
 
-@test "messages that a template refuses become error records, the others run" {
+@test "messages that a template refuses become error records; all other messages run" {
     config '.chat_template = $it' "{% if messages[0].role == 'system' %}{{
         raise_exception('no system role') }}{% endif %}$LLAMA"
     jq -nc '{id: "a", messages: [{role: "system", content: "x"}, {role: "user", content: "Hi"}]},
@@ -175,7 +175,7 @@ $LLAMA{{ messages | groupby('role') }}"
     [[ $stderr = *"two of its words name the template none for this model"* ]]
 }
 
-@test "--chat LIST: a prompt that one template refuses runs under the others" {
+@test "--chat LIST: a prompt that one template refuses runs under all other templates" {
     config '.chat_template = $it' "{% if messages[0].role == 'system' %}{{
         raise_exception('no') }}{% endif %}$LLAMA"
     jq -nc '{id: "a", messages: [{role: "system", content: "x"}, {role: "user", content: "Hi"}]},

@@ -37,7 +37,7 @@ field() { jq -r "select(.metric == \"ppl\") | .$1"; }
 
 near() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a - b < 1e-9 && b - a < 1e-9) }'; }
 
-@test "pairs cancel what prompts have in common" {
+@test "a comparison by pairs removes the differences between prompts" {
     texts 40 | compare > "$T/out"
     conforms "$T/out"
     expected=$(awk 'BEGIN { printf "%.15g", exp(0.02) }')
@@ -48,7 +48,7 @@ near() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a - b < 1e-9 && b - a < 1e-9) }
         '["m nll quant=int8","m nll","quant","int8","ratio",40]' ]
 }
 
-@test "a planted difference is found, noise is not" {
+@test "a planted difference is found; noise is not reported as a difference" {
     for i in $(seq 200); do
         quality "m" "p$i" accuracy $((i % 4 != 0))
         quality "m quant=nf4" "p$i" accuracy $((i % 4 != 0 && i % 5 != 0))
@@ -58,7 +58,7 @@ near() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a - b < 1e-9 && b - a < 1e-9) }
     jq -es 'any(.setting == "int8" and .lo < 0 and .hi > 0 and .value == 0)' "$T/out"
 }
 
-@test "right and wrong: Tango's interval and the exact McNemar test" {
+@test "right and wrong answers are compared by Tango's interval and the exact McNemar test" {
     # 50 prompts, 2 right only with f16, 8 only with int8: numbers of scipy's binomtest, and of the
     # score statistic maximized and solved numerically
     for i in $(seq 50); do
@@ -70,7 +70,7 @@ near() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a - b < 1e-9 && b - a < 1e-9) }
         map(round) | join(" ")' "$T/out")" = "2 8 109375 -4660 254803" ]
 }
 
-@test "identical answers: the interval of the difference still has a width" {
+@test "the interval of a difference between identical answers still has a width" {
     for i in $(seq 20); do
         quality "m" "p$i" accuracy 1
         quality "m quant=int8" "p$i" accuracy 1
@@ -79,7 +79,7 @@ near() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a - b < 1e-9 && b - a < 1e-9) }
         "0 1 -161125 161125" ]
 }
 
-@test "several answers to a prompt are one prompt" {
+@test "several answers to a prompt count as one prompt" {
     # int8 is right as often as the base, but in all of 4 launches its answers differ
     for i in $(seq 20); do
         quality "m" "p$i" accuracy 1
@@ -108,7 +108,7 @@ right() {
                         then 1 else 0 end)})'
 }
 
-@test "as good must be shown; not shown to be worse is not enough" {
+@test "equal quality must be shown; it is not enough that worse quality is not shown" {
     said() { jq -c '[.noninferior, .noninferior_reason, .margin, .margin_relative]'; }
     # 5 fewer of 32: the interval includes equality, so nothing is shown
     right 32 20 6 1 | compare > "$T/out"
@@ -139,7 +139,7 @@ right() {
     [ "$status" -eq 64 ]
 }
 
-@test "only prompts that both answered count" {
+@test "only prompts that both systems answered count" {
     { texts 10
       quality "m nll" only-base nll_nats 500 10
       quality "m nll quant=int8" only-int8 nll_nats 900 10; } | compare > "$T/out"
@@ -147,7 +147,7 @@ right() {
     near "$(field value < "$T/out")" "$(awk 'BEGIN { printf "%.15g", exp(0.02) }')"
 }
 
-@test "memory, and another setting" {
+@test "memory is compared, also between two values of a setting" {
     for c in "m:bf16:1:4000" "m f32:f32:1:8000" "m f32 2:f32:2:8100" "m 2:bf16:2:4100"; do
         IFS=: read -r config dtype batch bytes <<< "$c"
         jq -cn --arg c "$config" --arg d "$dtype" --argjson b "$batch" --argjson v "$bytes" '{
@@ -170,7 +170,7 @@ right() {
     jq -se 'all(.value == null and .value_reason == "no launches in common")' "$T/out" # no times
 }
 
-@test "nothing to compare" {
+@test "records without a pair to compare are an error" {
     run compare < <(quality "m nll" p nll_nats 5 10)
     echo "$output"
     [ "$status" -eq 65 ]
@@ -224,7 +224,7 @@ metric() {
               | del(.metric, .value, .lo, .hi, .n, .launch_values, .unit, .direction))' "$@"
 }
 
-@test "ratios over launches: same, slower, undecided, and too few" {
+@test "a ratio over launches says same, slower, undecided or too few launches" {
     { metric ar autoregressive 1 100 101 99 100 102 98
       metric same masked_diffusion 1 100.5 101 99.2 100.1 101.8 98.2
       metric ar4 autoregressive 4 100 101 99 100 102 98
@@ -297,7 +297,7 @@ metric() {
     [ "$(rival guess denoised)" = "aa autoregressive" ] # the only one
 }
 
-@test "two tokenizers: bytes of text a second stand beside the cost" {
+@test "with two tokenizers bytes of text a second stand beside the cost" {
     { metric ar autoregressive 1 100 101 99 100 102 98
       metric slow masked_diffusion 1 110 111 109 110 112 108; } > "$T/time"
     jq -c 'select(.kind == "metric") | .metric = "output_bytes_per_s" | .unit = "per_s"
@@ -316,7 +316,7 @@ metric() {
     "${words[@]}" "$T/one" | cmp - <(head -n 1 "$T/out") # the ratio of times is what it was
 }
 
-@test "one model under two names: the verdict in words, and that it can fail" {
+@test "one model under two names: the verdict is in words and can fail" {
     check() { # LAUNCH-VALUES-OF-THE-TWIN: the check record
         { metric self autoregressive 1 100 101 99 100 102 98 | jq -c '.model = "self"'
           metric twin masked_diffusion 1 "$@" |
@@ -337,7 +337,7 @@ metric() {
     jq -e '.pass == false and .verdict == "SLOWER"' "$T/other"
 }
 
-@test "gate: slower exits with 1, equal with 0, a wide interval with 69, no ratio with 65" {
+@test "gate: slower is exit 1, equal 0, a wide interval 69, no ratio 65" {
     gate() { # LAUNCH-VALUES-OF-NEW: exit status; the check record in $T/gate
         { metric old autoregressive 1 100 101 99 100 102 98 100 101 | jq -c '.model = "old"'
           metric new masked_diffusion 1 "$@" |
@@ -368,7 +368,7 @@ answer() {
         point: (\"b\" + (\$b | tostring)), token_ids: \$ids} + ${4:-{\}}"
 }
 
-@test "how far answers disagree, and where they part" {
+@test "the disagreement of answers and the place where they part are reported" {
     { for i in 1 2 3 4 5 6 7 8; do
         answer 1 "p$i" '[1,2,3,4,5,6]'
       done
@@ -407,7 +407,7 @@ first_difference_tokens 4 45000,first_difference_steps 1 30000" ]
     [ -z "$(jq -c 'if .batch == 8 then .seed += 9 else . end' "$T/in" | compare --by batch)" ]
 }
 
-@test "identical answers, random weights, and invalid ids" {
+@test "identical answers, random weights and invalid ids have their own results" {
     { answer 1 p '[1,2]'; answer 8 p '[1,2]'; } | compare --by batch > "$T/out"
     [ "$(jq -c '.value' "$T/out" | paste -sd ' ' | sed 's/\.0//g')" = "0 0 null null" ]
     [ "$(jq -r 'select(.value == null).value_reason' "$T/out" | sort -u)" = \
@@ -420,7 +420,7 @@ first_difference_tokens 4 45000,first_difference_steps 1 30000" ]
     [[ "$output" == *"token_ids: expected integers"* ]]
 }
 
-@test "modes that judge records: one at a time, named options, a warning with file and line" {
+@test "only one mode judges records, its options are named, and a warning has file and line" {
     metric a autoregressive 1 9 9 > "$T/m"
     run "$BIN/compare" --samples --self-test 1.05 "$T/m"
     [ "$status" -eq 64 ]

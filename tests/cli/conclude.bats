@@ -46,7 +46,7 @@ no_ratio()
         grep -E 'takes|times \[|[0-9] times'
 }
 
-@test "two tasks: a sentence for each, with steps, metric, margin and time" {
+@test "two tasks: each has a sentence with steps, metric, margin and time" {
     state '{}'
     answer "LLaDA needs 8 steps to match LLaMA on sums (accuracy within 5 points) and takes 1.41\
  times as long [1.40, 1.42]. On stories (judge perplexity within 10 %) LLaDA needs 16 steps and\
@@ -56,26 +56,26 @@ no_ratio()
     diff claims.ndjson "$F/claims.ndjson"
 }
 
-@test "the order of records leaves no trace" {
+@test "the order of records does not change the output" {
     state '{}'
     cp claims.ndjson first
     tac run.ndjson | "$BIN/conclude" --no-meta --quality "$GOALS" > claims.ndjson
     diff first claims.ndjson
 }
 
-@test "one task: with the machine, the metric, and the fastest way" {
+@test "one task: the sentence names the machine, the metric and the fastest way" {
     state '{}' --quality sum:accuracy:0.05
     answer "On this machine LLaDA needs 8 steps to match LLaMA on sums (accuracy within 5 points)\
  and takes 1.41 times as long [1.40, 1.42]; with unmask=factor cache=dual 0.85 times [0.84, 0.85]."
 }
 
-@test "no tasks: all prompts" {
+@test "without tasks the sentence is about all prompts" {
     state '{"tasks": []}' --quality judge_ppl:0.1
     says "LLaDA needs 16 steps to match LLaMA (judge perplexity within 10 %) and takes"
     claim '.name == "crossing" and .key == "X_q"' '.task == null and .value == 16'
 }
 
-@test "goals by bytes, by a metric where less is better, and by repeated answers" {
+@test "goals work by bytes, by a metric where less is better, and over repeated answers" {
     state '{}'
     # other JQ-CHANGES QUALITY...: makes the claims of the same run with other quality records
     other()
@@ -164,7 +164,7 @@ no_ratio()
     claim '.key == "fastest way" and .task == "sum"' '.comparisons == 1 and .verdict == "FASTER"'
 }
 
-@test "LLaDA faster, the same, and faster than plain LLaMA alone" {
+@test "LLaDA is faster, as fast, or faster than plain LLaMA only: each has its sentence" {
     state '{"pace": 0.5}' --quality sum:accuracy:0.05
     says "and takes 0.50 times as long ["
     decided true
@@ -188,7 +188,7 @@ no_ratio()
     claim '.key == "X_q"' '.value == 4 and .lo == null'
 }
 
-@test "never as good: worse, or not shown" {
+@test "a system that is never as good is worse, or is not shown to be as good" {
     state '{"right": [60, 60, 60, 60, 60, 97]}'
     says "LLaDA does not match LLaMA on sums (accuracy within 5 points), even with 64 steps, which"
     decided true
@@ -210,7 +210,7 @@ no_ratio()
     claim '.name == "quality" and .key == "8 steps"' '.shown == null and .shown_reason != null'
 }
 
-@test "different work: no time is stated, and the reason is given" {
+@test "for different work no time is stated, and the reason is given" {
     state '{"disturbed": 0.7, "cpu": false}'
     says "Undecided: other work disturbed the timed launches, so times are not compared. LLaDA\
  needs 8 steps to match LLaMA on sums (accuracy within 5 points)"
@@ -237,7 +237,7 @@ no_ratio()
     says "Undecided: other work"
 }
 
-@test "few prompts, no scores, random weights, one model" {
+@test "few prompts, no scores, random weights and one model each have their own answer" {
     state '{"scored": 20}'
     says "Undecided: too few prompts were scored. LLaDA with 64 steps takes 11.3 times as long as"
     claim '.key == "X_q" and .task == "sum"' '.value == null and (.value_reason | test("too few"))'
@@ -261,7 +261,7 @@ no_ratio()
     answer "Undecided: neither LLaDA nor LLaMA was measured."
 }
 
-@test "a self-test that fails: the answer begins with Undecided and compares no times" {
+@test "if a self-test fails, the answer begins with Undecided and compares no times" {
     state '{"verdict": "DIFFERENT"}'
     says "Undecided: the self-test found a false difference. LLaDA needs 8 steps"
     [[ $(<answer) != *" times "* ]]

@@ -75,7 +75,7 @@ held()
     [ "$(cat "$SECRET")" = secret ] && [ -z "$(ls "$FOLDER")" ]
 }
 
-@test "without the sandbox the planted fault does all its harm, and off is announced" {
+@test "without the sandbox the planted fault does all its harm, and a line says it is off" {
     off=1 attack measure --sandbox off llama.gen
     grep -q 'sandbox off: the tool keeps all rights' "$BATS_TEST_TMPDIR/stderr"
     # tracing needs a right that some systems refuse to all
@@ -83,7 +83,7 @@ held()
     [ ! -e "$SECRET" ]
 }
 
-@test "readers of prompts, checkpoints and records: the planted fault gets nowhere" {
+@test "in readers of prompts, checkpoints and records the planted fault does no harm" {
     held prep-prompts -q -o prepared prompts
     held gen-llama -q -m llama --max-new 4 --threads 2 -o generated prompts
     held gen-llada -q -m llada --gen-length 4 --steps 2 --threads 2 -o generated prompts
@@ -96,7 +96,7 @@ held()
     held bundle -q -o sealed.tar.gz llama.gen
 }
 
-@test "a prompt from standard input, an output that is a pipe: nowhere either" {
+@test "with standard input and an output that is a pipe the planted fault does no harm" {
     cat prompts | held gen-llama -q -m llama --max-new 4 --threads 1
     held prep-prompts -q -o >(cat > through) prompts
 }
@@ -107,7 +107,7 @@ held()
     [ "$(grep -vx 'started a program' <<< "$won")" = "" ] || { echo "$won"; false; }
 }
 
-@test "links in a named folder, in a cache of models on another disk, and new folders of outputs" {
+@test "links in a named folder or in a cache on another disk, and new output folders, work" {
     disk=$BATS_TEST_TMPDIR/disk
     mkdir -p "$disk" copy
     cp prompts "$disk/prompts"

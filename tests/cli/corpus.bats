@@ -117,7 +117,7 @@ shared() {
     [ -z "$(jq -r .text "$T/a" | sort | uniq -d)" ]
 }
 
-@test "the committed parts share nothing" {
+@test "the committed parts of the corpus share no operands, lists or prompts" {
     for part in train valid test; do
         gzip -dc data/corpus/$part.ndjson.gz data/corpus/$part-lists.ndjson.gz > "$T/$part"
     done
@@ -162,7 +162,7 @@ recited() {
         length > 300 and (map(select(.)) | length) < 30' "$T/a"
 }
 
-@test "every word of a list is one of the stories'" {
+@test "every word of a list is a word of the stories" {
     "$BIN/write-corpus" --lists --count 3000 --seed 11 |
         jq -r '.text | sub("^.*: "; "")' > "$T/lists"
     "$BIN/write-corpus" --mix 0 --count 8000 | jq -r '.text + .reference' | grep -o '[a-z]*' |

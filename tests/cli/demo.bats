@@ -21,7 +21,7 @@ replica() { # GOAL: of the points that are run again
         SCALE_PROMPTS=1 "$1" > "$BATS_FILE_TMPDIR/log" 2>&1
 }
 
-@test "the stored run of the demo comes out again: answers id by id, quality" {
+@test "a new run of the demo gives the answers of the stored run id by id, and its quality" {
     # few launches and few points: neither times nor claims about more points are compared
     jq -c 'select(.name == "answers" or .name == "quality")' data/demo/stored.ndjson > "$D/points"
     run "$BIN/compare" --no-meta --stored "$D/points" "$D/claims.ndjson" -o "$D/replicate.ndjson"
@@ -57,20 +57,20 @@ above() {
     done
 }
 
-@test "the LLaMA-type answers most held-out sums" {
+@test "the LLaMA-type model answers most held-out sums" {
     above "$(summary exact accuracy llama 0 lo)" 0.7
 }
 
-@test "the LLaDA-type answers most of them too, where a guess is right once in a hundred" {
+@test "the LLaDA-type model answers most held-out sums; a guess is right once in a hundred" {
     above "$(summary exact accuracy llada 16 lo)" 0.5
 }
 
-@test "its accuracy rises with steps, beyond the intervals" {
+@test "the accuracy of the LLaDA-type model rises with steps, beyond the intervals" {
     above "$(summary exact accuracy llada 16 lo)" "$(summary exact accuracy llada 2 hi)"
     above "$(summary exact accuracy llada 16 lo)" "$(summary exact accuracy llada 4 hi)"
 }
 
-@test "its perplexity under the judge falls with steps, beyond the intervals" {
+@test "the judge's perplexity of the LLaDA-type model falls with steps, beyond the intervals" {
     above "$(summary judge judge_ppl llada 2 lo)" "$(summary judge judge_ppl llada 4 hi)"
     above "$(summary judge judge_ppl llada 4 lo)" "$(summary judge judge_ppl llada 16 hi)"
 }
@@ -96,7 +96,7 @@ rows() { jq -s 'map(.rows) | add' "data/models/$1/training.ndjson"; }
     done
 }
 
-@test "the latent thought model answers most held-out sums, and its bound is near the LLaMA-type" {
+@test "the latent model answers most held-out sums; its bound is near that of the LLaMA-type" {
     jq -c 'select(.answer)' "$D/prompts.ndjson" | sed -n 1,30p > "$D/sums"
     "$BIN/gen-ltm" -q -m data/models/ltm-demo --max-new 64 --vi-steps 0,2 --batch 15 "$D/sums" |
         "$BIN/score-exact" -q > "$D/latent"
@@ -115,7 +115,7 @@ rows() { jq -s 'map(.rows) | add' "data/models/$1/training.ndjson"; }
         data/models/ltm-demo/training.ndjson
 }
 
-@test "the models stay under 30 MB together, the latent one under 9" {
+@test "the models stay under 30 MB together, the latent model under 9 MB" {
     bytes=$(cat data/models/*/* | wc -c)
     echo "$bytes bytes"
     [ "$bytes" -lt 30000000 ]

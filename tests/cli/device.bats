@@ -22,7 +22,7 @@ refused() {
         [[ "$stderr" == *"$text"* ]]
 }
 
-@test "without the library of the CUDA back end: 69 and one line; auto uses the CPU" {
+@test "without the library of the CUDA back end a run ends with 69; auto uses the CPU" {
     mkdir "$T/bin"
     cp "$BIN/gen-llama" "$T/bin/"
     refused 69 "gen-llama: --device cuda: this build has no CUDA back end" \
@@ -107,7 +107,7 @@ emulated() {
     done
 }
 
-@test "no device, no driver, an old driver, no code: 69 with advice; auto uses the CPU" {
+@test "no device, driver or code, or an old driver, is 69 with advice; auto uses the CPU" {
     emulated
     absent() { # TEXT NAME=VALUE
         refused 69 "--device cuda: $1" env "$2" "$BIN/gen-llama" --device cuda "${SHORT[@]}"
@@ -136,7 +136,7 @@ emulated() {
     [ "$(head -n 1 <<< "$records")" = '"p1"' ] # of the last try: there was time for some
 }
 
-@test "CROSSOVER_WATCHDOG_S: seconds of patience with a device, or bad usage" {
+@test "CROSSOVER_WATCHDOG_S: it sets the seconds to wait for a device, or is bad usage" {
     emulated
     for device in cuda auto; do
         for seconds in x -1 1.5 ''; do

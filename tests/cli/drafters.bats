@@ -63,11 +63,11 @@ drafts_everywhere()
     drafts 2 --cache off
 }
 
-@test "dflash: guesses of the reference, for models of two families, in batches, on every level" {
+@test "dflash: guesses are those of the reference, for two families, in batches, on every level" {
     drafts_everywhere pair
 }
 
-@test "dflash: a drafter with YaRN" {
+@test "dflash: a drafter with YaRN guesses as the reference" {
     pair --arch llama
     jq '.rope_scaling = {rope_type: "yarn", factor: 4,
         original_max_position_embeddings: (.max_position_embeddings / 4)}' \
@@ -95,7 +95,7 @@ drafts_everywhere()
     says 65 "it only drafts for another model" "$BIN/forecast" --fit 8 --model synth:tiny-dflash
 }
 
-@test "dflash: on the emulated CUDA device" {
+@test "dflash: guesses are those of the reference on the emulated CUDA device" {
     [ -e "${TESTBIN:-build/tests}/libcrossover-cuda.so" ] ||
         skip "no C++ compiler, so no emulated device"
     pair --arch llama
@@ -151,7 +151,7 @@ drafts_everywhere()
         [to_entries[] | .value.shape // empty | reduce .[] as $n (1; . * $n)] | add)' "$T/got"
 }
 
-@test "dflash: without --draft-tokens it guesses its block, also a short one" {
+@test "dflash: without --draft-tokens a drafter guesses its whole block, also a short block" {
     pair --arch llama
     jq '.block_size = 3' "$T/drafter/config.json" > "$T/config"
     mv "$T/config" "$T/drafter/config.json"
@@ -159,11 +159,11 @@ drafts_everywhere()
         jq -se 'length == 4 and all(.draft_tokens == 2)'
 }
 
-@test "eagle3: guesses of the reference, for models of two families, in batches, on every level" {
+@test "eagle3: guesses are those of the reference, for two families, in batches, on every level" {
     drafts_everywhere chain
 }
 
-@test "eagle3: names of vLLM, the authors' class, an embedding of its own, a head for all ids" {
+@test "eagle3: vLLM's names, the authors' class, an own embedding and a full head are read" {
     chain --arch llama
     LC_ALL=C sed -i 's/"midlayer\./"layers.0./g' "$T/drafter/model.safetensors"
     drafts 4
@@ -179,7 +179,7 @@ drafts_everywhere()
     drafts 4 --batch 3
 }
 
-@test "eagle3: on the emulated CUDA device" {
+@test "eagle3: guesses are those of the reference on the emulated CUDA device" {
     [ -e "${TESTBIN:-build/tests}/libcrossover-cuda.so" ] ||
         skip "no C++ compiler, so no emulated device"
     chain --arch llama
@@ -197,7 +197,7 @@ drafts_everywhere()
     jq -se 'map(.accepted_tokens) | add > 3' "$T/got"
 }
 
-@test "eagle3: packed, it keeps its ids; a record counts its parameters" {
+@test "eagle3: a packed drafter keeps its ids, and a record counts its parameters" {
     chain --arch llama
     "$BIN/gen-llama" -q -m "$T/model" --draft "$T/drafter" --quant int8 --max-new 20 "$T/prompts" \
         > "$T/quantized"
@@ -305,7 +305,7 @@ drafts_everywhere()
     says 263 '\0' "1: by d2t this id has a row; got 0"
 }
 
-@test "eagle3: the plan has the bytes of the ids, also of a head for all ids" {
+@test "eagle3: the plan counts the bytes of the ids, also for a head over all ids" {
     chain --arch llama
     for answers in 165 264; do
         "$MAKE_CHECKPOINT" --arch eagle3 --answers $answers --seed 8 "$T/drafter"

@@ -47,7 +47,7 @@ peak()
 # of ID FILTER: prints what the filter makes of the record of prompt ID
 of() { jq -c --arg id "$1" "select(.id == \$id) | $2" out; }
 
-@test "an answer: text, counts of the server and by encoding it again, an emission a token" {
+@test "an answer has its text, the counts of server and tokenizer, and one token an emission" {
     ask -m "$M" --gen-length 8 good
     [ "$(of good '[.text, .new_tokens, .usage_tokens, .retokenized_tokens, .emit_tokens,
         .stop]')" = '["The cat sat.",4,5,4,[1,1,1,1],"eos"]' ]
@@ -60,7 +60,7 @@ of() { jq -c --arg id "$1" "select(.id == \$id) | $2" out; }
     conforms out
 }
 
-@test "chat: messages, and a text as the message of a user" {
+@test "chat: messages are sent as they are, and a text as the message of a user" {
     ask -m "$M" --api chat good
     [ "$(of good '[.text, .api]')" = '["The cat sat.","chat"]' ]
     echo '{"id":"m","messages":[{"role":"user","content":"usage"}]}' > m.ndjson
@@ -70,12 +70,12 @@ of() { jq -c --arg id "$1" "select(.id == \$id) | $2" out; }
     grep -q "messages need --api chat" <<< "$output"
 }
 
-@test "chat: reasoning under two names is one text" {
+@test "chat: reasoning is one text under either of its two names" {
     ask -m "$M" --api chat think
     [ "$(of think '[.text, .new_tokens]')" = '["The cat sat.",4]' ]
 }
 
-@test "each way to misbehave costs its request, with a message; the others are answered" {
+@test "a request that the server mistreats fails with a message; other requests are answered" {
     local status=0
     ask -m "$M" --timeout 0.4 --gen-length 16 --concurrency 2 good die hang json half usage prompt \
         status error cut last long comments empty "good too" || status=$?
@@ -102,7 +102,7 @@ of() { jq -c --arg id "$1" "select(.id == \$id) | $2" out; }
     grep -q "65601 events: more than the requested tokens allow" <(of flood .message)
 }
 
-@test "[DONE] ends an answer: the connection may stay open" {
+@test "an answer ends at [DONE], even if the connection stays open" {
     ask -m "$M" --timeout 20 open good
     [ "$(of open '[.text, .new_tokens]')" = '["The cat sat.",4]' ]
     [ "$(of open '.batch_ns < 5e9')" = true ]
@@ -111,7 +111,7 @@ of() { jq -c --arg id "$1" "select(.id == \$id) | $2" out; }
     [ $((SECONDS - from)) -lt 10 ]
 }
 
-@test "a list of models that is cut or has no end is no answer" {
+@test "a list of models that is cut or has no end is not accepted" {
     echo '{"id":"a","text":"good"}' > p.ndjson
     fails 69 "no whole answer: the connection failed" \
         "$BIN/gen-endpoint" -q --url "${URL/v1/cut/v1}" p.ndjson
@@ -119,7 +119,7 @@ of() { jq -c --arg id "$1" "select(.id == \$id) | $2" out; }
         "$BIN/gen-endpoint" -q --url "${URL/v1/big/v1}" p.ndjson
 }
 
-@test "names are UTF-8: a long one of the server is cut at a whole character" {
+@test "names are UTF-8: a long server name is cut at a whole character" {
     echo '{"id":"a","text":"good"}' > p.ndjson
     "$BIN/gen-endpoint" -q --url "${URL/v1/name/v1}" p.ndjson > out
     [ "$(jq -r 'select(.kind == "meta") | .endpoint.stack' out)" = \
@@ -131,7 +131,7 @@ of() { jq -c --arg id "$1" "select(.id == \$id) | $2" out; }
     done
 }
 
-@test "a server that ends costs the requests after it; without one exit 69" {
+@test "a server that ends makes later requests fail; without a server the exit code is 69" {
     ask good
     kill "$PID"
     wait "$PID" 2> /dev/null || :
@@ -156,7 +156,7 @@ of() { jq -c --arg id "$1" "select(.id == \$id) | $2" out; }
     conforms out
 }
 
-@test "events cut at every byte, with comments and CR LF, or a body without events" {
+@test "events are read if cut at any byte, with comments and CR LF; so is a body without events" {
     ask -m "$M" good bytes plain
     [ "$(of bytes '[.text, .new_tokens, .emit_tokens]')" = \
         "$(of good '[.text, .new_tokens, .emit_tokens]')" ]
@@ -164,7 +164,7 @@ of() { jq -c --arg id "$1" "select(.id == \$id) | $2" out; }
         '["The cat sat.",4,[4],true]' ]
 }
 
-@test "several tokens in an emission are counted by their bytes; without -m they are not known" {
+@test "several tokens in an emission are counted by their bytes; without -m the number is null" {
     ask -m "$M" euro
     of euro '[.text, .new_tokens, .retokenized_tokens, .emit_tokens]'
     [ "$(of euro '.text == "The c€ sat." and (.emit_tokens | add) == .new_tokens
@@ -175,20 +175,20 @@ of() { jq -c --arg id "$1" "select(.id == \$id) | $2" out; }
     conforms out
 }
 
-@test "without -m a count of one more than the emissions has the token that ends the text" {
+@test "without -m one token that the server counts beyond the emissions ended the text" {
     ask good nothing
     [ "$(of good '[.new_tokens, .usage_tokens, .emit_tokens]')" = '[4,5,[1,1,1,1]]' ]
     [ "$(of nothing '[.new_tokens, .ttft_ns, .ttft_ns_reason]')" = '[0,null,"no text"]' ]
     conforms out
 }
 
-@test "tokens of the count that the text does not show belong to the last emission" {
+@test "tokens that the server counts but the text lacks belong to the last emission" {
     ask -m "$M" length
     [ "$(of length '[.stop, .new_tokens, .retokenized_tokens, .emit_tokens]')" = \
         '["length",6,4,[1,1,1,3]]' ]
 }
 
-@test "without a count of the server the tokenizer counts; without both the request fails" {
+@test "without the server's count the tokenizer counts; without a tokenizer the request fails" {
     ask -m "$M" none
     [ "$(of none '[.new_tokens, .usage_tokens, .usage_tokens_reason]')" = \
         '[4,null,"the server counts none"]' ]
@@ -215,7 +215,7 @@ of() { jq -c --arg id "$1" "select(.id == \$id) | $2" out; }
         '[1,1,true,true]' ]
 }
 
-@test "open loop: requests are due at their times, whatever the answers take" {
+@test "open loop: requests are due at their times, however long the answers take" {
     ask --loop open --arrival-rate 50 --arrivals even "wait 101" "wait 102" "wait 103" "wait 104"
     [ "$(jq -sc 'map(.admit_ns) | sort' out)" = '[0,20000000,40000000,60000000]' ]
     [ "$(jq -s 'map(.e2e_ns >= 101e6 and .e2e_ns < 170e6) | all' out)" = true ]
@@ -229,7 +229,7 @@ of() { jq -c --arg id "$1" "select(.id == \$id) | $2" out; }
     ! jq -sc 'map(.admit_ns)' out | cmp -s - first
 }
 
-@test "points, order of prompts and identity of the set are those of other generators" {
+@test "points, prompt order and identity of the set are as in all other generators" {
     printf '{"id":"%s","text":"good"}\n' a b c d > p.ndjson
     "$BIN/gen-llama" -q -m "$M" --gen-length 1 --no-meta p.ndjson | jq -r .workload | sort -u > ours
     "$BIN/gen-endpoint" -q --no-meta --url "$URL" -m "$M" --concurrency 1,2 --gen-length 4,8 \
@@ -247,7 +247,7 @@ of() { jq -c --arg id "$1" "select(.id == \$id) | $2" out; }
     [ "$(jq -s 'map(.launch) | unique == [1]' out)" = true ]
 }
 
-@test "more members of a request are part of the point; a key never is in a record" {
+@test "more members of a request are part of the point; an API key is never in a record" {
     echo '{"id":"a","text":"good"}' > p.ndjson
     local plain other
     plain=$("$BIN/gen-endpoint" -q --no-meta --url "$URL" p.ndjson | jq -r .point)
@@ -275,7 +275,7 @@ of() { jq -c --arg id "$1" "select(.id == \$id) | $2" out; }
     conforms out
 }
 
-@test "broken prompts cost themselves" {
+@test "a broken prompt gives an error record; the other prompts are answered" {
     printf '%s\n' '{"id":"a","text":"good"}' '{"id":"a","text":"good"}' '{"text":"x"}' '{' \
         '{"id":"b"}' > p.ndjson
     run -1 "$BIN/gen-endpoint" -q --no-meta --url "$URL" p.ndjson
@@ -297,7 +297,7 @@ of() { jq -c --arg id "$1" "select(.id == \$id) | $2" out; }
     fails 65 "no prompt records" "$BIN/gen-endpoint" -q --url "$URL" p.ndjson
 }
 
-@test "goodput: answers within the limits a second" {
+@test "goodput counts the answers a second that meet the limits" {
     ask -m "$M" good "wait 150" "wait 151" "good too"
     measure() { "$BIN/measure" -q --no-meta "$@" out; }
     local s
@@ -315,7 +315,7 @@ of() { jq -c --arg id "$1" "select(.id == \$id) | $2" out; }
     conforms m
 }
 
-@test "another stack: apart from ours in fronts, claims and pages, and named there" {
+@test "points of another stack change none of our claims, fronts and comparisons" {
     jq -nc -f "$ROOT/tests/fixtures/claims-run.jq" --argjson o '{}' > run.ndjson
     # the endpoint answers the same prompts in no time, and always rightly
     jq -c 'select((.kind == "times" or .kind == "metric" or .kind == "quality") and
@@ -338,7 +338,7 @@ of() { jq -c --arg id "$1" "select(.id == \$id) | $2" out; }
     "$BIN/compare" -q --no-meta --by paradigm --cost e2e_ns run.ndjson theirs.ndjson | diff - alone
 }
 
-@test "asked for, the ratio to our plain LLaMA of the same load says that it is of two stacks" {
+@test "compare --by stack gives the ratio to our plain LLaMA at equal load and names the stack" {
     printf '{"id":"%s","text":"good"}\n' a b > p.ndjson
     for k in 0 1 2 3 4; do
         "$BIN/gen-llama" -q -m "$M" --lookup 0,2 --gen-length 8 --launch "$k" p.ndjson -o "l$k"
@@ -357,7 +357,7 @@ of() { jq -c --arg id "$1" "select(.id == \$id) | $2" out; }
     grep -q "expected two points that differ in 'paradigm' alone" err # none of ours, none of theirs
 }
 
-@test "a page with another stack says so, and shows it in one section alone" {
+@test "a page that has another stack says so and shows the stack in one section only" {
     local claims=$ROOT/tests/fixtures/claims.ndjson ours=$ROOT/tests/fixtures/plot-metric.ndjson
     jq -c 'select(.batch == 1 and .metric == "e2e_ns") | .arch = "endpoint" | del(.paradigm)
         | .stack = "other 1" | .point = "0123456789ab" | .config = "theirs stack=other 1"

@@ -29,7 +29,7 @@ package() { # HOST-MEMBERS: one batch of two answers, 0.2 s and 30 J
     done
 }
 
-@test "joules: gross, net of idle power, a request, a second; null without a meaning" {
+@test "energy is gross or net of idle power, by token and request, and null if undefined" {
     # five batches of two answers: 3 s, 40 ticks and 600 J each; the card alone takes 90 and 110 W
     batches() { # LAUNCH GPU-MEMBERS [COUNT]
         for id in $(seq "${3-5}"); do for p in a b; do
@@ -66,7 +66,7 @@ package() { # HOST-MEMBERS: one batch of two answers, 0.2 s and 30 J
     conforms "$T/m"
 }
 
-@test "joules of a processor: its counter misses nothing, so 100 ticks of 1 ms suffice" {
+@test "joules of a processor need only 100 ticks of 1 ms, because its counter misses none" {
     idle 1 20 "{device_name: null}" > "$T/idle"
     { package "{}"; cat "$T/idle"; idle 1 900 "{device_name: \"Some GPU\"}"; } | measure > "$T/m"
     [ "$(value energy_j_per_token value < "$T/m")" = 3.75 ]
@@ -83,7 +83,7 @@ package() { # HOST-MEMBERS: one batch of two answers, 0.2 s and 30 J
     [ "$status" -eq 65 ] && [[ "$output" = *"host.energy_end_j: expected at least 5, got 4"* ]]
 }
 
-@test "joules of the processor's packages from counters that wrap, or the reason for none" {
+@test "joules of the processor's packages come from counters that wrap, or have a reason" {
     printf '{"id":"p%d","prompt_ids":[5,6,7]}\n' 1 2 3 > "$T/prompts"
     GEN=("$BIN/gen-llama" -m synth:tiny-llama --ignore-eos -q)
     timed() { # TREE OUTPUT: a timed run over counters like those of /sys

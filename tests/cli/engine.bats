@@ -16,7 +16,7 @@ isas() { # those that run here, from the message that lists them
     "${GEN[@]}" --isa none "$T/prompt" 2>&1 | sed 's/.*back end has \(.*\) here.*/\1/; s/,//g'
 }
 
-@test "a missing instruction set is refused with the list of those that exist" {
+@test "a missing instruction set is refused with the list of the existing sets" {
     run --separate-stderr "${GEN[@]}" --isa none "$T/prompt"
     [ "$status" -eq 69 ]
     [ "$output" = "" ]

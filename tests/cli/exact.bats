@@ -37,7 +37,7 @@ setup() {
     [ -z "$(comm -23 "$T/claimed" "$T/proven")" ]
 }
 
-@test "on a device: graphs, memory blocks and offloaded layers" {
+@test "graphs, memory blocks and offloaded layers change no token on a device" {
     export CROSSOVER_CUDA="${TESTBIN:-build/tests}/libcrossover-cuda.so"
     [ -e "$CROSSOVER_CUDA" ] || skip "no C++ compiler, so no emulated device"
     export EXACT_LENGTH=4 EXACT_STEPS=2 LLADA=synth:tiny-llada LLAMA=synth:tiny-llama
@@ -82,7 +82,7 @@ END
     [ "$status" -eq 5 ]
 }
 
-@test "--same-ids: answers of other files have the ids of the first" {
+@test "--same-ids: answers of all files must have the ids of the first file" {
     g() # ID IDS POINT DEVICE [MORE]
     {
         jq -cn "{schema: \"crossover/1\", kind: \"generation\", run: \"r\", id: \"$1\",

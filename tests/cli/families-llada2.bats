@@ -4,7 +4,7 @@
 
 load ../reference/agree
 
-@test "llada2: a grouped router, dense layers, a partial rotation, in each dtype, on every level" {
+@test "llada2: ids agree with a grouped router, dense layers and a partial rotation" {
     make_model --arch llada2 --dtype BF16 --kv-heads 2 --gain 2.5 --experts 12 --used 3 --groups 4 \
         --shared 1
     sampled sdar '{"gen_length":24,"block_length":8,"steps":8,"threshold":0.5}' --mask-block 8 \
@@ -27,7 +27,7 @@ load ../reference/agree
     sampled sdar '{"gen_length":64,"block_length":32,"steps":32,"threshold":0.95}' --gen-length 64
 }
 
-@test "llada2: edits of tokens by two thresholds, as LLaDA2.1 writes" {
+@test "llada2: tokens are edited by two thresholds, as LLaDA2.1 writes" {
     for seed in 1 3; do
         make_model --arch llada2 --kv-heads 2 --gain 2.5 --seed $seed
         for how in '0.5 0.3 16' '0.9 0.2 3' '0.6 1 16'; do
@@ -56,7 +56,7 @@ load ../reference/agree
         .edit_threshold == 0.9 and .edit_passes == 16 and .block_length == 32)' "$T/got"
 }
 
-@test "llada2: what was not confirmed is refused by name, and the mask may be in no file" {
+@test "llada2: unconfirmed settings are refused by name, and the mask may be in no file" {
     make_model --arch llada2
     refuses "use_bias: expected false" '.use_bias = true'
     refuses "use_qkv_bias: expected false" '.use_qkv_bias = true'
@@ -104,7 +104,7 @@ load ../reference/agree
     [[ $output == *"eos_token_id: expected an id"* ]]
 }
 
-@test "llada2: quantized, packed and offloaded as other families" {
+@test "llada2: models are quantized, packed and offloaded like other families" {
     make_model --arch llada2 --width 64 --ffn 64 --heads 2 --shared 1 --layers 3
     write() { "$BIN/gen-llada" -q --mask-block 8 --gen-length 16 --no-meta "$@" "$T/prompts" |
         jq -c .token_ids; }
@@ -122,7 +122,7 @@ load ../reference/agree
     [ ! -e "$T/new/config.json" ]
 }
 
-@test "ling: the block of LLaDA2 from left to right" {
+@test "ling: ids agree for LLaDA2's block from left to right" {
     make_model --arch ling --dtype BF16 --kv-heads 2 --experts 12 --used 3 --groups 4 --shared 1
     greedy --device cpu
     on_levels gen-llama greedy
@@ -137,7 +137,7 @@ load ../reference/agree
     [ "$status" -eq 65 ] && [[ $output == *"partial_rotary_factor: expected a share"* ]]
 }
 
-@test "llada2, ling: on the emulated CUDA device" {
+@test "llada2, ling: ids agree on the emulated CUDA device" {
     [ -e "${TESTBIN:-build/tests}/libcrossover-cuda.so" ] ||
         skip "no C++ compiler, so no emulated device"
     make_model --arch llada2 --kv-heads 2 --gain 2.5 --experts 12 --used 3 --groups 4 --shared 1

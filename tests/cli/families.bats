@@ -4,7 +4,7 @@
 
 load ../reference/agree
 
-@test "illada: in each dtype, sharded, grouped, tied, of odd shapes, on every level" {
+@test "illada: ids agree in each dtype, sharded, grouped, tied, at odd shapes, on every level" {
     make_model --arch illada --dtype F16 --kv-heads 2
     diffusion 24 8 9 0 --device cpu
     on_levels gen-llada diffusion 16 16 5 0
@@ -16,7 +16,7 @@ load ../reference/agree
     diffusion 20 10 6 0 --threads 2
 }
 
-@test "illada: the mask is the token <[MASK]>, and what was not confirmed is refused" {
+@test "illada: the mask is the token <[MASK]>, and unconfirmed settings are refused" {
     make_model --arch illada
     refuses "layer_norm_eps: expected null" '.layer_norm_eps = 1e-5'
     refuses "attention_bias: expected false" '.attention_bias = true'
@@ -38,14 +38,14 @@ load ../reference/agree
     [ "$status" -eq 65 ] && [[ $output == *"no mask token: expected the added token <[MASK]>"* ]]
 }
 
-@test "illada: on the emulated CUDA device" {
+@test "illada: ids agree on the emulated CUDA device" {
     [ -e "${TESTBIN:-build/tests}/libcrossover-cuda.so" ] ||
         skip "no C++ compiler, so no emulated device"
     make_model --arch illada --kv-heads 2
     on_cuda diffusion 24 8 9 1 --dtype f32 --batch 4
 }
 
-@test "a2d: mdlm as dllm samples, in the block of each model" {
+@test "a2d: mdlm samples as dllm does, for the block of each model family" {
     for family in a2d-qwen3 a2d-qwen2 a2d-llama; do
         make_model --arch $family --dtype BF16 --kv-heads 2 --seed 3
         sampled mdlm '{"gen_length":32,"block_length":32,"steps":9}' --gen-length 32 --steps 9
@@ -59,7 +59,7 @@ load ../reference/agree
         --gen-length 16 --block-length 16 --steps 5
 }
 
-@test "a2d: bd3lm in blocks from the end of the prompt, said by the name or by --mask-block" {
+@test "a2d: bd3lm fills blocks from the end of the prompt, by its name or by --mask-block" {
     make_model --arch a2d-qwen3 --dtype F16 --head-dim 12 --kv-heads 2
     sampled bd3lm '{"gen_length":32,"block_length":8,"steps":12}' --mask-block 8 --gen-length 32 \
         --steps 12
@@ -86,7 +86,7 @@ load ../reference/agree
     done
 }
 
-@test "sdar: blocks of 4 from the first id, a strict threshold, whole last blocks" {
+@test "sdar: ids agree with blocks of 4 from the first id, a strict threshold, whole last blocks" {
     make_model --arch sdar --dtype BF16 --kv-heads 2 --gain 2.5
     sampled sdar '{"gen_length":24,"threshold":0.5}' --temperature 0 --threshold 0.5 --gen-length 24
     jq -se 'map(.commit_tokens[]) | max > 1' "$T/got"
@@ -128,7 +128,7 @@ load ../reference/agree
     [ "$status" -eq 64 ] && [[ $output == *"--mask-block: expected a model whose files"* ]]
 }
 
-@test "a2d, sdar: what was not confirmed is refused by name" {
+@test "a2d, sdar: unconfirmed settings are refused by name" {
     make_model --arch a2d-qwen3
     refuses "attention_bias: expected false" '.attention_bias = true'
     refuses "use_sliding_window: expected false" '.use_sliding_window = true'
@@ -137,7 +137,7 @@ load ../reference/agree
     refuses "block_size: expected integer from 1" '.block_size = 0'
 }
 
-@test "a2d, sdar: on the emulated CUDA device" {
+@test "a2d, sdar: ids agree on the emulated CUDA device" {
     [ -e "${TESTBIN:-build/tests}/libcrossover-cuda.so" ] ||
         skip "no C++ compiler, so no emulated device"
     make_model --arch a2d-qwen3 --kv-heads 2 --head-dim 12
@@ -150,7 +150,7 @@ load ../reference/agree
         --gen-length 16 --dtype f32 --batch 2
 }
 
-@test "dream: shifted answers, its steps, its three measures" {
+@test "dream: ids agree with shifted answers, Dream's steps and its three measures" {
     make_model --arch dream --dtype BF16 --kv-heads 2 --gain 2.5
     sampled dream '{"gen_length":24,"steps":24}' --gen-length 24 --unmask schedule --pace timesteps
     sampled dream '{"gen_length":24,"steps":7,"order":"margin"}' --gen-length 24 --steps 7 \
@@ -165,7 +165,7 @@ load ../reference/agree
         --unmask schedule --pace timesteps
 }
 
-@test "dream: origin takes the share of its time at random, all in its last step" {
+@test "dream: origin commits a random share of slots in each step, all in the last step" {
     make_model --arch dream
     "$BIN/gen-llada" -q -m "$T/model" --gen-length 64 --steps 4,1 --no-meta "$T/prompts" > "$T/got"
     jq -se '[.[] | select(.steps == 1)] | all(.denoise_steps == 1 and .unmask == "origin")' "$T/got"
@@ -188,7 +188,7 @@ load ../reference/agree
             length == 1 and (.[0] - $x | fabs) < 1e-4 * $x'
 }
 
-@test "fast-dllm: parts of a block, seeded by the block before" {
+@test "fast-dllm: ids agree for parts of a block that the block before seeds" {
     make_model --arch fast-dllm --dtype BF16 --kv-heads 2 --gain 2.5
     sampled fast '{"gen_length":24,"block_length":8,"part":4,"threshold":0.5}' --gen-length 24 \
         --block-length 4 --threshold 0.5
@@ -208,7 +208,7 @@ load ../reference/agree
     refuses "bd_size: expected integer from 1" '.bd_size = 0'
 }
 
-@test "dream, fast-dllm: on the emulated CUDA device" {
+@test "dream, fast-dllm: ids agree on the emulated CUDA device" {
     [ -e "${TESTBIN:-build/tests}/libcrossover-cuda.so" ] ||
         skip "no C++ compiler, so no emulated device"
     make_model --arch dream --kv-heads 2 --gain 2.5
@@ -221,7 +221,7 @@ load ../reference/agree
         --gen-length 16 --cache none --dtype f32
 }
 
-@test "llada-moe: in each dtype, sharded, tied, of odd shapes, on every level" {
+@test "llada-moe: ids agree in each dtype, sharded, tied, at odd shapes, on every level" {
     make_model --arch llada-moe --dtype F16 --kv-heads 2 --experts 7 --used 3 --ffn 19
     diffusion 24 8 9 0 --device cpu
     on_levels gen-llada diffusion 16 16 5 0
@@ -235,7 +235,7 @@ load ../reference/agree
     diffusion 20 10 6 0 --row-tile 3
 }
 
-@test "llada-moe: what its authors' code does not read changes nothing, the rest is refused" {
+@test "llada-moe: keys that its authors' code ignores change nothing, all others are refused" {
     make_model --arch llada-moe
     jq '.model_type = "lladamoe" | .norm_topk_prob = null | .router_topk_group = 4 |
         .rope_parameters = {rope_type: "default", rope_theta} | del(.rope_theta)' \
@@ -278,7 +278,7 @@ load ../reference/agree
     [ "$status" -eq 64 ]
 }
 
-@test "llada-moe: on the emulated CUDA device" {
+@test "llada-moe: ids agree on the emulated CUDA device" {
     [ -e "${TESTBIN:-build/tests}/libcrossover-cuda.so" ] ||
         skip "no C++ compiler, so no emulated device"
     make_model --arch llada-moe --kv-heads 2 --experts 7 --used 3 --ffn 19 --shared 23
@@ -297,7 +297,7 @@ own_guesses() {
     done
 }
 
-@test "nemotron: blocks behind the prompt, each seeded by the one before as in its other mode" {
+@test "nemotron: ids agree for blocks after the prompt, each seeded by the block before" {
     make_model --arch nemotron --dtype BF16 --kv-heads 2 --gain 2.5
     # the model commits the mask id, so a block takes a step for each slot after its first token
     echo '{"id":"p5","prompt_ids":[172,203,18,93,66,120,111,214,197,136,39,118,71,165,85,206,36,45,
@@ -335,7 +335,7 @@ own_guesses() {
         --threshold 0.4 --dtype f32 --batch 2
 }
 
-@test "nemotron: left to right, with or without guesses of its own, and as a judge" {
+@test "nemotron: ids agree left to right, with or without own guesses, and as a judge" {
     make_model --arch nemotron --dtype F16 --kv-heads 2 --head-dim 12 --theta 500
     greedy
     jq -e '.paradigm == "autoregressive"' "$T/got"
@@ -347,7 +347,7 @@ own_guesses() {
     likelihood 1e-5 --device ref
 }
 
-@test "nemotron: what was not confirmed is refused by name" {
+@test "nemotron: unconfirmed settings are refused by name" {
     make_model --arch nemotron
     refuses 'dlm_paradigm: expected "bidirectional"' '.dlm_paradigm = "block_diff"'
     refuses "mask_token_id" 'del(.mask_token_id)'
@@ -373,7 +373,7 @@ own_guesses() {
     [ "$status" -eq 64 ] && [[ $output == *"expected a model that also fills masks"* ]]
 }
 
-@test "nemotron: on the emulated CUDA device" {
+@test "nemotron: ids agree on the emulated CUDA device" {
     [ -e "${TESTBIN:-build/tests}/libcrossover-cuda.so" ] ||
         skip "no C++ compiler, so no emulated device"
     make_model --arch nemotron --kv-heads 2 --gain 2.5
@@ -385,7 +385,7 @@ own_guesses() {
     on_cuda own_guesses --max-new 12 --dtype f32
 }
 
-@test "ministral3: the rotation of YaRN, in each dtype, sharded, tied, of odd shapes" {
+@test "ministral3: ids agree with YaRN, in each dtype, sharded, tied, at odd shapes" {
     make_model --arch ministral3 --dtype F16 --kv-heads 2 --head-dim 12 --theta 500
     greedy
     likelihood 1e-5 --device ref
@@ -409,7 +409,7 @@ turns() {
     greedy "${@:2}"
 }
 
-@test "rotations: YaRN with an attention factor, linear" {
+@test "rotations: ids agree for YaRN with an attention factor and for linear scaling" {
     yarn='.rope_scaling = {rope_type: "yarn", factor: 4,
         original_max_position_embeddings: (.max_position_embeddings / 4)}'
     make_model --arch qwen3 --kv-heads 2 --theta 500
@@ -427,7 +427,7 @@ turns() {
     fi
 }
 
-@test "ministral3: on the emulated CUDA device" {
+@test "ministral3: ids agree on the emulated CUDA device" {
     [ -e "${TESTBIN:-build/tests}/libcrossover-cuda.so" ] ||
         skip "no C++ compiler, so no emulated device"
     make_model --arch ministral3 --kv-heads 2
@@ -460,7 +460,7 @@ draws() {
                 5 * (.value | sqrt) + 2))] | all and length == 6'
 }
 
-@test "top-k and top-p: the tokens that the float64 logits leave, as often, on every back end" {
+@test "top-k and top-p keep the tokens of the float64 logits, as often, on every back end" {
     make_model --arch illada --gain 2.5
     draws '{"temperature":0.7,"top_k":0,"top_p":0.8}'
     draws '{"temperature":1.3,"top_k":9,"top_p":1}' --device ref
@@ -472,7 +472,7 @@ draws() {
     fi
 }
 
-@test "dream: top-p before top-k, so two ids stay; in a family that applies top-k first, one" {
+@test "dream: top-p comes before top-k, so two ids stay; other families keep one id" {
     for arch in dream sdar; do
         make_model --arch $arch # flat logits: each of two ids has more than 0.3 of both
         write() { "$BIN/gen-llada" -q -m "$T/model" --gen-length 8 --unmask schedule --steps 8 \
@@ -483,7 +483,7 @@ draws() {
     done
 }
 
-@test "the confidence of the only drawn token is 1, so a threshold holds nothing back" {
+@test "a token that alone can be drawn has confidence 1, so no threshold holds it back" {
     make_model --arch sdar --gain 2.5
     for filter in '--top-k 1' '--top-p 0.000001'; do
         # shellcheck disable=SC2086

@@ -70,7 +70,7 @@ fault()
     return 1
 }
 
-@test "A6: no space left at the first, second and third write" {
+@test "A6: a full disk at the first, second or third write ends a tool with 74" {
     while read -r tool args; do
         for n in 1 2 3; do
             [ "$tool" = write-corpus ] && [ $n -gt 1 ] && continue
@@ -87,7 +87,7 @@ fault()
     done < <(commands)
 }
 
-@test "A6: records before the error are whole" {
+@test "A6: records before a write error are whole" {
     for n in 2 3; do
         strace -o "$T/log" -e inject=write:error=ENOSPC:when=$n "$BIN/measure" --no-meta \
             generations > "$T/some" 2> "$T/stderr" || status=$?
@@ -96,7 +96,7 @@ fault()
     done
 }
 
-@test "A12: sync, rename, ftruncate, close" {
+@test "A12: a failed fsync, rename, ftruncate or close ends a tool with 74" {
     while read -r tool args; do
         for call in fsync rename ftruncate; do
             fault 74 "$call:error=EIO:when=1" "$BIN/$tool" $args
@@ -118,7 +118,7 @@ of()
     grep -E "^[0-9]+ +$call" "$T/log" | grep -n "$file" | cut -d: -f1
 }
 
-@test "A7: a read error, with the place" {
+@test "A7: a read error is reported with its place" {
     while read -r tool args; do
         input=${args##* }
         for n in $(of "/$input>" read "$BIN/$tool" $args | head -n 2); do
@@ -133,7 +133,7 @@ of()
 
 # Counts only the calls of the thread that reads and writes the store. Earlier calls, of a
 # measurement, come from other threads.
-@test "a store of layers, or of keys and values, that fails in the middle of a pass" {
+@test "a store of layers or of keys and values that fails within a pass is an error" {
     mkdir "$T/spool"
     words=("$BIN/gen-llama" -q -m llama --max-new 30 --ignore-eos --threads 1 --device-map 0
            --offload-dir "$T/spool" prompts)
@@ -162,7 +162,7 @@ of()
     done
 }
 
-@test "G18: a full disk at a checkpoint of a training: the state before it stays" {
+@test "G18: a full disk at a checkpoint of a training keeps the state before it" {
     words=("$BIN/train-lm" -q --arch llama --out "$T/m" --width 16 --layers 1 --heads 2
            --kv-heads 2 --ffn 16 --vocab 300 --context 256 --steps 6 --save 2 --rows 64
            --min-len 16 --max-len 32 --threads 1 corpus)
@@ -196,7 +196,7 @@ of()
     dd if=generations bs=1 status=none | "$BIN/score-exact" --no-meta | cmp - "$T/want"
 }
 
-@test "A9: no more descriptors" {
+@test "A9: a lack of descriptors is 66 for an input, 73 for an output" {
     n=$(of '"prompts"' openat "$BIN/gen-llama" -m llama prompts | head -n 1)
     fault 66 "openat:error=EMFILE:when=$n" "$BIN/gen-llama" -m llama prompts
     n=$(of 'model.safetensors' openat "$BIN/gen-llama" -m llama prompts | head -n 1)
@@ -205,7 +205,7 @@ of()
     fault 73 "openat:error=ENFILE:when=$n" "$BIN/write-corpus" --count 3
 }
 
-@test "A20: an input that grows while it is read" {
+@test "A20: an input that grows while it is read is refused" {
     cp generations "$T/in"
     n=$(of '/in>' read "$BIN/score-exact" "$T/in" | tail -n 1)
     strace -o "$T/log" -e inject=read:delay_enter=700000:when="$n" "$BIN/score-exact" "$T/in" \

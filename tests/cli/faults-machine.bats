@@ -12,7 +12,7 @@ setup()
     llada=("$BIN/gen-llada" -m llada --gen-length 8 --steps 4 --threads 1)
 }
 
-@test "A11: limits of file size and stack" {
+@test "A11: a limit of file size is an error 74, a small stack changes nothing" {
     run -74 bash -c 'ulimit -f 0; "$@" -o "$0"' "$T/big" "${llama[@]}" prompts
     [[ $output == *"File too large"* ]]
     run -74 bash -c 'ulimit -f 8; "$@" -o "$0"' "$T/big" "$BIN/write-corpus" --count 1000
@@ -26,7 +26,7 @@ setup()
     done
 }
 
-@test "A11: limits of memory and of descriptors" {
+@test "A11: a limit of memory or of descriptors is an error or changes nothing" {
     [ -z "${SAN-}" ] && ! nm -D "$BIN/gen-llama" | grep -q __asan || skip "sanitizers take memory"
     head -c 30000000 /dev/zero | tr '\0' x > "$T/long"       # one line: it is read into memory
     bash -c 'ulimit -v 80000; "$@"' - "$BIN/score-exact" -q generations > "$T/out" ||
@@ -55,7 +55,7 @@ setup()
     "$BIN/prep-prompts" prompts -o $'/'"$T"$'/a\xff' && head -n 1 "$T"/a* | jq -e .argv > "$T/words"
 }
 
-@test "A17: a decimal comma, and an i without a dot, change no number and no figure" {
+@test "A17: a decimal comma and a dotless i change no number and no figure" {
     mkdir "$T/locale"
     for pair in de_DE:ISO-8859-1 tr_TR:ISO-8859-9; do
         localedef -i "${pair%:*}" -f "${pair#*:}" "$T/locale/${pair%:*}" || skip "no localedef"
@@ -74,7 +74,7 @@ setup()
     done
 }
 
-@test "A19: the clock of the day is set back during a run" {
+@test "A19: the clock of the day may be set back during a run, and durations stay positive" {
     [ -z "${SAN-}" ] && ! nm -D "$BIN/gen-llama" | grep -q __asan || skip "sanitizers come first"
     ${CC:-cc} -shared -fPIC -o "$T/jump.so" "$ROOT/tests/fixtures/preload/jump-clock.c" ||
         skip "no shared objects here"

@@ -47,7 +47,7 @@ ends() { # CODE PID: how a process that runs beside ends
     [ "$status" -eq "$1" ]
 }
 
-@test "A1: unknown options, values that are missing or out of range" {
+@test "A1: an unknown option and a missing or invalid value are bad usage" {
     for tool in prep-prompts gen-llama gen-llada score-ppl score-exact score-text score-bert \
         measure pareto plot report train-lm write-corpus; do
         fails 64 "'--bogus'" "$BIN/$tool" --bogus
@@ -58,7 +58,7 @@ ends() { # CODE PID: how a process that runs beside ends
     done
 }
 
-@test "A2, A3, A4: inputs that cannot be read, outputs that cannot be made or are inputs" {
+@test "A2, A3, A4: an unreadable input and an impossible output are refused" {
     ln -sf nowhere "$T/dangling"
     cp generations "$T/both"
     while read -r tool args; do
@@ -78,7 +78,7 @@ ends() { # CODE PID: how a process that runs beside ends
     [ ! -s "$T/stdout" ]
 }
 
-@test "A5, A15: a full device, closed standard output, closed standard input" {
+@test "A5, A15: a full device and closed standard output or input give exit code 74" {
     while read -r tool args; do
         fails 74 "standard output" bash -c '"$@" > /dev/full' - "$BIN/$tool" $args
         fails 74 "standard output" bash -c '"$@" >&-' - "$BIN/$tool" $args
@@ -90,7 +90,7 @@ ends() { # CODE PID: how a process that runs beside ends
     fails 74 "Bad file descriptor" bash -c '"$0" --no-meta <&-' "$BIN/score-exact"
 }
 
-@test "A16: a reader that goes away" {
+@test "A16: a tool whose reader goes away ends with 0 or 141" {
     while read -r tool args; do
         status=0
         "$BIN/$tool" $args 2> "$T/err" | true || status=${PIPESTATUS[0]}
@@ -115,7 +115,7 @@ ends() { # CODE PID: how a process that runs beside ends
     [ "$(jq -s length "$T/out")" -eq 5 ]
 }
 
-@test "A13: killed at any time, nothing is under the final name" {
+@test "A13: a generator killed at any time leaves nothing under the final name" {
     for command in llama llada; do
         declare -n words=$command
         for delay in 0.01 0.03 0.06 0.1; do
@@ -163,7 +163,7 @@ ends() { # CODE PID: how a process that runs beside ends
     done
 }
 
-@test "A20: a checkpoint that is cut while it is mapped" {
+@test "A20: a checkpoint that is cut while it is mapped ends the run with an error" {
     cp -r llama "$T/cut"
     mkfifo "$T/prompts"
     status=0
@@ -186,7 +186,7 @@ edit()
     jq -c "$3" "llama/$2" > "$T/$1/$2"
 }
 
-@test "B2, B7: a cut or grown checkpoint" {
+@test "B2, B7: a cut or grown checkpoint is refused" {
     size=$(stat -c %s llama/model.safetensors)
     cp -r llama "$T/cut"
     for n in $((size + 1)) $((size - 1)) $((size / 2)) 1191 1000 9 8 7 0; do
@@ -206,7 +206,7 @@ weight()
     printf "$2" | dd of="$file" bs=1 seek=$((8 + n + at)) conv=notrunc status=none
 }
 
-@test "B10: NaN and infinity in the weights" {
+@test "B10: NaN and infinity in the weights are found" {
     for value in '\0\0\xc0\x7f' '\0\0\x80\x7f'; do
         rm -rf "$T/odd"
         cp -r llama "$T/odd"
@@ -236,7 +236,7 @@ weight()
     "${llama[@]}" --check-finite prompts > "$T/out"
 }
 
-@test "C: configurations that are refused, with key, range and value" {
+@test "C: an invalid configuration is refused with key, range and value" {
     while IFS='|' read -r words change; do
         edit odd config.json "$change"
         fails 65 "$words" "$BIN/gen-llama" -m "$T/odd" prompts
@@ -292,7 +292,7 @@ or pass --ignore-config clip_qkv"
     fails 65 "clip_qkv" "${gen[@]}" --ignore-config clip
 }
 
-@test "C: without a stop token answers end by length, with a warning; diffusion needs one" {
+@test "C: without a stop token answers end by length and warn; diffusion needs the token" {
     rm -rf "$T/mute"
     cp -r llama "$T/mute"
     jq 'del(.eos_token_id)' llama/config.json > "$T/mute/config.json"
@@ -309,7 +309,7 @@ or pass --ignore-config clip_qkv"
         "$BIN/gen-llada" -m "$T/still" --gen-length 8 --steps 2 --threads 1 prompts
 }
 
-@test "D: tokenizers that are refused" {
+@test "D: an invalid tokenizer is refused with a reason" {
     while IFS='|' read -r words change; do
         edit odd tokenizer.json "$change"
         fails 65 "$words" "$BIN/gen-llama" -m "$T/odd" prompts
@@ -329,7 +329,7 @@ END
     fails 65 "tokenizer.json: line" "$BIN/gen-llama" -m "$T/odd" prompts
 }
 
-@test "F: lines that are not records" {
+@test "F: a line that is not a record is refused" {
     for tool in "score-exact" "measure" "score-ppl -m llama" "gen-llama -m llama" prep-prompts; do
         for text in '' '\n\n'; do
             printf "$text" > "$T/in"
@@ -352,7 +352,7 @@ END
     done
 }
 
-@test "F4, F5, F7: ids and tokens of the wrong type; many unknown fields" {
+@test "F4, F5, F7: ids and tokens of a wrong type are errors, unknown fields are not" {
     head -n 2 generations | tail -n 1 > "$T/good"
     "$BIN/measure" --no-meta "$T/good" | jq -c '[.metric, .value]' > "$T/want"
     while IFS='|' read -r words change; do
@@ -371,7 +371,7 @@ END
     "$BIN/measure" --no-meta "$T/many" | jq -c '[.metric, .value]' | cmp - "$T/want"
 }
 
-@test "F6: impossible times" {
+@test "F6: impossible times give no infinity and no NaN" {
     for value in -1 '"1,5"' 1e308; do
         head -n 2 generations | tail -n 1 | jq -c ".e2e_ns = $value" > "$T/odd"
         "$BIN/measure" --no-meta "$T/odd" > "$T/out" 2> "$T/err" || [ $? -eq 65 ]
@@ -391,7 +391,7 @@ END
         "a bad_data b good" ]
 }
 
-@test "G2: long runs of one character" {
+@test "G2: long runs of one character take little time" {
     for n in 26000 1000000; do
         for c in A _ '\\n' Z; do
             printf '{"id":"a","text":"%s"}\n' \
@@ -403,7 +403,7 @@ END
     done
 }
 
-@test "G3, G4: impossible settings" {
+@test "G3, G4: impossible settings are bad usage" {
     for odd in "--gen-length 0" "--steps 0" "--gen-length 8 --block-length 3" "--cfg-scale -1" \
         "--gen-length 8 --block-length 16" "--temperature -1" "--temperature nan" \
         "--cfg-scale nan" "--gen-length 8 --block-length 4 --steps 3"; do
@@ -413,7 +413,7 @@ END
     "${llama[@]}" --no-meta --temperature 1e-30 prompts | jq -c .token_ids | cmp - "$T/greedy"
 }
 
-@test "G16: texts of no or one token" {
+@test "G16: a text of no token or of one token is an error record" {
     printf '%s\n' '{"id":"a","prompt_ids":[]}' '{"id":"b","prompt_ids":[5]}' \
         '{"id":"c","prompt_ids":[5,6]}' > "$T/in"
     run -1 --separate-stderr "$BIN/score-ppl" --mode nll -m llama --no-meta "$T/in"
@@ -422,7 +422,7 @@ END
     run ! grep -iE ':-?(inf|nan)' <<< "$output"
 }
 
-@test "G17: a damaged state of training" {
+@test "G17: a damaged state of training is refused" {
     "${train[@]}" --out "$T/m" --steps 400 --save 20 corpus > "$T/loss" &
     for _ in $(seq 200); do [ -s "$T/m/train.state" ] && break; sleep 0.01; done
     kill -KILL $!

@@ -60,7 +60,7 @@ refuses() {
     [ "$status" -eq 64 ] && [[ $output == *"cache exact: expected a model with a block-causal"* ]]
 }
 
-@test "the time on an ideal machine is its bytes or its operations, whichever limits" {
+@test "the time on an ideal machine is that of its bytes or operations, the longer one" {
     tiny --hardware reader,counter --prompt 5 --gen-length 3 --steps 3 > "$T/out"
     sound "$T/out"
     [ "$(jq -s '[.[] | select(.what == "point") |
@@ -72,7 +72,7 @@ refuses() {
             .[0].mbu_from == "stated"'
 }
 
-@test "at the crossover the two take the same time" {
+@test "at the crossover both systems take the same time" {
     tiny --hardware both --prompt 40 --gen-length 64 --steps 1,2,3,4,5,6,7,8 > "$T/out"
     jq -s -e '.[-1].what == "crossover" and .[-1].steps > 2 and .[-1].steps < 8' "$T/out"
     jq -s -e '(.[-1].llama_e2e_ns) as $ns | .[-1].steps as $s |
@@ -102,7 +102,7 @@ measured() {
           dtype: \"f32\", kv_dtype: \"f32\", quant: \"none\", batch: 1, contract: \"fixed\"} + $6"
 }
 
-@test "shares come from measured points, never from the point itself" {
+@test "shares come from other measured points, never from the point itself" {
     echo '{"schema":"crossover/1","kind":"roofline","run":"r","name":"c","ceiling":true,
            "flops_per_s":1e9,"bytes_per_s":1e15,"unit":"f32","threads":1}' | jq -c . > "$T/in"
     tiny -m synth:tiny-llada --hardware counter --prompt 5 --gen-length 8 --steps 8,4 > "$T/model"
@@ -125,7 +125,7 @@ measured() {
             .mbu_from == "assumed"'
 }
 
-@test "two machines of one name: each has its own ceilings and the other's shares" {
+@test "two machines of one name: each has its own ceilings and takes the other's shares" {
     more='{model: "synth:tiny-llada", gen_length: 8, block_length: 8, cache: "none", steps: 8}'
     tiny -m synth:tiny-llada --hardware counter --prompt 5 --gen-length 8 --steps 8 > "$T/model"
     for m in '3 0.5 1e9' '5 0.25 4e9'; do
@@ -343,7 +343,7 @@ sweep() {
             value: 60e6, launch_values: [range(5) | {launch: (2 * . + 1), value: 60e6}]}' "$@"
 }
 
-@test "few step counts predict many: one line a launch, and an interval over launches" {
+@test "few step counts predict many, with one line a launch and an interval over launches" {
     sweep 1 2 4 > "$T/in"
     forecast --along-steps --steps 16,128 "$T/in" > "$T/out"
     sound "$T/out"
@@ -410,7 +410,7 @@ sweep() {
     grep -q '17 steps .*DOUBTFUL: 4.3 times beyond the measured steps' "$T/said"
 }
 
-@test "tiny shapes, measured at 1, 2 and 4 steps and modelled at 16 steps" {
+@test "tiny shapes measured at 1, 2 and 4 steps are modelled at 16 steps" {
     jq -nc 'range(2) | {id: "p\(.)", prompt_ids: [range(16) | . + 5]}' > "$T/p"
     for launch in 1 2; do
         "$BIN/gen-llada" -q -m synth:tiny-llada --gen-length 16 --steps 1,2,4 --batch 2 \
@@ -438,7 +438,7 @@ sweep() {
     [ "$(jq -s 'map(select(.what == "line" and .e2e_ns == 9)) | length' "$T/out")" = 1499 ]
 }
 
-@test "claims: within the roofline, beyond it, or not judged with the missing value" {
+@test "a claim is within the roofline, beyond it, or not judged with its missing value named" {
     claim() { jq -cn "{name: \"a\", system: \"s\", source: \"S\", hardware: \"b200\", devices: 1,
         model: \"m\", paradigm: \"autoregressive\", quant: \"fp8\", batch: 1, prompt_tokens: 1,
         new_tokens: 1, metric: \"output_tokens_per_s\", counting: \"all_tokens\", assumed: [],

@@ -18,7 +18,7 @@ END
 # ids FILE: prints config, id and token ids of each generation, sorted
 ids() { jq -c 'select(.kind == "generation") | [.id, .steps, .token_ids]' "$1" | sort; }
 
-@test "a generation holds settings, result, events, memory" {
+@test "a generation holds settings, result, events and memory" {
     "${GEN[@]}" --steps 4 --block-length 4 "$T/prompts" > "$T/out"
     [ "$(jq -r .kind "$T/out" | tr '\n' ' ')" = "meta generation generation generation end " ]
     jq -s -e '.[0] | .checkpoint.model and (.prompts_sha256 | length == 64) and .prompts == 3
@@ -51,7 +51,7 @@ ids() { jq -c 'select(.kind == "generation") | [.id, .steps, .token_ids]' "$1" |
         (map(.batch_id) | unique | length) == 2' "$T/out"
 }
 
-@test "a seed gives the same ids at every batch and thread count, another seed others" {
+@test "a seed gives the same ids at every batch and thread count; another seed gives other ids" {
     "${GEN[@]}" --temperature 1 --threads 1 --no-meta "$T/prompts" > "$T/a"
     "${GEN[@]}" --temperature 1 --threads 3 --batch 2 --no-meta "$T/prompts" > "$T/b"
     tac "$T/prompts" | "${GEN[@]}" --temperature 1 --no-meta > "$T/c"
@@ -72,7 +72,7 @@ END
     jq -s -e 'map(.seq) == [range(length)]' "$T/out"
 }
 
-@test "a launch of a schedule: points in the order given, rounds, tags" {
+@test "a launch of a schedule runs its points in the given order, with rounds and tags" {
     jq -n -c '{kind: "launch", seed: 0, rounds: 1} |
         (. + {launch: 0, system: "llada", points: [{steps: 1}]}),
         (. + {launch: 3, system: "llama", points: [{max_new: 1}]}),
@@ -88,7 +88,7 @@ END
     [[ $output == *"launch record 4"* ]]
 }
 
-@test "lengths that do not divide end with 64 and name the constraint" {
+@test "lengths that do not divide evenly give exit code 64 and name the constraint" {
     run "${GEN[@]}" --block-length 3 "$T/prompts"
     [ "$status" -eq 64 ]
     [[ $output == *"gen-length 8 must be a multiple of block-length 3"* ]]
@@ -105,13 +105,13 @@ END
     [ "$status" -eq 64 ]
 }
 
-@test "more steps than masks: the idle ones are skipped" {
+@test "with more steps than masks, idle steps are skipped" {
     "${GEN[@]}" --steps 16,8 --no-meta "$T/prompts" > "$T/out"
     jq -s -e 'all(.denoise_steps == 8)' "$T/out"
     [ "$(jq -c .token_ids "$T/out" | sort -u | wc -l)" -le 3 ]
 }
 
-@test "a bad prompt is an error record, the stream goes on, exit 1; 65 when none is good" {
+@test "a bad prompt is an error record and exit 1; the exit code is 65 if no prompt is good" {
     jq -n -c '{id: "long", prompt_ids: [range(505) | 7]}' | cat - "$T/prompts" > "$T/odd"
     run --separate-stderr "${GEN[@]}" "$T/odd"
     [ "$status" -eq 1 ]
@@ -148,7 +148,7 @@ END
         bad_data*"mask token"* ]]
 }
 
-@test "too little memory for a batch or for the weights is a record" {
+@test "too little memory for a batch or for the weights gives a record" {
     cap=$("${GEN[@]}" --no-meta "$T/prompts" | jq -s 'map(.memory.reserved_peak_bytes) | max')
     run --separate-stderr "${GEN[@]}" --batch 3,1 --mem-cap "$cap" --no-meta "$T/prompts"
     [ "$status" -eq 1 ]
@@ -162,7 +162,7 @@ END
     [[ $stderr == *W101* ]]
 }
 
-@test "--halve: a batch that does not fit runs in parts, which are no time of that batch" {
+@test "--halve: a batch that does not fit runs in parts, whose times are not those of a batch" {
     one=$("${GEN[@]}" --no-meta "$T/prompts" | jq -s 'map(.memory.reserved_peak_bytes) | max')
     "${GEN[@]}" --batch 3 --halve --no-meta "$T/prompts" > "$T/whole"
     jq -s -e 'all(.batch_filled == 3 and .batch_halved == false)' "$T/whole"
@@ -182,7 +182,7 @@ END
     [[ $stderr == *W105*" need "*" bytes ("*" of weights, "*"--mem-cap has "* ]]
 }
 
-@test "SIGTERM: whole records, an end record that says so, 143" {
+@test "SIGTERM leaves whole records and an end record, and the exit code is 143" {
     "${GEN[@]}" --repeat 100000 "$T/prompts" > "$T/out" &
     pid=$!
     for _ in $(seq 100); do
@@ -196,7 +196,7 @@ END
     jq -e -n '[inputs] | last | .kind == "end" and .status == "interrupted"' "$T/out"
 }
 
-@test "wrong model, wrong device, output on input" {
+@test "a wrong model, a wrong device and an output onto an input are refused" {
     run "$BIN/gen-llada" -m synth:tiny-llama "$T/prompts"
     [ "$status" -eq 65 ]
     [[ $output == *gen-llama* ]]
@@ -257,7 +257,7 @@ END
     [ "$status" -eq 64 ]
 }
 
-@test "credit, slowfast, saber and wino: settings, results, refusals" {
+@test "credit, slowfast, saber and wino record settings and results and refuse bad values" {
     gzip -dc data/corpus/valid.ndjson.gz | jq -c 'select(.id)' | sed -n '1,3p' > "$T/real"
     LLADA=("$BIN/gen-llada" -q --no-meta -m data/models/llada-demo --gen-length 32
            --block-length 16 --batch 3)
@@ -321,7 +321,7 @@ END
 made() { "$BIN/gen-llada" -q --no-meta -m synth:tiny-llada --gen-length 24 --block-length 8 \
     --steps 12 "$@" "$T/prompts"; }
 
-@test "caches, suffixes and paces: fewer rows, the same passes; neutral values change nothing" {
+@test "caches, suffixes and paces save rows, not passes; neutral values change nothing" {
     made > "$T/plain"
     all=$(jq -s 'map(.rows) | add' "$T/plain")
     plain=$(ids "$T/plain")
@@ -386,7 +386,7 @@ made() { "$BIN/gen-llada" -q --no-meta -m synth:tiny-llada --gen-length 24 --blo
     [[ $stderr == *"cache exact: expected a model with a block-causal mask"* ]]
 }
 
-@test "a growing canvas has fewer rows; prompts that join a batch write the same" {
+@test "a growing canvas has fewer rows, and prompts that join a batch write the same text" {
     gzip -dc data/corpus/valid.ndjson.gz | jq -c 'select(.id)' | sed -n '1,4p' > "$T/real"
     real() { "$BIN/gen-llada" -q --no-meta -m data/models/llada-demo --gen-length 64 \
         --block-length 8 --unmask threshold --contract answer --batch 4 "$@" "$T/real"; }
@@ -399,7 +399,7 @@ made() { "$BIN/gen-llada" -q --no-meta -m synth:tiny-llada --gen-length 24 --blo
         (map(.rows / .denoise_steps) | add) < ($all | map(.rows / .denoise_steps) | add)' "$T/grow"
 }
 
-@test "caches inside the layers: neutral values change nothing, shares save rows or memory" {
+@test "caches inside the layers save rows or memory; neutral values change nothing" {
     gen() { "${GEN[@]}" --gen-length 16 --block-length 4 --batch 3 --no-meta "$@" "$T/prompts"; }
     gen > "$T/none"
     gen --cache dual > "$T/dual"

@@ -18,7 +18,7 @@ END
 
 ids() { jq -c '[.id, .token_ids]' "$1" | sort; }
 
-@test "a generation holds settings, result, an event a token, memory" {
+@test "a generation holds settings, result, one event for each token, and memory" {
     "${GEN[@]}" "$T/prompts" > "$T/out"
     jq -s -e 'length == 3 and (.[0] | .id == "p1" and .answer == "17" and .prompt_tokens == 3
         and .config == "synth:tiny-llama max_new=8 contract=fixed batch=1"
@@ -45,7 +45,7 @@ ids() { jq -c '[.id, .token_ids]' "$1" | sort; }
     jq -s -e '.[0].rows == 52 and (.[0].config | endswith("cache=off"))' "$T/c"
 }
 
-@test "guesses and places in the batch change the rows of a pass, and no id" {
+@test "guesses and places in the batch change the rows of a pass but no id" {
     own=(--draft synth:tiny-llama)
     for T_ in 1 0; do
         "${GEN[@]}" --temperature $T_ --max-new 120 "$T/prompts" > "$T/plain"
@@ -102,7 +102,7 @@ ids() { jq -c '[.id, .token_ids]' "$1" | sort; }
     "${demo[@]}" "$T/other" > "$T/out" # other bytes, the same tokens
 }
 
-@test "a peak belongs to the batch that made it" {
+@test "a peak of memory is recorded for the batch that made it" {
     [ "$(nm -D "$BIN/gen-llama" | grep -c __asan)" -eq 0 ] || skip "sanitizers keep what is freed"
     for i in {1..64}; do echo "{\"id\":\"p$i\",\"prompt_ids\":[$i,5,7]}"; done > "$T/many"
     "$BIN/gen-llama" -m synth:tiny-llama --device cpu --ignore-eos --no-meta -q --max-new 300 \
@@ -127,7 +127,7 @@ ids() { jq -c '[.id, .token_ids]' "$1" | sort; }
     jq -s -e '.[0].config | endswith("temp=2 top_p=1e-06")' "$T/c"
 }
 
-@test "batches, warm-up, rounds" {
+@test "batches, warm-up and rounds run in their order" {
     "${GEN[@]}" --batch 1,2 --warmup 1 --repeat 2 "$T/prompts" > "$T/out"
     [ "$(jq -r '"\(.phase)\(.round)x\(.batch)"' "$T/out" | uniq -c | tr -s ' \n' ' ')" = \
         " 1 cold0x1 3 timed0x1 2 warmup0x2 3 timed0x2 3 timed1x1 3 timed1x2 " ]
@@ -135,7 +135,7 @@ ids() { jq -c '[.id, .token_ids]' "$1" | sort; }
         "$T/out"
 }
 
-@test "a launch of a schedule" {
+@test "a launch of a schedule runs its points in each round" {
     jq -n -c '{kind: "launch", launch: 1, system: "llama", rounds: 2,
         points: [{max_new: 3}, {max_new: 2, batch: 3}]}' > "$T/schedule"
     "${GEN[@]}" --schedule "$T/schedule" --launch 1 "$T/prompts" > "$T/out"
@@ -144,7 +144,7 @@ ids() { jq -c '[.id, .token_ids]' "$1" | sort; }
         " 3 1/0/3/1 3 1/0/2/3 3 1/1/3/1 3 1/1/2/3 " ]
 }
 
-@test "refusals" {
+@test "bad options and models are refused" {
     for bad in "--max-new 0" "--temperature -1" "--temperature 1e9" "--top-p 0" "--top-p 1.5" \
         "--top-k -1" "--cache maybe" "--batch x" "--seed 1e9x" "--frobnicate"; do
         run "${GEN[@]}" $bad "$T/prompts" # several words on purpose
@@ -156,14 +156,14 @@ ids() { jq -c '[.id, .token_ids]' "$1" | sort; }
     [ "$status" -eq 66 ]
 }
 
-@test "prompts from standard input, a limit, a file for the output" {
+@test "prompts may come from standard input, --limit bounds them, -o names the output" {
     "${GEN[@]}" --limit 2 -o "$T/out" < "$T/prompts"
     [ "$(wc -l < "$T/out")" -eq 2 ]
     run bash -c '"$@" > /dev/full' - "${GEN[@]}" "$T/prompts"
     [ "$status" -eq 74 ]
 }
 
-@test "a bad prompt does not stop the others" {
+@test "a bad prompt does not stop the other prompts" {
     { echo '{"id":"big","prompt_ids":[999999]}'; echo '{"id":"p1"}'; cat "$T/prompts"; } > "$T/odd"
     run --separate-stderr "${GEN[@]}" "$T/odd"
     [ "$status" -eq 1 ]
@@ -175,7 +175,7 @@ ids() { jq -c '[.id, .token_ids]' "$1" | sort; }
     [ "$status" -eq 1 ] && [[ $output == *"at most 16384, the context (llama_4_scaling_beta, "* ]]
 }
 
-@test "too little memory is a record" {
+@test "too little memory gives records with status oom" {
     run --separate-stderr "${GEN[@]}" --mem-cap 100K "$T/prompts"
     [ "$status" -eq 1 ]
     jq -s -e 'length == 3 and all(.status == "oom")' <<< "$output"
@@ -215,7 +215,7 @@ ids() { jq -c '[.id, .token_ids]' "$1" | sort; }
         all(map(.round) | sort == [0, 1])' "$T/out"
 }
 
-@test "with a schedule --draft serves the launches that guess; the schedule says how many tokens" {
+@test "with a schedule --draft serves the launches that guess; the schedule sets the tokens" {
     "$BIN/schedule" --systems llama --gen-length 4 --launches 1 --no-meta > "$T/plan"
     run "${GEN[@]}" --draft "$T/no-such-model" --schedule "$T/plan" --launch 0 "$T/prompts"
     [ "$status" -eq 66 ]

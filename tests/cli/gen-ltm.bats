@@ -42,7 +42,7 @@ ids() { jq -c '[.id, .token_ids]' "$@" | sort; }
     jq -se '.[0].rows == 30 * 384 * 5' "$D/m/training.ndjson" # each row five times
 }
 
-@test "the same bits at 1 and 3 threads, and after an interruption" {
+@test "training gives the same bits at 1 and 3 threads, and after an interruption" {
     train=("$BIN/train-lm" -q --no-meta --arch ltm "${shape[@]}" --steps 6)
     "${train[@]}" --out "$T/one" "$D/corpus" > "$T/loss"
     "${train[@]}" --threads 3 --out "$T/three" "$D/corpus" > "$T/loss"
@@ -55,7 +55,7 @@ ids() { jq -c '[.id, .token_ids]' "$@" | sort; }
     run -65 "${train[@]}" --out "$T/again" "$D/corpus"
 }
 
-@test "--init: a left-to-right model is given latents; other settings refuse its state" {
+@test "--init: a left-to-right model gets latents; a state of other settings is refused" {
     plain=(--width 32 --layers 2 --heads 2 --kv-heads 2 --ffn 48 --vocab 300 --context 256 -q
            --no-meta --max-len 96 --rows 384 --steps 4 --threads 1)
     "$BIN/train-lm" --arch llama "${plain[@]}" --out "$T/llama" "$D/corpus" > "$T/loss"
@@ -93,7 +93,7 @@ ids() { jq -c '[.id, .token_ids]' "$@" | sort; }
         .kl_nats_reason == "nothing was fitted")' "$T/out"
 }
 
-@test "batch, cache and threads change no id; seed, source and steps do" {
+@test "batch, cache and threads change no id; seed, source and steps change ids" {
     for how in "--vi-steps 4" "--vi-steps 4 --z-draw sample --refit 3" "--z prior"; do
         read -ra more <<< "$how --temperature 1 --max-new 40"
         "${GEN[@]}" "${more[@]}" "$T/prompts" > "$T/a"
@@ -112,14 +112,14 @@ ids() { jq -c '[.id, .token_ids]' "$@" | sort; }
     cmp <(ids "$T/a" "$T/a") <(ids "$T/b")
 }
 
-@test "a pass costs the same at every position: rows a pass, slots of a text" {
+@test "a pass costs the same at every position, in rows and in slots of the text" {
     "${GEN[@]}" --z zero --max-new 200 <(sed -n 3p "$T/prompts") > "$T/long"
     "${GEN[@]}" --z zero --max-new 100 <(sed -n 3p "$T/prompts") > "$T/short"
     jq -se '.[0].state_bytes == .[1].state_bytes and .[0].rows == 200 and
         .[0].memory.kv_bytes == .[1].memory.kv_bytes' "$T/long" "$T/short"
 }
 
-@test "quantized, planned, watched, checked" {
+@test "a latent model is quantized, planned, watched and checked like other models" {
     "${GEN[@]}" --quant int8 --vi-steps 2 "$T/prompts" > "$T/int8"
     jq -se 'all(.quant == "int8" and .status == "ok")' "$T/int8"
     "$BIN/pack-model" -q --quant int8 -m "$D/m" --out "$T/packed" > "$T/log"
@@ -171,7 +171,7 @@ ids() { jq -c '[.id, .token_ids]' "$@" | sort; }
 mixed() { "$BIN/train-lm" -q --no-meta --arch ltm "${shape[@]}" --mixer "$1" --rank 8 "${@:3}" \
     --out "$2" "$D/corpus"; }
 
-@test "rwkv6 and rwkv7: any number of threads, resumed training, recorded mixer" {
+@test "rwkv6 and rwkv7 train at any thread count, resume, and record their mixer" {
     for mixer in rwkv6 rwkv7; do
         mixed $mixer "$T/$mixer" --report 5 > "$T/loss"
         conforms "$T/loss"
@@ -299,7 +299,7 @@ mixed() { "$BIN/train-lm" -q --no-meta --arch ltm "${shape[@]}" --mixer "$1" --r
     run -64 "${GEN[@]}" --z-file "$T/kept" "$T/prompts"
 }
 
-@test "score-ppl: an ELBO and a tighter IWAE, more steps and tighter still" {
+@test "score-ppl: more fitting steps tighten the ELBO, and the IWAE is tighter than the ELBO" {
     head -n 4 "$D/corpus" | jq -c '{id: "t\(input_line_number)", text: "\(.text)\(.reference)"}' \
         > "$T/texts"
     score() { "$BIN/score-ppl" -q --no-meta --threads 1 -m "$D/m" "$@" "$T/texts"; }
@@ -317,7 +317,7 @@ mixed() { "$BIN/train-lm" -q --no-meta --arch ltm "${shape[@]}" --mixer "$1" --r
     cmp "$T/elbo" "$T/again"
 }
 
-@test "train-prior goes on after an interruption, while it fits and while it learns" {
+@test "train-prior resumes after an interruption of its fitting or of its learning" {
     cp -r "$D/m" "$T/m"
     prior=("$BIN/train-prior" -m "$T/m" --count 40 --vi-steps 3 --rows 384 --max-len 96 --width 16
            --layers 2 --heads 2 --batch 8 --steps 40 --report 10 --bound-steps 20 --threads 1 -q

@@ -49,7 +49,7 @@ near() {
         ((.[0].elbo_nats // 0) - (.[1].elbo_nats // 0) | fabs) < 1e-3 * (1 + .[0].kl_nats))' "$@"
 }
 
-@test "fitted on the device: latents near the processor's, the same ids, every mixer" {
+@test "latents fitted on the device are near the processor's and give its ids, for each mixer" {
     for mixer in swa rwkv6 rwkv7; do
         gen $mixer cpu --dtype f32 --keep-latents > "$T/cpu"
         gen $mixer cuda --dtype f32 --keep-latents > "$T/cuda"
@@ -65,7 +65,7 @@ near() {
     done
 }
 
-@test "batches, refits, draws, no cache, all scores at once: the ids of the processor" {
+@test "batches, refits, draws, no cache and dense attention give the processor's ids" {
     for mixer in swa rwkv7; do
         for how in "--batch 3 --refit 2" "--z-draw sample --temperature 1" "--cache off" \
             "--z prior --batch 2" "--z zero --attention dense"; do
@@ -78,7 +78,7 @@ near() {
     done
 }
 
-@test "formats: bf16 weights by default, fp16; bf16 activations are refused" {
+@test "weights are bf16 by default or fp16; bf16 activations are refused" {
     gen swa cuda > "$T/auto"
     jq -se 'all(.dtype == "bf16-f32")' "$T/auto"
     for dtype in bf16-f32 f16; do

@@ -60,7 +60,7 @@ m() { # ARGUMENTS... of make; the calls of bench are left in $calls, by part
 }
 SMALL=(GPU_SHAPES=8b,1b GPU_DTYPES=bf16,int8,f32 GPU_JOBS=after,full)
 
-@test "each part is a file, in order; existing parts are not measured again" {
+@test "each part is a file, made in order; existing parts are not measured again" {
     m "${SMALL[@]}" gpu-bench > said 2>&1
     [ "$calls" = "ceilings;models 8b bf16 after,full;models 8b int8 after;models 8b int8 full;$(:
         )models 1b bf16 after,full;models 1b int8 after,full;models 8b f32 after,full;$(:
@@ -128,7 +128,7 @@ SMALL=(GPU_SHAPES=8b,1b GPU_DTYPES=bf16,int8,f32 GPU_JOBS=after,full)
     [ "$calls" = "models 8b bf16 after,full" ]
 }
 
-@test "without a device, jq or gnuplot: one line; goals come all the same" {
+@test "without a device or jq gpu-bench ends with one line; without gnuplot goals are printed" {
     touch "$T/absent"
     run --separate-stderr m gpu-bench
     [[ ${stderr_lines[0]} == *'--device cuda: none here' && ${stderr_lines[1]} == *'Error 69' ]]
@@ -170,7 +170,7 @@ END
     [[ "$status" -ne 0 && $stderr == *'Not done:'*'peer: ended with 1'* ]]
 }
 
-@test "gpu-check: parts add up over calls, a failing one is kept open and done again" {
+@test "gpu-check: parts add up over calls, and a part that fails runs again" {
     printf '#!/bin/sh\necho "ok 1 - a"\necho "1..1"\n' | tee "$T/test-a" > "$T/test-b"
     cat > "$T/bin/compute-sanitizer" << 'END'
 #!/bin/bash
@@ -206,7 +206,7 @@ END
     grep -qx '0 passed, 0 failed, 1 not run' said
 }
 
-@test "on the emulated device: a part, its goals, and nothing the second time" {
+@test "on the emulated device a part and its goals are made, and a second call does nothing" {
     [ -e "$TESTBIN/libcrossover-cuda.so" ] || skip "no C++ compiler, no emulated device"
     e() {
         m GPU_SHAPES=tiny GPU_DTYPES=bf16 GPU_JOBS=gap GPU_PARTS=models GPU_REPEAT=1 \

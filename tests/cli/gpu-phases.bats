@@ -41,7 +41,7 @@ phases() { # GOAL [NAME=VALUE...]
         BASELINE_PROMPTS=2 "$@" > log 2>&1 || { tail -n 20 log; return 1; }
 }
 
-@test "phase4 on random weights: latency and memory, and quality null by reason" {
+@test "phase4 on random weights gives latency and memory; quality is null with a reason" {
     phases phase4
     wanted='tiny-ll.*: [0-9.]* m\?s, peak memory [0-9.]* MB (reserved [0-9.]* MB)'
     [ "$(grep -c "$wanted, judge perplexity none, random weights$" log)" -eq 3 ]
@@ -64,7 +64,7 @@ phases() { # GOAL [NAME=VALUE...]
     grep -q '<path' $R/figures/steps.svg
 }
 
-@test "all seven phases: devices agree, formats are compared, the page names the GPU" {
+@test "in all seven phases devices agree, formats are compared and the page names the GPU" {
     phases all
     [ "$(tail -n 1 log)" = "$PWD/$R/report.html" ]
     grep -q '^llada: 2 of 2 generations identical on cpu and cuda (synth:tiny-llada, bf16-f32' log
@@ -92,7 +92,7 @@ fit() { # NAME=VALUE...: phase1's word on a machine with that nvidia-smi
     cat $R/fitness.ndjson
 }
 
-@test "fitness check: processes, used memory and lowered clocks of the GPU are found" {
+@test "the fitness check finds processes, used memory and lowered clocks of the GPU" {
     cool='NVIDIA H200, 580.82, 31, 3, 143771, 345, 1980, 0x0000000000000001'
     for new in 1 ''; do
         fit SMI_NEW=$new SMI_STATE="$cool" | jq -e '.gpu.name == "NVIDIA H200" and
@@ -115,7 +115,7 @@ value() { # PROFILE VARIABLE [NAME=VALUE...]
     env -i PATH="$PATH" make -s CUDA=0 HARDEN= FP=here PROFILE="$1" "print-$2" "${@:3}"
 }
 
-@test "profiles: settings common to all cards, and the limits of each" {
+@test "profiles have the settings common to all cards, and the limits of each card" {
     for p in h200 h100 a100 rtx4090; do
         [[ "$(value $p GEN_FLAGS)" = "--device cuda --dtype bf16" ]]
         [ "$(value $p WARMUP)" -ge 2 ]

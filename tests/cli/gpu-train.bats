@@ -28,7 +28,7 @@ near() {
         (.[0].grad_norm - .[1].grad_norm | fabs) < 1e-3 * .[0].grad_norm)' "$@"
 }
 
-@test "losses near the processor's; two trainings, and a resumed one, have the same bits" {
+@test "losses are near the processor's; repeated and resumed trainings have the same bits" {
     for arch in llama llada; do
         for device in cpu cuda; do
             "${train[@]}" --arch $arch --device $device --out "$T/$device-$arch" "$corpus" \
@@ -57,7 +57,7 @@ near() {
         all(length == 2 and (.[0].loss - .[1].loss | fabs) < 1e-3 * .[0].loss)' "$T/cpu" "$T/cuda"
 }
 
-@test "what a GPU cannot train is refused; a state belongs to its device" {
+@test "a model that a GPU cannot train is refused; a state belongs to its device" {
     run -64 --separate-stderr "${train[@]}" --device cuda --arch ltm --out "$T/m" "$corpus"
     [[ $stderr == *"m: a GPU cannot train with latent thoughts: use --device cpu"* ]]
     run -64 --separate-stderr "${train[@]}" --device cuda --qat int8 --out "$T/m" "$corpus"

@@ -40,7 +40,7 @@ check() {
         tests/gpu/check --tiny "$@"
 }
 
-@test "f32: the ids of the CPU, over settings of all models, alone and in batches" {
+@test "f32: a device gives the ids of the CPU for all models, alone and in batches" {
     check --only identity,batch -o "$T/out/gpu-check.ndjson" > "$T/said"
     [ "$(tail -n 1 "$T/said")" = "22 passed, 0 failed" ]
     conforms "$T/out/gpu-check.ndjson"
@@ -49,7 +49,7 @@ check() {
         "$T/out/gpu-check.ndjson"
 }
 
-@test "bf16, int8, nf4, fp8: near the CPU; and every run gives the same" {
+@test "bf16, int8, nf4, fp8: results are near the CPU's, and every run gives the same" {
     check --only tolerance,repeat > "$T/said"
     [ "$(tail -n 1 "$T/said")" = "13 passed, 0 failed" ]
 }
@@ -119,7 +119,7 @@ EOF
     [[ "$output" == *"# === --tool memcheck --error-exitcode 9 "* ]]
 }
 
-@test "gpu-check without a device: one line and 69" {
+@test "gpu-check without a device prints one line and exits with 69" {
     EMULATE_DEVICES=0 run --separate-stderr check
     [ "$status" -eq 69 ] && [ -z "$output" ] && [ "${#stderr_lines[@]}" -eq 1 ]
     CROSSOVER_CUDA=$T/none.so run --separate-stderr check
@@ -132,7 +132,7 @@ EOF
     [ "$status" -eq 64 ] && [ "${#stderr_lines[@]}" -eq 1 ] && [[ "$stderr" == *" got identiy" ]]
 }
 
-@test "records name the device; without the driver's library its fields are null" {
+@test "records name the device; without the driver's library the driver's fields are null" {
     for gen in LLAMA_GEN LLADA_GEN; do
         local -n command=$gen
         "${command[@]}" "$F/prompts" > "$T/out"
@@ -148,7 +148,7 @@ EOF
         jq -se 'all(.gpu == null and has("tainted") == false and .device_name == null)'
 }
 
-@test "processes with one file of choices have one digest of them" {
+@test "processes that share a file of choices record the same digest" {
     for i in 1 2; do
         CROSSOVER_GEMM_CHOICES=$T/choices "${LLADA_GEN[@]}" --gen-length 96 "$F/prompts" > "$T/$i"
         conforms "$T/$i"
@@ -160,7 +160,7 @@ EOF
     CROSSOVER_GEMM_CHOICES=$T/choices run -65 "${LLADA_GEN[@]}" "$F/prompts"
 }
 
-@test "too little memory: oom records and 1" {
+@test "too little memory gives oom records and exit code 1" {
     short() { # BYTES COMMAND...
         EMULATE_MEMORY=$1 run --separate-stderr "${@:2}" "$F/prompts"
         [ "$status" -eq 1 ]
@@ -177,7 +177,7 @@ EOF
     short 2500000 "${LLADA_GEN[@]}" --dtype f32 --gen-length 400 --steps 400 --batch 4
 }
 
-@test "memory held by other processes: 75, with the processes and their memory" {
+@test "memory held by other processes is exit code 75, and the processes are named" {
     EMULATE_MEMORY=100000000 EMULATE_TAKEN=99900000 run --separate-stderr "${LLAMA_GEN[@]}" \
         "$F/prompts"
     [ "$status" -eq 75 ]
@@ -238,7 +238,7 @@ EOF
     cmp <(jq -c .token_ids "$T/batch") <(jq -c .token_ids "$T/off")
 }
 
-@test "the same ids without graphs, without a pool, and without tiles" {
+@test "ids are the same without graphs, without a pool and without tiles" {
     sed -n '2,3p' "$F/prompts" > "$T/two"
     for what in "" "--graphs off" "--alloc direct" "--attention dense" "--attention sliced" \
         "--ffn unfused" "--head dense" "--head-rows canvas" "--row-tile 8"; do
@@ -263,7 +263,7 @@ EOF
         "$F/prompts" | jq -se 'map(.point) | unique | length == 6'
 }
 
-@test "--tf32 rounds f32 products of more than 8 rows, and without it none is rounded" {
+@test "only --tf32 rounds f32 products, and only products of more than 8 rows" {
     for what in "" "--tf32 off" "--tf32 on"; do
         # shellcheck disable=SC2086
         "$BIN/score-ppl" --mode nll -m "$F/llama" --device cuda --dtype f32 $what --no-meta -q \

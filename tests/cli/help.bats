@@ -67,7 +67,7 @@ riddles()
     [ "$(riddles planted | wc -l)" -eq 3 ]
 }
 
-@test "--help leaves out rare options and groups, --help-all has them" {
+@test "--help leaves out rare options and groups; --help-all shows all of them" {
     "$BIN/gen-llada" --help > short
     "$BIN/gen-llada" --help-all > all
     for o in model steps gen-length unmask cache batch device quant output; do
@@ -101,7 +101,7 @@ riddles()
     grep -qF '\er\en' man
 }
 
-@test "install: tools, pages, completion; uninstall takes them away" {
+@test "install writes tools, pages and completion; uninstall takes them away" {
     make -C "$ROOT" install uninstall -n BUILD="${BIN%/bin}" DESTDIR="$PWD/to" PREFIX=/usr > said
     grep -q "$PWD/to/usr/share/man/man1" said
     grep -q "$PWD/to/usr/share/bash-completion/completions" said
@@ -160,7 +160,7 @@ agree() { # HELP RECORD
     [[ $output == *"PROFILE=nope: expected one of"*quick* ]]
 }
 
-@test "a misspelt word gets the nearest one; numbers must be complete" {
+@test "a misspelt word is answered with the nearest word; numbers must be complete" {
     said() { # WORDS COMMAND...
         run -64 "${@:2}"
         [ "${#lines[@]}" -eq 1 ] && [[ $output == *"$1"* ]] || { echo "$output"; return 1; }
@@ -218,7 +218,7 @@ agree() { # HELP RECORD
     [[ $output == *" jq"* && $output != *strace* ]]
 }
 
-@test "make dist: the same bytes twice; it unpacks to sources that know their commit" {
+@test "make dist gives the same bytes twice and unpacks to sources that know their commit" {
     command -v git > said && git -C "$ROOT" rev-parse HEAD > head || skip "no git repository"
     git clone -q -s --no-checkout "$ROOT" clone
     git -C clone sparse-checkout set --cone lib/base pipelines tools > said 2>&1 ||

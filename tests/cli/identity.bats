@@ -60,7 +60,7 @@ tools() { # FILE FILE: every tool that reduces records, over both
     [ ! -e "$T/out" ] && [ ! -e "$T/out.svg" ] && [ ! -e "$T/out.html" ]
 }
 
-@test "checkpoints in folders of one name are points of their own" {
+@test "checkpoints in two folders of one name are two points" {
     [ "$(point "$F/one-0")" = "$(point "$F/one-1")" ]
     [ "$(point "$F/one-0")" != "$(point "$F/two-0")" ]
     "$BIN/measure" -q "$F/one-0" "$F/two-1" > "$T/both"
@@ -90,7 +90,7 @@ tools() { # FILE FILE: every tool that reduces records, over both
       "$(NVIDIA_TF32_OVERRIDE=1 gen -m synth:tiny-llama)" ]
 }
 
-@test "a point with two checkpoints is refused by every tool: the point is a lie" {
+@test "a point with two checkpoints is refused by every tool" {
     own=$(point "$F/one-0")
     sealed "if .point then .point = \"$own\" else . end" "$F/two-1" > "$T/lie"
     tools "$F/one-0" "$T/lie"
@@ -100,21 +100,21 @@ tools() { # FILE FILE: every tool that reduces records, over both
     [[ "$output" == *"$F/one-0:"* && "$output" == *"$T/lie:"* ]]
 }
 
-@test "records of older versions: only the meta records name the weights" {
+@test "a point with two checkpoints is refused if only meta records name the weights" {
     own=$(point "$F/one-0")
     sealed 'del(.weights)' "$F/one-0" > "$T/a"
     sealed "del(.weights) | if .point then .point = \"$own\" else . end" "$F/two-1" > "$T/b"
     tools "$T/a" "$T/b"
 }
 
-@test "records without meta records: only they name the weights" {
+@test "a point with two checkpoints is refused if only records without meta name the weights" {
     own=$(point "$F/one-0")
     lie . "$F/one-0" > "$T/a"
     lie "if .point then .point = \"$own\" else . end" "$F/two-1" > "$T/b"
     tools "$T/a" "$T/b"
 }
 
-@test "a record and the meta record of its stream contradict each other" {
+@test "a record that contradicts the meta record of its stream is refused" {
     w=$(jq -r '.weights // empty' "$F/two-1" | head -n 1)
     sealed "if .point then .weights = \"$w\" else . end" "$F/one-0" > "$T/lie"
     tools "$T/lie"

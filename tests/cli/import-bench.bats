@@ -18,7 +18,7 @@ vllm() { # CHANGES: a result of two requests, the second one failed
         errors: [\"\", \"Connection reset\"]} + $1"
 }
 
-@test "vLLM: a record a request, emissions by its gaps, the load as settings" {
+@test "vLLM: a request is a record, gaps give the emissions, and the load is settings" {
     vllm '{}' > r.json
     run -1 "$BIN/import-bench" -q --no-meta r.json
     grep -q "request 1 failed: Connection reset" <<< "$output"
@@ -45,7 +45,7 @@ vllm() { # CHANGES: a result of two requests, the second one failed
     fails 65 "run vllm bench serve with --save-result --save-detailed" "$BIN/import-bench" r.json
 }
 
-@test "emissions of unknown size are null; of all but the last token they are known" {
+@test "emissions are null if their sizes are unknown; the token that ends a text needs none" {
     vllm '{output_lens: [9, 0]}' > r.json
     import r.json || :
     [ "$(show '[.new_tokens, .emit_ns, .emit_ns_reason]')" = \
@@ -68,7 +68,7 @@ line() { # NUMBER CHANGES: a line of AIPerf
         output_sequence_length: {value: 3, unit: \"tokens\"}}, error: null} * $2"
 }
 
-@test "AIPerf: a record a line, its clock, warm-up and failures" {
+@test "AIPerf: a line is a record with its clock, its warm-up and its failures" {
     { line 0 '{}'
       line 1 '{metadata: {benchmark_phase: "warmup"}}'
       line 2 '{metrics: {time_to_first_token: {value: 0.25, unit: "sec"}}}'
@@ -92,7 +92,7 @@ line() { # NUMBER CHANGES: a line of AIPerf
         '[[250000000,300000000,400000000],[1,1,1],550]' ]
 }
 
-@test "times that do not fit each other are refused; rounding is not" {
+@test "times that contradict each other are refused; rounded times are not" {
     { line 0 '{metrics: {inter_chunk_latency: {value: [50, 100.0005], unit: "ms"}}}'
       line 1 '{metrics: {inter_chunk_latency: {value: [50, 110], unit: "ms"}}}'
       line 2 '{metrics: {inter_chunk_latency: {value: [50, null], unit: "ms"}}}'; } > p.jsonl
@@ -105,7 +105,7 @@ line() { # NUMBER CHANGES: a line of AIPerf
     grep -q "got 1.2e+09 ns for the run, 1.5e+09 ns for this request" <<< "$output"
 }
 
-@test "llama-bench: a record a repetition of tests that generate" {
+@test "llama-bench: each repetition of a test that generates is a record" {
     jq -nc '{build_commit: "8cf427ff", build_number: 5163, model_filename: "models/a.gguf",
         n_batch: 2048, n_threads: 8, type_k: "f16", n_depth: 0, backends: "CPU"} |
         [. + {n_prompt: 512, n_gen: 0, samples_ns: [1e8]},
@@ -129,7 +129,7 @@ line() { # NUMBER CHANGES: a line of AIPerf
     awk -v v="$(measured output_tokens_per_s)" 'BEGIN { exit !(v > 85.3 && v < 85.4) }' # 256 / 3 s
 }
 
-@test "other files are refused by name" {
+@test "files of other formats are refused by name" {
     echo '{"a": 1}' > o.json
     fails 65 "o.json: expected records of AIPerf" "$BIN/import-bench" o.json
     : > empty.json

@@ -69,7 +69,7 @@ all() { # FILTER: true of every generation
     jq -se '[.[] | .gpu.energy_begin_j, .gpu.energy_end_j] | . == sort' "$T/out"
 }
 
-@test "a card that slows in one batch: only this batch is marked" {
+@test "if a card slows in one batch, only this batch is marked" {
     # the cold batch: before others the card is busy with what they prepare
     driver NVML_BURST=2 NVML_REASONS=0x44 -- --warmup 1
     jq -se '(.[0] | .tainted == ["hw_thermal"] and .memory.device_peak_bytes == 537919488 and
@@ -81,7 +81,7 @@ all() { # FILTER: true of every generation
         jq -se 'map(select(.metric == "e2e_ns"))[0] | .tainted == 1 and .timed == 4'
 }
 
-@test "a batch shorter than the interval of readings: null with a reason; heat is seen" {
+@test "a batch shorter than the interval of readings has null with a reason; heat is seen" {
     # looks that take 0.8 s: one before it, one after it
     driver NVML_REASONS=0x40 NVML_SLOW_MS=800 -- --max-new 1 --limit 1 --idle-ms 0
     all '.gpu | .samples == 0 and .clock_reasons == null and .sm_mean_mhz == null and
@@ -89,7 +89,7 @@ all() { # FILTER: true of every generation
     all '.tainted == ["hw_thermal"]'
 }
 
-@test "joules are those of the batch, and null while the counter has hardly ticked" {
+@test "joules are those of the batch, and null if the counter has hardly ticked" {
     driver NVML_TICK_MS=5 -- --max-new 320 --batch 4
     all '.batch_ns as $ns | .gpu | .energy_ticks >= 100 and
         (.energy_j - .energy_end_j + .energy_begin_j | fabs) < 1e-6 and
@@ -115,7 +115,7 @@ all() { # FILTER: true of every generation
     [ -s "$T/out" ]
 }
 
-@test "a process cannot hold less than its allocator has" {
+@test "a process that seems to hold less memory than its allocator gives a warning" {
     driver NVML_PROCESS_BYTES=1000
     [ "$(grep -c W102 "$T/err")" -eq 4 ]
     all '.memory | .layers_hold == false and .process_peak_bytes == 1000'
@@ -126,7 +126,7 @@ all() { # FILTER: true of every generation
     all '.memory | .layers_hold == null and (.layers_hold_reason | length) > 0'
 }
 
-@test "the GPUs and the driver of the machine have names, also where there is no folder" {
+@test "the GPUs and the driver have names, even without the driver's folder in /proc" {
     [ ! -d /proc/driver/nvidia/gpus ] || skip "a driver is here"
     machine() { # FIELD NAME=VALUE...
         env LD_LIBRARY_PATH="$F/driver" "${@:2}" "$BIN/gen-llama" -m "$F/llama" --device cpu \
@@ -190,7 +190,7 @@ all() { # FILTER: true of every generation
         jq -se 'map(select(.metric == "power_cap_ratio"))[0] | .value == 1 and .timed == 4'
 }
 
-@test "processes that take turns are not foreign to each other" {
+@test "processes that take turns do not count as foreign to each other" {
     local n
     take_turns() { # PARTY
         env LD_LIBRARY_PATH="$F/driver" NVML_FOREIGN="$FOREIGN" "${GEN[@]}" --gen-length 4 \

@@ -23,7 +23,7 @@ llada() {
         "$BIN/gen-llada" -q -m synth:tiny-llada --gen-length 16 --steps 8 "$@"
 }
 
-@test "prompts that arrive get the answers that they get alone; their times include the wait" {
+@test "a prompt that arrives gets the same answer as alone, and its times include the wait" {
     for system in llama llada; do
         "$system" > "$T/alone"
         "$system" --batch 2 --admit continuous --arrival-rate 5000 > "$T/out"
@@ -101,7 +101,7 @@ rates() {
 crossover() { jq -c "select(.name == \"$1\") | $2"; }
 pareto() { "$BIN/pareto" -q --no-meta "$@"; }
 
-@test "the rate of requests up to which LLaDA answers faster is where the queues say" {
+@test "LLaDA answers faster up to the request rate that the queues predict" {
     rates 1 2 4 6 7 8 | pareto > "$T/p"
     conforms "$T/p"
     [ "$(crossover X_rate '[.exists, .direction, .bracket, .over, .steps, .batch, .gen_length]' \
@@ -121,14 +121,14 @@ pareto() { "$BIN/pareto" -q --no-meta "$@"; }
     grep -q 'no crossover: LLaMA has arrival rate 4, this one 2' "$T/err"
 }
 
-@test "the plain rival of prompts that arrive joins and leaves a batch, and guesses nothing" {
+@test "the crossover over rates is with the plain LLaMA, not with one that guesses" {
     rates 1 2 4 6 7 8 | jq -c 'if .model == "llama" then
             ., (.lookup = 4 | .point += "g" | .value /= 9 | .launch_values[].value /= 9)
         else . end' | pareto > "$T/p"
     [ "$(crossover X_rate '.bracket' < "$T/p" | sed 's/\.0//g')" = '[6,7]' ]
 }
 
-@test "make load as text: latency and good answers by rate, and the rate that still holds" {
+@test "make load prints latency and good answers by rate, and the highest rate that holds" {
     rates 1 2 4 | jq -c '., (.metric = "requests_per_s" | .value = .arrival_rate),
         (.metric = "goodput_per_s" | .value = .arrival_rate *
             (if .model == "llada" and .arrival_rate > 2 then 0.5 else 0.95 end))' > "$T/m"
@@ -153,7 +153,7 @@ curve() {
            . + {kind: "metric", metric: "output_tokens_per_s", value: (60 * $b)})'
 }
 
-@test "a load with a fixed number of requests, held against the rules of MLPerf Endpoints" {
+@test "a load with a fixed number of requests is held against the rules of MLPerf Endpoints" {
     rules() { jq -nr -f pipelines/experiment/load/endpoints.jq; }
     curve | rules > "$T/text"
     grep -qx '  2: 120, 50' "$T/text"

@@ -18,12 +18,12 @@ load measure
 # The last digits depend on the machine.
 digits() { sed -E 's/(\.[0-9]{4})[0-9]+/\1/g' "$@"; }
 
-@test "golden stream" {
+@test "the golden stream of generations gives the stored metrics" {
     measure --verify $F/measure-generation.ndjson > "$T/out"
     diff <(digits "$T/out") <(digits $F/measure-metric.ndjson)
 }
 
-@test "times: a cell a prompt and launch, null where it was disturbed, repeats as one" {
+@test "times: a prompt in a launch is a cell, null if disturbed, and repeats are one" {
     { one '{id: "b", launch: 7, e2e_ns: 100, batch_ns: 100, cpu_ns: 20, task: "sum"}'
       one '{id: "b", launch: 7, e2e_ns: 400, batch_ns: 400, cpu_ns: 80, task: "sum",
             round: 1}'
@@ -35,7 +35,7 @@ digits() { sed -E 's/(\.[0-9]{4})[0-9]+/\1/g' "$@"; }
     conforms "$T/m"
 }
 
-@test "the order of the records leaves no trace" {
+@test "the order of the records does not change the metrics" {
     sort $F/measure-generation.ndjson > "$T/a"
     sort -r $F/measure-generation.ndjson > "$T/b"
     measure "$T/a" > "$T/x"
@@ -43,7 +43,7 @@ digits() { sed -E 's/(\.[0-9]{4})[0-9]+/\1/g' "$@"; }
     cmp "$T/x" "$T/y"
 }
 
-@test "bytes of text a second, up to the stop id, once for each batch; without a text none" {
+@test "bytes of text a second count up to the stop id, once a batch; without text none" {
     two='batch_id: 7, batch_ns: 2000, tokenizer: "0123456789ab"'
     { one "{text: \"né, later more\", text_to_eos: \"né\", $two}"
       one "{text: \"four\", $two}" # nothing behind its end: the text is all
@@ -54,7 +54,7 @@ digits() { sed -E 's/(\.[0-9]{4})[0-9]+/\1/g' "$@"; }
     [ "$(value output_bytes_per_s value_reason < "$T/m")" = "no text" ]
 }
 
-@test "latency per word: words as wc counts them, up to the stop id; without a word none" {
+@test "latency per word counts words as wc does, up to the stop id; without a word none" {
     { one '{text: " né  two\nthree. ", e2e_ns: 900}'
       one '{text: "of four now five", text_to_eos: "of four", tokens_to_eos: 3, e2e_ns: 800}'
       one '{text: "7", e2e_ns: 500}'; } | measure > "$T/m"
@@ -65,7 +65,7 @@ digits() { sed -E 's/(\.[0-9]{4})[0-9]+/\1/g' "$@"; }
     [ "$(value norm_latency_ns_per_word value_reason < "$T/m")" = "no words" ]
 }
 
-@test "a burst: gaps weighted by tokens; padding is no output" {
+@test "a burst of tokens: gaps are weighted by tokens, and padding is no output" {
     one '{tokens_to_eos: 6, new_tokens: 8, emit_ns: [10, 30, 60, 90], emit_tokens: [1, 4, 1, 2]}' |
         measure > "$T/m"
     [ "$(value itl_ns value < "$T/m")" = 5 ]
@@ -75,7 +75,7 @@ digits() { sed -E 's/(\.[0-9]{4})[0-9]+/\1/g' "$@"; }
     [ "$(value slot_tokens_per_s value < "$T/m")" = 8000000 ]
 }
 
-@test "visible progress: gaps between changes; an empty answer has no first token" {
+@test "visible progress is the gap between changes; an empty answer has no first token" {
     { one '{tokens_to_eos: 6, new_tokens: 8, emit_ns: [10, 30, 60, 90], emit_tokens: [1, 4, 1, 2]}'
       one '{tokens_to_eos: 0, new_tokens: 8, emit_ns: [7], emit_tokens: [8], ttft_ns: 7}'
       one '{tokens_to_eos: 6, new_tokens: 6, emit_ns: [10, 50], emit_tokens: [3, 3], ttft_ns: 10,
@@ -130,7 +130,7 @@ digits() { sed -E 's/(\.[0-9]{4})[0-9]+/\1/g' "$@"; }
     [ "$(value e2e_ns value < "$T/m")" = 1500 ]
 }
 
-@test "too few for an interval: null with the reason" {
+@test "too few launches for an interval give null with the reason" {
     for n in 1 2 3 4 5; do one "{seq: $n}"; done | measure > "$T/m"
     [ "$(value e2e_ns lo < "$T/m")" = null ]
     [ "$(value e2e_ns lo_reason < "$T/m")" = "fewer than 5 launches" ]
@@ -217,7 +217,7 @@ e2e_ns: expected a number from 1 to 9007199254740992, got a text|{e2e_ns: "1,5"}
 END
 }
 
-@test "failed records are exit 1, unless allowed" {
+@test "failed records give exit code 1, unless they are allowed" {
     { one '{status: "timeout"}' '{}'; } > "$T/in"
     run measure "$T/in"
     [ "$status" -eq 1 ]
@@ -240,7 +240,7 @@ END
     [ "$(measure "$T/a" <(jq -c '.e2e_ns += 1 | .launch = 2' "$T/a") | value e2e_ns launches)" = 2 ]
 }
 
-@test "answers of a batch that is not full are counted aside" {
+@test "answers of a batch that is not full are counted separately" {
     # five prompts in batches of four: four together, and a single fast one
     { for id in a b c d; do
           one "{id: \"$id\", batch: 4, batch_filled: 4, batch_id: 1, batch_ns: 2000, e2e_ns: 2000,
@@ -270,7 +270,7 @@ END
         '["aaaaaaaaaaaa",1000,1,9] ["bbbbbbbbbbbb",3000,1,9]' ]
 }
 
-@test "metric records carry all settings of their point, and the work that was measured" {
+@test "a metric record carries all settings of its point and the measured work" {
     one '{point: "000000000001", series: "000000000002", axis: "threshold",
           workload: "00000000000a", prompts: 1, paradigm: "masked_diffusion", arch: "llada",
           steps: null, threshold: 0.9,
@@ -286,7 +286,7 @@ END
     conforms "$T/m"
 }
 
-@test "memory that is null says why" {
+@test "a memory figure that is null has a reason" {
     one '{memory: {weights_bytes: 7, process_peak_bytes: null,
           process_peak_bytes_reason: "of a larger batch before"}}' | measure > "$T/m"
     [ "$(value memory_process_peak_bytes value_reason < "$T/m")" = "of a larger batch before" ]
@@ -394,7 +394,7 @@ stream() {
     [ "$(value e2e_ns deterministic < "$T/m")" = true ]
 }
 
-@test "goodput is null where a time that decides is not known" {
+@test "goodput is null if a time that decides is not known" {
     goodput() { one "{batch_id: 1, batch_ns: 1000}" "{batch_id: 1, batch_ns: 1000} + $1" |
         measure --ttft-limit-ms 1 "${@:2}" > "$T/m"; value goodput_per_s value < "$T/m"; }
     usual+=' + {ttft_ns: 10}'
@@ -415,7 +415,7 @@ stream() {
     [ "$(value e2e_ns steady < "$T/m")" = false ]
 }
 
-@test "no records, missing files, unknown kinds" {
+@test "no records and missing files are errors; unknown kinds are not" {
     run measure < /dev/null
     [ "$status" -eq 65 ]
     run measure "$T/none"
@@ -434,7 +434,7 @@ ceiling() {
 WORK='flops_unit: "f32", threads: 2, model_flops: 4000, model_bytes: 3000, prefill_flops: 1600,
       prefill_bytes: 600, prefill_ns: 400'
 
-@test "shares of the machine's limits: work of each batch over its time and the ceilings" {
+@test "a share of the machine's limits is a batch's work over its time and the ceilings" {
     # a batch of two, whose work is that of the batch in both records, and one of its own
     { for id in a b; do
           one "{id: \"$id\", batch: 2, batch_id: 1, batch_ns: 2000, $WORK, batch: 2}"
@@ -548,7 +548,7 @@ many() {
     }'
 }
 
-@test "memory: 16 bytes for each gap, however many there are" {
+@test "measure takes 16 bytes of memory for each gap" {
     [ "$(nm -D "$BIN/measure" | grep -c __asan)" -eq 0 ] || skip "sanitizers take memory"
     many 20 400 250 > "$T/many" # two million gaps
     bash -c "ulimit -v 110000; '$BIN/measure' --no-meta '$T/many'" > "$T/out"

@@ -26,7 +26,7 @@ refused() {
         [[ "$stderr" == *"$2"* ]] || { echo "$status: $stderr"; return 1; }
 }
 
-@test "a level prints its options, records hold it, explicit options win" {
+@test "a level prints its options and is in records; explicit options override it" {
     "${LLAMA[@]}" --no-meta "$T/prompts" > "$T/none" 2> "$T/said"
     [ ! -s "$T/said" ]
     jq -se 'all(.level == null and .quant == "none")' "$T/none"
@@ -65,7 +65,7 @@ refused() {
     grep -qF "no --quant (the checkpoint is packed)" "$T/said"
 }
 
-@test "aliases from other programs" {
+@test "aliases from other programs set the options of this one" {
     one() { "${LLAMA[@]}" --no-meta -q --limit 1 --max-new 1 "$@" "$T/prompts"; }
     one --apply-all | jq -e '.level == "aggressive" and .quant == "nf4"'
     one --load-in-8bit | jq -e '.level == null and .quant == "int8"'
@@ -102,7 +102,7 @@ refused() {
         "${LLAMA[@]}" --level aggressive --pruned data/models/judge-demo "$T/prompts"
 }
 
-@test "--settings: options from a file, below those of the command line" {
+@test "--settings reads options from a file; options of the command line override them" {
     cat > "$T/file" << 'END'
 {"steps": [2, 4], "GEN_LENGTH": 8, "batch": "1,5", "quant": "int8", "stop_at_eos": false,
  "temperature": 0.5, "mem_cap": "1G", "unmask": null, "quiet": true, "halve": true}
@@ -119,7 +119,7 @@ END
         jq -se 'all(.level == "moderate" and .quant == "int8")'
 }
 
-@test "--settings: a missing or invalid file" {
+@test "--settings refuses a missing or invalid file" {
     file() { # TEXT CONTENT
         printf '%s' "$2" > "$T/file"
         refused 65 "$1" "${LLADA[@]}" --settings "$T/file" "$T/prompts"
@@ -149,7 +149,7 @@ END
         -m data/models/llada-demo --settings "$T/file" "$T/prompts"
 }
 
-@test "--explain: the plan of an 8B shape in little memory, whether it fits, and 0" {
+@test "--explain prints the plan of an 8B shape in little memory and ends with 0" {
     [ "$(nm -D "$BIN/gen-llama" | grep -c __asan)" -eq 0 ] || skip "sanitizers take memory"
     explain() { (ulimit -v 3000000; "$BIN/$1" -m "synth:$2" --device cpu "${@:3}" "$T/prompts"); }
     explain gen-llada llada-8b --explain --dtype bf16 --mem-cap 8G --batch 1,4 \
@@ -197,7 +197,7 @@ plan() {
         { echo "${*:2}"; cat "$T/plan"; jq -c '[.config, .memory]' "$1"; return 1; }
 }
 
-@test "allocated memory equals the plan: formats, batches, lengths, caches" {
+@test "allocated memory equals the plan over formats, batches, lengths and caches" {
     sed -i 3q "$T/prompts"
     for format in "--dtype f32" "--dtype bf16 --kv-dtype f32" "--level mild" "--level moderate" \
         "--level aggressive"; do
@@ -223,7 +223,7 @@ plan() {
     plan "$T/run" "${LLAMA[@]}" --max-new 3 --draft data/models/judge-demo --draft-tokens 0,3
 }
 
-@test "allocated memory equals the plan: a prompt of 8192 tokens, and 128 prompts at once" {
+@test "allocated memory equals the plan for 8192 tokens of prompt and for 128 prompts" {
     for system in llada llama; do
         cp -r data/models/$system-demo "$T/$system"
         sed -E 's/("max_(sequence_length|position_embeddings)": )512/\110000/' \
@@ -258,7 +258,7 @@ plan() {
         "$T/prompts" | jq -se 'length == 2 and all(.fits | not)'
 }
 
-@test "a draft model that a point does not use: on a device, whose segments hold blocks of both" {
+@test "on a device a draft model that a point does not use is in none of its bytes" {
     export CROSSOVER_CUDA="${TESTBIN:-build/tests}/libcrossover-cuda.so"
     [ -e "$CROSSOVER_CUDA" ] || skip "no C++ compiler, so no emulated device"
     sed -i 1q "$T/prompts"
@@ -273,7 +273,7 @@ plan() {
         length) == 1 and all(.allocated_peak_bytes <= .reserved_peak_bytes)' "$T/plain" "$T/both"
 }
 
-@test "--on-oom plan: the first level that fits, printed and recorded" {
+@test "--on-oom plan takes the first level that fits, prints and records it" {
     need() { "${LLAMA[@]}" --no-meta -q --explain "$@" "$T/prompts" | jq .planned_bytes; }
     cap=$((($(need --level mild) + $(need --level moderate)) / 2))
     run --separate-stderr "${LLAMA[@]}" --mem-cap "$cap" --no-meta "$T/prompts"
@@ -299,7 +299,7 @@ plan() {
     jq -se 'all(.level == null and .batch_halved == false)' "$T/out"
 }
 
-@test "--on-oom plan: a batch that does not fit shrinks before any level changes, and says so" {
+@test "--on-oom plan halves a batch that does not fit before it changes a level" {
     one=$("${LLADA[@]}" --no-meta "$T/prompts" | jq -s 'map(.memory.reserved_peak_bytes) | max')
     "${LLADA[@]}" --batch 5 --on-oom plan --mem-cap "$one" --no-meta "$T/prompts" \
         > "$T/out" 2> "$T/said"
@@ -326,7 +326,7 @@ plan() {
     conforms "$T/out"
 }
 
-@test "a device that is too small: --on-oom cpu uses the CPU, --on-oom plan a level" {
+@test "on a device that is too small --on-oom cpu uses the CPU, --on-oom plan a level" {
     export CROSSOVER_CUDA="${TESTBIN:-build/tests}/libcrossover-cuda.so"
     [ -e "$CROSSOVER_CUDA" ] || skip "no C++ compiler, so no emulated device"
     small=("$BIN/gen-llama" -m data/models/llama-demo --device cuda --max-new 2 --no-meta

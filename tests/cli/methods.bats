@@ -171,7 +171,7 @@ synth:tiny-llada,vanilla" ]
     done
 }
 
-@test "no table of the page is wider than it folds" {
+@test "no table of the page has more than eight columns" {
     three > m
     run_of > in
     "$BIN/compare" --no-meta --methods m --cost e2e_ns in > by-method

@@ -46,7 +46,7 @@ same() {
     done
 }
 
-@test "the same tokens with any device map: both models, batches, caches, formats" {
+@test "any device map gives the same tokens, for both models, batches, caches and formats" {
     same "${LLADA[@]}" --batch 1,3 --cache none,dual,features
     same "${LLADA[@]}" --block-length 8 --steps 8 --limit 2 --cache prefix,sparse,vicinity,delayed
     same "${LLADA[@]}" --cfg-scale 1 --unmask threshold --temperature 0.5
@@ -90,7 +90,7 @@ planned() {
 # needs COMMAND...: prints the bytes of its largest batch.
 needs() { "$@" --no-meta -q --explain "$T/prompts" | jq -s 'map(.planned_bytes) | max'; }
 
-@test "--device-map auto: in less memory than the weights take, with the same tokens" {
+@test "--device-map auto runs in less memory than the weights take, with the same tokens" {
     for command in LLADA LLAMA; do
         declare -n run=$command
         all=$(needs "${run[@]}" --dtype f32)
@@ -110,7 +110,7 @@ needs() { "$@" --no-meta -q --explain "$T/prompts" | jq -s 'map(.planned_bytes) 
     [[ $stderr == *"W112"*"does not fit even with all layers offloaded"* ]]
 }
 
-@test "a long text in memory that holds neither all weights nor all keys and values" {
+@test "a long text runs in memory that holds neither all weights nor all keys and values" {
     "$BIN/write-corpus" --count 40 --seed 1 -o "$T/corpus"
     for arch in llama llada; do
         "$BIN/train-lm" -q --arch "$arch" --out "$T/$arch" --width 64 --layers 24 --heads 4 \
@@ -156,7 +156,7 @@ apart() {
         .offload_bytes > 0 and .memory.planned_bytes == .memory.allocated_peak_bytes)' "$T/out"
 }
 
-@test "--kv-map: offloaded keys and values, resident matrices, the same tokens" {
+@test "--kv-map offloads keys and values, keeps matrices resident and changes no token" {
     apart "${LLAMA[@]}" --batch 1,3 --threads 1
     apart "${LLAMA[@]}" --quant nf4 --batch 3 --kv-dtype bf16 --threads 1
     apart "${LLADA[@]}" --block-length 8 --cache prefix,dual --batch 3 --threads 1
@@ -225,7 +225,7 @@ apart() {
     [ "$(grep -c ' 3 of 4 layers are offloaded: ' "$T/said")" -eq 2 ]
 }
 
-@test "--on-oom plan offloads last, after batches and levels, and not against --device-map" {
+@test "--on-oom plan offloads only if no level fits, and not against --device-map" {
     # with --quant given the last level does not fit, so layers are offloaded
     least=$(needs "${LLAMA[@]}" --kv-dtype bf16 --dtype f32 --device-map 0)
     cap=$((least + least / 20))
@@ -248,7 +248,7 @@ apart() {
     [[ $stderr == *"W110"*"no level is small enough"* ]]
 }
 
-@test "a store that cannot be made: 73, 74; an invalid map: 64" {
+@test "a store that cannot be made gives 73 or 74, an invalid map 64" {
     for map in -1 x 3x first: first:x auto:2 ''; do
         refused 64 "--device-map: expected all, auto, N, first:N or last:N, got '$map'" \
             "${LLADA[@]}" --device-map "$map" "$T/prompts"
@@ -294,7 +294,7 @@ apart() {
     rmdir "$T/spool"
 }
 
-@test "an emulated device: the same tokens, passes recorded, memory as planned" {
+@test "on an emulated device tokens are the same, passes recorded, and memory as planned" {
     export CROSSOVER_CUDA="${TESTBIN:-build/tests}/libcrossover-cuda.so"
     [ -e "$CROSSOVER_CUDA" ] || skip "no C++ compiler, so no emulated device"
     sed -i 1q "$T/prompts"

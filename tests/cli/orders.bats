@@ -25,7 +25,7 @@ scores()
           + if $chat == "" then {} else {conditions: "chat=\($chat)"} end'
 }
 
-@test "an order holds over templates and seeds, flips, or is open" {
+@test "an order holds over templates and seeds, flips or is open" {
     { scores "" 1 a; scores own 1 a; scores "" 2 a; } > "$T/same"
     compare --ranking "$T/same" > "$T/out"
     conforms "$T/out"
@@ -66,7 +66,7 @@ scores()
     grep -q "two or more points under two or more templates or seeds" "$T/err"
 }
 
-@test "accuracy under parallelism: a curve of a sweep, and a single point" {
+@test "accuracy under parallelism is computed for the curve of a sweep and for one point" {
     jq -nc '[["d4", "d", 8, 60], ["d2", "d", 16, 70], ["a", "a", 32, 80]][]
         as [$c, $s, $passes, $right] | range(100) as $i
         | {schema: "crossover/1", run: "r", config: $c, point: $c, series: $s, model: $s, batch: 1,

@@ -49,14 +49,14 @@ refused() {
     [ "$(jq -c 'del(.quantization)' "$T/new/config.json")" = "$(jq -c . $M/config.json)" ]
 }
 
-@test "the same bytes on any number of threads" {
+@test "packing gives the same bytes on any number of threads" {
     pack -q --quant nf4 -m $M --threads 1 --out "$T/one" > "$T/one.ndjson"
     pack -q --quant nf4 -m $M --threads 3 --out "$T/three" > "$T/three.ndjson"
     cmp "$T/one/model.safetensors" "$T/three/model.safetensors"
     cmp "$T/one.ndjson" "$T/three.ndjson"
 }
 
-@test "records: sizes and errors of each kind of matrix" {
+@test "records state sizes and errors of each kind of matrix" {
     "$BIN/pack-model" -q --quant nf4 -m $M --out "$T/new" -o "$T/pack"
     conforms "$T/pack"
     packed() { jq -r "select(.kind == \"pack\" and .role == \"$1\") | $2" "$T/pack"; }
@@ -71,7 +71,7 @@ refused() {
         | .parameters) | add' "$T/pack")" ]
 }
 
-@test "never in place, never over files" {
+@test "packing never works in place and never over files" {
     cp -r $M "$T/model"
     refused 73 "that of the model itself" pack --quant int8 -m "$T/model" --out "$T/model"
     mkdir "$T/full" && touch "$T/full/x"
@@ -83,7 +83,7 @@ refused() {
     diff -r $M "$T/model"
 }
 
-@test "models that cannot be packed" {
+@test "a model that cannot be packed is refused with a reason" {
     pack -q --quant int8 -m $M --out "$T/int8" > /dev/null
     refused 65 "packed already (int8)" pack --quant nf4 -m "$T/int8" --out "$T/new"
     refused 65 "drawn" pack --quant nf4 -m synth:tiny-llama --out "$T/new"
@@ -112,7 +112,7 @@ bytes() { jq -r 'select(.kind == "pack" and .role == "all") | .packed_bytes' "$1
 
 less() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }'; }
 
-@test "--budget: within the bytes; nearer to the model than nf4, no further than int8" {
+@test "--budget keeps to its bytes, nearer to the model than nf4 and no further than int8" {
     texts 1 > "$T/calibrate"
     texts 2 > "$T/texts"
     for q in int8 nf4; do
@@ -149,7 +149,7 @@ less() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }'; }
     ids -m "$T/m$large" | jq -e '.[1] == "mixed"' > /dev/null
 }
 
-@test "--budget without texts, as a share, of a diffusion model; on any number of threads" {
+@test "--budget works without texts, as a share, for diffusion, on any number of threads" {
     for t in 1 3; do
         pack -q --budget-share 0.4 -m $M --threads $t --out "$T/b$t" > "$T/b$t.ndjson"
     done
@@ -172,7 +172,7 @@ less() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }'; }
     [ ! -e "$T/new" ]
 }
 
-@test "a packed model and --quant" {
+@test "a packed model refuses --quant with another format" {
     pack -q --quant nf4 -m $M --out "$T/nf4" > /dev/null
     echo '{"id":"p","text":"Ann had"}' > "$T/p"
     "$BIN/gen-llama" -q --no-meta -m "$T/nf4" --quant nf4 --max-new 4 "$T/p" |

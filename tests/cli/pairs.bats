@@ -29,7 +29,7 @@ makes() {
     make --no-print-directory BIN="$BIN" BUILD="$(dirname "$BIN")" CUDA=0 RESULTS="$T/results" "$@"
 }
 
-@test "make pairs: sides, sizes, state of the cache, the commands; nothing is fetched" {
+@test "make pairs lists sides, sizes, state of the cache and commands, and fetches nothing" {
     made JetLM/SDAR-4B-Chat --arch sdar
     made Qwen/Qwen3-4B --arch qwen3
     ln -s gone "$(echo "$HF_HOME"/hub/models--Qwen--Qwen3-4B/snapshots/*)/x"
@@ -43,7 +43,7 @@ makes() {
     rm "$HF_HOME"/hub/models--Qwen--Qwen3-4B/snapshots/*/x
 }
 
-@test "an unknown pair is an error (64), one that is not in the cache another (66)" {
+@test "an unknown pair is error 64, a pair that is not in the cache is error 66" {
     run makes all PAIR=no-such
     [ "$status" -ne 0 ]
     [[ $output == *"PAIR=no-such (64): expected one of "*"qwen3-0.6b"*"make pairs"* ]]
@@ -106,7 +106,7 @@ uneven() {
 }
 
 # Other blocks make another mask, so the ids of such a run would be those of another model.
-@test "a model whose mask has blocks: every phase and experiment fills the blocks of the pair" {
+@test "for a block mask every phase and experiment fills the blocks of the pair" {
     local file pair block
     for file in $(grep -lE '^MASK_BLOCKS +:= 1' pipelines/pairs/*.mk) \
         pipelines/pairs/llada2.1-mini.mk; do
@@ -149,7 +149,7 @@ uneven() {
     [ "$(makes -s print-baseline_BLOCK PAIR=llada-8b PROFILE=quick)" -eq 16 ] # no such mask
 }
 
-@test "the experiments run where the mask has blocks: shapes, ablation" {
+@test "the experiments shapes and ablation run for a mask with blocks" {
     made JetLM/SDAR-4B-Chat --arch sdar --vocab 512
     made Qwen/Qwen3-4B --arch qwen3 --vocab 512
     made mistralai/Mistral-7B-v0.3 --arch mistral --layers 3
@@ -166,7 +166,7 @@ uneven() {
     grep -q 'left out: no record in .*references' "$T/log" # no likelihood bound
 }
 
-@test "make over-pairs: runs of the same models have the names of their folders" {
+@test "make over-pairs names runs of the same models by their folders" {
     local run
     for run in demo quick; do # streams with an end record, as conclude writes them
         mkdir -p "$T/results/$run"
@@ -180,7 +180,7 @@ uneven() {
     grep -q 'llada-demo, llama-demo; quick' "$T/results/pairs.gp"
 }
 
-@test "make phase4 PAIR=NAME measures the pair: diffusion in blocks against its AR model" {
+@test "make phase4 PAIR=NAME measures diffusion in blocks against its AR model" {
     made JetLM/SDAR-4B-Chat --arch sdar
     made Qwen/Qwen3-4B --arch qwen3
     made mistralai/Mistral-7B-v0.3 --arch mistral --layers 3
@@ -194,7 +194,7 @@ uneven() {
         "$T/results/sdar-4b-quick/steps/generations.ndjson"
 }
 
-@test "a pair of a checkpoint with itself: in blocks, left to right, and by guesses of its own" {
+@test "a checkpoint paired with itself runs in blocks, left to right and by own guesses" {
     made nvidia/Nemotron-Labs-Diffusion-3B --arch nemotron
     made mistralai/Mistral-7B-v0.3 --arch mistral --layers 3
     makes phase4 PAIR=nemotron-3b PROFILE=quick PROMPT_CHOICE='--count 3' GEN_LENGTH=16 \

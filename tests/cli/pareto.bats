@@ -42,7 +42,7 @@ sweep() {
 # crossover NAME JQ-EXPRESSION < records
 crossover() { jq -c --arg n "$1" "select(.name == \$n) | $2"; }
 
-@test "golden stream" {
+@test "the golden stream of metrics and qualities gives the stored fronts" {
     pareto --suggest $F/measure-metric.ndjson $F/score-exact-quality.ndjson > "$T/out"
     diff <(digits "$T/out") <(digits $F/pareto-front.ndjson)
 }
@@ -76,7 +76,7 @@ crossover() { jq -c --arg n "$1" "select(.name == \$n) | $2"; }
     [ "$(jq -s '[.[] | select(.kind == "front") | .contract] | unique | length' "$T/p")" = 2 ]
 }
 
-@test "the rival of the crossovers is the plain LLaMA, where there is one" {
+@test "the rival of the crossovers is the plain LLaMA if there is one" {
     sweep 300 30 8 32 128 > "$T/in"
     grep '"llama"' "$T/in" | jq -c '.lookup = 4 | .config = "a llama lookup=4" | .point = "0"
         | .model = "a" | if .kind == "metric" then .value /= 4 | .launch_values[].value /= 4
@@ -126,7 +126,7 @@ crossover() { jq -c --arg n "$1" "select(.name == \$n) | $2"; }
         all(.p_front > 0)' "$T/with")" = true ]
 }
 
-@test "order and files leave no trace; the seed does" {
+@test "order and files do not change the output; the seed does" {
     sweep 300 30 8 32 128 > "$T/in"
     grep metric "$T/in" | sort -r > "$T/m"
     grep quality "$T/in" | sort > "$T/q"
@@ -135,14 +135,14 @@ crossover() { jq -c --arg n "$1" "select(.name == \$n) | $2"; }
     ! pareto --seed=2 "$T/in" | cmp -s - "$T/a"
 }
 
-@test "as good only at a higher cost: exists is false" {
+@test "a sweep that is as good only at a higher cost has no crossover" {
     sweep 100 200 8 16 32 64 128 256 | pareto > "$T/p"
     [ "$(crossover X_par '[.exists, .steps, .reason]' < "$T/p")" = \
       '[false,null,"as good as LLaMA only at step counts that cost more"]' ]
     [ "$(crossover X_par '.speedup < 1 and .speedup_hi < 1' < "$T/p")" = true ]
 }
 
-@test "nothing is extrapolated" {
+@test "no crossover is extrapolated" {
     sweep 2000 50 4 8 | pareto > "$T/p"
     [ "$(crossover X_lat '[.exists, .steps, .censored, .bracket]' < "$T/p" | sed 's/\.0//')" = \
       '[false,null,"above",[8,null]]' ]
@@ -167,7 +167,7 @@ crossover() { jq -c --arg n "$1" "select(.name == \$n) | $2"; }
     [ "$status" -eq 64 ]
 }
 
-@test "the front: classes, and a dominated point" {
+@test "the front has classes, and a dominated point is off the front" {
     { sweep 300 100 8 64 256
       sweep 5000 100 8 | grep '"llama"' |
           sed 's/"llama"/"slow"/; s/llama max/slow max/; s/"point":"a"/"point":"b"/'; } |
@@ -209,7 +209,7 @@ crossover() { jq -c --arg n "$1" "select(.name == \$n) | $2"; }
       '[false,null,"no LLaMA configuration of this device, batch, length and contract"]' ]
 }
 
-@test "--suggest: steps inside a wide bracket, prompts for half an octave" {
+@test "--suggest gives steps inside a wide bracket, and prompts for half an octave" {
     sweep 300 8 8 256 | pareto --suggest > "$T/p"
     [ "$(jq -c 'select(.kind == "suggest").steps' "$T/p")" = '[16,32,64,128]' ]
     sweep 300 20 8 16 32 64 128 256 | pareto --suggest > "$T/p"
@@ -217,7 +217,7 @@ crossover() { jq -c --arg n "$1" "select(.name == \$n) | $2"; }
       '[true,true]' ]
 }
 
-@test "--octaves: how narrow a bracket the suggestions aim for" {
+@test "--octaves sets the width of the bracket that suggestions aim for" {
     sweep 300 20 8 16 32 64 128 256 | pareto --margin 0 --suggest --octaves 0.5 > "$T/p"
     [ "$(jq -c 'select(.kind == "suggest").steps' "$T/p")" = '[45,91]' ]
     sweep 300 200 8 16 32 64 128 256 | pareto --margin 0 --suggest > "$T/p"
@@ -229,7 +229,7 @@ crossover() { jq -c --arg n "$1" "select(.name == \$n) | $2"; }
     [ "$(jq -nr -f pipelines/phase/refine-steps.jq --arg steps 8,16,32,64,128,256 "$T/p")" = 45,91 ]
 }
 
-@test "a cost where more is better" {
+@test "a cost may be a metric where more is better" {
     sweep 300 30 8 32 128 | sed '/e2e_ns/s/lower/higher/; s/e2e_ns/output_tokens_per_s/' |
         pareto --cost=output_tokens_per_s > "$T/p"
     [ "$(jq -c 'select(.kind == "front" and .steps == 128) | .class' "$T/p")" = '"on"' ]
@@ -245,7 +245,7 @@ crossover() { jq -c --arg n "$1" "select(.name == \$n) | $2"; }
     [ "$(wc -l < "$T/out")" -ge 3000 ]
 }
 
-@test "bad input" {
+@test "bad input is refused with its reason" {
     run pareto < /dev/null
     [ "$status" -eq 65 ]
     run pareto "$T/none"
@@ -310,7 +310,7 @@ along_threshold() {
     cmp "$T/a" <(crossover X_lat '[.at, .over]' < "$T/t")
 }
 
-@test "points of one amount of work have no crossover, and say so; unmeasured work too" {
+@test "points of one amount of work, or of unmeasured work, have no crossover but a reason" {
     sweep 300 20 8 64 | along_threshold > "$T/in"
     jq -c 'if .arch == "llada" then .passes = 9 else . end' "$T/in" | pareto > "$T/p"
     [ "$(crossover X_lat '[.exists, .over]' < "$T/p")" = '[false,null]' ]
@@ -324,7 +324,7 @@ along_threshold() {
     [ "$(crossover X_lat '[.over, .bracket]' < "$T/p" | sed 's/\.0//g')" = '["rows",[6400,null]]' ]
 }
 
-@test "points of equal work count as one, their mean" {
+@test "points of equal work count as one point, their mean" {
     sweep 300 20 8 32 64 128 | along_threshold > "$T/in"
     jq -c 'if .passes == 64 then .passes = 32 else . end' "$T/in" | pareto > "$T/p"
     # 10 + 4 * (32 + 64) / 2 at 32, 522 at 128: they meet 300 in between
@@ -352,7 +352,7 @@ along_threshold() {
     [ "$status" -eq 65 ]
 }
 
-@test "a point measured on two sets of prompts: the larger set counts" {
+@test "the larger of two sets of prompts at one point counts" {
     sweep 300 20 8 64 | jq -c '.workload = "large" | .prompts = 20' > "$T/in"
     jq -c 'select(.metric == "e2e_ns") | .workload = "few" | .prompts = 2 | .value *= 9' "$T/in" \
         > "$T/few"
@@ -378,7 +378,7 @@ load() {
             {launch: ., value: ($v * (0.99 + (if $m == "llada" then . else . * 5 % 7 end) / 250))}]'
 }
 
-@test "the batch size where the faster model changes" {
+@test "the batch size at which the faster model changes is found" {
     load | pareto > "$T/p"
     [ "$(crossover X_batch '[.exists, .direction, .bracket]' < "$T/p" | sed 's/\.0//g')" = \
       '[true,"cheaper_up_to",[4,8]]' ]
@@ -408,7 +408,7 @@ times() {
          cpu_ns: [range(6) | [range(12) | null]]}'
 }
 
-@test "times are paired by prompt and launch, by task; a disturbed side gives null" {
+@test "times are paired by prompt and launch for each task; a disturbed side gives null" {
     sweep 300 40 8 64 256 | jq -c 'if .kind == "quality" then
         .task = (if (.id[1:] | tonumber) % 2 == 0 then "sum" else "story" end) else . end' \
         > "$T/in"
@@ -437,7 +437,7 @@ times() {
       '[null,null,null,"disturbed"]' ]
 }
 
-@test "one step count: tests and ratios at it, and nothing between" {
+@test "one step count gives tests and ratios at this count only" {
     sweep 300 60 64 | pareto --margin 0 > "$T/p"
     [ "$(crossover X_q '[.exists, .at, .bracket]' < "$T/p" | sed 's/\.0//g')" = \
       '[true,64,[null,64]]' ]

@@ -94,7 +94,7 @@ valid_svg() {
     if command -v xmllint > /dev/null; then xmllint --noout "$1"; fi
 }
 
-@test "every type is drawn, with script, data, caption and descriptions for screen readers" {
+@test "every type of figure has a script, data, a caption and texts for screen readers" {
     both > both.ndjson
     commits > trace.ndjson
     watched > training.ndjson
@@ -136,13 +136,13 @@ valid_svg() {
     grep -q '^Eight steps are enough\. ' one.txt
 }
 
-@test "a panel of the lead figure has a title but no answer" {
+@test "a panel of the lead figure has a title and does not state the answer" {
     draw pareto p.svg $(records pareto)
     grep -q '>batch 1<' p.svg
     grep -q '^array cross_at.*[0-9]' p.gp # where it is as good is drawn, not told
 }
 
-@test "a mark stands where gnuplot drew it" {
+@test "the target of a mark lies where gnuplot drew the mark" {
     draw pareto p.svg $(records pareto)
     # each target lies on a point: of LLaDA circles, of LLaMA crosses
     grep '^<circle cx' p.svg | sed 's/.*cx="\([0-9.]*\)" cy="\([0-9.]*\)".*/\1 \2/' | sort > targets
@@ -187,7 +187,7 @@ valid_svg() {
     [ -z "$(grep '^#' looks | sort | uniq -d)" ]
 }
 
-@test "one step count or one point: no figure, with a reason" {
+@test "one step count or one point gives no figure and a reason" {
     for one in 2 8; do
         jq -c --argjson n $one 'select(.arch == "llama" or .steps == $n)' \
             "$F"/plot-{metric,quality,front}.ndjson > one
@@ -219,7 +219,7 @@ valid_svg() {
     valid_svg s.svg
 }
 
-@test "a figure with a gap is refused: a write inside gnuplot failed" {
+@test "a figure whose write failed inside gnuplot is refused" {
     strace -o log true 2> why || skip "no strace here, or it may not trace"
     mkdir fake
     printf '#!/bin/sh\nexec strace -o /dev/null $FAULT "%s" "$@"\n' \
@@ -260,7 +260,7 @@ valid_svg() {
     [[ $output == *"gnuplot died of signal 9 (Killed) on a figure of type training"* ]]
 }
 
-@test "training figure: means of the records, one panel for each recorded quantity" {
+@test "the training figure has means of the records, one panel for each quantity" {
     watched > training.ndjson
     draw training t.svg training.ndjson
     awk -F '\t' '$1 == 400' t.tsv > at
@@ -337,7 +337,7 @@ twice() {
     cmp a/f.pdf b/f.pdf
 }
 
-@test "a file name may hold quotes, spaces and more" {
+@test "a file name may hold quotes, spaces and shell characters" {
     for n in "'a; b" "c''d" "it's \`c\`" '-d "e"$(f)' 'g\\h'; do
         (cd "$T" && draw training "./$n.svg" "$F/plot-train.ndjson")
         valid_svg "./$n.svg"
@@ -389,7 +389,7 @@ twice() {
     [ "$(grep -c '>llama-demo<' s.svg)" -eq 1 ]
 }
 
-@test "along another axis points stand at the measured passes and are named by values" {
+@test "along another axis points stand at the measured passes and are named by their values" {
     jq -c 'if .arch == "llada" then .passes = .steps | .threshold = (1 - 1 / .steps)
                | .axis = "threshold" | .unmask = "threshold" | .steps = null
            else . end | select(.kind != "meta" and .kind != "end")' \
@@ -587,7 +587,7 @@ judged() {
     [ "$status" -eq 1 ]
 }
 
-@test "two sweeps of a model share no colour, a sweep keeps its own from panel to panel" {
+@test "two sweeps of a model share no colour, and a sweep keeps its colour in all panels" {
     { both; both | jq -c 'select(.arch == "llada") | .cache = "dual" | .point += "d"
         | .series += "d"'; } | jq -c 'select(.arch == "llama") // (.cache //= "none")' > m.ndjson
     judged m.ndjson > q.ndjson
@@ -600,7 +600,7 @@ judged() {
     done
 }
 
-@test "memory against length: exponents, and bytes a token" {
+@test "the figure of memory against length states exponents and bytes a token" {
     both > m.ndjson
     { cat m.ndjson; jq -c 'select(.batch == 1 and .contract == "fixed") | .point += "-long"
           | if .max_new then .max_new = 128 else .gen_length = 128 end
@@ -617,7 +617,7 @@ judged() {
     grep -q 'at one length only' o.txt
 }
 
-@test "a trace: commit time and confidence of each slot, and slots masked again" {
+@test "a trace shows commit time and confidence of each slot, and slots masked again" {
     commits > t
     draw trace t.svg --width 8.4 t
     valid_svg t.svg
@@ -659,7 +659,7 @@ judged() {
     valid_svg o.svg
 }
 
-@test "--term has colours where they are wanted" {
+@test "--term writes no colours into a file unless --color always asks for them" {
     "$BIN/plot" --type pareto --term $(records pareto) > plain
     lacks -q $'\033' plain
     "$BIN/plot" --type pareto --term --color always $(records pareto) > coloured
@@ -706,7 +706,7 @@ judged() {
     [ -z "$(find . -name '.*tmp*')" ]
 }
 
-@test "a roofline of a run: its configurations under its ceilings" {
+@test "the roofline of a run has its configurations under its ceilings" {
     metric() { # CONFIG METRIC VALUE FIELDS
         jq -cn --arg c "$1" --arg m "$2" "{schema: \"crossover/1\", kind: \"metric\", run: \"r\",
             config: \$c, model: (\$c | split(\" \")[0]), metric: \$m, value: $3, lo: null, hi: null,
@@ -728,7 +728,7 @@ judged() {
     [ "$(grep -c . roof.tsv)" -eq 5 ]
 }
 
-@test "many points and many losses: little time, little memory" {
+@test "many points and many losses take little time and memory" {
     [ "$(nm -D "$BIN/plot" | grep -c __asan)" -eq 0 ] || skip "sanitizers take memory"
     # 3000 points in 1500 sweeps of one model: one pass finds their names
     jq -cn 'range(3000) | {schema: "crossover/1", kind: "generation", run: "r", id: "p", seq: .,
@@ -773,7 +773,7 @@ runs() {
     done
 }
 
-@test "pairs: a row for each run, in their order, with what is known of it" {
+@test "the figure of pairs has a row for each run, in order, with the known values" {
     runs a 2 1.5 3 b null null null > two.ndjson
     runs c 0.5 0.4 0.7 > one.ndjson
     draw pairs p.svg two.ndjson one.ndjson

@@ -14,7 +14,7 @@ prep() { "$BIN/prep-prompts" "$@"; }
 
 ids() { jq -r 'select(.kind == "prompt").id' "$@" | paste -sd ' '; }
 
-@test "ShareGPT: turns, speakers, and one broken record that costs itself alone" {
+@test "ShareGPT: turns and speakers are read, and one broken record fails only itself" {
     run -1 --separate-stderr prep --no-meta "$DATA/sharegpt.json"
     echo "$output" > got
     [ "$(ids got)" = "talk_1 talk_4 talk_6" ]
@@ -30,7 +30,7 @@ ids() { jq -r 'select(.kind == "prompt").id' "$@" | paste -sd ' '; }
       "talk_1 talk_2 talk_4 talk_6" ]
 }
 
-@test "WikiText: a line is a paragraph, headings are dropped, the second half is the reference" {
+@test "WikiText: a line is a paragraph, headings are dropped, its second half is the reference" {
     prep --no-meta "$DATA/wiki.test.raw" > got
     [ "$(ids got)" = "wiki.test-1 wiki.test-2 wiki.test-3" ]
     [ "$(jq -r '.text' got | head -1)" = "A kettle stood on the" ]
@@ -41,7 +41,7 @@ ids() { jq -r 'select(.kind == "prompt").id' "$@" | paste -sd ' '; }
          sort -u)" = none ]
 }
 
-@test "JSON lines: usual and named fields, the GSM8K answer" {
+@test "JSON lines: usual and named fields are read, and the answer of GSM8K" {
     printf '{"question":"Two and two?","answer":"2+2=4 so\\n#### 4 "}\n' > gsm.jsonl
     prep --no-meta gsm.jsonl > got
     [ "$(jq -c '[.id, .text, .reference, .answer]' got)" = \
@@ -55,7 +55,7 @@ ids() { jq -r 'select(.kind == "prompt").id' "$@" | paste -sd ' '; }
     echo "$output" | sed -n 3p | grep -q '"kind":"error".*field \\"q\\"'
 }
 
-@test "plain text: paragraphs, byte for byte" {
+@test "plain text: a prompt is a paragraph, byte for byte" {
     printf '\xef\xbb\xbfOne \r\n  two\t.\r\n\r\n\n\nThree \xe2\x80\xa8 four' > p.txt
     prep --no-meta p.txt > got
     printf '["p-1","One \\n  two\\t."]\n["p-2","Three \xe2\x80\xa8 four"]\n' > want
@@ -87,7 +87,7 @@ ids() { jq -r 'select(.kind == "prompt").id' "$@" | paste -sd ' '; }
     [ "$(prep --no-meta --limit 1 --field text a.jsonl | jq -r .text)" = "all of it: 3" ]
 }
 
-@test "messages: the last answer is the reference and no part of the prompt; no id is needed" {
+@test "messages: the last answer is the reference, not the prompt; no id is needed" {
     printf '%s\n' \
         '{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]}' \
         '{"messages":[{"role":"user","content":"c"}],"reference":"d"}' \
@@ -101,7 +101,7 @@ ids() { jq -r 'select(.kind == "prompt").id' "$@" | paste -sd ' '; }
     prep --no-meta once | cmp once -
 }
 
-@test "a worked answer is split whatever else a row has; a completion is the reference" {
+@test "a worked answer is always split into answer and reference; a completion is reference" {
     printf '%s\n' '{"id":"g","text":"q","answer":"1+1 is 2\n#### 2"}' > g.jsonl
     [ "$(prep --no-meta g.jsonl | jq -c '[.id, .reference, .answer]')" = \
       '["g","1+1 is 2\n#### 2","2"]' ]
@@ -109,7 +109,7 @@ ids() { jq -r 'select(.kind == "prompt").id' "$@" | paste -sd ' '; }
     [ "$(prep --no-meta c.jsonl | jq -c '[.text, .reference]')" = '["q","c"]' ]
 }
 
-@test "tables, UTF-16 and Arrow are named with the command that converts them" {
+@test "a table, UTF-16 or Arrow file is refused with the command that converts it" {
     printf 'id,text\n1,"one, and two"\n' > t.csv
     gzip -k t.csv
     cp t.csv t.tsv
@@ -153,7 +153,7 @@ ids() { jq -r 'select(.kind == "prompt").id' "$@" | paste -sd ' '; }
         jq -e '.records == 102 and .failed == 200000'
 }
 
-@test "a NUL byte after a number is no end of a record, and the reason of a refusal is said" {
+@test "a NUL byte after a number ends no record, and a refusal has a reason" {
     printf '{"text":"x","id":123\0}\n' > nul.jsonl
     printf '{"text":"x"}\0\n{"text":"y"}\n' > after.jsonl
     fails 65 "1 broken; the first: nul.jsonl:1: expected a JSON object: a NUL byte" \
@@ -245,7 +245,7 @@ numbers() { seq 1 "$1" | jq -c '{id: "n\(.)", text: "text \(.)", task: ["a", "b"
     done
 }
 
-@test "more prompts wanted than exist" {
+@test "more prompts than exist are an error, unless fewer are allowed" {
     numbers 10 > all
     fails 65 "asked for 1000 prompts, found 10 that fit (--allow-fewer, or make PROMPTS=10, takes" \
         prep --no-meta --count 1000 all
@@ -277,7 +277,7 @@ numbers() { seq 1 "$1" | jq -c '{id: "n\(.)", text: "text \(.)", task: ["a", "b"
     [ "$(prep --no-meta same.txt | ids)" = "same-1 same-2" ]
 }
 
-@test "token lengths under a tokenizer" {
+@test "--tokens chooses prompts by their length under a tokenizer" {
     model=$ROOT/data/models/judge-demo
     [ -f "$model/tokenizer.json" ] || skip "no embedded tokenizer"
     printf '{"id":"short","text":"a"}\n{"id":"long","text":"%s"}\n' \
@@ -287,14 +287,14 @@ numbers() { seq 1 "$1" | jq -c '{id: "n\(.)", text: "text \(.)", task: ["a", "b"
     fails 66 nowhere prep --tokens 1:5 -m nowhere/nothing all
 }
 
-@test "limits" {
+@test "--max-line and --max-bytes limit what is read" {
     printf '{"id":"a","text":"%01000d"}\n{"id":"b","text":"x"}\n' 0 > long
     run -1 --separate-stderr prep --no-meta --max-line 500 long
     [ "$(echo "$output" | ids)" = b ]
     fails 65 "limit of 100 bytes" prep --no-meta --max-bytes 100 long
 }
 
-@test "command lines that are wrong" {
+@test "a wrong command line is refused with the option" {
     fails 64 "need each other" prep --tokens 1:2 x
     fails 64 "LO:HI" prep --tokens 3:2 -m x x
     fails 64 "exclude each other" prep --count 1 --per-task 1 x
@@ -310,7 +310,7 @@ numbers() { seq 1 "$1" | jq -c '{id: "n\(.)", text: "text \(.)", task: ["a", "b"
     [ "$(cat same)" = '{"id":"a","text":"x"}' ]
 }
 
-@test "a full device and a file that appears whole" {
+@test "a full device is an error, and an output file appears only when it is whole" {
     fails 74 "standard output" sh -c "'$BIN/prep-prompts' '$DATA/wiki.test.raw' > /dev/full"
     prep -o got "$DATA/wiki.test.raw"
     conforms got
@@ -322,7 +322,7 @@ numbers() { seq 1 "$1" | jq -c '{id: "n\(.)", text: "text \(.)", task: ["a", "b"
     [ -z "$(ls -A | grep tmp)" ]
 }
 
-@test "a hundred thousand records in bounded memory" {
+@test "a hundred thousand records take bounded memory" {
     ! grep -q __asan_init "$BIN/prep-prompts" || skip "AddressSanitizer needs more"
     awk 'BEGIN { for (i = 0; i < 100000; i++)
         printf "{\"id\":\"p%d\",\"text\":\"some text %d\"}\n", i, i }' > many
@@ -341,7 +341,7 @@ numbers() { seq 1 "$1" | jq -c '{id: "n\(.)", text: "text \(.)", task: ["a", "b"
     fails 64 "--room needs --fits" prep --room 3 in
 }
 
-@test "the prompts written for this project: kinds, references, answers that fit" {
+@test "the project's own prompts have kinds, references and answers that fit" {
     H=$BATS_TEST_DIRNAME/../../data/prompts/human.ndjson
     "$BIN/prep-prompts" -q "$H" -o human
     jq -se 'map(select(.kind == "prompt")) | length == 40 and (map(.id) | unique | length) == 40
@@ -352,7 +352,7 @@ numbers() { seq 1 "$1" | jq -c '{id: "n\(.)", text: "text \(.)", task: ["a", "b"
     [ "$(wc -l < last)" -ge 5 ] && [ "$(wc -c < "$H")" -lt 60000 ]
 }
 
-@test "system-text: paragraphs of manual pages and licences, without troff, each once" {
+@test "system-text writes each paragraph of manual pages and licences once, without troff" {
     mkdir -p man/man1 man/man3 licences fortunes
     words='one two three four five six seven eight nine ten eleven twelve thirteen'
     { printf '.TH X 1\n.SH NAME\nx \\- short\n.SH TEXT\n.B bold\n'

@@ -38,7 +38,7 @@ shares() {
     grep -qE "^synth:tiny-llama: .* prompts $number of peak, then $number of bandwidth\$" lines
 }
 
-@test "the host: each unit that the processor has, at the threads that were asked for" {
+@test "each unit of the host's processor is measured at the requested thread count" {
     shares --device cpu --threads 1
     jq -se 'map(select(.ceiling)) | length >= 1 and .[0].unit == "f32" and all(.threads == 1 and
         .device_name == null and .flops_per_s > 1e8 and .bytes_per_s > 1e8 and
@@ -55,7 +55,7 @@ shares() {
     jq -se '[.[] | select(.kind == "generation") | .threads] | unique == [1]' llama.ndjson
 }
 
-@test "a device: by its own copies and products" {
+@test "a device is measured by its own copies and products" {
     export CROSSOVER_CUDA=${TESTBIN:-$BIN/../tests}/libcrossover-cuda.so
     [ -e "$CROSSOVER_CUDA" ] || skip "no C++ compiler, no emulated device"
     shares --device cuda
@@ -69,7 +69,7 @@ shares() {
         ceilings.ndjson llama.ndjson)" -eq 1 ]
 }
 
-@test "without a device: one line, 69, no file; and no operands" {
+@test "without a device one line and exit code 69 and no file; operands are refused" {
     CROSSOVER_CUDA=$PWD/none.so run "$BIN/probe-roof" --device cuda -o x.ndjson
     [ "$status" -eq 69 ]
     [ "${#lines[@]}" -eq 1 ]

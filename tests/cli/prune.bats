@@ -52,7 +52,7 @@ hashes() { (cd "$1" && find . -type f | sort | xargs sha256sum); }
         "$T/small-llada-demo/config.json"
 }
 
-@test "golden: what a pruning by the weights writes" {
+@test "a pruning by the weights writes the golden record" {
     pack -q --prune-ffn 0.5 --prune-score gate -m $LLAMA --out "$T/half" > "$T/record"
     cat > "$T/want" << 'END'
 {"kind": "prune", "model": "half", "source_model": "llama-demo", "arch": "llama", "score": "gate",
@@ -69,14 +69,14 @@ END
     [ "${lines[1]}" = '["none","bf16",4,458752,1703936,917504,null]' ]
 }
 
-@test "share 0 removes nothing: the same weights and config" {
+@test "share 0 removes nothing; weights and config are the same" {
     pack -q --prune-heads 0 --prune-ffn 0 --prune-score l2 -m $LLADA --out "$T/whole" > "$T/record"
     jq -se 'map(select(.kind == "prune").removed_ratio) == [0]' "$T/record"
     jq -cS . "$T/whole/config.json" | cmp - <(jq -cS . $LLADA/config.json)
     tail -c 7000000 $LLADA/model.safetensors | cmp - <(tail -c 7000000 "$T/whole/model.safetensors")
 }
 
-@test "impossible shares, and options that exclude each other" {
+@test "impossible shares, and options that exclude each other, are refused" {
     for share in 1 1.5 -0.1 nan inf 0.99999999999; do
         refused 64 "prune-heads" pack --prune-heads $share --prune-score l2 -m $LLAMA --out "$T/new"
     done
@@ -105,7 +105,7 @@ END
     [[ $stderr == *"W115"*"of 8 heads in 2 groups 8 stay, of 832 hidden units 832"* ]]
 }
 
-@test "pruned and quantized in one call; the same on any number of threads" {
+@test "one call prunes and quantizes, with the same bytes on any number of threads" {
     for n in 1 3; do
         pack -q --prune-heads 0.5 --prune-ffn 0.3 --calibrate $TEXTS --limit 4 --quant nf4 \
             --threads $n -m $LLAMA --out "$T/$n" > "$T/$n.ndjson"
@@ -156,7 +156,7 @@ verified() {
     [ "$(find "$T" -name '.*.tmp')" = "" ]
 }
 
-@test "--verify-source of a model that was only quantized" {
+@test "--verify-source works for a model that was only quantized" {
     cp -r $LLADA "$T/source"
     pack -q --quant int8 -m "$T/source" --out "$T/small" > "$T/record"
     verified 0 "packing it again gives the same bytes"
@@ -223,7 +223,7 @@ pruned_records() {
         effect("x-a"; "ratio"; "output_tokens_per_s"; 7)'
 }
 
-@test "the table of pruned models: bytes, likelihood and accuracy against the whole model" {
+@test "the table of pruned models has bytes, likelihood and accuracy against the whole model" {
     pruned_records > "$T/records"
     jq -c '. + {heads: 1, kv_heads: 1, source_heads: 2, source_kv_heads: 2, ffn: 3, source_ffn: 4,
         packed_bytes: 1e6, source_bytes: 2e6}' "$T/records" > "$T/whole"

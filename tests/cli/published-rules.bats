@@ -34,7 +34,7 @@ opened() {
     done
 }
 
-@test "d2f: blocks open while those before are being filled, with a cache or without" {
+@test "d2f: ids agree where blocks open before the previous block is full, also without a cache" {
     make_model --arch a2d-qwen3 --gain 2.5
     opened '{"gen_length":32,"block_length":8,"from_end":1}' --mask-block 8 --gen-length 32 \
         --block-length 8 --batch 3
@@ -48,7 +48,7 @@ opened() {
         --admit continuous --threads 2
 }
 
-@test "d2f: LLaDA under the mask of D2F, where the prompt is one block" {
+@test "d2f: ids agree for LLaDA under the mask of D2F, where the prompt is one block" {
     make_model --arch llada --gain 2.5
     opened '{"gen_length":32,"block_length":8,"from_end":1,"joined":1}' --mask-block 8 \
         --gen-length 32 --batch 3
@@ -68,7 +68,7 @@ opened() {
     fi
 }
 
-@test "d2f: fewer passes than one block at a time, and it is refused where no block can be open" {
+@test "d2f: it needs fewer passes than block by block, and is refused if no block can open" {
     make_model --arch a2d-qwen3 --gain 2.5
     passes() {
         "$BIN/gen-llada" -q -m "$T/model" --mask-block 4 --block-length 4 --gen-length 64 \
@@ -83,7 +83,7 @@ opened() {
     [ "$status" -eq 64 ] && [[ $output == *"opens blocks"* ]]
 }
 
-@test "dream: measures at temperature 0 are those of the ids that top-p and top-k keep" {
+@test "dream: at temperature 0 confidences count only the ids that top-p and top-k keep" {
     kept() { # kept FILTERS OPTION...: ids of the reference in each order, others than with model
         local order filters=$1
         shift
@@ -109,7 +109,7 @@ opened() {
             kept '"top_p":0.8,"top_k":4' --top-p 0.8 --top-k 4 --dtype f32 --device cuda
 }
 
-@test "sched: all tokens at once, when the best ones stay and lead by a bound that falls" {
+@test "sched: it commits all tokens if the best ones stay and their lead passes a falling bound" {
     make_model --arch dream --gain 3
     for how in '7.5 2.5 0' '0.5 0.1 0' '0.6 0.2 4' '1 0 2' '0.3 0 0'; do
         read -r high low rate <<< "$how"
@@ -137,7 +137,7 @@ opened() {
     [ "$status" -eq 64 ] && [[ $output == *"temperature 0 only"* ]]
 }
 
-@test "less: tokens that are sure, persistent and still, or the budget of the step" {
+@test "less: it commits tokens that are sure, persistent and still, or the step's budget" {
     make_model --arch illada --gain 3
     for how in '0.75 0.04 2' '0.3 0.2 1' '0.2 0.02 1' '0.4 1 3' '0 0.1 2'; do
         read -r sure drift history <<< "$how"
@@ -168,7 +168,7 @@ checked() {
         --unmask s2d2 --check-span "$span" "$@"
 }
 
-@test "s2d2: drafts stay while blocks of one token give them too" {
+@test "s2d2: a draft stays while blocks of one token give the same ids" {
     make_model --arch sdar --kv-heads 2 --gain 2.5
     for span in 1 2 3 5; do # a block has 4 slots: 5 checks nothing
         checked $span '{"block_length":4,"threshold":0.4}' --threshold 0.4 --batch 3
@@ -193,7 +193,7 @@ checked() {
     done
 }
 
-@test "s2d2: the ids of blocks of one token in 200 of 200 texts" {
+@test "s2d2: in 200 of 200 texts the ids are those of blocks of one token" {
     make_model --arch sdar --dtype BF16 --kv-heads 2 --gain 4
     jq -cn 'range(220) | . as $n | {id: "\($n)", prompt_ids:
         [range(1 + $n % 23) | ($n * 37 + . * 91) % 256]}' > "$T/prompts"
@@ -213,7 +213,7 @@ checked() {
     jq -se '(map(.denoise_steps) | add) < 2 * 48 * length and any(.edited_tokens > 0)' "$T/checked"
 }
 
-@test "s2d2: refused where a block is not that of the mask, or ids are drawn" {
+@test "s2d2: it is refused if blocks are not those of the mask, or if ids are drawn" {
     make_model --arch sdar
     refuses_to() {
         run "$BIN/gen-llada" -m "$T/model" --unmask s2d2 --no-meta "${@:2}" "$T/prompts"
@@ -237,7 +237,7 @@ dawned() {
         --dawn-sink "$sink" --dawn-edge "$edge" --dawn-induce "$induce" --dawn-low "$low" "$@"
 }
 
-@test "dawn: sure answers, those that depend on them, and those apart from each other" {
+@test "dawn: it commits sure answers, answers that depend on them, and independent answers" {
     make_model --arch illada --gain 3
     for how in '0.9 0.01 0.07 0.7 0.7' '0.5 0.1 0.04 0.2 0.1' '0.6 0.05 0.05 0.3 0.1' \
         '0.3 0.05 0.035 0.1 0.05' '0.7 1 0.06 0.05 0.2'; do
@@ -263,7 +263,7 @@ dawned() {
     [ "$status" -eq 64 ] && [[ $output == *"sees all others"* ]]
 }
 
-@test "sched, less: on the emulated CUDA device" {
+@test "sched, less: ids agree on the emulated CUDA device" {
     [ -e "${TESTBIN:-build/tests}/libcrossover-cuda.so" ] ||
         skip "no C++ compiler, so no emulated device"
     make_model --arch illada --gain 3
@@ -274,7 +274,7 @@ dawned() {
         --dtype f32 --batch 4
 }
 
-@test "localleap, d2f: on the emulated CUDA device" {
+@test "localleap, d2f: ids agree on the emulated CUDA device" {
     [ -e "${TESTBIN:-build/tests}/libcrossover-cuda.so" ] ||
         skip "no C++ compiler, so no emulated device"
     make_model --arch illada --gain 3
@@ -287,7 +287,7 @@ dawned() {
         --unmask d2f --threshold 0.4 --open-share 0.25 --ready-share 0.5 --dtype f32 --batch 4
 }
 
-@test "stable-diffcoder: blocks of 4 from the first id, the last one cut, on every level" {
+@test "stable-diffcoder: ids agree with blocks of 4, the last one cut, on every level" {
     make_model --arch stable-diffcoder --dtype BF16 --kv-heads 2 --gain 2.5
     for threshold in 0.95 0.5 0.2; do
         sampled stable "{\"gen_length\":24,\"threshold\":$threshold}" --threshold $threshold \
@@ -350,7 +350,7 @@ strided() {
         all and length >= 2'
 }
 
-@test "i-dlm: one pass checks guesses and makes the next ones, with the ids of none" {
+@test "i-dlm: one pass checks guesses and makes the next guesses, and changes no id" {
     make_model --arch sdar --kv-heads 2 --gain 6
     mkdir "$T/I-DLM" && mv "$T/model/"* "$T/I-DLM" && mv "$T/I-DLM" "$T/model"
     cp "$T/model/I-DLM/"* "$T/model" # for the reference; the name says the mask
@@ -375,7 +375,7 @@ strided() {
     [ "$status" -eq 65 ] && [[ $output == *"this attention mask is not supported"* ]]
 }
 
-@test "i-dlm: the ids without guesses in 200 of 200 texts, also where they are drawn" {
+@test "i-dlm: in 200 of 200 texts the ids are those without guesses, also if they are drawn" {
     make_model --arch sdar --dtype BF16 --kv-heads 2 --gain 6
     mv "$T/model" "$T/I-DLM"
     jq -cn 'range(200) | . as $n | {id: "\($n)", prompt_ids:

@@ -43,19 +43,19 @@ same_as_hand() {
         awk '{ for (i = 1; i <= 3; i++) { d = $i - $(i + 3); if (d * d > 1e-16) exit 1 } }'
 }
 
-@test "logits are those worked out by hand: causal" {
+@test "causal logits are those worked out by hand" {
     hand llama
     same_as_hand 1 1
     run same_as_hand 0 1
     [ "$status" -ne 0 ]
 }
 
-@test "logits are those worked out by hand: full mask" {
+@test "logits under a full mask are those worked out by hand" {
     hand llada
     same_as_hand 0 1
 }
 
-@test "logits are those worked out by hand: exact in BF16, in F16 and over shards" {
+@test "logits worked out by hand are exact in BF16, in F16 and over shards" {
     hand llama --dtype BF16 --shards 3
     same_as_hand 1 1
     rm -r "$T/hand"
@@ -63,7 +63,7 @@ same_as_hand() {
     same_as_hand 1 1
 }
 
-@test "rope scaling of type llama3: long waves stretched, short ones kept, between blended" {
+@test "rope scaling of type llama3 stretches long waves, keeps short ones and blends others" {
     hand llama --rope-llama3 2,1,4,4          # wave length 2 pi > 4: half the frequency
     same_as_hand 1 0.5
     hand llama --rope-llama3 2,1,4,40         # 2 pi < 10: kept
@@ -107,7 +107,7 @@ same_as_hand() {
         jq -e --argjson g "$got" '.ids == $g.ids[:([$g.ids[] == '"$stop"'] | index(true))]'
 }
 
-@test "steps of a block: the remainder goes to the first, blocks are done in order" {
+@test "the remaining steps of a block go to its first steps, and blocks are done in order" {
     "$MAKE_CHECKPOINT" --arch llada "$T/m"
     ask "{\"op\":\"diffuse\",\"model\":\"$T/m\",\"ids\":[5,6,7],\"gen_length\":24,
           \"block_length\":8,\"steps\":9}" > "$T/out"
@@ -132,7 +132,7 @@ same_as_hand() {
     jq -e --slurpfile b "$T/best" '.commits[0] == [$b[0].t] and .ids[$b[0].t] == $b[0].id' "$T/out"
 }
 
-@test "the EOS options: never written, or written last" {
+@test "with the EOS options an end token is never written, or is written last" {
     "$MAKE_CHECKPOINT" --arch llada --seed 2 "$T/m"
     plain=$(ask "{\"op\":\"diffuse\",\"model\":\"$T/m\",\"ids\":[5,6,7],\"gen_length\":8}")
     first=$(jq '.ids[.commits[0][0]]' <<< "$plain")

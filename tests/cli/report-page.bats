@@ -45,7 +45,7 @@ told() {
         "$F/claims.ndjson" | head -n 1 | sed "s/&/\&amp;/g; s/'/\&#39;/g"
 }
 
-@test "the first screen: question, answer, how sure, four numbers, one figure, sections" {
+@test "the first screen has the question, answer, certainty, four numbers and one figure" {
     setup_run
     report --figures figures "${RUN[@]}"
     grep -qF "<h1>$(told question)</h1>" report.html
@@ -80,7 +80,7 @@ told() {
     grep -q 'methods.svg' report.html
 }
 
-@test "each section has one sentence, one figure, one table of at most twelve rows" {
+@test "each section has one sentence, one figure and one table of at most twelve rows" {
     setup_run
     report --figures figures "${RUN[@]}"
     for part in quality decoding scale memory method; do
@@ -174,7 +174,7 @@ told() {
     says 'Undecided: these records have no claims' report.html
 }
 
-@test "every form lies beside the page" {
+@test "every form of the report lies beside the HTML page" {
     mkdir out
     "$BIN/report" -q -o out/one.html "${ALL[@]}"
     [ "$(ls out | tr '\n' ' ')" = "one.html one.md tables.html tables.tex " ]

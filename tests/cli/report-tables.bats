@@ -3,7 +3,7 @@
 
 load report
 
-@test "a self-test that did not pass is a doubt" {
+@test "a self-test that did not pass is listed as a doubt" {
     c='schema: "crossover/1", kind: "check", run: "r", check: "same"'
     for check in '{'"$c"', verdict: "UNDECIDED", handicap: "FOUND", pass: false, text: "A/A: 12"}' \
         '{'"$c"', verdict: "SAME", handicap: "MISSED", text: "A/A: 12"}' \
@@ -20,7 +20,7 @@ load report
     lacks Doubt report.md
 }
 
-@test "a disturbed, unfit or cold run is a doubt; a few disturbed batches are not" {
+@test "a disturbed, unfit or cold run is listed as a doubt; a few disturbed batches are not" {
     metrics() { jq -c "if .kind == \"metric\" then . + $1 else . end
         | select(.kind != \"meta\" and .kind != \"end\")" "$F/plot-metric.ndjson"; }
     look() { for i in $(seq "$1"); do
@@ -69,7 +69,7 @@ load report
     says 'changed between launches: a thread computed 0.51 to 1.01 times as fast as a thread alone'
 }
 
-@test "findings of --verify are a doubt" {
+@test "findings of measure --verify are listed as a doubt" {
     metrics() { jq -c "if .kind == \"metric\" and .batch == 1 then . + $1 else . end
         | select(.kind != \"meta\" and .kind != \"end\")" "$F/plot-metric.ndjson"; }
     doubted() { # FIELDS WORDS
@@ -106,7 +106,7 @@ load report
     lacks -q 'LLaDA against LLaMA' tables.html
 }
 
-@test "beside each table lies its CSV, with the numbers of the records" {
+@test "each table has its CSV beside it, with the numbers of the records" {
     report "${ALL[@]}"
     [ "$(grep -c '<table>' tables.html)" -eq "$(grep -c 'href="data:text/csv' tables.html)" ]
     grep -o 'href="data:text/csv;charset=utf-8,Configuration,e2e_ns[^"]*' tables.html | head -n 1 |
@@ -143,7 +143,7 @@ load report
     lacks -q '^| llada-demo steps=64 ' report.md
 }
 
-@test "gaps, percentiles and prompts have their tables" {
+@test "gaps, percentiles and prompts have tables of their own" {
     about='schema: "crossover/1", run: "r", model: "m", batch: 1'
     g() { jq -cn "{$about, kind: \"metric\", config: \"$1\", arch: \"$2\", steps: $3,
         metric: \"$4\", value: $5, p90: 2e6, p95: 3e6, p99: null, p99_reason: \"n<299\", max: 9e6,
@@ -206,7 +206,7 @@ load report
     [ "$status" -eq 66 ]
 }
 
-@test "tables for LaTeX" {
+@test "LaTeX tables are balanced, fit a page and hold the numbers of the records" {
     "$BIN/report" -q --format latex -o t.tex "${ALL[@]}"
     [ "$(ls)" = t.tex ]
     [ "$(grep -c '^.begin{table}$' t.tex)" -eq "$(grep -c '^.end{table}$' t.tex)" ]

@@ -3,7 +3,7 @@
 load conforms
 load report
 
-@test "the pages stand alone and have a twin" {
+@test "the HTML pages load nothing and have a Markdown twin" {
     report "${ALL[@]}" 2> err
     [ "$(tail -n 1 err)" = "report: report.html" ]
     lacks -Eiq '<link|<script src|@import|https?://' report.html tables.html
@@ -16,7 +16,7 @@ load report
     grep -q '^# All tables of this run$' report.md
 }
 
-@test "the machine is that of the launches; an analysing machine is another item" {
+@test "the machine is that of the launches; the analysing machine has an item of its own" {
     jq -c 'if .kind == "meta" then .kind = "parent" | ., (.tool = "gen-llada" |
         .machine += {cpu: "Q", cpu_family: 26, cpu_model: 2, microarchitecture: "Zen 5",
             fingerprint: "aaaaaaaaaaaa"}) elif .kind == "end" then empty else . end' \
@@ -81,7 +81,7 @@ load report
     says ' 24.5 \[17.2, &gt;64\] steps'
 }
 
-@test "no column is dropped, and every metric has a name for people" {
+@test "no column is dropped, and every metric has a name in words" {
     q='schema: "crossover/1", kind: "quality", run: "r", config: "c", model: "m", summary: true,
        lo: null, hi: null, n: 3, direction: "lower"'
     for m in $(seq 14); do jq -cn "{$q, metric: \"made_$m\", value: $m}"; done > many
@@ -94,7 +94,7 @@ load report
     [ "$(grep -c '<summary>Further columns: ' tables.html)" -eq 2 ]
 }
 
-@test "a point measured on two sets of prompts: the larger is shown, and a note says so" {
+@test "for a point on two sets of prompts the larger set is shown, with a note" {
     jq -c 'select(.metric == "e2e_ns" and .batch == 1) | .prompts = 3 | .workload = "few" |
         .value = 1e6 | .lo = null | .hi = null' "$F/plot-metric.ndjson" > few
     jq -c 'if .kind == "metric" then .prompts = 30 | .workload = "many" else . end
@@ -176,7 +176,7 @@ load report
     says 'gen-llada -m data/models/llada-demo --steps 16'
 }
 
-@test "text of records is text in both forms" {
+@test "text of records stays text in HTML and Markdown" {
     evil='<img src=x onerror=alert(1)>&"'\''</script><!-- | `a` *b* [c](javascript:d) ![e](f)'
     printf '%s' "$evil" | jq -Rsc '. as $e
         | ({kind: "metric", metric: "e2e_ns", config: $e, model: $e, arch: $e, device: $e,
@@ -207,7 +207,7 @@ load report
     grep -qF '\textasciitilde{}e\#f\&g\textbackslash{}\textbackslash{} & 1 ns \\' t.tex
 }
 
-@test "empty input is no run: 65, and no page" {
+@test "empty input gives exit code 65 and no page" {
     run report < /dev/null
     [ "$status" -eq 65 ] && [ "$output" = "report: no records in the input" ]
     echo nonsense > nonsense
@@ -218,7 +218,7 @@ load report
     grep -q 'Undecided: these records have no claims' page
 }
 
-@test "one form alone, and exit codes" {
+@test "one form can be written alone, and each error has its exit code" {
     "$BIN/report" --format markdown -o only.md "${ALL[@]}"
     [ "$(ls)" = only.md ]
     "$BIN/report" --format html -q "${ALL[@]}" > page 2> err

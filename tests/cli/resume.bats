@@ -64,7 +64,7 @@ same_as_whole() {
     [ ! -e .out.tmp ] && [ ! -e .out.tmp.sha256 ]
 }
 
-@test "A13: a generator killed after any record continues, also after a partial line" {
+@test "A13: a generator that is killed after any record or partial line continues" {
     for gen in LLAMA_GEN LLADA_GEN; do
         local -n words=$gen
         "${words[@]}" "$F/prompts" 2> err
@@ -89,7 +89,7 @@ same_as_whole() {
     done
 }
 
-@test "A13: kill -9 again and again until the run is complete; no lock is left" {
+@test "A13: repeated kill -9 still gives a complete run and leaves no lock" {
     # enough records that a process still works when it is killed
     for i in $(seq 6); do jq -c --arg i "$i" '.id += "-" + $i' "$F/prompts"; done > many
     words=("$BIN/gen-llama" -m "$F/llama" --device cpu --threads 1 --max-new 400 --ignore-eos
@@ -118,7 +118,7 @@ same_as_whole() {
     grep -q "goes on after [0-9]* records" err
 }
 
-@test "a killed run whose stream was complete, and power that failed: zeros at the end" {
+@test "a killed run with a complete stream, or with zeros at the end, is continued" {
     "${LLAMA_GEN[@]}" "$F/prompts"
     mv out whole
     cp whole .out.tmp # its end is there, its name is not
@@ -184,7 +184,7 @@ same_as_whole() {
     [[ $stderr == *"it is of other work (checkpoint)" ]]
 }
 
-@test "timed work is one process, so it starts again" {
+@test "timed work starts again, because it must be one process" {
     for flags in "--warmup 1" "--repeat 2"; do
         "${LLAMA_GEN[@]}" $flags "$F/prompts"
         mv out whole
@@ -223,7 +223,7 @@ same_as_whole() {
     same_as_whole
 }
 
-@test "a record whose text was altered in the work file is refused, the last one too" {
+@test "a record whose text was altered in the work file is refused, even the last record" {
     for gen in LLAMA_GEN LLADA_GEN; do
         local -n words=$gen
         "${words[@]}" "$F/prompts"
@@ -288,7 +288,7 @@ same_as_whole() {
     [ "$(find . -name '.out*' | wc -l)" -eq 0 ]
 }
 
-@test "error and oom records are kept as all others, and so is the exit code" {
+@test "error and oom records are kept like all records, and so is the exit code" {
     { head -n 4 "$F/prompts"
       echo '{"id":"long","prompt_ids":['"$(seq -s , 0 251)"']}'
       echo '{"id":"p1","text":"twice"}'
@@ -309,7 +309,7 @@ same_as_whole() {
     done
 }
 
-@test "A14: SIGTERM leaves the work file and 143; the same command ends the work" {
+@test "A14: SIGTERM leaves the work file and exit code 143; the same command ends the work" {
     words=("$BIN/gen-llada" -m "$F/llada" --device cpu --threads 1 --gen-length 64 -o out
            "$F/prompts")
     "${words[@]}"
@@ -412,7 +412,7 @@ EOF
     [ "$lost" -ge 9 ] && [ "$fell" -ge 6 ]
 }
 
-@test "a self-check that is well changes nothing" {
+@test "a self-check that finds no fault changes nothing" {
     "${LLAMA_GEN[@]}" --no-meta -o - "$F/prompts" > whole
     for every in 0 1 3 1000; do
         "${LLAMA_GEN[@]}" --no-meta -o out --self-check $every "$F/prompts"

@@ -17,7 +17,7 @@ faulty() { # WORDS RECORD: the record is refused with the words
 
 E='"schema":"crossover/1","run":"r"'
 
-@test "sound records" {
+@test "sound records pass the schema" {
     cat > records <<END
 {"id":"p1","text":"a prompt without envelope"}
 {$E,"kind":"prompt","id":"p","messages":[{"role":"user","content":"x"}],"own":1}
@@ -33,7 +33,7 @@ END
     conforms records
 }
 
-@test "planted faults are found" {
+@test "planted faults in records are found" {
     faulty "is no object" '[1]'
     faulty "schema: " '{"schema":"crossover/2","kind":"x","run":"r"}'
     faulty "run: is missing" '{"schema":"crossover/1","kind":"x"}'

@@ -66,7 +66,7 @@ near() {
 "bertscore_f1 4 690494,bertscore_precision 4 699964,bertscore_recall 4 682193" ]
 }
 
-@test "the best of several references; long texts are cut and counted" {
+@test "the best of several references counts, and long texts are cut and counted" {
     response p0 'A small boat sailed over the sea!' '["x", "The boat sailed over the sea."]' \
         > "$T/in"
     response p0 'A small boat sailed over the sea!' '"x"' | jq -c '.config = "d"' >> "$T/in"
@@ -78,7 +78,7 @@ near() {
     grep -q "1 texts were cut to the 24 tokens that the encoder takes" "$T/err"
 }
 
-@test "invalid checkpoints, and ones that differ from their config" {
+@test "an invalid checkpoint, and a checkpoint that differs from its config, are refused" {
     run -64 score "$D/in"
     run -64 score -m "$D/bert" --layer 3 "$D/in"
     [[ "$output" == *"--layer: expected at most 2"* ]]

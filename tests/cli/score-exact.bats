@@ -26,7 +26,7 @@ verdict() {
         score "$@" | jq -r 'select(.id).value'
 }
 
-@test "golden stream" {
+@test "the golden stream of generations gives the stored qualities" {
     score $F/measure-generation.ndjson | diff - $F/score-exact-quality.ndjson
 }
 
@@ -45,7 +45,7 @@ copies: expected a whole number from 1|{copies: 5000000000}
 END
 }
 
-@test "last number" {
+@test "the last number of a text is its answer" {
     [ "$(verdict 17 'First 3, then 17.')" = 1 ]
     [ "$(verdict 17 'It is 17, not 18')" = 0 ]
     [ "$(verdict 17 'no number at all')" = 0 ]
@@ -62,7 +62,7 @@ END
     [ "$(verdict 12345678901234567890 'big: 12345678901234567891')" = 0 ]
 }
 
-@test "other ways to match" {
+@test "--match chooses other ways to match" {
     [ "$(verdict 3 'First 3, then 17.' --match=first-number)" = 1 ]
     [ "$(verdict Paris 'It is Paris.' --match=contains)" = 1 ]
     [ "$(verdict paris 'It is Paris.' --match=contains)" = 0 ]
@@ -73,7 +73,7 @@ END
     [ "$status" -ne 0 ]
 }
 
-@test "auto: a number as last-number, {in braces} in any order, other words exactly" {
+@test "auto matches a number as last-number, {in braces} in any order, other words exactly" {
     [ "$(verdict '12 cups' 'So 5, then 12.')" = 1 ]
     [ "$(verdict 'cup, key' ' cup, key
 ')" = 1 ]
@@ -110,7 +110,7 @@ END
     grep -q '16 tasks have their own accuracy; 4 answers of further tasks' "$T/err"
 }
 
-@test "a summary with Wilson's interval" {
+@test "a summary has Wilson's interval" {
     for n in $(seq 20); do
         one "{id: \"p$n\", answer: \"7\", text: (if $n <= 15 then \"7\" else \"8\" end)}"
     done | score | tail -1 > "$T/s"
@@ -153,7 +153,7 @@ END
     [ "$(jq -c '[.value, .value_reason]' "$T/q" | sort -u)" = '[null,"random weights"]' ]
 }
 
-@test "an answer that cannot be matched, and no records" {
+@test "an answer that cannot be matched is an error, and so is no record" {
     run score --match=last-number < <(one '{answer: "Paris", text: "7"}')
     [ "$status" -eq 65 ]
     [[ "$output" == *"expected a number for --match=last-number, got 'Paris'"* ]]

@@ -40,7 +40,7 @@ judged() { "$BIN/score-ppl" --threads 1 --no-meta -m "$1" "$2" 2> "$T/err"; }
     grep -q 'W202' "$T/err"
 }
 
-@test "a response that two points share has one value; the same words after another prompt differ" {
+@test "a response that two points share has one value; after another prompt the value differs" {
     record() { jq -nc --arg c "$1" --arg p "$2" --arg t "$3" \
         '{kind: "generation", config: $c, id: "a", prompt: $p, text: $t}'; }
     { record x "Tom has" " 3 apples."; record y "Tom has" " 3 apples."
@@ -91,7 +91,7 @@ judged() { "$BIN/score-ppl" --threads 1 --no-meta -m "$1" "$2" 2> "$T/err"; }
     [ "$(jq -c '[.metric, .setting, .n]' "$T/c")" = '["ppl","int8",2]' ]
 }
 
-@test "one bad text does not stop the others: exit 1; the same if memory is too short" {
+@test "one bad text or too little memory gives exit code 1 and does not stop other texts" {
     { echo '{"id":"empty","prompt_ids":[]}'; grep "\"kind\":\"prompt\"" "$D/prompts"; } > "$T/in"
     nll=("$BIN/score-ppl" --mode nll -m data/models/llama-demo --threads 1 --device cpu --no-meta)
     run --separate-stderr "${nll[@]}" "$T/in"

@@ -25,7 +25,7 @@ overlap() {
         jq -r 'select(.id).value * 1e10 | round' | paste -sd ' '
 }
 
-@test "figures of sacrebleu 2.6, rouge_score 0.1.2 and the evaluation of SQuAD 1.1" {
+@test "scores equal those of sacrebleu 2.6, rouge_score 0.1.2 and SQuAD 1.1" {
     [ "$(overlap 'the cat sat on the mat' 'The cat sat.')" = \
         "4102020535 6666666667 6666666667" ]
     [ "$(overlap 'Once there was a small boat, upon the sea.' \
@@ -42,7 +42,7 @@ overlap() {
     [ "$(overlap 'theatre' 'atre' | cut -d ' ' -f 3)" = 0 ]
 }
 
-@test "means over texts, and n-grams summed over all texts" {
+@test "summaries are means over texts, or n-grams summed over all texts" {
     { response a '"the cat sat on the mat"' 'The cat sat.'
       response b '"Once there was a small boat, upon the sea."' 'Once upon a time there was a boat.'
       response c '"naive cafe"' 'naïve café'; } | score > "$T/q"
@@ -59,7 +59,7 @@ overlap() {
     [[ "$output" == *"reference: expected a text or a list of texts"* ]]
 }
 
-@test "up to the stop token, once a prompt; random weights have no quality" {
+@test "a prompt is scored once, up to the stop token; random weights have no quality" {
     { response p '"ab"' 'ab and more' | jq -c '.text_to_eos = "ab"'
       response p '"ab"' 'another round' | jq -c '.round = 1'
       response q null 'no reference'
@@ -71,7 +71,7 @@ overlap() {
     [ "$(jq -c '[.value, .value_reason]' "$T/q" | sort -u)" = '[null,"random weights"]' ]
 }
 
-@test "texts that are too long to compare, and no records" {
+@test "a text that is too long to compare is an error, and so is no record" {
     long=$(printf 'word %.0s' {1..32769})
     response p '"word"' x | jq -c --rawfile t <(printf %s "$long") '.text = $t' > "$T/in"
     run -65 score "$T/in"

@@ -25,7 +25,7 @@ same() {
     jq -s 'map(.point) | unique | length' "$1"
 }
 
-@test "attention, ffn, head: the same ids with and without, as points of one process" {
+@test "the switches of attention, ffn and head change no id, as points of one process" {
     for cache in none dual features sparse; do
         "${LLADA[@]}" --cache $cache --attention tiled,dense,sliced --attention-heads 1,2 \
             --ffn fused,unfused --head streamed,dense "$T/prompts" > "$T/out"
@@ -50,7 +50,7 @@ same() {
     [ "$(same "$T/out" | tail -n 1)" -eq 4 ]
 }
 
-@test "head rows of the block and of the canvas: the same ids, by every rule and draft" {
+@test "head rows of the block and of the canvas change no id, by every rule and draft" {
     for rule in schedule threshold klass wino saber; do
         "${LLADA[@]}" --unmask $rule --head-rows masked,block,canvas --cache none,prefix \
             "$T/prompts" > "$T/out"
@@ -63,7 +63,7 @@ same() {
     same "$T/out"
 }
 
-@test "their memory is planned and shows in the peak" {
+@test "the memory of the switches is planned and shows in the peak" {
     "${LLADA[@]}" --threads 1 --gen-length 64 --steps 8 --attention tiled,dense \
         --ffn fused,unfused --head streamed,dense --head-rows masked,canvas "$T/prompts" > "$T/out"
     jq -se 'all(.memory.planned_bytes == .memory.allocated_peak_bytes)' "$T/out"
@@ -77,7 +77,7 @@ same() {
     jq -se 'all(.memory.planned_bytes == .memory.allocated_peak_bytes and .row_tile == 8)' "$T/out"
 }
 
-@test "row tiles: the same ids in less memory, said in records and labels" {
+@test "row tiles change no id, take less memory, and are in records and labels" {
     for n in 0 1 16 4096; do
         "${LLADA[@]}" --gen-length 64 --steps 8 --cache none,dual --row-tile $n "$T/prompts" \
             > "$T/$n"
@@ -121,7 +121,7 @@ same() {
     done | uniq | wc -l | grep -qx 1
 }
 
-@test "aliases of attention's switches, and invalid values" {
+@test "aliases set attention's switches, and invalid values are refused" {
     one() { "${LLADA[@]}" --limit 1 "$@" "$T/prompts"; }
     one --enable-flash-attention | jq -e '.attention == "tiled"'
     one --enable-attention-slicing | jq -e '.attention == "sliced" and .attention_heads == 1'

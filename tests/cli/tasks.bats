@@ -24,7 +24,7 @@ verdicts()
     jq -r 'select(.id) | .value // .value_reason // .message' got | paste -sd ' '
 }
 
-@test "the rows are sound: schema, templates, rules, and a command that fetches" {
+@test "each row of the tasks has a valid schema, templates, rules and a command that fetches" {
     conforms "$ROOT/data/tasks.ndjson"
     jq -e '.fetch and .licence and .source and (.fields | length > 0)' "$ROOT/data/tasks.ndjson"
     for task in $(jq -r .name "$ROOT/data/tasks.ndjson"); do
@@ -41,7 +41,7 @@ verdicts()
           "$ROOT/data/tasks.ndjson")" ]
 }
 
-@test "items become prompts: examples, header, choices, and ids that differ between tasks" {
+@test "items become prompts with examples, header and choices; ids differ between tasks" {
     mkdir "$TASKS/mmlu" "$TASKS/hellaswag" "$TASKS/gsm8k"
     printf '{"question":"%s?","choices":["p","q","r","s"],"answer":%d}\n' One 1 Two 2 \
         > "$TASKS/mmlu/mmlu-high_jumps-dev.jsonl"
@@ -102,7 +102,7 @@ Answer:" ]
     run -65 "$BIN/prep-prompts" --no-meta --field input.all.first x.jsonl
 }
 
-@test "GSM8K: the last number, or the one after ####; the response ends at a stop" {
+@test "GSM8K: the answer is the last number or the number after ####, before a stop" {
     local lines='gsm8k@1,050@so it is $1050.
 gsm8k@1050@#### 1,050.
 gsm8k@5@5 Question: 7
@@ -116,7 +116,7 @@ gsm8k@5@five'
     [[ "$output" == *"--find: task gsm8k has no way 'no'"* ]]
 }
 
-@test "MATH: LaTeX in a normal form" {
+@test "MATH: answers are compared in a normal form of LaTeX" {
     local lines='math-500@\boxed{\frac12}@It is $\frac{1}{2}$
 math-500@\boxed{\frac{1}{2}}@0.5
 math-500@\boxed{2/3}@$\dfrac{2}{3}$
@@ -130,7 +130,7 @@ math-500@\boxed{7}@7\nProblem: $8$'
     [ "$(verdicts --find boxed <<< "$lines")" = "0 0 0 0 0 0 1 0 0" ]
 }
 
-@test "ParallelBench: lists of which several are right, squares, sudokus" {
+@test "ParallelBench: tasks with several right lists, Latin squares and sudokus are scored" {
     [ "$(verdicts << 'END'
 parallelbench-copy@["a", "b"]@The list: ["a","b"].
 parallelbench-copy@["a", "b"]@["b", "a"]
@@ -165,7 +165,7 @@ follows()
             kwargs: [.[1] | fromjson? // .]} | tojson) + "@" + .[2]' | verdicts "$@"
 }
 
-@test "IFEval: each instruction, followed and not" {
+@test "IFEval: each instruction is tested with a text that follows it and one that does not" {
     [ "$(follows << 'END'
 keywords:existence@{"keywords":["rock","ISLAND"]}@A Rocky İsland
 keywords:existence@{"keywords":["rock","sea"]}@Rock
@@ -219,7 +219,7 @@ END
         { jq -r '.value // .message' got | paste -sd ' '; false; }
 }
 
-@test "IFEval: all instructions must be followed; loose takes lines and stars away" {
+@test "IFEval: all instructions must be followed; loose removes lines and stars first" {
     local two='["punctuation:no_comma","startend:quotation"],"kwargs":[{},{}]}'
     two='{"instruction_id_list":'$two
     local lines='ifeval@'$two'@"a b"
@@ -230,7 +230,7 @@ ifeval@'$two'@*"a b"*'
     [ "$(verdicts --find loose <<< "$lines")" = "1 0 1 1" ]
 }
 
-@test "IFEval: words in capitals that depend on nltk's sentences have no verdict, others do" {
+@test "IFEval: no verdict if the count of capital words depends on where nltk ends a sentence" {
     follows << 'END' > said
 capitals 2 at least@IT'S. so
 capitals 1 at least@IT'S. so
@@ -239,7 +239,7 @@ END
     [ "$(< said)" = "the number of words in capitals depends on where nltk ends a sentence 1 0" ]
 }
 
-@test "IFEval: arguments that do not fit are refused, patterns have a bound" {
+@test "IFEval: unfit arguments, and patterns that take too many steps, are refused" {
     local long start=$SECONDS
     long=$(head -c 16000 /dev/zero | tr '\0' a)
     follows << END || true
@@ -309,7 +309,7 @@ own_task()
     [ $((SECONDS - start)) -lt 20 ]
 }
 
-@test "a program that does harm costs its own answer alone" {
+@test "a program that does harm loses only its own answer" {
     own_task
     [ "$(verdicts --tasks own << 'END' | sed 's/no sandbox.*/none/'
 sh@<<response>>@true
@@ -362,14 +362,14 @@ END
     )" = "1 0 0 0 0 0 0 0 0 0 0 1 1 1" ]
 }
 
-@test "without an interpreter there is no verdict, and the reason is said" {
+@test "without an interpreter there is no verdict but a reason" {
     own_task
     sed -i 's/"sh","-c"/"no-such-shell","-c"/' own
     verdicts --tasks own <<< 'sh@<<response>>@true' | grep -E '^(the interpreter is not|no sandbox)'
     [ "$(jq -c 'select(.summary) | [.value, .n]' got)" = '[null,0]' ]
 }
 
-@test "choice: the nats of lm-eval's cut, three lengths to divide by, and bounds that say so" {
+@test "choice: texts are cut as in lm-eval, with three accuracies; diffusion gives bounds" {
     cat > q << 'END'
 {"id":"a","text":"Now she has ","choices":["5 apples.","é the of"],"right_choice":0}
 {"id":"b","text":"Tom went to the","choices":["xq zzk","park."],"right_choice":0}

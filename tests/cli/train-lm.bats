@@ -20,7 +20,7 @@ setup()
 }
 
 # Layers wide enough that every product is cut into parts.
-@test "the same bits at 1, 2 and 3 threads, for both losses and precisions" {
+@test "training gives the same bits at 1, 2 and 3 threads, for both losses and precisions" {
     for how in llada-f32 llama-f32 llada-bf16 llama-bf16; do
         for threads in 1 2 3; do
             "${train[@]}" --arch ${how%-*} --precision ${how#*-} --width 192 --heads 4 \
@@ -69,7 +69,7 @@ setup()
     jq -se 'last | .checkpoint_every == 1 and .loaders == 1' "$T/loss"
 }
 
-@test "--loss whole: logits of all rows at once; --qat: weights as a format has them" {
+@test "--loss whole holds the logits of all rows at once; --qat rounds weights to a format" {
     shape=(--width 64 --ffn 128 --rows 1024 --max-len 64 --steps 2 --report 1 --vocab 400)
     for loss in fused whole; do
         "${train[@]}" "${shape[@]}" --loss $loss --out "$T/$loss" corpus > "$T/$loss.records"
@@ -125,7 +125,7 @@ setup()
     cmp "$T/whole/model.safetensors" "$T/m/model.safetensors"
 }
 
-@test "--limit N is the corpus of the first N documents" {
+@test "--limit N trains on the first N documents" {
     "${train[@]}" --limit 20 --out "$T/limit" corpus > "$T/loss"
     "${train[@]}" --out "$T/head" <(head -n 20 corpus) > "$T/loss"
     cmp "$T/limit/tokenizer.json" "$T/head/tokenizer.json"
@@ -134,7 +134,7 @@ setup()
     run -1 cmp -s "$T/limit/model.safetensors" "$T/all/model.safetensors"
 }
 
-@test "two trainings into one folder: the second is refused with 75 and touches nothing" {
+@test "a second training into one folder is refused with 75 and touches nothing" {
     mkdir "$T/m"
     run -75 --separate-stderr flock "$T/m" "${train[@]}" --out "$T/m" corpus
     [ "$stderr" = "train-lm: $T/m: another process works in this folder" ]
@@ -161,7 +161,7 @@ stopped()
     cmp "$T/whole/model.safetensors" "$T/m/model.safetensors"
 }
 
-@test "--init keeps its tokenizer, so ids keep their meaning" {
+@test "--init keeps the tokenizer of the first model, so ids keep their meaning" {
     "${train[@]}" --arch llama --out "$T/first" corpus > "$T/loss"
     "$BIN/write-corpus" --lists --count 60 --seed 1 -o "$T/lists"
     "${train[@]}" --arch llama --out "$T/alone" "$T/lists" > "$T/loss"
@@ -178,13 +178,13 @@ stopped()
     run -66 --separate-stderr "${train[@]}" --init "$T/first" --out "$T/m" "$T/lists"
 }
 
-@test "several corpora are one" {
+@test "several corpora give the same training as one corpus" {
     "${train[@]}" --out "$T/two" <(head -n 30 corpus) <(tail -n 30 corpus) > "$T/loss"
     "${train[@]}" --out "$T/one" corpus > "$T/loss"
     cmp "$T/two/model.safetensors" "$T/one/model.safetensors"
 }
 
-@test "training.ndjson: the rows of a training, and of those it began with" {
+@test "training.ndjson lists the rows of a training and of its initial models" {
     rows() { jq -r '"\(.model) \(.rows)"' "$1/training.ndjson" | xargs; }
     "${train[@]}" --arch llama --out "$T/a" corpus > "$T/loss"
     [ "$(rows "$T/a")" = "a 768" ]

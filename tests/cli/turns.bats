@@ -49,7 +49,7 @@ timed() { jq -c 'select(.kind == "generation" and .phase == "timed")' "$T/$1"; }
     timed llada | jq -se --argjson gap "$(< "$T/gap")" '$gap > .[1].batch_ns + .[2].batch_ns'
 }
 
-@test "one after the other gives the same answers" {
+@test "parties that run one after the other give the same answers" {
     # shellcheck disable=SC2046
     pipelines/bin/side-by-side "$T" 1 0 turns -- $(party llada) -- $(party llama)
     timed llada | jq -c '[.id, .steps, .token_ids]' | sort > "$T/turns"
@@ -71,7 +71,7 @@ timed() { jq -c 'select(.kind == "generation" and .phase == "timed")' "$T/$1"; }
     [[ $output == *"--party: expected K/N"* ]]
 }
 
-@test "a handicap makes passes twice and leaves the answers" {
+@test "a handicap makes each pass twice and does not change the answers" {
     answers() {
         # shellcheck disable=SC2046
         $(party llama "$@") && timed llama | jq -c .token_ids && rm "$T/llama"

@@ -54,7 +54,7 @@ A2DLlamaLMHeadModel --arch mistral --kv-heads 2 --shards 2
 END
 }
 
-@test "bd3lm: blocks of 32, by the name of the folder" {
+@test "bd3lm: the name of the folder sets blocks of 32" {
     make_model --arch qwen3 --kv-heads 2 --gain 2.5
     train tiny-bd3lm --arch a2d --min-len 48 --max-len 96 --rows 200
     jq -se 'all(.paradigm == "block_diffusion" and .arch == "a2d-qwen3")' "$T/tiny-bd3lm.loss"
@@ -70,7 +70,7 @@ END
     [[ $output == *": a a2d-qwen3 model of this name has blocks of 0, "*" has blocks of 32 "* ]]
 }
 
-@test "the mask token: of that name, an unused one, or a new one; other ids keep their meaning" {
+@test "the mask token is a named, unused or new token, and other ids keep their meaning" {
     added() { jq -r '.added_tokens[] | "\(.id) \(.content) \(.special)"' "$T/$1/tokenizer.json"; }
     vocab() { jq '.vocab_size' "$T/$1/config.json"; }
     twins --arch qwen3 # rows 260 to 263 have no token
@@ -114,7 +114,7 @@ END
         "$T/llada/config.json"
 }
 
-@test "a text begins as the tokenizer of the model begins it, on both sides" {
+@test "a text begins as the model's tokenizer begins it, for both twins" {
     make_model --arch llama
     jq '.post_processor = {type: "TemplateProcessing", pair: [], special_tokens: {
             "<|begin_of_text|>": {id: "<|begin_of_text|>", ids: [256],
@@ -139,7 +139,7 @@ END
     [ ! -e "$T/two/tokenizer.json" ]
 }
 
-@test "a GGUF file: weights, tokenizer and ids" {
+@test "a training from a GGUF file gives the same weights as one from its folder" {
     make_model --arch llama --kv-heads 2 --gain 2.5
     "$MAKE_GGUF" F32 "$T/model"
     mv "$T/model/model.gguf" "$T/tiny.gguf"
@@ -178,7 +178,7 @@ END
         "$T/cpu-tiny-bd3lm.loss" "$T/cuda-tiny-bd3lm.loss"
 }
 
-@test "families that train as they are; others are refused by name, with the reason" {
+@test "some families train as they are; all others are refused by name, with the reason" {
     for family in smollm3 ministral3 dream sdar fast-dllm stable-diffcoder illada; do
         make_model --arch $family --kv-heads 2
         train $family
@@ -211,7 +211,7 @@ END
     [[ $output == *"--arch a2d: expected --from MODEL, a model that writes left to right"* ]]
 }
 
-@test "make twin: both sides on as many rows; the command continues, and measures the pair" {
+@test "make twin trains both sides on as many rows, continues, and measures the pair" {
     makes() {
         make --no-print-directory BIN="$(realpath "$BIN")" BUILD="$(dirname "$(realpath "$BIN")")" \
             CUDA=0 RESULTS="$T/results" TWIN_DIR="$T/twins" FROM="$T/model" TWIN_STEPS=4 \

@@ -59,7 +59,7 @@ methods() { # COMMAND...: ways whose answers must not depend on being looked at
     jq -se 'map(.masked_slots | length) | add > 0' "$T/trace"
 }
 
-@test "a trace holds each commit once, and watching changes no id: cpu, ref" {
+@test "on cpu and ref a trace holds each commit once, and watching changes no id" {
     methods "${TINY[@]}" --device cpu
     looked_at "${TINY[@]}" --device ref --steps 4,8 --batch 2
     looked_at "${TINY[@]}" --stop-at-eos --unmask threshold --threshold 0.003
@@ -71,14 +71,14 @@ methods() { # COMMAND...: ways whose answers must not depend on being looked at
     jq -se 'map(.slots | length) | max > 1' "$T/trace"
 }
 
-@test "the same on the emulated CUDA device" {
+@test "on the emulated CUDA device a trace holds each commit, and watching changes no id" {
     export CROSSOVER_CUDA="${TESTBIN:-build/tests}/libcrossover-cuda.so"
     [ -e "$CROSSOVER_CUDA" ] || skip "no C++ compiler, so no emulated device"
     looked_at "${TINY[@]}" --device cuda --steps 4 --cache dual --batch 3
     looked_at "${TINY_AR[@]}" --max-new 4 --device cuda --limit 1
 }
 
-@test "a trace is a separate stream: valid records of the same point" {
+@test "a trace is a separate stream with valid records of the same point" {
     "${LLADA[@]/--no-meta/-q}" --gen-length 16 --block-length 8 --unmask factor --limit 1 \
         --trace "$T/trace" -o "$T/out" "$T/prompts"
     conforms "$T/trace" "$T/out"

@@ -164,7 +164,7 @@ static void nll(const struct network *n, const int32_t *ids)
        "windows score every token once");
     narrow.config.context = T;
     ok(!likelihood_nll(&narrow, ids, T, 1, &l, &e) && fabs(l.nats - sum) < 1e-9,
-       "a window of the whole text is no window");
+       "a window as long as the text gives the nll without windows");
     ok(likelihood_nll(n, ids, 1, 1, &l, &e) == -1 && e.code == EXIT_BAD_DATA,
        "a likelihood of one token is refused: %s", e.text);
 }

@@ -24,14 +24,14 @@ static void test_small(void)
 {
     static const char *const texts[] = {"ab ab cd cd", "<|mdm_mask|>"};
     struct tokenizer *t = learned(texts, 2, 256 + 3 + 3, "<|bos|>");
-    ok(tokenizer_size(t) == 262, "vocab counts everything");
+    ok(tokenizer_size(t) == 262, "the vocabulary size counts bytes, merges and special tokens");
     /* a+b, c+d and space+c occur twice each, so the order of bytes decides */
     ok(tokenizer_id(t, " c") == 256 && tokenizer_id(t, " cd") == 257 &&
            tokenizer_id(t, "ab") == 258, "ties: the pair first in byte order");
     ok(tokenizer_id(t, special[0]) == 259 && tokenizer_id(t, special[2]) == 261 &&
            tokenizer_is_special(t, 260), "special tokens come after the merges");
     ok(fixture_ids(t, "ab<|mdm_mask|> cd", ENCODE_SPECIAL, IDS(261, 258, 260, 257)),
-       "the file puts BOS in front and knows its tokens");
+       "the written file adds BOS in front and finds special tokens in a text");
     ok(fixture_ids(t, "12", 0, IDS('1' - '!', '2' - '!')), "each digit is a piece");
     ok(fixture_ids(t, "ab", 0, IDS(258)), "no BOS unless asked");
     ok(t->normalizer.n == 1 && t->bpe.n_merges == 3,

@@ -26,7 +26,7 @@ int main(void)
     }
     ok(philox_at(0, 0, 0) == 0xe169c58d6627e8d5u && rng_at(0, 0, 0) == philox_at(0, 0, 0) &&
            rng_at(7, UINT64_MAX, 3) == philox_at(7, UINT64_MAX, 3),
-       "64 bits of it, here and in rng.h");
+       "philox_at() gives 64 bits of a block, and rng_at() gives the same bits");
     ok(philox_unit(0) == 0 && philox_unit(UINT64_MAX) < 1 &&
            rng_unit(UINT64_MAX / 3) == philox_unit(UINT64_MAX / 3),
        "a double in [0, 1)");
