@@ -422,7 +422,7 @@ int main(int argc, char **argv)
          .help = "format of the files; auto looks at the first record or line (auto)"},
         TEXT("task", 0, &args.task, "NAME[:PART]", "prompts of a known task: see below"),
         {"shots", 0, OPT_INT, &args.shots, 0, 64, .arg = "N",
-         .help = "task: examples that each prompt shows (as the task's row says)"},
+         .help = "with --task: examples in each prompt (default: from the task's row in --tasks)"},
         TEXT("tasks", 0, &args.tasks, "FILE", "task: rows of tasks (data/tasks.ndjson)"),
         TEXT("member", 'e', &dataset_options->member, "GLOB", "file to read from an archive"),
         COUNT("count", 'n', &args.count, "choose N prompts (all)"),

@@ -27,9 +27,10 @@ static const char notes[] =
     "if they stay so, they are \"unsteady\".\n"
     "The roof of a number format is the rate of the fastest instructions for it. If\n"
     "bf16 or int8 are multiplied faster as f32, the roof is that of f32, and `remark`\n"
-    "says so. On a GPU: the largest copies (bytes read and written) and the large\n"
-    "products of this program's own back end, in each format; int8 products are the\n"
-    "whole of LLM.int8(). A multiplication and an addition are two operations.\n"
+    "says so. On a GPU, it measures the largest copies (bytes read and written) and\n"
+    "the large products of this program's own back end, in each format. The int8 rate\n"
+    "is that of complete LLM.int8() products, with outliers in fp32. A multiplication\n"
+    "and an addition are two operations.\n"
     "`measure` with these records beside generations computes the share of them that\n"
     "the generations reached.\n";
 

@@ -95,7 +95,7 @@ static size_t shape_options(struct opt *options, struct args *to)
         {"whole", 0, OPT_REAL, &to->whole, 0, 1, .arg = "R", .rare = 1,
          .help = "llada: share of rows whose prompt is masked too (0.5)"},
         {"cut", 0, OPT_REAL, &to->cut, 0, 1, .arg = "R", .rare = 1,
-         .help = "llada: share of rows masked only after a random place of the response (0)"},
+         .help = "llada: share of rows with masks only after a random place of the response (0)"},
         {"vocab", 0, OPT_INT, &to->vocab, 300, 65536, .arg = "N", .help = "vocabulary size (1024)"},
         {"width", 0, OPT_INT, &to->width, 8, 4096, .arg = "N",
          .help = "width of the residual stream (256)"},

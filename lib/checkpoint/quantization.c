@@ -165,7 +165,7 @@ static int read_part(struct config *config, const json_t *object, const char *wh
     if (quantization_named(name, &dtype) ||
         (part == PART_HEAD && dtype != QUANT_NONE && dtype_info[dtype].head != dtype))
         return err_set(e, EXIT_BAD_DATA, "%s: %s: expected %s, got \"%.40s\"", where, key,
-                       part == PART_HEAD ? "none or a format of whole rows"
+                       part == PART_HEAD ? "none|int8|fp8|int8-vector"
                                          : "none|" DTYPE_QUANTIZED, name);
     config->mix[layer][part] = (uint8_t)dtype;
     return 0;

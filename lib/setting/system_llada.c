@@ -51,8 +51,8 @@ static const struct setting rows[] = {
      .standard = "model", .label = "confidence_of", .only = "temperature>0",
      .also = "confidence_of=kept", .traits = SWEPT_TEXT, .rare = 1,
      .help = "confidences are probabilities: model: those of the model; drawn: those after "
-             "temperature, top-k and top-p; kept: as drawn, but top-k and top-p also count at "
-             "temperature 0 (Dream)"},
+             "temperature, top-k and top-p; kept: as drawn, and top-k and top-p count at "
+             "temperature 0 too, as in Dream"},
     {.name = "gumbel", .type = SETTING_CHOICE, .choices = GUMBEL_CHOICES, .standard = "f64",
      .label = "gumbel", .only = "temperature>0", .traits = SWEPT_TEXT, .rare = 1,
      .help = "number format of the noise: f32 fails in the tails and for large logits, f32x does "

@@ -265,7 +265,7 @@ void peer_turn(struct bench *b, const json_t *record)
         json_array_append(list_in(line_of(b->told, record), "turns"),
                           json_object_get(line, "tokens_per_s"));
     else if (told) {
-        char *how = mem_format("asked for \"%s\" alone it does not tell of it",
+        char *how = mem_format("it printed no line about \"%s\" when only this work was requested",
                                rec_text(record, "work"));
         peer_failed(b, b->peer_command, how);
         free(how);

@@ -196,7 +196,7 @@ prefill 128 tiny-llama bf16 1' ]
     jq -se 'map(select(.peer_tokens_per_s)) | length == 1' bench.ndjson
     sed -i 's/"turns/"model\\":\\"${BENCH_MODEL+other}${BENCH_MODEL-tiny-llama}\\",\\"turns/' engine
     bench - 2 prefill
-    grep -q '^bench: peer sh engine.sh: asked for "prefill 128" alone it does not tell of it;' said
+    grep -q '^bench: peer sh engine.sh: it printed no line about "prefill 128" when only' said
 }
 
 @test "the example in data/peers is valid output of a peer" {

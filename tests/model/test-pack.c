@@ -396,7 +396,7 @@ static void test_mixed_config(void)
     configured(MIX(HEAD, "[{\"attention\":\"nf4\",\"ffn\":\"none\",\"x\":1}," LAYER("int8", "nf4")
                    "]"), "other members");
     configured(MIX("\"head\":\"nf4\",", "[" LAYER("nf4", "none") "," LAYER("int8", "nf4") "]"),
-               "a format of whole rows");
+               "expected none|int8|fp8|int8-vector");
     configured(MIX("", "[" LAYER("nf4", "none") "," LAYER("int8", "nf4") "]"), "head");
     configured(MIX("\"x\":1," HEAD, "[" LAYER("nf4", "none") "," LAYER("int8", "nf4") "]"),
                "other members");
