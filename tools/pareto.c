@@ -164,7 +164,8 @@ static size_t find_fastest(struct pareto *run, size_t of, size_t plain)
     field_against(field, plain);
     for (size_t i = 0; i < field->n; i++) {
         if (i == plain || field_rank(field, of, i) < 0 || isnan(field->cost[i]) ||
-            !points_same_system(field_point(field, i), field_point(field, plain)))
+            !points_same_system(field_point(field, i), field_point(field, plain)) ||
+            !points_same_template(field_point(field, i), field_point(field, plain)))
             continue;
         paired++;
         best = isnan(field->cost[best]) || field->cost[i] < field->cost[best] ? i : best;

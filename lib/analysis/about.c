@@ -265,18 +265,15 @@ json_t *about_default(const char *setting)
     return strcmp(setting, "prior") ? NULL : json_string("normal"); /* score-ppl has no table */
 }
 
-int about_is_default(const char *setting, const json_t *value)
+int about_is_default(const json_t *record, const char *setting, const json_t *value)
 {
+    const struct settings_table *table = system_of_record(record);
+    const size_t row = table ? settings_find(table, setting) : 0;
+    const char *standard = table && row < table->n ? table->row[row].standard : NULL;
     struct buf text = {0};
-    int same = 0;
     buf_text(&text, "");
     about_value(&text, value);
-    for (size_t d = 0; systems[d] && !same; d++) {
-        const struct settings_table *table = systems[d];
-        size_t row = settings_find(table, setting);
-        const char *standard = row < table->n ? table->row[row].standard : NULL;
-        same = standard && !strcmp(text.data, standard);
-    }
+    const int same = standard && !strcmp(text.data, standard);
     buf_free(&text);
     return same;
 }

@@ -61,6 +61,6 @@ const char *about_axis_name(const char *axis);
 /* The default of a setting as records contain it, from the tables of the systems or of engine
  * facts. The caller's reference; NULL: no table has the setting, or it has no default. */
 json_t *about_default(const char *setting);
-/* 1: the value is the default in a row of a system's table. It is 1 even if the setting has no
- * effect by default; about_default() is null there. */
-int about_is_default(const char *setting, const json_t *value);
+/* 1: the value is the default of the setting in the table of the record's system, even if the
+ * setting has no effect by default (about_default() is null there). */
+int about_is_default(const json_t *record, const char *setting, const json_t *value);

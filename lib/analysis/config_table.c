@@ -119,6 +119,8 @@ static void add_to_spread(struct spread *spread, const struct config_row *row,
     json_t *settings = about_of(runset_config(set, row->point)), *value, *series;
     const char *key;
     series = json_string(row->series);
+    if (!json_object_get(settings, "conditions")) /* none is a value too: no chat template */
+        json_object_set_new(settings, "conditions", json_string(""));
     json_object_foreach(settings, key, value) {
         if (row->axis && !strcmp(row->axis, key))
             continue;
@@ -215,7 +217,7 @@ static void put_settings(struct buf *text, const struct config_row *row, const j
     json_object_foreach(settings, key, value) {
         int own = row->axis && !strcmp(row->axis, key);
         if (own || json_is_null(value) || !json_object_get(keys, key) ||
-            about_is_default(key, value))
+            about_is_default(settings, key, value))
             continue;
         buf_format(text, " %s=", key);
         about_value(text, value);

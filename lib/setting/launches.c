@@ -61,6 +61,15 @@ static int was_said(size_t d, const struct setting *setting)
     return 0;
 }
 
+/* 1: a row of some table has the name of this row's option. */
+static int is_taken(const struct setting *setting)
+{
+    int taken = 0;
+    for (size_t d = 0; systems[d] && setting->option; d++)
+        taken |= settings_find(systems[d], setting->option) < systems[d]->n;
+    return taken;
+}
+
 /* The alias of a row whose option differs from its name: "max-new" for max_new, whose option is
  * gen-length. The table must have this alias. */
 static const char *alias_of(const struct settings_table *table, const char *row)
@@ -91,7 +100,7 @@ size_t launches_options(struct launches_given *given, struct opt **options,
             if (!is_shared(&table->row[i]))
                 kept->name = settings_texts_keep(texts,
                                                  mem_format("%s-%s", table->system, to->name));
-            if (table->row[i].option) { /* a row of another system may have this name */
+            if (is_taken(&table->row[i])) {
                 kept->name = alias_of(table, table->row[i].name);
                 kept->rare = 1;
             }

@@ -143,7 +143,6 @@ static int check(const struct settings *settings, struct err *e)
 
 static const struct settings_alias aliases[] = {
     {"stop-at-eos", "contract", "answer", 1},
-    {"chat-template", "chat_template", NULL, 1},
     VARIANT_ALIASES,
     {0}};
 

@@ -49,7 +49,6 @@ static const struct settings_alias aliases[] = {
     {"ignore-eos", "contract", "fixed", 0},
     {"use-kv-cache", "cache", NULL, 1},
     {"max-new", "max_new", NULL, 1},
-    {"chat-template", "chat_template", NULL, 1},
     VARIANT_ALIASES,
     {0}};
 

@@ -188,3 +188,30 @@ $LLAMA{{ messages | groupby('role') }}"
     jq -se 'map(select(.kind == "generation") | [.id, .chat, .prompts])
         == [["b", "own", 1], ["a", "none", 2], ["b", "none", 2]]' <<< "$output"
 }
+
+@test "two templates: each LLaDA meets LLaMA under its own template, and a page names both" {
+    jq -nc '(["llada", "masked_diffusion", 64, 1e7], ["llama", "autoregressive", null, 2e7]) as
+        [$model, $paradigm, $length, $own] | ("chat=own", null) as $chat | (1, 2) as $batch
+        | (if $model == "llama" and $chat == null then 5e6 else $own end) as $ns
+        | {schema: "crossover/1", kind: "metric", run: "r", metric: "e2e_ns", direction: "lower",
+           paradigm: $paradigm, contract: "fixed", model: $model, batch: $batch, value: $ns,
+           series: "\($model) \($chat) \($batch)", point: "\($model) \($chat) \($batch)",
+           config: "\($model) batch=\($batch) \($chat // "chat=none")", lo: null, hi: null,
+           launch_values: [range(6) | {launch: ., value: ($ns * (1 + . % 3 / 100))}]}
+          + (if $length then {gen_length: 64, steps: 16, axis: "steps"}
+             else {max_new: 64, steps: null, axis: null} end)
+          + (if $chat then {conditions: $chat} else {} end)' > "$T/metrics"
+    "$BIN/pareto" -q "$T/metrics" > "$T/pareto"
+    jq -se 'map(select(.name == "X_lat") | [.series, .llama_point, .reason | strings])
+        | length == 4 and all(if .[0] | contains("own") then (.[1] | contains("own")) and
+            (.[2] | startswith("cheaper")) else (.[1] | contains("null")) and
+            (.[2] | startswith("costs more")) end)' "$T/pareto"
+    jq -se 'map(select(.name == "X_batch").reason)
+        | length == 2 and any(startswith("cheaper")) and any(startswith("costs more"))' "$T/pareto"
+    config '.chat_template = $it' "$LLAMA"
+    "$BIN/gen-llama" -m "$M" --max-new 3 --ignore-eos -q --device cpu --chat auto,none "$T/prompt" |
+        "$BIN/measure" -q > "$T/measured"
+    "$BIN/report" -q --format markdown "$T/measured" > "$T/page"
+    grep -q 'model conditions=chat=own |' "$T/page"
+    grep -q "| model |" "$T/page"
+}

@@ -344,9 +344,19 @@ static void test_encode(void)
     tokenizer_free(t);
 }
 
+/* Prompts are kept by word of --chat (lib/run/prompts/promptset.h). */
+static void test_words(void)
+{
+    size_t words = 1;
+    for (const char *c = CHAT_CHOICES; *c; c++)
+        words += *c == '|';
+    ok(words == CHAT_WORDS, "%zu words of --chat: auto and a word for each template", words);
+}
+
 int main(void)
 {
     fixture_start();
+    test_words();
     test_text();
     test_own();
     test_refused();

@@ -29,7 +29,8 @@ static int is_own(const struct setting *row)
 static int is_changed(const struct setting *row, const json_t *about)
 {
     const json_t *value = json_object_get(about, row->name);
-    return value && !json_is_null(value) && !is_own(row) && !about_is_default(row->name, value);
+    return value && !json_is_null(value) && !is_own(row) &&
+           !about_is_default(about, row->name, value);
 }
 
 static int is_plain(const json_t *about)

@@ -446,10 +446,28 @@ int points_same_system(const struct point *a, const struct point *b)
            !strcmp(a->quant, b->quant);
 }
 
+/* The text after "chat=" in the conditions of a point, *n bytes of it; 0: no template. */
+static const char *template_of(const struct point *point, size_t *n)
+{
+    static const char word[] = "chat=";
+    const char *conditions = rec_text(point->about, "conditions"),
+               *at = conditions ? strstr(conditions, word) : NULL;
+    at = at ? at + strlen(word) : "";
+    *n = strcspn(at, " ");
+    return at;
+}
+
+int points_same_template(const struct point *a, const struct point *b)
+{
+    size_t n, m;
+    const char *one = template_of(a, &n), *other = template_of(b, &m);
+    return n == m && !memcmp(one, other, n);
+}
+
 int points_rank(const struct point *of, const struct point *rival)
 {
     int alike = !strcmp(of->dtype, rival->dtype) && !strcmp(of->quant, rival->quant);
-    return (rival->is_plain ? 0 : 2) + (alike ? 0 : 1);
+    return (points_same_template(of, rival) ? 0 : 4) + (rival->is_plain ? 0 : 2) + (alike ? 0 : 1);
 }
 
 int points_same_series(const struct point *a, const struct point *b)

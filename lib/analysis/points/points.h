@@ -105,9 +105,12 @@ int points_same_group(const struct point *a, const struct point *b);
 int points_same_system(const struct point *a, const struct point *b);
 /* 1: the same series. The points of a series are adjacent. */
 int points_same_series(const struct point *a, const struct point *b);
-/* How well `rival` suits as the rival of `of`, from 0 (best) to POINTS_RANKS - 1. Plain points come
- * before others; among equals, points with the number formats of `of` come first. */
-enum { POINTS_RANKS = 4 };
+/* 1: the prompts of both went through the same chat template, or through none. */
+int points_same_template(const struct point *a, const struct point *b);
+/* How well `rival` suits as the rival of `of`, from 0 (best) to POINTS_RANKS - 1. Points with the
+ * chat template of `of` come before others; among equals plain points, then points with the number
+ * formats of `of`. */
+enum { POINTS_RANKS = 8 };
 int points_rank(const struct point *of, const struct point *rival);
 /* The value of the point along its axis; NULL: none. Borrowed. */
 const json_t *points_value(const struct point *point);

@@ -74,7 +74,8 @@ static const struct point *fastest_of(const struct points *all, const struct cos
     for (size_t i = 0; i < all->n; i++) {
         const struct point *point = &all->v[i];
         if (point == plain || !point->is_rival || isnan(point->cost) ||
-            !points_same_group(plain, point) || !points_same_system(plain, point))
+            !points_same_group(plain, point) || !points_same_system(plain, point) ||
+            !points_same_template(plain, point))
             continue;
         const double ratio = costs_ratio(costs, plain, point, NULL, 0).ratio.value;
         if (ratio < least) {

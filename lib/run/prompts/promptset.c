@@ -7,11 +7,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 
-struct taking {
-    struct promptset *set;
-    const struct prompt_encoder *const *encoder;
-    int several; /* encoders */
-};
+struct taking { struct promptset *set; const struct prompt_encoder *const *encoder; };
 
 static int take_one(struct prompts *prompts, const struct prompt_encoder *encoder, json_t *record,
                     const char *where, struct err *why)
@@ -38,8 +34,6 @@ static int take(void *ctx, json_t *record, const char *where, struct err *why)
             to->set->n = prompts->n > to->set->n ? prompts->n : to->set->n;
             continue;
         }
-        if (to->several)
-            err_prefix(&refused, "chat template %s", chat_name(to->encoder[i]->chat));
         if (!bad)
             *why = refused;
         bad = 1;
@@ -52,9 +46,7 @@ int promptset_read(struct promptset *promptset, const char *const *files, size_t
                    int64_t limit, const struct prompt_encoder *const encoder[CHAT_WORDS],
                    struct err *e)
 {
-    struct taking to = {promptset, encoder, -1};
-    for (size_t i = 0; i < CHAT_WORDS; i++)
-        to.several += encoder[i] != NULL;
+    struct taking to = {promptset, encoder};
     *promptset = (struct promptset){0};
     int bad = prompt_input_read(&promptset->in, files, n_files, limit, take, &to, e);
     if (bad)
