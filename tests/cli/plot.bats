@@ -781,7 +781,7 @@ runs() {
         '3 2 1.5 3;2 NaN NaN NaN;1 0.5 0.4 0.7;' ]
     grep -q '2 of 3 pairs' p.txt
     grep -q 'a, ar-a' p.gp && grep -q 'c, ar-c' p.svg
-    lacks -q 'here' p.gp
+    lacks -q '; here' p.gp
     sed 's/here/there/' one.ndjson > far.ndjson
     draw pairs q.svg two.ndjson far.ndjson # several machines: each row names its own
     grep -q 'c, ar-c; there' q.gp && grep -q 'a, ar-a; here' q.gp
