@@ -35,8 +35,10 @@ static void check_script(const char *s)
 {
     int quoted = 0;
     for (; *s; s++) {
-        if (!quoted && !strncmp(s, "\n#", 2))
+        while (!quoted && !strncmp(s, "\n#", 2))
             s += 1 + strcspn(s + 1, "\n");
+        if (!*s)
+            break;
         if (!quoted && !strncmp(s, "<< EOD\n", 7)) {
             fuzz_check((s = strstr(s, "\nEOD")));
             fuzz_check(!strncmp(s, "\nEOD\n", 5));
