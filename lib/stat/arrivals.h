@@ -13,5 +13,5 @@ struct arrivals {
     uint64_t seed; /* of the exponential gaps */
 };
 /* The time at which request i is due, in ns since request 0. before_ns: the due time of request
- * i - 1. */
+ * i - 1. Times stop at 9e15 ns (104 days). */
 int64_t arrivals_due(const struct arrivals *arrivals, size_t i, int64_t before_ns);

@@ -35,5 +35,17 @@ int main(void)
     how.even = 1;
     ok(arrivals_due(&how, 3, 0) == 60000000 && arrivals_due(&how, 4, 60000000) == 80000000,
        "even gaps");
+    int late = 1;
+    for (how.even = 0; how.even < 2; how.even++) {
+        how.rate = 1e-13;
+        before = 0;
+        for (size_t i = 1; i < 5; i++) {
+            const int64_t due = arrivals_due(&how, i, before);
+            late &= due >= before && due <= INT64_C(1) << 53;
+            before = due;
+        }
+        late &= before == INT64_C(9000000000000000);
+    }
+    ok(late, "at a very low rate times stop at a number that a record holds exactly");
     return tap_done();
 }
