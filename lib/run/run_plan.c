@@ -129,6 +129,15 @@ int run_plan_read(struct run_plan *plan, const struct settings_table *table,
                              (long long)launch, table->system);
 }
 
+/* Rounds of points of a schedule count from 0. */
+size_t run_plan_rounds(const struct run_plan *plan)
+{
+    size_t rounds = 1;
+    for (size_t k = 0; plan->round && k < plan->points; k++)
+        rounds = (size_t)plan->round[k] + 1 > rounds ? (size_t)plan->round[k] + 1 : rounds;
+    return rounds * plan->rounds;
+}
+
 void run_plan_free(struct run_plan *plan)
 {
     free(plan->point);

@@ -30,4 +30,6 @@ int run_plan_cross(struct run_plan *plan, const struct settings_table *table,
  * EXIT_BAD_USAGE (given[] holds a list), EXIT_NO_INPUT, EXIT_BAD_DATA. */
 int run_plan_read(struct run_plan *plan, const struct settings_table *table,
                   const char *const *given, const char *path, int64_t launch, struct err *e);
+/* The number of different rounds of a point of the plan. */
+size_t run_plan_rounds(const struct run_plan *plan);
 void run_plan_free(struct run_plan *plan);

@@ -348,10 +348,8 @@ static int run_point(struct session *run, const struct settings *point, size_t r
  * different rounds in the plan, and a repetition must not use a round of another entry. */
 static size_t round_of(const struct run_plan *plan, size_t i, size_t again)
 {
-    size_t rounds = 1;
-    for (size_t k = 0; plan->round && k < plan->points; k++)
-        rounds = (size_t)plan->round[k] + 1 > rounds ? (size_t)plan->round[k] + 1 : rounds;
-    return again * rounds + (plan->round ? (size_t)plan->round[i] : 0);
+    return again * (run_plan_rounds(plan) / plan->rounds) +
+           (plan->round ? (size_t)plan->round[i] : 0);
 }
 
 /* Rounds outside, points inside: a slow drift of the machine affects all points alike. */

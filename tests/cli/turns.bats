@@ -49,6 +49,17 @@ timed() { jq -c 'select(.kind == "generation" and .phase == "timed")' "$T/$1"; }
     timed llada | jq -se --argjson gap "$(< "$T/gap")" '$gap > .[1].batch_ns + .[2].batch_ns'
 }
 
+@test "a party that adds rounds gets the loads of the other party" {
+    "$BIN/schedule" --launches 1 --systems llada,llama --steps 2,4 --batch 2 --admit continuous \
+        --arrival-rate 2000 --gen-length 8 --block-length 8 --no-meta --seed 1 -o "$T/schedule"
+    # shellcheck disable=SC2046
+    pipelines/bin/side-by-side "$T" 1 0 turns -- $(party llada) -- $(party llama)
+    [ "$(timed llama | jq -c '[.id, .round]' | paste -sd ' ')" = \
+        '["a",0] ["b",0] ["a",1] ["b",1]' ]
+    { timed llada; timed llama; } | jq -se 'group_by(.id) | map(map(.admit_ns) | unique) |
+        map(length) == [1, 1] and .[1][0] > 0'
+}
+
 @test "parties that run one after the other give the same answers" {
     # shellcheck disable=SC2046
     pipelines/bin/side-by-side "$T" 1 0 turns -- $(party llada) -- $(party llama)
