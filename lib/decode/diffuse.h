@@ -79,7 +79,8 @@ size_t diffuse_quiet(const struct diffuse *how, const struct config *config, int
  * The clock begins when ids and activations are in memory and, with `prepare`, each kind of pass
  * that the whole batch can come to has been run once; this does not change the text. Where canvases
  * may end, or with arrivals begin, at different times, a pass may be of a new kind: for it only the
- * shared kernels and choices are prepared, not the recorded graph. The clock ends with the pass
+ * shared kernels and choices are prepared, and its graph is recorded inside the clock. The clock
+ * ends with the pass
  * that commits the last slot. If memory is short, out[i].oom is 1 for every prompt. */
 void diffuse(const struct network *n, const struct diffuse *how,
              const struct generation_input *in, size_t batch, struct generation *out,
