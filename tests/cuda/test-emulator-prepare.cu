@@ -212,6 +212,19 @@ static void test_arrivals(const char *what, const struct network *n, How how,
     prompts[1].due_ns = prompts[2].due_ns = 0;
 }
 
+/* The prompt that waits needs longer lists of slots than the others. */
+static void test_waiting(const struct network *n)
+{
+    struct autoregress how = texts(9);
+    const struct generation_input third = prompts[2];
+    prompts[2].ids = ids;
+    prompts[2].n = LONG;
+    test_arrivals("a long text that comes later", n, how, write, 0);
+    how.alive = 2;
+    check("a long text that waits", n, how, PROMPTS, write, 1);
+    prompts[2] = third;
+}
+
 static void test_texts(struct backend *b, const char *dtype)
 {
     struct network n;
@@ -225,6 +238,7 @@ static void test_texts(struct backend *b, const char *dtype)
     }
     check("one token", &n, texts(1), PROMPTS, write, 0);
     test_arrivals("texts that come later", &n, texts(5), write, 0);
+    test_waiting(&n);
     test_ends(&n);
     struct autoregress how = texts(4);
     how.sample.temperature = 0.7;

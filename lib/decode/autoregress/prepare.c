@@ -169,15 +169,19 @@ void autoregress_prepare(void *ctx)
     struct reader *reader = &run->writer;
     size_t shortest = SIZE_MAX, longest = reader->longest, most = run->how->max_new;
     int recorded = reader->kv && !run->answer;
-    for (size_t i = 0; i < run->seats; i++)
+    /* where seats change, any input may take a seat */
+    for (size_t i = 0; i < (run->changing ? run->batch : run->seats); i++) {
         shortest = run->in[i].n < shortest ? run->in[i].n : shortest;
+        longest = run->in[i].n > longest ? run->in[i].n : longest;
+    }
     prepare_pass(reader, recorded);
     if (!reader->kv)
         prepare_growth(run);
     else if (!run->most && most > 1)
-        prepare_tokens(reader, recorded, run->seats, longest + 1, longest + most - 1);
+        prepare_tokens(reader, recorded, run->seats, (run->changing ? shortest : longest) + 1,
+                       longest + most - 1);
     for (size_t n = run->seats;
-         !run->most && reader->kv && (reader->plan.loop.n_stop || run->how->arrivals) &&
+         !run->most && reader->kv && (reader->plan.loop.n_stop || run->changing) &&
          most > 2 && --n > 0;)
         prepare_tokens(reader, recorded, n, shortest + 2, longest + most - 1);
     if (run->most)
