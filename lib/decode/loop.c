@@ -9,7 +9,10 @@
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 
-enum { SLICE_NS = 50 * 1000 * 1000 /* loop_sleep() reads *stop after at most this time */ };
+enum {
+    SLICE_NS = 50 * 1000 * 1000, /* loop_sleep() reads *stop after at most this time */
+    AWAKE_NS = 100 * 1000        /* it does not sleep at the end: a sleep ends some 70 us late */
+};
 
 struct in_flight {
     void *copy;   /* copy of the states on the host */
@@ -111,8 +114,9 @@ int loop_sleep(int64_t due_ns, const volatile sig_atomic_t *stop, struct batch_t
             trace->interrupted = 1;
             return -1;
         }
-        left = left < SLICE_NS ? left : SLICE_NS;
-        nanosleep(&(struct timespec){.tv_nsec = (long)left}, NULL);
+        left = left - AWAKE_NS < SLICE_NS ? left - AWAKE_NS : SLICE_NS;
+        if (left > 0)
+            nanosleep(&(struct timespec){.tv_nsec = (long)left}, NULL);
     }
     return 0;
 }
