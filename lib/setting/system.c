@@ -37,6 +37,15 @@ double system_arrival_rate(const struct settings *point)
     return row < point->table->n && settings_counts(point, row) ? point->v[row] : 0;
 }
 
+int system_check_arrivals(const struct settings *point, struct err *e)
+{
+    size_t row = settings_find(point->table, "arrival_rate");
+    if (settings_counts(point, row) || !(point->v[row] > 0))
+        return 0;
+    return err_set(e, EXIT_BAD_USAGE, "arrival_rate %g: expected admit continuous (--admit "
+                   "continuous): in a static batch all prompts start together", point->v[row]);
+}
+
 const struct settings_table *system_of_record(const json_t *record)
 {
     for (size_t i = 0; systems[i]; i++) {

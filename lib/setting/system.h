@@ -19,3 +19,6 @@ const struct setting *system_length(const struct settings_table *table);
 size_t system_extent(const struct settings *point);
 /* Prompts that arrive per second; 0: a prompt arrives when the batch has a place for it. */
 double system_arrival_rate(const struct settings *point);
+/* Returns -1 (EXIT_BAD_USAGE) for a rate of arrivals that does not count, because the batch is
+ * static. The table must have ADMIT_ROWS. */
+int system_check_arrivals(const struct settings *point, struct err *e);

@@ -138,7 +138,7 @@ static int check(const struct settings *settings, struct err *e)
         .suffix = (enum suffix_kind)settings_number(settings, "suffix"),
         .alive = diffusion_alive(settings),
         .draft = settings_count(settings, "draft_steps")};
-    return diffusion_check(&diffusion, e);
+    return system_check_arrivals(settings, e) || diffusion_check(&diffusion, e) ? -1 : 0;
 }
 
 static const struct settings_alias aliases[] = {

@@ -42,7 +42,7 @@ static int check(const struct settings *settings, struct err *e)
     if (own && !settings_is(settings, "cache", "on"))
         return err_set(e, EXIT_BAD_USAGE, "self_draft %zu: expected cache on: the masks see keys "
                        "and values that were computed from left to right", own);
-    return 0;
+    return system_check_arrivals(settings, e);
 }
 
 static const struct settings_alias aliases[] = {

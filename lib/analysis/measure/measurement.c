@@ -1,7 +1,6 @@
 /* measurement.c - see measurement.h. A sample is kept with its launch, because metrics are averaged
  * over launches. Batches are merged from their requests at the end. The reason of a null value
  * comes from the records, or from the table of metrics (metrics.h) if the records give none.
- *
  * Records of disturbed (tainted) batches are kept apart. They are used only if the point has no
  * other records; then values have no intervals. */
 #include "lib/analysis/measure/measurement.h"
@@ -82,10 +81,11 @@ static void push_answer(struct measurement *point, struct measurement_work *work
 static void push_memory(struct measurement *point, const struct timing *times)
 {
     for (int i = 0; i < TIMING_MEMORY; i++) {
-        if (!times->partial || metrics[MEMORY + i].any_batch)
-            push_peak(&point->of[MEMORY + i], times->launch, times->memory[i]);
-        if (!point->memory_reason[i] && times->memory_reason[i])
-            point->memory_reason[i] = mem_text(times->memory_reason[i]);
+        const int counts = !times->underfilled || metrics[MEMORY + i].any_batch;
+        const char *why = times->memory_reason[i];
+        push_peak(&point->of[MEMORY + i], times->launch, counts ? times->memory[i] : (double)NAN);
+        if (!point->memory_reason[i] && (why || !counts))
+            point->memory_reason[i] = mem_text(why ? why : "no full batch");
     }
 }
 

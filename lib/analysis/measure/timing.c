@@ -196,7 +196,7 @@ static int read_memory(struct timing *timing, const json_t *record, struct err *
 }
 
 /* Reads launch, batch and whether the batch was full. If prompts arrive one by one, the load
- * decides how many run at once, and `batch` is only a limit, so no batch counts as partial. */
+ * decides how many run at once, and `batch` is only a limit, so no answer counts as partial. */
 static int read_place(struct timing *timing, const json_t *record, struct err *e)
 {
     double batch, filled;
@@ -210,7 +210,8 @@ static int read_place(struct timing *timing, const json_t *record, struct err *e
     if (filled > batch)
         return err_set(e, EXIT_BAD_DATA, "batch_filled: expected at most batch, %.16g, got %.16g",
                        batch, filled);
-    timing->partial = filled < batch && !(rec_number(record, "arrival_rate") > 0);
+    timing->underfilled = filled < batch;
+    timing->partial = timing->underfilled && !(rec_number(record, "arrival_rate") > 0);
     return 0;
 }
 

@@ -34,7 +34,8 @@ struct timing {
     double text_words;                    /* words of this text, as wc -w counts */
     double canvas_positions, denoise_steps, committed_tokens, rows;
     int warmup_steady; /* 1, 0; -1: unknown */
-    int partial; /* 1: the batch has fewer prompts than its point asks for */
+    int underfilled; /* 1: the batch has fewer prompts than its point asks for, so less memory */
+    int partial; /* 1: for that reason its answers do not count */
     double memory[TIMING_MEMORY];
     const char *memory_reason[TIMING_MEMORY]; /* why null; borrowed from the record; NULL: unsaid */
     double energy_j, energy_ticks;        /* joules of the batch and ticks of its energy counter */
