@@ -160,6 +160,9 @@ again load PROFILE=quick
     grep -q '^measure .* --ttft-limit-ms 500 .*quick/load/launch/llama-' ran &&
     grep -q '^pareto .*quick/load/metrics.ndjson' ran
 ok $? "make load sweeps rates of arrivals, with limits, and compares the models along them"
+again load PROFILE=quick LOAD_RATES=0,4 -n
+grep -q 'load/endpoints.jq' log
+ok $? "make load holds a load at rate 0 against the rules, also beside other rates"
 again load PROFILE=quick LOAD_LIMITS='--ttft-limit-ms 100'
 did "make load with other limits repeats no launch" "measure:1 pareto:1"
 

@@ -52,10 +52,11 @@ static void put_bracket(struct page *page, const json_t *record)
 }
 
 /* Puts the settings that are constant along the crossover: "32 tokens, 4 a step", "unmask factor,
- * cache dual". */
+ * cache dual, 2 requests/s". */
 static void put_where(struct page *page, const json_t *record)
 {
     double length = rec_number(record, "gen_length"), speed = rec_number(record, "tokens_per_step");
+    double rate = rec_number(record, "arrival_rate");
     const char *unmask = rec_text(record, "unmask"), *cache = rec_text(record, "cache");
     struct buf text = {0};
     if (!isnan(length))
@@ -65,6 +66,8 @@ static void put_where(struct page *page, const json_t *record)
     else if (unmask)
         buf_format(&text, "%sunmask %s, cache %s", text.len ? ", " : "", unmask,
                    cache ? cache : "none");
+    if (rate > 0)
+        buf_format(&text, "%s%.3g requests/s", text.len ? ", " : "", rate);
     sections_cell(page, &text);
 }
 

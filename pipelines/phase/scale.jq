@@ -7,8 +7,9 @@ def end_of($side): .[$side] | if . == null then null else tenth end;
 | (if .name == "X_batch" then "batch size, \(.gen_length) tokens"
    elif .name == "X_rate" then "requests/s, \(.gen_length) tokens, \(.batch) at once"
    else "length, batch \(.batch)" end) as $what
-| (if .tokens_per_step then "\(.tokens_per_step | tenth) a step"
-   else "unmask \(.unmask // "schedule"), cache \(.cache // "none")" end) as $how
+| ((if .tokens_per_step then "\(.tokens_per_step | tenth) a step"
+    else "unmask \(.unmask // "schedule"), cache \(.cache // "none")" end)
+   + (if .arrival_rate > 0 then ", \(.arrival_rate | tenth) requests/s" else "" end)) as $how
 | "\(.name) (\($what), \($how)): "
   + if .exists
     then (.direction | gsub("_"; " "))

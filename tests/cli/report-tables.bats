@@ -206,6 +206,15 @@ load report
     [ "$status" -eq 66 ]
 }
 
+@test "the table of crossovers names the rate of arrivals" {
+    jq -c 'select(.kind == "crossover" and .name == "X_lat" and .exists)
+        | .gen_length = 64 | ., (.arrival_rate = 0.5 | .series += "r")' \
+        "$F/plot-front.ndjson" > x
+    report x
+    says ' X_lat [^X]* 64 tokens, 0[.]5 requests/s '
+    says ' X_lat [^X]* 64 tokens [0-9]'
+}
+
 @test "LaTeX tables are balanced, fit a page and hold the numbers of the records" {
     "$BIN/report" -q --format latex -o t.tex "${ALL[@]}"
     [ "$(ls)" = t.tex ]

@@ -1,8 +1,8 @@
 # endpoints.jq - what is known of the rules of MLPerf Endpoints (v1.0, 2026), held against a load
 # with a fixed number of requests at work (make load LOAD_RATES=0 LOAD_BATCH=1,2,4,..): a curve of
 # tokens per second against tokens per second and user, points as measured, and a line a rule. The
-# checker of MLPerf knows more rules. Inputs: generations with their meta records, and metrics; run
-# with -nr.
+# checker of MLPerf knows more rules. Inputs: generations with their meta records, and metrics; only
+# those at rate 0 count; run with -nr.
 #
 # Steady state: 1200 s a point; 600 s count in the region of lowest concurrency, whose bound is not
 # public, so a point of 600 to 1200 s is named.
@@ -10,7 +10,8 @@ def digits: if . == null then "-" elif . < 10 then . * 100 | round / 100 else ro
 def kept($rule; $is; $what):
     "\(if $is then "kept" else "BROKEN" end): \($rule)"
     + if $what == null or $what == "" then "" else ": \($what)" end;
-reduce (inputs | select(.kind == "generation" or .kind == "metric" or .kind == "meta")) as $r
+reduce (inputs | select(.kind == "generation" or .kind == "metric" or .kind == "meta")
+        | select(.arrival_rate > 0 | not)) as $r
     ({points: {}, software: {}};
      if $r.kind == "meta" then .software["\($r.version) \($r.commit)"] = 1
      elif $r.kind == "metric" then

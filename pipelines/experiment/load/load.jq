@@ -13,8 +13,12 @@ map(select(.kind == "metric" and .arrival_rate > 0))
 | (.[] | "\(.name), \(.rate) requests/s: \(.of.e2e_ns.value | ms) ms an answer, first token after "
          + "\(.of.ttft_ns.value | ms) ms, \(.of.requests_per_s.value | digits) answers/s, "
          + "\(if .good == null then "-" else .good * 100 | round end) % within the limits"),
-  (group_by(.name)[] | (map(.good != null and .good >= 0.9) | index(false) // length) as $n
+  (group_by(.name)[] | (map(.good >= 0.9) | index(false) // length) as $n
+   | (map(select(.good == null)) | .[0]) as $unknown
    | "\(.[0].name): 90 % within the limits "
-     + if $n == 0 then "at no rate measured"
+     + if $unknown then "unknown at \($unknown.rate) requests/s: "
+           + ($unknown.of | .requests_per_s.value_reason // .goodput_per_s.value_reason
+              // "not measured")
+       elif $n == 0 then "at no rate measured"
        elif $n == length then "at every rate measured, up to \(.[-1].rate) requests/s"
        else "up to \(.[$n - 1].rate) requests/s, not at \(.[$n].rate)" end)

@@ -43,5 +43,5 @@ load: $(R)/load/pareto.ndjson $(R)/load/metrics.ndjson \
     ##run prompts that arrive at random times: latency and goodput by rate, X_rate
 	@{ jq -sr -f pipelines/phase/scale.jq $<; \
 	   jq -sr -f pipelines/experiment/load/load.jq $(R)/load/metrics.ndjson; \
-	   $(if $(filter 0,$(LOAD_RATES)),jq -nr -f pipelines/experiment/load/endpoints.jq \
+	   $(if $(filter 0,$(call split,$(LOAD_RATES))),jq -nr -f pipelines/experiment/load/endpoints.jq \
 	       $(load_FILES) $(R)/load/metrics.ndjson;) } | $(PLAIN)
