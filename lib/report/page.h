@@ -58,8 +58,8 @@ void page_sentence(struct page *page, const char *text);
 void page_item(struct page *page, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* One line of code, verbatim. */
 void page_code(struct page *page, const char *text);
-/* Puts a line like "before A · B", where A and B are links to files beside the page, or to sections
- * of such files (FILE#ID). */
+/* Puts a line like "before A · B". A and B are links to files beside the page, or to sections of
+ * such files (FILE#ID). */
 struct page_link { const char *href, *text; };
 void page_links(struct page *page, const char *before, const struct page_link *links, size_t n);
 
