@@ -176,7 +176,7 @@ static size_t find_fastest(struct pareto *run, size_t of, size_t plain)
     return best;
 }
 
-/* Returns 1 if an earlier rival of equal rank has the model and the formats of this rival. */
+/* Returns 1 if an earlier rival has the same rank, model and formats as this rival. */
 static int is_met(const struct field *field, size_t of, size_t rival)
 {
     const int rank = field_rank(field, of, rival);

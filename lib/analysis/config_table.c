@@ -208,7 +208,8 @@ static void find_methods(const struct config_table *table, const struct methods 
     free(place);
 }
 
-/* Appends " cache=dual" for each setting in `keys` that is not at its default. */
+/* Appends " KEY=VALUE" (" cache=dual") for each setting in `keys`, except the axis of the row,
+ * nulls and defaults. */
 static void put_settings(struct buf *text, const struct config_row *row, const json_t *keys,
                          const struct runset *set)
 {

@@ -105,7 +105,7 @@ static enum role layer_role(const struct network *n, size_t i)
     return i < OF_ALL ? layer_roles[i] : (enum role)(MIXING_MATRIX + i - OF_ALL);
 }
 
-/* The number of matrix i of this layer among the tensors of its role. */
+/* The index of matrix i of this layer among all tensors that have the role of the matrix. */
 static size_t layer_number(const struct network *n, size_t layer, size_t i)
 {
     const size_t first = role_number(&n->config, layer_role(n, i), layer);

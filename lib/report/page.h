@@ -43,7 +43,8 @@ struct page {
     struct page_cell *cells;
     size_t n_columns, n_cells, cap_cells;
 };
-/* Begins an empty page. title: the h1; on the main page the question. */
+/* Begins an empty page. title: the text of the h1; on the main page this is the question, if there
+ * is one. */
 void page_begin(struct page *page, enum page_kind kind, const char *title);
 void page_end(struct page *page);
 void page_free(struct page *page);

@@ -57,7 +57,8 @@ static int flag(const struct keys *k, const char *name, int otherwise)
     return json_is_boolean(value) ? json_is_true(value) : otherwise;
 }
 
-/* The text of the token whose id is the value of the key, or NULL; *id = the id, or -1. */
+/* Sets *id to the value of key `name`, or to -1 if that is no integer. Returns the text of token
+ * *id, or NULL if there is none. */
 static const char *token_of(const struct keys *k, const char *name, json_int_t *id)
 {
     const json_t *value = key(k, name);

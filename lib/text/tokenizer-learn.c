@@ -422,7 +422,8 @@ static json_t *file_json(const struct learn *learn, const char *const *special, 
                      "decoder", tokenizer_byte_level(), "model", model_json(learn));
 }
 
-/* Checks that special tokens are unique and not empty, and that bos is one of them. */
+/* Checks that special tokens are UTF-8, unique and not empty, and that bos, if given, is one of
+ * them. */
 static int check_special(const char *const *special, size_t n, const char *bos, struct err *e)
 {
     int found = !bos;

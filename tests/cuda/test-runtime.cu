@@ -267,7 +267,7 @@ static void test_records(struct backend *b)
     cuda_free(b, s.value);
 }
 
-/* What prepare() does to the values is undefined, but after it run() only replays. */
+/* prepare() leaves the values undefined; run() after it only replays. */
 static void test_prepare(struct backend *b)
 {
     enum { N = 200 };

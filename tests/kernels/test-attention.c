@@ -234,7 +234,8 @@ static struct made by_parts(struct backend *b, const struct qkv *a, size_t T, vo
     return m;
 }
 
-/* Returns 1 if row t of x is in slot[t] of the cache, and the other slots are still zero. */
+/* Returns 1 if the cache has each row t of x in slot[t] (in slot t if `slot` is NULL), and zeros in
+ * all other slots. */
 static int kept(const struct qkv *a, const void *cache, const float *x, size_t T, size_t S)
 {
     size_t n = QKV_KE, value = a->to.dtype == DTYPE_F32 ? 4 : 2;

@@ -98,7 +98,7 @@ static void rows_of_weights(void)
        "the smallest scale works");
 }
 
-/* Tests codes of a matrix with any number of threads, and their error for Gaussian values. */
+/* Tests that 1 to 3 threads make the codes of quant_fp8(), and their error for Gaussian values. */
 static void matrices(void)
 {
     enum { ROWS = 500, K = 67 };

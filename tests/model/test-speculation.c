@@ -385,7 +385,7 @@ static void test_waiting(const struct models *m)
         generation_free(&g[i]);
 }
 
-/* Of several waits the shortest counts, because other processes may hold up this one. */
+/* The shortest of several waits counts, because other processes may hold up this one. */
 static void test_sleep(void)
 {
     enum { WAIT = 300 * 1000, LATE = 40 * 1000, TIMES = 20 };

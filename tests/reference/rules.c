@@ -12,7 +12,8 @@
 enum { TOPS = 8 };
 static const double clear = 0.002; /* no rounding turns a lead this large */
 
-/* LocalLeap: an answer of at least `threshold` relaxes the bound of answers up to `radius` away. */
+/* LocalLeap: the bound is `relaxed` at most `radius` slots away from a masked slot of the block
+ * whose confidence is at least `threshold`. */
 static void run_localleap(struct canvas *c, size_t block, double threshold, double relaxed,
                           size_t radius)
 {

@@ -189,7 +189,7 @@ static void test_file(void)
     free(folder);
 }
 
-/* Of several processes that begin together one measures, and the others wait for its file. */
+/* Several processes begin together: one measures, and the others wait for its file. */
 static void test_together(void)
 {
     enum { PROCESSES = 4 };

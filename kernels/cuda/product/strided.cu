@@ -166,7 +166,7 @@ strided_tile(struct side a, struct side b, unsigned K, unsigned depth, float *c,
         }
 }
 
-/* Thread i owns output i of n: it adds the parts of the output, and `plus` if it is not NULL. */
+/* Thread i computes output i of n: the sum of its parts, plus `plus` unless that is NULL. */
 static __global__ void __launch_bounds__(THREADS)
 join_parts(float *c, const float *part, unsigned parts, size_t n, size_t N, const float *plus,
            size_t ldc)
