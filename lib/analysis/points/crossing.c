@@ -68,7 +68,7 @@ static int differ(const struct point *of, const struct point *rival, struct buf 
             buf_format(text, "%sLLaMA has %s %s, this one %s", before, names[i],
                        *theirs[i] ? theirs[i] : "unknown", *mine[i] ? mine[i] : "unknown");
         else if (text)
-            buf_format(text, "%sLLaMA has %s %g, this one %g", before, names[i], other[i],
+            buf_format(text, "%sLLaMA has %s %.15g, this one %.15g", before, names[i], other[i],
                        my[i]);
     }
     return n;

@@ -47,16 +47,29 @@ static void name_system(const json_t *record, char id[SETTINGS_ID])
     json_decref(about);
 }
 
-/* The label of a system: `config` without the template, because the template is part of the
- * place. */
-static json_t *label_system(const json_t *record)
+static int has_word(const char *label, const char *word, size_t n)
 {
-    static const char word[] = " chat=";
-    const char *config = rec_text(record, "config"), *at = config ? strstr(config, word) : NULL;
-    if (!at)
-        return json_incref(json_object_get(record, "config"));
-    const size_t n = strlen(word) + strcspn(at + strlen(word), " ");
-    return json_sprintf("%.*s%s", (int)(at - config), config, at + n);
+    for (; *label; label += strcspn(label, " "), label += *label == ' ')
+        if (strcspn(label, " ") == n && !memcmp(label, word, n))
+            return 1;
+    return 0;
+}
+
+/* Sets names[system] to the words that all labels of the system have: labels of different places
+ * may name the template of the place. */
+static void put_label(json_t *names, const char *system, const json_t *record)
+{
+    const char *config = rec_text(record, "config"), *had = rec_text(names, system);
+    struct buf words = {0};
+    config = config ? config : "";
+    had = had ? had : config;
+    for (size_t n; *had; had += n, had += *had == ' ') {
+        n = strcspn(had, " ");
+        if (has_word(config, had, n))
+            buf_format(&words, "%s%.*s", words.len ? " " : "", (int)n, had);
+    }
+    rec_set_text(names, system, words.data ? words.data : "");
+    buf_free(&words);
 }
 
 /* Adds the value of a quality record to the tree. names: system -> label of its points. */
@@ -86,7 +99,7 @@ static void add(json_t *tree, json_t *names, const json_t *record)
     json_object_set_new(in, prompt.data, json_pack("[f, f]",
         value + json_number_value(json_array_get(had, 0)),
         weight + json_number_value(json_array_get(had, 1))));
-    json_object_set_new(names, system, label_system(record));
+    put_label(names, system, record);
     buf_free(&place);
     buf_free(&prompt);
 }
