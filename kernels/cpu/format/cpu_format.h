@@ -2,9 +2,9 @@
  * memory, and the function (tile) that multiplies them.
  *
  * A weight matrix W[N, K] is cut in panels of PANEL outputs; a panel is one block of bytes that a
- * tile reads as one stream. Activations x[T, K] are packed in blocks of TILE_ROWS rows. (A format
- * may have blocks of ROWS_MOST rows, to decode a panel once for several tiles.) The tile multiplies
- * one block by one panel:
+ * tile reads as one stream. Activations x[T, K] are packed in blocks of at most TILE_ROWS
+ * rows. (A format may have blocks of ROWS_MOST rows, to decode a panel once for several tiles.) The
+ * tile multiplies one block by one panel:
  *
  *                 K                        PANEL = 2 registers
  *          block ┌───────┐          panel ┌──────┐
@@ -29,7 +29,8 @@ enum { ROWS_MOST = 48 };
 
 struct format {
     size_t (*panel_bytes)(size_t K); /* multiple of 64 */
-    size_t (*block_bytes)(size_t K); /* bytes of TILE_ROWS rows of a packed block, multiple of 64 */
+    size_t (*block_bytes)(size_t K); /* bytes of a packed block of TILE_ROWS rows, or of rows_most
+                                      * rows if that is less; multiple of 64 */
     /* Packs outputs first .. first + count - 1 of the matrix (count <= PANEL); the rest of the
      * panel is zeros. scratch: PANEL * K floats. scratch, panels and blocks are 64-byte aligned. */
     void (*pack_panel)(void *panel, const struct mat_source *source, size_t first, size_t count,
@@ -43,7 +44,7 @@ struct format {
     void (*row)(float *out, const void *panel, size_t j, size_t K);
     size_t distance; /* best prefetch distance in bytes beyond the data of the current panel, with
                       * one block */
-    size_t rows_most; /* most rows of a block: TILE_ROWS or ROWS_MOST */
+    size_t rows_most; /* most rows of a block: TILE_ROWS, fewer (q4), or ROWS_MOST */
 };
 
 extern const struct format CPU(format_f32), CPU(format_bf16), CPU(format_bf16_f32);

@@ -3,7 +3,7 @@
  *
  * panel   step[K/64][PANEL] = absmax / 8 in fp32, then the codes, bytes [K/GROUP][PANEL][Q4_STEP]:
  *         byte i holds k = i of a group in its lower half and k = i + Q4_STEP in its upper half.
- * block   step[K/64][TILE_ROWS] = scale / 127 of the rows, start[K/64][TILE_ROWS], then the codes
+ * block   step[K/64][MOST] = scale / 127 of the rows, start[K/64][MOST], then the codes
  *         of the activations as [K/Q4_STEP][held(rows)] groups of Q4_WORDS 32-bit words.
  *
  * A product multiplies codes q of 0..15, not q - 8, because processors multiply unsigned by signed
@@ -16,6 +16,9 @@
 #include "kernels/cpu/format/cpu_format.h"
 #include "kernels/quant.h"
 
+/* MOST: the largest number of rows of a block. With 12 rows of 16 lanes GCC keeps sums on the stack
+ * in the inner loop. FENCED: 1 where the inner loop needs fenced(). */
+enum { FENCED = LANES == 16, MOST = LANES == 16 ? 8 : TILE_ROWS };
 enum { GROUP = 2 * Q4_STEP, GROUPS = QUANT_BLOCK / GROUP, STEPS = QUANT_BLOCK / Q4_STEP };
 
 static size_t blocks(size_t K) { return K / QUANT_BLOCK; }
@@ -25,11 +28,11 @@ static size_t panel_bytes(size_t K)
     return blocks(K) * PANEL * sizeof(float) + K / 2 * PANEL;
 }
 
-static size_t steps_bytes(size_t K) { return up(blocks(K) * TILE_ROWS * sizeof(float), 64); }
+static size_t steps_bytes(size_t K) { return up(blocks(K) * MOST * sizeof(float), 64); }
 
 static size_t block_bytes(size_t K)
 {
-    return up(2 * steps_bytes(K) + K * TILE_ROWS * (Q4_WORDS * 4 / Q4_STEP), 64);
+    return up(2 * steps_bytes(K) + K * MOST * (Q4_WORDS * 4 / Q4_STEP), 64);
 }
 
 static void pack_output(void *panel, size_t j, const struct codes *codes, size_t row, size_t K)
@@ -61,43 +64,45 @@ static void pack_panel(void *panel, const struct mat_source *source, size_t firs
  * magnitudes have the order of the magnitudes; infinity and NaN are the largest. */
 INLINE float scale_of(const float *x)
 {
-    veci top = {0};
-    int32_t most = 0;
-    for (size_t k = 0; k < QUANT_BLOCK; k += LANES) {
-        veci size = (veci)load(x + k) & 0x7fffffff;
-        top = (veci)pick(size > top, (vec)size, (vec)top);
-    }
-    for (size_t lane = 0; lane < LANES; lane++)
-        most = top[lane] > most ? top[lane] : most;
+    uint32_t top = 0, bits[QUANT_BLOCK];
     float scale;
-    memcpy(&scale, &most, sizeof scale);
+    memcpy(bits, x, sizeof bits);
+    for (size_t k = 0; k < QUANT_BLOCK; k++)
+        top = (bits[k] & 0x7fffffffu) > top ? bits[k] & 0x7fffffffu : top;
+    memcpy(&scale, &top, sizeof scale);
     return quant_scale(isfinite(scale) ? scale : NAN);
 }
 
-typedef int8_t bytes __attribute__((vector_size(LANES)));
+/* Element i of a quad belongs to the lanes 4n + i. */
+typedef int32_t quad __attribute__((vector_size(16)));
 
 /* Packs a block of 64 values of a row: codes and *start. Returns the scale. next: words from one
  * step to the next. */
 INLINE float pack_values(uint32_t *words, size_t next, uint32_t *start, const float *x)
 {
-    int8_t code[QUANT_BLOCK] = {0};
-    int half[2] = {0, 0};
+    int8_t code[QUANT_BLOCK];
+    int32_t whole[QUANT_BLOCK];
+    quad four[LANES / 4], sums = {0};
+    veci sum = {0};
     const float scale = scale_of(x);
     const vec up = splat(scale > 0 ? INT8_TOP / scale : 0);
-    veci sum = {0};
-    for (size_t k = 0; scale > 0 && k < QUANT_BLOCK; k += LANES) {
-        /* rounds to nearest, ties to even, because floats from 2^23 on are integers */
-        vec value = (load(x + k) * up + 12582912.0f) - 12582912.0f;
-        veci whole = __builtin_convertvector(value, veci);
-        bytes narrow = __builtin_convertvector(whole, bytes);
-        memcpy(code + k, &narrow, sizeof narrow);
-        sum += whole;
+    for (size_t k = 0; k < QUANT_BLOCK; k += LANES) {
+        /* The addition rounds to nearest, ties to even, because floats from 2^23 on are integers.
+         * The bits of 12582912 (1.5 * 2^23) are 0x4b400000. The bits of the sum minus these are the
+         * rounded value. */
+        vecu value = (vecu)(load(x + k) * up + 12582912.0f) - 0x4b400000u;
+        value = scale > 0 ? value : (vecu){0}; /* x may be infinite or NaN */
+        put_bits(whole + k, value);
+        sum += (veci)value;
     }
-    for (size_t lane = 0; lane < LANES; lane++)
-        half[lane % 4 / 2] += sum[lane];
+    for (size_t k = 0; k < QUANT_BLOCK; k++)
+        code[k] = (int8_t)whole[k];
+    memcpy(four, &sum, sizeof four);
+    for (size_t i = 0; i < LANES / 4; i++)
+        sums += four[i];
     for (size_t step = 0; step < STEPS; step++)
         q4_words(words + step * next, code + Q4_STEP * step);
-    *start = q4_start(-8 * half[0], -8 * half[1]);
+    *start = q4_start(-8 * (sums[0] + sums[1]), -8 * (sums[2] + sums[3]));
     return scale;
 }
 
@@ -110,7 +115,7 @@ static void pack_rows(void *block, const float *x, size_t ldx, size_t rows, size
     for (size_t at_block = 0; at_block < blocks(K);
          at_block++, words += STEPS * next, x += QUANT_BLOCK)
         for (size_t i = 0; i < rows; i++) {
-            size_t at = at_block * TILE_ROWS + i;
+            size_t at = at_block * MOST + i;
             step[at] = pack_values(words + i * Q4_WORDS, next, &start[at], x + i * ldx) / INT8_TOP;
         }
 }
@@ -139,6 +144,7 @@ INLINE void add_scaled(float *y, veci sum, const float *step, float x_step)
 {
     vec scale = load(step) * x_step;
     put(y, load(y) + __builtin_convertvector(q4_total(sum), vec) * scale);
+    fenced(FENCED);
 }
 
 INLINE void tile_rows(const int rows, float *out, const void *block, const void *panel, size_t K,
@@ -153,7 +159,7 @@ INLINE void tile_rows(const int rows, float *out, const void *block, const void 
     for (int i = 0; i < 2 * rows; i++)
         put(out + i * LANES, (vec){0});
     for (size_t at_block = 0; at_block < blocks(K);
-         at_block++, step += PANEL, start += TILE_ROWS, x_step += TILE_ROWS) {
+         at_block++, step += PANEL, start += MOST, x_step += MOST) {
         veci sum[TILE_ROWS][2];
         for (int i = 0; i < held(rows); i++)
             sum[i][0] = sum[i][1] = (veci)splat_bits(start[i]);
@@ -166,6 +172,7 @@ INLINE void tile_rows(const int rows, float *out, const void *block, const void 
             add_step(rows, sum, lo >> 4, hi >> 4, x + next);
             fetch_ahead(ahead.at);
             ahead.at += share;
+            fenced(FENCED);
         }
         pair_sums(rows, sum);
         for (int i = 0; i < rows; i++) {
@@ -194,4 +201,4 @@ static void row(float *out, const void *panel, size_t j, size_t K)
 }
 
 const struct format CPU(format_q4) = {panel_bytes, block_bytes, pack_panel, pack_rows, tile, row,
-                                      16384, TILE_ROWS};
+                                      16384, MOST};

@@ -2,7 +2,7 @@
  * four signed ones and adds the products to an int32. */
 #pragma once
 
-#include "kernels/cpu/vectors/vector.h"
+#include "kernels/cpu/vectors/settled.h"
 
 /* A step is four codes of each output. Its activation codes k..k+3 are one 32-bit word of
  * unsigned bytes, code + INT8_BIAS, the form of the first factor of vpdpbusd. */

@@ -1,7 +1,7 @@
 /* int8_words.h - int8 codes for processors that multiply 16-bit pairs and add the two products. */
 #pragma once
 
-#include "kernels/cpu/vectors/vector.h"
+#include "kernels/cpu/vectors/settled.h"
 
 /* A step is INT8_STEP consecutive codes of each output. The activations of a step are INT8_WORDS
  * words of 32 bits: the pair k, k + 1 as int16. */
@@ -9,14 +9,6 @@ enum { INT8_STEP = 2, INT8_WORDS = 1, INT8_BIAS = 0, INT8_ROWS = 1 };
 
 typedef int16_t vecs __attribute__((vector_size(LANES * 4)));
 typedef vecs int8_weights;
-
-/* Returns sum unchanged, and makes the compiler add the products so far. Otherwise it computes the
- * products of all rows first, which needs more registers than there are. */
-INLINE vecu settled(vecu sum)
-{
-    __asm__("" : "+v"(sum));
-    return sum;
-}
 
 INLINE void int8_words(uint32_t *out, const int8_t code[INT8_STEP])
 {

@@ -19,7 +19,8 @@ INLINE veci dot_int8(veci sum, int8_weights w, const uint32_t *x, int row)
 /* sum += the products of each lane: bytes of w, 0..15, times the codes of a row in x. */
 INLINE veci q4_add(veci sum, vecu w, const uint32_t *x, int row)
 {
-    return (veci)_mm256_dpbusd_avx_epi32((__m256i)sum, (__m256i)w, (__m256i)splat_bits(x[row]));
+    sum = (veci)_mm256_dpbusd_avx_epi32((__m256i)sum, (__m256i)w, (__m256i)splat_bits(x[row]));
+    return (veci)settled((vecu)sum);
 }
 
 #include "kernels/cpu/vectors/avx2.h"

@@ -35,6 +35,15 @@ INLINE vecu load_bits(const void *p)
 INLINE void put(float *p, vec v) { memcpy(p, &v, sizeof v); }
 INLINE void put_bits(void *p, vecu v) { memcpy(p, &v, sizeof v); }
 
+/* If `on` is 1, the compiler moves no read or write of memory across this call. If it may move
+ * them, it reads values of many rows early or keeps results in registers. Then no registers are
+ * left for the sums. */
+INLINE void fenced(const int on)
+{
+    if (on)
+        __asm__ volatile("" ::: "memory");
+}
+
 INLINE vec load_bf16(const uint16_t *from)
 {
     vech h;
