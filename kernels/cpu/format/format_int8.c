@@ -27,7 +27,7 @@ enum { HEADER = (sizeof(struct int8_block) + 63) / 64 * 64 };
 /* A round of the tile takes ROUND values of K, which are STEPS steps. TAKEN values are packed at
  * once. */
 enum { ROUND = INT8_STEP < 4 ? 4 : INT8_STEP, STEPS = ROUND / INT8_STEP };
-enum { TAKEN = (int)LANES < INT8_STEP ? (int)INT8_STEP : (int)LANES };
+enum { TAKEN = 64 };
 
 static size_t rounds(size_t K) { return (K + ROUND - 1) / ROUND; }
 static size_t rounded(size_t bytes) { return (bytes + 63) / 64 * 64; }
@@ -164,29 +164,38 @@ size_t CPU(int8_outliers)(struct outlier *list, const float *x, size_t ldx, size
     return n;
 }
 
-typedef int8_t bytes __attribute__((vector_size(LANES)));
-
-/* The codes of LANES values, as in quant_int8_row() of quant.h. */
-INLINE bytes coded(vec value, vec up, float limit)
+/* Returns LANES codes in the low bytes of the lanes. The codes are those of quant_int8_row() of
+ * quant.h. The addition rounds to nearest, ties to even, because floats from 2^23 on are integers.
+ * 12582912 is 1.5 * 2^23, so the low byte of the sum is the low byte of the rounded value. */
+INLINE vecu coded(vec value, vec up, float limit)
 {
     value = pick(magnitude(value) < limit, value, (vec){0});
-    /* rounds to nearest, ties to even, because floats from 2^23 on are integers */
-    value = (value * up + 12582912.0f) - 12582912.0f;
-    return __builtin_convertvector(__builtin_convertvector(value, veci), bytes);
+    return (vecu)(value * up + 12582912.0f);
 }
 
 INLINE vec up_of(float scale) { return splat(scale > 0 ? INT8_TOP / scale : 0); }
+
+/* Writes the codes of `left` values of x, at most TAKEN. The rest of code[TAKEN] is zeros. */
+INLINE void take(int8_t *code, const float *x, size_t left, vec up, float limit)
+{
+    uint32_t bits[TAKEN];
+    for (size_t at = 0; at < TAKEN; at += LANES)
+        put_bits(bits + at, coded(load_some(x + at, left > at ? left - at : 0), up, limit));
+    for (size_t k = 0; k < TAKEN; k++)
+        code[k] = (int8_t)bits[k];
+}
 
 void CPU(int8_codes)(int8_t *code, const float *x, size_t n, float scale, float limit)
 {
     vec up = up_of(scale);
     size_t k = 0;
-    for (; k + LANES <= n; k += LANES) {
-        bytes c = coded(load(x + k), up, limit);
-        memcpy(code + k, &c, sizeof c);
-    }
-    for (bytes c = coded(load_some(x + k, n - k), up, limit); k < n; k++)
-        code[k] = c[k % LANES];
+    for (; k + TAKEN <= n; k += TAKEN)
+        take(code + k, x + k, TAKEN, up, limit);
+    if (k == n)
+        return;
+    int8_t rest[TAKEN];
+    take(rest, x + k, n - k, up, limit);
+    memcpy(code + k, rest, n - k);
 }
 
 /* Writes the codes of TAKEN values, zeros after `left` of them, as n steps that are `next` words
@@ -194,14 +203,10 @@ void CPU(int8_codes)(int8_t *code, const float *x, size_t n, float scale, float 
 INLINE void pack_steps(uint32_t *words, size_t next, const float *x, size_t left, vec up,
                        float limit, size_t n)
 {
-    union {
-        bytes part[TAKEN / LANES];
-        int8_t each[TAKEN];
-    } code;
-    for (size_t at = 0; at < TAKEN; at += LANES)
-        code.part[at / LANES] = coded(load_some(x + at, left > at ? left - at : 0), up, limit);
+    int8_t code[TAKEN];
+    take(code, x, left, up, limit);
     for (size_t i = 0; i < n && i < TAKEN / INT8_STEP; i++)
-        int8_words(words + i * next, code.each + INT8_STEP * i);
+        int8_words(words + i * next, code + INT8_STEP * i);
 }
 
 INLINE void pack_row(struct int8_block *block, size_t i, float scale, size_t K, const float limit)
