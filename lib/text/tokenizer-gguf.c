@@ -80,13 +80,14 @@ static json_t *vocab_of(const struct keys *k, json_t *added)
         const json_t *token = json_array_get(k->tokens, i);
         const char *text = json_string_value(token);
         const int type = type_of(k, i);
-        if (!text || strlen(text) != json_string_length(token) || json_object_get(vocab, text)) {
+        if (!text || strlen(text) != json_string_length(token) ||
+            json_object_set_new(vocab, text, json_integer((json_int_t)i)) ||
+            json_object_size(vocab) <= i) {
             err_set(k->e, EXIT_BAD_DATA, "%s: " KEY "tokens[%zu]: expected a text that no other "
                     "token has, got %.60s", k->path, i, text ? text : "none");
             json_decref(vocab);
             return NULL;
         }
-        json_object_set_new(vocab, text, json_integer((json_int_t)i));
         if (type >= TYPE_UNKNOWN && type <= TYPE_USER)
             json_array_append_new(added, json_pack("{s:I,s:s,s:b,s:b,s:b,s:b,s:b}", "id",
                                                    (json_int_t)i, "content", text, "single_word", 0,

@@ -7,6 +7,7 @@
  * products. Otherwise, and for BF16_F32, the block is floats [K/LINE][rows][LINE], and a pair of
  * weights becomes two floats by a shift and a mask. */
 #include "kernels/cpu/format/cpu_format.h"
+#include "kernels/cpu/vectors/transpose.h"
 #include "kernels/finite.h"
 #include "kernels/host.h"
 
@@ -36,6 +37,23 @@ static void pack_values(uint32_t *panel, size_t j, size_t k0, const uint16_t *w,
         *out = w[n - 1];
 }
 
+/* Transposes squares of LANES rows by LANES pairs of w[PANEL, K] into the panel. Returns the first
+ * k that is not packed. */
+static size_t pack_squares(uint32_t *panel, const uint16_t *w, size_t K)
+{
+    size_t k = 0;
+    for (; k + 2 * LANES <= K; k += 2 * LANES)
+        for (size_t j = 0; j < PANEL; j += LANES) {
+            vecu square[LANES];
+            for (size_t i = 0; i < LANES; i++)
+                square[i] = load_bits(w + (j + i) * K + k);
+            transpose(square);
+            for (size_t i = 0; i < LANES; i++)
+                put_bits(panel + (k / 2 + i) * PANEL + j, square[i]);
+        }
+    return k;
+}
+
 static void pack_panel(void *panel, const struct mat_source *source, size_t first, size_t count,
                        float *scratch)
 {
@@ -47,7 +65,10 @@ static void pack_panel(void *panel, const struct mat_source *source, size_t firs
         source->floats(source, first, count, scratch);
     if (source->bf16 && source->odd && !finite_bf16(source->bf16 + first * K, count * K))
         finite_mark(source);
-    for (size_t k = 0; k < K; k += CHUNK)
+    size_t done = 0;
+    if (source->bf16 && count == PANEL)
+        done = pack_squares(panel, source->bf16 + first * K, K);
+    for (size_t k = done; k < K; k += CHUNK)
         for (size_t j = 0; j < count; j++) {
             size_t n = K - k < CHUNK ? K - k : CHUNK;
             uint16_t rounded[CHUNK];
