@@ -376,7 +376,7 @@ static const char notes[] =
     {"schedule", 0, OPT_TEXT, &(a).schedule, .arg = "FILE",                                        \
      .help = "run launch record K of FILE: settings and rounds"},                                  \
     {"launch", 0, OPT_INT, &(a).launch, 0, 1000000000, .arg = "K",                                 \
-     .help = "number of this process and of its launch record (0)"}
+     .help = "number of this launch; with --schedule also of its launch record (0)"}
 
 /* Returns the index of the first operand. */
 static int parse(struct args *args, const char **given, int argc, char **argv)

@@ -208,7 +208,7 @@ int main(int argc, char **argv)
         {"quality", 0, OPT_TEXT, &args.quality, .arg = "METRIC",
          .help = "quality of pareto and steps (that of the front, else judge_ppl)"},
         {"metric", 0, OPT_TEXT, &args.metric, .arg = "METRIC",
-         .help = "metric of memory (memory_allocated_peak_bytes)"},
+         .help = "metric that the memory figure shows (memory_allocated_peak_bytes)"},
         {"contract", 0, OPT_CHOICE, &args.contract, .choices = "answer|fixed", .arg = "WHAT",
          .help = "contract of the points (steps: answer; pareto: both; others: fixed)"},
         {"batch", 0, OPT_INT, &args.batch, 1, 1 << 20, .arg = "N",

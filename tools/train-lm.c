@@ -147,7 +147,7 @@ static size_t training_options(struct opt *options, struct args *args)
         {"precision", 0, OPT_CHOICE, &args->precision, .choices = "f32|bf16",
          .help = "format of the factors in matrix products; sums are f32 (f32)"},
         {"checkpoint-every", 0, OPT_INT, &args->every, 0, 64, .arg = "K",
-         .help = "keep activations of every K-th layer only; 0: of all (0)"},
+         .help = "keep only the input of every K-th layer, recompute the rest; 0: keep all (0)"},
         {"loss", 0, OPT_CHOICE, &args->loss, .choices = "fused|whole", .rare = 1,
          .help = "compute logits by blocks of rows, or for all rows at once (fused)"},
         {"qat", 0, OPT_CHOICE, &args->qat,

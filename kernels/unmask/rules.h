@@ -125,7 +125,7 @@ enum unmask_trait {
               "a token is stable if its distribution is closer than this to that of the pass "    \
               "before, in nats")                                                                  \
     PARAMETER(kl_history, INT, klass, 1, 0, 1e6, "2",                                             \
-              "passes in a row for which a token must be stable")                                 \
+              "passes in a row in which the distribution of a token must be stable")              \
     PARAMETER(edit_threshold, REAL, joint, 1, 0, 1, "0.9",                                        \
               "replace an id of the block by another token whose probability is above this")      \
     PARAMETER(edit_passes, INT, joint, 1, 1, 1e6, "16",                                           \

@@ -9,7 +9,8 @@
 /* The option --max-failed, which all these tools have, for their tables of options. */
 #define TAKE_OPTION(to)                                                                         \
     {"max-failed", 0, OPT_INT, &(to), 0, 1e15, .arg = "N",                                      \
-     .help = "exit 0 if at most N records failed (0), else 1; 65: no good record, or input cut", \
+     .help = "exit 0 if at most N records failed (0), else 1; exit 65 if no record is good or "  \
+             "the input was cut",                                                                \
      .rare = 1}
 
 struct take {

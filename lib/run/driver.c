@@ -149,7 +149,7 @@ static const char memory_notes[] =
     {"schedule", 0, OPT_TEXT, &(g).schedule, .arg = "FILE",                                        \
      .help = "run launch record K of FILE: settings and rounds"},                                  \
     {"launch", 0, OPT_INT, &(g).launch, 0, 1000000000, .arg = "K",                                 \
-     .help = "number of this process and of its launch record (0)"},                               \
+     .help = "number of this launch; with --schedule also of its launch record (0)"},              \
     {"turns", 0, OPT_TEXT, &(g).turns, .arg = "FILE", .rare = 1,                                   \
      .writes = WRITES_IT,                                                                          \
      .help = "take turns with other processes, prompt by prompt, on the same cores; they share "   \

@@ -70,8 +70,8 @@ struct engine {
     {"alloc", 0, OPT_CHOICE, &(g).alloc, .choices = "pool|direct", .rare = 1,                      \
      .help = "GPU: keep freed memory for later, or ask the driver each time (pool)"},              \
     {"tf32", 0, OPT_CHOICE, &(g).tf32, .choices = "on|off", .rare = 1,                             \
-     .help = "GPU with --dtype f32: products of many rows in TF32, with 10 bits of mantissa "      \
-             "(off)"},                                                                             \
+     .help = "GPU with --dtype f32: compute products of many rows in TF32, with 10 bits of "       \
+             "mantissa (off)"},                                                                    \
     {"row-tile", 0, OPT_INT, &(g).row_tile, 0, 1 << 20, .arg = "N", .rare = 1,                     \
      .help = "rows that the products of a layer compute at a time, a multiple of 8 (0: all)"},     \
     {"mem-cap", 0, OPT_BYTES, &(g).mem_cap, 0, 9007199254740991.0, .arg = "BYTES",                 \

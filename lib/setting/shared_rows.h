@@ -38,8 +38,8 @@ enum {
 #define VARIANT_ROWS                                                                               \
     {.name = "attention", .type = SETTING_CHOICE, .choices = "tiled|dense|sliced",                 \
      .standard = "tiled", .label = "attention", .traits = SWEPT_SPEED, .rare = 1,                  \
-     .help = "attention scores in memory: tiled: of one tile; dense: of a layer; sliced: of some " \
-             "heads"},                                                                             \
+     .help = "attention scores held in memory at once; tiled: one tile; dense: a whole layer; "    \
+             "sliced: some heads"},                                                                \
     {.name = "attention_heads", .type = SETTING_INT, .lo = 1, .hi = LIMIT, .standard = "1",        \
      .unit = "heads", .label = "attention_heads", .only = "attention=sliced",                      \
      .traits = SWEPT_SPEED, .rare = 1, .help = "heads computed at a time"},                        \

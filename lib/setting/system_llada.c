@@ -50,9 +50,9 @@ static const struct setting rows[] = {
     {.name = "confidence_of", .type = SETTING_CHOICE, .choices = "model|drawn|kept",
      .standard = "model", .label = "confidence_of", .only = "temperature>0",
      .also = "confidence_of=kept", .traits = SWEPT_TEXT, .rare = 1,
-     .help = "confidences are probabilities: model: those of the model; drawn: those after "
-             "temperature, top-k and top-p; kept: as drawn, and top-k and top-p count at "
-             "temperature 0 too, as in Dream"},
+     .help = "probability that is the confidence; model: of the model; drawn: after "
+             "temperature, top-k and top-p; kept: as drawn, but top-k and top-p also apply at "
+             "temperature 0, as in Dream"},
     {.name = "gumbel", .type = SETTING_CHOICE, .choices = GUMBEL_CHOICES, .standard = "f64",
      .label = "gumbel", .only = "temperature>0", .traits = SWEPT_TEXT, .rare = 1,
      .help = "number format of the noise: f32 fails in the tails and for large logits, f32x does "
@@ -91,8 +91,8 @@ static const struct setting rows[] = {
     CACHE_PARAMETERS(CACHE_ROW)
     {.name = "suffix", .type = SETTING_CHOICE, .choices = CHOICES(suffixes), .standard = "all",
      .label = "suffix", .traits = SWEPT_TEXT,
-     .help = "masked positions after the block that a pass sees; window: the next; dropout: some "
-             "of these; grow: none"},
+     .help = "masked positions after the block that a pass sees; window: the next ones and the "
+             "last one; dropout: a random part of them; grow: none"},
     {.name = "suffix_window", .type = SETTING_INT, .lo = 1, .hi = LIMIT, .standard = "256",
      .unit = "slots", .label = "suffix_window", .only = "suffix=window|dropout",
      .traits = SWEPT_TEXT, .rare = 1, .help = "masked positions kept after the block"},
@@ -101,7 +101,7 @@ static const struct setting rows[] = {
      .help = "distance of the window's end, in standard deviations of the Gaussian"},
     {.name = "suffix_scale", .type = SETTING_REAL, .hi = 1000, .standard = "2",
      .label = "suffix_scale", .only = "suffix=dropout", .traits = SWEPT_TEXT, .rare = 1,
-     .help = "probability that a position is kept: this factor times the Gaussian density"},
+     .help = "keep a position with a probability of X times the Gaussian density"},
     {.name = "draft_steps", .type = SETTING_INT, .hi = 64, .standard = "0", .unit = "steps",
      .label = "draft_steps", .traits = SWEPT_SPEED, .rare = 1,
      .help = "compute up to N steps in one pass, the later ones as guesses (FreeDave): same ids, "

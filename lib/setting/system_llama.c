@@ -21,8 +21,8 @@ static const struct setting rows[] = {
              "1"},
     {.name = "draft_tokens", .type = SETTING_INT, .hi = GUESSES, .standard = "0",
      .unit = "tokens", .label = "draft_tokens", .traits = SWEPT_SPEED,
-     .help = "tokens that the --draft model guesses per pass, in a chain, no tree; with --draft "
-             "the default is 4, with a DFlash drafter its whole block"},
+     .help = "tokens that the --draft model guesses per pass, one after the other; default with "
+             "--draft: 4; default with a DFlash drafter: its whole block"},
     {.name = "self_draft", .type = SETTING_INT, .hi = GUESSES, .standard = "0",
      .unit = "tokens", .label = "self_draft", .traits = SWEPT_SPEED,
      .help = "draft tokens per pass by the model itself, if it can also fill masks; 0: off"},

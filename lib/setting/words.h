@@ -41,8 +41,8 @@ enum cache_trait {
     PARAMETER(response_refresh, INT, "features", 0, 1 << 20, 7, "passes",                        \
               "compute all slots of the canvas in every N-th pass; 0: in the first only")        \
     PARAMETER(update, REAL, "features", 0, 1, 0.25, NULL,                                        \
-              "share of the slots that a pass between refreshes computes: those that changed "   \
-              "most")                                                                            \
+              "share of the slots that a pass between refreshes computes; it takes the slots "   \
+              "that changed most")                                                               \
     PARAMETER(keep, REAL, "sparse", 0, 1, 0.5, NULL,                                             \
               "share of the keys and values outside the block that is kept")                     \
     PARAMETER(keep_delay, INT, "sparse", 0, 1 << 20, 1, "passes",                                \
