@@ -1,7 +1,7 @@
-/* dtype.c - the table of formats, and the sizes and shapes that follow from a row. Checkpoints,
- * devices and the cost model take the bytes of a matrix from these functions, so their sizes cannot
- * disagree. Invariants: a format has codes exactly when it is quantized; its arrays are in the
- * order of enum codes_part. */
+/* dtype.c - the table of formats, and the sizes and shapes that follow from a row of the table.
+ * Checkpoints, devices and the cost model take the bytes of a matrix from these functions, so their
+ * sizes cannot disagree. Invariants: a format has codes exactly when it is quantized; the arrays of
+ * a format are in the order of enum codes_part. */
 #include "kernels/dtype.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@
     .unit = UNIT_INT8, .bits = 8, .quantized = 1, .cols_most = INT8_COLS_MAX,                   \
     .limit = "int8 needs 131072 columns or fewer",                                              \
     .part = {[PART_CODE] = {PER_VALUE, "I8", ""}, [PART_SCALE] = {PER_ROW, "F32", ".scale"}}
-/* No block spans two rows. */
+/* No block spans two rows of a matrix. */
 #define BLOCK_ROW                                                                               \
     .bits = 4, .quantized = 1, .head = DTYPE_INT8,                           \
     .cols_multiple = QUANT_BLOCK, .block = QUANT_BLOCK,                                         \
@@ -84,7 +84,7 @@ size_t dtype_part_shape(enum dtype dtype, enum codes_part part, size_t rows, siz
     return 0;
 }
 
-/* Bytes of an element of an array; 1 for codes and absmax. */
+/* Returns the bytes of one element of an array: 4 for F32, 1 for all other stored types. */
 static size_t element_bytes(const struct dtype_part *part)
 {
     return strcmp(part->stored, "F32") ? 1 : sizeof(float);

@@ -1,6 +1,7 @@
 /* host-links.c - links.h on the host, for ref and cpu. Threads divide the rows. The scores of a row
  * are computed twice (first for the sum of their exponentials, then for the shares), so that no
- * scratch is needed. Sums are doubles in ascending order. */
+ * scratch is needed. All sums run in ascending order. They are doubles, except the sum over heads,
+ * which is a float in map[]. */
 #include "kernels/links.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* host.h - functions that the back ends in host memory (ref, cpu) share: blocks of memory that
- * store their size, operations that are trivial on a host, and the bf16 format. A function
- * host_NAME does what the slot NAME of kernels/ops.h defines. */
+ * store their size, operations that are trivial on a host, and the bf16 format. If kernels/ops.h
+ * has a slot NAME, the function host_NAME does what that slot defines. */
 #pragma once
 
 #include <stdint.h>
@@ -12,10 +12,10 @@
 C_BEGIN
 
 /* The slots that ref and cpu fill with the same functions. A block of host_alloc is cleared,
- * 64-byte aligned and counted in backend.memory. Every operation is complete when it returns, so
- * run calls the step, and an event is a time. host-store.c keeps offloaded blocks in a file and
- * serves them by a thread of its own. host_qkv_work returns the work of the products, because
- * host_qkv needs no more. */
+ * 64-byte aligned and counted in backend.memory. Except stage and store_rows, every operation is
+ * complete when it returns. Therefore host_run calls the step at once, and an event is a time.
+ * host-store.c keeps offloaded blocks in a file; a thread of the store serves stage and store_rows.
+ * host_qkv_work returns ops.matmul_work, because that size includes host_qkv_bytes. */
 #define HOST_SLOTS(X)                                                                              \
     X(alloc) X(free) X(room) X(copy) X(clear) X(mirror) X(mirror_free) X(run) X(event_record)      \
     X(event_wait) X(store_open) X(store_close) X(store_put) X(stage) X(arrive) X(store_rows)       \
@@ -27,11 +27,13 @@ HOST_SLOTS(HOST_DECLARE)
 #define HOST_OPS                                                                                   \
     HOST_SLOTS(HOST_ROW) .write = host_copy, .read = host_copy, .fetch = host_copy, .depth = 1
 
-/* cache[slot[t], :] = x[t, :], rows of n values of `dtype` (F32 or BF16). slot NULL: slot t. */
+/* cache[slot[t], :] = x[t, :], rows of n values. The cache holds `dtype` (F32 or BF16). If slot is
+ * NULL, row t goes to slot t. */
 typedef void host_store(struct backend *backend, void *cache, enum dtype dtype, const float *x,
                         const int32_t *slot, size_t T, size_t n);
-/* ops.qkv by means of the other operations of backend->ops and `store`. The first host_qkv_bytes(T,
- * N) bytes of work hold rows of k and v (N = (H + 2K) E), the rest is the work of the products. */
+/* Computes ops.qkv with other operations of backend->ops and with `store`. The first
+ * host_qkv_bytes(T, N) bytes of work hold rows of k and v, where N = (H + 2K) E. The products use
+ * the rest of work. */
 void host_qkv(struct backend *backend, const struct qkv *qkv, size_t T, void *work,
               host_store *store);
 size_t host_qkv_bytes(size_t T, size_t N);

@@ -1,5 +1,6 @@
-# steps.gp - latency (left) and quality (right, if records have one) against the denoising steps. If
-# the axis of a sweep is not steps, the horizontal axis has the measured passes.
+# steps.gp - draws latency and, if the records have a quality, a second panel with the quality. The
+# horizontal axis is the denoising steps. If a sweep varies something other than steps, the
+# horizontal axis is the measured passes.
 panels = judged ? 2 : 1
 eval key_plan(0, 0)
 eval begin((narrow && judged ? 13 : 7.4) + 0.45 * key_rows)
@@ -7,7 +8,7 @@ set logscale x 2
 set xlabel work_label
 set bars small
 unset key
-# Zero steps (latents without a fit) are drawn to the left of the fewest steps.
+# Latents that are not fitted have zero steps. They are drawn to the left of the fewest steps.
 stats $points using ($1 > 0) nooutput name 'any'
 stats $points using ($1 > 0 ? $1 : any_max > 0 ? NaN : 1) nooutput name 'x'
 stats $points using ($1 == 0) nooutput name 'zero'
@@ -46,8 +47,9 @@ do for [p = 1:panels] {
             fillcolor rgb '#D55E00' fillstyle transparent solid 0.15 noborder
         set arrow 1 from graph 0, first mid[p] to graph 1, first mid[p] nohead back \
             linecolor rgb '#D55E00' linewidth 1
-        # The label is below its line if there is no room above, and at a place with few curves: the
-        # cost of many steps is far above, the quality of some steps is below.
+        # The label is above its line, or below it if there is no room above. Its horizontal place
+        # is one with few curves. At many steps the cost is far above the line. The quality of some
+        # steps is below the line.
         from = p == 1 ? cost_lo : lo; to = p == 1 ? cost_hi : hi
         up = !(to > from) ? 0.5 : (p == 1 || quality_log ? log(mid[p] / from) / log(to / from) : \
             (mid[p] - from) / (to - from))

@@ -11,10 +11,10 @@ grey = '#767676'; faint = '#D9D9D9'
 colour(kind) = kind_colour[int(kind) + 1]
 rgb(kind) = kind == 0 ? 0x0072B2 : (kind == 1 ? 0xD55E00 : (kind == 2 ? 0x202020 : 0x767676))
 point(kind) = kind_point[int(kind) + 1]
-# Point types of the first, second, ... series of a kind: filled for LLaDA, crossed for LLaMA.
+# shapes() lists the point types of a kind, in series order. LLaDA has filled types, LLaMA crosses.
 shapes(kind) = kind == 1 ? '2 3 1 2 3' : (kind == 0 ? '7 5 9 13 11' : '13 9 5 11 7')
 variant(kind, n) = int(word(shapes(kind), int(n - 1) % 5 + 1))
-# The hollow form of a point type: the machine was disturbed while the time was measured.
+# The hollow form of a point type means that the machine was disturbed during the measurement.
 hollow(kind, n) = kind == 1 ? 14 : variant(kind, n) - 1
 hues(kind) = kind == 0 ? '#0072B2 #009E73 #CC79A7 #56B4E9 #7B3FA0 #4D4D4D #8C6D1F #004D43' : \
     (kind == 1 ? '#D55E00 #E69F00 #8A3D00 #A50F15' : '#202020 #8C6D1F #CC79A7 #767676')
@@ -24,7 +24,7 @@ hue(kind, n) = n < 2 ? word(hues(kind), 1) : kind == 0 && n > 41 ? '#B30086' : \
     kind == 0 && n > 36 ? '#9BB300' : \
     word(hues(kind), int(n - 2) % (words(hues(kind)) - 1) + 2)
 shade(a, b, t) = int(a + (b - a) * t)
-# Blue from light (t = 0) to the blue of LLaDA (t = 1), for series that differ in steps.
+# blue(t) goes from light (t = 0) to the blue of LLaDA (t = 1), for series that differ in steps.
 blue(t) = 65536 * shade(138, 0, t) + 256 * shade(198, 106, t) + shade(232, 168, t)
 hex(rgb) = sprintf('#%06X', rgb)
 
@@ -68,7 +68,7 @@ look(k) = hue(series_kind[k], series_number[k])
 mark(k) = variant(series_kind[k], series_number[k])
 open(k) = hollow(series_kind[k], series_number[k])
 dash(k) = series_kind[k] == 1 ? 1 : (series_number[k] - 1) % 5 + 1
-# Dashes of models in curves over time.
+# kind_dash() gives the dash of a model in curves over time.
 kind_dash(kind) = kind == 0 ? 1 : (kind == 1 ? 2 : 4)
 # eval begin(height in cm): sets the terminal and the output file.
 if (!exists('letters')) letters = 'mono'
@@ -87,15 +87,16 @@ set grid linecolor rgb faint linewidth 0.5 linetype 1
 set title offset 0,-0.6
 set format '%g'
 narrow = width_cm < 10
-# In an SVG the pointer shows the values of marks. plot puts invisible labels there, which the tool
-# plot turns into targets. A mark is for [i = 1:tips(p)] $tips index p - 1 using 1:2:5 @tip. A box
-# has a second line with :("[") for its first corner.
+# In an SVG the pointer shows the values of marks. gnuplot draws an invisible label at each value,
+# and lib/figure/svg.c turns the label into a target. The labels of panel p are drawn by
+# for [i = 1:tips(p)] $tips index p - 1 using 1:2:5 @tip. A box needs a second such line, for its
+# first corner, with ("[") in place of column 5.
 tips(p) = format eq 'svg' ? tip_count[p] : 0
 tip = "with labels hypertext point pointtype 7 pointsize 0.1 linecolor rgb '#FF000000'"
 set key noautotitle
 set style fill solid 1.0 noborder
 ok(x) = (x == x)
-# Readable ticks on a logarithmic axis between lo and hi: eval log_tics('y', lo, hi).
+# eval log_tics('y', lo, hi): sets readable ticks on a logarithmic axis between lo and hi.
 log_steps(lo, hi) = hi / lo > (narrow ? 6 : 60) ? '1 2 5' : \
     (hi / lo > (narrow ? 2 : 6) ? '1 1.5 2 3 4 6 8' : \
     '1 1.2 1.4 1.6 1.8 2 2.5 3 3.5 4 5 6 7 8 9')

@@ -1,7 +1,9 @@
-/* mixture.h - a distribution with a known flow, to test the solvers of lib/latent/solver.h
- * (test-solver.c, bench): four Gaussians on a line. The denoised value is the exact posterior mean.
- * The end of the flow of a point is exact too. Paths on a line do not cross, and the distribution
- * at one noise level becomes the distribution at another level, so a point keeps its quantile. */
+/* mixture.h - a mixture of four Gaussians on a line, whose flow is known. unit/test-solver.c and
+ * bench/solvers.c use it to test the solvers of lib/latent/solver.h.
+ *
+ * The denoised value is the exact posterior mean. The point where a flow ends is also known: the
+ * flow takes the distribution at one noise level to the distribution at another level, and paths on
+ * a line do not cross, so a point keeps its quantile. */
 #pragma once
 
 #include <math.h>
@@ -20,7 +22,7 @@ static inline double mixture_spread(double lambda)
     return alpha * alpha * mixture_width * mixture_width + s * s;
 }
 
-/* The function of a struct denoiser. *ctx, a size_t, counts the calls. */
+/* Is the `predict` function of a struct denoiser. ctx points to a size_t that counts the calls. */
 static inline void mixture_predict(void *ctx, const float *x, double lambda, size_t rows, size_t n,
                                    float *x0)
 {
@@ -43,8 +45,8 @@ static inline void mixture_predict(void *ctx, const float *x, double lambda, siz
     }
 }
 
-/* The share of the distribution below x at noise level lambda, for x <= 0, where no digits
- * cancel. */
+/* The share of the distribution below x at noise level lambda. x must be <= 0: for a large x the
+ * share is near 1, and a double then loses the digits of the tail above x. */
 static inline double mixture_below(double x, double lambda)
 {
     double alpha = solver_alpha(lambda), unit = sqrt(2 * mixture_spread(lambda)), sum = 0;
@@ -72,7 +74,7 @@ static inline void mixture_noise(uint64_t seed, float *x, size_t n)
         x[i] = (float)rng_normal(&rng);
 }
 
-/* Fills end[n] with the result that a solver without error has for x[n]. */
+/* Fills end[n] with the result that a solver without error returns for x[n]. */
 static inline void mixture_end(const struct solver *p, const float *x, size_t n, float *end)
 {
     size_t calls = 0;
@@ -84,8 +86,8 @@ static inline void mixture_end(const struct solver *p, const float *x, size_t n,
     }
 }
 
-/* Takes x[n] from noise to samples in `steps` predictions, each with fresh noise in place of the
- * predicted noise, as a public fork samples. room[n] is work space. */
+/* Takes x[n] from noise to samples in `steps` predictions. Each step but the last adds fresh noise
+ * in place of the predicted noise; a public fork samples in this way. room[n] is work space. */
 static inline void mixture_fresh(uint64_t seed, size_t steps, float *x, float *room, size_t n)
 {
     struct rng rng = {.seed = seed, .stream = 2};
@@ -102,7 +104,7 @@ static inline void mixture_fresh(uint64_t seed, size_t steps, float *x, float *r
     }
 }
 
-/* The standard deviation of x[n] within the modes. */
+/* The root mean square of the distances of x[n] from the centres of their nearest modes. */
 static inline double mixture_deviation(const float *x, size_t n)
 {
     double sum = 0;

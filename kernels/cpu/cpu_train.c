@@ -1,6 +1,6 @@
 /* cpu_train.c - gradients (kernels/train.h) and the update of weights on the CPU. If the gradient
- * of a parameter is a sum over rows, threads divide the columns. So one thread computes each sum,
- * in one order, and training repeats bit for bit at any number of threads. */
+ * of a parameter is a sum over rows, threads divide the columns. Each sum is then computed by one
+ * thread, in one order. Training therefore repeats bit for bit at any number of threads. */
 #include <math.h>
 
 #include "kernels/cpu/cpu.h"
@@ -13,7 +13,7 @@ struct norm_back {
     double eps;
 };
 
-/* Rows that are summed side by side, because the additions of one sum must wait for each other. */
+/* BESIDE rows are summed side by side, because each addition to a sum waits for the one before. */
 enum { BESIDE = 8 };
 
 /* y_d = x_d s g_d, s = (mean x^2 + eps)^(-1/2): dx_d = s g_d dy_d - x_d s^3 mean_j(g_j dy_j x_j).

@@ -3,18 +3,19 @@
  * before are the distributions at the slot in that pass and in the pass before it, and KL is in
  * nats. If no answer is sure and stable, the best answer is committed.
  *
- * A slot is compared from the second pass of its block on, because earlier the head does not
- * compute its answer. The authors compare it from the second pass of the canvas on. They also limit
- * the steps of a block. Here a block ends when it is full, which equals their code with one step a
- * slot. Drawn tokens do not matter, because the distributions are compared. Source: Kim et al.
- * 2025, "KLASS: KL-Guided Fast Inference in Masked Diffusion Models", arXiv 2511.05664;
- * github.com/shkim0116/KLASS (conf_threshold, kl_threshold, kl_history_length). */
+ * Here a slot is compared from the second pass of its block on, because the head computes no answer
+ * for the slot before the first pass of the block. The authors compare a slot from the second pass
+ * of the canvas on. They also limit the steps of a block. Here a block ends when it is full; their
+ * code does the same if it allows one step for each slot. The rule compares distributions, so the
+ * tokens drawn from them do not matter. Source: Kim et al. 2025, "KLASS: KL-Guided Fast Inference
+ * in Masked Diffusion Models", arXiv 2511.05664; github.com/shkim0116/KLASS (conf_threshold,
+ * kl_threshold, kl_history_length). */
 #pragma once
 
 #include "kernels/unmask/offers.h"
 
 /* Memory of a slot. KLASS_ANSWER: the index of its last answer, plus 1. KLASS_PASS: the number of
- * that pass, plus 1. KLASS_RUN: the number of consecutive stable passes. */
+ * the pass that gave this answer, plus 1. KLASS_RUN: the number of consecutive stable passes. */
 enum { KLASS_ANSWER, KLASS_PASS, KLASS_RUN };
 
 /* The index of the answer that pass number `pass - 1` gave about a slot; -1: it gave none. */

@@ -9,7 +9,7 @@
 
 #include "kernels/unmask/offers.h"
 
-/* 1: an anchor is near answer k, or k is an anchor. Answers are in slot order. */
+/* Returns 1 if an anchor is near answer k or k is an anchor. Answers are in slot order. */
 HOST_DEVICE int unmask_localleap_near(const struct offers *offers, size_t k, double threshold,
                                       double radius)
 {

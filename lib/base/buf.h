@@ -9,7 +9,7 @@
 #include <stddef.h>
 
 struct buf {
-    char *data; /* NULL while empty; owned by the buf */
+    char *data; /* NULL before the first append; owned by the buf */
     size_t len, cap;
 };
 

@@ -1,6 +1,6 @@
 /* cgroup.c - see cgroup.h. /proc/self/cgroup has a line for each hierarchy: "0::/a/b" (version 2),
- * "4:cpu,cpuacct:/a/b" (version 1). Inside a container the path may be the host's: its folders do
- * not exist there, and a file that cannot be read sets no limit. */
+ * "4:cpu,cpuacct:/a/b" (version 1). Inside a container this path may be a path of the host. Then
+ * its folders may not exist in the container. A file that cannot be read sets no limit. */
 #include "lib/base/cgroup.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 #include "lib/base/mem.h"
 
-/* 1: the comma-separated list names the controller. */
+/* Returns 1 if the comma-separated list names the controller. */
 static int is_listed(const char *list, const char *controller)
 {
     const size_t n = strlen(controller);

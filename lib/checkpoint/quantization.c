@@ -1,7 +1,7 @@
 /* quantization.c - which roles a quantization covers, and the member `quantization` of config.json.
  *
- * The member states everything that a reader must know, including block sizes. A file with other
- * values was not written by pack-model and is refused. */
+ * The member states everything that a reader must know, including block sizes. A member that
+ * differs from quantization_json() was not written by pack-model, so the file is refused. */
 #include "lib/checkpoint/quantization.h"
 
 #include <stdlib.h>
@@ -47,7 +47,8 @@ enum dtype quantization_dtype(enum dtype dtype, const struct config *config, enu
                               size_t layer, enum dtype dense)
 {
     enum part part = quantization_part(config, role);
-    if (role == ROLE_ROUTER) /* fp32 on every back end: rounding could change the chosen experts */
+    /* The router is fp32 on every back end, because rounding could change the chosen experts. */
+    if (role == ROLE_ROUTER)
         return DTYPE_F32;
     if (dtype == QUANT_NONE || part == LAYER_PARTS)
         return dense;
@@ -153,8 +154,8 @@ static int read_texts(struct config *config, const json_t *object, const char *w
                    where, dtype);
 }
 
-/* Reads the format of a part from the member of `object` with its name. The head allows only
- * formats that dtype_info[].head names. */
+/* Reads the format of a part. The member of `object` with the name of the part states the format.
+ * The head allows only formats that are in dtype_info[].head, or none. */
 static int read_part(struct config *config, const json_t *object, const char *where, size_t layer,
                      enum part part, struct err *e)
 {
@@ -190,7 +191,7 @@ static int read_mix(struct config *config, const json_t *object, const char *whe
     return bad ? -1 : 0;
 }
 
-/* Refuses weights quantized by other tools; *e names the tool's method. */
+/* Refuses weights quantized by other tools. *e names MLX, or the other tool's quant_method. */
 static int refuse_foreign(const json_t *config, const char *path, struct err *e)
 {
     const json_t *mlx = json_object_get(config, "quantization");

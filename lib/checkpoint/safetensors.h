@@ -1,10 +1,10 @@
 /* safetensors.h - opens safetensors files, checks them before their tensors are used, and writes
  * them. safetensors_open_file also opens GGUF files (gguf.h).
  *
- * Format: u64 little-endian header length N, JSON header, data. After a successful open these rules
- * hold: offsets cover the data without hole or overlap, shape x dtype = byte range, file size =
- * 8 + N + last end, no duplicate names. A folder may hold one model.safetensors, or the shards that
- * model.safetensors.index.json names. */
+ * Format: u64 little-endian header length N, JSON header, data. After a safetensors file is opened,
+ * these rules hold: offsets cover the data without hole or overlap, shape x dtype = byte range,
+ * file size = 8 + N + last end, no duplicate names. A folder may hold one model.safetensors, or the
+ * shards that model.safetensors.index.json names. */
 #pragma once
 
 #include <jansson.h>
@@ -36,8 +36,8 @@ struct tensors *safetensors_open_folder(const char *folder, struct err *e);
 size_t safetensors_count(const struct tensors *set);
 const struct tensor *safetensors_at(const struct tensors *set, size_t i);
 const struct tensor *safetensors_find(const struct tensors *set, const char *name); /* NULL: none */
-/* A text on harmless errors of the index (total_size, a name without a tensor), or NULL; owned by
- * the set. */
+/* A text that describes harmless errors of the index (total_size, a name without a tensor). NULL:
+ * there are none. The set owns the text. */
 const char *safetensors_note(const struct tensors *set);
 /* The number of files of the set, and the path of the i-th, for meta records. */
 size_t safetensors_files(const struct tensors *set);
@@ -47,8 +47,8 @@ int safetensors_unchanged(const struct tensors *set, struct err *e);
 void safetensors_close(struct tensors *set);
 
 /* Writes one file, with the tensors in the given order. metadata: an object of strings, borrowed,
- * or NULL. -1: EXIT_CANNOT_CREATE, EXIT_BUSY, EXIT_IO; EXIT_INTERNAL: a tensor that the reader
- * would refuse. */
+ * or NULL. -1: EXIT_CANNOT_CREATE, EXIT_BUSY, EXIT_IO; EXIT_INTERNAL: the reader would refuse a
+ * tensor or the header. */
 int safetensors_write(const char *path, const struct tensor *list, size_t n, const json_t *metadata,
                   struct err *e);
 /* safetensors_write() for data that do not fit in memory: opens the file and writes its header. The

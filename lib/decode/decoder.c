@@ -1,6 +1,7 @@
-/* decoder.c - see decoder.h. Every system has the rows VARIANT_ROWS, which name a choice in words:
- * how attention stores its scores, and the form of the feed-forward products and of the head. The
- * network takes the same choice as numbers, with 0 for the usual way. */
+/* decoder.c - see decoder.h. The systems llada, llama and ltm have the settings VARIANT_ROWS.
+ * These settings choose how attention stores its scores, and the forms of the feed-forward products
+ * and of the head. Their values are words. decoder_variant() converts them to the numbers of struct
+ * variant, where 0 is the usual form. */
 #include "lib/decode/decoder.h"
 
 struct variant decoder_variant(const struct settings *settings)

@@ -1,6 +1,6 @@
 /* loop.c - see loop.h. Passes in flight form a ring; `first` is the oldest of `n`. Each slot of the
- * ring owns host memory for a copy of the states after its pass. A copy is therefore read while
- * later passes run, and is not overwritten before it was read. */
+ * ring owns host memory for a copy of the states after its pass. The host can therefore read a
+ * copy while later passes run. No pass overwrites a copy before the host has read it. */
 #include "lib/decode/loop.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 enum {
     SLICE_NS = 50 * 1000 * 1000, /* loop_sleep() reads *stop after at most this time */
-    AWAKE_NS = 100 * 1000        /* it does not sleep at the end: a sleep ends some 70 us late */
+    AWAKE_NS = 100 * 1000        /* loop_sleep() polls for this last time: sleeps end ~70 us late */
 };
 
 struct in_flight {
@@ -30,7 +30,7 @@ static void ring_free(const struct loop *loop, struct ring *ring)
     free(ring->pass);
 }
 
-/* -1: no memory. */
+/* Returns -1 if there is no memory. */
 static int ring_make(const struct loop *loop, struct ring *ring)
 {
     int closely = loop->observer && loop->observer->closely;
@@ -65,7 +65,7 @@ static int64_t retire(const struct loop *loop, struct ring *ring, const void **c
     return loop->backend->ops->event_wait(loop->backend, flight->event);
 }
 
-/* Runs up to `most` passes from one description. */
+/* Runs up to `most` passes after one call of describe(). */
 static void passes(const struct loop *loop, struct ring *ring, size_t most,
                    struct batch_trace *trace)
 {

@@ -1,7 +1,7 @@
-/* figure-pairs.c - draws a row for each of several pairs of models: LLaDA's time as a multiple of
- * LLaMA's time, for an answer of equal quality and with one token a step. The records are the
- * claims of several runs, one run after the other. The claim `question` begins a run and names its
- * models. */
+/* figure-pairs.c - compares several pairs of models. Each pair has a row, which shows LLaDA's time
+ * as a multiple of LLaMA's time. A row has two ratios: one for an answer of equal quality, and one
+ * with one token a step. The records are the claims of several runs, one run after the other. The
+ * claim `question` begins a run and names its models. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,7 +63,8 @@ static int is_same(const json_t *a, const json_t *b, const char *key)
 }
 
 /* The name of a row: "llada-demo, llama-demo". The machine is added if the runs are from several
- * machines; the run is added if another run has the same models and machine. The caller frees. */
+ * machines; the run is added if another run has the same models and machine. "processor time" is
+ * added if the ratios are of processor time. The caller frees the name. */
 static char *name_row(const struct pair_row *rows, size_t n, size_t i)
 {
     const json_t *mine = rows[i].question;

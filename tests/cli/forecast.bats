@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# Tests forecast. Work is compared with the counts of the generators, times with an ideal machine
-# that does one operation a nanosecond.
+# Tests forecast. Work is compared with the counts of the generators. Times are compared with those
+# of ideal machines that do one operation or move one byte a nanosecond.
 load conforms
 
 setup() {
@@ -78,7 +78,7 @@ refuses() {
     jq -s -e '(.[-1].llama_e2e_ns) as $ns | .[-1].steps as $s |
         .[8].e2e_ns == $ns and (.[($s | floor) - 1].e2e_ns <= $ns) and
         .[$s | floor].e2e_ns >= $ns' "$T/out"
-    # If only reading costs time, a text also reads its keys in every pass.
+    # On the reader only bytes cost time. LLaMA also reads its keys in every pass.
     tiny --hardware reader --prompt 300 --gen-length 8 --steps 8 |
         jq -s -e '.[-1].steps == null and .[-1].censored == "above"'
     tiny --hardware counter --prompt 200 --gen-length 8 --block-length 1 --steps 8 |
@@ -146,7 +146,8 @@ measured() {
     jq -s -e 'map(.source | sub(" .aaaaaaaaaaaa.$"; "")) ==
             ["E (Zen 3), 2 cores", "E (Zen 5), 2 cores"] and
         map(.mfu_ratio) == [0.25, 0.5] and map(.ratio * 1000 | round) == [2000, 500]' "$T/out"
-    # one machine in two files: its other points are not used, and each file has its own ceilings
+    # Two files are of one machine. Neither takes shares from the other, and each has its own
+    # ceilings.
     jq -c 'if .kind == "roofline" then .flops_per_s *= 8 elif .point then .point = "t" else . end' \
         "$T/zen3" > "$T/again"
     forecast --check -m synth:tiny-llada "$T/zen3" "$T/again" "$T/zen5" |
@@ -198,7 +199,7 @@ measured() {
     grep '^[|-]' "$T/table" | while IFS= read -r line; do # the page says what the target prints
         grep -Fq -- "$line" "$T/page" || { echo "README.md lacks: $line"; exit 1; }
     done
-    # every stored crossover is forecast, and the tool says to which side it errs
+    # every stored crossover is forecast, and the tool says which model its error favours
     stored=$(jq -s 'map(select(.kind == "forecast" and .what == "crossover")) | length' \
         data/measured/*.ndjson)
     jq -s -e --argjson n "$stored" 'map(select(.metric == "steps" and .hardware == "measured" and
@@ -226,7 +227,8 @@ measured() {
           .n == 1 and .least == .ratio and .most == .ratio' "$T/out"
 }
 
-# crossing STEPS: a measured card: a canvas of 8 slots at 4 and 8 steps, and a text, equal at STEPS
+# crossing STEPS: prints the records of a measured card: LLaDA with 8 slots at 4 and 8 steps, and
+# LLaMA. Both take the same time at STEPS.
 crossing() {
     row sheet 4e9 1e9 '{device_name: "Card"}' > "$T/table"
     jq -cn '{schema: "crossover/1", kind: "roofline", run: "r", name: "c", ceiling: true,
@@ -268,7 +270,7 @@ crossing() {
             .favours == $w and (.ratio * $t - 1 | fabs) < 1e-9 and .n == 1 and
             .spread_ratio == null and (.text | test("favour \($w) by "))'
     done
-    # two crossovers, of both sides
+    # one measured crossover is below the forecast, one is above it
     { crossing "$(jq -n "$at * 0.5")"; crossing "$(jq -n "$at * 2")" | tail -n 1; } > "$T/in"
     both --check "$T/in" | jq -s -e 'map(select(.what == "bias" and .group == "crossovers" and
         .basis == "data sheet"))[0] | .favours == null and (.ratio - 1 | fabs) < 1e-9 and
@@ -303,7 +305,7 @@ crossing() {
     jq -s -e --slurpfile p data/published.ndjson 'map(select(.what == "check")) |
         length == ($p | length) and all(.[]; (.ratio != null) != (.ratio_reason != null)) and
         (map(select(.ratio != null)) | length > 25)' "$T/out"
-    # The figures of an engine near the limits are within 20 % of the model.
+    # The engine calm runs near the limits of the card: its figures are within 20 % of the model.
     jq -s -e 'map(select(.what == "check" and (.source | test("calm")))) | length == 3 and
         all(.[]; .ratio > 0.8 and .ratio < 1.2)' "$T/out"
 }
@@ -329,8 +331,8 @@ crossing() {
     refuses 65 "expected name, source" forecast --check --published "$T/bad"
 }
 
-# sweep STEPS...: e2e_ns of a canvas, f (10 + 5 s) ms in five launches of f = 1, 2, 1, 2, root of 2,
-# and of a text of 60 ms in launches beside these
+# sweep STEPS...: prints e2e_ns records. LLaDA takes f (10 + 5 s) ms at s steps; its five launches
+# have f = 1, 2, 1, 2 and the root of 2. LLaMA takes 60 ms in each of its five launches.
 sweep() {
     jq -cn --args '{schema: "crossover/1", kind: "metric", run: "r", metric: "e2e_ns", batch: 2,
             contract: "fixed", workload: "w", dtype: "bf16", quant: "none", threads: 2} as $all |
@@ -353,10 +355,10 @@ sweep() {
         .[1].lo < 650e6 * 1.1 and .[1].hi > 1300e6 * 0.9 and .[1].launches == 5 and
         .[1].measured_steps == [1, 2, 4] and .[1].residual_ratio < 1e-9 and .[1].line_holds and
         (.[1].output_tokens_per_s * .[1].e2e_ns / 128e9 - 1 | fabs) < 1e-9' "$T/out"
-    # 60 ms are 10 steps at two launches, 4 at two, and 6.5 at one
+    # LLaDA takes 60 ms at 10 steps in two launches, at 4 in two others, and at 6.5 in the last
     jq -s -e '.[2] | .llama == "t" and .launches == 5 and .lo < .steps and .hi > .steps and
         (.steps - ((1600 * (60 / (2 | sqrt) - 10) / 5 | log) / 5 | exp) | fabs) < 1e-6' "$T/out"
-    # a point off the line, a tainted point, and a single step count
+    # one point is off the line; then one is disturbed; then only one step count is measured
     sweep 1 2 4 | jq -c 'if .steps == 4 then .launch_values[].value *= 1.5 else . end' |
         forecast --along-steps --steps 8 - | tee "$T/off" |
         jq -s -e '.[0].residual_ratio > 0.2 and all(.[]; .line_holds == false)'
@@ -386,7 +388,7 @@ sweep() {
 }
 
 @test "the spread of the launches is in the interval of the crossover" {
-    # width RIVAL: prints the width of the interval, with these times of the text
+    # width FACTORS: prints the width of the interval if these multiply the times of LLaMA
     width() {
         sweep 1 2 4 | jq -c --argjson v "$1" 'if .model == "t"
             then .launch_values |= [range(5) as $i | .[$i] | .value *= $v[$i]] else . end' |

@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
-# pareto: metric and quality records in; front, crossovers and suggestions out. The synthetic sweep
-# costs 10 + 4 s ms against 300 ms (they meet at 72.5 steps) and its perplexity meets that of the
-# rival at 40 steps.
-# One file because its tests share that sweep and the records it is made of.
+# Tests pareto, which reads metric and quality records and prints the front, crossovers and
+# suggestions. The synthetic sweep costs 10 + 4 s at s steps, and its rival costs 300. They meet at
+# 72.5 steps. The perplexity of the sweep meets that of the rival at 40 steps. The tests are in one
+# file because they share that sweep.
 load conforms
 
 setup() {
@@ -99,7 +99,7 @@ crossover() { jq -c --arg n "$1" "select(.name == \$n) | $2"; }
     [ "$(crossover X_lat '.at > 14 and .at < 18' < "$T/p")" = true ]
     grep -v '"llama"' "$T/in" | pareto - "$T/guess" > "$T/p"
     [ "$(jq -r 'select(.kind == "crossover") | .llama_point' "$T/p" | sort -u)" = 0 ]
-    # the same along batch sizes
+    # along batch sizes the rival is chosen in the same way
     { cat "$T/in" "$T/guess"; cat "$T/in" "$T/guess" | jq -c '.batch = 4 | .point += "x"
         | if .kind == "metric" and .arch == "llada" then .value *= 6 | .launch_values[].value *= 6
           else . end | if .series then .series += "x" else . end'; } > "$T/two"
@@ -115,7 +115,7 @@ crossover() { jq -c --arg n "$1" "select(.name == \$n) | $2"; }
 @test "latent points compete for the front, and are neither sweep nor rival" {
     sweep 300 60 8 16 32 64 128 > "$T/two"
     pareto "$T/two" | jq -c 'select(.kind != "front")' > "$T/without"
-    # a point cheaper and better than all: once as the rival, once as another sweep
+    # two latent points are cheaper and better than all others, and form a series of their own
     jq -c 'select(.model == "llama") | . + {model: "ltm", arch: "ltm", paradigm: "latent",
         axis: "vi_steps", series: "z"} | (4, 16) as $n | .vi_steps = $n | .point = "z\($n)" |
         .config = "ltm \($n)" | .value *= 0.1 | .launch_values[]?.value *= 0.1' "$T/two" > "$T/z"
@@ -285,7 +285,8 @@ END
     [ "$(crossover X_q .reason <<< "$output")" = '"no quality on one side"' ]
 }
 
-# The same sweep along a threshold: 64 steps are allowed, \$s passes are made.
+# along_threshold: changes the axis of a sweep to a threshold. The passes made are the old step
+# counts, and no step count is stated.
 along_threshold() {
     jq -c 'if .arch == "llada" then .threshold = (1 - 1 / .steps) | .passes = .steps | .rows = 9
                | .steps = null | .unmask = "threshold" | .axis = "threshold"
@@ -298,7 +299,7 @@ along_threshold() {
     along_threshold < "$T/in" | pareto > "$T/t"
     [ "$(crossover X_lat '[.axis, .over, .steps, .bracket_values]' < "$T/t")" = \
       '["threshold","passes",null,[0.984375,0.9921875]]' ]
-    # the same numbers under other names
+    # the numbers are those of the sweep over steps, under other names
     [ "$(crossover X_lat '[.at, .lo, .hi, .bracket, .probability]' < "$T/t")" = \
       "$(crossover X_lat '[.steps, .lo, .hi, .bracket, .probability]' < "$T/s")" ]
     [ "$(crossover X_q '[.at, .lo, .hi, .noninferior_at]' < "$T/t")" = \
@@ -327,7 +328,7 @@ along_threshold() {
 @test "points of equal work count as one point, their mean" {
     sweep 300 20 8 32 64 128 | along_threshold > "$T/in"
     jq -c 'if .passes == 64 then .passes = 32 else . end' "$T/in" | pareto > "$T/p"
-    # 10 + 4 * (32 + 64) / 2 at 32, 522 at 128: they meet 300 in between
+    # the cost is 10 + 4 * (32 + 64) / 2 at 32 passes and 522 at 128, so it is 300 in between
     [ "$(crossover X_lat '[.exists, .bracket, .at > 32 and .at < 128]' < "$T/p" |
         sed 's/\.0//g')" = '[true,[32,128],true]' ]
 }
@@ -362,8 +363,8 @@ along_threshold() {
     grep -q '3 measurements left out' "$T/err"
 }
 
-# load CONTRACT: for a batch LLaDA takes 1 ms a prompt, LLaMA 4 ms + a quarter of a ms a prompt;
-# they meet at 16 / 3 prompts.
+# load: prints records of batches. LLaDA takes 1 ms a prompt, LLaMA takes 4 ms and a quarter of a ms
+# a prompt. They meet at 16 / 3 prompts.
 load() {
     jq -cn '[1, 2, 4, 8, 16][] as $b | (["llada", $b], ["llama", 4 + $b / 4])
         | {schema: "crossover/1", kind: "metric", run: "r", metric: "e2e_ns", direction: "lower",
@@ -394,8 +395,8 @@ load() {
     [ "$(load | grep '"batch":4,' | pareto | crossover X_batch .)" = "" ]
 }
 
-# times: a `times` record for each point of `sweep 300 ..`, of tasks sum and story; LLaDA takes a
-# tenth as long on a sum. DISTURBED: LLaMA has no undisturbed time in so many of six launches.
+# times DISTURBED: makes a `times` record for each point of `sweep 300 ..`, of tasks sum and story.
+# LLaDA takes a tenth as long on a sum. LLaMA has no times in the first DISTURBED of six launches.
 times() {
     jq -c --argjson disturbed "$1" 'select(.kind == "metric") | .value as $v | .arch as $a |
         {schema, run, batch, config, model, arch, gen_length, max_new, steps, point, axis, series,
@@ -430,7 +431,7 @@ times() {
       '[null,null,null,"disturbed"]' ]
     [ "$(jq -c 'select(.kind == "front" and .steps == 8) | [.p_front, .p_front_reason]' "$T/d")" = \
       '[null,"disturbed"]' ]
-    # values of launches are no pairs where a batch of one side was disturbed
+    # values of launches are not paired at a point where a batch of one side was disturbed
     jq -c 'if .kind == "metric" and .arch == "llama" then .tainted = 1 else . end' "$T/in" |
         pareto > "$T/v"
     [ "$(crossover X_lat '[.exists, .at, .lo, .reason]' < "$T/v")" = \

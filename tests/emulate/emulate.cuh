@@ -91,7 +91,8 @@ DEVICE double max(double a, double b)
 }
 
 namespace emulate {
-/* The bits of a value as a value of another type; if the sizes differ, the first bytes count. */
+/* Returns the bits of a value as another type. If the sizes differ, only the first bytes are
+ * copied, and the rest is 0. */
 template <class To, class From> To bits_as(From from)
 {
     To to = {};
@@ -226,8 +227,8 @@ DEVICE int __all_sync(uint32_t mask, int yes, WHERE)
     return emulate::ballot(mask, yes, "__all_sync", at) == mask;
 }
 
-/* A shuffle reads lane `from`, within segments of `width` lanes. `lane` is the reader, `end` the
- * end of its segment. */
+/* A shuffle reads lane `from`, within segments of `width` lanes. `lane` is the lane that reads, and
+ * `end` is the end of its segment. */
 #define SHUFFLE(word, by, from)                                                                 \
     template <class T> DEVICE T word(uint32_t mask, T x, by, unsigned width = 32, WHERE)        \
     {                                                                                           \
@@ -248,7 +249,8 @@ template <class T, class Op> struct folded {
     const Op *op;
 };
 
-/* warp_fold of kernels/cuda/nvidia.cuh, with one meeting in place of five shuffles. */
+/* This does the work of warp_fold of kernels/cuda/nvidia.cuh. The lanes meet once, where the GPU
+ * has five shuffles. */
 template <int WIDTH, class T, class Op> UNWATCHED void do_fold(void *brought[LANES], uint32_t)
 {
     T now[LANES], next[LANES];

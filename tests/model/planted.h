@@ -1,4 +1,5 @@
-/* planted.h - makes small checkpoints with random weights, some of which a test replaces. */
+/* planted.h - makes small checkpoints with random weights. Weights of norms are 1. A test may
+ * replace values of any tensor. */
 #pragma once
 
 #include "lib/base/mem.h"
@@ -11,7 +12,7 @@
 typedef void planted_fn(const struct config *c, enum role r, size_t layer, float *v);
 struct planted {
     const char *shape, *dtype;
-    size_t layers, heads, kv_heads, ffn; /* 0: the number of the shape */
+    size_t layers, heads, kv_heads, ffn; /* 0: the number in the shape */
     planted_fn *plant;                   /* may be NULL */
     struct config config;                /* this and the rest are set by planted_save() */
     float *values;

@@ -1,10 +1,11 @@
-/* settled.h - keeps the compiler from computing the products of all rows before it adds one of
- * them. All products together need more registers than there are. For x86-64. */
+/* settled.h - makes the compiler add each product to its sum before it computes many others. The
+ * products of all rows together need more registers than the processor has. This file is for
+ * x86-64 only. */
 #pragma once
 
 #include "kernels/cpu/vectors/vector.h"
 
-/* Returns sum unchanged. The compiler must have added all products so far. */
+/* Returns sum unchanged. The compiler must compute the value of sum before this point. */
 INLINE vecu settled(vecu sum)
 {
     __asm__("" : "+v"(sum));

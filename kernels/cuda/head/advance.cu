@@ -1,11 +1,12 @@
 /* advance.cu - advance.h on the device. The results equal those of kernels/advance.c.
  *
  * Texts: one thread per text. Canvases: one block per canvas. Its threads share the work on answers
- * and slots; thread 0 does the sequential steps. Both use the functions of advance.h. A separate
- * kernel then writes the tokens of the rows, because a row may read any canvas.
+ * and slots; thread 0 does the sequential steps. The text kernel and the canvas kernel use the
+ * functions of advance.h. A separate kernel then writes the tokens of the rows, because a row may
+ * take its token from any canvas.
  *
- * For n answers scores are compared n^2 times. GPUs have few units for doubles, so scores are first
- * mapped to integers of the same order. */
+ * The sort of n answers makes n^2 comparisons of scores. GPUs have few units for doubles, so scores
+ * are first mapped to integers of the same order. */
 #include <assert.h>
 #include <string.h>
 
@@ -46,7 +47,7 @@ DEVICE uint64_t ordered_bits(double x)
     return bits >> 63 ? ~bits : bits | (uint64_t)1 << 63;
 }
 
-/* 1 in every thread if one of the n answers is bad. */
+/* Returns true in every thread if at least one of the n answers is bad. */
 DEVICE bool any_bad(const struct head_row *answer, size_t n, struct sheet sheet)
 {
     int bad = 0;
@@ -58,9 +59,10 @@ DEVICE bool any_bad(const struct head_row *answer, size_t n, struct sheet sheet)
     return sheet.sum[SUM_BAD];
 }
 
-/* Reads the canvas's answers, which begin at w0. Fills pick[] with the indices of answers about
- * masked slots, best first, among equals the lowest. Answers about slots with an id follow; for
- * these it only fills confidence[]. */
+/* Reads the canvas's answers, which begin at w0. The answers about masked slots come first. Their
+ * indices are written to pick[] in descending order of score; equal scores keep ascending order of
+ * index. The answers about slots with an id come next. They are not sorted: only their confidence[]
+ * is filled. */
 DEVICE void sort_answers(const struct canvas_loop *loop, const struct canvas_state *canvas,
                          size_t w0, struct sheet sheet)
 {
@@ -84,7 +86,8 @@ DEVICE void sort_answers(const struct canvas_loop *loop, const struct canvas_sta
     __syncthreads();
 }
 
-/* Writes the ids that the rule commits, and revises the ids in `backs`. Thread 0 calls the rule. */
+/* Thread 0 calls the rule. All threads then write the ids that the rule commits, and revise the
+ * slots that the rule lists in back[]. */
 DEVICE void commit(const struct canvas_loop *loop, struct canvas_state *canvas, size_t w0,
                    struct sheet sheet)
 {
@@ -112,7 +115,8 @@ DEVICE void commit(const struct canvas_loop *loop, struct canvas_state *canvas, 
     __syncthreads();
 }
 
-/* Adds the number of open slots up to the end of the block to sheet.sum[SUM_MASKS]. */
+/* Counts the open slots from the end of the prompt to the end of the block. Adds the count to
+ * sheet.sum[SUM_MASKS]. */
 DEVICE void count_masks(const struct canvas_loop *loop, const struct canvas_state *canvas,
                         struct sheet sheet)
 {
@@ -124,9 +128,10 @@ DEVICE void count_masks(const struct canvas_loop *loop, const struct canvas_stat
     __syncthreads();
 }
 
-/* Asks about the masked slots from `first` up to the end of the block in order or, if `held`, about
- * the slots with an id. The first `asked` answers are taken already. Returns the new number of
- * answers. */
+/* Asks about slots in ascending order, from slot `first` on. If `held`, it asks about the slots
+ * with an id, up to the end of the block; otherwise about the masked slots, up to
+ * canvas_ask_end(). The first `asked` answers already have a slot. Returns the new number of
+ * answers that have one. */
 DEVICE int ask_slots(const struct canvas_loop *loop, const struct canvas_state *canvas, int first,
                      bool held, size_t w0, int asked, struct sheet sheet)
 {
@@ -160,7 +165,8 @@ DEVICE void ask(const struct canvas_loop *loop, struct canvas_state *canvas, siz
     canvas->stalled = behind || (size_t)all > loop->capacity;
 }
 
-/* A block owns part i: its canvas, and answers capacity * i .. of the next pass. */
+/* Block i owns part i: one canvas, and its `capacity` answers, which begin at capacity * i. The
+ * block uses the answers of the last pass, then asks for those of the next pass. */
 static __global__ void __launch_bounds__(CANVAS_THREADS) advance_canvas(struct canvas_loop loop)
 {
     SHARED(unsigned char, shared);

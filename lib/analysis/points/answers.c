@@ -11,7 +11,7 @@
 #include "lib/base/mem.h"
 #include "lib/record/rec.h"
 
-/* The answers of a point and workload: id -> place. Borrowed. */
+/* Returns the answers of a point and workload, {id: place in v}. The caller borrows it. */
 static json_t *answers_of(struct answers *answers, const json_t *record)
 {
     char *key = mem_format("%s\n%s", about_point(record), about_workload(record));
@@ -87,7 +87,7 @@ int answers_take(struct answers *answers, const json_t *record, struct err *e)
     const json_t *ids = json_object_get(record, "token_ids"), *id = json_object_get(record, "id");
     if (strcmp(rec_kind(record), "generation"))
         return 0;
-    if (json_is_null(ids)) /* another stack sends texts alone */
+    if (json_is_null(ids)) /* another engine sends texts without token ids */
         return 1;
     if (!about_point(record) || (!json_is_string(id) && !json_is_integer(id)) ||
         !json_is_array(ids))

@@ -10,7 +10,8 @@
 #include "lib/record/rec.h"
 #include "lib/stat/together.h"
 
-/* The clock of `times` records that the metric names; PAIRS_CLOCKS: none, or no such records. */
+/* Returns the clock of `times` records that the metric names. Returns PAIRS_CLOCKS if the metric
+ * names no clock, or if there are no `times` records. */
 static enum pairs_clock clock_of(const struct costs *costs)
 {
     enum pairs_clock k = PAIRS_WALL;

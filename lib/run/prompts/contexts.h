@@ -22,7 +22,7 @@ struct contexts { /* all zero: no model, every prompt fits */
  * of --ignore-config, or NULL. Returns -1 if a model is missing or broken, or if there are too many
  * (EXIT_BAD_USAGE); call contexts_close() also then. */
 int contexts_open(struct contexts *contexts, const char *names, const char *ignore, struct err *e);
-/* 1: the prompt record (borrowed) with its chat template and `room` tokens fits every model. An
- * invalid prompt does not fit. */
+/* Returns 1 if the prompt record (borrowed), with its chat template and `room` more tokens, fits
+ * the context of every model. An invalid prompt does not fit. */
 int contexts_fit(const struct contexts *contexts, const json_t *prompt, size_t room);
 void contexts_close(struct contexts *contexts);

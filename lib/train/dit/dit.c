@@ -45,7 +45,8 @@ static void lay_out(struct dit *dit)
     dit->n = at;
 }
 
-/* Cuts the arrays of a pass from `base` and returns their floats. base NULL: only counts. */
+/* Places the arrays of a pass one after another in `base`. Returns the number of floats in all of
+ * them. If base is NULL, it only counts, and the pointers to the arrays become NULL. */
 static size_t cut(struct dit *dit, float *base)
 {
     size_t D = dit->s.width, B = dit->batch, T = B * dit->s.tokens, at = 0;
@@ -79,8 +80,8 @@ static size_t cut(struct dit *dit, float *base)
     return at;
 }
 
-/* Bytes of scratch for the products of a linear layer over `rows` rows: y, and the gradients of W
- * and x. */
+/* Bytes of scratch for a linear layer over `rows` rows. Three products share the scratch: y, the
+ * gradient of W and the gradient of x. The result is the largest need of the three. */
 static size_t product_work(const struct dit *dit, size_t rows, size_t in, size_t out)
 {
     const struct train_ops *ops = train_ops_of(dit->b->ops);
@@ -243,7 +244,7 @@ double dit_loss(struct dit *dit, const float *latents, size_t n, uint64_t seed, 
     size_t each = dit->s.tokens * dit->s.values, all = n * each;
     struct rng rng = {seed, draw, 0};
     for (size_t text = 0; text < n; text++) {
-        /* sample k of n has its time in k/n .. (k + 1)/n, so that a batch covers 0..1 */
+        /* The time of sample k is in k/n .. (k + 1)/n, so the times of a batch cover 0..1. */
         dit->times[text] = ((double)text + rng_uniform(&rng)) / (double)n;
         double alpha = cos(pi * dit->times[text] / 2), sigma = sin(pi * dit->times[text] / 2);
         for (size_t i = text * each; i < (text + 1) * each; i++) {
@@ -398,8 +399,9 @@ static int read_note(const struct tensors *tensors, const char *path, struct dit
     return bad ? -1 : 0;
 }
 
-/* -1: the size of 'average' does not fit the shape. dit_open() calls check_size() before it
- * allocates arrays of this shape, because the shape in the file may be wrong. */
+/* -1: 'average' is missing, is not F32, or its size does not fit the shape. dit_open() calls
+ * check_size() before it allocates arrays of this shape, because the shape in the file may be
+ * wrong. */
 static int check_size(const struct tensors *tensors, const char *path,
                       const struct dit_shape *shape, struct err *e)
 {
