@@ -31,17 +31,17 @@ int peak_i8mm(void)
     return (getauxval(AT_HWCAP2) & has_i8mm) != 0;
 }
 
-const struct peak *peak_at(enum unit unit, size_t n)
+const struct peak *peak_at(enum unit unit, const char *level, size_t n)
 {
     static const struct peak all[] = {
-        {UNIT_F32, "NEON", PEAK_OPERATIONS(4), f32_neon},
-        {UNIT_BF16, "NEON BF16", PEAK_OPERATIONS(8), bf16_neon},
-        {UNIT_INT8, "NEON I8MM", PEAK_OPERATIONS(32), int8_matrix},
-        {UNIT_INT8, "NEON DotProd", PEAK_OPERATIONS(16), int8_neon},
+        {UNIT_F32, "NEON", NULL, PEAK_OPERATIONS(4), f32_neon},
+        {UNIT_BF16, "NEON BF16", "", PEAK_OPERATIONS(8), bf16_neon},
+        {UNIT_INT8, "NEON I8MM", " i8mm ", PEAK_OPERATIONS(32), int8_matrix},
+        {UNIT_INT8, "NEON DotProd", " dotprod i8mm ", PEAK_OPERATIONS(16), int8_neon},
     };
     const int usable[] = {1, (getauxval(AT_HWCAP2) & has_bf16) != 0, peak_i8mm(), peak_dotprod()};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (all[i].unit == unit && usable[i] && !n--)
+        if (all[i].unit == unit && usable[i] && peak_counts(&all[i], level) && !n--)
             return &all[i];
     return NULL;
 }

@@ -10,8 +10,9 @@ typedef float vec __attribute__((vector_size(16)));
 
 PEAK_LOOP(f32_plain, , vec, MULADD)
 
-const struct peak *peak_at(enum unit unit, size_t i)
+const struct peak *peak_at(enum unit unit, const char *level, size_t i)
 {
-    static const struct peak f32 = {UNIT_F32, "portable C", PEAK_OPERATIONS(4), f32_plain};
+    static const struct peak f32 = {UNIT_F32, "portable C", NULL, PEAK_OPERATIONS(4), f32_plain};
+    (void)level;
     return unit == UNIT_F32 && !i ? &f32 : NULL;
 }

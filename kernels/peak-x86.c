@@ -30,13 +30,16 @@ VECTORS(int8_vex, AVX2, __m256i, "%{vex%} vpdpbusd")
 
 /* Three instructions: products of bytes added in pairs (16 bits), sums of two such pairs (32 bits),
  * and the running sum. */
-AVX2 static inline __m256i int8_256(__m256i sum, __m256i x, __m256i y)
-{
-    __m256i pairs;
-    __asm__ volatile("vpmaddubsw %3, %2, %1\n\tvpmaddwd %3, %1, %1\n\tvpaddd %1, %0, %0"
-                     : "+v"(sum), "=&v"(pairs) : "v"(x), "v"(y));
-    return sum;
-}
+#define BYTES(NAME, TARGET, VEC)                                                                 \
+    TARGET static inline VEC NAME(VEC sum, VEC x, VEC y)                                         \
+    {                                                                                            \
+        VEC pairs;                                                                               \
+        __asm__ volatile("vpmaddubsw %3, %2, %1\n\tvpmaddwd %3, %1, %1\n\tvpaddd %1, %0, %0"    \
+                         : "+v"(sum), "=&v"(pairs) : "v"(x), "v"(y));                            \
+        return sum;                                                                              \
+    }
+BYTES(int8_256, AVX2, __m256i)
+BYTES(int8_words, AVX512, __m512i)
 #define MULADD_128(s, x, y) _mm_add_ps(_mm_mul_ps(s, x), y)
 
 PEAK_LOOP(f32_avx512, AVX512, __m512, fma_512)
@@ -45,6 +48,7 @@ PEAK_LOOP(int8_avx512, AVX512, __m512i, int8_512)
 PEAK_LOOP(f32_avx2, AVX2, __m256, fma_256)
 PEAK_LOOP(int8_avx2, AVX2, __m256i, int8_256)
 PEAK_LOOP(int8_vnni, AVX2, __m256i, int8_vex)
+PEAK_LOOP(int8_bw, AVX512, __m512i, int8_words)
 PEAK_LOOP(f32_sse2, SSE2, __m128, MULADD_128)
 
 /* A round multiplies full tiles. Four sums are in flight, to hide the latency of a product. */
@@ -85,27 +89,30 @@ int peak_avx_vnni(void)
     return __builtin_cpu_supports("avx2") && __get_cpuid_count(7, 1, &a, &b, &c, &d) && a >> 4 & 1;
 }
 
-const struct peak *peak_at(enum unit unit, size_t n)
+const struct peak *peak_at(enum unit unit, const char *level, size_t n)
 {
+    static const char wide[] = " avx512 avx512bf16 amx ", pairs[] = " avx512bf16 amx ",
+                      narrow[] = " avx2 avxvnni avx512 avx512bf16 amx ";
     static const struct peak all[] = {
-        {UNIT_F32, "AVX-512", PEAK_OPERATIONS(16), f32_avx512},
-        {UNIT_F32, "AVX2 FMA", PEAK_OPERATIONS(8), f32_avx2},
-        {UNIT_F32, "SSE2", PEAK_OPERATIONS(4), f32_sse2},
-        {UNIT_BF16, "AMX BF16", AMX_OPERATIONS(2), bf16_amx},
-        {UNIT_INT8, "AMX INT8", AMX_OPERATIONS(4), int8_amx},
-        {UNIT_BF16, "AVX-512 BF16", PEAK_OPERATIONS(32), bf16_avx512},
-        {UNIT_INT8, "AVX-512 VNNI", PEAK_OPERATIONS(64), int8_avx512},
-        {UNIT_INT8, "AVX-VNNI", PEAK_OPERATIONS(32), int8_vnni},
-        {UNIT_INT8, "AVX2", PEAK_OPERATIONS(32), int8_avx2},
+        {UNIT_F32, "AVX-512", wide, PEAK_OPERATIONS(16), f32_avx512},
+        {UNIT_F32, "AVX2 FMA", narrow, PEAK_OPERATIONS(8), f32_avx2},
+        {UNIT_F32, "SSE2", NULL, PEAK_OPERATIONS(4), f32_sse2},
+        {UNIT_BF16, "AMX BF16", " amx ", AMX_OPERATIONS(2), bf16_amx},
+        {UNIT_INT8, "AMX INT8", " amx ", AMX_OPERATIONS(4), int8_amx},
+        {UNIT_BF16, "AVX-512 BF16", pairs, PEAK_OPERATIONS(32), bf16_avx512},
+        {UNIT_INT8, "AVX-512 VNNI", pairs, PEAK_OPERATIONS(64), int8_avx512},
+        {UNIT_INT8, "AVX-VNNI", " avxvnni ", PEAK_OPERATIONS(32), int8_vnni},
+        {UNIT_INT8, "AVX-512 BW", wide, PEAK_OPERATIONS(64), int8_bw},
+        {UNIT_INT8, "AVX2", narrow, PEAK_OPERATIONS(32), int8_avx2},
     };
     const int amx = unit != UNIT_F32 && amx_permitted();
     const int usable[] = {__builtin_cpu_supports("avx512f"),
                           __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"), 1,
                           amx, amx, __builtin_cpu_supports("avx512bf16"),
                           __builtin_cpu_supports("avx512vnni"), peak_avx_vnni(),
-                          __builtin_cpu_supports("avx2")};
+                          __builtin_cpu_supports("avx512bw"), __builtin_cpu_supports("avx2")};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (all[i].unit == unit && usable[i] && !n--)
+        if (all[i].unit == unit && usable[i] && peak_counts(&all[i], level) && !n--)
             return &all[i];
     return NULL;
 }

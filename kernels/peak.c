@@ -24,13 +24,13 @@ static double speed_of(const struct peak *peak)
     return peak->operations * ROUNDS / (double)(best > 0 ? best : 1);
 }
 
-const struct peak *peak_best(enum unit unit)
+const struct peak *peak_best(enum unit unit, const char *level)
 {
-    const struct peak *best = peak_at(unit, 0), *peak;
-    if (!best || !peak_at(unit, 1))
+    const struct peak *best = peak_at(unit, level, 0), *peak;
+    if (!best || !peak_at(unit, level, 1))
         return best;
     double speed = speed_of(best);
-    for (size_t i = 1; (peak = peak_at(unit, i)); i++) {
+    for (size_t i = 1; (peak = peak_at(unit, level, i)); i++) {
         double rival = speed_of(peak);
         if (rival > 1.1 * speed) {
             best = peak;

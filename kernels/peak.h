@@ -6,12 +6,16 @@
 #pragma once
 
 #include <stddef.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "kernels/dtype.h"
 
 struct peak {
     enum unit unit;
     const char *isa;   /* for example "AVX-512 BF16" */
+    const char *levels; /* instruction sets of kernels/cpu that may use the instruction, with blanks
+                         * around each; NULL: all */
     double operations; /* operations of one round; a multiplication and an addition count as two */
     /* seed: PEAK_SEED bytes whose values the compiler does not know; the sums overwrite them. */
     void (*loop)(size_t rounds, unsigned char *seed);
@@ -19,11 +23,20 @@ struct peak {
 enum { PEAK_CHAINS = 12 /* sums in flight: more than the cycles that one instruction takes */,
        PEAK_SEED = 64 * PEAK_CHAINS };
 
-/* Loop i of the loops for `unit` that this processor can run; NULL beyond the last. */
-const struct peak *peak_at(enum unit unit, size_t i);
-/* The fastest loop for `unit`, by measurement, because on some processors the newer instruction is
- * slower. The measurement takes at most a millisecond. NULL: the processor can run none. */
-const struct peak *peak_best(enum unit unit);
+/* Loop i of the loops for `unit` that this processor can run; NULL beyond the last. level: an
+ * instruction set of kernels/cpu, whose instructions are the only ones that count; NULL: any. */
+const struct peak *peak_at(enum unit unit, const char *level, size_t i);
+/* The fastest of these loops, by measurement, because on some processors the newer instruction is
+ * slower. The measurement takes at most a millisecond. NULL: there is no such loop. */
+const struct peak *peak_best(enum unit unit, const char *level);
+
+/* 1: the instruction set `level` may use the instruction of the loop. */
+static inline int peak_counts(const struct peak *peak, const char *level)
+{
+    char name[32];
+    snprintf(name, sizeof name, " %s ", level ? level : "");
+    return !level || !peak->levels || strstr(peak->levels, name) != NULL;
+}
 
 /* 1 on an x86 processor with AVX-VNNI (vpdpbusd for 256-bit vectors). */
 int peak_avx_vnni(void);

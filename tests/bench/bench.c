@@ -260,16 +260,17 @@ int bench_forgive(struct bench *b, const struct err *why, const char *where, str
 
 static int run_ceilings(struct bench *b, struct err *e)
 {
+    const char *level = strcmp(b->isa, "auto") ? b->isa : NULL;
     int bad = 0;
     if (bench_on_device(b))
         return ceiling_device(&b->roof, b->backend, e) || put_ceilings(b, &b->roof, e);
     if (pool_threads(b->backend->pool) > 1 && bench_chosen(b->only, "ceilings")) {
         struct pool *single = pool_new(1);
-        ceiling_host(&b->roof, single, b->reader);
+        ceiling_host(&b->roof, single, level, b->reader);
         pool_free(single);
         bad = put_ceilings(b, &b->roof, e);
     }
-    ceiling_host(&b->roof, b->backend->pool, b->reader);
+    ceiling_host(&b->roof, b->backend->pool, level, b->reader);
     return bad || put_ceilings(b, &b->roof, e);
 }
 

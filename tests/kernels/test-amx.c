@@ -182,13 +182,20 @@ static void choice(void)
 static void peaks(void)
 {
     for (int u = 0; u < UNITS; u++) {
-        const struct peak *best = peak_best((enum unit)u), *p;
+        const struct peak *best = peak_best((enum unit)u, NULL), *p;
         int found = !best;
-        for (size_t i = 0; (p = peak_at((enum unit)u, i)); i++)
+        for (size_t i = 0; (p = peak_at((enum unit)u, NULL, i)); i++)
             found |= p == best && p->unit == (enum unit)u;
-        ok(found && !best == !peak_at((enum unit)u, 0), "the peak of %s: %s",
+        ok(found && !best == !peak_at((enum unit)u, NULL, 0), "the peak of %s: %s",
            dtype_unit_name((enum unit)u), best ? best->isa : "none");
     }
+    const struct peak *any = peak_at(UNIT_F32, "portable", 0);
+    ok(any && !any->levels && !peak_at(UNIT_INT8, "portable", 0),
+       "level portable has a peak of f32 that every processor has, and none of int8");
+    for (int u = 0; u < UNITS; u++)
+        for (size_t i = 0; (any = peak_at((enum unit)u, "avx2", i)); i++)
+            ok(!strstr(any->isa, "512") && !strstr(any->isa, "AMX") && !strstr(any->isa, "VNNI"),
+               "level avx2, %s: %s", dtype_unit_name((enum unit)u), any->isa);
 }
 
 int main(void)

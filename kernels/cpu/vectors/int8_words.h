@@ -1,4 +1,8 @@
-/* int8_words.h - int8 codes for processors that multiply 16-bit pairs and add the two products. */
+/* int8_words.h - int8 codes for processors that multiply 16-bit pairs and add the two products.
+ *
+ * vpmaddubsw multiplies four codes of an output instead of two. But its sums have 16 bits, and two
+ * products of codes fill them, so a second product (by ones) must widen each sum. That makes one
+ * product for two codes again. */
 #pragma once
 
 #include "kernels/cpu/vectors/settled.h"

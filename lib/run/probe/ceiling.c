@@ -139,7 +139,7 @@ static double spin_rate(const struct peak *peak, struct pool *pool, int passes)
 double ceiling_cores(struct pool *pool)
 {
     enum { PAIRS = 15 };
-    const struct peak *peak = peak_best(UNIT_F32);
+    const struct peak *peak = peak_best(UNIT_F32, NULL);
     const size_t threads = pool_threads(pool);
     double ratio[PAIRS];
     if (!peak || threads < 2)
@@ -198,11 +198,12 @@ static int any_unsteady(const struct ceilings *ceilings)
     return any;
 }
 
-void ceiling_host(struct ceilings *ceilings, struct pool *pool, struct ceiling_reader *reader)
+void ceiling_host(struct ceilings *ceilings, struct pool *pool, const char *level,
+                  struct ceiling_reader *reader)
 {
     *ceilings = (struct ceilings){.threads = pool_threads(pool)};
     for (int u = 0; u < UNITS; u++)
-        ceilings->own[u] = peak_best((enum unit)u);
+        ceilings->own[u] = peak_best((enum unit)u, level);
     for (int i = 0; !i || (i < TRIES && any_unsteady(ceilings)); i++)
         run_loops(ceilings, pool, reader);
     ceiling_lift(ceilings);
@@ -236,7 +237,7 @@ int ceiling_measure(struct ceilings *ceilings, struct backend *backend, struct e
     struct ceiling_reader *reader = ceiling_reader_open(CEILING_ARRAY_BYTES, e);
     if (!reader)
         return -1;
-    ceiling_host(ceilings, backend->pool, reader);
+    ceiling_host(ceilings, backend->pool, NULL, reader);
     ceiling_reader_close(reader);
     return 0;
 }

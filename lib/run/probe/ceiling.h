@@ -47,9 +47,11 @@ void ceiling_reader_by_processor(struct ceiling_reader *reader);
 double ceiling_reader_bytes_per_s(struct ceiling_reader *reader, struct pool *pool);
 void ceiling_reader_close(struct ceiling_reader *reader); /* NULL is fine */
 
-/* Measures a host. While a spread is above 0.1, measures again, up to twice; the steadiest
- * measurement of each rate counts. */
-void ceiling_host(struct ceilings *ceilings, struct pool *pool, struct ceiling_reader *reader);
+/* Measures a host with the instructions that `level` may use (peak_at); NULL: with all. While a
+ * spread is above 0.1, measures again, up to twice; the steadiest measurement of each rate
+ * counts. */
+void ceiling_host(struct ceilings *ceilings, struct pool *pool, const char *level,
+                  struct ceiling_reader *reader);
 /* Returns the rate of fp32 arithmetic of all threads together divided by the rate of one thread
  * alone: the median of pairs of passes, within 0.1 s. NaN: one thread, or no loop for this
  * processor. */
