@@ -14,6 +14,7 @@
 #include "kernels/finite.h"
 #include "lib/base/mem.h"
 #include "lib/base/file.h"
+#include "lib/checkpoint/ahead.h"
 #include "lib/checkpoint/gguf.h"
 #include "lib/checkpoint/hub.h"
 #include "lib/checkpoint/synth.h"
@@ -412,14 +413,26 @@ static int check_chunk(const struct checkpoint *model, const struct tensor *tens
     return 0;
 }
 
-void checkpoint_advise(const struct weight *of, int need)
+void checkpoint_read_ahead(struct checkpoint *model)
+{
+    if (model->tensors)
+        model->ahead = ahead_start(model->tensors, AHEAD_BYTES);
+}
+
+void checkpoint_reached(const struct checkpoint *model, const struct weight *of)
+{
+    const struct tensor *raw = of ? checkpoint_tensor(model, of->role, of->layer) : NULL;
+    if (raw || !of)
+        ahead_reached(model->ahead, raw);
+}
+
+void checkpoint_drop(const struct weight *of)
 {
     const struct tensor *raw = checkpoint_tensor(of->checkpoint, of->role, of->layer);
     if (!raw)
         return;
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), begin = (uintptr_t)raw->data / page * page;
-    madvise((void *)begin, (uintptr_t)raw->data + raw->bytes - begin,
-            need ? MADV_WILLNEED : MADV_DONTNEED);
+    madvise((void *)begin, (uintptr_t)raw->data + raw->bytes - begin, MADV_DONTNEED);
 }
 
 int checkpoint_check_tensor(const struct checkpoint *model, enum role role, size_t layer,
@@ -449,7 +462,7 @@ int checkpoint_check_values(const struct checkpoint *model, struct err *e)
         for (size_t layer = 0; layer < role_tensors(&model->config, (enum role)at); layer++) {
             const struct weight of = {model, (enum role)at, layer};
             int bad = checkpoint_check_tensor(model, of.role, layer, e);
-            checkpoint_advise(&of, 0);
+            checkpoint_drop(&of);
             if (bad)
                 return -1;
         }
@@ -484,6 +497,8 @@ void checkpoint_close(struct checkpoint *model)
     model->piece = NULL;
     free(model->ids);
     model->ids = NULL;
+    ahead_stop(model->ahead);
+    model->ahead = NULL;
     safetensors_close(model->tensors);
     free(model->role);
     free(model->normal);

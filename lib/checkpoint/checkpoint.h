@@ -25,6 +25,7 @@ struct checkpoint {
     json_t *tokenizer;       /* tokenizer.json of a GGUF file; NULL: it is in the folder */
     int pairs;               /* 1: rows of q and k are stored in pairs (checkpoint-gguf.c) */
     struct tensors *tensors; /* NULL for synth: */
+    struct ahead *ahead;     /* reads the files ahead, or NULL */
     struct family_extras extras; /* keys of config.json that were ignored */
     const struct tensor **role; /* [ROLE_COUNT, role_tensors_most()], internal; NULL for synth: */
     struct tensor *piece;    /* [3 L] q, k and v where one tensor holds them, else NULL */
@@ -65,9 +66,12 @@ struct weight {
     size_t layer;
 };
 struct mat_source checkpoint_source(const struct weight *of);
-/* need 1: asks the system to read the file range of a matrix ahead. need 0: drops the range from
- * our address space; the range stays in the page cache. */
-void checkpoint_advise(const struct weight *of, int need);
+/* Starts to read the files ahead of those that read the matrices (ahead.h). */
+void checkpoint_read_ahead(struct checkpoint *model);
+/* The caller is about to read this matrix. NULL: it reads no more, and the thread ends. */
+void checkpoint_reached(const struct checkpoint *model, const struct weight *of);
+/* Drops the file range of a matrix from our address space. The range stays in the page cache. */
+void checkpoint_drop(const struct weight *of);
 /* Reads every weight. -1: EXIT_BAD_DATA: a NaN, an infinity, or a matrix or gain of zeros (*e names
  * the tensor); EXIT_IO: a file changed since it was opened. */
 int checkpoint_check_values(const struct checkpoint *model, struct err *e);

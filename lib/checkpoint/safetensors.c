@@ -468,6 +468,21 @@ const char *safetensors_file(const struct tensors *set, size_t i)
     return set->files[i].path;
 }
 
+int safetensors_descriptor(const struct tensors *set, size_t i, size_t *bytes)
+{
+    *bytes = set->files[i].size;
+    return set->files[i].fd;
+}
+
+size_t safetensors_place(const struct tensors *set, const struct tensor *tensor)
+{
+    size_t before = 0;
+    for (size_t i = 0; i < set->n_files; before += set->files[i++].size)
+        if (tensor->data >= set->files[i].map && tensor->data < set->files[i].map + set->files[i].size)
+            return before + (size_t)(tensor->data - set->files[i].map);
+    return before;
+}
+
 int safetensors_unchanged(const struct tensors *set, struct err *e)
 {
     for (size_t i = 0; i < set->n_files; i++) {

@@ -31,9 +31,9 @@ static int load_mat(struct network *n, const struct checkpoint *model, enum role
     enum dtype dtype = quantization_dtype(n->quant, &n->config, role, layer, n->dtype);
     int odd = 0;
     source.odd = model->role ? &odd : NULL; /* random weights are finite */
-    checkpoint_advise(&w, 1);
+    checkpoint_reached(model, &w);
     int bad = n->backend->ops->mat_make(n->backend, weight, &source, dtype);
-    checkpoint_advise(&w, 0);
+    checkpoint_drop(&w);
     if (bad)
         return short_of_memory(n, role, e);
     return odd ? checkpoint_check_tensor(model, role, layer, e) : 0; /* names the value */
@@ -363,7 +363,9 @@ int network_load(struct network *n, struct backend *backend, const struct checkp
     if (network_settle(n, backend, model, precision, e) || check_room(n, e))
         return -1;
     n->layer = mem_zero(n->config.layers, sizeof *n->layer);
-    if (!load_all(n, model, e)) {
+    const int bad = load_all(n, model, e);
+    checkpoint_reached(model, NULL);
+    if (!bad) {
         n->identity = identity_of(n);
         n->huge_page_bytes = *backend->name ? -1 : resident_huge();
         return 0;

@@ -30,7 +30,7 @@ static double *squares(const struct checkpoint *model, enum role role, size_t la
             sum[columns ? k : i] += (double)v[k] * v[k];
     }
     free(v);
-    checkpoint_advise(&weight, 0);
+    checkpoint_drop(&weight);
     return sum;
 }
 
