@@ -32,7 +32,7 @@ const struct dtype_info dtype_info[DTYPES] = {
                             [PART_OFFSET] = {PER_MATRIX, "F32", ".absmax.offset"}}},
     [DTYPE_NF4_F32] = {.name = "nf4-f32", .unit = UNIT_BF16, BLOCK_ROW, .part = BLOCK_PARTS},
     [DTYPE_FP4] = {.name = "fp4", .unit = UNIT_BF16, BLOCK_ROW, .part = BLOCK_PARTS},
-    [DTYPE_Q4] = {.name = "q4", .unit = UNIT_INT8, BLOCK_ROW, .part = BLOCK_PARTS},
+    [DTYPE_Q4] = {.name = "q4", .unit = UNIT_INT4, BLOCK_ROW, .part = BLOCK_PARTS},
     [DTYPE_FP8] = {.name = "fp8", .unit = UNIT_BF16, .bits = 8, .quantized = 1, .head = DTYPE_FP8,
                    .part = {[PART_CODE] = {PER_VALUE, "F8_E4M3", ""},
                             [PART_SCALE] = {PER_ROW, "F32", ".scale"}}},
@@ -40,7 +40,7 @@ const struct dtype_info dtype_info[DTYPES] = {
 
 const char *dtype_unit_name(enum unit unit)
 {
-    static const char *const names[UNITS] = {"f32", "bf16", "int8"};
+    static const char *const names[UNITS] = {"f32", "bf16", "int8", "int4"};
     return names[unit];
 }
 

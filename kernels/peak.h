@@ -14,8 +14,8 @@
 struct peak {
     enum unit unit;
     const char *isa;   /* for example "AVX-512 BF16" */
-    const char *levels; /* instruction sets of kernels/cpu that may use the instruction, with blanks
-                         * around each; NULL: all */
+    const char *levels; /* " avx2 avxvnni ": the levels of kernels/cpu that may use the
+                         * instruction. NULL: all. "": none, so it counts only if level is NULL */
     double operations; /* operations of one round; a multiplication and an addition count as two */
     /* seed: PEAK_SEED bytes whose values the compiler does not know; the sums overwrite them. */
     void (*loop)(size_t rounds, unsigned char *seed);
@@ -23,8 +23,9 @@ struct peak {
 enum { PEAK_CHAINS = 12 /* sums in flight: more than the cycles that one instruction takes */,
        PEAK_SEED = 64 * PEAK_CHAINS };
 
-/* Loop i of the loops for `unit` that this processor can run; NULL beyond the last. level: an
- * instruction set of kernels/cpu, whose instructions are the only ones that count; NULL: any. */
+/* Loop i of the loops for `unit` that this processor can run; NULL beyond the last. level: the name
+ * of a level of kernels/cpu; loops of instructions that it does not use are left out. NULL: all
+ * loops. */
 const struct peak *peak_at(enum unit unit, const char *level, size_t i);
 /* The fastest of these loops, by measurement, because on some processors the newer instruction is
  * slower. The measurement takes at most a millisecond. NULL: there is no such loop. */

@@ -34,7 +34,8 @@ static int take(struct hardware_table *table, const json_t *row, const char *whe
     for (int unit = 0; unit < UNITS; unit++) {
         char key[40];
         snprintf(key, sizeof key, "%s_flops_per_s", dtype_unit_name((enum unit)unit));
-        hardware.flops_per_s[unit] = hardware.flops_per_s[UNIT_F32];
+        hardware.flops_per_s[unit] =
+            hardware.flops_per_s[dtype_unit_instead((enum unit)unit)];
         if (json_has(row, key) &&
             json_number(row, where, key, 1, RATE_MOST, &hardware.flops_per_s[unit], e))
             return -1;

@@ -23,11 +23,9 @@ struct task task_begin(struct bench *b, enum unit u)
     return (struct task){.unit = u};
 }
 
-/* The rate of a unit. If the processor has no instruction for it, the product is made of fp32
- * multiplications. */
 static double rate_of(const struct ceilings *c, enum unit u)
 {
-    return c->operations_per_s[u] > 0 ? c->operations_per_s[u] : c->operations_per_s[UNIT_F32];
+    return c->operations_per_s[ceiling_unit(c, u)];
 }
 
 void task_add(struct task *t, const struct ceilings *c, double operations, double bytes)

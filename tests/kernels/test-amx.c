@@ -60,7 +60,7 @@ static void many(const struct ops *ops, enum dtype dtype, size_t T, size_t N, si
     long used = tmm_products() - before;
     multiply(ref, z, x, w, u, T, N, K, dtype);
     double far = apart(y, z, ALL);
-    ok(dtype_info[dtype].unit == UNIT_INT8
+    ok(dtype_info[dtype].unit >= UNIT_INT8
            ? !memcmp(y, z, 2 * T * N * sizeof *y) && far < 1e-5 : far < 1e-4,
        "%s dtype %d: %zu rows in groups and stages, off by %.1e", ops->level, (int)dtype, T, far);
     int tiled = dtype != DTYPE_F32 && dtype != DTYPE_F16;

@@ -276,6 +276,19 @@ static void test_roofs(void)
     c = roofs(400, 5300, 900);
     ok(c.operations_per_s[UNIT_INT8] == 5300 && c.by[UNIT_INT8] == UNIT_BF16,
        "bytes have the roof of bf16 where that is the highest");
+    static const struct peak sums = {.isa = "16-bit sums"};
+    c.own[UNIT_INT4] = &sums;
+    c.own_per_s[UNIT_INT4] = 6000;
+    ceiling_lift(&c);
+    ok(ceiling_unit(&c, UNIT_INT4) == UNIT_INT4 && c.operations_per_s[UNIT_INT4] == 6000,
+       "4-bit codes have a roof of their own where 16-bit sums are faster");
+    c.own_per_s[UNIT_INT4] = 5200;
+    ceiling_lift(&c);
+    ok(ceiling_unit(&c, UNIT_INT4) == UNIT_INT8 && !(c.operations_per_s[UNIT_INT4] > 0),
+       "elsewhere the roof of int8 holds for them");
+    c = roofs(400, 0, 0);
+    ok(ceiling_unit(&c, UNIT_INT4) == UNIT_F32 && ceiling_unit(&c, UNIT_BF16) == UNIT_F32,
+       "the roof of fp32 holds for units without an instruction");
 }
 
 int main(void)

@@ -48,6 +48,16 @@ static double highest_ceiling(const struct roof *roof, const json_t *about, cons
     return isnan(best[0]) ? best[1] : best[0];
 }
 
+/* The highest rate in this unit, or in the one that holds instead: dtype_unit_instead() of
+ * kernels/dtype.h, which this room must not include. */
+static double highest_rate(const struct roof *roof, const json_t *about, const char *unit)
+{
+    const double own = highest_ceiling(roof, about, "flops_per_s", unit);
+    if (!isnan(own) || !strcmp(unit, "f32"))
+        return own;
+    return highest_rate(roof, about, strcmp(unit, "int4") ? "f32" : "int8");
+}
+
 struct roof_limit roof_find(const struct roof *roof, const json_t *about)
 {
     const char *unit = rec_text(about, "flops_unit");
@@ -58,8 +68,8 @@ struct roof_limit roof_find(const struct roof *roof, const json_t *about)
         limit.why = "no ceilings in the input";
     else if (isnan(limit.bytes_per_s = highest_ceiling(roof, about, "bytes_per_s", NULL)))
         limit.why = "no ceilings of this device and number of threads";
-    else if (isnan(limit.flops_per_s = highest_ceiling(roof, about, "flops_per_s", unit)))
-        limit.flops_per_s = highest_ceiling(roof, about, "flops_per_s", "f32");
+    else
+        limit.flops_per_s = highest_rate(roof, about, unit);
     return limit;
 }
 

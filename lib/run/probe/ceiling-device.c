@@ -150,12 +150,12 @@ static void measure_products(struct ceilings *ceilings, const struct random_valu
 
 int ceiling_device(struct ceilings *ceilings, struct backend *backend, struct err *e)
 {
-    static const enum dtype dtypes[UNITS] = {DTYPE_F32, DTYPE_BF16, DTYPE_INT8};
+    static const enum dtype dtypes[] = {DTYPE_F32, DTYPE_BF16, DTYPE_INT8};
     float *normal = synth_table();
     const struct random_values values = {.backend = backend, .normal = normal};
     *ceilings = (struct ceilings){.threads = pool_threads(backend->pool)};
     measure_copy(ceilings, &values);
-    for (int unit = 0; unit < UNITS; unit++)
+    for (int unit = 0; unit <= UNIT_INT8; unit++)
         if (!backend->ops->refuses(backend, dtypes[unit], SIDE_LEAST))
             measure_products(ceilings, &values, (enum unit)unit, dtypes[unit]);
     free(normal);

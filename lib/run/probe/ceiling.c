@@ -217,14 +217,23 @@ void ceiling_lift(struct ceilings *ceilings)
         for (int v = 0; v < u && own.own_per_s[u] > 0; v++)
             by = own.own_per_s[v] > own.own_per_s[by] ? v : by;
         ceilings->by[u] = (enum unit)by;
-        ceilings->operations_per_s[u] = own.own_per_s[by];
+        /* int4 without a gain from 16-bit sums: no ceiling of its own */
+        ceilings->operations_per_s[u] = u == UNIT_INT4 && by != u ? 0 : own.own_per_s[by];
         ceilings->operations_spread[u] = own.operations_spread[by];
     }
+}
+
+enum unit ceiling_unit(const struct ceilings *ceilings, enum unit unit)
+{
+    while (unit != UNIT_F32 && !(ceilings->operations_per_s[unit] > 0))
+        unit = dtype_unit_instead(unit);
+    return unit;
 }
 
 void ceiling_again(struct ceilings *ceilings, struct pool *pool, struct ceiling_reader *reader,
                    enum unit unit)
 {
+    unit = ceiling_unit(ceilings, unit);
     double now = spin_rate(ceilings->own[ceilings->by[unit]], pool, PASSES_AGAIN);
     ceilings->operations_per_s[unit] = fmax(ceilings->operations_per_s[unit], now);
     ceilings->bytes_per_s = ceiling_reader_bytes_per_s(reader, pool);

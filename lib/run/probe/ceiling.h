@@ -20,7 +20,7 @@
 
 struct ceilings {
     size_t threads;                 /* threads of the host */
-    double operations_per_s[UNITS]; /* 0: no instruction for the unit */
+    double operations_per_s[UNITS]; /* 0: no instruction for the unit; see ceiling_unit() */
     double bytes_per_s;             /* read from memory; on a device read and written by a copy */
     size_t side[UNITS];             /* on a device: products of side x side x side */
     /* Only for the host: */
@@ -63,8 +63,10 @@ int ceiling_shared(double cores, size_t threads);
 const char *ceiling_remark(double spread);
 /* Sets the ceilings from the rates of each unit's own instruction. */
 void ceiling_lift(struct ceilings *ceilings);
-/* Measures again, briefly: the present bandwidth, and the arithmetic of one unit, which can only
- * raise its ceiling. */
+/* The unit whose ceiling holds for `unit`: the unit itself, if it has a ceiling. */
+enum unit ceiling_unit(const struct ceilings *ceilings, enum unit unit);
+/* Measures again, briefly: the present bandwidth, and the arithmetic of ceiling_unit(unit). The
+ * arithmetic can only raise its ceiling. */
 void ceiling_again(struct ceilings *ceilings, struct pool *pool, struct ceiling_reader *reader,
                    enum unit unit);
 
