@@ -499,6 +499,14 @@ EOF
     [ "$status" -ne 0 ] && [ ! -e made/none ]
 }
 
+@test "make bench: one file of the peer stands beside nf4 and q4" {
+    mkdir bin && ln -s /bin/true bin/llama-bench
+    PATH="$PWD/bin:$PATH" make -n -C "$ROOT" bench BUILD="$PWD/build" CUDA=0 BENCH=models \
+        BENCH_SHAPES=small BENCH_DTYPES=bf16,int8,nf4,q4 > said
+    [ "$(grep -o 'shape small-llama --type [^ ]*' said | cut -d' ' -f4 | tr '\n' ' ')" = \
+        "bf16 q4_0 q8_0 " ]
+}
+
 @test "write-gguf: the header says what the file holds" {
     for t in f32 bf16 q8_0; do
         "$BENCH/write-gguf" --shape tiny-llama --type $t $t.gguf

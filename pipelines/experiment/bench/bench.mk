@@ -56,8 +56,8 @@ $(BENCH_PROG):
 
 # The model files of the peer, SHAPE.TYPE.gguf. They are large; make clean removes them.
 PEER_DIR   := $(BUILD)/peer
-PEER_TYPES := $(patsubst nf4,q4_0,$(patsubst int8,q8_0,$(filter-out fp8,\
-                  $(subst $(,), ,$(BENCH_DTYPES)))))
+PEER_TYPES := $(sort $(patsubst q4,q4_0,$(patsubst nf4,q4_0,$(patsubst int8,q8_0,\
+                  $(filter-out fp8,$(subst $(,), ,$(BENCH_DTYPES)))))))
 PEER_small := small-llama small-llada
 PEER_1b    := llama3.2-1b llada3.2-1b
 PEER_8b    := llama3-8b llada-8b
