@@ -1,6 +1,6 @@
-/* peak-x86.c - the loops of peak.h for x86-64, in each unit those first that are usually fastest. An
- * attribute compiles each loop for its own instruction set, and the loop runs only where the
- * processor has that set. So one program measures every machine. */
+/* peak-x86.c - the loops of peak.h for x86-64. In each unit the loops that are usually fastest come
+ * first. An attribute compiles each loop for its own instruction set, and the loop runs only where
+ * the processor has that set. So one program measures every machine. */
 #include <cpuid.h>
 #include <immintrin.h>
 #include <string.h>
@@ -41,7 +41,14 @@ VECTORS(int8_vex, AVX2, __m256i, "%{vex%} vpdpbusd")
 BYTES(int8_256, AVX2, __m256i)
 BYTES(int8_words, AVX512, __m512i)
 
-/* Without the second one: the sums have 16 bits. */
+/* Codes of 16 bits: products added in pairs, and the running sum. */
+SSE2 static inline __m128i int8_128(__m128i sum, __m128i x, __m128i y)
+{
+    __asm__ volatile("pmaddwd %2, %1\n\tpaddd %1, %0" : "+x"(sum), "+x"(y) : "x"(x));
+    return sum;
+}
+
+/* Two instructions: vpmaddubsw and vpaddw. The sums have 16 bits. */
 #define NIBBLES(NAME, TARGET, VEC)                                                               \
     TARGET static inline VEC NAME(VEC sum, VEC x, VEC y)                                         \
     {                                                                                            \
@@ -63,6 +70,7 @@ PEAK_LOOP(int8_vnni, AVX2, __m256i, int8_vex)
 PEAK_LOOP(int8_bw, AVX512, __m512i, int8_words)
 PEAK_LOOP(int4_avx2, AVX2, __m256i, int4_256)
 PEAK_LOOP(int4_bw, AVX512, __m512i, int4_words)
+PEAK_LOOP(int8_sse2, SSE2, __m128i, int8_128)
 PEAK_LOOP(f32_sse2, SSE2, __m128, MULADD_128)
 
 /* A round multiplies full tiles. Four sums are in flight, to hide the latency of a product. */
@@ -118,6 +126,7 @@ const struct peak *peak_at(enum unit unit, const char *level, size_t n)
         {UNIT_INT8, "AVX-VNNI", " avxvnni ", PEAK_OPERATIONS(32), int8_vnni},
         {UNIT_INT8, "AVX-512 BW", wide, PEAK_OPERATIONS(64), int8_bw},
         {UNIT_INT8, "AVX2", narrow, PEAK_OPERATIONS(32), int8_avx2},
+        {UNIT_INT8, "SSE2", NULL, PEAK_OPERATIONS(8), int8_sse2},
         {UNIT_INT4, "AVX-512 BW, 16-bit sums", wide, PEAK_OPERATIONS(64), int4_bw},
         {UNIT_INT4, "AVX2, 16-bit sums", narrow, PEAK_OPERATIONS(32), int4_avx2},
     };
@@ -127,7 +136,7 @@ const struct peak *peak_at(enum unit unit, const char *level, size_t n)
                           avx2 && __builtin_cpu_supports("fma"), 1,
                           amx, amx, __builtin_cpu_supports("avx512bf16"),
                           __builtin_cpu_supports("avx512vnni"), peak_avx_vnni(),
-                          bw, avx2, bw, avx2};
+                          bw, avx2, 1, bw, avx2};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i].unit == unit && usable[i] && peak_counts(&all[i], level) && !n--)
             return &all[i];

@@ -31,7 +31,7 @@ const struct peak *peak_at(enum unit unit, const char *level, size_t i);
  * slower. The measurement takes at most a millisecond. NULL: there is no such loop. */
 const struct peak *peak_best(enum unit unit, const char *level);
 
-/* 1: the instruction set `level` may use the instruction of the loop. */
+/* 1: the loop counts for this level, or level is NULL. */
 static inline int peak_counts(const struct peak *peak, const char *level)
 {
     char name[32];

@@ -14,9 +14,9 @@
 #include "kernels/finite.h"
 #include "lib/base/mem.h"
 #include "lib/base/file.h"
-#include "lib/checkpoint/ahead.h"
 #include "lib/checkpoint/gguf.h"
 #include "lib/checkpoint/hub.h"
+#include "lib/checkpoint/read_ahead.h"
 #include "lib/checkpoint/synth.h"
 #include "lib/record/json.h"
 
@@ -416,14 +416,14 @@ static int check_chunk(const struct checkpoint *model, const struct tensor *tens
 void checkpoint_read_ahead(struct checkpoint *model)
 {
     if (model->tensors)
-        model->ahead = ahead_start(model->tensors, AHEAD_BYTES);
+        model->ahead = read_ahead_start(model->tensors, READ_AHEAD_BYTES);
 }
 
 void checkpoint_reached(const struct checkpoint *model, const struct weight *of)
 {
     const struct tensor *raw = of ? checkpoint_tensor(model, of->role, of->layer) : NULL;
     if (raw || !of)
-        ahead_reached(model->ahead, raw);
+        read_ahead_reached(model->ahead, raw);
 }
 
 void checkpoint_drop(const struct weight *of)
@@ -497,7 +497,7 @@ void checkpoint_close(struct checkpoint *model)
     model->piece = NULL;
     free(model->ids);
     model->ids = NULL;
-    ahead_stop(model->ahead);
+    read_ahead_stop(model->ahead);
     model->ahead = NULL;
     safetensors_close(model->tensors);
     free(model->role);

@@ -25,7 +25,7 @@ struct checkpoint {
     json_t *tokenizer;       /* tokenizer.json of a GGUF file; NULL: it is in the folder */
     int pairs;               /* 1: rows of q and k are stored in pairs (checkpoint-gguf.c) */
     struct tensors *tensors; /* NULL for synth: */
-    struct ahead *ahead;     /* reads the files ahead, or NULL */
+    struct read_ahead *ahead; /* NULL: no thread reads the files ahead */
     struct family_extras extras; /* keys of config.json that were ignored */
     const struct tensor **role; /* [ROLE_COUNT, role_tensors_most()], internal; NULL for synth: */
     struct tensor *piece;    /* [3 L] q, k and v where one tensor holds them, else NULL */
@@ -66,9 +66,10 @@ struct weight {
     size_t layer;
 };
 struct mat_source checkpoint_source(const struct weight *of);
-/* Starts to read the files ahead of those that read the matrices (ahead.h). */
+/* Starts to read the files before the caller needs their matrices (read_ahead.h). For a caller that
+ * will read all of them. */
 void checkpoint_read_ahead(struct checkpoint *model);
-/* The caller is about to read this matrix. NULL: it reads no more, and the thread ends. */
+/* The caller is about to read this matrix. NULL: the caller reads no more matrices. */
 void checkpoint_reached(const struct checkpoint *model, const struct weight *of);
 /* Drops the file range of a matrix from our address space. The range stays in the page cache. */
 void checkpoint_drop(const struct weight *of);

@@ -477,9 +477,11 @@ int safetensors_descriptor(const struct tensors *set, size_t i, size_t *bytes)
 size_t safetensors_place(const struct tensors *set, const struct tensor *tensor)
 {
     size_t before = 0;
-    for (size_t i = 0; i < set->n_files; before += set->files[i++].size)
-        if (tensor->data >= set->files[i].map && tensor->data < set->files[i].map + set->files[i].size)
-            return before + (size_t)(tensor->data - set->files[i].map);
+    for (size_t i = 0; i < set->n_files; before += set->files[i++].size) {
+        const size_t at = (uintptr_t)tensor->data - (uintptr_t)set->files[i].map;
+        if (at < set->files[i].size)
+            return before + at;
+    }
     return before;
 }
 

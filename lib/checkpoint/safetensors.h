@@ -44,8 +44,8 @@ size_t safetensors_files(const struct tensors *set);
 const char *safetensors_file(const struct tensors *set, size_t i);
 /* The open descriptor of the i-th file, which the set keeps; *bytes = its size. */
 int safetensors_descriptor(const struct tensors *set, size_t i, size_t *bytes);
-/* The place of a tensor, or of a part of one: bytes from the beginning of the first file, all files
- * one after the other. */
+/* The place of a tensor of the set, or of a part of it: bytes from the beginning of the first file,
+ * all files one after the other. For other tensors: the bytes of all files. */
 size_t safetensors_place(const struct tensors *set, const struct tensor *tensor);
 /* -1 (EXIT_IO, "changed while reading"): the size or time of a file changed since it was opened. */
 int safetensors_unchanged(const struct tensors *set, struct err *e);

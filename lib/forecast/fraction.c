@@ -98,12 +98,14 @@ static void settle_one(struct fraction *fraction, const struct fraction_points *
     double *seen = mem_alloc((points->n + 1) * sizeof *seen);
     size_t n = 0;
     int several = without && is_of_several(points);
+    const enum unit also = unit == UNIT_INT4 ? UNIT_INT8 : unit; /* data sheets lack int4 */
     for (size_t i = 0; i < points->n; i++) {
         const char *point_unit = rec_text(points->v[i].about, "flops_unit");
         double share = fraction_seen_at(&points->v[i], k);
         if (&points->v[i] == without || (several && same_machine(&points->v[i], without)))
             continue;
-        if (point_unit && !strcmp(point_unit, dtype_unit_name(unit)) && share > 0)
+        if (point_unit && share > 0 && (!strcmp(point_unit, dtype_unit_name(unit)) ||
+                                        !strcmp(point_unit, dtype_unit_name(also))))
             seen[n++] = share;
     }
     if (n) {

@@ -1,7 +1,8 @@
 /* hardware.c - reads the table of data sheets; see hardware.h.
  *
  * Every row is checked, because forecasts divide by its numbers. The table is small, so a search
- * compares the rows one by one. A unit without a rate in the table gets the rate of f32. */
+ * compares the rows one by one. A unit without a rate in the table gets that
+ * of dtype_unit_instead(). */
 #include "lib/forecast/hardware.h"
 
 #include <math.h>

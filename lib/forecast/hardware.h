@@ -10,7 +10,8 @@ struct hardware {
     char name[64];
     char device[64];            /* name that the driver gives; "": unknown */
     int is_gpu;
-    double flops_per_s[UNITS];  /* without sparsity; the f32 rate if the table has no rate */
+    double flops_per_s[UNITS];  /* without sparsity; if the table has no rate, that of
+                                 * dtype_unit_instead() */
     double bytes_per_s;
     double memory_bytes;        /* NaN: unknown */
 };

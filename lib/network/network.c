@@ -211,10 +211,6 @@ static int load_outside(struct network *n, const struct checkpoint *model, struc
     int bad = !n->offload;
     for (size_t layer = 0; !bad && layer < n->config.layers; layer++)
         bad = is_outside(n, layer) && load_mats(n, model, layer, e);
-    if (!bad) {
-        offload_time(n->offload);
-        offload_start(n->offload);
-    }
     if (!bad && ops->trim)
         ops->trim(n->backend);
     return bad;
@@ -365,6 +361,10 @@ int network_load(struct network *n, struct backend *backend, const struct checkp
     n->layer = mem_zero(n->config.layers, sizeof *n->layer);
     const int bad = load_all(n, model, e);
     checkpoint_reached(model, NULL);
+    if (!bad && n->offload) { /* now that nothing else reads from a disk */
+        offload_time(n->offload);
+        offload_start(n->offload);
+    }
     if (!bad) {
         n->identity = identity_of(n);
         n->huge_page_bytes = *backend->name ? -1 : resident_huge();

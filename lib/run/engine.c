@@ -78,9 +78,9 @@ int engine_checkpoint(const struct engine *engine, uint64_t synth_seed, struct c
     }
     if (engine->pruned && !pruned)
         log_note(log, "--pruned %s is not used: it needs --level aggressive", engine->pruned);
-    checkpoint_read_ahead(model);
     checkpoint_say(model, log);
-    say_level(engine, log);
+    say_level(engine, log); /* asks for AMX, which must come before the first thread */
+    checkpoint_read_ahead(model);
     return 0;
 }
 

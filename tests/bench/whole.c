@@ -71,6 +71,7 @@ static int load_once(struct bench *b, const struct kind *k, struct load *l, stru
         checkpoint_close(&c);
         return 1;
     }
+    checkpoint_read_ahead(&c);
     int bad = network_load(&n, b->backend, &c, &k->precision, e);
     int64_t end = b->backend->ops->event_wait(b->backend,
                                               b->backend->ops->event_record(b->backend));

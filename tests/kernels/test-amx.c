@@ -190,8 +190,8 @@ static void peaks(void)
            dtype_unit_name((enum unit)u), best ? best->isa : "none");
     }
     const struct peak *any = peak_at(UNIT_F32, "portable", 0);
-    ok(any && !any->levels && !peak_at(UNIT_INT8, "portable", 0),
-       "level portable has a peak of f32 that every processor has, and none of int8");
+    ok(any && !any->levels && !peak_at(UNIT_BF16, "portable", 0),
+       "level portable has a peak of f32 that every processor has, and none of bf16");
     for (int u = 0; u < UNITS; u++)
         for (size_t i = 0; (any = peak_at((enum unit)u, "avx2", i)); i++)
             ok(!strstr(any->isa, "512") && !strstr(any->isa, "AMX") && !strstr(any->isa, "VNNI"),

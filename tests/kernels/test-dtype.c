@@ -22,7 +22,8 @@ static void names(void)
     ok(all.len && !strcmp(all.data, DTYPE_QUANTIZED), "the choices of --quant: %s", all.data);
     buf_free(&all);
     ok(!strcmp(dtype_unit_name(UNIT_F32), "f32") && !strcmp(dtype_unit_name(UNIT_BF16), "bf16") &&
-           !strcmp(dtype_unit_name(UNIT_INT8), "int8") && !strcmp(dtype_unit_name(UNIT_INT4), "int4"),
+           !strcmp(dtype_unit_name(UNIT_INT8), "int8") &&
+           !strcmp(dtype_unit_name(UNIT_INT4), "int4"),
        "units have names");
 }
 

@@ -48,14 +48,14 @@ static double highest_ceiling(const struct roof *roof, const json_t *about, cons
     return isnan(best[0]) ? best[1] : best[0];
 }
 
-/* The highest rate in this unit, or in the one that holds instead: dtype_unit_instead() of
- * kernels/dtype.h, which this room must not include. */
+/* The highest rate in this unit. For int4, that of int8 if it is higher. If there is none, that of
+ * f32. (As dtype_unit_instead() of kernels/dtype.h, which lib/analysis must not include.) */
 static double highest_rate(const struct roof *roof, const json_t *about, const char *unit)
 {
-    const double own = highest_ceiling(roof, about, "flops_per_s", unit);
-    if (!isnan(own) || !strcmp(unit, "f32"))
-        return own;
-    return highest_rate(roof, about, strcmp(unit, "int4") ? "f32" : "int8");
+    double own = highest_ceiling(roof, about, "flops_per_s", unit);
+    if (!strcmp(unit, "int4"))
+        own = fmax(own, highest_ceiling(roof, about, "flops_per_s", "int8")); /* ignores NaN */
+    return isnan(own) ? highest_ceiling(roof, about, "flops_per_s", "f32") : own;
 }
 
 struct roof_limit roof_find(const struct roof *roof, const json_t *about)

@@ -20,7 +20,8 @@
 
 struct ceilings {
     size_t threads;                 /* threads of the host */
-    double operations_per_s[UNITS]; /* 0: no instruction for the unit; see ceiling_unit() */
+    double operations_per_s[UNITS]; /* 0: no instruction for the unit, or for int4 none
+                                     * that is faster than that of int8 */
     double bytes_per_s;             /* read from memory; on a device read and written by a copy */
     size_t side[UNITS];             /* on a device: products of side x side x side */
     /* Only for the host: */
@@ -66,7 +67,7 @@ void ceiling_lift(struct ceilings *ceilings);
 /* The unit whose ceiling holds for `unit`: the unit itself, if it has a ceiling. */
 enum unit ceiling_unit(const struct ceilings *ceilings, enum unit unit);
 /* Measures again, briefly: the present bandwidth, and the arithmetic of ceiling_unit(unit). The
- * arithmetic can only raise its ceiling. */
+ * new rate of the arithmetic counts only if it is higher. */
 void ceiling_again(struct ceilings *ceilings, struct pool *pool, struct ceiling_reader *reader,
                    enum unit unit);
 
