@@ -15,7 +15,7 @@ struct peak {
     enum unit unit;
     const char *isa;   /* for example "AVX-512 BF16" */
     const char *levels; /* " avx2 avxvnni ": the levels of kernels/cpu that may use the
-                         * instruction. NULL: all. "": none, so it counts only if level is NULL */
+                         * instruction. NULL: all. "": none; found only without a level */
     double operations; /* operations of one round; a multiplication and an addition count as two */
     /* seed: PEAK_SEED bytes whose values the compiler does not know; the sums overwrite them. */
     void (*loop)(size_t rounds, unsigned char *seed);

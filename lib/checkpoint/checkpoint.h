@@ -67,7 +67,7 @@ struct weight {
 };
 struct mat_source checkpoint_source(const struct weight *of);
 /* Starts to read the files before the caller needs their matrices (read_ahead.h). For a caller that
- * will read all of them. */
+ * will read all matrices. */
 void checkpoint_read_ahead(struct checkpoint *model);
 /* The caller is about to read this matrix. NULL: the caller reads no more matrices. */
 void checkpoint_reached(const struct checkpoint *model, const struct weight *of);

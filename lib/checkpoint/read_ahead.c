@@ -20,8 +20,8 @@ struct read_ahead {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t moved;
-    /* Bytes from the beginning of the first file. The thread reads from `at` to `end`; it has read
-     * the bytes from `from` to `at`. */
+    /* Bytes from the beginning of the first file. The thread reads next from `at` to `end`. It has
+     * read, or reads now, the bytes from `from` to `at`. */
     size_t from, at, end;
     int stop;
 };
@@ -49,8 +49,8 @@ static int is_cached(int fd, size_t at, size_t n)
            preadv2(fd, &to, 1, (off_t)(at + n - 1), RWF_NOWAIT) == 1;
 }
 
-/* Reads the piece from byte `at` of all files on. What is wrong with a file is reported by those
- * who need its tensors. */
+/* Reads the piece that begins at byte `at` of all files. Errors are not reported here: the loader
+ * of the tensor reports them. */
 static void read_piece(const struct read_ahead *ahead, size_t at, char *piece)
 {
     size_t before = 0, bytes, left = PIECE;

@@ -42,7 +42,7 @@ const char *safetensors_note(const struct tensors *set);
 /* The number of files of the set, and the path of the i-th, for meta records. */
 size_t safetensors_files(const struct tensors *set);
 const char *safetensors_file(const struct tensors *set, size_t i);
-/* The open descriptor of the i-th file, which the set keeps; *bytes = its size. */
+/* The descriptor of the i-th file; the set closes it. *bytes = the size of the file. */
 int safetensors_descriptor(const struct tensors *set, size_t i, size_t *bytes);
 /* The place of a tensor of the set, or of a part of it: bytes from the beginning of the first file,
  * all files one after the other. For other tensors: the bytes of all files. */

@@ -98,7 +98,8 @@ static void settle_one(struct fraction *fraction, const struct fraction_points *
     double *seen = mem_alloc((points->n + 1) * sizeof *seen);
     size_t n = 0;
     int several = without && is_of_several(points);
-    const enum unit also = unit == UNIT_INT4 ? UNIT_INT8 : unit; /* data sheets lack int4 */
+    /* a machine without a rate of int4 has that of int8 */
+    const enum unit also = unit == UNIT_INT4 ? UNIT_INT8 : unit;
     for (size_t i = 0; i < points->n; i++) {
         const char *point_unit = rec_text(points->v[i].about, "flops_unit");
         double share = fraction_seen_at(&points->v[i], k);

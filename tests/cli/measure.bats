@@ -484,7 +484,7 @@ WORK='flops_unit: "f32", threads: 2, model_flops: 4000, model_bytes: 3000, prefi
 @test "a format without its own ceiling uses that of f32; a GPU is found by its name" {
     { one "{$WORK} + {flops_unit: \"int8\"}"; ceiling '{}'; } | measure > "$T/m"
     [ "$(value mfu_ratio value < "$T/m")" = 0.5 ]
-    # 4-bit codes: that of int8, if there is one
+    # 4-bit codes use the ceiling of int8, if there is one
     { one "{$WORK} + {flops_unit: \"int4\"}"; ceiling '{}'
       ceiling '{unit: "int8", flops_per_s: 16e9}'; } | measure > "$T/m"
     [ "$(value mfu_ratio value < "$T/m")" = 0.25 ]

@@ -285,7 +285,7 @@ static void test_roofs(void)
     c.own_per_s[UNIT_INT4] = 5200;
     ceiling_lift(&c);
     ok(ceiling_unit(&c, UNIT_INT4) == UNIT_INT8 && !(c.operations_per_s[UNIT_INT4] > 0),
-       "elsewhere the roof of int8 holds for them");
+       "elsewhere 4-bit codes have the roof of int8");
     c = roofs(400, 0, 0);
     ok(ceiling_unit(&c, UNIT_INT4) == UNIT_F32 && ceiling_unit(&c, UNIT_BF16) == UNIT_F32,
        "the roof of fp32 holds for units without an instruction");

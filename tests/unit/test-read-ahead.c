@@ -60,7 +60,7 @@ static void arrives(const struct tensor *tensor, size_t at, const char *what)
 static void is_far(const struct tensor *tensor)
 {
     usleep(200000);
-    ok(!is_cached(tensor, MB + SLACK), "tensor %s: no byte beyond the distance is read",
+    ok(!is_cached(tensor, MB + SLACK), "tensor %s: a byte beyond the distance is not read",
        tensor->name);
 }
 
@@ -73,7 +73,7 @@ static void test_order(const struct tensors *set, const struct tensor *a, const 
     arrives(b, INSIDE, "the thread follows the reader");
     is_far(b);
     read_ahead_reached(ahead, b);
-    arrives(b, PART - 1, "it reads to the end");
+    arrives(b, PART - 1, "the thread reads to the end");
     read_ahead_stop(ahead);
     leave_cache();
     ahead = read_ahead_start(set, MB);
@@ -81,7 +81,7 @@ static void test_order(const struct tensors *set, const struct tensor *a, const 
     arrives(b, INSIDE, "the thread goes to the tensor that is named");
     is_far(a);
     read_ahead_reached(ahead, a);
-    arrives(a, PART / 2 + INSIDE, "and back");
+    arrives(a, PART / 2 + INSIDE, "the thread goes back to an earlier tensor");
     read_ahead_stop(ahead);
 }
 
@@ -99,7 +99,7 @@ int main(void)
     if (!shows)
         skip("this file system does not show what is in the page cache");
     else if (is_cached(a, MB + SLACK) || is_cached(b, MB + SLACK))
-        skip("this file system is memory");
+        skip("this file system is in memory");
     else
         test_order(set, a, b);
     struct read_ahead *ahead = read_ahead_start(set, MB);
@@ -108,7 +108,7 @@ int main(void)
     read_ahead_stop(ahead);
     read_ahead_reached(NULL, a);
     read_ahead_stop(NULL);
-    ok(!safetensors_unchanged(set, &e), "a thread that was stopped ends");
+    ok(!safetensors_unchanged(set, &e), "calls after the end of the thread, or with NULL, do nothing");
     safetensors_close(set);
     files_end();
     return tap_done();

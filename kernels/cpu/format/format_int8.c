@@ -129,7 +129,7 @@ static float largest(const float *x, size_t K, uint32_t limit)
     float out;
     for (size_t k = 0; k < K; k++) {
         uint32_t bits = bits_of(x[k]) & 0x7fffffffu;
-        bits &= -(uint32_t)(bits < limit); /* GCC 12 makes no vectors of a conditional value */
+        bits &= -(uint32_t)(bits < limit); /* not `? bits : 0`, which GCC 12 makes scalar */
         top = bits > top ? bits : top;
     }
     memcpy(&out, &top, sizeof out);

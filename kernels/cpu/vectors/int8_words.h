@@ -1,8 +1,8 @@
 /* int8_words.h - int8 codes for processors that multiply 16-bit pairs and add the two products.
  *
- * vpmaddubsw would multiply four codes of an output instead of two. But it adds two products in 16
- * bits, and two products of int8 codes fill 16 bits. So vpmaddwd by ones must widen each sum, and
- * there is one multiplication for two codes again. */
+ * vpmaddubsw multiplies four codes of an output, not two. But it adds two products in 16 bits, and
+ * two products of int8 codes fill these. vpmaddwd by ones must then widen the sum, which is again
+ * one multiplication for two codes. */
 #pragma once
 
 #include "kernels/cpu/vectors/settled.h"

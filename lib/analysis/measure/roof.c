@@ -48,8 +48,8 @@ static double highest_ceiling(const struct roof *roof, const json_t *about, cons
     return isnan(best[0]) ? best[1] : best[0];
 }
 
-/* The highest rate in this unit. For int4, that of int8 if it is higher. If there is none, that of
- * f32. (As dtype_unit_instead() of kernels/dtype.h, which lib/analysis must not include.) */
+/* The highest rate in this unit; for int4 also in int8. If there is none, the rate of f32. (As
+ * dtype_unit_instead() of kernels/dtype.h, which lib/analysis must not include.) */
 static double highest_rate(const struct roof *roof, const json_t *about, const char *unit)
 {
     double own = highest_ceiling(roof, about, "flops_per_s", unit);

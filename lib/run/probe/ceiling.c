@@ -193,7 +193,7 @@ const char *ceiling_remark(double spread) { return is_unsteady(spread) ? ", unst
 static int any_unsteady(const struct ceilings *ceilings)
 {
     int any = is_unsteady(ceilings->bytes_spread);
-    for (int u = 0; u < UNITS; u++) /* an int4 that is slower than int8 gets no ceiling */
+    for (int u = 0; u < UNITS; u++) /* int4 counts only if it sets a ceiling */
         any |= is_unsteady(ceilings->operations_spread[u]) &&
                (u != UNIT_INT4 || ceilings->own_per_s[u] > ceilings->own_per_s[UNIT_INT8]);
     return any;
