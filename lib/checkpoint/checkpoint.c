@@ -1,5 +1,4 @@
 /* checkpoint.c - opens a checkpoint by name, and reads the values of a role.
- *
  * config.json implies the tensors and their shapes; the safetensors headers list those that exist.
  * Both must agree exactly: no buffer gets its size from one and its contents from the other. */
 #include "lib/checkpoint/checkpoint.h"
@@ -413,26 +412,12 @@ static int check_chunk(const struct checkpoint *model, const struct tensor *tens
     return 0;
 }
 
-void checkpoint_read_ahead(struct checkpoint *model)
-{
-    if (model->tensors)
-        model->ahead = read_ahead_start(model->tensors, READ_AHEAD_BYTES);
-}
-
-void checkpoint_reached(const struct checkpoint *model, const struct weight *of)
-{
-    const struct tensor *raw = of ? checkpoint_tensor(model, of->role, of->layer) : NULL;
-    if (raw || !of)
-        read_ahead_reached(model->ahead, raw);
-}
-
 void checkpoint_drop(const struct weight *of)
 {
     const struct tensor *raw = checkpoint_tensor(of->checkpoint, of->role, of->layer);
-    if (!raw)
-        return;
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), begin = (uintptr_t)raw->data / page * page;
-    madvise((void *)begin, (uintptr_t)raw->data + raw->bytes - begin, MADV_DONTNEED);
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), at = raw ? (uintptr_t)raw->data : 0;
+    if (raw)
+        madvise((void *)(at / page * page), at % page + raw->bytes, MADV_DONTNEED);
 }
 
 int checkpoint_check_tensor(const struct checkpoint *model, enum role role, size_t layer,

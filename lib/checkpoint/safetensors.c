@@ -20,6 +20,7 @@
 #include "lib/checkpoint/gguf.h"
 #include "lib/checkpoint/hub.h"
 #include "lib/checkpoint/safetensors-header.h"
+#include "lib/checkpoint/safetensors-series.h"
 
 enum { INDEX_MAX_BYTES = 64 << 20, SHARD_NAME_MAX = 255 };
 
@@ -239,55 +240,6 @@ static int add_shard(struct tensors *set, const char *folder, const char *name, 
     return bad ? -1 : 0;
 }
 
-/* Parses a name like "model-00001-of-00004.safetensors": *part = 1, *parts = 4, *prefix = length of
- * "model". Returns 0 if the name has another form. */
-static int series_parse(const char *name, size_t *prefix, unsigned *part, unsigned *parts)
-{
-    static const char tail[] = "-00000-of-00000.safetensors";
-    size_t n = strlen(name), m = sizeof tail - 1;
-    if (n < m)
-        return 0;
-    const char *at = name + n - m;
-    for (size_t i = 0; i < m; i++)
-        if (tail[i] == '0' ? at[i] < '0' || at[i] > '9' : at[i] != tail[i])
-            return 0;
-    *prefix = n - m;
-    *part = (unsigned)strtoul(at + 1, NULL, 10);
-    *parts = (unsigned)strtoul(at + 10, NULL, 10);
-    return 1;
-}
-
-/* Checks that the shards are a complete series N-of-M, and that the folder has no other shard of
- * this series. */
-static int check_series(const json_t *shards, const char *folder, const char *index, struct err *e)
-{
-    const char *first = json_object_iter_key(json_object_iter((json_t *)shards)), *name;
-    size_t prefix, other, count = json_object_size(shards);
-    unsigned part, parts, of;
-    json_t *unused;
-    if (!series_parse(first, &prefix, &part, &parts))
-        return 0;
-    json_object_foreach((json_t *)shards, name, unused) {
-        if (!series_parse(name, &other, &part, &of) || other != prefix || of != parts ||
-            memcmp(name, first, prefix) || part < 1 || part > parts)
-            return err_set(e, EXIT_BAD_DATA, "%s: shard %s does not belong to the series of %s",
-                           index, name, first);
-    }
-    if (count != parts)
-        return err_set(e, EXIT_BAD_DATA, "%s: names %zu shards, %s says %u", index, count, first,
-                       parts);
-    DIR *open = opendir(folder);
-    int bad = 0;
-    for (struct dirent *entry; open && !bad && (entry = readdir(open));)
-        if (series_parse(entry->d_name, &other, &part, &of) && other == prefix &&
-            !memcmp(entry->d_name, first, prefix) && !json_object_get(shards, entry->d_name))
-            bad = err_set(e, EXIT_BAD_DATA, "%s: shard %s is in the folder but not in the index",
-                          index, entry->d_name);
-    if (open)
-        closedir(open);
-    return bad;
-}
-
 /* The names of the shards as an object {name: null}, in the order of the index. */
 static json_t *shard_names(const json_t *map, const char *index, struct err *e)
 {
@@ -373,7 +325,7 @@ static int load_index(struct tensors *set, const char *folder, const char *path,
     if (!json_is_object(map) || json_object_size(map) == 0)
         bad =
             err_set(e, EXIT_BAD_DATA, "%s: weight_map: expected an object, tensor to shard", path);
-    bad = bad || !(names = shard_names(map, path, e)) || check_series(names, folder, path, e);
+    bad = bad || !(names = shard_names(map, path, e)) || safetensors_series(names, folder, path, e);
     if (!bad)
         json_object_foreach(names, name, value)
             bad = bad || add_shard(set, folder, name, e);
@@ -396,7 +348,7 @@ static void say_none(const char *folder, struct err *e)
         size_t prefix;
         if (n > 5 && !strcmp(entry->d_name + n - 5, ".gguf"))
             found = " (for a GGUF file, give the path of the file)";
-        else if (series_parse(entry->d_name, &prefix, &part, &parts))
+        else if (safetensors_series_parse(entry->d_name, &prefix, &part, &parts))
             found = " (there are shards without their index: download it too)";
         else if (!*found && !strncmp(entry->d_name, "pytorch_model", 13))
             found = " (PyTorch files are not read; run there: " SAFETENSORS_FROM_PYTORCH ")";
