@@ -3,8 +3,9 @@
  *
  * In the GGUF files of LLaMA and LLaDA the rows of q and k are in pairs: row 2i + s (s = 0, 1) of a
  * head is row s E/2 + i of the original, because the rotation of llama.cpp turns neighbouring
- * values. Source: conversion/ and gguf-py/gguf/constants.py of github.com/ggml-org/llama.cpp. A
- * rescaled rotation (rope.scaling, rope_freqs.weight of LLaMA 3.1) is refused. */
+ * values. The rescaled rotation of LLaMA 3.1 is the tensor rope_freqs.weight: its value j divides
+ * frequency j. Other rescaled rotations (rope.scaling) are refused. Source: conversion/ and
+ * gguf-py/gguf/constants.py of github.com/ggml-org/llama.cpp. */
 #include "lib/checkpoint/checkpoint.h"
 
 #include <stdio.h>
@@ -206,6 +207,30 @@ int checkpoint_open_gguf(struct checkpoint *model, const char *path, struct err 
     model->pairs = arch->pairs;
     model->tokenizer = bad ? NULL : tokenizer_of_gguf(meta, path, e);
     return model->tokenizer ? 0 : -1;
+}
+
+int checkpoint_gguf_rope(struct checkpoint *model, unsigned char *used, struct err *e)
+{
+    static const char name[] = "rope_freqs.weight";
+    struct config *config = &model->config;
+    const size_t n = config->rope_dims / 2;
+    const struct tensor *tensor = model->tokenizer ? safetensors_find(model->tensors, name) : NULL;
+    if (!tensor)
+        return 0;
+    if (tensor_check_shape(model->folder, tensor, &n, 1, e))
+        return -1;
+    if (n > CONFIG_MAX_PAIRS || strcmp(tensor->dtype, "F32"))
+        return err_set(e, EXIT_BAD_DATA, "%s: tensor %s: expected at most %d values in F32, got "
+                       "%zu in %s", model->folder, name, CONFIG_MAX_PAIRS, n, tensor->dtype);
+    tensor_floats(tensor, 0, n, config->rope_divisor);
+    for (size_t j = 0; j < n; j++)
+        if (!(config->rope_divisor[j] >= 1e-6F && config->rope_divisor[j] <= 1e6F))
+            return err_set(e, EXIT_BAD_DATA, "%s: tensor %s: value %zu expected from 1e-6 to 1e6, "
+                           "got %g", model->folder, name, j, (double)config->rope_divisor[j]);
+    used[tensor - safetensors_at(model->tensors, 0)] = 1;
+    if (config->chat == CHAT_LLAMA3) /* as with config.json (families/llama.c) */
+        config->chat = CHAT_LLAMA31;
+    return 0;
 }
 
 json_t *checkpoint_gguf_chat(const struct checkpoint *model)

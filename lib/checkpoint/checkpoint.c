@@ -179,7 +179,7 @@ static int find_roles(struct checkpoint *model, struct err *e)
     const struct family_naming *names = find_naming(model);
     size_t n = safetensors_count(model->tensors);
     unsigned char *used = mem_zero(n, 1);
-    int bad = checkpoint_find_ids(model, used, e);
+    int bad = checkpoint_find_ids(model, used, e) || checkpoint_gguf_rope(model, used, e);
     model->role = mem_zero(ROLE_COUNT * role_tensors_most(&model->config), sizeof *model->role);
     if (model->config.quant != QUANT_NONE)
         model->codes = mem_zero(ROLE_COUNT * role_tensors_most(&model->config),

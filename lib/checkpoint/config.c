@@ -178,6 +178,8 @@ void config_rope(const struct config *config, float *inv_freq)
             frequency /= factor;
         } else if (config->rope_yarn) {
             frequency = stretch(config, j, powf(theta, (float)(2 * j) / (float)config->head_dim));
+        } else if (config->rope_divisor[0] > 0 && j < config->rope_dims / 2) {
+            frequency /= config->rope_divisor[j];
         }
         inv_freq[j] = frequency;
     }

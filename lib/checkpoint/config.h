@@ -27,7 +27,8 @@ enum mixer { MIXER_ATTENTION, MIXER_RWKV6, MIXER_RWKV7, MIXERS };
  * QUANT_MIXED each part of each layer has its own format, in config.mix. */
 #define QUANT_NONE DTYPE_F32
 #define QUANT_MIXED DTYPES
-enum { CONFIG_MAX_EOS = 32, CONFIG_MAX_LAYERS = 1024, CONFIG_MAX_TAPS = 16 };
+enum { CONFIG_MAX_EOS = 32, CONFIG_MAX_LAYERS = 1024, CONFIG_MAX_TAPS = 16,
+       CONFIG_MAX_PAIRS = 256 };
 /* The parts that have a format of their own under QUANT_MIXED. ATTENTION: q, k, v and o of a layer.
  * FFN: gate, up and down of a layer. HEAD: the head, with the embedding when tied; it counts as a
  * part of layer 0. */
@@ -98,6 +99,8 @@ struct config {
     int rope_llama3;      /* 1: rope_type llama3, with rope_factor.. rope_original_context */
     int rope_yarn;        /* 1: rope_type yarn, with the same four numbers */
     int rope_linear;      /* 1: rope_type linear: all frequencies are divided by rope_factor */
+    float rope_divisor[CONFIG_MAX_PAIRS]; /* frequency j < R/2 is divided by value j, as a GGUF file
+                           * states it (checkpoint-gguf.c); the first is 0: it states nothing */
     double rope_scale;    /* attention factor of yarn, by which cosines and sines are multiplied; 0
                            * stands for 1 */
     double rope_factor, rope_low_freq, rope_high_freq, rope_original_context; /* frequencies with
@@ -153,9 +156,9 @@ int config_read_layers(struct config *config, size_t layers);
 size_t config_parameters(const struct config *config);
 
 /* Fills inv_freq[E/2], fp32. With R = rope_dims: inv_freq[j] = theta^(-2j/R) for j < R/2, 0 for
- * other j. rope_llama3, rope_yarn and rope_linear rescale these frequencies. Source: Su et al. 2021
- * (RoFormer); for long contexts Grattafiori et al. 2024 (Llama 3); Peng et al. 2023 (YaRN, arXiv
- * 2309.00071), section 3.2, with its rounded bounds; Chen et al. 2023 (linear, arXiv 2306.15595).
- */
+ * other j. rope_llama3, rope_yarn, rope_linear and rope_divisor rescale these frequencies. Source:
+ * Su et al. 2021 (RoFormer); for long contexts Grattafiori et al. 2024 (Llama 3); Peng et al. 2023
+ * (YaRN, arXiv 2309.00071), section 3.2, with its rounded bounds; Chen et al. 2023 (linear, arXiv
+ * 2306.15595). */
 void config_rope(const struct config *config, float *inv_freq);
 float config_rope_scale(const struct config *config); /* factor of cosines and sines */

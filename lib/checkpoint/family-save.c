@@ -136,6 +136,8 @@ static int can_say(const struct config *config, struct err *e)
                        config->head_dim, config->heads, config->width);
     if ((config->rope_llama3 || config->rope_yarn || config->rope_linear) && !family->rope_scaling)
         return err_set(e, EXIT_INTERNAL, "%s config: rescaled RoPE has no key", family->name);
+    if (config->rope_divisor[0] > 0)
+        return err_set(e, EXIT_INTERNAL, "%s config: divisors of RoPE have no key", family->name);
     if (config_denoises(config) && config->mask < 0)
         return err_set(e, EXIT_INTERNAL, "%s config: no mask token", family->name);
     if (config_denoises(config) && !config->n_eos)

@@ -64,6 +64,8 @@ int trainer_check(const struct config *config, struct err *e)
     const char *what = config->experts                         ? "experts"
                        : config->taps                          ? "no embedding of its own"
                        : config->rope_dims != config->head_dim ? "a rotation of a part of each head"
+                       : config->rope_divisor[0] > 0
+                           ? "a rotation that config.json cannot state (rope_freqs.weight)"
                        : config->two_ways
                            ? "two ways to write, which its authors train by two losses,"
                            : NULL;

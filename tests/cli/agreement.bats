@@ -319,6 +319,40 @@ in_gguf() {
     [ "$(wc -l < "$T/said")" -eq 1 ]
 }
 
+# The divisors are 1, 1 to 8, and 8: a reader that ignores them gives other ids.
+@test "GGUF: rope_freqs.weight rescales the rotation; a wrong one is refused; it is not trained" {
+    in_gguf F32 --rope-llama3 8,1,4,32
+    greedy -m "$T/model.gguf"
+    likelihood 1e-4 -m "$T/model.gguf" --device ref
+    at=$(($(stat -c %s "$T/model.gguf") - 4 * 32)) # 32 values, the end of the file
+    refused() { # refused WORDS: the file bad.gguf is refused
+        run "$BIN/gen-llama" -m "$T/bad.gguf" --no-meta "$T/prompts"
+        [ "$status" -eq 65 ] && [[ $output == *"tensor rope_freqs.weight: $1"* ]]
+    }
+    for bytes in '\0\0\0\0' '\0\0\300\177' '\0\0\200\177' '\0\0\200\277'; do # 0, NaN, infinity, -1
+        cp "$T/model.gguf" "$T/bad.gguf"
+        # shellcheck disable=SC2059  # the bytes are a format
+        printf "$bytes" | dd of="$T/bad.gguf" bs=1 seek=$at conv=notrunc status=none
+        refused "value 0 expected from 1e-6 to 1e6, got"
+    done
+    sed 's/\(rope_freqs.weight\x01\x00\x00\x00\)\x20/\1\x1f/' "$T/model.gguf" > "$T/bad.gguf"
+    refused "shape expected [32] by config.json, got [31]"
+    sed 's/\(rope_freqs.weight\x01\x00\x00\x00\x20\(\x00\)\{7\}\)\x00/\1\x01/' "$T/model.gguf" \
+        > "$T/bad.gguf"
+    refused "expected at most 256 values in F32, got 32 in F16"
+    run "$BIN/train-lm" -q --from "$T/model.gguf" --steps 1 --out "$T/trained" "$T/prompts"
+    [ "$status" -eq 64 ]
+    [[ $output == *"a llama model with a rotation that config.json cannot state (rope_freqs"* ]]
+    jq '.added_tokens += [{id: 260, content: "<|start_header_id|>"},
+                          {id: 261, content: "<|end_header_id|>"}]' \
+        "$T/model/tokenizer.json" > "$T/new"
+    mv "$T/new" "$T/model/tokenizer.json"
+    "$MAKE_GGUF" F32 "$T/model"
+    echo '{"id":"a","text":"b"}' | "$BIN/gen-llama" -m "$T/model/model.gguf" --max-new 1 \
+        > "$T/got" 2> "$T/err"
+    grep -q -e '--chat llama3.1 applies one' "$T/err"
+}
+
 @test "GGUF: an architecture, key or tokenizer that is not supported is refused by name" {
     in_gguf Q8_0
     spoilt() { # spoilt WORDS OLD NEW: with these bytes replaced, the file is refused

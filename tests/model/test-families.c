@@ -204,6 +204,16 @@ static void test_rope(void)
     }
     ok(same == 29 && between == 6 && divided == 29,
        "llama3: %d as they are, %d blended, %d divided", same, between, divided);
+    c.rope_llama3 = 0;
+    for (int j = 0; j < 64; j++)
+        c.rope_divisor[j] = plain[j] / scaled[j];
+    config_rope(&c, plain);
+    near = 1;
+    for (int j = 0; j < 64; j++)
+        near &= fabs(plain[j] / scaled[j] - 1) < 1e-6;
+    ok(near, "the divisors of a GGUF file give the same frequencies");
+    ok(family_save(&c, files_root, &e) == -1 && e.code == EXIT_INTERNAL,
+       "config.json has no key for them: %s", e.text);
 }
 
 /* A partial rotation: 8 of 16 values are rotated, at theta^(-2j/8). */

@@ -1,7 +1,8 @@
 /* make-gguf FORMAT FOLDER - converts a checkpoint of make-checkpoint (F32, one file) to model.gguf
  * in the same folder: matrices in FORMAT, the rest in F32. model.safetensors is rewritten with the
- * values that the formats stand for, so that a reader of either file must find the same network. It
- * shares no code with the engine. The quantizers are crude, because nothing is lost between the two
+ * values that the formats stand for, so that a reader of either file must find the same network.
+ * rope_scaling of type llama3 becomes rope_freqs.weight, the last tensor. This program shares no
+ * code with the engine. The quantizers are crude, because nothing is lost between the two
  * files. */
 #include <jansson.h>
 #include <math.h>
@@ -318,6 +319,30 @@ struct tensor {
     int paired;
 };
 
+/* Adds the rescaled rotation of LLaMA 3.1 as GGUF has it: the divisor of each frequency. A
+ * frequency with fewer than `low` turns over the original context is divided by the factor, one
+ * with more than `high` turns stays, one between is a blend of both. */
+static size_t add_rope(const json_t *c, size_t head_dim, struct tensor *to)
+{
+    static const char *const names[4] = {"factor", "low_freq_factor", "high_freq_factor",
+                                         "original_max_position_embeddings"};
+    double v[4];
+    const json_t *rope = json_object_get(c, "rope_scaling");
+    if (!json_is_object(rope)) return 0;
+    for (int i = 0; i < 4; i++)
+        v[i] = json_number_value(json_object_get(rope, names[i]));
+    const double theta = json_number_value(json_object_get(c, "rope_theta"));
+    *to = (struct tensor){.name = "rope_freqs.weight", .rows = head_dim / 2, .format = formats};
+    to->v = malloc(to->rows * sizeof *to->v);
+    for (size_t j = 0; j < to->rows; j++) {
+        const double length = 2 * acos(-1) * pow(theta, 2.0 * (double)j / (double)head_dim);
+        const double share = (v[3] / length - v[1]) / (v[2] - v[1]);
+        const double kept = share < 0 ? 0 : share > 1 ? 1 : share;
+        to->v[j] = (float)(1 / ((1 - kept) / v[0] + kept));
+    }
+    return 1;
+}
+
 static unsigned char *read_all(const char *path, size_t *n)
 {
     FILE *f = fopen(path, "rb");
@@ -394,7 +419,8 @@ int main(int argc, char **argv)
     const size_t width = (size_t)json_integer_value(either(c, "hidden_size", "d_model"));
     json_t *said = json_object_get(c, "head_dim");
     const size_t head_dim = said ? (size_t)json_integer_value(said) : width / heads;
-    const size_t n = list_tensors(bytes, format, strncmp(arch, "qwen", 4), list);
+    const size_t stored = list_tensors(bytes, format, strncmp(arch, "qwen", 4), list);
+    const size_t n = stored + add_rope(c, head_dim, list + stored);
     char *body = NULL;
     size_t length = 0;
     FILE *f = open_memstream(&body, &length);
@@ -427,6 +453,7 @@ int main(int argc, char **argv)
     if (!f || fwrite(bytes, 1, size, f) != size || fclose(f)) stop("cannot write", path[2]);
     json_decref(c);
     json_decref(t);
+    if (n > stored) free(list[stored].v);
     free(body);
     free(bytes);
     return 0;
