@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "lib/base/mem.h"
 
@@ -18,12 +19,18 @@ static const struct quant_format *const formats[DTYPES] = {
 
 float quant_largest(const float *x, size_t n)
 {
-    float top = 0;
+    /* Bits of magnitudes have the order of the magnitudes; infinity and NaN are the largest. They
+     * fit an int32, whose comparison every processor has for vectors. */
+    int32_t top = 0;
+    float largest;
     for (size_t i = 0; i < n; i++) {
-        float a = fabsf(x[i]);
-        top = a > top || a != a ? a : top; /* a NaN stays, because no value compares greater */
+        int32_t bits;
+        memcpy(&bits, &x[i], sizeof bits);
+        bits &= INT32_MAX;
+        top = bits > top ? bits : top;
     }
-    return isfinite(top) ? top : NAN;
+    memcpy(&largest, &top, sizeof largest);
+    return isfinite(largest) ? largest : NAN;
 }
 
 void quant_floats(const struct codes *codes, size_t cols, size_t first, size_t count, float *out)

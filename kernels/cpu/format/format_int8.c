@@ -74,10 +74,12 @@ static void pack_output(void *panel, size_t j, const int8_t *code, float scale, 
     float *step = panel;
     int32_t *start = (int32_t *)(void *)(step + PANEL), sum = 0;
     int8_t *out = codes_of(panel) + j * INT8_STEP;
-    for (size_t k = 0; k < K; k++) {
-        step_at(out, k)[k % INT8_STEP] = code[k];
+    size_t k = 0;
+    for (; k + INT8_STEP <= K; k += INT8_STEP)
+        memcpy(step_at(out, k), code + k, INT8_STEP);
+    memcpy(step_at(out, k), code + k, K - k);
+    for (k = 0; k < K; k++)
         sum += code[k];
-    }
     step[j] = scale / 127;
     /* unsigned arithmetic: a sum may wrap in between; the final value is right */
     start[j] = (int32_t)(0u - (uint32_t)INT8_BIAS * (uint32_t)sum);
