@@ -194,7 +194,7 @@ $(foreach l,portable $(CPU_LEVELS),\
 $(BUILD)/obj/lib/stat/bootstrap.o: private ALL_CFLAGS += -O3
 # The loops that probe the limits of the machine must not be limited by the compiler.
 $(BUILD)/obj/lib/run/probe/ceiling.o $(BUILD)/obj/kernels/peak-%.o: private ALL_CFLAGS += -O3
-# The search for the largest |w| took half the time of loading a model with --quant.
+# The search for the largest |w| took half the processor time of loading with --quant.
 $(BUILD)/obj/kernels/quant.o: private ALL_CFLAGS += -O3
 $(BUILD)/obj/kernels/peak-arm.o: private ALL_CFLAGS += -march=armv8.2-a+dotprod+bf16+i8mm
 $(addprefix $(BUILD)/obj/kernels/,ops.o train.o): $(BUILD)/obj/levels.txt

@@ -19,8 +19,8 @@ static const struct quant_format *const formats[DTYPES] = {
 
 float quant_largest(const float *x, size_t n)
 {
-    /* Bits of magnitudes have the order of the magnitudes; infinity and NaN are the largest. They
-     * fit an int32, whose comparison every processor has for vectors. */
+    /* Bits of magnitudes have the order of the magnitudes; infinity and NaN are the largest. The
+     * bits of a magnitude fit an int32, and every processor compares vectors of int32. */
     int32_t top = 0;
     float largest;
     for (size_t i = 0; i < n; i++) {

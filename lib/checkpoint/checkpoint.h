@@ -111,8 +111,9 @@ extern const struct family_naming checkpoint_gguf_names; /* "blk.N.attn_q.weight
 /* Fills config, extras, tensors, tokenizer, folder and pairs of *model from a file named .gguf.
  * -1: EXIT_NO_INPUT, EXIT_BAD_DATA. */
 int checkpoint_open_gguf(struct checkpoint *model, const char *path, struct err *e);
-/* If the file has the tensor rope_freqs.weight: sets config.rope_divisor, and marks the tensor in
- * used[]. Does nothing for a folder. -1: EXIT_BAD_DATA. */
+/* If the file has the tensor rope_freqs.weight: sets config.rope_divisor, changes config.chat from
+ * that of LLaMA 3 to that of 3.1, and marks the tensor in used[]. Does nothing for a folder. -1:
+ * EXIT_BAD_DATA. */
 int checkpoint_gguf_rope(struct checkpoint *model, unsigned char *used, struct err *e);
 /* The chat template and the special tokens of the file, as tokenizer_config.json has them; the
  * caller's. */

@@ -99,8 +99,8 @@ struct config {
     int rope_llama3;      /* 1: rope_type llama3, with rope_factor.. rope_original_context */
     int rope_yarn;        /* 1: rope_type yarn, with the same four numbers */
     int rope_linear;      /* 1: rope_type linear: all frequencies are divided by rope_factor */
-    float rope_divisor[CONFIG_MAX_PAIRS]; /* frequency j < R/2 is divided by value j, as a GGUF file
-                           * states it (checkpoint-gguf.c); the first is 0: it states nothing */
+    float rope_divisor[CONFIG_MAX_PAIRS]; /* frequency j < R/2 is divided by value j (GGUF only:
+                           * checkpoint-gguf.c). All 0: no divisors */
     double rope_scale;    /* attention factor of yarn, by which cosines and sines are multiplied; 0
                            * stands for 1 */
     double rope_factor, rope_low_freq, rope_high_freq, rope_original_context; /* frequencies with

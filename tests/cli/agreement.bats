@@ -319,8 +319,9 @@ in_gguf() {
     [ "$(wc -l < "$T/said")" -eq 1 ]
 }
 
-# The divisors are 1, 1 to 8, and 8: a reader that ignores them gives other ids.
-@test "GGUF: rope_freqs.weight rescales the rotation; a wrong one is refused; it is not trained" {
+# The first divisors are 1, the last are 8, those between are blends. A reader that ignores the
+# divisors gives other ids.
+@test "GGUF: rope_freqs.weight rescales the rotation; wrong divisors and training are refused" {
     in_gguf F32 --rope-llama3 8,1,4,32
     greedy -m "$T/model.gguf"
     likelihood 1e-4 -m "$T/model.gguf" --device ref

@@ -211,9 +211,9 @@ static void test_rope(void)
     near = 1;
     for (int j = 0; j < 64; j++)
         near &= fabs(plain[j] / scaled[j] - 1) < 1e-6;
-    ok(near, "the divisors of a GGUF file give the same frequencies");
+    ok(near, "the divisors of a GGUF file give the frequencies of llama3");
     ok(family_save(&c, files_root, &e) == -1 && e.code == EXIT_INTERNAL,
-       "config.json has no key for them: %s", e.text);
+       "config.json has no key for divisors: %s", e.text);
 }
 
 /* A partial rotation: 8 of 16 values are rotated, at theta^(-2j/8). */

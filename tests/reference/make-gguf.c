@@ -2,8 +2,7 @@
  * in the same folder: matrices in FORMAT, the rest in F32. model.safetensors is rewritten with the
  * values that the formats stand for, so that a reader of either file must find the same network.
  * rope_scaling of type llama3 becomes rope_freqs.weight, the last tensor. This program shares no
- * code with the engine. The quantizers are crude, because nothing is lost between the two
- * files. */
+ * code with the engine. The quantizers are crude: nothing is lost between the two files. */
 #include <jansson.h>
 #include <math.h>
 #include <stdint.h>
@@ -321,7 +320,8 @@ struct tensor {
 
 /* Adds the rescaled rotation of LLaMA 3.1 as GGUF has it: the divisor of each frequency. A
  * frequency with fewer than `low` turns over the original context is divided by the factor, one
- * with more than `high` turns stays, one between is a blend of both. */
+ * with more than `high` turns stays. A frequency between is a blend of the divided and the kept
+ * one. */
 static size_t add_rope(const json_t *c, size_t head_dim, struct tensor *to)
 {
     static const char *const names[4] = {"factor", "low_freq_factor", "high_freq_factor",

@@ -108,7 +108,7 @@ int main(void)
     read_ahead_stop(ahead);
     read_ahead_reached(NULL, a);
     read_ahead_stop(NULL);
-    ok(!safetensors_unchanged(set, &e), "calls after the end of the thread do nothing");
+    ok(!safetensors_unchanged(set, &e), "calls with NULL or after the end do nothing");
     safetensors_close(set);
     files_end();
     return tap_done();

@@ -77,7 +77,8 @@ static void pack_output(void *panel, size_t j, const int8_t *code, float scale, 
     size_t k = 0;
     for (; k + INT8_STEP <= K; k += INT8_STEP)
         memcpy(step_at(out, k), code + k, INT8_STEP);
-    memcpy(step_at(out, k), code + k, K - k);
+    if (k < K)
+        memcpy(step_at(out, k), code + k, K - k);
     for (k = 0; k < K; k++)
         sum += code[k];
     step[j] = scale / 127;
