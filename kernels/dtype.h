@@ -32,11 +32,11 @@ enum dtype {
 
 /* The numbers that a product multiplies. UNIT_F32: floats. UNIT_BF16: x rounded to bf16.
  * UNIT_INT8: codes of x and codes of W. UNIT_INT4: codes of x and 4-bit codes of W, so that 16 bits
- * hold the sum of half a block. Where no instruction gains from that, the rate of UNIT_INT8
+ * hold the sum of half a block. Where 16-bit sums are not faster, the rate of UNIT_INT8
  * holds. */
 enum unit { UNIT_F32, UNIT_BF16, UNIT_INT8, UNIT_INT4, UNITS };
 const char *dtype_unit_name(enum unit unit); /* "f32", "bf16", "int8", "int4" */
-/* The unit whose rate holds where `unit` has none. */
+/* The unit to use if `unit` has no rate. */
 static inline enum unit dtype_unit_instead(enum unit unit)
 {
     return unit == UNIT_INT4 ? UNIT_INT8 : UNIT_F32;

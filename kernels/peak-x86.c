@@ -28,18 +28,21 @@ VECTORS(fma_512, AVX512, __m512, "vfmadd231ps")
 VECTORS(fma_256, AVX2, __m256, "vfmadd231ps")
 VECTORS(int8_vex, AVX2, __m256i, "%{vex%} vpdpbusd")
 
-/* Three instructions: products of bytes added in pairs (16 bits), sums of two such pairs (32 bits),
- * and the running sum. */
-#define BYTES(NAME, TARGET, VEC)                                                                 \
+/* Products of bytes, added in pairs of 16 bits; then CODE adds the pairs %1 to the sum %0. */
+#define BYTES(NAME, TARGET, VEC, CODE)                                                           \
     TARGET static inline VEC NAME(VEC sum, VEC x, VEC y)                                         \
     {                                                                                            \
         VEC pairs;                                                                               \
-        __asm__ volatile("vpmaddubsw %3, %2, %1\n\tvpmaddwd %3, %1, %1\n\tvpaddd %1, %0, %0"    \
+        __asm__ volatile("vpmaddubsw %3, %2, %1\n\t" CODE                                        \
                          : "+v"(sum), "=&v"(pairs) : "v"(x), "v"(y));                            \
         return sum;                                                                              \
     }
-BYTES(int8_256, AVX2, __m256i)
-BYTES(int8_words, AVX512, __m512i)
+#define SUMS_32 "vpmaddwd %3, %1, %1\n\tvpaddd %1, %0, %0" /* two pairs become one sum of 32 bits */
+#define SUMS_16 "vpaddw %1, %0, %0"
+BYTES(int8_256, AVX2, __m256i, SUMS_32)
+BYTES(int8_words, AVX512, __m512i, SUMS_32)
+BYTES(int4_256, AVX2, __m256i, SUMS_16)
+BYTES(int4_words, AVX512, __m512i, SUMS_16)
 
 /* Codes of 16 bits: products added in pairs, and the running sum. */
 SSE2 static inline __m128i int8_128(__m128i sum, __m128i x, __m128i y)
@@ -47,18 +50,6 @@ SSE2 static inline __m128i int8_128(__m128i sum, __m128i x, __m128i y)
     __asm__ volatile("pmaddwd %2, %1\n\tpaddd %1, %0" : "+x"(sum), "+x"(y) : "x"(x));
     return sum;
 }
-
-/* Two instructions: vpmaddubsw and vpaddw. The sums have 16 bits. */
-#define NIBBLES(NAME, TARGET, VEC)                                                               \
-    TARGET static inline VEC NAME(VEC sum, VEC x, VEC y)                                         \
-    {                                                                                            \
-        VEC pairs;                                                                               \
-        __asm__ volatile("vpmaddubsw %3, %2, %1\n\tvpaddw %1, %0, %0"                            \
-                         : "+v"(sum), "=&v"(pairs) : "v"(x), "v"(y));                            \
-        return sum;                                                                              \
-    }
-NIBBLES(int4_256, AVX2, __m256i)
-NIBBLES(int4_words, AVX512, __m512i)
 #define MULADD_128(s, x, y) _mm_add_ps(_mm_mul_ps(s, x), y)
 
 PEAK_LOOP(f32_avx512, AVX512, __m512, fma_512)

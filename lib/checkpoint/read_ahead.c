@@ -1,6 +1,6 @@
 /* read_ahead.c - see read_ahead.h. The thread reads whole pieces: the system sees a file that is
- * read in order, and fetches it in large folios. MADV_WILLNEED would fetch folios of one page, and
- * mapping those takes several times as long. */
+ * read in order, and fetches it in large folios. MADV_WILLNEED would fetch folios of one page,
+ * which take several times as long to map. */
 #include "lib/checkpoint/read_ahead.h"
 
 #include <pthread.h>

@@ -21,7 +21,7 @@
 struct ceilings {
     size_t threads;                 /* threads of the host */
     double operations_per_s[UNITS]; /* 0: no instruction for the unit; int4: none that is
-                                     * faster than that of int8 */
+                                     * faster than those of other units */
     double bytes_per_s;             /* read from memory; on a device read and written by a copy */
     size_t side[UNITS];             /* on a device: products of side x side x side */
     /* Only for the host: */
@@ -64,7 +64,7 @@ int ceiling_shared(double cores, size_t threads);
 const char *ceiling_remark(double spread);
 /* Sets the ceilings from the rates of each unit's own instruction. */
 void ceiling_lift(struct ceilings *ceilings);
-/* `unit` itself if it has a ceiling, else that of dtype_unit_instead(). */
+/* `unit` if it has a ceiling, else the next of dtype_unit_instead() that has one, at last f32. */
 enum unit ceiling_unit(const struct ceilings *ceilings, enum unit unit);
 /* Measures again, briefly: the present bandwidth, and the arithmetic of ceiling_unit(unit). The
  * new rate of the arithmetic counts only if it is higher. */
