@@ -28,8 +28,8 @@ enum { PEAK_CHAINS = 12 /* sums in flight: more than the cycles that one instruc
  * loops. */
 const struct peak *peak_at(enum unit unit, const char *level, size_t i);
 /* The fastest of these loops, by measurement, because on some processors the newer instruction is
- * slower. A later loop must be 10 % faster. The measurement takes at most a millisecond. NULL: there
- * is no such loop. */
+ * slower. A later loop must be 10 % faster. The measurement takes at most a millisecond. NULL:
+ * there is no such loop. */
 const struct peak *peak_best(enum unit unit, const char *level);
 
 /* 1: the loop counts for this level, or level is NULL. */
