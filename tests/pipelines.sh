@@ -165,6 +165,27 @@ grep -q 'load/endpoints.jq' log
 ok $? "make load holds a load at rate 0 against the rules, also beside other rates"
 again load PROFILE=quick LOAD_LIMITS='--ttft-limit-ms 100'
 did "make load with other limits repeats no launch" "measure:1 pareto:1"
+again load PROFILE=quick LOAD_LIMITS='--ttft-limit-ms 100'
+did "a second make load runs nothing" ""
+grep -q 'load: phase 4 shows no step count .* by accuracy, so LLaDA takes QUANT_STEPS=4 steps' log
+ok $? "make load says that its step count is not one that phase 4 shows to be as good"
+x_q() { # METRIC AT: as phase 4 writes it
+    jq -cn --arg metric "$1" --argjson at "$2" '{kind: "crossover", name: "X_q", over: "steps",
+        contract: "answer", quality_metric: $metric, exists: true, at: $at}'
+}
+cp results/here/quick/pareto.ndjson before.ndjson
+{ x_q accuracy 16; x_q judge_ppl 64; } >>results/here/quick/pareto.ndjson
+again load PROFILE=quick
+grep -q '^schedule .* --steps 16 .*--arrival-rate 8,32' ran &&
+    grep -q '^pareto .*quick/load/x_q.ndjson' ran &&
+    [ "$(jq -c '[.quality_metric, .at]' results/here/quick/load/x_q.ndjson)" = \
+        '["accuracy",16]' ] && ! grep -q 'load: phase 4 shows' log &&
+    ! grep -q 'quick/steps/launch' ran
+ok $? "make load takes the step count that phase 4 shows to be as good by the first quality"
+again load PROFILE=quick LOAD_STEPS=8
+grep -q '^schedule .* --steps 8 ' ran && ! grep -q 'load: phase 4 shows' log
+ok $? "LOAD_STEPS names another step count"
+mv before.ndjson results/here/quick/pareto.ndjson
 
 again report PROFILE=quick PAGE=decoding
 grep -q '^report .*quick/decoding/by-method.ndjson' ran

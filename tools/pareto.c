@@ -41,6 +41,7 @@ struct pareto {
     struct field field; /* the points that compete with each other in the current step */
     struct pairs times;
     struct costs costs;
+    json_t *x_q;        /* the X_q records of the input */
     json_t *told;       /* reason why a crossover does not exist -> number of such crossovers */
     double *work;       /* [3 * draws + 1] */
 };
@@ -257,7 +258,8 @@ static int write_all(struct pareto *run, struct err *e)
 /* Writes the crossovers along batch sizes and along lengths. */
 static int write_scaling(struct pareto *run, struct err *e)
 {
-    json_t *list = scaling_records(&run->points, &run->costs, !strcmp(run->a.rival, "fastest")),
+    json_t *list = scaling_records(&run->points, &run->costs, run->x_q,
+                                   !strcmp(run->a.rival, "fastest")),
            *record;
     size_t i;
     int bad = 0;
@@ -315,6 +317,10 @@ static int choose_qualities(struct pareto *run, char *list, struct err *e)
 static int take(void *ctx, const json_t *record, struct err *e)
 {
     struct pareto *run = ctx;
+    if (!strcmp(rec_kind(record), "crossover") && rec_is(record, "name", "X_q")) {
+        json_array_append(run->x_q, (json_t *)(uintptr_t)record);
+        return 0;
+    }
     int times = pairs_take(&run->times, record, e);
     return times ? times : points_take(&run->points, record, e);
 }
@@ -356,6 +362,8 @@ static const char notes[] =
     "    which a LLaDA setting costs as much as LLaMA: along batch sizes and rates\n"
     "    with all else equal, along lengths with the same number of tokens a step.\n"
     "    direction: LLaDA is cheaper_up_to this size, or cheaper_from it on.\n"
+    "    as_good of X_rate: whether X_q records in the input show that the step count\n"
+    "    is as good as LLaMA.\n"
     "Nothing is extrapolated. A crossover outside of the measured range is null, and\n"
     "`censored` names the side. exists is false if it is shown that there is none,\n"
     "null if that is undecided. `bracket` needs no model: the last point below and\n"
@@ -408,6 +416,7 @@ int main(int argc, char **argv)
     run.points.axis = run.a.axis;
     run.points.task = run.a.task;
     run.told = json_object();
+    run.x_q = json_array();
     run.work = mem_zero(3 * (size_t)run.a.draws + 1, sizeof *run.work);
     struct rec_reader *in = rec_read_open((const char *const *)argv + first,
                                           (size_t)(argc - first), &e);
@@ -440,6 +449,7 @@ int main(int argc, char **argv)
     points_free(&run.points);
     pairs_free(&run.times);
     json_decref(run.told);
+    json_decref(run.x_q);
     free(list);
     free(run.work);
     return code;

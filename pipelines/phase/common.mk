@@ -74,6 +74,9 @@ PAGED := $(call split,$(PAGE))
 ifneq ($(filter-out decoding ablation latent-ablation peer,$(PAGED)),)
 $(error PAGE=$(PAGE) (64): expected a list of decoding, ablation, latent-ablation, peer)
 endif
+# The primary analysis, the first goal of QUALITY: [TASK] METRIC MARGIN. Its metric.
+primary        := $(subst :, ,$(firstword $(call split,$(QUALITY))))
+primary_metric := $(word $(if $(word 3,$(primary)),2,1),$(primary))
 pareto_flags     = --seed $(SEED) --margin '$(MARGIN)' $(PARETO_FLAGS)
 $(foreach v,$(NAMES),$(call plain,$(v)=,$($(v))))
 TIMING = --warmup $(WARMUP) --warmup-most $(WARMUP_MOST) --again $(AGAIN) $(if $(FORCE),--force)
@@ -224,7 +227,7 @@ multiple       = $(shell echo $$(( ($(2) + $(1) - 1) / $(1) * $(1) )))
 OWNED := $(filter-out data/models/% synth:%,$(LLADA) $(LLAMA) $(LTM))
 TOY   := $(strip $(if $(OWNED),$(if $(filter data/corpus/%,$(PROMPT_FILE)),PROMPT_FILE) \
              $(if $(filter data/models/%,$(JUDGE)),JUDGE)))
-runs  := $(filter phase% all refine refine-steps ready decoding load ablation robustness \
+runs  := $(filter phase% all refine refine-steps ready decoding ablation robustness \
              quantizations exact pruning caps release-run $(whole),$(GOALS))
 # make refuses what it can check by itself before anything runs. The number in a message is the exit
 # status that a tool has for this error.

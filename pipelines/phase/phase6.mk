@@ -19,8 +19,7 @@ methods_FROM     = $(BY_METHOD) $(if $(filter $(R)/steps/%,$(BY_METHOD)),$(R)/st
 training_FROM   := $(wildcard $(foreach m,$(LLADA) $(LLAMA) $(LTM),$(m)/loss.ndjson))
 
 # The figures of phase 4 show the quality of the primary analysis.
-primary      := $(subst :, ,$(firstword $(subst $(,), ,$(QUALITY))))
-pareto_FLAGS := --quality $(word $(if $(word 3,$(primary)),2,1),$(primary))
+pareto_FLAGS := --quality $(primary_metric)
 steps_FLAGS  := $(pareto_FLAGS)
 $(foreach f,pareto steps,$(R)/figures/$(f).svg $(R)/figures/$(f).png): $(R)/stamp/quality
 

@@ -1,6 +1,6 @@
 # scale.jq - prints as text at which batch size and length (phase 5) and at which rate of requests
-# (make load) the faster model changes, one line for each crossover. Inputs: the records of pareto;
-# run with -sr.
+# (make load) the faster model changes, one line for each crossover. A line about rates also says
+# whether its step count is as good as LLaMA. Inputs: the records of pareto; run with -sr.
 def tenth: (if . < 1 then 1000 else 10 end) as $by | . * $by | round / $by;
 def end_of($side): .[$side] | if . == null then null else tenth end;
 .[] | select(.kind == "crossover" and (.name | . == "X_batch" or . == "X_length" or . == "X_rate"))
@@ -17,3 +17,7 @@ def end_of($side): .[$side] | if . == null then null else tenth end;
     else "none, \(.reason)" end
   + "; ratios " + ([.cells[] | "\(.at): \(if .ratio then .ratio * 100 | round / 100
                              else .ratio_reason // "none" end)"] | join(", "))
+  + if .name != "X_rate" or .steps == null then ""
+    else "; \(.steps) steps " + (if .as_good then "are as good as LLaMA by \(.as_good_by)"
+        elif .as_good == false then "are worse than LLaMA by \(.as_good_by)"
+        else "are not shown to be as good as LLaMA (\(.as_good_reason))" end) end

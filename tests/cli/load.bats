@@ -169,6 +169,48 @@ pareto() { "$BIN/pareto" -q --no-meta "$@"; }
         grep -q '^X_rate (requests/s, 64 tokens, 8 at once, 4 a step): cheaper up to 6\.[89] \['
 }
 
+# x_q SERIES WORD: an X_q record of the series. 16 steps are shown to be as good (true), to be worse
+# (false), or neither (null); 32 steps are as good
+x_q() {
+    jq -cn --arg series "$1" --argjson good "$2" '{schema: "crossover/1", kind: "crossover",
+        run: "r", name: "X_q", llada: "llada", llama: "llama", axis: "steps", over: "steps",
+        series: $series, quality_metric: "accuracy", exists: true, at: 16,
+        tests: [{at: 16, p_noninferior: 0.01, noninferior: $good},
+                {at: 32, p_noninferior: 0.01, noninferior: true}]}'
+}
+
+@test "X_rate says whether its step count is as good as LLaMA by the X_q of the same series" {
+    # the identity of the series without arrivals, one prompt at a time
+    rates 1 | jq -c 'select(.model == "llada") | del(.arrival_rate, .series, .point, .config) |
+        .batch = 1 | .admit = "static" | (., (.steps = 32)) | .config = "s\(.steps)"' |
+        pareto > "$T/alone"
+    series=$(jq -r 'select(.kind == "crossover").series' "$T/alone" | sort -u)
+    [ "${#series}" -eq 12 ]
+    for good in true false; do
+        { rates 1 2 4; x_q "$series" $good; } | pareto > "$T/p"
+        conforms "$T/p"
+        [ "$(crossover X_rate '[.as_good, .as_good_by, has("as_good_reason")]' < "$T/p")" = \
+            "[$good,\"accuracy\",false]" ]
+    done
+    { rates 1 2 4; x_q "$series" null; } | pareto > "$T/p"
+    [ "$(crossover X_rate '[.as_good, .as_good_by, .as_good_reason]' < "$T/p")" = \
+        '[null,"accuracy","undecided"]' ]
+    # worse by one of two qualities
+    { rates 1 2 4; x_q "$series" true; x_q "$series" false | sed 's/accuracy/chrf/'; } |
+        pareto > "$T/p"
+    [ "$(crossover X_rate '[.as_good, .as_good_by]' < "$T/p")" = '[false,"accuracy,chrf"]' ]
+    # another series, another LLaMA, or no test at this step count
+    for of in '.series = "other"' '.llama = "llama2"' '.tests[0].at = 8'; do
+        { rates 1 2 4; x_q "$series" true | jq -c "$of"; } | pareto > "$T/p"
+        [ "$(crossover X_rate '[.as_good, .as_good_reason]' < "$T/p")" = \
+            '[null,"no X_q tests this step count"]' ]
+    done
+    { rates 1 2 4; x_q "$series" true; } | pareto | jq -sr -f pipelines/phase/scale.jq |
+        grep -q '^X_rate .*; 16 steps are as good as LLaMA by accuracy$'
+    rates 1 2 4 | pareto | jq -sr -f pipelines/phase/scale.jq |
+        grep -q '; 16 steps are not shown to be as good as LLaMA (no X_q tests this step count)$'
+}
+
 # curve: generations and metrics of seven loads with a fixed number of requests, 2 prompts, 3 rounds
 curve() {
     jq -cn '{kind: "meta", tool: "gen-llama", version: "1", commit: "c"},

@@ -226,8 +226,64 @@ static void set_place(json_t *j, const struct track *track, size_t draws, double
     rec_set_text(j, "reason", reason);
 }
 
+/* id = the series of the step sweep in which the plain point with these settings runs alone: one
+ * prompt at a time, and none arrives. */
+static void identify_alone(const struct point *point, char id[SETTINGS_ID])
+{
+    json_t *settings = about_of(point->about), *admit = about_default("admit");
+    json_object_del(settings, "arrival_rate");
+    json_object_set_new(settings, "batch", json_integer(1));
+    if (json_object_get(settings, "admit") && admit)
+        json_object_set(settings, "admit", admit);
+    settings_id(settings, "steps", id);
+    json_decref(settings);
+    json_decref(admit);
+}
+
+/* What an X_q record tests at this step count: true, false, or null; NULL: nothing. Borrowed. */
+static const json_t *test_at(const json_t *record, double steps)
+{
+    const json_t *test;
+    size_t i;
+    json_array_foreach(json_object_get(record, "tests"), i, test) {
+        const double at = rec_number(test, "at");
+        if (at >= steps && at <= steps)
+            return json_object_get(test, "noninferior");
+    }
+    return NULL;
+}
+
+/* Sets as_good: whether the step count of the track is shown to be as good as LLaMA by every
+ * quality of the records x_q. A quality that is worse decides before one that is undecided. */
+static void set_as_good(json_t *j, const struct track *track, const json_t *x_q)
+{
+    const struct point *point = track->cell[0].llada;
+    int good = 1;
+    char id[SETTINGS_ID];
+    struct buf names = {0};
+    const json_t *record;
+    size_t i;
+    identify_alone(point, id);
+    json_array_foreach(x_q, i, record) {
+        const json_t *test = rec_is(record, "series", id) && rec_is(record, "over", "steps") &&
+                                     rec_is(record, "llama", track->cell[0].llama->model)
+                                 ? test_at(record, point->steps)
+                                 : NULL;
+        if (!test)
+            continue;
+        good = json_is_false(test) || !good ? 0 : json_is_null(test) || good < 0 ? -1 : 1;
+        buf_format(&names, "%s%s", names.len ? "," : "", rec_text(record, "quality_metric"));
+    }
+    json_object_set_new(j, "as_good", names.len && good >= 0 ? json_boolean(good) : json_null());
+    if (!names.len || good < 0)
+        rec_set_text(j, "as_good_reason", names.len ? "undecided" : "no X_q tests this step count");
+    if (names.len)
+        rec_set_text(j, "as_good_by", names.data);
+    buf_free(&names);
+}
+
 static json_t *record_of(const struct track *track, const struct points *all,
-                         const struct costs *costs)
+                         const struct costs *costs, const json_t *x_q)
 {
     static const char *const copy[] = {"device", "contract", "dtype", "quant", "unmask", "cache"};
     const struct point *point = track->cell[0].llada;
@@ -250,6 +306,8 @@ static json_t *record_of(const struct track *track, const struct points *all,
     if (!few_cells(track))
         json_object_set_new(j, "direction", json_string(track->sign > 0 ? "cheaper_up_to"
                                                                         : "cheaper_from"));
+    if (along == ALONG_RATE)
+        set_as_good(j, track, x_q);
     set_place(j, track, costs->draws, costs->level, work);
     json_object_set_new(j, "level", json_real(costs->level));
     json_object_set_new(j, "cells", cells_of(track));
@@ -264,7 +322,8 @@ static json_t *record_of(const struct track *track, const struct points *all,
     return j;
 }
 
-json_t *scaling_records(const struct points *points, const struct costs *costs, int fastest)
+json_t *scaling_records(const struct points *points, const struct costs *costs, const json_t *x_q,
+                        int fastest)
 {
     json_t *list = json_array();
     struct track *track = mem_zero(1, sizeof *track);
@@ -282,7 +341,7 @@ json_t *scaling_records(const struct points *points, const struct costs *costs, 
             for (size_t k = 0; fastest && k < track->n; k++)
                 track->cell[k].llama = fastest_of(points, costs, track->cell[k].llama);
             fill_draws(track, costs);
-            json_array_append_new(list, record_of(track, points, costs));
+            json_array_append_new(list, record_of(track, points, costs, x_q));
             free(track->y);
         }
     }

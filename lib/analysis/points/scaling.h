@@ -18,5 +18,10 @@
  * X_rate: at, lo, hi (crossing_set()), bracket, exists, probability, direction, and cells [{at,
  * ratio, lo, hi, llada_point, llama_point}]. Direction cheaper_up_to means that the diffusion model
  * costs less below the crossover, cheaper_from that it costs less above. A cell whose ratio has no
- * interval (costs.h) is left out of the curve. The caller's reference. */
-json_t *scaling_records(const struct points *points, const struct costs *costs, int fastest);
+ * interval (costs.h) is left out of the curve.
+ *
+ * x_q: an array of X_q records (meeting.h). X_rate also has as_good: true if these records show
+ * that its step count is as good as LLaMA for one prompt at a time; false if it is worse; else null
+ * with as_good_reason. as_good_by names the qualities. The caller's reference. */
+json_t *scaling_records(const struct points *points, const struct costs *costs, const json_t *x_q,
+                        int fastest);

@@ -7,18 +7,29 @@
 # LOAD_BATCH prompts are always at work; endpoints.jq holds such a load against the rules of MLPerf
 # Endpoints.
 #
-#   $(R)/load/metrics.ndjson -> pareto.ndjson
+# LLaDA takes the least step count that phase 4 shows to be as good as LLaMA (X_q, by the primary
+# quality), so make phase4 comes first. Without such a count LLaDA takes QUANT_STEPS. The member
+# as_good of X_rate says which of the two it was.
+#
+#   $(R)/load/metrics.ndjson, x_q.ndjson -> pareto.ndjson
 
 # prompts that come per second, in the mean; 0: LOAD_BATCH of them are always at work
 LOAD_RATES    ?= 0.25,0.5,1,2,4
 # prompts that run at once, at most; a list for a load at rate 0
 LOAD_BATCH    ?= 16
-# denoising steps; name the count at which phase 4 shows LLaDA to be as good
-LOAD_STEPS    ?= $(QUANT_STEPS)
+# denoising steps (default: the least count that phase 4 shows to be as good as LLaMA, else
+# QUANT_STEPS)
+LOAD_STEPS    ?= $(or $(good_steps),$(QUANT_STEPS))
 # limits of the goodput, ms to the first token and per token after it
 LOAD_LIMITS   ?= --ttft-limit-ms 500 --itl-limit-ms 50
 # launches of each model
 LOAD_LAUNCHES ?= $(LAUNCHES)
+
+# X_q of the step sweep by the primary quality
+primary_x_q := select(.name == "X_q" and .over == "steps" and .contract == "answer" and \
+    .quality_metric == "$(primary_metric)")
+good_steps   = $(if $(filter load,$(SWEEPS)),$(if $(wildcard $(R)/pareto.ndjson),$(shell jq -n \
+    '[inputs | $(primary_x_q) | select(.exists).at] | max // empty' $(R)/pareto.ndjson)))
 
 load_SYSTEMS  := llada,llama
 load_STEPS    := $(LOAD_STEPS)
@@ -35,12 +46,22 @@ SWEPT         += load
 text-$(R)/stamp/load = $(LOAD_LIMITS)
 $(R)/load/metrics.ndjson: $(R)/stamp/load
 
-$(R)/load/pareto.ndjson: $(R)/load/metrics.ndjson $(R)/stamp/pareto $(TOOL)-pareto | $(QUIET)
-	$(call say,pareto load)$(beside) $(BIN)/pareto $(pareto_flags) $< -o $@
+# make load runs nothing of phase 4: it reads the records that are there and does not remake them.
+$(R)/load/x_q.ndjson: $(if $(filter steps,$(SWEEPS)),$(R)/pareto.ndjson) FORCE
+	@mkdir -p $(@D)
+	@cat $(R)/pareto.ndjson /dev/null 2> /dev/null | jq -c '$(primary_x_q)' > $@.tmp
+	@cmp -s $@.tmp $@ && rm $@.tmp || mv $@.tmp $@
+
+$(R)/load/pareto.ndjson: $(R)/load/metrics.ndjson $(R)/load/x_q.ndjson $(R)/stamp/pareto \
+    $(TOOL)-pareto | $(QUIET)
+	$(call say,pareto load)$(beside) $(BIN)/pareto $(pareto_flags) $(filter %.ndjson,$^) -o $@
 
 .PHONY: load
 load: $(R)/load/pareto.ndjson $(R)/load/metrics.ndjson \
     ##run prompts that arrive at random times: latency and goodput by rate, X_rate
+	@$(if $(or $(good_steps),$(filter-out $(QUANT_STEPS),$(LOAD_STEPS))),,echo 'load: phase 4 shows \
+	    no step count to be as good as LLaMA by $(primary_metric), so LLaDA takes' \
+	    'QUANT_STEPS=$(QUANT_STEPS) steps. Run make phase4 first, or name LOAD_STEPS=N.' >&2)
 	@{ jq -sr -f pipelines/phase/scale.jq $<; \
 	   jq -sr -f pipelines/experiment/load/load.jq $(R)/load/metrics.ndjson; \
 	   $(if $(filter 0,$(call split,$(LOAD_RATES))),jq -nr -f pipelines/experiment/load/endpoints.jq \
