@@ -185,6 +185,10 @@ ok $? "make load takes the step count that phase 4 shows to be as good by the fi
 again load PROFILE=quick LOAD_STEPS=8
 grep -q '^schedule .* --steps 8 ' ran && ! grep -q 'load: phase 4 shows' log
 ok $? "LOAD_STEPS names another step count"
+again report PROFILE=quick PAGE=load
+[ "$status" -eq 0 ] && grep -q '^plot --type load .*quick/load/metrics.ndjson' ran &&
+    grep -q '^report .*quick/load/pareto.ndjson .*quick/load/metrics.ndjson' ran
+ok $? "PAGE=load: the page has the table and the figure of prompts that arrive"
 mv before.ndjson results/here/quick/pareto.ndjson
 
 again report PROFILE=quick PAGE=decoding

@@ -105,6 +105,7 @@ static int fill_tables(struct page *page, const struct args *args, const struct 
     sections_tables(page, set);
     sections_ablation(page, set);
     sections_robustness(page, set);
+    sections_load(page, set);
     sections_stacks(page, set);
     sections_texts(page, set);
     page_section(page, "machine", "Machine and models");

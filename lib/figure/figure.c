@@ -23,6 +23,7 @@ const struct figure_type figure_types[] = {
     {"ratio", "ratio heat", figure_ratio},
     {"methods", "methods", figure_methods},
     {"growth", "growth", figure_growth},
+    {"load", "load", figure_load},
     {"trace", "trace", figure_trace},
     {"roofline", "roofline", figure_roofline},
     {"drift", "drift", figure_drift},

@@ -105,6 +105,8 @@ void figure_methods(struct figure *figure, const struct runset *set,
                     const struct figure_request *request);
 void figure_growth(struct figure *figure, const struct runset *set,
                    const struct figure_request *request);
+void figure_load(struct figure *figure, const struct runset *set,
+                 const struct figure_request *request);
 void figure_trace(struct figure *figure, const struct runset *set,
                   const struct figure_request *request);
 void figure_drift(struct figure *figure, const struct runset *set,

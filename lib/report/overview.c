@@ -166,6 +166,19 @@ static void put_part(struct page *page, const struct runset *set, const struct o
     put_more(page, overview->tables, part);
 }
 
+/* If prompts that arrive were measured: X_rate, the figure, and a link to the table. */
+static void put_load(struct page *page, const struct runset *set, const struct overview *overview)
+{
+    static const struct page_link there = {"tables.html#load", "latency and goodput by rate"};
+    if (!json_array_size(runset_kind(set, RUNSET_LOADED)))
+        return;
+    page_section(page, "load", "Requests that arrive");
+    sections_load_sentences(page, set);
+    if (shelf_has(overview->shelf, "load"))
+        shelf_put(page, overview->shelf, "load", "Latency by the rate of requests", 0);
+    page_links(page, "In all tables:", &there, 1);
+}
+
 /* If other engines were measured: names them, and links to the page of all tables, which alone
  * shows their points. */
 static void put_stacks(struct page *page, const struct runset *set)
@@ -188,8 +201,11 @@ void overview_fill(struct page *page, const struct runset *set, const struct ove
                                              {"tables.tex", "LaTeX"},
                                              {"tables.html#records", "records"}};
     put_first_screen(page, set, overview->shelf, overview->title);
-    for (size_t i = 0; i < COUNT(parts); i++)
+    for (size_t i = 0; i < COUNT(parts); i++) {
+        if (!parts[i].table) /* the last part, on how it was measured */
+            put_load(page, set, overview);
         put_part(page, set, overview, &parts[i]);
+    }
     put_stacks(page, set);
     page_links(page, "Other forms of this page:", forms, COUNT(forms));
     page_end(page);

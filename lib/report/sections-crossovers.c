@@ -52,12 +52,13 @@ static void put_bracket(struct page *page, const json_t *record)
 }
 
 /* Puts the settings that are constant along the crossover: "32 tokens, 4 a step", "unmask factor,
- * cache dual, 2 requests/s". */
+ * cache dual, 2 requests/s", and for X_rate whether they are as good as LLaMA. */
 static void put_where(struct page *page, const json_t *record)
 {
     double length = rec_number(record, "gen_length"), speed = rec_number(record, "tokens_per_step");
     double rate = rec_number(record, "arrival_rate");
     const char *unmask = rec_text(record, "unmask"), *cache = rec_text(record, "cache");
+    const json_t *good = json_object_get(record, "as_good");
     struct buf text = {0};
     if (!isnan(length))
         buf_format(&text, "%.0f tokens", length);
@@ -68,6 +69,10 @@ static void put_where(struct page *page, const json_t *record)
                    cache ? cache : "none");
     if (rate > 0)
         buf_format(&text, "%s%.3g requests/s", text.len ? ", " : "", rate);
+    if (good)
+        buf_format(&text, "; %s LLaMA", json_is_true(good)    ? "as good as"
+                                        : json_is_false(good) ? "worse than"
+                                                              : "not shown to be as good as");
     sections_cell(page, &text);
 }
 

@@ -21,6 +21,10 @@ void sections_ablation(struct page *page, const struct runset *set);
 void sections_stacks(struct page *page, const struct runset *set);
 /* The names of the other software stacks, "A; B"; the caller's; NULL: there are none. */
 char *sections_stack_names(const struct runset *set);
+/* Latency and goodput of prompts that arrive, by rate (RUNSET_LOADED). */
+void sections_load(struct page *page, const struct runset *set);
+/* A sentence for each LLaDA setting with a crossover over rates (X_rate). */
+void sections_load_sentences(struct page *page, const struct runset *set);
 /* How far answers of the same weights differ (`comparison` with effect `disagreement`). */
 void sections_robustness(struct page *page, const struct runset *set);
 /* Sample texts, if generation records are among the records. */

@@ -71,8 +71,8 @@ ifneq ($(LEVEL),)
 override GEN_FLAGS += --level $(LEVEL)
 endif
 PAGED := $(call split,$(PAGE))
-ifneq ($(filter-out decoding ablation latent-ablation peer,$(PAGED)),)
-$(error PAGE=$(PAGE) (64): expected a list of decoding, ablation, latent-ablation, peer)
+ifneq ($(filter-out decoding load ablation latent-ablation peer,$(PAGED)),)
+$(error PAGE=$(PAGE) (64): expected a list of decoding, load, ablation, latent-ablation, peer)
 endif
 # The primary analysis, the first goal of QUALITY: [TASK] METRIC MARGIN. Its metric.
 primary        := $(subst :, ,$(firstword $(call split,$(QUALITY))))
@@ -175,6 +175,7 @@ ANSWERED := $(if $(TIMED_PROMPTS),answers)
 # goals that need the whole run, and the experiments that PAGE names
 whole   := phase1 phase6 phase7 figures paper report bundle replicate results/%
 DECODED := $(if $(filter decoding,$(PAGED)),$(whole))
+LOADED  := $(if $(filter load,$(PAGED)),$(whole))
 ABLATED := outcomes $(if $(filter $(or $(ABLATION),ablation),$(PAGED)),$(whole))
 ifneq ($(filter shapes measured,$(GOALS)),)
 SWEEPS  := $(SHAPES)
@@ -182,7 +183,7 @@ else
 SWEEPS  := $(sort $(if $(filter $(whole) phase3,$(GOALS)),aa) \
                   $(if $(filter $(whole) phase4,$(GOALS)),steps) \
                   $(if $(filter $(DECODED) decoding,$(GOALS)),decoding) \
-                  $(if $(filter load,$(GOALS)),load) \
+                  $(if $(filter $(LOADED) load,$(GOALS)),load) \
                   $(if $(filter $(whole) phase5,$(GOALS)),$(SCALES)))
 endif
 # without records there are no figures, so these goals need no sweep
@@ -227,7 +228,7 @@ multiple       = $(shell echo $$(( ($(2) + $(1) - 1) / $(1) * $(1) )))
 OWNED := $(filter-out data/models/% synth:%,$(LLADA) $(LLAMA) $(LTM))
 TOY   := $(strip $(if $(OWNED),$(if $(filter data/corpus/%,$(PROMPT_FILE)),PROMPT_FILE) \
              $(if $(filter data/models/%,$(JUDGE)),JUDGE)))
-runs  := $(filter phase% all refine refine-steps ready decoding ablation robustness \
+runs  := $(filter phase% all refine refine-steps ready decoding load ablation robustness \
              quantizations exact pruning caps release-run $(whole),$(GOALS))
 # make refuses what it can check by itself before anything runs. The number in a message is the exit
 # status that a tool has for this error.

@@ -1,6 +1,6 @@
 # phase6.mk - phase 6: draws the figures, each from its own records, and writes the report. The
 # first word of a figure's name is its type.
-FIGURES := pareto pareto-scale steps throughput ratio memory growth trace roofline \
+FIGURES := pareto pareto-scale steps throughput ratio memory growth load trace roofline \
            drift training methods
 
 # the records of methods, which name them
@@ -12,6 +12,7 @@ throughput_FROM := $(SCALE) $(NAMED)
 memory_FROM     := $(SCALE) $(NAMED)
 growth_FROM     := $(SCALE) $(NAMED)
 ratio_FROM      := $(SCALE) $(NAMED)
+load_FROM       := $(LOAD_TOLD)
 trace_FROM      := $(TRACE)
 roofline_FROM   := $(R)/ceilings.ndjson $(R)/steps/metrics.ndjson $(SCALE)
 drift_FROM       = $(steps_FILES)
@@ -88,7 +89,7 @@ TOLD = $(R)/claims.ndjson $(BY_METHOD) $(OPTION_TOLD) $(R)/pareto.ndjson $(R)/sc
        $(SCALE_SCORED) $(QUANT) $(ROBUST) $(LIKELIHOOD) $(LATENT_BOUND) \
        $(R)/steps/ratios.ndjson $(RATIOS) \
        $(R)/aa/verdict.ndjson $(PASSES) $(BASELINE) $(R)/ceilings.ndjson $(R)/quiet.ndjson \
-       $(R)/workload.ndjson $(R)/prompts.ndjson $(PEER_TOLD)
+       $(R)/workload.ndjson $(R)/prompts.ndjson $(LOAD_TOLD) $(PEER_TOLD)
 # If the models are the embedded ones, the page says what such models can show.
 EMBEDDED = $(if $(filter data/models/%,$(LLADA) $(LLAMA)),--embedded)
 

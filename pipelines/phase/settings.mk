@@ -191,7 +191,7 @@ SHAPE_TO      ?= 16,32,64,128
 
 # ---- report ----
 
-# experiments that the figures and the page show besides the phases: decoding, ablation,
+# experiments that the figures and the page show besides the phases: decoding, load, ablation,
 # latent-ablation, peer (with URL=); PAGE=decoding,ablation. Experiments that have no results yet
 # are run
 PAGE            ?=

@@ -211,6 +211,48 @@ x_q() {
         grep -q '; 16 steps are not shown to be as good as LLaMA (no X_q tests this step count)$'
 }
 
+# measured RATE...: the metrics of rates() that the page shows, with intervals
+measured() {
+    rates "$@" | jq -c '.lo = .value * 0.9 | .hi = .value * 1.1 | .level = 0.95 | .unit = "ns"
+        | ., (.metric = "ttft_ns"),
+          (.metric = "requests_per_s", .metric = "goodput_per_s" | .unit = "per_s"
+           | .value = .arrival_rate * (if .metric == "goodput_per_s" then 0.5 else 1 end)
+           | .lo = .value * 0.9 | .hi = .value * 1.1 | .ttft_limit_ns = 5e8)'
+}
+
+@test "the page shows prompts that arrive in one section and one figure, and in no other table" {
+    BIN=$(realpath "$BIN")
+    measured 1 2 4 6 7 8 > "$T/m"
+    jq -c 'del(.arrival_rate) | select(.point == "llada1") | .point = "p" | .config = "alone" |
+        .admit = "static"' "$T/m" > "$T/alone"
+    pareto "$T/m" > "$T/p"
+    mkdir "$T/figures"
+    command -v gnuplot > /dev/null || skip "no gnuplot here"
+    export CROSSOVER_SHARE=$PWD
+    "$BIN/plot" -q --type load "$T/m" "$T/p" -o "$T/figures/load.svg"
+    grep -q 'as long as LLaMA at 6\.8[0-9] \[6\.[0-9]*, 6\.[0-9]*\] requests/s\. 16 steps are' \
+        "$T/figures/load.txt"
+    [ "$(grep -c '<title>ll[a-z]*, .*8 at once, [0-9] requests/s: ' "$T/figures/load.svg")" -eq 12 ]
+    "$BIN/report" -q --figures "$T/figures" "$T/m" "$T/alone" "$T/p" -o "$T/report.html"
+    cd "$T"
+    table() { sed -n "/^## $1/,/^## /p" report.md; }
+    [ "$(table 'Requests that arrive' | grep -c '^| ll')" -eq 12 ]
+    table 'Requests that arrive' |
+        grep -q '^| llada, 16 steps, 8 at once | 4 | 15.* ms | .* ms | 4 .*/s | 2 .*2\.20.* /s |'
+    table 'Requests that arrive' | grep -q 'limits: 500 ms to the first token)'
+    table 'Requests that arrive' | grep -q 'LLaDA answers faster than LLaMA up to 6\.8[0-9] '
+    table Crossovers | grep '^| X..rate' | grep -q '4 a step; not shown to be as good as LLaMA'
+    # the other tables have the other point alone
+    [ "$(table Latency | grep -c '^| alone')" -eq 1 ]
+    [ "$(table Latency | grep -c '^| ll')" -eq 0 ]
+    [ "$(grep -c '^!.*(figures/load.svg)' report.md)" -eq 2 ]
+    # without such points nothing is said about them
+    "$BIN/report" -q "$T/alone" -o "$T/report.html"
+    [ "$(grep -c 'Requests that arrive' report.md)" -eq 0 ]
+    "$BIN/plot" -q --type load "$T/alone" -o "$T/none.svg"
+    grep -q '^No data: .* (make load)' "$T/none.txt"
+}
+
 # curve: generations and metrics of seven loads with a fixed number of requests, 2 prompts, 3 rounds
 curve() {
     jq -cn '{kind: "meta", tool: "gen-llama", version: "1", commit: "c"},

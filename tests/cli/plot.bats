@@ -25,6 +25,7 @@ records() { # of a type
     pareto | steps | throughput) echo "$F"/plot-{metric,quality,front}.ndjson ;;
     memory | ratio) echo "$F/plot-scale.ndjson" ;;
     growth) echo both.ndjson ;;
+    load) echo load.ndjson ;;
     trace) echo trace.ndjson ;;
     training) echo training.ndjson ;;
     drift) echo "$F/plot-generation.ndjson" ;;
@@ -98,7 +99,9 @@ valid_svg() {
     both > both.ndjson
     commits > trace.ndjson
     watched > training.ndjson
-    for t in pareto steps throughput memory ratio growth trace training drift \
+    jq -c 'select(.kind == "metric" and .contract == "answer" and .batch == 16)
+        | (1, 4) as $rate | .arrival_rate = $rate | .point += "@\($rate)"' both.ndjson > load.ndjson
+    for t in pareto steps throughput memory ratio growth load trace training drift \
         roofline; do
         # shellcheck disable=SC2046
         draw "$t" "$t.svg" $(records "$t")

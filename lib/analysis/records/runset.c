@@ -185,6 +185,10 @@ static void add_record(struct runset *set, json_t *record)
         add_foreign(set, record);
         return;
     }
+    if (!strcmp(kind, "metric") && rec_number(record, "arrival_rate") > 0) {
+        json_array_append(list_of(set, RUNSET_LOADED), record);
+        return;
+    }
     if (!strcmp(kind, "generation")) {
         add_generation(set, record);
         return;

@@ -3,7 +3,8 @@
  * Metrics, summaries of quality, fronts, crossovers, commit and meta records are kept whole. Of a
  * generation only time and outcome are kept, of a training record only the losses, so that a
  * million of these records fit. Prompts are counted by source and task. Records of another software
- * stack (about_stack()) are in the list RUNSET_FOREIGN and in no other list. */
+ * stack (about_stack()) are in the list RUNSET_FOREIGN and in no other list; so are, in the list
+ * RUNSET_LOADED, the metrics of points whose prompts arrive. */
 #pragma once
 
 #include <jansson.h>
@@ -38,6 +39,9 @@ struct run_source {
 
 /* The list of metrics, summaries of quality and comparisons of other software stacks. */
 #define RUNSET_FOREIGN "another stack"
+/* The list of metrics of points whose prompts arrive (arrival_rate above 0). Their times include a
+ * queue, so only the figure and the section on such loads show them (loads.h). */
+#define RUNSET_LOADED "arriving prompts"
 
 struct runset {
     json_t *kinds;   /* kind -> array of records */

@@ -57,7 +57,7 @@ double verdict_at(const json_t *crossover)
 const char *verdict_unit(const json_t *crossover, int is_long)
 {
     const char *over = over_of(crossover);
-    return !is_long                        ? over
+    return !is_long                        ? strcmp(over, "arrival_rate") ? over : "requests/s"
            : !strcmp(over, "steps")        ? "denoising steps"
            : !strcmp(over, "passes")       ? "denoising passes"
            : !strcmp(over, "batch")        ? "prompts at once"

@@ -11,7 +11,7 @@
 # quality), so make phase4 comes first. Without such a count LLaDA takes QUANT_STEPS. The member
 # as_good of X_rate says which of the two it was.
 #
-#   $(R)/load/metrics.ndjson, x_q.ndjson -> pareto.ndjson
+#   $(R)/load/metrics.ndjson, x_q.ndjson -> pareto.ndjson -> figures/load.svg
 
 # prompts that come per second, in the mean; 0: LOAD_BATCH of them are always at work
 LOAD_RATES    ?= 0.25,0.5,1,2,4
@@ -55,6 +55,9 @@ $(R)/load/x_q.ndjson: $(if $(filter steps,$(SWEEPS)),$(R)/pareto.ndjson) FORCE
 $(R)/load/pareto.ndjson: $(R)/load/metrics.ndjson $(R)/load/x_q.ndjson $(R)/stamp/pareto \
     $(TOOL)-pareto | $(QUIET)
 	$(call say,pareto load)$(beside) $(BIN)/pareto $(pareto_flags) $(filter %.ndjson,$^) -o $@
+
+# what the page shows with PAGE=load
+LOAD_TOLD := $(if $(filter load,$(PAGED)),$(R)/load/pareto.ndjson $(R)/load/metrics.ndjson)
 
 .PHONY: load
 load: $(R)/load/pareto.ndjson $(R)/load/metrics.ndjson \
