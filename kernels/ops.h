@@ -110,6 +110,16 @@ struct product {
 };
 enum { PRODUCTS_MAX = 3 };
 
+/* Returns T rounded up so that there are four results between two powers of two. A back end chooses
+ * its algorithms once for all T with one result. */
+static inline size_t rows_step(size_t T)
+{
+    size_t step = 1;
+    while (step * 8 < T)
+        step *= 2;
+    return (T + step - 1) / step * step;
+}
+
 struct ops;
 struct mixing_ops;
 struct train_ops;
@@ -119,6 +129,7 @@ struct backend {
     struct pool *pool;   /* threads of the host */
     struct memory memory;
     int unrecorded;      /* 1: run() records no step; each step runs as it does the first time */
+    int only_prepared;   /* 1: run() records no step; those that prepare() recorded are replayed */
     int tf32;            /* 0: products with F32 matrices are fp32 everywhere. 1: on cuda, with many
                           * rows, the vendor's library may round both factors to 10 bits of mantissa
                           * (tf32) */

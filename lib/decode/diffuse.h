@@ -78,10 +78,11 @@ size_t diffuse_quiet(const struct diffuse *how, const struct config *config, int
  *
  * The clock begins when ids and activations are in memory and, with `prepare`, each kind of pass
  * that the whole batch can come to has been run once; this does not change the text. Where canvases
- * may end, or with arrivals begin, at different times, a pass may be of a new kind: for it only the
- * shared kernels and choices are prepared, and its graph is recorded inside the clock. The clock
- * ends with the pass
- * that commits the last slot. If memory is short, out[i].oom is 1 for every prompt. */
+ * may begin or end at different times, passes with fewer canvases are prepared too if all canvases
+ * have one length; for other passes only the shared kernels and choices are. Their graphs are
+ * recorded inside the clock, but not while inputs wait or arrive: then these passes run without a
+ * graph. The clock ends with the pass that commits the last slot. If memory is short, out[i].oom is
+ * 1 for every prompt. */
 void diffuse(const struct network *n, const struct diffuse *how,
              const struct generation_input *in, size_t batch, struct generation *out,
              struct batch_trace *trace);

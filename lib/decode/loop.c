@@ -89,8 +89,10 @@ int loop_run(const struct loop *loop, struct batch_trace *trace)
         return -1;
     const struct ops *ops = loop->backend->ops;
     size_t most = loop->describe(loop->ctx);
-    if (most && loop->prepare && ops->prepare)
+    if (most && loop->prepare && ops->prepare) {
         loop->prepare(loop->ctx);
+        loop->backend->only_prepared = loop->changing;
+    }
     if (most && loop->open)
         most = loop->open(loop->ctx);
     trace->start_cpu_ns = clock_cpu_ns();
@@ -102,6 +104,7 @@ int loop_run(const struct loop *loop, struct batch_trace *trace)
     const void *copy;
     while (ring.n)
         retire(loop, &ring, &copy); /* after an interrupt: waits until no copy is being written */
+    loop->backend->only_prepared = 0;
     ring_free(loop, &ring);
     return 0;
 }

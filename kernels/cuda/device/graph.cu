@@ -4,7 +4,8 @@
  * The first time a key comes, the step runs directly, so that kernels and libraries do their
  * one-time work outside a record. The second time the step is recorded, and from then on the record
  * is launched. prepare runs and records the step at once, before a clock starts. The step always
- * runs directly if the device has no memory for a record, or if backend.unrecorded is 1.
+ * runs directly if the device has no memory for a record, if backend.unrecorded is 1, or if it was
+ * not prepared and backend.only_prepared is 1.
  *
  * A record contains addresses, so all records are dropped when memory of the device is freed. The
  * records of a batch live as long as its cache and activations; there is one record for each kind
@@ -64,17 +65,21 @@ int graph_recording(const struct backend *backend)
     return device_of(backend)->graphs->recording;
 }
 
-/* The record of a key. *known = 0 if the record is new. */
-static struct record *record_of(struct graphs *graphs, const void *key, size_t bytes, int *known)
+/* The record of a key; NULL: the key is new. */
+static struct record *record_find(struct graphs *graphs, const void *key, size_t bytes)
 {
     uint64_t hash = hash64_fnv(HASH64_FNV, key, bytes);
-    *known = 1;
     for (size_t i = 0; i < graphs->n; i++) {
         struct record *record = &graphs->record[i];
         if (record->hash == hash && record->bytes == bytes && !memcmp(record->key, key, bytes))
             return record;
     }
-    *known = 0;
+    return NULL;
+}
+
+static struct record *record_add(struct graphs *graphs, const void *key, size_t bytes)
+{
+    uint64_t hash = hash64_fnv(HASH64_FNV, key, bytes);
     if (graphs->n == graphs->room) {
         graphs->room = graphs->room ? 2 * graphs->room : 16;
         graphs->record = (struct record *)mem_resize(graphs->record, graphs->room,
@@ -139,15 +144,17 @@ void cuda_run(struct backend *backend, const void *key, size_t key_bytes, void (
 {
     struct graphs *graphs = device_of(backend)->graphs;
     struct range pass("pass");
-    int known;
     assert(!graphs->recording);
     if (backend->unrecorded) {
         step(ctx);
         return;
     }
-    struct record *record = record_of(graphs, key, key_bytes, &known);
-    if (!known || !replay(backend, record, step, ctx))
-        step(ctx);
+    struct record *record = record_find(graphs, key, key_bytes);
+    if (record && replay(backend, record, step, ctx))
+        return;
+    if (!record && !backend->only_prepared)
+        record_add(graphs, key, key_bytes);
+    step(ctx);
 }
 
 /* Also uploads the record to the device, so that only a launch remains. */
@@ -156,15 +163,16 @@ void cuda_prepare(struct backend *backend, const void *key, size_t key_bytes,
 {
     struct device *device = device_of(backend);
     struct range pass("prepare");
-    int known;
     assert(!device->graphs->recording);
     if (backend->unrecorded) { /* the first run of a kernel does its one-time work */
         step(ctx);
         return;
     }
-    struct record *record = record_of(device->graphs, key, key_bytes, &known);
-    if (!known)
+    struct record *record = record_find(device->graphs, key, key_bytes);
+    if (!record) {
+        record = record_add(device->graphs, key, key_bytes);
         step(ctx);
+    }
     waiting here(device, "prepare");
     if (recorded(backend, record, step, ctx) &&
         !CHECK_MEMORY(cudaGraphUpload(record->run, device_stream(backend))))

@@ -156,16 +156,6 @@ static uint32_t alignment(const void *p)
     return lowest == 0 || lowest > 256 ? 256 : static_cast<uint32_t>(lowest);
 }
 
-/* T rounded up; all T with one result share a choice. Between two powers of two there are four
- * results. */
-static uint64_t rows_step(size_t T)
-{
-    size_t step = 1;
-    while (step * 8 < T)
-        step *= 2;
-    return (T + step - 1) / step * step;
-}
-
 static void key_of(uint64_t key[CHOICE_KEY], const struct gemm_job *j)
 {
     uint64_t align = (uint64_t)alignment(j->w) << 32 | alignment(j->x) << 16 | alignment(j->y);

@@ -470,6 +470,7 @@ void autoregress(const struct network *n, const struct autoregress *how,
                                   .bytes = run.seats * sizeof *run.writer.device.state,
                                   .describe = describe,
                                   .prepare = how->prepare ? autoregress_prepare : NULL,
+                                  .changing = run.changing && !run.most,
                                   .open = how->arrivals ? open_seats : NULL,
                                   .enqueue = enqueue, .settle = settle, .ctx = &run};
         short_of_memory = loop_run(&loop, trace);

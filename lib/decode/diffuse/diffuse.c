@@ -29,41 +29,24 @@
 #include "lib/network/pass.h"
 #include "lib/setting/diffusion.h"
 
-/* Returns the number of slots about which the rule remembers something: all or none. */
-static size_t slots_kept(const struct diffuse_run *run)
-{
-    return unmask_has(run->how->rule, UNMASK_KEEPS) ? run->ids : 0;
-}
-
 static struct canvases canvases_in(const struct diffuse_run *run, unsigned char *extra)
 {
     const struct work_size *size = &run->work->size;
     struct canvas_state *state = (struct canvas_state *)(void *)extra;
     struct slot_kept *slot = (struct slot_kept *)(void *)(state + run->lanes);
-    int32_t *token = (int32_t *)(slot + slots_kept(run)), *row_of = token + run->ids;
+    int32_t *token = (int32_t *)(slot + diffuse_slots_kept(run)), *row_of = token + run->ids;
     int32_t *asked = row_of + run->ids, *origin = asked + size->wanted;
     int32_t *budget = origin + size->rows;
     return (struct canvases){state, slot, token, row_of,
                              run->shadows ? budget + run->budgets : row_of, asked, origin, budget};
 }
 
-/* Ids of a canvas: prompt, gen_length, and what fills the last block of the mask, because most
- * models were trained with whole blocks. */
-static size_t length_of(const struct diffuse_run *run, const struct generation_input *in)
-{
-    const struct config *config = &run->n->config;
-    size_t len = in->n + run->how->gen_length, m = diffuse_mask_block(run->how, config);
-    size_t behind = len - (config->attends_from_end ? in->n : 0);
-    const int fills = config->attends == MASK_BLOCK_CAUSAL && !config->attends_cut;
-    return fills ? len + (m - behind % m) % m : len;
-}
-
 /* Returns the most ids of a place; if any input may take it, the ids of the longest input. */
 static size_t room_of(const struct diffuse_run *run, size_t place)
 {
-    size_t most = length_of(run, &run->in[place]);
+    size_t most = diffuse_length(run, &run->in[place]);
     for (size_t i = 0; run->changing && i < run->inputs; i++)
-        most = length_of(run, &run->in[i]) > most ? length_of(run, &run->in[i]) : most;
+        most = diffuse_length(run, &run->in[i]) > most ? diffuse_length(run, &run->in[i]) : most;
     return most;
 }
 
@@ -87,45 +70,18 @@ static struct work_size size_of(const struct diffuse_run *run)
         size_t len = room_of(run, i);
         size.slots = len + run->shadows > size.slots ? len + run->shadows : size.slots;
     }
-    size.extra = run->lanes * sizeof *run->host.state + slots_kept(run) * sizeof *run->host.slot +
+    size.extra = run->lanes * sizeof *run->host.state +
+                 diffuse_slots_kept(run) * sizeof *run->host.slot +
                  ((run->shadows ? 3 : 2) * run->ids + size.wanted + rows + run->budgets) *
                   sizeof *run->host.token;
     return size;
-}
-
-/* Returns how many positions of the first block belong to the prompt. */
-static size_t shift_of(const struct diffuse_run *run, const struct generation_input *in)
-{
-    const struct config *config = &run->n->config;
-    return config->attends == MASK_BLOCK_CAUSAL && !config->attends_from_end
-               ? in->n % run->how->block_length
-               : 0;
-}
-
-/* Starts the canvas of an input; its ids begin at `first`. */
-static void begin(struct diffuse_run *run, size_t lane, size_t first,
-                  const struct generation_input *in)
-{
-    size_t len = length_of(run, in);
-    int32_t *token = run->host.token + first;
-    run->host.state[lane] = (struct canvas_state){.key = in->key,
-                                                  .first = (int32_t)first, .prompt = (int32_t)in->n,
-                                                  .len = (int32_t)len,
-                                                  .shift = (int32_t)shift_of(run, in),
-                                                  .live = lane % run->drafts == 0};
-    for (size_t k = 0; k < len; k++) {
-        token[k] = k < in->n ? in->ids[k] : (int32_t)run->n->config.mask;
-        run->cached[first + k] = -1;
-    }
-    if (slots_kept(run))
-        memset(run->host.slot + first, 0, len * sizeof *run->host.slot);
 }
 
 static void canvases_make(struct diffuse_run *run)
 {
     size_t first = 0;
     for (size_t i = 0; i < run->lanes; first += room_of(run, i / run->drafts), i++)
-        begin(run, i, first, &run->in[i / run->drafts]);
+        diffuse_begin(run, i, first, &run->in[i / run->drafts]);
     for (size_t i = 0; i < run->batch; i++)
         run->who[i] = run->admitted++;
 }
@@ -166,7 +122,7 @@ static void change_places(struct diffuse_run *run)
             leave(run, i);
             run->who[i] = run->admitted++;
             const struct generation_input *in = &run->in[run->who[i]];
-            begin(run, i, (size_t)run->host.state[i].first, in);
+            diffuse_begin(run, i, (size_t)run->host.state[i].first, in);
             generation_join(&run->out[run->who[i]], in, run->how->arrivals, now);
         }
 }
@@ -189,7 +145,7 @@ static struct work_size run_count(struct diffuse_run *run)
     run->drafts = how->draft > 1 ? how->draft : 1;
     run->lanes = run->batch * run->drafts;
     for (size_t i = 0; i < run->inputs; i++)
-        run->most = order_max(run->most, length_of(run, &run->in[i]) - run->in[i].n);
+        run->most = order_max(run->most, diffuse_length(run, &run->in[i]) - run->in[i].n);
     for (size_t i = 0; i < run->batch; i++) {
         run->ids += run->drafts * room_of(run, i);
         if (unmask_has(how->rule, UNMASK_LINKED)) /* such a rule asks about all ids */
@@ -200,7 +156,7 @@ static struct work_size run_count(struct diffuse_run *run)
     if (how->head_rows == HEAD_ROWS_BLOCK)
         run->least = how->block_length;
     for (size_t i = 0; i < run->inputs; i++)
-        shifted |= shift_of(run, &run->in[i]);
+        shifted |= diffuse_shift(run, &run->in[i]);
     run->policy = cache_policies[how->cache];
     run->shadows = unmask_has(how->rule, UNMASK_SHADOWS) ? how->block_length : 0;
     run->per_block = run->policy->per_block || run->n->config.two_ways ||
@@ -309,14 +265,14 @@ static size_t describe(void *ctx)
 }
 
 /* Empties the places of inputs that come later. Until now all places were taken, to prepare passes
- * of a full batch. begin() also forgets what the cache held for these passes. */
+ * of a full batch. diffuse_begin() also forgets what the cache held for these passes. */
 static size_t open_places(void *ctx)
 {
     struct diffuse_run *run = ctx;
     run->admitted = 0;
     for (size_t i = 0; i < run->batch; i++) {
         const int there = run->in[i].due_ns <= 0;
-        begin(run, i, (size_t)run->host.state[i].first, &run->in[i]);
+        diffuse_begin(run, i, (size_t)run->host.state[i].first, &run->in[i]);
         run->host.state[i].live = there;
         run->who[i] = there ? i : run->inputs;
         run->admitted += (size_t)there;
@@ -489,6 +445,7 @@ void diffuse(const struct network *n, const struct diffuse *how,
                                   .observer = how->observer, .state = run.device.state,
                                   .bytes = run.lanes * sizeof *run.device.state,
                                   .describe = describe, .prepare = how->prepare ? prepare : NULL,
+                                  .changing = run.changing,
                                   .open = how->arrivals ? open_places : NULL,
                                   .enqueue = enqueue, .settle = settle, .ctx = &run};
         short_of_memory = loop_run(&loop, trace);

@@ -1,6 +1,5 @@
-/* diffuse_describe.c - builds the passes of a batch of canvases: the rows that the cache policy
- * names, the slots that are read, the answers that are wanted. Before the clock begins it also
- * prepares all kinds of passes that can come.
+/* diffuse_describe.c - starts canvases, and builds the passes of a batch of them: the rows that the
+ * cache policy names, the slots that are read, the answers that are wanted.
  *
  * Each part of a pass has room for the same number of answers, the capacity. Where passes are
  * recorded, the capacity grows in steps of CAPACITY_STEP, and a canvas that has further blocks gets
@@ -15,6 +14,50 @@
 #include "lib/base/mem.h"
 
 enum { CAPACITY_STEP = 32 };
+
+/* ---- the start of a canvas ---- */
+
+size_t diffuse_slots_kept(const struct diffuse_run *run)
+{
+    return unmask_has(run->how->rule, UNMASK_KEEPS) ? run->ids : 0;
+}
+
+size_t diffuse_length(const struct diffuse_run *run, const struct generation_input *in)
+{
+    const struct config *config = &run->n->config;
+    size_t len = in->n + run->how->gen_length, m = diffuse_mask_block(run->how, config);
+    size_t behind = len - (config->attends_from_end ? in->n : 0);
+    const int fills = config->attends == MASK_BLOCK_CAUSAL && !config->attends_cut;
+    return fills ? len + (m - behind % m) % m : len;
+}
+
+size_t diffuse_shift(const struct diffuse_run *run, const struct generation_input *in)
+{
+    const struct config *config = &run->n->config;
+    return config->attends == MASK_BLOCK_CAUSAL && !config->attends_from_end
+               ? in->n % run->how->block_length
+               : 0;
+}
+
+void diffuse_begin(struct diffuse_run *run, size_t lane, size_t first,
+                   const struct generation_input *in)
+{
+    size_t len = diffuse_length(run, in);
+    int32_t *token = run->host.token + first;
+    run->host.state[lane] = (struct canvas_state){.key = in->key,
+                                                  .first = (int32_t)first, .prompt = (int32_t)in->n,
+                                                  .len = (int32_t)len,
+                                                  .shift = (int32_t)diffuse_shift(run, in),
+                                                  .live = lane % run->drafts == 0};
+    for (size_t k = 0; k < len; k++) {
+        token[k] = k < in->n ? in->ids[k] : (int32_t)run->n->config.mask;
+        run->cached[first + k] = -1;
+    }
+    if (diffuse_slots_kept(run))
+        memset(run->host.slot + first, 0, len * sizeof *run->host.slot);
+}
+
+/* ---- the rows of a pass ---- */
 
 size_t diffuse_needs(const struct diffuse_run *run, const struct canvas_state *canvas,
                      size_t wanted)
@@ -206,14 +249,6 @@ static size_t join(struct diffuse_run *run, size_t i, int sifts, size_t listed)
     return add_rows(run, i, 0, listed);
 }
 
-static int any_live(const struct diffuse_run *run)
-{
-    int live = 0;
-    for (size_t i = 0; i < run->lanes; i++)
-        live |= run->host.state[i].live;
-    return live;
-}
-
 /* Describes the rows of the next passes: for every lane that takes part the rows that the policy
  * names, and for CFG the same rows with masked prompts. */
 static void gather(struct diffuse_run *run)
@@ -246,7 +281,7 @@ static void gather(struct diffuse_run *run)
     pass->max_slots = pass_slots(run->work, pass->max_slots);
 }
 
-static size_t count_open(const struct diffuse_run *run, const struct canvas_state *canvas)
+size_t diffuse_count_open(const struct diffuse_run *run, const struct canvas_state *canvas)
 {
     const struct canvas_loop here = diffuse_loop_here(run);
     size_t n = 0;
@@ -255,31 +290,29 @@ static size_t count_open(const struct diffuse_run *run, const struct canvas_stat
     return n;
 }
 
-/* Counts the open slots and the slots that a rule may revise. */
-static size_t count_asked(const struct diffuse_run *run, const struct canvas_state *canvas)
+size_t diffuse_count_asked(const struct diffuse_run *run, const struct canvas_state *canvas)
 {
     const struct canvas_loop here = diffuse_loop_here(run);
     size_t n = 0;
     for (int32_t k = canvas_held_begin(&here, canvas); k < canvas_block_end(&here, canvas); k++)
         n += (size_t)canvas_held(&here, canvas, k);
-    return n + count_open(run, canvas);
+    return n + diffuse_count_open(run, canvas);
 }
 
-/* Returns the capacity for the part that needs most answers. */
-static size_t capacity_now(const struct diffuse_run *run)
+size_t diffuse_capacity_now(const struct diffuse_run *run)
 {
     const struct canvas_loop *loop = &run->plan.loop;
     size_t most = 0;
     for (size_t i = 0; i < loop->parts; i++) {
         const struct canvas_state *canvas = &run->host.state[run->work->host.member[i]];
-        size_t needed = canvas->live ? diffuse_needs(run, canvas, count_asked(run, canvas)) : 0;
+        size_t wanted = canvas->live ? diffuse_count_asked(run, canvas) : 0;
+        size_t needed = canvas->live ? diffuse_needs(run, canvas, wanted) : 0;
         most = needed > most ? needed : most;
     }
     return diffuse_capacity(run, most);
 }
 
-/* Lists the wanted rows, `capacity` for each part. */
-static void ask(struct diffuse_run *run, size_t capacity)
+void diffuse_ask(struct diffuse_run *run, size_t capacity)
 {
     run->plan.loop.capacity = capacity;
     const struct canvas_loop here = diffuse_loop_here(run);
@@ -288,9 +321,7 @@ static void ask(struct diffuse_run *run, size_t capacity)
     run->plan.pass.R = here.parts * capacity;
 }
 
-/* Passes until the slowest canvas is full (it may end earlier) or until the policy must be asked
- * again. With drafts it is one, because the host looks at the result of each pass. */
-static size_t passes_left(const struct diffuse_run *run)
+size_t diffuse_passes_left(const struct diffuse_run *run)
 {
     size_t block = run->how->block_length, left = 0;
     if (run->block_steps < block || unmask_has(run->how->rule, UNMASK_IDLES | UNMASK_EDITS))
@@ -305,8 +336,7 @@ static size_t passes_left(const struct diffuse_run *run)
     return left < serves ? left : serves;
 }
 
-/* Describes a pass of the live canvases, except the wanted rows. */
-static void describe_pass(struct diffuse_run *run)
+void diffuse_describe_pass(struct diffuse_run *run)
 {
     struct pass *pass = &run->plan.pass;
     const struct index *index = &run->work->device;
@@ -327,10 +357,7 @@ static void describe_pass(struct diffuse_run *run)
     gather(run);
 }
 
-/* Notes the contents of the cache after a described pass. Later passes of the description may renew
- * them, so the notes are never newer than the contents. Where a rule revises ids, an old one may
- * come back after later passes read others: there a cache that must be exact notes nothing. */
-static void note_rows(struct diffuse_run *run)
+void diffuse_note_rows(struct diffuse_run *run)
 {
     const int unsure = run->policy->causal && run->serves > 1 &&
                        unmask_has(run->how->rule, UNMASK_REVISES);
@@ -339,20 +366,13 @@ static void note_rows(struct diffuse_run *run)
             run->cached[k] = unsure ? -1 : run->host.token[k];
 }
 
-/* Marks all slots of the cache as empty. */
-static void forget(struct diffuse_run *run)
-{
-    for (size_t k = 0; k < run->ids; k++)
-        run->cached[k] = -1;
-}
-
 size_t diffuse_describe(struct diffuse_run *run)
 {
-    describe_pass(run);
-    ask(run, capacity_now(run));
+    diffuse_describe_pass(run);
+    diffuse_ask(run, diffuse_capacity_now(run));
     pass_write(run->n, run->work);
-    note_rows(run);
-    return passes_left(run);
+    diffuse_note_rows(run);
+    return diffuse_passes_left(run);
 }
 
 /* ---- a pass ---- */
@@ -363,138 +383,4 @@ void diffuse_pass(void *ctx)
     struct backend *backend = run->n->backend;
     pass_run(run->n, run->kv, run->work, &run->plan.pass);
     backend->ops->advance_canvases(backend, &run->plan.loop);
-}
-
-/* ---- before the clock ---- */
-
-/* Prepares the pass with `capacity` wanted rows; a canvas that wants more only waits. */
-static void prepare_pass(struct diffuse_run *run, size_t capacity, int recorded)
-{
-    struct backend *backend = run->n->backend;
-    ask(run, capacity);
-    pass_write(run->n, run->work);
-    if (recorded)
-        backend->ops->prepare(backend, &run->plan, sizeof run->plan, diffuse_pass, run);
-    else
-        diffuse_pass(run);
-}
-
-/* Prepares passes with fewer and fewer lanes, per decrease of the rows by a sixteenth. */
-static void prepare_fewer(struct diffuse_run *run, size_t capacity, const struct canvas_state *at)
-{
-    size_t T = run->plan.pass.T;
-    for (size_t n = run->lanes; --n > 0;) {
-        run->host.state[n].live = 0;
-        describe_pass(run);
-        if (!run->plan.pass.T || run->plan.pass.T > T - T / 16) /* 0: the lanes before have ended */
-            continue;
-        T = run->plan.pass.T;
-        prepare_pass(run, capacity, 0);
-    }
-    memcpy(run->host.state, at, run->lanes * sizeof *at);
-    describe_pass(run);
-}
-
-/* State of diffuse_prepare. */
-struct acts {
-    int32_t id;         /* the committed id: no mask and no stop id */
-    struct diffuse_plan *plan;  /* [n] prepared */
-    size_t n, cap;
-    size_t fewest;      /* rows of the last prepared pass that does not repeat */
-    struct canvas_state *at; /* [lanes] the states as described */
-};
-
-static int is_prepared(const struct acts *acts, const struct diffuse_plan *plan)
-{
-    size_t i = 0;
-    while (i < acts->n && memcmp(&acts->plan[i], plan, sizeof *plan))
-        i++;
-    return i < acts->n;
-}
-
-/* Prepares the passes as described. Rows that do not repeat are not recorded; they run once per
- * decrease by a sixteenth, for the kernels and choices that similar passes share. */
-static void prepare_described(struct diffuse_run *run, struct acts *acts)
-{
-    size_t T = run->plan.pass.T, capacity = capacity_now(run);
-    int recorded = !run->policy->fleeting || T == (run->guided ? 2 * run->ids : run->ids);
-    int together = run->how->rule == UNMASK_SCHEDULE && !run->how->stop_at_eos;
-    if (!recorded && T > acts->fewest - acts->fewest / 16)
-        return;
-    acts->fewest = recorded ? acts->fewest : T;
-    ask(run, capacity);
-    if (is_prepared(acts, &run->plan))
-        return;
-    MEM_GROW(acts->plan, acts->n, acts->cap);
-    memcpy(&acts->plan[acts->n++], &run->plan, sizeof run->plan);
-    prepare_pass(run, capacity, recorded);
-    memcpy(acts->at, run->host.state, run->lanes * sizeof *acts->at);
-    if (recorded && run->batch > 1 && (!together || run->drafts > 1 || run->how->arrivals))
-        prepare_fewer(run, capacity, acts->at);
-}
-
-/* Simulates a pass: commits as scheduled, or one slot of each canvas. Returns as settle(). */
-static int simulate(struct diffuse_run *run, const struct acts *acts)
-{
-    const struct canvas_loop here = diffuse_loop_here(run);
-    size_t most = 0;
-    int stale = 0;
-    for (size_t i = 0; i < run->lanes; i += run->drafts) {
-        struct canvas_state *canvas = &run->host.state[i];
-        if (!canvas->live || canvas_behind(&here, canvas) || !(run->span[i].rows > 0))
-            continue;
-        int32_t takes = unmask_paced(here.rule) ? canvas_budget(&here, canvas) : 1;
-        for (int32_t k = canvas->prompt; takes > 0 && k < canvas_ask_end(&here, canvas); k++)
-            if (canvas_open(&here, canvas, k)) {
-                run->host.token[canvas->first + k] = acts->id;
-                takes--;
-            }
-        canvas_settle(&here, canvas, (int32_t)count_open(run, canvas));
-        size_t needed = canvas->live ? diffuse_needs(run, canvas, count_asked(run, canvas)) : 0;
-        most = needed > most ? needed : most;
-        stale |= !canvas->live || canvas_behind(&here, canvas);
-    }
-    return stale || !any_live(run) || diffuse_capacity(run, most) < here.capacity;
-}
-
-/* Simulates the passes of a description, and those in flight when a new description is needed. */
-static void simulate_all(struct diffuse_run *run, const struct acts *acts)
-{
-    int stale = 0, more = run->n->backend->ops->depth;
-    for (size_t n = passes_left(run); n > 0 && more > 0; n--) {
-        stale |= simulate(run, acts);
-        more -= stale;
-    }
-}
-
-/* Prepares every description that canvases reach when they commit by the schedule, or with other
- * rules one slot at a time: simulates all passes, each with all numbers of drafts. */
-void diffuse_prepare(void *ctx)
-{
-    struct diffuse_run *run = ctx;
-    size_t states = run->lanes * sizeof *run->host.state, ids = run->ids * sizeof *run->host.token;
-    struct acts acts = {.fewest = SIZE_MAX, .at = mem_alloc(states)};
-    struct canvas_state *state = memcpy(mem_alloc(states), run->host.state, states);
-    int32_t *token = memcpy(mem_alloc(ids), run->host.token, ids);
-    while (acts.id == run->plan.loop.mask ||
-           is_stop(run->plan.loop.stop, run->plan.loop.n_stop, acts.id))
-        acts.id++;
-    forget(run);
-    while (any_live(run)) {
-        for (size_t each = run->drafts; each > 0; each--) {
-            diffuse_draft_guess(run, each);
-            describe_pass(run);
-            prepare_described(run, &acts);
-        }
-        note_rows(run);
-        simulate_all(run, &acts);
-    }
-    memcpy(run->host.state, state, states);
-    memcpy(run->host.token, token, ids);
-    forget(run);
-    diffuse_describe(run);
-    free(acts.plan);
-    free(acts.at);
-    free(state);
-    free(token);
 }

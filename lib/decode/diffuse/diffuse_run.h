@@ -2,7 +2,8 @@
  * Each file calls only the files below it in this list:
  *   diffuse.c           memory, clock, results of passes
  *   diffuse_budget.c    the tokens that each step commits
- *   diffuse_describe.c  the rows of a pass, and preparation before the clock
+ *   diffuse_prepare.c   preparation before the clock
+ *   diffuse_describe.c  the start of a canvas, the rows of a pass
  *   diffuse_observe.c   reports to an observer
  *   shadow.c            shadow rows
  *   diffuse_draft.c     drafted steps
@@ -91,8 +92,35 @@ struct diffuse_run {
 void diffuse_budget_make(const struct diffuse_run *run);
 size_t diffuse_budget_steps(const struct diffuse *how); /* steps of the block that has most */
 
+/* Returns the number of slots about which the rule remembers something: all or none. */
+size_t diffuse_slots_kept(const struct diffuse_run *run);
+/* Returns the ids of a canvas: prompt, gen_length, and those that fill the last block of the mask,
+ * because most models were trained with whole blocks. */
+size_t diffuse_length(const struct diffuse_run *run, const struct generation_input *in);
+/* Returns how many positions of the first block belong to the prompt. */
+size_t diffuse_shift(const struct diffuse_run *run, const struct generation_input *in);
+/* Starts the canvas of an input; its ids begin at `first`. */
+void diffuse_begin(struct diffuse_run *run, size_t lane, size_t first,
+                   const struct generation_input *in);
+
 /* Describes and sends the next passes, by the ids on the host. Returns their number. */
 size_t diffuse_describe(struct diffuse_run *run);
+/* Its parts. ..._describe_pass() describes a pass of the live canvases, except the wanted rows. */
+void diffuse_describe_pass(struct diffuse_run *run);
+/* Returns the capacity for the part that needs most answers. */
+size_t diffuse_capacity_now(const struct diffuse_run *run);
+/* Lists the wanted rows, `capacity` for each part. */
+void diffuse_ask(struct diffuse_run *run, size_t capacity);
+/* Notes the contents of the cache after a described pass. Later passes of the description may renew
+ * them, so the notes are never newer than the contents. Where a rule revises ids, an old one may
+ * come back after later passes read others: there a cache that must be exact notes nothing. */
+void diffuse_note_rows(struct diffuse_run *run);
+/* Returns the passes until the slowest canvas is full (it may end earlier) or until the policy must
+ * be asked again. With drafts it is one, because the host looks at the result of each pass. */
+size_t diffuse_passes_left(const struct diffuse_run *run);
+/* Counts the open slots; ..._asked() also those that a rule may revise. */
+size_t diffuse_count_open(const struct diffuse_run *run, const struct canvas_state *canvas);
+size_t diffuse_count_asked(const struct diffuse_run *run, const struct canvas_state *canvas);
 /* prepare() of struct loop; ctx is a struct diffuse_run. */
 void diffuse_prepare(void *ctx);
 /* Runs a pass as described and the step after it, for ops.run; ctx is a struct diffuse_run. */
