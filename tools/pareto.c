@@ -19,6 +19,7 @@
 #include "lib/base/rng.h"
 #include "lib/record/rec.h"
 #include "lib/record/take.h"
+#include "lib/stat/ratio.h"
 
 static const double LEVEL = 0.95;
 static const char default_qualities[] = "judge_ppl,accuracy,chrf,bertscore_f1";
@@ -41,6 +42,7 @@ struct pareto {
     struct field field; /* the points that compete with each other in the current step */
     struct pairs times;
     struct costs costs;
+    enum points_rivals rivals;
     json_t *x_q;        /* the X_q records of the input */
     json_t *told;       /* reason why a crossover does not exist -> number of such crossovers */
     double *work;       /* [3 * draws + 1] */
@@ -124,22 +126,24 @@ static int write_suggest(struct pareto *run, const struct meeting *meeting, stru
     return rec_write(&run->out, "suggest", j, e);
 }
 
-/* Writes the crossovers of one sweep against one rival. */
+/* Writes the crossovers of one sweep against one rival. Points to add are suggested once: of two
+ * rivals, for the plain one. */
 static int write_pair(struct pareto *run, struct meeting *meeting, struct err *e)
 {
     const struct field *field = &run->field;
+    const int suggest = run->a.suggest && !(run->rivals == POINTS_BOTH && meeting->others);
     field_against(&run->field, meeting->pair.rival);
     meeting->board = NULL;
     meeting_solve(meeting, run->work);
     if (write_crossing(run, meeting_latency(meeting), e) ||
-        (run->a.suggest && !field->n_boards && write_suggest(run, meeting, e)))
+        (suggest && !field->n_boards && write_suggest(run, meeting, e)))
         return -1;
     for (size_t k = 0; k < field->n_boards; k++) {
         meeting->board = &field->board[k];
         meeting_solve(meeting, run->work);
         if (write_crossing(run, meeting_quality(meeting), e) ||
             write_crossing(run, meeting_parity(meeting), e) ||
-            (run->a.suggest && write_suggest(run, meeting, e)))
+            (suggest && write_suggest(run, meeting, e)))
             return -1;
     }
     return 0;
@@ -156,22 +160,22 @@ static int write_none(struct pareto *run, const struct meeting *meeting, const c
 }
 
 /* Finds the LLaMA point with the least cost among the points with the model and the formats of
- * `plain`; costs are paired with those of `plain`. Choosing the least makes the cost of this point
- * look lower than it is, and nothing corrects this. */
-static size_t find_fastest(struct pareto *run, size_t of, size_t plain)
+ * `plain`; costs are paired with those of `plain`. Sets *paired to the number of other points. */
+static size_t find_fastest(struct pareto *run, size_t of, size_t plain, size_t *paired)
 {
     struct field *field = &run->field;
-    size_t best = plain, paired = 0;
+    size_t best = plain;
+    *paired = 0;
     field_against(field, plain);
     for (size_t i = 0; i < field->n; i++) {
         if (i == plain || field_rank(field, of, i) < 0 || isnan(field->cost[i]) ||
             !points_same_system(field_point(field, i), field_point(field, plain)) ||
             !points_same_template(field_point(field, i), field_point(field, plain)))
             continue;
-        paired++;
+        ++*paired;
         best = isnan(field->cost[best]) || field->cost[i] < field->cost[best] ? i : best;
     }
-    if (!paired)
+    if (!*paired && run->rivals == POINTS_FASTEST)
         log_note(&run->log, "%s: no other LLaMA point of this model and these formats is paired "
                  "with it, so this plain point is the rival", field_point(field, plain)->config);
     return best;
@@ -188,24 +192,53 @@ static int is_met(const struct field *field, size_t of, size_t rival)
     return 0;
 }
 
-/* Compares a sweep with its rivals. A rival is a plain point of the best rank; points with the
- * number format of the sweep have a better rank. With --rival fastest the fastest point of each
- * model and its formats is the rival instead. */
+/* Writes the crossovers of a sweep against one rival. `others`: it is the fastest of so many
+ * points, so that intervals of costs are wider; 0: it was not chosen by its cost. */
+static int write_rival(struct pareto *run, struct meeting *meeting, size_t rival, const char *word,
+                       size_t others, struct err *e)
+{
+    const struct crossing_series series = meeting_series(meeting);
+    const char *obstacle = crossing_obstacle(&series);
+    meeting->pair.rival = rival;
+    meeting->rival = word;
+    meeting->others = others;
+    run->costs.level = ratio_level(LEVEL, others);
+    int bad = obstacle ? write_none(run, meeting, obstacle, e) : write_pair(run, meeting, e);
+    run->costs.level = LEVEL;
+    return bad;
+}
+
+/* Writes the crossovers against the plain point i and the fastest point of its model and formats,
+ * or one of them, as --rival says. */
+static int write_rivals(struct pareto *run, struct meeting *meeting, size_t i, struct err *e)
+{
+    const int is_plain = field_point(&run->field, i)->is_plain;
+    const int seek = !is_met(&run->field, meeting->pair.from, i) &&
+                     (run->rivals == POINTS_FASTEST || (run->rivals == POINTS_BOTH && is_plain));
+    size_t others = 0, best = seek ? find_fastest(run, meeting->pair.from, i, &others) : i;
+    const char *word = !is_plain ? "other" : others && best == i ? "both" : "plain";
+    if (run->rivals != POINTS_FASTEST && write_rival(run, meeting, i, word, 0, e))
+        return -1;
+    return seek && (run->rivals == POINTS_FASTEST || best != i) &&
+                   write_rival(run, meeting, best, "fastest", best != i ? others : 0, e)
+               ? -1
+               : 0;
+}
+
+/* Compares a sweep with its rivals: the plain points of the best rank, and the fastest points of
+ * their models and formats. Points with the number format of the sweep have a better rank. */
 static int write_sweep(struct pareto *run, struct meeting *meeting, struct err *e)
 {
     const struct field *field = &run->field;
     const struct crossing_series series = meeting_series(meeting);
     const char *obstacle = crossing_obstacle(&series);
-    const int is_fastest = !strcmp(run->a.rival, "fastest");
     int any = 0;
     for (int rank = 0; rank < POINTS_RANKS && !any; rank++)
         for (size_t i = 0; i < field->n; i++) {
-            if (field_rank(field, meeting->pair.from, i) != rank ||
-                (is_fastest && is_met(field, meeting->pair.from, i)))
+            if (field_rank(field, meeting->pair.from, i) != rank)
                 continue;
             any = 1;
-            meeting->pair.rival = is_fastest ? find_fastest(run, meeting->pair.from, i) : i;
-            if (obstacle ? write_none(run, meeting, obstacle, e) : write_pair(run, meeting, e))
+            if (write_rivals(run, meeting, i, e))
                 return -1;
         }
     meeting->pair.rival = field->n;
@@ -258,8 +291,8 @@ static int write_all(struct pareto *run, struct err *e)
 /* Writes the crossovers along batch sizes and along lengths. */
 static int write_scaling(struct pareto *run, struct err *e)
 {
-    json_t *list = scaling_records(&run->points, &run->costs, run->x_q,
-                                   !strcmp(run->a.rival, "fastest")),
+    json_t *list = scaling_records(&run->points, &run->costs,
+                                   &(struct scaling_how){run->rivals, run->x_q}),
            *record;
     size_t i;
     int bad = 0;
@@ -346,13 +379,14 @@ static const char notes[] =
     "  X_par        X_q if that point is shown to cost no more, with the speedup\n"
     "               there\n"
     "\n"
-    "Crossovers compare with the plain point of LLaMA: every setting that only\n"
-    "changes speed, as --lookup, has its default. Without a plain point another one\n"
-    "is used. --rival fastest compares with the LLaMA point of the same model and\n"
-    "number formats that costs least: LLaMA at its best, for example with --lookup.\n"
-    "Each batch size and length has its own choice. The costs of a point must be\n"
-    "paired with those of the plain point. The choice is not corrected for: chance\n"
-    "makes the chosen point look faster than it is.\n"
+    "Crossovers compare with two points of LLaMA, which `rival` tells apart. plain:\n"
+    "every setting that only changes speed, as --lookup, has its default. fastest:\n"
+    "the point of the same model and number formats that costs least, LLaMA at its\n"
+    "best, for example with --lookup. both: the plain point is the fastest of\n"
+    "several. other: there is no plain point. Each batch size and length has its own\n"
+    "fastest point, and the costs of a point must be paired with those of the plain\n"
+    "point. Chance takes part in the choice of the fastest of n points\n"
+    "(`comparisons`), so intervals against it have 1 - 0.05 / n.\n"
     "The front is found among all points.\n"
     "Costs are ratios to LLaMA over the same undisturbed prompts and launches.\n"
     "Ratios of latency come from times records, ratios of other costs from launch\n"
@@ -382,7 +416,7 @@ static void check(struct pareto *run, int bad, const struct err *e)
 int main(int argc, char **argv)
 {
     struct pareto run = {.a = {.common = COMMON_DEFAULTS, .cost = "e2e_ns", .octaves = "1",
-                               .rival = "plain",
+                               .rival = "both",
                                .margin = NONINFERIOR_MARGIN, .draws = 2000}};
     const struct opt options[] = {
         {"cost", 0, OPT_TEXT, &run.a.cost, .arg = "METRIC", .help = "metric of the cost (e2e_ns)"},
@@ -397,9 +431,9 @@ int main(int argc, char **argv)
          .help = "bootstrap resamples (2000)"},
         {"axis", 0, OPT_TEXT, &run.a.axis, .arg = "SETTING",
          .help = "axis of all sweeps (the axis in each record)"},
-        {"rival", 0, OPT_CHOICE, &run.a.rival, .choices = "plain|fastest",
-         .help = "LLaMA point that sweeps are compared with: of plain decoding, or the fastest "
-                 "(plain)"},
+        {"rival", 0, OPT_CHOICE, &run.a.rival, .choices = "both|plain|fastest",
+         .help = "LLaMA point that sweeps are compared with: of plain decoding, the fastest, or "
+                 "each of them (both)"},
         {"suggest", 0, OPT_FLAG, &run.a.suggest,
          .help = "also write which points and prompts to add"},
         {"octaves", 0, OPT_CHOICE, &run.a.octaves, .choices = "2|1|0.5|0.25", .arg = "N",
@@ -412,6 +446,9 @@ int main(int argc, char **argv)
     int first = opt_parse(&tool, argc, argv);
     struct err e = {0};
     run.log = (struct log){"pareto", run.a.common.quiet ? 0 : 1 + run.a.common.verbose};
+    run.rivals = !strcmp(run.a.rival, "plain")     ? POINTS_PLAIN
+                 : !strcmp(run.a.rival, "fastest") ? POINTS_FASTEST
+                                                   : POINTS_BOTH;
     run.points.cost_metric = run.a.cost;
     run.points.axis = run.a.axis;
     run.points.task = run.a.task;

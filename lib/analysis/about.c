@@ -287,8 +287,9 @@ static int is_load(const struct setting *row, const json_t *record)
             (!strcmp(row->name, "arrival_rate") || !strcmp(row->name, "admit")));
 }
 
-/* 1: a setting of the table that changes only speed is not at its default in the record. */
-static int departs(const struct settings_table *table, const json_t *record)
+/* 1: a setting of the table that changes only speed is not at its default in the record. Appends
+ * these settings to the text (NULL: to nothing). */
+static int departs(const struct settings_table *table, const json_t *record, struct buf *text)
 {
     json_t *standard = defaults_of(table);
     int does = 0;
@@ -296,7 +297,13 @@ static int departs(const struct settings_table *table, const json_t *record)
         const struct setting *row = &table->row[i];
         int speed = (row->traits & (SETTING_TEXT | SETTING_SPEED)) == SETTING_SPEED &&
                     !is_load(row, record);
-        does |= speed && json_has(record, row->name) && !agrees(standard, record, row->name);
+        if (!speed || !json_has(record, row->name) || agrees(standard, record, row->name))
+            continue;
+        if (text && !json_is_null(json_object_get(record, row->name))) {
+            buf_format(text, "%s%s=", does ? ", " : "", row->name);
+            about_value(text, json_object_get(record, row->name));
+        }
+        does = 1;
     }
     json_decref(standard);
     return does;
@@ -305,5 +312,12 @@ static int departs(const struct settings_table *table, const json_t *record)
 int about_is_plain(const json_t *record)
 {
     const struct settings_table *table = system_of_record(record);
-    return !table || !departs(table, record);
+    return !table || !departs(table, record, NULL);
+}
+
+void about_put_speed(struct buf *text, const json_t *record)
+{
+    const struct settings_table *table = system_of_record(record);
+    if (table)
+        departs(table, record, text);
 }

@@ -51,9 +51,50 @@ static void put_bracket(struct page *page, const json_t *record)
     buf_free(&text);
 }
 
+/* Appends how the LLaMA of the crossover decodes, each way once: "lookup=10"; for a point whose
+ * settings are not among the records its label. */
+static void put_ways(struct buf *text, const struct runset *set, const json_t *record)
+{
+    const json_t *cells = json_object_get(record, "cells"), *cell;
+    json_t *seen = json_object();
+    const size_t n = cells ? json_array_size(cells) : 1;
+    for (size_t i = 0; i < n; i++) {
+        cell = cells ? json_array_get(cells, i) : record;
+        const json_t *about = runset_config(set, rec_text(cell, "llama_point"));
+        struct buf way = {0};
+        if (about)
+            about_put_speed(&way, about);
+        else
+            buf_text(&way, sections_dash(rec_text(cell, "llama_config")));
+        const char *name = way.len ? way.data : "plain";
+        if (!json_object_get(seen, name))
+            buf_format(text, "%s%s", json_object_size(seen) ? "; " : "", name);
+        json_object_set_new(seen, name, json_true());
+        buf_free(&way);
+    }
+    json_decref(seen);
+}
+
+/* Appends which LLaMA the crossover is with, unless that is plain LLaMA: "; with the fastest LLaMA
+ * (lookup=10)". */
+static void put_rival(struct buf *text, const struct runset *set, const json_t *record)
+{
+    const char *rival = rec_text(record, "rival");
+    if (!rival || !strcmp(rival, "plain"))
+        return;
+    if (!strcmp(rival, "both")) {
+        buf_text(text, "; plain LLaMA is the fastest");
+        return;
+    }
+    buf_format(text, "; with %s (", strcmp(rival, "other") ? "the fastest LLaMA"
+                                                           : "a LLaMA that is not plain");
+    put_ways(text, set, record);
+    buf_text(text, ")");
+}
+
 /* Puts the settings that are constant along the crossover: "32 tokens, 4 a step", "unmask factor,
- * cache dual, 2 requests/s", and for X_rate whether they are as good as LLaMA. */
-static void put_where(struct page *page, const json_t *record)
+ * cache dual, 2 requests/s". Adds for X_rate whether they are as good as LLaMA, and the LLaMA. */
+static void put_where(struct page *page, const struct runset *set, const json_t *record)
 {
     double length = rec_number(record, "gen_length"), speed = rec_number(record, "tokens_per_step");
     double rate = rec_number(record, "arrival_rate");
@@ -73,6 +114,7 @@ static void put_where(struct page *page, const json_t *record)
         buf_format(&text, "; %s LLaMA", json_is_true(good)    ? "as good as"
                                         : json_is_false(good) ? "worse than"
                                                               : "not shown to be as good as");
+    put_rival(&text, set, record);
     sections_cell(page, &text);
 }
 
@@ -85,7 +127,7 @@ static void put_crossover(struct page *page, const struct runset *set, const jso
     page_cell(page, sections_dash(rec_text(record, "contract")));
     page_cell(page, quality ? display_metric_name(quality) : "–");
     page_count(page, isnan(batch) && (!name || strcmp(name, "X_batch")) ? 1 : batch);
-    put_where(page, record);
+    put_where(page, set, record);
     verdict_place(&text, set, record);
     buf_format(&text, " %s", verdict_unit(record, 0));
     page_cell(page, text.data);
@@ -105,7 +147,8 @@ static void put_missing(struct page *page, const json_t *list)
     json_array_foreach(list, i, record) {
         if (json_is_true(json_object_get(record, "exists")))
             continue;
-        char *key = mem_format("%s: %s", sections_dash(rec_text(record, "name")),
+        char *key = mem_format("%s%s: %s", sections_dash(rec_text(record, "name")),
+                               rec_is(record, "rival", "fastest") ? " with the fastest LLaMA" : "",
                                sections_dash(rec_text(record, "reason")));
         json_object_set_new(seen, key,
                             json_integer(json_integer_value(json_object_get(seen, key)) + 1));
@@ -132,8 +175,9 @@ void sections_crossovers(struct page *page, const struct runset *set)
                "Crossovers that exist. X_lat: the step count at which LLaDA takes as long as "
                "LLaMA. X_q: the step count from which LLaDA matches LLaMA in quality. X_par: "
                "both hold. X_batch, X_length, X_rate: the batch size, length or rate of "
-               "requests at which both models are equally fast. Bracket: the measured points on "
-               "both sides; a place between them is an estimate.",
+               "requests at which both models are equally fast. LLaMA decodes plainly unless the "
+               "setting says otherwise. Bracket: the measured points on both sides; a place "
+               "between them is an estimate.",
                sizeof columns / sizeof *columns, columns);
     json_array_foreach(list, i, record)
         if (json_is_true(json_object_get(record, "exists")))

@@ -11,7 +11,6 @@
 #include "lib/stat/bootstrap.h"
 #include "lib/stat/front.h"
 
-static const double LEVEL = 0.95;
 
 static const double *cost_of(const struct contest *contest, size_t draw)
 {
@@ -70,7 +69,7 @@ static void build(const struct contest *contest, const struct contest_pair *pair
 }
 
 /* Sets the interval and the shares of draws of *verdict. Sorts draw. */
-static void judge(struct contest_verdict *verdict, double *draw, size_t n)
+static void judge(struct contest_verdict *verdict, double *draw, size_t n, double confidence)
 {
     size_t below = 0, above = 0, known = 0;
     for (size_t at = 0; at < n; at++) {
@@ -82,7 +81,7 @@ static void judge(struct contest_verdict *verdict, double *draw, size_t n)
     verdict->p_below = (double)below / all;
     verdict->p_above = (double)above / all;
     verdict->inside = (double)(known - below - above) / all;
-    struct interval i = bootstrap_interval(verdict->at, draw, n, LEVEL);
+    struct interval i = bootstrap_interval(verdict->at, draw, n, confidence);
     verdict->lo = i.lo;
     verdict->hi = i.hi;
 }
@@ -118,8 +117,8 @@ void contest_solve(const struct contest *contest, const struct contest_pair *pai
         lat[draw] = parity.lat;
         quality[draw] = parity.q;
     }
-    judge(&result->lat, lat, n);
-    judge(&result->q, quality, n);
+    judge(&result->lat, lat, n, contest->confidence);
+    judge(&result->q, quality, n, contest->confidence);
 }
 
 /* Writes the step counts that narrow the bracket of the verdict to out[]. Returns how many. */

@@ -14,6 +14,7 @@ struct contest {
     const double *steps;            /* [n] */
     const double *cost, *cost_draw; /* [n], [draws][n]; lower is better */
     const double *good, *good_draw; /* [n], [draws][n]; higher is better; NULL: cost alone */
+    double confidence;              /* of the intervals of crossings, 0.95 */
 };
 
 /* Sets on[i] = 1 if point i is on the measured front (front.h), else 0. draws_on[i]: the number of

@@ -25,7 +25,9 @@ def of($kind; $metric): map(select(.kind == $kind and .metric == $metric))[0];
    + (if $reserved then " (reserved \($reserved | value(bytes)))" else "" end)
    + (if $quality then ", judge perplexity \($quality | value(three))" else "" end)),
 (.[] | select(.kind == "crossover")
- | "\(.name)\(if .quality_metric then " by \(.quality_metric)" else "" end): " +
+ | "\(.name)\(if .quality_metric then " by \(.quality_metric)" else "" end)"
+   + (if .rival == "fastest" then " against the fastest LLaMA (\(.llama_config))" else "" end)
+   + ": " +
    if .exists then "\(.at // .steps | tenth) \(.over // "steps") [\(end_of("lo")), \(end_of("hi"))]"
        + (if .axis == null or .axis == .over then ""
           else " (\(.axis) \([.bracket_values[]? | select(. != null) | tostring] | unique

@@ -137,11 +137,12 @@ pareto() { "$BIN/pareto" -q --no-meta "$@"; }
     grep -q 'no crossover: LLaMA has arrival rate 4, this one 2' "$T/err"
 }
 
-@test "the crossover over rates is with the plain LLaMA, not with one that guesses" {
+@test "the crossovers over rates are with the plain LLaMA, then with one that guesses" {
     rates 1 2 4 6 7 8 | jq -c 'if .model == "llama" then
             ., (.lookup = 4 | .point += "g" | .value /= 9 | .launch_values[].value /= 9)
         else . end' | pareto > "$T/p"
-    [ "$(crossover X_rate '.bracket' < "$T/p" | sed 's/\.0//g')" = '[6,7]' ]
+    [ "$(crossover X_rate '[.rival, .bracket]' < "$T/p" | sed 's/\.0//g' | paste -sd ' ')" = \
+        '["plain",[6,7]] ["fastest",[null,1]]' ]
 }
 
 @test "make load prints latency and good answers by rate, and the highest rate that holds" {

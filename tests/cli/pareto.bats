@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # Tests pareto, which reads metric and quality records and prints the front, crossovers and
 # suggestions. The synthetic sweep costs 10 + 4 s at s steps, and its rival costs 300. They meet at
-# 72.5 steps. The perplexity of the sweep meets that of the rival at 40 steps. The tests are in one
-# file because they share that sweep.
+# 72.5 steps. The perplexity of the sweep meets that of the rival at 40 steps. One file because all
+# tests share that sweep.
 load conforms
 
 setup() {
@@ -110,6 +110,74 @@ crossover() { jq -c --arg n "$1" "select(.name == \$n) | $2"; }
         pareto --rival fastest - | jq -c 'select(.name == "X_batch") | [.cells[].llama_point]' \
         > "$T/x"
     [ "$(sort -u "$T/x")" = '["0","0x"]' ]
+}
+
+# beside N FACTOR: N more points of the model of LLaMA, with lookup 1 to N. The first costs FACTOR
+# times what plain LLaMA costs, each further one 1 % of that more
+beside() {
+    jq -c --argjson n "$1" --argjson factor "$2" 'select(.arch == "llama") | range(1; $n + 1) as $k
+        | .lookup = $k | .config += " lookup=\($k)" | .point += "w\($k)"
+        | if .kind == "metric" then ($factor * (1 + ($k - 1) / 100)) as $f
+            | .value *= $f | .launch_values[].value *= $f else . end'
+}
+
+@test "crossovers are given with the plain LLaMA and with the fastest, and each is named" {
+    sweep 300 30 4 16 64 256 | sed 's/ max_new=512 batch=1//' > "$T/in"
+    beside 1 0.25 < "$T/in" | pareto "$T/in" - > "$T/one"
+    conforms "$T/one"
+    names() { crossover "$1" "[.rival, .llama_config, $2]" < "$3" | paste -sd ' '; }
+    [ "$(names X_lat .comparisons "$T/one")" = \
+        '["plain","llama",null] ["fastest","llama lookup=1",1]' ]
+    # 10 + 4 s = 300 at 72.5 steps, and 75 at 16.25
+    [ "$(crossover X_lat '(.at | if . > 50 then . > 65 and . < 80 else . > 14 and . < 18 end)' \
+        < "$T/one" | sort -u)" = true ]
+    # chance takes part in a choice among six, so the interval is wider, about the same place
+    beside 6 0.25 < "$T/in" | pareto "$T/in" - > "$T/six"
+    [ "$(names X_lat .comparisons "$T/six")" = \
+        '["plain","llama",null] ["fastest","llama lookup=1",6]' ]
+    width() { crossover X_lat 'select(.rival == "fastest") | .hi - .lo' < "$1"; }
+    jq -en "$(width "$T/six") > 1.1 * $(width "$T/one")"
+    [ "$(crossover X_lat 'select(.rival == "fastest") | .level' < "$T/six")" = 0.95 ]
+    # plain is the fastest of two, no other way was measured, or no plain one
+    [ "$(beside 1 2 < "$T/in" | pareto "$T/in" - | crossover X_lat .rival)" = '"both"' ]
+    [ "$(pareto "$T/in" | crossover X_lat .rival)" = '"plain"' ]
+    [ "$({ grep -v '"arch":"llama"' "$T/in"; beside 1 2 < "$T/in"; } | pareto |
+        crossover X_lat .rival)" = '"other"' ]
+    # points to add are suggested for the plain one
+    [ "$(beside 1 0.25 < "$T/in" | pareto --suggest "$T/in" - | grep '"kind":"suggest"')" = \
+        "$(pareto --suggest "$T/in" | grep '"kind":"suggest"')" ]
+    for rival in plain fastest; do
+        [ "$(beside 1 0.25 < "$T/in" | pareto --rival $rival "$T/in" - |
+            crossover X_lat .rival)" = "\"$rival\"" ]
+    done
+}
+
+@test "along batch sizes each cell names its LLaMA, and each size has its own fastest" {
+    sweep 300 30 32 128 | sed 's/ max_new=512 batch=1//' > "$T/in"
+    # at batch 4 LLaDA costs six times as much; the guess costs a quarter, but twice at batch 4
+    batches() {
+        jq -c '., (.batch = 4 | .point += "x" | .config += " batch=4"
+            | (if .arch == "llada" then 6 elif .lookup then 8 else 1 end) as $f
+            | if .kind == "metric" then .value *= $f | .launch_values[].value *= $f else . end
+            | if .series then .series += "x" else . end)'
+    }
+    { cat "$T/in"; beside 1 0.25 < "$T/in"; } | batches > "$T/two"
+    pareto "$T/two" > "$T/p"
+    conforms "$T/p"
+    crossover X_batch 'select(.steps == 32) | [.rival, .comparisons, (.cells[].llama_config)]' \
+        < "$T/p" > "$T/names"
+    [ "$(head -n 1 "$T/names")" = '["plain",null,"llama","llama batch=4"]' ]
+    [ "$(tail -n 1 "$T/names")" = '["fastest",1,"llama lookup=1","llama batch=4"]' ]
+    [ "$(crossover X_batch 'select(.steps == 32) | [.cells[].ratio < 1]' < "$T/p" |
+        paste -sd ' ')" = '[true,false] [false,false]' ]
+    jq -sr -f pipelines/phase/scale.jq "$T/p" > "$T/text"
+    grep -q '^X_batch .* a step): cheaper up to .*; ratios 1: 0\.46, 4: 2\.76$' "$T/text"
+    grep -q '^X_batch .*, against the fastest LLaMA): .*1: 1\.84 (llama lookup=1), 4: .*(llama b' \
+        "$T/text"
+    "$BIN/report" -q --format markdown "$T/two" "$T/p" -o "$T/page"
+    grep -q '^| X..q .* 1 | 512 tokens; with the fastest LLaMA (lookup=1) |' "$T/page"
+    grep -q '^| X..q .* 4 | 512 tokens; plain LLaMA is the fastest |' "$T/page"
+    grep -q '^- X..batch with the fastest LLaMA: costs more than LLaMA at every .* (2)$' "$T/page"
 }
 
 @test "latent points compete for the front, and are neither sweep nor rival" {

@@ -153,7 +153,8 @@ void field_free(struct field *field)
 struct contest field_contest(const struct field *field, const struct field_board *board)
 {
     return (struct contest){field->n, field->draws, field->at, field->cost, field->cost_draw,
-                            board ? board->good : NULL, board ? board->good_draw : NULL};
+                            board ? board->good : NULL, board ? board->good_draw : NULL,
+                            field->costs->level};
 }
 
 static struct interval interval_of(const struct field *field, double value, const double *draw,

@@ -10,6 +10,8 @@
 #include "lib/base/mem.h"
 #include "lib/record/rec.h"
 
+static const double LEVEL = 0.95;
+
 #define NO_SPREAD "no spread is known"
 #define NO_COST "no cost on one side"
 
@@ -92,7 +94,11 @@ static json_t *record_of(const struct meeting *meeting, const struct crossing *c
 {
     const struct field *field = meeting->field;
     const struct crossing_series series = meeting_series(meeting);
-    json_t *j = crossing_record(crossing, &series, rival_of(meeting), field->costs->level);
+    json_t *j = crossing_record(crossing, &series, rival_of(meeting), LEVEL);
+    if (meeting->rival)
+        json_object_set_new(j, "rival", json_string(meeting->rival));
+    if (meeting->others)
+        rec_set_int(j, "comparisons", (int64_t)meeting->others);
     json_object_set_new(j, "cost_metric", json_string(field->points->cost_metric));
     rec_set_text(j, "task", field->costs->task);
     if (quality) {

@@ -26,6 +26,11 @@
 enum points_work { POINTS_STEPS, POINTS_PASSES, POINTS_ROWS, POINTS_NONE /* no order */ };
 extern const char *const points_work_names[]; /* "steps", "passes", "rows" */
 
+/* Which LLaMA is the rival of a diffusion point: the plain point, the fastest one, or each of them.
+ * The member `rival` of a crossover record is "plain"; "fastest"; "both", if the plain point is the
+ * fastest of several; or "other", if there is no plain point. */
+enum points_rivals { POINTS_PLAIN, POINTS_FASTEST, POINTS_BOTH };
+
 struct point {
     const char *id;     /* about_point(); borrowed from `about`, as all texts below */
     const char *config; /* label */

@@ -65,12 +65,13 @@ static const struct point *rival_of(const struct points *all, const struct point
 }
 
 /* The point of the model and formats of `plain` that costs least in pairs with `plain`; `plain` if
- * no other costs less. */
+ * no other costs less. Raises *others to the number of other points that have such pairs. */
 static const struct point *fastest_of(const struct points *all, const struct costs *costs,
-                                      const struct point *plain)
+                                      const struct point *plain, size_t *others)
 {
     const struct point *best = plain;
     double least = 1;
+    size_t n = 0;
     for (size_t i = 0; i < all->n; i++) {
         const struct point *point = &all->v[i];
         if (point == plain || !point->is_rival || isnan(point->cost) ||
@@ -78,11 +79,13 @@ static const struct point *fastest_of(const struct points *all, const struct cos
             !points_same_template(plain, point))
             continue;
         const double ratio = costs_ratio(costs, plain, point, NULL, 0).ratio.value;
+        n += isnan(ratio) ? 0 : 1;
         if (ratio < least) {
             least = ratio;
             best = point;
         }
     }
+    *others = n > *others ? n : *others;
     return best;
 }
 
@@ -170,8 +173,9 @@ static json_t *cells_of(const struct track *track)
     json_t *list = json_array();
     for (size_t i = 0; i < track->n; i++) {
         const struct scaling_cell *cell = &track->cell[i];
-        json_t *object = json_pack("{s:f, s:s, s:s}", "at", cell->x, "llada_point", cell->llada->id,
-                                   "llama_point", cell->llama->id);
+        json_t *object = json_pack("{s:f, s:s, s:s, s:s?}", "at", cell->x, "llada_point",
+                                   cell->llada->id, "llama_point", cell->llama->id,
+                                   "llama_config", cell->llama->config);
         rec_set_number(object, "ratio", cell->ratio.value, cell->ratio.reason);
         rec_set_number(object, "lo", cell->ratio.lo, cell->ratio.reason);
         rec_set_number(object, "hi", cell->ratio.hi, cell->ratio.reason);
@@ -261,6 +265,7 @@ static void set_as_good(json_t *j, const struct track *track, const json_t *x_q)
     int good = 1;
     char id[SETTINGS_ID];
     struct buf names = {0};
+    json_t *seen = json_object();
     const json_t *record;
     size_t i;
     identify_alone(point, id);
@@ -269,11 +274,14 @@ static void set_as_good(json_t *j, const struct track *track, const json_t *x_q)
                                      rec_is(record, "llama", track->cell[0].llama->model)
                                  ? test_at(record, point->steps)
                                  : NULL;
-        if (!test)
+        const char *name = rec_text(record, "quality_metric");
+        if (!test || !name || json_object_get(seen, name)) /* another rival has the same answers */
             continue;
+        json_object_set_new(seen, name, json_true());
         good = json_is_false(test) || !good ? 0 : json_is_null(test) || good < 0 ? -1 : 1;
-        buf_format(&names, "%s%s", names.len ? "," : "", rec_text(record, "quality_metric"));
+        buf_format(&names, "%s%s", names.len ? "," : "", name);
     }
+    json_decref(seen);
     json_object_set_new(j, "as_good", names.len && good >= 0 ? json_boolean(good) : json_null());
     if (!names.len || good < 0)
         rec_set_text(j, "as_good_reason", names.len ? "undecided" : "no X_q tests this step count");
@@ -322,8 +330,50 @@ static json_t *record_of(const struct track *track, const struct points *all,
     return j;
 }
 
-json_t *scaling_records(const struct points *points, const struct costs *costs, const json_t *x_q,
-                        int fastest)
+/* The record of the track against the rivals in its cells, each the fastest of `others` points (0:
+ * it was not chosen by its cost). */
+static json_t *record_against(struct track *track, const struct points *all,
+                              const struct costs *costs, const json_t *x_q, const char *rival,
+                              size_t others)
+{
+    struct costs own = *costs;
+    own.level = ratio_level(costs->level, others);
+    fill_draws(track, &own);
+    json_t *j = record_of(track, all, &own, x_q);
+    json_object_set_new(j, "rival", json_string(rival));
+    json_object_set_new(j, "level", json_real(costs->level));
+    if (others)
+        rec_set_int(j, "comparisons", (int64_t)others);
+    free(track->y);
+    return j;
+}
+
+/* Appends the records of the track, whose cells have plain rivals. */
+static void add_records(json_t *list, struct track *track, const struct points *all,
+                        const struct costs *costs, const struct scaling_how *how)
+{
+    struct track best = *track;
+    size_t others = 0;
+    int is_plain = 1, differs = 0;
+    for (size_t i = 0; i < track->n; i++) {
+        const struct point *llama = track->cell[i].llama;
+        best.cell[i].llama = fastest_of(all, costs, llama, &others);
+        is_plain = is_plain && llama->is_plain;
+        differs = differs || best.cell[i].llama != llama;
+    }
+    const int both = how->rivals == POINTS_BOTH && is_plain && others;
+    if (how->rivals != POINTS_FASTEST)
+        json_array_append_new(list, record_against(track, all, costs, how->x_q,
+                                                   !is_plain         ? "other"
+                                                   : both && !differs ? "both"
+                                                                      : "plain", 0));
+    if (how->rivals == POINTS_FASTEST || (both && differs))
+        json_array_append_new(list, record_against(&best, all, costs, how->x_q, "fastest",
+                                                   differs ? others : 0));
+}
+
+json_t *scaling_records(const struct points *points, const struct costs *costs,
+                        const struct scaling_how *how)
 {
     json_t *list = json_array();
     struct track *track = mem_zero(1, sizeof *track);
@@ -338,11 +388,7 @@ json_t *scaling_records(const struct points *points, const struct costs *costs, 
                 find_track(track, points, i, id);
             if (track->n < 2 || !(track->cell[0].x < track->cell[track->n - 1].x))
                 continue;
-            for (size_t k = 0; fastest && k < track->n; k++)
-                track->cell[k].llama = fastest_of(points, costs, track->cell[k].llama);
-            fill_draws(track, costs);
-            json_array_append_new(list, record_of(track, points, costs, x_q));
-            free(track->y);
+            add_records(list, track, points, costs, how);
         }
     }
     free(id);

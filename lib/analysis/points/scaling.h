@@ -4,24 +4,33 @@
  * A track is one diffusion setting at several batch sizes or rates with all else equal, or at
  * several lengths with the same number of tokens a step. Each cell of a track has the ratio of its
  * cost to the cost of an autoregressive point with the same device, batch size, length, rate and
- * contract. This is the plain point, preferably with the same number formats. With `fastest` it is
- * the point of the same model and formats that costs least in pairs with the plain one. The
- * crossover is the load at which the log of the ratio is zero; the log is made monotone and
- * interpolated linearly in log2 of the load. Nothing is extrapolated. */
+ * contract. The plain rival is the plain point, preferably with the same number formats. The
+ * fastest rival is the point of the same model and formats that costs least in pairs with the plain
+ * one. The crossover is the load at which the log of the ratio is zero; the log is made monotone
+ * and interpolated linearly in log2 of the load. Nothing is extrapolated. */
 #pragma once
 
 #include <jansson.h>
 
 #include "lib/analysis/points/costs.h"
 
+struct scaling_how {
+    enum points_rivals rivals;
+    const json_t *x_q; /* array of X_q records; borrowed */
+};
+
 /* An array with the members of one `crossover` record for each track, named X_batch, X_length or
  * X_rate: at, lo, hi (crossing_set()), bracket, exists, probability, direction, and cells [{at,
- * ratio, lo, hi, llada_point, llama_point}]. Direction cheaper_up_to means that the diffusion model
- * costs less below the crossover, cheaper_from that it costs less above. A cell whose ratio has no
- * interval (costs.h) is left out of the curve.
+ * ratio, lo, hi, llada_point, llama_point, llama_config}]. Direction cheaper_up_to means that the
+ * diffusion model costs less below the crossover, cheaper_from that it costs less above. A cell
+ * whose ratio has no interval (costs.h) is left out of the curve.
+ *
+ * `rival` says which rivals the cells have (points.h). Against the fastest of n other
+ * points, `comparisons` is n, and each interval is wider, so that it holds whichever was chosen
+ * (ratio_level()).
  *
  * x_q: an array of X_q records (meeting.h). X_rate also has as_good: true if these records show
  * that its step count is as good as LLaMA for one prompt at a time; false if it is worse; else null
  * with as_good_reason. as_good_by names the qualities. The caller's reference. */
-json_t *scaling_records(const struct points *points, const struct costs *costs, const json_t *x_q,
-                        int fastest);
+json_t *scaling_records(const struct points *points, const struct costs *costs,
+                        const struct scaling_how *how);
