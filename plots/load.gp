@@ -5,7 +5,8 @@ eval begin((narrow ? 6.4 : 7.4) + 0.45 * key_rows)
 set logscale xy
 set xrange [rate_lo / 1.2 : rate_hi * 1.2]
 set yrange [cost_lo / 1.3 : cost_hi * 1.3]
-eval log_tics('x', rate_lo / 1.2, rate_hi * 1.2)
+set xtics ()
+do for [i = 1:rate_count] {set xtics add (sprintf('%g', rates[i]) rates[i])}
 eval log_tics('y', cost_lo / 1.3, cost_hi * 1.3)
 set xlabel 'requests per second'
 set ylabel cost_label
@@ -14,16 +15,12 @@ set lmargin 9
 set bmargin 4 + 1.3 * key_rows
 unset key
 do for [i = 1:cross_count] {
-    if (ok(cross_at[i])) {
-        if (ok(cross_lo[i])) {
-            left = cross_lo[i] > rate_lo / 1.2 ? cross_lo[i] : rate_lo / 1.2
-            right = ok(cross_hi[i]) ? cross_hi[i] : rate_hi * 1.2
-            set object i rectangle from left, graph 0 to right, graph 1 behind \
-                fillcolor rgb '#767676' fillstyle transparent solid 0.12 noborder
-        }
-        set arrow i from cross_at[i], graph 0 to cross_at[i], graph 1 nohead back \
-            linecolor rgb '#0072B2' linewidth 0.7 dashtype 2
-    }
+    left = ok(cross_lo[i]) && cross_lo[i] > rate_lo / 1.2 ? cross_lo[i] : rate_lo / 1.2
+    right = ok(cross_hi[i]) ? cross_hi[i] : rate_hi * 1.2
+    set object i rectangle from left, graph 0 to right, graph 1 behind \
+        fillcolor rgb '#767676' fillstyle transparent solid 0.12 noborder
+    set arrow i from cross_at[i], graph 0 to cross_at[i], graph 1 nohead back \
+        linecolor rgb '#0072B2' linewidth 0.7 dashtype 2
 }
 if (cross_count > 0) {
     n = cross_count + 1

@@ -123,6 +123,8 @@ void loads_as_good(struct buf *text, const json_t *crossover)
                json_is_true(good)    ? "shown to be as good as"
                : json_is_false(good) ? "worse than"
                                      : "not shown to be as good as");
-    if (by || why)
-        buf_format(text, " (%s)", by ? display_metric_name(by) : why);
+    if (by)
+        buf_format(text, " by %s", display_metric_name(by));
+    if (why)
+        buf_format(text, " (%s)", why);
 }

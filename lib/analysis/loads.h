@@ -28,5 +28,5 @@ const json_t *loads_metric(const struct runset *set, const struct load *load, co
 /* The X_rate record of a series, or NULL; `load` is a row of the diffusion model. Borrowed. */
 const json_t *loads_crossover(const struct runset *set, const struct load *load);
 /* Appends whether the step count of an X_rate record is as good as LLaMA: "16 steps are shown to be
- * as good as LLaMA (accuracy)". */
+ * as good as LLaMA by accuracy". */
 void loads_as_good(struct buf *text, const json_t *crossover);

@@ -11,6 +11,7 @@
 #include "lib/figure/series.h"
 #include "lib/record/rec.h"
 
+enum { MAX_RATES = 32 };
 struct range { double lo, hi; };
 
 static void widen(struct range *range, double lo, double hi)
@@ -100,7 +101,23 @@ static void say_crossover(struct figure *figure, const struct load *load, const 
     buf_free(&text);
 }
 
-/* Writes the crossovers of the diffusion series: place and interval; NaN: none. */
+/* Writes the measured rates, each once, for the ticks of the axis. */
+static void put_rates(struct script *script, const struct loads *loads)
+{
+    double rates[MAX_RATES];
+    int n = 0;
+    for (size_t i = 0; i < loads->n; i++) {
+        int at = 0;
+        while (at < n && !figure_same(rates[at], loads->v[i].rate))
+            at++;
+        if (at == n && n < MAX_RATES)
+            rates[n++] = loads->v[i].rate;
+    }
+    script_numbers(script, "rates", rates, n);
+    script_number(script, "rate_count", n);
+}
+
+/* Writes the crossovers of the diffusion series that exist: place and interval. */
 static void put_crossovers(struct figure *figure, const struct runset *set,
                            const struct loads *loads)
 {
@@ -113,6 +130,8 @@ static void put_crossovers(struct figure *figure, const struct runset *set,
         if (!record)
             continue;
         say_crossover(figure, load, record);
+        if (isnan(rec_number(record, "at")))
+            continue;
         place[0][n] = rec_number(record, "at");
         place[1][n] = rec_number(record, "lo");
         place[2][n++] = rec_number(record, "hi");
@@ -136,6 +155,7 @@ void figure_load(struct figure *figure, const struct runset *set,
                display_metric_name(metric));
     put_curves(figure, set, &loads, metric, &rates, &times);
     put_crossovers(figure, set, &loads);
+    put_rates(&figure->script, &loads);
     script_number(&figure->script, "rate_lo", rates.lo);
     script_number(&figure->script, "rate_hi", rates.hi);
     script_number(&figure->script, "cost_lo", times.lo);
