@@ -194,8 +194,16 @@ $(foreach l,portable $(CPU_LEVELS),\
 $(BUILD)/obj/lib/stat/bootstrap.o: private ALL_CFLAGS += -O3
 # The loops that probe the limits of the machine must not be limited by the compiler.
 $(BUILD)/obj/lib/run/probe/ceiling.o $(BUILD)/obj/kernels/peak-%.o: private ALL_CFLAGS += -O3
-# The search for the largest |w| took half the processor time of loading with --quant.
-$(BUILD)/obj/kernels/quant.o: private ALL_CFLAGS += -O3
+# Loading with --quant spends most of its time in these files. Vectors give the same bits here.
+# CLONES is computed once. A program with a sanitizer would choose a level before that is ready.
+QUANT_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard kernels/quant*.c))
+CLONES_x86_64 := __attribute__((target_clones("arch=x86-64-v4","arch=x86-64-v3","default")))
+clones_refused = $(shell echo '$(CLONES_$(CPU)) int f(void) { return 0; }' | \
+                     $(CC) -Werror -x c -c -o /dev/null - 2>&1 || echo no)
+CLONES = $(eval CLONES := $(if $(SAN)$(clones_refused),,$(CLONES_$(CPU))))$(CLONES)
+$(QUANT_OBJ): private ALL_CFLAGS += -O3 -DEACH_LEVEL='$(CLONES)'
+$(addprefix $(BUILD)/obj/lib/checkpoint/,checkpoint.o tensor.o tensor-blocks.o): \
+    private ALL_CFLAGS += -O3
 $(BUILD)/obj/kernels/peak-arm.o: private ALL_CFLAGS += -march=armv8.2-a+dotprod+bf16+i8mm
 $(addprefix $(BUILD)/obj/kernels/,ops.o train.o): $(BUILD)/obj/levels.txt
 $(addprefix $(BUILD)/obj/kernels/,ops.o train.o): private ALL_CFLAGS += $(CPU_LEVELS:%=-DHAVE_CPU_%)

@@ -102,12 +102,11 @@ HOST_DEVICE unsigned level_fp4_code(float v)
 {
     static const float bound[7] = {0.00260417f, 0.0859375f, 0.20833333f, 0.29166667f,
                                    0.4166667f,  0.583333f,  0.8333333f};
-    const uint32_t ascending = 0x32547610; /* codes sorted by magnitude, four bits each */
     float size = v < 0 ? -v : v;
     unsigned above = 0;
     for (unsigned i = 0; i < 7; i++)
         above += size > bound[i];
-    return (ascending >> 4 * above & 7) | (v < 0 ? 8 : 0);
+    return (above ^ (above & 2) << 1) | (v < 0 ? 8 : 0); /* codes by magnitude: 0 1 6 7 4 5 2 3 */
 }
 
 /* Rounds to the nearest integer, ties to even, for |x| < 2^22. x + 1.5 * 2^23 lies where floats are

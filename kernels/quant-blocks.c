@@ -7,7 +7,9 @@
  * the number of threads does not change it. */
 #include <assert.h>
 #include <math.h>
+#include <string.h>
 
+#include "kernels/quant-vectors.h"
 #include "kernels/quant.h"
 
 const float dynamic_level[256] = DYNAMIC_LEVELS;
@@ -34,7 +36,7 @@ const uint16_t *quant_levels_bf16(enum dtype dtype)
 
 /* 1 if `top` is one of the values of the block w, not only -top. The scale of Q4 has the opposite
  * sign then. */
-static int reaches(const float *w, float top)
+PART int reaches(const float *w, float top)
 {
     int found = 0;
     for (size_t i = 0; i < QUANT_BLOCK; i++)
@@ -42,17 +44,57 @@ static int reaches(const float *w, float top)
     return found;
 }
 
-void quant_blocks(enum dtype dtype, const float *w, size_t n, uint8_t *code, float *absmax)
+/* The largest float that is not above the middle between two levels: a float is above both or above
+ * neither. */
+static float bound_between(float a, float b)
+{
+    const double middle = ((double)a + b) / 2;
+    const float bound = (float)middle;
+    return bound > middle ? nextafterf(bound, -INFINITY) : bound;
+}
+
+/* code[i] = level_code(dtype, value[i]), in loops that a compiler turns into vectors. */
+PART void find_codes(enum dtype dtype, const float *value, const float bound[15], uint8_t *code)
+{
+    if (dtype == DTYPE_FP4) {
+        for (size_t i = 0; i < QUANT_BLOCK; i++)
+            code[i] = (uint8_t)level_fp4_code(value[i]);
+        return;
+    }
+    if (dtype == DTYPE_Q4) {
+        for (size_t i = 0; i < QUANT_BLOCK; i++)
+            code[i] = (uint8_t)level_q4_code(value[i]);
+        return;
+    }
+    for (size_t i = 0; i < QUANT_BLOCK; i++) {
+        int above = 0; /* levels ascend: the code is the number of bounds below it */
+        for (size_t at = 0; at < 15; at++)
+            above += value[i] > bound[at];
+        code[i] = (uint8_t)above;
+    }
+}
+
+EACH_LEVEL void quant_blocks(enum dtype dtype, const float *w, size_t n, uint8_t *code,
+                             float *absmax)
 {
     assert(n % QUANT_BLOCK == 0);
+    const float *level = quant_levels(dtype);
+    float bound[15], value[QUANT_BLOCK];
+    uint8_t found[QUANT_BLOCK];
+    for (size_t at = 0; at < 15; at++)
+        bound[at] = bound_between(level[at], level[at + 1]);
     for (size_t block = 0; block < n / QUANT_BLOCK; block++, w += QUANT_BLOCK) {
-        float top = quant_largest(w, QUANT_BLOCK);
+        float top = largest_of(w, QUANT_BLOCK);
         float sign = dtype == DTYPE_Q4 && reaches(w, top) ? -1 : 1;
         float up = quant_up(top, sign); /* up is 0 for a block of zeros or with a NaN: then all
                                          * codes are those of the value 0 */
+        for (size_t i = 0; i < QUANT_BLOCK; i++)
+            value[i] = w[i] * up;
+        if (up == 0)
+            memset(value, 0, sizeof value);
+        find_codes(dtype, value, bound, found);
         for (size_t i = 0; i < QUANT_BLOCK; i += 2)
-            *code++ = (uint8_t)(level_code(dtype, up != 0 ? w[i] * up : 0) << 4 |
-                                level_code(dtype, up != 0 ? w[i + 1] * up : 0));
+            *code++ = (uint8_t)(found[i] << 4 | found[i + 1]);
         absmax[block] = sign * quant_scale(top);
     }
 }

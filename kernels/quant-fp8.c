@@ -1,10 +1,11 @@
 /* quant-fp8.c - the FP8 format (e4m3 with one scale a row) by its definition in quant.h, in plain
  * fp32. The numbers of e4m3 and their rounding are in levels.h, which devices use too. */
+#include "kernels/quant-vectors.h"
 #include "kernels/quant.h"
 
 float quant_fp8(const float *w, size_t n, uint8_t *code)
 {
-    float top = quant_largest(w, n), up = quant_up(top, FP8_TOP);
+    float top = largest_of(w, n), up = quant_up(top, FP8_TOP);
     for (size_t i = 0; i < n; i++)
         code[i] = up > 0 ? e4m3_of(w[i] * up) : 0;
     return quant_scale(top);

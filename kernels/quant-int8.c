@@ -2,14 +2,19 @@
  * rows of weights, and of rows of activations without their outliers. Every operation is rounded to
  * fp32 separately, so that each back end can make the same codes. */
 #include <math.h>
+#include <string.h>
 
+#include "kernels/quant-vectors.h"
 #include "kernels/quant.h"
 
-float quant_int8(const float *w, size_t n, int8_t *code)
+EACH_LEVEL float quant_int8(const float *w, size_t n, int8_t *code)
 {
-    float top = quant_largest(w, n), up = quant_up(top, INT8_TOP);
-    for (size_t i = 0; i < n; i++)
-        code[i] = up > 0 ? (int8_t)level_round(w[i] * up) : 0;
+    float top = largest_of(w, n), up = quant_up(top, INT8_TOP);
+    if (!(up > 0))
+        memset(code, 0, n);
+    else
+        for (size_t i = 0; i < n; i++)
+            code[i] = (int8_t)level_round(w[i] * up);
     return quant_scale(top);
 }
 

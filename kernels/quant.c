@@ -17,22 +17,6 @@ static const struct quant_format *const formats[DTYPES] = {
     [DTYPE_Q4] = &quant_q4_format,
 };
 
-float quant_largest(const float *x, size_t n)
-{
-    /* Bits of magnitudes have the order of the magnitudes; infinity and NaN are the largest. The
-     * bits of a magnitude fit an int32, and every processor compares vectors of int32. */
-    int32_t top = 0;
-    float largest;
-    for (size_t i = 0; i < n; i++) {
-        int32_t bits;
-        memcpy(&bits, &x[i], sizeof bits);
-        bits &= INT32_MAX;
-        top = bits > top ? bits : top;
-    }
-    memcpy(&largest, &top, sizeof largest);
-    return isfinite(largest) ? largest : NAN;
-}
-
 void quant_floats(const struct codes *codes, size_t cols, size_t first, size_t count, float *out)
 {
     for (size_t row = 0; row < count; row++)

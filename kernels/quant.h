@@ -119,9 +119,6 @@ HOST_DEVICE float quant_up(float top, float most)
     return top >= QUANT_TINY ? most / top : 0;
 }
 
-/* The largest |x|; NaN if one of x[n] is not finite. */
-float quant_largest(const float *x, size_t n);
-
 /* Writes code[n]; returns the scale of the row. A row of zeros has scale 0 and codes 0. */
 float quant_int8(const float *w, size_t n, int8_t *code);
 float quant_fp8(const float *w, size_t n, uint8_t *code);

@@ -73,12 +73,14 @@ static void decode_q4_k(const unsigned char *b, float *out)
 static void decode_q6_k(const unsigned char *b, float *out)
 {
     const float d = half_at(b + 208);
-    for (int i = 0; i < 256; i++) {
-        const int part = i / 128, g = i % 128 / 32, at = i % 32;
-        const unsigned char low = b[part * 64 + g % 2 * 32 + at];
-        const unsigned char high = b[128 + part * 32 + at];
-        const int q = (g < 2 ? low & 15 : low >> 4) | (high >> 2 * g & 3) << 4;
-        out[i] = d * (float)(int8_t)b[192 + i / 16] * (float)(q - 32);
+    for (int g = 0; g < 16; g++) {
+        const unsigned char *low = b + g / 8 * 64 + g % 4 * 16;
+        const unsigned char *high = b + 128 + g / 8 * 32 + g % 2 * 16;
+        const float scale = d * (float)(int8_t)b[192 + g];
+        for (int i = 0; i < 16; i++) {
+            const int q = (low[i] >> g % 8 / 4 * 4 & 15) | (high[i] >> g % 8 / 2 * 2 & 3) << 4;
+            out[g * 16 + i] = scale * (float)(q - 32);
+        }
     }
 }
 

@@ -87,10 +87,16 @@ void tensor_floats(const struct tensor *tensor, size_t first, size_t n, float *o
         tensor_blocks(tensor, first, n, out);
         return;
     }
-    int half = !strcmp(tensor->dtype, "F16");
-    for (size_t i = 0; i < n; i++) {
-        uint16_t word;
-        memcpy(&word, tensor->data + 2 * (first + i), 2);
-        out[i] = half ? f16_float(word) : from_bits((uint32_t)word << 16);
-    }
+    const unsigned char *from = tensor->data + 2 * first;
+    uint16_t word;
+    if (!strcmp(tensor->dtype, "F16"))
+        for (size_t i = 0; i < n; i++, from += 2) {
+            memcpy(&word, from, 2);
+            out[i] = f16_float(word);
+        }
+    else
+        for (size_t i = 0; i < n; i++, from += 2) {
+            memcpy(&word, from, 2);
+            out[i] = from_bits((uint32_t)word << 16);
+        }
 }

@@ -1,5 +1,7 @@
 /* test-quant.c - tests the quantized formats of a CPU: codes and values by definition.
  * test-quant-products.c tests their products. */
+#include <math.h>
+
 #include "kernels/quant.h"
 #include "kernels/host.h"
 #include "lib/base/mem.h"
@@ -94,6 +96,48 @@ static void q4_codes(void)
     quant_blocks(DTYPE_Q4, w, 64, pairs, &absmax);
     ok(absmax == 4 && pairs[0] == 0x0a && pairs[1] == 0xf0 && pairs[31] == 0x88,
        "q4: without 4, -4 is code 0, and zeros are exact");
+}
+
+/* Each value has the code of level_code(), the floats around the middle of two levels too. */
+static void codes_near_middles(void)
+{
+    EACH(d, blocks) {
+        float w[64] = {-1}, absmax;
+        uint8_t pairs[32];
+        int same = 1;
+        for (int i = 0; i < 15; i++) {
+            float middle = (quant_levels(*d)[i] + quant_levels(*d)[i + 1]) / 2;
+            float *at = w + 1 + 4 * i;
+            at[0] = nextafterf(middle, -2), at[1] = middle, at[2] = nextafterf(middle, 2);
+            at[3] = nextafterf(at[2], 2);
+        }
+        quant_blocks(*d, w, 64, pairs, &absmax);
+        for (int i = 0; i < 64; i++)
+            same &= (pairs[i / 2] >> (i % 2 ? 0 : 4) & 15) == level_code(*d, w[i]);
+        ok(same && absmax == 1, "%s: codes of a block are those of its values",
+           dtype_info[*d].name);
+    }
+}
+
+/* The largest value is found at each place of rows of 1 to 100 values, and so are infinity and
+ * NaN. */
+static void largest_values(void)
+{
+    float row[100];
+    int8_t code[100];
+    int right = 1;
+    for (size_t n = 1; n <= 100; n++)
+        for (size_t at = 0; at < n; at++) {
+            for (size_t i = 0; i < n; i++)
+                row[i] = i % 2 ? 3 : -3;
+            row[at] = -3.5f;
+            right &= quant_int8(row, n, code) == 3.5f && code[at] == -127;
+            row[at] = NAN;
+            right &= isnan(quant_int8(row, n, code)) && code[0] == 0;
+            row[at] = INFINITY;
+            right &= isnan(quant_int8(row, n, code)) && code[n - 1] == 0;
+        }
+    ok(right, "int8: the largest value, infinity and NaN are found at each place of a row");
 }
 
 static double rms(const float *x, const float *y, size_t n)
@@ -305,6 +349,8 @@ int main(void)
     known_codes();
     fp4_codes();
     q4_codes();
+    codes_near_middles();
+    largest_values();
     errors(pool);
     double_quantization();
     EACH(d, bytes)
