@@ -33,25 +33,49 @@ const char *CPU(refuses)(const struct backend *backend, enum dtype dtype, size_t
 struct pack {
     struct mat *m;
     const struct mat_source *s;
+    int quantizes; /* 1: a panel makes the codes of its rows */
 };
+
+/* Makes the codes of rows first .. first + count - 1 in scratch[PANEL * K], by blocks whose scales
+ * stay in fp32. */
+static struct codes quantize(const struct pack *pack, size_t first, size_t count, float *scratch)
+{
+    const size_t K = pack->s->cols;
+    const enum dtype dtype = pack->m->dtype;
+    float *scale = scratch + K;
+    uint8_t *code = (uint8_t *)(scale + PANEL * (K / QUANT_BLOCK));
+    for (size_t row = 0; row < count; row++) {
+        pack->s->floats(pack->s, first + row, 1, scratch);
+        quant_blocks(dtype, scratch, K, code + row * K / 2, scale + row * K / QUANT_BLOCK);
+    }
+    return (struct codes){.dtype = dtype, .code = code, .scale = scale};
+}
 
 static void pack_panels(void *ctx, size_t begin, size_t end, size_t worker)
 {
     (void)worker;
     const struct pack *pack = ctx;
     const struct format *format = CPU(format_of)(pack->m->dtype);
-    size_t N = pack->m->rows, K = pack->m->cols, bytes = format->panel_bytes(K);
+    const size_t rows = pack->m->rows, K = pack->m->cols, bytes = format->panel_bytes(K);
     float *scratch = mem_aligned(PANEL * K * sizeof *scratch);
     for (size_t i = begin; i < end; i++) {
-        size_t first = i * PANEL, count = N - first < PANEL ? N - first : PANEL;
-        format->pack_panel((char *)pack->m->data + i * bytes, pack->s, first, count, scratch);
+        size_t first = i * PANEL, count = rows - first < PANEL ? rows - first : PANEL;
+        struct mat_source source = *pack->s;
+        struct codes codes;
+        if (pack->quantizes) {
+            codes = quantize(pack, first, count, scratch);
+            source.q = &codes;
+            first = 0;
+        }
+        format->pack_panel((char *)pack->m->data + i * bytes, &source, first, count, scratch);
     }
     free(scratch);
 }
 
 static void pack(struct backend *backend, struct mat *weight, const struct mat_source *source)
 {
-    struct pack p = {weight, source};
+    const int coded = source->q && source->q->dtype == weight->dtype;
+    struct pack p = {weight, source, dtype_info[weight->dtype].block && !coded};
     pool_run(backend->pool, (weight->rows + PANEL - 1) / PANEL, 1, pack_panels, &p);
 }
 
@@ -72,7 +96,7 @@ int CPU(mat_make)(struct backend *backend, struct mat *weight, const struct mat_
     struct mat_source source = *mat_source;
     struct codes codes;
     void *made = NULL;
-    if (dtype_info[dtype].block && !(mat_source->q && mat_source->q->dtype == dtype)) {
+    if (dtype_info[dtype].super && !(mat_source->q && mat_source->q->dtype == dtype)) {
         /* scales of scales need the whole matrix, so it is quantized before panels are packed */
         made = quant_make(&codes, mat_source, dtype, backend->pool);
         source.q = &codes;
