@@ -149,7 +149,8 @@ static int make(struct packer *packer, struct err *e)
 static int compare_all(const struct packer *packer, struct err *e)
 {
     struct checkpoint packed;
-    if (checkpoint_open_ignoring(&packed, packer->a.out, 0, packer->a.engine.ignore_config, e))
+    const struct checkpoint_opening how = {.ignore = packer->a.engine.ignore_config};
+    if (checkpoint_open_with(&packed, packer->a.out, &how, e))
         return -1;
     int bad = provenance_compare(&packed, packer->folder.temp, e);
     checkpoint_close(&packed);
@@ -377,8 +378,8 @@ static int open_source(struct packer *packer, struct err *e)
         packer->quant = QUANT_MIXED;
     else if (args->quant && quantization_named(args->quant, &packer->quant))
         return -1;
-    return checkpoint_open_ignoring(&packer->checkpoint, engine->model, 0, engine->ignore_config,
-                                    e) ||
+    const struct checkpoint_opening how = {.ignore = engine->ignore_config};
+    return checkpoint_open_with(&packer->checkpoint, engine->model, &how, e) ||
                    check_absent(packer, e) || pack_refuses(&packer->checkpoint, e) ||
                    check_calibration(packer, e) ||
                    (packer->prunes && prune_settle(&packer->prune, &packer->checkpoint.config,
@@ -393,8 +394,9 @@ static int open_packed(struct packer *packer, struct err *e)
     const struct engine *engine = &packer->a.engine;
     packer->a.out = engine->model;
     packer->origin = provenance_read(engine->model, e);
-    return !packer->origin || checkpoint_open_ignoring(&packer->checkpoint, packer->a.verify_source,
-                                                       0, engine->ignore_config, e)
+    const struct checkpoint_opening how = {.ignore = engine->ignore_config};
+    return !packer->origin || checkpoint_open_with(&packer->checkpoint, packer->a.verify_source,
+                                                   &how, e)
                ? -1
                : 0;
 }

@@ -285,17 +285,17 @@ static void set_shape(struct config *to, const struct args *args)
 static int open_init(struct setup *run, struct err *e)
 {
     const struct args *args = run->a;
-    if (args->init && checkpoint_open_ignoring(&run->from, args->init, 0, args->ignore_config, e))
+    const struct checkpoint_opening how = {.ignore = args->ignore_config};
+    if (args->init && checkpoint_open_with(&run->from, args->init, &how, e))
         return -1;
     if (args->init)
         checkpoint_say(&run->from, &run->log);
     char name[HUB_NAME];
     hub_model_name(args->out, name);
-    if (args->from &&
-        family_continue(&run->config, &run->from.config, name, !strcmp(args->arch, "a2d"), e))
-        return -1;
     if (!args->from)
         set_shape(&run->config, args);
+    else if (family_continue(&run->config, &run->from.config, name, !strcmp(args->arch, "a2d"), e))
+        return -1;
     memcpy(run->config.name, name, sizeof name);
     if (!args->from && run->config.family->named) /* the folder's name may say the kind of mask */
         run->config.family->named(&run->config);

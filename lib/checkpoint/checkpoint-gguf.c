@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "lib/base/mem.h"
+#include "lib/checkpoint/read_ahead.h"
 
 const struct family_naming checkpoint_gguf_names = {
     "blk",
@@ -205,6 +206,8 @@ int checkpoint_open_gguf(struct checkpoint *model, const char *path, struct err 
               check_causal(&model->config, meta, arch, path, e);
     json_decref(config);
     model->pairs = arch->pairs;
+    if (!bad && model->reads_all)
+        model->ahead = read_ahead_start(model->tensors, READ_AHEAD_BYTES);
     model->tokenizer = bad ? NULL : tokenizer_of_gguf(meta, path, e);
     return model->tokenizer ? 0 : -1;
 }

@@ -4,7 +4,6 @@
 #include "lib/checkpoint/checkpoint.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -250,8 +249,11 @@ static int open_files(struct checkpoint *model, const char *name, struct err *e)
     if (!model->folder || family_load(&model->config, model->folder, &model->extras, e))
         return -1;
     model->tensors = safetensors_open_folder(model->folder, e);
-    return !model->tensors || find_roles(model, e) ? -1
-                                                   : read_tokens(&model->config, model->folder, e);
+    if (!model->tensors || find_roles(model, e))
+        return -1;
+    if (model->reads_all)
+        model->ahead = read_ahead_start(model->tensors, READ_AHEAD_BYTES);
+    return read_tokens(&model->config, model->folder, e);
 }
 
 /* Sets the seeds of all matrices of synth:. A tied head has the seed of the embedding. */
@@ -278,18 +280,19 @@ void checkpoint_draw(struct checkpoint *model, const struct config *shape, uint6
 
 int checkpoint_open(struct checkpoint *model, const char *name, uint64_t synth_seed, struct err *e)
 {
-    return checkpoint_open_ignoring(model, name, synth_seed, NULL, e);
+    const struct checkpoint_opening how = {.synth_seed = synth_seed};
+    return checkpoint_open_with(model, name, &how, e);
 }
 
-int checkpoint_open_ignoring(struct checkpoint *model, const char *name, uint64_t synth_seed,
-                             const char *keys, struct err *e)
+int checkpoint_open_with(struct checkpoint *model, const char *name,
+                         const struct checkpoint_opening *how, struct err *e)
 {
     static const char synth[] = "synth:";
-    *model = (struct checkpoint){.extras.ignore = keys};
+    *model = (struct checkpoint){.extras.ignore = how->ignore, .reads_all = how->reads_all};
     if (!strncmp(name, synth, sizeof synth - 1)) {
         if (synth_config(&model->config, name + sizeof synth - 1, e))
             return -1;
-        draw_all(model, synth_seed);
+        draw_all(model, how->synth_seed);
         return 0;
     }
     if (!open_files(model, name, e))
@@ -399,17 +402,11 @@ struct mat_source checkpoint_source(const struct weight *of)
     return source;
 }
 
-/* Checks n values of a tensor; v[0] is its value number `at`. *zero = 0 if a value is not 0. */
-static int check_chunk(const struct checkpoint *model, const struct tensor *tensor, const float *v,
-                       size_t n, size_t at, int *zero, struct err *e)
+void checkpoint_reached(const struct checkpoint *model, const struct weight *of)
 {
-    for (size_t i = 0; i < n; i++) {
-        if (!isfinite(v[i]))
-            return err_set(e, EXIT_BAD_DATA, "%s: tensor %s: value %zu expected finite, got %f",
-                           model->folder, tensor->name, at + i, (double)v[i]);
-        *zero &= v[i] == 0;
-    }
-    return 0;
+    const struct tensor *raw = of ? checkpoint_tensor(model, of->role, of->layer) : NULL;
+    if (raw || !of)
+        read_ahead_reached(model->ahead, raw);
 }
 
 void checkpoint_drop(const struct weight *of)
@@ -418,40 +415,6 @@ void checkpoint_drop(const struct weight *of)
     const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), at = raw ? (uintptr_t)raw->data : 0;
     if (raw)
         madvise((void *)(at / page * page), at % page + raw->bytes, MADV_DONTNEED);
-}
-
-int checkpoint_check_tensor(const struct checkpoint *model, enum role role, size_t layer,
-                            struct err *e)
-{
-    const struct tensor *tensor = checkpoint_tensor(model, role, layer);
-    size_t rows, cols, n;
-    role_shape(&model->config, role, &rows, &cols);
-    size_t most = cols < 4096 ? 4096 / cols : 1; /* rows at a time */
-    float *values = mem_alloc(most * cols * sizeof *values);
-    int zero = 1, bad = 0;
-    for (size_t i = 0; i < rows && !bad; i += n) {
-        n = rows - i < most ? rows - i : most;
-        read_rows(model, role, layer, i, n, values);
-        bad = check_chunk(model, tensor, values, n * cols, i * cols, &zero, e);
-    }
-    free(values);
-    if (!bad && zero && (role_is_norm(role) || !role_is_vector(role))) /* a bias may be all zeros */
-        bad = err_set(e, EXIT_BAD_DATA, "%s: tensor %s: every value is zero", model->folder,
-                      tensor->name);
-    return bad;
-}
-
-int checkpoint_check_values(const struct checkpoint *model, struct err *e)
-{
-    for (int at = 0; model->role && at < ROLE_COUNT; at++)
-        for (size_t layer = 0; layer < role_tensors(&model->config, (enum role)at); layer++) {
-            const struct weight of = {model, (enum role)at, layer};
-            int bad = checkpoint_check_tensor(model, of.role, layer, e);
-            checkpoint_drop(&of);
-            if (bad)
-                return -1;
-        }
-    return model->tensors ? safetensors_unchanged(model->tensors, e) : 0;
 }
 
 const char *checkpoint_dtype(const struct checkpoint *model)

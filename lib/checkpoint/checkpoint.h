@@ -25,6 +25,7 @@ struct checkpoint {
     json_t *tokenizer;       /* tokenizer.json of a GGUF file; NULL: it is in the folder */
     int pairs;               /* 1: rows of q and k are stored in pairs (checkpoint-gguf.c) */
     struct tensors *tensors; /* NULL for synth: */
+    int reads_all;           /* as in struct checkpoint_opening */
     struct read_ahead *ahead; /* NULL: no thread reads the files ahead */
     struct family_extras extras; /* keys of config.json that were ignored */
     const struct tensor **role; /* [ROLE_COUNT, role_tensors_most()], internal; NULL for synth: */
@@ -43,9 +44,14 @@ struct checkpoint {
 /* name: a folder, org/name[@rev] in the cache, FILE.gguf, or synth:SHAPE. synth_seed: for synth:
  * only. -1: nothing is left open. */
 int checkpoint_open(struct checkpoint *model, const char *name, uint64_t synth_seed, struct err *e);
-/* checkpoint_open() that ignores the unknown keys "KEY,KEY" of config.json (family.h). */
-int checkpoint_open_ignoring(struct checkpoint *model, const char *name, uint64_t synth_seed,
-                             const char *keys, struct err *e);
+struct checkpoint_opening {
+    uint64_t synth_seed;
+    const char *ignore; /* "KEY,KEY": unknown keys of config.json that are ignored (family.h) */
+    int reads_all; /* 1: the caller will read all matrices. A thread reads the files ahead
+                    * (read_ahead.h) as soon as they are known, so ask for AMX before (amx.h). */
+};
+int checkpoint_open_with(struct checkpoint *model, const char *name,
+                         const struct checkpoint_opening *how, struct err *e);
 /* *model = a checkpoint with random weights of this shape, as synth: makes them. */
 void checkpoint_draw(struct checkpoint *model, const struct config *shape, uint64_t seed);
 /* Logs what is odd in the files but does not stop a run: each as a warning or a note. */
@@ -66,9 +72,6 @@ struct weight {
     size_t layer;
 };
 struct mat_source checkpoint_source(const struct weight *of);
-/* Starts to read the files before the caller needs their matrices (read_ahead.h). For a caller that
- * will read all matrices. */
-void checkpoint_read_ahead(struct checkpoint *model);
 /* The caller is about to read this matrix. NULL: the caller reads no more matrices. */
 void checkpoint_reached(const struct checkpoint *model, const struct weight *of);
 /* Drops the file range of a matrix from our address space. The range stays in the page cache. */

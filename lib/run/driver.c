@@ -222,7 +222,8 @@ static int parse(const struct driver *driver, struct job_args *args, const char 
 static int check_draft(const struct job_args *args, struct err *e)
 {
     struct checkpoint model;
-    if (checkpoint_open_ignoring(&model, args->extras.draft, 0, args->engine.ignore_config, e))
+    const struct checkpoint_opening how = {.ignore = args->engine.ignore_config};
+    if (checkpoint_open_with(&model, args->extras.draft, &how, e))
         return -1;
     checkpoint_close(&model);
     return 0;

@@ -65,8 +65,9 @@ int engine_checkpoint(const struct engine *engine, uint64_t synth_seed, struct c
                       const struct log *log, struct err *e)
 {
     int pruned = takes_pruned(engine);
-    if (checkpoint_open_ignoring(model, pruned ? engine->pruned : engine->model, synth_seed,
-                                 engine->ignore_config, e))
+    const struct checkpoint_opening how = {synth_seed, engine->ignore_config, 1};
+    say_level(engine, log); /* asks for AMX, which must come before the first thread */
+    if (checkpoint_open_with(model, pruned ? engine->pruned : engine->model, &how, e))
         return -1;
     if (pruned && check_pruned(engine, model, e)) {
         checkpoint_close(model);
@@ -79,8 +80,6 @@ int engine_checkpoint(const struct engine *engine, uint64_t synth_seed, struct c
     if (engine->pruned && !pruned)
         log_note(log, "--pruned %s is not used: it needs --level aggressive", engine->pruned);
     checkpoint_say(model, log);
-    say_level(engine, log); /* asks for AMX, which must come before the first thread */
-    checkpoint_read_ahead(model);
     return 0;
 }
 

@@ -81,7 +81,7 @@ struct engine {
 
 /* Opens the checkpoint of -m, or of --pruned at a level that uses it, ignoring the keys of
  * --ignore-config. Prints what is unusual about the checkpoint. Returns -1 as
- * checkpoint_open_ignoring(), and EXIT_BAD_DATA if the checkpoint of --pruned is not pruned. */
+ * checkpoint_open(), and EXIT_BAD_DATA if the checkpoint of --pruned is not pruned. */
 int engine_checkpoint(const struct engine *engine, uint64_t synth_seed, struct checkpoint *model,
                       const struct log *log, struct err *e);
 /* Opens the back end that --device, --isa, --threads, --graphs, --alloc and --tf32 ask for; the

@@ -65,13 +65,12 @@ static int load_once(struct bench *b, const struct kind *k, struct load *l, stru
         return -1;
     bench_level(b, k->dtype);
     int64_t begin = bench_now_ns(b);
-    if (checkpoint_open(&c, b->model, 0, e))
+    if (checkpoint_open_with(&c, b->model, &(struct checkpoint_opening){.reads_all = 1}, e))
         return -1;
     if (bench_refuses(b->backend, &c.config, k)) {
         checkpoint_close(&c);
         return 1;
     }
-    checkpoint_read_ahead(&c);
     int bad = network_load(&n, b->backend, &c, &k->precision, e);
     int64_t end = b->backend->ops->event_wait(b->backend,
                                               b->backend->ops->event_record(b->backend));

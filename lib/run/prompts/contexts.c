@@ -18,7 +18,7 @@ int contexts_open(struct contexts *contexts, const char *names, const char *igno
         struct checkpoint *k = &contexts->model[contexts->n].checkpoint;
         struct tokenizer **tokenizer = &contexts->model[contexts->n].tokenizer;
         char *name = mem_format("%.*s", (int)strcspn(at, ","), at);
-        int bad = checkpoint_open_ignoring(k, name, 0, ignore, e);
+        int bad = checkpoint_open_with(k, name, &(struct checkpoint_opening){.ignore = ignore}, e);
         free(name);
         if (bad)
             return -1;
