@@ -483,6 +483,9 @@ did "shapes with random weights: short sweeps of each format and batch, no quali
     "forecast:1 gen-llada:12 gen-llama:12 measure:4 prep-prompts:1 probe-roof:1 schedule:4"
 again all PROFILE=cpu-8b SHAPE_TO=256
 did "other step counts are forecast again; nothing is measured again" "forecast:1"
+again all PROFILE=cpu-8b SHAPE_TO=256 SHAPE_LENGTH=128,512
+did "another length is four more sweeps; those of the first length stay" \
+    "forecast:1 gen-llada:12 gen-llama:12 measure:4 schedule:4"
 echo 'STEPS := 2,4' >local.mk
 flags() { env -i PATH="$PATH" make -s CPU_LEVELS= HARDEN= FP=here "$@" print-GEN_FLAGS; }
 again extreme

@@ -169,7 +169,11 @@ $(PROMPTS_system): | pipelines/bin/system-text
 GOALS   := $(or $(MAKECMDGOALS),tools)
 LENGTHS := $(call split,$(SCALE_LENGTHS))
 SCALES  := $(LENGTHS:%=length-%)
-SHAPES  := $(foreach q,$(SHAPE_FORMATS),$(foreach b,$(call split,$(SHAPE_BATCH)),shape-$(q)-$(b)))
+# $(call shape_of,FORMAT,BATCH,LENGTH): the name of a sweep of make shapes; lengths after the first
+# are part of it
+shape_of = shape-$(1)-$(2)$(if $(filter $(3),$(firstword $(call split,$(SHAPE_LENGTH)))),,-$(3))
+SHAPES  := $(foreach q,$(SHAPE_FORMATS),$(foreach b,$(call split,$(SHAPE_BATCH)),$(foreach l,\
+               $(call split,$(SHAPE_LENGTH)),$(call shape_of,$(q),$(b),$(l)))))
 # With TIMED_PROMPTS all prompts are also answered untimed; only these answers are scored.
 ANSWERED := $(if $(TIMED_PROMPTS),answers)
 # goals that need the whole run, and the experiments that PAGE names

@@ -182,7 +182,7 @@ SHAPE_FORMATS ?= none int8
 SHAPE_BATCH   ?= 1,4
 # tokens of a prompt
 SHAPE_PROMPT  ?= 128
-# tokens to generate
+# numbers of tokens to generate
 SHAPE_LENGTH  ?= 128
 # denoising steps to measure (with MASK_BLOCKS: in each block)
 SHAPE_STEPS   ?= 1,2,4

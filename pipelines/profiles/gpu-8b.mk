@@ -9,5 +9,5 @@ TURNS         :=
 WARMUP_MOST   := 3
 GEN_FLAGS     := --device cuda --dtype bf16
 SHAPE_FORMATS := none
-SHAPE_BATCH   := 1,8,32
+SHAPE_BATCH   := 1,4,8,16,32
 SHAPE_STEPS   := 4,8,16

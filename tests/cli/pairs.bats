@@ -154,9 +154,13 @@ uneven() {
     made Qwen/Qwen3-4B --arch qwen3 --vocab 512
     made mistralai/Mistral-7B-v0.3 --arch mistral --layers 3
     local of=$T/results/sdar-4b-quick at=(PAIR=sdar-4b PROFILE=quick LAUNCHES=1)
-    makes shapes "${at[@]}" SHAPE_FORMATS=none SHAPE_BATCH=1 SHAPE_PROMPT=16 > "$T/log" 2>&1
-    jq -se '[.[] | select(.what == "line")] | length > 0 and
-        all(.measured_steps == [32, 64, 128])' "$of/shapes.ndjson"
+    makes measured "${at[@]}" SHAPE_FORMATS=none SHAPE_BATCH=1 SHAPE_PROMPT=16 \
+        SHAPE_LENGTH=128,64 MEASURED="$T/measured" > "$T/log" 2>&1
+    jq -se 'map(select(.what == "line") | [.new_tokens, .measured_steps]) | unique ==
+        [[64, [16, 32, 64]], [128, [32, 64, 128]]]' "$of/shapes.ndjson"
+    jq -se 'map(select(.metric == "memory_allocated_peak_bytes" and .value > 0)) | length == 8 and
+        (map(.gen_length // .max_new) | unique) == [64, 128]' "$T/measured"
+    jq -se 'any(.metric == "memory_reserved_peak_bytes" and .value > 0)' "$T/measured"
     jq -c 'select(.option | IN("base", "prefix", "block-8"))' data/ablation.ndjson > "$T/options"
     makes ablation "${at[@]}" OPTIONS_FILE="$T/options" ABLATION_LENGTH=16 ABLATION_STEPS=16 \
         ABLATION_PROMPTS=10 ABLATION_BATCH=10 > "$T/log" 2>&1

@@ -8,7 +8,8 @@
 def wanted: ["e2e_ns", "ttft_ns", "tpot_ns", "output_tokens_per_s", "mfu_ratio", "mbu_ratio",
              "prefill_mfu_ratio", "decode_mbu_ratio", "energy_j_per_token", "power_mean_w",
              "memory_weights_bytes", "memory_kv_bytes", "memory_activations_bytes",
-             "memory_requested_peak_bytes", "memory_process_peak_bytes"];
+             "memory_requested_peak_bytes", "memory_allocated_peak_bytes",
+             "memory_reserved_peak_bytes", "memory_process_peak_bytes"];
 # members of a metric record that are left out: how the metric was computed, and launch details
 def unwanted: ["method", "min", "max", "p90", "p95", "p99", "cold", "warmup", "timed", "partial",
                "failed", "oom", "steady", "warmup_steady", "deterministic", "repeat_ratio",

@@ -10,7 +10,7 @@ def doubts: [(select(.line_holds == false)
              (select(.lo == null) | "no interval: \(.lo_reason)")]
     | if . == [] then "" else "; DOUBTFUL: " + join(", ") end;
 select(.kind == "forecast")
-| "\(.model) \(.quant) batch=\(.batch): "
+| "\(.model) \(.quant) batch=\(.batch) length=\(.new_tokens): "
   + if .what == "line"
     then "\(.steps) steps \(.e2e_ns | seconds) s [\(.lo | seconds), \(.hi | seconds)], "
          + "modelled from steps \(.measured_steps | map(tostring) | join(", "))"

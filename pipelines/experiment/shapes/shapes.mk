@@ -7,33 +7,39 @@
 # SHAPE_STEPS are measured; the last of them checks the line through the others (residual_ratio).
 # SHAPE_TO are modelled; their times are records of kind forecast.
 #
-#   $(R)/shape-FORMAT-BATCH/metrics.ndjson -> $(R)/shapes.ndjson
+# Each length is a sweep of its own. The name of the first one has no length.
+#
+#   $(R)/shape-FORMAT-BATCH[-LENGTH]/metrics.ndjson -> $(R)/shapes.ndjson
 
 # file that make measured writes
 MEASURED      ?= data/measured/$(PROFILE)-$(FP).ndjson
 # With MASK_BLOCKS each block is filled in SHAPE_STEPS steps. The default decoding of such a model
 # chooses the number of passes and computes only a part of the canvas, so options replace it.
-shape_STEPS   := $(if $(MASK_BLOCKS),$(shell for k in $(call split,$(SHAPE_STEPS)); do \
-    n[k*$(call blocks_in,$(SHAPE_LENGTH))]=; done; IFS=,; echo "$${!n[*]}"),$(SHAPE_STEPS))
+shape_steps    = $(if $(MASK_BLOCKS),$(shell for k in $(call split,$(SHAPE_STEPS)); do \
+    n[k*$(call blocks_in,$(1))]=; done; IFS=,; echo "$${!n[*]}"),$(SHAPE_STEPS))
+# $(call shape_settings,SWEEP,FORMAT,BATCH,LENGTH)
 define shape_settings
-shape-$(1)-$(2)_SYSTEMS  := llada,llama
-shape-$(1)-$(2)_STEPS    := $(shape_STEPS)
-shape-$(1)-$(2)_CONTRACT := fixed
-shape-$(1)-$(2)_BATCH    := $(2)
-shape-$(1)-$(2)_LENGTH   := $(call in_blocks,$(SHAPE_LENGTH))
-shape-$(1)-$(2)_BLOCK    := $(call one_block,$(SHAPE_LENGTH))
-shape-$(1)-$(2)_LAUNCHES := $(LAUNCHES)
-shape-$(1)-$(2)_PROMPTS  := $(R)/shape-prompts-$(2).ndjson
-shape-$(1)-$(2)_LLADA_FLAGS := --quant $(1)$(if $(MASK_BLOCKS), --unmask schedule --cache none)
-shape-$(1)-$(2)_LLAMA_FLAGS := --quant $(1)
+$(1)_SYSTEMS  := llada,llama
+$(1)_STEPS    := $(call shape_steps,$(4))
+$(1)_CONTRACT := fixed
+$(1)_BATCH    := $(3)
+$(1)_LENGTH   := $(call in_blocks,$(4))
+$(1)_BLOCK    := $(call one_block,$(4))
+$(1)_LAUNCHES := $(LAUNCHES)
+$(1)_PROMPTS  := $(R)/shape-prompts-$(3).ndjson
+$(1)_LLADA_FLAGS := --quant $(2)$(if $(MASK_BLOCKS), --unmask schedule --cache none)
+$(1)_LLAMA_FLAGS := --quant $(2)
 endef
-$(foreach q,$(SHAPE_FORMATS),$(foreach b,$(call split,$(SHAPE_BATCH)),\
-    $(eval $(call shape_settings,$(q),$(b)))))
+$(foreach q,$(SHAPE_FORMATS),$(foreach b,$(call split,$(SHAPE_BATCH)),$(foreach l,\
+    $(call split,$(SHAPE_LENGTH)),$(eval \
+    $(call shape_settings,$(call shape_of,$(q),$(b),$(l)),$(q),$(b),$(l))))))
 SWEPT += $(SHAPES)
 
 shape_prompt = {id: "p\($$p)", prompt_ids: [range($$n) | (7919 * . + 104729 * $$p) % 400 + 5]}
 text-$(R)/stamp/shape-prompts = $(SHAPE_PROMPT)
 
+# kept: if they were made again for another length, all sweeps would be measured again
+.PRECIOUS: $(R)/shape-prompts-%.ndjson
 $(R)/shape-prompts-%.ndjson: $(R)/stamp/shape-prompts
 	@jq -nc --argjson n $(SHAPE_PROMPT) 'range($*) as $$p | $(shape_prompt)' > $@.tmp
 	@mv $@.tmp $@
