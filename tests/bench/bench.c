@@ -28,7 +28,7 @@ static volatile sig_atomic_t stop_signal;
 static const char parts[] = "ceilings,kernels,wkv,models,growth,training,activations,"
                             "solvers,tools,peer";
 static const char usual_parts[] = "ceilings,kernels,models,growth";
-static const char jobs[] = "prefill,decode,batch,diffuse,after,full,block,gap,memory,load";
+static const char jobs[] = "prefill,decode,batch,diffuse,after,full,block,parts,gap,memory,load";
 static const char usual_jobs[] = "prefill,decode,batch,diffuse";
 static const char kinds[] = "f32,bf16,int8,nf4,q4,fp8";
 static const char usual_kinds[] = "f32,bf16,int8,nf4";
@@ -322,7 +322,7 @@ static void check_list(const struct tool *t, const char *option, const char *lis
 }
 
 static const char jobs_text[] =
-    "Jobs of the models (LLaMA: prefill to gap; LLaDA: the others):\n"
+    "Jobs of the models (LLaMA: prefill to gap; LLaDA: the others; both: parts):\n"
     "  prefill N   one pass over N tokens, one answer\n"
     "  decode N    N passes of one token from an empty cache\n"
     "  batch B     passes of B tokens after prompts of 16\n"
@@ -336,9 +336,13 @@ static const char jobs_text[] =
     "              as a step of the sampler asks for, or of all rows, as the public code\n"
     "              computes; tokens are rows\n"
     "  block       one pass over the last 32 of 1032 positions, the others cached, head of all 32\n"
+    "  parts       of one pass of 1 x 256 rows (LLaDA) and of a decode step after 192 tokens\n"
+    "              (LLaMA): the time of each kind of operation alone; parts_fraction: their sum\n"
+    "              as a share of the pass\n"
     "  memory      peak memory of one pass of the sampler: prompt of 1024, 1024 slots, one block\n"
     "  load        weights of --model in bytes a second, the second time\n"
-    "With tiny shapes the lengths of after, gap, full, block and memory are a sixteenth.\n"
+    "With tiny shapes the lengths of after, gap, full, block, parts and memory are a\n"
+    "sixteenth.\n"
     "The part tools: measure, score-exact, score-text, report and pareto over records, by bytes a\n"
     "second of processor time, peak resident memory (looked at every 5 ms), and the shares of\n"
     "reading, hashing and parsing, which are those of three readers of the same bytes in this\n"
@@ -379,7 +383,7 @@ static void parse(struct bench *b, int argc, char **argv)
          .help = "kernels and models, and llama.cpp's tools, by elapsed time, or by processor time "
                  "of all threads divided by their number, which other programs change less (wall)"},
         {"point", 0, OPT_REAL, &b->point_s, 1e-3, 60, .arg = "SECONDS",
-         .help = "about as long is spent on each kernel, and on each pass of full and block (0.3)"},
+         .help = "time for each kernel, and for each pass of full, block, parts (0.3)"},
         {"array", 0, OPT_BYTES, &b->array_bytes, 1 << 20, 1e12, .arg = "BYTES",
          .help = "the ceiling of memory is that of reading so many, K/M/G: more than the caches "
                  "of all threads together (256M)"},

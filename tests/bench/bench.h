@@ -166,6 +166,9 @@ void set_rates(const struct models *m, json_t *fields, double rate, const char *
  * made). NaN: no memory, or NaN in the logits. */
 double run_texts(const struct models *m, size_t batch, size_t prompt, size_t tokens,
                  int after_first);
+/* Times a pass call(ctx) and each part of it alone. Sets pass_ns, the fields of the parts in
+ * nanoseconds, and parts_fraction, their sum / pass_ns. */
+void parts_time(struct models *m, void (*call)(void *ctx, size_t i), void *ctx, json_t *fields);
 /* The jobs of passes.c and whole.c. m->paradigm is the way of generating whose turn it is. */
 int bench_passes(struct models *m, struct err *e);
 int bench_whole(struct models *m, struct err *e);

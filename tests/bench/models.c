@@ -326,8 +326,9 @@ static int bench_arch(struct models *m, const char *shape, struct err *e)
     return bad ? -1 : 0;
 }
 
-static const char *const llama_jobs[] = {"prefill", "decode", "batch", "after", "gap", NULL};
-static const char *const llada_jobs[] = {"diffuse", "full", "block", "memory", NULL};
+static const char *const llama_jobs[] = {"prefill", "decode", "batch", "after",
+                                         "gap", "parts", NULL};
+static const char *const llada_jobs[] = {"diffuse", "full", "block", "parts", "memory", NULL};
 
 static int any_chosen(const struct bench *b, const char *const *names)
 {

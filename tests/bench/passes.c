@@ -1,5 +1,6 @@
 /* passes.c - measures single passes, enqueued many behind each other: a full pass over canvases, a
- * block of a canvas beside a cache, and what a decode step costs in addition to its pass. */
+ * block of a canvas beside a cache, the parts of a pass, and what a decode step costs in addition
+ * to its pass. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +9,7 @@
 #include "lib/network/pass.h"
 #include "tests/bench/bench.h"
 
-enum { BLOCK = 32, AFTER = 128, REPEAT_MAX = 1000 };
+enum { CANVAS = 256, BLOCK = 32, AFTER = 128, REPEAT_MAX = 1000 };
 
 /* `seqs` sequences of `keys` positions. The last `rows` positions are the rows; the others are
  * cached. The last `wanted` rows of each sequence get an answer. room: limit of keys in the work
@@ -204,9 +205,37 @@ static int bench_gap(struct models *m, struct err *e)
     return bench_figure(m->bench, fields, e);
 }
 
+/* Times the parts of a step over a canvas, or of a decode step at the middle length of a text. */
+static int bench_parts(struct models *m, struct err *e)
+{
+    size_t rows = shrunk(m->pair, CANVAS), after = shrunk(m->pair, AFTER), keys = after + after / 2;
+    size_t block = rows < BLOCK ? rows : BLOCK;
+    const struct shape canvas = {1, rows, rows, rows, block, MASK_FULL, 0},
+                       token = {1, 1, keys + 1, keys + 1, 1, MASK_CAUSAL, 1};
+    const int diffuses = m->paradigm == PARADIGM_MASKED_DIFFUSION;
+    struct passes p = {.models = m};
+    char work[64];
+    snprintf(work, sizeof work, diffuses ? "parts of full 1 x %zu" : "parts of decode after %zu",
+             diffuses ? rows : keys);
+    json_t *fields = model_fields(m, work);
+    const int made = !passes_make(&p, diffuses ? &canvas : &token);
+    if (made)
+        parts_time(m, call_pass, &p, fields);
+    work_free(p.work, &m->net);
+    kv_free(&p.kv, &m->net);
+    if (made && !bench_stopped(m->bench, e))
+        return bench_figure(m->bench, fields, e);
+    json_decref(fields);
+    struct err why = {0};
+    err_set(&why, EXIT_FAILED_RECORDS, "%s: no memory", work);
+    return made ? -1 : bench_forgive(m->bench, &why, work, e);
+}
+
 int bench_passes(struct models *m, struct err *e)
 {
     const char *jobs = m->bench->jobs;
+    if (bench_chosen(jobs, "parts") && bench_parts(m, e))
+        return -1;
     if (m->paradigm == PARADIGM_AUTOREGRESSIVE)
         return bench_chosen(jobs, "gap") ? bench_gap(m, e) : 0;
     if (bench_chosen(jobs, "full") && bench_full(m, e))

@@ -318,7 +318,14 @@ full 32 x 16, head of all
 full 8 x 64, head of 32
 full 8 x 64, head of all
 load
-memory of 64 after 64" ]
+memory of 64 after 64
+parts of decode after 12
+parts of full 1 x 16" ]
+    # with every part as long as the pass the sum would be 7
+    jq -se 'map(select(.parts_fraction)) | length == 2 and all([.rest_ns, .head_ns, .qkv_ns,
+        .attention_ns, .gated_ns, .out_ns, .down_ns] as $part | ($part | all(. > 0)) and
+        (($part | add) / .pass_ns / .parts_fraction - 1 | fabs) < 1e-9 and
+        .parts_fraction < 3)' "$1"
     # the tokens of a full pass are its rows; their rate follows from the time of the pass
     jq -se 'map(select(.rows and .work)) | length == 13 and
         all((.rows * 1e9 / .took_ns / .tokens_per_s - 1 | fabs) < 1e-9)' "$1"
@@ -338,7 +345,7 @@ memory of 64 after 64" ]
     jq -se 'map(select(.work == "load"))[0] | .load_bytes_per_s == null and
         (.load_bytes_per_s_reason | contains("--model"))' "$1"
 }
-JOBS=after,full,block,gap,memory,load
+JOBS=after,full,block,parts,gap,memory,load
 
 @test "passes, gaps, memory and loading are measured on the host" {
     run_bench "${QUICK[@]}" --only models --jobs $JOBS --dtypes bf16 --repeat 1 --threads 1 \

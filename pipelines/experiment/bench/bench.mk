@@ -35,8 +35,8 @@ BENCH_FLAGS  ?=
 
 BENCH_LIB := $(BUILD)/libcrossover.a $(BUILD)/obj/lib/base/version.o
 BENCH_OBJ := $(addprefix $(BUILD)/obj/tests/bench/,bench.o card.o task.o data.o walk.o \
-    kernels.o attention.o wkv.o training.o solvers.o models.o passes.o whole.o growth.o tools.o \
-    peer.o command.o)
+    kernels.o attention.o wkv.o training.o solvers.o models.o passes.o parts.o whole.o growth.o \
+    tools.o peer.o command.o)
 WRITE_OBJ := $(BUILD)/obj/tests/bench/write-checkpoint.o
 GGUF_OBJ  := $(addprefix $(BUILD)/obj/tests/bench/,write-gguf.o ggml-blocks.o)
 

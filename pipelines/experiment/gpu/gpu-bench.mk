@@ -26,7 +26,7 @@ GPU_SHAPES ?= 8b,1b
 # number formats of the weights
 GPU_DTYPES ?= bf16,int8,nf4,fp8,f32
 # measurements of a model
-GPU_JOBS   ?= after,full,block,gap,memory,load
+GPU_JOBS   ?= after,full,block,parts,gap,memory,load
 # repeats of a measurement
 GPU_REPEAT ?= 3
 # seconds that one part may take
