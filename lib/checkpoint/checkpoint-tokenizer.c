@@ -10,21 +10,26 @@
 #include "lib/checkpoint/checkpoint.h"
 #include "lib/record/json.h"
 
-int checkpoint_tokenizer(const struct checkpoint *model, struct tokenizer **out, struct err *e)
+static struct tokenizer *load(struct checkpoint *model, struct err *e)
+{
+    if (model->tokenizer)
+        return tokenizer_load_json(model->tokenizer, safetensors_file(model->tensors, 0), e);
+    return model->file.json ? tokenizer_take(&model->file, model->folder, e)
+                            : tokenizer_load(model->folder, e);
+}
+
+int checkpoint_tokenizer(struct checkpoint *model, struct tokenizer **out, struct err *e)
 {
     *out = NULL;
     if (!model->folder)
         return 0;
     char *path = mem_format("%s/tokenizer.json", model->folder);
-    /* tokenizer_load() reports other errors than ENOENT */
-    int none = !model->tokenizer && access(path, F_OK) && errno == ENOENT;
+    /* load() reports other errors than ENOENT */
+    int none = !model->tokenizer && !model->file.json && access(path, F_OK) && errno == ENOENT;
     free(path);
     if (none)
         return 0;
-    struct tokenizer *tokenizer = model->tokenizer
-                              ? tokenizer_load_json(model->tokenizer,
-                                                    safetensors_file(model->tensors, 0), e)
-                              : tokenizer_load(model->folder, e);
+    struct tokenizer *tokenizer = load(model, e);
     if (!tokenizer)
         return -1;
     if (tokenizer_size(tokenizer) <= model->config.vocab) {

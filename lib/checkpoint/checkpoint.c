@@ -16,7 +16,6 @@
 #include "lib/checkpoint/hub.h"
 #include "lib/checkpoint/read_ahead.h"
 #include "lib/checkpoint/synth.h"
-#include "lib/record/json.h"
 
 static size_t place(const struct checkpoint *model, enum role role, size_t number)
 {
@@ -226,17 +225,17 @@ static int take_tokens(struct config *config, const json_t *tokenizer, const cha
                : 0;
 }
 
-static int read_tokens(struct config *config, const char *folder, struct err *e)
+static int read_tokens(struct checkpoint *model, struct err *e)
 {
-    char *path = mem_format("%s/tokenizer.json", folder);
+    struct config *config = &model->config;
+    char *path = mem_format("%s/tokenizer.json", model->folder);
     int masked = !config_denoises(config) || config->mask >= 0;
     int none = (masked && config->chat == CHAT_NONE) || /* reading reports other errors */
                (access(path, F_OK) && errno == ENOENT);
-    json_t *j = none ? NULL : json_file(path, TOKENIZER_FILE_LIMIT, e);
-    int bad = none || j ? take_tokens(config, j, folder, e) : -1;
-    json_decref(j);
     free(path);
-    return bad;
+    if (!none && tokenizer_read(&model->file, model->folder, e))
+        return -1;
+    return take_tokens(config, model->file.json, model->folder, e);
 }
 
 /* Opens folder, config, tensors, roles in this order, so that cheap checks come first. */
@@ -253,7 +252,7 @@ static int open_files(struct checkpoint *model, const char *name, struct err *e)
         return -1;
     if (model->reads_all)
         model->ahead = read_ahead_start(model->tensors, READ_AHEAD_BYTES);
-    return read_tokens(&model->config, model->folder, e);
+    return read_tokens(model, e);
 }
 
 /* Sets the seeds of all matrices of synth:. A tied head has the seed of the embedding. */
@@ -453,7 +452,8 @@ void checkpoint_close(struct checkpoint *model)
     free(model->draw);
     free(model->folder);
     json_decref(model->tokenizer);
-    model->tokenizer = NULL;
+    json_decref(model->file.json);
+    model->tokenizer = model->file.json = NULL;
     family_extras_free(&model->extras);
     model->tensors = NULL;
     model->role = NULL;

@@ -23,6 +23,8 @@ struct checkpoint {
     struct config config;
     char *folder;            /* NULL for synth: */
     json_t *tokenizer;       /* tokenizer.json of a GGUF file; NULL: it is in the folder */
+    struct tokenizer_file file; /* tokenizer.json of the folder, if it was read and not yet used by
+                              * checkpoint_tokenizer() */
     int pairs;               /* 1: rows of q and k are stored in pairs (checkpoint-gguf.c) */
     struct tensors *tensors; /* NULL for synth: */
     int reads_all;           /* as in struct checkpoint_opening */
@@ -87,7 +89,7 @@ int checkpoint_check_tensor(const struct checkpoint *model, enum role role, size
 const char *checkpoint_dtype(const struct checkpoint *model);
 /* *out = the tokenizer of tokenizer.json, the caller's; NULL if there is no tokenizer.json, as for
  * synth:. -1 (EXIT_BAD_DATA): the tokenizer is broken, or has ids outside the embedding. */
-int checkpoint_tokenizer(const struct checkpoint *model, struct tokenizer **out, struct err *e);
+int checkpoint_tokenizer(struct checkpoint *model, struct tokenizer **out, struct err *e);
 /* The contents of the model's tokenizer.json; the caller's. NULL: EXIT_NO_INPUT (there is none),
  * EXIT_BAD_DATA. */
 json_t *checkpoint_tokenizer_json(const struct checkpoint *model, struct err *e);

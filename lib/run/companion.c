@@ -19,7 +19,7 @@ static struct engine engine_of(const struct job *job)
 }
 
 /* -1 (EXIT_BAD_DATA): an id means different tokens in the two models. */
-static int same_ids(const struct companion *companion, const struct job *job,
+static int same_ids(struct companion *companion, const struct job *job,
                     const struct checkpoint *model, const struct tokenizer *own, struct err *e)
 {
     const char *name = job->args->extras.draft;

@@ -51,21 +51,34 @@ struct tokenizer *tokenizer_load_json(const json_t *j, const char *path, struct 
     return tokenizer;
 }
 
-struct tokenizer *tokenizer_load(const char *folder, struct err *e)
+int tokenizer_read(struct tokenizer_file *file, const char *folder, struct err *e)
 {
     char *path = mem_format("%s/tokenizer.json", folder);
-    struct buf file = {0};
-    struct tokenizer *tokenizer = NULL;
-    json_t *j = NULL;
-    char hash[65];
-    if (!file_read(path, TOKENIZER_FILE_LIMIT, &file, e)) {
-        hash_bytes(file.data, file.len, hash);
-        j = json_bytes(file.data, file.len, path, e);
+    struct buf bytes = {0};
+    file->json = NULL;
+    if (!file_read(path, TOKENIZER_FILE_LIMIT, &bytes, e)) {
+        hash_bytes(bytes.data, bytes.len, file->sha256);
+        file->json = json_bytes(bytes.data, bytes.len, path, e);
     }
-    buf_free(&file);
-    if (j && (tokenizer = load_from(j, path, e)))
-        memcpy(tokenizer->hash, hash, sizeof hash);
-    json_decref(j);
+    buf_free(&bytes);
+    free(path);
+    return file->json ? 0 : -1;
+}
+
+struct tokenizer *tokenizer_take(struct tokenizer_file *file, const char *folder, struct err *e)
+{
+    char *path = mem_format("%s/tokenizer.json", folder);
+    struct tokenizer *tokenizer = load_from(file->json, path, e);
+    if (tokenizer)
+        memcpy(tokenizer->hash, file->sha256, sizeof file->sha256);
+    json_decref(file->json);
+    file->json = NULL;
     free(path);
     return tokenizer;
+}
+
+struct tokenizer *tokenizer_load(const char *folder, struct err *e)
+{
+    struct tokenizer_file file;
+    return tokenizer_read(&file, folder, e) ? NULL : tokenizer_take(&file, folder, e);
 }

@@ -30,6 +30,14 @@ enum { TOKENIZER_FILE_LIMIT = 128 << 20 }; /* most bytes of a tokenizer.json */
 
 /* Loads folder/tokenizer.json. NULL: EXIT_BAD_DATA, EXIT_NO_INPUT. */
 struct tokenizer *tokenizer_load(const char *folder, struct err *e);
+/* tokenizer_load() in two steps, for a caller that needs the contents before. The second frees
+ * file->json and sets it to NULL. */
+struct tokenizer_file {
+    json_t *json;
+    char sha256[65]; /* of the bytes of the file */
+};
+int tokenizer_read(struct tokenizer_file *file, const char *folder, struct err *e);
+struct tokenizer *tokenizer_take(struct tokenizer_file *file, const char *folder, struct err *e);
 /* tokenizer_load() from the contents of tokenizer.json; `path` is for messages. */
 struct tokenizer *tokenizer_load_json(const json_t *j, const char *path, struct err *e);
 /* The contents of a tokenizer.json for the tokenizer in the keys of the GGUF file `path`; the
