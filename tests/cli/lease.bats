@@ -13,6 +13,8 @@ setup() {
     mkdir -p "$TREE"/{pipelines/bin,results/m/p} "$LEASE"
     cp pipelines/bin/lease "$TREE/pipelines/bin"
     echo '{"id":"p","prompt_ids":[5,6,7]}' > "$TREE/results/m/p/shape-prompts-1.ndjson"
+    printf '{"id":"p%d","prompt_ids":[5,6,7]}\n' {1..16} > \
+        "$TREE/results/m/p/shape-prompts-16.ndjson"
     # CROSSOVER_CUDA names the emulated device; the object of a card is found beside the tools
     export CROSSOVER_CUDA=$LEASE/bin/libcrossover-cuda.so
     pipelines/bin/pack-lease "$LEASE" "$BIN"/{gen-llama,gen-llada} "$OBJECT" "$(command -v jq)"
@@ -44,6 +46,72 @@ setup() {
             "$OUT/turns/$system-0.ndjson"
     done
     tar -tzf "$OUT/lease-out.tar.gz" ./turns/llama-2.ndjson
+}
+
+@test "without names the parts fit into 15 minutes; others run when they are named" {
+    pipelines/bin/lease -n > "$T/usual"
+    [ "$(cut -d ' ' -f 1 "$T/usual" | paste -sd ,)" = "check,same,vector,bench,profile,shapes" ]
+    awk '{ n += $2 } END { exit !(n > 600 && n <= 900) }' "$T/usual"
+    [ "$(pipelines/bin/lease -n racecheck formats:5)" = $'racecheck 120\nformats 5' ]
+    # the comment at the top lists every part, and no others
+    [ "$(sed -n '/^part_/s/part_\([a-z]*\)().*/\1/p' pipelines/bin/lease | sort)" = "$(sed -n \
+        '2,/^set/{s/, / /g;s/^#   \([a-z][a-z ]*[a-z]\)\(   *[a-z].*\)$/\1/p}' \
+        pipelines/bin/lease | tr ' ' '\n' | sort)" ]
+}
+
+@test "parts of generations run all their points, each format and batch in a process" {
+    export OUT=$T/out LLADA=synth:tiny-llada LLAMA=synth:tiny-llama LENGTH=4 STEPS=16
+    export BATCH=1,2 FORMATS='int8 fp8' LENGTHS=8,16 CAPS=33M
+    cd "$TREE"
+    run -0 pipelines/bin/lease vector formats lengths caches caps
+    cat "$OUT"/*.log "$OUT/parts" >&2
+    [ "$(cut -d ' ' -f 1,2 "$OUT/parts" | paste -sd ,)" = \
+        "vector 0,formats 0,lengths 0,caches 0,caps 0" ]
+    points() { # FILE PATTERN...: what the timed records differ in
+        jq -sr "map(select(.kind == \"generation\" and .phase == \"timed\" and .status == \"ok\") |
+            \"$1\") | unique | join(\",\")" "$OUT"/$2
+    }
+    [ "$(points '\(.quant)' 'vector-*')" = int8,int8-vector ]
+    [ "$(points '\(.quant) \(.batch)' 'formats-*-llada-*')" = \
+        "fp8 1,fp8 2,int8 1,int8 2" ]
+    [ "$(points '\(.gen_length) \(.steps) \(.batch)' 'lengths-llada-*')" = \
+        "16 2 1,16 2 2,16 4 1,16 4 2,8 2 1,8 2 2,8 4 1,8 4 2" ]
+    [ "$(points '\(.cache) \(.gen_length)' 'caches-*' | tr , '\n' | wc -l)" -eq 14 ]
+    [ "$(points '\(.model)' 'caps-33M-*')" = synth:tiny-llada,synth:tiny-llama ]
+
+    sed -i '/"kind":"end"/d' "$OUT/lengths-llama-2.ndjson" # as if the limit had ended it
+    tar -czf "$T/out.tar.gz" -C "$OUT" .
+    cd "$BATS_TEST_DIRNAME/../.."
+    make --no-print-directory BIN="$BIN" BUILD="$(dirname "$BIN")" CUDA=0 LEASE="$T/merge" \
+        LEASE_OUT="$T/out.tar.gz" CARD=test MEASURED="$T/measured/x" lease-merge
+    [ "$(ls "$T/measured" | paste -sd ' ')" = \
+        "$(printf 'gpu-%s-test.ndjson\n' caches formats lengths vector | paste -sd ' ')" ]
+    jq -se 'map(select(.metric == "e2e_ns" and .value > 0)) |
+        (map(.cache) | unique | length) == 7 and length == 14' "$T/measured/gpu-caches-test.ndjson"
+    jq -se 'map(select(.metric == "e2e_ns") | [.gen_length // .max_new, .batch, .steps]) | unique |
+        length == 10' "$T/measured/gpu-lengths-test.ndjson"
+    jq -se '[.[] | select(.metric == "memory_reserved_peak_bytes").value] | length > 0 and
+        all(. > 0)' "$T/measured/gpu-formats-test.ndjson"
+}
+
+@test "the tests run first, also under synccheck; other tools are parts of their own" {
+    export OUT=$T/out PROMPTS=$TREE/results/m/p/shape-prompts-1.ndjson
+    mkdir -p "$TREE/tests/gpu" "$LEASE/gpu"
+    cp tests/gpu/{check,models.sh} "$TREE/tests/gpu"
+    printf '%s\n' '#!/bin/sh' 'echo ok 1 - it; echo 1..1' > "$LEASE/gpu/test-one"
+    printf '%s\n' '#!/bin/sh' '[ "$2" != racecheck ] || exit 9' \
+        'while [ "${1#/}" = "$1" ]; do shift; done' 'exec "$@"' > "$LEASE/bin/compute-sanitizer"
+    chmod +x "$LEASE/gpu/test-one" "$LEASE/bin/compute-sanitizer"
+    cd "$TREE"
+    run -0 pipelines/bin/lease check initcheck racecheck
+    cat "$OUT"/*.log >&2
+    [ "$(cut -d ' ' -f 1,2 "$OUT/parts" | paste -sd ,)" = "check 0,initcheck 0,racecheck 1" ]
+    [ "$(jq -r '"\(.part) \(.text) \(.pass)"' \
+        "$OUT"/check-{tests,synccheck,initcheck,racecheck}.ndjson)" = \
+"tests test-one: 1 assertions true
+sanitize synccheck test-one true
+sanitize initcheck test-one true
+sanitize racecheck test-one false" ]
 }
 
 @test "a part that takes too long is ended, and the next one runs" {
