@@ -114,7 +114,7 @@ AA_PRECISION    ?= 0.01
 AA_ROUNDS       ?= $(ROUNDS)
 # make gate: folder with gen-llada and gen-llama of the older build, as OTHER/build/bin
 OLD             ?=
-# make gate: growth of a time that is an error, as a share
+# make gate: growth of a time that is an error (0.02 or 2%)
 GATE            ?= 0.02
 # 1: a machine that is not quiet, or a self-test that fails, is an error
 STRICT          ?=

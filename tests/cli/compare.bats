@@ -358,6 +358,30 @@ metric() {
     metric a autoregressive 1 9 9 > "$T/m"
     run "$BIN/compare" --gate 0.02 "$T/m"
     [ "$status" -eq 65 ]
+    # a percentage is the share; a share above 1 is none
+    for limit in 0.02 2% 2.0%; do
+        compare -q --gate $limit "$T/ratios" > "$T/gate" || [ $? = 69 ]
+        jq -se 'all(.factor == 1.02)' "$T/gate"
+    done
+    for limit in 2 150% 2%% % '2 %' 0 x; do
+        run "$BIN/compare" --gate "$limit" "$T/ratios"
+        [ "$status" -eq 64 ]
+        [[ "$output" == *"from 0.0001 to 1, or a percentage such as 2%, got '$limit'"* ]]
+    done
+}
+
+@test "the gate of tools/README.md stops a slower command of any project" {
+    sed -n '/^### A gate for the CI/,/^## /p' tools/README.md | sed -n '/^```sh/,/^```$/p' |
+        grep -v '^```' > "$T/recipe"
+    PATH="$(realpath "$BIN"):$PATH"
+    printf '#!/bin/sh\nexec awk -v n=$1 "BEGIN { for (i = 0; i < n; i++) x += i }"\n' > "$T/busy"
+    chmod +x "$T/busy"
+    cd "$T"
+    OLD="./busy 300000" NEW="./busy 1500000" run bash recipe
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"NEW is SLOWER, ratio "*" over 12 launches"* ]]
+    OLD="./busy 1500000" NEW="./busy 300000" run bash recipe # half as fast is no error
+    [ "$status" -eq 0 ] || [ "$status" -eq 69 ] # 69: a busy machine
 }
 
 # answer BATCH ID IDS [FIELDS]: a generation

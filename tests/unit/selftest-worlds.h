@@ -11,9 +11,12 @@
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "lib/analysis/points/meeting.h"
+#include "lib/analysis/verdict/selftest.h"
 #include "lib/base/rng.h"
+#include "lib/record/rec.h"
 #include "lib/stat/paired.h"
 #include "lib/stat/ratio.h"
 
@@ -175,6 +178,47 @@ static double hit_differs(uint64_t seed, enum fault fault)
 static double loaded_differs(uint64_t seed, enum fault fault)
 {
     return world_differs(seed, &(struct world){.launches = 8, ALIKE, .load = 0.3}, fault);
+}
+
+/* ---- the gate against slower builds ---- */
+
+/* Returns 1 if `compare --gate 2%` calls the second build SLOWER. */
+static double gate_closes(uint64_t seed, const struct world *w, enum fault fault)
+{
+    const struct ratio r = world_ratio(seed, w, fault);
+    json_t *comparisons = json_pack("[{s:s, s:s, s:s, s:f, s:f, s:f, s:f}]", "effect", "ratio",
+                                    "metric", "cpu_ns", "config", "new", "value", r.value, "lo",
+                                    r.lo, "hi", r.hi, "p", r.p);
+    json_t *checks = selftest_gate(comparisons, 0.02);
+    const char *verdict = rec_text(json_array_get(checks, 0), "verdict");
+    const double is_slower = verdict && !strcmp(verdict, "SLOWER");
+    json_decref(comparisons);
+    json_decref(checks);
+    return is_slower;
+}
+
+/* Processor time of builds: the spread of launches is half a percent. */
+#define BUILDS .launches = 12, .launch = 0.005, .cell = 0.02
+
+static double slow_build_stopped(uint64_t seed, enum fault fault)
+{
+    return gate_closes(seed, &(struct world){.factor = 1.02, BUILDS}, fault);
+}
+
+static double equal_build_stopped(uint64_t seed, enum fault fault)
+{
+    return gate_closes(seed, &(struct world){.factor = 1, BUILDS}, fault);
+}
+
+static double noisy_build_stopped(uint64_t seed, enum fault fault)
+{
+    const struct world w = {.launches = 12, .factor = 1, .launch = 0.03, .cell = 0.02};
+    return gate_closes(seed, &w, fault);
+}
+
+static double loaded_build_stopped(uint64_t seed, enum fault fault)
+{
+    return gate_closes(seed, &(struct world){.factor = 1, BUILDS, .load = 0.05}, fault);
 }
 
 /* ---- a sweep and its rival ---- */

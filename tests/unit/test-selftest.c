@@ -345,6 +345,11 @@ static const struct claim {
     {"cells, A/A: the same, a period of four turns", 0, 0.05, step_differs, 0.2, ABBA, 0},
     {"cells, A/A: the same, B hit in some and marked", 0, 0.05, hit_differs, 0.2, KEPT, 60},
     {"cells, A/A: the same, a load over half", 0, 0.05, loaded_differs, 0.2, BLOCKED, 0},
+    {"gate of 2 %, 12 launches: a build slower by 2 %", 0.95, 1, slow_build_stopped, 0.22, SOUND,
+     0},
+    {"gate of 2 %: an equal build is called slower", 0, 0.002, equal_build_stopped, 0.03, SOUND, 0},
+    {"the same, launches spread by 3 %", 0, 0.002, noisy_build_stopped, 0.03, POOLED, 0},
+    {"the same, a load over half of the run", 0, 0.002, loaded_build_stopped, 0.03, BLOCKED, 0},
     {"interval of X_lat holds it, 5 launches", 0.93, 0.97, lat5_covers, 0.22, POOLED, 0},
     {"interval of X_lat holds it, 8 launches", 0.93, 0.97, lat8_covers, 0.22, SOUND, 0},
     {"interval of X_lat holds it, 12 launches", 0.93, 0.97, lat12_covers, 0.22, SOUND, 0},
@@ -383,13 +388,13 @@ static int is_within(const struct claim *c, double got, uint64_t repetitions)
 static int table(struct trial t, enum fault fault)
 {
     int bad = 0;
-    printf("%-50s %15s %8s\n", "what", "expected", "got");
+    printf("%-50s %16s %8s\n", "what", "expected", "got");
     for (size_t i = 0; i < CLAIMS; i++) {
         const struct claim *c = &claims[i];
         double got = mean_of(c, t, fault);
         int held = is_within(c, got, t.repetitions);
         bad |= !held;
-        printf("%-50s %6.2f .. %5.2f %8.4f  %s\n", c->what, c->lo, c->hi, got,
+        printf("%-50s %6.3f .. %6.3f %8.4f  %s\n", c->what, c->lo, c->hi, got,
                held ? "ok" : "FAIL");
         fflush(stdout);
     }

@@ -72,28 +72,38 @@ static int is_choice(const char *choices, const char *text)
     return 0;
 }
 
+/* Parses a finite number; percent 1: "2%" is 0.02. Returns -1 if the text is malformed. */
+static int parse_real(const char *text, int percent, double *out)
+{
+    char *end;
+    *out = strtod(text, &end);
+    const int is_percent = percent && end > text && *end == '%';
+    if (end == text || end[is_percent] || !isfinite(*out) || strpbrk(text, "xX \t"))
+        return -1;
+    if (is_percent)
+        *out /= 100;
+    return 0;
+}
+
 static int set_number(const struct opt *option, const char *text, struct err *e)
 {
+    const int is_real = option->type == OPT_REAL || option->type == OPT_SHARE;
     double number = NAN;
     int64_t i = 0;
-    int bad;
-    if (option->type == OPT_REAL) {
-        char *end;
-        number = strtod(text, &end);
-        bad = end == text || *end || !isfinite(number) || strpbrk(text, "xX \t");
-    } else {
-        bad = parse_int(text, option->type == OPT_BYTES, &i);
+    int bad = is_real ? parse_real(text, option->type == OPT_SHARE, &number)
+                      : parse_int(text, option->type == OPT_BYTES, &i);
+    if (!is_real)
         number = (double)i;
-    }
     if (bad || !in_range(option, number)) {
         char range[96] = "", lo[PLAIN_NUMBER], hi[PLAIN_NUMBER];
         if (option->lo != 0 || option->hi != 0) /* exact, as in in_range */
             snprintf(range, sizeof range, " from %s to %s", plain_number(lo, option->lo),
                      plain_number(hi, option->hi));
-        return err_set(e, EXIT_BAD_USAGE, "--%s: expected %s%s, got '%s'", option->name,
-                       option->type == OPT_REAL ? "a number" : "an integer", range, text);
+        return err_set(e, EXIT_BAD_USAGE, "--%s: expected %s%s%s, got '%s'", option->name,
+                       is_real ? "a number" : "an integer", range,
+                       option->type == OPT_SHARE ? ", or a percentage such as 2%" : "", text);
     }
-    if (option->type == OPT_REAL)
+    if (is_real)
         *(double *)option->to = number;
     else
         *(int64_t *)option->to = i;
@@ -132,6 +142,7 @@ static int set_value(const struct opt *option, const char *text, struct err *e)
         return set_choice(option, text, e);
     case OPT_INT:
     case OPT_REAL:
+    case OPT_SHARE:
     case OPT_BYTES:
         return set_number(option, text, e);
     case OPT_HEADING:
