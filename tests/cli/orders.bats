@@ -92,6 +92,22 @@ scores()
     jq -se 'length == 4 and (map({("\(.task)\(.series)"): .}) | add | .xa.best_percent == 80
         and (.xa.value - 80 | fabs) < 1e-9 and (.ya.value - 10 | fabs) < 1e-9
         and .yd.best_percent == 10)' "$T/out"
+    # two sets of prompts with the same ids; the second has other answers and lacks a point
+    { jq -c '.workload = "s1"' "$T/in"
+      jq -c '.workload = "s2" | select(.point != "d2")
+          | if .kind == "quality" then .value = (if .id | endswith("0") then 1 else 0 end)
+            else .passes *= 2 end' "$T/in"; } > "$T/sets"
+    compare --aup "$T/sets" > "$T/out" 2> "$T/err"
+    conforms "$T/out"
+    jq -se 'length == 4 and all(.n == 100 and .left_out == 0 and .unpaired == [])
+        and (map({("\(.workload)\(.series)"): .}) | add
+             | (.s1a.value - 80 | fabs) < 1e-9 and (.s1d.value - 140 | fabs) < 1e-9
+               and (.s2a.value - 0.5 * 10 | fabs) < 1e-9 and (.s2d.value - 2 * 10 | fabs) < 1e-9
+               and .s2d.best_percent == 10)' "$T/out"
+    # scores that name no set count in the set of their answers
+    jq -c 'select(.workload == "s1") | if .kind == "quality" then del(.workload) else . end' \
+        "$T/sets" | compare --aup > "$T/one"
+    jq -se 'map(.value) | sort | length == 2 and (.[0] - 80 | fabs) < 1e-9' "$T/one"
     # a point without accuracy, and one without passes
     { cat "$T/in"; jq -c 'select(.point == "a") | .point = ("b", "c") | .series = .point
         | .config = "\(.point)!" | select(.point != "b" or .kind != "quality")

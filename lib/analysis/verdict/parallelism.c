@@ -19,8 +19,9 @@ enum { TOKENS, PASSES, RIGHT, ANSWERS, SUMS };
 
 enum { UNPAIRED = -1 }; /* the series of a point that has no prompt with tokens and accuracy */
 
-struct curves { /* the curves of one task */
+struct curves { /* the curves of one task and set of prompts */
     const char *task;     /* "": records without a task */
+    const char *workload; /* "": records that do not name their set of prompts */
     struct places points, ids, series;
     const json_t **about; /* [points]: a generation record of each point */
     ptrdiff_t *of;        /* [points]: place of its series; UNPAIRED: the point does not count */
@@ -49,19 +50,27 @@ static const char *task_of(const json_t *record)
     return task ? task : "";
 }
 
+/* 1: the record counts here. A score that names no set of prompts counts in every set. */
+static int belongs(const struct curves *curves, const json_t *record)
+{
+    const char *workload = about_workload(record);
+    return !strcmp(task_of(record), curves->task) &&
+           (!strcmp(workload, curves->workload) || (is_right(record) && !*workload));
+}
+
 static size_t place(struct places *places, const char *text)
 {
     return places_of(places, text, strlen(text));
 }
 
-/* Finds the points and prompts of the task, and makes room for their sums. */
+/* Finds the points and prompts of the curves, and makes room for their sums. */
 static void meet(struct curves *curves, const json_t *records)
 {
     const json_t *record;
     size_t i;
     json_array_foreach(records, i, record) if (is_timed(record) && about_point(record) &&
                                                rec_text(record, "id") &&
-                                               !strcmp(task_of(record), curves->task))
+                                               belongs(curves, record))
     {
         place(&curves->points, about_point(record));
         place(&curves->ids, rec_text(record, "id"));
@@ -75,7 +84,7 @@ static void add(struct curves *curves, const json_t *record)
 {
     const char *point = about_point(record), *id = rec_text(record, "id"),
                *series = rec_text(record, "series");
-    if (!point || !id || strcmp(task_of(record), curves->task) ||
+    if (!point || !id || !belongs(curves, record) ||
         !places_has(&curves->points, point, strlen(point)) ||
         !places_has(&curves->ids, id, strlen(id)))
         return;
@@ -219,6 +228,7 @@ static json_t *record_of(const struct curves *curves, size_t series, const struc
     }
     json_object_set_new(record, "series", json_string(places_text(&curves->series, series)));
     rec_set_text(record, "task", *curves->task ? curves->task : NULL);
+    rec_set_text(record, "workload", *curves->workload ? curves->workload : NULL);
     put_interval(record, interval[curves->points.n + series], "value", "lo", "hi", curves->n);
     json_object_set_new(record, "level", json_real(LEVEL));
     json_object_set_new(record, "best_percent", json_real(best));
@@ -262,10 +272,11 @@ static void solve(const struct curves *curves, uint64_t seed, size_t draws, json
     free(index);
 }
 
-static void solve_task(const json_t *records, const char *task, uint64_t seed, size_t draws,
-                       json_t *list)
+/* like: a generation record of the task and the set of prompts. */
+static void solve_set(const json_t *records, const json_t *like, uint64_t seed, size_t draws,
+                      json_t *list)
 {
-    struct curves curves = {.task = task};
+    struct curves curves = {.task = task_of(like), .workload = about_workload(like)};
     const json_t *record;
     size_t i;
     meet(&curves, records);
@@ -285,14 +296,19 @@ static void solve_task(const json_t *records, const char *task, uint64_t seed, s
 
 json_t *parallelism_of(const json_t *records, uint64_t seed, size_t draws)
 {
-    struct places tasks = {0};
+    struct places sets = {0};
     json_t *list = json_array();
     const json_t *record;
     size_t i;
-    json_array_foreach(records, i, record)
-        place(&tasks, task_of(record));
-    for (size_t t = 0; t < tasks.n; t++)
-        solve_task(records, places_text(&tasks, t), seed, draws, list);
-    places_free(&tasks);
+    json_array_foreach(records, i, record) {
+        if (!is_timed(record))
+            continue;
+        char *set = mem_format("%s\n%s", task_of(record), about_workload(record));
+        const size_t known = sets.n;
+        if (place(&sets, set) == known)
+            solve_set(records, record, seed, draws, list);
+        free(set);
+    }
+    places_free(&sets);
     return list;
 }
