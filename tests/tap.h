@@ -8,11 +8,14 @@
 
 static int tap_count, tap_failed;
 
-/* Prints ok or not ok with a printf-like text. Returns the condition. */
-#define ok(condition, ...)                                                                      \
-    ((condition) ? (printf("ok %d - ", ++tap_count), printf(__VA_ARGS__), puts(""), 1)          \
-                 : (printf("not ok %d - ", ++tap_count), printf(__VA_ARGS__), puts(""),         \
-                    printf("# %s:%d: %s\n", __FILE__, __LINE__, #condition), tap_failed++, 0))
+/* Prints ok or not ok with a printf-like text. Returns the condition. The line is written at once:
+ * a child process would otherwise write it again. */
+#define ok(condition, ...)                                                                        \
+    ((condition) ? (printf("ok %d - ", ++tap_count), printf(__VA_ARGS__), puts(""),               \
+                    fflush(stdout), 1)                                                            \
+                 : (printf("not ok %d - ", ++tap_count), printf(__VA_ARGS__), puts(""),           \
+                    printf("# %s:%d: %s\n", __FILE__, __LINE__, #condition), fflush(stdout),      \
+                    tap_failed++, 0))
 
 #define skip(why) printf("ok %d # SKIP %s\n", ++tap_count, why)
 
