@@ -12,6 +12,7 @@
 #include "lib/analysis/points/meeting.h"
 #include "lib/analysis/points/points.h"
 #include "lib/analysis/points/scaling.h"
+#include "lib/analysis/records/source.h"
 #include "lib/analysis/verdict/noninferior.h"
 #include "lib/base/cli/log.h"
 #include "lib/base/cli/opt.h"
@@ -41,6 +42,7 @@ struct pareto {
     size_t n_qualities;
     struct field field; /* the points that compete with each other in the current step */
     struct pairs times;
+    struct source source;
     struct costs costs;
     enum points_rivals rivals;
     json_t *x_q;        /* the X_q records of the input */
@@ -354,6 +356,9 @@ static int take(void *ctx, const json_t *record, struct err *e)
         json_array_append(run->x_q, (json_t *)(uintptr_t)record);
         return 0;
     }
+    int is_cost = rec_is(record, "kind", "metric") && rec_is(record, "metric", run->a.cost);
+    if (source_single(&run->source, record, is_cost, e) && (run->seen.unsound = 1))
+        return -1;
     int times = pairs_take(&run->times, record, e);
     return times ? times : points_take(&run->points, record, e);
 }
@@ -485,6 +490,7 @@ int main(int argc, char **argv)
     check(&run, rec_close(&run.out, code ? "failed" : "ok", &e), &e);
     points_free(&run.points);
     pairs_free(&run.times);
+    source_free(&run.source);
     json_decref(run.told);
     json_decref(run.x_q);
     free(list);

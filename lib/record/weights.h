@@ -29,11 +29,12 @@ void weights_put(json_t *record, const json_t *meta, int uses_draft, int uses_pr
 struct weights {
     json_t *points; /* point -> field -> {name, where, files} */
     json_t *maker;  /* checkpoints and names of the generator whose stream is read; NULL: none */
+    json_t *judges; /* of judges_check() */
 };
 /* Takes the next record of `in`. Returns -1 (EXIT_BAD_DATA) if the weights of its point differ from
- * those of an earlier record, or if the weights in the record differ from the meta record of its
- * stream. The message has both hashes and both places. A record without named weights is
- * accepted. */
+ * those of an earlier record, if the weights in the record differ from the meta record of its
+ * stream, or if judges_check() refuses. The message has both hashes and both places. A record
+ * without named weights is accepted. */
 int weights_check(struct weights *weights, const json_t *record, struct rec_reader *in,
                   struct err *e);
 void weights_free(struct weights *weights);

@@ -47,6 +47,47 @@ crossover() { jq -c --arg n "$1" "select(.name == \$n) | $2"; }
     diff <(digits "$T/out") <(digits $F/pareto-front.ndjson)
 }
 
+# refuses CODE TEXT TOOL FILE...: the tool ends with CODE and says TEXT
+refuses() {
+    local code=$1 text=$2
+    shift 2
+    run "$BIN/$1" --no-meta -o "$T/refused" "${@:2}"
+    [ "$status" -eq "$code" ] && [[ "$output" == *"$text"* ]]
+}
+
+# stream FINGERPRINT MODEL: the records of a model in "$T/all" as a stream of that machine
+stream() {
+    { jq -cn "{schema: \"crossover/1\", kind: \"meta\", run: \"r\", tool: \"measure\",
+               machine: {cpu: \"Some CPU\", cores: 2, fingerprint: \"$1\"}}"
+      grep "\"model\":\"$2\"" "$T/all"; } > "$T/lines"
+    cat "$T/lines"
+    jq -cn --arg sum "$(sha256sum < "$T/lines" | cut -c 1-64)" \
+        --argjson n "$(($(wc -l < "$T/lines") - 1))" '{schema: "crossover/1", kind: "end",
+        run: "r", records: $n, failed: 0, sha256: $sum, status: "ok"}'
+}
+
+@test "times of two machines are refused, times of one in two files are not" {
+    sweep 300 20 8 16 > "$T/all"
+    stream aaaaaaaaaaaa llada > "$T/llada"
+    stream aaaaaaaaaaaa llama > "$T/same"
+    stream bbbbbbbbbbbb llama > "$T/other"
+    pareto "$T/llada" "$T/same" > "$T/p"
+    refuses 65 'times of Some CPU, 2 cores (bbbbbbbbbbbb), after times of Some CPU, 2 cores (aaaa' \
+        pareto "$T/llada" "$T/other"
+}
+
+@test "values of two judges are refused by every tool that joins them" {
+    sweep 300 20 8 16 | jq -c '(if .model == "llama" then "a" else "b" end) as $j
+        | if .kind == "quality" then .judge = "same name" | .judge_sha256 = $j * 64 else . end' \
+        > "$T/two"
+    for tool in pareto compare conclude report; do
+        refuses 65 "judge_sha256 is aaaaaaaaaaaa (same name), and bbbbbbbbbbbb (same name) in" \
+            $tool "$T/two"
+    done
+    sed 's/"aaaaa*"/"'"$(printf 'b%.0s' {1..64})"'"/' "$T/two" > "$T/one"
+    pareto "$T/one" > "$T/p"
+}
+
 @test "known crossings are found and lie within their intervals" {
     sweep 300 200 8 16 32 64 128 256 | pareto --margin 0 > "$T/p"
     [ "$(crossover X_lat '.exists and .lo < 72.5 and 72.5 < .hi and .hi - .lo < 3' < "$T/p")" = \

@@ -12,8 +12,13 @@
 
 static const char machine_mark[] = " machine", file_mark[] = " file";
 
-static void note_machine(struct source *source, const json_t *machine)
+/* Notes the machine of the records after a meta or parent record. */
+static void note_machine(struct source *source, const json_t *record)
 {
+    const char *kind = rec_kind(record);
+    if (strcmp(kind, "meta") && strcmp(kind, "parent"))
+        return;
+    const json_t *machine = json_object_get(record, "machine");
     const char *print = rec_text(machine, "fingerprint");
     char *cpu = processor_name(machine);
     if (print) {
@@ -26,9 +31,8 @@ static void note_machine(struct source *source, const json_t *machine)
 
 json_t *source_mark(struct source *source, const json_t *record, const char *where)
 {
-    const char *kind = rec_kind(record), *line = strrchr(where, ':');
-    if (!strcmp(kind, "meta") || !strcmp(kind, "parent"))
-        note_machine(source, json_object_get(record, "machine"));
+    const char *line = strrchr(where, ':');
+    note_machine(source, record);
     json_t *r = json_copy((json_t *)(uintptr_t)record);
     if (source->machine)
         json_object_set_new(r, machine_mark, json_string(source->machine));
@@ -37,9 +41,22 @@ json_t *source_mark(struct source *source, const json_t *record, const char *whe
     return r;
 }
 
+int source_single(struct source *source, const json_t *record, int counts, struct err *e)
+{
+    note_machine(source, record);
+    if (!counts || !source->machine)
+        return 0;
+    source->first = source->first ? source->first : mem_text(source->machine);
+    return strcmp(source->first, source->machine)
+               ? err_set(e, EXIT_BAD_DATA, "times of %s, after times of %s: compare times of one "
+                         "machine", source->machine, source->first)
+               : 0;
+}
+
 void source_free(struct source *source)
 {
     free(source->machine);
+    free(source->first);
     *source = (struct source){0};
 }
 

@@ -1,0 +1,15 @@
+/* judges.h - checks that the values of a metric come from one judge. Two judges give two scales, so
+ * values of both on one front, or in one comparison, would compare the judges.
+ *
+ * score-ppl and score-bert write `judge_sha256` into each quality record. */
+#pragma once
+
+#include <jansson.h>
+
+#include "lib/base/err.h"
+#include "lib/record/rec.h"
+
+/* Takes the next record of `in`. *seen: the judges so far; NULL at first, the caller's reference.
+ * Returns -1 (EXIT_BAD_DATA) if another judge scored the same metric of the same task. The message
+ * has both judges and both places. A record without a named judge is accepted. */
+int judges_check(json_t **seen, const json_t *record, struct rec_reader *in, struct err *e);
