@@ -209,6 +209,7 @@ static void test_formats(void)
          " {{ '<' + 'ab'.replace('a', 'c' | safe) }} {{ '<' + ('ab' | safe).split('a')[1] }} {{ '"
          "<' + ','.join(['a' | safe, 'b']) }} {{ '<' + ('a' | safe | list | first) }}",
          "&lt;<b x<<b <cb &lt;b <a,b <a"},
+        {"{{ 'ab'.replace('a', '<') }} {{ ('ab' | safe).replace('a', '<' | safe) }}", "<b <b"},
         {"{{ ('a' | safe) | last + '<' }} {{ ('ab' | safe)[::-1] + '<' }} {{ 'ab'[::-1] + '<' }}"
          " {{ ('a' | safe) | first + '<' }}", "a&lt; ba&lt; ba< a<"},
         {"{{ {'a': [1, 'x'], 'b': {}} | tojson(separators=(',', ':')) }} {{ {'\u00e9': '\u6f22"
