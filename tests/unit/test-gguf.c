@@ -1,11 +1,12 @@
 /* test-gguf.c - tests the rules of GGUF headers one by one, with headers that are good or bad for
- * one reason. */
+ * one reason; and the tokenizer that the keys of a header make. */
 #include "lib/checkpoint/gguf.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/buf.h"
+#include "lib/text/tokenizer.h"
 #include "tests/tap.h"
 
 static struct buf file;
@@ -133,11 +134,55 @@ static void test_values(void)
     ok(!accepts(file.len) && strstr(why.text, "type 9"), "an array in an array is refused");
 }
 
+/* The tokenizer of five SentencePiece tokens, one of each kind, with `more` among the keys. */
+static json_t *tokenizer_with(const char *more)
+{
+    char text[512];
+    snprintf(text, sizeof text,
+             "{\"tokenizer.ggml.model\": \"llama\", \"tokenizer.ggml.tokens\": [\"<unk>\", \"<s>\","
+             "\"a\", \"<u>\", \"b\"], \"tokenizer.ggml.scores\": [0, 0, 0, 0, 0],"
+             "\"tokenizer.ggml.token_type\": [2, 3, 1, 4, 6],"
+             "\"tokenizer.ggml.unknown_token_id\": 0%s}",
+             more);
+    json_t *keys = json_loads(text, 0, NULL), *j = tokenizer_of_gguf(keys, "x.gguf", &why);
+    json_decref(keys);
+    return j;
+}
+
+static void test_tokenizer(void)
+{
+#define START ", \"tokenizer.ggml.bos_token_id\": 1"
+#define ADD ", \"tokenizer.ggml.add_bos_token\": "
+    static const struct start { const char *name, *keys; int puts; } starts[] = {
+        {"without a first token in the keys, texts get none", "", 0},
+        {"a first token is put unless the keys say no", START, 1},
+        {"a first token is put if the keys say so", START ADD "true", 1},
+        {"no first token is put if the keys say no", START ADD "false", 0},
+    };
+    for (size_t i = 0; i < sizeof starts / sizeof *starts; i++) {
+        json_t *j = tokenizer_with(starts[i].keys);
+        ok(j && json_is_object(json_object_get(j, "post_processor")) == starts[i].puts, "%s",
+           starts[i].name);
+        json_decref(j);
+    }
+    json_t *j = tokenizer_with("");
+    const json_t *added = json_object_get(j, "added_tokens"), *token;
+    size_t i;
+    json_int_t ids = 0, special = 0;
+    json_array_foreach(added, i, token) {
+        ids = 10 * ids + json_integer_value(json_object_get(token, "id")) + 1;
+        special = 10 * special + json_is_true(json_object_get(token, "special"));
+    }
+    ok(ids == 124 && special == 110, "tokens of kinds unknown, control and user are added tokens");
+    json_decref(j);
+}
+
 int main(void)
 {
     test_ends();
     test_names();
     test_values();
+    test_tokenizer();
     ok(!mixed, "a refusal sets an error, a success does not");
     json_decref(meta);
     buf_free(&file);
