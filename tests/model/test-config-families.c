@@ -1,6 +1,8 @@
 /* test-config-families.c - tests config.json of LLaDA, Qwen2.5 and Qwen3 with each key changed
  * alone. A key is read, refused by name, or ignored because it cannot change a result.
  * test-config.c tests LLaMA and what all families share. */
+#include "lib/checkpoint/role.h"
+#include "lib/checkpoint/synth.h"
 #include "tests/model/configs.h"
 
 /* Qwen2.5 0.5B and Qwen3 0.6B, as published. */
@@ -176,11 +178,36 @@ static void test_qwen(void)
        "heads of 128 when not said");
 }
 
+/* The number of parameters is that of the values in all tensors, counted here tensor by tensor. */
+static void test_parameters(void)
+{
+    struct config c;
+    struct err e = {0};
+    int same = 1;
+    for (size_t i = 0; family_at(i); i++)
+        for (const struct family_shape *shape = family_at(i)->shapes; shape->name; shape++) {
+            size_t values = 0, rows, cols;
+            same &= !synth_config(&c, shape->name, &e);
+            for (int role = 0; role < ROLE_COUNT; role++) {
+                if (role == ROLE_HEAD && c.tied && !c.chains)
+                    continue;
+                role_shape(&c, role, &rows, &cols);
+                values += role_tensors(&c, role) * rows * cols;
+            }
+            if (values != config_parameters(&c)) {
+                printf("# %s: %zu, counted %zu\n", shape->name, config_parameters(&c), values);
+                same = 0;
+            }
+        }
+    ok(same, "the number of parameters of every shape is that of the values of its tensors");
+}
+
 int main(void)
 {
     configs_begin();
     test_llada();
     test_qwen();
+    test_parameters();
     files_end();
     return tap_done();
 }
