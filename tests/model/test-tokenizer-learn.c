@@ -196,7 +196,7 @@ static void test_refused(void)
     check_refused("ab", 3000000, "x1", NULL, EXIT_BAD_USAGE, "vocab");
     check_refused("ab", 260, "x1", NULL, EXIT_BAD_DATA, "258");
     check_refused("", 259, "x1", NULL, EXIT_BAD_DATA, "pieces");
-    check_refused("a\xFF", 258, "x1", NULL, EXIT_BAD_DATA, "byte 1");
+    check_refused("a\xFF", 258, "x1", NULL, EXIT_BAD_DATA, "text 1 of 1: text: byte 1");
     check_refused("ab", 258, "", NULL, EXIT_BAD_USAGE, "special");
     check_refused("ab", 258, "<|endoftext|>", NULL, EXIT_BAD_USAGE, "twice");
     check_refused("ab", 258, "x1", "<s>", EXIT_BAD_USAGE, "bos");
