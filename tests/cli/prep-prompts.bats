@@ -60,6 +60,13 @@ ids() { jq -r 'select(.kind == "prompt").id' "$@" | paste -sd ' '; }
     prep --no-meta p.txt > got
     printf '["p-1","One \\n  two\\t."]\n["p-2","Three \xe2\x80\xa8 four"]\n' > want
     jq -c '[.id, .text]' got | cmp want -
+    # the first character begins with the first byte of a byte order mark
+    printf '\xef\xbc\xa1 b\n' > wide.txt
+    [ "$(prep --no-meta wide.txt | jq -r .text)" = "$(printf '\xef\xbc\xa1 b')" ]
+    printf '\n \n \t One\n two\n' > indented.txt
+    [ "$(prep --no-meta indented.txt | jq -c .text)" = '" \t One\n two"' ]
+    printf '   \xff\n\ntwo\n' > broken.txt
+    [ "$(prep --no-meta broken.txt | jq -r '.where // .text')" = "$(printf 'broken.txt:1\ntwo')" ]
     printf 'good\n\nb\xffd\n\nn\0l\n\nfine\n' > b.txt
     run -1 --separate-stderr prep --no-meta b.txt
     [ "$(echo "$output" | jq -r '.id // .where')" = "$(printf 'b-1\nb.txt:3\nb.txt:5\nb-4')" ]

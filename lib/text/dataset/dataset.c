@@ -28,6 +28,7 @@ struct dataset {
     json_t *id;         /* id of the last broken record, or NULL */
     struct split split;
     struct buf unit;
+    struct buf lead; /* bytes of the first line of a text that were read to see the format */
     int64_t line, at, units, passed_over;
     struct span *made; /* units whose id is generated, in order */
     size_t spans, cap;
@@ -84,6 +85,7 @@ void dataset_close(struct dataset *dataset)
         return;
     input_close(dataset->in);
     buf_free(&dataset->unit);
+    buf_free(&dataset->lead);
     json_decref(dataset->id);
     free(dataset->base);
     free(dataset->stem);
@@ -188,7 +190,9 @@ static int add_line(struct dataset *dataset)
     FILE *file = input_file(dataset->in);
     buf_reserve(&dataset->unit, 0);
     size_t start = dataset->unit.len;
-    int byte, any = 0, over = 0;
+    int byte, any = dataset->lead.len > 0, over = 0;
+    buf_put(&dataset->unit, dataset->lead.data, dataset->lead.len);
+    buf_clear(&dataset->lead);
     while ((byte = getc_unlocked(file)) != EOF) {
         any = 1;
         if (byte == '\n')
@@ -203,11 +207,6 @@ static int add_line(struct dataset *dataset)
     dataset->at++;
     if (dataset->unit.len > start && dataset->unit.data[dataset->unit.len - 1] == '\r')
         dataset->unit.data[--dataset->unit.len] = 0;
-    if (dataset->at == 1 && dataset->unit.len >= 3 &&
-        !memcmp(dataset->unit.data, "\xef\xbb\xbf", 3)) {
-        dataset->unit.len -= 3;
-        memmove(dataset->unit.data, dataset->unit.data + 3, dataset->unit.len + 1);
-    }
     return over ? -1 : 1;
 }
 
@@ -296,24 +295,33 @@ static enum dataset_piece from_paragraph(struct dataset *dataset, json_t *out, s
 
 /* ---- units of all formats ---- */
 
-/* 1: the input is JSON, judged by the first byte that is not white space. */
+/* 1: the input is JSON, judged by the first byte that is not white space. A byte order mark is
+ * dropped. dataset->lead keeps what else was read of the first line that is not blank. */
 static int looks_json(struct dataset *dataset)
 {
+    static const char mark[] = "\xef\xbb\xbf";
     FILE *file = input_file(dataset->in);
-    int byte = getc(file), bom = byte == 0xef;
-    if (bom) { /* dropped here: the mark has 3 bytes, and ungetc can return only one */
-        (void)getc(file);
-        (void)getc(file);
+    struct buf *lead = &dataset->lead;
+    int byte = getc(file);
+    while (byte != EOF && lead->len < 3 && byte == (unsigned char)mark[lead->len]) {
+        buf_char(lead, (char)byte);
         byte = getc(file);
     }
-    while (byte == ' ' || byte == '\t' || byte == '\n' || byte == '\r') {
+    if (lead->len == 3)
+        buf_clear(lead);
+    const int is_text = lead->len > 0; /* begins as the mark does, and is another character */
+    while (!is_text && (byte == ' ' || byte == '\t' || byte == '\n' || byte == '\r')) {
         dataset->at += byte == '\n';
         dataset->split.at += byte == '\n';
+        if (byte == '\n')
+            buf_clear(lead);
+        else if (lead->len < (size_t)dataset->o.max_line)
+            buf_char(lead, (char)byte);
         byte = getc(file);
     }
     if (byte != EOF)
         ungetc(byte, file);
-    return byte == '{' || byte == '[';
+    return !is_text && (byte == '{' || byte == '[');
 }
 
 static int reads_json(struct dataset *dataset)
