@@ -238,6 +238,21 @@ plan() {
         --cache none,dual
 }
 
+@test "allocated memory equals the plan for prompts of 32,000 ids" {
+    "$BIN/write-corpus" -q --count 40 --seed 1 -o "$T/corpus"
+    for system in llada llama; do # small models, because attention takes time
+        "$BIN/train-lm" -q --arch $system --width 64 --layers 2 --heads 2 --kv-heads 1 --ffn 96 \
+            --vocab 300 --context 512 --steps 1 --rows 64 --min-len 16 --max-len 32 \
+            --out "$T/$system" "$T/corpus" > "$T/loss"
+        sed -i -E 's/("max_(sequence_length|position_embeddings)": )512/\133000/' \
+            "$T/$system/config.json"
+    done
+    jq -cn '{id: "long", prompt_ids: [range(32000) | . * 7 % 250]}' > "$T/prompts"
+    plan "$T/run" "$BIN/gen-llama" -m "$T/llama" --device cpu --max-new 1 --ignore-eos
+    plan "$T/run" "$BIN/gen-llada" -m "$T/llada" --device cpu --gen-length 4 --steps 1
+    jq -se '.[0] | .prompt_tokens == 32000 and .status == "ok"' "$T/run"
+}
+
 @test "a draft model that a point does not use is in none of its bytes" {
     own() { jq -S 'select((.draft_tokens // 0) == 0) | .memory // {weights_bytes, planned_bytes}
         | del(.load_peak_bytes, .load_allocated_peak_bytes, .huge_page_bytes, .device_peak_bytes,
