@@ -298,6 +298,10 @@ static void test_coming(const struct network *n)
     test_arrivals("canvases that come later", n, how, fill, 1);
     how.cache = CACHE_DUAL;
     test_arrivals("canvases that come later, kept", n, how, fill, 1);
+    how.kept = cache_usual;
+    how.cache = CACHE_SPARSE;
+    test_arrivals("canvases that come later, a part kept", n, how, fill, 1);
+    how.cache = CACHE_DUAL;
     prompts[2].ids = ids;
     prompts[2].n = LONG;
     test_arrivals("a long canvas that comes later, kept", n, how, fill, 1);

@@ -21,6 +21,7 @@ struct acts {
     size_t n, cap;
     size_t *step;              /* [n_steps] rows_step() of all passes that ran */
     size_t n_steps, cap_steps;
+    size_t from;               /* passes before step[from] do not count as similar ones */
     struct canvas_state *at;   /* [lanes] the states as described */
 };
 
@@ -35,7 +36,7 @@ static int is_recorded(const struct acts *acts, const struct diffuse_plan *plan)
 /* 1: a pass with a similar number of rows ran. */
 static int is_settled(const struct acts *acts, size_t T)
 {
-    size_t i = 0;
+    size_t i = acts->from;
     while (i < acts->n_steps && acts->step[i] != rows_step(T))
         i++;
     return i < acts->n_steps;
@@ -72,16 +73,19 @@ static int is_alike(const struct diffuse_run *run)
     return i == run->inputs && run->drafts == 1;
 }
 
-/* Prepares passes with fewer and fewer lanes. */
+/* Prepares passes with fewer and fewer lanes. Only these count as similar to each other, because
+ * passes of other descriptions may use other kernels. */
 static void prepare_fewer(struct diffuse_run *run, struct acts *acts, size_t capacity)
 {
     const int alike = is_alike(run);
     memcpy(acts->at, run->host.state, run->lanes * sizeof *acts->at);
+    acts->from = acts->n_steps;
     for (size_t n = run->lanes; --n > 0;) {
         run->host.state[n].live = 0;
         diffuse_describe_pass(run);
         prepare_pass(run, acts, capacity, alike && acts->n < RECORDS);
     }
+    acts->from = 0;
     memcpy(run->host.state, acts->at, run->lanes * sizeof *acts->at);
     diffuse_describe_pass(run);
 }
