@@ -150,14 +150,6 @@ static int check_points(struct backtest *k, struct err *e)
 
 /* ---- crossovers ---- */
 
-/* 1: a and b have equal members `key`; null equals a missing member. */
-static int same(const json_t *a, const json_t *b, const char *key)
-{
-    const json_t *x = json_object_get(a, key), *y = json_object_get(b, key);
-    return (json_is_null(x) ? NULL : x) == (json_is_null(y) ? NULL : y) ||
-           (x && y && json_equal(x, y));
-}
-
 /* Takes over the reference of record. */
 static void keep_crossover(struct backtest *k, json_t *record)
 {
@@ -190,8 +182,9 @@ static void take_sweeps(struct backtest *k)
         const json_t *record;
         int known = !crossover || isnan(rec_number(crossover, "steps"));
         json_array_foreach(k->crossovers, i, record)
-            known |= same(record, crossover, "series") && same(record, crossover, "workload") &&
-                     same(record, crossover, "llama_e2e_ns");
+            known |= rec_same(record, crossover, "series") &&
+                     rec_same(record, crossover, "workload") &&
+                     rec_same(record, crossover, "llama_e2e_ns");
         if (!known) {
             source_copy(crossover, along_record(k->along, sweep));
             keep_crossover(k, json_incref(crossover));
@@ -212,10 +205,10 @@ static const struct fraction_point *point_of(const struct backtest *k, const jso
         int is = rec_is(point->about, "model", model) &&
                  source_same_machine(point->about, crossover) &&
                  fabs(about_length(point->about) - rec_number(crossover, "new_tokens")) < 0.5 &&
-                 (is_canvas ? same(point->about, crossover, "cache")
+                 (is_canvas ? rec_same(point->about, crossover, "cache")
                             : about_is_plain(point->about));
         for (size_t key = 0; key < sizeof alike / sizeof *alike; key++)
-            is = is && same(point->about, crossover, alike[key]);
+            is = is && rec_same(point->about, crossover, alike[key]);
         if (is && !isnan(point->rows))
             return point;
     }

@@ -25,6 +25,13 @@ int rec_is(const json_t *record, const char *key, const char *text)
     return got && !strcmp(got, text);
 }
 
+int rec_same(const json_t *a, const json_t *b, const char *key)
+{
+    const json_t *x = json_object_get(a, key), *y = json_object_get(b, key);
+    return (json_is_null(x) ? NULL : x) == (json_is_null(y) ? NULL : y) ||
+           (x && y && json_equal(x, y));
+}
+
 const char *rec_type(const json_t *value)
 {
     if (!value)

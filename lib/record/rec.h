@@ -133,6 +133,8 @@ int64_t rec_failures(const json_t *record); /* failures that an error record cou
 const char *rec_type(const json_t *value); /* for messages: "a text", ..., "nothing"; a constant */
 const char *rec_text(const json_t *record, const char *key);  /* NULL when absent or not a string */
 int rec_is(const json_t *record, const char *key, const char *text); /* 1: it is that text */
+/* 1: a and b have equal members `key`; null equals a missing member. */
+int rec_same(const json_t *a, const json_t *b, const char *key);
 double rec_number(const json_t *record, const char *key); /* NaN when absent, null, no number */
 int64_t rec_int(const json_t *record, const char *key, int64_t otherwise);
 /* {key: value} or, when value is NaN or infinite, {key: null, key_reason: reason}. */

@@ -136,6 +136,26 @@ static void put_crossover(struct page *page, const struct runset *set, const jso
     buf_free(&text);
 }
 
+/* 1: an X_q with the fastest LLaMA that equals the X_q with plain LLaMA. A way that only changes
+ * the speed gives the same answers, so the page says this once. */
+static int is_said(const json_t *list, const json_t *record)
+{
+    static const char *const keys[] = {"name", "series", "contract", "batch", "task",
+                                       "quality_metric", "exists", "at", "lo", "hi", "reason"};
+    const json_t *other;
+    size_t i, k;
+    if (!rec_is(record, "name", "X_q") || !rec_is(record, "rival", "fastest"))
+        return 0;
+    json_array_foreach(list, i, other) {
+        const size_t n = rec_is(other, "rival", "plain") ? sizeof keys / sizeof *keys : 0;
+        for (k = 0; k < n && rec_same(record, other, keys[k]); k++)
+            continue;
+        if (n && k == n)
+            return 1;
+    }
+    return 0;
+}
+
 /* Puts a list of crossovers that do not exist: each name and reason once, with how often it occurs,
  * as in "X_q: as good as LLaMA at no step count measured (12)". */
 static void put_missing(struct page *page, const json_t *list)
@@ -145,7 +165,7 @@ static void put_missing(struct page *page, const json_t *list)
     size_t i;
     const json_t *record;
     json_array_foreach(list, i, record) {
-        if (json_is_true(json_object_get(record, "exists")))
+        if (json_is_true(json_object_get(record, "exists")) || is_said(list, record))
             continue;
         char *key = mem_format("%s%s: %s", sections_dash(rec_text(record, "name")),
                                rec_is(record, "rival", "fastest") ? " with the fastest LLaMA" : "",
@@ -176,11 +196,12 @@ void sections_crossovers(struct page *page, const struct runset *set)
                "LLaMA. X_q: the step count from which LLaDA matches LLaMA in quality. X_par: "
                "both hold. X_batch, X_length, X_rate: the batch size, length or rate of "
                "requests at which both models are equally fast. LLaMA decodes plainly unless the "
-               "setting says otherwise. Bracket: the measured points on both sides; a place "
-               "between them is an estimate.",
+               "setting says otherwise; an X_q that is the same with the fastest LLaMA stands "
+               "once. Bracket: the measured points on both sides; a place between them is an "
+               "estimate.",
                sizeof columns / sizeof *columns, columns);
     json_array_foreach(list, i, record)
-        if (json_is_true(json_object_get(record, "exists")))
+        if (json_is_true(json_object_get(record, "exists")) && !is_said(list, record))
             put_crossover(page, set, record);
     page_table_end(page);
     put_missing(page, list);

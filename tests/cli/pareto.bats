@@ -216,7 +216,19 @@ beside() {
     grep -q '^X_batch .*, against the fastest LLaMA): .*1: 1\.84 (llama lookup=1), 4: .*(llama b' \
         "$T/text"
     "$BIN/report" -q --format markdown "$T/two" "$T/p" -o "$T/page"
-    grep -q '^| X..q .* 1 | 512 tokens; with the fastest LLaMA (lookup=1) |' "$T/page"
+    # lookup gives the answers of plain LLaMA, so X_q stands once; with other answers it does not
+    [ "$(grep -c '^| X..q .* 1 | 512 tokens' "$T/page")" = 1 ]
+    jq -c 'if .kind == "quality" and .lookup then .value *= 1.5 else . end' "$T/two" > "$T/other"
+    pareto "$T/other" > "$T/o"
+    "$BIN/report" -q --format markdown "$T/other" "$T/o" -o "$T/others"
+    grep -q '^| X..q .* 1 | 512 tokens | 128 ' "$T/others"
+    grep -q '^| X..q .* 1 | 512 tokens; with the fastest LLaMA (lookup=1) | 32 ' "$T/others"
+    # nor do equal reasons stand twice
+    jq -c 'if .kind == "quality" and .arch == "llama" then .value *= 0.5 else . end' "$T/two" \
+        > "$T/other"
+    pareto "$T/other" > "$T/o"
+    "$BIN/report" -q --format markdown "$T/other" "$T/o" | grep '^- X..q' > "$T/others"
+    [ "$(grep -c ' with the fastest LLaMA' "$T/others")" = 0 ]
     grep -q '^| X..q .* 4 | 512 tokens; plain LLaMA is the fastest |' "$T/page"
     grep -q '^- X..batch with the fastest LLaMA: costs more than LLaMA at every .* (2)$' "$T/page"
 }

@@ -214,11 +214,6 @@ static int judge_ranking(const char *const *paths, size_t n, struct rec_writer *
                 : bad;
 }
 
-static int same(const json_t *a, const json_t *b, const char *key)
-{
-    return json_equal(json_object_get(a, key), json_object_get(b, key));
-}
-
 /* Prints the points that are left out of the accuracy under parallelism, once for each task and set
  * of prompts. */
 static void note_unpaired(const json_t *list, const struct log *log)
@@ -226,7 +221,7 @@ static void note_unpaired(const json_t *list, const struct log *log)
     const json_t *record, *last = NULL, *name;
     size_t i, k;
     json_array_foreach(list, i, record) {
-        if (!last || !same(last, record, "task") || !same(last, record, "workload"))
+        if (!last || !rec_same(last, record, "task") || !rec_same(last, record, "workload"))
             json_array_foreach(json_object_get(record, "unpaired"), k, name)
                 log_note(log, "%s left out: no prompt has both a timed answer and an accuracy of "
                          "this point", json_string_value(name));
