@@ -23,7 +23,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
 #include "lib/record/rec.h"
-#include "lib/record/take.h"
+#include "lib/analysis/records/take.h"
 #include "lib/setting/methods.h"
 #include "lib/stat/bootstrap.h"
 #include "lib/stat/pooled.h"

@@ -9,6 +9,7 @@
 #include "lib/base/cli/log.h"
 #include "lib/base/cli/opt.h"
 #include "lib/record/rec.h"
+#include "lib/record/weights.h"
 
 struct args {
     struct common common;
@@ -41,6 +42,8 @@ static int write_claims(struct conclude *conclude, const char *const *paths, siz
     json_t *claim;
     size_t i;
     check(conclude, evidence_load(&evidence, paths, n, conclude->a.common.limit, &e), &e);
+    if (evidence.unnamed)
+        log_warn(&conclude->log, "W043", WEIGHTS_UNNAMED, (long long)evidence.unnamed);
     if (evidence.bad)
         log_warn(&conclude->log, "W040", "%lld records are left out; the first: %s",
                  (long long)evidence.bad, evidence.first_bad);

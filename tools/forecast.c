@@ -17,7 +17,7 @@
 #include "lib/decode/diffuse.h"
 #include "lib/decode/generation.h"
 #include "lib/record/rec.h"
-#include "lib/record/take.h"
+#include "lib/analysis/records/take.h"
 #include "lib/run/saving.h"
 
 enum { MODELS_MOST = 16, VALUES_MOST = 64, TOKENS_MOST = 1 << 20 };

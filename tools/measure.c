@@ -14,7 +14,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/plain.h"
 #include "lib/record/rec.h"
-#include "lib/record/take.h"
+#include "lib/analysis/records/take.h"
 
 enum {
     POINTS_NAMED = 3 /* points named in a warning; the records mark every point */
@@ -45,7 +45,7 @@ struct measure {
 };
 
 /* Finds or creates the measurement of a record. Returns NULL with *e filled if the record has no
- * point, or if a point has two devices or models, which makes the whole input unsound. */
+ * point. */
 static struct measurement *find(struct measure *measure, const json_t *record, struct err *e)
 {
     const char *point = about_point(record);
@@ -63,10 +63,7 @@ static struct measurement *find(struct measure *measure, const json_t *record, s
         json_object_set_new(measure->index, key, json_integer((json_int_t)place));
     }
     free(key);
-    if (!about_check(measure->v[place].about, record, e))
-        return &measure->v[place];
-    measure->seen.unsound = 1;
-    return NULL;
+    return &measure->v[place];
 }
 
 /* Copies the meta record of the first generator to the output. measure may run on another machine

@@ -19,7 +19,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
 #include "lib/record/rec.h"
-#include "lib/record/take.h"
+#include "lib/analysis/records/take.h"
 #include "lib/stat/ratio.h"
 
 static const double LEVEL = 0.95;

@@ -164,6 +164,8 @@ static int run(const struct args *args, const struct log *log, const char *const
                                            args->batch ? (double)args->batch : (double)NAN,
                                            args->length ? (double)args->length : (double)NAN};
     figure_build(&figure, figure_find(args->type), &set, &request);
+    if (set.unnamed)
+        log_warn(log, "W043", WEIGHTS_UNNAMED, (long long)set.unnamed);
     if (set.bad)
         log_warn(log, "W040", "%lld line(s) could not be read; the first: %s",
                  (long long)set.bad, set.first_bad);

@@ -220,6 +220,8 @@ int main(int argc, char **argv)
     if (write_pages(&args, &front, &tables, &e))
         err_die("report", &e);
     int code = set.bad ? EXIT_FAILED_RECORDS : EXIT_OK;
+    if (set.unnamed)
+        log_warn(&log, "W043", WEIGHTS_UNNAMED, (long long)set.unnamed);
     if (set.bad)
         log_warn(&log, "W040", "%lld line(s) could not be read; the first: %s",
                  (long long)set.bad, set.first_bad);

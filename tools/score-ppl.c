@@ -21,7 +21,7 @@
 #include "lib/base/cli/progress.h"
 #include "lib/base/rng.h"
 #include "lib/record/resume.h"
-#include "lib/record/take.h"
+#include "lib/analysis/records/take.h"
 #include "lib/record/weights.h"
 #include "lib/run/engine.h"
 #include "lib/decode/generation.h"

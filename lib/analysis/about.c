@@ -111,12 +111,15 @@ void about_identify(json_t *record, const char *axis)
     json_object_set_new(record, "series", json_string(series));
 }
 
-/* 1: both have the same value, or both have none. */
+/* 1: both have the same value, or both have none. Programs that rewrite records write 0.0 as 0, so
+ * numbers are equal by value. */
 static int agrees(const json_t *a, const json_t *b, const char *key)
 {
     const json_t *x = json_object_get(a, key), *y = json_object_get(b, key);
     x = json_is_null(x) ? NULL : x;
     y = json_is_null(y) ? NULL : y;
+    if (json_is_number(x) && json_is_number(y))
+        return json_number_value(x) == json_number_value(y);
     return x == y || json_equal(x, y);
 }
 
@@ -128,19 +131,22 @@ static const char *first_differing(const json_t *a, const json_t *b, const char 
     return *keys;
 }
 
-int about_check(const json_t *about, const json_t *record, struct err *e)
+const char *about_difference(const json_t *about, const json_t *record)
 {
+    static const char *const facts[] = {"series", "tokenizer", "weights_random", NULL};
     const char *key = first_differing(about, record, models);
     for (const struct engine_fact *fact = engine_facts; !key && fact->name; fact++)
         key = agrees(about, record, fact->name) ? NULL : fact->name;
     key = key ? key : first_differing(about, record, scoring);
-    for (size_t d = 0; !key && systems[d]; d++)
-        for (size_t i = 0; !key && i < systems[d]->n; i++)
-            if (!agrees(about, record, systems[d]->row[i].name))
-                key = systems[d]->row[i].name;
-    return key ? err_set(e, EXIT_BAD_DATA, "%s: config '%s' has two values of this setting", key,
-                         rec_text(about, "config"))
-               : 0;
+    for (size_t system = 0; !key && systems[system]; system++)
+        for (size_t i = 0; !key && i < systems[system]->n; i++)
+            if (!agrees(about, record, systems[system]->row[i].name))
+                key = systems[system]->row[i].name;
+    for (size_t i = 0; !key && facts[i]; i++)
+        if (json_has(about, facts[i]) && json_has(record, facts[i]) &&
+            !agrees(about, record, facts[i]))
+            key = facts[i];
+    return key;
 }
 
 static int by_number(double p, double q)

@@ -23,8 +23,10 @@ const char **about_names(void);
 void about_add(json_t *about, const json_t *record);
 /* Sets point, axis (may be NULL) and series of a record that has all its settings. */
 void about_identify(json_t *record, const char *axis);
-/* Checks that the record has the settings of `about`. -1 (EXIT_BAD_DATA): a setting differs. */
-int about_check(const json_t *about, const json_t *record, struct err *e);
+/* The first setting in which a record differs from the about_carried() of another record of its
+ * point, or the first fact of the point (series, tokenizer, weights_random) of which both name
+ * another value; NULL: none. Numbers are equal by value. */
+const char *about_difference(const json_t *about, const json_t *record);
 /* The order of rows in a report: by model, batch, length, value along the axis, label, identity,
  * workload. Returns less than 0, 0 or more than 0, as strcmp() does. */
 int about_order(const json_t *first, const json_t *second);

@@ -9,12 +9,15 @@
 #include "lib/base/buf.h"
 #include "lib/base/hash.h"
 #include "lib/record/judges.h"
+#include "lib/record/json.h"
 
 const char *const weights_fields[] = {"weights", "draft_weights", "prior_weights", NULL};
 
 enum { SHOWN = 12 }; /* hex digits of a name, as of a point */
 
 static const char PRIOR[] = "prior.safetensors";
+/* Members of what is known of a point; no record has them. */
+static const char UNNAMED[] = "unnamed", SAID[] = "said";
 
 /* 1: answers depend on the file. The index and origin.json only describe other files, and the prior
  * has a field of its own. */
@@ -91,7 +94,7 @@ void weights_put(json_t *record, const json_t *meta, int uses_draft, int uses_pr
 
 /* ---- the check ---- */
 
-static int is_pooled(const json_t *record)
+int weights_is_pooled(const json_t *record)
 {
     static const char *const kinds[] = {"generation", "metric", "times", "quality"};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
@@ -183,20 +186,45 @@ static int learn(const struct weights *weights, const json_t *record, enum weigh
                   "the meta record of its stream", e);
 }
 
-/* Compares with an earlier record of the point. */
-static int compare(json_t *known, const json_t *record, enum weights_part part, struct side here,
-                   struct rec_reader *in, struct err *e)
+/* Notes that a record and its stream name no weights. Counts the point if such records come from
+ * several files. */
+static void note_unnamed(struct weights *weights, json_t *known, struct rec_reader *in)
+{
+    const char *where = rec_where(in), *line = strrchr(where, ':');
+    const int n = (int)(line ? line - where : 0);
+    const char *had = rec_text(known, UNNAMED);
+    if (!had)
+        rec_set_text(known, UNNAMED, where);
+    else if (!json_has(known, "files") && (strncmp(had, where, (size_t)n) || had[n] != ':')) {
+        weights->unnamed++;
+        json_object_set_new(known, "files", json_true());
+    }
+}
+
+/* Compares with an earlier record of the point. `said`: the record itself names these weights. */
+static int compare(struct weights *weights, json_t *known, const json_t *record,
+                   enum weights_part part, struct side here, struct rec_reader *in, struct err *e)
 {
     const json_t *had = json_object_get(known, weights_fields[part]);
-    if (!here.name)
+    const int said = rec_text(record, weights_fields[part]) != NULL;
+    struct side there = {rec_text(had, "name"), json_object_get(had, "files")};
+    const char *where = rec_text(had, "where");
+    if (!here.name && json_is_true(json_object_get(had, SAID)) && is_used(record, part)) {
+        here.name = "none named";
+    } else if (!here.name) {
+        if (part == WEIGHTS_MODEL)
+            note_unnamed(weights, known, in);
         return 0;
-    if (!had)
+    } else if (said && part == WEIGHTS_MODEL && rec_text(known, UNNAMED)) {
+        there = (struct side){"none named", NULL};
+        where = rec_text(known, UNNAMED);
+    } else if (!had) {
         return json_object_set_new(known, weights_fields[part],
-                                   json_pack("{s:s, s:s, s:O?}", "name", here.name, "where",
-                                             rec_where(in), "files", here.files));
-    const struct side there = {rec_text(had, "name"), json_object_get(had, "files")};
+                                   json_pack("{s:s, s:s, s:b, s:O?}", "name", here.name, "where",
+                                             rec_where(in), SAID, said, "files", here.files));
+    }
     return strcmp(here.name, there.name)
-               ? refuse(record, part, here, rec_where(in), there, rec_text(had, "where"), e) : 0;
+               ? refuse(record, part, here, rec_where(in), there, where, e) : 0;
 }
 
 int weights_check(struct weights *weights, const json_t *record, struct rec_reader *in,
@@ -207,7 +235,7 @@ int weights_check(struct weights *weights, const json_t *record, struct rec_read
     follow(weights, record);
     if (judges_check(&weights->judges, record, in, e))
         return -1;
-    if (!point || !is_pooled(record))
+    if (!point || !weights_is_pooled(record))
         return 0;
     weights->points = weights->points ? weights->points : json_object();
     json_t *known = json_object_get(weights->points, point);
@@ -215,7 +243,8 @@ int weights_check(struct weights *weights, const json_t *record, struct rec_read
         json_object_set_new(weights->points, point, known = json_object());
     for (int part = 0; part < WEIGHTS_PARTS; part++) {
         struct side here = {0};
-        if (learn(weights, record, part, &here, in, e) || compare(known, record, part, here, in, e))
+        if (learn(weights, record, part, &here, in, e) ||
+            compare(weights, known, record, part, here, in, e))
             return -1;
     }
     return 0;

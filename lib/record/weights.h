@@ -27,14 +27,22 @@ void weights_put(json_t *record, const json_t *meta, int uses_draft, int uses_pr
 
 /* The points and the stream read so far; begins as zeroes. */
 struct weights {
-    json_t *points; /* point -> field -> {name, where, files} */
+    json_t *points; /* point -> field -> {name, where, said, files}; unnamed: a place */
     json_t *maker;  /* checkpoints and names of the generator whose stream is read; NULL: none */
     json_t *judges; /* of judges_check() */
+    int64_t unnamed; /* points whose records come from several files and name no weights */
 };
+/* The warning of a tool about `unnamed` points, as a format with %lld. */
+#define WEIGHTS_UNNAMED                                                                           \
+    "%lld points have records of several files that name no weights: whether one checkpoint "     \
+    "made them is unknown"
+/* 1: a record of this kind is joined with others of its point. */
+int weights_is_pooled(const json_t *record);
+
 /* Takes the next record of `in`. Returns -1 (EXIT_BAD_DATA) if the weights of its point differ from
  * those of an earlier record, if the weights in the record differ from the meta record of its
- * stream, or if judges_check() refuses. The message has both hashes and both places. A record
- * without named weights is accepted. */
+ * stream, or if judges_check() refuses. If a record names its weights, every record of its point
+ * must be named, by itself or by its stream. The message has both hashes and both places. */
 int weights_check(struct weights *weights, const json_t *record, struct rec_reader *in,
                   struct err *e);
 void weights_free(struct weights *weights);

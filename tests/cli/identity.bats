@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 bats_require_minimum_version 1.5.0
-# The identity of a point: checkpoints of one name are never taken for each other.
+# The identity of a point: records of two origins are never joined.
 
 setup_file() {
     cd "$BATS_TEST_DIRNAME/../.." || exit 1
@@ -41,10 +41,13 @@ sealed() {
         'select(.kind == "end") | .records = $n | .sha256 = $sum' "$2"
 }
 
-refuses() { # TOOL... : ends with 65, and names both hashes and both files
+# A part of the message of refuses
+says="expected one checkpoint"
+
+refuses() { # TOOL... : ends with 65, and says $says
     run -65 "$@"
     echo "$output"
-    [[ "$output" == *"weights of"* && "$output" == *"expected one checkpoint"* ]]
+    [[ "$output" == *"$says"* ]]
 }
 
 tools() { # FILE FILE: every tool that reduces records, over both
@@ -155,4 +158,105 @@ tools() { # FILE FILE: every tool that reduces records, over both
     [ "$(name a_b)" = a_b ]
     long=$(printf 'x%.0s' {1..70})
     [ "$(name "${long}1")" != "$(name "${long}2")" ]
+}
+
+# of_one PROGRAM FILE: sealed, as records of the point of one-0
+of_one() { sealed "if .point then .point = \"$(point "$F/one-0")\" else . end | $1" "$2"; }
+
+@test "records that name no weights are not joined with records that do" {
+    says="none named here"
+    of_one 'del(.weights, .checkpoint.files)' "$F/two-1" > "$T/lie"
+    tools "$F/one-0" "$T/lie"
+    of_one '.weights = null | .checkpoint.files[]?.sha256 = null' "$F/two-1" > "$T/lie"
+    tools "$F/one-0" "$T/lie"
+    says="none named in $T/lie"
+    tools "$T/lie" "$F/one-0"
+    "$BIN/measure" -q "$F/one-0" > "$T/times"
+    "$BIN/score-exact" -q "$F/two-0" > "$T/q"
+    of_one 'del(.weights)' "$T/q" > "$T/quality"
+    says="none named here"
+    refuses "$BIN/pareto" "$T/times" "$T/quality" -o "$T/out"
+    refuses "$BIN/report" "$T/times" "$T/quality" -o "$T/out.html"
+    refuses "$BIN/conclude" "$T/times" "$T/quality" -o "$T/out"
+}
+
+@test "records of several files that all name no weights give a warning" {
+    sealed 'del(.weights, .checkpoint)' "$F/one-0" > "$T/a"
+    sealed 'del(.weights, .checkpoint)' "$F/one-1" > "$T/b"
+    for tool in measure score-exact compare conclude plot report; do
+        case $tool in
+            plot) set -- --type pareto -o "$T/out.svg" ;;
+            report) set -- -o "$T/out.html" ;;
+            *) set -- -o "$T/out" ;;
+        esac
+        "$BIN/$tool" "$T/a" "$T/b" "$@" 2> "$T/err" || true
+        cat "$T/err"
+        grep -q 'W043: 1 points have records of several files that name no weights' "$T/err"
+    done
+    "$BIN/measure" "$T/a" 2> "$T/err" > "$T/out"
+    run ! grep W043 "$T/err"
+}
+
+@test "records of one point with two values of a setting are refused by every tool" {
+    says="has two values of this setting"
+    for lie in '.dtype = "bf16" | .batch = 8' '.arch = "llada"' '.series = "ffffffffffff"' \
+               '.tokenizer = "ffffffffffff"' '.weights_random = true'; do
+        lie "if .point then $lie else . end" "$F/one-1" > "$T/lie"
+        refuses "$BIN/measure" "$F/one-0" "$T/lie" -o "$T/out"
+    done
+    lie 'if .point then .batch = 8 else . end' "$F/one-1" > "$T/lie"
+    tools "$F/one-0" "$T/lie"
+    [[ "$output" == *"batch: "*"8 here, 1 in $F/one-0:2"* ]]
+    "$BIN/measure" -q "$F/one-0" > "$T/times"
+    "$BIN/score-exact" -q "$F/one-0" > "$T/q"
+    sealed 'if .point then .dtype = "bf16" else . end' "$T/q" > "$T/quality"
+    refuses "$BIN/pareto" "$T/times" "$T/quality" -o "$T/out"
+    refuses "$BIN/report" "$T/times" "$T/quality" -o "$T/out.html"
+}
+
+@test "numbers of settings are equal by value: 0 and 0.0 are one setting" {
+    grep -q '"temperature":0.0,' "$F/one-1"
+    grep '"kind":"generation"' "$F/one-1" | sed 's/"temperature":0.0,/"temperature":0,/' > "$T/b"
+    "$BIN/measure" -q "$F/one-0" "$T/b" | jq -se 'any(.metric == "e2e_ns" and .launches == 2)'
+}
+
+@test "a generation that contradicts the meta record of its stream is refused" {
+    says="in the meta record of its stream"
+    for lie in '.launch = 5' '.tokenizer = "ffffffffffff"' '.workload = "ffffffffffff"' \
+               '.model = "other"' '.arch = "llada"' '.weights_random = true'; do
+        sealed "if .point then $lie else . end" "$F/one-0" > "$T/lie"
+        refuses "$BIN/measure" "$T/lie" -o "$T/out"
+    done
+    sealed 'if .kind == "meta" then .prompts_sha256 = "0" * 64 else . end' "$F/one-0" > "$T/lie"
+    tools "$T/lie"
+    [[ "$output" == *"workload of"*"prompts_sha256"* ]]
+}
+
+@test "generations of two builds in one point are refused" {
+    says="expected one build behind a point"
+    sealed 'if .kind == "meta" then .commit = "000000000000" else . end' "$F/one-1" > "$T/lie"
+    tools "$F/one-0" "$T/lie"
+    [[ "$output" == *"000000000000 ("*" here, "*"in $F/one-0:2"* ]]
+}
+
+@test "two streams that did the same work with other choices of the library are refused" {
+    says="the library ran other algorithms"
+    put() { sealed "if .point then .library_choices = \"$1\" else . end" "$2"; }
+    put aaaaaaaaaaaa "$F/one-0" > "$T/a"
+    put bbbbbbbbbbbb "$F/one-1" > "$T/b"
+    tools "$T/a" "$T/b"
+    [[ "$output" == *"bbbbbbbbbbbb, and aaaaaaaaaaaa of the same work"* ]]
+    put aaaaaaaaaaaa "$F/one-1" > "$T/b"
+    "$BIN/measure" -q "$T/a" "$T/b" > "$T/out"
+    # a stream that did other work too has other choices
+    { grep -v '"end"' "$F/one-1"; grep '"generation"' "$F/one-1" | jq -c '.round = 1'; \
+      grep '"end"' "$F/one-1"; } > "$T/more"
+    put bbbbbbbbbbbb "$T/more" > "$T/b"
+    "$BIN/measure" -q "$T/a" "$T/b" > "$T/out"
+}
+
+@test "a copy of a launch under another number is refused" {
+    says="repeats the start and the times of launch 0"
+    sealed 'if .kind == "meta" or .point then .launch = 1 else . end' "$F/one-0" > "$T/lie"
+    tools "$F/one-0" "$T/lie"
 }

@@ -85,7 +85,7 @@ load report
     for fine in '{deterministic: false, temperature: 1}' \
         '{steady: (.steps != 64)}' '{distinct_ratio: 1, repeat_ratio: 1, deterministic: true}'; do
         metrics "$fine" > m
-        report m "$F"/plot-{quality,front}.ndjson
+        report m "$F/plot-front.ndjson"
         lacks Doubt report.md
     done
 }

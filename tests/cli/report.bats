@@ -71,8 +71,9 @@ load report
 
 @test "only the sweep itself is reported as beyond the measured range" {
     # a sweep that went to 1024 steps in the same run
-    jq -c 'select(.metric == "e2e_ns" and .steps == 64) | .steps = 1024 | .point = "0000000000ff"
-        | .series = "0000000000fe" | .config = "other steps=1024"' "$F/plot-metric.ndjson" > other
+    jq -c 'select(.metric == "e2e_ns" and .steps == 64 and .batch == 1) | .steps = 1024
+        | .point = "0000000000ff" | .series = "0000000000fe" | .config = "other steps=1024"' \
+        "$F/plot-metric.ndjson" > other
     report "${ALL[@]}" other
     says ' 24.5 \[17.2, &gt;64\] steps'
     # older crossover records do not name their points: the series tells them
@@ -187,7 +188,8 @@ load report
          machine: {fingerprint: $e, cpu: $e, kernel: $e}},
         {kind: "error", code: $e, message: $e, where: $e},
         {kind: "check", check: $e, text: $e}, {kind: "suggest", steps: [1], reason: $e},
-        {kind: "generation", config: $e, model: $e, prompt: $e, text: $e, status: "ok"})
+        {kind: "generation", config: $e, model: $e, arch: $e, device: $e, prompt: $e, text: $e,
+            status: "ok"})
         | {schema: "crossover/1", run: "r"} + .' > in.ndjson
     report --title "$evil" in.ndjson || [ $? -eq 1 ] # the stream has no end record
     lacks -q '<img' report.html tables.html

@@ -9,12 +9,12 @@
 #include <unistd.h>
 
 #include "lib/analysis/about.h"
+#include "lib/analysis/records/identity.h"
 #include "lib/base/hash.h"
 #include "lib/base/mem.h"
 #include "lib/record/json.h"
 #include "lib/record/rec.h"
 #include "lib/record/repeats.h"
-#include "lib/record/weights.h"
 
 static void add_to_list(struct evidence *evidence, const char *kind, const json_t *record)
 {
@@ -158,7 +158,7 @@ static int take_one(struct evidence *evidence, struct repeats *seen, const json_
 static int read_all(struct evidence *evidence, struct rec_reader *in, int64_t limit, struct err *e)
 {
     struct repeats seen = {0};
-    struct weights weights = {0};
+    struct identity identity = {0};
     int rc = 0;
     for (int64_t n = 0; !rc && (!limit || n < limit); n++) {
         struct err bad = {0};
@@ -166,7 +166,7 @@ static int read_all(struct evidence *evidence, struct rec_reader *in, int64_t li
         int got = rec_read(in, &record, &bad);
         if (got == 0)
             break;
-        if (got > 0 && weights_check(&weights, record, in, e))
+        if (got > 0 && identity_check(&identity, record, in, e))
             rc = -1;
         else if (got > 0)
             got = take_one(evidence, &seen, record, &bad);
@@ -177,7 +177,8 @@ static int read_all(struct evidence *evidence, struct rec_reader *in, int64_t li
         json_decref(record);
     }
     repeats_free(&seen);
-    weights_free(&weights);
+    evidence->unnamed = identity.weights.unnamed;
+    identity_free(&identity);
     return rc;
 }
 

@@ -248,7 +248,7 @@ static int load_source(struct runset *set, struct repeats *seen, const char *pat
             *e = line;
             break;
         }
-        if (got > 0 && weights_check(&set->weights, record, reader, e)) {
+        if (got > 0 && identity_check(&set->identity, record, reader, e)) {
             json_decref(record);
             got = -1;
             break;
@@ -335,7 +335,8 @@ int runset_load(struct runset *set, const char *const *paths, size_t n, int64_t 
     for (size_t i = 0; i < n && !bad; i++)
         bad = load_source(set, &seen, paths[i], limit, e);
     repeats_free(&seen);
-    weights_free(&set->weights);
+    set->unnamed = set->identity.weights.unnamed;
+    identity_free(&set->identity);
     choose(set, "metric");
     choose(set, "quality");
     return bad;

@@ -10,9 +10,9 @@
 #include <jansson.h>
 #include <stdint.h>
 
+#include "lib/analysis/records/identity.h"
 #include "lib/base/err.h"
 #include "lib/base/places.h"
-#include "lib/record/weights.h"
 
 struct run_point {      /* one generation */
     const json_t *about; /* entry of `configs`; borrowed */
@@ -58,17 +58,18 @@ struct runset {
     int64_t records, bad; /* bad: unreadable lines */
     int64_t repeats;      /* identical records that were left out */
     int64_t set_aside;    /* points of which a measurement on fewer prompts was left out */
+    int64_t unnamed;      /* points of unknown weights (weights.h) */
     char first_bad[1024];
     double wall_s; /* while reading: start of the process that wrote the next records */
     struct places looks; /* what a fitness record checked -> its place in kinds["fitness"] */
     struct places met;   /* hashes of records that tools pass on, to find repeats */
-    struct weights weights; /* while reading */
+    struct identity identity; /* while reading */
 };
 
 /* Reads every path ("-": standard input; n = 0: standard input). A broken line is counted in
  * set->bad and skipped. If several records have the same point and metric, the one with most
  * prompts is kept; on a tie, the one with most answers; then the first by workload. -1: a file is
- * missing (EXIT_NO_INPUT), reading failed, or a point was made with two checkpoints (weights.h).
+ * missing (EXIT_NO_INPUT), reading failed, or a point has two origins (identity.h).
  * limit: at most this many records are read; 0: all. */
 int runset_load(struct runset *set, const char *const *paths, size_t n, int64_t limit,
                 struct err *e);

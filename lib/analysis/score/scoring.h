@@ -10,7 +10,7 @@
 #include "lib/base/cli/opt.h"
 #include "lib/base/cli/progress.h"
 #include "lib/record/rec.h"
-#include "lib/record/take.h"
+#include "lib/analysis/records/take.h"
 
 enum { SCORING_WIDTH = 32 };
 

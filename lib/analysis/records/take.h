@@ -32,8 +32,8 @@ typedef int take_fn(void *ctx, const json_t *record, struct err *e);
 
 /* Reads to the end or until `limit` records (0: all) were used. A malformed record is written to
  * `out` as an error record (rec_bad). The first REC_BAD_SAID of these are also logged, at every log
- * level. Returns -1 if nothing more can be read or written, or if the checkpoints behind a point
- * differ (weights.h). */
+ * level. Returns -1 if nothing more can be read or written, or if a point has two origins
+ * (identity.h). */
 int take_all(struct take *take, struct rec_reader *in, struct rec_writer *out,
              const struct log *log, int64_t limit, take_fn *fn, void *ctx, struct err *e);
 

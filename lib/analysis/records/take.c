@@ -1,11 +1,11 @@
 /* take.c - the reading loop of the tools that reduce records; see take.h. Only an input or output
  * that fails ends the loop. */
-#include "lib/record/take.h"
+#include "lib/analysis/records/take.h"
 
 #include <string.h>
 
+#include "lib/analysis/records/identity.h"
 #include "lib/record/repeats.h"
-#include "lib/record/weights.h"
 
 static int is_known(const char *kind)
 {
@@ -60,7 +60,7 @@ int take_all(struct take *take, struct rec_reader *in, struct rec_writer *out,
              const struct log *log, int64_t limit, take_fn *fn, void *ctx, struct err *e)
 {
     struct repeats seen = {0};
-    struct weights weights = {0};
+    struct identity identity = {0};
     int rc = 0;
     while (!rc && (!limit || take->taken < limit)) {
         struct err bad = {0};
@@ -68,7 +68,7 @@ int take_all(struct take *take, struct rec_reader *in, struct rec_writer *out,
         int got = rec_read(in, &record, &bad);
         if (got == 0)
             break;
-        int failed = got < 0 || weights_check(&weights, record, in, e) ||
+        int failed = got < 0 || identity_check(&identity, record, in, e) ||
                      take_one(take, &seen, out, fn, ctx, record, &bad, e);
         if (failed && (bad.code == EXIT_BAD_DATA || bad.code == EXIT_FAILED_RECORDS))
             rc = note_bad(take, in, out, log, record, &bad, e);
@@ -81,7 +81,9 @@ int take_all(struct take *take, struct rec_reader *in, struct rec_writer *out,
     json_decref(out->inputs);
     out->inputs = rec_read_inputs(in);
     repeats_free(&seen);
-    weights_free(&weights);
+    if (identity.weights.unnamed)
+        log_warn(log, "W043", WEIGHTS_UNNAMED, (long long)identity.weights.unnamed);
+    identity_free(&identity);
     return rc;
 }
 
