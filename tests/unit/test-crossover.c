@@ -41,6 +41,10 @@ static void test_cost(void)
     ok(c.line && near(crossover_cost_meets(&c, 110), 50, 1e-12), "a + b steps is solved");
     ok(crossover_cost_meets(&c, 20) <= -INFINITY && crossover_cost_meets(&c, 9999) >= INFINITY,
        "never extrapolated");
+    c.a = 10; /* without what the fit rounded */
+    c.b = 2;
+    ok(near(crossover_cost_meets(&c, line[0]), steps[0], 0),
+       "a level that the line meets at its first point is met there");
     crossover_fit(&c, steps, bent, N, -1);
     double between = 32 + (40 - bent[2]) / (bent[3] - bent[2]) * 32;
     ok(!c.line && c.residual > 0.02 && near(crossover_cost_meets(&c, 40), between, 1e-12),
@@ -55,6 +59,9 @@ static void test_bracket(void)
     double lo, hi, y[] = {-1, -1, 1, -1, 1, 1}, out[8];
     crossover_bracket(steps, y, N, &lo, &hi);
     ok(near(lo, 16, 0) && near(hi, 32, 0), "bracket: last below, first above");
+    y[1] = 0;
+    crossover_bracket(steps, y, N, &lo, &hi);
+    ok(near(lo, 8, 0) && near(hi, 16, 0), "a point at zero is above");
     double up[] = {1, 1, 1, 1, 1, 1}, down[] = {-1, -1, -1, -1, -1, -1};
     crossover_bracket(steps, up, N, &lo, &hi);
     ok(isnan(lo) && near(hi, 8, 0), "open below");
@@ -125,7 +132,7 @@ static int holds(uint64_t seed, double *width)
         level[d] = draw[d * P + N];
     }
     level[DRAWS] = at[N];
-    struct contest c = {P, DRAWS, all, cost, cost_draw, at, draw};
+    struct contest c = {P, DRAWS, all, cost, cost_draw, at, draw, 0.95};
     struct contest_pair x = {0, N, N, level};
     struct contest_result q;
     contest_solve(&c, &x, &q, work);

@@ -100,7 +100,7 @@ static void test_shares(void)
         good_draw[2 * d] = 2;
         good_draw[2 * d + 1] = d % 2 ? 3 : 1;
     }
-    struct contest c = {2, 10, NULL, cost, cost_draw, good, good_draw};
+    struct contest c = {2, 10, NULL, cost, cost_draw, good, good_draw, 0.95};
     contest_front(&c, draws_on, on, order);
     ok(draws_on[0] == 5 && draws_on[1] == 5 && on[0] && !on[1], "shares count the draws");
 }
