@@ -101,6 +101,9 @@ static void test_parity(void)
     ok(isnan(p.q) && near(p.lat, 20, 1e-12), "no quality: only X_lat");
 }
 
+static int shares = 1; /* the shares of draws of every experiment sum to 1 */
+static double beyond; /* the sum of shares above */
+
 /* One experiment. The quality of prompt k at steps s is 0.5 log2 s + shared noise + own noise; the
  * rival's is 0.5 log2(30) + the shared noise. Returns 1 if the interval holds 30. */
 static int holds(uint64_t seed, double *width)
@@ -137,7 +140,14 @@ static int holds(uint64_t seed, double *width)
     struct contest_result q;
     contest_solve(&c, &x, &q, work);
     *width += log2(fmin(q.q.hi, 256) / fmax(q.q.lo, 8));
-    return q.q.lo <= 30 && 30 <= q.q.hi;
+    const int found = q.q.lo <= 30 && 30 <= q.q.hi;
+    for (int d = 0; d <= DRAWS; d++)
+        level[d] += 1.5; /* reached near the last point, so some draws do not reach it */
+    contest_solve(&c, &x, &q, work);
+    shares &= q.q.p_above >= 0 && q.q.p_above <= 1 &&
+              near(q.q.p_below + q.q.inside + q.q.p_above, 1, 1e-12);
+    beyond += q.q.p_above;
+    return found;
 }
 
 static void test_coverage(void)
@@ -146,6 +156,7 @@ static void test_coverage(void)
     double width = 0;
     for (int t = 0; t < trials; t++)
         held += holds((uint64_t)t, &width);
+    ok(shares && beyond > 1, "the shares of draws below, inside and above sum to 1");
     ok(held >= 178 && held < 200, "the interval of X_q holds in %d of %d experiments", held,
        trials);
     ok(width / trials > 0.3 && width / trials < 1.5,
