@@ -232,6 +232,15 @@ of_one() { sealed "if .point then .point = \"$(point "$F/one-0")\" else . end | 
     [[ "$output" == *"workload of"*"prompts_sha256"* ]]
 }
 
+@test "two prompts under one id of one file of prompts are refused" {
+    says="expected one prompt for an id"
+    for lie in '.prompt = "other"' '.answer = "99"' '.prompt_tokens = 400'; do
+        sealed "if .point then $lie else . end" "$F/one-1" > "$T/lie"
+        refuses "$BIN/measure" "$F/one-0" "$T/lie" -o "$T/out"
+    done
+    tools "$F/one-0" "$T/lie"
+}
+
 @test "generations of two builds in one point are refused" {
     says="expected one build behind a point"
     sealed 'if .kind == "meta" then .commit = "000000000000" else . end' "$F/one-1" > "$T/lie"

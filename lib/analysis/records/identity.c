@@ -203,11 +203,38 @@ static int check_copy(struct identity *identity, const json_t *record, struct re
                    (long long)identity->launch[place]);
 }
 
+/* ---- prompts ---- */
+
+static int check_prompt(struct identity *identity, const json_t *record, struct rec_reader *in,
+                        struct err *e)
+{
+    static const char *const members[] = {"id", "seed", NULL};
+    static const char *const parts[] = {"prompt", "prompt_tokens", "answer", NULL};
+    const char *file = rec_text(identity->maker, "prompts_sha256"), *id = rec_text(record, "id");
+    if (!file || !id || !json_has(record, "prompt"))
+        return 0;
+    const uint64_t key = hash64_text(hash_members(record, members), file, strlen(file));
+    const uint64_t asked = hash_members(record, parts);
+    const size_t met = identity->prompts.n;
+    const size_t place = places_of(&identity->prompts, (const char *)&key, sizeof key);
+    if (place == met) {
+        MEM_GROW(identity->asked, met, identity->asked_cap);
+        identity->asked[place] = asked;
+    }
+    if (identity->asked[place] == asked)
+        return 0;
+    return err_set(e, EXIT_BAD_DATA, "%.200s: prompt '%.200s' of '%.200s' has another text, number "
+                   "of tokens or answer than in an earlier record of this file of prompts (SHA-256 "
+                   "%.12s): expected one prompt for an id", rec_where(in), id, name_of(record),
+                   file);
+}
+
 static int check_generation(struct identity *identity, json_t *known, const json_t *record,
                             struct rec_reader *in, struct err *e)
 {
     const json_t *maker = identity->maker;
-    if (maker && (check_facts(maker, record, in, e) || check_build(maker, known, record, in, e)))
+    if (maker && (check_facts(maker, record, in, e) || check_build(maker, known, record, in, e) ||
+                  check_prompt(identity, record, in, e)))
         return -1;
     if (maker)
         note_work(identity, record);
@@ -235,6 +262,8 @@ void identity_free(struct identity *identity)
     weights_free(&identity->weights);
     places_free(&identity->answers);
     free(identity->launch);
+    places_free(&identity->prompts);
+    free(identity->asked);
     json_decref(identity->points);
     json_decref(identity->maker);
     json_decref(identity->work);

@@ -7,6 +7,7 @@
  *     model, arch, weights_random
  *     two builds (version and commit) of the engine behind the generations of a point
  *     two streams that did the same work with other choices of the library
+ *     two prompts of one id in streams of one file of prompts
  *     one answer, with its start and times, in two launches: a copied launch
  *
  * Two machines may have two builds and two choices. Records after `end` belong to no meta record.
@@ -36,6 +37,9 @@ struct identity {
     struct places answers; /* hashes of an answer and its times */
     int64_t *launch;       /* [launch_cap] the launch of each place of `answers` */
     size_t launch_cap;
+    struct places prompts; /* hashes of point, file of prompts, id */
+    uint64_t *asked;       /* [asked_cap] a hash of the prompt of each place of `prompts` */
+    size_t asked_cap;
 };
 /* Takes the next record of `in`. -1 (EXIT_BAD_DATA): it is refused. The message has both values and
  * both places. */
