@@ -195,7 +195,8 @@ $(BUILD)/obj/lib/stat/bootstrap.o: private ALL_CFLAGS += -O3
 # The loops that probe the limits of the machine must not be limited by the compiler.
 $(BUILD)/obj/lib/run/probe/ceiling.o $(BUILD)/obj/kernels/peak-%.o: private ALL_CFLAGS += -O3
 # Loading with --quant spends most of its time in these files. Vectors give the same bits here.
-# CLONES is computed once. A program with a sanitizer would choose a level before that is ready.
+# CLONES is computed once, at its first use. It is empty with a sanitizer: the program would choose
+# a level before the sanitizer is ready.
 QUANT_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard kernels/quant*.c))
 CLONES_x86_64 := __attribute__((target_clones("arch=x86-64-v4","arch=x86-64-v3","default")))
 clones_refused = $(shell echo '$(CLONES_$(CPU)) int f(void) { return 0; }' | \

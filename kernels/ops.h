@@ -129,7 +129,7 @@ struct backend {
     struct pool *pool;   /* threads of the host */
     struct memory memory;
     int unrecorded;      /* 1: run() records no step; each step runs as it does the first time */
-    int only_prepared;   /* 1: run() records no step; those that prepare() recorded are replayed */
+    int only_prepared;   /* 1: run() records no new step; it replays what prepare() recorded */
     int tf32;            /* 0: products with F32 matrices are fp32 everywhere. 1: on cuda, with many
                           * rows, the vendor's library may round both factors to 10 bits of mantissa
                           * (tf32) */

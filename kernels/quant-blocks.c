@@ -44,8 +44,8 @@ PART int reaches(const float *w, float top)
     return found;
 }
 
-/* The largest float that is not above the middle between two levels: a float is above both or above
- * neither. */
+/* Returns the largest float that is not above the middle between two levels. So a float is above
+ * this bound exactly if it is above the middle. */
 static float bound_between(float a, float b)
 {
     const double middle = ((double)a + b) / 2;
@@ -67,7 +67,7 @@ PART void find_codes(enum dtype dtype, const float *value, const float bound[15]
         return;
     }
     for (size_t i = 0; i < QUANT_BLOCK; i++) {
-        int above = 0; /* levels ascend: the code is the number of bounds below it */
+        int above = 0; /* levels ascend: the code is the number of bounds below value */
         for (size_t at = 0; at < 15; at++)
             above += value[i] > bound[at];
         code[i] = (uint8_t)above;

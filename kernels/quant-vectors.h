@@ -1,6 +1,7 @@
-/* quant-vectors.h - what makes the loops of quant-NAME.c vectors. The Makefile defines EACH_LEVEL
- * where the compiler can make a function for several levels of a processor, of which the program
- * takes the highest that the processor has. Results are the same at each level. */
+/* quant-vectors.h - lets a compiler turn the loops of quant-NAME.c into vectors. The Makefile
+ * defines EACH_LEVEL if the compiler can compile a function once for each of several levels of a
+ * processor. The program then uses the highest level that its processor has. Results are the same
+ * at each level. */
 #pragma once
 
 #include <math.h>
@@ -9,10 +10,11 @@
 #ifndef EACH_LEVEL
 #define EACH_LEVEL
 #endif
-/* A part of a function of EACH_LEVEL: only what is inlined is compiled for each level. */
+/* PART marks a function that EACH_LEVEL functions call: it is inlined, so it is compiled for each
+ * level too. */
 #define PART static inline __attribute__((always_inline))
 
-/* The first N lanes take in the N lanes after them. */
+/* Merges the N lanes after the first N lanes into the first N lanes. */
 #define HALVE(top, sum, N)                                      \
     for (size_t j = 0; j < (N); j++) {                          \
         top[j] = top[j + (N)] > top[j] ? top[j + (N)] : top[j]; \
@@ -23,8 +25,8 @@
  * short, and the compiler then knows their length. */
 PART float largest_of(const float *x, size_t n)
 {
-    /* Lanes, so that the compiler makes vectors. Comparisons pass over NaN. The sum of magnitudes
-     * does not, and nothing else makes it NaN. */
+    /* Lanes let the compiler make vectors. A comparison ignores NaN. The sum of magnitudes does
+     * not: it is NaN exactly if a value is NaN. */
     enum { LANES = 32 };
     float top[LANES] = {0}, sum[LANES] = {0};
     size_t i = 0;

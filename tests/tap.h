@@ -8,8 +8,8 @@
 
 static int tap_count, tap_failed;
 
-/* Prints ok or not ok with a printf-like text. Returns the condition. The line is written at once:
- * a child process would otherwise write it again. */
+/* Prints ok or not ok with a printf-like text. Returns the condition. The line is flushed at
+ * once: a child process would otherwise write the buffered line again. */
 #define ok(condition, ...)                                                                        \
     ((condition) ? (printf("ok %d - ", ++tap_count), printf(__VA_ARGS__), puts(""),               \
                     fflush(stdout), 1)                                                            \

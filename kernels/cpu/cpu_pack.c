@@ -36,8 +36,8 @@ struct pack {
     int quantizes; /* 1: a panel makes the codes of its rows */
 };
 
-/* Makes the codes of rows first .. first + count - 1 in scratch[PANEL * K], by blocks whose scales
- * stay in fp32. */
+/* Makes the codes of rows first .. first + count - 1, for formats whose scales stay in fp32.
+ * scratch[PANEL * K] holds one row of floats, then the scales, then the codes. */
 static struct codes quantize(const struct pack *pack, size_t first, size_t count, float *scratch)
 {
     const size_t K = pack->s->cols;

@@ -293,8 +293,8 @@ static int is_load(const struct setting *row, const json_t *record)
             (!strcmp(row->name, "arrival_rate") || !strcmp(row->name, "admit")));
 }
 
-/* 1: a setting of the table that changes only speed is not at its default in the record. Appends
- * these settings to the text (NULL: to nothing). */
+/* Returns 1 if the record has a setting that changes only speed and is not at its default. Appends
+ * each such setting that is not null to text. text may be NULL. */
 static int departs(const struct settings_table *table, const json_t *record, struct buf *text)
 {
     json_t *standard = defaults_of(table);

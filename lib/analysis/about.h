@@ -53,7 +53,7 @@ int about_is_drawn(const json_t *record);
 /* 1: every setting that changes only speed has its default, so there is no speculative decoding and
  * no continuous batching. Sizes of the load (batch, arrival rate) do not count. */
 int about_is_plain(const json_t *record);
-/* Appends the settings of which about_is_plain() finds one: "lookup=10". Nothing if it is plain. */
+/* Appends the settings that make about_is_plain() 0: "lookup=10". A plain record has none. */
 void about_put_speed(struct buf *text, const json_t *record);
 /* The largest number of tokens of an answer: the setting with SETTING_LENGTH; NaN: unknown. */
 double about_length(const json_t *record);

@@ -23,7 +23,7 @@ struct loads {
  * adjacent. */
 void loads_gather(struct loads *loads, const struct runset *set);
 void loads_free(struct loads *loads);
-/* The metric record of a row; NULL: none. Borrowed. */
+/* Returns the record of `metric` of a row; NULL: there is none. Borrowed. */
 const json_t *loads_metric(const struct runset *set, const struct load *load, const char *metric);
 /* The X_rate record of a series, or NULL; `load` is a row of the diffusion model. Borrowed. */
 const json_t *loads_crossover(const struct runset *set, const struct load *load);

@@ -1,5 +1,5 @@
-/* checkpoint-values.c - reads all values of a checkpoint, and refuses those that no training leaves
- * behind. */
+/* checkpoint-values.c - reads all values of a checkpoint, and refuses values that no training
+ * produces: NaN, infinity, and a tensor of zeros that is not a bias. */
 #include <math.h>
 #include <stdlib.h>
 

@@ -50,8 +50,10 @@ struct checkpoint_opening {
     uint64_t synth_seed;
     const char *ignore; /* "KEY,KEY": unknown keys of config.json that are ignored (family.h) */
     int reads_all; /* 1: the caller will read all matrices. A thread reads the files ahead
-                    * (read_ahead.h) as soon as they are known, so ask for AMX before (amx.h). */
+                    * (read_ahead.h) as soon as they are known, so ask for AMX before the call
+                    * (amx.h). */
 };
+/* As checkpoint_open(). */
 int checkpoint_open_with(struct checkpoint *model, const char *name,
                          const struct checkpoint_opening *how, struct err *e);
 /* *model = a checkpoint with random weights of this shape, as synth: makes them. */

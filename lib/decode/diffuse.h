@@ -79,10 +79,10 @@ size_t diffuse_quiet(const struct diffuse *how, const struct config *config, int
  * The clock begins when ids and activations are in memory and, with `prepare`, each kind of pass
  * that the whole batch can come to has been run once; this does not change the text. Where canvases
  * may begin or end at different times, passes with fewer canvases are prepared too if all canvases
- * have one length; for other passes only the shared kernels and choices are. Their graphs are
- * recorded inside the clock, but not while inputs wait or arrive: then these passes run without a
- * graph. The clock ends with the pass that commits the last slot. If memory is short, out[i].oom is
- * 1 for every prompt. */
+ * have one length. For other passes only the kernels and choices that passes share are prepared. In
+ * a batch in which inputs wait or arrive, these other passes run without a graph. In other batches
+ * their graphs are recorded inside the clock. The clock ends with the pass that commits the last
+ * slot. If memory is short, out[i].oom is 1 for every prompt. */
 void diffuse(const struct network *n, const struct diffuse *how,
              const struct generation_input *in, size_t batch, struct generation *out,
              struct batch_trace *trace);

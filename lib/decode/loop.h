@@ -27,7 +27,7 @@ struct loop {
      * first pass of each kind includes the preparation in its time. */
     void (*prepare)(void *ctx);
     int changing; /* 1: inputs join others that are at work. Then passes that were not prepared are
-                   * not recorded, because this takes the time of several passes */
+                   * not recorded, because to record one takes the time of several passes */
     /* Takes away the inputs that come after the clock begins, and describes again; returns as
      * describe(). NULL: all inputs are there. */
     size_t (*open)(void *ctx);

@@ -26,7 +26,7 @@ static struct value value_of(const json_t *record)
                           rec_number(record, "hi"), record};
 }
 
-/* The scale of the latency, by the smallest value. */
+/* Returns the scale of the latency for the smallest value. */
 static struct display_scale scale_of(const struct runset *set, const struct loads *loads,
                                      const char *metric)
 {
@@ -81,7 +81,7 @@ static void put_curves(struct figure *figure, const struct runset *set, const st
     free(label);
 }
 
-/* Says X_rate of a series, with whether its step count is as good as LLaMA. */
+/* Adds sentences on X_rate of a series, and on whether its step count is as good as LLaMA. */
 static void say_crossover(struct figure *figure, const struct load *load, const json_t *record)
 {
     struct buf good = {0}, text = {0};

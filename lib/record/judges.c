@@ -1,5 +1,5 @@
-/* judges.c - see judges.h. The members of *seen are "METRIC TASK", with the first judge that scored
- * this metric of this task. */
+/* judges.c - see judges.h. The keys of *seen are "METRIC TASK"; each value is the first judge that
+ * scored this metric of this task. */
 #include "lib/record/judges.h"
 
 #include <stdlib.h>

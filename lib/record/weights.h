@@ -29,7 +29,7 @@ void weights_put(json_t *record, const json_t *meta, int uses_draft, int uses_pr
 struct weights {
     json_t *points; /* point -> field -> {name, where, said, files}; unnamed: a place */
     json_t *maker;  /* checkpoints and names of the generator whose stream is read; NULL: none */
-    json_t *judges; /* of judges_check() */
+    json_t *judges; /* `seen` of judges_check() */
     int64_t unnamed; /* points whose records come from several files and name no weights */
 };
 /* The warning of a tool about `unnamed` points, as a format with %lld. */

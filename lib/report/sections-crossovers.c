@@ -51,8 +51,8 @@ static void put_bracket(struct page *page, const json_t *record)
     buf_free(&text);
 }
 
-/* Appends how the LLaMA of the crossover decodes, each way once: "lookup=10"; for a point whose
- * settings are not among the records its label. */
+/* Appends how the LLaMA of the crossover decodes, each way once: "lookup=10". If the settings of a
+ * point are not among the records, appends the label of the point. */
 static void put_ways(struct buf *text, const struct runset *set, const json_t *record)
 {
     const json_t *cells = json_object_get(record, "cells"), *cell;
@@ -93,7 +93,8 @@ static void put_rival(struct buf *text, const struct runset *set, const json_t *
 }
 
 /* Puts the settings that are constant along the crossover: "32 tokens, 4 a step", "unmask factor,
- * cache dual, 2 requests/s". Adds for X_rate whether they are as good as LLaMA, and the LLaMA. */
+ * cache dual, 2 requests/s". Appends for X_rate whether the step count is as good as LLaMA, and
+ * then which LLaMA the crossover is with. */
 static void put_where(struct page *page, const struct runset *set, const json_t *record)
 {
     double length = rec_number(record, "gen_length"), speed = rec_number(record, "tokens_per_step");

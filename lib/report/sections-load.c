@@ -13,7 +13,8 @@
 
 static const char *const metrics[] = {"e2e_ns", "ttft_ns", "requests_per_s", "goodput_per_s"};
 
-/* Appends the limits of the goodput: " (500 ms to the first token, 50 ms a token)". */
+/* Appends the limits of the goodput, as in " (limits: 500 ms to the first token, 50 ms a token
+ * after it)". */
 static void put_limits(struct buf *text, const json_t *goodput)
 {
     static const char *const keys[] = {"ttft_limit_ns", "itl_limit_ns"};

@@ -30,7 +30,8 @@ enum { TOKENIZER_FILE_LIMIT = 128 << 20 }; /* most bytes of a tokenizer.json */
 
 /* Loads folder/tokenizer.json. NULL: EXIT_BAD_DATA, EXIT_NO_INPUT. */
 struct tokenizer *tokenizer_load(const char *folder, struct err *e);
-/* tokenizer_load() in two steps, for a caller that needs the contents before. The second frees
+/* tokenizer_load() in two steps, for a caller that needs the contents of tokenizer.json first.
+ * tokenizer_read() returns -1 where tokenizer_load() returns NULL. tokenizer_take() frees
  * file->json and sets it to NULL. */
 struct tokenizer_file {
     json_t *json;

@@ -74,7 +74,8 @@ PAGED := $(call split,$(PAGE))
 ifneq ($(filter-out decoding load ablation latent-ablation peer,$(PAGED)),)
 $(error PAGE=$(PAGE) (64): expected a list of decoding, load, ablation, latent-ablation, peer)
 endif
-# The primary analysis, the first goal of QUALITY: [TASK] METRIC MARGIN. Its metric.
+# primary: the words of the primary analysis, the first goal of QUALITY: [TASK] METRIC MARGIN.
+# primary_metric: its METRIC.
 primary        := $(subst :, ,$(firstword $(call split,$(QUALITY))))
 primary_metric := $(word $(if $(word 3,$(primary)),2,1),$(primary))
 pareto_flags     = --seed $(SEED) --margin '$(MARGIN)' $(PARETO_FLAGS)
@@ -169,8 +170,8 @@ $(PROMPTS_system): | pipelines/bin/system-text
 GOALS   := $(or $(MAKECMDGOALS),tools)
 LENGTHS := $(call split,$(SCALE_LENGTHS))
 SCALES  := $(LENGTHS:%=length-%)
-# $(call shape_of,FORMAT,BATCH,LENGTH): the name of a sweep of make shapes; lengths after the first
-# are part of it
+# $(call shape_of,FORMAT,BATCH,LENGTH): the name of a sweep of make shapes. The first of several
+# lengths is not part of the name.
 shape_of = shape-$(1)-$(2)$(if $(filter $(3),$(firstword $(call split,$(SHAPE_LENGTH)))),,-$(3))
 SHAPES  := $(foreach q,$(SHAPE_FORMATS),$(foreach b,$(call split,$(SHAPE_BATCH)),$(foreach l,\
                $(call split,$(SHAPE_LENGTH)),$(call shape_of,$(q),$(b),$(l)))))

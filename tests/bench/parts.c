@@ -1,10 +1,11 @@
-/* parts.c - attributes the time of a pass to its operations: a table of operations that runs those
- * of one part and skips all others. So each part is timed as passes are: recorded, many behind each
- * other. With 8B the parts together take about as long as the pass: no cache holds the weights of a
- * part. With small shapes a cache holds them, and the sum is too small.
+/* parts.c - attributes the time of a pass to its operations. Its table of operations runs the
+ * operations of one part and skips all others. So each part is timed as passes are: recorded, many
+ * behind each other. With 8B the parts together take about as long as the pass, because no cache
+ * holds the weights of a part. With small shapes a cache holds these weights, and the sum is too
+ * small.
  *
- * The rows of the pass stay as the last operation left them. Parts that change x, the input of
- * others, are the last ones. */
+ * The rows of the pass stay as the last operation left them. The parts that change x, the input of
+ * other parts, are timed last. */
 #include <string.h>
 
 #include "tests/bench/bench.h"
@@ -26,8 +27,8 @@ static struct parts *parts_of(const struct backend *b)
     return (struct parts *)(uintptr_t)b->ops;
 }
 
-/* Counts an operation. If it is to run, sets the real table, because an operation may call others,
- * and returns 1; then leave() comes after it. */
+/* Counts an operation. If the operation is to run, returns 1 and sets the real table, because an
+ * operation may call others; the caller then calls leave() after the operation. */
 static int enter(struct backend *b, enum share share)
 {
     struct parts *p = parts_of(b);

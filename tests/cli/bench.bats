@@ -321,7 +321,7 @@ load
 memory of 64 after 64
 parts of decode after 12
 parts of full 1 x 16" ]
-    # with every part as long as the pass the sum would be 7
+    # if each of the 7 parts took as long as the pass, parts_fraction would be 7
     jq -se 'map(select(.parts_fraction)) | length == 2 and all([.rest_ns, .head_ns, .qkv_ns,
         .attention_ns, .gated_ns, .out_ns, .down_ns] as $part | ($part | all(. > 0)) and
         (($part | add) / .pass_ns / .parts_fraction - 1 | fabs) < 1e-9 and

@@ -358,7 +358,7 @@ metric() {
     metric a autoregressive 1 9 9 > "$T/m"
     run "$BIN/compare" --gate 0.02 "$T/m"
     [ "$status" -eq 65 ]
-    # a percentage is the share; a share above 1 is none
+    # a percentage is a share; numbers above 1 and above 100% are refused
     for limit in 0.02 2% 2.0%; do
         compare -q --gate $limit "$T/ratios" > "$T/gate" || [ $? = 69 ]
         jq -se 'all(.factor == 1.02)' "$T/gate"
@@ -380,7 +380,7 @@ metric() {
     OLD="./busy 300000" NEW="./busy 1500000" run bash recipe
     [ "$status" -eq 1 ]
     [[ "$output" == *"NEW is SLOWER, ratio "*" over 12 launches"* ]]
-    OLD="./busy 1500000" NEW="./busy 300000" run bash recipe # half as fast is no error
+    OLD="./busy 1500000" NEW="./busy 300000" run bash recipe # a faster build is no error
     [ "$status" -eq 0 ] || [ "$status" -eq 69 ] # 69: a busy machine
 }
 

@@ -67,7 +67,7 @@ setup() {
     cat "$OUT"/*.log "$OUT/parts" >&2
     [ "$(cut -d ' ' -f 1,2 "$OUT/parts" | paste -sd ,)" = \
         "vector 0,formats 0,lengths 0,caches 0,caps 0" ]
-    points() { # FILE PATTERN...: what the timed records differ in
+    points() { # TEXT FILES: the different texts of the timed records
         jq -sr "map(select(.kind == \"generation\" and .phase == \"timed\" and .status == \"ok\") |
             \"$1\") | unique | join(\",\")" "$OUT"/$2
     }

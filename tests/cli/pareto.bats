@@ -47,7 +47,7 @@ crossover() { jq -c --arg n "$1" "select(.name == \$n) | $2"; }
     diff <(digits "$T/out") <(digits $F/pareto-front.ndjson)
 }
 
-# refuses CODE TEXT TOOL FILE...: the tool ends with CODE and says TEXT
+# refuses CODE TEXT TOOL FILE...: tests that the tool exits with CODE and prints TEXT
 refuses() {
     local code=$1 text=$2
     shift 2
@@ -154,7 +154,7 @@ stream() {
 }
 
 # beside N FACTOR: N more points of the model of LLaMA, with lookup 1 to N. The first costs FACTOR
-# times what plain LLaMA costs, each further one 1 % of that more
+# times what plain LLaMA costs; point k costs k - 1 % more than the first
 beside() {
     jq -c --argjson n "$1" --argjson factor "$2" 'select(.arch == "llama") | range(1; $n + 1) as $k
         | .lookup = $k | .config += " lookup=\($k)" | .point += "w\($k)"
@@ -172,7 +172,7 @@ beside() {
     # 10 + 4 s = 300 at 72.5 steps, and 75 at 16.25
     [ "$(crossover X_lat '(.at | if . > 50 then . > 65 and . < 80 else . > 14 and . < 18 end)' \
         < "$T/one" | sort -u)" = true ]
-    # chance takes part in a choice among six, so the interval is wider, about the same place
+    # chance takes part in a choice among six, so the interval around the same place is wider
     beside 6 0.25 < "$T/in" | pareto "$T/in" - > "$T/six"
     [ "$(names X_lat .comparisons "$T/six")" = \
         '["plain","llama",null] ["fastest","llama lookup=1",6]' ]
@@ -195,7 +195,8 @@ beside() {
 
 @test "along batch sizes each cell names its LLaMA, and each size has its own fastest" {
     sweep 300 30 32 128 | sed 's/ max_new=512 batch=1//' > "$T/in"
-    # at batch 4 LLaDA costs six times as much; the guess costs a quarter, but twice at batch 4
+    # at batch 4 LLaDA costs six times as much; LLaMA with lookup costs a quarter of plain LLaMA at
+    # batch 1, but twice as much as plain LLaMA at batch 4
     batches() {
         jq -c '., (.batch = 4 | .point += "x" | .config += " batch=4"
             | (if .arch == "llada" then 6 elif .lookup then 8 else 1 end) as $f

@@ -188,8 +188,8 @@ static void test_guesses(const struct network *n)
     made_free(&guessed);
 }
 
-/* Two prompts come when the first one is at work, of which one waits for a place. `direct`: passes
- * of canvases that begin at different times may run without a graph (diffuse.h). */
+/* Two prompts come when the first one is at work; one of the two waits for a place. direct 1:
+ * passes of canvases that begin at different times may run without a graph (diffuse.h). */
 template <class How>
 static void test_arrivals(const char *what, const struct network *n, How how,
                           struct made (*make)(const struct network *, How, size_t, int),
@@ -283,7 +283,7 @@ static void test_drafts(struct network *n, enum caching cache)
 }
 
 /* Canvases that wait or come later: of one length, of several lengths, and a longer one that waits.
- * If nothing is kept, those of one length never run without a graph. */
+ * Without a cache, canvases of one length never run without a graph. */
 static void test_coming(const struct network *n)
 {
     const struct generation_input was[PROMPTS] = {prompts[0], prompts[1], prompts[2]};

@@ -98,7 +98,7 @@ static void q4_codes(void)
        "q4: without 4, -4 is code 0, and zeros are exact");
 }
 
-/* Each value has the code of level_code(), the floats around the middle of two levels too. */
+/* Each value has the code of level_code(), also the floats around the middle of two levels. */
 static void codes_near_middles(void)
 {
     EACH(d, blocks) {

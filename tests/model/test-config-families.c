@@ -178,7 +178,7 @@ static void test_qwen(void)
        "heads of 128 when not said");
 }
 
-/* The number of parameters is that of the values in all tensors, counted here tensor by tensor. */
+/* config_parameters() equals the number of values in all tensors, counted here tensor by tensor. */
 static void test_parameters(void)
 {
     struct config c;

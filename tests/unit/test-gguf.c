@@ -43,7 +43,7 @@ static void put_key(const char *key, unsigned type, uint64_t value, int bytes)
     put(value, bytes);
 }
 
-/* 1: the n first bytes of the file are accepted; meta then has the keys. */
+/* Returns 1 if the first n bytes of the file are accepted; meta then has the keys. */
 static int accepts(size_t n)
 {
     struct tensor *list;

@@ -307,7 +307,7 @@ static int piped(const char *name, const char *member, const char *want, const c
     dup2(fds[0], STDIN_FILENO);
     close(fds[0]);
     int bad = slurp("-", member, 0, &b, &e);
-    const int is_open = fcntl(STDIN_FILENO, F_GETFD) >= 0; /* the input is closed, not this */
+    const int is_open = fcntl(STDIN_FILENO, F_GETFD) >= 0; /* only the input is closed */
     dup2(keep, STDIN_FILENO);
     close(keep);
     waitpid(pid, NULL, 0);

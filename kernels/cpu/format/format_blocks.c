@@ -102,7 +102,8 @@ static void pack_output(void *panel, size_t j, const struct codes *codes, size_t
         put_codes(group, j, code);
 }
 
-/* Packs a panel from codes. The absmax codes of NF4 depend on the whole matrix (quant_make). */
+/* Packs a panel from the codes that cpu_pack.c made. For NF4 quant_make() made them before, because
+ * its absmax codes depend on the whole matrix. */
 static void pack_panel(void *panel, const struct mat_source *source, size_t first, size_t count,
                        float *scratch)
 {

@@ -65,7 +65,7 @@ int graph_recording(const struct backend *backend)
     return device_of(backend)->graphs->recording;
 }
 
-/* The record of a key; NULL: the key is new. */
+/* Returns the record of a key; NULL: the key is new. */
 static struct record *record_find(struct graphs *graphs, const void *key, size_t bytes)
 {
     uint64_t hash = hash64_fnv(HASH64_FNV, key, bytes);

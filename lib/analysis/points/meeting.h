@@ -21,7 +21,8 @@ struct meeting {
     const struct field_board *board; /* NULL: cost alone */
     struct contest_pair pair;
     const char *rival; /* which LLaMA pair.rival is (points.h); NULL: none */
-    size_t others;     /* it is the fastest of so many points; 0: not chosen by its cost */
+    size_t others;     /* the rival is the fastest of so many points besides the plain one; 0: it
+                        * was not chosen by its cost */
     struct contest_result found;
     struct asgood test[CROSSOVER_MAX]; /* [n_tests]: tests of the board's quality */
     double at[CROSSOVER_MAX];          /* [n_tests]: the work of each test, ascending */

@@ -230,8 +230,8 @@ static void set_place(json_t *j, const struct track *track, size_t draws, double
     rec_set_text(j, "reason", reason);
 }
 
-/* id = the series of the step sweep in which the plain point with these settings runs alone: one
- * prompt at a time, and none arrives. */
+/* Sets id to the series of the step sweep with the settings of the point, but with one prompt at a
+ * time and no arrivals. */
 static void identify_alone(const struct point *point, char id[SETTINGS_ID])
 {
     json_t *settings = about_of(point->about), *admit = about_default("admit");
@@ -244,7 +244,8 @@ static void identify_alone(const struct point *point, char id[SETTINGS_ID])
     json_decref(admit);
 }
 
-/* What an X_q record tests at this step count: true, false, or null; NULL: nothing. Borrowed. */
+/* Returns the result of the test of an X_q record at this step count: JSON true, false or null.
+ * NULL: the record has no such test. Borrowed. */
 static const json_t *test_at(const json_t *record, double steps)
 {
     const json_t *test;
@@ -330,8 +331,8 @@ static json_t *record_of(const struct track *track, const struct points *all,
     return j;
 }
 
-/* The record of the track against the rivals in its cells, each the fastest of `others` points (0:
- * it was not chosen by its cost). */
+/* Returns the record of the track against the rivals in its cells. Each rival is the fastest of at
+ * most `others` points besides the plain one (0: it was not chosen by its cost). */
 static json_t *record_against(struct track *track, const struct points *all,
                               const struct costs *costs, const json_t *x_q, const char *rival,
                               size_t others)
@@ -348,7 +349,7 @@ static json_t *record_against(struct track *track, const struct points *all,
     return j;
 }
 
-/* Appends the records of the track, whose cells have plain rivals. */
+/* Appends the records of the track. At the call its cells have the plain rivals. */
 static void add_records(json_t *list, struct track *track, const struct points *all,
                         const struct costs *costs, const struct scaling_how *how)
 {

@@ -25,9 +25,9 @@ struct scaling_how {
  * diffusion model costs less below the crossover, cheaper_from that it costs less above. A cell
  * whose ratio has no interval (costs.h) is left out of the curve.
  *
- * `rival` says which rivals the cells have (points.h). Against the fastest of n other
- * points, `comparisons` is n, and each interval is wider, so that it holds whichever was chosen
- * (ratio_level()).
+ * `rival` says which rivals the cells have (points.h). If a rival is the fastest of n points
+ * besides the plain one, `comparisons` is n (the largest n of the cells). Each interval is then
+ * wider, so that it holds whichever point was chosen (ratio_level()).
  *
  * x_q: an array of X_q records (meeting.h). X_rate also has as_good: true if these records show
  * that its step count is as good as LLaMA for one prompt at a time; false if it is worse; else null

@@ -3,8 +3,8 @@
  * Metrics, summaries of quality, fronts, crossovers, commit and meta records are kept whole. Of a
  * generation only time and outcome are kept, of a training record only the losses, so that a
  * million of these records fit. Prompts are counted by source and task. Records of another software
- * stack (about_stack()) are in the list RUNSET_FOREIGN and in no other list; so are, in the list
- * RUNSET_LOADED, the metrics of points whose prompts arrive. */
+ * stack (about_stack()) are in the list RUNSET_FOREIGN and in no other list. Metrics of points
+ * whose prompts arrive are in the list RUNSET_LOADED and in no other list. */
 #pragma once
 
 #include <jansson.h>

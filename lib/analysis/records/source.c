@@ -12,7 +12,7 @@
 
 static const char machine_mark[] = " machine", file_mark[] = " file";
 
-/* Notes the machine of the records after a meta or parent record. */
+/* If the record is a meta or parent record, notes the machine of the records after it. */
 static void note_machine(struct source *source, const json_t *record)
 {
     const char *kind = rec_kind(record);

@@ -10,13 +10,14 @@
 struct source {
     char *machine; /* of the next records: "AMD EPYC (Zen 5), 2 cores (668227795c92)"; NULL:
                       unknown so far; owned */
-    char *first;   /* of source_single(): the machine of the first record that counts; owned */
+    char *first;   /* the machine of the first record that counts, for source_single(); owned */
 };
 /* A copy of the record, marked with its machine and with the file of `where` ("FILE:LINE"). A meta
  * or parent record sets the machine of the records after it. The caller's reference. */
 json_t *source_mark(struct source *source, const json_t *record, const char *where);
-/* Follows machines as source_mark() does. -1 (EXIT_BAD_DATA): the record counts (1), and its
- * machine is not that of the first record that counts. An unknown machine is accepted. */
+/* Notes machines as source_mark() does. A record counts if `counts` is 1. Returns -1
+ * (EXIT_BAD_DATA) if this record counts and comes from another machine than the first record that
+ * counts. An unknown machine is accepted. */
 int source_single(struct source *source, const json_t *record, int counts, struct err *e);
 void source_free(struct source *source);
 /* Copies the marks of the record `from` to the record `to`. */

@@ -50,7 +50,8 @@ static const char *task_of(const json_t *record)
     return task ? task : "";
 }
 
-/* 1: the record counts here. A score that names no set of prompts counts in every set. */
+/* Returns 1 if the record counts in these curves. A score that names no set of prompts counts in
+ * every set. */
 static int belongs(const struct curves *curves, const json_t *record)
 {
     const char *workload = about_workload(record);
@@ -272,7 +273,7 @@ static void solve(const struct curves *curves, uint64_t seed, size_t draws, json
     free(index);
 }
 
-/* like: a generation record of the task and the set of prompts. */
+/* `like` is a generation record that has the task and the set of prompts. */
 static void solve_set(const json_t *records, const json_t *like, uint64_t seed, size_t draws,
                       json_t *list)
 {

@@ -20,7 +20,7 @@ enum opt_type {
     OPT_FLAG,   /* int *: set to 1 */
     OPT_INT,    /* int64_t *: decimal, lo..hi */
     OPT_REAL,   /* double *: finite, lo..hi */
-    OPT_SHARE,  /* double *: 0.02, or a percentage, 2%; lo..hi of the share */
+    OPT_SHARE,  /* double *: a share, as 0.02 or 2%; lo..hi limits the share */
     OPT_SWITCH, /* const char **: "on", or TEXT of --NAME=TEXT */
     OPT_WORD,   /* const char **: set to `choices`, which is one word; takes no value */
     OPT_TEXT,   /* const char ** */

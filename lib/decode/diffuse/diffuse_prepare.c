@@ -1,10 +1,10 @@
-/* diffuse_prepare.c - prepares the passes that can come before the clock begins.
+/* diffuse_prepare.c - prepares, before the clock begins, the passes that can come.
  *
- * It simulates the batch, and records each kind of pass that it meets. Where canvases leave or come
- * at different times, a pass may have any set of canvases. If all inputs have one length and a pass
- * repeats, passes with fewer canvases are recorded too. Other passes are too many to be recorded:
- * for each step of the rows (rows_step()) one of them runs, because this settles the kernels and
- * the choices that all of them share. */
+ * It simulates the batch, and records each kind of pass that repeats. Where canvases end or begin
+ * at different times, a pass may have any set of canvases. If all inputs have one length, passes
+ * with fewer canvases are recorded too. There are too many other passes to record them all. For
+ * each number of rows that rows_step() returns one such pass runs. It makes the kernels and the
+ * choices ready that all passes with so many rows share. */
 #include "lib/decode/diffuse/diffuse_run.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 #include "lib/base/mem.h"
 
-enum { RECORDS = 128 }; /* no passes with fewer canvases are recorded beyond this number */
+enum { RECORDS = 128 }; /* with so many records, passes with fewer canvases only run */
 
 /* State of diffuse_prepare. */
 struct acts {
@@ -22,7 +22,7 @@ struct acts {
     size_t *step;              /* [n_steps] rows_step() of all passes that ran */
     size_t n_steps, cap_steps;
     size_t from;               /* passes before step[from] do not count as similar ones */
-    struct canvas_state *at;   /* [lanes] the states as described */
+    struct canvas_state *at;   /* [lanes] saved states, for prepare_fewer() */
 };
 
 static int is_recorded(const struct acts *acts, const struct diffuse_plan *plan)
@@ -33,7 +33,7 @@ static int is_recorded(const struct acts *acts, const struct diffuse_plan *plan)
     return i < acts->n;
 }
 
-/* 1: a pass with a similar number of rows ran. */
+/* 1: a pass with the same rows_step() ran. */
 static int is_settled(const struct acts *acts, size_t T)
 {
     size_t i = acts->from;
@@ -50,7 +50,7 @@ static void prepare_pass(struct diffuse_run *run, struct acts *acts, size_t capa
     const size_t T = run->plan.pass.T;
     diffuse_ask(run, capacity);
     if (!T || (records ? is_recorded(acts, &run->plan) : is_settled(acts, T)))
-        return; /* no rows: all these canvases have ended */
+        return; /* T 0: all these canvases have ended */
     pass_write(run->n, run->work);
     MEM_GROW(acts->step, acts->n_steps, acts->cap_steps);
     acts->step[acts->n_steps++] = rows_step(T);
@@ -63,7 +63,7 @@ static void prepare_pass(struct diffuse_run *run, struct acts *acts, size_t capa
     backend->ops->prepare(backend, &run->plan, sizeof run->plan, diffuse_pass, run);
 }
 
-/* 1: passes with as many canvases have as many rows. */
+/* 1: passes with the same number of canvases have the same number of rows. */
 static int is_alike(const struct diffuse_run *run)
 {
     size_t i = 0;
@@ -146,7 +146,7 @@ static void simulate_all(struct diffuse_run *run, const struct acts *acts)
 
 /* ---- canvases that come later ---- */
 
-/* Starts the canvas of `in` in the first n places; the others are empty. */
+/* Starts a canvas of `in` in each of the first n places, and empties the other places. */
 static void begin_first(struct diffuse_run *run, size_t n, const struct generation_input *in)
 {
     for (size_t i = 0; i < run->batch; i++) {

@@ -105,20 +105,22 @@ void diffuse_begin(struct diffuse_run *run, size_t lane, size_t first,
 
 /* Describes and sends the next passes, by the ids on the host. Returns their number. */
 size_t diffuse_describe(struct diffuse_run *run);
-/* Its parts. ..._describe_pass() describes a pass of the live canvases, except the wanted rows. */
+/* Describes a pass of the live canvases, except the wanted rows. This function and the next six are
+ * parts of diffuse_describe(). */
 void diffuse_describe_pass(struct diffuse_run *run);
 /* Returns the capacity for the part that needs most answers. */
 size_t diffuse_capacity_now(const struct diffuse_run *run);
 /* Lists the wanted rows, `capacity` for each part. */
 void diffuse_ask(struct diffuse_run *run, size_t capacity);
 /* Notes the contents of the cache after a described pass. Later passes of the description may renew
- * them, so the notes are never newer than the contents. Where a rule revises ids, an old one may
- * come back after later passes read others: there a cache that must be exact notes nothing. */
+ * them, so the notes are never newer than the contents. Where a rule revises ids, an old id
+ * may come back after later passes read other ids. There a cache that must be exact notes
+ * nothing. */
 void diffuse_note_rows(struct diffuse_run *run);
 /* Returns the passes until the slowest canvas is full (it may end earlier) or until the policy must
  * be asked again. With drafts it is one, because the host looks at the result of each pass. */
 size_t diffuse_passes_left(const struct diffuse_run *run);
-/* Counts the open slots; ..._asked() also those that a rule may revise. */
+/* Return the number of open slots; diffuse_count_asked() adds the slots that a rule may revise. */
 size_t diffuse_count_open(const struct diffuse_run *run, const struct canvas_state *canvas);
 size_t diffuse_count_asked(const struct diffuse_run *run, const struct canvas_state *canvas);
 /* prepare() of struct loop; ctx is a struct diffuse_run. */

@@ -296,7 +296,8 @@ static enum dataset_piece from_paragraph(struct dataset *dataset, json_t *out, s
 /* ---- units of all formats ---- */
 
 /* 1: the input is JSON, judged by the first byte that is not white space. A byte order mark is
- * dropped. dataset->lead keeps what else was read of the first line that is not blank. */
+ * dropped. dataset->lead keeps the other bytes that were read of the first line that is not
+ * blank. */
 static int looks_json(struct dataset *dataset)
 {
     static const char mark[] = "\xef\xbb\xbf";
@@ -309,7 +310,7 @@ static int looks_json(struct dataset *dataset)
     }
     if (lead->len == 3)
         buf_clear(lead);
-    const int is_text = lead->len > 0; /* begins as the mark does, and is another character */
+    const int is_text = lead->len > 0; /* another character that begins as the mark does */
     while (!is_text && (byte == ' ' || byte == '\t' || byte == '\n' || byte == '\r')) {
         dataset->at += byte == '\n';
         dataset->split.at += byte == '\n';

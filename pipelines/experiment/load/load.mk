@@ -9,7 +9,7 @@
 #
 # LLaDA takes the least step count that phase 4 shows to be as good as LLaMA (X_q, by the primary
 # quality), so make phase4 comes first. Without such a count LLaDA takes QUANT_STEPS. The member
-# as_good of X_rate says which of the two it was.
+# as_good of X_rate says whether the count is shown to be as good.
 #
 #   $(R)/load/metrics.ndjson, x_q.ndjson -> pareto.ndjson -> figures/load.svg
 
@@ -46,7 +46,7 @@ SWEPT         += load
 text-$(R)/stamp/load = $(LOAD_LIMITS)
 $(R)/load/metrics.ndjson: $(R)/stamp/load
 
-# make load runs nothing of phase 4: it reads the records that are there and does not remake them.
+# make load runs nothing of phase 4: it reads the records of phase 4 that exist.
 $(R)/load/x_q.ndjson: $(if $(filter steps,$(SWEEPS)),$(R)/pareto.ndjson) FORCE
 	@mkdir -p $(@D)
 	@cat $(R)/pareto.ndjson /dev/null 2> /dev/null | jq -c '$(primary_x_q)' > $@.tmp
@@ -56,7 +56,7 @@ $(R)/load/pareto.ndjson: $(R)/load/metrics.ndjson $(R)/load/x_q.ndjson $(R)/stam
     $(TOOL)-pareto | $(QUIET)
 	$(call say,pareto load)$(beside) $(BIN)/pareto $(pareto_flags) $(filter %.ndjson,$^) -o $@
 
-# what the page shows with PAGE=load
+# the records that the page shows with PAGE=load
 LOAD_TOLD := $(if $(filter load,$(PAGED)),$(R)/load/pareto.ndjson $(R)/load/metrics.ndjson)
 
 .PHONY: load

@@ -7,7 +7,7 @@
 # SHAPE_STEPS are measured; the last of them checks the line through the others (residual_ratio).
 # SHAPE_TO are modelled; their times are records of kind forecast.
 #
-# Each length is a sweep of its own. The name of the first one has no length.
+# Each length is a separate sweep. The name of the sweep of the first length has no LENGTH.
 #
 #   $(R)/shape-FORMAT-BATCH[-LENGTH]/metrics.ndjson -> $(R)/shapes.ndjson
 
@@ -38,7 +38,7 @@ SWEPT += $(SHAPES)
 shape_prompt = {id: "p\($$p)", prompt_ids: [range($$n) | (7919 * . + 104729 * $$p) % 400 + 5]}
 text-$(R)/stamp/shape-prompts = $(SHAPE_PROMPT)
 
-# kept: if they were made again for another length, all sweeps would be measured again
+# Prompts are kept: if make made them again, all sweeps would be measured again.
 .PRECIOUS: $(R)/shape-prompts-%.ndjson
 $(R)/shape-prompts-%.ndjson: $(R)/stamp/shape-prompts
 	@jq -nc --argjson n $(SHAPE_PROMPT) 'range($*) as $$p | $(shape_prompt)' > $@.tmp
