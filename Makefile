@@ -199,10 +199,10 @@ $(BUILD)/obj/lib/run/probe/ceiling.o $(BUILD)/obj/kernels/peak-%.o: private ALL_
 # a level before the sanitizer is ready.
 QUANT_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard kernels/quant*.c))
 CLONES_x86_64 := __attribute__((target_clones("arch=x86-64-v4","arch=x86-64-v3","default")))
-clones_refused = $(shell echo '$(CLONES_$(CPU)) int f(void) { return 0; }' | \
-                     $(CC) -Werror -x c -c -o /dev/null - 2>&1 || echo no)
+clones_refused = $(shell echo '$(CLONES_$(CPU)) int f(void) { return 0; } int main() { f(); }' | \
+                     $(CC) -Werror -fPIE -x c -o /dev/null - $(LDFLAGS) 2>&1 || echo no)
 CLONES = $(eval CLONES := $(if $(SAN)$(clones_refused),,$(CLONES_$(CPU))))$(CLONES)
-$(QUANT_OBJ): private ALL_CFLAGS += -O3 -DEACH_LEVEL='$(CLONES)'
+$(QUANT_OBJ): private ALL_CFLAGS += -O3 -ffp-contract=off -DEACH_LEVEL='$(CLONES)'
 $(addprefix $(BUILD)/obj/lib/checkpoint/,checkpoint.o tensor.o tensor-blocks.o): \
     private ALL_CFLAGS += -O3
 $(BUILD)/obj/kernels/peak-arm.o: private ALL_CFLAGS += -march=armv8.2-a+dotprod+bf16+i8mm

@@ -45,8 +45,8 @@ int checkpoint_tokenizer(struct checkpoint *model, struct tokenizer **out, struc
 
 json_t *checkpoint_tokenizer_json(const struct checkpoint *model, struct err *e)
 {
-    if (model->tokenizer)
-        return json_incref(model->tokenizer);
+    if (model->tokenizer || model->file.json)
+        return json_incref(model->tokenizer ? model->tokenizer : model->file.json);
     char *path = mem_format("%s/tokenizer.json",
                             model->folder ? model->folder : model->config.name);
     json_t *j = json_file(path, TOKENIZER_FILE_LIMIT, e);

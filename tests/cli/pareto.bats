@@ -84,6 +84,9 @@ stream() {
         refuses 65 "judge_sha256 is aaaaaaaaaaaa (same name), and bbbbbbbbbbbb (same name) in" \
             $tool "$T/two"
     done
+    jq -c 'if .kind == "quality" then .judge_sha256 = "a" * 64
+        | .judge_layer = (if .model == "llama" then 2 else 9 end) else . end' "$T/two" > "$T/layers"
+    refuses 65 "judge_layer is 2, and 9 in" pareto "$T/layers"
     sed 's/"aaaaa*"/"'"$(printf 'b%.0s' {1..64})"'"/' "$T/two" > "$T/one"
     pareto "$T/one" > "$T/p"
 }

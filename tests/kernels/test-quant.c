@@ -78,6 +78,17 @@ static void fp4_codes(void)
     for (unsigned i = 0; i < 16; i++)
         own &= level_code(DTYPE_FP4, quant_levels(DTYPE_FP4)[i]) == (i == 8 ? 0 : i);
     ok(good, "fp4: the codes of bitsandbytes on both sides of its bounds");
+    static const float edge[7] = {0.00260417f, 0.0859375f, 0.20833333f, 0.29166667f,
+                                  0.4166667f,  0.583333f,  0.8333333f};
+    float w[64] = {1}, absmax;
+    uint8_t pairs[32];
+    for (int i = 0; i < 7; i++)
+        w[2 * i + 2] = edge[i], w[2 * i + 3] = nextafterf(edge[i], 1);
+    quant_blocks(DTYPE_FP4, w, 64, pairs, &absmax);
+    good = pairs[0] == 0x30;
+    for (int i = 0; i < 7; i++)
+        good &= pairs[i + 1] == (bound[i].low << 4 | bound[i].high);
+    ok(good, "fp4: in a block, a bound has the code below it, and the next float the code above");
     ok(own, "fp4: levels are their own codes, but -0, which has that of 0");
     ok(level_of(DTYPE_FP4, 3) == 1 && level_of(DTYPE_FP4, 10) == -0.66666667f &&
            level_of(DTYPE_FP4, 1) == 0.0625f / 12,

@@ -43,7 +43,13 @@ json_t *source_mark(struct source *source, const json_t *record, const char *whe
 
 int source_single(struct source *source, const json_t *record, int counts, struct err *e)
 {
-    note_machine(source, record);
+    const char *kind = rec_kind(record), *tool = rec_text(record, "tool");
+    if (!strcmp(kind, "meta") || !strcmp(kind, "end")) {
+        free(source->machine); /* unknown until a record names it */
+        source->machine = NULL;
+    }
+    if (strcmp(kind, "parent") || (tool && !strncmp(tool, "gen-", 4)))
+        note_machine(source, record); /* other parents, such as prompts, made no times */
     if (!counts || !source->machine)
         return 0;
     source->first = source->first ? source->first : mem_text(source->machine);
