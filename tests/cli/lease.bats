@@ -35,12 +35,14 @@ setup() {
 @test "parts run with their limits; status, log and results of each are kept" {
     export OUT=$T/out LLADA=synth:tiny-llada LLAMA=synth:tiny-llama LENGTH=4 STEPS=2
     cd "$TREE"
-    printf '%s\n' 'echo first' 'exit 3' > "$LEASE/launches"
-    # ncu is on no machine of these tests, and part nonsense does not exist
-    run -0 pipelines/bin/lease turns:120 shapes:20 profile:20 nonsense:20
+    printf '%s\n' 'echo r/shape-none-16/' 'echo r/shape-none-1/' 'exit 3 # r/shape-none-8-512/' \
+        > "$LEASE/launches"
+    # ncu is on no machine of these tests
+    run -0 pipelines/bin/lease turns:120 shapes:20 batches:20 profile:20
     [ "$(cut -d ' ' -f 1,2 "$OUT/parts" | paste -sd ,)" = \
-        "turns 0,shapes 0,profile 77,nonsense 127" ]
+        "turns 0,shapes 0,batches 0,profile 77" ]
     grep -q 'shapes: status 3: exit 3' "$OUT/shapes.log"
+    [ "$(cat "$OUT"/{shapes,batches}.log | grep -v status)" = $'r/shape-none-1/\nr/shape-none-16/' ]
     for system in llada llama; do
         jq -se 'map(select(.kind == "generation" and .phase == "timed")) | length == 5' \
             "$OUT/turns/$system-0.ndjson"
@@ -94,6 +96,66 @@ setup() {
         all(. > 0)' "$T/measured/gpu-formats-test.ndjson"
 }
 
+@test "a batch takes its prompts from the file with most prompts, and is refused without them" {
+    export OUT=$T/out LLADA=synth:tiny-llada LLAMA=synth:tiny-llama LENGTH=4 STEPS=2
+    export BATCH=2,17 FORMATS=int8
+    mkdir -p "$TREE/results/z/q"
+    cp "$TREE/results/m/p/shape-prompts-1.ndjson" "$TREE/results/z/q"
+    cd "$TREE"
+    run -0 pipelines/bin/lease formats
+    cat "$OUT/formats.log" >&2
+    grep -q '^formats 66 ' "$OUT/parts"
+    grep -q 'expected 17 prompts, got fewer in the largest file, .*/m/p/shape-prompts-16' \
+        "$OUT/formats.log"
+    [ "$(wc -l < "$OUT/prompts-2")" -eq 2 ]
+    [ -s "$OUT/formats-int8-llama-2.ndjson" ]
+    [ ! -e "$OUT/formats-int8-llama-17.ndjson" ]
+}
+
+@test "lease -n writes nothing; an unknown part is refused before any part runs" {
+    export OUT=$T/out
+    rm -r "$TREE/results"
+    cd "$TREE"
+    run -0 --separate-stderr pipelines/bin/lease -n vector
+    [ "$output$stderr" = 'vector 30' ]
+    run -64 pipelines/bin/lease profile vectr:20
+    [[ $output == "lease: expected one of check "*" vector "*", got vectr" ]]
+    [ ! -e "$OUT" ]
+}
+
+@test "a merge leaves out cut lines only; a part that it cannot store is named and keeps its file" {
+    mkdir -p "$T/out" "$T/measured"
+    merge() {
+        tar -czf "$T/out.tar.gz" -C "$T/out" .
+        run --separate-stderr pipelines/bin/merge-lease "$T/out.tar.gz" card "$T/work" \
+            "$T/measured" 16
+    }
+    printf '%s\n' '{"kind":"check","n":1}' '{"kind":"chec' > "$T/out/check-a.ndjson"
+    truncate -s -1 "$T/out/check-a.ndjson"
+    echo '{"kind":"check","n":2}' > "$T/out/check-b.ndjson"
+    echo '{"kind":"roofline","n":3}' > "$T/out/bench-a.ndjson"
+    export BIN
+    merge
+    [ "$status" -eq 0 ]
+    [ "$stderr" = 'lease-merge: check-a.ndjson: its last line is incomplete and is left out' ]
+    [ "$(jq -s 'map(.n) | add' "$T/measured/gpu-check-card.ndjson")" -eq 3 ]
+
+    mkdir -p "$T/out/shapes/shape-none-1/launch"
+    echo '{"kind":"generation"}' > "$T/out/shapes/shape-none-1/launch/llada-00.ndjson"
+    printf '%s\n' '{"n":' '{"n":4}' > "$T/out/bench-a.ndjson"
+    echo 'vector 124 30' > "$T/out/parts"
+    echo old > "$T/measured/gpu-8b-card.ndjson"
+    merge
+    [ "$status" -eq 65 ]
+    for why in 'bench-a.ndjson is broken' 'part bench is not stored' \
+        'part vector is not stored: no generation' 'part 8b is not stored: it needs the limits'; do
+        [[ $stderr == *"lease-merge: $why"* ]]
+    done
+    [ "$(jq .n "$T/measured/gpu-bench-card.ndjson")" -eq 3 ]
+    [ "$(cat "$T/measured/gpu-8b-card.ndjson")" = old ]
+    [ "$(ls "$T/measured" | wc -l)" -eq 3 ]
+}
+
 @test "the tests run first, also under synccheck; other tools are parts of their own" {
     export OUT=$T/out PROMPTS=$TREE/results/m/p/shape-prompts-1.ndjson
     mkdir -p "$TREE/tests/gpu" "$LEASE/gpu"
@@ -117,7 +179,11 @@ sanitize racecheck test-one false" ]
 @test "a part that takes too long is ended, and the next one runs" {
     export OUT=$T/out
     cd "$TREE"
-    echo 'sleep 60' > "$LEASE/launches"
+    mkdir -p "$TREE/results/m/p/shape-none-1"
+    printf '%s\n' 'touch results/m/p/shape-none-1/done' 'sleep 60 # r/shape-none-8/' > \
+        "$LEASE/launches"
     run -0 pipelines/bin/lease shapes:1 profile:20
     [ "$(cut -d ' ' -f 1,2 "$OUT/parts" | paste -sd ,)" = "shapes 124,profile 77" ]
+    # what was launched before is in the results
+    tar -tzf "$OUT/lease-out.tar.gz" ./shapes/shape-none-1/done
 }

@@ -39,33 +39,9 @@ lease:
 	@echo 'make lease needs nvcc and CUDA=1' >&2; exit 69
 endif
 
-# The streams of tools are cut, so their meta records become parent records. The paths of that
-# machine are removed.
-lease_kept = jq -c 'select(.kind != "end") | if .kind == "meta" then {schema, kind: "parent", run, \
-    tool, version, commit, seed, start, machine} else . end'
-lease_to = $(dir $(MEASURED))gpu-$$part-$(CARD).ndjson
-lease_ceilings = jq -c 'select(.kind == "roofline" and .ceiling)'
-# A generation that a limit ended has no end record, and is left out. Part caps is not stored,
-# because records do not name the cap.
 lease-merge: $(addprefix $(BIN)/,measure forecast) \
     ##develop store the results of a lease in data/measured (LEASE_OUT=, CARD=)
 	@[ -f '$(LEASE_OUT)' ] && [ -n '$(CARD)' ] || \
 	    { echo 'make lease-merge needs LEASE_OUT=FILE and CARD=NAME (64)' >&2; exit 64; }
-	@rm -rf $(LEASE)/back; mkdir -p $(LEASE)/back $(dir $(MEASURED))
-	@tar -xzf '$(LEASE_OUT)' -C $(LEASE)/back
-	@b=$(LEASE)/back; for part in check bench; do ls $$b/$$part*.ndjson > /dev/null 2>&1 || continue; \
-	    cat $$b/$$part*.ndjson | $(lease_kept) > $(lease_to); done; \
-	    cat /dev/null $$(ls $$b/bench*.ndjson 2> /dev/null) | $(lease_ceilings) > $$b/ceilings
-	@b=$(LEASE)/back; for part in vector formats lengths caches; do \
-	    runs=$$(grep -l '"kind":"end"' $$b/$$part-*.ndjson 2> /dev/null) || continue; \
-	    $(BIN)/measure --verify --stopped launches $$runs $$b/ceilings -o $$b/$$part.metrics && \
-	    jq -sc -f pipelines/experiment/shapes/measured.jq $$b/$$part.metrics $$b/ceilings \
-	        > $(lease_to) || exit; done
-	@b=$(LEASE)/back part=8b; [ ! -d $$b/shapes ] || { [ -s $$b/ceilings ] && \
-	    for d in $$b/shapes/shape-*-*/; do $(BIN)/measure --verify --stopped launches \
-	        $${d}launch/*.ndjson $$b/ceilings -o $${d}metrics || exit; done && \
-	    $(BIN)/forecast --along-steps --steps $(SHAPE_TO) $$b/shapes/*/metrics $$b/ceilings \
-	        -o $$b/along && \
-	    jq -sc -f pipelines/experiment/shapes/measured.jq $$b/shapes/*/metrics $$b/ceilings \
-	        $$b/along > $(lease_to); }
-	@ls $(dir $(MEASURED))gpu-*-$(CARD).ndjson
+	@BIN=$(BIN) pipelines/bin/merge-lease '$(LEASE_OUT)' '$(CARD)' $(LEASE)/back $(dir $(MEASURED)) \
+	    $(SHAPE_TO)
