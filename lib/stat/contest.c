@@ -5,6 +5,7 @@
  * steps counts as infinite, not as missing. */
 #include "lib/stat/contest.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -106,6 +107,7 @@ void contest_solve(const struct contest *contest, const struct contest_pair *pai
     struct parity parity;
     size_t n = contest->draws;
     double *lat = work, *quality = work + n;
+    assert(contest->confidence > 0 && contest->confidence < 1);
     build(contest, pair, n, &sweep);
     parity_solve(&sweep, -1, &parity);
     *result = (struct contest_result){.lat.at = parity.lat, .q.at = parity.q,
