@@ -106,7 +106,8 @@ const json_t *loads_crossover(const struct runset *set, const struct load *load)
     size_t i;
     const json_t *record;
     json_array_foreach(runset_kind(set, "crossover"), i, record)
-        if (rec_is(record, "name", "X_rate") && has_cell(record, about_point(load->about)))
+        if (rec_is(record, "name", "X_rate") && !rec_is(record, "rival", "fastest") &&
+            has_cell(record, about_point(load->about)))
             return record;
     return NULL;
 }

@@ -404,3 +404,18 @@ alter() { jq -c "$1" claims.ndjson > then.ndjson; ! cmp -s then.ndjson claims.nd
     against 1
     [[ $output == *"edited after it was written"* ]]
 }
+
+@test "X_lat is the one with plain LLaMA in any order of records" {
+    state '{}'
+    series=$(jq -r 'select(.steps == 8 and .unmask == "schedule" and .cache == "none") | .series' \
+        run.ndjson | sort -u | head -n 1)
+    for rivals in "fastest 3 plain 6" "plain 6 fastest 3"; do
+        # shellcheck disable=SC2086 # words
+        jq -cn --arg series "$series" '$ARGS.positional as $p | (0, 2) as $i
+            | {schema: "crossover/1", kind: "crossover", run: "t", name: "X_lat", llada: "llada",
+               llama: "llama", exists: true, task: "sum", series: $series, rival: $p[$i],
+               cost_metric: "e2e_ns", at: ($p[$i + 1] | tonumber), lo: 2, hi: 7}' --args $rivals |
+            "$BIN/conclude" --no-meta --quality "$GOALS" run.ndjson - > claims.ndjson
+        [ "$(jq -c 'select(.key == "X_lat").value' claims.ndjson)" = 6 ]
+    done
+}

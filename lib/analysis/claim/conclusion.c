@@ -32,6 +32,7 @@ static const json_t *crossover_of(const struct findings *findings, const struct 
     json_array_foreach(evidence_list(findings->evidence, "crossover"), i, record) {
         const char *metric = rec_text(record, "quality_metric");
         if (rec_is(record, "name", name) && series && rec_is(record, "series", series) &&
+            !rec_is(record, "rival", "fastest") &&
             (task ? rec_is(record, "task", task) : !rec_text(record, "task")) &&
             (!metric || !strcmp(metric, finding->goal->metric)))
             return record;

@@ -31,6 +31,7 @@ const json_t *verdict_find(const struct runset *set, const char *name, double ba
         const char *got = rec_text(record, "name");
         double b = batch_of(record);
         if (got && !strcmp(got, name) && b >= batch && b <= batch &&
+            !rec_is(record, "rival", "fastest") &&
             is_same(record, "quality_metric", quality) && is_same(record, "series", series))
             return record;
     }
