@@ -174,17 +174,24 @@ x_q() { # METRIC AT: as phase 4 writes it
         contract: "answer", quality_metric: $metric, exists: true, at: $at}'
 }
 cp results/here/quick/pareto.ndjson before.ndjson
-{ x_q accuracy 16; x_q judge_ppl 64; } >>results/here/quick/pareto.ndjson
+{ x_q accuracy 16 | sed 's/16/16.0/'; x_q judge_ppl 64; x_q accuracy 32 | jq -c '.task = "story"'
+  x_q accuracy 64 | jq -c '.rival = "fastest"'; } >>results/here/quick/pareto.ndjson
 again load PROFILE=quick
 grep -q '^schedule .* --steps 16 .*--arrival-rate 8,32' ran &&
     grep -q '^pareto .*quick/load/x_q.ndjson' ran &&
-    [ "$(jq -c '[.quality_metric, .at]' results/here/quick/load/x_q.ndjson)" = \
+    [ "$(jq -c '[.quality_metric, (.at | floor)]' results/here/quick/load/x_q.ndjson)" = \
         '["accuracy",16]' ] && ! grep -q 'load: phase 4 shows' log &&
     ! grep -q 'quick/steps/launch' ran
 ok $? "make load takes the step count that phase 4 shows to be as good by the first quality"
 again load PROFILE=quick LOAD_STEPS=8
 grep -q '^schedule .* --steps 8 ' ran && ! grep -q 'load: phase 4 shows' log
 ok $? "LOAD_STEPS names another step count"
+cp results/here/quick/pareto.ndjson both.ndjson
+x_q accuracy 8 | jq -c '.exists = null | .at = null' >>results/here/quick/pareto.ndjson
+again load PROFILE=quick -n
+grep -q 'load: phase 4 shows' log
+ok $? "a step count must be as good as each LLaMA"
+mv both.ndjson results/here/quick/pareto.ndjson
 again report PROFILE=quick PAGE=load
 [ "$status" -eq 0 ] && grep -q '^plot --type load .*quick/load/metrics.ndjson' ran &&
     grep -q '^report .*quick/load/pareto.ndjson .*quick/load/metrics.ndjson' ran

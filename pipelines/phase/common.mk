@@ -75,9 +75,10 @@ ifneq ($(filter-out decoding load ablation latent-ablation peer,$(PAGED)),)
 $(error PAGE=$(PAGE) (64): expected a list of decoding, load, ablation, latent-ablation, peer)
 endif
 # primary: the words of the primary analysis, the first goal of QUALITY: [TASK] METRIC MARGIN.
-# primary_metric: its METRIC.
+# primary_metric: its METRIC. primary_task: its TASK; empty: none.
 primary        := $(subst :, ,$(firstword $(call split,$(QUALITY))))
 primary_metric := $(word $(if $(word 3,$(primary)),2,1),$(primary))
+primary_task   := $(if $(word 3,$(primary)),$(word 1,$(primary)))
 pareto_flags     = --seed $(SEED) --margin '$(MARGIN)' $(PARETO_FLAGS)
 $(foreach v,$(NAMES),$(call plain,$(v)=,$($(v))))
 TIMING = --warmup $(WARMUP) --warmup-most $(WARMUP_MOST) --again $(AGAIN) $(if $(FORCE),--force)

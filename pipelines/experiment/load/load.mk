@@ -25,11 +25,14 @@ LOAD_LIMITS   ?= --ttft-limit-ms 500 --itl-limit-ms 50
 # launches of each model
 LOAD_LAUNCHES ?= $(LAUNCHES)
 
-# X_q of the step sweep by the primary quality
+# X_q of the step sweep by the primary quality, over the prompts of its task or over all prompts
 primary_x_q := select(.name == "X_q" and .over == "steps" and .contract == "answer" and \
-    .quality_metric == "$(primary_metric)")
-good_steps   = $(if $(filter load,$(SWEEPS)),$(if $(wildcard $(R)/pareto.ndjson),$(shell jq -n \
-    '[inputs | $(primary_x_q) | select(.exists).at] | max // empty' $(R)/pareto.ndjson)))
+    .quality_metric == "$(primary_metric)" and .rival != "fastest" and \
+    (.task // "$(primary_task)") == "$(primary_task)")
+# evaluated once, so that the warning below is about the steps that were run
+good_steps  := $(if $(filter load,$(SWEEPS)),$(if $(wildcard $(R)/pareto.ndjson),$(shell jq -n \
+    '[inputs | $(primary_x_q)] | select(all(.exists)) | map(.at | floor) | max // empty' \
+    $(R)/pareto.ndjson)))
 
 load_SYSTEMS  := llada,llama
 load_STEPS    := $(LOAD_STEPS)
