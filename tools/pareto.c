@@ -133,7 +133,7 @@ static int write_suggest(struct pareto *run, const struct meeting *meeting, stru
 static int write_pair(struct pareto *run, struct meeting *meeting, struct err *e)
 {
     const struct field *field = &run->field;
-    const int suggest = run->a.suggest && !(run->rivals == POINTS_BOTH && meeting->others);
+    const int suggest = run->a.suggest && !(run->rivals == POINTS_BOTH && meeting->candidates);
     field_against(&run->field, meeting->pair.rival);
     meeting->board = NULL;
     meeting_solve(meeting, run->work);
@@ -162,22 +162,22 @@ static int write_none(struct pareto *run, const struct meeting *meeting, const c
 }
 
 /* Finds the LLaMA point with the least cost among the points with the model and the formats of
- * `plain`; costs are paired with those of `plain`. Sets *paired to the number of other points. */
-static size_t find_fastest(struct pareto *run, size_t of, size_t plain, size_t *paired)
+ * `plain`; costs are paired with those of `plain`. Sets *candidates: their number, 0 if one. */
+static size_t find_fastest(struct pareto *run, size_t of, size_t plain, size_t *candidates)
 {
     struct field *field = &run->field;
-    size_t best = plain;
-    *paired = 0;
+    size_t best = plain, n = 0;
     field_against(field, plain);
     for (size_t i = 0; i < field->n; i++) {
         if (i == plain || field_rank(field, of, i) < 0 || isnan(field->cost[i]) ||
             !points_same_system(field_point(field, i), field_point(field, plain)) ||
             !points_same_template(field_point(field, i), field_point(field, plain)))
             continue;
-        ++*paired;
+        n++;
         best = isnan(field->cost[best]) || field->cost[i] < field->cost[best] ? i : best;
     }
-    if (!*paired && run->rivals == POINTS_FASTEST)
+    *candidates = n ? n + 1 : 0; /* with the plain one */
+    if (!n && run->rivals == POINTS_FASTEST)
         log_note(&run->log, "%s: no other LLaMA point of this model and these formats is paired "
                  "with it, so this plain point is the rival", field_point(field, plain)->config);
     return best;
@@ -194,17 +194,17 @@ static int is_met(const struct field *field, size_t of, size_t rival)
     return 0;
 }
 
-/* Writes the crossovers of a sweep against one rival. `others`: it is the fastest of so many
+/* Writes the crossovers of a sweep against one rival. `candidates`: it is the fastest of so many
  * points, so that intervals of costs are wider; 0: it was not chosen by its cost. */
 static int write_rival(struct pareto *run, struct meeting *meeting, size_t rival, const char *word,
-                       size_t others, struct err *e)
+                       size_t candidates, struct err *e)
 {
     const struct crossing_series series = meeting_series(meeting);
     const char *obstacle = crossing_obstacle(&series);
     meeting->pair.rival = rival;
     meeting->rival = word;
-    meeting->others = others;
-    run->costs.level = ratio_level(LEVEL, others);
+    meeting->candidates = candidates;
+    run->costs.level = ratio_level(LEVEL, candidates);
     int bad = obstacle ? write_none(run, meeting, obstacle, e) : write_pair(run, meeting, e);
     run->costs.level = LEVEL;
     return bad;
@@ -217,12 +217,12 @@ static int write_rivals(struct pareto *run, struct meeting *meeting, size_t i, s
     const int is_plain = field_point(&run->field, i)->is_plain;
     const int seek = !is_met(&run->field, meeting->pair.from, i) &&
                      (run->rivals == POINTS_FASTEST || (run->rivals == POINTS_BOTH && is_plain));
-    size_t others = 0, best = seek ? find_fastest(run, meeting->pair.from, i, &others) : i;
-    const char *word = !is_plain ? "other" : others && best == i ? "both" : "plain";
+    size_t candidates = 0, best = seek ? find_fastest(run, meeting->pair.from, i, &candidates) : i;
+    const char *word = !is_plain ? "other" : candidates && best == i ? "both" : "plain";
     if (run->rivals != POINTS_FASTEST && write_rival(run, meeting, i, word, 0, e))
         return -1;
     return seek && (run->rivals == POINTS_FASTEST || best != i) &&
-                   write_rival(run, meeting, best, "fastest", best != i ? others : 0, e)
+                   write_rival(run, meeting, best, "fastest", candidates, e)
                ? -1
                : 0;
 }
@@ -390,9 +390,9 @@ static const char notes[] =
     "best, for example with --lookup. both: the plain point is the fastest of\n"
     "several. other: there is no plain point. Each batch size and length has its own\n"
     "fastest point, and the costs of a point must be paired with those of the plain\n"
-    "point. Chance takes part in the choice of the fastest of n points besides the\n"
-    "plain one (n is `comparisons`), so intervals against it have the level\n"
-    "1 - 0.05 / n.\n"
+    "point. Chance takes part in the choice of the fastest of n points, the plain\n"
+    "one included, so intervals against it have 1 - 0.05 / n. `comparisons` is n;\n"
+    "along batch sizes, lengths and rates it is the sum over all cells (Bonferroni).\n"
     "The front is found among all points.\n"
     "Costs are ratios to LLaMA over the same undisturbed prompts and launches.\n"
     "Ratios of latency come from times records, ratios of other costs from launch\n"

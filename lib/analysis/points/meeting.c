@@ -97,8 +97,8 @@ static json_t *record_of(const struct meeting *meeting, const struct crossing *c
     json_t *j = crossing_record(crossing, &series, rival_of(meeting), LEVEL);
     if (meeting->rival)
         json_object_set_new(j, "rival", json_string(meeting->rival));
-    if (meeting->others)
-        rec_set_int(j, "comparisons", (int64_t)meeting->others);
+    if (meeting->candidates)
+        rec_set_int(j, "comparisons", (int64_t)meeting->candidates);
     json_object_set_new(j, "cost_metric", json_string(field->points->cost_metric));
     rec_set_text(j, "task", field->costs->task);
     if (quality) {

@@ -21,7 +21,7 @@ struct meeting {
     const struct field_board *board; /* NULL: cost alone */
     struct contest_pair pair;
     const char *rival; /* which LLaMA pair.rival is (points.h); NULL: none */
-    size_t others;     /* the rival is the fastest of so many points besides the plain one; 0: it
+    size_t candidates; /* the rival is the fastest of so many points, the plain one included; 0: it
                         * was not chosen by its cost */
     struct contest_result found;
     struct asgood test[CROSSOVER_MAX]; /* [n_tests]: tests of the board's quality */

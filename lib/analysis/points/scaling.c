@@ -65,13 +65,14 @@ static const struct point *rival_of(const struct points *all, const struct point
 }
 
 /* The point of the model and formats of `plain` that costs least in pairs with `plain`; `plain` if
- * no other costs less. Raises *others to the number of other points that have such pairs. */
+ * no other costs less. Adds to *candidates the number of points that have such pairs, `plain`
+ * included. */
 static const struct point *fastest_of(const struct points *all, const struct costs *costs,
-                                      const struct point *plain, size_t *others)
+                                      const struct point *plain, size_t *candidates)
 {
     const struct point *best = plain;
     double least = 1;
-    size_t n = 0;
+    size_t n = 1;
     for (size_t i = 0; i < all->n; i++) {
         const struct point *point = &all->v[i];
         if (point == plain || !point->is_rival || isnan(point->cost) ||
@@ -85,7 +86,7 @@ static const struct point *fastest_of(const struct points *all, const struct cos
             best = point;
         }
     }
-    *others = n > *others ? n : *others;
+    *candidates += n;
     return best;
 }
 
@@ -258,8 +259,9 @@ static const json_t *test_at(const json_t *record, double steps)
     return NULL;
 }
 
-/* Sets as_good: whether the step count of the track is shown to be as good as LLaMA by every
- * quality of the records x_q. A quality that is worse decides before one that is undecided. */
+/* Sets as_good: whether each record of x_q about the series shows that the step count of the track
+ * is as good as LLaMA. Records against the fastest LLaMA do not count. A record that says worse
+ * decides before one that is undecided or does not test this step count. */
 static void set_as_good(json_t *j, const struct track *track, const json_t *x_q)
 {
     const struct point *point = track->cell[0].llada;
@@ -271,15 +273,16 @@ static void set_as_good(json_t *j, const struct track *track, const json_t *x_q)
     size_t i;
     identify_alone(point, id);
     json_array_foreach(x_q, i, record) {
-        const json_t *test = rec_is(record, "series", id) && rec_is(record, "over", "steps") &&
-                                     rec_is(record, "llama", track->cell[0].llama->model)
-                                 ? test_at(record, point->steps)
-                                 : NULL;
+        const json_t *test = test_at(record, point->steps);
         const char *name = rec_text(record, "quality_metric");
-        if (!test || !name || json_object_get(seen, name)) /* another rival has the same answers */
+        if (!name || !rec_is(record, "series", id) || !rec_is(record, "over", "steps") ||
+            !rec_is(record, "llama", track->cell[0].llama->model) ||
+            rec_is(record, "rival", "fastest"))
+            continue;
+        good = json_is_false(test) || !good ? 0 : !json_is_true(test) || good < 0 ? -1 : 1;
+        if (!test || json_object_get(seen, name))
             continue;
         json_object_set_new(seen, name, json_true());
-        good = json_is_false(test) || !good ? 0 : json_is_null(test) || good < 0 ? -1 : 1;
         buf_format(&names, "%s%s", names.len ? "," : "", name);
     }
     json_decref(seen);
@@ -331,20 +334,20 @@ static json_t *record_of(const struct track *track, const struct points *all,
     return j;
 }
 
-/* Returns the record of the track against the rivals in its cells. Each rival is the fastest of at
- * most `others` points besides the plain one (0: it was not chosen by its cost). */
+/* The record of the track against the rivals in its cells. They were chosen by their costs among
+ * `candidates` points in all cells together; 0: they were not chosen by their costs. */
 static json_t *record_against(struct track *track, const struct points *all,
                               const struct costs *costs, const json_t *x_q, const char *rival,
-                              size_t others)
+                              size_t candidates)
 {
     struct costs own = *costs;
-    own.level = ratio_level(costs->level, others);
+    own.level = ratio_level(costs->level, candidates);
     fill_draws(track, &own);
     json_t *j = record_of(track, all, &own, x_q);
     json_object_set_new(j, "rival", json_string(rival));
     json_object_set_new(j, "level", json_real(costs->level));
-    if (others)
-        rec_set_int(j, "comparisons", (int64_t)others);
+    if (candidates)
+        rec_set_int(j, "comparisons", (int64_t)candidates);
     free(track->y);
     return j;
 }
@@ -354,15 +357,16 @@ static void add_records(json_t *list, struct track *track, const struct points *
                         const struct costs *costs, const struct scaling_how *how)
 {
     struct track best = *track;
-    size_t others = 0;
+    size_t candidates = 0;
     int is_plain = 1, differs = 0;
     for (size_t i = 0; i < track->n; i++) {
         const struct point *llama = track->cell[i].llama;
-        best.cell[i].llama = fastest_of(all, costs, llama, &others);
+        best.cell[i].llama = fastest_of(all, costs, llama, &candidates);
         is_plain = is_plain && llama->is_plain;
         differs = differs || best.cell[i].llama != llama;
     }
-    const int both = how->rivals == POINTS_BOTH && is_plain && others;
+    const int any = candidates > track->n; /* a cell has more points than the plain one */
+    const int both = how->rivals == POINTS_BOTH && is_plain && any;
     if (how->rivals != POINTS_FASTEST)
         json_array_append_new(list, record_against(track, all, costs, how->x_q,
                                                    !is_plain         ? "other"
@@ -370,7 +374,7 @@ static void add_records(json_t *list, struct track *track, const struct points *
                                                                       : "plain", 0));
     if (how->rivals == POINTS_FASTEST || (both && differs))
         json_array_append_new(list, record_against(&best, all, costs, how->x_q, "fastest",
-                                                   differs ? others : 0));
+                                                   any ? candidates : 0));
 }
 
 json_t *scaling_records(const struct points *points, const struct costs *costs,

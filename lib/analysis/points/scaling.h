@@ -25,12 +25,13 @@ struct scaling_how {
  * diffusion model costs less below the crossover, cheaper_from that it costs less above. A cell
  * whose ratio has no interval (costs.h) is left out of the curve.
  *
- * `rival` says which rivals the cells have (points.h). If a rival is the fastest of n points
- * besides the plain one, `comparisons` is n (the largest n of the cells). Each interval is then
- * wider, so that it holds whichever point was chosen (ratio_level()).
+ * `rival` says which rivals the cells have (points.h). Against the fastest, `comparisons` is the
+ * number of candidates of all cells together, the plain points included, and each interval has
+ * Bonferroni's level over all of them (ratio_level()).
  *
- * x_q: an array of X_q records (meeting.h). X_rate also has as_good: true if these records show
- * that its step count is as good as LLaMA for one prompt at a time; false if it is worse; else null
+ * x_q: an array of X_q records (meeting.h). X_rate also has as_good: true if all of these records
+ * about its series show that its step count is as good as LLaMA for one prompt at a time, those
+ * against the fastest LLaMA left out; false if one shows that it is worse; else null
  * with as_good_reason. as_good_by names the qualities. The caller's reference. */
 json_t *scaling_records(const struct points *points, const struct costs *costs,
                         const struct scaling_how *how);
